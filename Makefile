@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+# fashim: `make help` lists targets and variables. Each room adds its own rules in ROOM/*.mk.
+
+VERSION := 0.1.0
+O       ?= build
+PREFIX  ?= /usr/local
+DESTDIR ?=
+# Where a toolkit is unpacked when the machine has none (tools/setup.sh); sanitised builds share it.
+TOOLKIT := $(abspath $(O))/toolkit
+CUDA    ?= $(firstword $(wildcard /usr/local/cuda) $(patsubst %/bin/nvcc,%,$(shell command -v nvcc 2>/dev/null)) $(TOOLKIT)/cuda)
+NVCC    ?= $(CUDA)/bin/nvcc
+
+ifeq ($(V),1)
+  Q :=
+  say = @:
+else
+  Q := @
+  say = @printf '  %-8s %s\n' $(1) $(2)
+endif
+
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 \
+            -Wpointer-arith -Wwrite-strings -Werror
+OPT      ?= -O2
+CPPFLAGS += -I. -isystem $(CUDA)/include -DFASHIM_VERSION='"$(VERSION)"' -D_GNU_SOURCE
+CFLAGS   += -std=gnu11 -g $(OPT) $(WARNINGS) -fno-strict-aliasing
+comma    := ,
+ifneq ($(SAN),)
+  CFLAGS  += -fsanitize=$(SAN) -fno-omit-frame-pointer
+  LDFLAGS += -fsanitize=$(SAN)
+  override O := $(O)/san-$(subst $(comma),-,$(SAN))
+endif
+
+all: ## the shim and the tool
+.DEFAULT_GOAL := all
+.PHONY: all demo test test-gpu bench lint format install uninstall clean help setup
+
+include kernels/kernels.mk
+include shim/shim.mk
+include tools/tools.mk
+include tests/simgpu/simgpu.mk
+include tests/gpu/gpu.mk
+include tests/tests.mk
+
+# Position-independent by default: most C ends in a shared object.
+$(O)/%.o: %.c | setup
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(CFLAGS_$(*F)) -fPIC -MMD -MP -c -o $@ $<
+
+$(O)/%.o: %.S | setup
+	@mkdir -p $(@D)
+	$(call say,AS,$<)
+	$(Q)$(CC) $(CPPFLAGS) -MMD -MP -c -o $@ $<
+
+setup: ## install by name what is missing here (one line each)
+	@CUDA='$(CUDA)' CC='$(CC)' tools/setup.sh $(TOOLKIT)
+
+clean: ## remove everything built
+	$(Q)rm -rf $(O)
+
+help: ## this text
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n",$$1,$$2}' $(MAKEFILE_LIST)
+	@echo; echo "  variables: O=dir V=1 SAN=address,undefined CC=clang ARCHS='80 90a'|native|all CUDA=dir DESTDIR= PREFIX="
+
+-include $(shell find $(O) -name '*.d' 2>/dev/null)
