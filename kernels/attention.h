@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The C ABI between whoever launches attention and the kernels that compute it.
+ *
+ * Everything a kernel may be asked is in `struct attn_args`, passed by value as the only
+ * parameter. It describes
+ *
+ *     x[b,h,i,j] = scale * sum_d Q[b,h,i,d] K[b,h,j,d]
+ *     x          = softcap * tanh(x / softcap)                      if softcap != 0
+ *     x          = round( x + bias_scale[n] * bias[n][b,h,i,j] )    for each bias in use
+ *     x          = mask_value          where the boolean mask says so
+ *     x          = window_value        where j lies outside the window of row i
+ *     P[b,h,i,:] = softmax(x[b,h,i,:])                              rows that are all -inf: `empty_row`
+ *     O[b,h,i,:] = out_scale * sum_j round_p(P[b,h,i,j]) V[b,h,j,:]
+ *
+ * The names are the usual ones: B batches, H heads, Sq queries, Sk keys, D head dimension of
+ * Q and K, Dv head dimension of V and O. Strides count elements, not bytes, and may be zero
+ * (broadcast) or anything else a caller's GEMM could express; no alignment beyond that of the
+ * element type is promised. The same header is read by C, by nvcc and by the host build of the
+ * kernels, so it holds plain data only.
+ */
+#ifndef FASHIM_ATTENTION_H
+#define FASHIM_ATTENTION_H
+
+#include <stdint.h>
+
+enum attn_dtype {
+	ATTN_F16,
+	ATTN_BF16,
+	ATTN_F32,
+	ATTN_BOOL, /* one byte, zero or not; masks only */
+	ATTN_F64,  /* reference output only */
+	ATTN_DTYPE_COUNT
+};
+
+#ifdef __CUDACC__
+#define ATTN_INLINE static inline __host__ __device__
+#else
+#define ATTN_INLINE static inline
+#endif
+
+ATTN_INLINE int attn_dtype_size(int dtype)
+{
+	return dtype == ATTN_F64 ? 8 : dtype == ATTN_F32 ? 4 : dtype == ATTN_BOOL ? 1 : 2;
+}
+
+/* One operand, seen as [B,H,rows,cols] whatever its storage. */
+struct attn_tensor {
+	uint64_t base;     /* device address of element [0,0,0,0]; 0: operand not in use.
+	                      by_array: device address of an array of B*H element addresses */
+	int64_t stride[4]; /* elements, in the order b, h, row, column; by_array: 0 and 1 unused */
+	int32_t dtype;     /* enum attn_dtype */
+	int32_t by_array;
+};
+
+/* What becomes of a row whose every x is -inf (or masked with fill -inf). */
+enum attn_empty_row {
+	ATTN_EMPTY_NAN,  /* what softmax itself gives: NaN (the usual case) */
+	ATTN_EMPTY_ZERO, /* "safe softmax" and length masks: the row of O is 0 */
+	ATTN_EMPTY_MEAN  /* uniform weights 1/Sk: O is the mean of V */
+};
+
+#define ATTN_MAX_BIAS 2
+#define ATTN_NO_WINDOW INT32_MAX
+
+struct attn_spec {
+	float scale;    /* multiplies q.k; GEMM1's alpha is already folded in */
+	float softcap;  /* 0: none */
+	float out_scale;
+	int32_t round_x; /* dtype the app rounded x to after a bias (ATTN_F32: it stayed fp32). Only
+	                    there does it decide the outcome: a fill that swallows q.k leaves a
+	                    fully masked row uniform */
+	int32_t round_p; /* dtype P is rounded to before P.V; kernels may use a wider one */
+	int32_t empty_row;
+
+	float bias_scale[ATTN_MAX_BIAS];
+	struct attn_tensor bias[ATTN_MAX_BIAS]; /* [B,H,Sq,Sk], F16/BF16/F32, added to x */
+
+	struct attn_tensor mask; /* [B,H,Sq,Sk], ATTN_BOOL */
+	int32_t mask_keeps;      /* 1: nonzero means keep; 0: nonzero means replace by mask_value */
+	float mask_value;
+
+	/* Key j takes part in row i iff  i + window_shift - window_left <= j <= i + window_shift
+	 * + window_right. Causal with Sq == Sk: left = NO_WINDOW, right = 0, shift = 0; aligned to
+	 * the last key: shift = Sk - Sq. Both NO_WINDOW: no window at all. */
+	int32_t window_left, window_right, window_shift;
+	float window_value; /* what x becomes outside: -inf, or finite */
+};
+
+struct attn_args {
+	struct attn_tensor q; /* [B,H,Sq,D] */
+	struct attn_tensor k; /* [B,H,Sk,D] */
+	struct attn_tensor v; /* [B,H,Sk,Dv] */
+	struct attn_tensor o; /* [B,H,Sq,Dv], F16/BF16/F32. May be q's own memory with q's own
+	                         strides; must not overlap any other operand */
+	int32_t B, H, Sq, Sk, D, Dv;
+	struct attn_spec spec;
+};
+
+/* ---- kernels, found by name in the module; each takes one struct by value -------------- */
+
+/* How to launch a variant. grid.x = ceil(Sq / rows_per_block), grid.y = H, grid.z = B. */
+struct attn_variant {
+	const char *name;     /* also the selector's and the log's name, e.g. "wmma_f16_d64" */
+	const char *symbol;   /* kernel symbol in the module */
+	int32_t min_arch;     /* compute capability * 10, e.g. 75 */
+	int32_t dtype;        /* dtype of Q, K and V */
+	int32_t max_d;        /* largest D and Dv it takes */
+	int32_t rows_per_block;
+	int32_t threads;
+	int32_t shared_bytes; /* dynamic shared memory */
+};
+
+extern const struct attn_variant attn_variants[];
+extern const int attn_variant_count;
+
+/* Picks the variant for a call, or NULL where none fits (the caller then declines, reason
+ * `no_kernel`). forced: a variant name, or NULL. arch: compute capability * 10. */
+const struct attn_variant *attn_select(const struct attn_args *args, int arch, const char *forced);
+
+/* reference.cu: double precision, plain loops, one block per sampled row.
+ *   kernel `fashim_reference(struct reference_args)`, grid.x = rows, block.x = REFERENCE_THREADS,
+ *   dynamic shared memory: 0 (x is kept in `scratch`, rows * Sk doubles).
+ * Sampled row r of n stands for the flattened row index attn_sample_row(r, n, B*H*Sq). */
+#define REFERENCE_THREADS 128
+struct reference_args {
+	struct attn_args attn;
+	int32_t rows;     /* number of sampled rows */
+	int32_t pad;
+	uint64_t scratch; /* device, double[rows][Sk] */
+	uint64_t out;     /* device, double[rows][Dv] */
+};
+
+/* Which flattened row (b,h,i) sample r of n is: the first, the last, evenly spread between, with
+ * a step that is rarely a multiple of Sq, so that i varies too. total = B*H*Sq, n >= 1. */
+ATTN_INLINE int64_t attn_sample_row(int32_t r, int32_t n, int64_t total)
+{
+	return n > 1 ? (int64_t)r * (total - 1) / (n - 1) : 0;
+}
+
+/* drift.cu: compares the app's O with the fused O over all B*H*Sq*Dv elements.
+ *   kernel `fashim_drift(struct drift_args)`, any grid.x, block.x = DRIFT_THREADS; `result` must
+ *   hold a zeroed struct drift_result.
+ * and both with the double reference on sampled rows:
+ *   kernel `fashim_drift_sampled(struct drift_sampled_args)`, grid.x = rows, block.x =
+ *   DRIFT_THREADS; `result` zeroed beforehand. */
+#define DRIFT_THREADS 256
+struct drift_result {
+	double sum_diff2;   /* sum (app - fused)^2 over finite pairs */
+	double sum_app2;    /* sum app^2 */
+	double sum_fused2;
+	double sum_dot;     /* sum app*fused */
+	double max_abs;     /* max |app - fused| */
+	double max_app;     /* max |app| */
+	double worst_app, worst_fused;
+	uint64_t worst_index; /* flattened b,h,i,d */
+	uint64_t count;       /* finite pairs */
+	uint64_t nonfinite_mismatch; /* NaN/Inf on one side, or different ones */
+	uint64_t beyond;      /* |app - fused| > abs_tol + rel_tol * |app| */
+	uint64_t lock;        /* the kernel's own */
+};
+struct drift_args {
+	struct attn_tensor app, fused; /* [B,H,Sq,Dv], 16-bit or fp32 */
+	int32_t B, H, Sq, Dv;
+	double abs_tol, rel_tol;
+	uint64_t result;
+};
+
+struct drift_sampled_result {
+	double sum_ref2;                 /* sum ref^2 */
+	double sum_app2, sum_fused2;     /* sum (app - ref)^2, sum (fused - ref)^2 */
+	double max_app, max_fused;       /* max |app - ref|, max |fused - ref| */
+	double max_ref;                  /* max |ref| */
+	uint64_t count;
+	uint64_t app_nonfinite, fused_nonfinite; /* finiteness differs from the reference's */
+	uint64_t lock;
+};
+struct drift_sampled_args {
+	struct attn_tensor app, fused; /* fused.base may be 0: app only */
+	int32_t B, H, Sq, Dv, rows, pad;
+	uint64_t reference; /* double[rows][Dv] as reference.cu wrote it */
+	uint64_t result;
+};
+
+/* canary.cu: elided memory that somebody may read or overwrite unseen.
+ *   kernel `fashim_canary_set(struct canary_args)`: every word of CANARY_BYTES at each granule
+ *   start inside [base, base+bytes) gets the NaN pattern.
+ *   kernel `fashim_canary_copy(struct canary_args)`: for each granule of the range copies its bytes
+ *   from `source` to `base` if the canary at its start still stands (use_canary = 0: always).
+ *   The range may start and end inside a granule; granules are counted from `base`.
+ * Any grid.x, block.x = CANARY_THREADS. */
+#define CANARY_THREADS 256
+#define CANARY_GRANULE 512
+#define CANARY_BYTES   16
+#define CANARY_WORD    0x7fff7ffeu /* NaN as fp32, as bf16 pair and as fp16 pair */
+struct canary_args {
+	uint64_t base, source;
+	uint64_t bytes;
+	int32_t use_canary, pad;
+};
+
+#endif

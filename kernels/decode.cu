@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Fused attention for few queries: one token against a long cache, where all there is to do is to
+ * read K and V once, as fast as memory gives them. sm_80 and later.
+ *
+ * What: one query row per block (or per cluster of PARTS blocks, each with its share of the keys).
+ * A warp takes 8 keys per group of lanes at a time; a group is as many lanes as a row of WIDTH
+ * elements has pieces of 16 bytes. Scores and sums are fp32, the online softmax is per warp, and
+ * warps, then blocks, add up at the end. The next keys are asked for as soon as the registers of
+ * the present ones are free, so that each thread has some 8 to 16 pieces under way at any time.
+ *
+ *   - A lane holds 8 keys x 8 columns, as 8 pieces of 16 bytes. Along which dimension a piece lies
+ *     does not matter: with K or V transposed, a piece is 8 keys of one column, and the products
+ *     read it the other way round.
+ *   - The products of 8 keys are summed over the lanes by halving: 7 shuffles, after which lane u
+ *     of every eight holds the score of key u alone. Bias, mask, window and exponential are then
+ *     computed once per key and read in whole sectors.
+ *   - Blocks of a cluster leave their sums in the shared memory of the first one, which writes O.
+ *     Without clusters (before sm_90, or in the host build) the first block takes all the keys and
+ *     the others return at once: right, but slow; the selector does not choose it.
+ *   - The maximum is subtracted before the scale of the exponent is applied, so that fills of
+ *     -3.4e38 stay finite.
+ *
+ * As in wmma.cu, keys outside the window are skipped if the value there is -inf, and O may be Q's
+ * own memory with Q's own strides. P is not rounded.
+ */
+#include "kernels/decode_variants.h"
+#include "kernels/device.cuh"
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define DECODE_CLUSTERS	  1
+#define CLUSTER_OF(parts) __cluster_dims__(parts, 1, 1)
+#else
+#define DECODE_CLUSTERS 0
+#define CLUSTER_OF(parts)
+#endif
+
+namespace decode
+{
+
+constexpr int WARPS = DECODE_THREADS / 32;
+constexpr int BATCH = 8;		     /* keys, and columns, that a lane holds at a time */
+constexpr float PER_E = 1.4426950408889634f; /* log2(e) */
+
+/* ---- operands ------------------------------------------------------------------------------- */
+
+enum arrangement { ELEMENTS, ACROSS, DOWN }; /* piece r holds row r, the same, or column r */
+
+static __device__ __forceinline__ arrangement arrangement_of(const attn_tensor &t, const void *at,
+							     int columns)
+{
+	if ((uint64_t)at % 16)
+		return ELEMENTS;
+	if (t.stride[3] == 1 && t.stride[2] % 8 == 0 && columns % 8 == 0)
+		return ACROSS;
+	return t.stride[2] == 1 && t.stride[3] % 8 == 0 ? DOWN : ELEMENTS;
+}
+
+/* Rows j..j+7, columns c..c+7, both multiples of 8; 0 beyond `rows` and `columns`. In pieces: those
+ * ACROSS, or DOWN where all 8 rows are there. */
+template <typename T>
+static __device__ __forceinline__ void load_pieces(uint4 (&piece)[BATCH], const T *at,
+						   const attn_tensor &t, arrangement how, int j,
+						   int rows, int c, int columns)
+{
+	const int64_t next = how == DOWN ? t.stride[3] : t.stride[2];
+	int count = how == DOWN ? columns - c : rows - j;
+
+	at += j * t.stride[2] + c * t.stride[3];
+	if (how == ACROSS && c >= columns)
+		count = 0;
+#pragma unroll
+	for (int r = 0; r < BATCH; r++) {
+		piece[r] = make_uint4(0, 0, 0, 0);
+		if (r < count)
+			piece[r] = *(const uint4 *)(at + r * next);
+	}
+}
+
+/* The same for any arrangement. */
+template <typename T>
+static __device__ __forceinline__ void load_any(uint4 (&piece)[BATCH], const T *at,
+						const attn_tensor &t, arrangement how, int j,
+						int rows, int c, int columns)
+{
+	if (how == ACROSS || (how == DOWN && j + BATCH <= rows)) {
+		load_pieces(piece, at, t, how, j, rows, c, columns);
+		return;
+	}
+	const int64_t next = how == DOWN ? t.stride[3] : t.stride[2];
+	const int64_t inner = how == DOWN ? t.stride[2] : t.stride[3];
+	const int count = how == DOWN ? columns - c : rows - j;
+	const int length = how == DOWN ? rows - j : columns - c;
+
+	at += j * t.stride[2] + c * t.stride[3];
+#pragma unroll
+	for (int r = 0; r < BATCH; r++) {
+		union {
+			uint4 all;
+			T one[BATCH];
+		} u;
+		u.all = make_uint4(0, 0, 0, 0);
+		const T *from = at;
+		const int left = r < count ? length : 0;
+#pragma unroll
+		for (int k = 0; k < BATCH; k++, from += inner)
+			if (k < left)
+				u.one[k] = *from;
+		piece[r] = u.all;
+		at += next;
+	}
+}
+
+template <typename T>
+static __device__ __forceinline__ void widen(float (&x)[BATCH], const uint4 &piece)
+{
+	union {
+		uint4 all;
+		T one[BATCH];
+	} u;
+
+	u.all = piece;
+#pragma unroll
+	for (int k = 0; k < BATCH; k++)
+		x[k] = to_float<T>(u.one[k]);
+}
+
+/* Columns c..c+7 of one row of Q. */
+template <typename T>
+static __device__ __forceinline__ void load_query(float (&q)[BATCH], const T *at,
+						  const attn_tensor &t, int i, int c, int columns)
+{
+	at += i * t.stride[2] + c * t.stride[3];
+	if (t.stride[3] == 1 && (uint64_t)at % 16 == 0 && c + BATCH <= columns) {
+		widen<T>(q, *(const uint4 *)at);
+		return;
+	}
+#pragma unroll
+	for (int k = 0; k < BATCH; k++)
+		q[k] = c + k < columns ? to_float<T>(at[k * t.stride[3]]) : 0.0f;
+}
+
+/* sum[n] += weight[m] square[m][n]: there is a weight for each piece, or for each place in one. */
+template <typename T>
+static __device__ __forceinline__ void
+add_products(float (&sum)[BATCH], const float (&weight)[BATCH], const uint4 (&piece)[BATCH],
+	     bool weight_per_piece)
+{
+	if (weight_per_piece) {
+#pragma unroll
+		for (int r = 0; r < BATCH; r++) {
+			float x[BATCH];
+			widen<T>(x, piece[r]);
+#pragma unroll
+			for (int k = 0; k < BATCH; k++)
+				sum[k] = fmaf(weight[r], x[k], sum[k]);
+		}
+	} else {
+#pragma unroll
+		for (int r = 0; r < BATCH; r++) {
+			float x[BATCH];
+			widen<T>(x, piece[r]);
+#pragma unroll
+			for (int k = 0; k < BATCH; k++)
+				sum[r] = fmaf(weight[k], x[k], sum[r]);
+		}
+	}
+}
+
+/* ---- scores --------------------------------------------------------------------------------- */
+
+/* What is added to or put in place of one score, as it came from memory. */
+struct extras {
+	uint32_t bias[ATTN_MAX_BIAS];
+	bool masked;
+};
+
+/* The parts of row i of biases and mask: set up once. */
+struct extra_rows {
+	const char *bias[ATTN_MAX_BIAS]; /* NULL: none */
+	const unsigned char *mask;
+};
+
+static __device__ __forceinline__ extra_rows find_extras(const attn_args &a, int b, int h, int i)
+{
+	extra_rows rows;
+
+#pragma unroll
+	for (int n = 0; n < ATTN_MAX_BIAS; n++) {
+		const attn_tensor &t = a.spec.bias[n];
+		rows.bias[n] = NULL;
+		if (t.base)
+			rows.bias[n] = tensor_at(t, b, h, a.H) +
+				       i * t.stride[2] * attn_dtype_size(t.dtype);
+	}
+	rows.mask = NULL;
+	if (a.spec.mask.base)
+		rows.mask = (const unsigned char *)tensor_at(a.spec.mask, b, h, a.H) +
+			    i * a.spec.mask.stride[2];
+	return rows;
+}
+
+static __device__ __forceinline__ void load_extras(extras &e, const extra_rows &rows,
+						   const attn_spec &s, int j, int keys)
+{
+	e.masked = false;
+#pragma unroll
+	for (int n = 0; n < ATTN_MAX_BIAS; n++) {
+		e.bias[n] = 0;
+		if (!rows.bias[n] || j >= keys)
+			continue;
+		const int64_t at = j * s.bias[n].stride[3];
+		e.bias[n] = s.bias[n].dtype == ATTN_F32 ? ((const uint32_t *)rows.bias[n])[at]
+							: ((const uint16_t *)rows.bias[n])[at];
+	}
+	if (rows.mask && j < keys)
+		e.masked = (rows.mask[j * s.mask.stride[3]] != 0) != (s.mask_keeps != 0);
+}
+
+static __device__ __forceinline__ float number_of(uint32_t bits, int dtype)
+{
+	if (dtype == ATTN_F16)
+		return __half2float(__ushort_as_half((unsigned short)bits));
+	return __uint_as_float(dtype == ATTN_BF16 ? bits << 16 : bits);
+}
+
+/* First key of 0..Sk that row i may see, and one past the last. */
+static __device__ __forceinline__ int window_begin(const attn_args &a, int i)
+{
+	if (a.spec.window_left == ATTN_NO_WINDOW)
+		return 0;
+	return (int)min(max((int64_t)i + a.spec.window_shift - a.spec.window_left, (int64_t)0),
+			(int64_t)a.Sk);
+}
+static __device__ __forceinline__ int window_end(const attn_args &a, int i)
+{
+	if (a.spec.window_right == ATTN_NO_WINDOW)
+		return a.Sk;
+	return (int)min(max((int64_t)i + a.spec.window_shift + a.spec.window_right + 1, (int64_t)0),
+			(int64_t)a.Sk);
+}
+
+/* From q.k to x for key j of row i. */
+static __device__ __forceinline__ float score(float x, const extras &e, const extra_rows &rows,
+					      const attn_spec &s, int j, int begin, int end)
+{
+	x *= s.scale;
+	if (s.softcap != 0.0f) /* tanh(y) = 1 - 2 / (1 + e^2y) */
+		x = s.softcap -
+		    __fdividef(2.0f * s.softcap, 1.0f + exp2_fast(x * (2.0f * PER_E / s.softcap)));
+#pragma unroll
+	for (int n = 0; n < ATTN_MAX_BIAS; n++)
+		if (rows.bias[n])
+			x = round_to(x + s.bias_scale[n] * number_of(e.bias[n], s.bias[n].dtype),
+				     s.round_x);
+	if (e.masked)
+		x = s.mask_value;
+	return j < begin || j >= end ? s.window_value : x;
+}
+
+/* x[u] summed over the LANES lanes of a group, for u = lane % 8. */
+template <int LANES> static __device__ __forceinline__ float sum_by_halves(const float (&x)[BATCH])
+{
+	const int lane = threadIdx.x % 32;
+	float y[BATCH];
+
+#pragma unroll
+	for (int k = 0; k < BATCH; k++)
+		y[k] = x[k];
+#pragma unroll
+	for (int half = BATCH / 2; half; half /= 2) {
+		const bool upper = lane & half;
+#pragma unroll
+		for (int k = 0; k < half; k++) {
+			const float keep = upper ? y[k + half] : y[k];
+			const float give = upper ? y[k] : y[k + half];
+			y[k] = keep + __shfl_xor_sync(WARP_ALL, give, half);
+		}
+	}
+#pragma unroll
+	for (int lanes = BATCH; lanes < LANES; lanes *= 2)
+		y[0] += __shfl_xor_sync(WARP_ALL, y[0], lanes);
+	return y[0];
+}
+
+/* ---- sums ----------------------------------------------------------------------------------- */
+
+/* What sums under the maximum `mine` count under the maximum `common`. */
+static __device__ __forceinline__ float share(float mine, float common)
+{
+	if (mine == -INFINITY)
+		return 1.0f; /* they are 0 or NaN */
+	return exp2_fast((mine - common) * PER_E);
+}
+
+/* Sums over some of the keys. */
+template <int WIDTH, int COUNT> struct partial {
+	float o[COUNT][WIDTH];
+	float max[COUNT], sum[COUNT];
+};
+
+/* Column c of COUNT sums, as one. */
+template <int WIDTH, int COUNT>
+static __device__ __forceinline__ void merge(const partial<WIDTH, COUNT> &from, int c, float &max,
+					     float &sum, float &o)
+{
+	max = from.max[0];
+#pragma unroll
+	for (int n = 1; n < COUNT; n++)
+		max = fmaxf(max, from.max[n]);
+	sum = o = 0.0f;
+#pragma unroll
+	for (int n = 0; n < COUNT; n++) {
+		const float weight = share(from.max[n], max);
+		sum += weight * from.sum[n];
+		o += weight * from.o[n][c];
+	}
+}
+
+static __device__ __forceinline__ void cluster_arrive(void)
+{
+#if DECODE_CLUSTERS
+	asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+
+static __device__ __forceinline__ void cluster_wait(void)
+{
+#if DECODE_CLUSTERS
+	asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+
+/* *at = x in the shared memory of the cluster's first block. */
+static __device__ __forceinline__ void store_to_first(float *at, float x)
+{
+#if DECODE_CLUSTERS
+	asm volatile("{ .reg .u32 there; mapa.shared::cluster.u32 there, %0, 0;"
+		     "  st.shared::cluster.f32 [there], %1; }" ::"r"(
+			     (uint32_t)__cvta_generic_to_shared(at)),
+		     "f"(x)
+		     : "memory");
+#else
+	*at = x;
+#endif
+}
+
+/* ---- the kernel ----------------------------------------------------------------------------- */
+
+/* Column c of the mean of V. */
+template <typename T>
+static __device__ __forceinline__ float mean_of(const T *v, int64_t row_stride, int rows)
+{
+	float sum = 0.0f;
+
+#pragma unroll 4
+	for (int j = 0; j < rows; j++)
+		sum += to_float<T>(v[j * row_stride]);
+	return sum / rows;
+}
+
+/* One lane's view of its query row, and its sums so far. */
+template <typename T, int WIDTH> struct query {
+	static constexpr int LANES = WIDTH / BATCH, GROUPS = 32 / LANES;
+	static constexpr int KEYS = GROUPS * BATCH; /* of a warp at a time: a tile */
+	static_assert(LANES >= BATCH && LANES <= 32, "eight owners of scores in each group");
+
+	const T *k, *v;
+	arrangement k_how, v_how;
+	extra_rows rows;
+	int begin, end; /* the keys it may see */
+	int column;	/* first of the lane's columns */
+	int first;	/* of the group's keys within a tile */
+	int own;	/* the one whose score is this lane's */
+	float q[BATCH];
+
+	float o[BATCH], max, sum; /* `sum` over the lane's own keys */
+
+	/* The lane's share of q.k for the group's keys. */
+	__device__ __forceinline__ void multiply(float (&p)[BATCH], const uint4 (&piece)[BATCH]);
+
+	/* From these to the keys' weights, for the tile from key j on. */
+	__device__ __forceinline__ void weigh(float (&p)[BATCH], const extras &e,
+					      const attn_args &a, int j);
+};
+
+template <typename T, int WIDTH>
+__device__ __forceinline__ void query<T, WIDTH>::multiply(float (&p)[BATCH],
+							  const uint4 (&piece)[BATCH])
+{
+#pragma unroll
+	for (int n = 0; n < BATCH; n++)
+		p[n] = 0.0f;
+	add_products<T>(p, q, piece, k_how == DOWN);
+}
+
+template <typename T, int WIDTH>
+__device__ __forceinline__ void query<T, WIDTH>::weigh(float (&p)[BATCH], const extras &e,
+						       const attn_args &a, int j)
+{
+	j += own;
+	float x = score(sum_by_halves<LANES>(p), e, rows, a.spec, j, begin, end);
+	if (j >= a.Sk)
+		x = -INFINITY;
+
+	float most = fmaxf(max, x); /* passes NaN by; exp2 brings it back */
+#pragma unroll
+	for (int lanes = 1; lanes < 32; lanes *= 2)
+		if (lanes < BATCH || lanes >= LANES)
+			most = fmaxf(most, __shfl_xor_sync(WARP_ALL, most, lanes));
+	const float factor = share(max, most);
+	max = most;
+	x = exp2_fast((x - (most == -INFINITY ? 0.0f : most)) * PER_E);
+	sum = sum * factor + x;
+#pragma unroll
+	for (int n = 0; n < BATCH; n++) {
+		p[n] = __shfl_sync(WARP_ALL, x, n, BATCH);
+		o[n] *= factor;
+	}
+}
+
+/* Adds tiles tile, tile+step, ... that lie below `tiles` and consist of pieces; returns the first
+ * one not done. */
+template <typename T, int WIDTH>
+static __device__ __forceinline__ int add_tiles(query<T, WIDTH> &w, const attn_args &a, int tile,
+						int tiles, int step)
+{
+	uint4 k[BATCH], v[BATCH];
+	extras e;
+
+	if (tile >= tiles)
+		return tile;
+	const int j0 = tile * w.KEYS;
+	load_pieces(k, w.k, a.k, w.k_how, j0 + w.first, a.Sk, w.column, a.D);
+	load_extras(e, w.rows, a.spec, j0 + w.own, a.Sk);
+	load_pieces(v, w.v, a.v, w.v_how, j0 + w.first, a.Sk, w.column, a.Dv);
+#pragma unroll 1
+	for (;;) {
+		const int j = tile * w.KEYS, next = j + step * w.KEYS;
+		const extras now = e;
+		float p[BATCH];
+
+		tile += step;
+		w.multiply(p, k);
+		if (tile < tiles) {
+			load_pieces(k, w.k, a.k, w.k_how, next + w.first, a.Sk, w.column, a.D);
+			load_extras(e, w.rows, a.spec, next + w.own, a.Sk);
+		}
+		w.weigh(p, now, a, j);
+		add_products<T>(w.o, p, v, w.v_how != DOWN);
+		if (tile >= tiles)
+			return tile;
+		load_pieces(v, w.v, a.v, w.v_how, next + w.first, a.Sk, w.column, a.Dv);
+	}
+}
+
+/* The same for tiles of any kind, one operand at a time. */
+template <typename T, int WIDTH>
+static __device__ __forceinline__ void add_other_tiles(query<T, WIDTH> &w, const attn_args &a,
+						       int tile, int tiles, int step)
+{
+#pragma unroll 1
+	for (; tile < tiles; tile += step) {
+		const int j = tile * w.KEYS;
+		uint4 piece[BATCH];
+		float p[BATCH];
+		extras e;
+
+		load_extras(e, w.rows, a.spec, j + w.own, a.Sk);
+		load_any(piece, w.k, a.k, w.k_how, j + w.first, a.Sk, w.column, a.D);
+		w.multiply(p, piece);
+		w.weigh(p, e, a, j);
+		load_any(piece, w.v, a.v, w.v_how, j + w.first, a.Sk, w.column, a.Dv);
+		add_products<T>(w.o, p, piece, w.v_how != DOWN);
+	}
+}
+
+template <typename T, int WIDTH, int PARTS>
+static __device__ __forceinline__ void attention(const attn_args &a)
+{
+	constexpr int SHARES = DECODE_CLUSTERS ? PARTS : 1;
+	static_assert(WIDTH <= DECODE_THREADS, "a thread per column");
+	__shared__ partial<WIDTH, WARPS> of_warps;
+	[[maybe_unused]] __shared__ partial<WIDTH, SHARES> of_blocks;
+
+	const attn_spec &s = a.spec;
+	const int part = blockIdx.x % PARTS, i = blockIdx.x / PARTS;
+	const int b = blockIdx.z, h = blockIdx.y;
+	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+
+	if (part >= SHARES)
+		return;
+	if (SHARES > 1)
+		cluster_arrive(); /* "my shared memory is there" */
+
+	query<T, WIDTH> w;
+	w.k = (const T *)tensor_at(a.k, b, h, a.H);
+	w.v = (const T *)tensor_at(a.v, b, h, a.H);
+	w.k_how = arrangement_of(a.k, w.k, a.D);
+	w.v_how = arrangement_of(a.v, w.v, a.Dv);
+	w.rows = find_extras(a, b, h, i);
+	w.begin = window_begin(a, i);
+	w.end = window_end(a, i);
+	w.column = lane % w.LANES * BATCH;
+	w.first = lane / w.LANES * BATCH;
+	w.own = w.first + lane % BATCH;
+	load_query(w.q, (const T *)tensor_at(a.q, b, h, a.H), a.q, i, w.column, a.D);
+	w.max = -INFINITY;
+	w.sum = 0.0f;
+#pragma unroll
+	for (int n = 0; n < BATCH; n++)
+		w.o[n] = 0.0f;
+
+	int tile = part * WARPS + warp, tiles = (a.Sk - 1) / w.KEYS + 1;
+	if (s.window_value == -INFINITY) {
+		tile += w.begin / w.KEYS;
+		tiles = w.end ? (w.end - 1) / w.KEYS + 1 : 0;
+	}
+	if (w.k_how != ELEMENTS && w.v_how != ELEMENTS) {
+		const bool across = w.k_how == ACROSS && w.v_how == ACROSS;
+		tile = add_tiles(w, a, tile, across ? tiles : min(tiles, a.Sk / w.KEYS),
+				 SHARES * WARPS);
+	}
+	add_other_tiles(w, a, tile, tiles, SHARES * WARPS);
+
+	/* lanes, warps, blocks */
+#pragma unroll
+	for (int lanes = 1; lanes < 32; lanes *= 2) {
+		if (lanes < BATCH || lanes >= w.LANES)
+			w.sum += __shfl_xor_sync(WARP_ALL, w.sum, lanes);
+		if (lanes >= w.LANES)
+#pragma unroll
+			for (int n = 0; n < BATCH; n++)
+				w.o[n] += __shfl_xor_sync(WARP_ALL, w.o[n], lanes);
+	}
+	if (lane < w.LANES)
+#pragma unroll
+		for (int n = 0; n < BATCH; n += 4)
+			*(float4 *)&of_warps.o[warp][w.column + n] =
+				make_float4(w.o[n], w.o[n + 1], w.o[n + 2], w.o[n + 3]);
+	if (lane == 0) {
+		of_warps.max[warp] = w.max;
+		of_warps.sum[warp] = w.sum;
+	}
+	__syncthreads();
+
+	const int c = threadIdx.x;
+	float max = 0.0f, sum = 0.0f, out = 0.0f;
+	if (c < WIDTH)
+		merge(of_warps, c, max, sum, out);
+	if (SHARES > 1) {
+		cluster_wait(); /* the first block runs: it may be written to */
+		if (c < WIDTH)
+			store_to_first(&of_blocks.o[part][c], out);
+		if (c == 0) {
+			store_to_first(&of_blocks.max[part], max);
+			store_to_first(&of_blocks.sum[part], sum);
+		}
+		cluster_arrive();
+		if (part > 0)
+			return;
+		cluster_wait();
+		if (c < WIDTH)
+			merge(of_blocks, c, max, sum, out);
+	}
+	if (c >= a.Dv)
+		return;
+	out *= s.out_scale / sum;
+	if (sum == 0.0f) { /* every x is -inf */
+		out = s.empty_row == ATTN_EMPTY_NAN ? NAN : 0.0f;
+		if (s.empty_row == ATTN_EMPTY_MEAN)
+			out = s.out_scale * mean_of<T>(w.v + c * a.v.stride[3], a.v.stride[2], a.Sk);
+	}
+	char *const at = tensor_at(a.o, b, h, a.H);
+	const int64_t index = i * a.o.stride[2] + c * a.o.stride[3];
+	if (a.o.dtype == ATTN_F16)
+		((__half *)at)[index] = __float2half_rn(out);
+	else if (a.o.dtype == ATTN_BF16)
+		((__nv_bfloat16 *)at)[index] = __float2bfloat16_rn(out);
+	else
+		((float *)at)[index] = out;
+}
+
+} /* namespace decode */
+
+/* ---- the variants: the same rows as in select.c --------------------------------------------- */
+
+#if !FASHIM_TURING
+#define DECODE_KERNEL(symbol, T, width, parts)                                                     \
+	extern "C" __global__ void CLUSTER_OF(parts) __launch_bounds__(DECODE_THREADS, 2)          \
+		symbol(const __grid_constant__ struct attn_args args)                              \
+	{                                                                                          \
+		decode::attention<T, width, parts>(args);                                          \
+	}                                                                                          \
+	SIM_KERNEL(symbol)
+
+#define DECODE_F16(width, parts)                                                                   \
+	DECODE_KERNEL(fashim_decode_f16_d##width##_p##parts, __half, width, parts)
+#define DECODE_BF16(width, parts)                                                                  \
+	DECODE_KERNEL(fashim_decode_bf16_d##width##_p##parts, __nv_bfloat16, width, parts)
+DECODE_VARIANTS(DECODE_F16)
+DECODE_VARIANTS(DECODE_BF16)
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The compiled shapes of decode.cu, once for the kernels themselves and once for select.c's table.
+ *
+ *   width  largest D and Dv
+ *   parts  blocks, of one cluster, that share the keys of a query
+ */
+#ifndef FASHIM_DECODE_VARIANTS_H
+#define FASHIM_DECODE_VARIANTS_H
+
+#define DECODE_THREADS 256
+
+/* Keys that a block reads at a time: 8 for each width/8 of its threads. */
+#define DECODE_KEYS(width) (64 * DECODE_THREADS / (width))
+
+/*        width parts; parts rising within a width */
+#define DECODE_VARIANTS(V)                                                                         \
+	V(64, 1)                                                                                   \
+	V(64, 2)                                                                                   \
+	V(64, 4)                                                                                   \
+	V(64, 8)                                                                                   \
+	V(128, 1)                                                                                  \
+	V(128, 2)                                                                                  \
+	V(128, 4)                                                                                  \
+	V(128, 8)                                                                                  \
+	V(256, 1)                                                                                  \
+	V(256, 2)                                                                                  \
+	V(256, 4)                                                                                  \
+	V(256, 8)
+
+#endif

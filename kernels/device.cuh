@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What every kernel here needs and CUDA C does not spell: the warp matrix instructions, copies
+ * that do not wait, conversions by element type, the address of an operand.
+ *
+ * The matrix instructions are PTX's mma.sync and ldmatrix rather than nvcuda::wmma: the same
+ * machine code, but with a register layout that the PTX manual documents, so that a tile of scores
+ * becomes the left operand of the next product without leaving the registers. That layout, for
+ * lane = 4g + t of the warp:
+ *
+ *     C[16x8]   c0,c1: row g, columns 2t,2t+1         c2,c3: row g+8
+ *     A[16x16]  a0: row g, columns 2t,2t+1   a1: row g+8   a2,a3: the same, columns +8
+ *     B[16x8]   b0: rows 2t,2t+1, column g   b1: rows +8
+ *
+ * Everything has three bodies at most: sm_80 and later, sm_75, and the host build of
+ * tests/simgpu/cuda_host.h.
+ */
+#ifndef FASHIM_DEVICE_CUH
+#define FASHIM_DEVICE_CUH
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#define SIM_KERNEL(name)
+#define DYNAMIC_SHARED(type, name)                                                                 \
+	extern __shared__ __align__(16) unsigned char fashim_dynamic_shared[];                     \
+	type *name = (type *)fashim_dynamic_shared
+#else
+#include "tests/simgpu/cuda_host.h"
+#include "tests/simgpu/cuda_host_ptx.h"
+#endif
+
+#include "kernels/attention.h"
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define FASHIM_TURING 1
+#else
+#define FASHIM_TURING 0
+#endif
+
+#define WARP_ALL 0xffffffffu
+
+/* ---- element types -------------------------------------------------------------------------- */
+
+template <typename T> static __device__ __forceinline__ float to_float(T x);
+template <> __device__ __forceinline__ float to_float<__half>(__half x)
+{
+	return __half2float(x);
+}
+template <> __device__ __forceinline__ float to_float<__nv_bfloat16>(__nv_bfloat16 x)
+{
+	return __bfloat162float(x);
+}
+template <> __device__ __forceinline__ float to_float<float>(float x)
+{
+	return x;
+}
+
+template <typename T> static __device__ __forceinline__ T from_float(float x);
+template <> __device__ __forceinline__ __half from_float<__half>(float x)
+{
+	return __float2half_rn(x);
+}
+template <> __device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float x)
+{
+	return __float2bfloat16_rn(x);
+}
+template <> __device__ __forceinline__ float from_float<float>(float x)
+{
+	return x;
+}
+
+/* Two numbers side by side in a register, `low` in the lower half. */
+template <typename T> static __device__ __forceinline__ uint32_t pack2(float low, float high);
+template <> __device__ __forceinline__ uint32_t pack2<__half>(float low, float high)
+{
+	__half2 h = __floats2half2_rn(low, high);
+	return *reinterpret_cast<uint32_t *>(&h);
+}
+template <> __device__ __forceinline__ uint32_t pack2<__nv_bfloat16>(float low, float high)
+{
+	__nv_bfloat162 h = __floats2bfloat162_rn(low, high);
+	return *reinterpret_cast<uint32_t *>(&h);
+}
+
+/* x as a tensor of `dtype` would have stored it. */
+static __device__ __forceinline__ float round_to(float x, int dtype)
+{
+	if (dtype == ATTN_F16)
+		return __half2float(__float2half_rn(x));
+	if (dtype == ATTN_BF16)
+		return __bfloat162float(__float2bfloat16_rn(x));
+	return x;
+}
+
+/* Element `index` of an array of `dtype`, as a double. */
+static __device__ __forceinline__ double load_double(const void *p, int64_t index, int dtype)
+{
+	switch (dtype) {
+	case ATTN_F16:
+		return __half2float(((const __half *)p)[index]);
+	case ATTN_BF16:
+		return __bfloat162float(((const __nv_bfloat16 *)p)[index]);
+	case ATTN_F32:
+		return ((const float *)p)[index];
+	case ATTN_F64:
+		return ((const double *)p)[index];
+	default:
+		return ((const unsigned char *)p)[index] != 0;
+	}
+}
+
+/* Where [b,h,0,0] of an operand lies. */
+static __device__ __forceinline__ char *tensor_at(const struct attn_tensor &t, int b, int h, int H)
+{
+	char *at = t.by_array ? ((char *const *)t.base)[(int64_t)b * H + h]
+			      : (char *)t.base + (b * t.stride[0] + h * t.stride[1]) *
+							 attn_dtype_size(t.dtype);
+#ifdef __CUDACC__
+	__builtin_assume(__isGlobal(at)); /* so that it is read by LDG, not by generic LD */
+#endif
+	return at;
+}
+
+/* ---- instructions --------------------------------------------------------------------------- */
+
+/* 2^x; about 2 ulp, subnormal results become 0 */
+static __device__ __forceinline__ float exp2_fast(float x)
+{
+#ifdef __CUDACC__
+	float y;
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+#else
+	return exp2f(x);
+#endif
+}
+
+/* Waits for `count` threads of the block at barrier `id`. */
+static __device__ __forceinline__ void barrier(int id, int count)
+{
+#ifdef __CUDACC__
+	asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(count) : "memory");
+#else
+	sim_barrier(id, count);
+#endif
+}
+
+/* Four 8x8 matrices of 16-bit elements; lane 8m+r gives the shared address of row r of matrix m,
+ * on 16 bytes. Register m of lane 4g+t: row g, columns 2t,2t+1 of matrix m. */
+static __device__ __forceinline__ void load_matrix(uint32_t r[4], const void *row)
+{
+#ifdef __CUDACC__
+	uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+		     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+		     : "r"(at)
+		     : "memory");
+#else
+	sim_ldmatrix_x4(r, row, false);
+#endif
+}
+
+/* The same, each matrix transposed. */
+static __device__ __forceinline__ void load_matrix_transposed(uint32_t r[4], const void *row)
+{
+#ifdef __CUDACC__
+	uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+		     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+		     : "r"(at)
+		     : "memory");
+#else
+	sim_ldmatrix_x4(r, row, true);
+#endif
+}
+
+/* c += a b over 16 x 8 x 16 */
+template <typename T>
+static __device__ __forceinline__ void multiply(float c[4], const uint32_t a[4], uint32_t b0,
+						uint32_t b1);
+#ifndef __CUDACC__
+template <typename T>
+static inline void multiply(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
+{
+	sim_mma_m16n8k16<T>(c, a, b0, b1);
+}
+#else
+template <>
+__device__ __forceinline__ void multiply<__half>(float c[4], const uint32_t a[4], uint32_t b0,
+						 uint32_t b1)
+{
+#if FASHIM_TURING
+	asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+	    "{%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+	    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+	    : "r"(a[0]), "r"(a[1]), "r"(b0));
+	asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+	    "{%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+	    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+	    : "r"(a[2]), "r"(a[3]), "r"(b1));
+#else
+	asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+	    "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+	    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+	    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+}
+#if !FASHIM_TURING
+template <>
+__device__ __forceinline__ void multiply<__nv_bfloat16>(float c[4], const uint32_t a[4],
+							uint32_t b0, uint32_t b1)
+{
+	asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+	    "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+	    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+	    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+#endif
+#endif
+
+/* Starts copying 16 bytes to shared memory, of which the first `bytes` (0..16) are read and the
+ * rest cleared. Both addresses on 16 bytes; with 0 bytes nothing is read from anywhere. */
+static __device__ __forceinline__ void copy16(void *to, const void *from, int bytes)
+{
+#ifndef __CUDACC__
+	sim_copy_async(to, from, bytes, 16 - bytes);
+#elif FASHIM_TURING
+	union {
+		uint4 all;
+		uint16_t one[8];
+	} u;
+	u.all = make_uint4(0, 0, 0, 0);
+	if (bytes == 16)
+		u.all = *(const uint4 *)from;
+	else
+		for (int i = 0; i < 8; i++)
+			if (2 * i < bytes)
+				u.one[i] = ((const uint16_t *)from)[i];
+	*(uint4 *)to = u.all;
+#else
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+			     (uint32_t)__cvta_generic_to_shared(to)),
+		     "l"(__cvta_generic_to_global(from)), "r"(bytes)
+		     : "memory");
+#endif
+}
+
+static __device__ __forceinline__ void copy_commit(void)
+{
+#ifndef __CUDACC__
+	sim_copy_commit();
+#elif !FASHIM_TURING
+	asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/* Waits for this thread's copies; others see them after a barrier. */
+static __device__ __forceinline__ void copy_wait(void)
+{
+#ifndef __CUDACC__
+	sim_copy_wait(0);
+#elif !FASHIM_TURING
+	asm volatile("cp.async.wait_group 0;" ::: "memory");
+#endif
+}
+
+#endif

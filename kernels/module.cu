@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Everything that goes into one image: a file per kernel family, compiled together.
+ */
+#include "kernels/wmma.cu"
+#include "kernels/reference.cu"
+#include "kernels/drift.cu"
+#include "kernels/canary.cu"

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attention as the formula in attention.h has it, in double precision, for sampled rows: the truth
+ * that tells whether a program's own O, and ours, are right.
+ *
+ * One block per sampled row. x for all keys goes to scratch, then a maximum, a sum, and one thread
+ * per column of V. Plain loops throughout; speed is bought by sampling. Rounding: x is rounded
+ * after each bias, to fp32 and then as `round_x` says, since that decides what becomes of rows
+ * whose every key carries a finite fill; nothing else is, P least of all.
+ */
+#include "kernels/device.cuh"
+
+/* x[i,j] of one [b,h] */
+static __device__ double score(const struct attn_args &a, const char *q, const char *k, int b,
+			       int h, int i, int j)
+{
+	const struct attn_spec &s = a.spec;
+	const int64_t at = (int64_t)i + s.window_shift;
+	double x = 0.0;
+
+	for (int d = 0; d < a.D; d++)
+		x += load_double(q, i * a.q.stride[2] + d * a.q.stride[3], a.q.dtype) *
+		     load_double(k, j * a.k.stride[2] + d * a.k.stride[3], a.k.dtype);
+	x *= s.scale;
+	if (s.softcap != 0.0f) {
+		const double e = exp(-2.0 * fabs(x / s.softcap)); /* tanh(y) = (1 - e) / (1 + e) */
+		x = s.softcap * copysign((1.0 - e) / (1.0 + e), x / s.softcap);
+	}
+	for (int n = 0; n < ATTN_MAX_BIAS; n++) {
+		const struct attn_tensor &t = s.bias[n];
+		if (!t.base)
+			continue;
+		x += s.bias_scale[n] * load_double(tensor_at(t, b, h, a.H),
+						   i * t.stride[2] + j * t.stride[3], t.dtype);
+		x = round_to((float)x, s.round_x);
+	}
+	if (s.mask.base) {
+		bool set =
+			load_double(tensor_at(s.mask, b, h, a.H),
+				    i * s.mask.stride[2] + j * s.mask.stride[3], ATTN_BOOL) != 0.0;
+		if (set != (s.mask_keeps != 0))
+			x = s.mask_value;
+	}
+	if ((s.window_left != ATTN_NO_WINDOW && j < at - s.window_left) ||
+	    (s.window_right != ATTN_NO_WINDOW && j > at + s.window_right))
+		x = s.window_value;
+	return x;
+}
+
+extern "C" __global__ void __launch_bounds__(REFERENCE_THREADS)
+	fashim_reference(const __grid_constant__ struct reference_args args)
+{
+	__shared__ double part[REFERENCE_THREADS];
+	const struct attn_args &a = args.attn;
+	const int64_t total = (int64_t)a.B * a.H * a.Sq;
+	const int64_t row = attn_sample_row((int32_t)blockIdx.x, args.rows, total);
+	const int i = (int)(row % a.Sq), h = (int)(row / a.Sq % a.H), b = (int)(row / a.Sq / a.H);
+	const char *q = tensor_at(a.q, b, h, a.H), *k = tensor_at(a.k, b, h, a.H);
+	const char *v = tensor_at(a.v, b, h, a.H);
+	double *x = (double *)args.scratch + (int64_t)blockIdx.x * a.Sk;
+	double *out = (double *)args.out + (int64_t)blockIdx.x * a.Dv;
+	const int me = threadIdx.x;
+
+	double most = -INFINITY;
+	for (int j = me; j < a.Sk; j += REFERENCE_THREADS) {
+		x[j] = score(a, q, k, b, h, i, j);
+		most = fmax(most, x[j]);
+	}
+	part[me] = most;
+	__syncthreads();
+	for (int n = REFERENCE_THREADS / 2; n; n /= 2) {
+		if (me < n)
+			part[me] = fmax(part[me], part[me + n]);
+		__syncthreads();
+	}
+	most = part[0];
+	__syncthreads();
+
+	double sum = 0.0;
+	for (int j = me; j < a.Sk; j += REFERENCE_THREADS) {
+		x[j] = x[j] == -INFINITY ? 0.0 : exp(x[j] - most);
+		sum += x[j];
+	}
+	part[me] = sum;
+	__syncthreads();
+	for (int n = REFERENCE_THREADS / 2; n; n /= 2) {
+		if (me < n)
+			part[me] += part[me + n];
+		__syncthreads();
+	}
+	sum = part[0];
+
+	const bool empty = sum == 0.0;
+	for (int c = me; c < a.Dv; c += REFERENCE_THREADS) {
+		double o = 0.0;
+		for (int j = 0; j < a.Sk; j++)
+			o += (empty ? 1.0 : x[j]) *
+			     load_double(v, j * a.v.stride[2] + c * a.v.stride[3], a.v.dtype);
+		o *= a.spec.out_scale / (empty ? a.Sk : sum);
+		if (empty && a.spec.empty_row == ATTN_EMPTY_NAN)
+			o = NAN;
+		if (empty && a.spec.empty_row == ATTN_EMPTY_ZERO)
+			o = 0.0;
+		out[c] = o;
+	}
+}
+SIM_KERNEL(fashim_reference)

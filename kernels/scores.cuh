@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From q.k to the weights of a row: scale, softcap, biases, mask, window, online softmax, as the
+ * formula of attention.h has them. All on registers in the layout of an accumulator (device.cuh),
+ * of which each thread holds N scores of each of its rows.
+ */
+#ifndef FASHIM_SCORES_CUH
+#define FASHIM_SCORES_CUH
+
+#include "kernels/device.cuh"
+
+#define LOG2E 1.4426950408889634f
+
+/* A call seen from one block: set up once, mostly the same for all its threads. */
+struct view {
+	int b, h;
+	int first;  /* row of the block's first query */
+	bool plain; /* x is scale * q.k and nothing else, but for the window */
+	bool window;
+	float exponent; /* of 2, per unit of what stands for x in registers */
+};
+
+/* A thread holds N scores of one row: as an accumulator has them, keys j, j+1, j+8, j+9, ... */
+static __device__ __forceinline__ int key_of(int k)
+{
+	return k / 2 * 8 + k % 2;
+}
+
+/* Two neighbours as one piece of memory. */
+template <typename E> struct alignas(2 * sizeof(E)) pair {
+	E low, high;
+};
+
+/* x += weight * bias; `at` is the bias of the thread's first key, from which `left` keys remain. */
+template <typename E, int N>
+static __device__ __forceinline__ void add_bias(float (&x)[N], const E *at, int64_t stride,
+						float weight, int left)
+{
+	if (key_of(N - 1) < left && stride == 1 && (uint64_t)at % sizeof(pair<E>) == 0) {
+#pragma unroll
+		for (int k = 0; k < N; k += 2) {
+			const pair<E> two = *(const pair<E> *)(at + key_of(k));
+			x[k] += weight * to_float<E>(two.low);
+			x[k + 1] += weight * to_float<E>(two.high);
+		}
+		return;
+	}
+	const E *even = at, *odd = at + stride;
+#pragma unroll
+	for (int k = 0; k < N; k += 2, even += 8 * stride, odd += 8 * stride) {
+		if (key_of(k) < left)
+			x[k] += weight * to_float<E>(*even);
+		if (key_of(k + 1) < left)
+			x[k + 1] += weight * to_float<E>(*odd);
+	}
+}
+
+/* x = value where the mask says so; otherwise as add_bias. */
+template <int N>
+static __device__ __forceinline__ void apply_mask(float (&x)[N], const unsigned char *at,
+						  int64_t stride, bool keeps, float value, int left)
+{
+	if (key_of(N - 1) < left && stride == 1 && (uint64_t)at % 2 == 0) {
+#pragma unroll
+		for (int k = 0; k < N; k += 2) {
+			const pair<unsigned char> two =
+				*(const pair<unsigned char> *)(at + key_of(k));
+			x[k] = (two.low != 0) == keeps ? x[k] : value;
+			x[k + 1] = (two.high != 0) == keeps ? x[k + 1] : value;
+		}
+		return;
+	}
+	const unsigned char *even = at, *odd = at + stride;
+#pragma unroll
+	for (int k = 0; k < N; k += 2, even += 8 * stride, odd += 8 * stride) {
+		if (key_of(k) < left && (*even != 0) != keeps)
+			x[k] = value;
+		if (key_of(k + 1) < left && (*odd != 0) != keeps)
+			x[k + 1] = value;
+	}
+}
+
+/* From q.k to x for keys j, j+1, j+8, ... of row i: all but the window. */
+template <int N>
+static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_args &a,
+					      const struct view &w, int i, int j)
+{
+	const struct attn_spec &s = a.spec;
+	const int left = a.Sk - j;
+
+	i = min(i, a.Sq - 1);
+#pragma unroll
+	for (int k = 0; k < N; k++)
+		x[k] *= s.scale;
+	if (s.softcap != 0.0f) {
+		/* tanh(y) = 1 - 2 / (1 + e^2y): exact enough, as what counts is softcap * tanh */
+		const float to_exponent = 2.0f * LOG2E / s.softcap;
+#pragma unroll
+		for (int k = 0; k < N; k++)
+			x[k] = s.softcap -
+			       __fdividef(2.0f * s.softcap, 1.0f + exp2_fast(x[k] * to_exponent));
+	}
+#pragma unroll 1
+	for (int n = 0; n < ATTN_MAX_BIAS; n++) {
+		const struct attn_tensor &t = s.bias[n];
+		if (!t.base)
+			continue;
+		const float weight = s.bias_scale[n];
+		const char *at = tensor_at(t, w.b, w.h, a.H) +
+				 (i * t.stride[2] + j * t.stride[3]) * attn_dtype_size(t.dtype);
+		if (t.dtype == ATTN_F16)
+			add_bias(x, (const __half *)at, t.stride[3], weight, left);
+		else if (t.dtype == ATTN_BF16)
+			add_bias(x, (const __nv_bfloat16 *)at, t.stride[3], weight, left);
+		else
+			add_bias(x, (const float *)at, t.stride[3], weight, left);
+		if (s.round_x == ATTN_F16) {
+#pragma unroll
+			for (int k = 0; k < N; k++)
+				x[k] = round_to(x[k], ATTN_F16);
+		} else if (s.round_x == ATTN_BF16) {
+#pragma unroll
+			for (int k = 0; k < N; k++)
+				x[k] = round_to(x[k], ATTN_BF16);
+		}
+	}
+	if (s.mask.base)
+		apply_mask(x,
+			   (const unsigned char *)tensor_at(s.mask, w.b, w.h, a.H) +
+				   i * s.mask.stride[2] + j * s.mask.stride[3],
+			   s.mask.stride[3], s.mask_keeps != 0, s.mask_value, left);
+}
+
+/* First and last key that row i may see, as far as int holds them. */
+static __device__ __forceinline__ int first_key(const struct attn_spec &s, int i)
+{
+	if (s.window_left == ATTN_NO_WINDOW)
+		return 0;
+	return (int)min(max((int64_t)i + s.window_shift - s.window_left, (int64_t)0),
+			(int64_t)INT32_MAX);
+}
+static __device__ __forceinline__ int last_key(const struct attn_spec &s, int i)
+{
+	if (s.window_right == ATTN_NO_WINDOW)
+		return INT32_MAX;
+	return (int)min(max((int64_t)i + s.window_shift + s.window_right, (int64_t)-1),
+			(int64_t)INT32_MAX);
+}
+
+/* Where the largest score of a row is moderate, exponent * (x - max) is one multiply-add with
+ * exponent * max computed once: its rounding error is the same for the whole row and cancels in
+ * P / sum P. Beyond this limit (in powers of 2) it would make P overflow, or vanish. */
+#define FOLD_LIMIT 65536.0f
+
+/* One step of the online softmax for ROWS rows, each shared by four lanes: x becomes P, max and sum
+ * are brought up to date, factor[r] is what the sums so far are to be multiplied by. */
+template <int ROWS, int N>
+static __device__ __forceinline__ void softmax_step(float (&x)[ROWS][N], float *row_max,
+						    float *row_sum, float (&factor)[ROWS],
+						    float exponent)
+{
+	float base[ROWS], old[ROWS];
+	bool far = false, fresh[ROWS];
+
+#pragma unroll
+	for (int r = 0; r < ROWS; r++) {
+		base[r] = row_max[r];
+#pragma unroll
+		for (int k = 0; k < N; k++)
+			base[r] = fmaxf(base[r], x[r][k]); /* passes NaN by; exp2 brings it back */
+	}
+#pragma unroll
+	for (int lanes = 1; lanes <= 2; lanes *= 2)
+#pragma unroll
+		for (int r = 0; r < ROWS; r++)
+			base[r] = fmaxf(base[r], __shfl_xor_sync(WARP_ALL, base[r], lanes));
+#pragma unroll
+	for (int r = 0; r < ROWS; r++) {
+		fresh[r] = row_max[r] == -INFINITY; /* nothing but 0 (or NaN) was summed so far */
+		old[r] = row_max[r];
+		row_max[r] = base[r];
+		base[r] = base[r] == -INFINITY ? 0.0f : base[r];
+		old[r] = fresh[r] ? base[r] : old[r];
+		far = far || fabsf(base[r] * exponent) > FOLD_LIMIT ||
+		      fabsf(old[r] * exponent) > FOLD_LIMIT;
+	}
+	if (__any_sync(WARP_ALL, far)) {
+#pragma unroll
+		for (int r = 0; r < ROWS; r++) {
+			factor[r] = exp2_fast((old[r] - base[r]) * exponent);
+#pragma unroll
+			for (int k = 0; k < N; k++)
+				x[r][k] = exp2_fast((x[r][k] - base[r]) * exponent);
+		}
+	} else {
+#pragma unroll
+		for (int r = 0; r < ROWS; r++) {
+			const float folded = base[r] * exponent;
+			factor[r] = exp2_fast(old[r] * exponent - folded);
+#pragma unroll
+			for (int k = 0; k < N; k++)
+				x[r][k] = exp2_fast(fmaf(x[r][k], exponent, -folded));
+		}
+	}
+#pragma unroll
+	for (int r = 0; r < ROWS; r++) {
+		float sum = 0.0f;
+#pragma unroll
+		for (int k = 0; k < N; k++)
+			sum += x[r][k];
+		row_sum[r] = row_sum[r] * factor[r] + sum;
+	}
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A rectangle of an operand, from global to shared memory, whatever the operand's layout.
+ *
+ * Lines in shared memory are padded by 16 bytes, so that ldmatrix meets no bank twice. An operand
+ * whose rows are made of aligned pieces of 16 bytes is copied asynchronously (sm_80); one that is
+ * transposed is read in such pieces along its columns and turned around; anything else is read
+ * element by element, along whichever dimension has the smaller stride.
+ */
+#ifndef FASHIM_TILE_CUH
+#define FASHIM_TILE_CUH
+
+#include "kernels/device.cuh"
+
+#define PAD 8 /* elements; 16 bytes */
+
+/* How many of n reads to have under way: on sm_75 each holds registers, and these run out. */
+static __host__ __device__ constexpr int at_once(int n)
+{
+	return FASHIM_TURING ? 1 : n;
+}
+
+enum { ELEMENTS, PIECES_ACROSS, PIECES_DOWN }; /* how an operand can be read */
+
+static __device__ __forceinline__ int pieces_of(const struct attn_tensor &t, const void *at)
+{
+	if ((uint64_t)at % 16)
+		return ELEMENTS;
+	if (t.stride[3] == 1 && t.stride[2] % 8 == 0)
+		return PIECES_ACROSS;
+	return t.stride[2] == 1 && t.stride[3] % 8 == 0 ? PIECES_DOWN : ELEMENTS;
+}
+
+/* Reads rows first .. first+ROWS-1, columns 0 .. WIDTH-1 of one head into shared memory; what lies
+ * beyond row `rows` or column `columns` becomes 0. `first` is a multiple of 8. */
+template <typename T, int ROWS, int WIDTH, int THREADS>
+static __device__ __forceinline__ void load_tile(T *tile, const T *at, const struct attn_tensor &t,
+						 int pieces, int first, int rows, int columns,
+						 int thread)
+{
+	const int64_t row_stride = t.stride[2], column_stride = t.stride[3];
+	constexpr int LINE = WIDTH + PAD;
+
+	if (pieces == PIECES_ACROSS) {
+		constexpr int PIECES = WIDTH / 8, STEP = THREADS / PIECES;
+		static_assert(THREADS % PIECES == 0 && ROWS % STEP == 0, "whole rows per step");
+		const int c = thread % PIECES * 8, r0 = thread / PIECES;
+		const int bytes = 2 * max(0, min(8, columns - c));
+		const T *from = at + (first + r0) * row_stride + c;
+#pragma unroll(at_once(ROWS / STEP))
+		for (int r = 0; r < ROWS; r += STEP) {
+			bool valid = first + r0 + r < rows && bytes > 0;
+			copy16(tile + (r0 + r) * LINE + c, from, valid ? bytes : 0);
+			from += STEP * row_stride;
+		}
+	} else if (pieces == PIECES_DOWN) {
+#pragma unroll(at_once(2))
+		for (int e = thread; e < ROWS / 8 * WIDTH; e += THREADS) {
+			/* a warp takes 16 columns and twice 8 rows: whole sectors, few conflicts */
+			const int c = e / 32 % (WIDTH / 16) * 16 + e % 16;
+			const int r = e / (2 * WIDTH) * 16 + e / 16 % 2 * 8;
+			union {
+				uint4 all;
+				T one[8];
+			} u;
+			u.all = make_uint4(0, 0, 0, 0);
+			if (c < columns) {
+				const T *from = at + first + r + c * column_stride;
+				if (first + r + 8 <= rows)
+					u.all = *(const uint4 *)from;
+				else
+#pragma unroll
+					for (int k = 0; k < 8; k++)
+						if (first + r + k < rows)
+							u.one[k] = from[k];
+			}
+#pragma unroll
+			for (int k = 0; k < 8; k++)
+				tile[(r + k) * LINE + c] = u.one[k];
+		}
+	} else {
+		const bool down = row_stride < column_stride;
+#pragma unroll(at_once(4))
+		for (int e = thread; e < ROWS * WIDTH; e += THREADS) {
+			int r = down ? e % ROWS : e / WIDTH, c = down ? e / ROWS : e % WIDTH;
+			T x = from_float<T>(0.0f);
+			if (first + r < rows && c < columns)
+				x = at[(first + r) * row_stride + c * column_stride];
+			tile[r * LINE + c] = x;
+		}
+	}
+}
+
+#endif

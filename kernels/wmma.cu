@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Fused attention for any layout on the warp matrix instructions: f16 from sm_75, bf16 from sm_80.
+ *
+ * What: O = softmax(scale Q K^T, biases, masks) V for one [b,h] and a tile of query rows per block,
+ * without S or P ever leaving the chip. A warp owns 16 or 32 rows. It walks over tiles of keys:
+ * S = Q K^T in registers, the row maximum and sum kept up to date and the sum so far rescaled when
+ * the maximum grows ("online softmax"), P rounded to 16 bits in the very registers in which S
+ * arose (device.cuh shows why they fit), O += P V.
+ *
+ * Why so, in the order in which it was decided:
+ *   1. mma.sync with a documented layout, not nvcuda::wmma: no trip of S and P through shared
+ *      memory, and sm_75 needs no second algorithm.
+ *   2. One buffer for K and one for V: V_j arrives while S is computed, K_j+1 while P V is; half
+ *      the shared memory of two full stages, so twice the blocks per multiprocessor.
+ *   3. Rows padded by 16 bytes: ldmatrix then meets no bank twice.
+ *   4. Few blocks (one sentence, few heads): GROUPS of warps take every GROUPS-th key tile of the
+ *      same rows and add up at the end. 32 rows and 4 groups make 128 blocks of B1 H8 S512.
+ *   5. Calls without bias, mask and softcap fold the scale into the exponent: one FFMA and one exp2
+ *      per score. scores.cuh says when that would be wrong and what is done then.
+ *
+ * Rules worth knowing:
+ *   - Finite fills are numbers like any other: a fully masked row comes out uniform.
+ *   - Key tiles wholly outside the window are skipped if the value there is -inf. A NaN in V at
+ *     such a key then stays out of O, where 0 * NaN of the unfused form would let it in.
+ *   - O may be Q's own memory with Q's own strides: a block reads its rows of Q first. O may not
+ *     overlap K, V, a bias or a mask.
+ *   - Any strides, any alignment: tile.cuh picks the fastest way that is right.
+ *
+ * Measured (H200, random data, kernel alone):
+ *   to be filled in
+ */
+#include "kernels/scores.cuh"
+#include "kernels/tile.cuh"
+
+/* What one warp adds up: rows 16m+g and 16m+8+g of its own in [m][..][0..1] and [m][..][2..3], and
+ * their maxima and sums (the latter over this lane's columns only) in [m][0] and [m][1]. */
+template <int BLOCKS, int WIDTH> struct sums {
+	float o[BLOCKS][WIDTH / 8][4];
+	float max[BLOCKS][2], sum[BLOCKS][2];
+};
+
+/* ---- a tile of scores ------------------------------------------------------------------------ */
+
+/* Scores of a warp's rows against the keys from j0 on become P; the sums so far are rescaled. */
+template <int KEYS, int BLOCKS, int WIDTH>
+static __device__ __forceinline__ void
+softmax_tile(float (&s)[BLOCKS][KEYS / 8][4], struct sums<BLOCKS, WIDTH> &sums,
+	     const struct attn_args &a, const struct view &w, int first, int j0)
+{
+	constexpr int ROWS = 2 * BLOCKS, N = KEYS / 4;
+	const int i = first + threadIdx.x % 32 / 4, j = j0 + 2 * (threadIdx.x % 4);
+	float x[ROWS][N], factor[ROWS];
+
+#pragma unroll
+	for (int r = 0; r < ROWS; r++)
+#pragma unroll
+		for (int k = 0; k < N; k++)
+			x[r][k] = s[r / 2][k / 2][r % 2 * 2 + k % 2];
+	if (!w.plain)
+#pragma unroll
+		for (int r = 0; r < ROWS; r++)
+			modify(x[r], a, w, i + 8 * r, j);
+	if (w.window && (first_key(a.spec, first + 16 * BLOCKS - 1) > j0 ||
+			 last_key(a.spec, first) < j0 + KEYS - 1)) {
+#pragma unroll
+		for (int r = 0; r < ROWS; r++) {
+			const int low = first_key(a.spec, i + 8 * r) - j;
+			const int high = last_key(a.spec, i + 8 * r) - j;
+#pragma unroll
+			for (int k = 0; k < N; k++)
+				if (key_of(k) < low || key_of(k) > high)
+					x[r][k] = a.spec.window_value;
+		}
+	}
+	if (j0 + KEYS > a.Sk) {
+#pragma unroll
+		for (int k = 0; k < N; k++)
+			if (key_of(k) >= a.Sk - j)
+#pragma unroll
+				for (int r = 0; r < ROWS; r++)
+					x[r][k] = -INFINITY;
+	}
+	softmax_step(x, &sums.max[0][0], &sums.sum[0][0], factor, w.exponent);
+#pragma unroll
+	for (int r = 0; r < ROWS; r++) {
+#pragma unroll
+		for (int n = 0; n < WIDTH / 8; n++) {
+			sums.o[r / 2][n][r % 2 * 2] *= factor[r];
+			sums.o[r / 2][n][r % 2 * 2 + 1] *= factor[r];
+		}
+#pragma unroll
+		for (int k = 0; k < N; k++)
+			s[r / 2][k / 2][r % 2 * 2 + k % 2] = x[r][k];
+	}
+}
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+/* The rows of Q a warp owns: in registers where there is room, else read again for each tile. */
+template <typename T, int BLOCKS, int WIDTH> struct queries {
+	static constexpr bool KEPT = WIDTH * BLOCKS <= 128;
+	const T *at; /* this lane's address for load_matrix */
+	uint32_t kept[KEPT ? BLOCKS : 1][KEPT ? WIDTH / 16 : 1][4];
+
+	__device__ __forceinline__ void init(const T *own)
+	{
+		at = own;
+		if (KEPT) {
+#pragma unroll
+			for (int m = 0; m < BLOCKS; m++)
+#pragma unroll
+				for (int d = 0; d < WIDTH / 16; d++)
+					load_matrix(kept[KEPT ? m : 0][KEPT ? d : 0],
+						    at + 16 * m * (WIDTH + PAD) + 16 * d);
+		}
+	}
+	__device__ __forceinline__ void get(uint32_t (&q)[4], int m, int d) const
+	{
+		if (KEPT) {
+#pragma unroll
+			for (int e = 0; e < 4; e++)
+				q[e] = kept[KEPT ? m : 0][KEPT ? d : 0][e];
+		} else {
+			load_matrix(q, at + 16 * m * (WIDTH + PAD) + 16 * d);
+		}
+	}
+};
+
+/* S = Q K^T; k is this lane's address for load_matrix in the tile of keys. */
+template <typename T, int KEYS, int BLOCKS, int WIDTH>
+static __device__ __forceinline__ void
+score_tile(float (&s)[BLOCKS][KEYS / 8][4], const struct queries<T, BLOCKS, WIDTH> &q, const T *k)
+{
+#pragma unroll
+	for (int m = 0; m < BLOCKS; m++)
+#pragma unroll
+		for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+			for (int e = 0; e < 4; e++)
+				s[m][n][e] = 0.0f;
+#pragma unroll
+	for (int d = 0; d < WIDTH / 16; d++) {
+		uint32_t qf[BLOCKS][4];
+#pragma unroll
+		for (int m = 0; m < BLOCKS; m++)
+			q.get(qf[m], m, d);
+#pragma unroll
+		for (int n = 0; n < KEYS / 16; n++) {
+			uint32_t kf[4];
+			load_matrix(kf, k + 16 * n * (WIDTH + PAD) + 16 * d);
+#pragma unroll
+			for (int m = 0; m < BLOCKS; m++) {
+				multiply<T>(s[m][2 * n], qf[m], kf[0], kf[1]);
+				multiply<T>(s[m][2 * n + 1], qf[m], kf[2], kf[3]);
+			}
+		}
+	}
+}
+
+/* O += P V */
+template <typename T, int KEYS, int BLOCKS, int WIDTH>
+static __device__ __forceinline__ void value_tile(struct sums<BLOCKS, WIDTH> &sums,
+						  const float (&p)[BLOCKS][KEYS / 8][4], const T *v)
+{
+#pragma unroll
+	for (int j = 0; j < KEYS / 16; j++) {
+		uint32_t pf[BLOCKS][4];
+#pragma unroll
+		for (int m = 0; m < BLOCKS; m++)
+#pragma unroll
+			for (int e = 0; e < 4; e++)
+				pf[m][e] = pack2<T>(p[m][2 * j + e / 2][e % 2 * 2],
+						    p[m][2 * j + e / 2][e % 2 * 2 + 1]);
+#pragma unroll
+		for (int n = 0; n < WIDTH / 16; n++) {
+			uint32_t vf[4];
+			load_matrix_transposed(vf, v + 16 * j * (WIDTH + PAD) + 16 * n);
+#pragma unroll
+			for (int m = 0; m < BLOCKS; m++) {
+				multiply<T>(sums.o[m][2 * n], pf[m], vf[0], vf[1]);
+				multiply<T>(sums.o[m][2 * n + 1], pf[m], vf[2], vf[3]);
+			}
+		}
+	}
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+/* How much of a group's sums under the maximum `mine` counts under the common maximum. */
+static __device__ __forceinline__ float share(float mine, float common, float exponent)
+{
+	if (mine == -INFINITY)
+		return 1.0f; /* its sums are 0 or NaN */
+	if (fmaxf(fabsf(mine * exponent), fabsf(common * exponent)) > FOLD_LIMIT)
+		return exp2_fast((mine - common) * exponent);
+	return exp2_fast(mine * exponent - common * exponent);
+}
+
+/* Each thread of the other groups leaves its sums in `room`, for its counterpart in group 0. */
+template <int BLOCKS, int WIDTH, int GROUPS, int THREADS>
+static __device__ __forceinline__ void merge_groups(struct sums<BLOCKS, WIDTH> &sums, float *room,
+						    int group, int thread, float exponent)
+{
+	constexpr int NUMBERS = BLOCKS * (WIDTH / 2 + 4);
+
+	__syncthreads();
+	if (group > 0) {
+		float *to = room + (group - 1) * NUMBERS * THREADS + thread;
+#pragma unroll
+		for (int m = 0; m < BLOCKS; m++) {
+#pragma unroll
+			for (int e = 0; e < 2; e++, to += 2 * THREADS) {
+				to[0] = sums.max[m][e];
+				to[THREADS] = sums.sum[m][e];
+			}
+#pragma unroll
+			for (int n = 0; n < WIDTH / 2; n++, to += THREADS)
+				*to = sums.o[m][n / 4][n % 4];
+		}
+	}
+	__syncthreads();
+	if (group > 0)
+		return;
+#pragma unroll 1
+	for (int other = 1; other < GROUPS; other++) {
+		const float *from = room + (other - 1) * NUMBERS * THREADS + thread;
+#pragma unroll
+		for (int m = 0; m < BLOCKS; m++) {
+			float ours[2], theirs[2];
+#pragma unroll
+			for (int e = 0; e < 2; e++, from += 2 * THREADS) {
+				const float common = fmaxf(sums.max[m][e], from[0]);
+				ours[e] = share(sums.max[m][e], common, exponent);
+				theirs[e] = share(from[0], common, exponent);
+				sums.max[m][e] = common;
+				sums.sum[m][e] =
+					sums.sum[m][e] * ours[e] + from[THREADS] * theirs[e];
+			}
+#pragma unroll
+			for (int n = 0; n < WIDTH / 2; n++, from += THREADS)
+				sums.o[m][n / 4][n % 4] =
+					sums.o[m][n / 4][n % 4] * ours[n / 2 % 2] +
+					*from * theirs[n / 2 % 2];
+		}
+	}
+}
+
+/* O = out_scale * sums / sum of P, rows that are all -inf by their rule. `own` is shared memory
+ * of this warp alone, 16*BLOCKS lines long. */
+template <typename T, int BLOCKS, int WIDTH>
+static __device__ __forceinline__ void finish(struct sums<BLOCKS, WIDTH> &sums, T *own,
+					      const struct attn_args &a, const struct view &w)
+{
+	const int t = threadIdx.x % 4, lane = threadIdx.x % 32;
+	bool empty = false;
+
+#pragma unroll
+	for (int m = 0; m < BLOCKS; m++) {
+#pragma unroll
+		for (int half = 0; half < 2; half++) {
+			float sum = sums.sum[m][half];
+			sum += __shfl_xor_sync(WARP_ALL, sum, 1);
+			sum += __shfl_xor_sync(WARP_ALL, sum, 2);
+			float weight = a.spec.out_scale / sum;
+			if (sum == 0.0f) {
+				empty = a.spec.empty_row == ATTN_EMPTY_MEAN;
+				weight = a.spec.empty_row == ATTN_EMPTY_NAN ? NAN : 0.0f;
+			}
+#pragma unroll
+			for (int n = 0; n < WIDTH / 8; n++) {
+				sums.o[m][n][2 * half] *= weight;
+				sums.o[m][n][2 * half + 1] *= weight;
+			}
+			sums.sum[m][half] = sum;
+		}
+	}
+	if (!__any_sync(WARP_ALL, empty))
+		return;
+
+	/* the mean of V, column by column, through shared memory */
+	const T *v = (const T *)tensor_at(a.v, w.b, w.h, a.H);
+	float *mean = (float *)own;
+	for (int c = lane; c < WIDTH; c += 32) {
+		float sum = 0.0f;
+		if (c < a.Dv)
+			for (int j = 0; j < a.Sk; j++)
+				sum += to_float<T>(v[j * a.v.stride[2] + c * a.v.stride[3]]);
+		mean[c] = a.spec.out_scale * sum / a.Sk;
+	}
+	__syncwarp();
+#pragma unroll
+	for (int m = 0; m < BLOCKS; m++)
+#pragma unroll
+		for (int e = 0; e < 4; e++)
+			if (sums.sum[m][e / 2] == 0.0f)
+#pragma unroll
+				for (int n = 0; n < WIDTH / 8; n++)
+					sums.o[m][n][e] = mean[8 * n + 2 * t + e % 2];
+	__syncwarp();
+}
+
+static __device__ __forceinline__ void store_any(char *at, int64_t index, int dtype, float x)
+{
+	if (dtype == ATTN_F16)
+		((__half *)at)[index] = __float2half_rn(x);
+	else if (dtype == ATTN_BF16)
+		((__nv_bfloat16 *)at)[index] = __float2bfloat16_rn(x);
+	else
+		((float *)at)[index] = x;
+}
+
+/* Writes the warp's rows, which start at row `first` of O, by way of `own` as in finish(). */
+template <typename T, int BLOCKS, int WIDTH>
+static __device__ __forceinline__ void store(const struct sums<BLOCKS, WIDTH> &sums, T *own,
+					     const struct attn_args &a, const struct view &w,
+					     int first)
+{
+	constexpr int LINE = WIDTH + PAD, ROWS = 16 * BLOCKS;
+	const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+	char *const out = tensor_at(a.o, w.b, w.h, a.H);
+
+	if (a.o.dtype == a.q.dtype && pieces_of(a.o, out) == PIECES_ACROSS && a.Dv % 8 == 0) {
+#pragma unroll
+		for (int m = 0; m < BLOCKS; m++)
+#pragma unroll
+			for (int n = 0; n < WIDTH / 8; n++)
+#pragma unroll
+				for (int half = 0; half < 2; half++)
+					*(uint32_t *)(own + (16 * m + 8 * half + g) * LINE + 8 * n +
+						      2 * t) = pack2<T>(sums.o[m][n][2 * half],
+									sums.o[m][n][2 * half + 1]);
+		__syncwarp();
+#pragma unroll(at_once(4))
+		for (int e = lane; e < ROWS * (WIDTH / 8); e += 32) {
+			const int r = e / (WIDTH / 8), c = e % (WIDTH / 8) * 8;
+			if (first + r < a.Sq && c < a.Dv)
+				*(uint4 *)((T *)out + (first + r) * a.o.stride[2] + c) =
+					*(const uint4 *)(own + r * LINE + c);
+		}
+		return;
+	}
+	/* any layout, any dtype: half of the columns at a time, as floats */
+	float *const wide = (float *)own;
+	const bool down = a.o.stride[2] < a.o.stride[3];
+#pragma unroll
+	for (int pass = 0; pass < 2; pass++) {
+#pragma unroll
+		for (int m = 0; m < BLOCKS; m++)
+#pragma unroll
+			for (int n = 0; n < WIDTH / 16; n++)
+#pragma unroll
+				for (int e = 0; e < 4; e++)
+					wide[(16 * m + e / 2 * 8 + g) * (LINE / 2) + 8 * n + 2 * t +
+					     e % 2] = sums.o[m][pass * (WIDTH / 16) + n][e];
+		__syncwarp();
+#pragma unroll 1
+		for (int e = lane; e < ROWS * (WIDTH / 2); e += 32) {
+			const int r = down ? e % ROWS : e / (WIDTH / 2);
+			const int c = down ? e / ROWS : e % (WIDTH / 2), d = pass * (WIDTH / 2) + c;
+			if (first + r < a.Sq && d < a.Dv)
+				store_any(out, (first + r) * a.o.stride[2] + d * a.o.stride[3],
+					  a.o.dtype, wide[r * (LINE / 2) + c]);
+		}
+		__syncwarp();
+	}
+}
+
+/* ---- the kernel ----------------------------------------------------------------------------- */
+
+/* The range of key tiles that rows first..last can see. */
+static __device__ __forceinline__ void tiles_in_window(const struct attn_args &a, int first,
+						       int last, int keys, int *begin, int *end)
+{
+	int low = 0, high = a.Sk - 1;
+
+	if (a.spec.window_value == -INFINITY) {
+		low = min(first_key(a.spec, first), a.Sk);
+		high = min(last_key(a.spec, last), high);
+	}
+	*begin = low / keys;
+	*end = high < low ? *begin : high / keys + 1;
+}
+
+/* Barrier 0 is __syncthreads, at which other groups may wait already. */
+template <int GROUPS> static __device__ __forceinline__ void group_barrier(int group, int threads)
+{
+	if (GROUPS == 1)
+		__syncthreads();
+	else
+		barrier(1 + group, threads);
+}
+
+/* ROW_WARPS warps of 16*BLOCKS rows each, GROUPS times, with tiles of KEYS keys; D, Dv <= WIDTH. */
+template <typename T, int WIDTH, int KEYS, int BLOCKS, int ROW_WARPS, int GROUPS>
+static __device__ __forceinline__ void attention(const struct attn_args &a)
+{
+	constexpr int ROWS = 16 * BLOCKS * ROW_WARPS, LINE = WIDTH + PAD;
+	constexpr int GROUP_THREADS = 32 * ROW_WARPS, THREADS = GROUP_THREADS * GROUPS;
+	static_assert((GROUPS - 1) * BLOCKS * (WIDTH / 2 + 4) * GROUP_THREADS * 2 <=
+			      GROUPS * 2 * KEYS * LINE,
+		      "the groups' sums fit where K and V were");
+
+	DYNAMIC_SHARED(T, shared);
+	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+	const int group = warp / ROW_WARPS, thread = threadIdx.x - group * GROUP_THREADS;
+	const bool causal = a.spec.window_right != ATTN_NO_WINDOW;
+	const bool other = a.spec.bias[0].base || a.spec.bias[1].base || a.spec.mask.base ||
+			   a.spec.softcap != 0.0f || !(a.spec.scale > 0.0f);
+	struct view w;
+	w.b = blockIdx.z;
+	w.h = blockIdx.y;
+	/* causal: the last rows have the most to do, so they start first */
+	w.first = (causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * ROWS;
+	w.window = causal || a.spec.window_left != ATTN_NO_WINDOW;
+	w.plain = !other && (!w.window || a.spec.window_value == -INFINITY);
+	w.exponent = w.plain ? a.spec.scale * LOG2E : LOG2E;
+	const int row0 = warp % ROW_WARPS * 16 * BLOCKS, first = w.first + row0;
+	const bool idle = first >= a.Sq; /* this warp only helps to load */
+
+	T *const own = shared + row0 * LINE;
+	T *const k_tile = shared + ROWS * LINE + group * 2 * KEYS * LINE;
+	T *const v_tile = k_tile + KEYS * LINE;
+	/* where this lane's addresses for load_matrix start: in Q and V, and in K */
+	const int a_offset = (lane % 16) * LINE + lane / 16 * 8;
+	const int k_offset = (lane / 16 * 8 + lane % 8) * LINE + lane / 8 % 2 * 8;
+
+	const T *const q = (const T *)tensor_at(a.q, w.b, w.h, a.H);
+	const T *const k = (const T *)tensor_at(a.k, w.b, w.h, a.H);
+	const T *const v = (const T *)tensor_at(a.v, w.b, w.h, a.H);
+	const int k_pieces = pieces_of(a.k, k), v_pieces = pieces_of(a.v, v);
+
+	int tile, tiles_end;
+	tiles_in_window(a, w.first, min(w.first + ROWS, a.Sq) - 1, KEYS, &tile, &tiles_end);
+	tile += group;
+
+	load_tile<T, ROWS, WIDTH, THREADS>(shared, q, a.q, pieces_of(a.q, q), w.first, a.Sq, a.D,
+					   threadIdx.x);
+	if (tile < tiles_end)
+		load_tile<T, KEYS, WIDTH, GROUP_THREADS>(k_tile, k, a.k, k_pieces, tile * KEYS,
+							 a.Sk, a.D, thread);
+	copy_commit();
+	copy_wait();
+	__syncthreads();
+
+	struct queries<T, BLOCKS, WIDTH> queries;
+	queries.init(own + a_offset);
+	struct sums<BLOCKS, WIDTH> sums;
+#pragma unroll
+	for (int m = 0; m < BLOCKS; m++) {
+#pragma unroll
+		for (int n = 0; n < WIDTH / 2; n++)
+			sums.o[m][n / 4][n % 4] = 0.0f;
+		sums.max[m][0] = sums.max[m][1] = -INFINITY;
+		sums.sum[m][0] = sums.sum[m][1] = 0.0f;
+	}
+
+#pragma unroll 1
+	for (; tile < tiles_end; tile += GROUPS) {
+		const int j0 = tile * KEYS;
+		float s[BLOCKS][KEYS / 8][4];
+
+		load_tile<T, KEYS, WIDTH, GROUP_THREADS>(v_tile, v, a.v, v_pieces, j0, a.Sk, a.Dv,
+							 thread);
+		copy_commit();
+		if (!idle)
+			score_tile<T, KEYS>(s, queries, k_tile + k_offset);
+		copy_wait();
+		group_barrier<GROUPS>(group, GROUP_THREADS); /* V is there, K may go */
+
+		if (tile + GROUPS < tiles_end)
+			load_tile<T, KEYS, WIDTH, GROUP_THREADS>(
+				k_tile, k, a.k, k_pieces, j0 + GROUPS * KEYS, a.Sk, a.D, thread);
+		copy_commit();
+		if (!idle) {
+			softmax_tile<KEYS>(s, sums, a, w, first, j0);
+			value_tile<T, KEYS>(sums, s, v_tile + a_offset);
+		}
+		copy_wait();
+		group_barrier<GROUPS>(group, GROUP_THREADS); /* K is there, V may go */
+	}
+
+	if (GROUPS > 1)
+		merge_groups<BLOCKS, WIDTH, GROUPS, GROUP_THREADS>(
+			sums, (float *)(shared + ROWS * LINE), group, thread, w.exponent);
+	if (group > 0 || idle)
+		return;
+	finish(sums, own, a, w);
+	store(sums, own, a, w, first);
+}
+
+/* ---- the variants: the same rows as in select.c --------------------------------------------- */
+
+#define VARIANT(symbol, T, width, keys, blocks, row_warps, groups, per_sm)                         \
+	extern "C" __global__ void __launch_bounds__(32 * row_warps * groups, per_sm)              \
+		symbol(const __grid_constant__ struct attn_args args)                              \
+	{                                                                                          \
+		attention<T, width, keys, blocks, row_warps, groups>(args);                        \
+	}                                                                                          \
+	SIM_KERNEL(symbol)
+
+#include "kernels/wmma_variants.h"
+
+#define WMMA_F16(rows, width, keys, blocks, row_warps, groups, per_sm)                             \
+	VARIANT(fashim_wmma_f16_d##width##_r##rows, __half, width, keys, blocks, row_warps,        \
+		groups, per_sm)
+WMMA_VARIANTS(WMMA_F16)
+#if !FASHIM_TURING
+#define WMMA_BF16(rows, width, keys, blocks, row_warps, groups, per_sm)                            \
+	VARIANT(fashim_wmma_bf16_d##width##_r##rows, __nv_bfloat16, width, keys, blocks,           \
+		row_warps, groups, per_sm)
+WMMA_VARIANTS(WMMA_BF16)
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The compiled shapes of wmma.cu, once for the kernels themselves and once for select.c's table.
+ *
+ *   rows       query rows per block, = 16 * blocks * row_warps
+ *   width      largest D and Dv
+ *   keys       keys per tile
+ *   blocks     blocks of 16 rows per warp
+ *   row_warps  warps side by side over the rows
+ *   groups     sets of such warps, each with its share of the key tiles
+ *   per_sm     blocks per multiprocessor to leave registers for
+ */
+#ifndef FASHIM_WMMA_VARIANTS_H
+#define FASHIM_WMMA_VARIANTS_H
+
+/*        rows width keys blocks row_warps groups per_sm */
+#define WMMA_VARIANTS(V)                                                                           \
+	V(128, 64, 64, 2, 4, 1, 2)                                                                 \
+	V(64, 64, 64, 1, 4, 1, 3)                                                                  \
+	V(32, 64, 64, 1, 2, 4, 2)                                                                  \
+	V(128, 128, 32, 2, 4, 1, 2)                                                                \
+	V(64, 128, 64, 1, 4, 1, 2)                                                                 \
+	V(32, 128, 32, 1, 2, 4, 1)                                                                 \
+	V(64, 256, 32, 1, 4, 1, 2)                                                                 \
+	V(32, 256, 32, 1, 2, 1, 3)
+
+/* Bytes of dynamic shared memory: Q, and K and V for each group, in rows padded by 16 bytes. */
+#define WMMA_SHARED(rows, width, keys, groups)                                                     \
+	(((rows) + 2 * (keys) * (groups)) * ((width) + 8) * 2)
+
+#endif

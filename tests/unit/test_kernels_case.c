@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Operands, the answer in double precision and the comparison: see test_kernels_case.h.
+ */
+#include "tests/unit/test_kernels_case.h"
+#include "tests/simgpu/sim_kernel.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <cmocka.h>
+
+#define POISON 0xff /* every byte: NaN in each format */
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+double number_round(double x, int dtype)
+{
+	int digits = dtype == ATTN_F16 ? 11 : 8, lowest = dtype == ATTN_F16 ? -24 : -133, exponent;
+	double most = dtype == ATTN_F16 ? 65504.0 : 0x1.fep127, quantum, y;
+
+	if (dtype == ATTN_F64 || x == 0 || !isfinite(x))
+		return x;
+	if (dtype == ATTN_F32)
+		return (float)x;
+	frexp(x, &exponent);
+	exponent -= digits;
+	quantum = ldexp(1.0, exponent < lowest ? lowest : exponent);
+	y = nearbyint(x / quantum) * quantum;
+	return fabs(y) > most ? copysign(INFINITY, y) : y;
+}
+
+double number_load(const void *p, int dtype)
+{
+	uint16_t h;
+	uint32_t u;
+	float f;
+
+	switch (dtype) {
+	case ATTN_F16:
+		memcpy(&h, p, 2);
+		if ((h & 0x7c00) == 0x7c00)
+			f = h & 0x3ff ? NAN : INFINITY;
+		else if (h & 0x7c00)
+			f = ldexpf((float)(1024 + (h & 0x3ff)), (h >> 10 & 31) - 25);
+		else
+			f = ldexpf((float)(h & 0x3ff), -24);
+		return h & 0x8000 ? -f : f;
+	case ATTN_BF16:
+		memcpy(&h, p, 2);
+		u = (uint32_t)h << 16;
+		memcpy(&f, &u, 4);
+		return f;
+	case ATTN_F32:
+		memcpy(&f, p, 4);
+		return f;
+	default:
+		return *(const unsigned char *)p;
+	}
+}
+
+void number_store(void *p, int dtype, double x)
+{
+	float f = (float)number_round(x, dtype);
+	uint32_t u;
+	uint16_t h;
+	int exponent;
+	double m;
+
+	memcpy(&u, &f, 4);
+	switch (dtype) {
+	case ATTN_F16:
+		h = signbit(f) ? 0x8000 : 0;
+		if (isnan(f))
+			h |= 0x7e00;
+		else if (isinf(f))
+			h |= 0x7c00;
+		else if (fabsf(f) < 0x1p-14f)
+			h |= (uint16_t)(fabsf(f) * 0x1p24f);
+		else {
+			m = frexp(fabs(f), &exponent);
+			h |= (uint16_t)((exponent + 14) << 10 | ((int)(m * 2048) - 1024));
+		}
+		memcpy(p, &h, 2);
+		break;
+	case ATTN_BF16:
+		h = (uint16_t)(u >> 16);
+		memcpy(p, &h, 2);
+		break;
+	case ATTN_F32:
+		memcpy(p, &u, 4);
+		break;
+	default:
+		*(unsigned char *)p = x != 0;
+	}
+}
+
+double number_random(void)
+{
+	static uint64_t state = 88172645463325252ull;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (double)(state >> 11) * 0x1p-53;
+}
+
+double number_normal(void)
+{
+	double sum = 0;
+
+	for (int i = 0; i < 6; i++)
+		sum += number_random();
+	return (sum - 3) * M_SQRT2;
+}
+
+/* ---- operands -------------------------------------------------------------------------------- */
+
+void *element_at(const struct attn_tensor *t, int H, int64_t b, int64_t h, int64_t r, int64_t c)
+{
+	int64_t size = attn_dtype_size(t->dtype), inner = r * t->stride[2] + c * t->stride[3];
+
+	if (t->by_array)
+		return ((char **)t->base)[b * H + h] + inner * size;
+	return (char *)t->base + (b * t->stride[0] + h * t->stride[1] + inner) * size;
+}
+
+/* Maps memory for the operand, sets its strides and fills it with poison. */
+static void operand_init(struct operand *m, struct attn_tensor *t, int dtype, const int64_t dims[4],
+			 const struct layout *layout)
+{
+	static const struct layout standard;
+	const char *order, *letters = "bhrc", *same;
+	int64_t stride, span = 1, size = attn_dtype_size(dtype);
+	size_t room, align = 256;
+
+	if (!layout)
+		layout = &standard;
+	order = layout->order ? layout->order : letters;
+	same = layout->same ? layout->same : "";
+	stride = layout->step ? layout->step : 1;
+	memset(t, 0, sizeof(*t));
+	for (int i = 3; i >= 0; i--) {
+		int dim = (int)(strchr(letters, order[i]) - letters);
+
+		if (strchr(same, order[i]))
+			continue;
+		t->stride[dim] = stride;
+		span += (dims[dim] - 1) * stride;
+		stride *= dims[dim];
+		if (i == 3)
+			stride += layout->pad;
+	}
+	t->dtype = dtype;
+	m->bytes = (size_t)(span * size);
+
+	/* the end as close to the forbidden page as the alignment of the base permits */
+	room = (m->bytes + (size_t)(layout->offset * size) + align - 1) / align * align;
+	room = (room + 4095) / 4096 * 4096;
+	m->map_bytes = room + 8192;
+	m->map = mmap(NULL, m->map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		      0);
+	assert_true(m->map != MAP_FAILED);
+	memset(m->map, POISON, m->map_bytes - 4096);
+	mprotect((char *)m->map + m->map_bytes - 4096, 4096, PROT_NONE);
+	if (layout->offset % 8 == 0)
+		align = 16;
+	else
+		align = (size_t)size;
+	m->data = (char *)m->map + m->map_bytes - 4096 - m->bytes;
+	m->data -= (uintptr_t)m->data % align;
+	if (layout->offset % 8 && (uintptr_t)m->data % 16 == 0)
+		m->data -= size;
+	t->base = (uint64_t)(uintptr_t)m->data;
+	if (layout->by_array) {
+		int64_t n = dims[0] * dims[1];
+
+		m->array = malloc((size_t)n * sizeof(*m->array));
+		/* the entries in reverse, so that no stride could say the same */
+		for (int64_t i = 0; i < n; i++)
+			m->array[n - 1 - i] =
+				element_at(t, (int)dims[1], i / dims[1], i % dims[1], 0, 0);
+		t->base = (uint64_t)(uintptr_t)m->array;
+		t->by_array = 1;
+		t->stride[0] = t->stride[1] = 0;
+	}
+}
+
+static void operand_fill(const struct attn_tensor *t, const int64_t dims[4], double size)
+{
+	for (int64_t b = 0; b < (t->stride[0] || t->by_array ? dims[0] : 1); b++)
+		for (int64_t h = 0; h < (t->stride[1] || t->by_array ? dims[1] : 1); h++)
+			for (int64_t r = 0; r < (t->stride[2] ? dims[2] : 1); r++)
+				for (int64_t c = 0; c < (t->stride[3] ? dims[3] : 1); c++)
+					number_store(
+						element_at(t, (int)dims[1], b, h, r, c), t->dtype,
+						t->dtype == ATTN_BOOL ? number_random() < size
+								      : number_normal() * size);
+}
+
+static void operand_free(struct operand *m)
+{
+	if (m->map)
+		munmap(m->map, m->map_bytes);
+	free(m->array);
+	memset(m, 0, sizeof(*m));
+}
+
+static void dims_of(const struct attn_args *a, int which, int64_t dims[4])
+{
+	dims[0] = a->B;
+	dims[1] = a->H;
+	dims[2] = which == OPERAND_K || which == OPERAND_V ? a->Sk : a->Sq;
+	dims[3] = which == OPERAND_Q || which == OPERAND_K   ? a->D
+		  : which == OPERAND_V || which == OPERAND_O ? a->Dv
+							     : a->Sk;
+}
+
+void problem_init(struct problem *p, int dtype, const int dims[6], const struct layout layouts[4])
+{
+	struct attn_args *a = &p->args;
+	struct attn_tensor *t[4] = {&a->q, &a->k, &a->v, &a->o};
+	int64_t d[4];
+
+	memset(p, 0, sizeof(*p));
+	a->B = dims[0];
+	a->H = dims[1];
+	a->Sq = dims[2];
+	a->Sk = dims[3];
+	a->D = dims[4];
+	a->Dv = dims[5];
+	p->row_step = 1;
+	for (int i = 0; i < 4; i++) {
+		dims_of(a, i, d);
+		operand_init(&p->operand[i], t[i], dtype, d, layouts ? &layouts[i] : NULL);
+		if (i != OPERAND_O)
+			operand_fill(t[i], d, 1.0);
+	}
+	a->spec.scale = (float)(1 / sqrt(a->D));
+	a->spec.out_scale = 1;
+	a->spec.round_x = a->spec.round_p = dtype;
+	a->spec.window_left = a->spec.window_right = ATTN_NO_WINDOW;
+	a->spec.window_value = -INFINITY;
+	a->spec.mask_value = -INFINITY;
+	a->spec.bias_scale[0] = a->spec.bias_scale[1] = 1;
+}
+
+void problem_bias(struct problem *p, int n, int dtype, const struct layout *layout, double size)
+{
+	int64_t d[4];
+
+	dims_of(&p->args, OPERAND_BIAS, d);
+	operand_init(&p->operand[OPERAND_BIAS + n], &p->args.spec.bias[n], dtype, d, layout);
+	operand_fill(&p->args.spec.bias[n], d, size);
+}
+
+void problem_mask(struct problem *p, bool keeps, float value, const struct layout *layout,
+		  double share)
+{
+	int64_t d[4];
+
+	dims_of(&p->args, OPERAND_MASK, d);
+	operand_init(&p->operand[OPERAND_MASK], &p->args.spec.mask, ATTN_BOOL, d, layout);
+	operand_fill(&p->args.spec.mask, d, share);
+	p->args.spec.mask_keeps = keeps;
+	p->args.spec.mask_value = value;
+}
+
+void problem_output(struct problem *p, int dtype, const struct layout *layout)
+{
+	int64_t d[4];
+
+	dims_of(&p->args, OPERAND_O, d);
+	operand_free(&p->operand[OPERAND_O]);
+	operand_init(&p->operand[OPERAND_O], &p->args.o, dtype, d, layout);
+}
+
+void problem_free(struct problem *p)
+{
+	for (int i = 0; i < OPERAND_COUNT; i++)
+		operand_free(&p->operand[i]);
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+static double answer_score(const struct problem *p, int b, int h, int i, int j, bool rounded)
+{
+	const struct attn_args *a = &p->args;
+	const struct attn_spec *s = &a->spec;
+	int dtype = a->q.dtype;
+	double x = 0;
+
+	for (int d = 0; d < a->D; d++)
+		x += number_load(element_at(&a->q, a->H, b, h, i, d), dtype) *
+		     number_load(element_at(&a->k, a->H, b, h, j, d), dtype);
+	x *= s->scale;
+	if (rounded)
+		x = number_round(x, dtype);
+	if (s->softcap != 0) {
+		x = s->softcap * tanh(x / s->softcap);
+		if (rounded)
+			x = number_round(x, dtype);
+	}
+	for (int n = 0; n < ATTN_MAX_BIAS; n++) {
+		if (!s->bias[n].base)
+			continue;
+		x += s->bias_scale[n] *
+		     number_load(element_at(&s->bias[n], a->H, b, h, i, j), s->bias[n].dtype);
+		x = number_round((float)x, s->round_x); /* sums are taken in fp32 at best */
+	}
+	if (s->mask.base) {
+		bool set = number_load(element_at(&s->mask, a->H, b, h, i, j), ATTN_BOOL) != 0;
+
+		if (set != (s->mask_keeps != 0))
+			x = s->mask_value;
+	}
+	if (s->window_left != ATTN_NO_WINDOW && j < (int64_t)i + s->window_shift - s->window_left)
+		x = s->window_value;
+	if (s->window_right != ATTN_NO_WINDOW && j > (int64_t)i + s->window_shift + s->window_right)
+		x = s->window_value;
+	return x;
+}
+
+void problem_row(const struct problem *p, int b, int h, int i, bool rounded, double *out)
+{
+	const struct attn_args *a = &p->args;
+	double *x = malloc((size_t)a->Sk * sizeof(*x)), most = -INFINITY, sum = 0;
+	bool empty = true;
+
+	for (int j = 0; j < a->Sk; j++) {
+		x[j] = answer_score(p, b, h, i, j, rounded);
+		if (x[j] != -INFINITY)
+			empty = false;
+		if (x[j] > most)
+			most = x[j];
+	}
+	for (int j = 0; j < a->Sk; j++) {
+		x[j] = x[j] == -INFINITY ? 0 : exp(x[j] - most);
+		sum += x[j];
+	}
+	for (int j = 0; j < a->Sk; j++) {
+		x[j] = empty ? 1.0 / a->Sk : x[j] / sum;
+		if (rounded)
+			x[j] = number_round(x[j], a->q.dtype);
+	}
+	for (int d = 0; d < a->Dv; d++)
+		out[d] = 0;
+	for (int j = 0; j < a->Sk; j++)
+		for (int d = 0; d < a->Dv; d++)
+			out[d] +=
+				x[j] * number_load(element_at(&a->v, a->H, b, h, j, d), a->v.dtype);
+	for (int d = 0; d < a->Dv; d++) {
+		out[d] *= a->spec.out_scale;
+		if (empty && a->spec.empty_row == ATTN_EMPTY_NAN)
+			out[d] = NAN;
+		if (empty && a->spec.empty_row == ATTN_EMPTY_ZERO)
+			out[d] = 0;
+		if (rounded)
+			out[d] = number_round(out[d], a->q.dtype);
+	}
+	free(x);
+}
+
+/* ---- the comparison -------------------------------------------------------------------------- */
+
+static int run(struct problem *p, void *kernels, const struct attn_variant *v)
+{
+	char name[128];
+	const struct sim_kernel *kernel;
+	unsigned rows = (unsigned)v->rows_per_block;
+	unsigned grid[3] = {((unsigned)p->args.Sq + rows - 1) / rows, (unsigned)p->args.H,
+			    (unsigned)p->args.B};
+	unsigned block[3] = {(unsigned)v->threads, 1, 1};
+	void *params[1] = {&p->args};
+
+	snprintf(name, sizeof(name), "sim_kernel_%s", v->symbol);
+	kernel = dlsym(kernels, name);
+	assert_non_null(kernel);
+	assert_int_equal(kernel->param_count, 1);
+	assert_int_equal(kernel->param_size[0], sizeof(p->args));
+	return kernel->run(grid, block, (unsigned)v->shared_bytes, params);
+}
+
+/* Marks in `seen` the bytes of O that belong to an element, and checks that all others still hold
+ * what was there before. */
+static void check_outside(struct problem *p, const unsigned char *before, const char *what)
+{
+	const struct attn_args *a = &p->args;
+	const struct operand *m = &p->operand[OPERAND_O];
+	size_t span = m->map_bytes - 4096, size = (size_t)attn_dtype_size(a->o.dtype);
+	unsigned char *seen = calloc(span, 1), *now = m->map;
+
+	for (int b = 0; b < a->B; b++)
+		for (int h = 0; h < a->H; h++)
+			for (int i = 0; i < a->Sq; i++)
+				for (int d = 0; d < a->Dv; d++) {
+					unsigned char *e = element_at(&a->o, a->H, b, h, i, d);
+
+					memset(seen + (e - now), 1, size);
+					if (!memcmp(e, before + (e - now), size))
+						fail_msg("%s: O[%d,%d,%d,%d] was not written", what,
+							 b, h, i, d);
+				}
+	for (size_t n = 0; n < span; n++)
+		if (!seen[n] && now[n] != before[n])
+			fail_msg("%s: byte %zd of O was written, which lies outside", what,
+				 (ssize_t)(now + n - (unsigned char *)m->data));
+	free(seen);
+}
+
+void problem_check(struct problem *p, void *kernels, const struct attn_variant *v, const char *what)
+{
+	const struct attn_args *a = &p->args;
+	struct operand *m = &p->operand[OPERAND_O];
+	size_t row = (size_t)a->Dv, rows = (size_t)a->B * a->H * a->Sq, count = 0, n = 0;
+	double *answer, *chain = malloc(row * sizeof(*chain)), error = 0, most = 0, bound;
+	double step = a->q.dtype == ATTN_F16 ? 0x1p-11 : 0x1p-8;
+	unsigned char *before = malloc(m->map_bytes - 4096);
+	char name[160];
+
+	snprintf(name, sizeof(name), "%s [%s B%d H%d Sq%d Sk%d D%d Dv%d]", what, v->name, a->B,
+		 a->H, a->Sq, a->Sk, a->D, a->Dv);
+	answer = malloc((rows / (size_t)p->row_step + 1) * row * sizeof(*answer));
+	for (size_t r = 0; r < rows; r += (size_t)p->row_step, count++) {
+		int i = (int)(r % (size_t)a->Sq), h = (int)(r / (size_t)a->Sq % (size_t)a->H);
+		int b = (int)(r / (size_t)a->Sq / (size_t)a->H);
+
+		problem_row(p, b, h, i, false, answer + count * row);
+		problem_row(p, b, h, i, true, chain);
+		for (size_t d = 0; d < row; d++) {
+			double exact = answer[count * row + d], e = fabs(chain[d] - exact);
+
+			if (isfinite(e) && e > error)
+				error = e;
+			if (isfinite(exact) && fabs(exact) > most)
+				most = fabs(exact);
+		}
+	}
+	bound = 2 * error + step * most;
+
+	memset(m->map, POISON, m->map_bytes - 4096);
+	memcpy(before, m->map, m->map_bytes - 4096);
+	assert_int_equal(run(p, kernels, v), 0);
+	check_outside(p, before, name);
+	for (size_t r = 0; r < rows; r += (size_t)p->row_step, n++) {
+		int i = (int)(r % (size_t)a->Sq), h = (int)(r / (size_t)a->Sq % (size_t)a->H);
+		int b = (int)(r / (size_t)a->Sq / (size_t)a->H);
+
+		for (int d = 0; d < a->Dv; d++) {
+			double exact = answer[n * row + (size_t)d];
+			double o = number_load(element_at(&a->o, a->H, b, h, i, d), a->o.dtype);
+			bool good = isnan(exact) ? isnan(o)
+				    : isinf(number_round(exact, a->o.dtype))
+					    ? o == number_round(exact, a->o.dtype)
+					    : fabs(o - exact) <= bound;
+
+			if (!good)
+				fail_msg("%s: O[%d,%d,%d,%d] is %g, should be %g within %g", name,
+					 b, h, i, d, o, exact, bound);
+		}
+	}
+	free(before);
+	free(chain);
+	free(answer);
+}

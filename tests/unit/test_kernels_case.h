@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One attention problem on the host: operands of any layout, the answer in double precision, and
+ * how far a result may lie from it.
+ *
+ * The answer is computed here from the formula of kernels/attention.h by plain C that shares no
+ * code with the kernels. Operands end just before a page that cannot be touched, and hold NaN
+ * wherever no element lies, so reading beside an operand shows. O is filled with one NaN pattern
+ * beforehand: what was not written, and what was written beside it, shows too.
+ */
+#ifndef FASHIM_TEST_KERNELS_CASE_H
+#define FASHIM_TEST_KERNELS_CASE_H
+
+#include "kernels/attention.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* How an operand lies in memory. All zero: [B,H,rows,cols] without gaps, well aligned. */
+struct layout {
+	const char *order; /* outermost first, letters of "bhrc"; NULL: "bhrc" */
+	int pad;	   /* elements between the rows of the innermost dimension */
+	int step;	   /* distance of neighbours in the innermost dimension; 0: 1 */
+	int offset;	   /* elements by which the base is off a 256-byte boundary */
+	const char *same;  /* dimensions with stride 0, e.g. "bh" */
+	bool by_array;
+};
+
+struct operand {
+	void *map; /* what was mapped */
+	size_t map_bytes;
+	char *data; /* first byte that belongs to the operand's span */
+	size_t bytes;
+	void **array;
+};
+
+enum {
+	OPERAND_Q,
+	OPERAND_K,
+	OPERAND_V,
+	OPERAND_O,
+	OPERAND_BIAS,
+	OPERAND_MASK = OPERAND_BIAS + 2,
+	OPERAND_COUNT
+};
+
+struct problem {
+	struct attn_args args;
+	struct operand operand[OPERAND_COUNT];
+	int row_step; /* rows whose answer is checked: every row_step-th */
+	int64_t dims[3][4];
+};
+
+/* ---- numbers ---- */
+
+/* The double nearest to x that `dtype` can hold, ties to even. */
+double number_round(double x, int dtype);
+double number_load(const void *p, int dtype);
+void number_store(void *p, int dtype, double x);
+/* Uniform in [0,1), the same sequence in every run. */
+double number_random(void);
+/* About normal, mean 0, deviation 1. */
+double number_normal(void);
+
+/* ---- problems ---- */
+
+/* Fills in dims, Q, K and V (normal) and O for the layouts q,k,v,o (NULL: the default each);
+ * o_dtype as dtype unless changed later. Spec: scale 1/sqrt(D), nothing else. */
+void problem_init(struct problem *p, int dtype, const int dims[6], const struct layout layouts[4]);
+/* Adds bias n, or the mask, of normal numbers times `size` (mask: set with probability `size`). */
+void problem_bias(struct problem *p, int n, int dtype, const struct layout *layout, double size);
+void problem_mask(struct problem *p, bool keeps, float value, const struct layout *layout,
+		  double share);
+/* Replaces O by one of another dtype or layout. */
+void problem_output(struct problem *p, int dtype, const struct layout *layout);
+void problem_free(struct problem *p);
+
+/* Address of an element of an operand. */
+void *element_at(const struct attn_tensor *t, int H, int64_t b, int64_t h, int64_t r, int64_t c);
+
+/* Row b,h,i of the answer; with `rounded`, as a chain of kernels would give it that rounds scores,
+ * P and O to the operands' dtype. */
+void problem_row(const struct problem *p, int b, int h, int i, bool rounded, double *out);
+
+/* Runs the variant `v` of the library `kernels` (from dlopen) on the problem and compares: cmocka
+ * failures name the problem by `what`. Every element of O within twice the error of the rounded
+ * chain plus one rounding step, NaN and infinity where the answer has them, nothing else written.
+ */
+void problem_check(struct problem *p, void *kernels, const struct attn_variant *v,
+		   const char *what);
+
+#endif

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What surrounds the attention kernels: the reference, the comparisons, the canaries, the choice
+ * of a variant and of an image.
+ */
+#include "kernels/attention.h"
+#include "kernels/images.h"
+#include "tests/simgpu/sim_kernel.h"
+#include "tests/unit/test_kernels_case.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static void *kernels;
+
+static void launch(const char *name, unsigned blocks, unsigned threads, void *args, size_t size)
+{
+	char symbol[64];
+	const struct sim_kernel *k;
+	void *params[1] = {args};
+
+	snprintf(symbol, sizeof(symbol), "sim_kernel_%s", name);
+	k = dlsym(kernels, symbol);
+	assert_non_null(k);
+	assert_int_equal(k->param_size[0], size);
+	assert_int_equal(
+		k->run((unsigned[3]){blocks, 1, 1}, (unsigned[3]){threads, 1, 1}, 0, params), 0);
+}
+
+/* ---- reference ------------------------------------------------------------------------------- */
+
+/* Runs the reference on every row and compares it with the plain answer. */
+static void check_reference(struct problem *p)
+{
+	const struct attn_args *a = &p->args;
+	int total = a->B * a->H * a->Sq;
+	struct reference_args r = {.attn = *a, .rows = total};
+	double *out = malloc((size_t)(total * a->Dv) * sizeof(*out));
+	double *scratch = malloc((size_t)(total * a->Sk) * sizeof(*scratch));
+	double *exact = malloc((size_t)a->Dv * sizeof(*exact));
+
+	r.out = (uint64_t)(uintptr_t)out;
+	r.scratch = (uint64_t)(uintptr_t)scratch;
+	launch("fashim_reference", (unsigned)total, REFERENCE_THREADS, &r, sizeof(r));
+	for (int row = 0; row < total; row++) {
+		problem_row(p, row / a->Sq / a->H, row / a->Sq % a->H, row % a->Sq, false, exact);
+		for (int d = 0; d < a->Dv; d++) {
+			double x = out[row * a->Dv + d];
+
+			if (isnan(exact[d]))
+				assert_true(isnan(x));
+			else
+				assert_true(fabs(x - exact[d]) <= 1e-12 * (1 + fabs(exact[d])));
+		}
+	}
+	free(exact);
+	free(scratch);
+	free(out);
+	problem_free(p);
+}
+
+static void test_reference(void **state)
+{
+	struct layout of[4] = {{0}, {.order = "bhcr"}, {.by_array = true}, {0}};
+	struct problem p;
+
+	(void)state;
+	for (int dtype = ATTN_F16; dtype <= ATTN_F32; dtype++) {
+		problem_init(&p, dtype, (int[6]){2, 2, 5, 150, 33, 140}, of);
+		check_reference(&p);
+		problem_init(&p, dtype, (int[6]){1, 2, 9, 20, 8, 8}, NULL);
+		problem_bias(&p, 0, ATTN_F32, &(struct layout){.same = "hr"}, 3);
+		problem_bias(&p, 1, ATTN_BF16, NULL, 3);
+		p.args.spec.bias_scale[1] = -2;
+		p.args.spec.round_x = dtype;
+		p.args.spec.softcap = 3;
+		p.args.spec.out_scale = 0.25f;
+		check_reference(&p);
+		for (int rule = ATTN_EMPTY_NAN; rule <= ATTN_EMPTY_MEAN; rule++) {
+			problem_init(&p, dtype, (int[6]){1, 1, 20, 20, 8, 8}, NULL);
+			problem_mask(&p, rule % 2, -1e4f, &(struct layout){.order = "bhcr"}, 0.3);
+			p.args.spec.window_right = 1;
+			p.args.spec.window_left = 4;
+			p.args.spec.window_shift = -3;
+			p.args.spec.empty_row = rule;
+			check_reference(&p);
+		}
+	}
+}
+
+static void test_sample_rows(void **state)
+{
+	(void)state;
+	assert_int_equal(attn_sample_row(0, 1, 100), 0);
+	for (int32_t n = 2; n < 50; n++) {
+		assert_int_equal(attn_sample_row(0, n, 1000), 0);
+		assert_int_equal(attn_sample_row(n - 1, n, 1000), 999);
+		for (int32_t r = 1; r < n; r++)
+			assert_true(attn_sample_row(r, n, 1000) > attn_sample_row(r - 1, n, 1000));
+	}
+	/* no overflow where rows are many */
+	assert_int_equal(attn_sample_row(63, 64, (int64_t)1 << 40), ((int64_t)1 << 40) - 1);
+}
+
+/* ---- drift ----------------------------------------------------------------------------------- */
+
+enum { B = 2, H = 3, SQ = 41, DV = 24, TOTAL = B * H * SQ * DV };
+
+static struct attn_tensor dense(const void *base, int dtype)
+{
+	struct attn_tensor t = {.base = (uint64_t)(uintptr_t)base,
+				.stride = {H * SQ * DV, SQ * DV, DV, 1},
+				.dtype = dtype};
+	return t;
+}
+
+static void test_drift(void **state)
+{
+	float app[TOTAL], fused[TOTAL];
+	struct drift_result r, expect = {0};
+	struct drift_args args = {
+		dense(app, ATTN_F32), dense(fused, ATTN_F32), B, H, SQ, DV, 0.25, 0.125, 0};
+
+	(void)state;
+	args.result = (uint64_t)(uintptr_t)&r;
+	for (int n = 0; n < TOTAL; n++) {
+		app[n] = (float)(n % 17) - 8;
+		fused[n] = app[n] + (float)(n % 5) * 0.125f;
+	}
+	app[100] = NAN;
+	fused[100] = NAN; /* agree */
+	app[200] = INFINITY;
+	fused[200] = INFINITY; /* agree */
+	app[300] = INFINITY;
+	fused[300] = -INFINITY;
+	app[400] = 1;
+	fused[400] = NAN;
+	app[777] = 3;
+	fused[777] = 100;
+	app[999] = 103;
+	fused[999] = 6; /* as large a difference, but later */
+	for (int n = 0; n < TOTAL; n++) {
+		double diff = fabs((double)app[n] - fused[n]);
+
+		if (!isfinite(app[n]) || !isfinite(fused[n]))
+			continue;
+		expect.count++;
+		expect.sum_diff2 += diff * diff;
+		expect.sum_app2 += (double)app[n] * app[n];
+		expect.sum_fused2 += (double)fused[n] * fused[n];
+		expect.sum_dot += (double)app[n] * fused[n];
+		expect.beyond += diff > 0.25 + 0.125 * fabs((double)app[n]);
+	}
+	for (unsigned blocks = 1; blocks < 40; blocks += 7) {
+		memset(&r, 0, sizeof(r));
+		launch("fashim_drift", blocks, DRIFT_THREADS, &args, sizeof(args));
+		assert_int_equal(r.count, expect.count);
+		assert_int_equal(r.count, TOTAL - 4);
+		assert_int_equal(r.nonfinite_mismatch, 2);
+		assert_int_equal(r.beyond, expect.beyond);
+		assert_int_equal(r.worst_index, 777);
+		assert_true(r.max_abs == 97 && r.worst_app == 3 && r.worst_fused == 100);
+		assert_true(r.max_app == 103);
+		assert_true(fabs(r.sum_diff2 - expect.sum_diff2) < 1e-6);
+		assert_true(fabs(r.sum_app2 - expect.sum_app2) < 1e-6);
+		assert_true(fabs(r.sum_fused2 - expect.sum_fused2) < 1e-6);
+		assert_true(fabs(r.sum_dot - expect.sum_dot) < 1e-6);
+		assert_int_equal(r.lock, 0);
+	}
+	/* the same numbers in another layout and dtype differ by nothing */
+	{
+		struct problem p;
+
+		problem_init(&p, ATTN_BF16, (int[6]){B, H, SQ, 8, DV, DV}, NULL);
+		for (int n = 0; n < TOTAL; n++)
+			app[n] = (float)number_load((char *)p.operand[OPERAND_Q].data + 2 * n,
+						    ATTN_BF16);
+		args.app = dense(app, ATTN_F32);
+		args.fused = p.args.q;
+		memset(&r, 0, sizeof(r));
+		launch("fashim_drift", 3, DRIFT_THREADS, &args, sizeof(args));
+		assert_int_equal(r.count, TOTAL);
+		assert_true(r.max_abs == 0 && r.sum_diff2 == 0 && r.sum_dot == r.sum_app2);
+		problem_free(&p);
+	}
+}
+
+static void test_drift_sampled(void **state)
+{
+	enum { ROWS = 13 };
+	float app[TOTAL], fused[TOTAL];
+	double reference[ROWS * DV];
+	struct drift_sampled_result r;
+	struct drift_sampled_args args = {
+		dense(app, ATTN_F32), dense(fused, ATTN_F32), B, H, SQ, DV, ROWS, 0, 0, 0};
+	int64_t row = attn_sample_row(7, ROWS, B * H * SQ);
+
+	(void)state;
+	args.reference = (uint64_t)(uintptr_t)reference;
+	args.result = (uint64_t)(uintptr_t)&r;
+	for (int n = 0; n < TOTAL; n++) {
+		app[n] = 1e9f; /* rows that are not sampled must not count */
+		fused[n] = -1e9f;
+	}
+	for (int s = 0; s < ROWS; s++)
+		for (int d = 0; d < DV; d++) {
+			int64_t at = attn_sample_row(s, ROWS, B * H * SQ) * DV + d;
+
+			reference[s * DV + d] = d - 12;
+			app[at] = (float)(d - 12) + 0.5f;
+			fused[at] = (float)(d - 12) - 0.25f;
+		}
+	app[row * DV + 3] = NAN;
+	fused[row * DV + 4] = INFINITY;
+	reference[7 * DV + 5] = NAN;
+	memset(&r, 0, sizeof(r));
+	launch("fashim_drift_sampled", ROWS, DRIFT_THREADS, &args, sizeof(args));
+	assert_int_equal(r.count, ROWS * DV - 1);
+	assert_int_equal(r.app_nonfinite, 2);
+	assert_int_equal(r.fused_nonfinite, 2);
+	assert_true(r.max_app == 0.5 && r.max_fused == 0.25 && r.max_ref == 12);
+	assert_true(r.sum_app2 == 0.25 * (ROWS * DV - 2));
+	assert_true(r.sum_fused2 == 0.0625 * (ROWS * DV - 2));
+	assert_int_equal(r.lock, 0);
+
+	args.fused.base = 0;
+	memset(&r, 0, sizeof(r));
+	launch("fashim_drift_sampled", ROWS, DRIFT_THREADS, &args, sizeof(args));
+	assert_int_equal(r.app_nonfinite, 2);
+	assert_int_equal(r.fused_nonfinite, 0);
+	assert_true(r.max_app == 0.5 && r.max_fused == 0 && r.sum_fused2 == 0);
+}
+
+/* ---- canaries -------------------------------------------------------------------------------- */
+
+static unsigned char mark(size_t n)
+{
+	return (unsigned char)(CANARY_WORD >> n % 4 * 8);
+}
+
+static void test_canary(void **state)
+{
+	enum { ROOM = 16 + 5 * CANARY_GRANULE };
+	static const size_t lengths[] = {1,   3,   15,	 16,   17,   511,  512,
+					 513, 520, 1024, 1537, 2000, 2048, 2560};
+	static unsigned char memory[ROOM + 64] __attribute__((aligned(64))), source[ROOM];
+	(void)state;
+	for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++)
+		for (size_t offset = 0; offset < 16; offset += 5) {
+			size_t bytes = lengths[l], overwritten;
+			struct canary_args args = {(uint64_t)(uintptr_t)(memory + offset),
+						   (uint64_t)(uintptr_t)(source + offset), bytes, 1,
+						   0};
+
+			memset(memory, 1, sizeof(memory));
+			for (size_t n = 0; n < ROOM; n++)
+				source[n] = (unsigned char)(n * 7 + 2);
+			launch("fashim_canary_set", 1 + l % 3, CANARY_THREADS, &args, sizeof(args));
+			for (size_t n = 0; n < sizeof(memory); n++) {
+				size_t at = n - offset;
+				int marked = n >= offset && at < bytes &&
+					     at % CANARY_GRANULE < CANARY_BYTES;
+
+				assert_int_equal(memory[n], marked ? mark(at % CANARY_GRANULE) : 1);
+			}
+			/* somebody overwrites one byte of the second granule's mark, or of the only
+			 * one */
+			overwritten = bytes > CANARY_GRANULE ? 1 : 0;
+			memory[offset + overwritten * CANARY_GRANULE +
+			       (bytes - 1) % CANARY_BYTES % 8] ^= 1;
+			launch("fashim_canary_copy", 1 + l % 2, CANARY_THREADS, &args,
+			       sizeof(args));
+			for (size_t n = 0; n < sizeof(memory); n++) {
+				size_t at = n - offset;
+
+				if (n < offset || at >= bytes)
+					assert_int_equal(memory[n], 1);
+				else if (at / CANARY_GRANULE != overwritten)
+					assert_int_equal(memory[n], source[n]);
+				else if (at % CANARY_GRANULE >= CANARY_BYTES)
+					assert_int_equal(memory[n], 1);
+			}
+			args.use_canary = 0;
+			launch("fashim_canary_copy", 2, CANARY_THREADS, &args, sizeof(args));
+			assert_memory_equal(memory + offset, source + offset, bytes);
+			assert_int_equal(memory[offset + bytes], 1);
+		}
+	/* the mark is no number in any format */
+	for (int dtype = ATTN_F16; dtype <= ATTN_F32; dtype++) {
+		uint32_t word = CANARY_WORD;
+
+		assert_true(isnan(number_load(&word, dtype)));
+		assert_true(isnan(number_load((char *)&word + (dtype == ATTN_F32 ? 0 : 2), dtype)));
+	}
+}
+
+/* ---- choices --------------------------------------------------------------------------------- */
+
+static struct attn_args call(int dtype, int batch, int heads, int queries, int D, int Dv)
+{
+	struct attn_args a = {
+		.B = batch, .H = heads, .Sq = queries, .Sk = queries, .D = D, .Dv = Dv};
+
+	a.q.dtype = a.k.dtype = a.v.dtype = a.o.dtype = dtype;
+	return a;
+}
+
+static void test_variants(void **state)
+{
+	char symbol[128];
+
+	(void)state;
+	assert_true(attn_variant_count > 0);
+	for (int n = 0; n < attn_variant_count; n++) {
+		const struct attn_variant *v = &attn_variants[n];
+		const struct sim_kernel *k;
+
+		snprintf(symbol, sizeof(symbol), "sim_kernel_%s", v->symbol);
+		k = dlsym(kernels, symbol);
+		assert_non_null(k);
+		assert_string_equal(k->name, v->symbol);
+		assert_true(v->threads % 32 == 0 && v->threads <= 1024);
+		assert_true(v->shared_bytes <= 99 * 1024);
+		for (int m = 0; m < n; m++)
+			assert_string_not_equal(attn_variants[m].name, v->name);
+	}
+}
+
+static void test_select(void **state)
+{
+	static const int arches[] = {75, 80, 86, 89, 90, 100, 120};
+	struct attn_args a;
+	const struct attn_variant *v, *few;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(arches) / sizeof(arches[0]); i++)
+		for (int D = 1; D <= 257; D++)
+			for (int dtype = ATTN_F16; dtype <= ATTN_F32; dtype++) {
+				int heads = 1 + D % 50;
+				int possible = D <= 256 && dtype != ATTN_F32 &&
+					       !(dtype == ATTN_BF16 && arches[i] < 80);
+
+				a = call(dtype, 1, heads, 64 * (1 + D % 7), D, (D + 100) % 256 + 1);
+				v = attn_select(&a, arches[i], NULL);
+				assert_int_equal(v != NULL, possible);
+				if (!v)
+					continue;
+				assert_true(v->dtype == dtype && v->max_d >= a.D &&
+					    v->max_d >= a.Dv);
+				assert_true(v->min_arch <= arches[i]);
+				assert_true(arches[i] >= 80 || v->shared_bytes <= 64 * 1024);
+			}
+	/* more work, larger tiles; a whole sentence does not go to a handful of blocks */
+	a = call(ATTN_F16, 1, 8, 512, 64, 64);
+	few = attn_select(&a, 90, NULL);
+	assert_true(512 / few->rows_per_block * 8 >= 128);
+	a = call(ATTN_F16, 16, 16, 4096, 64, 64);
+	v = attn_select(&a, 90, NULL);
+	assert_true(v->rows_per_block > few->rows_per_block);
+
+	assert_ptr_equal(attn_select(&a, 90, few->name), few);
+	assert_null(attn_select(&a, 70, few->name));
+	assert_null(attn_select(&a, 90, "no such kernel"));
+	a = call(ATTN_BF16, 1, 8, 512, 64, 64);
+	assert_null(attn_select(&a, 90, few->name));
+
+	/* operands of several dtypes, and what no kernel takes */
+	a = call(ATTN_F16, 1, 8, 512, 64, 64);
+	a.k.dtype = ATTN_BF16;
+	assert_null(attn_select(&a, 90, NULL));
+	a = call(ATTN_F16, 1, 8, 512, 64, 64);
+	a.o.dtype = ATTN_F32;
+	assert_non_null(attn_select(&a, 90, NULL));
+	a.o.dtype = ATTN_F64;
+	assert_null(attn_select(&a, 90, NULL));
+	a = call(ATTN_F16, 1, 8, 0, 64, 64);
+	assert_null(attn_select(&a, 90, NULL));
+	a = call(ATTN_F16, 1, 65536, 64, 64, 64);
+	assert_null(attn_select(&a, 90, NULL));
+	a = call(ATTN_F16, 1, 8, 64, 64, 64);
+	a.spec.bias[1].base = 1;
+	a.spec.bias[1].dtype = ATTN_F64;
+	assert_null(attn_select(&a, 90, NULL));
+}
+
+static void test_images(void **state)
+{
+	static const struct kernel_image images[] = {
+		{80, false, "", 0}, {89, false, "", 0}, {90, false, "", 0},
+		{80, true, "", 0},  {90, true, "", 0},	{75, true, "", 0},
+	};
+	static const int choice[][2] = {{75, 5}, {80, 0},  {86, 0},  {89, 1},
+					{90, 2}, {70, -1}, {100, 4}, {120, 4}};
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(choice) / sizeof(choice[0]); n++)
+		assert_ptr_equal(kernel_image_pick(images, 6, choice[n][0]),
+				 choice[n][1] < 0 ? NULL : &images[choice[n][1]]);
+	assert_null(kernel_image_pick(images, 0, 90));
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	kernels = dlopen(SIM_KERNELS, RTLD_NOW | RTLD_LOCAL);
+	if (!kernels)
+		fprintf(stderr, "%s\n", dlerror());
+	return kernels ? 0 : -1;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_reference), cmocka_unit_test(test_sample_rows),
+		cmocka_unit_test(test_drift),	  cmocka_unit_test(test_drift_sampled),
+		cmocka_unit_test(test_canary),	  cmocka_unit_test(test_variants),
+		cmocka_unit_test(test_select),	  cmocka_unit_test(test_images),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
