@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The launches of app.h in ATen's shape, on app->stream: same results, names and parameter blocks
+ * that real programs show.
+ */
+#ifndef FASHIM_APP_ATEN_H
+#define FASHIM_APP_ATEN_H
+
+#include "app.h"
+
+/* Finds the kernels of aten.cu in app->module. */
+void aten_load_functions(struct app *app);
+void aten_scale(struct app *app, CUdeviceptr out, CUdeviceptr in, float factor, size_t n);
+void aten_add_mask(struct app *app, CUdeviceptr out, CUdeviceptr in, CUdeviceptr mask, size_t n,
+		   size_t period);
+void aten_softmax(struct app *app, CUdeviceptr out, CUdeviceptr in, size_t rows, int columns);
+void aten_copy(struct app *app, CUdeviceptr out, CUdeviceptr in, size_t n);
+void aten_split_heads(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows, int heads,
+		      int depth);
+void aten_fill(struct app *app, CUdeviceptr out, float value, size_t n);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Names and parameter blocks of the kernels in aten.cu, for them and for their launches.
+ */
+#ifndef FASHIM_ATEN_H
+#define FASHIM_ATEN_H
+
+/* clang-format off: one name, one line */
+#define ATEN_SCALE                                                                                 \
+	_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_13AUnaryFunctorIN3c104HalfES4_S4_NS0_15binary_internal10MulFunctorIfEEEESt5arrayIPcLm2EEEEviT0_T1_
+#define ATEN_COPY                                                                                  \
+	_ZN2at6native29vectorized_elementwise_kernelILi4EZZZNS0_23direct_copy_kernel_cudaERNS_18TensorIteratorBaseEENKUlvE1_clEvENKUlvE8_clEvEUlN3c104HalfEE_St5arrayIPcLm2EEEEviT0_T1_
+#define ATEN_FILL                                                                                  \
+	_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIN3c104HalfEEESt5arrayIPcLm1EEEEviT0_T1_
+#define ATEN_ADD_STRIDED                                                                           \
+	_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_22gpu_kernel_impl_nocastINS0_15CUDAFunctor_addIN3c104HalfEEEEEvRNS_18TensorIteratorBaseERKT_EUliE_EEviT1_
+#define ATEN_COPY_STRIDED                                                                          \
+	_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_22gpu_kernel_impl_nocastIZZZNS0_23direct_copy_kernel_cudaERNS_18TensorIteratorBaseEENKUlvE1_clEvENKUlvE8_clEvEUlN3c104HalfEE_EEvS4_RKT_EUliE_EEviT1_
+#define ATEN_SOFTMAX                                                                               \
+	_ZN2at6native12_GLOBAL__N_120softmax_warp_forwardIN3c104HalfES4_fLi7ELb0ELb0EEEvPT0_PKT_iiiPKbib
+/* clang-format on */
+
+struct aten_scalar_functor {
+	unsigned nothing; /* an empty functor: its bytes are never set */
+	float scalar;
+};
+
+struct aten_empty_functor {
+	unsigned char nothing;
+};
+
+struct aten_fill_functor {
+	unsigned short value;
+};
+
+struct aten_pointers1 {
+	char *at[1];
+};
+
+struct aten_pointers2 {
+	char *at[2];
+};
+
+struct aten_calculator {
+	int dims;
+	struct {
+		unsigned divisor, magic, shift;
+	} size[25]; /* the first dimension runs fastest; beyond dims: never set */
+};
+
+struct aten_strided2 {
+	struct aten_calculator calculator;
+	unsigned strides[50]; /* bytes, [dimension][operand] */
+	char *at[2];
+	unsigned char nothing[16];
+};
+
+struct aten_strided3 {
+	struct aten_calculator calculator;
+	unsigned strides[75];
+	char *at[3];
+	float factor; /* of the second addend */
+	unsigned char nothing[12];
+};
+
+#endif

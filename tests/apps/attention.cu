@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kernels of the test programs: what an ordinary program puts between the two products of an
+ * attention, one simple launch each. One source, compiled by nvcc for a GPU and by g++ for the
+ * simulated one.
+ *
+ * Elementwise kernels take one element a thread, 256 threads a block; app_softmax_* one row a
+ * block, 32 threads. Output first, then inputs, then numbers.
+ */
+#include "tests/apps/kernels.cuh"
+
+/* out[i] = in[i] * factor */
+extern "C" __global__ void app_scale_f16(__half *out, const __half *in, float factor, long long n)
+{
+	long long i = INDEX;
+
+	if (i < n)
+		out[i] = __float2half_rn(__half2float(in[i]) * factor);
+}
+SIM_KERNEL(app_scale_f16)
+
+/* out[i] = in[i] + mask[i % period]: one mask for all heads */
+extern "C" __global__ void app_add_mask_f16(__half *out, const __half *in, const __half *mask,
+					    long long n, long long period)
+{
+	long long i = INDEX;
+
+	if (i < n)
+		out[i] = __float2half_rn(__half2float(in[i]) + __half2float(mask[i % period]));
+}
+SIM_KERNEL(app_add_mask_f16)
+
+/* out = softmax of each row of in, `columns` long; may be in place */
+extern "C" __global__ void app_softmax_f16(__half *out, const __half *in, int columns)
+{
+	const __half *x = in + (long long)blockIdx.x * columns;
+	__half *y = out + (long long)blockIdx.x * columns;
+	float most = -INFINITY, sum = 0;
+
+	for (int j = threadIdx.x; j < columns; j += 32)
+		most = fmaxf(most, __half2float(x[j]));
+	for (int lanes = 16; lanes; lanes /= 2)
+		most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, lanes));
+	for (int j = threadIdx.x; j < columns; j += 32)
+		sum += expf(__half2float(x[j]) - most);
+	for (int lanes = 16; lanes; lanes /= 2)
+		sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
+	for (int j = threadIdx.x; j < columns; j += 32)
+		y[j] = __float2half_rn(expf(__half2float(x[j]) - most) / sum);
+}
+SIM_KERNEL(app_softmax_f16)
+
+/* out[i] = in[i] */
+extern "C" __global__ void app_copy_f16(__half *out, const __half *in, long long n)
+{
+	long long i = INDEX;
+
+	if (i < n)
+		out[i] = in[i];
+}
+SIM_KERNEL(app_copy_f16)
+
+/* out [heads,rows,depth] = in [rows,heads,depth], made contiguous */
+extern "C" __global__ void app_split_heads_f16(__half *out, const __half *in, int rows, int heads,
+					       int depth)
+{
+	long long i = INDEX, n = (long long)rows * heads * depth;
+	long long d = i % depth, r = i / depth % rows, h = i / depth / rows;
+
+	if (i < n)
+		out[i] = in[(r * heads + h) * depth + d];
+}
+SIM_KERNEL(app_split_heads_f16)
+
+/* out[i] = value */
+extern "C" __global__ void app_fill_f16(__half *out, float value, long long n)
+{
+	long long i = INDEX;
+
+	if (i < n)
+		out[i] = __float2half_rn(value);
+}
+SIM_KERNEL(app_fill_f16)
+
+/* out[i] = start + step * (i % 101): a tensor whose every element tells where it stands */
+extern "C" __global__ void app_ramp_f16(__half *out, float start, float step, long long n)
+{
+	long long i = INDEX;
+
+	if (i < n)
+		out[i] = __float2half_rn(start + step * (float)(i % 101));
+}
+SIM_KERNEL(app_ramp_f16)
+
+/* out[i] = mean over heads of in[h,i] */
+extern "C" __global__ void app_mean_heads_f16(__half *out, const __half *in, int heads, long long n)
+{
+	long long i = INDEX;
+	float sum = 0;
+
+	if (i >= n)
+		return;
+	for (int h = 0; h < heads; h++)
+		sum += __half2float(in[h * n + i]);
+	out[i] = __float2half_rn(sum / (float)heads);
+}
+SIM_KERNEL(app_mean_heads_f16)
+
+/* out[i] += in[i], in float */
+extern "C" __global__ void app_accumulate_f16(float *out, const __half *in, long long n)
+{
+	long long i = INDEX;
+
+	if (i < n)
+		out[i] += __half2float(in[i]);
+}
+SIM_KERNEL(app_accumulate_f16)

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Somebody looks at P, or at S, after the chain or in its midst, in every way there is.
+ */
+#include "hazards.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A loop in which `look` runs after the chain of each late repetition. */
+static void looking(enum placement placement, void (*look)(struct bench *, int))
+{
+	struct bench b;
+
+	bench_open(&b, placement);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (late(r))
+			look(&b, r);
+	}
+	bench_close(&b);
+}
+
+static void by_copy(struct bench *b, int r)
+{
+	observe_p(b, &b->t, r);
+}
+
+static void p_copied(void)
+{
+	looking(TOGETHER, by_copy);
+}
+
+static void p_copied_apart(void)
+{
+	looking(APART, by_copy);
+}
+
+static void p_copied_once(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	for (int r = 0; r < 60; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		if (r % 10 == 0)
+			observe_o(&b, &b.t, r);
+	}
+	observe_p(&b, &b.t, 59);
+	observe_o(&b, &b.t, 59);
+	bench_close(&b);
+}
+
+static void p_copied_always(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+static void edit(struct bench *b, int r)
+{
+	app_scale(&b->app, b->t.p, b->t.p, 0.5f, b->scores);
+	observe_p(b, &b->t, r);
+}
+
+static void p_edited(void)
+{
+	looking(TOGETHER, edit);
+}
+
+static void edit_and_use(struct bench *b, int r)
+{
+	app_scale(&b->app, b->t.p, b->t.p, 0.5f, b->scores / 3);
+	app_context(&b->app, b->shape, b->t.p, b->t.v, b->t.o);
+	app_observe(&b->report, "O of edited P", r, b->t.o, b->n);
+}
+
+static void p_edited_and_used(void)
+{
+	looking(TOGETHER, edit_and_use);
+}
+
+static void partly_cleared(struct bench *b, int r)
+{
+	CHECK(cuMemsetD8(b->t.p + 1000, 0, b->scores));
+	observe_p(b, &b->t, r);
+}
+
+static void p_partly_cleared(void)
+{
+	looking(TOGETHER, partly_cleared);
+}
+
+static void mean(struct bench *b, int r)
+{
+	size_t one = b->scores / (size_t)b->shape.heads;
+
+	app_mean_heads(&b->app, b->spare, b->t.p, b->shape.heads, one);
+	app_observe(&b->report, "mean", r, b->spare, one);
+}
+
+static void p_mean(void)
+{
+	looking(TOGETHER, mean);
+}
+
+static void p_mean_always(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		mean(&b, r);
+		observe_o(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+static void inner_view(struct bench *b, int r)
+{
+	size_t from = b->scores / 3 + 40;
+
+	app_copy(&b->app, b->spare, b->t.p + 2 * from, 500);
+	app_observe(&b->report, "view", r, b->spare, 500);
+}
+
+static void p_view(void)
+{
+	looking(TOGETHER, inner_view);
+}
+
+static void as_2d(struct bench *b, int r)
+{
+	uint16_t tile[40 * 21];
+	CUDA_MEMCPY2D copy = {
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = b->t.p,
+		.srcPitch = (size_t)b->shape.columns * 2,
+		.srcXInBytes = 10,
+		.srcY = (size_t)b->shape.rows + 3,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = tile,
+		.dstPitch = 42,
+		.WidthInBytes = 42,
+		.Height = 40,
+	};
+
+	CHECK(cuMemcpy2D(&copy));
+	app_observe_host(&b->report, "tile", r, tile, 40 * 21);
+}
+
+static void p_2d(void)
+{
+	looking(TOGETHER, as_2d);
+}
+
+static void to_peer(struct bench *b, int r)
+{
+	CHECK(cuMemcpyPeerAsync(b->spare, b->app.context, b->t.p, b->app.context, b->scores * 2,
+				b->app.stream));
+	app_observe(&b->report, "peer", r, b->spare, b->scores);
+}
+
+static void p_peer(void)
+{
+	looking(TOGETHER, to_peer);
+}
+
+static void on_device(struct bench *b, int r)
+{
+	CHECK(cuMemcpyDtoDAsync(b->spare, b->t.p + 100, b->scores, b->app.stream));
+	app_observe(&b->report, "copy", r, b->spare, b->scores / 2);
+}
+
+static void p_dtod(void)
+{
+	looking(TOGETHER, on_device);
+}
+
+static void unified(struct bench *b, int r)
+{
+	uint16_t *copy = malloc(b->scores * 2);
+
+	if (!copy)
+		app_fail("malloc", 1);
+	CHECK(cuMemcpy((CUdeviceptr)(uintptr_t)copy, b->t.p, b->scores * 2));
+	app_observe_host(&b->report, "P", r, copy, b->scores);
+	free(copy);
+}
+
+static void p_unified(void)
+{
+	looking(TOGETHER, unified);
+}
+
+static void to_pinned(struct bench *b, int r)
+{
+	void *copy;
+
+	CHECK(cuMemAllocHost(&copy, b->scores * 2));
+	CHECK(cuMemcpyDtoHAsync(copy, b->t.p, b->scores * 2, b->app.stream));
+	CHECK(cuStreamSynchronize(b->app.stream));
+	app_observe_host(&b->report, "P", r, copy, b->scores);
+	CHECK(cuMemFreeHost(copy));
+}
+
+static void p_pinned(void)
+{
+	looking(APART, to_pinned);
+}
+
+struct visit {
+	struct bench *b;
+	int repetition;
+};
+
+static void *visitor(void *argument)
+{
+	struct visit *visit = argument;
+
+	CHECK(cuCtxSetCurrent(visit->b->app.context));
+	observe_p(visit->b, &visit->b->t, visit->repetition);
+	app_copy(&visit->b->app, visit->b->spare, visit->b->t.p, visit->b->scores);
+	app_observe(&visit->b->report, "copy", visit->repetition, visit->b->spare,
+		    visit->b->scores);
+	return NULL;
+}
+
+static void by_thread(struct bench *b, int r)
+{
+	struct visit visit = {b, r};
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, visitor, &visit))
+		app_fail("pthread_create", 1);
+	pthread_join(thread, NULL);
+}
+
+static void p_other_thread(void)
+{
+	looking(TOGETHER, by_thread);
+}
+
+/* Q, K and V change before P is read: it cannot be made again from them. */
+static void after_new_inputs(struct bench *b, int r)
+{
+	bench_inputs(b, r + 1000);
+	observe_p(b, &b->t, r);
+}
+
+static void p_kept(void)
+{
+	looking(TOGETHER, after_new_inputs);
+}
+
+static void after_kernel_on_inputs(struct bench *b, int r)
+{
+	app_scale(&b->app, b->t.q, b->t.q, 3, b->n);
+	app_fill(&b->app, b->t.k, 1, b->n);
+	observe_p(b, &b->t, r);
+}
+
+static void p_kept_kernel(void)
+{
+	looking(TOGETHER, after_kernel_on_inputs);
+}
+
+static void after_free(struct bench *b, int r)
+{
+	CHECK(cuMemFree(b->t.q));
+	CHECK(cuMemFree(b->t.k));
+	observe_p(b, &b->t, r);
+	b->t.k = app_alloc(b->n * 2);
+	b->t.q = app_alloc(b->scores * 2);
+}
+
+static void p_kept_free(void)
+{
+	looking(APART, after_free);
+}
+
+static void after_mask_change(struct bench *b, int r)
+{
+	app_fill(&b->app, b->mask, (float)r * 0.01f, (size_t)b->shape.rows * b->shape.columns);
+	observe_p(b, &b->t, r);
+	app_upload_causal(b->mask, b->shape.rows, b->shape.columns);
+}
+
+static void p_kept_mask(void)
+{
+	looking(TOGETHER, after_mask_change);
+}
+
+static void scores_too(struct bench *b, int r)
+{
+	app_observe(&b->report, "X", r, b->t.x, b->scores);
+	app_observe(&b->report, "M", r, b->t.m, b->scores);
+	observe_p(b, &b->t, r);
+}
+
+static void all_read(void)
+{
+	looking(TOGETHER, scores_too);
+}
+
+/* Another reader of P while the chain is still open. */
+static void p_in_window(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain_open(&b, &b.t);
+		chain_middle(&b, &b.t);
+		if (late(r))
+			app_copy(&b.app, b.spare, b.t.p, b.scores);
+		chain_close(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (late(r))
+			app_observe(&b.report, "copy", r, b.spare, b.scores);
+	}
+	bench_close(&b);
+}
+
+const struct hazard hazards_observe[] = {
+	{"p_copied", p_copied, "P is copied to the host in late repetitions"},
+	{"p_copied_apart", p_copied_apart, "the same, each tensor in its own allocation"},
+	{"p_copied_once", p_copied_once, "P is copied once, after 60 clean calls"},
+	{"p_copied_always", p_copied_always, "P is copied to the host every time"},
+	{"p_edited", p_edited, "P is edited in place, then read"},
+	{"p_edited_and_used", p_edited_and_used, "a third of P is edited, then a second P.V"},
+	{"p_partly_cleared", p_partly_cleared, "a memset over the middle of P, then it is read"},
+	{"p_mean", p_mean, "mean over heads of P, late"},
+	{"p_mean_always", p_mean_always, "mean over heads of P, every time"},
+	{"p_view", p_view, "a kernel reads from the middle of P"},
+	{"p_2d", p_2d, "a tile of P by cuMemcpy2D"},
+	{"p_peer", p_peer, "P by a peer copy"},
+	{"p_dtod", p_dtod, "part of P by a device-to-device copy"},
+	{"p_unified", p_unified, "P by cuMemcpy"},
+	{"p_pinned", p_pinned, "P by an asynchronous copy to pinned memory"},
+	{"p_other_thread", p_other_thread, "another thread reads P"},
+	{"p_kept", p_kept, "P is read after Q, K and V were uploaded anew"},
+	{"p_kept_kernel", p_kept_kernel, "P is read after kernels wrote Q and K"},
+	{"p_kept_free", p_kept_free, "P is read after Q and K were freed"},
+	{"p_kept_mask", p_kept_mask, "P is read after the mask was changed"},
+	{"all_read", all_read, "the scaled and masked scores and P are read"},
+	{"p_in_window", p_in_window, "a second kernel reads P before P.V"},
+	{0},
+};

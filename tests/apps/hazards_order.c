@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Things that happen between the two products, chains that do not end, memory that comes and goes.
+ */
+#include "hazards.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A loop in which `meddle` runs between softmax and P.V of each late repetition. */
+static void meddling(void (*meddle)(struct bench *, int))
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain_open(&b, &b.t);
+		chain_middle(&b, &b.t);
+		if (late(r))
+			meddle(&b, r);
+		chain_close(&b, &b.t);
+		observe_o(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+static void new_k(struct bench *b, int r)
+{
+	app_upload_random(b->t.k, b->n, 500 + (uint64_t)r);
+}
+
+static void k_rewritten(void)
+{
+	meddling(new_k);
+}
+
+static void fill_k(struct bench *b, int r)
+{
+	app_fill(&b->app, b->t.k, (float)r, b->n);
+}
+
+static void k_filled(void)
+{
+	meddling(fill_k);
+}
+
+static void clear_q(struct bench *b, int r)
+{
+	(void)r;
+	CHECK(cuMemsetD16Async(b->t.q + 64, 0x3c00, b->n / 2, b->app.stream));
+}
+
+static void q_partly_set(void)
+{
+	meddling(clear_q);
+}
+
+static void copy_over_q(struct bench *b, int r)
+{
+	(void)r;
+	CHECK(cuMemcpyDtoDAsync(b->t.q, b->t.v, b->n * 2, b->app.stream));
+}
+
+static void q_copied_over(void)
+{
+	meddling(copy_over_q);
+}
+
+static void new_mask(struct bench *b, int r)
+{
+	app_fill(&b->app, b->mask, (float)r, (size_t)b->shape.rows * b->shape.columns);
+}
+
+static void mask_after_use(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain_open(&b, &b.t);
+		chain_middle(&b, &b.t);
+		if (late(r))
+			new_mask(&b, r);
+		chain_close(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		app_upload_causal(b.mask, b.shape.rows, b.shape.columns);
+	}
+	bench_close(&b);
+}
+
+/* The mask of this call is written after Q.K was issued: the old one must not be used. */
+static void mask_before_use(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain_open(&b, &b.t);
+		app_ramp(&b.app, b.mask, -0.5f * (float)r, 0.0625f,
+			 (size_t)b.shape.rows * b.shape.columns);
+		chain_middle(&b, &b.t);
+		chain_close(&b, &b.t);
+		observe_o(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+static void v_late(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain_open(&b, &b.t);
+		chain_middle(&b, &b.t);
+		app_upload_random(b.t.v, b.n, 700 + (uint64_t)r);
+		chain_close(&b, &b.t);
+		observe_o(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+static void edit_p(struct bench *b, int r)
+{
+	(void)r;
+	app_scale(&b->app, b->t.p, b->t.p, 0.75f, b->scores);
+}
+
+static void p_edited_in_window(void)
+{
+	meddling(edit_p);
+}
+
+static void synchronise(struct bench *b, int r)
+{
+	(void)r;
+	CHECK(cuStreamSynchronize(b->app.stream));
+	CHECK(cuCtxSynchronize());
+}
+
+static void host_sync(void)
+{
+	meddling(synchronise);
+}
+
+static void look_inside(struct bench *b, int r)
+{
+	app_observe(&b->report, "few of P", r, b->t.p + 2 * 777, 5);
+}
+
+static void host_looks(void)
+{
+	meddling(look_inside);
+}
+
+static void allocate_inside(struct bench *b, int r)
+{
+	CUdeviceptr p = app_alloc(100000);
+
+	CHECK(cuMemsetD8(p, r, 100000));
+	app_observe(&b->report, "other", r, p, 16);
+	CHECK(cuMemFree(p));
+}
+
+static void alloc_in_window(void)
+{
+	meddling(allocate_inside);
+}
+
+/* Something throws between the products; the next repetition goes on as if nothing were. */
+static void never_closed(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain_open(&b, &b.t);
+		if (r == 7)
+			continue;
+		chain_middle(&b, &b.t);
+		if (r == 6)
+			continue;
+		if (r == 9) {
+			observe_p(&b, &b.t, r);
+			continue;
+		}
+		chain_close(&b, &b.t);
+		observe_o(&b, &b.t, r);
+	}
+	chain_open(&b, &b.t);
+	chain_middle(&b, &b.t);
+	observe_p(&b, &b.t, REPETITIONS);
+	bench_close(&b);
+}
+
+/* The program ends, and unloads what it had, in the middle of a chain. */
+static void ends_open(void)
+{
+	struct bench b;
+
+	bench_open(&b, APART);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+	}
+	chain_open(&b, &b.t);
+	chain_middle(&b, &b.t);
+	bench_close(&b);
+	CHECK(cuMemFree(b.t.p));
+	CHECK(cuDevicePrimaryCtxRelease(0));
+}
+
+static void free_and_again(void)
+{
+	struct bench b;
+
+	bench_open(&b, APART);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		CUdeviceptr was = b.t.p;
+		CHECK(cuMemFree(b.t.p));
+		CUdeviceptr now = app_alloc(b.scores * 2);
+		app_ramp(&b.app, now, (float)r, 0.5f, b.scores / 2);
+		app_observe(&b.report, now == was ? "same place" : "other place", r, now,
+			    b.scores / 2);
+		CHECK(cuMemFree(now));
+		b.t.p = app_alloc(b.scores * 2);
+	}
+	bench_close(&b);
+}
+
+static void new_each_time(void)
+{
+	struct bench b;
+
+	bench_open(&b, APART);
+	struct tensors t = b.t;
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		t.s = app_alloc(b.scores * 2);
+		t.x = app_alloc(b.scores * 2);
+		t.m = t.s;
+		t.p = app_alloc(b.scores * 2);
+		chain(&b, &t);
+		if (late(r))
+			observe_p(&b, &t, r);
+		CHECK(cuMemFree(t.s));
+		CHECK(cuMemFree(t.x));
+		CHECK(cuMemFree(t.p));
+		observe_o(&b, &t, r);
+	}
+	bench_close(&b);
+}
+
+static void pool(void)
+{
+	struct bench b;
+
+	bench_open(&b, APART);
+	struct tensors t = b.t;
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		CHECK(cuMemAllocAsync(&t.s, b.scores * 2, b.app.stream));
+		CHECK(cuMemAllocAsync(&t.x, b.scores * 2, b.app.stream));
+		CHECK(cuMemAllocAsync(&t.p, b.scores * 2, b.app.stream));
+		t.m = t.s;
+		chain(&b, &t);
+		if (late(r))
+			observe_p(&b, &t, r);
+		CHECK(cuMemFreeAsync(t.s, b.app.stream));
+		CHECK(cuMemFreeAsync(t.x, b.app.stream));
+		CHECK(cuMemFreeAsync(t.p, b.app.stream));
+		observe_o(&b, &t, r);
+	}
+	bench_close(&b);
+}
+
+/* Products by arrays of addresses, which are rewritten after Q.K was issued. */
+static void address_array(void)
+{
+	const float one = 1, zero = 0;
+	struct bench b;
+	CUdeviceptr arrays, order[9];
+
+	bench_open(&b, TOGETHER);
+	struct app_shape z = b.shape;
+	arrays = app_alloc(sizeof(order));
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		for (int h = 0; h < z.heads; h++) {
+			order[h] = b.t.k + (size_t)h * z.columns * z.depth * 2;
+			order[3 + h] = b.t.q + (size_t)h * z.rows * z.depth * 2;
+			order[6 + h] = b.t.s + (size_t)h * z.rows * z.columns * 2;
+		}
+		CHECK(cuMemcpyHtoD(arrays, order, sizeof(order)));
+		CHECK(cublasGemmBatchedEx(b.app.blas, CUBLAS_OP_T, CUBLAS_OP_N, z.columns, z.rows,
+					  z.depth, &one, (void *)arrays, CUDA_R_16F, z.depth,
+					  (void *)(arrays + 24), CUDA_R_16F, z.depth, &zero,
+					  (void *)(arrays + 48), CUDA_R_16F, z.columns, z.heads,
+					  CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+		chain_middle(&b, &b.t);
+		if (late(r))
+			CHECK(cuMemsetD32(arrays, 0, 6));
+		for (int h = 0; h < z.heads; h++) {
+			order[h] = b.t.v + (size_t)h * z.columns * z.depth * 2;
+			order[3 + h] = b.t.p + (size_t)h * z.rows * z.columns * 2;
+			order[6 + h] = b.t.o + (size_t)h * z.rows * z.depth * 2;
+		}
+		CHECK(cuMemcpyHtoD(arrays, order, sizeof(order)));
+		CHECK(cublasGemmBatchedEx(b.app.blas, CUBLAS_OP_N, CUBLAS_OP_N, z.depth, z.rows,
+					  z.columns, &one, (void *)arrays, CUDA_R_16F, z.depth,
+					  (void *)(arrays + 24), CUDA_R_16F, z.columns, &zero,
+					  (void *)(arrays + 48), CUDA_R_16F, z.depth, z.heads,
+					  CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+		observe_o(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+/* Decoding: one query, a key more each time, in buffers made for the longest. */
+static void growing_keys(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	app_fill(&b.app, b.mask, 0, (size_t)b.shape.rows * b.shape.columns);
+	b.shape.rows = 1;
+	for (int r = 0; r < 2 * REPETITIONS; r++) {
+		b.shape.columns = 41 + r;
+		b.n = (size_t)b.shape.heads * b.shape.columns * b.shape.depth;
+		b.scores = (size_t)b.shape.heads * b.shape.columns;
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		app_observe(&b.report, "O", r, b.t.o, (size_t)b.shape.heads * b.shape.depth);
+		if (late(r) && r > REPETITIONS)
+			observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+const struct hazard hazards_order[] = {
+	{"k_rewritten", k_rewritten, "K is uploaded anew between the products"},
+	{"k_filled", k_filled, "a kernel fills K between the products"},
+	{"q_partly_set", q_partly_set, "a memset over part of Q between the products"},
+	{"q_copied_over", q_copied_over, "a copy over Q between the products"},
+	{"mask_after_use", mask_after_use, "the mask changes after it was added, before P.V"},
+	{"mask_before_use", mask_before_use, "the mask is written after Q.K, before it is added"},
+	{"v_late", v_late, "V is uploaded between the products"},
+	{"p_edited_in_window", p_edited_in_window, "P is edited before P.V, late"},
+	{"host_sync", host_sync, "the host synchronises between the products"},
+	{"host_looks", host_looks, "the host copies five numbers of P between the products"},
+	{"alloc_in_window", alloc_in_window, "allocation and free between the products"},
+	{"never_closed", never_closed, "chains that never reach P.V"},
+	{"ends_open", ends_open, "the program ends in the middle of a chain"},
+	{"free_and_again", free_and_again, "P is freed, its address given out again"},
+	{"new_each_time", new_each_time, "S, X and P are allocated and freed each time"},
+	{"pool", pool, "the same from a stream-ordered pool"},
+	{"address_array", address_array, "address arrays, rewritten between the products"},
+	{"growing_keys", growing_keys, "one query, one key more each time"},
+	{0},
+};

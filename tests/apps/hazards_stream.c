@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Several streams, threads, contexts and libraries; graphs.
+ */
+#include "hazards.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_(x) #x
+#define TEXT(x)	 TEXT_(x)
+
+/* The chain runs on one stream, P is read on another that waits for an event. */
+static void other_stream(unsigned flags, bool ordered_by_event)
+{
+	CUstream first, second;
+	CUevent done, read;
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuStreamCreate(&first, flags));
+	CHECK(cuStreamCreate(&second, flags));
+	CHECK(cuEventCreate(&done, CU_EVENT_DISABLE_TIMING));
+	CHECK(cuEventCreate(&read, CU_EVENT_DISABLE_TIMING));
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		app_set_stream(&b.app, first);
+		chain(&b, &b.t);
+		if (late(r)) {
+			CHECK(cuEventRecord(done, first));
+			b.app.stream = ordered_by_event ? second : NULL;
+			if (ordered_by_event)
+				CHECK(cuStreamWaitEvent(second, done, 0));
+			app_copy(&b.app, b.spare, b.t.p, b.scores);
+			CHECK(cuEventRecord(read, b.app.stream));
+			CHECK(cuStreamWaitEvent(first, read, 0));
+		}
+		CHECK(cuStreamSynchronize(first));
+		CHECK(cuStreamSynchronize(second));
+		observe_o(&b, &b.t, r);
+		if (late(r))
+			app_observe(&b.report, "copy", r, b.spare, b.scores);
+	}
+	bench_close(&b);
+}
+
+static void p_other_stream(void)
+{
+	other_stream(CU_STREAM_NON_BLOCKING, true);
+}
+
+static void p_legacy_stream(void)
+{
+	other_stream(CU_STREAM_DEFAULT, false);
+}
+
+/* Q.K and softmax on one stream, P.V on another. */
+static void chain_over_streams(void)
+{
+	CUstream first, second;
+	CUevent half;
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
+	CHECK(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+	CHECK(cuEventCreate(&half, CU_EVENT_DISABLE_TIMING));
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		app_set_stream(&b.app, first);
+		chain_open(&b, &b.t);
+		chain_middle(&b, &b.t);
+		if (r % 3 == 2) {
+			CHECK(cuEventRecord(half, first));
+			CHECK(cuStreamWaitEvent(second, half, 0));
+			app_set_stream(&b.app, second);
+		}
+		chain_close(&b, &b.t);
+		CHECK(cuStreamSynchronize(b.app.stream));
+		observe_o(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+/* The input of a chain is written on another stream right after, ordered by an event. */
+static void next_input_on_copy_stream(void)
+{
+	CUstream compute, copies;
+	CUevent used, ready;
+	struct bench b;
+	void *pinned;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuStreamCreate(&compute, CU_STREAM_NON_BLOCKING));
+	CHECK(cuStreamCreate(&copies, CU_STREAM_NON_BLOCKING));
+	CHECK(cuEventCreate(&used, CU_EVENT_DISABLE_TIMING));
+	CHECK(cuEventCreate(&ready, CU_EVENT_DISABLE_TIMING));
+	CHECK(cuMemAllocHost(&pinned, b.n * 2 * REPETITIONS));
+	app_set_stream(&b.app, compute);
+	bench_inputs(&b, 0);
+	for (int r = 0; r < REPETITIONS; r++)
+		app_random_f16((uint16_t *)pinned + (size_t)r * b.n, b.n, 900 + (uint64_t)r);
+	for (int r = 0; r < REPETITIONS; r++) {
+		CHECK(cuMemcpyHtoDAsync(b.t.q, (uint16_t *)pinned + (size_t)r * b.n, b.n * 2,
+					copies));
+		CHECK(cuEventRecord(ready, copies));
+		CHECK(cuStreamWaitEvent(compute, ready, 0));
+		chain(&b, &b.t);
+		CHECK(cuEventRecord(used, compute));
+		CHECK(cuStreamWaitEvent(copies, used, 0));
+		if (late(r)) {
+			CHECK(cuMemsetD16Async(b.t.q, 0, b.n, copies));
+			CHECK(cuStreamSynchronize(copies));
+			observe_p(&b, &b.t, r);
+		}
+		CHECK(cuStreamSynchronize(compute));
+		observe_o(&b, &b.t, r);
+	}
+	CHECK(cuStreamSynchronize(copies));
+	CHECK(cuMemFreeHost(pinned));
+	bench_close(&b);
+}
+
+/* Two chains on one stream, op by op in turn. */
+static void interleaved(void)
+{
+	struct bench a, b;
+
+	bench_open(&a, TOGETHER);
+	memset(&b, 0, sizeof(b));
+	b.app = a.app;
+	bench_place(&b, TOGETHER);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&a, 2 * r);
+		bench_inputs(&b, 2 * r + 1);
+		chain_open(&a, &a.t);
+		chain_open(&b, &b.t);
+		if (r % 4 == 3) {
+			chain_middle(&b, &b.t);
+			chain_middle(&a, &a.t);
+		} else {
+			chain_middle(&a, &a.t);
+			chain_middle(&b, &b.t);
+		}
+		chain_close(&a, &a.t);
+		chain_close(&b, &b.t);
+		observe_o(&a, &a.t, r);
+		app_observe(&a.report, "O of the other", r, b.t.o, b.n);
+		if (late(r))
+			app_observe(&a.report, "P of the other", r, b.t.p, b.scores);
+	}
+	bench_close(&a);
+}
+
+/* Warm-up, then one captured chain replayed with new inputs. */
+static void graph(void)
+{
+	struct bench b;
+	CUstream stream;
+	CUgraph captured;
+	CUgraphExec exec;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	app_set_stream(&b.app, stream);
+	for (int r = 0; r < 6; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		CHECK(cuStreamSynchronize(stream));
+		observe_o(&b, &b.t, r);
+	}
+	CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	chain(&b, &b.t);
+	CHECK(cuStreamEndCapture(stream, &captured));
+	CHECK(cuGraphInstantiate(&exec, captured, 0));
+	for (int r = 6; r < 14; r++) {
+		bench_inputs(&b, r);
+		CHECK(cuGraphLaunch(exec, stream));
+		CHECK(cuStreamSynchronize(stream));
+		observe_o(&b, &b.t, r);
+		if (late(r))
+			observe_p(&b, &b.t, r);
+	}
+	/* and again without the graph */
+	bench_inputs(&b, 14);
+	chain(&b, &b.t);
+	CHECK(cuGraphLaunch(exec, stream)); /* the same work twice */
+	CHECK(cuStreamSynchronize(stream));
+	observe_o(&b, &b.t, 14);
+	observe_p(&b, &b.t, 14);
+	CHECK(cuGraphExecDestroy(exec));
+	CHECK(cuGraphDestroy(captured));
+	bench_close(&b);
+}
+
+/* A chain of which only the second half is in a graph. */
+static void graph_half(void)
+{
+	struct bench b;
+	CUstream stream;
+	CUgraph captured;
+	CUgraphExec exec;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	app_set_stream(&b.app, stream);
+	bench_inputs(&b, 0);
+	CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	chain_close(&b, &b.t);
+	CHECK(cuStreamEndCapture(stream, &captured));
+	CHECK(cuGraphInstantiate(&exec, captured, 0));
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain_open(&b, &b.t);
+		chain_middle(&b, &b.t);
+		if (late(r))
+			CHECK(cuGraphLaunch(exec, stream));
+		else
+			chain_close(&b, &b.t);
+		CHECK(cuStreamSynchronize(stream));
+		observe_o(&b, &b.t, r);
+	}
+	CHECK(cuGraphExecDestroy(exec));
+	CHECK(cuGraphDestroy(captured));
+	bench_close(&b);
+}
+
+/* Threads with a stream, a handle and tensors each. */
+struct worker {
+	struct bench b;
+	CUcontext context;
+	int number;
+	bool per_thread;
+};
+
+static void *work(void *argument)
+{
+	struct worker *w = argument;
+	CUstream stream = CU_STREAM_PER_THREAD;
+
+	CHECK(cuCtxSetCurrent(w->context));
+	app_open_here(&w->b.app);
+	bench_place(&w->b, TOGETHER);
+	if (!w->per_thread)
+		CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	app_set_stream(&w->b.app, stream);
+	if (w->per_thread) {
+		w->b.app.per_thread = true;
+		w->b.app.stream = NULL; /* stream 0 of the _ptsz functions */
+	}
+	CHECK(cuCtxSynchronize()); /* the fills of bench_place are the default stream's */
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&w->b, 1000 * w->number + r);
+		chain(&w->b, &w->b.t);
+		CHECK(cuStreamSynchronize(stream));
+		observe_o(&w->b, &w->b.t, r);
+		if (late(r))
+			observe_p(&w->b, &w->b.t, r);
+	}
+	return NULL;
+}
+
+static void with_threads(bool per_thread)
+{
+	struct worker *workers = calloc(2, sizeof(*workers));
+	pthread_t threads[2];
+	CUcontext context;
+
+	if (!workers)
+		app_fail("calloc", 1);
+	CHECK(cuInit(0));
+	CHECK(cuDevicePrimaryCtxRetain(&context, 0));
+	for (int i = 0; i < 2; i++) {
+		workers[i].number = i;
+		workers[i].context = context;
+		workers[i].per_thread = per_thread;
+		if (pthread_create(&threads[i], NULL, work, &workers[i]))
+			app_fail("pthread_create", 1);
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	CHECK(cuCtxSetCurrent(context));
+	for (int i = 0; i < 2; i++)
+		bench_close(&workers[i].b);
+	free(workers);
+}
+
+static void two_threads(void)
+{
+	with_threads(false);
+}
+
+static void per_thread_stream(void)
+{
+	with_threads(true);
+}
+
+static void two_contexts(void)
+{
+	struct bench *b = calloc(2, sizeof(*b));
+	CUcontext other;
+
+	if (!b)
+		app_fail("calloc", 1);
+	bench_open(&b[0], TOGETHER);
+#if CUDA_VERSION >= 13000
+	CHECK(cuCtxCreate(&other, NULL, 0, 0));
+#else
+	CHECK(cuCtxCreate(&other, 0, 0));
+#endif
+	app_open_here(&b[1].app);
+	bench_place(&b[1], TOGETHER);
+	CHECK(cuCtxSynchronize());
+	for (int r = 0; r < 2 * REPETITIONS; r++) {
+		struct bench *now = &b[r % 2];
+		CHECK(cuCtxSetCurrent(now->app.context));
+		bench_inputs(now, r);
+		chain(now, &now->t);
+		observe_o(now, &now->t, r);
+		if (late(r / 2))
+			observe_p(now, &now->t, r);
+	}
+	for (int i = 0; i < 2; i++) {
+		CHECK(cuCtxSetCurrent(b[i].app.context));
+		bench_close(&b[i]);
+	}
+	CHECK(cuCtxDestroy(other));
+	free(b);
+}
+
+static void with_library(const char *name)
+{
+	struct bench b;
+
+	memset(&b, 0, sizeof(b));
+	if (!app_open(&b.app, name)) {
+		printf("no %s\n", name);
+		return;
+	}
+	bench_place(&b, TOGETHER);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (late(r))
+			observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+static void dlopen_blas(void)
+{
+	with_library("libcublas.so." TEXT(CUBLAS_VER_MAJOR));
+}
+
+static void dlopen_older_blas(void)
+{
+	with_library("libcublas.so.12");
+}
+
+const struct hazard hazards_stream[] = {
+	{"p_other_stream", p_other_stream, "P is read on another stream, after an event"},
+	{"p_legacy_stream", p_legacy_stream, "P is read on the default stream, which waits"},
+	{"chain_over_streams", chain_over_streams, "P.V on another stream than Q.K"},
+	{"next_input", next_input_on_copy_stream, "Q is overwritten by a copy stream"},
+	{"interleaved", interleaved, "two chains in turn on one stream"},
+	{"graph", graph, "a captured chain, replayed with new inputs"},
+	{"graph_half", graph_half, "P.V alone in a graph"},
+	{"two_threads", two_threads, "two threads, two streams, two handles"},
+	{"per_thread_stream", per_thread_stream, "two threads on their per-thread streams"},
+	{"two_contexts", two_contexts, "two contexts in turn"},
+	{"dlopen_blas", dlopen_blas, "cuBLAS by dlopen and dlsym"},
+	{"dlopen_older_blas", dlopen_older_blas, "cuBLAS 12 beside the one linked"},
+	{0},
+};

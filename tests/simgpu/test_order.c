@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The asynchronous mode: what is ordered stays so whatever the workers' delays, and what is not
+ * ordered really comes apart, for a mode that hid races would be worth nothing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <cuda.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { N = 64 };
+
+static CUstream a, b;
+static CUdeviceptr p;
+static unsigned *pinned;
+
+static int open_device(void **state)
+{
+	CUcontext context;
+	void *host;
+
+	(void)state;
+	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
+	    cuMemAlloc(&p, 4 * N) || cuMemAllocHost(&host, 4 * N) ||
+	    cuStreamCreate(&a, CU_STREAM_NON_BLOCKING) ||
+	    cuStreamCreate(&b, CU_STREAM_NON_BLOCKING))
+		return -1;
+	pinned = host;
+	return 0;
+}
+
+static void CUDA_CB slow(void *unused)
+{
+	(void)unused;
+	usleep(30000);
+}
+
+/* A slow write on stream a, then a read on b. */
+static unsigned written_then_read(CUevent event)
+{
+	unsigned value = 0;
+
+	assert_int_equal(cuMemsetD32(p, 1, N), CUDA_SUCCESS);
+	assert_int_equal(cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(cuLaunchHostFunc(a, slow, NULL), CUDA_SUCCESS);
+	assert_int_equal(cuMemsetD32Async(p, 2, N, a), CUDA_SUCCESS);
+	if (event) {
+		assert_int_equal(cuEventRecord(event, a), CUDA_SUCCESS);
+		assert_int_equal(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+		assert_int_equal(cuStreamWaitEvent(b, event, 0), CUDA_SUCCESS);
+	}
+	assert_int_equal(cuMemcpyDtoHAsync(pinned, p, 4 * N, b), CUDA_SUCCESS);
+	assert_int_equal(cuStreamSynchronize(b), CUDA_SUCCESS);
+	value = pinned[N - 1];
+	assert_int_equal(cuStreamSynchronize(a), CUDA_SUCCESS);
+	return value;
+}
+
+static void an_event_orders_streams(void **state)
+{
+	CUevent event;
+
+	(void)state;
+	assert_int_equal(cuEventCreate(&event, 0), CUDA_SUCCESS);
+	assert_int_equal(written_then_read(event), 2);
+	assert_int_equal(cuEventQuery(event), CUDA_SUCCESS);
+	assert_int_equal(cuEventDestroy(event), CUDA_SUCCESS);
+}
+
+static void without_it_the_read_is_too_early(void **state)
+{
+	(void)state;
+	assert_int_equal(written_then_read(NULL), 1);
+}
+
+static void the_legacy_stream_waits_for_blocking_ones(void **state)
+{
+	CUstream blocking;
+	unsigned value;
+
+	(void)state;
+	assert_int_equal(cuStreamCreate(&blocking, CU_STREAM_DEFAULT), CUDA_SUCCESS);
+	assert_int_equal(cuMemsetD32(p, 3, N), CUDA_SUCCESS);
+	assert_int_equal(cuLaunchHostFunc(blocking, slow, NULL), CUDA_SUCCESS);
+	assert_int_equal(cuMemsetD32Async(p, 4, N, blocking), CUDA_SUCCESS);
+	assert_int_equal(cuMemcpyDtoH(&value, p, 4), CUDA_SUCCESS);
+	assert_int_equal(value, 4);
+	/* and they wait for it */
+	assert_int_equal(cuLaunchHostFunc(NULL, slow, NULL), CUDA_SUCCESS);
+	assert_int_equal(cuMemsetD32Async(p, 5, N, NULL), CUDA_SUCCESS);
+	assert_int_equal(cuMemcpyDtoHAsync(pinned, p, 4, blocking), CUDA_SUCCESS);
+	assert_int_equal(cuStreamSynchronize(blocking), CUDA_SUCCESS);
+	assert_int_equal(pinned[0], 5);
+	assert_int_equal(cuStreamDestroy(blocking), CUDA_SUCCESS);
+}
+
+static void the_legacy_stream_does_not_wait_for_others(void **state)
+{
+	unsigned value;
+
+	(void)state;
+	assert_int_equal(cuMemsetD32(p, 6, N), CUDA_SUCCESS);
+	assert_int_equal(cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(cuLaunchHostFunc(a, slow, NULL), CUDA_SUCCESS);
+	assert_int_equal(cuMemsetD32Async(p, 7, N, a), CUDA_SUCCESS);
+	assert_int_equal(cuMemcpyDtoH(&value, p, 4), CUDA_SUCCESS);
+	assert_int_equal(value, 6);
+	assert_int_equal(cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+static void pageable_memory_may_change_after_the_call(void **state)
+{
+	unsigned source = 8, value = 0;
+
+	(void)state;
+	assert_int_equal(cuLaunchHostFunc(a, slow, NULL), CUDA_SUCCESS);
+	assert_int_equal(cuMemcpyHtoDAsync(p, &source, 4, a), CUDA_SUCCESS);
+	source = 9;
+	pinned[0] = 10;
+	assert_int_equal(cuMemcpyHtoDAsync(p + 4, pinned, 4, a), CUDA_SUCCESS);
+	pinned[0] = 11; /* a race, and the simulated device loses it */
+	assert_int_equal(cuStreamSynchronize(a), CUDA_SUCCESS);
+	assert_int_equal(cuMemcpyDtoH(&value, p, 4), CUDA_SUCCESS);
+	assert_int_equal(value, 8);
+	assert_int_equal(cuMemcpyDtoH(&value, p + 4, 4), CUDA_SUCCESS);
+	assert_int_equal(value, 11);
+}
+
+static void time_passes_between_events(void **state)
+{
+	CUevent from, to;
+	float ms = -1;
+
+	(void)state;
+	cuEventCreate(&from, 0);
+	cuEventCreate(&to, 0);
+	assert_int_equal(cuEventRecord(from, a), CUDA_SUCCESS);
+	assert_int_equal(cuLaunchHostFunc(a, slow, NULL), CUDA_SUCCESS);
+	assert_int_equal(cuEventRecord(to, a), CUDA_SUCCESS);
+	assert_int_equal(cuEventElapsedTime(&ms, from, to), CUDA_ERROR_NOT_READY);
+	assert_int_equal(cuEventSynchronize(to), CUDA_SUCCESS);
+	assert_int_equal(cuEventElapsedTime(&ms, from, to), CUDA_SUCCESS);
+	assert_true(ms >= 30 && ms < 3000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_event_orders_streams),
+		cmocka_unit_test(without_it_the_read_is_too_early),
+		cmocka_unit_test(the_legacy_stream_waits_for_blocking_ones),
+		cmocka_unit_test(the_legacy_stream_does_not_wait_for_others),
+		cmocka_unit_test(pageable_memory_may_change_after_the_call),
+		cmocka_unit_test(time_passes_between_events),
+	};
+
+	setenv("SIMGPU_ASYNC", "300", 1);
+	return cmocka_run_group_tests(tests, open_device, NULL);
+}
