@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One private cuBLAS handle per library instance and context. Every entry point's product can be said
+ * as cublasGemmStridedBatchedEx.
+ */
+#include "blas.h"
+
+#include <cublas_v2.h>
+#include <errno.h>
+#include <string.h>
+
+#include "resolve.h"
+
+#define HANDLES 16
+
+static struct private_handle {
+	const struct blas_library *library;
+	CUcontext context;
+	cublasHandle_t handle;
+} handles[HANDLES];
+static int handle_count;
+
+static cublasHandle_t find(const struct blas_library *library, CUcontext context)
+{
+	for (int i = 0; i < handle_count; i++)
+		if (handles[i].library == library && handles[i].context == context)
+			return handles[i].handle;
+	return NULL;
+}
+
+/* The value came from a half, so truncation of the mantissa loses nothing. */
+static uint16_t half_bits(float value)
+{
+	uint32_t bits;
+	int exponent;
+
+	memcpy(&bits, &value, 4);
+	exponent = (int)(bits >> 23 & 255) - 127 + 15;
+	if (exponent <= 0) /* zero, or a subnormal half */
+		return (uint16_t)(bits >> 16 & 0x8000) |
+		       (uint16_t)(exponent < -10 ? 0 : ((bits & 0x7fffff) | 0x800000) >> (14 - exponent));
+	if (exponent > 31)
+		exponent = 31;
+	return (uint16_t)((bits >> 16 & 0x8000) | (uint32_t)exponent << 10 | (bits >> 13 & 0x3ff));
+}
+
+int blas_prepare(const struct blas_library *library, CUcontext context)
+{
+	__typeof__(&cublasCreate_v2) create;
+	cublasHandle_t handle = NULL;
+
+	if (find(library, context))
+		return 0;
+	if (handle_count == HANDLES)
+		return -ENOSPC;
+	create = (__typeof__(create))blas_symbol(library, "cublasCreate_v2");
+	if (!create || create(&handle) != CUBLAS_STATUS_SUCCESS)
+		return -EIO;
+	handles[handle_count++] = (struct private_handle){library, context, handle};
+	return 0;
+}
+
+int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uint64_t a, uint64_t b,
+             uint64_t c)
+{
+	__typeof__(&cublasGemmStridedBatchedEx) run;
+	__typeof__(&cublasSetStream_v2) set_stream;
+	__typeof__(&cublasSetMathMode) set_math_mode;
+	const float alpha32 = (float)gemm->alpha, beta32 = (float)gemm->beta;
+	const uint16_t alpha16 = half_bits(alpha32), beta16 = half_bits(beta32);
+	bool half = gemm->compute_type == CUBLAS_COMPUTE_16F ||
+	            gemm->compute_type == CUBLAS_COMPUTE_16F_PEDANTIC;
+	cublasHandle_t handle = find(gemm->library, context);
+
+	if (!handle && blas_prepare(gemm->library, context) == 0)
+		handle = find(gemm->library, context);
+	run = (__typeof__(run))blas_symbol(gemm->library, "cublasGemmStridedBatchedEx");
+	set_stream = (__typeof__(set_stream))blas_symbol(gemm->library, "cublasSetStream_v2");
+	set_math_mode = (__typeof__(set_math_mode))blas_symbol(gemm->library, "cublasSetMathMode");
+	if (!handle || !run || !set_stream || !set_math_mode)
+		return -EIO;
+	if (set_stream(handle, (cudaStream_t)stream) != CUBLAS_STATUS_SUCCESS ||
+	    set_math_mode(handle, (cublasMath_t)gemm->math_mode) != CUBLAS_STATUS_SUCCESS)
+		return -EIO;
+	if (run(handle, (cublasOperation_t)gemm->transa, (cublasOperation_t)gemm->transb, (int)gemm->m,
+	        (int)gemm->n, (int)gemm->k, half ? (const void *)&alpha16 : (const void *)&alpha32,
+	        (const void *)a, gemm->atype, (int)gemm->lda, gemm->stride_a, (const void *)b,
+	        gemm->btype, (int)gemm->ldb, gemm->stride_b,
+	        half ? (const void *)&beta16 : (const void *)&beta32, (void *)c, gemm->ctype,
+	        (int)gemm->ldc, gemm->stride_c, (int)gemm->batch,
+	        (cublasComputeType_t)gemm->compute_type,
+	        (cublasGemmAlgo_t)gemm->algo) != CUBLAS_STATUS_SUCCESS)
+		return -EIO;
+	return 0;
+}
+
+void blas_forget(CUcontext context)
+{
+	for (int i = handle_count - 1; i >= 0; i--)
+		if (handles[i].context == context)
+			handles[i] = handles[--handle_count];
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuBLAS products issued by the shim itself, when a deferred GEMM has to be run after all. They go
+ * through handles of our own: the app's may be in use on another thread, bound to another stream.
+ *
+ * All functions: flow lock held, the context current.
+ */
+#ifndef FASHIM_BLAS_H
+#define FASHIM_BLAS_H
+
+#include "op.h"
+
+/* Creates the handle for this library and context ahead of need (it allocates). 0 or -errno. */
+int blas_prepare(const struct blas_library *library, CUcontext context);
+
+/* Runs the product on `stream` with other operand addresses. 0 or -EIO. */
+int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uint64_t a, uint64_t b,
+             uint64_t c);
+
+void blas_forget(CUcontext context);
+
+#endif

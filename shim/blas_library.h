@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Loaded cuBLAS libraries. A process may hold several (12 and 13, or two copies), and each handle
+ * works only with the one that made it; so every hook finds the real function of the right library:
+ * by the entry point through which it was called, by the handle, or by who calls.
+ */
+#ifndef FASHIM_BLAS_LIBRARY_H
+#define FASHIM_BLAS_LIBRARY_H
+
+#include <stdbool.h>
+
+#include "image.h"
+
+/* Instances of libcublas and libcublasLt, together, that can be told apart; blas_entry_ARCH.S is
+ * written for as many. */
+#define BLAS_LIBRARIES 8
+
+enum blas_id {
+#define HOOK(name) BLAS_##name,
+#include "cublas_hooks.def"
+	BLAS_COUNT
+};
+
+enum blas_kind { BLAS_KIND_CUBLAS, BLAS_KIND_LT };
+
+struct blas_library; /* its public face is in resolve.h */
+
+/* Row of a name in cublas_hooks.def, or -1. */
+int blas_hook_id(const char *name);
+
+bool blas_is_soname(const char *soname);
+
+/* What dlsym hands out for `name`, which it found as `real` in the library `image`: an entry point
+ * that remembers the library and goes on to the hook, or `real` if there is no hook. */
+void *blas_hook_for(const struct image *image, void *real, const char *name);
+
+/* The library that a call of function `id` belongs to. `handle` may be NULL or unknown. NULL: no
+ * such library is loaded. Call it first thing in a hook: it consumes what the entry point
+ * remembered. */
+struct blas_library *blas_library_for(enum blas_id id, const void *handle, const void *caller);
+
+void *blas_function(const struct blas_library *library, enum blas_id id);
+
+/* A function of that name for a program that loads libcublas late: resolve_stub(), but NULL within
+ * a stub that is already running on this thread, lest it calls itself for ever. */
+void *blas_stub(enum blas_id id, const void *caller);
+extern __thread int blas_stub_depth __attribute__((tls_model("initial-exec")));
+
+/* Functions that describe a handle; any may be NULL. Typed by who calls them. */
+struct blas_getters {
+	void *stream;	    /* cublasGetStream_v2 */
+	void *pointer_mode; /* cublasGetPointerMode_v2 */
+	void *math_mode;    /* cublasGetMathMode */
+	void *desc;	    /* cublasLtMatmulDescGetAttribute */
+	void *layout;	    /* cublasLtMatrixLayoutGetAttribute */
+};
+const struct blas_getters *blas_getters(const struct blas_library *library);
+
+/* Handles: made by, and destroyed in, a library. */
+void blas_handle_created(const void *handle, struct blas_library *library);
+void blas_handle_destroyed(const void *handle);
+
+#endif

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Comparisons under way, and the verdict on those that came back.
+ *
+ * A site is good when (1) the program's own O agrees with the reference, within what rounding S and P to
+ * its own types explains: then the spec means what the program does; and (2) the fused O is at most
+ * FASHIM_TOL times as far from the reference as the program's own, plus one rounding step.
+ */
+#include "compare.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "config.h"
+#include "driver_context.h"
+#include "fused.h"
+#include "log.h"
+#include "resolve.h"
+#include "scratch.h"
+
+#define PENDING     24
+#define TIMINGS     24
+#define SAMPLE_ROWS 64
+#define MAX_GUESSES SITE_CANDIDATES
+#define WAIT_NS     100000000ull
+
+/* What rounding S and P may cost the program's own O, in rounding steps of its type: generous for a
+ * chain whose meaning is known by rule, strict where the data alone decide. Root mean square, maximum. */
+#define RULE_RMS_STEPS 48
+#define RULE_MAX_STEPS 192
+#define DATA_RMS_STEPS 12
+#define DATA_MAX_STEPS 64
+/* A guess is only believed if the runner-up explains the data this many times worse. */
+#define DISCRIMINATION 4
+
+struct timing {
+	bool used;
+	CUcontext context;
+	int count;
+	CUevent start[CHAIN_STEPS + 2], stop[CHAIN_STEPS + 2];
+};
+
+struct result {
+	struct drift_result drift;
+	struct drift_sampled_result sampled[MAX_GUESSES];
+};
+
+static struct pending {
+	bool used;
+	CUcontext context;
+	struct site *site;
+	uint64_t occurrence;
+	struct timing *timing;
+	CUevent begin, end, done;
+	struct result *result; /* pinned */
+	int rows, guesses, dtype;
+	struct attn_spec guess[MAX_GUESSES];
+	char kernel[48];
+} pending[PENDING];
+
+static struct timing timings[TIMINGS];
+
+/* ---- timing ------------------------------------------------------------------------------------ */
+
+struct timing *timing_begin(CUcontext context)
+{
+	for (int i = 0; i < TIMINGS; i++)
+		if (!timings[i].used && (!timings[i].context || timings[i].context == context)) {
+			timings[i].used = true;
+			timings[i].context = context;
+			timings[i].count = 0;
+			return &timings[i];
+		}
+	return NULL;
+}
+
+void timing_start(struct timing *timing, CUstream stream)
+{
+	const int at = timing ? timing->count : 0;
+
+	if (!timing || at == CHAIN_STEPS + 2)
+		return;
+	if (!timing->start[at] &&
+	    (driver.cuEventCreate(&timing->start[at], CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
+	     driver.cuEventCreate(&timing->stop[at], CU_EVENT_DEFAULT) != CUDA_SUCCESS))
+		return;
+	driver.cuEventRecord(timing->start[at], stream);
+}
+
+void timing_stop(struct timing *timing, CUstream stream)
+{
+	if (timing && timing->count < CHAIN_STEPS + 2 && timing->stop[timing->count])
+		driver.cuEventRecord(timing->stop[timing->count++], stream);
+}
+
+void timing_drop(struct timing *timing)
+{
+	if (timing)
+		timing->used = false;
+}
+
+static double elapsed_us(CUevent start, CUevent stop)
+{
+	float ms = 0;
+	__typeof__(driver.cuEventElapsedTime_v2) elapsed = driver.cuEventElapsedTime_v2;
+
+	return elapsed && elapsed(&ms, start, stop) == CUDA_SUCCESS ? ms * 1e3 : NAN;
+}
+
+static double timing_us(const struct timing *timing)
+{
+	double us = 0;
+
+	if (!timing || !timing->count)
+		return NAN;
+	for (int i = 0; i < timing->count; i++)
+		us += elapsed_us(timing->start[i], timing->stop[i]);
+	return us;
+}
+
+/* ---- starting ---------------------------------------------------------------------------------- */
+
+static struct pending *find_slot(CUcontext context)
+{
+	for (int i = 0; i < PENDING; i++) {
+		struct pending *slot = &pending[i];
+
+		if (slot->used || (slot->context && slot->context != context))
+			continue;
+		if (!slot->result) {
+			void *memory = NULL;
+
+			if (driver.cuMemAllocHost_v2(&memory, sizeof(struct result)) != CUDA_SUCCESS)
+				return NULL;
+			slot->result = memory;
+			slot->context = context;
+		}
+		if (!slot->done &&
+		    (driver.cuEventCreate(&slot->begin, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
+		     driver.cuEventCreate(&slot->end, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
+		     driver.cuEventCreate(&slot->done, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS))
+			return NULL;
+		return slot;
+	}
+	return NULL;
+}
+
+static void packed_output(struct attn_tensor *tensor, const struct attn_args *args, uint64_t base)
+{
+	tensor->base = base;
+	tensor->dtype = args->o.dtype;
+	tensor->by_array = 0;
+	tensor->stride[3] = 1;
+	tensor->stride[2] = args->Dv;
+	tensor->stride[1] = (int64_t)args->Sq * args->Dv;
+	tensor->stride[0] = (int64_t)args->H * args->Sq * args->Dv;
+}
+
+/* All device memory of one comparison, given back in stream order as soon as it is enqueued. */
+struct buffers {
+	uint64_t output, reference, scores, result;
+};
+
+static void buffers_put(const struct buffers *buffers, CUstream stream)
+{
+	scratch_put(buffers->output, stream);
+	scratch_put(buffers->reference, stream);
+	scratch_put(buffers->scores, stream);
+	scratch_put(buffers->result, stream);
+}
+
+static bool buffers_get(struct buffers *buffers, const struct chain *chain,
+                        const struct attn_args *args, int rows)
+{
+	const uint64_t outputs = (uint64_t)args->B * (uint64_t)args->H * (uint64_t)args->Sq *
+	                         (uint64_t)args->Dv;
+	CUcontext context = chain->context;
+	CUstream stream = chain->stream;
+
+	buffers->output = scratch_get(context, stream,
+	                              outputs * (uint64_t)attn_dtype_size(args->o.dtype), false);
+	buffers->reference = scratch_get(context, stream, (uint64_t)(rows * args->Dv) * 8, false);
+	buffers->scores = scratch_get(context, stream, (uint64_t)rows * (uint64_t)args->Sk * 8, false);
+	buffers->result = scratch_get(context, stream, sizeof(struct result), false);
+	return buffers->output && buffers->reference && buffers->scores && buffers->result;
+}
+
+static int sample_against(const struct chain *chain, const struct attn_args *args,
+                          const struct buffers *buffers, int rows, int index, bool with_fused)
+{
+	struct reference_args reference = {
+		.attn = *args, .rows = rows, .scratch = buffers->scores, .out = buffers->reference};
+	struct drift_sampled_args sampled = {
+		.app = args->o,
+		.B = args->B, .H = args->H, .Sq = args->Sq, .Dv = args->Dv, .rows = rows,
+		.reference = buffers->reference,
+		.result = buffers->result + offsetof(struct result, sampled) +
+		          (uint64_t)index * sizeof(struct drift_sampled_result),
+	};
+	int error;
+
+	if (with_fused)
+		packed_output(&sampled.fused, args, buffers->output);
+	error = fused_reference(chain->context, chain->stream, &reference);
+	return error ? error : fused_drift_sampled(chain->context, chain->stream, &sampled);
+}
+
+static int enqueue(struct pending *slot, const struct chain *chain, const struct attn_args *args,
+                   const struct attn_variant *variant, const struct buffers *buffers)
+{
+	const double step = args->o.dtype == ATTN_BF16 ? 0x1p-8 : args->o.dtype == ATTN_F16 ? 0x1p-11 : 0x1p-23;
+	struct attn_args fused = *args;
+	struct drift_args drift = {
+		.app = args->o,
+		.B = args->B, .H = args->H, .Sq = args->Sq, .Dv = args->Dv,
+		.abs_tol = 8 * step, .rel_tol = 8 * step,
+		.result = buffers->result,
+	};
+	int error = 0;
+
+	driver.cuMemsetD8Async((CUdeviceptr)buffers->result, 0, sizeof(struct result), chain->stream);
+	for (int i = 0; i < slot->guesses && !error; i++) {
+		struct attn_args trial = *args;
+
+		trial.spec = slot->guess[i];
+		error = sample_against(chain, &trial, buffers, slot->rows, i, false);
+	}
+	if (!slot->guesses) {
+		packed_output(&fused.o, args, buffers->output);
+		drift.fused = fused.o;
+		driver.cuEventRecord(slot->begin, chain->stream);
+		error = fused_attention(chain->context, chain->stream, variant, &fused);
+		driver.cuEventRecord(slot->end, chain->stream);
+		if (!error)
+			error = fused_drift(chain->context, chain->stream, &drift);
+		if (!error)
+			error = sample_against(chain, args, buffers, slot->rows, 0, true);
+	}
+	if (!error && driver.cuMemcpyDtoHAsync_v2(slot->result, (CUdeviceptr)buffers->result,
+	                                          sizeof(struct result), chain->stream) != CUDA_SUCCESS)
+		error = -1;
+	if (!error && driver.cuEventRecord(slot->done, chain->stream) != CUDA_SUCCESS)
+		error = -1;
+	return error;
+}
+
+void compare_start(struct site *site, const struct chain *chain, const struct attn_args *args,
+                   const struct attn_variant *variant, const struct attn_spec *guess, int guesses,
+                   struct timing *timing)
+{
+	const int64_t total = (int64_t)args->B * args->H * args->Sq;
+	const int rows = total < SAMPLE_ROWS ? (int)total : SAMPLE_ROWS;
+	struct driver_context here;
+	struct buffers buffers = {0};
+	struct pending *slot = NULL;
+	int error = -1;
+
+	if (driver_enter(&here, chain->context)) {
+		slot = find_slot(chain->context);
+		if (slot && buffers_get(&buffers, chain, args, rows)) {
+			slot->site = site;
+			slot->occurrence = site->live->seen;
+			slot->rows = rows;
+			slot->dtype = args->o.dtype;
+			slot->guesses = guesses < MAX_GUESSES ? guesses : MAX_GUESSES;
+			memcpy(slot->guess, guess, (size_t)slot->guesses * sizeof(*guess));
+			snprintf(slot->kernel, sizeof(slot->kernel), "%s", variant->name);
+			error = enqueue(slot, chain, args, variant, &buffers);
+		}
+		buffers_put(&buffers, chain->stream);
+		driver_leave(&here);
+	}
+	if (error) {
+		timing_drop(timing);
+		return;
+	}
+	slot->timing = timing;
+	slot->used = true;
+	site->pending++;
+}
+
+/* ---- verdicts ---------------------------------------------------------------------------------- */
+
+static double rounding_step(int dtype)
+{
+	return dtype == ATTN_BF16 ? 0x1p-9 : dtype == ATTN_F16 ? 0x1p-12 : 0x1p-24;
+}
+
+static double root(double x)
+{
+	return x > 0 ? __builtin_sqrt(x) : 0;
+}
+
+static double rms(double sum, uint64_t count)
+{
+	return count ? root(sum / (double)count) : 0;
+}
+
+static bool explained(const struct drift_sampled_result *r, int dtype, double rms_steps,
+                      double max_steps)
+{
+	const double step = rounding_step(dtype);
+
+	return !r->app_nonfinite &&
+	       rms(r->sum_app2, r->count) <= rms_steps * step * rms(r->sum_ref2, r->count) &&
+	       r->max_app <= max_steps * step * r->max_ref;
+}
+
+static bool as_exact(const struct drift_sampled_result *r, int dtype)
+{
+	const double step = rounding_step(dtype), factor = config()->tolerance;
+
+	return !r->fused_nonfinite &&
+	       rms(r->sum_fused2, r->count) <=
+	               factor * rms(r->sum_app2, r->count) + step * rms(r->sum_ref2, r->count) &&
+	       r->max_fused <= factor * r->max_app + 2 * step * r->max_ref;
+}
+
+static void write_sample(const struct pending *slot, double app_us, double fused_us,
+                         const char *verdict)
+{
+	const struct drift_result *d = &slot->result->drift;
+	const struct drift_sampled_result *s = &slot->result->sampled[0];
+	struct json *json = log_record("sample");
+
+	json_int(json, "site", slot->site->number);
+	json_uint(json, "occurrence", slot->occurrence);
+	json_double(json, "app_us", app_us);
+	json_double(json, "fused_us", fused_us);
+	json_string(json, "kernel", slot->kernel);
+	json_double(json, "max_abs", d->max_abs);
+	json_double(json, "max_rel", d->max_app > 0 ? d->max_abs / d->max_app : 0);
+	json_double(json, "rmse", rms(d->sum_diff2, d->count));
+	json_double(json, "cosine", d->sum_app2 > 0 && d->sum_fused2 > 0
+	                                    ? d->sum_dot / root(d->sum_app2) / root(d->sum_fused2)
+	                                    : 1);
+	json_uint(json, "worst_index", d->worst_index);
+	json_double(json, "worst_app", d->worst_app);
+	json_double(json, "worst_fused", d->worst_fused);
+	json_uint(json, "nonfinite", d->nonfinite_mismatch);
+	json_double(json, "beyond", d->count ? (double)d->beyond / (double)d->count : 0);
+	json_open_object(json, "reference");
+	json_int(json, "rows", slot->rows);
+	json_double(json, "app_max", s->max_app);
+	json_double(json, "app_rmse", rms(s->sum_app2, s->count));
+	json_double(json, "fused_max", s->max_fused);
+	json_double(json, "fused_rmse", rms(s->sum_fused2, s->count));
+	json_close(json);
+	json_string(json, "verdict", verdict);
+	log_commit(json);
+}
+
+static double least(double old, double fresh)
+{
+	return !isfinite(fresh) ? old : old > 0 && old < fresh ? old : fresh;
+}
+
+static void judge_speed(struct site *site, const struct pending *slot, double app_us, double fused_us)
+{
+	char detail[64];
+
+	(void)slot;
+	site->app_us = least(site->app_us, app_us);
+	site->fused_us = least(site->fused_us, fused_us);
+	if (++site->samples < 2 || config()->min_speedup <= 0 || !(site->app_us > 0) ||
+	    site->app_us >= config()->min_speedup * site->fused_us)
+		return;
+	snprintf(detail, sizeof(detail), "%d.%02dx", (int)(site->app_us / site->fused_us),
+	         (int)(site->app_us / site->fused_us * 100) % 100);
+	site_decline(site, REASON_SLOWER, detail);
+}
+
+static void judge(struct pending *slot)
+{
+	struct site *site = slot->site;
+	const struct drift_result *d = &slot->result->drift;
+	const struct drift_sampled_result *s = &slot->result->sampled[0];
+	const double app_us = timing_us(slot->timing), fused_us = elapsed_us(slot->begin, slot->end);
+	const double rms_steps = site->by_data ? DATA_RMS_STEPS : RULE_RMS_STEPS;
+	const double max_steps = site->by_data ? DATA_MAX_STEPS : RULE_MAX_STEPS;
+	const char *verdict = "ok";
+	char detail[96] = "";
+
+	if (!explained(s, slot->dtype, rms_steps, max_steps))
+		verdict = "not_explained";
+	else if (d->nonfinite_mismatch || !as_exact(s, slot->dtype))
+		verdict = "drift";
+	write_sample(slot, app_us, fused_us, verdict);
+	if (strcmp(verdict, "ok") == 0) {
+		site->passed++;
+		judge_speed(site, slot, app_us, fused_us);
+		if (site->state == SITE_LEARNING && site->passed >= config()->learn &&
+		    site->samples >= (config()->min_speedup > 0 ? 2u : 1u))
+			site_verify(site);
+		return;
+	}
+	site_decline(site, verdict[0] == 'd' ? REASON_DRIFT : REASON_NOT_EXPLAINED, detail);
+}
+
+static bool same_function(const struct attn_spec *a, const struct attn_spec *b)
+{
+	return a->scale == b->scale && a->window_right == b->window_right &&
+	       a->window_shift == b->window_shift && a->bias[0].base == b->bias[0].base &&
+	       a->bias[0].dtype == b->bias[0].dtype &&
+	       memcmp(a->bias[0].stride, b->bias[0].stride, sizeof(a->bias[0].stride)) == 0;
+}
+
+/* Which guess reproduces O? The best must explain it, and tell itself apart from every guess that means
+ * something else (same-valued guesses explain it equally well and are the same function). */
+static void judge_guesses(struct pending *slot)
+{
+	struct site *site = slot->site;
+	int best = 0;
+
+	for (int i = 1; i < slot->guesses; i++)
+		if (slot->result->sampled[i].sum_app2 < slot->result->sampled[best].sum_app2)
+			best = i;
+	if (!explained(&slot->result->sampled[best], slot->dtype, DATA_RMS_STEPS, DATA_MAX_STEPS)) {
+		if (++site->failed_specs >= 2)
+			site_decline(site, REASON_NOT_EXPLAINED, "");
+		return;
+	}
+	for (int i = 0; i < slot->guesses; i++) {
+		const struct attn_spec *a = &slot->guess[i], *b = &slot->guess[best];
+
+		if (i == best || same_function(a, b))
+			continue;
+		if (slot->result->sampled[i].sum_app2 <
+		    DISCRIMINATION * DISCRIMINATION * slot->result->sampled[best].sum_app2) {
+			if (++site->failed_specs >= 4)
+				site_decline(site, REASON_MASK_NOT_DISCRIMINATED,
+				             "two functions explain the data");
+			return;
+		}
+	}
+	site->spec = slot->guess[best];
+	site->identified = true;
+}
+
+static void finish(struct pending *slot)
+{
+	slot->used = false;
+	slot->site->pending--;
+	if (slot->guesses)
+		judge_guesses(slot);
+	else
+		judge(slot);
+	timing_drop(slot->timing);
+}
+
+void compare_poll(void)
+{
+	for (int i = 0; i < PENDING; i++) {
+		struct driver_context here;
+		CUresult result;
+
+		if (!pending[i].used || !driver_enter(&here, pending[i].context))
+			continue;
+		result = driver.cuEventQuery(pending[i].done);
+		if (result == CUDA_SUCCESS) {
+			finish(&pending[i]);
+		} else if (result != CUDA_ERROR_NOT_READY) {
+			pending[i].used = false;
+			pending[i].site->pending--;
+			timing_drop(pending[i].timing);
+		}
+		driver_leave(&here);
+	}
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+void compare_wait(const struct site *site)
+{
+	const uint64_t until = now_ns() + WAIT_NS;
+
+	for (;;) {
+		compare_poll();
+		if (!site->pending || site->state != SITE_LEARNING || now_ns() > until)
+			return;
+		sched_yield();
+	}
+}
+
+void compare_forget(CUcontext context)
+{
+	for (int i = 0; i < PENDING; i++)
+		if (pending[i].context == context) {
+			if (pending[i].used)
+				pending[i].site->pending--;
+			memset(&pending[i], 0, sizeof(pending[i]));
+		}
+	for (int i = 0; i < TIMINGS; i++)
+		if (timings[i].context == context)
+			memset(&timings[i], 0, sizeof(timings[i]));
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * config.def is expanded three times: fields, table of rows, and the place of each field for the
+ * parser. Strings are copied, since the host may change its environment under us; numbers are read
+ * and written without regard to the host's locale.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <locale.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "message.h"
+#include "names.h"
+
+extern char **environ;
+
+enum kind { KIND_MODE, KIND_STRING, KIND_COUNT, KIND_FLAG, KIND_NUMBER };
+
+static const struct row {
+	const char *name, *initial;
+	enum kind kind;
+	size_t place; /* of the field in struct config */
+} rows[] = {
+#define OPTION(field, kind, name, initial, help)                                                   \
+	{name, initial, KIND_##kind, offsetof(struct config, field)},
+#include "config.def"
+#undef OPTION
+};
+
+#define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
+
+static const char *const mode_names[] = {"off", "audit", "compare", "replace"};
+static const char *const kind_wants[] = {"off, audit, compare or replace", "a shorter text",
+					 "a whole number >= 0", "0, 1, on or off", "a number >= 0"};
+
+static struct config parsed;
+static bool program_selected;
+static char strings[16384]; /* what the STRING fields point to */
+static size_t strings_used;
+static atomic_bool ready;
+
+/* Letters of ASCII alone: what is one letter in the host's locale does not matter here. */
+static bool same_word(const char *a, const char *b)
+{
+	for (;; a++, b++) {
+		const int x = *a >= 'A' && *a <= 'Z' ? *a + 32 : *a;
+
+		if (x != *b)
+			return false;
+		if (!x)
+			return true;
+	}
+}
+
+static bool parse_mode(const char *text, enum config_mode *mode)
+{
+	for (size_t i = 0; i < sizeof(mode_names) / sizeof(mode_names[0]); i++)
+		if (same_word(text, mode_names[i]))
+			return *mode = (enum config_mode)i, true;
+	return false;
+}
+
+static bool parse_count(const char *text, uint64_t *count)
+{
+	uint64_t result = 0;
+
+	for (; *text >= '0' && *text <= '9'; text++)
+		if (__builtin_mul_overflow(result, 10u, &result) ||
+		    __builtin_add_overflow(result, (uint64_t)(*text - '0'), &result))
+			return false;
+	*count = result;
+	return *text == '\0';
+}
+
+static bool parse_flag(const char *text, bool *flag)
+{
+	static const char *const words[] = {"0", "1", "off", "on", "no", "yes", "false", "true"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (same_word(text, words[i]))
+			return *flag = i & 1, true;
+	return false;
+}
+
+static bool parse_number(const char *text, double *number)
+{
+	locale_t c_locale;
+	char *end;
+
+	/* Decimal notation only: strtod would take "nan", "0x1p3" and leading space too. */
+	if (!*text || text[strspn(text, "0123456789.eE+-")])
+		return false;
+	c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	if (!c_locale)
+		return false;
+	*number = strtod_l(text, &end, c_locale);
+	freelocale(c_locale);
+	return *end == '\0' && isfinite(*number) && *number >= 0 && *text != '-';
+}
+
+static bool parse_string(const char *text, const char **string)
+{
+	const size_t size = strlen(text) + 1;
+
+	if (size > sizeof(strings) - strings_used)
+		return false;
+	*string = memcpy(strings + strings_used, text, size);
+	strings_used += size;
+	return true;
+}
+
+static bool parse(const struct row *row, const char *text)
+{
+	void *field = (char *)&parsed + row->place;
+
+	switch (row->kind) {
+	case KIND_MODE:
+		return parse_mode(text, field);
+	case KIND_STRING:
+		return parse_string(text, field);
+	case KIND_COUNT:
+		return parse_count(text, field);
+	case KIND_FLAG:
+		return parse_flag(text, field);
+	case KIND_NUMBER:
+		return parse_number(text, field);
+	}
+	return false;
+}
+
+/* How many letters must change to turn `a` into `b` (Levenshtein). */
+static unsigned distance(const char *a, size_t a_length, const char *b)
+{
+	const size_t b_length = strlen(b);
+	unsigned row[64];
+
+	if (b_length >= sizeof(row) / sizeof(row[0]))
+		return ~0u;
+	for (size_t j = 0; j <= b_length; j++)
+		row[j] = (unsigned)j;
+	for (size_t i = 1; i <= a_length; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= b_length; j++) {
+			const unsigned change = diagonal + (a[i - 1] != b[j - 1]);
+
+			diagonal = row[j];
+			row[j] = row[j] < row[j - 1] ? row[j] : row[j - 1];
+			row[j] = row[j] + 1 < change ? row[j] + 1 : change;
+		}
+	}
+	return row[b_length];
+}
+
+static void warn_unknown(void)
+{
+	for (char **entry = environ; entry && *entry; entry++) {
+		const size_t length = strcspn(*entry, "=");
+		const struct row *nearest = NULL;
+		unsigned least = 4;
+		size_t i;
+
+		if (strncmp(*entry, "FASHIM", 6) != 0 || (length > 6 && (*entry)[6] != '_'))
+			continue;
+		for (i = 0; i < ROW_COUNT; i++) {
+			const unsigned far = distance(*entry, length, rows[i].name);
+
+			if (far == 0)
+				break;
+			if (far < least) {
+				least = far;
+				nearest = &rows[i];
+			}
+		}
+		if (i < ROW_COUNT)
+			continue;
+		if (nearest)
+			message_error("unknown option %.*s; did you mean %s?", (int)length, *entry,
+				      nearest->name);
+		else
+			message_error("unknown option %.*s", (int)length, *entry);
+	}
+}
+
+/* The entries of a FASHIM_ONLY or FASHIM_SKIP list: how many are of one sort, and whether one is
+ * it. */
+struct match {
+	bool any, hit;
+};
+
+static struct match match_list(const char *list, int site)
+{
+	struct match match = {false, false};
+
+	while (*list) {
+		const size_t length = strcspn(list, ",");
+		char entry[256];
+
+		if (length && length < sizeof(entry)) {
+			memcpy(entry, list, length);
+			entry[length] = '\0';
+			if ((entry[0] == '#') == (site > 0)) {
+				uint64_t number;
+
+				match.any = true;
+				if (site > 0)
+					match.hit |= entry[1] && parse_count(entry + 1, &number) &&
+						     number == (uint64_t)site;
+				else
+					match.hit |= fnmatch(entry, names_program(), 0) == 0;
+			}
+		}
+		list += length + (list[length] == ',');
+	}
+	return match;
+}
+
+static bool selects(int site)
+{
+	const struct match only = match_list(parsed.only, site);
+	const struct match skip = match_list(parsed.skip, site);
+
+	return (!only.any || only.hit) && !skip.hit;
+}
+
+static void check_lists(void)
+{
+	const char *const lists[] = {parsed.only, parsed.skip};
+
+	for (size_t i = 0; i < 2; i++)
+		for (const char *p = lists[i]; *p; p += strcspn(p, ","), p += *p == ',') {
+			const size_t length = strcspn(p, ",");
+			const size_t digits = *p == '#' ? strspn(p + 1, "0123456789") : 0;
+
+			if (*p == '#' && (digits == 0 || digits + 1 != length))
+				message_error("%s: '%.*s' is no site number; write #3",
+					      i ? "FASHIM_SKIP" : "FASHIM_ONLY", (int)length, p);
+		}
+}
+
+static void read_environment(void)
+{
+	const struct row *bad[ROW_COUNT];
+	size_t bad_count = 0;
+	bool bad_level;
+	int level;
+
+	for (size_t i = 0; i < ROW_COUNT; i++) {
+		const char *value = getenv(rows[i].name);
+
+		if (value && *value && parse(&rows[i], value))
+			continue;
+		if (value && *value)
+			bad[bad_count++] = &rows[i];
+		parse(&rows[i], rows[i].initial);
+	}
+	level = message_level_named(parsed.log);
+	bad_level = level < 0;
+	if (bad_level) {
+		level = MESSAGE_ERROR;
+		parsed.log = "error";
+	}
+	message_set_level((enum message_level)level);
+	program_selected = selects(0);
+	atomic_store_explicit(&ready, true, memory_order_release);
+
+	/* A mistyped option that goes unnoticed costs more than a line: these are errors. */
+	for (size_t i = 0; i < bad_count; i++)
+		message_error("%s=%s: want %s; using %s", bad[i]->name, getenv(bad[i]->name),
+			      kind_wants[bad[i]->kind],
+			      bad[i]->initial[0] ? bad[i]->initial : "nothing");
+	if (bad_level)
+		message_error("FASHIM_LOG=%s: want none, error, warn, info or debug; using error",
+			      getenv("FASHIM_LOG"));
+	check_lists();
+	warn_unknown();
+}
+
+const struct config *config(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (!atomic_load_explicit(&ready, memory_order_acquire)) {
+		const int saved_errno = errno;
+
+		pthread_once(&once, read_environment);
+		errno = saved_errno;
+	}
+	return &parsed;
+}
+
+bool config_selects_program(void)
+{
+	config();
+	return program_selected;
+}
+
+bool config_selects_site(int site)
+{
+	config();
+	return program_selected && (site <= 0 || selects(site));
+}
+
+static const char *format(const struct row *row, char *value, size_t size)
+{
+	const void *field = (const char *)&parsed + row->place;
+	locale_t ours, theirs;
+
+	value[0] = '\0';
+	switch (row->kind) {
+	case KIND_MODE:
+		snprintf(value, size, "%s", mode_names[*(const enum config_mode *)field]);
+		break;
+	case KIND_STRING:
+		snprintf(value, size, "%s", *(const char *const *)field);
+		break;
+	case KIND_COUNT:
+		snprintf(value, size, "%llu", (unsigned long long)*(const uint64_t *)field);
+		break;
+	case KIND_FLAG:
+		snprintf(value, size, "%d", *(const bool *)field);
+		break;
+	case KIND_NUMBER:
+		ours = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+		theirs = uselocale(ours);
+		snprintf(value, size, "%.15g", *(const double *)field);
+		uselocale(theirs);
+		freelocale(ours);
+		break;
+	}
+	return row->name;
+}
+
+const char *config_option(size_t index, char *value, size_t size)
+{
+	const int saved_errno = errno;
+	const char *name = NULL;
+
+	config();
+	if (index < ROW_COUNT && size)
+		name = format(&rows[index], value, size);
+	errno = saved_errno;
+	return name;
+}

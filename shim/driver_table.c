@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The driver's functions (driver_table.h). Real addresses are read from libcuda's own symbol table;
+ * the same addresses, sorted, answer the question of cuGetProcAddress: which function is this?
+ */
+#include "driver_table.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "image.h"
+#include "resolve.h"
+#include "thunk.h"
+
+void *driver_real[DRIVER_COUNT];
+
+static const char *const names[DRIVER_COUNT] = {
+#define HOOK(name)  #name,
+#define INERT(name) #name,
+#define FLUSH(name) #name,
+#include "driver_names.def"
+};
+
+/* Our exports. Declared by assembler name, so that the vendor's renaming macros stay out of it. */
+#define HOOK(name)  extern void export_##name(void) __asm__(#name);
+#define FLUSH(name) extern void export_##name(void) __asm__(#name);
+#include "driver_names.def"
+
+static void (*const exports[DRIVER_COUNT])(void) = {
+#define HOOK(name)  export_##name,
+#define INERT(name) NULL,
+#define FLUSH(name) export_##name,
+#include "driver_names.def"
+};
+
+/* Sorted by address. Names may share one. */
+static struct identity {
+	uintptr_t address;
+	enum driver_id id;
+} identities[DRIVER_COUNT];
+static unsigned identity_count;
+static uintptr_t library_begin, library_end;
+
+static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool loaded;
+
+const char *driver_name(enum driver_id id)
+{
+	return names[id];
+}
+
+int driver_id(const char *name)
+{
+	int low = 0, high = DRIVER_COUNT - 1;
+
+	while (low <= high) {
+		int middle = (low + high) / 2, order = strcmp(name, names[middle]);
+
+		if (order == 0)
+			return middle;
+		if (order < 0)
+			high = middle - 1;
+		else
+			low = middle + 1;
+	}
+	return -1;
+}
+
+bool driver_is_soname(const char *soname)
+{
+	return strcmp(soname, "libcuda.so.1") == 0;
+}
+
+static int by_address(const void *left, const void *right)
+{
+	const struct identity *l = left, *r = right;
+
+	if (l->address != r->address)
+		return l->address < r->address ? -1 : 1;
+	return (int)l->id - (int)r->id;
+}
+
+static void load_from(const struct image *image)
+{
+	unsigned count = 0;
+
+	for (unsigned id = 0; id < DRIVER_COUNT; id++) {
+		void *address = image_symbol(image, names[id]);
+
+		if (!address)
+			continue;
+		__atomic_store_n(&driver_real[id], address, __ATOMIC_RELAXED);
+		identities[count++] = (struct identity){(uintptr_t)address, id};
+	}
+	qsort(identities, count, sizeof(identities[0]), by_address);
+	identity_count = count;
+	library_begin = image->begin;
+	library_end = image->end;
+}
+
+int driver_table_load(void)
+{
+	struct image image;
+	int saved = errno, result = 0;
+
+	if (atomic_load_explicit(&loaded, memory_order_acquire))
+		return 0;
+	pthread_mutex_lock(&load_lock);
+	if (!atomic_load_explicit(&loaded, memory_order_relaxed)) {
+		if (image_by_soname("libcuda.so.1", false, &image)) {
+			load_from(&image);
+			atomic_store_explicit(&loaded, true, memory_order_release);
+		} else {
+			result = -ENOENT;
+		}
+	}
+	pthread_mutex_unlock(&load_lock);
+	errno = saved;
+	return result;
+}
+
+void *driver_function(enum driver_id id, const void *caller)
+{
+	void *real = __atomic_load_n(&driver_real[id], __ATOMIC_RELAXED);
+
+	if (real)
+		return real;
+	if (driver_table_load() == 0)
+		return driver_real[id];
+	return resolve_stub(names[id], caller);
+}
+
+void *driver_hook_for(void *real, const char *name)
+{
+	int id = driver_id(name);
+
+	if (driver_table_load())
+		return real;
+	if (id >= 0 && driver_real[id] == real)
+		return exports[id] ? (void *)exports[id] : real;
+	return driver_hook_of_pointer(real, name);
+}
+
+/* Is `row` the asked-for name itself, or that with a suffix for its version and stream flavour? */
+static bool is_version_of(const char *row, const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(row, name, length) == 0 && (row[length] == '\0' || row[length] == '_');
+}
+
+/* Of the rows that have this address, starting at `first`, the one that was meant: the only one, or
+ * the first that goes by the name. -1: several, none of that name. */
+static int identify(unsigned first, const char *name)
+{
+	uintptr_t address = identities[first].address;
+	unsigned end = first;
+
+	while (end < identity_count && identities[end].address == address)
+		end++;
+	if (end == first + 1)
+		return (int)identities[first].id;
+	for (; first < end; first++)
+		if (is_version_of(names[identities[first].id], name))
+			return (int)identities[first].id;
+	return -1;
+}
+
+void *driver_hook_of_pointer(void *real, const char *name)
+{
+	uintptr_t address = (uintptr_t)real;
+	unsigned low = 0, high;
+	int id;
+
+	if (!real || driver_table_load())
+		return real;
+	high = identity_count;
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+
+		if (identities[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < identity_count && identities[low].address == address) {
+		id = identify(low, name);
+		if (id >= 0)
+			return exports[id] ? (void *)exports[id] : real;
+		return thunk_for(real, name);
+	}
+	if (address < library_begin || address >= library_end)
+		return real;
+	return thunk_for(real, name);
+}

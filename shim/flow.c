@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The one way through. Every intercepted op passes here once, in program order, under one lock: first what
+ * is held back elsewhere is protected from it (held.h), then it may open, extend or close a chain
+ * (chain.h), and what is known of the site (site.h) decides whether it runs, waits, or is replaced.
+ *
+ * The lock is never held while the program's own call runs.
+ */
+#include "flow.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "blas.h"
+#include "compare.h"
+#include "config.h"
+#include "driver_context.h"
+#include "function.h"
+#include "fused.h"
+#include "held.h"
+#include "log.h"
+#include "memory.h"
+#include "occurrence.h"
+#include "record.h"
+#include "resolve.h"
+#include "scratch.h"
+#include "session.h"
+
+#define MAX_CAPTURES 16
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool disabled; /* in a forked child, or after an error of our own */
+static atomic_int watching;  /* chains in use, plus one while recording */
+static CUstream captures[MAX_CAPTURES];
+static int capture_count;
+
+bool flow_active(void)
+{
+	static atomic_int selected; /* 0 not asked yet, 1 yes, 2 no */
+	int answer = atomic_load_explicit(&selected, memory_order_relaxed);
+
+	if (!answer) {
+		answer = config()->mode != MODE_OFF && config_selects_program() ? 1 : 2;
+		atomic_store_explicit(&selected, answer, memory_order_relaxed);
+	}
+	return answer == 1 && !atomic_load_explicit(&disabled, memory_order_relaxed);
+}
+
+bool flow_watching(void)
+{
+	return atomic_load_explicit(&watching, memory_order_relaxed) > 0 || config()->record[0];
+}
+
+static void in_forked_child(void)
+{
+	/* CUDA does not survive a fork; neither do we. The lock may be held by a thread that is gone. */
+	atomic_store(&disabled, true);
+}
+
+static void enter(void)
+{
+	static bool prepared;
+
+	pthread_mutex_lock(&lock);
+	hook_depth++;
+	if (!prepared) {
+		prepared = true;
+		pthread_atfork(NULL, NULL, in_forked_child);
+	}
+}
+
+static void leave(void)
+{
+	atomic_store_explicit(&watching, chain_live, memory_order_relaxed);
+	hook_depth--;
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- ops that are about memory, not about chains ------------------------------------------------- */
+
+static void drop_all_chains(void)
+{
+	while (chain_live > 0)
+		held_drop(chain_list[0]);
+}
+
+static void teardown(const struct op *op)
+{
+	held_realise_all(op->name);
+	drop_all_chains();
+	if (strstr(op->name, "Ctx")) {
+		CUcontext context = op->handle ? op->handle : op->context;
+
+		compare_forget(context);
+		scratch_forget(context);
+		blas_forget(context);
+		fused_forget(context);
+	} else if (strstr(op->name, "Stream")) {
+		scratch_stream_gone(op->handle);
+	} else {
+		function_forget_all();
+	}
+}
+
+static void capture_begin(const struct op *op)
+{
+	held_realise_all(op->name);
+	drop_all_chains();
+	if (capture_count < MAX_CAPTURES)
+		captures[capture_count] = op->stream;
+	capture_count++;
+}
+
+static void capture_end(const struct op *op)
+{
+	for (int i = 0; i < capture_count && i < MAX_CAPTURES; i++)
+		if (captures[i] == op->stream) {
+			captures[i] = captures[--capture_count];
+			return;
+		}
+}
+
+/* ---- chains ---------------------------------------------------------------------------------------- */
+
+/* An op that reads an open chain. Returns whether it is taken. */
+static enum flow continue_chain(struct chain *chain, struct op *op, struct access_list *list,
+                                const struct function *function, const unsigned char *params,
+                                const char *who)
+{
+	if (op->kind == OP_LAUNCH) {
+		occurrence_expect(chain);
+		chain_narrow(chain, list);
+	}
+	/* A closing GEMM's output is written even where the chain was deferred. */
+	held_guard(op, list, chain, !chain->deferred || op->kind == OP_GEMM, who);
+	if (op->kind == OP_GEMM) {
+		if (chain_close(chain, op))
+			return occurrence_close(chain, op, list);
+		held_guard(op, list, NULL, true, who); /* a GEMM that reads scores otherwise: a reader */
+		return FLOW_PASS;
+	}
+	if (chain->deferred)
+		return occurrence_defer(chain, op, list, function, params);
+	held_guard_inputs(chain, op, list);
+	if (chain_extend(chain, op, list, function, params)) {
+		timing_start(chain->timing, op->stream);
+		op->watcher = chain;
+	}
+	return FLOW_PASS;
+}
+
+/* Chains that wait for a closing GEMM do not wait for ever. */
+static void age_chains(void)
+{
+	for_each_chain(chain) {
+		if (chain->closed || ++chain->age < CHAIN_PATIENCE)
+			continue;
+		if (chain->deferred) {
+			held_realise(chain, chain->stream, "patience", false);
+		} else {
+			opener_result(&chain->steps[0].gemm, false);
+			held_drop(chain);
+		}
+	}
+}
+
+static enum flow through(struct op *op)
+{
+	static unsigned char params[FUNCTION_MAX_BYTES]; /* flow lock */
+	static struct access_list list;
+	const struct function *function = NULL;
+	const unsigned char *readable = NULL;
+	const char *who = op->name;
+	struct chain *reader;
+
+	if (op->kind == OP_GEMM)
+		session_note_gemm(op);
+	else if (!chain_live)
+		return FLOW_PASS;
+	if (capture_count)
+		return op->kind == OP_GEMM ? occurrence_open(op, NULL, true) : FLOW_PASS;
+	if (op->kind == OP_LAUNCH) {
+		function = function_get(op->launch.function);
+		if (function && function_read_params(function, &op->launch, params)) {
+			readable = params;
+			who = function->name;
+		}
+	}
+	access_of_op(&list, op, function, readable);
+	age_chains();
+	reader = chain_reader(op, &list);
+	if (reader) {
+		enum flow flow = continue_chain(reader, op, &list, function, readable, who);
+
+		if (flow == FLOW_TAKEN || op->kind != OP_GEMM || op->watcher)
+			return flow;
+	} else if (op->kind != OP_GEMM) {
+		held_guard(op, &list, NULL, true, who);
+	}
+	return op->kind == OP_GEMM ? occurrence_open(op, &list, false) : FLOW_PASS;
+}
+
+enum flow flow_before(struct op *op)
+{
+	const int saved = errno;
+	enum flow flow = FLOW_PASS;
+
+	op->watcher = NULL;
+	if (!flow_active() || driver_resolve() < 0)
+		return FLOW_PASS;
+	enter();
+	if (record_wanted() && op->kind != OP_ALLOC)
+		record_op(op);
+	switch (op->kind) {
+	case OP_ALLOC:
+	case OP_SYNC:
+	case OP_KIND_COUNT:
+		break;
+	case OP_TEARDOWN:
+		teardown(op);
+		break;
+	case OP_CAPTURE_BEGIN:
+		capture_begin(op);
+		break;
+	case OP_CAPTURE_END:
+		capture_end(op);
+		break;
+	default:
+		flow = through(op);
+		break;
+	}
+	if (op->kind == OP_FREE)
+		memory_remove(op->alloc.range.base);
+	leave();
+	errno = saved;
+	return flow;
+}
+
+void flow_after(struct op *op)
+{
+	const int saved = errno;
+
+	if ((op->kind != OP_ALLOC && !op->watcher) || !flow_active() || driver_resolve() < 0)
+		return;
+	enter();
+	if (op->kind == OP_ALLOC) {
+		memory_add(op->alloc.range.base, op->alloc.range.bytes, op->alloc.kind, op->context);
+		if (record_wanted())
+			record_op(op);
+	} else {
+		occurrence_ran(op->watcher, op);
+	}
+	leave();
+	errno = saved;
+}
+
+void flow_flush(const char *name)
+{
+	const int saved = errno;
+
+	if (!flow_active() || (!flow_watching() && !held_count) || driver_resolve() < 0)
+		return;
+	enter();
+	if (record_wanted()) {
+		const struct op op = {.kind = OP_OPAQUE, .name = name};
+
+		record_op(&op);
+	}
+	held_realise_all(name);
+	leave();
+	errno = saved;
+}
+
+void flow_finish(void)
+{
+	if (atomic_load(&disabled))
+		return;
+	enter();
+	compare_poll();
+	leave();
+	log_finish();
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An open-addressing table of kernels by handle. Runtime-API programs hand us CUkernels cast to
+ * CUfunction, for which only the cuKernel* getters answer; both families are tried.
+ */
+#include "function.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "resolve.h"
+#include "rules.h"
+
+static struct function **slots;
+static size_t slot_count, used;
+static uint32_t next_id = 1;
+
+static size_t slot_of(CUfunction handle, size_t count)
+{
+	return (size_t)(((uintptr_t)handle >> 4) * 0x9e3779b97f4a7c15ull >> 20) & (count - 1);
+}
+
+static void ask_name(struct function *function)
+{
+	const char *name = NULL;
+
+	if (driver.cuFuncGetName(&name, function->handle) != CUDA_SUCCESS || !name) {
+		name = NULL;
+		if (!driver.cuKernelGetName ||
+		    driver.cuKernelGetName(&name, (CUkernel)function->handle) != CUDA_SUCCESS)
+			name = NULL;
+	}
+	function->name = strdup(name ? name : "?");
+}
+
+static CUresult param_info(const struct function *function, unsigned i, size_t *offset, size_t *size)
+{
+	CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+
+	if (driver.cuFuncGetParamInfo)
+		result = driver.cuFuncGetParamInfo(function->handle, i, offset, size);
+	if (result != CUDA_SUCCESS && driver.cuKernelGetParamInfo)
+		result = driver.cuKernelGetParamInfo((CUkernel)function->handle, i, offset, size);
+	return result;
+}
+
+static void ask_params(struct function *function)
+{
+	size_t offset, size;
+	unsigned i;
+
+	if (!driver.cuFuncGetParamInfo && !driver.cuKernelGetParamInfo)
+		return;
+	for (i = 0; param_info(function, i, &offset, &size) == CUDA_SUCCESS; i++) {
+		if (i == FUNCTION_MAX_PARAMS || offset + size > FUNCTION_MAX_BYTES)
+			return;
+		function->param_offset[i] = (unsigned)offset;
+		function->param_size[i] = (unsigned)size;
+		function->bytes = (unsigned)(offset + size);
+	}
+	function->param_count = i;
+	function->readable = true;
+}
+
+static bool grow(void)
+{
+	size_t wanted = slot_count ? slot_count * 2 : 512;
+	struct function **fresh = calloc(wanted, sizeof(*fresh));
+
+	if (!fresh)
+		return false;
+	for (size_t i = 0; i < slot_count; i++) {
+		size_t at;
+
+		if (!slots[i])
+			continue;
+		for (at = slot_of(slots[i]->handle, wanted); fresh[at]; at = (at + 1) & (wanted - 1))
+			;
+		fresh[at] = slots[i];
+	}
+	free(slots);
+	slots = fresh;
+	slot_count = wanted;
+	return true;
+}
+
+const struct function *function_get(CUfunction handle)
+{
+	struct function *function;
+	size_t at;
+
+	if (used * 2 >= slot_count && !grow())
+		return NULL;
+	for (at = slot_of(handle, slot_count); slots[at]; at = (at + 1) & (slot_count - 1))
+		if (slots[at]->handle == handle)
+			return slots[at];
+	function = calloc(1, sizeof(*function));
+	if (!function)
+		return NULL;
+	function->handle = handle;
+	function->id = next_id++;
+	ask_name(function);
+	ask_params(function);
+	if (!function->name) {
+		free(function);
+		return NULL;
+	}
+	rules_bind(function);
+	slots[at] = function;
+	used++;
+	return function;
+}
+
+/* Functions already handed out stay in memory: sites refer to them. */
+void function_forget_all(void)
+{
+	if (slots)
+		memset(slots, 0, slot_count * sizeof(*slots));
+	used = 0;
+}
+
+bool function_read_params(const struct function *function, const struct op_launch *launch,
+                          unsigned char *bytes)
+{
+	if (!function->readable)
+		return false;
+	if (launch->params) {
+		for (unsigned i = 0; i < function->param_count; i++)
+			memcpy(bytes + function->param_offset[i], launch->params[i],
+			       function->param_size[i]);
+		return true;
+	}
+	if (launch->extra) {
+		const void *buffer = NULL;
+		size_t size = 0;
+
+		for (void **word = launch->extra; *word != CU_LAUNCH_PARAM_END; word += 2) {
+			if (*word == CU_LAUNCH_PARAM_BUFFER_POINTER)
+				buffer = word[1];
+			else if (*word == CU_LAUNCH_PARAM_BUFFER_SIZE)
+				size = *(size_t *)word[1];
+			else
+				return false;
+		}
+		if (!buffer || size < function->bytes)
+			return false;
+		memcpy(bytes, buffer, function->bytes);
+		return true;
+	}
+	return function->param_count == 0;
+}

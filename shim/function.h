@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is known of a kernel: its name, how its parameters lie in memory, and which rule of
+ * kernel_rules.def describes it. Asked of the driver once per handle.
+ *
+ * All functions are called with the flow lock held.
+ */
+#ifndef FASHIM_FUNCTION_H
+#define FASHIM_FUNCTION_H
+
+#include "op.h"
+
+#define FUNCTION_MAX_PARAMS 64
+#define FUNCTION_MAX_BYTES  8192 /* of parameters; more makes the launch opaque */
+
+struct kernel_rule;
+
+struct function {
+	CUfunction handle;
+	char *name;      /* mangled, "?" when the driver does not tell */
+	bool readable;   /* parameter layout is known */
+	unsigned param_count;
+	unsigned param_offset[FUNCTION_MAX_PARAMS], param_size[FUNCTION_MAX_PARAMS];
+	unsigned bytes;  /* of all parameters */
+	uint32_t id;     /* order of appearance, from 1 */
+	const struct kernel_rule *rule; /* NULL: none */
+};
+
+/* Never NULL but for lack of memory. */
+const struct function *function_get(CUfunction handle);
+
+/* A module went away: handles may be given out again for other kernels. */
+void function_forget_all(void);
+
+/* Copies all parameters to `bytes` (function->bytes long, at their driver offsets). false: the launch
+ * has no readable parameters. */
+bool function_read_params(const struct function *function, const struct op_launch *launch,
+                          unsigned char *bytes);
+
+#endif

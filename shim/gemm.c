@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Column-major cuBLAS words to role-neutral strides. Leading dimensions of a dimension of size one are
+ * not trusted: callers patch them.
+ */
+#include "gemm.h"
+
+int dtype_of_cuda(cudaDataType type)
+{
+	switch ((int)type) {
+	case CUDA_R_16F:
+		return ATTN_F16;
+	case CUDA_R_16BF:
+		return ATTN_BF16;
+	case CUDA_R_32F:
+		return ATTN_F32;
+	default:
+		return -1;
+	}
+}
+
+int bytes_of_cuda(cudaDataType type)
+{
+	switch ((int)type) {
+	case CUDA_R_16F:
+	case CUDA_R_16BF:
+	case CUDA_R_16I:
+	case CUDA_R_16U:
+	case CUDA_C_8I:
+	case CUDA_C_8U:
+		return 2;
+	case CUDA_R_32F:
+	case CUDA_R_32I:
+	case CUDA_R_32U:
+	case CUDA_C_16F:
+	case CUDA_C_16BF:
+		return 4;
+	case CUDA_R_64F:
+	case CUDA_C_32F:
+	case CUDA_R_64I:
+	case CUDA_R_64U:
+		return 8;
+	case CUDA_C_64F:
+		return 16;
+	default:
+		return 1; /* int8, fp8 and smaller: at most a byte */
+	}
+}
+
+static struct matrix matrix_make(uint64_t base, cudaDataType type, int64_t rows, int64_t cols,
+                                 bool transposed, int64_t ld, int64_t stride)
+{
+	struct matrix matrix = {
+		.base = base,
+		.dtype = dtype_of_cuda(type),
+		.element = bytes_of_cuda(type),
+		.rows = rows,
+		.cols = cols,
+		.row_stride = transposed ? ld : 1,
+		.col_stride = transposed ? 1 : ld,
+		.batch_stride = stride,
+	};
+
+	return matrix;
+}
+
+void gemm_from_op(struct gemm *gemm, const struct op_gemm *op)
+{
+	gemm->batch = op->batch;
+	gemm->a = matrix_make(op->a, op->atype, op->m, op->k, op->transa != 0, op->lda, op->stride_a);
+	gemm->b = matrix_make(op->b, op->btype, op->k, op->n, op->transb != 0, op->ldb, op->stride_b);
+	gemm->c = matrix_make(op->d ? op->d : op->c, op->ctype, op->m, op->n, false, op->ldc,
+	                      op->stride_c);
+}
+
+void matrix_extent(const struct matrix *matrix, int64_t batch, uint64_t *begin, uint64_t *end)
+{
+	int64_t low = 0, high = 0;
+	const int64_t size[3] = {matrix->rows, matrix->cols, batch};
+	const int64_t stride[3] = {matrix->row_stride, matrix->col_stride, matrix->batch_stride};
+
+	*begin = *end = matrix->base;
+	for (int i = 0; i < 3; i++) {
+		if (size[i] <= 0)
+			return;
+		if (stride[i] < 0)
+			low += (size[i] - 1) * stride[i];
+		else
+			high += (size[i] - 1) * stride[i];
+	}
+	*begin = matrix->base + (uint64_t)(low * matrix->element);
+	*end = matrix->base + (uint64_t)((high + 1) * matrix->element);
+}
+
+bool matrix_dense(const struct matrix *matrix, int64_t batch)
+{
+	int64_t size[3] = {matrix->rows, matrix->cols, batch};
+	int64_t stride[3] = {matrix->row_stride, matrix->col_stride, matrix->batch_stride};
+	int64_t expected = 1;
+
+	/* Take the dimensions in order of stride; each must begin where the smaller ones end. */
+	for (int taken = 0; taken < 3; taken++) {
+		int next = -1;
+
+		for (int i = 0; i < 3; i++)
+			if (size[i] > 1 && (next < 0 || stride[i] < stride[next]))
+				next = i;
+		if (next < 0)
+			return true;
+		if (stride[next] != expected)
+			return false;
+		expected *= size[next];
+		size[next] = 1;
+	}
+	return true;
+}

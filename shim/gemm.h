@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A GEMM without its spelling: three matrices with element strides, whatever transpose flags and entry
+ * point said it. C[z,i,j] = alpha * sum_l A[z,i,l] B[z,l,j] + beta * C[z,i,j].
+ *
+ * Matching on transpose flags would miss K stored transposed and take dP = dO V^T for QK^T; strides and
+ * dataflow decide instead.
+ */
+#ifndef FASHIM_GEMM_H
+#define FASHIM_GEMM_H
+
+#include "kernels/attention.h"
+#include "op.h"
+
+struct matrix {
+	uint64_t base;
+	int dtype;                 /* enum attn_dtype, -1: another */
+	int element;               /* bytes */
+	int64_t rows, cols;
+	int64_t row_stride, col_stride, batch_stride; /* elements */
+};
+
+struct gemm {
+	struct matrix a; /* [batch][m][k] */
+	struct matrix b; /* [batch][k][n] */
+	struct matrix c; /* [batch][m][n] */
+	int64_t batch;
+};
+
+void gemm_from_op(struct gemm *gemm, const struct op_gemm *op);
+
+/* Smallest byte range that holds every element: [*begin, *end). */
+void matrix_extent(const struct matrix *matrix, int64_t batch, uint64_t *begin, uint64_t *end);
+
+/* Do the elements fill their extent without a hole? */
+bool matrix_dense(const struct matrix *matrix, int64_t batch);
+
+/* enum attn_dtype of a cudaDataType, or -1; bytes of an element (0: not byte-sized or unknown). */
+int dtype_of_cuda(cudaDataType type);
+int bytes_of_cuda(cudaDataType type);
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies of linear memory. Those from or to arrays, and batches, are thunks (driver_names.def):
+ * opaque.
+ */
+#include "hook_driver.h"
+
+/* ---- one dimension -----------------------------------------------------------------------------
+ */
+
+static void copy_to_device(struct op *op, CUstream stream, CUdeviceptr target, const void *host,
+			   size_t bytes)
+{
+	op->kind = OP_COPY;
+	op->stream = stream;
+	op->copy = (struct op_copy){
+		.target = {target, bytes}, .exact = true, .from_host = true, .host = host};
+}
+
+static void copy_from_device(struct op *op, CUstream stream, CUdeviceptr source, size_t bytes)
+{
+	op->kind = OP_COPY;
+	op->stream = stream;
+	op->copy = (struct op_copy){.source = {source, bytes}, .exact = true, .to_host = true};
+}
+
+/* Either side may turn out to be host memory where addresses are unified. */
+static void copy_any(struct op *op, CUstream stream, CUdeviceptr target, CUdeviceptr source,
+		     size_t bytes)
+{
+	op->kind = OP_COPY;
+	op->stream = stream;
+	op->copy = (struct op_copy){
+		.source = {source, bytes}, .target = {target, bytes}, .exact = true};
+}
+
+#define COPY_HTOD(function, per_thread)                                                            \
+	EXPORT CUresult function(CUdeviceptr target, const void *host, size_t bytes)               \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(                                                                  \
+			function, (target, host, bytes), flow_watching(),                          \
+			copy_to_device(&op, hook_stream(NULL, per_thread), target, host, bytes));  \
+	}
+#define COPY_HTOD_ASYNC(function, per_thread)                                                      \
+	EXPORT CUresult function(CUdeviceptr target, const void *host, size_t bytes,               \
+				 CUstream stream)                                                  \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(function, (target, host, bytes, stream), flow_watching(),         \
+				 copy_to_device(&op, hook_stream(stream, per_thread), target,      \
+						host, bytes));                                     \
+	}
+#define COPY_DTOH(function, per_thread)                                                            \
+	EXPORT CUresult function(void *host, CUdeviceptr source, size_t bytes)                     \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(                                                                  \
+			function, (host, source, bytes), flow_watching(),                          \
+			copy_from_device(&op, hook_stream(NULL, per_thread), source, bytes));      \
+	}
+#define COPY_DTOH_ASYNC(function, per_thread)                                                      \
+	EXPORT CUresult function(void *host, CUdeviceptr source, size_t bytes, CUstream stream)    \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(                                                                  \
+			function, (host, source, bytes, stream), flow_watching(),                  \
+			copy_from_device(&op, hook_stream(stream, per_thread), source, bytes));    \
+	}
+#define COPY(function, per_thread)                                                                 \
+	EXPORT CUresult function(CUdeviceptr target, CUdeviceptr source, size_t bytes)             \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(                                                                  \
+			function, (target, source, bytes), flow_watching(),                        \
+			copy_any(&op, hook_stream(NULL, per_thread), target, source, bytes));      \
+	}
+#define COPY_ASYNC(function, per_thread)                                                           \
+	EXPORT CUresult function(CUdeviceptr target, CUdeviceptr source, size_t bytes,             \
+				 CUstream stream)                                                  \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(                                                                  \
+			function, (target, source, bytes, stream), flow_watching(),                \
+			copy_any(&op, hook_stream(stream, per_thread), target, source, bytes));    \
+	}
+#define COPY_PEER(function, per_thread)                                                            \
+	EXPORT CUresult function(CUdeviceptr target, CUcontext target_context, CUdeviceptr source, \
+				 CUcontext source_context, size_t bytes)                           \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(                                                                  \
+			function, (target, target_context, source, source_context, bytes),         \
+			flow_watching(),                                                           \
+			copy_any(&op, hook_stream(NULL, per_thread), target, source, bytes));      \
+	}
+#define COPY_PEER_ASYNC(function, per_thread)                                                      \
+	EXPORT CUresult function(CUdeviceptr target, CUcontext target_context, CUdeviceptr source, \
+				 CUcontext source_context, size_t bytes, CUstream stream)          \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(                                                                  \
+			function, (target, target_context, source, source_context, bytes, stream), \
+			flow_watching(),                                                           \
+			copy_any(&op, hook_stream(stream, per_thread), target, source, bytes));    \
+	}
+
+COPY_HTOD(cuMemcpyHtoD_v2, LEGACY)
+COPY_HTOD(cuMemcpyHtoD_v2_ptds, PER_THREAD)
+COPY_HTOD_ASYNC(cuMemcpyHtoDAsync_v2, LEGACY)
+COPY_HTOD_ASYNC(cuMemcpyHtoDAsync_v2_ptsz, PER_THREAD)
+COPY_DTOH(cuMemcpyDtoH_v2, LEGACY)
+COPY_DTOH(cuMemcpyDtoH_v2_ptds, PER_THREAD)
+COPY_DTOH_ASYNC(cuMemcpyDtoHAsync_v2, LEGACY)
+COPY_DTOH_ASYNC(cuMemcpyDtoHAsync_v2_ptsz, PER_THREAD)
+COPY(cuMemcpyDtoD_v2, LEGACY)
+COPY(cuMemcpyDtoD_v2_ptds, PER_THREAD)
+COPY_ASYNC(cuMemcpyDtoDAsync_v2, LEGACY)
+COPY_ASYNC(cuMemcpyDtoDAsync_v2_ptsz, PER_THREAD)
+COPY(cuMemcpy, LEGACY)
+COPY(cuMemcpy_ptds, PER_THREAD)
+COPY_ASYNC(cuMemcpyAsync, LEGACY)
+COPY_ASYNC(cuMemcpyAsync_ptsz, PER_THREAD)
+COPY_PEER(cuMemcpyPeer, LEGACY)
+COPY_PEER(cuMemcpyPeer_ptds, PER_THREAD)
+COPY_PEER_ASYNC(cuMemcpyPeerAsync, LEGACY)
+COPY_PEER_ASYNC(cuMemcpyPeerAsync_ptsz, PER_THREAD)
+
+/* ---- two and three dimensions ------------------------------------------------------------------
+ */
+
+/* A box of `depth` planes of `height` rows of `width` bytes. */
+struct box {
+	uint64_t base;
+	uint64_t x, y, z;
+	uint64_t pitch, rows; /* bytes from row to row, rows from plane to plane */
+	uint64_t width, height, depth;
+};
+
+/* The smallest range that holds the box; *exact is cleared when other bytes lie in it. */
+static struct op_range box_range(const struct box *box, bool *exact)
+{
+	uint64_t pitch = box->pitch ? box->pitch : box->width;
+	uint64_t rows = box->rows ? box->rows : box->height;
+	uint64_t bytes;
+
+	if (!box->width || !box->height || !box->depth)
+		return (struct op_range){box->base, 0};
+	bytes = ((box->depth - 1) * rows + box->height - 1) * pitch + box->width;
+	if (bytes != box->width * box->height * box->depth)
+		*exact = false;
+	return (struct op_range){box->base + (box->z * rows + box->y) * pitch + box->x, bytes};
+}
+
+struct side {
+	CUmemorytype type;
+	const void *host;
+	struct box box;
+};
+
+static void copy_boxes(struct op *op, CUstream stream, const struct side *source,
+		       const struct side *target)
+{
+	op->stream = stream;
+	if (source->type == CU_MEMORYTYPE_ARRAY || target->type == CU_MEMORYTYPE_ARRAY) {
+		op->kind = OP_OPAQUE;
+		return;
+	}
+	op->kind = OP_COPY;
+	op->copy = (struct op_copy){
+		.exact = true,
+		.from_host = source->type == CU_MEMORYTYPE_HOST,
+		.to_host = target->type == CU_MEMORYTYPE_HOST,
+	};
+	if (!op->copy.from_host)
+		op->copy.source = box_range(&source->box, &op->copy.exact);
+	else
+		op->copy.host = source->host;
+	if (!op->copy.to_host)
+		op->copy.target = box_range(&target->box, &op->copy.exact);
+}
+
+static void copy_2d(struct op *op, CUstream stream, const CUDA_MEMCPY2D *copy)
+{
+	struct side source = {
+		copy->srcMemoryType,
+		copy->srcHost,
+		{copy->srcDevice, copy->srcXInBytes, copy->srcY, 0, copy->srcPitch, copy->Height,
+		 copy->WidthInBytes, copy->Height, 1},
+	};
+	struct side target = {
+		copy->dstMemoryType,
+		copy->dstHost,
+		{copy->dstDevice, copy->dstXInBytes, copy->dstY, 0, copy->dstPitch, copy->Height,
+		 copy->WidthInBytes, copy->Height, 1},
+	};
+
+	copy_boxes(op, stream, &source, &target);
+}
+
+#define SIDES_3D                                                                                   \
+	struct side source = {                                                                     \
+		copy->srcMemoryType,                                                               \
+		copy->srcHost,                                                                     \
+		{copy->srcDevice, copy->srcXInBytes, copy->srcY, copy->srcZ, copy->srcPitch,       \
+		 copy->srcHeight, copy->WidthInBytes, copy->Height, copy->Depth},                  \
+	};                                                                                         \
+	struct side target = {                                                                     \
+		copy->dstMemoryType,                                                               \
+		copy->dstHost,                                                                     \
+		{copy->dstDevice, copy->dstXInBytes, copy->dstY, copy->dstZ, copy->dstPitch,       \
+		 copy->dstHeight, copy->WidthInBytes, copy->Height, copy->Depth},                  \
+	}
+
+static void copy_3d(struct op *op, CUstream stream, const CUDA_MEMCPY3D *copy)
+{
+	SIDES_3D;
+
+	copy_boxes(op, stream, &source, &target);
+}
+
+static void copy_3d_peer(struct op *op, CUstream stream, const CUDA_MEMCPY3D_PEER *copy)
+{
+	SIDES_3D;
+
+	copy_boxes(op, stream, &source, &target);
+}
+
+#define COPY_BOX(function, per_thread, structure, fill)                                            \
+	EXPORT CUresult function(const structure *copy)                                            \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(function, (copy), copy &&flow_watching(),                         \
+				 fill(&op, hook_stream(NULL, per_thread), copy));                  \
+	}
+#define COPY_BOX_ASYNC(function, per_thread, structure, fill)                                      \
+	EXPORT CUresult function(const structure *copy, CUstream stream)                           \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(function, (copy, stream), copy &&flow_watching(),                 \
+				 fill(&op, hook_stream(stream, per_thread), copy));                \
+	}
+
+COPY_BOX(cuMemcpy2D_v2, LEGACY, CUDA_MEMCPY2D, copy_2d)
+COPY_BOX(cuMemcpy2D_v2_ptds, PER_THREAD, CUDA_MEMCPY2D, copy_2d)
+COPY_BOX(cuMemcpy2DUnaligned_v2, LEGACY, CUDA_MEMCPY2D, copy_2d)
+COPY_BOX(cuMemcpy2DUnaligned_v2_ptds, PER_THREAD, CUDA_MEMCPY2D, copy_2d)
+COPY_BOX_ASYNC(cuMemcpy2DAsync_v2, LEGACY, CUDA_MEMCPY2D, copy_2d)
+COPY_BOX_ASYNC(cuMemcpy2DAsync_v2_ptsz, PER_THREAD, CUDA_MEMCPY2D, copy_2d)
+COPY_BOX(cuMemcpy3D_v2, LEGACY, CUDA_MEMCPY3D, copy_3d)
+COPY_BOX(cuMemcpy3D_v2_ptds, PER_THREAD, CUDA_MEMCPY3D, copy_3d)
+COPY_BOX_ASYNC(cuMemcpy3DAsync_v2, LEGACY, CUDA_MEMCPY3D, copy_3d)
+COPY_BOX_ASYNC(cuMemcpy3DAsync_v2_ptsz, PER_THREAD, CUDA_MEMCPY3D, copy_3d)
+COPY_BOX(cuMemcpy3DPeer, LEGACY, CUDA_MEMCPY3D_PEER, copy_3d_peer)
+COPY_BOX(cuMemcpy3DPeer_ptds, PER_THREAD, CUDA_MEMCPY3D_PEER, copy_3d_peer)
+COPY_BOX_ASYNC(cuMemcpy3DPeerAsync, LEGACY, CUDA_MEMCPY3D_PEER, copy_3d_peer)
+COPY_BOX_ASYNC(cuMemcpy3DPeerAsync_ptsz, PER_THREAD, CUDA_MEMCPY3D_PEER, copy_3d_peer)

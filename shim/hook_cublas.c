@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The cuBLAS hooks: one body per shape of argument list, one function per row of cublas_hooks.def.
+ * A body describes the product as struct op_gemm, offers it to flow_before(), and otherwise calls
+ * the real function of the library the call belongs to, with hook_depth raised: the launches and
+ * copies that cuBLAS makes inside are its own.
+ *
+ * Stream, pointer mode and math mode are asked of the handle each time. They are plain reads in
+ * cuBLAS, and a copy kept here would be wrong as soon as somebody set them behind our back.
+ */
+#include <cublas_api.h>
+#include <string.h>
+
+#include "hook_cublas.h"
+
+/* IEEE half precision, from its bits. */
+static double half_value(uint16_t bits)
+{
+	int exponent = bits >> 10 & 31, fraction = bits & 1023;
+	double value;
+
+	if (exponent == 31)
+		value = fraction ? __builtin_nan("") : __builtin_inf();
+	else if (exponent)
+		value = (1024 + fraction) * (double)(1u << exponent) / (1 << 25);
+	else
+		value = fraction / (double)(1 << 24);
+	return bits & 0x8000 ? -value : value;
+}
+
+/* What a handle's getters say. Without them nothing is known about the scalars. */
+static void gemm_ask_handle(struct op *op, const struct blas_library *library,
+			    cublasHandle_t handle)
+{
+	const struct blas_getters *getters = blas_getters(library);
+	__typeof__(&cublasGetStream_v2) get_stream = getters->stream;
+	__typeof__(&cublasGetPointerMode_v2) get_pointer_mode = getters->pointer_mode;
+	__typeof__(&cublasGetMathMode) get_math_mode = getters->math_mode;
+	cublasPointerMode_t pointer_mode = CUBLAS_POINTER_MODE_DEVICE;
+	cublasMath_t math_mode = CUBLAS_DEFAULT_MATH;
+	cudaStream_t stream = NULL;
+
+	if (get_stream)
+		get_stream(handle, &stream);
+	if (get_pointer_mode)
+		get_pointer_mode(handle, &pointer_mode);
+	if (get_math_mode)
+		get_math_mode(handle, &math_mode);
+	op->stream = hook_stream((CUstream)stream, false);
+	op->gemm.scalars_on_device = pointer_mode != CUBLAS_POINTER_MODE_HOST;
+	op->gemm.math_mode = math_mode;
+}
+
+double gemm_scalar(const void *address, int compute_type, cudaDataType ctype)
+{
+	double d;
+	float f;
+	int32_t i;
+	uint16_t h;
+
+	if (!address)
+		return 0;
+	switch (compute_type) {
+	case CUBLAS_COMPUTE_16F:
+	case CUBLAS_COMPUTE_16F_PEDANTIC:
+		memcpy(&h, address, sizeof(h));
+		return half_value(h);
+	case CUBLAS_COMPUTE_64F:
+	case CUBLAS_COMPUTE_64F_PEDANTIC:
+	case CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT:
+		memcpy(&d, address, sizeof(d));
+		return d;
+	case CUBLAS_COMPUTE_32I:
+	case CUBLAS_COMPUTE_32I_PEDANTIC:
+		if (ctype != CUDA_R_32I)
+			break;
+		memcpy(&i, address, sizeof(i));
+		return i;
+	default:
+		break;
+	}
+	memcpy(&f, address, sizeof(f));
+	return f;
+}
+
+static bool plain_type(cudaDataType type)
+{
+	return type == CUDA_R_16F || type == CUDA_R_16BF || type == CUDA_R_32F;
+}
+
+bool gemm_is_plain(const struct op_gemm *gemm)
+{
+	switch (gemm->compute_type) {
+	case CUBLAS_COMPUTE_16F:
+	case CUBLAS_COMPUTE_16F_PEDANTIC:
+	case CUBLAS_COMPUTE_32F:
+	case CUBLAS_COMPUTE_32F_PEDANTIC:
+	case CUBLAS_COMPUTE_32F_FAST_16F:
+	case CUBLAS_COMPUTE_32F_FAST_16BF:
+	case CUBLAS_COMPUTE_32F_FAST_TF32:
+	case CUBLAS_COMPUTE_32F_EMULATED_16BFX9:
+		break;
+	default:
+		return false;
+	}
+	return plain_type(gemm->atype) && plain_type(gemm->btype) && plain_type(gemm->ctype);
+}
+
+bool gemm_is_sane(const struct op_gemm *gemm)
+{
+	return gemm->m >= 0 && gemm->n >= 0 && gemm->k >= 0 && gemm->batch >= 0 && gemm->lda > 0 &&
+	       gemm->ldb > 0 && gemm->ldc > 0;
+}
+
+/* Completes what a body filled in. */
+static void gemm_finish(struct op *op, struct blas_library *library, cublasHandle_t handle,
+			const void *alpha, const void *beta)
+{
+	struct op_gemm *gemm = &op->gemm;
+
+	op->kind = OP_GEMM;
+	gemm->entry = op->name;
+	op->context = hook_context();
+	gemm->library = library;
+	gemm->handle = handle;
+	gemm_ask_handle(op, library, handle);
+	if (!gemm->scalars_on_device) {
+		gemm->alpha = gemm_scalar(alpha, gemm->compute_type, gemm->ctype);
+		gemm->beta = gemm_scalar(beta, gemm->compute_type, gemm->ctype);
+	}
+	gemm->plain = gemm_is_plain(gemm);
+}
+
+/* A call that struct op_gemm has no words for. */
+static void opaque_finish(struct op *op, const struct blas_library *library, cublasHandle_t handle)
+{
+	gemm_ask_handle(op, library, handle);
+	op->kind = OP_OPAQUE;
+	op->context = hook_context();
+}
+
+/* Every body is this: find the real function; offer the op, which `...` fills in; call. */
+#define HOOK_BODY(function, handle, arguments, ...)                                                \
+	do {                                                                                       \
+		cublasStatus_t status;                                                             \
+		struct op op = {.name = #function};                                                \
+		bool told;                                                                         \
+		BLAS_REAL(function, handle, arguments)                                             \
+                                                                                                   \
+		if (hook_bypassed())                                                               \
+			return real arguments;                                                     \
+		__VA_ARGS__;                                                                       \
+		told = op.kind != OP_GEMM || gemm_is_sane(&op.gemm);                               \
+		if (told && flow_before(&op) == FLOW_TAKEN)                                        \
+			return CUBLAS_STATUS_SUCCESS;                                              \
+		hook_depth++;                                                                      \
+		status = real arguments;                                                           \
+		hook_depth--;                                                                      \
+		if (told && status == CUBLAS_STATUS_SUCCESS)                                       \
+			flow_after(&op);                                                           \
+		return status;                                                                     \
+	} while (0)
+
+/* The headers declare the half-precision functions for C++ only; declared here, in the types' C
+ * names. */
+typedef __half_raw __half;
+typedef __nv_bfloat16_raw __nv_bfloat16;
+
+#define FUNCTION(function, ...)                                                                    \
+	EXPORT cublasStatus_t function(__VA_ARGS__);                                               \
+	cublasStatus_t function(__VA_ARGS__)
+
+#define ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
+
+/* What all GEMM shapes have in common. */
+#define SHAPE                                                                                      \
+	.transa = transa, .transb = transb, .m = m, .n = n, .k = k, .a = ADDRESS(A),               \
+	.b = ADDRESS(B), .c = ADDRESS(C), .lda = lda, .ldb = ldb, .ldc = ldc
+#define STRIDES			.stride_a = strideA, .stride_b = strideB, .stride_c = strideC
+#define TYPES(a, b, c, compute) .atype = a, .btype = b, .ctype = c, .compute_type = compute
+#define FILL(...)                                                                                  \
+	op.gemm = (struct op_gemm){__VA_ARGS__};                                                   \
+	gemm_finish(&op, library, handle, alpha, beta)
+
+#define GEMM(function, integer, element, type, compute)                                            \
+	FUNCTION(function, cublasHandle_t handle, cublasOperation_t transa,                        \
+		 cublasOperation_t transb, integer m, integer n, integer k, const element *alpha,  \
+		 const element *A, integer lda, const element *B, integer ldb,                     \
+		 const element *beta, element *C, integer ldc)                                     \
+	{                                                                                          \
+		HOOK_BODY(function, handle,                                                        \
+			  (handle, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc),  \
+			  FILL(SHAPE, TYPES(type, type, type, compute), .batch = 1));              \
+	}
+
+#define GEMM_STRIDED(function, integer, element, type, compute)                                    \
+	FUNCTION(function, cublasHandle_t handle, cublasOperation_t transa,                        \
+		 cublasOperation_t transb, integer m, integer n, integer k, const element *alpha,  \
+		 const element *A, integer lda, long long strideA, const element *B, integer ldb,  \
+		 long long strideB, const element *beta, element *C, integer ldc,                  \
+		 long long strideC, integer batch)                                                 \
+	{                                                                                          \
+		HOOK_BODY(function, handle,                                                        \
+			  (handle, transa, transb, m, n, k, alpha, A, lda, strideA, B, ldb,        \
+			   strideB, beta, C, ldc, strideC, batch),                                 \
+			  FILL(SHAPE, STRIDES, TYPES(type, type, type, compute), .batch = batch)); \
+	}
+
+#define GEMM_BATCHED(function, integer, element, type, compute)                                    \
+	FUNCTION(function, cublasHandle_t handle, cublasOperation_t transa,                        \
+		 cublasOperation_t transb, integer m, integer n, integer k, const element *alpha,  \
+		 const element *const A[], integer lda, const element *const B[], integer ldb,     \
+		 const element *beta, element *const C[], integer ldc, integer batch)              \
+	{                                                                                          \
+		HOOK_BODY(function, handle,                                                        \
+			  (handle, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc,   \
+			   batch),                                                                 \
+			  FILL(SHAPE, TYPES(type, type, type, compute), .batch = batch,            \
+			       .by_array = true));                                                 \
+	}
+
+#define GEMM_TYPED_EX(function, integer, scalar)                                                   \
+	FUNCTION(function, cublasHandle_t handle, cublasOperation_t transa,                        \
+		 cublasOperation_t transb, integer m, integer n, integer k, const scalar *alpha,   \
+		 const void *A, cudaDataType atype, integer lda, const void *B,                    \
+		 cudaDataType btype, integer ldb, const scalar *beta, void *C, cudaDataType ctype, \
+		 integer ldc)                                                                      \
+	{                                                                                          \
+		HOOK_BODY(                                                                         \
+			function, handle,                                                          \
+			(handle, transa, transb, m, n, k, alpha, A, atype, lda, B, btype, ldb,     \
+			 beta, C, ctype, ldc),                                                     \
+			FILL(SHAPE, TYPES(atype, btype, ctype, CUBLAS_COMPUTE_32F), .batch = 1));  \
+	}
+
+#define GEMM_EX(function, integer)                                                                 \
+	FUNCTION(function, cublasHandle_t handle, cublasOperation_t transa,                        \
+		 cublasOperation_t transb, integer m, integer n, integer k, const void *alpha,     \
+		 const void *A, cudaDataType atype, integer lda, const void *B,                    \
+		 cudaDataType btype, integer ldb, const void *beta, void *C, cudaDataType ctype,   \
+		 integer ldc, cublasComputeType_t compute, cublasGemmAlgo_t algo)                  \
+	{                                                                                          \
+		HOOK_BODY(function, handle,                                                        \
+			  (handle, transa, transb, m, n, k, alpha, A, atype, lda, B, btype, ldb,   \
+			   beta, C, ctype, ldc, compute, algo),                                    \
+			  FILL(SHAPE, TYPES(atype, btype, ctype, compute), .algo = algo,           \
+			       .batch = 1));                                                       \
+	}
+
+#define GEMM_STRIDED_EX(function, integer)                                                         \
+	FUNCTION(function, cublasHandle_t handle, cublasOperation_t transa,                        \
+		 cublasOperation_t transb, integer m, integer n, integer k, const void *alpha,     \
+		 const void *A, cudaDataType atype, integer lda, long long strideA, const void *B, \
+		 cudaDataType btype, integer ldb, long long strideB, const void *beta, void *C,    \
+		 cudaDataType ctype, integer ldc, long long strideC, integer batch,                \
+		 cublasComputeType_t compute, cublasGemmAlgo_t algo)                               \
+	{                                                                                          \
+		HOOK_BODY(function, handle,                                                        \
+			  (handle, transa, transb, m, n, k, alpha, A, atype, lda, strideA, B,      \
+			   btype, ldb, strideB, beta, C, ctype, ldc, strideC, batch, compute,      \
+			   algo),                                                                  \
+			  FILL(SHAPE, STRIDES, TYPES(atype, btype, ctype, compute), .algo = algo,  \
+			       .batch = batch));                                                   \
+	}
+
+#define GEMM_BATCHED_EX(function, integer)                                                         \
+	FUNCTION(function, cublasHandle_t handle, cublasOperation_t transa,                        \
+		 cublasOperation_t transb, integer m, integer n, integer k, const void *alpha,     \
+		 const void *const A[], cudaDataType atype, integer lda, const void *const B[],    \
+		 cudaDataType btype, integer ldb, const void *beta, void *const C[],               \
+		 cudaDataType ctype, integer ldc, integer batch, cublasComputeType_t compute,      \
+		 cublasGemmAlgo_t algo)                                                            \
+	{                                                                                          \
+		HOOK_BODY(function, handle,                                                        \
+			  (handle, transa, transb, m, n, k, alpha, A, atype, lda, B, btype, ldb,   \
+			   beta, C, ctype, ldc, batch, compute, algo),                             \
+			  FILL(SHAPE, TYPES(atype, btype, ctype, compute), .algo = algo,           \
+			       .batch = batch, .by_array = true));                                 \
+	}
+
+/* y = alpha op(A) x + beta y, told as the product of one row: y^T[1,M] = x^T[1,K] op(A)^T[K,M],
+ * with the vectors' increments as leading dimensions. Counted, never replaced. */
+#define VECTOR_SHAPE                                                                               \
+	.transb = trans == CUBLAS_OP_N ? CUBLAS_OP_T : CUBLAS_OP_N, .m = 1,                        \
+	.n = trans == CUBLAS_OP_N ? m : n, .k = trans == CUBLAS_OP_N ? n : m, .a = ADDRESS(x),     \
+	.b = ADDRESS(A), .c = ADDRESS(y), .lda = incx < 0 ? -incx : incx, .ldb = lda,              \
+	.ldc = incy < 0 ? -incy : incy
+#define FILL_COUNTED(...)                                                                          \
+	FILL(__VA_ARGS__);                                                                         \
+	op.gemm.plain = false
+
+#define GEMV_BATCHED(function, integer, scalar, input, output, in, out, compute)                   \
+	FUNCTION(function, cublasHandle_t handle, cublasOperation_t trans, integer m, integer n,   \
+		 const scalar *alpha, const input *const A[], integer lda, const input *const x[], \
+		 integer incx, const scalar *beta, output *const y[], integer incy, integer batch) \
+	{                                                                                          \
+		HOOK_BODY(function, handle,                                                        \
+			  (handle, trans, m, n, alpha, A, lda, x, incx, beta, y, incy, batch),     \
+			  FILL_COUNTED(VECTOR_SHAPE, TYPES(in, in, out, compute), .batch = batch,  \
+				       .by_array = true));                                         \
+	}
+
+#define GEMV_STRIDED(function, integer, scalar, input, output, in, out, compute)                   \
+	FUNCTION(function, cublasHandle_t handle, cublasOperation_t trans, integer m, integer n,   \
+		 const scalar *alpha, const input *A, integer lda, long long strideA,              \
+		 const input *x, integer incx, long long stridex, const scalar *beta, output *y,   \
+		 integer incy, long long stridey, integer batch)                                   \
+	{                                                                                          \
+		HOOK_BODY(function, handle,                                                        \
+			  (handle, trans, m, n, alpha, A, lda, strideA, x, incx, stridex, beta, y, \
+			   incy, stridey, batch),                                                  \
+			  FILL_COUNTED(VECTOR_SHAPE, .stride_a = stridex, .stride_b = strideA,     \
+				       .stride_c = stridey, TYPES(in, in, out, compute),           \
+				       .batch = batch));                                           \
+	}
+
+/* Groups of differing shapes have no struct op_gemm. */
+#define FILL_OPAQUE(function) opaque_finish(&op, library, handle)
+
+#define GROUPED(function, integer, scalar)                                                         \
+	FUNCTION(function, cublasHandle_t handle, const cublasOperation_t transa[],                \
+		 const cublasOperation_t transb[], const integer m[], const integer n[],           \
+		 const integer k[], const scalar alpha[], const scalar *const A[],                 \
+		 const integer lda[], const scalar *const B[], const integer ldb[],                \
+		 const scalar beta[], scalar *const C[], const integer ldc[], integer count,       \
+		 const integer size[])                                                             \
+	{                                                                                          \
+		HOOK_BODY(function, handle,                                                        \
+			  (handle, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc,   \
+			   count, size),                                                           \
+			  FILL_OPAQUE(function));                                                  \
+	}
+
+#define GROUPED_EX(function, integer)                                                              \
+	FUNCTION(function, cublasHandle_t handle, const cublasOperation_t transa[],                \
+		 const cublasOperation_t transb[], const integer m[], const integer n[],           \
+		 const integer k[], const void *alpha, const void *const A[],                      \
+		 cudaDataType_t atype, const integer lda[], const void *const B[],                 \
+		 cudaDataType_t btype, const integer ldb[], const void *beta, void *const C[],     \
+		 cudaDataType_t ctype, const integer ldc[], integer count, const integer size[],   \
+		 cublasComputeType_t compute)                                                      \
+	{                                                                                          \
+		HOOK_BODY(function, handle,                                                        \
+			  (handle, transa, transb, m, n, k, alpha, A, atype, lda, B, btype, ldb,   \
+			   beta, C, ctype, ldc, count, size, compute),                             \
+			  FILL_OPAQUE(function));                                                  \
+	}
+
+#define SPECIAL(function)
+#include "cublas_hooks.def"
+
+EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
+{
+	cublasStatus_t status;
+	BLAS_REAL(cublasCreate_v2, NULL, (handle))
+
+	hook_depth++;
+	status = real(handle);
+	hook_depth--;
+	if (status == CUBLAS_STATUS_SUCCESS)
+		blas_handle_created(*handle, library);
+	return status;
+}
+
+EXPORT cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
+{
+	cublasStatus_t status;
+	BLAS_REAL(cublasDestroy_v2, handle, (handle))
+
+	/* Forgotten first: another thread may be given the same address as soon as it is free. */
+	blas_handle_destroyed(handle);
+	hook_depth++;
+	status = real(handle);
+	hook_depth--;
+	return status;
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cublasLtMatmul. Its operation and its four matrices are opaque descriptors; what they say is
+ * asked of the library's own getters and put into the words of struct op_gemm. Row-major operands
+ * become transposed column-major ones. Memory that the product touches beyond A, B, C and D
+ * (auxiliary output, gradients of a bias, the workspace) is offered as fills of its own.
+ */
+#include <cublasLt.h>
+#include <string.h>
+
+#include "hook_cublas.h"
+
+#define ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
+
+typedef __typeof__(&cublasLtMatmulDescGetAttribute) desc_getter;
+typedef __typeof__(&cublasLtMatrixLayoutGetAttribute) layout_getter;
+
+struct matrix {
+	cudaDataType type;
+	cublasLtOrder_t order;
+	uint64_t rows, cols;
+	int64_t ld, stride;
+	int32_t batch;
+	uint32_t batch_mode;
+};
+
+static bool ask_layout(layout_getter get, cublasLtMatrixLayout_t layout, struct matrix *matrix)
+{
+	size_t written;
+
+	*matrix = (struct matrix){.batch = 1};
+	if (!layout)
+		return false;
+#define ASK(attribute, field) get(layout, attribute, &(field), sizeof(field), &written)
+	if (ASK(CUBLASLT_MATRIX_LAYOUT_TYPE, matrix->type) ||
+	    ASK(CUBLASLT_MATRIX_LAYOUT_ORDER, matrix->order) ||
+	    ASK(CUBLASLT_MATRIX_LAYOUT_ROWS, matrix->rows) ||
+	    ASK(CUBLASLT_MATRIX_LAYOUT_COLS, matrix->cols) ||
+	    ASK(CUBLASLT_MATRIX_LAYOUT_LD, matrix->ld) ||
+	    ASK(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, matrix->batch))
+		return false;
+	if (matrix->batch > 1 && ASK(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, matrix->stride))
+		return false;
+	/* Libraries before 13 do not know the attribute: strided. */
+	if (matrix->batch > 1 && ASK(CUBLASLT_MATRIX_LAYOUT_BATCH_MODE, matrix->batch_mode))
+		matrix->batch_mode = CUBLASLT_BATCH_MODE_STRIDED;
+#undef ASK
+	return matrix->order == CUBLASLT_ORDER_COL || matrix->order == CUBLASLT_ORDER_ROW;
+}
+
+/* What the operation's descriptor says. */
+struct operation {
+	int32_t compute_type, scale_type, pointer_mode, transa, transb;
+	uint32_t epilogue;
+	void *bias, *aux;
+	int32_t bias_type, aux_type;
+	int64_t aux_ld, aux_stride, bias_stride;
+	void *amax;
+};
+
+static bool ask_operation(desc_getter get, cublasLtMatmulDesc_t desc, struct operation *operation)
+{
+	size_t written;
+
+	*operation = (struct operation){.bias_type = -1, .aux_type = -1};
+	if (!desc)
+		return false;
+#define ASK(attribute, field)                                                                      \
+	get(desc, CUBLASLT_MATMUL_DESC_##attribute, &(field), sizeof(field), &written)
+	if (ASK(COMPUTE_TYPE, operation->compute_type) || ASK(SCALE_TYPE, operation->scale_type) ||
+	    ASK(POINTER_MODE, operation->pointer_mode) || ASK(TRANSA, operation->transa) ||
+	    ASK(TRANSB, operation->transb) || ASK(EPILOGUE, operation->epilogue))
+		return false;
+	if (operation->epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
+		ASK(BIAS_POINTER, operation->bias);
+		ASK(BIAS_DATA_TYPE, operation->bias_type);
+		ASK(BIAS_BATCH_STRIDE, operation->bias_stride);
+		ASK(EPILOGUE_AUX_POINTER, operation->aux);
+		ASK(EPILOGUE_AUX_DATA_TYPE, operation->aux_type);
+		ASK(EPILOGUE_AUX_LD, operation->aux_ld);
+		ASK(EPILOGUE_AUX_BATCH_STRIDE, operation->aux_stride);
+	}
+	ASK(AMAX_D_POINTER, operation->amax);
+#undef ASK
+	return true;
+}
+
+static double scalar(const void *address, int scale_type)
+{
+	switch (scale_type) {
+	case CUDA_R_16F:
+		return gemm_scalar(address, CUBLAS_COMPUTE_16F, CUDA_R_16F);
+	case CUDA_R_64F:
+	case CUDA_C_64F:
+		return gemm_scalar(address, CUBLAS_COMPUTE_64F, CUDA_R_64F);
+	case CUDA_R_32I:
+		return gemm_scalar(address, CUBLAS_COMPUTE_32I, CUDA_R_32I);
+	default:
+		return gemm_scalar(address, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+	}
+}
+
+static uint64_t element_bits(int type)
+{
+	switch (type) {
+	case CUDA_R_64F:
+	case CUDA_C_32F:
+		return 64;
+	case CUDA_C_64F:
+		return 128;
+	case CUDA_R_32F:
+	case CUDA_R_32I:
+		return 32;
+	case CUDA_R_16F:
+	case CUDA_R_16BF:
+		return 16;
+	case CUDA_R_4F_E2M1:
+		return 4;
+	default:
+		return type == CUDA_R_8I || type >= CUDA_R_8F_E4M3 ? 8 : 128;
+	}
+}
+
+/* Memory written besides D. */
+struct written {
+	struct op_range range[3];
+	unsigned count;
+};
+
+static void add_written(struct written *written, const void *address, uint64_t bytes)
+{
+	if (address && bytes)
+		written->range[written->count++] = (struct op_range){ADDRESS(address), bytes};
+}
+
+struct matmul {
+	const void *alpha, *beta, *A, *B, *C;
+	void *D;
+	cublasLtMatrixLayout_t Adesc, Bdesc, Cdesc, Ddesc;
+	cublasLtMatmulDesc_t desc;
+};
+
+/* Bias, auxiliary matrix and their directions. */
+static void describe_epilogue(const struct operation *operation, const struct matrix *d,
+			      struct op_gemm *gemm, struct written *written)
+{
+	const unsigned aux = 128, derivative = 8 | 64;
+	uint64_t bias_bits =
+		element_bits(operation->bias_type >= 0 ? operation->bias_type : (int)d->type);
+	uint64_t batches = d->batch > 1 ? d->batch - 1 : 0;
+	uint64_t longest = d->rows > d->cols ? d->rows : d->cols;
+	uint64_t aux_bytes, bias_bytes;
+
+	bias_bytes = (longest + batches * operation->bias_stride) * bias_bits / 8;
+	aux_bytes = (operation->aux_ld * (d->order == CUBLASLT_ORDER_COL ? d->cols : d->rows) +
+		     batches * operation->aux_stride) *
+		    element_bits(operation->aux_type >= 0 ? operation->aux_type : (int)d->type) / 8;
+	/* A ReLU mask has one bit an element, and its leading dimension counts bits. */
+	if (operation->epilogue & (2 | 8) && operation->aux_type < 0)
+		aux_bytes = aux_bytes * 8 / element_bits(d->type) / 8;
+	if (operation->epilogue & CUBLASLT_EPILOGUE_BIAS) {
+		gemm->extra = ADDRESS(operation->bias);
+		gemm->extra_bytes = gemm->extra ? bias_bytes : 0;
+	} else if (operation->epilogue &
+		   (16 | CUBLASLT_EPILOGUE_BGRADA | CUBLASLT_EPILOGUE_BGRADB)) {
+		add_written(written, operation->bias,
+			    (gemm->m > gemm->n ? gemm->m : gemm->n) * bias_bits / 8);
+	}
+	if (operation->epilogue & derivative) {
+		gemm->extra = ADDRESS(operation->aux);
+		gemm->extra_bytes = gemm->extra ? aux_bytes : 0;
+	} else if (operation->epilogue & aux) {
+		add_written(written, operation->aux, aux_bytes);
+	}
+}
+
+/* Fills op->gemm; false: the descriptors say something that op_gemm has no words for. */
+static bool describe(struct op *op, const struct blas_library *library, const struct matmul *call,
+		     struct written *written)
+{
+	const struct blas_getters *getters = blas_getters(library);
+	struct op_gemm *gemm = &op->gemm;
+	struct operation operation;
+	struct matrix a, b, c, d;
+	bool reads_c, row;
+
+	*gemm = (struct op_gemm){.entry = op->name, .library = library, .algo = -1};
+	if (!getters->desc || !getters->layout ||
+	    !ask_operation((desc_getter)getters->desc, call->desc, &operation) ||
+	    !ask_layout((layout_getter)getters->layout, call->Adesc, &a) ||
+	    !ask_layout((layout_getter)getters->layout, call->Bdesc, &b) ||
+	    !ask_layout((layout_getter)getters->layout, call->Ddesc, &d))
+		return false;
+	gemm->compute_type = operation.compute_type;
+	gemm->scalars_on_device = operation.pointer_mode != CUBLASLT_POINTER_MODE_HOST;
+	if (!gemm->scalars_on_device) {
+		gemm->alpha = scalar(call->alpha, operation.scale_type);
+		gemm->beta = scalar(call->beta, operation.scale_type);
+	} else if (operation.pointer_mode != CUBLASLT_POINTER_MODE_DEVICE) {
+		return false; /* a vector of alphas */
+	}
+	reads_c = call->C && (gemm->scalars_on_device || gemm->beta != 0);
+
+	gemm->transa = operation.transa;
+	gemm->transb = operation.transb;
+	gemm->m = d.rows;
+	gemm->n = d.cols;
+	gemm->k = gemm->transa ? a.rows : a.cols;
+	gemm->a = ADDRESS(call->A);
+	gemm->b = ADDRESS(call->B);
+	gemm->c = ADDRESS(call->D);
+	gemm->atype = a.type;
+	gemm->btype = b.type;
+	gemm->ctype = d.type;
+	gemm->lda = a.ld;
+	gemm->ldb = b.ld;
+	gemm->ldc = d.ld;
+	gemm->stride_a = a.stride;
+	gemm->stride_b = b.stride;
+	gemm->stride_c = d.stride;
+	gemm->batch = d.batch;
+	gemm->by_array = d.batch_mode == CUBLASLT_BATCH_MODE_POINTER_ARRAY;
+	row = a.order == CUBLASLT_ORDER_ROW || b.order == CUBLASLT_ORDER_ROW ||
+	      d.order == CUBLASLT_ORDER_ROW;
+	gemm->plain = !row && operation.epilogue == CUBLASLT_EPILOGUE_DEFAULT && !operation.amax &&
+		      a.batch == d.batch && b.batch == d.batch && gemm_is_plain(gemm);
+
+	if (operation.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+		describe_epilogue(&operation, &d, gemm, written);
+	add_written(written, operation.amax, sizeof(float));
+
+	if (reads_c && call->C != call->D) {
+		if (!ask_layout((layout_getter)getters->layout, call->Cdesc, &c) || gemm->extra)
+			return false;
+		if (c.type == d.type && c.ld == d.ld && c.stride == d.stride &&
+		    c.order == d.order) {
+			gemm->c = ADDRESS(call->C);
+			gemm->d = ADDRESS(call->D);
+		} else {
+			uint64_t lines = c.order == CUBLASLT_ORDER_COL ? c.cols : c.rows;
+
+			gemm->extra = ADDRESS(call->C);
+			gemm->extra_bytes = (c.ld * lines + (c.batch - 1) * c.stride) *
+					    element_bits(c.type) / 8;
+			gemm->plain = false;
+		}
+	}
+	/* Row-major X is column-major X^T: flip what A and B ask for, and swap the factors for D.
+	 */
+	if (a.order == CUBLASLT_ORDER_ROW)
+		gemm->transa = gemm->transa ? CUBLAS_OP_N : CUBLAS_OP_T;
+	if (b.order == CUBLASLT_ORDER_ROW)
+		gemm->transb = gemm->transb ? CUBLAS_OP_N : CUBLAS_OP_T;
+	if (d.order == CUBLASLT_ORDER_ROW) {
+		struct op_gemm flipped = *gemm;
+
+		flipped.m = gemm->n;
+		flipped.n = gemm->m;
+		flipped.a = gemm->b;
+		flipped.b = gemm->a;
+		flipped.atype = gemm->btype;
+		flipped.btype = gemm->atype;
+		flipped.lda = gemm->ldb;
+		flipped.ldb = gemm->lda;
+		flipped.stride_a = gemm->stride_b;
+		flipped.stride_b = gemm->stride_a;
+		flipped.transa = gemm->transb ? CUBLAS_OP_N : CUBLAS_OP_T;
+		flipped.transb = gemm->transa ? CUBLAS_OP_N : CUBLAS_OP_T;
+		*gemm = flipped;
+	}
+	return gemm_is_sane(gemm);
+}
+
+EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+				     const void *alpha, const void *A, cublasLtMatrixLayout_t Adesc,
+				     const void *B, cublasLtMatrixLayout_t Bdesc, const void *beta,
+				     const void *C, cublasLtMatrixLayout_t Cdesc, void *D,
+				     cublasLtMatrixLayout_t Ddesc, const cublasLtMatmulAlgo_t *algo,
+				     void *workspace, size_t workspace_bytes, cudaStream_t stream)
+{
+#define ARGUMENTS                                                                                  \
+	(handle, desc, alpha, A, Adesc, B, Bdesc, beta, C, Cdesc, D, Ddesc, algo, workspace,       \
+	 workspace_bytes, stream)
+	struct matmul call = {alpha, beta, A, B, C, D, Adesc, Bdesc, Cdesc, Ddesc, desc};
+	struct op op = {.name = "cublasLtMatmul"}, fills[4];
+	struct written written = {.count = 0};
+	cublasStatus_t status;
+	unsigned fill_count = 0;
+	BLAS_REAL(cublasLtMatmul, handle, ARGUMENTS)
+
+	if (hook_bypassed())
+		return real ARGUMENTS;
+	op.kind = describe(&op, library, &call, &written) ? OP_GEMM : OP_OPAQUE;
+	op.gemm.handle = handle;
+	op.context = hook_context();
+	op.stream = hook_stream((CUstream)stream, false);
+	if (op.kind == OP_GEMM && flow_watching()) {
+		if (workspace && workspace_bytes)
+			fills[fill_count++].fill.target =
+				(struct op_range){ADDRESS(workspace), workspace_bytes};
+		for (unsigned i = 0; i < written.count; i++)
+			fills[fill_count++].fill.target = written.range[i];
+	}
+	if (flow_before(&op) == FLOW_TAKEN)
+		return CUBLAS_STATUS_SUCCESS;
+	for (unsigned i = 0; i < fill_count; i++) {
+		fills[i].kind = OP_FILL;
+		fills[i].name = op.name;
+		fills[i].context = op.context;
+		fills[i].stream = op.stream;
+		fills[i].fill.exact = true;
+		flow_before(&fills[i]);
+	}
+	hook_depth++;
+	status = real ARGUMENTS;
+	hook_depth--;
+	if (status == CUBLAS_STATUS_SUCCESS) {
+		flow_after(&op);
+		for (unsigned i = 0; i < fill_count; i++)
+			flow_after(&fills[i]);
+	}
+	return status;
+#undef ARGUMENTS
+}
+
+EXPORT cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
+{
+	cublasStatus_t status;
+	BLAS_REAL(cublasLtCreate, NULL, (handle))
+
+	hook_depth++;
+	status = real(handle);
+	hook_depth--;
+	if (status == CUBLAS_STATUS_SUCCESS)
+		blas_handle_created(*handle, library);
+	return status;
+}
+
+EXPORT cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
+{
+	cublasStatus_t status;
+	BLAS_REAL(cublasLtDestroy, handle, (handle))
+
+	blas_handle_destroyed(handle);
+	hook_depth++;
+	status = real(handle);
+	hook_depth--;
+	return status;
+}

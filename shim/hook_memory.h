@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the hooks of memory share (hook_memory.c, hook_shared.c).
+ */
+#ifndef FASHIM_HOOK_MEMORY_H
+#define FASHIM_HOOK_MEMORY_H
+
+#include "hook_driver.h"
+
+/* Tells of memory that has come, or become something else. */
+void allocated(const char *name, CUstream stream, uint64_t base, uint64_t bytes,
+	       enum memory_kind kind);
+
+/* Physical memory was mapped: what the range is to be told as. MEMORY_SHARED when the same memory
+ * is mapped twice or known to another process. */
+enum memory_kind mapping_made(CUmemGenericAllocationHandle handle, uint64_t base, uint64_t bytes);
+void mapping_gone(uint64_t base, uint64_t bytes);
+
+/* Calls the real function and tells of the memory it gave: base and bytes are expressions. */
+#define ALLOC_BODY(function, arguments, stream, base, bytes, kind)                                 \
+	do {                                                                                       \
+		__typeof__(&function) real = REAL(function);                                       \
+		CUresult result;                                                                   \
+                                                                                                   \
+		if (unlikely(!real))                                                               \
+			return CUDA_ERROR_NOT_INITIALIZED;                                         \
+		result = real arguments;                                                           \
+		if (result == CUDA_SUCCESS && !hook_bypassed())                                    \
+			allocated(#function, stream, base, bytes, kind);                           \
+		return result;                                                                     \
+	} while (0)
+
+/* The same for memory that existed before and may hold what the shim owes it. */
+#define SHARE_BODY(function, arguments, base, bytes)                                               \
+	do {                                                                                       \
+		if (!hook_bypassed())                                                              \
+			flow_flush(#function);                                                     \
+		ALLOC_BODY(function, arguments, CU_STREAM_LEGACY, base, bytes, MEMORY_SHARED);     \
+	} while (0)
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Streams and what lives with them: capture, graph launches, waiting, and the end of contexts,
+ * streams and modules.
+ */
+#include "hook_driver.h"
+
+static void stream_op(struct op *op, enum op_kind kind, CUstream stream)
+{
+	op->kind = kind;
+	op->stream = stream;
+}
+
+#define CAPTURE_BEGIN(function, parameters, arguments, per_thread)                                 \
+	EXPORT CUresult function parameters                                                        \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(                                                                  \
+			function, arguments, flow_active(),                                        \
+			stream_op(&op, OP_CAPTURE_BEGIN, hook_stream(stream, per_thread)));        \
+	}
+
+CAPTURE_BEGIN(cuStreamBeginCapture, (CUstream stream), (stream), LEGACY)
+CAPTURE_BEGIN(cuStreamBeginCapture_ptsz, (CUstream stream), (stream), PER_THREAD)
+CAPTURE_BEGIN(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode), (stream, mode),
+	      LEGACY)
+CAPTURE_BEGIN(cuStreamBeginCapture_v2_ptsz, (CUstream stream, CUstreamCaptureMode mode),
+	      (stream, mode), PER_THREAD)
+
+#define TO_GRAPH_PARAMETERS                                                                        \
+	(CUstream stream, CUgraph graph, const CUgraphNode *dependencies,                          \
+	 const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode)
+#define TO_GRAPH_ARGUMENTS (stream, graph, dependencies, edges, count, mode)
+CAPTURE_BEGIN(cuStreamBeginCaptureToGraph, TO_GRAPH_PARAMETERS, TO_GRAPH_ARGUMENTS, LEGACY)
+CAPTURE_BEGIN(cuStreamBeginCaptureToGraph_ptsz, TO_GRAPH_PARAMETERS, TO_GRAPH_ARGUMENTS, PER_THREAD)
+
+#define CAPTURE_END(function, per_thread)                                                          \
+	EXPORT CUresult function(CUstream stream, CUgraph *graph)                                  \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(function, (stream, graph), flow_active(),                         \
+				 stream_op(&op, OP_CAPTURE_END, hook_stream(stream, per_thread))); \
+	}
+CAPTURE_END(cuStreamEndCapture, LEGACY)
+CAPTURE_END(cuStreamEndCapture_ptsz, PER_THREAD)
+
+#define GRAPH_LAUNCH(function, per_thread)                                                         \
+	EXPORT CUresult function(CUgraphExec graph, CUstream stream)                               \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(                                                                  \
+			function, (graph, stream), flow_active(),                                  \
+			stream_op(&op, OP_GRAPH_LAUNCH, hook_stream(stream, per_thread)));         \
+	}
+GRAPH_LAUNCH(cuGraphLaunch, LEGACY)
+GRAPH_LAUNCH(cuGraphLaunch_ptsz, PER_THREAD)
+
+/* ---- waiting -----------------------------------------------------------------------------------
+ */
+
+#define STREAM_WAIT(function, per_thread)                                                          \
+	EXPORT CUresult function(CUstream stream)                                                  \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(function, (stream), flow_watching(),                              \
+				 stream_op(&op, OP_SYNC, hook_stream(stream, per_thread)));        \
+	}
+STREAM_WAIT(cuStreamSynchronize, LEGACY)
+STREAM_WAIT(cuStreamSynchronize_ptsz, PER_THREAD)
+
+EXPORT CUresult cuCtxSynchronize(void)
+{
+	DRIVER_HOOK_BODY(cuCtxSynchronize, (), flow_watching(),
+			 stream_op(&op, OP_SYNC, CU_STREAM_LEGACY));
+}
+
+EXPORT CUresult cuCtxSynchronize_v2(CUcontext context)
+{
+	DRIVER_HOOK_BODY(cuCtxSynchronize_v2, (context), flow_watching(),
+			 stream_op(&op, OP_SYNC, CU_STREAM_LEGACY));
+}
+
+EXPORT CUresult cuEventSynchronize(CUevent event)
+{
+	DRIVER_HOOK_BODY(cuEventSynchronize, (event), flow_watching(),
+			 stream_op(&op, OP_SYNC, CU_STREAM_LEGACY));
+}
+
+/* ---- the end -----------------------------------------------------------------------------------
+ */
+
+static void teardown(struct op *op, void *handle)
+{
+	op->kind = OP_TEARDOWN;
+	op->stream = CU_STREAM_LEGACY;
+	op->handle = handle;
+}
+
+#define TEARDOWN(function, type)                                                                   \
+	EXPORT CUresult function(type handle)                                                      \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(function, (handle), flow_active(), teardown(&op, handle));        \
+	}
+TEARDOWN(cuCtxDestroy, CUcontext)
+TEARDOWN(cuCtxDestroy_v2, CUcontext)
+TEARDOWN(cuCtxDetach, CUcontext)
+TEARDOWN(cuGreenCtxDestroy, CUgreenCtx)
+TEARDOWN(cuStreamDestroy, CUstream)
+TEARDOWN(cuStreamDestroy_v2, CUstream)
+TEARDOWN(cuModuleUnload, CUmodule)
+TEARDOWN(cuLibraryUnload, CUlibrary)
+TEARDOWN(cuMemPoolDestroy, CUmemoryPool)
+
+/* The primary context has no handle here: NULL, any context may go. */
+#define TEARDOWN_PRIMARY(function)                                                                 \
+	EXPORT CUresult function(CUdevice device)                                                  \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(function, (device), flow_active(), teardown(&op, NULL));          \
+	}
+TEARDOWN_PRIMARY(cuDevicePrimaryCtxRelease)
+TEARDOWN_PRIMARY(cuDevicePrimaryCtxRelease_v2)
+TEARDOWN_PRIMARY(cuDevicePrimaryCtxReset)
+TEARDOWN_PRIMARY(cuDevicePrimaryCtxReset_v2)

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The log: all that the shim and the tools share. JSON Lines, append-only, one record a line, every
+ * record an object with "type". Readers ignore fields and types they do not know, and a truncated last
+ * line. Times are µs, sizes bytes unless said.
+ *
+ * {"type":"header","format":"fashim-log","version":1,"fashim":"0.1.0","pid":1,"rank":0|null,
+ *  "exe":"/usr/bin/python3","argv":[…],"host":"…","start":"2026-01-01T00:00:00Z","mode":"replace",
+ *  "gpu":"NVIDIA H200","uuid":"…","sm":90,"driver":13000,"cublas":130100,"options":{"FASHIM_X":"…"}}
+ *
+ * {"type":"site","site":1,"B":1,"H":8,"Sq":512,"Sk":512,"D":64,"Dv":64,"dtype":"f16","scale":0.125,
+ *  "softcap":0,"mask":"none"|"bias [B,1,Sq,Sk] f16"|…,"kernel":"wmma_f16_d64","route":"rule"|"data",
+ *  "chain":["cublasGemmStridedBatchedEx","mul","softmax",…],"aliasing":"…",
+ *  "python":["model.py:12 forward",…],"stack":["libtorch_cuda.so+0x1234",…]}
+ *      once a site is known; "site" counts from 1. Innermost frame first. A record for the same number
+ *      again replaces the earlier one.
+ *
+ * {"type":"sample","site":1,"occurrence":2,"app_us":15.2|null,"fused_us":9.1|null,
+ *  "max_abs":1e-4,"max_rel":1e-3,"rmse":1e-5,"cosine":0.99999,"worst_index":7,"worst_app":0.1,
+ *  "worst_fused":0.1,"nonfinite":0,"beyond":0.0,
+ *  "reference":{"rows":64,"app_max":…,"app_rmse":…,"fused_max":…,"fused_rmse":…}|null,
+ *  "verdict":"ok"|"not_explained"|"drift"}
+ *      one comparison of the program's own chain with the fused kernel on the same data. max_rel is
+ *      max_abs / max|app|; beyond is the share of elements outside the tolerance.
+ *
+ * {"type":"state","site":1,"occurrence":3,"state":"learning"|"verified"|"declined","reason":"drift",
+ *  "detail":"…"}                                   reason and detail only where declined
+ * {"type":"decline","site":0,"reason":"capture","detail":"…"}
+ *      one occurrence or one opener without a site was passed by; written the first time, then counted
+ * {"type":"materialise","site":1,"by":"reduce_kernel","bytes":4194304}     first 16 of a site
+ * {"type":"violation","what":"…"}                  an error of the shim's own; it passed through
+ *
+ * {"type":"summary","end":"exit"|"killed","wall_us":1.0,"gemms":9,"launches":99,"overhead_us":1.0,
+ *  "scratch_peak":1048576,"reasons":{"capture":3},
+ *  "sites":[{"site":1,"state":"verified","reason":"none","seen":100,"replaced":96,"compared":4,
+ *            "passed":0,"materialised":0,"snapshots":12,"saved_us":590.4}]}
+ *      last record of a clean end. passed = seen - replaced - compared.
+ *
+ * Beside the log lies LOG.live, a mapped `struct live_file` that is right at every moment; a clean end
+ * removes it after writing "summary". A reader that finds no summary takes the counters from there and
+ * reports "end":"killed".
+ */
+#ifndef FASHIM_LOG_FORMAT_H
+#define FASHIM_LOG_FORMAT_H
+
+#include <stdint.h>
+
+#define LOG_FORMAT_NAME    "fashim-log"
+#define LOG_FORMAT_VERSION 1
+
+enum reason {
+#define REASON(id, name, sentence, hint) REASON_##id,
+#include "reasons.def"
+#undef REASON
+	REASON_COUNT
+};
+
+enum site_state {
+	SITE_LEARNING,
+	SITE_VERIFIED,
+	SITE_DECLINED
+};
+
+#define LIVE_MAGIC   "fashimlv"
+#define LIVE_VERSION 1
+#define LIVE_SITES   256
+
+struct live_site {
+	uint32_t state;  /* enum site_state */
+	uint32_t reason; /* enum reason */
+	uint64_t seen, replaced, compared, materialised, snapshots;
+	uint64_t saved_ns;
+};
+
+struct live_file {
+	char magic[8];
+	uint32_t version;
+	uint32_t site_count; /* sites[0] is site 1 */
+	uint64_t start_ns, last_ns; /* CLOCK_REALTIME */
+	uint64_t gemms, launches, overhead_ns, scratch_peak;
+	uint64_t reasons[64];   /* indexed by enum reason; occurrences without a site of their own too */
+	struct live_site sites[LIVE_SITES];
+};
+
+_Static_assert(REASON_COUNT <= 64, "live_file.reasons is too small");
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The header comes from /proc/self, the launcher's variables and config.def; the summary from the
+ * live counters and reasons.def. A long command line is cut so that the header always fits its
+ * line.
+ */
+#include "log_header.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "message.h"
+#include "names.h"
+
+#ifndef FASHIM_VERSION
+#define FASHIM_VERSION "0"
+#endif
+
+/* Longer ones are cut; escaped, a byte may take six. */
+#define ARGV_BYTES   4096
+#define OPTION_BYTES 1024
+
+static const char *const reason_names[] = {
+#define REASON(id, name, sentence, hint) [REASON_##id] = name,
+#include "reasons.def"
+#undef REASON
+};
+
+static const char *const state_names[] = {
+	[SITE_LEARNING] = "learning", [SITE_VERIFIED] = "verified", [SITE_DECLINED] = "declined"};
+
+static void add_argv(struct json *json)
+{
+	static char bytes[ARGV_BYTES + 1]; /* the log's lock is held */
+	size_t used = 0;
+	const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+
+	while (fd >= 0 && used < ARGV_BYTES) {
+		const ssize_t n = read(fd, bytes + used, ARGV_BYTES - used);
+
+		if (n <= 0)
+			break;
+		used += (size_t)n;
+	}
+	if (fd >= 0)
+		close(fd);
+	bytes[used] = '\0';
+	json_open_array(json, "argv");
+	for (size_t i = 0; i < used; i += strlen(bytes + i) + 1)
+		json_string(json, NULL, bytes + i);
+	if (used == ARGV_BYTES)
+		json_string(json, NULL, "...");
+	json_close(json);
+}
+
+static void add_known(struct json *json, const char *key, int number)
+{
+	if (number > 0)
+		json_int(json, key, number);
+	else
+		json_null(json, key);
+}
+
+void log_header(struct json *json, const struct log_device *device)
+{
+	char text[PATH_MAX], value[OPTION_BYTES];
+	const char *name;
+	ssize_t n;
+
+	json_string(json, "format", LOG_FORMAT_NAME);
+	json_int(json, "version", LOG_FORMAT_VERSION);
+	json_string(json, "fashim", FASHIM_VERSION);
+	json_int(json, "pid", getpid());
+	if (names_rank() >= 0)
+		json_int(json, "rank", names_rank());
+	else
+		json_null(json, "rank");
+	n = readlink("/proc/self/exe", text, sizeof(text));
+	json_string_n(json, "exe", n > 0 ? text : "", n > 0 ? (size_t)n : 0);
+	add_argv(json);
+	names_host(text, sizeof(text));
+	json_string(json, "host", text);
+	names_utc(names_start_ns(), 0, text);
+	json_string(json, "start", text);
+	for (size_t i = 0; (name = config_option(i, value, sizeof(value))); i++)
+		if (strcmp(name, "FASHIM") == 0)
+			json_string(json, "mode", value);
+	json_string(json, "gpu", device->gpu[0] ? device->gpu : NULL);
+	json_string(json, "uuid", device->uuid[0] ? device->uuid : NULL);
+	add_known(json, "sm", device->sm);
+	add_known(json, "driver", device->driver);
+	add_known(json, "cublas", device->cublas);
+	json_open_object(json, "options");
+	for (size_t i = 0; (name = config_option(i, value, sizeof(value))); i++)
+		json_string(json, name, value);
+	json_close(json);
+}
+
+static void add_site(struct json *json, unsigned number, const struct live_site *site)
+{
+	const uint64_t answered = site->replaced + site->compared;
+
+	json_open_object(json, NULL);
+	json_uint(json, "site", number);
+	json_string(json, "state",
+		    site->state <= SITE_DECLINED ? state_names[site->state] : "unknown");
+	json_string(json, "reason",
+		    site->reason < REASON_COUNT ? reason_names[site->reason] : "unknown");
+	json_uint(json, "seen", site->seen);
+	json_uint(json, "replaced", site->replaced);
+	json_uint(json, "compared", site->compared);
+	json_uint(json, "passed", site->seen > answered ? site->seen - answered : 0);
+	json_uint(json, "materialised", site->materialised);
+	json_uint(json, "snapshots", site->snapshots);
+	json_double(json, "saved_us", (double)(int64_t)site->saved_ns / 1e3);
+	json_close(json);
+}
+
+void log_summary(struct json *json, const struct live_file *live, uint64_t start_ns)
+{
+	const unsigned sites = live->site_count < LIVE_SITES ? live->site_count : LIVE_SITES;
+
+	json_string(json, "end", "exit");
+	json_double(json, "wall_us",
+		    live->last_ns > start_ns ? (double)(live->last_ns - start_ns) / 1e3 : 0.0);
+	json_uint(json, "gemms", live->gemms);
+	json_uint(json, "launches", live->launches);
+	json_double(json, "overhead_us", (double)live->overhead_ns / 1e3);
+	json_uint(json, "scratch_peak", live->scratch_peak);
+	json_open_object(json, "reasons");
+	for (unsigned i = 0; i < REASON_COUNT; i++)
+		if (live->reasons[i])
+			json_uint(json, reason_names[i], live->reasons[i]);
+	json_close(json);
+	json_open_array(json, "sites");
+	for (unsigned i = 0; i < sites; i++)
+		add_site(json, i + 1, &live->sites[i]);
+	json_close(json);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The first and the last record of a log: what ran where under which options, and what came of it.
+ */
+#ifndef FASHIM_LOG_HEADER_H
+#define FASHIM_LOG_HEADER_H
+
+#include <stdint.h>
+
+#include "json.h"
+#include "log_format.h"
+
+struct log_device {
+	char gpu[256], uuid[64]; /* "" not known */
+	int sm, driver, cublas;	 /* 0 not known */
+};
+
+/* The members of "header" and of "summary" after "type" (log_format.h), into an open object. */
+void log_header(struct json *json, const struct log_device *device);
+void log_summary(struct json *json, const struct live_file *live, uint64_t start_ns);
+
+#endif

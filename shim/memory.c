@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A sorted array of allocations. Programs hold tens to a few thousand of them and allocate rarely
+ * (caching allocators), so inserts may move memory and lookups are a binary search.
+ */
+#include "memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "resolve.h"
+
+static struct allocation *table;
+static size_t count, capacity;
+static uint32_t next_id = 1;
+
+/* First index whose base is above the address. */
+static size_t upper_bound(uint64_t address)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (table[middle].base <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+int memory_add(uint64_t base, uint64_t bytes, enum memory_kind kind, CUcontext context)
+{
+	size_t at;
+
+	if (!base || !bytes)
+		return 0;
+	at = upper_bound(base);
+	if (at > 0 && table[at - 1].base == base && table[at - 1].bytes == bytes) {
+		table[at - 1].kind = kind; /* marked again, e.g. as shared */
+		return 0;
+	}
+	while (at > 0 && table[at - 1].base + table[at - 1].bytes > base) {
+		memmove(&table[at - 1], &table[at], (count - at) * sizeof(*table));
+		count--;
+		at--;
+	}
+	while (at < count && table[at].base < base + bytes) {
+		memmove(&table[at], &table[at + 1], (count - at - 1) * sizeof(*table));
+		count--;
+	}
+	if (count == capacity) {
+		size_t wanted = capacity ? capacity * 2 : 256;
+		struct allocation *grown = realloc(table, wanted * sizeof(*table));
+
+		if (!grown)
+			return -ENOMEM;
+		table = grown;
+		capacity = wanted;
+	}
+	memmove(&table[at + 1], &table[at], (count - at) * sizeof(*table));
+	table[at] = (struct allocation){
+		.base = base, .bytes = bytes, .context = context, .id = next_id++, .kind = kind};
+	count++;
+	return 0;
+}
+
+void memory_remove(uint64_t base)
+{
+	size_t at = upper_bound(base);
+
+	if (at > 0 && table[at - 1].base == base) {
+		memmove(&table[at - 1], &table[at], (count - at) * sizeof(*table));
+		count--;
+	}
+}
+
+const struct allocation *memory_find(uint64_t address)
+{
+	size_t at = upper_bound(address);
+
+	if (at > 0 && address - table[at - 1].base < table[at - 1].bytes)
+		return &table[at - 1];
+	return NULL;
+}
+
+const struct allocation *memory_lookup(uint64_t address)
+{
+	const struct allocation *found = memory_find(address);
+	CUdeviceptr base = 0;
+	size_t bytes = 0;
+	unsigned type = 0, managed = 0;
+	enum memory_kind kind = MEMORY_DEVICE;
+
+	if (found || !address)
+		return found;
+	if (driver.cuMemGetAddressRange_v2(&base, &bytes, (CUdeviceptr)address) != CUDA_SUCCESS)
+		return NULL;
+	if (driver.cuPointerGetAttribute) {
+		if (driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+		                                 (CUdeviceptr)address) == CUDA_SUCCESS &&
+		    type == CU_MEMORYTYPE_HOST)
+			kind = MEMORY_HOST;
+		if (driver.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+		                                 (CUdeviceptr)address) == CUDA_SUCCESS &&
+		    managed)
+			kind = MEMORY_MANAGED;
+	}
+	if (memory_add(base, bytes, kind, NULL) < 0)
+		return NULL;
+	return memory_find(address);
+}
+
+bool memory_watchable(const struct allocation *allocation)
+{
+	return allocation && (allocation->kind == MEMORY_DEVICE || allocation->kind == MEMORY_ASYNC ||
+	                      allocation->kind == MEMORY_MAPPED);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The allocations of the process: which addresses are device memory, where an allocation ends, and
+ * whether we may watch it. Addresses are unified, so one map serves every context.
+ *
+ * All functions are called with the flow lock held.
+ */
+#ifndef FASHIM_MEMORY_H
+#define FASHIM_MEMORY_H
+
+#include "op.h"
+
+struct allocation {
+	uint64_t base, bytes;
+	CUcontext context;
+	uint32_t id; /* order of appearance, from 1: the symbolic name in traces */
+	enum memory_kind kind;
+};
+
+/* Enters an allocation; one that it overlaps (freed unseen) is dropped. 0 or -ENOMEM. */
+int memory_add(uint64_t base, uint64_t bytes, enum memory_kind kind, CUcontext context);
+
+/* Forgets the allocation that starts at base; NULL-like addresses and unknown ones are ignored. */
+void memory_remove(uint64_t base);
+
+/* The allocation that holds the address, or NULL. Never asks the driver. */
+const struct allocation *memory_find(uint64_t address);
+
+/* The same, but an unknown address is looked up with cuMemGetAddressRange and remembered. */
+const struct allocation *memory_lookup(uint64_t address);
+
+/* May scores in this allocation be elided? Managed, host, shared memory may be read unseen. */
+bool memory_watchable(const struct allocation *allocation);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Messages are put together on the stack and leave by one write(2), so lines of several threads or
+ * processes do not mix and no stdio lock of the host is taken. A host that does not write to a
+ * closed pipe must not die because we do: the signals a write can raise are held back and taken off
+ * again.
+ */
+#include "message.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "names.h"
+
+#define LINE_SIZE 512
+
+static atomic_int shown_level = -1;
+static atomic_int severe_count;
+
+int message_level_named(const char *name)
+{
+	static const char *const names[] = {"none", "error", "warn", "info", "debug"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(name, names[i]) == 0)
+			return (int)i;
+	return -EINVAL;
+}
+
+void message_set_level(enum message_level level)
+{
+	atomic_store(&shown_level, (int)level);
+}
+
+/* Holds back the signals that a write can raise and that are not waiting already, and cancellation,
+ * which would end the host's thread in the middle of our business. */
+struct quiet {
+	sigset_t raised, before;
+	int cancel_state;
+};
+
+static void quiet_begin(struct quiet *quiet)
+{
+	sigset_t pending;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &quiet->cancel_state);
+	sigemptyset(&quiet->raised);
+	sigpending(&pending);
+	if (!sigismember(&pending, SIGPIPE))
+		sigaddset(&quiet->raised, SIGPIPE);
+	if (!sigismember(&pending, SIGXFSZ))
+		sigaddset(&quiet->raised, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &quiet->raised, &quiet->before);
+}
+
+/* Only a call that failed can have raised one. */
+static void quiet_end(const struct quiet *quiet, bool failed)
+{
+	static const struct timespec at_once;
+
+	if (failed)
+		while (sigtimedwait(&quiet->raised, NULL, &at_once) < 0 && errno == EINTR)
+			;
+	pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
+	pthread_setcancelstate(quiet->cancel_state, NULL);
+}
+
+ssize_t message_write(int fd, const void *data, size_t size)
+{
+	const int saved_errno = errno;
+	struct quiet quiet;
+	size_t done = 0;
+	ssize_t result = 0;
+
+	quiet_begin(&quiet);
+	while (done < size) {
+		ssize_t n = write(fd, (const char *)data + done, size - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			result = n < 0 ? -errno : -EIO;
+			break;
+		}
+		done += (size_t)n;
+	}
+	quiet_end(&quiet, result < 0);
+	errno = saved_errno;
+	return done ? (ssize_t)done : result;
+}
+
+int message_allocate(int fd, size_t size)
+{
+	const int saved_errno = errno;
+	struct quiet quiet;
+	int result;
+
+	quiet_begin(&quiet);
+	do
+		result = posix_fallocate(fd, 0, (off_t)size);
+	while (result == EINTR);
+	quiet_end(&quiet, result != 0);
+	errno = saved_errno;
+	return -result;
+}
+
+__attribute__((format(printf, 2, 0))) static int format_line(char *line, const char *format,
+							     va_list arguments)
+{
+	const long rank = names_rank();
+	int used, n;
+
+	if (rank >= 0)
+		used = snprintf(line, LINE_SIZE, "fashim[%ld]: ", rank);
+	else
+		used = snprintf(line, LINE_SIZE, "fashim: ");
+	n = vsnprintf(line + used, (size_t)(LINE_SIZE - used), format, arguments);
+	if (n < 0)
+		n = 0;
+	used += n;
+	if (used > LINE_SIZE - 1)
+		used = LINE_SIZE - 1;
+	/* One message is one line, whatever it quotes. */
+	for (int i = 0; i < used; i++)
+		if ((unsigned char)line[i] < ' ')
+			line[i] = ' ';
+	line[used++] = '\n';
+	return used;
+}
+
+__attribute__((format(printf, 2, 0))) static void say(enum message_level level, const char *format,
+						      va_list arguments)
+{
+	static const char last[] = "fashim: further errors and warnings are not shown\n";
+	const int saved_errno = errno;
+	char line[LINE_SIZE];
+
+	if (atomic_load_explicit(&shown_level, memory_order_relaxed) < 0)
+		config();
+	if ((int)level <= atomic_load_explicit(&shown_level, memory_order_relaxed)) {
+		int before = 0;
+
+		if (level <= MESSAGE_WARN)
+			before = atomic_fetch_add(&severe_count, 1);
+		if (before < MESSAGE_LIMIT)
+			message_write(STDERR_FILENO, line,
+				      (size_t)format_line(line, format, arguments));
+		else if (before == MESSAGE_LIMIT)
+			message_write(STDERR_FILENO, last, sizeof(last) - 1);
+		else
+			atomic_store(&severe_count, MESSAGE_LIMIT + 1);
+	}
+	errno = saved_errno;
+}
+
+#define SAY(level)                                                                                 \
+	do {                                                                                       \
+		va_list arguments;                                                                 \
+		va_start(arguments, format);                                                       \
+		say(level, format, arguments);                                                     \
+		va_end(arguments);                                                                 \
+	} while (0)
+
+void message_error(const char *format, ...)
+{
+	SAY(MESSAGE_ERROR);
+}
+
+void message_warn(const char *format, ...)
+{
+	SAY(MESSAGE_WARN);
+}
+
+void message_info(const char *format, ...)
+{
+	SAY(MESSAGE_INFO);
+}
+
+void message_debug(const char *format, ...)
+{
+	SAY(MESSAGE_DEBUG);
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opening, deferring, closing: where a site's state turns into what happens to a call.
+ */
+#include "occurrence.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "blas.h"
+#include "compare.h"
+#include "config.h"
+#include "driver_context.h"
+#include "fused.h"
+#include "held.h"
+#include "log.h"
+#include "memory.h"
+#include "resolve.h"
+#include "scratch.h"
+#include "session.h"
+#include "site.h"
+#include "spec.h"
+
+static struct site_set candidates[CHAIN_COUNT];
+
+/* ---- opening --------------------------------------------------------------------------------------- */
+
+static bool is_scores_memory(const struct op *op)
+{
+	return memory_watchable(memory_lookup(op->gemm.c));
+}
+
+/* A verified site is compared again now and then; in mode `compare` always. */
+static bool due_for_sample(const struct site_set *set)
+{
+	bool due = config()->mode == MODE_COMPARE;
+
+	for (int i = 0; i < site_count && !due; i++)
+		if (set->bits[i / 64] >> (i % 64) & 1)
+			due = config()->sample && sites[i].since_sample >= config()->sample;
+	return due;
+}
+
+static bool selected(struct site_set *set)
+{
+	bool any = false;
+
+	for (int i = 0; i < site_count; i++) {
+		if (!(set->bits[i / 64] >> (i % 64) & 1))
+			continue;
+		if (config_selects_site(sites[i].number))
+			any = true;
+		else
+			set->bits[i / 64] &= ~(1ull << (i % 64));
+	}
+	return any;
+}
+
+/* The results that would make a site verified may be a moment away. */
+static void await_verdicts(const struct op *op)
+{
+	if (config()->mode != MODE_REPLACE || !site_awaits(&op->gemm, SITE_LEARNING))
+		return;
+	for (int i = 0; i < site_count; i++)
+		if (sites[i].state == SITE_LEARNING && sites[i].pending &&
+		    sites[i].passed + sites[i].pending >= config()->learn)
+			compare_wait(&sites[i]);
+}
+
+static struct chain *open_or_evict(const struct op *op)
+{
+	struct chain *chain = chain_open(op), *oldest = NULL;
+
+	if (chain)
+		return chain;
+	for_each_chain(other)
+		if (!oldest || other->serial < oldest->serial)
+			oldest = other;
+	if (!oldest)
+		return NULL;
+	if (oldest->deferred)
+		held_realise(oldest, oldest->stream, "table", false);
+	if (oldest->used)
+		held_drop(oldest);
+	return chain_open(op);
+}
+
+static enum flow defer_opening(struct op *op, const struct access_list *list,
+                               const struct site_set *set)
+{
+	struct chain *chain;
+
+	held_guard(op, list, NULL, false, op->name);
+	chain = open_or_evict(op);
+	if (!chain)
+		return FLOW_PASS;
+	chain->deferred = true;
+	held_count++;
+	for (int i = 0; i < CHAIN_COUNT && !chain->candidates; i++) {
+		bool taken = false;
+
+		for_each_chain(other)
+			taken = taken || other->candidates == &candidates[i];
+		if (!taken)
+			chain->candidates = &candidates[i];
+	}
+	*chain->candidates = *set;
+	return FLOW_TAKEN;
+}
+
+enum flow occurrence_open(struct op *op, const struct access_list *list, bool capturing)
+{
+	const enum config_mode mode = config()->mode;
+	struct site_set set;
+	struct chain *chain;
+
+	if (capturing) {
+		if (chain_may_open(op) && opener_promising(&op->gemm))
+			session_decline(REASON_CAPTURE, op->name);
+		return FLOW_PASS;
+	}
+	if (!chain_may_open(op)) {
+		held_guard(op, list, NULL, true, op->name);
+		return FLOW_PASS;
+	}
+	compare_poll();
+	await_verdicts(op);
+	if (mode == MODE_REPLACE && !site_wants_watch(&op->gemm) &&
+	    site_candidates(&set, &op->gemm) && selected(&set) && !due_for_sample(&set) && is_scores_memory(op) &&
+	    (uint64_t)(op->gemm.m * op->gemm.n * op->gemm.batch) >= config()->minimum)
+		return defer_opening(op, list, &set);
+	held_guard(op, list, NULL, true, op->name);
+	if (!opener_promising(&op->gemm))
+		return FLOW_PASS;
+	if (!is_scores_memory(op)) {
+		session_decline(REASON_MEMORY, op->name);
+		return FLOW_PASS;
+	}
+	chain = open_or_evict(op);
+	if (!chain)
+		return FLOW_PASS;
+	chain->timed = mode >= MODE_COMPARE && (site_awaits(&op->gemm, SITE_LEARNING) ||
+	                                        site_awaits(&op->gemm, SITE_VERIFIED));
+	if (chain->timed) {
+		chain->timing = timing_begin(op->context);
+		timing_start(chain->timing, op->stream);
+	}
+	op->watcher = chain;
+	return FLOW_PASS;
+}
+
+/* ---- deferring ------------------------------------------------------------------------------------- */
+
+void occurrence_expect(struct chain *chain)
+{
+	chain->model = NULL;
+	for (int i = 0; chain->deferred && i < site_count && !chain->model; i++)
+		if ((chain->candidates->bits[i / 64] >> (i % 64) & 1) &&
+		    sites[i].step_count > chain->step_count)
+			chain->model = &sites[i];
+}
+
+enum flow occurrence_defer(struct chain *chain, struct op *op, const struct access_list *list,
+                           const struct function *function, const unsigned char *params)
+{
+	int step;
+
+	if (!chain_extend(chain, op, list, function, params)) {
+		held_realise(chain, op->stream, "chain_broken", false);
+		return FLOW_PASS;
+	}
+	step = chain->step_count - 1;
+	if (chain->unfit == REASON_NONE &&
+	    site_filter(chain->candidates, step, chain->steps[step].signature))
+		return FLOW_TAKEN;
+	/* Not what any verified site does next: everything so far is run now, this op included. */
+	session_decline(REASON_CHAIN_BROKEN, chain_step_name(&chain->steps[step]));
+	held_realise(chain, op->stream, "chain_broken", false);
+	return FLOW_TAKEN;
+}
+
+/* ---- closing --------------------------------------------------------------------------------------- */
+
+/* V counts as an input while O is being written: O may lie over it. */
+static void add_v(struct chain *chain, const struct op *op)
+{
+	const bool p_is_a = op->gemm.a == chain->values[chain->p_value].begin;
+	struct gemm gemm;
+	uint64_t begin, end;
+
+	gemm_from_op(&gemm, &op->gemm);
+	matrix_extent(p_is_a ? &gemm.b : &gemm.a, gemm.batch, &begin, &end);
+	chain_add_input(chain, begin, end);
+}
+
+static bool inputs_lost(const struct chain *chain)
+{
+	for (int i = 0; i < chain->value_count; i++)
+		if (chain->values[i].outside && !chain->deferred &&
+		    !range_set_covers(&chain->values[i].live, chain->values[i].begin,
+		                      chain->values[i].begin + 1))
+			return true;
+	for (int i = 0; i < chain->input_count; i++)
+		if (chain->inputs[i].lost)
+			return true;
+	return false;
+}
+
+/* O was written: where it lies over scores, these are gone. */
+static void cut_output(struct chain *chain)
+{
+	struct gemm gemm;
+	uint64_t begin, end;
+
+	gemm_from_op(&gemm, &chain->closer);
+	matrix_extent(&gemm.c, gemm.batch, &begin, &end);
+	for (int k = 0; k < chain->value_count; k++)
+		range_set_cut(&chain->values[k].live, begin, end);
+}
+
+static int launch_fused(struct chain *chain, struct site *site, const struct access_list *list)
+{
+	const struct attn_variant *variant;
+	struct driver_context here;
+	struct attn_args args;
+	char detail[96];
+	bool by_data;
+	int error = -1;
+
+	for (int i = 0; i < list->count; i++)
+		if (list->item[i].mode & ACCESS_WRITE)
+			for (int k = 0; k < chain->input_count; k++)
+				if (range_overlap(list->item[i].begin, list->item[i].end,
+				                  chain->inputs[k].begin, chain->inputs[k].end) &&
+				    !held_snapshot(chain, k, chain->stream))
+					return -1;
+	if (spec_of_chain(&args, chain, site->by_data ? &site->spec : NULL, &by_data, detail) !=
+	    REASON_NONE) {
+		session_decline(REASON_CHAIN_BROKEN, detail);
+		return -1;
+	}
+	if (driver_enter(&here, chain->context)) {
+		variant = fused_select(chain->context, &args);
+		if (variant)
+			error = fused_attention(chain->context, chain->stream, variant, &args);
+		driver_leave(&here);
+	}
+	return error;
+}
+
+static enum flow replace(struct chain *chain, struct site *site, const struct access_list *list)
+{
+	if (launch_fused(chain, site, list)) {
+		held_realise(chain, chain->stream, "fused_launch", false);
+		return FLOW_PASS;
+	}
+	chain->closed = true;
+	chain->site = site;
+	cut_output(chain);
+	site->live->seen++;
+	site->live->replaced++;
+	site->since_sample++;
+	if (site->app_us > site->fused_us)
+		site->live->saved_ns += (uint64_t)((site->app_us - site->fused_us) * 1000);
+	if (config()->poison)
+		held_poison(chain);
+	if (!held_virtual(chain))
+		held_drop(chain);
+	return FLOW_TAKEN;
+}
+
+/* Kernels, and the means to run deferred steps again, are made ready while nothing depends on them. */
+static bool prepare(const struct chain *chain)
+{
+	struct driver_context here;
+	bool ready;
+
+	if (config()->mode < MODE_COMPARE)
+		return true;
+	if (!driver_enter(&here, chain->context))
+		return false;
+	ready = fused_prepare(chain->context) == 0 &&
+	        (config()->mode < MODE_REPLACE ||
+	         blas_prepare(chain->steps[0].gemm.library, chain->context) == 0);
+	driver_leave(&here);
+	return ready;
+}
+
+static void announce(struct site *site, const struct chain *chain, const struct attn_args *args,
+                     const char *kernel)
+{
+	site->B = args->B;
+	site->H = args->H;
+	site->Sq = args->Sq;
+	site->Sk = args->Sk;
+	site->D = args->D;
+	site->Dv = args->Dv;
+	site->dtype = args->q.dtype;
+	if (site->announced)
+		return;
+	site->announced = true;
+	site_announce(site, chain, args, kernel);
+}
+
+/* The program's own ops ran this time: learn of the site, arrange for the comparison. */
+static enum flow learn(struct chain *chain, struct op *op, const struct access_list *list)
+{
+	struct attn_args args;
+	char detail[96];
+	bool by_data = false;
+	const struct attn_variant *variant = NULL;
+	enum reason reason;
+	struct site *site;
+
+	chain_settle_outside(chain);
+	reason = spec_of_chain(&args, chain, NULL, &by_data, detail);
+
+	/* GEMM, something element-wise, GEMM: a multi-layer perceptron, linear attention. No site. */
+	if (reason == REASON_NOT_SOFTMAX && strcmp(detail, "log_softmax") != 0) {
+		session_decline(reason, detail);
+		opener_result(&chain->steps[0].gemm, false);
+		held_drop(chain);
+		return FLOW_PASS;
+	}
+	opener_result(&chain->steps[0].gemm, true);
+	site = site_of_chain(chain);
+	if (!site) {
+		held_drop(chain);
+		return FLOW_PASS;
+	}
+	site->live->seen++;
+	site->since_sample = 0;
+	chain->site = site;
+	if (reason == REASON_NONE && site->state == SITE_LEARNING && config()->mode >= MODE_COMPARE) {
+		variant = prepare(chain) ? fused_select(chain->context, &args) : NULL;
+		if (!variant) {
+			reason = REASON_NO_KERNEL;
+			snprintf(detail, sizeof(detail), "D=%d", (int)args.D);
+		}
+	}
+	announce(site, chain, &args, variant ? variant->name : "");
+	if (reason != REASON_NONE)
+		site_decline(site, reason, detail);
+	else if (!config_selects_site(site->number))
+		site_decline(site, REASON_SKIPPED, "");
+	if (site->state == SITE_DECLINED) {
+		site->live->reason = site->reason;
+		timing_drop(chain->timing);
+		chain->timing = NULL;
+		held_drop(chain);
+		return FLOW_PASS;
+	}
+	held_guard_inputs(chain, op, list);
+	timing_start(chain->timing, op->stream);
+	op->watcher = chain;
+	return FLOW_PASS;
+}
+
+enum flow occurrence_close(struct chain *chain, struct op *op, const struct access_list *list)
+{
+	add_v(chain, op);
+	if (chain->deferred) {
+		struct site *site = site_match_close(chain->candidates, chain);
+
+		if (site)
+			return replace(chain, site, list);
+		session_decline(REASON_CHAIN_BROKEN, op->name);
+		held_realise(chain, op->stream, "chain_broken", false);
+		if (!chain->used)
+			return FLOW_PASS;
+	}
+	return learn(chain, op, list);
+}
+
+/* Once a bias was identified its length is known; deferred occurrences protect that much of it. */
+static void settle_bias_extent(struct site *site, const struct attn_args *args)
+{
+	const struct attn_tensor *bias = &args->spec.bias[0];
+	const int64_t last = (args->B - 1) * bias->stride[0] + (args->H - 1) * bias->stride[1] +
+	                     (args->Sq - 1) * bias->stride[2] + (args->Sk - 1) * bias->stride[3];
+
+	for (int i = 0; bias->base && i < site->value_count; i++)
+		if (site->values[i].outside)
+			site->values[i].bytes = (uint64_t)(last + 1) *
+			                        (uint64_t)attn_dtype_size(bias->dtype);
+}
+
+/* The closing GEMM ran: O is the program's own. */
+static void closed(struct chain *chain)
+{
+	struct site *site = chain->site;
+	static struct attn_spec guess[SITE_CANDIDATES]; /* flow lock */
+	const struct attn_variant *variant;
+	struct attn_args args;
+	struct timing *timing = chain->timing;
+	char detail[96];
+	bool by_data;
+	int guesses = 0;
+
+	chain->closed = true;
+	chain->timing = NULL;
+	cut_output(chain);
+	if (!chain->timed || inputs_lost(chain) || config()->mode < MODE_COMPARE ||
+	    spec_of_chain(&args, chain, site->identified ? &site->spec : NULL, &by_data, detail) !=
+	            REASON_NONE) {
+		timing_drop(timing);
+		return;
+	}
+	variant = fused_select(chain->context, &args);
+	if (!variant) {
+		site_decline(site, REASON_NO_KERNEL, "");
+		timing_drop(timing);
+		return;
+	}
+	if (by_data && !site->identified)
+		guesses = spec_guess(guess, SITE_CANDIDATES, &args, chain);
+	else if (by_data)
+		settle_bias_extent(site, &args);
+	site->live->compared++;
+	compare_start(site, chain, &args, variant, guess, guesses, timing);
+	for (int i = 0; i < chain->input_count; i++) { /* the comparison is enqueued: inputs may go */
+		scratch_put(chain->inputs[i].snapshot, chain->stream);
+		chain->inputs[i].snapshot = 0;
+		chain->inputs[i].lost = true;
+	}
+}
+
+void occurrence_ran(struct chain *chain, const struct op *op)
+{
+	if (!chain->used || chain->stream != op->stream)
+		return;
+	timing_stop(chain->timing, op->stream);
+	if (op->kind == OP_GEMM && chain->p_value >= 0 && !chain->closed)
+		closed(chain);
+}

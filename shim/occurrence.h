@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One occurrence of a chain, from the decision at its opening GEMM to the act at its closing one.
+ *
+ * All functions: flow lock held.
+ */
+#ifndef FASHIM_OCCURRENCE_H
+#define FASHIM_OCCURRENCE_H
+
+#include "chain.h"
+#include "flow.h"
+
+/* A GEMM that does not close a chain: may open one, deferred (taken) or watched. The rest of the world is
+ * guarded from it in any case. `capturing`: only counts. */
+enum flow occurrence_open(struct op *op, const struct access_list *list, bool capturing);
+
+/* Before a further op of a deferred chain: which site's occurrence it may be. */
+void occurrence_expect(struct chain *chain);
+
+/* A further op of a deferred chain: taken as long as it is what a verified site does next. */
+enum flow occurrence_defer(struct chain *chain, struct op *op, const struct access_list *list,
+                           const struct function *function, const unsigned char *params);
+
+/* The closing GEMM (chain_close() said so): replaced, or watched for a comparison. */
+enum flow occurrence_close(struct chain *chain, struct op *op, const struct access_list *list);
+
+/* An op of a watched chain has run. */
+void occurrence_ran(struct chain *chain, const struct op *op);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * dlsym and dlvsym, overridden. glibc takes the meaning of RTLD_NEXT and RTLD_DEFAULT from the
+ * return address, so for every name that is not ours the assembly front end (preload_ARCH.S) jumps
+ * to glibc's function as if it had been called directly. A name of ours is first looked up for
+ * real, with the caller's handle; the result is swapped for a hook only if it lies in libcuda,
+ * libcublas or libcublasLt. One lookup, so dlerror() says what it would say without us.
+ *
+ * RTLD_NEXT and RTLD_DEFAULT are never swapped: the loader's own search meets our exports where
+ * they stand in the scope, and who asks for what comes after us shall have it.
+ */
+#include "preload.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "blas_library.h"
+#include "driver_table.h"
+#include "image.h"
+#include "resolve.h"
+
+static void *swap(void *found, const char *name)
+{
+	struct image image;
+
+	if (!found || !image_of(found, &image) || !image.soname)
+		return found;
+	if (driver_is_soname(image.soname))
+		return driver_hook_for(found, name);
+	if (blas_is_soname(image.soname))
+		return blas_hook_for(&image, found, name);
+	return found;
+}
+
+static void *preload_dlsym(void *handle, const char *name)
+{
+	return swap(real_dlsym(handle, name), name);
+}
+
+static void *preload_dlvsym(void *handle, const char *name, const char *version)
+{
+	return swap(real_dlvsym(handle, name, version), name);
+}
+
+/* Names that could be ours: those in the tables, and whatever else is spelt like a driver function
+ * (cu, capital letter), because a newer driver has functions that the tables lack. */
+static bool may_be_ours(void *handle, const char *name)
+{
+	if (!name || name[0] != 'c' || name[1] != 'u')
+		return false;
+	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
+		return false;
+	if (name[2] >= 'A' && name[2] <= 'Z')
+		return true;
+	return blas_hook_id(name) >= 0;
+}
+
+void *preload_route_dlsym(void *handle, const char *name)
+{
+	return may_be_ours(handle, name) ? (void *)preload_dlsym : real_dlsym_address();
+}
+
+void *preload_route_dlvsym(void *handle, const char *name, const char *version)
+{
+	(void)version;
+	return may_be_ours(handle, name) ? (void *)preload_dlvsym : real_dlvsym_address();
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What stands between a program and the loader's dlsym: preload.c decides, preload_ARCH.S keeps the
+ * caller's identity.
+ */
+#ifndef FASHIM_PRELOAD_H
+#define FASHIM_PRELOAD_H
+
+/* Called by the assembly front ends. Returns the function to jump to with the caller's own
+ * arguments and return address: glibc's, or preload_dlsym/preload_dlvsym for a name that may have
+ * to be swapped. */
+void *preload_route_dlsym(void *handle, const char *name);
+void *preload_route_dlvsym(void *handle, const char *name, const char *version);
+
+#endif

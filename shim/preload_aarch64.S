@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Front ends of dlsym and dlvsym: ask preload.c where to go, then go there with the arguments, the
+ * stack and the return address that the caller gave. */
+#if defined(__aarch64__)
+	.text
+
+.macro front_end name route
+	.globl \name
+	.type \name, %function
+\name:
+	.cfi_startproc
+	hint #34 /* bti c */
+	stp x29, x30, [sp, #-48]!
+	.cfi_adjust_cfa_offset 48
+	.cfi_rel_offset x29, 0
+	.cfi_rel_offset x30, 8
+	stp x0, x1, [sp, #16]
+	str x2, [sp, #32]
+	bl \route
+	mov x16, x0
+	ldp x0, x1, [sp, #16]
+	ldr x2, [sp, #32]
+	ldp x29, x30, [sp], #48
+	.cfi_adjust_cfa_offset -48
+	.cfi_restore x29
+	.cfi_restore x30
+	br x16
+	.cfi_endproc
+	.size \name, . - \name
+.endm
+
+	front_end dlsym preload_route_dlsym
+	front_end dlvsym preload_route_dlvsym
+#endif
+
+	.section .note.GNU-stack, "", %progbits

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Real functions (resolve.h). Nothing here asks dlsym for anything: names are looked up in the
+ * loaded objects' own symbol tables (image.h).
+ */
+#include "resolve.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "driver_table.h"
+#include "image.h"
+
+__thread int hook_depth __attribute__((tls_model("initial-exec")));
+
+struct driver_calls driver;
+
+/* Search for the next definition of a name behind the shim in load order. */
+struct behind {
+	const char *name;
+	bool passed; /* the shim has been met */
+	bool whole;  /* objects before the shim count as well */
+	void *found;
+};
+
+static bool is_shim(const struct image *image)
+{
+	return image->dynamic == _DYNAMIC;
+}
+
+static bool defined_behind(const struct image *image, void *data)
+{
+	struct behind *behind = data;
+
+	if (is_shim(image)) {
+		behind->passed = true;
+		return false;
+	}
+	if (behind->passed || behind->whole)
+		behind->found = image_symbol(image, behind->name);
+	return behind->found != NULL;
+}
+
+static void *find_behind(const char *name)
+{
+	struct behind behind = {.name = name};
+
+	image_find(defined_behind, &behind);
+	if (!behind.found) {
+		behind.whole = true;
+		image_find(defined_behind, &behind);
+	}
+	return behind.found;
+}
+
+void *resolve_stub(const char *name, const void *caller)
+{
+	struct image image;
+	void *found = NULL;
+
+	if (caller && image_of(caller, &image) && !is_shim(&image))
+		found = image_symbol(&image, name);
+	return found ? found : find_behind(name);
+}
+
+static void *loader_function(_Atomic(void *) *slot, const char *name)
+{
+	void *address = atomic_load_explicit(slot, memory_order_relaxed);
+
+	if (!address) {
+		struct behind behind = {.name = name};
+
+		image_find_at_start(defined_behind, &behind);
+		address = behind.found ? behind.found : find_behind(name);
+		atomic_store_explicit(slot, address, memory_order_relaxed);
+	}
+	return address;
+}
+
+static _Atomic(void *) dlsym_slot, dlvsym_slot;
+
+void *real_dlsym_address(void)
+{
+	return loader_function(&dlsym_slot, "dlsym");
+}
+
+void *real_dlvsym_address(void)
+{
+	return loader_function(&dlvsym_slot, "dlvsym");
+}
+
+void *real_dlsym(void *handle, const char *name)
+{
+	void *(*real)(void *, const char *) = real_dlsym_address();
+
+	return real ? real(handle, name) : NULL;
+}
+
+void *real_dlvsym(void *handle, const char *name, const char *version)
+{
+	void *(*real)(void *, const char *, const char *) = real_dlvsym_address();
+
+	return real ? real(handle, name, version) : NULL;
+}
+
+int driver_resolve(void)
+{
+	static atomic_bool complete;
+	const char *missing = NULL;
+
+	if (atomic_load_explicit(&complete, memory_order_acquire))
+		return 0;
+	if (driver_table_load())
+		return -ENOSYS;
+#define DRIVER(name)                                                                               \
+	driver.name = (__typeof__(driver.name))driver_real[DRIVER_##name];                         \
+	if (!driver.name)                                                                          \
+		missing = #name;
+#define DRIVER_OPTIONAL(name) driver.name = (__typeof__(driver.name))driver_real[DRIVER_##name];
+#include "driver_calls.def"
+#undef DRIVER
+#undef DRIVER_OPTIONAL
+	if (missing)
+		return -ENOSYS;
+	atomic_store_explicit(&complete, true, memory_order_release);
+	return 0;
+}

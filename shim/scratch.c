@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A first-fit pool of whole blocks. A block used last on another stream is handed over with an event,
+ * so nobody waits on the host.
+ */
+#include "scratch.h"
+
+#include <string.h>
+
+#include "config.h"
+#include "log.h"
+#include "resolve.h"
+
+#define BLOCKS    512
+#define ROUND     (256u << 10)
+
+struct block {
+	uint64_t address, bytes;
+	CUcontext context;
+	CUstream stream; /* of its last use */
+	bool busy;
+};
+
+static struct block blocks[BLOCKS];
+static int block_count;
+
+static uint64_t held_bytes(CUcontext context)
+{
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < block_count; i++)
+		if (blocks[i].context == context)
+			bytes += blocks[i].bytes;
+	return bytes;
+}
+
+static void hand_over(struct block *block, CUstream stream)
+{
+	CUevent event;
+
+	if (block->stream == stream)
+		return;
+	if (driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+		return;
+	if (driver.cuEventRecord(event, block->stream) == CUDA_SUCCESS)
+		driver.cuStreamWaitEvent(stream, event, 0);
+	driver.cuEventDestroy_v2(event);
+}
+
+static void drop(int at)
+{
+	driver.cuMemFree_v2((CUdeviceptr)blocks[at].address);
+	blocks[at] = blocks[--block_count];
+}
+
+bool scratch_trim(CUcontext context)
+{
+	bool freed = false;
+
+	for (int i = block_count - 1; i >= 0; i--)
+		if (!blocks[i].busy && blocks[i].context == context) {
+			drop(i);
+			freed = true;
+		}
+	return freed;
+}
+
+uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool must)
+{
+	const uint64_t bound = config()->scratch_mb << 20;
+	struct block *best = NULL;
+	CUdeviceptr address = 0;
+	uint64_t total;
+
+	bytes = (bytes + ROUND - 1) / ROUND * ROUND;
+	for (int i = 0; i < block_count; i++) {
+		struct block *block = &blocks[i];
+
+		if (!block->busy && block->context == context && block->bytes >= bytes &&
+		    block->bytes <= 2 * bytes && (!best || block->bytes < best->bytes))
+			best = block;
+	}
+	if (best) {
+		hand_over(best, stream);
+		best->busy = true;
+		best->stream = stream;
+		return best->address;
+	}
+	total = held_bytes(context);
+	if (total + bytes > bound) {
+		scratch_trim(context);
+		total = held_bytes(context);
+	}
+	if (block_count == BLOCKS || (total + bytes > bound && !must))
+		return 0;
+	if (driver.cuMemAlloc_v2(&address, bytes) != CUDA_SUCCESS)
+		return 0;
+	blocks[block_count++] = (struct block){.address = address,
+	                                       .bytes = bytes,
+	                                       .context = context,
+	                                       .stream = stream,
+	                                       .busy = true};
+	if (total + bytes > log_live()->scratch_peak)
+		log_live()->scratch_peak = total + bytes;
+	return address;
+}
+
+void scratch_put(uint64_t address, CUstream stream)
+{
+	for (int i = 0; address && i < block_count; i++)
+		if (blocks[i].address == address) {
+			blocks[i].busy = false;
+			blocks[i].stream = stream;
+		}
+}
+
+void scratch_stream_gone(CUstream stream)
+{
+	for (int i = 0; i < block_count; i++)
+		if (blocks[i].stream == stream) {
+			hand_over(&blocks[i], CU_STREAM_LEGACY);
+			blocks[i].stream = CU_STREAM_LEGACY;
+		}
+}
+
+void scratch_forget(CUcontext context)
+{
+	for (int i = block_count - 1; i >= 0; i--)
+		if (blocks[i].context == context)
+			blocks[i] = blocks[--block_count];
+}

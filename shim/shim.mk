@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# The shim: every C and assembly file of this folder, and the kernels' images, in one shared object that
+# needs libc alone. Files of another architecture assemble to nothing.
+
+SHIM_OBJECTS := $(patsubst %,$(O)/%.o,$(basename $(wildcard shim/*.c shim/*.S)))
+SHIM_MAP     := $(O)/shim/libfashim.map
+SHIM_LIBRARY := $(O)/libfashim.so
+
+$(SHIM_OBJECTS): private CFLAGS += -fvisibility=hidden -ftls-model=initial-exec -fno-math-errno
+
+# The export list: what the tables name, and no version (a named one would not interpose).
+$(SHIM_MAP): shim/libfashim.map.in $(wildcard shim/*.def) | setup
+	@mkdir -p $(@D)
+	$(call say,MAP,$@)
+	$(Q)$(CC) -E -P -undef -x c -o $@ $<
+
+$(SHIM_LIBRARY): $(SHIM_OBJECTS) $(KERNEL_OBJECTS) $(SHIM_MAP)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $(SHIM_OBJECTS) $(KERNEL_OBJECTS) $(LDFLAGS) \
+	  -Wl,--version-script=$(SHIM_MAP) -Wl,-Bsymbolic -Wl,-z,defs,-z,relro,-z,now -Wl,--as-needed \
+	  $(SHIM_LIBS)
+
+all: $(SHIM_LIBRARY)
+shim: $(SHIM_LIBRARY)
+.PHONY: shim
+
+# The same for the other architecture, as far as a cross compiler can tell: compiles, assembles, links.
+AARCH64_CC      ?= aarch64-linux-gnu-gcc
+AARCH64_OBJECTS := $(patsubst $(O)/%,$(O)/aarch64/%,$(SHIM_OBJECTS))
+
+$(AARCH64_OBJECTS): private CC := $(AARCH64_CC)
+$(AARCH64_OBJECTS): private CFLAGS += -fvisibility=hidden -ftls-model=initial-exec
+$(O)/aarch64/%.o: %.c | setup
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(CFLAGS_$(*F)) -fPIC -MMD -MP -c -o $@ $<
+$(O)/aarch64/%.o: %.S | setup
+	@mkdir -p $(@D)
+	$(call say,AS,$<)
+	$(Q)$(CC) $(CPPFLAGS) -MMD -MP -c -o $@ $<
+$(O)/aarch64/libfashim.so: $(AARCH64_OBJECTS) $(SHIM_MAP)
+	$(call say,LD,$@)
+	$(Q)$(AARCH64_CC) -shared -o $@ $(AARCH64_OBJECTS) -Wl,--version-script=$(SHIM_MAP) \
+	  -Wl,-Bsymbolic,-z,relro,-z,now
+.PHONY: shim-aarch64
+shim-aarch64: $(O)/aarch64/libfashim.so ## the shim for AArch64, without kernels (cross compiler)

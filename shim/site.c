@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of sites and their states.
+ */
+#include "site.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "config.h"
+#include "log.h"
+#include "message.h"
+
+struct site sites[SITES];
+int site_count;
+
+static const char *const reason_names[REASON_COUNT] = {
+#define REASON(id, name, sentence, hint) [REASON_##id] = name,
+#include "reasons.def"
+#undef REASON
+};
+
+const char *reason_name(enum reason reason)
+{
+	return reason < REASON_COUNT ? reason_names[reason] : "?";
+}
+
+uint64_t site_opener_signature(const struct op_gemm *gemm, enum free_keys free_keys)
+{
+	uint64_t alpha, hash = hash_mix(1, free_keys);
+
+	memcpy(&alpha, &gemm->alpha, 8);
+	hash = hash_mix(hash, (uint64_t)gemm->transa << 8 | (uint64_t)gemm->transb);
+	hash = hash_mix(hash, free_keys == FREE_M ? 0 : (uint64_t)gemm->m);
+	hash = hash_mix(hash, (uint64_t)gemm->n);
+	hash = hash_mix(hash, (uint64_t)gemm->k);
+	hash = hash_mix(hash, (uint64_t)gemm->batch);
+	hash = hash_mix(hash, (uint64_t)gemm->atype << 32 | (uint64_t)gemm->ctype);
+	hash = hash_mix(hash, (uint64_t)gemm->compute_type << 32 | (uint64_t)gemm->math_mode);
+	return hash_mix(hash, alpha);
+}
+
+uint64_t site_closer_signature(const struct op_gemm *gemm, bool p_is_a)
+{
+	uint64_t alpha, beta, hash = hash_mix(2, p_is_a);
+
+	memcpy(&alpha, &gemm->alpha, 8);
+	memcpy(&beta, &gemm->beta, 8);
+	hash = hash_mix(hash, (uint64_t)gemm->transa << 8 | (uint64_t)gemm->transb);
+	hash = hash_mix(hash, (uint64_t)(p_is_a ? gemm->n : gemm->m));
+	hash = hash_mix(hash, (uint64_t)gemm->atype << 32 | (uint64_t)gemm->ctype);
+	hash = hash_mix(hash, (uint64_t)gemm->compute_type << 32 | (uint64_t)gemm->math_mode);
+	return hash_mix(hash_mix(hash, alpha), beta);
+}
+
+static bool p_is_operand_a(const struct chain *chain)
+{
+	return chain->closer.a == chain->values[chain->p_value].begin;
+}
+
+static bool all_by_rule(const struct chain *chain)
+{
+	for (int i = 1; i < chain->step_count; i++)
+		if (chain->steps[i].meaning.role == ROLE_UNKNOWN ||
+		    chain->steps[i].meaning.role == ROLE_OPAQUE)
+			return false;
+	return true;
+}
+
+struct site *site_of_chain(const struct chain *chain)
+{
+	const bool by_rule = all_by_rule(chain);
+	const enum free_keys free_keys = by_rule ? FREE_M : FREE_NONE;
+	const uint64_t opener = site_opener_signature(&chain->steps[0].gemm, free_keys);
+	const uint64_t closer = site_closer_signature(&chain->closer, p_is_operand_a(chain));
+	uint64_t key = hash_mix(opener, closer);
+	struct site *site;
+
+	for (int i = 1; i < chain->step_count; i++)
+		key = hash_mix(key, chain->steps[i].signature);
+	for (int i = 0; i < site_count; i++)
+		if (sites[i].key == key) {
+			if (sites[i].watches < 3)
+				sites[i].watches = 3;
+			return &sites[i];
+		}
+	if (site_count == SITES)
+		return NULL;
+	site = &sites[site_count++];
+	*site = (struct site){
+		.number = site_count,
+		.key = key,
+		.free_keys = free_keys,
+		.opener = opener,
+		.closer = closer,
+		.step_count = chain->step_count,
+		.value_count = chain->value_count,
+		.by_data = !by_rule,
+		.watches = 3,
+		.live = &log_live()->sites[site_count - 1],
+	};
+	for (int i = 1; i < chain->step_count; i++)
+		site->steps[i] = chain->steps[i].signature;
+	for (int i = 0; i < chain->value_count; i++) {
+		site->values[i].bytes = chain->values[i].end - chain->values[i].begin;
+		site->values[i].outside = chain->values[i].outside;
+	}
+	log_live()->site_count = (uint32_t)site_count;
+	return site;
+}
+
+static bool opens(const struct site *site, const uint64_t signature[FREE_COUNT])
+{
+	return site->opener == signature[site->free_keys];
+}
+
+bool site_awaits(const struct op_gemm *gemm, enum site_state state)
+{
+	const uint64_t signature[FREE_COUNT] = {site_opener_signature(gemm, FREE_NONE),
+	                                        site_opener_signature(gemm, FREE_M)};
+
+	for (int i = 0; i < site_count; i++)
+		if (sites[i].state == state && opens(&sites[i], signature))
+			return true;
+	return false;
+}
+
+bool site_wants_watch(const struct op_gemm *gemm)
+{
+	const uint64_t signature[FREE_COUNT] = {site_opener_signature(gemm, FREE_NONE),
+	                                        site_opener_signature(gemm, FREE_M)};
+
+	for (int i = 0; i < site_count; i++)
+		if (sites[i].state == SITE_LEARNING && sites[i].watches && opens(&sites[i], signature)) {
+			sites[i].watches--;
+			return true;
+		}
+	return false;
+}
+
+bool site_candidates(struct site_set *set, const struct op_gemm *opener)
+{
+	const uint64_t signature[FREE_COUNT] = {site_opener_signature(opener, FREE_NONE),
+	                                        site_opener_signature(opener, FREE_M)};
+	bool any = false;
+
+	memset(set, 0, sizeof(*set));
+	for (int i = 0; i < site_count; i++)
+		if (sites[i].state == SITE_VERIFIED && opens(&sites[i], signature)) {
+			set->bits[i / 64] |= 1ull << (i % 64);
+			any = true;
+		}
+	return any;
+}
+
+bool site_filter(struct site_set *set, int step, uint64_t signature)
+{
+	bool any = false;
+
+	for (int i = 0; i < site_count; i++) {
+		if (!(set->bits[i / 64] >> (i % 64) & 1))
+			continue;
+		if (step < sites[i].step_count && sites[i].steps[step] == signature)
+			any = true;
+		else
+			set->bits[i / 64] &= ~(1ull << (i % 64));
+	}
+	return any;
+}
+
+struct site *site_match_close(const struct site_set *set, const struct chain *chain)
+{
+	const uint64_t closer = site_closer_signature(&chain->closer, p_is_operand_a(chain));
+
+	for (int i = 0; i < site_count; i++)
+		if ((set->bits[i / 64] >> (i % 64) & 1) && sites[i].step_count == chain->step_count &&
+		    sites[i].closer == closer && sites[i].state == SITE_VERIFIED)
+			return &sites[i];
+	return NULL;
+}
+
+static void write_state(const struct site *site)
+{
+	static const char *const names[] = {"learning", "verified", "declined"};
+	struct json *json = log_record("state");
+
+	if (!json)
+		return;
+	json_int(json, "site", site->number);
+	json_uint(json, "occurrence", site->live->seen);
+	json_string(json, "state", names[site->state]);
+	if (site->state == SITE_DECLINED) {
+		json_string(json, "reason", reason_name(site->reason));
+		json_string(json, "detail", site->detail);
+	}
+	log_commit(json);
+}
+
+void site_decline(struct site *site, enum reason reason, const char *detail)
+{
+	if (site->state == SITE_DECLINED)
+		return;
+	site->state = SITE_DECLINED;
+	site->reason = reason;
+	snprintf(site->detail, sizeof(site->detail), "%s", detail ? detail : "");
+	site->live->state = SITE_DECLINED;
+	site->live->reason = reason;
+	message_info("site %d declined: %s %s", site->number, reason_name(reason), site->detail);
+	write_state(site);
+}
+
+void site_verify(struct site *site)
+{
+	if (site->state != SITE_LEARNING)
+		return;
+	site->state = SITE_VERIFIED;
+	site->live->state = SITE_VERIFIED;
+	message_info("site %d verified", site->number);
+	write_state(site);
+}
+
+/* ---- openers that lead nowhere ----------------------------------------------------------------- */
+
+#define OPENERS 512
+
+static struct opener {
+	uint64_t key;
+	uint32_t failures, skipped;
+} openers[OPENERS];
+
+static struct opener *opener_slot(const struct op_gemm *gemm)
+{
+	struct op_gemm shape = *gemm;
+	uint64_t key;
+
+	shape.n = 0;
+	key = site_opener_signature(&shape, FREE_M);
+	for (unsigned i = 0; i < 8; i++) {
+		struct opener *slot = &openers[(key + i) % OPENERS];
+
+		if (slot->key == key)
+			return slot;
+		if (!slot->key) {
+			slot->key = key;
+			return slot;
+		}
+	}
+	openers[key % OPENERS] = (struct opener){.key = key};
+	return &openers[key % OPENERS];
+}
+
+bool opener_promising(const struct op_gemm *gemm)
+{
+	struct opener *slot = opener_slot(gemm);
+
+	if (slot->failures < 4)
+		return true;
+	return ++slot->skipped % 256 == 0;
+}
+
+void opener_result(const struct op_gemm *gemm, bool closed)
+{
+	struct opener *slot = opener_slot(gemm);
+
+	if (closed)
+		slot->failures = 0;
+	else
+		slot->failures++;
+}

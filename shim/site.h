@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Call sites: what is known of a chain that comes back. Same code, same constants, same dataflow make the
+ * same function; addresses, buffer aliasing and (where every step is known by rule) the number of keys do
+ * not enter the key.
+ *
+ *   learning → (FASHIM_LEARN good comparisons) → verified → declined, for a named reason, at any time
+ *
+ * All functions: flow lock held.
+ */
+#ifndef FASHIM_SITE_H
+#define FASHIM_SITE_H
+
+#include "chain.h"
+#include "log_format.h"
+
+#define SITES            LIVE_SITES
+#define SITE_CANDIDATES  48
+
+/* Which dimension of the opening GEMM counts keys and may differ from call to call. */
+enum free_keys {
+	FREE_NONE,
+	FREE_M,
+	FREE_COUNT
+};
+
+struct site {
+	int number; /* from 1 */
+	enum site_state state;
+	enum reason reason;
+	char detail[96];
+	uint64_t key;
+	enum free_keys free_keys;
+	uint64_t opener, closer;
+	int step_count;
+	uint64_t steps[CHAIN_STEPS];
+	int value_count;
+	struct { /* of each value; used where the key fixes the number of keys */
+		uint64_t bytes;
+		bool outside; /* an input in a value's place */
+	} values[CHAIN_VALUES];
+	bool by_data;                /* some step has no rule: spec was identified from data */
+	bool identified;             /* by_data: spec below is settled */
+	struct attn_spec spec;       /* by_data only: scale, window … */
+	int64_t B, H, Sq, Sk, D, Dv; /* as last seen */
+	int dtype;
+	unsigned watches;            /* undeferred occurrences it may still ask for */
+	unsigned passed, pending;    /* comparisons that agreed; under way */
+	unsigned readers;            /* sightings of somebody reading the scores while learning */
+	unsigned since_sample;
+	unsigned failed_specs;
+	bool announced, timed_last;
+	double app_us, fused_us;     /* latest steady comparison */
+	unsigned samples;            /* comparisons logged */
+	struct live_site *live;
+};
+
+extern struct site sites[SITES];
+extern int site_count;
+
+/* Signatures of the two GEMMs. free_keys: leave the number of keys out. */
+uint64_t site_opener_signature(const struct op_gemm *gemm, enum free_keys free_keys);
+uint64_t site_closer_signature(const struct op_gemm *gemm, bool p_is_a);
+
+/* The site of a chain that just closed; a new one is made (state learning). NULL: table full. */
+struct site *site_of_chain(const struct chain *chain);
+
+/* Could the opening GEMM start an occurrence of a verified site? */
+bool site_awaits(const struct op_gemm *gemm, enum site_state state);
+
+/* Is a site with this opening GEMM still to be learned, so that the occurrence should run undeferred? Each
+ * site asks for this a limited number of times. */
+bool site_wants_watch(const struct op_gemm *gemm);
+
+/* Bit set of verified sites whose first `steps` steps are the chain's. */
+struct site_set {
+	uint64_t bits[SITES / 64];
+};
+bool site_candidates(struct site_set *set, const struct op_gemm *opener);
+bool site_filter(struct site_set *set, int step, uint64_t signature);
+struct site *site_match_close(const struct site_set *set, const struct chain *chain);
+
+void site_decline(struct site *site, enum reason reason, const char *detail);
+void site_verify(struct site *site);
+
+/* Opening GEMMs that never close are looked at ever more rarely. */
+bool opener_promising(const struct op_gemm *gemm);
+void opener_result(const struct op_gemm *gemm, bool closed);
+
+/* Writes the site's record (stack, chain, shape) to the log. */
+void site_announce(struct site *site, const struct chain *chain, const struct attn_args *args,
+                   const char *kernel);
+
+const char *reason_name(enum reason reason);
+
+#endif

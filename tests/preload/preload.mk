@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests of the interposition layer. Each program finds what it needs beside itself and sets its own
+# preload, so `make preload-tests && $(O)/tests/preload/test_x` is all it takes.
+
+PRELOAD_DIR := $(O)/tests/preload
+SIM_LIBRARIES_TESTED := $(addprefix $(O)/simgpu/,libcuda.so.1 libcublas.so.12 libcublas.so.13)
+
+# The layer alone: everything of the shim that flow.h does not hide.
+INTERPOSITION := image resolve preload driver_table thunk blas_library hook_cublas hook_cublaslt \
+  hook_launch hook_copy hook_fill hook_memory hook_shared hook_stream hook_procaddress \
+  preload_x86_64 preload_aarch64 thunk_x86_64 thunk_aarch64 blas_entry_x86_64 blas_entry_aarch64
+PROBE_OBJECTS := $(INTERPOSITION:%=$(O)/shim/%.o) $(PRELOAD_DIR)/probe_flow.o
+
+# A sanitizer's runtime wants to be the first in the process, which is our place.
+ifeq ($(SAN),)
+PRELOAD_TEST_NAMES    := test_tables test_inert test_loader test_thunk test_ops test_blas
+endif
+PRELOAD_TEST_PROGRAMS := $(PRELOAD_TEST_NAMES:%=$(PRELOAD_DIR)/%)
+PRELOAD_TEST_LIBRARIES := $(PRELOAD_DIR)/libprobe.so $(PRELOAD_DIR)/fake/libcuda.so.1 \
+  $(addprefix $(PRELOAD_DIR)/,libplugin.so libplugin_next.so libstub.so libuser12.so libuser13.so)
+
+.PHONY: preload-tests
+preload-tests: $(PRELOAD_TEST_PROGRAMS)
+
+CFLAGS_probe_flow  += -fvisibility=hidden
+CFLAGS_test_tables += -DCUDA_STUB='"$(CUDA)/lib64/stubs/libcuda.so"'
+CFLAGS_plugin      += -fno-optimize-sibling-calls
+CFLAGS_stub        += -fno-optimize-sibling-calls -fsemantic-interposition
+CFLAGS_user        += -fno-optimize-sibling-calls
+CFLAGS_fake_driver += -fno-builtin
+
+$(PRELOAD_TEST_PROGRAMS): %: %.o $(PRELOAD_DIR)/harness.o $(PRELOAD_TEST_LIBRARIES) $(O)/libfashim.so $(SIM_LIBRARIES_TESTED)
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $< $(PRELOAD_DIR)/harness.o $(LDFLAGS) -lcmocka -ldl -lpthread
+
+$(PRELOAD_DIR)/test_loader: private LDFLAGS += -rdynamic
+
+$(PRELOAD_DIR)/libprobe.so: $(PROBE_OBJECTS) $(SHIM_MAP)
+	$(call say,LD,$@)
+	$(Q)sed 's/dlsym;/dlsym; probe;/' $(SHIM_MAP) >$(PRELOAD_DIR)/probe.map
+	$(Q)$(CC) -shared -o $@ $(PROBE_OBJECTS) $(LDFLAGS) -Wl,--version-script=$(PRELOAD_DIR)/probe.map \
+	  -Wl,-Bsymbolic -Wl,-z,defs,-z,relro,-z,now
+
+$(PRELOAD_DIR)/fake/libcuda.so.1: $(PRELOAD_DIR)/fake_driver.o
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -o $@ $<
+
+$(PRELOAD_DIR)/plugin_next.o: tests/preload/plugin.c | setup
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -DPLUGIN_NEXT $(CFLAGS) -fPIC -c -o $@ $<
+$(PRELOAD_DIR)/libplugin_next.so: $(PRELOAD_DIR)/plugin_next.o
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -o $@ $<
+$(PRELOAD_DIR)/libplugin.so: $(PRELOAD_DIR)/plugin.o $(PRELOAD_DIR)/libplugin_next.so
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' -Wl,--no-as-needed -o $@ $^
+
+# A program's own stubs for a libcublas that it loads late, and two users of differing libcublas.
+$(PRELOAD_DIR)/libstub.so: $(PRELOAD_DIR)/stub.o
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -o $@ $< -ldl
+$(addprefix $(PRELOAD_DIR)/,libuser12.so libuser13.so): $(PRELOAD_DIR)/libuser%.so: $(PRELOAD_DIR)/user.o $(SIM_LIBRARIES_TESTED)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN/../../simgpu' -o $@ $< \
+	  $(O)/simgpu/libcublas.so.$* $(O)/simgpu/libcublasLt.so.$*

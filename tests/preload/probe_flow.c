@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The probe (probe.h): flow.h, answered by the test.
+ */
+#include "probe.h"
+
+#include <string.h>
+
+#include "shim/resolve.h"
+
+__attribute__((visibility("default"))) struct probe probe;
+
+bool flow_active(void)
+{
+	return probe.active;
+}
+
+bool flow_watching(void)
+{
+	return probe.watching;
+}
+
+static void note(enum probe_when when, const struct op *op, const char *name)
+{
+	unsigned i = __atomic_fetch_add(&probe.count, 1, __ATOMIC_RELAXED);
+	struct probe_event *event = &probe.events[i];
+
+	if (i >= PROBE_EVENTS)
+		return;
+	*event = (struct probe_event){.when = when, .depth = hook_depth};
+	if (op) {
+		event->op = *op;
+		if (op->kind == OP_GEMM && op->gemm.library)
+			event->blas = blas_version(op->gemm.library);
+	}
+	strncpy(event->name, name, sizeof(event->name) - 1);
+}
+
+enum flow flow_before(struct op *op)
+{
+	note(PROBE_BEFORE, op, op->name);
+	return probe.answer;
+}
+
+void flow_after(struct op *op)
+{
+	note(PROBE_AFTER, op, op->name);
+}
+
+void flow_flush(const char *name)
+{
+	note(PROBE_FLUSH, NULL, name);
+}

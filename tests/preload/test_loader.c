@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * dlsym and dlvsym are glibc's in every respect for names that are not ours. Each test here must
+ * pass without the shim as well, and the first one sees to that.
+ */
+#include "harness.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool plain;
+static void *plugin;
+static void *(*plugin_default)(const char *name);
+static void *(*plugin_next)(const char *name);
+static void *(*plugin_next_version)(const char *name, const char *version);
+
+static void passes_without_the_shim(void **state)
+{
+	(void)state;
+	if (plain)
+		skip();
+	setenv("FASHIM_TEST_PLAIN", "1", 1);
+	unsetenv("FASHIM_TEST_STARTED");
+	assert_int_equal(system(beside("test_loader")), 0);
+	setenv("FASHIM_TEST_STARTED", "1", 1);
+	unsetenv("FASHIM_TEST_PLAIN");
+}
+
+static void the_shim_is_there(void **state)
+{
+	(void)state;
+	assert_string_equal(owner((void *)dlsym), plain ? "libc.so.6" : "libfashim.so");
+}
+
+static void default_finds_the_callers_own(void **state)
+{
+	const char *(*name)(void);
+
+	(void)state;
+	assert_null(dlsym(RTLD_DEFAULT, "fashim_shared_name"));
+	for (int twice = 0; twice < 2; twice++) {
+		name = plugin_default("fashim_shared_name");
+		assert_non_null(name);
+		assert_string_equal(name(), "own");
+	}
+}
+
+static void next_is_next_after_the_caller(void **state)
+{
+	const char *(*name)(void);
+
+	(void)state;
+	for (int twice = 0; twice < 2; twice++) {
+		name = plugin_next("fashim_shared_name");
+		assert_non_null(name);
+		assert_string_equal(name(), "next");
+	}
+	assert_null(plugin_next("fashim_no_such_name"));
+}
+
+static void versioned_next_works(void **state)
+{
+	(void)state;
+	assert_ptr_equal(plugin_next_version("memcpy", "GLIBC_2.14"),
+			 dlvsym(RTLD_DEFAULT, "memcpy", "GLIBC_2.14"));
+	assert_non_null(plugin_next_version("memcpy", "GLIBC_2.14"));
+	assert_null(plugin_next_version("memcpy", "GLIBC_1.0"));
+}
+
+/* Names like ours, and ours where they belong to somebody else. */
+static void strangers_keep_their_functions(void **state)
+{
+	int (*function)(void) = dlsym(plugin, "cublasGemmEx");
+
+	(void)state;
+	assert_non_null(function);
+	assert_int_equal(function(), 4711);
+	assert_string_equal(owner((void *)function), "libplugin.so");
+	assert_null(dlsym(plugin, "cuLaunchKernelSomething"));
+	assert_null(dlsym(plugin, "cublasGemm"));
+	assert_null(dlsym(plugin, "cudnnCreate"));
+	assert_null(dlsym(plugin, "curl_easy_init"));
+	assert_null(dlsym(plugin, ""));
+	assert_null(dlsym(plugin, "cu"));
+}
+
+static void errors_are_told_once(void **state)
+{
+	const char *error;
+
+	(void)state;
+	dlerror();
+	assert_null(dlsym(plugin, "fashim_no_such_name"));
+	error = dlerror();
+	assert_non_null(error);
+	assert_non_null(strstr(error, "fashim_no_such_name"));
+	assert_null(dlerror());
+
+	assert_null(dlsym(plugin, "cuLaunchKernel"));
+	error = dlerror();
+	assert_non_null(error);
+	assert_non_null(strstr(error, "cuLaunchKernel"));
+
+	assert_non_null(dlsym(plugin, "cublasGemmEx"));
+	assert_null(dlerror());
+}
+
+/* Programs do override this one (to speed up exceptions, say), and ask dlsym for the real one when
+ * it is first called: a shim that needs it to answer dlsym would run in a circle. */
+static unsigned phdr_calls;
+
+int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *info, size_t size, void *data), void *data)
+{
+	static __typeof__(&dl_iterate_phdr) real;
+
+	phdr_calls++;
+	if (!real)
+		real = (__typeof__(real))dlsym(RTLD_NEXT, "dl_iterate_phdr");
+	return real(callback, data);
+}
+
+static void the_loaders_own_list_may_be_overridden(void **state)
+{
+	unsigned before = phdr_calls;
+
+	(void)state;
+	assert_non_null(dlsym(plugin, "cublasGemmEx"));
+	/* Without the shim nobody looks. With it the override is in use, and works. */
+	assert_true(plain ? phdr_calls == before : phdr_calls > before);
+}
+
+static void errno_survives(void **state)
+{
+	(void)state;
+	errno = 4242;
+	dlsym(plugin, "cublasGemmEx");
+	assert_int_equal(errno, 4242);
+	dlsym(RTLD_DEFAULT, "malloc");
+	assert_int_equal(errno, 4242);
+}
+
+static void *look_up_many(void *data)
+{
+	const char *(*name)(void);
+	uintptr_t wrong = 0;
+
+	(void)data;
+	for (int i = 0; i < 10000; i++) {
+		name = plugin_next("fashim_shared_name");
+		wrong += !name || strcmp(name(), "next") != 0;
+		wrong += dlsym(plugin, "cublasGemmEx") == NULL;
+	}
+	return (void *)wrong;
+}
+
+static void threads_do_not_mix_up(void **state)
+{
+	pthread_t threads[4];
+	void *wrong;
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, look_up_many, NULL), 0);
+	for (int i = 0; i < 4; i++) {
+		pthread_join(threads[i], &wrong);
+		assert_null(wrong);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(passes_without_the_shim),
+		cmocka_unit_test(the_shim_is_there),
+		cmocka_unit_test(default_finds_the_callers_own),
+		cmocka_unit_test(next_is_next_after_the_caller),
+		cmocka_unit_test(versioned_next_works),
+		cmocka_unit_test(strangers_keep_their_functions),
+		cmocka_unit_test(errors_are_told_once),
+		cmocka_unit_test(the_loaders_own_list_may_be_overridden),
+		cmocka_unit_test(errno_survives),
+		cmocka_unit_test(threads_do_not_mix_up),
+	};
+
+	(void)argc;
+	plain = getenv("FASHIM_TEST_PLAIN") != NULL;
+	start_under(argv, plain ? NULL : "../../libfashim.so", NULL);
+	plugin = dlopen(beside("libplugin.so"), RTLD_NOW | RTLD_LOCAL);
+	if (!plugin)
+		return 1;
+	plugin_default = (void *(*)(const char *))dlsym(plugin, "plugin_default");
+	plugin_next = (void *(*)(const char *))dlsym(plugin, "plugin_next");
+	plugin_next_version =
+		(void *(*)(const char *, const char *))dlsym(plugin, "plugin_next_version");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
