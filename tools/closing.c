@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The last words of `fashim run`: what was found, what it gained, and the command that tells the
+ * rest.
+ */
+#include "report.h"
+#include "tool.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+/* The reason that held back most, or NULL. */
+static const struct report_reason *main_reason(const struct report *report)
+{
+	for (int i = 0; i < report->reason_count; i++) {
+		if (strcmp(report->reasons[i].name, "learning"))
+			return &report->reasons[i];
+	}
+	return report->reason_count ? &report->reasons[0] : NULL;
+}
+
+void report_closing(const struct report *report, const char *next)
+{
+	const struct report_total *total = &report->total;
+	const struct report_reason *reason = main_reason(report);
+	const char *time = total->simulated ? "simulated time" : "GPU time";
+	char calls[32], replaced[32], duration[32], processes[48] = "", drift[64] = "";
+
+	if (report->set.count > 1)
+		snprintf(processes, sizeof(processes), " in %d processes", report->set.count);
+	format_count(calls, sizeof(calls), total->calls);
+	format_count(replaced, sizeof(replaced), total->replaced);
+	if (!isnan(total->max_rel))
+		snprintf(drift, sizeof(drift), "; worst drift %.1e of the largest output",
+			 total->max_rel);
+	if (!total->sites)
+		complain("no attention found%s among %llu GEMMs", processes,
+			 (unsigned long long)total->gemms);
+	else
+		complain("%llu attention site%s%s, %llu replaced: %s of %s calls",
+			 (unsigned long long)total->sites, plural(total->sites), processes,
+			 (unsigned long long)total->replaced_sites, replaced, calls);
+	if (total->replaced && !isnan(total->speedup))
+		complain("saved %s of %s, replaced calls %.2f%s as fast%s",
+			 format_duration(duration, sizeof(duration), total->saved_us), time,
+			 total->speedup, utf8_output() ? "×" : "x", drift);
+	else if (total->replaced)
+		complain("saved %s of %s%s",
+			 format_duration(duration, sizeof(duration), total->saved_us), time, drift);
+	else if (total->could_us > 0)
+		complain("replacing could save %s of %s%s",
+			 format_duration(duration, sizeof(duration), total->could_us), time, drift);
+	else if (reason)
+		complain("nothing replaced, mostly because: %s",
+			 *reason->sentence ? reason->sentence : reason->name);
+	complain("next: fashim report %s", next);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fashim env: every option with its value here and now, where that comes from and what it does; the
+ * rows are those the shim itself is compiled from.
+ */
+#include "options.h"
+#include "tool.h"
+
+#include <argp.h>
+#include <jansson.h>
+#include <libsmartcols/libsmartcols.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern char **environ;
+
+static const struct argp_option env_options[] = {
+	{"format", 'f', "FORMAT", 0, "table (default), json or markdown", 0},
+	{0},
+};
+
+static const char env_doc[] =
+	"Prints every option of the shim: its value in this environment, whether that is the "
+	"default, "
+	"and what it does.\v"
+	"JSON: {\"format\":\"fashim-env\",\"version\":1,\"options\":[{\"name\",\"kind\",\"value\","
+	"\"default\",\"source\":\"default\"|\"env\"|\"invalid\",\"doc\"}]}; a value that its kind "
+	"does "
+	"not allow has the source \"invalid\".";
+
+enum env_format { ENV_TABLE, ENV_JSON, ENV_MARKDOWN };
+
+static error_t env_parse(int key, char *arg, struct argp_state *state)
+{
+	enum env_format *format = state->input;
+
+	switch (key) {
+	case 'f':
+		if (!strcmp(arg, "table"))
+			*format = ENV_TABLE;
+		else if (!strcmp(arg, "json"))
+			*format = ENV_JSON;
+		else if (!strcmp(arg, "markdown") || !strcmp(arg, "md"))
+			*format = ENV_MARKDOWN;
+		else
+			argp_error(state, "no format '%s'; table, json or markdown", arg);
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "unexpected argument '%s'", arg);
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const char *source_of(const struct option_row *row)
+{
+	const char *text = getenv(row->name);
+
+	if (!text || !*text)
+		return "default";
+	return option_valid(row, text) ? "env" : "invalid";
+}
+
+static const char *value_of(const struct option_row *row)
+{
+	const char *text = getenv(row->name);
+
+	return text && *text ? text : row->standard;
+}
+
+static int print_json(void)
+{
+	json_t *rows = json_array();
+	json_t *root =
+		json_pack("{s:s,s:i,s:o}", "format", "fashim-env", "version", 1, "options", rows);
+
+	for (int i = 0; i < option_row_count; i++) {
+		const struct option_row *row = &option_rows[i];
+
+		json_t *value = json_string(value_of(row));
+
+		json_array_append_new(
+			rows, json_pack("{s:s,s:s,s:o,s:s,s:s,s:s}", "name", row->name, "kind",
+					option_kind_name(row->kind), "value",
+					value ? value : json_string("(not UTF-8)"), "default",
+					row->standard, "source", source_of(row), "doc", row->doc));
+	}
+	json_dumpf(root, stdout, JSON_INDENT(1));
+	putchar('\n');
+	json_decref(root);
+	return EXIT_OK;
+}
+
+/* The README's table; a test compares the two. */
+static int print_markdown(void)
+{
+	puts("| option | default | what it does |\n|---|---|---|");
+	for (int i = 0; i < option_row_count; i++) {
+		const struct option_row *row = &option_rows[i];
+
+		printf("| `%s` | %s%s%s | %s |\n", row->name, *row->standard ? "`" : "",
+		       row->standard, *row->standard ? "`" : "", row->doc);
+	}
+	return EXIT_OK;
+}
+
+static int print_table(void)
+{
+	struct libscols_table *table = scols_new_table();
+
+	if (!table)
+		return EXIT_FAILED;
+	scols_table_new_column(table, "OPTION", 0, 0);
+	scols_table_new_column(table, "VALUE", 0, 0);
+	scols_table_new_column(table, "SOURCE", 0, 0);
+	scols_table_new_column(table, "WHAT IT DOES", 0, SCOLS_FL_WRAP);
+	for (int i = 0; i < option_row_count; i++) {
+		const struct option_row *row = &option_rows[i];
+		struct libscols_line *line = scols_table_new_line(table, NULL);
+
+		if (!line)
+			break;
+		scols_line_set_data(line, 0, row->name);
+		scols_line_set_data(line, 1, *value_of(row) ? value_of(row) : "-");
+		scols_line_set_data(line, 2, source_of(row));
+		scols_line_set_data(line, 3, row->doc);
+	}
+	scols_print_table(table);
+	scols_unref_table(table);
+	return EXIT_OK;
+}
+
+int cmd_env(int argc, char **argv)
+{
+	const struct argp parser = {env_options, env_parse, "", env_doc, NULL, NULL, NULL};
+	enum env_format format = ENV_TABLE;
+
+	argp_err_exit_status = EXIT_USAGE;
+	if (argp_parse(&parser, argc, argv, 0, NULL, &format))
+		return EXIT_USAGE;
+	for (char *const *entry = environ; *entry; entry++)
+		option_known(*entry);
+	for (int i = 0; i < option_row_count; i++) {
+		if (!strcmp(source_of(&option_rows[i]), "invalid"))
+			complain("%s=%s is no %s; the shim takes %s", option_rows[i].name,
+				 value_of(&option_rows[i]), option_kind_name(option_rows[i].kind),
+				 option_rows[i].standard);
+	}
+	switch (format) {
+	case ENV_JSON:
+		return print_json();
+	case ENV_MARKDOWN:
+		return print_markdown();
+	case ENV_TABLE:
+		break;
+	}
+	return print_table();
+}

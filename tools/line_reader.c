@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One buffer, moved to its front when a block is to be read behind a line's beginning, and doubled
+ * for lines longer than it.
+ */
+#include "line_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BLOCK = 1 << 20, LONGEST_LINE = 16 << 20 };
+
+int line_reader_open(struct line_reader *reader, const char *path)
+{
+	*reader = (struct line_reader){.size = 2 * BLOCK};
+	reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (reader->fd < 0)
+		return -errno;
+	reader->buffer = malloc(reader->size);
+	if (!reader->buffer) {
+		close(reader->fd);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void line_reader_close(struct line_reader *reader)
+{
+	free(reader->buffer);
+	close(reader->fd);
+}
+
+int line_reader_next(struct line_reader *reader, char **line, size_t *length, bool *complete)
+{
+	size_t searched = 0;
+
+	for (;;) {
+		char *from = reader->buffer + reader->start;
+		size_t left = reader->used - reader->start;
+		char *newline = memchr(from + searched, '\n', left - searched);
+		ssize_t got;
+
+		if (newline || (reader->end && left)) {
+			*line = from;
+			*length = newline ? (size_t)(newline - from) : left;
+			*complete = newline != NULL;
+			reader->start += *length + (newline ? 1 : 0);
+			return 1;
+		}
+		if (reader->end)
+			return 0;
+		searched = left;
+		memmove(reader->buffer, from, left);
+		reader->start = 0;
+		reader->used = left;
+		if (reader->size - left < BLOCK) {
+			char *larger;
+
+			if (left > LONGEST_LINE)
+				return -EBADMSG;
+			larger = realloc(reader->buffer, 2 * reader->size);
+			if (!larger)
+				return -ENOMEM;
+			reader->buffer = larger;
+			reader->size *= 2;
+		}
+		got = read(reader->fd, reader->buffer + left, reader->size - left);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		reader->end = got == 0;
+		reader->used += (size_t)got;
+	}
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A file cut into lines, read in large blocks. Lines may hold any bytes.
+ */
+#ifndef FASHIM_LINE_READER_H
+#define FASHIM_LINE_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* buffer[start..used) is read and not yet handed out. */
+struct line_reader {
+	int fd;
+	char *buffer;
+	size_t size, start, used;
+	bool end;
+};
+
+/* 0 or -errno. */
+int line_reader_open(struct line_reader *reader, const char *path);
+void line_reader_close(struct line_reader *reader);
+
+/* The next line without its newline, valid until the next call; *complete says whether it had one.
+ * 1, 0 at the end, or -errno; -EBADMSG when a line is longer than any record. */
+int line_reader_next(struct line_reader *reader, char **line, size_t *length, bool *complete);
+
+#endif

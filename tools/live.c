@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * LOG.live: the counters of a run that never wrote its summary, because it was killed or is still
+ * going. The file is the struct that the shim had mapped.
+ */
+#include "log_reader.h"
+#include "shim/log_format.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *const reason_names[] = {
+#define REASON(id, name, sentence, hint) name,
+#include "shim/reasons.def"
+#undef REASON
+};
+
+static const char *const state_names[] = {"learning", "verified", "declined"};
+
+static void take_site(struct run_log *run, uint32_t number, const struct live_site *live)
+{
+	struct site_log *site = run_site(run, number);
+
+	if (!site)
+		return;
+	if (live->state <= SITE_DECLINED)
+		snprintf(site->state, sizeof(site->state), "%s", state_names[live->state]);
+	if (live->reason < REASON_COUNT)
+		snprintf(site->reason, sizeof(site->reason), "%s", reason_names[live->reason]);
+	site->counters = (struct site_counters){
+		.seen = live->seen,
+		.replaced = live->replaced,
+		.compared = live->compared,
+		.materialised = live->materialised,
+		.snapshots = live->snapshots,
+		.saved_us = (double)(int64_t)live->saved_ns / 1e3, /* a loss wraps around */
+	};
+	if (live->seen > live->replaced + live->compared)
+		site->counters.passed = live->seen - live->replaced - live->compared;
+	site->counted = true;
+}
+
+/* The process may be alive: then its counters are of the moment, not of its end. */
+static bool still_running(const struct run_log *run)
+{
+	char host[256] = "";
+	pid_t pid = (pid_t)number_of(run->header, "pid", 0);
+
+	if (gethostname(host, sizeof(host) - 1) || strcmp(host, text_of(run->header, "host")))
+		return false;
+	return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
+}
+
+int live_read(struct run_log *run)
+{
+	size_t length = strlen(run->path) + sizeof(".live");
+	char *path = malloc(length);
+	struct live_file *live = malloc(sizeof(*live));
+	int fd = -1, result = -ENOMEM;
+
+	if (!path || !live)
+		goto out;
+	snprintf(path, length, "%s.live", run->path);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	result = fd < 0 ? -errno : 0;
+	if (result)
+		goto out;
+	result = -EPROTO;
+	if (read(fd, live, sizeof(*live)) != (ssize_t)sizeof(*live) ||
+	    memcmp(live->magic, LIVE_MAGIC, sizeof(live->magic)) || live->version != LIVE_VERSION)
+		goto out;
+	for (uint32_t i = 0; i < live->site_count && i < LIVE_SITES; i++)
+		take_site(run, i + 1, &live->sites[i]);
+	for (int i = 0; i < REASON_COUNT; i++) {
+		struct reason_tally *tally =
+			live->reasons[i] ? run_reason(run, reason_names[i]) : NULL;
+
+		if (tally)
+			tally->count = live->reasons[i];
+	}
+	if (live->last_ns > live->start_ns)
+		run->wall_us = (double)(live->last_ns - live->start_ns) / 1e3;
+	run->overhead_us = (double)live->overhead_ns / 1e3;
+	run->gemms = live->gemms;
+	run->launches = live->launches;
+	run->scratch_peak = live->scratch_peak;
+	run->counted = true;
+	snprintf(run->end, sizeof(run->end), still_running(run) ? "running" : "killed");
+	result = 0;
+out:
+	if (fd >= 0)
+		close(fd);
+	free(live);
+	free(path);
+	return result;
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The log reader. Lines are cut from large blocks; samples go through the scanner of sample_scan.c,
+ * the few other records through a JSON tree. A line that is no JSON is counted and skipped, a last
+ * line without its newline is a crash's trace and no error.
+ */
+#include "log_reader.h"
+#include "line_reader.h"
+#include "shim/log_format.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_SITES = 1 << 20 };
+
+const char *text_of(const json_t *record, const char *key)
+{
+	const char *text = json_string_value(json_object_get(record, key));
+
+	return text ? text : "";
+}
+
+double number_of(const json_t *record, const char *key, double otherwise)
+{
+	const json_t *value = json_object_get(record, key);
+
+	return json_is_number(value) ? json_number_value(value) : otherwise;
+}
+
+static uint64_t count_of(const json_t *record, const char *key)
+{
+	double value = number_of(record, key, 0);
+
+	return value > 0 && value < 1.8e19 ? (uint64_t)value : 0;
+}
+
+static uint32_t site_number(const json_t *record)
+{
+	uint64_t number = count_of(record, "site");
+
+	return number <= MOST_SITES ? (uint32_t)number : 0;
+}
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+	snprintf(to, size, "%s", from);
+}
+
+static int problem(struct log_set *set, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int problem(struct log_set *set, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(set->problem, sizeof(set->problem), format, args);
+	va_end(args);
+	return error;
+}
+
+struct site_log *run_site(struct run_log *run, uint32_t number)
+{
+	struct site_log *site;
+
+	if (!number || number > MOST_SITES)
+		return NULL;
+	if (number > run->site_count) {
+		uint32_t count = number + number / 2;
+		struct site_log **sites = realloc(run->sites, count * sizeof(*sites));
+
+		if (!sites)
+			return NULL;
+		memset(sites + run->site_count, 0, (count - run->site_count) * sizeof(*sites));
+		run->sites = sites;
+		run->site_count = count;
+	}
+	site = run->sites[number - 1];
+	if (!site) {
+		site = calloc(1, sizeof(*site));
+		if (!site)
+			return NULL;
+		site->number = number;
+		site->max_abs = site->max_rel = site->beyond = NAN;
+		site->first_app = site->first_fused = NAN;
+		run->sites[number - 1] = site;
+	}
+	return site;
+}
+
+struct reason_tally *run_reason(struct run_log *run, const char *name)
+{
+	struct reason_tally *reasons;
+
+	for (int i = 0; i < run->reason_count; i++) {
+		if (!strncmp(run->reasons[i].name, name, sizeof(run->reasons[i].name) - 1))
+			return &run->reasons[i];
+	}
+	if (run->reason_count >= 1024)
+		return NULL;
+	reasons = realloc(run->reasons, (size_t)(run->reason_count + 1) * sizeof(*reasons));
+	if (!reasons)
+		return NULL;
+	run->reasons = reasons;
+	reasons += run->reason_count++;
+	memset(reasons, 0, sizeof(*reasons));
+	copy_text(reasons->name, sizeof(reasons->name), name);
+	return reasons;
+}
+
+static void add_detail(struct reason_tally *tally, const char *detail)
+{
+	for (int i = 0; *detail && i < KEPT_DETAILS; i++) {
+		if (!strncmp(tally->details[i], detail, sizeof(tally->details[i]) - 1))
+			return;
+		if (!*tally->details[i]) {
+			copy_text(tally->details[i], sizeof(tally->details[i]), detail);
+			return;
+		}
+	}
+}
+
+static void keep_larger(double *largest, double value)
+{
+	if (!isnan(value) && !(value <= *largest))
+		*largest = value;
+}
+
+static void add_times(struct site_log *site, const struct sample *sample)
+{
+	if (isnan(sample->app_us) || isnan(sample->fused_us))
+		return;
+	if (!site->timed++) {
+		site->first_app = sample->app_us;
+		site->first_fused = sample->fused_us;
+		return;
+	}
+	series_add(&site->app, sample->app_us);
+	series_add(&site->fused, sample->fused_us);
+}
+
+bool site_times(const struct site_log *site, struct series *app, struct series *fused)
+{
+	*app = site->app;
+	*fused = site->fused;
+	if (site->timed >= 3)
+		return true;
+	if (site->timed) {
+		series_add(app, site->first_app);
+		series_add(fused, site->first_fused);
+	}
+	return false;
+}
+
+static int take_sample(struct run_log *run, const struct sample *sample, uint32_t keep_site)
+{
+	struct site_log *site = run_site(run, sample->site);
+
+	if (!site)
+		return -EBADMSG;
+	if (keep_site == sample->site && !site->kept)
+		site->kept = calloc(2 * KEPT_SAMPLES, sizeof(*site->kept));
+	if (keep_site == sample->site && site->kept) {
+		uint64_t slot = site->samples;
+
+		if (slot >= KEPT_SAMPLES)
+			slot = KEPT_SAMPLES + (slot - KEPT_SAMPLES) % KEPT_SAMPLES;
+		site->kept[slot] = *sample;
+	}
+	site->samples++;
+	add_times(site, sample);
+	keep_larger(&site->max_abs, sample->max_abs);
+	if (!isnan(sample->max_rel) && !(sample->max_rel <= site->max_rel))
+		site->worst = *sample;
+	keep_larger(&site->max_rel, sample->max_rel);
+	keep_larger(&site->beyond, sample->beyond);
+	if (sample->nonfinite > 0)
+		site->nonfinite += (uint64_t)sample->nonfinite;
+	if (!isnan(sample->app_rmse) && !isnan(sample->fused_rmse)) {
+		site->references++;
+		site->sum_app_rmse2 += sample->app_rmse * sample->app_rmse;
+		site->sum_fused_rmse2 += sample->fused_rmse * sample->fused_rmse;
+		keep_larger(&site->app_max, sample->app_max);
+		keep_larger(&site->fused_max, sample->fused_max);
+	}
+	if (strcmp(sample->verdict, "ok")) {
+		site->not_ok++;
+		copy_text(site->bad_verdict, sizeof(site->bad_verdict), sample->verdict);
+	}
+	return 0;
+}
+
+static int take_site(struct run_log *run, json_t *record)
+{
+	struct site_log *site = run_site(run, site_number(record));
+
+	if (!site)
+		return -EBADMSG;
+	json_decref(site->record);
+	site->record = json_incref(record);
+	return 0;
+}
+
+static int take_state(struct run_log *run, const json_t *record)
+{
+	struct site_log *site = run_site(run, site_number(record));
+
+	if (!site)
+		return -EBADMSG;
+	copy_text(site->state, sizeof(site->state), text_of(record, "state"));
+	copy_text(site->reason, sizeof(site->reason), text_of(record, "reason"));
+	copy_text(site->detail, sizeof(site->detail), text_of(record, "detail"));
+	return 0;
+}
+
+static int take_decline(struct run_log *run, const json_t *record)
+{
+	struct reason_tally *tally = run_reason(run, text_of(record, "reason"));
+
+	if (tally) {
+		tally->records++;
+		add_detail(tally, text_of(record, "detail"));
+	}
+	return 0;
+}
+
+static int take_materialise(struct run_log *run, const json_t *record)
+{
+	struct site_log *site = run_site(run, site_number(record));
+	const char *by = text_of(record, "by");
+
+	for (int i = 0; site && *by && i < KEPT_READERS; i++) {
+		if (!strncmp(site->read_by[i], by, sizeof(site->read_by[i]) - 1))
+			break;
+		if (!*site->read_by[i]) {
+			copy_text(site->read_by[i], sizeof(site->read_by[i]), by);
+			break;
+		}
+	}
+	return site ? 0 : -EBADMSG;
+}
+
+static int take_summary(struct run_log *run, json_t *record)
+{
+	const json_t *entry;
+	json_t *value;
+	const char *key;
+	size_t index;
+
+	copy_text(run->end, sizeof(run->end), text_of(record, "end"));
+	run->wall_us = number_of(record, "wall_us", 0);
+	run->overhead_us = number_of(record, "overhead_us", 0);
+	run->gemms = count_of(record, "gemms");
+	run->launches = count_of(record, "launches");
+	run->scratch_peak = count_of(record, "scratch_peak");
+	run->counted = true;
+	json_object_foreach(json_object_get(record, "reasons"), key, value)
+	{
+		struct reason_tally *tally = run_reason(run, key);
+
+		if (tally && json_number_value(value) > 0)
+			tally->count = (uint64_t)json_number_value(value);
+	}
+	json_array_foreach(json_object_get(record, "sites"), index, entry)
+	{
+		struct site_log *site = run_site(run, site_number(entry));
+
+		if (!site)
+			continue;
+		copy_text(site->state, sizeof(site->state), text_of(entry, "state"));
+		copy_text(site->reason, sizeof(site->reason), text_of(entry, "reason"));
+		site->counters = (struct site_counters){
+			.seen = count_of(entry, "seen"),
+			.replaced = count_of(entry, "replaced"),
+			.compared = count_of(entry, "compared"),
+			.passed = count_of(entry, "passed"),
+			.materialised = count_of(entry, "materialised"),
+			.snapshots = count_of(entry, "snapshots"),
+			.saved_us = number_of(entry, "saved_us", 0),
+		};
+		site->counted = true;
+	}
+	return 0;
+}
+
+static void finish_run(struct run_log *run)
+{
+	if (run->counted)
+		return;
+	if (live_read(run))
+		copy_text(run->end, sizeof(run->end), "unknown");
+}
+
+static void free_run(struct run_log *run)
+{
+	for (uint32_t i = 0; i < run->site_count; i++) {
+		if (!run->sites[i])
+			continue;
+		json_decref(run->sites[i]->record);
+		free(run->sites[i]->kept);
+		free(run->sites[i]);
+	}
+	json_decref(run->header);
+	free(run->sites);
+	free(run->reasons);
+	free(run->path);
+	free(run);
+}
+
+void log_set_remove(struct log_set *set, int index)
+{
+	free_run(set->runs[index]);
+	set->count--;
+	memmove(set->runs + index, set->runs + index + 1,
+		(size_t)(set->count - index) * sizeof(*set->runs));
+}
+
+void log_set_free(struct log_set *set)
+{
+	for (int i = 0; i < set->count; i++)
+		free_run(set->runs[i]);
+	free(set->runs);
+	*set = (struct log_set){0};
+}
+
+static int start_run(struct log_set *set, const char *path, json_t *header)
+{
+	struct run_log **runs = realloc(set->runs, (size_t)(set->count + 1) * sizeof(*runs));
+	struct run_log *run = runs ? calloc(1, sizeof(*run)) : NULL;
+	double version = number_of(header, "version", 0);
+
+	if (runs)
+		set->runs = runs;
+	if (!run)
+		return problem(set, -ENOMEM, "out of memory");
+	if (version != LOG_FORMAT_VERSION) {
+		free(run);
+		return problem(set, -EPROTO, "log format version %g; this fashim reads version %d",
+			       version, LOG_FORMAT_VERSION);
+	}
+	run->path = strdup(path);
+	run->header = json_incref(header);
+	set->runs[set->count++] = run;
+	return 0;
+}
+
+/* One record other than a fast-path sample. */
+static int take_record(struct log_set *set, const char *path, json_t *record, struct run_log **run,
+		       uint32_t keep_site)
+{
+	static const struct {
+		const char *type;
+		int (*take)(struct run_log *run, const json_t *record);
+	} takers[] = {
+		{"state", take_state},
+		{"decline", take_decline},
+		{"materialise", take_materialise},
+	};
+	const char *type = text_of(record, "type");
+	int result;
+
+	if (!strcmp(type, "header")) {
+		if (strcmp(text_of(record, "format"), LOG_FORMAT_NAME))
+			return problem(set, -EBADMSG,
+				       "no fashim log (its header is of another format)");
+		if (*run)
+			finish_run(*run);
+		result = start_run(set, path, record);
+		*run = result ? NULL : set->runs[set->count - 1];
+		return result;
+	}
+	if (!*run)
+		return problem(set, -EBADMSG, "no fashim log (it does not start with a header)");
+	if (!strcmp(type, "site"))
+		return take_site(*run, record);
+	if (!strcmp(type, "summary"))
+		return take_summary(*run, record);
+	if (!strcmp(type, "violation")) {
+		if (!(*run)->violations++)
+			copy_text((*run)->violation, sizeof((*run)->violation),
+				  text_of(record, "what"));
+		return 0;
+	}
+	if (!strcmp(type, "sample")) {
+		/* Spelt in an order that the scanner's shortcut does not look for. */
+		char *line = json_dumps(record, JSON_COMPACT);
+		struct sample sample;
+
+		result = line ? sample_scan(line, strlen(line), &sample) : -ENOMEM;
+		free(line);
+		return result ? result : take_sample(*run, &sample, keep_site);
+	}
+	for (size_t i = 0; i < sizeof(takers) / sizeof(*takers); i++) {
+		if (!strcmp(type, takers[i].type))
+			return takers[i].take(*run, record);
+	}
+	return 0; /* a type of a later version */
+}
+
+static int take_line(struct log_set *set, const char *path, const char *line, size_t length,
+		     struct run_log **run, uint32_t keep_site)
+{
+	static const char shortcut[] = "{\"type\":\"sample\",";
+	json_t *record;
+	int result;
+
+	if (*run && length > sizeof(shortcut) && !memcmp(line, shortcut, sizeof(shortcut) - 1)) {
+		struct sample sample;
+
+		result = sample_scan(line, length, &sample);
+		return result ? result : take_sample(*run, &sample, keep_site);
+	}
+	record = json_loadb(line, length, JSON_ALLOW_NUL, NULL);
+	if (!json_is_object(record)) {
+		json_decref(record);
+		return -EBADMSG;
+	}
+	result = take_record(set, path, record, run, keep_site);
+	json_decref(record);
+	return result;
+}
+
+static int read_lines(struct log_set *set, const char *path, struct line_reader *reader,
+		      uint32_t keep_site)
+{
+	struct run_log *run = NULL;
+	uint64_t number = 0;
+	size_t length = 0;
+	bool complete = true;
+	char *line = NULL;
+	int more, result = 0;
+
+	while ((more = line_reader_next(reader, &line, &length, &complete)) > 0) {
+		if (!length)
+			continue;
+		number++;
+		result = take_line(set, path, line, length, &run, keep_site);
+		if (run && result == -EBADMSG) {
+			if (complete)
+				run->unreadable++;
+			else
+				run->truncated = true;
+			result = 0;
+		}
+		if (result)
+			break;
+	}
+	if (run)
+		finish_run(run);
+	if (more < 0 && more != -EBADMSG)
+		return problem(set, more, "%s", strerror(-more));
+	if (!number && !more)
+		return problem(set, -ENODATA,
+			       "empty log: the program ended before its first record");
+	if (result == -EBADMSG && !*set->problem)
+		return problem(set, -EBADMSG,
+			       complete ? "no fashim log (line 1 is no JSON record)"
+					: "its only line is cut short");
+	if (more < 0)
+		return problem(set, -EBADMSG, "no fashim log (a line of more than 16 MiB)");
+	if (result && !*set->problem)
+		return problem(set, result, "%s", strerror(-result));
+	return result;
+}
+
+int log_read(struct log_set *set, const char *path, uint32_t keep_site)
+{
+	struct line_reader reader;
+	int result;
+
+	*set->problem = '\0';
+	result = line_reader_open(&reader, path);
+	if (result)
+		return problem(set, result, "%s", strerror(-result));
+	result = read_lines(set, path, &reader, keep_site);
+	line_reader_close(&reader);
+	return result;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A log, read line by line into what a report needs: fixed space per site, however many samples
+ * there are. A file may hold several runs (several headers); each becomes a struct run_log of its
+ * own.
+ */
+#ifndef FASHIM_LOG_READER_H
+#define FASHIM_LOG_READER_H
+
+#include "sample_scan.h"
+#include "series.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { KEPT_SAMPLES = 10, KEPT_DETAILS = 3, KEPT_READERS = 4 };
+
+struct site_counters {
+	uint64_t seen, replaced, compared, passed, materialised, snapshots;
+	double saved_us;
+};
+
+struct site_log {
+	uint32_t number; /* from 1 */
+	json_t *record;	 /* the last "site" record, or NULL */
+	char state[16];	 /* "learning", "verified", "declined", or "" */
+	char reason[40]; /* a name of reasons.def, "none" */
+	char detail[160];
+	bool counted; /* counters come from the summary or LOG.live */
+	struct site_counters counters;
+
+	uint64_t samples;
+	uint64_t timed;		       /* samples that carry both times */
+	double first_app, first_fused; /* the first of them, which pays for loading code */
+	struct series app, fused;      /* µs, the others */
+	double max_abs, max_rel;       /* largest over the samples, NAN without any */
+	struct sample worst;	       /* the sample of max_rel */
+	double beyond;		       /* largest share of elements outside the tolerance */
+	uint64_t nonfinite;
+	uint64_t references;
+	double sum_app_rmse2, sum_fused_rmse2, app_max, fused_max;
+	uint64_t not_ok; /* samples whose verdict was not "ok" */
+	char bad_verdict[24];
+	char read_by[KEPT_READERS][64]; /* kernels that forced a materialisation */
+	struct sample *kept;		/* first and last KEPT_SAMPLES, only for `keep_site` */
+};
+
+struct reason_tally {
+	char name[40];
+	uint64_t count;	  /* occurrences, from summary or LOG.live */
+	uint64_t records; /* "decline" records */
+	char details[KEPT_DETAILS][160];
+};
+
+struct run_log {
+	char *path;
+	json_t *header;
+	struct site_log **sites; /* by number - 1; NULL where a number is not in use */
+	uint32_t site_count;
+	struct reason_tally *reasons;
+	int reason_count;
+	char end[12]; /* "exit", "killed", "running", or "unknown": no summary, no LOG.live */
+	double wall_us, overhead_us;
+	uint64_t gemms, launches, scratch_peak;
+	bool counted; /* the numbers above are known */
+	uint64_t violations;
+	char violation[200]; /* the first */
+	uint64_t unreadable; /* lines that are no JSON */
+	bool truncated;	     /* the last line was cut short */
+};
+
+struct log_set {
+	struct run_log **runs;
+	int count;
+	char problem[256]; /* why log_read() failed, one line without the path */
+};
+
+/* Appends the runs of the file `path` to *set. keep_site: site whose samples are kept one by one,
+ * or 0. 0, or -errno with set->problem filled: -ENODATA empty, -EBADMSG no log, -EPROTO another
+ * format version, else what opening and reading gave. */
+int log_read(struct log_set *set, const char *path, uint32_t keep_site);
+/* Drops one run from the set. */
+void log_set_remove(struct log_set *set, int index);
+void log_set_free(struct log_set *set);
+
+/* The site, made when new; NULL when the number is 0 or absurd, or memory is short. */
+struct site_log *run_site(struct run_log *run, uint32_t number);
+
+/* The tally of a reason, made when new; NULL when memory is short. */
+struct reason_tally *run_reason(struct run_log *run, const char *name);
+
+/* A string member of a record, or "". */
+const char *text_of(const json_t *record, const char *key);
+/* A number member, or `otherwise`. */
+double number_of(const json_t *record, const char *key, double otherwise);
+
+/* The times to quote: all timed samples, or, once there are three, all but the first. Returns
+ * whether the first was left out. */
+bool site_times(const struct site_log *site, struct series *app, struct series *fused);
+
+/* Reads LOG.live beside run->path into the counters. 0 or -errno; -EPROTO when it is of another
+ * version or size. */
+int live_read(struct run_log *run);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The report as JSON. The schema is stable: within a version members are only added.
+ *
+ * {"format":"fashim-report","version":1,
+ *  "logs":[{"path","pid","rank","exe","argv","host","start","mode","gpu","uuid","sm","driver","cublas",
+ *           "fashim","options",                      as in the log's header
+ *           "end":"exit"|"killed"|"running"|"unknown","wall_us","overhead_us","gemms","launches",
+ *           "scratch_peak","violations","first_violation","unreadable_lines","truncated","simulated"}],
+ *  "total":{"sites","replaced_sites","verified_sites","learning_sites","declined_sites","calls",
+ *           "replaced","compared","passed","materialised","gemms","launches","saved_us","could_save_us",
+ *           "speedup","max_abs","max_rel","nonfinite","overhead_us","violations","complete"},
+ *  "sites":[{"log":0,                                index into "logs"
+ *            "site","B","H","Sq","Sk","D","Dv","dtype","scale","softcap","mask","kernel","route",
+ *            "chain","aliasing","python","stack",      as in the log's site record
+ *            "verdict":"replaced"|"verified"|"learning"|"declined"|"unknown","reason","detail",
+ *            "calls","replaced","compared","passed","materialised","snapshots","saved_us",
+ *            "could_save_us","speedup","read_by",
+ *            "app_us":{"mean","deviation","min","max","count"},"fused_us":{…},"warm_up_excluded",
+ *            "samples","samples_not_ok","max_abs","max_rel","beyond","nonfinite",
+ *            "reference":{"samples","app_rmse","fused_rmse","app_max","fused_max",
+ *                         "closer":"app"|"fused"|"equal"}}],
+ *  "not_replaced":[{"reason","count","sentence","hint","details",
+ *                   "sites":[{"log","site"}]}]}
+ *
+ * What is unknown is null. Sites come in the order of the table.
+ */
+#include "report.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+
+static json_t *real_or_null(double value)
+{
+	return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *count(uint64_t value)
+{
+	return json_integer((json_int_t)value);
+}
+
+/* Copies the members of `from` named in the NULL-ended list; null where it has none. */
+static void copy_members(json_t *to, const json_t *from, const char *const *keys)
+{
+	for (; *keys; keys++) {
+		json_t *value = json_object_get(from, *keys);
+
+		json_object_set_new(to, *keys, value ? json_incref(value) : json_null());
+	}
+}
+
+/* JSON must be UTF-8; text cut in the middle of a character is not. */
+static json_t *text(const char *value)
+{
+	json_t *string = json_string(value);
+
+	return string ? string : json_string("(not UTF-8)");
+}
+
+static json_t *log_object(const struct run_log *run)
+{
+	static const char *const header_keys[] = {"pid",    "rank",   "exe",	"argv",	   "host",
+						  "start",  "mode",   "gpu",	"uuid",	   "sm",
+						  "driver", "cublas", "fashim", "options", NULL};
+	json_t *log = json_object();
+
+	json_object_set_new(log, "path", text(run->path));
+	copy_members(log, run->header, header_keys);
+	json_object_set_new(log, "end", text(run->end));
+	json_object_set_new(log, "wall_us",
+			    run->counted ? real_or_null(run->wall_us) : json_null());
+	json_object_set_new(log, "overhead_us",
+			    run->counted ? real_or_null(run->overhead_us) : json_null());
+	json_object_set_new(log, "gemms", run->counted ? count(run->gemms) : json_null());
+	json_object_set_new(log, "launches", run->counted ? count(run->launches) : json_null());
+	json_object_set_new(log, "scratch_peak",
+			    run->counted ? count(run->scratch_peak) : json_null());
+	json_object_set_new(log, "violations", count(run->violations));
+	json_object_set_new(log, "first_violation",
+			    run->violations ? text(run->violation) : json_null());
+	json_object_set_new(log, "unreadable_lines", count(run->unreadable));
+	json_object_set_new(log, "simulated", json_boolean(run_simulated(run)));
+	json_object_set_new(log, "truncated", json_boolean(run->truncated));
+	return log;
+}
+
+static json_t *series_object(const struct series *series)
+{
+	json_t *object;
+
+	if (!series->count)
+		return json_null();
+	object = json_object();
+	json_object_set_new(object, "mean", real_or_null(series->mean));
+	json_object_set_new(object, "deviation", real_or_null(series_deviation(series)));
+	json_object_set_new(object, "min", real_or_null(series->min));
+	json_object_set_new(object, "max", real_or_null(series->max));
+	json_object_set_new(object, "count", count(series->count));
+	return object;
+}
+
+static json_t *reference_object(const struct report_row *row)
+{
+	const struct site_log *site = row->site;
+	double samples = (double)site->references;
+	json_t *object;
+
+	if (!site->references)
+		return json_null();
+	object = json_object();
+	json_object_set_new(object, "samples", count(site->references));
+	json_object_set_new(object, "app_rmse", real_or_null(sqrt(site->sum_app_rmse2 / samples)));
+	json_object_set_new(object, "fused_rmse",
+			    real_or_null(sqrt(site->sum_fused_rmse2 / samples)));
+	json_object_set_new(object, "app_max", real_or_null(site->app_max));
+	json_object_set_new(object, "fused_max", real_or_null(site->fused_max));
+	json_object_set_new(object, "closer", text(report_closer(row)));
+	return object;
+}
+
+static json_t *site_object(const struct report_row *row)
+{
+	static const char *const record_keys[] = {"B",	    "H",     "Sq",    "Sk",	  "D",
+						  "Dv",	    "dtype", "scale", "softcap",  "mask",
+						  "kernel", "route", "chain", "aliasing", "python",
+						  "stack",  NULL};
+	const struct site_log *site = row->site;
+	const struct {
+		const char *key;
+		uint64_t value;
+	} counters[] = {
+		{"calls", site->counters.seen},
+		{"replaced", site->counters.replaced},
+		{"compared", site->counters.compared},
+		{"passed", site->counters.passed},
+		{"materialised", site->counters.materialised},
+		{"snapshots", site->counters.snapshots},
+	};
+	json_t *object = json_object(), *read_by = json_array();
+
+	json_object_set_new(object, "log", json_integer(row->run));
+	json_object_set_new(object, "site", count(site->number));
+	copy_members(object, site->record, record_keys);
+	json_object_set_new(object, "verdict", text(report_verdict(row)));
+	json_object_set_new(object, "reason", *site->reason ? text(site->reason) : json_null());
+	json_object_set_new(object, "detail", *site->detail ? text(site->detail) : json_null());
+	for (size_t i = 0; i < sizeof(counters) / sizeof(*counters); i++)
+		json_object_set_new(object, counters[i].key,
+				    site->counted ? count(counters[i].value) : json_null());
+	json_object_set_new(object, "saved_us", real_or_null(row->saved_us));
+	json_object_set_new(object, "could_save_us", real_or_null(row->could_us));
+	json_object_set_new(object, "speedup", real_or_null(row->speedup));
+	for (int i = 0; i < KEPT_READERS && *site->read_by[i]; i++)
+		json_array_append_new(read_by, text(site->read_by[i]));
+	json_object_set_new(object, "read_by", read_by);
+	json_object_set_new(object, "app_us", series_object(&row->app));
+	json_object_set_new(object, "fused_us", series_object(&row->fused));
+	json_object_set_new(object, "warm_up_excluded", json_boolean(row->warm_up_excluded));
+	json_object_set_new(object, "samples", count(site->samples));
+	json_object_set_new(object, "samples_not_ok", count(site->not_ok));
+	json_object_set_new(object, "max_abs", real_or_null(site->max_abs));
+	json_object_set_new(object, "max_rel", real_or_null(site->max_rel));
+	json_object_set_new(object, "beyond", real_or_null(site->beyond));
+	json_object_set_new(object, "nonfinite", count(site->nonfinite));
+	json_object_set_new(object, "reference", reference_object(row));
+	return object;
+}
+
+static json_t *reason_object(const struct report *report, const struct report_reason *reason)
+{
+	json_t *object = json_object(), *details = json_array(), *sites = json_array();
+
+	for (int i = 0; i < KEPT_DETAILS && *reason->details[i]; i++)
+		json_array_append_new(details, text(reason->details[i]));
+	for (int i = 0; i < reason->row_count; i++) {
+		const struct report_row *row = &report->rows[reason->rows[i]];
+
+		json_array_append_new(sites, json_pack("{s:i,s:I}", "log", row->run, "site",
+						       (json_int_t)row->site->number));
+	}
+	json_object_set_new(object, "reason", text(reason->name));
+	json_object_set_new(object, "count", count(reason->count));
+	json_object_set_new(object, "sentence", text(reason->sentence));
+	json_object_set_new(object, "hint", text(reason->hint));
+	json_object_set_new(object, "details", details);
+	json_object_set_new(object, "sites", sites);
+	return object;
+}
+
+static json_t *total_object(const struct report_total *total)
+{
+	const struct {
+		const char *key;
+		uint64_t value;
+	} counts[] = {
+		{"sites", total->sites},
+		{"replaced_sites", total->replaced_sites},
+		{"verified_sites", total->verified_sites},
+		{"learning_sites", total->learning_sites},
+		{"declined_sites", total->declined_sites},
+		{"calls", total->calls},
+		{"replaced", total->replaced},
+		{"compared", total->compared},
+		{"passed", total->passed},
+		{"materialised", total->materialised},
+		{"gemms", total->gemms},
+		{"launches", total->launches},
+		{"nonfinite", total->nonfinite},
+		{"violations", total->violations},
+	};
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+		json_object_set_new(object, counts[i].key, count(counts[i].value));
+	json_object_set_new(object, "saved_us", real_or_null(total->saved_us));
+	json_object_set_new(object, "could_save_us", real_or_null(total->could_us));
+	json_object_set_new(object, "speedup", real_or_null(total->speedup));
+	json_object_set_new(object, "max_abs", real_or_null(total->max_abs));
+	json_object_set_new(object, "max_rel", real_or_null(total->max_rel));
+	json_object_set_new(object, "overhead_us", real_or_null(total->overhead_us));
+	json_object_set_new(object, "complete", json_boolean(total->counted));
+	return object;
+}
+
+int report_json(const struct report *report)
+{
+	json_t *root = json_object(), *logs = json_array(), *sites = json_array();
+	json_t *reasons = json_array();
+	int result;
+
+	for (int i = 0; i < report->set.count; i++)
+		json_array_append_new(logs, log_object(report->set.runs[i]));
+	for (int i = 0; i < report->row_count; i++)
+		json_array_append_new(sites, site_object(&report->rows[i]));
+	for (int i = 0; i < report->reason_count; i++)
+		json_array_append_new(reasons, reason_object(report, &report->reasons[i]));
+	json_object_set_new(root, "format", json_string("fashim-report"));
+	json_object_set_new(root, "version", json_integer(1));
+	json_object_set_new(root, "logs", logs);
+	json_object_set_new(root, "total", total_object(&report->total));
+	json_object_set_new(root, "sites", sites);
+	json_object_set_new(root, "not_replaced", reasons);
+	result = json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+	putchar('\n');
+	json_decref(root);
+	return result;
+}

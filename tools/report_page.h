@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The page that a report is printed on: what the terminal can show, and the parts that the summary,
+ * the table and the details of a site have in common.
+ */
+#ifndef FASHIM_REPORT_PAGE_H
+#define FASHIM_REPORT_PAGE_H
+
+#include "report.h"
+
+#define BOLD   "\033[1m"
+#define DIM    "\033[2m"
+#define RED    "\033[31m"
+#define GREEN  "\033[32m"
+#define YELLOW "\033[33m"
+
+struct page {
+	const struct report *report;
+	bool color;
+	const char *plus_minus, *times, *micro, *arrow;
+};
+
+/* The colour's escape sequence, and that back to plain text; "" on a page without colours. */
+const char *ink(const struct page *page, const char *color);
+const char *plain(const struct page *page);
+
+/* "  name      " in front of a line. */
+void label(const struct page *page, const char *name);
+
+/* "[B,H,Sq,Sk,D]", with "/Dv" where that differs; "?" for a site without a record. */
+void shape_text(char *buffer, size_t size, const struct site_log *site);
+
+/* "3", or "2:3" (log 2, site 3) where several logs are shown. */
+void site_text(const struct page *page, char *buffer, size_t size, const struct report_row *row);
+
+/* "102.0 ± 2.8", without the spread where one value has none, "-" for an empty series. */
+void series_text(const struct page *page, char *buffer, size_t size, const struct series *series);
+
+/* The table of all sites, and everything known of one. */
+void print_table(const struct page *page);
+void print_site(const struct page *page, const struct report_row *row);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A series of measurements in fixed space: count, mean and spread by Welford's update, which does
+ * not lose digits as sums of squares do.
+ */
+#ifndef FASHIM_SERIES_H
+#define FASHIM_SERIES_H
+
+#include <math.h>
+#include <stdint.h>
+
+struct series {
+	uint64_t count;
+	double mean, m2, min, max;
+};
+
+static inline void series_add(struct series *series, double value)
+{
+	double delta = value - series->mean;
+
+	if (!series->count || value < series->min)
+		series->min = value;
+	if (!series->count || value > series->max)
+		series->max = value;
+	series->count++;
+	series->mean += delta / (double)series->count;
+	series->m2 += delta * (value - series->mean);
+}
+
+/* Sample standard deviation; NAN below two values, where there is none. */
+static inline double series_deviation(const struct series *series)
+{
+	return series->count > 1 ? sqrt(series->m2 / (double)(series->count - 1)) : NAN;
+}
+
+#endif
