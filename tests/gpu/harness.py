@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starting programs with and without the shim, and reading the log that it leaves.
+
+Nothing here knows what a program computes. A run that crashes, hangs or writes half a log gives a
+Run or a Log that says so; it never raises.
+"""
+import ctypes
+import glob
+import importlib.util
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAMS_PY = os.path.join(HERE, "programs.py")
+
+
+def have_gpu():
+    """Is there a CUDA driver with at least one device?"""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int(0)
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 \
+        and count.value > 0
+
+
+def library_path():
+    """Where libcublas is at run time: the toolkit's folder, then the folders of Python wheels."""
+    folders = [os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "lib64")]
+    found = importlib.util.find_spec("nvidia")
+    for root in (found.submodule_search_locations or []) if found else []:
+        folders += sorted(glob.glob(os.path.join(root, "*", "lib")))
+    folders = [folder for folder in folders if glob.glob(os.path.join(folder, "libcublas.so.*"))]
+    return ":".join(folders + [x for x in [os.environ.get("LD_LIBRARY_PATH")] if x])
+
+
+def clean_environment(**more):
+    """The caller's environment without the shim and its options; `more` on top."""
+    kept = {name: value for name, value in os.environ.items()
+            if name != "LD_PRELOAD" and not name.startswith("FASHIM")}
+    if "FASHIM_TEST_DEVICE" in os.environ:
+        kept["FASHIM_TEST_DEVICE"] = os.environ["FASHIM_TEST_DEVICE"]
+    kept.update(PYTHONDONTWRITEBYTECODE="1", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false",
+                OMP_NUM_THREADS="2")
+    kept.update({name: str(value) for name, value in more.items()})
+    return kept
+
+
+def shim_environment(library, mode, log, **more):
+    """`more`: further FASHIM_* options."""
+    return clean_environment(LD_PRELOAD=os.path.abspath(library), FASHIM=mode, FASHIM_OUT=log,
+                             FASHIM_LOG="warn", **more)
+
+
+class Run:
+    """One finished process: rc (negative: signal), seconds, stdout, stderr, hung."""
+
+    def __init__(self, rc, seconds, stdout, stderr, hung):
+        self.rc, self.seconds, self.hung = rc, seconds, hung
+        self.stdout, self.stderr = stdout, stderr
+
+    def complaint(self):
+        """One line on why the run is no good, or None."""
+        if self.hung:
+            return f"hung, killed after {self.seconds:.0f} s"
+        if self.rc < 0:
+            return f"killed by {signal.Signals(-self.rc).name}"
+        return f"exit status {self.rc}" if self.rc else None
+
+    def tail(self, lines=6):
+        return "\n".join(self.stderr.strip().splitlines()[-lines:])
+
+
+def launch(command, environment, timeout, base):
+    """Runs a command to its end; its output goes to BASE.stdout and BASE.stderr."""
+    start, hung = time.monotonic(), False
+    with open(base + ".stdout", "w+", errors="replace") as out, \
+            open(base + ".stderr", "w+", errors="replace") as err:
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=out,
+                                   stderr=err, start_new_session=True)
+        try:
+            rc = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            hung = True
+            os.killpg(process.pid, signal.SIGKILL)
+            rc = process.wait()
+        out.seek(0)
+        err.seek(0)
+        return Run(rc, time.monotonic() - start, out.read(), err.read(), hung)
+
+
+class Log:
+    """What a run of the shim wrote (format: shim/log_format.h)."""
+
+    def __init__(self, path):
+        self.header, self.summary, self.site, self.state = None, None, {}, {}
+        self.sample, self.decline, self.materialise, self.violation = [], [], [], []
+        self.bad_lines = 0
+        try:
+            with open(path, errors="replace") as file:
+                lines = file.read().splitlines()
+        except OSError:
+            lines = []
+        for line in lines:
+            try:
+                self.take(json.loads(line))
+            except (ValueError, KeyError, AttributeError):
+                self.bad_lines += 1
+
+    def take(self, record):
+        kind = record["type"]
+        if kind in ("header", "summary"):
+            setattr(self, kind, record)
+        elif kind in ("site", "state"):
+            getattr(self, kind)[record["site"]] = record
+        elif kind in ("sample", "decline", "materialise", "violation"):
+            getattr(self, kind).append(record)
+
+    def sites(self):
+        """The summary's site rows."""
+        return (self.summary or {}).get("sites", [])
+
+    def total(self, field):
+        return sum(row.get(field, 0) for row in self.sites())
+
+    def reasons(self):
+        """Every reason that was given for leaving something alone, with its count."""
+        given = dict((self.summary or {}).get("reasons", {}))
+        for row in self.sites():
+            if row.get("state") == "declined":
+                given.setdefault(row.get("reason"), row.get("passed", 0))
+        for record in self.decline:
+            given.setdefault(record.get("reason"), 1)
+        for plain in ("none", "learning", None):
+            given.pop(plain, None)
+        return given
+
+    def complaints(self, mode):
+        """What is wrong with the log itself, whatever the program."""
+        if not self.header:
+            return ["no log (or no header in it)"]
+        said = [f"violation: {record.get('what')}" for record in self.violation[:3]]
+        if self.header.get("mode") != mode:
+            said.append(f"mode in the log is {self.header.get('mode')}")
+        if self.bad_lines:
+            said.append(f"{self.bad_lines} lines of the log are not JSON records")
+        if not self.summary:
+            said.append("no summary in the log")
+        elif self.summary.get("end") != "exit":
+            said.append(f"summary says end {self.summary.get('end')}")
+        return said
+
+
+class Server:
+    """A `programs.py --serve` process. A request that fails or times out gives {"error": …} and
+    the process is started anew for the next one."""
+
+    def __init__(self, environment, errors):
+        self.environment, self.errors, self.process = environment, errors, None
+
+    def start(self):
+        with open(self.errors, "a") as err:
+            self.process = subprocess.Popen(
+                [sys.executable, PROGRAMS_PY, "--serve"], env=self.environment, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, start_new_session=True)
+        return self.answer(120)
+
+    def answer(self, timeout):
+        ready, _, _ = select.select([self.process.stdout], [], [], timeout)
+        line = self.process.stdout.readline() if ready else ""
+        if not line:
+            why = "no answer in time" if not ready else f"ended, status {self.process.poll()}"
+            self.stop()
+            return {"error": why}
+        return json.loads(line)
+
+    def send(self, **request):
+        """First half of a request; False when the process cannot be reached."""
+        if not self.process and "error" in self.start():
+            return False
+        try:
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+            return True
+        except OSError:
+            self.stop()
+            return False
+
+    def ask(self, timeout=90, **request):
+        return self.answer(timeout) if self.send(**request) else {"error": "not running"}
+
+    def stop(self, grace=0):
+        """Ends the process: kindly (the log gets its summary) when grace > 0 seconds."""
+        if not self.process:
+            return
+        try:
+            self.process.stdin.close()
+            self.process.wait(grace or 0.1)
+        except (OSError, subprocess.TimeoutExpired):
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self.process = None
+
+
+def race(contestants, count=None, rounds=5, target_ms=40.0):
+    """Times [(label, server, request)] in turn, round by round: A B C A B C …
+
+    Returns {label: {"ms": median, "low": …, "high": …, "rounds": […]} or {"error": …}}."""
+    results, alive = {}, []
+    for label, server, request in contestants:
+        answer = server.ask(prepare=label, **request)
+        if "error" in answer:
+            results[label] = answer
+        else:
+            alive.append((label, server))
+    if alive and not count:
+        guess = alive[0][1].ask(round=alive[0][0], count=4).get("ms", 1.0)
+        count = max(3, min(1000, int(target_ms / max(guess, 1e-3))))
+    taken = {label: [] for label, _ in alive}
+    for _ in range(rounds):
+        for label, server in alive:
+            answer = server.ask(round=label, count=count)
+            if "error" in answer:
+                results[label] = answer
+            else:
+                taken[label].append(answer["ms"])
+    for label, server in alive:
+        server.ask(drop=label)
+        row = sorted(taken[label])
+        if label not in results and row:
+            results[label] = {"ms": row[len(row) // 2], "low": row[0], "high": row[-1],
+                              "rounds": taken[label], "count": count}
+    return results

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs test programs by name and keeps every forward's outputs.
+
+    programs.py NAME… --out FILE.npz | --out-dir DIR [--repeat N | --few] [--also sdpa,double]
+    programs.py NAME --time [--attn sdpa]       median GPU ms a forward, as JSON
+    programs.py --list
+    programs.py --serve                         timing on request, for run.py and shapes.py
+
+Outputs are saved as float32 (exact for 16-bit types) under "VARIANT.fNNNN.OUTPUT".
+"""
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from registry import PROGRAMS  # noqa: E402
+
+
+def load(names):
+    """Imports no more than the named programs need; importing transformers takes seconds."""
+    for module in ("other_libraries", "chains", "hazards", "models"):
+        __import__(module)
+        if names and all(name in PROGRAMS for name in names):
+            return
+
+
+def to_numpy(value):
+    """A float32 (or integer, or float64) array of a tensor of any library."""
+    import numpy
+    if hasattr(value, "detach"):
+        import torch
+        value = value.detach().cpu()
+        return (value.float() if value.dtype in (torch.float16, torch.bfloat16) else value).numpy()
+    if type(value).__module__.startswith("cupy"):
+        value = value.get()
+    value = numpy.asarray(value)
+    return value if value.dtype in (numpy.float64, numpy.int64) else value.astype(numpy.float32)
+
+
+def quiet_gradients():
+    """torch.no_grad() where PyTorch is in use at all."""
+    torch = sys.modules.get("torch")
+    return torch.no_grad() if torch else contextlib.nullcontext()
+
+
+def forwards(entry, variant, repeat):
+    """Yields the outputs of every forward of a program, on the host."""
+    if "torch" in sys.modules:
+        import common
+        common.setup()
+    with quiet_gradients():
+        step = entry.build(variant)
+        for i in range(repeat):
+            yield {name: to_numpy(value) for name, value in step(i).items()}
+        for i in range(repeat, repeat + getattr(step, "extra", 0)):
+            yield {name: to_numpy(value) for name, value in step(i, last=repeat).items()}
+
+
+def record(entry, path, repeat, also):
+    """Runs one program and saves what it computed."""
+    import numpy
+    kept = {}
+    for variant in ("eager",) + tuple(v for v in also if v in entry.variants):
+        for i, outputs in enumerate(forwards(entry, variant, repeat)):
+            for name, array in outputs.items():
+                kept[f"{variant}.f{i:04d}.{name}"] = array
+        release()
+    with open(path + ".part", "wb") as file:
+        numpy.savez(file, **kept)
+    os.replace(path + ".part", path)
+
+
+def release():
+    """Gives the memory of finished programs back."""
+    import gc
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+# ---- timing ----------------------------------------------------------------------------------
+
+
+class Timed:
+    """A program ready to be timed: warmed up, and measured in rounds of events around forwards."""
+
+    def __init__(self, step):
+        self.step, self.next = step, 0
+
+    def run(self, count):
+        for _ in range(count):
+            self.step(self.next % 8)
+            self.next += 1
+
+    def round(self, count):
+        """GPU milliseconds a forward, over `count` forwards after two that do not count."""
+        import torch
+        with torch.no_grad():
+            self.run(2)
+            if not torch.cuda.is_available():
+                start = time.perf_counter()
+                self.run(count)
+                return (time.perf_counter() - start) * 1e3 / count
+            first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            torch.cuda.synchronize()
+            first.record()
+            self.run(count)
+            last.record()
+            last.synchronize()
+            return first.elapsed_time(last) / count
+
+
+def prepare(name, variant, shape=None):
+    """The timed form of a registered program, or of a chain of any shape (chains.shaped)."""
+    import torch
+    import common
+    common.setup()
+    with torch.no_grad():
+        if shape:
+            import chains
+            step = chains.shaped(variant, **shape)
+        else:
+            step = PROGRAMS[name].build(variant, **(PROGRAMS[name].timed or {}))
+        timed = Timed(step)
+        timed.run(8)  # learning and autotuning are over
+        common.sync()
+    return timed
+
+
+def serve():
+    """Answers one JSON request a line on stdin:
+        {"prepare": id, "name": …, "variant": …} or {"prepare": id, "shape": {…}, "variant": …}
+        {"round": id, "count": n}  ->  {"ms": …}      {"drop": id}
+    """
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # libraries that print do not disturb the protocol
+    load([])
+    ready = {}
+    print(json.dumps({"ok": True}), file=answers, flush=True)
+    for line in sys.stdin:
+        request, answer = json.loads(line), {"ok": True}
+        try:
+            if "prepare" in request:
+                ready[request["prepare"]] = prepare(request.get("name"), request["variant"],
+                                                    request.get("shape"))
+            elif "round" in request:
+                answer["ms"] = ready[request["round"]].round(request["count"])
+            elif "drop" in request:
+                ready.pop(request["drop"], None)
+                release()
+        except Exception as error:  # the next request may still work
+            traceback.print_exc()
+            answer = {"error": f"{type(error).__name__}: {error}"[:300]}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def time_alone(name, variant):
+    """Median and spread of five rounds, in one process."""
+    timed = prepare(name, variant)
+    guess = timed.round(4)
+    count = max(3, min(200, int(40 / max(guess, 1e-3))))
+    rounds = sorted(timed.round(count) for _ in range(5))
+    return {"name": name, "variant": variant, "ms": rounds[2],
+            "spread": (rounds[-1] - rounds[0]) / rounds[2], "count": count}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--out", help="file for one program's outputs")
+    parser.add_argument("--out-dir", help="folder for NAME.npz of each program")
+    parser.add_argument("--repeat", type=int, help="forwards, instead of the program's own number")
+    parser.add_argument("--few", action="store_true", help="the short run: few forwards")
+    parser.add_argument("--also", default="", help="further variants to run: sdpa,double")
+    parser.add_argument("--attn", default="eager", help="variant to time")
+    parser.add_argument("--time", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--serve", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.serve:
+        return serve()
+    load(arguments.names)
+    if arguments.list:
+        for entry in PROGRAMS.values():
+            print(f"{entry.name:18} {entry.about}")
+        return 0
+    unknown = [name for name in arguments.names if name not in PROGRAMS]
+    if unknown or not arguments.names:
+        parser.error(f"unknown program: {' '.join(unknown) or '(none named)'}; see --list")
+    failed = 0
+    for name in arguments.names:
+        entry = PROGRAMS[name]
+        if arguments.time:
+            print(json.dumps(time_alone(name, arguments.attn)))
+            continue
+        repeat = arguments.repeat or (entry.few if arguments.few else entry.repeat)
+        path = arguments.out or os.path.join(arguments.out_dir or ".", name + ".npz")
+        try:
+            record(entry, path, repeat, arguments.also.split(","))
+            print(f"{name}: {repeat} forwards", flush=True)
+        except Exception:
+            traceback.print_exc()
+            print(f"{name}: failed", flush=True)
+            failed += 1
+        release()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# Configuration, messages, names, JSON, log, call stacks: one program a file.
+
+LOG_TESTS := test_config test_json test_log test_log_host test_names test_message test_callstack \
+             test_python_frames
+LOG_TEST_OBJECTS := $(addprefix $(O)/shim/,config.o json.o log.o log_header.o message.o names.o) \
+                    $(addprefix $(O)/tests/unit/,child.o log_fixture.o reader.o)
+PROBE_OBJECTS := $(addprefix $(O)/,shim/callstack.o shim/callstack_python.o shim/python_frames.o \
+                   tests/unit/callstack_probe.o)
+
+UNIT_TESTS += $(addprefix $(O)/tests/unit/,$(LOG_TESTS))
+
+$(addprefix $(O)/tests/unit/,$(filter-out test_callstack test_python_frames,$(LOG_TESTS))): \
+$(O)/tests/unit/%: $(O)/tests/unit/%.o $(LOG_TEST_OBJECTS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread -ldl -lm
+
+# Call stacks are taken from inside a shared object, as the shim is one.
+$(O)/tests/unit/callstack_probe.so: $(PROBE_OBJECTS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -o $@ $^ -ldl
+
+$(O)/tests/unit/test_callstack: $(O)/tests/unit/test_callstack.o $(O)/tests/unit/child.o \
+                                $(O)/tests/unit/callstack_probe.so
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -Wl,-rpath,'$$ORIGIN' -o $@ $^ -lcmocka
+
+$(O)/tests/unit/test_python_frames: $(addprefix $(O)/,tests/unit/test_python_frames.o \
+                                      shim/callstack_python.o shim/python_frames.o)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka
