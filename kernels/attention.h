@@ -99,7 +99,8 @@ struct attn_args {
 
 /* ---- kernels, found by name in the module; each takes one struct by value -------------- */
 
-/* How to launch a variant. grid.x = ceil(Sq / rows_per_block), grid.y = H, grid.z = B. */
+/* How to launch a variant. grid.x = ceil(Sq / rows_per_block) * grid_x_factor, grid.y = H,
+ * grid.z = B. */
 struct attn_variant {
 	const char *name;     /* also the selector's and the log's name, e.g. "wmma_f16_d64" */
 	const char *symbol;   /* kernel symbol in the module */
@@ -109,6 +110,7 @@ struct attn_variant {
 	int32_t rows_per_block;
 	int32_t threads;
 	int32_t shared_bytes; /* dynamic shared memory */
+	int32_t grid_x_factor; /* blocks that share the keys of a tile of rows: a cluster, if > 1 */
 };
 
 extern const struct attn_variant attn_variants[];

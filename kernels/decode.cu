@@ -585,7 +585,6 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 
 /* ---- the variants: the same rows as in select.c --------------------------------------------- */
 
-#if !FASHIM_TURING
 #define DECODE_KERNEL(symbol, T, width, parts)                                                     \
 	extern "C" __global__ void CLUSTER_OF(parts) __launch_bounds__(DECODE_THREADS, 2)          \
 		symbol(const __grid_constant__ struct attn_args args)                              \
@@ -599,5 +598,6 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 #define DECODE_BF16(width, parts)                                                                  \
 	DECODE_KERNEL(fashim_decode_bf16_d##width##_p##parts, __nv_bfloat16, width, parts)
 DECODE_VARIANTS(DECODE_F16)
+#if !FASHIM_TURING
 DECODE_VARIANTS(DECODE_BF16)
 #endif

@@ -351,6 +351,8 @@ int chain_settle_outside(struct chain *chain)
 
 		if (value->provisional && !value->used && i != chain->p_value)
 			value->outside = true;
+		else if (value->provisional && i != chain->p_value)
+			unfit(chain, REASON_UNACCOUNTED_POINTER, "an intermediate of unknown length");
 		count += value->outside;
 	}
 	return count;

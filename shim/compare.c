@@ -275,6 +275,8 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 	}
 	if (error) {
 		timing_drop(timing);
+		if (++site->failed_compares >= 4)
+			site_decline(site, REASON_SCRATCH, "no comparison could be made");
 		return;
 	}
 	slot->timing = timing;

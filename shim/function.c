@@ -124,6 +124,7 @@ bool function_read_params(const struct function *function, const struct op_launc
 {
 	if (!function->readable)
 		return false;
+	memset(bytes, 0, function->bytes); /* gaps between parameters must compare equal */
 	if (launch->params) {
 		for (unsigned i = 0; i < function->param_count; i++)
 			memcpy(bytes + function->param_offset[i], launch->params[i],

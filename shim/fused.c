@@ -119,7 +119,8 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 	struct loaded *slot = find(context);
 	const int index = (int)(variant - attn_variants);
 	const unsigned grid[3] = {
-		(unsigned)((args->Sq + variant->rows_per_block - 1) / variant->rows_per_block),
+		(unsigned)((args->Sq + variant->rows_per_block - 1) / variant->rows_per_block *
+		           variant->grid_x_factor),
 		(unsigned)args->H, (unsigned)args->B};
 
 	if (!slot || !slot->module || index >= VARIANTS)

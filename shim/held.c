@@ -409,7 +409,9 @@ static bool meet(struct chain *chain, struct value *value, const struct access *
 			return true;
 	}
 	if (!chain->deferred) {
-		if (access->mode == ACCESS_READ && (inside || access->bounded))
+		if (value->provisional || value->outside)
+			; /* may well be an input, which anybody may read */
+		else if (access->mode == ACCESS_READ && (inside || access->bounded))
 			note_reader(chain, true, who);
 		else if (access->mode == ACCESS_UNKNOWN && access->begin == value->begin)
 			note_reader(chain, false, who);

@@ -197,9 +197,7 @@ static void add_v(struct chain *chain, const struct op *op)
 static bool inputs_lost(const struct chain *chain)
 {
 	for (int i = 0; i < chain->value_count; i++)
-		if (chain->values[i].outside && !chain->deferred &&
-		    !range_set_covers(&chain->values[i].live, chain->values[i].begin,
-		                      chain->values[i].begin + 1))
+		if (chain->values[i].outside && !chain->values[i].live.count)
 			return true;
 	for (int i = 0; i < chain->input_count; i++)
 		if (chain->inputs[i].lost)
@@ -398,10 +396,15 @@ static void closed(struct chain *chain)
 	bool by_data;
 	int guesses = 0;
 
+	const bool lost = inputs_lost(chain);
+
 	chain->closed = true;
 	chain->timing = NULL;
 	cut_output(chain);
-	if (!chain->timed || inputs_lost(chain) || config()->mode < MODE_COMPARE ||
+	for (int i = 0; i < chain->value_count; i++)
+		if (chain->values[i].outside)
+			chain->values[i].live.count = 0;
+	if (!chain->timed || lost || config()->mode < MODE_COMPARE ||
 	    spec_of_chain(&args, chain, site->identified ? &site->spec : NULL, &by_data, detail) !=
 	            REASON_NONE) {
 		timing_drop(timing);

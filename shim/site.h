@@ -48,7 +48,7 @@ struct site {
 	unsigned passed, pending;    /* comparisons that agreed; under way */
 	unsigned readers;            /* sightings of somebody reading the scores while learning */
 	unsigned since_sample;
-	unsigned failed_specs;
+	unsigned failed_specs, failed_compares;
 	bool announced, timed_last;
 	double app_us, fused_us;     /* latest steady comparison */
 	unsigned samples;            /* comparisons logged */

@@ -1,1 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
+# `make test`: every test that needs no GPU. Programs are named by the rooms' own .mk files:
+#   UNIT_TESTS             run as they are
+#   PRELOAD_TEST_PROGRAMS  preload the shim or a part of it: not with SAN
+#   ZOO_RUNS, CLI_TESTS    PROGRAM:ARGUMENT
+#   CHECKS                 targets
+
+include tests/unit/log_test.mk
+include tests/unit/kernels_test.mk
+include tests/preload/preload.mk
+include tests/apps/zoo.mk
+include tests/unit/core_test.mk
+
+TEST_JOBS ?= 2
+TEST_RUNS  = $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(ZOO_RUNS)
+
+.PHONY: test-programs
+test-programs: $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(sort $(foreach run,$(ZOO_RUNS),$(firstword $(subst :, ,$(run)))))
+
+test: test-programs $(CHECKS) ## every test that needs no GPU
+	$(Q)$(if $(SAN),echo '  without those that preload the shim: a sanitizer must be first in a process, and so must the shim')
+	$(Q)tests/run.sh $(TEST_JOBS) $(TEST_RUNS)

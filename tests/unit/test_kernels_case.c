@@ -374,8 +374,8 @@ static int run(struct problem *p, void *kernels, const struct attn_variant *v)
 	char name[128];
 	const struct sim_kernel *kernel;
 	unsigned rows = (unsigned)v->rows_per_block;
-	unsigned grid[3] = {((unsigned)p->args.Sq + rows - 1) / rows, (unsigned)p->args.H,
-			    (unsigned)p->args.B};
+	unsigned grid[3] = {((unsigned)p->args.Sq + rows - 1) / rows * (unsigned)v->grid_x_factor,
+			    (unsigned)p->args.H, (unsigned)p->args.B};
 	unsigned block[3] = {(unsigned)v->threads, 1, 1};
 	void *params[1] = {&p->args};
 

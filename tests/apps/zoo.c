@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The hazard zoo under the whole shim, black box: every case of tests/apps/hazards runs plain and then
+ * with LD_PRELOAD, over the simulated GPU, and must show the same: its exit status, its lines, its O
+ * within rounding, and whatever else it looks at (P, copies, sums of P) bit for bit. The log must not
+ * speak of an error, must say that what can be replaced was, and why not where it was not.
+ *
+ *     zoo GROUP      replace, async, poison, compare, audit, off, own, programs
+ *     zoo GROUP CASE one case of it
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "zoo_run.h"
+
+/* fp16 outputs of order one: a few rounding steps. */
+#define TOLERANCE 4e-3
+
+/* At least how many occurrences are replaced, and a reason that the log must name: a reader that comes
+ * every time, a capture. */
+static const struct hazard {
+	const char *name;
+	int replaced;       /* with ATen's kernels, which have rules */
+	int replaced_own;   /* with kernels nobody has a rule for; -1: as many as may be */
+	const char *reason; /* NULL: none asked for */
+} hazards[] = {
+	{"v_into_q", 9, -1, NULL},
+	{"v_into_s", 9, -1, NULL},
+	{"middle_into_q", 9, -1, NULL},
+	{"bert", 9, -1, NULL},
+	{"o_into_q", 9, -1, NULL},
+	{"o_into_k", 9, -1, NULL},
+	{"o_into_s", 9, -1, NULL},
+	{"softmax_in_place", 9, -1, NULL},
+	{"alias_changes", 9, -1, NULL},
+	{"k_into_old_p", 9, -1, NULL},
+	{"merged_below_p", 9, -1, NULL},
+	{"merged_always_p", 0, 0, "scores_read_by"},
+	{"merged_half_p", 9, -1, NULL},
+	{"merged_below_q", 9, -1, NULL},
+	{"merged_below_k", 9, -1, NULL},
+	{"p_copied", 9, -1, NULL},
+	{"p_copied_apart", 9, -1, NULL},
+	{"p_copied_once", 57, -1, NULL},
+	{"p_copied_always", 0, 0, "scores_read_by"},
+	{"p_edited", 9, -1, NULL},
+	{"p_edited_and_used", 9, -1, NULL},
+	{"p_partly_cleared", 9, -1, NULL},
+	{"p_mean", 9, -1, NULL},
+	{"p_mean_always", 0, 0, "scores_read_by"},
+	{"p_view", 9, -1, NULL},
+	{"p_2d", 9, -1, NULL},
+	{"p_peer", 9, -1, NULL},
+	{"p_dtod", 9, -1, NULL},
+	{"p_unified", 9, -1, NULL},
+	{"p_pinned", 9, -1, NULL},
+	{"p_other_thread", 9, -1, NULL},
+	{"p_kept", 9, -1, NULL},
+	{"p_kept_kernel", 9, -1, NULL},
+	{"p_kept_free", 9, -1, NULL},
+	{"p_kept_mask", 9, -1, NULL},
+	{"all_read", 9, -1, NULL},
+	{"p_in_window", 6, -1, "scores_read_by"},
+	{"k_rewritten", 9, -1, NULL},
+	{"k_filled", 9, -1, NULL},
+	{"q_partly_set", 9, -1, NULL},
+	{"q_copied_over", 9, -1, NULL},
+	{"mask_after_use", 9, -1, NULL},
+	{"mask_before_use", 9, -1, NULL},
+	{"v_late", 9, -1, NULL},
+	{"p_edited_in_window", 4, -1, "chain_broken"},
+	{"host_sync", 9, -1, NULL},
+	{"host_looks", 4, -1, "scores_read_by"},
+	{"alloc_in_window", 9, -1, NULL},
+	{"never_closed", 6, -1, NULL},
+	{"ends_open", 9, -1, NULL},
+	{"free_and_again", 9, -1, NULL},
+	{"new_each_time", 9, -1, NULL},
+	{"pool", 9, -1, NULL},
+	{"address_array", 0, 0, NULL},
+	{"growing_keys", 21, -1, NULL},
+	{"p_other_stream", 9, -1, NULL},
+	{"p_legacy_stream", 9, -1, NULL},
+	{"chain_over_streams", 5, -1, NULL},
+	{"next_input", 9, -1, NULL},
+	{"interleaved", 20, -1, NULL},
+	{"graph", 4, -1, "capture"},
+	{"graph_half", 6, -1, "capture"},
+	{"two_threads", 16, -1, NULL},
+	{"per_thread_stream", 16, -1, NULL},
+	{"two_contexts", 16, -1, NULL},
+	{"dlopen_blas", 9, -1, NULL},
+	{"dlopen_older_blas", 9, -1, NULL},
+};
+
+#define HAZARDS ((int)(sizeof(hazards) / sizeof(*hazards)))
+
+/* Ways of running all of them. */
+static const struct group {
+	const char *name;
+	const char *app[2];  /* set for the plain run too */
+	const char *shim[3]; /* for the other */
+	bool exact;          /* nothing may be replaced, every byte is the same */
+	bool expect;         /* hold the table's counts against it */
+} groups[] = {
+	{"replace", {NULL}, {"FASHIM=replace", NULL}, false, true},
+	{"async", {NULL}, {"FASHIM=replace", "SIMGPU_ASYNC=200", NULL}, false, false},
+	{"poison", {NULL}, {"FASHIM=replace", "FASHIM_POISON=1", NULL}, false, true},
+	{"compare", {NULL}, {"FASHIM=compare", NULL}, true, false},
+	{"audit", {NULL}, {"FASHIM=audit", NULL}, true, false},
+	{"off", {NULL}, {"FASHIM=off", NULL}, true, false},
+	{"own", {"APP_KERNELS=own", NULL}, {"FASHIM=replace", NULL}, false, true},
+};
+
+static const struct group *group;
+
+/* ---- one run against another --------------------------------------------------------------------- */
+
+static void run_plain(struct outcome *outcome, const char *const *argv, const char *more)
+{
+	const char *const environment[] = {more, NULL};
+
+	zoo_run(outcome, argv, environment, true);
+}
+
+/* Under the shim; `log` is begun anew. `more`: further variables, NULL at the end. */
+static void run_under(struct outcome *outcome, const char *const *argv, const char *const *more,
+                      const char *log)
+{
+	char preload[600], out[600], *library = zoo_path("libfashim.so");
+	const char *environment[16] = {preload, out, "FASHIM_MIN_SPEEDUP=0", NULL};
+	int count = 3;
+
+	for (; more && *more && count < 15; more++)
+		environment[count++] = *more;
+	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", library);
+	snprintf(out, sizeof(out), "FASHIM_OUT=%s", log);
+	unlink(log);
+	zoo_run(outcome, argv, environment, true);
+	free(library);
+}
+
+static void assert_same(const struct outcome *plain, const struct outcome *under,
+                        const struct verdict *verdict, bool exact)
+{
+	const double difference = zoo_difference(plain, under);
+	int where;
+
+	if (plain->status != under->status)
+		fail_msg("status 0x%x, plain 0x%x; stderr: %s", (unsigned)under->status,
+		         (unsigned)plain->status, under->errors);
+	if (strcmp(plain->errors, under->errors) != 0)
+		fail_msg("other stderr: %s", under->errors);
+	if (verdict->violations)
+		fail_msg("violation: %s", verdict->violation);
+	if (exact || verdict->replaced == 0) {
+		if (strcmp(plain->text, under->text) != 0)
+			fail_msg("nothing was replaced, yet results differ by %g", difference);
+		return;
+	}
+	if (!(difference <= TOLERANCE))
+		fail_msg("results differ by %g", difference);
+	if (!zoo_same_text(plain->text, under->text, true, &where))
+		fail_msg("line %d differs", where);
+}
+
+static const char *record_of(struct verdict *verdict, const char *log)
+{
+	static char text[800];
+
+	zoo_read_log(log, verdict);
+	snprintf(text, sizeof(text), "replaced %ld of %ld, materialised %ld, reasons:%s",
+	         verdict->replaced, verdict->seen, verdict->materialised, verdict->reasons);
+	return text;
+}
+
+/* The words that a call log has and that must not be in it. */
+static bool mentions(const char *path, const char *word)
+{
+	FILE *file = fopen(path, "r");
+	bool found = false;
+	char line[4096];
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		found = found || strstr(line, word);
+	fclose(file);
+	return found;
+}
+
+static void check_hazard(void **state)
+{
+	const struct hazard *hazard = *state;
+	const char *const argv[] = {"apps/sim/hazards", hazard->name, NULL};
+	char *log = zoo_scratch("log"), *calls = zoo_scratch("calls"), wanted[600];
+	const char *more[8] = {NULL};
+	struct outcome plain, under;
+	struct verdict verdict;
+	const char *said;
+	int count = 0, least;
+
+	snprintf(wanted, sizeof(wanted), "SIMGPU_LOG=%s", calls);
+	unlink(calls);
+	more[count++] = wanted;
+	for (int i = 0; i < 3 && group->shim[i]; i++)
+		more[count++] = group->shim[i];
+	if (group->app[0])
+		more[count++] = group->app[0];
+	run_plain(&plain, argv, group->app[0]);
+	assert_int_equal(plain.status, 0);
+	assert_true(plain.dump_count > 0);
+	run_under(&under, argv, more, log);
+	said = record_of(&verdict, log);
+	print_message("# %s: %s\n", hazard->name, said);
+	assert_same(&plain, &under, &verdict, group->exact);
+	if (group->exact) {
+		assert_int_equal(verdict.replaced, 0);
+		assert_int_equal(verdict.materialised, 0);
+	}
+	if (!strcmp(group->name, "off")) {
+		assert_int_equal(access(log, F_OK), -1);
+	} else {
+		assert_true(verdict.there);
+		assert_int_equal(verdict.headers, 1);
+		assert_int_equal(verdict.summaries, 1);
+	}
+	if (!strcmp(group->name, "off") || !strcmp(group->name, "audit"))
+		assert_false(mentions(calls, "fashim_"));
+	least = group->app[0] ? hazard->replaced_own : hazard->replaced;
+	if (group->expect && verdict.replaced < least)
+		fail_msg("expected %d: %s", least, said);
+	if (group->expect && least > 0)
+		assert_int_equal(verdict.materialised > verdict.replaced, 0);
+	if (group->expect && least == 0)
+		assert_int_equal(verdict.replaced, 0);
+	if (group->expect && hazard->reason && least >= 0 && !strstr(verdict.reasons, hazard->reason))
+		fail_msg("expected the reason %s: %s", hazard->reason, said);
+	if (!group->exact && hazard->replaced > 0 && least > 0 && !group->expect)
+		assert_true(verdict.replaced > 0);
+	zoo_free(&plain);
+	zoo_free(&under);
+	free(log);
+	free(calls);
+}
+
+/* ---- whole programs -------------------------------------------------------------------------------- */
+
+/* Every case there is has a row above. */
+static void test_list(void **state)
+{
+	const char *const argv[] = {"apps/sim/hazards", "--list", NULL};
+	struct outcome outcome;
+	int count = 0;
+
+	(void)state;
+	run_plain(&outcome, argv, NULL);
+	assert_int_equal(outcome.status, 0);
+	for (char *line = strtok(outcome.text, "\n"); line; line = strtok(NULL, "\n"), count++) {
+		bool known = false;
+
+		line[strcspn(line, " ")] = '\0';
+		for (int i = 0; i < HAZARDS; i++)
+			known = known || !strcmp(hazards[i].name, line);
+		if (!known)
+			fail_msg("no row for %s", line);
+	}
+	assert_int_equal(count, HAZARDS);
+	zoo_free(&outcome);
+}
+
+static void compare_program(const char *const *argv, const char *const *more, int least, double tolerance)
+{
+	char *log = zoo_scratch("log");
+	struct outcome plain, under;
+	struct verdict verdict;
+	const char *said;
+	int where;
+
+	run_plain(&plain, argv, NULL);
+	assert_int_equal(plain.status, 0);
+	run_under(&under, argv, more, log);
+	said = record_of(&verdict, log);
+	print_message("# %s: %s\n", argv[0], said);
+	assert_int_equal(under.status, 0);
+	assert_int_equal(verdict.violations, 0);
+	assert_int_equal(verdict.summaries, 1);
+	assert_true(zoo_same_text(plain.text, under.text, false, &where));
+	if (!(zoo_difference(&plain, &under) <= tolerance))
+		fail_msg("differs by %g", zoo_difference(&plain, &under));
+	if (verdict.replaced < least)
+		fail_msg("expected %d: %s", least, said);
+	zoo_free(&plain);
+	zoo_free(&under);
+	free(log);
+}
+
+/* Its result is the sum of 24 outputs, hence the wider tolerance. */
+static void test_demo(void **state)
+{
+	const char *const argv[] = {"apps/sim/demo", NULL};
+
+	(void)state;
+	compare_program(argv, NULL, 18, 24 * TOLERANCE);
+}
+
+static void test_demo_sm80(void **state)
+{
+	const char *const argv[] = {"apps/sim/demo", NULL}, *const more[] = {"SIMGPU_ARCH=80", NULL};
+
+	(void)state;
+	compare_program(argv, more, 18, 24 * TOLERANCE);
+}
+
+static void test_plain_softmax_f16(void **state)
+{
+	const char *const argv[] = {"apps/sim/plain_softmax", "f16", NULL};
+
+	(void)state;
+	compare_program(argv, NULL, 8, TOLERANCE);
+}
+
+/* fp32 without TF32 is not to be replaced by anything less exact. */
+static void test_plain_softmax_f32(void **state)
+{
+	const char *const argv[] = {"apps/sim/plain_softmax", NULL};
+	char *log = zoo_scratch("log");
+	struct outcome plain, under;
+	struct verdict verdict;
+
+	(void)state;
+	run_plain(&plain, argv, NULL);
+	run_under(&under, argv, NULL, log);
+	record_of(&verdict, log);
+	assert_same(&plain, &under, &verdict, false);
+	if (!verdict.replaced && !strstr(verdict.reasons, "precision"))
+		fail_msg("no reason:%s", verdict.reasons);
+	assert_true(zoo_difference(&plain, &under) <= 2e-6);
+	zoo_free(&plain);
+	zoo_free(&under);
+	free(log);
+}
+
+/* A program that is killed leaves a log that can be read, and the counters beside it. */
+static void test_killed(void **state)
+{
+	char *log = zoo_scratch("killed"), *live = zoo_scratch("killed.live");
+	char *library = zoo_path("libfashim.so"), *libraries = zoo_path("simgpu");
+	char *program = zoo_path("apps/sim/demo");
+	const char *const argv[] = {"fashim", "report", log, NULL};
+	const char *const none[] = {"LC_ALL=C.UTF-8", NULL};
+	struct outcome report;
+	struct verdict verdict;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	if (pid == 0) {
+		if (!freopen("/dev/null", "w", stdout))
+			_exit(1);
+		setenv("LD_PRELOAD", library, 1);
+		setenv("LD_LIBRARY_PATH", libraries, 1);
+		setenv("FASHIM_OUT", log, 1);
+		setenv("FASHIM_MIN_SPEEDUP", "0", 1);
+		alarm(120);
+		execl(program, program, "1000000", (char *)NULL);
+		_exit(127);
+	}
+	for (int i = 0; i < 600; i++) { /* until it has replaced something */
+		FILE *file = fopen(log, "r");
+		char line[8192];
+		bool verified = false;
+
+		while (file && fgets(line, sizeof(line), file))
+			verified = verified || strstr(line, "\"verified\"");
+		if (file)
+			fclose(file);
+		if (verified)
+			break;
+		usleep(100000);
+	}
+	usleep(300000);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(access(live, F_OK), 0);
+	zoo_read_log(log, &verdict);
+	assert_int_equal(verdict.headers, 1);
+	assert_int_equal(verdict.summaries, 0);
+	zoo_run(&report, argv, none, false);
+	if (report.status)
+		fail_msg("report: 0x%x %s", (unsigned)report.status, report.errors);
+	assert_non_null(strstr(report.text, "killed"));
+	zoo_free(&report);
+	free(log);
+	free(live);
+	free(library);
+	free(libraries);
+	free(program);
+}
+
+/* A child of fork() goes its own way; the parent's log stays the parent's. */
+static void test_fork(void **state)
+{
+	const char *const argv[] = {"apps/sim/forks", NULL};
+	char *log = zoo_scratch("log");
+	struct outcome plain, under;
+	struct verdict verdict;
+
+	(void)state;
+	run_plain(&plain, argv, NULL);
+	assert_int_equal(plain.status, 0);
+	run_under(&under, argv, NULL, log);
+	print_message("# forks: %s\n", record_of(&verdict, log));
+	assert_same(&plain, &under, &verdict, false);
+	assert_true(verdict.there);
+	assert_int_equal(verdict.headers, 1);
+	assert_int_equal(verdict.summaries, 1);
+	assert_true(verdict.replaced >= 6);
+	zoo_free(&plain);
+	zoo_free(&under);
+	free(log);
+}
+
+static int run_programs(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_demo),
+		cmocka_unit_test(test_demo_sm80),
+		cmocka_unit_test(test_plain_softmax_f16),
+		cmocka_unit_test(test_plain_softmax_f32),
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_fork),
+	};
+
+	return cmocka_run_group_tests_name("zoo programs", tests, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	static struct CMUnitTest tests[HAZARDS];
+	size_t count = 0;
+
+	if (argc > 1 && !strcmp(argv[1], "programs"))
+		return run_programs();
+	for (unsigned i = 0; argc > 1 && i < sizeof(groups) / sizeof(*groups); i++)
+		if (!strcmp(argv[1], groups[i].name))
+			group = &groups[i];
+	if (!group) {
+		fprintf(stderr, "usage: zoo replace|async|poison|compare|audit|off|own|programs [CASE]\n");
+		return 64;
+	}
+	for (int i = 0; i < HAZARDS; i++)
+		if (argc < 3 || !strcmp(argv[2], hazards[i].name))
+			tests[count++] = (struct CMUnitTest){.name = hazards[i].name,
+			                                     .test_func = check_hazard,
+			                                     .initial_state = (void *)(uintptr_t)&hazards[i]};
+	return _cmocka_run_group_tests(group->name, tests, count, NULL, NULL);
+}

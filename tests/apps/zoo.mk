@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# The hazard zoo under the whole shim (tests/apps/zoo.c), one run of the program for each way.
+
+ZOO := $(O)/tests/apps/zoo
+ifeq ($(SAN),)
+ZOO_RUNS := $(addprefix $(ZOO):,replace async poison compare audit off own programs)
+endif
+
+APP_SRC_forks := forks
+APPS          += forks
+$(eval $(call app,forks))
+apps-sim: $(O)/apps/sim/forks $(O)/apps/sim/forks.kernels
+
+$(ZOO): $(addprefix $(O)/tests/,apps/zoo.o apps/zoo_run.o unit/child.o)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm
+$(ZOO): | simgpu apps-sim $(O)/libfashim.so $(O)/fashim

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Few queries: the kernels that spread the keys of one row over a block or several, as built for
+ * the host, against plain double precision; and when they are chosen. The host build does not
+ * share keys among blocks, but the variants that do so on a GPU must be right there as well.
+ */
+#include "kernels/attention.h"
+#include "kernels/decode_variants.h"
+#include "tests/unit/test_kernels_case.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static void *kernels;
+
+static bool is_decode(const struct attn_variant *v)
+{
+	return !strncmp(v->name, "decode_", 7);
+}
+
+/* Checks with the narrowest variants that take the problem: that of one block, and where `parts`
+ * is set those of several. Frees it. */
+static void check(struct problem *p, bool parts, const char *what)
+{
+	int width = 0, checked = 0;
+
+	for (int n = 0; n < attn_variant_count; n++) {
+		const struct attn_variant *v = &attn_variants[n];
+
+		if (!is_decode(v) || v->dtype != p->args.q.dtype || v->max_d < p->args.D ||
+		    v->max_d < p->args.Dv || (width && v->max_d != width) ||
+		    (v->grid_x_factor > 1 && !parts))
+			continue;
+		width = v->max_d;
+		assert_ptr_equal(attn_select(&p->args, 90, v->name), v);
+		problem_check(p, kernels, v, what);
+		checked++;
+	}
+	assert_int_equal(checked, parts ? 4 : 1);
+	problem_free(p);
+}
+
+static void init(struct problem *p, int dtype, int B, int H, int Sq, int Sk, int D, int Dv)
+{
+	problem_init(p, dtype, (int[6]){B, H, Sq, Sk, D, Dv}, NULL);
+}
+
+/* ---- shapes ---------------------------------------------------------------------------------- */
+
+static const int keys[] = {1, 7, 64, 197, 500, 2049, 4096};
+static const int widths[] = {32, 64, 80, 128, 256};
+
+static void test_shapes(void **state)
+{
+	struct problem p;
+
+	(void)state;
+	for (size_t k = 0; k < COUNT(keys); k++)
+		for (size_t d = 0; d < COUNT(widths); d++)
+			for (int queries = 1; queries <= 4; queries++) {
+				int dtype = (k + d + (size_t)queries) % 2 ? ATTN_BF16 : ATTN_F16;
+
+				if (keys[k] > 2000 && queries % 2 != (int)d % 2)
+					continue;
+				init(&p, dtype, 1, 2, queries, keys[k], widths[d], widths[d]);
+				p.row_step = keys[k] > 2000 ? 3 : 1;
+				check(&p, queries == 1, "shape");
+			}
+}
+
+static void test_head_dims(void **state)
+{
+	static const int dims[] = {1, 7, 8, 33, 40, 72, 96, 127, 136, 255, 256};
+	struct problem p;
+
+	(void)state;
+	for (size_t d = 0; d < COUNT(dims); d++)
+		for (int dtype = ATTN_F16; dtype <= ATTN_BF16; dtype++) {
+			init(&p, dtype, 2, 1, 2, 75, dims[d], dims[d]);
+			check(&p, false, "head dimension");
+			init(&p, dtype, 1, 2, 1, 100, dims[d], dims[COUNT(dims) - 1 - d]);
+			check(&p, false, "Dv != D");
+		}
+}
+
+/* ---- layouts --------------------------------------------------------------------------------- */
+
+static const struct layout layouts[] = {
+	{0},
+	{.order = "brhc"},
+	{.order = "brch"},
+	{.order = "bhcr"},	     /* transposed */
+	{.order = "bhcr", .pad = 3}, /* transposed, in pieces for some lengths */
+	{.order = "bhcr", .pad = 4},
+	{.pad = 8},
+	{.pad = 1},
+	{.offset = 1},
+	{.offset = 3, .pad = 5, .order = "bhcr"},
+	{.step = 3, .pad = 2},
+	{.by_array = true},
+	{.by_array = true, .order = "bhcr", .offset = 1},
+	{.same = "h"},
+	{.same = "bhr"},
+	{.order = "rbhc", .pad = 7},
+};
+
+/* Each operand in each layout, and K and V in each pair of them. */
+static void test_layouts(void **state)
+{
+	struct problem p;
+	char what[64];
+
+	(void)state;
+	for (size_t k = 0; k < COUNT(layouts); k++)
+		for (size_t v = 0; v < COUNT(layouts); v++) {
+			struct layout of[4] = {{0}, layouts[k], layouts[v], {0}};
+			int length = (int[]){61, 64, 60, 72}[(k + v) % 4];
+
+			snprintf(what, sizeof(what), "layouts %zu of K, %zu of V", k, v);
+			problem_init(&p, k % 2 ? ATTN_BF16 : ATTN_F16,
+				     (int[6]){2, 2, 1, length, 40, 48}, of);
+			check(&p, false, what);
+		}
+	for (size_t l = 0; l < COUNT(layouts); l++) {
+		struct layout of[4] = {layouts[l], {0}, {0}, {0}};
+
+		snprintf(what, sizeof(what), "layout %zu of Q and O", l);
+		if (!layouts[l].same)
+			of[3] = layouts[l];
+		problem_init(&p, ATTN_F16, (int[6]){2, 3, 3, 50, 96, 72}, of);
+		check(&p, false, what);
+	}
+	for (int dtype = ATTN_F16; dtype <= ATTN_BF16; dtype++)
+		for (size_t k = 0; k < COUNT(keys) - 2; k++) {
+			struct layout of[4] = {{0}, layouts[3], layouts[k % 2 ? 3 : 0], {0}};
+
+			problem_init(&p, dtype, (int[6]){1, 1, 2, keys[k], 256, 129}, of);
+			check(&p, false, "transposed");
+		}
+}
+
+static void test_output_dtypes(void **state)
+{
+	struct problem p;
+
+	(void)state;
+	init(&p, ATTN_F16, 1, 2, 3, 70, 64, 64);
+	problem_output(&p, ATTN_F32, NULL);
+	check(&p, false, "O of fp32");
+	init(&p, ATTN_BF16, 1, 2, 3, 70, 64, 64);
+	problem_output(&p, ATTN_F16, &(struct layout){.order = "bhcr", .pad = 1});
+	check(&p, false, "O of f16, transposed");
+}
+
+/* ---- scores ---------------------------------------------------------------------------------- */
+
+static void test_scale(void **state)
+{
+	static const float scales[] = {1, 0, -0.3f, 3, 1e-20f, 30};
+	struct problem p;
+
+	(void)state;
+	for (size_t n = 0; n < COUNT(scales); n++)
+		for (int cap = 0; cap < 2; cap++) {
+			init(&p, n % 2 ? ATTN_BF16 : ATTN_F16, 1, 1, 4, 290, 40, 40);
+			p.args.spec.scale = scales[n];
+			p.args.spec.softcap = cap ? 5 : 0;
+			p.args.spec.out_scale = 0.5f + (float)n;
+			check(&p, false, "scale");
+		}
+	/* so large that max * log2(e) is no float: one key wins everything */
+	init(&p, ATTN_BF16, 1, 1, 2, 270, 16, 16);
+	for (int i = 0; i < 2; i++)
+		for (int d = 0; d < 16; d++)
+			number_store(element_at(&p.args.q, 1, 0, 0, i, d), ATTN_BF16,
+				     d ? 0 : 0x1.8p63);
+	for (int j = 0; j < 270; j++)
+		for (int d = 0; d < 16; d++)
+			number_store(element_at(&p.args.k, 1, 0, 0, j, d), ATTN_BF16,
+				     d ? 0
+				       : (1 + j % 100 / 128.0 + (j == 261) / 1.25) *
+						     (j % 2 ? 0x1p63 : -0x1p63));
+	p.args.spec.scale = 1;
+	check(&p, false, "logits near the end of float");
+}
+
+static const struct layout bias_layouts[] = {
+	{0},
+	{.same = "hr"},
+	{.same = "bh"},
+	{.same = "c"},
+	{.same = "bhrc"},
+	{.order = "bhcr", .pad = 1},
+	{.pad = 3, .offset = 1},
+	{.step = 2},
+	{.by_array = true},
+};
+
+static void test_bias(void **state)
+{
+	struct problem p;
+	char what[64];
+
+	(void)state;
+	for (size_t l = 0; l < COUNT(bias_layouts); l++)
+		for (int dtype = ATTN_F16; dtype <= ATTN_F32; dtype++) {
+			snprintf(what, sizeof(what), "bias layout %zu dtype %d", l, dtype);
+			init(&p, dtype == ATTN_BF16 ? ATTN_BF16 : ATTN_F16, 2, 2, 2, 300, 40, 40);
+			problem_bias(&p, (int)l % 2, dtype, &bias_layouts[l], 2);
+			p.args.spec.bias_scale[l % 2] = l % 3 ? 1.0f : -0.5f;
+			p.args.spec.softcap = l % 2 ? 0.0f : 20.0f;
+			if (dtype == ATTN_F32)
+				p.args.spec.round_x = ATTN_F32;
+			else
+				problem_bias(&p, 1 - (int)l % 2, ATTN_F32, NULL, 2);
+			check(&p, false, what);
+		}
+}
+
+static void test_mask(void **state)
+{
+	static const float fills[] = {-INFINITY, -1e4f, -3.4028234e38f, 0.0f};
+	struct problem p;
+	char what[64];
+
+	(void)state;
+	for (size_t l = 0; l < COUNT(bias_layouts); l++)
+		for (size_t f = 0; f < COUNT(fills); f++) {
+			snprintf(what, sizeof(what), "mask layout %zu fill %g", l,
+				 (double)fills[f]);
+			init(&p, f % 2 ? ATTN_BF16 : ATTN_F16, 2, 2, 2, 70, 40, 40);
+			problem_mask(&p, (l + f) % 2, fills[f], &bias_layouts[l], 0.5);
+			check(&p, false, what);
+		}
+}
+
+static void test_window(void **state)
+{
+	static const struct {
+		int Sq, Sk, left, right, shift;
+		float value;
+	} w[] = {
+		{4, 4, ATTN_NO_WINDOW, 0, 0, -INFINITY},
+		{4, 500, ATTN_NO_WINDOW, 0, 496, -INFINITY}, /* aligned to the last key */
+		{4, 500, ATTN_NO_WINDOW, 0, 0, -INFINITY},   /* the first keys alone */
+		{3, 500, 100, 0, 497, -INFINITY},	     /* a sliding window */
+		{3, 500, 100, 0, 497, -1e9f},
+		{2, 500, 40, ATTN_NO_WINDOW, 300, -INFINITY},
+		{4, 33, ATTN_NO_WINDOW, 0, -2, -INFINITY}, /* leaves rows without a key */
+		{4, 33, ATTN_NO_WINDOW, 0, -2, -1e4f},
+		{2, 70, ATTN_NO_WINDOW - 1, ATTN_NO_WINDOW - 1, 0, -INFINITY},
+		{2, 150, 10, 10, 1000, -INFINITY}, /* all keys before every window */
+		{2, 150, 10, 10, -1000, -65504.0f},
+	};
+	struct problem p;
+	char what[64];
+
+	(void)state;
+	for (size_t n = 0; n < COUNT(w); n++)
+		for (int rule = ATTN_EMPTY_NAN; rule <= ATTN_EMPTY_MEAN; rule++) {
+			snprintf(what, sizeof(what), "window %zu, empty rows by rule %d", n, rule);
+			init(&p, n % 2 ? ATTN_BF16 : ATTN_F16, 1, 2, w[n].Sq, w[n].Sk, 40, 64);
+			p.args.spec.window_left = w[n].left;
+			p.args.spec.window_right = w[n].right;
+			p.args.spec.window_shift = w[n].shift;
+			p.args.spec.window_value = w[n].value;
+			p.args.spec.empty_row = rule;
+			check(&p, false, what);
+		}
+}
+
+/* ---- corners --------------------------------------------------------------------------------- */
+
+/* Rows emptied by a bias or a mask beside others, with NaN in a V that they then do not see. */
+static void test_empty_rows(void **state)
+{
+	struct problem p;
+
+	(void)state;
+	for (int rule = ATTN_EMPTY_NAN; rule <= ATTN_EMPTY_MEAN; rule++)
+		for (int by_bias = 0; by_bias < 2; by_bias++) {
+			init(&p, by_bias ? ATTN_F16 : ATTN_BF16, 1, 1, 4, 190, 64, 72);
+			p.args.spec.empty_row = rule;
+			p.args.spec.out_scale = 0.5f;
+			if (by_bias)
+				problem_bias(&p, 0, ATTN_F16, NULL, 1);
+			else
+				problem_mask(&p, true, -INFINITY, NULL, 0.5);
+			for (int i = 0; i < 4; i += 2)
+				for (int j = 0; j < 190; j++) {
+					if (by_bias)
+						number_store(element_at(&p.args.spec.bias[0], 1, 0,
+									0, i, j),
+							     ATTN_F16, -INFINITY);
+					else
+						*(char *)element_at(&p.args.spec.mask, 1, 0, 0, i,
+								    j) = 0;
+				}
+			if (rule == ATTN_EMPTY_ZERO)
+				number_store(element_at(&p.args.v, 1, 0, 0, 100, 3), p.args.v.dtype,
+					     NAN);
+			check(&p, false, by_bias ? "emptied by a bias" : "emptied by a mask");
+		}
+}
+
+/* Rows filled with one finite number are uniform, also where rounding x does it. */
+static void test_finite_fills(void **state)
+{
+	static const float fills[] = {-1e4f, -65504.0f, -1e9f, -3.4028234e38f};
+	struct problem p;
+
+	(void)state;
+	for (size_t n = 0; n < COUNT(fills); n++)
+		for (int round = ATTN_BF16; round <= ATTN_F32; round++) {
+			init(&p, ATTN_BF16, 1, 1, 4, 150, 40, 40);
+			problem_bias(&p, 0, ATTN_F32, &(struct layout){.same = "bh"}, 0);
+			p.args.spec.round_x = round;
+			for (int i = 0; i < 4; i++)
+				for (int j = i % 2 ? 100 : 0; j < 150; j++)
+					number_store(
+						element_at(&p.args.spec.bias[0], 1, 0, 0, i, j),
+						ATTN_F32, fills[n]);
+			check(&p, false, "finite fill");
+		}
+}
+
+static void test_nonfinite(void **state)
+{
+	struct problem p;
+
+	(void)state;
+	for (int n = 0; n < 12; n++) {
+		int dtype = n % 2 ? ATTN_BF16 : ATTN_F16;
+		double bad = n / 6 ? INFINITY : NAN;
+
+		init(&p, dtype, 1, 1, 3, 300, 40, 40);
+		if (n / 2 % 3 == 0)
+			number_store(element_at(&p.args.q, 1, 0, 0, 1, 3), dtype, bad);
+		if (n / 2 % 3 == 1)
+			number_store(element_at(&p.args.k, 1, 0, 0, 280, 7), dtype, bad);
+		if (n / 2 % 3 == 2) {
+			number_store(element_at(&p.args.v, 1, 0, 0, 71, 3), dtype, bad);
+			number_store(element_at(&p.args.v, 1, 0, 0, 299, 5), dtype, -bad);
+		}
+		check(&p, false, "non-finite operand");
+	}
+	init(&p, ATTN_F16, 1, 1, 4, 300, 40, 40);
+	problem_bias(&p, 0, ATTN_F32, NULL, 1);
+	number_store(element_at(&p.args.spec.bias[0], 1, 0, 0, 0, 70), ATTN_F32, NAN);
+	number_store(element_at(&p.args.spec.bias[0], 1, 0, 0, 1, 270), ATTN_F32, INFINITY);
+	for (int j = 0; j < 300; j++)
+		number_store(element_at(&p.args.spec.bias[0], 1, 0, 0, 2, j), ATTN_F32,
+			     j < 260 ? -INFINITY : NAN);
+	check(&p, false, "non-finite bias");
+	init(&p, ATTN_F16, 1, 1, 2, 100, 40, 40);
+	p.args.spec.out_scale = 1e6f;
+	p.args.spec.scale = 20;
+	check(&p, false, "overflow of O");
+}
+
+/* ---- choices --------------------------------------------------------------------------------- */
+
+static const struct attn_variant *chosen(int arch, int dtype, int batch, int heads, int queries,
+					 int length, int D)
+{
+	struct attn_args a = {.B = batch, .H = heads, .Sq = queries, .Sk = length, .D = D, .Dv = D};
+
+	a.q.dtype = a.k.dtype = a.v.dtype = a.o.dtype = dtype;
+	return attn_select(&a, arch, NULL);
+}
+
+static void test_choice(void **state)
+{
+	const struct attn_variant *v;
+
+	(void)state;
+	for (int dtype = ATTN_F16; dtype <= ATTN_BF16; dtype++)
+		for (int D = 1; D <= 256; D++)
+			for (int heads = 1; heads < 2000; heads *= 3)
+				for (size_t k = 0; k < COUNT(keys); k++) {
+					int parts, length = keys[k];
+
+					v = chosen(90, dtype, 1, heads, 1, length, D);
+					assert_true(v && is_decode(v) && v->dtype == dtype);
+					assert_true(v->max_d >= D &&
+						    (v->max_d == 64 || v->max_d / 2 < D));
+					parts = v->grid_x_factor;
+					assert_true(v->min_arch == (parts > 1 ? 90 : 80));
+					/* no block without a step of its own, none too many */
+					assert_true(parts == 1 ||
+						    parts / 2 * DECODE_KEYS(v->max_d) < length);
+					assert_true(parts == 1 || heads * parts < 512);
+					v = chosen(80, dtype, 1, heads, 1, length, D);
+					assert_true(v && is_decode(v) && v->grid_x_factor == 1);
+				}
+	assert_int_equal(chosen(90, ATTN_BF16, 1, 32, 1, 2049, 64)->grid_x_factor, 8);
+	assert_int_equal(chosen(90, ATTN_BF16, 1, 32, 4, 2049, 64)->grid_x_factor, 2);
+	assert_int_equal(chosen(90, ATTN_BF16, 32, 32, 1, 2049, 64)->grid_x_factor, 1);
+	assert_true(is_decode(chosen(90, ATTN_F16, 1, 8, 4, 500, 64)));
+	assert_false(is_decode(chosen(90, ATTN_F16, 1, 8, 5, 500, 64)));
+	assert_false(is_decode(chosen(90, ATTN_F16, 1, 8, 512, 512, 256)));
+	assert_false(is_decode(chosen(75, ATTN_F16, 1, 8, 1, 500, 64)));
+	assert_null(chosen(90, ATTN_F16, 1, 8, 1, 500, 257));
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	kernels = dlopen(SIM_KERNELS, RTLD_NOW | RTLD_LOCAL);
+	if (!kernels)
+		fprintf(stderr, "%s\n", dlerror());
+	return kernels ? 0 : -1;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shapes),	   cmocka_unit_test(test_head_dims),
+		cmocka_unit_test(test_layouts),	   cmocka_unit_test(test_output_dtypes),
+		cmocka_unit_test(test_scale),	   cmocka_unit_test(test_bias),
+		cmocka_unit_test(test_mask),	   cmocka_unit_test(test_window),
+		cmocka_unit_test(test_empty_rows), cmocka_unit_test(test_finite_fills),
+		cmocka_unit_test(test_nonfinite),  cmocka_unit_test(test_choice),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
