@@ -26,6 +26,7 @@
 #define SAMPLE_ROWS 64
 #define MAX_GUESSES SITE_CANDIDATES
 #define WAIT_NS     100000000ull
+#define SPEED_SAMPLES 5
 
 /* What rounding S and P may cost the program's own O, in rounding steps of its type: generous for a
  * chain whose meaning is known by rule, strict where the data alone decide. Root mean square, maximum. */
@@ -360,19 +361,27 @@ static double least(double old, double fresh)
 	return !isfinite(fresh) ? old : old > 0 && old < fresh ? old : fresh;
 }
 
-static void judge_speed(struct site *site, const struct pending *slot, double app_us, double fused_us)
+/* Is the fused kernel fast enough, as far as the best times seen tell? Another process on the GPU spoils
+ * single samples, so a site is given a few more before it is declined for this. */
+static bool fast_enough(struct site *site, double app_us, double fused_us)
 {
 	char detail[64];
 
-	(void)slot;
 	site->app_us = least(site->app_us, app_us);
 	site->fused_us = least(site->fused_us, fused_us);
-	if (++site->samples < 2 || config()->min_speedup <= 0 || !(site->app_us > 0) ||
-	    site->app_us >= config()->min_speedup * site->fused_us)
-		return;
-	snprintf(detail, sizeof(detail), "%d.%02dx", (int)(site->app_us / site->fused_us),
-	         (int)(site->app_us / site->fused_us * 100) % 100);
-	site_decline(site, REASON_SLOWER, detail);
+	site->samples++;
+	if (config()->min_speedup <= 0)
+		return true;
+	if (site->samples < 2)
+		return false;
+	if (!(site->app_us > 0) || site->app_us >= config()->min_speedup * site->fused_us)
+		return true;
+	if (site->samples >= SPEED_SAMPLES) {
+		snprintf(detail, sizeof(detail), "%d.%02dx", (int)(site->app_us / site->fused_us),
+		         (int)(site->app_us / site->fused_us * 100) % 100);
+		site_decline(site, REASON_SLOWER, detail);
+	}
+	return false;
 }
 
 static void judge(struct pending *slot)
@@ -393,9 +402,7 @@ static void judge(struct pending *slot)
 	write_sample(slot, app_us, fused_us, verdict);
 	if (strcmp(verdict, "ok") == 0) {
 		site->passed++;
-		judge_speed(site, slot, app_us, fused_us);
-		if (site->state == SITE_LEARNING && site->passed >= config()->learn &&
-		    site->samples >= (config()->min_speedup > 0 ? 2u : 1u))
+		if (fast_enough(site, app_us, fused_us) && site->passed >= config()->learn)
 			site_verify(site);
 		return;
 	}

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "blas.h"
 #include "compare.h"
@@ -28,6 +29,7 @@
 #include "resolve.h"
 #include "scratch.h"
 #include "session.h"
+#include "site.h"
 
 #define MAX_CAPTURES 16
 
@@ -36,6 +38,7 @@ static atomic_bool disabled; /* in a forked child, or after an error of our own 
 static atomic_int watching;  /* chains in use, plus one while recording */
 static CUstream captures[MAX_CAPTURES];
 static int capture_count;
+static bool ever_captured;
 
 bool flow_active(void)
 {
@@ -60,12 +63,26 @@ static void in_forked_child(void)
 	atomic_store(&disabled, true);
 }
 
+#define OVERHEAD_SAMPLE 16 /* one passage in so many is timed */
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static unsigned passages;
+static uint64_t entered_ns; /* 0: this passage is not timed */
+
 static void enter(void)
 {
 	static bool prepared;
 
 	pthread_mutex_lock(&lock);
 	hook_depth++;
+	entered_ns = ++passages % OVERHEAD_SAMPLE ? 0 : now_ns();
 	if (!prepared) {
 		prepared = true;
 		pthread_atfork(NULL, NULL, in_forked_child);
@@ -75,6 +92,8 @@ static void enter(void)
 static void leave(void)
 {
 	atomic_store_explicit(&watching, chain_live, memory_order_relaxed);
+	if (entered_ns)
+		log_live()->overhead_ns += OVERHEAD_SAMPLE * (now_ns() - entered_ns);
 	hook_depth--;
 	pthread_mutex_unlock(&lock);
 }
@@ -105,10 +124,16 @@ static void teardown(const struct op *op)
 	}
 }
 
-static void capture_begin(const struct op *op)
+/* Everything is as the program believes before a graph is recorded, and nothing is begun meanwhile. */
+static void capture_expected(const struct op *op)
 {
 	held_realise_all(op->name);
 	drop_all_chains();
+	ever_captured = true;
+}
+
+static void capture_begun(const struct op *op)
+{
 	if (capture_count < MAX_CAPTURES)
 		captures[capture_count] = op->stream;
 	capture_count++;
@@ -131,7 +156,7 @@ static enum flow continue_chain(struct chain *chain, struct op *op, struct acces
                                 const char *who)
 {
 	if (op->kind == OP_LAUNCH) {
-		occurrence_expect(chain);
+		chain->model = site_model(chain, function);
 		chain_narrow(chain, list);
 	}
 	/* A closing GEMM's output is written even where the chain was deferred. */
@@ -167,6 +192,22 @@ static void age_chains(void)
 	}
 }
 
+/* A capture may have been joined through an event, or have outlived an end that failed. */
+static bool stream_captures(const struct op *op)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	struct driver_context here;
+	CUresult result;
+
+	if (capture_count)
+		return true;
+	if (!ever_captured || op->kind != OP_GEMM || !op->context || !driver_enter(&here, op->context))
+		return false;
+	result = driver.cuStreamIsCapturing(op->stream, &status);
+	driver_leave(&here);
+	return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 static enum flow through(struct op *op)
 {
 	static unsigned char params[FUNCTION_MAX_BYTES]; /* flow lock */
@@ -180,9 +221,10 @@ static enum flow through(struct op *op)
 		session_note_gemm(op);
 	else if (!chain_live)
 		return FLOW_PASS;
-	if (capture_count)
+	if (stream_captures(op))
 		return op->kind == OP_GEMM ? occurrence_open(op, NULL, true) : FLOW_PASS;
 	if (op->kind == OP_LAUNCH) {
+		log_live()->launches++;
 		function = function_get(op->launch.function);
 		if (function && function_read_params(function, &op->launch, params)) {
 			readable = params;
@@ -223,7 +265,7 @@ enum flow flow_before(struct op *op)
 		teardown(op);
 		break;
 	case OP_CAPTURE_BEGIN:
-		capture_begin(op);
+		capture_expected(op);
 		break;
 	case OP_CAPTURE_END:
 		capture_end(op);
@@ -243,10 +285,13 @@ void flow_after(struct op *op)
 {
 	const int saved = errno;
 
-	if ((op->kind != OP_ALLOC && !op->watcher) || !flow_active() || driver_resolve() < 0)
+	if ((op->kind != OP_ALLOC && op->kind != OP_CAPTURE_BEGIN && !op->watcher) || !flow_active() ||
+	    driver_resolve() < 0)
 		return;
 	enter();
-	if (op->kind == OP_ALLOC) {
+	if (op->kind == OP_CAPTURE_BEGIN) {
+		capture_begun(op);
+	} else if (op->kind == OP_ALLOC) {
 		memory_add(op->alloc.range.base, op->alloc.range.bytes, op->alloc.kind, op->context);
 		if (record_wanted())
 			record_op(op);

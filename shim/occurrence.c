@@ -124,6 +124,13 @@ enum flow occurrence_open(struct op *op, const struct access_list *list, bool ca
 		held_guard(op, list, NULL, true, op->name);
 		return FLOW_PASS;
 	}
+	/* The handle says another stream in another thread, where work could not be ordered behind it. */
+	if (op->stream == CU_STREAM_PER_THREAD) {
+		held_guard(op, list, NULL, true, op->name);
+		if (opener_promising(&op->gemm))
+			session_decline(REASON_STREAM, op->name);
+		return FLOW_PASS;
+	}
 	compare_poll();
 	await_verdicts(op);
 	if (mode == MODE_REPLACE && !site_wants_watch(&op->gemm) &&
@@ -151,15 +158,6 @@ enum flow occurrence_open(struct op *op, const struct access_list *list, bool ca
 }
 
 /* ---- deferring ------------------------------------------------------------------------------------- */
-
-void occurrence_expect(struct chain *chain)
-{
-	chain->model = NULL;
-	for (int i = 0; chain->deferred && i < site_count && !chain->model; i++)
-		if ((chain->candidates->bits[i / 64] >> (i % 64) & 1) &&
-		    sites[i].step_count > chain->step_count)
-			chain->model = &sites[i];
-}
 
 enum flow occurrence_defer(struct chain *chain, struct op *op, const struct access_list *list,
                            const struct function *function, const unsigned char *params)
@@ -197,7 +195,8 @@ static void add_v(struct chain *chain, const struct op *op)
 static bool inputs_lost(const struct chain *chain)
 {
 	for (int i = 0; i < chain->value_count; i++)
-		if (chain->values[i].outside && !chain->values[i].live.count)
+		if (chain->values[i].outside && chain->values[i].provisional &&
+		    !chain->values[i].live.count)
 			return true;
 	for (int i = 0; i < chain->input_count; i++)
 		if (chain->inputs[i].lost)
@@ -364,6 +363,7 @@ enum flow occurrence_close(struct chain *chain, struct op *op, const struct acce
 		if (site)
 			return replace(chain, site, list);
 		session_decline(REASON_CHAIN_BROKEN, op->name);
+		site_note_broken(chain->candidates);
 		held_realise(chain, op->stream, "chain_broken", false);
 		if (!chain->used)
 			return FLOW_PASS;
@@ -404,7 +404,8 @@ static void closed(struct chain *chain)
 	for (int i = 0; i < chain->value_count; i++)
 		if (chain->values[i].outside)
 			chain->values[i].live.count = 0;
-	if (!chain->timed || lost || config()->mode < MODE_COMPARE ||
+	/* An unknown chain is identified at its first sighting; a known one is compared when timed. */
+	if ((!chain->timed && !(site->by_data && !site->identified)) || lost || config()->mode < MODE_COMPARE ||
 	    spec_of_chain(&args, chain, site->identified ? &site->spec : NULL, &by_data, detail) !=
 	            REASON_NONE) {
 		timing_drop(timing);

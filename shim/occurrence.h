@@ -14,9 +14,6 @@
  * guarded from it in any case. `capturing`: only counts. */
 enum flow occurrence_open(struct op *op, const struct access_list *list, bool capturing);
 
-/* Before a further op of a deferred chain: which site's occurrence it may be. */
-void occurrence_expect(struct chain *chain);
-
 /* A further op of a deferred chain: taken as long as it is what a verified site does next. */
 enum flow occurrence_defer(struct chain *chain, struct op *op, const struct access_list *list,
                            const struct function *function, const unsigned char *params);

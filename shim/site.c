@@ -101,11 +101,15 @@ struct site *site_of_chain(const struct chain *chain)
 	};
 	for (int i = 1; i < chain->step_count; i++)
 		site->steps[i] = chain->steps[i].signature;
+	for (int i = 1; i < chain->step_count; i++)
+		site->functions[i] = chain->steps[i].function;
 	for (int i = 0; i < chain->value_count; i++) {
 		site->values[i].bytes = chain->values[i].end - chain->values[i].begin;
 		site->values[i].outside = chain->values[i].outside;
 	}
 	log_live()->site_count = (uint32_t)site_count;
+	if (config()->mode < MODE_REPLACE)
+		site->live->reason = REASON_MODE;
 	return site;
 }
 
@@ -138,6 +142,36 @@ bool site_wants_watch(const struct op_gemm *gemm)
 	return false;
 }
 
+/* Holding back what mostly turns out to be another site's chain costs more than it gains: then only a
+ * few are tried. */
+static bool breaks_often(struct site *site)
+{
+	if (site->broken < 8 || site->broken < site->live->replaced)
+		return false;
+	return site->broken++ % 32 != 0;
+}
+
+void site_note_broken(const struct site_set *set)
+{
+	for (int i = 0; i < site_count; i++)
+		if (set->bits[i / 64] >> (i % 64) & 1)
+			sites[i].broken++;
+}
+
+const struct site *site_model(const struct chain *chain, const struct function *function)
+{
+	const struct op_gemm *opener = &chain->steps[0].gemm;
+	const uint64_t signature[FREE_COUNT] = {site_opener_signature(opener, FREE_NONE),
+	                                        site_opener_signature(opener, FREE_M)};
+
+	for (int i = 0; i < site_count; i++)
+		if (sites[i].by_data && sites[i].step_count > chain->step_count &&
+		    sites[i].functions[chain->step_count] == function && opens(&sites[i], signature) &&
+		    sites[i].reason != REASON_UNACCOUNTED_POINTER)
+			return &sites[i];
+	return NULL;
+}
+
 bool site_candidates(struct site_set *set, const struct op_gemm *opener)
 {
 	const uint64_t signature[FREE_COUNT] = {site_opener_signature(opener, FREE_NONE),
@@ -146,7 +180,8 @@ bool site_candidates(struct site_set *set, const struct op_gemm *opener)
 
 	memset(set, 0, sizeof(*set));
 	for (int i = 0; i < site_count; i++)
-		if (sites[i].state == SITE_VERIFIED && opens(&sites[i], signature)) {
+		if (sites[i].state == SITE_VERIFIED && opens(&sites[i], signature) &&
+		    !breaks_often(&sites[i])) {
 			set->bits[i / 64] |= 1ull << (i % 64);
 			any = true;
 		}

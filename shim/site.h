@@ -34,6 +34,7 @@ struct site {
 	uint64_t opener, closer;
 	int step_count;
 	uint64_t steps[CHAIN_STEPS];
+	const struct function *functions[CHAIN_STEPS];
 	int value_count;
 	struct { /* of each value; used where the key fixes the number of keys */
 		uint64_t bytes;
@@ -48,6 +49,7 @@ struct site {
 	unsigned passed, pending;    /* comparisons that agreed; under way */
 	unsigned readers;            /* sightings of somebody reading the scores while learning */
 	unsigned since_sample;
+	unsigned broken;             /* deferred chains that turned out to be something else */
 	unsigned failed_specs, failed_compares;
 	bool announced, timed_last;
 	double app_us, fused_us;     /* latest steady comparison */
@@ -77,6 +79,11 @@ struct site_set {
 	uint64_t bits[SITES / 64];
 };
 bool site_candidates(struct site_set *set, const struct op_gemm *opener);
+void site_note_broken(const struct site_set *set);
+
+/* A site whose occurrence this may be, when `function` is what comes next; NULL: none. */
+const struct site *site_model(const struct chain *chain, const struct function *function);
+
 bool site_filter(struct site_set *set, int step, uint64_t signature);
 struct site *site_match_close(const struct site_set *set, const struct chain *chain);
 

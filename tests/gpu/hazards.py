@@ -229,7 +229,8 @@ def train(variant):
     return training(0.0)
 
 
-@program(Expect("replace", chains=2, sites=2, tol=1e-3), repeat=10, few=3)
+# slack: both chains are open at once while the site is learned, so one more occurrence is only watched
+@program(Expect("replace", chains=2, sites=2, slack=1, tol=1e-3), repeat=10, few=3)
 def two_streams(variant):
     """two chains, call by call in turn on two streams"""
     sets = inputs()
@@ -315,7 +316,9 @@ def reallocate(variant):
     return step
 
 
-@program(Expect("replace", chains=18, sites=1, slack=1, tol=1e-3, exact=("replay",),
+# share: a replay may read anything, so it makes the scores of the eager call before it real; where that
+# keeps happening the site is given up
+@program(Expect("replace", chains=18, sites=1, share=0.6, tol=1e-3, exact=("replay",),
                 reasons=("capture",)), repeat=1, few=1, quick=True,
          modes=("audit", "compare", "off"))
 def graph(variant):
