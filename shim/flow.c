@@ -63,8 +63,6 @@ static void in_forked_child(void)
 	atomic_store(&disabled, true);
 }
 
-#define OVERHEAD_SAMPLE 16 /* one passage in so many is timed */
-
 static uint64_t now_ns(void)
 {
 	struct timespec time;
@@ -73,8 +71,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-static unsigned passages;
-static uint64_t entered_ns; /* 0: this passage is not timed */
+static uint64_t entered_ns;
 
 static void enter(void)
 {
@@ -82,7 +79,7 @@ static void enter(void)
 
 	pthread_mutex_lock(&lock);
 	hook_depth++;
-	entered_ns = ++passages % OVERHEAD_SAMPLE ? 0 : now_ns();
+	entered_ns = now_ns();
 	if (!prepared) {
 		prepared = true;
 		pthread_atfork(NULL, NULL, in_forked_child);
@@ -92,8 +89,7 @@ static void enter(void)
 static void leave(void)
 {
 	atomic_store_explicit(&watching, chain_live, memory_order_relaxed);
-	if (entered_ns)
-		log_live()->overhead_ns += OVERHEAD_SAMPLE * (now_ns() - entered_ns);
+	log_live()->overhead_ns += now_ns() - entered_ns;
 	hook_depth--;
 	pthread_mutex_unlock(&lock);
 }

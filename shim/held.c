@@ -226,6 +226,13 @@ static void note_realised(struct chain *chain, const char *who, bool certain)
 		site_decline(site, REASON_SCORES_READ_BY, who);
 }
 
+static bool context_lives(void)
+{
+	size_t free_bytes, total;
+
+	return driver.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS;
+}
+
 void held_realise(struct chain *chain, CUstream reader, const char *who, bool certain)
 {
 	struct driver_context here;
@@ -242,7 +249,8 @@ void held_realise(struct chain *chain, CUstream reader, const char *who, bool ce
 		driver_order(chain->stream, reader);
 		driver_leave(&here);
 	}
-	if (error)
+	/* At the end of the process the context may be gone already, and with it whoever could look. */
+	if (error && context_lives())
 		log_violation("site %d: held-back scores could not be computed",
 		              chain->site ? chain->site->number : 0);
 	chain->deferred = false;

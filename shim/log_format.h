@@ -35,7 +35,7 @@
  *  "sites":[{"site":1,"state":"verified","reason":"none","seen":100,"replaced":96,"compared":4,
  *            "passed":0,"materialised":0,"snapshots":12,"saved_us":590.4}]}
  *      last record of a clean end. launches: those looked at, which is while a chain is in view;
- *      overhead_us: host time in the shim, extrapolated from one passage in 16. passed = seen - replaced - compared.
+ *      overhead_us: host time in the shim, one-time loading and learning included. passed = seen - replaced - compared.
  *
  * Beside the log lies LOG.live, a mapped `struct live_file` that is right at every moment; a clean end
  * removes it after writing "summary". A reader that finds no summary takes the counters from there and

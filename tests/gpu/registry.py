@@ -28,13 +28,15 @@ class Expect:
     share    instead of counting exactly: least share of all chains that is replaced
     slack    occurrences that a site may leave out beyond learning, for a stated cause
     exact    outputs that must be bit-identical whatever was replaced
+    silent   there may be no log at all: whether the program calls cuBLAS is its library's choice
     loose    {output name: tolerance} for outputs with a tolerance of their own
     """
 
     def __init__(self, kind, chains=1, fixed=0, sites=2, tol=2e-3, step=0.0, most=None, exact=(),
-                 loose=None, reasons=(), share=None, slack=0):
+                 loose=None, reasons=(), share=None, slack=0, silent=False):
         self.kind, self.chains, self.fixed, self.sites = kind, chains, fixed, sites
         self.tol, self.step, self.most = tol, step, most
+        self.silent = silent
         self.exact, self.loose, self.reasons = tuple(exact), dict(loose or {}), tuple(reasons)
         self.share, self.slack = share, slack
 
