@@ -13,7 +13,8 @@
 #include "chain.h"
 #include "site.h"
 
-/* Event pairs around the chain's own ops. NULL when none are to be had: not timed then. */
+/* Event pairs around each of the chain's own ops: one pair around several would count the host's gaps
+ * between them. NULL when none are to be had: not timed then. */
 struct timing *timing_begin(CUcontext context);
 void timing_start(struct timing *timing, CUstream stream);
 void timing_stop(struct timing *timing, CUstream stream);

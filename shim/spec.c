@@ -265,7 +265,7 @@ static enum reason apply(struct walk *walk, const struct step *step)
 {
 	const struct meaning *meaning = &step->meaning;
 
-	if (meaning->role != ROLE_UNKNOWN &&
+	if (meaning->role != ROLE_UNKNOWN && meaning->role != ROLE_OPAQUE &&
 	    meaning->elements != walk->Z * walk->args->Sq * walk->args->Sk)
 		return stop(walk, REASON_LAYOUT, step->name);
 	switch (meaning->role) {
