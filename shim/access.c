@@ -22,7 +22,7 @@ void access_add(struct access_list *list, struct access access)
 }
 
 static void add_matrix(struct access_list *list, const struct matrix *matrix, int64_t batch,
-                       enum access_mode mode, int where)
+		       enum access_mode mode, int where)
 {
 	struct access access = {.mode = mode, .where = where, .bounded = true};
 
@@ -56,30 +56,30 @@ static void of_gemm(struct access_list *list, const struct op_gemm *op)
 	add_matrix(list, &gemm.c, gemm.batch, reads_c ? ACCESS_UNKNOWN : ACCESS_WRITE, 2);
 	if (op->extra) /* an auxiliary output or a bias: either way it is touched */
 		access_add(list, (struct access){.begin = op->extra,
-		                                 .end = op->extra + op->extra_bytes,
-		                                 .mode = ACCESS_UNKNOWN,
-		                                 .bounded = true,
-		                                 .where = 3});
+						 .end = op->extra + op->extra_bytes,
+						 .mode = ACCESS_UNKNOWN,
+						 .bounded = true,
+						 .where = 3});
 }
 
 static void add_range(struct access_list *list, const struct op_range *range, enum access_mode mode,
-                      bool sure)
+		      bool sure)
 {
 	uint64_t end = range->base + range->bytes;
 
 	if (!range->bytes || !memory_find(range->base))
 		return;
 	access_add(list, (struct access){.begin = range->base,
-	                                 .end = end,
-	                                 .sure_end = sure ? end : range->base,
-	                                 .mode = mode,
-	                                 .bounded = true});
+					 .end = end,
+					 .sure_end = sure ? end : range->base,
+					 .mode = mode,
+					 .bounded = true});
 }
 
-/* No rule: each 8-byte word of the parameters that is a device address may be followed to the end of
- * its allocation, for reading and writing. */
+/* No rule: each 8-byte word of the parameters that is a device address may be followed to the end
+ * of its allocation, for reading and writing. */
 static void of_unknown_launch(struct access_list *list, const struct function *function,
-                              const unsigned char *params)
+			      const unsigned char *params)
 {
 	for (unsigned at = 0; at + 8 <= function->bytes; at += 8) {
 		const struct allocation *allocation;
@@ -90,15 +90,15 @@ static void of_unknown_launch(struct access_list *list, const struct function *f
 		if (!allocation)
 			continue;
 		access_add(list, (struct access){.begin = word,
-		                                 .end = allocation->base + allocation->bytes,
-		                                 .sure_end = word,
-		                                 .mode = ACCESS_UNKNOWN,
-		                                 .where = (int)at});
+						 .end = allocation->base + allocation->bytes,
+						 .sure_end = word,
+						 .mode = ACCESS_UNKNOWN,
+						 .where = (int)at});
 	}
 }
 
 void access_of_op(struct access_list *list, const struct op *op, const struct function *function,
-                  const unsigned char *params)
+		  const unsigned char *params)
 {
 	const struct allocation *allocation;
 
@@ -124,11 +124,12 @@ void access_of_op(struct access_list *list, const struct op *op, const struct fu
 	case OP_FREE:
 		allocation = memory_find(op->alloc.range.base);
 		if (allocation && allocation->base == op->alloc.range.base)
-			access_add(list, (struct access){.begin = allocation->base,
-			                                 .end = allocation->base + allocation->bytes,
-			                                 .sure_end = allocation->base + allocation->bytes,
-			                                 .mode = ACCESS_WRITE,
-			                                 .bounded = true});
+			access_add(list,
+				   (struct access){.begin = allocation->base,
+						   .end = allocation->base + allocation->bytes,
+						   .sure_end = allocation->base + allocation->bytes,
+						   .mode = ACCESS_WRITE,
+						   .bounded = true});
 		break;
 	case OP_OPAQUE:
 	case OP_GRAPH_LAUNCH:

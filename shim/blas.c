@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One private cuBLAS handle per library instance and context. Every entry point's product can be said
- * as cublasGemmStridedBatchedEx.
+ * One private cuBLAS handle per library instance and context. Every entry point's product can be
+ * said as cublasGemmStridedBatchedEx.
  */
 #include "blas.h"
 
@@ -38,7 +38,9 @@ static uint16_t half_bits(float value)
 	exponent = (int)(bits >> 23 & 255) - 127 + 15;
 	if (exponent <= 0) /* zero, or a subnormal half */
 		return (uint16_t)(bits >> 16 & 0x8000) |
-		       (uint16_t)(exponent < -10 ? 0 : ((bits & 0x7fffff) | 0x800000) >> (14 - exponent));
+		       (uint16_t)(exponent < -10
+					  ? 0
+					  : ((bits & 0x7fffff) | 0x800000) >> (14 - exponent));
 	if (exponent > 31)
 		exponent = 31;
 	return (uint16_t)((bits >> 16 & 0x8000) | (uint32_t)exponent << 10 | (bits >> 13 & 0x3ff));
@@ -61,7 +63,7 @@ int blas_prepare(const struct blas_library *library, CUcontext context)
 }
 
 int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uint64_t a, uint64_t b,
-             uint64_t c)
+	     uint64_t c)
 {
 	__typeof__(&cublasGemmStridedBatchedEx) run;
 	__typeof__(&cublasSetStream_v2) set_stream;
@@ -69,7 +71,7 @@ int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uin
 	const float alpha32 = (float)gemm->alpha, beta32 = (float)gemm->beta;
 	const uint16_t alpha16 = half_bits(alpha32), beta16 = half_bits(beta32);
 	bool half = gemm->compute_type == CUBLAS_COMPUTE_16F ||
-	            gemm->compute_type == CUBLAS_COMPUTE_16F_PEDANTIC;
+		    gemm->compute_type == CUBLAS_COMPUTE_16F_PEDANTIC;
 	cublasHandle_t handle = find(gemm->library, context);
 
 	if (!handle && blas_prepare(gemm->library, context) == 0)
@@ -82,14 +84,15 @@ int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uin
 	if (set_stream(handle, (cudaStream_t)stream) != CUBLAS_STATUS_SUCCESS ||
 	    set_math_mode(handle, (cublasMath_t)gemm->math_mode) != CUBLAS_STATUS_SUCCESS)
 		return -EIO;
-	if (run(handle, (cublasOperation_t)gemm->transa, (cublasOperation_t)gemm->transb, (int)gemm->m,
-	        (int)gemm->n, (int)gemm->k, half ? (const void *)&alpha16 : (const void *)&alpha32,
-	        (const void *)a, gemm->atype, (int)gemm->lda, gemm->stride_a, (const void *)b,
-	        gemm->btype, (int)gemm->ldb, gemm->stride_b,
-	        half ? (const void *)&beta16 : (const void *)&beta32, (void *)c, gemm->ctype,
-	        (int)gemm->ldc, gemm->stride_c, (int)gemm->batch,
-	        (cublasComputeType_t)gemm->compute_type,
-	        (cublasGemmAlgo_t)gemm->algo) != CUBLAS_STATUS_SUCCESS)
+	if (run(handle, (cublasOperation_t)gemm->transa, (cublasOperation_t)gemm->transb,
+		(int)gemm->m, (int)gemm->n, (int)gemm->k,
+		half ? (const void *)&alpha16 : (const void *)&alpha32, (const void *)a,
+		gemm->atype, (int)gemm->lda, gemm->stride_a, (const void *)b, gemm->btype,
+		(int)gemm->ldb, gemm->stride_b,
+		half ? (const void *)&beta16 : (const void *)&beta32, (void *)c, gemm->ctype,
+		(int)gemm->ldc, gemm->stride_c, (int)gemm->batch,
+		(cublasComputeType_t)gemm->compute_type,
+		(cublasGemmAlgo_t)gemm->algo) != CUBLAS_STATUS_SUCCESS)
 		return -EIO;
 	return 0;
 }

@@ -15,7 +15,7 @@ int blas_prepare(const struct blas_library *library, CUcontext context);
 
 /* Runs the product on `stream` with other operand addresses. 0 or -EIO. */
 int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uint64_t a, uint64_t b,
-             uint64_t c);
+	     uint64_t c);
 
 void blas_forget(CUcontext context);
 

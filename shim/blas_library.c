@@ -143,8 +143,7 @@ static void refresh(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* ---- entry points that remember their library -------------------------------------------------
- */
+/* ---- entry points that remember their library ----------------------------------------------- */
 
 extern void (*const blas_entry_points[BLAS_LIBRARIES][BLAS_COUNT])(void);
 
@@ -163,8 +162,7 @@ void *blas_hook_for(const struct image *image, void *real, const char *name)
 	return (void *)blas_entry_points[library - libraries][id];
 }
 
-/* ---- handles -----------------------------------------------------------------------------------
- */
+/* ---- handles -------------------------------------------------------------------------------- */
 
 #define HANDLE_SLOTS 1024 /* a power of two; a program with more handles pays a search per call */
 #define HANDLE_GONE  1	  /* key of a slot whose handle was destroyed */
@@ -226,8 +224,7 @@ void blas_handle_destroyed(const void *handle)
 	pthread_mutex_unlock(&lock);
 }
 
-/* ---- which library? ----------------------------------------------------------------------------
- */
+/* ---- which library? ------------------------------------------------------------------------- */
 
 /* Among the libraries of a kind, the one that `image` needs, itself or through one it needs. */
 static struct blas_library *needed_by(const struct image *image, enum blas_kind kind, int levels)
@@ -321,8 +318,7 @@ void *blas_stub(enum blas_id id, const void *caller)
 	return blas_stub_depth ? NULL : resolve_stub(names[id], caller);
 }
 
-/* ---- for the rest of the shim ------------------------------------------------------------------
- */
+/* ---- for the rest of the shim --------------------------------------------------------------- */
 
 void *blas_symbol(const struct blas_library *library, const char *name)
 {

@@ -17,8 +17,8 @@ static struct chain *chains; /* CHAIN_COUNT of them once the first was opened */
 
 static uint64_t serial;
 
-/* Largest head dimension that opens a chain: above it no kernel could take over, and projections of a
- * model's width would all be candidates. */
+/* Largest head dimension that opens a chain: above it no kernel could take over, and projections of
+ * a model's width would all be candidates. */
 #define MAX_HEAD_DIM 512
 
 uint64_t hash_mix(uint64_t hash, uint64_t word)
@@ -171,7 +171,8 @@ struct chain *chain_reader(const struct op *op, const struct access_list *list)
 		return NULL;
 	if (op->kind == OP_COPY && (list->count != 2 || !strstr(op->name, "Async")))
 		return NULL; /* to or from the host, or one that the host waits for */
-	for_each_chain(chain) {
+	for_each_chain(chain)
+	{
 		if (chain->closed || chain->stream != op->stream || chain->context != op->context)
 			continue;
 		for (int i = 0; i < list->count; i++)
@@ -198,15 +199,16 @@ static void add_ref(struct chain *chain, struct step *step, struct ref ref)
 		step->refs[step->ref_count++] = ref;
 }
 
-static void ref_value(struct chain *chain, struct step *step, int index, const struct access *access)
+static void ref_value(struct chain *chain, struct step *step, int index,
+		      const struct access *access)
 {
 	add_ref(chain, step,
-	        (struct ref){.kind = REF_VALUE,
-	                     .mode = access->mode,
-	                     .index = index,
-	                     .where = access->where,
-	                     .slot = index,
-	                     .delta = (int64_t)(access->begin - chain->values[index].begin)});
+		(struct ref){.kind = REF_VALUE,
+			     .mode = access->mode,
+			     .index = index,
+			     .where = access->where,
+			     .slot = index,
+			     .delta = (int64_t)(access->begin - chain->values[index].begin)});
 }
 
 static void ref_input(struct chain *chain, struct step *step, const struct access *access)
@@ -218,17 +220,17 @@ static void ref_input(struct chain *chain, struct step *step, const struct acces
 		return;
 	}
 	add_ref(chain, step,
-	        (struct ref){.kind = REF_INPUT,
-	                     .mode = access->mode,
-	                     .index = index,
-	                     .where = access->where,
-	                     .slot = -1});
+		(struct ref){.kind = REF_INPUT,
+			     .mode = access->mode,
+			     .index = index,
+			     .where = access->where,
+			     .slot = -1});
 }
 
-/* A fresh version: everything older loses these bytes. A provisional one, whose length is a guess, takes
- * nothing away: what the kernel reads cannot be what it writes past its beginning. */
+/* A fresh version: everything older loses these bytes. A provisional one, whose length is a guess,
+ * takes nothing away: what the kernel reads cannot be what it writes past its beginning. */
 static void new_version(struct chain *chain, struct step *step, const struct access *access,
-                        uint64_t end, bool provisional)
+			uint64_t end, bool provisional)
 {
 	struct value *value;
 
@@ -295,8 +297,8 @@ void chain_narrow(const struct chain *chain, struct access_list *list)
 	}
 }
 
-/* A pointer that was an input when the site was learned: it keeps a value's place, so that numbering and
- * signature stay the same. */
+/* A pointer that was an input when the site was learned: it keeps a value's place, so that
+ * numbering and signature stay the same. */
 static void outside_value(struct chain *chain, struct step *step, const struct access *access)
 {
 	struct value *value = add_value(chain, access->begin, access->end);
@@ -309,15 +311,16 @@ static void outside_value(struct chain *chain, struct step *step, const struct a
 	value->outside = true;
 	value->live.count = 0;
 	add_ref(chain, step,
-	        (struct ref){.kind = REF_INPUT,
-	                     .mode = ACCESS_WRITE,
-	                     .index = input,
-	                     .where = access->where,
-	                     .slot = chain->value_count - 1});
+		(struct ref){.kind = REF_INPUT,
+			     .mode = ACCESS_WRITE,
+			     .index = input,
+			     .where = access->where,
+			     .slot = chain->value_count - 1});
 }
 
-/* Without a rule, pointers into live values may be read, written or both: the value keeps its identity.
- * Any other pointer becomes a value of unknown length; the close tells which it was, output or input. */
+/* Without a rule, pointers into live values may be read, written or both: the value keeps its
+ * identity. Any other pointer becomes a value of unknown length; the close tells which it was,
+ * output or input. */
 static void link_unknown(struct chain *chain, struct step *step, const struct access_list *list)
 {
 	const struct op_gemm *opener = &chain->steps[0].gemm;
@@ -352,7 +355,8 @@ int chain_settle_outside(struct chain *chain)
 		if (value->provisional && !value->used && i != chain->p_value)
 			value->outside = true;
 		else if (value->provisional && i != chain->p_value)
-			unfit(chain, REASON_UNACCOUNTED_POINTER, "an intermediate of unknown length");
+			unfit(chain, REASON_UNACCOUNTED_POINTER,
+			      "an intermediate of unknown length");
 		count += value->outside;
 	}
 	return count;
@@ -408,8 +412,9 @@ static uint64_t sign(const struct step *step, const struct access_list *list)
 	for (int i = 0; i < step->ref_count; i++) {
 		const struct ref *ref = &step->refs[i];
 
-		hash = hash_mix(hash, (uint64_t)ref->mode << 16 |
-		                              (uint64_t)(ref->slot >= 0 ? ref->slot : 256 + ref->index));
+		hash = hash_mix(hash,
+				(uint64_t)ref->mode << 16 |
+					(uint64_t)(ref->slot >= 0 ? ref->slot : 256 + ref->index));
 		hash = hash_mix(hash, (uint64_t)ref->where);
 		hash = hash_mix(hash, ref->kind == REF_VALUE ? (uint64_t)ref->delta : 0);
 	}
@@ -440,13 +445,13 @@ static bool extend_by_copy(struct chain *chain, const struct op *op, const struc
 	step->name = rules_role_name(ROLE_COPY);
 	ref_value(chain, step, from, &list->item[0]);
 	new_version(chain, step, &list->item[1], list->item[1].end, false);
-	step->signature = hash_mix(hash_mix(0x636f7079, (uint64_t)from),
-	                           (uint64_t)chain->value_count);
+	step->signature =
+		hash_mix(hash_mix(0x636f7079, (uint64_t)from), (uint64_t)chain->value_count);
 	return true;
 }
 
 bool chain_extend(struct chain *chain, const struct op *op, const struct access_list *list,
-                  const struct function *function, const unsigned char *params)
+		  const struct function *function, const unsigned char *params)
 {
 	struct step *step;
 
@@ -471,7 +476,8 @@ bool chain_extend(struct chain *chain, const struct op *op, const struct access_
 	memcpy(step->params, params, function->bytes);
 	step->ref_count = 0;
 	rules_meaning(function, &op->launch, params, &step->meaning);
-	step->name = has_meaning(&step->meaning) ? rules_role_name(step->meaning.role) : function->name;
+	step->name =
+		has_meaning(&step->meaning) ? rules_role_name(step->meaning.role) : function->name;
 	if (op->launch.cooperative || op->launch.attribute_count)
 		unfit(chain, REASON_UNKNOWN_KERNEL, function->name);
 	if (step->meaning.role != ROLE_UNKNOWN)
@@ -482,9 +488,10 @@ bool chain_extend(struct chain *chain, const struct op *op, const struct access_
 	return true;
 }
 
-/* P seen as [Sq,Sk] must lie exactly as the opening GEMM laid S: keys fastest, queries next, batch last. */
+/* P seen as [Sq,Sk] must lie exactly as the opening GEMM laid S: keys fastest, queries next, batch
+ * last. */
 static bool contracts_scores(const struct op_gemm *opener, const struct matrix *p, bool p_is_a,
-                             int64_t batch)
+			     int64_t batch)
 {
 	int64_t keys = p_is_a ? p->cols : p->rows, queries = p_is_a ? p->rows : p->cols;
 	int64_t key_stride = p_is_a ? p->col_stride : p->row_stride;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A chain: the dataflow path that begins at one GEMM's output (the scores) and ends where another GEMM
- * contracts what became of them with V. It is recognised by which bytes are read and written, never by
- * a list of names.
+ * A chain: the dataflow path that begins at one GEMM's output (the scores) and ends where another
+ * GEMM contracts what became of them with V. It is recognised by which bytes are read and written,
+ * never by a list of names.
  *
- * A chain's *values* are versions of memory: S, scaled S, P … each with the byte range that is still its
- * own. Its *inputs* are what its ops read from outside: Q, K, masks. While the chain is open, ops that
- * read a live value join it as *steps*. It has three lives:
+ * A chain's *values* are versions of memory: S, scaled S, P … each with the byte range that is
+ * still its own. Its *inputs* are what its ops read from outside: Q, K, masks. While the chain is
+ * open, ops that read a live value join it as *steps*. It has three lives:
  *
  *   learning   the program's ops run; values are real. After the close they are watched on, so that
  *              whoever reads S or P later is noticed.
@@ -25,38 +25,35 @@
 #include "range.h"
 #include "rules.h"
 
-#define CHAIN_COUNT       48
-#define CHAIN_STEPS       16
-#define CHAIN_VALUES      16
-#define CHAIN_INPUTS      12
-#define CHAIN_REFS        24
+#define CHAIN_COUNT	  48
+#define CHAIN_STEPS	  16
+#define CHAIN_VALUES	  16
+#define CHAIN_INPUTS	  12
+#define CHAIN_REFS	  24
 #define CHAIN_PARAM_BYTES 1536
-#define CHAIN_PATIENCE    256 /* ops that may pass before an unclosed chain is given up */
+#define CHAIN_PATIENCE	  256 /* ops that may pass before an unclosed chain is given up */
 
 struct site;
 struct site_set;
 struct timing;
 
 struct value {
-	uint64_t begin, end;    /* whole extent of this version */
-	struct range_set live;  /* what of it has not been overwritten or freed */
-	bool canaried;          /* canaries stand in it: write back only where they still do */
-	bool provisional;       /* a pointer of a kernel without a rule: output or input, of unknown length,
-	                           until the close tells */
-	bool used;              /* a later op of the chain read it */
-	bool outside;           /* it turned out to be an input: an operand of the program's own */
+	uint64_t begin, end;   /* whole extent of this version */
+	struct range_set live; /* what of it has not been overwritten or freed */
+	bool canaried;	       /* canaries stand in it: write back only where they still do */
+	bool provisional;      /* a pointer of a kernel without a rule: output or input, of unknown
+				  length,      until the close tells */
+	bool used;	       /* a later op of the chain read it */
+	bool outside;	       /* it turned out to be an input: an operand of the program's own */
 };
 
 struct input {
 	uint64_t begin, end;
-	uint64_t snapshot;      /* scratch address of a copy; 0: read in place */
-	bool lost;              /* overwritten before it could be saved */
+	uint64_t snapshot; /* scratch address of a copy; 0: read in place */
+	bool lost;	   /* overwritten before it could be saved */
 };
 
-enum ref_kind {
-	REF_VALUE,
-	REF_INPUT
-};
+enum ref_kind { REF_VALUE, REF_INPUT };
 
 /* One pointer of a step: parameter word at `where` is base of values/inputs[index] + delta. */
 struct ref {
@@ -64,7 +61,8 @@ struct ref {
 	enum access_mode mode;
 	int index;
 	int where; /* struct access.where */
-	int slot;  /* values: index; inputs that stand in a value's place: that value's index, else -1 */
+	int slot;  /* values: index; inputs that stand in a value's place: that value's index, else
+		      -1 */
 	int64_t delta;
 };
 
@@ -83,21 +81,21 @@ struct step {
 
 struct chain {
 	bool used, closed, deferred;
-	enum reason unfit;    /* why it can never be replaced, REASON_NONE while it can */
+	enum reason unfit; /* why it can never be replaced, REASON_NONE while it can */
 	char detail[96];
 	CUcontext context;
 	CUstream stream;
-	struct site *site;    /* closed or deferred to one */
-	uint64_t serial;      /* order of opening */
-	uint64_t low, high;   /* no value or input lies outside */
-	unsigned age;         /* ops since the last step */
-	bool timed;           /* will be compared: its inputs are kept, its ops are timed */
-	bool suspected;       /* an unknown kernel was handed its scores after the close */
+	struct site *site;  /* closed or deferred to one */
+	uint64_t serial;    /* order of opening */
+	uint64_t low, high; /* no value or input lies outside */
+	unsigned age;	    /* ops since the last step */
+	bool timed;	    /* will be compared: its inputs are kept, its ops are timed */
+	bool suspected;	    /* an unknown kernel was handed its scores after the close */
 	struct timing *timing;
 	struct site_set *candidates;
 	int step_count, value_count, input_count;
 	const struct site *model; /* deferred: a site whose occurrence this may be, for extents */
-	int p_value;          /* at close: which value GEMM2 contracts */
+	int p_value;		  /* at close: which value GEMM2 contracts */
 	struct op_gemm closer;
 	struct value values[CHAIN_VALUES];
 	struct input inputs[CHAIN_INPUTS]; /* [0] A and [1] B of GEMM1; V is added at the close */
@@ -105,7 +103,7 @@ struct chain {
 };
 
 extern struct chain *chain_list[CHAIN_COUNT]; /* those in use, in no order */
-extern int chain_live;                        /* how many */
+extern int chain_live;			      /* how many */
 
 /* The body may drop any chain, also this one; a chain may then be visited twice. */
 #define for_each_chain(c)                                                                          \
@@ -127,18 +125,20 @@ void chain_free(struct chain *chain);
 /* The open chain on op's stream that the op reads from, or NULL. */
 struct chain *chain_reader(const struct op *op, const struct access_list *list);
 
-/* What a kernel without a rule does that joins the chain: it keeps to the chain's own values and to what
- * its other pointers were seen to be when the site was learned (`model`); while that is not known they may
- * be written. Whether this was right is for the comparison with the program's own O to show. */
+/* What a kernel without a rule does that joins the chain: it keeps to the chain's own values and to
+ * what its other pointers were seen to be when the site was learned (`model`); while that is not
+ * known they may be written. Whether this was right is for the comparison with the program's own O
+ * to show. */
 void chain_narrow(const struct chain *chain, struct access_list *list);
 
 /* At the close: pointers of kernels without a rule that nobody read later were inputs. How many. */
 int chain_settle_outside(struct chain *chain);
 
 /* Adds a launch that reads the chain. When it cannot be understood the chain gets `unfit` and stays
- * watched. Overwritten parts of older values are cut. False: the launch could not be kept as a step. */
+ * watched. Overwritten parts of older values are cut. False: the launch could not be kept as a
+ * step. */
 bool chain_extend(struct chain *chain, const struct op *op, const struct access_list *list,
-                  const struct function *function, const unsigned char *params);
+		  const struct function *function, const unsigned char *params);
 
 /* Does the GEMM contract a value of the chain over its last dimension? Fills closer, p_value. */
 bool chain_close(struct chain *chain, const struct op *op);

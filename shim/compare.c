@@ -2,9 +2,9 @@
  *
  * Comparisons under way, and the verdict on those that came back.
  *
- * A site is good when (1) the program's own O agrees with the reference, within what rounding S and P to
- * its own types explains: then the spec means what the program does; and (2) the fused O is at most
- * FASHIM_TOL times as far from the reference as the program's own, plus one rounding step.
+ * A site is good when (1) the program's own O agrees with the reference, within what rounding S and
+ * P to its own types explains: then the spec means what the program does; and (2) the fused O is at
+ * most FASHIM_TOL times as far from the reference as the program's own, plus one rounding step.
  */
 #include "compare.h"
 
@@ -21,15 +21,16 @@
 #include "resolve.h"
 #include "scratch.h"
 
-#define PENDING     24
-#define TIMINGS     24
-#define SAMPLE_ROWS 64
-#define MAX_GUESSES SITE_CANDIDATES
-#define WAIT_NS     100000000ull
+#define PENDING	      24
+#define TIMINGS	      24
+#define SAMPLE_ROWS   64
+#define MAX_GUESSES   SITE_CANDIDATES
+#define WAIT_NS	      100000000ull
 #define SPEED_SAMPLES 5
 
 /* What rounding S and P may cost the program's own O, in rounding steps of its type: generous for a
- * chain whose meaning is known by rule, strict where the data alone decide. Root mean square, maximum. */
+ * chain whose meaning is known by rule, strict where the data alone decide. Root mean square,
+ * maximum. */
 #define RULE_RMS_STEPS 48
 #define RULE_MAX_STEPS 192
 #define DATA_RMS_STEPS 12
@@ -64,7 +65,7 @@ static struct pending {
 
 static struct timing timings[TIMINGS];
 
-/* ---- timing ------------------------------------------------------------------------------------ */
+/* ---- timing --------------------------------------------------------------------------------- */
 
 struct timing *timing_begin(CUcontext context)
 {
@@ -122,7 +123,7 @@ static double timing_us(const struct timing *timing)
 	return us;
 }
 
-/* ---- starting ---------------------------------------------------------------------------------- */
+/* ---- starting ------------------------------------------------------------------------------- */
 
 static struct pending *find_slot(CUcontext context)
 {
@@ -134,7 +135,8 @@ static struct pending *find_slot(CUcontext context)
 		if (!slot->result) {
 			void *memory = NULL;
 
-			if (driver.cuMemAllocHost_v2(&memory, sizeof(struct result)) != CUDA_SUCCESS)
+			if (driver.cuMemAllocHost_v2(&memory, sizeof(struct result)) !=
+			    CUDA_SUCCESS)
 				return NULL;
 			slot->result = memory;
 			slot->context = context;
@@ -174,32 +176,37 @@ static void buffers_put(const struct buffers *buffers, CUstream stream)
 }
 
 static bool buffers_get(struct buffers *buffers, const struct chain *chain,
-                        const struct attn_args *args, int rows)
+			const struct attn_args *args, int rows)
 {
-	const uint64_t outputs = (uint64_t)args->B * (uint64_t)args->H * (uint64_t)args->Sq *
-	                         (uint64_t)args->Dv;
+	const uint64_t outputs =
+		(uint64_t)args->B * (uint64_t)args->H * (uint64_t)args->Sq * (uint64_t)args->Dv;
 	CUcontext context = chain->context;
 	CUstream stream = chain->stream;
 
 	buffers->output = scratch_get(context, stream,
-	                              outputs * (uint64_t)attn_dtype_size(args->o.dtype), false);
+				      outputs * (uint64_t)attn_dtype_size(args->o.dtype), false);
 	buffers->reference = scratch_get(context, stream, (uint64_t)(rows * args->Dv) * 8, false);
-	buffers->scores = scratch_get(context, stream, (uint64_t)rows * (uint64_t)args->Sk * 8, false);
+	buffers->scores =
+		scratch_get(context, stream, (uint64_t)rows * (uint64_t)args->Sk * 8, false);
 	buffers->result = scratch_get(context, stream, sizeof(struct result), false);
 	return buffers->output && buffers->reference && buffers->scores && buffers->result;
 }
 
 static int sample_against(const struct chain *chain, const struct attn_args *args,
-                          const struct buffers *buffers, int rows, int index, bool with_fused)
+			  const struct buffers *buffers, int rows, int index, bool with_fused)
 {
 	struct reference_args reference = {
 		.attn = *args, .rows = rows, .scratch = buffers->scores, .out = buffers->reference};
 	struct drift_sampled_args sampled = {
 		.app = args->o,
-		.B = args->B, .H = args->H, .Sq = args->Sq, .Dv = args->Dv, .rows = rows,
+		.B = args->B,
+		.H = args->H,
+		.Sq = args->Sq,
+		.Dv = args->Dv,
+		.rows = rows,
 		.reference = buffers->reference,
 		.result = buffers->result + offsetof(struct result, sampled) +
-		          (uint64_t)index * sizeof(struct drift_sampled_result),
+			  (uint64_t)index * sizeof(struct drift_sampled_result),
 	};
 	int error;
 
@@ -210,19 +217,26 @@ static int sample_against(const struct chain *chain, const struct attn_args *arg
 }
 
 static int enqueue(struct pending *slot, const struct chain *chain, const struct attn_args *args,
-                   const struct attn_variant *variant, const struct buffers *buffers)
+		   const struct attn_variant *variant, const struct buffers *buffers)
 {
-	const double step = args->o.dtype == ATTN_BF16 ? 0x1p-8 : args->o.dtype == ATTN_F16 ? 0x1p-11 : 0x1p-23;
+	const double step = args->o.dtype == ATTN_BF16	? 0x1p-8
+			    : args->o.dtype == ATTN_F16 ? 0x1p-11
+							: 0x1p-23;
 	struct attn_args fused = *args;
 	struct drift_args drift = {
 		.app = args->o,
-		.B = args->B, .H = args->H, .Sq = args->Sq, .Dv = args->Dv,
-		.abs_tol = 8 * step, .rel_tol = 8 * step,
+		.B = args->B,
+		.H = args->H,
+		.Sq = args->Sq,
+		.Dv = args->Dv,
+		.abs_tol = 8 * step,
+		.rel_tol = 8 * step,
 		.result = buffers->result,
 	};
 	int error = 0;
 
-	driver.cuMemsetD8Async((CUdeviceptr)buffers->result, 0, sizeof(struct result), chain->stream);
+	driver.cuMemsetD8Async((CUdeviceptr)buffers->result, 0, sizeof(struct result),
+			       chain->stream);
 	for (int i = 0; i < slot->guesses && !error; i++) {
 		struct attn_args trial = *args;
 
@@ -240,8 +254,9 @@ static int enqueue(struct pending *slot, const struct chain *chain, const struct
 		if (!error)
 			error = sample_against(chain, args, buffers, slot->rows, 0, true);
 	}
-	if (!error && driver.cuMemcpyDtoHAsync_v2(slot->result, (CUdeviceptr)buffers->result,
-	                                          sizeof(struct result), chain->stream) != CUDA_SUCCESS)
+	if (!error &&
+	    driver.cuMemcpyDtoHAsync_v2(slot->result, (CUdeviceptr)buffers->result,
+					sizeof(struct result), chain->stream) != CUDA_SUCCESS)
 		error = -1;
 	if (!error && driver.cuEventRecord(slot->done, chain->stream) != CUDA_SUCCESS)
 		error = -1;
@@ -249,8 +264,8 @@ static int enqueue(struct pending *slot, const struct chain *chain, const struct
 }
 
 void compare_start(struct site *site, const struct chain *chain, const struct attn_args *args,
-                   const struct attn_variant *variant, const struct attn_spec *guess, int guesses,
-                   struct timing *timing)
+		   const struct attn_variant *variant, const struct attn_spec *guess, int guesses,
+		   struct timing *timing)
 {
 	const int64_t total = (int64_t)args->B * args->H * args->Sq;
 	const int rows = total < SAMPLE_ROWS ? (int)total : SAMPLE_ROWS;
@@ -285,7 +300,7 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 	site->pending++;
 }
 
-/* ---- verdicts ---------------------------------------------------------------------------------- */
+/* ---- verdicts ------------------------------------------------------------------------------- */
 
 static double rounding_step(int dtype)
 {
@@ -303,7 +318,7 @@ static double rms(double sum, uint64_t count)
 }
 
 static bool explained(const struct drift_sampled_result *r, int dtype, double rms_steps,
-                      double max_steps)
+		      double max_steps)
 {
 	const double step = rounding_step(dtype);
 
@@ -318,12 +333,12 @@ static bool as_exact(const struct drift_sampled_result *r, int dtype)
 
 	return !r->fused_nonfinite &&
 	       rms(r->sum_fused2, r->count) <=
-	               factor * rms(r->sum_app2, r->count) + step * rms(r->sum_ref2, r->count) &&
+		       factor * rms(r->sum_app2, r->count) + step * rms(r->sum_ref2, r->count) &&
 	       r->max_fused <= factor * r->max_app + 2 * step * r->max_ref;
 }
 
 static void write_sample(const struct pending *slot, double app_us, double fused_us,
-                         const char *verdict)
+			 const char *verdict)
 {
 	const struct drift_result *d = &slot->result->drift;
 	const struct drift_sampled_result *s = &slot->result->sampled[0];
@@ -337,9 +352,10 @@ static void write_sample(const struct pending *slot, double app_us, double fused
 	json_double(json, "max_abs", d->max_abs);
 	json_double(json, "max_rel", d->max_app > 0 ? d->max_abs / d->max_app : 0);
 	json_double(json, "rmse", rms(d->sum_diff2, d->count));
-	json_double(json, "cosine", d->sum_app2 > 0 && d->sum_fused2 > 0
-	                                    ? d->sum_dot / root(d->sum_app2) / root(d->sum_fused2)
-	                                    : 1);
+	json_double(json, "cosine",
+		    d->sum_app2 > 0 && d->sum_fused2 > 0
+			    ? d->sum_dot / root(d->sum_app2) / root(d->sum_fused2)
+			    : 1);
 	json_uint(json, "worst_index", d->worst_index);
 	json_double(json, "worst_app", d->worst_app);
 	json_double(json, "worst_fused", d->worst_fused);
@@ -361,8 +377,8 @@ static double least(double old, double fresh)
 	return !isfinite(fresh) ? old : old > 0 && old < fresh ? old : fresh;
 }
 
-/* Is the fused kernel fast enough, as far as the best times seen tell? Another process on the GPU spoils
- * single samples, so a site is given a few more before it is declined for this. */
+/* Is the fused kernel fast enough, as far as the best times seen tell? Another process on the GPU
+ * spoils single samples, so a site is given a few more before it is declined for this. */
 static bool fast_enough(struct site *site, double app_us, double fused_us)
 {
 	char detail[64];
@@ -378,7 +394,7 @@ static bool fast_enough(struct site *site, double app_us, double fused_us)
 		return true;
 	if (site->samples >= SPEED_SAMPLES) {
 		snprintf(detail, sizeof(detail), "%d.%02dx", (int)(site->app_us / site->fused_us),
-		         (int)(site->app_us / site->fused_us * 100) % 100);
+			 (int)(site->app_us / site->fused_us * 100) % 100);
 		site_decline(site, REASON_SLOWER, detail);
 	}
 	return false;
@@ -389,7 +405,8 @@ static void judge(struct pending *slot)
 	struct site *site = slot->site;
 	const struct drift_result *d = &slot->result->drift;
 	const struct drift_sampled_result *s = &slot->result->sampled[0];
-	const double app_us = timing_us(slot->timing), fused_us = elapsed_us(slot->begin, slot->end);
+	const double app_us = timing_us(slot->timing),
+		     fused_us = elapsed_us(slot->begin, slot->end);
 	const double rms_steps = site->by_data ? DATA_RMS_STEPS : RULE_RMS_STEPS;
 	const double max_steps = site->by_data ? DATA_MAX_STEPS : RULE_MAX_STEPS;
 	const char *verdict = "ok";
@@ -417,8 +434,8 @@ static bool same_function(const struct attn_spec *a, const struct attn_spec *b)
 	       memcmp(a->bias[0].stride, b->bias[0].stride, sizeof(a->bias[0].stride)) == 0;
 }
 
-/* Which guess reproduces O? The best must explain it, and tell itself apart from every guess that means
- * something else (same-valued guesses explain it equally well and are the same function). */
+/* Which guess reproduces O? The best must explain it, and tell itself apart from every guess that
+ * means something else (same-valued guesses explain it equally well and are the same function). */
 static void judge_guesses(struct pending *slot)
 {
 	struct site *site = slot->site;
@@ -441,7 +458,7 @@ static void judge_guesses(struct pending *slot)
 		    DISCRIMINATION * DISCRIMINATION * slot->result->sampled[best].sum_app2) {
 			if (++site->failed_specs >= 4)
 				site_decline(site, REASON_MASK_NOT_DISCRIMINATED,
-				             "two functions explain the data");
+					     "two functions explain the data");
 			return;
 		}
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One occurrence of a chain, run both ways: the program's own ops wrote O, the fused kernel writes to
- * scratch, and both are held against a double-precision reference on sampled rows. Results come back
- * asynchronously; nothing waits for them but the occurrence that would be the first to be replaced, and
- * that one only for a moment.
+ * One occurrence of a chain, run both ways: the program's own ops wrote O, the fused kernel writes
+ * to scratch, and both are held against a double-precision reference on sampled rows. Results come
+ * back asynchronously; nothing waits for them but the occurrence that would be the first to be
+ * replaced, and that one only for a moment.
  *
  * All functions: flow lock held.
  */
@@ -13,18 +13,19 @@
 #include "chain.h"
 #include "site.h"
 
-/* Event pairs around each of the chain's own ops: one pair around several would count the host's gaps
- * between them. NULL when none are to be had: not timed then. */
+/* Event pairs around each of the chain's own ops: one pair around several would count the host's
+ * gaps between them. NULL when none are to be had: not timed then. */
 struct timing *timing_begin(CUcontext context);
 void timing_start(struct timing *timing, CUstream stream);
 void timing_stop(struct timing *timing, CUstream stream);
 void timing_drop(struct timing *timing);
 
-/* Enqueues the comparison behind the closing GEMM. Takes over `timing`. args->o is the program's O. With
- * `guesses` > 0 the site's spec is being identified: guess[] are held against O, nothing is fused. */
+/* Enqueues the comparison behind the closing GEMM. Takes over `timing`. args->o is the program's O.
+ * With `guesses` > 0 the site's spec is being identified: guess[] are held against O, nothing is
+ * fused. */
 void compare_start(struct site *site, const struct chain *chain, const struct attn_args *args,
-                   const struct attn_variant *variant, const struct attn_spec *guess, int guesses,
-                   struct timing *timing);
+		   const struct attn_variant *variant, const struct attn_spec *guess, int guesses,
+		   struct timing *timing);
 
 /* Takes in what has come back. */
 void compare_poll(void);

@@ -36,7 +36,8 @@ void driver_order(CUstream earlier, CUstream later)
 {
 	CUevent event;
 
-	if (earlier == later || driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+	if (earlier == later ||
+	    driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
 		return;
 	if (driver.cuEventRecord(event, earlier) == CUDA_SUCCESS)
 		driver.cuStreamWaitEvent(later, event, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Our own driver calls run in a given context, also while another stream is being captured, and leave
- * the thread as they found it:
+ * Our own driver calls run in a given context, also while another stream is being captured, and
+ * leave the thread as they found it:
  *
  *     struct driver_context here;
  *     if (driver_enter(&here, context)) { …; driver_leave(&here); }

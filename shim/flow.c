@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one way through. Every intercepted op passes here once, in program order, under one lock: first what
- * is held back elsewhere is protected from it (held.h), then it may open, extend or close a chain
- * (chain.h), and what is known of the site (site.h) decides whether it runs, waits, or is replaced.
+ * The one way through. Every intercepted op passes here once, in program order, under one lock:
+ * first what is held back elsewhere is protected from it (held.h), then it may open, extend or
+ * close a chain (chain.h), and what is known of the site (site.h) decides whether it runs, waits,
+ * or is replaced.
  *
  * The lock is never held while the program's own call runs.
  */
@@ -59,7 +60,8 @@ bool flow_watching(void)
 
 static void in_forked_child(void)
 {
-	/* CUDA does not survive a fork; neither do we. The lock may be held by a thread that is gone. */
+	/* CUDA does not survive a fork; neither do we. The lock may be held by a thread that is
+	 * gone. */
 	atomic_store(&disabled, true);
 }
 
@@ -94,7 +96,8 @@ static void leave(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* ---- ops that are about memory, not about chains ------------------------------------------------- */
+/* ---- ops that are about memory, not about chains
+ * ------------------------------------------------- */
 
 static void drop_all_chains(void)
 {
@@ -120,7 +123,8 @@ static void teardown(const struct op *op)
 	}
 }
 
-/* Everything is as the program believes before a graph is recorded, and nothing is begun meanwhile. */
+/* Everything is as the program believes before a graph is recorded, and nothing is begun meanwhile.
+ */
 static void capture_expected(const struct op *op)
 {
 	held_realise_all(op->name);
@@ -144,12 +148,13 @@ static void capture_end(const struct op *op)
 		}
 }
 
-/* ---- chains ---------------------------------------------------------------------------------------- */
+/* ---- chains
+ * ---------------------------------------------------------------------------------------- */
 
 /* An op that reads an open chain. Returns whether it is taken. */
 static enum flow continue_chain(struct chain *chain, struct op *op, struct access_list *list,
-                                const struct function *function, const unsigned char *params,
-                                const char *who)
+				const struct function *function, const unsigned char *params,
+				const char *who)
 {
 	if (op->kind == OP_LAUNCH) {
 		chain->model = site_model(chain, function);
@@ -160,7 +165,8 @@ static enum flow continue_chain(struct chain *chain, struct op *op, struct acces
 	if (op->kind == OP_GEMM) {
 		if (chain_close(chain, op))
 			return occurrence_close(chain, op, list);
-		held_guard(op, list, NULL, true, who); /* a GEMM that reads scores otherwise: a reader */
+		held_guard(op, list, NULL, true,
+			   who); /* a GEMM that reads scores otherwise: a reader */
 		return FLOW_PASS;
 	}
 	if (chain->deferred)
@@ -176,7 +182,8 @@ static enum flow continue_chain(struct chain *chain, struct op *op, struct acces
 /* Chains that wait for a closing GEMM do not wait for ever. */
 static void age_chains(void)
 {
-	for_each_chain(chain) {
+	for_each_chain(chain)
+	{
 		if (chain->closed || ++chain->age < CHAIN_PATIENCE)
 			continue;
 		if (chain->deferred) {
@@ -197,7 +204,8 @@ static bool stream_captures(const struct op *op)
 
 	if (capture_count)
 		return true;
-	if (!ever_captured || op->kind != OP_GEMM || !op->context || !driver_enter(&here, op->context))
+	if (!ever_captured || op->kind != OP_GEMM || !op->context ||
+	    !driver_enter(&here, op->context))
 		return false;
 	result = driver.cuStreamIsCapturing(op->stream, &status);
 	driver_leave(&here);
@@ -281,14 +289,15 @@ void flow_after(struct op *op)
 {
 	const int saved = errno;
 
-	if ((op->kind != OP_ALLOC && op->kind != OP_CAPTURE_BEGIN && !op->watcher) || !flow_active() ||
-	    driver_resolve() < 0)
+	if ((op->kind != OP_ALLOC && op->kind != OP_CAPTURE_BEGIN && !op->watcher) ||
+	    !flow_active() || driver_resolve() < 0)
 		return;
 	enter();
 	if (op->kind == OP_CAPTURE_BEGIN) {
 		capture_begun(op);
 	} else if (op->kind == OP_ALLOC) {
-		memory_add(op->alloc.range.base, op->alloc.range.bytes, op->alloc.kind, op->context);
+		memory_add(op->alloc.range.base, op->alloc.range.bytes, op->alloc.kind,
+			   op->context);
 		if (record_wanted())
 			record_op(op);
 	} else {

@@ -2,8 +2,8 @@
  *
  * What a hook calls. A hook
  *   1. returns at once to the real function when flow_active() is false or depth is nonzero,
- *   2. fills a struct op and calls flow_before(): FLOW_TAKEN means the op was deferred or replaced and
- *      the hook returns success without calling the real function,
+ *   2. fills a struct op and calls flow_before(): FLOW_TAKEN means the op was deferred or replaced
+ * and the hook returns success without calling the real function,
  *   3. otherwise calls the real function (no lock of ours is held) and, when it succeeded,
  *      flow_after() with the same op.
  * All three leave errno and the current context as they found them.
@@ -13,23 +13,20 @@
 
 #include "op.h"
 
-enum flow {
-	FLOW_PASS,
-	FLOW_TAKEN
-};
+enum flow { FLOW_PASS, FLOW_TAKEN };
 
 /* False in mode `off` and after the shim disabled itself: hooks then only forward. */
 bool flow_active(void);
 
-/* Cheap test for the launch, copy and fill hooks: does anybody watch memory or record right now? While
- * it is false such an op needs no struct op at all. One relaxed atomic load. */
+/* Cheap test for the launch, copy and fill hooks: does anybody watch memory or record right now?
+ * While it is false such an op needs no struct op at all. One relaxed atomic load. */
 bool flow_watching(void);
 
 enum flow flow_before(struct op *op);
 void flow_after(struct op *op);
 
-/* For driver functions nobody wrote a hook for: makes memory everywhere what it would be without us.
- * `name` is for the log. Cheap when nothing is held back. */
+/* For driver functions nobody wrote a hook for: makes memory everywhere what it would be without
+ * us. `name` is for the log. Cheap when nothing is held back. */
 void flow_flush(const char *name);
 
 #endif

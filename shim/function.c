@@ -33,7 +33,8 @@ static void ask_name(struct function *function)
 	function->name = strdup(name ? name : "?");
 }
 
-static CUresult param_info(const struct function *function, unsigned i, size_t *offset, size_t *size)
+static CUresult param_info(const struct function *function, unsigned i, size_t *offset,
+			   size_t *size)
 {
 	CUresult result = CUDA_ERROR_NOT_SUPPORTED;
 
@@ -74,7 +75,8 @@ static bool grow(void)
 
 		if (!slots[i])
 			continue;
-		for (at = slot_of(slots[i]->handle, wanted); fresh[at]; at = (at + 1) & (wanted - 1))
+		for (at = slot_of(slots[i]->handle, wanted); fresh[at];
+		     at = (at + 1) & (wanted - 1))
 			;
 		fresh[at] = slots[i];
 	}
@@ -120,7 +122,7 @@ void function_forget_all(void)
 }
 
 bool function_read_params(const struct function *function, const struct op_launch *launch,
-                          unsigned char *bytes)
+			  unsigned char *bytes)
 {
 	if (!function->readable)
 		return false;

@@ -17,12 +17,12 @@ struct kernel_rule;
 
 struct function {
 	CUfunction handle;
-	char *name;      /* mangled, "?" when the driver does not tell */
-	bool readable;   /* parameter layout is known */
+	char *name;    /* mangled, "?" when the driver does not tell */
+	bool readable; /* parameter layout is known */
 	unsigned param_count;
 	unsigned param_offset[FUNCTION_MAX_PARAMS], param_size[FUNCTION_MAX_PARAMS];
-	unsigned bytes;  /* of all parameters */
-	uint32_t id;     /* order of appearance, from 1 */
+	unsigned bytes;			/* of all parameters */
+	uint32_t id;			/* order of appearance, from 1 */
 	const struct kernel_rule *rule; /* NULL: none */
 };
 
@@ -32,9 +32,9 @@ const struct function *function_get(CUfunction handle);
 /* A module went away: handles may be given out again for other kernels. */
 void function_forget_all(void);
 
-/* Copies all parameters to `bytes` (function->bytes long, at their driver offsets). false: the launch
- * has no readable parameters. */
+/* Copies all parameters to `bytes` (function->bytes long, at their driver offsets). false: the
+ * launch has no readable parameters. */
 bool function_read_params(const struct function *function, const struct op_launch *launch,
-                          unsigned char *bytes);
+			  unsigned char *bytes);
 
 #endif

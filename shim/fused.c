@@ -27,8 +27,8 @@ enum helper {
 };
 
 static const char *const helper_symbols[HELPER_COUNT] = {
-	"fashim_reference", "fashim_drift", "fashim_drift_sampled", "fashim_canary_set",
-	"fashim_canary_copy",
+	"fashim_reference",  "fashim_drift",	   "fashim_drift_sampled",
+	"fashim_canary_set", "fashim_canary_copy",
 };
 
 static struct loaded {
@@ -37,6 +37,7 @@ static struct loaded {
 	CUmodule module; /* NULL: loading failed, do not try again */
 	CUfunction helpers[HELPER_COUNT];
 	CUfunction variants[VARIANTS];
+	uint64_t available; /* bit n: attn_variants[n] is in the module, or in all modules */
 } loaded[CONTEXTS];
 static int loaded_count;
 
@@ -52,6 +53,7 @@ static int load(struct loaded *slot)
 {
 	const struct kernel_image *image;
 	int major = 0, minor = 0;
+	CUfunction function;
 	CUdevice device;
 	CUmodule module;
 
@@ -71,6 +73,12 @@ static int load(struct loaded *slot)
 			driver.cuModuleUnload(module);
 			return -EIO;
 		}
+	for (int i = 0; i < attn_variant_total && i < VARIANTS; i++)
+		if (i < attn_variant_count ||
+		    (slot->arch == attn_variants[i].min_arch &&
+		     driver.cuModuleGetFunction(&function, module, attn_variants[i].symbol) ==
+			     CUDA_SUCCESS))
+			slot->available |= (uint64_t)1 << i;
 	slot->module = module;
 	return 0;
 }
@@ -90,7 +98,7 @@ int fused_prepare(CUcontext context)
 	error = load(slot);
 	if (error)
 		message_warn("no kernels for this GPU (compute capability %d.%d)", slot->arch / 10,
-		             slot->arch % 10);
+			     slot->arch % 10);
 	return error;
 }
 
@@ -99,49 +107,51 @@ const struct attn_variant *fused_select(CUcontext context, const struct attn_arg
 	const struct loaded *slot = find(context);
 	const char *forced = config()->kernel[0] ? config()->kernel : NULL;
 
-	return slot && slot->module ? attn_select(args, slot->arch, forced) : NULL;
+	return slot && slot->module ? attn_select_from(args, slot->arch, forced, slot->available)
+				    : NULL;
 }
 
 static int launch(CUfunction function, CUstream stream, const unsigned grid[3], unsigned threads,
-                  unsigned shared, const void *args)
+		  unsigned shared, const void *args)
 {
 	void *params[] = {(void *)(uintptr_t)args};
 
-	return driver.cuLaunchKernel(function, grid[0], grid[1], grid[2], threads, 1, 1, shared, stream,
-	                             params, NULL) == CUDA_SUCCESS
-	               ? 0
-	               : -EIO;
+	return driver.cuLaunchKernel(function, grid[0], grid[1], grid[2], threads, 1, 1, shared,
+				     stream, params, NULL) == CUDA_SUCCESS
+		       ? 0
+		       : -EIO;
 }
 
 int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
-                    const struct attn_args *args)
+		    const struct attn_args *args)
 {
 	struct loaded *slot = find(context);
 	const int index = (int)(variant - attn_variants);
-	const unsigned grid[3] = {
-		(unsigned)((args->Sq + variant->rows_per_block - 1) / variant->rows_per_block *
-		           variant->grid_x_factor),
-		(unsigned)args->H, (unsigned)args->B};
+	const unsigned grid[3] = {(unsigned)((args->Sq + variant->rows_per_block - 1) /
+					     variant->rows_per_block * variant->grid_x_factor),
+				  (unsigned)args->H, (unsigned)args->B};
 
 	if (!slot || !slot->module || index >= VARIANTS)
 		return -EIO;
 	if (!slot->variants[index]) {
 		CUfunction function;
 
-		if (driver.cuModuleGetFunction(&function, slot->module, variant->symbol) != CUDA_SUCCESS)
+		if (driver.cuModuleGetFunction(&function, slot->module, variant->symbol) !=
+		    CUDA_SUCCESS)
 			return -EIO;
 		if (variant->shared_bytes > 48 * 1024 &&
-		    driver.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-		                              variant->shared_bytes) != CUDA_SUCCESS)
+		    driver.cuFuncSetAttribute(function,
+					      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+					      variant->shared_bytes) != CUDA_SUCCESS)
 			return -EIO;
 		slot->variants[index] = function;
 	}
 	return launch(slot->variants[index], stream, grid, (unsigned)variant->threads,
-	              (unsigned)variant->shared_bytes, args);
+		      (unsigned)variant->shared_bytes, args);
 }
 
 static int launch_helper(CUcontext context, CUstream stream, enum helper helper, uint64_t blocks,
-                         unsigned threads, const void *args)
+			 unsigned threads, const void *args)
 {
 	struct loaded *slot = find(context);
 	const unsigned grid[3] = {(unsigned)(blocks < 1 ? 1 : blocks), 1, 1};
@@ -153,24 +163,24 @@ static int launch_helper(CUcontext context, CUstream stream, enum helper helper,
 
 int fused_reference(CUcontext context, CUstream stream, const struct reference_args *args)
 {
-	return launch_helper(context, stream, HELPER_REFERENCE, (uint64_t)args->rows, REFERENCE_THREADS,
-	                     args);
+	return launch_helper(context, stream, HELPER_REFERENCE, (uint64_t)args->rows,
+			     REFERENCE_THREADS, args);
 }
 
 int fused_drift(CUcontext context, CUstream stream, const struct drift_args *args)
 {
-	uint64_t elements = (uint64_t)args->B * (uint64_t)args->H * (uint64_t)args->Sq *
-	                    (uint64_t)args->Dv;
+	uint64_t elements =
+		(uint64_t)args->B * (uint64_t)args->H * (uint64_t)args->Sq * (uint64_t)args->Dv;
 	uint64_t blocks = (elements + 8 * DRIFT_THREADS - 1) / (8 * DRIFT_THREADS);
 
 	return launch_helper(context, stream, HELPER_DRIFT, blocks > 1024 ? 1024 : blocks,
-	                     DRIFT_THREADS, args);
+			     DRIFT_THREADS, args);
 }
 
 int fused_drift_sampled(CUcontext context, CUstream stream, const struct drift_sampled_args *args)
 {
-	return launch_helper(context, stream, HELPER_DRIFT_SAMPLED, (uint64_t)args->rows, DRIFT_THREADS,
-	                     args);
+	return launch_helper(context, stream, HELPER_DRIFT_SAMPLED, (uint64_t)args->rows,
+			     DRIFT_THREADS, args);
 }
 
 static uint64_t canary_blocks(uint64_t bytes)
@@ -185,17 +195,17 @@ int fused_canary_set(CUcontext context, CUstream stream, uint64_t begin, uint64_
 	const struct canary_args args = {.base = begin, .bytes = end - begin};
 
 	return launch_helper(context, stream, HELPER_CANARY_SET, canary_blocks(args.bytes),
-	                     CANARY_THREADS, &args);
+			     CANARY_THREADS, &args);
 }
 
 int fused_copy_standing(CUcontext context, CUstream stream, uint64_t target, uint64_t source,
-                        uint64_t bytes, bool use_canary)
+			uint64_t bytes, bool use_canary)
 {
 	const struct canary_args args = {
 		.base = target, .source = source, .bytes = bytes, .use_canary = use_canary};
 
-	return launch_helper(context, stream, HELPER_CANARY_COPY, canary_blocks(bytes), CANARY_THREADS,
-	                     &args);
+	return launch_helper(context, stream, HELPER_CANARY_COPY, canary_blocks(bytes),
+			     CANARY_THREADS, &args);
 }
 
 void fused_forget(CUcontext context)

@@ -19,13 +19,13 @@ const struct attn_variant *fused_select(CUcontext context, const struct attn_arg
 
 /* All below return 0 or -EIO and only enqueue. */
 int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
-                    const struct attn_args *args);
+		    const struct attn_args *args);
 int fused_reference(CUcontext context, CUstream stream, const struct reference_args *args);
 int fused_drift(CUcontext context, CUstream stream, const struct drift_args *args);
 int fused_drift_sampled(CUcontext context, CUstream stream, const struct drift_sampled_args *args);
 int fused_canary_set(CUcontext context, CUstream stream, uint64_t begin, uint64_t end);
 int fused_copy_standing(CUcontext context, CUstream stream, uint64_t target, uint64_t source,
-                        uint64_t bytes, bool use_canary);
+			uint64_t bytes, bool use_canary);
 
 void fused_forget(CUcontext context);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Column-major cuBLAS words to role-neutral strides. Leading dimensions of a dimension of size one are
- * not trusted: callers patch them.
+ * Column-major cuBLAS words to role-neutral strides. Leading dimensions of a dimension of size one
+ * are not trusted: callers patch them.
  */
 #include "gemm.h"
 
@@ -48,7 +48,7 @@ int bytes_of_cuda(cudaDataType type)
 }
 
 static struct matrix matrix_make(uint64_t base, cudaDataType type, int64_t rows, int64_t cols,
-                                 bool transposed, int64_t ld, int64_t stride)
+				 bool transposed, int64_t ld, int64_t stride)
 {
 	struct matrix matrix = {
 		.base = base,
@@ -67,10 +67,12 @@ static struct matrix matrix_make(uint64_t base, cudaDataType type, int64_t rows,
 void gemm_from_op(struct gemm *gemm, const struct op_gemm *op)
 {
 	gemm->batch = op->batch;
-	gemm->a = matrix_make(op->a, op->atype, op->m, op->k, op->transa != 0, op->lda, op->stride_a);
-	gemm->b = matrix_make(op->b, op->btype, op->k, op->n, op->transb != 0, op->ldb, op->stride_b);
+	gemm->a =
+		matrix_make(op->a, op->atype, op->m, op->k, op->transa != 0, op->lda, op->stride_a);
+	gemm->b =
+		matrix_make(op->b, op->btype, op->k, op->n, op->transb != 0, op->ldb, op->stride_b);
 	gemm->c = matrix_make(op->d ? op->d : op->c, op->ctype, op->m, op->n, false, op->ldc,
-	                      op->stride_c);
+			      op->stride_c);
 }
 
 void matrix_extent(const struct matrix *matrix, int64_t batch, uint64_t *begin, uint64_t *end)

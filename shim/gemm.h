@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A GEMM without its spelling: three matrices with element strides, whatever transpose flags and entry
- * point said it. C[z,i,j] = alpha * sum_l A[z,i,l] B[z,l,j] + beta * C[z,i,j].
+ * A GEMM without its spelling: three matrices with element strides, whatever transpose flags and
+ * entry point said it. C[z,i,j] = alpha * sum_l A[z,i,l] B[z,l,j] + beta * C[z,i,j].
  *
- * Matching on transpose flags would miss K stored transposed and take dP = dO V^T for QK^T; strides and
- * dataflow decide instead.
+ * Matching on transpose flags would miss K stored transposed and take dP = dO V^T for QK^T; strides
+ * and dataflow decide instead.
  */
 #ifndef FASHIM_GEMM_H
 #define FASHIM_GEMM_H
@@ -14,8 +14,8 @@
 
 struct matrix {
 	uint64_t base;
-	int dtype;                 /* enum attn_dtype, -1: another */
-	int element;               /* bytes */
+	int dtype;   /* enum attn_dtype, -1: another */
+	int element; /* bytes */
 	int64_t rows, cols;
 	int64_t row_stride, col_stride, batch_stride; /* elements */
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hazards. The rules of held.h, and the two ways of making virtual values real: in place, where every
- * byte the steps would write is still virtual, else in scratch with the standing bytes copied back.
+ * Hazards. The rules of held.h, and the two ways of making virtual values real: in place, where
+ * every byte the steps would write is still virtual, else in scratch with the standing bytes copied
+ * back.
  */
 #include "held.h"
 
@@ -49,7 +50,7 @@ void held_drop(struct chain *chain)
 	chain_free(chain);
 }
 
-/* ---- making values real ------------------------------------------------------------------------ */
+/* ---- making values real --------------------------------------------------------------------- */
 
 /* Where value i lies while the steps are run again: at home, or in scratch. */
 struct places {
@@ -57,8 +58,8 @@ struct places {
 	bool scratch;
 };
 
-static uint64_t place_of(const struct chain *chain, const struct places *places, const struct ref *ref,
-                         uint64_t input_pointer)
+static uint64_t place_of(const struct chain *chain, const struct places *places,
+			 const struct ref *ref, uint64_t input_pointer)
 {
 	const struct input *input;
 
@@ -69,7 +70,7 @@ static uint64_t place_of(const struct chain *chain, const struct places *places,
 }
 
 static int run_launch(const struct chain *chain, const struct step *step,
-                      const struct places *places)
+		      const struct places *places)
 {
 	unsigned char params[CHAIN_PARAM_BYTES];
 	void *pointers[FUNCTION_MAX_PARAMS];
@@ -84,12 +85,12 @@ static int run_launch(const struct chain *chain, const struct step *step,
 	}
 	for (unsigned i = 0; i < step->function->param_count; i++)
 		pointers[i] = params + step->function->param_offset[i];
-	return driver.cuLaunchKernel(step->function->handle, step->grid[0], step->grid[1], step->grid[2],
-	                             step->block[0], step->block[1], step->block[2],
-	                             step->shared_bytes, chain->stream, pointers,
-	                             NULL) == CUDA_SUCCESS
-	               ? 0
-	               : -1;
+	return driver.cuLaunchKernel(step->function->handle, step->grid[0], step->grid[1],
+				     step->grid[2], step->block[0], step->block[1], step->block[2],
+				     step->shared_bytes, chain->stream, pointers,
+				     NULL) == CUDA_SUCCESS
+		       ? 0
+		       : -1;
 }
 
 static int run_copy(const struct chain *chain, const struct step *step, const struct places *places)
@@ -97,10 +98,10 @@ static int run_copy(const struct chain *chain, const struct step *step, const st
 	const struct value *to = &chain->values[step->refs[1].index];
 
 	return driver.cuMemcpyDtoDAsync_v2((CUdeviceptr)places->value[step->refs[1].index],
-	                                   (CUdeviceptr)places->value[step->refs[0].index],
-	                                   to->end - to->begin, chain->stream) == CUDA_SUCCESS
-	               ? 0
-	               : -1;
+					   (CUdeviceptr)places->value[step->refs[0].index],
+					   to->end - to->begin, chain->stream) == CUDA_SUCCESS
+		       ? 0
+		       : -1;
 }
 
 static int run_steps(const struct chain *chain, const struct places *places)
@@ -114,15 +115,16 @@ static int run_steps(const struct chain *chain, const struct places *places)
 	if (chain->inputs[1].snapshot)
 		b = chain->inputs[1].snapshot + (b - chain->inputs[1].begin);
 	error = blas_run(&first->gemm, chain->context, chain->stream, a, b,
-	                 places->value[0] + (first->gemm.c - chain->values[0].begin));
+			 places->value[0] + (first->gemm.c - chain->values[0].begin));
 	for (int i = 1; i < chain->step_count && !error; i++)
-		error = chain->steps[i].kind == OP_COPY ? run_copy(chain, &chain->steps[i], places)
-		                                        : run_launch(chain, &chain->steps[i], places);
+		error = chain->steps[i].kind == OP_COPY
+				? run_copy(chain, &chain->steps[i], places)
+				: run_launch(chain, &chain->steps[i], places);
 	return error;
 }
 
-/* In place only if nothing that the steps write belongs to anybody else by now, and no input that is
- * still read in place would be overwritten out of order. */
+/* In place only if nothing that the steps write belongs to anybody else by now, and no input that
+ * is still read in place would be overwritten out of order. */
 static bool may_run_in_place(const struct chain *chain)
 {
 	struct range_set rest;
@@ -142,8 +144,8 @@ static bool may_run_in_place(const struct chain *chain)
 			return false;
 		for (int k = 0; k < chain->input_count; k++)
 			if (!chain->inputs[k].snapshot &&
-			    range_overlap(chain->inputs[k].begin, chain->inputs[k].end, value->begin,
-			                  value->end))
+			    range_overlap(chain->inputs[k].begin, chain->inputs[k].end,
+					  value->begin, value->end))
 				return false;
 	}
 	return true;
@@ -164,8 +166,8 @@ static int run_in_scratch(struct chain *chain)
 	for (int i = 0; i < chain->value_count; i++) {
 		const struct value *value = &chain->values[i];
 
-		places.value[i] = scratch_get(chain->context, chain->stream, value->end - value->begin,
-		                              true);
+		places.value[i] =
+			scratch_get(chain->context, chain->stream, value->end - value->begin, true);
 		if (!places.value[i])
 			error = -1;
 	}
@@ -180,8 +182,9 @@ static int run_in_scratch(struct chain *chain)
 			held_guard_write(r->begin, r->end, chain->context, chain->stream, chain);
 			if (begin < r->end)
 				error |= fused_copy_standing(chain->context, chain->stream, begin,
-				                             places.value[i] + (begin - value->begin),
-				                             r->end - begin, value->canaried);
+							     places.value[i] +
+								     (begin - value->begin),
+							     r->end - begin, value->canaried);
 		}
 	}
 	for (int i = 0; i < chain->value_count; i++)
@@ -196,7 +199,7 @@ static int run_in_place(struct chain *chain)
 	for (int i = 0; i < chain->value_count; i++) {
 		places.value[i] = chain->values[i].begin;
 		held_guard_write(chain->values[i].begin, chain->values[i].end, chain->context,
-		                 chain->stream, chain);
+				 chain->stream, chain);
 	}
 	return run_steps(chain, &places);
 }
@@ -219,8 +222,9 @@ static void note_realised(struct chain *chain, const char *who, bool certain)
 		json_uint(json, "bytes", bytes);
 		log_commit(json);
 	}
-	/* A reader that comes back makes fusing pointless. One stray op at the end of a forward does not: a
-	 * kernel without a rule that reuses the memory, a graph launch that might look at anything. */
+	/* A reader that comes back makes fusing pointless. One stray op at the end of a forward
+	 * does not: a kernel without a rule that reuses the memory, a graph launch that might look
+	 * at anything. */
 	if (chain->closed && site->live->materialised >= (certain ? 2 : 8) &&
 	    site->live->materialised * (certain ? 3 : 2) > site->live->replaced)
 		site_decline(site, REASON_SCORES_READ_BY, who);
@@ -249,10 +253,11 @@ void held_realise(struct chain *chain, CUstream reader, const char *who, bool ce
 		driver_order(chain->stream, reader);
 		driver_leave(&here);
 	}
-	/* At the end of the process the context may be gone already, and with it whoever could look. */
+	/* At the end of the process the context may be gone already, and with it whoever could
+	 * look. */
 	if (error && context_lives())
 		log_violation("site %d: held-back scores could not be computed",
-		              chain->site ? chain->site->number : 0);
+			      chain->site ? chain->site->number : 0);
 	chain->deferred = false;
 	chain->candidates = NULL;
 	held_count--;
@@ -268,9 +273,9 @@ void held_realise_all(const char *who)
 	while (held_count > 0) {
 		struct chain *oldest = NULL;
 
-		for_each_chain(chain)
-			if (chain->deferred && (!oldest || chain->serial < oldest->serial))
-				oldest = chain;
+		for_each_chain(chain) if (chain->deferred &&
+					  (!oldest || chain->serial < oldest->serial)) oldest =
+			chain;
 		if (!oldest)
 			break;
 		held_realise(oldest, oldest->stream, who, false);
@@ -281,7 +286,7 @@ void held_realise_all(const char *who)
 	}
 }
 
-/* ---- inputs ------------------------------------------------------------------------------------ */
+/* ---- inputs --------------------------------------------------------------------------------- */
 
 bool held_snapshot(struct chain *chain, int index, CUstream stream)
 {
@@ -297,8 +302,8 @@ bool held_snapshot(struct chain *chain, int index, CUstream stream)
 	input->snapshot = scratch_get(chain->context, stream, bytes, false);
 	if (input->snapshot) {
 		done = driver.cuMemcpyDtoDAsync_v2((CUdeviceptr)input->snapshot,
-		                                   (CUdeviceptr)input->begin, bytes,
-		                                   stream) == CUDA_SUCCESS;
+						   (CUdeviceptr)input->begin, bytes,
+						   stream) == CUDA_SUCCESS;
 		driver_order(stream, chain->stream);
 		if (!done) {
 			scratch_put(input->snapshot, stream);
@@ -336,7 +341,7 @@ void held_guard_inputs(struct chain *chain, const struct op *op, const struct ac
 			guard_inputs(chain, list->item[i].begin, list->item[i].end, op->stream);
 }
 
-/* ---- values ------------------------------------------------------------------------------------ */
+/* ---- values --------------------------------------------------------------------------------- */
 
 static void set_canaries(struct chain *chain, CUstream stream)
 {
@@ -354,8 +359,8 @@ static void set_canaries(struct chain *chain, CUstream stream)
 		for_each_range(r, &value->live) {
 			held_guard_write(r->begin, r->end, chain->context, chain->stream, chain);
 			if (granule_up(r->begin) < r->end)
-				fused_canary_set(chain->context, chain->stream, granule_up(r->begin),
-				                 r->end);
+				fused_canary_set(chain->context, chain->stream,
+						 granule_up(r->begin), r->end);
 		}
 		value->canaried = true;
 	}
@@ -376,14 +381,15 @@ void held_poison(struct chain *chain)
 		for_each_range(r, &chain->values[i].live) {
 			held_guard_write(r->begin, r->end, chain->context, chain->stream, chain);
 			driver.cuMemsetD32Async((CUdeviceptr)((r->begin + 3) & ~3ull), CANARY_WORD,
-			                        (r->end - ((r->begin + 3) & ~3ull)) / 4, chain->stream);
+						(r->end - ((r->begin + 3) & ~3ull)) / 4,
+						chain->stream);
 		}
 	driver_leave(&here);
 }
 
-/* Somebody outside the chain read real scores while the site is learned. `certain`: the op's accesses are
- * known; otherwise an unknown kernel was handed the value's own address, which may also mean that the
- * memory was reused for its output, so that it takes more than one sighting. */
+/* Somebody outside the chain read real scores while the site is learned. `certain`: the op's
+ * accesses are known; otherwise an unknown kernel was handed the value's own address, which may
+ * also mean that the memory was reused for its output, so that it takes more than one sighting. */
 static void note_reader(struct chain *chain, bool certain, const char *who)
 {
 	struct site *site = chain->site;
@@ -404,7 +410,7 @@ static void note_reader(struct chain *chain, bool certain, const char *who)
 
 /* One access against one value. False: the value's chain must be made real first. */
 static bool meet(struct chain *chain, struct value *value, const struct access *access,
-                 bool *overrun, const char *who)
+		 bool *overrun, const char *who)
 {
 	const bool inside = range_set_touches(&value->live, access->begin, access->begin + 1);
 
@@ -423,7 +429,8 @@ static bool meet(struct chain *chain, struct value *value, const struct access *
 			note_reader(chain, true, who);
 		else if (access->mode == ACCESS_UNKNOWN && access->begin == value->begin)
 			note_reader(chain, false, who);
-		/* From here on these bytes may be somebody else's: do not take their readers for ours. */
+		/* From here on these bytes may be somebody else's: do not take their readers for
+		 * ours. */
 		if (access->mode != ACCESS_READ && inside)
 			range_set_cut(&value->live, access->begin, access->end);
 		return true;
@@ -436,24 +443,27 @@ static bool meet(struct chain *chain, struct value *value, const struct access *
 }
 
 static void guard_chain(struct chain *chain, const struct op *op, const struct access_list *list,
-                        bool executed, const char *who)
+			bool executed, const char *who)
 {
 	bool overrun = false, whole = true, near = false, certain = false;
 
 	for (int i = 0; i < list->count && !near; i++)
-		near = range_overlap(list->item[i].begin, list->item[i].end, chain->low, chain->high);
+		near = range_overlap(list->item[i].begin, list->item[i].end, chain->low,
+				     chain->high);
 	if (!near)
 		return;
 	for (int i = 0; i < list->count && whole; i++)
 		for (int k = 0; k < chain->value_count && whole; k++)
 			if ((list->item[i].mode & ACCESS_READ) || !list->item[i].bounded) {
-				whole = meet(chain, &chain->values[k], &list->item[i], &overrun, who);
+				whole = meet(chain, &chain->values[k], &list->item[i], &overrun,
+					     who);
 				certain = list->item[i].mode == ACCESS_READ;
 			}
 	for (int i = 0; i < list->count && whole; i++)
 		for (int k = 0; k < chain->value_count && whole; k++)
 			if (list->item[i].mode == ACCESS_WRITE && list->item[i].bounded)
-				whole = meet(chain, &chain->values[k], &list->item[i], &overrun, who);
+				whole = meet(chain, &chain->values[k], &list->item[i], &overrun,
+					     who);
 	if (!whole) {
 		held_realise(chain, op->stream, who, certain);
 		if (chain->used && chain->unfit == REASON_NONE) {
@@ -472,12 +482,13 @@ static void guard_chain(struct chain *chain, const struct op *op, const struct a
 	for (int i = 0; i < list->count && executed && chain->used; i++)
 		if (list->item[i].mode & ACCESS_WRITE)
 			guard_inputs(chain, list->item[i].begin, list->item[i].end,
-			             op->kind == OP_FREE && op->stream == CU_STREAM_LEGACY ? chain->stream
-			                                                                   : op->stream);
+				     op->kind == OP_FREE && op->stream == CU_STREAM_LEGACY
+					     ? chain->stream
+					     : op->stream);
 }
 
 void held_guard(const struct op *op, const struct access_list *list, const struct chain *except,
-                bool executed, const char *who)
+		bool executed, const char *who)
 {
 	if (list->opaque) {
 		held_realise_all(who);
@@ -485,16 +496,14 @@ void held_guard(const struct op *op, const struct access_list *list, const struc
 	}
 	if (!list->count)
 		return;
-	for_each_chain(chain)
-		if (chain != except)
-			guard_chain(chain, op, list, executed, who);
+	for_each_chain(chain) if (chain != except) guard_chain(chain, op, list, executed, who);
 }
 
 void held_guard_write(uint64_t begin, uint64_t end, CUcontext context, CUstream stream,
-                      const struct chain *except)
+		      const struct chain *except)
 {
 	(void)context;
-	for_each_chain(chain)
-		if (chain != except && (chain->deferred || (!chain->closed && chain->timed)))
-			guard_inputs(chain, begin, end, stream);
+	for_each_chain(chain) if (chain != except &&
+				  (chain->deferred || (!chain->closed && chain->timed)))
+		guard_inputs(chain, begin, end, stream);
 }

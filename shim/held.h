@@ -16,20 +16,20 @@
 
 #include "chain.h"
 
-/* Applies the table to every chain but `except`, before the op. `executed`: false when the op is about to
- * be deferred, so that it writes in the program's view but not in memory. */
+/* Applies the table to every chain but `except`, before the op. `executed`: false when the op is
+ * about to be deferred, so that it writes in the program's view but not in memory. */
 void held_guard(const struct op *op, const struct access_list *list, const struct chain *except,
-                bool executed, const char *who);
+		bool executed, const char *who);
 
 /* The same for a range that we write ourselves (fused output, write-back). */
 void held_guard_write(uint64_t begin, uint64_t end, CUcontext context, CUstream stream,
-                      const struct chain *except);
+		      const struct chain *except);
 
 /* A step of the chain itself is about to run (learning) and writes these: keep the inputs. */
 void held_guard_inputs(struct chain *chain, const struct op *op, const struct access_list *list);
 
-/* Makes the chain's virtual values real; `who` wanted them, `certain`ly or perhaps. A closed chain is forgotten afterwards, an
- * open one goes on as if it had never been deferred. */
+/* Makes the chain's virtual values real; `who` wanted them, `certain`ly or perhaps. A closed chain
+ * is forgotten afterwards, an open one goes on as if it had never been deferred. */
 void held_realise(struct chain *chain, CUstream reader, const char *who, bool certain);
 
 /* Everything virtual in any context. */

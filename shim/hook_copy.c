@@ -5,8 +5,7 @@
  */
 #include "hook_driver.h"
 
-/* ---- one dimension -----------------------------------------------------------------------------
- */
+/* ---- one dimension -------------------------------------------------------------------------- */
 
 static void copy_to_device(struct op *op, CUstream stream, CUdeviceptr target, const void *host,
 			   size_t bytes)
@@ -118,8 +117,7 @@ COPY_PEER(cuMemcpyPeer_ptds, PER_THREAD)
 COPY_PEER_ASYNC(cuMemcpyPeerAsync, LEGACY)
 COPY_PEER_ASYNC(cuMemcpyPeerAsync_ptsz, PER_THREAD)
 
-/* ---- two and three dimensions ------------------------------------------------------------------
- */
+/* ---- two and three dimensions --------------------------------------------------------------- */
 
 /* A box of `depth` planes of `height` rows of `width` bytes. */
 struct box {

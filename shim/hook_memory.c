@@ -94,8 +94,7 @@ EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
 		   bytes, mapping_made(handle, address, bytes));
 }
 
-/* ---- the end of memory -------------------------------------------------------------------------
- */
+/* ---- the end of memory ---------------------------------------------------------------------- */
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 {

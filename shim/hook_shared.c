@@ -116,8 +116,7 @@ EXPORT CUresult cuTexObjectCreate(CUtexObject *texture, const CUDA_RESOURCE_DESC
 		   texture_range(resource).bytes);
 }
 
-/* ---- mapped memory -----------------------------------------------------------------------------
- */
+/* ---- mapped memory -------------------------------------------------------------------------- */
 
 #define MAPPINGS 4096 /* more than that, and the rest counts as shared */
 #define HANDLES	 256
@@ -290,8 +289,7 @@ EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle multicast, size
 	SHARE_BODY(cuMulticastBindAddr, (multicast, offset, address, bytes, flags), address, bytes);
 }
 
-/* ---- network cards -----------------------------------------------------------------------------
- */
+/* ---- network cards -------------------------------------------------------------------------- */
 
 EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr address, size_t bytes,
 					      CUmemRangeHandleType type, unsigned long long flags)

@@ -52,8 +52,7 @@ CAPTURE_END(cuStreamEndCapture_ptsz, PER_THREAD)
 GRAPH_LAUNCH(cuGraphLaunch, LEGACY)
 GRAPH_LAUNCH(cuGraphLaunch_ptsz, PER_THREAD)
 
-/* ---- waiting -----------------------------------------------------------------------------------
- */
+/* ---- waiting -------------------------------------------------------------------------------- */
 
 #define STREAM_WAIT(function, per_thread)                                                          \
 	EXPORT CUresult function(CUstream stream)                                                  \
@@ -82,8 +81,7 @@ EXPORT CUresult cuEventSynchronize(CUevent event)
 			 stream_op(&op, OP_SYNC, CU_STREAM_LEGACY));
 }
 
-/* ---- the end -----------------------------------------------------------------------------------
- */
+/* ---- the end -------------------------------------------------------------------------------- */
 
 static void teardown(struct op *op, void *handle)
 {

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The log: all that the shim and the tools share. JSON Lines, append-only, one record a line, every
- * record an object with "type". Readers ignore fields and types they do not know, and a truncated last
- * line. Times are µs, sizes bytes unless said.
+ * record an object with "type". Readers ignore fields and types they do not know, and a truncated
+ * last line. Times are µs, sizes bytes unless said.
  *
  * {"type":"header","format":"fashim-log","version":1,"fashim":"0.1.0","pid":1,"rank":0|null,
  *  "exe":"/usr/bin/python3","argv":[…],"host":"…","start":"2026-01-01T00:00:00Z","mode":"replace",
- *  "gpu":"NVIDIA H200","uuid":"…","sm":90,"driver":13000,"cublas":130100,"options":{"FASHIM_X":"…"}}
+ *  "gpu":"NVIDIA
+ * H200","uuid":"…","sm":90,"driver":13000,"cublas":130100,"options":{"FASHIM_X":"…"}}
  *
  * {"type":"site","site":1,"B":1,"H":8,"Sq":512,"Sk":512,"D":64,"Dv":64,"dtype":"f16","scale":0.125,
- *  "softcap":0,"mask":"none"|"bias [B,1,Sq,Sk] f16"|…,"kernel":"wmma_f16_d64","route":"rule"|"data",
+ *  "softcap":0,"mask":"none"|"bias [B,1,Sq,Sk]
+ * f16"|…,"kernel":"wmma_f16_d64","route":"rule"|"data",
  *  "chain":["cublasGemmStridedBatchedEx","mul","softmax",…],"aliasing":"…",
  *  "python":["model.py:12 forward",…],"stack":["libtorch_cuda.so+0x1234",…]}
- *      once a site is known; "site" counts from 1. Innermost frame first. A record for the same number
- *      again replaces the earlier one.
+ *      once a site is known; "site" counts from 1. Innermost frame first. A record for the same
+ * number again replaces the earlier one.
  *
  * {"type":"sample","site":1,"occurrence":2,"app_us":15.2|null,"fused_us":9.1|null,
  *  "max_abs":1e-4,"max_rel":1e-3,"rmse":1e-5,"cosine":0.99999,"worst_index":7,"worst_app":0.1,
@@ -26,7 +28,8 @@
  * {"type":"state","site":1,"occurrence":3,"state":"learning"|"verified"|"declined","reason":"drift",
  *  "detail":"…"}                                   reason and detail only where declined
  * {"type":"decline","site":0,"reason":"capture","detail":"…"}
- *      one occurrence or one opener without a site was passed by; written the first time, then counted
+ *      one occurrence or one opener without a site was passed by; written the first time, then
+ * counted
  * {"type":"materialise","site":1,"by":"reduce_kernel","bytes":4194304}     first 16 of a site
  * {"type":"violation","what":"…"}                  an error of the shim's own; it passed through
  *
@@ -35,18 +38,19 @@
  *  "sites":[{"site":1,"state":"verified","reason":"none","seen":100,"replaced":96,"compared":4,
  *            "passed":0,"materialised":0,"snapshots":12,"saved_us":590.4}]}
  *      last record of a clean end. launches: those looked at, which is while a chain is in view;
- *      overhead_us: host time in the shim, one-time loading and learning included. passed = seen - replaced - compared.
+ *      overhead_us: host time in the shim, one-time loading and learning included. passed = seen -
+ * replaced - compared.
  *
- * Beside the log lies LOG.live, a mapped `struct live_file` that is right at every moment; a clean end
- * removes it after writing "summary". A reader that finds no summary takes the counters from there and
- * reports "end":"killed".
+ * Beside the log lies LOG.live, a mapped `struct live_file` that is right at every moment; a clean
+ * end removes it after writing "summary". A reader that finds no summary takes the counters from
+ * there and reports "end":"killed".
  */
 #ifndef FASHIM_LOG_FORMAT_H
 #define FASHIM_LOG_FORMAT_H
 
 #include <stdint.h>
 
-#define LOG_FORMAT_NAME    "fashim-log"
+#define LOG_FORMAT_NAME	   "fashim-log"
 #define LOG_FORMAT_VERSION 1
 
 enum reason {
@@ -56,18 +60,14 @@ enum reason {
 	REASON_COUNT
 };
 
-enum site_state {
-	SITE_LEARNING,
-	SITE_VERIFIED,
-	SITE_DECLINED
-};
+enum site_state { SITE_LEARNING, SITE_VERIFIED, SITE_DECLINED };
 
 #define LIVE_MAGIC   "fashimlv"
 #define LIVE_VERSION 1
 #define LIVE_SITES   256
 
 struct live_site {
-	uint32_t state;  /* enum site_state */
+	uint32_t state;	 /* enum site_state */
 	uint32_t reason; /* enum reason */
 	uint64_t seen, replaced, compared, materialised, snapshots;
 	uint64_t saved_ns;
@@ -76,10 +76,11 @@ struct live_site {
 struct live_file {
 	char magic[8];
 	uint32_t version;
-	uint32_t site_count; /* sites[0] is site 1 */
+	uint32_t site_count;	    /* sites[0] is site 1 */
 	uint64_t start_ns, last_ns; /* CLOCK_REALTIME */
 	uint64_t gemms, launches, overhead_ns, scratch_peak;
-	uint64_t reasons[64];   /* indexed by enum reason; occurrences without a site of their own too */
+	uint64_t reasons[64]; /* indexed by enum reason; occurrences without a site of their own too
+			       */
 	struct live_site sites[LIVE_SITES];
 };
 

@@ -100,11 +100,11 @@ const struct allocation *memory_lookup(uint64_t address)
 		return NULL;
 	if (driver.cuPointerGetAttribute) {
 		if (driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-		                                 (CUdeviceptr)address) == CUDA_SUCCESS &&
+						 (CUdeviceptr)address) == CUDA_SUCCESS &&
 		    type == CU_MEMORYTYPE_HOST)
 			kind = MEMORY_HOST;
 		if (driver.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-		                                 (CUdeviceptr)address) == CUDA_SUCCESS &&
+						 (CUdeviceptr)address) == CUDA_SUCCESS &&
 		    managed)
 			kind = MEMORY_MANAGED;
 	}
@@ -115,6 +115,7 @@ const struct allocation *memory_lookup(uint64_t address)
 
 bool memory_watchable(const struct allocation *allocation)
 {
-	return allocation && (allocation->kind == MEMORY_DEVICE || allocation->kind == MEMORY_ASYNC ||
-	                      allocation->kind == MEMORY_MAPPED);
+	return allocation &&
+	       (allocation->kind == MEMORY_DEVICE || allocation->kind == MEMORY_ASYNC ||
+		allocation->kind == MEMORY_MAPPED);
 }

@@ -24,7 +24,8 @@
 
 static struct site_set candidates[CHAIN_COUNT];
 
-/* ---- opening --------------------------------------------------------------------------------------- */
+/* ---- opening
+ * --------------------------------------------------------------------------------------- */
 
 static bool is_scores_memory(const struct op *op)
 {
@@ -74,9 +75,7 @@ static struct chain *open_or_evict(const struct op *op)
 
 	if (chain)
 		return chain;
-	for_each_chain(other)
-		if (!oldest || other->serial < oldest->serial)
-			oldest = other;
+	for_each_chain(other) if (!oldest || other->serial < oldest->serial) oldest = other;
 	if (!oldest)
 		return NULL;
 	if (oldest->deferred)
@@ -87,7 +86,7 @@ static struct chain *open_or_evict(const struct op *op)
 }
 
 static enum flow defer_opening(struct op *op, const struct access_list *list,
-                               const struct site_set *set)
+			       const struct site_set *set)
 {
 	struct chain *chain;
 
@@ -100,8 +99,7 @@ static enum flow defer_opening(struct op *op, const struct access_list *list,
 	for (int i = 0; i < CHAIN_COUNT && !chain->candidates; i++) {
 		bool taken = false;
 
-		for_each_chain(other)
-			taken = taken || other->candidates == &candidates[i];
+		for_each_chain(other) taken = taken || other->candidates == &candidates[i];
 		if (!taken)
 			chain->candidates = &candidates[i];
 	}
@@ -124,7 +122,8 @@ enum flow occurrence_open(struct op *op, const struct access_list *list, bool ca
 		held_guard(op, list, NULL, true, op->name);
 		return FLOW_PASS;
 	}
-	/* The handle says another stream in another thread, where work could not be ordered behind it. */
+	/* The handle says another stream in another thread, where work could not be ordered behind
+	 * it. */
 	if (op->stream == CU_STREAM_PER_THREAD) {
 		held_guard(op, list, NULL, true, op->name);
 		if (opener_promising(&op->gemm))
@@ -134,7 +133,8 @@ enum flow occurrence_open(struct op *op, const struct access_list *list, bool ca
 	compare_poll();
 	await_verdicts(op);
 	if (mode == MODE_REPLACE && !site_wants_watch(&op->gemm) &&
-	    site_candidates(&set, &op->gemm) && selected(&set) && !due_for_sample(&set) && is_scores_memory(op) &&
+	    site_candidates(&set, &op->gemm) && selected(&set) && !due_for_sample(&set) &&
+	    is_scores_memory(op) &&
 	    (uint64_t)(op->gemm.m * op->gemm.n * op->gemm.batch) >= config()->minimum)
 		return defer_opening(op, list, &set);
 	held_guard(op, list, NULL, true, op->name);
@@ -148,7 +148,7 @@ enum flow occurrence_open(struct op *op, const struct access_list *list, bool ca
 	if (!chain)
 		return FLOW_PASS;
 	chain->timed = mode >= MODE_COMPARE && (site_awaits(&op->gemm, SITE_LEARNING) ||
-	                                        site_awaits(&op->gemm, SITE_VERIFIED));
+						site_awaits(&op->gemm, SITE_VERIFIED));
 	if (chain->timed) {
 		chain->timing = timing_begin(op->context);
 		timing_start(chain->timing, op->stream);
@@ -157,10 +157,11 @@ enum flow occurrence_open(struct op *op, const struct access_list *list, bool ca
 	return FLOW_PASS;
 }
 
-/* ---- deferring ------------------------------------------------------------------------------------- */
+/* ---- deferring
+ * ------------------------------------------------------------------------------------- */
 
 enum flow occurrence_defer(struct chain *chain, struct op *op, const struct access_list *list,
-                           const struct function *function, const unsigned char *params)
+			   const struct function *function, const unsigned char *params)
 {
 	int step;
 
@@ -178,7 +179,8 @@ enum flow occurrence_defer(struct chain *chain, struct op *op, const struct acce
 	return FLOW_TAKEN;
 }
 
-/* ---- closing --------------------------------------------------------------------------------------- */
+/* ---- closing
+ * --------------------------------------------------------------------------------------- */
 
 /* V counts as an input while O is being written: O may lie over it. */
 static void add_v(struct chain *chain, const struct op *op)
@@ -229,7 +231,7 @@ static int launch_fused(struct chain *chain, struct site *site, const struct acc
 		if (list->item[i].mode & ACCESS_WRITE)
 			for (int k = 0; k < chain->input_count; k++)
 				if (range_overlap(list->item[i].begin, list->item[i].end,
-				                  chain->inputs[k].begin, chain->inputs[k].end) &&
+						  chain->inputs[k].begin, chain->inputs[k].end) &&
 				    !held_snapshot(chain, k, chain->stream))
 					return -1;
 	if (spec_of_chain(&args, chain, site->by_data ? &site->spec : NULL, &by_data, detail) !=
@@ -267,7 +269,8 @@ static enum flow replace(struct chain *chain, struct site *site, const struct ac
 	return FLOW_TAKEN;
 }
 
-/* Kernels, and the means to run deferred steps again, are made ready while nothing depends on them. */
+/* Kernels, and the means to run deferred steps again, are made ready while nothing depends on them.
+ */
 static bool prepare(const struct chain *chain)
 {
 	struct driver_context here;
@@ -278,14 +281,14 @@ static bool prepare(const struct chain *chain)
 	if (!driver_enter(&here, chain->context))
 		return false;
 	ready = fused_prepare(chain->context) == 0 &&
-	        (config()->mode < MODE_REPLACE ||
-	         blas_prepare(chain->steps[0].gemm.library, chain->context) == 0);
+		(config()->mode < MODE_REPLACE ||
+		 blas_prepare(chain->steps[0].gemm.library, chain->context) == 0);
 	driver_leave(&here);
 	return ready;
 }
 
 static void announce(struct site *site, const struct chain *chain, const struct attn_args *args,
-                     const char *kernel)
+		     const char *kernel)
 {
 	site->B = args->B;
 	site->H = args->H;
@@ -313,7 +316,8 @@ static enum flow learn(struct chain *chain, struct op *op, const struct access_l
 	chain_settle_outside(chain);
 	reason = spec_of_chain(&args, chain, NULL, &by_data, detail);
 
-	/* GEMM, something element-wise, GEMM: a multi-layer perceptron, linear attention. No site. */
+	/* GEMM, something element-wise, GEMM: a multi-layer perceptron, linear attention. No site.
+	 */
 	if (reason == REASON_NOT_SOFTMAX && strcmp(detail, "log_softmax") != 0) {
 		session_decline(reason, detail);
 		opener_result(&chain->steps[0].gemm, false);
@@ -329,7 +333,8 @@ static enum flow learn(struct chain *chain, struct op *op, const struct access_l
 	site->live->seen++;
 	site->since_sample = 0;
 	chain->site = site;
-	if (reason == REASON_NONE && site->state == SITE_LEARNING && config()->mode >= MODE_COMPARE) {
+	if (reason == REASON_NONE && site->state == SITE_LEARNING &&
+	    config()->mode >= MODE_COMPARE) {
 		variant = prepare(chain) ? fused_select(chain->context, &args) : NULL;
 		if (!variant) {
 			reason = REASON_NO_KERNEL;
@@ -376,12 +381,12 @@ static void settle_bias_extent(struct site *site, const struct attn_args *args)
 {
 	const struct attn_tensor *bias = &args->spec.bias[0];
 	const int64_t last = (args->B - 1) * bias->stride[0] + (args->H - 1) * bias->stride[1] +
-	                     (args->Sq - 1) * bias->stride[2] + (args->Sk - 1) * bias->stride[3];
+			     (args->Sq - 1) * bias->stride[2] + (args->Sk - 1) * bias->stride[3];
 
 	for (int i = 0; bias->base && i < site->value_count; i++)
 		if (site->values[i].outside)
-			site->values[i].bytes = (uint64_t)(last + 1) *
-			                        (uint64_t)attn_dtype_size(bias->dtype);
+			site->values[i].bytes =
+				(uint64_t)(last + 1) * (uint64_t)attn_dtype_size(bias->dtype);
 }
 
 /* The closing GEMM ran: O is the program's own. */
@@ -404,10 +409,12 @@ static void closed(struct chain *chain)
 	for (int i = 0; i < chain->value_count; i++)
 		if (chain->values[i].outside)
 			chain->values[i].live.count = 0;
-	/* An unknown chain is identified at its first sighting; a known one is compared when timed. */
-	if ((!chain->timed && !(site->by_data && !site->identified)) || lost || config()->mode < MODE_COMPARE ||
+	/* An unknown chain is identified at its first sighting; a known one is compared when timed.
+	 */
+	if ((!chain->timed && !(site->by_data && !site->identified)) || lost ||
+	    config()->mode < MODE_COMPARE ||
 	    spec_of_chain(&args, chain, site->identified ? &site->spec : NULL, &by_data, detail) !=
-	            REASON_NONE) {
+		    REASON_NONE) {
 		timing_drop(timing);
 		return;
 	}
@@ -423,7 +430,8 @@ static void closed(struct chain *chain)
 		settle_bias_extent(site, &args);
 	site->live->compared++;
 	compare_start(site, chain, &args, variant, guess, guesses, timing);
-	for (int i = 0; i < chain->input_count; i++) { /* the comparison is enqueued: inputs may go */
+	for (int i = 0; i < chain->input_count;
+	     i++) { /* the comparison is enqueued: inputs may go */
 		scratch_put(chain->inputs[i].snapshot, chain->stream);
 		chain->inputs[i].snapshot = 0;
 		chain->inputs[i].lost = true;

@@ -10,13 +10,13 @@
 #include "chain.h"
 #include "flow.h"
 
-/* A GEMM that does not close a chain: may open one, deferred (taken) or watched. The rest of the world is
- * guarded from it in any case. `capturing`: only counts. */
+/* A GEMM that does not close a chain: may open one, deferred (taken) or watched. The rest of the
+ * world is guarded from it in any case. `capturing`: only counts. */
 enum flow occurrence_open(struct op *op, const struct access_list *list, bool capturing);
 
 /* A further op of a deferred chain: taken as long as it is what a verified site does next. */
 enum flow occurrence_defer(struct chain *chain, struct op *op, const struct access_list *list,
-                           const struct function *function, const unsigned char *params);
+			   const struct function *function, const unsigned char *params);
 
 /* The closing GEMM (chain_close() said so): replaced, or watched for a comparison. */
 enum flow occurrence_close(struct chain *chain, struct op *op, const struct access_list *list);

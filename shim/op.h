@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The one intermediate form. Every intercepted call becomes a `struct op` before anybody decides
- * anything about it; nothing below the hooks knows which of the vendor's many entry points was used.
+ * anything about it; nothing below the hooks knows which of the vendor's many entry points was
+ * used.
  *
- * An op is filled by a hook on its stack, lives for the call only, and is copied by whoever keeps it.
+ * An op is filled by a hook on its stack, lives for the call only, and is copied by whoever keeps
+ * it.
  */
 #ifndef FASHIM_OP_H
 #define FASHIM_OP_H
@@ -17,45 +19,46 @@
 struct blas_library; /* one loaded libcublas; hook_cublas.c */
 
 enum op_kind {
-	OP_GEMM,          /* any cuBLAS matrix product that struct op_gemm can express */
-	OP_LAUNCH,        /* a kernel */
-	OP_COPY,          /* device memory read and/or written by a copy */
-	OP_FILL,          /* memset */
-	OP_ALLOC,         /* after the fact: range became valid */
-	OP_FREE,          /* before the fact: range is about to die */
+	OP_GEMM,	  /* any cuBLAS matrix product that struct op_gemm can express */
+	OP_LAUNCH,	  /* a kernel */
+	OP_COPY,	  /* device memory read and/or written by a copy */
+	OP_FILL,	  /* memset */
+	OP_ALLOC,	  /* after the fact: range became valid */
+	OP_FREE,	  /* before the fact: range is about to die */
 	OP_CAPTURE_BEGIN, /* a stream is about to record a graph */
 	OP_CAPTURE_END,
 	OP_GRAPH_LAUNCH,
-	OP_TEARDOWN,      /* context, stream, module or library about to be destroyed: `handle` */
-	OP_SYNC,          /* host waits; touches nothing, recorded for traces only */
-	OP_OPAQUE,        /* may do anything (unknown driver function, external semaphores, IPC …) */
+	OP_TEARDOWN, /* context, stream, module or library about to be destroyed: `handle` */
+	OP_SYNC,     /* host waits; touches nothing, recorded for traces only */
+	OP_OPAQUE,   /* may do anything (unknown driver function, external semaphores, IPC …) */
 	OP_KIND_COUNT
 };
 
-/* A cuBLAS product in cuBLAS's own column-major words, exactly as the app said it, so that it can be
- * issued again:  C[m,n] = alpha * op(A)[m,k] op(B)[k,n] + beta * C, `batch` times. */
+/* A cuBLAS product in cuBLAS's own column-major words, exactly as the app said it, so that it can
+ * be issued again:  C[m,n] = alpha * op(A)[m,k] op(B)[k,n] + beta * C, `batch` times. */
 struct op_gemm {
-	const char *entry;                /* name of the entry point, e.g. "cublasGemmEx" */
+	const char *entry; /* name of the entry point, e.g. "cublasGemmEx" */
 	const struct blas_library *library;
-	void *handle;                     /* cublasHandle_t, or cublasLtHandle_t for Lt */
-	int transa, transb;               /* cublasOperation_t: 0 N, 1 T, 2 C */
+	void *handle;	    /* cublasHandle_t, or cublasLtHandle_t for Lt */
+	int transa, transb; /* cublasOperation_t: 0 N, 1 T, 2 C */
 	int64_t m, n, k;
-	uint64_t a, b, c;                 /* addresses; by_array: of device arrays of `batch` addresses */
+	uint64_t a, b, c; /* addresses; by_array: of device arrays of `batch` addresses */
 	cudaDataType atype, btype, ctype;
-	int64_t lda, ldb, ldc;            /* elements */
-	int64_t stride_a, stride_b, stride_c; /* elements between batch entries; 0 when batch == 1 */
+	int64_t lda, ldb, ldc; /* elements */
+	int64_t stride_a, stride_b,
+		stride_c; /* elements between batch entries; 0 when batch == 1 */
 	int64_t batch;
 	bool by_array;
-	bool scalars_on_device;           /* alpha/beta unknown to the host: never deferred */
-	double alpha, beta;               /* real part, when on the host */
-	int compute_type;                 /* cublasComputeType_t */
-	int algo;                         /* cublasGemmAlgo_t */
-	int math_mode;                    /* cublasMath_t of the handle */
-	bool plain;                       /* no epilogue, bias, scaling, fp64 or complex: may be replaced.
-	                                     false: extents count, recognition does not. */
-	uint64_t extra;                   /* Lt: a further address that is read (bias) or 0; with … */
+	bool scalars_on_device; /* alpha/beta unknown to the host: never deferred */
+	double alpha, beta;	/* real part, when on the host */
+	int compute_type;	/* cublasComputeType_t */
+	int algo;		/* cublasGemmAlgo_t */
+	int math_mode;		/* cublasMath_t of the handle */
+	bool plain;		/* no epilogue, bias, scaling, fp64 or complex: may be replaced.
+				   false: extents count, recognition does not. */
+	uint64_t extra;		/* Lt: a further address that is read (bias) or 0; with … */
 	uint64_t extra_bytes;
-	uint64_t d;                       /* Lt: output address when it differs from c, else 0 */
+	uint64_t d; /* Lt: output address when it differs from c, else 0 */
 };
 
 /* A kernel launch. params/extra as given to cuLaunchKernel; use launch_params() to read them. */
@@ -80,7 +83,7 @@ struct op_copy {
 	struct op_range source, target;
 	bool exact;
 	bool from_host, to_host; /* the other side is host memory */
-	const void *host;        /* its address when from_host */
+	const void *host;	 /* its address when from_host */
 };
 
 struct op_fill {
@@ -89,12 +92,12 @@ struct op_fill {
 };
 
 enum memory_kind {
-	MEMORY_DEVICE,      /* cuMemAlloc*: ours to watch */
-	MEMORY_ASYNC,       /* stream-ordered pool */
-	MEMORY_MAPPED,      /* cuMemMap */
-	MEMORY_MANAGED,     /* the rest is never elided */
+	MEMORY_DEVICE,	/* cuMemAlloc*: ours to watch */
+	MEMORY_ASYNC,	/* stream-ordered pool */
+	MEMORY_MAPPED,	/* cuMemMap */
+	MEMORY_MANAGED, /* the rest is never elided */
 	MEMORY_HOST,
-	MEMORY_SHARED       /* exported to or imported from another process */
+	MEMORY_SHARED /* exported to or imported from another process */
 };
 
 struct op_alloc {
@@ -104,17 +107,17 @@ struct op_alloc {
 
 struct op {
 	enum op_kind kind;
-	const char *name;   /* entry point, for traces and reasons; static storage */
-	CUcontext context;  /* current when the hook ran; NULL: none */
-	CUstream stream;    /* never 0: CU_STREAM_LEGACY or CU_STREAM_PER_THREAD for default streams.
-	                       For a GEMM: the handle's stream */
+	const char *name;  /* entry point, for traces and reasons; static storage */
+	CUcontext context; /* current when the hook ran; NULL: none */
+	CUstream stream;   /* never 0: CU_STREAM_LEGACY or CU_STREAM_PER_THREAD for default streams.
+			      For a GEMM: the handle's stream */
 	union {
 		struct op_gemm gemm;
 		struct op_launch launch;
 		struct op_copy copy;
 		struct op_fill fill;
 		struct op_alloc alloc; /* OP_ALLOC, OP_FREE (bytes may be 0: unknown) */
-		void *handle;          /* OP_TEARDOWN */
+		void *handle;	       /* OP_TEARDOWN */
 	};
 	void *watcher; /* flow's own, between flow_before() and flow_after() */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The Python frames of the calling thread, read from the interpreter's own structures. For versions of
- * CPython that export no traceback dump, while this thread does not hold the interpreter's lock.
+ * The Python frames of the calling thread, read from the interpreter's own structures. For versions
+ * of CPython that export no traceback dump, while this thread does not hold the interpreter's lock.
  */
 #ifndef FASHIM_PYTHON_FRAMES_H
 #define FASHIM_PYTHON_FRAMES_H

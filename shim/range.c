@@ -42,7 +42,7 @@ int range_set_cut(struct range_set *set, uint64_t begin, uint64_t end)
 		return 0;
 	for_each_range(r, set) {
 		struct range piece[2] = {{r->begin, r->end < begin ? r->end : begin},
-		                         {r->begin > end ? r->begin : end, r->end}};
+					 {r->begin > end ? r->begin : end, r->end}};
 
 		for (int i = 0; i < 2; i++) {
 			if (piece[i].begin >= piece[i].end)

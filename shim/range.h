@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exact interval algebra: which bytes of a value are still its own. A set is a few disjoint ranges in
- * ascending order; partial overwrites cut holes into it.
+ * Exact interval algebra: which bytes of a value are still its own. A set is a few disjoint ranges
+ * in ascending order; partial overwrites cut holes into it.
  */
 #ifndef FASHIM_RANGE_H
 #define FASHIM_RANGE_H
@@ -36,8 +36,8 @@ bool range_set_touches(const struct range_set *set, uint64_t begin, uint64_t end
 /* Is all of [begin, end) in the set? */
 bool range_set_covers(const struct range_set *set, uint64_t begin, uint64_t end);
 
-/* Removes [begin, end). -ENOSPC when the pieces do not fit; the set is unchanged then and the caller
- * must not let the overwrite happen unseen. */
+/* Removes [begin, end). -ENOSPC when the pieces do not fit; the set is unchanged then and the
+ * caller must not let the overwrite happen unseen. */
 int range_set_cut(struct range_set *set, uint64_t begin, uint64_t end);
 
 uint64_t range_set_bytes(const struct range_set *set);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The trace writer (format: record.h). Text is collected in one buffer and written when it fills and
- * at exit; a killed program loses the last few ops of its trace and nothing else.
+ * The trace writer (format: record.h). Text is collected in one buffer and written when it fills
+ * and at exit; a killed program loses the last few ops of its trace and nothing else.
  */
 #include "record.h"
 
@@ -172,8 +172,8 @@ static void put_launch(const struct op *op)
 		word = symbolic(word);
 		memcpy(bytes + at, &word, 8);
 	}
-	put("L %u %d %u,%u,%u %u,%u,%u %u ", function->id, stream_number(op->stream), g[0], g[1], g[2],
-	    b[0], b[1], b[2], op->launch.shared_bytes);
+	put("L %u %d %u,%u,%u %u,%u,%u %u ", function->id, stream_number(op->stream), g[0], g[1],
+	    g[2], b[0], b[1], b[2], op->launch.shared_bytes);
 	if (sizeof(buffer) - filled < 2 * (size_t)function->bytes + FUNCTION_MAX_PARAMS + 8)
 		flush();
 	for (unsigned i = 0; i < function->param_count; i++) {
@@ -195,14 +195,14 @@ static void put_gemm(const struct op *op)
 	unsigned long long a = symbolic(g->a), b = symbolic(g->b), c = symbolic(g->c);
 	unsigned long long extra = symbolic(g->extra), d = symbolic(g->d);
 
-	put("G %s %d %d %d %lld %lld %lld ", g->entry, stream_number(op->stream), g->transa, g->transb,
-	    (long long)g->m, (long long)g->n, (long long)g->k);
+	put("G %s %d %d %d %lld %lld %lld ", g->entry, stream_number(op->stream), g->transa,
+	    g->transb, (long long)g->m, (long long)g->n, (long long)g->k);
 	put("%llx %d %lld %lld ", a, (int)g->atype, (long long)g->lda, (long long)g->stride_a);
 	put("%llx %d %lld %lld ", b, (int)g->btype, (long long)g->ldb, (long long)g->stride_b);
 	put("%llx %d %lld %lld ", c, (int)g->ctype, (long long)g->ldc, (long long)g->stride_c);
-	put("%lld %.9g %.9g %d %d %d %d %d %d %llx %llu %llx\n", (long long)g->batch, g->alpha, g->beta,
-	    g->compute_type, g->algo, g->math_mode, g->plain, g->by_array, g->scalars_on_device, extra,
-	    (unsigned long long)g->extra_bytes, d);
+	put("%lld %.9g %.9g %d %d %d %d %d %d %llx %llu %llx\n", (long long)g->batch, g->alpha,
+	    g->beta, g->compute_type, g->algo, g->math_mode, g->plain, g->by_array,
+	    g->scalars_on_device, extra, (unsigned long long)g->extra_bytes, d);
 }
 
 static unsigned long long symbol_of_range(const struct op_range *range)
@@ -253,7 +253,10 @@ void record_op(const struct op *op)
 	case OP_CAPTURE_BEGIN:
 	case OP_CAPTURE_END:
 	case OP_GRAPH_LAUNCH:
-		put("%c %d\n", op->kind == OP_CAPTURE_BEGIN ? 'B' : op->kind == OP_CAPTURE_END ? 'E' : 'P',
+		put("%c %d\n",
+		    op->kind == OP_CAPTURE_BEGIN ? 'B'
+		    : op->kind == OP_CAPTURE_END ? 'E'
+						 : 'P',
 		    stream_number(op->stream));
 		break;
 	case OP_TEARDOWN:

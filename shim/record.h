@@ -16,8 +16,9 @@
  *   B stream / E stream / P stream      capture begins, ends; graph launch
  *   T name / Y name / O name            teardown, host waits, opaque
  *
- * Addresses are symbolic: allocation number << 40 | offset, in parameters too. Streams are numbered in
- * order of appearance. Numbers are decimal except addresses and parameters, which are hexadecimal.
+ * Addresses are symbolic: allocation number << 40 | offset, in parameters too. Streams are numbered
+ * in order of appearance. Numbers are decimal except addresses and parameters, which are
+ * hexadecimal.
  */
 #ifndef FASHIM_RECORD_H
 #define FASHIM_RECORD_H
@@ -27,8 +28,8 @@
 /* Is FASHIM_RECORD set (and the file not failed)? */
 bool record_wanted(void);
 
-/* Writes one op. Called with the flow lock held, in program order: before the real call, but after it
- * for OP_ALLOC. */
+/* Writes one op. Called with the flow lock held, in program order: before the real call, but after
+ * it for OP_ALLOC. */
 void record_op(const struct op *op);
 
 #endif

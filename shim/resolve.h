@@ -10,16 +10,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Thread-local depth: > 0 while inside a hooked library's own code or our own driver calls. Hooks at
- * depth > 0 forward and do nothing else. */
+/* Thread-local depth: > 0 while inside a hooked library's own code or our own driver calls. Hooks
+ * at depth > 0 forward and do nothing else. */
 extern __thread int hook_depth __attribute__((tls_model("initial-exec")));
 
-/* The driver functions that the shim itself calls, as typed pointers; each row of driver_calls.def is
- *     DRIVER(name)                  required: without it the shim disables itself
+/* The driver functions that the shim itself calls, as typed pointers; each row of driver_calls.def
+ * is DRIVER(name)                  required: without it the shim disables itself
  *     DRIVER_OPTIONAL(name)         may be NULL on older drivers
  * with `name` the ABI-suffixed export name (cuMemAlloc_v2). Filled once by driver_resolve(). */
 struct driver_calls {
-#define DRIVER(name)          __typeof__(&name) name;
+#define DRIVER(name)	      __typeof__(&name) name;
 #define DRIVER_OPTIONAL(name) __typeof__(&name) name;
 #include "driver_calls.def"
 #undef DRIVER
@@ -27,7 +27,8 @@ struct driver_calls {
 };
 extern struct driver_calls driver;
 
-/* 0, or -ENOSYS when libcuda or a required function is missing. Any thread, any time, idempotent. */
+/* 0, or -ENOSYS when libcuda or a required function is missing. Any thread, any time, idempotent.
+ */
 int driver_resolve(void);
 
 /* glibc's own dlsym/dlvsym/dlopen, found without asking the overridden ones. */
@@ -36,8 +37,8 @@ void *real_dlvsym(void *handle, const char *name, const char *version);
 void *real_dlsym_address(void);
 void *real_dlvsym_address(void);
 
-/* A function `name` in the object that holds `caller` or, failing that, in any object loaded behind the
- * shim: what a call would have reached if the shim were not there. NULL: none. */
+/* A function `name` in the object that holds `caller` or, failing that, in any object loaded behind
+ * the shim: what a call would have reached if the shim were not there. NULL: none. */
 void *resolve_stub(const char *name, const void *caller);
 
 /* The cuBLAS calls that the shim itself makes on a library instance. */

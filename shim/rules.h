@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What well-known kernels do with their parameters. kernel_rules.def names families by a piece of their
- * mangled name; here each family's parameter block is read: which pointer is written, which are read,
- * how far, with which strides and constants. What is read here is all that counts of such a launch:
- * padding and empty functors (uninitialised bytes) never matter.
+ * What well-known kernels do with their parameters. kernel_rules.def names families by a piece of
+ * their mangled name; here each family's parameter block is read: which pointer is written, which
+ * are read, how far, with which strides and constants. What is read here is all that counts of such
+ * a launch: padding and empty functors (uninitialised bytes) never matter.
  *
  * All functions: flow lock held.
  */
@@ -24,35 +24,36 @@ enum rule_role {
 
 /* One operand of an element-wise launch: dims[0] runs fastest; strides in bytes. */
 struct view {
-	int where;          /* byte offset of its pointer in the parameters */
+	int where; /* byte offset of its pointer in the parameters */
 	uint64_t base;
-	int dtype;          /* enum attn_dtype, -1 when another */
-	int element;        /* bytes */
+	int dtype;   /* enum attn_dtype, -1 when another */
+	int element; /* bytes */
 	int64_t stride[VIEW_DIMS];
 };
 
 /* A launch in terms of the score algebra. */
 struct meaning {
-	enum rule_role role;      /* ROLE_UNKNOWN: no rule */
-	int64_t elements;         /* of the output */
+	enum rule_role role; /* ROLE_UNKNOWN: no rule */
+	int64_t elements;    /* of the output */
 	int dims;
 	int64_t size[VIEW_DIMS];
-	int view_count;           /* views[0] is the output */
+	int view_count; /* views[0] is the output */
 	struct view views[4];
-	double scalar;            /* factor, fill value */
+	double scalar; /* factor, fill value */
 	int64_t softmax_cols;
 };
 
 /* Binds function->rule by name, once per kernel. */
 void rules_bind(struct function *function);
 
-/* Exact accesses of a launch with a rule. false: no rule, or the parameters are not as it expects. */
+/* Exact accesses of a launch with a rule. false: no rule, or the parameters are not as it expects.
+ */
 bool rules_access(const struct function *function, const struct op_launch *launch,
-                  const unsigned char *params, struct access_list *list);
+		  const unsigned char *params, struct access_list *list);
 
 /* What it means; role ROLE_UNKNOWN without a rule, ROLE_OPAQUE when only the accesses are known. */
 void rules_meaning(const struct function *function, const struct op_launch *launch,
-                   const unsigned char *params, struct meaning *meaning);
+		   const unsigned char *params, struct meaning *meaning);
 
 const char *rules_role_name(enum rule_role role);
 

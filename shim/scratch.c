@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A first-fit pool of whole blocks. A block used last on another stream is handed over with an event,
- * so nobody waits on the host.
+ * A first-fit pool of whole blocks. A block used last on another stream is handed over with an
+ * event, so nobody waits on the host.
  */
 #include "scratch.h"
 
@@ -11,8 +11,8 @@
 #include "log.h"
 #include "resolve.h"
 
-#define BLOCKS    512
-#define ROUND     (256u << 10)
+#define BLOCKS 512
+#define ROUND  (256u << 10)
 
 struct block {
 	uint64_t address, bytes;
@@ -96,10 +96,10 @@ uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool mu
 	if (driver.cuMemAlloc_v2(&address, bytes) != CUDA_SUCCESS)
 		return 0;
 	blocks[block_count++] = (struct block){.address = address,
-	                                       .bytes = bytes,
-	                                       .context = context,
-	                                       .stream = stream,
-	                                       .busy = true};
+					       .bytes = bytes,
+					       .context = context,
+					       .stream = stream,
+					       .busy = true};
 	if (total + bytes > log_live()->scratch_peak)
 		log_live()->scratch_peak = total + bytes;
 	return address;

@@ -21,18 +21,20 @@ static void name_device(const struct op *op)
 
 	if (driver.cuCtxGetDevice(&device) == CUDA_SUCCESS) {
 		driver.cuDeviceGetName(name, sizeof(name), device);
-		driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
-		driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+		driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+					    device);
+		driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+					    device);
 		if (driver.cuDeviceGetUuid_v2 &&
 		    driver.cuDeviceGetUuid_v2(&id, device) == CUDA_SUCCESS)
 			for (int i = 0, at = 0; i < 16; i++)
 				at += snprintf(uuid + at, sizeof(uuid) - (size_t)at, "%s%02x",
-				               i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-				               (unsigned char)id.bytes[i]);
+					       i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+					       (unsigned char)id.bytes[i]);
 	}
 	driver.cuDriverGetVersion(&version);
 	log_device(name, uuid, major * 10 + minor, version,
-	           op->gemm.library ? blas_version(op->gemm.library) : 0);
+		   op->gemm.library ? blas_version(op->gemm.library) : 0);
 }
 
 void session_note_gemm(const struct op *op)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happens once a process: the log is opened when the first GEMM shows, the device is named, the end
- * is arranged for.
+ * What happens once a process: the log is opened when the first GEMM shows, the device is named,
+ * the end is arranged for.
  */
 #ifndef FASHIM_SESSION_H
 #define FASHIM_SESSION_H

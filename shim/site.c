@@ -121,7 +121,7 @@ static bool opens(const struct site *site, const uint64_t signature[FREE_COUNT])
 bool site_awaits(const struct op_gemm *gemm, enum site_state state)
 {
 	const uint64_t signature[FREE_COUNT] = {site_opener_signature(gemm, FREE_NONE),
-	                                        site_opener_signature(gemm, FREE_M)};
+						site_opener_signature(gemm, FREE_M)};
 
 	for (int i = 0; i < site_count; i++)
 		if (sites[i].state == state && opens(&sites[i], signature))
@@ -132,18 +132,19 @@ bool site_awaits(const struct op_gemm *gemm, enum site_state state)
 bool site_wants_watch(const struct op_gemm *gemm)
 {
 	const uint64_t signature[FREE_COUNT] = {site_opener_signature(gemm, FREE_NONE),
-	                                        site_opener_signature(gemm, FREE_M)};
+						site_opener_signature(gemm, FREE_M)};
 
 	for (int i = 0; i < site_count; i++)
-		if (sites[i].state == SITE_LEARNING && sites[i].watches && opens(&sites[i], signature)) {
+		if (sites[i].state == SITE_LEARNING && sites[i].watches &&
+		    opens(&sites[i], signature)) {
 			sites[i].watches--;
 			return true;
 		}
 	return false;
 }
 
-/* Holding back what mostly turns out to be another site's chain costs more than it gains: then only a
- * few are tried. */
+/* Holding back what mostly turns out to be another site's chain costs more than it gains: then only
+ * a few are tried. */
 static bool breaks_often(struct site *site)
 {
 	if (site->broken < 8 || site->broken < site->live->replaced)
@@ -162,12 +163,12 @@ const struct site *site_model(const struct chain *chain, const struct function *
 {
 	const struct op_gemm *opener = &chain->steps[0].gemm;
 	const uint64_t signature[FREE_COUNT] = {site_opener_signature(opener, FREE_NONE),
-	                                        site_opener_signature(opener, FREE_M)};
+						site_opener_signature(opener, FREE_M)};
 
 	for (int i = 0; i < site_count; i++)
 		if (sites[i].by_data && sites[i].step_count > chain->step_count &&
-		    sites[i].functions[chain->step_count] == function && opens(&sites[i], signature) &&
-		    sites[i].reason != REASON_UNACCOUNTED_POINTER)
+		    sites[i].functions[chain->step_count] == function &&
+		    opens(&sites[i], signature) && sites[i].reason != REASON_UNACCOUNTED_POINTER)
 			return &sites[i];
 	return NULL;
 }
@@ -175,7 +176,7 @@ const struct site *site_model(const struct chain *chain, const struct function *
 bool site_candidates(struct site_set *set, const struct op_gemm *opener)
 {
 	const uint64_t signature[FREE_COUNT] = {site_opener_signature(opener, FREE_NONE),
-	                                        site_opener_signature(opener, FREE_M)};
+						site_opener_signature(opener, FREE_M)};
 	bool any = false;
 
 	memset(set, 0, sizeof(*set));
@@ -208,8 +209,9 @@ struct site *site_match_close(const struct site_set *set, const struct chain *ch
 	const uint64_t closer = site_closer_signature(&chain->closer, p_is_operand_a(chain));
 
 	for (int i = 0; i < site_count; i++)
-		if ((set->bits[i / 64] >> (i % 64) & 1) && sites[i].step_count == chain->step_count &&
-		    sites[i].closer == closer && sites[i].state == SITE_VERIFIED)
+		if ((set->bits[i / 64] >> (i % 64) & 1) &&
+		    sites[i].step_count == chain->step_count && sites[i].closer == closer &&
+		    sites[i].state == SITE_VERIFIED)
 			return &sites[i];
 	return NULL;
 }
@@ -254,7 +256,7 @@ void site_verify(struct site *site)
 	write_state(site);
 }
 
-/* ---- openers that lead nowhere ----------------------------------------------------------------- */
+/* ---- openers that lead nowhere -------------------------------------------------------------- */
 
 #define OPENERS 512
 

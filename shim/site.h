@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Call sites: what is known of a chain that comes back. Same code, same constants, same dataflow make the
- * same function; addresses, buffer aliasing and (where every step is known by rule) the number of keys do
- * not enter the key.
+ * Call sites: what is known of a chain that comes back. Same code, same constants, same dataflow
+ * make the same function; addresses, buffer aliasing and (where every step is known by rule) the
+ * number of keys do not enter the key.
  *
- *   learning → (FASHIM_LEARN good comparisons) → verified → declined, for a named reason, at any time
+ *   learning → (FASHIM_LEARN good comparisons) → verified → declined, for a named reason, at any
+ * time
  *
  * All functions: flow lock held.
  */
@@ -14,15 +15,11 @@
 #include "chain.h"
 #include "log_format.h"
 
-#define SITES            LIVE_SITES
-#define SITE_CANDIDATES  48
+#define SITES		LIVE_SITES
+#define SITE_CANDIDATES 48
 
 /* Which dimension of the opening GEMM counts keys and may differ from call to call. */
-enum free_keys {
-	FREE_NONE,
-	FREE_M,
-	FREE_COUNT
-};
+enum free_keys { FREE_NONE, FREE_M, FREE_COUNT };
 
 struct site {
 	int number; /* from 1 */
@@ -40,20 +37,20 @@ struct site {
 		uint64_t bytes;
 		bool outside; /* an input in a value's place */
 	} values[CHAIN_VALUES];
-	bool by_data;                /* some step has no rule: spec was identified from data */
-	bool identified;             /* by_data: spec below is settled */
-	struct attn_spec spec;       /* by_data only: scale, window … */
+	bool by_data;		     /* some step has no rule: spec was identified from data */
+	bool identified;	     /* by_data: spec below is settled */
+	struct attn_spec spec;	     /* by_data only: scale, window … */
 	int64_t B, H, Sq, Sk, D, Dv; /* as last seen */
 	int dtype;
-	unsigned watches;            /* undeferred occurrences it may still ask for */
-	unsigned passed, pending;    /* comparisons that agreed; under way */
-	unsigned readers;            /* sightings of somebody reading the scores while learning */
+	unsigned watches;	  /* undeferred occurrences it may still ask for */
+	unsigned passed, pending; /* comparisons that agreed; under way */
+	unsigned readers;	  /* sightings of somebody reading the scores while learning */
 	unsigned since_sample;
-	unsigned broken;             /* deferred chains that turned out to be something else */
+	unsigned broken; /* deferred chains that turned out to be something else */
 	unsigned failed_specs, failed_compares;
 	bool announced, timed_last;
-	double app_us, fused_us;     /* latest steady comparison */
-	unsigned samples;            /* comparisons logged */
+	double app_us, fused_us; /* latest steady comparison */
+	unsigned samples;	 /* comparisons logged */
 	struct live_site *live;
 };
 
@@ -70,8 +67,8 @@ struct site *site_of_chain(const struct chain *chain);
 /* Could the opening GEMM start an occurrence of a verified site? */
 bool site_awaits(const struct op_gemm *gemm, enum site_state state);
 
-/* Is a site with this opening GEMM still to be learned, so that the occurrence should run undeferred? Each
- * site asks for this a limited number of times. */
+/* Is a site with this opening GEMM still to be learned, so that the occurrence should run
+ * undeferred? Each site asks for this a limited number of times. */
 bool site_wants_watch(const struct op_gemm *gemm);
 
 /* Bit set of verified sites whose first `steps` steps are the chain's. */
@@ -96,7 +93,7 @@ void opener_result(const struct op_gemm *gemm, bool closed);
 
 /* Writes the site's record (stack, chain, shape) to the log. */
 void site_announce(struct site *site, const struct chain *chain, const struct attn_args *args,
-                   const char *kernel);
+		   const char *kernel);
 
 const char *reason_name(enum reason reason);
 

@@ -11,7 +11,10 @@
 
 static const char *dtype_name(int dtype)
 {
-	return dtype == ATTN_F16 ? "f16" : dtype == ATTN_BF16 ? "bf16" : dtype == ATTN_F32 ? "f32" : "?";
+	return dtype == ATTN_F16    ? "f16"
+	       : dtype == ATTN_BF16 ? "bf16"
+	       : dtype == ATTN_F32  ? "f32"
+				    : "?";
 }
 
 static void write_stack(struct json *json, const char *key, const struct callstack *stack)
@@ -31,19 +34,19 @@ static void describe_aliasing(const struct chain *chain, char *text, size_t size
 	for (int i = 1; i < chain->value_count; i++)
 		for (int k = 0; k < i && used < size; k++)
 			if (range_overlap(chain->values[i].begin, chain->values[i].end,
-			                  chain->values[k].begin, chain->values[k].end))
+					  chain->values[k].begin, chain->values[k].end))
 				used += (size_t)snprintf(text + used, size - used, "%sv%d over v%d",
-				                         used ? ", " : "", i, k);
+							 used ? ", " : "", i, k);
 	for (int i = 1; i < chain->value_count; i++)
 		for (int k = 0; k < 2 && used < size; k++)
 			if (range_overlap(chain->values[i].begin, chain->values[i].end,
-			                  chain->inputs[k].begin, chain->inputs[k].end))
+					  chain->inputs[k].begin, chain->inputs[k].end))
 				used += (size_t)snprintf(text + used, size - used, "%sv%d over %s",
-				                         used ? ", " : "", i, k ? "Q" : "K");
+							 used ? ", " : "", i, k ? "Q" : "K");
 }
 
 void site_announce(struct site *site, const struct chain *chain, const struct attn_args *args,
-                   const char *kernel)
+		   const char *kernel)
 {
 	struct callstack native, python;
 	char text[256];

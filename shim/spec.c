@@ -17,9 +17,9 @@
 struct walk {
 	struct attn_args *args;
 	const struct chain *chain;
-	int64_t Z;        /* batch entries of the GEMMs: B * H */
-	int64_t H;        /* 0: not settled by any broadcast operand */
-	int value;        /* the version the walk is at, or ANY_VALUE */
+	int64_t Z; /* batch entries of the GEMMs: B * H */
+	int64_t H; /* 0: not settled by any broadcast operand */
+	int value; /* the version the walk is at, or ANY_VALUE */
 	bool softmax, tanh, masked, unknown;
 	char *detail;
 };
@@ -30,10 +30,10 @@ static enum reason stop(struct walk *walk, enum reason reason, const char *detai
 	return reason;
 }
 
-/* ---- operands ---------------------------------------------------------------------------------- */
+/* ---- operands ------------------------------------------------------------------------------- */
 
-static void operand(struct attn_tensor *tensor, uint64_t base, const struct matrix *matrix, bool flip,
-                    int64_t H)
+static void operand(struct attn_tensor *tensor, uint64_t base, const struct matrix *matrix,
+		    bool flip, int64_t H)
 {
 	tensor->base = base;
 	tensor->dtype = matrix->dtype;
@@ -77,14 +77,14 @@ static void set_operands(struct attn_args *args, const struct chain *chain, int6
 	operand(&args->o, last.c.base, &last.c, !p_is_a, H);
 }
 
-/* ---- broadcast operands ------------------------------------------------------------------------ */
+/* ---- broadcast operands --------------------------------------------------------------------- */
 
-/* An element-wise launch walks its output in coalesced dimensions; this finds the strides of one operand
- * along keys, queries, heads and batches. The iteration space is [Z][Sq][Sk] in linear order, and each of
- * its dimensions is a product of pieces of those. Z may fall into two pieces, heads and batches; all
- * operands of a chain must agree where. */
+/* An element-wise launch walks its output in coalesced dimensions; this finds the strides of one
+ * operand along keys, queries, heads and batches. The iteration space is [Z][Sq][Sk] in linear
+ * order, and each of its dimensions is a product of pieces of those. Z may fall into two pieces,
+ * heads and batches; all operands of a chain must agree where. */
 static bool split(struct walk *walk, const struct meaning *meaning, const struct view *view,
-                  int64_t stride[4])
+		  int64_t stride[4])
 {
 	const int64_t target[3] = {walk->args->Sk, walk->args->Sq, walk->Z};
 	int64_t piece_size[4], piece_stride[4]; /* of Z */
@@ -112,7 +112,8 @@ static bool split(struct walk *walk, const struct meaning *meaning, const struct
 				if (!first)
 					return false; /* keys or queries in several pieces */
 				stride[3 - t] = step;
-			} else if (pieces && piece_stride[pieces - 1] * piece_size[pieces - 1] == step) {
+			} else if (pieces &&
+				   piece_stride[pieces - 1] * piece_size[pieces - 1] == step) {
 				piece_size[pieces - 1] *= take;
 			} else {
 				if (pieces == 4)
@@ -139,7 +140,7 @@ static bool split(struct walk *walk, const struct meaning *meaning, const struct
 }
 
 static enum reason set_tensor(struct walk *walk, const struct step *step, const struct view *view,
-                              struct attn_tensor *tensor, int index)
+			      struct attn_tensor *tensor, int index)
 {
 	int64_t stride[4];
 
@@ -151,12 +152,13 @@ static enum reason set_tensor(struct walk *walk, const struct step *step, const 
 	for (int i = 0; i < 4; i++) {
 		if (stride[i] != -1 && stride[i] % view->element)
 			return stop(walk, REASON_MASK_FORM, step->name);
-		tensor->stride[i] = i == 0 && stride[0] == -1 ? INT64_MIN : stride[i] / view->element;
+		tensor->stride[i] =
+			i == 0 && stride[0] == -1 ? INT64_MIN : stride[i] / view->element;
 	}
 	return REASON_NONE;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------- */
+/* ---- steps ---------------------------------------------------------------------------------- */
 
 static const struct ref *ref_of(const struct step *step, int where)
 {
@@ -167,7 +169,7 @@ static const struct ref *ref_of(const struct step *step, int where)
 }
 
 static enum reason add_bias(struct walk *walk, const struct step *step, const struct view *view,
-                            double factor)
+			    double factor)
 {
 	struct attn_spec *spec = &walk->args->spec;
 	const struct ref *ref = ref_of(step, view->where);
@@ -294,8 +296,9 @@ static enum reason apply(struct walk *walk, const struct step *step)
 	}
 }
 
-/* Each step must read the version the walk is at, no other, and hands on the version it writes. A step
- * without a rule may do as it likes with the chain's values, but must not read anything else. */
+/* Each step must read the version the walk is at, no other, and hands on the version it writes. A
+ * step without a rule may do as it likes with the chain's values, but must not read anything else.
+ */
 static enum reason follow(struct walk *walk, const struct step *step)
 {
 	int next = walk->value;
@@ -355,7 +358,8 @@ static enum reason check_gemms(struct walk *walk)
 	return REASON_NONE;
 }
 
-/* The one pointer of the chain's unknown kernels that is an input; 0: none, or more than one (*count). */
+/* The one pointer of the chain's unknown kernels that is an input; 0: none, or more than one
+ * (*count). */
 static uint64_t outside_pointer(const struct chain *chain, int *count)
 {
 	uint64_t pointer = 0;
@@ -372,7 +376,8 @@ static uint64_t outside_pointer(const struct chain *chain, int *count)
 	return pointer;
 }
 
-/* A chain with unknown kernels: the spec that was identified, its bias (if any) where it is this time. */
+/* A chain with unknown kernels: the spec that was identified, its bias (if any) where it is this
+ * time. */
 static enum reason by_data_spec(struct walk *walk, const struct attn_spec *given)
 {
 	struct attn_args *args = walk->args;
@@ -393,11 +398,10 @@ static enum reason by_data_spec(struct walk *walk, const struct attn_spec *given
 }
 
 enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
-                          const struct attn_spec *given, bool *by_data, char *detail)
+			  const struct attn_spec *given, bool *by_data, char *detail)
 {
 	const struct op_gemm *opener = &chain->steps[0].gemm;
-	struct walk walk = {
-		.args = args, .chain = chain, .Z = opener->batch, .detail = detail};
+	struct walk walk = {.args = args, .chain = chain, .Z = opener->batch, .detail = detail};
 	enum reason reason = chain->unfit;
 
 	detail[0] = '\0';
@@ -438,7 +442,7 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 	return REASON_NONE;
 }
 
-/* ---- recognition by data ----------------------------------------------------------------------- */
+/* ---- recognition by data -------------------------------------------------------------------- */
 
 #define MAX_SCALES 6
 
@@ -447,9 +451,10 @@ static int dtype_of_scores(const struct chain *chain)
 	return dtype_of_cuda(chain->steps[0].gemm.ctype);
 }
 
-/* Any word of an unknown kernel's parameters that reads as a plausible fp32 factor may be the scale. */
+/* Any word of an unknown kernel's parameters that reads as a plausible fp32 factor may be the
+ * scale. */
 static int guess_scales(float scales[MAX_SCALES], const struct attn_args *args,
-                        const struct chain *chain)
+			const struct chain *chain)
 {
 	int count = 2;
 
@@ -465,7 +470,8 @@ static int guess_scales(float scales[MAX_SCALES], const struct attn_args *args,
 				bool known = false;
 				float word;
 
-				memcpy(&word, step->params + step->function->param_offset[p] + at, 4);
+				memcpy(&word, step->params + step->function->param_offset[p] + at,
+				       4);
 				if (!isfinite(word) || fabsf(word) < 1e-4f || fabsf(word) > 1e3f)
 					continue;
 				for (int k = 0; k < count; k++)
@@ -479,7 +485,7 @@ static int guess_scales(float scales[MAX_SCALES], const struct attn_args *args,
 
 /* Forms an additive bias may have: one value a score, one a pair of query and key, one a key. */
 static int guess_biases(struct attn_tensor *forms, int max, const struct attn_args *args,
-                        uint64_t pointer)
+			uint64_t pointer)
 {
 	const int64_t Sq = args->Sq, Sk = args->Sk, Z = (int64_t)args->B * args->H;
 	const int64_t stride[3][3] = {{Sq * Sk, Sk, 1}, {0, Sk, 1}, {0, 0, 1}};
@@ -491,20 +497,20 @@ static int guess_biases(struct attn_tensor *forms, int max, const struct attn_ar
 	for (int d = 0; allocation && d < 2; d++)
 		for (int f = 0; f < 3 && count < max; f++) {
 			if (pointer + (uint64_t)elements[f] * (uint64_t)attn_dtype_size(dtypes[d]) >
-			            allocation->base + allocation->bytes ||
+				    allocation->base + allocation->bytes ||
 			    (f == 1 && Z == 1) || (f == 2 && Sq == 1))
 				continue;
-			forms[count++] = (struct attn_tensor){
-				.base = pointer,
-				.dtype = dtypes[d],
-				.stride = {stride[f][0] * args->H, stride[f][0], stride[f][1],
-			                   stride[f][2]}};
+			forms[count++] = (struct attn_tensor){.base = pointer,
+							      .dtype = dtypes[d],
+							      .stride = {stride[f][0] * args->H,
+									 stride[f][0], stride[f][1],
+									 stride[f][2]}};
 		}
 	return count;
 }
 
 int spec_guess(struct attn_spec *guess, int max, const struct attn_args *args,
-               const struct chain *chain)
+	       const struct chain *chain)
 {
 	struct attn_tensor biases[7] = {{0}};
 	float scales[MAX_SCALES];
@@ -515,7 +521,8 @@ int spec_guess(struct attn_spec *guess, int max, const struct attn_args *args,
 	if (pointer)
 		bias_count += guess_biases(biases + 1, 6, args, pointer);
 	for (int b = 0; b < bias_count; b++)
-		/* A pointer must not be explained away: with one, a causal pattern is the pointer's. */
+		/* A pointer must not be explained away: with one, a causal pattern is the
+		 * pointer's. */
 		for (int causal = 0; causal < (pointer ? 1 : 3); causal++)
 			for (int i = 0; i < scale_count && count < max; i++) {
 				struct attn_spec *spec = &guess[count];
@@ -535,7 +542,7 @@ int spec_guess(struct attn_spec *guess, int max, const struct attn_args *args,
 	return count;
 }
 
-/* ---- words ------------------------------------------------------------------------------------- */
+/* ---- words ---------------------------------------------------------------------------------- */
 
 static const char *dtype_name(int dtype)
 {
@@ -544,16 +551,17 @@ static const char *dtype_name(int dtype)
 	return dtype >= 0 && dtype < ATTN_DTYPE_COUNT ? names[dtype] : "?";
 }
 
-static int describe(const struct attn_args *args, const struct attn_tensor *tensor, const char *what,
-                    char *text, size_t size)
+static int describe(const struct attn_args *args, const struct attn_tensor *tensor,
+		    const char *what, char *text, size_t size)
 {
-	const bool batch = tensor->stride[0] && args->B > 1, head = tensor->stride[1] && args->H > 1;
+	const bool batch = tensor->stride[0] && args->B > 1,
+		   head = tensor->stride[1] && args->H > 1;
 	char heads[16];
 
 	snprintf(heads, sizeof(heads), "%s", head ? "H" : "1");
 	return snprintf(text, size, "%s [%s,%s,%s,%s] %s", what, batch ? "B" : "1", heads,
-	                tensor->stride[2] ? "Sq" : "1", tensor->stride[3] ? "Sk" : "1",
-	                dtype_name(tensor->dtype));
+			tensor->stride[2] ? "Sq" : "1", tensor->stride[3] ? "Sk" : "1",
+			dtype_name(tensor->dtype));
 }
 
 void spec_describe_mask(const struct attn_args *args, char *text, size_t size)
@@ -564,11 +572,11 @@ void spec_describe_mask(const struct attn_args *args, char *text, size_t size)
 	text[0] = '\0';
 	for (int i = 0; i < ATTN_MAX_BIAS; i++)
 		if (spec->bias[i].base && used < size)
-			used += (size_t)describe(args, &spec->bias[i], used ? " + bias" : "bias", text + used,
-			                         size - used);
+			used += (size_t)describe(args, &spec->bias[i], used ? " + bias" : "bias",
+						 text + used, size - used);
 	if (spec->mask.base && used < size)
 		used += (size_t)describe(args, &spec->mask, used ? " + mask" : "mask", text + used,
-		                         size - used);
+					 size - used);
 	if (spec->window_right == 0 && used < size)
 		used += (size_t)snprintf(text + used, size - used, "%scausal", used ? " + " : "");
 	if (!used)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The meaning of a chain: its middle ops collapsed into one attn_spec, its GEMM operands into [B,H,S,D]
- * tensors. The result is all that a kernel needs.
+ * The meaning of a chain: its middle ops collapsed into one attn_spec, its GEMM operands into
+ * [B,H,S,D] tensors. The result is all that a kernel needs.
  */
 #ifndef FASHIM_SPEC_H
 #define FASHIM_SPEC_H
@@ -10,18 +10,17 @@
 
 struct site;
 
-/* Fills args for a closed chain. Inputs that were snapshotted are read from the snapshot. `given`: the
- * identified spec of a chain with steps that no rule explains, else NULL; while it is NULL such a chain
- * still gets its operands, with a plain spec, and *by_data is set.
- * Returns REASON_NONE, or why the chain is not an attention that could be replaced; `detail` (96 bytes)
- * then says more. */
+/* Fills args for a closed chain. Inputs that were snapshotted are read from the snapshot. `given`:
+ * the identified spec of a chain with steps that no rule explains, else NULL; while it is NULL such
+ * a chain still gets its operands, with a plain spec, and *by_data is set. Returns REASON_NONE, or
+ * why the chain is not an attention that could be replaced; `detail` (96 bytes) then says more. */
 enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
-                          const struct attn_spec *given, bool *by_data, char *detail);
+			  const struct attn_spec *given, bool *by_data, char *detail);
 
-/* Candidate specs for a chain whose kernels nobody has a rule for: scales found among its constants,
- * with and without a causal mask. Returns how many (at most `max`). */
+/* Candidate specs for a chain whose kernels nobody has a rule for: scales found among its
+ * constants, with and without a causal mask. Returns how many (at most `max`). */
 int spec_guess(struct attn_spec *guess, int max, const struct attn_args *args,
-               const struct chain *chain);
+	       const struct chain *chain);
 
 /* "none", "causal", "bias [B,1,Sq,Sk] f16" … */
 void spec_describe_mask(const struct attn_args *args, char *text, size_t size);

@@ -5,7 +5,7 @@
 CORE_TESTS := test_range test_gemm test_replay
 CORE_OBJECTS := $(addprefix $(O)/shim/,access.o chain.o config.o driver_context.o flow.o function.o \
                   gemm.o held.o json.o log.o log_header.o memory.o message.o names.o occurrence.o range.o \
-                  record.o rules.o session.o site.o site_record.o spec.o callstack.o callstack_python.o \
+                  record.o rules.o rule_reader.o rules_elementwise.o rules_softmax.o rules_neighbours.o session.o site.o site_record.o spec.o callstack.o callstack_python.o \
                   python_frames.o) $(K)/select.o
 CORE_HELPERS := $(addprefix $(O)/tests/unit/,replay.o trace.o child.o)
 

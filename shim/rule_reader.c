@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What all readers of parameter blocks share: words, element types as names spell them, accesses.
+ */
+#include "rule_reader.h"
+
+#include <string.h>
+
+#include "memory.h"
+
+uint64_t rule_u64_at(const struct reading *r, unsigned at)
+{
+	uint64_t word = 0;
+
+	memcpy(&word, r->params + at, 8);
+	return word;
+}
+
+uint32_t rule_u32_at(const struct reading *r, unsigned at)
+{
+	uint32_t word = 0;
+
+	memcpy(&word, r->params + at, 4);
+	return word;
+}
+
+float rule_f32_at(const struct reading *r, unsigned at)
+{
+	float word;
+
+	memcpy(&word, r->params + at, 4);
+	return word;
+}
+
+unsigned rule_offset(const struct reading *r, unsigned param)
+{
+	return r->function->param_offset[param];
+}
+
+unsigned rule_size_of(const struct reading *r, unsigned param)
+{
+	return param < r->function->param_count ? r->function->param_size[param] : 0;
+}
+
+bool rule_has(const struct reading *r, const char *needle)
+{
+	return strstr(r->function->name, needle) != NULL;
+}
+
+static double half_value(uint16_t bits)
+{
+	const int exponent = bits >> 10 & 31;
+	const double sign = bits & 0x8000 ? -1 : 1;
+	const double mantissa = bits & 0x3ff;
+
+	if (exponent == 31)
+		return mantissa != 0 ? __builtin_nan("") : sign * __builtin_inf();
+	return sign * (exponent ? 1 + mantissa / 1024 : mantissa / 512) *
+	       __builtin_ldexp(1, exponent - 15);
+}
+
+double rule_value_at(const struct reading *r, unsigned at, int dtype)
+{
+	uint32_t word = 0;
+	float value;
+
+	if (dtype == ATTN_F32)
+		return rule_f32_at(r, at);
+	memcpy(&word, r->params + at, 2);
+	if (dtype == ATTN_F16)
+		return half_value((uint16_t)word);
+	word <<= 16;
+	memcpy(&value, &word, 4);
+	return value;
+}
+
+const struct type type_half = {ATTN_F16, 2}, type_bfloat = {ATTN_BF16, 2},
+		  type_float = {ATTN_F32, 4}, type_bool = {ATTN_BOOL, 1}, type_unknown = {-1, 0};
+
+/* A builtin type's letter in a mangled name. */
+struct type rule_type_of_letter(char letter)
+{
+	switch (letter) {
+	case 'f':
+		return type_float;
+	case 'b':
+		return type_bool;
+	case 'h':
+	case 'a':
+		return (struct type){-1, 1};
+	case 's':
+		return (struct type){-1, 2};
+	case 'i':
+	case 'j':
+		return (struct type){-1, 4};
+	case 'l':
+	case 'm':
+	case 'd':
+		return (struct type){-1, 8};
+	default:
+		return type_unknown;
+	}
+}
+
+/* c10::ScalarType as dynamic casts store it. */
+struct type rule_type_of_scalar_type(unsigned code)
+{
+	static const int bytes[] = {1, 1, 2, 4, 8, 2, 4, 8};
+
+	switch (code) {
+	case 5:
+		return type_half;
+	case 6:
+		return type_float;
+	case 11:
+		return type_bool;
+	case 15:
+		return type_bfloat;
+	default:
+		return code < 8 ? (struct type){-1, bytes[code]} : type_unknown;
+	}
+}
+
+/* The type an element-wise functor works in, from its name. */
+struct type rule_functor_type(const struct reading *r)
+{
+	static const char *const before[] = {"addI", "FunctorI", "EUl", "implI"};
+	const bool half = rule_has(r, "4HalfE"), bfloat = rule_has(r, "8BFloat16E");
+
+	if (half || bfloat)
+		return half && bfloat ? type_unknown : half ? type_half : type_bfloat;
+	for (unsigned i = 0; i < sizeof(before) / sizeof(*before); i++) {
+		const char *at = strstr(r->function->name, before[i]);
+
+		for (; at; at = strstr(at + 1, before[i])) {
+			struct type type;
+
+			at += strlen(before[i]);
+			/* a leading bool argument is a condition, the type comes behind it */
+			if (at[0] == 'b' && strchr("fldih", at[1]) && at[1])
+				at++;
+			type = rule_type_of_letter(*at);
+			if (type.bytes)
+				return type;
+		}
+	}
+	return type_unknown;
+}
+
+static bool returns_bool(const struct reading *r)
+{
+	return rule_has(r, "CompareFunctor") || rule_has(r, "compare_scalar_kernel") ||
+	       rule_has(r, "isneginf") || rule_has(r, "isposinf") || rule_has(r, "logical_") ||
+	       rule_has(r, "isnan");
+}
+
+/* Type of operand `n` (0: the output) of a functor without dynamic casts. */
+struct type rule_operand_type(const struct reading *r, int n)
+{
+	if (rule_has(r, "24float16_copy_kernel_cudaE"))
+		return n == 0 ? type_half : type_float;
+	if (rule_has(r, "25bfloat16_copy_kernel_cudaE"))
+		return n == 0 ? type_bfloat : type_float;
+	if (n == 0 && returns_bool(r))
+		return type_bool;
+	if ((n == 2 &&
+	     (rule_has(r, "18masked_fill_kernelE") || rule_has(r, "masked_scale_kernel"))) ||
+	    (n == 1 && rule_has(r, "17where_kernel_implE")))
+		return type_bool;
+	return rule_functor_type(r);
+}
+
+/* One template argument at *at: Half, BFloat16, a letter, or a repetition (S_, S4_ …) of the first.
+ */
+struct type rule_template_type(const char **at, struct type repeated)
+{
+	static const struct {
+		const char *text;
+		const struct type *type;
+	} named[] = {{"N3c104HalfE", &type_half}, {"N3c108BFloat16E", &type_bfloat}};
+
+	for (int i = 0; i < 2; i++)
+		if (strncmp(*at, named[i].text, strlen(named[i].text)) == 0) {
+			*at += strlen(named[i].text);
+			return *named[i].type;
+		}
+	if (**at == 'S') {
+		while (**at && **at != '_')
+			++*at;
+		if (**at)
+			++*at;
+		return repeated;
+	}
+	return **at ? rule_type_of_letter(*(*at)++) : type_unknown;
+}
+
+static uint64_t end_of_allocation(uint64_t address)
+{
+	const struct allocation *allocation = memory_find(address);
+
+	return allocation ? allocation->base + allocation->bytes : address + 1;
+}
+
+void rule_touch(struct reading *r, unsigned at, enum access_mode mode, uint64_t may, uint64_t sure,
+		bool bounded)
+{
+	const uint64_t base = rule_u64_at(r, at);
+
+	if (r->list && base)
+		access_add(r->list,
+			   (struct access){.begin = base,
+					   .end = bounded ? base + may : end_of_allocation(base),
+					   .sure_end = mode == ACCESS_WRITE ? base + sure : base,
+					   .mode = mode,
+					   .bounded = bounded,
+					   .where = (int)at});
+}
+
+void rule_reads(struct reading *r, unsigned at, uint64_t bytes)
+{
+	rule_touch(r, at, ACCESS_READ, bytes, 0, true);
+}
+
+void rule_writes(struct reading *r, unsigned at, uint64_t bytes)
+{
+	rule_touch(r, at, ACCESS_WRITE, bytes, bytes, true);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Softmax over the last dimension, forward and backward.
+ */
+#include "rule_reader.h"
+
+#include <string.h>
+
+static bool read_softmax(struct reading *r, unsigned out, unsigned in, struct type to,
+			 struct type from, int64_t rows, int64_t cols, bool log)
+{
+	if (!to.bytes || !from.bytes || to.dtype < 0 || from.dtype < 0 || rows <= 0 || cols <= 0)
+		return false;
+	r->meaning->role = log ? ROLE_LOG_SOFTMAX : ROLE_SOFTMAX;
+	r->meaning->view_count = 2;
+	rule_set_view(r, 0, out, to);
+	rule_set_view(r, 1, in, from);
+	rule_one_dimension(r, rows * cols);
+	r->meaning->softmax_cols = cols;
+	return rule_finish_views(r);
+}
+
+/* <input, output, accumulator, log2, is_log, is_masked>(dst, src, rows, stride, columns, mask, …)
+ */
+bool rule_read_softmax_warp(struct reading *r)
+{
+	const char *at = strstr(r->function->name, "softmax_warp_forwardI") + 21;
+	struct type from, to;
+	int64_t rows, cols;
+	bool log;
+
+	if (r->function->param_count < 6 || rule_size_of(r, 2) != 4 || rule_size_of(r, 5) != 8)
+		return false;
+	from = rule_template_type(&at, type_unknown);
+	to = rule_template_type(&at, from);
+	rule_template_type(&at, from);
+	at = strchr(at, 'b');
+	log = at && at[1] == '1';
+	rows = (int32_t)rule_u32_at(r, rule_offset(r, 2));
+	cols = (int32_t)rule_u32_at(r, rule_offset(r, 4));
+	if (!at || (int32_t)rule_u32_at(r, rule_offset(r, 3)) != cols)
+		return false;
+	if (!read_softmax(r, rule_offset(r, 0), rule_offset(r, 1), to, from, rows, cols, log))
+		return false;
+	if (rule_u64_at(r, rule_offset(r, 5))) { /* a boolean mask of a form we do not model */
+		r->meaning->role = ROLE_OPAQUE;
+		rule_reads(r, rule_offset(r, 5), (uint64_t)(rows * cols));
+	}
+	return true;
+}
+
+/* <input, accumulator, output, epilogue, …>(output, input, columns), one row a block. */
+bool rule_read_softmax_block(struct reading *r)
+{
+	const char *at = strstr(r->function->name, "cunn_SoftMaxForward");
+	struct type from, to;
+	int64_t cols;
+
+	at = strchr(at, 'I');
+	if (!at || r->function->param_count != 3)
+		return false;
+	at++;
+	from = rule_template_type(&at, type_unknown);
+	rule_template_type(&at, from);
+	to = rule_template_type(&at, from);
+	cols = rule_size_of(r, 2) == 8 ? (int64_t)rule_u64_at(r, rule_offset(r, 2))
+				       : (int32_t)rule_u32_at(r, rule_offset(r, 2));
+	return read_softmax(r, rule_offset(r, 0), rule_offset(r, 1), to, from, r->launch->grid[0],
+			    cols, rule_has(r, "LogSoftMax"));
+}
+
+/* (grad_input, grad, output, rows, stride, columns, mask): whoever sees this reads P. */
+bool rule_read_softmax_backward(struct reading *r)
+{
+	const char *at = strstr(r->function->name, "softmax_warp_backwardI") + 22;
+	const struct type type = rule_template_type(&at, type_unknown);
+	uint64_t bytes;
+
+	if (r->function->param_count < 6 || rule_size_of(r, 3) != 4 || !type.bytes)
+		return false;
+	bytes = (uint64_t)rule_u32_at(r, rule_offset(r, 3)) * rule_u32_at(r, rule_offset(r, 5)) *
+		(uint64_t)type.bytes;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_writes(r, rule_offset(r, 0), bytes);
+	rule_reads(r, rule_offset(r, 1), bytes);
+	rule_reads(r, rule_offset(r, 2), bytes);
+	return true;
+}
