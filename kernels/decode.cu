@@ -24,16 +24,9 @@
  * As in wmma.cu, keys outside the window are skipped if the value there is -inf, and O may be Q's
  * own memory with Q's own strides. P is not rounded.
  */
+#include "kernels/cluster.cuh"
 #include "kernels/decode_variants.h"
 #include "kernels/device.cuh"
-
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-#define DECODE_CLUSTERS	  1
-#define CLUSTER_OF(parts) __cluster_dims__(parts, 1, 1)
-#else
-#define DECODE_CLUSTERS 0
-#define CLUSTER_OF(parts)
-#endif
 
 namespace decode
 {
@@ -73,7 +66,8 @@ static __device__ __forceinline__ void load_pieces(uint4 (&piece)[BATCH], const 
 	for (int r = 0; r < BATCH; r++) {
 		piece[r] = make_uint4(0, 0, 0, 0);
 		if (r < count)
-			piece[r] = *(const uint4 *)(at + r * next);
+			piece[r] = *(const uint4 *)at;
+		at += next;
 	}
 }
 
@@ -125,19 +119,27 @@ static __device__ __forceinline__ void widen(float (&x)[BATCH], const uint4 &pie
 		x[k] = to_float<T>(u.one[k]);
 }
 
-/* Columns c..c+7 of one row of Q. */
+/* Columns c..c+7 of one row of Q, as a piece: what is done with it must not delay K and V. */
 template <typename T>
-static __device__ __forceinline__ void load_query(float (&q)[BATCH], const T *at,
-						  const attn_tensor &t, int i, int c, int columns)
+static __device__ __forceinline__ uint4 load_query(const T *at, const attn_tensor &t, int i, int c,
+						   int columns)
 {
+	union {
+		uint4 all;
+		T one[BATCH];
+	} u;
+
+	u.all = make_uint4(0, 0, 0, 0);
 	at += i * t.stride[2] + c * t.stride[3];
 	if (t.stride[3] == 1 && (uint64_t)at % 16 == 0 && c + BATCH <= columns) {
-		widen<T>(q, *(const uint4 *)at);
-		return;
-	}
+		u.all = *(const uint4 *)at;
+	} else {
 #pragma unroll
-	for (int k = 0; k < BATCH; k++)
-		q[k] = c + k < columns ? to_float<T>(at[k * t.stride[3]]) : 0.0f;
+		for (int k = 0; k < BATCH; k++)
+			if (c + k < columns)
+				u.one[k] = at[k * t.stride[3]];
+	}
+	return u.all;
 }
 
 /* sum[n] += weight[m] square[m][n]: there is a weight for each piece, or for each place in one. */
@@ -317,34 +319,6 @@ static __device__ __forceinline__ void merge(const partial<WIDTH, COUNT> &from, 
 	}
 }
 
-static __device__ __forceinline__ void cluster_arrive(void)
-{
-#if DECODE_CLUSTERS
-	asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-#endif
-}
-
-static __device__ __forceinline__ void cluster_wait(void)
-{
-#if DECODE_CLUSTERS
-	asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-#endif
-}
-
-/* *at = x in the shared memory of the cluster's first block. */
-static __device__ __forceinline__ void store_to_first(float *at, float x)
-{
-#if DECODE_CLUSTERS
-	asm volatile("{ .reg .u32 there; mapa.shared::cluster.u32 there, %0, 0;"
-		     "  st.shared::cluster.f32 [there], %1; }" ::"r"(
-			     (uint32_t)__cvta_generic_to_shared(at)),
-		     "f"(x)
-		     : "memory");
-#else
-	*at = x;
-#endif
-}
-
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
 /* Column c of the mean of V. */
@@ -372,7 +346,7 @@ template <typename T, int WIDTH> struct query {
 	int column;	/* first of the lane's columns */
 	int first;	/* of the group's keys within a tile */
 	int own;	/* the one whose score is this lane's */
-	float q[BATCH];
+	uint4 q;
 
 	float o[BATCH], max, sum; /* `sum` over the lane's own keys */
 
@@ -388,10 +362,13 @@ template <typename T, int WIDTH>
 __device__ __forceinline__ void query<T, WIDTH>::multiply(float (&p)[BATCH],
 							  const uint4 (&piece)[BATCH])
 {
+	float x[BATCH];
+
+	widen<T>(x, q);
 #pragma unroll
 	for (int n = 0; n < BATCH; n++)
 		p[n] = 0.0f;
-	add_products<T>(p, q, piece, k_how == DOWN);
+	add_products<T>(p, x, piece, k_how == DOWN);
 }
 
 template <typename T, int WIDTH>
@@ -478,7 +455,7 @@ static __device__ __forceinline__ void add_other_tiles(query<T, WIDTH> &w, const
 template <typename T, int WIDTH, int PARTS>
 static __device__ __forceinline__ void attention(const attn_args &a)
 {
-	constexpr int SHARES = DECODE_CLUSTERS ? PARTS : 1;
+	constexpr int SHARES = FASHIM_CLUSTERS ? PARTS : 1;
 	static_assert(WIDTH <= DECODE_THREADS, "a thread per column");
 	__shared__ partial<WIDTH, WARPS> of_warps;
 	[[maybe_unused]] __shared__ partial<WIDTH, SHARES> of_blocks;
@@ -491,7 +468,7 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 	if (part >= SHARES)
 		return;
 	if (SHARES > 1)
-		cluster_arrive(); /* "my shared memory is there" */
+		cluster_here();
 
 	query<T, WIDTH> w;
 	w.k = (const T *)tensor_at(a.k, b, h, a.H);
@@ -504,7 +481,7 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 	w.column = lane % w.LANES * BATCH;
 	w.first = lane / w.LANES * BATCH;
 	w.own = w.first + lane % BATCH;
-	load_query(w.q, (const T *)tensor_at(a.q, b, h, a.H), a.q, i, w.column, a.D);
+	w.q = load_query((const T *)tensor_at(a.q, b, h, a.H), a.q, i, w.column, a.D);
 	w.max = -INFINITY;
 	w.sum = 0.0f;
 #pragma unroll
@@ -549,7 +526,7 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 	if (c < WIDTH)
 		merge(of_warps, c, max, sum, out);
 	if (SHARES > 1) {
-		cluster_wait(); /* the first block runs: it may be written to */
+		cluster_wait();
 		if (c < WIDTH)
 			store_to_first(&of_blocks.o[part][c], out);
 		if (c == 0) {

@@ -13,6 +13,7 @@
 
 static struct function **slots;
 static size_t slot_count, used;
+static struct function *retired; /* of modules that are gone */
 static uint32_t next_id = 1;
 
 static size_t slot_of(CUfunction handle, size_t count)
@@ -113,9 +114,14 @@ const struct function *function_get(CUfunction handle)
 	return function;
 }
 
-/* Functions already handed out stay in memory: sites refer to them. */
+/* Functions already handed out stay in memory: sites and chains refer to them. */
 void function_forget_all(void)
 {
+	for (size_t i = 0; i < slot_count; i++)
+		if (slots[i]) {
+			slots[i]->older = retired;
+			retired = slots[i];
+		}
 	if (slots)
 		memset(slots, 0, slot_count * sizeof(*slots));
 	used = 0;

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# run.sh JOBS PROGRAM[:ARGUMENT]...: runs test programs, JOBS at a time, and prints one line for each: how
+# run.sh JOBS PROGRAM[:ARGUMENT...]...: runs test programs, JOBS at a time, and prints one line for each: how
 # many of its tests passed and how long it took; what it said in full where one failed. A program counts
 # its tests in TAP (cmocka does when asked) or ends with "N passed, N failed". One that dies, or runs no
 # test at all, has failed. Ends with "N passed, N failed" over all programs.
 
 set -u
-jobs=${1:?usage: run.sh JOBS PROGRAM[:ARGUMENT]...}
+jobs=${1:?usage: run.sh JOBS PROGRAM[:ARGUMENT...]...}
 shift
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -16,28 +16,27 @@ limit=${TEST_TIMEOUT:-300}
 unset "${!FASHIM@}" "${!SIMGPU@}" "${!APP_@}" LD_PRELOAD
 export CMOCKA_MESSAGE_OUTPUT=TAP
 
-# run_one NUMBER PROGRAM[:ARGUMENT]: leaves NUMBER.out (all it said) and NUMBER.count ("passed failed").
+# run_one NUMBER PROGRAM[:ARGUMENT...]: leaves NUMBER.out (all it said) and NUMBER.count ("passed failed").
 run_one()
 {
-	local number=$1 program=${2%%:*} started=$SECONDS passed failed status name line
+	local number=$1 program=${2%%:*} started=$SECONDS passed failed skipped status name line
 	local -a words
-	read -ra words <<<"${2#"$program"}"
-	words[0]=${words[0]-}
-	words[0]=${words[0]#:}
-	[ -n "${words[0]}" ] || words=()
+	IFS=: read -ra words <<<"$2"
+	words=("${words[@]:1}")
 
-	name=${2##*/tests/}
-	name=${name/:/ }
+	name=${program#*tests/}
+	name="${name##*/tests/}${words[*]:+ ${words[*]##*/}}"
 	timeout -k 5 "$limit" "$program" ${words[@]+"${words[@]}"} >"$work/$number.out" 2>&1 </dev/null
 	status=$?
-	passed=$(grep -cE '^ok [0-9]+' "$work/$number.out")
-	failed=$(grep -cE '^not ok [0-9]+' "$work/$number.out")
+	passed=$(grep -E '^ok [0-9]+' "$work/$number.out" | grep -cv '# SKIP')
+	skipped=$(grep -cE '^(not )?ok [0-9]+ # SKIP' "$work/$number.out") # cmocka says "not ok" of those
+	failed=$(grep -E '^not ok [0-9]+' "$work/$number.out" | grep -cv '# SKIP')
 	if line=$(grep -oE '^[0-9]+ passed, [0-9]+ failed$' "$work/$number.out" | tail -1) && [ -n "$line" ]; then
 		passed=$((passed + ${line%% *}))
 		line=${line#*, }
 		failed=$((failed + ${line%% *}))
 	fi
-	if [ "$failed" = 0 ] && { [ "$status" != 0 ] || [ "$passed" = 0 ]; }; then
+	if [ "$failed" = 0 ] && { [ "$status" != 0 ] || [ $((passed + skipped)) = 0 ]; }; then
 		echo "$name: status $status after $passed tests" >>"$work/$number.out"
 		failed=1
 	fi
@@ -45,6 +44,7 @@ run_one()
 	{
 		printf '  %-4s %-34s %4d passed' "$([ "$failed" = 0 ] && echo ok || echo FAIL)" "$name" "$passed"
 		[ "$failed" = 0 ] || printf ', %d failed' "$failed"
+		[ "$skipped" = 0 ] || printf ', %d skipped' "$skipped"
 		printf '  %d s\n' $((SECONDS - started))
 		[ "$failed" = 0 ] || sed 's/^/      /' "$work/$number.out"
 	} >"$work/$number.line"

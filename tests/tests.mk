@@ -10,13 +10,18 @@ include tests/unit/kernels_test.mk
 include tests/preload/preload.mk
 include tests/apps/zoo.mk
 include tests/unit/core_test.mk
+include tests/unit/bench_test.mk
 
 TEST_JOBS ?= 2
-TEST_RUNS  = $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(ZOO_RUNS)
+# The longest first.
+TEST_RUNS  = $(ZOO_RUNS) $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(CLI_TESTS)
 
 .PHONY: test-programs
-test-programs: $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(sort $(foreach run,$(ZOO_RUNS),$(firstword $(subst :, ,$(run)))))
+test-programs: $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(CLI_TEST_FILES) \
+               $(sort $(foreach run,$(ZOO_RUNS),$(firstword $(subst :, ,$(run)))))
 
-test: test-programs $(CHECKS) ## every test that needs no GPU
-	$(Q)$(if $(SAN),echo '  without those that preload the shim: a sanitizer must be first in a process, and so must the shim')
+test: test-programs $(if $(SAN),,$(CHECKS)) ## every test that needs no GPU
+ifneq ($(SAN),)
+	$(Q)echo '  without what preloads the shim: a sanitizer wants to be first in a process, and so does the shim'
+endif
 	$(Q)tests/run.sh $(TEST_JOBS) $(TEST_RUNS)

@@ -12,8 +12,10 @@ $(O)/fashim: $(TOOL_OBJECTS)
 
 # ---- tests of the command -----------------------------------------------------------------------
 
-test: test-cli
-test-cli: $(O)/fashim $(addprefix $(O)/tests/cli/,test_scan ended live static fake.so) ## the tests of the command
+CLI_TEST_FILES := $(O)/fashim $(addprefix $(O)/tests/cli/,test_scan ended live static fake.so)
+CLI_TESTS      := tests/cli/run.sh:$(O)
+
+test-cli: $(CLI_TEST_FILES) ## the tests of the command
 	$(Q)tests/cli/run.sh $(O)
 
 $(O)/tests/cli/ended $(O)/tests/cli/live: $(O)/tests/cli/%: tests/cli/%.c shim/log_format.h shim/reasons.def | setup

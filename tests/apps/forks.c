@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program that forks between and in the midst of its attentions. The children do not touch the GPU:
- * one leaves by exit(), one becomes another program, one by _exit().
+ * A program that forks between and in the midst of its attentions. The children do not touch the
+ * GPU: one leaves by exit(), one becomes another program, one by _exit().
  */
 #include "app.h"
 
@@ -53,7 +53,7 @@ int main(void)
 		if (r % 2 == 0)
 			fork_child(r);
 		app_observe(&report, "O", r, o, n);
-		if (r % 4 == 3)
+		if (r == REPETITIONS - 1)
 			app_observe(&report, "P", r, p, scores);
 	}
 	app_report(&report);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The hazard zoo under the whole shim, black box: every case of tests/apps/hazards runs plain and then
- * with LD_PRELOAD, over the simulated GPU, and must show the same: its exit status, its lines, its O
- * within rounding, and whatever else it looks at (P, copies, sums of P) bit for bit. The log must not
- * speak of an error, must say that what can be replaced was, and why not where it was not.
+ * The hazard zoo under the whole shim, black box: every case of tests/apps/hazards runs plain and
+ * then with LD_PRELOAD, over the simulated GPU, and must show the same: its exit status, its lines,
+ * its O within rounding, and whatever else it looks at (P, copies, sums of P) bit for bit. The log
+ * must not speak of an error, must say that what can be replaced was, and why not where it was not.
  *
  *     zoo GROUP      replace, async, poison, compare, audit, off, own, programs
  *     zoo GROUP CASE one case of it
@@ -27,11 +27,11 @@
 /* fp16 outputs of order one: a few rounding steps. */
 #define TOLERANCE 4e-3
 
-/* At least how many occurrences are replaced, and a reason that the log must name: a reader that comes
- * every time, a capture. */
+/* At least how many occurrences are replaced, and a reason that the log must name: a reader that
+ * comes every time, a capture. */
 static const struct hazard {
 	const char *name;
-	int replaced;       /* with ATen's kernels, which have rules */
+	int replaced;	    /* with ATen's kernels, which have rules */
 	int replaced_own;   /* with kernels nobody has a rule for; -1: as many as may be */
 	const char *reason; /* NULL: none asked for */
 } hazards[] = {
@@ -42,7 +42,7 @@ static const struct hazard {
 	{"o_into_q", 9, -1, NULL},
 	{"o_into_k", 9, -1, NULL},
 	{"o_into_s", 9, -1, NULL},
-	{"softmax_in_place", 9, -1, NULL},
+	{"softmax_in_place", 9, 8, NULL},
 	{"alias_changes", 9, -1, NULL},
 	{"k_into_old_p", 9, -1, NULL},
 	{"merged_below_p", 9, -1, NULL},
@@ -98,7 +98,7 @@ static const struct hazard {
 	{"graph", 4, -1, "capture"},
 	{"graph_half", 6, -1, "capture"},
 	{"two_threads", 16, -1, NULL},
-	{"per_thread_stream", 16, -1, NULL},
+	{"per_thread_stream", 0, 0, "stream"},
 	{"two_contexts", 16, -1, NULL},
 	{"dlopen_blas", 9, -1, NULL},
 	{"dlopen_older_blas", 9, -1, NULL},
@@ -111,8 +111,8 @@ static const struct group {
 	const char *name;
 	const char *app[2];  /* set for the plain run too */
 	const char *shim[3]; /* for the other */
-	bool exact;          /* nothing may be replaced, every byte is the same */
-	bool expect;         /* hold the table's counts against it */
+	bool exact;	     /* nothing may be replaced, every byte is the same */
+	bool expect;	     /* hold the table's counts against it */
 } groups[] = {
 	{"replace", {NULL}, {"FASHIM=replace", NULL}, false, true},
 	{"async", {NULL}, {"FASHIM=replace", "SIMGPU_ASYNC=200", NULL}, false, false},
@@ -125,7 +125,8 @@ static const struct group {
 
 static const struct group *group;
 
-/* ---- one run against another --------------------------------------------------------------------- */
+/* ---- one run against another
+ * --------------------------------------------------------------------- */
 
 static void run_plain(struct outcome *outcome, const char *const *argv, const char *more)
 {
@@ -136,7 +137,7 @@ static void run_plain(struct outcome *outcome, const char *const *argv, const ch
 
 /* Under the shim; `log` is begun anew. `more`: further variables, NULL at the end. */
 static void run_under(struct outcome *outcome, const char *const *argv, const char *const *more,
-                      const char *log)
+		      const char *log)
 {
 	char preload[600], out[600], *library = zoo_path("libfashim.so");
 	const char *environment[16] = {preload, out, "FASHIM_MIN_SPEEDUP=0", NULL};
@@ -152,14 +153,14 @@ static void run_under(struct outcome *outcome, const char *const *argv, const ch
 }
 
 static void assert_same(const struct outcome *plain, const struct outcome *under,
-                        const struct verdict *verdict, bool exact)
+			const struct verdict *verdict, bool exact)
 {
 	const double difference = zoo_difference(plain, under);
 	int where;
 
 	if (plain->status != under->status)
 		fail_msg("status 0x%x, plain 0x%x; stderr: %s", (unsigned)under->status,
-		         (unsigned)plain->status, under->errors);
+			 (unsigned)plain->status, under->errors);
 	if (strcmp(plain->errors, under->errors) != 0)
 		fail_msg("other stderr: %s", under->errors);
 	if (verdict->violations)
@@ -181,7 +182,7 @@ static const char *record_of(struct verdict *verdict, const char *log)
 
 	zoo_read_log(log, verdict);
 	snprintf(text, sizeof(text), "replaced %ld of %ld, materialised %ld, reasons:%s",
-	         verdict->replaced, verdict->seen, verdict->materialised, verdict->reasons);
+		 verdict->replaced, verdict->seen, verdict->materialised, verdict->reasons);
 	return text;
 }
 
@@ -244,17 +245,21 @@ static void check_hazard(void **state)
 		assert_int_equal(verdict.materialised > verdict.replaced, 0);
 	if (group->expect && least == 0)
 		assert_int_equal(verdict.replaced, 0);
-	if (group->expect && hazard->reason && least >= 0 && !strstr(verdict.reasons, hazard->reason))
+	if (group->expect && hazard->reason && !group->app[0] &&
+	    !strstr(verdict.reasons, hazard->reason))
 		fail_msg("expected the reason %s: %s", hazard->reason, said);
-	if (!group->exact && hazard->replaced > 0 && least > 0 && !group->expect)
+	if (!group->exact && !group->expect && least > 0)
 		assert_true(verdict.replaced > 0);
+	if (!group->exact && verdict.seen && !verdict.replaced && !strstr(verdict.reasons, "_"))
+		fail_msg("nothing replaced, and no reason: %s", said);
 	zoo_free(&plain);
 	zoo_free(&under);
 	free(log);
 	free(calls);
 }
 
-/* ---- whole programs -------------------------------------------------------------------------------- */
+/* ---- whole programs
+ * -------------------------------------------------------------------------------- */
 
 /* Every case there is has a row above. */
 static void test_list(void **state)
@@ -279,7 +284,8 @@ static void test_list(void **state)
 	zoo_free(&outcome);
 }
 
-static void compare_program(const char *const *argv, const char *const *more, int least, double tolerance)
+static void compare_program(const char *const *argv, const char *const *more, int least,
+			    double tolerance)
 {
 	char *log = zoo_scratch("log");
 	struct outcome plain, under;
@@ -316,7 +322,8 @@ static void test_demo(void **state)
 
 static void test_demo_sm80(void **state)
 {
-	const char *const argv[] = {"apps/sim/demo", NULL}, *const more[] = {"SIMGPU_ARCH=80", NULL};
+	const char *const argv[] = {"apps/sim/demo", NULL}, *const more[] = {"SIMGPU_ARCH=80",
+									     NULL};
 
 	(void)state;
 	compare_program(argv, more, 18, 24 * TOLERANCE);
@@ -427,7 +434,7 @@ static void test_fork(void **state)
 	assert_true(verdict.there);
 	assert_int_equal(verdict.headers, 1);
 	assert_int_equal(verdict.summaries, 1);
-	assert_true(verdict.replaced >= 6);
+	assert_true(verdict.replaced >= 9);
 	zoo_free(&plain);
 	zoo_free(&under);
 	free(log);
@@ -459,13 +466,15 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], groups[i].name))
 			group = &groups[i];
 	if (!group) {
-		fprintf(stderr, "usage: zoo replace|async|poison|compare|audit|off|own|programs [CASE]\n");
+		fprintf(stderr,
+			"usage: zoo replace|async|poison|compare|audit|off|own|programs [CASE]\n");
 		return 64;
 	}
 	for (int i = 0; i < HAZARDS; i++)
 		if (argc < 3 || !strcmp(argv[2], hazards[i].name))
-			tests[count++] = (struct CMUnitTest){.name = hazards[i].name,
-			                                     .test_func = check_hazard,
-			                                     .initial_state = (void *)(uintptr_t)&hazards[i]};
+			tests[count++] = (struct CMUnitTest){
+				.name = hazards[i].name,
+				.test_func = check_hazard,
+				.initial_state = (void *)(uintptr_t)&hazards[i]};
 	return _cmocka_run_group_tests(group->name, tests, count, NULL, NULL);
 }

@@ -93,9 +93,11 @@ static void *read_file(const char *path, size_t *bytes)
 	return data;
 }
 
-void zoo_run(struct outcome *outcome, const char *const *argv, const char *const *environment, bool dump)
+void zoo_run(struct outcome *outcome, const char *const *argv, const char *const *environment,
+	     bool dump)
 {
-	char *out = zoo_scratch("stdout"), *err = zoo_scratch("stderr"), *values = zoo_scratch("dump");
+	char *out = zoo_scratch("stdout"), *err = zoo_scratch("stderr"),
+	     *values = zoo_scratch("dump");
 	size_t bytes;
 	pid_t pid;
 
@@ -125,7 +127,8 @@ void zoo_free(struct outcome *outcome)
 	memset(outcome, 0, sizeof(*outcome));
 }
 
-/* ---- the log ----------------------------------------------------------------------------------- */
+/* ---- the log -----------------------------------------------------------------------------------
+ */
 
 static long number(const json_t *object, const char *key)
 {
@@ -146,7 +149,8 @@ static void read_summary(struct verdict *verdict, const json_t *record)
 	size_t i;
 
 	verdict->summaries++;
-	json_array_foreach(json_object_get(record, "sites"), i, site) {
+	json_array_foreach(json_object_get(record, "sites"), i, site)
+	{
 		const char *reason = json_string_value(json_object_get(site, "reason"));
 		const char *state = json_string_value(json_object_get(site, "state"));
 
@@ -204,7 +208,8 @@ void zoo_read_log(const char *path, struct verdict *verdict)
 	fclose(file);
 }
 
-/* ---- comparing --------------------------------------------------------------------------------- */
+/* ---- comparing ---------------------------------------------------------------------------------
+ */
 
 /* Blanks out the word behind each of these. */
 static void mask(char *line)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs the programs of tests/apps from the outside: with a clean environment, under a time limit, and
- * gives back all that can be seen of them; reads what the shim's log says of a run.
+ * Runs the programs of tests/apps from the outside: with a clean environment, under a time limit,
+ * and gives back all that can be seen of them; reads what the shim's log says of a run.
  */
 #ifndef FASHIM_TESTS_ZOO_RUN_H
 #define FASHIM_TESTS_ZOO_RUN_H
@@ -11,10 +11,10 @@
 
 /* What a run left behind. */
 struct outcome {
-	int status;      /* as from waitpid() */
-	char *text;      /* stdout */
-	char *errors;    /* stderr */
-	float *dump;     /* APP_DUMP, when it was asked for */
+	int status;   /* as from waitpid() */
+	char *text;   /* stdout */
+	char *errors; /* stderr */
+	float *dump;  /* APP_DUMP, when it was asked for */
 	size_t dump_count;
 };
 
@@ -24,15 +24,16 @@ char *zoo_path(const char *file);
 /* A path in this program's own scratch folder, which goes when it ends; to be freed. */
 char *zoo_scratch(const char *file);
 
-/* Runs argv[0] (below the build folder) to its end, at most two minutes. `environment` ("NAME=value", NULL
- * at the end) is all that it gets beside PATH and the simulated GPU's libraries. `dump`: ask for
- * APP_DUMP. */
-void zoo_run(struct outcome *outcome, const char *const *argv, const char *const *environment, bool dump);
+/* Runs argv[0] (below the build folder) to its end, at most two minutes. `environment`
+ * ("NAME=value", NULL at the end) is all that it gets beside PATH and the simulated GPU's
+ * libraries. `dump`: ask for APP_DUMP. */
+void zoo_run(struct outcome *outcome, const char *const *argv, const char *const *environment,
+	     bool dump);
 void zoo_free(struct outcome *outcome);
 
 /* What the log says; zero counts where it says nothing. */
 struct verdict {
-	bool there;      /* the log exists and every line is a JSON object */
+	bool there; /* the log exists and every line is a JSON object */
 	int headers, summaries, violations, sites, declined;
 	long seen, replaced, compared, materialised;
 	char reasons[512]; /* of sites, and those that were counted without one; each in blanks */
@@ -41,13 +42,13 @@ struct verdict {
 
 void zoo_read_log(const char *path, struct verdict *verdict);
 
-/* The same text but for hashes, sums and other numbers that rounding changes? On false *where is the
- * number of the first line that differs, from 1. With `exact_but_o` only lines of outputs (they begin
- * with "O") may have other hashes. */
+/* The same text but for hashes, sums and other numbers that rounding changes? On false *where is
+ * the number of the first line that differs, from 1. With `exact_but_o` only lines of outputs (they
+ * begin with "O") may have other hashes. */
 bool zoo_same_text(const char *a, const char *b, bool exact_but_o, int *where);
 
-/* Largest difference between two dumps; infinite where one has a NaN or an infinity that the other lacks,
- * or where their lengths differ. */
+/* Largest difference between two dumps; infinite where one has a NaN or an infinity that the other
+ * lacks, or where their lengths differ. */
 double zoo_difference(const struct outcome *a, const struct outcome *b);
 
 #endif

@@ -87,11 +87,14 @@ def release():
 # ---- timing ----------------------------------------------------------------------------------
 
 
+HEAD_START_MS = 25
+
+
 class Timed:
     """A program ready to be timed: warmed up, and measured in rounds of events around forwards."""
 
     def __init__(self, step):
-        self.step, self.next = step, 0
+        self.step, self.next, self.host_ms = step, 0, None
 
     def run(self, count):
         for _ in range(count):
@@ -110,8 +113,14 @@ class Timed:
             first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             torch.cuda.synchronize()
             # The GPU starts late, so that the launches are queued by then and gaps on the
-            # host's side do not count.
-            torch.cuda._sleep(40_000_000)
+            # host's side do not count: no more forwards than fit into that time.
+            if self.host_ms is None:
+                start = time.perf_counter()
+                self.run(2)
+                self.host_ms = (time.perf_counter() - start) * 500
+                torch.cuda.synchronize()
+            count = max(1, min(count, int(HEAD_START_MS / self.host_ms)))
+            torch.cuda._sleep(int(HEAD_START_MS * 2_000_000))
             first.record()
             self.run(count)
             last.record()

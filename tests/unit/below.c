@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Stand-ins for shim/{resolve,blas,scratch,fused,compare}.c and the driver (below.h).
+ */
+#include "tests/unit/below.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/blas.h"
+#include "shim/compare.h"
+#include "shim/function.h"
+#include "shim/fused.h"
+#include "shim/resolve.h"
+#include "shim/scratch.h"
+
+#define MAX_FUNCTIONS 2048
+
+struct below below;
+
+__thread int hook_depth;
+struct driver_calls driver;
+
+static struct played {
+	char *name;
+	unsigned count;
+	size_t offset[FUNCTION_MAX_PARAMS], size[FUNCTION_MAX_PARAMS];
+} functions[MAX_FUNCTIONS];
+static unsigned function_count = 1; /* 0 is no handle */
+
+static void note(struct act act)
+{
+	below.count[act.kind]++;
+	if (below.acts < BELOW_ACTS)
+		below.act[below.acts++] = act;
+}
+
+void below_reset(void)
+{
+	const int64_t scratch = below.scratch;
+
+	memset(&below, 0, sizeof(below));
+	below.scratch = scratch;
+}
+
+/* ---- kernels -----------------------------------------------------------------------------------
+ */
+
+CUfunction below_function(const char *name, unsigned params, const size_t *offset,
+			  const size_t *size)
+{
+	struct played *played;
+
+	for (unsigned i = 1; i < function_count; i++)
+		if (strcmp(functions[i].name, name) == 0 && functions[i].count == params &&
+		    memcmp(functions[i].offset, offset, params * sizeof(*offset)) == 0 &&
+		    memcmp(functions[i].size, size, params * sizeof(*size)) == 0)
+			return (CUfunction)(uintptr_t)i;
+	if (function_count == MAX_FUNCTIONS || params > FUNCTION_MAX_PARAMS)
+		abort();
+	played = &functions[function_count];
+	played->name = strdup(name);
+	played->count = params;
+	memcpy(played->offset, offset, params * sizeof(*offset));
+	memcpy(played->size, size, params * sizeof(*size));
+	return (CUfunction)(uintptr_t)function_count++;
+}
+
+bool below_layout(CUfunction handle, unsigned *params, const size_t **offset, const size_t **size)
+{
+	const uintptr_t index = (uintptr_t)handle;
+
+	if (!index || index >= function_count)
+		return false;
+	*params = functions[index].count;
+	*offset = functions[index].offset;
+	*size = functions[index].size;
+	return true;
+}
+
+static CUresult function_name(const char **name, CUfunction function)
+{
+	*name = functions[(uintptr_t)function].name;
+	return CUDA_SUCCESS;
+}
+
+static CUresult param_info(CUfunction function, size_t index, size_t *offset, size_t *size)
+{
+	const struct played *played = &functions[(uintptr_t)function];
+
+	if (index >= played->count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*offset = played->offset[index];
+	*size = played->size[index];
+	return CUDA_SUCCESS;
+}
+
+/* ---- the driver --------------------------------------------------------------------------------
+ */
+
+static CUresult no(void)
+{
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+static CUresult get_current(CUcontext *context)
+{
+	*context = BELOW_CONTEXT;
+	return CUDA_SUCCESS;
+}
+
+static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+	(void)stream;
+	*status = CU_STREAM_CAPTURE_STATUS_NONE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult exchange(CUstreamCaptureMode *mode)
+{
+	(void)mode;
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream)
+{
+	note((struct act){
+		.kind = ACT_COPY, .a = source, .b = target, .bytes = bytes, .stream = stream});
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_create(CUevent *event, unsigned flags)
+{
+	(void)flags;
+	*event = (CUevent)0x10;
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_record(CUevent event, CUstream stream)
+{
+	(void)event, (void)stream;
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_destroy(CUevent event)
+{
+	(void)event;
+	return CUDA_SUCCESS;
+}
+
+static CUresult stream_wait(CUstream stream, CUevent event, unsigned flags)
+{
+	(void)event, (void)flags;
+	note((struct act){.kind = ACT_ORDER, .stream = stream});
+	return CUDA_SUCCESS;
+}
+
+static CUresult memset32(CUdeviceptr target, unsigned word, size_t count, CUstream stream)
+{
+	note((struct act){
+		.kind = ACT_FILL, .a = target, .b = word, .bytes = 4 * count, .stream = stream});
+	return CUDA_SUCCESS;
+}
+
+static CUresult launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+		       unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,
+		       void **extra)
+{
+	struct act act = {.kind = ACT_LAUNCH, .function = function, .stream = stream};
+
+	(void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra;
+	if (functions[(uintptr_t)function].count > 0 && functions[(uintptr_t)function].size[0] == 8)
+		memcpy(&act.a, params[0], 8);
+	if (functions[(uintptr_t)function].count > 1 && functions[(uintptr_t)function].size[1] == 8)
+		memcpy(&act.b, params[1], 8);
+	note(act);
+	return CUDA_SUCCESS;
+}
+
+int driver_resolve(void)
+{
+	if (driver.cuCtxGetCurrent)
+		return 0;
+	driver.cuCtxGetCurrent = get_current;
+	driver.cuThreadExchangeStreamCaptureMode = exchange;
+	driver.cuFuncGetName = function_name;
+	driver.cuFuncGetParamInfo = param_info;
+	driver.cuMemcpyDtoDAsync_v2 = copy;
+	driver.cuEventCreate = event_create;
+	driver.cuEventRecord = event_record;
+	driver.cuEventDestroy_v2 = event_destroy;
+	driver.cuStreamWaitEvent = stream_wait;
+	driver.cuMemsetD32Async = memset32;
+	driver.cuLaunchKernel = launch;
+	driver.cuStreamIsCapturing = is_capturing;
+	/* Whatever else there must be says no. */
+#define DRIVER(name)                                                                               \
+	if (!driver.name)                                                                          \
+		driver.name = (__typeof__(driver.name))(void *)no;
+#define DRIVER_OPTIONAL(name)
+#include "shim/driver_calls.def"
+#undef DRIVER
+#undef DRIVER_OPTIONAL
+	return 0;
+}
+
+void *real_dlsym(void *handle, const char *name)
+{
+	(void)handle, (void)name;
+	return NULL;
+}
+
+int blas_version(const struct blas_library *library)
+{
+	(void)library;
+	return 130000;
+}
+
+/* ---- shim/blas.c -------------------------------------------------------------------------------
+ */
+
+int blas_prepare(const struct blas_library *library, CUcontext context)
+{
+	(void)library, (void)context;
+	return 0;
+}
+
+int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uint64_t a, uint64_t b,
+	     uint64_t c)
+{
+	(void)gemm, (void)context;
+	note((struct act){.kind = ACT_GEMM, .a = a, .b = b, .c = c, .stream = stream});
+	return 0;
+}
+
+void blas_forget(CUcontext context)
+{
+	(void)context;
+}
+
+/* ---- shim/scratch.c ----------------------------------------------------------------------------
+ */
+
+uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool must)
+{
+	static uint64_t next = BELOW_SCRATCH;
+	uint64_t address = next;
+
+	(void)context, (void)stream;
+	if (below.no_scratch && !must)
+		return 0;
+	below.scratch++;
+	next += (bytes + 511) & ~511ull;
+	return address;
+}
+
+void scratch_put(uint64_t address, CUstream stream)
+{
+	(void)stream;
+	if (address)
+		below.scratch--;
+}
+
+void scratch_forget(CUcontext context)
+{
+	(void)context;
+}
+
+void scratch_stream_gone(CUstream stream)
+{
+	(void)stream;
+}
+
+bool scratch_trim(CUcontext context)
+{
+	(void)context;
+	return false;
+}
+
+/* ---- shim/fused.c ------------------------------------------------------------------------------
+ */
+
+int fused_prepare(CUcontext context)
+{
+	(void)context;
+	return 0;
+}
+
+const struct attn_variant *fused_select(CUcontext context, const struct attn_args *args)
+{
+	(void)context;
+	return below.no_kernel ? NULL : attn_select(args, 90, NULL);
+}
+
+int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
+		    const struct attn_args *args)
+{
+	(void)context, (void)variant;
+	if (below.no_fused)
+		return -1;
+	below.args = *args;
+	note((struct act){.kind = ACT_FUSED,
+			  .a = args->q.base,
+			  .b = args->o.base,
+			  .c = args->k.base,
+			  .stream = stream});
+	return 0;
+}
+
+int fused_canary_set(CUcontext context, CUstream stream, uint64_t begin, uint64_t end)
+{
+	(void)context;
+	note((struct act){
+		.kind = ACT_CANARY, .a = begin, .b = end, .bytes = end - begin, .stream = stream});
+	return 0;
+}
+
+int fused_copy_standing(CUcontext context, CUstream stream, uint64_t target, uint64_t source,
+			uint64_t bytes, bool use_canary)
+{
+	(void)context;
+	note((struct act){.kind = ACT_COPY_STANDING,
+			  .a = source,
+			  .b = target,
+			  .bytes = bytes,
+			  .canary = use_canary,
+			  .stream = stream});
+	return 0;
+}
+
+void fused_forget(CUcontext context)
+{
+	(void)context;
+}
+
+/* ---- shim/compare.c ----------------------------------------------------------------------------
+ */
+
+struct timing *timing_begin(CUcontext context)
+{
+	(void)context;
+	return NULL;
+}
+
+void timing_start(struct timing *timing, CUstream stream)
+{
+	(void)timing, (void)stream;
+}
+
+void timing_stop(struct timing *timing, CUstream stream)
+{
+	(void)timing, (void)stream;
+}
+
+void timing_drop(struct timing *timing)
+{
+	(void)timing;
+}
+
+void compare_start(struct site *site, const struct chain *chain, const struct attn_args *args,
+		   const struct attn_variant *variant, const struct attn_spec *guess, int guesses,
+		   struct timing *timing)
+{
+	(void)chain, (void)variant, (void)timing;
+	below.verdicts++;
+	below.args = *args;
+	if (guesses) {
+		site->spec = guess[0];
+		site->identified = true;
+	} else if (++site->passed >= 2) {
+		site_verify(site);
+	}
+}
+
+void compare_poll(void)
+{
+}
+
+void compare_wait(const struct site *site)
+{
+	(void)site;
+}
+
+void compare_forget(CUcontext context)
+{
+	(void)context;
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Chains by hand: what opens one, which ops join it, how versions of memory follow one another, and
+ * which product ends it. No op runs here and no site is known: only the dataflow is looked at.
+ */
+#include "tests/unit/core.h"
+
+#include <string.h>
+
+#include "shim/function.h"
+#include "shim/held.h"
+#include "shim/resolve.h"
+
+static struct access_list list;
+static unsigned char params[FUNCTION_MAX_BYTES];
+
+static const struct function *look_at(const struct op *op)
+{
+	const struct function *function = NULL;
+
+	driver_resolve();
+	if (op->kind == OP_LAUNCH) {
+		function = function_get(op->launch.function);
+		assert_true(function_read_params(function, &op->launch, params));
+	}
+	access_of_op(&list, op, function, params);
+	return function;
+}
+
+static struct chain *begin(void)
+{
+	struct op op = core_scores();
+
+	assert_true(chain_may_open(&op));
+	return chain_open(&op);
+}
+
+/* Joins an op; it must read the chain. */
+static bool join(struct chain *chain, struct op op)
+{
+	const struct function *function = look_at(&op);
+
+	assert_ptr_equal(chain_reader(&op, &list), chain);
+	if (op.kind == OP_LAUNCH)
+		chain_narrow(chain, &list);
+	return chain_extend(chain, &op, &list, function, params);
+}
+
+static bool is_reader(struct op op)
+{
+	look_at(&op);
+	return chain_reader(&op, &list) != NULL;
+}
+
+static bool ends(struct chain *chain, struct op op)
+{
+	return chain_close(chain, &op);
+}
+
+/* S, X = scale S, M = X + mask, P. */
+static struct chain *window(void)
+{
+	struct chain *chain = begin();
+
+	assert_true(join(chain, core_scale(core.x, core.s, core.scale)));
+	assert_true(join(chain, core_add_mask(core.m, core.x, core.mask)));
+	assert_true(join(chain, core_softmax(core.p, core.m)));
+	assert_int_equal(chain->unfit, REASON_NONE);
+	return chain;
+}
+
+static void assert_extent(const struct range_set *set, uint64_t base, uint64_t bytes)
+{
+	if (!bytes) {
+		assert_int_equal(set->count, 0);
+		return;
+	}
+	assert_int_equal(set->count, 1);
+	assert_int_equal(set->item[0].begin, base);
+	assert_int_equal(set->item[0].end, base + bytes);
+}
+
+/* ---- opening
+ * --------------------------------------------------------------------------------------- */
+
+static void test_may_open(void **state)
+{
+	struct op op;
+
+	(void)state;
+	core_begin();
+#define DENIED(change)                                                                             \
+	do {                                                                                       \
+		op = core_scores();                                                                \
+		change;                                                                            \
+		if (chain_may_open(&op))                                                           \
+			fail_msg("opens with %s", #change);                                        \
+	} while (0)
+	op = core_scores();
+	assert_true(chain_may_open(&op));
+	op.gemm.transa = 0; /* K stored transposed */
+	op.gemm.lda = core.Sk;
+	assert_true(chain_may_open(&op));
+	op = core_scores();
+	op.gemm.atype = op.gemm.btype = op.gemm.ctype = CUDA_R_32F;
+	assert_true(chain_may_open(&op));
+	DENIED(op.gemm.plain = false);
+	DENIED(op.gemm.by_array = true);
+	DENIED(op.gemm.scalars_on_device = true);
+	DENIED(op.gemm.k = 513); /* a projection, not a head */
+	DENIED(op.gemm.batch = 0);
+	DENIED(op.gemm.m = 0);
+	DENIED(op.gemm.ldc = core.Sk + 8); /* scores with gaps */
+	DENIED(op.gemm.stride_c += 8);
+	DENIED(op.gemm.atype = CUDA_R_32F); /* mixed operands */
+	DENIED(op.gemm.atype = op.gemm.btype = CUDA_R_8I);
+	DENIED(op.gemm.ctype = CUDA_R_64F);
+	DENIED(op.gemm.d = core.x);
+#undef DENIED
+}
+
+static void test_open(void **state)
+{
+	struct chain *chain;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	assert_int_equal(chain->input_count, 2);
+	assert_int_equal(chain->inputs[0].begin, core.k);
+	assert_int_equal(chain->inputs[0].end, core.k + core.k_bytes);
+	assert_int_equal(chain->inputs[1].begin, core.q);
+	assert_int_equal(chain->inputs[1].end, core.q + core.q_bytes);
+	assert_int_equal(chain->value_count, 1);
+	assert_extent(&chain->values[0].live, core.s, core.score_bytes);
+	assert_true(chain->low <= core.q && chain->high >= core.s + core.score_bytes);
+	assert_int_equal(chain_live, 1);
+	chain_free(chain);
+	assert_int_equal(chain_live, 0);
+	op = core_scores(); /* Q is K */
+	op.gemm.b = op.gemm.a;
+	op.gemm.n = op.gemm.m;
+	op.gemm.stride_b = op.gemm.stride_a;
+	chain = chain_open(&op);
+	assert_int_equal(chain->input_count, 2);
+	op = core_scores();
+	op.gemm.beta = 1;
+	assert_int_equal(chain_open(&op)->unfit, REASON_BETA);
+}
+
+static void test_table_full(void **state)
+{
+	struct op op;
+
+	(void)state;
+	core_begin();
+	op = core_scores();
+	for (int i = 0; i < CHAIN_COUNT; i++)
+		assert_non_null(chain_open(&op));
+	assert_null(chain_open(&op));
+	chain_free(chain_list[7]);
+	assert_non_null(chain_open(&op));
+	assert_int_equal(chain_live, CHAIN_COUNT);
+}
+
+/* ---- joining
+ * --------------------------------------------------------------------------------------- */
+
+static void test_versions(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	chain = window();
+	assert_int_equal(chain->step_count, 4);
+	assert_int_equal(chain->value_count, 4);
+	assert_extent(&chain->values[0].live, core.s, 0); /* M lies over S */
+	assert_extent(&chain->values[1].live, core.x, core.score_bytes);
+	assert_extent(&chain->values[2].live, core.m, core.score_bytes);
+	assert_extent(&chain->values[3].live, core.p, core.score_bytes);
+	assert_int_equal(chain->input_count, 3);
+	assert_int_equal(chain->inputs[2].begin, core.mask);
+	assert_int_equal(chain->inputs[2].end, core.mask + core.mask_bytes);
+	assert_string_equal(chain->steps[1].name, "mul");
+	assert_string_equal(chain->steps[2].name, "add");
+	assert_string_equal(chain->steps[3].name, "softmax");
+	assert_true(ends(chain, core_context()));
+	assert_int_equal(chain->p_value, 3);
+}
+
+static void test_in_place(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	core.x = core.m = core.p = core.s;
+	chain = window();
+	assert_int_equal(chain->value_count, 4);
+	for (int i = 0; i < 4; i++)
+		assert_extent(&chain->values[i].live, core.s, i == 3 ? core.score_bytes : 0);
+	assert_true(ends(chain, core_context()));
+	assert_int_equal(chain->p_value, 3);
+}
+
+/* A version that lies half over another takes only that half from it. */
+static void test_partial_overlap(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	core.p = core.x + core.score_bytes / 2;
+	chain = window();
+	assert_extent(&chain->values[1].live, core.x, core.score_bytes / 2);
+	assert_extent(&chain->values[3].live, core.p, core.score_bytes);
+	assert_true(ends(chain, core_context()));
+}
+
+/* Scores written over Q: the input's place is taken, but the chain goes on. */
+static void test_middle_into_q(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	core.x = core.q;
+	chain = window();
+	assert_extent(&chain->values[1].live, core.q, core.score_bytes);
+	assert_true(ends(chain, core_context()));
+}
+
+static void test_readers(void **state)
+{
+	struct chain *chain;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	chain = window();
+	assert_true(is_reader(core_scale(CORE_OTHER, core.p, 1)));
+	assert_true(is_reader(core_unknown(CORE_OTHER, core.p, 1)));
+	assert_true(is_reader(core_copy(core.p, CORE_OTHER, 64)));
+	assert_false(is_reader(core_to_host(core.p, 64))); /* no step: the host waits for it */
+	assert_false(is_reader(core_memset(core.p, 64)));
+	assert_false(is_reader(core_fill(core.p, 64)));
+	/* V's copy into Q, into S: neither reads the chain. */
+	assert_false(is_reader(core_kernel_copy(core.q, CORE_OTHER, 64)));
+	assert_false(is_reader(core_kernel_copy(core.x, CORE_OTHER, 64)));
+	op = core_scale(CORE_OTHER, core.p, 1);
+	op.stream = (CUstream)0x55; /* not in this stream's order */
+	assert_false(is_reader(op));
+	op.stream = core.stream;
+	op.context = (CUcontext)0x66;
+	assert_false(is_reader(op));
+	chain->closed = true;
+	assert_false(is_reader(core_scale(CORE_OTHER, core.p, 1)));
+}
+
+static void test_copies(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	assert_true(join(chain, core_copy(core.s, core.x, core.score_bytes)));
+	assert_int_equal(chain->value_count, 2);
+	assert_int_equal(chain->unfit, REASON_NONE);
+	assert_false(join(chain, core_copy(core.x, core.p, core.score_bytes / 2)));
+	assert_int_equal(chain->unfit, REASON_UNKNOWN_KERNEL);
+}
+
+static void test_too_long(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	for (int i = 1; i < CHAIN_STEPS; i++) {
+		assert_true(join(chain, core_scale(core.s, core.s, 1)));
+		assert_int_equal(chain->unfit, chain->value_count < CHAIN_VALUES || i < CHAIN_VALUES
+						       ? REASON_NONE
+						       : REASON_UNKNOWN_KERNEL);
+	}
+	assert_false(join(chain, core_scale(core.s, core.s, 1)));
+	assert_int_not_equal(chain->unfit, REASON_NONE);
+}
+
+static void test_unreadable(void **state)
+{
+	struct chain *chain;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	op = core_scale(core.x, core.s, 1);
+	look_at(&op);
+	assert_false(chain_extend(chain, &op, &list, NULL, NULL));
+	assert_int_equal(chain->unfit, REASON_UNKNOWN_KERNEL);
+	core_begin();
+	chain = begin();
+	op = core_scale(core.x, core.s, 1);
+	op.launch.cooperative = true;
+	join(chain, op);
+	assert_int_equal(chain->unfit, REASON_UNKNOWN_KERNEL);
+}
+
+/* ---- ending
+ * ---------------------------------------------------------------------------------------- */
+
+static void test_end_denied(void **state)
+{
+	struct chain *chain;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	chain = window();
+#define DENIED(change)                                                                             \
+	do {                                                                                       \
+		op = core_context();                                                               \
+		change;                                                                            \
+		if (ends(chain, op))                                                               \
+			fail_msg("ends with %s", #change);                                         \
+	} while (0)
+	DENIED(op.gemm.b += 2);	    /* not P from its beginning */
+	DENIED(op.gemm.b = core.o); /* nothing of ours */
+	DENIED(op.gemm.b = core.s - core.score_bytes);
+	DENIED(op.gemm.batch--);
+	DENIED(op.gemm.k--); /* not all keys */
+	DENIED(op.gemm.n--); /* not all queries */
+	DENIED(op.gemm.ldb = core.Sk + 1);
+	DENIED(op.gemm.stride_b += 8);
+	DENIED(op.gemm.stride_b = 0);
+	DENIED(op.gemm.a = core.p); /* P times P */
+	DENIED(op.gemm.a = core.x + 64);
+	DENIED(op.gemm.plain = false);
+	DENIED(op.gemm.scalars_on_device = true);
+	DENIED(op.gemm.by_array = true);
+	DENIED(op.gemm.atype = CUDA_R_16BF);
+	/* P^T dO: contracts the queries. */
+	DENIED(op = core_product(0, 1, core.D, core.Sk, core.Sq, core.o, core.D, core.Sq * core.D,
+				 core.p, core.Sk, core.Sq * core.Sk, core.v, core.D,
+				 core.Sk * core.D, core.H));
+#undef DENIED
+	assert_true(ends(chain, core_context()));
+}
+
+/* The same product in other words: O transposed, P the first operand. */
+static void test_end_p_first(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	chain = window();
+	assert_true(ends(chain, core_product(1, 1, core.Sq, core.D, core.Sk, core.p, core.Sk,
+					     core.Sq * core.Sk, core.v, core.D, core.Sk * core.D,
+					     core.o, core.Sq, core.Sq * core.D, core.H)));
+	assert_int_equal(chain->p_value, 3);
+}
+
+/* An older version, overwritten since, is not what the product reads. */
+static void test_end_old_version(void **state)
+{
+	struct chain *chain;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	chain = window();
+	op = core_context();
+	op.gemm.b = core.x; /* alive, though not the last: which one is for the spec to judge */
+	assert_true(ends(chain, op));
+	assert_int_equal(chain->p_value, 1);
+	range_set_cut(&chain->values[3].live, core.p + 100, core.p + 102);
+	assert_false(ends(chain, core_context())); /* two bytes of P are somebody else's */
+}
+
+/* ---- signatures
+ * ------------------------------------------------------------------------------------- */
+
+static uint64_t signature(struct op op)
+{
+	struct chain *chain = begin();
+	uint64_t result;
+
+	join(chain, op);
+	result = chain->steps[1].signature;
+	chain_free(chain);
+	return result;
+}
+
+static void test_signatures(void **state)
+{
+	uint64_t scale, add, unknown;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	scale = signature(core_scale(core.x, core.s, 0.5f));
+	assert_int_equal(signature(core_scale(core.x, core.s, 0.5f)), scale); /* other garbage */
+	assert_int_equal(signature(core_scale(CORE_OTHER, core.s, 0.5f)),
+			 scale);					      /* another place */
+	assert_int_equal(signature(core_scale(core.s, core.s, 0.5f)), scale); /* in place */
+	assert_int_not_equal(signature(core_scale(core.x, core.s, 0.25f)), scale);
+	assert_int_not_equal(signature(core_tanh(core.x, core.s)), scale);
+	add = signature(core_add_mask(core.x, core.s, core.mask));
+	assert_int_equal(signature(core_add_mask(core.x, core.s, CORE_OTHER)), add);
+	assert_int_not_equal(signature(core_add_mask(core.x, core.s, core.s)), add); /* mask is S */
+	assert_int_not_equal(signature(core_add_mask(core.x, core.mask, core.s)), add);
+	unknown = signature(core_unknown(core.s, 0, 0.5f));
+	assert_int_equal(signature(core_unknown(core.s, 0, 0.5f)), unknown);
+	assert_int_not_equal(signature(core_unknown(core.s, 0, 0.75f)), unknown);
+	assert_int_not_equal(signature(core_named("another_kernel", core.s, 0, 0.5f)), unknown);
+	op = core_unknown(core.s, 0, 0.5f);
+	op.launch.grid[0]++;
+	assert_int_not_equal(signature(op), unknown);
+	op = core_unknown(core.s, 0, 0.5f);
+	op.launch.shared_bytes = 64;
+	assert_int_not_equal(signature(op), unknown);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_may_open),      cmocka_unit_test(test_open),
+		cmocka_unit_test(test_table_full),    cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_in_place),      cmocka_unit_test(test_partial_overlap),
+		cmocka_unit_test(test_middle_into_q), cmocka_unit_test(test_readers),
+		cmocka_unit_test(test_copies),	      cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_unreadable),    cmocka_unit_test(test_end_denied),
+		cmocka_unit_test(test_end_p_first),   cmocka_unit_test(test_end_old_version),
+		cmocka_unit_test(test_signatures),
+	};
+
+	return CORE_MAIN("chain", tests);
+}

@@ -1,0 +1,773 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The hazard table: what must happen before an op that would notice that scores were never written,
+ * or that takes away what is needed to write them after all. Each test has one chain replaced (or
+ * deferred up to its last product) and sends one such op.
+ */
+#include "tests/unit/core.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/held.h"
+#include "shim/log.h"
+#include "shim/site.h"
+#include "tests/unit/child.h"
+
+#define FORWARD "GLLL" /* the held-back ops: S, scale, mask, softmax */
+
+/* One replaced chain, its S, X, M and P virtual. */
+static struct chain *replaced(void)
+{
+	core_begin();
+	core_learn();
+	assert_int_equal(core_chain(), 5);
+	assert_string_equal(core_acts(), "F");
+	assert_int_equal(core_act(ACT_FUSED, 0)->a, core.q);
+	assert_int_equal(core_act(ACT_FUSED, 0)->b, core.o);
+	below_reset();
+	return core_only_chain();
+}
+
+/* One that waits for its last product. */
+static struct chain *waiting(void)
+{
+	core_begin();
+	core_learn();
+	while (chain_live)
+		held_drop(chain_list[0]);
+	assert_int_equal(core_window(), 4);
+	assert_string_equal(core_acts(), "");
+	return core_only_chain();
+}
+
+static uint64_t materialised(void)
+{
+	return sites[0].live->materialised;
+}
+
+/* ---- nothing of ours
+ * ------------------------------------------------------------------------------- */
+
+static void test_elsewhere(void **state)
+{
+	(void)state;
+	replaced();
+	assert_false(core_send(core_memset(CORE_OTHER, 4096)));
+	assert_false(core_send(core_to_host(core.o, core.o_bytes)));
+	assert_false(core_send(core_unknown(CORE_OTHER, CORE_APART, 1)));
+	assert_false(core_send(core_fill(CORE_OTHER, 1000)));
+	assert_false(core_send(core_copy(CORE_OTHER, CORE_APART, 4096)));
+	assert_false(core_send(core_to_host(core.k, core.k_bytes))); /* inputs may be read */
+	assert_string_equal(core_acts(), "");
+	assert_true(held_virtual(core_only_chain()));
+}
+
+/* ---- overwritten without being read
+ * ---------------------------------------------------------------- */
+
+static void overwrite(struct op p, struct op x, struct op s)
+{
+	replaced();
+	assert_false(core_send(p));
+	assert_false(core_send(x));
+	assert_true(held_virtual(core_only_chain()));
+	assert_false(core_send(s));
+	assert_string_equal(core_acts(), "");
+	assert_int_equal(chain_live, 0);
+	assert_int_equal(held_count, 0);
+	assert_int_equal(materialised(), 0);
+}
+
+static void test_overwritten_by_memset(void **state)
+{
+	(void)state;
+	core_begin();
+	overwrite(core_memset(core.p, core.score_bytes), core_memset(core.x, core.score_bytes),
+		  core_memset(core.s, core.score_bytes));
+}
+
+static void test_overwritten_by_copy(void **state)
+{
+	(void)state;
+	core_begin();
+	overwrite(core_from_host(core.p, core.score_bytes),
+		  core_copy(CORE_OTHER, core.x, core.score_bytes),
+		  core_copy(CORE_OTHER, core.s - 512, core.score_bytes + 1024));
+}
+
+static void test_overwritten_by_kernel(void **state)
+{
+	(void)state;
+	core_begin();
+	overwrite(core_fill(core.p, core.H * core.Sq * core.Sk),
+		  core_fill(core.x, core.H * core.Sq * core.Sk),
+		  core_kernel_copy(core.s, CORE_OTHER, core.H * core.Sq * core.Sk));
+}
+
+/* A GEMM with beta = 0 writes all of C. */
+static void test_overwritten_by_gemm(void **state)
+{
+	struct op gemm;
+
+	(void)state;
+	replaced();
+	gemm = core_product(0, 0, core.Sk, core.H * core.Sq, 4096, CORE_OTHER, core.Sk, 0,
+			    CORE_OTHER, 4096, 0, core.p, core.Sk, 0, 1);
+	assert_false(core_send(gemm));
+	assert_string_equal(core_acts(), "");
+	for_each_chain(chain) for (int i = 0; i < chain->value_count; i++) assert_false(
+		range_set_touches(&chain->values[i].live, core.p, core.p + core.score_bytes));
+	gemm.gemm.c = core.x;
+	gemm.gemm.beta = 1; /* this one reads X first */
+	assert_false(core_send(gemm));
+	assert_memory_equal(core_acts(), FORWARD, 4);
+}
+
+static void test_freed(void **state)
+{
+	(void)state;
+	replaced();
+	assert_false(core_send(core_free(CORE_ARENA)));
+	assert_string_equal(core_acts(), "");
+	assert_int_equal(chain_live, 0);
+	assert_int_equal(held_count, 0);
+	assert_int_equal(below.scratch, 0);
+}
+
+/* Part of P is set: the rest, and only the rest, is written back when somebody reads. */
+static void test_partly_overwritten(void **state)
+{
+	const uint64_t cut = 1001 * 2, bytes = 333 * 2;
+	struct range_set p;
+	int copies = 0;
+
+	(void)state;
+	replaced();
+	assert_false(core_send(core_memset(core.p + cut, bytes)));
+	assert_string_equal(core_acts(), "");
+	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
+	assert_memory_equal(core_acts(), FORWARD "S", 5);
+	assert_true(core_act(ACT_GEMM, 0)->c >= BELOW_SCRATCH);
+	range_set_one(&p, core.p, core.p + core.score_bytes);
+	range_set_cut(&p, core.p + cut, core.p + cut + bytes);
+	for (int i = 0; i < below.acts; i++) {
+		const struct act *act = &below.act[i];
+
+		if (act->kind != ACT_COPY_STANDING || act->b < core.p ||
+		    act->b >= core.p + core.score_bytes)
+			continue;
+		copies++;
+		assert_false(act->canary);
+		assert_true(range_set_covers(&p, act->b, act->b + act->bytes));
+		range_set_cut(&p, act->b, act->b + act->bytes);
+	}
+	assert_int_equal(copies, 2);
+	assert_int_equal(p.count, 0);
+	assert_int_equal(chain_live, 0);
+	assert_int_equal(below.scratch, 0);
+}
+
+/* ---- read
+ * ------------------------------------------------------------------------------------------ */
+
+/* Everything is where the program wrote it: no scratch, the ops in their order, in place. */
+static void read_in_place(struct op op)
+{
+	const struct act *gemm;
+
+	replaced();
+	assert_false(core_send(op));
+	assert_string_equal(core_acts(), FORWARD);
+	gemm = core_act(ACT_GEMM, 0);
+	assert_int_equal(gemm->a, core.k);
+	assert_int_equal(gemm->b, core.q);
+	assert_int_equal(gemm->c, core.s);
+	assert_int_equal(core_act(ACT_LAUNCH, 2)->a, core.p);
+	assert_int_equal(core_act(ACT_LAUNCH, 2)->b, core.m);
+	assert_int_equal(materialised(), 1);
+	assert_int_equal(held_count, 0);
+	for_each_chain(chain) /* a product that reads P may open a chain of its own */
+		assert_false(chain->closed);
+}
+
+static void test_read_by_copy(void **state)
+{
+	(void)state;
+	core_begin();
+	read_in_place(core_to_host(core.p, core.score_bytes));
+	read_in_place(core_to_host(core.p + 100, 2));
+	read_in_place(core_to_host(core.x + 100, 2));
+	read_in_place(core_copy(core.p, CORE_OTHER, 64));
+	read_in_place(core_copy(core.s - 64, CORE_OTHER, 65));
+}
+
+static void test_read_by_kernel(void **state)
+{
+	(void)state;
+	core_begin();
+	read_in_place(core_kernel_copy(CORE_OTHER, core.p + 64, 100));
+	read_in_place(core_unknown(core.p + 64, CORE_OTHER, 1));
+	read_in_place(core_unknown(CORE_OTHER, core.p + core.score_bytes - 2, 1));
+}
+
+/* A second V for the same P, and S^T S: GEMMs that read scores otherwise. */
+static void test_read_by_gemm(void **state)
+{
+	struct op again;
+
+	(void)state;
+	core_begin();
+	again = core_context();
+	again.gemm.a = CORE_OTHER;
+	again.gemm.c = CORE_OTHER + 0x10000;
+	read_in_place(again);
+	read_in_place(core_product(0, 1, 8, 8, 8, core.p, 8, 0, core.p, 8, 0, CORE_OTHER, 8, 0, 1));
+}
+
+/* Just beside: no read. */
+static void test_read_beside(void **state)
+{
+	(void)state;
+	replaced();
+	assert_false(core_send(core_to_host(core.p - 64, 64)));
+	assert_false(core_send(core_to_host(core.p + core.score_bytes, 64)));
+	assert_string_equal(core_acts(), "");
+}
+
+/* The reader's stream waits for the one that computes. */
+static void test_read_on_other_stream(void **state)
+{
+	struct op op;
+
+	(void)state;
+	replaced();
+	op = core_copy(core.p, CORE_OTHER, 64);
+	op.stream = (CUstream)0x777;
+	assert_false(core_send(op));
+	assert_string_equal(core_acts(), FORWARD "O");
+	assert_ptr_equal(core_act(ACT_GEMM, 0)->stream, core.stream);
+	assert_ptr_equal(core_act(ACT_ORDER, 0)->stream, op.stream);
+}
+
+/* Readers that come every time make the site be declined, by their name. */
+static void test_reader_declines(void **state)
+{
+	(void)state;
+	replaced();
+	for (int i = 0; i < 3 && sites[0].state == SITE_VERIFIED; i++) {
+		assert_false(core_send(core_to_host(core.p, core.score_bytes)));
+		core_chain();
+	}
+	assert_int_equal(sites[0].state, SITE_DECLINED);
+	assert_int_equal(sites[0].reason, REASON_SCORES_READ_BY);
+	assert_non_null(strstr(sites[0].detail, "cuMemcpyDtoH"));
+	below_reset();
+	assert_int_equal(core_chain(), 0); /* from now on nothing is held back */
+}
+
+/* Once in many is no reason to. */
+static void test_rare_reader(void **state)
+{
+	(void)state;
+	replaced();
+	for (int i = 0; i < 40; i++)
+		assert_int_equal(core_chain(), 5);
+	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
+	assert_int_equal(core_chain(), 5);
+	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
+	assert_int_equal(sites[0].state, SITE_VERIFIED);
+}
+
+/* ---- inputs
+ * ---------------------------------------------------------------------------------------- */
+
+/* The op overwrites an input that lies at [begin, begin + bytes): it is saved, and a later reader
+ * of P is served from the copy. */
+static const struct act *saved(struct op op, uint64_t begin, uint64_t bytes)
+{
+	const struct act *copy;
+
+	replaced();
+	assert_false(core_send(op));
+	assert_string_equal(core_acts(), "C");
+	copy = core_act(ACT_COPY, 0);
+	assert_int_equal(copy->a, begin);
+	assert_int_equal(copy->bytes, bytes);
+	assert_true(copy->b >= BELOW_SCRATCH);
+	assert_int_equal(sites[0].live->snapshots, 1);
+	assert_false(core_send(op)); /* again: already saved */
+	assert_string_equal(core_acts(), "C");
+	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
+	assert_memory_equal(core_acts(), "C" FORWARD, 5);
+	assert_int_equal(below.scratch, 0);
+	return copy;
+}
+
+static void test_input_overwritten(void **state)
+{
+	uint64_t scratch;
+
+	(void)state;
+	core_begin();
+	scratch = saved(core_from_host(core.k, core.k_bytes), core.k, core.k_bytes)->b;
+	assert_int_equal(core_act(ACT_GEMM, 0)->a, scratch);
+	assert_int_equal(core_act(ACT_GEMM, 0)->b, core.q);
+	scratch = saved(core_memset(core.q + 2, 2), core.q, core.q_bytes)->b;
+	assert_int_equal(core_act(ACT_GEMM, 0)->b, scratch);
+	saved(core_fill(core.q, core.H * core.Sq * core.D), core.q, core.q_bytes);
+	saved(core_copy(CORE_OTHER, core.mask + 64, 8), core.mask, core.mask_bytes);
+}
+
+/* A kernel without a rule is handed K's own address, in K's own allocation. */
+static void test_input_handed_over(void **state)
+{
+	(void)state;
+	core_begin();
+	core.k = CORE_APART;
+	core_learn();
+	assert_int_equal(core_chain(), 5);
+	below_reset();
+	assert_false(core_send(core_unknown(core.k, 0, 1)));
+	assert_string_equal(core_acts(), "C");
+	assert_int_equal(core_act(ACT_COPY, 0)->a, core.k);
+	assert_int_equal(core_act(ACT_COPY, 0)->bytes, core.k_bytes);
+}
+
+static void test_input_freed(void **state)
+{
+	(void)state;
+	core_begin();
+	core_allocate(CORE_APART, 1 << 20, MEMORY_DEVICE);
+	core.k = CORE_APART; /* K in its own allocation */
+	core_learn();
+	assert_int_equal(core_chain(), 5);
+	below_reset();
+	assert_false(core_send(core_free(CORE_APART)));
+	assert_string_equal(core_acts(), "C");
+	assert_int_equal(core_act(ACT_COPY, 0)->a, core.k);
+	assert_false(core_send(core_to_host(core.p, 2)));
+	assert_int_equal(core_act(ACT_GEMM, 0)->a, core_act(ACT_COPY, 0)->b);
+}
+
+/* Once nothing is virtual any more nobody needs the inputs. */
+static void test_input_of_the_dead(void **state)
+{
+	(void)state;
+	replaced();
+	assert_false(core_send(core_memset(core.s, core.p + core.score_bytes - core.s)));
+	assert_false(core_send(core_from_host(core.k, core.k_bytes)));
+	assert_false(core_send(core_from_host(core.q, core.q_bytes)));
+	assert_string_equal(core_acts(), "");
+}
+
+/* Without scratch memory the scores are written before the input goes. */
+static void test_no_scratch(void **state)
+{
+	(void)state;
+	replaced();
+	below.no_scratch = true;
+	assert_false(core_send(core_from_host(core.k, core.k_bytes)));
+	assert_string_equal(core_acts(), FORWARD);
+	assert_int_equal(core_act(ACT_GEMM, 0)->a, core.k);
+	assert_int_equal(held_count, 0);
+}
+
+/* ---- in the window
+ * --------------------------------------------------------------------------------- */
+
+/* K changes between the products: the fused kernel gets the old one. */
+static void test_window_input(void **state)
+{
+	(void)state;
+	waiting();
+	assert_false(core_send(core_from_host(core.k, core.k_bytes)));
+	assert_string_equal(core_acts(), "C");
+	assert_true(core_send(core_context()));
+	assert_string_equal(core_acts(), "CF");
+	assert_int_equal(core_act(ACT_FUSED, 0)->c, core_act(ACT_COPY, 0)->b);
+	assert_int_equal(core_act(ACT_FUSED, 0)->a, core.q);
+}
+
+/* V is made where Q was: Q is saved first. */
+static void test_window_v_into_q(void **state)
+{
+	(void)state;
+	waiting();
+	core.v = core.q;
+	assert_false(core_send(core_kernel_copy(core.q, CORE_OTHER, core.H * core.Sk * core.D)));
+	assert_true(core_send(core_context()));
+	assert_string_equal(core_acts(), "CF");
+	assert_int_equal(core_act(ACT_FUSED, 0)->a, core_act(ACT_COPY, 0)->b);
+}
+
+/* Somebody reads S in the window: all so far is run; the rest runs as the program asks. */
+static void test_window_read(void **state)
+{
+	(void)state;
+	waiting();
+	assert_false(core_send(core_to_host(core.p, 2)));
+	assert_string_equal(core_acts(), FORWARD);
+	assert_int_equal(held_count, 0);
+	assert_false(core_send(core_context()));
+	assert_string_equal(core_acts(), FORWARD);
+}
+
+/* P is overwritten before it is used: the chain is broken, the product takes what is there. */
+static void test_window_p_overwritten(void **state)
+{
+	(void)state;
+	waiting();
+	assert_false(core_send(core_memset(core.p, core.score_bytes)));
+	assert_false(core_send(core_context()));
+	assert_int_equal(below.count[ACT_FUSED], 0);
+	for (int i = 0; i < below.acts; i++) /* nothing lands on the new P */
+		if (below.act[i].kind == ACT_COPY_STANDING)
+			assert_false(range_overlap(below.act[i].b,
+						   below.act[i].b + below.act[i].bytes, core.p,
+						   core.p + core.score_bytes));
+	if (below.count[ACT_GEMM])
+		assert_true(core_act(ACT_GEMM, 0)->c >= BELOW_SCRATCH);
+}
+
+/* The last product reads scores, but from another place, or is another product. */
+static void test_window_other_product(void **state)
+{
+	struct op op;
+
+	(void)state;
+	waiting();
+	op = core_context();
+	op.gemm.b += 2;
+	assert_false(core_send(op));
+	assert_string_equal(core_acts(), FORWARD);
+	waiting();
+	op = core_context();
+	op.gemm.beta = 0.5;
+	assert_false(core_send(op));
+	assert_string_equal(core_acts(), FORWARD);
+	waiting();
+	op = core_context();
+	op.gemm.alpha = 0.5;
+	assert_false(core_send(op));
+	assert_string_equal(core_acts(), FORWARD);
+}
+
+/* O over Q: the fused kernel must not read what it writes in another block. */
+static void test_o_over_inputs(void **state)
+{
+	(void)state;
+	core_begin();
+	core.o = core.k;
+	core_learn();
+	assert_int_equal(core_chain(), 5);
+	assert_string_equal(core_acts(), "CF");
+	assert_int_equal(core_act(ACT_COPY, 0)->a, core.k);
+	assert_int_equal(core_act(ACT_FUSED, 0)->c, core_act(ACT_COPY, 0)->b);
+	assert_int_equal(core_act(ACT_FUSED, 0)->b, core.k);
+}
+
+/* O over S: those scores are dead, the others are not. */
+static void test_o_over_s(void **state)
+{
+	const struct chain *chain;
+
+	(void)state;
+	core_begin();
+	core.o = core.s;
+	core_learn();
+	assert_int_equal(core_chain(), 5);
+	chain = core_only_chain();
+	for (int i = 0; i < chain->value_count; i++)
+		assert_false(
+			range_set_touches(&chain->values[i].live, core.o, core.o + core.o_bytes));
+	below_reset();
+	assert_false(core_send(core_to_host(core.o, core.o_bytes)));
+	assert_string_equal(core_acts(), "");
+	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
+	assert_memory_equal(core_acts(), FORWARD "S", 5);
+	for (int i = 0; i < below.acts; i++)
+		if (below.act[i].kind == ACT_COPY_STANDING)
+			assert_false(range_overlap(below.act[i].b,
+						   below.act[i].b + below.act[i].bytes, core.o,
+						   core.o + core.o_bytes));
+}
+
+static void test_fused_fails(void **state)
+{
+	(void)state;
+	waiting();
+	below.no_fused = true;
+	assert_false(core_send(core_context()));
+	assert_string_equal(core_acts(), FORWARD);
+	assert_int_equal(held_count, 0);
+	assert_int_equal(sites[0].live->replaced, 0);
+}
+
+/* ---- where host knowledge ends
+ * ---------------------------------------------------------------------- */
+
+/* A kernel of unknown reach starts below P in the same allocation: canaries, and a write-back that
+ * asks them. It may also overwrite Q, K and the mask, which lie above it. */
+static void test_overrun(void **state)
+{
+	const uint64_t above = core.p + core.score_bytes;
+	int standing = 0;
+
+	(void)state;
+	replaced();
+	assert_false(core_send(core_unknown(core.p - 2048, 0, 1)));
+	assert_int_equal(materialised(), 0);
+	assert_true(below.count[ACT_CANARY] > 0);
+	assert_int_equal(below.count[ACT_GEMM], 0);
+	for (int i = 0; i < below.acts; i++)
+		if (below.act[i].kind == ACT_CANARY) {
+			assert_int_equal(below.act[i].a % 512, 0);
+			assert_true(below.act[i].a >= core.s);
+			assert_true(below.act[i].b <= core.p + core.score_bytes);
+			assert_false(range_overlap(below.act[i].a, below.act[i].b, core.o,
+						   core.o + core.o_bytes));
+		}
+	below_reset();
+	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
+	assert_memory_equal(core_acts(), FORWARD "S", 5);
+	for (int i = 0; i < below.acts; i++)
+		if (below.act[i].kind == ACT_COPY_STANDING &&
+		    range_overlap(below.act[i].b, below.act[i].b + below.act[i].bytes, core.p,
+				  core.p + core.score_bytes)) {
+			assert_true(below.act[i].canary);
+			standing++;
+		}
+	assert_true(standing > 0);
+	(void)above;
+}
+
+/* In another allocation no pointer reaches P. */
+static void test_overrun_elsewhere(void **state)
+{
+	(void)state;
+	replaced();
+	assert_false(core_send(core_unknown(CORE_APART, CORE_OTHER, 1)));
+	assert_string_equal(core_acts(), "");
+}
+
+/* Such a kernel in the window, below Q and K: both are saved. */
+static void test_overrun_in_window(void **state)
+{
+	(void)state;
+	waiting();
+	assert_false(core_send(core_unknown(core.q - 4096, 0, 1)));
+	assert_true(below.count[ACT_COPY] >= 2);
+	assert_true(core_send(core_context()));
+	assert_true(core_act(ACT_FUSED, 0)->a >= BELOW_SCRATCH);
+	assert_true(core_act(ACT_FUSED, 0)->c >= BELOW_SCRATCH);
+}
+
+static void everything_is_real(void)
+{
+	assert_string_equal(core_acts(), FORWARD);
+	assert_int_equal(held_count, 0);
+	assert_int_equal(chain_live, 0);
+}
+
+static void test_opaque(void **state)
+{
+	struct op op;
+
+	(void)state;
+	replaced();
+	core_send(core_event(OP_OPAQUE, "cuImportExternalMemory"));
+	everything_is_real();
+	replaced();
+	core_send(core_event(OP_GRAPH_LAUNCH, "cuGraphLaunch"));
+	everything_is_real();
+	replaced();
+	core_send(core_event(OP_CAPTURE_BEGIN, "cuStreamBeginCapture_v2"));
+	everything_is_real();
+	core_send(core_event(OP_CAPTURE_END, "cuStreamEndCapture"));
+	replaced();
+	core_send(core_event(OP_TEARDOWN, "cuModuleUnload"));
+	everything_is_real();
+	replaced();
+	flow_flush("cuSomethingNew");
+	everything_is_real();
+	replaced();
+	op = core_unknown(core.o, 0, 1);
+	op.launch.params = NULL; /* parameters that cannot be read */
+	assert_false(core_send(op));
+	everything_is_real();
+	replaced();
+	op = core_context();
+	op.gemm.by_array = true;
+	assert_false(core_send(op));
+	everything_is_real();
+}
+
+/* A sync alone shows nothing of device memory. */
+static void test_sync(void **state)
+{
+	(void)state;
+	replaced();
+	core_send(core_event(OP_SYNC, "cuCtxSynchronize"));
+	assert_string_equal(core_acts(), "");
+	assert_int_equal(held_count, 1);
+}
+
+/* Nothing is deferred into a capture. */
+static void test_capture(void **state)
+{
+	(void)state;
+	core_begin();
+	core_learn();
+	core_send(core_event(OP_CAPTURE_BEGIN, "cuStreamBeginCapture_v2"));
+	assert_int_equal(core_chain(), 0);
+	assert_int_equal(chain_live, 0);
+	core_send(core_event(OP_CAPTURE_END, "cuStreamEndCapture"));
+	assert_true(log_live()->reasons[REASON_CAPTURE] > 0);
+	assert_int_equal(core_chain(), 5);
+}
+
+/* ---- more than one chain
+ * ----------------------------------------------------------------------------- */
+
+/* The same buffers again: the next S, X and P take the place of the last ones, nothing is run. */
+static void test_reuse(void **state)
+{
+	(void)state;
+	replaced();
+	for (int i = 1; i < 64; i++)
+		assert_int_equal(core_chain(), 5);
+	assert_int_equal(below.count[ACT_FUSED], 63);
+	assert_int_equal(below.acts, 63);
+	assert_int_equal(held_count, 1);
+	assert_int_equal(materialised(), 0);
+	assert_int_equal(below.verdicts, 0);
+	assert_int_equal(core_chain(), 0); /* FASHIM_SAMPLE: one in 64 is compared again */
+	assert_int_equal(below.verdicts, 1);
+	assert_int_equal(core_chain(), 5);
+}
+
+/* New buffers each time: when the table of chains is full, the oldest is written. */
+static void test_many(void **state)
+{
+	const int most = CHAIN_COUNT + 10;
+
+	(void)state;
+	replaced();
+	for (int i = 0; i < most; i++) {
+		const uint64_t by = 3 * core.score_bytes;
+
+		core.s += by + 0x40000 * (i == 0);
+		core.x = core.s + core.score_bytes;
+		core.m = core.s;
+		core.p = core.x + core.score_bytes;
+		assert_int_equal(core_chain(), 5);
+	}
+	assert_int_equal(below.count[ACT_FUSED], most);
+	assert_true(chain_live <= CHAIN_COUNT);
+	assert_true(held_count <= CHAIN_COUNT);
+	core_send(core_event(OP_OPAQUE, "anything"));
+	assert_int_equal(held_count, 0);
+	assert_int_equal(below.count[ACT_GEMM], most + 1);
+}
+
+/* P of one chain is K of the next: it is real before it is used. */
+static void test_chain_reads_chain(void **state)
+{
+	struct op op;
+
+	(void)state;
+	replaced();
+	op = core_scores();
+	op.gemm.a = core.p;
+	op.gemm.c = CORE_OTHER;
+	assert_true(core_send(op)); /* the opening product of a verified site */
+	assert_string_equal(core_acts(), FORWARD);
+	assert_int_equal(held_count, 1);
+	assert_int_equal(core_only_chain()->inputs[0].begin, core.p);
+	core_send(core_to_host(CORE_OTHER, 2));
+	assert_string_equal(core_acts(), FORWARD "G");
+}
+
+/* Managed memory may be read by the host unseen. */
+static void test_managed(void **state)
+{
+	(void)state;
+	core_begin();
+	core_allocate(CORE_ARENA, CORE_ROOM, MEMORY_MANAGED);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(core_chain(), 0);
+	assert_true(log_live()->reasons[REASON_MEMORY] > 0);
+}
+
+/* ---- FASHIM_POISON
+ * ------------------------------------------------------------------------------------ */
+
+static void poison(void *argument)
+{
+	(void)argument;
+	core_begin();
+	core_learn();
+	CHECK(core_chain() == 5);
+	CHECK(strcmp(core_acts(), "FMMM") == 0); /* S is dead: M lies over it */
+	for (int i = 0; i < 3; i++)
+		CHECK(core_act(ACT_FILL, i)->bytes == core.score_bytes);
+	CHECK(core_act(ACT_FILL, 0)->a + core_act(ACT_FILL, 1)->a + core_act(ACT_FILL, 2)->a ==
+	      core.x + core.m + core.p);
+}
+
+static void test_poison(void **state)
+{
+	const char *const environment[] = {"FASHIM_OUT=none", "FASHIM_POISON=1", NULL};
+	static struct child child;
+
+	(void)state;
+	child_run(&child, environment, poison, NULL);
+	assert_true(child_passed(&child));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_poison), /* first: configuration is read once */
+		cmocka_unit_test(test_elsewhere),
+		cmocka_unit_test(test_overwritten_by_memset),
+		cmocka_unit_test(test_overwritten_by_copy),
+		cmocka_unit_test(test_overwritten_by_kernel),
+		cmocka_unit_test(test_overwritten_by_gemm),
+		cmocka_unit_test(test_freed),
+		cmocka_unit_test(test_partly_overwritten),
+		cmocka_unit_test(test_read_by_copy),
+		cmocka_unit_test(test_read_by_kernel),
+		cmocka_unit_test(test_read_by_gemm),
+		cmocka_unit_test(test_read_beside),
+		cmocka_unit_test(test_read_on_other_stream),
+		cmocka_unit_test(test_reader_declines),
+		cmocka_unit_test(test_rare_reader),
+		cmocka_unit_test(test_input_overwritten),
+		cmocka_unit_test(test_input_handed_over),
+		cmocka_unit_test(test_input_freed),
+		cmocka_unit_test(test_input_of_the_dead),
+		cmocka_unit_test(test_no_scratch),
+		cmocka_unit_test(test_window_input),
+		cmocka_unit_test(test_window_v_into_q),
+		cmocka_unit_test(test_window_read),
+		cmocka_unit_test(test_window_p_overwritten),
+		cmocka_unit_test(test_window_other_product),
+		cmocka_unit_test(test_o_over_inputs),
+		cmocka_unit_test(test_o_over_s),
+		cmocka_unit_test(test_fused_fails),
+		cmocka_unit_test(test_overrun),
+		cmocka_unit_test(test_overrun_elsewhere),
+		cmocka_unit_test(test_overrun_in_window),
+		cmocka_unit_test(test_opaque),
+		cmocka_unit_test(test_sync),
+		cmocka_unit_test(test_capture),
+		cmocka_unit_test(test_reuse),
+		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_chain_reads_chain),
+		cmocka_unit_test(test_managed),
+	};
+
+	return CORE_MAIN("held", tests);
+}

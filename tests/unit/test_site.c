@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What makes two chains the same site, how a site's state moves, and how openers that lead nowhere
+ * are left alone.
+ */
+#include "tests/unit/core.h"
+
+#include <string.h>
+
+#include "shim/log.h"
+#include "shim/site.h"
+
+/* Which site a whole run of the chain lands in; `core` says how it looks. */
+static int landed(void)
+{
+	uint64_t seen[SITES];
+
+	for (int i = 0; i < SITES; i++)
+		seen[i] = log_live()->sites[i].seen;
+	core_chain();
+	for (int i = 0; i < site_count; i++)
+		if (log_live()->sites[i].seen != seen[i])
+			return i;
+	return -1;
+}
+
+static void test_same(void **state)
+{
+	int first;
+
+	(void)state;
+	core_begin();
+	first = landed();
+	assert_int_equal(first, 0);
+	/* Other addresses, other aliasing. */
+	core.q += 0x100000;
+	core.mask += 0x100000;
+	assert_int_equal(landed(), first);
+	core.x = core.m = core.s; /* in place */
+	assert_int_equal(landed(), first);
+	core.p = core.q;
+	assert_int_equal(landed(), first);
+	assert_int_equal(site_count, 1);
+}
+
+/* Rules know what each step does for any number of keys. */
+static void test_growing_keys(void **state)
+{
+	(void)state;
+	core_begin();
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(landed(), 0);
+		core.Sk++;
+		core_resize();
+	}
+	assert_int_equal(site_count, 1);
+	assert_int_equal(sites[0].free_keys, FREE_M);
+	assert_true(log_live()->sites[0].replaced >= 6);
+}
+
+static void another(const char *what)
+{
+	const int before = site_count, at = landed();
+
+	if (at != before)
+		fail_msg("%s: site %d of %d", what, at, site_count);
+}
+
+static void test_another(void **state)
+{
+	const struct core plain = (core_begin(), core);
+
+	(void)state;
+	assert_int_equal(landed(), 0);
+#define ANOTHER(change)                                                                            \
+	do {                                                                                       \
+		core = plain;                                                                      \
+		change;                                                                            \
+		core_resize();                                                                     \
+		another(#change);                                                                  \
+	} while (0)
+	ANOTHER(core.scale = 0.3f);
+	ANOTHER(core.D = 16);
+	ANOTHER(core.H = 4);
+	ANOTHER(core.Sq = 33);
+	ANOTHER(core.math_mode += 1000);
+#undef ANOTHER
+	core = plain;
+	assert_int_equal(landed(), 0);
+}
+
+/* Another kernel, another order, another product. */
+static void test_another_chain(void **state)
+{
+	struct op op;
+
+	(void)state;
+	core_begin();
+	assert_int_equal(landed(), 0);
+	core_send(core_scores());
+	core_send(core_add_mask(core.x, core.s, core.mask));
+	core_send(core_scale(core.m, core.x, core.scale));
+	core_send(core_softmax(core.p, core.m));
+	core_send(core_context());
+	assert_int_equal(site_count, 2);
+	core_window();
+	op = core_context();
+	op.gemm.alpha = 0.5;
+	core_send(op);
+	assert_int_equal(site_count, 3);
+	op = core_scores();
+	op.gemm.alpha = 0.5;
+	core_send(op);
+	core_send(core_scale(core.x, core.s, core.scale));
+	core_send(core_add_mask(core.m, core.x, core.mask));
+	core_send(core_softmax(core.p, core.m));
+	core_send(core_context());
+	assert_int_equal(site_count, 4);
+	assert_int_equal(landed(), 0);
+}
+
+/* Kernels without a rule may do anything with the number of keys. */
+static void test_unknown_is_fixed(void **state)
+{
+	(void)state;
+	core_begin();
+	for (int i = 0; i < 3; i++) {
+		core_send(core_scores());
+		core_send(core_unknown(core.s, 0, 1));
+		core.p = core.s;
+		core_send(core_context());
+		assert_int_equal(site_count, i + 1);
+		assert_int_equal(sites[i].free_keys, FREE_NONE);
+		assert_true(sites[i].by_data);
+		core.Sk++;
+		core_resize();
+	}
+}
+
+static void test_states(void **state)
+{
+	struct site *site;
+
+	(void)state;
+	core_begin();
+	assert_int_equal(landed(), 0);
+	site = &sites[0];
+	assert_int_equal(site->number, 1);
+	assert_int_equal(site->state, SITE_LEARNING);
+	assert_int_equal(log_live()->site_count, 1);
+	landed();
+	assert_int_equal(site->state, SITE_LEARNING);
+	landed();
+	assert_int_equal(site->state, SITE_VERIFIED);
+	assert_int_equal(site->live->state, SITE_VERIFIED);
+	assert_int_equal(site->live->replaced, 0);
+	landed();
+	assert_int_equal(site->live->replaced, 1);
+	site_decline(site, REASON_DRIFT, "by a test");
+	assert_int_equal(site->live->state, SITE_DECLINED);
+	assert_int_equal(site->live->reason, REASON_DRIFT);
+	assert_string_equal(site->detail, "by a test");
+	site_decline(site, REASON_SLOWER, "too late");
+	assert_int_equal(site->reason, REASON_DRIFT);
+	site_verify(site);
+	assert_int_equal(site->state, SITE_DECLINED);
+	landed();
+	assert_int_equal(site->live->replaced, 1);
+	assert_int_equal(site->live->seen, 5);
+}
+
+static void test_no_kernel(void **state)
+{
+	(void)state;
+	core_begin();
+	below.no_kernel = true;
+	landed();
+	landed();
+	assert_int_equal(sites[0].state, SITE_DECLINED);
+	assert_int_equal(sites[0].reason, REASON_NO_KERNEL);
+}
+
+static void test_candidates(void **state)
+{
+	struct site_set set;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	core_learn();
+	op = core_scores();
+	assert_true(site_candidates(&set, &op.gemm));
+	assert_int_equal(set.bits[0], 1);
+	assert_true(site_filter(&set, 1, sites[0].steps[1]));
+	assert_true(site_filter(&set, 2, sites[0].steps[2]));
+	assert_false(site_filter(&set, 3, sites[0].steps[2]));
+	assert_int_equal(set.bits[0], 0);
+	op.gemm.m++; /* keys */
+	assert_true(site_candidates(&set, &op.gemm));
+	op.gemm.k++;
+	assert_false(site_candidates(&set, &op.gemm));
+	site_decline(&sites[0], REASON_DRIFT, "");
+	op = core_scores();
+	assert_false(site_candidates(&set, &op.gemm));
+}
+
+static void test_table_full(void **state)
+{
+	(void)state;
+	core_begin();
+	for (int i = 0; i < SITES; i++) {
+		core.scale = 1 + (float)i / 512;
+		assert_int_equal(landed(), i);
+	}
+	core.scale = 5;
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(landed(), -1); /* no place: passes, unreplaced, no crash */
+	assert_int_equal(site_count, SITES);
+	core.scale = 1;
+	assert_int_equal(landed(), 0);
+}
+
+static void test_backoff(void **state)
+{
+	int promising = 0;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	op = core_scores();
+	for (int i = 0; i < 4; i++) {
+		assert_true(opener_promising(&op.gemm));
+		opener_result(&op.gemm, false);
+	}
+	for (int i = 0; i < 1024; i++)
+		promising += opener_promising(&op.gemm);
+	assert_int_equal(promising, 4); /* one in 256 */
+	op.gemm.n = op.gemm.m = 7;	/* the same weights, another number of rows */
+	assert_false(opener_promising(&op.gemm));
+	op.gemm.k = 9;
+	assert_true(opener_promising(&op.gemm));
+	op = core_scores();
+	opener_result(&op.gemm, true);
+	assert_true(opener_promising(&op.gemm));
+}
+
+/* The same, seen from outside: products that never become attention stop costing. */
+static void test_projections(void **state)
+{
+	struct op op;
+
+	(void)state;
+	core_begin();
+	op = core_scores();
+	for (int i = 0; i < 2000; i++) {
+		core_send(op);
+		core_send(core_memset(core.s, core.score_bytes));
+	}
+	assert_true(chain_live <= 1);
+	assert_int_equal(site_count, 0);
+	op.gemm.batch = 2; /* another opener still is looked at */
+	assert_true(opener_promising(&op.gemm));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_same),
+		cmocka_unit_test(test_growing_keys),
+		cmocka_unit_test(test_another),
+		cmocka_unit_test(test_another_chain),
+		cmocka_unit_test(test_unknown_is_fixed),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_no_kernel),
+		cmocka_unit_test(test_candidates),
+		cmocka_unit_test(test_table_full),
+		cmocka_unit_test(test_backoff),
+		cmocka_unit_test(test_projections),
+	};
+
+	return CORE_MAIN("site", tests);
+}

@@ -1,0 +1,748 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The meaning of chains: hand-made ones, step by step, and what the fused kernel would be told in
+ * recorded programs.
+ */
+#include "tests/unit/core.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/function.h"
+#include "shim/resolve.h"
+#include "shim/site.h"
+#include "shim/spec.h"
+#include "tests/apps/aten.h"
+#include "tests/unit/child.h"
+#include "tests/unit/replay.h"
+#include "tests/unit/trace.h"
+
+#define TEXT_(x) #x
+#define TEXT(x)	 TEXT_(x)
+
+static struct attn_args args;
+static char detail[96];
+static bool by_data;
+
+static struct chain *begin(void)
+{
+	struct op op = core_scores();
+
+	return chain_open(&op);
+}
+
+static void join(struct chain *chain, struct op op)
+{
+	static unsigned char params[FUNCTION_MAX_BYTES];
+	static struct access_list list;
+	const struct function *function = NULL;
+
+	driver_resolve();
+	if (op.kind == OP_LAUNCH) {
+		function = function_get(op.launch.function);
+		assert_true(function_read_params(function, &op.launch, params));
+	}
+	access_of_op(&list, &op, function, params);
+	if (op.kind == OP_LAUNCH)
+		chain_narrow(chain, &list);
+	chain_extend(chain, &op, &list, function, params);
+}
+
+static enum reason end_with(struct chain *chain, struct op op, const struct attn_spec *given)
+{
+	assert_true(chain_close(chain, &op));
+	chain_settle_outside(chain);
+	return spec_of_chain(&args, chain, given, &by_data, detail);
+}
+
+static enum reason end(struct chain *chain)
+{
+	return end_with(chain, core_context(), NULL);
+}
+
+/* Begins; the caller's steps lead from S to X; softmax makes P of X. */
+static enum reason finish(struct chain *chain)
+{
+	join(chain, core_softmax(core.p, core.x));
+	return end(chain);
+}
+
+static void assert_stride(const struct attn_tensor *tensor, int64_t b, int64_t h, int64_t row,
+			  int64_t column)
+{
+	const int64_t expected[4] = {b, h, row, column};
+
+	for (int i = 0; i < 4; i++)
+		if (tensor->stride[i] != expected[i])
+			fail_msg("stride %d is %lld, not %lld", i, (long long)tensor->stride[i],
+				 (long long)expected[i]);
+}
+
+/* ---- operands
+ * ---------------------------------------------------------------------------------------- */
+
+static void test_operands(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	join(chain, core_scale(core.x, core.s, core.scale));
+	assert_int_equal(finish(chain), REASON_NONE);
+	assert_false(by_data);
+	assert_int_equal(args.B * args.H, core.H);
+	assert_int_equal(args.Sq, core.Sq);
+	assert_int_equal(args.Sk, core.Sk);
+	assert_int_equal(args.D, core.D);
+	assert_int_equal(args.Dv, core.D);
+	assert_int_equal(args.q.base, core.q);
+	assert_int_equal(args.k.base, core.k);
+	assert_int_equal(args.v.base, core.v);
+	assert_int_equal(args.o.base, core.o);
+	assert_stride(&args.q, core.H * core.Sq * core.D, core.Sq * core.D, core.D, 1);
+	assert_stride(&args.k, core.H * core.Sk * core.D, core.Sk * core.D, core.D, 1);
+	assert_stride(&args.v, core.H * core.Sk * core.D, core.Sk * core.D, core.D, 1);
+	assert_stride(&args.o, core.H * core.Sq * core.D, core.Sq * core.D, core.D, 1);
+	assert_int_equal(args.q.dtype, ATTN_F16);
+	assert_true(args.spec.scale == 0.25f);
+	assert_true(args.spec.out_scale == 1);
+	assert_true(args.spec.softcap == 0);
+	assert_int_equal(args.spec.round_p, ATTN_F16);
+	assert_int_equal(args.spec.window_right, ATTN_NO_WINDOW);
+	assert_int_equal(args.spec.bias[0].base, 0);
+	assert_int_equal(args.spec.mask.base, 0);
+}
+
+/* [B,S,H,D] in memory, K transposed, Dv unlike D, O transposed with P the first operand. */
+static void test_layouts(void **state)
+{
+	const int64_t row = 3 * 8, Dv = 16;
+	struct chain *chain;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	op = core_scores();
+	op.gemm.transa = 0; /* K as [H,D,Sk] */
+	op.gemm.lda = core.Sk;
+	op.gemm.ldb = row; /* Q as [Sq,H,D] */
+	op.gemm.stride_b = core.D;
+	chain = chain_open(&op);
+	join(chain, core_scale(core.x, core.s, core.scale));
+	join(chain, core_softmax(core.p, core.x));
+	op = core_product(1, 1, core.Sq, Dv, core.Sk, core.p, core.Sk, core.Sq * core.Sk, core.v,
+			  Dv, core.Sk * Dv, core.o, core.Sq, core.Sq * Dv, core.H);
+	assert_int_equal(end_with(chain, op, NULL), REASON_NONE);
+	assert_int_equal(args.Dv, Dv);
+	assert_int_equal(args.D, core.D);
+	assert_stride(&args.k, core.H * core.Sk * core.D, core.Sk * core.D, 1, core.Sk);
+	assert_stride(&args.q, core.H * core.D, core.D, row, 1);
+	assert_stride(&args.v, core.H * core.Sk * Dv, core.Sk * Dv, Dv, 1);
+	assert_stride(&args.o, core.H * core.Sq * Dv, core.Sq * Dv, 1, core.Sq);
+}
+
+static void test_snapshots(void **state)
+{
+	struct chain *chain;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	join(chain, core_add_mask(core.x, core.s, core.mask));
+	join(chain, core_softmax(core.p, core.x));
+	chain->inputs[0].snapshot = BELOW_SCRATCH;
+	chain->inputs[1].snapshot = BELOW_SCRATCH + 0x10000;
+	chain->inputs[2].snapshot = BELOW_SCRATCH + 0x20000;
+	op = core_context();
+	assert_int_equal(chain_add_input(chain, core.v, core.v + core.v_bytes), 3);
+	chain->inputs[3].snapshot = BELOW_SCRATCH + 0x30000;
+	assert_int_equal(end_with(chain, op, NULL), REASON_NONE);
+	assert_int_equal(args.k.base, BELOW_SCRATCH);
+	assert_int_equal(args.q.base, BELOW_SCRATCH + 0x10000);
+	assert_int_equal(args.spec.bias[0].base, BELOW_SCRATCH + 0x20000);
+	assert_int_equal(args.v.base, BELOW_SCRATCH + 0x30000);
+}
+
+/* ---- scale, softcap, masks
+ * ---------------------------------------------------------------------------- */
+
+static void test_scales(void **state)
+{
+	struct chain *chain;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	op = core_scores();
+	op.gemm.alpha = 0.5;
+	chain = chain_open(&op);
+	join(chain, core_scale(core.x, core.s, 0.25f));
+	join(chain, core_scale(core.x, core.x, 4));
+	join(chain, core_softmax(core.p, core.x));
+	join(chain, core_scale(core.p, core.p, 2)); /* after softmax: another factor */
+	op = core_context();
+	op.gemm.alpha = 3;
+	assert_int_equal(end_with(chain, op, NULL), REASON_NONE);
+	assert_true(args.spec.scale == 0.5f);
+	assert_true(args.spec.out_scale == 6);
+}
+
+/* A factor after a bias multiplies both. */
+static void test_scale_after_bias(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	join(chain, core_scale(core.x, core.s, 0.5f));
+	join(chain, core_add_mask(core.x, core.x, core.mask));
+	join(chain, core_masked_fill(core.x, core.x, CORE_OTHER, 0xfbff));
+	join(chain, core_scale(core.x, core.x, 0.25f));
+	assert_int_equal(finish(chain), REASON_NONE);
+	assert_true(args.spec.scale == 0.125f);
+	assert_true(args.spec.bias_scale[0] == 0.25f);
+	assert_true(args.spec.mask_value == -65504 * 0.25f);
+}
+
+/* cap tanh(scale qk / cap) */
+static void test_softcap(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	join(chain, core_scale(core.x, core.s, 0.25f));
+	join(chain, core_scale(core.x, core.x, 1 / 8.0f));
+	join(chain, core_tanh(core.x, core.x));
+	join(chain, core_scale(core.x, core.x, 8));
+	assert_int_equal(finish(chain), REASON_NONE);
+	/* x = softcap * tanh(scale qk / softcap): tanh's argument must come out as 0.25 qk / 8 */
+	assert_true(args.spec.softcap == 8);
+	assert_true(args.spec.scale / args.spec.softcap == 0.25f / 8);
+	core_begin();
+	chain = begin();
+	join(chain, core_tanh(core.x, core.s));
+	join(chain, core_tanh(core.x, core.x)); /* twice is no form of ours */
+	assert_int_equal(finish(chain), REASON_MASK_FORM);
+	core_begin();
+	chain = begin();
+	join(chain, core_add_mask(core.x, core.s, core.mask));
+	join(chain, core_tanh(core.x, core.x)); /* tanh of the bias too */
+	assert_int_equal(finish(chain), REASON_MASK_FORM);
+}
+
+static void test_bias(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	join(chain, core_add_mask(core.x, core.s, core.mask));
+	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(args.spec.bias[0].base, core.mask);
+	assert_int_equal(args.spec.bias[0].dtype, ATTN_F16);
+	assert_int_equal(args.spec.bias[0].stride[1], 0);
+	assert_int_equal(args.spec.bias[0].stride[2], core.Sk);
+	assert_int_equal(args.spec.bias[0].stride[3], 1);
+	assert_true(args.spec.bias_scale[0] == 1);
+	assert_int_equal(args.spec.round_x, ATTN_F16);
+	assert_int_equal(args.spec.bias[1].base, 0);
+}
+
+/* Adds a broadcast mask in other dimensions; Z = 6. */
+static enum reason broadcast(int dims, const unsigned *size, const unsigned *strides)
+{
+	const float one = 1;
+	struct chain *chain = begin();
+
+	join(chain, core_strided(TEXT(ATEN_ADD_STRIDED), 3, dims, size, strides,
+				 (uint64_t[]){core.x, core.s, core.mask}, &one, 4));
+	return finish(chain);
+}
+
+static void test_broadcast(void **state)
+{
+	const unsigned Sk = 40, Sq = 32, H = 3, B = 2, keys = Sk * 2, all = Sq * Sk * 2;
+
+	(void)state;
+	/* [B,1,1,Sk]: padding. Heads and queries are one dimension. */
+	core_begin();
+	core.H = H * B;
+	assert_int_equal(broadcast(3, (unsigned[]){Sk, Sq * H, B},
+				   (unsigned[]){2, 2, 2, keys, keys, 0, all * H, all * H, keys}),
+			 REASON_NONE);
+	assert_int_equal(args.B, B);
+	assert_int_equal(args.H, H);
+	assert_stride(&args.spec.bias[0], Sk, 0, 0, 1);
+	assert_stride(&args.q, H * Sq * core.D, Sq * core.D, core.D, 1);
+	/* [1,H,Sq,Sk]: a bias of each head, the same for all batches. */
+	core_begin();
+	core.H = H * B;
+	assert_int_equal(broadcast(2, (unsigned[]){Sk * Sq * H, B},
+				   (unsigned[]){2, 2, 2, all * H, all * H, 0}),
+			 REASON_NONE);
+	assert_int_equal(args.B, B);
+	assert_int_equal(args.H, H);
+	assert_stride(&args.spec.bias[0], 0, Sq * Sk, Sk, 1);
+	/* [B,1,Sq,Sk] */
+	core_begin();
+	core.H = H * B;
+	assert_int_equal(broadcast(3, (unsigned[]){Sk * Sq, H, B},
+				   (unsigned[]){2, 2, 2, all, all, 0, all * H, all * H, all}),
+			 REASON_NONE);
+	assert_int_equal(args.H, H);
+	assert_stride(&args.spec.bias[0], Sq * Sk, 0, Sk, 1);
+	/* [1,H,1,Sk]: ALiBi as a tensor. */
+	core_begin();
+	core.H = H * B;
+	assert_int_equal(broadcast(4, (unsigned[]){Sk, Sq, H, B},
+				   (unsigned[]){2, 2, 2, keys, keys, 0, all, all, keys, all * H,
+						all * H, 0}),
+			 REASON_NONE);
+	assert_stride(&args.spec.bias[0], 0, Sk, 0, 1);
+	/* [1,1,Sq,1]: one number a row */
+	core_begin();
+	core.H = H * B;
+	assert_int_equal(broadcast(3, (unsigned[]){Sk, Sq, H * B},
+				   (unsigned[]){2, 2, 0, keys, keys, 2, all, all, 0}),
+			 REASON_NONE);
+	assert_int_equal(args.spec.bias[0].stride[2], 1);
+	assert_int_equal(args.spec.bias[0].stride[3], 0);
+	/* All of it, [B,H,Sq,Sk]. */
+	core_begin();
+	core.H = H * B;
+	assert_int_equal(broadcast(1, (unsigned[]){Sk * Sq * H * B}, (unsigned[]){2, 2, 2}),
+			 REASON_NONE);
+	assert_int_equal(args.B * args.H, H * B);
+	assert_stride(&args.spec.bias[0], args.H * Sq * Sk, Sq * Sk, Sk, 1);
+}
+
+/* Forms that no [B,H,Sq,Sk] tensor has. */
+static void test_broadcast_denied(void **state)
+{
+	const unsigned Sk = 40, Sq = 32, all = Sq * Sk * 2;
+
+	(void)state;
+	core_begin();
+	core.H = 6; /* keys in two pieces */
+	assert_int_equal(broadcast(3, (unsigned[]){Sk / 2, 2, Sq * 6},
+				   (unsigned[]){2, 2, 2, Sk, Sk, 0, Sk * 2, Sk * 2, Sk}),
+			 REASON_MASK_FORM);
+	core_begin();
+	core.H = 6; /* Z in three */
+	assert_int_equal(
+		broadcast(4, (unsigned[]){Sk * Sq, 1, 2, 3},
+			  (unsigned[]){2, 2, 2, 0, 0, 0, all, all, 0, all * 2, all * 2, all}),
+		REASON_NONE);
+	core_begin();
+	core.H = 12;
+	assert_int_equal(broadcast(4, (unsigned[]){Sk * Sq, 2, 2, 3},
+				   (unsigned[]){2, 2, 2, all, all, 0, all * 2, all * 2, all,
+						all * 4, all * 4, 0}),
+			 REASON_MASK_FORM);
+}
+
+/* Two biases must agree on where Z falls into batches and heads. */
+static void test_split_agrees(void **state)
+{
+	const unsigned Sk = 40, Sq = 32, all = Sq * Sk * 2;
+	const float one = 1;
+
+	(void)state;
+	for (int second = 2; second <= 3; second++) {
+		const unsigned h = (unsigned)second;
+		struct chain *chain;
+
+		core_begin();
+		core.H = 6;
+		chain = begin();
+		join(chain, core_strided(TEXT(ATEN_ADD_STRIDED), 3, 2, (unsigned[]){Sk * Sq * 3, 2},
+					 (unsigned[]){2, 2, 2, all * 3, all * 3, 0},
+					 (uint64_t[]){core.x, core.s, core.mask}, &one, 4));
+		join(chain,
+		     core_strided(TEXT(ATEN_ADD_STRIDED), 3, 2, (unsigned[]){Sk * Sq * h, 6 / h},
+				  (unsigned[]){2, 2, 2, all * h, all * h, 0},
+				  (uint64_t[]){core.x, core.x, CORE_OTHER}, &one, 4));
+		assert_int_equal(finish(chain), second == 3 ? REASON_NONE : REASON_MASK_FORM);
+		if (second == 3)
+			assert_int_equal(args.spec.bias[1].base, CORE_OTHER);
+	}
+}
+
+static void test_masked_fill(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	join(chain, core_scale(core.x, core.s, 0.25f));
+	join(chain, core_masked_fill(core.x, core.x, core.mask, 0xfc00));
+	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(args.spec.mask.base, core.mask);
+	assert_int_equal(args.spec.mask.dtype, ATTN_BOOL);
+	assert_int_equal(args.spec.mask.stride[2], core.Sk);
+	assert_int_equal(args.spec.mask.stride[3], 1);
+	assert_int_equal(args.spec.mask.stride[1], 0);
+	assert_true(isinf(args.spec.mask_value) && args.spec.mask_value < 0);
+	assert_int_equal(args.spec.mask_keeps, 0);
+}
+
+static void test_forms_denied(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin(); /* three biases */
+	chain = begin();
+	for (uint64_t i = 0; i < 3; i++)
+		join(chain, core_add_mask(core.x, i ? core.x : core.s, CORE_OTHER + 0x10000 * i));
+	assert_int_equal(finish(chain), REASON_MASK_FORM);
+	core_begin(); /* a bias on top of a mask */
+	chain = begin();
+	join(chain, core_masked_fill(core.x, core.s, CORE_OTHER, 0xfc00));
+	join(chain, core_add_mask(core.x, core.x, core.mask));
+	assert_int_equal(finish(chain), REASON_MASK_FORM);
+	core_begin(); /* two masks */
+	chain = begin();
+	join(chain, core_masked_fill(core.x, core.s, CORE_OTHER, 0xfc00));
+	join(chain, core_masked_fill(core.x, core.x, CORE_OTHER + 0x10000, 0xfc00));
+	assert_int_equal(finish(chain), REASON_MASK_FORM);
+	core_begin(); /* a bias on P */
+	chain = begin();
+	join(chain, core_softmax(core.p, core.s));
+	join(chain, core_add_mask(core.p, core.p, core.mask));
+	assert_int_equal(end(chain), REASON_MASK_FORM);
+	core_begin(); /* S + S */
+	chain = begin();
+	join(chain, core_add_mask(core.x, core.s, core.s));
+	assert_int_equal(finish(chain), REASON_MASK_FORM);
+}
+
+/* ---- what is not attention
+ * ---------------------------------------------------------------------------- */
+
+static void test_not_softmax(void **state)
+{
+	struct chain *chain;
+	struct op op;
+
+	(void)state;
+	core_begin(); /* linear attention */
+	chain = begin();
+	join(chain, core_scale(core.p, core.s, 0.25f));
+	assert_int_equal(end(chain), REASON_NOT_SOFTMAX);
+	core_begin(); /* nothing between the products at all */
+	chain = begin();
+	op = core_context();
+	op.gemm.b = core.s;
+	assert_int_equal(end_with(chain, op, NULL), REASON_NOT_SOFTMAX);
+	core_begin();
+	chain = begin();
+	join(chain, core_log_softmax(core.p, core.s));
+	assert_int_equal(end(chain), REASON_NOT_SOFTMAX);
+	assert_string_equal(detail, "log_softmax");
+	core_begin();
+	chain = begin();
+	join(chain, core_softmax(core.x, core.s));
+	assert_int_equal(finish(chain), REASON_NOT_SOFTMAX);
+	core_begin(); /* over rows of another length */
+	chain = begin();
+	core.Sq *= 2;
+	core.Sk /= 2;
+	op = core_softmax(core.p, core.s);
+	core.Sq /= 2;
+	core.Sk *= 2;
+	join(chain, op);
+	assert_int_equal(end(chain), REASON_NOT_SOFTMAX);
+}
+
+/* A step reads an older version, or the product does: somebody's other path through the scores. */
+static void test_dataflow(void **state)
+{
+	struct chain *chain;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	join(chain, core_scale(core.x, core.s, 0.25f));
+	join(chain, core_softmax(core.p, core.s));
+	assert_int_equal(end(chain), REASON_SCORES_READ_BY);
+	core_begin();
+	chain = begin();
+	join(chain, core_softmax(core.p, core.s));
+	join(chain, core_scale(core.x, core.p, 0.25f)); /* a copy of P that is not used */
+	assert_int_equal(end(chain), REASON_SCORES_READ_BY);
+	core_begin();
+	chain = begin();
+	join(chain, core_softmax(core.p, core.s));
+	op = core_context();
+	op.gemm.b = core.s; /* P is made, S is used */
+	assert_int_equal(end_with(chain, op, NULL), REASON_SCORES_READ_BY);
+}
+
+static void test_part_of_the_scores(void **state)
+{
+	struct chain *chain;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	core.H--;
+	op = core_scale(core.s, core.s, 2); /* all heads but one */
+	core.H++;
+	join(chain, op);
+	join(chain, core_softmax(core.p, core.s));
+	if (!chain_close(chain, (struct op[]){core_context()}))
+		return; /* already no chain */
+	assert_int_not_equal(spec_of_chain(&args, chain, NULL, &by_data, detail), REASON_NONE);
+}
+
+/* dP = dO V^T has QK^T's form, dQ = dS K has PV's; softmax's backward lies between. */
+static void test_backward(void **state)
+{
+	static const char name[] = "_ZN43_GLOBAL__N__b6de9c8c_10_SoftMax_cu_9f978f6321softmax_warp_"
+				   "backwardIN3c104HalfES2_fLi8E"
+				   "Lb0ELb0EEEvPT0_PKT_S7_iiiPKb";
+	const int rows = 3 * 32, columns = 40;
+	const uint64_t p = CORE_OTHER, none = 0;
+	const size_t offset[7] = {0, 8, 16, 24, 28, 32, 40}, size[7] = {8, 8, 8, 4, 4, 4, 8};
+	struct chain *chain;
+	struct op op;
+	void *words[7];
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	op = core_event(OP_LAUNCH, "cuLaunchKernel");
+	op.launch.function = below_function(name, 7, offset, size);
+	op.launch.grid[0] = 12;
+	op.launch.grid[1] = op.launch.grid[2] = 1;
+	words[0] = (void *)(uintptr_t)&core.p;
+	words[1] = (void *)(uintptr_t)&core.s;
+	words[2] = (void *)(uintptr_t)&p;
+	words[3] = (void *)(uintptr_t)&rows;
+	words[4] = words[5] = (void *)(uintptr_t)&columns;
+	words[6] = (void *)(uintptr_t)&none;
+	op.launch.params = words;
+	join(chain, op);
+	assert_int_not_equal(end(chain), REASON_NONE);
+	assert_non_null(strstr(detail, "softmax_warp_backward"));
+}
+
+static void test_gemm_forms(void **state)
+{
+	struct chain *chain;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	op = core_scores();
+	op.gemm.beta = 1;
+	chain = chain_open(&op);
+	join(chain, core_softmax(core.p, core.s));
+	assert_int_equal(end(chain), REASON_BETA);
+	core_begin();
+	chain = begin();
+	join(chain, core_softmax(core.p, core.s));
+	op = core_context();
+	op.gemm.beta = 0.5;
+	assert_int_equal(end_with(chain, op, NULL), REASON_BETA);
+	core_begin();
+	chain = begin();
+	join(chain, core_softmax(core.p, core.s));
+	op = core_context();
+	op.gemm.d = CORE_OTHER;
+	assert_int_equal(end_with(chain, op, NULL), REASON_EPILOGUE);
+	core_begin();
+	chain = begin();
+	join(chain, core_softmax(core.p, core.s));
+	op = core_context();
+	op.gemm.atype = op.gemm.btype = CUDA_R_16BF;
+	assert_int_equal(end_with(chain, op, NULL), REASON_DTYPE);
+	core_begin();
+	core.D = 264;
+	chain = begin();
+	join(chain, core_softmax(core.p, core.s));
+	assert_int_equal(end(chain), REASON_NO_KERNEL);
+}
+
+/* Strict fp32 is not to be had from 16-bit operands: no less exact than asked for. */
+static void test_fp32(void **state)
+{
+	struct chain *chain;
+	enum reason reason;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	op = core_scores();
+	op.gemm.atype = op.gemm.btype = op.gemm.ctype = CUDA_R_32F;
+	op.gemm.math_mode = 0;
+	chain = chain_open(&op);
+	op = core_context();
+	op.gemm.atype = op.gemm.btype = op.gemm.ctype = CUDA_R_32F;
+	op.gemm.b = core.s;
+	reason = end_with(chain, op, NULL);
+	assert_true(reason == REASON_PRECISION || reason == REASON_NOT_SOFTMAX);
+}
+
+/* ---- steps without a rule
+ * -------------------------------------------------------------------------------- */
+
+static void test_by_data(void **state)
+{
+	struct attn_spec guesses[SITE_CANDIDATES], given;
+	struct chain *chain;
+	bool scale = false, causal = false;
+	struct op op;
+	int count;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	join(chain, core_unknown(core.s, 0, 0.375f)); /* scale, mask and softmax in one, in place */
+	op = core_context();
+	op.gemm.b = core.s;
+	assert_int_equal(end_with(chain, op, NULL), REASON_NONE);
+	assert_true(by_data);
+	assert_int_equal(args.q.base, core.q);
+	count = spec_guess(guesses, SITE_CANDIDATES, &args, chain);
+	assert_true(count > 2 && count <= SITE_CANDIDATES);
+	for (int i = 0; i < count; i++) {
+		scale = scale || guesses[i].scale == 0.375f;
+		causal = causal || (guesses[i].scale == 0.375f && guesses[i].window_right == 0);
+	}
+	assert_true(scale);
+	assert_true(causal);
+	assert_int_equal(spec_guess(guesses, 3, &args, chain),
+			 3); /* no more than there is room for */
+	given = guesses[0];
+	given.scale = 0.75f;
+	given.window_right = 0;
+	given.window_shift = 1;
+	assert_int_equal(spec_of_chain(&args, chain, &given, &by_data, detail), REASON_NONE);
+	assert_true(args.spec.scale == 0.75f);
+	assert_int_equal(args.spec.window_shift, core.Sk - core.Sq);
+}
+
+/* ---- words
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void test_words(void **state)
+{
+	struct attn_args a = {.B = 2, .H = 3, .Sq = 4, .Sk = 5};
+	char text[128];
+
+	(void)state;
+	a.spec.window_right = ATTN_NO_WINDOW;
+	spec_describe_mask(&a, text, sizeof(text));
+	assert_string_equal(text, "none");
+	a.spec.window_right = 0;
+	spec_describe_mask(&a, text, sizeof(text));
+	assert_string_equal(text, "causal");
+	a.spec.bias[0] =
+		(struct attn_tensor){.base = 1, .stride = {5, 0, 0, 1}, .dtype = ATTN_BF16};
+	spec_describe_mask(&a, text, sizeof(text));
+	assert_string_equal(text, "bias [B,1,1,Sk] bf16 + causal");
+	a.spec.window_right = ATTN_NO_WINDOW;
+	a.spec.mask = (struct attn_tensor){.base = 1, .stride = {60, 20, 5, 1}, .dtype = ATTN_BOOL};
+	spec_describe_mask(&a, text, sizeof(text));
+	assert_string_equal(text, "bias [B,1,1,Sk] bf16 + mask [B,H,Sq,Sk] bool");
+	spec_describe_mask(&a, text, 8); /* cut, not overrun */
+	assert_int_equal(strlen(text), 7);
+}
+
+/* ---- recorded programs
+ * ------------------------------------------------------------------------------------ */
+
+static const struct told {
+	const char *name;
+	int B, H, Sq, Sk, D, dtype;
+	float scale, softcap;
+	const char *mask;
+} told[] = {
+	{"naive_512", 1, 8, 512, 512, 64, ATTN_F16, 0.125f, 0, "none"},
+	{"naive_odd", 3, 5, 197, 197, 40, ATTN_F16, 0.158203125f, 0, "none"},
+	{"causal_fill", 2, 8, 512, 512, 64, ATTN_F16, 0.125f, 0, "mask [1,1,Sq,Sk] bool"},
+	{"causal_add", 2, 8, 512, 512, 64, ATTN_F16, 0.125f, 0, "bias [1,1,Sq,Sk] f16"},
+	{"softcap", 2, 8, 256, 256, 64, ATTN_F16, 0.125f, 2, "none"},
+	{"einsum_bf16", 2, 12, 1024, 1024, 64, ATTN_BF16, 0.125f, 0, "none"},
+	{"growing", 2, 16, 1, 0, 64, ATTN_F16, 0.125f, 0, "none"},
+};
+
+static void replay_told(void *argument)
+{
+	const struct told *row = argument;
+	struct replay result;
+	char mask[96];
+
+	CHECK(replay_trace(trace_path(row->name), 6, &result) == 0);
+	CHECK(result.fused > 0);
+	args = below.args;
+	spec_describe_mask(&args, mask, sizeof(mask));
+	fprintf(stderr, "B %d H %d Sq %d Sk %d D %d dtype %d scale %.9g softcap %g %s\n", args.B,
+		args.H, args.Sq, args.Sk, args.D, args.q.dtype, (double)args.spec.scale,
+		(double)args.spec.softcap, mask);
+	/* Batches and heads may be told as one where no operand sets them apart. */
+	CHECK(args.B * args.H == row->B * row->H);
+	CHECK(args.Sq == row->Sq);
+	CHECK(!row->Sk || args.Sk == row->Sk);
+	CHECK(args.D == row->D && args.Dv == row->D);
+	CHECK(args.q.dtype == row->dtype);
+	CHECK(fabsf(args.spec.scale - row->scale) < 1e-3f * row->scale);
+	CHECK(args.spec.softcap == row->softcap);
+	CHECK(strcmp(mask, row->mask) == 0);
+}
+
+static void test_told(void **state)
+{
+	const char *const environment[] = {"FASHIM_OUT=none", NULL};
+	static struct child child;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(told) / sizeof(*told); i++) {
+		child_run(&child, environment, replay_told, (void *)(uintptr_t)&told[i]);
+		if (!child_passed(&child))
+			fail_msg("%s", told[i].name);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_told), /* first: in processes that know nothing yet */
+		cmocka_unit_test(test_operands),
+		cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_snapshots),
+		cmocka_unit_test(test_scales),
+		cmocka_unit_test(test_scale_after_bias),
+		cmocka_unit_test(test_softcap),
+		cmocka_unit_test(test_bias),
+		cmocka_unit_test(test_broadcast),
+		cmocka_unit_test(test_broadcast_denied),
+		cmocka_unit_test(test_split_agrees),
+		cmocka_unit_test(test_masked_fill),
+		cmocka_unit_test(test_forms_denied),
+		cmocka_unit_test(test_not_softmax),
+		cmocka_unit_test(test_dataflow),
+		cmocka_unit_test(test_part_of_the_scores),
+		cmocka_unit_test(test_backward),
+		cmocka_unit_test(test_gemm_forms),
+		cmocka_unit_test(test_fp32),
+		cmocka_unit_test(test_by_data),
+		cmocka_unit_test(test_words),
+	};
+
+	return CORE_MAIN("spec", tests);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lines of words to ops. A line that does not have the words its kind needs ends the reading:
+ * -EBADMSG.
+ */
+#include "tests/unit/trace.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/function.h"
+#include "tests/unit/below.h"
+
+#define MAX_IDS	  4096
+#define MAX_WORDS 96
+#define MAX_NAMES 512
+
+struct reader {
+	void (*each)(struct op *op, void *argument);
+	void *argument;
+	long ops;
+	CUfunction function[MAX_IDS]; /* by the trace's number */
+	unsigned char bytes[2 * FUNCTION_MAX_BYTES];
+};
+
+const char *trace_path(const char *name)
+{
+	static char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s.trace.gz", TRACES, name);
+	return path;
+}
+
+/* The core keeps pointers to names of entry points. */
+static const char *keep(const char *word)
+{
+	static char *names[MAX_NAMES];
+	static int count;
+
+	for (int i = 0; i < count; i++)
+		if (strcmp(names[i], word) == 0)
+			return names[i];
+	if (count == MAX_NAMES)
+		abort();
+	return names[count++] = strdup(word);
+}
+
+static uint64_t hex(const char *word)
+{
+	return strtoull(word, NULL, 16);
+}
+
+static int64_t dec(const char *word)
+{
+	return strtoll(word, NULL, 10);
+}
+
+static CUstream stream_of(const char *word)
+{
+	return (CUstream)(uintptr_t)(0x100 + dec(word));
+}
+
+static void give(struct reader *reader, struct op *op)
+{
+	op->context = BELOW_CONTEXT;
+	reader->ops++;
+	reader->each(op, reader->argument);
+}
+
+static bool read_function(struct reader *reader, char **word, int words)
+{
+	size_t offset[FUNCTION_MAX_PARAMS], size[FUNCTION_MAX_PARAMS];
+	unsigned count = 0;
+
+	if (words < 3 || words - 3 > FUNCTION_MAX_PARAMS || dec(word[1]) >= MAX_IDS)
+		return false;
+	for (int i = 3; i < words; i++, count++) {
+		char *colon = strchr(word[i], ':');
+
+		if (!colon)
+			return false;
+		offset[count] = (size_t)dec(word[i]);
+		size[count] = (size_t)dec(colon + 1);
+		if (offset[count] + size[count] > sizeof(reader->bytes))
+			return false;
+	}
+	reader->function[dec(word[1])] = below_function(word[2], count, offset, size);
+	return true;
+}
+
+static int nibble(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool read_launch(struct reader *reader, char **word, int words)
+{
+	struct op op = {.kind = OP_LAUNCH, .name = "cuLaunchKernel"};
+	const char *at = words > 6 ? word[6] : "";
+	void *params[FUNCTION_MAX_PARAMS];
+	const size_t *offset, *size;
+	unsigned count;
+
+	if (words < 6 || dec(word[1]) >= MAX_IDS ||
+	    !below_layout(reader->function[dec(word[1])], &count, &offset, &size))
+		return false;
+	op.stream = stream_of(word[2]);
+	for (unsigned i = 0; i < count; i++) {
+		params[i] = reader->bytes + offset[i];
+		for (size_t k = 0; k < size[i]; k++, at += 2) {
+			if (nibble(at[0]) < 0 || nibble(at[1]) < 0)
+				return false;
+			reader->bytes[offset[i] + k] =
+				(unsigned char)(nibble(at[0]) << 4 | nibble(at[1]));
+		}
+		at += *at == ',';
+	}
+	op.launch.function = reader->function[dec(word[1])];
+	op.launch.params = params;
+	op.launch.shared_bytes = (unsigned)dec(word[5]);
+	if (sscanf(word[3], "%u,%u,%u", &op.launch.grid[0], &op.launch.grid[1],
+		   &op.launch.grid[2]) != 3 ||
+	    sscanf(word[4], "%u,%u,%u", &op.launch.block[0], &op.launch.block[1],
+		   &op.launch.block[2]) != 3)
+		return false;
+	give(reader, &op);
+	return true;
+}
+
+static bool read_gemm(struct reader *reader, char **word, int words)
+{
+	struct op op = {.kind = OP_GEMM};
+
+	if (words < 32)
+		return false;
+	op.name = keep(word[1]);
+	op.stream = stream_of(word[2]);
+	op.gemm = (struct op_gemm){
+		.entry = op.name,
+		.transa = (int)dec(word[3]),
+		.transb = (int)dec(word[4]),
+		.m = dec(word[5]),
+		.n = dec(word[6]),
+		.k = dec(word[7]),
+		.a = hex(word[8]),
+		.atype = (cudaDataType)dec(word[9]),
+		.lda = dec(word[10]),
+		.stride_a = dec(word[11]),
+		.b = hex(word[12]),
+		.btype = (cudaDataType)dec(word[13]),
+		.ldb = dec(word[14]),
+		.stride_b = dec(word[15]),
+		.c = hex(word[16]),
+		.ctype = (cudaDataType)dec(word[17]),
+		.ldc = dec(word[18]),
+		.stride_c = dec(word[19]),
+		.batch = dec(word[20]),
+		.alpha = strtod(word[21], NULL),
+		.beta = strtod(word[22], NULL),
+		.compute_type = (int)dec(word[23]),
+		.algo = (int)dec(word[24]),
+		.math_mode = (int)dec(word[25]),
+		.plain = dec(word[26]) != 0,
+		.by_array = dec(word[27]) != 0,
+		.scalars_on_device = dec(word[28]) != 0,
+		.extra = hex(word[29]),
+		.extra_bytes = (uint64_t)dec(word[30]),
+		.d = hex(word[31]),
+	};
+	give(reader, &op);
+	return true;
+}
+
+static bool read_memory(struct reader *reader, char **word, int words)
+{
+	const char kind = word[0][0];
+	struct op op = {.stream = CU_STREAM_LEGACY};
+
+	if (kind == 'A' || kind == 'D') {
+		if (words < (kind == 'A' ? 4 : 2))
+			return false;
+		op.kind = kind == 'A' ? OP_ALLOC : OP_FREE;
+		op.name = kind == 'A' ? "cuMemAlloc_v2" : "cuMemFree_v2";
+		op.alloc.range.base = hex(word[1]);
+		op.alloc.range.bytes = kind == 'A' ? (uint64_t)dec(word[2]) : 0;
+		op.alloc.kind = kind == 'A' ? (enum memory_kind)dec(word[3]) : MEMORY_DEVICE;
+	} else if (kind == 'C') {
+		if (words < 10)
+			return false;
+		op.kind = OP_COPY;
+		op.name = keep(word[1]);
+		op.stream = stream_of(word[2]);
+		op.copy = (struct op_copy){.source = {hex(word[3]), (uint64_t)dec(word[4])},
+					   .target = {hex(word[5]), (uint64_t)dec(word[6])},
+					   .exact = dec(word[7]) != 0,
+					   .from_host = dec(word[8]) != 0,
+					   .to_host = dec(word[9]) != 0};
+	} else {
+		if (words < 6)
+			return false;
+		op.kind = OP_FILL;
+		op.name = keep(word[1]);
+		op.stream = stream_of(word[2]);
+		op.fill = (struct op_fill){.target = {hex(word[3]), (uint64_t)dec(word[4])},
+					   .exact = dec(word[5]) != 0};
+	}
+	give(reader, &op);
+	return true;
+}
+
+static bool read_event(struct reader *reader, char **word, int words)
+{
+	static const struct {
+		char letter;
+		enum op_kind kind;
+		const char *name; /* NULL: the line has it */
+	} events[] = {{'B', OP_CAPTURE_BEGIN, "cuStreamBeginCapture_v2"},
+		      {'E', OP_CAPTURE_END, "cuStreamEndCapture"},
+		      {'P', OP_GRAPH_LAUNCH, "cuGraphLaunch"},
+		      {'T', OP_TEARDOWN, NULL},
+		      {'Y', OP_SYNC, NULL},
+		      {'O', OP_OPAQUE, NULL}};
+
+	for (unsigned i = 0; words > 1 && i < sizeof(events) / sizeof(*events); i++) {
+		struct op op = {.kind = events[i].kind, .stream = CU_STREAM_LEGACY};
+
+		if (events[i].letter != word[0][0])
+			continue;
+		op.name = events[i].name ? events[i].name : keep(word[1]);
+		if (events[i].name)
+			op.stream = stream_of(word[1]);
+		give(reader, &op);
+		return true;
+	}
+	return false;
+}
+
+static bool read_line(struct reader *reader, char *line)
+{
+	char *word[MAX_WORDS + 1], *rest = NULL;
+	int words = 0;
+
+	for (char *at = strtok_r(line, " \n", &rest); at && words < MAX_WORDS;
+	     at = strtok_r(NULL, " \n", &rest))
+		word[words++] = at;
+	if (!words || word[0][0] == '#')
+		return true;
+	switch (word[0][0]) {
+	case 'F':
+		return read_function(reader, word, words);
+	case 'L':
+		return read_launch(reader, word, words);
+	case 'G':
+		return read_gemm(reader, word, words);
+	case 'A':
+	case 'D':
+	case 'C':
+	case 'S':
+		return words > 1 && read_memory(reader, word, words);
+	default:
+		return read_event(reader, word, words);
+	}
+}
+
+long trace_play(const char *path, void (*each)(struct op *op, void *argument), void *argument)
+{
+	static struct reader reader;
+	const size_t length = strlen(path);
+	const bool packed = length > 3 && !strcmp(path + length - 3, ".gz");
+	char command[600], *line = NULL;
+	size_t size = 0;
+	long number = 0;
+	FILE *file;
+	int status;
+
+	reader = (struct reader){.each = each, .argument = argument};
+	snprintf(command, sizeof(command), "gzip -dc '%s'", path);
+	file = packed ? popen(command, "r") : fopen(path, "r");
+	if (!file) {
+		status = -errno;
+		fprintf(stderr, "%s: %s\n", path, strerror(-status));
+		return status;
+	}
+	for (status = 0; !status && getline(&line, &size, file) > 0;) {
+		number++;
+		if (!read_line(&reader, line))
+			status = -EBADMSG;
+	}
+	if (status)
+		fprintf(stderr, "%s:%ld: not as shim/record.h says\n", path, number);
+	free(line);
+	if (packed ? pclose(file) : fclose(file))
+		status = status ? status : -EIO;
+	return status ? status : reader.ops;
+}
