@@ -111,14 +111,30 @@ struct attn_variant {
 	int32_t threads;
 	int32_t shared_bytes; /* dynamic shared memory */
 	int32_t grid_x_factor; /* blocks that share the keys of a tile of rows: a cluster, if > 1 */
+	int32_t needs;	       /* enum attn_needs, or-ed */
 };
 
+/* What a variant cannot do without. Those that need nothing are in the image of every
+ * architecture from min_arch on. */
+enum attn_needs {
+	ATTN_NEEDS_ARCH = 1,   /* exactly min_arch, and an image built for it, not from PTX */
+	ATTN_NEEDS_PIECES = 2, /* D = Dv = max_d; Q, K, V without by_array, rows on 16 bytes */
+	ATTN_NEEDS_PLAIN = 4,  /* no bias, mask or softcap, scale > 0, -inf outside the window */
+	ATTN_NEEDS_DOWN = 8    /* unit row stride in K, not unit column stride */
+};
+
+/* First attn_variant_count variants that need nothing, then the others. */
 extern const struct attn_variant attn_variants[];
-extern const int attn_variant_count;
+extern const int attn_variant_count, attn_variant_total;
 
 /* Picks the variant for a call, or NULL where none fits (the caller then declines, reason
  * `no_kernel`). forced: a variant name, or NULL. arch: compute capability * 10. */
 const struct attn_variant *attn_select(const struct attn_args *args, int arch, const char *forced);
+
+/* The same, where bit n of `available` says that attn_variants[n] is in the image loaded. Without
+ * it only the first attn_variant_count are. */
+const struct attn_variant *attn_select_from(const struct attn_args *args, int arch,
+					    const char *forced, uint64_t available);
 
 /* reference.cu: double precision, plain loops, one block per sampled row.
  *   kernel `fashim_reference(struct reference_args)`, grid.x = rows, block.x = REFERENCE_THREADS,

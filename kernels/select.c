@@ -12,8 +12,10 @@
  */
 #include "kernels/attention.h"
 #include "kernels/decode_variants.h"
+#include "kernels/sm90_variants.h"
 #include "kernels/wmma_variants.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -26,6 +28,11 @@
 #define DECODE_FILL    (2 * FILL)
 #define DECODE_ARCH    80
 #define CLUSTER_ARCH   90
+
+/* Where sm90.cu is of use: enough blocks for its larger tiles, and more than one of them filled. */
+#define SM90_ARCH    90
+#define SM90_BLOCKS  64
+#define SM90_QUERIES 64
 
 /* What every GPU of an architecture lets one block have, in bytes. */
 #define SHARED_TURING (64 * 1024)
@@ -40,7 +47,8 @@
 	 rows,                                                                                     \
 	 32 * (row_warps) * (groups),                                                              \
 	 WMMA_SHARED(rows, width, keys, groups),                                                   \
-	 1},
+	 1,                                                                                        \
+	 0},
 #define ROW_F16(rows, width, keys, blocks, row_warps, groups, per_sm)                              \
 	ROW("f16", 75, ATTN_F16, rows, width, keys, row_warps, groups)
 #define ROW_BF16(rows, width, keys, blocks, row_warps, groups, per_sm)                             \
@@ -55,15 +63,36 @@
 	 1,                                                                                        \
 	 DECODE_THREADS,                                                                           \
 	 0,                                                                                        \
-	 parts},
+	 parts,                                                                                    \
+	 0},
 #define DECODE_ROW_F16(width, parts)  DECODE_ROW("f16", ATTN_F16, width, parts)
 #define DECODE_ROW_BF16(width, parts) DECODE_ROW("bf16", ATTN_BF16, width, parts)
 
-/* By dtype, then width, then rows falling or parts rising: the choice relies on the order. */
+#define SM90_ROW(type, dtype, name, width, keys, groups, per_sm, plain, down)                      \
+	{"sm90_" type "_" #name,                                                                   \
+	 "fashim_sm90_" type "_" #name,                                                            \
+	 SM90_ARCH,                                                                                \
+	 dtype,                                                                                    \
+	 width,                                                                                    \
+	 64 * (groups),                                                                            \
+	 128 * (groups),                                                                           \
+	 SM90_SHARED(width, keys, groups),                                                         \
+	 1,                                                                                        \
+	 ATTN_NEEDS_ARCH | ATTN_NEEDS_PIECES | (plain)*ATTN_NEEDS_PLAIN | (down)*ATTN_NEEDS_DOWN},
+#define SM90_ROW_F16(...)  SM90_ROW("f16", ATTN_F16, __VA_ARGS__)
+#define SM90_ROW_BF16(...) SM90_ROW("bf16", ATTN_BF16, __VA_ARGS__)
+
+/* By dtype, then width, then rows falling or parts rising: the choice relies on the order. Those
+ * of sm90.cu that are plain come before those that are not. */
 const struct attn_variant attn_variants[] = {
-	WMMA_VARIANTS(ROW_F16) WMMA_VARIANTS(ROW_BF16)
-	DECODE_VARIANTS(DECODE_ROW_F16) DECODE_VARIANTS(DECODE_ROW_BF16)};
-const int attn_variant_count = (int)(sizeof(attn_variants) / sizeof(attn_variants[0]));
+	WMMA_VARIANTS(ROW_F16) WMMA_VARIANTS(ROW_BF16) DECODE_VARIANTS(DECODE_ROW_F16)
+		DECODE_VARIANTS(DECODE_ROW_BF16) SM90_VARIANTS(SM90_ROW_F16)
+			SM90_VARIANTS(SM90_ROW_BF16)};
+const int attn_variant_total = (int)(sizeof(attn_variants) / sizeof(attn_variants[0]));
+
+#define ONE(...) +1
+const int attn_variant_count = 2 * (0 WMMA_VARIANTS(ONE)) + 2 * (0 DECODE_VARIANTS(ONE));
+#undef ONE
 
 static int fits(const struct attn_variant *v, const struct attn_args *args, int arch)
 {
@@ -113,12 +142,64 @@ static const struct attn_variant *select_decode(const struct attn_args *args, in
 	return best;
 }
 
+/* Do the rows of an operand start on 16 bytes, its columns (down: its rows) having stride 1? */
+static int in_pieces(const struct attn_args *args, const struct attn_tensor *t, int down)
+{
+	const int64_t unit = t->stride[down ? 2 : 3], line = t->stride[down ? 3 : 2];
+
+	return !t->by_array && unit == 1 && t->base % 16 == 0 && line % 8 == 0 &&
+	       (args->B == 1 || t->stride[0] % 8 == 0) && (args->H == 1 || t->stride[1] % 8 == 0);
+}
+
+static int is_plain(const struct attn_spec *s)
+{
+	int window = s->window_left != ATTN_NO_WINDOW || s->window_right != ATTN_NO_WINDOW;
+
+	return !s->bias[0].base && !s->bias[1].base && !s->mask.base && s->softcap == 0.0f &&
+	       s->scale > 0.0f && (!window || s->window_value == -INFINITY);
+}
+
+/* Can an sm90.cu variant do it? */
+static int fits_sm90(const struct attn_variant *v, const struct attn_args *args, int arch)
+{
+	return arch == v->min_arch && args->q.dtype == v->dtype && args->D == v->max_d &&
+	       args->Dv == v->max_d && in_pieces(args, &args->q, 0) &&
+	       in_pieces(args, &args->k, v->needs & ATTN_NEEDS_DOWN) &&
+	       in_pieces(args, &args->v, 0) &&
+	       (!(v->needs & ATTN_NEEDS_PLAIN) || is_plain(&args->spec));
+}
+
+static const struct attn_variant *select_sm90(const struct attn_args *args, int arch,
+					      const char *forced, uint64_t available)
+{
+	for (int n = attn_variant_count; n < attn_variant_total; n++) {
+		const struct attn_variant *v = &attn_variants[n];
+		int64_t tiles = (args->Sq + v->rows_per_block - 1) / v->rows_per_block;
+
+		if (!(available >> n & 1) || !fits_sm90(v, args, arch))
+			continue;
+		if (forced ? !strcmp(v->name, forced)
+			   : args->Sq > SM90_QUERIES && tiles * args->B * args->H >= SM90_BLOCKS)
+			return v;
+	}
+	return NULL;
+}
+
 const struct attn_variant *attn_select(const struct attn_args *args, int arch, const char *forced)
+{
+	return attn_select_from(args, arch, forced, 0);
+}
+
+const struct attn_variant *attn_select_from(const struct attn_args *args, int arch,
+					    const char *forced, uint64_t available)
 {
 	const struct attn_variant *best = NULL;
 
 	if (!possible(args))
 		return NULL;
+	best = select_sm90(args, arch, forced, available);
+	if (best)
+		return best;
 	if (!forced && args->Sq <= DECODE_QUERIES)
 		best = select_decode(args, arch);
 	if (best)

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The compiled shapes of sm90.cu, once for the kernels themselves and once for select.c's table.
+ *
+ *   width   D and Dv
+ *   keys    keys per tile
+ *   groups  warpgroups, of 64 query rows each
+ *   per_sm  blocks per multiprocessor to leave registers for
+ *   plain   1: no bias, mask or softcap, a positive scale, -inf outside the window
+ *   down    1: K is stored [D,S]; 0: its columns have stride 1
+ */
+#ifndef FASHIM_SM90_VARIANTS_H
+#define FASHIM_SM90_VARIANTS_H
+
+/*        name width keys groups per_sm plain down */
+#ifndef SM90_VARIANTS
+#define SM90_VARIANTS(V)                                                                           \
+	V(d64_plain, 64, 128, 2, 2, 1, 0)                                                          \
+	V(d64_plain_down, 64, 128, 2, 2, 1, 1)                                                     \
+	V(d64, 64, 64, 2, 2, 0, 0)                                                                 \
+	V(d64_down, 64, 64, 2, 2, 0, 1)                                                            \
+	V(d128_plain, 128, 128, 2, 1, 1, 0)                                                        \
+	V(d128_plain_down, 128, 128, 2, 1, 1, 1)                                                   \
+	V(d128, 128, 64, 2, 1, 0, 0)                                                               \
+	V(d128_down, 128, 64, 2, 1, 0, 1)
+#endif
+
+/* Bytes of dynamic shared memory: Q, twice K and V, and what it takes to start on 1024. */
+#define SM90_SHARED(width, keys, groups) ((64 * (groups) + 4 * (keys)) * (width) * 2 + 1024)
+
+#endif
