@@ -42,4 +42,4 @@ ifneq ($(wildcard /dev/nvidia0 /dev/nvidiactl),)
 test-gpu: $(O)/libfashim.so gpu-programs
 endif
 test-gpu: ## the tests that need a GPU; skipped where there is none
-	$(Q)python3 tests/gpu/run.py --lib $(O)/libfashim.so --out $(GPU_OUT) $(GPU_FLAGS)
+	$(Q)tests/gpu/all.sh $(O) $(GPU_OUT) $(GPU_FLAGS)

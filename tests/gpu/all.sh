@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Everything that is asked of a real GPU, in one call:
+#
+#     all.sh BUILD OUT [run.py's options]
+#
+# BUILD: libfashim.so, gpu/ and apps/gpu/ as `make gpu-programs apps-gpu` leaves them. The table of programs
+# (run.py), the hazard zoo in four settings, memcheck, the kernels by themselves, the cost of watching. Ends
+# with one line for each part; exit status 1 when a part failed.
+set -u
+build=$(realpath "$1")
+out=$2
+shift 2
+here=$(dirname "$0")
+mkdir -p "$out"
+failed=0
+summary=""
+
+part() { # NAME COMMAND…
+	name=$1
+	shift
+	echo "== $name"
+	if "$@"; then
+		summary="$summary  ok    $name
+"
+	else
+		summary="$summary  FAIL  $name
+"
+		failed=1
+	fi
+}
+
+part programs python3 "$here/run.py" --lib "$build/libfashim.so" --out "$out" "$@"
+for setting in FASHIM=replace FASHIM_POISON=1 FASHIM=compare APP_KERNELS=own; do
+	part "zoo $setting" python3 "$here/zoo.py" --lib "$build/libfashim.so" --apps "$build/apps/gpu" \
+		--out "$out/zoo.$setting.txt" "$setting"
+done
+part memcheck sh "$here/sanitize.sh" "$build/libfashim.so" "$out/sanitize"
+part "cost of watching" python3 "$here/audit_cost.py" --lib "$build/libfashim.so" --out "$out/audit"
+printf '%s' "$summary"
+exit $failed
