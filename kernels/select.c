@@ -33,6 +33,7 @@
 #define SM90_ARCH    90
 #define SM90_BLOCKS  64
 #define SM90_QUERIES 64
+#define SM90_STRIDE  (1 << 22) /* of rows: a tile of them is within reach of 31 bits */
 
 /* What every GPU of an architecture lets one block have, in bytes. */
 #define SHARED_TURING (64 * 1024)
@@ -147,8 +148,9 @@ static int in_pieces(const struct attn_args *args, const struct attn_tensor *t, 
 {
 	const int64_t unit = t->stride[down ? 2 : 3], line = t->stride[down ? 3 : 2];
 
-	return !t->by_array && unit == 1 && t->base % 16 == 0 && line % 8 == 0 &&
-	       (args->B == 1 || t->stride[0] % 8 == 0) && (args->H == 1 || t->stride[1] % 8 == 0);
+	return !t->by_array && unit == 1 && t->base % 16 == 0 && line % 8 == 0 && line >= 0 &&
+	       line <= SM90_STRIDE && (args->B == 1 || t->stride[0] % 8 == 0) &&
+	       (args->H == 1 || t->stride[1] % 8 == 0);
 }
 
 static int is_plain(const struct attn_spec *s)

@@ -53,10 +53,10 @@ template <typename T, int LINES, int WIDTH, int THREADS, bool SHUFFLED> struct c
 	uint32_t to[PERIOD]; /* offset in bytes */
 	int line, column;
 
-	__device__ __forceinline__ void init(void)
+	__device__ __forceinline__ void init(int thread)
 	{
-		line = threadIdx.x / PIECES;
-		column = threadIdx.x % PIECES * 8;
+		line = thread / PIECES;
+		column = thread % PIECES * 8;
 #pragma unroll
 		for (int n = 0; n < PERIOD; n++)
 			to[n] = slab_at(line_of<SHUFFLED>(line + n * STEP), column / 8, LINES);
@@ -73,16 +73,16 @@ template <typename T, int LINES, int WIDTH, int THREADS, bool SHUFFLED> struct c
 		const int bytes = columns >= WIDTH ? 16 : 2 * max(0, min(8, columns - column));
 		if (lines >= LINES && columns >= WIDTH) {
 #pragma unroll
-			for (int n = 0; n < LINES / STEP; n++, from += step)
+			for (int n = 0; n < LINES / STEP; n++)
 				copy_piece(shared + to[n % PERIOD] +
 						   n / PERIOD * PERIOD * STEP * 128,
-					   from, 16);
+					   from + (int64_t)(n * step), 16);
 			return;
 		}
 #pragma unroll
-		for (int n = 0; n < LINES / STEP; n++, from += step)
-			copy_piece(shared + to[n % PERIOD] + n / PERIOD * PERIOD * STEP * 128, from,
-				   line + n * STEP < lines ? bytes : 0);
+		for (int n = 0; n < LINES / STEP; n++)
+			copy_piece(shared + to[n % PERIOD] + n / PERIOD * PERIOD * STEP * 128,
+				   from + (int64_t)(n * step), line + n * STEP < lines ? bytes : 0);
 	}
 };
 
@@ -156,21 +156,35 @@ static __device__ __forceinline__ bool can_read_ahead(const struct attn_args &a,
 {
 	const struct attn_tensor &t = a.spec.bias[0];
 	return t.base && t.dtype != ATTN_F32 && t.stride[3] == 1 && t.stride[2] % 8 == 0 &&
-	       (uint64_t)bias % 16 == 0;
+	       t.stride[2] < 1 << 24 && (uint64_t)bias % 16 == 0;
+}
+
+/* The thread's number, read anew: what follows from it need not be kept in registers. */
+static __device__ __forceinline__ int thread_again(void)
+{
+	int thread;
+	asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+	return thread;
 }
 
 template <int N>
-static __device__ __forceinline__ void read_ahead(struct ahead<N> &b, const char *at,
-						  int64_t line_bytes)
+static __device__ __forceinline__ void read_ahead(struct ahead<N> &b, const struct attn_args &a,
+						  const struct view &w, int j0)
 {
+	const struct attn_tensor &t = a.spec.bias[0];
+	const char *const at = tensor_at(t, w.b, w.h, a.H);
+	const int thread = thread_again(), row = w.first + thread / 32 * 16 + thread % 32 / 4;
 #pragma unroll
-	for (int r = 0; r < 2; r++)
+	for (int r = 0; r < 2; r++) {
+		const int i = min(row + 8 * r, a.Sq - 1), j = j0 + thread % 4 * 8;
+		const char *const from = at + ((int64_t)i * (int)t.stride[2] + j) * 2;
 #pragma unroll
 		for (int n = 0; n < N / 8; n++)
 			asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
 				     : "=r"(b.piece[r][n].x), "=r"(b.piece[r][n].y),
 				       "=r"(b.piece[r][n].z), "=r"(b.piece[r][n].w)
-				     : "l"(at + r * line_bytes + n * 64));
+				     : "l"(from + n * 64));
+	}
 }
 
 template <typename E>
@@ -253,6 +267,71 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 				     (const unsigned char *)tensor_at(s.mask, w.b, w.h, a.H) +
 					     i * s.mask.stride[2] + j * s.mask.stride[3],
 				     s.mask.stride[3], s.mask_keeps != 0, s.mask_value, left);
+}
+
+/* softmax_step of scores.cuh, but P goes to `p`, two numbers to a register, as it arises: there is
+ * no room for both it and x. */
+template <typename T, int N>
+static __device__ __forceinline__ void softmax_packed(float (&x)[2][N], uint32_t (&p)[N / 4][4],
+						      float (&row_max)[2], float (&row_sum)[2],
+						      float (&factor)[2], float exponent)
+{
+	float base[2], old[2];
+	bool far = false;
+
+#pragma unroll
+	for (int r = 0; r < 2; r++) {
+		float even = fmaxf(row_max[r], x[r][0]), odd = x[r][1];
+#pragma unroll
+		for (int k = 2; k < N; k += 2) {
+			even = fmaxf(even, x[r][k]);
+			odd = fmaxf(odd, x[r][k + 1]);
+		}
+		base[r] = fmaxf(even, odd);
+	}
+#pragma unroll
+	for (int lanes = 1; lanes <= 2; lanes *= 2)
+#pragma unroll
+		for (int r = 0; r < 2; r++)
+			base[r] = fmaxf(base[r], __shfl_xor_sync(WARP_ALL, base[r], lanes));
+#pragma unroll
+	for (int r = 0; r < 2; r++) {
+		old[r] = row_max[r];
+		row_max[r] = base[r];
+		base[r] = base[r] == -INFINITY ? 0.0f : base[r];
+		old[r] = old[r] == -INFINITY ? base[r] : old[r];
+		far = far || fabsf(base[r] * exponent) > FOLD_LIMIT ||
+		      fabsf(old[r] * exponent) > FOLD_LIMIT;
+	}
+	far = __any_sync(WARP_ALL, far);
+	if (far)
+#pragma unroll
+		for (int r = 0; r < 2; r++) {
+			factor[r] = exp2_fast((old[r] - base[r]) * exponent);
+#pragma unroll
+			for (int k = 0; k < N; k++)
+				x[r][k] = (x[r][k] - base[r]) * exponent;
+			row_sum[r] *= factor[r];
+			base[r] = 0.0f;
+		}
+	else
+#pragma unroll
+		for (int r = 0; r < 2; r++) {
+			const float folded = base[r] * exponent;
+			factor[r] = exp2_fast(old[r] * exponent - folded);
+			row_sum[r] *= factor[r];
+			base[r] = folded;
+		}
+	const float slope = far ? 1.0f : exponent;
+#pragma unroll
+	for (int k = 0; k < N; k += 2)
+#pragma unroll
+		for (int r = 0; r < 2; r++) {
+			const float low = exp2_fast(fmaf(x[r][k], slope, -base[r]));
+			const float high = exp2_fast(fmaf(x[r][k + 1], slope, -base[r]));
+			row_sum[r] += low + high;
+			p[k / 4][k % 4 / 2 * 2 + r] = pack2<T>(low, high);
+		}
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -376,11 +455,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	const int first = w.first + 64 * group + 16 * (warp % 4); /* this warp's first row */
 	const bool idle = w.first + 64 * group >= a.Sq;		  /* the group only helps to load */
 
-	/* on 1024 bytes; the operands are described by 14 bits of an address, so: shared, not
-	 * generic */
-	const uint32_t base = (uint32_t)__cvta_generic_to_shared(hopper_shared);
-	unsigned char *const q_tile = hopper_shared + (-base & 1023);
-	const uint32_t q_shared = (base + 1023) & ~1023u;
+	unsigned char *const q_tile = hopper_shared;
+	const uint32_t q_shared = (uint32_t)__cvta_generic_to_shared(hopper_shared);
 	const uint32_t kv_shared = q_shared + ROWS * WIDTH * 2;
 
 	const T *const q = (const T *)tensor_at(a.q, w.b, w.h, a.H);
@@ -393,44 +469,46 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	copier<T, ROWS, WIDTH, LOADERS, false> q_copier;
 	copier<T, DOWN ? WIDTH : KEYS, DOWN ? KEYS : WIDTH, LOADERS, SHUFFLED> k_copier;
 	copier<T, KEYS, WIDTH, LOADERS, SHUFFLED> v_copier;
-	q_copier.init();
-	k_copier.init();
-	v_copier.init();
-	/* of one tile to the next, and of one step to the next within a tile */
-	const int64_t k_next = DOWN ? KEYS : KEYS * a.k.stride[2], v_next = KEYS * a.v.stride[2];
-	const int64_t k_step = (DOWN ? a.k.stride[3] : a.k.stride[2]) * k_copier.STEP;
-	const int64_t v_step = a.v.stride[2] * v_copier.STEP;
-	const T *k_from = k_copier.start(k, DOWN ? a.k.stride[3] : a.k.stride[2]) + tile * k_next;
-	const T *v_from = v_copier.start(v, a.v.stride[2]) + tile * v_next;
+	q_copier.init(threadIdx.x);
+	k_copier.init(threadIdx.x);
+	v_copier.init(threadIdx.x);
+	/* of one tile to the next, and of one step to the next within a tile; select.c knows these
+	 * for 32-bit numbers */
+	const int k_stride = (int)(DOWN ? a.k.stride[3] : a.k.stride[2]);
+	const int v_stride = (int)a.v.stride[2];
+	/* where a thread copies from next waits in shared memory: registers are few */
+	struct alignas(16) source {
+		const T *k, *v;
+	};
+	source *const sources = (source *)(hopper_shared + ROWS * WIDTH * 2 + 4 * TILE);
+	sources[threadIdx.x] = {k_copier.start(k, k_stride) +
+					(int64_t)tile * (DOWN ? KEYS : KEYS * k_stride),
+				v_copier.start(v, v_stride) + (int64_t)tile * (KEYS * v_stride)};
 
 	auto load = [&](int n, int buffer) {
 		const uint32_t to = kv_shared + buffer * 2 * TILE;
-		const int left = a.Sk - n * KEYS;
-		if (LOADERS < THREADS && threadIdx.x >= LOADERS)
+		const int left = a.Sk - n * KEYS, thread = thread_again();
+		if (LOADERS < THREADS && thread >= LOADERS)
 			return;
-		k_copier.copy(to, k_from, k_step, DOWN ? WIDTH : left, DOWN ? left : WIDTH);
-		v_copier.copy(to + TILE, v_from, v_step, left, WIDTH);
-		k_from += k_next;
-		v_from += v_next;
+		source from = sources[thread];
+		k_copier.init(thread);
+		k_copier.copy(to, from.k, k_stride * k_copier.STEP, DOWN ? WIDTH : left,
+			      DOWN ? left : WIDTH);
+		v_copier.init(thread);
+		v_copier.copy(to + TILE, from.v, v_stride * v_copier.STEP, left, WIDTH);
+		from.k += DOWN ? KEYS : KEYS * k_stride;
+		from.v += KEYS * v_stride;
+		sources[thread] = from;
 	};
 	if (LOADERS == THREADS || threadIdx.x < LOADERS)
 		q_copier.copy(q_shared, q_copier.start(q, a.q.stride[2]) + w.first * a.q.stride[2],
-			      a.q.stride[2] * q_copier.STEP, a.Sq - w.first, WIDTH);
+			      (int)a.q.stride[2] * q_copier.STEP, a.Sq - w.first, WIDTH);
 	if (tile < end)
 		load(tile, 0);
 	copy_commit();
 
-	const char *bias = NULL; /* the lane's first key of row `first + g` in tile 0 */
-	int64_t bias_8 = 0;	 /* from there to row `first + g + 8`, in bytes */
-	bool have = false;
-	if (!PLAIN && SHUFFLED && a.spec.bias[0].base) {
-		const struct attn_tensor &b = a.spec.bias[0];
-		const int low = min(first + g, a.Sq - 1), high = min(first + g + 8, a.Sq - 1);
-		const char *const at = tensor_at(b, w.b, w.h, a.H);
-		have = can_read_ahead(a, at);
-		bias = at + (low * b.stride[2] + 8 * t) * 2;
-		bias_8 = (high - low) * b.stride[2] * 2;
-	}
+	const bool have = !PLAIN && SHUFFLED && a.spec.bias[0].base &&
+			  can_read_ahead(a, tensor_at(a.spec.bias[0], w.b, w.h, a.H));
 
 	float o[WIDTH / 2], row_max[2] = {-INFINITY, -INFINITY}, row_sum[2] = {0.0f, 0.0f};
 #pragma unroll
@@ -471,11 +549,12 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 		}
 		wgmma_commit();
 		if (!PLAIN && read)
-			read_ahead(bias0, bias + j0 * 2, bias_8);
+			read_ahead(bias0, a, w, j0);
 		wgmma_wait<0>();
 		settle(s);
 
-		const int i = first + g, j = j0 + (SHUFFLED ? 8 : 2) * t;
+		const int again = thread_again(), row = w.first + again / 32 * 16;
+		const int i = row + again % 32 / 4, j = j0 + (SHUFFLED ? 8 : 2) * (again % 4);
 		float x[2][N], factor[2];
 #pragma unroll
 		for (int n = 0; n < KEYS / 2; n++)
@@ -484,8 +563,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 			modify<SHUFFLED>(x[0], a, w, i, j, read, bias0.piece[0]);
 			modify<SHUFFLED>(x[1], a, w, i + 8, j, read, bias0.piece[1]);
 		}
-		if (w.window && (first_key(a.spec, first + 15) > j0 ||
-				 last_key(a.spec, first) < j0 + KEYS - 1)) {
+		if (w.window &&
+		    (first_key(a.spec, row + 15) > j0 || last_key(a.spec, row) < j0 + KEYS - 1)) {
 #pragma unroll
 			for (int r = 0; r < 2; r++) {
 				const int low = first_key(a.spec, i + 8 * r) - j;
@@ -502,17 +581,11 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 				if (key_of<SHUFFLED>(n) >= a.Sk - j)
 					x[0][n] = x[1][n] = -INFINITY;
 		}
-		softmax_step(x, row_max, row_sum, factor, w.exponent);
+		uint32_t p[KEYS / 16][4];
+		softmax_packed<T>(x, p, row_max, row_sum, factor, w.exponent);
 #pragma unroll
 		for (int n = 0; n < WIDTH / 2; n++)
 			o[n] *= factor[n / 2 % 2];
-		uint32_t p[KEYS / 16][4];
-#pragma unroll
-		for (int n = 0; n < KEYS / 16; n++)
-#pragma unroll
-			for (int e = 0; e < 4; e++)
-				p[n][e] = pack2<T>(x[e % 2][4 * n + e / 2 * 2],
-						   x[e % 2][4 * n + e / 2 * 2 + 1]);
 		settle(o);
 		wgmma_begin();
 #pragma unroll

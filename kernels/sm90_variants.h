@@ -25,7 +25,8 @@
 	V(d128_down, 128, 64, 2, 1, 0, 1)
 #endif
 
-/* Bytes of dynamic shared memory: Q, twice K and V, and what it takes to start on 1024. */
-#define SM90_SHARED(width, keys, groups) ((64 * (groups) + 4 * (keys)) * (width) * 2 + 1024)
+/* Bytes of dynamic shared memory: Q, twice K and V, and two addresses per thread. */
+#define SM90_SHARED(width, keys, groups)                                                           \
+	((64 * (groups) + 4 * (keys)) * (width) * 2 + 128 * (groups) * 16)
 
 #endif

@@ -37,9 +37,9 @@ $(O)/gpu/linked_driver $(O)/gpu/two_contexts: $(O)/gpu/%: tests/gpu/%.c tests/gp
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(GPU_LINK) -Wl,-rpath-link,$(CUDA)/lib64 \
 		-lcublas -lcuda -lm
 
-# Nothing is built where there is no device: run.py then says "skipped" and passes.
+# Nothing is built where there is no device: all.sh then says "skipped" and passes.
 ifneq ($(wildcard /dev/nvidia0 /dev/nvidiactl),)
-test-gpu: $(O)/libfashim.so gpu-programs
+test-gpu: $(O)/libfashim.so gpu-programs apps-gpu
 endif
 test-gpu: ## the tests that need a GPU; skipped where there is none
 	$(Q)tests/gpu/all.sh $(O) $(GPU_OUT) $(GPU_FLAGS)

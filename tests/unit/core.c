@@ -396,6 +396,29 @@ struct chain *core_only_chain(void)
 	return chain_list[0];
 }
 
+struct chain *core_replaced(void)
+{
+	core_begin();
+	core_learn();
+	assert_int_equal(core_chain(), 5);
+	assert_string_equal(core_acts(), "F");
+	assert_int_equal(core_act(ACT_FUSED, 0)->a, core.q);
+	assert_int_equal(core_act(ACT_FUSED, 0)->b, core.o);
+	below_reset();
+	return core_only_chain();
+}
+
+struct chain *core_waiting(void)
+{
+	core_begin();
+	core_learn();
+	while (chain_live)
+		held_drop(chain_list[0]);
+	assert_int_equal(core_window(), 4);
+	assert_string_equal(core_acts(), "");
+	return core_only_chain();
+}
+
 const char *core_acts(void)
 {
 	static const char letters[ACT_KINDS] = {

@@ -89,12 +89,18 @@ int core_window(void);
  * become verified in three. */
 void core_learn(void);
 
+/* One replaced chain, its S, X, M and P virtual; no act noted. */
+struct chain *core_replaced(void);
+/* One that waits for its last product. */
+struct chain *core_waiting(void);
+
 /* The only chain in use; fails when there is another number of them. */
 struct chain *core_only_chain(void);
 
 /* The acts of below.h as one letter each, in order: G L C F K(canary) S(tanding) M(emset) O(rder).
  */
 const char *core_acts(void);
+#define CORE_FORWARD "GLLL" /* the held-back ops: S, scale, mask, softmax */
 const struct act *core_act(enum act_kind kind, int number);
 
 int core_main(const char *name, const struct CMUnitTest *tests, size_t count);

@@ -14,33 +14,6 @@
 #include "shim/site.h"
 #include "tests/unit/child.h"
 
-#define FORWARD "GLLL" /* the held-back ops: S, scale, mask, softmax */
-
-/* One replaced chain, its S, X, M and P virtual. */
-static struct chain *replaced(void)
-{
-	core_begin();
-	core_learn();
-	assert_int_equal(core_chain(), 5);
-	assert_string_equal(core_acts(), "F");
-	assert_int_equal(core_act(ACT_FUSED, 0)->a, core.q);
-	assert_int_equal(core_act(ACT_FUSED, 0)->b, core.o);
-	below_reset();
-	return core_only_chain();
-}
-
-/* One that waits for its last product. */
-static struct chain *waiting(void)
-{
-	core_begin();
-	core_learn();
-	while (chain_live)
-		held_drop(chain_list[0]);
-	assert_int_equal(core_window(), 4);
-	assert_string_equal(core_acts(), "");
-	return core_only_chain();
-}
-
 static uint64_t materialised(void)
 {
 	return sites[0].live->materialised;
@@ -52,7 +25,7 @@ static uint64_t materialised(void)
 static void test_elsewhere(void **state)
 {
 	(void)state;
-	replaced();
+	core_replaced();
 	assert_false(core_send(core_memset(CORE_OTHER, 4096)));
 	assert_false(core_send(core_to_host(core.o, core.o_bytes)));
 	assert_false(core_send(core_unknown(CORE_OTHER, CORE_APART, 1)));
@@ -68,7 +41,7 @@ static void test_elsewhere(void **state)
 
 static void overwrite(struct op p, struct op x, struct op s)
 {
-	replaced();
+	core_replaced();
 	assert_false(core_send(p));
 	assert_false(core_send(x));
 	assert_true(held_virtual(core_only_chain()));
@@ -111,7 +84,7 @@ static void test_overwritten_by_gemm(void **state)
 	struct op gemm;
 
 	(void)state;
-	replaced();
+	core_replaced();
 	gemm = core_product(0, 0, core.Sk, core.H * core.Sq, 4096, CORE_OTHER, core.Sk, 0,
 			    CORE_OTHER, 4096, 0, core.p, core.Sk, 0, 1);
 	assert_false(core_send(gemm));
@@ -121,13 +94,13 @@ static void test_overwritten_by_gemm(void **state)
 	gemm.gemm.c = core.x;
 	gemm.gemm.beta = 1; /* this one reads X first */
 	assert_false(core_send(gemm));
-	assert_memory_equal(core_acts(), FORWARD, 4);
+	assert_memory_equal(core_acts(), CORE_FORWARD, 4);
 }
 
 static void test_freed(void **state)
 {
 	(void)state;
-	replaced();
+	core_replaced();
 	assert_false(core_send(core_free(CORE_ARENA)));
 	assert_string_equal(core_acts(), "");
 	assert_int_equal(chain_live, 0);
@@ -143,11 +116,11 @@ static void test_partly_overwritten(void **state)
 	int copies = 0;
 
 	(void)state;
-	replaced();
+	core_replaced();
 	assert_false(core_send(core_memset(core.p + cut, bytes)));
 	assert_string_equal(core_acts(), "");
 	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
-	assert_memory_equal(core_acts(), FORWARD "S", 5);
+	assert_memory_equal(core_acts(), CORE_FORWARD "S", 5);
 	assert_true(core_act(ACT_GEMM, 0)->c >= BELOW_SCRATCH);
 	range_set_one(&p, core.p, core.p + core.score_bytes);
 	range_set_cut(&p, core.p + cut, core.p + cut + bytes);
@@ -176,9 +149,9 @@ static void read_in_place(struct op op)
 {
 	const struct act *gemm;
 
-	replaced();
+	core_replaced();
 	assert_false(core_send(op));
-	assert_string_equal(core_acts(), FORWARD);
+	assert_string_equal(core_acts(), CORE_FORWARD);
 	gemm = core_act(ACT_GEMM, 0);
 	assert_int_equal(gemm->a, core.k);
 	assert_int_equal(gemm->b, core.q);
@@ -229,7 +202,7 @@ static void test_read_by_gemm(void **state)
 static void test_read_beside(void **state)
 {
 	(void)state;
-	replaced();
+	core_replaced();
 	assert_false(core_send(core_to_host(core.p - 64, 64)));
 	assert_false(core_send(core_to_host(core.p + core.score_bytes, 64)));
 	assert_string_equal(core_acts(), "");
@@ -241,11 +214,11 @@ static void test_read_on_other_stream(void **state)
 	struct op op;
 
 	(void)state;
-	replaced();
+	core_replaced();
 	op = core_copy(core.p, CORE_OTHER, 64);
 	op.stream = (CUstream)0x777;
 	assert_false(core_send(op));
-	assert_string_equal(core_acts(), FORWARD "O");
+	assert_string_equal(core_acts(), CORE_FORWARD "O");
 	assert_ptr_equal(core_act(ACT_GEMM, 0)->stream, core.stream);
 	assert_ptr_equal(core_act(ACT_ORDER, 0)->stream, op.stream);
 }
@@ -254,7 +227,7 @@ static void test_read_on_other_stream(void **state)
 static void test_reader_declines(void **state)
 {
 	(void)state;
-	replaced();
+	core_replaced();
 	for (int i = 0; i < 3 && sites[0].state == SITE_VERIFIED; i++) {
 		assert_false(core_send(core_to_host(core.p, core.score_bytes)));
 		core_chain();
@@ -270,7 +243,7 @@ static void test_reader_declines(void **state)
 static void test_rare_reader(void **state)
 {
 	(void)state;
-	replaced();
+	core_replaced();
 	for (int i = 0; i < 40; i++)
 		assert_int_equal(core_chain(), 5);
 	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
@@ -288,7 +261,7 @@ static const struct act *saved(struct op op, uint64_t begin, uint64_t bytes)
 {
 	const struct act *copy;
 
-	replaced();
+	core_replaced();
 	assert_false(core_send(op));
 	assert_string_equal(core_acts(), "C");
 	copy = core_act(ACT_COPY, 0);
@@ -299,7 +272,7 @@ static const struct act *saved(struct op op, uint64_t begin, uint64_t bytes)
 	assert_false(core_send(op)); /* again: already saved */
 	assert_string_equal(core_acts(), "C");
 	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
-	assert_memory_equal(core_acts(), "C" FORWARD, 5);
+	assert_memory_equal(core_acts(), "C" CORE_FORWARD, 5);
 	assert_int_equal(below.scratch, 0);
 	return copy;
 }
@@ -354,7 +327,7 @@ static void test_input_freed(void **state)
 static void test_input_of_the_dead(void **state)
 {
 	(void)state;
-	replaced();
+	core_replaced();
 	assert_false(core_send(core_memset(core.s, core.p + core.score_bytes - core.s)));
 	assert_false(core_send(core_from_host(core.k, core.k_bytes)));
 	assert_false(core_send(core_from_host(core.q, core.q_bytes)));
@@ -365,143 +338,12 @@ static void test_input_of_the_dead(void **state)
 static void test_no_scratch(void **state)
 {
 	(void)state;
-	replaced();
+	core_replaced();
 	below.no_scratch = true;
 	assert_false(core_send(core_from_host(core.k, core.k_bytes)));
-	assert_string_equal(core_acts(), FORWARD);
+	assert_string_equal(core_acts(), CORE_FORWARD);
 	assert_int_equal(core_act(ACT_GEMM, 0)->a, core.k);
 	assert_int_equal(held_count, 0);
-}
-
-/* ---- in the window
- * --------------------------------------------------------------------------------- */
-
-/* K changes between the products: the fused kernel gets the old one. */
-static void test_window_input(void **state)
-{
-	(void)state;
-	waiting();
-	assert_false(core_send(core_from_host(core.k, core.k_bytes)));
-	assert_string_equal(core_acts(), "C");
-	assert_true(core_send(core_context()));
-	assert_string_equal(core_acts(), "CF");
-	assert_int_equal(core_act(ACT_FUSED, 0)->c, core_act(ACT_COPY, 0)->b);
-	assert_int_equal(core_act(ACT_FUSED, 0)->a, core.q);
-}
-
-/* V is made where Q was: Q is saved first. */
-static void test_window_v_into_q(void **state)
-{
-	(void)state;
-	waiting();
-	core.v = core.q;
-	assert_false(core_send(core_kernel_copy(core.q, CORE_OTHER, core.H * core.Sk * core.D)));
-	assert_true(core_send(core_context()));
-	assert_string_equal(core_acts(), "CF");
-	assert_int_equal(core_act(ACT_FUSED, 0)->a, core_act(ACT_COPY, 0)->b);
-}
-
-/* Somebody reads S in the window: all so far is run; the rest runs as the program asks. */
-static void test_window_read(void **state)
-{
-	(void)state;
-	waiting();
-	assert_false(core_send(core_to_host(core.p, 2)));
-	assert_string_equal(core_acts(), FORWARD);
-	assert_int_equal(held_count, 0);
-	assert_false(core_send(core_context()));
-	assert_string_equal(core_acts(), FORWARD);
-}
-
-/* P is overwritten before it is used: the chain is broken, the product takes what is there. */
-static void test_window_p_overwritten(void **state)
-{
-	(void)state;
-	waiting();
-	assert_false(core_send(core_memset(core.p, core.score_bytes)));
-	assert_false(core_send(core_context()));
-	assert_int_equal(below.count[ACT_FUSED], 0);
-	for (int i = 0; i < below.acts; i++) /* nothing lands on the new P */
-		if (below.act[i].kind == ACT_COPY_STANDING)
-			assert_false(range_overlap(below.act[i].b,
-						   below.act[i].b + below.act[i].bytes, core.p,
-						   core.p + core.score_bytes));
-	if (below.count[ACT_GEMM])
-		assert_true(core_act(ACT_GEMM, 0)->c >= BELOW_SCRATCH);
-}
-
-/* The last product reads scores, but from another place, or is another product. */
-static void test_window_other_product(void **state)
-{
-	struct op op;
-
-	(void)state;
-	waiting();
-	op = core_context();
-	op.gemm.b += 2;
-	assert_false(core_send(op));
-	assert_string_equal(core_acts(), FORWARD);
-	waiting();
-	op = core_context();
-	op.gemm.beta = 0.5;
-	assert_false(core_send(op));
-	assert_string_equal(core_acts(), FORWARD);
-	waiting();
-	op = core_context();
-	op.gemm.alpha = 0.5;
-	assert_false(core_send(op));
-	assert_string_equal(core_acts(), FORWARD);
-}
-
-/* O over Q: the fused kernel must not read what it writes in another block. */
-static void test_o_over_inputs(void **state)
-{
-	(void)state;
-	core_begin();
-	core.o = core.k;
-	core_learn();
-	assert_int_equal(core_chain(), 5);
-	assert_string_equal(core_acts(), "CF");
-	assert_int_equal(core_act(ACT_COPY, 0)->a, core.k);
-	assert_int_equal(core_act(ACT_FUSED, 0)->c, core_act(ACT_COPY, 0)->b);
-	assert_int_equal(core_act(ACT_FUSED, 0)->b, core.k);
-}
-
-/* O over S: those scores are dead, the others are not. */
-static void test_o_over_s(void **state)
-{
-	const struct chain *chain;
-
-	(void)state;
-	core_begin();
-	core.o = core.s;
-	core_learn();
-	assert_int_equal(core_chain(), 5);
-	chain = core_only_chain();
-	for (int i = 0; i < chain->value_count; i++)
-		assert_false(
-			range_set_touches(&chain->values[i].live, core.o, core.o + core.o_bytes));
-	below_reset();
-	assert_false(core_send(core_to_host(core.o, core.o_bytes)));
-	assert_string_equal(core_acts(), "");
-	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
-	assert_memory_equal(core_acts(), FORWARD "S", 5);
-	for (int i = 0; i < below.acts; i++)
-		if (below.act[i].kind == ACT_COPY_STANDING)
-			assert_false(range_overlap(below.act[i].b,
-						   below.act[i].b + below.act[i].bytes, core.o,
-						   core.o + core.o_bytes));
-}
-
-static void test_fused_fails(void **state)
-{
-	(void)state;
-	waiting();
-	below.no_fused = true;
-	assert_false(core_send(core_context()));
-	assert_string_equal(core_acts(), FORWARD);
-	assert_int_equal(held_count, 0);
-	assert_int_equal(sites[0].live->replaced, 0);
 }
 
 /* ---- where host knowledge ends
@@ -515,7 +357,7 @@ static void test_overrun(void **state)
 	int standing = 0;
 
 	(void)state;
-	replaced();
+	core_replaced();
 	assert_false(core_send(core_unknown(core.p - 2048, 0, 1)));
 	assert_int_equal(materialised(), 0);
 	assert_true(below.count[ACT_CANARY] > 0);
@@ -530,7 +372,7 @@ static void test_overrun(void **state)
 		}
 	below_reset();
 	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
-	assert_memory_equal(core_acts(), FORWARD "S", 5);
+	assert_memory_equal(core_acts(), CORE_FORWARD "S", 5);
 	for (int i = 0; i < below.acts; i++)
 		if (below.act[i].kind == ACT_COPY_STANDING &&
 		    range_overlap(below.act[i].b, below.act[i].b + below.act[i].bytes, core.p,
@@ -546,7 +388,7 @@ static void test_overrun(void **state)
 static void test_overrun_elsewhere(void **state)
 {
 	(void)state;
-	replaced();
+	core_replaced();
 	assert_false(core_send(core_unknown(CORE_APART, CORE_OTHER, 1)));
 	assert_string_equal(core_acts(), "");
 }
@@ -555,7 +397,7 @@ static void test_overrun_elsewhere(void **state)
 static void test_overrun_in_window(void **state)
 {
 	(void)state;
-	waiting();
+	core_waiting();
 	assert_false(core_send(core_unknown(core.q - 4096, 0, 1)));
 	assert_true(below.count[ACT_COPY] >= 2);
 	assert_true(core_send(core_context()));
@@ -565,7 +407,7 @@ static void test_overrun_in_window(void **state)
 
 static void everything_is_real(void)
 {
-	assert_string_equal(core_acts(), FORWARD);
+	assert_string_equal(core_acts(), CORE_FORWARD);
 	assert_int_equal(held_count, 0);
 	assert_int_equal(chain_live, 0);
 }
@@ -575,28 +417,28 @@ static void test_opaque(void **state)
 	struct op op;
 
 	(void)state;
-	replaced();
+	core_replaced();
 	core_send(core_event(OP_OPAQUE, "cuImportExternalMemory"));
 	everything_is_real();
-	replaced();
+	core_replaced();
 	core_send(core_event(OP_GRAPH_LAUNCH, "cuGraphLaunch"));
 	everything_is_real();
-	replaced();
+	core_replaced();
 	core_send(core_event(OP_CAPTURE_BEGIN, "cuStreamBeginCapture_v2"));
 	everything_is_real();
 	core_send(core_event(OP_CAPTURE_END, "cuStreamEndCapture"));
-	replaced();
+	core_replaced();
 	core_send(core_event(OP_TEARDOWN, "cuModuleUnload"));
 	everything_is_real();
-	replaced();
+	core_replaced();
 	flow_flush("cuSomethingNew");
 	everything_is_real();
-	replaced();
+	core_replaced();
 	op = core_unknown(core.o, 0, 1);
 	op.launch.params = NULL; /* parameters that cannot be read */
 	assert_false(core_send(op));
 	everything_is_real();
-	replaced();
+	core_replaced();
 	op = core_context();
 	op.gemm.by_array = true;
 	assert_false(core_send(op));
@@ -607,7 +449,7 @@ static void test_opaque(void **state)
 static void test_sync(void **state)
 {
 	(void)state;
-	replaced();
+	core_replaced();
 	core_send(core_event(OP_SYNC, "cuCtxSynchronize"));
 	assert_string_equal(core_acts(), "");
 	assert_int_equal(held_count, 1);
@@ -625,79 +467,6 @@ static void test_capture(void **state)
 	core_send(core_event(OP_CAPTURE_END, "cuStreamEndCapture"));
 	assert_true(log_live()->reasons[REASON_CAPTURE] > 0);
 	assert_int_equal(core_chain(), 5);
-}
-
-/* ---- more than one chain
- * ----------------------------------------------------------------------------- */
-
-/* The same buffers again: the next S, X and P take the place of the last ones, nothing is run. */
-static void test_reuse(void **state)
-{
-	(void)state;
-	replaced();
-	for (int i = 1; i < 64; i++)
-		assert_int_equal(core_chain(), 5);
-	assert_int_equal(below.count[ACT_FUSED], 63);
-	assert_int_equal(below.acts, 63);
-	assert_int_equal(held_count, 1);
-	assert_int_equal(materialised(), 0);
-	assert_int_equal(below.verdicts, 0);
-	assert_int_equal(core_chain(), 0); /* FASHIM_SAMPLE: one in 64 is compared again */
-	assert_int_equal(below.verdicts, 1);
-	assert_int_equal(core_chain(), 5);
-}
-
-/* New buffers each time: when the table of chains is full, the oldest is written. */
-static void test_many(void **state)
-{
-	const int most = CHAIN_COUNT + 10;
-
-	(void)state;
-	replaced();
-	for (int i = 0; i < most; i++) {
-		const uint64_t by = 3 * core.score_bytes;
-
-		core.s += by + 0x40000 * (i == 0);
-		core.x = core.s + core.score_bytes;
-		core.m = core.s;
-		core.p = core.x + core.score_bytes;
-		assert_int_equal(core_chain(), 5);
-	}
-	assert_int_equal(below.count[ACT_FUSED], most);
-	assert_true(chain_live <= CHAIN_COUNT);
-	assert_true(held_count <= CHAIN_COUNT);
-	core_send(core_event(OP_OPAQUE, "anything"));
-	assert_int_equal(held_count, 0);
-	assert_int_equal(below.count[ACT_GEMM], most + 1);
-}
-
-/* P of one chain is K of the next: it is real before it is used. */
-static void test_chain_reads_chain(void **state)
-{
-	struct op op;
-
-	(void)state;
-	replaced();
-	op = core_scores();
-	op.gemm.a = core.p;
-	op.gemm.c = CORE_OTHER;
-	assert_true(core_send(op)); /* the opening product of a verified site */
-	assert_string_equal(core_acts(), FORWARD);
-	assert_int_equal(held_count, 1);
-	assert_int_equal(core_only_chain()->inputs[0].begin, core.p);
-	core_send(core_to_host(CORE_OTHER, 2));
-	assert_string_equal(core_acts(), FORWARD "G");
-}
-
-/* Managed memory may be read by the host unseen. */
-static void test_managed(void **state)
-{
-	(void)state;
-	core_begin();
-	core_allocate(CORE_ARENA, CORE_ROOM, MEMORY_MANAGED);
-	for (int i = 0; i < 6; i++)
-		assert_int_equal(core_chain(), 0);
-	assert_true(log_live()->reasons[REASON_MEMORY] > 0);
 }
 
 /* ---- FASHIM_POISON
@@ -749,24 +518,12 @@ int main(void)
 		cmocka_unit_test(test_input_freed),
 		cmocka_unit_test(test_input_of_the_dead),
 		cmocka_unit_test(test_no_scratch),
-		cmocka_unit_test(test_window_input),
-		cmocka_unit_test(test_window_v_into_q),
-		cmocka_unit_test(test_window_read),
-		cmocka_unit_test(test_window_p_overwritten),
-		cmocka_unit_test(test_window_other_product),
-		cmocka_unit_test(test_o_over_inputs),
-		cmocka_unit_test(test_o_over_s),
-		cmocka_unit_test(test_fused_fails),
 		cmocka_unit_test(test_overrun),
 		cmocka_unit_test(test_overrun_elsewhere),
 		cmocka_unit_test(test_overrun_in_window),
 		cmocka_unit_test(test_opaque),
 		cmocka_unit_test(test_sync),
 		cmocka_unit_test(test_capture),
-		cmocka_unit_test(test_reuse),
-		cmocka_unit_test(test_many),
-		cmocka_unit_test(test_chain_reads_chain),
-		cmocka_unit_test(test_managed),
 	};
 
 	return CORE_MAIN("held", tests);
