@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Chains without flow: nothing runs, no site is asked (spec_fixture.h).
+ */
+#include "tests/unit/spec_fixture.h"
+
+#include "shim/function.h"
+#include "shim/resolve.h"
+
+struct attn_args args;
+char detail[96];
+bool by_data;
+
+struct chain *begin(void)
+{
+	struct op op = core_scores();
+
+	return chain_open(&op);
+}
+
+void join(struct chain *chain, struct op op)
+{
+	static unsigned char params[FUNCTION_MAX_BYTES];
+	static struct access_list list;
+	const struct function *function = NULL;
+
+	driver_resolve();
+	if (op.kind == OP_LAUNCH) {
+		function = function_get(op.launch.function);
+		assert_true(function_read_params(function, &op.launch, params));
+	}
+	access_of_op(&list, &op, function, params);
+	if (op.kind == OP_LAUNCH)
+		chain_narrow(chain, &list);
+	chain_extend(chain, &op, &list, function, params);
+}
+
+enum reason end_with(struct chain *chain, struct op op, const struct attn_spec *given)
+{
+	assert_true(chain_close(chain, &op));
+	chain_settle_outside(chain);
+	return spec_of_chain(&args, chain, given, &by_data, detail);
+}
+
+enum reason end(struct chain *chain)
+{
+	return end_with(chain, core_context(), NULL);
+}
+
+enum reason finish(struct chain *chain)
+{
+	join(chain, core_softmax(core.p, core.x));
+	return end(chain);
+}
+
+void assert_stride(const struct attn_tensor *tensor, int64_t b, int64_t h, int64_t row,
+		   int64_t column)
+{
+	const int64_t expected[4] = {b, h, row, column};
+
+	for (int i = 0; i < 4; i++)
+		if (tensor->stride[i] != expected[i])
+			fail_msg("stride %d is %lld, not %lld", i, (long long)tensor->stride[i],
+				 (long long)expected[i]);
+}

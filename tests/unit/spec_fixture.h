@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the tests of meaning share: a chain is begun, joined by ops, and ended; then `args` is what
+ * a kernel would be told.
+ */
+#ifndef FASHIM_TEST_SPEC_FIXTURE_H
+#define FASHIM_TEST_SPEC_FIXTURE_H
+
+#include "tests/unit/core.h"
+
+#include "shim/spec.h"
+
+extern struct attn_args args;
+extern char detail[96];
+extern bool by_data;
+
+/* Opens a chain at core_scores(). */
+struct chain *begin(void);
+void join(struct chain *chain, struct op op);
+/* Closes it; the verdict of spec_of_chain(). */
+enum reason end_with(struct chain *chain, struct op op, const struct attn_spec *given);
+/* The same at core_context(). */
+enum reason end(struct chain *chain);
+/* The caller's steps lead from S to X; softmax makes P of X. */
+enum reason finish(struct chain *chain);
+
+void assert_stride(const struct attn_tensor *tensor, int64_t b, int64_t h, int64_t row,
+		   int64_t column);
+
+#endif

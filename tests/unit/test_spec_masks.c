@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The meaning of what happens to scores: factors, softcap, biases broadcast in every way, boolean
+ * masks, and the forms that no kernel takes.
+ */
+#include "tests/unit/spec_fixture.h"
+
+#include <math.h>
+
+#include "tests/apps/aten.h"
+
+#define TEXT_(x) #x
+#define TEXT(x)	 TEXT_(x)
+
+/* ---- scale, softcap, masks
+ * ---------------------------------------------------------------------------- */
+
+static void test_scales(void **state)
+{
+	struct chain *chain;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	op = core_scores();
+	op.gemm.alpha = 0.5;
+	chain = chain_open(&op);
+	join(chain, core_scale(core.x, core.s, 0.25f));
+	join(chain, core_scale(core.x, core.x, 4));
+	join(chain, core_softmax(core.p, core.x));
+	join(chain, core_scale(core.p, core.p, 2)); /* after softmax: another factor */
+	op = core_context();
+	op.gemm.alpha = 3;
+	assert_int_equal(end_with(chain, op, NULL), REASON_NONE);
+	assert_true(args.spec.scale == 0.5f);
+	assert_true(args.spec.out_scale == 6);
+}
+
+/* A factor after a bias multiplies both. */
+static void test_scale_after_bias(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	join(chain, core_scale(core.x, core.s, 0.5f));
+	join(chain, core_add_mask(core.x, core.x, core.mask));
+	join(chain, core_masked_fill(core.x, core.x, CORE_OTHER, 0xfbff));
+	join(chain, core_scale(core.x, core.x, 0.25f));
+	assert_int_equal(finish(chain), REASON_NONE);
+	assert_true(args.spec.scale == 0.125f);
+	assert_true(args.spec.bias_scale[0] == 0.25f);
+	assert_true(args.spec.mask_value == -65504 * 0.25f);
+}
+
+/* cap tanh(scale qk / cap) */
+static void test_softcap(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	join(chain, core_scale(core.x, core.s, 0.25f));
+	join(chain, core_scale(core.x, core.x, 1 / 8.0f));
+	join(chain, core_tanh(core.x, core.x));
+	join(chain, core_scale(core.x, core.x, 8));
+	assert_int_equal(finish(chain), REASON_NONE);
+	/* x = softcap * tanh(scale qk / softcap): tanh's argument must come out as 0.25 qk / 8 */
+	assert_true(args.spec.softcap == 8);
+	assert_true(args.spec.scale / args.spec.softcap == 0.25f / 8);
+	core_begin();
+	chain = begin();
+	join(chain, core_tanh(core.x, core.s));
+	join(chain, core_tanh(core.x, core.x)); /* twice is no form of ours */
+	assert_int_equal(finish(chain), REASON_MASK_FORM);
+	core_begin();
+	chain = begin();
+	join(chain, core_add_mask(core.x, core.s, core.mask));
+	join(chain, core_tanh(core.x, core.x)); /* tanh of the bias too */
+	assert_int_equal(finish(chain), REASON_MASK_FORM);
+}
+
+static void test_bias(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	join(chain, core_add_mask(core.x, core.s, core.mask));
+	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(args.spec.bias[0].base, core.mask);
+	assert_int_equal(args.spec.bias[0].dtype, ATTN_F16);
+	assert_int_equal(args.spec.bias[0].stride[1], 0);
+	assert_int_equal(args.spec.bias[0].stride[2], core.Sk);
+	assert_int_equal(args.spec.bias[0].stride[3], 1);
+	assert_true(args.spec.bias_scale[0] == 1);
+	assert_int_equal(args.spec.round_x, ATTN_F16);
+	assert_int_equal(args.spec.bias[1].base, 0);
+}
+
+/* Adds a broadcast mask in other dimensions; Z = 6. */
+static enum reason broadcast(int dims, const unsigned *size, const unsigned *strides)
+{
+	const float one = 1;
+	struct chain *chain = begin();
+
+	join(chain, core_strided(TEXT(ATEN_ADD_STRIDED), 3, dims, size, strides,
+				 (uint64_t[]){core.x, core.s, core.mask}, &one, 4));
+	return finish(chain);
+}
+
+static void test_broadcast(void **state)
+{
+	const unsigned Sk = 40, Sq = 32, H = 3, B = 2, keys = Sk * 2, all = Sq * Sk * 2;
+
+	(void)state;
+	/* [B,1,1,Sk]: padding. Heads and queries are one dimension. */
+	core_begin();
+	core.H = H * B;
+	assert_int_equal(broadcast(3, (unsigned[]){Sk, Sq * H, B},
+				   (unsigned[]){2, 2, 2, keys, keys, 0, all * H, all * H, keys}),
+			 REASON_NONE);
+	assert_int_equal(args.B, B);
+	assert_int_equal(args.H, H);
+	assert_stride(&args.spec.bias[0], Sk, 0, 0, 1);
+	assert_stride(&args.q, H * Sq * core.D, Sq * core.D, core.D, 1);
+	/* [1,H,Sq,Sk]: a bias of each head, the same for all batches. */
+	core_begin();
+	core.H = H * B;
+	assert_int_equal(broadcast(2, (unsigned[]){Sk * Sq * H, B},
+				   (unsigned[]){2, 2, 2, all * H, all * H, 0}),
+			 REASON_NONE);
+	assert_int_equal(args.B, B);
+	assert_int_equal(args.H, H);
+	assert_stride(&args.spec.bias[0], 0, Sq * Sk, Sk, 1);
+	/* [B,1,Sq,Sk] */
+	core_begin();
+	core.H = H * B;
+	assert_int_equal(broadcast(3, (unsigned[]){Sk * Sq, H, B},
+				   (unsigned[]){2, 2, 2, all, all, 0, all * H, all * H, all}),
+			 REASON_NONE);
+	assert_int_equal(args.H, H);
+	assert_stride(&args.spec.bias[0], Sq * Sk, 0, Sk, 1);
+	/* [1,H,1,Sk]: ALiBi as a tensor. */
+	core_begin();
+	core.H = H * B;
+	assert_int_equal(broadcast(4, (unsigned[]){Sk, Sq, H, B},
+				   (unsigned[]){2, 2, 2, keys, keys, 0, all, all, keys, all * H,
+						all * H, 0}),
+			 REASON_NONE);
+	assert_stride(&args.spec.bias[0], 0, Sk, 0, 1);
+	/* [1,1,Sq,1]: one number a row */
+	core_begin();
+	core.H = H * B;
+	assert_int_equal(broadcast(3, (unsigned[]){Sk, Sq, H * B},
+				   (unsigned[]){2, 2, 0, keys, keys, 2, all, all, 0}),
+			 REASON_NONE);
+	assert_int_equal(args.spec.bias[0].stride[2], 1);
+	assert_int_equal(args.spec.bias[0].stride[3], 0);
+	/* All of it, [B,H,Sq,Sk]. */
+	core_begin();
+	core.H = H * B;
+	assert_int_equal(broadcast(1, (unsigned[]){Sk * Sq * H * B}, (unsigned[]){2, 2, 2}),
+			 REASON_NONE);
+	assert_int_equal(args.B * args.H, H * B);
+	assert_stride(&args.spec.bias[0], args.H * Sq * Sk, Sq * Sk, Sk, 1);
+}
+
+/* Forms that no [B,H,Sq,Sk] tensor has. */
+static void test_broadcast_denied(void **state)
+{
+	const unsigned Sk = 40, Sq = 32, all = Sq * Sk * 2;
+
+	(void)state;
+	core_begin();
+	core.H = 6; /* keys in two pieces */
+	assert_int_equal(broadcast(3, (unsigned[]){Sk / 2, 2, Sq * 6},
+				   (unsigned[]){2, 2, 2, Sk, Sk, 0, Sk * 2, Sk * 2, Sk}),
+			 REASON_MASK_FORM);
+	core_begin();
+	core.H = 6; /* Z in three */
+	assert_int_equal(
+		broadcast(4, (unsigned[]){Sk * Sq, 1, 2, 3},
+			  (unsigned[]){2, 2, 2, 0, 0, 0, all, all, 0, all * 2, all * 2, all}),
+		REASON_NONE);
+	core_begin();
+	core.H = 12;
+	assert_int_equal(broadcast(4, (unsigned[]){Sk * Sq, 2, 2, 3},
+				   (unsigned[]){2, 2, 2, all, all, 0, all * 2, all * 2, all,
+						all * 4, all * 4, 0}),
+			 REASON_MASK_FORM);
+}
+
+/* Two biases must agree on where Z falls into batches and heads. */
+static void test_split_agrees(void **state)
+{
+	const unsigned Sk = 40, Sq = 32, all = Sq * Sk * 2;
+	const float one = 1;
+
+	(void)state;
+	for (int second = 2; second <= 3; second++) {
+		const unsigned h = (unsigned)second;
+		struct chain *chain;
+
+		core_begin();
+		core.H = 6;
+		chain = begin();
+		join(chain, core_strided(TEXT(ATEN_ADD_STRIDED), 3, 2, (unsigned[]){Sk * Sq * 3, 2},
+					 (unsigned[]){2, 2, 2, all * 3, all * 3, 0},
+					 (uint64_t[]){core.x, core.s, core.mask}, &one, 4));
+		join(chain,
+		     core_strided(TEXT(ATEN_ADD_STRIDED), 3, 2, (unsigned[]){Sk * Sq * h, 6 / h},
+				  (unsigned[]){2, 2, 2, all * h, all * h, 0},
+				  (uint64_t[]){core.x, core.x, CORE_OTHER}, &one, 4));
+		assert_int_equal(finish(chain), second == 3 ? REASON_NONE : REASON_MASK_FORM);
+		if (second == 3)
+			assert_int_equal(args.spec.bias[1].base, CORE_OTHER);
+	}
+}
+
+static void test_masked_fill(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	join(chain, core_scale(core.x, core.s, 0.25f));
+	join(chain, core_masked_fill(core.x, core.x, core.mask, 0xfc00));
+	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(args.spec.mask.base, core.mask);
+	assert_int_equal(args.spec.mask.dtype, ATTN_BOOL);
+	assert_int_equal(args.spec.mask.stride[2], core.Sk);
+	assert_int_equal(args.spec.mask.stride[3], 1);
+	assert_int_equal(args.spec.mask.stride[1], 0);
+	assert_true(isinf(args.spec.mask_value) && args.spec.mask_value < 0);
+	assert_int_equal(args.spec.mask_keeps, 0);
+}
+
+static void test_forms_denied(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin(); /* three biases */
+	chain = begin();
+	for (uint64_t i = 0; i < 3; i++)
+		join(chain, core_add_mask(core.x, i ? core.x : core.s, CORE_OTHER + 0x10000 * i));
+	assert_int_equal(finish(chain), REASON_MASK_FORM);
+	core_begin(); /* a bias on top of a mask */
+	chain = begin();
+	join(chain, core_masked_fill(core.x, core.s, CORE_OTHER, 0xfc00));
+	join(chain, core_add_mask(core.x, core.x, core.mask));
+	assert_int_equal(finish(chain), REASON_MASK_FORM);
+	core_begin(); /* two masks */
+	chain = begin();
+	join(chain, core_masked_fill(core.x, core.s, CORE_OTHER, 0xfc00));
+	join(chain, core_masked_fill(core.x, core.x, CORE_OTHER + 0x10000, 0xfc00));
+	assert_int_equal(finish(chain), REASON_MASK_FORM);
+	core_begin(); /* a bias on P */
+	chain = begin();
+	join(chain, core_softmax(core.p, core.s));
+	join(chain, core_add_mask(core.p, core.p, core.mask));
+	assert_int_equal(end(chain), REASON_MASK_FORM);
+	core_begin(); /* S + S */
+	chain = begin();
+	join(chain, core_add_mask(core.x, core.s, core.s));
+	assert_int_equal(finish(chain), REASON_MASK_FORM);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_scales),	     cmocka_unit_test(test_scale_after_bias),
+		cmocka_unit_test(test_softcap),	     cmocka_unit_test(test_bias),
+		cmocka_unit_test(test_broadcast),    cmocka_unit_test(test_broadcast_denied),
+		cmocka_unit_test(test_split_agrees), cmocka_unit_test(test_masked_fill),
+		cmocka_unit_test(test_forms_denied),
+	};
+
+	return CORE_MAIN("masks", tests);
+}
