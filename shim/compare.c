@@ -386,7 +386,7 @@ static bool fast_enough(struct site *site, double app_us, double fused_us)
 	site->app_us = least(site->app_us, app_us);
 	site->fused_us = least(site->fused_us, fused_us);
 	site->samples++;
-	if (config()->min_speedup <= 0)
+	if (config()->min_speedup <= 0 || config()->mode == MODE_COMPARE)
 		return true;
 	if (site->samples < 2)
 		return false;

@@ -120,6 +120,8 @@ enum flow occurrence_open(struct op *op, const struct access_list *list, bool ca
 	}
 	if (!chain_may_open(op)) {
 		held_guard(op, list, NULL, true, op->name);
+		if (op->gemm.by_array)
+			session_decline(REASON_LAYOUT, "operands by address array");
 		return FLOW_PASS;
 	}
 	/* The handle says another stream in another thread, where work could not be ordered behind
@@ -248,7 +250,8 @@ static int launch_fused(struct chain *chain, struct site *site, const struct acc
 	return error;
 }
 
-static enum flow replace(struct chain *chain, struct site *site, const struct access_list *list)
+static enum flow replace(struct chain *chain, struct site *site, const struct access_list *list,
+			 int kept_inputs)
 {
 	if (launch_fused(chain, site, list)) {
 		held_realise(chain, chain->stream, "fused_launch", false);
@@ -257,6 +260,8 @@ static enum flow replace(struct chain *chain, struct site *site, const struct ac
 	chain->closed = true;
 	chain->site = site;
 	cut_output(chain);
+	while (chain->input_count > kept_inputs) /* O is written: V is no longer needed */
+		scratch_put(chain->inputs[--chain->input_count].snapshot, chain->stream);
 	site->live->seen++;
 	site->live->replaced++;
 	site->since_sample++;
@@ -361,12 +366,14 @@ static enum flow learn(struct chain *chain, struct op *op, const struct access_l
 
 enum flow occurrence_close(struct chain *chain, struct op *op, const struct access_list *list)
 {
+	const int inputs = chain->input_count;
+
 	add_v(chain, op);
 	if (chain->deferred) {
 		struct site *site = site_match_close(chain->candidates, chain);
 
 		if (site)
-			return replace(chain, site, list);
+			return replace(chain, site, list, inputs);
 		session_decline(REASON_CHAIN_BROKEN, op->name);
 		site_note_broken(chain->candidates);
 		held_realise(chain, op->stream, "chain_broken", false);

@@ -495,11 +495,21 @@ static void test_poison(void **state)
 	assert_true(child_passed(&child));
 }
 
+/* V has been used up: a copy of it would be for nothing. */
+static void test_v_overwritten(void **state)
+{
+	(void)state;
+	core_replaced();
+	assert_false(core_send(core_from_host(core.v, core.v_bytes)));
+	assert_string_equal(core_acts(), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_poison), /* first: configuration is read once */
 		cmocka_unit_test(test_elsewhere),
+		cmocka_unit_test(test_v_overwritten),
 		cmocka_unit_test(test_overwritten_by_memset),
 		cmocka_unit_test(test_overwritten_by_copy),
 		cmocka_unit_test(test_overwritten_by_kernel),
