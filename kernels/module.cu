@@ -3,6 +3,7 @@
  * Everything that goes into one image: a file per kernel family, compiled together.
  */
 #include "kernels/wmma.cu"
+#include "kernels/sm90.cu"
 #include "kernels/decode.cu"
 #include "kernels/reference.cu"
 #include "kernels/drift.cu"

@@ -13,20 +13,18 @@
 #define FASHIM_SM90_VARIANTS_H
 
 /*        name width keys groups per_sm plain down */
-#ifndef SM90_VARIANTS
 #define SM90_VARIANTS(V)                                                                           \
-	V(d64_plain, 64, 128, 2, 2, 1, 0)                                                          \
-	V(d64_plain_down, 64, 128, 2, 2, 1, 1)                                                     \
+	V(d64_plain, 64, 64, 2, 2, 1, 0)                                                           \
+	V(d64_plain_down, 64, 64, 2, 2, 1, 1)                                                      \
 	V(d64, 64, 64, 2, 2, 0, 0)                                                                 \
 	V(d64_down, 64, 64, 2, 2, 0, 1)                                                            \
-	V(d128_plain, 128, 128, 2, 1, 1, 0)                                                        \
-	V(d128_plain_down, 128, 128, 2, 1, 1, 1)                                                   \
-	V(d128, 128, 64, 2, 1, 0, 0)                                                               \
-	V(d128_down, 128, 64, 2, 1, 0, 1)
-#endif
+	V(d128_plain, 128, 64, 2, 2, 1, 0)                                                         \
+	V(d128_plain_down, 128, 64, 2, 2, 1, 1)                                                    \
+	V(d128, 128, 64, 3, 1, 0, 0)                                                               \
+	V(d128_down, 128, 64, 3, 1, 0, 1)
 
 /* Bytes of dynamic shared memory: Q, twice K and V, and two addresses per thread. */
 #define SM90_SHARED(width, keys, groups)                                                           \
-	((64 * (groups) + 4 * (keys)) * (width) * 2 + 128 * (groups) * 16)
+	((64 * (groups) + 4 * (keys)) * (width)*2 + 128 * (groups)*16)
 
 #endif

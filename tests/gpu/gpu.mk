@@ -37,6 +37,14 @@ $(O)/gpu/linked_driver $(O)/gpu/two_contexts: $(O)/gpu/%: tests/gpu/%.c tests/gp
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(GPU_LINK) -Wl,-rpath-link,$(CUDA)/lib64 \
 		-lcublas -lcuda -lm
 
+# The kernels by themselves: `kernel_check IMAGE`, IMAGE being one of build/kernels/*.fatbin.
+gpu-programs: $(O)/gpu/kernel_check
+$(O)/gpu/kernel_check: tests/gpu/kernel_check.c kernels/select.c kernels/attention.h \
+                       kernels/sm90_variants.h kernels/wmma_variants.h kernels/decode_variants.h
+	@mkdir -p $(@D)
+	$(call say,CCLD,$<)
+	$(Q)$(CC) $(CPPFLAGS) -I. $(CFLAGS) -I$(CUDA)/include -o $@ $(filter %.c,$^) $(GPU_LINK) -lcuda -lm
+
 # Nothing is built where there is no device: all.sh then says "skipped" and passes.
 ifneq ($(wildcard /dev/nvidia0 /dev/nvidiactl),)
 test-gpu: $(O)/libfashim.so gpu-programs apps-gpu

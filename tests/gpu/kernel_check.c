@@ -18,14 +18,14 @@
 #include "kernels/attention.h"
 
 #define CHECK(call)                                                                                \
-	do {                                                                                           \
-		CUresult result_ = (call);                                                                 \
-		if (result_ != CUDA_SUCCESS) {                                                             \
-			const char *text_ = "?";                                                               \
-			cuGetErrorString(result_, &text_);                                                     \
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, text_);                  \
-			exit(1);                                                                               \
-		}                                                                                          \
+	do {                                                                                       \
+		CUresult result_ = (call);                                                         \
+		if (result_ != CUDA_SUCCESS) {                                                     \
+			const char *text_ = "?";                                                   \
+			cuGetErrorString(result_, &text_);                                         \
+			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, text_);      \
+			exit(1);                                                                   \
+		}                                                                                  \
 	} while (0)
 
 #define ROWS 512 /* sampled */
@@ -46,9 +46,9 @@ struct shape {
 	int mask;      /* a boolean mask, one in four off */
 	int empty;     /* the mask is off for every fifth row; empty_row + 1 */
 	float softcap;
-	int down;  /* K is stored [D,Sk] */
-	int bshd;  /* storage of Q, K, V and O */
-	int wide;  /* O is fp32 */
+	int down; /* K is stored [D,Sk] */
+	int bshd; /* storage of Q, K, V and O */
+	int wide; /* O is fp32 */
 	int timed;
 };
 
@@ -56,71 +56,339 @@ struct shape {
 #define G ATTN_BF16
 static const struct shape shapes[] = {
 	{.name = "plain f16 d64", .dtype = F, .B = 2, .H = 3, .Sq = 256, .Sk = 256, .D = 64},
-	{.name = "plain bf16 d64", .dtype = G, .B = 2, .H = 3, .Sq = 256, .Sk = 384, .D = 64, .bshd = 1},
+	{.name = "plain bf16 d64",
+	 .dtype = G,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 256,
+	 .Sk = 384,
+	 .D = 64,
+	 .bshd = 1},
 	{.name = "plain f16 d128", .dtype = F, .B = 2, .H = 3, .Sq = 256, .Sk = 256, .D = 128},
 	{.name = "plain bf16 d128", .dtype = G, .B = 1, .H = 3, .Sq = 300, .Sk = 333, .D = 128},
-	{.name = "odd f16 d64", .dtype = F, .B = 2, .H = 3, .Sq = 197, .Sk = 203, .D = 64, .bshd = 1},
+	{.name = "odd f16 d64",
+	 .dtype = F,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 197,
+	 .Sk = 203,
+	 .D = 64,
+	 .bshd = 1},
 	{.name = "one key", .dtype = F, .B = 1, .H = 2, .Sq = 70, .Sk = 1, .D = 64},
 	{.name = "down d64", .dtype = F, .B = 2, .H = 3, .Sq = 197, .Sk = 200, .D = 64, .down = 1},
-	{.name = "down d128", .dtype = G, .B = 2, .H = 3, .Sq = 197, .Sk = 264, .D = 128, .down = 1},
-	{.name = "causal d64", .dtype = F, .B = 2, .H = 3, .Sq = 500, .Sk = 500, .D = 64, .causal = 1},
-	{.name = "causal last d128", .dtype = F, .B = 2, .H = 3, .Sq = 200, .Sk = 500, .D = 128, .causal = 2},
-	{.name = "causal none seen", .dtype = F, .B = 1, .H = 3, .Sq = 500, .Sk = 200, .D = 64, .causal = 2,
+	{.name = "down d128",
+	 .dtype = G,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 197,
+	 .Sk = 264,
+	 .D = 128,
+	 .down = 1},
+	{.name = "causal d64",
+	 .dtype = F,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 500,
+	 .Sk = 500,
+	 .D = 64,
+	 .causal = 1},
+	{.name = "causal last d128",
+	 .dtype = F,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 200,
+	 .Sk = 500,
+	 .D = 128,
+	 .causal = 2},
+	{.name = "causal none seen",
+	 .dtype = F,
+	 .B = 1,
+	 .H = 3,
+	 .Sq = 500,
+	 .Sk = 200,
+	 .D = 64,
+	 .causal = 2,
 	 .empty = ATTN_EMPTY_NAN + 1},
-	{.name = "causal none seen mean", .dtype = G, .B = 1, .H = 3, .Sq = 500, .Sk = 200, .D = 128,
-	 .causal = 2, .empty = ATTN_EMPTY_MEAN + 1},
-	{.name = "window d64", .dtype = G, .B = 2, .H = 3, .Sq = 500, .Sk = 500, .D = 64, .causal = 1, .left = 100},
-	{.name = "window down d128", .dtype = G, .B = 2, .H = 3, .Sq = 500, .Sk = 504, .D = 128, .causal = 1,
-	 .left = 70, .down = 1},
-	{.name = "bias square bf16", .dtype = G, .B = 2, .H = 3, .Sq = 256, .Sk = 256, .D = 64,
-	 .bias = BIAS_SQUARE, .bias_type = G, .round_x = 1},
-	{.name = "bias batch f16 odd", .dtype = F, .B = 2, .H = 3, .Sq = 197, .Sk = 203, .D = 64,
-	 .bias = BIAS_BATCH, .bias_type = F, .round_x = 1},
-	{.name = "bias head f32", .dtype = F, .B = 2, .H = 3, .Sq = 197, .Sk = 200, .D = 128,
-	 .bias = BIAS_HEAD, .bias_type = ATTN_F32},
-	{.name = "bias head bf16 d128", .dtype = G, .B = 2, .H = 3, .Sq = 256, .Sk = 200, .D = 128,
-	 .bias = BIAS_HEAD, .bias_type = G},
-	{.name = "two biases", .dtype = F, .B = 2, .H = 3, .Sq = 256, .Sk = 264, .D = 64,
-	 .bias = BIAS_HEAD, .bias_type = F, .second = 1},
-	{.name = "bias down", .dtype = F, .B = 2, .H = 3, .Sq = 256, .Sk = 264, .D = 64, .bias = BIAS_BATCH,
-	 .bias_type = F, .down = 1},
-	{.name = "bias down d128 odd", .dtype = G, .B = 2, .H = 3, .Sq = 197, .Sk = 216, .D = 128,
-	 .bias = BIAS_KEYS, .bias_type = G, .second = 1, .down = 1},
-	{.name = "mask d64", .dtype = F, .B = 2, .H = 3, .Sq = 197, .Sk = 264, .D = 64, .mask = 1},
-	{.name = "mask down d128", .dtype = F, .B = 2, .H = 3, .Sq = 197, .Sk = 264, .D = 128, .mask = 1, .down = 1},
-	{.name = "mask empty zero", .dtype = G, .B = 2, .H = 3, .Sq = 197, .Sk = 211, .D = 64, .mask = 1,
-	 .empty = ATTN_EMPTY_ZERO + 1},
-	{.name = "mask empty mean", .dtype = G, .B = 2, .H = 3, .Sq = 197, .Sk = 211, .D = 64, .mask = 1,
+	{.name = "causal none seen mean",
+	 .dtype = G,
+	 .B = 1,
+	 .H = 3,
+	 .Sq = 500,
+	 .Sk = 200,
+	 .D = 128,
+	 .causal = 2,
 	 .empty = ATTN_EMPTY_MEAN + 1},
-	{.name = "mask empty nan", .dtype = F, .B = 2, .H = 3, .Sq = 197, .Sk = 211, .D = 128, .mask = 1,
-	 .empty = ATTN_EMPTY_NAN + 1, .bshd = 1},
-	{.name = "softcap", .dtype = F, .B = 2, .H = 3, .Sq = 256, .Sk = 256, .D = 64, .softcap = 2.0f},
-	{.name = "softcap causal d128", .dtype = G, .B = 2, .H = 3, .Sq = 256, .Sk = 256, .D = 128,
-	 .softcap = 2.0f, .causal = 1},
+	{.name = "window d64",
+	 .dtype = G,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 500,
+	 .Sk = 500,
+	 .D = 64,
+	 .causal = 1,
+	 .left = 100},
+	{.name = "window down d128",
+	 .dtype = G,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 500,
+	 .Sk = 504,
+	 .D = 128,
+	 .causal = 1,
+	 .left = 70,
+	 .down = 1},
+	{.name = "bias square bf16",
+	 .dtype = G,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 256,
+	 .Sk = 256,
+	 .D = 64,
+	 .bias = BIAS_SQUARE,
+	 .bias_type = G,
+	 .round_x = 1},
+	{.name = "bias batch f16 odd",
+	 .dtype = F,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 197,
+	 .Sk = 203,
+	 .D = 64,
+	 .bias = BIAS_BATCH,
+	 .bias_type = F,
+	 .round_x = 1},
+	{.name = "bias head f32",
+	 .dtype = F,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 197,
+	 .Sk = 200,
+	 .D = 128,
+	 .bias = BIAS_HEAD,
+	 .bias_type = ATTN_F32},
+	{.name = "bias head bf16 d128",
+	 .dtype = G,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 256,
+	 .Sk = 200,
+	 .D = 128,
+	 .bias = BIAS_HEAD,
+	 .bias_type = G},
+	{.name = "two biases",
+	 .dtype = F,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 256,
+	 .Sk = 264,
+	 .D = 64,
+	 .bias = BIAS_HEAD,
+	 .bias_type = F,
+	 .second = 1},
+	{.name = "bias down",
+	 .dtype = F,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 256,
+	 .Sk = 264,
+	 .D = 64,
+	 .bias = BIAS_BATCH,
+	 .bias_type = F,
+	 .down = 1},
+	{.name = "bias down d128 odd",
+	 .dtype = G,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 197,
+	 .Sk = 216,
+	 .D = 128,
+	 .bias = BIAS_KEYS,
+	 .bias_type = G,
+	 .second = 1,
+	 .down = 1},
+	{.name = "mask d64", .dtype = F, .B = 2, .H = 3, .Sq = 197, .Sk = 264, .D = 64, .mask = 1},
+	{.name = "mask down d128",
+	 .dtype = F,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 197,
+	 .Sk = 264,
+	 .D = 128,
+	 .mask = 1,
+	 .down = 1},
+	{.name = "mask empty zero",
+	 .dtype = G,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 197,
+	 .Sk = 211,
+	 .D = 64,
+	 .mask = 1,
+	 .empty = ATTN_EMPTY_ZERO + 1},
+	{.name = "mask empty mean",
+	 .dtype = G,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 197,
+	 .Sk = 211,
+	 .D = 64,
+	 .mask = 1,
+	 .empty = ATTN_EMPTY_MEAN + 1},
+	{.name = "mask empty nan",
+	 .dtype = F,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 197,
+	 .Sk = 211,
+	 .D = 128,
+	 .mask = 1,
+	 .empty = ATTN_EMPTY_NAN + 1,
+	 .bshd = 1},
+	{.name = "softcap",
+	 .dtype = F,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 256,
+	 .Sk = 256,
+	 .D = 64,
+	 .softcap = 2.0f},
+	{.name = "softcap causal d128",
+	 .dtype = G,
+	 .B = 2,
+	 .H = 3,
+	 .Sq = 256,
+	 .Sk = 256,
+	 .D = 128,
+	 .softcap = 2.0f,
+	 .causal = 1},
 	{.name = "fp32 out", .dtype = F, .B = 2, .H = 3, .Sq = 256, .Sk = 256, .D = 64, .wide = 1},
-	{.name = "B4 H16 S2048 D64", .dtype = F, .B = 4, .H = 16, .Sq = 2048, .Sk = 2048, .D = 64, .timed = 1},
-	{.name = "B2 H16 S4096 D64", .dtype = F, .B = 2, .H = 16, .Sq = 4096, .Sk = 4096, .D = 64, .timed = 1},
-	{.name = "B2 H16 S4096 D128", .dtype = F, .B = 2, .H = 16, .Sq = 4096, .Sk = 4096, .D = 128, .timed = 1},
-	{.name = "B2 H16 S4096 D128 bf16", .dtype = G, .B = 2, .H = 16, .Sq = 4096, .Sk = 4096, .D = 128,
+	{.name = "B4 H16 S2048 D64",
+	 .dtype = F,
+	 .B = 4,
+	 .H = 16,
+	 .Sq = 2048,
+	 .Sk = 2048,
+	 .D = 64,
 	 .timed = 1},
-	{.name = "B2 H16 S4096 D64 causal", .dtype = F, .B = 2, .H = 16, .Sq = 4096, .Sk = 4096, .D = 64,
-	 .causal = 1, .timed = 1},
-	{.name = "B2 H16 S4096 D128 causal", .dtype = F, .B = 2, .H = 16, .Sq = 4096, .Sk = 4096, .D = 128,
-	 .causal = 1, .timed = 1},
-	{.name = "B1 H32 S2048 D64 bias [1,1,S,S]", .dtype = G, .B = 1, .H = 32, .Sq = 2048, .Sk = 2048, .D = 64,
-	 .bias = BIAS_SQUARE, .bias_type = G, .timed = 1},
-	{.name = "B1 H32 S2048 D128 bias [1,1,S,S]", .dtype = G, .B = 1, .H = 32, .Sq = 2048, .Sk = 2048,
-	 .D = 128, .bias = BIAS_SQUARE, .bias_type = G, .timed = 1},
-	{.name = "B8 H16 S512 D64 bias [B,1,S,S]", .dtype = F, .B = 8, .H = 16, .Sq = 512, .Sk = 512, .D = 64,
-	 .bias = BIAS_BATCH, .bias_type = F, .timed = 1},
-	{.name = "B8 H16 S512 D64 bias [B,1,S,S], K [D,S]", .dtype = F, .B = 8, .H = 16, .Sq = 512, .Sk = 512,
-	 .D = 64, .bias = BIAS_BATCH, .bias_type = F, .down = 1, .timed = 1},
-	{.name = "B8 H16 S512 D64 bias [1,1,1,S], K [D,S]", .dtype = F, .B = 8, .H = 16, .Sq = 512, .Sk = 512,
-	 .D = 64, .bias = BIAS_KEYS, .bias_type = F, .down = 1, .timed = 1},
-	{.name = "B4 H16 S2048 D64, K [D,S]", .dtype = F, .B = 4, .H = 16, .Sq = 2048, .Sk = 2048, .D = 64,
-	 .down = 1, .timed = 1},
-	{.name = "B32 H16 S197 D64", .dtype = F, .B = 32, .H = 16, .Sq = 197, .Sk = 197, .D = 64, .timed = 1},
-	{.name = "B1 H8 S512 D64", .dtype = F, .B = 1, .H = 8, .Sq = 512, .Sk = 512, .D = 64, .timed = 1},
+	{.name = "B2 H16 S4096 D64",
+	 .dtype = F,
+	 .B = 2,
+	 .H = 16,
+	 .Sq = 4096,
+	 .Sk = 4096,
+	 .D = 64,
+	 .timed = 1},
+	{.name = "B2 H16 S4096 D128",
+	 .dtype = F,
+	 .B = 2,
+	 .H = 16,
+	 .Sq = 4096,
+	 .Sk = 4096,
+	 .D = 128,
+	 .timed = 1},
+	{.name = "B2 H16 S4096 D128 bf16",
+	 .dtype = G,
+	 .B = 2,
+	 .H = 16,
+	 .Sq = 4096,
+	 .Sk = 4096,
+	 .D = 128,
+	 .timed = 1},
+	{.name = "B2 H16 S4096 D64 causal",
+	 .dtype = F,
+	 .B = 2,
+	 .H = 16,
+	 .Sq = 4096,
+	 .Sk = 4096,
+	 .D = 64,
+	 .causal = 1,
+	 .timed = 1},
+	{.name = "B2 H16 S4096 D128 causal",
+	 .dtype = F,
+	 .B = 2,
+	 .H = 16,
+	 .Sq = 4096,
+	 .Sk = 4096,
+	 .D = 128,
+	 .causal = 1,
+	 .timed = 1},
+	{.name = "B1 H32 S2048 D64 bias [1,1,S,S]",
+	 .dtype = G,
+	 .B = 1,
+	 .H = 32,
+	 .Sq = 2048,
+	 .Sk = 2048,
+	 .D = 64,
+	 .bias = BIAS_SQUARE,
+	 .bias_type = G,
+	 .timed = 1},
+	{.name = "B1 H32 S2048 D128 bias [1,1,S,S]",
+	 .dtype = G,
+	 .B = 1,
+	 .H = 32,
+	 .Sq = 2048,
+	 .Sk = 2048,
+	 .D = 128,
+	 .bias = BIAS_SQUARE,
+	 .bias_type = G,
+	 .timed = 1},
+	{.name = "B8 H16 S512 D64 bias [B,1,S,S]",
+	 .dtype = F,
+	 .B = 8,
+	 .H = 16,
+	 .Sq = 512,
+	 .Sk = 512,
+	 .D = 64,
+	 .bias = BIAS_BATCH,
+	 .bias_type = F,
+	 .timed = 1},
+	{.name = "B8 H16 S512 D64 bias [B,1,S,S], K [D,S]",
+	 .dtype = F,
+	 .B = 8,
+	 .H = 16,
+	 .Sq = 512,
+	 .Sk = 512,
+	 .D = 64,
+	 .bias = BIAS_BATCH,
+	 .bias_type = F,
+	 .down = 1,
+	 .timed = 1},
+	{.name = "B8 H16 S512 D64 bias [1,1,1,S], K [D,S]",
+	 .dtype = F,
+	 .B = 8,
+	 .H = 16,
+	 .Sq = 512,
+	 .Sk = 512,
+	 .D = 64,
+	 .bias = BIAS_KEYS,
+	 .bias_type = F,
+	 .down = 1,
+	 .timed = 1},
+	{.name = "B4 H16 S2048 D64, K [D,S]",
+	 .dtype = F,
+	 .B = 4,
+	 .H = 16,
+	 .Sq = 2048,
+	 .Sk = 2048,
+	 .D = 64,
+	 .down = 1,
+	 .timed = 1},
+	{.name = "B32 H16 S197 D64",
+	 .dtype = F,
+	 .B = 32,
+	 .H = 16,
+	 .Sq = 197,
+	 .Sk = 197,
+	 .D = 64,
+	 .timed = 1},
+	{.name = "B1 H8 S512 D64",
+	 .dtype = F,
+	 .B = 1,
+	 .H = 8,
+	 .Sq = 512,
+	 .Sk = 512,
+	 .D = 64,
+	 .timed = 1},
 };
 
 static CUmodule module;
@@ -218,9 +486,9 @@ static struct attn_tensor bias(const struct shape *s, enum bias kind, int dtype)
 	const int64_t square = (int64_t)s->Sq * s->Sk;
 
 	t.base = random_array((size_t)(square * (kind == BIAS_BATCH  ? s->B
-	                                         : kind == BIAS_HEAD ? s->H
-	                                                             : 1)),
-	                      dtype);
+						 : kind == BIAS_HEAD ? s->H
+								     : 1)),
+			      dtype);
 	t.stride[0] = kind == BIAS_BATCH ? square : 0;
 	t.stride[1] = kind == BIAS_HEAD ? square : 0;
 	t.stride[2] = kind == BIAS_KEYS ? 0 : s->Sk;
@@ -236,8 +504,7 @@ static struct attn_tensor mask(const struct shape *s)
 	CUdeviceptr at;
 
 	for (size_t i = 0; i < n; i++)
-		host[i] = random_number() > -0.7f &&
-		          !(s->empty && i / (size_t)s->Sk % 5 == 0);
+		host[i] = random_number() > -0.7f && !(s->empty && i / (size_t)s->Sk % 5 == 0);
 	CHECK(cuMemAlloc(&at, n));
 	CHECK(cuMemcpyHtoD(at, host, n));
 	free(host);
@@ -249,7 +516,8 @@ static struct attn_tensor mask(const struct shape *s)
 
 static struct attn_args arguments(const struct shape *s)
 {
-	struct attn_args a = {.B = s->B, .H = s->H, .Sq = s->Sq, .Sk = s->Sk, .D = s->D, .Dv = s->D};
+	struct attn_args a = {
+		.B = s->B, .H = s->H, .Sq = s->Sq, .Sk = s->Sk, .D = s->D, .Dv = s->D};
 
 	a.q = operand(s, s->Sq, s->dtype, 0);
 	a.k = operand(s, s->Sk, s->dtype, s->down);
@@ -289,11 +557,11 @@ static size_t elements(const struct attn_args *a)
 static void launch(CUfunction f, const struct attn_variant *v, const struct attn_args *a)
 {
 	void *params[] = {(void *)(uintptr_t)a};
-	const unsigned x = (unsigned)((a->Sq + v->rows_per_block - 1) / v->rows_per_block *
-	                              v->grid_x_factor);
+	const unsigned x =
+		(unsigned)((a->Sq + v->rows_per_block - 1) / v->rows_per_block * v->grid_x_factor);
 
 	CHECK(cuLaunchKernel(f, x, (unsigned)a->H, (unsigned)a->B, (unsigned)v->threads, 1, 1,
-	                     (unsigned)v->shared_bytes, NULL, params, NULL));
+			     (unsigned)v->shared_bytes, NULL, params, NULL));
 }
 
 static int by_number(const void *a, const void *b)
@@ -326,7 +594,7 @@ static float median(CUfunction f, const struct attn_variant *v, const struct att
 }
 
 static void run(const struct shape *s, const struct attn_args *a, const struct attn_variant *v,
-                const double *truth, int rows)
+		const double *truth, int rows)
 {
 	const size_t size = (size_t)attn_dtype_size(a->o.dtype), n = elements(a);
 	const double limit = s->dtype == ATTN_F16 ? 2e-3 : 1.2e-2;
@@ -336,7 +604,8 @@ static void run(const struct shape *s, const struct attn_args *a, const struct a
 	void *host = malloc(n * size);
 
 	CHECK(cuModuleGetFunction(&f, module, v->symbol));
-	CHECK(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, v->shared_bytes));
+	CHECK(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+				 v->shared_bytes));
 	/* a pattern that is no NaN, so that an element left alone is off even where NaN is right */
 	CHECK(cuMemsetD8(a->o.base, 0x7a, n * size));
 	launch(f, v, a);
@@ -344,12 +613,14 @@ static void run(const struct shape *s, const struct attn_args *a, const struct a
 	CHECK(cuMemcpyDtoH(host, a->o.base, n * size));
 	for (int r = 0; r < rows; r++) {
 		const int64_t row = attn_sample_row(r, rows, (int64_t)a->B * a->H * a->Sq);
-		const int64_t at = row / a->Sq / a->H * a->o.stride[0] + row / a->Sq % a->H * a->o.stride[1] +
-		                   row % a->Sq * a->o.stride[2];
+		const int64_t at = row / a->Sq / a->H * a->o.stride[0] +
+				   row / a->Sq % a->H * a->o.stride[1] +
+				   row % a->Sq * a->o.stride[2];
 
 		for (int c = 0; c < a->Dv; c++) {
 			const double want = truth[(int64_t)r * a->Dv + c];
-			const double got = widen(host, (size_t)(at + c * a->o.stride[3]), a->o.dtype);
+			const double got =
+				widen(host, (size_t)(at + c * a->o.stride[3]), a->o.dtype);
 
 			if (!isfinite(want) || !isfinite(got)) {
 				mismatch += !(isnan(want) && isnan(got));
@@ -365,12 +636,15 @@ static void run(const struct shape *s, const struct attn_args *a, const struct a
 	if (mismatch || !(rel < limit))
 		failures++;
 	printf("%-42s %-24s rel %.1e max %.1e%s", s->name, v->name, rel, worst,
-	       mismatch ? " NON-FINITE" : rel < limit ? "" : " WRONG");
+	       mismatch	     ? " NON-FINITE"
+	       : rel < limit ? ""
+			     : " WRONG");
 	if (s->timed) {
 		const double us = median(f, v, a);
 		const double pairs = s->causal ? 0.5 * s->Sq * s->Sk : (double)s->Sq * s->Sk;
 
-		printf("  %8.1f us %6.1f TFLOP/s", us, 4.0 * s->B * s->H * s->D * pairs / us * 1e-6);
+		printf("  %8.1f us %6.1f TFLOP/s", us,
+		       4.0 * s->B * s->H * s->D * pairs / us * 1e-6);
 	}
 	printf("\n");
 	fflush(stdout);
@@ -390,7 +664,8 @@ static void check(const struct shape *s)
 	CHECK(cuMemAlloc((CUdeviceptr *)&ref.scratch, (size_t)ref.rows * (size_t)s->Sk * 8));
 	CHECK(cuMemAlloc((CUdeviceptr *)&ref.out, bytes));
 	CHECK(cuModuleGetFunction(&f, module, "fashim_reference"));
-	CHECK(cuLaunchKernel(f, (unsigned)ref.rows, 1, 1, REFERENCE_THREADS, 1, 1, 0, NULL, params, NULL));
+	CHECK(cuLaunchKernel(f, (unsigned)ref.rows, 1, 1, REFERENCE_THREADS, 1, 1, 0, NULL, params,
+			     NULL));
 	CHECK(cuCtxSynchronize());
 	CHECK(cuMemcpyDtoH(truth, ref.out, bytes));
 
