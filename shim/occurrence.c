@@ -22,6 +22,10 @@
 #include "site.h"
 #include "spec.h"
 
+/* A comparison costs as much as some dozen small fused launches: samples that agree make the next
+ * one come later, up to this many times FASHIM_SAMPLE. */
+#define MOST_RARE 128
+
 static struct site_set candidates[CHAIN_COUNT];
 
 /* ---- opening
@@ -39,7 +43,7 @@ static bool due_for_sample(const struct site_set *set)
 
 	for (int i = 0; i < site_count && !due; i++)
 		if (set->bits[i / 64] >> (i % 64) & 1)
-			due = config()->sample && sites[i].since_sample >= config()->sample;
+			due = config()->sample && sites[i].since_sample >= sites[i].interval;
 	return due;
 }
 
@@ -337,6 +341,8 @@ static enum flow learn(struct chain *chain, struct op *op, const struct access_l
 	}
 	site->live->seen++;
 	site->since_sample = 0;
+	if (site->state == SITE_VERIFIED && site->interval < MOST_RARE * config()->sample)
+		site->interval *= 2;
 	chain->site = site;
 	if (reason == REASON_NONE && site->state == SITE_LEARNING &&
 	    config()->mode >= MODE_COMPARE) {

@@ -97,6 +97,7 @@ struct site *site_of_chain(const struct chain *chain)
 		.value_count = chain->value_count,
 		.by_data = !by_rule,
 		.watches = 3,
+		.interval = config()->sample,
 		.live = &log_live()->sites[site_count - 1],
 	};
 	for (int i = 1; i < chain->step_count; i++)

@@ -45,8 +45,10 @@ struct site {
 	unsigned watches;	  /* undeferred occurrences it may still ask for */
 	unsigned passed, pending; /* comparisons that agreed; under way */
 	unsigned readers;	  /* sightings of somebody reading the scores while learning */
-	unsigned since_sample;
-	unsigned broken; /* deferred chains that turned out to be something else */
+	uint64_t since_sample;
+	uint64_t
+		interval; /* occurrences between samples: FASHIM_SAMPLE, growing while they agree */
+	unsigned broken;  /* deferred chains that turned out to be something else */
 	unsigned failed_specs, failed_compares;
 	bool announced, timed_last;
 	double app_us, fused_us; /* latest steady comparison */
