@@ -10,8 +10,8 @@
  *     x          = round( x + bias_scale[n] * bias[n][b,h,i,j] )    for each bias in use
  *     x          = mask_value          where the boolean mask says so
  *     x          = window_value        where j lies outside the window of row i
- *     P[b,h,i,:] = softmax(x[b,h,i,:])                              rows that are all -inf: `empty_row`
- *     O[b,h,i,:] = out_scale * sum_j round_p(P[b,h,i,j]) V[b,h,j,:]
+ *     P[b,h,i,:] = softmax(x[b,h,i,:])                              rows that are all -inf:
+ * `empty_row` O[b,h,i,:] = out_scale * sum_j round_p(P[b,h,i,j]) V[b,h,j,:]
  *
  * The names are the usual ones: B batches, H heads, Sq queries, Sk keys, D head dimension of
  * Q and K, Dv head dimension of V and O. Strides count elements, not bytes, and may be zero
@@ -46,30 +46,30 @@ ATTN_INLINE int attn_dtype_size(int dtype)
 
 /* One operand, seen as [B,H,rows,cols] whatever its storage. */
 struct attn_tensor {
-	uint64_t base;     /* device address of element [0,0,0,0]; 0: operand not in use.
-	                      by_array: device address of an array of B*H element addresses */
+	uint64_t base;	   /* device address of element [0,0,0,0]; 0: operand not in use.
+			      by_array: device address of an array of B*H element addresses */
 	int64_t stride[4]; /* elements, in the order b, h, row, column; by_array: 0 and 1 unused */
-	int32_t dtype;     /* enum attn_dtype */
+	int32_t dtype;	   /* enum attn_dtype */
 	int32_t by_array;
 };
 
 /* What becomes of a row whose every x is -inf (or masked with fill -inf). */
 enum attn_empty_row {
-	ATTN_EMPTY_NAN,  /* what softmax itself gives: NaN (the usual case) */
+	ATTN_EMPTY_NAN,	 /* what softmax itself gives: NaN (the usual case) */
 	ATTN_EMPTY_ZERO, /* "safe softmax" and length masks: the row of O is 0 */
-	ATTN_EMPTY_MEAN  /* uniform weights 1/Sk: O is the mean of V */
+	ATTN_EMPTY_MEAN	 /* uniform weights 1/Sk: O is the mean of V */
 };
 
-#define ATTN_MAX_BIAS 2
+#define ATTN_MAX_BIAS  2
 #define ATTN_NO_WINDOW INT32_MAX
 
 struct attn_spec {
-	float scale;    /* multiplies q.k; GEMM1's alpha is already folded in */
-	float softcap;  /* 0: none */
+	float scale;   /* multiplies q.k; GEMM1's alpha is already folded in */
+	float softcap; /* 0: none */
 	float out_scale;
 	int32_t round_x; /* dtype the app rounded x to after a bias (ATTN_F32: it stayed fp32). Only
-	                    there does it decide the outcome: a fill that swallows q.k leaves a
-	                    fully masked row uniform */
+			    there does it decide the outcome: a fill that swallows q.k leaves a
+			    fully masked row uniform */
 	int32_t round_p; /* dtype P is rounded to before P.V; kernels may use a wider one */
 	int32_t empty_row;
 
@@ -77,7 +77,7 @@ struct attn_spec {
 	struct attn_tensor bias[ATTN_MAX_BIAS]; /* [B,H,Sq,Sk], F16/BF16/F32, added to x */
 
 	struct attn_tensor mask; /* [B,H,Sq,Sk], ATTN_BOOL */
-	int32_t mask_keeps;      /* 1: nonzero means keep; 0: nonzero means replace by mask_value */
+	int32_t mask_keeps;	 /* 1: nonzero means keep; 0: nonzero means replace by mask_value */
 	float mask_value;
 
 	/* Key j takes part in row i iff  i + window_shift - window_left <= j <= i + window_shift
@@ -92,7 +92,7 @@ struct attn_args {
 	struct attn_tensor k; /* [B,H,Sk,D] */
 	struct attn_tensor v; /* [B,H,Sk,Dv] */
 	struct attn_tensor o; /* [B,H,Sq,Dv], F16/BF16/F32. May be q's own memory with q's own
-	                         strides; must not overlap any other operand */
+				 strides; must not overlap any other operand */
 	int32_t B, H, Sq, Sk, D, Dv;
 	struct attn_spec spec;
 };
@@ -102,14 +102,14 @@ struct attn_args {
 /* How to launch a variant. grid.x = ceil(Sq / rows_per_block) * grid_x_factor, grid.y = H,
  * grid.z = B. */
 struct attn_variant {
-	const char *name;     /* also the selector's and the log's name, e.g. "wmma_f16_d64" */
-	const char *symbol;   /* kernel symbol in the module */
-	int32_t min_arch;     /* compute capability * 10, e.g. 75 */
-	int32_t dtype;        /* dtype of Q, K and V */
-	int32_t max_d;        /* largest D and Dv it takes */
+	const char *name;   /* also the selector's and the log's name, e.g. "wmma_f16_d64" */
+	const char *symbol; /* kernel symbol in the module */
+	int32_t min_arch;   /* compute capability * 10, e.g. 75 */
+	int32_t dtype;	    /* dtype of Q, K and V */
+	int32_t max_d;	    /* largest D and Dv it takes */
 	int32_t rows_per_block;
 	int32_t threads;
-	int32_t shared_bytes; /* dynamic shared memory */
+	int32_t shared_bytes;  /* dynamic shared memory */
 	int32_t grid_x_factor; /* blocks that share the keys of a tile of rows: a cluster, if > 1 */
 	int32_t needs;	       /* enum attn_needs, or-ed */
 };
@@ -143,10 +143,10 @@ const struct attn_variant *attn_select_from(const struct attn_args *args, int ar
 #define REFERENCE_THREADS 128
 struct reference_args {
 	struct attn_args attn;
-	int32_t rows;     /* number of sampled rows */
+	int32_t rows; /* number of sampled rows */
 	int32_t pad;
 	uint64_t scratch; /* device, double[rows][Sk] */
-	uint64_t out;     /* device, double[rows][Dv] */
+	uint64_t out;	  /* device, double[rows][Dv] */
 };
 
 /* Which flattened row (b,h,i) sample r of n is: the first, the last, evenly spread between, with
@@ -164,18 +164,18 @@ ATTN_INLINE int64_t attn_sample_row(int32_t r, int32_t n, int64_t total)
  *   DRIFT_THREADS; `result` zeroed beforehand. */
 #define DRIFT_THREADS 256
 struct drift_result {
-	double sum_diff2;   /* sum (app - fused)^2 over finite pairs */
-	double sum_app2;    /* sum app^2 */
+	double sum_diff2; /* sum (app - fused)^2 over finite pairs */
+	double sum_app2;  /* sum app^2 */
 	double sum_fused2;
-	double sum_dot;     /* sum app*fused */
-	double max_abs;     /* max |app - fused| */
-	double max_app;     /* max |app| */
+	double sum_dot; /* sum app*fused */
+	double max_abs; /* max |app - fused| */
+	double max_app; /* max |app| */
 	double worst_app, worst_fused;
-	uint64_t worst_index; /* flattened b,h,i,d */
-	uint64_t count;       /* finite pairs */
+	uint64_t worst_index;	     /* flattened b,h,i,d */
+	uint64_t count;		     /* finite pairs */
 	uint64_t nonfinite_mismatch; /* NaN/Inf on one side, or different ones */
-	uint64_t beyond;      /* |app - fused| > abs_tol + rel_tol * |app| */
-	uint64_t lock;        /* the kernel's own */
+	uint64_t beyond;	     /* |app - fused| > abs_tol + rel_tol * |app| */
+	uint64_t lock;		     /* the kernel's own */
 };
 struct drift_args {
 	struct attn_tensor app, fused; /* [B,H,Sq,Dv], 16-bit or fp32 */
@@ -185,10 +185,10 @@ struct drift_args {
 };
 
 struct drift_sampled_result {
-	double sum_ref2;                 /* sum ref^2 */
-	double sum_app2, sum_fused2;     /* sum (app - ref)^2, sum (fused - ref)^2 */
-	double max_app, max_fused;       /* max |app - ref|, max |fused - ref| */
-	double max_ref;                  /* max |ref| */
+	double sum_ref2;	     /* sum ref^2 */
+	double sum_app2, sum_fused2; /* sum (app - ref)^2, sum (fused - ref)^2 */
+	double max_app, max_fused;   /* max |app - ref|, max |fused - ref| */
+	double max_ref;		     /* max |ref| */
 	uint64_t count;
 	uint64_t app_nonfinite, fused_nonfinite; /* finiteness differs from the reference's */
 	uint64_t lock;

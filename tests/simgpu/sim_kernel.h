@@ -16,9 +16,10 @@ struct sim_kernel {
 	unsigned param_count;
 	const size_t *param_offset; /* as cuFuncGetParamInfo gives them */
 	const size_t *param_size;
-	/* Runs the whole grid to its end. params[i] points at parameter i. 0, or -1 where the launch
-	 * is not possible (too many threads or bytes). */
-	int (*run)(const unsigned grid[3], const unsigned block[3], unsigned shared_bytes, void **params);
+	/* Runs the whole grid to its end. params[i] points at parameter i. 0, or -1 where the
+	 * launch is not possible (too many threads or bytes). */
+	int (*run)(const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
+		   void **params);
 };
 
 #endif
