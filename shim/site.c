@@ -165,13 +165,17 @@ const struct site *site_model(const struct chain *chain, const struct function *
 	const struct op_gemm *opener = &chain->steps[0].gemm;
 	const uint64_t signature[FREE_COUNT] = {site_opener_signature(opener, FREE_NONE),
 						site_opener_signature(opener, FREE_M)};
+	const struct site *best = NULL;
 
+	/* The same kernel may be used in place at one site and not at another: the one that knows
+	 * of more values can speak for both. */
 	for (int i = 0; i < site_count; i++)
 		if (sites[i].by_data && sites[i].step_count > chain->step_count &&
 		    sites[i].functions[chain->step_count] == function &&
-		    opens(&sites[i], signature) && sites[i].reason != REASON_UNACCOUNTED_POINTER)
-			return &sites[i];
-	return NULL;
+		    opens(&sites[i], signature) && sites[i].reason != REASON_UNACCOUNTED_POINTER &&
+		    (!best || sites[i].value_count > best->value_count))
+			best = &sites[i];
+	return best;
 }
 
 bool site_candidates(struct site_set *set, const struct op_gemm *opener)
