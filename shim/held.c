@@ -442,10 +442,33 @@ static bool meet(struct chain *chain, struct value *value, const struct access *
 	return true;
 }
 
+static int saved_inputs(const struct chain *chain)
+{
+	int count = 0;
+
+	for (int i = 0; i < chain->input_count; i++)
+		count += chain->inputs[i].snapshot != 0;
+	return count;
+}
+
+/* A copy from the host that the program waits for is as good as done when it returns, also for
+ * streams that do not wait for the default one. It must not queue behind a copy of ours. */
+static void wait_as_program_does(const struct op *op)
+{
+	struct driver_context here;
+
+	if (op->kind != OP_COPY || !op->copy.from_host || strstr(op->name, "Async") ||
+	    !driver_enter(&here, op->context))
+		return;
+	driver.cuStreamSynchronize(op->stream);
+	driver_leave(&here);
+}
+
 static void guard_chain(struct chain *chain, const struct op *op, const struct access_list *list,
 			bool executed, const char *who)
 {
 	bool overrun = false, whole = true, near = false, certain = false;
+	const int saved = saved_inputs(chain);
 
 	for (int i = 0; i < list->count && !near; i++)
 		near = range_overlap(list->item[i].begin, list->item[i].end, chain->low,
@@ -485,6 +508,8 @@ static void guard_chain(struct chain *chain, const struct op *op, const struct a
 				     op->kind == OP_FREE && op->stream == CU_STREAM_LEGACY
 					     ? chain->stream
 					     : op->stream);
+	if (chain->used && saved_inputs(chain) > saved)
+		wait_as_program_does(op);
 }
 
 void held_guard(const struct op *op, const struct access_list *list, const struct chain *except,

@@ -172,6 +172,8 @@ void app_upload_random(CUdeviceptr to, size_t n, uint64_t seed)
 
 	app_random_f16(data, n, seed);
 	CHECK(cuMemcpyHtoD(to, data, n * 2));
+	/* A small pageable copy may return before it has arrived, and streams here do not wait for it. */
+	CHECK(cuStreamSynchronize(CU_STREAM_LEGACY));
 	free(data);
 }
 
@@ -183,6 +185,7 @@ void app_upload_causal(CUdeviceptr to, int rows, int columns)
 		for (int j = 0; j < columns; j++)
 			data[(size_t)i * columns + j] = j <= i + columns - rows ? 0 : 0xfc00;
 	CHECK(cuMemcpyHtoD(to, data, (size_t)rows * columns * 2));
+	CHECK(cuStreamSynchronize(CU_STREAM_LEGACY));
 	free(data);
 }
 

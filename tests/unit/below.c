@@ -129,6 +129,12 @@ static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstr
 	return CUDA_SUCCESS;
 }
 
+static CUresult synchronize(CUstream stream)
+{
+	(void)stream;
+	return CUDA_SUCCESS;
+}
+
 static CUresult event_create(CUevent *event, unsigned flags)
 {
 	(void)flags;
@@ -187,6 +193,7 @@ int driver_resolve(void)
 	driver.cuFuncGetParamInfo = param_info;
 	driver.cuMemcpyDtoDAsync_v2 = copy;
 	driver.cuEventCreate = event_create;
+	driver.cuStreamSynchronize = synchronize;
 	driver.cuEventRecord = event_record;
 	driver.cuEventDestroy_v2 = event_destroy;
 	driver.cuStreamWaitEvent = stream_wait;
