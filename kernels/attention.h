@@ -99,8 +99,63 @@ struct attn_args {
 
 /* ---- kernels, found by name in the module; each takes one struct by value -------------- */
 
-/* How to launch a variant. grid.x = ceil(Sq / rows_per_block) * grid_x_factor, grid.y = H,
- * grid.z = B. */
+/* A CUtensorMap, for those who do not include cuda.h. */
+struct attn_map {
+#ifdef __cplusplus
+	alignas(64)
+#else
+	_Alignas(64)
+#endif
+		uint64_t opaque[16];
+};
+
+enum attn_map_of { ATTN_MAP_Q, ATTN_MAP_K, ATTN_MAP_V, ATTN_MAP_BIAS, ATTN_MAP_COUNT };
+
+/* What a mapped variant takes instead of struct attn_args. Boxes of Q, K and V are 64 elements
+ * wide, 128-byte swizzled; along a dimension of stride 0 a map has one element, and `step` is 0:
+ * the coordinate for (h, b) is (h * step[..][0], b * step[..][1]). */
+struct attn_mapped {
+	struct attn_args attn;
+	int32_t step[ATTN_MAP_COUNT][2];
+	int32_t bias_rows; /* rows in a box of the bias: the block's, 1 where rows share it, 0
+			      without any */
+	int32_t section;   /* heads that are worked on at a time, so that their K and V fit the
+			      second-level cache; over all of B*H */
+	uint64_t ranges;   /* struct attn_range[B or 1][tiles of rows]; 0: none */
+	int32_t range_step; /* in `ranges`, from one b to the next; elements */
+	struct attn_map map[ATTN_MAP_COUNT];
+};
+
+/* Of the tiles of keys, those that a tile of rows may see at all, and a run among them where the
+ * bias is zero; all from `begin` to `end` - 1. */
+struct attn_range {
+	int32_t begin, end, clear_begin, clear_end;
+};
+
+/* prepare.cu, what may be done before a mapped variant:
+ *   kernel `fashim_repack(struct attn_repack)`: copies lines of 16-bit elements; grid (lines, H, B).
+ *   kernel `fashim_ranges(struct attn_ranges)`: looks at a bias that heads share; grid.x =
+ *   RANGES_CLUSTER * tiles of rows, grid.z = B. Rows of the bias start on 16 bytes. */
+#define REPACK_THREADS 128
+struct attn_repack {
+	uint64_t from, to;
+	int64_t from_stride[3], to_stride[3]; /* b, h, line; to_stride[2] even */
+	int32_t length, pad;
+};
+
+#define RANGES_THREADS 512
+#define RANGES_CLUSTER 8
+#define RANGES_TILES   1024 /* of keys, at most */
+#define RANGES_ROWS    192  /* in a tile, at most */
+struct attn_ranges {
+	struct attn_tensor bias; /* [B,1,Sq,Sk], F16 or BF16 */
+	uint64_t out;		 /* struct attn_range[B][tiles of rows] */
+	float weight;
+	int32_t Sq, Sk, rows, keys;
+	int32_t pad;
+};
+
+/* How to launch a variant: launch.h. */
 struct attn_variant {
 	const char *name;   /* also the selector's and the log's name, e.g. "wmma_f16_d64" */
 	const char *symbol; /* kernel symbol in the module */
@@ -110,8 +165,21 @@ struct attn_variant {
 	int32_t rows_per_block;
 	int32_t threads;
 	int32_t shared_bytes;  /* dynamic shared memory */
-	int32_t grid_x_factor; /* blocks that share the keys of a tile of rows: a cluster, if > 1 */
+	int32_t grid_x_factor; /* blocks that share the keys of a tile of rows: a cluster, if > 1;
+				  0: as many blocks as fit the GPU, each taking tiles in turn */
 	int32_t needs;	       /* enum attn_needs, or-ed */
+	int32_t keys;	       /* mapped variants: keys in a box of K and V; 0: not mapped */
+	int32_t family;	       /* enum attn_family: the file it comes from */
+};
+
+enum attn_family {
+	ATTN_WMMA,
+	ATTN_DECODE,
+	ATTN_FEW,
+	ATTN_F32_ANY,
+	ATTN_TMA,
+	ATTN_SPLIT,
+	ATTN_SM90
 };
 
 /* What a variant cannot do without. Those that need nothing are in the image of every
@@ -120,7 +188,10 @@ enum attn_needs {
 	ATTN_NEEDS_ARCH = 1,   /* exactly min_arch, and an image built for it, not from PTX */
 	ATTN_NEEDS_PIECES = 2, /* D = Dv = max_d; Q, K, V without by_array, rows on 16 bytes */
 	ATTN_NEEDS_PLAIN = 4,  /* no bias, mask or softcap, scale > 0, -inf outside the window */
-	ATTN_NEEDS_DOWN = 8    /* unit row stride in K, not unit column stride */
+	ATTN_NEEDS_DOWN = 8,   /* unit row stride in K, not unit column stride */
+	ATTN_NEEDS_MAPS = 16,  /* Q, K, V (and the bias) can be described by tensor maps */
+	ATTN_NEEDS_BIAS = 32,  /* no mask and at most one bias, 16-bit, in rows of 16 bytes */
+	ATTN_NEEDS_MASK = 64   /* no bias, but a mask in rows of 16 bytes */
 };
 
 /* First attn_variant_count variants that need nothing, then the others. */
@@ -131,10 +202,10 @@ extern const int attn_variant_count, attn_variant_total;
  * `no_kernel`). forced: a variant name, or NULL. arch: compute capability * 10. */
 const struct attn_variant *attn_select(const struct attn_args *args, int arch, const char *forced);
 
-/* The same, where bit n of `available` says that attn_variants[n] is in the image loaded. Without
- * it only the first attn_variant_count are. */
+/* The same, where available[n] (of attn_variant_total) says whether attn_variants[n] is in the image
+ * loaded. NULL: only the first attn_variant_count are. */
 const struct attn_variant *attn_select_from(const struct attn_args *args, int arch,
-					    const char *forced, uint64_t available);
+					    const char *forced, const uint8_t *available);
 
 /* reference.cu: double precision, plain loops, one block per sampled row.
  *   kernel `fashim_reference(struct reference_args)`, grid.x = rows, block.x = REFERENCE_THREADS,

@@ -23,6 +23,18 @@
  *
  * As in wmma.cu, keys outside the window are skipped if the value there is -inf, and O may be Q's
  * own memory with Q's own strides. P is not rounded.
+ *
+ * Notebook, H200, f16, one query, inputs out of cache, best number of parts:
+ *
+ *     B  H   keys     D    parts  us      GB/s
+ *     1  32  4096     128  4      21.2    3173    (1: 39.3, 2: 24.9, 8: 24.8)
+ *     1  32  32768    128  4      131.7   4078    (1: 281.9, 2: 159.8, 8: 153.4)
+ *     16 8   2048     64   1      19.7    3403    (2: 19.9, 4: 27.8, 8: 28.4)
+ *     1  8   4096     64   8      7.5     1115    (1: 20.4, 2: 12.3, 4: 10.7)
+ *     1  16  1024     64   4      5.5     759     (1: 7.5, 2: 5.9, 8: 6.0)
+ *
+ * Tried and dropped: loads that leave no trace in the first-level cache (24.6 instead of 21.2 us in
+ * the first line); the matrix instructions, rows padded to 16 (few.cu: 38.9 us there, at best).
  */
 #include "kernels/cluster.cuh"
 #include "kernels/decode_variants.h"
@@ -528,10 +540,10 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 	if (SHARES > 1) {
 		cluster_wait();
 		if (c < WIDTH)
-			store_to_first(&of_blocks.o[part][c], out);
+			store_in_block(&of_blocks.o[part][c], 0, out);
 		if (c == 0) {
-			store_to_first(&of_blocks.max[part], max);
-			store_to_first(&of_blocks.sum[part], sum);
+			store_in_block(&of_blocks.max[part], 0, max);
+			store_in_block(&of_blocks.sum[part], 0, sum);
 		}
 		cluster_arrive();
 		if (part > 0)
@@ -546,16 +558,10 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 	if (sum == 0.0f) { /* every x is -inf */
 		out = s.empty_row == ATTN_EMPTY_NAN ? NAN : 0.0f;
 		if (s.empty_row == ATTN_EMPTY_MEAN)
-			out = s.out_scale * mean_of<T>(w.v + c * a.v.stride[3], a.v.stride[2], a.Sk);
+			out = s.out_scale *
+			      mean_of<T>(w.v + c * a.v.stride[3], a.v.stride[2], a.Sk);
 	}
-	char *const at = tensor_at(a.o, b, h, a.H);
-	const int64_t index = i * a.o.stride[2] + c * a.o.stride[3];
-	if (a.o.dtype == ATTN_F16)
-		((__half *)at)[index] = __float2half_rn(out);
-	else if (a.o.dtype == ATTN_BF16)
-		((__nv_bfloat16 *)at)[index] = __float2bfloat16_rn(out);
-	else
-		((float *)at)[index] = out;
+	store_to(tensor_at(a.o, b, h, a.H), i * a.o.stride[2] + c * a.o.stride[3], a.o.dtype, out);
 }
 
 } /* namespace decode */

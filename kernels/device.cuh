@@ -11,6 +11,9 @@
  *     C[16x8]   c0,c1: row g, columns 2t,2t+1         c2,c3: row g+8
  *     A[16x16]  a0: row g, columns 2t,2t+1   a1: row g+8   a2,a3: the same, columns +8
  *     B[16x8]   b0: rows 2t,2t+1, column g   b1: rows +8
+ * and of numbers of 32 bits
+ *     A[16x8]   a0: row g, column t          a1: row g+8         a2,a3: the same, columns +4
+ *     B[8x8]    b0: row t, column g          b1: row +4
  *
  * Everything has three bodies at most: sm_80 and later, sm_75, and the host build of
  * tests/simgpu/cuda_host.h.
@@ -85,6 +88,18 @@ template <> __device__ __forceinline__ uint32_t pack2<__nv_bfloat16>(float low, 
 	return *reinterpret_cast<uint32_t *>(&h);
 }
 
+/* These two again, as rounded. */
+template <typename T> static __device__ __forceinline__ float2 unpack2(uint32_t word)
+{
+	union {
+		uint32_t both;
+		T one[2];
+	} u;
+
+	u.both = word;
+	return make_float2(to_float<T>(u.one[0]), to_float<T>(u.one[1]));
+}
+
 /* x as a tensor of `dtype` would have stored it. */
 static __device__ __forceinline__ float round_to(float x, int dtype)
 {
@@ -110,6 +125,17 @@ static __device__ __forceinline__ double load_double(const void *p, int64_t inde
 	default:
 		return ((const unsigned char *)p)[index] != 0;
 	}
+}
+
+/* Element `index` of an array of `dtype` becomes x. */
+static __device__ __forceinline__ void store_to(char *at, int64_t index, int dtype, float x)
+{
+	if (dtype == ATTN_F16)
+		((__half *)at)[index] = __float2half_rn(x);
+	else if (dtype == ATTN_BF16)
+		((__nv_bfloat16 *)at)[index] = __float2bfloat16_rn(x);
+	else
+		((float *)at)[index] = x;
 }
 
 /* Where [b,h,0,0] of an operand lies. */
@@ -221,6 +247,34 @@ __device__ __forceinline__ void multiply<__nv_bfloat16>(float c[4], const uint32
 #endif
 #endif
 
+#if !FASHIM_TURING
+/* The bits of the number of 11 digits (TF32) nearest to x. */
+static __device__ __forceinline__ uint32_t round_tf32(float x)
+{
+#ifdef __CUDACC__
+	uint32_t bits;
+	asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+	return bits;
+#else
+	return sim_round_tf32(x);
+#endif
+}
+
+/* c += a b over 16 x 8 x 8, of numbers of 11 digits */
+static __device__ __forceinline__ void multiply_tf32(float c[4], const uint32_t a[4], uint32_t b0,
+						     uint32_t b1)
+{
+#ifdef __CUDACC__
+	asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+	    "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+	    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+	    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+	sim_mma_m16n8k8_tf32(c, a, b0, b1);
+#endif
+}
+#endif
+
 /* Starts copying 16 bytes to shared memory, of which the first `bytes` (0..16) are read and the
  * rest cleared. Both addresses on 16 bytes; with 0 bytes nothing is read from anywhere. */
 static __device__ __forceinline__ void copy16(void *to, const void *from, int bytes)
@@ -257,14 +311,41 @@ static __device__ __forceinline__ void copy_commit(void)
 #endif
 }
 
-/* Waits for this thread's copies; others see them after a barrier. */
-static __device__ __forceinline__ void copy_wait(void)
+/* Starts copying BYTES (8 or 16) bytes, or clears them. Both addresses on BYTES. */
+template <int BYTES>
+static __device__ __forceinline__ void copy_async(void *to, const void *from, bool there)
+{
+	static_assert(BYTES == 8 || BYTES == 16, "sizes of a piece");
+	if (BYTES == 16) {
+		copy16(to, from, there ? 16 : 0);
+		return;
+	}
+#ifndef __CUDACC__
+	sim_copy_async(to, from, there ? 8 : 0, there ? 0 : 8);
+#elif FASHIM_TURING
+	*(uint2 *)to = there ? *(const uint2 *)from : make_uint2(0, 0);
+#else
+	asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(
+			     (uint32_t)__cvta_generic_to_shared(to)),
+		     "l"(__cvta_generic_to_global(from)), "r"(there ? 8 : 0)
+		     : "memory");
+#endif
+}
+
+/* Waits for this thread's copies, but for the last COUNT that were committed; others see them
+ * after a barrier. */
+template <int COUNT> static __device__ __forceinline__ void copy_wait_but(void)
 {
 #ifndef __CUDACC__
-	sim_copy_wait(0);
+	sim_copy_wait(COUNT);
 #elif !FASHIM_TURING
-	asm volatile("cp.async.wait_group 0;" ::: "memory");
+	asm volatile("cp.async.wait_group %0;" ::"n"(COUNT) : "memory");
 #endif
+}
+
+static __device__ __forceinline__ void copy_wait(void)
+{
+	copy_wait_but<0>();
 }
 
 #endif

@@ -2,7 +2,7 @@
 # The kernels: one image per architecture, embedded into an object; and their build for the host.
 #   ARCHS   native (the GPU here; "80 90a" without one), all, or a list such as "80 90a"
 #   PTX     architecture whose PTX is added for GPUs that come later (empty: none)
-# KERNEL_OBJECTS: what a program links to have them.
+# KERNEL_OBJECTS: what a program links to have them; KERNEL_CHOICE: only the choice among them.
 
 ARCHS ?= native
 PTX   ?= 80
@@ -18,7 +18,8 @@ kernel_archs  := $(if $(filter native,$(ARCHS)),$(or $(kernel_native),80 90a),$(
 kernel_images := $(kernel_archs:%=$(K)/sm_%.fatbin) $(PTX:%=$(K)/compute_%.fatbin)
 kernel_sources := $(wildcard kernels/*.cu kernels/*.cuh kernels/*.h)
 
-KERNEL_OBJECTS := $(K)/select.o $(K)/images.o
+KERNEL_CHOICE  := $(K)/select.o $(K)/variants.o
+KERNEL_OBJECTS := $(KERNEL_CHOICE) $(K)/launch.o $(K)/images.o
 
 NVCCFLAGS += -O3 -std=c++17 -I. -Wno-deprecated-gpu-targets
 

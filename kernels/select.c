@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which kernel computes a call: the table of compiled variants and the choice among them.
+ * Which kernel computes a call.
  *
- * All variants of one width compute the same; they differ in how many blocks they make of the
- * work. Large row tiles read K and V least often, but a GPU of 100 and more multiprocessors
- * idles when the tiles are few. So: the largest tile that still fills FILL blocks, else the
- * smallest.
+ * All variants of one width compute the same; they differ in what they demand of the operands, and
+ * in how many blocks they make of the work. Families are asked in the order of their speed, each
+ * for its best variant that takes the call:
  *
- * A handful of queries goes to decode.cu, which splits the keys among blocks instead, as long as
- * blocks are too few and each still has more than one step to do.
+ *   few.cu      a handful of queries, or of heads that share K and V
+ *   decode.cu   one query or two; as in few.cu, the keys are split among blocks
+ *   split.cu    Hopper, too few rows to fill the GPU: likewise
+ *   tma.cu      Hopper, operands that tensor maps describe
+ *   sm90.cu     Hopper, rows on 16 bytes
+ *   wmma.cu     anything; f32.cu for fp32
  */
 #include "kernels/attention.h"
 #include "kernels/decode_variants.h"
-#include "kernels/sm90_variants.h"
-#include "kernels/wmma_variants.h"
+#include "kernels/few_variants.h"
+#include "kernels/split_variants.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -22,86 +25,38 @@
 /* Blocks that keep most multiprocessors of a large GPU busy. */
 #define FILL 128
 
-/* Queries up to which a row per block is best, and blocks that keep memory busy: two of decode.cu's
- * per multiprocessor. */
-#define DECODE_QUERIES 4
-#define DECODE_FILL    (2 * FILL)
-#define DECODE_ARCH    80
-#define CLUSTER_ARCH   90
+/* A row of decode.cu reads K and V for itself. Up to this many queries of a head, or rows of heads
+ * that share K and V, this costs less than few.cu's tile of 16 rows does; where few.cu has no
+ * variant, up to as many queries as rows. */
+#define DECODE_QUERIES 2
+#define DECODE_ROWS    4
 
-/* Where sm90.cu is of use: enough blocks for its larger tiles, and more than one of them filled. */
-#define SM90_ARCH    90
-#define SM90_BLOCKS  64
-#define SM90_QUERIES 64
-#define SM90_STRIDE  (1 << 22) /* of rows: a tile of them is within reach of 31 bits */
+/* split.cu is faster than tma.cu, or than its variants for a bias or a mask, while the latter has
+ * fewer blocks than that, of TMA_ROWS; measured: 5.5 us against 6.3 with 96 of them. */
+#define SPLIT_BLOCKS	 100
+#define SPLIT_ANY_BLOCKS 64
+#define TMA_ROWS	 128
+
+/* Hopper's kernels take many queries at a time: fewer leave most of a tile empty. */
+#define FEW_QUERIES 64
+#define SM90_BLOCKS 64
+#define SM90_STRIDE (1 << 22) /* of rows: a tile of them is within reach of 31 bits */
+
+/* tma.cu with 128 rows a block against 192: time per row; measured, D 64, 512 to 4096 keys. With a
+ * window the larger tiles waste more on its edge and pay later. */
+#define TMA_SMALLER_COST     1.17
+#define TMA_WINDOWED_QUERIES 3072
+#define MAP_STRIDE_LIMIT     ((int64_t)1 << 38) /* elements: 2^40 bytes at most, so says the driver */
 
 /* What every GPU of an architecture lets one block have, in bytes. */
 #define SHARED_TURING (64 * 1024)
 #define SHARED_OTHER  (99 * 1024)
 
-#define ROW(type, arch, dtype, rows, width, keys, row_warps, groups)                               \
-	{"wmma_" type "_d" #width "_r" #rows,                                                      \
-	 "fashim_wmma_" type "_d" #width "_r" #rows,                                               \
-	 arch,                                                                                     \
-	 dtype,                                                                                    \
-	 width,                                                                                    \
-	 rows,                                                                                     \
-	 32 * (row_warps) * (groups),                                                              \
-	 WMMA_SHARED(rows, width, keys, groups),                                                   \
-	 1,                                                                                        \
-	 0},
-#define ROW_F16(rows, width, keys, blocks, row_warps, groups, per_sm)                              \
-	ROW("f16", 75, ATTN_F16, rows, width, keys, row_warps, groups)
-#define ROW_BF16(rows, width, keys, blocks, row_warps, groups, per_sm)                             \
-	ROW("bf16", 80, ATTN_BF16, rows, width, keys, row_warps, groups)
-
-#define DECODE_ROW(type, dtype, width, parts)                                                      \
-	{"decode_" type "_d" #width "_p" #parts,                                                   \
-	 "fashim_decode_" type "_d" #width "_p" #parts,                                            \
-	 (parts) > 1 ? CLUSTER_ARCH : DECODE_ARCH,                                                 \
-	 dtype,                                                                                    \
-	 width,                                                                                    \
-	 1,                                                                                        \
-	 DECODE_THREADS,                                                                           \
-	 0,                                                                                        \
-	 parts,                                                                                    \
-	 0},
-#define DECODE_ROW_F16(width, parts)  DECODE_ROW("f16", ATTN_F16, width, parts)
-#define DECODE_ROW_BF16(width, parts) DECODE_ROW("bf16", ATTN_BF16, width, parts)
-
-#define SM90_ROW(type, dtype, name, width, keys, groups, per_sm, plain, down)                      \
-	{"sm90_" type "_" #name,                                                                   \
-	 "fashim_sm90_" type "_" #name,                                                            \
-	 SM90_ARCH,                                                                                \
-	 dtype,                                                                                    \
-	 width,                                                                                    \
-	 64 * (groups),                                                                            \
-	 128 * (groups),                                                                           \
-	 SM90_SHARED(width, keys, groups),                                                         \
-	 1,                                                                                        \
-	 ATTN_NEEDS_ARCH | ATTN_NEEDS_PIECES | (plain)*ATTN_NEEDS_PLAIN | (down)*ATTN_NEEDS_DOWN},
-#define SM90_ROW_F16(...)  SM90_ROW("f16", ATTN_F16, __VA_ARGS__)
-#define SM90_ROW_BF16(...) SM90_ROW("bf16", ATTN_BF16, __VA_ARGS__)
-
-/* By dtype, then width, then rows falling or parts rising: the choice relies on the order. Those
- * of sm90.cu that are plain come before those that are not. */
-const struct attn_variant attn_variants[] = {
-	WMMA_VARIANTS(ROW_F16) WMMA_VARIANTS(ROW_BF16) DECODE_VARIANTS(DECODE_ROW_F16)
-		DECODE_VARIANTS(DECODE_ROW_BF16) SM90_VARIANTS(SM90_ROW_F16)
-			SM90_VARIANTS(SM90_ROW_BF16)};
-const int attn_variant_total = (int)(sizeof(attn_variants) / sizeof(attn_variants[0]));
-
-#define ONE(...) +1
-const int attn_variant_count = 2 * (0 WMMA_VARIANTS(ONE)) + 2 * (0 DECODE_VARIANTS(ONE));
-#undef ONE
-
-static int fits(const struct attn_variant *v, const struct attn_args *args, int arch)
-{
-	int shared = arch < 80 ? SHARED_TURING : SHARED_OTHER;
-
-	return arch >= v->min_arch && args->q.dtype == v->dtype && args->D <= v->max_d &&
-	       args->Dv <= v->max_d && v->shared_bytes <= shared;
-}
+struct call {
+	const struct attn_args *args;
+	int arch;
+	const uint8_t *available;
+};
 
 /* Are dimensions and dtypes such that any kernel here could do it? */
 static int possible(const struct attn_args *args)
@@ -119,40 +74,6 @@ static int possible(const struct attn_args *args)
 	return !args->spec.mask.base || args->spec.mask.dtype == ATTN_BOOL;
 }
 
-static int is_decode(const struct attn_variant *v)
-{
-	return v->rows_per_block == 1;
-}
-
-/* The variant of decode.cu with as many parts as are of use. */
-static const struct attn_variant *select_decode(const struct attn_args *args, int arch)
-{
-	int64_t rows = (int64_t)args->B * args->H * args->Sq;
-	const struct attn_variant *best = NULL;
-
-	for (int n = 0; n < attn_variant_count; n++) {
-		const struct attn_variant *v = &attn_variants[n];
-
-		if (!is_decode(v) || !fits(v, args, arch))
-			continue;
-		if (best && (best->max_d != v->max_d || rows * best->grid_x_factor >= DECODE_FILL ||
-			     args->Sk <= best->grid_x_factor * DECODE_KEYS(v->max_d)))
-			break;
-		best = v;
-	}
-	return best;
-}
-
-/* Do the rows of an operand start on 16 bytes, its columns (down: its rows) having stride 1? */
-static int in_pieces(const struct attn_args *args, const struct attn_tensor *t, int down)
-{
-	const int64_t unit = t->stride[down ? 2 : 3], line = t->stride[down ? 3 : 2];
-
-	return !t->by_array && unit == 1 && t->base % 16 == 0 && line % 8 == 0 && line >= 0 &&
-	       line <= SM90_STRIDE && (args->B == 1 || t->stride[0] % 8 == 0) &&
-	       (args->H == 1 || t->stride[1] % 8 == 0);
-}
-
 static int is_plain(const struct attn_spec *s)
 {
 	int window = s->window_left != ATTN_NO_WINDOW || s->window_right != ATTN_NO_WINDOW;
@@ -161,69 +82,268 @@ static int is_plain(const struct attn_spec *s)
 	       s->scale > 0.0f && (!window || s->window_value == -INFINITY);
 }
 
-/* Can an sm90.cu variant do it? */
-static int fits_sm90(const struct attn_variant *v, const struct attn_args *args, int arch)
+/* Do the rows of an operand start on 16 bytes, its columns (down: its rows) having stride 1? */
+static int in_pieces(const struct attn_args *args, const struct attn_tensor *t, int down)
 {
-	return arch == v->min_arch && args->q.dtype == v->dtype && args->D == v->max_d &&
-	       args->Dv == v->max_d && in_pieces(args, &args->q, 0) &&
-	       in_pieces(args, &args->k, v->needs & ATTN_NEEDS_DOWN) &&
-	       in_pieces(args, &args->v, 0) &&
-	       (!(v->needs & ATTN_NEEDS_PLAIN) || is_plain(&args->spec));
+	const int64_t unit = t->stride[down ? 2 : 3], line = t->stride[down ? 3 : 2];
+	const int piece = 16 / attn_dtype_size(t->dtype);
+
+	return !t->by_array && unit == 1 && t->base % 16 == 0 && line % piece == 0 && line >= 0 &&
+	       line <= SM90_STRIDE && (args->B == 1 || t->stride[0] % piece == 0) &&
+	       (args->H == 1 || t->stride[1] % piece == 0);
 }
 
-static const struct attn_variant *select_sm90(const struct attn_args *args, int arch,
-					      const char *forced, uint64_t available)
+/* The same for a tensor map, whose strides are positive. rows: how many there are of them. */
+static int in_map(const struct attn_args *args, const struct attn_tensor *t, int down, int rows)
 {
-	for (int n = attn_variant_count; n < attn_variant_total; n++) {
-		const struct attn_variant *v = &attn_variants[n];
-		int64_t tiles = (args->Sq + v->rows_per_block - 1) / v->rows_per_block;
+	const int64_t line = t->stride[down ? 3 : 2];
 
-		if (!(available >> n & 1) || !fits_sm90(v, args, arch))
-			continue;
-		if (forced ? !strcmp(v->name, forced)
-			   : args->Sq > SM90_QUERIES && tiles * args->B * args->H >= SM90_BLOCKS)
+	return in_pieces(args, t, down) && (line > 0 || rows == 1) && t->stride[0] >= 0 &&
+	       t->stride[1] >= 0 && t->stride[0] < MAP_STRIDE_LIMIT &&
+	       t->stride[1] < MAP_STRIDE_LIMIT;
+}
+
+static int fits_sm90(const struct attn_variant *v, const struct attn_args *args)
+{
+	return args->D == v->max_d && args->Dv == v->max_d && in_pieces(args, &args->q, 0) &&
+	       in_pieces(args, &args->k, v->needs & ATTN_NEEDS_DOWN) &&
+	       in_pieces(args, &args->v, 0);
+}
+
+/* Can K be copied into rows that a map describes (launch.c does so)? */
+static int can_repack(const struct attn_tensor *k, int down)
+{
+	const int64_t unit = k->stride[down ? 2 : 3], line = k->stride[down ? 3 : 2];
+
+	return !k->by_array && unit == 1 && line > 0 && k->stride[0] >= 0 && k->stride[1] >= 0;
+}
+
+static int fits_tma(const struct attn_variant *v, const struct attn_args *args)
+{
+	const int down = v->needs & ATTN_NEEDS_DOWN;
+	const struct attn_spec *s = &args->spec;
+	const int windowed = s->window_left != ATTN_NO_WINDOW || s->window_right != ATTN_NO_WINDOW;
+	const int emptied = windowed || s->bias[0].base || s->mask.base;
+
+	if (emptied && s->empty_row == ATTN_EMPTY_MEAN)
+		return 0;
+	if (v->needs & ATTN_NEEDS_BIAS && (s->mask.base || s->bias[1].base))
+		return 0;
+	if (v->needs & ATTN_NEEDS_BIAS && s->bias[0].base &&
+	    (s->bias[0].dtype != v->dtype || !in_map(args, &s->bias[0], 0, 1) ||
+	     (s->round_x != ATTN_F32 && s->round_x != v->dtype)))
+		return 0;
+	if (v->needs & ATTN_NEEDS_MASK &&
+	    (!s->mask.base || s->bias[0].base || s->bias[1].base || !in_map(args, &s->mask, 0, 1)))
+		return 0;
+	return in_map(args, &args->q, 0, args->Sq) && in_map(args, &args->v, 0, args->Sk) &&
+	       (in_map(args, &args->k, down, down ? args->D : args->Sk) ||
+		can_repack(&args->k, down));
+}
+
+static int fits_split(const struct attn_args *args)
+{
+	return in_map(args, &args->q, 0, args->Sq) && in_map(args, &args->k, 0, args->Sk) &&
+	       in_map(args, &args->v, 0, args->Sk);
+}
+
+/* Can the variant compute the call here? */
+static int takes(const struct attn_variant *v, const struct call *call)
+{
+	const struct attn_args *args = call->args;
+	const int index = (int)(v - attn_variants);
+	const int shared = call->arch < 80 ? SHARED_TURING : SHARED_OTHER;
+
+	if (args->q.dtype != v->dtype || args->D > v->max_d || args->Dv > v->max_d)
+		return 0;
+	if (!(v->needs & ATTN_NEEDS_ARCH))
+		return call->arch >= v->min_arch && v->shared_bytes <= shared;
+	if (call->arch != v->min_arch || !call->available || !call->available[index])
+		return 0;
+	if (v->needs & ATTN_NEEDS_PLAIN && !is_plain(&args->spec))
+		return 0;
+	if (v->family == ATTN_SPLIT)
+		return fits_split(args);
+	return v->family == ATTN_TMA ? fits_tma(v, args) : fits_sm90(v, args);
+}
+
+static int64_t blocks_of(const struct attn_variant *v, const struct attn_args *args)
+{
+	return (int64_t)(args->Sq + v->rows_per_block - 1) / v->rows_per_block * args->B * args->H;
+}
+
+/* The next variant of a family that takes the call, from `n` on. */
+static const struct attn_variant *next_of(int family, const struct call *call, int *n)
+{
+	while (*n < attn_variant_total) {
+		const struct attn_variant *v = &attn_variants[(*n)++];
+
+		if (v->family == family && takes(v, call))
 			return v;
 	}
 	return NULL;
 }
 
-const struct attn_variant *attn_select(const struct attn_args *args, int arch, const char *forced)
+/* Keys that a block works on at a time. */
+static int keys_of(const struct attn_variant *v)
 {
-	return attn_select_from(args, arch, forced, 0);
+	switch (v->family) {
+	case ATTN_DECODE:
+		return DECODE_KEYS(v->max_d);
+	case ATTN_FEW:
+		return FEW_KEYS(v->max_d);
+	default:
+		return SPLIT_GROUPS * SPLIT_KEYS;
+	}
 }
 
-const struct attn_variant *attn_select_from(const struct attn_args *args, int arch,
-					    const char *forced, uint64_t available)
+/* Of the narrowest width, and of variants for plain calls if there are: as many parts as `tiles` of
+ * rows need to make `fill` blocks, each of which has keys to work on. */
+static const struct attn_variant *choose_parts(const struct call *call, int family, int64_t tiles,
+					       int64_t fill)
 {
-	const struct attn_variant *best = NULL;
+	const struct attn_variant *best = NULL, *v;
 
-	if (!possible(args))
+	for (int n = 0; (v = next_of(family, call, &n)); best = v)
+		if (best && (best->max_d != v->max_d || best->needs != v->needs ||
+			     tiles * best->grid_x_factor >= fill ||
+			     call->args->Sk <= best->grid_x_factor * keys_of(best)))
+			break;
+	return best;
+}
+
+/* Tiles hold rows of several heads where these share K and V. */
+static const struct attn_variant *choose_few(const struct call *call)
+{
+	const struct attn_args *args = call->args;
+	const int one_kv =
+		!args->k.stride[1] && !args->v.stride[1] && !args->k.by_array && !args->v.by_array;
+	const int fit = one_kv && args->Sq < FEW_ROWS ? FEW_ROWS / args->Sq : 1;
+	const int heads = fit < args->H ? fit : args->H;
+
+	if (args->Sq > FEW_ROWS || (args->Sq <= DECODE_QUERIES && args->Sq * heads <= DECODE_ROWS))
 		return NULL;
-	best = select_sm90(args, arch, forced, available);
-	if (best)
-		return best;
-	if (!forced && args->Sq <= DECODE_QUERIES)
-		best = select_decode(args, arch);
-	if (best)
-		return best;
-	for (int n = 0; n < attn_variant_count; n++) {
-		const struct attn_variant *v = &attn_variants[n];
-		int64_t tiles = (args->Sq + v->rows_per_block - 1) / v->rows_per_block;
+	return choose_parts(call, ATTN_FEW, (int64_t)args->B * ((args->H + heads - 1) / heads),
+			    FILL);
+}
 
-		if (!fits(v, args, arch))
-			continue;
-		if (forced) {
-			if (!strcmp(v->name, forced))
-				return v;
-			continue;
+static const struct attn_variant *choose_decode(const struct call *call)
+{
+	const struct attn_args *args = call->args;
+
+	if (args->Sq > DECODE_ROWS)
+		return NULL;
+	return choose_parts(call, ATTN_DECODE, (int64_t)args->B * args->H * args->Sq, FILL);
+}
+
+/* Two blocks fit a multiprocessor; wider ones do not, and wait for no second round. */
+static const struct attn_variant *choose_split(const struct call *call)
+{
+	const struct attn_args *args = call->args;
+	const int64_t heads = (int64_t)args->B * args->H;
+	const int limit = is_plain(&args->spec) ? SPLIT_BLOCKS : SPLIT_ANY_BLOCKS;
+	const struct attn_variant *v;
+
+	if (args->Sq <= FEW_ROWS || (args->Sq + TMA_ROWS - 1) / TMA_ROWS * heads >= limit)
+		return NULL;
+	v = choose_parts(call, ATTN_SPLIT, (args->Sq + SPLIT_ROWS - 1) / SPLIT_ROWS * heads,
+			 2 * FILL);
+	if (v && v->max_d > 64 && blocks_of(v, args) * v->grid_x_factor > FILL)
+		return NULL;
+	return v;
+}
+
+/* The narrowest width; there, the rows per block that cost least, blocks working in rounds. */
+static const struct attn_variant *choose_tma(const struct call *call)
+{
+	const struct attn_args *args = call->args;
+	const int windowed = args->spec.window_right != ATTN_NO_WINDOW;
+	const struct attn_variant *best = NULL, *v;
+	double least = 0.0;
+
+	if (args->Sq <= FEW_QUERIES)
+		return NULL;
+	for (int n = 0; (v = next_of(ATTN_TMA, call, &n));) {
+		const int64_t rounds = (blocks_of(v, args) + FILL - 1) / FILL;
+		double cost = (double)rounds * v->rows_per_block;
+
+		if (best && (best->max_d != v->max_d ||
+			     (best->needs & ATTN_NEEDS_PLAIN) != (v->needs & ATTN_NEEDS_PLAIN)))
+			break;
+		if (v->rows_per_block <= 128)
+			cost *= TMA_SMALLER_COST;
+		else if (windowed && args->Sq < TMA_WINDOWED_QUERIES)
+			cost *= 2.0;
+		if (!best || cost < least) {
+			best = v;
+			least = cost;
 		}
-		if (is_decode(v))
-			continue;
+	}
+	return best;
+}
+
+static const struct attn_variant *choose_sm90(const struct call *call)
+{
+	const struct attn_variant *v;
+
+	if (call->args->Sq <= FEW_QUERIES)
+		return NULL;
+	for (int n = 0; (v = next_of(ATTN_SM90, call, &n));)
+		if (blocks_of(v, call->args) >= SM90_BLOCKS)
+			return v;
+	return NULL;
+}
+
+/* Large row tiles read K and V least often, but a GPU idles when tiles are few: the largest tile
+ * that still fills FILL blocks, else the smallest. */
+static const struct attn_variant *choose_rows(const struct call *call, int family)
+{
+	const struct attn_variant *best = NULL, *v;
+
+	for (int n = 0; (v = next_of(family, call, &n));) {
 		if (best && best->max_d != v->max_d)
 			break;
 		best = v;
-		if (tiles * args->B * args->H >= FILL)
+		if (blocks_of(v, call->args) >= FILL)
 			break;
 	}
 	return best;
+}
+
+static const struct attn_variant *choose_wmma(const struct call *call)
+{
+	return choose_rows(call, ATTN_WMMA);
+}
+
+static const struct attn_variant *choose_f32(const struct call *call)
+{
+	return choose_rows(call, ATTN_F32_ANY);
+}
+
+const struct attn_variant *attn_select_from(const struct attn_args *args, int arch,
+					    const char *forced, const uint8_t *available)
+{
+	static const struct attn_variant *(*const families[])(const struct call *) = {
+		choose_few,  choose_decode, choose_split, choose_tma,
+		choose_sm90, choose_wmma,   choose_f32};
+	const struct call call = {args, arch, available};
+	const struct attn_variant *v = NULL;
+
+	if (!possible(args))
+		return NULL;
+	if (forced) {
+		for (int n = 0; n < attn_variant_total; n++)
+			if (!strcmp(attn_variants[n].name, forced) &&
+			    takes(&attn_variants[n], &call))
+				return &attn_variants[n];
+		return NULL;
+	}
+	for (size_t n = 0; !v && n < sizeof(families) / sizeof(families[0]); n++)
+		v = families[n](&call);
+	return v;
+}
+
+const struct attn_variant *attn_select(const struct attn_args *args, int arch, const char *forced)
+{
+	return attn_select_from(args, arch, forced, NULL);
 }

@@ -344,16 +344,6 @@ static __device__ __forceinline__ void softmax_packed(float (&x)[2][N], uint32_t
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-static __device__ __forceinline__ void store_one(char *at, int64_t index, int dtype, float x)
-{
-	if (dtype == ATTN_F16)
-		((__half *)at)[index] = __float2half_rn(x);
-	else if (dtype == ATTN_BF16)
-		((__nv_bfloat16 *)at)[index] = __float2bfloat16_rn(x);
-	else
-		((float *)at)[index] = x;
-}
-
 /* O = out_scale * sums / sum of P for rows i and i+8, rows that are all -inf by their rule.
  * `own`: 16 * WIDTH * 2 bytes of shared memory of this warp alone. */
 template <typename T, int WIDTH>
@@ -419,7 +409,7 @@ static __device__ __forceinline__ void finish(float (&o)[WIDTH / 2], float (&sum
 	for (int n = 0; n < WIDTH / 2; n++) {
 		const int i = first + g + n / 2 % 2 * 8, c = n / 4 * 8 + 2 * t + n % 2;
 		if (i < a.Sq)
-			store_one(out, i * a.o.stride[2] + c * a.o.stride[3], a.o.dtype, o[n]);
+			store_to(out, i * a.o.stride[2] + c * a.o.stride[3], a.o.dtype, o[n]);
 	}
 }
 
@@ -594,7 +584,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 		wgmma_begin();
 #pragma unroll
 		for (int n = 0; n < KEYS / 16; n++)
-			wgmma_registers<T>::run(o, p[n], operand_moved(v_at, n * 2048));
+			wgmma_registers<T, true>::run(o, p[n], operand_moved(v_at, n * 2048));
 		wgmma_commit();
 		wgmma_wait<0>();
 		settle(o);

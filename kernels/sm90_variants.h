@@ -14,12 +14,8 @@
 
 /*        name width keys groups per_sm plain down */
 #define SM90_VARIANTS(V)                                                                           \
-	V(d64_plain, 64, 64, 2, 2, 1, 0)                                                           \
-	V(d64_plain_down, 64, 64, 2, 2, 1, 1)                                                      \
 	V(d64, 64, 64, 2, 2, 0, 0)                                                                 \
 	V(d64_down, 64, 64, 2, 2, 0, 1)                                                            \
-	V(d128_plain, 128, 64, 2, 2, 1, 0)                                                         \
-	V(d128_plain_down, 128, 64, 2, 2, 1, 1)                                                    \
 	V(d128, 128, 64, 3, 1, 0, 0)                                                               \
 	V(d128_down, 128, 64, 3, 1, 0, 1)
 

@@ -12,7 +12,10 @@
 
 #include "kernels/device.cuh"
 
-#define PAD 8 /* elements; 16 bytes */
+#define PAD 8 /* elements of 16 bits; 16 bytes */
+
+/* Elements in 16 bytes. */
+template <typename T> constexpr int PIECE = 16 / (int)sizeof(T);
 
 /* How many of n reads to have under way: on sm_75 each holds registers, and these run out. */
 static __host__ __device__ constexpr int at_once(int n)
@@ -24,28 +27,31 @@ enum { ELEMENTS, PIECES_ACROSS, PIECES_DOWN }; /* how an operand can be read */
 
 static __device__ __forceinline__ int pieces_of(const struct attn_tensor &t, const void *at)
 {
+	const int piece = 16 / attn_dtype_size(t.dtype);
+
 	if ((uint64_t)at % 16)
 		return ELEMENTS;
-	if (t.stride[3] == 1 && t.stride[2] % 8 == 0)
+	if (t.stride[3] == 1 && t.stride[2] % piece == 0)
 		return PIECES_ACROSS;
-	return t.stride[2] == 1 && t.stride[3] % 8 == 0 ? PIECES_DOWN : ELEMENTS;
+	return t.stride[2] == 1 && t.stride[3] % piece == 0 ? PIECES_DOWN : ELEMENTS;
 }
 
 /* Reads rows first .. first+ROWS-1, columns 0 .. WIDTH-1 of one head into shared memory; what lies
- * beyond row `rows` or column `columns` becomes 0. `first` is a multiple of 8. */
+ * beyond row `rows` or column `columns` becomes 0. `first` is a multiple of 8.
+ * `tile` has lines of WIDTH + PIECE<T>. */
 template <typename T, int ROWS, int WIDTH, int THREADS>
 static __device__ __forceinline__ void load_tile(T *tile, const T *at, const struct attn_tensor &t,
 						 int pieces, int first, int rows, int columns,
 						 int thread)
 {
 	const int64_t row_stride = t.stride[2], column_stride = t.stride[3];
-	constexpr int LINE = WIDTH + PAD;
+	constexpr int P = PIECE<T>, LINE = WIDTH + P;
 
 	if (pieces == PIECES_ACROSS) {
-		constexpr int PIECES = WIDTH / 8, STEP = THREADS / PIECES;
+		constexpr int PIECES = WIDTH / P, STEP = THREADS / PIECES;
 		static_assert(THREADS % PIECES == 0 && ROWS % STEP == 0, "whole rows per step");
-		const int c = thread % PIECES * 8, r0 = thread / PIECES;
-		const int bytes = 2 * max(0, min(8, columns - c));
+		const int c = thread % PIECES * P, r0 = thread / PIECES;
+		const int bytes = (int)sizeof(T) * max(0, min(P, columns - c));
 		const T *from = at + (first + r0) * row_stride + c;
 #pragma unroll(at_once(ROWS / STEP))
 		for (int r = 0; r < ROWS; r += STEP) {
@@ -55,27 +61,27 @@ static __device__ __forceinline__ void load_tile(T *tile, const T *at, const str
 		}
 	} else if (pieces == PIECES_DOWN) {
 #pragma unroll(at_once(2))
-		for (int e = thread; e < ROWS / 8 * WIDTH; e += THREADS) {
-			/* a warp takes 16 columns and twice 8 rows: whole sectors, few conflicts */
+		for (int e = thread; e < ROWS / P * WIDTH; e += THREADS) {
+			/* a warp takes 16 columns and two pieces: whole sectors, few conflicts */
 			const int c = e / 32 % (WIDTH / 16) * 16 + e % 16;
-			const int r = e / (2 * WIDTH) * 16 + e / 16 % 2 * 8;
+			const int r = e / (2 * WIDTH) * 2 * P + e / 16 % 2 * P;
 			union {
 				uint4 all;
-				T one[8];
+				T one[P];
 			} u;
 			u.all = make_uint4(0, 0, 0, 0);
 			if (c < columns) {
 				const T *from = at + first + r + c * column_stride;
-				if (first + r + 8 <= rows)
+				if (first + r + P <= rows)
 					u.all = *(const uint4 *)from;
 				else
 #pragma unroll
-					for (int k = 0; k < 8; k++)
+					for (int k = 0; k < P; k++)
 						if (first + r + k < rows)
 							u.one[k] = from[k];
 			}
 #pragma unroll
-			for (int k = 0; k < 8; k++)
+			for (int k = 0; k < P; k++)
 				tile[(r + k) * LINE + c] = u.one[k];
 		}
 	} else {

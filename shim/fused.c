@@ -11,11 +11,13 @@
 
 #include "config.h"
 #include "kernels/images.h"
+#include "kernels/launch.h"
 #include "message.h"
 #include "resolve.h"
+#include "scratch.h"
 
 #define CONTEXTS 16
-#define VARIANTS 64
+#define VARIANTS 160
 
 enum helper {
 	HELPER_REFERENCE,
@@ -37,7 +39,8 @@ static struct loaded {
 	CUmodule module; /* NULL: loading failed, do not try again */
 	CUfunction helpers[HELPER_COUNT];
 	CUfunction variants[VARIANTS];
-	uint64_t available; /* bit n: attn_variants[n] is in the module, or in all modules */
+	uint8_t available[VARIANTS]; /* of attn_variants: is it in the module? */
+	struct attn_device device;
 } loaded[CONTEXTS];
 static int loaded_count;
 
@@ -52,7 +55,7 @@ static struct loaded *find(CUcontext context)
 static int load(struct loaded *slot)
 {
 	const struct kernel_image *image;
-	int major = 0, minor = 0;
+	int major = 0, minor = 0, multiprocessors = 0, cache = 0;
 	CUfunction function;
 	CUdevice device;
 	CUmodule module;
@@ -62,6 +65,12 @@ static int load(struct loaded *slot)
 	driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
 	driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
 	slot->arch = major * 10 + minor;
+	driver.cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+				    device);
+	driver.cuDeviceGetAttribute(&cache, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device);
+	slot->device.multiprocessors = multiprocessors > 0 ? multiprocessors : 1;
+	slot->device.cache_bytes = cache;
+	slot->device.encode = driver.cuTensorMapEncodeTiled;
 	image = kernel_image_for(slot->arch);
 	if (!image)
 		return -ENOENT;
@@ -73,12 +82,15 @@ static int load(struct loaded *slot)
 			driver.cuModuleUnload(module);
 			return -EIO;
 		}
-	for (int i = 0; i < attn_variant_total && i < VARIANTS; i++)
-		if (i < attn_variant_count ||
-		    (slot->arch == attn_variants[i].min_arch &&
-		     driver.cuModuleGetFunction(&function, module, attn_variants[i].symbol) ==
-			     CUDA_SUCCESS))
-			slot->available |= (uint64_t)1 << i;
+	for (int i = 0; i < attn_variant_total && i < VARIANTS; i++) {
+		const struct attn_variant *v = &attn_variants[i];
+
+		slot->available[i] =
+			i < attn_variant_count ||
+			(slot->arch == v->min_arch &&
+			 (!(v->needs & ATTN_NEEDS_MAPS) || slot->device.encode) &&
+			 driver.cuModuleGetFunction(&function, module, v->symbol) == CUDA_SUCCESS);
+	}
 	slot->module = module;
 	return 0;
 }
@@ -122,14 +134,37 @@ static int launch(CUfunction function, CUstream stream, const unsigned grid[3], 
 		       : -EIO;
 }
 
+/* What must come before a launch, by kernels found as they are needed. */
+static int launch_steps(struct loaded *slot, CUstream stream, const struct attn_launch *what)
+{
+	for (int i = 0; i < what->before_count; i++) {
+		const struct attn_step *step = &what->before[i];
+		CUfunction function;
+
+		if (driver.cuModuleGetFunction(&function, slot->module, step->symbol) !=
+			    CUDA_SUCCESS ||
+		    launch(function, stream, step->grid, step->threads, 0, &step->parameter))
+			return -EIO;
+	}
+	return 0;
+}
+
+static bool is_capturing(CUstream stream)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	return driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
+	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
 		    const struct attn_args *args)
 {
 	struct loaded *slot = find(context);
 	const int index = (int)(variant - attn_variants);
-	const unsigned grid[3] = {(unsigned)((args->Sq + variant->rows_per_block - 1) /
-					     variant->rows_per_block * variant->grid_x_factor),
-				  (unsigned)args->H, (unsigned)args->B};
+	struct attn_launch what;
+	uint64_t scratch = 0, bytes;
+	int error = -EIO;
 
 	if (!slot || !slot->module || index >= VARIANTS)
 		return -EIO;
@@ -146,8 +181,16 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 			return -EIO;
 		slot->variants[index] = function;
 	}
-	return launch(slot->variants[index], stream, grid, (unsigned)variant->threads,
-		      (unsigned)variant->shared_bytes, args);
+	/* a captured launch is replayed when the scratch is somebody else's */
+	bytes = attn_launch_scratch(variant, args);
+	if (bytes && !is_capturing(stream))
+		scratch = scratch_get(context, stream, bytes, false);
+	if (!attn_launch_prepare(&what, variant, args, &slot->device, scratch) &&
+	    !launch_steps(slot, stream, &what))
+		error = launch(slot->variants[index], stream, what.grid, what.threads,
+			       what.shared_bytes, &what.parameter);
+	scratch_put(scratch, stream);
+	return error;
 }
 
 static int launch_helper(CUcontext context, CUstream stream, enum helper helper, uint64_t blocks,

@@ -37,13 +37,56 @@ $(O)/gpu/linked_driver $(O)/gpu/two_contexts: $(O)/gpu/%: tests/gpu/%.c tests/gp
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(GPU_LINK) -Wl,-rpath-link,$(CUDA)/lib64 \
 		-lcublas -lcuda -lm
 
-# The kernels by themselves: `kernel_check IMAGE`, IMAGE being one of build/kernels/*.fatbin.
-gpu-programs: $(O)/gpu/kernel_check
-$(O)/gpu/kernel_check: tests/gpu/kernel_check.c kernels/select.c kernels/attention.h \
-                       kernels/sm90_variants.h kernels/wmma_variants.h kernels/decode_variants.h
+# The catalogue's programs: the call sequences of inference engines.
+CATALOGUE_PROGRAMS := $(patsubst tests/gpu/catalogue/%.cu,$(O)/gpu/catalogue/%, \
+                      $(wildcard tests/gpu/catalogue/*.cu))
+gpu-programs: $(CATALOGUE_PROGRAMS)
+$(CATALOGUE_PROGRAMS): $(O)/gpu/catalogue/%: tests/gpu/catalogue/%.cu tests/gpu/catalogue/engine.h
 	@mkdir -p $(@D)
-	$(call say,CCLD,$<)
-	$(Q)$(CC) $(CPPFLAGS) -I. $(CFLAGS) -I$(CUDA)/include -o $@ $(filter %.c,$^) $(GPU_LINK) -lcuda -lm
+	$(call say,NVCC,$<)
+	$(Q)$(NVCC) $(GPU_ARCHS) $(GPU_CFLAGS) -cudart static -Xcompiler -Wall,-Wextra,-Werror \
+		-o $@ $< $(GPU_LINK) -Xlinker -rpath-link=$(CUDA)/lib64 -lcublas -lcublasLt -ldl
+
+# The kernels by themselves: every variant on every case, and beside PyTorch's.
+#
+#     make kernel-check [KERNEL_CHECK_FLAGS='-q -k sm90']
+#     make bench        [BENCH_FLAGS='--quick --rows decode']
+#     make sanitize     [SANITIZE_FLAGS=sm90]
+KERNEL_CHECK_FLAGS ?=
+BENCH_FLAGS        ?=
+SANITIZE_FLAGS     ?=
+KERNEL_HOST := $(KERNEL_OBJECTS) $(K)/bench_abi.o
+gpu_driver  := -L$(CUDA)/lib64/stubs -lcuda
+
+gpu-programs: $(O)/gpu/kernel_check $(O)/libfashim_kernels.so
+$(O)/gpu/kernel_check: $(addprefix $(O)/tests/gpu/,kernel_check.o kernel_cases.o kernel_operands.o) \
+                       $(KERNEL_HOST)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(gpu_driver) -lm
+
+$(O)/libfashim_kernels.so: $(KERNEL_HOST)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared $(LDFLAGS) -Wl,--no-undefined -o $@ $^ $(gpu_driver) -lm
+
+# The fp32 kernels beside fp32 arithmetic: `f32_check IMAGE [WORD]`.
+gpu-programs: $(O)/gpu/f32_check $(O)/gpu/f32_check.fatbin
+$(O)/gpu/f32_check: $(O)/tests/gpu/f32_check.o $(KERNEL_CHOICE)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(gpu_driver) -lm
+$(O)/gpu/f32_check.fatbin: tests/gpu/f32_check.cu $(kernel_sources)
+	@mkdir -p $(@D)
+	$(call say,NVCC,$@)
+	$(Q)$(NVCC) -fatbin -gencode=arch=compute_90a,code=sm_90a $(NVCCFLAGS) -o $@ $<
+
+.PHONY: kernel-check sanitize
+kernel-check: $(O)/gpu/kernel_check ## every kernel against double precision (on a GPU)
+	$(Q)$< $(KERNEL_CHECK_FLAGS)
+bench: $(O)/libfashim_kernels.so ## our kernels beside PyTorch's (on a GPU, needs PyTorch)
+	$(Q)python3 tests/gpu/bench --lib $< --json $(O)/bench.json $(BENCH_FLAGS)
+sanitize: $(O)/gpu/kernel_check ## compute-sanitizer over every kernel (on a GPU)
+	$(Q)tests/gpu/sanitize_kernels.sh $< $(SANITIZE_FLAGS)
 
 # Nothing is built where there is no device: all.sh then says "skipped" and passes.
 ifneq ($(wildcard /dev/nvidia0 /dev/nvidiactl),)

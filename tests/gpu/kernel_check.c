@@ -1,567 +1,125 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels by themselves on a real GPU: `kernel_check IMAGE [WORD]`, IMAGE being a compiled
- * module.cu (cubin or fatbin), WORD choosing cases whose names contain it.
+ * The kernels by themselves on a real GPU, every variant on every case that it takes.
  *
- * Each case is run by the variant that would be chosen without sm90.cu and by every variant of
- * sm90.cu that takes it, on random data, O poisoned beforehand, and compared with
- * `fashim_reference` on sampled rows. Cases that say so are timed too: the median of 20 launches
- * after 5 to warm up. Fails if a result is further off than its element type explains.
+ *     kernel_check [-i IMAGE] [-k VARIANT] [-q | -s | -t] [-v] [WORD...]
+ *
+ *   -i  a compiled module.cu; without it, the image built in
+ *   -k  only variants whose names contain this
+ *   -q  every seventh case of the sweep
+ *   -s  for compute-sanitizer: one small case per variant, tightly allocated
+ *   -t  the timed cases only: the median of 20 launches after 5 to warm up
+ *   -v  a line for every run, not only for those that went wrong
+ *   WORD  only cases whose names contain all of these
+ *
+ * Each result is compared with `fashim_reference` on sampled rows: as a whole (Frobenius) and at
+ * its worst element. Around and between the operands lie NaNs, and O is poisoned: what is read
+ * outside shows in the numbers, what is written outside or left unwritten is counted. Fails also
+ * if a variant in the image met no case.
  */
-#include <cuda.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "kernels/attention.h"
+#include "kernel_operands.h"
+#include "kernels/bench_abi.h"
 
-#define CHECK(call)                                                                                \
-	do {                                                                                       \
-		CUresult result_ = (call);                                                         \
-		if (result_ != CUDA_SUCCESS) {                                                     \
-			const char *text_ = "?";                                                   \
-			cuGetErrorString(result_, &text_);                                         \
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, text_);      \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
+#define ROWS	 512 /* sampled */
+#define RUNS	 20
+#define WARM	 5
+#define VARIANTS 512
 
-#define ROWS 512 /* sampled */
-#define RUNS 20
-#define WARM 5
+static struct {
+	const char *variant;
+	char **words;
+	int verbose;
+} options;
 
-enum bias { NO_BIAS, BIAS_SQUARE, BIAS_BATCH, BIAS_HEAD, BIAS_KEYS };
+static struct tally {
+	int runs, wrong;
+	double worst;
+} tallies[VARIANTS];
 
-struct shape {
-	const char *name;
-	int dtype, B, H, Sq, Sk, D;
-	int causal;    /* 1: aligned to the first key, 2: to the last */
-	int left;      /* window to the left, 0: none */
-	int bias;      /* enum bias */
-	int bias_type; /* enum attn_dtype */
-	int second;    /* also a second bias, of the keys */
-	int round_x;   /* ... to the dtype */
-	int mask;      /* a boolean mask, one in four off */
-	int empty;     /* the mask is off for every fifth row; empty_row + 1 */
-	float softcap;
-	int down; /* K is stored [D,Sk] */
-	int bshd; /* storage of Q, K, V and O */
-	int wide; /* O is fp32 */
-	int timed;
+/* ---- truth and verdict ---------------------------------------------------------------------- */
+
+static int sampled_rows(const struct attn_args *a)
+{
+	const int64_t total = (int64_t)a->B * a->H * a->Sq;
+
+	return (int)(total < ROWS ? total : ROWS);
+}
+
+static double *truth_of(const struct attn_args *a)
+{
+	struct reference_args ref = {.attn = *a, .rows = sampled_rows(a)};
+	const size_t bytes = (size_t)ref.rows * (size_t)a->Dv * sizeof(double);
+	double *truth = malloc(bytes);
+
+	CHECK(cuMemAlloc((CUdeviceptr *)&ref.scratch, (size_t)ref.rows * (size_t)a->Sk * 8));
+	CHECK(cuMemAlloc((CUdeviceptr *)&ref.out, bytes));
+	if (fashim_kernels_reference(&ref)) {
+		fprintf(stderr, "kernel_check: %s\n", fashim_kernels_error());
+		exit(1);
+	}
+	CHECK(cuMemcpyDtoH(truth, ref.out, bytes));
+	CHECK(cuMemFree(ref.scratch));
+	CHECK(cuMemFree(ref.out));
+	return truth;
+}
+
+struct verdict {
+	double rel, worst;
+	int64_t nonfinite, unwritten, astray;
 };
 
-#define F ATTN_F16
-#define G ATTN_BF16
-static const struct shape shapes[] = {
-	{.name = "plain f16 d64", .dtype = F, .B = 2, .H = 3, .Sq = 256, .Sk = 256, .D = 64},
-	{.name = "plain bf16 d64",
-	 .dtype = G,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 256,
-	 .Sk = 384,
-	 .D = 64,
-	 .bshd = 1},
-	{.name = "plain f16 d128", .dtype = F, .B = 2, .H = 3, .Sq = 256, .Sk = 256, .D = 128},
-	{.name = "plain bf16 d128", .dtype = G, .B = 1, .H = 3, .Sq = 300, .Sk = 333, .D = 128},
-	{.name = "odd f16 d64",
-	 .dtype = F,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 197,
-	 .Sk = 203,
-	 .D = 64,
-	 .bshd = 1},
-	{.name = "one key", .dtype = F, .B = 1, .H = 2, .Sq = 70, .Sk = 1, .D = 64},
-	{.name = "down d64", .dtype = F, .B = 2, .H = 3, .Sq = 197, .Sk = 200, .D = 64, .down = 1},
-	{.name = "down d128",
-	 .dtype = G,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 197,
-	 .Sk = 264,
-	 .D = 128,
-	 .down = 1},
-	{.name = "causal d64",
-	 .dtype = F,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 500,
-	 .Sk = 500,
-	 .D = 64,
-	 .causal = 1},
-	{.name = "causal last d128",
-	 .dtype = F,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 200,
-	 .Sk = 500,
-	 .D = 128,
-	 .causal = 2},
-	{.name = "causal none seen",
-	 .dtype = F,
-	 .B = 1,
-	 .H = 3,
-	 .Sq = 500,
-	 .Sk = 200,
-	 .D = 64,
-	 .causal = 2,
-	 .empty = ATTN_EMPTY_NAN + 1},
-	{.name = "causal none seen mean",
-	 .dtype = G,
-	 .B = 1,
-	 .H = 3,
-	 .Sq = 500,
-	 .Sk = 200,
-	 .D = 128,
-	 .causal = 2,
-	 .empty = ATTN_EMPTY_MEAN + 1},
-	{.name = "window d64",
-	 .dtype = G,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 500,
-	 .Sk = 500,
-	 .D = 64,
-	 .causal = 1,
-	 .left = 100},
-	{.name = "window down d128",
-	 .dtype = G,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 500,
-	 .Sk = 504,
-	 .D = 128,
-	 .causal = 1,
-	 .left = 70,
-	 .down = 1},
-	{.name = "bias square bf16",
-	 .dtype = G,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 256,
-	 .Sk = 256,
-	 .D = 64,
-	 .bias = BIAS_SQUARE,
-	 .bias_type = G,
-	 .round_x = 1},
-	{.name = "bias batch f16 odd",
-	 .dtype = F,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 197,
-	 .Sk = 203,
-	 .D = 64,
-	 .bias = BIAS_BATCH,
-	 .bias_type = F,
-	 .round_x = 1},
-	{.name = "bias head f32",
-	 .dtype = F,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 197,
-	 .Sk = 200,
-	 .D = 128,
-	 .bias = BIAS_HEAD,
-	 .bias_type = ATTN_F32},
-	{.name = "bias head bf16 d128",
-	 .dtype = G,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 256,
-	 .Sk = 200,
-	 .D = 128,
-	 .bias = BIAS_HEAD,
-	 .bias_type = G},
-	{.name = "two biases",
-	 .dtype = F,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 256,
-	 .Sk = 264,
-	 .D = 64,
-	 .bias = BIAS_HEAD,
-	 .bias_type = F,
-	 .second = 1},
-	{.name = "bias down",
-	 .dtype = F,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 256,
-	 .Sk = 264,
-	 .D = 64,
-	 .bias = BIAS_BATCH,
-	 .bias_type = F,
-	 .down = 1},
-	{.name = "bias down d128 odd",
-	 .dtype = G,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 197,
-	 .Sk = 216,
-	 .D = 128,
-	 .bias = BIAS_KEYS,
-	 .bias_type = G,
-	 .second = 1,
-	 .down = 1},
-	{.name = "mask d64", .dtype = F, .B = 2, .H = 3, .Sq = 197, .Sk = 264, .D = 64, .mask = 1},
-	{.name = "mask down d128",
-	 .dtype = F,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 197,
-	 .Sk = 264,
-	 .D = 128,
-	 .mask = 1,
-	 .down = 1},
-	{.name = "mask empty zero",
-	 .dtype = G,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 197,
-	 .Sk = 211,
-	 .D = 64,
-	 .mask = 1,
-	 .empty = ATTN_EMPTY_ZERO + 1},
-	{.name = "mask empty mean",
-	 .dtype = G,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 197,
-	 .Sk = 211,
-	 .D = 64,
-	 .mask = 1,
-	 .empty = ATTN_EMPTY_MEAN + 1},
-	{.name = "mask empty nan",
-	 .dtype = F,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 197,
-	 .Sk = 211,
-	 .D = 128,
-	 .mask = 1,
-	 .empty = ATTN_EMPTY_NAN + 1,
-	 .bshd = 1},
-	{.name = "softcap",
-	 .dtype = F,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 256,
-	 .Sk = 256,
-	 .D = 64,
-	 .softcap = 2.0f},
-	{.name = "softcap causal d128",
-	 .dtype = G,
-	 .B = 2,
-	 .H = 3,
-	 .Sq = 256,
-	 .Sk = 256,
-	 .D = 128,
-	 .softcap = 2.0f,
-	 .causal = 1},
-	{.name = "fp32 out", .dtype = F, .B = 2, .H = 3, .Sq = 256, .Sk = 256, .D = 64, .wide = 1},
-	{.name = "B4 H16 S2048 D64",
-	 .dtype = F,
-	 .B = 4,
-	 .H = 16,
-	 .Sq = 2048,
-	 .Sk = 2048,
-	 .D = 64,
-	 .timed = 1},
-	{.name = "B2 H16 S4096 D64",
-	 .dtype = F,
-	 .B = 2,
-	 .H = 16,
-	 .Sq = 4096,
-	 .Sk = 4096,
-	 .D = 64,
-	 .timed = 1},
-	{.name = "B2 H16 S4096 D128",
-	 .dtype = F,
-	 .B = 2,
-	 .H = 16,
-	 .Sq = 4096,
-	 .Sk = 4096,
-	 .D = 128,
-	 .timed = 1},
-	{.name = "B2 H16 S4096 D128 bf16",
-	 .dtype = G,
-	 .B = 2,
-	 .H = 16,
-	 .Sq = 4096,
-	 .Sk = 4096,
-	 .D = 128,
-	 .timed = 1},
-	{.name = "B2 H16 S4096 D64 causal",
-	 .dtype = F,
-	 .B = 2,
-	 .H = 16,
-	 .Sq = 4096,
-	 .Sk = 4096,
-	 .D = 64,
-	 .causal = 1,
-	 .timed = 1},
-	{.name = "B2 H16 S4096 D128 causal",
-	 .dtype = F,
-	 .B = 2,
-	 .H = 16,
-	 .Sq = 4096,
-	 .Sk = 4096,
-	 .D = 128,
-	 .causal = 1,
-	 .timed = 1},
-	{.name = "B1 H32 S2048 D64 bias [1,1,S,S]",
-	 .dtype = G,
-	 .B = 1,
-	 .H = 32,
-	 .Sq = 2048,
-	 .Sk = 2048,
-	 .D = 64,
-	 .bias = BIAS_SQUARE,
-	 .bias_type = G,
-	 .timed = 1},
-	{.name = "B1 H32 S2048 D128 bias [1,1,S,S]",
-	 .dtype = G,
-	 .B = 1,
-	 .H = 32,
-	 .Sq = 2048,
-	 .Sk = 2048,
-	 .D = 128,
-	 .bias = BIAS_SQUARE,
-	 .bias_type = G,
-	 .timed = 1},
-	{.name = "B8 H16 S512 D64 bias [B,1,S,S]",
-	 .dtype = F,
-	 .B = 8,
-	 .H = 16,
-	 .Sq = 512,
-	 .Sk = 512,
-	 .D = 64,
-	 .bias = BIAS_BATCH,
-	 .bias_type = F,
-	 .timed = 1},
-	{.name = "B8 H16 S512 D64 bias [B,1,S,S], K [D,S]",
-	 .dtype = F,
-	 .B = 8,
-	 .H = 16,
-	 .Sq = 512,
-	 .Sk = 512,
-	 .D = 64,
-	 .bias = BIAS_BATCH,
-	 .bias_type = F,
-	 .down = 1,
-	 .timed = 1},
-	{.name = "B8 H16 S512 D64 bias [1,1,1,S], K [D,S]",
-	 .dtype = F,
-	 .B = 8,
-	 .H = 16,
-	 .Sq = 512,
-	 .Sk = 512,
-	 .D = 64,
-	 .bias = BIAS_KEYS,
-	 .bias_type = F,
-	 .down = 1,
-	 .timed = 1},
-	{.name = "B4 H16 S2048 D64, K [D,S]",
-	 .dtype = F,
-	 .B = 4,
-	 .H = 16,
-	 .Sq = 2048,
-	 .Sk = 2048,
-	 .D = 64,
-	 .down = 1,
-	 .timed = 1},
-	{.name = "B32 H16 S197 D64",
-	 .dtype = F,
-	 .B = 32,
-	 .H = 16,
-	 .Sq = 197,
-	 .Sk = 197,
-	 .D = 64,
-	 .timed = 1},
-	{.name = "B1 H8 S512 D64",
-	 .dtype = F,
-	 .B = 1,
-	 .H = 8,
-	 .Sq = 512,
-	 .Sk = 512,
-	 .D = 64,
-	 .timed = 1},
-};
-
-static CUmodule module;
-static uint64_t available;
-static int failures;
-
-/* ---- numbers -------------------------------------------------------------------------------- */
-
-static uint64_t seed = 88172645463325252u;
-static float random_number(void)
+/* Compares O, as `image` holds it, with the sampled truth. */
+static void compare(struct verdict *v, const struct attn_args *a, const char *image,
+		    const double *truth)
 {
-	float sum = 0.0f;
+	const int rows = sampled_rows(a), size = attn_dtype_size(a->o.dtype);
+	const int64_t *stride = a->o.stride;
+	double error2 = 0.0, sum2 = 0.0;
 
-	for (int n = 0; n < 4; n++) {
-		seed ^= seed << 13;
-		seed ^= seed >> 7;
-		seed ^= seed << 17;
-		sum += (float)(seed >> 40) / (float)(1 << 24) - 0.5f;
+	for (int r = 0; r < rows; r++) {
+		const int64_t row = attn_sample_row(r, rows, (int64_t)a->B * a->H * a->Sq);
+		const int64_t at = row / a->Sq / a->H * stride[0] + row / a->Sq % a->H * stride[1] +
+				   row % a->Sq * stride[2];
+
+		for (int n = 0; n < a->Dv; n++) {
+			const double want = truth[(int64_t)r * a->Dv + n];
+			const double got =
+				operands_widen(image + (at + n * stride[3]) * size, a->o.dtype);
+
+			if (!isfinite(want) || !isfinite(got)) {
+				v->nonfinite += !(isnan(want) && isnan(got));
+				continue;
+			}
+			v->worst = fmax(v->worst, fabs(got - want));
+			error2 += (got - want) * (got - want);
+			sum2 += want * want;
+		}
 	}
-	return sum * 1.7320508f; /* variance 1 */
+	v->rel = sqrt(error2 / (sum2 > 0.0 ? sum2 : 1.0));
 }
 
-static uint16_t narrow(float x, int dtype)
+/* Counts elements of O that kept the poison, and bytes elsewhere that lost it. */
+static void inspect_poison(struct verdict *v, const struct attn_args *a, struct buffer *o)
 {
-	uint32_t u;
+	const int64_t extent[4] = {a->B, a->H, a->Sq, a->Dv};
+	const size_t size = (size_t)attn_dtype_size(a->o.dtype);
+	char poison[4];
 
-	if (dtype == ATTN_F16) {
-		_Float16 h = (_Float16)x;
-		uint16_t bits;
-		memcpy(&bits, &h, 2);
-		return bits;
+	memset(poison, OPERAND_POISON, sizeof(poison));
+	FOR_EACH_ELEMENT(&a->o, extent)
+	{
+		v->unwritten += !memcmp(operands_element(o, &a->o, at), poison, size);
+		memcpy(operands_element(o, &a->o, at), poison, size);
 	}
-	memcpy(&u, &x, 4);
-	return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-
-static double widen(const void *p, size_t index, int dtype)
-{
-	uint32_t u;
-	float x;
-
-	if (dtype == ATTN_F32)
-		return ((const float *)p)[index];
-	if (dtype == ATTN_F16) {
-		_Float16 h;
-		memcpy(&h, (const char *)p + 2 * index, 2);
-		return (double)h;
-	}
-	u = (uint32_t)((const uint16_t *)p)[index] << 16;
-	memcpy(&x, &u, 4);
-	return x;
-}
-
-/* A device array of n random elements: a repeated stretch of numbers, so that it is made fast. */
-static CUdeviceptr random_array(size_t n, int dtype)
-{
-	const size_t size = (size_t)attn_dtype_size(dtype), stretch = 1000003 < n ? 1000003 : n;
-	char *host = malloc(n * size);
-	CUdeviceptr at;
-
-	for (size_t i = 0; i < stretch; i++) {
-		float x = random_number();
-		uint16_t bits = narrow(x, dtype);
-		memcpy(host + i * size, size == 4 ? (void *)&x : (void *)&bits, size);
-	}
-	for (size_t i = stretch; i < n; i += stretch)
-		memcpy(host + i * size, host, (n - i < stretch ? n - i : stretch) * size);
-	CHECK(cuMemAlloc(&at, n * size));
-	CHECK(cuMemcpyHtoD(at, host, n * size));
-	free(host);
-	return at;
-}
-
-/* ---- a case --------------------------------------------------------------------------------- */
-
-static struct attn_tensor operand(const struct shape *s, int rows, int dtype, int down)
-{
-	struct attn_tensor t = {.dtype = dtype};
-	const int64_t D = s->D, H = s->H;
-
-	t.base = random_array((size_t)s->B * (size_t)H * (size_t)rows * (size_t)D, dtype);
-	if (s->bshd && !down) {
-		const int64_t stride[4] = {rows * H * D, D, H * D, 1};
-		memcpy(t.stride, stride, sizeof(stride));
-	} else {
-		const int64_t stride[4] = {H * rows * D, rows * D, down ? 1 : D, down ? rows : 1};
-		memcpy(t.stride, stride, sizeof(stride));
-	}
-	return t;
-}
-
-static struct attn_tensor bias(const struct shape *s, enum bias kind, int dtype)
-{
-	struct attn_tensor t = {.dtype = dtype};
-	const int64_t square = (int64_t)s->Sq * s->Sk;
-
-	t.base = random_array((size_t)(square * (kind == BIAS_BATCH  ? s->B
-						 : kind == BIAS_HEAD ? s->H
-								     : 1)),
-			      dtype);
-	t.stride[0] = kind == BIAS_BATCH ? square : 0;
-	t.stride[1] = kind == BIAS_HEAD ? square : 0;
-	t.stride[2] = kind == BIAS_KEYS ? 0 : s->Sk;
-	t.stride[3] = 1;
-	return t;
-}
-
-static struct attn_tensor mask(const struct shape *s)
-{
-	struct attn_tensor t = {.dtype = ATTN_BOOL};
-	const size_t n = (size_t)s->Sq * (size_t)s->Sk;
-	char *host = malloc(n);
-	CUdeviceptr at;
-
-	for (size_t i = 0; i < n; i++)
-		host[i] = random_number() > -0.7f && !(s->empty && i / (size_t)s->Sk % 5 == 0);
-	CHECK(cuMemAlloc(&at, n));
-	CHECK(cuMemcpyHtoD(at, host, n));
-	free(host);
-	t.base = at;
-	t.stride[2] = s->Sk;
-	t.stride[3] = 1;
-	return t;
-}
-
-static struct attn_args arguments(const struct shape *s)
-{
-	struct attn_args a = {
-		.B = s->B, .H = s->H, .Sq = s->Sq, .Sk = s->Sk, .D = s->D, .Dv = s->D};
-
-	a.q = operand(s, s->Sq, s->dtype, 0);
-	a.k = operand(s, s->Sk, s->dtype, s->down);
-	a.v = operand(s, s->Sk, s->dtype, 0);
-	a.o = operand(s, s->Sq, s->wide ? ATTN_F32 : s->dtype, 0);
-	a.spec.scale = 1.0f / sqrtf((float)s->D);
-	a.spec.softcap = s->softcap;
-	a.spec.out_scale = 1.0f;
-	a.spec.round_x = s->round_x ? s->dtype : ATTN_F32;
-	a.spec.round_p = s->dtype;
-	a.spec.empty_row = s->empty ? s->empty - 1 : ATTN_EMPTY_NAN;
-	a.spec.window_left = s->left ? s->left : ATTN_NO_WINDOW;
-	a.spec.window_right = s->causal ? 0 : ATTN_NO_WINDOW;
-	a.spec.window_shift = s->causal == 2 ? s->Sk - s->Sq : 0;
-	a.spec.window_value = -INFINITY;
-	if (s->bias) {
-		a.spec.bias[0] = bias(s, (enum bias)s->bias, s->bias_type);
-		a.spec.bias_scale[0] = 1.0f;
-	}
-	if (s->second) {
-		a.spec.bias[1] = bias(s, BIAS_KEYS, ATTN_F32);
-		a.spec.bias_scale[1] = 0.5f;
-	}
-	if (s->mask) {
-		a.spec.mask = mask(s);
-		a.spec.mask_keeps = 1;
-		a.spec.mask_value = -INFINITY;
-	}
-	return a;
-}
-
-static size_t elements(const struct attn_args *a)
-{
-	return (size_t)a->B * (size_t)a->H * (size_t)a->Sq * (size_t)a->Dv;
-}
-
-static void launch(CUfunction f, const struct attn_variant *v, const struct attn_args *a)
-{
-	void *params[] = {(void *)(uintptr_t)a};
-	const unsigned x =
-		(unsigned)((a->Sq + v->rows_per_block - 1) / v->rows_per_block * v->grid_x_factor);
-
-	CHECK(cuLaunchKernel(f, x, (unsigned)a->H, (unsigned)a->B, (unsigned)v->threads, 1, 1,
-			     (unsigned)v->shared_bytes, NULL, params, NULL));
+	for (size_t n = 0; n < o->bytes; n++)
+		v->astray += o->host[n] != OPERAND_POISON;
 }
 
 static int by_number(const void *a, const void *b)
@@ -572,7 +130,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* Microseconds. */
-static float median(CUfunction f, const struct attn_variant *v, const struct attn_args *a)
+static float median(const struct fashim_call *call)
 {
 	float times[RUNS];
 	CUevent begin, end;
@@ -582,7 +140,7 @@ static float median(CUfunction f, const struct attn_variant *v, const struct att
 	for (int n = -WARM; n < RUNS; n++) {
 		float ms;
 		CHECK(cuEventRecord(begin, NULL));
-		launch(f, v, a);
+		fashim_kernels_launch(call, NULL);
 		CHECK(cuEventRecord(end, NULL));
 		CHECK(cuEventSynchronize(end));
 		CHECK(cuEventElapsedTime(&ms, begin, end));
@@ -593,123 +151,192 @@ static float median(CUfunction f, const struct attn_variant *v, const struct att
 	return times[RUNS / 2];
 }
 
-static void run(const struct shape *s, const struct attn_args *a, const struct attn_variant *v,
-		const double *truth, int rows)
+static void report(const struct kernel_case *c, int n, const struct verdict *v, int wrong,
+		   const struct fashim_call *call)
 {
-	const size_t size = (size_t)attn_dtype_size(a->o.dtype), n = elements(a);
-	const double limit = s->dtype == ATTN_F16 ? 2e-3 : 1.2e-2;
-	double worst = 0.0, error2 = 0.0, sum2 = 0.0, rel;
-	uint64_t mismatch = 0;
-	CUfunction f;
-	void *host = malloc(n * size);
+	char name[160];
 
-	CHECK(cuModuleGetFunction(&f, module, v->symbol));
-	CHECK(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-				 v->shared_bytes));
-	/* a pattern that is no NaN, so that an element left alone is off even where NaN is right */
-	CHECK(cuMemsetD8(a->o.base, 0x7a, n * size));
-	launch(f, v, a);
-	CHECK(cuCtxSynchronize());
-	CHECK(cuMemcpyDtoH(host, a->o.base, n * size));
-	for (int r = 0; r < rows; r++) {
-		const int64_t row = attn_sample_row(r, rows, (int64_t)a->B * a->H * a->Sq);
-		const int64_t at = row / a->Sq / a->H * a->o.stride[0] +
-				   row / a->Sq % a->H * a->o.stride[1] +
-				   row % a->Sq * a->o.stride[2];
+	printf("%-26s rel %.1e max %.1e  %s", attn_variants[n].name, v->rel, v->worst,
+	       kernel_case_name(c, name, sizeof(name)));
+	if (c->timed) {
+		const double us = median(call);
+		const double pairs = (c->causal ? 0.5 : 1.0) * c->Sq * c->Sk;
 
-		for (int c = 0; c < a->Dv; c++) {
-			const double want = truth[(int64_t)r * a->Dv + c];
-			const double got =
-				widen(host, (size_t)(at + c * a->o.stride[3]), a->o.dtype);
-
-			if (!isfinite(want) || !isfinite(got)) {
-				mismatch += !(isnan(want) && isnan(got));
-				continue;
-			}
-			if (fabs(got - want) > worst)
-				worst = fabs(got - want);
-			error2 += (got - want) * (got - want);
-			sum2 += want * want;
-		}
+		printf("  %.1f us %.1f TFLOP/s", us, 4.0 * c->B * c->H * c->D * pairs / us * 1e-6);
 	}
-	rel = sqrt(error2 / (sum2 > 0.0 ? sum2 : 1.0));
-	if (mismatch || !(rel < limit))
-		failures++;
-	printf("%-42s %-24s rel %.1e max %.1e%s", s->name, v->name, rel, worst,
-	       mismatch	     ? " NON-FINITE"
-	       : rel < limit ? ""
-			     : " WRONG");
-	if (s->timed) {
-		const double us = median(f, v, a);
-		const double pairs = s->causal ? 0.5 * s->Sq * s->Sk : (double)s->Sq * s->Sk;
-
-		printf("  %8.1f us %6.1f TFLOP/s", us,
-		       4.0 * s->B * s->H * s->D * pairs / us * 1e-6);
-	}
-	printf("\n");
+	if (v->nonfinite)
+		printf("  NON-FINITE %lld", (long long)v->nonfinite);
+	if (v->unwritten)
+		printf("  UNWRITTEN %lld", (long long)v->unwritten);
+	if (v->astray)
+		printf("  ASTRAY %lld bytes", (long long)v->astray);
+	printf("%s\n", wrong ? "  WRONG" : "");
 	fflush(stdout);
-	free(host);
 }
 
-static void check(const struct shape *s)
+static void run(const struct kernel_case *c, struct operands *x, int n, const double *truth)
 {
-	struct attn_args a = arguments(s);
-	const int64_t total = (int64_t)s->B * s->H * s->Sq;
-	struct reference_args ref = {.attn = a, .rows = (int32_t)(total < ROWS ? total : ROWS)};
-	const size_t bytes = (size_t)ref.rows * (size_t)s->D * sizeof(double);
-	void *params[] = {&ref};
-	double *truth = malloc(bytes);
-	CUfunction f;
+	/* as a whole; an element: this much of the largest |V| */
+	const double limit = c->dtype == ATTN_F16 ? 2e-3 : 1.2e-2;
+	struct buffer *o = c->over_q ? &x->q : &x->o;
+	struct fashim_call *call;
+	struct verdict v = {0};
+	int wrong;
 
-	CHECK(cuMemAlloc((CUdeviceptr *)&ref.scratch, (size_t)ref.rows * (size_t)s->Sk * 8));
-	CHECK(cuMemAlloc((CUdeviceptr *)&ref.out, bytes));
-	CHECK(cuModuleGetFunction(&f, module, "fashim_reference"));
-	CHECK(cuLaunchKernel(f, (unsigned)ref.rows, 1, 1, REFERENCE_THREADS, 1, 1, 0, NULL, params,
-			     NULL));
+	if (c->over_q)
+		operands_upload(&x->q);
+	else
+		CHECK(cuMemsetD8(o->block, OPERAND_POISON, o->bytes));
+	if (fashim_kernels_prepare(&call, n, &x->args) || fashim_kernels_launch(call, NULL)) {
+		fprintf(stderr, "kernel_check: %s\n", fashim_kernels_error());
+		exit(1);
+	}
 	CHECK(cuCtxSynchronize());
-	CHECK(cuMemcpyDtoH(truth, ref.out, bytes));
+	if (c->over_q) {
+		char *image = malloc(o->bytes);
 
-	if (cuModuleGetFunction(&f, module, attn_select(&a, 90, NULL)->symbol) == CUDA_SUCCESS)
-		run(s, &a, attn_select(&a, 90, NULL), truth, ref.rows);
-	for (int n = attn_variant_count; n < attn_variant_total; n++)
-		if (attn_select_from(&a, 90, attn_variants[n].name, available) == &attn_variants[n])
-			run(s, &a, &attn_variants[n], truth, ref.rows);
+		CHECK(cuMemcpyDtoH(image, o->block, o->bytes));
+		compare(&v, &x->args, image + o->margin, truth);
+		free(image);
+	} else {
+		CHECK(cuMemcpyDtoH(o->host, o->block, o->bytes));
+		compare(&v, &x->args, o->host + o->margin, truth);
+		inspect_poison(&v, &x->args, o);
+	}
+	wrong = v.nonfinite || v.unwritten || v.astray || !(v.rel < limit) ||
+		v.worst > limit * x->most_v;
+	if (wrong || c->timed || options.verbose)
+		report(c, n, &v, wrong, call);
+	tallies[n].runs++;
+	tallies[n].wrong += wrong;
+	tallies[n].worst = fmax(tallies[n].worst, v.rel);
+	fashim_kernels_free(call);
+}
 
-	cuMemFree(a.q.base);
-	cuMemFree(a.k.base);
-	cuMemFree(a.v.base);
-	cuMemFree(a.o.base);
-	for (int n = 0; n < ATTN_MAX_BIAS; n++)
-		if (a.spec.bias[n].base)
-			cuMemFree(a.spec.bias[n].base);
-	if (a.spec.mask.base)
-		cuMemFree(a.spec.mask.base);
-	cuMemFree(ref.scratch);
-	cuMemFree(ref.out);
+/* ---- which cases, which variants ------------------------------------------------------------ */
+
+static int is_wanted(int n)
+{
+	return fashim_kernels_present(n) &&
+	       (!options.variant || strstr(attn_variants[n].name, options.variant));
+}
+
+/* only: one variant, or -1 for all that take the case. */
+static void check(const struct kernel_case *c, int only)
+{
+	char name[160];
+	struct operands x;
+	double *truth;
+
+	kernel_case_name(c, name, sizeof(name));
+	for (char **word = options.words; *word; word++)
+		if (!strstr(name, *word))
+			return;
+	x = operands_make(c);
+	truth = truth_of(&x.args);
+	for (int n = 0; n < attn_variant_total; n++)
+		if ((only < 0 || only == n) && is_wanted(n) &&
+		    fashim_kernels_select(&x.args, attn_variants[n].name, 0) == n)
+			run(c, &x, n, truth);
 	free(truth);
+	operands_free(&x);
+}
+
+static void check_small(void)
+{
+	for (int n = 0; n < attn_variant_total; n++)
+		for (int which = 0; which < 2 && is_wanted(n); which++) {
+			const struct kernel_case c = small_case(&attn_variants[n], which);
+
+			check(&c, n);
+		}
+}
+
+static void check_table(int timed)
+{
+	for (int n = 0; n < COUNT(kernel_cases); n++)
+		if (!timed || kernel_cases[n].timed)
+			check(&kernel_cases[n], -1);
+}
+
+static void check_sweep(int step)
+{
+	for (int n = 0; n < SWEEP_CASES; n += step) {
+		const struct kernel_case c = sweep_case(n);
+
+		check(&c, -1);
+	}
+}
+
+/* A line per variant. Returns how many went wrong or, where that is asked, met no case. */
+static int summary(int all_cases)
+{
+	int bad = 0, wrong = 0, runs = 0;
+
+	for (int n = 0; n < attn_variant_total; n++) {
+		const struct tally *t = &tallies[n];
+		const int idle = all_cases && !t->runs;
+
+		if (!is_wanted(n))
+			continue;
+		printf("%-26s %5d runs  %3d wrong  worst rel %.1e%s\n", attn_variants[n].name,
+		       t->runs, t->wrong, t->worst, idle ? "  NO CASE" : "");
+		bad += t->wrong || idle;
+		wrong += t->wrong;
+		runs += t->runs;
+	}
+	printf("%d runs, %d wrong\n", runs, wrong);
+	return bad + (runs == 0);
 }
 
 int main(int argc, char **argv)
 {
+	const char *image = NULL;
+	int step = 1, timed = 0, option;
 	CUcontext context;
 	CUdevice device;
-	CUfunction f;
 
-	if (argc < 2) {
-		fprintf(stderr, "usage: kernel_check IMAGE [WORD]\n");
-		return 2;
+	while ((option = getopt(argc, argv, "i:k:qstv")) != -1) {
+		switch (option) {
+		case 'i':
+			image = optarg;
+			break;
+		case 'k':
+			options.variant = optarg;
+			break;
+		case 'q':
+			step = 7;
+			break;
+		case 's':
+			operands_tight = 1;
+			break;
+		case 't':
+			timed = 1;
+			break;
+		case 'v':
+			options.verbose = 1;
+			break;
+		default:
+			fprintf(stderr, "usage: kernel_check [-i IMAGE] [-k VARIANT] [-q | -s | "
+					"-t] [-v] [WORD...]\n");
+			return 2;
+		}
 	}
+	options.words = argv + optind;
 	CHECK(cuInit(0));
 	CHECK(cuDeviceGet(&device, 0));
 	CHECK(cuDevicePrimaryCtxRetain(&context, device));
 	CHECK(cuCtxSetCurrent(context));
-	CHECK(cuModuleLoad(&module, argv[1]));
-	for (int n = 0; n < attn_variant_total; n++)
-		if (cuModuleGetFunction(&f, module, attn_variants[n].symbol) == CUDA_SUCCESS)
-			available |= (uint64_t)1 << n;
-	for (size_t n = 0; n < sizeof(shapes) / sizeof(shapes[0]); n++)
-		if (argc < 3 || strstr(shapes[n].name, argv[2]))
-			check(&shapes[n]);
-	printf("%d wrong\n", failures);
-	return failures != 0;
+	if (attn_variant_total > VARIANTS || fashim_kernels_open(image)) {
+		fprintf(stderr, "kernel_check: %s\n", fashim_kernels_error());
+		return 1;
+	}
+	if (operands_tight) {
+		check_small();
+	} else {
+		check_table(timed);
+		if (!timed)
+			check_sweep(step);
+	}
+	return summary(!timed && !*options.words) != 0;
 }

@@ -92,4 +92,39 @@ static inline void sim_mma_m16n8k16(float c[4], const uint32_t a[4], uint32_t b0
 	sim_warp_meet(0xffffffffu, sim_mma_all<T>, &m);
 }
 
+/* The nearest number with 10 bits after the point, ties away from 0; NaN and infinity stay. */
+static inline uint32_t sim_round_tf32(float x)
+{
+	const uint32_t bits = sim_bits<uint32_t>(x);
+	return (bits & 0x7f800000) == 0x7f800000 ? bits : (bits + 0x1000) & ~0x1fffu;
+}
+
+/* D[16,8] += A[16,8] B[8,8], of whose bits the lowest 13 are not looked at. */
+static inline void sim_mma_tf32_all(void *const *args, unsigned)
+{
+	float a[16][8], b[8][8];
+
+	for (int l = 0; l < 32; l++) {
+		const struct sim_mma *m = (const struct sim_mma *)args[l];
+		for (int i = 0; i < 4; i++)
+			a[l / 4 + (i & 1) * 8][l % 4 + (i >> 1) * 4] =
+				sim_bits<float>(m->a[i] & ~0x1fffu);
+		for (int i = 0; i < 2; i++)
+			b[l % 4 + i * 4][l / 4] = sim_bits<float>(m->b[i] & ~0x1fffu);
+	}
+	for (int l = 0; l < 32; l++)
+		for (int e = 0; e < 4; e++) {
+			float *c = &((struct sim_mma *)args[l])->c[e], sum = 0.0f;
+			for (int k = 0; k < 8; k++)
+				sum += a[l / 4 + e / 2 * 8][k] * b[k][l % 4 * 2 + e % 2];
+			*c += sum;
+		}
+}
+
+static inline void sim_mma_m16n8k8_tf32(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
+{
+	struct sim_mma m = {c, a, {b0, b1}};
+	sim_warp_meet(0xffffffffu, sim_mma_tf32_all, &m);
+}
+
 #endif

@@ -21,6 +21,11 @@
 
 static void *kernels;
 
+static bool is_few(const struct attn_variant *v)
+{
+	return v->family == ATTN_DECODE || v->family == ATTN_FEW;
+}
+
 /* Checks with every variant that could be chosen for the problem; frees it. With many rows not with
  * those of a row per block, for the sake of time: see test_kernels_decode.c. */
 static void check_all(struct problem *p, const char *what)
@@ -37,8 +42,7 @@ static void check_all(struct problem *p, const char *what)
 	for (int n = 0; n < attn_variant_count; n++) {
 		const struct attn_variant *v = &attn_variants[n];
 
-		if (v->rows_per_block == 1 &&
-		    (v->grid_x_factor > 1 || p->args.B * p->args.H * p->args.Sq > 40))
+		if (is_few(v) && (v->grid_x_factor > 1 || p->args.B * p->args.H * p->args.Sq > 40))
 			continue;
 		if (v->dtype == p->args.q.dtype && v->max_d == narrowest) {
 			assert_ptr_equal(attn_select(&p->args, 90, v->name), v);
@@ -199,7 +203,7 @@ static void test_output_over_q(void **state)
 	(void)state;
 	for (int n = 0; n < attn_variant_count; n++) {
 		const struct attn_variant *v = &attn_variants[n];
-		unsigned queries = v->rows_per_block == 1 ? 4 : 150;
+		unsigned queries = is_few(v) ? 4 : 150;
 		unsigned char *apart;
 
 		init(&p, v->dtype, 2, 2, (int)queries, 80, v->max_d, v->max_d);

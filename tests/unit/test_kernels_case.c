@@ -289,6 +289,13 @@ void problem_free(struct problem *p)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
+/* Adds as a chain of kernels would: 16-bit operands are summed with room to spare, fp32 ones are
+ * not. */
+static double answer_add(double sum, double term, int dtype, bool rounded)
+{
+	return rounded && dtype == ATTN_F32 ? (float)(sum + term) : sum + term;
+}
+
 static double answer_score(const struct problem *p, int b, int h, int i, int j, bool rounded)
 {
 	const struct attn_args *a = &p->args;
@@ -297,8 +304,10 @@ static double answer_score(const struct problem *p, int b, int h, int i, int j, 
 	double x = 0;
 
 	for (int d = 0; d < a->D; d++)
-		x += number_load(element_at(&a->q, a->H, b, h, i, d), dtype) *
-		     number_load(element_at(&a->k, a->H, b, h, j, d), dtype);
+		x = answer_add(x,
+			       number_load(element_at(&a->q, a->H, b, h, i, d), dtype) *
+				       number_load(element_at(&a->k, a->H, b, h, j, d), dtype),
+			       dtype, rounded);
 	x *= s->scale;
 	if (rounded)
 		x = number_round(x, dtype);
@@ -353,8 +362,10 @@ void problem_row(const struct problem *p, int b, int h, int i, bool rounded, dou
 		out[d] = 0;
 	for (int j = 0; j < a->Sk; j++)
 		for (int d = 0; d < a->Dv; d++)
-			out[d] +=
-				x[j] * number_load(element_at(&a->v, a->H, b, h, j, d), a->v.dtype);
+			out[d] = answer_add(
+				out[d],
+				x[j] * number_load(element_at(&a->v, a->H, b, h, j, d), a->v.dtype),
+				a->v.dtype, rounded);
 	for (int d = 0; d < a->Dv; d++) {
 		out[d] *= a->spec.out_scale;
 		if (empty && a->spec.empty_row == ATTN_EMPTY_NAN)
@@ -420,7 +431,7 @@ void problem_check(struct problem *p, void *kernels, const struct attn_variant *
 	struct operand *m = &p->operand[OPERAND_O];
 	size_t row = (size_t)a->Dv, rows = (size_t)a->B * a->H * a->Sq, count = 0, n = 0;
 	double *answer, *chain = malloc(row * sizeof(*chain)), error = 0, most = 0, bound;
-	double step = a->q.dtype == ATTN_F16 ? 0x1p-11 : 0x1p-8;
+	double step = a->q.dtype == ATTN_F16 ? 0x1p-11 : a->q.dtype == ATTN_BF16 ? 0x1p-8 : 0x1p-22;
 	unsigned char *before = malloc(m->map_bytes - 4096);
 	char name[160];
 

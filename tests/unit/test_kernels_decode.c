@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Few queries: the kernels that spread the keys of one row over a block or several, as built for
- * the host, against plain double precision; and when they are chosen. The host build does not
- * share keys among blocks, but the variants that do so on a GPU must be right there as well.
+ * Few queries: the kernels that spread the keys of a row, or of 16, over a block or several, as
+ * built for the host, against plain double precision; and when these and split.cu are chosen. The
+ * host build does not share keys among blocks, but the variants that do so on a GPU must be right
+ * there as well.
  */
 #include "kernels/attention.h"
 #include "kernels/decode_variants.h"
+#include "kernels/few_variants.h"
 #include "tests/unit/test_kernels_case.h"
 
 #include <dlfcn.h>
@@ -23,11 +25,16 @@ static void *kernels;
 
 static bool is_decode(const struct attn_variant *v)
 {
-	return !strncmp(v->name, "decode_", 7);
+	return v->family == ATTN_DECODE;
 }
 
-/* Checks with the narrowest variants that take the problem: that of one block, and where `parts`
- * is set those of several. Frees it. */
+static bool is_few(const struct attn_variant *v)
+{
+	return v->family == ATTN_FEW;
+}
+
+/* Checks with the narrowest variants of both families that take the problem: those of one block,
+ * and where `parts` is set those of several. Frees it. */
 static void check(struct problem *p, bool parts, const char *what)
 {
 	int width = 0, checked = 0;
@@ -35,8 +42,8 @@ static void check(struct problem *p, bool parts, const char *what)
 	for (int n = 0; n < attn_variant_count; n++) {
 		const struct attn_variant *v = &attn_variants[n];
 
-		if (!is_decode(v) || v->dtype != p->args.q.dtype || v->max_d < p->args.D ||
-		    v->max_d < p->args.Dv || (width && v->max_d != width) ||
+		if (!(is_decode(v) || is_few(v)) || v->dtype != p->args.q.dtype ||
+		    v->max_d < p->args.D || v->max_d < p->args.Dv || (width && v->max_d != width) ||
 		    (v->grid_x_factor > 1 && !parts))
 			continue;
 		width = v->max_d;
@@ -44,7 +51,8 @@ static void check(struct problem *p, bool parts, const char *what)
 		problem_check(p, kernels, v, what);
 		checked++;
 	}
-	assert_int_equal(checked, parts ? 4 : 1);
+	/* few.cu has none beyond 128 */
+	assert_int_equal(checked, (parts ? 4 : 1) * (width > 128 ? 1 : 2));
 	problem_free(p);
 }
 
@@ -88,6 +96,32 @@ static void test_head_dims(void **state)
 			check(&p, false, "head dimension");
 			init(&p, dtype, 1, 2, 1, 100, dims[d], dims[COUNT(dims) - 1 - d]);
 			check(&p, false, "Dv != D");
+		}
+}
+
+/* Tiles of rows that are full, or not; and those made of several heads, which share K and V. */
+static void test_rows(void **state)
+{
+	static const int queries[] = {5, 8, 9, 15, 16, 17, 40};
+	static const struct layout one = {.same = "h"};
+	const struct layout shared[4] = {{0}, one, one, {0}};
+	struct problem p;
+
+	(void)state;
+	for (size_t n = 0; n < COUNT(queries); n++)
+		for (int causal = 0; causal < 2; causal++) {
+			const int dtype = n % 2 ? ATTN_BF16 : ATTN_F16, heads = 1 + (int)n * 3;
+
+			problem_init(&p, dtype, (int[6]){2, 2, queries[n], 150, 64, 40}, NULL);
+			p.args.spec.window_right = causal ? 0 : ATTN_NO_WINDOW;
+			p.args.spec.window_shift = 150 - queries[n];
+			check(&p, true, "rows of one head");
+			problem_init(&p, dtype, (int[6]){2, heads, 1 + (int)n, 150, 72, 128},
+				     shared);
+			p.args.spec.window_right = causal ? 0 : ATTN_NO_WINDOW;
+			p.args.spec.window_shift = 149 - (int)n;
+			problem_mask(&p, true, -INFINITY, NULL, 0.8);
+			check(&p, true, "rows of several heads");
 		}
 }
 
@@ -374,7 +408,19 @@ static const struct attn_variant *chosen(int arch, int dtype, int batch, int hea
 	struct attn_args a = {.B = batch, .H = heads, .Sq = queries, .Sk = length, .D = D, .Dv = D};
 
 	a.q.dtype = a.k.dtype = a.v.dtype = a.o.dtype = dtype;
+	a.k.stride[1] = a.v.stride[1] = (int64_t)length * D;
 	return attn_select(&a, arch, NULL);
+}
+
+/* As many parts as make 128 blocks, none without keys of its own. */
+static void check_parts(const struct attn_variant *v, int tiles, int length, int step)
+{
+	const int parts = v->grid_x_factor;
+
+	assert_int_equal(v->min_arch, parts > 1 ? 90 : 80);
+	assert_true(parts == 1 || parts / 2 * step < length);
+	assert_true(parts == 1 || tiles * (parts / 2) < 128);
+	assert_true(parts == 8 || tiles * parts >= 128 || parts * step >= length);
 }
 
 static void test_choice(void **state)
@@ -386,29 +432,95 @@ static void test_choice(void **state)
 		for (int D = 1; D <= 256; D++)
 			for (int heads = 1; heads < 2000; heads *= 3)
 				for (size_t k = 0; k < COUNT(keys); k++) {
-					int parts, length = keys[k];
+					const int length = keys[k];
 
 					v = chosen(90, dtype, 1, heads, 1, length, D);
 					assert_true(v && is_decode(v) && v->dtype == dtype);
 					assert_true(v->max_d >= D &&
 						    (v->max_d == 64 || v->max_d / 2 < D));
-					parts = v->grid_x_factor;
-					assert_true(v->min_arch == (parts > 1 ? 90 : 80));
-					/* no block without a step of its own, none too many */
-					assert_true(parts == 1 ||
-						    parts / 2 * DECODE_KEYS(v->max_d) < length);
-					assert_true(parts == 1 || heads * parts < 512);
+					check_parts(v, heads, length, DECODE_KEYS(v->max_d));
 					v = chosen(80, dtype, 1, heads, 1, length, D);
 					assert_true(v && is_decode(v) && v->grid_x_factor == 1);
+					if (D > 128)
+						continue;
+					v = chosen(90, dtype, 1, heads, 16, length, D);
+					assert_true(v && is_few(v) && v->dtype == dtype);
+					check_parts(v, heads, length, FEW_KEYS(v->max_d));
 				}
-	assert_int_equal(chosen(90, ATTN_BF16, 1, 32, 1, 2049, 64)->grid_x_factor, 8);
-	assert_int_equal(chosen(90, ATTN_BF16, 1, 32, 4, 2049, 64)->grid_x_factor, 2);
-	assert_int_equal(chosen(90, ATTN_BF16, 32, 32, 1, 2049, 64)->grid_x_factor, 1);
-	assert_true(is_decode(chosen(90, ATTN_F16, 1, 8, 4, 500, 64)));
-	assert_false(is_decode(chosen(90, ATTN_F16, 1, 8, 5, 500, 64)));
-	assert_false(is_decode(chosen(90, ATTN_F16, 1, 8, 512, 512, 256)));
-	assert_false(is_decode(chosen(75, ATTN_F16, 1, 8, 1, 500, 64)));
+	/* as measured */
+	assert_int_equal(chosen(90, ATTN_F16, 1, 32, 1, 4096, 128)->grid_x_factor, 4);
+	assert_int_equal(chosen(90, ATTN_F16, 1, 32, 1, 32768, 128)->grid_x_factor, 4);
+	assert_int_equal(chosen(90, ATTN_F16, 16, 8, 1, 2048, 64)->grid_x_factor, 1);
+	assert_int_equal(chosen(90, ATTN_F16, 1, 8, 1, 4096, 64)->grid_x_factor, 8);
+	assert_int_equal(chosen(90, ATTN_F16, 1, 16, 1, 1024, 64)->grid_x_factor, 4);
+	assert_int_equal(chosen(90, ATTN_F16, 16, 8, 4, 2048, 64)->grid_x_factor, 1);
+	assert_int_equal(chosen(90, ATTN_F16, 1, 32, 16, 4096, 128)->grid_x_factor, 4);
+
+	assert_true(is_decode(chosen(90, ATTN_F16, 1, 8, 2, 500, 64)));
+	assert_true(is_few(chosen(90, ATTN_F16, 1, 8, 3, 500, 64)));
+	assert_true(is_decode(chosen(90, ATTN_F16, 1, 8, 4, 500, 256)));
+	assert_int_equal(chosen(90, ATTN_F16, 1, 8, 5, 500, 256)->family, ATTN_WMMA);
+	assert_int_equal(chosen(90, ATTN_F16, 1, 8, 17, 500, 64)->family, ATTN_WMMA);
+	assert_int_equal(chosen(75, ATTN_F16, 1, 8, 1, 500, 64)->family, ATTN_WMMA);
 	assert_null(chosen(90, ATTN_F16, 1, 8, 1, 500, 257));
+}
+
+/* Heads that share K and V: a tile holds rows of as many as fit. */
+static void test_choice_shared(void **state)
+{
+	struct attn_args a = {.B = 1, .H = 4, .Sq = 1, .Sk = 4096, .D = 64, .Dv = 64};
+
+	(void)state;
+	assert_true(is_decode(attn_select(&a, 90, NULL)));
+	a.H = 5;
+	assert_true(is_few(attn_select(&a, 90, NULL)));
+	a.H = 160;
+	assert_int_equal(attn_select(&a, 90, NULL)->grid_x_factor, 8);
+	a.B = 13; /* 130 tiles */
+	assert_int_equal(attn_select(&a, 90, NULL)->grid_x_factor, 1);
+}
+
+/* What is chosen with Hopper's variants for contiguous operands. */
+static const struct attn_variant *chosen_of_all(int batch, int heads, int queries, int D, bool bias)
+{
+	static uint8_t available[1024];
+	struct attn_args a = {
+		.B = batch, .H = heads, .Sq = queries, .Sk = queries, .D = D, .Dv = D};
+	const struct attn_tensor t = {
+		.base = 4096, .stride = {(int64_t)heads * queries * D, (int64_t)queries * D, D, 1}};
+
+	assert_true(attn_variant_total <= (int)sizeof(available));
+	memset(available, 1, sizeof(available));
+	a.q = a.k = a.v = a.o = t;
+	a.spec.scale = 1.0f;
+	a.spec.window_left = a.spec.window_right = ATTN_NO_WINDOW;
+	if (bias)
+		a.spec.bias[0] = (struct attn_tensor){.base = 4096, .stride = {queries, 0, 0, 1}};
+	return attn_select_from(&a, 90, NULL, available);
+}
+
+static void test_choice_split(void **state)
+{
+	(void)state;
+	/* as measured */
+	assert_string_equal(chosen_of_all(1, 8, 512, 64, false)->name, "split_f16_d64_p2");
+	assert_string_equal(chosen_of_all(1, 12, 512, 64, false)->name, "split_f16_d64_p2");
+	assert_string_equal(chosen_of_all(8, 12, 128, 64, false)->name, "split_f16_d64_p1");
+	assert_string_equal(chosen_of_all(1, 12, 128, 64, false)->name, "split_f16_d64_p1");
+	assert_string_equal(chosen_of_all(1, 8, 512, 64, true)->name, "split_f16_d64_p2_any");
+	/* 100 blocks of 128 rows, or 64 of those with a bias */
+	assert_int_equal(chosen_of_all(1, 99, 128, 64, false)->family, ATTN_SPLIT);
+	assert_int_equal(chosen_of_all(1, 100, 128, 64, false)->family, ATTN_TMA);
+	assert_int_equal(chosen_of_all(1, 25, 512, 64, false)->family, ATTN_TMA);
+	assert_int_equal(chosen_of_all(1, 63, 128, 64, true)->family, ATTN_SPLIT);
+	assert_int_equal(chosen_of_all(1, 64, 128, 64, true)->family, ATTN_TMA);
+	/* those for D 128 only where all blocks run at once */
+	assert_string_equal(chosen_of_all(1, 8, 512, 128, false)->name, "split_f16_d128_p2");
+	assert_int_equal(chosen_of_all(1, 9, 512, 128, false)->family, ATTN_TMA);
+	/* any number of queries that few.cu does not take */
+	assert_int_equal(chosen_of_all(1, 8, 16, 64, false)->family, ATTN_FEW);
+	assert_int_equal(chosen_of_all(1, 8, 17, 64, false)->family, ATTN_SPLIT);
+	assert_int_equal(chosen_of_all(1, 8, 17, 256, false)->family, ATTN_WMMA);
 }
 
 static int setup(void **state)
@@ -423,12 +535,14 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shapes),	   cmocka_unit_test(test_head_dims),
-		cmocka_unit_test(test_layouts),	   cmocka_unit_test(test_output_dtypes),
-		cmocka_unit_test(test_scale),	   cmocka_unit_test(test_bias),
-		cmocka_unit_test(test_mask),	   cmocka_unit_test(test_window),
-		cmocka_unit_test(test_empty_rows), cmocka_unit_test(test_finite_fills),
-		cmocka_unit_test(test_nonfinite),  cmocka_unit_test(test_choice),
+		cmocka_unit_test(test_shapes),	      cmocka_unit_test(test_head_dims),
+		cmocka_unit_test(test_rows),	      cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_output_dtypes), cmocka_unit_test(test_scale),
+		cmocka_unit_test(test_bias),	      cmocka_unit_test(test_mask),
+		cmocka_unit_test(test_window),	      cmocka_unit_test(test_empty_rows),
+		cmocka_unit_test(test_finite_fills),  cmocka_unit_test(test_nonfinite),
+		cmocka_unit_test(test_choice),	      cmocka_unit_test(test_choice_shared),
+		cmocka_unit_test(test_choice_split),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Fused attention on Hopper with everything that chip has for it (sm_90a): a warp that does nothing
+ * but start copies (tma.cuh), warpgroups that do nothing but compute, registers handed from the one
+ * to the others, and matrix instructions that run while another warpgroup is in its softmax.
+ *
+ * A block stays for the whole call (tma_work.cuh). Its first warpgroup copies Q, and K and V tile by
+ * tile, from the last keys to the first, into rings of buffers; each of the others has 64 rows:
+ *
+ *     S = Q K^T of the next tile, started       both from shared memory
+ *     O += P V of this one, started             P from registers, V as it is stored
+ *     wait; x from S (bias, mask, window); P from x (tma_weights.cuh)
+ *
+ * Warpgroups pass a token that lets one at a time start its products, so that their softmaxes do not
+ * coincide. At the end of a tile of rows the next tile's first S is started before O is written.
+ *
+ * Lab notebook (one H200, f16, random data, TFLOP/s; B2 H16 S4096 unless said; cuDNN 9.19 in the same
+ * minutes: D64 465, causal 370; D128 654, 511; D256 708, 515):
+ *
+ *   products and softmax overlapped, 2 x 64 rows, 128 keys      D64 468  D128 690  D256 739
+ *   softmax kept whole before the wait for O (a barrier)        D64 438: worse. The exponentials'
+ *       unit takes one of them every 8 cycles of a warp; packing and scaling fill its gaps
+ *   no maximum (tma_weights.cuh)                                D64 523  D128 747  D256 779
+ *   3 x 64 rows, with tokens                                    D64 540, S16384 630; without 464
+ *   S and O of different tiles in one loop                      D64 466: worse. Values that the
+ *       compiler cannot see to be the same for all lanes move addresses out of uniform registers;
+ *       hence same() in tma_work.cuh, and tiles without keys in a loop of their own
+ *   snake order of tiles, sections of heads                     causal S16384: D64 475 -> 600,
+ *       D128 643 -> 744; D256 causal 596 -> 690
+ *   sums over P as rounded, as rows with one large weight want  D64 504, D128 714
+ *   ... by a column of ones beside V, for D <= 64               D64 554, causal 456
+ *   176 keys a tile for D128                                    S16384 +5 %, S512 -10 %: not kept
+ *
+ * With a bias [1,1,S,S], D128: 507; where it is a causal mask, read once before by prepare.cu: 260 us
+ * against 212 with the window known, and 815 (cuDNN). [B,H,S,S], S2048: D64 107 us, D128 137 (cuDNN
+ * 142, 237). K as [D,197], copied before: B32 H16 58 us.
+ */
+#include "kernels/tma_variants.h"
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#include "kernels/hopper.cuh"
+#include "kernels/scores.cuh"
+#include "kernels/tma.cuh"
+#include "kernels/tma_finish.cuh"
+#include "kernels/tma_weights.cuh"
+#include "kernels/tma_work.cuh"
+
+namespace tma
+{
+
+/* ---- the kernel ----------------------------------------------------------------------------- */
+
+/* A ring's place: which stage, and the parity of its phase. */
+struct place {
+	int stage;
+	uint32_t parity;
+};
+template <int STAGES> static __device__ __forceinline__ void advance(struct place &p)
+{
+	if (STAGES == 1 || ++p.stage == STAGES) {
+		p.stage = 0;
+		p.parity ^= 1;
+	}
+}
+
+template <typename T, int WIDTH, int GROUPS, int KEYS, int Q_STAGES, int STAGES, int KIND, bool DOWN>
+struct kernel {
+	static constexpr int ROWS = 64 * GROUPS, SLABS = TMA_SLABS(WIDTH);
+	static constexpr int Q_BYTES = ROWS * SLABS * 128;
+	static constexpr int K_BYTES = KEYS * SLABS * 128, V_BYTES = K_BYTES;
+	static constexpr int K_AT = Q_STAGES * Q_BYTES, V_AT = K_AT + STAGES * K_BYTES;
+	/* bias: slabs of 64 columns; mask: of 128 bytes */
+	static constexpr int BIAS_SLABS = KIND == TMA_PLAIN ? 0 : KIND == TMA_BIAS ? KEYS / 64 : KEYS / 128;
+	static constexpr int BIAS_BYTES = BIAS_SLABS * ROWS * 128, BIAS_AT = V_AT + STAGES * V_BYTES;
+	/* 16 rows of ones, which V has for its columns from WIDTH on: they sum P, as rounded */
+	static constexpr bool ONES = TMA_ONES(WIDTH);
+	static constexpr int ONES_AT = BIAS_AT + TMA_BIAS_STAGES * BIAS_BYTES;
+	static constexpr int BARRIERS_AT = ONES_AT + ONES * TMA_ONES_BYTES;
+	static constexpr int OUT = (WIDTH + 8 * ONES) / 2; /* registers of O */
+	static constexpr int TOKEN = 1; /* first of the named barriers */
+
+	uint32_t base;
+	__device__ __forceinline__ uint32_t k_full(int s) const { return base + BARRIERS_AT + 8 * s; }
+	__device__ __forceinline__ uint32_t k_empty(int s) const { return k_full(STAGES) + 8 * s; }
+	__device__ __forceinline__ uint32_t v_full(int s) const { return k_empty(STAGES) + 8 * s; }
+	__device__ __forceinline__ uint32_t v_empty(int s) const { return v_full(STAGES) + 8 * s; }
+	__device__ __forceinline__ uint32_t q_full(int s) const { return v_empty(STAGES) + 8 * s; }
+	__device__ __forceinline__ uint32_t q_empty(int s) const { return q_full(Q_STAGES) + 8 * s; }
+	__device__ __forceinline__ uint32_t b_full(int s) const { return q_empty(Q_STAGES) + 8 * s; }
+	__device__ __forceinline__ uint32_t b_empty(int s) const { return b_full(TMA_BIAS_STAGES) + 8 * s; }
+
+	__device__ __forceinline__ void produce(const struct attn_mapped &m) const
+	{
+		struct place qp = {0, 1}, kp = {0, 1}, vp = {0, 1}, bp = {0, 1};
+		struct work w;
+
+		for (int round = 0; work_at<ROWS, KEYS, KIND, false>(w, m, round); round++) {
+			const int qh = w.h * m.step[ATTN_MAP_Q][0], qb = w.b * m.step[ATTN_MAP_Q][1];
+			const int kh = w.h * m.step[ATTN_MAP_K][0], kb = w.b * m.step[ATTN_MAP_K][1];
+			const int vh = w.h * m.step[ATTN_MAP_V][0], vb = w.b * m.step[ATTN_MAP_V][1];
+
+			if (w.begin == w.end)
+				continue;
+			barrier_wait(q_empty(qp.stage), qp.parity);
+			barrier_expect(q_full(qp.stage), Q_BYTES);
+#pragma unroll
+			for (int s = 0; s < SLABS; s++)
+				copy_box(base + qp.stage * Q_BYTES + s * ROWS * 128,
+					 &m.map[ATTN_MAP_Q], q_full(qp.stage), 64 * s, w.first, qh,
+					 qb);
+			advance<Q_STAGES>(qp);
+			for (int j = w.end; j >= w.begin; j--) {
+				if (j > w.begin) { /* K of tile j-1, V of tile j */
+					barrier_wait(k_empty(kp.stage), kp.parity);
+					barrier_expect(k_full(kp.stage), K_BYTES);
+#pragma unroll
+					for (int s = 0; s < (DOWN ? KEYS / 64 : SLABS); s++)
+						copy_box(base + K_AT + kp.stage * K_BYTES +
+								 s * (DOWN ? SLABS * 64 : KEYS) * 128,
+							 &m.map[ATTN_MAP_K], k_full(kp.stage),
+							 DOWN ? (j - 1) * KEYS + 64 * s : 64 * s,
+							 DOWN ? 0 : (j - 1) * KEYS, kh, kb);
+					advance<STAGES>(kp);
+					if (KIND != TMA_PLAIN && has_bias(m, w, j - 1))
+						copy_bias(m, w, j - 1, bp);
+				}
+				if (j < w.end) {
+					barrier_wait(v_empty(vp.stage), vp.parity);
+					barrier_expect(v_full(vp.stage), V_BYTES);
+#pragma unroll
+					for (int s = 0; s < SLABS; s++)
+						copy_box(base + V_AT + vp.stage * V_BYTES +
+								 s * KEYS * 128,
+							 &m.map[ATTN_MAP_V], v_full(vp.stage), 64 * s,
+							 j * KEYS, vh, vb);
+					advance<STAGES>(vp);
+				}
+			}
+		}
+	}
+
+	static __device__ __forceinline__ bool has_bias(const struct attn_mapped &m,
+							const struct work &w, int j)
+	{
+		return m.bias_rows && (j < w.clear_begin || j >= w.clear_end);
+	}
+
+	/* The bias, or mask, of the tile's rows and of keys j. */
+	__device__ __forceinline__ void copy_bias(const struct attn_mapped &m, const struct work &w,
+						  int j, struct place &bp) const
+	{
+		const int slab = m.bias_rows > 1 ? ROWS * 128 : 1024;
+		const int h = w.h * m.step[ATTN_MAP_BIAS][0], b = w.b * m.step[ATTN_MAP_BIAS][1];
+		const uint32_t to = base + BIAS_AT + bp.stage * BIAS_BYTES;
+
+		barrier_wait(b_empty(bp.stage), bp.parity);
+		barrier_expect(b_full(bp.stage), BIAS_SLABS * m.bias_rows * 128);
+#pragma unroll
+		for (int s = 0; s < BIAS_SLABS; s++)
+			copy_box(to + s * slab, &m.map[ATTN_MAP_BIAS], b_full(bp.stage),
+				 j * KEYS + s * (KIND == TMA_BIAS ? 64 : 128),
+				 m.bias_rows > 1 ? w.first : 0, h, b);
+		advance<TMA_BIAS_STAGES>(bp);
+	}
+
+	/* x += weight * bias, for rows of this warp, the first of which is `row` within the tile. */
+	static __device__ __forceinline__ void add_bias(float (&s)[KEYS / 2], uint32_t at, int slab,
+							int row, int step, float weight)
+	{
+		const int lane = threadIdx.x % 32;
+		const int line = (row + lane % 16) * step;
+#pragma unroll
+		for (int n = 0; n < KEYS / 16; n++) {
+			const int piece = 2 * n % 8 + lane / 16;
+			uint32_t b[4];
+			asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+				     : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
+				     : "r"(at + n / 4 * slab + line * 128 + (piece ^ line % 8) * 16));
+#pragma unroll
+			for (int e = 0; e < 4; e++) {
+				s[8 * n + 2 * e] = fmaf(weight, unpack2<T>(b[e]).x, s[8 * n + 2 * e]);
+				s[8 * n + 2 * e + 1] =
+					fmaf(weight, unpack2<T>(b[e]).y, s[8 * n + 2 * e + 1]);
+			}
+		}
+	}
+
+	/* x = value where the mask says so. */
+	static __device__ __forceinline__ void apply_mask(float (&s)[KEYS / 2], uint32_t at, int row,
+							  int step, bool keeps, float value)
+	{
+		const int lane = threadIdx.x % 32;
+#pragma unroll
+		for (int r = 0; r < 2; r++) {
+			const int line = (row + lane / 4 + 8 * r) * step;
+#pragma unroll
+			for (int n = 0; n < KEYS / 8; n++) {
+				uint16_t two;
+				asm volatile("ld.shared.u16 %0, [%1];"
+					     : "=h"(two)
+					     : "r"(at + line * 128 + (n / 2 ^ line % 8) * 16 +
+						   n % 2 * 8 + lane % 4 * 2));
+				if (((two & 0xff) != 0) != keeps)
+					s[4 * n + 2 * r] = value;
+				if (((two & 0xff00) != 0) != keeps)
+					s[4 * n + 2 * r + 1] = value;
+			}
+		}
+	}
+
+	/* From q.k to x, but for the window. */
+	__device__ __forceinline__ void modify(float (&s)[KEYS / 2], const struct attn_mapped &m,
+					       const struct work &w, int j, int group,
+					       struct place &bp) const
+	{
+		const struct attn_spec &spec = m.attn.spec;
+		const int lane = threadIdx.x % 32, row = 64 * group + threadIdx.x / 32 % 4 * 16;
+		const uint32_t at = base + BIAS_AT + bp.stage * BIAS_BYTES;
+
+#pragma unroll
+		for (int n = 0; n < KEYS / 2; n++)
+			s[n] *= spec.scale;
+		if (spec.softcap != 0.0f) {
+			/* tanh(y) = 1 - 2 / (1 + e^2y): exact enough, as what counts is softcap * tanh */
+			const float to_exponent = 2.0f * LOG2E / spec.softcap;
+#pragma unroll
+			for (int n = 0; n < KEYS / 2; n++)
+				s[n] = spec.softcap -
+				       __fdividef(2.0f * spec.softcap,
+						  1.0f + exp2_fast(s[n] * to_exponent));
+		}
+		if (has_bias(m, w, j)) {
+			const int step = m.bias_rows > 1;
+
+			barrier_wait(b_full(bp.stage), bp.parity);
+			if constexpr (KIND == TMA_MASK)
+				apply_mask(s, at, row, step, spec.mask_keeps != 0, spec.mask_value);
+			else
+				add_bias(s, at, step ? ROWS * 128 : 1024, row, step,
+					 spec.bias_scale[0]);
+			__syncwarp();
+			if (lane == 0)
+				barrier_arrive(b_empty(bp.stage));
+			advance<TMA_BIAS_STAGES>(bp);
+		}
+		__syncwarp(); /* one way on from here: the code after is not to be there twice */
+	}
+
+	/* S = Q K of the stage, started. */
+	__device__ __forceinline__ void multiply_qk(float (&s)[KEYS / 2], int group, int q_stage,
+						    int stage) const
+	{
+		const uint64_t q = operand_at(base + q_stage * Q_BYTES + group * (64 * 128), 16);
+		const uint64_t k = operand_at(base + K_AT + stage * K_BYTES,
+					      DOWN ? SLABS * 64 * 128 : 16);
+		wgmma_begin();
+#pragma unroll
+		for (int d = 0; d < WIDTH / 16; d++)
+			wgmma_shared<T, DOWN>::run(
+				s, operand_moved(q, d / 4 * (ROWS * 128) + d % 4 * 32),
+				operand_moved(k, DOWN ? d * 2048
+						      : d / 4 * (KEYS * 128) + d % 4 * 32),
+				d > 0);
+		wgmma_commit();
+	}
+
+	/* O += P V of the stage, started. */
+	__device__ __forceinline__ void multiply_pv(float (&o)[OUT],
+						    const uint32_t (&p)[KEYS / 16][4],
+						    int stage) const
+	{
+		const uint32_t at = base + V_AT + stage * V_BYTES;
+		const uint64_t v = operand_at(at, ONES && SLABS == 1 ? base + ONES_AT - at : KEYS * 128);
+		wgmma_begin();
+#pragma unroll
+		for (int n = 0; n < KEYS / 16; n++)
+			/* the ones stay where they are */
+			wgmma_registers<T, true>::run(
+				o, p[n],
+				operand_moved(v, n * 2048) -
+					(ONES ? (uint64_t)(n * 2048 >> 4) << 16 : 0));
+		wgmma_commit();
+	}
+
+	/* -inf for keys past the end, the window's value outside it. */
+	static __device__ __forceinline__ void outside(float (&s)[KEYS / 2],
+						       const struct attn_args &a, int row, int j0)
+	{
+		const int lane = threadIdx.x % 32, i = row + lane / 4, j = j0 + 2 * (lane % 4);
+		const float value = KIND == TMA_PLAIN ? -INFINITY : a.spec.window_value;
+#pragma unroll
+		for (int r = 0; r < 2; r++) {
+			const int low = first_key(a.spec, i + 8 * r) - j;
+			const int high = min(last_key(a.spec, i + 8 * r), a.Sk - 1) - j;
+#pragma unroll
+			for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+				for (int e = 0; e < 2; e++)
+					if (8 * n + e < low || 8 * n + e > high)
+						s[4 * n + 2 * r + e] = value;
+		}
+		if (KIND != TMA_PLAIN && j0 + KEYS > a.Sk)
+#pragma unroll
+			for (int n = 0; n < KEYS / 2; n++)
+				if (j + n / 4 * 8 + n % 2 >= a.Sk)
+					s[n] = -INFINITY;
+	}
+
+	/* Tiles inside[0] to inside[1] - 1 lie within the window of all rows of a warp. */
+	static __device__ __forceinline__ void inside_of(int (&inside)[2], const struct attn_args &a,
+							 int row)
+	{
+		inside[0] = (first_key(a.spec, row + 15) + KEYS - 1) / KEYS;
+		inside[1] = (min(last_key(a.spec, row), a.Sk - 1) + 1) / KEYS;
+	}
+
+	/* The next tile of this block that sees any keys. */
+	static __device__ __forceinline__ bool next_work(struct work &w, const struct attn_mapped &m,
+							 int &round)
+	{
+		bool there;
+
+		do
+			there = work_at<ROWS, KEYS, KIND, true>(w, m, round++);
+		while (there && w.begin == w.end);
+		return there;
+	}
+
+	/* Writes the tiles of this block that see none. */
+	static __device__ __forceinline__ void finish_blind(const struct attn_mapped &m, int group)
+	{
+		struct work w;
+
+		for (int round = 0; work_at<ROWS, KEYS, KIND, true>(w, m, round); round++)
+			if (w.begin == w.end)
+				finish_empty<T>(m.attn, w, w.first + 64 * group);
+	}
+
+	__device__ __forceinline__ void consume(const struct attn_mapped &m, int group) const
+	{
+		const struct attn_args &a = m.attn;
+		const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+		const float exponent = KIND == TMA_PLAIN ? a.spec.scale * LOG2E : LOG2E;
+		struct place qp = {0, 0}, kp = {0, 0}, vp = {0, 0}, bp = {0, 0};
+		struct work w, next;
+		int round = 0;
+
+		if (a.spec.window_left != ATTN_NO_WINDOW || a.spec.window_right != ATTN_NO_WINDOW)
+			finish_blind(m, group);
+		if (!next_work(w, m, round))
+			return;
+		float o[OUT], s[KEYS / 2], factor[2];
+		uint32_t p[KEYS / 16][4];
+
+		if (GROUPS > 1 && group == GROUPS - 1)
+			part_arrive(TOKEN, 256);
+		barrier_wait(q_full(qp.stage), qp.parity);
+		barrier_wait(k_full(kp.stage), kp.parity);
+		settle(s);
+		multiply_qk(s, group, qp.stage, kp.stage);
+		wgmma_wait<0>();
+		settle(s);
+#pragma unroll 1
+		for (;;) {
+			/* S of the last keys is there */
+			const int row = w.first + 64 * group + 16 * warp;
+			struct rows rows;
+			int j = w.end - 1, inside[2];
+
+			if (lane == 0)
+				barrier_arrive(k_empty(kp.stage));
+			advance<STAGES>(kp);
+			inside_of(inside, a, row);
+			if (KIND != TMA_PLAIN)
+				modify(s, m, w, j, group, bp);
+			if (j < inside[0] || j >= inside[1])
+				outside(s, a, row, j * KEYS);
+			rows.start(0.0f);
+			if (!weights<T, ONES>(p, s, rows, exponent, P_LEAST)) {
+				rows.start(-INFINITY);
+				weights_anew<T, ONES, KIND != TMA_PLAIN>(p, s, rows, factor, exponent,
+								   a.spec.round_x != ATTN_F32);
+			}
+#pragma unroll
+			for (int n = 0; n < OUT; n++)
+				o[n] = 0.0f;
+#pragma unroll 1
+			while (--j >= w.begin) {
+				/* S of keys j, O of those before */
+				barrier_wait(k_full(kp.stage), kp.parity);
+				if (GROUPS > 1)
+					part_sync(TOKEN + group, 256);
+				settle(s);
+				multiply_qk(s, group, qp.stage, kp.stage);
+				barrier_wait(v_full(vp.stage), vp.parity);
+				settle(o);
+				multiply_pv(o, p, vp.stage);
+				if (GROUPS > 1)
+					part_arrive(TOKEN + (group + 1) % GROUPS, 256);
+				wgmma_wait<1>();
+				settle(s);
+				if (lane == 0)
+					barrier_arrive(k_empty(kp.stage));
+				advance<STAGES>(kp);
+				if (KIND != TMA_PLAIN)
+					modify(s, m, w, j, group, bp);
+				if (j < inside[0] || j >= inside[1])
+					outside(s, a, row, j * KEYS);
+				wgmma_wait<0>();
+				settle(o);
+				if (lane == 0)
+					barrier_arrive(v_empty(vp.stage));
+				advance<STAGES>(vp);
+				if (!weights<T, ONES>(p, s, rows, exponent, 0.0f)) {
+					weights_anew<T, ONES, KIND != TMA_PLAIN>(p, s, rows, factor, exponent,
+								   a.spec.round_x != ATTN_F32);
+#pragma unroll
+					for (int n = 0; n < OUT; n++)
+						o[n] *= factor[n / 2 % 2];
+				}
+			}
+			if (lane == 0)
+				barrier_arrive(q_empty(qp.stage));
+			advance<Q_STAGES>(qp);
+			const bool more = next_work(next, m, round);
+			if (!more) {
+				barrier_wait(v_full(vp.stage), vp.parity);
+				settle(o);
+				multiply_pv(o, p, vp.stage);
+				wgmma_wait<0>();
+				settle(o);
+				finish<T, WIDTH>(o, rows.sum, a, w, row);
+				return;
+			}
+			barrier_wait(q_full(qp.stage), qp.parity);
+			barrier_wait(k_full(kp.stage), kp.parity);
+			if (GROUPS > 1)
+				part_sync(TOKEN + group, 256);
+			barrier_wait(v_full(vp.stage), vp.parity);
+			settle(o);
+			multiply_pv(o, p, vp.stage);
+			settle(s);
+			multiply_qk(s, group, qp.stage, kp.stage);
+			if (GROUPS > 1)
+				part_arrive(TOKEN + (group + 1) % GROUPS, 256);
+			wgmma_wait<1>();
+			settle(o);
+			if (lane == 0)
+				barrier_arrive(v_empty(vp.stage));
+			advance<STAGES>(vp);
+			finish<T, WIDTH>(o, rows.sum, a, w, row);
+			wgmma_wait<0>();
+			settle(s);
+			w = next;
+		}
+	}
+
+	__device__ __forceinline__ void run(const struct attn_mapped &m)
+	{
+		extern __shared__ __align__(1024) unsigned char tma_shared[];
+		const int group = __shfl_sync(WARP_ALL, threadIdx.x / 128, 0);
+
+		base = shared_address(tma_shared);
+		if constexpr (ONES) {
+			if (threadIdx.x < TMA_ONES_BYTES / 16) {
+				const uint32_t ones = pack2<T>(1.0f, 1.0f);
+				((uint4 *)(tma_shared + ONES_AT))[threadIdx.x] =
+					make_uint4(ones, ones, ones, ones);
+			}
+			asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+		}
+		if (threadIdx.x == 0) {
+			prefetch_map(&m.map[ATTN_MAP_Q]);
+			prefetch_map(&m.map[ATTN_MAP_K]);
+			prefetch_map(&m.map[ATTN_MAP_V]);
+			for (int s = 0; s < Q_STAGES; s++) {
+				barrier_init(q_full(s), 1);
+				barrier_init(q_empty(s), 4 * GROUPS);
+			}
+			for (int s = 0; KIND != TMA_PLAIN && s < TMA_BIAS_STAGES; s++) {
+				barrier_init(b_full(s), 1);
+				barrier_init(b_empty(s), 4 * GROUPS);
+			}
+			for (int s = 0; s < STAGES; s++) {
+				barrier_init(k_full(s), 1);
+				barrier_init(k_empty(s), 4 * GROUPS);
+				barrier_init(v_full(s), 1);
+				barrier_init(v_empty(s), 4 * GROUPS);
+			}
+			barriers_ready();
+		}
+		__syncthreads();
+		if (group == 0) {
+			if constexpr (GROUPS > 1)
+				give_registers<GROUPS == 3 ? 32 : 24>();
+			if (threadIdx.x == 0)
+				produce(m);
+		} else {
+			if constexpr (GROUPS > 1)
+				take_registers<GROUPS == 3 ? 160 : 240>();
+			consume(m, group - 1);
+		}
+	}
+};
+
+} // namespace tma
+
+#define TMA_KERNEL(type, T, name, width, groups, keys, q_stages, stages, kind, down)               \
+	extern "C" __global__ void __launch_bounds__(TMA_THREADS(groups), 1)                       \
+		fashim_tma_##type##_##name(const __grid_constant__ struct attn_mapped m)           \
+	{                                                                                          \
+		tma::kernel<T, width, groups, keys, q_stages, stages, kind, down>{}.run(m);        \
+	}
+#define TMA_F16(...)  TMA_KERNEL(f16, __half, __VA_ARGS__)
+#define TMA_BF16(...) TMA_KERNEL(bf16, __nv_bfloat16, __VA_ARGS__)
+TMA_VARIANTS(TMA_F16)
+TMA_VARIANTS(TMA_BF16)
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The softmax of tma.cu: from a tile of x in registers to P, 16 bits, ready to be multiplied by V.
+ *
+ * The usual online softmax finds the maximum of each tile before it can begin with exponentials, and
+ * then scales O. Here a row keeps the reference it has as long as that will do, and whether it did is
+ * seen from P itself: no maximum, no exchange between lanes, no scaling, in nearly every tile. A row
+ * begins with 0, which serves scores of moderate size as they are. This alone took D 64, 4096 keys,
+ * from 468 to 523 TFLOP/s.
+ */
+#ifndef FASHIM_TMA_WEIGHTS_CUH
+#define FASHIM_TMA_WEIGHTS_CUH
+
+#include "kernels/device.cuh"
+#include "kernels/scores.cuh"
+
+namespace tma
+{
+
+/* The larger of each half; NaN if either is. */
+template <typename T> static __device__ __forceinline__ uint32_t larger(uint32_t a, uint32_t b);
+template <> __device__ __forceinline__ uint32_t larger<__half>(uint32_t a, uint32_t b)
+{
+	uint32_t c;
+	asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
+	return c;
+}
+template <> __device__ __forceinline__ uint32_t larger<__nv_bfloat16>(uint32_t a, uint32_t b)
+{
+	uint32_t c;
+	asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
+	return c;
+}
+/* The larger half, as a sum so that NaN stays NaN: within a factor of 2. */
+template <typename T> static __device__ __forceinline__ float largest(uint32_t two)
+{
+	return unpack2<T>(two).x + unpack2<T>(two).y;
+}
+
+/* What a thread knows of its two rows. P = 2^(x * exponent - folded) with folded = exponent times
+ * a reference: a maximum of the row, but not always the latest. A reference that is too small by
+ * less than 14 powers of two does no harm: P is rounded relative to its size, fp16 holds 2^15, and
+ * what all of a row has too much cancels when O is divided by the sum. */
+struct rows {
+	float reference[2]; /* -inf: no key seen yet */
+	float folded[2];    /* NaN: the fast way will not do */
+	float sum[2];	    /* of a thread's P as rounded; not in use where a column of ones sums */
+
+	/* A row starts with 0 for its reference. */
+	__device__ __forceinline__ void start(float first)
+	{
+		reference[0] = reference[1] = first;
+		folded[0] = folded[1] = sum[0] = sum[1] = 0.0f;
+	}
+};
+
+/* Of a thread's P, or of their sum: beyond this one may be near to what fp16 does not hold, ... */
+#define P_LIMIT 16384.0f
+/* ... and below, in the first tile of a row, fp16 may round too much away. */
+#define P_LEAST 0.00390625f
+/* Beyond this the rounding of `folded` would tell: weights_anew() does without it, weights() not. */
+#define FAR 4096.0f
+/* Below this the application's own rounding of x + bias may have swallowed x: rows that are masked
+ * throughout by a finite bias. There, and only there, it is repeated. */
+#define SWALLOWED -1000.0f
+
+/* P of a tile, by the reference as it is. False if that cannot serve. x is left alone. */
+template <typename T, bool ONES, int N>
+static __device__ __forceinline__ bool weights(uint32_t (&p)[N / 8][4], const float (&x)[N],
+					       struct rows &rows, float exponent, float least)
+{
+	float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+	uint32_t most[2] = {0, 0};
+
+#pragma unroll
+	for (int n = 0; n < N; n += 4)
+#pragma unroll
+		for (int r = 0; r < 2; r++) {
+			const float low = exp2_fast(fmaf(x[n + 2 * r], exponent, -rows.folded[r]));
+			const float high =
+				exp2_fast(fmaf(x[n + 2 * r + 1], exponent, -rows.folded[r]));
+			const uint32_t two = pack2<T>(low, high);
+			if (ONES) {
+				most[r] = larger<T>(most[r], two);
+			} else {
+				sum[2 * r] += unpack2<T>(two).x;
+				sum[2 * r + 1] += unpack2<T>(two).y;
+			}
+			p[n / 8][n % 8 / 2 + r] = two;
+		}
+	const float top0 = ONES ? largest<T>(most[0]) : sum[0] + sum[1];
+	const float top1 = ONES ? largest<T>(most[1]) : sum[2] + sum[3];
+	if (__any_sync(WARP_ALL, !(top0 + top1 <= P_LIMIT) || fminf(top0, top1) < least))
+		return false;
+	if (!ONES) {
+		rows.sum[0] += top0;
+		rows.sum[1] += top1;
+	}
+	return true;
+}
+
+/* The same with a new reference: `factor` is what sums so far must be multiplied by. */
+template <typename T, bool ONES, bool ROUND, int N>
+static __device__ __forceinline__ void weights_anew(uint32_t (&p)[N / 8][4], float (&x)[N],
+						    struct rows &rows, float (&factor)[2],
+						    float exponent, bool round_x)
+{
+#pragma unroll
+	for (int r = 0; r < 2; r++) {
+		float even = fmaxf(rows.reference[r], x[2 * r]), odd = x[2 * r + 1];
+#pragma unroll
+		for (int n = 4; n < N; n += 4) {
+			even = fmaxf(even, x[n + 2 * r]);
+			odd = fmaxf(odd, x[n + 2 * r + 1]);
+		}
+		float top = fmaxf(even, odd);
+		top = fmaxf(top, __shfl_xor_sync(WARP_ALL, top, 1));
+		top = fmaxf(top, __shfl_xor_sync(WARP_ALL, top, 2));
+		bool swallowed = false;
+		if (ROUND && round_x && top < SWALLOWED) {
+			swallowed = true;
+			top = unpack2<T>(pack2<T>(top, top)).x;
+#pragma unroll
+			for (int n = 0; n < N; n += 4) {
+				const uint32_t two = pack2<T>(x[n + 2 * r], x[n + 2 * r + 1]);
+				x[n + 2 * r] = unpack2<T>(two).x;
+				x[n + 2 * r + 1] = unpack2<T>(two).y;
+			}
+		}
+		const float base = top == -INFINITY ? 0.0f : top;
+		float total = 0.0f;
+
+		factor[r] = rows.reference[r] == -INFINITY
+				    ? 0.0f
+				    : exp2_fast((rows.reference[r] - base) * exponent);
+#pragma unroll
+		for (int n = 0; n < N; n += 4) {
+			const float low = exp2_fast((x[n + 2 * r] - base) * exponent);
+			const float high = exp2_fast((x[n + 2 * r + 1] - base) * exponent);
+			const uint32_t two = pack2<T>(low, high);
+			if (!ONES)
+				total += unpack2<T>(two).x + unpack2<T>(two).y;
+			p[n / 8][n % 8 / 2 + r] = two;
+		}
+		if (!ONES)
+			rows.sum[r] = fmaf(rows.sum[r], factor[r], total);
+		rows.reference[r] = top;
+		rows.folded[r] = top * exponent;
+		if (swallowed || !(fabsf(rows.folded[r]) <= FAR))
+			rows.folded[r] = NAN;
+	}
+}
+
+} // namespace tma
+
+#endif

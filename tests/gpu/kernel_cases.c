@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A case in words: its dimensions, then every feature that it has.
+ */
+#include "kernel_cases.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static const char *const types[] = {"f16", "bf16", "f32", "bool", "f64"};
+static const char *const storages[] = {"",	  " bshd",     " fused",    " shared-kv",
+				       " padded", " odd-rows", " odd-base", " by-array"};
+static const char *const spreads[] = {
+	"", "[1,1,Sq,Sk]", "[B,1,Sq,Sk]", "[1,H,Sq,Sk]", "[B,H,Sq,Sk]", "[1,1,1,Sk]", "[B,1,1,Sk]"};
+static const char *const contents[] = {"noise", "sparse", "triangle", "tail", "blocks"};
+static const char *const fills[] = {"-inf", "lowest", "-1e4"};
+static const char *const scales[] = {"", " scale<0", " scale=0"};
+static const char *const datas[] = {"", " outliers", " steep"};
+static const char *const empties[] = {"nan", "zero", "mean"};
+
+struct text {
+	char *at;
+	size_t left;
+};
+
+static void add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct text *t, const char *format, ...)
+{
+	va_list list;
+	int n;
+
+	va_start(list, format);
+	n = vsnprintf(t->at, t->left, format, list);
+	va_end(list);
+	if (n > 0 && (size_t)n < t->left) {
+		t->at += n;
+		t->left -= (size_t)n;
+	}
+}
+
+const char *kernel_case_name(const struct kernel_case *c, char *text, size_t size)
+{
+	struct text t = {text, size};
+
+	add(&t, "%s B%d H%d %dx%d D%d%s%s%s", types[c->dtype], c->B, c->H, c->Sq, c->Sk, c->D,
+	    storages[c->storage], c->down ? " K[D,S]" : "", c->down_all ? " QV[D,S]" : "");
+	if (c->causal)
+		add(&t, " causal%s", c->causal == 2 ? "-last" : "");
+	if (c->left)
+		add(&t, " left=%d", c->left);
+	if (c->window_fill)
+		add(&t, " outside=%s", fills[c->window_fill]);
+	if (c->bias)
+		add(&t, " bias %s%s %s", types[c->bias_type], spreads[c->bias],
+		    contents[c->bias_holds]);
+	if (c->bias && c->bias_holds)
+		add(&t, " %s", fills[c->bias_fill]);
+	if (c->second)
+		add(&t, " second");
+	if (c->round_x)
+		add(&t, " rounded");
+	if (c->mask)
+		add(&t, " mask%s %s %s%s", spreads[c->mask], contents[c->mask_holds],
+		    fills[c->mask_fill], c->mask_drops ? " drops" : "");
+	if (c->empty_rows || c->empty_row)
+		add(&t, " empty=%s", empties[c->empty_row]);
+	add(&t, "%s%s", scales[c->scale], datas[c->data]);
+	if (c->softcap != 0.0f)
+		add(&t, " softcap");
+	add(&t, "%s%s", c->wide ? " O-f32" : "", c->over_q ? " O-over-Q" : "");
+	return text;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What kernel_check asks of the kernels: a table of calls worth naming, and a sweep that takes
+ * every pair of awkward lengths through every head dimension, with one feature, one storage and
+ * one dtype per call in turn. Cases name themselves by what they are (kernel_case_name), so a new
+ * one is one line.
+ */
+#ifndef FASHIM_KERNEL_CASES_H
+#define FASHIM_KERNEL_CASES_H
+
+#include <stddef.h>
+
+#include "kernels/attention.h"
+
+/* How Q, K, V and O lie in memory. */
+enum storage {
+	PACKED,	   /* [B,H,S,D] */
+	BSHD,	   /* [B,S,H,D] */
+	FUSED,	   /* views into [B,S,3,H,D]; O is BSHD */
+	SHARED_KV, /* K and V the same for all heads: stride 0 */
+	PADDED,	   /* rows of D + 8 */
+	ODD_ROWS,  /* rows of D + 1 */
+	ODD_BASE,  /* packed, one element off alignment */
+	BY_ARRAY,  /* an array of addresses */
+	STORAGES
+};
+
+/* Over which of b, h, i a bias or mask varies; over j it always does. */
+enum spread { NONE, SQUARE, BATCH, HEAD, FULL, KEYS, PADDING };
+
+/* What a bias or mask holds: numbers (a mask: as SPARSE), or off and on; off is `fill`. */
+enum content { NOISE, SPARSE, TRIANGLE, TAIL, BLOCKS };
+
+enum fill { FILL_INF, FILL_LOWEST, FILL_1E4 };
+
+enum data {
+	NORMAL,
+	OUTLIERS, /* one in a thousand has a normal number of variance 100 added */
+	STEEP	  /* logits to about +-80 */
+};
+
+enum scale { USUAL, NEGATIVE, ZERO };
+
+struct kernel_case {
+	int dtype, B, H, Sq, Sk, D;
+	int storage;	 /* enum storage */
+	int down;	 /* K is stored [D,Sk] */
+	int down_all;	 /* so are Q and V */
+	int causal;	 /* 1: aligned to the first key, 2: to the last */
+	int left;	 /* window to the left, 0: none */
+	int window_fill; /* enum fill */
+	int bias;	 /* enum spread */
+	int bias_type;	 /* enum attn_dtype */
+	int bias_holds;	 /* enum content */
+	int bias_fill;	 /* enum fill */
+	int second;	 /* also a second bias, fp32, of the keys */
+	int round_x;	 /* x is rounded to the dtype */
+	int mask;	 /* enum spread */
+	int mask_holds;	 /* enum content */
+	int mask_fill;	 /* enum fill */
+	int mask_drops;	 /* set means masked, not kept */
+	int empty_rows;	 /* bias and mask: every fifth row is all off */
+	int empty_row;	 /* enum attn_empty_row */
+	int scale;	 /* enum scale */
+	int data;	 /* enum data */
+	float softcap;
+	int wide;   /* O is fp32 */
+	int over_q; /* O is written over Q */
+	int timed;
+};
+
+/* clang-format off */
+#define IN_F16 .dtype = ATTN_F16
+#define IN_BF16 .dtype = ATTN_BF16
+#define SHAPE(b, h, sq, sk, d) .B = b, .H = h, .Sq = sq, .Sk = sk, .D = d
+#define ADD(spread, type) .bias = spread, .bias_type = ATTN_##type
+#define ADD_FILL(spread, type, what, with) ADD(spread, type), .bias_holds = what, .bias_fill = with
+#define MASK(spread, what) .mask = spread, .mask_holds = what
+#define NO_KEY(becomes) .empty_rows = 1, .empty_row = ATTN_EMPTY_##becomes
+
+static const struct kernel_case kernel_cases[] = {
+	{IN_F16, SHAPE(2, 3, 256, 256, 64)},
+	{IN_BF16, SHAPE(2, 3, 256, 384, 64), .storage = BSHD},
+	{IN_F16, SHAPE(2, 3, 256, 256, 128)},
+	{IN_BF16, SHAPE(1, 3, 300, 333, 128)},
+	{IN_F16, SHAPE(2, 3, 300, 333, 256)},
+	{IN_F16, SHAPE(2, 3, 197, 203, 64), .storage = BSHD},
+	{IN_F16, SHAPE(1, 2, 70, 1, 64)},
+	{IN_F16, SHAPE(1, 2, 1, 5000, 128)},
+	{IN_F16, SHAPE(2, 3, 197, 197, 64), .down = 1},
+	{IN_F16, SHAPE(2, 3, 197, 200, 64), .down = 1},
+	{IN_BF16, SHAPE(2, 3, 197, 264, 128), .down = 1},
+	{IN_F16, SHAPE(2, 3, 200, 264, 64), .down = 1, .down_all = 1},
+	{IN_F16, SHAPE(2, 3, 500, 500, 64), .causal = 1},
+	{IN_F16, SHAPE(2, 3, 200, 500, 128), .causal = 2},
+	{IN_F16, SHAPE(1, 3, 500, 200, 64), .causal = 2},
+	{IN_BF16, SHAPE(1, 3, 500, 200, 128), .causal = 2, .empty_row = ATTN_EMPTY_MEAN},
+	{IN_BF16, SHAPE(1, 3, 500, 200, 64), .causal = 2, .empty_row = ATTN_EMPTY_ZERO},
+	{IN_BF16, SHAPE(2, 3, 500, 500, 64), .causal = 1, .left = 100},
+	{IN_BF16, SHAPE(2, 3, 500, 504, 128), .causal = 1, .left = 70, .down = 1},
+	{IN_BF16, SHAPE(2, 3, 500, 500, 64), .causal = 1, .window_fill = FILL_LOWEST},
+	{IN_F16, SHAPE(2, 3, 500, 300, 128), .causal = 2, .window_fill = FILL_1E4},
+	{IN_BF16, SHAPE(2, 3, 256, 256, 64), ADD(SQUARE, BF16), .round_x = 1},
+	{IN_F16, SHAPE(2, 3, 197, 203, 64), ADD(BATCH, F16), .round_x = 1},
+	{IN_F16, SHAPE(2, 3, 197, 200, 128), ADD(HEAD, F32)},
+	{IN_BF16, SHAPE(2, 3, 256, 200, 128), ADD(HEAD, BF16)},
+	{IN_BF16, SHAPE(2, 3, 300, 520, 64), ADD(FULL, BF16)},
+	{IN_F16, SHAPE(2, 3, 300, 520, 128), ADD(FULL, F16)},
+	{IN_F16, SHAPE(2, 3, 256, 264, 64), ADD(HEAD, F16), .second = 1},
+	{IN_F16, SHAPE(2, 3, 256, 264, 64), ADD(BATCH, F16), .down = 1},
+	{IN_BF16, SHAPE(2, 3, 197, 216, 128), ADD(KEYS, BF16), .second = 1, .down = 1},
+	{IN_BF16, SHAPE(2, 3, 520, 520, 128), ADD_FILL(SQUARE, BF16, TRIANGLE, FILL_LOWEST), .round_x = 1},
+	{IN_BF16, SHAPE(2, 3, 520, 520, 64), ADD_FILL(SQUARE, BF16, TRIANGLE, FILL_INF)},
+	{IN_F16, SHAPE(2, 3, 520, 520, 128), ADD_FILL(BATCH, F16, TRIANGLE, FILL_LOWEST), .round_x = 1},
+	{IN_F16, SHAPE(2, 3, 520, 520, 64), ADD_FILL(BATCH, F16, BLOCKS, FILL_INF)},
+	{IN_BF16, SHAPE(2, 3, 520, 776, 64), ADD_FILL(SQUARE, BF16, BLOCKS, FILL_LOWEST), .round_x = 1, NO_KEY(NAN)},
+	{IN_BF16, SHAPE(2, 3, 520, 776, 128), ADD_FILL(SQUARE, BF16, BLOCKS, FILL_INF), NO_KEY(NAN)},
+	{IN_BF16, SHAPE(2, 3, 520, 776, 128), ADD_FILL(SQUARE, BF16, BLOCKS, FILL_INF), NO_KEY(ZERO)},
+	{IN_F16, SHAPE(2, 3, 520, 776, 64), ADD_FILL(SQUARE, F16, BLOCKS, FILL_INF), NO_KEY(MEAN)},
+	{IN_F16, SHAPE(2, 3, 200, 520, 64), ADD_FILL(PADDING, F16, TAIL, FILL_LOWEST), .round_x = 1},
+	{IN_F16, SHAPE(2, 3, 200, 520, 128), ADD_FILL(PADDING, F16, TAIL, FILL_INF)},
+	{IN_F16, SHAPE(2, 3, 200, 520, 64), MASK(PADDING, TAIL)},
+	{IN_BF16, SHAPE(2, 3, 200, 520, 128), MASK(PADDING, TAIL), .mask_drops = 1},
+	{IN_F16, SHAPE(2, 3, 197, 264, 64), MASK(SQUARE, NOISE)},
+	{IN_F16, SHAPE(2, 3, 197, 264, 128), MASK(SQUARE, NOISE), .down = 1},
+	{IN_F16, SHAPE(2, 3, 520, 776, 64), MASK(SQUARE, BLOCKS), .mask_drops = 1},
+	{IN_BF16, SHAPE(2, 3, 520, 776, 128), MASK(BATCH, TRIANGLE), .mask_fill = FILL_LOWEST},
+	{IN_BF16, SHAPE(2, 3, 520, 776, 64), MASK(FULL, BLOCKS), .mask_fill = FILL_1E4, NO_KEY(NAN)},
+	{IN_BF16, SHAPE(2, 3, 197, 211, 64), MASK(SQUARE, NOISE), NO_KEY(ZERO)},
+	{IN_BF16, SHAPE(2, 3, 197, 211, 64), MASK(SQUARE, NOISE), NO_KEY(MEAN)},
+	{IN_F16, SHAPE(2, 3, 197, 211, 128), MASK(SQUARE, NOISE), NO_KEY(NAN), .storage = BSHD},
+	{IN_F16, SHAPE(2, 3, 256, 272, 128), MASK(BATCH, BLOCKS), NO_KEY(NAN), .causal = 1},
+	{IN_F16, SHAPE(2, 3, 256, 256, 64), .softcap = 2.0f},
+	{IN_BF16, SHAPE(2, 3, 256, 256, 128), .softcap = 2.0f, .causal = 1},
+	{IN_F16, SHAPE(2, 3, 256, 256, 64), .wide = 1},
+	{IN_BF16, SHAPE(2, 3, 300, 300, 128), .wide = 1, .storage = BSHD},
+	{IN_F16, SHAPE(2, 3, 300, 300, 64), .over_q = 1},
+	{IN_BF16, SHAPE(2, 3, 300, 300, 128), .over_q = 1, .storage = FUSED, .causal = 1},
+	{IN_F16, SHAPE(2, 3, 300, 300, 64), .scale = NEGATIVE},
+	{IN_BF16, SHAPE(2, 3, 300, 300, 128), .scale = ZERO, .causal = 1},
+	{IN_F16, SHAPE(2, 3, 500, 1000, 64), .data = OUTLIERS},
+	{IN_BF16, SHAPE(2, 3, 500, 1000, 128), .data = OUTLIERS, .causal = 1},
+	{IN_F16, SHAPE(2, 3, 500, 1000, 64), .data = STEEP},
+	{IN_BF16, SHAPE(2, 3, 500, 1000, 128), .data = STEEP, .causal = 1},
+	{IN_F16, SHAPE(2, 3, 500, 1000, 256), .data = STEEP},
+	{IN_F16, SHAPE(4, 16, 2048, 2048, 64), .timed = 1},
+	{IN_F16, SHAPE(2, 16, 4096, 4096, 64), .timed = 1},
+	{IN_F16, SHAPE(2, 16, 4096, 4096, 128), .timed = 1},
+	{IN_BF16, SHAPE(2, 16, 4096, 4096, 128), .timed = 1},
+	{IN_F16, SHAPE(2, 8, 4096, 4096, 256), .timed = 1},
+	{IN_F16, SHAPE(2, 16, 4096, 4096, 64), .causal = 1, .timed = 1},
+	{IN_F16, SHAPE(2, 16, 4096, 4096, 128), .causal = 1, .timed = 1},
+	{IN_BF16, SHAPE(1, 32, 2048, 2048, 64), ADD(SQUARE, BF16), .timed = 1},
+	{IN_BF16, SHAPE(1, 32, 2048, 2048, 128), ADD(SQUARE, BF16), .timed = 1},
+	{IN_F16, SHAPE(8, 16, 512, 512, 64), ADD(BATCH, F16), .timed = 1},
+	{IN_F16, SHAPE(8, 16, 512, 512, 64), ADD(BATCH, F16), .down = 1, .timed = 1},
+	{IN_F16, SHAPE(8, 16, 512, 512, 64), ADD(KEYS, F16), .down = 1, .timed = 1},
+	{IN_F16, SHAPE(4, 16, 2048, 2048, 64), .down = 1, .timed = 1},
+	{IN_F16, SHAPE(32, 16, 197, 197, 64), .timed = 1},
+	{IN_F16, SHAPE(1, 8, 512, 512, 64), .timed = 1},
+};
+
+/* ---- the sweep: B2 H2, all pairs of lengths, all widths ------------------------------------- */
+
+static const int sweep_lengths[] = {1, 63, 64, 65, 127, 129, 191, 193, 197, 500, 1000};
+static const int sweep_widths[] = {32, 40, 48, 64, 72, 80, 96, 128, 192, 256};
+
+/* As many as share no factor with the number of lengths or of storages: in the sweep each meets
+ * each. */
+static const struct kernel_case sweep_features[] = {
+	{0},
+	{.down = 1},
+	{.causal = 1},
+	{.causal = 2},
+	{.causal = 2, .down = 1, .empty_row = ATTN_EMPTY_ZERO},
+	{.causal = 2, .left = 50, .empty_row = ATTN_EMPTY_MEAN},
+	{.causal = 1, .window_fill = FILL_LOWEST},
+	{.causal = 2, .left = 50, .window_fill = FILL_1E4},
+	{ADD(SQUARE, F16)},
+	{ADD(FULL, BF16)},
+	{ADD(BATCH, F32), .second = 1},
+	{ADD(KEYS, BF16), .down = 1},
+	{ADD_FILL(PADDING, BF16, TAIL, FILL_INF)},
+	{ADD_FILL(SQUARE, BF16, TRIANGLE, FILL_INF), NO_KEY(NAN)},
+	{ADD_FILL(BATCH, BF16, BLOCKS, FILL_INF), NO_KEY(MEAN)},
+	{MASK(PADDING, TAIL)},
+	{MASK(SQUARE, BLOCKS), NO_KEY(ZERO)},
+	{MASK(BATCH, TRIANGLE), .mask_drops = 1, .mask_fill = FILL_LOWEST, NO_KEY(NAN)},
+	{MASK(HEAD, SPARSE), .down = 1},
+	{.scale = NEGATIVE, .causal = 1},
+	{.data = OUTLIERS},
+	{.data = STEEP},
+	{.softcap = 3.0f, .wide = 1},
+};
+/* clang-format on */
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+#define SWEEP_CASES  (COUNT(sweep_widths) * COUNT(sweep_lengths) * COUNT(sweep_lengths))
+
+/* n-th of SWEEP_CASES. */
+static inline struct kernel_case sweep_case(int n)
+{
+	const int lengths = COUNT(sweep_lengths);
+	struct kernel_case c = sweep_features[n % COUNT(sweep_features)];
+
+	c.dtype = n / lengths % 2 ? ATTN_BF16 : ATTN_F16;
+	c.storage = n % STORAGES;
+	c.B = c.H = 2;
+	c.Sk = sweep_lengths[n % lengths];
+	c.Sq = sweep_lengths[n / lengths % lengths];
+	c.D = sweep_widths[n / lengths / lengths];
+	return c;
+}
+
+/* The smallest call that takes a variant through several tiles of rows and keys; which: 0 or 1,
+ * where there are two that matter (a bias, a mask). */
+static inline struct kernel_case small_case(const struct attn_variant *v, int which)
+{
+	const int keys = v->keys ? v->keys : v->rows_per_block == 1 ? 128 * v->grid_x_factor : 64;
+	struct kernel_case c = {.dtype = v->dtype, .B = 1, .H = 2, .D = v->max_d};
+
+	if (!v->grid_x_factor)
+		c.H = 150; /* more tiles than multiprocessors: blocks that go on to another */
+	c.Sq = v->rows_per_block + 8;
+	c.Sk = 3 * keys + 16;
+	c.down = (v->needs & ATTN_NEEDS_DOWN) != 0;
+	c.causal = v->needs & ATTN_NEEDS_PLAIN ? 2 * which : 0;
+	if (!(v->needs & ATTN_NEEDS_PLAIN) && which == 0) {
+		c.bias = SQUARE;
+		c.bias_type = v->dtype;
+	} else if (!(v->needs & ATTN_NEEDS_PLAIN)) {
+		c.mask = SQUARE;
+		c.mask_holds = BLOCKS;
+	}
+	return c;
+}
+
+/* "f16 B2 H3 197x203 D64 bshd causal ...": what a case is, into `text`. Returns text. */
+const char *kernel_case_name(const struct kernel_case *c, char *text, size_t size);
+
+#endif

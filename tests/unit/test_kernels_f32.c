@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The fp32 kernels, as built for the host: no less exact than a chain in fp32 arithmetic, whatever
+ * the lengths, layouts, magnitudes, biases, masks and windows.
+ */
+#include "kernels/attention.h"
+#include "tests/unit/test_kernels_case.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static void *kernels;
+
+static void init(struct problem *p, int Sq, int Sk, int D, int Dv, const struct layout *layouts)
+{
+	problem_init(p, ATTN_F32, (int[6]){2, 2, Sq, Sk, D, Dv}, layouts);
+}
+
+/* Checks with the variant that would be chosen; frees. */
+static void check(struct problem *p, const char *what)
+{
+	const struct attn_variant *v = attn_select(&p->args, 90, NULL);
+
+	assert_non_null(v);
+	assert_int_equal(v->dtype, ATTN_F32);
+	problem_check(p, kernels, v, what);
+	problem_free(p);
+}
+
+static void test_lengths(void **state)
+{
+	static const int lengths[] = {1, 15, 32, 33, 64, 65, 130};
+	struct problem p;
+
+	(void)state;
+	for (size_t q = 0; q < COUNT(lengths); q++)
+		for (size_t k = 0; k < COUNT(lengths); k++) {
+			init(&p, lengths[q], lengths[k], 64, 64, NULL);
+			check(&p, "lengths");
+		}
+}
+
+static void test_head_dims(void **state)
+{
+	static const int dims[] = {1, 7, 32, 40, 64, 65, 80, 127, 128, 160, 253, 256};
+	struct problem p;
+
+	(void)state;
+	for (size_t d = 0; d < COUNT(dims); d++) {
+		init(&p, 35, 45, dims[d], dims[d], NULL);
+		check(&p, "head dimension");
+		init(&p, 33, 40, dims[d], dims[COUNT(dims) - 1 - d], NULL);
+		check(&p, "Dv != D");
+	}
+}
+
+static const struct layout layouts[] = {
+	{.order = "brhc"},
+	{.order = "brch"},
+	{.order = "bhcr"},
+	{.order = "bhcr", .pad = 2},
+	{.order = "bhcr", .pad = 3},
+	{.pad = 4},
+	{.pad = 1},
+	{.offset = 1},
+	{.offset = 3, .pad = 5, .order = "bhcr"},
+	{.step = 3, .pad = 2},
+	{.by_array = true},
+	{.same = "h"},
+};
+
+static void test_layouts(void **state)
+{
+	struct problem p;
+	char what[64];
+
+	(void)state;
+	for (int operand = 0; operand < 4; operand++)
+		for (size_t l = 0; l < COUNT(layouts); l++) {
+			struct layout of[4] = {{0}};
+
+			if (operand == 3 && layouts[l].same)
+				continue;
+			of[operand] = layouts[l];
+			snprintf(what, sizeof(what), "layout %zu of %c", l, "QKVO"[operand]);
+			init(&p, 37, 50, 40, 48, of);
+			check(&p, what);
+		}
+}
+
+static void test_output_dtypes(void **state)
+{
+	struct problem p;
+
+	(void)state;
+	init(&p, 40, 70, 64, 64, NULL);
+	problem_output(&p, ATTN_F32, &(struct layout){.order = "bhcr", .pad = 1});
+	check(&p, "O transposed");
+}
+
+/* Relative positions as T5 adds them, padding, and both; masks; windows with and without keys. */
+static void test_scores(void **state)
+{
+	struct problem p;
+
+	(void)state;
+	init(&p, 50, 90, 64, 64, NULL);
+	problem_bias(&p, 0, ATTN_F32, &(struct layout){.same = "b"}, 2);
+	p.args.spec.scale = 1;
+	check(&p, "relative positions, scale 1");
+	init(&p, 50, 90, 64, 64, NULL);
+	problem_bias(&p, 0, ATTN_F32, &(struct layout){.same = "b"}, 2);
+	problem_bias(&p, 1, ATTN_F32, &(struct layout){.same = "hr"}, 100);
+	check(&p, "two biases");
+	init(&p, 50, 90, 128, 128, NULL);
+	problem_mask(&p, true, -INFINITY, &(struct layout){.same = "h"}, 0.7);
+	check(&p, "mask");
+	for (int rule = ATTN_EMPTY_NAN; rule <= ATTN_EMPTY_MEAN; rule++) {
+		init(&p, 100, 70, 40, 72, NULL);
+		p.args.spec.window_right = 0;
+		p.args.spec.window_shift = -30;
+		p.args.spec.empty_row = rule;
+		check(&p, "window with rows that see no key");
+		init(&p, 100, 70, 40, 40, NULL);
+		problem_mask(&p, true, -3.4028234e38f, &(struct layout){.same = "hc"}, 0.7);
+		check(&p, "rows masked with the lowest number");
+	}
+	init(&p, 130, 130, 64, 64, NULL);
+	p.args.spec.window_left = 40;
+	p.args.spec.window_right = 3;
+	check(&p, "band");
+	init(&p, 40, 90, 64, 64, NULL);
+	p.args.spec.scale = -0.3f;
+	check(&p, "negative scale");
+}
+
+/* Multiplies each element of an operand of 64 columns by a number that its row decides. */
+static void magnify(struct attn_tensor *t, int rows, float (*by)(int row))
+{
+	for (int b = 0; b < 2; b++)
+		for (int h = 0; h < 2; h++)
+			for (int r = 0; r < rows; r++)
+				for (int c = 0; c < 64; c++)
+					*(float *)element_at(t, 2, b, h, r, c) *= by(r);
+}
+static float huge(int row)
+{
+	(void)row;
+	return 1e18f;
+}
+static float tiny(int row)
+{
+	(void)row;
+	return 1e-18f;
+}
+static float mixed(int row)
+{
+	return ldexpf(1, row % 7 * 3 - 12);
+}
+
+/* The parts that operands are split into must not leave their range. */
+static void test_magnitudes(void **state)
+{
+	struct problem p;
+
+	(void)state;
+	init(&p, 40, 90, 64, 64, NULL);
+	magnify(&p.args.q, 40, huge);
+	magnify(&p.args.k, 90, tiny);
+	magnify(&p.args.v, 90, huge);
+	check(&p, "huge and tiny");
+	init(&p, 40, 90, 64, 64, NULL);
+	magnify(&p.args.q, 40, mixed);
+	magnify(&p.args.k, 90, mixed);
+	magnify(&p.args.v, 90, mixed);
+	check(&p, "mixed magnitudes");
+	init(&p, 40, 150, 64, 64, NULL);
+	p.args.spec.scale = 20;
+	check(&p, "large logits");
+}
+
+static void test_nan(void **state)
+{
+	struct problem p;
+
+	(void)state;
+	for (int n = 0; n < 3; n++) {
+		init(&p, 40, 100, 64, 64, NULL);
+		*(float *)element_at(n == 0   ? &p.args.q
+				     : n == 1 ? &p.args.k
+					      : &p.args.v,
+				     2, 1, 0, 17, 3) = NAN;
+		check(&p, "NaN");
+	}
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	kernels = dlopen(SIM_KERNELS, RTLD_NOW | RTLD_LOCAL);
+	if (!kernels)
+		fprintf(stderr, "%s\n", dlerror());
+	return kernels ? 0 : -1;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lengths), cmocka_unit_test(test_head_dims),
+		cmocka_unit_test(test_layouts), cmocka_unit_test(test_output_dtypes),
+		cmocka_unit_test(test_scores),	cmocka_unit_test(test_magnitudes),
+		cmocka_unit_test(test_nan),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
