@@ -21,32 +21,10 @@ static uint64_t serial;
  * a model's width would all be candidates. */
 #define MAX_HEAD_DIM 512
 
-uint64_t hash_mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * 0x9fb21c651e98df25ull;
-	hash ^= hash >> 32;
-	hash *= 0xd6e8feb86659fd93ull;
-	return hash ^ (hash >> 29);
-}
-
-uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
-{
-	const unsigned char *from = bytes;
-	uint64_t word;
-
-	for (; size >= 8; size -= 8, from += 8) {
-		memcpy(&word, from, 8);
-		hash = hash_mix(hash, word);
-	}
-	word = 0;
-	memcpy(&word, from, size);
-	return hash_mix(hash, word ^ (uint64_t)size << 56);
-}
-
 static bool plain_product(const struct op_gemm *op)
 {
-	return op->plain && !op->by_array && !op->scalars_on_device && op->batch > 0 && op->m > 0 &&
-	       op->n > 0 && op->k > 0 && dtype_of_cuda(op->atype) >= 0 && op->atype == op->btype &&
+	return op->plain && !op->by_array && op->batch > 0 && op->m > 0 && op->n > 0 && op->k > 0 &&
+	       dtype_of_cuda(op->atype) >= 0 && op->atype == op->btype &&
 	       dtype_of_cuda(op->ctype) >= 0;
 }
 
@@ -84,13 +62,22 @@ static struct value *add_value(struct chain *chain, uint64_t begin, uint64_t end
 int chain_add_input(struct chain *chain, uint64_t begin, uint64_t end)
 {
 	for (int i = 0; i < chain->input_count; i++)
-		if (chain->inputs[i].begin == begin && chain->inputs[i].end == end)
+		if (chain->inputs[i].begin == begin && chain->inputs[i].end == end &&
+		    !chain->inputs[i].snapshot && !chain->inputs[i].lost)
 			return i;
 	if (chain->input_count == CHAIN_INPUTS)
 		return -1;
 	widen(chain, begin, end);
 	chain->inputs[chain->input_count] = (struct input){.begin = begin, .end = end};
 	return chain->input_count++;
+}
+
+static void unfit(struct chain *chain, enum reason reason, const char *detail)
+{
+	if (chain->unfit != REASON_NONE)
+		return;
+	chain->unfit = reason;
+	snprintf(chain->detail, sizeof(chain->detail), "%s", detail);
 }
 
 struct chain *chain_open(const struct op *op)
@@ -135,10 +122,9 @@ struct chain *chain_open(const struct op *op)
 	step->gemm = op->gemm;
 	step->ref_count = 0;
 	step->meaning.role = ROLE_OPAQUE;
-	if (op->gemm.beta != 0) {
-		chain->unfit = REASON_BETA;
-		snprintf(chain->detail, sizeof(chain->detail), "beta = %g", op->gemm.beta);
-	}
+	chain->preload = op->gemm.beta != 0 ? chain_add_input(chain, begin, end) : -1;
+	if (op->gemm.scalars_on_device)
+		unfit(chain, REASON_SCALARS_ON_DEVICE, op->gemm.entry);
 	return chain;
 }
 
@@ -181,14 +167,6 @@ struct chain *chain_reader(const struct op *op, const struct access_list *list)
 				return chain;
 	}
 	return NULL;
-}
-
-static void unfit(struct chain *chain, enum reason reason, const char *detail)
-{
-	if (chain->unfit != REASON_NONE)
-		return;
-	chain->unfit = reason;
-	snprintf(chain->detail, sizeof(chain->detail), "%s", detail);
 }
 
 static void add_ref(struct chain *chain, struct step *step, struct ref ref)
@@ -286,7 +264,8 @@ void chain_narrow(const struct chain *chain, struct access_list *list)
 		}
 		access->mode = ACCESS_WRITE;
 		if (model && slot < model->value_count) {
-			access->end = access->begin + model->values[slot].bytes;
+			access->end = access->begin +
+				      site_value_bytes(model, slot, chain->steps[0].gemm.m);
 			access->bounded = true;
 			if (model->values[slot].outside)
 				access->mode = ACCESS_READ;
@@ -362,65 +341,6 @@ int chain_settle_outside(struct chain *chain)
 	return count;
 }
 
-static uint64_t sign_meaning(uint64_t hash, const struct meaning *meaning)
-{
-	uint64_t scalar;
-
-	memcpy(&scalar, &meaning->scalar, 8);
-	hash = hash_mix(hash, scalar);
-	hash = hash_mix(hash, (uint64_t)meaning->dims);
-	for (int i = 0; i < meaning->view_count; i++) {
-		hash = hash_mix(hash, (uint64_t)meaning->views[i].dtype);
-		for (int d = 0; d < meaning->dims; d++)
-			hash = hash_mix(hash, meaning->views[i].stride[d] == 0);
-	}
-	return hash;
-}
-
-/* Everything but the pointers: their words are read as zero. */
-static uint64_t sign_params(uint64_t hash, const struct step *step, const struct access_list *list)
-{
-	unsigned char bytes[CHAIN_PARAM_BYTES];
-	const uint64_t zero = 0;
-
-	memcpy(bytes, step->params, step->function->bytes);
-	for (int i = 0; i < list->count; i++)
-		if ((unsigned)list->item[i].where + 8 <= step->function->bytes)
-			memcpy(bytes + list->item[i].where, &zero, 8);
-	hash = hash_bytes(hash, bytes, step->function->bytes);
-	hash = hash_bytes(hash, step->grid, sizeof(step->grid));
-	hash = hash_bytes(hash, step->block, sizeof(step->block));
-	return hash_mix(hash, step->shared_bytes);
-}
-
-static bool has_meaning(const struct meaning *meaning)
-{
-	return meaning->role != ROLE_UNKNOWN && meaning->role != ROLE_OPAQUE;
-}
-
-static uint64_t sign(const struct step *step, const struct access_list *list)
-{
-	uint64_t hash = hash_mix(0x66617368696dull, step->meaning.role);
-
-	if (has_meaning(&step->meaning)) {
-		hash = hash_bytes(hash, step->function->name, strlen(step->function->name));
-		hash = sign_meaning(hash, &step->meaning);
-	} else {
-		hash = hash_mix(hash, step->function->id);
-		hash = sign_params(hash, step, list);
-	}
-	for (int i = 0; i < step->ref_count; i++) {
-		const struct ref *ref = &step->refs[i];
-
-		hash = hash_mix(hash,
-				(uint64_t)ref->mode << 16 |
-					(uint64_t)(ref->slot >= 0 ? ref->slot : 256 + ref->index));
-		hash = hash_mix(hash, (uint64_t)ref->where);
-		hash = hash_mix(hash, ref->kind == REF_VALUE ? (uint64_t)ref->delta : 0);
-	}
-	return hash;
-}
-
 /* A copy of a whole value is a step like any other. */
 static bool extend_by_copy(struct chain *chain, const struct op *op, const struct access_list *list)
 {
@@ -476,30 +396,49 @@ bool chain_extend(struct chain *chain, const struct op *op, const struct access_
 	memcpy(step->params, params, function->bytes);
 	step->ref_count = 0;
 	rules_meaning(function, &op->launch, params, &step->meaning);
-	step->name =
-		has_meaning(&step->meaning) ? rules_role_name(step->meaning.role) : function->name;
+	rules_settle_constant(&step->meaning);
+	step->name = chain_has_meaning(&step->meaning) ? rules_role_name(step->meaning.role)
+						       : function->name;
 	if (op->launch.cooperative || op->launch.attribute_count)
 		unfit(chain, REASON_UNKNOWN_KERNEL, function->name);
 	if (step->meaning.role != ROLE_UNKNOWN)
 		link_ruled(chain, step, list);
 	else
 		link_unknown(chain, step, list);
-	step->signature = sign(step, list);
+	step->signature = chain_sign(&chain->steps[0].gemm, step, list);
 	return true;
 }
 
+/* P^T seen as [Sk,Sq] lies exactly as the opening GEMM laid S^T, and softmax was over its rows: the
+ * backward pass contracts P^T too, which has the softmax of a P. */
+static bool contracts_transposed(const struct chain *chain, const struct matrix *p, bool p_is_a,
+				 int64_t batch)
+{
+	const struct op_gemm *opener = &chain->steps[0].gemm;
+	const int64_t keys = p_is_a ? p->cols : p->rows, queries = p_is_a ? p->rows : p->cols;
+	bool over_rows = false;
+
+	for (int i = 1; i < chain->step_count; i++)
+		over_rows |= chain->steps[i].meaning.softmax_apart == queries;
+	return over_rows && queries > 1 && batch == opener->batch && keys == opener->n &&
+	       queries == opener->m && (p_is_a ? p->row_stride : p->col_stride) == 1 &&
+	       (p_is_a ? p->col_stride : p->row_stride) == queries &&
+	       (batch == 1 || p->batch_stride == keys * queries);
+}
+
 /* P seen as [Sq,Sk] must lie exactly as the opening GEMM laid S: keys fastest, queries next, batch
- * last. */
+ * last. *further: columns of each row beyond the keys. */
 static bool contracts_scores(const struct op_gemm *opener, const struct matrix *p, bool p_is_a,
-			     int64_t batch)
+			     int64_t batch, int64_t *further)
 {
 	int64_t keys = p_is_a ? p->cols : p->rows, queries = p_is_a ? p->rows : p->cols;
 	int64_t key_stride = p_is_a ? p->col_stride : p->row_stride;
 	int64_t query_stride = p_is_a ? p->row_stride : p->col_stride;
 
+	*further = queries == 1 ? 0 : query_stride - keys;
 	return batch == opener->batch && keys == opener->m && queries == opener->n &&
-	       (keys == 1 || key_stride == 1) && (queries == 1 || query_stride == keys) &&
-	       (batch == 1 || p->batch_stride == keys * queries);
+	       (keys == 1 || key_stride == 1) && (*further == 0 || *further == 1) &&
+	       (batch == 1 || p->batch_stride == (keys + *further) * queries);
 }
 
 bool chain_close(struct chain *chain, const struct op *op)
@@ -516,10 +455,17 @@ bool chain_close(struct chain *chain, const struct op *op)
 		const struct matrix *v = side ? &gemm.a : &gemm.b;
 		int at = value_at(chain, p->base);
 		uint64_t begin, end;
+		bool transposed = false;
+		int64_t further;
 
-		if (at < 0 || chain->values[at].begin != p->base ||
-		    !contracts_scores(opener, p, side == 0, gemm.batch))
+		if (at < 0 || chain->values[at].begin != p->base)
 			continue;
+		if (!contracts_scores(opener, p, side == 0, gemm.batch, &further)) {
+			transposed = contracts_transposed(chain, p, side == 0, gemm.batch);
+			further = 0;
+			if (!transposed)
+				continue;
+		}
 		if (value_at(chain, v->base) >= 0) /* P times P: not ours */
 			return false;
 		matrix_extent(p, gemm.batch, &begin, &end);
@@ -535,6 +481,10 @@ bool chain_close(struct chain *chain, const struct op *op)
 		}
 		if (!range_set_covers(&chain->values[at].live, begin, end))
 			return false;
+		chain->transposed = transposed;
+		if (further)
+			unfit(chain, REASON_MASK_FORM,
+			      "a further column in softmax: an attention sink");
 		found = at;
 		break;
 	}
@@ -542,6 +492,8 @@ bool chain_close(struct chain *chain, const struct op *op)
 		return false;
 	chain->p_value = found;
 	chain->closer = op->gemm;
+	if (op->gemm.scalars_on_device)
+		unfit(chain, REASON_SCALARS_ON_DEVICE, op->gemm.entry);
 	return true;
 }
 

@@ -5,8 +5,9 @@
  * never by a list of names.
  *
  * A chain's *values* are versions of memory: S, scaled S, P … each with the byte range that is
- * still its own. Its *inputs* are what its ops read from outside: Q, K, masks. While the chain is
- * open, ops that read a live value join it as *steps*. It has three lives:
+ * still its own. Its *inputs* are what its ops read from outside: Q, K, masks, and what lay in S's
+ * memory before where GEMM1 adds to it. While the chain is open, ops that read a live value join it
+ * as *steps*. It has three lives:
  *
  *   learning   the program's ops run; values are real. After the close they are watched on, so that
  *              whoever reads S or P later is noticed.
@@ -81,6 +82,7 @@ struct step {
 
 struct chain {
 	bool used, closed, deferred;
+	bool captured;	   /* deferred while a graph is recorded: run in place, or not at all */
 	enum reason unfit; /* why it can never be replaced, REASON_NONE while it can */
 	char detail[96];
 	CUcontext context;
@@ -90,12 +92,15 @@ struct chain {
 	uint64_t low, high; /* no value or input lies outside */
 	unsigned age;	    /* ops since the last step */
 	bool timed;	    /* will be compared: its inputs are kept, its ops are timed */
+	bool measured;	    /* what its unknown kernels write was found out by launching them */
 	bool suspected;	    /* an unknown kernel was handed its scores after the close */
 	struct timing *timing;
 	struct site_set *candidates;
 	int step_count, value_count, input_count;
 	const struct site *model; /* deferred: a site whose occurrence this may be, for extents */
 	int p_value;		  /* at close: which value GEMM2 contracts */
+	bool transposed; /* at close: GEMM1 made S^T: its rows are queries, its columns keys */
+	int preload;	 /* input that lies where S will: what GEMM1 adds to (beta); -1: none */
 	struct op_gemm closer;
 	struct value values[CHAIN_VALUES];
 	struct input inputs[CHAIN_INPUTS]; /* [0] A and [1] B of GEMM1; V is added at the close */
@@ -116,7 +121,8 @@ bool chain_may_open(const struct op *op);
 /* Starts a chain at a GEMM. NULL: no place. */
 struct chain *chain_open(const struct op *op);
 
-/* Registers memory that the chain reads from outside; its index, or -1. */
+/* Registers memory that the chain reads from outside; its index, or -1. What was overwritten since
+ * it was read is another input. */
 int chain_add_input(struct chain *chain, uint64_t begin, uint64_t end);
 
 /* Forgets a chain; held_drop() has released what it held. */
@@ -146,7 +152,14 @@ bool chain_close(struct chain *chain, const struct op *op);
 /* A name for people. */
 const char *chain_step_name(const struct step *step);
 
-/* hash helper shared by signatures */
+/* Is it known what a step computes? */
+bool chain_has_meaning(const struct meaning *meaning);
+
+/* Equal for steps that are the same function of the chain's values. list: the step's accesses. */
+uint64_t chain_sign(const struct op_gemm *opener, const struct step *step,
+		    const struct access_list *list);
+
+/* What signatures are made with. */
 uint64_t hash_mix(uint64_t hash, uint64_t word);
 uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size);
 

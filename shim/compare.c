@@ -2,9 +2,10 @@
  *
  * Comparisons under way, and the verdict on those that came back.
  *
- * A site is good when (1) the program's own O agrees with the reference, within what rounding S and
- * P to its own types explains: then the spec means what the program does; and (2) the fused O is at
- * most FASHIM_TOL times as far from the reference as the program's own, plus one rounding step.
+ * A site is good when (1) the program's own O agrees with the reference, within what rounding
+ * explains: then the spec means what the program does; and (2) the fused O is at most FASHIM_TOL
+ * times as far from the reference as the program's own, plus one rounding step, and nowhere further
+ * from the program's than rounding explains (verdict.h).
  */
 #include "compare.h"
 
@@ -20,6 +21,7 @@
 #include "log.h"
 #include "resolve.h"
 #include "scratch.h"
+#include "verdict.h"
 
 #define PENDING	      24
 #define TIMINGS	      24
@@ -28,13 +30,6 @@
 #define WAIT_NS	      100000000ull
 #define SPEED_SAMPLES 5
 
-/* What rounding S and P may cost the program's own O, in rounding steps of its type: generous for a
- * chain whose meaning is known by rule, strict where the data alone decide. Root mean square,
- * maximum. */
-#define RULE_RMS_STEPS 48
-#define RULE_MAX_STEPS 192
-#define DATA_RMS_STEPS 12
-#define DATA_MAX_STEPS 64
 /* A guess is only believed if the runner-up explains the data this many times worse. */
 #define DISCRIMINATION 4
 
@@ -58,7 +53,9 @@ static struct pending {
 	struct timing *timing;
 	CUevent begin, end, done;
 	struct result *result; /* pinned */
-	int rows, guesses, dtype;
+	int rows, guesses;
+	struct rounding rounding;
+	int64_t keys;
 	struct attn_spec guess[MAX_GUESSES];
 	char kernel[48];
 } pending[PENDING];
@@ -219,9 +216,7 @@ static int sample_against(const struct chain *chain, const struct attn_args *arg
 static int enqueue(struct pending *slot, const struct chain *chain, const struct attn_args *args,
 		   const struct attn_variant *variant, const struct buffers *buffers)
 {
-	const double step = args->o.dtype == ATTN_BF16	? 0x1p-8
-			    : args->o.dtype == ATTN_F16 ? 0x1p-11
-							: 0x1p-23;
+	const double noticeable = verdict_noticeable(&slot->rounding);
 	struct attn_args fused = *args;
 	struct drift_args drift = {
 		.app = args->o,
@@ -229,8 +224,8 @@ static int enqueue(struct pending *slot, const struct chain *chain, const struct
 		.H = args->H,
 		.Sq = args->Sq,
 		.Dv = args->Dv,
-		.abs_tol = 8 * step,
-		.rel_tol = 8 * step,
+		.abs_tol = noticeable,
+		.rel_tol = noticeable,
 		.result = buffers->result,
 	};
 	int error = 0;
@@ -263,6 +258,12 @@ static int enqueue(struct pending *slot, const struct chain *chain, const struct
 	return error;
 }
 
+static bool may_tf32(const struct chain *chain)
+{
+	return gemm_fp32_product(&chain->steps[0].gemm) == FP32_MAY_TF32 ||
+	       gemm_fp32_product(&chain->closer) == FP32_MAY_TF32;
+}
+
 void compare_start(struct site *site, const struct chain *chain, const struct attn_args *args,
 		   const struct attn_variant *variant, const struct attn_spec *guess, int guesses,
 		   struct timing *timing)
@@ -280,7 +281,8 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 			slot->site = site;
 			slot->occurrence = site->live->seen;
 			slot->rows = rows;
-			slot->dtype = args->o.dtype;
+			slot->keys = args->Sk;
+			slot->rounding = rounding_of(args, may_tf32(chain));
 			slot->guesses = guesses < MAX_GUESSES ? guesses : MAX_GUESSES;
 			memcpy(slot->guess, guess, (size_t)slot->guesses * sizeof(*guess));
 			snprintf(slot->kernel, sizeof(slot->kernel), "%s", variant->name);
@@ -302,41 +304,6 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 
 /* ---- verdicts ------------------------------------------------------------------------------- */
 
-static double rounding_step(int dtype)
-{
-	return dtype == ATTN_BF16 ? 0x1p-9 : dtype == ATTN_F16 ? 0x1p-12 : 0x1p-24;
-}
-
-static double root(double x)
-{
-	return x > 0 ? __builtin_sqrt(x) : 0;
-}
-
-static double rms(double sum, uint64_t count)
-{
-	return count ? root(sum / (double)count) : 0;
-}
-
-static bool explained(const struct drift_sampled_result *r, int dtype, double rms_steps,
-		      double max_steps)
-{
-	const double step = rounding_step(dtype);
-
-	return !r->app_nonfinite &&
-	       rms(r->sum_app2, r->count) <= rms_steps * step * rms(r->sum_ref2, r->count) &&
-	       r->max_app <= max_steps * step * r->max_ref;
-}
-
-static bool as_exact(const struct drift_sampled_result *r, int dtype)
-{
-	const double step = rounding_step(dtype), factor = config()->tolerance;
-
-	return !r->fused_nonfinite &&
-	       rms(r->sum_fused2, r->count) <=
-		       factor * rms(r->sum_app2, r->count) + step * rms(r->sum_ref2, r->count) &&
-	       r->max_fused <= factor * r->max_app + 2 * step * r->max_ref;
-}
-
 static void write_sample(const struct pending *slot, double app_us, double fused_us,
 			 const char *verdict)
 {
@@ -351,10 +318,11 @@ static void write_sample(const struct pending *slot, double app_us, double fused
 	json_string(json, "kernel", slot->kernel);
 	json_double(json, "max_abs", d->max_abs);
 	json_double(json, "max_rel", d->max_app > 0 ? d->max_abs / d->max_app : 0);
-	json_double(json, "rmse", rms(d->sum_diff2, d->count));
+	json_double(json, "rmse", verdict_rms(d->sum_diff2, d->count));
 	json_double(json, "cosine",
 		    d->sum_app2 > 0 && d->sum_fused2 > 0
-			    ? d->sum_dot / root(d->sum_app2) / root(d->sum_fused2)
+			    ? d->sum_dot / verdict_rms(d->sum_app2, 1) /
+				      verdict_rms(d->sum_fused2, 1)
 			    : 1);
 	json_uint(json, "worst_index", d->worst_index);
 	json_double(json, "worst_app", d->worst_app);
@@ -364,9 +332,9 @@ static void write_sample(const struct pending *slot, double app_us, double fused
 	json_open_object(json, "reference");
 	json_int(json, "rows", slot->rows);
 	json_double(json, "app_max", s->max_app);
-	json_double(json, "app_rmse", rms(s->sum_app2, s->count));
+	json_double(json, "app_rmse", verdict_rms(s->sum_app2, s->count));
 	json_double(json, "fused_max", s->max_fused);
-	json_double(json, "fused_rmse", rms(s->sum_fused2, s->count));
+	json_double(json, "fused_rmse", verdict_rms(s->sum_fused2, s->count));
 	json_close(json);
 	json_string(json, "verdict", verdict);
 	log_commit(json);
@@ -407,18 +375,18 @@ static void judge(struct pending *slot)
 	const struct drift_sampled_result *s = &slot->result->sampled[0];
 	const double app_us = timing_us(slot->timing),
 		     fused_us = elapsed_us(slot->begin, slot->end);
-	const double rms_steps = site->by_data ? DATA_RMS_STEPS : RULE_RMS_STEPS;
-	const double max_steps = site->by_data ? DATA_MAX_STEPS : RULE_MAX_STEPS;
 	const char *verdict = "ok";
 	char detail[96] = "";
 
-	if (!explained(s, slot->dtype, rms_steps, max_steps))
+	if (!verdict_explains(s, &slot->rounding, site->by_data))
 		verdict = "not_explained";
-	else if (d->nonfinite_mismatch || !as_exact(s, slot->dtype))
+	else if (!verdict_agrees(d, &slot->rounding) ||
+		 !verdict_as_exact(s, &slot->rounding, config()->tolerance))
 		verdict = "drift";
 	write_sample(slot, app_us, fused_us, verdict);
 	if (strcmp(verdict, "ok") == 0) {
 		site->passed++;
+		site_agrees(site, slot->keys);
 		if (fast_enough(site, app_us, fused_us) && site->passed >= config()->learn)
 			site_verify(site);
 		return;
@@ -426,12 +394,28 @@ static void judge(struct pending *slot)
 	site_decline(site, verdict[0] == 'd' ? REASON_DRIFT : REASON_NOT_EXPLAINED, detail);
 }
 
+static bool same_bias(const struct attn_tensor *a, const struct attn_tensor *b)
+{
+	return a->base == b->base && a->dtype == b->dtype &&
+	       memcmp(a->stride, b->stride, sizeof(a->stride)) == 0;
+}
+
 static bool same_function(const struct attn_spec *a, const struct attn_spec *b)
 {
-	return a->scale == b->scale && a->window_right == b->window_right &&
-	       a->window_shift == b->window_shift && a->bias[0].base == b->bias[0].base &&
-	       a->bias[0].dtype == b->bias[0].dtype &&
-	       memcmp(a->bias[0].stride, b->bias[0].stride, sizeof(a->bias[0].stride)) == 0;
+	bool same = a->scale == b->scale && a->window_right == b->window_right &&
+		    a->window_shift == b->window_shift;
+
+	for (int i = 0; i < ATTN_MAX_BIAS; i++)
+		same = same && same_bias(&a->bias[i], &b->bias[i]) &&
+		       a->bias_scale[i] == b->bias_scale[i];
+	return same;
+}
+
+/* Infinite where one of the two has a NaN or an infinity that the other lacks: what is not a number
+ * does not count in the sums. */
+static double distance(const struct drift_sampled_result *r)
+{
+	return r->app_nonfinite ? INFINITY : r->sum_app2;
 }
 
 /* Which guess reproduces O? The best must explain it, and tell itself apart from every guess that
@@ -442,9 +426,9 @@ static void judge_guesses(struct pending *slot)
 	int best = 0;
 
 	for (int i = 1; i < slot->guesses; i++)
-		if (slot->result->sampled[i].sum_app2 < slot->result->sampled[best].sum_app2)
+		if (distance(&slot->result->sampled[i]) < distance(&slot->result->sampled[best]))
 			best = i;
-	if (!explained(&slot->result->sampled[best], slot->dtype, DATA_RMS_STEPS, DATA_MAX_STEPS)) {
+	if (!verdict_explains(&slot->result->sampled[best], &slot->rounding, true)) {
 		if (++site->failed_specs >= 2)
 			site_decline(site, REASON_NOT_EXPLAINED, "");
 		return;
@@ -454,8 +438,8 @@ static void judge_guesses(struct pending *slot)
 
 		if (i == best || same_function(a, b))
 			continue;
-		if (slot->result->sampled[i].sum_app2 <
-		    DISCRIMINATION * DISCRIMINATION * slot->result->sampled[best].sum_app2) {
+		if (distance(&slot->result->sampled[i]) <
+		    DISCRIMINATION * DISCRIMINATION * distance(&slot->result->sampled[best])) {
 			if (++site->failed_specs >= 4)
 				site_decline(site, REASON_MASK_NOT_DISCRIMINATED,
 					     "two functions explain the data");

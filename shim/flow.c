@@ -22,6 +22,7 @@
 #include "driver_context.h"
 #include "function.h"
 #include "fused.h"
+#include "graph.h"
 #include "held.h"
 #include "log.h"
 #include "memory.h"
@@ -30,16 +31,18 @@
 #include "resolve.h"
 #include "scratch.h"
 #include "session.h"
+#include "shadow.h"
 #include "site.h"
 
 #define MAX_CAPTURES 16
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool disabled; /* in a forked child, or after an error of our own */
-static atomic_int watching;  /* chains in use, plus one while recording */
+static atomic_bool settled;  /* the process is ending */
+static atomic_int watching;  /* is anything kept that an op might change? */
 static CUstream captures[MAX_CAPTURES];
 static int capture_count;
-static bool ever_captured;
+static atomic_bool ever_captured;
 
 bool flow_active(void)
 {
@@ -50,7 +53,8 @@ bool flow_active(void)
 		answer = config()->mode != MODE_OFF && config_selects_program() ? 1 : 2;
 		atomic_store_explicit(&selected, answer, memory_order_relaxed);
 	}
-	return answer == 1 && !atomic_load_explicit(&disabled, memory_order_relaxed);
+	return answer == 1 && !atomic_load_explicit(&disabled, memory_order_relaxed) &&
+	       !atomic_load_explicit(&settled, memory_order_relaxed);
 }
 
 bool flow_watching(void)
@@ -90,14 +94,15 @@ static void enter(void)
 
 static void leave(void)
 {
-	atomic_store_explicit(&watching, chain_live, memory_order_relaxed);
+	const bool watched = chain_live || shadow_wanted() || capture_count;
+
+	if (!watched)
+		shadow_clear();
+	atomic_store_explicit(&watching, watched, memory_order_relaxed);
 	log_live()->overhead_ns += now_ns() - entered_ns;
 	hook_depth--;
 	pthread_mutex_unlock(&lock);
 }
-
-/* ---- ops that are about memory, not about chains
- * ------------------------------------------------- */
 
 static void drop_all_chains(void)
 {
@@ -105,8 +110,35 @@ static void drop_all_chains(void)
 		held_drop(chain_list[0]);
 }
 
+/* Exit handlers run in the order opposite to their registration, and this one was registered when
+ * the program's libraries were long in use: their kernels and handles still work. What they would
+ * see is made as they expect, and from then on everything passes: while libraries are taken down,
+ * nothing of theirs may be launched. */
+static void settle(void)
+{
+	if (!flow_active())
+		return;
+	enter();
+	held_settle();
+	drop_all_chains();
+	atomic_store(&settled, true);
+	leave();
+}
+
+static void settle_at_exit(void)
+{
+	static bool registered; /* flow lock */
+
+	if (!registered)
+		registered = atexit(settle) == 0;
+}
+
+/* ---- ops that are about memory, not about chains
+ * ------------------------------------------------- */
+
 static void teardown(const struct op *op)
 {
+	shadow_clear();
 	held_realise_all(op->name);
 	drop_all_chains();
 	if (strstr(op->name, "Ctx")) {
@@ -137,10 +169,14 @@ static void capture_begun(const struct op *op)
 	if (capture_count < MAX_CAPTURES)
 		captures[capture_count] = op->stream;
 	capture_count++;
+	shadow_clear(); /* what holds now may not hold when the graph is launched */
+	graph_begin(op->stream, strstr(op->name, "ToGraph") != NULL);
 }
 
 static void capture_end(const struct op *op)
 {
+	for_each_chain(chain) if (chain->captured && chain->stream == op->stream)
+		held_realise(chain, chain->stream, op->name, false);
 	for (int i = 0; i < capture_count && i < MAX_CAPTURES; i++)
 		if (captures[i] == op->stream) {
 			captures[i] = captures[--capture_count];
@@ -165,6 +201,9 @@ static enum flow continue_chain(struct chain *chain, struct op *op, struct acces
 	if (op->kind == OP_GEMM) {
 		if (chain_close(chain, op))
 			return occurrence_close(chain, op, list);
+		if (!op->gemm.plain && op->gemm.batch > 1)
+			session_decline(REASON_LAYOUT,
+					"a product in rows, or with more than a product");
 		held_guard(op, list, NULL, true,
 			   who); /* a GEMM that reads scores otherwise: a reader */
 		return FLOW_PASS;
@@ -212,6 +251,38 @@ static bool stream_captures(const struct op *op)
 	return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+/* A kernel on the device may give the node other parameters. */
+static bool device_edits(const struct op *op)
+{
+	for (unsigned i = 0; op->kind == OP_LAUNCH && i < op->launch.attribute_count; i++)
+		if (op->launch.attributes[i].id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
+			return true;
+	return false;
+}
+
+/* An op that is recorded. Without FASHIM_GRAPHS no chain is open. */
+static enum flow through_captured(struct op *op, struct access_list *list,
+				  const struct function *function, const unsigned char *params,
+				  const char *who)
+{
+	struct chain *reader;
+	bool origin = false;
+
+	for (int i = 0; i < capture_count && i < MAX_CAPTURES; i++)
+		origin = origin || captures[i] == op->stream;
+	age_chains();
+	reader = chain_reader(op, list);
+	if (reader) {
+		enum flow flow = continue_chain(reader, op, list, function, params, who);
+
+		if (flow == FLOW_TAKEN || op->kind != OP_GEMM)
+			return flow;
+	} else {
+		held_guard(op, list, NULL, true, who);
+	}
+	return op->kind == OP_GEMM ? occurrence_open_captured(op, list, origin) : FLOW_PASS;
+}
+
 static enum flow through(struct op *op)
 {
 	static unsigned char params[FUNCTION_MAX_BYTES]; /* flow lock */
@@ -223,10 +294,8 @@ static enum flow through(struct op *op)
 
 	if (op->kind == OP_GEMM)
 		session_note_gemm(op);
-	else if (!chain_live)
+	else if (!chain_live && !shadow_wanted() && !capture_count)
 		return FLOW_PASS;
-	if (stream_captures(op))
-		return op->kind == OP_GEMM ? occurrence_open(op, NULL, true) : FLOW_PASS;
 	if (op->kind == OP_LAUNCH) {
 		log_live()->launches++;
 		function = function_get(op->launch.function);
@@ -235,7 +304,20 @@ static enum flow through(struct op *op)
 			who = function->name;
 		}
 	}
+	if (op->kind == OP_GEMM)
+		shadow_resolve_arrays(&op->gemm);
 	access_of_op(&list, op, function, readable);
+	if (stream_captures(op)) {
+		list.opaque |= device_edits(op);
+		graph_note(&list);
+		return through_captured(op, &list, function, readable, who);
+	}
+	if (op->kind == OP_GRAPH_LAUNCH && graph_known(op->handle)) {
+		shadow_clear();
+		held_guard_graph(op, graph_known(op->handle));
+		return FLOW_PASS;
+	}
+	shadow_note(op, &list, function, readable);
 	age_chains();
 	reader = chain_reader(op, &list);
 	if (reader) {
@@ -246,7 +328,7 @@ static enum flow through(struct op *op)
 	} else if (op->kind != OP_GEMM) {
 		held_guard(op, &list, NULL, true, who);
 	}
-	return op->kind == OP_GEMM ? occurrence_open(op, &list, false) : FLOW_PASS;
+	return op->kind == OP_GEMM ? occurrence_open(op, &list) : FLOW_PASS;
 }
 
 enum flow flow_before(struct op *op)
@@ -280,6 +362,8 @@ enum flow flow_before(struct op *op)
 	}
 	if (op->kind == OP_FREE)
 		memory_remove(op->alloc.range.base);
+	if (flow == FLOW_TAKEN)
+		settle_at_exit();
 	leave();
 	errno = saved;
 	return flow;
@@ -289,12 +373,16 @@ void flow_after(struct op *op)
 {
 	const int saved = errno;
 
-	if ((op->kind != OP_ALLOC && op->kind != OP_CAPTURE_BEGIN && !op->watcher) ||
+	if ((op->kind != OP_ALLOC && op->kind != OP_CAPTURE_BEGIN && op->kind != OP_CAPTURE_END &&
+	     !op->watcher) ||
 	    !flow_active() || driver_resolve() < 0)
 		return;
 	enter();
 	if (op->kind == OP_CAPTURE_BEGIN) {
 		capture_begun(op);
+	} else if (op->kind == OP_CAPTURE_END) {
+		if (op->handle)
+			graph_end(op->stream, *(CUgraph *)op->handle);
 	} else if (op->kind == OP_ALLOC) {
 		memory_add(op->alloc.range.base, op->alloc.range.bytes, op->alloc.kind,
 			   op->context);
@@ -307,11 +395,59 @@ void flow_after(struct op *op)
 	errno = saved;
 }
 
+void flow_graph_instantiated(CUgraph graph, CUgraphExec exec)
+{
+	const int saved = errno;
+
+	if (!flow_active() || !ever_captured)
+		return;
+	enter();
+	graph_instantiated(graph, exec);
+	leave();
+	errno = saved;
+}
+
+void flow_graph_gone(const void *handle)
+{
+	const int saved = errno;
+
+	if (!flow_active() || !ever_captured)
+		return;
+	enter();
+	graph_gone(handle);
+	leave();
+	errno = saved;
+}
+
+/* Whatever it is called, what is known of graphs no longer holds. */
+static void graph_touched(const char *name)
+{
+	const int saved = errno;
+
+	if (strncmp(name, "cuGraph", 7) != 0 || !flow_active() || !ever_captured)
+		return;
+	enter();
+	graph_changed();
+	leave();
+	errno = saved;
+}
+
+/* Nodes added or given other parameters by hand: nothing runs. */
+static bool only_edits_graph(const char *name)
+{
+	return strncmp(name, "cuGraphAdd", 10) == 0 ||
+	       strncmp(name, "cuGraphExecUpdate", 17) == 0 ||
+	       strncmp(name, "cuGraphKernelNode", 17) == 0 ||
+	       (strncmp(name, "cuGraph", 7) == 0 && strstr(name, "NodeSetParams"));
+}
+
 void flow_flush(const char *name)
 {
 	const int saved = errno;
 
-	if (!flow_active() || (!flow_watching() && !held_count) || driver_resolve() < 0)
+	graph_touched(name);
+	if (only_edits_graph(name) || !flow_active() || (!flow_watching() && !held_count) ||
+	    driver_resolve() < 0)
 		return;
 	enter();
 	if (record_wanted()) {
@@ -319,9 +455,28 @@ void flow_flush(const char *name)
 
 		record_op(&op);
 	}
+	graph_note(&(struct access_list){.opaque = true});
+	shadow_clear();
 	held_realise_all(name);
 	leave();
 	errno = saved;
+}
+
+bool flow_out_of_memory(void)
+{
+	const int saved = errno;
+	CUcontext context = NULL;
+	bool freed = false;
+
+	if (!flow_active() || driver_resolve() < 0)
+		return false;
+	enter();
+	/* Freeing is not allowed while a graph is recorded. */
+	if (!capture_count && driver.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
+		freed = scratch_trim(context);
+	leave();
+	errno = saved;
+	return freed;
 }
 
 void flow_finish(void)

@@ -5,6 +5,8 @@
  */
 #include "gemm.h"
 
+#include <cublas_api.h>
+
 int dtype_of_cuda(cudaDataType type)
 {
 	switch ((int)type) {
@@ -115,4 +117,24 @@ bool matrix_dense(const struct matrix *matrix, int64_t batch)
 		size[next] = 1;
 	}
 	return true;
+}
+
+/* A mode without the flags above it. */
+#define MATH_MODE(mode) ((mode)&0xf)
+
+enum fp32_product gemm_fp32_product(const struct op_gemm *op)
+{
+	if (MATH_MODE(op->math_mode) == CUBLAS_PEDANTIC_MATH)
+		return FP32_NO_OTHER;
+	switch (op->compute_type) {
+	case CUBLAS_COMPUTE_32F_FAST_TF32:
+		return FP32_MAY_TF32;
+	case CUBLAS_COMPUTE_32F:
+		return MATH_MODE(op->math_mode) == CUBLAS_TF32_TENSOR_OP_MATH ? FP32_MAY_TF32
+									      : FP32_AS_IS;
+	case CUBLAS_COMPUTE_32F_EMULATED_16BFX9:
+		return FP32_AS_IS;
+	default:
+		return FP32_NO_OTHER;
+	}
 }

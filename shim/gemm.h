@@ -39,4 +39,12 @@ bool matrix_dense(const struct matrix *matrix, int64_t batch);
 int dtype_of_cuda(cudaDataType type);
 int bytes_of_cuda(cudaDataType type);
 
+/* What a product of fp32 operands was asked for, by compute type or by the handle's math mode. */
+enum fp32_product {
+	FP32_AS_IS,    /* fp32 arithmetic, or what is as exact */
+	FP32_MAY_TF32, /* operands may be rounded to TF32 first */
+	FP32_NO_OTHER  /* 16-bit parts are allowed, or one prescribed arithmetic is demanded */
+};
+enum fp32_product gemm_fp32_product(const struct op_gemm *op);
+
 #endif

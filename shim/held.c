@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hazards. The rules of held.h, and the two ways of making virtual values real: in place, where
- * every byte the steps would write is still virtual, else in scratch with the standing bytes copied
- * back.
+ * Hazards: the rules of held.h, applied op by op.
  */
 #include "held.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "blas.h"
 #include "config.h"
 #include "driver_context.h"
 #include "fused.h"
+#include "graph.h"
 #include "log.h"
 #include "memory.h"
+#include "rerun.h"
 #include "resolve.h"
 #include "scratch.h"
 #include "site.h"
 
 int held_count;
+
+static bool ending; /* nobody asked for what is made real */
 
 bool held_virtual(const struct chain *chain)
 {
@@ -52,164 +53,12 @@ void held_drop(struct chain *chain)
 
 /* ---- making values real --------------------------------------------------------------------- */
 
-/* Where value i lies while the steps are run again: at home, or in scratch. */
-struct places {
-	uint64_t value[CHAIN_VALUES];
-	bool scratch;
-};
-
-static uint64_t place_of(const struct chain *chain, const struct places *places,
-			 const struct ref *ref, uint64_t input_pointer)
-{
-	const struct input *input;
-
-	if (ref->kind == REF_VALUE)
-		return places->value[ref->index] + (uint64_t)ref->delta;
-	input = &chain->inputs[ref->index];
-	return input->snapshot ? input->snapshot + (input_pointer - input->begin) : input_pointer;
-}
-
-static int run_launch(const struct chain *chain, const struct step *step,
-		      const struct places *places)
-{
-	unsigned char params[CHAIN_PARAM_BYTES];
-	void *pointers[FUNCTION_MAX_PARAMS];
-
-	memcpy(params, step->params, step->function->bytes);
-	for (int i = 0; i < step->ref_count; i++) {
-		uint64_t word;
-
-		memcpy(&word, step->params + step->refs[i].where, 8);
-		word = place_of(chain, places, &step->refs[i], word);
-		memcpy(params + step->refs[i].where, &word, 8);
-	}
-	for (unsigned i = 0; i < step->function->param_count; i++)
-		pointers[i] = params + step->function->param_offset[i];
-	return driver.cuLaunchKernel(step->function->handle, step->grid[0], step->grid[1],
-				     step->grid[2], step->block[0], step->block[1], step->block[2],
-				     step->shared_bytes, chain->stream, pointers,
-				     NULL) == CUDA_SUCCESS
-		       ? 0
-		       : -1;
-}
-
-static int run_copy(const struct chain *chain, const struct step *step, const struct places *places)
-{
-	const struct value *to = &chain->values[step->refs[1].index];
-
-	return driver.cuMemcpyDtoDAsync_v2((CUdeviceptr)places->value[step->refs[1].index],
-					   (CUdeviceptr)places->value[step->refs[0].index],
-					   to->end - to->begin, chain->stream) == CUDA_SUCCESS
-		       ? 0
-		       : -1;
-}
-
-static int run_steps(const struct chain *chain, const struct places *places)
-{
-	const struct step *first = &chain->steps[0];
-	uint64_t a = first->gemm.a, b = first->gemm.b;
-	int error;
-
-	if (chain->inputs[0].snapshot)
-		a = chain->inputs[0].snapshot + (a - chain->inputs[0].begin);
-	if (chain->inputs[1].snapshot)
-		b = chain->inputs[1].snapshot + (b - chain->inputs[1].begin);
-	error = blas_run(&first->gemm, chain->context, chain->stream, a, b,
-			 places->value[0] + (first->gemm.c - chain->values[0].begin));
-	for (int i = 1; i < chain->step_count && !error; i++)
-		error = chain->steps[i].kind == OP_COPY
-				? run_copy(chain, &chain->steps[i], places)
-				: run_launch(chain, &chain->steps[i], places);
-	return error;
-}
-
-/* In place only if nothing that the steps write belongs to anybody else by now, and no input that
- * is still read in place would be overwritten out of order. */
-static bool may_run_in_place(const struct chain *chain)
-{
-	struct range_set rest;
-
-	for (int i = 0; i < chain->value_count; i++) {
-		const struct value *value = &chain->values[i];
-
-		range_set_one(&rest, value->begin, value->end);
-		for (int k = 0; k < chain->value_count; k++) {
-			if (chain->values[k].canaried)
-				return false;
-			for_each_range(r, &chain->values[k].live)
-				if (range_set_cut(&rest, r->begin, r->end) < 0)
-					return false;
-		}
-		if (rest.count)
-			return false;
-		for (int k = 0; k < chain->input_count; k++)
-			if (!chain->inputs[k].snapshot &&
-			    range_overlap(chain->inputs[k].begin, chain->inputs[k].end,
-					  value->begin, value->end))
-				return false;
-	}
-	return true;
-}
-
-/* Canaries stand at multiples of the granule, so that cutting a range does not move them. What lies
- * before the first whole granule shares it with bytes that were overwritten. */
-static uint64_t granule_up(uint64_t address)
-{
-	return (address + CANARY_GRANULE - 1) & ~(uint64_t)(CANARY_GRANULE - 1);
-}
-
-static int run_in_scratch(struct chain *chain)
-{
-	struct places places = {.scratch = true};
-	int error = 0;
-
-	for (int i = 0; i < chain->value_count; i++) {
-		const struct value *value = &chain->values[i];
-
-		places.value[i] =
-			scratch_get(chain->context, chain->stream, value->end - value->begin, true);
-		if (!places.value[i])
-			error = -1;
-	}
-	if (!error)
-		error = run_steps(chain, &places);
-	for (int i = 0; i < chain->value_count && !error; i++) {
-		const struct value *value = &chain->values[i];
-
-		for_each_range(r, &value->live) {
-			uint64_t begin = value->canaried ? granule_up(r->begin) : r->begin;
-
-			held_guard_write(r->begin, r->end, chain->context, chain->stream, chain);
-			if (begin < r->end)
-				error |= fused_copy_standing(chain->context, chain->stream, begin,
-							     places.value[i] +
-								     (begin - value->begin),
-							     r->end - begin, value->canaried);
-		}
-	}
-	for (int i = 0; i < chain->value_count; i++)
-		scratch_put(places.value[i], chain->stream);
-	return error;
-}
-
-static int run_in_place(struct chain *chain)
-{
-	struct places places = {.scratch = false};
-
-	for (int i = 0; i < chain->value_count; i++) {
-		places.value[i] = chain->values[i].begin;
-		held_guard_write(chain->values[i].begin, chain->values[i].end, chain->context,
-				 chain->stream, chain);
-	}
-	return run_steps(chain, &places);
-}
-
 static void note_realised(struct chain *chain, const char *who, bool certain)
 {
 	struct site *site = chain->site;
 	uint64_t bytes = 0;
 
-	if (!site)
+	if (!site || ending)
 		return;
 	for (int i = 0; i < chain->value_count; i++)
 		bytes += range_set_bytes(&chain->values[i].live);
@@ -237,6 +86,15 @@ static bool context_lives(void)
 	return driver.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS;
 }
 
+/* Is what the stream is given recorded? */
+static bool captures(CUstream stream)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	return driver.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+	       status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
 void held_realise(struct chain *chain, CUstream reader, const char *who, bool certain)
 {
 	struct driver_context here;
@@ -249,13 +107,14 @@ void held_realise(struct chain *chain, CUstream reader, const char *who, bool ce
 	}
 	note_realised(chain, who, certain);
 	if (driver_enter(&here, chain->context)) {
-		error = may_run_in_place(chain) ? run_in_place(chain) : run_in_scratch(chain);
-		driver_order(chain->stream, reader);
+		error = rerun_chain(chain);
+		if (!chain->captured || captures(reader))
+			driver_order(chain->stream, reader);
 		driver_leave(&here);
 	}
 	/* At the end of the process the context may be gone already, and with it whoever could
-	 * look. */
-	if (error && context_lives())
+	 * look; and of a capture that failed nothing is left. */
+	if (error && context_lives() && (!chain->captured || captures(chain->stream)))
 		log_violation("site %d: held-back scores could not be computed",
 			      chain->site ? chain->site->number : 0);
 	chain->deferred = false;
@@ -263,7 +122,7 @@ void held_realise(struct chain *chain, CUstream reader, const char *who, bool ce
 	held_count--;
 	for (int i = 0; i < chain->value_count; i++)
 		chain->values[i].canaried = false;
-	if (chain->closed)
+	if (chain->closed || chain->captured)
 		held_drop(chain);
 }
 
@@ -286,6 +145,13 @@ void held_realise_all(const char *who)
 	}
 }
 
+void held_settle(void)
+{
+	ending = true;
+	held_realise_all("exit");
+	ending = false;
+}
+
 /* ---- inputs --------------------------------------------------------------------------------- */
 
 bool held_snapshot(struct chain *chain, int index, CUstream stream)
@@ -297,6 +163,8 @@ bool held_snapshot(struct chain *chain, int index, CUstream stream)
 
 	if (input->snapshot)
 		return true;
+	if (chain->captured) /* each replay of the graph would need a copy of its own */
+		return false;
 	if (!driver_enter(&here, chain->context))
 		return false;
 	input->snapshot = scratch_get(chain->context, stream, bytes, false);
@@ -358,9 +226,9 @@ static void set_canaries(struct chain *chain, CUstream stream)
 
 		for_each_range(r, &value->live) {
 			held_guard_write(r->begin, r->end, chain->context, chain->stream, chain);
-			if (granule_up(r->begin) < r->end)
+			if (rerun_granule_up(r->begin) < r->end)
 				fused_canary_set(chain->context, chain->stream,
-						 granule_up(r->begin), r->end);
+						 rerun_granule_up(r->begin), r->end);
 		}
 		value->canaried = true;
 	}
@@ -427,7 +295,7 @@ static bool meet(struct chain *chain, struct value *value, const struct access *
 			; /* may well be an input, which anybody may read */
 		else if (access->mode == ACCESS_READ && (inside || access->bounded))
 			note_reader(chain, true, who);
-		else if (access->mode == ACCESS_UNKNOWN && access->begin == value->begin)
+		else if (access->mode == ACCESS_UNKNOWN && access->begin == value->begin && inside)
 			note_reader(chain, false, who);
 		/* From here on these bytes may be somebody else's: do not take their readers for
 		 * ours. */
@@ -464,6 +332,25 @@ static void wait_as_program_does(const struct op *op)
 	driver_leave(&here);
 }
 
+/* May the op see or change anything of the chain? */
+static bool meets(const struct chain *chain, const struct access_list *list)
+{
+	for (int i = 0; i < list->count; i++) {
+		const struct access *access = &list->item[i];
+
+		for (int k = 0; k < chain->value_count; k++)
+			if (range_overlap(access->begin, access->end, chain->values[k].begin,
+					  chain->values[k].end))
+				return true;
+		for (int k = 0; k < chain->input_count; k++)
+			if ((access->mode & ACCESS_WRITE) &&
+			    range_overlap(access->begin, access->end, chain->inputs[k].begin,
+					  chain->inputs[k].end))
+				return true;
+	}
+	return false;
+}
+
 static void guard_chain(struct chain *chain, const struct op *op, const struct access_list *list,
 			bool executed, const char *who)
 {
@@ -475,6 +362,11 @@ static void guard_chain(struct chain *chain, const struct op *op, const struct a
 				     chain->high);
 	if (!near)
 		return;
+	if (chain->captured) {
+		if (meets(chain, list))
+			held_realise(chain, op->stream, who, false);
+		return;
+	}
 	for (int i = 0; i < list->count && whole; i++)
 		for (int k = 0; k < chain->value_count && whole; k++)
 			if ((list->item[i].mode & ACCESS_READ) || !list->item[i].bounded) {
@@ -522,6 +414,34 @@ void held_guard(const struct op *op, const struct access_list *list, const struc
 	if (!list->count)
 		return;
 	for_each_chain(chain) if (chain != except) guard_chain(chain, op, list, executed, who);
+}
+
+/* In what order a graph reads and writes is not known here: a value that it touches is made real.
+ */
+static void guard_chain_from_graph(struct chain *chain, const struct op *op,
+				   const struct graph_ranges *ranges)
+{
+	bool met = false;
+
+	for (int i = 0; i < ranges->count && !met; i++)
+		for (int k = 0; k < chain->value_count && !met; k++)
+			met = range_set_touches(&chain->values[k].live, ranges->item[i].begin,
+						ranges->item[i].end);
+	if (met) {
+		held_realise(chain, op->stream, op->name, false);
+		if (chain->used && chain->unfit == REASON_NONE) {
+			chain->unfit = REASON_SCORES_READ_BY;
+			snprintf(chain->detail, sizeof(chain->detail), "%s", op->name);
+		}
+	}
+	for (int i = 0; i < ranges->count && chain->used; i++)
+		if (ranges->item[i].written)
+			guard_inputs(chain, ranges->item[i].begin, ranges->item[i].end, op->stream);
+}
+
+void held_guard_graph(const struct op *op, const struct graph_ranges *ranges)
+{
+	for_each_chain(chain) guard_chain_from_graph(chain, op, ranges);
 }
 
 void held_guard_write(uint64_t begin, uint64_t end, CUcontext context, CUstream stream,

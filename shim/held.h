@@ -21,6 +21,10 @@
 void held_guard(const struct op *op, const struct access_list *list, const struct chain *except,
 		bool executed, const char *who);
 
+/* The same before a graph is launched that touches these ranges. */
+struct graph_ranges;
+void held_guard_graph(const struct op *op, const struct graph_ranges *ranges);
+
 /* The same for a range that we write ourselves (fused output, write-back). */
 void held_guard_write(uint64_t begin, uint64_t end, CUcontext context, CUstream stream,
 		      const struct chain *except);
@@ -34,6 +38,9 @@ void held_realise(struct chain *chain, CUstream reader, const char *who, bool ce
 
 /* Everything virtual in any context. */
 void held_realise_all(const char *who);
+
+/* The same at the end of the process: counted for no site. */
+void held_settle(void);
 
 /* Copies an input to scratch (`stream`: where the copy is ordered). false: no scratch. */
 bool held_snapshot(struct chain *chain, int input, CUstream stream);

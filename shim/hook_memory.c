@@ -87,6 +87,22 @@ ALLOC_ASYNC(cuMemAllocAsync_ptsz, PER_THREAD)
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync, LEGACY)
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync_ptsz, PER_THREAD)
 
+/* Physical memory: no range yet, but it may run out. */
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+			    const CUmemAllocationProp *properties, unsigned long long flags)
+{
+	__typeof__(&cuMemCreate) real = REAL(cuMemCreate);
+	CUresult result;
+
+	if (unlikely(!real))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	result = real(handle, bytes, properties, flags);
+	if (unlikely(result == CUDA_ERROR_OUT_OF_MEMORY) && !hook_bypassed() &&
+	    flow_out_of_memory())
+		result = real(handle, bytes, properties, flags);
+	return result;
+}
+
 EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
 			 CUmemGenericAllocationHandle handle, unsigned long long flags)
 {

@@ -25,6 +25,9 @@ void mapping_gone(uint64_t base, uint64_t bytes);
 		if (unlikely(!real))                                                               \
 			return CUDA_ERROR_NOT_INITIALIZED;                                         \
 		result = real arguments;                                                           \
+		if (unlikely(result == CUDA_ERROR_OUT_OF_MEMORY) && !hook_bypassed() &&            \
+		    flow_out_of_memory())                                                          \
+			result = real arguments;                                                   \
 		if (result == CUDA_SUCCESS && !hook_bypassed())                                    \
 			allocated(#function, stream, base, bytes, kind);                           \
 		return result;                                                                     \

@@ -37,7 +37,8 @@ CAPTURE_BEGIN(cuStreamBeginCaptureToGraph_ptsz, TO_GRAPH_PARAMETERS, TO_GRAPH_AR
 	EXPORT CUresult function(CUstream stream, CUgraph *graph)                                  \
 	{                                                                                          \
 		DRIVER_HOOK_BODY(function, (stream, graph), flow_active(),                         \
-				 stream_op(&op, OP_CAPTURE_END, hook_stream(stream, per_thread))); \
+				 stream_op(&op, OP_CAPTURE_END, hook_stream(stream, per_thread));  \
+				 op.handle = graph);                                               \
 	}
 CAPTURE_END(cuStreamEndCapture, LEGACY)
 CAPTURE_END(cuStreamEndCapture_ptsz, PER_THREAD)
@@ -45,12 +46,55 @@ CAPTURE_END(cuStreamEndCapture_ptsz, PER_THREAD)
 #define GRAPH_LAUNCH(function, per_thread)                                                         \
 	EXPORT CUresult function(CUgraphExec graph, CUstream stream)                               \
 	{                                                                                          \
-		DRIVER_HOOK_BODY(                                                                  \
-			function, (graph, stream), flow_active(),                                  \
-			stream_op(&op, OP_GRAPH_LAUNCH, hook_stream(stream, per_thread)));         \
+		DRIVER_HOOK_BODY(function, (graph, stream), flow_active(),                         \
+				 stream_op(&op, OP_GRAPH_LAUNCH, hook_stream(stream, per_thread)); \
+				 op.handle = graph);                                               \
 	}
 GRAPH_LAUNCH(cuGraphLaunch, LEGACY)
 GRAPH_LAUNCH(cuGraphLaunch_ptsz, PER_THREAD)
+
+#define INSTANTIATE(function, parameters, arguments)                                               \
+	EXPORT CUresult function parameters                                                        \
+	{                                                                                          \
+		__typeof__(&function) real = REAL(function);                                       \
+		CUresult result;                                                                   \
+                                                                                                   \
+		if (unlikely(!real))                                                               \
+			return CUDA_ERROR_NOT_INITIALIZED;                                         \
+		result = real arguments;                                                           \
+		if (result == CUDA_SUCCESS && !hook_bypassed())                                    \
+			flow_graph_instantiated(graph, *exec);                                     \
+		return result;                                                                     \
+	}
+INSTANTIATE(cuGraphInstantiate,
+	    (CUgraphExec * exec, CUgraph graph, CUgraphNode *node, char *text, size_t size),
+	    (exec, graph, node, text, size))
+INSTANTIATE(cuGraphInstantiate_v2,
+	    (CUgraphExec * exec, CUgraph graph, CUgraphNode *node, char *text, size_t size),
+	    (exec, graph, node, text, size))
+INSTANTIATE(cuGraphInstantiateWithFlags,
+	    (CUgraphExec * exec, CUgraph graph, unsigned long long flags), (exec, graph, flags))
+INSTANTIATE(cuGraphInstantiateWithParams,
+	    (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
+	    (exec, graph, params))
+INSTANTIATE(cuGraphInstantiateWithParams_ptsz,
+	    (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
+	    (exec, graph, params))
+
+#define DESTROY(function, type)                                                                    \
+	EXPORT CUresult function(type handle)                                                      \
+	{                                                                                          \
+		__typeof__(&function) real = REAL(function);                                       \
+                                                                                                   \
+		if (unlikely(!real))                                                               \
+			return CUDA_ERROR_NOT_INITIALIZED;                                         \
+		/* First: the handle may be given out again as soon as it is free. */              \
+		if (!hook_bypassed())                                                              \
+			flow_graph_gone(handle);                                                   \
+		return real(handle);                                                               \
+	}
+DESTROY(cuGraphDestroy, CUgraph)
+DESTROY(cuGraphExecDestroy, CUgraphExec)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
  *
  * {"type":"site","site":1,"B":1,"H":8,"Sq":512,"Sk":512,"D":64,"Dv":64,"dtype":"f16","scale":0.125,
  *  "softcap":0,"mask":"none"|"bias [B,1,Sq,Sk]
- * f16"|…,"kernel":"wmma_f16_d64","route":"rule"|"data",
+ * f16"|…,"kernel":"wmma_f16_d64","route":"rule"|"data"|"identification",
  *  "chain":["cublasGemmStridedBatchedEx","mul","softmax",…],"aliasing":"…",
  *  "python":["model.py:12 forward",…],"stack":["libtorch_cuda.so+0x1234",…]}
  *      once a site is known; "site" counts from 1. Innermost frame first. A record for the same
@@ -21,9 +21,11 @@
  *  "max_abs":1e-4,"max_rel":1e-3,"rmse":1e-5,"cosine":0.99999,"worst_index":7,"worst_app":0.1,
  *  "worst_fused":0.1,"nonfinite":0,"beyond":0.0,
  *  "reference":{"rows":64,"app_max":…,"app_rmse":…,"fused_max":…,"fused_rmse":…}|null,
- *  "verdict":"ok"|"not_explained"|"drift"}
+ *  "verdict":"ok"|"not_explained"|"drift","at_us":1234.5,"stream":7}
  *      one comparison of the program's own chain with the fused kernel on the same data. max_rel is
- *      max_abs / max|app|; beyond is the share of elements outside the tolerance.
+ *      max_abs / max|app|; beyond is the share of elements outside the tolerance. A log may also
+ *      tell when the chain began, at_us after the header's start, and on which stream, by any
+ *      number of its own.
  *
  * {"type":"state","site":1,"occurrence":3,"state":"learning"|"verified"|"declined","reason":"drift",
  *  "detail":"…"}                                   reason and detail only where declined

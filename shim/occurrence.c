@@ -15,6 +15,7 @@
 #include "fused.h"
 #include "held.h"
 #include "log.h"
+#include "measure.h"
 #include "memory.h"
 #include "resolve.h"
 #include "scratch.h"
@@ -90,7 +91,7 @@ static struct chain *open_or_evict(const struct op *op)
 }
 
 static enum flow defer_opening(struct op *op, const struct access_list *list,
-			       const struct site_set *set)
+			       const struct site_set *set, bool captured)
 {
 	struct chain *chain;
 
@@ -99,6 +100,7 @@ static enum flow defer_opening(struct op *op, const struct access_list *list,
 	if (!chain)
 		return FLOW_PASS;
 	chain->deferred = true;
+	chain->captured = captured;
 	held_count++;
 	for (int i = 0; i < CHAIN_COUNT && !chain->candidates; i++) {
 		bool taken = false;
@@ -111,21 +113,42 @@ static enum flow defer_opening(struct op *op, const struct access_list *list,
 	return FLOW_TAKEN;
 }
 
-enum flow occurrence_open(struct op *op, const struct access_list *list, bool capturing)
+/* Is this the beginning of what verified sites do, and worth it? */
+static bool may_defer(const struct op *op, struct site_set *set)
+{
+	return config()->mode == MODE_REPLACE && site_candidates(set, &op->gemm) && selected(set) &&
+	       is_scores_memory(op) &&
+	       (uint64_t)(op->gemm.m * op->gemm.n * op->gemm.batch) >= config()->minimum;
+}
+
+/* Nothing can be saved or measured here, so that only a chain is held back that can be run in
+ * place at any moment, and none is kept once it is replaced. On a stream that joined the capture
+ * later such a moment might be too late: it may have been joined back already. */
+enum flow occurrence_open_captured(struct op *op, const struct access_list *list, bool origin)
+{
+	struct site_set set;
+
+	if (!chain_may_open(op))
+		return FLOW_PASS;
+	if (config()->graphs && origin && may_defer(op, &set))
+		return defer_opening(op, list, &set, true);
+	if (opener_promising(&op->gemm))
+		session_decline(REASON_CAPTURE, op->name);
+	return FLOW_PASS;
+}
+
+enum flow occurrence_open(struct op *op, const struct access_list *list)
 {
 	const enum config_mode mode = config()->mode;
 	struct site_set set;
 	struct chain *chain;
 
-	if (capturing) {
-		if (chain_may_open(op) && opener_promising(&op->gemm))
-			session_decline(REASON_CAPTURE, op->name);
-		return FLOW_PASS;
-	}
 	if (!chain_may_open(op)) {
 		held_guard(op, list, NULL, true, op->name);
 		if (op->gemm.by_array)
 			session_decline(REASON_LAYOUT, "operands by address array");
+		else if (op->gemm.batch > 1 && dtype_of_cuda(op->gemm.atype) < 0)
+			session_decline(REASON_DTYPE, op->gemm.entry);
 		return FLOW_PASS;
 	}
 	/* The handle says another stream in another thread, where work could not be ordered behind
@@ -138,11 +161,9 @@ enum flow occurrence_open(struct op *op, const struct access_list *list, bool ca
 	}
 	compare_poll();
 	await_verdicts(op);
-	if (mode == MODE_REPLACE && !site_wants_watch(&op->gemm) &&
-	    site_candidates(&set, &op->gemm) && selected(&set) && !due_for_sample(&set) &&
-	    is_scores_memory(op) &&
-	    (uint64_t)(op->gemm.m * op->gemm.n * op->gemm.batch) >= config()->minimum)
-		return defer_opening(op, list, &set);
+	if (mode == MODE_REPLACE && !site_wants_watch(&op->gemm) && may_defer(op, &set) &&
+	    !due_for_sample(&set))
+		return defer_opening(op, list, &set, false);
 	held_guard(op, list, NULL, true, op->name);
 	if (!opener_promising(&op->gemm))
 		return FLOW_PASS;
@@ -157,8 +178,10 @@ enum flow occurrence_open(struct op *op, const struct access_list *list, bool ca
 						site_awaits(&op->gemm, SITE_VERIFIED));
 	if (chain->timed) {
 		chain->timing = timing_begin(op->context);
-		timing_start(chain->timing, op->stream);
 	}
+	if (chain->preload >= 0) /* about to be added to */
+		held_guard_inputs(chain, op, list);
+	timing_start(chain->timing, op->stream);
 	op->watcher = chain;
 	return FLOW_PASS;
 }
@@ -247,7 +270,8 @@ static int launch_fused(struct chain *chain, struct site *site, const struct acc
 	}
 	if (driver_enter(&here, chain->context)) {
 		variant = fused_select(chain->context, &args);
-		if (variant)
+		/* Loading a kernel may allocate, which a capture does not survive. */
+		if (variant && (!chain->captured || variant->name == site->variant))
 			error = fused_attention(chain->context, chain->stream, variant, &args);
 		driver_leave(&here);
 	}
@@ -268,6 +292,10 @@ static enum flow replace(struct chain *chain, struct site *site, const struct ac
 		scratch_put(chain->inputs[--chain->input_count].snapshot, chain->stream);
 	site->live->seen++;
 	site->live->replaced++;
+	if (chain->captured) { /* the user's word: nobody looks at the scores */
+		held_drop(chain);
+		return FLOW_TAKEN;
+	}
 	site->since_sample++;
 	if (site->app_us > site->fused_us)
 		site->live->saved_ns += (uint64_t)((site->app_us - site->fused_us) * 1000);
@@ -319,9 +347,16 @@ static enum flow learn(struct chain *chain, struct op *op, const struct access_l
 	char detail[96];
 	bool by_data = false;
 	const struct attn_variant *variant = NULL;
+	const char *unmeasured = config()->mode >= MODE_COMPARE ? measure_chain(chain) : NULL;
 	enum reason reason;
 	struct site *site;
 
+	if (unmeasured) {
+		session_decline(REASON_UNACCOUNTED_POINTER, unmeasured);
+		opener_result(&chain->steps[0].gemm, false);
+		held_drop(chain);
+		return FLOW_PASS;
+	}
 	chain_settle_outside(chain);
 	reason = spec_of_chain(&args, chain, NULL, &by_data, detail);
 
@@ -390,16 +425,19 @@ enum flow occurrence_close(struct chain *chain, struct op *op, const struct acce
 }
 
 /* Once a bias was identified its length is known; deferred occurrences protect that much of it. */
-static void settle_bias_extent(struct site *site, const struct attn_args *args)
+static void settle_bias_extent(struct site *site, const struct chain *chain,
+			       const struct attn_args *args)
 {
-	const struct attn_tensor *bias = &args->spec.bias[0];
+	const struct attn_tensor *bias = &args->spec.bias[spec_bias_place(chain)];
 	const int64_t last = (args->B - 1) * bias->stride[0] + (args->H - 1) * bias->stride[1] +
 			     (args->Sq - 1) * bias->stride[2] + (args->Sk - 1) * bias->stride[3];
 
 	for (int i = 0; bias->base && i < site->value_count; i++)
-		if (site->values[i].outside)
+		if (site->values[i].outside) {
 			site->values[i].bytes =
 				(uint64_t)(last + 1) * (uint64_t)attn_dtype_size(bias->dtype);
+			site->values[i].keys = args->Sk;
+		}
 }
 
 /* The closing GEMM ran: O is the program's own. */
@@ -440,8 +478,9 @@ static void closed(struct chain *chain)
 	if (by_data && !site->identified)
 		guesses = spec_guess(guess, SITE_CANDIDATES, &args, chain);
 	else if (by_data)
-		settle_bias_extent(site, &args);
+		settle_bias_extent(site, chain, &args);
 	site->live->compared++;
+	site->variant = variant->name;
 	compare_start(site, chain, &args, variant, guess, guesses, timing);
 	for (int i = 0; i < chain->input_count;
 	     i++) { /* the comparison is enqueued: inputs may go */

@@ -11,8 +11,12 @@
 #include "flow.h"
 
 /* A GEMM that does not close a chain: may open one, deferred (taken) or watched. The rest of the
- * world is guarded from it in any case. `capturing`: only counts. */
-enum flow occurrence_open(struct op *op, const struct access_list *list, bool capturing);
+ * world is guarded from it in any case. */
+enum flow occurrence_open(struct op *op, const struct access_list *list);
+
+/* The same while a graph is recorded: deferred where the user wants it (FASHIM_GRAPHS) and the work
+ * is on the stream where the capture began (`origin`), else only counted. */
+enum flow occurrence_open_captured(struct op *op, const struct access_list *list, bool origin);
 
 /* A further op of a deferred chain: taken as long as it is what a verified site does next. */
 enum flow occurrence_defer(struct chain *chain, struct op *op, const struct access_list *list,

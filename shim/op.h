@@ -117,7 +117,8 @@ struct op {
 		struct op_copy copy;
 		struct op_fill fill;
 		struct op_alloc alloc; /* OP_ALLOC, OP_FREE (bytes may be 0: unknown) */
-		void *handle;	       /* OP_TEARDOWN */
+		void *handle; /* OP_TEARDOWN: what goes; OP_GRAPH_LAUNCH: the executable graph;
+				 OP_CAPTURE_END: where the graph's handle will be */
 	};
 	void *watcher; /* flow's own, between flow_before() and flow_after() */
 };

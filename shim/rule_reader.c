@@ -59,19 +59,23 @@ static double half_value(uint16_t bits)
 	       __builtin_ldexp(1, exponent - 15);
 }
 
-double rule_value_at(const struct reading *r, unsigned at, int dtype)
+double rules_number(const unsigned char *bytes, int dtype)
 {
 	uint32_t word = 0;
 	float value;
 
-	if (dtype == ATTN_F32)
-		return rule_f32_at(r, at);
-	memcpy(&word, r->params + at, 2);
+	memcpy(&word, bytes, dtype == ATTN_F32 ? 4 : 2);
 	if (dtype == ATTN_F16)
 		return half_value((uint16_t)word);
-	word <<= 16;
+	if (dtype == ATTN_BF16)
+		word <<= 16;
 	memcpy(&value, &word, 4);
 	return value;
+}
+
+double rule_value_at(const struct reading *r, unsigned at, int dtype)
+{
+	return rules_number(r->params + at, dtype);
 }
 
 const struct type type_half = {ATTN_F16, 2}, type_bfloat = {ATTN_BF16, 2},

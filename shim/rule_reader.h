@@ -39,6 +39,7 @@ bool rule_read_strided(struct reading *r);
 bool rule_read_strided_cast(struct reading *r);
 bool rule_read_softmax_warp(struct reading *r);
 bool rule_read_softmax_block(struct reading *r);
+bool rule_read_softmax_spatial(struct reading *r);
 bool rule_read_softmax_backward(struct reading *r);
 bool rule_read_layer_norm(struct reading *r);
 bool rule_read_reduce(struct reading *r);

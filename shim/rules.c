@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "rule_reader.h"
+#include "rules_user.h"
+#include "shadow.h"
 
 void rules_bind(struct function *function)
 {
@@ -23,6 +25,9 @@ void rules_bind(struct function *function)
 
 	function->rule = NULL;
 	if (!function->readable)
+		return;
+	function->rule = rules_user_find(function->name);
+	if (function->rule)
 		return;
 	for (unsigned i = 0; i < sizeof(layouts) / sizeof(*layouts); i++)
 		if (strstr(function->name, layouts[i].needle)) {
@@ -63,6 +68,37 @@ void rules_meaning(const struct function *function, const struct op_launch *laun
 		   const unsigned char *params, struct meaning *meaning)
 {
 	read_with(function, launch, params, NULL, meaning);
+}
+
+static bool one_element(const struct meaning *meaning, const struct view *view)
+{
+	for (int d = 0; d < meaning->dims; d++)
+		if (meaning->size[d] > 1 && view->stride[d])
+			return false;
+	return true;
+}
+
+void rules_settle_constant(struct meaning *meaning)
+{
+	const bool where = meaning->role == ROLE_WHERE, product = meaning->role == ROLE_MULTIPLY;
+
+	if (!where && !product && meaning->role != ROLE_DIVIDE)
+		return;
+	for (int i = where ? 2 : product ? 1 : 2; i < meaning->view_count; i++) {
+		const struct view *view = &meaning->views[i];
+
+		if (!one_element(meaning, view))
+			continue;
+		meaning->constant = -1;
+		if (!shadow_number(view->base, view->dtype, &meaning->scalar))
+			continue;
+		meaning->constant = i;
+		if (meaning->role == ROLE_DIVIDE)
+			meaning->scalar = 1 / meaning->scalar;
+		if (!where)
+			meaning->role = ROLE_SCALE;
+		return;
+	}
 }
 
 const char *rules_role_name(enum rule_role role)

@@ -39,8 +39,12 @@ struct meaning {
 	int64_t size[VIEW_DIMS];
 	int view_count; /* views[0] is the output */
 	struct view views[4];
-	double scalar; /* factor, fill value */
+	double scalar;	  /* factor, fill value */
+	int scalar_where; /* ROLE_FILL: byte offset of the value in the parameters */
+	int constant;	  /* view of the one element in device memory that is `scalar`; 0: there
+			     is none; -1: there is, but nobody knows the number */
 	int64_t softmax_cols;
+	int64_t softmax_apart; /* elements from one of a softmax's to the next */
 };
 
 /* Binds function->rule by name, once per kernel. */
@@ -54,6 +58,13 @@ bool rules_access(const struct function *function, const struct op_launch *launc
 /* What it means; role ROLE_UNKNOWN without a rule, ROLE_OPAQUE when only the accesses are known. */
 void rules_meaning(const struct function *function, const struct op_launch *launch,
 		   const unsigned char *params, struct meaning *meaning);
+
+/* A step that takes a number from device memory: settles `constant` and `scalar` (shadow.h). A
+ * product or quotient with a number that is known becomes ROLE_SCALE. */
+void rules_settle_constant(struct meaning *meaning);
+
+/* The number that two or four bytes are in a dtype. */
+double rules_number(const unsigned char *bytes, int dtype);
 
 const char *rules_role_name(enum rule_role role);
 

@@ -58,7 +58,8 @@ static bool view_dense(const struct meaning *meaning, const struct view *view)
 
 /* Scalars of the functors we know, at `at`: a binary functor with one operand bound keeps an empty
  * functor (uninitialised) in its first word and the scalar, in fp32, in its second; addition keeps
- * its factor for the second operand, masked fill its value, in its first. */
+ * its factor for the second operand, masked fill its value, in its first; the addition of a number
+ * keeps the number and its factor. */
 static void read_functor(struct reading *r, unsigned at, unsigned bytes)
 {
 	struct meaning *meaning = r->meaning;
@@ -69,11 +70,17 @@ static void read_functor(struct reading *r, unsigned at, unsigned bytes)
 		meaning->scalar = rule_f32_at(r, at);
 		if (meaning->scalar != 1)
 			meaning->role = ROLE_ADD_SCALED;
+	} else if (meaning->role == ROLE_ADD_CONSTANT && bytes >= 8) {
+		meaning->scalar = (double)rule_f32_at(r, at) * rule_f32_at(r, at + 4);
 	} else if (meaning->role == ROLE_MASKED_FILL && bytes >= 2 &&
 		   meaning->views[0].dtype >= 0) {
 		meaning->scalar = rule_value_at(r, at, meaning->views[0].dtype);
+	} else if (meaning->role == ROLE_FILL && meaning->view_count == 1 &&
+		   bytes >= (unsigned)meaning->views[0].element) {
+		meaning->scalar_where = (int)at;
 	} else if (meaning->role != ROLE_TANH && meaning->role != ROLE_COPY &&
-		   meaning->role != ROLE_WHERE) {
+		   meaning->role != ROLE_WHERE && meaning->role != ROLE_MULTIPLY &&
+		   meaning->role != ROLE_DIVIDE) {
 		meaning->role = ROLE_OPAQUE;
 	}
 }
@@ -160,6 +167,21 @@ bool rule_read_unrolled(struct reading *r)
 	return rule_finish_views(r);
 }
 
+/* With casts the operands' types follow the functor, a byte each. 0: its size is not known. */
+static unsigned functor_bytes(enum rule_role role)
+{
+	switch (role) {
+	case ROLE_ADD:
+		return 4;
+	case ROLE_COPY: /* empty ones */
+	case ROLE_MULTIPLY:
+	case ROLE_DIVIDE:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
 /* (int N, lambda {OffsetCalculator<operands>, array<char *, operands>, functor}). The calculator is
  * {int dims, {divisor, magic, shift} sizes[25], unsigned strides[25][operands]} with strides in
  * bytes; entries beyond dims are uninitialised. */
@@ -168,7 +190,7 @@ static bool read_strided_as(struct reading *r, bool casts)
 	struct meaning *meaning = r->meaning;
 	const unsigned lambda = rule_offset(r, 1), bytes = rule_size_of(r, 1);
 	const unsigned strides = lambda + 4 + 12 * CALCULATOR_DIMS;
-	unsigned operands, pointers = 0;
+	unsigned operands, functor, size, pointers = 0;
 	int64_t product = 1;
 
 	if (r->function->param_count != 2 || rule_size_of(r, 0) != 4)
@@ -196,15 +218,17 @@ static bool read_strided_as(struct reading *r, bool casts)
 	}
 	if (product != meaning->elements)
 		return false;
+	functor = pointers + 8 * operands;
+	size = functor_bytes(meaning->role);
 	for (unsigned i = 0; i < operands; i++)
-		rule_set_view(
-			r, (int)i, pointers + 8 * i,
-			casts ? rule_type_of_scalar_type(r->params[pointers + 8 * operands + i])
-			      : rule_operand_type(r, (int)i));
-	if (casts)
-		meaning->role = meaning->role == ROLE_COPY ? ROLE_COPY : ROLE_OPAQUE;
+		rule_set_view(r, (int)i, pointers + 8 * i,
+			      !casts ? rule_operand_type(r, (int)i)
+			      : size ? rule_type_of_scalar_type(r->params[functor + size + i])
+				     : type_unknown);
+	if (casts && meaning->role != ROLE_ADD && meaning->role != ROLE_COPY)
+		meaning->role = ROLE_OPAQUE;
 	else
-		read_functor(r, pointers + 8 * operands, lambda + bytes - pointers - 8 * operands);
+		read_functor(r, functor, lambda + bytes - functor);
 	return rule_finish_views(r);
 }
 

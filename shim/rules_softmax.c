@@ -17,6 +17,7 @@ static bool read_softmax(struct reading *r, unsigned out, unsigned in, struct ty
 	rule_set_view(r, 1, in, from);
 	rule_one_dimension(r, rows * cols);
 	r->meaning->softmax_cols = cols;
+	r->meaning->softmax_apart = 1;
 	return rule_finish_views(r);
 }
 
@@ -67,6 +68,36 @@ bool rule_read_softmax_block(struct reading *r)
 				       : (int32_t)rule_u32_at(r, rule_offset(r, 2));
 	return read_softmax(r, rule_offset(r, 0), rule_offset(r, 1), to, from, r->launch->grid[0],
 			    cols, rule_has(r, "LogSoftMax"));
+}
+
+/* <input, accumulator, output, …>(output, input, outer, columns, inner): over another dimension
+ * than the last. */
+bool rule_read_softmax_spatial(struct reading *r)
+{
+	const char *at = strstr(r->function->name, "cunn_SpatialSoftMaxForwardI") + 27;
+	int64_t size[3]; /* outer, columns, inner */
+	struct type from, to;
+
+	if (r->function->param_count != 5)
+		return false;
+	for (unsigned i = 0; i < 3; i++) {
+		const unsigned where = rule_offset(r, 2 + i);
+
+		if (rule_size_of(r, 2 + i) != 4 && rule_size_of(r, 2 + i) != 8)
+			return false;
+		size[i] = rule_size_of(r, 2 + i) == 8 ? (int64_t)rule_u64_at(r, where)
+						      : (int32_t)rule_u32_at(r, where);
+		if (size[i] < 1)
+			return false;
+	}
+	from = rule_template_type(&at, type_unknown);
+	rule_template_type(&at, from);
+	to = rule_template_type(&at, from);
+	if (!read_softmax(r, rule_offset(r, 0), rule_offset(r, 1), to, from, size[0] * size[2],
+			  size[1], rule_has(r, "LogSoftMax")))
+		return false;
+	r->meaning->softmax_apart = size[2];
+	return true;
 }
 
 /* (grad_input, grad, output, rows, stride, columns, mask): whoever sees this reads P. */

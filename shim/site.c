@@ -25,19 +25,19 @@ const char *reason_name(enum reason reason)
 	return reason < REASON_COUNT ? reason_names[reason] : "?";
 }
 
-uint64_t site_opener_signature(const struct op_gemm *gemm, enum free_keys free_keys)
+uint64_t site_opener_signature(const struct op_gemm *gemm)
 {
-	uint64_t alpha, hash = hash_mix(1, free_keys);
+	uint64_t alpha, beta, hash = 1;
 
 	memcpy(&alpha, &gemm->alpha, 8);
+	memcpy(&beta, &gemm->beta, 8);
 	hash = hash_mix(hash, (uint64_t)gemm->transa << 8 | (uint64_t)gemm->transb);
-	hash = hash_mix(hash, free_keys == FREE_M ? 0 : (uint64_t)gemm->m);
 	hash = hash_mix(hash, (uint64_t)gemm->n);
 	hash = hash_mix(hash, (uint64_t)gemm->k);
 	hash = hash_mix(hash, (uint64_t)gemm->batch);
 	hash = hash_mix(hash, (uint64_t)gemm->atype << 32 | (uint64_t)gemm->ctype);
 	hash = hash_mix(hash, (uint64_t)gemm->compute_type << 32 | (uint64_t)gemm->math_mode);
-	return hash_mix(hash, alpha);
+	return hash_mix(hash_mix(hash_mix(hash, alpha), beta), gemm->scalars_on_device);
 }
 
 uint64_t site_closer_signature(const struct op_gemm *gemm, bool p_is_a)
@@ -50,7 +50,7 @@ uint64_t site_closer_signature(const struct op_gemm *gemm, bool p_is_a)
 	hash = hash_mix(hash, (uint64_t)(p_is_a ? gemm->n : gemm->m));
 	hash = hash_mix(hash, (uint64_t)gemm->atype << 32 | (uint64_t)gemm->ctype);
 	hash = hash_mix(hash, (uint64_t)gemm->compute_type << 32 | (uint64_t)gemm->math_mode);
-	return hash_mix(hash_mix(hash, alpha), beta);
+	return hash_mix(hash_mix(hash_mix(hash, alpha), beta), gemm->scalars_on_device);
 }
 
 static bool p_is_operand_a(const struct chain *chain)
@@ -70,8 +70,7 @@ static bool all_by_rule(const struct chain *chain)
 struct site *site_of_chain(const struct chain *chain)
 {
 	const bool by_rule = all_by_rule(chain);
-	const enum free_keys free_keys = by_rule ? FREE_M : FREE_NONE;
-	const uint64_t opener = site_opener_signature(&chain->steps[0].gemm, free_keys);
+	const uint64_t opener = site_opener_signature(&chain->steps[0].gemm);
 	const uint64_t closer = site_closer_signature(&chain->closer, p_is_operand_a(chain));
 	uint64_t key = hash_mix(opener, closer);
 	struct site *site;
@@ -90,12 +89,12 @@ struct site *site_of_chain(const struct chain *chain)
 	*site = (struct site){
 		.number = site_count,
 		.key = key,
-		.free_keys = free_keys,
 		.opener = opener,
 		.closer = closer,
 		.step_count = chain->step_count,
 		.value_count = chain->value_count,
 		.by_data = !by_rule,
+		.measured = chain->measured,
 		.watches = 3,
 		.interval = config()->sample,
 		.live = &log_live()->sites[site_count - 1],
@@ -106,6 +105,7 @@ struct site *site_of_chain(const struct chain *chain)
 		site->functions[i] = chain->steps[i].function;
 	for (int i = 0; i < chain->value_count; i++) {
 		site->values[i].bytes = chain->values[i].end - chain->values[i].begin;
+		site->values[i].keys = chain->steps[0].gemm.m;
 		site->values[i].outside = chain->values[i].outside;
 	}
 	log_live()->site_count = (uint32_t)site_count;
@@ -114,30 +114,23 @@ struct site *site_of_chain(const struct chain *chain)
 	return site;
 }
 
-static bool opens(const struct site *site, const uint64_t signature[FREE_COUNT])
-{
-	return site->opener == signature[site->free_keys];
-}
-
 bool site_awaits(const struct op_gemm *gemm, enum site_state state)
 {
-	const uint64_t signature[FREE_COUNT] = {site_opener_signature(gemm, FREE_NONE),
-						site_opener_signature(gemm, FREE_M)};
+	const uint64_t signature = site_opener_signature(gemm);
 
 	for (int i = 0; i < site_count; i++)
-		if (sites[i].state == state && opens(&sites[i], signature))
+		if (sites[i].state == state && sites[i].opener == signature)
 			return true;
 	return false;
 }
 
 bool site_wants_watch(const struct op_gemm *gemm)
 {
-	const uint64_t signature[FREE_COUNT] = {site_opener_signature(gemm, FREE_NONE),
-						site_opener_signature(gemm, FREE_M)};
+	const uint64_t signature = site_opener_signature(gemm);
 
 	for (int i = 0; i < site_count; i++)
 		if (sites[i].state == SITE_LEARNING && sites[i].watches &&
-		    opens(&sites[i], signature)) {
+		    sites[i].opener == signature) {
 			sites[i].watches--;
 			return true;
 		}
@@ -163,8 +156,7 @@ void site_note_broken(const struct site_set *set)
 const struct site *site_model(const struct chain *chain, const struct function *function)
 {
 	const struct op_gemm *opener = &chain->steps[0].gemm;
-	const uint64_t signature[FREE_COUNT] = {site_opener_signature(opener, FREE_NONE),
-						site_opener_signature(opener, FREE_M)};
+	const uint64_t signature = site_opener_signature(opener);
 	const struct site *best = NULL;
 
 	/* The same kernel may be used in place at one site and not at another: the one that knows
@@ -172,22 +164,41 @@ const struct site *site_model(const struct chain *chain, const struct function *
 	for (int i = 0; i < site_count; i++)
 		if (sites[i].by_data && sites[i].step_count > chain->step_count &&
 		    sites[i].functions[chain->step_count] == function &&
-		    opens(&sites[i], signature) && sites[i].reason != REASON_UNACCOUNTED_POINTER &&
+		    sites[i].opener == signature && sites[i].reason != REASON_UNACCOUNTED_POINTER &&
 		    (!best || sites[i].value_count > best->value_count))
 			best = &sites[i];
 	return best;
 }
 
+void site_agrees(struct site *site, int64_t keys)
+{
+	if (!site->keys[0])
+		site->keys[0] = keys;
+	else if (!site->keys[1] && keys != site->keys[0])
+		site->keys[1] = keys;
+}
+
+uint64_t site_value_bytes(const struct site *site, int slot, int64_t keys)
+{
+	const uint64_t bytes = site->values[slot].bytes, then = (uint64_t)site->values[slot].keys;
+
+	return bytes % then ? bytes : bytes / then * (uint64_t)keys;
+}
+
+static bool holds_for(const struct site *site, int64_t keys)
+{
+	return !site->by_data || site->keys[1] || site->keys[0] == keys;
+}
+
 bool site_candidates(struct site_set *set, const struct op_gemm *opener)
 {
-	const uint64_t signature[FREE_COUNT] = {site_opener_signature(opener, FREE_NONE),
-						site_opener_signature(opener, FREE_M)};
+	const uint64_t signature = site_opener_signature(opener);
 	bool any = false;
 
 	memset(set, 0, sizeof(*set));
 	for (int i = 0; i < site_count; i++)
-		if (sites[i].state == SITE_VERIFIED && opens(&sites[i], signature) &&
-		    !breaks_often(&sites[i])) {
+		if (sites[i].state == SITE_VERIFIED && sites[i].opener == signature &&
+		    holds_for(&sites[i], opener->m) && !breaks_often(&sites[i])) {
 			set->bits[i / 64] |= 1ull << (i % 64);
 			any = true;
 		}
@@ -276,7 +287,7 @@ static struct opener *opener_slot(const struct op_gemm *gemm)
 	uint64_t key;
 
 	shape.n = 0;
-	key = site_opener_signature(&shape, FREE_M);
+	key = site_opener_signature(&shape);
 	for (unsigned i = 0; i < 8; i++) {
 		struct opener *slot = &openers[(key + i) % OPENERS];
 

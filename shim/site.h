@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Call sites: what is known of a chain that comes back. Same code, same constants, same dataflow
- * make the same function; addresses, buffer aliasing and (where every step is known by rule) the
- * number of keys do not enter the key.
+ * make the same function; addresses, buffer aliasing and the number of keys do not enter the key.
  *
  *   learning → (FASHIM_LEARN good comparisons) → verified → declined, for a named reason, at any
  * time
@@ -18,26 +17,25 @@
 #define SITES		LIVE_SITES
 #define SITE_CANDIDATES 48
 
-/* Which dimension of the opening GEMM counts keys and may differ from call to call. */
-enum free_keys { FREE_NONE, FREE_M, FREE_COUNT };
-
 struct site {
 	int number; /* from 1 */
 	enum site_state state;
 	enum reason reason;
 	char detail[96];
 	uint64_t key;
-	enum free_keys free_keys;
 	uint64_t opener, closer;
 	int step_count;
 	uint64_t steps[CHAIN_STEPS];
 	const struct function *functions[CHAIN_STEPS];
 	int value_count;
-	struct { /* of each value; used where the key fixes the number of keys */
+	struct { /* of each value */
 		uint64_t bytes;
+		int64_t keys; /* with so many keys */
 		bool outside; /* an input in a value's place */
 	} values[CHAIN_VALUES];
 	bool by_data;		     /* some step has no rule: spec was identified from data */
+	int64_t keys[2];	     /* by_data: numbers of keys at which it was right; 0: none */
+	bool measured;		     /* by_data: and its kernels were launched for it */
 	bool identified;	     /* by_data: spec below is settled */
 	struct attn_spec spec;	     /* by_data only: scale, window … */
 	int64_t B, H, Sq, Sk, D, Dv; /* as last seen */
@@ -53,14 +51,15 @@ struct site {
 	bool announced, timed_last;
 	double app_us, fused_us; /* latest steady comparison */
 	unsigned samples;	 /* comparisons logged */
+	const char *variant;	 /* the kernel of the latest comparison: it is loaded */
 	struct live_site *live;
 };
 
 extern struct site sites[SITES];
 extern int site_count;
 
-/* Signatures of the two GEMMs. free_keys: leave the number of keys out. */
-uint64_t site_opener_signature(const struct op_gemm *gemm, enum free_keys free_keys);
+/* Signatures of the two GEMMs, the number of keys left out. */
+uint64_t site_opener_signature(const struct op_gemm *gemm);
 uint64_t site_closer_signature(const struct op_gemm *gemm, bool p_is_a);
 
 /* The site of a chain that just closed; a new one is made (state learning). NULL: table full. */
@@ -79,6 +78,13 @@ struct site_set {
 };
 bool site_candidates(struct site_set *set, const struct op_gemm *opener);
 void site_note_broken(const struct site_set *set);
+
+/* A comparison with so many keys agreed. What was found by data is taken for a rule once it was
+ * right for two numbers of keys; until then it holds for the one it was right for. */
+void site_agrees(struct site *site, int64_t keys);
+
+/* Length of value `slot` in an occurrence with so many keys. */
+uint64_t site_value_bytes(const struct site *site, int slot, int64_t keys);
 
 /* A site whose occurrence this may be, when `function` is what comes next; NULL: none. */
 const struct site *site_model(const struct chain *chain, const struct function *function);

@@ -68,7 +68,10 @@ void site_announce(struct site *site, const struct chain *chain, const struct at
 	spec_describe_mask(args, text, sizeof(text));
 	json_string(json, "mask", text);
 	json_string(json, "kernel", kernel);
-	json_string(json, "route", site->by_data ? "data" : "rule");
+	json_string(json, "route",
+		    !site->by_data   ? "rule"
+		    : site->measured ? "identification"
+				     : "data");
 	json_open_array(json, "chain");
 	for (int i = 0; i < chain->step_count; i++)
 		json_string(json, NULL, chain_step_name(&chain->steps[i]));

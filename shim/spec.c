@@ -17,9 +17,12 @@
 struct walk {
 	struct attn_args *args;
 	const struct chain *chain;
-	int64_t Z; /* batch entries of the GEMMs: B * H */
-	int64_t H; /* 0: not settled by any broadcast operand */
-	int value; /* the version the walk is at, or ANY_VALUE */
+	int64_t Z;	  /* batch entries of the GEMMs: B * H */
+	int64_t H;	  /* 0: not settled by any broadcast operand */
+	int64_t fold;	  /* the queries are heads times queries, this many of the inner; 0: not */
+	bool inner_heads; /* and the inner are the heads */
+	bool again;	  /* that was found on the way: begin anew */
+	int value;	  /* the version the walk is at, or ANY_VALUE */
 	bool softmax, tanh, masked, unknown;
 	char *detail;
 };
@@ -55,24 +58,26 @@ static void set_operands(struct attn_args *args, const struct chain *chain, int6
 {
 	const struct op_gemm *closer = &chain->closer;
 	const bool p_is_a = closer->a == chain->values[chain->p_value].begin;
-	uint64_t v = p_is_a ? closer->b : closer->a, begin, end;
+	const uint64_t base = p_is_a ? closer->b : closer->a;
+	uint64_t v = base, begin, end;
 	struct gemm first, last;
 
 	gemm_from_op(&first, &chain->steps[0].gemm);
 	gemm_from_op(&last, closer);
 	args->H = (int32_t)H;
 	args->B = (int32_t)(first.batch / H);
-	args->Sk = (int32_t)first.a.rows;
-	args->Sq = (int32_t)first.b.cols;
+	args->Sk = (int32_t)(chain->transposed ? first.b.cols : first.a.rows);
+	args->Sq = (int32_t)(chain->transposed ? first.a.rows : first.b.cols);
 	args->D = (int32_t)first.a.cols;
 	args->Dv = (int32_t)(p_is_a ? last.c.cols : last.c.rows);
-	operand(&args->k, input_address(chain, 0, first.a.base), &first.a, false, H);
-	operand(&args->q, input_address(chain, 1, first.b.base), &first.b, true, H);
+	operand(chain->transposed ? &args->q : &args->k, input_address(chain, 0, first.a.base),
+		&first.a, false, H);
+	operand(chain->transposed ? &args->k : &args->q, input_address(chain, 1, first.b.base),
+		&first.b, true, H);
 	matrix_extent(p_is_a ? &last.b : &last.a, last.batch, &begin, &end);
-	for (int i = 2; i < chain->input_count; i++) /* V, when it was registered as an input */
-		if (chain->inputs[i].begin == begin && chain->inputs[i].end == end &&
-		    chain->inputs[i].snapshot)
-			v = input_address(chain, i, v);
+	for (int i = 2; i < chain->input_count; i++) /* V: what was there before is another input */
+		if (chain->inputs[i].begin == begin && chain->inputs[i].end == end)
+			v = input_address(chain, i, base);
 	operand(&args->v, v, p_is_a ? &last.b : &last.a, !p_is_a, H);
 	operand(&args->o, last.c.base, &last.c, !p_is_a, H);
 }
@@ -82,20 +87,24 @@ static void set_operands(struct attn_args *args, const struct chain *chain, int6
 /* An element-wise launch walks its output in coalesced dimensions; this finds the strides of one
  * operand along keys, queries, heads and batches. The iteration space is [Z][Sq][Sk] in linear
  * order, and each of its dimensions is a product of pieces of those. Z may fall into two pieces,
- * heads and batches; all operands of a chain must agree where. */
+ * heads and batches, or the queries may, where heads are folded into them; all operands of a chain
+ * must agree where. */
 static bool split(struct walk *walk, const struct meaning *meaning, const struct view *view,
 		  int64_t stride[4])
 {
-	const int64_t target[3] = {walk->args->Sk, walk->args->Sq, walk->Z};
+	const bool transposed = walk->chain->transposed;
+	const int64_t columns = transposed ? walk->args->Sq : walk->args->Sk;
+	const int64_t rows = transposed ? walk->args->Sk : walk->args->Sq;
+	const int64_t inner = walk->fold ? walk->fold : rows;
+	const int64_t target[4] = {columns, inner, rows / inner, walk->Z};
+	int64_t along[3] = {0, 0, 0};		/* columns, inner and outer part of the rows */
 	int64_t piece_size[4], piece_stride[4]; /* of Z */
 	int pieces = 0, dim = 0;
 	int64_t left = meaning->dims ? meaning->size[0] : 1; /* of the iteration dimension */
 	int64_t step = meaning->dims ? view->stride[0] : 0;
 
-	stride[2] = stride[3] = 0;
-	for (int t = 0; t < 3; t++) {
+	for (int t = 0; t < 4; t++) {
 		int64_t need = target[t];
-		bool first = true;
 
 		while (need > 1) {
 			int64_t take;
@@ -108,10 +117,19 @@ static bool split(struct walk *walk, const struct meaning *meaning, const struct
 			take = left < need ? left : need;
 			if (take <= 1 || left % take || need % take)
 				return false;
-			if (t < 2) {
-				if (!first)
-					return false; /* keys or queries in several pieces */
-				stride[3 - t] = step;
+			if (t < 3) {
+				const int64_t done = target[t] / need;
+
+				if (done > 1 && step != along[t] * done) {
+					if (t == 1 && !walk->fold && !transposed) {
+						walk->fold = done;
+						walk->inner_heads = along[1] == 0;
+						walk->again = true;
+					}
+					return false;
+				}
+				if (done == 1)
+					along[t] = step;
 			} else if (pieces &&
 				   piece_stride[pieces - 1] * piece_size[pieces - 1] == step) {
 				piece_size[pieces - 1] *= take;
@@ -121,11 +139,17 @@ static bool split(struct walk *walk, const struct meaning *meaning, const struct
 				piece_size[pieces] = take;
 				piece_stride[pieces++] = step;
 			}
-			first = false;
 			need /= take;
 			left /= take;
 			step *= take;
 		}
+	}
+	stride[3] = along[transposed];
+	stride[2] = along[walk->fold && walk->inner_heads ? 2 : !transposed];
+	if (walk->fold) {
+		stride[1] = along[walk->inner_heads ? 1 : 2];
+		stride[0] = pieces ? piece_stride[0] : 0;
+		return pieces <= 1;
 	}
 	if (pieces > 2)
 		return false;
@@ -189,6 +213,23 @@ static enum reason add_bias(struct walk *walk, const struct step *step, const st
 	if (step->meaning.views[0].dtype >= 0)
 		spec->round_x = step->meaning.views[0].dtype;
 	return reason;
+}
+
+/* GEMM1 added to what lay in its output: a bias with the scores' own layout. */
+static void add_preload(struct walk *walk)
+{
+	const struct op_gemm *opener = &walk->chain->steps[0].gemm;
+	struct attn_spec *spec = &walk->args->spec;
+	struct gemm gemm;
+
+	if (walk->chain->preload < 0)
+		return;
+	gemm_from_op(&gemm, opener);
+	operand(&spec->bias[0], input_address(walk->chain, walk->chain->preload, gemm.c.base),
+		&gemm.c, !walk->chain->transposed, 1);
+	spec->bias[0].stride[0] = INT64_MIN; /* follows heads, once H is known */
+	spec->bias_scale[0] = (float)opener->beta;
+	spec->round_x = gemm.c.dtype;
 }
 
 static enum reason apply_add(struct walk *walk, const struct step *step)
@@ -255,9 +296,36 @@ static enum reason apply_mask(struct walk *walk, const struct step *step)
 	return set_tensor(walk, step, &meaning->views[2], &spec->mask, ref->index);
 }
 
+/* where(mask, x, number) or where(mask, number, x): the number is in device memory, and known. */
+static enum reason apply_where(struct walk *walk, const struct step *step)
+{
+	struct attn_spec *spec = &walk->args->spec;
+	const struct meaning *meaning = &step->meaning;
+	const struct ref *mask, *scores;
+
+	if (walk->softmax || walk->masked || meaning->view_count != 4)
+		return stop(walk, REASON_MASK_FORM, step->name);
+	if (meaning->constant <= 0)
+		return stop(walk, meaning->constant ? REASON_SCALARS_ON_DEVICE : REASON_MASK_FORM,
+			    step->name);
+	mask = ref_of(step, meaning->views[1].where);
+	scores = ref_of(step, meaning->views[meaning->constant == 2 ? 3 : 2].where);
+	if (!mask || mask->kind != REF_INPUT || meaning->views[1].dtype != ATTN_BOOL || !scores ||
+	    scores->kind != REF_VALUE)
+		return stop(walk, REASON_MASK_FORM, step->name);
+	walk->masked = true;
+	spec->mask_keeps = meaning->constant == 3;
+	spec->mask_value = (float)meaning->scalar;
+	return set_tensor(walk, step, &meaning->views[1], &spec->mask, mask->index);
+}
+
 static enum reason apply_softmax(struct walk *walk, const struct step *step)
 {
-	if (walk->softmax || step->meaning.softmax_cols != walk->args->Sk)
+	const struct meaning *meaning = &step->meaning;
+	const int64_t apart = walk->chain->transposed ? walk->args->Sq : 1;
+
+	if (walk->softmax || meaning->softmax_cols != walk->args->Sk ||
+	    meaning->softmax_apart != apart)
 		return stop(walk, REASON_NOT_SOFTMAX, step->name);
 	walk->softmax = true;
 	return REASON_NONE;
@@ -276,10 +344,20 @@ static enum reason apply(struct walk *walk, const struct step *step)
 	case ROLE_ADD:
 	case ROLE_ADD_SCALED:
 		return apply_add(walk, step);
+	case ROLE_ADD_CONSTANT: /* x + 0 is how some spell a copy */
+		return meaning->scalar == 0 ? REASON_NONE
+					    : stop(walk, REASON_MASK_FORM, step->name);
 	case ROLE_TANH:
 		return apply_tanh(walk, step);
 	case ROLE_MASKED_FILL:
 		return apply_mask(walk, step);
+	case ROLE_WHERE:
+		return apply_where(walk, step);
+	case ROLE_MULTIPLY:
+	case ROLE_DIVIDE: /* by a number that nobody but the device knows, or by a tensor */
+		return stop(walk,
+			    meaning->constant ? REASON_SCALARS_ON_DEVICE : REASON_UNKNOWN_KERNEL,
+			    step->name);
 	case ROLE_COPY:
 		return REASON_NONE;
 	case ROLE_SOFTMAX:
@@ -340,28 +418,59 @@ static void settle_heads(struct attn_tensor *tensor, int64_t H)
 		tensor->stride[0] = tensor->stride[1] * H;
 }
 
+/* Rows of Q and O (or of a preloaded bias) are heads and queries folded. */
+static void unfold(struct attn_tensor *tensor, const struct walk *walk)
+{
+	const int64_t inner = tensor->stride[2], outer = inner * walk->fold;
+
+	tensor->stride[0] = tensor->stride[1];
+	tensor->stride[1] = walk->inner_heads ? inner : outer;
+	tensor->stride[2] = walk->inner_heads ? outer : inner;
+}
+
+/* Operands of B = Z batches, with as many heads as were found among the rows. */
+static enum reason set_folded(struct walk *walk)
+{
+	struct attn_args *args = walk->args;
+	const int64_t outer = args->Sq / walk->fold;
+
+	if (walk->H)
+		return stop(walk, REASON_MASK_FORM, "heads folded twice");
+	set_operands(args, walk->chain, 1);
+	args->H = (int32_t)(walk->inner_heads ? walk->fold : outer);
+	args->Sq = (int32_t)(walk->inner_heads ? outer : walk->fold);
+	unfold(&args->q, walk);
+	unfold(&args->o, walk);
+	args->k.stride[1] = args->v.stride[1] = 0;
+	if (walk->chain->preload >= 0)
+		unfold(&args->spec.bias[0], walk);
+	return REASON_NONE;
+}
+
 static enum reason check_gemms(struct walk *walk)
 {
 	const struct chain *chain = walk->chain;
 	const struct op_gemm *opener = &chain->steps[0].gemm, *closer = &chain->closer;
 
-	if (opener->beta != 0 || closer->beta != 0)
-		return stop(walk, REASON_BETA, "");
+	if (closer->beta != 0)
+		return stop(walk, REASON_BETA, closer->entry);
+	if (walk->unknown && chain->transposed)
+		return stop(walk, REASON_LAYOUT, "transposed scores beside an unknown kernel");
 	if (closer->d)
 		return stop(walk, REASON_EPILOGUE, closer->entry);
-	if (opener->atype == CUDA_R_32F || closer->atype == CUDA_R_32F)
-		return stop(walk, REASON_PRECISION, "fp32 operands");
 	if (opener->atype != closer->atype)
 		return stop(walk, REASON_DTYPE, "QK^T and PV in different types");
+	if (opener->atype == CUDA_R_32F && (gemm_fp32_product(opener) == FP32_NO_OTHER ||
+					    gemm_fp32_product(closer) == FP32_NO_OTHER))
+		return stop(walk, REASON_PRECISION, "fp32 by 16-bit parts, or pedantic");
 	if (walk->args->D > 256 || walk->args->Dv > 256)
 		return stop(walk, REASON_NO_KERNEL, "head dimension above 256");
 	return REASON_NONE;
 }
 
-/* The one pointer of the chain's unknown kernels that is an input; 0: none, or more than one
- * (*count). */
-static uint64_t outside_pointer(const struct chain *chain, int *count)
+uint64_t spec_outside_pointer(const struct chain *chain, int *count, uint64_t *room)
 {
+	const struct allocation *allocation;
 	uint64_t pointer = 0;
 
 	*count = 0;
@@ -370,9 +479,13 @@ static uint64_t outside_pointer(const struct chain *chain, int *count)
 			pointer = chain->values[i].begin;
 			++*count;
 		}
+	allocation = memory_find(pointer);
+	*room = allocation ? allocation->base + allocation->bytes - pointer : 0;
 	for (int i = 0; i < chain->input_count; i++)
-		if (pointer && chain->inputs[i].begin == pointer)
-			pointer = input_address(chain, i, pointer);
+		if (pointer && chain->inputs[i].begin == pointer && chain->inputs[i].snapshot) {
+			*room = chain->inputs[i].end - pointer;
+			return chain->inputs[i].snapshot;
+		}
 	return pointer;
 }
 
@@ -381,10 +494,12 @@ static uint64_t outside_pointer(const struct chain *chain, int *count)
 static enum reason by_data_spec(struct walk *walk, const struct attn_spec *given)
 {
 	struct attn_args *args = walk->args;
+	const int found = spec_bias_place(walk->chain);
+	const struct attn_tensor preload = args->spec.bias[0];
 	int count;
-	uint64_t pointer = outside_pointer(walk->chain, &count);
+	uint64_t room, pointer = spec_outside_pointer(walk->chain, &count, &room);
 
-	if (args->spec.bias[0].base || args->spec.mask.base)
+	if (args->spec.bias[found].base || args->spec.mask.base)
 		return stop(walk, REASON_UNACCOUNTED_POINTER, "a mask beside an unknown kernel");
 	if (count > 1)
 		return stop(walk, REASON_UNACCOUNTED_POINTER, "more than one pointer");
@@ -392,36 +507,54 @@ static enum reason by_data_spec(struct walk *walk, const struct attn_spec *given
 		return REASON_NONE;
 	args->spec = *given;
 	args->spec.window_shift = given->window_shift ? args->Sk - args->Sq : 0;
-	if (given->bias[0].base)
-		args->spec.bias[0].base = pointer;
+	if (found)
+		args->spec.bias[0] = preload;
+	if (given->bias[found].base) {
+		args->spec.bias[found].base = pointer;
+		spec_fit_bias(&args->spec.bias[found], args);
+	}
 	return REASON_NONE;
+}
+
+/* From S to P. */
+static enum reason walk_steps(struct walk *walk)
+{
+	const struct chain *chain = walk->chain;
+	struct attn_args *args = walk->args;
+	enum reason reason = REASON_NONE;
+
+	walk->value = 0;
+	walk->softmax = walk->tanh = walk->masked = walk->unknown = walk->again = false;
+	memset(args, 0, sizeof(*args));
+	set_operands(args, chain, walk->Z);
+	plain_spec(&args->spec, chain->steps[0].gemm.alpha);
+	args->spec.out_scale = (float)chain->closer.alpha;
+	args->spec.round_p = args->v.dtype;
+	if (chain->unfit != REASON_NONE)
+		return stop(walk, chain->unfit, chain->detail);
+	add_preload(walk);
+	for (int i = 1; i < chain->step_count && reason == REASON_NONE; i++) {
+		reason = follow(walk, &chain->steps[i]);
+		if (reason == REASON_NONE)
+			reason = apply(walk, &chain->steps[i]);
+	}
+	return reason;
 }
 
 enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 			  const struct attn_spec *given, bool *by_data, char *detail)
 {
-	const struct op_gemm *opener = &chain->steps[0].gemm;
-	struct walk walk = {.args = args, .chain = chain, .Z = opener->batch, .detail = detail};
-	enum reason reason = chain->unfit;
+	struct walk walk = {
+		.args = args, .chain = chain, .Z = chain->steps[0].gemm.batch, .detail = detail};
+	enum reason reason;
 
 	detail[0] = '\0';
 	*by_data = false;
-	memset(args, 0, sizeof(*args));
-	set_operands(args, chain, walk.Z);
-	plain_spec(&args->spec, opener->alpha);
-	args->spec.out_scale = (float)chain->closer.alpha;
-	args->spec.round_p = args->v.dtype;
+	reason = walk_steps(&walk);
+	if (walk.again)
+		reason = walk_steps(&walk);
 	if (reason != REASON_NONE)
-		return stop(&walk, reason, chain->detail);
-	for (int i = 1; i < chain->step_count; i++) {
-		const struct step *step = &chain->steps[i];
-
-		reason = follow(&walk, step);
-		if (reason == REASON_NONE)
-			reason = apply(&walk, step);
-		if (reason != REASON_NONE)
-			return reason;
-	}
+		return reason;
 	if (walk.value != ANY_VALUE && walk.value != chain->p_value)
 		return stop(&walk, REASON_SCORES_READ_BY, chain->steps[chain->step_count - 1].name);
 	if (!walk.softmax && !walk.unknown)
@@ -429,6 +562,11 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 	reason = check_gemms(&walk);
 	if (reason != REASON_NONE)
 		return reason;
+	detail[0] = '\0';
+	if (walk.fold)
+		return walk.unknown ? stop(&walk, REASON_UNACCOUNTED_POINTER,
+					   "folded heads beside an unknown kernel")
+				    : set_folded(&walk);
 	if (!walk.H)
 		walk.H = walk.Z;
 	set_operands(args, chain, walk.H);
@@ -440,145 +578,4 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 		return by_data_spec(&walk, given);
 	}
 	return REASON_NONE;
-}
-
-/* ---- recognition by data -------------------------------------------------------------------- */
-
-#define MAX_SCALES 6
-
-static int dtype_of_scores(const struct chain *chain)
-{
-	return dtype_of_cuda(chain->steps[0].gemm.ctype);
-}
-
-/* Any word of an unknown kernel's parameters that reads as a plausible fp32 factor may be the
- * scale. */
-static int guess_scales(float scales[MAX_SCALES], const struct attn_args *args,
-			const struct chain *chain)
-{
-	int count = 2;
-
-	scales[0] = 1;
-	scales[1] = 1 / sqrtf((float)args->D);
-	for (int i = 1; i < chain->step_count; i++) {
-		const struct step *step = &chain->steps[i];
-
-		if (step->meaning.role != ROLE_UNKNOWN)
-			continue;
-		for (unsigned p = 0; p < step->function->param_count; p++)
-			for (unsigned at = 0; at + 4 <= step->function->param_size[p]; at += 4) {
-				bool known = false;
-				float word;
-
-				memcpy(&word, step->params + step->function->param_offset[p] + at,
-				       4);
-				if (!isfinite(word) || fabsf(word) < 1e-4f || fabsf(word) > 1e3f)
-					continue;
-				for (int k = 0; k < count; k++)
-					known = known || scales[k] == word;
-				if (!known && count < MAX_SCALES)
-					scales[count++] = word;
-			}
-	}
-	return count;
-}
-
-/* Forms an additive bias may have: one value a score, one a pair of query and key, one a key. */
-static int guess_biases(struct attn_tensor *forms, int max, const struct attn_args *args,
-			uint64_t pointer)
-{
-	const int64_t Sq = args->Sq, Sk = args->Sk, Z = (int64_t)args->B * args->H;
-	const int64_t stride[3][3] = {{Sq * Sk, Sk, 1}, {0, Sk, 1}, {0, 0, 1}};
-	const int64_t elements[3] = {Z * Sq * Sk, Sq * Sk, Sk};
-	const struct allocation *allocation = memory_find(pointer);
-	const int dtypes[2] = {args->q.dtype, ATTN_F32};
-	int count = 0;
-
-	for (int d = 0; allocation && d < 2; d++)
-		for (int f = 0; f < 3 && count < max; f++) {
-			if (pointer + (uint64_t)elements[f] * (uint64_t)attn_dtype_size(dtypes[d]) >
-				    allocation->base + allocation->bytes ||
-			    (f == 1 && Z == 1) || (f == 2 && Sq == 1))
-				continue;
-			forms[count++] = (struct attn_tensor){.base = pointer,
-							      .dtype = dtypes[d],
-							      .stride = {stride[f][0] * args->H,
-									 stride[f][0], stride[f][1],
-									 stride[f][2]}};
-		}
-	return count;
-}
-
-int spec_guess(struct attn_spec *guess, int max, const struct attn_args *args,
-	       const struct chain *chain)
-{
-	struct attn_tensor biases[7] = {{0}};
-	float scales[MAX_SCALES];
-	const int scale_count = guess_scales(scales, args, chain);
-	int count = 0, bias_count = 1, outside;
-	const uint64_t pointer = outside_pointer(chain, &outside);
-
-	if (pointer)
-		bias_count += guess_biases(biases + 1, 6, args, pointer);
-	for (int b = 0; b < bias_count; b++)
-		/* A pointer must not be explained away: with one, a causal pattern is the
-		 * pointer's. */
-		for (int causal = 0; causal < (pointer ? 1 : 3); causal++)
-			for (int i = 0; i < scale_count && count < max; i++) {
-				struct attn_spec *spec = &guess[count];
-
-				if (causal == 2 && args->Sq == args->Sk)
-					continue;
-				*spec = args->spec;
-				spec->scale *= scales[i];
-				spec->window_right = causal ? 0 : ATTN_NO_WINDOW;
-				spec->window_shift = causal == 2 ? args->Sk - args->Sq : 0;
-				spec->bias[0] = biases[b];
-				spec->bias_scale[0] = 1;
-				if (b)
-					spec->round_x = dtype_of_scores(chain);
-				count++;
-			}
-	return count;
-}
-
-/* ---- words ---------------------------------------------------------------------------------- */
-
-static const char *dtype_name(int dtype)
-{
-	static const char *const names[] = {"f16", "bf16", "f32", "bool", "f64"};
-
-	return dtype >= 0 && dtype < ATTN_DTYPE_COUNT ? names[dtype] : "?";
-}
-
-static int describe(const struct attn_args *args, const struct attn_tensor *tensor,
-		    const char *what, char *text, size_t size)
-{
-	const bool batch = tensor->stride[0] && args->B > 1,
-		   head = tensor->stride[1] && args->H > 1;
-	char heads[16];
-
-	snprintf(heads, sizeof(heads), "%s", head ? "H" : "1");
-	return snprintf(text, size, "%s [%s,%s,%s,%s] %s", what, batch ? "B" : "1", heads,
-			tensor->stride[2] ? "Sq" : "1", tensor->stride[3] ? "Sk" : "1",
-			dtype_name(tensor->dtype));
-}
-
-void spec_describe_mask(const struct attn_args *args, char *text, size_t size)
-{
-	const struct attn_spec *spec = &args->spec;
-	size_t used = 0;
-
-	text[0] = '\0';
-	for (int i = 0; i < ATTN_MAX_BIAS; i++)
-		if (spec->bias[i].base && used < size)
-			used += (size_t)describe(args, &spec->bias[i], used ? " + bias" : "bias",
-						 text + used, size - used);
-	if (spec->mask.base && used < size)
-		used += (size_t)describe(args, &spec->mask, used ? " + mask" : "mask", text + used,
-					 size - used);
-	if (spec->window_right == 0 && used < size)
-		used += (size_t)snprintf(text + used, size - used, "%scausal", used ? " + " : "");
-	if (!used)
-		snprintf(text, size, "none");
 }

@@ -22,6 +22,20 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 int spec_guess(struct attn_spec *guess, int max, const struct attn_args *args,
 	       const struct chain *chain);
 
+/* Where that can be read to which the one pointer of the chain's unknown kernels leads that is an
+ * input, and how many bytes from there; 0: none. *count: how many such pointers there are. */
+uint64_t spec_outside_pointer(const struct chain *chain, int *count, uint64_t *room);
+
+/* A bias that was found with another number of keys: the same form with as many as args has. */
+void spec_fit_bias(struct attn_tensor *bias, const struct attn_args *args);
+
+/* Which of attn_spec.bias a bias takes that is found by data: the first may be what GEMM1 added to.
+ */
+static inline int spec_bias_place(const struct chain *chain)
+{
+	return chain->preload >= 0;
+}
+
 /* "none", "causal", "bias [B,1,Sq,Sk] f16" … */
 void spec_describe_mask(const struct attn_args *args, char *text, size_t size);
 

@@ -49,6 +49,7 @@ void app_load_functions(struct app *app)
 		{&app->ramp, "app_ramp_f16"},
 		{&app->mean_heads, "app_mean_heads_f16"},
 		{&app->accumulate, "app_accumulate_f16"},
+		{&app->softmax_sums, "app_softmax_sums_f16"},
 	};
 
 	app->module = app_load_module();
@@ -172,7 +173,8 @@ void app_upload_random(CUdeviceptr to, size_t n, uint64_t seed)
 
 	app_random_f16(data, n, seed);
 	CHECK(cuMemcpyHtoD(to, data, n * 2));
-	/* A small pageable copy may return before it has arrived, and streams here do not wait for it. */
+	/* A small pageable copy may return before it has arrived, and streams here do not wait for
+	 * it. */
 	CHECK(cuStreamSynchronize(CU_STREAM_LEGACY));
 	free(data);
 }

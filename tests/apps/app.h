@@ -40,7 +40,8 @@ struct app_blas {
 struct app {
 	CUcontext context;
 	CUmodule module;
-	CUfunction scale, add_mask, softmax, copy, split_heads, fill, ramp, mean_heads, accumulate;
+	CUfunction scale, add_mask, softmax, copy, split_heads, fill, ramp, mean_heads, accumulate,
+		softmax_sums;
 	struct {
 		CUfunction scale, copy, fill, add_strided, copy_strided, softmax;
 		bool used; /* the launches below go to these */

@@ -30,11 +30,9 @@ extern "C" __global__ void app_add_mask_f16(__half *out, const __half *in, const
 }
 SIM_KERNEL(app_add_mask_f16)
 
-/* out = softmax of each row of in, `columns` long; may be in place */
-extern "C" __global__ void app_softmax_f16(__half *out, const __half *in, int columns)
+/* y = softmax of x, by 32 threads; the sum of exp(x - largest) */
+static __device__ float softmax_row(__half *y, const __half *x, int columns)
 {
-	const __half *x = in + (long long)blockIdx.x * columns;
-	__half *y = out + (long long)blockIdx.x * columns;
 	float most = -INFINITY, sum = 0;
 
 	for (int j = threadIdx.x; j < columns; j += 32)
@@ -47,8 +45,29 @@ extern "C" __global__ void app_softmax_f16(__half *out, const __half *in, int co
 		sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
 	for (int j = threadIdx.x; j < columns; j += 32)
 		y[j] = __float2half_rn(expf(__half2float(x[j]) - most) / sum);
+	return sum;
+}
+
+/* out = softmax of each row of in, `columns` long; may be in place */
+extern "C" __global__ void app_softmax_f16(__half *out, const __half *in, int columns)
+{
+	const long long row = (long long)blockIdx.x * columns;
+
+	softmax_row(out + row, in + row, columns);
 }
 SIM_KERNEL(app_softmax_f16)
+
+/* The same, and sums[row] = sum of exp(in - largest): a second output */
+extern "C" __global__ void app_softmax_sums_f16(__half *out, const __half *in, float *sums,
+						int columns)
+{
+	const long long row = (long long)blockIdx.x * columns;
+	const float sum = softmax_row(out + row, in + row, columns);
+
+	if (threadIdx.x == 0)
+		sums[blockIdx.x] = sum;
+}
+SIM_KERNEL(app_softmax_sums_f16)
 
 /* out[i] = in[i] */
 extern "C" __global__ void app_copy_f16(__half *out, const __half *in, long long n)

@@ -64,6 +64,7 @@ struct hazard {
 	const char *about;
 };
 
-extern const struct hazard hazards_alias[], hazards_observe[], hazards_order[], hazards_stream[];
+extern const struct hazard hazards_alias[], hazards_observe[], hazards_order[], hazards_stream[],
+	hazards_forms[];
 
 #endif

@@ -326,12 +326,15 @@ static void address_array(void)
 }
 
 /* Decoding: one query, a key more each time, in buffers made for the longest. */
-static void growing_keys(void)
+static void growing(bool biased)
 {
 	struct bench b;
 
 	bench_open(&b, TOGETHER);
-	app_fill(&b.app, b.mask, 0, (size_t)b.shape.rows * b.shape.columns);
+	if (biased)
+		app_upload_random(b.mask, (size_t)b.shape.rows * b.shape.columns, 4711);
+	else
+		app_fill(&b.app, b.mask, 0, (size_t)b.shape.rows * b.shape.columns);
 	b.shape.rows = 1;
 	for (int r = 0; r < 2 * REPETITIONS; r++) {
 		b.shape.columns = 41 + r;
@@ -342,6 +345,54 @@ static void growing_keys(void)
 		app_observe(&b.report, "O", r, b.t.o, (size_t)b.shape.heads * b.shape.depth);
 		if (late(r) && r > REPETITIONS)
 			observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+static void growing_keys(void)
+{
+	growing(false);
+}
+
+static void growing_bias(void)
+{
+	growing(true);
+}
+
+/* How much memory there is does not depend on who watches: the program takes all of it, in ever
+ * smaller pieces, and gives it back. A real GPU is shared with others: there it takes none. */
+static void memory_full(void)
+{
+	static CUdeviceptr pieces[65536];
+	char name[64] = "";
+	struct bench b;
+	size_t all, size;
+	bool alone;
+	float got;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuDeviceGetName(name, sizeof(name), 0));
+	alone = !strncmp(name, "simgpu", 6);
+	CHECK(cuMemGetInfo(&all, &size));
+	for (int r = 0; r < REPETITIONS; r++) {
+		size_t bytes = (size_t)1 << 34, count = 0, total = 0;
+
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		while (late(r) && alone && bytes >= 1 << 16 && count < 65536) {
+			if (cuMemAlloc(&pieces[count], bytes)) {
+				bytes /= 2;
+			} else {
+				total += bytes;
+				count++;
+			}
+		}
+		/* but for the workspace of another cuBLAS handle */
+		got = !late(r) || !alone || total + (9 << 19) >= all;
+		app_observe_f32(&b.report, "got all", r, &got, 1);
+		while (count)
+			CHECK(cuMemFree(pieces[--count]));
 	}
 	bench_close(&b);
 }
@@ -363,7 +414,9 @@ const struct hazard hazards_order[] = {
 	{"free_and_again", free_and_again, "P is freed, its address given out again"},
 	{"new_each_time", new_each_time, "S, X and P are allocated and freed each time"},
 	{"pool", pool, "the same from a stream-ordered pool"},
+	{"memory_full", memory_full, "the program takes all memory there is"},
 	{"address_array", address_array, "address arrays, rewritten between the products"},
 	{"growing_keys", growing_keys, "one query, one key more each time"},
+	{"growing_bias", growing_bias, "the same, with a bias that is not zero"},
 	{0},
 };

@@ -226,6 +226,84 @@ static void graph_half(void)
 	bench_close(&b);
 }
 
+/* Of a captured chain nobody looks at the scores. A second one in the same graph has V made
+ * contiguous in the memory of Q, a third is cut off. */
+static void graph_o_alone(void)
+{
+	struct bench b;
+	CUstream stream;
+	CUgraph captured;
+	CUgraphExec exec;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	app_set_stream(&b.app, stream);
+	struct tensors t = b.t;
+	t.v = t.q;
+	t.o = b.spare;
+	app_upload_random(b.raw, b.n, 77);
+	for (int r = 0; r < 6; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		CHECK(cuStreamSynchronize(stream));
+		observe_o(&b, &b.t, r);
+	}
+	CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	chain(&b, &b.t);
+	chain_open(&b, &t);
+	chain_middle(&b, &t);
+	app_split_heads(&b.app, t.v, b.raw, b.shape.rows, b.shape.heads, b.shape.depth);
+	chain_close(&b, &t);
+	t.p = b.spare + b.n * 2;
+	chain_open(&b, &b.t);
+	chain_middle(&b, &t);
+	CHECK(cuStreamEndCapture(stream, &captured));
+	CHECK(cuGraphInstantiate(&exec, captured, 0));
+	for (int r = 6; r < 14; r++) {
+		bench_inputs(&b, r);
+		CHECK(cuGraphLaunch(exec, stream));
+		CHECK(cuStreamSynchronize(stream));
+		observe_o(&b, &b.t, r);
+		app_observe(&b.report, "O of the second", r, t.o, b.n);
+		app_observe(&b.report, "P of the third", r, t.p, b.scores / 4);
+	}
+	CHECK(cuGraphExecDestroy(exec));
+	CHECK(cuGraphDestroy(captured));
+	bench_close(&b);
+}
+
+/* A graph of other work is launched after each chain: nothing to do with its scores. */
+static void graph_apart(void)
+{
+	struct bench b;
+	CUstream stream;
+	CUgraph captured;
+	CUgraphExec exec;
+	CUdeviceptr other;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	app_set_stream(&b.app, stream);
+	other = app_alloc(2 * b.n * 2);
+	app_upload_random(other, b.n, 33);
+	CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	app_scale(&b.app, other + b.n * 2, other, 0.5f, b.n);
+	app_copy(&b.app, other, other + b.n * 2, b.n);
+	CHECK(cuStreamEndCapture(stream, &captured));
+	CHECK(cuGraphInstantiate(&exec, captured, 0));
+	CHECK(cuGraphDestroy(captured));
+	for (int r = 0; r < 2 * REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		CHECK(cuGraphLaunch(exec, stream));
+		CHECK(cuStreamSynchronize(stream));
+		observe_o(&b, &b.t, r);
+	}
+	app_observe(&b.report, "halved", 0, other, b.n);
+	CHECK(cuGraphExecDestroy(exec));
+	bench_close(&b);
+}
+
 /* Threads with a stream, a handle and tensors each. */
 struct worker {
 	struct bench b;
@@ -367,6 +445,8 @@ const struct hazard hazards_stream[] = {
 	{"interleaved", interleaved, "two chains in turn on one stream"},
 	{"graph", graph, "a captured chain, replayed with new inputs"},
 	{"graph_half", graph_half, "P.V alone in a graph"},
+	{"graph_o_alone", graph_o_alone, "captured chains of whose scores nobody wants to know"},
+	{"graph_apart", graph_apart, "a graph of other work after each chain"},
 	{"two_threads", two_threads, "two threads, two streams, two handles"},
 	{"per_thread_stream", per_thread_stream, "two threads on their per-thread streams"},
 	{"two_contexts", two_contexts, "two contexts in turn"},

@@ -80,7 +80,7 @@ $(foreach m,12 13,$(eval $(call sim_cublas,$(m))))
 # ---- programs: the same sources for the simulated and for a real GPU ------------------------
 APPS             := demo hazards plain_softmax
 APP_SRC_hazards  := hazards hazards_alias hazards_observe hazards_order \
-                    hazards_stream
+                    hazards_stream hazards_forms
 APP_KERNELS      := all
 APP_KERNELS_plain_softmax := plain_softmax
 APP_ARCHS        ?= 75 80 86 89 90 100 120

@@ -11,6 +11,7 @@
 #include "shim/held.h"
 #include "shim/log.h"
 #include "shim/memory.h"
+#include "shim/shadow.h"
 #include "shim/site.h"
 #include "tests/apps/aten.h"
 
@@ -33,6 +34,16 @@ static const char log_softmax_name[] = "_ZN43_GLOBAL__N__b6de9c8c_10_SoftMax_cu_
 				       "warp_forwardIN3c104HalfES2_fLi7ELb1E"
 				       "Lb0EEEvPT0_PKT_iiiPKbib";
 
+/* The same kernels for fp32. */
+static const char scale_f32[] =
+	"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_13AUnaryFunctorIfffNS0_15binary_"
+	"internal10MulFunctorIfEEEESt5arrayIPcLm2EEEEviT0_T1_";
+static const char add_f32[] =
+	"_ZN2at6native18elementwise_kernelILi128ELi2EZNS0_22gpu_kernel_impl_nocastINS0_15"
+	"CUDAFunctor_addIfEEEEvRNS_18TensorIteratorBaseERKT_EUliE_EEviT1_";
+static const char softmax_f32[] = "_ZN43_GLOBAL__N__b6de9c8c_10_SoftMax_cu_9f978f6320softmax_warp_"
+				  "forwardIfffLi9ELb0ELb0EEEvPT0_PKT_iiiPKbib";
+
 struct core core;
 
 static struct block {
@@ -40,13 +51,20 @@ static struct block {
 	void *params[8];
 } blocks[BLOCKS];
 
+static bool fp32(void)
+{
+	return core.type == CUDA_R_32F;
+}
+
 void core_resize(void)
 {
-	core.q_bytes = (uint64_t)(core.H * core.Sq * core.D * 2);
-	core.k_bytes = core.v_bytes = (uint64_t)(core.H * core.Sk * core.D * 2);
+	const int64_t element = fp32() ? 4 : 2;
+
+	core.q_bytes = (uint64_t)(core.H * core.Sq * core.D * element);
+	core.k_bytes = core.v_bytes = (uint64_t)(core.H * core.Sk * core.D * element);
 	core.o_bytes = core.q_bytes;
-	core.score_bytes = (uint64_t)(core.H * core.Sq * core.Sk * 2);
-	core.mask_bytes = (uint64_t)(core.Sq * core.Sk * 2);
+	core.score_bytes = (uint64_t)(core.H * core.Sq * core.Sk * element);
+	core.mask_bytes = (uint64_t)(core.Sq * core.Sk * element);
 }
 
 void core_begin(void)
@@ -56,6 +74,7 @@ void core_begin(void)
 	while (chain_live)
 		held_drop(chain_list[0]);
 	assert_int_equal(held_count, 0);
+	shadow_clear();
 	memset(log_live()->sites, 0, sizeof(log_live()->sites));
 	memset(log_live()->reasons, 0, sizeof(log_live()->reasons));
 	memset(sites, 0, sizeof(sites));
@@ -81,7 +100,8 @@ void core_begin(void)
 			     .mask = CORE_ARENA + 0x81000,
 			     .stream = CU_STREAM_LEGACY,
 			     .scale = 0.25f,
-			     .math_mode = 16 + tests++};
+			     .math_mode = 16 + tests++,
+			     .type = CUDA_R_16F};
 	core_resize();
 }
 
@@ -119,9 +139,9 @@ struct op core_product(int transa, int transb, int64_t m, int64_t n, int64_t k, 
 				    .a = a,
 				    .b = b,
 				    .c = c,
-				    .atype = CUDA_R_16F,
-				    .btype = CUDA_R_16F,
-				    .ctype = CUDA_R_16F,
+				    .atype = core.type,
+				    .btype = core.type,
+				    .ctype = core.type,
 				    .lda = lda,
 				    .ldb = ldb,
 				    .ldc = ldc,
@@ -138,9 +158,12 @@ struct op core_product(int transa, int transb, int64_t m, int64_t n, int64_t k, 
 
 struct op core_scores(void)
 {
-	return core_product(1, 0, core.Sk, core.Sq, core.D, core.k, core.D, core.Sk * core.D,
-			    core.q, core.D, core.Sq * core.D, core.s, core.Sk, core.Sq * core.Sk,
-			    core.H);
+	struct op op = core_product(1, 0, core.Sk, core.Sq, core.D, core.k, core.D,
+				    core.Sk * core.D, core.q, core.D, core.Sq * core.D, core.s,
+				    core.Sk, core.Sq * core.Sk, core.H);
+
+	op.gemm.beta = core.beta;
+	return op;
 }
 
 struct op core_context(void)
@@ -203,7 +226,7 @@ struct op core_scale(uint64_t out, uint64_t in, float factor)
 
 	unset(&functor, sizeof(functor));
 	functor.scalar = factor;
-	return launch(TEXT(ATEN_SCALE), 3, (size_t[]){4, 8, 16},
+	return launch(fp32() ? scale_f32 : TEXT(ATEN_SCALE), 3, (size_t[]){4, 8, 16},
 		      (const void *[]){&n, &functor, pointers});
 }
 
@@ -259,12 +282,14 @@ struct op core_strided(const char *name, int operands, int dims, const unsigned 
 
 struct op core_add_mask(uint64_t out, uint64_t in, uint64_t mask)
 {
-	const unsigned period = (unsigned)(core.Sq * core.Sk);
-	const unsigned strides[2][3] = {{2, 2, 2}, {period * 2, period * 2, 0}};
+	const unsigned period = (unsigned)(core.Sq * core.Sk), element = fp32() ? 4 : 2;
+	const unsigned all = period * element;
+	const unsigned strides[2][3] = {{element, element, element}, {all, all, 0}};
 	const float one = 1;
 
-	return core_strided(TEXT(ATEN_ADD_STRIDED), 3, 2, (unsigned[]){period, (unsigned)core.H},
-			    &strides[0][0], (uint64_t[]){out, in, mask}, &one, 4);
+	return core_strided(fp32() ? add_f32 : TEXT(ATEN_ADD_STRIDED), 3, 2,
+			    (unsigned[]){period, (unsigned)core.H}, &strides[0][0],
+			    (uint64_t[]){out, in, mask}, &one, 4);
 }
 
 struct op core_masked_fill(uint64_t out, uint64_t in, uint64_t mask, uint16_t value)
@@ -290,7 +315,19 @@ static struct op softmax(const char *name, uint64_t out, uint64_t in)
 
 struct op core_softmax(uint64_t out, uint64_t in)
 {
-	return softmax(TEXT(ATEN_SOFTMAX), out, in);
+	return softmax(fp32() ? softmax_f32 : TEXT(ATEN_SOFTMAX), out, in);
+}
+
+struct op core_spatial_softmax(uint64_t out, uint64_t in)
+{
+	static const char name[] =
+		"_ZN2at6native43_GLOBAL__N__b6de9c8c_10_SoftMax_cu_9f978f6326cunn_"
+		"SpatialSoftMaxForwardIN3c104HalfEfS4_iNS1_22SoftMaxForwardEpilogueEEEvPT1_PKT_"
+		"T2_S9_S9_";
+	const int outer = (int)core.H, columns = (int)core.Sk, inner = (int)core.Sq;
+
+	return launch(name, 5, (size_t[]){8, 8, 4, 4, 4},
+		      (const void *[]){&out, &in, &outer, &columns, &inner});
 }
 
 struct op core_log_softmax(uint64_t out, uint64_t in)
@@ -367,6 +404,8 @@ int core_window(void)
 {
 	int taken = 0;
 
+	if (core.beta != 0) /* what is added to comes from somewhere */
+		assert_false(core_send(core_from_host(core.s, core.score_bytes)));
 	taken += core_send(core_scores());
 	taken += core_send(core_scale(core.x, core.s, core.scale));
 	taken += core_send(core_add_mask(core.m, core.x, core.mask));

@@ -16,22 +16,23 @@
 #include "shim/chain.h"
 #include "shim/flow.h"
 #include "shim/op.h"
-#include "tests/unit/below.h"
+#include "tools/replay/below.h"
 
 #define CORE_ARENA 0x10000000ull /* one allocation of 16 MiB; [.., +1 MiB) holds the tensors */
 #define CORE_ROOM  (16ull << 20)
 #define CORE_APART 0x40000000ull	       /* another, 1 MiB */
 #define CORE_OTHER (CORE_ARENA + (8ull << 20)) /* in the arena, above all tensors */
 
-/* S = QK^T, X = scale S, M = X + mask (over S), P = softmax(M), O = PV. fp16, [H,S,D] contiguous.
- */
+/* S = QK^T, X = scale S, M = X + mask (over S), P = softmax(M), O = PV. [H,S,D] contiguous. */
 struct core {
 	int64_t H, Sq, Sk, D;
 	uint64_t q, k, v, s, x, m, p, o, mask;
 	uint64_t q_bytes, k_bytes, v_bytes, score_bytes, mask_bytes, o_bytes;
 	CUstream stream;
 	float scale;
-	int math_mode; /* another in each test: other openers, other sites */
+	double beta;	   /* of QK^T */
+	int math_mode;	   /* another in each test: other openers, other sites */
+	cudaDataType type; /* fp16, or fp32: products, scale, added mask and softmax */
 };
 
 extern struct core core;
@@ -55,6 +56,8 @@ struct op core_context(void); /* O */
 struct op core_scale(uint64_t out, uint64_t in, float factor);
 struct op core_add_mask(uint64_t out, uint64_t in, uint64_t mask);
 struct op core_softmax(uint64_t out, uint64_t in);
+/* Over the rows of [H,Sk,Sq]. */
+struct op core_spatial_softmax(uint64_t out, uint64_t in);
 struct op core_log_softmax(uint64_t out, uint64_t in);
 struct op core_tanh(uint64_t out, uint64_t in);
 struct op core_fill(uint64_t out, int64_t elements); /* a kernel */

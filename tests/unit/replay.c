@@ -10,48 +10,25 @@
 #include "shim/flow.h"
 #include "shim/log.h"
 #include "shim/site.h"
-#include "tests/unit/below.h"
-#include "tests/unit/trace.h"
+#include "tools/replay/below.h"
+#include "tools/replay/feed.h"
 
-#define MAX_ALLOCATIONS 4096
-
-static uint64_t allocations[MAX_ALLOCATIONS]; /* those not freed */
-static int allocation_count;
-
-static void note_memory(const struct op *op)
+const char *trace_path(const char *name)
 {
-	if (op->kind == OP_ALLOC && allocation_count < MAX_ALLOCATIONS)
-		allocations[allocation_count++] = op->alloc.range.base;
-	for (int i = 0; op->kind == OP_FREE && i < allocation_count; i++)
-		if (allocations[i] == op->alloc.range.base)
-			allocations[i--] = allocations[--allocation_count];
+	static char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s.trace.gz", TRACES, name);
+	return path;
 }
 
-static void play(struct op *op, void *argument)
+static void count(const struct op *op, enum flow flow, void *argument)
 {
 	struct replay *result = argument;
 
-	note_memory(op);
 	result->ops++;
 	result->gemms += op->kind == OP_GEMM;
 	result->launches += op->kind == OP_LAUNCH;
-	if (flow_before(op) == FLOW_TAKEN)
-		result->taken++;
-	else
-		flow_after(op);
-}
-
-static void free_all(struct replay *result)
-{
-	while (allocation_count) {
-		struct op op = {.kind = OP_FREE,
-				.name = "cuMemFree_v2",
-				.context = BELOW_CONTEXT,
-				.stream = CU_STREAM_LEGACY,
-				.alloc.range.base = allocations[allocation_count - 1]};
-
-		play(&op, result);
-	}
+	result->taken += flow == FLOW_TAKEN;
 }
 
 static void add_reason(struct replay *result, enum reason reason)
@@ -65,16 +42,13 @@ static void add_reason(struct replay *result, enum reason reason)
 
 int replay_trace(const char *path, int rounds, struct replay *result)
 {
+	long ops;
+
 	memset(result, 0, sizeof(*result));
 	below_reset();
-	for (int i = 0; i < rounds; i++) {
-		long ops = trace_play(path, play, result);
-
-		if (ops < 0)
-			return (int)ops;
-		if (i + 1 < rounds)
-			free_all(result);
-	}
+	ops = feed_trace(path, rounds, count, result);
+	if (ops < 0)
+		return (int)ops;
 	result->fused = below.count[ACT_FUSED];
 	result->sites = (uint64_t)site_count;
 	for (int i = 0; i < site_count; i++) {

@@ -19,6 +19,9 @@ struct replay {
 	char reasons[512]; /* of sites, and those counted without one: " scores_read_by capture" */
 };
 
+/* Path of tests/traces/NAME.trace.gz; static storage. */
+const char *trace_path(const char *name);
+
 /* Plays one trace `rounds` times in a fresh core (call it once a process): between two rounds
  * everything is freed. 0, or -errno with a line on stderr. */
 int replay_trace(const char *path, int rounds, struct replay *result);

@@ -106,7 +106,6 @@ static void test_may_open(void **state)
 	assert_true(chain_may_open(&op));
 	DENIED(op.gemm.plain = false);
 	DENIED(op.gemm.by_array = true);
-	DENIED(op.gemm.scalars_on_device = true);
 	DENIED(op.gemm.k = 513); /* a projection, not a head */
 	DENIED(op.gemm.batch = 0);
 	DENIED(op.gemm.m = 0);
@@ -145,8 +144,15 @@ static void test_open(void **state)
 	chain = chain_open(&op);
 	assert_int_equal(chain->input_count, 2);
 	op = core_scores();
-	op.gemm.beta = 1;
-	assert_int_equal(chain_open(&op)->unfit, REASON_BETA);
+	assert_int_equal(chain_open(&op)->preload, -1);
+	op.gemm.beta = 1; /* what lies in S is read */
+	chain = chain_open(&op);
+	assert_int_equal(chain->unfit, REASON_NONE);
+	assert_int_equal(chain->preload, 2);
+	assert_int_equal(chain->inputs[2].begin, core.s);
+	assert_int_equal(chain->inputs[2].end, core.s + core.score_bytes);
+	op.gemm.scalars_on_device = true;
+	assert_int_equal(chain_open(&op)->unfit, REASON_SCALARS_ON_DEVICE);
 }
 
 static void test_table_full(void **state)
@@ -340,7 +346,6 @@ static void test_end_denied(void **state)
 	DENIED(op.gemm.a = core.p); /* P times P */
 	DENIED(op.gemm.a = core.x + 64);
 	DENIED(op.gemm.plain = false);
-	DENIED(op.gemm.scalars_on_device = true);
 	DENIED(op.gemm.by_array = true);
 	DENIED(op.gemm.atype = CUDA_R_16BF);
 	/* P^T dO: contracts the queries. */
@@ -349,6 +354,25 @@ static void test_end_denied(void **state)
 				 core.Sk * core.D, core.H));
 #undef DENIED
 	assert_true(ends(chain, core_context()));
+}
+
+/* Rows of P that are one column longer than there are keys: known for what they are, not taken. */
+static void test_end_sink(void **state)
+{
+	struct chain *chain;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	core.Sk++; /* the softmax is over one column more */
+	assert_true(join(chain, core_softmax(core.p, core.s)));
+	core.Sk--;
+	op = core_context();
+	op.gemm.ldb = core.Sk + 1;
+	op.gemm.stride_b = core.Sq * (core.Sk + 1);
+	assert_true(ends(chain, op));
+	assert_int_equal(chain->unfit, REASON_MASK_FORM);
 }
 
 /* The same product in other words: O transposed, P the first operand. */
@@ -429,14 +453,14 @@ static void test_signatures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_may_open),      cmocka_unit_test(test_open),
-		cmocka_unit_test(test_table_full),    cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_in_place),      cmocka_unit_test(test_partial_overlap),
-		cmocka_unit_test(test_middle_into_q), cmocka_unit_test(test_readers),
-		cmocka_unit_test(test_copies),	      cmocka_unit_test(test_too_long),
-		cmocka_unit_test(test_unreadable),    cmocka_unit_test(test_end_denied),
-		cmocka_unit_test(test_end_p_first),   cmocka_unit_test(test_end_old_version),
-		cmocka_unit_test(test_signatures),
+		cmocka_unit_test(test_may_open),	cmocka_unit_test(test_open),
+		cmocka_unit_test(test_table_full),	cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_in_place),	cmocka_unit_test(test_partial_overlap),
+		cmocka_unit_test(test_middle_into_q),	cmocka_unit_test(test_readers),
+		cmocka_unit_test(test_copies),		cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_unreadable),	cmocka_unit_test(test_end_sink),
+		cmocka_unit_test(test_end_denied),	cmocka_unit_test(test_end_p_first),
+		cmocka_unit_test(test_end_old_version), cmocka_unit_test(test_signatures),
 	};
 
 	return CORE_MAIN("chain", tests);

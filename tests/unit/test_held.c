@@ -292,6 +292,52 @@ static void test_input_overwritten(void **state)
 	saved(core_copy(CORE_OTHER, core.mask + 64, 8), core.mask, core.mask_bytes);
 }
 
+/* GEMM1 added to what S held: an input that lies in S's own memory. */
+static void test_preload(void **state)
+{
+	uint64_t scratch;
+
+	(void)state;
+	core_begin();
+	core.beta = 1;
+	core_learn();
+	assert_int_equal(core_chain(), 5);
+	assert_string_equal(core_acts(), "F");
+	assert_int_equal(below.args.spec.bias[0].base, core.s);
+	/* Nothing was touched: S is computed where the addend still lies. */
+	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
+	assert_string_equal(core_acts(), "F" CORE_FORWARD);
+	assert_int_equal(core_act(ACT_GEMM, 0)->c, core.s);
+	/* Its memory is given to somebody else: a copy is kept and put where S is made again. */
+	assert_int_equal(core_chain(), 5);
+	below_reset();
+	assert_false(core_send(core_memset(core.s, core.score_bytes)));
+	assert_string_equal(core_acts(), "C");
+	assert_int_equal(core_act(ACT_COPY, 0)->a, core.s);
+	scratch = core_act(ACT_COPY, 0)->b;
+	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
+	assert_memory_equal(core_acts(), "CC" CORE_FORWARD "S", 7);
+	assert_int_equal(core_act(ACT_COPY, 1)->a, scratch);
+	assert_int_equal(core_act(ACT_COPY, 1)->b, core_act(ACT_GEMM, 0)->c);
+	assert_true(core_act(ACT_GEMM, 0)->c >= BELOW_SCRATCH);
+	assert_int_equal(below.scratch, 0);
+}
+
+/* While the site is learned the program's own GEMM1 destroys the addend: it is saved before. */
+static void test_preload_learned(void **state)
+{
+	(void)state;
+	core_begin();
+	core.beta = 1;
+	assert_int_equal(core_chain(), 0);
+	assert_string_equal(core_acts(), ""); /* not known yet that this is an attention */
+	assert_false(core_send(core_from_host(core.s, core.score_bytes)));
+	assert_false(core_send(core_scores()));
+	assert_string_equal(core_acts(), "C");
+	assert_int_equal(core_act(ACT_COPY, 0)->a, core.s);
+	assert_int_equal(core_act(ACT_COPY, 0)->bytes, core.score_bytes);
+}
+
 /* A kernel without a rule is handed K's own address, in K's own allocation. */
 static void test_input_handed_over(void **state)
 {
@@ -524,6 +570,8 @@ int main(void)
 		cmocka_unit_test(test_reader_declines),
 		cmocka_unit_test(test_rare_reader),
 		cmocka_unit_test(test_input_overwritten),
+		cmocka_unit_test(test_preload),
+		cmocka_unit_test(test_preload_learned),
 		cmocka_unit_test(test_input_handed_over),
 		cmocka_unit_test(test_input_freed),
 		cmocka_unit_test(test_input_of_the_dead),

@@ -14,7 +14,8 @@
 #include "shim/memory.h"
 #include "shim/resolve.h"
 #include "shim/rules.h"
-#include "tests/unit/trace.h"
+#include "tests/unit/replay.h"
+#include "tools/replay/trace.h"
 
 /* ---- recorded programs
  * ----------------------------------------------------------------------------- */
@@ -433,6 +434,63 @@ static void test_strided_output(void **state)
 	assert_int_equal(list.item[0].sure_end, at[0] + 64);
 }
 
+/* Where a kernel casts, the operands' types follow its functor, however large that is. */
+static void test_strided_casts(void **state)
+{
+	static const char copy[] = "_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_15gpu_kernel_"
+				   "implIZZZNS0_23direct_copy_kernel_cudaE";
+	static const char add[] = "_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_15gpu_kernel_"
+				  "implINS0_15CUDAFunctor_addIfEE";
+	static const char power[] = "_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_15gpu_kernel_"
+				    "implIZZZNS0_24pow_tensor_tensor_kernelE";
+	const unsigned char copied[3] = {0x77, 5, 4};		    /* half = int64 */
+	const unsigned char added[7] = {0, 0, 0x80, 0x3f, 6, 5, 6}; /* float = half + float */
+	const unsigned char raised[11] = {1, 2, 3, 4, 5, 6, 7, 8, 6, 6, 3}; /* behind what? */
+	const unsigned size[1] = {32}, strides[3] = {4, 2, 4}, wide[2] = {2, 8};
+	const uint64_t at[3] = {CORE_ARENA, CORE_ARENA + 0x1000, CORE_ARENA + 0x2000};
+	struct access_list list;
+	struct meaning meaning;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	op = core_strided(copy, 2, 1, size, wide, at, copied, sizeof(copied));
+	assert_true(read_op(&op, &meaning, &list));
+	assert_int_equal(meaning.role, ROLE_COPY);
+	assert_int_equal(list.item[0].sure_end, at[0] + 64);
+	assert_int_equal(list.item[1].end, at[1] + 256);
+	op = core_strided(add, 3, 1, size, strides, at, added, sizeof(added));
+	assert_true(read_op(&op, &meaning, &list));
+	assert_int_equal(meaning.role, ROLE_ADD);
+	assert_int_equal(meaning.views[1].dtype, ATTN_F16);
+	assert_int_equal(list.item[0].sure_end, at[0] + 128);
+	assert_int_equal(list.item[1].end, at[1] + 64);
+	op = core_strided(power, 3, 1, size, strides, at, raised, sizeof(raised));
+	assert_true(read_op(&op, &meaning, &list));
+	assert_int_equal(meaning.role, ROLE_OPAQUE);
+	for (int i = 0; i < list.count; i++)
+		assert_false(list.item[i].bounded);
+}
+
+static void test_added_number(void **state)
+{
+	static const char name[] = "_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_22gpu_kernel_"
+				   "impl_nocastINS0_21CUDAFunctorOnSelf_addIfEE";
+	const unsigned size[1] = {32}, strides[2] = {4, 4};
+	const uint64_t at[2] = {CORE_ARENA, CORE_ARENA + 0x1000};
+	const float functor[2] = {3, -0.5f}; /* the number, its factor */
+	struct access_list list;
+	struct meaning meaning;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	op = core_strided(name, 2, 1, size, strides, at, functor, sizeof(functor));
+	assert_true(read_op(&op, &meaning, &list));
+	assert_int_equal(meaning.role, ROLE_ADD_CONSTANT);
+	assert_true(meaning.scalar == -1.5);
+}
+
 /* Another parameter layout under a known name is an unknown kernel, never a misread one. */
 static void test_changed_layout(void **state)
 {
@@ -483,7 +541,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_garbage),	       cmocka_unit_test(test_scalars),
-		cmocka_unit_test(test_strided_output), cmocka_unit_test(test_changed_layout),
+		cmocka_unit_test(test_strided_output), cmocka_unit_test(test_strided_casts),
+		cmocka_unit_test(test_added_number),   cmocka_unit_test(test_changed_layout),
 		cmocka_unit_test(test_extents),	       cmocka_unit_test(test_names),
 		cmocka_unit_test(test_naive),	       cmocka_unit_test(test_casts),
 		cmocka_unit_test(test_masked_fill),    cmocka_unit_test(test_added_mask),

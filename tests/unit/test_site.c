@@ -54,7 +54,6 @@ static void test_growing_keys(void **state)
 		core_resize();
 	}
 	assert_int_equal(site_count, 1);
-	assert_int_equal(sites[0].free_keys, FREE_M);
 	assert_true(log_live()->sites[0].replaced >= 6);
 }
 
@@ -119,22 +118,73 @@ static void test_another_chain(void **state)
 	assert_int_equal(landed(), 0);
 }
 
-/* Kernels without a rule may do anything with the number of keys. */
-static void test_unknown_is_fixed(void **state)
+/* One chain with a kernel without a rule, which is told `word`. Fused launches. */
+static uint64_t unknown_chain(uint32_t word)
+{
+	struct op op;
+	float scalar;
+
+	memcpy(&scalar, &word, 4);
+	below_reset();
+	core_send(core_scores());
+	core_send(core_unknown(core.s, 0, scalar));
+	op = core_context();
+	op.gemm.b = core.s;
+	core_send(op);
+	return below.count[ACT_FUSED];
+}
+
+/* What was found by data for one number of keys holds for that one, until it was right for a
+ * second: then it is a rule. Words that count keys or scores do not make another site. */
+static void test_unknown_grows(void **state)
 {
 	(void)state;
 	core_begin();
-	for (int i = 0; i < 3; i++) {
-		core_send(core_scores());
-		core_send(core_unknown(core.s, 0, 1));
-		core.p = core.s;
-		core_send(core_context());
-		assert_int_equal(site_count, i + 1);
-		assert_int_equal(sites[i].free_keys, FREE_NONE);
-		assert_true(sites[i].by_data);
-		core.Sk++;
+	for (int i = 0; i < 3; i++) /* identified, compared, compared */
+		assert_int_equal(unknown_chain((uint32_t)core.Sk), 0);
+	assert_int_equal(site_count, 1);
+	assert_int_equal(sites[0].state, SITE_VERIFIED);
+	assert_int_equal(unknown_chain((uint32_t)core.Sk), 1);
+	core.Sk += 2;
+	core_resize();
+	assert_int_equal(unknown_chain((uint32_t)core.Sk), 0); /* compared */
+	for (int i = 0; i < 4; i++) {
+		core.Sk += i;
 		core_resize();
+		assert_int_equal(unknown_chain((uint32_t)core.Sk), 1);
 	}
+	assert_int_equal(below.args.Sk, core.Sk);
+	assert_int_equal(site_count, 1);
+	/* A word that does not follow the keys is another constant. */
+	assert_int_equal(unknown_chain((uint32_t)core.Sk - 1), 0);
+	assert_int_equal(site_count, 2);
+}
+
+static void test_unknown_counts(void **state)
+{
+	const int64_t grown = 57;
+
+	(void)state;
+	for (int form = 0; form < 6; form++) {
+		core_begin();
+		for (int i = 0; i < 2; i++) {
+			const int64_t count[] = {core.Sk,	   core.Sk * 2,
+						 core.Sk * 4,	   core.Sq * core.Sk,
+						 core.H * core.Sk, core.H * core.Sq * core.Sk};
+
+			unknown_chain((uint32_t)count[form]);
+			core.Sk = grown;
+			core_resize();
+		}
+		if (site_count != 1)
+			fail_msg("form %d", form);
+	}
+	core_begin(); /* a count of something else */
+	unknown_chain((uint32_t)core.Sk * 5);
+	core.Sk = grown;
+	core_resize();
+	unknown_chain((uint32_t)core.Sk * 5);
+	assert_int_equal(site_count, 2);
 }
 
 static void test_states(void **state)
@@ -265,17 +315,12 @@ static void test_projections(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same),
-		cmocka_unit_test(test_growing_keys),
-		cmocka_unit_test(test_another),
-		cmocka_unit_test(test_another_chain),
-		cmocka_unit_test(test_unknown_is_fixed),
-		cmocka_unit_test(test_states),
-		cmocka_unit_test(test_no_kernel),
-		cmocka_unit_test(test_candidates),
-		cmocka_unit_test(test_table_full),
-		cmocka_unit_test(test_backoff),
-		cmocka_unit_test(test_projections),
+		cmocka_unit_test(test_same),	      cmocka_unit_test(test_growing_keys),
+		cmocka_unit_test(test_another),	      cmocka_unit_test(test_another_chain),
+		cmocka_unit_test(test_unknown_grows), cmocka_unit_test(test_unknown_counts),
+		cmocka_unit_test(test_states),	      cmocka_unit_test(test_no_kernel),
+		cmocka_unit_test(test_candidates),    cmocka_unit_test(test_table_full),
+		cmocka_unit_test(test_backoff),	      cmocka_unit_test(test_projections),
 	};
 
 	return CORE_MAIN("site", tests);

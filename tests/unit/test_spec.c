@@ -14,10 +14,10 @@
 #include "shim/resolve.h"
 #include "shim/site.h"
 #include "shim/spec.h"
+#include "tests/apps/aten.h"
 #include "tests/unit/child.h"
 #include "tests/unit/replay.h"
 #include "tests/unit/spec_fixture.h"
-#include "tests/unit/trace.h"
 
 #define TEXT_(x) #x
 #define TEXT(x)	 TEXT_(x)
@@ -84,6 +84,56 @@ static void test_layouts(void **state)
 	assert_stride(&args.q, core.H * core.D, core.D, row, 1);
 	assert_stride(&args.v, core.H * core.Sk * Dv, core.Sk * Dv, Dv, 1);
 	assert_stride(&args.o, core.H * core.Sq * Dv, core.Sq * Dv, 1, core.Sq);
+}
+
+/* GEMM1 makes S^T [Sk,Sq], softmax is over its rows, and the product takes P from there. */
+static void test_transposed(void **state)
+{
+	const unsigned strides[2][3] = {{2, 2, 2}, {64, 64, 0}}; /* a number a query */
+	const unsigned sizes[2] = {32, 40 * 3};
+	const float one = 1;
+	struct chain *chain;
+	struct op op;
+
+	(void)state;
+	for (int biased = 0; biased < 2; biased++) {
+		core_begin();
+		op = core_product(1, 0, core.Sq, core.Sk, core.D, core.q, core.D, core.Sq * core.D,
+				  core.k, core.D, core.Sk * core.D, core.s, core.Sq,
+				  core.Sq * core.Sk, core.H);
+		chain = chain_open(&op);
+		if (biased)
+			join(chain,
+			     core_strided(TEXT(ATEN_ADD_STRIDED), 3, 2, sizes, &strides[0][0],
+					  (uint64_t[]){core.x, core.s, core.mask}, &one, 4));
+		else
+			join(chain, core_scale(core.x, core.s, core.scale));
+		join(chain, core_spatial_softmax(core.p, core.x));
+		op = core_product(0, 1, core.D, core.Sq, core.Sk, core.v, core.D, core.Sk * core.D,
+				  core.p, core.Sq, core.Sq * core.Sk, core.o, core.D,
+				  core.Sq * core.D, core.H);
+		assert_int_equal(end_with(chain, op, NULL), REASON_NONE);
+		assert_int_equal(args.Sq, core.Sq);
+		assert_int_equal(args.Sk, core.Sk);
+		assert_int_equal(args.q.base, core.q);
+		assert_int_equal(args.k.base, core.k);
+		assert_stride(&args.q, core.H * core.Sq * core.D, core.Sq * core.D, core.D, 1);
+		assert_stride(&args.k, core.H * core.Sk * core.D, core.Sk * core.D, core.D, 1);
+		assert_stride(&args.o, core.H * core.Sq * core.D, core.Sq * core.D, core.D, 1);
+	}
+	assert_stride(&args.spec.bias[0], 0, 0, 1, 0);
+	core_begin(); /* softmax over the queries, as in the backward pass */
+	op = core_product(1, 0, core.Sq, core.Sk, core.D, core.q, core.D, core.Sq * core.D, core.k,
+			  core.D, core.Sk * core.D, core.s, core.Sq, core.Sq * core.Sk, core.H);
+	chain = chain_open(&op);
+	core.Sk = 32;
+	core.Sq = 40;
+	join(chain, core_softmax(core.p, core.s));
+	core.Sk = 40;
+	core.Sq = 32;
+	op = core_product(0, 1, core.D, core.Sq, core.Sk, core.v, core.D, core.Sk * core.D, core.p,
+			  core.Sq, core.Sq * core.Sk, core.o, core.D, core.Sq * core.D, core.H);
+	assert_false(chain_close(chain, &op));
 }
 
 static void test_snapshots(void **state)
@@ -230,10 +280,16 @@ static void test_gemm_forms(void **state)
 	(void)state;
 	core_begin();
 	op = core_scores();
-	op.gemm.beta = 1;
+	op.gemm.scalars_on_device = true;
 	chain = chain_open(&op);
 	join(chain, core_softmax(core.p, core.s));
-	assert_int_equal(end(chain), REASON_BETA);
+	assert_int_equal(end(chain), REASON_SCALARS_ON_DEVICE);
+	core_begin();
+	chain = begin();
+	join(chain, core_softmax(core.p, core.s));
+	op = core_context();
+	op.gemm.scalars_on_device = true;
+	assert_int_equal(end_with(chain, op, NULL), REASON_SCALARS_ON_DEVICE);
 	core_begin();
 	chain = begin();
 	join(chain, core_softmax(core.p, core.s));
@@ -257,26 +313,6 @@ static void test_gemm_forms(void **state)
 	chain = begin();
 	join(chain, core_softmax(core.p, core.s));
 	assert_int_equal(end(chain), REASON_NO_KERNEL);
-}
-
-/* Strict fp32 is not to be had from 16-bit operands: no less exact than asked for. */
-static void test_fp32(void **state)
-{
-	struct chain *chain;
-	enum reason reason;
-	struct op op;
-
-	(void)state;
-	core_begin();
-	op = core_scores();
-	op.gemm.atype = op.gemm.btype = op.gemm.ctype = CUDA_R_32F;
-	op.gemm.math_mode = 0;
-	chain = chain_open(&op);
-	op = core_context();
-	op.gemm.atype = op.gemm.btype = op.gemm.ctype = CUDA_R_32F;
-	op.gemm.b = core.s;
-	reason = end_with(chain, op, NULL);
-	assert_true(reason == REASON_PRECISION || reason == REASON_NOT_SOFTMAX);
 }
 
 /* ---- steps without a rule
@@ -362,6 +398,9 @@ static const struct told {
 	{"softcap", 2, 8, 256, 256, 64, ATTN_F16, 0.125f, 2, "none"},
 	{"einsum_bf16", 2, 12, 1024, 1024, 64, ATTN_BF16, 0.125f, 0, "none"},
 	{"growing", 2, 16, 1, 0, 64, ATTN_F16, 0.125f, 0, "none"},
+	{"naive_f32", 1, 8, 512, 512, 64, ATTN_F32, 0.125f, 0, "none"},
+	{"inductor_25", 2, 8, 512, 512, 64, ATTN_F32, 1, 0, "bias [1,H,Sq,Sk] f32"},
+	{"t5", 8, 12, 512, 512, 64, ATTN_F32, 1, 0, "bias [1,H,Sq,Sk] f32 + bias [B,1,Sq,Sk] f32"},
 };
 
 static void replay_told(void *argument)
@@ -405,11 +444,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_told), /* first: in processes that know nothing yet */
-		cmocka_unit_test(test_operands),  cmocka_unit_test(test_layouts),
-		cmocka_unit_test(test_snapshots), cmocka_unit_test(test_not_softmax),
-		cmocka_unit_test(test_dataflow),  cmocka_unit_test(test_part_of_the_scores),
-		cmocka_unit_test(test_backward),  cmocka_unit_test(test_gemm_forms),
-		cmocka_unit_test(test_fp32),	  cmocka_unit_test(test_by_data),
+		cmocka_unit_test(test_operands),
+		cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_transposed),
+		cmocka_unit_test(test_snapshots),
+		cmocka_unit_test(test_not_softmax),
+		cmocka_unit_test(test_dataflow),
+		cmocka_unit_test(test_part_of_the_scores),
+		cmocka_unit_test(test_backward),
+		cmocka_unit_test(test_gemm_forms),
+		cmocka_unit_test(test_by_data),
 		cmocka_unit_test(test_words),
 	};
 

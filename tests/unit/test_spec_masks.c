@@ -54,6 +54,36 @@ static void test_scale_after_bias(void **state)
 	assert_true(args.spec.mask_value == -65504 * 0.25f);
 }
 
+/* S = 0.5 QK^T + 2 C: what lay in S's memory is a bias with S's own layout. */
+static void test_preloaded(void **state)
+{
+	struct chain *chain;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	op = core_scores();
+	op.gemm.alpha = 0.5;
+	op.gemm.beta = 2;
+	chain = chain_open(&op);
+	join(chain, core_scale(core.x, core.s, 0.25f));
+	join(chain, core_add_mask(core.x, core.x, core.mask));
+	assert_int_equal(finish(chain), REASON_NONE);
+	assert_true(args.spec.scale == 0.125f);
+	assert_int_equal(args.spec.bias[0].base, core.s);
+	assert_int_equal(args.spec.bias[0].dtype, ATTN_F16);
+	assert_true(args.spec.bias_scale[0] == 0.5f);
+	assert_stride(&args.spec.bias[0], core.H * core.Sq * core.Sk, core.Sq * core.Sk, core.Sk,
+		      1);
+	assert_int_equal(args.spec.bias[1].base, core.mask);
+	assert_true(args.spec.bias_scale[1] == 1);
+	assert_int_equal(args.spec.round_x, ATTN_F16);
+	core_begin(); /* tanh of it is no form of ours */
+	chain = chain_open(&op);
+	join(chain, core_tanh(core.x, core.s));
+	assert_int_equal(finish(chain), REASON_MASK_FORM);
+}
+
 /* cap tanh(scale qk / cap) */
 static void test_softcap(void **state)
 {
@@ -169,6 +199,38 @@ static void test_broadcast(void **state)
 	assert_stride(&args.spec.bias[0], args.H * Sq * Sk, Sq * Sk, Sk, 1);
 }
 
+/* One K and V for all heads: heads and queries are rows of one product, and the mask, which is the
+ * same for all heads, tells them apart. */
+static void test_folded(void **state)
+{
+	const unsigned Sk = 40, Sq = 8, H = 4, B = 3, keys = Sk * 2;
+	const unsigned all = Sk * Sq * H * 2, rows = H * 8, batch = Sq * H * 8;
+
+	(void)state;
+	core_begin(); /* [B,Sq,H,Sk] + [B,Sq,1,Sk] */
+	assert_int_equal(broadcast(4, (unsigned[]){Sk, H, Sq, B},
+				   (unsigned[]){2, 2, 2, keys, keys, 0, keys * H, keys * H, keys,
+						all, all, keys * Sq}),
+			 REASON_NONE);
+	assert_int_equal(args.B, B);
+	assert_int_equal(args.H, H);
+	assert_int_equal(args.Sq, Sq);
+	assert_stride(&args.spec.bias[0], Sk * Sq, 0, Sk, 1);
+	assert_stride(&args.q, batch, 8, rows, 1);
+	assert_stride(&args.o, batch, 8, rows, 1);
+	assert_stride(&args.k, Sk * 8, 0, 8, 1);
+	assert_stride(&args.v, Sk * 8, 0, 8, 1);
+	core_begin(); /* [B,H,Sq,Sk] + [1,1,Sq,Sk] */
+	assert_int_equal(broadcast(3, (unsigned[]){Sk * Sq, H, B},
+				   (unsigned[]){2, 2, 2, keys * Sq, keys * Sq, 0, all, all, 0}),
+			 REASON_NONE);
+	assert_int_equal(args.H, H);
+	assert_int_equal(args.Sq, Sq);
+	assert_stride(&args.spec.bias[0], 0, 0, Sk, 1);
+	assert_stride(&args.q, batch, Sq * 8, 8, 1);
+	assert_stride(&args.k, Sk * 8, 0, 8, 1);
+}
+
 /* Forms that no [B,H,Sq,Sk] tensor has. */
 static void test_broadcast_denied(void **state)
 {
@@ -274,10 +336,16 @@ static void test_forms_denied(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_scales),	     cmocka_unit_test(test_scale_after_bias),
-		cmocka_unit_test(test_softcap),	     cmocka_unit_test(test_bias),
-		cmocka_unit_test(test_broadcast),    cmocka_unit_test(test_broadcast_denied),
-		cmocka_unit_test(test_split_agrees), cmocka_unit_test(test_masked_fill),
+		cmocka_unit_test(test_scales),
+		cmocka_unit_test(test_preloaded),
+		cmocka_unit_test(test_scale_after_bias),
+		cmocka_unit_test(test_softcap),
+		cmocka_unit_test(test_bias),
+		cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_broadcast),
+		cmocka_unit_test(test_broadcast_denied),
+		cmocka_unit_test(test_split_agrees),
+		cmocka_unit_test(test_masked_fill),
 		cmocka_unit_test(test_forms_denied),
 	};
 

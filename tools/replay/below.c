@@ -2,7 +2,7 @@
  *
  * Stand-ins for shim/{resolve,blas,scratch,fused,compare}.c and the driver (below.h).
  */
-#include "tests/unit/below.h"
+#include "tools/replay/below.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,11 @@
 #include "shim/compare.h"
 #include "shim/function.h"
 #include "shim/fused.h"
+#include "shim/measure.h"
 #include "shim/resolve.h"
 #include "shim/scratch.h"
 
-#define MAX_FUNCTIONS 2048
+#define MAX_FUNCTIONS 8192
 
 struct below below;
 
@@ -57,7 +58,7 @@ CUfunction below_function(const char *name, unsigned params, const size_t *offse
 		    memcmp(functions[i].size, size, params * sizeof(*size)) == 0)
 			return (CUfunction)(uintptr_t)i;
 	if (function_count == MAX_FUNCTIONS || params > FUNCTION_MAX_PARAMS)
-		abort();
+		return NULL;
 	played = &functions[function_count];
 	played->name = strdup(name);
 	played->count = params;
@@ -374,9 +375,11 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 	if (guesses) {
 		site->spec = guess[0];
 		site->identified = true;
-	} else if (++site->passed >= 2) {
-		site_verify(site);
+		return;
 	}
+	site_agrees(site, args->Sk);
+	if (++site->passed >= 2)
+		site_verify(site);
 }
 
 void compare_poll(void)
@@ -391,4 +394,14 @@ void compare_wait(const struct site *site)
 void compare_forget(CUcontext context)
 {
 	(void)context;
+}
+
+/* ---- shim/measure.c ----------------------------------------------------------------------------
+ */
+
+/* No kernel runs here: what is not read later counts as an input. */
+const char *measure_chain(struct chain *chain)
+{
+	(void)chain;
+	return NULL;
 }

@@ -3,15 +3,18 @@
  * Lines of words to ops. A line that does not have the words its kind needs ends the reading:
  * -EBADMSG.
  */
-#include "tests/unit/trace.h"
+#include "tools/replay/trace.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "shim/function.h"
-#include "tests/unit/below.h"
+#include "tools/replay/below.h"
 
 #define MAX_IDS	  4096
 #define MAX_WORDS 96
@@ -25,15 +28,7 @@ struct reader {
 	unsigned char bytes[2 * FUNCTION_MAX_BYTES];
 };
 
-const char *trace_path(const char *name)
-{
-	static char path[512];
-
-	snprintf(path, sizeof(path), "%s/%s.trace.gz", TRACES, name);
-	return path;
-}
-
-/* The core keeps pointers to names of entry points. */
+/* The core keeps pointers to names of entry points. NULL: too many. */
 static const char *keep(const char *word)
 {
 	static char *names[MAX_NAMES];
@@ -43,7 +38,7 @@ static const char *keep(const char *word)
 		if (strcmp(names[i], word) == 0)
 			return names[i];
 	if (count == MAX_NAMES)
-		abort();
+		return NULL;
 	return names[count++] = strdup(word);
 }
 
@@ -62,11 +57,22 @@ static CUstream stream_of(const char *word)
 	return (CUstream)(uintptr_t)(0x100 + dec(word));
 }
 
-static void give(struct reader *reader, struct op *op)
+static bool give(struct reader *reader, struct op *op)
 {
+	if (!op->name)
+		return false;
 	op->context = BELOW_CONTEXT;
 	reader->ops++;
 	reader->each(op, reader->argument);
+	return true;
+}
+
+/* The place of a kernel's number in function[], or -1. */
+static int64_t id_of(const char *word)
+{
+	const int64_t id = dec(word);
+
+	return id >= 0 && id < MAX_IDS ? id : -1;
 }
 
 static bool read_function(struct reader *reader, char **word, int words)
@@ -74,7 +80,7 @@ static bool read_function(struct reader *reader, char **word, int words)
 	size_t offset[FUNCTION_MAX_PARAMS], size[FUNCTION_MAX_PARAMS];
 	unsigned count = 0;
 
-	if (words < 3 || words - 3 > FUNCTION_MAX_PARAMS || dec(word[1]) >= MAX_IDS)
+	if (words < 3 || words - 3 > FUNCTION_MAX_PARAMS || id_of(word[1]) < 0)
 		return false;
 	for (int i = 3; i < words; i++, count++) {
 		char *colon = strchr(word[i], ':');
@@ -83,11 +89,11 @@ static bool read_function(struct reader *reader, char **word, int words)
 			return false;
 		offset[count] = (size_t)dec(word[i]);
 		size[count] = (size_t)dec(colon + 1);
-		if (offset[count] + size[count] > sizeof(reader->bytes))
+		if (offset[count] > FUNCTION_MAX_BYTES || size[count] > FUNCTION_MAX_BYTES)
 			return false;
 	}
-	reader->function[dec(word[1])] = below_function(word[2], count, offset, size);
-	return true;
+	reader->function[id_of(word[1])] = below_function(word[2], count, offset, size);
+	return reader->function[id_of(word[1])];
 }
 
 static int nibble(char c)
@@ -103,8 +109,8 @@ static bool read_launch(struct reader *reader, char **word, int words)
 	const size_t *offset, *size;
 	unsigned count;
 
-	if (words < 6 || dec(word[1]) >= MAX_IDS ||
-	    !below_layout(reader->function[dec(word[1])], &count, &offset, &size))
+	if (words < 6 || id_of(word[1]) < 0 ||
+	    !below_layout(reader->function[id_of(word[1])], &count, &offset, &size))
 		return false;
 	op.stream = stream_of(word[2]);
 	for (unsigned i = 0; i < count; i++) {
@@ -117,7 +123,7 @@ static bool read_launch(struct reader *reader, char **word, int words)
 		}
 		at += *at == ',';
 	}
-	op.launch.function = reader->function[dec(word[1])];
+	op.launch.function = reader->function[id_of(word[1])];
 	op.launch.params = params;
 	op.launch.shared_bytes = (unsigned)dec(word[5]);
 	if (sscanf(word[3], "%u,%u,%u", &op.launch.grid[0], &op.launch.grid[1],
@@ -125,8 +131,7 @@ static bool read_launch(struct reader *reader, char **word, int words)
 	    sscanf(word[4], "%u,%u,%u", &op.launch.block[0], &op.launch.block[1],
 		   &op.launch.block[2]) != 3)
 		return false;
-	give(reader, &op);
-	return true;
+	return give(reader, &op);
 }
 
 static bool read_gemm(struct reader *reader, char **word, int words)
@@ -169,8 +174,7 @@ static bool read_gemm(struct reader *reader, char **word, int words)
 		.extra_bytes = (uint64_t)dec(word[30]),
 		.d = hex(word[31]),
 	};
-	give(reader, &op);
-	return true;
+	return give(reader, &op);
 }
 
 static bool read_memory(struct reader *reader, char **word, int words)
@@ -206,8 +210,7 @@ static bool read_memory(struct reader *reader, char **word, int words)
 		op.fill = (struct op_fill){.target = {hex(word[3]), (uint64_t)dec(word[4])},
 					   .exact = dec(word[5]) != 0};
 	}
-	give(reader, &op);
-	return true;
+	return give(reader, &op);
 }
 
 static bool read_event(struct reader *reader, char **word, int words)
@@ -231,8 +234,7 @@ static bool read_event(struct reader *reader, char **word, int words)
 		op.name = events[i].name ? events[i].name : keep(word[1]);
 		if (events[i].name)
 			op.stream = stream_of(word[1]);
-		give(reader, &op);
-		return true;
+		return give(reader, &op);
 	}
 	return false;
 }
@@ -264,34 +266,71 @@ static bool read_line(struct reader *reader, char *line)
 	}
 }
 
+/* The trace's text; of a packed one through gzip, whose process is *child. NULL with errno set. */
+static FILE *open_trace(const char *path, pid_t *child)
+{
+	const size_t length = strlen(path);
+	int ends[2], fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	*child = 0;
+	if (fd < 0 || length < 3 || strcmp(path + length - 3, ".gz") != 0)
+		return fd < 0 ? NULL : fdopen(fd, "r");
+	if (pipe2(ends, O_CLOEXEC))
+		return NULL;
+	*child = fork();
+	if (*child == 0) {
+		dup2(fd, STDIN_FILENO);
+		dup2(ends[1], STDOUT_FILENO);
+		execlp("gzip", "gzip", "-dc", (char *)NULL);
+		_exit(127);
+	}
+	close(fd);
+	close(ends[1]);
+	return *child < 0 ? NULL : fdopen(ends[0], "r");
+}
+
+static int close_trace(FILE *file, pid_t child)
+{
+	int status = 0;
+
+	fclose(file);
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return status ? -EIO : 0;
+}
+
 long trace_play(const char *path, void (*each)(struct op *op, void *argument), void *argument)
 {
 	static struct reader reader;
-	const size_t length = strlen(path);
-	const bool packed = length > 3 && !strcmp(path + length - 3, ".gz");
-	char command[600], *line = NULL;
+	pid_t child;
+	FILE *file = open_trace(path, &child);
+	int status = file ? 0 : -errno, closed;
+	char *line = NULL;
 	size_t size = 0;
+	ssize_t length;
 	long number = 0;
-	FILE *file;
-	int status;
 
 	reader = (struct reader){.each = each, .argument = argument};
-	snprintf(command, sizeof(command), "gzip -dc '%s'", path);
-	file = packed ? popen(command, "r") : fopen(path, "r");
-	if (!file) {
-		status = -errno;
-		fprintf(stderr, "%s: %s\n", path, strerror(-status));
+	if (status) {
+		fprintf(stderr, "fashim: %s: %s\n", path, strerror(-status));
 		return status;
 	}
-	for (status = 0; !status && getline(&line, &size, file) > 0;) {
-		number++;
-		if (!read_line(&reader, line))
+	/* A last line that is cut short is no error: the program was killed while it wrote. */
+	while (!status && (length = getline(&line, &size, file)) > 0 && line[length - 1] == '\n') {
+		const bool known = number++ || !strncmp(line, "# fashim-trace 1\n", 17);
+
+		if (!known || !read_line(&reader, line))
 			status = -EBADMSG;
 	}
 	if (status)
-		fprintf(stderr, "%s:%ld: not as shim/record.h says\n", path, number);
+		fprintf(stderr, "fashim: %s:%ld: no line of a fashim-trace of version 1\n", path,
+			number);
 	free(line);
-	if (packed ? pclose(file) : fclose(file))
-		status = status ? status : -EIO;
+	closed = close_trace(file, child);
+	if (!status && (closed || !number)) {
+		status = -EBADMSG;
+		fprintf(stderr, "fashim: %s: %s\n", path,
+			closed ? "gzip cannot unpack it" : "there is no line in it");
+	}
 	return status ? status : reader.ops;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What lies below the shim's core, in its tests: a driver that does nothing but succeed, kernels
- * that are not launched, scratch memory that is an address, comparisons that pass. Everything the
- * core asks for is counted and kept in a list, in order.
+ * What lies below the shim's core when it is replayed or tested: a driver that does nothing but
+ * succeed, kernels that are not launched, scratch memory that is an address, comparisons that pass.
+ * Everything the core asks for is counted and kept in a list, in order.
  */
-#ifndef FASHIM_TEST_BELOW_H
-#define FASHIM_TEST_BELOW_H
+#ifndef FASHIM_REPLAY_BELOW_H
+#define FASHIM_REPLAY_BELOW_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,7 +57,7 @@ extern struct below below;
 void below_reset(void);
 
 /* A kernel under its mangled name with parameters of these sizes at their natural offsets. Handles
- * and names last as long as the program. */
+ * and names last as long as the program. NULL: too many. */
 CUfunction below_function(const char *name, unsigned params, const size_t *offset,
 			  const size_t *size);
 

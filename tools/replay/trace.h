@@ -2,13 +2,10 @@
  *
  * Reads a recorded trace (shim/record.h), plain or .gz, and hands out its ops one by one.
  */
-#ifndef FASHIM_TEST_TRACE_H
-#define FASHIM_TEST_TRACE_H
+#ifndef FASHIM_REPLAY_TRACE_H
+#define FASHIM_REPLAY_TRACE_H
 
 #include "shim/op.h"
-
-/* Path of tests/traces/NAME.trace.gz; static storage. */
-const char *trace_path(const char *name);
 
 /* Calls `each` for every op, in order. Kernels are entered with below_function(); what an op points
  * to lasts for the call, its strings as long as the program. Returns how many ops there were, or

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What makes two steps the same: code, constants and dataflow. Addresses do not count, nor do
+ * uninitialised bytes where a rule knows them, nor how many keys there are.
+ */
+#include "chain.h"
+
+#include <string.h>
+
+uint64_t hash_mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * 0x9fb21c651e98df25ull;
+	hash ^= hash >> 32;
+	hash *= 0xd6e8feb86659fd93ull;
+	return hash ^ (hash >> 29);
+}
+
+uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
+{
+	const unsigned char *from = bytes;
+	uint64_t word;
+
+	for (; size >= 8; size -= 8, from += 8) {
+		memcpy(&word, from, 8);
+		hash = hash_mix(hash, word);
+	}
+	word = 0;
+	memcpy(&word, from, size);
+	return hash_mix(hash, word ^ (uint64_t)size << 56);
+}
+
+static uint64_t sign_meaning(uint64_t hash, const struct meaning *meaning)
+{
+	uint64_t scalar;
+
+	memcpy(&scalar, &meaning->scalar, 8);
+	hash = hash_mix(hash, scalar);
+	hash = hash_mix(hash, (uint64_t)meaning->dims);
+	for (int i = 0; i < meaning->view_count; i++) {
+		hash = hash_mix(hash, (uint64_t)meaning->views[i].dtype);
+		for (int d = 0; d < meaning->dims; d++)
+			hash = hash_mix(hash, meaning->views[i].stride[d] == 0);
+	}
+	return hash;
+}
+
+/* The number of keys grows from call to call while a program decodes. A word that says how many
+ * there are, or scores in a row, a head, or all, or how many blocks it takes to go through these,
+ * is signed as what it says. Words up to SMALL say too many things at once. */
+#define SMALL 4
+
+static uint64_t sign_word(uint64_t hash, const struct op_gemm *opener, uint32_t word, bool is_grid)
+{
+	const uint64_t keys = (uint64_t)opener->m, rows = (uint64_t)opener->n;
+	const uint64_t counts[] = {keys, rows * keys, (uint64_t)opener->batch * keys,
+				   (uint64_t)opener->batch * rows * keys};
+
+	for (unsigned i = 0; word > SMALL && i < sizeof(counts) / sizeof(*counts); i++)
+		for (unsigned shift = 0; shift <= (is_grid ? 12 : 2); shift++) {
+			const uint64_t says = is_grid ? (counts[i] + (1u << shift) - 1) >> shift
+						      : counts[i] << shift; /* in bytes */
+
+			if (word == says)
+				return hash_mix(hash, 0x6b657973ull << 32 | i << 8 | shift);
+		}
+	return hash_mix(hash, word);
+}
+
+/* Everything but the pointers: their words are read as zero. */
+static uint64_t sign_params(uint64_t hash, const struct op_gemm *opener, const struct step *step,
+			    const struct access_list *list)
+{
+	unsigned char bytes[CHAIN_PARAM_BYTES + 4] = {0};
+	const uint64_t zero = 0;
+	uint32_t word;
+
+	memcpy(bytes, step->params, step->function->bytes);
+	for (int i = 0; i < list->count; i++)
+		if ((unsigned)list->item[i].where + 8 <= step->function->bytes)
+			memcpy(bytes + list->item[i].where, &zero, 8);
+	for (unsigned at = 0; at < step->function->bytes; at += 4) {
+		memcpy(&word, bytes + at, 4);
+		hash = sign_word(hash, opener, word, false);
+	}
+	for (int i = 0; i < 3; i++)
+		hash = sign_word(hash, opener, step->grid[i], true);
+	hash = hash_bytes(hash, step->block, sizeof(step->block));
+	return hash_mix(hash, step->shared_bytes);
+}
+
+bool chain_has_meaning(const struct meaning *meaning)
+{
+	return meaning->role != ROLE_UNKNOWN && meaning->role != ROLE_OPAQUE;
+}
+
+uint64_t chain_sign(const struct op_gemm *opener, const struct step *step,
+		    const struct access_list *list)
+{
+	uint64_t hash = hash_mix(0x66617368696dull, step->meaning.role);
+
+	if (chain_has_meaning(&step->meaning)) {
+		hash = hash_bytes(hash, step->function->name, strlen(step->function->name));
+		hash = sign_meaning(hash, &step->meaning);
+	} else {
+		hash = hash_mix(hash, step->function->id);
+		hash = sign_params(hash, opener, step, list);
+	}
+	for (int i = 0; i < step->ref_count; i++) {
+		const struct ref *ref = &step->refs[i];
+
+		hash = hash_mix(hash,
+				(uint64_t)ref->mode << 16 |
+					(uint64_t)(ref->slot >= 0 ? ref->slot : 256 + ref->index));
+		hash = hash_mix(hash, (uint64_t)ref->where);
+		hash = hash_mix(hash, ref->kind == REF_VALUE ? (uint64_t)ref->delta : 0);
+	}
+	return hash;
+}

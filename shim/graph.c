@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Records of ranges, one for each capture, graph and executable graph. A record grows by appending;
+ * when it is full it is sorted and ranges that meet are joined.
+ */
+#include "graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RECORDS	    256
+#define MOST_RANGES 65536
+
+/* What the handle is. */
+enum kind { UNUSED, CAPTURE, GRAPH, EXEC };
+
+static struct record {
+	enum kind kind;
+	const void *handle;
+	bool opaque; /* something in it may touch anything */
+	int room;
+	struct graph_ranges ranges;
+} records[RECORDS];
+
+static struct record *find(enum kind kind, const void *handle)
+{
+	for (int i = 0; i < RECORDS; i++)
+		if (records[i].kind == kind && records[i].handle == handle)
+			return &records[i];
+	return NULL;
+}
+
+static void drop(struct record *record)
+{
+	if (!record)
+		return;
+	free(record->ranges.item);
+	*record = (struct record){.kind = UNUSED};
+}
+
+/* NULL: no place; the graph will not be known. */
+static struct record *add(enum kind kind, const void *handle)
+{
+	struct record *record;
+
+	drop(find(kind, handle));
+	record = find(UNUSED, NULL);
+	if (record)
+		*record = (struct record){.kind = kind, .handle = handle};
+	return record;
+}
+
+/* ---- ranges --------------------------------------------------------------------------------- */
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct graph_range *x = a, *y = b;
+
+	if (x->written != y->written)
+		return x->written - y->written;
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+static void join(struct graph_ranges *ranges)
+{
+	int kept = 0;
+
+	if (!ranges->count)
+		return;
+	qsort(ranges->item, (size_t)ranges->count, sizeof(*ranges->item), by_begin);
+	for (int i = 1; i < ranges->count; i++) {
+		struct graph_range *last = &ranges->item[kept], *next = &ranges->item[i];
+
+		if (next->written != last->written || next->begin > last->end)
+			ranges->item[++kept] = *next;
+		else if (next->end > last->end)
+			last->end = next->end;
+	}
+	ranges->count = kept + 1;
+}
+
+static bool make_room(struct record *record)
+{
+	const int room = record->room ? 2 * record->room : 64;
+	struct graph_range *grown;
+
+	if (record->ranges.count < record->room)
+		return true;
+	join(&record->ranges);
+	if (record->ranges.count <= record->room / 2 && record->room)
+		return true;
+	if (room > MOST_RANGES)
+		return false;
+	grown = realloc(record->ranges.item, (size_t)room * sizeof(*grown));
+	if (!grown)
+		return false;
+	record->ranges.item = grown;
+	record->room = room;
+	return true;
+}
+
+static void append(struct record *record, const struct access *access)
+{
+	if (!make_room(record)) {
+		record->opaque = true;
+		return;
+	}
+	record->ranges.item[record->ranges.count++] = (struct graph_range){
+		access->begin, access->end, (access->mode & ACCESS_WRITE) != 0};
+}
+
+/* ---- from capture to launch ----------------------------------------------------------------- */
+
+void graph_begin(CUstream stream, bool onto)
+{
+	struct record *record = add(CAPTURE, stream);
+
+	if (record)
+		record->opaque = onto;
+}
+
+void graph_note(const struct access_list *list)
+{
+	for (int i = 0; i < RECORDS; i++) {
+		if (records[i].kind != CAPTURE)
+			continue;
+		records[i].opaque |= list->opaque;
+		for (int k = 0; k < list->count; k++)
+			append(&records[i], &list->item[k]);
+	}
+}
+
+void graph_end(CUstream stream, CUgraph graph)
+{
+	struct record *record = find(CAPTURE, stream);
+
+	drop(find(GRAPH, graph));
+	if (!record)
+		return;
+	record->kind = GRAPH;
+	record->handle = graph;
+	join(&record->ranges);
+}
+
+void graph_instantiated(CUgraph graph, CUgraphExec exec)
+{
+	const struct record *from = find(GRAPH, graph);
+	struct record *record = from ? add(EXEC, exec) : NULL;
+
+	if (!record) {
+		drop(find(EXEC, exec));
+		return;
+	}
+	record->opaque = from->opaque;
+	record->room = record->ranges.count = from->ranges.count;
+	record->ranges.item = malloc((size_t)from->ranges.count * sizeof(struct graph_range) + 1);
+	if (!record->ranges.item)
+		drop(record);
+	else if (from->ranges.count)
+		memcpy(record->ranges.item, from->ranges.item,
+		       (size_t)from->ranges.count * sizeof(struct graph_range));
+}
+
+void graph_gone(const void *handle)
+{
+	drop(find(GRAPH, handle));
+	drop(find(EXEC, handle));
+}
+
+void graph_changed(void)
+{
+	for (int i = 0; i < RECORDS; i++)
+		if (records[i].kind == CAPTURE)
+			records[i].opaque = true;
+		else
+			drop(&records[i]);
+}
+
+const struct graph_ranges *graph_known(CUgraphExec exec)
+{
+	const struct record *record = find(EXEC, exec);
+
+	return record && !record->opaque ? &record->ranges : NULL;
+}

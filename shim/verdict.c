@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Limits in units of rounding. A chain of 16-bit operands sums in fp32, so that rounding S and P to
+ * their own type is all there is to see; fp32 operands are multiplied exactly enough, but each sum
+ * over D or over the keys rounds as it goes, which costs some steps more.
+ */
+#include "verdict.h"
+
+#include <math.h>
+
+/* What rounding may cost the program's own O: generous for a chain whose meaning is known by rule,
+ * strict where the data alone decide. Root mean square, maximum. */
+#define RULE_RMS 48
+#define RULE_MAX 192
+#define DATA_RMS 12
+#define DATA_MAX 64
+/* Counted as a difference in the log. */
+#define NOTICEABLE 16
+
+#define F16_STEP   0x1p-12
+#define BF16_STEP  0x1p-9
+#define F32_STEP   0x1p-24
+#define TF32_STEP  0x1p-12 /* as many bits as fp16 */
+#define F32_IN_SUM (4 * F32_STEP)
+
+static double step_of(int dtype, double fp32)
+{
+	return dtype == ATTN_BF16 ? BF16_STEP : dtype == ATTN_F16 ? F16_STEP : fp32;
+}
+
+/* A limit on all of O is for fp32 alone. In 16 bits a row whose every key carries a large negative
+ * bias is decided by rounding, so that two correct answers may have nothing in common there; fp32
+ * keeps enough of such a row, and has the bits to tell any mistake from rounding. */
+struct rounding rounding_of(const struct attn_args *args, bool tf32)
+{
+	const double of_p = step_of(args->v.dtype, tf32 ? TF32_STEP : F32_IN_SUM);
+	const double of_o = step_of(args->o.dtype, F32_IN_SUM);
+	struct rounding rounding = {
+		.output = step_of(args->o.dtype, F32_STEP),
+		.chain = of_p > of_o ? of_p : of_o,
+		.apart = INFINITY,
+	};
+
+	if (args->v.dtype == ATTN_F32)
+		rounding.apart = 2 * RULE_MAX * rounding.chain; /* each may be off by that much */
+	return rounding;
+}
+
+double verdict_rms(double sum, uint64_t count)
+{
+	return count && sum > 0 ? __builtin_sqrt(sum / (double)count) : 0;
+}
+
+bool verdict_explains(const struct drift_sampled_result *r, const struct rounding *rounding,
+		      bool by_data)
+{
+	const double most_rms = (by_data ? DATA_RMS : RULE_RMS) * rounding->chain;
+	const double most = (by_data ? DATA_MAX : RULE_MAX) * rounding->chain;
+
+	return !r->app_nonfinite &&
+	       verdict_rms(r->sum_app2, r->count) <=
+		       most_rms * verdict_rms(r->sum_ref2, r->count) &&
+	       r->max_app <= most * r->max_ref;
+}
+
+bool verdict_as_exact(const struct drift_sampled_result *r, const struct rounding *rounding,
+		      double factor)
+{
+	const double step = rounding->output;
+
+	return !r->fused_nonfinite &&
+	       verdict_rms(r->sum_fused2, r->count) <=
+		       factor * verdict_rms(r->sum_app2, r->count) +
+			       step * verdict_rms(r->sum_ref2, r->count) &&
+	       r->max_fused <= factor * r->max_app + 2 * step * r->max_ref;
+}
+
+bool verdict_agrees(const struct drift_result *d, const struct rounding *rounding)
+{
+	return !d->nonfinite_mismatch && d->max_abs <= rounding->apart * d->max_app;
+}
+
+double verdict_noticeable(const struct rounding *rounding)
+{
+	return NOTICEABLE * rounding->chain;
+}

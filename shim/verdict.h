@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a comparison's numbers mean (kernels/attention.h: struct drift_*). A spec explains a program
+ * when the program's own O is as near to the double-precision reference as rounding lets it be; the
+ * fused O is as exact when it is about as near as that one. Pure arithmetic: no driver, no state.
+ */
+#ifndef FASHIM_VERDICT_H
+#define FASHIM_VERDICT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernels/attention.h"
+
+/* What rounding there is, relative to the numbers rounded. */
+struct rounding {
+	double output; /* of O, by its type */
+	double chain;  /* of what lies before O: operands as they are multiplied, S, P, and sums */
+	double apart;  /* most that O may differ from the fused O anywhere, of max |O| */
+};
+
+/* For attention with these operands; tf32: fp32 operands may be rounded to TF32 in a product. */
+struct rounding rounding_of(const struct attn_args *args, bool tf32);
+
+/* Is the program's O what the reference says? by_data: nothing but this says what the chain means,
+ * and the answer has to be closer. */
+bool verdict_explains(const struct drift_sampled_result *r, const struct rounding *rounding,
+		      bool by_data);
+
+/* Is the fused O at most `factor` times as far from the reference as the program's own, plus one
+ * rounding step? */
+bool verdict_as_exact(const struct drift_sampled_result *r, const struct rounding *rounding,
+		      double factor);
+
+/* Do the two agree as far as rounding lets them, on all of O? */
+bool verdict_agrees(const struct drift_result *d, const struct rounding *rounding);
+
+/* Beyond this, relative to an element and in absolute terms, a difference is counted in the log. */
+double verdict_noticeable(const struct rounding *rounding);
+
+/* Root of the mean of `count` squares that add up to `sum`; 0 of none. */
+double verdict_rms(double sum, uint64_t count);
+
+#endif

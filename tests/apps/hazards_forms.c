@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attention said in other words: a bias that lies in S before QK^T is added to it, tensors with
+ * channels first, products by arrays of addresses, constants that live in device memory.
+ */
+#include "hazards.h"
+
+#include <math.h>
+
+/* S = alpha QK^T + beta S */
+static void scores_onto(struct bench *b, const struct tensors *t, float alpha, float beta)
+{
+	const struct app_shape z = b->shape;
+
+	CHECK(b->app.call.gemm(b->app.blas, CUBLAS_OP_T, CUBLAS_OP_N, z.columns, z.rows, z.depth,
+			       &alpha, (void *)t->k, CUDA_R_16F, z.depth,
+			       (long long)z.columns * z.depth, (void *)t->q, CUDA_R_16F, z.depth,
+			       (long long)z.rows * z.depth, &beta, (void *)t->s, CUDA_R_16F,
+			       z.columns, (long long)z.rows * z.columns, z.heads,
+			       CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+}
+
+/* baddbmm: the bias is copied into S, then QK^T is added to it. `meddle` runs before P V. */
+static void preloaded(void (*meddle)(struct bench *, int),
+		      CUdeviceptr (*softmax_into)(struct bench *))
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	if (softmax_into)
+		b.t.p = softmax_into(&b);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		app_upload_random(b.spare, b.scores, 900 + (uint64_t)r);
+		app_copy(&b.app, b.t.s, b.spare, b.scores);
+		scores_onto(&b, &b.t, 1 / sqrtf((float)b.shape.depth), 1.5f);
+		app_softmax(&b.app, b.t.p, b.t.s, (size_t)b.shape.heads * b.shape.rows,
+			    b.shape.columns);
+		if (meddle)
+			meddle(&b, r);
+		chain_close(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (late(r))
+			observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+static void bias_in_s(void)
+{
+	preloaded(NULL, NULL);
+}
+
+static CUdeviceptr in_s(struct bench *b)
+{
+	return b->t.s;
+}
+
+static void bias_in_p(void)
+{
+	preloaded(NULL, in_s);
+}
+
+static void clear_s(struct bench *b, int r)
+{
+	(void)r;
+	CHECK(cuMemsetD16Async(b->t.s, 0x3c00, b->scores, b->app.stream));
+}
+
+static void bias_overwritten(void)
+{
+	preloaded(clear_s, NULL);
+}
+
+/* All of Q, K, V and O as [H,D,S]: O^T = V^T P^T, P being the first operand. */
+static void channels_first(void)
+{
+	const float one = 1, zero = 0;
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	struct app_shape z = b.shape;
+	const long long n = (long long)z.rows * z.depth, s = (long long)z.rows * z.columns;
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		CHECK(b.app.call.gemm(b.app.blas, CUBLAS_OP_N, CUBLAS_OP_T, z.columns, z.rows,
+				      z.depth, &one, (void *)b.t.k, CUDA_R_16F, z.columns, n,
+				      (void *)b.t.q, CUDA_R_16F, z.rows, n, &zero, (void *)b.t.s,
+				      CUDA_R_16F, z.columns, s, z.heads, CUBLAS_COMPUTE_32F,
+				      CUBLAS_GEMM_DEFAULT));
+		app_scale(&b.app, b.t.x, b.t.s, 0.25f, b.scores);
+		app_softmax(&b.app, b.t.p, b.t.x, (size_t)z.heads * z.rows, z.columns);
+		CHECK(b.app.call.gemm(b.app.blas, CUBLAS_OP_T, CUBLAS_OP_N, z.rows, z.depth,
+				      z.columns, &one, (void *)b.t.p, CUDA_R_16F, z.columns, s,
+				      (void *)b.t.v, CUDA_R_16F, z.columns, n, &zero, (void *)b.t.o,
+				      CUDA_R_16F, z.rows, n, z.heads, CUBLAS_COMPUTE_32F,
+				      CUBLAS_GEMM_DEFAULT));
+		observe_o(&b, &b.t, r);
+		if (late(r))
+			observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+/* A kernel nobody knows leaves more behind than P, and somebody looks at that. */
+static void second_output(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	for (int r = 0; r < REPETITIONS; r++) {
+		const unsigned rows = (unsigned)(b.shape.heads * b.shape.rows);
+
+		bench_inputs(&b, r);
+		chain_open(&b, &b.t);
+		app_scale(&b.app, b.t.x, b.t.s, 0.25f, b.scores);
+		app_launch(&b.app, b.app.softmax_sums, rows, 32,
+			   (void *[]){&b.t.p, &b.t.x, &b.spare, &b.shape.columns});
+		chain_close(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		app_observe(&b.report, "sums", r, b.spare, 2 * rows);
+	}
+	bench_close(&b);
+}
+
+const struct hazard hazards_forms[] = {
+	{"bias_in_s", bias_in_s, "QK^T is added to a bias that lies in S"},
+	{"bias_in_p", bias_in_p, "the same, and softmax is in place"},
+	{"bias_overwritten", bias_overwritten, "the same, and S is cleared before P.V"},
+	{"second_output", second_output, "softmax writes the sums of its rows too"},
+	{"channels_first", channels_first, "Q, K, V and O as [H,D,S]"},
+	{0},
+};

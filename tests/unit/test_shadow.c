@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the host knows of device memory: scalars of a chain that lie there, and arrays of addresses.
+ * Known is what the program put there in view; one op that may have changed it, and it is not.
+ */
+#include "tests/unit/core.h"
+
+#include <string.h>
+
+#include "shim/shadow.h"
+#include "shim/site.h"
+
+static const char divide_name[] =
+	"_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_22gpu_kernel_impl_nocastINS0_"
+	"13BinaryFunctorIN3c104HalfES5_S5_NS0_15binary_internal10DivFunctorIfEEEEEEvRNS_"
+	"18TensorIteratorBaseERKT_EUliE_EEviT1_";
+static const char where_name[] =
+	"_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_22gpu_kernel_impl_nocastIZZZNS0_62_"
+	"GLOBAL__N__df9c2f1f_27_TensorCompare_cu_6c1c4ed7_1117where_kernel_implERNS_"
+	"14TensorIteratorEENKUlvE_clEvENKUlvE8_clEvEUlbN3c104HalfESA_E_EEvRNS_"
+	"18TensorIteratorBaseERKT_EUliE_EEviT1_";
+
+#define SCALAR CORE_OTHER
+
+/* A copy of `bytes` from host memory that is there to be read. */
+static struct op upload(uint64_t to, const void *host, uint64_t bytes)
+{
+	struct op op = core_from_host(to, bytes);
+
+	op.copy.host = host;
+	return op;
+}
+
+/* X = S / scalar */
+static struct op divide(void)
+{
+	const unsigned n = (unsigned)(core.H * core.Sq * core.Sk), strides[3] = {2, 2, 0};
+	const unsigned char empty = 0;
+
+	return core_strided(divide_name, 3, 1, &n, strides, (uint64_t[]){core.x, core.s, SCALAR},
+			    &empty, 1);
+}
+
+/* X = mask ? X : scalar */
+static struct op choose(void)
+{
+	const unsigned period = (unsigned)(core.Sq * core.Sk);
+	const unsigned strides[2][4] = {{2, 1, 2, 0}, {period * 2, 0, period * 2, 0}};
+	const unsigned char empty = 0;
+
+	return core_strided(where_name, 4, 2, (unsigned[]){period, (unsigned)core.H},
+			    &strides[0][0], (uint64_t[]){core.x, core.mask, core.x, SCALAR}, &empty,
+			    1);
+}
+
+/* One chain of `middle` between S and softmax; ops kept. The scalar is put there within, as
+ * torch.full() does; 0: nobody knows it. */
+static int chain_with(struct op (*middle)(void), uint16_t scalar)
+{
+	int taken = core_send(core_scores());
+
+	if (scalar)
+		assert_false(core_send(upload(SCALAR, &scalar, 2)));
+	if (middle != divide)
+		taken += core_send(core_scale(core.x, core.s, core.scale));
+	taken += core_send(middle());
+	taken += core_send(core_softmax(core.p, core.x));
+	return taken + core_send(core_context());
+}
+
+static void test_divisor(void **state)
+{
+	(void)state;
+	core_begin();
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(chain_with(divide, 0x4800), 0); /* 8 */
+	assert_int_equal(chain_with(divide, 0x4800), 4);
+	assert_true(below.args.spec.scale == 0.125f);
+	below_reset();
+	chain_with(divide, 0x4400); /* 4: another function */
+	assert_int_equal(below.count[ACT_FUSED], 0);
+	assert_int_equal(site_count, 2);
+	for (int i = 0; i < 4; i++) /* while the other is learned nothing is held back */
+		chain_with(divide, 0x4800);
+	assert_int_equal(chain_with(divide, 0x4800), 4);
+}
+
+static void test_unknown_divisor(void **state)
+{
+	(void)state;
+	core_begin();
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(chain_with(divide, 0), 0);
+	assert_int_equal(site_count, 1);
+	assert_int_equal(sites[0].reason, REASON_SCALARS_ON_DEVICE);
+}
+
+static void test_where(void **state)
+{
+	(void)state;
+	core_begin();
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(chain_with(choose, 0xfbff), 0);
+	assert_int_equal(chain_with(choose, 0xfbff), 5);
+	assert_int_equal(below.args.spec.mask.base, core.mask);
+	assert_int_equal(below.args.spec.mask_keeps, 1);
+	assert_true(below.args.spec.mask_value == -65504.0f);
+	assert_true(below.args.spec.scale == 0.25f);
+}
+
+/* ---- what makes it unknown ------------------------------------------------------------------ */
+
+static bool known(void)
+{
+	uint16_t word;
+
+	return shadow_get(SCALAR, &word, 2);
+}
+
+static void test_forgotten(void **state)
+{
+	static const uint16_t eight = 0x4800;
+	struct op op;
+
+	(void)state;
+	core_begin();
+#define KEPT(what, expected)                                                                       \
+	do {                                                                                       \
+		core_send(core_scores()); /* somebody must be looking */                           \
+		assert_false(core_send(upload(SCALAR, &eight, 2)));                                \
+		assert_true(known());                                                              \
+		core_send(what);                                                                   \
+		if (known() != (expected))                                                         \
+			fail_msg("%s", #what);                                                     \
+	} while (0)
+	KEPT(core_memset(CORE_OTHER + 64, 64), true);
+	KEPT(core_to_host(SCALAR, 2), true);
+	KEPT(core_kernel_copy(CORE_OTHER + 64, SCALAR, 1), true);
+	KEPT(core_event(OP_SYNC, "cuCtxSynchronize"), true);
+	KEPT(core_memset(SCALAR, 1), false);
+	KEPT(core_copy(core.q, SCALAR - 2, 4), false);
+	KEPT(core_kernel_copy(SCALAR, core.q, 1), false);
+	KEPT(core_unknown(SCALAR - 4096, 0, 1), false);
+	KEPT(core_from_host(SCALAR, 2), false); /* from where, nobody can tell */
+	KEPT(core_event(OP_OPAQUE, "cuSomethingNew"), false);
+	KEPT(core_event(OP_GRAPH_LAUNCH, "cuGraphLaunch"), false);
+	KEPT(core_event(OP_TEARDOWN, "cuModuleUnload"), false);
+	KEPT(core_free(CORE_ARENA), false);
+#undef KEPT
+	core_begin();
+	core_send(core_scores());
+	assert_false(core_send(upload(SCALAR, &eight, 2)));
+	flow_flush("cuSomethingNew");
+	assert_false(known());
+	assert_false(core_send(upload(SCALAR, &eight, 2)));
+	while (chain_live) /* and when nobody looks any more */
+		core_send(core_free(CORE_ARENA));
+	assert_false(known());
+	core_begin(); /* pinned memory is read later than it seems */
+	core_allocate((uint64_t)(uintptr_t)&eight & ~4095ull, 8192, MEMORY_HOST);
+	core_send(core_scores());
+	op = upload(SCALAR, &eight, 2);
+	op.name = "cuMemcpyHtoDAsync_v2";
+	core_send(op);
+	assert_false(known());
+}
+
+/* ---- arrays of addresses -------------------------------------------------------------------- */
+
+static struct op by_array(struct op op, const uint64_t *table)
+{
+	struct op_gemm *gemm = &op.gemm;
+
+	assert_false(core_send(upload(CORE_APART, table, 9 * 8)));
+	gemm->by_array = true;
+	gemm->a = CORE_APART;
+	gemm->b = CORE_APART + 24;
+	gemm->c = CORE_APART + 48;
+	gemm->stride_a = gemm->stride_b = gemm->stride_c = 0;
+	return op;
+}
+
+static void fill(uint64_t *table, const struct op_gemm *gemm)
+{
+	for (int i = 0; i < 3; i++) {
+		table[i] = gemm->a + (uint64_t)(i * gemm->stride_a * 2);
+		table[3 + i] = gemm->b + (uint64_t)(i * gemm->stride_b * 2);
+		table[6 + i] = gemm->c + (uint64_t)(i * gemm->stride_c * 2);
+	}
+}
+
+static void test_arrays(void **state)
+{
+	uint64_t table[9];
+	struct op op;
+
+	(void)state;
+	core_begin();
+	core_send(core_scores());
+	op = core_scores();
+	fill(table, &op.gemm);
+	op = by_array(op, table);
+	shadow_resolve_arrays(&op.gemm);
+	assert_true(shadow_wanted());
+	assert_false(op.gemm.by_array);
+	assert_memory_equal(&op.gemm, &(struct op[]){core_scores()}[0].gemm, sizeof(op.gemm));
+	op = core_scores();
+	fill(table, &op.gemm);
+	table[2] -= 2; /* not evenly spaced */
+	op = by_array(op, table);
+	shadow_resolve_arrays(&op.gemm);
+	assert_true(op.gemm.by_array);
+	table[2] += 2;
+	op = by_array(core_scores(), table);
+	core_send(core_memset(CORE_APART + 64, 1));
+	shadow_resolve_arrays(&op.gemm);
+	assert_true(op.gemm.by_array);
+}
+
+/* The whole chain by arrays, in one place for both products. */
+static void test_chain_by_arrays(void **state)
+{
+	uint64_t first[9], second[9];
+	struct op op;
+	int taken = 0;
+
+	(void)state;
+	core_begin();
+	op = core_scores();
+	fill(first, &op.gemm);
+	op = core_context();
+	fill(second, &op.gemm);
+	for (int i = 0; i < 5; i++) {
+		taken = core_send(by_array(core_scores(), first));
+		taken += core_send(core_scale(core.x, core.s, core.scale));
+		taken += core_send(core_softmax(core.p, core.x));
+		taken += core_send(by_array(core_context(), second));
+	}
+	assert_int_equal(site_count, 1);
+	assert_int_equal(taken, 4);
+	assert_int_equal(below.args.k.base, core.k);
+	assert_int_equal(below.args.k.stride[1], core.Sk * core.D);
+	assert_int_equal(below.args.k.by_array, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_divisor), cmocka_unit_test(test_unknown_divisor),
+		cmocka_unit_test(test_where),	cmocka_unit_test(test_forgotten),
+		cmocka_unit_test(test_arrays),	cmocka_unit_test(test_chain_by_arrays),
+	};
+
+	return CORE_MAIN("shadow", tests);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What comparisons are allowed to show: numbers as a GPU reported them for right answers, and for
+ * wrong ones of each size, in every type.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "shim/verdict.h"
+
+#define COUNT  4096
+#define FACTOR 2 /* FASHIM_TOL's default */
+
+static struct rounding of_types(int in, int out, bool tf32)
+{
+	struct attn_args args;
+
+	memset(&args, 0, sizeof(args));
+	args.q.dtype = args.k.dtype = args.v.dtype = in;
+	args.o.dtype = out;
+	return rounding_of(&args, tf32);
+}
+
+/* O of order one; both errors as root mean square, the largest four times that. */
+static struct drift_sampled_result sampled(double app, double fused)
+{
+	return (struct drift_sampled_result){
+		.sum_ref2 = COUNT,
+		.sum_app2 = COUNT * app * app,
+		.sum_fused2 = COUNT * fused * fused,
+		.max_app = 4 * app,
+		.max_fused = 4 * fused,
+		.max_ref = 4,
+		.count = COUNT,
+	};
+}
+
+static struct drift_result whole(double difference)
+{
+	return (struct drift_result){.max_abs = difference, .max_app = 4, .count = COUNT};
+}
+
+static void assert_explained(double app, int in, bool tf32, bool by_rule, bool by_data)
+{
+	const struct rounding rounding = of_types(in, in, tf32);
+	const struct drift_sampled_result r = sampled(app, app);
+
+	assert_int_equal(verdict_explains(&r, &rounding, false), by_rule);
+	assert_int_equal(verdict_explains(&r, &rounding, true), by_data);
+}
+
+static void test_explains(void **state)
+{
+	(void)state;
+	assert_explained(3e-4, ATTN_F16, false, true, true);
+	assert_explained(8e-3, ATTN_F16, false, true, false);
+	assert_explained(3e-2, ATTN_F16, false, false, false);
+	assert_explained(3e-3, ATTN_BF16, false, true, true);
+	assert_explained(2e-1, ATTN_BF16, false, false, false);
+	assert_explained(3e-7, ATTN_F32, false, true, true);
+	assert_explained(2.4e-6, ATTN_F32, false, true, true); /* a sum over 16384 keys */
+	assert_explained(8e-6, ATTN_F32, false, true, false);
+	assert_explained(3e-5, ATTN_F32, false, false, false);
+	assert_explained(1e-3, ATTN_F32, false, false, false); /* TF32 where fp32 was asked for */
+	assert_explained(1e-3, ATTN_F32, true, true, true);
+	assert_explained(3e-2, ATTN_F32, true, false, false);
+}
+
+/* One element far off, the rest in order. */
+static void test_one_element(void **state)
+{
+	const struct rounding fp32 = of_types(ATTN_F32, ATTN_F32, false);
+	struct drift_sampled_result r = sampled(3e-7, 3e-7);
+
+	(void)state;
+	r.max_app = 1e-3;
+	assert_false(verdict_explains(&r, &fp32, false));
+	assert_true(verdict_as_exact(&r, &fp32, FACTOR));
+	r = sampled(3e-7, 3e-7);
+	r.max_fused = 1e-3;
+	assert_true(verdict_explains(&r, &fp32, true));
+	assert_false(verdict_as_exact(&r, &fp32, FACTOR));
+}
+
+static void test_not_finite(void **state)
+{
+	const struct rounding fp32 = of_types(ATTN_F32, ATTN_F32, false);
+	const struct rounding fp16 = of_types(ATTN_F16, ATTN_F16, false);
+	struct drift_sampled_result r = sampled(3e-7, 3e-7);
+	struct drift_result d = whole(0);
+
+	(void)state;
+	r.app_nonfinite = 1;
+	assert_false(verdict_explains(&r, &fp32, false));
+	assert_true(verdict_as_exact(&r, &fp32, FACTOR));
+	r = sampled(3e-7, 3e-7);
+	r.fused_nonfinite = 1;
+	assert_true(verdict_explains(&r, &fp32, false));
+	assert_false(verdict_as_exact(&r, &fp32, FACTOR));
+	d.nonfinite_mismatch = 1;
+	assert_false(verdict_agrees(&d, &fp32));
+	assert_false(verdict_agrees(&d, &fp16));
+}
+
+static void assert_exact(double app, double fused, int dtype, bool tf32, bool expected)
+{
+	const struct rounding rounding = of_types(dtype, dtype, tf32);
+	const struct drift_sampled_result r = sampled(app, fused);
+
+	assert_int_equal(verdict_as_exact(&r, &rounding, FACTOR), expected);
+}
+
+static void test_as_exact(void **state)
+{
+	(void)state;
+	assert_exact(3e-4, 1e-4, ATTN_F16, false, true);
+	assert_exact(3e-4, 8e-4, ATTN_F16, false, true); /* a rounding step on top */
+	assert_exact(3e-4, 1e-3, ATTN_F16, false, false);
+	assert_exact(4e-7, 3e-7, ATTN_F32, false, true);
+	assert_exact(4e-7, 8e-7, ATTN_F32, false, true);
+	assert_exact(4e-7, 1e-6, ATTN_F32, false, false);
+	assert_exact(4e-7, 1e-3, ATTN_F32, false, false);
+	assert_exact(0, 5e-8, ATTN_F32, false, true); /* a single key: O is V */
+	assert_exact(0, 5e-7, ATTN_F32, false, false);
+	assert_exact(1e-3, 3e-7, ATTN_F32, true, true);
+	assert_exact(1e-3, 1e-3, ATTN_F32, true, true);
+	/* TF32 was allowed and not used: the program's own error is the measure all the same. */
+	assert_exact(4e-7, 1e-3, ATTN_F32, true, false);
+}
+
+/* Rows that are not sampled: a wrong one shows in fp32. */
+static void test_agrees(void **state)
+{
+	const struct rounding fp32 = of_types(ATTN_F32, ATTN_F32, false);
+	const struct rounding tf32 = of_types(ATTN_F32, ATTN_F32, true);
+	const struct rounding fp16 = of_types(ATTN_F16, ATTN_F16, false);
+	struct drift_result d = whole(2e-5);
+
+	(void)state;
+	assert_true(verdict_agrees(&d, &fp32));
+	d = whole(1e-3);
+	assert_false(verdict_agrees(&d, &fp32));
+	assert_true(verdict_agrees(&d, &tf32));
+	d = whole(1);
+	assert_false(verdict_agrees(&d, &tf32));
+	assert_true(verdict_agrees(&d, &fp16)); /* its rows may be decided by rounding */
+	d.max_app = 0;
+	assert_false(verdict_agrees(&d, &fp32));
+	d.max_abs = 0;
+	assert_true(verdict_agrees(&d, &fp32));
+}
+
+/* P has the operands' type, whatever O has. */
+static void test_wider_output(void **state)
+{
+	const struct rounding wide = of_types(ATTN_F16, ATTN_F32, false);
+	struct drift_sampled_result r = sampled(3e-4, 1e-4);
+
+	(void)state;
+	assert_true(verdict_explains(&r, &wide, true));
+	assert_true(verdict_as_exact(&r, &wide, FACTOR));
+	r = sampled(3e-4, 7e-4); /* no rounding step of fp16 to be had here */
+	assert_false(verdict_as_exact(&r, &wide, FACTOR));
+	assert_true(isinf(wide.apart));
+}
+
+static void test_rms(void **state)
+{
+	(void)state;
+	assert_true(verdict_rms(16, 4) == 2);
+	assert_true(verdict_rms(0, 4) == 0);
+	assert_true(verdict_rms(0, 0) == 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_explains),   cmocka_unit_test(test_one_element),
+		cmocka_unit_test(test_not_finite), cmocka_unit_test(test_as_exact),
+		cmocka_unit_test(test_agrees),	   cmocka_unit_test(test_wider_output),
+		cmocka_unit_test(test_rms),
+	};
+
+	return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);
+}
