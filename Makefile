@@ -62,4 +62,4 @@ help: ## this text
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n",$$1,$$2}' $(MAKEFILE_LIST)
 	@echo; echo "  variables: O=dir V=1 SAN=address,undefined CC=clang ARCHS='80 90a'|native|all CUDA=dir DESTDIR= PREFIX="
 
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+-include $(shell find $(O) -type f -name '*.d' 2>/dev/null)

@@ -3,54 +3,107 @@
  * fashim report: which attention sites a program has, what replacing them gained, how far the
  * numbers moved, and why the others were left alone.
  */
+#include "log_paths.h"
 #include "report.h"
+#include "report_select.h"
+#include "terminal.h"
 #include "tool.h"
 
 #include <argp.h>
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+
+enum report_format { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV, FORMAT_MARKDOWN, FORMAT_HTML };
 
 struct report_arguments {
-	bool json;
-	uint32_t site;
-	const char *color;
+	enum report_format format;
+	struct report_selection selection;
+	const char *color, *output;
+	bool headers_only, no_pager;
 	char **paths; /* into argv */
 	int path_count;
 };
 
+enum { KEY_SORT = 256, KEY_FILTER, KEY_HEADER, KEY_NO_PAGER };
+
 static const struct argp_option report_options[] = {
-	{"format", 'f', "FORMAT", 0, "table (default) or json", 0},
-	{"site", 's', "N", 0, "only site N, with all that is known of it", 0},
+	{"format", 'f', "FORMAT", 0, "table (default), json, csv, md or html", 0},
+	{"output", 'o', "FILE", 0, "write to FILE instead of standard output", 0},
+	{"site", 's', "N", 0, "only site N (LOG:N of several logs), with all that is known of it",
+	 0},
+	{"sort", KEY_SORT, "COLUMN", 0,
+	 "order of the sites, largest first; -COLUMN turns it round (default: by time saved)", 0},
+	{"filter", KEY_FILTER, "CONDITION", 0,
+	 "only sites with COLUMN=VALUE, !=, ~ (a part), <, <=, > or >=; may be repeated", 0},
+	{"header", KEY_HEADER, NULL, 0, "only who ran, where, and with which options", 0},
 	{"color", 'c', "WHEN", 0, "auto (default), always or never", 0},
+	{"no-pager", KEY_NO_PAGER, NULL, 0, "do not page through $PAGER on a terminal", 0},
 	{0},
 };
 
 static const char report_doc[] =
 	"Tells what the shim found and did, from one log or many; a directory stands for its "
-	"*.jsonl.\v"
+	"*.jsonl. Logs of one job's ranks are put together.\v"
 	"JSON (\"format\":\"fashim-report\",\"version\":1) has the members \"logs\", \"total\", "
 	"\"sites\" (in the table's order, \"log\" is an index into \"logs\") and \"not_replaced\"; "
 	"times are in microseconds, what is unknown is null, later versions only add members.\n\n"
-	"Exit status: 0; 1 when a log cannot be read (the others are still reported); 2 for wrong "
-	"usage.";
+	"Columns of --format=csv, --sort and --filter:\n"
+#define NUMBER(key, expression, doc) "  " #key ": " doc "\n"
+#define TEXT(key, expression, doc)   "  " #key ": " doc "\n"
+#include "report_columns.def"
+#undef NUMBER
+#undef TEXT
+	"\nExit status: 0; 1 when a log cannot be read (the others are still reported); 2 for "
+	"wrong usage.";
+
+static int format_named(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum report_format format;
+	} formats[] = {{"table", FORMAT_TABLE},	      {"json", FORMAT_JSON},
+		       {"csv", FORMAT_CSV},	      {"md", FORMAT_MARKDOWN},
+		       {"markdown", FORMAT_MARKDOWN}, {"html", FORMAT_HTML}};
+
+	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
+		if (!strcmp(formats[i].name, name))
+			return (int)formats[i].format;
+	}
+	return -1;
+}
+
+/* A word that was refused has been complained of; argp only has to stop. */
+static error_t stop_if(int refused)
+{
+	return refused ? EINVAL : 0;
+}
 
 static error_t report_parse(int key, char *arg, struct argp_state *state)
 {
 	struct report_arguments *arguments = state->input;
-	char *end;
+	int format;
 
 	switch (key) {
 	case 'f':
-		arguments->json = !strcmp(arg, "json");
-		if (!arguments->json && strcmp(arg, "table"))
-			argp_error(state, "no format '%s'; table or json", arg);
+		format = format_named(arg);
+		if (format < 0)
+			argp_error(state, "no format '%s'; table, json, csv, md or html", arg);
+		arguments->format = (enum report_format)format;
+		return 0;
+	case 'o':
+		arguments->output = arg;
 		return 0;
 	case 's':
-		arguments->site = (uint32_t)strtoul(arg, &end, 10);
-		if (!arguments->site || *end || *arg == '-')
-			argp_error(state, "'%s' is no site number", arg);
+		return stop_if(report_select_site(&arguments->selection, arg));
+	case KEY_SORT:
+		return stop_if(report_select_sort(&arguments->selection, arg));
+	case KEY_FILTER:
+		return stop_if(report_select_filter(&arguments->selection, arg));
+	case KEY_HEADER:
+		arguments->headers_only = true;
+		return 0;
+	case KEY_NO_PAGER:
+		arguments->no_pager = true;
 		return 0;
 	case 'c':
 		arguments->color = arg;
@@ -69,54 +122,64 @@ static error_t report_parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* Reads one file into the set and says on stderr what is wrong with it. */
-static int read_file(struct log_set *set, const char *path, uint32_t site)
+static void print_text(const struct report *report, const struct report_arguments *arguments)
 {
-	int before = set->count;
-	int result = log_read(set, path, site);
+	const struct report_style style = {
+		.details = arguments->selection.site != 0,
+		.headers_only = arguments->headers_only,
+		.color = color_wanted(arguments->color, stdout) > 0,
+		.width = terminal_width(stdout),
+	};
+	struct pager pager = {0};
 
-	if (result)
-		complain("%s: %s", path, set->problem);
-	for (int i = before; i < set->count; i++) {
-		if (set->runs[i]->unreadable)
-			complain("%s: %llu unreadable lines skipped", path,
-				 (unsigned long long)set->runs[i]->unreadable);
-		if (set->runs[i]->truncated)
-			complain("%s: the last line is cut short and was ignored", path);
-	}
-	return result;
+	if (!arguments->no_pager)
+		pager_open(&pager);
+	report_text(report, &style);
+	pager_close(&pager);
 }
 
-static int is_log(const struct dirent *entry)
+static void print_report(const struct report *report, const struct report_arguments *arguments)
 {
-	const char *dot = strrchr(entry->d_name, '.');
-
-	return dot && !strcmp(dot, ".jsonl");
+	switch (arguments->format) {
+	case FORMAT_TABLE:
+		print_text(report, arguments);
+		break;
+	case FORMAT_JSON:
+		report_json(report);
+		break;
+	case FORMAT_CSV:
+		report_csv(report, stdout);
+		break;
+	case FORMAT_MARKDOWN:
+		report_markdown(report, stdout);
+		break;
+	case FORMAT_HTML:
+		report_html(report, stdout);
+		break;
+	}
 }
 
-static int read_directory(struct log_set *set, const char *path, uint32_t site)
+/* What there is to say about a selection that leaves nothing. */
+static void say_none(const struct report *report, const struct report_selection *selection)
 {
-	struct dirent **entries = NULL;
-	int count = scandir(path, &entries, is_log, alphasort);
-	int result = 0;
+	const char *logs = report->set.count > 1 ? "these logs" : "this log";
 
-	if (count <= 0) {
-		complain("%s: %s", path, count ? strerror(errno) : "no *.jsonl in this directory");
-		free(entries);
-		return -ENOENT;
-	}
-	for (int i = 0; i < count; i++) {
-		char *file;
+	if (selection->site && selection->log)
+		complain("no site %d:%u in %s", selection->log, selection->site, logs);
+	else if (selection->site)
+		complain("no site %u in %s", selection->site, logs);
+	else
+		complain("no site of %s fulfils the filter", logs);
+}
 
-		if (asprintf(&file, "%s/%s", path, entries[i]->d_name) >= 0) {
-			if (read_file(set, file, site))
-				result = -EBADMSG;
-			free(file);
-		}
-		free(entries[i]);
+/* What was printed must have arrived; a reader that has gone has had enough. */
+static int finish_output(void)
+{
+	if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE) {
+		complain("writing the report: %s", strerror(errno));
+		return EXIT_FAILED;
 	}
-	free(entries);
-	return result;
+	return EXIT_OK;
 }
 
 int cmd_report(int argc, char **argv)
@@ -124,6 +187,7 @@ int cmd_report(int argc, char **argv)
 	const struct argp parser = {report_options, report_parse, "LOG...", report_doc,
 				    NULL,	    NULL,	  NULL};
 	struct report_arguments arguments = {.color = "auto"};
+	const struct report_selection *selection = &arguments.selection;
 	struct report report = {0};
 	int code = EXIT_OK;
 
@@ -131,31 +195,23 @@ int cmd_report(int argc, char **argv)
 	if (argp_parse(&parser, argc, argv, 0, NULL, &arguments))
 		return EXIT_USAGE;
 	for (int i = 0; i < arguments.path_count; i++) {
-		const char *path = arguments.paths[i];
-		struct stat info;
-		bool directory = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-
-		if (directory ? read_directory(&report.set, path, arguments.site)
-			      : read_file(&report.set, path, arguments.site))
+		if (log_set_read(&report.set, arguments.paths[i], selection->site))
 			code = EXIT_FAILED;
 	}
-	if (report.set.count && report_build(&report, arguments.site)) {
+	if (!report.set.count)
+		code = EXIT_FAILED; /* every log was complained of */
+	else if (report_merge_ranks(&report.set) || report_build(&report, selection)) {
 		complain("out of memory");
 		code = EXIT_FAILED;
-	} else if (report.set.count && arguments.site && !report.row_count) {
-		complain("no site %u in %s", arguments.site,
-			 report.set.count > 1 ? "these logs" : "this log");
+	} else if (report_selects(selection) && !report.row_count) {
+		say_none(&report, selection);
 		code = EXIT_FAILED;
-	} else if (report.set.count && arguments.json) {
-		report_json(&report);
-	} else if (report.set.count) {
-		report_text(&report, arguments.site != 0,
-			    color_wanted(arguments.color, stdout) > 0);
+	} else if (arguments.output && !freopen(arguments.output, "w", stdout)) {
+		complain("%s: %s", arguments.output, strerror(errno));
+		code = EXIT_FAILED;
+	} else {
+		print_report(&report, &arguments);
 	}
 	report_free(&report);
-	if (fflush(stdout) || ferror(stdout)) {
-		complain("writing the report: %s", strerror(errno));
-		code = EXIT_FAILED;
-	}
-	return code;
+	return finish_output() ? EXIT_FAILED : code;
 }

@@ -1,27 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fashim run: LD_PRELOAD and the options spelt for you, then the program as if it had been started
- * without us, then at most three lines on stderr. Standard input and output are the program's
+ * without us, then at most six lines on stderr. Standard input and output are the program's
  * alone.
  */
 #include "child.h"
+#include "doctor.h"
 #include "log_name.h"
 #include "options.h"
+#include "quote.h"
 #include "report.h"
+#include "shim_library.h"
 #include "tool.h"
 
 #include <argp.h>
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
+
+/* Set for programs below a `fashim run`: another one among them leaves the last words to it. */
+#define OUTER_RUN "_FASHIM_RUN"
+
+/* At most six lines in all: two here, one on the rest, three of report_closing(). */
+enum { SAID_UNREADABLE = 2, TYPED_LOGS = 8 };
 
 enum { EXIT_TOOL = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
@@ -43,8 +50,9 @@ static const struct argp_option run_options[] = {
 
 static const char run_doc[] =
 	"Starts PROGRAM with libfashim.so preloaded. Its standard streams, signals and exit status "
-	"are "
-	"passed through unchanged; at its end up to three lines on stderr say what was found.\v"
+	"are passed through unchanged; at its end a few lines on stderr say what was found and "
+	"what to type next. Under mpirun each rank speaks for itself; below another fashim run "
+	"only the outer one speaks.\v"
 	"Exit status: the program's own, or its signal; 125 when fashim itself fails, 126 when the "
 	"program cannot be executed, 127 when it is not found.";
 
@@ -80,26 +88,6 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
-}
-
-/* libfashim.so beside this executable (a build tree) or in ../lib/fashim (installed). Malloc'ed. */
-static char *find_library(void)
-{
-	static const char *const places[] = {"libfashim.so", "../lib/fashim/libfashim.so"};
-	char self[PATH_MAX], path[PATH_MAX + 64];
-	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (length <= 0)
-		return NULL;
-	self[length] = '\0';
-	*strrchr(self, '/') = '\0';
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		snprintf(path, sizeof(path), "%s/%s", self, places[i]);
-		if (access(path, R_OK) == 0)
-			return realpath(path, NULL);
-	}
-	complain("libfashim.so is neither in %s nor in %s/../lib/fashim", self, self);
-	return NULL;
 }
 
 /* Our library in front of what is preloaded already; once, however deep runs are nested. */
@@ -168,26 +156,6 @@ static int set_environment(const struct run_arguments *arguments, const char *li
 	return result ? result : set_preload(library);
 }
 
-/* One word as a shell reads it back. */
-static void print_quoted(const char *word)
-{
-	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-				   "%+,-./:=@_{}";
-
-	if (*word && strspn(word, safe) == strlen(word)) {
-		fputs(word, stdout);
-		return;
-	}
-	putchar('\'');
-	for (; *word; word++) {
-		if (*word == '\'')
-			fputs("'\\''", stdout);
-		else
-			putchar(*word);
-	}
-	putchar('\'');
-}
-
 static void print_dry(const struct run_arguments *arguments)
 {
 	static const char *const always[] = {"LD_PRELOAD", "FASHIM", "FASHIM_OUT"};
@@ -195,7 +163,7 @@ static void print_dry(const struct run_arguments *arguments)
 	fputs("env", stdout);
 	for (int i = 0; i < arguments->assignment_count; i++) {
 		putchar(' ');
-		print_quoted(arguments->assignments[i]);
+		print_quoted(stdout, arguments->assignments[i]);
 	}
 	for (size_t i = 0; i < sizeof(always) / sizeof(*always); i++) {
 		const char *value = getenv(always[i]);
@@ -203,123 +171,134 @@ static void print_dry(const struct run_arguments *arguments)
 		if (!value)
 			continue;
 		printf(" %s=", always[i]);
-		print_quoted(value);
+		print_quoted(stdout, value);
 	}
 	for (char **word = arguments->program; *word; word++) {
 		putchar(' ');
-		print_quoted(*word);
+		print_quoted(stdout, *word);
 	}
 	putchar('\n');
 }
 
-/* True for an ELF program without an interpreter: the loader never runs, nor does LD_PRELOAD. */
-static bool is_static(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	bool interpreted = false;
-	Elf64_Ehdr header;
-
-	if (fd < 0)
-		return false;
-	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
-	    memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    header.e_phnum > 256) {
-		close(fd);
-		return false;
-	}
-	for (int i = 0; i < header.e_phnum && !interpreted; i++) {
-		Elf64_Phdr segment;
-		off_t at = (off_t)(header.e_phoff + (size_t)i * header.e_phentsize);
-
-		interpreted =
-			pread(fd, &segment, sizeof(segment), at) == (ssize_t)sizeof(segment) &&
-			segment.p_type == PT_INTERP;
-	}
-	close(fd);
-	return !interpreted;
-}
-
-/* One line on why there is no log. */
+/* Why there is no log, as far as one can tell now, and what tells more. */
 static void say_nothing_seen(const char *program)
 {
 	const char *mode = getenv("FASHIM");
-	struct stat info;
+	struct findings findings = {0};
+	char *word;
 
-	if (mode && !strcasecmp(mode, "off"))
+	if (mode && !strcasecmp(mode, "off")) {
 		complain("mode off: nothing was watched");
-	else if (!strcmp(getenv("FASHIM_OUT"), "none"))
+		return;
+	}
+	if (!strcmp(getenv("FASHIM_OUT"), "none")) {
 		complain("FASHIM_OUT=none: no log was written");
-	else if (strchr(program, '/') && is_static(program))
-		complain("no CUDA GEMM was seen: %s is statically linked, LD_PRELOAD cannot reach "
-			 "it",
-			 program);
-	else if (strchr(program, '/') && stat(program, &info) == 0 &&
-		 (info.st_mode & (S_ISUID | S_ISGID)))
-		complain("no CUDA GEMM was seen: %s is set-uid or set-gid, LD_PRELOAD is ignored",
-			 program);
+		return;
+	}
+	doctor_app(&findings, program, NULL);
+	if (finding_broken(&findings))
+		complain("no CUDA GEMM was seen: %s", finding_broken(&findings)->text);
 	else
 		complain("no CUDA GEMM was seen, so there is nothing to report");
+	word = quoted(program);
+	complain("next: fashim doctor %s", word ? word : program);
+	free(word);
+	findings_free(&findings);
 }
 
-/* Under mpirun every rank has a `fashim run` of its own; each then speaks of its own process alone.
- */
-static bool is_rank(void)
+/* Under mpirun every rank has a `fashim run` of its own; each then speaks of its own process alone,
+ * and says who it is. NULL: this is no rank. */
+static const char *rank(void)
 {
 	static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
 					    "SLURM_PROCID"};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (getenv(names[i]))
-			return true;
-	}
-	return false;
+			return getenv(names[i]);
+	return NULL;
 }
 
-/* Appends a path as one would type it: below the current directory without the directory. */
-static void append_path(char *line, size_t size, const char *path)
-{
-	char here[PATH_MAX];
-	size_t used = strlen(line), length;
+/* The logs that are new, and the command that reads them. */
+struct closing {
+	struct report report;
+	struct log_names paths;
+	int unreadable;
+};
 
-	if (getcwd(here, sizeof(here))) {
-		length = strlen(here);
-		if (!strncmp(path, here, length) && path[length] == '/')
-			path += length + 1;
+/* A path as one would type it: below the current directory without the directory. */
+static const char *as_typed(const char *path)
+{
+	static char here[PATH_MAX];
+	size_t length;
+
+	if (!getcwd(here, sizeof(here)))
+		return path;
+	length = strlen(here);
+	return !strncmp(path, here, length) && path[length] == '/' ? path + length + 1 : path;
+}
+
+/* "fashim report LOG…"; of very many the pattern that they have in common. Malloc'ed. */
+static char *next_command(const struct closing *closing)
+{
+	char *wildcard = log_name_glob(getenv("FASHIM_OUT")), *text = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+
+	if (stream && wildcard && closing->paths.count > TYPED_LOGS &&
+	    !wildcard[strcspn(wildcard, " '\"\\$`;&|<>()#!\t\n")]) {
+		fputs(as_typed(wildcard), stream);
+	} else if (stream) {
+		for (size_t i = 0; i < closing->paths.count; i++) {
+			fputs(i ? " " : "", stream);
+			print_quoted(stream, as_typed(closing->paths.names[i]));
+		}
 	}
-	snprintf(line + used, size - used, "%s%s", used ? " " : "", path);
+	if (stream)
+		fclose(stream);
+	free(wildcard);
+	return text;
+}
+
+/* Takes in one log that is new. */
+static void read_new(struct closing *closing, const char *name, pid_t pid)
+{
+	struct log_set *set = &closing->report.set;
+	const int read = set->count;
+
+	if (log_read(set, name, 0)) {
+		if (closing->unreadable++ < SAID_UNREADABLE)
+			complain("%s: %s", name, set->problem);
+		return;
+	}
+	if (set->count > read && rank() &&
+	    (pid_t)number_of(set->runs[read]->header, "pid", 0) != pid)
+		log_set_remove(set, read);
+	else if (set->count > read)
+		closing->paths.names[closing->paths.count++] = strdup(name);
 }
 
 /* Reads the logs that are new since `before` and says what is in them. */
 static void say_closing(pid_t pid, const char *program, const struct log_names *before)
 {
-	struct report report = {0};
-	struct log_set *set = &report.set;
-	char next[4096] = "";
 	struct log_names after = log_names_find(getenv("FASHIM_OUT"));
-	int unreadable = 0;
+	struct closing closing = {.paths.names = calloc(after.count + 1, sizeof(char *))};
+	char *next;
 
-	for (size_t i = 0; i < after.count; i++) {
-		const char *name = after.names[i];
-		int read = set->count;
-
-		if (log_names_hold(before, name))
-			continue;
-		if (log_read(set, name, 0)) {
-			complain("%s: %s", name, set->problem);
-			unreadable++;
-		}
-		if (set->count > read && is_rank() &&
-		    (pid_t)number_of(set->runs[read]->header, "pid", 0) != pid)
-			log_set_remove(set, read);
-		else if (set->count > read && strlen(next) + strlen(name) + 2 < 1024)
-			append_path(next, sizeof(next), name);
-	}
-	log_names_free(&after);
-	if (set->count && report_build(&report, 0) == 0)
-		report_closing(&report, next);
-	else if (!unreadable)
+	for (size_t i = 0; closing.paths.names && i < after.count; i++)
+		if (!log_names_hold(before, after.names[i]))
+			read_new(&closing, after.names[i], pid);
+	if (closing.unreadable > SAID_UNREADABLE)
+		complain("%d more logs cannot be read", closing.unreadable - SAID_UNREADABLE);
+	next = next_command(&closing);
+	if (closing.report.set.count && next && report_build(&closing.report, NULL) == 0)
+		report_closing(&closing.report, next);
+	else if (!closing.unreadable)
 		say_nothing_seen(program);
-	report_free(&report);
+	free(next);
+	log_names_free(&after);
+	log_names_free(&closing.paths);
+	report_free(&closing.report);
 }
 
 static void say_not_started(const char *program, int error)
@@ -334,13 +313,18 @@ static void say_not_started(const char *program, int error)
 static int start_and_wait(const struct run_arguments *arguments)
 {
 	struct log_names before = log_names_find(getenv("FASHIM_OUT"));
+	const bool nested = getenv(OUTER_RUN);
 	int status = 0, result;
 	pid_t pid = 0;
 
+	setenv(OUTER_RUN, "1", 1);
 	result = child_run(arguments->program, environ, &pid, &status);
+	/* Whoever reads our words may be gone; the program's end must be told all the same. */
+	signal(SIGPIPE, SIG_IGN);
+	complain_as(rank());
 	if (result)
 		say_not_started(arguments->program[0], -result);
-	else
+	else if (!nested)
 		say_closing(pid, arguments->program[0], &before);
 	log_names_free(&before);
 	if (!result)
@@ -352,7 +336,7 @@ static int start_and_wait(const struct run_arguments *arguments)
 
 static int prepare(const struct run_arguments *arguments)
 {
-	char *library = find_library();
+	char *library = shim_library();
 	int result = library ? set_environment(arguments, library) : -ENOENT;
 
 	if (library && result && result != -EINVAL)

@@ -21,6 +21,13 @@ static const struct command {
 } commands[] = {
 	{"run", cmd_run, "start a program with the shim and say at its end what was gained"},
 	{"report", cmd_report, "read logs: every attention site, its gain, its drift, or why not"},
+	{"diff", cmd_diff, "compare two logs: speed, drift and verdict of each site"},
+	{"gate", cmd_gate, "judge a log against thresholds, for test pipelines"},
+	{"export", cmd_export, "write a log as Perfetto trace, folded stacks or SQLite"},
+	{"doctor", cmd_doctor, "look at this machine and at a program: what the shim will see"},
+	{"replay", cmd_replay,
+	 "run the recogniser over a recorded trace and explain its decisions"},
+	{"list", cmd_list, "kernels, kernel rules, reasons and options that are compiled in"},
 	{"env", cmd_env, "every option: value, where it comes from, what it does"},
 	{"reasons", cmd_reasons, "why attention may be left alone, and what to do about it"},
 	{"help", cmd_help, "this text, or `fashim help COMMAND`"},

@@ -6,7 +6,6 @@
  */
 #include "log_reader.h"
 #include "line_reader.h"
-#include "shim/log_format.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -83,8 +82,8 @@ struct site_log *run_site(struct run_log *run, uint32_t number)
 		if (!site)
 			return NULL;
 		site->number = number;
+		site->ranks = 1;
 		site->max_abs = site->max_rel = site->beyond = NAN;
-		site->first_app = site->first_fused = NAN;
 		run->sites[number - 1] = site;
 	}
 	return site;
@@ -128,33 +127,36 @@ static void keep_larger(double *largest, double value)
 		*largest = value;
 }
 
-static void add_times(struct site_log *site, const struct sample *sample)
+static bool timed(const struct sample *sample)
 {
-	if (isnan(sample->app_us) || isnan(sample->fused_us))
-		return;
-	if (!site->timed++) {
-		site->first_app = sample->app_us;
-		site->first_fused = sample->fused_us;
-		return;
-	}
-	series_add(&site->app, sample->app_us);
-	series_add(&site->fused, sample->fused_us);
+	return !isnan(sample->app_us) && !isnan(sample->fused_us);
+}
+
+/* Returns whether the times are the run's first of this site. */
+static bool add_times(struct site_log *site, const struct sample *sample)
+{
+	bool first = !site->first_app.count;
+
+	if (!timed(sample))
+		return false;
+	series_add(first ? &site->first_app : &site->app, sample->app_us);
+	series_add(first ? &site->first_fused : &site->fused, sample->fused_us);
+	return first;
 }
 
 bool site_times(const struct site_log *site, struct series *app, struct series *fused)
 {
 	*app = site->app;
 	*fused = site->fused;
-	if (site->timed >= 3)
+	if (site->app.count >= 2)
 		return true;
-	if (site->timed) {
-		series_add(app, site->first_app);
-		series_add(fused, site->first_fused);
-	}
+	series_join(app, &site->first_app);
+	series_join(fused, &site->first_fused);
 	return false;
 }
 
-static int take_sample(struct run_log *run, const struct sample *sample, uint32_t keep_site)
+static int take_sample(const struct log_set *set, struct run_log *run, const struct sample *sample,
+		       uint32_t keep_site)
 {
 	struct site_log *site = run_site(run, sample->site);
 
@@ -163,14 +165,15 @@ static int take_sample(struct run_log *run, const struct sample *sample, uint32_
 	if (keep_site == sample->site && !site->kept)
 		site->kept = calloc(2 * KEPT_SAMPLES, sizeof(*site->kept));
 	if (keep_site == sample->site && site->kept) {
-		uint64_t slot = site->samples;
+		uint64_t slot = site->kept_of++;
 
 		if (slot >= KEPT_SAMPLES)
 			slot = KEPT_SAMPLES + (slot - KEPT_SAMPLES) % KEPT_SAMPLES;
 		site->kept[slot] = *sample;
 	}
 	site->samples++;
-	add_times(site, sample);
+	if (sample_points_add(&site->points, sample, add_times(site, sample)))
+		return -ENOMEM;
 	keep_larger(&site->max_abs, sample->max_abs);
 	if (!isnan(sample->max_rel) && !(sample->max_rel <= site->max_rel))
 		site->worst = *sample;
@@ -189,6 +192,8 @@ static int take_sample(struct run_log *run, const struct sample *sample, uint32_
 		site->not_ok++;
 		copy_text(site->bad_verdict, sizeof(site->bad_verdict), sample->verdict);
 	}
+	if (set->observer && set->observer->sample)
+		return set->observer->sample(set->observer->context, run, sample);
 	return 0;
 }
 
@@ -293,15 +298,23 @@ static void finish_run(struct run_log *run)
 		copy_text(run->end, sizeof(run->end), "unknown");
 }
 
+void run_drop_site(struct run_log *run, uint32_t number)
+{
+	struct site_log *site = run->sites[number - 1];
+
+	if (!site)
+		return;
+	json_decref(site->record);
+	sample_points_free(&site->points);
+	free(site->kept);
+	free(site);
+	run->sites[number - 1] = NULL;
+}
+
 static void free_run(struct run_log *run)
 {
-	for (uint32_t i = 0; i < run->site_count; i++) {
-		if (!run->sites[i])
-			continue;
-		json_decref(run->sites[i]->record);
-		free(run->sites[i]->kept);
-		free(run->sites[i]);
-	}
+	for (uint32_t i = 0; i < run->site_count; i++)
+		run_drop_site(run, i + 1);
 	json_decref(run->header);
 	free(run->sites);
 	free(run->reasons);
@@ -335,10 +348,14 @@ static int start_run(struct log_set *set, const char *path, json_t *header)
 		set->runs = runs;
 	if (!run)
 		return problem(set, -ENOMEM, "out of memory");
-	if (version != LOG_FORMAT_VERSION) {
+	if (version != floor(version) || version < LOG_OLDEST_VERSION ||
+	    version > LOG_FORMAT_VERSION) {
 		free(run);
-		return problem(set, -EPROTO, "log format version %g; this fashim reads version %d",
-			       version, LOG_FORMAT_VERSION);
+		return problem(set, -EPROTO, "log format version %g; this fashim reads %s%d",
+			       version,
+			       LOG_OLDEST_VERSION < LOG_FORMAT_VERSION ? "the last two, up to "
+								       : "version ",
+			       LOG_FORMAT_VERSION);
 	}
 	run->path = strdup(path);
 	run->header = json_incref(header);
@@ -390,7 +407,7 @@ static int take_record(struct log_set *set, const char *path, json_t *record, st
 
 		result = line ? sample_scan(line, strlen(line), &sample) : -ENOMEM;
 		free(line);
-		return result ? result : take_sample(*run, &sample, keep_site);
+		return result ? result : take_sample(set, *run, &sample, keep_site);
 	}
 	for (size_t i = 0; i < sizeof(takers) / sizeof(*takers); i++) {
 		if (!strcmp(type, takers[i].type))
@@ -410,7 +427,7 @@ static int take_line(struct log_set *set, const char *path, const char *line, si
 		struct sample sample;
 
 		result = sample_scan(line, length, &sample);
-		return result ? result : take_sample(*run, &sample, keep_site);
+		return result ? result : take_sample(set, *run, &sample, keep_site);
 	}
 	record = json_loadb(line, length, JSON_ALLOW_NUL, NULL);
 	if (!json_is_object(record)) {
@@ -418,6 +435,9 @@ static int take_line(struct log_set *set, const char *path, const char *line, si
 		return -EBADMSG;
 	}
 	result = take_record(set, path, record, run, keep_site);
+	if (!result && set->observer && set->observer->record &&
+	    strcmp(text_of(record, "type"), "sample"))
+		result = set->observer->record(set->observer->context, *run, record);
 	json_decref(record);
 	return result;
 }

@@ -1,18 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A log, read line by line into what a report needs: fixed space per site, however many samples
+ * A log, read line by line into what a report needs: bounded space per site, however many samples
  * there are. A file may hold several runs (several headers); each becomes a struct run_log of its
  * own.
+ *
+ * The promise about versions: a reader accepts logs of its own format version and of the one
+ * before; any other is refused by its number, not misread. Within a version fields and record types
+ * are only added, what is unknown is skipped, what is absent counts as unknown, and a last line
+ * that was cut short is not an error.
  */
 #ifndef FASHIM_LOG_READER_H
 #define FASHIM_LOG_READER_H
 
+#include "sample_points.h"
 #include "sample_scan.h"
 #include "series.h"
+#include "shim/log_format.h"
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+/* The oldest log format version that is read. */
+#define LOG_OLDEST_VERSION (LOG_FORMAT_VERSION > 1 ? LOG_FORMAT_VERSION - 1 : 1)
 
 enum { KEPT_SAMPLES = 10, KEPT_DETAILS = 3, KEPT_READERS = 4 };
 
@@ -23,6 +33,7 @@ struct site_counters {
 
 struct site_log {
 	uint32_t number; /* from 1 */
+	uint32_t ranks;	 /* logs put together in it */
 	json_t *record;	 /* the last "site" record, or NULL */
 	char state[16];	 /* "learning", "verified", "declined", or "" */
 	char reason[40]; /* a name of reasons.def, "none" */
@@ -31,19 +42,20 @@ struct site_log {
 	struct site_counters counters;
 
 	uint64_t samples;
-	uint64_t timed;		       /* samples that carry both times */
-	double first_app, first_fused; /* the first of them, which pays for loading code */
-	struct series app, fused;      /* µs, the others */
-	double max_abs, max_rel;       /* largest over the samples, NAN without any */
-	struct sample worst;	       /* the sample of max_rel */
-	double beyond;		       /* largest share of elements outside the tolerance */
+	struct series first_app, first_fused; /* µs, the first timed sample of the run */
+	struct series app, fused;	      /* µs, the other timed samples */
+	struct sample_points points;
+	double max_abs, max_rel; /* largest over the samples, NAN without any */
+	struct sample worst;	 /* the sample of max_rel */
+	double beyond;		 /* largest share of elements outside the tolerance */
 	uint64_t nonfinite;
 	uint64_t references;
 	double sum_app_rmse2, sum_fused_rmse2, app_max, fused_max;
 	uint64_t not_ok; /* samples whose verdict was not "ok" */
 	char bad_verdict[24];
 	char read_by[KEPT_READERS][64]; /* kernels that forced a materialisation */
-	struct sample *kept;		/* first and last KEPT_SAMPLES, only for `keep_site` */
+	struct sample *kept; /* first and last KEPT_SAMPLES of one log, only for `keep_site` */
+	uint64_t kept_of;    /* how many samples these are the ends of */
 };
 
 struct reason_tally {
@@ -65,15 +77,26 @@ struct run_log {
 	uint64_t gemms, launches, scratch_peak;
 	bool counted; /* the numbers above are known */
 	uint64_t violations;
-	char violation[200]; /* the first */
-	uint64_t unreadable; /* lines that are no JSON */
-	bool truncated;	     /* the last line was cut short */
+	char violation[200];	   /* the first */
+	uint64_t unreadable;	   /* lines that are no JSON */
+	bool truncated;		   /* the last line was cut short */
+	const struct run_log *job; /* the first log of a job whose ranks were merged, or NULL */
+};
+
+/* Sees the records one by one as they are read, in the file's order: each sample after its site's
+ * series took it, every other record of its run, the header first. 0, or -errno, which ends the
+ * reading; -EBADMSG only skips the record. */
+struct log_observer {
+	int (*sample)(void *context, struct run_log *run, const struct sample *sample);
+	int (*record)(void *context, struct run_log *run, const json_t *record);
+	void *context;
 };
 
 struct log_set {
 	struct run_log **runs;
 	int count;
-	char problem[256]; /* why log_read() failed, one line without the path */
+	char problem[256];		     /* why log_read() failed, one line without the path */
+	const struct log_observer *observer; /* or NULL */
 };
 
 /* Appends the runs of the file `path` to *set. keep_site: site whose samples are kept one by one,
@@ -87,6 +110,9 @@ void log_set_free(struct log_set *set);
 /* The site, made when new; NULL when the number is 0 or absurd, or memory is short. */
 struct site_log *run_site(struct run_log *run, uint32_t number);
 
+/* Takes a site out of its run and frees it. */
+void run_drop_site(struct run_log *run, uint32_t number);
+
 /* The tally of a reason, made when new; NULL when memory is short. */
 struct reason_tally *run_reason(struct run_log *run, const char *name);
 
@@ -95,8 +121,8 @@ const char *text_of(const json_t *record, const char *key);
 /* A number member, or `otherwise`. */
 double number_of(const json_t *record, const char *key, double otherwise);
 
-/* The times to quote: all timed samples, or, once there are three, all but the first. Returns
- * whether the first was left out. */
+/* The times to quote: all timed samples, or, where two others are left, all but a run's first.
+ * Returns whether the first was left out. */
 bool site_times(const struct site_log *site, struct series *app, struct series *fused);
 
 /* Reads LOG.live beside run->path into the counters. 0 or -errno; -EPROTO when it is of another

@@ -4,6 +4,7 @@
  * Nothing is printed here.
  */
 #include "report.h"
+#include "report_select.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,44 +19,67 @@ static const struct {
 #undef REASON
 };
 
-bool run_simulated(const struct run_log *run)
+size_t report_times(const struct report_row *row, double *app, double *fused)
 {
-	return !strncmp(text_of(run->header, "gpu"), "simgpu", 6);
-}
+	const struct sample_points *points = &row->site->points;
+	size_t count = 0;
 
-const char *report_verdict(const struct report_row *row)
-{
-	const struct site_log *site = row->site;
+	for (size_t i = 0; i < points->count; i++) {
+		const struct sample_point *point = &points->points[i];
 
-	if (!strcmp(site->state, "declined"))
-		return "declined";
-	if (site->counters.replaced)
-		return "replaced";
-	return *site->state ? site->state : "unknown";
-}
-
-const char *report_closer(const struct report_row *row)
-{
-	if (isnan(row->error_ratio))
-		return "";
-	if (row->error_ratio >= 0.99 && row->error_ratio <= 1.01)
-		return "equal";
-	return row->error_ratio < 1 ? "fused" : "app";
-}
-
-static struct report_row make_row(int run, const struct site_log *site)
-{
-	struct report_row row = {.run = run, .site = site, .speedup = NAN, .could_us = NAN};
-
-	row.warm_up_excluded = site_times(site, &row.app, &row.fused);
-	row.saved_us = site->counted ? site->counters.saved_us : NAN;
-	if (row.fused.count && row.fused.mean > 0) {
-		row.speedup = row.app.mean / row.fused.mean;
-		if (site->counted)
-			row.could_us = (double)(site->counters.seen - site->counters.replaced) *
-				       (row.app.mean - row.fused.mean);
+		if (isnan(point->app_us) || isnan(point->fused_us) ||
+		    (point->warm_up && row->warm_up_excluded))
+			continue;
+		app[count] = point->app_us;
+		fused[count++] = point->fused_us;
 	}
-	row.error_ratio = NAN;
+	return count;
+}
+
+/* The interval of median app / median fused over the times that are quoted. */
+static struct bootstrap_interval speedup_of(const struct report_row *row)
+{
+	size_t most = row->site->points.count, count;
+	struct bootstrap_interval interval = {NAN, NAN, NAN};
+	double *times = calloc(2 * most + 1, sizeof(*times));
+
+	if (!times)
+		return interval;
+	count = report_times(row, times, times + most);
+	bootstrap_ratio(times, count, times + most, count, BOOTSTRAP_SEED, &interval);
+	free(times);
+	return interval;
+}
+
+static void fill_times(struct report_row *row)
+{
+	const struct site_counters *calls = &row->site->counters;
+	double app, fused;
+
+	row->warm_up_excluded = site_times(row->site, &row->app, &row->fused);
+	row->speedup = speedup_of(row);
+	app = row->app.mean;
+	fused = row->fused.mean;
+	if (!row->site->counted || !row->app.count)
+		return;
+	row->could_us = (double)(calls->seen - calls->replaced) * (app - fused);
+	row->before_us = (double)calls->seen * app;
+	row->after_us = (double)(calls->seen - calls->replaced) * app +
+			(double)(calls->replaced + calls->compared) * fused;
+}
+
+static struct report_row make_row(const struct report *report, int run, const struct site_log *site)
+{
+	struct report_row row = {.run = run,
+				 .log = report->set.runs[run],
+				 .site = site,
+				 .saved_us = site->counted ? site->counters.saved_us : NAN,
+				 .could_us = NAN,
+				 .before_us = NAN,
+				 .after_us = NAN,
+				 .error_ratio = NAN};
+
+	fill_times(&row);
 	if (site->references && site->sum_app_rmse2 > 0)
 		row.error_ratio = sqrt(site->sum_fused_rmse2 / site->sum_app_rmse2);
 	else if (site->references)
@@ -83,7 +107,7 @@ static int by_gain(const void *left, const void *right)
 	return a->site->number < b->site->number ? -1 : 1;
 }
 
-static int build_rows(struct report *report, uint32_t only_site)
+static int build_rows(struct report *report)
 {
 	int most = 0;
 
@@ -91,6 +115,7 @@ static int build_rows(struct report *report, uint32_t only_site)
 		for (uint32_t i = 0; i < report->set.runs[r]->site_count; i++)
 			most += report->set.runs[r]->sites[i] != NULL;
 	}
+	report->site_count = most;
 	report->rows = calloc((size_t)most + 1, sizeof(*report->rows));
 	if (!report->rows)
 		return -ENOMEM;
@@ -98,12 +123,22 @@ static int build_rows(struct report *report, uint32_t only_site)
 		const struct run_log *run = report->set.runs[r];
 
 		for (uint32_t i = 0; i < run->site_count; i++) {
-			if (run->sites[i] && (!only_site || run->sites[i]->number == only_site))
-				report->rows[report->row_count++] = make_row(r, run->sites[i]);
+			struct report_row *row = &report->rows[report->row_count];
+
+			if (!run->sites[i])
+				continue;
+			*row = make_row(report, r, run->sites[i]);
+			report->row_count += report_selected(report->selection, row);
 		}
 	}
 	qsort(report->rows, (size_t)report->row_count, sizeof(*report->rows), by_gain);
+	report_order(report->selection, report->rows, report->row_count);
 	return 0;
+}
+
+bool report_partial(const struct report *report)
+{
+	return report_selects(report->selection);
 }
 
 static struct report_reason *reason_named(struct report *report, const char *name)
@@ -164,9 +199,11 @@ static bool counted_by_shim(const struct report *report, const char *name)
 	return false;
 }
 
-static int build_reasons(struct report *report, uint32_t only_site)
+static int build_reasons(struct report *report)
 {
-	for (int r = 0; r < report->set.count && !only_site; r++) {
+	bool partial = report_partial(report);
+
+	for (int r = 0; r < report->set.count && !partial; r++) {
 		const struct run_log *run = report->set.runs[r];
 
 		for (int i = 0; i < run->reason_count; i++) {
@@ -198,7 +235,7 @@ static int build_reasons(struct report *report, uint32_t only_site)
 		reason->rows = rows;
 		rows[reason->row_count++] = i;
 		add_detail(reason, site->detail);
-		if (only_site || !counted_by_shim(report, reason->name))
+		if (partial || !counted_by_shim(report, reason->name))
 			reason->count += site->counters.passed;
 	}
 	if (report->reason_count)
@@ -227,8 +264,11 @@ static void add_row(struct report_total *total, const struct report_row *row, in
 	total->warm_up_excluded |= row->warm_up_excluded;
 	if (!isnan(row->saved_us))
 		total->saved_us += row->saved_us;
-	if (!isnan(row->could_us))
+	if (isfinite(row->before_us) && isfinite(row->after_us)) {
 		total->could_us += row->could_us;
+		total->before_us += row->before_us;
+		total->after_us += row->after_us;
+	}
 	if (!isnan(site->max_abs) && !(site->max_abs <= total->max_abs))
 		total->max_abs = site->max_abs;
 	if (!isnan(site->max_rel) && !(site->max_rel <= total->max_rel)) {
@@ -264,7 +304,7 @@ static void build_total(struct report *report)
 		double replaced = (double)row->site->counters.replaced;
 
 		add_row(total, row, i);
-		if (!isnan(row->speedup)) {
+		if (row->app.count) {
 			app += replaced * row->app.mean;
 			fused += replaced * row->fused.mean;
 		}
@@ -272,12 +312,14 @@ static void build_total(struct report *report)
 	total->speedup = fused > 0 ? app / fused : NAN;
 }
 
-int report_build(struct report *report, uint32_t only_site)
+int report_build(struct report *report, const struct report_selection *selection)
 {
-	int result = build_rows(report, only_site);
+	int result;
 
+	report->selection = selection;
+	result = build_rows(report);
 	if (!result)
-		result = build_reasons(report, only_site);
+		result = build_reasons(report);
 	if (!result)
 		build_total(report);
 	return result;

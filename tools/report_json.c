@@ -9,13 +9,13 @@
  *           "scratch_peak","violations","first_violation","unreadable_lines","truncated","simulated"}],
  *  "total":{"sites","replaced_sites","verified_sites","learning_sites","declined_sites","calls",
  *           "replaced","compared","passed","materialised","gemms","launches","saved_us","could_save_us",
- *           "speedup","max_abs","max_rel","nonfinite","overhead_us","violations","complete"},
+ *           "before_us","after_us","speedup","max_abs","max_rel","nonfinite","overhead_us","violations","complete"},
  *  "sites":[{"log":0,                                index into "logs"
  *            "site","B","H","Sq","Sk","D","Dv","dtype","scale","softcap","mask","kernel","route",
  *            "chain","aliasing","python","stack",      as in the log's site record
  *            "verdict":"replaced"|"verified"|"learning"|"declined"|"unknown","reason","detail",
  *            "calls","replaced","compared","passed","materialised","snapshots","saved_us",
- *            "could_save_us","speedup","read_by",
+ *            "could_save_us","speedup","speedup_low","speedup_high","ranks","read_by",
  *            "app_us":{"mean","deviation","min","max","count"},"fused_us":{…},"warm_up_excluded",
  *            "samples","samples_not_ok","max_abs","max_rel","beyond","nonfinite",
  *            "reference":{"samples","app_rmse","fused_rmse","app_max","fused_max",
@@ -151,7 +151,10 @@ static json_t *site_object(const struct report_row *row)
 				    site->counted ? count(counters[i].value) : json_null());
 	json_object_set_new(object, "saved_us", real_or_null(row->saved_us));
 	json_object_set_new(object, "could_save_us", real_or_null(row->could_us));
-	json_object_set_new(object, "speedup", real_or_null(row->speedup));
+	json_object_set_new(object, "speedup", real_or_null(row->speedup.ratio));
+	json_object_set_new(object, "speedup_low", real_or_null(row->speedup.low));
+	json_object_set_new(object, "speedup_high", real_or_null(row->speedup.high));
+	json_object_set_new(object, "ranks", count(site->ranks));
 	for (int i = 0; i < KEPT_READERS && *site->read_by[i]; i++)
 		json_array_append_new(read_by, text(site->read_by[i]));
 	json_object_set_new(object, "read_by", read_by);
@@ -216,6 +219,10 @@ static json_t *total_object(const struct report_total *total)
 		json_object_set_new(object, counts[i].key, count(counts[i].value));
 	json_object_set_new(object, "saved_us", real_or_null(total->saved_us));
 	json_object_set_new(object, "could_save_us", real_or_null(total->could_us));
+	json_object_set_new(object, "before_us",
+			    real_or_null(total->before_us > 0 ? total->before_us : NAN));
+	json_object_set_new(object, "after_us",
+			    real_or_null(total->before_us > 0 ? total->after_us : NAN));
 	json_object_set_new(object, "speedup", real_or_null(total->speedup));
 	json_object_set_new(object, "max_abs", real_or_null(total->max_abs));
 	json_object_set_new(object, "max_rel", real_or_null(total->max_rel));

@@ -5,7 +5,6 @@
 #include "report_page.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 const char *ink(const struct page *page, const char *color)
@@ -20,33 +19,7 @@ const char *plain(const struct page *page)
 
 void label(const struct page *page, const char *name)
 {
-	printf("  %s%-9s%s ", ink(page, DIM), name, plain(page));
-}
-
-void shape_text(char *buffer, size_t size, const struct site_log *site)
-{
-	static const char *const keys[] = {"B", "H", "Sq", "Sk", "D"};
-	double Dv = number_of(site->record, "Dv", NAN);
-	int used = snprintf(buffer, size, "[");
-
-	if (!site->record) {
-		snprintf(buffer, size, "?");
-		return;
-	}
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-		used += snprintf(buffer + used, size - (size_t)used, "%s%.0f", i ? "," : "",
-				 fmin(fabs(number_of(site->record, keys[i], 0)), 1e15));
-	if (!isnan(Dv) && Dv != number_of(site->record, "D", 0))
-		used += snprintf(buffer + used, size - (size_t)used, "/%.0f", fmin(fabs(Dv), 1e15));
-	snprintf(buffer + used, size - (size_t)used, "]");
-}
-
-void site_text(const struct page *page, char *buffer, size_t size, const struct report_row *row)
-{
-	if (page->report->set.count > 1)
-		snprintf(buffer, size, "%d:%u", row->run + 1, row->site->number);
-	else
-		snprintf(buffer, size, "%u", row->site->number);
+	fprintf(page->out, "  %s%-9s%s ", ink(page, DIM), name, plain(page));
 }
 
 void series_text(const struct page *page, char *buffer, size_t size, const struct series *series)
@@ -59,4 +32,19 @@ void series_text(const struct page *page, char *buffer, size_t size, const struc
 		snprintf(buffer, size, "%.1f", series->mean);
 	else
 		snprintf(buffer, size, "%.1f %s %.1f", series->mean, page->plus_minus, deviation);
+}
+
+void print_bars(const struct page *page, const struct histogram *histogram)
+{
+	static const char *const blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	static const char *const marks[] = {".", ":", "-", "=", "+", "*", "#", "@"};
+
+	for (int i = 0; i < histogram->bins; i++) {
+		/* Anything at all shows; only the fullest bin is full. */
+		uint64_t height =
+			histogram->counts[i] * 7 / (histogram->largest + !histogram->largest);
+		const char *bar = page->utf8 ? blocks[height] : marks[height];
+
+		fputs(histogram->counts[i] ? bar : " ", page->out);
+	}
 }

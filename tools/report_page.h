@@ -6,6 +6,7 @@
 #ifndef FASHIM_REPORT_PAGE_H
 #define FASHIM_REPORT_PAGE_H
 
+#include "histogram.h"
 #include "report.h"
 
 #define BOLD   "\033[1m"
@@ -16,8 +17,10 @@
 
 struct page {
 	const struct report *report;
-	bool color;
-	const char *plus_minus, *times, *micro, *arrow;
+	FILE *out;
+	int width; /* columns, 0 without limit */
+	bool color, utf8;
+	const char *plus_minus, *times, *micro, *arrow, *to;
 };
 
 /* The colour's escape sequence, and that back to plain text; "" on a page without colours. */
@@ -27,14 +30,11 @@ const char *plain(const struct page *page);
 /* "  name      " in front of a line. */
 void label(const struct page *page, const char *name);
 
-/* "[B,H,Sq,Sk,D]", with "/Dv" where that differs; "?" for a site without a record. */
-void shape_text(char *buffer, size_t size, const struct site_log *site);
-
-/* "3", or "2:3" (log 2, site 3) where several logs are shown. */
-void site_text(const struct page *page, char *buffer, size_t size, const struct report_row *row);
-
 /* "102.0 ± 2.8", without the spread where one value has none, "-" for an empty series. */
 void series_text(const struct page *page, char *buffer, size_t size, const struct series *series);
+
+/* The bins as a row of bars, one column each. */
+void print_bars(const struct page *page, const struct histogram *histogram);
 
 /* The table of all sites, and everything known of one. */
 void print_table(const struct page *page);

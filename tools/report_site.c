@@ -7,6 +7,7 @@
 #include "tool.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* Up to `most` strings of a list, one a line, the first behind `name`. */
 static void print_list(const struct page *page, const char *name, const json_t *list, size_t most)
@@ -19,32 +20,32 @@ static void print_list(const struct page *page, const char *name, const json_t *
 		const char *text = json_string_value(entry);
 
 		if (index == most) {
-			printf("  %11s%zu more\n", "", json_array_size(list) - most);
+			fprintf(page->out, "  %11s%zu more\n", "", json_array_size(list) - most);
 			break;
 		}
 		label(page, index ? "" : name);
-		print_safe(stdout, text ? text : "?");
-		putchar('\n');
+		print_safe(page->out, text ? text : "?");
+		fputc('\n', page->out);
 	}
 }
 
 static void print_sample(const struct page *page, const struct sample *sample, bool first)
 {
 	label(page, first ? "samples" : "");
-	printf("#%llu", (unsigned long long)sample->occurrence);
+	fprintf(page->out, "#%llu", (unsigned long long)sample->occurrence);
 	if (!isnan(sample->app_us))
-		printf("  app %.1f %s", sample->app_us, page->micro);
+		fprintf(page->out, "  app %.1f %s", sample->app_us, page->micro);
 	if (!isnan(sample->fused_us))
-		printf("  fused %.1f %s", sample->fused_us, page->micro);
-	printf("  max abs %.1e  max rel %.1e  cosine %.6f  ", sample->max_abs, sample->max_rel,
-	       sample->cosine);
-	print_safe(stdout, sample->verdict);
-	putchar('\n');
+		fprintf(page->out, "  fused %.1f %s", sample->fused_us, page->micro);
+	fprintf(page->out, "  max abs %.1e  max rel %.1e  cosine %.6f  ", sample->max_abs,
+		sample->max_rel, sample->cosine);
+	print_safe(page->out, sample->verdict);
+	fputc('\n', page->out);
 }
 
 static void print_samples(const struct page *page, const struct site_log *site)
 {
-	uint64_t count = site->samples, later;
+	uint64_t count = site->kept_of, later;
 
 	for (uint64_t i = 0; i < count && i < KEPT_SAMPLES; i++)
 		print_sample(page, &site->kept[i], i == 0);
@@ -53,11 +54,21 @@ static void print_samples(const struct page *page, const struct site_log *site)
 	later = count - KEPT_SAMPLES < KEPT_SAMPLES ? count - KEPT_SAMPLES : KEPT_SAMPLES;
 	if (count > 2 * KEPT_SAMPLES) {
 		label(page, "");
-		printf("... %llu more ...\n", (unsigned long long)(count - 2 * KEPT_SAMPLES));
+		fprintf(page->out, "... %llu more ...\n",
+			(unsigned long long)(count - 2 * KEPT_SAMPLES));
 	}
 	for (uint64_t i = count - later; i < count; i++)
 		print_sample(page, &site->kept[KEPT_SAMPLES + (i - KEPT_SAMPLES) % KEPT_SAMPLES],
 			     false);
+}
+
+static void print_other_ranks(const struct page *page, const struct site_log *site)
+{
+	if (site->samples == site->kept_of)
+		return;
+	label(page, "");
+	fprintf(page->out, "%llu more in the logs of the other ranks\n",
+		(unsigned long long)(site->samples - site->kept_of));
 }
 
 static void print_chain(const struct page *page, const json_t *chain)
@@ -71,10 +82,10 @@ static void print_chain(const struct page *page, const json_t *chain)
 		const char *text = json_string_value(entry);
 
 		if (index)
-			printf(" %s ", page->arrow);
-		print_safe(stdout, text ? text : "?");
+			fprintf(page->out, " %s ", page->arrow);
+		print_safe(page->out, text ? text : "?");
 	}
-	putchar('\n');
+	fputc('\n', page->out);
 }
 
 static void print_range(const struct page *page, const char *name, const struct series *series,
@@ -86,65 +97,112 @@ static void print_range(const struct page *page, const char *name, const struct 
 		return;
 	series_text(page, text, sizeof(text), series);
 	label(page, name);
-	printf("%s %s, %.1f to %.1f, n = %llu%s\n", text, page->micro, series->min, series->max,
-	       (unsigned long long)series->count, warm_up_excluded ? ", the first left out" : "");
+	fprintf(page->out, "%s %s, %.1f to %.1f, n = %llu%s\n", text, page->micro, series->min,
+		series->max, (unsigned long long)series->count,
+		warm_up_excluded ? ", the first left out" : "");
+}
+
+static void print_histogram(const struct page *page, const struct series *series,
+			    const double *times, size_t count)
+{
+	enum { BINS = 40 };
+	struct histogram histogram = histogram_over(series->min, series->max, BINS, false);
+
+	if (count < BOOTSTRAP_FEWEST)
+		return;
+	for (size_t i = 0; i < count; i++)
+		histogram_add(&histogram, times[i]);
+	label(page, "");
+	print_bars(page, &histogram);
+	fputc('\n', page->out);
+}
+
+static void print_speedup(const struct page *page, const struct report_row *row, size_t count)
+{
+	const struct bootstrap_interval *speedup = &row->speedup;
+
+	if (isnan(speedup->ratio))
+		return;
+	label(page, "speed-up");
+	fprintf(page->out, "%.3g%s", speedup->ratio, page->times);
+	if (isnan(speedup->low))
+		fprintf(page->out,
+			"; an interval needs %d timed samples and there are %zu (FASHIM_SAMPLE=8 "
+			"compares more often)\n",
+			BOOTSTRAP_FEWEST, count);
+	else
+		fprintf(page->out, ", 95%% interval %.4g to %.4g (%d bootstrap resamples)\n",
+			speedup->low, speedup->high, BOOTSTRAP_RESAMPLES);
+}
+
+static void print_times(const struct page *page, const struct report_row *row)
+{
+	size_t most = row->site->points.count, count;
+	double *times = calloc(2 * most + 1, sizeof(*times));
+
+	count = times ? report_times(row, times, times + most) : 0;
+	print_range(page, "app", &row->app, row->warm_up_excluded);
+	print_histogram(page, &row->app, times, count);
+	print_range(page, "fused", &row->fused, row->warm_up_excluded);
+	print_histogram(page, &row->fused, times + most, count);
+	print_speedup(page, row, count);
+	free(times);
 }
 
 void print_site(const struct page *page, const struct report_row *row)
 {
 	const struct site_log *site = row->site;
-	const struct sample *worst = &site->worst;
-	char number[32], shape[160];
+	char number[32], shape[160], worst[240];
 
-	site_text(page, number, sizeof(number), row);
-	shape_text(shape, sizeof(shape), site);
-	printf("\n%sSite %s%s %s ", ink(page, BOLD), number, plain(page), shape);
-	print_safe(stdout, text_of(site->record, "dtype"));
-	printf(", scale %g, softcap %g, mask ", number_of(site->record, "scale", NAN),
-	       number_of(site->record, "softcap", 0));
-	print_safe(stdout, text_of(site->record, "mask"));
-	fputs(", kernel ", stdout);
-	print_safe(stdout, text_of(site->record, "kernel"));
-	fputs(", recognised by ", stdout);
-	print_safe(stdout, text_of(site->record, "route"));
-	putchar('\n');
+	report_site_name(page->report, row, number, sizeof(number));
+	report_shape(row, shape, sizeof(shape));
+	fprintf(page->out, "\n%sSite %s%s %s ", ink(page, BOLD), number, plain(page), shape);
+	print_safe(page->out, text_of(site->record, "dtype"));
+	fprintf(page->out, ", scale %g, softcap %g, mask ", number_of(site->record, "scale", NAN),
+		number_of(site->record, "softcap", 0));
+	print_safe(page->out, text_of(site->record, "mask"));
+	fputs(", kernel ", page->out);
+	print_safe(page->out, text_of(site->record, "kernel"));
+	fputs(", recognised by ", page->out);
+	print_safe(page->out, text_of(site->record, "route"));
+	fputc('\n', page->out);
 	print_chain(page, json_object_get(site->record, "chain"));
 	label(page, "aliasing");
-	print_safe(stdout, text_of(site->record, "aliasing"));
-	putchar('\n');
+	print_safe(page->out, text_of(site->record, "aliasing"));
+	fputc('\n', page->out);
 	print_list(page, "python", json_object_get(site->record, "python"), 32);
 	print_list(page, "stack", json_object_get(site->record, "stack"), 32);
 	label(page, "calls");
-	printf("%llu seen, %llu replaced, %llu compared, %llu left alone, %llu materialised, "
-	       "%llu snapshots\n",
-	       (unsigned long long)site->counters.seen, (unsigned long long)site->counters.replaced,
-	       (unsigned long long)site->counters.compared,
-	       (unsigned long long)site->counters.passed,
-	       (unsigned long long)site->counters.materialised,
-	       (unsigned long long)site->counters.snapshots);
+	fprintf(page->out,
+		"%llu seen, %llu replaced, %llu compared, %llu left alone, %llu materialised, "
+		"%llu snapshots\n",
+		(unsigned long long)site->counters.seen,
+		(unsigned long long)site->counters.replaced,
+		(unsigned long long)site->counters.compared,
+		(unsigned long long)site->counters.passed,
+		(unsigned long long)site->counters.materialised,
+		(unsigned long long)site->counters.snapshots);
 	for (int i = 0; i < KEPT_READERS && *site->read_by[i]; i++) {
 		label(page, i ? "" : "read by");
-		print_safe(stdout, site->read_by[i]);
-		putchar('\n');
+		print_safe(page->out, site->read_by[i]);
+		fputc('\n', page->out);
 	}
-	print_range(page, "app", &row->app, row->warm_up_excluded);
-	print_range(page, "fused", &row->fused, row->warm_up_excluded);
+	print_times(page, row);
 	if (!isnan(site->max_rel)) {
 		label(page, "drift");
-		printf("worst element %.0f of call %llu: app %.6g, fused %.6g; at most %.2g%% of "
-		       "the "
-		       "elements outside the tolerance\n",
-		       worst->worst_index, (unsigned long long)worst->occurrence, worst->worst_app,
-		       worst->worst_fused, 100 * site->beyond);
+		fprintf(page->out, "%s\n", report_worst(row, worst, sizeof(worst)));
 	}
 	if (site->references) {
 		label(page, "float64");
-		printf("RMS error: app %.2e, fused %.2e; largest: app %.2e, fused %.2e (%llu "
-		       "samples)\n",
-		       sqrt(site->sum_app_rmse2 / (double)site->references),
-		       sqrt(site->sum_fused_rmse2 / (double)site->references), site->app_max,
-		       site->fused_max, (unsigned long long)site->references);
+		fprintf(page->out,
+			"RMS error: app %.2e, fused %.2e; largest: app %.2e, fused %.2e (%llu "
+			"samples)\n",
+			sqrt(site->sum_app_rmse2 / (double)site->references),
+			sqrt(site->sum_fused_rmse2 / (double)site->references), site->app_max,
+			site->fused_max, (unsigned long long)site->references);
 	}
-	if (site->kept)
+	if (site->kept) {
 		print_samples(page, site);
+		print_other_ranks(page, site);
+	}
 }

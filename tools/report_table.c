@@ -1,35 +1,225 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of sites, in the order of what they gained.
+ * The table of sites, in the order of what they gained. Where the terminal is too narrow for all of
+ * it, the less important columns are left out and named below.
  */
 #include "report_page.h"
+#include "terminal.h"
 #include "tool.h"
 
 #include <libsmartcols/libsmartcols.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
-/* "1.2e-04", or "-" when it is unknown. */
-static void error_text(char *buffer, size_t size, double value)
+enum { CELL = 256 };
+
+/* Each writes one cell of a row. */
+typedef void write_cell(const struct page *page, const struct report_row *row, char *cell);
+
+static void write_site(const struct page *page, const struct report_row *row, char *cell)
 {
-	if (isnan(value))
-		snprintf(buffer, size, "-");
-	else
-		snprintf(buffer, size, "%.1e", value);
+	report_site_name(page->report, row, cell, CELL);
+	if (row->site->ranks > 1)
+		snprintf(cell + strlen(cell), CELL - strlen(cell), " %s%u", page->times,
+			 row->site->ranks);
 }
 
-static void verdict_text(char *buffer, size_t size, const struct report_row *row)
+static void write_shape(const struct page *page, const struct report_row *row, char *cell)
 {
-	const char *verdict = report_verdict(row);
+	(void)page;
+	report_shape(row, cell, CELL);
+}
 
-	if (!strcmp(verdict, "declined"))
-		snprintf(buffer, size, "declined: %s", row->site->reason);
-	else if (row->site->not_ok)
-		snprintf(buffer, size, "%s, %llu of %llu samples %s", verdict,
-			 (unsigned long long)row->site->not_ok,
-			 (unsigned long long)row->site->samples, row->site->bad_verdict);
-	else
-		snprintf(buffer, size, "%s", verdict);
+static void write_dtype(const struct page *page, const struct report_row *row, char *cell)
+{
+	(void)page;
+	snprintf(cell, CELL, "%s", text_of(row->site->record, "dtype"));
+}
+
+static void write_mask(const struct page *page, const struct report_row *row, char *cell)
+{
+	(void)page;
+	snprintf(cell, CELL, "%s", text_of(row->site->record, "mask"));
+}
+
+static void write_calls(const struct page *page, const struct report_row *row, char *cell)
+{
+	(void)page;
+	if (row->site->counted)
+		format_count(cell, CELL, row->site->counters.seen);
+}
+
+static void write_app(const struct page *page, const struct report_row *row, char *cell)
+{
+	series_text(page, cell, CELL, &row->app);
+}
+
+static void write_fused(const struct page *page, const struct report_row *row, char *cell)
+{
+	series_text(page, cell, CELL, &row->fused);
+}
+
+static void write_speedup(const struct page *page, const struct report_row *row, char *cell)
+{
+	if (!isnan(row->speedup.ratio))
+		snprintf(cell, CELL, "%.2f%s", row->speedup.ratio, page->times);
+}
+
+static void write_interval(const struct page *page, const struct report_row *row, char *cell)
+{
+	if (!isnan(row->speedup.low))
+		snprintf(cell, CELL, "%.2f%s%.2f", row->speedup.low, page->to, row->speedup.high);
+}
+
+static void write_saved(const struct page *page, const struct report_row *row, char *cell)
+{
+	(void)page;
+	if (!isnan(row->saved_us) && row->site->counters.replaced)
+		format_duration(cell, CELL, row->saved_us);
+}
+
+static void write_abs(const struct page *page, const struct report_row *row, char *cell)
+{
+	(void)page;
+	if (!isnan(row->site->max_abs))
+		snprintf(cell, CELL, "%.1e", row->site->max_abs);
+}
+
+static void write_rel(const struct page *page, const struct report_row *row, char *cell)
+{
+	(void)page;
+	if (!isnan(row->site->max_rel))
+		snprintf(cell, CELL, "%.1e", row->site->max_rel);
+}
+
+static void write_closer(const struct page *page, const struct report_row *row, char *cell)
+{
+	if (!isnan(row->error_ratio))
+		snprintf(cell, CELL, "%s (%.2f%s)", report_closer(row), row->error_ratio,
+			 page->times);
+}
+
+static void write_verdict(const struct page *page, const struct report_row *row, char *cell)
+{
+	(void)page;
+	report_judgement(row, cell, CELL);
+}
+
+/* The innermost Python line, or C frame, that the site is called from. */
+static void write_where(const struct page *page, const struct report_row *row, char *cell)
+{
+	static const char *const lists[] = {"python", "stack"};
+
+	(void)page;
+	for (int i = 0; i < 2; i++) {
+		const json_t *list = json_object_get(row->site->record, lists[i]);
+		const char *frame = json_string_value(json_array_get(list, 0));
+
+		if (frame) {
+			snprintf(cell, CELL, "%s", frame);
+			return;
+		}
+	}
+}
+
+static const struct column {
+	const char *title;
+	bool micro; /* "µs" behind the title */
+	int flags;
+	int weight; /* where there is little room, the heaviest come first */
+	write_cell *write;
+} columns[] = {
+	{"SITE", false, SCOLS_FL_RIGHT, 100, write_site},
+	{"B,H,Sq,Sk,D", false, 0, 80, write_shape},
+	{"DTYPE", false, 0, 50, write_dtype},
+	{"MASK", false, 0, 30, write_mask},
+	{"CALLS", false, SCOLS_FL_RIGHT, 60, write_calls},
+	{"APP", true, SCOLS_FL_RIGHT, 45, write_app},
+	{"FUSED", true, SCOLS_FL_RIGHT, 46, write_fused},
+	{"SPEED-UP", false, SCOLS_FL_RIGHT, 90, write_speedup},
+	{"95 %", false, SCOLS_FL_RIGHT, 25, write_interval},
+	{"SAVED", false, SCOLS_FL_RIGHT, 85, write_saved},
+	{"MAX ABS", false, SCOLS_FL_RIGHT, 20, write_abs},
+	{"MAX REL", false, SCOLS_FL_RIGHT, 70, write_rel},
+	{"CLOSER TO FLOAT64", false, 0, 40, write_closer},
+	{"VERDICT", false, SCOLS_FL_TRUNC, 95, write_verdict},
+	{"WHERE", false, 0, 35, write_where},
+};
+
+enum { COLUMNS = sizeof(columns) / sizeof(*columns) };
+
+static void title_of(const struct page *page, int column, char *title)
+{
+	snprintf(title, CELL, "%s%s%s", columns[column].title, columns[column].micro ? " " : "",
+		 columns[column].micro ? page->micro : "");
+}
+
+static void cell_of(const struct page *page, int column, const struct report_row *row, char *cell)
+{
+	strcpy(cell, "-");
+	columns[column].write(page, row, cell);
+}
+
+/* How wide each column is by itself. */
+static void measure(const struct page *page, int *widths)
+{
+	char cell[CELL];
+
+	for (int c = 0; c < COLUMNS; c++) {
+		title_of(page, c, cell);
+		widths[c] = display_width(cell);
+		for (int i = 0; i < page->report->row_count; i++) {
+			int width;
+
+			cell_of(page, c, &page->report->rows[i], cell);
+			width = display_width(cell);
+			if (width > widths[c])
+				widths[c] = width;
+		}
+	}
+}
+
+/* Few samples have no interval; then its column is not there at all. */
+static bool any_interval(const struct page *page)
+{
+	for (int i = 0; i < page->report->row_count; i++) {
+		if (!isnan(page->report->rows[i].speedup.low))
+			return true;
+	}
+	return false;
+}
+
+static bool there(const struct page *page, int column)
+{
+	return columns[column].write != write_interval || any_interval(page);
+}
+
+/* Takes columns by their weight, as far as they fit; how many do not. */
+static int choose(const struct page *page, bool *shown)
+{
+	int widths[COLUMNS], left = page->width ? page->width + 1 : INT_MAX, dropped = 0;
+	bool seen[COLUMNS] = {false};
+
+	measure(page, widths);
+	for (int taken = 0; taken < COLUMNS; taken++) {
+		int heaviest = -1;
+
+		for (int c = 0; c < COLUMNS; c++) {
+			if (!seen[c] &&
+			    (heaviest < 0 || columns[c].weight > columns[heaviest].weight))
+				heaviest = c;
+		}
+		seen[heaviest] = true;
+		shown[heaviest] = there(page, heaviest) && widths[heaviest] < left;
+		/* Without these two a table says nothing; the verdict may be cut. */
+		if (columns[heaviest].write == write_site ||
+		    columns[heaviest].write == write_verdict)
+			shown[heaviest] = true;
+		left -= shown[heaviest] ? widths[heaviest] + 1 : 0;
+		dropped += there(page, heaviest) && !shown[heaviest];
+	}
+	return dropped;
 }
 
 static const char *verdict_color(const struct report_row *row)
@@ -41,116 +231,75 @@ static const char *verdict_color(const struct report_row *row)
 	return !strcmp(verdict, "learning") ? "yellow" : "green";
 }
 
-enum column {
-	COLUMN_SITE,
-	COLUMN_SHAPE,
-	COLUMN_DTYPE,
-	COLUMN_MASK,
-	COLUMN_CALLS,
-	COLUMN_APP,
-	COLUMN_FUSED,
-	COLUMN_SPEEDUP,
-	COLUMN_SAVED,
-	COLUMN_ABS,
-	COLUMN_REL,
-	COLUMN_CLOSER,
-	COLUMN_VERDICT
-};
-
-static void fill_line(const struct page *page, struct libscols_line *line,
-		      const struct report_row *row)
+static void add_row(const struct page *page, struct libscols_table *table, const bool *shown,
+		    const struct report_row *row)
 {
-	const struct site_log *site = row->site;
-	char text[256], number[32];
+	struct libscols_line *line = scols_table_new_line(table, NULL);
+	char cell[CELL];
+	size_t at = 0;
 
-	site_text(page, text, sizeof(text), row);
-	scols_line_set_data(line, COLUMN_SITE, text);
-	shape_text(text, sizeof(text), site);
-	scols_line_set_data(line, COLUMN_SHAPE, text);
-	scols_line_set_data(line, COLUMN_DTYPE, text_of(site->record, "dtype"));
-	scols_line_set_data(line, COLUMN_MASK, text_of(site->record, "mask"));
-	scols_line_set_data(
-		line, COLUMN_CALLS,
-		site->counted ? format_count(number, sizeof(number), site->counters.seen) : "-");
-	series_text(page, text, sizeof(text), &row->app);
-	scols_line_set_data(line, COLUMN_APP, text);
-	series_text(page, text, sizeof(text), &row->fused);
-	scols_line_set_data(line, COLUMN_FUSED, text);
-	if (isnan(row->speedup))
-		snprintf(text, sizeof(text), "-");
-	else
-		snprintf(text, sizeof(text), "%.2f%s", row->speedup, page->times);
-	scols_line_set_data(line, COLUMN_SPEEDUP, text);
-	if (isnan(row->saved_us) || !site->counters.replaced)
-		snprintf(text, sizeof(text), "-");
-	else
-		format_duration(text, sizeof(text), row->saved_us);
-	scols_line_set_data(line, COLUMN_SAVED, text);
-	error_text(text, sizeof(text), site->max_abs);
-	scols_line_set_data(line, COLUMN_ABS, text);
-	error_text(text, sizeof(text), site->max_rel);
-	scols_line_set_data(line, COLUMN_REL, text);
-	if (isnan(row->error_ratio))
-		snprintf(text, sizeof(text), "-");
-	else
-		snprintf(text, sizeof(text), "%s (%.2f%s)", report_closer(row), row->error_ratio,
-			 page->times);
-	scols_line_set_data(line, COLUMN_CLOSER, text);
-	verdict_text(text, sizeof(text), row);
-	scols_line_set_data(line, COLUMN_VERDICT, text);
-	if (page->color)
-		scols_cell_set_color(scols_line_get_cell(line, COLUMN_VERDICT), verdict_color(row));
+	for (int c = 0; line && c < COLUMNS; c++) {
+		if (!shown[c])
+			continue;
+		cell_of(page, c, row, cell);
+		scols_line_set_data(line, at, cell);
+		if (page->color && columns[c].write == write_verdict)
+			scols_cell_set_color(scols_line_get_cell(line, at), verdict_color(row));
+		at++;
+	}
+}
+
+static void print_notes(const struct page *page, const bool *shown, int dropped)
+{
+	const char *separator = " ";
+
+	fprintf(page->out,
+		"%s  APP and FUSED: mean %s standard deviation over the samples%s. SPEED-UP: ratio "
+		"of the medians%s. MAX REL: of the largest output.\n"
+		"  CLOSER TO FLOAT64: whose RMS error is smaller (fused error / app error).\n",
+		ink(page, DIM), page->plus_minus,
+		page->report->total.warm_up_excluded
+			? " but the first, where there are three or more"
+			: "",
+		any_interval(page) ? " and its bootstrap interval" : "");
+	if (dropped) {
+		fputs("  Too wide for this terminal, see --format=csv:", page->out);
+		for (int c = 0; c < COLUMNS; c++) {
+			if (shown[c] || !there(page, c))
+				continue;
+			fprintf(page->out, "%s%s", separator, columns[c].title);
+			separator = ", ";
+		}
+		fputs(".\n", page->out);
+	}
+	fputs(plain(page), page->out);
 }
 
 void print_table(const struct page *page)
 {
-	static const struct {
-		const char *title;
-		int flags;
-	} columns[] = {
-		[COLUMN_SITE] = {"SITE", SCOLS_FL_RIGHT},
-		[COLUMN_SHAPE] = {"B,H,Sq,Sk,D", 0},
-		[COLUMN_DTYPE] = {"DTYPE", 0},
-		[COLUMN_MASK] = {"MASK", SCOLS_FL_TRUNC},
-		[COLUMN_CALLS] = {"CALLS", SCOLS_FL_RIGHT},
-		[COLUMN_APP] = {"APP", SCOLS_FL_RIGHT},
-		[COLUMN_FUSED] = {"FUSED", SCOLS_FL_RIGHT},
-		[COLUMN_SPEEDUP] = {"SPEED-UP", SCOLS_FL_RIGHT},
-		[COLUMN_SAVED] = {"SAVED", SCOLS_FL_RIGHT},
-		[COLUMN_ABS] = {"MAX ABS", SCOLS_FL_RIGHT},
-		[COLUMN_REL] = {"MAX REL", SCOLS_FL_RIGHT},
-		[COLUMN_CLOSER] = {"CLOSER TO FLOAT64", 0},
-		[COLUMN_VERDICT] = {"VERDICT", 0},
-	};
 	const struct report *report = page->report;
 	struct libscols_table *table = scols_new_table();
-	char title[32];
+	bool shown[COLUMNS];
+	int dropped = choose(page, shown);
+	char title[CELL];
 
 	if (!table)
 		return;
 	scols_table_enable_colors(table, page->color);
-	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++) {
-		snprintf(title, sizeof(title), "%s", columns[i].title);
-		if (i == COLUMN_APP || i == COLUMN_FUSED)
-			snprintf(title, sizeof(title), "%s %s", columns[i].title, page->micro);
-		scols_table_new_column(table, title, 0, columns[i].flags);
+	if (page->width) {
+		scols_table_set_termforce(table, SCOLS_TERMFORCE_ALWAYS);
+		scols_table_set_termwidth(table, (size_t)page->width);
 	}
-	for (int i = 0; i < report->row_count; i++) {
-		struct libscols_line *line = scols_table_new_line(table, NULL);
-
-		if (line)
-			fill_line(page, line, &report->rows[i]);
+	for (int c = 0; c < COLUMNS; c++) {
+		title_of(page, c, title);
+		if (shown[c])
+			scols_table_new_column(table, title, 0, columns[c].flags);
 	}
-	putchar('\n');
-	fflush(stdout);
+	for (int i = 0; i < report->row_count; i++)
+		add_row(page, table, shown, &report->rows[i]);
+	fputc('\n', page->out);
+	scols_table_set_stream(table, page->out);
 	scols_print_table(table);
 	scols_unref_table(table);
-	printf("%s  APP and FUSED: mean %s standard deviation over the samples%s. MAX REL: of the "
-	       "largest "
-	       "output.\n  CLOSER TO FLOAT64: whose RMS error is smaller (fused error / app "
-	       "error).%s\n",
-	       ink(page, DIM), page->plus_minus,
-	       report->total.warm_up_excluded ? " but the first, where there are three or more"
-					      : "",
-	       plain(page));
+	print_notes(page, shown, dropped);
 }

@@ -4,247 +4,135 @@
  * was not replaced, why, and what to do about it.
  */
 #include "report_page.h"
+#include "terminal.h"
 #include "tool.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_FULL_HEADERS = 4 };
 
 static void print_end(const struct page *page, const struct run_log *run)
 {
+	const char *end = report_end(run);
+	bool normal = !strcmp(run->end, "exit") || !strcmp(run->end, "running");
 	char duration[32];
 
-	format_duration(duration, sizeof(duration), run->wall_us);
-	if (!strcmp(run->end, "exit"))
-		printf("ended after %s", duration);
-	else if (!strcmp(run->end, "killed"))
-		printf("%skilled%s after %s", ink(page, YELLOW), plain(page), duration);
-	else if (!strcmp(run->end, "running"))
-		printf("still running, %s so far", duration);
+	fprintf(page->out, "%s%s%s", normal ? "" : ink(page, YELLOW), end,
+		normal ? "" : plain(page));
+	if (run->counted)
+		fprintf(page->out, " after %s\n",
+			format_duration(duration, sizeof(duration), run->wall_us));
 	else
-		printf("%sno summary%s: cut short, and no LOG.live has its counters",
-		       ink(page, YELLOW), plain(page));
-	putchar('\n');
+		fputs(": cut short, and no LOG.live has its counters\n", page->out);
 }
 
-static void print_command(const json_t *header)
+static void print_rank(const struct page *page, const struct run_log *run)
 {
-	const json_t *argv = json_object_get(header, "argv"), *word;
-	size_t index;
-
-	if (!json_array_size(argv)) {
-		print_safe(stdout, text_of(header, "exe"));
-		return;
-	}
-	json_array_foreach(argv, index, word)
-	{
-		const char *text = json_string_value(word);
-
-		if (index)
-			putchar(' ');
-		if (text)
-			print_safe(stdout, text);
-	}
+	if (json_is_number(json_object_get(run->header, "rank")))
+		fprintf(page->out, ", rank %.0f", number_of(run->header, "rank", 0));
 }
 
-/* One line a log, where there are many. */
+/* One line a log, where there are many, and for the other ranks of a job. */
 static void print_short_header(const struct page *page, int index)
 {
 	const struct run_log *run = page->report->set.runs[index];
 
-	printf("%s%d: ", ink(page, BOLD), index + 1);
-	print_safe(stdout, run->path);
-	printf("%s  pid %.0f", plain(page), number_of(run->header, "pid", 0));
-	if (json_is_number(json_object_get(run->header, "rank")))
-		printf(", rank %.0f", number_of(run->header, "rank", 0));
-	fputs(", host ", stdout);
-	print_safe(stdout, text_of(run->header, "host"));
-	fputs(", ", stdout);
+	fprintf(page->out, "%s%d: ", ink(page, BOLD), index + 1);
+	print_safe(page->out, run->path);
+	fprintf(page->out, "%s  pid %.0f", plain(page), number_of(run->header, "pid", 0));
+	print_rank(page, run);
+	fputs(", host ", page->out);
+	print_safe(page->out, text_of(run->header, "host"));
+	fputs(", ", page->out);
 	print_end(page, run);
 }
 
-static void print_header(const struct page *page, int index)
+static void print_options(const struct page *page, const json_t *header)
+{
+	json_t *options = json_object_get(header, "options"), *value;
+	const char *name;
+
+	label(page, "uuid");
+	print_safe(page->out, text_of(header, "uuid"));
+	fputc('\n', page->out);
+	label(page, "exe");
+	print_safe(page->out, text_of(header, "exe"));
+	fputc('\n', page->out);
+	json_object_foreach(options, name, value)
+	{
+		const char *text = json_string_value(value);
+
+		label(page, "option");
+		print_safe(page->out, name);
+		fputc('=', page->out);
+		print_safe(page->out, text ? text : "?");
+		fputc('\n', page->out);
+	}
+}
+
+static void print_header(const struct page *page, int index, bool options)
 {
 	const struct run_log *run = page->report->set.runs[index];
 	const json_t *header = run->header;
-	int driver = (int)fmin(number_of(header, "driver", 0), 1e8);
-	int cublas = (int)fmin(number_of(header, "cublas", 0), 1e8);
+	char *command = report_command(run), device[256];
 
-	fputs(ink(page, BOLD), stdout);
+	fputs(ink(page, BOLD), page->out);
 	if (page->report->set.count > 1)
-		printf("%d: ", index + 1);
-	print_safe(stdout, run->path);
-	printf("%s\n  ", plain(page));
-	print_command(header);
-	fputs("\n  ", stdout);
-	print_safe(stdout, *text_of(header, "gpu") ? text_of(header, "gpu") : "no GPU named");
-	if (number_of(header, "sm", 0) > 0)
-		printf(" (sm_%.0f)", number_of(header, "sm", 0));
-	if (driver > 0)
-		printf(", driver %d.%d", driver / 1000, driver % 1000 / 10);
-	if (cublas > 0)
-		printf(", cuBLAS %d.%d.%d", cublas / 10000, cublas / 100 % 100, cublas % 100);
-	fputs(", host ", stdout);
-	print_safe(stdout, text_of(header, "host"));
-	printf(", pid %.0f", number_of(header, "pid", 0));
-	if (json_is_number(json_object_get(header, "rank")))
-		printf(", rank %.0f", number_of(header, "rank", 0));
-	fputs("\n  fashim ", stdout);
-	print_safe(stdout, text_of(header, "fashim"));
-	fputs(", mode ", stdout);
-	print_safe(stdout, text_of(header, "mode"));
-	fputs(", started ", stdout);
-	print_safe(stdout, text_of(header, "start"));
-	fputs(", ", stdout);
+		fprintf(page->out, "%d: ", index + 1);
+	print_safe(page->out, run->path);
+	fprintf(page->out, "%s\n  ", plain(page));
+	print_safe(page->out, command ? command : "?");
+	fputs("\n  ", page->out);
+	print_safe(page->out, report_device(run, device, sizeof(device)));
+	fputs(", host ", page->out);
+	print_safe(page->out, text_of(header, "host"));
+	fprintf(page->out, ", pid %.0f", number_of(header, "pid", 0));
+	print_rank(page, run);
+	fputs("\n  fashim ", page->out);
+	print_safe(page->out, text_of(header, "fashim"));
+	fputs(", mode ", page->out);
+	print_safe(page->out, text_of(header, "mode"));
+	fputs(", started ", page->out);
+	print_safe(page->out, text_of(header, "start"));
+	fputs(", ", page->out);
 	print_end(page, run);
+	if (options)
+		print_options(page, header);
+	free(command);
 }
 
-/* ", 3 replaced" for each part that is not zero. */
-static void print_parts(const char *const *names, const uint64_t *values, int count)
+static void print_headers(const struct page *page, bool options)
 {
-	const char *separator = ": ";
-	char number[32];
+	const struct log_set *set = &page->report->set;
+	int jobs = 0;
 
-	for (int i = 0; i < count; i++) {
-		if (!values[i])
-			continue;
-		printf("%s%s %s", separator, format_count(number, sizeof(number), values[i]),
-		       names[i]);
-		separator = ", ";
+	for (int i = 0; i < set->count; i++)
+		jobs += !set->runs[i]->job;
+	for (int i = 0; i < set->count; i++) {
+		if (!options && (set->runs[i]->job || jobs > MOST_FULL_HEADERS))
+			print_short_header(page, i);
+		else
+			print_header(page, i, options);
 	}
-	putchar('\n');
-}
-
-static void print_gain(const struct page *page, const struct report_total *total)
-{
-	char duration[32];
-
-	label(page, "saved");
-	if (total->replaced) {
-		printf("%s%s%s of GPU time", ink(page, total->saved_us > 0 ? GREEN : RED),
-		       format_duration(duration, sizeof(duration), total->saved_us), plain(page));
-		if (!isnan(total->speedup))
-			printf("; the replaced calls ran %.2f%s as fast", total->speedup,
-			       page->times);
-		putchar('\n');
-	} else {
-		puts("nothing: no call was replaced");
-	}
-	if (total->could_us > 0 && total->could_us > 0.05 * total->saved_us) {
-		label(page, "could");
-		printf("%s of GPU time%s\n",
-		       format_duration(duration, sizeof(duration), total->could_us),
-		       total->replaced
-			       ? " more, if the other calls of the measured sites were replaced too"
-			       : ", if the calls of the measured sites were replaced");
-	}
-}
-
-static void print_drift(const struct page *page, const struct report_total *total)
-{
-	char site[32];
-
-	if (total->worst_row >= 0) {
-		site_text(page, site, sizeof(site), &page->report->rows[total->worst_row]);
-		label(page, "drift");
-		printf("at worst %.1e of the largest output (site %s), %.1e absolute\n",
-		       total->max_rel, site, total->max_abs);
-	}
-	if (total->nonfinite) {
-		label(page, "");
-		printf("%s%llu elements were NaN or infinite on one side only%s\n", ink(page, RED),
-		       (unsigned long long)total->nonfinite, plain(page));
-	}
-	if (total->with_reference) {
-		label(page, "float64");
-		printf("the fused kernel is as close or closer to double precision at %d of %d "
-		       "sites\n",
-		       total->fused_closer, total->with_reference);
-	}
-}
-
-/* Counters of runs that left none are missing in every sum; say so. */
-static void print_calls(const struct page *page, const struct report_total *total)
-{
-	static const char *const names[] = {"replaced", "compared", "left alone"};
-	const uint64_t calls[] = {total->replaced, total->compared, total->passed};
-	int without = 0;
-	char number[32];
-
-	for (int i = 0; i < page->report->set.count; i++)
-		without += !page->report->set.runs[i]->counted;
-	label(page, "calls");
-	if (without == page->report->set.count) {
-		puts("unknown, and with them what was saved");
-		return;
-	}
-	fputs(format_count(number, sizeof(number), total->calls), stdout);
-	print_parts(names, calls, 3);
-	if (without) {
-		label(page, "");
-		printf("%swithout those of %d cut-short log%s%s\n", ink(page, YELLOW), without,
-		       without == 1 ? "" : "s", plain(page));
-	}
-	print_gain(page, total);
-}
-
-static void print_shim(const struct page *page, const struct report_total *total)
-{
-	char number[32], duration[32];
-	uint64_t scratch = 0;
-	bool counted = false;
-
-	for (int i = 0; i < page->report->set.count; i++) {
-		const struct run_log *run = page->report->set.runs[i];
-
-		counted |= run->counted;
-		if (run->scratch_peak > scratch)
-			scratch = run->scratch_peak;
-	}
-	if (!counted)
-		return;
-	label(page, "shim");
-	printf("%s on the host", format_duration(duration, sizeof(duration), total->overhead_us));
-	if (total->wall_us > 0)
-		printf(" (%.2g%% of the run)", 100 * total->overhead_us / total->wall_us);
-	printf(", %.4g MiB of device scratch at most\n", (double)scratch / 1048576);
-	label(page, "watched");
-	printf("%s GEMMs, ", format_count(number, sizeof(number), total->gemms));
-	printf("%s launches\n", format_count(number, sizeof(number), total->launches));
 }
 
 static void print_summary(const struct page *page)
 {
-	static const char *const site_names[] = {"replaced", "verified", "learning", "declined"};
-	const struct report_total *total = &page->report->total;
-	const uint64_t sites[] = {total->replaced_sites, total->verified_sites,
-				  total->learning_sites, total->declined_sites};
-	char number[32];
+	static const char *const inks[] = {
+		[TONE_PLAIN] = "", [TONE_GOOD] = GREEN, [TONE_WARNING] = YELLOW, [TONE_BAD] = RED};
+	struct summary_line lines[SUMMARY_LINES];
+	int count = report_summary(page->report, lines);
 
-	putchar('\n');
-	if (total->simulated) {
-		label(page, "note");
-		printf("%ssimulated timings%s: a CPU stand-in ran this; they say nothing about "
-		       "speed\n",
-		       ink(page, YELLOW), plain(page));
-	}
-	label(page, "sites");
-	fputs(format_count(number, sizeof(number), total->sites), stdout);
-	print_parts(site_names, sites, 4);
-	print_calls(page, total);
-	print_drift(page, total);
-	print_shim(page, total);
-	for (int i = 0; i < page->report->set.count; i++) {
-		const struct run_log *run = page->report->set.runs[i];
+	fputc('\n', page->out);
+	for (int i = 0; i < count; i++) {
+		bool toned = page->color && lines[i].tone != TONE_PLAIN;
 
-		if (!run->violations)
-			continue;
-		label(page, "error");
-		printf("%s%llu of the shim's own, and it passed through%s; the first: ",
-		       ink(page, RED), (unsigned long long)run->violations, plain(page));
-		print_safe(stdout, run->violation);
-		putchar('\n');
+		label(page, lines[i].name);
+		fputs(toned ? inks[lines[i].tone] : "", page->out);
+		print_safe(page->out, lines[i].text);
+		fprintf(page->out, "%s\n", toned ? plain(page) : "");
 	}
 }
 
@@ -256,26 +144,26 @@ static void print_reason_site(const struct page *page, const struct report_row *
 		json_string_value(json_array_get(json_object_get(site->record, "python"), 0));
 	char number[32], shape[160];
 
-	site_text(page, number, sizeof(number), row);
-	shape_text(shape, sizeof(shape), site);
-	printf("              site %s %s ", number, shape);
-	print_safe(stdout, text_of(site->record, "dtype"));
+	fprintf(page->out, "              site %s %s ",
+		report_site_name(page->report, row, number, sizeof(number)),
+		report_shape(row, shape, sizeof(shape)));
+	print_safe(page->out, text_of(site->record, "dtype"));
 	if (python) {
-		fputs("  ", stdout);
-		print_safe(stdout, python);
+		fputs("  ", page->out);
+		print_safe(page->out, python);
 	}
 	if (site->detail[0]) {
-		fputs("  (", stdout);
-		print_safe(stdout, site->detail);
-		putchar(')');
+		fputs("  (", page->out);
+		print_safe(page->out, site->detail);
+		fputc(')', page->out);
 	}
-	putchar('\n');
+	fputc('\n', page->out);
 	for (size_t i = 0; i < json_array_size(stack) && i < 3; i++) {
 		const char *frame = json_string_value(json_array_get(stack, i));
 
-		printf("                %s", ink(page, DIM));
-		print_safe(stdout, frame ? frame : "?");
-		printf("%s\n", plain(page));
+		fprintf(page->out, "                %s", ink(page, DIM));
+		print_safe(page->out, frame ? frame : "?");
+		fprintf(page->out, "%s\n", plain(page));
 	}
 }
 
@@ -286,44 +174,55 @@ static void print_reasons(const struct page *page)
 
 	if (!report->reason_count)
 		return;
-	printf("\n%sNot replaced, and why%s\n", ink(page, BOLD), plain(page));
+	fprintf(page->out, "\n%sNot replaced, and why%s\n", ink(page, BOLD), plain(page));
 	for (int i = 0; i < report->reason_count; i++) {
 		const struct report_reason *reason = &report->reasons[i];
 
-		printf("  %10s  %s", format_count(number, sizeof(number), reason->count),
-		       ink(page, BOLD));
-		print_safe(stdout, reason->name);
-		printf("%s: %s\n", plain(page),
-		       *reason->sentence ? reason->sentence : "a reason of a later fashim");
+		fprintf(page->out, "  %10s  %s",
+			format_count(number, sizeof(number), reason->count), ink(page, BOLD));
+		print_safe(page->out, reason->name);
+		fprintf(page->out, "%s: %s\n", plain(page), report_sentence(reason));
 		for (int d = 0; d < KEPT_DETAILS && !reason->row_count && *reason->details[d];
 		     d++) {
-			fputs("              ", stdout);
-			print_safe(stdout, reason->details[d]);
-			putchar('\n');
+			fputs("              ", page->out);
+			print_safe(page->out, reason->details[d]);
+			fputc('\n', page->out);
 		}
 		if (*reason->hint)
-			printf("              %s %s\n", page->arrow, reason->hint);
+			fprintf(page->out, "              %s %s\n", page->arrow, reason->hint);
 		for (int r = 0; r < reason->row_count; r++)
 			print_reason_site(page, &report->rows[reason->rows[r]]);
 	}
 }
 
-void report_text(const struct report *report, bool details, bool color)
+void report_text(const struct report *report, const struct report_style *style)
 {
 	bool utf8 = utf8_output();
 	struct page page = {
-		report,		  color, utf8 ? "±" : "+-", utf8 ? "×" : "x", utf8 ? "µs" : "us",
-		utf8 ? "→" : "->"};
+		.report = report,
+		.out = style->width ? folded_stream(stdout, style->width) : NULL,
+		.width = style->width,
+		.color = style->color,
+		.utf8 = utf8,
+		.plus_minus = utf8 ? "±" : "+-",
+		.times = utf8 ? "×" : "x",
+		.micro = utf8 ? "µs" : "us",
+		.arrow = utf8 ? "→" : "->",
+		.to = utf8 ? "–" : "-",
+	};
+	FILE *folded = page.out;
 
-	for (int i = 0; i < report->set.count; i++)
-		if (report->set.count > MOST_FULL_HEADERS)
-			print_short_header(&page, i);
-		else
-			print_header(&page, i);
-	print_summary(&page);
-	if (report->row_count)
-		print_table(&page);
-	print_reasons(&page);
-	for (int i = 0; details && i < report->row_count; i++)
-		print_site(&page, &report->rows[i]);
+	if (!folded)
+		page.out = stdout;
+	print_headers(&page, style->headers_only);
+	if (!style->headers_only) {
+		print_summary(&page);
+		if (report->row_count)
+			print_table(&page);
+		print_reasons(&page);
+		for (int i = 0; style->details && i < report->row_count; i++)
+			print_site(&page, &report->rows[i]);
+	}
+	if (folded)
+		fclose(folded);
 }

@@ -20,20 +20,21 @@ enum { DEEPEST = 16 };
 
 struct number_field {
 	const char *key;
+	size_t length; /* of the key */
 	size_t offset;
 };
 
 #define FIELD(name)                                                                                \
 	{                                                                                          \
-#name, offsetof(struct sample, name)                                               \
+#name, sizeof(#name) - 1, offsetof(struct sample, name)                            \
 	}
 static const struct number_field sample_fields[] = {
-	FIELD(app_us),	  FIELD(fused_us),    FIELD(max_abs),	FIELD(max_rel),
-	FIELD(rmse),	  FIELD(cosine),      FIELD(beyond),	FIELD(worst_index),
-	FIELD(worst_app), FIELD(worst_fused), FIELD(nonfinite),
+	FIELD(app_us),	  FIELD(fused_us), FIELD(max_abs),     FIELD(max_rel),	 FIELD(rmse),
+	FIELD(cosine),	  FIELD(beyond),   FIELD(worst_index), FIELD(worst_app), FIELD(worst_fused),
+	FIELD(nonfinite), FIELD(at_us),	   FIELD(stream),
 };
 static const struct number_field reference_fields[] = {
-	{"rows", offsetof(struct sample, reference_rows)},
+	{"rows", 4, offsetof(struct sample, reference_rows)},
 	FIELD(app_max),
 	FIELD(app_rmse),
 	FIELD(fused_max),
@@ -222,7 +223,7 @@ static bool known_number(struct scanner *scan, struct sample *sample, const char
 			 int *result)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (fields[i].key[0] != key[0] || strlen(fields[i].key) != length ||
+		if (fields[i].length != length || fields[i].key[0] != key[0] ||
 		    memcmp(fields[i].key, key, length))
 			continue;
 		*result = number_or_null(scan, (void *)((char *)sample + fields[i].offset));
@@ -294,7 +295,9 @@ int sample_scan(const char *line, size_t length, struct sample *sample)
 	const char *key;
 	size_t size;
 
-	*sample = (struct sample){.app_us = NAN,
+	*sample = (struct sample){.at_us = NAN,
+				  .stream = NAN,
+				  .app_us = NAN,
 				  .fused_us = NAN,
 				  .max_abs = NAN,
 				  .max_rel = NAN,

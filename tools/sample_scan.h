@@ -12,6 +12,7 @@
 struct sample {
 	uint32_t site;
 	uint64_t occurrence;
+	double at_us, stream; /* when and where the chain began; only logs that tell */
 	double app_us, fused_us;
 	double max_abs, max_rel, rmse, cosine, beyond;
 	double worst_index, worst_app, worst_fused, nonfinite;

@@ -27,6 +27,26 @@ static inline void series_add(struct series *series, double value)
 	series->m2 += delta * (value - series->mean);
 }
 
+/* Adds all that `others` saw. */
+static inline void series_join(struct series *series, const struct series *others)
+{
+	double delta = others->mean - series->mean;
+	double count = (double)(series->count + others->count);
+
+	if (!others->count)
+		return;
+	if (!series->count) {
+		*series = *others;
+		return;
+	}
+	series->mean += delta * (double)others->count / count;
+	series->m2 +=
+		others->m2 + delta * delta * (double)series->count * (double)others->count / count;
+	series->min = others->min < series->min ? others->min : series->min;
+	series->max = others->max > series->max ? others->max : series->max;
+	series->count += others->count;
+}
+
 /* Sample standard deviation; NAN below two values, where there is none. */
 static inline double series_deviation(const struct series *series)
 {

@@ -11,7 +11,7 @@ set -u
 dir=${1:?usage: setup.sh DIR}
 cuda=${CUDA:-$dir/cuda}
 stamp=$dir/.complete
-version=1
+version=2
 
 # The common case, without starting a single process.
 if [ -r "$stamp" ] && read -r stamped <"$stamp" && [ "$stamped" = "$version" ]; then
@@ -19,7 +19,8 @@ if [ -r "$stamp" ] && read -r stamped <"$stamp" && [ "$stamped" = "$version" ]; 
 fi
 
 # header:Debian package
-libraries='cmocka.h:libcmocka-dev jansson.h:libjansson-dev libsmartcols/libsmartcols.h:libsmartcols-dev'
+libraries='cmocka.h:libcmocka-dev jansson.h:libjansson-dev libsmartcols/libsmartcols.h:libsmartcols-dev
+	sqlite3.h:libsqlite3-dev'
 # PyPI packages of CUDA 13.0; together they are bin/nvcc, nvvm/, include/ (cuda.h, cublas_v2.h) and lib/.
 wheels='nvidia-cuda-nvcc==13.0.* nvidia-cuda-crt==13.0.* nvidia-nvvm==13.0.* nvidia-cuda-runtime==13.0.*
 	nvidia-cuda-cccl==13.0.* nvidia-cublas==13.1.0.*'

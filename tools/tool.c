@@ -15,18 +15,37 @@
 #include <strings.h>
 #include <unistd.h>
 
+static const char *speaker; /* NULL: just fashim */
+
+void complain_as(const char *rank)
+{
+	speaker = rank;
+}
+
 void complain(const char *format, ...)
 {
-	char line[2048];
+	char line[4096], *text = NULL;
+	size_t size = 0;
+	FILE *stream = open_memstream(&text, &size);
 	va_list args;
 
+	if (!stream)
+		return;
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
+	if (speaker)
+		fprintf(stream, "fashim[%s]: ", speaker);
+	else
+		fputs("fashim: ", stream);
+	print_safe(stream, line);
+	fputc('\n', stream);
+	fclose(stream);
 	fflush(stdout);
-	fputs("fashim: ", stderr);
-	print_safe(stderr, line);
-	fputc('\n', stderr);
+	/* Nobody left to tell where this fails. */
+	if (write(STDERR_FILENO, text, size) < 0)
+		errno = 0;
+	free(text);
 }
 
 /* Edits (insert, delete, replace, swap of neighbours) that turn a into b; words longer than the
@@ -78,20 +97,6 @@ const char *did_you_mean(const char *word, const char *const *candidates, int co
 		}
 	}
 	return found;
-}
-
-int color_wanted(const char *when, FILE *stream)
-{
-	const char *term = getenv("TERM");
-	const char *no_color = getenv("NO_COLOR");
-
-	if (!strcmp(when, "always"))
-		return 1;
-	if (!strcmp(when, "never"))
-		return 0;
-	if (strcmp(when, "auto"))
-		return -EINVAL;
-	return isatty(fileno(stream)) && term && strcmp(term, "dumb") && !(no_color && *no_color);
 }
 
 bool utf8_output(void)

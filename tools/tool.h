@@ -18,25 +18,30 @@
  * found, else the program's. */
 enum exit_code {
 	EXIT_OK = 0,
-	EXIT_FAILED = 1, /* input that cannot be read */
+	EXIT_FAILED = 1, /* input that cannot be read; for gate, a threshold that is broken */
 	EXIT_USAGE = 2
 };
 
 /* Each takes its own name as argv[0] ("fashim run") and returns the exit code of the process. */
 int cmd_run(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
+int cmd_gate(int argc, char **argv);
+int cmd_export(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
+int cmd_replay(int argc, char **argv);
+int cmd_list(int argc, char **argv);
 int cmd_env(int argc, char **argv);
 int cmd_reasons(int argc, char **argv);
 
 /* Prints "fashim: …" and a newline on stderr, as one write. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* From now on "fashim[RANK]: …", as the shim does; NULL: no rank. The string must last. */
+void complain_as(const char *rank);
+
 /* The candidate that `word` most probably meant, or NULL when none is near. Case is ignored. */
 const char *did_you_mean(const char *word, const char *const *candidates, int count);
-
-/* "auto", "always" or "never" to a decision for `stream`; auto asks for a terminal, TERM other than
- * "dumb" and no NO_COLOR. -EINVAL for any other word. */
-int color_wanted(const char *when, FILE *stream);
 
 /* True when the locale prints UTF-8, so that µ, ± and × may be used. Needs setlocale() before. */
 bool utf8_output(void);

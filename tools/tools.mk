@@ -1,8 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 # The command `fashim`, and the targets around the sources: demo, lint, format, install.
 
-TOOL_OBJECTS := $(patsubst %.c,$(O)/%.o,$(wildcard tools/*.c))
-TOOL_LIBS    := -ljansson -lsmartcols -lm
+# ---- the shim's core over a driver that does nothing: `fashim replay` and the core's unit tests
+# tools/replay/below.c stands for these files of the shim.
+
+CORE_BELOW   := blas blas_library compare driver_table fused image measure preload resolve scratch thunk
+CORE_OBJECTS := $(patsubst shim/%.c,$(O)/shim/%.o,$(filter-out shim/hook_% $(CORE_BELOW:%=shim/%.c),$(wildcard shim/*.c))) \
+                $(KERNEL_CHOICE)
+# … and tools/replay/records.c for these.
+REPLAY_TELLS := log log_header session
+REPLAY_PARTS := $(filter-out $(REPLAY_TELLS:%=$(O)/shim/%.o) $(KERNEL_CHOICE),$(CORE_OBJECTS)) \
+                $(patsubst %.c,$(O)/%.o,$(wildcard tools/replay/*.c))
+OBJCOPY      ?= objcopy
+
+# One object that shows a single function: the shim's names mean other things in the command.
+$(O)/tools/replay.o: $(REPLAY_PARTS)
+	$(call say,LD,$@)
+	$(Q)$(CC) -r -nostdlib -o $@ $^
+	$(Q)$(OBJCOPY) --keep-global-symbol=replay_explain $@
+
+# ---- the command --------------------------------------------------------------------------------
+
+TOOL_OBJECTS := $(patsubst %.c,$(O)/%.o,$(wildcard tools/*.c)) $(O)/tools/replay.o $(KERNEL_CHOICE)
+TOOL_LIBS    := -ljansson -lsmartcols -lsqlite3 -lm -lpthread -ldl
 
 all: $(O)/fashim
 
@@ -12,8 +32,11 @@ $(O)/fashim: $(TOOL_OBJECTS)
 
 # ---- tests of the command -----------------------------------------------------------------------
 
-CLI_TEST_FILES := $(O)/fashim $(addprefix $(O)/tests/cli/,test_scan ended live static fake.so)
-CLI_TESTS      := tests/cli/run.sh:$(O)
+CLI_UNIT_TESTS := $(addprefix $(O)/tests/cli/,test_bootstrap test_series test_log_versions)
+CLI_TEST_FILES := $(O)/fashim $(CLI_UNIT_TESTS) $(addprefix $(O)/tests/cli/,test_scan test_gate check_trace query ended live static fake.so \
+                  doctor/calls doctor/copy_inside doctor/opener doctor/libcuda.so.1) \
+                  $(O)/man/fashim.7 $(O)/completion/fashim
+CLI_TESTS      := tests/cli/run.sh:$(O) tests/cli/test_html.sh:$(O) $(CLI_UNIT_TESTS)
 
 test-cli: $(CLI_TEST_FILES) ## the tests of the command
 	$(Q)tests/cli/run.sh $(O)
@@ -27,11 +50,46 @@ $(O)/tests/cli/test_scan: $(addprefix $(O)/,tests/cli/test_scan.o tools/sample_s
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm
 
+$(O)/tests/cli/test_bootstrap: $(addprefix $(O)/,tests/cli/test_bootstrap.o tools/bootstrap.o)
+$(O)/tests/cli/test_series: $(addprefix $(O)/,tests/cli/test_series.o tools/sample_points.o tools/histogram.o)
+$(O)/tests/cli/test_log_versions: $(addprefix $(O)/,tests/cli/test_log_versions.o $(addprefix tools/, \
+                                  line_reader.o live.o sample_points.o sample_scan.o))
+$(CLI_UNIT_TESTS):
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm
+
+$(O)/tests/cli/test_gate: $(O)/tests/cli/test_gate.o $(filter-out $(O)/tools/fashim.o,$(TOOL_OBJECTS))
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TOOL_LIBS) -lcmocka
+
+$(O)/tests/cli/check_trace $(O)/tests/cli/query: $(O)/tests/cli/%: $(O)/tests/cli/%.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -ljansson -lsqlite3 -lm
+
 # A program that LD_PRELOAD cannot reach.
 $(O)/tests/cli/static: tests/cli/ended.c | setup
 	@mkdir -p $(@D)
 	$(call say,CCLD,$<)
 	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -static -o $@ $<
+
+# What `fashim doctor` is asked about: programs by their way to cuBLAS, and a driver.
+doctor_cc = $(Q)$(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS)
+$(O)/tests/cli/doctor/libcublas.so.13 $(O)/tests/cli/doctor/libgone.so: tests/cli/calls.c | setup
+	@mkdir -p $(@D)
+	$(call say,CCLD,$@)
+	$(doctor_cc) -D$(if $(filter libgone.so,$(@F)),OTHER,LIBRARY) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
+$(O)/tests/cli/doctor/calls: tests/cli/calls.c $(O)/tests/cli/doctor/libcublas.so.13 $(O)/tests/cli/doctor/libgone.so
+	$(call say,CCLD,$@)
+	$(doctor_cc) -DCALLS -o $@ $< $(O)/tests/cli/doctor/libcublas.so.13 -Wl,--no-as-needed \
+	  $(O)/tests/cli/doctor/libgone.so -Wl,-rpath,'$$ORIGIN'
+$(O)/tests/cli/doctor/copy_inside $(O)/tests/cli/doctor/opener: tests/cli/calls.c | setup
+	@mkdir -p $(@D)
+	$(call say,CCLD,$@)
+	$(doctor_cc) -D$(if $(filter opener,$(@F)),OPENS,CONTAINS) -o $@ $<
+$(O)/tests/cli/doctor/libcuda.so.1: tests/cli/driver.c | setup
+	@mkdir -p $(@D)
+	$(call say,CCLD,$@)
+	$(doctor_cc) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
 
 # Stands in for libfashim.so.
 $(O)/tests/cli/fake.so: tests/cli/fake.c | setup
@@ -102,16 +160,52 @@ lint-dlsym:
 format: ## write the sources as .clang-format says
 	$(Q)clang-format -i $(lint_c)
 
+# ---- manual pages and completions ---------------------------------------------------------------
+# All made of what the command says of itself.
+
+$(O)/described/commands: $(O)/fashim tools/man/describe.sh tools/man/help.awk
+	$(Q)rm -rf $(@D)
+	$(Q)tools/man/describe.sh $(O)/fashim $(@D)
+
+$(O)/man/fashim.7: $(O)/described/commands shim/log_format.h $(wildcard tools/man/*)
+	$(call say,MAN,$(@D))
+	$(Q)tools/man/pages.sh $(O)/fashim $(<D) shim/log_format.h $(@D)
+
+$(O)/completion/fashim: $(O)/described/commands $(wildcard tools/completion/*)
+	$(call say,COMPLETE,$(@D))
+	$(Q)tools/completion/generate.sh $(<D) $(@D)
+
+docs: $(O)/man/fashim.7 $(O)/completion/fashim ## manual pages and shell completions
+all: docs
+.PHONY: docs deb
+
 # ---- install ------------------------------------------------------------------------------------
 
-install: all ## PREFIX/bin/fashim and PREFIX/lib/fashim/libfashim.so, below DESTDIR
+SHARE := $(DESTDIR)$(PREFIX)/share
+
+install: all ## command, library, manual pages and completions into PREFIX, below DESTDIR
 	$(Q)install -D -m 755 $(O)/fashim $(DESTDIR)$(PREFIX)/bin/fashim
 	$(Q)install -D -m 644 $(O)/libfashim.so $(DESTDIR)$(PREFIX)/lib/fashim/libfashim.so
+	$(Q)install -d $(SHARE)/man/man1 $(SHARE)/man/man7 $(SHARE)/doc/fashim $(SHARE)/pkgconfig
+	$(Q)install -m 644 $(O)/man/*.1 $(SHARE)/man/man1/
+	$(Q)install -m 644 $(O)/man/*.7 $(SHARE)/man/man7/
+	$(Q)install -m 644 README.md $(SHARE)/doc/fashim/
+	$(Q)sed 's#@PREFIX@#$(PREFIX)#; s#@VERSION@#$(VERSION)#' tools/packaging/fashim.pc.in >$(SHARE)/pkgconfig/fashim.pc
+	$(Q)install -D -m 644 $(O)/completion/fashim $(SHARE)/bash-completion/completions/fashim
+	$(Q)install -D -m 644 $(O)/completion/_fashim $(SHARE)/zsh/site-functions/_fashim
+	$(Q)install -D -m 644 $(O)/completion/fashim.fish $(SHARE)/fish/vendor_completions.d/fashim.fish
 	$(call say,INSTALL,$(DESTDIR)$(PREFIX))
 
 uninstall: ## remove what install put there
-	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/fashim $(DESTDIR)$(PREFIX)/lib/fashim/libfashim.so
-	$(Q)rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/lib/fashim 2>/dev/null || true
+	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/fashim $(SHARE)/man/man1/fashim.1 $(SHARE)/man/man1/fashim-*.1 \
+	    $(SHARE)/man/man7/fashim.7 $(SHARE)/pkgconfig/fashim.pc $(SHARE)/bash-completion/completions/fashim \
+	    $(SHARE)/zsh/site-functions/_fashim $(SHARE)/fish/vendor_completions.d/fashim.fish
+	$(Q)rm -rf $(DESTDIR)$(PREFIX)/lib/fashim $(SHARE)/doc/fashim
+
+deb: all ## a Debian package in O
+	$(Q)rm -rf $(O)/deb
+	$(Q)$(MAKE) --no-print-directory install DESTDIR=$(abspath $(O))/deb PREFIX=/usr
+	$(Q)tools/packaging/deb.sh $(abspath $(O))/deb $(VERSION) $(O)
 
 readme: $(O)/fashim ## write the README's generated tables (options, reasons) anew
 	$(Q)tests/cli/readme.sh $(O) --update

@@ -104,7 +104,8 @@ static const char record[] =
 	"\"max_abs\":1e-4,\"max_rel\":2.5e-3,\"rmse\":1e-5,\"cosine\":0.99999,\"worst_index\":7,"
 	"\"worst_app\":0.1,\"worst_fused\":-0.1,\"nonfinite\":0,\"beyond\":0.25,\"reference\":"
 	"{\"rows\":64,\"app_max\":1,\"app_rmse\":2,\"fused_max\":3,\"fused_rmse\":4},"
-	"\"verdict\":\"not_explained\",\"note\":[\"a\\\"]\",{\"x\":true}]}";
+	"\"verdict\":\"not_explained\",\"at_us\":1.5,\"stream\":9,"
+	"\"note\":[\"a\\\"]\",{\"x\":true}]}";
 
 static void every_field_is_read(void **state)
 {
@@ -120,6 +121,7 @@ static void every_field_is_read(void **state)
 	assert_true(sample.worst_fused == -0.1 && sample.nonfinite == 0 && sample.beyond == 0.25);
 	assert_true(sample.reference_rows == 64 && sample.app_max == 1 && sample.app_rmse == 2);
 	assert_true(sample.fused_max == 3 && sample.fused_rmse == 4);
+	assert_true(sample.at_us == 1.5 && sample.stream == 9);
 	assert_string_equal(sample.verdict, "not_explained");
 }
 

@@ -1,0 +1,92 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# docs.sh BUILD: the manual pages and completions must name every command, every option, every reason
+# and every environment variable, and must be well-formed. Says what is missing; ends with how many
+# names were looked for.
+
+set -u
+build=$(cd "${1:?usage: docs.sh BUILD}" && pwd)
+fashim=$build/fashim
+man=$build/man
+completion=$build/completion
+missing=0
+looked=0
+
+# holds FILE TEXT: the text as a word of its own; pages write "-" as "\-" and change fonts by "\fB".
+holds()
+{
+	looked=$((looked + 1))
+	sed 's/\\f[BIR]//g; s/\\-/-/g' "$1" | grep -qE -- "(^|[^[:alnum:]_-])$2([^[:alnum:]_-]|\$)" && return
+	echo "${1#"$build"/} lacks $2"
+	missing=$((missing + 1))
+}
+
+commands=$("$fashim" help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
+for command in $commands; do
+	holds "$man/fashim.1" "fashim[ -]$command"
+	for file in fashim _fashim fashim.fish; do
+		holds "$completion/$file" "$command"
+	done
+	[ "$("$fashim" help "$command")" != "$("$fashim" help)" ] || continue
+	for option in $("$fashim" "$command" --help | grep -oE '^ {2,6}(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
+		holds "$man/fashim-$command.1" "$option"
+		holds "$completion/fashim" "$option"
+		holds "$completion/_fashim" "$option"
+		holds "$completion/fashim.fish" "-l ${option#--}"
+	done
+done
+for name in $("$fashim" list options -f tsv | cut -f1) $("$fashim" list reasons -f tsv | cut -f1); do
+	holds "$man/fashim.7" "$name"
+done
+while read -r type; do
+	holds "$man/fashim.7" "\"type\":\"$type\""
+done < <(grep -o '^ \* {"type":"[a-z]*"' "$(dirname "$0")/../../shim/log_format.h" | cut -d'"' -f4)
+[ "$looked" -gt 200 ] || { echo "only $looked names were looked for"; missing=1; }
+
+# check SHELL-OR-TOOL ARGUMENT...: only where it is installed.
+check()
+{
+	command -v "$1" >/dev/null || return 0
+	"$@" || { echo "$* failed"; missing=$((missing + 1)); }
+}
+for page in "$man"/*; do
+	check mandoc -Tlint -W error "$page"
+done
+check bash -n "$completion/fashim"
+check zsh -n "$completion/_fashim"
+check fish -n "$completion/fashim.fish"
+
+# What bash offers.
+offered()
+{
+	(
+		# shellcheck disable=SC1091 # made by the build
+		. "$completion/fashim"
+		COMP_WORDS=("$@")
+		COMP_CWORD=$(($# - 1))
+		COMPREPLY=()
+		_fashim
+		echo "${COMPREPLY[*]}"
+	)
+}
+offers() # WANTED WORD...
+{
+	local wanted=$1 got
+
+	shift
+	got=$(cd "$build/man" && offered "$@")
+	[ "$got" = "$wanted" ] && return
+	echo "after '$*' bash offers '$got', not '$wanted'"
+	missing=$((missing + 1))
+}
+offers 'doctor' fashim doc
+offers '--format=' fashim doctor --fo
+offers 'json' fashim doctor --format = j
+offers 'audit' fashim run -m a
+offers 'rules reasons' fashim list r
+offers 'doctor' fashim help doc
+offers 'fashim-run.1' fashim report fashim-ru
+offers 'fashim-run.1' fashim run -m audit fashim-ru
+
+[ $missing = 0 ] && echo "$looked names found"

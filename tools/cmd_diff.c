@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fashim diff: two logs side by side, as two versions of a library, two GPUs, or before and after.
+ */
+#include "diff.h"
+#include "report_read.h"
+#include "terminal.h"
+#include "tool.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <string.h>
+
+struct diff_arguments {
+	bool json;
+	struct diff_style style;
+	const char *color;
+	char **paths; /* two, into argv */
+};
+
+static const struct argp_option diff_options[] = {
+	{"format", 'f', "FORMAT", 0, "table (default), json or markdown", 0},
+	{"changed", 'd', NULL, 0, "leave out sites that are the same in both", 0},
+	{"color", 'c', "WHEN", 0, "auto (default), always or never", 0},
+	{0},
+};
+
+static const char diff_doc[] =
+	"Tells what changed from log A to log B, site by site: speed, drift, verdict, and sites "
+	"that "
+	"came or went. A directory stands for its *.jsonl, one per rank.\v"
+	"Sites are paired by what they compute (shape, dtype, mask, scale) and where they are "
+	"called "
+	"from. A change counts where the 95 % interval of the ratio of medians, by 10 000 "
+	"bootstrap "
+	"resamples, leaves out 1.\n\n"
+	"JSON: {\"format\":\"fashim-diff\",\"version\":1,\"a\",\"b\",\"headers\",\"total\","
+	"\"sites\"}; what is unknown is null, later versions only add members.\n\n"
+	"Exit status: 0, whatever differs ('fashim gate --baseline' judges); 1 when a log cannot "
+	"be "
+	"read; 2 for wrong usage.";
+
+static error_t diff_parse(int key, char *arg, struct argp_state *state)
+{
+	struct diff_arguments *arguments = state->input;
+
+	switch (key) {
+	case 'f':
+		arguments->json = !strcmp(arg, "json");
+		arguments->style.markdown = !strcmp(arg, "markdown") || !strcmp(arg, "md");
+		if (!arguments->json && !arguments->style.markdown && strcmp(arg, "table"))
+			argp_error(state, "no format '%s'; table, json or markdown", arg);
+		return 0;
+	case 'd':
+		arguments->style.changed_only = true;
+		return 0;
+	case 'c':
+		arguments->color = arg;
+		if (color_wanted(arg, stdout) < 0)
+			argp_error(state, "--color takes auto, always or never, not '%s'", arg);
+		return 0;
+	case ARGP_KEY_ARGS:
+		arguments->paths = state->argv + state->next;
+		if (state->argc - state->next != 2)
+			argp_error(state, "two logs are compared, not %d",
+				   state->argc - state->next);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "two logs are compared; none is named");
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int print_diff(const struct diff_arguments *arguments, const struct report *a,
+		      const struct report *b)
+{
+	struct diff diff;
+	int result = diff_build(&diff, a, b);
+
+	if (result)
+		complain("out of memory");
+	else if (arguments->json)
+		diff_json(&diff, arguments->style.changed_only);
+	else
+		diff_table(&diff, &arguments->style);
+	diff_free(&diff);
+	return result ? EXIT_FAILED : EXIT_OK;
+}
+
+int cmd_diff(int argc, char **argv)
+{
+	const struct argp parser = {diff_options, diff_parse, "A B", diff_doc, NULL, NULL, NULL};
+	struct diff_arguments arguments = {.color = "auto"};
+	struct report reports[2] = {0};
+	int code = EXIT_OK;
+
+	argp_err_exit_status = EXIT_USAGE;
+	if (argp_parse(&parser, argc, argv, 0, NULL, &arguments))
+		return EXIT_USAGE;
+	arguments.style.color =
+		!arguments.style.markdown && color_wanted(arguments.color, stdout) > 0;
+	for (int i = 0; i < 2; i++) {
+		if (report_read(&reports[i], &arguments.paths[i], 1))
+			code = EXIT_FAILED;
+	}
+	if (reports[0].set.count && reports[1].set.count &&
+	    print_diff(&arguments, &reports[0], &reports[1]))
+		code = EXIT_FAILED;
+	for (int i = 0; i < 2; i++)
+		report_free(&reports[i]);
+	if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE) {
+		complain("writing the comparison: %s", strerror(errno));
+		code = EXIT_FAILED;
+	}
+	return code;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fashim doctor: before a run, or after one that said nothing: is everything here that the shim
+ * needs, and will it see what a program does?
+ */
+#include "doctor.h"
+#include "quote.h"
+#include "shim_library.h"
+#include "tool.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct doctor_arguments {
+	bool json;
+	const char *program; /* NULL: only the machine */
+};
+
+static const struct argp_option doctor_options[] = {
+	{"format", 'f', "FORMAT", 0, "table (default) or json", 0},
+	{0},
+};
+
+static const char doctor_doc[] =
+	"Looks at this machine, and at PROGRAM without starting it, and says what the shim will "
+	"serve, what it will not see, and what can be done about that.\v"
+	"Each line begins with ok, note, warn (something is not seen or may go wrong) or FAIL "
+	"(fashim cannot serve). JSON: {\"format\":\"fashim-doctor\",\"version\":1,\"machine\":"
+	"[{\"state\",\"subject\",\"text\",\"hint\"}],\"program\":[…]}.\n\n"
+	"Exit status: 0; 1 when a line says FAIL; 2 for wrong usage.";
+
+static error_t doctor_parse(int key, char *arg, struct argp_state *state)
+{
+	struct doctor_arguments *arguments = state->input;
+
+	switch (key) {
+	case 'f':
+		arguments->json = !strcmp(arg, "json");
+		if (!arguments->json && strcmp(arg, "table"))
+			argp_error(state, "no format '%s'; table or json", arg);
+		return 0;
+	case ARGP_KEY_ARGS:
+		arguments->program = state->argv[state->next]; /* its arguments do not matter */
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const char *const state_names[] = {"ok", "note", "warn", "FAIL"};
+
+static void print_table(const struct findings *findings)
+{
+	for (int i = 0; i < findings->count; i++) {
+		const struct finding *row = &findings->rows[i];
+
+		printf("  %-5s %-10s ", state_names[row->state], row->subject);
+		print_safe(stdout, row->text);
+		printf("%s%s\n", *row->hint ? "\n                   -> " : "", row->hint);
+	}
+}
+
+static json_t *json_of(const struct findings *findings)
+{
+	json_t *rows = json_array();
+
+	for (int i = 0; i < findings->count; i++) {
+		const struct finding *row = &findings->rows[i];
+		json_t *text = json_string(row->text);
+
+		json_array_append_new(rows,
+				      json_pack("{s:s,s:s,s:o,s:s}", "state",
+						state_names[row->state], "subject", row->subject,
+						"text", text ? text : json_string("(not UTF-8)"),
+						"hint", row->hint));
+	}
+	return rows;
+}
+
+static void print_json(const struct findings *machine, const struct findings *program)
+{
+	json_t *root = json_pack("{s:s,s:i,s:o,s:o}", "format", "fashim-doctor", "version", 1,
+				 "machine", json_of(machine), "program", json_of(program));
+
+	json_dumpf(root, stdout, JSON_INDENT(1));
+	putchar('\n');
+	json_decref(root);
+}
+
+/* The last line: one sentence, and what to type next. */
+static void print_verdict(const struct findings *machine, const struct findings *program,
+			  const char *name)
+{
+	if (finding_broken(program)) {
+		printf("\nfashim cannot serve %s as it is: see FAIL above\n", name);
+	} else if (finding_broken(machine)) {
+		printf("\nfashim cannot serve on this machine as it is: see FAIL above\n");
+	} else if (name) {
+		printf("\nfashim can serve %s; next: fashim run ", name);
+		print_quoted(stdout, name);
+		putchar('\n');
+	} else {
+		printf("\nfashim can serve programs that use cuBLAS; next: fashim run PROGRAM\n");
+	}
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+	const struct argp parser = {
+		doctor_options, doctor_parse, "[PROGRAM [ARGUMENT...]]", doctor_doc, NULL,
+		NULL,		NULL};
+	struct doctor_arguments arguments = {0};
+	struct findings machine = {0}, program = {0};
+	char *library;
+	int code;
+
+	argp_err_exit_status = EXIT_USAGE;
+	if (argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &arguments))
+		return EXIT_USAGE;
+	library = shim_library();
+	doctor_machine(&machine, library);
+	if (arguments.program)
+		doctor_app(&program, arguments.program, library);
+	if (arguments.json) {
+		print_json(&machine, &program);
+	} else {
+		puts("this machine");
+		print_table(&machine);
+		if (arguments.program)
+			puts(arguments.program);
+		print_table(&program);
+		print_verdict(&machine, &program, arguments.program);
+	}
+	code = finding_broken(&machine) || finding_broken(&program) ? EXIT_FAILED : EXIT_OK;
+	findings_free(&machine);
+	findings_free(&program);
+	free(library);
+	return code;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fashim export: the log in the forms that other tools read: a Chrome trace for Perfetto, folded
+ * stacks for flame graphs, a SQLite database for questions of one's own.
+ */
+#include "export.h"
+#include "log_paths.h"
+#include "tool.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const struct export_form *const forms[] = {&export_perfetto, &export_folded, &export_sqlite};
+
+enum { FORM_COUNT = sizeof(forms) / sizeof(*forms) };
+
+struct export_arguments {
+	const struct export_form *form;
+	enum export_weight weight;
+	const char *output;
+	char **paths; /* into argv */
+	int path_count;
+};
+
+static const struct argp_option export_options[] = {
+	{"format", 'f', "FORMAT", 0, "perfetto (default; chrome is the same), folded or sqlite", 0},
+	{"output", 'o', "FILE", 0, "where to; - (default) is stdout, which sqlite cannot take", 0},
+	{"weight", 'w', "WHAT", 0,
+	 "what a folded stack counts: time (default; GPU time in us) or calls", 0},
+	{0},
+};
+
+static const char export_doc[] =
+	"Writes logs in the form of another tool; a directory stands for its *.jsonl.\v"
+	"perfetto: Chrome trace JSON for ui.perfetto.dev and chrome://tracing; a process a log, a "
+	"track a stream, a slice a measured call with the program's own chain and the fused kernel "
+	"in it, times in us since each log began. Logs that do not tell when a call was made have "
+	"one track instead, on "
+	"which the measured calls follow each other without gaps.\n\n"
+	"folded: a line a call path, for flamegraph.pl, speedscope, inferno. Time is the calls of "
+	"the "
+	"site times the mean of its samples.\n\n"
+	"sqlite: tables run, option, site, frame, sample, event, reason and a view site_speed; an "
+	"existing FILE is replaced.\n\n"
+	"Exit status: 0; 1 when a log cannot be read (the others are still exported) or FILE "
+	"cannot "
+	"be "
+	"written; 2 for wrong usage.";
+
+static const struct export_form *form_named(const char *name)
+{
+	for (int i = 0; i < FORM_COUNT; i++) {
+		if (!strcmp(forms[i]->name, name) || !strcmp(forms[i]->alias, name))
+			return forms[i];
+	}
+	return NULL;
+}
+
+static error_t export_parse(int key, char *arg, struct argp_state *state)
+{
+	struct export_arguments *arguments = state->input;
+
+	switch (key) {
+	case 'f':
+		arguments->form = form_named(arg);
+		if (!arguments->form)
+			argp_error(state, "no format '%s'; perfetto, folded or sqlite", arg);
+		return 0;
+	case 'o':
+		arguments->output = arg;
+		if (!*arg)
+			argp_error(state, "--output takes a file name, or - for stdout");
+		return 0;
+	case 'w':
+		arguments->weight = !strcmp(arg, "calls") ? EXPORT_CALLS : EXPORT_TIME;
+		if (arguments->weight == EXPORT_TIME && strcmp(arg, "time"))
+			argp_error(state, "--weight takes time or calls, not '%s'", arg);
+		return 0;
+	case ARGP_KEY_ARGS:
+		arguments->paths = state->argv + state->next;
+		arguments->path_count = state->argc - state->next;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "no log named");
+		return EINVAL;
+	case ARGP_KEY_END:
+		if (arguments->form->needs_file && !strcmp(arguments->output, "-"))
+			argp_error(state, "%s needs --output=FILE; it cannot be written to stdout",
+				   arguments->form->name);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+FILE *export_stream(struct export *export)
+{
+	FILE *stream = strcmp(export->path, "-") ? fopen(export->path, "we") : stdout;
+
+	if (!stream)
+		snprintf(export->problem, sizeof(export->problem), "%s", strerror(errno));
+	return stream;
+}
+
+int export_stream_close(struct export *export, FILE *stream)
+{
+	bool bad = fflush(stream) || ferror(stream);
+	int error = bad ? errno : 0;
+
+	if (stream != stdout && fclose(stream) && !bad) {
+		bad = true;
+		error = errno;
+	}
+	if (bad)
+		snprintf(export->problem, sizeof(export->problem), "%s",
+			 strerror(error ? error : EIO));
+	return bad ? -(error ? error : EIO) : 0;
+}
+
+int export_run_index(const struct export *export, const struct run_log *run)
+{
+	int index = export->set.count - 1;
+
+	while (index > 0 && export->set.runs[index] != run)
+		index--;
+	return index;
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Writing over what is being read would destroy it. */
+static bool is_input(const struct export_arguments *arguments)
+{
+	const char *dot = strrchr(arguments->output, '.');
+	struct stat output, folder, input;
+	char *copy;
+	bool found = false;
+
+	if (!strcmp(arguments->output, "-") || stat(arguments->output, &output) ||
+	    !S_ISREG(output.st_mode))
+		return false;
+	copy = strdup(arguments->output);
+	if (!copy || stat(dirname(copy), &folder))
+		memset(&folder, 0, sizeof(folder));
+	free(copy);
+	for (int i = 0; i < arguments->path_count && !found; i++) {
+		if (stat(arguments->paths[i], &input) == 0)
+			found = same_file(&input, &output) ||
+				(same_file(&input, &folder) && dot && !strcmp(dot, ".jsonl"));
+	}
+	return found;
+}
+
+static int run_export(struct export *export, const struct export_arguments *arguments)
+{
+	const struct export_form *form = arguments->form;
+	const struct log_observer observer = {form->sample, form->record, export};
+	int code = EXIT_OK, result;
+
+	if (form->open(export)) {
+		complain("%s: %s", export->path, export->problem);
+		form->close(export);
+		return EXIT_FAILED;
+	}
+	export->set.observer = &observer;
+	for (int i = 0; i < arguments->path_count; i++) {
+		if (log_set_read(&export->set, arguments->paths[i], 0))
+			code = EXIT_FAILED;
+	}
+	export->set.observer = NULL;
+	result = export->set.count ? form->write(export) : 0;
+	/* A reader that has gone has had enough. */
+	if (result && result != -EPIPE) {
+		complain("%s: %s", strcmp(export->path, "-") ? export->path : "writing to stdout",
+			 export->problem);
+		code = EXIT_FAILED;
+	}
+	form->close(export);
+	return code;
+}
+
+int cmd_export(int argc, char **argv)
+{
+	const struct argp parser = {export_options, export_parse, "LOG...", export_doc,
+				    NULL,	    NULL,	  NULL};
+	struct export_arguments arguments = {.form = &export_perfetto, .output = "-"};
+	struct export export = {0};
+	int code;
+
+	argp_err_exit_status = EXIT_USAGE;
+	if (argp_parse(&parser, argc, argv, 0, NULL, &arguments))
+		return EXIT_USAGE;
+	if (is_input(&arguments)) {
+		complain("%s is one of the logs; name another file to write", arguments.output);
+		return EXIT_USAGE;
+	}
+	export.path = arguments.output;
+	export.weight = arguments.weight;
+	code = run_export(&export, &arguments);
+	log_set_free(&export.set);
+	return code;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fashim list: the tables that are compiled in. fashim reasons: the one that people ask for most.
+ */
+#include "listing.h"
+#include "tool.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+
+struct list_arguments {
+	enum listing_format format;
+	const struct listing *listing; /* NULL: say which there are */
+};
+
+static const struct argp_option list_options[] = {
+	{"format", 'f', "FORMAT", 0, "table (default), json, markdown or tsv", 0},
+	{0},
+};
+
+static const char list_doc[] =
+	"Prints a table that fashim is compiled from: kernels, rules, reasons or options; without "
+	"a name, which tables there are.\v"
+	"JSON: {\"format\":\"fashim-TABLE\",\"version\":1,\"TABLE\":[{…}]} with the table's "
+	"columns as members. tsv is without heads, for cut and awk.";
+
+static const char reasons_doc[] =
+	"Prints every reason for which the shim leaves attention alone, and what can be done about "
+	"it.\v"
+	"JSON: {\"format\":\"fashim-reasons\",\"version\":1,\"reasons\":[{\"name\",\"sentence\","
+	"\"hint\"}]}.";
+
+static error_t list_parse(int key, char *arg, struct argp_state *state)
+{
+	struct list_arguments *arguments = state->input;
+
+	switch (key) {
+	case 'f':
+		arguments->format = listing_format(arg);
+		if (arguments->format == LISTING_BAD)
+			argp_error(state, "no format '%s'; table, json, markdown or tsv", arg);
+		return 0;
+	case ARGP_KEY_ARG:
+		if (arguments->listing)
+			argp_error(state, "unexpected argument '%s'", arg);
+		arguments->listing = listing_named(arg);
+		if (!arguments->listing)
+			argp_error(state, "no table '%s'; kernels, rules, reasons or options", arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int run(int argc, char **argv, const struct argp *parser, const struct listing *listing)
+{
+	struct list_arguments arguments = {.listing = listing};
+
+	argp_err_exit_status = EXIT_USAGE;
+	if (argp_parse(parser, argc, argv, 0, NULL, &arguments))
+		return EXIT_USAGE;
+	if (arguments.listing)
+		listing_print(arguments.listing, arguments.format);
+	for (int i = 0; !arguments.listing && i < listing_count; i++)
+		printf("%-8s %s\n", listings[i].name, listings[i].doc);
+	return EXIT_OK;
+}
+
+int cmd_list(int argc, char **argv)
+{
+	const struct argp parser = {list_options, list_parse, "[kernels|rules|reasons|options]",
+				    list_doc,	  NULL,	      NULL,
+				    NULL};
+
+	return run(argc, argv, &parser, NULL);
+}
+
+int cmd_reasons(int argc, char **argv)
+{
+	const struct argp parser = {list_options, list_parse, "", reasons_doc, NULL, NULL, NULL};
+
+	return run(argc, argv, &parser, listing_named("reasons"));
+}

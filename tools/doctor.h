@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `fashim doctor`: what is said of this machine and of one program, as a list of findings.
+ */
+#ifndef FASHIM_DOCTOR_H
+#define FASHIM_DOCTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum finding_state {
+	FINDING_OK,
+	FINDING_NOTE,  /* worth knowing; nothing to do */
+	FINDING_WARN,  /* something will not be seen, or may go wrong */
+	FINDING_BROKEN /* as it is, fashim cannot serve */
+};
+
+struct finding {
+	enum finding_state state;
+	const char *subject; /* one or two words, static storage */
+	char *text;
+	const char *hint; /* what to do about it, static storage; "" where there is nothing */
+};
+
+#define FINDINGS 64
+
+struct findings {
+	struct finding rows[FINDINGS];
+	int count;
+};
+
+/* More than FINDINGS are dropped. */
+void finding_add(struct findings *findings, enum finding_state state, const char *subject,
+		 const char *hint, const char *format, ...) __attribute__((format(printf, 5, 6)));
+void findings_free(struct findings *findings);
+
+/* The first broken one, or NULL. */
+const struct finding *finding_broken(const struct findings *findings);
+
+/* Shim, driver, GPUs, toolkit, cuBLAS, environment. library: of shim_library(), or NULL. */
+void doctor_machine(struct findings *findings, const char *library);
+
+/* Which of the program's calls the shim would see. word: a path, or a name to be found in PATH.
+ * library NULL: a quick look without asking Python, for programs that have run already. */
+void doctor_app(struct findings *findings, const char *word, const char *library);
+
+/* The Python packages that bring CUDA libraries along. python: an interpreter. */
+void doctor_python(struct findings *findings, const char *python);
+
+/* The interpreter that starts when `python` is called, where that is a script. False: it does not
+ * say. */
+bool doctor_python_path(const char *python, char *path, size_t size);
+
+/* How the object at `path`, which people know as `name`, reaches cuBLAS and the driver. */
+void doctor_object(struct findings *findings, const char *name, const char *path);
+
+#endif

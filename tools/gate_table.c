@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fashim gate for a person: a line a check, then the verdict.
+ */
+#include "cell_table.h"
+#include "gate.h"
+#include "tool.h"
+
+#include <libsmartcols/libsmartcols.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define BOLD  "\033[1m"
+#define RED   "\033[31m"
+#define GREEN "\033[32m"
+#define PLAIN "\033[0m"
+
+static void cell_verdict(FILE *out, const void *gate, const void *row)
+{
+	static const char *const words[] = {"pass", "skip", "FAIL"};
+	const struct gate_check *check = row;
+
+	(void)gate;
+	fputs(words[check->verdict], out);
+}
+
+static void cell_name(FILE *out, const void *gate, const void *row)
+{
+	const struct gate_check *check = row;
+
+	(void)gate;
+	fputs(check->name, out);
+}
+
+static void cell_site(FILE *out, const void *gate, const void *row)
+{
+	const struct gate_check *check = row;
+	char site[32];
+
+	if (gate_site(gate, check, site, sizeof(site)))
+		fputs(site, out);
+	else
+		fputs(check->row ? "-" : "all", out);
+}
+
+static void cell_shape(FILE *out, const void *gate, const void *row)
+{
+	const struct gate_check *check = row;
+	char shape[160];
+
+	(void)gate;
+	if (!check->row)
+		return;
+	fprintf(out, "%s ", report_shape(check->row, shape, sizeof(shape)));
+	print_safe(out, text_of(check->row->site->record, "dtype"));
+}
+
+static void cell_measured(FILE *out, const void *gate, const void *row)
+{
+	const struct bootstrap_interval *measured = &((const struct gate_check *)row)->measured;
+
+	(void)gate;
+	if (isnan(measured->ratio))
+		fputc('-', out);
+	else if (isnan(measured->low))
+		fprintf(out, "%.3g", measured->ratio);
+	else
+		fprintf(out, "%.3f [%.3f, %.3f]", measured->ratio, measured->low, measured->high);
+}
+
+static void cell_limit(FILE *out, const void *gate, const void *row)
+{
+	const struct gate_check *check = row;
+
+	(void)gate;
+	if (!isnan(check->limit))
+		fprintf(out, "%.6g", check->limit);
+}
+
+static void cell_why(FILE *out, const void *gate, const void *row)
+{
+	(void)gate;
+	print_safe(out, ((const struct gate_check *)row)->why);
+}
+
+static const struct cell_column columns[] = {
+	{"VERDICT", 0, cell_verdict},
+	{"CHECK", 0, cell_name},
+	{"SITE", SCOLS_FL_RIGHT, cell_site},
+	{"B,H,Sq,Sk,D", 0, cell_shape},
+	{"MEASURED [95 %]", 0, cell_measured},
+	{"LIMIT", SCOLS_FL_RIGHT, cell_limit},
+	{"WHY", 0, cell_why},
+};
+
+static void print_log(const struct report *report, const char *what, bool color)
+{
+	const struct run_log *run = report->set.runs[0];
+	char *command = report_command(run), device[300];
+
+	printf("%s%s", color ? BOLD : "", what);
+	print_safe(stdout, run->path);
+	if (report->set.count > 1)
+		printf(" and %d more", report->set.count - 1);
+	printf("%s: ", color ? PLAIN : "");
+	print_safe(stdout, command ? command : "?");
+	fputs("\n  ", stdout);
+	print_safe(stdout, report_device(run, device, sizeof(device)));
+	fputs(", mode ", stdout);
+	print_safe(stdout, text_of(run->header, "mode"));
+	putchar('\n');
+	free(command);
+}
+
+static void print_verdict(const struct gate *gate, bool color)
+{
+	bool passed = gate_passed(gate);
+	const char *const ink = passed ? GREEN : RED;
+
+	printf("\n%sgate %s%s: ", color ? ink : "", passed ? "passed" : "FAILED",
+	       color ? PLAIN : "");
+	if (passed)
+		printf("%d check%s kept", gate->tally[GATE_PASS],
+		       gate->tally[GATE_PASS] == 1 ? "" : "s");
+	else
+		printf("%d of %d checks broken", gate->tally[GATE_FAIL],
+		       gate->tally[GATE_FAIL] + gate->tally[GATE_PASS]);
+	if (gate->tally[GATE_SKIP])
+		printf(", %d skipped", gate->tally[GATE_SKIP]);
+	putchar('\n');
+}
+
+static void print_gate(const struct gate *gate, bool color, bool markdown)
+{
+	static const char *const inks[] = {"green", "yellow", "red"};
+	struct cell_table cells =
+		cell_table_new(columns, sizeof(columns) / sizeof(*columns), color);
+
+	if (markdown)
+		puts("```");
+	print_log(gate->report, "", color);
+	if (gate->baseline)
+		print_log(gate->baseline, "baseline ", color);
+	if (markdown)
+		puts("```");
+	for (int i = 0; i < gate->count; i++) {
+		const struct gate_check *check = &gate->checks[i];
+
+		cell_table_add(&cells, gate, check, 0, color ? inks[check->verdict] : NULL);
+	}
+	cell_table_print(&cells, markdown);
+	print_verdict(gate, color);
+}
+
+void gate_table(const struct gate *gate, bool color)
+{
+	print_gate(gate, color, false);
+}
+
+void gate_markdown(const struct gate *gate)
+{
+	print_gate(gate, false, true);
+}

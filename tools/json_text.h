@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Values for JSON that hold whatever the log held: text that may be no UTF-8, numbers that may be
+ * none.
+ */
+#ifndef FASHIM_JSON_TEXT_H
+#define FASHIM_JSON_TEXT_H
+
+#include <jansson.h>
+
+/* A JSON string; where `text` is not UTF-8 (a path, a name cut short) every byte beyond ASCII
+ * becomes
+ * '?'. NULL when memory is short. */
+json_t *json_text(const char *text);
+
+/* A JSON real, or null for what is not finite. */
+json_t *json_number(double value);
+
+#endif

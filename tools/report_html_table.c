@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of sites. Every cell carries its plain value for sorting, which is the value that
+ * --sort and --format=csv use.
+ */
+#include "report_columns.h"
+#include "report_html.h"
+#include "report_svg.h"
+#include "tool.h"
+
+#include <math.h>
+
+/* The axis that all speed-ups of the table share. */
+struct axis {
+	double low, high;
+};
+
+typedef void write_cell(FILE *out, const struct report *report, const struct report_row *row,
+			const struct axis *axis);
+
+static void cell_site(FILE *out, const struct report *report, const struct report_row *row,
+		      const struct axis *axis)
+{
+	char id[48], name[48];
+
+	(void)axis;
+	fprintf(out, "<a href=\"#%s\">%s</a>", html_site_id(row, id, sizeof(id)),
+		report_site_name(report, row, name, sizeof(name)));
+	if (row->site->ranks > 1)
+		fprintf(out, " <span class=\"soft\">×%u</span>", row->site->ranks);
+}
+
+static void cell_shape(FILE *out, const struct report *report, const struct report_row *row,
+		       const struct axis *axis)
+{
+	char shape[160];
+
+	(void)report;
+	(void)axis;
+	html_text(out, report_shape(row, shape, sizeof(shape)));
+}
+
+static void cell_app(FILE *out, const struct report *report, const struct report_row *row,
+		     const struct axis *axis)
+{
+	(void)report;
+	(void)axis;
+	html_series(out, &row->app);
+}
+
+static void cell_fused(FILE *out, const struct report *report, const struct report_row *row,
+		       const struct axis *axis)
+{
+	(void)report;
+	(void)axis;
+	html_series(out, &row->fused);
+}
+
+static void cell_speedup(FILE *out, const struct report *report, const struct report_row *row,
+			 const struct axis *axis)
+{
+	(void)report;
+	(void)axis;
+	if (isnan(row->speedup.ratio))
+		fputs("–", out);
+	else
+		fprintf(out, "%.2f×", row->speedup.ratio);
+}
+
+static void cell_interval(FILE *out, const struct report *report, const struct report_row *row,
+			  const struct axis *axis)
+{
+	(void)report;
+	if (!isnan(row->speedup.low))
+		fprintf(out, "%.2f–%.2f ", row->speedup.low, row->speedup.high);
+	svg_interval(out, row, axis->low, axis->high);
+}
+
+static void cell_calls(FILE *out, const struct report *report, const struct report_row *row,
+		       const struct axis *axis)
+{
+	char number[32];
+
+	(void)report;
+	(void)axis;
+	fputs(row->site->counted ? format_count(number, sizeof(number), row->site->counters.seen)
+				 : "–",
+	      out);
+}
+
+static void cell_saved(FILE *out, const struct report *report, const struct report_row *row,
+		       const struct axis *axis)
+{
+	char duration[32];
+
+	(void)report;
+	(void)axis;
+	if (isnan(row->saved_us) || !row->site->counters.replaced)
+		fputs("–", out);
+	else
+		fputs(format_duration(duration, sizeof(duration), row->saved_us), out);
+}
+
+static void cell_closer(FILE *out, const struct report *report, const struct report_row *row,
+			const struct axis *axis)
+{
+	(void)report;
+	(void)axis;
+	if (isnan(row->error_ratio))
+		fputs("–", out);
+	else
+		fprintf(out, "%s (%.2f×)", report_closer(row), row->error_ratio);
+}
+
+static void cell_verdict(FILE *out, const struct report *report, const struct report_row *row,
+			 const struct axis *axis)
+{
+	char text[160];
+
+	(void)report;
+	(void)axis;
+	fprintf(out, "<span class=\"%s\">", html_verdict_class(row));
+	html_text(out, report_judgement(row, text, sizeof(text)));
+	fputs("</span>", out);
+}
+
+/* write: NULL for the column's value as it is. */
+static const struct cell {
+	const char *title, *key;
+	write_cell *write;
+} cells[] = {
+	{"site", "site", cell_site},
+	{"verdict", "verdict", cell_verdict},
+	{"B,H,Sq,Sk,D", "Sq", cell_shape},
+	{"dtype", "dtype", NULL},
+	{"mask", "mask", NULL},
+	{"calls", "calls", cell_calls},
+	{"app µs", "app_us", cell_app},
+	{"fused µs", "fused_us", cell_fused},
+	{"speed-up", "speedup", cell_speedup},
+	{"95 % interval", "speedup_low", cell_interval},
+	{"saved", "saved_us", cell_saved},
+	{"max abs", "max_abs", NULL},
+	{"max rel", "max_rel", NULL},
+	{"closer to float64", "closer", cell_closer},
+	{"Python", "python", NULL},
+};
+
+enum { CELLS = sizeof(cells) / sizeof(*cells) };
+
+/* Numbers stand at the right, but a shape is words that are sorted by a number. */
+static const char *alignment(const struct cell *cell, const struct report_column *column)
+{
+	return column->number && cell->write != cell_shape ? "number" : "text";
+}
+
+static void plain_cell(FILE *out, const struct report_column *column, const struct report_row *row)
+{
+	if (column->text)
+		html_text(out, column->text(row));
+	else if (isnan(column->number(row)))
+		fputs("–", out);
+	else
+		fprintf(out, "%.1e", column->number(row));
+}
+
+static void write_row(FILE *out, const struct report *report, const struct report_row *row,
+		      const struct axis *axis)
+{
+	fputs("<tr>", out);
+	for (int c = 0; c < CELLS; c++) {
+		const struct report_column *column = report_column_find(cells[c].key);
+
+		fprintf(out, "<td class=\"%s\" data-v=\"", alignment(&cells[c], column));
+		if (column->text)
+			html_text(out, column->text(row));
+		else if (!isnan(column->number(row)))
+			fprintf(out, "%.9g", column->number(row));
+		fputs("\">", out);
+		if (cells[c].write)
+			cells[c].write(out, report, row, axis);
+		else
+			plain_cell(out, column, row);
+		fputs("</td>", out);
+	}
+	fputs("</tr>\n", out);
+}
+
+static struct axis speedup_axis(const struct report *report)
+{
+	struct axis axis = {0.8, 1.25};
+
+	for (int i = 0; i < report->row_count; i++) {
+		const struct bootstrap_interval *speedup = &report->rows[i].speedup;
+
+		axis.low = fmin(axis.low, fmin(speedup->ratio, speedup->low));
+		axis.high = fmax(axis.high, fmax(speedup->ratio, speedup->high));
+	}
+	/* One absurd site must not press all others together. */
+	axis.low = fmax(axis.low, 1e-2);
+	axis.high = fmin(axis.high, 1e2);
+	return axis;
+}
+
+void html_table(FILE *out, const struct report *report)
+{
+	struct axis axis = speedup_axis(report);
+
+	fputs("<div class=\"scroll\"><table class=\"sortable\"><thead><tr>", out);
+	for (int c = 0; c < CELLS; c++) {
+		const struct report_column *column = report_column_find(cells[c].key);
+
+		fprintf(out,
+			"<th scope=\"col\" class=\"%s\" data-key=\"%s\" data-kind=\"%s\" "
+			"title=\"%s\">%s</th>",
+			alignment(&cells[c], column), cells[c].key,
+			column->number ? "number" : "text", column->doc, cells[c].title);
+	}
+	fputs("</tr></thead>\n<tbody>\n", out);
+	for (int i = 0; i < report->row_count; i++)
+		write_row(out, report, &report->rows[i], &axis);
+	fputs("</tbody></table></div>\n", out);
+}

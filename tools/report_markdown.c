@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The report as Markdown, for an issue or a change request: who ran, the summary, the sites, and
+ * what was not replaced.
+ */
+#include "markdown_text.h"
+#include "report.h"
+#include "tool.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void write_series(FILE *out, const struct series *series)
+{
+	double deviation = series_deviation(series);
+
+	if (!series->count)
+		fputs("-", out);
+	else if (isnan(deviation))
+		fprintf(out, "%.1f", series->mean);
+	else
+		fprintf(out, "%.1f ± %.1f", series->mean, deviation);
+}
+
+static void write_error(FILE *out, double error)
+{
+	fprintf(out, isnan(error) ? " | -" : " | %.1e", error);
+}
+
+static void write_site(FILE *out, const struct report *report, const struct report_row *row)
+{
+	const struct site_log *site = row->site;
+	char text[256];
+
+	fprintf(out, "| %s | ", report_site_name(report, row, text, sizeof(text)));
+	markdown_text(out, report_shape(row, text, sizeof(text)));
+	fputs(" | ", out);
+	markdown_text(out, text_of(site->record, "dtype"));
+	fputs(" | ", out);
+	markdown_text(out, text_of(site->record, "mask"));
+	fprintf(out, " | %s | ",
+		site->counted ? format_count(text, sizeof(text), site->counters.seen) : "-");
+	write_series(out, &row->app);
+	fputs(" | ", out);
+	write_series(out, &row->fused);
+	fputs(" | ", out);
+	if (isnan(row->speedup.ratio))
+		fputc('-', out);
+	else
+		fprintf(out, "%.2f×", row->speedup.ratio);
+	if (!isnan(row->speedup.low))
+		fprintf(out, " (%.2f–%.2f)", row->speedup.low, row->speedup.high);
+	fprintf(out, " | %s",
+		isnan(row->saved_us) || !site->counters.replaced
+			? "-"
+			: format_duration(text, sizeof(text), row->saved_us));
+	write_error(out, site->max_abs);
+	write_error(out, site->max_rel);
+	if (isnan(row->error_ratio))
+		fputs(" | - | ", out);
+	else
+		fprintf(out, " | %s (%.2f×) | ", report_closer(row), row->error_ratio);
+	markdown_text(out, report_judgement(row, text, sizeof(text)));
+	fputs(" |\n", out);
+}
+
+static void write_sites(FILE *out, const struct report *report)
+{
+	fputs("\n| site | B,H,Sq,Sk,D | dtype | mask | calls | app µs | fused µs | speed-up (95 %) "
+	      "| saved | max abs | max rel | closer to float64 | verdict |\n"
+	      "|--:|---|---|---|--:|--:|--:|--:|--:|--:|--:|---|---|\n",
+	      out);
+	for (int i = 0; i < report->row_count; i++)
+		write_site(out, report, &report->rows[i]);
+}
+
+static void write_reasons(FILE *out, const struct report *report)
+{
+	char number[32];
+
+	fputs("\n**Not replaced, and why**\n\n| count | reason | what it means | what you can do | "
+	      "sites |\n|--:|---|---|---|---|\n",
+	      out);
+	for (int i = 0; i < report->reason_count; i++) {
+		const struct report_reason *reason = &report->reasons[i];
+
+		fprintf(out, "| %s | ", format_count(number, sizeof(number), reason->count));
+		markdown_text(out, reason->name);
+		fputs(" | ", out);
+		markdown_text(out, report_sentence(reason));
+		fputs(" | ", out);
+		markdown_text(out, reason->hint);
+		fputs(" |", out);
+		for (int r = 0; r < reason->row_count; r++)
+			fprintf(out, " %s",
+				report_site_name(report, &report->rows[reason->rows[r]], number,
+						 sizeof(number)));
+		fputs(" |\n", out);
+	}
+}
+
+void report_markdown(const struct report *report, FILE *out)
+{
+	struct summary_line lines[SUMMARY_LINES];
+	int count = report_summary(report, lines);
+	char device[256];
+
+	for (int i = 0; i < report->set.count; i++) {
+		const struct run_log *run = report->set.runs[i];
+		char *command = report_command(run);
+
+		fputs("**", out);
+		markdown_text(out, command ? command : "?");
+		fputs("** on ", out);
+		markdown_text(out, report_device(run, device, sizeof(device)));
+		fputs(", host ", out);
+		markdown_text(out, text_of(run->header, "host"));
+		fputs(", mode ", out);
+		markdown_text(out, text_of(run->header, "mode"));
+		fputs(" (", out);
+		markdown_text(out, run->path);
+		fputs(")  \n", out);
+		free(command);
+	}
+	fputc('\n', out);
+	for (int i = 0; i < count; i++) {
+		fprintf(out, "- %s: ", lines[i].name);
+		markdown_text(out, lines[i].text);
+		fputc('\n', out);
+	}
+	if (report->row_count)
+		write_sites(out, report);
+	if (report->reason_count)
+		write_reasons(out, report);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How the report calls things: sites, shapes, verdicts, programs and GPUs, in words that every form
+ * of it shares.
+ */
+#include "report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool run_simulated(const struct run_log *run)
+{
+	return !strncmp(text_of(run->header, "gpu"), "simgpu", 6);
+}
+
+const char *report_verdict(const struct report_row *row)
+{
+	const struct site_log *site = row->site;
+
+	if (!strcmp(site->state, "declined"))
+		return "declined";
+	if (site->counters.replaced)
+		return "replaced";
+	return *site->state ? site->state : "unknown";
+}
+
+char *report_judgement(const struct report_row *row, char *buffer, size_t size)
+{
+	const struct site_log *site = row->site;
+	const char *verdict = report_verdict(row);
+
+	if (!strcmp(verdict, "declined"))
+		snprintf(buffer, size, "declined: %s", site->reason);
+	else if (site->not_ok)
+		snprintf(buffer, size, "%s, %llu of %llu samples %s", verdict,
+			 (unsigned long long)site->not_ok, (unsigned long long)site->samples,
+			 site->bad_verdict);
+	else
+		snprintf(buffer, size, "%s", verdict);
+	return buffer;
+}
+
+char *report_worst(const struct report_row *row, char *buffer, size_t size)
+{
+	const struct sample *worst = &row->site->worst;
+	int used = snprintf(buffer, size, "%.1e of the largest output, in call %llu",
+			    row->site->max_rel, (unsigned long long)worst->occurrence);
+
+	if (!isnan(worst->worst_index))
+		used += snprintf(
+			buffer + used, size - (size_t)used, ", element %.0f: app %.6g, fused %.6g",
+			fmin(worst->worst_index, 1e18), worst->worst_app, worst->worst_fused);
+	if (!isnan(row->site->beyond))
+		snprintf(buffer + used, size - (size_t)used,
+			 "; at most %.2g%% of the elements outside the tolerance",
+			 100 * row->site->beyond);
+	return buffer;
+}
+
+const char *report_closer(const struct report_row *row)
+{
+	if (isnan(row->error_ratio))
+		return "";
+	if (row->error_ratio >= 0.99 && row->error_ratio <= 1.01)
+		return "equal";
+	return row->error_ratio < 1 ? "fused" : "app";
+}
+
+char *report_shape(const struct report_row *row, char *buffer, size_t size)
+{
+	static const char *const keys[] = {"B", "H", "Sq", "Sk", "D"};
+	const json_t *record = row->site->record;
+	double Dv = number_of(record, "Dv", NAN);
+	int used = snprintf(buffer, size, "[");
+
+	if (!record) {
+		snprintf(buffer, size, "?");
+		return buffer;
+	}
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		used += snprintf(buffer + used, size - (size_t)used, "%s%.0f", i ? "," : "",
+				 fmin(fabs(number_of(record, keys[i], 0)), 1e15));
+	if (!isnan(Dv) && Dv != number_of(record, "D", 0))
+		used += snprintf(buffer + used, size - (size_t)used, "/%.0f", fmin(fabs(Dv), 1e15));
+	snprintf(buffer + used, size - (size_t)used, "]");
+	return buffer;
+}
+
+/* Whether all logs are of one job, so that the first one's numbers need no log in front. */
+static bool one_job(const struct report *report)
+{
+	for (int i = 1; i < report->set.count; i++) {
+		if (report->set.runs[i]->job != report->set.runs[0])
+			return false;
+	}
+	return true;
+}
+
+char *report_site_name(const struct report *report, const struct report_row *row, char *buffer,
+		       size_t size)
+{
+	if (row->run == 0 && one_job(report))
+		snprintf(buffer, size, "%u", row->site->number);
+	else
+		snprintf(buffer, size, "%d:%u", row->run + 1, row->site->number);
+	return buffer;
+}
+
+char *report_command(const struct run_log *run)
+{
+	const json_t *argv = json_object_get(run->header, "argv"), *word;
+	char *text = NULL;
+	size_t index, size;
+	FILE *out;
+
+	if (!json_array_size(argv))
+		return strdup(text_of(run->header, "exe"));
+	out = open_memstream(&text, &size);
+	if (!out)
+		return NULL;
+	json_array_foreach(argv, index, word)
+	{
+		const char *part = json_string_value(word);
+
+		fprintf(out, "%s%s", index ? " " : "", part ? part : "?");
+	}
+	fclose(out);
+	return text;
+}
+
+char *report_device(const struct run_log *run, char *buffer, size_t size)
+{
+	const char *gpu = text_of(run->header, "gpu");
+	int driver = (int)fmin(number_of(run->header, "driver", 0), 1e8);
+	int cublas = (int)fmin(number_of(run->header, "cublas", 0), 1e8);
+	double sm = fmin(number_of(run->header, "sm", 0), 1e8);
+	FILE *out = fmemopen(buffer, size, "w");
+
+	if (!out)
+		return buffer;
+	fputs(*gpu ? gpu : "no GPU named", out);
+	if (sm > 0)
+		fprintf(out, " (sm_%.0f)", sm);
+	if (driver > 0)
+		fprintf(out, ", driver %d.%d", driver / 1000, driver % 1000 / 10);
+	if (cublas > 0)
+		fprintf(out, ", cuBLAS %d.%d.%d", cublas / 10000, cublas / 100 % 100, cublas % 100);
+	fclose(out);
+	return buffer;
+}
+
+const char *report_end(const struct run_log *run)
+{
+	static const char *const words[][2] = {
+		{"exit", "ended"}, {"killed", "killed"}, {"running", "still running"}};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		if (!strcmp(run->end, words[i][0]))
+			return words[i][1];
+	}
+	return "no summary";
+}
+
+const char *report_sentence(const struct report_reason *reason)
+{
+	return *reason->sentence ? reason->sentence : "a reason of a later fashim";
+}

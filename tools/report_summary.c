@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The report in at most ten lines: what was found, what it gained, how far the numbers moved and
+ * what watching cost.
+ */
+#include "report.h"
+#include "tool.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+struct summary {
+	const struct report *report;
+	const struct report_total *total;
+	struct summary_line *lines;
+	int count;
+};
+
+/* Goes on with the last line. */
+static void more(struct summary *summary, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void more(struct summary *summary, const char *format, ...)
+{
+	struct summary_line *line = &summary->lines[summary->count - 1];
+	size_t used = strlen(line->text);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line->text + used, sizeof(line->text) - used, format, args);
+	va_end(args);
+}
+
+static void start(struct summary *summary, const char *name, enum summary_tone tone)
+{
+	summary->lines[summary->count++] = (struct summary_line){.name = name, .tone = tone};
+}
+
+/* "3: 2 replaced, 1 declined"; parts that are zero are not named. */
+static void counts(struct summary *summary, uint64_t total, const char *const *names,
+		   const uint64_t *values, int count)
+{
+	const char *separator = ": ";
+	char number[32];
+
+	more(summary, "%s", format_count(number, sizeof(number), total));
+	for (int i = 0; i < count; i++) {
+		if (!values[i])
+			continue;
+		more(summary, "%s%s %s", separator, format_count(number, sizeof(number), values[i]),
+		     names[i]);
+		separator = ", ";
+	}
+}
+
+static void say_sites(struct summary *summary)
+{
+	static const char *const names[] = {"replaced", "verified", "learning", "declined"};
+	const struct report_total *total = summary->total;
+	const uint64_t sites[] = {total->replaced_sites, total->verified_sites,
+				  total->learning_sites, total->declined_sites};
+
+	start(summary, "sites", TONE_PLAIN);
+	counts(summary, total->sites, names, sites, 4);
+	if (report_partial(summary->report))
+		more(summary, " (of %d in all)", summary->report->site_count);
+}
+
+/* Counters of runs that left none are missing in every sum; say so. False when there are none at
+ * all.
+ */
+static bool say_calls(struct summary *summary)
+{
+	static const char *const names[] = {"replaced", "compared", "left alone"};
+	const struct report_total *total = summary->total;
+	const struct log_set *set = &summary->report->set;
+	const uint64_t calls[] = {total->replaced, total->compared, total->passed};
+	int without = 0;
+
+	for (int i = 0; i < set->count; i++)
+		without += !set->runs[i]->counted;
+	start(summary, "calls", without ? TONE_WARNING : TONE_PLAIN);
+	if (without == set->count) {
+		more(summary, "unknown, and with them what was saved");
+		return false;
+	}
+	counts(summary, total->calls, names, calls, 3);
+	if (without)
+		more(summary, "; without those of %d cut-short log%s", without,
+		     without == 1 ? "" : "s");
+	return true;
+}
+
+static void say_gain(struct summary *summary)
+{
+	const struct report_total *total = summary->total;
+	char before[32], after[32];
+
+	if (total->before_us > 0) {
+		start(summary, "GPU time", TONE_PLAIN);
+		more(summary, "%s for attention by itself, %s with fashim",
+		     format_duration(before, sizeof(before), total->before_us),
+		     format_duration(after, sizeof(after), total->after_us));
+		if (total->wall_us > 0)
+			more(summary, ", in %s of %s",
+			     summary->report->set.count > 1 ? "runs" : "a run",
+			     format_duration(before, sizeof(before), total->wall_us));
+	}
+	start(summary, "saved",
+	      !total->replaced	    ? TONE_PLAIN
+	      : total->saved_us > 0 ? TONE_GOOD
+				    : TONE_BAD);
+	if (!total->replaced)
+		more(summary, "nothing: no call was replaced");
+	else
+		more(summary, "%s of GPU time",
+		     format_duration(before, sizeof(before), total->saved_us));
+	if (total->replaced && !isnan(total->speedup))
+		more(summary, "; the replaced calls ran %.2f%s as fast", total->speedup,
+		     utf8_output() ? "×" : "x");
+	if (total->could_us > 0 && total->could_us > 0.05 * total->saved_us) {
+		start(summary, "could", TONE_PLAIN);
+		more(summary, "%s of GPU time%s",
+		     format_duration(before, sizeof(before), total->could_us),
+		     total->replaced
+			     ? " more, if the other calls of the measured sites were replaced too"
+			     : ", if the calls of the measured sites were replaced");
+	}
+}
+
+static void say_drift(struct summary *summary)
+{
+	const struct report_total *total = summary->total;
+	char site[32];
+
+	if (total->worst_row >= 0) {
+		report_site_name(summary->report, &summary->report->rows[total->worst_row], site,
+				 sizeof(site));
+		start(summary, "drift", total->nonfinite ? TONE_BAD : TONE_PLAIN);
+		more(summary, "at worst %.1e of the largest output (site %s), %.1e absolute",
+		     total->max_rel, site, total->max_abs);
+		if (total->nonfinite)
+			more(summary, "; %llu elements NaN or infinite on one side only",
+			     (unsigned long long)total->nonfinite);
+	}
+	if (total->with_reference) {
+		start(summary, "float64",
+		      total->fused_closer == total->with_reference ? TONE_GOOD : TONE_PLAIN);
+		more(summary,
+		     "the fused kernel is as close or closer to double precision at %d of %d sites",
+		     total->fused_closer, total->with_reference);
+	}
+}
+
+static void say_shim(struct summary *summary)
+{
+	const struct report_total *total = summary->total;
+	uint64_t scratch = 0;
+	bool counted = false;
+	char number[32];
+
+	for (int i = 0; i < summary->report->set.count; i++) {
+		const struct run_log *run = summary->report->set.runs[i];
+
+		counted |= run->counted;
+		if (run->scratch_peak > scratch)
+			scratch = run->scratch_peak;
+	}
+	if (!counted)
+		return;
+	start(summary, "shim", TONE_PLAIN);
+	more(summary, "%s on the host",
+	     format_duration(number, sizeof(number), total->overhead_us));
+	if (total->wall_us > 0)
+		more(summary, " (%.2g%% of the run)", 100 * total->overhead_us / total->wall_us);
+	more(summary, " to watch %s GEMMs", format_count(number, sizeof(number), total->gemms));
+	more(summary, " and %s launches; %.4g MiB of device scratch at most",
+	     format_count(number, sizeof(number), total->launches), (double)scratch / 1048576);
+}
+
+/* The shim's own errors: how many, and the first. */
+static void say_errors(struct summary *summary)
+{
+	const struct log_set *set = &summary->report->set;
+
+	for (int i = 0; i < set->count && summary->total->violations; i++) {
+		if (!set->runs[i]->violations)
+			continue;
+		start(summary, "error", TONE_BAD);
+		more(summary, "%llu of the shim's own, and it passed through; the first: %s",
+		     (unsigned long long)summary->total->violations, set->runs[i]->violation);
+		return;
+	}
+}
+
+int report_summary(const struct report *report, struct summary_line *lines)
+{
+	struct summary summary = {report, &report->total, lines, 0};
+
+	if (report->total.simulated) {
+		start(&summary, "note", TONE_WARNING);
+		more(&summary, "simulated timings: a CPU stand-in ran this; they say nothing about "
+			       "speed");
+	}
+	say_sites(&summary);
+	if (say_calls(&summary))
+		say_gain(&summary);
+	say_drift(&summary);
+	say_shim(&summary);
+	say_errors(&summary);
+	return summary.count;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The command finds its library by its own place alone, so that a copied tree or package works
+ * wherever it lies.
+ */
+#include "shim_library.h"
+#include "tool.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+char *shim_library(void)
+{
+	static const char *const places[] = {"libfashim.so", "../lib/fashim/libfashim.so"};
+	char self[PATH_MAX], path[PATH_MAX + 64];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (length <= 0)
+		return NULL;
+	self[length] = '\0';
+	*strrchr(self, '/') = '\0';
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		snprintf(path, sizeof(path), "%s/%s", self, places[i]);
+		if (access(path, R_OK) == 0)
+			return realpath(path, NULL);
+	}
+	complain("libfashim.so is neither in %s nor in %s/../lib/fashim", self, self);
+	return NULL;
+}
