@@ -11,8 +11,10 @@ Outputs are saved as float32 (exact for 16-bit types) under "VARIANT.fNNNN.OUTPU
 """
 import argparse
 import contextlib
+import fcntl
 import json
 import os
+import signal
 import sys
 import time
 import traceback
@@ -21,12 +23,37 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from registry import PROGRAMS  # noqa: E402
 
 
+TABLE = ("other_libraries", "chains", "hazards", "models")
+CATALOGUE = ("catalogue_chains", "catalogue_inductor", "catalogue_refusals", "catalogue_unseen")
+MODELS = ("models", "catalogue_models")
+
+
 def load(names):
-    """Imports no more than the named programs need; importing transformers takes seconds."""
-    for module in ("other_libraries", "chains", "hazards", "models"):
+    """Imports no more than the named programs need; importing transformers takes seconds. Without
+    names: what run.py makes its table of, which the catalogue's programs are not part of."""
+    for module in TABLE[:-1] + CATALOGUE + MODELS if names else TABLE:
         __import__(module)
         if names and all(name in PROGRAMS for name in names):
             return
+
+
+@contextlib.contextmanager
+def gpu_turn():
+    """The GPU for this process alone, where GPU_TURN names the lock file that processes share: what
+    they import meanwhile disturbs nobody. GPU_SECONDS ends a process that keeps its turn too long.
+    """
+    path = os.environ.get("GPU_TURN")
+    if not path:
+        yield
+        return
+    torch = sys.modules.get("torch")
+    if torch and torch.cuda.is_available():
+        torch.cuda.synchronize()  # makes the context, which takes long and disturbs nobody either
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        signal.alarm(int(os.environ["GPU_SECONDS"]))
+        yield
+        signal.alarm(0)
 
 
 def to_numpy(value):
@@ -144,6 +171,8 @@ def prepare(name, variant, shape=None):
     import torch
     import common
     common.setup()
+    if not shape:
+        load([name])
     with torch.no_grad():
         if shape:
             import chains
@@ -227,7 +256,8 @@ def main():
         repeat = arguments.repeat or (entry.few if arguments.few else entry.repeat)
         path = arguments.out or os.path.join(arguments.out_dir or ".", name + ".npz")
         try:
-            record(entry, path, repeat, arguments.also.split(","))
+            with gpu_turn():
+                record(entry, path, repeat, arguments.also.split(","))
             print(f"{name}: {repeat} forwards", flush=True)
         except Exception:
             traceback.print_exc()

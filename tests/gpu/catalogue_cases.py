@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The catalogue: every case by its number, the program that stands for it, and the routes by which
+its meaning may be found. What must come of it (replaced, or declined and why) is the program's
+Expect.
+
+P01–P36 must be replaced, or declined for a stated reason; N01–N08 must not be replaced; I01–I30 are
+the orders of operations that PyTorch's compiler knows; U are kernels nobody wrote a rule for; M are
+whole models.
+"""
+from registry import Expect
+
+ANY = ("rule", "data", "identification")
+UNSEEN = ("data", "identification")  # no rule can know these kernels
+
+
+class Case:
+    def __init__(self, number, name, routes=ANY):
+        self.number, self.name, self.routes = number, name, routes
+
+    @property
+    def key(self):
+        return f"{self.number} {self.name}"
+
+
+CASES = [
+    Case("P01", "hf_causal_bf16_prefill"),
+    Case("P02", "hf_fp16_half_to_float"),
+    Case("P02", "hf_fp16_overflow"),
+    Case("P03", "hf_gqa_repeat_kv"),
+    Case("P04", "hf_batch1_interleaved"),
+    Case("P04", "hf_batch1_fused_qkv"),
+    Case("P05", "hf_decode_q1_growing"),
+    Case("P05", "growing"),
+    Case("P06", "hf_static_cache"),
+    Case("P06", "hf_sliced_cache"),
+    Case("P07", "bert_padding_mask"),
+    Case("P08", "gpt2_device_scalar_where"),
+    Case("P09", "t5_bias_inplace"),
+    Case("P09", "t5_bias_inplace_f32"),
+    Case("P10", "bloom_baddbmm_beta1"),
+    Case("P10", "baddbmm_bias"),
+    Case("P11", "gemma_softcap"),
+    Case("P12", "gptoss_sink_ld"),
+    Case("P13", "mqa_folded_rows"),
+    Case("P14", "plain_fp32_tf32"),
+    Case("P15", "plain_fp32_strict"),
+    Case("P15", "plain_fp32_strict_d128"),
+    Case("P15", "naive_f32"),
+    Case("P16", "autocast"),
+    Case("P17", "prescaled_q"),
+    Case("P18", "split_scale_qk"),
+    Case("P19", "sdpa_math"),
+    Case("P20", "native_mha_alias_q"),
+    Case("P21", "einsum_bf16"),
+    Case("P21", "einsum_bhsd"),
+    Case("P21", "einsum_scores_transposed"),
+    Case("P22", "diffusers_baddbmm_beta0"),
+    Case("P22", "diffusers_d160"),
+    Case("P22", "diffusers_cross_77"),
+    Case("P22", "diffusers_sliced"),
+    Case("P23", "vae_channels_first"),
+    Case("P23", "channels_first_d64"),
+    Case("P24", "swin_bias_window"),
+    Case("P25", "conformer_relpos"),
+    Case("P26", "openfold_two_biases"),
+    Case("P27", "megatron_sbhd"),
+    Case("P27", "megatron_fused_causal", UNSEEN),
+    Case("P28", "ft_inplace_minus10000", UNSEEN),
+    Case("P28", "ft_float_scores", UNSEEN),
+    Case("P29", "ct2_lengths_16f", UNSEEN),
+    Case("P29", "ct2_batch1_gemmex", UNSEEN),
+    Case("P30", "ort_contrib_over_q", UNSEEN),
+    Case("P30", "ort_plain_graph"),
+    Case("P31", "ds_kv_workspace", UNSEEN),
+    Case("P32", "ggml_prefill_mha", UNSEEN),
+    Case("P32", "ggml_prefill_gqa_ptrs", UNSEEN),
+    Case("P33", "marian_ptr_arrays", UNSEEN),
+    Case("P34", "llmc_cublaslt_alias", UNSEEN),
+    Case("P35", "graph"),
+    Case("P36", "jax_unnamed_kernels", UNSEEN),
+    Case("N01", "output_attentions"),
+    Case("N01", "late_copy"),
+    Case("N02", "whisper_qk_returned"),
+    Case("N02", "whisper_alignment"),
+    Case("N03", "need_weights"),
+    Case("N04", "train_dropout"),
+    Case("N04", "train"),
+    Case("N05", "bwd_lookalike"),
+    Case("N06", "linear_attention"),
+    Case("N06", "log_softmax"),
+    Case("N06", "other_axis"),
+    Case("N06", "two_values"),
+    Case("N06", "moe_router"),
+    Case("N06", "talking_heads"),
+    Case("N06", "squared_relu"),
+    Case("N06", "dropout_active"),
+    Case("N07", "sync_inside"),
+    Case("N07", "mid_chain_memset"),
+    Case("N07", "mid_chain_stream"),
+    Case("N07", "mid_chain_value_rewritten"),
+    Case("N07", "edit_inputs"),
+    Case("N08", "device_scalars", UNSEEN),
+    Case("N08", "beta_in_values"),
+    Case("N08", "double_precision"),
+    Case("N08", "complex_products"),
+    Case("N08", "same_addresses"),
+    Case("N08", "reallocate"),
+    Case("N08", "two_streams"),
+    Case("N08", "threads"),
+] + [Case(f"I{n:02}", f"inductor_{n:02}") for n in range(1, 31)] + [
+    Case("U01", "nvrtc_softmax", UNSEEN),
+    Case("U02", "nvrtc_causal", UNSEEN),
+    Case("U03", "jiterator_scale", UNSEEN),
+    Case("U04", "triton_softmax", UNSEEN),
+    Case("U05", "triton_softmax_bias", UNSEEN),
+    Case("U06", "cupy_raw_kernel", UNSEEN),
+    Case("U07", "cupy_f16"),
+    Case("U08", "renamed_kernels", UNSEEN),
+    Case("M01", "whisper_encoder"),
+    Case("M02", "gemma2"),
+    Case("M03", "bloom"),
+    Case("M04", "falcon"),
+    Case("M05", "opt"),
+    Case("M06", "clip"),
+    Case("M07", "swin"),
+    Case("M08", "bert"),
+    Case("M09", "gpt2"),
+    Case("M10", "llama1b"),
+    Case("M11", "llama8b"),
+    Case("M12", "vit"),
+    Case("M13", "t5"),
+]
+
+# The cases of compiled programs: {name: (program in tests/gpu/catalogue/, Expect)}.
+COMPILED = {}
+COMPILED_REPEAT = 12
+
+
+def compiled(kind, program, *names, **more):
+    for name in names:
+        COMPILED[name] = program, Expect(kind, sites=1, **more)
+
+
+HALF_SUMS = dict(tol=1e-2)   # products that keep their sums in half precision
+BRAIN = dict(tol=1.6e-2)     # bf16 outputs of up to 1.7
+MASK = ("unaccounted_pointer", "not_explained", "mask_form")
+compiled("either", "ft", "ft_inplace_minus10000", tol=2e-3, reasons=MASK)
+compiled("replace", "ft", "ft_float_scores", tol=2e-3)
+compiled("replace", "ct2", "ct2_lengths_16f", "ct2_batch1_gemmex", **HALF_SUMS)
+compiled("replace", "ort", "ort_contrib_over_q", tol=2e-3)
+compiled("replace", "deepspeed", "ds_kv_workspace", tol=2e-3)
+compiled("replace", "ggml", "ggml_prefill_mha", "ggml_prefill_gqa_ptrs", **HALF_SUMS)
+compiled("replace", "marian", "marian_ptr_arrays", **HALF_SUMS)
+compiled("replace", "llmc", "llmc_cublaslt_alias", **BRAIN)
+compiled("replace", "megatron", "megatron_fused_causal", **BRAIN)
+compiled("replace", "renamed", "renamed_kernels", tol=2e-3)
+compiled("either", "scalars", "device_scalars", tol=2e-3, reasons=("scalars_on_device",))
