@@ -117,11 +117,11 @@ enum attn_map_of { ATTN_MAP_Q, ATTN_MAP_K, ATTN_MAP_V, ATTN_MAP_BIAS, ATTN_MAP_C
 struct attn_mapped {
 	struct attn_args attn;
 	int32_t step[ATTN_MAP_COUNT][2];
-	int32_t bias_rows; /* rows in a box of the bias: the block's, 1 where rows share it, 0
-			      without any */
-	int32_t section;   /* heads that are worked on at a time, so that their K and V fit the
-			      second-level cache; over all of B*H */
-	uint64_t ranges;   /* struct attn_range[B or 1][tiles of rows]; 0: none */
+	int32_t bias_rows;  /* rows in a box of the bias: the block's, 1 where rows share it, 0
+			       without any */
+	int32_t section;    /* heads that are worked on at a time, so that their K and V fit the
+			       second-level cache; over all of B*H */
+	uint64_t ranges;    /* struct attn_range[B or 1][tiles of rows]; 0: none */
 	int32_t range_step; /* in `ranges`, from one b to the next; elements */
 	struct attn_map map[ATTN_MAP_COUNT];
 };
@@ -133,8 +133,8 @@ struct attn_range {
 };
 
 /* prepare.cu, what may be done before a mapped variant:
- *   kernel `fashim_repack(struct attn_repack)`: copies lines of 16-bit elements; grid (lines, H, B).
- *   kernel `fashim_ranges(struct attn_ranges)`: looks at a bias that heads share; grid.x =
+ *   kernel `fashim_repack(struct attn_repack)`: copies lines of 16-bit elements; grid (lines, H,
+ * B). kernel `fashim_ranges(struct attn_ranges)`: looks at a bias that heads share; grid.x =
  *   RANGES_CLUSTER * tiles of rows, grid.z = B. Rows of the bias start on 16 bytes. */
 #define REPACK_THREADS 128
 struct attn_repack {
@@ -202,8 +202,8 @@ extern const int attn_variant_count, attn_variant_total;
  * `no_kernel`). forced: a variant name, or NULL. arch: compute capability * 10. */
 const struct attn_variant *attn_select(const struct attn_args *args, int arch, const char *forced);
 
-/* The same, where available[n] (of attn_variant_total) says whether attn_variants[n] is in the image
- * loaded. NULL: only the first attn_variant_count are. */
+/* The same, where available[n] (of attn_variant_total) says whether attn_variants[n] is in the
+ * image loaded. NULL: only the first attn_variant_count are. */
 const struct attn_variant *attn_select_from(const struct attn_args *args, int arch,
 					    const char *forced, const uint8_t *available);
 

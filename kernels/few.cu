@@ -269,14 +269,18 @@ __device__ __forceinline__ void tile<T, WIDTH>::weigh(uint32_t (&p)[G::PER / 4][
 			x[r][n] = s[n / 2][2 * r + n % 2];
 		if (!plain)
 			modify(x[r], a, b, rows[r], own);
-		if (j < all_begin || j + G::KEYS > all_end)
+		if (j < all_begin || j + G::KEYS > all_end) {
+			/* worked out anew, as registers are all in use */
+			const int begin = first_key(a.spec, rows[r].i);
+			const int end = last_key(a.spec, rows[r].i);
 #pragma unroll
 			for (int n = 0; n < G::PER; n++) {
-				if (own + n < rows[r].begin || own + n >= rows[r].end)
+				if (own + n < begin || own + n > end)
 					x[r][n] = a.spec.window_value;
 				if (own + n >= a.Sk)
 					x[r][n] = -INFINITY;
 			}
+		}
 	}
 	softmax_step(x, max, unrounded, factor, exponent);
 #pragma unroll

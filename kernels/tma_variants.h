@@ -40,8 +40,8 @@
 	V(d256, 256, 2, 80, 1, 2, TMA_PLAIN, 0)                                                    \
 	V(d256_bias, 256, 2, 64, 1, 2, TMA_BIAS, 0)
 
-/* Where a column of ones beside V sums the weights: the matrix instruction has room for it, and is not
- * what such a width waits for. */
+/* Where a column of ones beside V sums the weights: the matrix instruction has room for it, and is
+ * not what such a width waits for. */
 #define TMA_ONES(width) ((width) <= 64)
 #define TMA_ONES_BYTES	2048
 
@@ -53,8 +53,8 @@
 /* Bytes of dynamic shared memory: Q, the stages of K, V and the bias, and barriers. */
 #define TMA_SHARED(width, groups, keys, q_stages, stages, kind)                                    \
 	(TMA_SLABS(width) * 128 * (64 * (groups) * (q_stages) + 2 * (keys) * (stages)) +           \
-	 TMA_BIAS_BYTES(groups, keys, kind) * TMA_BIAS_STAGES +                                    \
-	 TMA_ONES(width) * TMA_ONES_BYTES + 256)
+	 TMA_BIAS_BYTES(groups, keys, kind) * TMA_BIAS_STAGES + TMA_ONES(width) * TMA_ONES_BYTES + \
+	 256)
 #define TMA_BIAS_STAGES 2
 
 #endif

@@ -24,7 +24,7 @@ struct function {
 	unsigned bytes;			/* of all parameters */
 	uint32_t id;			/* order of appearance, from 1 */
 	const struct kernel_rule *rule; /* NULL: none */
-	struct function *older;         /* of a list of handles that are no longer valid */
+	struct function *older;		/* of a list of handles that are no longer valid */
 };
 
 /* Never NULL but for lack of memory. */
