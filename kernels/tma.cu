@@ -31,9 +31,12 @@
  *   ... by a column of ones beside V, for D <= 64               D64 554, causal 456
  *   176 keys a tile for D128                                    S16384 +5 %, S512 -10 %: not kept
  *
- * With a bias [1,1,S,S], D128: 507; where it is a causal mask, read once before by prepare.cu: 260 us
- * against 212 with the window known, and 815 (cuDNN). [B,H,S,S], S2048: D64 107 us, D128 137 (cuDNN
- * 142, 237). K as [D,197], copied before: B32 H16 58 us.
+ * A program that stores x in 16 bits after its bias has that rounding repeated here: without it the
+ * result is nearer to the exact one, and further from the program's.
+ *
+ * With a bias [1,1,S,S], D128: 507; where it is a causal mask, read once before by prepare.cu: 260
+ * us against 212 with the window known, and 815 (cuDNN). [B,H,S,S], S2048: D64 107 us, D128 137
+ * (cuDNN 142, 237). K as [D,197], copied before: B32 H16 58 us. None of these rounds x.
  */
 #include "kernels/tma_variants.h"
 
@@ -185,6 +188,17 @@ struct kernel {
 		}
 	}
 
+	/* x as the program stored it after its bias: T, says select.c. */
+	static __device__ __forceinline__ void round_all(float (&s)[KEYS / 2])
+	{
+#pragma unroll
+		for (int n = 0; n < KEYS / 2; n += 2) {
+			const float2 two = unpack2<T>(pack2<T>(s[n], s[n + 1]));
+			s[n] = two.x;
+			s[n + 1] = two.y;
+		}
+	}
+
 	/* x = value where the mask says so. */
 	static __device__ __forceinline__ void apply_mask(float (&s)[KEYS / 2], uint32_t at, int row,
 							  int step, bool keeps, float value)
@@ -243,6 +257,8 @@ struct kernel {
 				barrier_arrive(b_empty(bp.stage));
 			advance<TMA_BIAS_STAGES>(bp);
 		}
+		if (KIND == TMA_BIAS && m.bias_rows && spec.round_x != ATTN_F32)
+			round_all(s);
 		__syncwarp(); /* one way on from here: the code after is not to be there twice */
 	}
 
@@ -378,8 +394,7 @@ struct kernel {
 			rows.start(0.0f);
 			if (!weights<T, ONES>(p, s, rows, exponent, P_LEAST)) {
 				rows.start(-INFINITY);
-				weights_anew<T, ONES, KIND != TMA_PLAIN>(p, s, rows, factor, exponent,
-								   a.spec.round_x != ATTN_F32);
+				weights_anew<T, ONES>(p, s, rows, factor, exponent);
 			}
 #pragma unroll
 			for (int n = 0; n < OUT; n++)
@@ -412,8 +427,7 @@ struct kernel {
 					barrier_arrive(v_empty(vp.stage));
 				advance<STAGES>(vp);
 				if (!weights<T, ONES>(p, s, rows, exponent, 0.0f)) {
-					weights_anew<T, ONES, KIND != TMA_PLAIN>(p, s, rows, factor, exponent,
-								   a.spec.round_x != ATTN_F32);
+					weights_anew<T, ONES>(p, s, rows, factor, exponent);
 #pragma unroll
 					for (int n = 0; n < OUT; n++)
 						o[n] *= factor[n / 2 % 2];

@@ -60,9 +60,6 @@ struct rows {
 #define P_LEAST 0.00390625f
 /* Beyond this the rounding of `folded` would tell: weights_anew() does without it, weights() not. */
 #define FAR 4096.0f
-/* Below this the application's own rounding of x + bias may have swallowed x: rows that are masked
- * throughout by a finite bias. There, and only there, it is repeated. */
-#define SWALLOWED -1000.0f
 
 /* P of a tile, by the reference as it is. False if that cannot serve. x is left alone. */
 template <typename T, bool ONES, int N>
@@ -100,10 +97,10 @@ static __device__ __forceinline__ bool weights(uint32_t (&p)[N / 8][4], const fl
 }
 
 /* The same with a new reference: `factor` is what sums so far must be multiplied by. */
-template <typename T, bool ONES, bool ROUND, int N>
-static __device__ __forceinline__ void weights_anew(uint32_t (&p)[N / 8][4], float (&x)[N],
+template <typename T, bool ONES, int N>
+static __device__ __forceinline__ void weights_anew(uint32_t (&p)[N / 8][4], const float (&x)[N],
 						    struct rows &rows, float (&factor)[2],
-						    float exponent, bool round_x)
+						    float exponent)
 {
 #pragma unroll
 	for (int r = 0; r < 2; r++) {
@@ -116,17 +113,6 @@ static __device__ __forceinline__ void weights_anew(uint32_t (&p)[N / 8][4], flo
 		float top = fmaxf(even, odd);
 		top = fmaxf(top, __shfl_xor_sync(WARP_ALL, top, 1));
 		top = fmaxf(top, __shfl_xor_sync(WARP_ALL, top, 2));
-		bool swallowed = false;
-		if (ROUND && round_x && top < SWALLOWED) {
-			swallowed = true;
-			top = unpack2<T>(pack2<T>(top, top)).x;
-#pragma unroll
-			for (int n = 0; n < N; n += 4) {
-				const uint32_t two = pack2<T>(x[n + 2 * r], x[n + 2 * r + 1]);
-				x[n + 2 * r] = unpack2<T>(two).x;
-				x[n + 2 * r + 1] = unpack2<T>(two).y;
-			}
-		}
 		const float base = top == -INFINITY ? 0.0f : top;
 		float total = 0.0f;
 
@@ -146,7 +132,7 @@ static __device__ __forceinline__ void weights_anew(uint32_t (&p)[N / 8][4], flo
 			rows.sum[r] = fmaf(rows.sum[r], factor[r], total);
 		rows.reference[r] = top;
 		rows.folded[r] = top * exponent;
-		if (swallowed || !(fabsf(rows.folded[r]) <= FAR))
+		if (!(fabsf(rows.folded[r]) <= FAR))
 			rows.folded[r] = NAN;
 	}
 }

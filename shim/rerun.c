@@ -185,7 +185,7 @@ static int run_in_scratch(struct chain *chain)
 
 static int run_in_place(struct chain *chain)
 {
-	struct places places;
+	struct places places = {0};
 
 	for (int i = 0; i < chain->value_count; i++) {
 		places.value[i] = chain->values[i].begin;

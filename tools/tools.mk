@@ -138,14 +138,14 @@ lint-clang: $(lint_ok)
 $(O)/lint/%.c.ok: %.c | setup
 	@mkdir -p $(@D)
 	$(call say,CLANG,$<)
-	$(Q)clang $(CPPFLAGS) $(CFLAGS) $(CFLAGS_$(*F)) -fsyntax-only -MMD -MP -MT $@ -MF $(@:.ok=.d) $<
+	$(Q)clang $(CPPFLAGS) -I$(K) -DHOST_KERNELS='""' -DSIM_KERNELS='""' $(CFLAGS) $(CFLAGS_$(*F)) -fsyntax-only -MMD -MP -MT $@ -MF $(@:.ok=.d) $<
 	$(Q)touch $@
 
 lint-cppcheck:
 	$(call say,CPPCHECK,'shim tools')
 	$(Q)command -v cppcheck >/dev/null || { echo '  cppcheck is not installed: skipped'; exit 0; }; \
 	    cppcheck --quiet --std=c11 --enable=warning,portability --error-exitcode=1 --inline-suppr \
-	    --suppress=missingIncludeSystem -I. -D_GNU_SOURCE shim tools
+	    --suppress=missingIncludeSystem --suppress=ctuuninitvar -I. -D_GNU_SOURCE '-DElfW(type)=Elf64_\#\#type' shim tools
 
 lint-shell:
 	$(call say,SHELL,'$(words $(lint_sh)) scripts')

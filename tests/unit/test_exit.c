@@ -28,6 +28,7 @@ static void see_the_end(void)
 static void replace_and_exit(void *argument)
 {
 	(void)argument;
+	setenv("FASHIM_OUT", "none", 1); /* a child starts without options */
 	atexit(see_the_end);
 	core_replaced();
 	exit(0);
