@@ -120,6 +120,8 @@ demo: all $(if $(demo_gpu),apps-gpu,simgpu apps-sim) ## an unmodified program wi
 
 lint_c   = $(shell find shim kernels tools tests -name '*.[ch]')
 lint_sh  = $(shell find tools tests -name '*.sh')
+# What single tests are told by -D: places.
+lint_paths := HOST_KERNELS SIM_KERNELS TRACES CUDA_STUB OUT
 lint_ok  = $(patsubst %,$(O)/lint/%.ok,$(filter %.c,$(lint_c)))
 # Where glibc's own dlsym may be called by its name; everything else must use real_dlsym().
 DLSYM_ALLOWED := shim/resolve.c
@@ -138,7 +140,7 @@ lint-clang: $(lint_ok)
 $(O)/lint/%.c.ok: %.c | setup
 	@mkdir -p $(@D)
 	$(call say,CLANG,$<)
-	$(Q)clang $(CPPFLAGS) -I$(K) -DHOST_KERNELS='""' -DSIM_KERNELS='""' $(CFLAGS) $(CFLAGS_$(*F)) -fsyntax-only -MMD -MP -MT $@ -MF $(@:.ok=.d) $<
+	$(Q)clang $(CPPFLAGS) -I$(K) $(lint_paths:%=-D%='""') $(CFLAGS) $(CFLAGS_$(*F)) -fsyntax-only -MMD -MP -MT $@ -MF $(@:.ok=.d) $<
 	$(Q)touch $@
 
 lint-cppcheck:
