@@ -333,18 +333,6 @@ static __device__ __forceinline__ void merge(const partial<WIDTH, COUNT> &from, 
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
-/* Column c of the mean of V. */
-template <typename T>
-static __device__ __forceinline__ float mean_of(const T *v, int64_t row_stride, int rows)
-{
-	float sum = 0.0f;
-
-#pragma unroll 4
-	for (int j = 0; j < rows; j++)
-		sum += to_float<T>(v[j * row_stride]);
-	return sum / rows;
-}
-
 /* One lane's view of its query row, and its sums so far. */
 template <typename T, int WIDTH> struct query {
 	static constexpr int LANES = WIDTH / BATCH, GROUPS = 32 / LANES;

@@ -348,4 +348,16 @@ static __device__ __forceinline__ void copy_wait(void)
 	copy_wait_but<0>();
 }
 
+/* The mean of a column of V, for rows that see every key alike. */
+template <typename T>
+static __device__ __forceinline__ float mean_of(const T *v, int64_t row_stride, int rows)
+{
+	float sum = 0.0f;
+
+#pragma unroll 4
+	for (int j = 0; j < rows; j++)
+		sum += to_float<T>(v[j * row_stride]);
+	return sum / rows;
+}
+
 #endif

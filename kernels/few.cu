@@ -176,18 +176,6 @@ static __device__ __forceinline__ void merge(const P *from, int r, int c, float 
 	}
 }
 
-/* The mean of a column of V. */
-template <typename T>
-static __device__ __forceinline__ float mean_of(const T *v, int64_t row_stride, int rows)
-{
-	float sum = 0.0f;
-
-#pragma unroll 4
-	for (int j = 0; j < rows; j++)
-		sum += to_float<T>(v[j * row_stride]);
-	return sum / rows;
-}
-
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
 /* A warp's tile of rows, and its sums over the keys so far. */

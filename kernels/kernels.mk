@@ -18,8 +18,8 @@ kernel_archs  := $(if $(filter native,$(ARCHS)),$(or $(kernel_native),80 90a),$(
 kernel_images := $(kernel_archs:%=$(K)/sm_%.fatbin) $(PTX:%=$(K)/compute_%.fatbin)
 kernel_sources := $(wildcard kernels/*.cu kernels/*.cuh kernels/*.h)
 
-KERNEL_CHOICE  := $(K)/select.o $(K)/variants.o
-KERNEL_OBJECTS := $(KERNEL_CHOICE) $(K)/launch.o $(K)/images.o
+KERNEL_CHOICE  := $(K)/select.o $(K)/variants.o $(K)/launch.o
+KERNEL_OBJECTS := $(KERNEL_CHOICE) $(K)/images.o
 
 NVCCFLAGS += -O3 -std=c++17 -I. -Wno-deprecated-gpu-targets
 

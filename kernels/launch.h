@@ -20,7 +20,7 @@ struct attn_step {
 		struct attn_ranges ranges;
 	} parameter;
 };
-#define ATTN_STEPS 4
+#define ATTN_STEPS 2
 
 struct attn_launch {
 	struct attn_step before[ATTN_STEPS];

@@ -16,6 +16,7 @@
  * Measured (H200): see the notebook of tma.cu.
  */
 #include "kernels/attention.h"
+#include "kernels/cluster.cuh"
 #include "kernels/device.cuh"
 
 #define MASKED -60000.0f
@@ -37,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(REPACK_THREADS)
 	}
 }
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if FASHIM_CLUSTERS
 #define RANGES_WARPS (RANGES_THREADS / 32)
 #define ROWS_AT_ONCE 4
 
@@ -58,12 +59,11 @@ template <typename E> static __device__ __forceinline__ uint32_t look_at(uint4 e
 	return seen;
 }
 
+/* To the first block of the cluster. */
 static __device__ __forceinline__ void store_to_first(uint32_t *at, uint32_t value)
 {
-	uint32_t there;
-	asm volatile("mapa.shared::cluster.u32 %0, %1, 0;"
-		     : "=r"(there)
-		     : "r"((uint32_t)__cvta_generic_to_shared(at)));
+	const uint32_t there = address_in((uint32_t)__cvta_generic_to_shared(at), 0);
+
 	asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(there), "r"(value) : "memory");
 }
 
@@ -88,11 +88,12 @@ static __device__ struct attn_range range_of(const uint32_t *flags, int tiles, b
 }
 
 /* Grid: RANGES_CLUSTER blocks for each tile of rows, each for its part of the keys; B in z. */
-extern "C" __global__ void __cluster_dims__(RANGES_CLUSTER, 1, 1) __launch_bounds__(RANGES_THREADS)
+extern "C" __global__ void CLUSTER_OF_8 __launch_bounds__(RANGES_THREADS)
 	fashim_ranges(const struct attn_ranges a)
 {
 	__shared__ uint32_t flags[RANGES_TILES], all_flags[RANGES_TILES];
 	__shared__ uint32_t live[RANGES_ROWS / 32], all_live[RANGES_CLUSTER][RANGES_ROWS / 32];
+	static_assert(RANGES_CLUSTER == 8, "CLUSTER_OF_8");
 	const int rank = blockIdx.x % RANGES_CLUSTER, row_tile = blockIdx.x / RANGES_CLUSTER;
 	const int tiles = (a.Sk + a.keys - 1) / a.keys;
 	const int share = (tiles + RANGES_CLUSTER - 1) / RANGES_CLUSTER;
@@ -102,6 +103,7 @@ extern "C" __global__ void __cluster_dims__(RANGES_CLUSTER, 1, 1) __launch_bound
 	const uint16_t *bias = (const uint16_t *)a.bias.base + blockIdx.z * a.bias.stride[0] +
 			       row0 * a.bias.stride[2];
 
+	cluster_here();
 	for (int n = threadIdx.x; n < RANGES_TILES; n += RANGES_THREADS)
 		flags[n] = 0;
 	for (int n = threadIdx.x; n < RANGES_ROWS / 32; n += RANGES_THREADS)
@@ -146,12 +148,13 @@ extern "C" __global__ void __cluster_dims__(RANGES_CLUSTER, 1, 1) __launch_bound
 				atomicOr(flag, seen);
 		}
 	__syncthreads();
+	cluster_wait(); /* the first block runs: its memory may be written */
 	for (int n = threadIdx.x; n < last - first; n += RANGES_THREADS)
 		store_to_first(&all_flags[first + n], flags[n]);
 	for (int n = threadIdx.x; n < RANGES_ROWS / 32; n += RANGES_THREADS)
 		store_to_first(&all_live[rank][n], live[n]);
-	asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-	asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+	cluster_arrive();
+	cluster_wait();
 	if (rank || threadIdx.x)
 		return;
 	bool all = true;

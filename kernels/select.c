@@ -16,6 +16,7 @@
 #include "kernels/attention.h"
 #include "kernels/decode_variants.h"
 #include "kernels/few_variants.h"
+#include "kernels/launch.h"
 #include "kernels/split_variants.h"
 
 #include <math.h>
@@ -46,7 +47,6 @@
  * window the larger tiles waste more on its edge and pay later. */
 #define TMA_SMALLER_COST     1.17
 #define TMA_WINDOWED_QUERIES 3072
-#define MAP_STRIDE_LIMIT     ((int64_t)1 << 38) /* elements: 2^40 bytes at most, so says the driver */
 
 /* What every GPU of an architecture lets one block have, in bytes. */
 #define SHARED_TURING (64 * 1024)
@@ -93,16 +93,6 @@ static int in_pieces(const struct attn_args *args, const struct attn_tensor *t, 
 	       (args->H == 1 || t->stride[1] % piece == 0);
 }
 
-/* The same for a tensor map, whose strides are positive. rows: how many there are of them. */
-static int in_map(const struct attn_args *args, const struct attn_tensor *t, int down, int rows)
-{
-	const int64_t line = t->stride[down ? 3 : 2];
-
-	return in_pieces(args, t, down) && (line > 0 || rows == 1) && t->stride[0] >= 0 &&
-	       t->stride[1] >= 0 && t->stride[0] < MAP_STRIDE_LIMIT &&
-	       t->stride[1] < MAP_STRIDE_LIMIT;
-}
-
 static int fits_sm90(const struct attn_variant *v, const struct attn_args *args)
 {
 	return args->D == v->max_d && args->Dv == v->max_d && in_pieces(args, &args->q, 0) &&
@@ -130,21 +120,22 @@ static int fits_tma(const struct attn_variant *v, const struct attn_args *args)
 	if (v->needs & ATTN_NEEDS_BIAS && (s->mask.base || s->bias[1].base))
 		return 0;
 	if (v->needs & ATTN_NEEDS_BIAS && s->bias[0].base &&
-	    (s->bias[0].dtype != v->dtype || !in_map(args, &s->bias[0], 0, 1) ||
+	    (s->bias[0].dtype != v->dtype || !attn_in_map(args, &s->bias[0], 0, 1) ||
 	     (s->round_x != ATTN_F32 && s->round_x != v->dtype)))
 		return 0;
-	if (v->needs & ATTN_NEEDS_MASK &&
-	    (!s->mask.base || s->bias[0].base || s->bias[1].base || !in_map(args, &s->mask, 0, 1)))
+	if (v->needs & ATTN_NEEDS_MASK && (!s->mask.base || s->bias[0].base || s->bias[1].base ||
+					   !attn_in_map(args, &s->mask, 0, 1)))
 		return 0;
-	return in_map(args, &args->q, 0, args->Sq) && in_map(args, &args->v, 0, args->Sk) &&
-	       (in_map(args, &args->k, down, down ? args->D : args->Sk) ||
+	return attn_in_map(args, &args->q, 0, args->Sq) &&
+	       attn_in_map(args, &args->v, 0, args->Sk) &&
+	       (attn_in_map(args, &args->k, down, down ? args->D : args->Sk) ||
 		can_repack(&args->k, down));
 }
 
 static int fits_split(const struct attn_args *args)
 {
-	return in_map(args, &args->q, 0, args->Sq) && in_map(args, &args->k, 0, args->Sk) &&
-	       in_map(args, &args->v, 0, args->Sk);
+	return attn_in_map(args, &args->q, 0, args->Sq) &&
+	       attn_in_map(args, &args->k, 0, args->Sk) && attn_in_map(args, &args->v, 0, args->Sk);
 }
 
 /* Can the variant compute the call here? */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Fused attention on Hopper's warpgroup matrix instructions (sm_90a), f16 and bf16, D = Dv = 64 or
- * 128: what wmma.cu computes, at a multiple of its speed, for the operands that allow it.
+ * 128, for what tma.cu does not take: a second bias, one in fp32, rows that come out as means. What
+ * wmma.cu computes, at a multiple of its speed.
  *
  * A block has GROUPS warpgroups with 64 rows of queries each; they share tiles of KEYS keys. Per
  * tile: S = Q K^T, both read from shared memory by the matrix instruction itself; the online
@@ -14,16 +15,13 @@
  *   2. No producer warps: a thread has a dozen copies to start per tile, and where registers allow
  *      two blocks per multiprocessor, one computes a softmax while the other multiplies.
  *   3. The keys of a tile are shuffled within groups of 32, K and V alike, which changes no sum
- * over keys: column 8m+2t+e of S is key 8t+2m+e, so that the keys of a lane are eight neighbours.
+ *      over keys: column 8m+2t+e of S is key 8t+2m+e, so that the keys of a lane are eight neighbours.
  *      Biases and masks then come by 16-byte loads. K stored as [D,S] allows no such shuffle.
- *   4. Calls without bias, mask and softcap have variants of their own, with larger tiles.
- *
- *   5. What a loop needs rarely is worked out anew or waits in shared memory: two blocks per
+ *   4. What a loop needs rarely is worked out anew or waits in shared memory: two blocks per
  *      multiprocessor leave 128 registers, and they are worth more than the instructions.
  *
- * Measured (H200, random data, kernel alone, TFLOP/s; wmma.cu in brackets): H16 S4096 D64 328
- * (244), causal 243 (179); D128 448 (268), causal 345 (199); H32 S2048 with a bias [S,S] D64 184
- * (90), D128 236 (95).
+ * Measured (H200, random data, kernel alone, TFLOP/s; wmma.cu in brackets): H32 S2048 with a bias
+ * [S,S] D64 184 (90), D128 236 (95).
  *
  * Which calls can come here, select.c knows: unit column stride (or for K, unit row stride), rows
  * on 16 bytes. scores.cuh and wmma.cu say what else is worth knowing; it holds here too.
@@ -32,17 +30,10 @@
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #include "kernels/hopper.cuh"
-#include "kernels/scores.cuh"
+#include "kernels/sm90_scores.cuh"
 
 namespace hopper
 {
-
-/* The keys of lane 4g+t: j0 + 8t + key_of(0..N-1) if SHUFFLED, else j0 + 2t + those of scores.cuh.
- */
-template <bool SHUFFLED> static __device__ __forceinline__ int key_of(int k)
-{
-	return SHUFFLED ? k / 8 * 32 + k % 8 : ::key_of(k);
-}
 
 /* The line that key `key` of a tile has in shared memory. */
 template <bool SHUFFLED> static __device__ __forceinline__ int line_of(int key)
@@ -93,254 +84,6 @@ template <typename T, int LINES, int WIDTH, int THREADS, bool SHUFFLED> struct c
 				   from + (int64_t)(n * step), line + n * STEP < lines ? bytes : 0);
 	}
 };
-
-/* ---- from q.k to x -------------------------------------------------------------------------- */
-
-template <typename E> struct alignas(16) eight {
-	E e[8];
-};
-template <> struct alignas(16) eight<float> {
-	float e[8];
-};
-
-/* x += weight * bias; `at` is the bias of the lane's first key, from which `left` keys remain. */
-template <typename E, bool SHUFFLED, int N>
-static __device__ __forceinline__ void add_bias(float (&x)[N], const E *at, int64_t stride,
-						float weight, int left)
-{
-	if (!SHUFFLED) {
-		::add_bias(x, at, stride, weight, left);
-		return;
-	}
-	if (key_of<true>(N - 1) < left && stride == 1 && (uint64_t)at % 16 == 0) {
-#pragma unroll
-		for (int k = 0; k < N; k += 8) {
-			const eight<E> b = *(const eight<E> *)(at + key_of<true>(k));
-#pragma unroll
-			for (int e = 0; e < 8; e++)
-				x[k + e] += weight * to_float<E>(b.e[e]);
-		}
-		return;
-	}
-#pragma unroll
-	for (int k = 0; k < N; k++)
-		if (key_of<true>(k) < left)
-			x[k] += weight * to_float<E>(at[key_of<true>(k) * stride]);
-}
-
-template <bool SHUFFLED, int N>
-static __device__ __forceinline__ void apply_mask(float (&x)[N], const unsigned char *at,
-						  int64_t stride, bool keeps, float value, int left)
-{
-	if (!SHUFFLED) {
-		::apply_mask(x, at, stride, keeps, value, left);
-		return;
-	}
-	if (key_of<true>(N - 1) < left && stride == 1 && (uint64_t)at % 8 == 0) {
-#pragma unroll
-		for (int k = 0; k < N; k += 8) {
-			const uint2 m = *(const uint2 *)(at + key_of<true>(k));
-#pragma unroll
-			for (int e = 0; e < 8; e++) {
-				const uint32_t byte = (e < 4 ? m.x : m.y) & 0xffu << e % 4 * 8;
-				x[k + e] = (byte != 0) == keeps ? x[k + e] : value;
-			}
-		}
-		return;
-	}
-#pragma unroll
-	for (int k = 0; k < N; k++)
-		if (key_of<true>(k) < left && (at[key_of<true>(k) * stride] != 0) != keeps)
-			x[k] = value;
-}
-
-/* A lane's part of the first bias, read ahead. */
-template <int N> struct ahead {
-	uint4 piece[2][N / 8];
-};
-
-/* Can the first bias be read ahead for the whole tile? */
-static __device__ __forceinline__ bool can_read_ahead(const struct attn_args &a, const char *bias)
-{
-	const struct attn_tensor &t = a.spec.bias[0];
-	return t.base && t.dtype != ATTN_F32 && t.stride[3] == 1 && t.stride[2] % 8 == 0 &&
-	       t.stride[2] < 1 << 24 && (uint64_t)bias % 16 == 0;
-}
-
-/* The thread's number, read anew: what follows from it need not be kept in registers. */
-static __device__ __forceinline__ int thread_again(void)
-{
-	int thread;
-	asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-	return thread;
-}
-
-template <int N>
-static __device__ __forceinline__ void read_ahead(struct ahead<N> &b, const struct attn_args &a,
-						  const struct view &w, int j0)
-{
-	const struct attn_tensor &t = a.spec.bias[0];
-	const char *const at = tensor_at(t, w.b, w.h, a.H);
-	const int thread = thread_again(), row = w.first + thread / 32 * 16 + thread % 32 / 4;
-#pragma unroll
-	for (int r = 0; r < 2; r++) {
-		const int i = min(row + 8 * r, a.Sq - 1), j = j0 + thread % 4 * 8;
-		const char *const from = at + ((int64_t)i * (int)t.stride[2] + j) * 2;
-#pragma unroll
-		for (int n = 0; n < N / 8; n++)
-			asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
-				     : "=r"(b.piece[r][n].x), "=r"(b.piece[r][n].y),
-				       "=r"(b.piece[r][n].z), "=r"(b.piece[r][n].w)
-				     : "l"(from + n * 64));
-	}
-}
-
-template <typename E>
-static __device__ __forceinline__ void add_eight(float *x, const uint4 &piece, float weight)
-{
-	const uint32_t words[4] = {piece.x, piece.y, piece.z, piece.w};
-#pragma unroll
-	for (int e = 0; e < 8; e++) {
-		const uint16_t bits = (uint16_t)(words[e / 2] >> e % 2 * 16);
-		x[e] += weight * to_float<E>(*(const E *)&bits);
-	}
-}
-
-template <int N> static __device__ __forceinline__ void round_all(float (&x)[N], int dtype)
-{
-	if (dtype == ATTN_F16) {
-#pragma unroll
-		for (int k = 0; k < N; k++)
-			x[k] = round_to(x[k], ATTN_F16);
-	} else if (dtype == ATTN_BF16) {
-#pragma unroll
-		for (int k = 0; k < N; k++)
-			x[k] = round_to(x[k], ATTN_BF16);
-	}
-}
-
-/* All but the window, for the lane's keys of row i, of which j is the first. `pieces`: the first
- * bias, if `have`. */
-template <bool SHUFFLED, int N>
-static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_args &a,
-					      const struct view &w, int i, int j, bool have,
-					      const uint4 (&pieces)[N / 8])
-{
-	const struct attn_spec &s = a.spec;
-	const int left = a.Sk - j;
-
-	i = min(i, a.Sq - 1);
-#pragma unroll
-	for (int k = 0; k < N; k++)
-		x[k] *= s.scale;
-	if (s.softcap != 0.0f) {
-		const float to_exponent = 2.0f * LOG2E / s.softcap;
-#pragma unroll
-		for (int k = 0; k < N; k++)
-			x[k] = s.softcap -
-			       __fdividef(2.0f * s.softcap, 1.0f + exp2_fast(x[k] * to_exponent));
-	}
-	if (SHUFFLED && have) {
-		if (s.bias[0].dtype == ATTN_F16) {
-#pragma unroll
-			for (int n = 0; n < N / 8; n++)
-				add_eight<__half>(&x[8 * n], pieces[n], s.bias_scale[0]);
-		} else {
-#pragma unroll
-			for (int n = 0; n < N / 8; n++)
-				add_eight<__nv_bfloat16>(&x[8 * n], pieces[n], s.bias_scale[0]);
-		}
-		round_all(x, s.round_x);
-	}
-#pragma unroll 1
-	for (int n = SHUFFLED && have; n < ATTN_MAX_BIAS; n++) {
-		const struct attn_tensor &t = s.bias[n];
-		if (!t.base)
-			continue;
-		const char *at = tensor_at(t, w.b, w.h, a.H) +
-				 (i * t.stride[2] + j * t.stride[3]) * attn_dtype_size(t.dtype);
-		if (t.dtype == ATTN_F16)
-			add_bias<__half, SHUFFLED>(x, (const __half *)at, t.stride[3],
-						   s.bias_scale[n], left);
-		else if (t.dtype == ATTN_BF16)
-			add_bias<__nv_bfloat16, SHUFFLED>(x, (const __nv_bfloat16 *)at, t.stride[3],
-							  s.bias_scale[n], left);
-		else
-			add_bias<float, SHUFFLED>(x, (const float *)at, t.stride[3],
-						  s.bias_scale[n], left);
-		round_all(x, s.round_x);
-	}
-	if (s.mask.base)
-		apply_mask<SHUFFLED>(x,
-				     (const unsigned char *)tensor_at(s.mask, w.b, w.h, a.H) +
-					     i * s.mask.stride[2] + j * s.mask.stride[3],
-				     s.mask.stride[3], s.mask_keeps != 0, s.mask_value, left);
-}
-
-/* softmax_step of scores.cuh, but P goes to `p`, two numbers to a register, as it arises: there is
- * no room for both it and x. */
-template <typename T, int N>
-static __device__ __forceinline__ void softmax_packed(float (&x)[2][N], uint32_t (&p)[N / 4][4],
-						      float (&row_max)[2], float (&row_sum)[2],
-						      float (&factor)[2], float exponent)
-{
-	float base[2], old[2];
-	bool far = false;
-
-#pragma unroll
-	for (int r = 0; r < 2; r++) {
-		float even = fmaxf(row_max[r], x[r][0]), odd = x[r][1];
-#pragma unroll
-		for (int k = 2; k < N; k += 2) {
-			even = fmaxf(even, x[r][k]);
-			odd = fmaxf(odd, x[r][k + 1]);
-		}
-		base[r] = fmaxf(even, odd);
-	}
-#pragma unroll
-	for (int lanes = 1; lanes <= 2; lanes *= 2)
-#pragma unroll
-		for (int r = 0; r < 2; r++)
-			base[r] = fmaxf(base[r], __shfl_xor_sync(WARP_ALL, base[r], lanes));
-#pragma unroll
-	for (int r = 0; r < 2; r++) {
-		old[r] = row_max[r];
-		row_max[r] = base[r];
-		base[r] = base[r] == -INFINITY ? 0.0f : base[r];
-		old[r] = old[r] == -INFINITY ? base[r] : old[r];
-		far = far || fabsf(base[r] * exponent) > FOLD_LIMIT ||
-		      fabsf(old[r] * exponent) > FOLD_LIMIT;
-	}
-	far = __any_sync(WARP_ALL, far);
-	if (far)
-#pragma unroll
-		for (int r = 0; r < 2; r++) {
-			factor[r] = exp2_fast((old[r] - base[r]) * exponent);
-#pragma unroll
-			for (int k = 0; k < N; k++)
-				x[r][k] = (x[r][k] - base[r]) * exponent;
-			row_sum[r] *= factor[r];
-			base[r] = 0.0f;
-		}
-	else
-#pragma unroll
-		for (int r = 0; r < 2; r++) {
-			const float folded = base[r] * exponent;
-			factor[r] = exp2_fast(old[r] * exponent - folded);
-			row_sum[r] *= factor[r];
-			base[r] = folded;
-		}
-	const float slope = far ? 1.0f : exponent;
-#pragma unroll
-	for (int k = 0; k < N; k += 2)
-#pragma unroll
-		for (int r = 0; r < 2; r++) {
-			const float low = exp2_fast(fmaf(x[r][k], slope, -base[r]));
-			const float high = exp2_fast(fmaf(x[r][k + 1], slope, -base[r]));
-			row_sum[r] += low + high;
-			p[k / 4][k % 4 / 2 * 2 + r] = pack2<T>(low, high);
-		}
-}
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
@@ -429,8 +172,8 @@ static __device__ __forceinline__ void key_tiles(const struct attn_args &a, int 
 	*end = high < low ? *begin : high / keys + 1;
 }
 
-/* PLAIN: no bias, mask or softcap, scale > 0, -inf outside the window. DOWN: K is stored [D,S]. */
-template <typename T, int WIDTH, int KEYS, int GROUPS, bool PLAIN, bool DOWN>
+/* DOWN: K is stored [D,S]. */
+template <typename T, int WIDTH, int KEYS, int GROUPS, bool DOWN>
 static __device__ __forceinline__ void attention(const struct attn_args &a)
 {
 	constexpr int ROWS = 64 * GROUPS, THREADS = 128 * GROUPS, N = KEYS / 4;
@@ -448,8 +191,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	/* causal: the last rows have the most to do, so they start first */
 	w.first = (causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * ROWS;
 	w.window = causal || a.spec.window_left != ATTN_NO_WINDOW;
-	w.plain = PLAIN;
-	w.exponent = PLAIN ? a.spec.scale * LOG2E : LOG2E;
+	w.plain = false;
+	w.exponent = LOG2E;
 	const int first = w.first + 64 * group + 16 * (warp % 4); /* this warp's first row */
 
 	unsigned char *const q_tile = hopper_shared;
@@ -528,8 +271,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 			continue; /* this group only helps to load */
 
 		float s[KEYS / 2];
-		struct ahead<PLAIN ? 8 : N> bias0;
-		const bool read = !PLAIN && SHUFFLED && j0 + KEYS <= a.Sk && a.spec.bias[0].base &&
+		struct ahead<N> bias0;
+		const bool read = SHUFFLED && j0 + KEYS <= a.Sk && a.spec.bias[0].base &&
 				  can_read_ahead(a, tensor_at(a.spec.bias[0], w.b, w.h, a.H));
 		settle(s);
 		wgmma_begin();
@@ -542,7 +285,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 			wgmma_shared<T, DOWN>::run(s, qd, kd, d > 0);
 		}
 		wgmma_commit();
-		if (!PLAIN && read)
+		if (read)
 			read_ahead(bias0, a, w, j0);
 		wgmma_wait<0>();
 		settle(s);
@@ -553,10 +296,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 #pragma unroll
 		for (int n = 0; n < KEYS / 2; n++)
 			x[n / 2 % 2][n / 4 * 2 + n % 2] = s[n];
-		if constexpr (!PLAIN) {
-			modify<SHUFFLED>(x[0], a, w, i, j, read, bias0.piece[0]);
-			modify<SHUFFLED>(x[1], a, w, i + 8, j, read, bias0.piece[1]);
-		}
+		modify<SHUFFLED>(x[0], a, w, i, j, read, bias0.piece[0]);
+		modify<SHUFFLED>(x[1], a, w, i + 8, j, read, bias0.piece[1]);
 		if (w.window &&
 		    (first_key(a.spec, row + 15) > j0 || last_key(a.spec, row) < j0 + KEYS - 1)) {
 #pragma unroll
@@ -566,7 +307,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 #pragma unroll
 				for (int n = 0; n < N; n++)
 					if (key_of<SHUFFLED>(n) < low || key_of<SHUFFLED>(n) > high)
-						x[r][n] = PLAIN ? -INFINITY : a.spec.window_value;
+						x[r][n] = a.spec.window_value;
 			}
 		}
 		if (j0 + KEYS > a.Sk) {
@@ -597,11 +338,11 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 
 } // namespace hopper
 
-#define SM90_KERNEL(type, T, name, width, keys, groups, per_sm, plain, down)                       \
+#define SM90_KERNEL(type, T, name, width, keys, groups, per_sm, down)                              \
 	extern "C" __global__ void __launch_bounds__(128 * groups, per_sm)                         \
 		fashim_sm90_##type##_##name(const __grid_constant__ struct attn_args args)         \
 	{                                                                                          \
-		hopper::attention<T, width, keys, groups, plain, down>(args);                      \
+		hopper::attention<T, width, keys, groups, down>(args);                             \
 	}
 #define SM90_F16(...)  SM90_KERNEL(f16, __half, __VA_ARGS__)
 #define SM90_BF16(...) SM90_KERNEL(bf16, __nv_bfloat16, __VA_ARGS__)

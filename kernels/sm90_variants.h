@@ -6,18 +6,17 @@
  *   keys    keys per tile
  *   groups  warpgroups, of 64 query rows each
  *   per_sm  blocks per multiprocessor to leave registers for
- *   plain   1: no bias, mask or softcap, a positive scale, -inf outside the window
  *   down    1: K is stored [D,S]; 0: its columns have stride 1
  */
 #ifndef FASHIM_SM90_VARIANTS_H
 #define FASHIM_SM90_VARIANTS_H
 
-/*        name width keys groups per_sm plain down */
+/*        name width keys groups per_sm down */
 #define SM90_VARIANTS(V)                                                                           \
-	V(d64, 64, 64, 2, 2, 0, 0)                                                                 \
-	V(d64_down, 64, 64, 2, 2, 0, 1)                                                            \
-	V(d128, 128, 64, 3, 1, 0, 0)                                                               \
-	V(d128_down, 128, 64, 3, 1, 0, 1)
+	V(d64, 64, 64, 2, 2, 0)                                                                    \
+	V(d64_down, 64, 64, 2, 2, 1)                                                               \
+	V(d128, 128, 64, 3, 1, 0)                                                                  \
+	V(d128_down, 128, 64, 3, 1, 1)
 
 /* Bytes of dynamic shared memory: Q, twice K and V, and two addresses per thread. */
 #define SM90_SHARED(width, keys, groups)                                                           \

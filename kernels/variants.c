@@ -63,12 +63,10 @@
 #define SPLIT_F16(...)	SPLIT_ROW("f16", ATTN_F16, __VA_ARGS__)
 #define SPLIT_BF16(...) SPLIT_ROW("bf16", ATTN_BF16, __VA_ARGS__)
 
-#define SM90_ROW(type, dtype, name, width, keys, groups, per_sm, plain, down)                      \
+#define SM90_ROW(type, dtype, name, width, keys, groups, per_sm, down)                             \
 	ROW("sm90_" type "_" #name, HOPPER, dtype, ATTN_SM90, width, 64 * (groups),                \
 	    128 * (groups), SM90_SHARED(width, keys, groups), 1,                                   \
-	    ATTN_NEEDS_ARCH | ATTN_NEEDS_PIECES | (plain)*ATTN_NEEDS_PLAIN |                       \
-		    (down)*ATTN_NEEDS_DOWN,                                                        \
-	    0)
+	    ATTN_NEEDS_ARCH | ATTN_NEEDS_PIECES | (down)*ATTN_NEEDS_DOWN, 0)
 #define SM90_F16(...)  SM90_ROW("f16", ATTN_F16, __VA_ARGS__)
 #define SM90_BF16(...) SM90_ROW("bf16", ATTN_BF16, __VA_ARGS__)
 

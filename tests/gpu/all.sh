@@ -40,6 +40,8 @@ for setting in FASHIM=replace FASHIM_POISON=1 FASHIM=compare APP_KERNELS=own; do
 		--out "$out/zoo.$setting.txt" "$setting"
 done
 part memcheck sh "$here/sanitize.sh" "$build/libfashim.so" "$out/sanitize"
+part kernels "$build/gpu/kernel_check" -q
+part "fp32 kernels" "$build/gpu/f32_check" "$build/gpu/f32_check.fatbin"
 part "cost of watching" python3 "$here/audit_cost.py" --lib "$build/libfashim.so" --out "$out/audit"
 printf '%s' "$summary"
 exit $failed
