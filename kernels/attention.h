@@ -8,10 +8,14 @@
  *     x[b,h,i,j] = scale * sum_d Q[b,h,i,d] K[b,h,j,d]
  *     x          = softcap * tanh(x / softcap)                      if softcap != 0
  *     x          = round( x + bias_scale[n] * bias[n][b,h,i,j] )    for each bias in use
- *     x          = mask_value          where the boolean mask says so
+ *     x          = mask_value          where the boolean mask says so; before the late biases
  *     x          = window_value        where j lies outside the window of row i
- *     P[b,h,i,:] = softmax(x[b,h,i,:])                              rows that are all -inf:
- * `empty_row` O[b,h,i,:] = out_scale * sum_j round_p(P[b,h,i,j]) V[b,h,j,:]
+ *     x          = -inf                where j >= lengths[b,h,i]
+ *     P[b,h,i,:] = softmax(x[b,h,i,:] and sinks[b,h,i], as one more score)
+ *     O[b,h,i,:] = out_scale * sum_j round_p(P[b,h,i,j]) V[b,h,j,:]
+ *
+ * The sink's own weight meets no V: it only makes the others smaller. Rows where all scores, the
+ * sink's too, are -inf: `empty_row`.
  *
  * The names are the usual ones: B batches, H heads, Sq queries, Sk keys, D head dimension of
  * Q and K, Dv head dimension of V and O. Strides count elements, not bytes, and may be zero
@@ -30,6 +34,7 @@ enum attn_dtype {
 	ATTN_F32,
 	ATTN_BOOL, /* one byte, zero or not; masks only */
 	ATTN_F64,  /* reference output only */
+	ATTN_I32,  /* lengths only */
 	ATTN_DTYPE_COUNT
 };
 
@@ -41,7 +46,10 @@ enum attn_dtype {
 
 ATTN_INLINE int attn_dtype_size(int dtype)
 {
-	return dtype == ATTN_F64 ? 8 : dtype == ATTN_F32 ? 4 : dtype == ATTN_BOOL ? 1 : 2;
+	return dtype == ATTN_F64			? 8
+	       : dtype == ATTN_F32 || dtype == ATTN_I32 ? 4
+	       : dtype == ATTN_BOOL			? 1
+							: 2;
 }
 
 /* One operand, seen as [B,H,rows,cols] whatever its storage. */
@@ -79,12 +87,17 @@ struct attn_spec {
 	struct attn_tensor mask; /* [B,H,Sq,Sk], ATTN_BOOL */
 	int32_t mask_keeps;	 /* 1: nonzero means keep; 0: nonzero means replace by mask_value */
 	float mask_value;
+	int32_t late_biases; /* so many of bias[], the last ones, are added after the mask: 0: all
+				before it, ATTN_MAX_BIAS: all after it */
 
 	/* Key j takes part in row i iff  i + window_shift - window_left <= j <= i + window_shift
 	 * + window_right. Causal with Sq == Sk: left = NO_WINDOW, right = 0, shift = 0; aligned to
 	 * the last key: shift = Sk - Sq. Both NO_WINDOW: no window at all. */
 	int32_t window_left, window_right, window_shift;
-	float window_value; /* what x becomes outside: -inf, or finite */
+	float window_value; /* what x becomes outside: -inf, or finite; -inf without a window */
+
+	struct attn_tensor lengths; /* [B,H,Sq,1], ATTN_I32; below 0 is as 0, beyond Sk as Sk */
+	struct attn_tensor sinks;   /* [B,H,Sq,1], F16/BF16/F32, in the units of x */
 };
 
 struct attn_args {
@@ -179,19 +192,22 @@ enum attn_family {
 	ATTN_F32_ANY,
 	ATTN_TMA,
 	ATTN_SPLIT,
-	ATTN_SM90
+	ATTN_SM90,
+	ATTN_LADDER /* kernels/ladder: never chosen unless forced by name */
 };
 
 /* What a variant cannot do without. Those that need nothing are in the image of every
  * architecture from min_arch on. */
 enum attn_needs {
-	ATTN_NEEDS_ARCH = 1,   /* exactly min_arch, and an image built for it, not from PTX */
-	ATTN_NEEDS_PIECES = 2, /* D = Dv = max_d; Q, K, V without by_array, rows on 16 bytes */
-	ATTN_NEEDS_PLAIN = 4,  /* no bias, mask or softcap, scale > 0, -inf outside the window */
-	ATTN_NEEDS_DOWN = 8,   /* unit row stride in K, not unit column stride */
-	ATTN_NEEDS_MAPS = 16,  /* Q, K, V (and the bias) can be described by tensor maps */
-	ATTN_NEEDS_BIAS = 32,  /* no mask and at most one bias, 16-bit, in rows of 16 bytes */
-	ATTN_NEEDS_MASK = 64   /* no bias, but a mask in rows of 16 bytes */
+	ATTN_NEEDS_ARCH = 1,	/* exactly min_arch, and an image built for it, not from PTX */
+	ATTN_NEEDS_PIECES = 2,	/* D = Dv = max_d; Q, K, V without by_array, rows on 16 bytes */
+	ATTN_NEEDS_PLAIN = 4,	/* no bias, mask or softcap, scale > 0, -inf outside the window */
+	ATTN_NEEDS_DOWN = 8,	/* unit row stride in K, not unit column stride */
+	ATTN_NEEDS_MAPS = 16,	/* Q, K, V (and the bias) can be described by tensor maps */
+	ATTN_NEEDS_BIAS = 32,	/* no mask and at most one bias, 16-bit, in rows of 16 bytes */
+	ATTN_NEEDS_MASK = 64,	/* no bias, but a mask in rows of 16 bytes */
+	ATTN_NEEDS_USUAL = 128, /* no lengths, no sinks, no bias after the mask */
+	ATTN_NEEDS_SCORES = 256 /* room in memory for x, which a kernel before leaves there */
 };
 
 /* First attn_variant_count variants that need nothing, then the others. */

@@ -16,9 +16,10 @@ struct fashim_call {
 	struct attn_launch launch;
 	CUdeviceptr scratch;
 	CUfunction function;
+	CUmodule module; /* it comes from, and what is launched before */
 };
 
-static CUmodule module;
+static CUmodule module, ladder; /* the latter: NULL where an image was given */
 static int arch;
 static struct attn_device gpu;
 static uint8_t available[512]; /* as attn_select_from wants it: set in open, read in present */
@@ -63,6 +64,11 @@ static CUresult load(const char *image)
 	return embedded ? cuModuleLoadData(&module, embedded->data) : CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
+static CUmodule module_of(int n)
+{
+	return attn_variants[n].family == ATTN_LADDER && ladder ? ladder : module;
+}
+
 int fashim_kernels_open(const char *image)
 {
 	CUdevice device;
@@ -79,9 +85,13 @@ int fashim_kernels_open(const char *image)
 	result = load(image);
 	if (result != CUDA_SUCCESS)
 		return failed(image ? image : "embedded image", result);
+	if (!image)
+		result = cuModuleLoadData(&ladder, ladder_image);
+	if (result != CUDA_SUCCESS)
+		return failed("embedded image of the ladder", result);
 	memset(available, 0, sizeof(available));
 	for (int n = 0; n < attn_variant_total; n++)
-		if (cuModuleGetFunction(&f, module, attn_variants[n].symbol) == CUDA_SUCCESS)
+		if (cuModuleGetFunction(&f, module_of(n), attn_variants[n].symbol) == CUDA_SUCCESS)
 			available[n] = 1;
 	return 0;
 }
@@ -111,7 +121,7 @@ static int function_of(CUfunction *f, int n)
 
 	if (!fashim_kernels_present(n))
 		return -EINVAL;
-	result = cuModuleGetFunction(f, module, v->symbol);
+	result = cuModuleGetFunction(f, module_of(n), v->symbol);
 	if (result == CUDA_SUCCESS)
 		result = cuFuncSetAttribute(*f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
 					    v->shared_bytes);
@@ -126,6 +136,7 @@ int fashim_kernels_prepare(struct fashim_call **call, int n, const struct attn_a
 	if (!c)
 		return -ENOMEM;
 	c->scratch = 0;
+	c->module = module_of(n);
 	error = function_of(&c->function, n);
 	if (!error) {
 		const uint64_t bytes = attn_launch_scratch(&attn_variants[n], args);
@@ -155,7 +166,7 @@ int fashim_kernels_launch(const struct fashim_call *call, CUstream stream)
 		void *step_params[] = {(void *)(uintptr_t)&step->parameter};
 		CUfunction f;
 
-		result = cuModuleGetFunction(&f, module, step->symbol);
+		result = cuModuleGetFunction(&f, call->module, step->symbol);
 		if (result == CUDA_SUCCESS)
 			result = cuLaunchKernel(f, step->grid[0], step->grid[1], step->grid[2],
 						step->threads, 1, 1, 0, stream, step_params, NULL);
@@ -189,6 +200,15 @@ int fashim_kernels_resources(struct fashim_resources *resources, int n)
 	cuOccupancyMaxActiveBlocksPerMultiprocessor(&resources->blocks, f, attn_variants[n].threads,
 						    (size_t)attn_variants[n].shared_bytes);
 	return 0;
+}
+
+int fashim_kernels_function(CUfunction *function, const char *symbol)
+{
+	CUresult result = cuModuleGetFunction(function, module, symbol);
+
+	if (result != CUDA_SUCCESS && ladder)
+		result = cuModuleGetFunction(function, ladder, symbol);
+	return result == CUDA_SUCCESS ? 0 : failed(symbol, result);
 }
 
 int fashim_kernels_reference(const struct reference_args *args)

@@ -45,6 +45,9 @@ void fashim_kernels_free(struct fashim_call *call);
 
 int fashim_kernels_resources(struct fashim_resources *resources, int n);
 
+/* Any kernel of the loaded images by its symbol. 0 or -errno. */
+int fashim_kernels_function(CUfunction *function, const char *symbol);
+
 /* fashim_reference, on the null stream; returns when it is done. 0 or -errno. */
 int fashim_kernels_reference(const struct reference_args *args);
 

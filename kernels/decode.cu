@@ -21,8 +21,8 @@
  *   - The maximum is subtracted before the scale of the exponent is applied, so that fills of
  *     -3.4e38 stay finite.
  *
- * As in wmma.cu, keys outside the window are skipped if the value there is -inf, and O may be Q's
- * own memory with Q's own strides. P is not rounded.
+ * As in wmma.cu, keys outside the window, or past a row's length, are skipped if the value there is
+ * -inf, and O may be Q's own memory with Q's own strides. P is not rounded.
  *
  * Notebook, H200, f16, one query, inputs out of cache, best number of parts:
  *
@@ -38,14 +38,13 @@
  */
 #include "kernels/cluster.cuh"
 #include "kernels/decode_variants.h"
-#include "kernels/device.cuh"
+#include "kernels/scores.cuh"
 
 namespace decode
 {
 
 constexpr int WARPS = DECODE_THREADS / 32;
-constexpr int BATCH = 8;		     /* keys, and columns, that a lane holds at a time */
-constexpr float PER_E = 1.4426950408889634f; /* log2(e) */
+constexpr int BATCH = 8; /* keys, and columns, that a lane holds at a time */
 
 /* ---- operands ------------------------------------------------------------------------------- */
 
@@ -261,14 +260,15 @@ static __device__ __forceinline__ float score(float x, const extras &e, const ex
 	x *= s.scale;
 	if (s.softcap != 0.0f) /* tanh(y) = 1 - 2 / (1 + e^2y) */
 		x = s.softcap -
-		    __fdividef(2.0f * s.softcap, 1.0f + exp2_fast(x * (2.0f * PER_E / s.softcap)));
+		    __fdividef(2.0f * s.softcap, 1.0f + exp2_fast(x * (2.0f * LOG2E / s.softcap)));
 #pragma unroll
-	for (int n = 0; n < ATTN_MAX_BIAS; n++)
-		if (rows.bias[n])
+	for (int n = 0; n <= ATTN_MAX_BIAS; n++) {
+		if (e.masked && n == ATTN_MAX_BIAS - s.late_biases)
+			x = s.mask_value;
+		if (n < ATTN_MAX_BIAS && rows.bias[n])
 			x = round_to(x + s.bias_scale[n] * number_of(e.bias[n], s.bias[n].dtype),
 				     s.round_x);
-	if (e.masked)
-		x = s.mask_value;
+	}
 	return j < begin || j >= end ? s.window_value : x;
 }
 
@@ -304,7 +304,7 @@ static __device__ __forceinline__ float share(float mine, float common)
 {
 	if (mine == -INFINITY)
 		return 1.0f; /* they are 0 or NaN */
-	return exp2_fast((mine - common) * PER_E);
+	return exp2_fast((mine - common) * LOG2E);
 }
 
 /* Sums over some of the keys. */
@@ -387,7 +387,7 @@ __device__ __forceinline__ void query<T, WIDTH>::weigh(float (&p)[BATCH], const 
 			most = fmaxf(most, __shfl_xor_sync(WARP_ALL, most, lanes));
 	const float factor = share(max, most);
 	max = most;
-	x = exp2_fast((x - (most == -INFINITY ? 0.0f : most)) * PER_E);
+	x = exp2_fast((x - (most == -INFINITY ? 0.0f : most)) * LOG2E);
 	sum = sum * factor + x;
 #pragma unroll
 	for (int n = 0; n < BATCH; n++) {
@@ -477,7 +477,7 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 	w.v_how = arrangement_of(a.v, w.v, a.Dv);
 	w.rows = find_extras(a, b, h, i);
 	w.begin = window_begin(a, i);
-	w.end = window_end(a, i);
+	w.end = min(window_end(a, i), length_of(a, b, h, i));
 	w.column = lane % w.LANES * BATCH;
 	w.first = lane / w.LANES * BATCH;
 	w.own = w.first + lane % BATCH;
@@ -542,7 +542,8 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 	}
 	if (c >= a.Dv)
 		return;
-	out *= s.out_scale / sum;
+	const float factor = count_sink(sum, max, a, b, h, i, 1.0f);
+	out *= s.out_scale * factor / sum;
 	if (sum == 0.0f) { /* every x is -inf */
 		out = s.empty_row == ATTN_EMPTY_NAN ? NAN : 0.0f;
 		if (s.empty_row == ATTN_EMPTY_MEAN)

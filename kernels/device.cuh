@@ -122,9 +122,21 @@ static __device__ __forceinline__ double load_double(const void *p, int64_t inde
 		return ((const float *)p)[index];
 	case ATTN_F64:
 		return ((const double *)p)[index];
+	case ATTN_I32:
+		return ((const int32_t *)p)[index];
 	default:
 		return ((const unsigned char *)p)[index] != 0;
 	}
+}
+
+/* The same as a float. */
+static __device__ __forceinline__ float load_float(const void *p, int64_t index, int dtype)
+{
+	if (dtype == ATTN_F16)
+		return to_float<__half>(((const __half *)p)[index]);
+	if (dtype == ATTN_BF16)
+		return to_float<__nv_bfloat16>(((const __nv_bfloat16 *)p)[index]);
+	return ((const float *)p)[index];
 }
 
 /* Element `index` of an array of `dtype` becomes x. */

@@ -150,7 +150,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 		load_tile<float, KEYS, WIDTH, THREADS>(to, at, operand, pieces_of(operand, at),
 						       n * KEYS, a.Sk, columns, thread);
 	};
-	key_tiles(a, w.first, min(w.first + ROWS, a.Sq) - 1, KEYS, &tile, &end);
+	key_tiles(a, shared_length(a, w, w.first), w.first, min(w.first + ROWS, a.Sq) - 1, KEYS,
+		  &tile, &end);
 	const float *const q = (const float *)tensor_at(a.q, w.b, w.h, a.H);
 	load_tile<float, ROWS, WIDTH, THREADS>(shared, q, a.q, pieces_of(a.q, q), w.first, a.Sq,
 					       a.D, thread);
@@ -186,8 +187,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 			if (!w.plain)
 #pragma unroll
 				for (int r = 0; r < 2; r++)
-					modify(x[r], a, w, first + g + 8 * r, j0 + 2 * t);
-			limit<KEYS>(x, a, w, first, j0);
+					modify<true>(x[r], a, w, first + g + 8 * r, j0 + 2 * t);
+			limit<KEYS, true>(x, a, w, first, j0);
 			softmax(x, row_max, row_sum, factor, exponent);
 			values<WIDTH, KEYS>(o, x, factor, v_own, a.Dv);
 		}
@@ -195,7 +196,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 		__syncthreads(); /* K is there, V may go */
 	}
 	if (!idle)
-		finish<WIDTH>(o, row_sum, a, w, first + g);
+		finish<WIDTH, true>(o, row_sum, row_max, a, w, first + g);
 }
 
 } // namespace f32

@@ -54,9 +54,9 @@ static __device__ __forceinline__ void softmax(float (&x)[2][N], float (&row_max
 	}
 }
 
-/* Scores of rows i and i+8 outside the window, or past the last key; the warp's rows start at
- * `first`, the tile's keys at j0. */
-template <int KEYS>
+/* Scores of rows i and i+8 outside the window, or past the last key of the row; the warp's rows
+ * start at `first`, the tile's keys at j0. */
+template <int KEYS, bool ANY>
 static __device__ __forceinline__ void limit(float (&x)[2][KEYS / 4], const struct attn_args &a,
 					     const struct view &w, int first, int j0)
 {
@@ -80,28 +80,18 @@ static __device__ __forceinline__ void limit(float (&x)[2][KEYS / 4], const stru
 			if (key_of(k) >= a.Sk - j)
 				x[0][k] = x[1][k] = -INFINITY;
 	}
-}
-
-/* The range of key tiles that rows first..last can see. */
-static __device__ __forceinline__ void key_tiles(const struct attn_args &a, int first, int last,
-						 int keys, int *begin, int *end)
-{
-	int low = 0, high = a.Sk - 1;
-
-	if (a.spec.window_value == -INFINITY) {
-		low = min(first_key(a.spec, first), a.Sk);
-		high = min(last_key(a.spec, last), high);
-	}
-	*begin = low / keys;
-	*end = high < low ? *begin : high / keys + 1;
+	if (ANY && a.spec.lengths.base)
+#pragma unroll
+		for (int r = 0; r < 2; r++)
+			cut_row(x[r], a, w, i + 8 * r, j);
 }
 
 /* O = out_scale * sums / sum of P for rows i and i+8, rows that are all -inf by their rule. Four
  * lanes write 32 bytes side by side, which is what memory is accessed in. */
-template <int WIDTH>
+template <int WIDTH, bool ANY>
 static __device__ __forceinline__ void finish(const float (&o)[WIDTH / 2], float (&sum)[2],
-					      const struct attn_args &a, const struct view &w,
-					      int i)
+					      const float (&row_max)[2], const struct attn_args &a,
+					      const struct view &w, int i)
 {
 	const int t = threadIdx.x % 4;
 	const int64_t across = a.o.stride[3];
@@ -116,11 +106,15 @@ static __device__ __forceinline__ void finish(const float (&o)[WIDTH / 2], float
 	}
 #pragma unroll
 	for (int r = 0; r < 2; r++) {
-		float weight = a.spec.out_scale / sum[r];
+		float weight = a.spec.out_scale;
 		int64_t at = (i + 8 * r) * a.o.stride[2] + 2 * t * across;
 
 		if (i + 8 * r >= a.Sq)
 			continue;
+		if (ANY)
+			weight *= count_sink(sum[r], row_max[r], a, w.b, w.h, i + 8 * r,
+					     exp2_fast(P_SHIFT));
+		weight /= sum[r];
 		if (sum[r] == 0.0f)
 			weight = a.spec.empty_row == ATTN_EMPTY_NAN ? NAN : 0.0f;
 #pragma unroll
@@ -154,26 +148,8 @@ static __device__ __forceinline__ void finish(const float (&o)[WIDTH / 2], float
 		for (int r = 0; r < 2; r++)
 			if (sum[r] == 0.0f && i + 8 * r < a.Sq)
 				store_to(out, (i + 8 * r) * a.o.stride[2] + c * across, a.o.dtype,
-					  a.spec.out_scale * total / a.Sk);
+					 a.spec.out_scale * total / a.Sk);
 	}
-}
-
-/* What the block is to do: GRID's rows of `rows` each, for one head. */
-static __device__ __forceinline__ struct view view_of(const struct attn_args &a, int rows)
-{
-	const bool causal = a.spec.window_right != ATTN_NO_WINDOW;
-	const bool other = a.spec.bias[0].base || a.spec.bias[1].base || a.spec.mask.base ||
-			   a.spec.softcap != 0.0f || !(a.spec.scale > 0.0f);
-	struct view w;
-
-	w.b = blockIdx.z;
-	w.h = blockIdx.y;
-	/* causal: the last rows have the most to do, so they start first */
-	w.first = (causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * rows;
-	w.window = causal || a.spec.window_left != ATTN_NO_WINDOW;
-	w.plain = !other && (!w.window || a.spec.window_value == -INFINITY);
-	w.exponent = w.plain ? a.spec.scale * LOG2E : LOG2E;
-	return w;
 }
 
 } // namespace f32

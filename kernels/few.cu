@@ -87,7 +87,18 @@ static __device__ __forceinline__ void add_run(float (&x)[PER], const E *at, int
 			x[k] += weight * to_float<E>(at[k * stride]);
 }
 
-/* From q.k to x for neighbouring keys from j on: all but the window. */
+/* x = value where the mask at `at` says so; otherwise as add_run. */
+template <int PER>
+static __device__ __forceinline__ void apply_mask(float (&x)[PER], const attn_spec &s,
+						  const unsigned char *at, int left)
+{
+#pragma unroll
+	for (int k = 0; k < PER; k++, at += s.mask.stride[3])
+		if (k < left && (*at != 0) != (s.mask_keeps != 0))
+			x[k] = s.mask_value;
+}
+
+/* From q.k to x for neighbouring keys from j on: all but the window and the row's length. */
 template <int PER>
 static __device__ __forceinline__ void modify(float (&x)[PER], const attn_args &a, int b,
 					      const row &w, int j)
@@ -106,10 +117,15 @@ static __device__ __forceinline__ void modify(float (&x)[PER], const attn_args &
 			       __fdividef(2.0f * s.softcap, 1.0f + exp2_fast(x[k] * to_exponent));
 	}
 #pragma unroll 1
-	for (int n = 0; n < ATTN_MAX_BIAS; n++) {
-		const attn_tensor &t = s.bias[n];
-		if (!t.base)
+	for (int n = 0; n <= ATTN_MAX_BIAS; n++) {
+		if (s.mask.base && n == ATTN_MAX_BIAS - s.late_biases)
+			apply_mask(x, s,
+				   (const unsigned char *)tensor_at(s.mask, b, w.h, a.H) +
+					   w.i * s.mask.stride[2] + j * s.mask.stride[3],
+				   left);
+		if (n == ATTN_MAX_BIAS || !s.bias[n].base)
 			continue;
+		const attn_tensor &t = s.bias[n];
 		const char *at = tensor_at(t, b, w.h, a.H) +
 				 (w.i * t.stride[2] + j * t.stride[3]) * attn_dtype_size(t.dtype);
 		if (t.dtype == ATTN_F16)
@@ -122,22 +138,6 @@ static __device__ __forceinline__ void modify(float (&x)[PER], const attn_args &
 		for (int k = 0; k < PER; k++)
 			x[k] = round_to(x[k], s.round_x);
 	}
-	if (!s.mask.base)
-		return;
-	const unsigned char *at = (const unsigned char *)tensor_at(s.mask, b, w.h, a.H) +
-				  w.i * s.mask.stride[2] + j * s.mask.stride[3];
-#pragma unroll
-	for (int k = 0; k < PER; k++, at += s.mask.stride[3])
-		if (k < left && (*at != 0) != (s.mask_keeps != 0))
-			x[k] = s.mask_value;
-}
-
-static __device__ __forceinline__ bool is_plain(const attn_spec &s)
-{
-	return !s.bias[0].base && !s.bias[1].base && !s.mask.base && s.softcap == 0.0f &&
-	       s.scale > 0.0f &&
-	       (s.window_value == -INFINITY ||
-		(s.window_left == ATTN_NO_WINDOW && s.window_right == ATTN_NO_WINDOW));
 }
 
 /* ---- sums ----------------------------------------------------------------------------------- */
@@ -261,11 +261,12 @@ __device__ __forceinline__ void tile<T, WIDTH>::weigh(uint32_t (&p)[G::PER / 4][
 			/* worked out anew, as registers are all in use */
 			const int begin = first_key(a.spec, rows[r].i);
 			const int end = last_key(a.spec, rows[r].i);
+			const int length = length_of(a, b, rows[r].h, rows[r].i);
 #pragma unroll
 			for (int n = 0; n < G::PER; n++) {
 				if (own + n < begin || own + n > end)
 					x[r][n] = a.spec.window_value;
-				if (own + n >= a.Sk)
+				if (own + n >= length)
 					x[r][n] = -INFINITY;
 			}
 		}
@@ -431,7 +432,7 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 
 	const row front = row_of(a, h0, i0, per, 0), back = row_of(a, h0, i0, per, per - 1);
 	w.all_begin = back.begin;
-	w.all_end = front.end;
+	w.all_end = s.lengths.base ? 0 : front.end;
 	int first = part * WARPS + warp, end = (a.Sk - 1) / G::KEYS + 1;
 	if (s.window_value == -INFINITY) {
 		first += front.begin / G::KEYS;
@@ -500,7 +501,8 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 		if (c >= a.Dv)
 			continue;
 		merge<SHARES>(of_blocks, r, e % SHARE, w.exponent, max, sum, out);
-		out *= s.out_scale / sum;
+		const float factor = count_sink(sum, max, a, b, h, i0 + r % per, 1.0f);
+		out *= s.out_scale * factor / sum;
 		if (sum == 0.0f) { /* every x is -inf */
 			out = s.empty_row == ATTN_EMPTY_NAN ? NAN : 0.0f;
 			if (s.empty_row == ATTN_EMPTY_MEAN)

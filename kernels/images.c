@@ -3,17 +3,20 @@
  * Takes the compiled images in, file by file, and chooses among them.
  *
  * images.inc is written by kernels.mk: a line IMAGE(label, arch, ptx, "file", bytes) per image.
+ * LADDER_IMAGE, from there too, is the file of the ladder's image.
  */
 #include "kernels/images.h"
 
-#define IMAGE(label, arch, ptx, file, bytes)                                                       \
+#define EMBED(symbol, file)                                                                        \
 	__asm__(".pushsection .rodata\n"                                                           \
 		".balign 64\n"                                                                     \
-		".globl fashim_image_" #label "\n"                                                 \
-		".hidden fashim_image_" #label "\n"                                                \
-		"fashim_image_" #label ":\n"                                                       \
+		".globl " #symbol "\n"                                                             \
+		".hidden " #symbol "\n" #symbol ":\n"                                              \
 		".incbin \"" file "\"\n"                                                           \
-		".popsection\n");                                                                  \
+		".popsection\n")
+
+#define IMAGE(label, arch, ptx, file, bytes)                                                       \
+	EMBED(fashim_image_##label, file);                                                         \
 	extern const char fashim_image_##label[] __attribute__((visibility("hidden")));
 #include "images.inc"
 #undef IMAGE
@@ -24,6 +27,8 @@ const struct kernel_image kernel_images[] = {
 };
 #undef IMAGE
 const int kernel_image_count = (int)(sizeof(kernel_images) / sizeof(kernel_images[0]));
+
+EMBED(ladder_image, LADDER_IMAGE);
 
 const struct kernel_image *kernel_image_pick(const struct kernel_image *images, int count, int arch)
 {

@@ -26,4 +26,7 @@ const struct kernel_image *kernel_image_for(int arch);
 const struct kernel_image *kernel_image_pick(const struct kernel_image *images, int count,
 					     int arch);
 
+/* The kernels of kernels/ladder for all of ARCHS, and PTX: what cuModuleLoadData takes. */
+extern const char ladder_image[] __attribute__((visibility("hidden")));
+
 #endif

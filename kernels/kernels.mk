@@ -18,7 +18,7 @@ kernel_archs  := $(if $(filter native,$(ARCHS)),$(or $(kernel_native),80 90a),$(
 kernel_images := $(kernel_archs:%=$(K)/sm_%.fatbin) $(PTX:%=$(K)/compute_%.fatbin)
 kernel_sources := $(wildcard kernels/*.cu kernels/*.cuh kernels/*.h)
 
-KERNEL_CHOICE  := $(K)/select.o $(K)/variants.o $(K)/launch.o
+KERNEL_CHOICE  := $(K)/select.o $(K)/variants.o $(K)/launch.o $(K)/ladder/ladder.o
 KERNEL_OBJECTS := $(KERNEL_CHOICE) $(K)/images.o
 
 NVCCFLAGS += -O3 -std=c++17 -I. -Wno-deprecated-gpu-targets
@@ -38,6 +38,16 @@ $(K)/compute_%.fatbin: $(kernel_sources) | setup
 	$(call say,NVCC,$@)
 	$(Q)$(call kernel_compile,$@,-gencode=arch=compute_$*$(comma)code=compute_$*)
 
+# The ladder's steps, apart from what ships: small enough for one file with every architecture.
+ladder_gencode = $(foreach a,$(kernel_archs),-gencode=arch=compute_$(a)$(comma)code=sm_$(a)) \
+    $(foreach a,$(PTX),-gencode=arch=compute_$(a)$(comma)code=compute_$(a))
+
+$(K)/ladder.fatbin: $(wildcard kernels/ladder/*) kernels/device.cuh kernels/attention.h $(K)/images.list | setup
+	@mkdir -p $(@D)
+	$(call say,NVCC,$@)
+	$(Q)$(NVCC) -fatbin -Xfatbin -compress-all $(ladder_gencode) $(NVCCFLAGS) -Xptxas -v -o $@ \
+	    kernels/ladder/module.cu >$(@:.fatbin=.ptxas) 2>&1 || { cat $(@:.fatbin=.ptxas) >&2; rm -f $@; exit 1; }
+
 # IMAGE(label, arch, ptx, "file", bytes), one line per image.
 kernel_line = printf 'IMAGE(%s, %s, %s, "%s", %s)\n' $(1) $(patsubst %a,%,$(2)) $(3) $(K)/$(1).fatbin \
     $$(stat -c %s $(K)/$(1).fatbin);
@@ -52,8 +62,8 @@ $(K)/images.list: kernel-list
 	$(Q)echo '$(kernel_images)' | cmp -s - $@ || echo '$(kernel_images)' >$@
 .PHONY: kernel-list
 
-$(K)/images.o: CPPFLAGS += -I$(K)
-$(K)/images.o: $(K)/images.inc
+$(K)/images.o: CPPFLAGS += -I$(K) -DLADDER_IMAGE='"$(K)/ladder.fatbin"'
+$(K)/images.o: $(K)/images.inc $(K)/ladder.fatbin
 
 kernels: $(KERNEL_OBJECTS) ## the kernels for ARCHS
 
@@ -77,7 +87,8 @@ $(O)/simgpu/cuda_host.o: tests/simgpu/cuda_host.c tests/simgpu/cuda_host.h tests
 	$(call say,CC,$<)
 	$(Q)$(CC) -I. -D_GNU_SOURCE -std=gnu11 -g -O2 $(WARNINGS) -fPIC -fvisibility=hidden -c -o $@ $<
 
-$(O)/simgpu/libsimkernels.so: $(O)/simgpu/cu/kernels/module.o $(O)/simgpu/cuda_host.o
+$(O)/simgpu/libsimkernels.so: $(O)/simgpu/cu/kernels/module.o $(O)/simgpu/cu/kernels/ladder/module.o \
+    $(O)/simgpu/cuda_host.o
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -shared -static-libstdc++ -static-libgcc -Wl,--no-undefined -o $@ $^ -lm
 

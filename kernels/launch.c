@@ -153,6 +153,9 @@ uint64_t attn_launch_scratch(const struct attn_variant *v, const struct attn_arg
 	int64_t stride[3];
 	uint64_t bytes = 0;
 
+	if (v->needs & ATTN_NEEDS_SCORES)
+		return (uint64_t)a->B * (uint64_t)a->H * (uint64_t)a->Sq * (uint64_t)a->Sk *
+		       sizeof(float);
 	if (!(v->needs & ATTN_NEEDS_MAPS))
 		return 0;
 	bytes = (ranges_bytes(v, a) + ALIGNED - 1) / ALIGNED * ALIGNED;
@@ -210,6 +213,21 @@ static void add_ranges(struct attn_launch *launch, const struct attn_variant *v,
 	m->range_step = shared ? 0 : (int32_t)tiles;
 }
 
+static void add_scores(struct attn_launch *launch, const struct attn_args *a, uint64_t out)
+{
+	const int tiles = (a->Sq + LADDER_SCORES_ROWS - 1) / LADDER_SCORES_ROWS;
+	struct attn_step *step = &launch->before[launch->before_count++];
+
+	step->symbol = LADDER_SCORES;
+	step->grid[0] =
+		(uint32_t)(a->Sk + LADDER_SCORES_KEYS - 1) / LADDER_SCORES_KEYS * (uint32_t)tiles;
+	step->grid[1] = (uint32_t)a->H;
+	step->grid[2] = (uint32_t)a->B;
+	step->threads = LADDER_SCORES_THREADS;
+	step->parameter.scores = (struct ladder_scores){.attn = *a, .scores = out};
+	launch->parameter.scores = step->parameter.scores;
+}
+
 int attn_launch_prepare(struct attn_launch *launch, const struct attn_variant *variant,
 			const struct attn_args *args, const struct attn_device *device,
 			uint64_t scratch)
@@ -228,6 +246,12 @@ int attn_launch_prepare(struct attn_launch *launch, const struct attn_variant *v
 		launch->grid[0] =
 			(uint32_t)(all < device->multiprocessors ? all : device->multiprocessors);
 		launch->grid[1] = launch->grid[2] = 1;
+	}
+	if (variant->needs & ATTN_NEEDS_SCORES) {
+		if (!scratch)
+			return -EINVAL;
+		add_scores(launch, args, scratch);
+		return 0;
 	}
 	if (!(variant->needs & ATTN_NEEDS_MAPS)) {
 		launch->parameter.args = *args;

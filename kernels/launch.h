@@ -9,6 +9,7 @@
 #include <cuda.h>
 
 #include "kernels/attention.h"
+#include "kernels/ladder/ladder.h"
 
 /* A launch that must come before, on the same stream. */
 struct attn_step {
@@ -18,6 +19,7 @@ struct attn_step {
 	union {
 		struct attn_repack repack;
 		struct attn_ranges ranges;
+		struct ladder_scores scores;
 	} parameter;
 };
 #define ATTN_STEPS 2
@@ -30,6 +32,7 @@ struct attn_launch {
 	union {
 		struct attn_args args;
 		struct attn_mapped mapped;
+		struct ladder_scores scores;
 	} parameter;
 };
 
@@ -51,8 +54,8 @@ int attn_in_map(const struct attn_args *args, const struct attn_tensor *t, int d
 
 /* Fills `launch`; scratch: that many bytes, 256-byte aligned, used until the launch is over, or 0:
  * do without, if possible. 0, or -EINVAL where a tensor map cannot describe an operand
- * (attn_select_from does not choose a mapped variant then, except where a copy in scratch helps).
- * Touches no memory of the GPU. */
+ * (attn_select_from does not choose a mapped variant then, except where a copy in scratch helps) or
+ * scores would need scratch. Touches no memory of the GPU. */
 int attn_launch_prepare(struct attn_launch *launch, const struct attn_variant *variant,
 			const struct attn_args *args, const struct attn_device *device,
 			uint64_t scratch);

@@ -10,6 +10,25 @@
  */
 #include "kernels/device.cuh"
 
+/* The number that a tensor of [B,H,Sq,1] has for one row */
+static __device__ double row_number(const struct attn_tensor &t, const struct attn_args &a, int b,
+				    int h, int i)
+{
+	return load_double(tensor_at(t, b, h, a.H), i * t.stride[2], t.dtype);
+}
+
+/* Does the boolean mask replace x[i,j]? */
+static __device__ bool hidden(const struct attn_args &a, int b, int h, int i, int j)
+{
+	const struct attn_tensor &t = a.spec.mask;
+
+	if (!t.base)
+		return false;
+	const bool set = load_double(tensor_at(t, b, h, a.H), i * t.stride[2] + j * t.stride[3],
+				     ATTN_BOOL) != 0.0;
+	return set != (a.spec.mask_keeps != 0);
+}
+
 /* x[i,j] of one [b,h] */
 static __device__ double score(const struct attn_args &a, const char *q, const char *k, int b,
 			       int h, int i, int j)
@@ -26,24 +45,21 @@ static __device__ double score(const struct attn_args &a, const char *q, const c
 		const double e = exp(-2.0 * fabs(x / s.softcap)); /* tanh(y) = (1 - e) / (1 + e) */
 		x = s.softcap * copysign((1.0 - e) / (1.0 + e), x / s.softcap);
 	}
-	for (int n = 0; n < ATTN_MAX_BIAS; n++) {
-		const struct attn_tensor &t = s.bias[n];
-		if (!t.base)
+	for (int n = 0; n <= ATTN_MAX_BIAS; n++) {
+		if (n == ATTN_MAX_BIAS - s.late_biases && hidden(a, b, h, i, j))
+			x = s.mask_value;
+		if (n == ATTN_MAX_BIAS || !s.bias[n].base)
 			continue;
+		const struct attn_tensor &t = s.bias[n];
 		x += s.bias_scale[n] * load_double(tensor_at(t, b, h, a.H),
 						   i * t.stride[2] + j * t.stride[3], t.dtype);
 		x = round_to((float)x, s.round_x);
 	}
-	if (s.mask.base) {
-		bool set =
-			load_double(tensor_at(s.mask, b, h, a.H),
-				    i * s.mask.stride[2] + j * s.mask.stride[3], ATTN_BOOL) != 0.0;
-		if (set != (s.mask_keeps != 0))
-			x = s.mask_value;
-	}
 	if ((s.window_left != ATTN_NO_WINDOW && j < at - s.window_left) ||
 	    (s.window_right != ATTN_NO_WINDOW && j > at + s.window_right))
 		x = s.window_value;
+	if (s.lengths.base && j >= row_number(s.lengths, a, b, h, i))
+		x = -INFINITY;
 	return x;
 }
 
@@ -61,7 +77,8 @@ extern "C" __global__ void __launch_bounds__(REFERENCE_THREADS)
 	double *out = (double *)args.out + (int64_t)blockIdx.x * a.Dv;
 	const int me = threadIdx.x;
 
-	double most = -INFINITY;
+	const double sink = a.spec.sinks.base ? row_number(a.spec.sinks, a, b, h, i) : -INFINITY;
+	double most = sink;
 	for (int j = me; j < a.Sk; j += REFERENCE_THREADS) {
 		x[j] = score(a, q, k, b, h, i, j);
 		most = fmax(most, x[j]);
@@ -76,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(REFERENCE_THREADS)
 	most = part[0];
 	__syncthreads();
 
-	double sum = 0.0;
+	double sum = me == 0 && sink != -INFINITY ? exp(sink - most) : 0.0;
 	for (int j = me; j < a.Sk; j += REFERENCE_THREADS) {
 		x[j] = x[j] == -INFINITY ? 0.0 : exp(x[j] - most);
 		sum += x[j];

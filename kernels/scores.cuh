@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From q.k to the weights of a row: scale, softcap, biases, mask, window, online softmax, as the
- * formula of attention.h has them. All on registers in the layout of an accumulator (device.cuh),
- * of which each thread holds N scores of each of its rows.
+ * From q.k to the weights of a row: scale, softcap, biases, mask, window, lengths, sinks, online
+ * softmax, as the formula of attention.h has them. ANY: with lengths, sinks and late biases, which
+ * take registers; kernels without are not asked for them (ATTN_NEEDS_USUAL). All on registers in
+ * the layout of an accumulator (device.cuh), of which each thread holds N scores of each of its
+ * rows.
  */
 #ifndef FASHIM_SCORES_CUH
 #define FASHIM_SCORES_CUH
@@ -15,10 +17,35 @@
 struct view {
 	int b, h;
 	int first;  /* row of the block's first query */
-	bool plain; /* x is scale * q.k and nothing else, but for the window */
+	bool plain; /* is_plain() */
 	bool window;
 	float exponent; /* of 2, per unit of what stands for x in registers */
 };
+
+/* Is x just scale * q.k, or -inf outside the window? */
+static __device__ __forceinline__ bool is_plain(const struct attn_spec &s)
+{
+	return !s.bias[0].base && !s.bias[1].base && !s.mask.base && s.softcap == 0.0f &&
+	       s.scale > 0.0f && !s.lengths.base && !s.sinks.base &&
+	       (s.window_value == -INFINITY ||
+		(s.window_left == ATTN_NO_WINDOW && s.window_right == ATTN_NO_WINDOW));
+}
+
+/* What the block is to do: its `rows` of the grid's, for one head. */
+static __device__ __forceinline__ struct view view_of(const struct attn_args &a, int rows)
+{
+	const bool causal = a.spec.window_right != ATTN_NO_WINDOW;
+	struct view w;
+
+	w.b = blockIdx.z;
+	w.h = blockIdx.y;
+	/* causal: the last rows have the most to do, so they start first */
+	w.first = (causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * rows;
+	w.window = causal || a.spec.window_left != ATTN_NO_WINDOW;
+	w.plain = is_plain(a.spec);
+	w.exponent = w.plain ? a.spec.scale * LOG2E : LOG2E;
+	return w;
+}
 
 /* A thread holds N scores of one row: as an accumulator has them, keys j, j+1, j+8, j+9, ... */
 static __device__ __forceinline__ int key_of(int k)
@@ -80,13 +107,20 @@ static __device__ __forceinline__ void apply_mask(float (&x)[N], const unsigned 
 	}
 }
 
-/* From q.k to x for keys j, j+1, j+8, ... of row i: all but the window. */
-template <int N>
+/* From q.k to x for keys j, j+1, j+8, ... of row i: all but the window and the row's length. */
+template <bool ANY, int N>
 static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_args &a,
 					      const struct view &w, int i, int j)
 {
 	const struct attn_spec &s = a.spec;
 	const int left = a.Sk - j;
+	auto hide = [&] {
+		if (s.mask.base)
+			apply_mask(x,
+				   (const unsigned char *)tensor_at(s.mask, w.b, w.h, a.H) +
+					   i * s.mask.stride[2] + j * s.mask.stride[3],
+				   s.mask.stride[3], s.mask_keeps != 0, s.mask_value, left);
+	};
 
 	i = min(i, a.Sq - 1);
 #pragma unroll
@@ -102,6 +136,8 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 	}
 #pragma unroll 1
 	for (int n = 0; n < ATTN_MAX_BIAS; n++) {
+		if (ANY && n == ATTN_MAX_BIAS - s.late_biases)
+			hide();
 		const struct attn_tensor &t = s.bias[n];
 		if (!t.base)
 			continue;
@@ -124,11 +160,8 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 				x[k] = round_to(x[k], ATTN_BF16);
 		}
 	}
-	if (s.mask.base)
-		apply_mask(x,
-			   (const unsigned char *)tensor_at(s.mask, w.b, w.h, a.H) +
-				   i * s.mask.stride[2] + j * s.mask.stride[3],
-			   s.mask.stride[3], s.mask_keeps != 0, s.mask_value, left);
+	if (!ANY || s.late_biases == 0)
+		hide();
 }
 
 /* First and last key that row i may see, as far as int holds them. */
@@ -145,6 +178,70 @@ static __device__ __forceinline__ int last_key(const struct attn_spec &s, int i)
 		return INT32_MAX;
 	return (int)min(max((int64_t)i + s.window_shift + s.window_right, (int64_t)-1),
 			(int64_t)INT32_MAX);
+}
+
+/* How many keys row i has. */
+static __device__ __forceinline__ int length_of(const struct attn_args &a, int b, int h, int i)
+{
+	const struct attn_tensor &t = a.spec.lengths;
+
+	if (!t.base)
+		return a.Sk;
+	const int length = ((const int32_t *)tensor_at(t, b, h, a.H))[i * t.stride[2]];
+	return max(0, min(length, a.Sk));
+}
+
+/* x = -inf past the length of row i, for keys j, j+1, j+8, ... */
+template <int N>
+static __device__ __forceinline__ void cut_row(float (&x)[N], const struct attn_args &a,
+					       const struct view &w, int i, int j)
+{
+	const int left = length_of(a, w.b, w.h, min(i, a.Sq - 1)) - j;
+#pragma unroll
+	for (int k = 0; k < N; k++)
+		if (key_of(k) >= left)
+			x[k] = -INFINITY;
+}
+
+/* How many keys the rows from `first` on have, as far as they share that. */
+static __device__ __forceinline__ int shared_length(const struct attn_args &a, const struct view &w,
+						    int first)
+{
+	return a.spec.lengths.stride[2] ? a.Sk : length_of(a, w.b, w.h, first);
+}
+
+/* The tiles of `keys` keys, among the first `length`, that rows first..last can see. */
+static __device__ __forceinline__ void key_tiles(const struct attn_args &a, int length, int first,
+						 int last, int keys, int *begin, int *end)
+{
+	int low = 0, high = length - 1;
+
+	if (a.spec.window_value == -INFINITY) {
+		low = min(first_key(a.spec, first), a.Sk);
+		high = min(last_key(a.spec, last), high);
+	}
+	*begin = low / keys;
+	*end = high < low ? *begin : high / keys + 1;
+}
+
+/* Counts the sink of row i into the sum under the maximum `row_max`, both in the units of x (no
+ * call with sinks is plain), `one` being what the maximum itself counted. Returns what the row's O
+ * is to be multiplied by for it. */
+static __device__ __forceinline__ float
+count_sink(float &sum, float row_max, const struct attn_args &a, int b, int h, int i, float one)
+{
+	const struct attn_tensor &t = a.spec.sinks;
+
+	if (!t.base)
+		return 1.0f;
+	const float sink =
+		load_float(tensor_at(t, b, h, a.H), min(i, a.Sq - 1) * t.stride[2], t.dtype);
+	if (sink == -INFINITY)
+		return 1.0f;
+	const float common = fmaxf(row_max, sink); /* passes NaN by; exp2 brings it back */
+	const float factor = row_max == -INFINITY ? 1.0f : exp2_fast((row_max - common) * LOG2E);
+	sum = sum * factor + one * exp2_fast((sink - common) * LOG2E);
+	return factor;
 }
 
 /* Where the largest score of a row is moderate, exponent * (x - max) is one multiply-add with

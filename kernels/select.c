@@ -71,7 +71,17 @@ static int possible(const struct attn_args *args)
 	for (int n = 0; n < ATTN_MAX_BIAS; n++)
 		if (args->spec.bias[n].base && args->spec.bias[n].dtype > ATTN_F32)
 			return 0;
+	if (args->spec.sinks.base && args->spec.sinks.dtype > ATTN_F32)
+		return 0;
+	if (args->spec.lengths.base && args->spec.lengths.dtype != ATTN_I32)
+		return 0;
 	return !args->spec.mask.base || args->spec.mask.dtype == ATTN_BOOL;
+}
+
+/* Are there no lengths, no sinks, and no bias after the mask? */
+static int is_usual(const struct attn_spec *s)
+{
+	return !s->sinks.base && !s->lengths.base && !(s->mask.base && s->late_biases);
 }
 
 static int is_plain(const struct attn_spec *s)
@@ -79,7 +89,7 @@ static int is_plain(const struct attn_spec *s)
 	int window = s->window_left != ATTN_NO_WINDOW || s->window_right != ATTN_NO_WINDOW;
 
 	return !s->bias[0].base && !s->bias[1].base && !s->mask.base && s->softcap == 0.0f &&
-	       s->scale > 0.0f && (!window || s->window_value == -INFINITY);
+	       s->scale > 0.0f && (!window || s->window_value == -INFINITY) && is_usual(s);
 }
 
 /* Do the rows of an operand start on 16 bytes, its columns (down: its rows) having stride 1? */
@@ -138,6 +148,19 @@ static int fits_split(const struct attn_args *args)
 	       attn_in_map(args, &args->k, 0, args->Sk) && attn_in_map(args, &args->v, 0, args->Sk);
 }
 
+/* The kernels of kernels/ladder: f16 throughout, no row without a key that is to be a mean. */
+static int fits_ladder(const struct attn_variant *v, const struct attn_args *args)
+{
+	const struct attn_spec *s = &args->spec;
+	const int windowed = s->window_left != ATTN_NO_WINDOW || s->window_right != ATTN_NO_WINDOW;
+
+	if (!is_plain(s) || args->o.dtype != ATTN_F16 ||
+	    (windowed && s->empty_row == ATTN_EMPTY_MEAN))
+		return 0;
+	return !(v->needs & ATTN_NEEDS_PIECES) ||
+	       (fits_sm90(v, args) && in_pieces(args, &args->o, 0));
+}
+
 /* Can the variant compute the call here? */
 static int takes(const struct attn_variant *v, const struct call *call)
 {
@@ -146,6 +169,15 @@ static int takes(const struct attn_variant *v, const struct call *call)
 	const int shared = call->arch < 80 ? SHARED_TURING : SHARED_OTHER;
 
 	if (args->q.dtype != v->dtype || args->D > v->max_d || args->Dv > v->max_d)
+		return 0;
+	if (v->family == ATTN_LADDER)
+		return call->arch >= v->min_arch && call->available && call->available[index] &&
+		       fits_ladder(v, args);
+	if (v->needs & ATTN_NEEDS_USUAL && !is_usual(&args->spec))
+		return 0;
+	/* decode.cu has one limit for both */
+	if (v->family == ATTN_DECODE && args->spec.lengths.base &&
+	    args->spec.window_value != -INFINITY)
 		return 0;
 	if (!(v->needs & ATTN_NEEDS_ARCH))
 		return call->arch >= v->min_arch && v->shared_bytes <= shared;
@@ -203,21 +235,6 @@ static const struct attn_variant *choose_parts(const struct call *call, int fami
 	return best;
 }
 
-/* Tiles hold rows of several heads where these share K and V. */
-static const struct attn_variant *choose_few(const struct call *call)
-{
-	const struct attn_args *args = call->args;
-	const int one_kv =
-		!args->k.stride[1] && !args->v.stride[1] && !args->k.by_array && !args->v.by_array;
-	const int fit = one_kv && args->Sq < FEW_ROWS ? FEW_ROWS / args->Sq : 1;
-	const int heads = fit < args->H ? fit : args->H;
-
-	if (args->Sq > FEW_ROWS || (args->Sq <= DECODE_QUERIES && args->Sq * heads <= DECODE_ROWS))
-		return NULL;
-	return choose_parts(call, ATTN_FEW, (int64_t)args->B * ((args->H + heads - 1) / heads),
-			    FILL);
-}
-
 static const struct attn_variant *choose_decode(const struct call *call)
 {
 	const struct attn_args *args = call->args;
@@ -228,14 +245,14 @@ static const struct attn_variant *choose_decode(const struct call *call)
 }
 
 /* Two blocks fit a multiprocessor; wider ones do not, and wait for no second round. */
-static const struct attn_variant *choose_split(const struct call *call)
+static const struct attn_variant *split_of(const struct call *call)
 {
 	const struct attn_args *args = call->args;
 	const int64_t heads = (int64_t)args->B * args->H;
 	const int limit = is_plain(&args->spec) ? SPLIT_BLOCKS : SPLIT_ANY_BLOCKS;
 	const struct attn_variant *v;
 
-	if (args->Sq <= FEW_ROWS || (args->Sq + TMA_ROWS - 1) / TMA_ROWS * heads >= limit)
+	if (args->Sq > FEW_ROWS && (args->Sq + TMA_ROWS - 1) / TMA_ROWS * heads >= limit)
 		return NULL;
 	v = choose_parts(call, ATTN_SPLIT, (args->Sq + SPLIT_ROWS - 1) / SPLIT_ROWS * heads,
 			 2 * FILL);
@@ -244,16 +261,19 @@ static const struct attn_variant *choose_split(const struct call *call)
 	return v;
 }
 
+static const struct attn_variant *choose_split(const struct call *call)
+{
+	return call->args->Sq > FEW_ROWS ? split_of(call) : NULL;
+}
+
 /* The narrowest width; there, the rows per block that cost least, blocks working in rounds. */
-static const struct attn_variant *choose_tma(const struct call *call)
+static const struct attn_variant *tma_of(const struct call *call)
 {
 	const struct attn_args *args = call->args;
 	const int windowed = args->spec.window_right != ATTN_NO_WINDOW;
 	const struct attn_variant *best = NULL, *v;
 	double least = 0.0;
 
-	if (args->Sq <= FEW_QUERIES)
-		return NULL;
 	for (int n = 0; (v = next_of(ATTN_TMA, call, &n));) {
 		const int64_t rounds = (blocks_of(v, args) + FILL - 1) / FILL;
 		double cost = (double)rounds * v->rows_per_block;
@@ -273,14 +293,45 @@ static const struct attn_variant *choose_tma(const struct call *call)
 	return best;
 }
 
+static const struct attn_variant *choose_tma(const struct call *call)
+{
+	return call->args->Sq > FEW_QUERIES ? tma_of(call) : NULL;
+}
+
+/* Tiles hold rows of several heads where these share K and V. Where none do, a plain call is faster
+ * in tiles of which most rows stay empty: 15 to 35 % for 4 to 16 queries, 12 to 512 heads, D 64 and
+ * 128 (H200, `fashim tune`). */
+static const struct attn_variant *choose_few(const struct call *call)
+{
+	const struct attn_args *args = call->args;
+	const int one_kv =
+		!args->k.stride[1] && !args->v.stride[1] && !args->k.by_array && !args->v.by_array;
+	const int fit = one_kv && args->Sq < FEW_ROWS ? FEW_ROWS / args->Sq : 1;
+	const int heads = fit < args->H ? fit : args->H;
+	const struct attn_variant *v = NULL;
+
+	if (args->Sq > FEW_ROWS || (args->Sq <= DECODE_QUERIES && args->Sq * heads <= DECODE_ROWS))
+		return NULL;
+	if (!one_kv && is_plain(&args->spec))
+		v = split_of(call);
+	if (!v && !one_kv && is_plain(&args->spec))
+		v = tma_of(call);
+	return v ? v
+		 : choose_parts(call, ATTN_FEW, (int64_t)args->B * ((args->H + heads - 1) / heads),
+				FILL);
+}
+
+/* Those that can do anything are for calls that need it. */
 static const struct attn_variant *choose_sm90(const struct call *call)
 {
+	const int needs = is_usual(&call->args->spec) ? ATTN_NEEDS_USUAL : 0;
 	const struct attn_variant *v;
 
 	if (call->args->Sq <= FEW_QUERIES)
 		return NULL;
 	for (int n = 0; (v = next_of(ATTN_SM90, call, &n));)
-		if (blocks_of(v, call->args) >= SM90_BLOCKS)
+		if ((v->needs & ATTN_NEEDS_USUAL) == needs &&
+		    blocks_of(v, call->args) >= SM90_BLOCKS)
 			return v;
 	return NULL;
 }
@@ -311,6 +362,15 @@ static const struct attn_variant *choose_f32(const struct call *call)
 	return choose_rows(call, ATTN_F32_ANY);
 }
 
+/* Is it the variant's name, or all of it up to an underscore (ladder/03)? */
+static int is_named(const struct attn_variant *v, const char *name)
+{
+	const size_t length = strlen(name);
+
+	return !strncmp(v->name, name, length) &&
+	       (!v->name[length] || (v->family == ATTN_LADDER && v->name[length] == '_'));
+}
+
 const struct attn_variant *attn_select_from(const struct attn_args *args, int arch,
 					    const char *forced, const uint8_t *available)
 {
@@ -324,8 +384,7 @@ const struct attn_variant *attn_select_from(const struct attn_args *args, int ar
 		return NULL;
 	if (forced) {
 		for (int n = 0; n < attn_variant_total; n++)
-			if (!strcmp(attn_variants[n].name, forced) &&
-			    takes(&attn_variants[n], &call))
+			if (is_named(&attn_variants[n], forced) && takes(&attn_variants[n], &call))
 				return &attn_variants[n];
 		return NULL;
 	}

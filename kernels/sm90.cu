@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Fused attention on Hopper's warpgroup matrix instructions (sm_90a), f16 and bf16, D = Dv = 64 or
- * 128, for what tma.cu does not take: a second bias, one in fp32, rows that come out as means. What
- * wmma.cu computes, at a multiple of its speed.
+ * 128, for what tma.cu does not take: a second bias, one in fp32, one after the mask, lengths,
+ * sinks, rows that come out as means. What wmma.cu computes, at a multiple of its speed.
  *
  * A block has GROUPS warpgroups with 64 rows of queries each; they share tiles of KEYS keys. Per
  * tile: S = Q K^T, both read from shared memory by the matrix instruction itself; the online
@@ -15,8 +15,9 @@
  *   2. No producer warps: a thread has a dozen copies to start per tile, and where registers allow
  *      two blocks per multiprocessor, one computes a softmax while the other multiplies.
  *   3. The keys of a tile are shuffled within groups of 32, K and V alike, which changes no sum
- *      over keys: column 8m+2t+e of S is key 8t+2m+e, so that the keys of a lane are eight neighbours.
- *      Biases and masks then come by 16-byte loads. K stored as [D,S] allows no such shuffle.
+ *      over keys: column 8m+2t+e of S is key 8t+2m+e, so that the keys of a lane are eight
+ *      neighbours. Biases and masks then come by 16-byte loads. K stored as [D,S] allows no such
+ *      shuffle.
  *   4. What a loop needs rarely is worked out anew or waits in shared memory: two blocks per
  *      multiprocessor leave 128 registers, and they are worth more than the instructions.
  *
@@ -89,10 +90,10 @@ template <typename T, int LINES, int WIDTH, int THREADS, bool SHUFFLED> struct c
 
 /* O = out_scale * sums / sum of P for rows i and i+8, rows that are all -inf by their rule.
  * `own`: 16 * WIDTH * 2 bytes of shared memory of this warp alone. */
-template <typename T, int WIDTH>
-static __device__ __forceinline__ void finish(float (&o)[WIDTH / 2], float (&sum)[2],
-					      unsigned char *own, const struct attn_args &a,
-					      const struct view &w, int first)
+template <typename T, int WIDTH, bool ANY>
+static __device__ __forceinline__ void
+finish(float (&o)[WIDTH / 2], float (&sum)[2], const float (&row_max)[2], unsigned char *own,
+       const struct attn_args &a, const struct view &w, int first)
 {
 	const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 	char *const out = tensor_at(a.o, w.b, w.h, a.H);
@@ -102,7 +103,11 @@ static __device__ __forceinline__ void finish(float (&o)[WIDTH / 2], float (&sum
 	for (int r = 0; r < 2; r++) {
 		sum[r] += __shfl_xor_sync(WARP_ALL, sum[r], 1);
 		sum[r] += __shfl_xor_sync(WARP_ALL, sum[r], 2);
-		float weight = a.spec.out_scale / sum[r];
+		float weight = a.spec.out_scale;
+		if (ANY)
+			weight *= count_sink(sum[r], row_max[r], a, w.b, w.h, first + g + 8 * r,
+					     1.0f);
+		weight /= sum[r];
 		empty[r] = sum[r] == 0.0f && a.spec.empty_row == ATTN_EMPTY_MEAN;
 		if (sum[r] == 0.0f)
 			weight = a.spec.empty_row == ATTN_EMPTY_NAN ? NAN : 0.0f;
@@ -158,22 +163,8 @@ static __device__ __forceinline__ void finish(float (&o)[WIDTH / 2], float (&sum
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
-/* The range of key tiles that rows first..last can see. */
-static __device__ __forceinline__ void key_tiles(const struct attn_args &a, int first, int last,
-						 int keys, int *begin, int *end)
-{
-	int low = 0, high = a.Sk - 1;
-
-	if (a.spec.window_value == -INFINITY) {
-		low = min(first_key(a.spec, first), a.Sk);
-		high = min(last_key(a.spec, last), high);
-	}
-	*begin = low / keys;
-	*end = high < low ? *begin : high / keys + 1;
-}
-
-/* DOWN: K is stored [D,S]. */
-template <typename T, int WIDTH, int KEYS, int GROUPS, bool DOWN>
+/* DOWN: K is stored [D,S]. ANY: lengths, sinks, late biases are possible. */
+template <typename T, int WIDTH, int KEYS, int GROUPS, bool DOWN, bool ANY>
 static __device__ __forceinline__ void attention(const struct attn_args &a)
 {
 	constexpr int ROWS = 64 * GROUPS, THREADS = 128 * GROUPS, N = KEYS / 4;
@@ -204,7 +195,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	const T *const v = (const T *)tensor_at(a.v, w.b, w.h, a.H);
 
 	int tile, end;
-	key_tiles(a, w.first, min(w.first + ROWS, a.Sq) - 1, KEYS, &tile, &end);
+	key_tiles(a, ANY ? shared_length(a, w, w.first) : a.Sk, w.first,
+		  min(w.first + ROWS, a.Sq) - 1, KEYS, &tile, &end);
 
 	copier<T, ROWS, WIDTH, LOADERS, false> q_copier;
 	copier<T, DOWN ? WIDTH : KEYS, DOWN ? KEYS : WIDTH, LOADERS, SHUFFLED> k_copier;
@@ -273,6 +265,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 		float s[KEYS / 2];
 		struct ahead<N> bias0;
 		const bool read = SHUFFLED && j0 + KEYS <= a.Sk && a.spec.bias[0].base &&
+				  (!ANY || a.spec.late_biases < ATTN_MAX_BIAS) &&
 				  can_read_ahead(a, tensor_at(a.spec.bias[0], w.b, w.h, a.H));
 		settle(s);
 		wgmma_begin();
@@ -296,8 +289,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 #pragma unroll
 		for (int n = 0; n < KEYS / 2; n++)
 			x[n / 2 % 2][n / 4 * 2 + n % 2] = s[n];
-		modify<SHUFFLED>(x[0], a, w, i, j, read, bias0.piece[0]);
-		modify<SHUFFLED>(x[1], a, w, i + 8, j, read, bias0.piece[1]);
+		modify<SHUFFLED, ANY>(x[0], a, w, i, j, read, bias0.piece[0]);
+		modify<SHUFFLED, ANY>(x[1], a, w, i + 8, j, read, bias0.piece[1]);
 		if (w.window &&
 		    (first_key(a.spec, row + 15) > j0 || last_key(a.spec, row) < j0 + KEYS - 1)) {
 #pragma unroll
@@ -316,6 +309,10 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 				if (key_of<SHUFFLED>(n) >= a.Sk - j)
 					x[0][n] = x[1][n] = -INFINITY;
 		}
+		if (ANY && a.spec.lengths.base) {
+			cut_row<SHUFFLED>(x[0], a, w, i, j);
+			cut_row<SHUFFLED>(x[1], a, w, i + 8, j);
+		}
 		uint32_t p[KEYS / 16][4];
 		softmax_packed<T>(x, p, row_max, row_sum, factor, w.exponent);
 #pragma unroll
@@ -333,16 +330,17 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	copy_wait();
 	__syncthreads();
 	if (first < a.Sq)
-		finish<T, WIDTH>(o, row_sum, q_tile + warp * (16 * WIDTH * 2), a, w, first);
+		finish<T, WIDTH, ANY>(o, row_sum, row_max, q_tile + warp * (16 * WIDTH * 2), a, w,
+				      first);
 }
 
 } // namespace hopper
 
-#define SM90_KERNEL(type, T, name, width, keys, groups, per_sm, down)                              \
+#define SM90_KERNEL(type, T, name, width, keys, groups, per_sm, down, any)                         \
 	extern "C" __global__ void __launch_bounds__(128 * groups, per_sm)                         \
 		fashim_sm90_##type##_##name(const __grid_constant__ struct attn_args args)         \
 	{                                                                                          \
-		hopper::attention<T, width, keys, groups, down>(args);                             \
+		hopper::attention<T, width, keys, groups, down, any>(args);                        \
 	}
 #define SM90_F16(...)  SM90_KERNEL(f16, __half, __VA_ARGS__)
 #define SM90_BF16(...) SM90_KERNEL(bf16, __nv_bfloat16, __VA_ARGS__)

@@ -141,15 +141,23 @@ template <int N> static __device__ __forceinline__ void round_all(float (&x)[N],
 	}
 }
 
-/* All but the window, for the lane's keys of row i, of which j is the first. `pieces`: the first
- * bias, if `have`. */
-template <bool SHUFFLED, int N>
+/* All but the window and the row's length, for the lane's keys of row i, of which j is the first.
+ * `pieces`: the first bias, if `have`. */
+template <bool SHUFFLED, bool ANY, int N>
 static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_args &a,
 					      const struct view &w, int i, int j, bool have,
 					      const uint4 (&pieces)[N / 8])
 {
 	const struct attn_spec &s = a.spec;
 	const int left = a.Sk - j;
+	auto hide = [&] {
+		if (s.mask.base)
+			apply_mask<SHUFFLED>(
+				x,
+				(const unsigned char *)tensor_at(s.mask, w.b, w.h, a.H) +
+					i * s.mask.stride[2] + j * s.mask.stride[3],
+				s.mask.stride[3], s.mask_keeps != 0, s.mask_value, left);
+	};
 
 	i = min(i, a.Sq - 1);
 #pragma unroll
@@ -176,6 +184,8 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 	}
 #pragma unroll 1
 	for (int n = SHUFFLED && have; n < ATTN_MAX_BIAS; n++) {
+		if (ANY && n == ATTN_MAX_BIAS - s.late_biases)
+			hide();
 		const struct attn_tensor &t = s.bias[n];
 		if (!t.base)
 			continue;
@@ -192,11 +202,20 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 						  s.bias_scale[n], left);
 		round_all(x, s.round_x);
 	}
-	if (s.mask.base)
-		apply_mask<SHUFFLED>(x,
-				     (const unsigned char *)tensor_at(s.mask, w.b, w.h, a.H) +
-					     i * s.mask.stride[2] + j * s.mask.stride[3],
-				     s.mask.stride[3], s.mask_keeps != 0, s.mask_value, left);
+	if (!ANY || s.late_biases == 0)
+		hide();
+}
+
+/* cut_row() of scores.cuh for the lane's keys from j on. */
+template <bool SHUFFLED, int N>
+static __device__ __forceinline__ void cut_row(float (&x)[N], const struct attn_args &a,
+					       const struct view &w, int i, int j)
+{
+	const int left = length_of(a, w.b, w.h, min(i, a.Sq - 1)) - j;
+#pragma unroll
+	for (int k = 0; k < N; k++)
+		if (key_of<SHUFFLED>(k) >= left)
+			x[k] = -INFINITY;
 }
 
 /* softmax_step of scores.cuh, but P goes to `p`, two numbers to a register, as it arises: there is

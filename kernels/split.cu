@@ -177,7 +177,7 @@ static __device__ __forceinline__ void modify_box(float (&s)[N], const struct at
 #pragma unroll
 		for (int k = 0; k < N / 2; k++)
 			x[k] = s[k / 2 * 4 + 2 * r + k % 2];
-		modify(x, a, w, i + 8 * r, j);
+		modify<false>(x, a, w, i + 8 * r, j);
 #pragma unroll
 		for (int k = 0; k < N / 2; k++)
 			s[k / 2 * 4 + 2 * r + k % 2] = x[k];

@@ -16,18 +16,21 @@
 #define AMPERE 80
 #define HOPPER 90
 
+#define LADDER_WIDTH 64
+
 /* A row in the order of struct attn_variant, the name being the symbol without its prefix. */
 #define ROW(label, arch, dtype, family, width, rows, threads, shared, factor, needs, keys)         \
 	{label,	  "fashim_" label, arch,   dtype,   width,  rows,                                  \
 	 threads, shared,	   factor, (needs), (keys), (family)},
 
-#define WMMA_ROW(type, arch, dtype, rows, width, keys, row_warps, groups)                          \
+#define WMMA_ROW(type, arch, dtype, rows, width, keys, row_warps, groups, any)                     \
 	ROW("wmma_" type "_d" #width "_r" #rows, arch, dtype, ATTN_WMMA, width, rows,              \
-	    32 * (row_warps) * (groups), WMMA_SHARED(rows, width, keys, groups), 1, 0, 0)
-#define WMMA_F16(rows, width, keys, blocks, row_warps, groups, per_sm)                             \
-	WMMA_ROW("f16", TURING, ATTN_F16, rows, width, keys, row_warps, groups)
-#define WMMA_BF16(rows, width, keys, blocks, row_warps, groups, per_sm)                            \
-	WMMA_ROW("bf16", AMPERE, ATTN_BF16, rows, width, keys, row_warps, groups)
+	    32 * (row_warps) * (groups), WMMA_SHARED(rows, width, keys, groups), 1,                \
+	    !(any)*ATTN_NEEDS_USUAL, 0)
+#define WMMA_F16(rows, width, keys, blocks, row_warps, groups, per_sm, any)                        \
+	WMMA_ROW("f16", TURING, ATTN_F16, rows, width, keys, row_warps, groups, any)
+#define WMMA_BF16(rows, width, keys, blocks, row_warps, groups, per_sm, any)                       \
+	WMMA_ROW("bf16", AMPERE, ATTN_BF16, rows, width, keys, row_warps, groups, any)
 
 #define DECODE_ROW(type, dtype, width, parts)                                                      \
 	ROW("decode_" type "_d" #width "_p" #parts, (parts) > 1 ? HOPPER : AMPERE, dtype,          \
@@ -48,7 +51,7 @@
 #define TMA_ROW(type, dtype, name, width, groups, keys, q_stages, stages, kind, down)              \
 	ROW("tma_" type "_" #name, HOPPER, dtype, ATTN_TMA, width, 64 * (groups),                  \
 	    TMA_THREADS(groups), TMA_SHARED(width, groups, keys, q_stages, stages, kind), 0,       \
-	    ATTN_NEEDS_ARCH | ATTN_NEEDS_MAPS | (down)*ATTN_NEEDS_DOWN |                           \
+	    ATTN_NEEDS_ARCH | ATTN_NEEDS_MAPS | ATTN_NEEDS_USUAL | (down)*ATTN_NEEDS_DOWN |        \
 		    ((kind) == TMA_PLAIN  ? ATTN_NEEDS_PLAIN                                       \
 		     : (kind) == TMA_BIAS ? ATTN_NEEDS_BIAS                                        \
 					  : ATTN_NEEDS_MASK),                                      \
@@ -59,21 +62,30 @@
 #define SPLIT_ROW(type, dtype, name, width, parts, stages, per_sm, plain)                          \
 	ROW("split_" type "_" #name, HOPPER, dtype, ATTN_SPLIT, width, SPLIT_ROWS,                 \
 	    128 * SPLIT_GROUPS, SPLIT_SHARED(width, parts, stages), parts,                         \
-	    ATTN_NEEDS_ARCH | ATTN_NEEDS_MAPS | (plain)*ATTN_NEEDS_PLAIN, SPLIT_KEYS)
+	    ATTN_NEEDS_ARCH | ATTN_NEEDS_MAPS | ATTN_NEEDS_USUAL | (plain)*ATTN_NEEDS_PLAIN,       \
+	    SPLIT_KEYS)
 #define SPLIT_F16(...)	SPLIT_ROW("f16", ATTN_F16, __VA_ARGS__)
 #define SPLIT_BF16(...) SPLIT_ROW("bf16", ATTN_BF16, __VA_ARGS__)
 
-#define SM90_ROW(type, dtype, name, width, keys, groups, per_sm, down)                             \
+#define SM90_ROW(type, dtype, name, width, keys, groups, per_sm, down, any)                        \
 	ROW("sm90_" type "_" #name, HOPPER, dtype, ATTN_SM90, width, 64 * (groups),                \
 	    128 * (groups), SM90_SHARED(width, keys, groups), 1,                                   \
-	    ATTN_NEEDS_ARCH | ATTN_NEEDS_PIECES | (down)*ATTN_NEEDS_DOWN, 0)
+	    ATTN_NEEDS_ARCH | ATTN_NEEDS_PIECES | (down)*ATTN_NEEDS_DOWN |                         \
+		    !(any)*ATTN_NEEDS_USUAL,                                                       \
+	    0)
 #define SM90_F16(...)  SM90_ROW("f16", ATTN_F16, __VA_ARGS__)
 #define SM90_BF16(...) SM90_ROW("bf16", ATTN_BF16, __VA_ARGS__)
 
 #define F32_SM90_ROW(name, width, keys, groups, per_sm, plain, ahead, few, many)                   \
 	ROW("sm90_f32_" #name, HOPPER, ATTN_F32, ATTN_SM90, width, 64 * (groups),                  \
 	    128 * (groups) + 128, F32_SM90_SHARED(width, keys, groups), 1,                         \
-	    ATTN_NEEDS_ARCH | ATTN_NEEDS_PIECES | (plain)*ATTN_NEEDS_PLAIN, 0)
+	    ATTN_NEEDS_ARCH | ATTN_NEEDS_PIECES | ATTN_NEEDS_USUAL | (plain)*ATTN_NEEDS_PLAIN, 0)
+
+/* clang-format off */
+#define LADDER(number, label, rows, threads, shared, grid, needs, l4, figure, adds) \
+	{"ladder/" #label, "fashim_ladder_" #label, AMPERE, ATTN_F16, LADDER_WIDTH, rows, threads, \
+	 shared, grid, ATTN_NEEDS_PLAIN | (needs), 0, ATTN_LADDER},
+/* clang-format on */
 
 /* Within a family: by dtype, then width, then what a choice looks at in this order. Families that
  * need nothing come first. */
@@ -93,6 +105,7 @@ const struct attn_variant attn_variants[] = {
 	SM90_VARIANTS(SM90_F16)
 	SM90_VARIANTS(SM90_BF16)
 	F32_SM90_VARIANTS(F32_SM90_ROW)
+#include "kernels/ladder/ladder.def"
 	/* clang-format on */
 };
 const int attn_variant_total = (int)(sizeof(attn_variants) / sizeof(attn_variants[0]));

@@ -23,6 +23,8 @@
  *   - Finite fills are numbers like any other: a fully masked row comes out uniform.
  *   - Key tiles wholly outside the window are skipped if the value there is -inf. A NaN in V at
  *     such a key then stays out of O, where 0 * NaN of the unfused form would let it in.
+ *   - A length ends a row as a window with -inf does. A sink is counted at the end: it shares the
+ *     row's maximum and sum, and meets no V.
  *   - O may be Q's own memory with Q's own strides: a block reads its rows of Q first. O may not
  *     overlap K, V, a bias or a mask.
  *   - Any strides, any alignment: tile.cuh picks the fastest way that is right.
@@ -43,7 +45,7 @@ template <int BLOCKS, int WIDTH> struct sums {
 /* ---- a tile of scores ------------------------------------------------------------------------ */
 
 /* Scores of a warp's rows against the keys from j0 on become P; the sums so far are rescaled. */
-template <int KEYS, int BLOCKS, int WIDTH>
+template <int KEYS, bool ANY, int BLOCKS, int WIDTH>
 static __device__ __forceinline__ void
 softmax_tile(float (&s)[BLOCKS][KEYS / 8][4], struct sums<BLOCKS, WIDTH> &sums,
 	     const struct attn_args &a, const struct view &w, int first, int j0)
@@ -60,7 +62,7 @@ softmax_tile(float (&s)[BLOCKS][KEYS / 8][4], struct sums<BLOCKS, WIDTH> &sums,
 	if (!w.plain)
 #pragma unroll
 		for (int r = 0; r < ROWS; r++)
-			modify(x[r], a, w, i + 8 * r, j);
+			modify<ANY>(x[r], a, w, i + 8 * r, j);
 	if (w.window && (first_key(a.spec, first + 16 * BLOCKS - 1) > j0 ||
 			 last_key(a.spec, first) < j0 + KEYS - 1)) {
 #pragma unroll
@@ -81,6 +83,10 @@ softmax_tile(float (&s)[BLOCKS][KEYS / 8][4], struct sums<BLOCKS, WIDTH> &sums,
 				for (int r = 0; r < ROWS; r++)
 					x[r][k] = -INFINITY;
 	}
+	if (ANY && a.spec.lengths.base)
+#pragma unroll
+		for (int r = 0; r < ROWS; r++)
+			cut_row(x[r], a, w, i + 8 * r, j);
 	softmax_step(x, &sums.max[0][0], &sums.sum[0][0], factor, w.exponent);
 #pragma unroll
 	for (int r = 0; r < ROWS; r++) {
@@ -246,11 +252,12 @@ static __device__ __forceinline__ void merge_groups(struct sums<BLOCKS, WIDTH> &
 	}
 }
 
-/* O = out_scale * sums / sum of P, rows that are all -inf by their rule. `own` is shared memory
- * of this warp alone, 16*BLOCKS lines long. */
-template <typename T, int BLOCKS, int WIDTH>
+/* O = out_scale * sums / sum of P, rows that are all -inf by their rule. The warp's rows start at
+ * `first`; `own` is shared memory of it alone, 16*BLOCKS lines long. */
+template <bool ANY, typename T, int BLOCKS, int WIDTH>
 static __device__ __forceinline__ void finish(struct sums<BLOCKS, WIDTH> &sums, T *own,
-					      const struct attn_args &a, const struct view &w)
+					      const struct attn_args &a, const struct view &w,
+					      int first)
 {
 	const int t = threadIdx.x % 4, lane = threadIdx.x % 32;
 	bool empty = false;
@@ -262,7 +269,11 @@ static __device__ __forceinline__ void finish(struct sums<BLOCKS, WIDTH> &sums, 
 			float sum = sums.sum[m][half];
 			sum += __shfl_xor_sync(WARP_ALL, sum, 1);
 			sum += __shfl_xor_sync(WARP_ALL, sum, 2);
-			float weight = a.spec.out_scale / sum;
+			float weight = a.spec.out_scale;
+			if (ANY)
+				weight *= count_sink(sum, sums.max[m][half], a, w.b, w.h,
+						     first + 16 * m + 8 * half + lane / 4, 1.0f);
+			weight /= sum;
 			if (sum == 0.0f) {
 				empty = a.spec.empty_row == ATTN_EMPTY_MEAN;
 				weight = a.spec.empty_row == ATTN_EMPTY_NAN ? NAN : 0.0f;
@@ -368,20 +379,6 @@ static __device__ __forceinline__ void store(const struct sums<BLOCKS, WIDTH> &s
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
-/* The range of key tiles that rows first..last can see. */
-static __device__ __forceinline__ void tiles_in_window(const struct attn_args &a, int first,
-						       int last, int keys, int *begin, int *end)
-{
-	int low = 0, high = a.Sk - 1;
-
-	if (a.spec.window_value == -INFINITY) {
-		low = min(first_key(a.spec, first), a.Sk);
-		high = min(last_key(a.spec, last), high);
-	}
-	*begin = low / keys;
-	*end = high < low ? *begin : high / keys + 1;
-}
-
 /* Barrier 0 is __syncthreads, at which other groups may wait already. */
 template <int GROUPS> static __device__ __forceinline__ void group_barrier(int group, int threads)
 {
@@ -392,7 +389,7 @@ template <int GROUPS> static __device__ __forceinline__ void group_barrier(int g
 }
 
 /* ROW_WARPS warps of 16*BLOCKS rows each, GROUPS times, with tiles of KEYS keys; D, Dv <= WIDTH. */
-template <typename T, int WIDTH, int KEYS, int BLOCKS, int ROW_WARPS, int GROUPS>
+template <typename T, int WIDTH, int KEYS, int BLOCKS, int ROW_WARPS, int GROUPS, bool ANY>
 static __device__ __forceinline__ void attention(const struct attn_args &a)
 {
 	constexpr int ROWS = 16 * BLOCKS * ROW_WARPS, LINE = WIDTH + PAD;
@@ -404,17 +401,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	DYNAMIC_SHARED(T, shared);
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 	const int group = warp / ROW_WARPS, thread = threadIdx.x - group * GROUP_THREADS;
-	const bool causal = a.spec.window_right != ATTN_NO_WINDOW;
-	const bool other = a.spec.bias[0].base || a.spec.bias[1].base || a.spec.mask.base ||
-			   a.spec.softcap != 0.0f || !(a.spec.scale > 0.0f);
-	struct view w;
-	w.b = blockIdx.z;
-	w.h = blockIdx.y;
-	/* causal: the last rows have the most to do, so they start first */
-	w.first = (causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * ROWS;
-	w.window = causal || a.spec.window_left != ATTN_NO_WINDOW;
-	w.plain = !other && (!w.window || a.spec.window_value == -INFINITY);
-	w.exponent = w.plain ? a.spec.scale * LOG2E : LOG2E;
+	const struct view w = view_of(a, ROWS);
 	const int row0 = warp % ROW_WARPS * 16 * BLOCKS, first = w.first + row0;
 	const bool idle = first >= a.Sq; /* this warp only helps to load */
 
@@ -431,7 +418,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	const int k_pieces = pieces_of(a.k, k), v_pieces = pieces_of(a.v, v);
 
 	int tile, tiles_end;
-	tiles_in_window(a, w.first, min(w.first + ROWS, a.Sq) - 1, KEYS, &tile, &tiles_end);
+	key_tiles(a, ANY ? shared_length(a, w, w.first) : a.Sk, w.first,
+		  min(w.first + ROWS, a.Sq) - 1, KEYS, &tile, &tiles_end);
 	tile += group;
 
 	load_tile<T, ROWS, WIDTH, THREADS>(shared, q, a.q, pieces_of(a.q, q), w.first, a.Sq, a.D,
@@ -473,7 +461,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 				k_tile, k, a.k, k_pieces, j0 + GROUPS * KEYS, a.Sk, a.D, thread);
 		copy_commit();
 		if (!idle) {
-			softmax_tile<KEYS>(s, sums, a, w, first, j0);
+			softmax_tile<KEYS, ANY>(s, sums, a, w, first, j0);
 			value_tile<T, KEYS>(sums, s, v_tile + a_offset);
 		}
 		copy_wait();
@@ -485,29 +473,29 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 			sums, (float *)(shared + ROWS * LINE), group, thread, w.exponent);
 	if (group > 0 || idle)
 		return;
-	finish(sums, own, a, w);
+	finish<ANY>(sums, own, a, w, first);
 	store(sums, own, a, w, first);
 }
 
 /* ---- the variants: the same rows as in select.c --------------------------------------------- */
 
-#define VARIANT(symbol, T, width, keys, blocks, row_warps, groups, per_sm)                         \
+#define VARIANT(symbol, T, width, keys, blocks, row_warps, groups, per_sm, any)                    \
 	extern "C" __global__ void __launch_bounds__(32 * row_warps * groups, per_sm)              \
 		symbol(const __grid_constant__ struct attn_args args)                              \
 	{                                                                                          \
-		attention<T, width, keys, blocks, row_warps, groups>(args);                        \
+		attention<T, width, keys, blocks, row_warps, groups, any>(args);                   \
 	}                                                                                          \
 	SIM_KERNEL(symbol)
 
 #include "kernels/wmma_variants.h"
 
-#define WMMA_F16(rows, width, keys, blocks, row_warps, groups, per_sm)                             \
+#define WMMA_F16(rows, width, keys, blocks, row_warps, groups, per_sm, any)                        \
 	VARIANT(fashim_wmma_f16_d##width##_r##rows, __half, width, keys, blocks, row_warps,        \
-		groups, per_sm)
+		groups, per_sm, any)
 WMMA_VARIANTS(WMMA_F16)
 #if !FASHIM_TURING
-#define WMMA_BF16(rows, width, keys, blocks, row_warps, groups, per_sm)                            \
+#define WMMA_BF16(rows, width, keys, blocks, row_warps, groups, per_sm, any)                       \
 	VARIANT(fashim_wmma_bf16_d##width##_r##rows, __nv_bfloat16, width, keys, blocks,           \
-		row_warps, groups, per_sm)
+		row_warps, groups, per_sm, any)
 WMMA_VARIANTS(WMMA_BF16)
 #endif

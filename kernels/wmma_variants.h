@@ -9,20 +9,21 @@
  *   row_warps  warps side by side over the rows
  *   groups     sets of such warps, each with its share of the key tiles
  *   per_sm     blocks per multiprocessor to leave registers for
+ *   any        1: with lengths, sinks, biases after the mask, for which registers must do
  */
 #ifndef FASHIM_WMMA_VARIANTS_H
 #define FASHIM_WMMA_VARIANTS_H
 
-/*        rows width keys blocks row_warps groups per_sm */
+/*        rows width keys blocks row_warps groups per_sm any */
 #define WMMA_VARIANTS(V)                                                                           \
-	V(128, 64, 64, 2, 4, 1, 2)                                                                 \
-	V(64, 64, 64, 1, 4, 1, 3)                                                                  \
-	V(32, 64, 64, 1, 2, 4, 2)                                                                  \
-	V(128, 128, 32, 2, 4, 1, 2)                                                                \
-	V(64, 128, 64, 1, 4, 1, 2)                                                                 \
-	V(32, 128, 32, 1, 2, 4, 1)                                                                 \
-	V(64, 256, 32, 1, 4, 1, 2)                                                                 \
-	V(32, 256, 32, 1, 2, 1, 3)
+	V(128, 64, 64, 2, 4, 1, 2, 1)                                                              \
+	V(64, 64, 64, 1, 4, 1, 3, 1)                                                               \
+	V(32, 64, 64, 1, 2, 4, 2, 0)                                                               \
+	V(128, 128, 32, 2, 4, 1, 2, 1)                                                             \
+	V(64, 128, 64, 1, 4, 1, 2, 1)                                                              \
+	V(32, 128, 32, 1, 2, 4, 1, 1)                                                              \
+	V(64, 256, 32, 1, 4, 1, 2, 1)                                                              \
+	V(32, 256, 32, 1, 2, 1, 3, 1)
 
 /* Bytes of dynamic shared memory: Q, and K and V for each group, in rows padded by 16 bytes. */
 #define WMMA_SHARED(rows, width, keys, groups)                                                     \

@@ -52,15 +52,24 @@ $(CATALOGUE_PROGRAMS): $(O)/gpu/catalogue/%: tests/gpu/catalogue/%.cu tests/gpu/
 #     make kernel-check [KERNEL_CHECK_FLAGS='-q -k sm90']
 #     make bench        [BENCH_FLAGS='--quick --rows decode']
 #     make sanitize     [SANITIZE_FLAGS=sm90]
+#     make profile      [PROFILE_FLAGS='--only split --no-sanitize']
 KERNEL_CHECK_FLAGS ?=
 BENCH_FLAGS        ?=
 SANITIZE_FLAGS     ?=
+PROFILE_FLAGS      ?=
 KERNEL_HOST := $(KERNEL_OBJECTS) $(K)/bench_abi.o
 gpu_driver  := -L$(CUDA)/lib64/stubs -lcuda
 
 gpu-programs: $(O)/gpu/kernel_check $(O)/libfashim_kernels.so
 $(O)/gpu/kernel_check: $(addprefix $(O)/tests/gpu/,kernel_check.o kernel_cases.o kernel_operands.o) \
                        $(KERNEL_HOST)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(gpu_driver) -lm
+
+gpu-programs: $(O)/gpu/profile_launch
+$(O)/gpu/profile_launch: $(addprefix $(O)/tests/gpu/,profile_launch.o kernel_cases.o kernel_operands.o) \
+                         $(KERNEL_HOST)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(gpu_driver) -lm
@@ -80,7 +89,7 @@ $(O)/gpu/f32_check.fatbin: tests/gpu/f32_check.cu $(kernel_sources)
 	$(call say,NVCC,$@)
 	$(Q)$(NVCC) -fatbin -gencode=arch=compute_90a,code=sm_90a $(NVCCFLAGS) -o $@ $<
 
-.PHONY: kernel-check sanitize
+.PHONY: kernel-check sanitize profile
 kernel-check: $(O)/gpu/kernel_check ## every kernel against double precision (on a GPU)
 	$(Q)$< $(KERNEL_CHECK_FLAGS)
 bench: $(O)/libfashim_kernels.so ## our kernels beside PyTorch's (on a GPU, needs PyTorch)
@@ -88,9 +97,13 @@ bench: $(O)/libfashim_kernels.so ## our kernels beside PyTorch's (on a GPU, need
 sanitize: $(O)/gpu/kernel_check ## compute-sanitizer over every kernel (on a GPU)
 	$(Q)tests/gpu/sanitize_kernels.sh $< $(SANITIZE_FLAGS)
 
+profile: ## what binds each kernel: Nsight Compute and compute-sanitizer (on a GPU)
+	$(Q)python3 tests/gpu/profile_kernels.py --build $(O) --out $(O)/profile $(PROFILE_FLAGS)
+
 # Nothing is built where there is no device: all.sh then says "skipped" and passes.
 ifneq ($(wildcard /dev/nvidia0 /dev/nvidiactl),)
 test-gpu: $(O)/libfashim.so gpu-programs apps-gpu
+profile: $(O)/gpu/profile_launch $(O)/gpu/kernel_check
 endif
 test-gpu: ## the tests that need a GPU; skipped where there is none
 	$(Q)tests/gpu/all.sh $(O) $(GPU_OUT) $(GPU_FLAGS)

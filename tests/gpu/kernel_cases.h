@@ -25,8 +25,8 @@ enum storage {
 	STORAGES
 };
 
-/* Over which of b, h, i a bias or mask varies; over j it always does. */
-enum spread { NONE, SQUARE, BATCH, HEAD, FULL, KEYS, PADDING };
+/* Over which of b, h, i a bias, a mask, lengths or sinks vary; over j the first two always do. */
+enum spread { NONE, SQUARE, BATCH, HEAD, FULL, KEYS, PADDING, HEADS };
 
 /* What a bias or mask holds: numbers (a mask: as SPARSE), or off and on; off is `fill`. */
 enum content { NOISE, SPARSE, TRIANGLE, TAIL, BLOCKS };
@@ -36,7 +36,8 @@ enum fill { FILL_INF, FILL_LOWEST, FILL_1E4 };
 enum data {
 	NORMAL,
 	OUTLIERS, /* one in a thousand has a normal number of variance 100 added */
-	STEEP	  /* logits to about +-80 */
+	STEEP,	  /* logits to about +-80 */
+	MODEST	  /* |V| < 1: no element of O may be off by 1e-3 */
 };
 
 enum scale { USUAL, NEGATIVE, ZERO };
@@ -54,12 +55,16 @@ struct kernel_case {
 	int bias_holds;	 /* enum content */
 	int bias_fill;	 /* enum fill */
 	int second;	 /* also a second bias, fp32, of the keys */
+	int late;	 /* so many biases come after the mask */
 	int round_x;	 /* x is rounded to the dtype */
 	int mask;	 /* enum spread */
 	int mask_holds;	 /* enum content */
 	int mask_fill;	 /* enum fill */
 	int mask_drops;	 /* set means masked, not kept */
-	int empty_rows;	 /* bias and mask: every fifth row is all off */
+	int lengths;	 /* enum spread: rows, or what shares one, end at 1 .. Sk */
+	int sinks;	 /* enum spread */
+	int sinks_type;	 /* enum attn_dtype */
+	int empty_rows;	 /* bias, mask and lengths: every fifth row is all off */
 	int empty_row;	 /* enum attn_empty_row */
 	int scale;	 /* enum scale */
 	int data;	 /* enum data */
@@ -76,6 +81,8 @@ struct kernel_case {
 #define ADD(spread, type) .bias = spread, .bias_type = ATTN_##type
 #define ADD_FILL(spread, type, what, with) ADD(spread, type), .bias_holds = what, .bias_fill = with
 #define MASK(spread, what) .mask = spread, .mask_holds = what
+#define LENGTHS(spread) .lengths = spread
+#define SINKS(spread, type) .sinks = spread, .sinks_type = ATTN_##type
 #define NO_KEY(becomes) .empty_rows = 1, .empty_row = ATTN_EMPTY_##becomes
 
 static const struct kernel_case kernel_cases[] = {
@@ -130,6 +137,18 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_BF16, SHAPE(2, 3, 197, 211, 64), MASK(SQUARE, NOISE), NO_KEY(MEAN)},
 	{IN_F16, SHAPE(2, 3, 197, 211, 128), MASK(SQUARE, NOISE), NO_KEY(NAN), .storage = BSHD},
 	{IN_F16, SHAPE(2, 3, 256, 272, 128), MASK(BATCH, BLOCKS), NO_KEY(NAN), .causal = 1},
+	{IN_BF16, SHAPE(2, 3, 300, 520, 64), SINKS(HEADS, BF16), .storage = BSHD},
+	{IN_F16, SHAPE(2, 3, 300, 520, 128), SINKS(FULL, F32), .causal = 2},
+	{IN_BF16, SHAPE(2, 3, 520, 520, 64), SINKS(HEADS, BF16), ADD_FILL(BATCH, BF16, TRIANGLE, FILL_LOWEST), .round_x = 1},
+	{IN_BF16, SHAPE(2, 3, 520, 776, 128), SINKS(HEADS, F16), MASK(SQUARE, BLOCKS), NO_KEY(NAN)},
+	{IN_F16, SHAPE(2, 64, 1, 1000, 64), SINKS(HEADS, F16)},
+	{IN_F16, SHAPE(2, 3, 300, 520, 64), LENGTHS(PADDING)},
+	{IN_BF16, SHAPE(2, 3, 300, 520, 128), LENGTHS(FULL), .causal = 1},
+	{IN_F16, SHAPE(2, 3, 200, 300, 64), LENGTHS(BATCH), NO_KEY(ZERO), .down = 1},
+	{IN_BF16, SHAPE(2, 3, 200, 300, 64), LENGTHS(FULL), NO_KEY(MEAN), ADD(HEAD, BF16)},
+	{IN_F16, SHAPE(2, 3, 200, 300, 128), LENGTHS(SQUARE), SINKS(HEADS, F16), NO_KEY(NAN)},
+	{IN_F16, SHAPE(2, 3, 520, 520, 64), MASK(SQUARE, TRIANGLE), .mask_fill = FILL_LOWEST, ADD_FILL(PADDING, F16, TAIL, FILL_LOWEST), .late = 2, .round_x = 1},
+	{IN_BF16, SHAPE(2, 3, 300, 520, 128), MASK(BATCH, BLOCKS), .mask_fill = FILL_1E4, ADD(HEAD, BF16), .second = 1, .late = 1},
 	{IN_F16, SHAPE(2, 3, 256, 256, 64), .softcap = 2.0f},
 	{IN_BF16, SHAPE(2, 3, 256, 256, 128), .softcap = 2.0f, .causal = 1},
 	{IN_F16, SHAPE(2, 3, 256, 256, 64), .wide = 1},
@@ -191,6 +210,12 @@ static const struct kernel_case sweep_features[] = {
 	{.data = OUTLIERS},
 	{.data = STEEP},
 	{.softcap = 3.0f, .wide = 1},
+	{SINKS(HEADS, BF16), .causal = 2},
+	{SINKS(FULL, F32), ADD(BATCH, F16)},
+	{LENGTHS(PADDING)},
+	{LENGTHS(FULL), NO_KEY(MEAN), .down = 1},
+	{LENGTHS(BATCH), SINKS(HEAD, F16), .causal = 1, NO_KEY(NAN)},
+	{MASK(SQUARE, NOISE), .mask_fill = FILL_1E4, ADD(HEAD, F16), .late = 2},
 };
 /* clang-format on */
 
@@ -234,6 +259,10 @@ static inline struct kernel_case small_case(const struct attn_variant *v, int wh
 	}
 	return c;
 }
+
+/* n-th of a series of calls, any of which the ladder's kernels take: sizes, layouts, windows at
+ * random. In those of even n rows are of 64 elements and on 16 bytes. */
+struct kernel_case random_case(int n);
 
 /* "f16 B2 H3 197x203 D64 bshd causal ...": what a case is, into `text`. Returns text. */
 const char *kernel_case_name(const struct kernel_case *c, char *text, size_t size);

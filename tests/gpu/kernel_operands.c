@@ -18,7 +18,7 @@ int operands_tight;
 /* ---- numbers -------------------------------------------------------------------------------- */
 
 #define NUMBERS 1048573		  /* prime: no stride falls into step with it */
-static float numbers[3][NUMBERS]; /* by enum data */
+static float numbers[4][NUMBERS]; /* by enum data */
 
 static float random_number(void)
 {
@@ -37,7 +37,7 @@ static float random_number(void)
 static void make_numbers(void)
 {
 	for (int n = 0; n < NUMBERS; n++) {
-		numbers[NORMAL][n] = numbers[STEEP][n] = random_number();
+		numbers[NORMAL][n] = numbers[STEEP][n] = numbers[MODEST][n] = random_number();
 		numbers[OUTLIERS][n] =
 			numbers[NORMAL][n] + (n % 1009 ? 0.0f : 10.0f * random_number());
 	}
@@ -198,22 +198,62 @@ static int is_off(const struct kernel_case *c, int content, int64_t b, int64_t i
 	}
 }
 
+/* Room for what varies as `spread` says, and over `columns`. */
+static struct buffer make_spread(struct attn_tensor *t, const struct kernel_case *c, int spread,
+				 int dtype, int64_t columns, int64_t extent[4])
+{
+	const int per_b = spread == BATCH || spread == FULL || spread == PADDING;
+	const int per_h = spread == HEAD || spread == FULL || spread == HEADS;
+	const int per_i = spread != KEYS && spread != PADDING && spread != HEADS;
+
+	extent[0] = per_b ? c->B : 1;
+	extent[1] = per_h ? c->H : 1;
+	extent[2] = per_i ? c->Sq : 1;
+	extent[3] = columns;
+	t->dtype = dtype;
+	t->stride[3] = 1;
+	t->stride[2] = per_i ? columns : 0;
+	t->stride[1] = per_h ? extent[2] * columns : 0;
+	t->stride[0] = per_b ? extent[1] * extent[2] * columns : 0;
+	return make_buffer(t, extent, 0, 0xff);
+}
+
+/* How many keys rows have. */
+static struct buffer row_lengths(struct attn_tensor *t, const struct kernel_case *c)
+{
+	int64_t extent[4];
+	struct buffer b = make_spread(t, c, c->lengths, ATTN_I32, 1, extent);
+
+	FOR_EACH_ELEMENT(t, extent)
+	{
+		const int32_t length =
+			c->empty_rows && x2 % 5 == 0
+				? 0
+				: 1 + (int32_t)(fabsf(random_number()) * 0.5f * (float)c->Sk);
+
+		memcpy(operands_element(&b, t, at), &length, sizeof(length));
+	}
+	operands_upload(&b);
+	return b;
+}
+
+static struct buffer row_sinks(struct attn_tensor *t, const struct kernel_case *c)
+{
+	int64_t extent[4];
+	struct buffer b = make_spread(t, c, c->sinks, c->sinks_type, 1, extent);
+
+	randomise(&b, t, extent, NORMAL, 3.0f);
+	operands_upload(&b);
+	return b;
+}
+
 /* A bias or mask that varies as `spread` says. */
 static struct buffer scores_like(struct attn_tensor *t, const struct kernel_case *c, int spread,
 				 int dtype, int content, float off, float on)
 {
-	const int per_b = spread == BATCH || spread == FULL || spread == PADDING;
-	const int per_h = spread == HEAD || spread == FULL;
-	const int per_i = spread != KEYS && spread != PADDING;
-	const int64_t extent[4] = {per_b ? c->B : 1, per_h ? c->H : 1, per_i ? c->Sq : 1, c->Sk};
-	const int64_t plane = extent[2] * extent[3];
-	const int64_t stride[4] = {per_b ? extent[1] * plane : 0, per_h ? plane : 0,
-				   per_i ? c->Sk : 0, 1};
-	struct buffer b;
+	int64_t extent[4];
+	struct buffer b = make_spread(t, c, spread, dtype, c->Sk, extent);
 
-	t->dtype = dtype;
-	memcpy(t->stride, stride, sizeof(stride));
-	b = make_buffer(t, extent, 0, 0xff);
 	if (content == NOISE && dtype != ATTN_BOOL)
 		randomise(&b, t, extent, NORMAL, 1.0f);
 	else
@@ -260,6 +300,11 @@ static void make_spec(struct operands *x, const struct kernel_case *c)
 		s->mask_keeps = !c->mask_drops;
 		s->mask_value = fill_value(c->mask_fill, c->dtype);
 	}
+	s->late_biases = c->late;
+	if (c->lengths)
+		x->lengths = row_lengths(&s->lengths, c);
+	if (c->sinks)
+		x->sinks = row_sinks(&s->sinks, c);
 }
 
 struct operands operands_make(const struct kernel_case *c)
@@ -271,13 +316,15 @@ struct operands operands_make(const struct kernel_case *c)
 	const int queries = c->storage == SHARED_KV ? PACKED : c->storage;
 	/* the largest of some thousand logits is near 4.5 */
 	const float steep = c->data == STEEP ? 80.0f / 4.5f : 1.0f;
+	/* the sum of four numbers of +-0.5, times the root of 3, is below 3.5 */
+	const float modest = c->data == MODEST ? 1.0f / 3.5f : 1.0f;
 	double most;
 
 	if (numbers[NORMAL][0] == 0.0f)
 		make_numbers();
 	x.q = operand(&a->q, c, c->Sq, c->down_all, queries, c->data, steep, &most);
 	x.k = operand(&a->k, c, c->Sk, c->down, c->storage, c->data, 1.0f, &most);
-	x.v = operand(&a->v, c, c->Sk, c->down_all, c->storage, c->data, 1.0f, &x.most_v);
+	x.v = operand(&a->v, c, c->Sk, c->down_all, c->storage, c->data, modest, &x.most_v);
 	if (c->over_q) {
 		a->o = a->q;
 	} else {
@@ -304,6 +351,8 @@ void operands_free(struct operands *x)
 	for (int n = 0; n < ATTN_MAX_BIAS; n++)
 		release(&x->bias[n]);
 	release(&x->mask);
+	release(&x->lengths);
+	release(&x->sinks);
 	for (int n = 0; n < 3; n++)
 		if (x->array[n])
 			CHECK(cuMemFree(x->array[n]));

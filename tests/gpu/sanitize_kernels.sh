@@ -4,9 +4,9 @@
 #
 #     sanitize_kernels.sh KERNEL_CHECK [VARIANT [KERNEL_CHECK OPTION...]]
 #
-# VARIANT: part of the names. API errors are not reported: a symbol that is not in the image is asked for
-# and found missing. A line per tool; what a tool found follows its line. A tool passes when it
-# reports nothing AND kernel_check ran at least one kernel and found all results right.
+# VARIANT: part of the names. SANITIZE_TOOLS: some of the four. API errors are not reported: a symbol that
+# is not in the image is asked for and found missing. A line per tool; what a tool found follows its line. A
+# tool passes when it reports nothing AND kernel_check ran at least one kernel and found all results right.
 set -u
 check=$1
 variant=${2:-}
@@ -18,8 +18,8 @@ command -v compute-sanitizer >/dev/null || {
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
-for tool in memcheck racecheck synccheck; do
-	timeout "${SANITIZE_TIMEOUT:-280}" compute-sanitizer --tool $tool --report-api-errors no --error-exitcode 9 \
+for tool in ${SANITIZE_TOOLS:-memcheck racecheck synccheck initcheck}; do
+	timeout "${SANITIZE_TIMEOUT:-280}" compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 9 \
 		"$check" -s ${variant:+-k "$variant"} "$@" >"$work/$tool" 2>&1
 	status=$?
 	found=$(sed -n 's/^========= .*SUMMARY: \([0-9]*\) .*/\1/p' "$work/$tool" | tail -n 1)

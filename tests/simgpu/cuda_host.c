@@ -156,15 +156,27 @@ static void wait_in(struct waiters *w)
 	run_next(self);
 }
 
+/* Counts the running fiber in; whether the barrier is complete, and so open again, by that. */
+static bool barrier_arrive(struct waiters *w, unsigned count)
+{
+	w->expected = count;
+	if (++w->arrived != (count ? count : engine->block.live))
+		return false;
+	waiters_release(w);
+	return true;
+}
+
 void sim_barrier(unsigned id, unsigned count)
 {
 	struct waiters *w = &engine->barriers[id % BARRIERS];
 
-	w->expected = count;
-	if (++w->arrived == (count ? count : engine->block.live))
-		waiters_release(w);
-	else
+	if (!barrier_arrive(w, count))
 		wait_in(w);
+}
+
+void sim_barrier_arrive(unsigned id, unsigned count)
+{
+	(void)barrier_arrive(&engine->barriers[id % BARRIERS], count);
 }
 
 static void meeting_end(struct sim_warp *warp, unsigned i)

@@ -21,6 +21,7 @@
  * The <<<>>> syntax is not available: launches go through the driver API. Kernels take parameters
  * of any trivially copyable type. Provided: threadIdx and its kin, vector types, __half and
  * __nv_bfloat16 with conversions, __sync*, __shfl_*_sync, votes, atomics, the common intrinsics.
+ * nvcuda::wmma is in cuda_host_wmma.h, the PTX instructions we use in cuda_host_ptx.h.
  * Not provided: textures, cooperative groups, half arithmetic beyond conversion, printf buffers
  * (plain printf works).
  */
@@ -95,6 +96,9 @@ int sim_run_grid(const unsigned grid[3], const unsigned block[3], unsigned share
 
 /* Barrier `id` (0..15) of the block; count 0: all threads that have not returned. */
 void sim_barrier(unsigned id, unsigned count);
+
+/* Counts as one of the `count` threads of barrier `id`, but goes on at once. */
+void sim_barrier_arrive(unsigned id, unsigned count);
 
 /* A meeting of the lanes in `mask` (those of them that still run). The last to arrive calls
  * work(args, lanes), args[l] being what lane l passed, before any of them goes on; `lanes` holds

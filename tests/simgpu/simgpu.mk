@@ -78,11 +78,12 @@ endef
 $(foreach m,12 13,$(eval $(call sim_cublas,$(m))))
 
 # ---- programs: the same sources for the simulated and for a real GPU ------------------------
-APPS             := demo hazards plain_softmax
+APPS             := demo hazards plain_softmax unseen
 APP_SRC_hazards  := hazards hazards_alias hazards_observe hazards_order \
-                    hazards_stream hazards_forms
+                    hazards_stream hazards_forms hazards_arrays hazards_copies
 APP_KERNELS      := all
 APP_KERNELS_plain_softmax := plain_softmax
+APP_KERNELS_unseen := unseen
 APP_ARCHS        ?= 75 80 86 89 90 100 120
 CUBLAS_MAJOR     := $(shell awk '/define CUBLAS_VER_MAJOR/{print $$3}' $(CUDA)/include/cublas_api.h 2>/dev/null)
 app_sources       = $(or $(APP_SRC_$(1)),$(1)) app app_aten
@@ -125,7 +126,7 @@ $(foreach a,$(APPS),$(eval $(call app,$(a))))
 SIM_TESTS  := test_driver test_order test_products
 UNIT_TESTS += $(SIM_TESTS:%=$(SIM)/%)
 
-$(SIM)/test_driver.o: CPPFLAGS += -DOUT='"$(abspath $(O))"'
+$(SIM)/test_driver.o: CPPFLAGS += -DBUILD_FOLDER='"$(abspath $(O))"'
 $(SIM_TESTS:%=$(SIM)/%): %: %.o | simgpu apps-sim
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< -L$(SIM_LIB) -l:libcublas.so.$(CUBLAS_MAJOR) \

@@ -30,7 +30,7 @@ static int open_device(void **state)
 	(void)state;
 	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
 		return -1;
-	snprintf(path, sizeof(path), "%s/apps/sim/demo.kernels", OUT);
+	snprintf(path, sizeof(path), "%s/apps/sim/demo.kernels", BUILD_FOLDER);
 	return cuModuleLoad(&module, path) || cuModuleGetFunction(&scale, module, "app_scale_f16");
 }
 
@@ -39,7 +39,7 @@ static void every_name_has_its_own_address(void **state)
 	static void *seen[2000];
 	unsigned count = 0;
 	char word[256];
-	FILE *f = fopen(OUT "/tests/simgpu/names", "r");
+	FILE *f = fopen(BUILD_FOLDER "/tests/simgpu/names", "r");
 
 	(void)state;
 	assert_non_null(f);
@@ -204,7 +204,7 @@ static void images_are_told_apart(void **state)
 	FILE *f;
 
 	(void)state;
-	snprintf(path, sizeof(path), "%s/apps/sim/demo.kernels", OUT);
+	snprintf(path, sizeof(path), "%s/apps/sim/demo.kernels", BUILD_FOLDER);
 	assert_non_null(f = fopen(path, "rb"));
 	char *bytes = calloc(1, 1 << 20);
 	assert_true(fread(bytes, 1, 1 << 20, f) > 0);
@@ -231,7 +231,7 @@ static void functions_and_kernels_are_two_kinds(void **state)
 	size_t offset, size;
 
 	(void)state;
-	snprintf(path, sizeof(path), "%s/apps/sim/demo.kernels", OUT);
+	snprintf(path, sizeof(path), "%s/apps/sim/demo.kernels", BUILD_FOLDER);
 	assert_int_equal(cuLibraryLoadFromFile(&library, path, NULL, NULL, 0, NULL, NULL, 0), 0);
 	assert_int_equal(cuLibraryGetKernel(&kernel, library, "app_scale_f16"), CUDA_SUCCESS);
 	assert_int_equal(cuKernelGetFunction(&function, kernel), CUDA_SUCCESS);

@@ -3,6 +3,7 @@
  * Small kernels that show whether the host build of CUDA C does what a GPU does.
  */
 #include "tests/simgpu/cuda_host.h"
+#include "tests/simgpu/cuda_host_wmma.h"
 
 /* Sums of blocks of any size: shared memory, barriers, shuffles, several parameters. */
 extern "C" __global__ void host_sum(const float *in, char unused, long n, float *out)
@@ -59,6 +60,50 @@ extern "C" __global__ void host_deadlock(int *out)
 	out[threadIdx.x] = 1;
 }
 SIM_KERNEL(host_deadlock)
+
+/* The second warp hands numbers to the first, which says when it may overwrite them. */
+extern "C" __global__ void host_hand_over(int *out)
+{
+	__shared__ int box[32];
+	const int lane = threadIdx.x % 32;
+
+	if (threadIdx.x < 32)
+		sim_barrier_arrive(1, 64);
+	for (int n = 0; n < 3; n++) {
+		if (threadIdx.x < 32) {
+			sim_barrier(2, 64);
+			out[32 * n + lane] = box[31 - lane];
+			sim_barrier_arrive(1, 64);
+		} else {
+			sim_barrier(1, 64);
+			box[lane] = 100 * n + lane;
+			sim_barrier_arrive(2, 64);
+		}
+	}
+}
+SIM_KERNEL(host_hand_over)
+
+/* out = in + left right, then left turned over times right; 16x16 each, lines of 16. */
+extern "C" __global__ void host_wmma(float *out, const float *in, const __half *left,
+				     const __half *right)
+{
+	using namespace nvcuda::wmma;
+	fragment<matrix_a, 16, 16, 16, __half, row_major> a;
+	fragment<matrix_a, 16, 16, 16, __half, col_major> turned;
+	fragment<matrix_b, 16, 16, 16, __half, row_major> b;
+	fragment<accumulator, 16, 16, 16, float> sum, other;
+
+	load_matrix_sync(a, left, 16);
+	load_matrix_sync(turned, left, 16);
+	load_matrix_sync(b, right, 16);
+	load_matrix_sync(sum, in, 16, mem_row_major);
+	mma_sync(sum, a, b, sum);
+	store_matrix_sync(out, sum, 16, mem_row_major);
+	fill_fragment(other, 0.0f);
+	mma_sync(other, turned, b, other);
+	store_matrix_sync(out + 256, other, 16, mem_col_major);
+}
+SIM_KERNEL(host_wmma)
 
 /* Votes and shuffles of parts of a warp; a copy that must be waited for. */
 extern "C" __global__ void host_warp(unsigned *out, const uint4 *in)

@@ -99,6 +99,48 @@ static void test_barriers(void **state)
 	assert_int_equal(out[0], 64);
 }
 
+static void test_hand_over(void **state)
+{
+	int out[96] = {0}, *to = out;
+	void *params[] = {&to};
+
+	(void)state;
+	assert_int_equal(launch("host_hand_over", 1, 64, 0, params), 0);
+	for (int n = 0; n < 3; n++)
+		for (int lane = 0; lane < 32; lane++)
+			assert_int_equal(out[32 * n + lane], 100 * n + 31 - lane);
+}
+
+/* Whole numbers, so that sums are exact; both operands without symmetry. */
+static void test_wmma(void **state)
+{
+	_Alignas(32) static float out[512], in[256];
+	_Alignas(32) static uint16_t left[256], right[256];
+	float *to = out, *sum = in;
+	uint16_t *a = left, *b = right;
+	void *params[] = {&to, &sum, &a, &b};
+
+	(void)state;
+	for (int n = 0; n < 256; n++) {
+		in[n] = (float)(1000 * n);
+		number_store(&left[n], ATTN_F16, n * 7 % 19 - 9);
+		number_store(&right[n], ATTN_F16, n * 11 % 23 - 11);
+	}
+	assert_int_equal(launch("host_wmma", 1, 32, 0, params), 0);
+	for (int i = 0; i < 16; i++)
+		for (int j = 0; j < 16; j++) {
+			double straight = 1000 * (16 * i + j), turned = 0;
+
+			for (int k = 0; k < 16; k++) {
+				double r = number_load(&right[16 * k + j], ATTN_F16);
+				straight += number_load(&left[16 * i + k], ATTN_F16) * r;
+				turned += number_load(&left[16 * k + i], ATTN_F16) * r;
+			}
+			assert_int_equal((int)out[16 * i + j], (int)straight);
+			assert_int_equal((int)out[256 + 16 * j + i], (int)turned);
+		}
+}
+
 static void test_impossible(void **state)
 {
 	int out[64], *to = out;
@@ -172,7 +214,8 @@ int main(void)
 		cmocka_unit_test(test_parameters),  cmocka_unit_test(test_sum),
 		cmocka_unit_test(test_dimensions),  cmocka_unit_test(test_barriers),
 		cmocka_unit_test(test_impossible),  cmocka_unit_test(test_warp),
-		cmocka_unit_test(test_conversions),
+		cmocka_unit_test(test_conversions), cmocka_unit_test(test_hand_over),
+		cmocka_unit_test(test_wmma),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

@@ -26,40 +26,14 @@ static bool is_few(const struct attn_variant *v)
 	return v->family == ATTN_DECODE || v->family == ATTN_FEW;
 }
 
-/* Checks with every variant that could be chosen for the problem; frees it. With many rows not with
- * those of a row per block, for the sake of time: see test_kernels_decode.c. */
 static void check_all(struct problem *p, const char *what)
 {
-	int narrowest = 1 << 30;
-
-	for (int n = 0; n < attn_variant_count; n++) {
-		const struct attn_variant *v = &attn_variants[n];
-
-		if (v->dtype == p->args.q.dtype && v->max_d >= p->args.D &&
-		    v->max_d >= p->args.Dv && v->max_d < narrowest)
-			narrowest = v->max_d;
-	}
-	for (int n = 0; n < attn_variant_count; n++) {
-		const struct attn_variant *v = &attn_variants[n];
-
-		if (is_few(v) && (v->grid_x_factor > 1 || p->args.B * p->args.H * p->args.Sq > 40))
-			continue;
-		if (v->dtype == p->args.q.dtype && v->max_d == narrowest) {
-			assert_ptr_equal(attn_select(&p->args, 90, v->name), v);
-			problem_check(p, kernels, v, what);
-		}
-	}
-	problem_free(p);
+	problem_check_all(p, kernels, what);
 }
 
-/* Checks with the variant that would be chosen; frees. */
 static void check_chosen(struct problem *p, const char *what)
 {
-	const struct attn_variant *v = attn_select(&p->args, 90, NULL);
-
-	assert_non_null(v);
-	problem_check(p, kernels, v, what);
-	problem_free(p);
+	problem_check_chosen(p, kernels, what);
 }
 
 static void init(struct problem *p, int dtype, int B, int H, int Sq, int Sk, int D, int Dv)

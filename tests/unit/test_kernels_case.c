@@ -27,7 +27,7 @@ double number_round(double x, int dtype)
 
 	if (dtype == ATTN_F64 || x == 0 || !isfinite(x))
 		return x;
-	if (dtype == ATTN_F32)
+	if (dtype == ATTN_F32 || dtype == ATTN_I32)
 		return (float)x;
 	frexp(x, &exponent);
 	exponent -= digits;
@@ -60,6 +60,9 @@ double number_load(const void *p, int dtype)
 	case ATTN_F32:
 		memcpy(&f, p, 4);
 		return f;
+	case ATTN_I32:
+		memcpy(&u, p, 4);
+		return (int32_t)u;
 	default:
 		return *(const unsigned char *)p;
 	}
@@ -95,6 +98,9 @@ void number_store(void *p, int dtype, double x)
 		break;
 	case ATTN_F32:
 		memcpy(p, &u, 4);
+		break;
+	case ATTN_I32:
+		memcpy(p, &(int32_t){(int32_t)x}, 4);
 		break;
 	default:
 		*(unsigned char *)p = x != 0;
@@ -217,9 +223,10 @@ static void dims_of(const struct attn_args *a, int which, int64_t dims[4])
 	dims[0] = a->B;
 	dims[1] = a->H;
 	dims[2] = which == OPERAND_K || which == OPERAND_V ? a->Sk : a->Sq;
-	dims[3] = which == OPERAND_Q || which == OPERAND_K   ? a->D
-		  : which == OPERAND_V || which == OPERAND_O ? a->Dv
-							     : a->Sk;
+	dims[3] = which == OPERAND_Q || which == OPERAND_K	       ? a->D
+		  : which == OPERAND_V || which == OPERAND_O	       ? a->Dv
+		  : which == OPERAND_LENGTHS || which == OPERAND_SINKS ? 1
+								       : a->Sk;
 }
 
 void problem_init(struct problem *p, int dtype, const int dims[6], const struct layout layouts[4])
@@ -272,6 +279,29 @@ void problem_mask(struct problem *p, bool keeps, float value, const struct layou
 	p->args.spec.mask_value = value;
 }
 
+void problem_lengths(struct problem *p, const struct layout *layout, int least, int most)
+{
+	struct attn_tensor *t = &p->args.spec.lengths;
+	int64_t d[4];
+
+	dims_of(&p->args, OPERAND_LENGTHS, d);
+	operand_init(&p->operand[OPERAND_LENGTHS], t, ATTN_I32, d, layout);
+	for (int b = 0; b < d[0]; b++)
+		for (int h = 0; h < d[1]; h++)
+			for (int i = 0; i < d[2]; i++)
+				number_store(element_at(t, (int)d[1], b, h, i, 0), ATTN_I32,
+					     least + floor(number_random() * (most - least + 1)));
+}
+
+void problem_sinks(struct problem *p, int dtype, const struct layout *layout, double size)
+{
+	int64_t d[4];
+
+	dims_of(&p->args, OPERAND_SINKS, d);
+	operand_init(&p->operand[OPERAND_SINKS], &p->args.spec.sinks, dtype, d, layout);
+	operand_fill(&p->args.spec.sinks, d, size);
+}
+
 void problem_output(struct problem *p, int dtype, const struct layout *layout)
 {
 	int64_t d[4];
@@ -316,23 +346,24 @@ static double answer_score(const struct problem *p, int b, int h, int i, int j, 
 		if (rounded)
 			x = number_round(x, dtype);
 	}
-	for (int n = 0; n < ATTN_MAX_BIAS; n++) {
-		if (!s->bias[n].base)
+	for (int n = 0; n <= ATTN_MAX_BIAS; n++) {
+		if (n == ATTN_MAX_BIAS - s->late_biases && s->mask.base &&
+		    (number_load(element_at(&s->mask, a->H, b, h, i, j), ATTN_BOOL) != 0) !=
+			    (s->mask_keeps != 0))
+			x = s->mask_value;
+		if (n == ATTN_MAX_BIAS || !s->bias[n].base)
 			continue;
 		x += s->bias_scale[n] *
 		     number_load(element_at(&s->bias[n], a->H, b, h, i, j), s->bias[n].dtype);
 		x = number_round((float)x, s->round_x); /* sums are taken in fp32 at best */
 	}
-	if (s->mask.base) {
-		bool set = number_load(element_at(&s->mask, a->H, b, h, i, j), ATTN_BOOL) != 0;
-
-		if (set != (s->mask_keeps != 0))
-			x = s->mask_value;
-	}
 	if (s->window_left != ATTN_NO_WINDOW && j < (int64_t)i + s->window_shift - s->window_left)
 		x = s->window_value;
 	if (s->window_right != ATTN_NO_WINDOW && j > (int64_t)i + s->window_shift + s->window_right)
 		x = s->window_value;
+	if (s->lengths.base &&
+	    j >= number_load(element_at(&s->lengths, a->H, b, h, i, 0), ATTN_I32))
+		x = -INFINITY;
 	return x;
 }
 
@@ -340,8 +371,14 @@ void problem_row(const struct problem *p, int b, int h, int i, bool rounded, dou
 {
 	const struct attn_args *a = &p->args;
 	double *x = malloc((size_t)a->Sk * sizeof(*x)), most = -INFINITY, sum = 0;
-	bool empty = true;
+	double sink = -INFINITY;
+	bool empty;
 
+	if (a->spec.sinks.base)
+		sink = number_load(element_at(&a->spec.sinks, a->H, b, h, i, 0),
+				   a->spec.sinks.dtype);
+	most = sink;
+	empty = sink == -INFINITY;
 	for (int j = 0; j < a->Sk; j++) {
 		x[j] = answer_score(p, b, h, i, j, rounded);
 		if (x[j] != -INFINITY)
@@ -349,6 +386,8 @@ void problem_row(const struct problem *p, int b, int h, int i, bool rounded, dou
 		if (x[j] > most)
 			most = x[j];
 	}
+	if (sink != -INFINITY)
+		sum = exp(sink - most);
 	for (int j = 0; j < a->Sk; j++) {
 		x[j] = x[j] == -INFINITY ? 0 : exp(x[j] - most);
 		sum += x[j];
@@ -479,4 +518,48 @@ void problem_check(struct problem *p, void *kernels, const struct attn_variant *
 	free(before);
 	free(chain);
 	free(answer);
+}
+
+static bool is_few(const struct attn_variant *v)
+{
+	return v->family == ATTN_DECODE || v->family == ATTN_FEW;
+}
+
+void problem_check_all(struct problem *p, void *kernels, const char *what)
+{
+	int narrowest = 1 << 30, checked = 0;
+
+	for (int n = 0; n < attn_variant_count; n++) {
+		const struct attn_variant *v = &attn_variants[n];
+
+		if (v->dtype == p->args.q.dtype && v->max_d >= p->args.D &&
+		    v->max_d >= p->args.Dv && v->max_d < narrowest)
+			narrowest = v->max_d;
+	}
+	for (int n = 0; n < attn_variant_count; n++) {
+		const struct attn_variant *v = &attn_variants[n];
+
+		if (is_few(v) && (v->grid_x_factor > 1 || p->args.B * p->args.H * p->args.Sq > 40))
+			continue;
+		if (v->dtype != p->args.q.dtype || v->max_d != narrowest)
+			continue;
+		if (attn_select(&p->args, 90, v->name) == v) {
+			problem_check(p, kernels, v, what);
+			checked++;
+		} else {
+			assert_true(p->args.spec.lengths.base || p->args.spec.sinks.base ||
+				    p->args.spec.late_biases);
+		}
+	}
+	assert_true(checked > 0);
+	problem_free(p);
+}
+
+void problem_check_chosen(struct problem *p, void *kernels, const char *what)
+{
+	const struct attn_variant *v = attn_select(&p->args, 90, NULL);
+
+	assert_non_null(v);
+	problem_check(p, kernels, v, what);
+	problem_free(p);
 }

@@ -41,6 +41,8 @@ enum {
 	OPERAND_O,
 	OPERAND_BIAS,
 	OPERAND_MASK = OPERAND_BIAS + 2,
+	OPERAND_LENGTHS,
+	OPERAND_SINKS,
 	OPERAND_COUNT
 };
 
@@ -71,6 +73,9 @@ void problem_init(struct problem *p, int dtype, const int dims[6], const struct 
 void problem_bias(struct problem *p, int n, int dtype, const struct layout *layout, double size);
 void problem_mask(struct problem *p, bool keeps, float value, const struct layout *layout,
 		  double share);
+/* Adds lengths, uniform from `least` to `most`, or sinks, normal times `size`. */
+void problem_lengths(struct problem *p, const struct layout *layout, int least, int most);
+void problem_sinks(struct problem *p, int dtype, const struct layout *layout, double size);
 /* Replaces O by one of another dtype or layout. */
 void problem_output(struct problem *p, int dtype, const struct layout *layout);
 void problem_free(struct problem *p);
@@ -88,5 +93,11 @@ void problem_row(const struct problem *p, int b, int h, int i, bool rounded, dou
  */
 void problem_check(struct problem *p, void *kernels, const struct attn_variant *v,
 		   const char *what);
+
+/* Checks with every variant that could be chosen for the problem; frees it. With many rows not with
+ * those of a row per block, for the sake of time: see test_kernels_decode.c. */
+void problem_check_all(struct problem *p, void *kernels, const char *what);
+/* Checks with the variant that would be chosen; frees. */
+void problem_check_chosen(struct problem *p, void *kernels, const char *what);
 
 #endif

@@ -517,8 +517,11 @@ static void test_choice_split(void **state)
 	/* those for D 128 only where all blocks run at once */
 	assert_string_equal(chosen_of_all(1, 8, 512, 128, false)->name, "split_f16_d128_p2");
 	assert_int_equal(chosen_of_all(1, 9, 512, 128, false)->family, ATTN_TMA);
-	/* any number of queries that few.cu does not take */
-	assert_int_equal(chosen_of_all(1, 8, 16, 64, false)->family, ATTN_FEW);
+	/* any number of queries, but for few of them where the call is not plain */
+	assert_int_equal(chosen_of_all(1, 8, 16, 64, true)->family, ATTN_FEW);
+	assert_int_equal(chosen_of_all(1, 8, 16, 64, false)->family, ATTN_SPLIT);
+	assert_int_equal(chosen_of_all(32, 16, 4, 64, false)->family, ATTN_SPLIT);
+	assert_int_equal(chosen_of_all(4, 32, 8, 128, false)->family, ATTN_TMA);
 	assert_int_equal(chosen_of_all(1, 8, 17, 64, false)->family, ATTN_SPLIT);
 	assert_int_equal(chosen_of_all(1, 8, 17, 256, false)->family, ATTN_WMMA);
 }
