@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "addresses.h"
 #include "gemm.h"
 #include "memory.h"
 #include "rules.h"
@@ -111,7 +112,8 @@ void access_of_op(struct access_list *list, const struct op *op, const struct fu
 	case OP_LAUNCH:
 		if (!function || !params)
 			list->opaque = true;
-		else if (!rules_access(function, &op->launch, params, list))
+		else if (!rules_access(function, &op->launch, params, list) &&
+			 !addresses_access(function, &op->launch, params, list))
 			of_unknown_launch(list, function, params);
 		break;
 	case OP_COPY:

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "gemm.h"
 #include "resolve.h"
 
 #define HANDLES 16
@@ -62,6 +63,11 @@ int blas_prepare(const struct blas_library *library, CUcontext context)
 	return 0;
 }
 
+static uint64_t bytes_between(int64_t stride, cudaDataType type)
+{
+	return (uint64_t)(stride * bytes_of_cuda(type));
+}
+
 int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uint64_t a, uint64_t b,
 	     uint64_t c)
 {
@@ -72,6 +78,11 @@ int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uin
 	const uint16_t alpha16 = half_bits(alpha32), beta16 = half_bits(beta32);
 	bool half = gemm->compute_type == CUBLAS_COMPUTE_16F ||
 		    gemm->compute_type == CUBLAS_COMPUTE_16F_PEDANTIC;
+	const bool in_runs = gemm->run > 1;
+	const int64_t count = in_runs ? gemm->run : gemm->batch;
+	const uint64_t step_a = bytes_between(gemm->stride_a, gemm->atype);
+	const uint64_t step_b = bytes_between(gemm->stride_b, gemm->btype);
+	const uint64_t step_c = bytes_between(gemm->stride_c, gemm->ctype);
 	cublasHandle_t handle = find(gemm->library, context);
 
 	if (!handle && blas_prepare(gemm->library, context) == 0)
@@ -84,16 +95,22 @@ int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uin
 	if (set_stream(handle, (cudaStream_t)stream) != CUBLAS_STATUS_SUCCESS ||
 	    set_math_mode(handle, (cublasMath_t)gemm->math_mode) != CUBLAS_STATUS_SUCCESS)
 		return -EIO;
-	if (run(handle, (cublasOperation_t)gemm->transa, (cublasOperation_t)gemm->transb,
-		(int)gemm->m, (int)gemm->n, (int)gemm->k,
-		half ? (const void *)&alpha16 : (const void *)&alpha32, (const void *)a,
-		gemm->atype, (int)gemm->lda, gemm->stride_a, (const void *)b, gemm->btype,
-		(int)gemm->ldb, gemm->stride_b,
-		half ? (const void *)&beta16 : (const void *)&beta32, (void *)c, gemm->ctype,
-		(int)gemm->ldc, gemm->stride_c, (int)gemm->batch,
-		(cublasComputeType_t)gemm->compute_type,
-		(cublasGemmAlgo_t)gemm->algo) != CUBLAS_STATUS_SUCCESS)
-		return -EIO;
+	for (int64_t done = 0; done < gemm->batch; done += count) {
+		const uint64_t runs = (uint64_t)(done / count);
+
+		if (run(handle, (cublasOperation_t)gemm->transa, (cublasOperation_t)gemm->transb,
+			(int)gemm->m, (int)gemm->n, (int)gemm->k,
+			half ? (const void *)&alpha16 : (const void *)&alpha32,
+			(const void *)(a + runs * step_a), gemm->atype, (int)gemm->lda,
+			in_runs ? gemm->inner_a : gemm->stride_a, (const void *)(b + runs * step_b),
+			gemm->btype, (int)gemm->ldb, in_runs ? gemm->inner_b : gemm->stride_b,
+			half ? (const void *)&beta16 : (const void *)&beta32,
+			(void *)(c + runs * step_c), gemm->ctype, (int)gemm->ldc,
+			in_runs ? gemm->inner_c : gemm->stride_c, (int)count,
+			(cublasComputeType_t)gemm->compute_type,
+			(cublasGemmAlgo_t)gemm->algo) != CUBLAS_STATUS_SUCCESS)
+			return -EIO;
+	}
 	return 0;
 }
 

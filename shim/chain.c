@@ -31,11 +31,12 @@ static bool plain_product(const struct op_gemm *op)
 bool chain_may_open(const struct op *op)
 {
 	struct gemm gemm;
+	int64_t apart;
 
 	if (!plain_product(&op->gemm) || op->gemm.k > MAX_HEAD_DIM || op->gemm.d)
 		return false;
 	gemm_from_op(&gemm, &op->gemm);
-	return matrix_dense(&gemm.c, gemm.batch);
+	return matrix_dense(&gemm.c, gemm.batch) && matrix_even(&gemm.c, gemm.batch, &apart);
 }
 
 static void widen(struct chain *chain, uint64_t begin, uint64_t end)
@@ -104,6 +105,8 @@ struct chain *chain_open(const struct op *op)
 	chain->serial = ++serial;
 	chain->p_value = -1;
 	chain->low = UINT64_MAX;
+	for (int n = 0; n < RELAYOUT_OPERANDS; n++)
+		chain->relayed[n] = -1;
 	chain_list[chain_live++] = chain;
 
 	gemm_from_op(&gemm, &op->gemm);
@@ -128,6 +131,23 @@ struct chain *chain_open(const struct op *op)
 	return chain;
 }
 
+bool chain_relay(struct chain *chain, int n, const struct relayout *copy)
+{
+	int index = n;
+
+	if (n < 2) {
+		chain->inputs[n] = (struct input){.begin = copy->in_begin, .end = copy->in_end};
+		widen(chain, copy->in_begin, copy->in_end);
+	} else {
+		index = chain_add_input(chain, copy->in_begin, copy->in_end);
+	}
+	if (index < 0)
+		return false;
+	chain->relayed[n] = index;
+	relayout_copy(&chain->relay[n], copy);
+	return true;
+}
+
 void chain_free(struct chain *chain)
 {
 	for (int i = 0; i < chain_live; i++)
@@ -144,7 +164,8 @@ static int value_at(const struct chain *chain, uint64_t address)
 	for (int i = chain->value_count - 1; i >= 0; i--) {
 		const struct value *value = &chain->values[i];
 
-		if ((!value->provisional || value->begin == address) &&
+		if (address >= value->begin && address < value->end &&
+		    (!value->provisional || value->begin == address) &&
 		    range_set_touches(&value->live, address, address + 1))
 			return i;
 	}
@@ -264,8 +285,10 @@ void chain_narrow(const struct chain *chain, struct access_list *list)
 		}
 		access->mode = ACCESS_WRITE;
 		if (model && slot < model->value_count) {
-			access->end = access->begin +
-				      site_value_bytes(model, slot, chain->steps[0].gemm.m);
+			const uint64_t end = access->begin +
+					     site_value_bytes(model, slot, chain->steps[0].gemm.m);
+
+			access->end = end < access->end ? end : access->end;
 			access->bounded = true;
 			if (model->values[slot].outside)
 				access->mode = ACCESS_READ;
@@ -363,6 +386,7 @@ static bool extend_by_copy(struct chain *chain, const struct op *op, const struc
 	step->meaning.role = ROLE_COPY;
 	step->meaning.elements = opener->m * opener->n * opener->batch;
 	step->name = rules_role_name(ROLE_COPY);
+	chain->values[from].used = true;
 	ref_value(chain, step, from, &list->item[0]);
 	new_version(chain, step, &list->item[1], list->item[1].end, false);
 	step->signature =
@@ -417,13 +441,15 @@ static bool contracts_transposed(const struct chain *chain, const struct matrix 
 	const struct op_gemm *opener = &chain->steps[0].gemm;
 	const int64_t keys = p_is_a ? p->cols : p->rows, queries = p_is_a ? p->rows : p->cols;
 	bool over_rows = false;
+	int64_t apart;
 
 	for (int i = 1; i < chain->step_count; i++)
 		over_rows |= chain->steps[i].meaning.softmax_apart == queries;
-	return over_rows && queries > 1 && batch == opener->batch && keys == opener->n &&
-	       queries == opener->m && (p_is_a ? p->row_stride : p->col_stride) == 1 &&
+	return over_rows && matrix_even(p, batch, &apart) && queries > 1 &&
+	       batch == opener->batch && keys == opener->n && queries == opener->m &&
+	       (p_is_a ? p->row_stride : p->col_stride) == 1 &&
 	       (p_is_a ? p->col_stride : p->row_stride) == queries &&
-	       (batch == 1 || p->batch_stride == keys * queries);
+	       (batch == 1 || apart == keys * queries);
 }
 
 /* P seen as [Sq,Sk] must lie exactly as the opening GEMM laid S: keys fastest, queries next, batch
@@ -433,12 +459,14 @@ static bool contracts_scores(const struct op_gemm *opener, const struct matrix *
 {
 	int64_t keys = p_is_a ? p->cols : p->rows, queries = p_is_a ? p->rows : p->cols;
 	int64_t key_stride = p_is_a ? p->col_stride : p->row_stride;
-	int64_t query_stride = p_is_a ? p->row_stride : p->col_stride;
+	int64_t query_stride = p_is_a ? p->row_stride : p->col_stride, apart;
 
-	*further = queries == 1 ? 0 : query_stride - keys;
+	if (!matrix_even(p, batch, &apart))
+		return false;
+	*further = queries > 1 ? query_stride - keys : batch > 1 ? apart - keys : 0;
 	return batch == opener->batch && keys == opener->m && queries == opener->n &&
 	       (keys == 1 || key_stride == 1) && (*further == 0 || *further == 1) &&
-	       (batch == 1 || p->batch_stride == (keys + *further) * queries);
+	       (batch == 1 || apart == (keys + *further) * queries);
 }
 
 bool chain_close(struct chain *chain, const struct op *op)
@@ -482,9 +510,7 @@ bool chain_close(struct chain *chain, const struct op *op)
 		if (!range_set_covers(&chain->values[at].live, begin, end))
 			return false;
 		chain->transposed = transposed;
-		if (further)
-			unfit(chain, REASON_MASK_FORM,
-			      "a further column in softmax: an attention sink");
+		chain->further = (int)further;
 		found = at;
 		break;
 	}

@@ -24,15 +24,14 @@
 #include "gemm.h"
 #include "log_format.h"
 #include "range.h"
-#include "rules.h"
+#include "relayout.h"
+#include "step.h"
 
-#define CHAIN_COUNT	  48
-#define CHAIN_STEPS	  16
-#define CHAIN_VALUES	  16
-#define CHAIN_INPUTS	  12
-#define CHAIN_REFS	  24
-#define CHAIN_PARAM_BYTES 1536
-#define CHAIN_PATIENCE	  256 /* ops that may pass before an unclosed chain is given up */
+#define CHAIN_COUNT    48
+#define CHAIN_STEPS    16
+#define CHAIN_VALUES   16
+#define CHAIN_INPUTS   12
+#define CHAIN_PATIENCE 256 /* ops that may pass before an unclosed chain is given up */
 
 struct site;
 struct site_set;
@@ -40,7 +39,7 @@ struct timing;
 
 struct value {
 	uint64_t begin, end;   /* whole extent of this version */
-	struct range_set live; /* what of it has not been overwritten or freed */
+	struct range_set live; /* what of it has not been overwritten or freed: inside these */
 	bool canaried;	       /* canaries stand in it: write back only where they still do */
 	bool provisional;      /* a pointer of a kernel without a rule: output or input, of unknown
 				  length,      until the close tells */
@@ -52,32 +51,6 @@ struct input {
 	uint64_t begin, end;
 	uint64_t snapshot; /* scratch address of a copy; 0: read in place */
 	bool lost;	   /* overwritten before it could be saved */
-};
-
-enum ref_kind { REF_VALUE, REF_INPUT };
-
-/* One pointer of a step: parameter word at `where` is base of values/inputs[index] + delta. */
-struct ref {
-	enum ref_kind kind;
-	enum access_mode mode;
-	int index;
-	int where; /* struct access.where */
-	int slot;  /* values: index; inputs that stand in a value's place: that value's index, else
-		      -1 */
-	int64_t delta;
-};
-
-struct step {
-	enum op_kind kind; /* OP_GEMM (first step only) or OP_LAUNCH */
-	const char *name;  /* for logs: rule's name, entry point or kernel name */
-	struct op_gemm gemm;
-	const struct function *function;
-	unsigned grid[3], block[3], shared_bytes;
-	unsigned char params[CHAIN_PARAM_BYTES];
-	struct meaning meaning;
-	int ref_count;
-	struct ref refs[CHAIN_REFS];
-	uint64_t signature; /* equal signatures: same code, same constants, same dataflow */
 };
 
 struct chain {
@@ -99,12 +72,19 @@ struct chain {
 	int step_count, value_count, input_count;
 	const struct site *model; /* deferred: a site whose occurrence this may be, for extents */
 	int p_value;		  /* at close: which value GEMM2 contracts */
+	int further;	 /* at close: columns of a row of P behind its keys: 1 for a sink */
 	bool transposed; /* at close: GEMM1 made S^T: its rows are queries, its columns keys */
 	int preload;	 /* input that lies where S will: what GEMM1 adds to (beta); -1: none */
 	struct op_gemm closer;
+	/* Operands A and B of GEMM1, and V. Deferred: inputs[relayed[n]] is what relay[n] would
+	 * have copied; -1: no copy was held back. Watched: number of the copy that made them; 0:
+	 * none. */
+	int relayed[RELAYOUT_OPERANDS];
+	uint64_t made_by[RELAYOUT_OPERANDS];
 	struct value values[CHAIN_VALUES];
 	struct input inputs[CHAIN_INPUTS]; /* [0] A and [1] B of GEMM1; V is added at the close */
 	struct step steps[CHAIN_STEPS];
+	struct relayout relay[RELAYOUT_OPERANDS];
 };
 
 extern struct chain *chain_list[CHAIN_COUNT]; /* those in use, in no order */
@@ -124,6 +104,10 @@ struct chain *chain_open(const struct op *op);
 /* Registers memory that the chain reads from outside; its index, or -1. What was overwritten since
  * it was read is another input. */
 int chain_add_input(struct chain *chain, uint64_t begin, uint64_t end);
+
+/* Operand n (0 A, 1 B, 2 V) is read where a copy that is held back would have read it. false: too
+ * many inputs. */
+bool chain_relay(struct chain *chain, int n, const struct relayout *copy);
 
 /* Forgets a chain; held_drop() has released what it held. */
 void chain_free(struct chain *chain);
@@ -158,9 +142,5 @@ bool chain_has_meaning(const struct meaning *meaning);
 /* Equal for steps that are the same function of the chain's values. list: the step's accesses. */
 uint64_t chain_sign(const struct op_gemm *opener, const struct step *step,
 		    const struct access_list *list);
-
-/* What signatures are made with. */
-uint64_t hash_mix(uint64_t hash, uint64_t word);
-uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size);
 
 #endif

@@ -19,12 +19,13 @@
 #include "driver_context.h"
 #include "fused.h"
 #include "log.h"
+#include "nvtx.h"
 #include "resolve.h"
 #include "scratch.h"
+#include "timing.h"
 #include "verdict.h"
 
 #define PENDING	      24
-#define TIMINGS	      24
 #define SAMPLE_ROWS   64
 #define MAX_GUESSES   SITE_CANDIDATES
 #define WAIT_NS	      100000000ull
@@ -32,13 +33,6 @@
 
 /* A guess is only believed if the runner-up explains the data this many times worse. */
 #define DISCRIMINATION 4
-
-struct timing {
-	bool used;
-	CUcontext context;
-	int count;
-	CUevent start[CHAIN_STEPS + 2], stop[CHAIN_STEPS + 2];
-};
 
 struct result {
 	struct drift_result drift;
@@ -57,68 +51,10 @@ static struct pending {
 	struct rounding rounding;
 	int64_t keys;
 	struct attn_spec guess[MAX_GUESSES];
+	uint64_t pointer; /* that guesses may have as a bias */
 	char kernel[48];
 } pending[PENDING];
-
-static struct timing timings[TIMINGS];
-
-/* ---- timing --------------------------------------------------------------------------------- */
-
-struct timing *timing_begin(CUcontext context)
-{
-	for (int i = 0; i < TIMINGS; i++)
-		if (!timings[i].used && (!timings[i].context || timings[i].context == context)) {
-			timings[i].used = true;
-			timings[i].context = context;
-			timings[i].count = 0;
-			return &timings[i];
-		}
-	return NULL;
-}
-
-void timing_start(struct timing *timing, CUstream stream)
-{
-	const int at = timing ? timing->count : 0;
-
-	if (!timing || at == CHAIN_STEPS + 2)
-		return;
-	if (!timing->start[at] &&
-	    (driver.cuEventCreate(&timing->start[at], CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
-	     driver.cuEventCreate(&timing->stop[at], CU_EVENT_DEFAULT) != CUDA_SUCCESS))
-		return;
-	driver.cuEventRecord(timing->start[at], stream);
-}
-
-void timing_stop(struct timing *timing, CUstream stream)
-{
-	if (timing && timing->count < CHAIN_STEPS + 2 && timing->stop[timing->count])
-		driver.cuEventRecord(timing->stop[timing->count++], stream);
-}
-
-void timing_drop(struct timing *timing)
-{
-	if (timing)
-		timing->used = false;
-}
-
-static double elapsed_us(CUevent start, CUevent stop)
-{
-	float ms = 0;
-	__typeof__(driver.cuEventElapsedTime_v2) elapsed = driver.cuEventElapsedTime_v2;
-
-	return elapsed && elapsed(&ms, start, stop) == CUDA_SUCCESS ? ms * 1e3 : NAN;
-}
-
-static double timing_us(const struct timing *timing)
-{
-	double us = 0;
-
-	if (!timing || !timing->count)
-		return NAN;
-	for (int i = 0; i < timing->count; i++)
-		us += elapsed_us(timing->start[i], timing->stop[i]);
-	return us;
-}
+static int used_count; /* of them */
 
 /* ---- starting ------------------------------------------------------------------------------- */
 
@@ -228,6 +164,7 @@ static int enqueue(struct pending *slot, const struct chain *chain, const struct
 		.rel_tol = noticeable,
 		.result = buffers->result,
 	};
+	bool ranged;
 	int error = 0;
 
 	driver.cuMemsetD8Async((CUdeviceptr)buffers->result, 0, sizeof(struct result),
@@ -241,9 +178,11 @@ static int enqueue(struct pending *slot, const struct chain *chain, const struct
 	if (!slot->guesses) {
 		packed_output(&fused.o, args, buffers->output);
 		drift.fused = fused.o;
+		ranged = nvtx_push("compare", variant, &fused);
 		driver.cuEventRecord(slot->begin, chain->stream);
 		error = fused_attention(chain->context, chain->stream, variant, &fused);
 		driver.cuEventRecord(slot->end, chain->stream);
+		nvtx_pop(ranged);
 		if (!error)
 			error = fused_drift(chain->context, chain->stream, &drift);
 		if (!error)
@@ -273,7 +212,8 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 	struct driver_context here;
 	struct buffers buffers = {0};
 	struct pending *slot = NULL;
-	int error = -1;
+	int error = -1, pointers;
+	uint64_t room;
 
 	if (driver_enter(&here, chain->context)) {
 		slot = find_slot(chain->context);
@@ -285,6 +225,7 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 			slot->rounding = rounding_of(args, may_tf32(chain));
 			slot->guesses = guesses < MAX_GUESSES ? guesses : MAX_GUESSES;
 			memcpy(slot->guess, guess, (size_t)slot->guesses * sizeof(*guess));
+			slot->pointer = identity_pointer(chain, &pointers, &room);
 			snprintf(slot->kernel, sizeof(slot->kernel), "%s", variant->name);
 			error = enqueue(slot, chain, args, variant, &buffers);
 		}
@@ -299,6 +240,7 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 	}
 	slot->timing = timing;
 	slot->used = true;
+	used_count++;
 	site->pending++;
 }
 
@@ -337,6 +279,7 @@ static void write_sample(const struct pending *slot, double app_us, double fused
 	json_double(json, "fused_rmse", verdict_rms(s->sum_fused2, s->count));
 	json_close(json);
 	json_string(json, "verdict", verdict);
+	timing_write(slot->timing, json);
 	log_commit(json);
 }
 
@@ -374,11 +317,11 @@ static void judge(struct pending *slot)
 	const struct drift_result *d = &slot->result->drift;
 	const struct drift_sampled_result *s = &slot->result->sampled[0];
 	const double app_us = timing_us(slot->timing),
-		     fused_us = elapsed_us(slot->begin, slot->end);
+		     fused_us = timing_between(slot->begin, slot->end);
 	const char *verdict = "ok";
 	char detail[96] = "";
 
-	if (!verdict_explains(s, &slot->rounding, site->by_data))
+	if (!verdict_explains(s, &slot->rounding, site->by_data && !site->identity.probed))
 		verdict = "not_explained";
 	else if (!verdict_agrees(d, &slot->rounding) ||
 		 !verdict_as_exact(s, &slot->rounding, config()->tolerance))
@@ -430,7 +373,7 @@ static void judge_guesses(struct pending *slot)
 			best = i;
 	if (!verdict_explains(&slot->result->sampled[best], &slot->rounding, true)) {
 		if (++site->failed_specs >= 2)
-			site_decline(site, REASON_NOT_EXPLAINED, "");
+			site_decline(site, REASON_NOT_EXPLAINED, site->unanswered);
 		return;
 	}
 	for (int i = 0; i < slot->guesses; i++) {
@@ -446,13 +389,14 @@ static void judge_guesses(struct pending *slot)
 			return;
 		}
 	}
-	site->spec = slot->guess[best];
+	identity_adopt(&site->identity, &slot->guess[best], slot->pointer);
 	site->identified = true;
 }
 
 static void finish(struct pending *slot)
 {
 	slot->used = false;
+	used_count--;
 	slot->site->pending--;
 	if (slot->guesses)
 		judge_guesses(slot);
@@ -463,7 +407,7 @@ static void finish(struct pending *slot)
 
 void compare_poll(void)
 {
-	for (int i = 0; i < PENDING; i++) {
+	for (int i = 0; i < PENDING && used_count > 0; i++) {
 		struct driver_context here;
 		CUresult result;
 
@@ -474,6 +418,7 @@ void compare_poll(void)
 			finish(&pending[i]);
 		} else if (result != CUDA_ERROR_NOT_READY) {
 			pending[i].used = false;
+			used_count--;
 			pending[i].site->pending--;
 			timing_drop(pending[i].timing);
 		}
@@ -505,11 +450,11 @@ void compare_forget(CUcontext context)
 {
 	for (int i = 0; i < PENDING; i++)
 		if (pending[i].context == context) {
-			if (pending[i].used)
+			if (pending[i].used) {
 				pending[i].site->pending--;
+				used_count--;
+			}
 			memset(&pending[i], 0, sizeof(pending[i]));
 		}
-	for (int i = 0; i < TIMINGS; i++)
-		if (timings[i].context == context)
-			memset(&timings[i], 0, sizeof(timings[i]));
+	timing_forget(context);
 }

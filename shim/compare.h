@@ -13,13 +13,6 @@
 #include "chain.h"
 #include "site.h"
 
-/* Event pairs around each of the chain's own ops: one pair around several would count the host's
- * gaps between them. NULL when none are to be had: not timed then. */
-struct timing *timing_begin(CUcontext context);
-void timing_start(struct timing *timing, CUstream stream);
-void timing_stop(struct timing *timing, CUstream stream);
-void timing_drop(struct timing *timing);
-
 /* Enqueues the comparison behind the closing GEMM. Takes over `timing`. args->o is the program's O.
  * With `guesses` > 0 the site's spec is being identified: guess[] are held against O, nothing is
  * fused. */

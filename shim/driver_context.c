@@ -43,3 +43,10 @@ void driver_order(CUstream earlier, CUstream later)
 		driver.cuStreamWaitEvent(later, event, 0);
 	driver.cuEventDestroy_v2(event);
 }
+
+bool driver_context_lives(void)
+{
+	size_t free_bytes, total;
+
+	return driver.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS;
+}

@@ -20,6 +20,9 @@ struct driver_context {
 bool driver_enter(struct driver_context *here, CUcontext context);
 void driver_leave(struct driver_context *here);
 
+/* Does the current context still live? At the end of a process it may not. */
+bool driver_context_lives(void);
+
 /* Work enqueued on `later` from now on waits for what is on `earlier` now. */
 void driver_order(CUstream earlier, CUstream later);
 

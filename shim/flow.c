@@ -16,9 +16,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "addresses.h"
 #include "blas.h"
 #include "compare.h"
 #include "config.h"
+#include "copies.h"
 #include "driver_context.h"
 #include "function.h"
 #include "fused.h"
@@ -26,6 +28,7 @@
 #include "held.h"
 #include "log.h"
 #include "memory.h"
+#include "nvtx.h"
 #include "occurrence.h"
 #include "record.h"
 #include "resolve.h"
@@ -33,6 +36,7 @@
 #include "session.h"
 #include "shadow.h"
 #include "site.h"
+#include "timing.h"
 
 #define MAX_CAPTURES 16
 
@@ -78,28 +82,54 @@ static uint64_t now_ns(void)
 }
 
 static uint64_t entered_ns;
+static unsigned entered_for; /* ops that the time stands for; 0: the clock was not asked */
 
-static void enter(void)
+/* Asking the clock takes as long as half a look at a launch: of these, one in SAMPLE is timed, by
+ * lot. */
+#define SAMPLE 16
+
+static void start_clock(bool sampled)
+{
+	static uint32_t lot;
+
+	lot = lot * 1664525 + 1013904223;
+	entered_for = !sampled ? 1 : lot >> 16 & (SAMPLE - 1) ? 0 : SAMPLE;
+	if (entered_for)
+		entered_ns = now_ns();
+}
+
+static void stop_clock(void)
+{
+	if (entered_for)
+		log_live()->overhead_ns += (now_ns() - entered_ns) * entered_for;
+}
+
+static void enter_with(bool sampled)
 {
 	static bool prepared;
 
 	pthread_mutex_lock(&lock);
 	hook_depth++;
-	entered_ns = now_ns();
+	start_clock(sampled);
 	if (!prepared) {
 		prepared = true;
 		pthread_atfork(NULL, NULL, in_forked_child);
 	}
 }
 
+static void enter(void)
+{
+	enter_with(false);
+}
+
 static void leave(void)
 {
-	const bool watched = chain_live || shadow_wanted() || capture_count;
+	const bool watched = chain_live || shadow_wanted() || capture_count || copies_watch();
 
 	if (!watched)
 		shadow_clear();
 	atomic_store_explicit(&watching, watched, memory_order_relaxed);
-	log_live()->overhead_ns += now_ns() - entered_ns;
+	stop_clock();
 	hook_depth--;
 	pthread_mutex_unlock(&lock);
 }
@@ -119,6 +149,7 @@ static void settle(void)
 	if (!flow_active())
 		return;
 	enter();
+	copies_realise_all("exit");
 	held_settle();
 	drop_all_chains();
 	atomic_store(&settled, true);
@@ -139,6 +170,8 @@ static void settle_at_exit(void)
 static void teardown(const struct op *op)
 {
 	shadow_clear();
+	addresses_forget_launches();
+	copies_realise_all(op->name);
 	held_realise_all(op->name);
 	drop_all_chains();
 	if (strstr(op->name, "Ctx")) {
@@ -159,6 +192,7 @@ static void teardown(const struct op *op)
  */
 static void capture_expected(const struct op *op)
 {
+	copies_realise_all(op->name);
 	held_realise_all(op->name);
 	drop_all_chains();
 	ever_captured = true;
@@ -187,6 +221,11 @@ static void capture_end(const struct op *op)
 /* ---- chains
  * ---------------------------------------------------------------------------------------- */
 
+static enum timing_part part_of(const struct step *step)
+{
+	return step->meaning.role == ROLE_SOFTMAX ? TIMING_SOFTMAX : TIMING_MIDDLE;
+}
+
 /* An op that reads an open chain. Returns whether it is taken. */
 static enum flow continue_chain(struct chain *chain, struct op *op, struct access_list *list,
 				const struct function *function, const unsigned char *params,
@@ -212,7 +251,7 @@ static enum flow continue_chain(struct chain *chain, struct op *op, struct acces
 		return occurrence_defer(chain, op, list, function, params);
 	held_guard_inputs(chain, op, list);
 	if (chain_extend(chain, op, list, function, params)) {
-		timing_start(chain->timing, op->stream);
+		timing_start(chain->timing, part_of(&chain->steps[chain->step_count - 1]));
 		op->watcher = chain;
 	}
 	return FLOW_PASS;
@@ -251,6 +290,13 @@ static bool stream_captures(const struct op *op)
 	return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+static void resolve_arrays(struct op *op)
+{
+	shadow_resolve_arrays(&op->gemm);
+	if (op->gemm.by_array && !stream_captures(op) && addresses_identify(op))
+		shadow_resolve_arrays(&op->gemm);
+}
+
 /* A kernel on the device may give the node other parameters. */
 static bool device_edits(const struct op *op)
 {
@@ -283,6 +329,27 @@ static enum flow through_captured(struct op *op, struct access_list *list,
 	return op->kind == OP_GEMM ? occurrence_open_captured(op, list, origin) : FLOW_PASS;
 }
 
+static enum flow through_chains(struct op *op, struct access_list *list,
+				const struct function *function, const unsigned char *params,
+				const char *who)
+{
+	struct chain *reader = chain_reader(op, list);
+	bool taken = false;
+
+	if (reader) {
+		enum flow flow = continue_chain(reader, op, list, function, params, who);
+
+		if (flow == FLOW_TAKEN || op->kind != OP_GEMM || op->watcher)
+			return flow;
+	} else if (op->kind != OP_GEMM) {
+		taken = copies_take(op, list, function, params);
+		held_guard(op, list, NULL, !taken, who);
+	}
+	if (op->kind == OP_GEMM)
+		return occurrence_open(op, list);
+	return taken ? FLOW_TAKEN : FLOW_PASS;
+}
+
 static enum flow through(struct op *op)
 {
 	static unsigned char params[FUNCTION_MAX_BYTES]; /* flow lock */
@@ -290,11 +357,11 @@ static enum flow through(struct op *op)
 	const struct function *function = NULL;
 	const unsigned char *readable = NULL;
 	const char *who = op->name;
-	struct chain *reader;
+	enum flow flow;
 
 	if (op->kind == OP_GEMM)
 		session_note_gemm(op);
-	else if (!chain_live && !shadow_wanted() && !capture_count)
+	else if (!chain_live && !shadow_wanted() && !capture_count && !copies_watch())
 		return FLOW_PASS;
 	if (op->kind == OP_LAUNCH) {
 		log_live()->launches++;
@@ -305,7 +372,7 @@ static enum flow through(struct op *op)
 		}
 	}
 	if (op->kind == OP_GEMM)
-		shadow_resolve_arrays(&op->gemm);
+		resolve_arrays(op);
 	access_of_op(&list, op, function, readable);
 	if (stream_captures(op)) {
 		list.opaque |= device_edits(op);
@@ -314,21 +381,18 @@ static enum flow through(struct op *op)
 	}
 	if (op->kind == OP_GRAPH_LAUNCH && graph_known(op->handle)) {
 		shadow_clear();
+		copies_guard_graph(op, graph_known(op->handle));
 		held_guard_graph(op, graph_known(op->handle));
 		return FLOW_PASS;
 	}
 	shadow_note(op, &list, function, readable);
+	addresses_note(op, function, readable);
 	age_chains();
-	reader = chain_reader(op, &list);
-	if (reader) {
-		enum flow flow = continue_chain(reader, op, &list, function, readable, who);
-
-		if (flow == FLOW_TAKEN || op->kind != OP_GEMM || op->watcher)
-			return flow;
-	} else if (op->kind != OP_GEMM) {
-		held_guard(op, &list, NULL, true, who);
-	}
-	return op->kind == OP_GEMM ? occurrence_open(op, &list) : FLOW_PASS;
+	copies_guard(op, &list, who);
+	flow = through_chains(op, &list, function, readable, who);
+	if (flow == FLOW_PASS && op->kind == OP_GEMM)
+		copies_needed(op, who);
+	return flow;
 }
 
 enum flow flow_before(struct op *op)
@@ -339,7 +403,9 @@ enum flow flow_before(struct op *op)
 	op->watcher = NULL;
 	if (!flow_active() || driver_resolve() < 0)
 		return FLOW_PASS;
-	enter();
+	if (op->kind == OP_GEMM)
+		nvtx_look();
+	enter_with(op->kind == OP_LAUNCH || op->kind == OP_FILL);
 	if (record_wanted() && op->kind != OP_ALLOC)
 		record_op(op);
 	switch (op->kind) {
@@ -457,6 +523,7 @@ void flow_flush(const char *name)
 	}
 	graph_note(&(struct access_list){.opaque = true});
 	shadow_clear();
+	copies_realise_all(name);
 	held_realise_all(name);
 	leave();
 	errno = saved;

@@ -109,6 +109,7 @@ const struct function *function_get(CUfunction handle)
 		return NULL;
 	}
 	rules_bind(function);
+	function->words = calloc(1, sizeof(*function->words));
 	slots[at] = function;
 	used++;
 	return function;
@@ -127,16 +128,40 @@ void function_forget_all(void)
 	used = 0;
 }
 
-bool function_read_params(const struct function *function, const struct op_launch *launch,
-			  unsigned char *bytes)
+/* CuPy's own kernels take an indexer last: a number of elements, their shape, and room for as many
+ * words in which they work; it comes with whatever the stack held. */
+static void clear_indexer(const struct function *function, unsigned char *bytes)
 {
-	if (!function->readable)
-		return false;
-	memset(bytes, 0, function->bytes); /* gaps between parameters must compare equal */
+	const unsigned last = function->param_count - 1, size = function->param_size[last];
+	const unsigned dims = size / 16;
+	unsigned char *indexer = bytes + function->param_offset[last];
+	uint64_t elements, extent, product = 1;
+
+	if (size % 16 != 8 || !dims)
+		return;
+	memcpy(&elements, indexer, 8);
+	for (unsigned d = 1; d <= dims; d++) {
+		memcpy(&extent, indexer + 8 * d, 8);
+		product *= extent;
+	}
+	if (product == elements)
+		memset(indexer + 8 * (1 + dims), 0, 8 * dims);
+}
+
+static bool copy_params(const struct function *function, const struct op_launch *launch,
+			unsigned char *bytes)
+{
+	unsigned end = 0;
+
 	if (launch->params) {
-		for (unsigned i = 0; i < function->param_count; i++)
-			memcpy(bytes + function->param_offset[i], launch->params[i],
-			       function->param_size[i]);
+		for (unsigned i = 0; i < function->param_count; i++) {
+			const unsigned offset = function->param_offset[i];
+
+			if (offset > end) /* gaps between parameters must compare equal */
+				memset(bytes + end, 0, offset - end);
+			memcpy(bytes + offset, launch->params[i], function->param_size[i]);
+			end = offset + function->param_size[i];
+		}
 		return true;
 	}
 	if (launch->extra) {
@@ -157,4 +182,14 @@ bool function_read_params(const struct function *function, const struct op_launc
 		return true;
 	}
 	return function->param_count == 0;
+}
+
+bool function_read_params(const struct function *function, const struct op_launch *launch,
+			  unsigned char *bytes)
+{
+	if (!function->readable || !copy_params(function, launch, bytes))
+		return false;
+	if (function->param_count && !strncmp(function->name, "cupy_", 5))
+		clear_indexer(function, bytes);
+	return true;
 }

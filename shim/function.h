@@ -15,16 +15,42 @@
 
 struct kernel_rule;
 
+/* An element type. */
+struct type {
+	int dtype; /* enum attn_dtype, -1: none of them */
+	int bytes; /* 0: not known */
+};
+
+/* What a name says of an element-wise kernel's functor: names are long, launches many. */
+struct functor {
+	int role;		/* enum rule_role */
+	struct type type;	/* it works in */
+	struct type operand[4]; /* [0] is the output */
+};
+
+/* Pieces of the name that rules look for, and where they are in it. */
+#define NAME_WORDS 8
+struct name_words {
+	int count;
+	struct {
+		const char *needle; /* a literal: compared by address */
+		const char *at;	    /* NULL: not there */
+	} word[NAME_WORDS];
+};
+
+/* What every launch asks for comes first: it is often out of the cache. */
 struct function {
 	CUfunction handle;
-	char *name;    /* mangled, "?" when the driver does not tell */
-	bool readable; /* parameter layout is known */
-	unsigned param_count;
-	unsigned param_offset[FUNCTION_MAX_PARAMS], param_size[FUNCTION_MAX_PARAMS];
+	char *name;			/* mangled, "?" when the driver does not tell */
+	const struct kernel_rule *rule; /* NULL: none */
+	struct functor functor;		/* where `rule` is one of kernel_rules.def */
 	unsigned bytes;			/* of all parameters */
 	uint32_t id;			/* order of appearance, from 1 */
-	const struct kernel_rule *rule; /* NULL: none */
-	struct function *older;		/* of a list of handles that are no longer valid */
+	struct name_words *words;	/* NULL: not kept */
+	bool readable;			/* parameter layout is known */
+	unsigned param_count;
+	unsigned param_offset[FUNCTION_MAX_PARAMS], param_size[FUNCTION_MAX_PARAMS];
+	struct function *older; /* of a list of handles that are no longer valid */
 };
 
 /* Never NULL but for lack of memory. */

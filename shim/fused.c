@@ -2,8 +2,6 @@
  *
  * Module loading and launching. Everything goes through the driver API: no runtime library.
  */
-#include <stdbool.h>
-
 #include "fused.h"
 
 #include <errno.h>
@@ -13,11 +11,14 @@
 #include "kernels/images.h"
 #include "kernels/launch.h"
 #include "message.h"
+#include "prepared.h"
 #include "resolve.h"
 #include "scratch.h"
+#include "tuned.h"
 
 #define CONTEXTS 16
-#define VARIANTS 160
+#define VARIANTS 192
+#define STEPS	 8 /* kernels that come before another */
 
 enum helper {
 	HELPER_REFERENCE,
@@ -37,10 +38,16 @@ static struct loaded {
 	CUcontext context;
 	int arch;
 	CUmodule module; /* NULL: loading failed, do not try again */
+	CUmodule ladder; /* NULL: none of its kernels is forced */
 	CUfunction helpers[HELPER_COUNT];
 	CUfunction variants[VARIANTS];
+	struct {
+		const char *symbol; /* NULL: free */
+		CUfunction function;
+	} steps[STEPS];
 	uint8_t available[VARIANTS]; /* of attn_variants: is it in the module? */
 	struct attn_device device;
+	const struct tuned *tuned; /* NULL: only the built-in choice */
 } loaded[CONTEXTS];
 static int loaded_count;
 
@@ -52,10 +59,22 @@ static struct loaded *find(CUcontext context)
 	return NULL;
 }
 
+/* The ladder is loaded only for those who ask for one of its kernels. */
+static bool is_ladder_forced(void)
+{
+	return !strncmp(config()->kernel, "ladder/", strlen("ladder/"));
+}
+
+static CUmodule module_of(const struct loaded *slot, const struct attn_variant *v)
+{
+	return v->family == ATTN_LADDER ? slot->ladder : slot->module;
+}
+
 static int load(struct loaded *slot)
 {
 	const struct kernel_image *image;
-	int major = 0, minor = 0, multiprocessors = 0, cache = 0;
+	int major = 0, minor = 0, multiprocessors = 0, cache = 0, version = 0;
+	char name[128] = "";
 	CUfunction function;
 	CUdevice device;
 	CUmodule module;
@@ -82,9 +101,16 @@ static int load(struct loaded *slot)
 			driver.cuModuleUnload(module);
 			return -EIO;
 		}
+	if (is_ladder_forced() &&
+	    driver.cuModuleLoadData(&slot->ladder, ladder_image) != CUDA_SUCCESS)
+		slot->ladder = NULL;
 	for (int i = 0; i < attn_variant_total && i < VARIANTS; i++) {
 		const struct attn_variant *v = &attn_variants[i];
 
+		if (v->family == ATTN_LADDER) {
+			slot->available[i] = slot->ladder != NULL;
+			continue;
+		}
 		slot->available[i] =
 			i < attn_variant_count ||
 			(slot->arch == v->min_arch &&
@@ -92,6 +118,9 @@ static int load(struct loaded *slot)
 			 driver.cuModuleGetFunction(&function, module, v->symbol) == CUDA_SUCCESS);
 	}
 	slot->module = module;
+	driver.cuDeviceGetName(name, sizeof(name), device);
+	driver.cuDriverGetVersion(&version);
+	slot->tuned = tuned_open(name, version, image->data, image->size);
 	return 0;
 }
 
@@ -114,13 +143,42 @@ int fused_prepare(CUcontext context)
 	return error;
 }
 
+/* The variant for a call, and in *by what decided. */
+static const struct attn_variant *choose(const struct loaded *slot, const struct attn_args *args,
+					 const char **by)
+{
+	const struct attn_variant *variant = NULL;
+	const char *name = config()->kernel;
+
+	*by = "forced";
+	if (name[0])
+		return attn_select_from(args, slot->arch, name, slot->available);
+	*by = "tuned";
+	name = tuned_kernel(slot->tuned, args);
+	if (name)
+		variant = attn_select_from(args, slot->arch, name, slot->available);
+	if (variant)
+		return variant;
+	*by = "built_in";
+	return attn_select_from(args, slot->arch, NULL, slot->available);
+}
+
 const struct attn_variant *fused_select(CUcontext context, const struct attn_args *args)
 {
 	const struct loaded *slot = find(context);
-	const char *forced = config()->kernel[0] ? config()->kernel : NULL;
+	const char *by;
 
-	return slot && slot->module ? attn_select_from(args, slot->arch, forced, slot->available)
-				    : NULL;
+	return slot && slot->module ? choose(slot, args, &by) : NULL;
+}
+
+const char *fused_chosen_by(CUcontext context, const struct attn_args *args)
+{
+	const struct loaded *slot = find(context);
+	const char *by = "built_in";
+
+	if (slot && slot->module)
+		choose(slot, args, &by);
+	return by;
 }
 
 static int launch(CUfunction function, CUstream stream, const unsigned grid[3], unsigned threads,
@@ -134,15 +192,34 @@ static int launch(CUfunction function, CUstream stream, const unsigned grid[3], 
 		       : -EIO;
 }
 
+/* A kernel that comes before another. Their names are few and distinct, also between modules. */
+static CUfunction step_function(struct loaded *slot, CUmodule module, const char *symbol)
+{
+	CUfunction function;
+	int at = 0;
+
+	while (at < STEPS && slot->steps[at].symbol && strcmp(slot->steps[at].symbol, symbol) != 0)
+		at++;
+	if (at < STEPS && slot->steps[at].symbol)
+		return slot->steps[at].function;
+	if (driver.cuModuleGetFunction(&function, module, symbol) != CUDA_SUCCESS)
+		return NULL;
+	if (at < STEPS) {
+		slot->steps[at].symbol = symbol;
+		slot->steps[at].function = function;
+	}
+	return function;
+}
+
 /* What must come before a launch, by kernels found as they are needed. */
-static int launch_steps(struct loaded *slot, CUstream stream, const struct attn_launch *what)
+static int launch_steps(struct loaded *slot, CUmodule module, CUstream stream,
+			const struct attn_launch *what)
 {
 	for (int i = 0; i < what->before_count; i++) {
 		const struct attn_step *step = &what->before[i];
-		CUfunction function;
+		const CUfunction function = step_function(slot, module, step->symbol);
 
-		if (driver.cuModuleGetFunction(&function, slot->module, step->symbol) !=
-			    CUDA_SUCCESS ||
+		if (!function ||
 		    launch(function, stream, step->grid, step->threads, 0, &step->parameter))
 			return -EIO;
 	}
@@ -162,7 +239,7 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 {
 	struct loaded *slot = find(context);
 	const int index = (int)(variant - attn_variants);
-	struct attn_launch what;
+	const struct attn_launch *what;
 	uint64_t scratch = 0, bytes;
 	int error = -EIO;
 
@@ -171,8 +248,8 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 	if (!slot->variants[index]) {
 		CUfunction function;
 
-		if (driver.cuModuleGetFunction(&function, slot->module, variant->symbol) !=
-		    CUDA_SUCCESS)
+		if (driver.cuModuleGetFunction(&function, module_of(slot, variant),
+					       variant->symbol) != CUDA_SUCCESS)
 			return -EIO;
 		if (variant->shared_bytes > 48 * 1024 &&
 		    driver.cuFuncSetAttribute(function,
@@ -185,10 +262,10 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 	bytes = attn_launch_scratch(variant, args);
 	if (bytes && !is_capturing(stream))
 		scratch = scratch_get(context, stream, bytes, false);
-	if (!attn_launch_prepare(&what, variant, args, &slot->device, scratch) &&
-	    !launch_steps(slot, stream, &what))
-		error = launch(slot->variants[index], stream, what.grid, what.threads,
-			       what.shared_bytes, &what.parameter);
+	what = prepared_launch(variant, args, &slot->device, scratch);
+	if (what && !launch_steps(slot, module_of(slot, variant), stream, what))
+		error = launch(slot->variants[index], stream, what->grid, what->threads,
+			       what->shared_bytes, &what->parameter);
 	scratch_put(scratch, stream);
 	return error;
 }
@@ -253,6 +330,7 @@ int fused_copy_standing(CUcontext context, CUstream stream, uint64_t target, uin
 
 void fused_forget(CUcontext context)
 {
+	prepared_forget();
 	for (int i = loaded_count - 1; i >= 0; i--)
 		if (loaded[i].context == context)
 			loaded[i] = loaded[--loaded_count];

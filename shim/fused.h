@@ -8,6 +8,7 @@
 #define FASHIM_FUSED_H
 
 #include <cuda.h>
+#include <stdbool.h>
 
 #include "kernels/attention.h"
 
@@ -16,6 +17,9 @@ int fused_prepare(CUcontext context);
 
 /* Which variant a call would use, NULL: none fits. */
 const struct attn_variant *fused_select(CUcontext context, const struct attn_args *args);
+
+/* What decides so: "forced" (FASHIM_KERNEL), "tuned" (the cache of `fashim tune`), "built_in". */
+const char *fused_chosen_by(CUcontext context, const struct attn_args *args);
 
 /* All below return 0 or -EIO and only enqueue. */
 int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,

@@ -6,6 +6,7 @@
 #include "gemm.h"
 
 #include <cublas_api.h>
+#include <string.h>
 
 int dtype_of_cuda(cudaDataType type)
 {
@@ -50,7 +51,8 @@ int bytes_of_cuda(cudaDataType type)
 }
 
 static struct matrix matrix_make(uint64_t base, cudaDataType type, int64_t rows, int64_t cols,
-				 bool transposed, int64_t ld, int64_t stride)
+				 bool transposed, int64_t ld, int64_t stride, int64_t run,
+				 int64_t inner)
 {
 	struct matrix matrix = {
 		.base = base,
@@ -61,6 +63,8 @@ static struct matrix matrix_make(uint64_t base, cudaDataType type, int64_t rows,
 		.row_stride = transposed ? ld : 1,
 		.col_stride = transposed ? 1 : ld,
 		.batch_stride = stride,
+		.run = run,
+		.run_stride = inner,
 	};
 
 	return matrix;
@@ -69,22 +73,37 @@ static struct matrix matrix_make(uint64_t base, cudaDataType type, int64_t rows,
 void gemm_from_op(struct gemm *gemm, const struct op_gemm *op)
 {
 	gemm->batch = op->batch;
-	gemm->a =
-		matrix_make(op->a, op->atype, op->m, op->k, op->transa != 0, op->lda, op->stride_a);
-	gemm->b =
-		matrix_make(op->b, op->btype, op->k, op->n, op->transb != 0, op->ldb, op->stride_b);
+	gemm->a = matrix_make(op->a, op->atype, op->m, op->k, op->transa != 0, op->lda,
+			      op->stride_a, op->run, op->inner_a);
+	gemm->b = matrix_make(op->b, op->btype, op->k, op->n, op->transb != 0, op->ldb,
+			      op->stride_b, op->run, op->inner_b);
 	gemm->c = matrix_make(op->d ? op->d : op->c, op->ctype, op->m, op->n, false, op->ldc,
-			      op->stride_c);
+			      op->stride_c, op->run, op->inner_c);
+}
+
+#define DIMS 4
+
+/* All dimensions, batch entries in runs being two. */
+static void dimensions(const struct matrix *matrix, int64_t batch, int64_t size[DIMS],
+		       int64_t stride[DIMS])
+{
+	const int64_t run = matrix->run > 1 ? matrix->run : 1;
+
+	memcpy(size, (int64_t[]){matrix->rows, matrix->cols, batch / run, run},
+	       DIMS * sizeof(*size));
+	memcpy(stride,
+	       (int64_t[]){matrix->row_stride, matrix->col_stride, matrix->batch_stride,
+			   matrix->run_stride},
+	       DIMS * sizeof(*stride));
 }
 
 void matrix_extent(const struct matrix *matrix, int64_t batch, uint64_t *begin, uint64_t *end)
 {
-	int64_t low = 0, high = 0;
-	const int64_t size[3] = {matrix->rows, matrix->cols, batch};
-	const int64_t stride[3] = {matrix->row_stride, matrix->col_stride, matrix->batch_stride};
+	int64_t low = 0, high = 0, size[DIMS], stride[DIMS];
 
+	dimensions(matrix, batch, size, stride);
 	*begin = *end = matrix->base;
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < DIMS; i++) {
 		if (size[i] <= 0)
 			return;
 		if (stride[i] < 0)
@@ -96,17 +115,23 @@ void matrix_extent(const struct matrix *matrix, int64_t batch, uint64_t *begin, 
 	*end = matrix->base + (uint64_t)((high + 1) * matrix->element);
 }
 
+bool matrix_even(const struct matrix *matrix, int64_t batch, int64_t *stride)
+{
+	*stride = batch == 1 ? 0 : matrix->run > 1 ? matrix->run_stride : matrix->batch_stride;
+	return matrix->run <= 1 || matrix->run >= batch ||
+	       matrix->batch_stride == matrix->run_stride * matrix->run;
+}
+
 bool matrix_dense(const struct matrix *matrix, int64_t batch)
 {
-	int64_t size[3] = {matrix->rows, matrix->cols, batch};
-	int64_t stride[3] = {matrix->row_stride, matrix->col_stride, matrix->batch_stride};
-	int64_t expected = 1;
+	int64_t size[DIMS], stride[DIMS], expected = 1;
 
+	dimensions(matrix, batch, size, stride);
 	/* Take the dimensions in order of stride; each must begin where the smaller ones end. */
-	for (int taken = 0; taken < 3; taken++) {
+	for (int taken = 0; taken < DIMS; taken++) {
 		int next = -1;
 
-		for (int i = 0; i < 3; i++)
+		for (int i = 0; i < DIMS; i++)
 			if (size[i] > 1 && (next < 0 || stride[i] < stride[next]))
 				next = i;
 		if (next < 0)

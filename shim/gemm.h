@@ -18,6 +18,8 @@ struct matrix {
 	int element; /* bytes */
 	int64_t rows, cols;
 	int64_t row_stride, col_stride, batch_stride; /* elements */
+	int64_t run, run_stride; /* run > 1: entries come in runs of as many, run_stride apart;
+				    batch_stride then leads from one run to the next */
 };
 
 struct gemm {
@@ -31,6 +33,9 @@ void gemm_from_op(struct gemm *gemm, const struct op_gemm *op);
 
 /* Smallest byte range that holds every element: [*begin, *end). */
 void matrix_extent(const struct matrix *matrix, int64_t batch, uint64_t *begin, uint64_t *end);
+
+/* Are all entries one distance apart? *stride: elements; 0 for a single entry. */
+bool matrix_even(const struct matrix *matrix, int64_t batch, int64_t *stride);
 
 /* Do the elements fill their extent without a hole? */
 bool matrix_dense(const struct matrix *matrix, int64_t batch);

@@ -79,13 +79,6 @@ static void note_realised(struct chain *chain, const char *who, bool certain)
 		site_decline(site, REASON_SCORES_READ_BY, who);
 }
 
-static bool context_lives(void)
-{
-	size_t free_bytes, total;
-
-	return driver.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS;
-}
-
 /* Is what the stream is given recorded? */
 static bool captures(CUstream stream)
 {
@@ -114,12 +107,15 @@ void held_realise(struct chain *chain, CUstream reader, const char *who, bool ce
 	}
 	/* At the end of the process the context may be gone already, and with it whoever could
 	 * look; and of a capture that failed nothing is left. */
-	if (error && context_lives() && (!chain->captured || captures(chain->stream)))
+	if (error && driver_context_lives() && (!chain->captured || captures(chain->stream)))
 		log_violation("site %d: held-back scores could not be computed",
 			      chain->site ? chain->site->number : 0);
 	chain->deferred = false;
 	chain->candidates = NULL;
 	held_count--;
+	/* What was read in a copy's place is no operand of the program's product. */
+	for (int n = 0; n < RELAYOUT_OPERANDS; n++)
+		chain->inputs[0].lost |= chain->relayed[n] >= 0;
 	for (int i = 0; i < chain->value_count; i++)
 		chain->values[i].canaried = false;
 	if (chain->closed || chain->captured)
@@ -351,34 +347,45 @@ static bool meets(const struct chain *chain, const struct access_list *list)
 	return false;
 }
 
+/* One access against all values: as meet(). */
+static bool meet_values(struct chain *chain, const struct access *access, bool *overrun,
+			const char *who)
+{
+	for (int k = 0; k < chain->value_count; k++) {
+		struct value *value = &chain->values[k];
+
+		if (range_overlap(access->begin, access->end, value->begin, value->end) &&
+		    !meet(chain, value, access, overrun, who))
+			return false;
+	}
+	return true;
+}
+
 static void guard_chain(struct chain *chain, const struct op *op, const struct access_list *list,
 			bool executed, const char *who)
 {
 	bool overrun = false, whole = true, near = false, certain = false;
-	const int saved = saved_inputs(chain);
+	int saved;
 
 	for (int i = 0; i < list->count && !near; i++)
 		near = range_overlap(list->item[i].begin, list->item[i].end, chain->low,
 				     chain->high);
 	if (!near)
 		return;
+	saved = op->kind == OP_COPY ? saved_inputs(chain) : 0;
 	if (chain->captured) {
 		if (meets(chain, list))
 			held_realise(chain, op->stream, who, false);
 		return;
 	}
 	for (int i = 0; i < list->count && whole; i++)
-		for (int k = 0; k < chain->value_count && whole; k++)
-			if ((list->item[i].mode & ACCESS_READ) || !list->item[i].bounded) {
-				whole = meet(chain, &chain->values[k], &list->item[i], &overrun,
-					     who);
-				certain = list->item[i].mode == ACCESS_READ;
-			}
+		if ((list->item[i].mode & ACCESS_READ) || !list->item[i].bounded) {
+			whole = meet_values(chain, &list->item[i], &overrun, who);
+			certain = list->item[i].mode == ACCESS_READ;
+		}
 	for (int i = 0; i < list->count && whole; i++)
-		for (int k = 0; k < chain->value_count && whole; k++)
-			if (list->item[i].mode == ACCESS_WRITE && list->item[i].bounded)
-				whole = meet(chain, &chain->values[k], &list->item[i], &overrun,
-					     who);
+		if (list->item[i].mode == ACCESS_WRITE && list->item[i].bounded)
+			whole = meet_values(chain, &list->item[i], &overrun, who);
 	if (!whole) {
 		held_realise(chain, op->stream, who, certain);
 		if (chain->used && chain->unfit == REASON_NONE) {
@@ -400,7 +407,7 @@ static void guard_chain(struct chain *chain, const struct op *op, const struct a
 				     op->kind == OP_FREE && op->stream == CU_STREAM_LEGACY
 					     ? chain->stream
 					     : op->stream);
-	if (chain->used && saved_inputs(chain) > saved)
+	if (op->kind == OP_COPY && chain->used && saved_inputs(chain) > saved)
 		wait_as_program_does(op);
 }
 

@@ -6,26 +6,38 @@
  *
  * {"type":"header","format":"fashim-log","version":1,"fashim":"0.1.0","pid":1,"rank":0|null,
  *  "exe":"/usr/bin/python3","argv":[…],"host":"…","start":"2026-01-01T00:00:00Z","mode":"replace",
- *  "gpu":"NVIDIA
- * H200","uuid":"…","sm":90,"driver":13000,"cublas":130100,"options":{"FASHIM_X":"…"}}
+ *  "gpu":"NVIDIA H200","uuid":"…","sm":90,"driver":13000,"cublas":130100,
+ *  "options":{"FASHIM_X":"…"}}
  *
  * {"type":"site","site":1,"B":1,"H":8,"Sq":512,"Sk":512,"D":64,"Dv":64,"dtype":"f16","scale":0.125,
- *  "softcap":0,"mask":"none"|"bias [B,1,Sq,Sk]
- * f16"|…,"kernel":"wmma_f16_d64","route":"rule"|"data"|"identification",
+ *  "softcap":0,"mask":"none"|"bias [B,1,Sq,Sk] f16"|…,"form":"1,8,512,512,64,f16",
+ *  "kernel":"wmma_f16_d64",
+ *  "chosen_by":"built_in"|"tuned"|"forced","route":"rule"|"data"|"identification",
  *  "chain":["cublasGemmStridedBatchedEx","mul","softmax",…],"aliasing":"…",
  *  "python":["model.py:12 forward",…],"stack":["libtorch_cuda.so+0x1234",…]}
  *      once a site is known; "site" counts from 1. Innermost frame first. A record for the same
- * number again replaces the earlier one.
+ *      number again replaces the earlier one. form: as call_form.h tells it, what `fashim tune`
+ *      takes; chosen_by: of the kernel, where there is one: built in, the tuning cache,
+ *      FASHIM_KERNEL.
+ *
+ * {"type":"tune","cache":"…/fashim/tune-….txt","choices":3}    a tuning cache was read, or
+ * {"type":"tune","cache":"…","ignored":"made for …"}           was not, and why
+ *
+ * {"type":"identify","site":1,"question":1,"answer":"found"|"why not","scale":0.125,"softcap":0,
+ *  "mask":"…","heads":8}
+ *      kernels without a rule were asked what they compute; the rest only if found
  *
  * {"type":"sample","site":1,"occurrence":2,"app_us":15.2|null,"fused_us":9.1|null,
  *  "max_abs":1e-4,"max_rel":1e-3,"rmse":1e-5,"cosine":0.99999,"worst_index":7,"worst_app":0.1,
  *  "worst_fused":0.1,"nonfinite":0,"beyond":0.0,
  *  "reference":{"rows":64,"app_max":…,"app_rmse":…,"fused_max":…,"fused_rmse":…}|null,
- *  "verdict":"ok"|"not_explained"|"drift","at_us":1234.5,"stream":7}
+ *  "verdict":"ok"|"not_explained"|"drift","at_us":1234.5,"stream":1,
+ *  "parts_us":{"gemm1":4.1,"middle":3.9,"softmax":3.0,"gemm2":4.2}}
  *      one comparison of the program's own chain with the fused kernel on the same data. max_rel is
- *      max_abs / max|app|; beyond is the share of elements outside the tolerance. A log may also
- *      tell when the chain began, at_us after the header's start, and on which stream, by any
- *      number of its own.
+ *      max_abs / max|app|; beyond is the share of elements outside the tolerance. Where the chain
+ *      was timed: at_us, when the program called for GEMM1, after the header's start, by the host's
+ *      clock; stream, by a number of its own, 0 for those past the first 64; parts_us, app_us by
+ *      what its ops are to the chain, those that are no GEMM and no known softmax in the middle.
  *
  * {"type":"state","site":1,"occurrence":3,"state":"learning"|"verified"|"declined","reason":"drift",
  *  "detail":"…"}                                   reason and detail only where declined
@@ -40,8 +52,9 @@
  *  "sites":[{"site":1,"state":"verified","reason":"none","seen":100,"replaced":96,"compared":4,
  *            "passed":0,"materialised":0,"snapshots":12,"saved_us":590.4}]}
  *      last record of a clean end. launches: those looked at, which is while a chain is in view;
- *      overhead_us: host time in the shim, one-time loading and learning included. passed = seen -
- * replaced - compared.
+ *      overhead_us: host time in the shim, one-time loading and learning included.
+ *      passed = seen - replaced - compared. How long the GPU was busy in all is not told: that
+ *      would take an event pair around every launch.
  *
  * Beside the log lies LOG.live, a mapped `struct live_file` that is right at every moment; a clean
  * end removes it after writing "summary". A reader that finds no summary takes the counters from

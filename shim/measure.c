@@ -5,36 +5,30 @@
  * with a pattern before the launch, another one each time: a byte that is not the pattern in one of
  * them was written, whatever was written there.
  *
- * Looked at are windows: at the ends that a tensor of as many elements as there are scores can
- * have, and spread evenly before them. A tensor that is not of this kind stays unknown.
+ * Looked at are windows: at the ends that a tensor can have which has as many elements as there are
+ * scores, or rows of them, and spread evenly before these. A tensor that is of neither kind stays
+ * unknown.
  */
 #include "measure.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "driver_context.h"
 #include "memory.h"
-#include "rerun.h"
+#include "mirror.h"
 #include "resolve.h"
-#include "scratch.h"
+#include "rerun.h"
 
-#define MIRRORS	   12
 #define RESULTS	   128
-#define WINDOW	   64 /* bytes */
-#define INSIDE	   8  /* windows spread over each half */
-#define WINDOWS	   (2 * (INSIDE + 2))
-#define RANDOM	   (32u << 10)
+#define LENGTHS	   5
+#define WINDOW	   32 /* bytes */
+#define INSIDE	   4  /* windows of each stretch between two lengths, but for the one at its end */
+#define WINDOWS	   (LENGTHS * (INSIDE + 1) + 1)
+#define RANDOM	   (MIRROR_HOST / 2)
 #define PASSES	   4
 #define PATTERNS   2 /* the first pass with one */
-#define PATIENCE   200000000ull
 #define MAX_VALUES CHAIN_VALUES
-
-/* A copy of the program's memory from the lowest pointer of an allocation to its end. */
-struct mirror {
-	uint64_t allocation, begin, end, copy;
-};
 
 /* A value of unknown length, and what was seen of it. */
 struct subject {
@@ -48,10 +42,11 @@ struct subject {
 struct session {
 	struct chain *chain;
 	uint64_t elements;
-	int mirror_count, subject_count;
-	struct mirror mirrors[MIRRORS];
+	int length_count;
+	uint64_t length[LENGTHS]; /* that a tensor may have, in bytes, growing */
+	int subject_count;
 	struct subject subjects[MAX_VALUES];
-	CUevent event;
+	struct mirrors mirrors;
 };
 
 /* Of each kernel and shape: bytes written at each pointer, 0 none. Asked once. */
@@ -62,108 +57,10 @@ static struct result {
 } results[RESULTS];
 static int result_count;
 
-/* Pinned: random scores, then what comes back. */
-static unsigned char *host;
-
-/* ---- the program's memory, once more -------------------------------------------------------- */
-
-static bool add_mirror(struct session *session, uint64_t pointer)
-{
-	const struct allocation *allocation = memory_find(pointer);
-	struct mirror *mirror;
-	int at = 0;
-
-	if (!memory_watchable(allocation))
-		return false;
-	while (at < session->mirror_count && session->mirrors[at].allocation != allocation->base)
-		at++;
-	if (at == MIRRORS)
-		return false;
-	mirror = &session->mirrors[at];
-	if (at == session->mirror_count) {
-		session->mirror_count++;
-		*mirror = (struct mirror){.allocation = allocation->base,
-					  .begin = pointer,
-					  .end = allocation->base + allocation->bytes};
-	}
-	if (pointer < mirror->begin)
-		mirror->begin = pointer;
-	return true;
-}
-
-static uint64_t mirrored(const struct session *session, uint64_t pointer)
-{
-	for (int i = 0; i < session->mirror_count; i++) {
-		const struct mirror *mirror = &session->mirrors[i];
-
-		if (pointer >= mirror->begin && pointer < mirror->end)
-			return mirror->copy + (pointer - mirror->begin);
-	}
-	return 0;
-}
-
-static bool make_mirrors(struct session *session)
-{
-	const struct chain *chain = session->chain;
-
-	if (!add_mirror(session, chain->values[0].begin))
-		return false;
-	for (int s = 1; s < chain->step_count; s++)
-		for (int i = 0; i < chain->steps[s].ref_count; i++)
-			if (!add_mirror(session, rerun_pointer(chain, &chain->steps[s], i)))
-				return false;
-	for (int i = 0; i < session->mirror_count; i++) {
-		struct mirror *mirror = &session->mirrors[i];
-
-		mirror->copy = scratch_get(chain->context, chain->stream,
-					   mirror->end - mirror->begin, false);
-		if (!mirror->copy)
-			return false;
-	}
-	return true;
-}
-
-static bool refresh_mirrors(const struct session *session)
-{
-	for (int i = 0; i < session->mirror_count; i++) {
-		const struct mirror *mirror = &session->mirrors[i];
-
-		if (driver.cuMemcpyDtoDAsync_v2(
-			    (CUdeviceptr)mirror->copy, (CUdeviceptr)mirror->begin,
-			    mirror->end - mirror->begin, session->chain->stream) != CUDA_SUCCESS)
-			return false;
-	}
-	return true;
-}
-
-/* ---- waiting -------------------------------------------------------------------------------- */
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-/* Until the stream has done all of this; not for ever: it may itself wait for the program. */
-static bool await(const struct session *session)
-{
-	const uint64_t until = now_ns() + PATIENCE;
-	CUresult result;
-
-	if (driver.cuEventRecord(session->event, session->chain->stream) != CUDA_SUCCESS)
-		return false;
-	do
-		result = driver.cuEventQuery(session->event);
-	while (result == CUDA_ERROR_NOT_READY && now_ns() < until);
-	return result == CUDA_SUCCESS;
-}
-
 /* ---- data ----------------------------------------------------------------------------------- */
 
 /* Small numbers of either sign, in the type of the scores, other ones in each pass. */
-static void make_random(int dtype, unsigned seed)
+static void make_random(unsigned char *host, int dtype, unsigned seed)
 {
 	const unsigned size = dtype == ATTN_F32 ? 4 : 2;
 	uint32_t state = 0x9e3779b9u * (seed + 1);
@@ -186,43 +83,48 @@ static void make_random(int dtype, unsigned seed)
 static bool fill_scores(const struct session *session, unsigned seed)
 {
 	const struct chain *chain = session->chain;
-	const uint64_t bytes = chain->values[0].end - chain->values[0].begin;
-	const uint64_t to = mirrored(session, chain->values[0].begin);
-	uint64_t done = bytes < RANDOM ? bytes : RANDOM;
 
-	make_random(dtype_of_cuda(chain->steps[0].gemm.ctype), seed);
-	if (driver.cuMemcpyHtoDAsync_v2((CUdeviceptr)to, host, done, chain->stream) != CUDA_SUCCESS)
-		return false;
-	while (done < bytes) {
-		const uint64_t more = done < bytes - done ? done : bytes - done;
-
-		if (driver.cuMemcpyDtoDAsync_v2((CUdeviceptr)(to + done), (CUdeviceptr)to, more,
-						chain->stream) != CUDA_SUCCESS)
-			return false;
-		done += more;
-	}
-	return await(session); /* `host` is used again */
+	make_random(session->mirrors.host, dtype_of_cuda(chain->steps[0].gemm.ctype), seed);
+	return mirrors_fill(&session->mirrors,
+			    mirrors_place(&session->mirrors, chain->values[0].begin, NULL),
+			    chain->values[0].end - chain->values[0].begin, RANDOM);
 }
 
 /* ---- windows -------------------------------------------------------------------------------- */
 
-/* The first half of the windows is for elements of two bytes, the second for what follows with
- * elements of four: INSIDE of them within, one at the end, one behind it. */
-static uint64_t window_offset(uint64_t elements, int window)
+/* Lengths of two, four or eight bytes a row, of two or four a score; none so close to the one
+ * before that no window fits between. */
+static void find_lengths(struct session *session)
 {
-	const uint64_t half = 2 * elements, begin = window < WINDOWS / 2 ? 0 : half;
-	const int n = window % (WINDOWS / 2);
+	const uint64_t rows = session->elements / (uint64_t)session->chain->steps[0].gemm.m;
+	const uint64_t lengths[LENGTHS] = {2 * rows, 4 * rows, 8 * rows, 2 * session->elements,
+					   4 * session->elements};
+	uint64_t last = 0;
 
-	if (n == INSIDE)
-		return begin + half - WINDOW;
-	if (n == INSIDE + 1)
-		return begin + half;
-	return begin + (half - WINDOW) * (uint64_t)n / INSIDE;
+	for (int i = 0; i < LENGTHS; i++)
+		if (lengths[i] >= last + 2 * WINDOW)
+			session->length[session->length_count++] = last = lengths[i];
+}
+
+/* Stretch by stretch; the last of all lies behind the longest. */
+static uint64_t window_offset(const struct session *session, int window)
+{
+	const int stretch = window / (INSIDE + 1), n = window % (INSIDE + 1);
+	const uint64_t begin = stretch ? session->length[stretch - 1] : 0;
+
+	if (stretch >= session->length_count)
+		return begin;
+	return begin + (session->length[stretch] - begin - WINDOW) * (uint64_t)n / INSIDE;
+}
+
+static int window_count(const struct session *session)
+{
+	return session->length_count * (INSIDE + 1) + 1;
 }
 
 static bool window_exists(const struct session *session, const struct subject *subject, int window)
 {
-	return window_offset(session->elements, window) + WINDOW <= subject->room;
+	return window_offset(session, window) + WINDOW <= subject->room;
 }
 
 /* Copies all windows to `into` (WINDOWS of them). */
@@ -230,14 +132,14 @@ static bool read_windows(const struct session *session, const struct subject *su
 			 unsigned char *into)
 {
 	const struct chain *chain = session->chain;
-	const uint64_t from = mirrored(session, chain->values[subject->value].begin);
+	const uint64_t from =
+		mirrors_place(&session->mirrors, chain->values[subject->value].begin, NULL);
 
-	for (int w = 0; w < WINDOWS; w++)
+	for (int w = 0; w < window_count(session); w++)
 		if (window_exists(session, subject, w) &&
-		    driver.cuMemcpyDtoHAsync_v2(
-			    into + w * WINDOW,
-			    (CUdeviceptr)(from + window_offset(session->elements, w)), WINDOW,
-			    chain->stream) != CUDA_SUCCESS)
+		    driver.cuMemcpyDtoHAsync_v2(into + w * WINDOW,
+						(CUdeviceptr)(from + window_offset(session, w)),
+						WINDOW, chain->stream) != CUDA_SUCCESS)
 			return false;
 	return true;
 }
@@ -245,7 +147,7 @@ static bool read_windows(const struct session *session, const struct subject *su
 static void note_changes(const struct session *session, struct subject *subject, int pass,
 			 const unsigned char *before, const unsigned char *after)
 {
-	for (int w = 0; w < WINDOWS; w++) {
+	for (int w = 0; w < window_count(session); w++) {
 		if (!window_exists(session, subject, w))
 			continue;
 		for (int i = 0; i < WINDOW; i++) {
@@ -268,44 +170,29 @@ static void sum_up(struct subject *subject)
 	}
 }
 
-static bool all_whole(const struct subject *subject, int from)
-{
-	for (int w = from; w <= from + INSIDE; w++)
-		if (!subject->whole[w])
-			return false;
-	return true;
-}
-
 /* Bytes written from the pointer on; 0: none; -1: not clear. */
 static int64_t length_of(const struct session *session, struct subject *subject)
 {
-	const int second = WINDOWS / 2;
-	const int64_t half = 2 * (int64_t)session->elements;
+	int whole = 0, touched = window_count(session);
 
 	if (!subject->written)
 		return 0;
 	sum_up(subject);
-	if (!all_whole(subject, 0))
-		return -1;
-	if (!subject->touched[INSIDE + 1])
-		return half;
-	return all_whole(subject, second) && !subject->touched[second + INSIDE + 1] ? 2 * half : -1;
+	while (whole < window_count(session) && subject->whole[whole])
+		whole++;
+	while (touched && !subject->touched[touched - 1])
+		touched--;
+	return whole == touched && whole && whole % (INSIDE + 1) == 0
+		       ? (int64_t)session->length[whole / (INSIDE + 1) - 1]
+		       : -1;
 }
 
 /* ---- passes --------------------------------------------------------------------------------- */
 
-static bool run_step(const struct session *session, const struct step *step)
-{
-	uint64_t place[CHAIN_REFS];
-
-	for (int i = 0; i < step->ref_count; i++)
-		place[i] = mirrored(session, rerun_pointer(session->chain, step, i));
-	return rerun_step(session->chain, step, place) == 0;
-}
-
 static bool run_watched(struct session *session, int number, int pass)
 {
-	unsigned char *before = host + RANDOM, *after = before + MAX_VALUES * WINDOWS * WINDOW;
+	unsigned char *before = session->mirrors.host + RANDOM;
+	unsigned char *after = before + MAX_VALUES * WINDOWS * WINDOW;
 
 	for (int turn = 0; turn < 2; turn++) {
 		unsigned char *into = turn ? after : before;
@@ -313,7 +200,8 @@ static bool run_watched(struct session *session, int number, int pass)
 		for (int i = 0; i < session->subject_count; i++) {
 			struct subject *subject = &session->subjects[i];
 			const uint64_t at =
-				mirrored(session, session->chain->values[subject->value].begin);
+				mirrors_place(&session->mirrors,
+					      session->chain->values[subject->value].begin, NULL);
 
 			if (subject->step != number)
 				continue;
@@ -325,10 +213,10 @@ static bool run_watched(struct session *session, int number, int pass)
 			if (!read_windows(session, subject, into + i * WINDOWS * WINDOW))
 				return false;
 		}
-		if (turn == 0 && !run_step(session, &session->chain->steps[number]))
+		if (turn == 0 && !mirrors_run(&session->mirrors, &session->chain->steps[number]))
 			return false;
 	}
-	if (!await(session))
+	if (!mirrors_await(&session->mirrors))
 		return false;
 	for (int i = 0; i < session->subject_count; i++)
 		if (session->subjects[i].step == number)
@@ -339,7 +227,7 @@ static bool run_watched(struct session *session, int number, int pass)
 
 static bool run_pass(struct session *session, int pass)
 {
-	if (!refresh_mirrors(session) || !fill_scores(session, (unsigned)pass))
+	if (!mirrors_refresh(&session->mirrors) || !fill_scores(session, (unsigned)pass))
 		return false;
 	for (int s = 1; s < session->chain->step_count; s++)
 		if (!run_watched(session, s, pass))
@@ -370,51 +258,31 @@ static int ref_of_value(const struct step *step, int value)
 	return -1;
 }
 
-/* No further than the next pointer of the same launch, nor than twice what could be written. */
+static void no_further(uint64_t *end, uint64_t begin, uint64_t other)
+{
+	if (other > begin && other < *end)
+		*end = other;
+}
+
+/* No further than the next pointer of the same launch, nor than what may be an input of any, nor
+ * than the most that could be written. */
 static uint64_t room_behind(const struct session *session, const struct step *step, uint64_t begin)
 {
+	const struct chain *chain = session->chain;
 	const struct allocation *allocation = memory_find(begin);
 	uint64_t end = begin + 4 * session->elements + WINDOW;
 
 	if (!allocation)
 		return 0;
-	if (allocation->base + allocation->bytes < end)
-		end = allocation->base + allocation->bytes;
-	for (int i = 0; i < step->ref_count; i++) {
-		const uint64_t other = rerun_pointer(session->chain, step, i);
-
-		if (other > begin && other < end)
-			end = other;
-	}
-	return end - begin;
-}
-
-/* Kernels that talk to other GPUs wait for an answer; nobody would give one. */
-static bool talks(const struct chain *chain)
-{
-	for (int s = 1; s < chain->step_count; s++)
-		if (chain->steps[s].function && (strstr(chain->steps[s].function->name, "nccl") ||
-						 strstr(chain->steps[s].function->name, "nvshmem")))
-			return true;
-	return false;
-}
-
-/* Something else lies where an input was: launching again on that would be reckless. */
-static bool inputs_gone(const struct chain *chain)
-{
+	no_further(&end, begin, allocation->base + allocation->bytes);
+	for (int i = 0; i < step->ref_count; i++)
+		no_further(&end, begin, rerun_pointer(chain, step, i));
 	for (int i = 1; i < chain->value_count; i++)
-		if (chain->values[i].provisional && !chain->values[i].used && i != chain->p_value &&
-		    !range_set_touches(&chain->values[i].live, chain->values[i].begin,
-				       chain->values[i].begin + 1))
-			return true;
-	for (int s = 1; s < chain->step_count; s++)
-		for (int i = 0; i < chain->steps[s].ref_count; i++) {
-			const struct ref *ref = &chain->steps[s].refs[i];
-
-			if (ref->kind == REF_INPUT && chain->inputs[ref->index].lost)
-				return true;
-		}
-	return false;
+		if (chain->values[i].provisional || chain->values[i].outside)
+			no_further(&end, begin, chain->values[i].begin);
+	for (int i = 0; i < chain->input_count; i++)
+		no_further(&end, begin, chain->inputs[i].begin);
+	return end - begin;
 }
 
 static void find_subjects(struct session *session)
@@ -445,6 +313,21 @@ static bool known(const struct session *session)
 	return true;
 }
 
+static void keep_result(const struct session *session, struct subject *subject)
+{
+	const uint64_t key = key_of(session, subject->step);
+	const struct step *step = &session->chain->steps[subject->step];
+	const int64_t length = length_of(session, subject);
+	struct result *result = result_of(key);
+
+	if (!result) {
+		result = &results[result_count++ % RESULTS];
+		*result = (struct result){.key = key};
+	}
+	result->unclear |= length < 0;
+	result->bytes[ref_of_value(step, subject->value)] = length < 0 ? 0 : (uint64_t)length;
+}
+
 static void run_passes(struct session *session)
 {
 	struct driver_context here;
@@ -452,41 +335,13 @@ static void run_passes(struct session *session)
 
 	if (!driver_enter(&here, session->chain->context))
 		return;
-	done = make_mirrors(session);
-	if (done && !host) {
-		void *memory = NULL;
-
-		done = driver.cuMemAllocHost_v2(&memory, RANDOM + 2 * MAX_VALUES * WINDOWS *
-									  WINDOW) == CUDA_SUCCESS;
-		host = memory;
-	}
-	if (done &&
-	    driver.cuEventCreate(&session->event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS) {
-		for (int pass = 0; pass < PASSES && done; pass++)
-			done = run_pass(session, pass);
-		driver.cuEventDestroy_v2(session->event);
-	} else {
-		done = false;
-	}
-	for (int i = 0; i < session->mirror_count; i++)
-		scratch_put(session->mirrors[i].copy, session->chain->stream);
-	if (done) /* large, and not needed again; what is not done may take for ever */
-		scratch_trim(session->chain->context);
+	done = mirrors_open(&session->mirrors, session->chain);
+	for (int pass = 0; pass < PASSES && done; pass++)
+		done = run_pass(session, pass);
+	mirrors_close(&session->mirrors);
 	driver_leave(&here);
-	for (int i = 0; i < session->subject_count && done; i++) {
-		struct subject *subject = &session->subjects[i];
-		const uint64_t key = key_of(session, subject->step);
-		struct result *result = result_of(key);
-		const int64_t length = length_of(session, subject);
-
-		if (!result) {
-			result = &results[result_count++ % RESULTS];
-			*result = (struct result){.key = key};
-		}
-		result->unclear |= length < 0;
-		result->bytes[ref_of_value(&session->chain->steps[subject->step], subject->value)] =
-			length < 0 ? 0 : (uint64_t)length;
-	}
+	for (int i = 0; i < session->subject_count && done; i++)
+		keep_result(session, &session->subjects[i]);
 }
 
 /* A length that is known makes a value one like any other: it takes its bytes from older ones, and
@@ -521,14 +376,14 @@ const char *measure_chain(struct chain *chain)
 	find_subjects(&session);
 	if (!session.subject_count)
 		return NULL;
-	if (2 * session.elements < 2 * WINDOW)
+	find_lengths(&session);
+	if (!session.length_count)
 		return "too few scores to measure what a kernel writes";
 	if (!known(&session)) {
-		if (inputs_gone(chain))
-			return "what a kernel read was overwritten before it could be launched "
-			       "again";
-		if (talks(chain))
-			return "a kernel that waits for other GPUs";
+		const char *hindrance = mirrors_hindrance(chain);
+
+		if (hindrance)
+			return hindrance;
 		run_passes(&session);
 		if (!known(&session))
 			return "no room to measure what a kernel writes: raise FASHIM_SCRATCH_MB";

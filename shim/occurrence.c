@@ -11,21 +11,29 @@
 #include "blas.h"
 #include "compare.h"
 #include "config.h"
+#include "copies.h"
 #include "driver_context.h"
 #include "fused.h"
 #include "held.h"
+#include "identify.h"
 #include "log.h"
 #include "measure.h"
 #include "memory.h"
+#include "originals.h"
+#include "nvtx.h"
 #include "resolve.h"
 #include "scratch.h"
 #include "session.h"
 #include "site.h"
 #include "spec.h"
+#include "timing.h"
 
 /* A comparison costs as much as some dozen small fused launches: samples that agree make the next
  * one come later, up to this many times FASHIM_SAMPLE. */
 #define MOST_RARE 128
+
+/* How often kernels without a rule are asked: what they are given may tell more the next time. */
+#define QUESTIONS 4
 
 static struct site_set candidates[CHAIN_COUNT];
 
@@ -110,6 +118,10 @@ static enum flow defer_opening(struct op *op, const struct access_list *list,
 			chain->candidates = &candidates[i];
 	}
 	*chain->candidates = *set;
+	if (!captured)
+		for (int n = 0; n < 2; n++)
+			copies_absorb(chain, n, chain->inputs[n].begin, chain->inputs[n].end);
+	copies_needed(op, op->name);
 	return FLOW_TAKEN;
 }
 
@@ -164,6 +176,7 @@ enum flow occurrence_open(struct op *op, const struct access_list *list)
 	if (mode == MODE_REPLACE && !site_wants_watch(&op->gemm) && may_defer(op, &set) &&
 	    !due_for_sample(&set))
 		return defer_opening(op, list, &set, false);
+	copies_needed(op, op->name); /* before the operands are an input of a chain */
 	held_guard(op, list, NULL, true, op->name);
 	if (!opener_promising(&op->gemm))
 		return FLOW_PASS;
@@ -176,12 +189,14 @@ enum flow occurrence_open(struct op *op, const struct access_list *list)
 		return FLOW_PASS;
 	chain->timed = mode >= MODE_COMPARE && (site_awaits(&op->gemm, SITE_LEARNING) ||
 						site_awaits(&op->gemm, SITE_VERIFIED));
-	if (chain->timed) {
-		chain->timing = timing_begin(op->context);
-	}
+	if (chain->timed)
+		chain->timing = timing_begin(op->context, op->stream);
+	for (int n = 0; n < 2; n++)
+		chain->made_by[n] =
+			copies_origin(chain, chain->inputs[n].begin, chain->inputs[n].end);
 	if (chain->preload >= 0) /* about to be added to */
 		held_guard_inputs(chain, op, list);
-	timing_start(chain->timing, op->stream);
+	timing_start(chain->timing, TIMING_GEMM1);
 	op->watcher = chain;
 	return FLOW_PASS;
 }
@@ -214,13 +229,18 @@ enum flow occurrence_defer(struct chain *chain, struct op *op, const struct acce
 /* V counts as an input while O is being written: O may lie over it. */
 static void add_v(struct chain *chain, const struct op *op)
 {
+
 	const bool p_is_a = op->gemm.a == chain->values[chain->p_value].begin;
 	struct gemm gemm;
 	uint64_t begin, end;
 
 	gemm_from_op(&gemm, &op->gemm);
 	matrix_extent(p_is_a ? &gemm.b : &gemm.a, gemm.batch, &begin, &end);
+	if (chain->deferred && !chain->captured && copies_absorb(chain, 2, begin, end))
+		return;
 	chain_add_input(chain, begin, end);
+	if (!chain->deferred)
+		chain->made_by[2] = copies_origin(chain, begin, end);
 }
 
 static bool inputs_lost(const struct chain *chain)
@@ -263,26 +283,36 @@ static int launch_fused(struct chain *chain, struct site *site, const struct acc
 						  chain->inputs[k].begin, chain->inputs[k].end) &&
 				    !held_snapshot(chain, k, chain->stream))
 					return -1;
-	if (spec_of_chain(&args, chain, site->by_data ? &site->spec : NULL, &by_data, detail) !=
+	if (spec_of_chain(&args, chain, site->by_data ? &site->identity : NULL, &by_data, detail) !=
 	    REASON_NONE) {
 		session_decline(REASON_CHAIN_BROKEN, detail);
+		return -1;
+	}
+	if (!originals_read(&args, chain)) {
+		session_decline(REASON_CHAIN_BROKEN, "operands copied in another way");
 		return -1;
 	}
 	if (driver_enter(&here, chain->context)) {
 		variant = fused_select(chain->context, &args);
 		/* Loading a kernel may allocate, which a capture does not survive. */
-		if (variant && (!chain->captured || variant->name == site->variant))
+		if (variant && (!chain->captured || variant->name == site->variant)) {
+			const bool ranged = nvtx_push("fused", variant, &args);
+
 			error = fused_attention(chain->context, chain->stream, variant, &args);
+			nvtx_pop(ranged);
+		}
 		driver_leave(&here);
 	}
 	return error;
 }
 
-static enum flow replace(struct chain *chain, struct site *site, const struct access_list *list,
-			 int kept_inputs)
+static enum flow replace(struct chain *chain, struct site *site, const struct op *op,
+			 const struct access_list *list, int kept_inputs)
 {
+	copies_needed(op, op->name);
 	if (launch_fused(chain, site, list)) {
 		held_realise(chain, chain->stream, "fused_launch", false);
+		copies_guard(op, list, op->name); /* V is wanted after all */
 		return FLOW_PASS;
 	}
 	chain->closed = true;
@@ -290,6 +320,7 @@ static enum flow replace(struct chain *chain, struct site *site, const struct ac
 	cut_output(chain);
 	while (chain->input_count > kept_inputs) /* O is written: V is no longer needed */
 		scratch_put(chain->inputs[--chain->input_count].snapshot, chain->stream);
+	chain->relayed[2] = -1;
 	site->live->seen++;
 	site->live->replaced++;
 	if (chain->captured) { /* the user's word: nobody looks at the scores */
@@ -340,6 +371,46 @@ static void announce(struct site *site, const struct chain *chain, const struct 
 	site_announce(site, chain, args, kernel);
 }
 
+/* Once inputs were identified their lengths are known; deferred occurrences protect that much of
+ * them. */
+static void settle_extents(struct site *site, const struct chain *chain,
+			   const struct attn_args *args)
+{
+	int number = 0;
+
+	for (int i = 0; i < site->value_count; i++) {
+		uint64_t bytes = 0;
+		int64_t keys;
+
+		if (site->values[i].outside)
+			bytes = identity_extent(&site->identity, args, chain, ++number, &keys);
+		if (!bytes)
+			continue;
+		site->values[i].bytes = bytes;
+		site->values[i].keys = keys;
+	}
+}
+
+/* Kernels without a rule are asked what they compute, at the first sightings. */
+static void identify(struct site *site, const struct chain *chain, struct attn_args *args)
+{
+	char detail[96];
+	const char *why;
+	bool by_data;
+
+	if (site->identified || site->questions == QUESTIONS)
+		return;
+	site->questions++;
+	why = identify_chain(&site->identity, args, chain, detail, sizeof(detail));
+	if (!why && spec_of_chain(args, chain, &site->identity, &by_data, detail) != REASON_NONE)
+		why = detail;
+	site->identified = !why;
+	snprintf(site->unanswered, sizeof(site->unanswered), "%s", why ? why : "");
+	if (!why)
+		settle_extents(site, chain, args);
+	site_record_identity(site, args);
+}
+
 /* The program's own ops ran this time: learn of the site, arrange for the comparison. */
 static enum flow learn(struct chain *chain, struct op *op, const struct access_list *list)
 {
@@ -387,6 +458,8 @@ static enum flow learn(struct chain *chain, struct op *op, const struct access_l
 			snprintf(detail, sizeof(detail), "D=%d", (int)args.D);
 		}
 	}
+	if (variant && by_data)
+		identify(site, chain, &args);
 	announce(site, chain, &args, variant ? variant->name : "");
 	if (reason != REASON_NONE)
 		site_decline(site, reason, detail);
@@ -400,7 +473,7 @@ static enum flow learn(struct chain *chain, struct op *op, const struct access_l
 		return FLOW_PASS;
 	}
 	held_guard_inputs(chain, op, list);
-	timing_start(chain->timing, op->stream);
+	timing_start(chain->timing, TIMING_GEMM2);
 	op->watcher = chain;
 	return FLOW_PASS;
 }
@@ -409,35 +482,22 @@ enum flow occurrence_close(struct chain *chain, struct op *op, const struct acce
 {
 	const int inputs = chain->input_count;
 
+	if (!chain->deferred)
+		copies_needed(op, op->name); /* before V is an input of the chain */
 	add_v(chain, op);
 	if (chain->deferred) {
 		struct site *site = site_match_close(chain->candidates, chain);
 
 		if (site)
-			return replace(chain, site, list, inputs);
+			return replace(chain, site, op, list, inputs);
 		session_decline(REASON_CHAIN_BROKEN, op->name);
 		site_note_broken(chain->candidates);
 		held_realise(chain, op->stream, "chain_broken", false);
+		copies_guard(op, list, op->name); /* V is wanted after all */
 		if (!chain->used)
 			return FLOW_PASS;
 	}
 	return learn(chain, op, list);
-}
-
-/* Once a bias was identified its length is known; deferred occurrences protect that much of it. */
-static void settle_bias_extent(struct site *site, const struct chain *chain,
-			       const struct attn_args *args)
-{
-	const struct attn_tensor *bias = &args->spec.bias[spec_bias_place(chain)];
-	const int64_t last = (args->B - 1) * bias->stride[0] + (args->H - 1) * bias->stride[1] +
-			     (args->Sq - 1) * bias->stride[2] + (args->Sk - 1) * bias->stride[3];
-
-	for (int i = 0; bias->base && i < site->value_count; i++)
-		if (site->values[i].outside) {
-			site->values[i].bytes =
-				(uint64_t)(last + 1) * (uint64_t)attn_dtype_size(bias->dtype);
-			site->values[i].keys = args->Sk;
-		}
 }
 
 /* The closing GEMM ran: O is the program's own. */
@@ -450,7 +510,8 @@ static void closed(struct chain *chain)
 	struct timing *timing = chain->timing;
 	char detail[96];
 	bool by_data;
-	int guesses = 0;
+	uint64_t room;
+	int guesses = 0, pointers;
 
 	const bool lost = inputs_lost(chain);
 
@@ -460,25 +521,32 @@ static void closed(struct chain *chain)
 	for (int i = 0; i < chain->value_count; i++)
 		if (chain->values[i].outside)
 			chain->values[i].live.count = 0;
-	/* An unknown chain is identified at its first sighting; a known one is compared when timed.
-	 */
-	if ((!chain->timed && !(site->by_data && !site->identified)) || lost ||
-	    config()->mode < MODE_COMPARE ||
-	    spec_of_chain(&args, chain, site->identified ? &site->spec : NULL, &by_data, detail) !=
-		    REASON_NONE) {
+	/* An unknown chain is compared at its first sighting; one that follows rules when timed. */
+	if ((!chain->timed && !site->by_data) || lost || config()->mode < MODE_COMPARE ||
+	    spec_of_chain(&args, chain, site->identified ? &site->identity : NULL, &by_data,
+			  detail) != REASON_NONE) {
 		timing_drop(timing);
 		return;
 	}
+	if (!by_data || site->identified)
+		originals_compare(&args, chain);
 	variant = fused_select(chain->context, &args);
 	if (!variant) {
 		site_decline(site, REASON_NO_KERNEL, "");
 		timing_drop(timing);
 		return;
 	}
+	identity_pointer(chain, &pointers, &room);
+	if (by_data && !site->identified && pointers > 1) { /* too much to guess */
+		if (site->questions == QUESTIONS)
+			site_decline(site, REASON_UNACCOUNTED_POINTER, site->unanswered);
+		timing_drop(timing);
+		return;
+	}
 	if (by_data && !site->identified)
 		guesses = spec_guess(guess, SITE_CANDIDATES, &args, chain);
 	else if (by_data)
-		settle_bias_extent(site, chain, &args);
+		settle_extents(site, chain, &args);
 	site->live->compared++;
 	site->variant = variant->name;
 	compare_start(site, chain, &args, variant, guess, guesses, timing);
@@ -494,7 +562,7 @@ void occurrence_ran(struct chain *chain, const struct op *op)
 {
 	if (!chain->used || chain->stream != op->stream)
 		return;
-	timing_stop(chain->timing, op->stream);
+	timing_stop(chain->timing);
 	if (op->kind == OP_GEMM && chain->p_value >= 0 && !chain->closed)
 		closed(chain);
 }

@@ -48,6 +48,10 @@ struct op_gemm {
 	int64_t stride_a, stride_b,
 		stride_c; /* elements between batch entries; 0 when batch == 1 */
 	int64_t batch;
+	int64_t run; /* > 1: entries come in runs of as many, `inner` apart; `stride` then leads
+			from one run to the next. No entry point says it so, arrays of addresses do:
+			heads that share K */
+	int64_t inner_a, inner_b, inner_c;
 	bool by_array;
 	bool scalars_on_device; /* alpha/beta unknown to the host: never deferred */
 	double alpha, beta;	/* real part, when on the host */

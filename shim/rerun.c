@@ -25,7 +25,7 @@ uint64_t rerun_pointer(const struct chain *chain, const struct step *step, int i
 	return word;
 }
 
-static int run_launch(const struct chain *chain, const struct step *step, const uint64_t *place)
+int rerun_launch(CUstream stream, const struct step *step, const uint64_t *place)
 {
 	unsigned char params[CHAIN_PARAM_BYTES];
 	void *pointers[FUNCTION_MAX_PARAMS];
@@ -37,8 +37,7 @@ static int run_launch(const struct chain *chain, const struct step *step, const 
 		pointers[i] = params + step->function->param_offset[i];
 	return driver.cuLaunchKernel(step->function->handle, step->grid[0], step->grid[1],
 				     step->grid[2], step->block[0], step->block[1], step->block[2],
-				     step->shared_bytes, chain->stream, pointers,
-				     NULL) == CUDA_SUCCESS
+				     step->shared_bytes, stream, pointers, NULL) == CUDA_SUCCESS
 		       ? 0
 		       : -1;
 }
@@ -56,7 +55,7 @@ static int run_copy(const struct chain *chain, const struct step *step, const ui
 int rerun_step(const struct chain *chain, const struct step *step, const uint64_t place[CHAIN_REFS])
 {
 	return step->kind == OP_COPY ? run_copy(chain, step, place)
-				     : run_launch(chain, step, place);
+				     : rerun_launch(chain->stream, step, place);
 }
 
 /* ---- a whole chain -------------------------------------------------------------------------- */
@@ -100,21 +99,46 @@ static int put_preload(const struct chain *chain, const struct places *places)
 		       : -1;
 }
 
+static uint64_t input_place(const struct input *input)
+{
+	return input->snapshot ? input->snapshot : input->begin;
+}
+
+/* Where operand n of GEMM1 can be read. What is relayed is copied as the program wanted it;
+ * *scratch: there. 0: no scratch. */
+static uint64_t put_operand(const struct chain *chain, int n, uint64_t address, uint64_t *scratch)
+{
+	const struct input *input = &chain->inputs[n];
+	const struct relayout *copy = &chain->relay[n];
+	uint64_t place[2];
+
+	*scratch = 0;
+	if (chain->relayed[n] < 0)
+		return input_place(input) + (address - input->begin);
+	*scratch =
+		scratch_get(chain->context, chain->stream, copy->out_end - copy->out_begin, true);
+	place[0] = *scratch;
+	place[1] = input_place(input);
+	return *scratch && !rerun_launch(chain->stream, &copy->step, place)
+		       ? *scratch + (address - copy->out_begin)
+		       : 0;
+}
+
 static int run_steps(const struct chain *chain, const struct places *places)
 {
 	const struct step *first = &chain->steps[0];
-	uint64_t a = first->gemm.a, b = first->gemm.b;
-	int error;
+	uint64_t a, b, scratch[2];
+	int error = -1;
 
 	if (chain->preload >= 0 && put_preload(chain, places))
 		return -1;
-
-	if (chain->inputs[0].snapshot)
-		a = chain->inputs[0].snapshot + (a - chain->inputs[0].begin);
-	if (chain->inputs[1].snapshot)
-		b = chain->inputs[1].snapshot + (b - chain->inputs[1].begin);
-	error = blas_run(&first->gemm, chain->context, chain->stream, a, b,
-			 places->value[0] + (first->gemm.c - chain->values[0].begin));
+	a = put_operand(chain, 0, first->gemm.a, &scratch[0]);
+	b = put_operand(chain, 1, first->gemm.b, &scratch[1]);
+	if (a && b)
+		error = blas_run(&first->gemm, chain->context, chain->stream, a, b,
+				 places->value[0] + (first->gemm.c - chain->values[0].begin));
+	scratch_put(scratch[0], chain->stream);
+	scratch_put(scratch[1], chain->stream);
 	for (int i = 1; i < chain->step_count && !error; i++)
 		error = run_step(chain, &chain->steps[i], places);
 	return error;

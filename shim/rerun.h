@@ -13,6 +13,9 @@
 int rerun_step(const struct chain *chain, const struct step *step,
 	       const uint64_t place[CHAIN_REFS]);
 
+/* The same of a launch alone, on any stream. */
+int rerun_launch(CUstream stream, const struct step *step, const uint64_t *place);
+
 /* Where refs[i] pointed when the program made the call. */
 uint64_t rerun_pointer(const struct chain *chain, const struct step *step, int i);
 

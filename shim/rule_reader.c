@@ -42,9 +42,25 @@ unsigned rule_size_of(const struct reading *r, unsigned param)
 	return param < r->function->param_count ? r->function->param_size[param] : 0;
 }
 
+const char *rule_find(const struct reading *r, const char *needle)
+{
+	struct name_words *words = r->function->words;
+	const char *at;
+
+	for (int i = 0; words && i < words->count; i++)
+		if (words->word[i].needle == needle)
+			return words->word[i].at;
+	at = strstr(r->function->name, needle);
+	if (words && words->count < NAME_WORDS) {
+		words->word[words->count].needle = needle;
+		words->word[words->count++].at = at;
+	}
+	return at;
+}
+
 bool rule_has(const struct reading *r, const char *needle)
 {
-	return strstr(r->function->name, needle) != NULL;
+	return rule_find(r, needle) != NULL;
 }
 
 static double half_value(uint16_t bits)
@@ -153,9 +169,9 @@ struct type rule_functor_type(const struct reading *r)
 
 static bool returns_bool(const struct reading *r)
 {
-	return rule_has(r, "CompareFunctor") || rule_has(r, "compare_scalar_kernel") ||
-	       rule_has(r, "isneginf") || rule_has(r, "isposinf") || rule_has(r, "logical_") ||
-	       rule_has(r, "isnan");
+	return rule_has(r, "CompareFunctor") || rule_has(r, "CompareEqFunctor") ||
+	       rule_has(r, "compare_scalar_kernel") || rule_has(r, "isneginf") ||
+	       rule_has(r, "isposinf") || rule_has(r, "logical_") || rule_has(r, "isnan");
 }
 
 /* Type of operand `n` (0: the output) of a functor without dynamic casts. */

@@ -32,6 +32,7 @@ void rules_bind(struct function *function)
 	for (unsigned i = 0; i < sizeof(layouts) / sizeof(*layouts); i++)
 		if (strstr(function->name, layouts[i].needle)) {
 			function->rule = &layouts[i].rule;
+			function->functor = rule_functor(&(struct reading){.function = function});
 			return;
 		}
 }

@@ -47,7 +47,7 @@ struct meaning {
 	int64_t softmax_apart; /* elements from one of a softmax's to the next */
 };
 
-/* Binds function->rule by name, once per kernel. */
+/* Binds function->rule and function->functor by name, once per kernel. */
 void rules_bind(struct function *function);
 
 /* Exact accesses of a launch with a rule. false: no rule, or the parameters are not as it expects.

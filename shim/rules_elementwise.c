@@ -5,6 +5,7 @@
  */
 #include "rule_reader.h"
 
+#include <math.h>
 #include <string.h>
 
 static enum rule_role functor_role(const struct reading *r)
@@ -22,6 +23,15 @@ static enum rule_role functor_role(const struct reading *r)
 	while (!rule_has(r, functors[i].first) || !rule_has(r, functors[i].second))
 		i++;
 	return functors[i].role;
+}
+
+struct functor rule_functor(const struct reading *r)
+{
+	struct functor functor = {.role = functor_role(r), .type = rule_functor_type(r)};
+
+	for (int i = 0; i < 4; i++)
+		functor.operand[i] = rule_operand_type(r, i);
+	return functor;
 }
 
 static int64_t view_bytes(const struct meaning *meaning, const struct view *view)
@@ -78,6 +88,11 @@ static void read_functor(struct reading *r, unsigned at, unsigned bytes)
 	} else if (meaning->role == ROLE_FILL && meaning->view_count == 1 &&
 		   bytes >= (unsigned)meaning->views[0].element) {
 		meaning->scalar_where = (int)at;
+	} else if (meaning->role == ROLE_IS_NEGINF) {
+		/* a comparison holds which one it is, and the number */
+		if (rule_has(r, "CompareEqFunctor") &&
+		    (bytes < 8 || rule_u32_at(r, at) != 0 || rule_f32_at(r, at + 4) != -INFINITY))
+			meaning->role = ROLE_OPAQUE;
 	} else if (meaning->role != ROLE_TANH && meaning->role != ROLE_COPY &&
 		   meaning->role != ROLE_WHERE && meaning->role != ROLE_MULTIPLY &&
 		   meaning->role != ROLE_DIVIDE) {
@@ -133,10 +148,11 @@ bool rule_read_vectorized(struct reading *r)
 
 	if (r->function->param_count != 3 || rule_size_of(r, 0) != 4 || count < 1 || count > 4)
 		return false;
-	r->meaning->role = functor_role(r);
+	r->meaning->role = (enum rule_role)r->function->functor.role;
 	r->meaning->view_count = (int)count;
 	for (unsigned i = 0; i < count; i++)
-		rule_set_view(r, (int)i, rule_offset(r, 2) + 8 * i, rule_operand_type(r, (int)i));
+		rule_set_view(r, (int)i, rule_offset(r, 2) + 8 * i,
+			      r->function->functor.operand[i]);
 	rule_one_dimension(r, (int32_t)rule_u32_at(r, rule_offset(r, 0)));
 	read_functor(r, rule_offset(r, 1), rule_size_of(r, 1));
 	return rule_finish_views(r);
@@ -151,7 +167,7 @@ bool rule_read_unrolled(struct reading *r)
 	    !rule_has(r, "13StoreWithCastILi1E") || rule_size_of(r, 5) != 8 ||
 	    rule_size_of(r, 6) != 8)
 		return false;
-	r->meaning->role = functor_role(r);
+	r->meaning->role = (enum rule_role)r->function->functor.role;
 	r->meaning->view_count = 2;
 	for (unsigned i = 0; i < 2; i++) {
 		const unsigned cast = rule_offset(r, i ? 5 : 6);
@@ -206,7 +222,7 @@ static bool read_strided_as(struct reading *r, bool casts)
 	meaning->dims = (int)rule_u32_at(r, lambda);
 	if (meaning->dims < 0 || meaning->dims > VIEW_DIMS)
 		return false;
-	meaning->role = functor_role(r);
+	meaning->role = (enum rule_role)r->function->functor.role;
 	meaning->view_count = (int)operands;
 	meaning->elements = (int32_t)rule_u32_at(r, rule_offset(r, 0));
 	for (int d = 0; d < meaning->dims; d++) {
@@ -222,7 +238,7 @@ static bool read_strided_as(struct reading *r, bool casts)
 	size = functor_bytes(meaning->role);
 	for (unsigned i = 0; i < operands; i++)
 		rule_set_view(r, (int)i, pointers + 8 * i,
-			      !casts ? rule_operand_type(r, (int)i)
+			      !casts ? r->function->functor.operand[i]
 			      : size ? rule_type_of_scalar_type(r->params[functor + size + i])
 				     : type_unknown);
 	if (casts && meaning->role != ROLE_ADD && meaning->role != ROLE_COPY)

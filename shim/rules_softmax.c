@@ -25,7 +25,7 @@ static bool read_softmax(struct reading *r, unsigned out, unsigned in, struct ty
  */
 bool rule_read_softmax_warp(struct reading *r)
 {
-	const char *at = strstr(r->function->name, "softmax_warp_forwardI") + 21;
+	const char *at = rule_find(r, "softmax_warp_forwardI") + 21;
 	struct type from, to;
 	int64_t rows, cols;
 	bool log;
@@ -53,7 +53,7 @@ bool rule_read_softmax_warp(struct reading *r)
 /* <input, accumulator, output, epilogue, …>(output, input, columns), one row a block. */
 bool rule_read_softmax_block(struct reading *r)
 {
-	const char *at = strstr(r->function->name, "cunn_SoftMaxForward");
+	const char *at = rule_find(r, "cunn_SoftMaxForward");
 	struct type from, to;
 	int64_t cols;
 
@@ -74,7 +74,7 @@ bool rule_read_softmax_block(struct reading *r)
  * than the last. */
 bool rule_read_softmax_spatial(struct reading *r)
 {
-	const char *at = strstr(r->function->name, "cunn_SpatialSoftMaxForwardI") + 27;
+	const char *at = rule_find(r, "cunn_SpatialSoftMaxForwardI") + 27;
 	int64_t size[3]; /* outer, columns, inner */
 	struct type from, to;
 
@@ -103,7 +103,7 @@ bool rule_read_softmax_spatial(struct reading *r)
 /* (grad_input, grad, output, rows, stride, columns, mask): whoever sees this reads P. */
 bool rule_read_softmax_backward(struct reading *r)
 {
-	const char *at = strstr(r->function->name, "softmax_warp_backwardI") + 22;
+	const char *at = rule_find(r, "softmax_warp_backwardI") + 22;
 	const struct type type = rule_template_type(&at, type_unknown);
 	uint64_t bytes;
 

@@ -41,10 +41,12 @@ static void forget(uint64_t begin, uint64_t end)
 			pieces[i].size = 0;
 }
 
-static void put(uint64_t begin, const void *bytes, uint64_t size)
+void shadow_put(uint64_t begin, const void *bytes, uint64_t size)
 {
 	const unsigned at = next++ % PIECES;
 
+	if (size > PIECE_BYTES)
+		return;
 	pieces[at] = (struct piece){begin, size};
 	memcpy(content[at], bytes, size);
 	any = true;
@@ -64,7 +66,7 @@ static void note_copy(const struct op *op)
 
 	if (op->copy.from_host && op->copy.exact && to->bytes && to->bytes <= PIECE_BYTES &&
 	    host_settled(op))
-		put(to->base, op->copy.host, to->bytes);
+		shadow_put(to->base, op->copy.host, to->bytes);
 }
 
 /* torch.full() and its like: as many elements as may be of interest are one. */
@@ -73,12 +75,12 @@ static void note_fill(const struct op *op, const struct function *function,
 {
 	struct meaning meaning;
 
-	if (!function->rule || op->launch.grid[0] != 1)
+	if (function->functor.role != ROLE_FILL || op->launch.grid[0] != 1)
 		return;
 	rules_meaning(function, &op->launch, params, &meaning);
 	if (meaning.role == ROLE_FILL && meaning.elements == 1)
-		put(meaning.views[0].base, params + meaning.scalar_where,
-		    (uint64_t)meaning.views[0].element);
+		shadow_put(meaning.views[0].base, params + meaning.scalar_where,
+			   (uint64_t)meaning.views[0].element);
 }
 
 void shadow_note(const struct op *op, const struct access_list *list,
@@ -125,39 +127,81 @@ bool shadow_number(uint64_t address, int dtype, double *number)
 
 /* ---- arrays of addresses -------------------------------------------------------------------- */
 
-/* First address and distance in elements. */
-static bool evenly_spaced(uint64_t array, int64_t count, int element, uint64_t *first,
-			  int64_t *stride)
+/* How entries lie in memory: struct op_gemm's words. */
+struct spacing {
+	uint64_t first;
+	int64_t run, inner, stride; /* run: `count` where all are one distance apart */
+};
+
+static uint64_t entry(const struct spacing *spacing, int64_t i, int64_t element)
+{
+	return spacing->first +
+	       (uint64_t)((i / spacing->run * spacing->stride + i % spacing->run * spacing->inner) *
+			  element);
+}
+
+static bool find_spacing(struct spacing *spacing, uint64_t array, int64_t count, int64_t element)
 {
 	static uint64_t address[PIECE_BYTES / 8];
+	int64_t run = 1;
 
 	if (count > PIECE_BYTES / 8 || !shadow_get(array, address, (size_t)count * 8))
 		return false;
-	*first = address[0];
-	*stride = count > 1 ? (int64_t)(address[1] - address[0]) / element : 0;
-	if (*stride < 0)
+	while (run < count && address[run] - address[run - 1] == address[1] - address[0])
+		run++;
+	*spacing = (struct spacing){.first = address[0], .run = run};
+	if (count > 1)
+		spacing->inner = (int64_t)(address[1] - address[0]) / element;
+	spacing->stride =
+		run < count ? (int64_t)(address[run] - address[0]) / element : spacing->inner * run;
+	if (spacing->inner < 0 || spacing->stride < 0 || count % run)
 		return false;
 	for (int64_t i = 0; i < count; i++)
-		if (address[i] != address[0] + (uint64_t)(i * *stride * element))
+		if (address[i] != entry(spacing, i, element))
 			return false;
 	return true;
 }
 
 void shadow_resolve_arrays(struct op_gemm *gemm)
 {
-	struct op_gemm strided = *gemm;
+	const uint64_t array[3] = {gemm->a, gemm->b, gemm->c};
+	const cudaDataType type[3] = {gemm->atype, gemm->btype, gemm->ctype};
+	struct spacing is[3];
+	int64_t run = gemm->batch;
 
 	if (!gemm->by_array || gemm->batch < 1)
 		return;
 	wanted = true;
-	if (!evenly_spaced(gemm->a, gemm->batch, bytes_of_cuda(gemm->atype), &strided.a,
-			   &strided.stride_a) ||
-	    !evenly_spaced(gemm->b, gemm->batch, bytes_of_cuda(gemm->btype), &strided.b,
-			   &strided.stride_b) ||
-	    !evenly_spaced(gemm->c, gemm->batch, bytes_of_cuda(gemm->ctype), &strided.c,
-			   &strided.stride_c) ||
-	    (gemm->batch > 1 && !strided.stride_c) || gemm->d || gemm->extra)
+	if (gemm->d || gemm->extra)
 		return;
-	strided.by_array = false;
-	*gemm = strided;
+	for (int i = 0; i < 3; i++)
+		if (!find_spacing(&is[i], array[i], gemm->batch, bytes_of_cuda(type[i])))
+			return;
+	for (int i = 0; i < 3; i++)
+		run = is[i].run < run ? is[i].run : run;
+	for (int i = 0; i < 3; i++) {
+		if (is[i].run != run && is[i].run != gemm->batch)
+			return;
+		if (run < gemm->batch && is[i].run == gemm->batch)
+			is[i].stride = is[i].inner * run;
+	}
+	if (gemm->batch > 1 && !is[2].inner)
+		return;
+	gemm->by_array = false;
+	gemm->a = is[0].first;
+	gemm->b = is[1].first;
+	gemm->c = is[2].first;
+	if (run == gemm->batch) {
+		gemm->stride_a = is[0].inner;
+		gemm->stride_b = is[1].inner;
+		gemm->stride_c = is[2].inner;
+		return;
+	}
+	gemm->run = run;
+	gemm->stride_a = is[0].stride;
+	gemm->stride_b = is[1].stride;
+	gemm->stride_c = is[2].stride;
+	gemm->inner_a = is[0].inner;
+	gemm->inner_b = is[1].inner;
+	gemm->inner_c = is[2].inner;
 }

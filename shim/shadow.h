@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Device memory whose bytes the host knows for certain: the program copied them there from its own
- * memory, or filled them with a constant, and nothing was allowed to touch them since. Arrays of
- * addresses for batched GEMMs, and scalars that a program keeps in device memory, are told this
- * way; nothing is ever read back, and nothing is remembered across an op that nobody looked at.
+ * memory, filled them with a constant or by a kernel that computes addresses, and nothing was
+ * allowed to touch them since. Arrays of addresses for batched GEMMs, and scalars that a program
+ * keeps in device memory, are told this way; nothing is ever read back, and nothing is remembered
+ * across an op that nobody looked at.
  *
  * All functions: flow lock held.
  */
@@ -17,14 +18,17 @@
 void shadow_note(const struct op *op, const struct access_list *list,
 		 const struct function *function, const unsigned char *params);
 
+/* The bytes that a launch is known to write. More than 16 KiB are not kept. */
+void shadow_put(uint64_t address, const void *bytes, uint64_t size);
+
 /* Copies `size` bytes at a device address; false: not known. */
 bool shadow_get(uint64_t address, void *bytes, size_t size);
 
 /* The number that the one element there holds (dtype: enum attn_dtype, 16-bit or fp32). */
 bool shadow_number(uint64_t address, int dtype, double *number);
 
-/* A GEMM by arrays of addresses becomes one by strides where the addresses are known and evenly
- * spaced; it stays what it is otherwise. */
+/* A GEMM by arrays of addresses becomes one by strides, in runs if need be, where the addresses are
+ * known and so spaced; it stays what it is otherwise. */
 void shadow_resolve_arrays(struct op_gemm *gemm);
 
 /* Has the program shown that it uses arrays? Then its ops must be looked at from now on. */

@@ -72,6 +72,8 @@ struct site *site_of_chain(const struct chain *chain)
 	const bool by_rule = all_by_rule(chain);
 	const uint64_t opener = site_opener_signature(&chain->steps[0].gemm);
 	const uint64_t closer = site_closer_signature(&chain->closer, p_is_operand_a(chain));
+	const struct op_gemm *gemm = &chain->steps[0].gemm;
+	const uint64_t scores = (uint64_t)(gemm->m * gemm->n * gemm->batch);
 	uint64_t key = hash_mix(opener, closer);
 	struct site *site;
 
@@ -105,7 +107,7 @@ struct site *site_of_chain(const struct chain *chain)
 		site->functions[i] = chain->steps[i].function;
 	for (int i = 0; i < chain->value_count; i++) {
 		site->values[i].bytes = chain->values[i].end - chain->values[i].begin;
-		site->values[i].keys = chain->steps[0].gemm.m;
+		site->values[i].keys = site->values[i].bytes % scores ? 0 : chain->steps[0].gemm.m;
 		site->values[i].outside = chain->values[i].outside;
 	}
 	log_live()->site_count = (uint32_t)site_count;
@@ -182,7 +184,7 @@ uint64_t site_value_bytes(const struct site *site, int slot, int64_t keys)
 {
 	const uint64_t bytes = site->values[slot].bytes, then = (uint64_t)site->values[slot].keys;
 
-	return bytes % then ? bytes : bytes / then * (uint64_t)keys;
+	return !then || bytes % then ? bytes : bytes / then * (uint64_t)keys;
 }
 
 static bool holds_for(const struct site *site, int64_t keys)

@@ -12,6 +12,7 @@
 #define FASHIM_SITE_H
 
 #include "chain.h"
+#include "identity.h"
 #include "log_format.h"
 
 #define SITES		LIVE_SITES
@@ -30,14 +31,16 @@ struct site {
 	int value_count;
 	struct { /* of each value */
 		uint64_t bytes;
-		int64_t keys; /* with so many keys */
+		int64_t keys; /* with so many keys; 0: they do not count */
 		bool outside; /* an input in a value's place */
 	} values[CHAIN_VALUES];
 	bool by_data;		     /* some step has no rule: spec was identified from data */
 	int64_t keys[2];	     /* by_data: numbers of keys at which it was right; 0: none */
 	bool measured;		     /* by_data: and its kernels were launched for it */
-	bool identified;	     /* by_data: spec below is settled */
-	struct attn_spec spec;	     /* by_data only: scale, window … */
+	bool identified;	     /* by_data: identity below is settled */
+	struct identity identity;    /* by_data only: scale, window … */
+	unsigned questions;	     /* by_data: times its kernels were asked … */
+	char unanswered[96];	     /* … and why that did not help */
 	int64_t B, H, Sq, Sk, D, Dv; /* as last seen */
 	int dtype;
 	unsigned watches;	  /* undeferred occurrences it may still ask for */
@@ -102,6 +105,9 @@ void opener_result(const struct op_gemm *gemm, bool closed);
 /* Writes the site's record (stack, chain, shape) to the log. */
 void site_announce(struct site *site, const struct chain *chain, const struct attn_args *args,
 		   const char *kernel);
+
+/* Writes what the site's unknown kernels were found to compute, or why that is not known. */
+void site_record_identity(const struct site *site, const struct attn_args *args);
 
 const char *reason_name(enum reason reason);
 

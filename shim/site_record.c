@@ -4,7 +4,9 @@
  */
 #include <stdio.h>
 
+#include "call_form.h"
 #include "callstack.h"
+#include "fused.h"
 #include "log.h"
 #include "site.h"
 #include "spec.h"
@@ -49,9 +51,11 @@ void site_announce(struct site *site, const struct chain *chain, const struct at
 		   const char *kernel)
 {
 	struct callstack native, python;
+	struct call_form form;
 	char text[256];
 	struct json *json;
 
+	call_form_of(&form, args);
 	callstack_python(&python);
 	callstack_native(&native);
 	json = log_record("site");
@@ -67,7 +71,10 @@ void site_announce(struct site *site, const struct chain *chain, const struct at
 	json_double(json, "softcap", (double)args->spec.softcap);
 	spec_describe_mask(args, text, sizeof(text));
 	json_string(json, "mask", text);
+	json_string(json, "form", call_form_text(&form, text));
 	json_string(json, "kernel", kernel);
+	if (*kernel)
+		json_string(json, "chosen_by", fused_chosen_by(chain->context, args));
 	json_string(json, "route",
 		    !site->by_data   ? "rule"
 		    : site->measured ? "identification"
@@ -81,5 +88,23 @@ void site_announce(struct site *site, const struct chain *chain, const struct at
 	json_string(json, "aliasing", text);
 	write_stack(json, "python", &python);
 	write_stack(json, "stack", &native);
+	log_commit(json);
+}
+
+void site_record_identity(const struct site *site, const struct attn_args *args)
+{
+	struct json *json = log_record("identify");
+	char text[256];
+
+	json_int(json, "site", site->number);
+	json_uint(json, "question", site->questions);
+	json_string(json, "answer", site->identified ? "found" : site->unanswered);
+	if (site->identified) {
+		spec_describe_mask(args, text, sizeof(text));
+		json_double(json, "scale", (double)args->spec.scale);
+		json_double(json, "softcap", (double)args->spec.softcap);
+		json_string(json, "mask", text);
+		json_int(json, "heads", args->H);
+	}
 	log_commit(json);
 }

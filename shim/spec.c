@@ -2,47 +2,28 @@
  *
  * The score algebra. Walking the steps from S to P, an expression of the form
  *     softcap * tanh(scale * qk / softcap) + sum bias_scale * bias, then mask, then softmax
- * is kept up to date; a step that would leave this form ends the walk with a reason.
+ * is kept up to date; a step that would leave this form ends the walk with a reason. Steps that
+ * look at whole rows are in spec_rows.c.
  */
 #include "spec.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "memory.h"
-
-#define ANY_VALUE (-1) /* behind an unknown kernel: data will tell */
-
-struct walk {
-	struct attn_args *args;
-	const struct chain *chain;
-	int64_t Z;	  /* batch entries of the GEMMs: B * H */
-	int64_t H;	  /* 0: not settled by any broadcast operand */
-	int64_t fold;	  /* the queries are heads times queries, this many of the inner; 0: not */
-	bool inner_heads; /* and the inner are the heads */
-	bool again;	  /* that was found on the way: begin anew */
-	int value;	  /* the version the walk is at, or ANY_VALUE */
-	bool softmax, tanh, masked, unknown;
-	char *detail;
-};
-
-static enum reason stop(struct walk *walk, enum reason reason, const char *detail)
-{
-	snprintf(walk->detail, 96, "%s", detail ? detail : "");
-	return reason;
-}
+#include "spec_walk.h"
 
 /* ---- operands ------------------------------------------------------------------------------- */
 
 static void operand(struct attn_tensor *tensor, uint64_t base, const struct matrix *matrix,
 		    bool flip, int64_t H)
 {
+	const int64_t heads = matrix->run > 1 ? matrix->run_stride : matrix->batch_stride;
+
 	tensor->base = base;
 	tensor->dtype = matrix->dtype;
 	tensor->by_array = 0;
-	tensor->stride[0] = matrix->batch_stride * H;
-	tensor->stride[1] = matrix->batch_stride;
+	tensor->stride[0] = matrix->run == H ? matrix->batch_stride : heads * H;
+	tensor->stride[1] = heads;
 	tensor->stride[2] = flip ? matrix->col_stride : matrix->row_stride;
 	tensor->stride[3] = flip ? matrix->row_stride : matrix->col_stride;
 }
@@ -90,10 +71,9 @@ static void set_operands(struct attn_args *args, const struct chain *chain, int6
  * heads and batches, or the queries may, where heads are folded into them; all operands of a chain
  * must agree where. */
 static bool split(struct walk *walk, const struct meaning *meaning, const struct view *view,
-		  int64_t stride[4])
+		  int64_t columns, int64_t stride[4])
 {
 	const bool transposed = walk->chain->transposed;
-	const int64_t columns = transposed ? walk->args->Sq : walk->args->Sk;
 	const int64_t rows = transposed ? walk->args->Sk : walk->args->Sq;
 	const int64_t inner = walk->fold ? walk->fold : rows;
 	const int64_t target[4] = {columns, inner, rows / inner, walk->Z};
@@ -163,12 +143,12 @@ static bool split(struct walk *walk, const struct meaning *meaning, const struct
 	return true;
 }
 
-static enum reason set_tensor(struct walk *walk, const struct step *step, const struct view *view,
-			      struct attn_tensor *tensor, int index)
+enum reason spec_set_tensor(struct walk *walk, const struct step *step, const struct view *view,
+			    int64_t columns, struct attn_tensor *tensor, int index)
 {
 	int64_t stride[4];
 
-	if (view->dtype < 0 || !split(walk, &step->meaning, view, stride))
+	if (view->dtype < 0 || !split(walk, &step->meaning, view, columns, stride))
 		return stop(walk, REASON_MASK_FORM, step->name);
 	tensor->base = input_address(walk->chain, index, view->base);
 	tensor->dtype = view->dtype;
@@ -182,15 +162,16 @@ static enum reason set_tensor(struct walk *walk, const struct step *step, const 
 	return REASON_NONE;
 }
 
-/* ---- steps ---------------------------------------------------------------------------------- */
-
-static const struct ref *ref_of(const struct step *step, int where)
+/* The same for one that is broadcast over the scores alone. */
+static enum reason set_tensor(struct walk *walk, const struct step *step, const struct view *view,
+			      struct attn_tensor *tensor, int index)
 {
-	for (int i = 0; i < step->ref_count; i++)
-		if (step->refs[i].where == where && step->refs[i].mode != ACCESS_WRITE)
-			return &step->refs[i];
-	return NULL;
+	const int64_t columns = walk->chain->transposed ? walk->args->Sq : walk->args->Sk;
+
+	return spec_set_tensor(walk, step, view, columns, tensor, index);
 }
+
+/* ---- steps ---------------------------------------------------------------------------------- */
 
 static enum reason add_bias(struct walk *walk, const struct step *step, const struct view *view,
 			    double factor)
@@ -200,7 +181,7 @@ static enum reason add_bias(struct walk *walk, const struct step *step, const st
 	enum reason reason;
 	int n;
 
-	if (walk->softmax || walk->masked || !ref || ref->kind != REF_INPUT)
+	if (walk->softmax || !ref || ref->kind != REF_INPUT)
 		return stop(walk, REASON_MASK_FORM, step->name);
 	for (n = 0; n < ATTN_MAX_BIAS && spec->bias[n].base; n++)
 		;
@@ -210,6 +191,8 @@ static enum reason add_bias(struct walk *walk, const struct step *step, const st
 	if (reason == REASON_NONE && spec->bias[n].dtype > ATTN_F32)
 		return stop(walk, REASON_MASK_FORM, step->name);
 	spec->bias_scale[n] = (float)factor;
+	if (walk->masked && !spec->late_biases)
+		spec->late_biases = ATTN_MAX_BIAS - n;
 	if (step->meaning.views[0].dtype >= 0)
 		spec->round_x = step->meaning.views[0].dtype;
 	return reason;
@@ -242,6 +225,12 @@ static enum reason apply_add(struct walk *walk, const struct step *step)
 		return stop(walk, REASON_MASK_FORM, step->name);
 	first = ref_of(step, meaning->views[1].where);
 	second = ref_of(step, meaning->views[2].where);
+	if (scaled && meaning->scalar == -1 && !walk->softmax && first &&
+	    first->kind == REF_VALUE &&
+	    rows_is_side(walk, step, &meaning->views[2], SIDE_LARGEST, walk->from)) {
+		walk->shifted = true;
+		return REASON_NONE;
+	}
 	if (first && first->kind == REF_VALUE)
 		return add_bias(walk, step, &meaning->views[2], scaled ? meaning->scalar : 1);
 	if (second && second->kind == REF_VALUE && !scaled)
@@ -303,6 +292,8 @@ static enum reason apply_where(struct walk *walk, const struct step *step)
 	const struct meaning *meaning = &step->meaning;
 	const struct ref *mask, *scores;
 
+	if (rows_apply_safe(walk, step))
+		return REASON_NONE;
 	if (walk->softmax || walk->masked || meaning->view_count != 4)
 		return stop(walk, REASON_MASK_FORM, step->name);
 	if (meaning->constant <= 0)
@@ -324,10 +315,11 @@ static enum reason apply_softmax(struct walk *walk, const struct step *step)
 	const struct meaning *meaning = &step->meaning;
 	const int64_t apart = walk->chain->transposed ? walk->args->Sq : 1;
 
-	if (walk->softmax || meaning->softmax_cols != walk->args->Sk ||
+	if (walk->softmax || meaning->softmax_cols != walk->columns ||
 	    meaning->softmax_apart != apart)
 		return stop(walk, REASON_NOT_SOFTMAX, step->name);
 	walk->softmax = true;
+	walk->scores = walk->from;
 	return REASON_NONE;
 }
 
@@ -335,9 +327,17 @@ static enum reason apply(struct walk *walk, const struct step *step)
 {
 	const struct meaning *meaning = &step->meaning;
 
+	if (meaning->role == ROLE_CAT)
+		return rows_apply_cat(walk, step);
 	if (meaning->role != ROLE_UNKNOWN && meaning->role != ROLE_OPAQUE &&
-	    meaning->elements != walk->Z * walk->args->Sq * walk->args->Sk)
+	    meaning->elements != walk->Z * walk->args->Sq * walk->columns)
 		return stop(walk, REASON_LAYOUT, step->name);
+	/* once the scores stand relative to one another, or beside a sink, softmax is all that may
+	 * come */
+	if (!walk->softmax && (walk->shifted || walk->columns != walk->args->Sk) &&
+	    meaning->role != ROLE_SOFTMAX && meaning->role != ROLE_COPY &&
+	    (meaning->role != ROLE_ADD_SCALED || walk->shifted))
+		return stop(walk, REASON_MASK_FORM, step->name);
 	switch (meaning->role) {
 	case ROLE_SCALE:
 		return apply_scale(walk, step);
@@ -379,8 +379,11 @@ static enum reason apply(struct walk *walk, const struct step *step)
  */
 static enum reason follow(struct walk *walk, const struct step *step)
 {
+	const bool sides =
+		step->meaning.role == ROLE_WHERE || step->meaning.role == ROLE_ADD_SCALED;
 	int next = walk->value;
 
+	walk->from = walk->value;
 	for (int i = 0; i < step->ref_count; i++) {
 		const struct ref *ref = &step->refs[i];
 
@@ -394,6 +397,8 @@ static enum reason follow(struct walk *walk, const struct step *step)
 			continue;
 		if (ref->mode == ACCESS_WRITE)
 			next = ref->index;
+		else if (sides && walk->sides[ref->index].what != SIDE_NONE)
+			continue;
 		else if (walk->value != ANY_VALUE && ref->index != walk->value)
 			return stop(walk, REASON_SCORES_READ_BY, step->name);
 	}
@@ -447,6 +452,22 @@ static enum reason set_folded(struct walk *walk)
 	return REASON_NONE;
 }
 
+/* Entries of a product that come in runs: these are the heads, and nothing else may be. */
+static enum reason settle_runs(struct walk *walk)
+{
+	const struct op_gemm *const product[2] = {&walk->chain->steps[0].gemm,
+						  &walk->chain->closer};
+
+	for (int i = 0; i < 2; i++) {
+		if (product[i]->run <= 1)
+			continue;
+		if (walk->H && walk->H != product[i]->run)
+			return stop(walk, REASON_LAYOUT, "entries in runs of different length");
+		walk->H = product[i]->run;
+	}
+	return REASON_NONE;
+}
+
 static enum reason check_gemms(struct walk *walk)
 {
 	const struct chain *chain = walk->chain;
@@ -468,54 +489,6 @@ static enum reason check_gemms(struct walk *walk)
 	return REASON_NONE;
 }
 
-uint64_t spec_outside_pointer(const struct chain *chain, int *count, uint64_t *room)
-{
-	const struct allocation *allocation;
-	uint64_t pointer = 0;
-
-	*count = 0;
-	for (int i = 0; i < chain->value_count; i++)
-		if (chain->values[i].outside) {
-			pointer = chain->values[i].begin;
-			++*count;
-		}
-	allocation = memory_find(pointer);
-	*room = allocation ? allocation->base + allocation->bytes - pointer : 0;
-	for (int i = 0; i < chain->input_count; i++)
-		if (pointer && chain->inputs[i].begin == pointer && chain->inputs[i].snapshot) {
-			*room = chain->inputs[i].end - pointer;
-			return chain->inputs[i].snapshot;
-		}
-	return pointer;
-}
-
-/* A chain with unknown kernels: the spec that was identified, its bias (if any) where it is this
- * time. */
-static enum reason by_data_spec(struct walk *walk, const struct attn_spec *given)
-{
-	struct attn_args *args = walk->args;
-	const int found = spec_bias_place(walk->chain);
-	const struct attn_tensor preload = args->spec.bias[0];
-	int count;
-	uint64_t room, pointer = spec_outside_pointer(walk->chain, &count, &room);
-
-	if (args->spec.bias[found].base || args->spec.mask.base)
-		return stop(walk, REASON_UNACCOUNTED_POINTER, "a mask beside an unknown kernel");
-	if (count > 1)
-		return stop(walk, REASON_UNACCOUNTED_POINTER, "more than one pointer");
-	if (!given)
-		return REASON_NONE;
-	args->spec = *given;
-	args->spec.window_shift = given->window_shift ? args->Sk - args->Sq : 0;
-	if (found)
-		args->spec.bias[0] = preload;
-	if (given->bias[found].base) {
-		args->spec.bias[found].base = pointer;
-		spec_fit_bias(&args->spec.bias[found], args);
-	}
-	return REASON_NONE;
-}
-
 /* From S to P. */
 static enum reason walk_steps(struct walk *walk)
 {
@@ -525,6 +498,9 @@ static enum reason walk_steps(struct walk *walk)
 
 	walk->value = 0;
 	walk->softmax = walk->tanh = walk->masked = walk->unknown = walk->again = false;
+	walk->shifted = false;
+	walk->dtype = dtype_of_cuda(chain->steps[0].gemm.ctype);
+	memset(walk->sides, 0, sizeof(walk->sides));
 	memset(args, 0, sizeof(*args));
 	set_operands(args, chain, walk->Z);
 	plain_spec(&args->spec, chain->steps[0].gemm.alpha);
@@ -532,17 +508,27 @@ static enum reason walk_steps(struct walk *walk)
 	args->spec.round_p = args->v.dtype;
 	if (chain->unfit != REASON_NONE)
 		return stop(walk, chain->unfit, chain->detail);
+	walk->columns = args->Sk;
 	add_preload(walk);
 	for (int i = 1; i < chain->step_count && reason == REASON_NONE; i++) {
-		reason = follow(walk, &chain->steps[i]);
+		const struct step *step = &chain->steps[i];
+
+		if (rows_dead(walk, step) || rows_note_side(walk, step, &reason))
+			continue;
+		reason = follow(walk, step);
 		if (reason == REASON_NONE)
-			reason = apply(walk, &chain->steps[i]);
+			reason = apply(walk, step);
+		if (step->meaning.view_count && step->meaning.views[0].dtype >= 0)
+			walk->dtype = step->meaning.views[0].dtype;
 	}
+	if (reason == REASON_NONE && walk->columns - args->Sk != chain->further)
+		return stop(walk, REASON_MASK_FORM,
+			    "a further column in softmax: an attention sink");
 	return reason;
 }
 
 enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
-			  const struct attn_spec *given, bool *by_data, char *detail)
+			  const struct identity *given, bool *by_data, char *detail)
 {
 	struct walk walk = {
 		.args = args, .chain = chain, .Z = chain->steps[0].gemm.batch, .detail = detail};
@@ -550,7 +536,9 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 
 	detail[0] = '\0';
 	*by_data = false;
-	reason = walk_steps(&walk);
+	reason = settle_runs(&walk);
+	if (reason == REASON_NONE)
+		reason = walk_steps(&walk);
 	if (walk.again)
 		reason = walk_steps(&walk);
 	if (reason != REASON_NONE)
@@ -567,15 +555,21 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 		return walk.unknown ? stop(&walk, REASON_UNACCOUNTED_POINTER,
 					   "folded heads beside an unknown kernel")
 				    : set_folded(&walk);
+	if (walk.unknown && given && given->heads) {
+		if (walk.H && walk.H != given->heads)
+			return stop(&walk, REASON_LAYOUT, "heads of another number");
+		walk.H = given->heads;
+	}
 	if (!walk.H)
 		walk.H = walk.Z;
 	set_operands(args, chain, walk.H);
 	for (int i = 0; i < ATTN_MAX_BIAS; i++)
 		settle_heads(&args->spec.bias[i], walk.H);
 	settle_heads(&args->spec.mask, walk.H);
+	settle_heads(&args->spec.sinks, walk.H);
 	if (walk.unknown) {
 		*by_data = true;
-		return by_data_spec(&walk, given);
+		return identity_apply(args, chain, given, detail);
 	}
 	return REASON_NONE;
 }

@@ -7,34 +7,19 @@
 #define FASHIM_SPEC_H
 
 #include "chain.h"
-
-struct site;
+#include "identity.h"
 
 /* Fills args for a closed chain. Inputs that were snapshotted are read from the snapshot. `given`:
- * the identified spec of a chain with steps that no rule explains, else NULL; while it is NULL such
+ * what a chain with steps that no rule explains was found to be, else NULL; while it is NULL such
  * a chain still gets its operands, with a plain spec, and *by_data is set. Returns REASON_NONE, or
  * why the chain is not an attention that could be replaced; `detail` (96 bytes) then says more. */
 enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
-			  const struct attn_spec *given, bool *by_data, char *detail);
+			  const struct identity *given, bool *by_data, char *detail);
 
 /* Candidate specs for a chain whose kernels nobody has a rule for: scales found among its
  * constants, with and without a causal mask. Returns how many (at most `max`). */
 int spec_guess(struct attn_spec *guess, int max, const struct attn_args *args,
 	       const struct chain *chain);
-
-/* Where that can be read to which the one pointer of the chain's unknown kernels leads that is an
- * input, and how many bytes from there; 0: none. *count: how many such pointers there are. */
-uint64_t spec_outside_pointer(const struct chain *chain, int *count, uint64_t *room);
-
-/* A bias that was found with another number of keys: the same form with as many as args has. */
-void spec_fit_bias(struct attn_tensor *bias, const struct attn_args *args);
-
-/* Which of attn_spec.bias a bias takes that is found by data: the first may be what GEMM1 added to.
- */
-static inline int spec_bias_place(const struct chain *chain)
-{
-	return chain->preload >= 0;
-}
 
 /* "none", "causal", "bias [B,1,Sq,Sk] f16" … */
 void spec_describe_mask(const struct attn_args *args, char *text, size_t size);

@@ -60,11 +60,6 @@ static void set_form(struct attn_tensor *bias, const struct attn_args *args, int
 	bias->stride[3] = 1;
 }
 
-void spec_fit_bias(struct attn_tensor *bias, const struct attn_args *args)
-{
-	set_form(bias, args, bias->stride[1] ? 0 : bias->stride[2] ? 1 : 2);
-}
-
 static int guess_biases(struct attn_tensor *forms, int max, const struct attn_args *args,
 			uint64_t pointer, uint64_t room)
 {
@@ -90,10 +85,10 @@ int spec_guess(struct attn_spec *guess, int max, const struct attn_args *args,
 	struct attn_tensor biases[7] = {{0}};
 	float scales[MAX_SCALES];
 	const int scale_count = guess_scales(scales, args, chain);
-	const int place = spec_bias_place(chain);
+	const int place = identity_bias_place(chain);
 	int count = 0, bias_count = 1, outside;
 	uint64_t room;
-	const uint64_t pointer = spec_outside_pointer(chain, &outside, &room);
+	const uint64_t pointer = identity_pointer(chain, &outside, &room);
 
 	if (pointer)
 		bias_count += guess_biases(biases + 1, 6, args, pointer, room);

@@ -8,7 +8,7 @@
 
 static const char *dtype_name(int dtype)
 {
-	static const char *const names[] = {"f16", "bf16", "f32", "bool", "f64"};
+	static const char *const names[] = {"f16", "bf16", "f32", "bool", "f64", "i32"};
 
 	return dtype >= 0 && dtype < ATTN_DTYPE_COUNT ? names[dtype] : "?";
 }
@@ -26,19 +26,36 @@ static int describe(const struct attn_args *args, const struct attn_tensor *tens
 			dtype_name(tensor->dtype));
 }
 
+/* The same for a number of each row. */
+static int describe_rows(const struct attn_args *args, const struct attn_tensor *tensor,
+			 const char *what, char *text, size_t size)
+{
+	struct attn_tensor row = *tensor;
+
+	row.stride[3] = 0;
+	return describe(args, &row, what, text, size);
+}
+
 void spec_describe_mask(const struct attn_args *args, char *text, size_t size)
 {
 	const struct attn_spec *spec = &args->spec;
 	size_t used = 0;
 
 	text[0] = '\0';
-	for (int i = 0; i < ATTN_MAX_BIAS; i++)
-		if (spec->bias[i].base && used < size)
+	for (int i = 0; i <= ATTN_MAX_BIAS; i++) {
+		if (spec->mask.base && i == ATTN_MAX_BIAS - spec->late_biases && used < size)
+			used += (size_t)describe(args, &spec->mask, used ? " + mask" : "mask",
+						 text + used, size - used);
+		if (i < ATTN_MAX_BIAS && spec->bias[i].base && used < size)
 			used += (size_t)describe(args, &spec->bias[i], used ? " + bias" : "bias",
 						 text + used, size - used);
-	if (spec->mask.base && used < size)
-		used += (size_t)describe(args, &spec->mask, used ? " + mask" : "mask", text + used,
-					 size - used);
+	}
+	if (spec->lengths.base && used < size)
+		used += (size_t)describe_rows(args, &spec->lengths, used ? " + lengths" : "lengths",
+					      text + used, size - used);
+	if (spec->sinks.base && used < size)
+		used += (size_t)describe_rows(args, &spec->sinks, used ? " + sinks" : "sinks",
+					      text + used, size - used);
 	if (spec->window_right == 0 && used < size)
 		used += (size_t)snprintf(text + used, size - used, "%scausal", used ? " + " : "");
 	if (!used)

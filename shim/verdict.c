@@ -33,7 +33,10 @@ static double step_of(int dtype, double fp32)
  * keeps enough of such a row, and has the bits to tell any mistake from rounding. */
 struct rounding rounding_of(const struct attn_args *args, bool tf32)
 {
-	const double of_p = step_of(args->v.dtype, tf32 ? TF32_STEP : F32_IN_SUM);
+	const double fp32 = tf32 ? TF32_STEP : F32_IN_SUM;
+	const double of_v = step_of(args->v.dtype, fp32),
+		     rounded = step_of(args->spec.round_p, fp32);
+	const double of_p = rounded > of_v ? rounded : of_v;
 	const double of_o = step_of(args->o.dtype, F32_IN_SUM);
 	struct rounding rounding = {
 		.output = step_of(args->o.dtype, F32_STEP),

@@ -101,6 +101,39 @@ extern "C" __global__ void app_fill_f16(__half *out, float value, long long n)
 }
 SIM_KERNEL(app_fill_f16)
 
+/* Addresses for both products of as many heads as there are threads: K, Q, S, V, P, O. `thin` and
+ * `wide` are the bytes of a head; `shared` heads have one K and V. */
+extern "C" __global__ void app_fill_addresses(char **to, char *k, char *q, char *s, char *v,
+					      char *p, char *o, long long thin, long long wide,
+					      int shared)
+{
+	const int i = threadIdx.x, all = blockDim.x;
+
+	to[i] = k + i / shared * thin;
+	to[all + i] = q + i * thin;
+	to[2 * all + i] = s + i * wide;
+	to[3 * all + i] = v + i / shared * thin;
+	to[4 * all + i] = p + i * wide;
+	to[5 * all + i] = o + i * thin;
+}
+SIM_KERNEL(app_fill_addresses)
+
+/* The same, but which K and V a head has is for a table in memory to say. */
+extern "C" __global__ void app_look_up_addresses(char **to, char *k, char *q, char *s, char *v,
+						 char *p, char *o, long long thin, long long wide,
+						 const int *of)
+{
+	const int i = threadIdx.x, all = blockDim.x;
+
+	to[i] = k + of[i] * thin;
+	to[all + i] = q + i * thin;
+	to[2 * all + i] = s + i * wide;
+	to[3 * all + i] = v + of[i] * thin;
+	to[4 * all + i] = p + i * wide;
+	to[5 * all + i] = o + i * thin;
+}
+SIM_KERNEL(app_look_up_addresses)
+
 /* out[i] = start + step * (i % 101): a tensor whose every element tells where it stands */
 extern "C" __global__ void app_ramp_f16(__half *out, float start, float step, long long n)
 {

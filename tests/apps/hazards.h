@@ -65,6 +65,6 @@ struct hazard {
 };
 
 extern const struct hazard hazards_alias[], hazards_observe[], hazards_order[], hazards_stream[],
-	hazards_forms[];
+	hazards_forms[], hazards_arrays[], hazards_copies[];
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Attention said in other words: a bias that lies in S before QK^T is added to it, tensors with
- * channels first, products by arrays of addresses, constants that live in device memory.
+ * channels first, constants that live in device memory.
  */
 #include "hazards.h"
 

@@ -283,48 +283,6 @@ static void pool(void)
 	bench_close(&b);
 }
 
-/* Products by arrays of addresses, which are rewritten after Q.K was issued. */
-static void address_array(void)
-{
-	const float one = 1, zero = 0;
-	struct bench b;
-	CUdeviceptr arrays, order[9];
-
-	bench_open(&b, TOGETHER);
-	struct app_shape z = b.shape;
-	arrays = app_alloc(sizeof(order));
-	for (int r = 0; r < REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		for (int h = 0; h < z.heads; h++) {
-			order[h] = b.t.k + (size_t)h * z.columns * z.depth * 2;
-			order[3 + h] = b.t.q + (size_t)h * z.rows * z.depth * 2;
-			order[6 + h] = b.t.s + (size_t)h * z.rows * z.columns * 2;
-		}
-		CHECK(cuMemcpyHtoD(arrays, order, sizeof(order)));
-		CHECK(cublasGemmBatchedEx(b.app.blas, CUBLAS_OP_T, CUBLAS_OP_N, z.columns, z.rows,
-					  z.depth, &one, (void *)arrays, CUDA_R_16F, z.depth,
-					  (void *)(arrays + 24), CUDA_R_16F, z.depth, &zero,
-					  (void *)(arrays + 48), CUDA_R_16F, z.columns, z.heads,
-					  CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
-		chain_middle(&b, &b.t);
-		if (late(r))
-			CHECK(cuMemsetD32(arrays, 0, 6));
-		for (int h = 0; h < z.heads; h++) {
-			order[h] = b.t.v + (size_t)h * z.columns * z.depth * 2;
-			order[3 + h] = b.t.p + (size_t)h * z.rows * z.columns * 2;
-			order[6 + h] = b.t.o + (size_t)h * z.rows * z.depth * 2;
-		}
-		CHECK(cuMemcpyHtoD(arrays, order, sizeof(order)));
-		CHECK(cublasGemmBatchedEx(b.app.blas, CUBLAS_OP_N, CUBLAS_OP_N, z.depth, z.rows,
-					  z.columns, &one, (void *)arrays, CUDA_R_16F, z.depth,
-					  (void *)(arrays + 24), CUDA_R_16F, z.columns, &zero,
-					  (void *)(arrays + 48), CUDA_R_16F, z.depth, z.heads,
-					  CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
-		observe_o(&b, &b.t, r);
-	}
-	bench_close(&b);
-}
-
 /* Decoding: one query, a key more each time, in buffers made for the longest. */
 static void growing(bool biased)
 {
@@ -415,7 +373,6 @@ const struct hazard hazards_order[] = {
 	{"new_each_time", new_each_time, "S, X and P are allocated and freed each time"},
 	{"pool", pool, "the same from a stream-ordered pool"},
 	{"memory_full", memory_full, "the program takes all memory there is"},
-	{"address_array", address_array, "address arrays, rewritten between the products"},
 	{"growing_keys", growing_keys, "one query, one key more each time"},
 	{"growing_bias", growing_bias, "the same, with a bias that is not zero"},
 	{0},

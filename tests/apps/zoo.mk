@@ -3,7 +3,7 @@
 
 ZOO := $(O)/tests/apps/zoo
 ifeq ($(SAN),)
-ZOO_RUNS := $(addprefix $(ZOO):,replace async poison compare audit off own programs)
+ZOO_RUNS := $(addprefix $(ZOO):,replace async poison compare audit off own unseen programs)
 endif
 
 APP_SRC_forks := forks

@@ -124,7 +124,7 @@ static void needs_libc_alone(void **state)
 }
 
 /* Nothing in the shim may ask the overridden dlsym: all look-ups go through image.c or real_dlsym.
- */
+ * (NVTX's header opens a tool by its name, once that is loaded: dlopen alone is its own.) */
 static void the_shim_does_not_import_the_loader(void **state)
 {
 	struct lines lines;
@@ -132,7 +132,7 @@ static void the_shim_does_not_import_the_loader(void **state)
 	(void)state;
 	run(&lines,
 	    "nm -D --undefined-only $OBJECT | awk '{sub(/@.*/, \"\", $NF); print $NF}' | "
-	    "grep -E '^(dlsym|dlvsym|dlopen|dlmopen|cu[A-Z].*|cublas.*)$' || true",
+	    "grep -E '^(dlsym|dlvsym|dlmopen|cu[A-Z].*|cublas.*)$' || true",
 	    beside("../../libfashim.so"));
 	assert_int_equal(lines.count, 0);
 	release(&lines);

@@ -47,7 +47,7 @@ static const char softmax_f32[] = "_ZN43_GLOBAL__N__b6de9c8c_10_SoftMax_cu_9f978
 struct core core;
 
 static struct block {
-	unsigned char bytes[1024];
+	unsigned char bytes[4096];
 	void *params[8];
 } blocks[BLOCKS];
 
@@ -173,8 +173,8 @@ struct op core_context(void)
 			    core.H);
 }
 
-static struct op launch(const char *name, unsigned count, const size_t *size,
-			const void *const *value)
+struct op core_launch(const char *name, unsigned count, const size_t *size,
+		      const void *const *value)
 {
 	static unsigned next;
 	struct block *block = &blocks[next++ % BLOCKS];
@@ -226,8 +226,8 @@ struct op core_scale(uint64_t out, uint64_t in, float factor)
 
 	unset(&functor, sizeof(functor));
 	functor.scalar = factor;
-	return launch(fp32() ? scale_f32 : TEXT(ATEN_SCALE), 3, (size_t[]){4, 8, 16},
-		      (const void *[]){&n, &functor, pointers});
+	return core_launch(fp32() ? scale_f32 : TEXT(ATEN_SCALE), 3, (size_t[]){4, 8, 16},
+			   (const void *[]){&n, &functor, pointers});
 }
 
 static struct op unary(const char *name, uint64_t out, uint64_t in, int64_t elements)
@@ -237,7 +237,7 @@ static struct op unary(const char *name, uint64_t out, uint64_t in, int64_t elem
 	unsigned char functor;
 
 	unset(&functor, 1);
-	return launch(name, 3, (size_t[]){4, 1, 16}, (const void *[]){&n, &functor, pointers});
+	return core_launch(name, 3, (size_t[]){4, 1, 16}, (const void *[]){&n, &functor, pointers});
 }
 
 struct op core_tanh(uint64_t out, uint64_t in)
@@ -255,7 +255,8 @@ struct op core_fill(uint64_t out, int64_t elements)
 	const int n = (int)elements;
 	const uint16_t value = 0x3c00;
 
-	return launch(TEXT(ATEN_FILL), 3, (size_t[]){4, 2, 8}, (const void *[]){&n, &value, &out});
+	return core_launch(TEXT(ATEN_FILL), 3, (size_t[]){4, 2, 8},
+			   (const void *[]){&n, &value, &out});
 }
 
 struct op core_strided(const char *name, int operands, int dims, const unsigned *size,
@@ -277,7 +278,7 @@ struct op core_strided(const char *name, int operands, int dims, const unsigned 
 	memcpy(lambda + sizeof(*calculator), strides, 4 * (size_t)dims * (size_t)operands);
 	memcpy(lambda + at, pointers, 8 * (size_t)operands);
 	memcpy(lambda + at + 8 * (size_t)operands, functor, functor_bytes);
-	return launch(name, 2, (size_t[]){4, bytes}, (const void *[]){&n, lambda});
+	return core_launch(name, 2, (size_t[]){4, bytes}, (const void *[]){&n, lambda});
 }
 
 struct op core_add_mask(uint64_t out, uint64_t in, uint64_t mask)
@@ -308,7 +309,7 @@ static struct op softmax(const char *name, uint64_t out, uint64_t in)
 	unsigned char rest[5];
 
 	unset(rest, sizeof(rest));
-	return launch(
+	return core_launch(
 		name, 8, (size_t[]){8, 8, 4, 4, 4, 8, 4, 1},
 		(const void *[]){&out, &in, &rows, &columns, &columns, &mask, rest, rest + 4});
 }
@@ -326,8 +327,8 @@ struct op core_spatial_softmax(uint64_t out, uint64_t in)
 		"T2_S9_S9_";
 	const int outer = (int)core.H, columns = (int)core.Sk, inner = (int)core.Sq;
 
-	return launch(name, 5, (size_t[]){8, 8, 4, 4, 4},
-		      (const void *[]){&out, &in, &outer, &columns, &inner});
+	return core_launch(name, 5, (size_t[]){8, 8, 4, 4, 4},
+			   (const void *[]){&out, &in, &outer, &columns, &inner});
 }
 
 struct op core_log_softmax(uint64_t out, uint64_t in)
@@ -337,7 +338,7 @@ struct op core_log_softmax(uint64_t out, uint64_t in)
 
 struct op core_named(const char *name, uint64_t a, uint64_t b, float scalar)
 {
-	return launch(name, 3, (size_t[]){8, 8, 4}, (const void *[]){&a, &b, &scalar});
+	return core_launch(name, 3, (size_t[]){8, 8, 4}, (const void *[]){&a, &b, &scalar});
 }
 
 struct op core_unknown(uint64_t a, uint64_t b, float scalar)

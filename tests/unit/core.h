@@ -68,6 +68,9 @@ struct op core_kernel_copy(uint64_t out, uint64_t in, int64_t elements);
 struct op core_strided(const char *name, int operands, int dims, const unsigned *size,
 		       const unsigned *strides, const uint64_t *pointers, const void *functor,
 		       size_t functor_bytes);
+/* Any kernel, its parameters by size and value. */
+struct op core_launch(const char *name, unsigned count, const size_t *size,
+		      const void *const *value);
 /* A kernel without a rule: (pointer a, pointer b, float). b may be 0. */
 struct op core_unknown(uint64_t a, uint64_t b, float scalar);
 struct op core_named(const char *name, uint64_t a, uint64_t b, float scalar);

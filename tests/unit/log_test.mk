@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Configuration, messages, names, JSON, log, call stacks: one program a file.
+# Configuration, messages, names, JSON, log, call stacks, timing, NVTX: one program a file.
 
 LOG_TESTS := test_config test_json test_log test_log_host test_names test_message test_callstack \
              test_python_frames
@@ -29,3 +29,21 @@ $(O)/tests/unit/test_python_frames: $(addprefix $(O)/,tests/unit/test_python_fra
                                       shim/callstack_python.o shim/python_frames.o)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka
+
+UNIT_TESTS += $(O)/tests/unit/test_timing
+$(O)/tests/unit/test_timing: $(addprefix $(O)/,tests/unit/test_timing.o tests/unit/reader.o shim/timing.o \
+                               shim/json.o shim/names.o)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lm
+
+# Where the toolkit has NVTX's header.
+ifneq ($(wildcard $(CUDA)/include/nvtx3/nvToolsExt.h),)
+UNIT_TESTS += $(O)/tests/unit/test_nvtx
+endif
+$(O)/tests/unit/test_nvtx.o: CPPFLAGS += -DTOOL='"$(abspath $(O))/tests/unit/nvtx_tool.so"'
+$(O)/tests/unit/nvtx_tool.so: $(O)/tests/unit/nvtx_tool.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -o $@ $^
+$(O)/tests/unit/test_nvtx: $(addprefix $(O)/,tests/unit/test_nvtx.o tests/unit/child.o shim/nvtx.o shim/image.o) | $(O)/tests/unit/nvtx_tool.so
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ldl

@@ -35,7 +35,7 @@ void join(struct chain *chain, struct op op)
 	chain_extend(chain, &op, &list, function, params);
 }
 
-enum reason end_with(struct chain *chain, struct op op, const struct attn_spec *given)
+enum reason end_with(struct chain *chain, struct op op, const struct identity *given)
 {
 	assert_true(chain_close(chain, &op));
 	chain_settle_outside(chain);

@@ -18,7 +18,7 @@ extern bool by_data;
 struct chain *begin(void);
 void join(struct chain *chain, struct op op);
 /* Closes it; the verdict of spec_of_chain(). */
-enum reason end_with(struct chain *chain, struct op op, const struct attn_spec *given);
+enum reason end_with(struct chain *chain, struct op op, const struct identity *given);
 /* The same at core_context(). */
 enum reason end(struct chain *chain);
 /* The caller's steps lead from S to X; softmax makes P of X. */

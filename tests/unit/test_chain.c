@@ -356,23 +356,28 @@ static void test_end_denied(void **state)
 	assert_true(ends(chain, core_context()));
 }
 
-/* Rows of P that are one column longer than there are keys: known for what they are, not taken. */
+/* Rows of P that are one column longer than there are keys; also where a head has but one row. */
 static void test_end_sink(void **state)
 {
 	struct chain *chain;
 	struct op op;
 
 	(void)state;
-	core_begin();
-	chain = begin();
-	core.Sk++; /* the softmax is over one column more */
-	assert_true(join(chain, core_softmax(core.p, core.s)));
-	core.Sk--;
-	op = core_context();
-	op.gemm.ldb = core.Sk + 1;
-	op.gemm.stride_b = core.Sq * (core.Sk + 1);
-	assert_true(ends(chain, op));
-	assert_int_equal(chain->unfit, REASON_MASK_FORM);
+	for (int one = 0; one < 2; one++) {
+		core_begin();
+		core.Sq = one ? 1 : core.Sq;
+		core_resize();
+		chain = begin();
+		core.Sk++; /* the softmax is over one column more */
+		assert_true(join(chain, core_softmax(core.p, core.s)));
+		core.Sk--;
+		op = core_context();
+		op.gemm.ldb = core.Sk + 1;
+		op.gemm.stride_b = core.Sq * (core.Sk + 1);
+		assert_true(ends(chain, op));
+		assert_int_equal(chain->unfit, REASON_NONE);
+		assert_int_equal(chain->further, 1);
+	}
 }
 
 /* The same product in other words: O transposed, P the first operand. */
@@ -420,6 +425,29 @@ static uint64_t signature(struct op op)
 	return result;
 }
 
+/* A kernel whose last parameter is 24 bytes: a number of elements, an extent, and scratch. */
+static uint64_t with_indexer(const char *name, uint64_t extent, uint64_t scratch)
+{
+	const uint64_t indexer[3] = {96, extent, scratch};
+
+	return signature(
+		core_launch(name, 2, (size_t[]){8, 24}, (const void *[]){&core.s, indexer}));
+}
+
+static void test_indexer(void **state)
+{
+	uint64_t plain;
+
+	(void)state;
+	core_begin();
+	plain = with_indexer("cupy_exp__float16_float16", 96, 1);
+	assert_int_equal(with_indexer("cupy_exp__float16_float16", 96, 2), plain);
+	plain = with_indexer("cupy_exp__float16_float16", 95, 1); /* these do not belong together */
+	assert_int_not_equal(with_indexer("cupy_exp__float16_float16", 95, 2), plain);
+	plain = with_indexer("somebody_elses", 96, 1);
+	assert_int_not_equal(with_indexer("somebody_elses", 96, 2), plain);
+}
+
 static void test_signatures(void **state)
 {
 	uint64_t scale, add, unknown;
@@ -461,6 +489,7 @@ int main(void)
 		cmocka_unit_test(test_unreadable),	cmocka_unit_test(test_end_sink),
 		cmocka_unit_test(test_end_denied),	cmocka_unit_test(test_end_p_first),
 		cmocka_unit_test(test_end_old_version), cmocka_unit_test(test_signatures),
+		cmocka_unit_test(test_indexer),
 	};
 
 	return CORE_MAIN("chain", tests);

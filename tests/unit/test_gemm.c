@@ -174,6 +174,44 @@ static void test_dense(void **state)
 	}
 }
 
+/* Entries in runs: heads that share a matrix, or lie beside one another. */
+static void test_runs(void **state)
+{
+	struct matrix matrix = {.base = 1000,
+				.element = 2,
+				.rows = 4,
+				.cols = 8,
+				.row_stride = 8,
+				.col_stride = 1,
+				.batch_stride = 32,
+				.run = 3,
+				.run_stride = 0};
+	uint64_t begin, end;
+	int64_t stride;
+
+	(void)state;
+	matrix_extent(&matrix, 6, &begin, &end); /* two matrices, each three times */
+	assert_int_equal(begin, 1000);
+	assert_int_equal(end, 1000 + 2 * 64);
+	assert_false(matrix_even(&matrix, 6, &stride));
+	assert_false(matrix_dense(&matrix, 6));
+	assert_true(matrix_even(&matrix, 3, &stride)); /* a single run */
+	assert_int_equal(stride, 0);
+	matrix.run_stride = 32;
+	matrix.batch_stride = 96;
+	assert_true(matrix_even(&matrix, 6, &stride));
+	assert_int_equal(stride, 32);
+	assert_true(matrix_dense(&matrix, 6));
+	matrix.batch_stride = 100; /* a gap between runs */
+	matrix_extent(&matrix, 6, &begin, &end);
+	assert_int_equal(end, 1000 + 64 + 2 * (64 + 100));
+	assert_false(matrix_even(&matrix, 6, &stride));
+	assert_false(matrix_dense(&matrix, 6));
+	matrix.run = 0; /* no runs */
+	assert_true(matrix_even(&matrix, 6, &stride));
+	assert_int_equal(stride, 100);
+}
+
 /* Lt writes D where it has one of its own; C then is only read. */
 static void test_output_of_lt(void **state)
 {
@@ -205,9 +243,10 @@ static void test_types(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),	     cmocka_unit_test(test_extent),
-		cmocka_unit_test(test_extent_odd),   cmocka_unit_test(test_dense),
-		cmocka_unit_test(test_output_of_lt), cmocka_unit_test(test_types),
+		cmocka_unit_test(test_forms),	   cmocka_unit_test(test_extent),
+		cmocka_unit_test(test_extent_odd), cmocka_unit_test(test_dense),
+		cmocka_unit_test(test_runs),	   cmocka_unit_test(test_output_of_lt),
+		cmocka_unit_test(test_types),
 	};
 
 	return cmocka_run_group_tests_name("gemm", tests, NULL, NULL);

@@ -97,6 +97,30 @@ static void test_overwritten_by_gemm(void **state)
 	assert_memory_equal(core_acts(), CORE_FORWARD, 4);
 }
 
+/* P copied inside the window, by a step that the chain does without: the copy is as virtual as P.
+ */
+static void test_copy_for_nobody(void **state)
+{
+	const uint64_t copy = CORE_OTHER;
+	int taken = 0;
+
+	(void)state;
+	core_begin();
+	for (int i = 0; i < 4; i++) {
+		below_reset();
+		taken = core_window();
+		taken += core_send(core_kernel_copy(copy, core.p, core.H * core.Sq * core.Sk));
+		taken += core_send(core_context());
+		assert_int_equal(taken, i < 3 ? 0 : 6);
+		if (i < 3) /* where nobody but its next owner comes */
+			assert_false(core_send(core_memset(copy, core.score_bytes)));
+	}
+	assert_string_equal(core_acts(), "F");
+	assert_false(core_send(core_to_host(copy, 2)));
+	assert_memory_equal(core_acts(), "FGLLLL", 6);
+	assert_int_equal(materialised(), 1);
+}
+
 static void test_freed(void **state)
 {
 	(void)state;
@@ -560,6 +584,7 @@ int main(void)
 		cmocka_unit_test(test_overwritten_by_copy),
 		cmocka_unit_test(test_overwritten_by_kernel),
 		cmocka_unit_test(test_overwritten_by_gemm),
+		cmocka_unit_test(test_copy_for_nobody),
 		cmocka_unit_test(test_freed),
 		cmocka_unit_test(test_partly_overwritten),
 		cmocka_unit_test(test_read_by_copy),

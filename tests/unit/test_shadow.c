@@ -167,25 +167,32 @@ static void test_forgotten(void **state)
 
 /* ---- arrays of addresses -------------------------------------------------------------------- */
 
+#define MOST_HEADS 6
+
+/* Heads of A, of B, of C. */
 static struct op by_array(struct op op, const uint64_t *table)
 {
 	struct op_gemm *gemm = &op.gemm;
+	const uint64_t bytes = 8 * (uint64_t)gemm->batch;
 
-	assert_false(core_send(upload(CORE_APART, table, 9 * 8)));
+	assert_false(core_send(upload(CORE_APART, table, 3 * bytes)));
 	gemm->by_array = true;
 	gemm->a = CORE_APART;
-	gemm->b = CORE_APART + 24;
-	gemm->c = CORE_APART + 48;
+	gemm->b = CORE_APART + bytes;
+	gemm->c = CORE_APART + 2 * bytes;
 	gemm->stride_a = gemm->stride_b = gemm->stride_c = 0;
 	return op;
 }
 
-static void fill(uint64_t *table, const struct op_gemm *gemm)
+/* As many successive heads have one A as `shared` says. */
+static void fill(uint64_t *table, const struct op_gemm *gemm, int64_t shared)
 {
-	for (int i = 0; i < 3; i++) {
-		table[i] = gemm->a + (uint64_t)(i * gemm->stride_a * 2);
-		table[3 + i] = gemm->b + (uint64_t)(i * gemm->stride_b * 2);
-		table[6 + i] = gemm->c + (uint64_t)(i * gemm->stride_c * 2);
+	const int64_t heads = gemm->batch;
+
+	for (int64_t i = 0; i < heads; i++) {
+		table[i] = gemm->a + (uint64_t)(i / shared * gemm->stride_a * 2);
+		table[heads + i] = gemm->b + (uint64_t)(i * gemm->stride_b * 2);
+		table[2 * heads + i] = gemm->c + (uint64_t)(i * gemm->stride_c * 2);
 	}
 }
 
@@ -198,19 +205,24 @@ static void test_arrays(void **state)
 	core_begin();
 	core_send(core_scores());
 	op = core_scores();
-	fill(table, &op.gemm);
+	fill(table, &op.gemm, 1);
 	op = by_array(op, table);
 	shadow_resolve_arrays(&op.gemm);
 	assert_true(shadow_wanted());
 	assert_false(op.gemm.by_array);
 	assert_memory_equal(&op.gemm, &(struct op[]){core_scores()}[0].gemm, sizeof(op.gemm));
 	op = core_scores();
-	fill(table, &op.gemm);
+	fill(table, &op.gemm, 1);
 	table[2] -= 2; /* not evenly spaced */
 	op = by_array(op, table);
 	shadow_resolve_arrays(&op.gemm);
 	assert_true(op.gemm.by_array);
 	table[2] += 2;
+	table[8] -= 2; /* C is not */
+	op = by_array(core_scores(), table);
+	shadow_resolve_arrays(&op.gemm);
+	assert_true(op.gemm.by_array);
+	table[8] += 2;
 	op = by_array(core_scores(), table);
 	core_send(core_memset(CORE_APART + 64, 1));
 	shadow_resolve_arrays(&op.gemm);
@@ -227,9 +239,9 @@ static void test_chain_by_arrays(void **state)
 	(void)state;
 	core_begin();
 	op = core_scores();
-	fill(first, &op.gemm);
+	fill(first, &op.gemm, 1);
 	op = core_context();
-	fill(second, &op.gemm);
+	fill(second, &op.gemm, 1);
 	for (int i = 0; i < 5; i++) {
 		taken = core_send(by_array(core_scores(), first));
 		taken += core_send(core_scale(core.x, core.s, core.scale));
@@ -243,12 +255,101 @@ static void test_chain_by_arrays(void **state)
 	assert_int_equal(below.args.k.by_array, 0);
 }
 
+static struct op resolved(struct op op, const uint64_t *table)
+{
+	op = by_array(op, table);
+	shadow_resolve_arrays(&op.gemm);
+	return op;
+}
+
+/* Heads in runs: with one A, or with matrices beside one another and a gap after each run. */
+static void test_runs(void **state)
+{
+	uint64_t table[3 * MOST_HEADS];
+	struct op op;
+
+	(void)state;
+	core_begin();
+	core.H = 6;
+	core_resize();
+	core_send(core_scores());
+	op = core_scores();
+	fill(table, &op.gemm, 3);
+	op = resolved(op, table);
+	assert_false(op.gemm.by_array);
+	assert_int_equal(op.gemm.run, 3);
+	assert_int_equal(op.gemm.inner_a, 0);
+	assert_int_equal(op.gemm.stride_a, core.Sk * core.D);
+	assert_int_equal(op.gemm.inner_b, core.Sq * core.D);
+	assert_int_equal(op.gemm.stride_b, 3 * core.Sq * core.D);
+	assert_int_equal(op.gemm.inner_c, core.Sq * core.Sk);
+	assert_int_equal(op.gemm.stride_c, 3 * core.Sq * core.Sk);
+	for (int i = 3; i < 6; i++) /* Q: the second sequence elsewhere */
+		table[6 + i] += 4096;
+	op = resolved(core_scores(), table);
+	assert_int_equal(op.gemm.run, 3);
+	assert_int_equal(op.gemm.stride_b, 3 * core.Sq * core.D + 2048);
+	table[5] += 2; /* of a run, one */
+	assert_true(resolved(core_scores(), table).gemm.by_array);
+	op = core_scores();
+	fill(table, &op.gemm, 4); /* the last run would be shorter */
+	assert_true(resolved(core_scores(), table).gemm.by_array);
+	fill(table, &op.gemm, 2);
+	for (int i = 3; i < 6; i++) /* two kinds of runs */
+		table[6 + i] += 4096;
+	assert_true(resolved(core_scores(), table).gemm.by_array);
+	fill(table, &op.gemm, 6); /* one for all: no runs */
+	op = resolved(core_scores(), table);
+	assert_int_equal(op.gemm.run, 0);
+	assert_int_equal(op.gemm.stride_a, 0);
+}
+
+/* Three heads for each K and V: as many batches as there are of these. */
+static void test_chain_of_shared_heads(void **state)
+{
+	uint64_t first[3 * MOST_HEADS], second[3 * MOST_HEADS];
+	struct op op;
+	int taken = 0;
+
+	(void)state;
+	core_begin();
+	core.H = 6;
+	core_resize();
+	op = core_scores();
+	fill(first, &op.gemm, 3);
+	op = core_context();
+	fill(second, &op.gemm, 3);
+	for (int i = 0; i < 5; i++) {
+		taken = core_send(by_array(core_scores(), first));
+		taken += core_send(core_scale(core.x, core.s, core.scale));
+		taken += core_send(core_softmax(core.p, core.x));
+		taken += core_send(by_array(core_context(), second));
+	}
+	assert_int_equal(site_count, 1);
+	assert_int_equal(taken, 4);
+	assert_int_equal(below.args.B, 2);
+	assert_int_equal(below.args.H, 3);
+	assert_int_equal(below.args.k.stride[0], core.Sk * core.D);
+	assert_int_equal(below.args.k.stride[1], 0);
+	assert_int_equal(below.args.v.stride[0], core.Sk * core.D);
+	assert_int_equal(below.args.v.stride[1], 0);
+	assert_int_equal(below.args.q.stride[0], 3 * core.Sq * core.D);
+	assert_int_equal(below.args.q.stride[1], core.Sq * core.D);
+	assert_int_equal(below.args.o.stride[0], 3 * core.Sq * core.D);
+	assert_int_equal(below.args.o.stride[1], core.Sq * core.D);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_divisor), cmocka_unit_test(test_unknown_divisor),
-		cmocka_unit_test(test_where),	cmocka_unit_test(test_forgotten),
-		cmocka_unit_test(test_arrays),	cmocka_unit_test(test_chain_by_arrays),
+		cmocka_unit_test(test_divisor),
+		cmocka_unit_test(test_unknown_divisor),
+		cmocka_unit_test(test_where),
+		cmocka_unit_test(test_forgotten),
+		cmocka_unit_test(test_arrays),
+		cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_chain_by_arrays),
+		cmocka_unit_test(test_chain_of_shared_heads),
 	};
 
 	return CORE_MAIN("shadow", tests);

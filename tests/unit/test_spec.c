@@ -320,7 +320,8 @@ static void test_gemm_forms(void **state)
 
 static void test_by_data(void **state)
 {
-	struct attn_spec guesses[SITE_CANDIDATES], given;
+	struct attn_spec guesses[SITE_CANDIDATES];
+	struct identity given;
 	struct chain *chain;
 	bool scale = false, causal = false;
 	struct op op;
@@ -345,10 +346,10 @@ static void test_by_data(void **state)
 	assert_true(causal);
 	assert_int_equal(spec_guess(guesses, 3, &args, chain),
 			 3); /* no more than there is room for */
-	given = guesses[0];
-	given.scale = 0.75f;
-	given.window_right = 0;
-	given.window_shift = 1;
+	identity_adopt(&given, &guesses[0], 0);
+	given.spec.scale = 0.75f;
+	given.spec.window_right = 0;
+	given.spec.window_shift = 1;
 	assert_int_equal(spec_of_chain(&args, chain, &given, &by_data, detail), REASON_NONE);
 	assert_true(args.spec.scale == 0.75f);
 	assert_int_equal(args.spec.window_shift, core.Sk - core.Sq);

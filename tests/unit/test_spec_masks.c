@@ -302,6 +302,43 @@ static void test_masked_fill(void **state)
 	assert_int_equal(args.spec.mask_keeps, 0);
 }
 
+/* Biases on top of a mask: they find the fill there. */
+static void test_bias_after_mask(void **state)
+{
+	struct chain *chain;
+	char text[96];
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	join(chain, core_masked_fill(core.x, core.s, CORE_OTHER, 0xfbff));
+	join(chain, core_add_mask(core.x, core.x, core.mask));
+	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(args.spec.mask.base, CORE_OTHER);
+	assert_int_equal(args.spec.bias[0].base, core.mask);
+	assert_int_equal(args.spec.late_biases, 2);
+	assert_int_equal(args.spec.round_x, ATTN_F16);
+	spec_describe_mask(&args, text, sizeof(text));
+	assert_string_equal(text, "mask [1,1,Sq,Sk] bool + bias [1,1,Sq,Sk] f16");
+	core_begin(); /* one on either side */
+	chain = begin();
+	join(chain, core_add_mask(core.x, core.s, core.mask));
+	join(chain, core_masked_fill(core.x, core.x, CORE_OTHER, 0xfbff));
+	join(chain, core_add_mask(core.x, core.x, CORE_OTHER + 0x10000));
+	join(chain, core_scale(core.x, core.x, 0.5f));
+	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(args.spec.bias[0].base, core.mask);
+	assert_int_equal(args.spec.bias[1].base, CORE_OTHER + 0x10000);
+	assert_int_equal(args.spec.late_biases, 1);
+	assert_true(args.spec.mask_value == -65504 * 0.5f);
+	core_begin(); /* none: then nothing is late */
+	chain = begin();
+	join(chain, core_add_mask(core.x, core.s, core.mask));
+	join(chain, core_masked_fill(core.x, core.x, CORE_OTHER, 0xfbff));
+	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(args.spec.late_biases, 0);
+}
+
 static void test_forms_denied(void **state)
 {
 	struct chain *chain;
@@ -311,11 +348,6 @@ static void test_forms_denied(void **state)
 	chain = begin();
 	for (uint64_t i = 0; i < 3; i++)
 		join(chain, core_add_mask(core.x, i ? core.x : core.s, CORE_OTHER + 0x10000 * i));
-	assert_int_equal(finish(chain), REASON_MASK_FORM);
-	core_begin(); /* a bias on top of a mask */
-	chain = begin();
-	join(chain, core_masked_fill(core.x, core.s, CORE_OTHER, 0xfc00));
-	join(chain, core_add_mask(core.x, core.x, core.mask));
 	assert_int_equal(finish(chain), REASON_MASK_FORM);
 	core_begin(); /* two masks */
 	chain = begin();
@@ -346,6 +378,7 @@ int main(void)
 		cmocka_unit_test(test_broadcast_denied),
 		cmocka_unit_test(test_split_agrees),
 		cmocka_unit_test(test_masked_fill),
+		cmocka_unit_test(test_bias_after_mask),
 		cmocka_unit_test(test_forms_denied),
 	};
 

@@ -24,6 +24,7 @@ static struct rounding of_types(int in, int out, bool tf32)
 	memset(&args, 0, sizeof(args));
 	args.q.dtype = args.k.dtype = args.v.dtype = in;
 	args.o.dtype = out;
+	args.spec.round_p = in;
 	return rounding_of(&args, tf32);
 }
 

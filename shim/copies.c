@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A few copies, in a table; and what is known of their kinds, by relayout.key.
+ */
+#include "copies.h"
+
+#include <string.h>
+
+#include "config.h"
+#include "driver_context.h"
+#include "graph.h"
+#include "held.h"
+#include "log.h"
+#include "memory.h"
+#include "rerun.h"
+#include "resolve.h"
+
+#define COPIES	    64 /* bits of `used` */
+#define KINDS	    256
+#define PATIENCE    512	 /* ops after which nobody will come for a copy */
+#define LEAST_BYTES 1024 /* a smaller one may be a number that some kernel takes */
+
+static struct held_copy {
+	bool stands;	/* nobody overwrote the copy; or would have, had it been made */
+	bool held;	/* not made yet */
+	bool asked;	/* held, and the op at hand reads it */
+	uint64_t since; /* number of the op before it */
+	uint64_t number;
+	CUcontext context;
+	CUstream stream;
+	uint64_t out_begin, out_end, in_begin, in_end;
+} copies[COPIES];
+static struct relayout relayouts[COPIES];
+
+static uint64_t used;  /* a bit for each copy: what it is made of is as it was */
+static uint64_t count; /* of copies seen */
+static uint64_t ops;   /* that were guarded against */
+static bool any_asked; /* is one of them */
+
+static struct kind {
+	uint64_t key;
+	uint32_t fed;	   /* became an operand */
+	uint32_t compared; /* with the original read in its place */
+	uint32_t missed;   /* held back, and made after all */
+	bool never;
+} kinds[KINDS];
+static bool any_fed;
+
+/* The body may forget the copy at hand. */
+#define for_each_copy(c)                                                                           \
+	for (uint64_t c##_left = used; c##_left; c##_left &= c##_left - 1)                         \
+		for (struct held_copy *c = &copies[__builtin_ctzll(c##_left)]; c; c = NULL)
+
+static struct kind *kind_of(uint64_t key)
+{
+	struct kind *free = NULL;
+
+	for (unsigned i = 0; i < 8; i++) {
+		struct kind *kind = &kinds[(key + i) % KINDS];
+
+		if (kind->key == key)
+			return kind;
+		if (!free || kind->fed < free->fed)
+			free = kind;
+	}
+	*free = (struct kind){.key = key};
+	return free;
+}
+
+static struct relayout *relayout_of(const struct held_copy *c)
+{
+	return &relayouts[c - copies];
+}
+
+static void forget(struct held_copy *c)
+{
+	c->stands = c->held = false;
+	used &= ~(1ull << (c - copies));
+}
+
+/* ---- making them ---------------------------------------------------------------------------- */
+
+static void make(struct held_copy *c, CUstream reader, const char *who)
+{
+	const uint64_t place[2] = {c->out_begin, c->in_begin};
+	struct driver_context here;
+	int error = -1;
+
+	if (!c->held || !c->stands)
+		return;
+	c->held = false;
+	kind_of(relayout_of(c)->key)->missed++;
+	held_guard_write(c->out_begin, c->out_end, c->context, c->stream, NULL);
+	if (driver_enter(&here, c->context)) {
+		error = rerun_launch(c->stream, &relayout_of(c)->step, place);
+		driver_order(c->stream, reader);
+		driver_leave(&here);
+	}
+	if (error && driver_context_lives())
+		log_violation("a copy that was held back could not be made for %s", who);
+}
+
+void copies_realise_all(const char *who)
+{
+	for_each_copy(c)
+	{
+		make(c, c->stream, who);
+		forget(c);
+	}
+}
+
+/* ---- guarding them -------------------------------------------------------------------------- */
+
+/* What one access does to a copy. */
+struct touch {
+	bool needs;	 /* it must have been made before */
+	bool ends;	 /* what it is made of changes */
+	bool overwrites; /* the copy is no more, or not whole */
+	bool asks;	 /* a product reads it */
+};
+
+static void touch(struct touch *t, const struct held_copy *c, const struct access *a, bool product)
+{
+	const bool writes = a->mode & ACCESS_WRITE;
+
+	if (writes && range_overlap(a->begin, a->end, c->in_begin, c->in_end))
+		t->needs = t->ends = true;
+	if (!c->stands || !range_overlap(a->begin, a->end, c->out_begin, c->out_end))
+		return;
+	t->overwrites |= writes;
+	if (product && a->mode == ACCESS_READ)
+		t->asks = true;
+	else if (a->mode != ACCESS_WRITE || a->begin > c->out_begin || a->sure_end < c->out_end)
+		t->needs = true;
+}
+
+/* May an access in [low, high) touch the copy or what it is made of? */
+static bool near(const struct held_copy *c, uint64_t low, uint64_t high)
+{
+	return range_overlap(low, high, c->in_begin, c->in_end) ||
+	       range_overlap(low, high, c->out_begin, c->out_end);
+}
+
+void copies_guard(const struct op *op, const struct access_list *list, const char *who)
+{
+	uint64_t low = UINT64_MAX, high = 0;
+
+	if (list->opaque) {
+		copies_realise_all(who);
+		return;
+	}
+	for (int i = 0; i < list->count; i++) {
+		low = list->item[i].begin < low ? list->item[i].begin : low;
+		high = list->item[i].end > high ? list->item[i].end : high;
+	}
+	ops++;
+	any_asked = false;
+	for_each_copy(c)
+	{
+		const bool old = ops - c->since > PATIENCE;
+		struct touch t = {.needs = old, .ends = old};
+
+		c->asked = false;
+		if (!old && !near(c, low, high))
+			continue;
+		for (int i = 0; i < list->count; i++)
+			touch(&t, c, &list->item[i], op->kind == OP_GEMM);
+		c->asked = t.asks;
+		any_asked |= t.asks;
+		if (t.needs || (t.asks && t.overwrites))
+			make(c, op->stream, who);
+		if (t.overwrites)
+			c->stands = c->held = false;
+		if (t.ends)
+			forget(c);
+	}
+}
+
+void copies_guard_graph(const struct op *op, const struct graph_ranges *ranges)
+{
+	for_each_copy(c)
+	{
+		bool met = false, written = false;
+
+		for (int i = 0; i < ranges->count; i++) {
+			const uint64_t begin = ranges->item[i].begin, end = ranges->item[i].end;
+			const bool in = range_overlap(begin, end, c->in_begin, c->in_end);
+			const bool out = range_overlap(begin, end, c->out_begin, c->out_end);
+
+			met |= (out && c->stands) || (in && ranges->item[i].written);
+			written |= (in || out) && ranges->item[i].written;
+		}
+		if (met)
+			make(c, op->stream, op->name);
+		if (written)
+			forget(c);
+	}
+}
+
+void copies_needed(const struct op *op, const char *who)
+{
+	if (!any_asked)
+		return;
+	for_each_copy(c) if (c->held && c->asked) make(c, op->stream, who);
+}
+
+/* ---- keeping them --------------------------------------------------------------------------- */
+
+bool copies_watch(void)
+{
+	return any_fed;
+}
+
+/* The oldest goes, of those that are held back only where all are. */
+static struct held_copy *slot(void)
+{
+	struct held_copy *oldest = &copies[0];
+
+	if (~used)
+		return &copies[__builtin_ctzll(~used)];
+	for (struct held_copy *c = copies; c < copies + COPIES; c++)
+		if (c->held != oldest->held ? oldest->held : c->number < oldest->number)
+			oldest = c;
+	make(oldest, oldest->stream, "table");
+	forget(oldest);
+	return oldest;
+}
+
+/* Holding back must pay: of a kind, some must never be made. */
+static bool may_hold(const struct kind *kind, const struct relayout *copy)
+{
+	return config()->mode == MODE_REPLACE && kind->compared && !kind->never &&
+	       (kind->fed < 16 || kind->missed < kind->fed / 4 * 3) &&
+	       memory_watchable(memory_find(copy->in_begin)) &&
+	       memory_watchable(memory_find(copy->out_begin));
+}
+
+/* FASHIM_POISON: who reads a copy that was never made shall read NaN. */
+static void poison(const struct held_copy *c)
+{
+	struct driver_context here;
+
+	held_guard_write(c->out_begin, c->out_end, c->context, c->stream, NULL);
+	if (!driver_enter(&here, c->context))
+		return;
+	driver.cuMemsetD32Async((CUdeviceptr)c->out_begin, CANARY_WORD,
+				(c->out_end - c->out_begin) / 4, c->stream);
+	driver_leave(&here);
+}
+
+bool copies_take(const struct op *op, const struct access_list *list,
+		 const struct function *function, const unsigned char *params)
+{
+	static struct relayout copy; /* flow lock */
+	struct held_copy *c;
+
+	if (!relayout_read(&copy, op, list, function, params) ||
+	    copy.out_end - copy.out_begin < LEAST_BYTES)
+		return false;
+	c = slot();
+	used |= 1ull << (c - copies);
+	*c = (struct held_copy){.stands = true,
+				.held = may_hold(kind_of(copy.key), &copy),
+				.since = ops,
+				.number = ++count,
+				.context = op->context,
+				.stream = op->stream,
+				.out_begin = copy.out_begin,
+				.out_end = copy.out_end,
+				.in_begin = copy.in_begin,
+				.in_end = copy.in_end};
+	relayout_copy(relayout_of(c), &copy);
+	if (c->held && config()->poison)
+		poison(c);
+	return c->held;
+}
+
+static struct held_copy *made_here(const struct chain *chain, uint64_t begin, uint64_t end)
+{
+	for_each_copy(c) if (c->stands && c->out_begin == begin && c->out_end == end &&
+			     c->context == chain->context && c->stream == chain->stream) return c;
+	return NULL;
+}
+
+uint64_t copies_origin(const struct chain *chain, uint64_t begin, uint64_t end)
+{
+	const struct held_copy *c = made_here(chain, begin, end);
+
+	if (!c)
+		return 0;
+	any_fed = true;
+	kind_of(relayout_of(c)->key)->fed++;
+	return c->number;
+}
+
+const struct relayout *copies_intact(uint64_t number)
+{
+	for_each_copy(c) if (number && c->number == number) return relayout_of(c);
+	return NULL;
+}
+
+void copies_compared(uint64_t number, bool possible)
+{
+	const struct relayout *copy = copies_intact(number);
+
+	if (copy && possible)
+		kind_of(copy->key)->compared++;
+	else if (copy)
+		kind_of(copy->key)->never = true;
+}
+
+bool copies_absorb(struct chain *chain, int n, uint64_t begin, uint64_t end)
+{
+	struct held_copy *c = made_here(chain, begin, end);
+
+	if (!c || !c->held || !chain_relay(chain, n, relayout_of(c)))
+		return false;
+	kind_of(relayout_of(c)->key)->fed++;
+	c->asked = false;
+	return true;
+}

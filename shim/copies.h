@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies that programs make of Q, K and V for the sake of a batched product (relayout.h). Once a
+ * fused kernel that read the originals has been compared with the program's own answer, such copies
+ * are held back: they are made only if somebody wants to see them after all.
+ *
+ *   a later op …                              then
+ *   is a product of a deferred chain          the chain reads the original (copies_absorb)
+ *   reads the copy otherwise                  it is made first
+ *   writes what it would be made of           it is made first
+ *   overwrites all of it, reads none          it will never be made
+ *   may touch it in an unknown way            it is made first
+ *
+ * Held back or not, the latest copies are remembered as long as what they are made of is as it was.
+ *
+ * All functions: flow lock held. They switch to the copy's context themselves.
+ */
+#ifndef FASHIM_COPIES_H
+#define FASHIM_COPIES_H
+
+#include "chain.h"
+
+/* Is anything remembered that an op might change, or any copy worth looking for? */
+bool copies_watch(void);
+
+/* Applies the table before an op. A GEMM's reading is left to the two functions below. */
+void copies_guard(const struct op *op, const struct access_list *list, const char *who);
+
+/* The same before a graph is launched that touches these ranges. */
+struct graph_ranges;
+void copies_guard_graph(const struct op *op, const struct graph_ranges *ranges);
+
+/* A launch that reads no open chain. Is it such a copy, it is remembered; true: and held back, as
+ * far as anybody can tell it was made. */
+bool copies_take(const struct op *op, const struct access_list *list,
+		 const struct function *function, const unsigned char *params);
+
+/* Operand n of a deferred chain, which lies there: would a held-back copy have made it? Then the
+ * chain reads the original instead. */
+bool copies_absorb(struct chain *chain, int n, uint64_t begin, uint64_t end);
+
+/* Held-back copies that a GEMM reads and no chain absorbed are made. */
+void copies_needed(const struct op *op, const char *who);
+
+/* Which remembered copy made the operand? Its number, 0: none. Counts as a use of it. */
+uint64_t copies_origin(const struct chain *chain, uint64_t begin, uint64_t end);
+
+/* The copy with that number, if what it was made of is as it was; else NULL. */
+const struct relayout *copies_intact(uint64_t number);
+
+/* A comparison read the originals of these copies: from now on they may be held back. Or it was not
+ * possible to read them: they never are. */
+void copies_compared(uint64_t number, bool possible);
+
+/* Makes all that are held back; forgets the others. */
+void copies_realise_all(const char *who);
+
+#endif

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One question at a time: with scores of zero and inputs without effect, which keys are seen; with
+ * random scores, how P follows them; with one input at a time, where and how it enters. Then the
+ * whole answer is held against runs with everything at once, and last, what becomes of rows that
+ * see nothing. An answer that does not reproduce all of P, in every row looked at, is none.
+ */
+#include "identify.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver_context.h"
+#include "elementary.h"
+#include "probe.h"
+
+/* What the kernels' own arithmetic may cost, in rounding steps of P. */
+#define MOST_RMS 12
+#define MOST	 128
+#define STRAIGHT 4	 /* steps that a straight line may be off, root mean square */
+#define REACH	 4	 /* differences of scores that P shows well */
+#define NEAR	 0x1p-9	 /* a number of the program's own is meant */
+#define PLAIN	 0x1p-14 /* … or a short one */
+#define FARTHER	 4	 /* the second run for a softcap: 2^this times as far */
+#define SMALLEST (-13)
+
+struct session {
+	struct probe probe;
+	struct model model;
+	const struct attn_args *args;
+	const struct chain *chain;
+	struct observation zero, run, far; /* p: room for rows */
+	double step;			   /* of P's rounding */
+	int p_rounding;			   /* the narrowest type that holds all of P */
+	char *detail;
+	size_t size;
+};
+
+static const char *say(struct session *session, const char *what, double a, double b)
+{
+	snprintf(session->detail, session->size, "%s %.4g %.4g", what, a, b);
+	return session->detail;
+}
+
+/* ---- contents -------------------------------------------------------------------------------- */
+
+static struct content scores_of(const struct session *session, enum content_kind kind, int exponent,
+				unsigned seed)
+{
+	return (struct content){.kind = kind,
+				.dtype = session->probe.score_dtype,
+				.exponent = exponent,
+				.seed = seed,
+				.count = UINT64_MAX};
+}
+
+static struct content numbers(const struct session *session, int input, enum content_kind kind,
+			      int dtype, int exponent, unsigned seed)
+{
+	return (struct content){.kind = kind,
+				.dtype = dtype,
+				.exponent = exponent,
+				.seed = seed,
+				.count = probe_elements(&session->probe, input, dtype)};
+}
+
+static struct content words(const struct session *session, int input, const int32_t *what)
+{
+	return (struct content){.kind = CONTENT_WORDS,
+				.dtype = ATTN_I32,
+				.words = what,
+				.count = probe_elements(&session->probe, input, ATTN_I32)};
+}
+
+/* Scores of zero, inputs that add nothing, lengths as the program has them. */
+static void set_plain(const struct session *session, struct observation *run)
+{
+	run->scores = scores_of(session, CONTENT_ZERO, 0, 0);
+	for (int i = 0; i < session->probe.inputs; i++)
+		run->input[i] = session->probe.input[i].is == PROBE_LENGTHS
+					? words(session, i, session->probe.input[i].words)
+					: numbers(session, i, CONTENT_ZERO, ATTN_F32, 0, 0);
+}
+
+static bool ask(const struct session *session, struct observation *run)
+{
+	return probe_run(&session->probe, run);
+}
+
+static const char refused[] = "the kernels could not be launched again";
+
+/* ---- P itself -------------------------------------------------------------------------------- */
+
+static bool holds(double x, int dtype)
+{
+	const float narrow = (float)x;
+	uint32_t bits;
+
+	memcpy(&bits, &narrow, sizeof(bits));
+	if (dtype == ATTN_BF16)
+		return !(bits & 0xffff);
+	return !(bits & 0x1fff) && (x == 0 || exponent_of(x) >= -14);
+}
+
+/* P may have been rounded to 16 bits and be kept in fp32. Small numbers do not count. */
+static void settle_rounding(struct session *session, const struct observation *run)
+{
+	const int64_t count = session->probe.grid.rows * session->probe.grid.Sk;
+	bool half = true, brain = true;
+
+	for (int64_t n = 0; n < count; n++) {
+		if (!(run->p[n] > 0x1p-14f))
+			continue;
+		half = half && holds((double)run->p[n], ATTN_F16);
+		brain = brain && holds((double)run->p[n], ATTN_BF16);
+	}
+	session->p_rounding = half && session->probe.p_dtype != ATTN_BF16 ? ATTN_F16
+			      : brain					  ? ATTN_BF16
+									  : ATTN_F32;
+	session->step = session->p_rounding == ATTN_F16	   ? 0x1p-12
+			: session->p_rounding == ATTN_BF16 ? 0x1p-9
+							   : 0x1p-18;
+}
+
+static const char *check_sums(struct session *session, const struct observation *run)
+{
+	const struct fit_grid *grid = &session->probe.grid;
+
+	for (int r = 0; r < grid->rows; r++) {
+		double sum = 0;
+
+		for (int64_t j = 0; j < grid->Sk; j++)
+			sum += (double)run->p[r * grid->Sk + j];
+		if (sum != 0 && !isnan(sum) && !(sum > 0.98 && sum < 1.02))
+			return say(session, "a row adds up to", sum, 1);
+	}
+	return NULL;
+}
+
+/* ---- scale and softcap ----------------------------------------------------------------------- */
+
+/* With few enough digits to be somebody's choice; else as found. */
+static double rounded(double found)
+{
+	const double unit = power_of_two(exponent_of(found) - 6),
+		     short_of = nearest(found / unit) * unit;
+
+	return fabs(short_of / found - 1) < PLAIN ? short_of : found;
+}
+
+/* Numbers among the constants of the unknown kernels, in any form, and what is usual. */
+static double meant(const struct session *session, double found)
+{
+	const struct chain *chain = session->chain;
+	double best = rounded(found), nearest_by = NEAR;
+	const double usual[] = {1, 1 / sqrt((double)session->args->D)};
+
+	for (int n = 0; n < 2; n++)
+		if (fabs(usual[n] / found - 1) < nearest_by) {
+			best = usual[n];
+			nearest_by = fabs(usual[n] / found - 1);
+		}
+	for (int s = 1; s < chain->step_count; s++) {
+		const struct step *step = &chain->steps[s];
+
+		for (unsigned at = 0; step->function && at + 4 <= step->function->bytes; at += 4) {
+			float narrow;
+			double wide = 0, candidate[2];
+
+			memcpy(&narrow, step->params + at, 4);
+			if (at + 8 <= step->function->bytes)
+				memcpy(&wide, step->params + at, 8);
+			candidate[0] = (double)narrow;
+			candidate[1] = wide;
+			for (int n = 0; n < 2; n++)
+				if (fabs(candidate[n] / found - 1) < nearest_by) {
+					best = candidate[n];
+					nearest_by = fabs(candidate[n] / found - 1);
+				}
+		}
+	}
+	return best;
+}
+
+/* Random scores, as far apart as P shows well. */
+static const char *find_scale(struct session *session)
+{
+	struct model *model = &session->model;
+	const struct observation *const both[2] = {&session->run, &session->far};
+	const struct fit_grid *grid = &session->probe.grid;
+	double misfit = 0, rms, most;
+	int exponent = 0;
+
+	for (int turn = 0; turn < 4; turn++) {
+		int wanted;
+
+		set_plain(session, &session->run);
+		session->run.scores = scores_of(session, CONTENT_CENTERED, exponent, 1);
+		if (!ask(session, &session->run))
+			return refused;
+		if (!fit_slope(grid, &session->zero, &session->run, &model->scale, &misfit)) {
+			exponent -= 4;
+			continue;
+		}
+		if (!(fabs(model->scale) > 1e-6)) {
+			exponent += 6;
+			if (exponent > 12)
+				break;
+			continue;
+		}
+		wanted = exponent_of(REACH / fabs(model->scale));
+		if (wanted > 10)
+			wanted = 10;
+		if (wanted <= exponent + 1 && wanted >= exponent - 1)
+			break;
+		exponent = wanted;
+	}
+	if (!(fabs(model->scale) > 1e-6))
+		return say(session, "P does not follow the scores; slope", model->scale, misfit);
+	settle_rounding(session, &session->run);
+	set_plain(session, &session->far);
+	session->far.scores = scores_of(session, CONTENT_CENTERED, exponent + FARTHER, 2);
+	if (!ask(session, &session->far))
+		return refused;
+	model->scale = meant(session, model->scale);
+	fit_check(grid, &session->far, model, session->step, &rms, &most);
+	if (misfit < STRAIGHT * session->step && rms < MOST_RMS)
+		return NULL;
+	if (!fit_softcap(grid, &session->zero, both, &model->scale, &model->cap))
+		return say(session, "P is no straight line of the scores; off by", misfit, rms);
+	model->scale = meant(session, model->scale);
+	model->cap = meant(session, model->cap);
+	return NULL;
+}
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+/* Each one smaller than it was, but not below one. */
+static int32_t *lowered(const struct session *session, int input, unsigned seed)
+{
+	const struct probe_input *from = &session->probe.input[input];
+	const uint64_t count = from->bytes / 4;
+	int32_t *to = malloc(from->bytes);
+
+	for (uint64_t n = 0; to && n < count; n++) {
+		const double part = content_value(
+			&(struct content){.kind = CONTENT_HASH, .seed = seed}, n * 7 + 3);
+		const int32_t old = from->words[n];
+
+		to[n] = old > 1 ? 1 + (int32_t)((double)(old - 1) * (part + 2) / 2) : old;
+	}
+	return to;
+}
+
+static int length_input(const struct session *session)
+{
+	for (int i = 0; i < session->probe.inputs; i++)
+		if (session->probe.input[i].is == PROBE_LENGTHS)
+			return i;
+	return -1;
+}
+
+static const char *find_edges(struct session *session)
+{
+	const int input = length_input(session);
+	int32_t *less = NULL;
+	const char *why = NULL;
+
+	if (input < 0)
+		return fit_edges(&session->probe.grid, &session->zero, -1, &session->model)
+			       ? NULL
+			       : "the keys that are seen form no triangle";
+	set_plain(session, &session->run);
+	less = lowered(session, input, 3);
+	session->run.input[input] = words(session, input, less);
+	if (!less || !ask(session, &session->run))
+		why = refused;
+	else if (!fit_edges(&session->probe.grid, &session->run, input, &session->model))
+		why = "the keys that are seen do not follow the whole numbers read";
+	free(less);
+	return why;
+}
+
+/* One input of numbers, in each type it may have, strong or weak. */
+static const char *find_input(struct session *session, int input)
+{
+	const int own = session->args->q.dtype;
+	const int dtypes[] = {own, ATTN_F32, own == ATTN_F16 ? ATTN_BF16 : ATTN_F16};
+	double effect = 0, most = 0;
+	struct reading *reading;
+
+	for (int n = 0; n < 3; n++)
+		for (int exponent = 0; exponent >= SMALLEST; exponent -= 6) {
+			set_plain(session, &session->run);
+			session->run.input[input] =
+				numbers(session, input, CONTENT_HASH, dtypes[n], exponent, 5);
+			if (!ask(session, &session->run))
+				return refused;
+			if (fit_input(&session->probe.grid, &session->zero, &session->run, input,
+				      &session->model, &effect)) {
+				reading = &session->model.reading[session->model.readings - 1];
+				reading->weight = meant(session, reading->weight);
+				return NULL;
+			}
+			if (isfinite(effect) && effect < 1)
+				break; /* weaker would show less */
+			most = isfinite(effect) ? larger(most, effect) : most;
+		}
+	snprintf(session->detail, session->size,
+		 "pointer %d of %d adds nothing of a known form; ln P moved by %.3g", input + 1,
+		 session->probe.inputs, larger(most, isfinite(effect) ? effect : 0));
+	return session->detail;
+}
+
+static const char *find_inputs(struct session *session)
+{
+	for (int i = 0; i < session->probe.inputs; i++) {
+		const char *why = NULL;
+
+		if (session->probe.input[i].is == PROBE_NUMBERS)
+			why = find_input(session, i);
+		if (why)
+			return why;
+	}
+	return NULL;
+}
+
+/* ---- everything at once ---------------------------------------------------------------------- */
+
+static const struct reading *reading_of(const struct session *session, int input)
+{
+	for (int k = 0; k < session->model.readings; k++)
+		if (session->model.reading[k].input == input)
+			return &session->model.reading[k];
+	return NULL;
+}
+
+/* Exponent at which the input's part of a score is about 2^reach. */
+static int exponent_for(const struct session *session, const struct reading *reading, int reach)
+{
+	const double keys = reading->kind == READ_RAMP ? (double)session->probe.grid.Sk / 2 : 1;
+
+	return reach - exponent_of(fabs(reading->weight) * keys);
+}
+
+/* `kind`: of all inputs of numbers. */
+static void set_all(const struct session *session, struct observation *run, enum content_kind kind,
+		    int reach, unsigned seed)
+{
+	set_plain(session, run);
+	run->scores = scores_of(session, CONTENT_CENTERED,
+				exponent_of(REACH / fabs(session->model.scale)), seed);
+	for (int i = 0; i < session->probe.inputs; i++) {
+		const struct reading *reading = reading_of(session, i);
+
+		if (session->probe.input[i].is == PROBE_NUMBERS)
+			run->input[i] = numbers(session, i, kind, reading->dtype,
+						exponent_for(session, reading, reach), seed + 1);
+	}
+}
+
+static const char *agrees(struct session *session, const struct observation *run, const char *when)
+{
+	double rms, most;
+
+	fit_check(&session->probe.grid, run, &session->model, session->step, &rms, &most);
+	return rms < MOST_RMS && most < MOST ? NULL : say(session, when, rms, most);
+}
+
+/* To what a score is rounded after a bias was added decides what becomes of it under a large one.
+ */
+static const char *find_rounding(struct session *session)
+{
+	static const int dtypes[] = {ATTN_F32, ATTN_F16, ATTN_BF16};
+	double least = INFINITY;
+	int best = ATTN_F32;
+
+	set_all(session, &session->run, CONTENT_CONSTANT, 9, 11);
+	if (!ask(session, &session->run))
+		return refused;
+	for (int n = 0; n < 3; n++) {
+		double rms, most;
+
+		session->model.round_x = dtypes[n];
+		fit_check(&session->probe.grid, &session->run, &session->model, session->step, &rms,
+			  &most);
+		if (rms < least) {
+			least = rms;
+			best = dtypes[n];
+		}
+	}
+	session->model.round_x = best;
+	return agrees(session, &session->run, "large biases: P is off by");
+}
+
+static const char *check_all(struct session *session)
+{
+	const int input = length_input(session);
+	int32_t *less = input >= 0 ? lowered(session, input, 17) : NULL;
+	bool biased = false;
+	const char *why = NULL;
+
+	for (int k = 0; k < session->model.readings; k++)
+		biased |= session->model.reading[k].kind == READ_BIAS;
+	if (biased)
+		why = find_rounding(session);
+	for (int n = 0; n < 2 && !why; n++) {
+		set_all(session, &session->run, CONTENT_HASH, 0, 21 + 4 * (unsigned)n);
+		if (n)
+			session->run.scores.exponent += FARTHER;
+		if (less)
+			session->run.input[input] = words(session, input, less);
+		why = ask(session, &session->run)
+			      ? agrees(session, &session->run,
+				       n ? "far apart: P is off by" : "P is off by")
+			      : refused;
+	}
+	free(less);
+	return why;
+}
+
+/* Rows that see nothing: of length zero, or under biases of minus infinity. */
+static const char *find_empty(struct session *session, int *empty)
+{
+	const int input = length_input(session);
+	int32_t *none = NULL;
+	const char *why = NULL;
+
+	*empty = ATTN_EMPTY_NAN;
+	if (!session->model.readings)
+		return NULL;
+	set_all(session, &session->run, CONTENT_EMPTY, 0, 31);
+	if (input >= 0) {
+		none = calloc(1, session->probe.input[input].bytes);
+		session->run.input[input] = words(session, input, none);
+	}
+	if ((input >= 0 && !none) || !ask(session, &session->run))
+		why = refused;
+	else
+		*empty = fit_empty_row(&session->probe.grid, &session->run);
+	free(none);
+	return why ? why : *empty < 0 ? "rows without a key come out differently" : NULL;
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+/* Heads are where the products or an operand say so; where none does, all of Z are. */
+static const char *settle_heads(const struct session *session, int64_t *heads)
+{
+	*heads = session->args->H;
+	for (int k = 0; k < session->model.readings; k++) {
+		const struct form *form = &session->model.reading[k].form;
+
+		if (form->along != FORM_MODULO && form->along != FORM_QUOTIENT)
+			continue;
+		if (*heads != session->probe.grid.Z && *heads != form->heads)
+			return "inputs disagree on the number of heads";
+		*heads = form->heads;
+	}
+	return NULL;
+}
+
+static void set_tensor(struct attn_tensor *tensor, const struct reading *reading, int64_t heads)
+{
+	const struct form *form = &reading->form;
+
+	*tensor =
+		(struct attn_tensor){.base = (uint64_t)reading->input + 1, .dtype = reading->dtype};
+	tensor->stride[0] = form->along == FORM_EACH	   ? form->unit * heads
+			    : form->along == FORM_QUOTIENT ? form->unit
+							   : 0;
+	tensor->stride[1] = form->along == FORM_EACH || form->along == FORM_MODULO ? form->unit : 0;
+	tensor->stride[2] = form->row;
+	tensor->stride[3] = form->column;
+}
+
+static const char *write_down(const struct session *session, struct identity *identity, int empty)
+{
+	const struct model *model = &session->model;
+	struct attn_spec *spec = &identity->spec;
+	int bias = identity_bias_place(session->chain);
+	const char *why = settle_heads(session, &identity->heads);
+
+	if (why)
+		return why;
+	*spec = session->args->spec;
+	spec->scale = (float)(session->chain->steps[0].gemm.alpha * model->scale);
+	spec->softcap = (float)model->cap;
+	if (bias && model->cap > 0)
+		return "a softcap after what GEMM1 adds to";
+	if (bias)
+		spec->bias_scale[0] = (float)(session->chain->steps[0].gemm.beta * model->scale);
+	spec->window_right = model->causal ? 0 : ATTN_NO_WINDOW;
+	spec->window_left = model->left >= 0 ? (int32_t)model->left : ATTN_NO_WINDOW;
+	spec->window_shift = (int32_t)model->shift;
+	spec->empty_row = empty;
+	spec->round_p = session->p_rounding;
+	for (int k = 0; k < model->readings; k++) {
+		const struct reading *reading = &model->reading[k];
+
+		if (reading->kind == READ_LENGTHS) {
+			set_tensor(&spec->lengths, reading, identity->heads);
+			continue;
+		}
+		if (reading->kind == READ_RAMP)
+			return "slopes times the number of the key (ALiBi): no kernel takes them";
+		if (bias == ATTN_MAX_BIAS)
+			return "more biases than a kernel takes";
+		set_tensor(&spec->bias[bias], reading, identity->heads);
+		spec->bias_scale[bias++] = (float)reading->weight;
+		spec->round_x = model->round_x;
+	}
+	identity->pointers = session->probe.inputs;
+	identity->probed = true;
+	return NULL;
+}
+
+static const char *check_inputs(struct session *session)
+{
+	int lengths = 0;
+
+	for (int i = 0; i < session->probe.inputs; i++) {
+		const enum probe_class is = session->probe.input[i].is;
+
+		lengths += is == PROBE_LENGTHS;
+		if (is == PROBE_BLANK || is == PROBE_UNKNOWN || lengths > 1) {
+			snprintf(session->detail, session->size, "pointer %d of %d: %s", i + 1,
+				 session->probe.inputs,
+				 is == PROBE_BLANK     ? "nothing but zeros lies there"
+				 : is == PROBE_UNKNOWN ? "neither numbers nor lengths lie there"
+						       : "lengths, a second time");
+			return session->detail;
+		}
+	}
+	return NULL;
+}
+
+static const char *find_all(struct session *session, struct identity *identity)
+{
+	int empty = 0;
+	const char *why = check_inputs(session);
+
+	session->model.round_x = ATTN_F32;
+	session->model.left = -1;
+	set_plain(session, &session->zero);
+	if (!why && !ask(session, &session->zero))
+		why = refused;
+	if (!why)
+		why = check_sums(session, &session->zero);
+	if (!why)
+		why = find_edges(session);
+	if (!why)
+		why = find_scale(session);
+	if (!why)
+		why = find_inputs(session);
+	if (!why)
+		why = check_all(session);
+	if (!why)
+		why = find_empty(session, &empty);
+	return why ? why : write_down(session, identity, empty);
+}
+
+const char *identify_chain(struct identity *identity, const struct attn_args *args,
+			   const struct chain *chain, char *detail, size_t size)
+{
+	static struct session session; /* flow lock */
+	struct driver_context here;
+	const char *why;
+
+	memset(&session, 0, sizeof(session));
+	session.args = args;
+	session.chain = chain;
+	session.detail = detail;
+	session.size = size;
+	if (!driver_enter(&here, chain->context))
+		return "the context is gone";
+	why = probe_open(&session.probe, chain);
+	if (!why) {
+		session.zero.p = probe_rows(&session.probe);
+		session.run.p = probe_rows(&session.probe);
+		session.far.p = probe_rows(&session.probe);
+		why = session.zero.p && session.run.p && session.far.p
+			      ? find_all(&session, identity)
+			      : "no memory";
+		free(session.zero.p);
+		free(session.run.p);
+		free(session.far.p);
+	}
+	probe_close(&session.probe);
+	driver_leave(&here);
+	return why;
+}

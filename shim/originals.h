@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Calls that read Q, K and V where the program has them, instead of the copies it makes of them for
+ * its products (copies.h).
+ *
+ * All functions: flow lock held.
+ */
+#ifndef FASHIM_ORIGINALS_H
+#define FASHIM_ORIGINALS_H
+
+#include "chain.h"
+
+/* The call shall read what a deferred chain's operands were to be copied from. false: strides
+ * cannot say it; *args is unchanged. */
+bool originals_read(struct attn_args *args, const struct chain *chain);
+
+/* The same for a chain that ran, where the originals are as they were: the comparison then shows
+ * whether such copies may be held back from now on. */
+void originals_compare(struct attn_args *args, const struct chain *chain);
+
+#endif

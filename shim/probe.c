@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Contents are made on the host, one period of them, and repeated on the device.
+ */
+#include "probe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "elementary.h"
+#include "resolve.h"
+#include "rules.h"
+
+#define PIECE 4096 /* bytes of an input that are looked at in one go */
+
+/* ---- numbers in their types ------------------------------------------------------------------ */
+
+/* Numbers that the type holds exactly, and minus infinity. */
+static uint32_t encode(double x, int dtype)
+{
+	const float narrow = (float)x;
+	uint32_t bits, sign;
+	int exponent;
+
+	memcpy(&bits, &narrow, sizeof(bits));
+	if (dtype == ATTN_F32)
+		return bits;
+	if (dtype == ATTN_BF16)
+		return bits >> 16;
+	sign = bits >> 16 & 0x8000;
+	if (isinf(x))
+		return sign | 0x7c00;
+	if (x == 0)
+		return sign;
+	exponent = exponent_of(x);
+	if (exponent < -14) /* so many times the smallest number */
+		return sign | (uint32_t)nearest((x < 0 ? -x : x) * 0x1p24);
+	return sign | (uint32_t)(exponent + 15) << 10 | (bits >> 13 & 0x3ff);
+}
+
+static double decode(const unsigned char *bytes, int dtype)
+{
+	return rules_number(bytes, dtype);
+}
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+/* Could these four bytes be part of numbers in the type? Not what may be an address, a count or an
+ * index. */
+static bool is_number(const unsigned char *bytes, int dtype)
+{
+	const int size = attn_dtype_size(dtype);
+	uint32_t word;
+
+	memcpy(&word, bytes, 4);
+	if (!word)
+		return true;
+	if (dtype == ATTN_F16 &&
+	    ((!(word & 0xffff) && !(word & 0x7c000000)) || (!(word >> 16) && !(word & 0x7c00))))
+		return false;
+	for (int at = 0; at < 4; at += size) {
+		const double x = decode(bytes + at, dtype);
+
+		if (isnan(x) || (isinf(x) && x > 0) || x > 1e30 ||
+		    (x > -1e-30 && x < 1e-30 && x != 0))
+			return false;
+	}
+	return true;
+}
+
+static bool is_length(const unsigned char *bytes, int64_t keys)
+{
+	int32_t word;
+
+	memcpy(&word, bytes, 4);
+	return word >= 0 && word <= keys;
+}
+
+static bool read_piece(const struct probe *probe, uint64_t from, uint64_t bytes)
+{
+	const struct mirrors *mirrors = &probe->mirrors;
+
+	return driver.cuMemcpyDtoHAsync_v2(mirrors->host,
+					   (CUdeviceptr)mirrors_place(mirrors, from, NULL), bytes,
+					   probe->chain->stream) == CUDA_SUCCESS &&
+	       mirrors_await(mirrors);
+}
+
+/* How many bytes from the beginning may be of that class (dtype: of numbers, -1: lengths); *blank:
+ * all of them are zero. */
+static uint64_t prefix(const struct probe *probe, const struct probe_input *input, uint64_t bytes,
+		       int dtype, bool *blank)
+{
+	const unsigned char *host = probe->mirrors.host;
+
+	*blank = true;
+	for (uint64_t done = 0; done + 4 <= bytes;) {
+		const uint64_t more = bytes - done < MIRROR_HOST ? bytes - done : MIRROR_HOST;
+
+		if (!read_piece(probe, input->begin + done, more))
+			return 0;
+		for (uint64_t at = 0; at + 4 <= more; at += 4, done += 4) {
+			if (dtype < 0 ? !is_length(host + at, probe->grid.Sk)
+				      : !is_number(host + at, dtype))
+				return done;
+			*blank = *blank && !host[at] && !host[at + 1] && !host[at + 2] &&
+				 !host[at + 3];
+		}
+	}
+	return bytes & ~(uint64_t)3;
+}
+
+static bool keep_words(const struct probe *probe, struct probe_input *input)
+{
+	input->words = malloc(input->bytes);
+	for (uint64_t done = 0; input->words && done < input->bytes; done += PIECE) {
+		const uint64_t more = input->bytes - done < PIECE ? input->bytes - done : PIECE;
+
+		if (!read_piece(probe, input->begin + done, more))
+			return false;
+		memcpy((char *)input->words + done, probe->mirrors.host, more);
+	}
+	return input->words != NULL;
+}
+
+/* What an input may be, by what lies there. */
+static void look_at(const struct probe *probe, struct probe_input *input)
+{
+	const int dtypes[] = {dtype_of_cuda(probe->chain->steps[0].gemm.atype), ATTN_F32};
+	const uint64_t room = mirrors_room(&probe->mirrors, input->begin);
+	const struct fit_grid *grid = &probe->grid;
+	uint64_t most = (uint64_t)(grid->Z * grid->Sq * grid->Sk) * 4;
+	uint64_t bytes;
+	bool blank;
+
+	most = most < room ? most : room;
+	bytes = prefix(probe, input, most < 4 * FIT_WORDS ? most : 4 * FIT_WORDS, -1, &blank);
+	if (bytes >= 4 && !blank) {
+		input->bytes = bytes;
+		input->is = keep_words(probe, input) ? PROBE_LENGTHS : PROBE_UNKNOWN;
+		return;
+	}
+	input->is = bytes >= 4 ? PROBE_BLANK : PROBE_UNKNOWN;
+	for (int n = 0; n < 2; n++) {
+		bytes = prefix(probe, input, most, dtypes[n], &blank);
+		if (bytes < 16 || bytes <= input->bytes)
+			continue;
+		input->bytes = bytes;
+		input->is = blank ? PROBE_BLANK : PROBE_NUMBERS;
+	}
+}
+
+static const char *find_inputs(struct probe *probe)
+{
+	const struct chain *chain = probe->chain;
+
+	for (int i = 0; i < chain->value_count; i++) {
+		struct probe_input *input = &probe->input[probe->inputs];
+
+		if (!chain->values[i].outside)
+			continue;
+		if (probe->inputs == FIT_INPUTS)
+			return "more pointers than can be told apart";
+		probe->inputs++;
+		input->begin = chain->values[i].begin;
+		look_at(probe, input);
+	}
+	return NULL;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+const char *probe_open(struct probe *probe, const struct chain *chain)
+{
+	const struct op_gemm *opener = &chain->steps[0].gemm;
+	const bool p_is_a = chain->closer.a == chain->values[chain->p_value].begin;
+	const char *hindrance = mirrors_hindrance(chain);
+
+	memset(probe, 0, sizeof(*probe));
+	probe->chain = chain;
+	probe->score_dtype = dtype_of_cuda(opener->ctype);
+	probe->p_dtype = dtype_of_cuda(p_is_a ? chain->closer.atype : chain->closer.btype);
+	probe->grid.Z = opener->batch;
+	probe->grid.Sq = opener->n;
+	probe->grid.Sk = opener->m;
+	fit_rows(&probe->grid);
+	if (hindrance)
+		return hindrance;
+	if (opener->m > PROBE_KEYS)
+		return "too many keys";
+	if (!mirrors_open(&probe->mirrors, chain) || !mirrors_refresh(&probe->mirrors))
+		return "no room: raise FASHIM_SCRATCH_MB";
+	return find_inputs(probe);
+}
+
+void probe_close(struct probe *probe)
+{
+	if (probe->mirrors.chain)
+		mirrors_close(&probe->mirrors);
+	for (int i = 0; i < probe->inputs; i++)
+		free(probe->input[i].words);
+}
+
+float *probe_rows(const struct probe *probe)
+{
+	return malloc((size_t)(probe->grid.rows * probe->grid.Sk) * sizeof(float));
+}
+
+uint64_t probe_elements(const struct probe *probe, int input, int dtype)
+{
+	return probe->input[input].bytes / (uint64_t)attn_dtype_size(dtype);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+/* Fills memory with a content, a period of it from the host. */
+static bool fill(const struct probe *probe, uint64_t begin, uint64_t bytes,
+		 const struct content *content)
+{
+	const uint64_t size = (uint64_t)attn_dtype_size(content->dtype);
+	const uint64_t to = mirrors_place(&probe->mirrors, begin, NULL);
+	unsigned char *host = probe->mirrors.host;
+
+	for (uint64_t n = 0; n < FIT_PERIOD && n * size < bytes; n++) {
+		const uint32_t bits = encode(content_value(content, n), content->dtype);
+
+		memcpy(host + n * size, &bits, size);
+	}
+	return mirrors_fill(&probe->mirrors, to, bytes, FIT_PERIOD * size);
+}
+
+static bool put_words(const struct probe *probe, const struct probe_input *input,
+		      const struct content *content)
+{
+	const uint64_t to = mirrors_place(&probe->mirrors, input->begin, NULL);
+
+	for (uint64_t done = 0; done < input->bytes; done += PIECE) {
+		const uint64_t more = input->bytes - done < PIECE ? input->bytes - done : PIECE;
+
+		memcpy(probe->mirrors.host, (const char *)content->words + done, more);
+		if (!mirrors_fill(&probe->mirrors, to + done, more, more))
+			return false;
+	}
+	return true;
+}
+
+static bool fill_all(const struct probe *probe, const struct observation *run)
+{
+	const struct value *scores = &probe->chain->values[0];
+
+	if (!fill(probe, scores->begin, scores->end - scores->begin, &run->scores))
+		return false;
+	for (int i = 0; i < probe->inputs; i++) {
+		const struct content *content = &run->input[i];
+
+		if (content->kind == CONTENT_WORDS
+			    ? !put_words(probe, &probe->input[i], content)
+			    : !fill(probe, probe->input[i].begin,
+				    content->count * (uint64_t)attn_dtype_size(content->dtype),
+				    content))
+			return false;
+	}
+	return true;
+}
+
+/* As many rows as the host's piece holds, from row r on; how many, 0: none. */
+static int read_rows(const struct probe *probe, int r, float *to)
+{
+	const struct fit_grid *grid = &probe->grid;
+	const uint64_t size = (uint64_t)attn_dtype_size(probe->p_dtype);
+	const uint64_t bytes = (uint64_t)grid->Sk * size;
+	const uint64_t p = mirrors_place(&probe->mirrors,
+					 probe->chain->values[probe->chain->p_value].begin, NULL);
+	unsigned char *host = probe->mirrors.host;
+	int count = 0;
+
+	for (; r + count < grid->rows && (uint64_t)(count + 1) * bytes <= MIRROR_HOST; count++) {
+		const int64_t row = grid->row[r + count].z * grid->Sq + grid->row[r + count].i;
+
+		if (driver.cuMemcpyDtoHAsync_v2(host + (uint64_t)count * bytes,
+						(CUdeviceptr)(p + (uint64_t)row * bytes), bytes,
+						probe->chain->stream) != CUDA_SUCCESS)
+			return 0;
+	}
+	if (!mirrors_await(&probe->mirrors))
+		return 0;
+	for (int64_t n = 0; n < count * grid->Sk; n++)
+		to[n] = (float)decode(host + (uint64_t)n * size, probe->p_dtype);
+	return count;
+}
+
+bool probe_run(const struct probe *probe, struct observation *run)
+{
+	if (!fill_all(probe, run))
+		return false;
+	for (int s = 1; s < probe->chain->step_count; s++)
+		if (!mirrors_run(&probe->mirrors, &probe->chain->steps[s]))
+			return false;
+	for (int r = 0, count; r < probe->grid.rows; r += count) {
+		count = read_rows(probe, r, run->p + r * probe->grid.Sk);
+		if (!count)
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From the sizes and strides of a copy, and the strides in which a product reads what was copied,
+ * to the strides in which it could have read the original.
+ */
+#include "relayout.h"
+
+#include <string.h>
+
+/* ---- what a copy is ------------------------------------------------------------------------- */
+
+/* By the stride of the output, ascending: then each dimension begins where the last one ended. */
+static void sort_dims(struct relayout *r)
+{
+	for (int i = 1; i < r->dims; i++)
+		for (int k = i; k > 0 && r->dim[k].to < r->dim[k - 1].to; k--) {
+			const int64_t swap[3] = {r->dim[k].size, r->dim[k].to, r->dim[k].from};
+
+			r->dim[k] = r->dim[k - 1];
+			r->dim[k - 1].size = swap[0];
+			r->dim[k - 1].to = swap[1];
+			r->dim[k - 1].from = swap[2];
+		}
+}
+
+static bool set_dims(struct relayout *r, const struct meaning *meaning)
+{
+	const struct view *out = &meaning->views[0], *in = &meaning->views[1];
+	const int64_t element = out->element;
+	int64_t expected = 1;
+
+	r->dims = 0;
+	for (int d = 0; d < meaning->dims; d++) {
+		if (meaning->size[d] == 1)
+			continue;
+		if (out->stride[d] % element || in->stride[d] % element)
+			return false;
+		r->dim[r->dims].size = meaning->size[d];
+		r->dim[r->dims].to = out->stride[d] / element;
+		r->dim[r->dims++].from = in->stride[d] / element;
+	}
+	sort_dims(r);
+	for (int d = 0; d < r->dims; d++) {
+		if (r->dim[d].to != expected)
+			return false;
+		expected *= r->dim[d].size;
+	}
+	return r->dims > 0;
+}
+
+static uint64_t sign(const struct relayout *r)
+{
+	uint64_t hash = hash_mix(0x72656c6179ull, r->step.function->id);
+
+	for (int d = 0; d < r->dims; d++) {
+		hash = hash_mix(hash, (uint64_t)r->dim[d].size);
+		hash = hash_mix(hash, (uint64_t)r->dim[d].from);
+	}
+	return hash;
+}
+
+bool relayout_read(struct relayout *r, const struct op *op, const struct access_list *list,
+		   const struct function *function, const unsigned char *params)
+{
+	struct step *step = &r->step;
+	const struct meaning *meaning = &step->meaning;
+	const struct access *out = NULL, *in = NULL;
+
+	if (op->kind != OP_LAUNCH || !function || !function->rule || !params || list->opaque ||
+	    (function->functor.role != ROLE_UNKNOWN && function->functor.role != ROLE_COPY) ||
+	    list->count != 2 || op->launch.cooperative || op->launch.attribute_count ||
+	    function->bytes > CHAIN_PARAM_BYTES)
+		return false;
+	for (int i = 0; i < 2; i++)
+		if (list->item[i].mode == ACCESS_WRITE)
+			out = &list->item[i];
+		else if (list->item[i].mode == ACCESS_READ)
+			in = &list->item[i];
+	if (!out || !in || !in->bounded || out->sure_end != out->end ||
+	    range_overlap(out->begin, out->end, in->begin, in->end))
+		return false;
+	rules_meaning(function, &op->launch, params, &step->meaning);
+	if (meaning->role != ROLE_COPY || meaning->view_count != 2 || meaning->views[0].dtype < 0 ||
+	    meaning->views[0].dtype != meaning->views[1].dtype || meaning->views[0].element < 2)
+		return false;
+	step->kind = OP_LAUNCH;
+	step->name = function->name;
+	step->function = function;
+	memcpy(step->grid, op->launch.grid, sizeof(step->grid));
+	memcpy(step->block, op->launch.block, sizeof(step->block));
+	step->shared_bytes = op->launch.shared_bytes;
+	memcpy(step->params, params, function->bytes);
+	step->ref_count = 2;
+	step->refs[0] = (struct ref){.mode = ACCESS_WRITE, .where = out->where};
+	step->refs[1] = (struct ref){.mode = ACCESS_READ, .where = in->where};
+	r->out_begin = out->begin;
+	r->out_end = out->end;
+	r->in_begin = in->begin;
+	r->in_end = in->end;
+	r->dtype = meaning->views[0].dtype;
+	if (!set_dims(r, meaning))
+		return false;
+	r->key = sign(r);
+	return true;
+}
+
+void relayout_copy(struct relayout *to, const struct relayout *from)
+{
+	const size_t params = offsetof(struct relayout, step.params);
+	const size_t behind = params + sizeof(from->step.params);
+
+	memcpy(to, from, params + from->step.function->bytes);
+	memcpy((char *)to + behind, (const char *)from + behind, sizeof(*from) - behind);
+}
+
+/* ---- reading the original instead ----------------------------------------------------------- */
+
+/* The dimension of the copy in which a stride of its output falls. */
+static int dim_of(const struct relayout *r, int64_t stride)
+{
+	int d = r->dims - 1;
+
+	while (d > 0 && r->dim[d].to > stride)
+		d--;
+	return d;
+}
+
+/* `count` elements of the output, `stride` apart from its beginning on: how far apart are they in
+ * the input? false: not evenly. *within: the first so many are. */
+static bool follow(const struct relayout *r, int64_t stride, int64_t count, int64_t *from,
+		   int64_t *within)
+{
+	int d = dim_of(r, stride);
+	const int64_t step = stride / r->dim[d].to;
+	int64_t reached;
+
+	*from = 0;
+	*within = count;
+	if (count == 1)
+		return true;
+	if (stride <= 0 || stride % r->dim[d].to)
+		return false;
+	*from = step * r->dim[d].from;
+	for (reached = r->dim[d].size / step; reached < count; reached *= r->dim[d].size) {
+		/* to the end of this dimension, then on in the next one */
+		if (r->dim[d].size % (d == dim_of(r, stride) ? step : 1) || ++d == r->dims) {
+			*within = 0;
+			return false;
+		}
+		if (r->dim[d].from != reached * *from) {
+			*within = count % reached ? 0 : reached;
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool split_tensor(struct attn_tensor *t, int64_t heads)
+{
+	if (t->by_array)
+		return false;
+	t->stride[0] = heads * t->stride[1];
+	return true;
+}
+
+/* B = 1 and H heads become B = H / heads and `heads`: the same rows in the same order. */
+static bool split(struct attn_args *args, int64_t heads)
+{
+	struct attn_tensor *const tensors[] = {&args->q,
+					       &args->k,
+					       &args->v,
+					       &args->o,
+					       &args->spec.bias[0],
+					       &args->spec.bias[1],
+					       &args->spec.mask,
+					       &args->spec.sinks,
+					       &args->spec.lengths};
+
+	if (args->B != 1 || heads < 1 || args->H % heads)
+		return false;
+	for (size_t i = 0; i < sizeof(tensors) / sizeof(*tensors); i++)
+		if (tensors[i]->base && !split_tensor(tensors[i], heads))
+			return false;
+	args->B = (int32_t)(args->H / heads);
+	args->H = (int32_t)heads;
+	return true;
+}
+
+static bool read_original(struct attn_tensor *t, const struct relayout *r, uint64_t in,
+			  const int64_t extent[4])
+{
+	int64_t within, from[4];
+
+	if (t->dtype != r->dtype || t->by_array)
+		return false;
+	for (int i = 0; i < 4; i++)
+		if (!follow(r, t->stride[i], extent[i], &from[i], &within))
+			return false;
+	memcpy(t->stride, from, sizeof(from));
+	t->base = in;
+	return true;
+}
+
+bool relayout_apply(struct attn_args *args, const struct relayout *const from[RELAYOUT_OPERANDS],
+		    const uint64_t in[RELAYOUT_OPERANDS])
+{
+	struct attn_args found = *args;
+	struct attn_tensor *const operand[] = {&found.q, &found.k, &found.v};
+	int64_t heads = 0, within, stride;
+
+	for (int n = 0; n < RELAYOUT_OPERANDS && !heads; n++)
+		if (from[n] && !follow(from[n], operand[n]->stride[1], found.H, &stride, &within))
+			heads = within;
+	if (heads && !split(&found, heads))
+		return false;
+	for (int n = 0; n < RELAYOUT_OPERANDS; n++) {
+		const int64_t extent[4] = {found.B, found.H, n == RELAYOUT_Q ? found.Sq : found.Sk,
+					   n == RELAYOUT_V ? found.Dv : found.D};
+
+		if (from[n] && !read_original(operand[n], from[n], in[n], extent))
+			return false;
+	}
+	*args = found;
+	return true;
+}

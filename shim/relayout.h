@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A launch that only lays a tensor out anew: `out`, without holes, gets the elements of `in` in
+ * another order, each once or, where `in` is broadcast, more often. Frameworks make such copies of
+ * Q, K and V because a batched product wants one stride from matrix to matrix; a fused kernel does
+ * not need them.
+ *
+ * Nothing here calls the driver.
+ */
+#ifndef FASHIM_RELAYOUT_H
+#define FASHIM_RELAYOUT_H
+
+#include "kernels/attention.h"
+#include "range.h"
+#include "step.h"
+
+enum relayout_operand { RELAYOUT_Q, RELAYOUT_K, RELAYOUT_V, RELAYOUT_OPERANDS };
+
+struct relayout {
+	struct step step; /* the launch: refs[0] is what it writes, refs[1] what it reads */
+	uint64_t out_begin, out_end, in_begin, in_end;
+	uint64_t key; /* equal for launches of the same kernel with the same sizes and strides */
+	int dtype;
+	int dims;
+	struct {
+		int64_t size, to, from; /* strides in elements: of out, ascending, and of in */
+	} dim[VIEW_DIMS];
+};
+
+/* Is the launch such a copy, of 16- or 32-bit numbers? */
+bool relayout_read(struct relayout *r, const struct op *op, const struct access_list *list,
+		   const struct function *function, const unsigned char *params);
+
+/* As an assignment, without room for parameters that the kernel does not have. */
+void relayout_copy(struct relayout *to, const struct relayout *from);
+
+/* Makes a call read, instead of copies, what these were made of: operand n begins where the out of
+ * from[n] does, whose in now lies at in[n]; from[n] NULL: as it is. Where a copy gathers heads from
+ * two places (a batch of heads, or K and V that groups of heads share), all operands are seen with
+ * B and H split anew. false: strides cannot say it; *args is unchanged. */
+bool relayout_apply(struct attn_args *args, const struct relayout *const from[RELAYOUT_OPERANDS],
+		    const uint64_t in[RELAYOUT_OPERANDS]);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The walk from S to P, between its two files: spec.c takes steps that act on single scores,
+ * spec_rows.c those that look at a whole row beside the softmax: was all of it hidden, what is its
+ * largest score, is there one score more than keys. The latter leave *side* values behind, which
+ * are not the scores but what is known of them.
+ */
+#ifndef FASHIM_SPEC_WALK_H
+#define FASHIM_SPEC_WALK_H
+
+#include "chain.h"
+
+#include <stdio.h>
+
+#define ANY_VALUE (-1) /* behind an unknown kernel: data will tell */
+
+enum side {
+	SIDE_NONE,
+	SIDE_HIDDEN, /* of each score: is it -inf? */
+	SIDE_EMPTY,  /* of each row: are all? */
+	SIDE_LARGEST /* of each row: the largest */
+};
+
+struct walk {
+	struct attn_args *args;
+	const struct chain *chain;
+	int64_t Z;	  /* batch entries of the GEMMs: B * H */
+	int64_t H;	  /* 0: not settled by any broadcast operand */
+	int64_t fold;	  /* the queries are heads times queries, this many of the inner; 0: not */
+	bool inner_heads; /* and the inner are the heads */
+	bool again;	  /* that was found on the way: begin anew */
+	int64_t columns;  /* scores in a row: keys, and perhaps a sink */
+	int value;	  /* the version the walk is at, or ANY_VALUE */
+	int from;	  /* the one that the step at hand took */
+	int scores;	  /* the one that softmax took */
+	int dtype;	  /* of that the walk is at */
+	bool softmax, tanh, masked, shifted, unknown;
+	struct {
+		enum side what;
+		int of; /* version of the scores */
+	} sides[CHAIN_VALUES];
+	char *detail;
+};
+
+static inline enum reason stop(struct walk *walk, enum reason reason, const char *detail)
+{
+	snprintf(walk->detail, 96, "%s", detail ? detail : "");
+	return reason;
+}
+
+/* What a step reads by the pointer at `where`, or NULL. */
+static inline const struct ref *ref_of(const struct step *step, int where)
+{
+	for (int i = 0; i < step->ref_count; i++)
+		if (step->refs[i].where == where && step->refs[i].mode != ACCESS_WRITE)
+			return &step->refs[i];
+	return NULL;
+}
+
+/* Describes an operand of a step that is broadcast over the scores, or with columns = 1 over their
+ * rows. */
+enum reason spec_set_tensor(struct walk *walk, const struct step *step, const struct view *view,
+			    int64_t columns, struct attn_tensor *tensor, int index);
+
+/* Does nobody read what the step makes of the scores, within the chain? */
+bool rows_dead(const struct walk *walk, const struct step *step);
+
+/* Does the step leave a side value? If so, *reason says whether it is one that is understood. */
+bool rows_note_side(struct walk *walk, const struct step *step, enum reason *reason);
+
+/* Is the operand the side value `what` of the version `of` of the scores, one number for a row? */
+bool rows_is_side(const struct walk *walk, const struct step *step, const struct view *view,
+		  enum side what, int of);
+
+/* P = where(all of the row was -inf, 0, P). False: the step is not that. */
+bool rows_apply_safe(struct walk *walk, const struct step *step);
+
+/* A sink: one more column behind the scores. */
+enum reason rows_apply_cat(struct walk *walk, const struct step *step);
+
+#endif

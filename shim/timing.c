@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A pool of event pairs, created as they are needed and used again in their own context.
+ */
+#include "timing.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+
+#include "chain.h"
+#include "names.h"
+#include "resolve.h"
+
+#define TIMINGS 24
+#define OPS	(CHAIN_STEPS + 2)
+#define STREAMS 64
+
+struct timing {
+	bool used;
+	CUcontext context;
+	CUstream stream;
+	uint64_t begun_ns; /* CLOCK_REALTIME */
+	int count;
+	enum timing_part part[OPS];
+	CUevent start[OPS], stop[OPS];
+};
+
+static struct timing timings[TIMINGS];
+
+/* Streams in the order in which they were first timed: their numbers in the log. */
+static struct known_stream {
+	CUcontext context;
+	CUstream stream;
+} streams[STREAMS];
+
+static const char *const part_names[TIMING_PARTS] = {
+	[TIMING_GEMM1] = "gemm1",
+	[TIMING_MIDDLE] = "middle",
+	[TIMING_SOFTMAX] = "softmax",
+	[TIMING_GEMM2] = "gemm2",
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_REALTIME, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+struct timing *timing_begin(CUcontext context, CUstream stream)
+{
+	for (int i = 0; i < TIMINGS; i++) {
+		struct timing *timing = &timings[i];
+
+		if (timing->used || (timing->context && timing->context != context))
+			continue;
+		timing->used = true;
+		timing->context = context;
+		timing->stream = stream;
+		timing->begun_ns = now_ns();
+		timing->count = 0;
+		return timing;
+	}
+	return NULL;
+}
+
+void timing_start(struct timing *timing, enum timing_part part)
+{
+	const int at = timing ? timing->count : 0;
+
+	if (!timing || at == OPS)
+		return;
+	if (!timing->start[at] &&
+	    (driver.cuEventCreate(&timing->start[at], CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
+	     driver.cuEventCreate(&timing->stop[at], CU_EVENT_DEFAULT) != CUDA_SUCCESS))
+		return;
+	timing->part[at] = part;
+	driver.cuEventRecord(timing->start[at], timing->stream);
+}
+
+void timing_stop(struct timing *timing)
+{
+	if (timing && timing->count < OPS && timing->stop[timing->count])
+		driver.cuEventRecord(timing->stop[timing->count++], timing->stream);
+}
+
+void timing_drop(struct timing *timing)
+{
+	if (timing)
+		timing->used = false;
+}
+
+double timing_between(CUevent start, CUevent stop)
+{
+	float ms = 0;
+	__typeof__(driver.cuEventElapsedTime_v2) elapsed = driver.cuEventElapsedTime_v2;
+
+	return elapsed && elapsed(&ms, start, stop) == CUDA_SUCCESS ? ms * 1e3 : NAN;
+}
+
+/* Of each part, and of all of them: the sum is NAN as soon as one op has no time. */
+static double parts_us(const struct timing *timing, double us[TIMING_PARTS])
+{
+	double sum = 0;
+
+	memset(us, 0, TIMING_PARTS * sizeof(*us));
+	if (!timing || !timing->count)
+		return NAN;
+	for (int i = 0; i < timing->count; i++) {
+		const double one = timing_between(timing->start[i], timing->stop[i]);
+
+		us[timing->part[i]] += one;
+		sum += one;
+	}
+	return sum;
+}
+
+double timing_us(const struct timing *timing)
+{
+	double us[TIMING_PARTS];
+
+	return parts_us(timing, us);
+}
+
+/* From 1; 0 for those that came when the table was full. */
+static int stream_number(CUcontext context, CUstream stream)
+{
+	for (int i = 0; i < STREAMS; i++) {
+		struct known_stream *known = &streams[i];
+
+		if (!known->stream)
+			*known = (struct known_stream){context, stream};
+		if (known->context == context && known->stream == stream)
+			return i + 1;
+	}
+	return 0;
+}
+
+void timing_write(const struct timing *timing, struct json *json)
+{
+	double us[TIMING_PARTS];
+
+	if (!isfinite(parts_us(timing, us)))
+		return;
+	json_double(json, "at_us", (double)(int64_t)(timing->begun_ns - names_start_ns()) / 1e3);
+	json_int(json, "stream", stream_number(timing->context, timing->stream));
+	json_open_object(json, "parts_us");
+	for (int i = 0; i < TIMING_PARTS; i++)
+		json_double(json, part_names[i], us[i]);
+	json_close(json);
+}
+
+void timing_forget(CUcontext context)
+{
+	for (int i = 0; i < TIMINGS; i++)
+		if (timings[i].context == context)
+			memset(&timings[i], 0, sizeof(timings[i]));
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Q, K and V made contiguous from where they lie, [S,H,D], as a batched product wants them. A shim
+ * may leave such copies out, as long as nobody looks; here somebody does: at a copy, at a part of
+ * it, at what it was made of, or by a product that has nothing to do with attention.
+ */
+#include "hazards.h"
+
+struct originals {
+	CUdeviceptr q, k, v;
+};
+
+static struct originals originals_open(struct bench *b)
+{
+	size_t bytes;
+
+	bench_open(b, TOGETHER);
+	bytes = b->n * 2;
+	return (struct originals){app_alloc(bytes), app_alloc(bytes), app_alloc(bytes)};
+}
+
+static void upload(struct bench *b, const struct originals *from, int r)
+{
+	app_upload_random(from->q, b->n, 3 * (uint64_t)r + 1);
+	app_upload_random(from->k, b->n, 3 * (uint64_t)r + 2);
+	app_upload_random(from->v, b->n, 3 * (uint64_t)r + 3);
+}
+
+static void make_contiguous(struct bench *b, CUdeviceptr to, CUdeviceptr from)
+{
+	app_split_heads(&b->app, to, from, b->shape.rows, b->shape.heads, b->shape.depth);
+}
+
+/* One attention with its three copies, V's between softmax and product, as frameworks make them. */
+static void attend(struct bench *b, const struct originals *from)
+{
+	make_contiguous(b, b->t.q, from->q);
+	make_contiguous(b, b->t.k, from->k);
+	chain_open(b, &b->t);
+	chain_middle(b, &b->t);
+	make_contiguous(b, b->t.v, from->v);
+	chain_close(b, &b->t);
+}
+
+/* In the late repetitions `look` does what the case is about. */
+static void looking(void (*look)(struct bench *b, const struct originals *from, int r))
+{
+	struct bench b;
+	const struct originals from = originals_open(&b);
+
+	for (int r = 0; r < REPETITIONS; r++) {
+		upload(&b, &from, r);
+		attend(&b, &from);
+		if (late(r))
+			look(&b, &from, r);
+		observe_o(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+static void nothing(struct bench *b, const struct originals *from, int r)
+{
+	(void)b;
+	(void)from;
+	(void)r;
+}
+
+static void at_copies(struct bench *b, const struct originals *from, int r)
+{
+	(void)from;
+	app_observe(&b->report, "Q", r, b->t.q, b->n);
+	app_observe(&b->report, "K", r, b->t.k, b->n);
+	app_observe(&b->report, "V", r, b->t.v, b->n);
+}
+
+/* The originals are overwritten first. */
+static void at_copies_after(struct bench *b, const struct originals *from, int r)
+{
+	CHECK(cuMemsetD16(from->q, 0x3c00, b->n));
+	app_fill(&b->app, from->k, 2.0f, b->n);
+	app_upload_random(from->v, b->n / 2, 999);
+	at_copies(b, from, r);
+}
+
+static void at_parts(struct bench *b, const struct originals *from, int r)
+{
+	CHECK(cuMemsetD16(b->t.q + 512, 0, 256));
+	app_scale(&b->app, b->t.k, b->t.k, 0.5f, b->n / 3);
+	at_copies(b, from, r);
+}
+
+/* P after Q and K are gone: it has to be computed anew from the originals' copies. */
+static void at_p(struct bench *b, const struct originals *from, int r)
+{
+	CHECK(cuMemsetD16(from->q, 0, b->n));
+	CHECK(cuMemsetD16(b->t.k, 0, b->n));
+	observe_p(b, &b->t, r);
+	app_observe(&b->report, "Q", r, b->t.q, b->n);
+}
+
+/* K's copy in a product that is not attention's. */
+static void by_product(struct bench *b, const struct originals *from, int r)
+{
+	const struct app_shape one_head = {1, b->shape.rows, b->shape.rows, b->shape.depth};
+
+	(void)from;
+	app_upload_random(b->raw, b->n, 77);
+	app_context(&b->app, one_head, b->raw, b->t.k, b->spare);
+	app_observe(&b->report, "X K", r, b->spare, b->n / (size_t)b->shape.heads);
+}
+
+static void copies(void)
+{
+	looking(nothing);
+}
+
+static void copies_read(void)
+{
+	looking(at_copies);
+}
+
+static void copies_outlive(void)
+{
+	looking(at_copies_after);
+}
+
+static void copies_edited(void)
+{
+	looking(at_parts);
+}
+
+static void copies_and_p(void)
+{
+	looking(at_p);
+}
+
+static void copies_multiplied(void)
+{
+	looking(by_product);
+}
+
+/* The copies are made on one stream and read on another, after an event. */
+static void copies_other_stream(void)
+{
+	CUstream compute, other;
+	CUevent ready;
+	struct bench b;
+	const struct originals from = originals_open(&b);
+
+	CHECK(cuStreamCreate(&compute, CU_STREAM_NON_BLOCKING));
+	CHECK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	CHECK(cuEventCreate(&ready, CU_EVENT_DISABLE_TIMING));
+	for (int r = 0; r < REPETITIONS; r++) {
+		upload(&b, &from, r);
+		app_set_stream(&b.app, compute);
+		attend(&b, &from);
+		CHECK(cuEventRecord(ready, compute));
+		CHECK(cuStreamWaitEvent(other, ready, 0));
+		if (late(r)) {
+			app_set_stream(&b.app, other);
+			app_copy(&b.app, b.spare, b.t.q, b.n);
+		}
+		CHECK(cuStreamSynchronize(other));
+		if (late(r))
+			app_observe(&b.report, "Q", r, b.spare, b.n);
+		CHECK(cuStreamSynchronize(compute));
+		observe_o(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+/* One copy of K serves two attentions in turn. */
+static void copies_shared(void)
+{
+	struct bench b;
+	const struct originals from = originals_open(&b);
+
+	for (int r = 0; r < REPETITIONS; r++) {
+		upload(&b, &from, r);
+		attend(&b, &from);
+		observe_o(&b, &b.t, r);
+		make_contiguous(&b, b.t.q, from.v);
+		chain(&b, &b.t);
+		app_observe(&b.report, "O2", r, b.t.o, b.n);
+	}
+	bench_close(&b);
+}
+
+const struct hazard hazards_copies[] = {
+	{"copies", copies, "Q, K and V made contiguous, and nothing else"},
+	{"copies_read", copies_read, "the contiguous Q, K and V are read"},
+	{"copies_outlive", copies_outlive, "… after the originals were overwritten"},
+	{"copies_edited", copies_edited, "… after parts were overwritten, and edited in place"},
+	{"copies_and_p", copies_and_p, "P is read when Q's original and K's copy are gone"},
+	{"copies_multiplied", copies_multiplied, "K's copy in another product"},
+	{"copies_other_stream", copies_other_stream, "Q's copy is read on another stream"},
+	{"copies_shared", copies_shared, "K's copy serves two attentions"},
+	{NULL, NULL, NULL},
+};

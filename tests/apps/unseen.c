@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ *     unseen CASE
+ *
+ * Attention with kernels nobody has a rule for in the middle (unseen.cu). B sequences of H heads,
+ * one batched product for all, fresh operands and a fresh mask each time; each tensor in its own
+ * allocation.
+ */
+#include "app.h"
+#include "tests/simgpu/half.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { B = 2, H = 3, Z = B * H, ROWS = 40, KEYS = 40, DEPTH = 32, REPETITIONS = 14 };
+enum { NQ = Z * ROWS * DEPTH, NK = Z * KEYS * DEPTH, SCORES = Z * ROWS * KEYS };
+
+/* What lies in the further input, and what the products are. */
+enum filling { NOTHING, LENGTHS, FULL_LENGTHS, SEQUENCES, HIDDEN_KEYS, RANDOM, SHOWN, ZEROS };
+
+/* Where O is written. */
+enum place { APART, OVER_Q, BEHIND /* masks that move, in their allocation */ };
+
+static const struct example {
+	const char *name, *kernel;
+	enum filling filling;
+	enum place place;
+	float alpha;
+} examples[] = {
+	{"bent", NULL, NOTHING, APART, 1},
+	{"in_three", NULL, NOTHING, APART, 1},
+	{"in_two", NULL, HIDDEN_KEYS, APART, 0.25f},
+	{"fp32_products", NULL, NOTHING, APART, 1},
+	{"lengths", "by_length", LENGTHS, APART, 0.25f},
+	{"full_lengths", "by_length", FULL_LENGTHS, APART, 0.25f},
+	{"sequences", "by_sequence", SEQUENCES, APART, 1},
+	{"hidden_keys", "add_keys", HIDDEN_KEYS, APART, 1},
+	{"moving_mask", "add_keys", HIDDEN_KEYS, BEHIND, 1},
+	{"bias_over_q", "add_heads", RANDOM, OVER_Q, 0.25f},
+	{"shared_keys", "add_pairs", RANDOM, APART, 0.25f},
+	{"shown", "hide", SHOWN, APART, 0.25f},
+	{"turned", "add_turned", RANDOM, APART, 0.25f},
+	{"zeros", "add_keys", ZEROS, APART, 1},
+	{"every_other", "every_other", NOTHING, APART, 0.25f},
+	{"squares", "squares", NOTHING, APART, 0.25f},
+};
+
+static const struct example *example;
+static cublasHandle_t blas;
+static CUmodule module;
+static bool wide;	   /* products in fp32 */
+static CUdeviceptr arrays; /* of addresses that the products take; 0: matrices lie evenly */
+
+static bool is(const char *name)
+{
+	return !strcmp(example->name, name);
+}
+
+static void launch(const char *name, unsigned blocks, unsigned threads, void **params)
+{
+	CUfunction function;
+
+	CHECK(cuModuleGetFunction(&function, module, name));
+	CHECK(cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, NULL, params, NULL));
+}
+
+/* The heads of a sequence share the first operand. */
+static void product_by_arrays(cublasOperation_t transa, int m, int n, int k, float alpha,
+			      CUdeviceptr a, CUdeviceptr b, CUdeviceptr c)
+{
+	const size_t each = Z * sizeof(void *);
+	CUdeviceptr to = arrays + (transa == CUBLAS_OP_N ? 3 * each : 0);
+	long long size_a = (long long)m * k, size_b = (long long)n * k, size_c = (long long)m * n;
+	float zero = 0;
+	int shared = H;
+
+	launch("point", 1, Z, (void *[]){&to, &a, &b, &c, &size_a, &size_b, &size_c, &shared});
+	CHECK(cublasGemmBatchedEx(blas, transa, CUBLAS_OP_N, m, n, k, &alpha,
+				  (const void *const *)to, CUDA_R_16F,
+				  transa == CUBLAS_OP_N ? m : k, (const void *const *)(to + each),
+				  CUDA_R_16F, k, &zero, (void *const *)(to + 2 * each), CUDA_R_16F,
+				  m, Z, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+}
+
+static void product(cublasOperation_t transa, int m, int n, int k, float alpha, CUdeviceptr a,
+		    CUdeviceptr b, CUdeviceptr c)
+{
+	const cudaDataType type = wide ? CUDA_R_32F : CUDA_R_16F;
+	float zero = 0;
+
+	if (arrays) {
+		product_by_arrays(transa, m, n, k, alpha, a, b, c);
+		return;
+	}
+	CHECK(cublasGemmStridedBatchedEx(blas, transa, CUBLAS_OP_N, m, n, k, &alpha, (void *)a,
+					 type, transa == CUBLAS_OP_N ? m : k, m * k, (void *)b,
+					 type, k, n * k, &zero, (void *)c, type, m, m * n, Z,
+					 CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+}
+
+static void upload(CUdeviceptr to, size_t n, uint64_t seed)
+{
+	static float data[NQ > NK ? NQ : NK];
+
+	if (!wide) {
+		app_upload_random(to, n, seed);
+		return;
+	}
+	app_random_f32(data, n, seed);
+	CHECK(cuMemcpyHtoD(to, data, n * 4));
+}
+
+/* What the kernels read besides; another one each time. */
+static void upload_input(CUdeviceptr to, int r)
+{
+	static uint16_t halves[SCORES];
+	static int32_t words[Z * ROWS];
+
+	memset(halves, 0, sizeof(halves));
+	for (int i = 0; i < Z * ROWS; i++) {
+		const int whole = i < H * ROWS ? KEYS - r % 3 : KEYS - 11 - r;
+
+		words[i] = i % ROWS < whole ? i % ROWS + 1 : whole;
+		if (example->filling == FULL_LENGTHS)
+			words[i] = KEYS;
+		if (example->filling == SEQUENCES)
+			words[i] = KEYS - 3 - 5 * (i % 2) - r;
+	}
+	if (example->filling == RANDOM)
+		app_random_f16(halves, SCORES, 1000 + (uint64_t)r);
+	for (int i = 0; i < B * KEYS; i++)
+		if (example->filling == HIDDEN_KEYS && i % KEYS > KEYS - 9 - i / KEYS * 5 - r)
+			halves[i] = 0xfbff; /* the lowest number */
+	for (int i = 0; i < B * ROWS * KEYS; i++)
+		if (example->filling == SHOWN && i % KEYS < KEYS - 9 - i / KEYS / ROWS * 5 - r)
+			halves[i] = 0x3c00;
+	if (example->filling == LENGTHS || example->filling == FULL_LENGTHS ||
+	    example->filling == SEQUENCES)
+		CHECK(cuMemcpyHtoD(to, words, sizeof(words)));
+	else
+		CHECK(cuMemcpyHtoD(to, halves, sizeof(halves)));
+}
+
+/* From S (in s) to P; where P is. */
+static CUdeviceptr middle(CUdeviceptr s, CUdeviceptr p, CUdeviceptr m, CUdeviceptr x, CUdeviceptr y)
+{
+	const unsigned rows = Z * ROWS, blocks = SCORES / 32;
+	int columns = KEYS, heads = H, queries = ROWS;
+	float factor = 0.25f, one = 1;
+	double scale = 0.25, cap = 1.5;
+	long long n = SCORES, per = SCORES / B;
+
+	if (is("bent")) {
+		launch("to_wide", blocks, 32, (void *[]){&s, &x, &n});
+		launch("bend", blocks, 32, (void *[]){&x, &y, &n, &scale, &cap});
+		launch("to_half", blocks, 32, (void *[]){&y, &s, &n});
+		launch("rows16", rows, 32, (void *[]){&s, &p, &columns, &one});
+		return p;
+	}
+	if (is("in_three")) {
+		launch("k0", rows, 32, (void *[]){&factor, &columns, &x, &s});
+		launch("k1", rows, 32, (void *[]){&x, &factor, &s, &y, &columns});
+		launch("k2", rows, 32, (void *[]){&columns, &y, &p, &x, &s, &factor});
+		return p;
+	}
+	if (is("in_two")) {
+		launch("plus_keys", blocks, 32, (void *[]){&s, &m, &x, &n, &columns, &per});
+		launch("rows16", rows, 32, (void *[]){&x, &p, &columns, &one});
+		return p;
+	}
+	if (wide) {
+		launch("to_half", blocks, 32, (void *[]){&s, &x, &n});
+		launch("rows16", rows, 32, (void *[]){&x, &y, &columns, &factor});
+		launch("to_wide", blocks, 32, (void *[]){&y, &p, &n});
+		return p;
+	}
+	if (example->filling == NOTHING)
+		m = s;
+	launch(example->kernel, rows, 32, (void *[]){&s, &m, &columns, &heads, &queries});
+	return s;
+}
+
+int main(int argc, char **argv)
+{
+	struct app_report report = {0};
+	static float result[NQ];
+	CUcontext context;
+	CUdevice device;
+
+	for (unsigned i = 0; i < sizeof(examples) / sizeof(*examples) && argc > 1; i++)
+		if (!strcmp(argv[1], examples[i].name))
+			example = &examples[i];
+	if (!example)
+		return 1;
+	wide = is("fp32_products");
+	CHECK(cuInit(0));
+	CHECK(cuDeviceGet(&device, 0));
+	CHECK(cuDevicePrimaryCtxRetain(&context, device));
+	CHECK(cuCtxSetCurrent(context));
+	module = app_load_module();
+	CHECK(cublasCreate(&blas));
+	CUdeviceptr q = app_alloc(NQ * 4), k = app_alloc(NK * 4), v = app_alloc(NK * 4);
+	CUdeviceptr s = app_alloc(SCORES * 4), p = app_alloc(SCORES * 4), m = app_alloc(SCORES * 4);
+	CUdeviceptr x = app_alloc(SCORES * 4), y = app_alloc(SCORES * 4), o = app_alloc(NQ * 4);
+	CUdeviceptr masks = app_alloc(SCORES * 4), mask = m;
+	if (example->place == OVER_Q)
+		o = q;
+	else if (example->place == BEHIND)
+		o = masks + SCORES * 4 - NQ * 2;
+	if (is("shared_keys"))
+		arrays = app_alloc(6 * Z * sizeof(void *));
+	for (int r = 0; r < REPETITIONS; r++) {
+		upload(q, NQ, 3 * (uint64_t)r + 1);
+		upload(k, NK, 3 * (uint64_t)r + 2);
+		upload(v, NK, 3 * (uint64_t)r + 3);
+		if (example->place == BEHIND)
+			mask = masks + (CUdeviceptr)(r % 4 * 512);
+		upload_input(mask, r);
+		product(CUBLAS_OP_T, KEYS, ROWS, DEPTH, example->alpha, k, q, s);
+		product(CUBLAS_OP_N, DEPTH, ROWS, KEYS, 1, v, middle(s, p, mask, x, y), o);
+		CHECK(cuMemcpyDtoH(result, o, NQ * (wide ? 4 : 2)));
+		if (wide)
+			app_observe_f32(&report, "O", r, result, NQ);
+		else
+			app_observe_host(&report, "O", r, (uint16_t *)result, NQ);
+	}
+	app_report(&report);
+	CHECK(cublasDestroy(blas));
+	return 0;
+}

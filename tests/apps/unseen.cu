@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What programs put between the two products of an attention when nobody has a rule for it: kernels
+ * with names that say nothing, one row of scores a block of 32 threads. `m` is what each of them
+ * reads besides: a mask, a bias, lengths.
+ */
+#include "tests/apps/kernels.cuh"
+
+static __device__ float most_of(float x)
+{
+	for (int lanes = 16; lanes; lanes /= 2)
+		x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, lanes));
+	return x;
+}
+
+static __device__ float sum_of(float x)
+{
+	for (int lanes = 16; lanes; lanes /= 2)
+		x += __shfl_xor_sync(0xffffffffu, x, lanes);
+	return x;
+}
+
+/* y = softmax of score(j) for j < end, zero beyond. */
+template <typename Score>
+static __device__ void softmax_row(__half *y, int end, int columns, float more, Score score)
+{
+	float most = -INFINITY, sum = 0;
+
+	for (int j = threadIdx.x; j < end; j += 32)
+		most = fmaxf(most, score(j));
+	most = most_of(most);
+	for (int j = threadIdx.x; j < end; j += 32)
+		sum += expf(score(j) - most);
+	sum = sum_of(sum) + more;
+	for (int j = threadIdx.x; j < columns; j += 32)
+		y[j] = __float2half_rn(j < end ? expf(score(j) - most) / sum : 0.0f);
+}
+
+/* ---- a scale, a softcap, in fp32 between two conversions ------------------------------------- */
+
+extern "C" __global__ void to_wide(const __half *in, float *out, long long n)
+{
+	if (INDEX < n)
+		out[INDEX] = __half2float(in[INDEX]);
+}
+SIM_KERNEL(to_wide)
+
+extern "C" __global__ void to_half(const float *in, __half *out, long long n)
+{
+	if (INDEX < n)
+		out[INDEX] = __float2half_rn(in[INDEX]);
+}
+SIM_KERNEL(to_half)
+
+extern "C" __global__ void bend(const float *in, float *out, long long n, double s, double c)
+{
+	if (INDEX < n)
+		out[INDEX] = tanhf(in[INDEX] * (float)s / (float)c) * (float)c;
+}
+SIM_KERNEL(bend)
+
+extern "C" __global__ void rows16(const __half *x, __half *y, int columns, float factor)
+{
+	const __half *from = x + (long long)blockIdx.x * columns;
+
+	softmax_row(y + (long long)blockIdx.x * columns, columns, columns, 0,
+		    [=](int j) { return factor * __half2float(from[j]); });
+}
+SIM_KERNEL(rows16)
+
+/* ---- a softmax in three -----------------------------------------------------------------------
+ */
+
+extern "C" __global__ void k0(float scale, int columns, float *to, const __half *x)
+{
+	float most = -INFINITY;
+
+	x += (long long)blockIdx.x * columns;
+	for (int j = threadIdx.x; j < columns; j += 32)
+		most = fmaxf(most, scale * __half2float(x[j]));
+	most = most_of(most);
+	if (!threadIdx.x)
+		to[blockIdx.x] = most;
+}
+SIM_KERNEL(k0)
+
+extern "C" __global__ void k1(const float *most, float scale, const __half *x, float *to,
+			      int columns)
+{
+	float sum = 0;
+
+	x += (long long)blockIdx.x * columns;
+	for (int j = threadIdx.x; j < columns; j += 32)
+		sum += expf(scale * __half2float(x[j]) - most[blockIdx.x]);
+	sum = sum_of(sum);
+	if (!threadIdx.x)
+		to[blockIdx.x] = sum;
+}
+SIM_KERNEL(k1)
+
+extern "C" __global__ void k2(int columns, const float *sum, __half *y, const float *most,
+			      const __half *x, float scale)
+{
+	x += (long long)blockIdx.x * columns;
+	y += (long long)blockIdx.x * columns;
+	for (int j = threadIdx.x; j < columns; j += 32)
+		y[j] = __float2half_rn(expf(scale * __half2float(x[j]) - most[blockIdx.x]) /
+				       sum[blockIdx.x]);
+}
+SIM_KERNEL(k2)
+
+/* ---- a mask in half precision first, a softmax then ------------------------------------------ */
+
+/* [B,1,1,Sk] is added, `per` scores to a sequence. */
+extern "C" __global__ void plus_keys(const __half *x, const __half *m, __half *y, long long n,
+				     int columns, long long per)
+{
+	const long long i = INDEX;
+
+	if (i < n)
+		y[i] = __float2half_rn(__half2float(x[i]) +
+				       __half2float(m[i / per * columns + i % columns]));
+}
+SIM_KERNEL(plus_keys)
+
+/* ---- addresses for the products -------------------------------------------------------------- */
+
+/* Three arrays, an address each thread; the first operand is shared by some that follow. */
+extern "C" __global__ void point(const __half **to, const __half *a, const __half *b,
+				 const __half *c, long long size_a, long long size_b,
+				 long long size_c, int shared)
+{
+	const int i = threadIdx.x, all = blockDim.x;
+
+	to[i] = a + i / shared * size_a;
+	to[all + i] = b + i * size_b;
+	to[2 * all + i] = c + i * size_c;
+}
+SIM_KERNEL(point)
+
+/* ---- with a further input, in place -----------------------------------------------------------
+ */
+
+/* Keys from a length on are not seen; a length for each row. */
+extern "C" __global__ void by_length(__half *x, const int *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+
+	softmax_row(y, m[blockIdx.x], columns, 0, [=](int j) { return __half2float(y[j]); });
+	(void)heads, (void)rows;
+}
+SIM_KERNEL(by_length)
+
+/* A length for each sequence. */
+extern "C" __global__ void by_sequence(__half *x, const int *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+
+	softmax_row(y, m[blockIdx.x / (heads * rows)], columns, 0,
+		    [=](int j) { return 0.25f * __half2float(y[j]); });
+}
+SIM_KERNEL(by_sequence)
+
+/* [B,1,1,Sk] is added. */
+extern "C" __global__ void add_keys(__half *x, const __half *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const __half *b = m + blockIdx.x / (heads * rows) * columns;
+
+	softmax_row(y, columns, columns, 0,
+		    [=](int j) { return 0.25f * __half2float(y[j]) + __half2float(b[j]); });
+}
+SIM_KERNEL(add_keys)
+
+/* [1,1,Sq,Sk] is added. */
+extern "C" __global__ void add_pairs(__half *x, const __half *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const __half *b = m + blockIdx.x % rows * columns;
+
+	softmax_row(y, columns, columns, 0,
+		    [=](int j) { return __half2float(y[j]) + __half2float(b[j]); });
+	(void)heads;
+}
+SIM_KERNEL(add_pairs)
+
+/* [1,H,Sq,Sk] is added, and no key is seen beyond the query. */
+extern "C" __global__ void add_heads(__half *x, const __half *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const __half *b = m + (long long)(blockIdx.x % (heads * rows)) * columns;
+	const int end = blockIdx.x % rows + 1;
+
+	softmax_row(y, end < columns ? end : columns, columns, 0,
+		    [=](int j) { return __half2float(y[j]) + __half2float(b[j]); });
+}
+SIM_KERNEL(add_heads)
+
+/* (1 - m) * -10000 with m [B,1,Sq,Sk]; a little more in the sum. */
+extern "C" __global__ void hide(__half *x, const __half *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const long long row = blockIdx.x / (heads * rows) * rows + blockIdx.x % rows;
+	const __half *b = m + row * columns;
+
+	softmax_row(y, columns, columns, 1e-6f, [=](int j) {
+		return __half2float(y[j]) + (1.0f - __half2float(b[j])) * -10000.0f;
+	});
+}
+SIM_KERNEL(hide)
+
+/* ---- what is no such attention ----------------------------------------------------------------
+ */
+
+/* [1,H,Sk,Sq] is added: columns and rows change places. */
+extern "C" __global__ void add_turned(__half *x, const __half *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const __half *b = m + blockIdx.x / rows % heads * rows * columns + blockIdx.x % rows;
+
+	softmax_row(y, columns, columns, 0, [=](int j) {
+		return __half2float(y[j]) + __half2float(b[(long long)j * rows]);
+	});
+}
+SIM_KERNEL(add_turned)
+
+/* Every other key counts twice as much. */
+extern "C" __global__ void every_other(__half *x, const __half *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+
+	softmax_row(y, columns, columns, 0,
+		    [=](int j) { return __half2float(y[j]) * (float)(1 + j % 2); });
+	(void)m, (void)heads, (void)rows;
+}
+SIM_KERNEL(every_other)
+
+/* Squares. */
+extern "C" __global__ void squares(__half *x, const __half *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+
+	softmax_row(y, columns, columns, 0,
+		    [=](int j) { return __half2float(y[j]) * __half2float(y[j]); });
+	(void)m, (void)heads, (void)rows;
+}
+SIM_KERNEL(squares)

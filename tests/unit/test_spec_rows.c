@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The meaning of what happens to whole rows of scores: a sink put behind them, their largest taken
+ * off, P copied for nobody. (Safe softmax is in a recorded trace, sdpa_math.)
+ */
+#include "tests/unit/spec_fixture.h"
+
+#include <string.h>
+
+#include "tests/apps/aten.h"
+
+#define TEXT_(x) #x
+#define TEXT(x)	 TEXT_(x)
+
+#define BOTH	(CORE_OTHER + 0x100000) /* scores and sinks */
+#define LARGEST (CORE_OTHER + 0x200000) /* of each row, and behind it where it was found */
+#define LESS	(CORE_OTHER + 0x300000)
+#define SINKS	(CORE_OTHER + 0x400000)
+
+static unsigned columns(void)
+{
+	return (unsigned)core.Sk + 1;
+}
+
+static void set(unsigned char *block, size_t at, uint32_t word)
+{
+	memcpy(block + at, &word, 4);
+}
+
+/* out = [H,Sq,Sk+1]: in, and for each row the sink of its head (each row its own: `apart`). */
+static struct op put_behind(uint64_t out, uint64_t in, uint64_t sinks, unsigned apart)
+{
+	static const char name[] =
+		"_ZN2at6native40_GLOBAL__N__0f1a8107_8_Shape_cu_49f7391c19CatArrayBatchedCopyINS1_"
+		"10OpaqueTypeILj2EEEjLi4ELi64ELi64EEEvPT_";
+	const unsigned H = (unsigned)core.H, Sq = (unsigned)core.Sq, Sk = (unsigned)core.Sk;
+	const unsigned shape[3][8] = {
+		{1, H, Sq, Sk, H * Sq * Sk, Sq * Sk, Sk, 1},
+		{1, H, Sq, 1, 0, apart ? Sq : 1, apart, 1},
+		{1, H, Sq, Sk + 1, H * Sq * (Sk + 1), Sq * (Sk + 1), Sk + 1, 1}};
+	const unsigned last = 3, step = 1;
+	unsigned char inputs[3392] = {0};
+	struct op op;
+
+	memcpy(inputs, &in, 8);
+	memcpy(inputs + 8, &sinks, 8);
+	set(inputs, 8 * 64 + 4, Sk); /* offsets */
+	set(inputs, 12 * 64, Sk);    /* sizes of the dimension */
+	set(inputs, 12 * 64 + 4, 1);
+	set(inputs, 16 * 64, H * Sq * Sk); /* elements */
+	set(inputs, 16 * 64 + 4, H * Sq);
+	memcpy(inputs + 21 * 64, shape, 64);
+	op = core_launch(name, 5, (size_t[]){8, sizeof(inputs), 32, 4, 4},
+			 (const void *[]){&out, inputs, shape[2], &last, &step});
+	op.launch.grid[1] = 2;
+	return op;
+}
+
+/* The largest of each row of `width`, and where it is. */
+static struct op largest(uint64_t out, uint64_t in, unsigned width)
+{
+	static const char name[] =
+		"_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIN3c104HalfENS0_"
+		"6MaxOpsIS4_EEjS4_Li4ELi4EEEEEvT1_";
+	const unsigned rows = (unsigned)(core.H * core.Sq), inner = 88, outer = 492;
+	const uint64_t place = out + 0x10000;
+	unsigned char block[1064] = {0};
+
+	set(block, 28, width);
+	set(block, 32, rows);
+	set(block, inner, 1);
+	set(block, inner + 4, width);
+	set(block, inner + 304, 2);
+	set(block, outer, 1);
+	set(block, outer + 4, rows);
+	set(block, outer + 304, 2);
+	set(block, outer + 308, 2 * width);
+	memcpy(block + sizeof(block) - 64, &in, 8);
+	memcpy(block + sizeof(block) - 56, &out, 8);
+	memcpy(block + sizeof(block) - 48, &place, 8);
+	return core_launch(name, 1, (size_t[]){sizeof(block)}, (const void *[]){block});
+}
+
+/* out = in - largest */
+static struct op take_off(uint64_t out, uint64_t in, uint64_t most, unsigned width)
+{
+	const unsigned strides[2][3] = {{2, 2, 0}, {2 * width, 2 * width, 2}};
+	const float less = -1;
+
+	return core_strided(TEXT(ATEN_ADD_STRIDED), 3, 2,
+			    (unsigned[]){width, (unsigned)(core.H * core.Sq)}, &strides[0][0],
+			    (uint64_t[]){out, in, most}, &less, 4);
+}
+
+static struct op softmax_of_both(uint64_t in)
+{
+	struct op op;
+
+	core.Sk++;
+	op = core_softmax(core.p, in);
+	core.Sk--;
+	return op;
+}
+
+/* PV where rows of P are a column longer than there are keys. */
+static enum reason end_sliced(struct chain *chain)
+{
+	struct op op = core_context();
+
+	op.gemm.ldb = columns();
+	op.gemm.stride_b = core.Sq * columns();
+	return end_with(chain, op, NULL);
+}
+
+static void test_sinks(void **state)
+{
+	(void)state;
+	for (unsigned apart = 0; apart < 2; apart++) {
+		struct chain *chain;
+		char text[96];
+
+		core_begin();
+		chain = begin();
+		join(chain, core_scale(core.x, core.s, 0.25f));
+		join(chain, core_add_mask(core.m, core.x, core.mask));
+		join(chain, put_behind(BOTH, core.m, SINKS, apart));
+		join(chain, largest(LARGEST, BOTH, columns()));
+		join(chain, take_off(LESS, BOTH, LARGEST, columns()));
+		join(chain, softmax_of_both(LESS));
+		assert_int_equal(end_sliced(chain), REASON_NONE);
+		assert_true(args.spec.scale == 0.25f);
+		assert_int_equal(args.spec.bias[0].base, core.mask);
+		assert_int_equal(args.spec.bias[1].base, 0);
+		assert_int_equal(args.spec.sinks.base, SINKS);
+		assert_int_equal(args.spec.sinks.dtype, ATTN_F16);
+		assert_int_equal(args.spec.sinks.stride[1], apart ? core.Sq : 1);
+		assert_int_equal(args.spec.sinks.stride[2], apart);
+		spec_describe_mask(&args, text, sizeof(text));
+		assert_string_equal(text, apart ? "bias [1,1,Sq,Sk] f16 + sinks [1,H,Sq,1] f16"
+						: "bias [1,1,Sq,Sk] f16 + sinks [1,H,1,1] f16");
+	}
+}
+
+/* The largest taken off without a sink, and a sink without that. */
+static void test_each_alone(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	join(chain, largest(LARGEST, core.s, (unsigned)core.Sk));
+	join(chain, take_off(core.x, core.s, LARGEST, (unsigned)core.Sk));
+	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(args.spec.sinks.base, 0);
+	assert_int_equal(args.spec.bias[0].base, 0);
+	core_begin();
+	chain = begin();
+	join(chain, put_behind(BOTH, core.s, SINKS, 0));
+	join(chain, softmax_of_both(BOTH));
+	assert_int_equal(end_sliced(chain), REASON_NONE);
+	assert_int_equal(args.spec.sinks.base, SINKS);
+}
+
+static void test_denied(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin(); /* the largest of other scores */
+	chain = begin();
+	join(chain, largest(LARGEST, core.s, (unsigned)core.Sk));
+	join(chain, core_scale(core.x, core.s, 2));
+	join(chain, take_off(core.x, core.x, LARGEST, (unsigned)core.Sk));
+	assert_int_not_equal(finish(chain), REASON_NONE);
+	core_begin(); /* a mask for scores that stand relative to their largest */
+	chain = begin();
+	join(chain, largest(LARGEST, core.s, (unsigned)core.Sk));
+	join(chain, take_off(core.x, core.s, LARGEST, (unsigned)core.Sk));
+	join(chain, core_masked_fill(core.x, core.x, CORE_OTHER, 0xfbff));
+	assert_int_equal(finish(chain), REASON_MASK_FORM);
+	core_begin(); /* where the largest was found, taken for it */
+	chain = begin();
+	join(chain, largest(LARGEST, core.s, (unsigned)core.Sk));
+	join(chain, take_off(core.x, core.s, LARGEST + 0x10000, (unsigned)core.Sk));
+	assert_int_not_equal(finish(chain), REASON_NONE);
+	core_begin(); /* P of as many columns as there are keys, from scores with a sink */
+	chain = begin();
+	join(chain, put_behind(BOTH, core.s, SINKS, 0));
+	join(chain, softmax_of_both(BOTH));
+	assert_int_not_equal(end(chain), REASON_NONE);
+	core_begin(); /* a sink behind P */
+	chain = begin();
+	join(chain, core_softmax(core.m, core.s));
+	join(chain, put_behind(core.p, core.m, SINKS, 0));
+	assert_int_equal(end_sliced(chain), REASON_MASK_FORM);
+	core_begin(); /* scores with a sink, scaled */
+	chain = begin();
+	join(chain, put_behind(BOTH, core.s, SINKS, 0));
+	core.Sk++;
+	join(chain, core_scale(BOTH, BOTH, 2));
+	core.Sk--;
+	join(chain, softmax_of_both(BOTH));
+	assert_int_equal(end_sliced(chain), REASON_MASK_FORM);
+}
+
+/* A copy of P that no op of the chain reads is no part of it; one that is read is. */
+static void test_copies(void **state)
+{
+	const int64_t elements = core.H * core.Sq * core.Sk;
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	join(chain, core_softmax(core.p, core.s));
+	join(chain, core_kernel_copy(BOTH, core.p, elements));
+	assert_int_equal(end(chain), REASON_NONE);
+	core_begin();
+	chain = begin();
+	join(chain, core_softmax(core.m, core.s));
+	join(chain, core_kernel_copy(core.p, core.m, elements));
+	assert_int_equal(end(chain), REASON_NONE);
+	core_begin(); /* … though by a copy of the driver's */
+	chain = begin();
+	join(chain, core_kernel_copy(core.x, core.s, elements));
+	join(chain, core_copy(core.x, core.m, core.score_bytes));
+	join(chain, core_softmax(core.p, core.m));
+	assert_int_equal(end(chain), REASON_NONE);
+	core_begin(); /* what is read further on is no longer what was copied */
+	chain = begin();
+	join(chain, core_kernel_copy(BOTH, core.s, elements));
+	join(chain, core_scale(core.x, core.s, 2));
+	join(chain, core_softmax(core.p, BOTH));
+	assert_int_not_equal(end(chain), REASON_NONE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sinks),
+		cmocka_unit_test(test_each_alone),
+		cmocka_unit_test(test_denied),
+		cmocka_unit_test(test_copies),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

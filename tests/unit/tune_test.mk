@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tuning: forms of calls, the cache from both sides, the search over made-up times; and the whole
+# shim on the simulated GPU with a cache.
+
+TUNE_TESTS := $(addprefix $(O)/tests/unit/,test_call_form test_sweep test_tune_cache test_tuned)
+UNIT_TESTS += $(TUNE_TESTS)
+FORM_OBJECTS := $(addprefix $(O)/shim/,call_form.o tuned_file.o) $(KERNEL_CHOICE)
+
+$(O)/tests/unit/test_call_form: $(O)/tools/tune/layout.o $(FORM_OBJECTS)
+$(O)/tests/unit/test_sweep: $(addprefix $(O)/tools/,tune/sweep.o bootstrap.o)
+$(O)/tests/unit/test_tune_cache: $(O)/tools/tune/cache.o $(O)/tests/unit/child.o $(FORM_OBJECTS)
+$(O)/tests/unit/test_tuned: $(O)/shim/tuned.o $(LOG_TEST_OBJECTS) $(FORM_OBJECTS)
+$(TUNE_TESTS): %: %.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(sort $^) -lcmocka -lpthread -ldl -lm
+
+# PRELOAD_TEST_PROGRAMS: it preloads the shim.
+TUNED_APP := $(O)/tests/apps/test_tuned_app
+ifeq ($(SAN),)
+PRELOAD_TEST_PROGRAMS += $(TUNED_APP)
+endif
+$(TUNED_APP): $(addprefix $(O)/tests/,apps/test_tuned_app.o apps/zoo_run.o unit/child.o)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm
+$(TUNED_APP): | simgpu apps-sim $(O)/libfashim.so $(O)/fashim $(O)/libfashim_kernels.so
