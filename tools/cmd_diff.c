@@ -3,6 +3,7 @@
  * fashim diff: two logs side by side, as two versions of a library, two GPUs, or before and after.
  */
 #include "diff.h"
+#include "log_arguments.h"
 #include "report_read.h"
 #include "terminal.h"
 #include "tool.h"
@@ -14,14 +15,13 @@
 struct diff_arguments {
 	bool json;
 	struct diff_style style;
-	const char *color;
-	char **paths; /* two, into argv */
+	struct log_arguments logs; /* two */
 };
 
 static const struct argp_option diff_options[] = {
 	{"format", 'f', "FORMAT", 0, "table (default), json or markdown", 0},
 	{"changed", 'd', NULL, 0, "leave out sites that are the same in both", 0},
-	{"color", 'c', "WHEN", 0, "auto (default), always or never", 0},
+	LOG_COLOR_OPTION(0),
 	{0},
 };
 
@@ -54,22 +54,15 @@ static error_t diff_parse(int key, char *arg, struct argp_state *state)
 	case 'd':
 		arguments->style.changed_only = true;
 		return 0;
-	case 'c':
-		arguments->color = arg;
-		if (color_wanted(arg, stdout) < 0)
-			argp_error(state, "--color takes auto, always or never, not '%s'", arg);
-		return 0;
-	case ARGP_KEY_ARGS:
-		arguments->paths = state->argv + state->next;
-		if (state->argc - state->next != 2)
-			argp_error(state, "two logs are compared, not %d",
-				   state->argc - state->next);
+	case ARGP_KEY_END:
+		if (arguments->logs.count != 2)
+			argp_error(state, "two logs are compared, not %d", arguments->logs.count);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		argp_error(state, "two logs are compared; none is named");
 		return EINVAL;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return log_arguments_parse(&arguments->logs, key, arg, state);
 	}
 }
 
@@ -92,7 +85,7 @@ static int print_diff(const struct diff_arguments *arguments, const struct repor
 int cmd_diff(int argc, char **argv)
 {
 	const struct argp parser = {diff_options, diff_parse, "A B", diff_doc, NULL, NULL, NULL};
-	struct diff_arguments arguments = {.color = "auto"};
+	struct diff_arguments arguments = {0};
 	struct report reports[2] = {0};
 	int code = EXIT_OK;
 
@@ -100,9 +93,9 @@ int cmd_diff(int argc, char **argv)
 	if (argp_parse(&parser, argc, argv, 0, NULL, &arguments))
 		return EXIT_USAGE;
 	arguments.style.color =
-		!arguments.style.markdown && color_wanted(arguments.color, stdout) > 0;
+		!arguments.style.markdown && color_wanted(arguments.logs.color, stdout) > 0;
 	for (int i = 0; i < 2; i++) {
-		if (report_read(&reports[i], &arguments.paths[i], 1))
+		if (report_read(&reports[i], &arguments.logs.paths[i], 1))
 			code = EXIT_FAILED;
 	}
 	if (reports[0].set.count && reports[1].set.count &&
@@ -110,9 +103,5 @@ int cmd_diff(int argc, char **argv)
 		code = EXIT_FAILED;
 	for (int i = 0; i < 2; i++)
 		report_free(&reports[i]);
-	if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE) {
-		complain("writing the comparison: %s", strerror(errno));
-		code = EXIT_FAILED;
-	}
-	return code;
+	return finish_output("comparison") ? EXIT_FAILED : code;
 }

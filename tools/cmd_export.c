@@ -4,6 +4,7 @@
  * stacks for flame graphs, a SQLite database for questions of one's own.
  */
 #include "export.h"
+#include "log_arguments.h"
 #include "log_paths.h"
 #include "tool.h"
 
@@ -22,8 +23,7 @@ struct export_arguments {
 	const struct export_form *form;
 	enum export_weight weight;
 	const char *output;
-	char **paths; /* into argv */
-	int path_count;
+	struct log_arguments logs;
 };
 
 static const struct argp_option export_options[] = {
@@ -80,20 +80,13 @@ static error_t export_parse(int key, char *arg, struct argp_state *state)
 		if (arguments->weight == EXPORT_TIME && strcmp(arg, "time"))
 			argp_error(state, "--weight takes time or calls, not '%s'", arg);
 		return 0;
-	case ARGP_KEY_ARGS:
-		arguments->paths = state->argv + state->next;
-		arguments->path_count = state->argc - state->next;
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "no log named");
-		return EINVAL;
 	case ARGP_KEY_END:
 		if (arguments->form->needs_file && !strcmp(arguments->output, "-"))
 			argp_error(state, "%s needs --output=FILE; it cannot be written to stdout",
 				   arguments->form->name);
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return log_arguments_parse(&arguments->logs, key, arg, state);
 	}
 }
 
@@ -150,8 +143,8 @@ static bool is_input(const struct export_arguments *arguments)
 	if (!copy || stat(dirname(copy), &folder))
 		memset(&folder, 0, sizeof(folder));
 	free(copy);
-	for (int i = 0; i < arguments->path_count && !found; i++) {
-		if (stat(arguments->paths[i], &input) == 0)
+	for (int i = 0; i < arguments->logs.count && !found; i++) {
+		if (stat(arguments->logs.paths[i], &input) == 0)
 			found = same_file(&input, &output) ||
 				(same_file(&input, &folder) && dot && !strcmp(dot, ".jsonl"));
 	}
@@ -170,8 +163,8 @@ static int run_export(struct export *export, const struct export_arguments *argu
 		return EXIT_FAILED;
 	}
 	export->set.observer = &observer;
-	for (int i = 0; i < arguments->path_count; i++) {
-		if (log_set_read(&export->set, arguments->paths[i], 0))
+	for (int i = 0; i < arguments->logs.count; i++) {
+		if (log_set_read(&export->set, arguments->logs.paths[i], 0))
 			code = EXIT_FAILED;
 	}
 	export->set.observer = NULL;

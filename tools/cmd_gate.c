@@ -4,6 +4,7 @@
  * longer replaced.
  */
 #include "gate.h"
+#include "log_arguments.h"
 #include "report_read.h"
 #include "terminal.h"
 #include "tool.h"
@@ -31,10 +32,8 @@ enum gate_key {
 struct gate_arguments {
 	struct gate_limits limits;
 	void (*print)(const struct gate *gate); /* NULL: the table */
-	const char *color;
 	char *baseline;
-	char **paths; /* into argv */
-	int path_count;
+	struct log_arguments logs;
 };
 
 static const struct argp_option gate_options[] = {
@@ -59,7 +58,7 @@ static const struct argp_option gate_options[] = {
 	{"max-drift-growth", KEY_MAX_DRIFT_GROWTH, "R", 0,
 	 "with --baseline: drift / OLD's, judged alike (2)", 2},
 	{"format", 'f', "FORMAT", 0, "table (default), json, junit or markdown", 3},
-	{"color", 'c', "WHEN", 0, "auto (default), always or never", 3},
+	LOG_COLOR_OPTION(3),
 	{0},
 };
 
@@ -146,18 +145,6 @@ static error_t gate_parse(int key, char *arg, struct argp_state *state)
 	case 'f':
 		parse_format(state, arg);
 		return 0;
-	case 'c':
-		arguments->color = arg;
-		if (color_wanted(arg, stdout) < 0)
-			argp_error(state, "--color takes auto, always or never, not '%s'", arg);
-		return 0;
-	case ARGP_KEY_ARGS:
-		arguments->paths = state->argv + state->next;
-		arguments->path_count = state->argc - state->next;
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "no log named");
-		return EINVAL;
 	case ARGP_KEY_END:
 		if (!arguments->baseline &&
 		    !(isnan(limits->max_slowdown) && isnan(limits->max_drift_growth)))
@@ -165,7 +152,7 @@ static error_t gate_parse(int key, char *arg, struct argp_state *state)
 					  "--baseline, which is not named");
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return log_arguments_parse(&arguments->logs, key, arg, state);
 	}
 }
 
@@ -192,7 +179,7 @@ static int judge(const struct gate_arguments *arguments, const struct report *re
 		if (arguments->print)
 			arguments->print(&gate);
 		else
-			gate_table(&gate, color_wanted(arguments->color, stdout) > 0);
+			gate_table(&gate, color_wanted(arguments->logs.color, stdout) > 0);
 		code = gate_passed(&gate) ? EXIT_OK : EXIT_FAILED;
 	}
 	gate_free(&gate);
@@ -202,7 +189,7 @@ static int judge(const struct gate_arguments *arguments, const struct report *re
 int cmd_gate(int argc, char **argv)
 {
 	const struct argp parser = {gate_options, gate_parse, "LOG...", gate_doc, NULL, NULL, NULL};
-	struct gate_arguments arguments = {.color = "auto", .limits = {NAN, NAN, NAN, NAN, NAN}};
+	struct gate_arguments arguments = {.limits = {NAN, NAN, NAN, NAN, NAN}};
 	struct report report = {0}, baseline = {0};
 	int code = EXIT_USAGE, unreadable;
 
@@ -210,7 +197,7 @@ int cmd_gate(int argc, char **argv)
 	if (argp_parse(&parser, argc, argv, 0, NULL, &arguments))
 		return EXIT_USAGE;
 	fill_usual(&arguments.limits, arguments.baseline != NULL);
-	unreadable = report_read(&report, arguments.paths, arguments.path_count);
+	unreadable = report_read(&report, arguments.logs.paths, arguments.logs.count);
 	if (arguments.baseline && report_read(&baseline, &arguments.baseline, 1))
 		unreadable = -EBADMSG;
 	/* A verdict on half of the logs would be read as one on all of them. */
@@ -218,9 +205,5 @@ int cmd_gate(int argc, char **argv)
 		code = judge(&arguments, &report, arguments.baseline ? &baseline : NULL);
 	report_free(&report);
 	report_free(&baseline);
-	if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE) {
-		complain("writing the verdict: %s", strerror(errno));
-		return EXIT_USAGE;
-	}
-	return code;
+	return finish_output("verdict") ? EXIT_USAGE : code;
 }

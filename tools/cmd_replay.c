@@ -4,6 +4,7 @@
  * what the recogniser made of each attention chain, step by step. Stories that differ only in their
  * op numbers are told once and counted.
  */
+#include "kernel_name.h"
 #include "tool.h"
 #include "tools/replay/explain.h"
 
@@ -113,28 +114,11 @@ static struct told *find_told(struct replay_arguments *arguments, const struct r
 	return &arguments->told[arguments->told_count++];
 }
 
-/* A mangled name's own part, "at::native::reduce_kernel"; other names as they are. */
 static void print_call(const char *name)
 {
-	const char *at = name + (strncmp(name, "_ZN", 3) ? 2 : 3);
-	bool any = false;
+	char text[160];
 
-	if (strncmp(name, "_Z", 2)) {
-		print_safe(stdout, name);
-		return;
-	}
-	while (*at >= '1' && *at <= '9') {
-		char *end;
-		const size_t length = strtoul(at, &end, 10), rest = strlen(end);
-
-		/* Unnamed namespaces say nothing. */
-		if (length <= rest && strncmp(end, "_GLOBAL__N", 10))
-			printf("%s%.*s", any ? "::" : "", (int)length, end);
-		any |= strncmp(end, "_GLOBAL__N", 10) != 0;
-		at = end + (length < rest ? length : rest);
-	}
-	if (!any)
-		print_safe(stdout, name);
+	print_safe(stdout, kernel_name(name, text, sizeof(text)));
 }
 
 static void print_story(const struct replay_story *story)

@@ -3,6 +3,7 @@
  * fashim report: which attention sites a program has, what replacing them gained, how far the
  * numbers moved, and why the others were left alone.
  */
+#include "log_arguments.h"
 #include "log_paths.h"
 #include "report.h"
 #include "report_select.h"
@@ -18,10 +19,9 @@ enum report_format { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV, FORMAT_MARKDOWN, FOR
 struct report_arguments {
 	enum report_format format;
 	struct report_selection selection;
-	const char *color, *output;
+	const char *output;
 	bool headers_only, no_pager;
-	char **paths; /* into argv */
-	int path_count;
+	struct log_arguments logs;
 };
 
 enum { KEY_SORT = 256, KEY_FILTER, KEY_HEADER, KEY_NO_PAGER };
@@ -36,7 +36,7 @@ static const struct argp_option report_options[] = {
 	{"filter", KEY_FILTER, "CONDITION", 0,
 	 "only sites with COLUMN=VALUE, !=, ~ (a part), <, <=, > or >=; may be repeated", 0},
 	{"header", KEY_HEADER, NULL, 0, "only who ran, where, and with which options", 0},
-	{"color", 'c', "WHEN", 0, "auto (default), always or never", 0},
+	LOG_COLOR_OPTION(0),
 	{"no-pager", KEY_NO_PAGER, NULL, 0, "do not page through $PAGER on a terminal", 0},
 	{0},
 };
@@ -105,20 +105,8 @@ static error_t report_parse(int key, char *arg, struct argp_state *state)
 	case KEY_NO_PAGER:
 		arguments->no_pager = true;
 		return 0;
-	case 'c':
-		arguments->color = arg;
-		if (color_wanted(arg, stdout) < 0)
-			argp_error(state, "--color takes auto, always or never, not '%s'", arg);
-		return 0;
-	case ARGP_KEY_ARGS:
-		arguments->paths = state->argv + state->next;
-		arguments->path_count = state->argc - state->next;
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "no log named");
-		return EINVAL;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return log_arguments_parse(&arguments->logs, key, arg, state);
 	}
 }
 
@@ -127,7 +115,7 @@ static void print_text(const struct report *report, const struct report_argument
 	const struct report_style style = {
 		.details = arguments->selection.site != 0,
 		.headers_only = arguments->headers_only,
-		.color = color_wanted(arguments->color, stdout) > 0,
+		.color = color_wanted(arguments->logs.color, stdout) > 0,
 		.width = terminal_width(stdout),
 	};
 	struct pager pager = {0};
@@ -172,21 +160,11 @@ static void say_none(const struct report *report, const struct report_selection 
 		complain("no site of %s fulfils the filter", logs);
 }
 
-/* What was printed must have arrived; a reader that has gone has had enough. */
-static int finish_output(void)
-{
-	if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE) {
-		complain("writing the report: %s", strerror(errno));
-		return EXIT_FAILED;
-	}
-	return EXIT_OK;
-}
-
 int cmd_report(int argc, char **argv)
 {
 	const struct argp parser = {report_options, report_parse, "LOG...", report_doc,
 				    NULL,	    NULL,	  NULL};
-	struct report_arguments arguments = {.color = "auto"};
+	struct report_arguments arguments = {0};
 	const struct report_selection *selection = &arguments.selection;
 	struct report report = {0};
 	int code = EXIT_OK;
@@ -194,8 +172,8 @@ int cmd_report(int argc, char **argv)
 	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(&parser, argc, argv, 0, NULL, &arguments))
 		return EXIT_USAGE;
-	for (int i = 0; i < arguments.path_count; i++) {
-		if (log_set_read(&report.set, arguments.paths[i], selection->site))
+	for (int i = 0; i < arguments.logs.count; i++) {
+		if (log_set_read(&report.set, arguments.logs.paths[i], selection->site))
 			code = EXIT_FAILED;
 	}
 	if (!report.set.count)
@@ -213,5 +191,5 @@ int cmd_report(int argc, char **argv)
 		print_report(&report, &arguments);
 	}
 	report_free(&report);
-	return finish_output() ? EXIT_FAILED : code;
+	return finish_output("report") ? EXIT_FAILED : code;
 }

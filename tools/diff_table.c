@@ -5,14 +5,13 @@
  */
 #include "cell_table.h"
 #include "diff.h"
+#include "report_identity.h"
 #include "tool.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define BOLD  "\033[1m"
 #define DIM   "\033[2m"
 #define PLAIN "\033[0m"
 
@@ -248,27 +247,6 @@ static void print_sites(const struct diff *diff, const struct diff_style *style)
 /* ---- above the table ----------------------------------------------------------------------------
  */
 
-static void print_side(const char *name, const struct report *report, bool color)
-{
-	const struct run_log *run = report->set.runs[0];
-	char *command = report_command(run), device[300];
-
-	printf("%s%s: ", color ? BOLD : "", name);
-	print_safe(stdout, run->path);
-	if (report->set.count > 1)
-		printf(" and %d more", report->set.count - 1);
-	printf("%s\n  ", color ? PLAIN : "");
-	print_safe(stdout, command ? command : "?");
-	fputs("\n  ", stdout);
-	print_safe(stdout, report_device(run, device, sizeof(device)));
-	fputs(", fashim ", stdout);
-	print_safe(stdout, text_of(run->header, "fashim"));
-	fputs(", mode ", stdout);
-	print_safe(stdout, text_of(run->header, "mode"));
-	putchar('\n');
-	free(command);
-}
-
 static void print_headers(const struct diff *diff)
 {
 	for (int i = 0; i < diff->header_count; i++) {
@@ -340,8 +318,8 @@ void diff_table(const struct diff *diff, const struct diff_style *style)
 {
 	if (style->markdown)
 		puts("```");
-	print_side("A", diff->a, style->color);
-	print_side("B", diff->b, style->color);
+	print_identity("A: ", diff->a, style->color);
+	print_identity("B: ", diff->b, style->color);
 	putchar('\n');
 	print_headers(diff);
 	print_summary(diff);

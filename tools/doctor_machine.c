@@ -160,6 +160,8 @@ static void check_gpu(struct findings *findings, int device, const char *value)
 	for (int i = 0; i < attn_variant_total; i++) {
 		const struct attn_variant *variant = &attn_variants[i];
 
+		if (variant->family == ATTN_LADDER) /* never chosen */
+			continue;
 		kernels += variant->needs & ATTN_NEEDS_ARCH ? variant->min_arch == arch
 							    : variant->min_arch <= arch;
 	}

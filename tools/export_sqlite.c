@@ -32,7 +32,8 @@ static const char schema[] =
 	"CREATE TABLE frame(run INTEGER, site INTEGER, kind TEXT, depth INTEGER, frame TEXT,"
 	" PRIMARY KEY(run, site, kind, depth)) WITHOUT ROWID;"
 	"CREATE TABLE sample(id INTEGER PRIMARY KEY, run INTEGER, site INTEGER, occurrence INTEGER,"
-	" at_us REAL, stream INTEGER, app_us REAL, fused_us REAL, max_abs REAL, max_rel REAL,"
+	" at_us REAL, stream INTEGER, app_us REAL, fused_us REAL, gemm1_us REAL, middle_us REAL,"
+	" softmax_us REAL, gemm2_us REAL, max_abs REAL, max_rel REAL,"
 	" rmse REAL, cosine REAL, beyond REAL, worst_index INTEGER, worst_app REAL,"
 	" worst_fused REAL, nonfinite INTEGER, reference_rows INTEGER, app_max REAL, app_rmse REAL,"
 	" fused_max REAL, fused_rmse REAL, verdict TEXT);"
@@ -63,7 +64,7 @@ static const struct {
 } inserts[STATEMENT_COUNT] = {
 	[INSERT_RUN] = {"run", 21},	  [INSERT_OPTION] = {"option", 3},
 	[INSERT_SITE] = {"site", 26},	  [INSERT_FRAME] = {"frame", 5},
-	[INSERT_SAMPLE] = {"sample", 23}, [INSERT_EVENT] = {"event", 9},
+	[INSERT_SAMPLE] = {"sample", 27}, [INSERT_EVENT] = {"event", 9},
 	[INSERT_REASON] = {"reason", 3},
 };
 
@@ -152,11 +153,28 @@ static int sqlite_sample(void *context, struct run_log *run, const struct sample
 	struct export *export = context;
 	struct database *database = export->own;
 	const double numbers[] = {
-		sample->at_us,	   sample->stream,	   sample->app_us,    sample->fused_us,
-		sample->max_abs,   sample->max_rel,	   sample->rmse,      sample->cosine,
-		sample->beyond,	   sample->worst_index,	   sample->worst_app, sample->worst_fused,
-		sample->nonfinite, sample->reference_rows, sample->app_max,   sample->app_rmse,
-		sample->fused_max, sample->fused_rmse,
+		sample->at_us,
+		sample->stream,
+		sample->app_us,
+		sample->fused_us,
+		sample->parts_us[PART_GEMM1],
+		sample->parts_us[PART_MIDDLE],
+		sample->parts_us[PART_SOFTMAX],
+		sample->parts_us[PART_GEMM2],
+		sample->max_abs,
+		sample->max_rel,
+		sample->rmse,
+		sample->cosine,
+		sample->beyond,
+		sample->worst_index,
+		sample->worst_app,
+		sample->worst_fused,
+		sample->nonfinite,
+		sample->reference_rows,
+		sample->app_max,
+		sample->app_rmse,
+		sample->fused_max,
+		sample->fused_rmse,
 	};
 
 	row_begin(database, INSERT_SAMPLE);

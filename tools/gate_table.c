@@ -4,13 +4,12 @@
  */
 #include "cell_table.h"
 #include "gate.h"
+#include "report_identity.h"
 #include "tool.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>
-#include <stdlib.h>
 
-#define BOLD  "\033[1m"
 #define RED   "\033[31m"
 #define GREEN "\033[32m"
 #define PLAIN "\033[0m"
@@ -93,25 +92,6 @@ static const struct cell_column columns[] = {
 	{"WHY", 0, cell_why},
 };
 
-static void print_log(const struct report *report, const char *what, bool color)
-{
-	const struct run_log *run = report->set.runs[0];
-	char *command = report_command(run), device[300];
-
-	printf("%s%s", color ? BOLD : "", what);
-	print_safe(stdout, run->path);
-	if (report->set.count > 1)
-		printf(" and %d more", report->set.count - 1);
-	printf("%s: ", color ? PLAIN : "");
-	print_safe(stdout, command ? command : "?");
-	fputs("\n  ", stdout);
-	print_safe(stdout, report_device(run, device, sizeof(device)));
-	fputs(", mode ", stdout);
-	print_safe(stdout, text_of(run->header, "mode"));
-	putchar('\n');
-	free(command);
-}
-
 static void print_verdict(const struct gate *gate, bool color)
 {
 	bool passed = gate_passed(gate);
@@ -138,9 +118,9 @@ static void print_gate(const struct gate *gate, bool color, bool markdown)
 
 	if (markdown)
 		puts("```");
-	print_log(gate->report, "", color);
+	print_identity("", gate->report, color);
 	if (gate->baseline)
-		print_log(gate->baseline, "baseline ", color);
+		print_identity("baseline ", gate->baseline, color);
 	if (markdown)
 		puts("```");
 	for (int i = 0; i < gate->count; i++) {

@@ -30,7 +30,7 @@ static bool kernel_row(int index, char cells[LISTING_COLUMNS][LISTING_CELL])
 	CELL(2, "%s", dtypes[variant->dtype]);
 	CELL(3, "%d", (int)variant->max_d);
 	CELL(4, "%d", (int)variant->rows_per_block);
-	cells[5][0] = '\0';
+	CELL(5, "%s", variant->family == ATTN_LADDER ? "forced by FASHIM_KERNEL" : "");
 	for (size_t i = 0; i < sizeof(needs) / sizeof(*needs); i++)
 		if (variant->needs & needs[i].bit)
 			snprintf(cells[5] + strlen(cells[5]), LISTING_CELL - strlen(cells[5]),

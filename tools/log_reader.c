@@ -5,6 +5,7 @@
  * line without its newline is a crash's trace and no error.
  */
 #include "log_reader.h"
+#include "kernel_name.h"
 #include "line_reader.h"
 
 #include <errno.h>
@@ -141,6 +142,8 @@ static bool add_times(struct site_log *site, const struct sample *sample)
 		return false;
 	series_add(first ? &site->first_app : &site->app, sample->app_us);
 	series_add(first ? &site->first_fused : &site->fused, sample->fused_us);
+	for (int i = 0; i < PART_COUNT && !isnan(sample->parts_us[i]); i++)
+		series_add(first ? &site->first_parts[i] : &site->parts[i], sample->parts_us[i]);
 	return first;
 }
 
@@ -153,6 +156,20 @@ bool site_times(const struct site_log *site, struct series *app, struct series *
 	series_join(app, &site->first_app);
 	series_join(fused, &site->first_fused);
 	return false;
+}
+
+bool site_parts(const struct site_log *site, double us[PART_COUNT])
+{
+	for (int i = 0; i < PART_COUNT; i++) {
+		struct series part = site->parts[i];
+
+		if (site->app.count < 2)
+			series_join(&part, &site->first_parts[i]);
+		if (!part.count)
+			return false;
+		us[i] = part.mean;
+	}
+	return true;
 }
 
 static int take_sample(const struct log_set *set, struct run_log *run, const struct sample *sample,
@@ -216,17 +233,18 @@ static int take_state(struct run_log *run, const json_t *record)
 		return -EBADMSG;
 	copy_text(site->state, sizeof(site->state), text_of(record, "state"));
 	copy_text(site->reason, sizeof(site->reason), text_of(record, "reason"));
-	copy_text(site->detail, sizeof(site->detail), text_of(record, "detail"));
+	kernel_name(text_of(record, "detail"), site->detail, sizeof(site->detail));
 	return 0;
 }
 
 static int take_decline(struct run_log *run, const json_t *record)
 {
 	struct reason_tally *tally = run_reason(run, text_of(record, "reason"));
+	char detail[sizeof(tally->details[0])];
 
 	if (tally) {
 		tally->records++;
-		add_detail(tally, text_of(record, "detail"));
+		add_detail(tally, kernel_name(text_of(record, "detail"), detail, sizeof(detail)));
 	}
 	return 0;
 }
@@ -234,8 +252,9 @@ static int take_decline(struct run_log *run, const json_t *record)
 static int take_materialise(struct run_log *run, const json_t *record)
 {
 	struct site_log *site = run_site(run, site_number(record));
-	const char *by = text_of(record, "by");
+	char by[sizeof(site->read_by[0])];
 
+	kernel_name(text_of(record, "by"), by, sizeof(by));
 	for (int i = 0; site && *by && i < KEPT_READERS; i++) {
 		if (!strncmp(site->read_by[i], by, sizeof(site->read_by[i]) - 1))
 			break;

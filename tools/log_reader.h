@@ -44,6 +44,7 @@ struct site_log {
 	uint64_t samples;
 	struct series first_app, first_fused; /* µs, the first timed sample of the run */
 	struct series app, fused;	      /* µs, the other timed samples */
+	struct series first_parts[PART_COUNT], parts[PART_COUNT]; /* the same for app's parts */
 	struct sample_points points;
 	double max_abs, max_rel; /* largest over the samples, NAN without any */
 	struct sample worst;	 /* the sample of max_rel */
@@ -124,6 +125,9 @@ double number_of(const json_t *record, const char *key, double otherwise);
 /* The times to quote: all timed samples, or, where two others are left, all but a run's first.
  * Returns whether the first was left out. */
 bool site_times(const struct site_log *site, struct series *app, struct series *fused);
+
+/* Mean µs of each part of the same app times. Whether the log tells. */
+bool site_parts(const struct site_log *site, double us[PART_COUNT]);
 
 /* Reads LOG.live beside run->path into the counters. 0 or -errno; -EPROTO when it is of another
  * version or size. */

@@ -36,36 +36,40 @@ size_t report_times(const struct report_row *row, double *app, double *fused)
 	return count;
 }
 
-/* The interval of median app / median fused over the times that are quoted. */
-static struct bootstrap_interval speedup_of(const struct report_row *row)
+/* The medians of the times that are quoted, and the interval of their ratio. */
+static void fill_medians(struct report_row *row)
 {
 	size_t most = row->site->points.count, count;
-	struct bootstrap_interval interval = {NAN, NAN, NAN};
-	double *times = calloc(2 * most + 1, sizeof(*times));
+	double *app = calloc(2 * most + 1, sizeof(*app)), *fused;
 
-	if (!times)
-		return interval;
-	count = report_times(row, times, times + most);
-	bootstrap_ratio(times, count, times + most, count, BOOTSTRAP_SEED, &interval);
-	free(times);
-	return interval;
+	row->app_us = row->fused_us = NAN;
+	row->speedup = (struct bootstrap_interval){NAN, NAN, NAN};
+	if (!app)
+		return;
+	fused = app + most;
+	count = report_times(row, app, fused);
+	bootstrap_ratio(app, count, fused, count, BOOTSTRAP_SEED, &row->speedup);
+	sort_values(app, count);
+	sort_values(fused, count);
+	row->app_us = median_of_sorted(app, count);
+	row->fused_us = median_of_sorted(fused, count);
+	free(app);
 }
 
+/* All calls are taken to be as fast as the median: one that met another program on the GPU is no
+ * measure of those that were not timed. */
 static void fill_times(struct report_row *row)
 {
 	const struct site_counters *calls = &row->site->counters;
-	double app, fused;
+	double replaced = (double)calls->replaced, others = (double)calls->seen - replaced;
 
 	row->warm_up_excluded = site_times(row->site, &row->app, &row->fused);
-	row->speedup = speedup_of(row);
-	app = row->app.mean;
-	fused = row->fused.mean;
-	if (!row->site->counted || !row->app.count)
+	fill_medians(row);
+	if (!row->site->counted)
 		return;
-	row->could_us = (double)(calls->seen - calls->replaced) * (app - fused);
-	row->before_us = (double)calls->seen * app;
-	row->after_us = (double)(calls->seen - calls->replaced) * app +
-			(double)(calls->replaced + calls->compared) * fused;
+	row->could_us = others * (row->app_us - row->fused_us);
+	row->before_us = (double)calls->seen * row->app_us;
+	row->after_us = others * row->app_us + (replaced + (double)calls->compared) * row->fused_us;
 }
 
 static struct report_row make_row(const struct report *report, int run, const struct site_log *site)
@@ -304,9 +308,9 @@ static void build_total(struct report *report)
 		double replaced = (double)row->site->counters.replaced;
 
 		add_row(total, row, i);
-		if (row->app.count) {
-			app += replaced * row->app.mean;
-			fused += replaced * row->fused.mean;
+		if (!isnan(row->app_us)) {
+			app += replaced * row->app_us;
+			fused += replaced * row->fused_us;
 		}
 	}
 	total->speedup = fused > 0 ? app / fused : NAN;

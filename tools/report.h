@@ -19,6 +19,7 @@ struct report_row {
 	const struct run_log *log;
 	const struct site_log *site;
 	struct series app, fused; /* µs */
+	double app_us, fused_us;  /* medians of the same; NAN unknown */
 	bool warm_up_excluded;
 	struct bootstrap_interval speedup; /* median app / median fused; NAN unknown */
 	double saved_us;		   /* NAN unknown */
@@ -110,8 +111,23 @@ char *report_command(const struct run_log *run);
 /* "NVIDIA H200 (sm_90), driver 13.0, cuBLAS 13.1.0". Returns buffer. */
 char *report_device(const struct run_log *run, char *buffer, size_t size);
 
+/* The innermost Python line, or C frame, that the site is called from, a package's file by its path
+ * inside the package; "" where the log has neither. Static storage of the log's. */
+const char *report_place(const struct report_row *row);
+
+/* A reason's detail as an addition to its sentence: "read by cuMemcpyDtoH_v2", "in masked_fill"; ""
+ * where it says no more than the reason's name. Returns buffer. */
+char *report_detail(const char *reason, const char *detail, char *buffer, size_t size);
+
 /* The reason's sentence, or one for a reason that this version does not know. */
 const char *report_sentence(const struct report_reason *reason);
+
+/* What people call the parts of a chain. */
+extern const char *const chain_part_names[PART_COUNT];
+
+/* "GEMM1 9.1, softmax 3.0 µs" without those that take no time; "" where the log does not tell.
+ * Returns buffer. */
+char *report_parts(const struct report_row *row, const char *micro, char *buffer, size_t size);
 
 /* "ended", "killed", "still running" or "no summary". */
 const char *report_end(const struct run_log *run);

@@ -133,7 +133,7 @@ static void identity(FILE *out, const struct report *report, int index)
 
 static void reason_sites(FILE *out, const struct report *report, const struct report_reason *reason)
 {
-	char id[48], name[48];
+	char id[48], name[48], detail[200];
 
 	for (int i = 0; i < reason->row_count; i++) {
 		const struct report_row *row = &report->rows[reason->rows[i]];
@@ -145,7 +145,8 @@ static void reason_sites(FILE *out, const struct report *report, const struct re
 	for (int i = 0; i < KEPT_DETAILS && *reason->details[i]; i++) {
 		fputs(i || reason->row_count ? "<br>" : "", out);
 		fputs("<span class=\"soft mono\">", out);
-		html_text(out, reason->details[i]);
+		html_text(out,
+			  report_detail(reason->name, reason->details[i], detail, sizeof(detail)));
 		fputs("</span>", out);
 	}
 }

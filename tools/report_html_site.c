@@ -131,7 +131,8 @@ static void facts(FILE *out, const struct report_row *row)
 	define(out, "recognised by", text_of(site->record, "route"));
 	define(out, "aliasing", text_of(site->record, "aliasing"));
 	if (!strcmp(site->state, "declined"))
-		define(out, "detail", site->detail);
+		define(out, "detail",
+		       report_detail(site->reason, site->detail, text, sizeof(text)));
 	if (site->counted)
 		fprintf(out,
 			"<dt>calls</dt><dd>%llu seen, %llu replaced, %llu compared, %llu left "
@@ -142,6 +143,7 @@ static void facts(FILE *out, const struct report_row *row)
 			(unsigned long long)calls->snapshots);
 	for (int i = 0; i < KEPT_READERS && *site->read_by[i]; i++)
 		define(out, "scores read by", site->read_by[i]);
+	define(out, "one call of the app", report_parts(row, "µs", text, sizeof(text)));
 	speedup(out, row);
 	if (!isnan(site->max_rel))
 		define(out, "worst drift", report_worst(row, text, sizeof(text)));

@@ -56,6 +56,8 @@ const char report_html_style[] =
 	"svg .inside{fill:var(--ground);font-weight:600}\n"
 	"svg .app{fill:var(--app)}svg .fused{fill:var(--fused)}svg .drift{fill:var(--link)}"
 	"svg .slower{fill:var(--bad)}\n"
+	"svg .part{stroke:var(--raised)}svg .between{fill-opacity:.75}svg .softmax{fill-opacity:"
+	".88}\n"
 	"svg .saved{fill:none;stroke:var(--saved);stroke-dasharray:4 3}\n"
 	"svg .axis,svg .tick{stroke:var(--soft)}svg .grid{stroke:var(--line)}"
 	"svg .one{stroke:var(--line)}svg .range{stroke:var(--fused);stroke-width:3}\n"

@@ -101,6 +101,16 @@ static json_t *series_object(const struct series *series)
 	return object;
 }
 
+static json_t *parts_object(const struct site_log *site)
+{
+	double us[PART_COUNT];
+
+	if (!site_parts(site, us))
+		return json_null();
+	return json_pack("{s:f,s:f,s:f,s:f}", "gemm1", us[PART_GEMM1], "middle", us[PART_MIDDLE],
+			 "softmax", us[PART_SOFTMAX], "gemm2", us[PART_GEMM2]);
+}
+
 static json_t *reference_object(const struct report_row *row)
 {
 	const struct site_log *site = row->site;
@@ -159,6 +169,7 @@ static json_t *site_object(const struct report_row *row)
 		json_array_append_new(read_by, text(site->read_by[i]));
 	json_object_set_new(object, "read_by", read_by);
 	json_object_set_new(object, "app_us", series_object(&row->app));
+	json_object_set_new(object, "parts_us", parts_object(site));
 	json_object_set_new(object, "fused_us", series_object(&row->fused));
 	json_object_set_new(object, "warm_up_excluded", json_boolean(row->warm_up_excluded));
 	json_object_set_new(object, "samples", count(site->samples));

@@ -85,6 +85,10 @@ static int add_site(struct site_log *to, const struct site_log *from)
 	series_join(&to->first_fused, &from->first_fused);
 	series_join(&to->app, &from->app);
 	series_join(&to->fused, &from->fused);
+	for (int i = 0; i < PART_COUNT; i++) {
+		series_join(&to->first_parts[i], &from->first_parts[i]);
+		series_join(&to->parts[i], &from->parts[i]);
+	}
 	keep_larger(&to->max_abs, from->max_abs);
 	keep_larger(&to->max_rel, from->max_rel);
 	keep_larger(&to->beyond, from->beyond);

@@ -10,6 +10,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const chain_part_names[PART_COUNT] = {
+	[PART_GEMM1] = "GEMM1",
+	[PART_MIDDLE] = "middle ops",
+	[PART_SOFTMAX] = "softmax",
+	[PART_GEMM2] = "GEMM2",
+};
+
+char *report_parts(const struct report_row *row, const char *micro, char *buffer, size_t size)
+{
+	double us[PART_COUNT];
+	size_t used = 0;
+
+	*buffer = '\0';
+	if (!site_parts(row->site, us))
+		return buffer;
+	for (int i = 0; i < PART_COUNT; i++)
+		if (us[i] > 0 && used < size)
+			used += (size_t)snprintf(buffer + used, size - used, "%s%s %.1f",
+						 used ? ", " : "", chain_part_names[i], us[i]);
+	if (used < size)
+		snprintf(buffer + used, size - used, " %s", micro);
+	return buffer;
+}
+
 bool run_simulated(const struct run_log *run)
 {
 	return !strncmp(text_of(run->header, "gpu"), "simgpu", 6);
@@ -39,6 +63,48 @@ char *report_judgement(const struct report_row *row, char *buffer, size_t size)
 			 site->bad_verdict);
 	else
 		snprintf(buffer, size, "%s", verdict);
+	return buffer;
+}
+
+/* Behind the folder that packages are installed in. */
+static const char *inside_package(const char *frame)
+{
+	static const char *const folders[] = {"/site-packages/", "/dist-packages/"};
+
+	for (int i = 0; i < 2; i++) {
+		const char *found = strstr(frame, folders[i]);
+
+		if (found)
+			return found + strlen(folders[i]);
+	}
+	return frame;
+}
+
+const char *report_place(const struct report_row *row)
+{
+	static const char *const lists[] = {"python", "stack"};
+
+	for (int i = 0; i < 2; i++) {
+		const json_t *list = json_object_get(row->site->record, lists[i]);
+		const char *frame = json_string_value(json_array_get(list, 0));
+
+		if (frame)
+			return inside_package(frame);
+	}
+	return "";
+}
+
+char *report_detail(const char *reason, const char *detail, char *buffer, size_t size)
+{
+	const char *lead =
+		strchr(detail, ' ') ? "" : "in "; /* a sentence, or what an op is called */
+
+	if (!strcmp(reason, "scores_read_by"))
+		lead = "read by ";
+	if (!*detail || !strcmp(reason, detail))
+		snprintf(buffer, size, "%s", "");
+	else
+		snprintf(buffer, size, "%s%s", lead, detail);
 	return buffer;
 }
 

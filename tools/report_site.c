@@ -88,8 +88,32 @@ static void print_chain(const struct page *page, const json_t *chain)
 	fputc('\n', page->out);
 }
 
+static int by_number(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* How many lie further from the quartiles than three times what lies between these. Sorts them. */
+static int outliers(double *times, size_t count)
+{
+	double low, high, room;
+	int found = 0;
+
+	if (count < BOOTSTRAP_FEWEST)
+		return 0;
+	qsort(times, count, sizeof(*times), by_number);
+	low = times[count / 4];
+	high = times[count - 1 - count / 4];
+	room = 3 * (high - low);
+	for (size_t i = 0; i < count; i++)
+		found += times[i] < low - room || times[i] > high + room;
+	return found;
+}
+
 static void print_range(const struct page *page, const char *name, const struct series *series,
-			bool warm_up_excluded)
+			bool warm_up_excluded, int far_out)
 {
 	char text[64];
 
@@ -97,9 +121,12 @@ static void print_range(const struct page *page, const char *name, const struct 
 		return;
 	series_text(page, text, sizeof(text), series);
 	label(page, name);
-	fprintf(page->out, "%s %s, %.1f to %.1f, n = %llu%s\n", text, page->micro, series->min,
+	fprintf(page->out, "%s %s, %.1f to %.1f, n = %llu%s", text, page->micro, series->min,
 		series->max, (unsigned long long)series->count,
 		warm_up_excluded ? ", the first left out" : "");
+	if (far_out)
+		fprintf(page->out, "; %d far out: was the GPU shared?", far_out);
+	fputc('\n', page->out);
 }
 
 static void print_histogram(const struct page *page, const struct series *series,
@@ -135,15 +162,27 @@ static void print_speedup(const struct page *page, const struct report_row *row,
 			speedup->low, speedup->high, BOOTSTRAP_RESAMPLES);
 }
 
+static void print_parts(const struct page *page, const struct report_row *row)
+{
+	char text[120];
+
+	if (!*report_parts(row, page->micro, text, sizeof(text)))
+		return;
+	label(page, "");
+	fprintf(page->out, "%s\n", text);
+}
+
 static void print_times(const struct page *page, const struct report_row *row)
 {
 	size_t most = row->site->points.count, count;
 	double *times = calloc(2 * most + 1, sizeof(*times));
 
 	count = times ? report_times(row, times, times + most) : 0;
-	print_range(page, "app", &row->app, row->warm_up_excluded);
+	print_range(page, "app", &row->app, row->warm_up_excluded, outliers(times, count));
+	print_parts(page, row);
 	print_histogram(page, &row->app, times, count);
-	print_range(page, "fused", &row->fused, row->warm_up_excluded);
+	print_range(page, "fused", &row->fused, row->warm_up_excluded,
+		    outliers(times + most, count));
 	print_histogram(page, &row->fused, times + most, count);
 	print_speedup(page, row, count);
 	free(times);

@@ -99,7 +99,7 @@ static void say_gain(struct summary *summary)
 
 	if (total->before_us > 0) {
 		start(summary, "GPU time", TONE_PLAIN);
-		more(summary, "%s for attention by itself, %s with fashim",
+		more(summary, "%s for attention by itself, %s with fashim and its comparisons",
 		     format_duration(before, sizeof(before), total->before_us),
 		     format_duration(after, sizeof(after), total->after_us));
 		if (total->wall_us > 0)

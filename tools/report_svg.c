@@ -11,6 +11,8 @@
 /* ---- where the time went ------------------------------------------------------------------------
  */
 
+enum { NAME_ROOM = 68, TIME_ROOM = 60 }; /* for the longest name of a part, for a time */
+
 /* One part of a bar; how far it is from SVG_LEFT where it ends. */
 static double part(FILE *out, const char *class, double from, double us, double scale, double y)
 {
@@ -23,7 +25,7 @@ static double part(FILE *out, const char *class, double from, double us, double 
 static void bar_time(FILE *out, double end, double y, double us)
 {
 	char duration[32];
-	bool inside = SVG_LEFT + end > SVG_RIGHT - 60;
+	bool inside = SVG_LEFT + end > SVG_RIGHT - TIME_ROOM;
 
 	format_duration(duration, sizeof(duration), us);
 	fprintf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n",
@@ -31,14 +33,35 @@ static void bar_time(FILE *out, double end, double y, double us)
 		inside ? "end" : "start", duration);
 }
 
+/* The app's bar, in the parts that the log tells of, those with room for it named: at the right end
+ * stands the time. Where it ends. */
+static double app_parts(FILE *out, const struct report_row *row, double scale, double y)
+{
+	static const char *const classes[] = {"app part", "app part between", "app part softmax",
+					      "app part"};
+	double us[PART_COUNT], sum = 0, end = 0, next;
+
+	if (!site_parts(row->site, us))
+		return part(out, "app", 0, row->app_us, scale, y);
+	for (int i = 0; i < PART_COUNT; i++)
+		sum += us[i];
+	for (int i = 0; i < PART_COUNT; i++, end = next) {
+		next = part(out, classes[i], end, us[i] / sum * row->app_us, scale, y);
+		if (fmin(next, SVG_RIGHT - SVG_LEFT - TIME_ROOM) - end > NAME_ROOM)
+			fprintf(out, "<text class=\"inside\" x=\"%.1f\" y=\"%.1f\">%s</text>\n",
+				SVG_LEFT + end + 4, y + 12.5, chain_part_names[i]);
+	}
+	return end;
+}
+
 static void one_call(FILE *out, const struct report_row *row)
 {
-	double app = row->app.mean, fused = row->fused.mean;
+	double app = row->app_us, fused = row->fused_us;
 	double scale = (SVG_RIGHT - SVG_LEFT) / fmax(app, fused);
 
 	svg_words(out, 0, 14, "start", "one call");
 	svg_words(out, SVG_LEFT - 6, 34, "end", "app");
-	bar_time(out, part(out, "app", 0, app, scale, 21.5), 21.5, app);
+	bar_time(out, app_parts(out, row, scale, 21.5), 21.5, app);
 	svg_words(out, SVG_LEFT - 6, 56, "end", "fused");
 	bar_time(out, part(out, "fused", 0, fused, scale, 43.5), 43.5, fused);
 }
@@ -46,7 +69,7 @@ static void one_call(FILE *out, const struct report_row *row)
 static void all_calls(FILE *out, const struct report_row *row)
 {
 	const struct site_counters *calls = &row->site->counters;
-	double left_alone = (double)(calls->seen - calls->replaced) * row->app.mean;
+	double left_alone = (double)(calls->seen - calls->replaced) * row->app_us;
 	double scale = (SVG_RIGHT - SVG_LEFT) / fmax(row->before_us, row->after_us), end;
 
 	svg_words(out, 0, 84, "start", "all calls");
@@ -65,10 +88,10 @@ bool svg_time(FILE *out, const struct report_row *row)
 	bool all = row->before_us > 0 && isfinite(row->before_us + row->after_us);
 	char title[160];
 
-	if (!row->app.count || !(row->app.mean > 0) || !isfinite(row->app.mean + row->fused.mean))
+	if (!(row->app_us > 0) || !isfinite(row->app_us + row->fused_us))
 		return false;
-	snprintf(title, sizeof(title), "One call: app %.1f µs, fused %.1f µs (means of %llu)",
-		 row->app.mean, row->fused.mean, (unsigned long long)row->app.count);
+	snprintf(title, sizeof(title), "One call: app %.1f µs, fused %.1f µs (medians of %llu)",
+		 row->app_us, row->fused_us, (unsigned long long)row->app.count);
 	svg_open(out, all ? 136 : 66, title);
 	one_call(out, row);
 	if (all)

@@ -106,21 +106,13 @@ static void write_verdict(const struct page *page, const struct report_row *row,
 	report_judgement(row, cell, CELL);
 }
 
-/* The innermost Python line, or C frame, that the site is called from. */
 static void write_where(const struct page *page, const struct report_row *row, char *cell)
 {
-	static const char *const lists[] = {"python", "stack"};
+	const char *place = report_place(row);
 
 	(void)page;
-	for (int i = 0; i < 2; i++) {
-		const json_t *list = json_object_get(row->site->record, lists[i]);
-		const char *frame = json_string_value(json_array_get(list, 0));
-
-		if (frame) {
-			snprintf(cell, CELL, "%s", frame);
-			return;
-		}
-	}
+	if (*place)
+		snprintf(cell, CELL, "%s", place);
 }
 
 static const struct column {
@@ -147,7 +139,7 @@ static const struct column {
 	{"WHERE", false, 0, 35, write_where},
 };
 
-enum { COLUMNS = sizeof(columns) / sizeof(*columns) };
+enum { COLUMNS = sizeof(columns) / sizeof(*columns), WHERE = COLUMNS - 1 };
 
 static void title_of(const struct page *page, int column, char *title)
 {
@@ -195,7 +187,8 @@ static bool there(const struct page *page, int column)
 	return columns[column].write != write_interval || any_interval(page);
 }
 
-/* Takes columns by their weight, as far as they fit; how many do not. */
+/* Takes columns by their weight, as far as they fit; how many do not, but for the last, which is
+ * told below the table then. */
 static int choose(const struct page *page, bool *shown)
 {
 	int widths[COLUMNS], left = page->width ? page->width + 1 : INT_MAX, dropped = 0;
@@ -217,7 +210,7 @@ static int choose(const struct page *page, bool *shown)
 		    columns[heaviest].write == write_verdict)
 			shown[heaviest] = true;
 		left -= shown[heaviest] ? widths[heaviest] + 1 : 0;
-		dropped += there(page, heaviest) && !shown[heaviest];
+		dropped += there(page, heaviest) && !shown[heaviest] && heaviest != WHERE;
 	}
 	return dropped;
 }
@@ -249,6 +242,39 @@ static void add_row(const struct page *page, struct libscols_table *table, const
 	}
 }
 
+enum { MOST_PLACES = 6 };
+
+/* The places of the first sites below the table, one a line, where it has no room for them. */
+static void print_places(const struct page *page)
+{
+	const struct report *report = page->report;
+	int places = 0;
+
+	for (int i = 0; i < report->row_count; i++) {
+		const char *place = report_place(&report->rows[i]);
+		char name[CELL];
+		bool told = !*place;
+
+		for (int k = 0; k < i && !told; k++)
+			told = !strcmp(report_place(&report->rows[k]), place);
+		if (told)
+			continue;
+		if (places++ == MOST_PLACES) {
+			fputs("             ...\n", page->out);
+			return;
+		}
+		label(page, places == 1 ? "where" : "");
+		for (int k = i; k < report->row_count; k++)
+			if (!strcmp(report_place(&report->rows[k]), place))
+				fprintf(page->out, "%s%s", k > i ? ", " : "",
+					report_site_name(report, &report->rows[k], name,
+							 sizeof(name)));
+		fputs(": ", page->out);
+		print_safe(page->out, place);
+		fputc('\n', page->out);
+	}
+}
+
 static void print_notes(const struct page *page, const bool *shown, int dropped)
 {
 	const char *separator = " ";
@@ -265,7 +291,7 @@ static void print_notes(const struct page *page, const bool *shown, int dropped)
 	if (dropped) {
 		fputs("  Too wide for this terminal, see --format=csv:", page->out);
 		for (int c = 0; c < COLUMNS; c++) {
-			if (shown[c] || !there(page, c))
+			if (shown[c] || !there(page, c) || c == WHERE)
 				continue;
 			fprintf(page->out, "%s%s", separator, columns[c].title);
 			separator = ", ";
@@ -301,5 +327,7 @@ void print_table(const struct page *page)
 	scols_table_set_stream(table, page->out);
 	scols_print_table(table);
 	scols_unref_table(table);
+	if (!shown[WHERE])
+		print_places(page);
 	print_notes(page, shown, dropped);
 }

@@ -136,28 +136,14 @@ static void print_summary(const struct page *page)
 	}
 }
 
-static void print_reason_site(const struct page *page, const struct report_row *row)
+/* Frames of C where no line of Python says it, once for sites that come from the same place. */
+static void print_reason_stack(const struct page *page, const struct report_row *row,
+			       const struct report_row *above)
 {
-	const struct site_log *site = row->site;
-	const json_t *stack = json_object_get(site->record, "stack");
-	const char *python =
-		json_string_value(json_array_get(json_object_get(site->record, "python"), 0));
-	char number[32], shape[160];
+	const json_t *stack = json_object_get(row->site->record, "stack");
 
-	fprintf(page->out, "              site %s %s ",
-		report_site_name(page->report, row, number, sizeof(number)),
-		report_shape(row, shape, sizeof(shape)));
-	print_safe(page->out, text_of(site->record, "dtype"));
-	if (python) {
-		fputs("  ", page->out);
-		print_safe(page->out, python);
-	}
-	if (site->detail[0]) {
-		fputs("  (", page->out);
-		print_safe(page->out, site->detail);
-		fputc(')', page->out);
-	}
-	fputc('\n', page->out);
+	if (above && json_equal(stack, json_object_get(above->site->record, "stack")))
+		return;
 	for (size_t i = 0; i < json_array_size(stack) && i < 3; i++) {
 		const char *frame = json_string_value(json_array_get(stack, i));
 
@@ -167,10 +153,67 @@ static void print_reason_site(const struct page *page, const struct report_row *
 	}
 }
 
+static bool has_python(const struct report_row *row)
+{
+	return json_array_size(json_object_get(row->site->record, "python")) > 0;
+}
+
+/* Shape, dtype, place and detail of a row, for free(); NULL when memory is short. */
+static char *reason_site_text(const struct report_row *row)
+{
+	const struct site_log *site = row->site;
+	const char *python = has_python(row) ? report_place(row) : "";
+	char shape[160], detail[200], *text;
+
+	report_detail(site->reason, site->detail, detail, sizeof(detail));
+	if (asprintf(&text, "%s %s%s%s%s%s%s", report_shape(row, shape, sizeof(shape)),
+		     text_of(site->record, "dtype"), *python ? "  " : "", python,
+		     *detail ? "  (" : "", detail, *detail ? ")" : "") < 0)
+		return NULL;
+	return text;
+}
+
+static bool says(const struct report_row *row, const char *text)
+{
+	char *own = reason_site_text(row);
+	bool same = own && text && !strcmp(own, text);
+
+	free(own);
+	return same;
+}
+
+/* The sites of a reason, those of which the same is to be said on one line. */
+static void print_reason_sites(const struct page *page, const struct report_reason *reason)
+{
+	const struct report_row *rows = page->report->rows, *above = NULL;
+	char number[32];
+
+	for (int first = 0, after; first < reason->row_count; first = after) {
+		const struct report_row *row = &rows[reason->rows[first]];
+		char *text = reason_site_text(row);
+
+		for (after = first + 1; after < reason->row_count; after++)
+			if (!says(&rows[reason->rows[after]], text))
+				break;
+		fprintf(page->out, "              site%s", after > first + 1 ? "s" : "");
+		for (int i = first; i < after; i++)
+			fprintf(page->out, "%s %s", i > first ? "," : "",
+				report_site_name(page->report, &rows[reason->rows[i]], number,
+						 sizeof(number)));
+		fputc(' ', page->out);
+		print_safe(page->out, text ? text : "?");
+		fputc('\n', page->out);
+		if (!has_python(row))
+			print_reason_stack(page, row, above);
+		above = row;
+		free(text);
+	}
+}
+
 static void print_reasons(const struct page *page)
 {
 	const struct report *report = page->report;
-	char number[32];
+	char number[32], detail[200];
 
 	if (!report->reason_count)
 		return;
@@ -185,13 +228,13 @@ static void print_reasons(const struct page *page)
 		for (int d = 0; d < KEPT_DETAILS && !reason->row_count && *reason->details[d];
 		     d++) {
 			fputs("              ", page->out);
-			print_safe(page->out, reason->details[d]);
+			print_safe(page->out, report_detail(reason->name, reason->details[d],
+							    detail, sizeof(detail)));
 			fputc('\n', page->out);
 		}
 		if (*reason->hint)
 			fprintf(page->out, "              %s %s\n", page->arrow, reason->hint);
-		for (int r = 0; r < reason->row_count; r++)
-			print_reason_site(page, &report->rows[reason->rows[r]]);
+		print_reason_sites(page, reason);
 	}
 }
 

@@ -40,7 +40,14 @@ static const struct number_field reference_fields[] = {
 	FIELD(fused_max),
 	FIELD(fused_rmse),
 };
+static const struct number_field part_fields[] = {
+	{"gemm1", 5, offsetof(struct sample, parts_us[PART_GEMM1])},
+	{"middle", 6, offsetof(struct sample, parts_us[PART_MIDDLE])},
+	{"softmax", 7, offsetof(struct sample, parts_us[PART_SOFTMAX])},
+	{"gemm2", 5, offsetof(struct sample, parts_us[PART_GEMM2])},
+};
 #undef FIELD
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static inline bool is_digit(char c)
 {
@@ -232,7 +239,9 @@ static bool known_number(struct scanner *scan, struct sample *sample, const char
 	return false;
 }
 
-static int scan_reference(struct scanner *scan, struct sample *sample)
+/* An object of numbers, or anything else, which is skipped. */
+static int scan_numbers(struct scanner *scan, struct sample *sample,
+			const struct number_field *fields, size_t count)
 {
 	const char *key;
 	size_t length;
@@ -245,8 +254,7 @@ static int scan_reference(struct scanner *scan, struct sample *sample)
 	do {
 		if (!take(scan, '"') || scan_string(scan, &key, &length) || !take(scan, ':'))
 			return -EBADMSG;
-		if (!known_number(scan, sample, key, length, reference_fields,
-				  sizeof(reference_fields) / sizeof(*reference_fields), &result))
+		if (!known_number(scan, sample, key, length, fields, count, &result))
 			result = skip_value(scan, 0);
 		if (result)
 			return result;
@@ -259,8 +267,7 @@ static int scan_member(struct scanner *scan, struct sample *sample, const char *
 	double number;
 	int result;
 
-	if (known_number(scan, sample, key, length, sample_fields,
-			 sizeof(sample_fields) / sizeof(*sample_fields), &result))
+	if (known_number(scan, sample, key, length, sample_fields, COUNT(sample_fields), &result))
 		return result;
 	if (length == 4 && !memcmp(key, "site", 4)) {
 		result = number_or_null(scan, &number);
@@ -273,7 +280,9 @@ static int scan_member(struct scanner *scan, struct sample *sample, const char *
 		return result;
 	}
 	if (length == 9 && !memcmp(key, "reference", 9))
-		return scan_reference(scan, sample);
+		return scan_numbers(scan, sample, reference_fields, COUNT(reference_fields));
+	if (length == 8 && !memcmp(key, "parts_us", 8))
+		return scan_numbers(scan, sample, part_fields, COUNT(part_fields));
 	if (length == 7 && !memcmp(key, "verdict", 7) && take(scan, '"')) {
 		const char *text;
 		size_t size;
@@ -299,6 +308,7 @@ int sample_scan(const char *line, size_t length, struct sample *sample)
 				  .stream = NAN,
 				  .app_us = NAN,
 				  .fused_us = NAN,
+				  .parts_us = {NAN, NAN, NAN, NAN},
 				  .max_abs = NAN,
 				  .max_rel = NAN,
 				  .rmse = NAN,

@@ -8,12 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What the program's own ops are to the chain. */
+enum chain_part { PART_GEMM1, PART_MIDDLE, PART_SOFTMAX, PART_GEMM2, PART_COUNT };
+
 /* One record as shim/log_format.h describes it; NAN stands for null and for absent numbers. */
 struct sample {
 	uint32_t site;
 	uint64_t occurrence;
 	double at_us, stream; /* when and where the chain began; only logs that tell */
 	double app_us, fused_us;
+	double parts_us[PART_COUNT]; /* of app_us; by enum chain_part */
 	double max_abs, max_rel, rmse, cosine, beyond;
 	double worst_index, worst_app, worst_fused, nonfinite;
 	double reference_rows; /* NAN: no reference */

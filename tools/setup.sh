@@ -23,7 +23,7 @@ libraries='cmocka.h:libcmocka-dev jansson.h:libjansson-dev libsmartcols/libsmart
 	sqlite3.h:libsqlite3-dev'
 # PyPI packages of CUDA 13.0; together they are bin/nvcc, nvvm/, include/ (cuda.h, cublas_v2.h) and lib/.
 wheels='nvidia-cuda-nvcc==13.0.* nvidia-cuda-crt==13.0.* nvidia-nvvm==13.0.* nvidia-cuda-runtime==13.0.*
-	nvidia-cuda-cccl==13.0.* nvidia-cublas==13.1.0.*'
+	nvidia-cuda-cccl==13.0.* nvidia-nvtx==13.0.* nvidia-cublas==13.1.0.*'
 
 complete=1
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command finds its library by its own place alone, so that a copied tree or package works
+ * The command finds its files by its own place alone, so that a copied tree or package works
  * wherever it lies.
  */
 #include "shim_library.h"
@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-char *shim_library(void)
+char *installed_file(const char *name)
 {
-	static const char *const places[] = {"libfashim.so", "../lib/fashim/libfashim.so"};
-	char self[PATH_MAX], path[PATH_MAX + 64];
+	static const char *const places[] = {".", "../lib/fashim", "../share/fashim"};
+	char self[PATH_MAX], path[PATH_MAX + 128];
 	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (length <= 0)
@@ -22,10 +22,15 @@ char *shim_library(void)
 	self[length] = '\0';
 	*strrchr(self, '/') = '\0';
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		snprintf(path, sizeof(path), "%s/%s", self, places[i]);
+		snprintf(path, sizeof(path), "%s/%s/%s", self, places[i], name);
 		if (access(path, R_OK) == 0)
 			return realpath(path, NULL);
 	}
-	complain("libfashim.so is neither in %s nor in %s/../lib/fashim", self, self);
+	complain("%s is neither in %s nor in %s/../lib/fashim", name, self, self);
 	return NULL;
+}
+
+char *shim_library(void)
+{
+	return installed_file("libfashim.so");
 }

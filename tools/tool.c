@@ -48,6 +48,17 @@ void complain(const char *format, ...)
 	free(text);
 }
 
+int finish_output(const char *what)
+{
+	int error;
+
+	if ((!fflush(stdout) && !ferror(stdout)) || errno == EPIPE)
+		return 0;
+	error = errno;
+	complain("writing the %s: %s", what, strerror(error));
+	return error ? -error : -EIO;
+}
+
 /* Edits (insert, delete, replace, swap of neighbours) that turn a into b; words longer than the
  * table are never alike. */
 static int edit_distance(const char *a, const char *b)

@@ -31,8 +31,10 @@ int cmd_export(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_list(int argc, char **argv);
+int cmd_bench(int argc, char **argv);
 int cmd_env(int argc, char **argv);
 int cmd_reasons(int argc, char **argv);
+int cmd_tune(int argc, char **argv);
 
 /* Prints "fashim: …" and a newline on stderr, as one write. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -48,6 +50,10 @@ bool utf8_output(void);
 
 /* Writes `text` with control bytes replaced by '?'; names in a log come from strangers. */
 void print_safe(FILE *stream, const char *text);
+
+/* Flushes stdout. 0, or -errno after a line on stderr that the writing of `what` failed; a reader
+ * that has gone has had enough, and that is none. */
+int finish_output(const char *what);
 
 /* "1,234,567" style groups with a thin separator that survives any font: a space. Returns buffer.
  */

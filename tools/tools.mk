@@ -4,7 +4,7 @@
 # ---- the shim's core over a driver that does nothing: `fashim replay` and the core's unit tests
 # tools/replay/below.c stands for these files of the shim.
 
-CORE_BELOW   := blas blas_library compare driver_table fused image measure preload resolve scratch thunk
+CORE_BELOW   := blas blas_library compare driver_table fused identify image measure mirror nvtx preload probe resolve scratch thunk timing
 CORE_OBJECTS := $(patsubst shim/%.c,$(O)/shim/%.o,$(filter-out shim/hook_% $(CORE_BELOW:%=shim/%.c),$(wildcard shim/*.c))) \
                 $(KERNEL_CHOICE)
 # … and tools/replay/records.c for these.
@@ -21,10 +21,16 @@ $(O)/tools/replay.o: $(REPLAY_PARTS)
 
 # ---- the command --------------------------------------------------------------------------------
 
-TOOL_OBJECTS := $(patsubst %.c,$(O)/%.o,$(wildcard tools/*.c)) $(O)/tools/replay.o $(KERNEL_CHOICE)
+TOOL_OBJECTS := $(patsubst %.c,$(O)/%.o,$(wildcard tools/*.c tools/bench/*.c tools/tune/*.c)) $(O)/tools/replay.o $(KERNEL_CHOICE) \
+                $(O)/shim/call_form.o $(O)/shim/tuned_file.o
 TOOL_LIBS    := -ljansson -lsmartcols -lsqlite3 -lm -lpthread -ldl
 
-all: $(O)/fashim
+all: $(O)/fashim $(O)/libfashim_kernels.so $(O)/referee.py
+
+# Speaks to PyTorch for `fashim bench`.
+$(O)/referee.py: tools/bench/referee.py
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
 
 $(O)/fashim: $(TOOL_OBJECTS)
 	$(call say,LINK,$@)
@@ -32,11 +38,12 @@ $(O)/fashim: $(TOOL_OBJECTS)
 
 # ---- tests of the command -----------------------------------------------------------------------
 
-CLI_UNIT_TESTS := $(addprefix $(O)/tests/cli/,test_bootstrap test_series test_log_versions)
-CLI_TEST_FILES := $(O)/fashim $(CLI_UNIT_TESTS) $(addprefix $(O)/tests/cli/,test_scan test_gate check_trace query ended live static fake.so \
+CLI_UNIT_TESTS := $(addprefix $(O)/tests/cli/,test_bootstrap test_kernel_name test_series test_log_versions)
+CLI_TEST_FILES := $(O)/fashim $(CLI_UNIT_TESTS) $(addprefix $(O)/tests/cli/,test_gpu test_scan test_gate check_trace query ended live static fake.so \
                   doctor/calls doctor/copy_inside doctor/opener doctor/libcuda.so.1) \
-                  $(O)/man/fashim.7 $(O)/completion/fashim
-CLI_TESTS      := tests/cli/run.sh:$(O) tests/cli/test_html.sh:$(O) $(CLI_UNIT_TESTS)
+                  $(O)/man/fashim.7 $(O)/completion/fashim $(O)/libfashim_kernels.so \
+                  $(addprefix $(O)/simgpu/,libcuda.so.1 libcublas.so.12 libcublas.so.13 libsimkernels.so)
+CLI_TESTS      := tests/cli/run.sh:$(O) tests/cli/test_html.sh:$(O) $(CLI_UNIT_TESTS) $(O)/tests/cli/test_gpu
 
 test-cli: $(CLI_TEST_FILES) ## the tests of the command
 	$(Q)tests/cli/run.sh $(O)
@@ -51,9 +58,10 @@ $(O)/tests/cli/test_scan: $(addprefix $(O)/,tests/cli/test_scan.o tools/sample_s
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm
 
 $(O)/tests/cli/test_bootstrap: $(addprefix $(O)/,tests/cli/test_bootstrap.o tools/bootstrap.o)
+$(O)/tests/cli/test_kernel_name: $(addprefix $(O)/,tests/cli/test_kernel_name.o tools/kernel_name.o)
 $(O)/tests/cli/test_series: $(addprefix $(O)/,tests/cli/test_series.o tools/sample_points.o tools/histogram.o)
 $(O)/tests/cli/test_log_versions: $(addprefix $(O)/,tests/cli/test_log_versions.o $(addprefix tools/, \
-                                  line_reader.o live.o sample_points.o sample_scan.o))
+                                  kernel_name.o line_reader.o live.o sample_points.o sample_scan.o))
 $(CLI_UNIT_TESTS):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm
@@ -61,6 +69,14 @@ $(CLI_UNIT_TESTS):
 $(O)/tests/cli/test_gate: $(O)/tests/cli/test_gate.o $(filter-out $(O)/tools/fashim.o,$(TOOL_OBJECTS))
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TOOL_LIBS) -lcmocka
+
+# Finds the CPU stand-in wherever it is run.
+$(O)/tests/cli/test_gpu.o: CPPFLAGS += -DBUILD_FOLDER='"$(abspath $(O))"'
+$(O)/tests/cli/test_gpu: $(addprefix $(O)/,tests/cli/test_gpu.o tools/gpu.o tools/gpu_operands.o tools/gpu_timer.o \
+                         tools/gpu_truth.o tools/shim_library.o tools/tool.o) | \
+                         $(addprefix $(O)/,libfashim_kernels.so simgpu/libcuda.so.1 simgpu/libsimkernels.so)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -Wl,-rpath,'$$ORIGIN/../../simgpu' -Wl,--disable-new-dtags -lcmocka -lm -ldl
 
 $(O)/tests/cli/check_trace $(O)/tests/cli/query: $(O)/tests/cli/%: $(O)/tests/cli/%.o
 	$(call say,LINK,$@)
@@ -121,7 +137,7 @@ demo: all $(if $(demo_gpu),apps-gpu,simgpu apps-sim) ## an unmodified program wi
 lint_c   = $(shell find shim kernels tools tests -name '*.[ch]')
 lint_sh  = $(shell find tools tests -name '*.sh')
 # What single tests are told by -D: places.
-lint_paths := HOST_KERNELS SIM_KERNELS TRACES CUDA_STUB OUT
+lint_paths := HOST_KERNELS SIM_KERNELS TRACES BUILD_FOLDER TOOL LADDER_IMAGE
 lint_ok  = $(patsubst %,$(O)/lint/%.ok,$(filter %.c,$(lint_c)))
 # Where glibc's own dlsym may be called by its name; everything else must use real_dlsym().
 DLSYM_ALLOWED := shim/resolve.c
@@ -188,6 +204,8 @@ SHARE := $(DESTDIR)$(PREFIX)/share
 install: all ## command, library, manual pages and completions into PREFIX, below DESTDIR
 	$(Q)install -D -m 755 $(O)/fashim $(DESTDIR)$(PREFIX)/bin/fashim
 	$(Q)install -D -m 644 $(O)/libfashim.so $(DESTDIR)$(PREFIX)/lib/fashim/libfashim.so
+	$(Q)install -m 644 $(O)/libfashim_kernels.so $(DESTDIR)$(PREFIX)/lib/fashim/
+	$(Q)install -D -m 644 $(O)/referee.py $(SHARE)/fashim/referee.py
 	$(Q)install -d $(SHARE)/man/man1 $(SHARE)/man/man7 $(SHARE)/doc/fashim $(SHARE)/pkgconfig
 	$(Q)install -m 644 $(O)/man/*.1 $(SHARE)/man/man1/
 	$(Q)install -m 644 $(O)/man/*.7 $(SHARE)/man/man7/
@@ -202,7 +220,7 @@ uninstall: ## remove what install put there
 	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/fashim $(SHARE)/man/man1/fashim.1 $(SHARE)/man/man1/fashim-*.1 \
 	    $(SHARE)/man/man7/fashim.7 $(SHARE)/pkgconfig/fashim.pc $(SHARE)/bash-completion/completions/fashim \
 	    $(SHARE)/zsh/site-functions/_fashim $(SHARE)/fish/vendor_completions.d/fashim.fish
-	$(Q)rm -rf $(DESTDIR)$(PREFIX)/lib/fashim $(SHARE)/doc/fashim
+	$(Q)rm -rf $(DESTDIR)$(PREFIX)/lib/fashim $(SHARE)/fashim $(SHARE)/doc/fashim
 
 deb: all ## a Debian package in O
 	$(Q)rm -rf $(O)/deb

@@ -209,7 +209,9 @@ t report_several 0 'fashim report logs/replace.jsonl logs/compare.jsonl'
 t report_directory 0 'fashim report dir'
 t report_two_runs 0 'fashim report two_runs.jsonl'
 t report_many_logs 0 'fashim report logs/gemms.jsonl logs/replace.jsonl logs/killed.jsonl killed_live.jsonl logs/compare.jsonl'
+t report_parts 0 'fashim report --site 1 logs/streams.jsonl | grep -A1 "^  app"; fashim report -f json logs/streams.jsonl | grep -A5 parts_us; fashim report -f html logs/streams.jsonl | grep -o "class=.inside.*middle ops<\|class=.app part softmax.\|one call of the app</dt>.*"'
 t report_simulated 0 'sed "1s/Example GPU/simgpu (CPU)/" logs/replace.jsonl >simulated.jsonl; fashim report simulated.jsonl | head -12; fashim run ./leave_log.sh simulated.jsonl'
+t report_shared_gpu 0 'sed "/\"site\":1,\"occurrence\":64,/{p;s/52\.0/5200.0/}" logs/replace.jsonl >shared_gpu.jsonl; fashim report shared_gpu.jsonl | grep "GPU time\|saved  \|^   1 "'
 t report_pipe 0 'fashim report <(cat logs/gemms.jsonl) | sed 1d'
 t report_killed 0 'fashim report killed_live.jsonl'
 t report_killed_no_live 0 'fashim report logs/killed.jsonl'
@@ -550,6 +552,86 @@ holds replay_random_traces '
 		fashim replay -r 3 spoilt.trace >out 2>&1; [ $? -le 1 ] || exit 1
 	done'
 
+# ---- bench: documents kept
+t help_bench 0 'fashim help bench'
+t bench_ladder 0 'fashim bench --ladder --from logs/bench_ladder.json'
+t bench_ladder_ascii 0 'LC_ALL=C fashim bench -l --from logs/bench_ladder.json | sed -n 4,6p'
+t bench_ladder_csv 0 'fashim bench -l -f csv --from logs/bench_ladder.json | tr -d "\r"'
+t bench_ladder_md 0 'fashim bench -l --format=md --from logs/bench_ladder.json | head -8'
+t bench_ladder_svg 0 'fashim bench -l --from logs/bench_ladder.json --svg ladder.svg >/dev/null; cat ladder.svg'
+t bench_ladder_wrong 1 '
+	sed "0,/\"max\": 0.00024/s//\"max\": 0.445/; s/\"exact\": true/\"exact\": false/" logs/bench_ladder.json >wrong.json
+	fashim bench -l --color=always --from wrong.json | grep WRONG; exit ${PIPESTATUS[0]}'
+t bench_ladder_nonfinite 1 '
+	sed "s/\"nonfinite\": 0/\"nonfinite\": 7/" logs/bench_ladder.json >nonfinite.json
+	fashim bench -l --from nonfinite.json | grep -c WRONG; exit ${PIPESTATUS[0]}'
+t bench_ladder_holes 0 'echo "{\"format\":\"fashim-ladder\",\"version\":1,\"steps\":[{},{\"number\":2,\"us\":[\"x\",-1,0]}]}" >holes.json
+	fashim bench -l --from holes.json --svg holes.svg; grep -c "<circle" holes.svg'
+t bench_gate 0 'fashim bench --gate --from logs/bench_gate.json'
+t bench_gate_md 0 'fashim bench -g -f md --from logs/bench_gate.json'
+t bench_gate_csv 0 'fashim bench -g -f csv --from logs/bench_gate.json | tr -d "\r"'
+t bench_gate_json 0 'fashim bench -g --evidence kept.json --from logs/bench_gate.json >/dev/null; fashim bench -g -f json --from kept.json | cmp - kept.json; sed -n "/max_ratio/,\$p" kept.json | grep -v "^    0"'
+t bench_gate_limit 1 'fashim bench -g -r 0.41 --from logs/bench_gate.json | tail -6; exit ${PIPESTATUS[0]}'
+t bench_gate_wrong 1 'sed "0,/\"max\": 0.00018/s//\"max\": 0.001/" logs/bench_gate.json >wrong.json; fashim bench -g --from wrong.json | tail -1; exit ${PIPESTATUS[0]}'
+t bench_gate_secret 2 'sed "s/softmax_warp_forward/fmha_cutlassF_f16/" logs/bench_gate.json >secret.json; fashim bench -g --color=always --from secret.json | tail -1; exit ${PIPESTATUS[0]}'
+t bench_gate_replaced 2 'sed "s/fashim_ladder_07_cublas_hybrid/fashim_split_f16_d64_p4/" logs/bench_gate.json >secret.json; fashim bench -g --from secret.json | tail -1; exit ${PIPESTATUS[0]}'
+t bench_gate_no_flash 2 'sed "s/void pytorch_flash::flash_fwd_kernel<>/softmax_warp_forward/" logs/bench_gate.json >plain.json; fashim bench -g --from plain.json | tail -1; exit ${PIPESTATUS[0]}'
+t bench_gate_astray 2 'sed "s/\"max\": 0.00052/\"max\": 0.21/" logs/bench_gate.json >astray.json; fashim bench -g --from astray.json | tail -1; exit ${PIPESTATUS[0]}'
+t bench_gate_few 1 'echo "{\"format\":\"fashim-oracle\",\"version\":1,\"tolerance\":0.001,\"candidate\":{\"us\":[1,1,1,1],\"error\":{\"max\":0,\"nonfinite\":0,\"cases\":1}},\"references\":[{\"name\":\"cuBLAS chain\",\"us\":[9,9,9,9],\"error\":{\"max\":0}}]}" >few.json
+	fashim bench -g --from few.json | tail -4; exit ${PIPESTATUS[0]}'
+t bench_gate_nobody 2 'echo "{\"format\":\"fashim-oracle\",\"version\":1}" >nobody.json; fashim bench -g --from nobody.json | tail -1; exit ${PIPESTATUS[0]}'
+t bench_from_other 2 'fashim bench --gate --from logs/bench_ladder.json; fashim bench --gate --from logs/junk.bin; fashim bench -l --from no_such.json'
+t bench_full_disk 2 'fashim bench -l --from logs/bench_ladder.json >/dev/full'
+t bench_unwritable 2 'fashim bench -l --from logs/bench_ladder.json --svg no/such/x.svg >/dev/null; fashim bench -g --from logs/bench_gate.json --evidence /dev/full >/dev/null'
+
+# ---- bench: usage, and what may be missing
+t bench_bad 0 '
+	for options in "" "-l -g" "-l --kernel=x" "-l --dtype=bf16" "-g --svg=x" "-g --python=x --no-python" "-g --shape=1,8,512" "-g --shape=1,8,512,64,64,1" \
+	    "-g --shape=1,8,512,64x" "-g --shape=0,8,512,64" "-g --shape=1,8,512,320" "-g --rounds=4" "-g --cases=0" "-g --seed=-1" "-g --max-ratio=0" \
+	    "-g --max-ratio=nan" "-g --max-ratio=95%" "-g --dtype=f64" "-g --format=svg" "-g --color=blue" "-g --frob" "-g x"; do
+		fashim bench $options 2>err; code=$?; head -1 err; [ $code = 2 ] || echo "$options: $code"
+	done'
+mkdir none_driver
+: >none_driver/libcuda.so.1
+t bench_no_driver 2 'LD_LIBRARY_PATH=none_driver fashim bench --ladder'
+t bench_old_driver 2 'LD_LIBRARY_PATH=driver fashim bench --ladder'
+export SIMGPU="$build/simgpu" BENCH="--library=$build/libfashim_kernels.so --referee=$here/referee.py --shape=1,1,64,64 --rounds=5 --cases=2 --max-ratio=1e-4"
+t bench_no_kernels 2 'LD_LIBRARY_PATH=$SIMGPU fashim bench --gate; LD_LIBRARY_PATH=$SIMGPU fashim bench --gate --library=no_such.so'
+t bench_no_cublas 2 'LD_LIBRARY_PATH=$SIMGPU fashim bench --gate --cublas=/no/such/libcublas.so $BENCH'
+t bench_no_kernel 2 'LD_LIBRARY_PATH=$SIMGPU fashim bench --gate --no-python --kernel=wmma_f16_d65 $BENCH'
+
+# ---- bench: whole runs on the CPU stand-in
+# Its times mean nothing; who took part and the errors do, and that it is faster than a PyTorch that takes
+# minutes and not ten thousand times as fast as the chain.
+simulated()
+{
+	# shellcheck disable=SC2086 # several options
+	LD_LIBRARY_PATH=$SIMGPU fashim bench $BENCH "$@"
+}
+export -f simulated
+t bench_simulated_gate 1 '
+	simulated --gate --kernel=wmma_f16_d64_r32 --evidence gate.json >/dev/null; code=$?
+	grep -E "\"(name|reference|passed|correct|refused|torch|fused)\"" gate.json; exit $code'
+export LADDER="$here/../../kernels/ladder/ladder.def"
+holds bench_simulated_ladder '
+	simulated --ladder -f csv --evidence ladder.json >steps.csv || exit
+	grep -o "^LADDER[A-Z_]*([0-9 ]*, [0-9a-z_]*" "$LADDER" | sed "s/.*, //" >labels
+	[ "$(wc -l <labels)" -gt 10 ] || exit
+	while read -r label; do
+		grep -qE "^step,\"ladder/$label\",([0-9.]+,){2}([0-9.e-]+,){5}" steps.csv || { echo "no $label"; exit 1; }
+	done <labels
+	[ "$(grep -c ^step steps.csv)" = $(($(wc -l <labels) + 1)) ]'
+t bench_simulated_lines 0 'fashim bench -l --from ladder.json | head -3; fashim bench -l -f csv --from ladder.json | grep -v ^step | cut -d, -f1,2'
+t bench_simulated_bf16 1 'simulated --gate --dtype=bf16 --causal --shape=1,1,64,80,64 -f json | grep -E "\"(text|correct|tolerance|refused)\""; exit ${PIPESTATUS[0]}'
+t bench_simulated_seed 0 'for i in 1 2; do simulated --gate --no-python --seed=7 -f json | grep -E "\"(max|rms)\"" >errors.$i; done; cmp errors.1 errors.2 || exit; simulated --gate --no-python --seed=8 -f json | grep -E "\"(max|rms)\"" >errors.3; ! cmp -s errors.1 errors.3'
+t bench_no_torch 1 'REFEREE=none simulated --gate -f csv | cut -d, -f1; exit ${PIPESTATUS[0]}'
+t bench_no_python 1 'simulated --gate --python=no-such-python -f csv | cut -d, -f1; exit ${PIPESTATUS[0]}'
+t bench_junk_torch 1 'REFEREE=junk simulated --gate -f csv | cut -d, -f1; exit ${PIPESTATUS[0]}'
+t bench_secret_torch 2 'REFEREE=secret simulated --gate | tail -1; exit ${PIPESTATUS[0]}'
+t bench_unnamed_torch 2 'REFEREE=unnamed simulated --gate | tail -1; exit ${PIPESTATUS[0]}'
+t bench_broken_torch 2 'REFEREE=broken simulated --gate'
+t bench_dead_torch 2 'REFEREE=dies simulated --gate'
+
 # ---- list
 t list 0 'fashim list'
 t list_rules 0 'fashim list rules | head -3'
@@ -569,7 +651,66 @@ t env_typo 0 'FASHIM_SAMPEL=8 FASHIM_XYZZY=1 FASHIM=compare fashim env | sed "s/
 t env_invalid 0 'FASHIM=maybe FASHIM_SAMPLE=-1 FASHIM_TOL=nan FASHIM_POISON=yes fashim env | grep -E "^FASHIM(_SAMPLE|_TOL|_POISON)? " | sed -E "s/ +/ /g" | cut -d" " -f1-3'
 t env_bad_format 2 'fashim env --format=yaml'
 t env_argument 2 'fashim env x'
+# ---- tune: what needs no GPU
+t help_tune 0 'fashim help tune'
+t tune_bad 0 '
+	for options in "-s 1,2,3" "-s 1,8,512,512,64,f64" "-s 1,8,512,512,64,pointers" "--top=0" "--rounds=9" "--rounds=x" "--seed=-1" "--format=yaml" \
+	    "--arch=1" "--list --clear" "--dry-run --list" "x.jsonl" "--frob"; do
+		fashim tune $options 2>err; code=$?; head -1 err; [ $code = 2 ] || echo "$options: $code"
+	done'
+t tune_no_log 2 'fashim tune --from no_such.jsonl'
+t tune_no_calls 1 'fashim tune --from logs/gemms.jsonl'
+t tune_dry 0 'fashim tune --dry-run -s 4,16,128,128,64,bf16 | awk "{ print \$3 }" | uniq'
+t tune_dry_usual 0 'fashim tune --dry-run -f csv | sed "1d; s/\",.*//; s/\"//" | uniq'
+t tune_dry_log 0 'fashim tune --dry-run --from logs/replace.jsonl -s 1,1,1,7,64,causal -f json | grep form | uniq'
+t tune_dry_arch 0 'fashim tune --dry-run -f md --arch=75 -s 1,8,512,512,64 | cut -d"|" -f1-4 | head -3'
+t tune_no_driver 2 'LD_LIBRARY_PATH=none_driver fashim tune'
+t tune_old_driver 2 'LD_LIBRARY_PATH=driver fashim tune'
+
+# ---- tune: the cache
+export XDG_CACHE_HOME=$work/cache
+t tune_list_none 0 'fashim tune --list; fashim tune --list --format=json; fashim tune --clear'
+t tune_no_place 1 'XDG_CACHE_HOME= HOME= fashim tune --list'
+mkdir -p cache/fashim
+cp "$here/logs/tune_h200.txt" cache/fashim/tune-NVIDIA_H200-13000-0123456789abcdef.txt
+sed 's/H200/L4/; /^kept/d' "$here/logs/tune_h200.txt" >cache/fashim/tune-NVIDIA_L4-13000-0123456789abcdef.txt
+echo 'a diary' >cache/fashim/diary.txt
+t tune_list 0 'fashim tune --list'
+t tune_list_ascii 0 'LC_ALL=C fashim tune --list --cache logs/tune_h200.txt'
+t tune_list_csv 0 'fashim tune --list -f csv | tr -d "\r"'
+t tune_list_json 0 'fashim tune --list -f json --cache logs/tune_h200.txt'
+t tune_list_md 0 'fashim tune --list --format=markdown --cache logs/tune_h200.txt'
+t tune_list_named 0 'FASHIM_TUNE_CACHE=logs/tune_h200.txt fashim tune --list | head -1; FASHIM_TUNE_CACHE=off fashim tune --list -f csv | wc -l'
+t tune_list_bad 1 '
+	cp logs/junk.bin cache/fashim/tune-a.txt; sed "s/tune 1/tune 2/" logs/tune_h200.txt >cache/fashim/tune-b.txt
+	fashim tune --list -f csv | wc -l; exit ${PIPESTATUS[0]}'
+t tune_list_missing 1 'fashim tune --list --cache no_such.txt'
+t tune_full_disk 1 'fashim tune --list >/dev/full'
+t tune_clear 1 'fashim tune --clear; code=$?; ls cache/fashim; exit $code'
+t tune_clear_named 0 'cp logs/tune_h200.txt mine.txt; fashim tune --clear --cache=mine.txt; [ ! -e mine.txt ]'
+t tune_clear_log 1 'cp logs/replace.jsonl mine.jsonl; fashim tune --clear --cache=mine.jsonl; code=$?; [ -e mine.jsonl ] && exit $code'
+
+# ---- tune: on the simulated GPU
+# Interrupted when the first result is there: that one is kept, and shown.
+holds tune_interrupted '
+	LD_LIBRARY_PATH=$SIMGPU fashim tune --library='"$build"'/libfashim_kernels.so --rounds=10 --cache=cut.txt -f csv \
+	    -s 1,1,1,16,64 -s 1,8,16,64,64 -s 1,8,16,96,64 -s 1,8,32,96,64 -s 1,8,64,128,64 -s 1,8,96,128,64 >cut.csv 2>cut.err & pid=$!
+	for i in $(seq 300); do [ -e cut.txt ] && break; sleep 0.1; done
+	kill -INT $pid; wait $pid; code=$?
+	cat cut.err; kept=$(grep -cE "^(choice|kept) " cut.txt)
+	[ $code = 130 ] && [ $kept -ge 1 ] && [ $kept -lt 6 ] && [ $(wc -l <cut.csv) = $((kept + 1)) ] &&
+	    grep -q "interrupted: the results of $kept of 6 calls are kept" cut.err'
+holds tune_again '
+	LD_LIBRARY_PATH=$SIMGPU fashim tune --library='"$build"'/libfashim_kernels.so --rounds=10 --cache=cut.txt -s 1,1,1,16,64 >again.out 2>&1 && grep -c 1,1,1,16,64 cut.txt | grep -qx 1'
+t tune_no_kernel 1 '
+	LD_LIBRARY_PATH=$SIMGPU fashim tune --library='"$build"'/libfashim_kernels.so --cache=cut.txt -s 1,1,1,16,512 -f csv | tr -d "\r"; exit ${PIPESTATUS[0]}'
+t tune_not_ours 0 '
+	cp logs/tune_h200.txt other.txt
+	LD_LIBRARY_PATH=$SIMGPU fashim tune --library='"$build"'/libfashim_kernels.so --rounds=10 --cache=other.txt -s 1,1,1,16,64 2>&1 >/dev/null | grep "not of this"; cmp other.txt logs/tune_h200.txt'
+
 holds scanner "'$build/tests/cli/test_scan'"
+t log_examples 0 'command -v jq >/dev/null || { cat '"$here"'/expected/log_examples.out; exit 0; }
+	sed -n "/^\\.EX/,/^\\.EE/{/^\\.E/d;s#LOG\$#logs/replace.jsonl#;s#\\\\(aq#\x27#g;s#\\\\-#-#g;p}" '"$build"'/man/fashim.7 | bash'
 holds docs "'$here/docs.sh' '$build'"
 holds readme_tables "'$here/readme.sh' '$build'"
 

@@ -105,6 +105,7 @@ static const char record[] =
 	"\"worst_app\":0.1,\"worst_fused\":-0.1,\"nonfinite\":0,\"beyond\":0.25,\"reference\":"
 	"{\"rows\":64,\"app_max\":1,\"app_rmse\":2,\"fused_max\":3,\"fused_rmse\":4},"
 	"\"verdict\":\"not_explained\",\"at_us\":1.5,\"stream\":9,"
+	"\"parts_us\":{\"gemm1\":5,\"middle\":6.5,\"x\":[8],\"softmax\":null,\"gemm2\":7},"
 	"\"note\":[\"a\\\"]\",{\"x\":true}]}";
 
 static void every_field_is_read(void **state)
@@ -122,6 +123,8 @@ static void every_field_is_read(void **state)
 	assert_true(sample.reference_rows == 64 && sample.app_max == 1 && sample.app_rmse == 2);
 	assert_true(sample.fused_max == 3 && sample.fused_rmse == 4);
 	assert_true(sample.at_us == 1.5 && sample.stream == 9);
+	assert_true(sample.parts_us[PART_GEMM1] == 5 && sample.parts_us[PART_MIDDLE] == 6.5);
+	assert_true(isnan(sample.parts_us[PART_SOFTMAX]) && sample.parts_us[PART_GEMM2] == 7);
 	assert_string_equal(sample.verdict, "not_explained");
 }
 

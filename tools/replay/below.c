@@ -11,9 +11,12 @@
 #include "shim/compare.h"
 #include "shim/function.h"
 #include "shim/fused.h"
+#include "shim/identify.h"
 #include "shim/measure.h"
+#include "shim/nvtx.h"
 #include "shim/resolve.h"
 #include "shim/scratch.h"
+#include "shim/timing.h"
 
 #define MAX_FUNCTIONS 8192
 
@@ -300,6 +303,12 @@ const struct attn_variant *fused_select(CUcontext context, const struct attn_arg
 	return below.no_kernel ? NULL : attn_select(args, 90, NULL);
 }
 
+const char *fused_chosen_by(CUcontext context, const struct attn_args *args)
+{
+	(void)context, (void)args;
+	return "built_in";
+}
+
 int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
 		    const struct attn_args *args)
 {
@@ -341,23 +350,41 @@ void fused_forget(CUcontext context)
 	(void)context;
 }
 
-/* ---- shim/compare.c ----------------------------------------------------------------------------
+/* ---- shim/nvtx.c --------------------------------------------------------------------------------
  */
 
-struct timing *timing_begin(CUcontext context)
+void nvtx_look(void)
 {
-	(void)context;
+}
+
+bool nvtx_push(const char *what, const struct attn_variant *variant, const struct attn_args *args)
+{
+	(void)what, (void)variant, (void)args;
+	return false;
+}
+
+void nvtx_pop(bool pushed)
+{
+	(void)pushed;
+}
+
+/* ---- shim/timing.c ------------------------------------------------------------------------------
+ */
+
+struct timing *timing_begin(CUcontext context, CUstream stream)
+{
+	(void)context, (void)stream;
 	return NULL;
 }
 
-void timing_start(struct timing *timing, CUstream stream)
+void timing_start(struct timing *timing, enum timing_part part)
 {
-	(void)timing, (void)stream;
+	(void)timing, (void)part;
 }
 
-void timing_stop(struct timing *timing, CUstream stream)
+void timing_stop(struct timing *timing)
 {
-	(void)timing, (void)stream;
+	(void)timing;
 }
 
 void timing_drop(struct timing *timing)
@@ -365,15 +392,22 @@ void timing_drop(struct timing *timing)
 	(void)timing;
 }
 
+/* ---- shim/compare.c ----------------------------------------------------------------------------
+ */
+
 void compare_start(struct site *site, const struct chain *chain, const struct attn_args *args,
 		   const struct attn_variant *variant, const struct attn_spec *guess, int guesses,
 		   struct timing *timing)
 {
-	(void)chain, (void)variant, (void)timing;
+	int pointers;
+	uint64_t room;
+
+	(void)variant, (void)timing;
 	below.verdicts++;
 	below.args = *args;
 	if (guesses) {
-		site->spec = guess[0];
+		identity_adopt(&site->identity, &guess[0],
+			       identity_pointer(chain, &pointers, &room));
 		site->identified = true;
 		return;
 	}
@@ -398,6 +432,13 @@ void compare_forget(CUcontext context)
 
 /* ---- shim/measure.c ----------------------------------------------------------------------------
  */
+
+const char *identify_chain(struct identity *identity, const struct attn_args *args,
+			   const struct chain *chain, char *detail, size_t size)
+{
+	(void)identity, (void)args, (void)chain, (void)detail, (void)size;
+	return "no kernel runs here";
+}
 
 /* No kernel runs here: what is not read later counts as an input. */
 const char *measure_chain(struct chain *chain)

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ladder for a person, a line a step, and as comma-separated values.
+ */
+#include "ladder.h"
+#include "tools/cell_table.h"
+#include "tools/tool.h"
+
+#include <libsmartcols/libsmartcols.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+static const json_t *reference(const json_t *document, const char *name)
+{
+	const json_t *references = json_object_get(document, "references"), *one;
+	size_t i;
+
+	json_array_foreach(references, i, one)
+	{
+		if (!strcmp(bench_text(one, "name"), name))
+			return one;
+	}
+	return NULL;
+}
+
+static bool is_tile(const json_t *step)
+{
+	return json_object_get(step, "exact") != NULL;
+}
+
+/* Times those of a reference; NAN where either is missing. */
+static double ratio_to(const json_t *document, const json_t *step, const char *name)
+{
+	if (is_tile(step))
+		return NAN;
+	return bench_median(step, NULL) / bench_median(reference(document, name), NULL);
+}
+
+static double teraflops(const json_t *document, const json_t *step)
+{
+	const json_t *work = is_tile(step) ? step : json_object_get(document, "shape");
+
+	return bench_number(work, "flops") / bench_median(step, NULL) * 1e-6;
+}
+
+/* A step that was measured and is wrong; references are as they are. */
+static bool is_wrong(const json_t *document, const json_t *step)
+{
+	if (is_tile(step))
+		return !json_is_true(json_object_get(step, "exact"));
+	return json_object_get(step, "number") && ladder_step_measured(step) &&
+	       !ladder_step_correct(document, step);
+}
+
+static double error_of(const json_t *step)
+{
+	return bench_number(json_object_get(step, "error"), "max");
+}
+
+/* ---- cells ---------------------------------------------------------------------------------- */
+
+static void put_number(FILE *out, double value, int digits)
+{
+	if (isfinite(value))
+		fprintf(out, "%.*f", digits, value);
+	else
+		fputc('-', out);
+}
+
+static void cell_name(FILE *out, const void *document, const void *step)
+{
+	char label[96];
+
+	(void)document;
+	print_safe(out, ladder_step_label(step, label, sizeof(label)));
+}
+
+static void cell_us(FILE *out, const void *document, const void *step)
+{
+	double half_range, us = bench_median(step, &half_range);
+
+	(void)document;
+	put_number(out, us, us < 100 ? 2 : 0);
+	if (isfinite(us))
+		fprintf(out, " %s %.*f", utf8_output() ? "±" : "+-", us < 100 ? 2 : 0, half_range);
+}
+
+static void cell_teraflops(FILE *out, const void *document, const void *step)
+{
+	const double rate = teraflops(document, step);
+
+	put_number(out, rate, rate < 10 ? 2 : 1);
+}
+
+static void put_ratio(FILE *out, const void *document, const void *step, const char *name)
+{
+	const double ratio = ratio_to(document, step, name);
+
+	put_number(out, ratio, ratio < 10 ? 2 : 0);
+}
+
+static void cell_flash(FILE *out, const void *document, const void *step)
+{
+	put_ratio(out, document, step, "SDPA flash");
+}
+
+static void cell_math(FILE *out, const void *document, const void *step)
+{
+	put_ratio(out, document, step, "SDPA math");
+}
+
+static void cell_chain(FILE *out, const void *document, const void *step)
+{
+	put_ratio(out, document, step, "cuBLAS chain");
+}
+
+static void cell_error(FILE *out, const void *document, const void *step)
+{
+	if (is_tile(step) && !is_wrong(document, step))
+		fputs("exact", out);
+	else if (isfinite(error_of(step)))
+		fprintf(out, "%.1e", error_of(step));
+	else
+		fputc('-', out);
+	if (is_wrong(document, step))
+		fputs(" WRONG", out);
+}
+
+static void cell_registers(FILE *out, const void *document, const void *step)
+{
+	(void)document;
+	put_number(out, bench_number(step, "registers"), 0);
+	if (bench_number(step, "local_bytes") > 0)
+		fprintf(out, " +%.0fB", bench_number(step, "local_bytes"));
+}
+
+static void cell_shared(FILE *out, const void *document, const void *step)
+{
+	(void)document;
+	put_number(out, bench_number(step, "shared_bytes") / 1024, 1);
+}
+
+static void cell_blocks(FILE *out, const void *document, const void *step)
+{
+	(void)document;
+	put_number(out, bench_number(step, "blocks"), 0);
+}
+
+static void cell_l4(FILE *out, const void *document, const void *step)
+{
+	const double us = bench_number(step, "l4_us");
+
+	(void)document;
+	if (json_is_true(json_object_get(step, "l4_hoped")))
+		fprintf(out, "(%.0f)", us);
+	else
+		put_number(out, us, us < 10 ? 1 : 0);
+}
+
+static void cell_adds(FILE *out, const void *document, const void *step)
+{
+	(void)document;
+	print_safe(out, bench_text(step, "adds"));
+}
+
+static const struct cell_column columns[] = {
+	{"STEP", 0, cell_name},
+	{"us", SCOLS_FL_RIGHT, cell_us},
+	{"TFLOP/s", SCOLS_FL_RIGHT, cell_teraflops},
+	{"/flash", SCOLS_FL_RIGHT, cell_flash},
+	{"/math", SCOLS_FL_RIGHT, cell_math},
+	{"/chain", SCOLS_FL_RIGHT, cell_chain},
+	{"ERROR", SCOLS_FL_RIGHT, cell_error},
+	{"REGS", SCOLS_FL_RIGHT, cell_registers},
+	{"SMEM KB", SCOLS_FL_RIGHT, cell_shared},
+	{"BLOCKS", SCOLS_FL_RIGHT, cell_blocks},
+	{"L4 us", SCOLS_FL_RIGHT, cell_l4},
+	{"ADDS", 0, cell_adds},
+};
+
+static void add_lines(const struct cell_table *cells, const json_t *document, const char *key,
+		      bool color)
+{
+	enum { ERROR_COLUMN = 6 };
+	const json_t *list = json_object_get(document, key), *one;
+	size_t i;
+
+	json_array_foreach(list, i, one)
+	{
+		const bool wrong = json_object_get(one, "number") && ladder_step_measured(one) &&
+				   !ladder_step_correct(document, one);
+
+		cell_table_add(cells, document, one, ERROR_COLUMN, color && wrong ? "red" : NULL);
+	}
+}
+
+void ladder_table(const json_t *document, bool color, bool markdown)
+{
+	struct cell_table cells =
+		cell_table_new(columns, sizeof(columns) / sizeof(*columns), color);
+
+	bench_print_head(stdout, document);
+	add_lines(&cells, document, "tiles", color);
+	add_lines(&cells, document, "references", color);
+	add_lines(&cells, document, "steps", color);
+	cell_table_print(&cells, markdown);
+	printf("\nus: median of the rounds, and half of what they spread over.\n"
+	       "/flash, /math, /chain: time as a multiple of that reference's.\n"
+	       "ERROR: the largest of all cases against double precision; below %.0e is right, in "
+	       "a step that calls a library below %.1e.\n"
+	       "REGS: registers of a thread, and bytes of it that did not fit; BLOCKS: that fit "
+	       "one "
+	       "multiprocessor.\n"
+	       "L4 us: on an NVIDIA L4 in 2025 (B1 H8 S512 D64); in brackets what was hoped for.\n",
+	       bench_number(document, "tolerance"),
+	       bench_number(document, "tolerance") * BENCH_CHAIN);
+}
+
+/* ---- comma-separated ------------------------------------------------------------------------ */
+
+/* Text in quotes; what would move a cursor is '?'. */
+static void put_text(FILE *out, const char *text)
+{
+	fputc('"', out);
+	for (; *text; text++) {
+		if (*text == '"')
+			fputc('"', out);
+		fputc((unsigned char)*text < 0x20 ? '?' : *text, out);
+	}
+	fputc('"', out);
+}
+
+static void put_value(FILE *out, double value)
+{
+	fputc(',', out);
+	if (isfinite(value))
+		fprintf(out, "%.9g", value);
+}
+
+static void csv_lines(FILE *out, const json_t *document, const char *key, const char *kind)
+{
+	static const char *const members[] = {"registers",    "local_bytes", "threads",
+					      "shared_bytes", "blocks",	     "l4_us"};
+	const json_t *list = json_object_get(document, key), *one;
+	size_t i;
+
+	json_array_foreach(list, i, one)
+	{
+		double half_range, us = bench_median(one, &half_range);
+
+		fprintf(out, "%s,", kind);
+		put_text(out, bench_text(one, "name"));
+		put_value(out, us);
+		put_value(out, half_range);
+		put_value(out, teraflops(document, one));
+		put_value(out, ratio_to(document, one, "SDPA flash"));
+		put_value(out, ratio_to(document, one, "SDPA math"));
+		put_value(out, ratio_to(document, one, "cuBLAS chain"));
+		put_value(out, error_of(one));
+		for (size_t m = 0; m < sizeof(members) / sizeof(*members); m++)
+			put_value(out, bench_number(one, members[m]));
+		fputc(',', out);
+		put_text(out, bench_text(one, "adds"));
+		fputs("\r\n", out);
+	}
+}
+
+void ladder_csv(const json_t *document, FILE *out)
+{
+	fputs("kind,name,us,half_range_us,tflops,to_flash,to_math,to_chain,max_error,registers,"
+	      "local_bytes,threads,shared_bytes,blocks,l4_us,adds\r\n",
+	      out);
+	csv_lines(out, document, "tiles", "tile");
+	csv_lines(out, document, "references", "reference");
+	csv_lines(out, document, "steps", "step");
+}

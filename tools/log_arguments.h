@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the commands that read logs have in common on their command line: the logs, and --color.
+ */
+#ifndef FASHIM_LOG_ARGUMENTS_H
+#define FASHIM_LOG_ARGUMENTS_H
+
+#include <argp.h>
+
+struct log_arguments {
+	const char *color; /* "auto" where it is not named */
+	char **paths;	   /* into argv, one at least */
+	int count;
+};
+
+/* A row of a command's options, in group `group`. */
+#define LOG_COLOR_OPTION(group)                                                                    \
+	{                                                                                          \
+		"color", 'c', "WHEN", 0, "auto (default), always or never", group                  \
+	}
+
+/* Takes --color and the names of logs; ARGP_ERR_UNKNOWN for any other key. For the end of a
+ * command's own parser. */
+error_t log_arguments_parse(struct log_arguments *logs, int key, char *arg,
+			    struct argp_state *state);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who ran, where and how, for the commands that put reports side by side.
+ */
+#include "report_identity.h"
+#include "tool.h"
+
+#include <stdlib.h>
+
+void print_identity(const char *name, const struct report *report, bool color)
+{
+	const struct run_log *run = report->set.runs[0];
+	char *command = report_command(run), device[300];
+
+	printf("%s%s", color ? "\033[1m" : "", name);
+	print_safe(stdout, run->path);
+	if (report->set.count > 1)
+		printf(" and %d more", report->set.count - 1);
+	printf("%s\n  ", color ? "\033[0m" : "");
+	print_safe(stdout, command ? command : "?");
+	fputs("\n  ", stdout);
+	print_safe(stdout, report_device(run, device, sizeof(device)));
+	fputs(", fashim ", stdout);
+	print_safe(stdout, text_of(run->header, "fashim"));
+	fputs(", mode ", stdout);
+	print_safe(stdout, text_of(run->header, "mode"));
+	putchar('\n');
+	free(command);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One list of columns makes every format.
+ */
+#include "grid.h"
+#include "tools/json_text.h"
+#include "tools/markdown_text.h"
+#include "tools/tool.h"
+
+#include <libsmartcols/libsmartcols.h>
+#include <math.h>
+#include <string.h>
+
+enum { CELL = 256 };
+
+enum grid_format grid_format(const char *word)
+{
+	static const struct {
+		const char *word;
+		enum grid_format format;
+	} formats[] = {{"table", GRID_TABLE},
+		       {"json", GRID_JSON},
+		       {"csv", GRID_CSV},
+		       {"markdown", GRID_MARKDOWN},
+		       {"md", GRID_MARKDOWN}};
+
+	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
+		if (!strcmp(formats[i].word, word))
+			return formats[i].format;
+	return GRID_BAD;
+}
+
+static const void *row_of(const struct grid *grid, int row)
+{
+	return (const char *)grid->rows + (size_t)row * grid->row_size;
+}
+
+/* A cell for people; unknown: what `unknown` says. */
+static const char *cell(const struct grid_column *column, const void *row, const char *unknown,
+			char text[CELL])
+{
+	if (column->text) {
+		snprintf(text, CELL, "%s", column->text(row));
+	} else {
+		const double number = column->number(row);
+
+		if (isnan(number))
+			snprintf(text, CELL, "%s", unknown);
+		else
+			snprintf(text, CELL, "%.*f", column->digits, number);
+	}
+	return text;
+}
+
+json_t *grid_json(const struct grid *grid)
+{
+	json_t *rows = json_array();
+
+	for (int r = 0; rows && r < grid->row_count; r++) {
+		json_t *object = json_object();
+
+		for (int c = 0; c < grid->column_count; c++) {
+			const struct grid_column *column = &grid->columns[c];
+			const void *row = row_of(grid, r);
+
+			json_object_set_new(object, column->key,
+					    column->text ? json_text(column->text(row))
+							 : json_number(column->number(row)));
+		}
+		json_array_append_new(rows, object);
+	}
+	return rows;
+}
+
+static void print_table(const struct grid *grid)
+{
+	struct libscols_table *table = scols_new_table();
+	char text[CELL];
+
+	if (!table)
+		return;
+	for (int c = 0; c < grid->column_count; c++)
+		scols_table_new_column(table, grid->columns[c].title, 0,
+				       grid->columns[c].number ? SCOLS_FL_RIGHT : 0);
+	for (int r = 0; r < grid->row_count; r++) {
+		struct libscols_line *line = scols_table_new_line(table, NULL);
+
+		for (int c = 0; line && c < grid->column_count; c++)
+			scols_line_set_data(line, (size_t)c,
+					    cell(&grid->columns[c], row_of(grid, r), "-", text));
+	}
+	fflush(stdout);
+	scols_print_table(table);
+	scols_unref_table(table);
+}
+
+static void print_markdown(const struct grid *grid)
+{
+	char text[CELL];
+
+	for (int c = 0; c < grid->column_count; c++)
+		printf("| %s ", grid->columns[c].title);
+	puts("|");
+	for (int c = 0; c < grid->column_count; c++)
+		fputs(grid->columns[c].number ? "|---:" : "|---", stdout);
+	puts("|");
+	for (int r = 0; r < grid->row_count; r++) {
+		for (int c = 0; c < grid->column_count; c++) {
+			fputs("| ", stdout);
+			markdown_text(stdout, cell(&grid->columns[c], row_of(grid, r), "-", text));
+			putchar(' ');
+		}
+		puts("|");
+	}
+}
+
+/* RFC 4180 */
+static void print_csv_text(const char *text)
+{
+	const bool quoted = text[strcspn(text, "\",\r\n")] != '\0';
+
+	if (quoted)
+		putchar('"');
+	for (; *text; text++) {
+		if (*text == '"')
+			putchar('"');
+		print_safe(stdout, (char[]){*text, '\0'});
+	}
+	if (quoted)
+		putchar('"');
+}
+
+static void print_csv(const struct grid *grid, int names)
+{
+	for (int c = 0; names && c < grid->column_count; c++)
+		printf("%s%s", c ? "," : "", grid->columns[c].key);
+	if (names)
+		fputs("\r\n", stdout);
+	for (int r = 0; r < grid->row_count; r++) {
+		for (int c = 0; c < grid->column_count; c++) {
+			const struct grid_column *column = &grid->columns[c];
+			const void *row = row_of(grid, r);
+
+			if (c)
+				putchar(',');
+			if (column->text)
+				print_csv_text(column->text(row));
+			else if (!isnan(column->number(row)))
+				printf("%.9g", column->number(row));
+		}
+		fputs("\r\n", stdout);
+	}
+}
+
+void grid_print(const struct grid *grid, enum grid_format format, int names)
+{
+	switch (format) {
+	case GRID_CSV:
+		print_csv(grid, names);
+		break;
+	case GRID_MARKDOWN:
+		print_markdown(grid);
+		break;
+	default:
+		print_table(grid);
+	}
+}

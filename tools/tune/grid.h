@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows under named columns, printed on stdout as a table, JSON, CSV or Markdown.
+ */
+#ifndef FASHIM_TUNE_GRID_H
+#define FASHIM_TUNE_GRID_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+struct grid_column {
+	const char *title, *key; /* of the table; of JSON and CSV */
+	/* One of them; a number that is NAN is unknown. */
+	const char *(*text)(const void *row);
+	double (*number)(const void *row);
+	int digits; /* of a number, behind the point; in tables */
+};
+
+struct grid {
+	const struct grid_column *columns;
+	int column_count;
+	const void *rows;
+	int row_count;
+	size_t row_size;
+};
+
+enum grid_format { GRID_TABLE, GRID_JSON, GRID_CSV, GRID_MARKDOWN, GRID_BAD };
+
+/* "table", "json", "csv", "markdown" or "md"; GRID_BAD for any other word. */
+enum grid_format grid_format(const char *word);
+
+/* The rows as an array of objects; NULL when memory is short. */
+json_t *grid_json(const struct grid *grid);
+
+/* Any format but JSON. CSV with the line of names only where `names`. */
+void grid_print(const struct grid *grid, enum grid_format format, int names);
+
+#endif

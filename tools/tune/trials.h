@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which kernels would be tried, without a GPU.
+ */
+#ifndef FASHIM_TUNE_TRIALS_H
+#define FASHIM_TUNE_TRIALS_H
+
+#include "grid.h"
+#include "shapes.h"
+
+/* Prints every kernel of an architecture that takes a form, the built-in choice first. */
+void tune_trials_print(const struct tune_shapes *shapes, int arch, enum grid_format format);
+
+#endif
