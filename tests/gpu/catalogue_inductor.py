@@ -244,7 +244,6 @@ PATTERNS = {
     29: (p29, "bshd", "padding", FULL),
     30: (p30, "bshd", None, FULL),
 }
-SAFE = (29, 30)  # safe softmax
 SCALES = (13, 21, 22, 23, 24, 25, 26, 27)  # without a scale of their own
 
 
@@ -271,10 +270,7 @@ def operands(number, lie, mask, dtype):
 
 def register(number):
     spell, lie, mask, dtype = PATTERNS[number]
-    if number in SAFE:  # what it reads a second time are scores
-        expect = Expect("either", sites=1, reasons=("scores_read_by",), **F32)
-    else:
-        expect = Expect("replace", sites=1, **(F32 if dtype == FULL else FP16))
+    expect = Expect("replace", sites=1, **(F32 if dtype == FULL else FP16))
 
     def build(variant):
         return spelt(variant, operands(number, lie, mask, dtype), spell)
