@@ -15,8 +15,8 @@ arch=$(dpkg --print-architecture)
 maintainer="${DEBFULLNAME:-fashim maintainers} <${DEBEMAIL:-maintainers@fashim.invalid}>"
 epoch=${SOURCE_DATE_EPOCH:-$(git -C "$here" log -1 --format=%ct 2>/dev/null || date +%s)}
 
-strip --strip-unneeded --remove-section=.comment "$root/usr/bin/fashim"
-strip --strip-unneeded --remove-section=.comment "$root/usr/lib/fashim/libfashim.so"
+strip --strip-unneeded --remove-section=.comment "$root/usr/bin/fashim" \
+	"$root/usr/lib/fashim/libfashim.so" "$root/usr/lib/fashim/libfashim_kernels.so"
 
 mkdir -p "$doc" "$root/DEBIAN"
 install -m 644 "$here/copyright" "$doc/copyright"
