@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The hazard table: what must happen before an op that would notice that scores were never written,
- * or that takes away what is needed to write them after all. Each test has one chain replaced (or
- * deferred up to its last product) and sends one such op.
+ * The hazard table: what must happen before an op that would notice that scores were never written.
+ * Each test has one chain replaced (or deferred up to its last product) and sends one such op. Ops
+ * that take away what the scores are made of: test_held_inputs.c.
  */
 #include "tests/unit/core.h"
 
@@ -276,146 +276,6 @@ static void test_rare_reader(void **state)
 	assert_int_equal(sites[0].state, SITE_VERIFIED);
 }
 
-/* ---- inputs
- * ---------------------------------------------------------------------------------------- */
-
-/* The op overwrites an input that lies at [begin, begin + bytes): it is saved, and a later reader
- * of P is served from the copy. */
-static const struct act *saved(struct op op, uint64_t begin, uint64_t bytes)
-{
-	const struct act *copy;
-
-	core_replaced();
-	assert_false(core_send(op));
-	assert_string_equal(core_acts(), "C");
-	copy = core_act(ACT_COPY, 0);
-	assert_int_equal(copy->a, begin);
-	assert_int_equal(copy->bytes, bytes);
-	assert_true(copy->b >= BELOW_SCRATCH);
-	assert_int_equal(sites[0].live->snapshots, 1);
-	assert_false(core_send(op)); /* again: already saved */
-	assert_string_equal(core_acts(), "C");
-	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
-	assert_memory_equal(core_acts(), "C" CORE_FORWARD, 5);
-	assert_int_equal(below.scratch, 0);
-	return copy;
-}
-
-static void test_input_overwritten(void **state)
-{
-	uint64_t scratch;
-
-	(void)state;
-	core_begin();
-	scratch = saved(core_from_host(core.k, core.k_bytes), core.k, core.k_bytes)->b;
-	assert_int_equal(core_act(ACT_GEMM, 0)->a, scratch);
-	assert_int_equal(core_act(ACT_GEMM, 0)->b, core.q);
-	scratch = saved(core_memset(core.q + 2, 2), core.q, core.q_bytes)->b;
-	assert_int_equal(core_act(ACT_GEMM, 0)->b, scratch);
-	saved(core_fill(core.q, core.H * core.Sq * core.D), core.q, core.q_bytes);
-	saved(core_copy(CORE_OTHER, core.mask + 64, 8), core.mask, core.mask_bytes);
-}
-
-/* GEMM1 added to what S held: an input that lies in S's own memory. */
-static void test_preload(void **state)
-{
-	uint64_t scratch;
-
-	(void)state;
-	core_begin();
-	core.beta = 1;
-	core_learn();
-	assert_int_equal(core_chain(), 5);
-	assert_string_equal(core_acts(), "F");
-	assert_int_equal(below.args.spec.bias[0].base, core.s);
-	/* Nothing was touched: S is computed where the addend still lies. */
-	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
-	assert_string_equal(core_acts(), "F" CORE_FORWARD);
-	assert_int_equal(core_act(ACT_GEMM, 0)->c, core.s);
-	/* Its memory is given to somebody else: a copy is kept and put where S is made again. */
-	assert_int_equal(core_chain(), 5);
-	below_reset();
-	assert_false(core_send(core_memset(core.s, core.score_bytes)));
-	assert_string_equal(core_acts(), "C");
-	assert_int_equal(core_act(ACT_COPY, 0)->a, core.s);
-	scratch = core_act(ACT_COPY, 0)->b;
-	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
-	assert_memory_equal(core_acts(), "CC" CORE_FORWARD "S", 7);
-	assert_int_equal(core_act(ACT_COPY, 1)->a, scratch);
-	assert_int_equal(core_act(ACT_COPY, 1)->b, core_act(ACT_GEMM, 0)->c);
-	assert_true(core_act(ACT_GEMM, 0)->c >= BELOW_SCRATCH);
-	assert_int_equal(below.scratch, 0);
-}
-
-/* While the site is learned the program's own GEMM1 destroys the addend: it is saved before. */
-static void test_preload_learned(void **state)
-{
-	(void)state;
-	core_begin();
-	core.beta = 1;
-	assert_int_equal(core_chain(), 0);
-	assert_string_equal(core_acts(), ""); /* not known yet that this is an attention */
-	assert_false(core_send(core_from_host(core.s, core.score_bytes)));
-	assert_false(core_send(core_scores()));
-	assert_string_equal(core_acts(), "C");
-	assert_int_equal(core_act(ACT_COPY, 0)->a, core.s);
-	assert_int_equal(core_act(ACT_COPY, 0)->bytes, core.score_bytes);
-}
-
-/* A kernel without a rule is handed K's own address, in K's own allocation. */
-static void test_input_handed_over(void **state)
-{
-	(void)state;
-	core_begin();
-	core.k = CORE_APART;
-	core_learn();
-	assert_int_equal(core_chain(), 5);
-	below_reset();
-	assert_false(core_send(core_unknown(core.k, 0, 1)));
-	assert_string_equal(core_acts(), "C");
-	assert_int_equal(core_act(ACT_COPY, 0)->a, core.k);
-	assert_int_equal(core_act(ACT_COPY, 0)->bytes, core.k_bytes);
-}
-
-static void test_input_freed(void **state)
-{
-	(void)state;
-	core_begin();
-	core_allocate(CORE_APART, 1 << 20, MEMORY_DEVICE);
-	core.k = CORE_APART; /* K in its own allocation */
-	core_learn();
-	assert_int_equal(core_chain(), 5);
-	below_reset();
-	assert_false(core_send(core_free(CORE_APART)));
-	assert_string_equal(core_acts(), "C");
-	assert_int_equal(core_act(ACT_COPY, 0)->a, core.k);
-	assert_false(core_send(core_to_host(core.p, 2)));
-	assert_int_equal(core_act(ACT_GEMM, 0)->a, core_act(ACT_COPY, 0)->b);
-}
-
-/* Once nothing is virtual any more nobody needs the inputs. */
-static void test_input_of_the_dead(void **state)
-{
-	(void)state;
-	core_replaced();
-	assert_false(core_send(core_memset(core.s, core.p + core.score_bytes - core.s)));
-	assert_false(core_send(core_from_host(core.k, core.k_bytes)));
-	assert_false(core_send(core_from_host(core.q, core.q_bytes)));
-	assert_string_equal(core_acts(), "");
-}
-
-/* Without scratch memory the scores are written before the input goes. */
-static void test_no_scratch(void **state)
-{
-	(void)state;
-	core_replaced();
-	below.no_scratch = true;
-	assert_false(core_send(core_from_host(core.k, core.k_bytes)));
-	assert_string_equal(core_acts(), CORE_FORWARD);
-	assert_int_equal(core_act(ACT_GEMM, 0)->a, core.k);
-	assert_int_equal(held_count, 0);
-}
-
 /* ---- where host knowledge ends
  * ---------------------------------------------------------------------- */
 
@@ -565,21 +425,11 @@ static void test_poison(void **state)
 	assert_true(child_passed(&child));
 }
 
-/* V has been used up: a copy of it would be for nothing. */
-static void test_v_overwritten(void **state)
-{
-	(void)state;
-	core_replaced();
-	assert_false(core_send(core_from_host(core.v, core.v_bytes)));
-	assert_string_equal(core_acts(), "");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_poison), /* first: configuration is read once */
 		cmocka_unit_test(test_elsewhere),
-		cmocka_unit_test(test_v_overwritten),
 		cmocka_unit_test(test_overwritten_by_memset),
 		cmocka_unit_test(test_overwritten_by_copy),
 		cmocka_unit_test(test_overwritten_by_kernel),
@@ -594,13 +444,6 @@ int main(void)
 		cmocka_unit_test(test_read_on_other_stream),
 		cmocka_unit_test(test_reader_declines),
 		cmocka_unit_test(test_rare_reader),
-		cmocka_unit_test(test_input_overwritten),
-		cmocka_unit_test(test_preload),
-		cmocka_unit_test(test_preload_learned),
-		cmocka_unit_test(test_input_handed_over),
-		cmocka_unit_test(test_input_freed),
-		cmocka_unit_test(test_input_of_the_dead),
-		cmocka_unit_test(test_no_scratch),
 		cmocka_unit_test(test_overrun),
 		cmocka_unit_test(test_overrun_elsewhere),
 		cmocka_unit_test(test_overrun_in_window),
