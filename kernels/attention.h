@@ -130,19 +130,26 @@ enum attn_map_of { ATTN_MAP_Q, ATTN_MAP_K, ATTN_MAP_V, ATTN_MAP_BIAS, ATTN_MAP_C
 struct attn_mapped {
 	struct attn_args attn;
 	int32_t step[ATTN_MAP_COUNT][2];
-	int32_t bias_rows;  /* rows in a box of the bias: the block's, 1 where rows share it, 0
-			       without any */
-	int32_t section;    /* heads that are worked on at a time, so that their K and V fit the
-			       second-level cache; over all of B*H */
-	uint64_t ranges;    /* struct attn_range[B or 1][tiles of rows]; 0: none */
-	int32_t range_step; /* in `ranges`, from one b to the next; elements */
+	int32_t bias_rows; /* rows in a box of the bias: the block's, 1 where rows share it, 0
+			      without any */
+	int32_t section;   /* heads that are worked on at a time, so that their K and V fit the
+			      second-level cache; over all of B*H */
+	uint64_t ranges;   /* struct attn_range of each b and tile of rows; 0: none */
+	uint64_t spans;	   /* struct attn_span of each b and row */
+	int32_t range_step[2], span_step[2]; /* from one b, tile or row to the next; elements */
 	struct attn_map map[ATTN_MAP_COUNT];
 };
 
 /* Of the tiles of keys, those that a tile of rows may see at all, and a run among them where the
- * bias is zero; all from `begin` to `end` - 1. */
+ * bias need not be read: it is zero there or, if the run is all of them, zero for the keys in the
+ * spans of the rows and a mask for the others. All from `begin` to `end` - 1. */
 struct attn_range {
 	int32_t begin, end, clear_begin, clear_end;
+};
+
+/* The keys that a row sees: from `first` to `last`. */
+struct attn_span {
+	int32_t first, last;
 };
 
 /* prepare.cu, what may be done before a mapped variant:
@@ -162,7 +169,7 @@ struct attn_repack {
 #define RANGES_ROWS    192  /* in a tile, at most */
 struct attn_ranges {
 	struct attn_tensor bias; /* [B,1,Sq,Sk], F16 or BF16 */
-	uint64_t out;		 /* struct attn_range[B][tiles of rows] */
+	uint64_t out;		 /* struct attn_range[B][tiles of rows], struct attn_span[B][Sq] */
 	float weight;
 	int32_t Sq, Sk, rows, keys;
 	int32_t pad;
@@ -302,6 +309,49 @@ struct canary_args {
 	uint64_t base, source;
 	uint64_t bytes;
 	int32_t use_canary, pad;
+};
+
+/* A slope is two to the power of this: ALiBi's own numbers, which programs compute when they have
+ * no array of them. `first` heads come in one progression down to 2^-most, the others lie between.
+ */
+ATTN_INLINE float attn_slope_exponent(int32_t h, int32_t first, float most)
+{
+	return h < first ? -most * (float)(h + 1) / (float)first
+			 : -most * ((float)(h - first) + 0.5f) / (float)first;
+}
+
+/* slopes.cu: one number for each head, times the distance of a key from `origin`.
+ *   kernel `fashim_slopes(struct slopes_args)`, grid (Sk / SLOPES_THREADS rounded up, H, B). */
+#define SLOPES_THREADS 256
+struct slopes_args {
+	struct attn_tensor slopes; /* [B,H,1,1], F16/BF16/F32; base 0: attn_slope_exponent() */
+	uint64_t out;		   /* float[B][H][Sk]; 0: there are no slopes */
+	int32_t B, H, Sk;	   /* B, H: 1 where all have the same slope */
+	int32_t origin;
+	int32_t first;
+	float most;
+};
+
+/* lay_out.cu: `count` numbers one behind another at `to`: from[sum of stride[d] * index in d], the
+ * first dimension the fastest. Strides in elements of 2, 4 or 16 bytes.
+ *   kernel `fashim_lay_out(struct lay_out_args)`, any grid.x, block.x = LAY_OUT_THREADS. */
+#define LAY_OUT_THREADS 256
+#define LAY_OUT_DIMS	8
+struct lay_out_args {
+	uint64_t to, from;
+	int64_t count;
+	int32_t element, dims;
+	int64_t size[LAY_OUT_DIMS], stride[LAY_OUT_DIMS];
+};
+
+/* copy_rows.cu: rows of `width` at every `pitch`, all in 16-byte pieces, from `from` on, to the
+ * same distances from `to`; `count` pieces in all, in whole rows, fewer than 2^31. kernel
+ * `fashim_copy_rows(struct copy_rows_args)`, any grid.x, block.x = COPY_ROWS_THREADS. */
+#define COPY_ROWS_THREADS 256
+struct copy_rows_args {
+	uint64_t to, from;
+	uint64_t count;
+	uint32_t width, pitch;
 };
 
 #endif

@@ -114,15 +114,15 @@ static int must_repack(const struct attn_variant *v, const struct attn_args *a)
 	return !attn_in_map(a, &a->k, down, down ? a->D : a->Sk);
 }
 
-/* A bias that heads share and rows do not: worth a look before. */
+/* A bias that heads share, as masks are: worth a look before. */
 static int wants_ranges(const struct attn_variant *v, const struct attn_args *a)
 {
 	const struct attn_tensor *bias = &a->spec.bias[0];
 
 	return v->needs & ATTN_NEEDS_BIAS && bias->base && bias->stride[1] == 0 && a->H > 1 &&
-	       bias->stride[2] != 0 && a->Sk >= RANGES_KEYS_LEAST &&
-	       a->Sk <= RANGES_TILES * v->keys && v->rows_per_block <= RANGES_ROWS &&
-	       a->spec.window_left == ATTN_NO_WINDOW && a->spec.window_right == ATTN_NO_WINDOW;
+	       a->Sk >= RANGES_KEYS_LEAST && a->Sk <= RANGES_TILES * v->keys &&
+	       v->rows_per_block <= RANGES_ROWS && a->spec.window_left == ATTN_NO_WINDOW &&
+	       a->spec.window_right == ATTN_NO_WINDOW;
 }
 
 static int64_t row_tiles(const struct attn_variant *v, const struct attn_args *a)
@@ -142,10 +142,53 @@ static uint64_t copy_strides(const struct attn_args *a, int down, int64_t stride
 	return (uint64_t)(batches * heads * lines * length) * 2;
 }
 
+/* What the bias is read of: not what it has in common. */
+static int32_t read_rows(const struct attn_args *a)
+{
+	return a->spec.bias[0].stride[2] ? a->Sq : 1;
+}
+
+static int64_t read_tiles(const struct attn_variant *v, const struct attn_args *a)
+{
+	return a->spec.bias[0].stride[2] ? row_tiles(v, a) : 1;
+}
+
+static int32_t read_batches(const struct attn_args *a)
+{
+	return a->spec.bias[0].stride[0] ? a->B : 1;
+}
+
 static uint64_t ranges_bytes(const struct attn_variant *v, const struct attn_args *a)
 {
-	return wants_ranges(v, a) ? (uint64_t)(a->B * row_tiles(v, a)) * sizeof(struct attn_range)
-				  : 0;
+	const uint64_t bytes = (uint64_t)read_batches(a) *
+			       ((uint64_t)read_tiles(v, a) * sizeof(struct attn_range) +
+				(uint64_t)read_rows(a) * sizeof(struct attn_span));
+
+	return wants_ranges(v, a) ? (bytes + ALIGNED - 1) / ALIGNED * ALIGNED : 0;
+}
+
+static struct attn_ranges ranges_of(const struct attn_variant *v, const struct attn_args *a)
+{
+	return (struct attn_ranges){.bias = a->spec.bias[0],
+				    .weight = a->spec.bias_scale[0],
+				    .Sq = read_rows(a),
+				    .Sk = a->Sk,
+				    .rows = v->rows_per_block,
+				    .keys = v->keys};
+}
+
+int attn_launch_look(struct attn_look *look, const struct attn_variant *v,
+		     const struct attn_args *a)
+{
+	const struct attn_tensor *bias = &a->spec.bias[0];
+	const int64_t last = (a->B - 1) * bias->stride[0] + (a->Sq - 1) * bias->stride[2];
+
+	if (!(v->needs & ATTN_NEEDS_MAPS) || !wants_ranges(v, a) || must_repack(v, a))
+		return 0;
+	look->ranges = ranges_of(v, a);
+	look->read_bytes = (uint64_t)(last + a->Sk) * (uint64_t)attn_dtype_size(bias->dtype);
+	look->bytes = ranges_bytes(v, a);
+	return 1;
 }
 
 uint64_t attn_launch_scratch(const struct attn_variant *v, const struct attn_args *a)
@@ -158,7 +201,7 @@ uint64_t attn_launch_scratch(const struct attn_variant *v, const struct attn_arg
 		       sizeof(float);
 	if (!(v->needs & ATTN_NEEDS_MAPS))
 		return 0;
-	bytes = (ranges_bytes(v, a) + ALIGNED - 1) / ALIGNED * ALIGNED;
+	bytes = ranges_bytes(v, a);
 	if (must_repack(v, a))
 		bytes += copy_strides(a, v->needs & ATTN_NEEDS_DOWN, stride);
 	return bytes;
@@ -194,23 +237,22 @@ static void add_ranges(struct attn_launch *launch, const struct attn_variant *v,
 	struct attn_mapped *m = &launch->parameter.mapped;
 	const struct attn_args *a = &m->attn;
 	struct attn_step *step = &launch->before[launch->before_count++];
-	const int shared = a->spec.bias[0].stride[0] == 0;
-	const int64_t tiles = row_tiles(v, a);
+	const int32_t rows = read_rows(a), batches = read_batches(a);
+	const int32_t tiles = (int32_t)read_tiles(v, a);
 
 	step->symbol = "fashim_ranges";
 	step->grid[0] = (uint32_t)(RANGES_CLUSTER * tiles);
 	step->grid[1] = 1;
-	step->grid[2] = (uint32_t)(shared ? 1 : a->B);
+	step->grid[2] = (uint32_t)batches;
 	step->threads = RANGES_THREADS;
-	step->parameter.ranges = (struct attn_ranges){.bias = a->spec.bias[0],
-						      .out = out,
-						      .weight = a->spec.bias_scale[0],
-						      .Sq = a->Sq,
-						      .Sk = a->Sk,
-						      .rows = v->rows_per_block,
-						      .keys = v->keys};
+	step->parameter.ranges = ranges_of(v, a);
+	step->parameter.ranges.out = out;
 	m->ranges = out;
-	m->range_step = shared ? 0 : (int32_t)tiles;
+	m->spans = out + (uint64_t)batches * (uint64_t)tiles * sizeof(struct attn_range);
+	m->range_step[0] = batches > 1 ? tiles : 0;
+	m->range_step[1] = tiles > 1;
+	m->span_step[0] = batches > 1 ? rows : 0;
+	m->span_step[1] = rows > 1;
 }
 
 static void add_scores(struct attn_launch *launch, const struct attn_args *a, uint64_t out)
@@ -233,7 +275,6 @@ int attn_launch_prepare(struct attn_launch *launch, const struct attn_variant *v
 			uint64_t scratch)
 {
 	const int64_t tiles = row_tiles(variant, args), all = tiles * args->H * args->B;
-	uint64_t after_ranges;
 
 	memset(launch, 0, sizeof(*launch));
 	launch->threads = (uint32_t)variant->threads;
@@ -263,11 +304,10 @@ int attn_launch_prepare(struct attn_launch *launch, const struct attn_variant *v
 	launch->parameter.mapped.section = section(args, device);
 	if (scratch && wants_ranges(variant, args))
 		add_ranges(launch, variant, scratch);
-	after_ranges = (ranges_bytes(variant, args) + ALIGNED - 1) / ALIGNED * ALIGNED;
 	if (must_repack(variant, args)) {
 		if (!scratch)
 			return -EINVAL;
-		add_repack(launch, variant, scratch + after_ranges);
+		add_repack(launch, variant, scratch + ranges_bytes(variant, args));
 	}
 	return encode_all(&launch->parameter.mapped, variant, device);
 }

@@ -36,6 +36,13 @@ struct attn_launch {
 	} parameter;
 };
 
+/* A look at the mask, as a step before: all that its result depends on. */
+struct attn_look {
+	struct attn_ranges ranges; /* out 0 */
+	uint64_t read_bytes;	   /* of the mask, from its base on */
+	uint64_t bytes;		   /* of the result */
+};
+
 struct attn_device {
 	int multiprocessors;
 	int64_t cache_bytes; /* second level */
@@ -48,6 +55,11 @@ struct attn_device {
 
 /* Bytes of the GPU's memory that the steps before fill; 0: there are none. */
 uint64_t attn_launch_scratch(const struct attn_variant *variant, const struct attn_args *args);
+
+/* 1: the only step before is this look, and its result all of the scratch. It may be made once for
+ * several launches. */
+int attn_launch_look(struct attn_look *look, const struct attn_variant *variant,
+		     const struct attn_args *args);
 
 /* Can a tensor map describe the operand, its rows (down: its columns) being `lines`? */
 int attn_in_map(const struct attn_args *args, const struct attn_tensor *t, int down, int lines);

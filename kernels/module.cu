@@ -14,3 +14,6 @@
 #include "kernels/reference.cu"
 #include "kernels/drift.cu"
 #include "kernels/canary.cu"
+#include "kernels/slopes.cu"
+#include "kernels/lay_out.cu"
+#include "kernels/copy_rows.cu"

@@ -5,13 +5,18 @@
  *   fashim_repack   an operand whose rows do not start on 16 bytes, which no tensor map describes,
  *                   is copied into rows that do
  *   fashim_ranges   a mask that comes as an additive tensor is read once for all heads: which tiles
- *                   of keys it leaves to a tile of rows at all, and where among them it is zero
+ *                   of keys it leaves to a tile of rows at all, where among them it is zero, and
+ *                   from which key to which each row is open
  *
- * A tile is left out only if that changes no bit of O: every row of the block has a key that is not
- * masked, and every element of the tile is below MASKED, from where no score brings a key back
+ * Where every row of a tile is zero in one span of keys and masked elsewhere, as causal masks,
+ * padding and windows are, that says it all: tma.cu compares indices there and does not read the
+ * mask again. One element off that pattern, and the tile of rows is computed from the tensor.
+ *
+ * A key is left out only if that changes no bit of O: every row of the block has a key that is not
+ * masked, and every element that is left out is below MASKED, from where no score brings a key back
  * (fp16's least number is -65504, bf16's and fp32's far below; a score would have to exceed the
  * row's best by as much, where an fp16 product is infinite already). -10000, which some programs
- * use, is not enough for that: such tiles are computed.
+ * use, is not enough for that: such keys are computed.
  *
  * Measured (H200): see the notebook of tma.cu.
  */
@@ -39,8 +44,9 @@ extern "C" __global__ void __launch_bounds__(REPACK_THREADS)
 }
 
 #if FASHIM_CLUSTERS
-#define RANGES_WARPS (RANGES_THREADS / 32)
-#define ROWS_AT_ONCE 4
+#define RANGES_WARPS   (RANGES_THREADS / 32)
+#define PIECES_AT_ONCE 4   /* of 8 elements: loads that a lane has under way */
+#define PIECES_OF_WARP 256 /* elements in the pieces of a warp's lanes */
 
 /* Two elements at a time, and what they are compared with: the bias as stored, so that the weight
  * (positive) is in the limits. */
@@ -62,30 +68,144 @@ template <> struct two<__nv_bfloat16> {
 	}
 };
 
-/* Of 8 elements: bit 0, one is not zero; bit 1, one is not masked; bit 2, one is live. */
+/* What 8 elements, or a row, or a tile of keys has. */
+#define NOT_ZERO   1
+#define NOT_MASKED 2
+#define IS_LIVE	   4
+#define NEITHER	   8 /* zero nor masked */
+
+/* What some row lacks. */
+#define NO_SPAN 1
+#define NO_LIFE 2
+
+template <typename E> struct limits {
+	typename two<E>::type masked, live;
+	bool none_masked; /* then all is live */
+
+	/* With a weight that is not positive none is masked. */
+	__device__ __forceinline__ limits(float weight)
+	{
+		none_masked = !(weight > 0.0f);
+		masked = two<E>::of(none_masked ? -INFINITY : MASKED / weight, false);
+		live = two<E>::of(none_masked ? -INFINITY : LIVE / weight, true);
+	}
+};
+
+/* What 8 elements have, and in `zeros` a bit for each that is zero. Nearly always all of them are
+ * zero, or all masked. */
 template <typename E>
-static __device__ __forceinline__ uint32_t look_at(uint4 eight, typename two<E>::type masked,
-						   typename two<E>::type live)
+static __device__ __forceinline__ uint32_t look_at(uint4 eight, const struct limits<E> &limits,
+						   uint32_t *zeros)
 {
 	const uint32_t words[4] = {eight.x, eight.y, eight.z, eight.w};
-	uint32_t some = 0, above = 0, lively = 0;
+	uint32_t some = 0, above = 0, lively = 0, neither = 0;
 
+	*zeros = 0xff;
+	if (!((eight.x | eight.y | eight.z | eight.w) & 0x7fff7fffu))
+		return NOT_MASKED | IS_LIVE;
+#pragma unroll
+	for (int e = 0; e < 4; e++)
+		/* NaN is not masked */
+		above |= ~__hle2_mask(*(const typename two<E>::type *)&words[e], limits.masked);
+	*zeros = 0;
+	if (!above && !limits.none_masked)
+		return NOT_ZERO;
 #pragma unroll
 	for (int e = 0; e < 4; e++) {
 		const typename two<E>::type x = *(const typename two<E>::type *)&words[e];
-		some |= words[e] & 0x7fff7fffu;
-		above |= ~__hle2_mask(x, masked); /* NaN is not masked */
-		lively |= __hgt2_mask(x, live);
+		/* the top bits of the halves: are any others set? */
+		const uint32_t nonzero = ((words[e] & 0x7fff7fffu) + 0x7fff7fffu) & 0x80008000u;
+		const uint32_t open = limits.none_masked ? ~0u : ~__hle2_mask(x, limits.masked);
+		some |= nonzero >> (15 - 2 * e);
+		neither |= nonzero & open;
+		lively |= __hgt2_mask(x, limits.live);
 	}
-	return (some != 0) | (above != 0) << 1 | (lively != 0) << 2;
+	*zeros = ~(some | some >> 15) & 0xff;
+	return NOT_ZERO | NOT_MASKED | (lively || limits.none_masked ? IS_LIVE : 0) |
+	       (neither ? NEITHER : 0);
 }
 
-/* To the first block of the cluster. */
-static __device__ __forceinline__ void store_to_first(uint32_t *at, uint32_t value)
+/* What a lane, or a warp, has seen of a row. */
+struct seen {
+	int first, last, zeros; /* key, key, count */
+	uint32_t what;
+};
+
+/* The 8 elements from `column` on, of which `exist` are there. `flag`: of their tile of keys. */
+template <typename E>
+static __device__ __forceinline__ void see(struct seen &seen, uint32_t *flag, uint4 eight,
+					   const struct limits<E> &limits, int column,
+					   uint32_t exist)
+{
+	uint32_t zeros;
+	const uint32_t what = look_at<E>(eight, limits, &zeros);
+	const uint32_t of_tile = what & (NOT_ZERO | NOT_MASKED);
+
+	zeros &= exist;
+	if (zeros) {
+		seen.first = min(seen.first, column + __ffs(zeros) - 1);
+		seen.last = column + 31 - __clz(zeros);
+		seen.zeros += __popc(zeros);
+	}
+	seen.what |= what;
+	if ((*(volatile uint32_t *)flag & of_tile) != of_tile)
+		atomicOr(flag, of_tile);
+}
+
+/* The last elements of a row, less than 8, and the last one again. */
+static __device__ uint4 last_piece(const uint16_t *at, int count)
+{
+	uint16_t e[8];
+
+#pragma unroll
+	for (int n = 0; n < 8; n++)
+		e[n] = at[min(n, count - 1)];
+	return make_uint4(e[0] | (uint32_t)e[1] << 16, e[2] | (uint32_t)e[3] << 16,
+			  e[4] | (uint32_t)e[5] << 16, e[6] | (uint32_t)e[7] << 16);
+}
+
+/* All of a row, by a warp; what tiles of keys have goes into `flags` too. */
+template <typename E>
+static __device__ __forceinline__ struct seen look_at_row(const struct attn_ranges &a,
+							  const uint16_t *row, uint32_t *flags)
+{
+	const int lane = threadIdx.x % 32, whole = a.Sk / 8 * 8;
+	const uint32_t per_key = 0xffffffffu / a.keys + 1; /* to divide by multiplying */
+	const struct limits<E> limits(a.weight);
+	struct seen seen = {INT32_MAX, -1, 0, 0};
+
+	for (int from = lane * 8; from < whole; from += PIECES_AT_ONCE * PIECES_OF_WARP) {
+		uint4 eight[PIECES_AT_ONCE];
+#pragma unroll
+		for (int n = 0; n < PIECES_AT_ONCE; n++)
+			if (from + n * PIECES_OF_WARP < whole)
+				eight[n] = *(const uint4 *)(row + from + n * PIECES_OF_WARP);
+#pragma unroll
+		for (int n = 0; n < PIECES_AT_ONCE; n++) {
+			const int column = from + n * PIECES_OF_WARP;
+			if (column < whole)
+				see<E>(seen, &flags[__umulhi(column, per_key)], eight[n], limits,
+				       column, 0xff);
+		}
+	}
+	if (whole < a.Sk && lane == 0)
+		see<E>(seen, &flags[whole / a.keys], last_piece(row + whole, a.Sk - whole), limits,
+		       whole, (1u << (a.Sk - whole)) - 1);
+	__syncwarp();
+	seen.first = __reduce_min_sync(0xffffffffu, seen.first);
+	seen.last = __reduce_max_sync(0xffffffffu, seen.last);
+	seen.zeros = __reduce_add_sync(0xffffffffu, seen.zeros);
+	seen.what = __reduce_or_sync(0xffffffffu, seen.what);
+	return seen;
+}
+
+/* *at |= bits, in the first block of the cluster. */
+static __device__ __forceinline__ void or_in_first(uint32_t *at, uint32_t bits)
 {
 	const uint32_t there = address_in((uint32_t)__cvta_generic_to_shared(at), 0);
 
-	asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(there), "r"(value) : "memory");
+	asm volatile("red.relaxed.cluster.shared::cluster.or.b32 [%0], %1;" ::"r"(there), "r"(bits)
+		     : "memory");
 }
 
 /* The first of flags[from .. to - 1] where `bit` is `set`, or `to`. By a warp. */
@@ -93,8 +213,8 @@ static __device__ int first_tile(const uint32_t *flags, int from, int to, uint32
 {
 	for (int n = from; n < to; n += 32) {
 		const int at = n + (int)(threadIdx.x % 32);
-		const uint32_t found = __ballot_sync(
-			0xffffffffu, at < to && ((flags[at] & bit) != 0) == set);
+		const uint32_t found =
+			__ballot_sync(0xffffffffu, at < to && ((flags[at] & bit) != 0) == set);
 		if (found)
 			return n + __ffs(found) - 1;
 	}
@@ -108,114 +228,71 @@ static __device__ struct attn_range range_of(const uint32_t *flags, int tiles, b
 	struct attn_range r = {0, tiles, 0, 0};
 
 	if (all_live) {
-		r.begin = first_tile(flags, 0, tiles, 2, true);
-		while (r.end > r.begin && !(flags[r.end - 1] & 2))
+		r.begin = first_tile(flags, 0, tiles, NOT_MASKED, true);
+		while (r.end > r.begin && !(flags[r.end - 1] & NOT_MASKED))
 			r.end--;
 	}
-	r.clear_begin = first_tile(flags, r.begin, r.end, 1, false);
-	r.clear_end = first_tile(flags, r.clear_begin, r.end, 1, true);
+	r.clear_begin = first_tile(flags, r.begin, r.end, NOT_ZERO, false);
+	r.clear_end = first_tile(flags, r.clear_begin, r.end, NOT_ZERO, true);
 	return r;
 }
 
-/* All rows of the tile, keys from tile `first` to `last` - 1: what is seen goes into `flags` of each
- * tile of keys, from 0, and into `live` of each row. */
-template <typename E>
-static __device__ __forceinline__ void look_at_rows(const struct attn_ranges &a, const E *bias,
-						    int rows, int first, int last, uint32_t *flags,
-						    uint32_t *live)
-{
-	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-	const bool positive = a.weight > 0.0f; /* else nothing is masked, all is live */
-	const typename two<E>::type masked =
-		two<E>::of(positive ? MASKED / a.weight : -INFINITY, false);
-	const typename two<E>::type limit =
-		two<E>::of(positive ? LIVE / a.weight : -INFINITY, true);
-	const uint32_t given = positive ? 0 : 6;
-
-	for (int column = first * a.keys + lane * 8; column < min(last * a.keys, a.Sk);
-	     column += 256)
-		for (int r0 = warp * ROWS_AT_ONCE; r0 < rows; r0 += RANGES_WARPS * ROWS_AT_ONCE) {
-			uint4 eight[ROWS_AT_ONCE];
-#pragma unroll
-			for (int r = 0; r < ROWS_AT_ONCE; r++) {
-				const uint16_t *at = (const uint16_t *)bias + column +
-						     min(r0 + r, rows - 1) * a.bias.stride[2];
-				if (column + 8 <= a.Sk) {
-					eight[r] = *(const uint4 *)at;
-				} else {
-					/* past the end: the last element again */
-					uint16_t e[8];
-#pragma unroll
-					for (int n = 0; n < 8; n++)
-						e[n] = at[min(n, a.Sk - 1 - column)];
-					eight[r] = make_uint4(
-						e[0] | (uint32_t)e[1] << 16, e[2] | (uint32_t)e[3] << 16,
-						e[4] | (uint32_t)e[5] << 16, e[6] | (uint32_t)e[7] << 16);
-				}
-			}
-			uint32_t seen = 0;
-#pragma unroll
-			for (int r = 0; r < ROWS_AT_ONCE; r++) {
-				const int row = min(r0 + r, rows - 1);
-				const uint32_t s = look_at<E>(eight[r], masked, limit) | given;
-				const unsigned here = __activemask();
-				if (__any_sync(here, s & 4) && lane == __ffs(here) - 1)
-					atomicOr(&live[row / 32], 1u << row % 32);
-				seen |= s & 3;
-			}
-			uint32_t *const flag = &flags[column / a.keys - first];
-			if ((*(volatile uint32_t *)flag & seen) != seen)
-				atomicOr(flag, seen);
-		}
-}
-
-/* Grid: RANGES_CLUSTER blocks for each tile of rows, each for its part of the keys; B in z. */
+/* Grid: RANGES_CLUSTER blocks for each tile of rows, a warp for each row; B in z. */
 extern "C" __global__ void CLUSTER_OF_8 __launch_bounds__(RANGES_THREADS, 2)
 	fashim_ranges(const __grid_constant__ struct attn_ranges a)
 {
-	__shared__ uint32_t flags[RANGES_TILES], all_flags[RANGES_TILES];
-	__shared__ uint32_t live[RANGES_ROWS / 32], all_live[RANGES_CLUSTER][RANGES_ROWS / 32];
+	__shared__ uint32_t flags[RANGES_TILES], lacking;
 	static_assert(RANGES_CLUSTER == 8, "CLUSTER_OF_8");
 	const int rank = blockIdx.x % RANGES_CLUSTER, row_tile = blockIdx.x / RANGES_CLUSTER;
+	const int row_tiles = gridDim.x / RANGES_CLUSTER;
 	const int tiles = (a.Sk + a.keys - 1) / a.keys;
-	const int share = (tiles + RANGES_CLUSTER - 1) / RANGES_CLUSTER;
-	const int first = min(rank * share, tiles), last = min(first + share, tiles);
-	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 	const int row0 = row_tile * a.rows, rows = min(a.rows, a.Sq - row0);
-	const uint16_t *bias = (const uint16_t *)a.bias.base + blockIdx.z * a.bias.stride[0] +
-			       row0 * a.bias.stride[2];
+	const int me = threadIdx.x, lane = me % 32;
+	const uint16_t *const bias = (const uint16_t *)a.bias.base + blockIdx.z * a.bias.stride[0];
+	struct attn_range *const ranges = (struct attn_range *)a.out;
+	struct attn_span *const spans = (struct attn_span *)(ranges + gridDim.z * row_tiles);
 
-	cluster_here();
-	for (int n = threadIdx.x; n < RANGES_TILES; n += RANGES_THREADS)
+	for (int n = me; n < tiles; n += RANGES_THREADS)
 		flags[n] = 0;
-	for (int n = threadIdx.x; n < RANGES_ROWS / 32; n += RANGES_THREADS)
-		live[n] = 0;
+	if (me == 0)
+		lacking = 0;
 	__syncthreads();
-	if (a.bias.dtype == ATTN_F16)
-		look_at_rows<__half>(a, (const __half *)bias, rows, first, last, flags, live);
-	else
-		look_at_rows<__nv_bfloat16>(a, (const __nv_bfloat16 *)bias, rows, first, last,
-					    flags, live);
+	cluster_arrive();
+	for (int r = rank + RANGES_CLUSTER * (me / 32); r < rows;
+	     r += RANGES_CLUSTER * RANGES_WARPS) {
+		const int row = row0 + r;
+		const uint16_t *const at = bias + row * a.bias.stride[2];
+		const struct seen seen = a.bias.dtype == ATTN_F16
+						 ? look_at_row<__half>(a, at, flags)
+						 : look_at_row<__nv_bfloat16>(a, at, flags);
+		const bool spanned = !(seen.what & NEITHER) && seen.zeros > 0 &&
+				     seen.zeros == seen.last - seen.first + 1;
+		const uint32_t lacks =
+			(spanned ? 0 : NO_SPAN) | (seen.what & IS_LIVE ? 0 : NO_LIFE);
+
+		if (lane == 0 && lacks)
+			atomicOr(&lacking, lacks);
+		if (lane == 0)
+			spans[(int64_t)blockIdx.z * a.Sq + row] = {seen.first, seen.last};
+	}
 	__syncthreads();
-	cluster_wait(); /* the first block runs: its memory may be written */
-	for (int n = threadIdx.x; n < last - first; n += RANGES_THREADS)
-		store_to_first(&all_flags[first + n], flags[n]);
-	for (int n = threadIdx.x; n < RANGES_ROWS / 32; n += RANGES_THREADS)
-		store_to_first(&all_live[rank][n], live[n]);
+	cluster_wait(); /* the first block's flags are ready for those of the others */
+	for (int n = me; rank && n < tiles; n += RANGES_THREADS)
+		if (flags[n])
+			or_in_first(&flags[n], flags[n]);
+	if (rank && me == 0 && lacking)
+		or_in_first(&lacking, lacking);
+	__syncthreads();
 	cluster_arrive();
 	cluster_wait();
-	if (rank || warp)
+	if (rank || me >= 32)
 		return;
-	uint32_t lacking = 0; /* a lane looks at 32 rows: those that no block found live */
-	if (lane * 32 < rows) {
-		for (int n = 0; n < RANGES_CLUSTER; n++)
-			lacking |= all_live[n][lane];
-		lacking = ~lacking & (rows - lane * 32 >= 32 ? ~0u : (1u << (rows - lane * 32)) - 1);
+	struct attn_range range = range_of(flags, tiles, !(lacking & NO_LIFE));
+	if (!(lacking & NO_SPAN)) {
+		range.clear_begin = range.begin;
+		range.clear_end = range.end;
 	}
-	const bool all = !__any_sync(0xffffffffu, lacking != 0);
-	const struct attn_range range = range_of(all_flags, tiles, all);
 	if (lane == 0)
-		((struct attn_range *)a.out)[blockIdx.z * (gridDim.x / RANGES_CLUSTER) + row_tile] =
-			range;
+		ranges[blockIdx.z * row_tiles + row_tile] = range;
 }
 #endif

@@ -6,7 +6,10 @@
  * One block per sampled row. x for all keys goes to scratch, then a maximum, a sum, and one thread
  * per column of V. Plain loops throughout; speed is bought by sampling. Rounding: x is rounded
  * after each bias, to fp32 and then as `round_x` says, since that decides what becomes of rows
- * whose every key carries a finite fill; nothing else is, P least of all.
+ * whose every key carries a finite fill, and is the larger part of what a program is off by that
+ * adds large numbers. Where the bias is 0, as masks are at their open keys, rounding is no more
+ * than noise, which a kernel need not repeat (tma.cu): there it is to fp32. Nothing else is rounded, P
+ * least of all.
  */
 #include "kernels/device.cuh"
 
@@ -51,9 +54,10 @@ static __device__ double score(const struct attn_args &a, const char *q, const c
 		if (n == ATTN_MAX_BIAS || !s.bias[n].base)
 			continue;
 		const struct attn_tensor &t = s.bias[n];
-		x += s.bias_scale[n] * load_double(tensor_at(t, b, h, a.H),
-						   i * t.stride[2] + j * t.stride[3], t.dtype);
-		x = round_to((float)x, s.round_x);
+		const double bias = load_double(tensor_at(t, b, h, a.H),
+						i * t.stride[2] + j * t.stride[3], t.dtype);
+		x = round_to((float)(x + s.bias_scale[n] * bias),
+			     bias != 0.0 ? s.round_x : ATTN_F32);
 	}
 	if ((s.window_left != ATTN_NO_WINDOW && j < at - s.window_left) ||
 	    (s.window_right != ATTN_NO_WINDOW && j > at + s.window_right))

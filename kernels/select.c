@@ -270,7 +270,10 @@ static const struct attn_variant *choose_split(const struct call *call)
 static const struct attn_variant *tma_of(const struct call *call)
 {
 	const struct attn_args *args = call->args;
-	const int windowed = args->spec.window_right != ATTN_NO_WINDOW;
+	const struct attn_tensor *bias = &args->spec.bias[0];
+	/* a bias that rows do not share may be a causal mask */
+	const int windowed =
+		args->spec.window_right != ATTN_NO_WINDOW || (bias->base && bias->stride[2] != 0);
 	const struct attn_variant *best = NULL, *v;
 	double least = 0.0;
 

@@ -31,12 +31,26 @@
  *   ... by a column of ones beside V, for D <= 64               D64 554, causal 456
  *   176 keys a tile for D128                                    S16384 +5 %, S512 -10 %: not kept
  *
- * A program that stores x in 16 bits after its bias has that rounding repeated here: without it the
- * result is nearer to the exact one, and further from the program's.
+ * A program that stores x in 16 bits after its bias has that rounding repeated here. Not so where the
+ * bias is a mask that leaves every row a span of keys (prepare.cu): there it could decide nothing, the
+ * result is nearer to the exact one without it, and it costs 7 % in f16 and 17 % in bf16.
  *
- * With a bias [1,1,S,S], D128: 507; where it is a causal mask, read once before by prepare.cu: 260
- * us against 212 with the window known, and 815 (cuDNN). [B,H,S,S], S2048: D64 107 us, D128 137
- * (cuDNN 142, 237). K as [D,197], copied before: B32 H16 58 us. None of these rounds x.
+ * With a bias, us (f16, D64; bf16 where S is 4096, D128 where it is 2048), the look at it apart:
+ *
+ *                          B4 H16 S1024   B1 H32 S4096   B1 H32 S2048
+ *   causal, known as such       33.1           148            68.4
+ *   as a tensor, read           38.7           203            80.6    x rounded; not: 35.9, 175
+ *   as spans, x rounded         36.8           190            81.1    not: 34.4, 162
+ *   ... x rounded only where read   33.3           158            73.3
+ *   ... 3 x 64 rows                 43.5           154                    the first before that
+ *
+ * Padding, B8 H16 S512: 26.4 where no mask takes 23.1. Rounding within the loop of the exponentials:
+ * worse for a bias that must be read, B8 H16 S512, 39.4 against 36.6, as the loop is there twice. The
+ * look itself took 10, 16, 8 us by tiles of keys with rows' bits in shared memory, 17, 27, 12 when
+ * rows' spans came to that by atomics of each piece; 8.6, 13, 6.8 now that a warp has a row.
+ *
+ * A bias that is one: [B,1,S,S], B8 H16 S512: 36 to 38 us where none takes 23; [B,H,S,S] S2048: D64
+ * 107 us, D128 137 (cuDNN 142, 237). K as [D,197], copied before: B32 H16 58 us. None rounds x.
  */
 #include "kernels/tma_variants.h"
 
@@ -45,6 +59,7 @@
 #include "kernels/scores.cuh"
 #include "kernels/tma.cuh"
 #include "kernels/tma_finish.cuh"
+#include "kernels/tma_scores.cuh"
 #include "kernels/tma_weights.cuh"
 #include "kernels/tma_work.cuh"
 
@@ -81,6 +96,7 @@ struct kernel {
 	static constexpr int BARRIERS_AT = ONES_AT + ONES * TMA_ONES_BYTES;
 	static constexpr int OUT = (WIDTH + 8 * ONES) / 2; /* registers of O */
 	static constexpr int TOKEN = 1; /* first of the named barriers */
+	static constexpr bool SPANS = KIND == TMA_BIAS, KEEPS = SPANS && WIDTH <= 128 && GROUPS == 2;
 
 	uint32_t base;
 	__device__ __forceinline__ uint32_t k_full(int s) const { return base + BARRIERS_AT + 8 * s; }
@@ -166,83 +182,40 @@ struct kernel {
 		advance<TMA_BIAS_STAGES>(bp);
 	}
 
-	/* x += weight * bias, for rows of this warp, the first of which is `row` within the tile. */
-	static __device__ __forceinline__ void add_bias(float (&s)[KEYS / 2], uint32_t at, int slab,
-							int row, int step, float weight)
+	/* Is x, but for a bias, no more than q.k times a positive factor? */
+	static __device__ __forceinline__ bool is_simple(const struct attn_mapped &m)
 	{
-		const int lane = threadIdx.x % 32;
-		const int line = (row + lane % 16) * step;
-#pragma unroll
-		for (int n = 0; n < KEYS / 16; n++) {
-			const int piece = 2 * n % 8 + lane / 16;
-			uint32_t b[4];
-			asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-				     : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
-				     : "r"(at + n / 4 * slab + line * 128 + (piece ^ line % 8) * 16));
-#pragma unroll
-			for (int e = 0; e < 4; e++) {
-				s[8 * n + 2 * e] = fmaf(weight, unpack2<T>(b[e]).x, s[8 * n + 2 * e]);
-				s[8 * n + 2 * e + 1] =
-					fmaf(weight, unpack2<T>(b[e]).y, s[8 * n + 2 * e + 1]);
-			}
-		}
+		const struct attn_spec &spec = m.attn.spec;
+
+		return KIND == TMA_BIAS && spec.softcap == 0.0f && spec.scale > 0.0f &&
+		       spec.window_value == -INFINITY;
 	}
 
-	/* x as the program stored it after its bias: T, says select.c. */
-	static __device__ __forceinline__ void round_all(float (&s)[KEYS / 2])
+	/* Is x to be rounded? Not where the look at the mask told all: there it decides nothing. */
+	static __device__ __forceinline__ bool is_rounded(const struct attn_mapped &m,
+							  const struct work &w)
 	{
-#pragma unroll
-		for (int n = 0; n < KEYS / 2; n += 2) {
-			const float2 two = unpack2<T>(pack2<T>(s[n], s[n + 1]));
-			s[n] = two.x;
-			s[n + 1] = two.y;
-		}
+		return KIND == TMA_BIAS && m.bias_rows && m.attn.spec.round_x != ATTN_F32 &&
+		       !is_spanned(w);
 	}
 
-	/* x = value where the mask says so. */
-	static __device__ __forceinline__ void apply_mask(float (&s)[KEYS / 2], uint32_t at, int row,
-							  int step, bool keeps, float value)
-	{
-		const int lane = threadIdx.x % 32;
-#pragma unroll
-		for (int r = 0; r < 2; r++) {
-			const int line = (row + lane / 4 + 8 * r) * step;
-#pragma unroll
-			for (int n = 0; n < KEYS / 8; n++) {
-				uint16_t two;
-				asm volatile("ld.shared.u16 %0, [%1];"
-					     : "=h"(two)
-					     : "r"(at + line * 128 + (n / 2 ^ line % 8) * 16 +
-						   n % 2 * 8 + lane % 4 * 2));
-				if (((two & 0xff) != 0) != keeps)
-					s[4 * n + 2 * r] = value;
-				if (((two & 0xff00) != 0) != keeps)
-					s[4 * n + 2 * r + 1] = value;
-			}
-		}
-	}
-
-	/* From q.k to x, but for the window. */
-	__device__ __forceinline__ void modify(float (&s)[KEYS / 2], const struct attn_mapped &m,
-					       const struct work &w, int j, int group,
-					       struct place &bp) const
+	/* From q.k to x, but for the window, and for a factor, which is returned: where that is all
+	 * there is to do, it costs nothing together with the exponentials. */
+	__device__ __forceinline__ float modify(float (&s)[KEYS / 2], const struct attn_mapped &m,
+						const struct work &w, int j, int group,
+						struct place &bp) const
 	{
 		const struct attn_spec &spec = m.attn.spec;
 		const int lane = threadIdx.x % 32, row = 64 * group + threadIdx.x / 32 % 4 * 16;
 		const uint32_t at = base + BIAS_AT + bp.stage * BIAS_BYTES;
 
+		if (is_simple(m) && !has_bias(m, w, j) && !is_rounded(m, w))
+			return spec.scale;
 #pragma unroll
 		for (int n = 0; n < KEYS / 2; n++)
 			s[n] *= spec.scale;
-		if (spec.softcap != 0.0f) {
-			/* tanh(y) = 1 - 2 / (1 + e^2y): exact enough, as what counts is softcap * tanh */
-			const float to_exponent = 2.0f * LOG2E / spec.softcap;
-#pragma unroll
-			for (int n = 0; n < KEYS / 2; n++)
-				s[n] = spec.softcap -
-				       __fdividef(2.0f * spec.softcap,
-						  1.0f + exp2_fast(s[n] * to_exponent));
-		}
+		if (spec.softcap != 0.0f)
+			soft_cap(s, spec.softcap);
 		if (has_bias(m, w, j)) {
 			const int step = m.bias_rows > 1;
 
@@ -250,16 +223,30 @@ struct kernel {
 			if constexpr (KIND == TMA_MASK)
 				apply_mask(s, at, row, step, spec.mask_keeps != 0, spec.mask_value);
 			else
-				add_bias(s, at, step ? ROWS * 128 : 1024, row, step,
+				add_bias<T>(s, at, step ? ROWS * 128 : 1024, row, step,
 					 spec.bias_scale[0]);
 			__syncwarp();
 			if (lane == 0)
 				barrier_arrive(b_empty(bp.stage));
 			advance<TMA_BIAS_STAGES>(bp);
 		}
-		if (KIND == TMA_BIAS && m.bias_rows && spec.round_x != ATTN_F32)
-			round_all(s);
-		__syncwarp(); /* one way on from here: the code after is not to be there twice */
+		if (is_rounded(m, w))
+			round_all<T>(s);
+		return 1.0f;
+	}
+
+	/* P of x, as modify() left it, with a new reference. */
+	static __device__ __forceinline__ void weigh_anew(uint32_t (&p)[KEYS / 16][4],
+							  float (&s)[KEYS / 2], struct rows &rows,
+							  float (&more)[2], float factor)
+	{
+		if (KIND == TMA_BIAS) { /* other tiles have another factor */
+#pragma unroll
+			for (int n = 0; n < KEYS / 2; n++)
+				s[n] *= factor;
+			factor = 1.0f;
+		}
+		weights_anew<T, ONES>(p, s, rows, more, factor * LOG2E);
 	}
 
 	/* S = Q K of the stage, started. */
@@ -298,36 +285,35 @@ struct kernel {
 		wgmma_commit();
 	}
 
-	/* -inf for keys past the end, the window's value outside it. */
-	static __device__ __forceinline__ void outside(float (&s)[KEYS / 2],
-						       const struct attn_args &a, int row, int j0)
+	/* Tiles inside[0] to inside[1] - 1 lie within the window, or the spans, of all rows of a warp. */
+	static __device__ __forceinline__ void inside_of(int (&inside)[2], const struct attn_args &a,
+							 int row, const struct span &keys)
 	{
-		const int lane = threadIdx.x % 32, i = row + lane / 4, j = j0 + 2 * (lane % 4);
-		const float value = KIND == TMA_PLAIN ? -INFINITY : a.spec.window_value;
-#pragma unroll
-		for (int r = 0; r < 2; r++) {
-			const int low = first_key(a.spec, i + 8 * r) - j;
-			const int high = min(last_key(a.spec, i + 8 * r), a.Sk - 1) - j;
-#pragma unroll
-			for (int n = 0; n < KEYS / 8; n++)
-#pragma unroll
-				for (int e = 0; e < 2; e++)
-					if (8 * n + e < low || 8 * n + e > high)
-						s[4 * n + 2 * r + e] = value;
+		int low = first_key(a.spec, row + 15), high = min(last_key(a.spec, row), a.Sk - 1);
+
+		if (SPANS) {
+			low = __reduce_max_sync(WARP_ALL, max(keys.low[0], keys.low[1]));
+			high = __reduce_min_sync(WARP_ALL, min(keys.high[0], keys.high[1]));
 		}
-		if (KIND != TMA_PLAIN && j0 + KEYS > a.Sk)
-#pragma unroll
-			for (int n = 0; n < KEYS / 2; n++)
-				if (j + n / 4 * 8 + n % 2 >= a.Sk)
-					s[n] = -INFINITY;
+		inside[0] = (low + KEYS - 1) / KEYS;
+		inside[1] = (high + 1) / KEYS;
 	}
 
-	/* Tiles inside[0] to inside[1] - 1 lie within the window of all rows of a warp. */
-	static __device__ __forceinline__ void inside_of(int (&inside)[2], const struct attn_args &a,
-							 int row)
+	/* The keys of a lane's rows, ahead of their use, where there are registers to keep them. */
+	static __device__ __forceinline__ void keep_span(struct span &keys,
+							 const struct attn_mapped &m,
+							 const struct work &w, int row)
 	{
-		inside[0] = (first_key(a.spec, row + 15) + KEYS - 1) / KEYS;
-		inside[1] = (min(last_key(a.spec, row), a.Sk - 1) + 1) / KEYS;
+		if (KEEPS)
+			keys = span_of(m, w, row + threadIdx.x % 32 / 4);
+	}
+	static __device__ __forceinline__ struct span kept_span(const struct span &keys,
+								const struct attn_mapped &m,
+								const struct work &w, int row)
+	{
+		const int i = row + threadIdx.x % 32 / 4;
+
+		return KEEPS ? keys : SPANS ? span_of(m, w, i) : window_of(m.attn, i);
 	}
 
 	/* The next tile of this block that sees any keys. */
@@ -355,10 +341,11 @@ struct kernel {
 	__device__ __forceinline__ void consume(const struct attn_mapped &m, int group) const
 	{
 		const struct attn_args &a = m.attn;
-		const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-		const float exponent = KIND == TMA_PLAIN ? a.spec.scale * LOG2E : LOG2E;
+		const int lane = threadIdx.x % 32, row0 = 64 * group + threadIdx.x / 32 % 4 * 16;
+		const float hidden = KIND == TMA_PLAIN ? -INFINITY : a.spec.window_value;
 		struct place qp = {0, 0}, kp = {0, 0}, vp = {0, 0}, bp = {0, 0};
 		struct work w, next;
+		struct span keys;
 		int round = 0;
 
 		if (a.spec.window_left != ATTN_NO_WINDOW || a.spec.window_right != ATTN_NO_WINDOW)
@@ -368,6 +355,7 @@ struct kernel {
 		float o[OUT], s[KEYS / 2], factor[2];
 		uint32_t p[KEYS / 16][4];
 
+		keep_span(keys, m, w, w.first + row0);
 		if (GROUPS > 1 && group == GROUPS - 1)
 			part_arrive(TOKEN, 256);
 		barrier_wait(q_full(qp.stage), qp.parity);
@@ -379,22 +367,25 @@ struct kernel {
 #pragma unroll 1
 		for (;;) {
 			/* S of the last keys is there */
-			const int row = w.first + 64 * group + 16 * warp;
+			const int row = w.first + row0;
+			float left = a.spec.scale; /* to multiply by */
 			struct rows rows;
 			int j = w.end - 1, inside[2];
 
 			if (lane == 0)
 				barrier_arrive(k_empty(kp.stage));
 			advance<STAGES>(kp);
-			inside_of(inside, a, row);
-			if (KIND != TMA_PLAIN)
-				modify(s, m, w, j, group, bp);
+			inside_of(inside, a, row, kept_span(keys, m, w, row));
+			if (KIND != TMA_PLAIN) {
+				left = modify(s, m, w, j, group, bp);
+				__syncwarp(); /* one way on: what follows is not to be there twice */
+			}
 			if (j < inside[0] || j >= inside[1])
-				outside(s, a, row, j * KEYS);
+				outside(s, kept_span(keys, m, w, row), j * KEYS, hidden, a.Sk);
 			rows.start(0.0f);
-			if (!weights<T, ONES>(p, s, rows, exponent, P_LEAST)) {
+			if (!weights<T, ONES>(p, s, rows, left * LOG2E, P_LEAST)) {
 				rows.start(-INFINITY);
-				weights_anew<T, ONES>(p, s, rows, factor, exponent);
+				weigh_anew(p, s, rows, factor, left);
 			}
 #pragma unroll
 			for (int n = 0; n < OUT; n++)
@@ -417,17 +408,19 @@ struct kernel {
 				if (lane == 0)
 					barrier_arrive(k_empty(kp.stage));
 				advance<STAGES>(kp);
-				if (KIND != TMA_PLAIN)
-					modify(s, m, w, j, group, bp);
+				if (KIND != TMA_PLAIN) {
+					left = modify(s, m, w, j, group, bp);
+					__syncwarp();
+				}
 				if (j < inside[0] || j >= inside[1])
-					outside(s, a, row, j * KEYS);
+					outside(s, kept_span(keys, m, w, row), j * KEYS, hidden, a.Sk);
 				wgmma_wait<0>();
 				settle(o);
 				if (lane == 0)
 					barrier_arrive(v_empty(vp.stage));
 				advance<STAGES>(vp);
-				if (!weights<T, ONES>(p, s, rows, exponent, 0.0f)) {
-					weights_anew<T, ONES>(p, s, rows, factor, exponent);
+				if (!weights<T, ONES>(p, s, rows, left * LOG2E, 0.0f)) {
+					weigh_anew(p, s, rows, factor, left);
 #pragma unroll
 					for (int n = 0; n < OUT; n++)
 						o[n] *= factor[n / 2 % 2];
@@ -457,6 +450,7 @@ struct kernel {
 			multiply_qk(s, group, qp.stage, kp.stage);
 			if (GROUPS > 1)
 				part_arrive(TOKEN + (group + 1) % GROUPS, 256);
+			keep_span(keys, m, next, next.first + row0);
 			wgmma_wait<1>();
 			settle(o);
 			if (lane == 0)

@@ -24,6 +24,7 @@
 	V(d64_r192, 64, 3, 128, 2, 2, TMA_PLAIN, 0)                                                \
 	V(d64_r128, 64, 2, 128, 2, 2, TMA_PLAIN, 0)                                                \
 	V(d64_down, 64, 2, 128, 2, 2, TMA_PLAIN, 1)                                                \
+	V(d64_r192_bias, 64, 3, 128, 2, 2, TMA_BIAS, 0)                                            \
 	V(d64_bias, 64, 2, 128, 2, 2, TMA_BIAS, 0)                                                 \
 	V(d64_down_bias, 64, 2, 128, 2, 2, TMA_BIAS, 1)                                            \
 	V(d64_mask, 64, 2, 128, 2, 2, TMA_MASK, 0)                                                 \

@@ -7,6 +7,7 @@
 #define FASHIM_TMA_WORK_CUH
 
 #include "kernels/scores.cuh"
+#include "kernels/tma_scores.cuh"
 #include "kernels/tma_variants.h"
 
 namespace tma
@@ -70,14 +71,51 @@ static __device__ __forceinline__ bool work_at(struct work &w, const struct attn
 	w.end = high < low ? w.begin : high / KEYS + 1;
 	w.clear_begin = w.clear_end = 0;
 	if (ranged) { /* there is no window then */
-		const int4 range =
-			__ldg((const int4 *)m.ranges + (int64_t)w.b * m.range_step + tile);
+		const int4 range = __ldg((const int4 *)m.ranges + w.b * m.range_step[0] +
+					 tile * m.range_step[1]);
 		w.begin = same<WARP>(range.x);
 		w.end = same<WARP>(range.y);
 		w.clear_begin = same<WARP>(range.z);
 		w.clear_end = same<WARP>(range.w);
 	}
 	return true;
+}
+
+/* Has the look at the mask told of these rows which keys they see? Then it need not be read. */
+static __device__ __forceinline__ bool is_spanned(const struct work &w)
+{
+	return w.clear_end - w.clear_begin == w.end - w.begin;
+}
+
+/* What a lane's rows i and i + 8 see by the window. */
+static __device__ __forceinline__ struct span window_of(const struct attn_args &a, int i)
+{
+	struct span keys;
+
+#pragma unroll
+	for (int r = 0; r < 2; r++) {
+		keys.low[r] = first_key(a.spec, i + 8 * r);
+		keys.high[r] = min(last_key(a.spec, i + 8 * r), a.Sk - 1);
+	}
+	return keys;
+}
+
+/* The same where the look at a mask may have told. */
+static __device__ __forceinline__ struct span span_of(const struct attn_mapped &m,
+						      const struct work &w, int i)
+{
+	struct span keys;
+
+	if (!is_spanned(w))
+		return window_of(m.attn, i);
+#pragma unroll
+	for (int r = 0; r < 2; r++) {
+		const int2 seen = __ldg((const int2 *)m.spans + w.b * m.span_step[0] +
+					min(i + 8 * r, m.attn.Sq - 1) * m.span_step[1]);
+		keys.low[r] = seen.x;
+		keys.high[r] = seen.y;
+	}
+	return keys;
 }
 
 } // namespace tma

@@ -14,7 +14,8 @@ static const char *const storages[] = {"",	  " bshd",     " fused",    " shared-
 static const char *const spreads[] = {
 	"",	      "[1,1,Sq,Sk]", "[B,1,Sq,Sk]", "[1,H,Sq,Sk]", "[B,H,Sq,Sk]",
 	"[1,1,1,Sk]", "[B,1,1,Sk]",  "[1,H,1,Sk]"};
-static const char *const contents[] = {"noise", "sparse", "triangle", "tail", "blocks"};
+static const char *const contents[] = {"noise", "sparse", "triangle", "tail", "blocks",
+				       "spans", "spoilt", "prefix",   "open"};
 static const char *const fills[] = {"-inf", "lowest", "-1e4"};
 static const char *const scales[] = {"", " scale<0", " scale=0"};
 static const char *const datas[] = {"", " outliers", " steep", " modest"};

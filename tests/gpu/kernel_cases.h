@@ -28,8 +28,11 @@ enum storage {
 /* Over which of b, h, i a bias, a mask, lengths or sinks vary; over j the first two always do. */
 enum spread { NONE, SQUARE, BATCH, HEAD, FULL, KEYS, PADDING, HEADS };
 
-/* What a bias or mask holds: numbers (a mask: as SPARSE), or off and on; off is `fill`. */
-enum content { NOISE, SPARSE, TRIANGLE, TAIL, BLOCKS };
+/* What a bias or mask holds: numbers (a mask: as SPARSE), or off and on; off is `fill`. Rows of
+ * SPANS are on from one key to another, the first rows of later batches nowhere; SPOILT is a
+ * triangle but for one element of each batch; PREFIX is padding, from none in the first batch to
+ * nearly half of the keys in the last; OPEN is on throughout. */
+enum content { NOISE, SPARSE, TRIANGLE, TAIL, BLOCKS, SPANS, SPOILT, PREFIX, OPEN };
 
 enum fill { FILL_INF, FILL_LOWEST, FILL_1E4 };
 
@@ -124,8 +127,26 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_BF16, SHAPE(2, 3, 520, 776, 128), ADD_FILL(SQUARE, BF16, BLOCKS, FILL_INF), NO_KEY(NAN)},
 	{IN_BF16, SHAPE(2, 3, 520, 776, 128), ADD_FILL(SQUARE, BF16, BLOCKS, FILL_INF), NO_KEY(ZERO)},
 	{IN_F16, SHAPE(2, 3, 520, 776, 64), ADD_FILL(SQUARE, F16, BLOCKS, FILL_INF), NO_KEY(MEAN)},
+	{IN_F16, SHAPE(2, 3, 520, 776, 64), ADD_FILL(BATCH, F16, SPANS, FILL_LOWEST), .round_x = 1},
+	{IN_F16, SHAPE(2, 3, 520, 776, 64), ADD_FILL(BATCH, F16, SPANS, FILL_INF), .data = STEEP},
+	{IN_F16, SHAPE(2, 3, 520, 776, 64), ADD_FILL(BATCH, F16, SPANS, FILL_LOWEST), .data = OUTLIERS, .round_x = 1},
+	{IN_F16, SHAPE(2, 3, 520, 776, 64), ADD_FILL(SQUARE, F16, SPANS, FILL_LOWEST), .softcap = 2.0f, .round_x = 1},
+	{IN_BF16, SHAPE(2, 3, 520, 776, 64), ADD_FILL(BATCH, BF16, SPANS, FILL_LOWEST), .scale = NEGATIVE, .round_x = 1},
+	{IN_BF16, SHAPE(2, 3, 520, 776, 64), ADD_FILL(BATCH, BF16, SPANS, FILL_1E4)},
+	{IN_BF16, SHAPE(2, 3, 520, 776, 64), ADD_FILL(BATCH, BF16, SPANS, FILL_INF), .empty_row = ATTN_EMPTY_ZERO, .down = 1},
+	{IN_BF16, SHAPE(2, 3, 517, 776, 96), ADD_FILL(BATCH, BF16, SPANS, FILL_INF), .empty_row = ATTN_EMPTY_ZERO},
+	{IN_BF16, SHAPE(2, 3, 520, 776, 128), ADD_FILL(BATCH, BF16, SPANS, FILL_LOWEST), .round_x = 1},
+	{IN_F16, SHAPE(2, 3, 520, 776, 192), ADD_FILL(BATCH, F16, SPANS, FILL_LOWEST), .round_x = 1},
+	{IN_BF16, SHAPE(2, 3, 520, 776, 256), ADD_FILL(SQUARE, BF16, SPANS, FILL_INF)},
+	{IN_F16, SHAPE(2, 3, 520, 776, 64), ADD_FILL(BATCH, F16, SPOILT, FILL_LOWEST), .round_x = 1},
+	{IN_BF16, SHAPE(2, 3, 520, 776, 128), ADD_FILL(BATCH, BF16, SPOILT, FILL_INF)},
 	{IN_F16, SHAPE(2, 3, 200, 520, 64), ADD_FILL(PADDING, F16, TAIL, FILL_LOWEST), .round_x = 1},
 	{IN_F16, SHAPE(2, 3, 200, 520, 128), ADD_FILL(PADDING, F16, TAIL, FILL_INF)},
+	{IN_F16, SHAPE(2, 3, 200, 520, 64), ADD_FILL(PADDING, F16, TAIL, FILL_1E4)},
+	{IN_BF16, SHAPE(2, 3, 200, 520, 64), ADD_FILL(KEYS, BF16, BLOCKS, FILL_LOWEST), .round_x = 1},
+	{IN_F16, SHAPE(2, 3, 200, 777, 64), ADD_FILL(KEYS, F16, TAIL, FILL_LOWEST), .round_x = 1},
+	{IN_BF16, SHAPE(2, 3, 200, 777, 64), ADD_FILL(KEYS, BF16, OPEN, FILL_LOWEST), .round_x = 1},
+	{IN_BF16, SHAPE(1, 3, 400, 4104, 128), ADD_FILL(SQUARE, BF16, SPANS, FILL_LOWEST), .round_x = 1},
 	{IN_F16, SHAPE(2, 3, 200, 520, 64), MASK(PADDING, TAIL)},
 	{IN_BF16, SHAPE(2, 3, 200, 520, 128), MASK(PADDING, TAIL), .mask_drops = 1},
 	{IN_F16, SHAPE(2, 3, 197, 264, 64), MASK(SQUARE, NOISE)},
@@ -174,6 +195,13 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_F16, SHAPE(8, 16, 512, 512, 64), ADD(BATCH, F16), .timed = 1},
 	{IN_F16, SHAPE(8, 16, 512, 512, 64), ADD(BATCH, F16), .down = 1, .timed = 1},
 	{IN_F16, SHAPE(8, 16, 512, 512, 64), ADD(KEYS, F16), .down = 1, .timed = 1},
+	{IN_F16, SHAPE(4, 16, 1024, 1024, 64), .causal = 1, .timed = 1},
+	{IN_F16, SHAPE(4, 16, 1024, 1024, 64), ADD_FILL(BATCH, F16, TRIANGLE, FILL_LOWEST), .round_x = 1, .timed = 1},
+	{IN_BF16, SHAPE(1, 32, 4096, 4096, 64), .causal = 1, .timed = 1},
+	{IN_BF16, SHAPE(1, 32, 4096, 4096, 64), ADD_FILL(BATCH, BF16, TRIANGLE, FILL_LOWEST), .round_x = 1, .timed = 1},
+	{IN_F16, SHAPE(8, 16, 512, 512, 64), ADD_FILL(BATCH, F16, PREFIX, FILL_LOWEST), .round_x = 1, .timed = 1},
+	{IN_F16, SHAPE(8, 16, 512, 512, 64), ADD_FILL(PADDING, F16, PREFIX, FILL_LOWEST), .round_x = 1, .timed = 1},
+	{IN_F16, SHAPE(8, 16, 512, 512, 64), ADD_FILL(BATCH, F16, OPEN, FILL_LOWEST), .round_x = 1, .timed = 1},
 	{IN_F16, SHAPE(4, 16, 2048, 2048, 64), .down = 1, .timed = 1},
 	{IN_F16, SHAPE(32, 16, 197, 197, 64), .timed = 1},
 	{IN_F16, SHAPE(1, 8, 512, 512, 64), .timed = 1},

@@ -7,7 +7,7 @@
  *   -i  a compiled module.cu; without it, the image built in
  *   -k  only variants whose names contain this; those of the ladder only if this begins with
  *       "ladder", and then on calls at random, a hundred of which every step takes
- *   -q  every seventh case of the sweep
+ *   -q  every seventh case of the sweep, one at least for each variant, and nothing is timed
  *   -s  for compute-sanitizer: one small case per variant, tightly allocated
  *   -t  the timed cases only: the median of 20 launches after 5 to warm up
  *   -v  a line for every run, not only for those that went wrong
@@ -16,7 +16,7 @@
  * Each result is compared with `fashim_reference` on sampled rows: as a whole (Frobenius) and at
  * its worst element. Around and between the operands lie NaNs, and O is poisoned: what is read
  * outside shows in the numbers, what is written outside or left unwritten is counted. Fails also
- * if a variant in the image met no case.
+ * if a variant in the image met no case. fp32 has a program of its own, f32_check.
  */
 #include <math.h>
 #include <stdint.h>
@@ -37,7 +37,7 @@
 static struct {
 	const char *variant;
 	char **words;
-	int verbose;
+	int verbose, quick;
 } options;
 
 static struct tally {
@@ -160,7 +160,7 @@ static void report(const struct kernel_case *c, int n, const struct verdict *v, 
 
 	printf("%-26s rel %.1e max %.1e  %s", attn_variants[n].name, v->rel, v->worst,
 	       kernel_case_name(c, name, sizeof(name)));
-	if (c->timed) {
+	if (c->timed && !options.quick) {
 		const double us = median(call);
 		const double pairs = (c->causal ? 0.5 : 1.0) * c->Sq * c->Sk;
 
@@ -207,7 +207,7 @@ static void run(const struct kernel_case *c, struct operands *x, int n, const do
 		inspect_poison(&v, &x->args, o);
 	}
 	wrong = v.nonfinite || v.unwritten || v.astray || !(v.rel < limit) || v.worst >= worst;
-	if (wrong || c->timed || options.verbose)
+	if (wrong || (c->timed && !options.quick) || options.verbose)
 		report(c, n, &v, wrong, call);
 	tallies[n].runs++;
 	tallies[n].wrong += wrong;
@@ -222,9 +222,12 @@ static int is_ladder_asked(void)
 	return options.variant && !strncmp(options.variant, "ladder", strlen("ladder"));
 }
 
+/* Those of fp32 that ship are f32_check's. */
 static int is_wanted(int n)
 {
-	if (attn_variants[n].family == ATTN_LADDER && !is_ladder_asked())
+	const int is_ladder = attn_variants[n].family == ATTN_LADDER;
+
+	if (is_ladder ? !is_ladder_asked() : attn_variants[n].dtype == ATTN_F32)
 		return 0;
 	return fashim_kernels_present(n) &&
 	       (!options.variant || strstr(attn_variants[n].name, options.variant));
@@ -277,6 +280,18 @@ static void check_sweep(int step)
 	}
 }
 
+/* For variants that met none so far: the sweep's first case that they take. */
+static void check_idle(void)
+{
+	for (int variant = 0; variant < attn_variant_total; variant++)
+		for (int n = 0; n < SWEEP_CASES && is_wanted(variant) && !tallies[variant].runs;
+		     n++) {
+			const struct kernel_case c = sweep_case(n);
+
+			check(&c, variant);
+		}
+}
+
 static void check_random(void)
 {
 	for (int n = 0; n < RANDOM; n++) {
@@ -323,6 +338,7 @@ int main(int argc, char **argv)
 			options.variant = optarg;
 			break;
 		case 'q':
+			options.quick = 1;
 			step = 7;
 			break;
 		case 's':
@@ -355,8 +371,10 @@ int main(int argc, char **argv)
 		check_random();
 	} else {
 		check_table(timed);
-		if (!timed)
+		if (!timed) {
 			check_sweep(step);
+			check_idle();
+		}
 	}
 	return summary(!timed && !*options.words) != 0;
 }

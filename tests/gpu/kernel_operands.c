@@ -193,6 +193,17 @@ static int is_off(const struct kernel_case *c, int content, int64_t b, int64_t i
 		return j >= c->Sk - c->Sk / 3 - b * c->Sk / 4;
 	case BLOCKS:
 		return (i / 130 + j / 150) % 2 != 0 || (j / 300 == 1 && j % 7 == 0);
+	case SPANS:
+		return j > i + c->Sk - c->Sq || j < i - 300 || j < b * (c->Sk - c->Sq + 60);
+	case SPOILT:
+		/* batch 0 has a hole, others have one key too many */
+		if (i == c->Sq - 9 && j == (b ? c->Sk - 1 : 3))
+			return b == 0;
+		return j > i;
+	case PREFIX:
+		return j >= c->Sk - b * c->Sk / (2 * c->B);
+	case OPEN:
+		return 0;
 	default:
 		return random_number() < -0.7f;
 	}

@@ -20,7 +20,8 @@
 
 static void *kernels;
 
-static void launch(const char *name, unsigned blocks, unsigned threads, void *args, size_t size)
+static void launch_grid(const char *name, const unsigned grid[3], unsigned threads, void *args,
+			size_t size)
 {
 	char symbol[64];
 	const struct sim_kernel *k;
@@ -30,14 +31,19 @@ static void launch(const char *name, unsigned blocks, unsigned threads, void *ar
 	k = dlsym(kernels, symbol);
 	assert_non_null(k);
 	assert_int_equal(k->param_size[0], size);
-	assert_int_equal(
-		k->run((unsigned[3]){blocks, 1, 1}, (unsigned[3]){threads, 1, 1}, 0, params), 0);
+	assert_int_equal(k->run(grid, (unsigned[3]){threads, 1, 1}, 0, params), 0);
+}
+
+static void launch(const char *name, unsigned blocks, unsigned threads, void *args, size_t size)
+{
+	launch_grid(name, (unsigned[3]){blocks, 1, 1}, threads, args, size);
 }
 
 /* ---- reference ------------------------------------------------------------------------------- */
 
-/* Runs the reference on every row and compares it with the plain answer. */
-static void check_reference(struct problem *p)
+/* Runs the reference on every row and compares it with the plain answer. open: the bias is 0 where
+ * it matters, where the reference does not round. */
+static void check_reference_of(struct problem *p, bool open)
 {
 	const struct attn_args *a = &p->args;
 	int total = a->B * a->H * a->Sq;
@@ -49,6 +55,8 @@ static void check_reference(struct problem *p)
 	r.out = (uint64_t)(uintptr_t)out;
 	r.scratch = (uint64_t)(uintptr_t)scratch;
 	launch("fashim_reference", (unsigned)total, REFERENCE_THREADS, &r, sizeof(r));
+	if (open)
+		p->args.spec.round_x = ATTN_F32;
 	for (int row = 0; row < total; row++) {
 		problem_row(p, row / a->Sq / a->H, row / a->Sq % a->H, row % a->Sq, false, exact);
 		for (int d = 0; d < a->Dv; d++) {
@@ -64,6 +72,28 @@ static void check_reference(struct problem *p)
 	free(scratch);
 	free(out);
 	problem_free(p);
+}
+
+static void check_reference(struct problem *p)
+{
+	check_reference_of(p, false);
+}
+
+/* A mask that closes all keys, and one that closes every third. */
+static void test_reference_masks(void **state)
+{
+	struct problem p;
+
+	(void)state;
+	for (int open = 0; open < 2; open++) {
+		problem_init(&p, ATTN_F16, (int[6]){1, 2, 9, 20, 8, 8}, NULL);
+		problem_bias(&p, 0, ATTN_F16, NULL, 1);
+		for (int n = 0; n < 2 * 9 * 20; n++)
+			number_store((char *)p.operand[OPERAND_BIAS].data + 2 * n, ATTN_F16,
+				     open && n % 3 ? 0 : -65504);
+		p.args.spec.round_x = ATTN_F16;
+		check_reference_of(&p, open);
+	}
 }
 
 static void test_reference(void **state)
@@ -301,6 +331,44 @@ static void test_canary(void **state)
 	}
 }
 
+/* ---- slopes ---------------------------------------------------------------------------------- */
+
+/* From an array, in each type, and from none; as many heads as ALiBi's second progression needs. */
+static void test_slopes(void **state)
+{
+	enum { SEQUENCES = 2, HEADS = 6, KEYS = SLOPES_THREADS + 44, APART = 3 };
+	static const float usual[HEADS] = {0x1p-2f, 0x1p-4f, 0x1p-6f, 0x1p-8f, 0x1p-1f, 0x1p-3f};
+	static float from[SEQUENCES * HEADS * APART], to[SEQUENCES][HEADS][KEYS];
+
+	(void)state;
+	for (int dtype = ATTN_F16; dtype <= ATTN_F32 + 1; dtype++) {
+		const bool computed = dtype > ATTN_F32;
+		struct slopes_args args = {.out = (uint64_t)(uintptr_t)to,
+					   .B = computed ? 1 : SEQUENCES,
+					   .H = HEADS,
+					   .Sk = KEYS,
+					   .origin = KEYS - 9,
+					   .first = 4,
+					   .most = 8};
+
+		args.slopes = (struct attn_tensor){.stride = {HEADS * APART, APART, 0, 0},
+						   .dtype = dtype};
+		if (!computed)
+			args.slopes.base = (uint64_t)(uintptr_t)from;
+		for (int n = 0; n < SEQUENCES * HEADS && !computed; n++)
+			number_store((char *)from + n * APART * attn_dtype_size(dtype), dtype,
+				     n * 0.125);
+		memset(to, 0, sizeof(to));
+		launch_grid("fashim_slopes", (unsigned[3]){2, HEADS, (unsigned)args.B},
+			    SLOPES_THREADS, &args, sizeof(args));
+		for (int n = 0; n < args.B * HEADS; n++)
+			for (int j = 0; j < KEYS; j++)
+				assert_true(to[n / HEADS][n % HEADS][j] ==
+					    (computed ? usual[n] : (float)n * 0.125f) *
+						    (float)(j - KEYS + 9));
+	}
+}
+
 /* ---- choices --------------------------------------------------------------------------------- */
 
 static struct attn_args call(int dtype, int batch, int heads, int queries, int D, int Dv)
@@ -389,6 +457,55 @@ static void test_select(void **state)
 	assert_null(attn_select(&a, 90, NULL));
 }
 
+/* The call with its operands packed, scaled as usual and without a window. */
+static struct attn_args packed_call(int heads, int length)
+{
+	struct attn_args a = call(ATTN_F16, 1, heads, length, 64, 64);
+	struct attn_tensor *const t[] = {&a.q, &a.k, &a.v, &a.o};
+
+	for (int n = 0; n < 4; n++)
+		*t[n] = (struct attn_tensor){
+			.base = 4096, .stride = {0, length * 64, 64, 1}, .dtype = ATTN_F16};
+	a.spec.scale = 0.125f;
+	a.spec.round_x = ATTN_F32;
+	a.spec.window_left = a.spec.window_right = ATTN_NO_WINDOW;
+	a.spec.window_value = -INFINITY;
+	return a;
+}
+
+/* How many rows Hopper's kernels take at a time, with a bias that rows share or do not. */
+static void test_select_rows(void **state)
+{
+	static const struct {
+		int heads, length, causal, bias, rows_share, rows;
+	} calls[] = {
+		{32, 4096, 0, 0, 0, 192}, {32, 4096, 1, 0, 0, 192}, {64, 1024, 1, 0, 0, 128},
+		{32, 4096, 0, 1, 0, 192}, {64, 1024, 0, 1, 0, 128}, {128, 512, 0, 1, 0, 128},
+		{128, 512, 0, 1, 1, 192}, {128, 512, 0, 0, 0, 192},
+	};
+	uint8_t *available = malloc((size_t)attn_variant_total);
+
+	(void)state;
+	memset(available, 1, (size_t)attn_variant_total);
+	for (size_t n = 0; n < sizeof(calls) / sizeof(calls[0]); n++) {
+		struct attn_args a = packed_call(calls[n].heads, calls[n].length);
+		const struct attn_variant *v;
+
+		if (calls[n].causal)
+			a.spec.window_right = 0;
+		if (calls[n].bias)
+			a.spec.bias[0] = (struct attn_tensor){
+				.base = 4096,
+				.stride = {0, 0, calls[n].rows_share ? 0 : a.Sk, 1},
+				.dtype = ATTN_F16};
+		v = attn_select_from(&a, 90, NULL, available);
+		assert_non_null(v);
+		assert_int_equal(v->family, ATTN_TMA);
+		assert_int_equal(v->rows_per_block, calls[n].rows);
+	}
+	free(available);
+}
+
 static void test_images(void **state)
 {
 	static const struct kernel_image images[] = {
@@ -417,10 +534,12 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reference), cmocka_unit_test(test_sample_rows),
-		cmocka_unit_test(test_drift),	  cmocka_unit_test(test_drift_sampled),
-		cmocka_unit_test(test_canary),	  cmocka_unit_test(test_variants),
-		cmocka_unit_test(test_select),	  cmocka_unit_test(test_images),
+		cmocka_unit_test(test_reference),     cmocka_unit_test(test_reference_masks),
+		cmocka_unit_test(test_sample_rows),   cmocka_unit_test(test_drift),
+		cmocka_unit_test(test_drift_sampled), cmocka_unit_test(test_canary),
+		cmocka_unit_test(test_slopes),	      cmocka_unit_test(test_variants),
+		cmocka_unit_test(test_select),	      cmocka_unit_test(test_select_rows),
+		cmocka_unit_test(test_images),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernels that only move: a tensor laid out anew, rows of one tensor among another's.
+ */
+#include "kernels/attention.h"
+#include "tests/simgpu/sim_kernel.h"
+
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+static void *kernels;
+
+static void launch(const char *name, unsigned blocks, unsigned threads, void *args, size_t size)
+{
+	const unsigned grid[3] = {blocks, 1, 1}, block[3] = {threads, 1, 1};
+	void *params[1] = {args};
+	const struct sim_kernel *k;
+	char symbol[64];
+
+	snprintf(symbol, sizeof(symbol), "sim_kernel_%s", name);
+	k = dlsym(kernels, symbol);
+	assert_non_null(k);
+	assert_int_equal(k->param_size[0], size);
+	assert_int_equal(k->run(grid, block, 0, params), 0);
+}
+
+static uint64_t address(const void *memory)
+{
+	return (uint64_t)(uintptr_t)memory;
+}
+
+/* [B,S,H,D] read as [B,H,S,D], in elements of each size. */
+static void test_lay_out(void **state)
+{
+	enum { D = 24, S = 5, H = 3, B = 2, ALL = B * H * S * D };
+	static unsigned char from[16 * ALL] __attribute__((aligned(16)));
+	static unsigned char to[16 * ALL + 16] __attribute__((aligned(16)));
+	static const int elements[] = {2, 4, 16};
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(from); n++)
+		from[n] = (unsigned char)(n * 31 + n / 256);
+	for (int e = 0; e < 3; e++) {
+		const size_t element = (size_t)elements[e];
+		struct lay_out_args args = {.to = address(to),
+					    .from = address(from),
+					    .count = ALL,
+					    .element = elements[e],
+					    .dims = 4,
+					    .size = {D, S, H, B},
+					    .stride = {1, H * D, D, S * H * D}};
+
+		memset(to, 0xee, sizeof(to));
+		launch("fashim_lay_out", 2 + (unsigned)e, LAY_OUT_THREADS, &args, sizeof(args));
+		for (size_t n = 0; n < ALL; n++) {
+			const size_t d = n % D, s = n / D % S, h = n / D / S % H, b = n / D / S / H;
+			const size_t at = ((b * S + s) * H + h) * D + d;
+
+			assert_memory_equal(to + n * element, from + at * element, element);
+		}
+		assert_int_equal(to[ALL * element], 0xee);
+	}
+}
+
+/* Rows copied, what lies between them left alone, whatever the number of blocks. */
+static void test_copy_rows(void **state)
+{
+	enum { WIDTH = 5 * 16, PITCH = 9 * 16, ROWS = 300 };
+	static unsigned char from[ROWS * PITCH] __attribute__((aligned(16)));
+	static unsigned char to[ROWS * PITCH] __attribute__((aligned(16)));
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(from); n++)
+		from[n] = (unsigned char)(n * 7 + n / 200);
+	for (unsigned blocks = 1; blocks < 9; blocks++)
+		for (size_t rows = 1; rows <= ROWS; rows += 299) {
+			struct copy_rows_args args = {.to = address(to),
+						      .from = address(from),
+						      .count = WIDTH / 16 * rows,
+						      .width = WIDTH / 16,
+						      .pitch = PITCH / 16};
+
+			memset(to, 0xee, sizeof(to));
+			launch("fashim_copy_rows", blocks, COPY_ROWS_THREADS, &args, sizeof(args));
+			for (size_t n = 0; n < sizeof(to); n++) {
+				const int copied = n / PITCH < rows && n % PITCH < WIDTH;
+
+				assert_int_equal(to[n], copied ? from[n] : 0xee);
+			}
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lay_out),
+		cmocka_unit_test(test_copy_rows),
+	};
+
+	kernels = dlopen(SIM_KERNELS, RTLD_NOW);
+	if (!kernels) {
+		fprintf(stderr, "%s\n", dlerror());
+		return 1;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
