@@ -77,25 +77,31 @@ static void add_range(struct access_list *list, const struct op_range *range, en
 					 .bounded = true});
 }
 
-/* No rule: each 8-byte word of the parameters that is a device address may be followed to the end
- * of its allocation, for reading and writing. */
-static void of_unknown_launch(struct access_list *list, const struct function *function,
-			      const unsigned char *params)
+static void add_pointer(struct access_list *list, const unsigned char *params, unsigned at)
 {
-	for (unsigned at = 0; at + 8 <= function->bytes; at += 8) {
-		const struct allocation *allocation;
-		uint64_t word;
+	const struct allocation *allocation;
+	uint64_t word;
 
-		memcpy(&word, params + at, 8);
-		allocation = memory_find(word);
-		if (!allocation)
-			continue;
+	memcpy(&word, params + at, 8);
+	allocation = memory_find(word);
+	if (allocation)
 		access_add(list, (struct access){.begin = word,
 						 .end = allocation->base + allocation->bytes,
 						 .sure_end = word,
 						 .mode = ACCESS_UNKNOWN,
 						 .where = (int)at});
-	}
+}
+
+/* No rule: each 8-byte word of a parameter that is a device address may be followed to the end of
+ * its allocation, for reading and writing. */
+static void of_unknown_launch(struct access_list *list, const struct function *function,
+			      const unsigned char *params)
+{
+	unsigned at;
+
+	for (unsigned i = 0; i < function->param_count; i++)
+		for_each_pointer_word(function, i, at)
+			add_pointer(list, params, at);
 }
 
 void access_of_op(struct access_list *list, const struct op *op, const struct function *function,

@@ -40,12 +40,12 @@ static bool may_fill(const struct function *function, const struct op_launch *la
 
 	return !function->rule && function->bytes >= 16 &&
 	       function->bytes <= ADDRESSES_PARAM_BYTES && !launch->cooperative &&
-	       !launch->attribute_count && blocks * threads <= THREADS;
+	       !launch->peculiar && blocks * threads <= THREADS;
 }
 
 /* Where pointers lie does not matter, but how those of one allocation lie to one another does: of
  * these it is not known which one an address was made of. */
-static uint64_t key_of(const struct function *function, const struct op_launch *launch,
+uint64_t addresses_key(const struct function *function, const struct op_launch *launch,
 		       const unsigned char *params)
 {
 	uint64_t base[ADDRESSES_POINTERS], first[ADDRESSES_POINTERS];
@@ -91,7 +91,7 @@ static const struct filler *filler_of(const struct function *function,
 	const struct filler *filler = NULL;
 
 	if (filler_count && may_fill(function, launch))
-		filler = find(key_of(function, launch, params));
+		filler = find(addresses_key(function, launch, params));
 	return filler && filler->array_count ? filler : NULL;
 }
 
@@ -180,7 +180,7 @@ static const struct filler *learn(const struct filling *filling, CUstream stream
 		.grid = {filling->grid[0], filling->grid[1], filling->grid[2]},
 		.block = {filling->block[0], filling->block[1], filling->block[2]},
 		.shared_bytes = filling->shared_bytes};
-	const uint64_t key = key_of(filling->function, &launch, filling->params);
+	const uint64_t key = addresses_key(filling->function, &launch, filling->params);
 	struct filler *filler = &fillers[filler_count];
 	struct driver_context here;
 	int error;

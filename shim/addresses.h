@@ -44,6 +44,11 @@ struct filling {
 	unsigned char params[ADDRESSES_PARAM_BYTES];
 };
 
+/* Equal for launches of a kernel that differ in nothing but where their pointers lie; those of one
+ * allocation keep their distances. 0: too many pointers. */
+uint64_t addresses_key(const struct function *function, const struct op_launch *launch,
+		       const unsigned char *params);
+
 /* Takes in an op in program order, behind shadow_note(): a known kernel's arrays are put into the
  * shadow, others are remembered for a while. params: as for access_of_op(). */
 void addresses_note(const struct op *op, const struct function *function,

@@ -12,66 +12,40 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "memory.h"
+#include "mirror.h"
 #include "resolve.h"
-#include "scratch.h"
 
-#define PATTERN	 0x55
-#define PATIENCE 200000000ull /* ns */
-#define PASSES	 3	      /* what is there, and what two launches leave */
-
-/* The memory of an allocation from the lowest pointer on. */
-struct mirror {
-	uint64_t allocation, begin, end, copy;
-};
+#define PATTERN 0x55
+#define PASSES	3 /* what is there, and what two launches leave */
 
 struct pointer {
 	int where;
 	uint64_t value;
-	int mirror;
 	uint64_t room; /* bytes behind it that are looked at */
 	bool filled, led_to;
 };
 
 struct probe {
 	const struct filling *filling;
-	CUstream stream;
-	int mirror_count, pointer_count;
-	struct mirror mirrors[ADDRESSES_POINTERS];
+	int pointer_count;
+	struct mirrors mirrors;
 	struct pointer pointers[ADDRESSES_POINTERS];
 };
 
 /* Pinned: what lies behind each pointer. */
 static unsigned char (*seen)[ADDRESSES_POINTERS][ADDRESSES_BYTES];
-static bool stuck; /* a copy into `seen` may be under way for ever */
 
 /* ---- the memory, once more ------------------------------------------------------------------ */
 
 static bool add_pointer(struct probe *probe, int where, uint64_t value)
 {
-	const struct allocation *allocation = memory_find(value);
-	struct mirror *mirror;
-	int at = 0;
-
-	if (!allocation)
+	if (!memory_find(value))
 		return true;
-	if (!memory_watchable(allocation) || probe->pointer_count == ADDRESSES_POINTERS)
+	if (probe->pointer_count == ADDRESSES_POINTERS || !mirrors_add(&probe->mirrors, value))
 		return false;
-	while (at < probe->mirror_count && probe->mirrors[at].allocation != allocation->base)
-		at++;
-	mirror = &probe->mirrors[at];
-	if (at == probe->mirror_count) {
-		probe->mirror_count++;
-		*mirror = (struct mirror){.allocation = allocation->base,
-					  .begin = value,
-					  .end = allocation->base + allocation->bytes};
-	}
-	if (value < mirror->begin)
-		mirror->begin = value;
-	probe->pointers[probe->pointer_count++] =
-		(struct pointer){.where = where, .value = value, .mirror = at};
+	probe->pointers[probe->pointer_count++] = (struct pointer){.where = where, .value = value};
 	return true;
 }
 
@@ -80,7 +54,7 @@ static void set_rooms(struct probe *probe)
 {
 	for (int i = 0; i < probe->pointer_count; i++) {
 		struct pointer *pointer = &probe->pointers[i];
-		uint64_t end = probe->mirrors[pointer->mirror].end;
+		uint64_t end = mirrors_find(&probe->mirrors, pointer->value)->end;
 
 		for (int k = 0; k < probe->pointer_count; k++) {
 			const uint64_t other = probe->pointers[k].value;
@@ -96,55 +70,34 @@ static void set_rooms(struct probe *probe)
 
 static bool make_mirrors(struct probe *probe)
 {
-	const unsigned bytes = probe->filling->function->bytes;
+	const struct function *function = probe->filling->function;
 	uint64_t word;
+	unsigned at;
 
-	for (unsigned at = 0; at + 8 <= bytes; at += 8) {
-		memcpy(&word, probe->filling->params + at, 8);
-		if (!add_pointer(probe, (int)at, word))
-			return false;
-	}
+	for (unsigned i = 0; i < function->param_count; i++)
+		for_each_pointer_word(function, i, at) {
+			memcpy(&word, probe->filling->params + at, 8);
+			if (!add_pointer(probe, (int)at, word))
+				return false;
+		}
 	set_rooms(probe);
-	for (int i = 0; i < probe->mirror_count; i++) {
-		struct mirror *mirror = &probe->mirrors[i];
-		const uint64_t bytes_held = mirror->end - mirror->begin;
-
-		mirror->copy =
-			scratch_get(probe->filling->context, probe->stream, bytes_held, false);
-		if (!mirror->copy || driver.cuMemcpyDtoDAsync_v2(
-					     (CUdeviceptr)mirror->copy, (CUdeviceptr)mirror->begin,
-					     bytes_held, probe->stream) != CUDA_SUCCESS)
-			return false;
-	}
-	return true;
+	return mirrors_make(&probe->mirrors) && mirrors_refresh(&probe->mirrors);
 }
 
 static uint64_t mirrored(const struct probe *probe, const struct pointer *pointer)
 {
-	const struct mirror *mirror = &probe->mirrors[pointer->mirror];
-
-	return mirror->copy + (pointer->value - mirror->begin);
+	return mirrors_place(&probe->mirrors, pointer->value, NULL);
 }
 
 static bool launch_there(const struct probe *probe)
 {
 	const struct filling *filling = probe->filling;
-	const struct function *function = filling->function;
-	unsigned char params[ADDRESSES_PARAM_BYTES];
-	void *pointers[FUNCTION_MAX_PARAMS];
+	const struct op_launch launch = {
+		.grid = {filling->grid[0], filling->grid[1], filling->grid[2]},
+		.block = {filling->block[0], filling->block[1], filling->block[2]},
+		.shared_bytes = filling->shared_bytes};
 
-	memcpy(params, filling->params, function->bytes);
-	for (int i = 0; i < probe->pointer_count; i++) {
-		const uint64_t there = mirrored(probe, &probe->pointers[i]);
-
-		memcpy(params + probe->pointers[i].where, &there, 8);
-	}
-	for (unsigned i = 0; i < function->param_count; i++)
-		pointers[i] = params + function->param_offset[i];
-	return driver.cuLaunchKernel(function->handle, filling->grid[0], filling->grid[1],
-				     filling->grid[2], filling->block[0], filling->block[1],
-				     filling->block[2], filling->shared_bytes, probe->stream,
-				     pointers, NULL) == CUDA_SUCCESS;
+	return mirrors_launch(&probe->mirrors, filling->function, &launch, filling->params);
 }
 
 static bool look(const struct probe *probe, int pass)
@@ -154,36 +107,10 @@ static bool look(const struct probe *probe, int pass)
 		const uint64_t from = pass ? mirrored(probe, pointer) : pointer->value;
 
 		if (driver.cuMemcpyDtoHAsync_v2(seen[pass][i], (CUdeviceptr)from, pointer->room,
-						probe->stream) != CUDA_SUCCESS)
+						probe->mirrors.stream) != CUDA_SUCCESS)
 			return false;
 	}
 	return true;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-/* Not for ever: the stream may itself wait for the program. */
-static bool await(const struct probe *probe)
-{
-	const uint64_t until = now_ns() + PATIENCE;
-	CUresult result = CUDA_ERROR_NOT_READY;
-	CUevent event;
-
-	if (driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
-		return false;
-	if (driver.cuEventRecord(event, probe->stream) == CUDA_SUCCESS)
-		while ((result = driver.cuEventQuery(event)) == CUDA_ERROR_NOT_READY &&
-		       now_ns() < until)
-			;
-	driver.cuEventDestroy_v2(event);
-	stuck = result == CUDA_ERROR_NOT_READY;
-	return result == CUDA_SUCCESS;
 }
 
 /* ---- what came out -------------------------------------------------------------------------- */
@@ -200,20 +127,23 @@ static uint64_t word_of(int pass, int pointer, uint64_t word)
  * cannot be told. */
 static int source_of(const struct probe *probe, uint64_t address, uint64_t moved)
 {
-	int found = -1, mirror = -1;
+	const struct mirror *mirror = NULL;
+	int found = -1;
 
-	for (int i = 0; i < probe->mirror_count; i++) {
-		if (probe->mirrors[i].copy - probe->mirrors[i].begin != moved)
+	for (int i = 0; i < probe->mirrors.count; i++) {
+		const struct mirror *other = &probe->mirrors.item[i];
+
+		if (other->copy - other->begin != moved)
 			continue;
-		if (mirror >= 0)
+		if (mirror)
 			return -1;
-		mirror = i;
+		mirror = other;
 	}
 	for (int i = 0; i < probe->pointer_count; i++) {
 		const struct pointer *pointer = &probe->pointers[i];
 
-		if (pointer->mirror == mirror && pointer->value <= address &&
-		    address < probe->mirrors[mirror].end &&
+		if (mirror && mirrors_find(&probe->mirrors, pointer->value) == mirror &&
+		    pointer->value <= address && address < mirror->end &&
 		    (found < 0 || pointer->value > probe->pointers[found].value))
 			found = i;
 	}
@@ -295,41 +225,43 @@ static bool same_again(const struct probe *probe, const struct filler *filler)
 
 static bool fill_mirrors(const struct probe *probe)
 {
-	for (int i = 0; i < probe->mirror_count; i++)
-		if (driver.cuMemsetD8Async((CUdeviceptr)probe->mirrors[i].copy, PATTERN,
-					   probe->mirrors[i].end - probe->mirrors[i].begin,
-					   probe->stream) != CUDA_SUCCESS)
+	for (int i = 0; i < probe->mirrors.count; i++) {
+		const struct mirror *mirror = &probe->mirrors.item[i];
+
+		if (driver.cuMemsetD8Async((CUdeviceptr)mirror->copy, PATTERN,
+					   mirror->end - mirror->begin,
+					   probe->mirrors.stream) != CUDA_SUCCESS)
 			return false;
+	}
 	return true;
 }
 
 static int run(struct probe *probe, struct filler *filler)
 {
 	if (!make_mirrors(probe) || !look(probe, 0) || !launch_there(probe) || !look(probe, 1) ||
-	    !await(probe))
+	    !mirrors_await(&probe->mirrors))
 		return -EAGAIN;
 	if (!find_arrays(probe, filler))
 		return -EINVAL;
-	if (!fill_mirrors(probe) || !launch_there(probe) || !look(probe, 2) || !await(probe))
+	if (!fill_mirrors(probe) || !launch_there(probe) || !look(probe, 2) ||
+	    !mirrors_await(&probe->mirrors))
 		return -EAGAIN;
 	return same_again(probe, filler) ? 0 : -EINVAL;
 }
 
 int addresses_probe(struct filler *filler, const struct filling *filling, CUstream stream)
 {
-	struct probe probe = {.filling = filling, .stream = stream};
+	struct probe probe = {.filling = filling};
 	void *memory = NULL;
 	int error;
 
 	if (!seen && driver.cuMemAllocHost_v2(&memory, PASSES * sizeof(*seen)) == CUDA_SUCCESS)
 		seen = memory;
-	if (!seen || stuck)
+	if (!seen)
 		return -EAGAIN;
-	error = run(&probe, filler);
-	for (int i = 0; i < probe.mirror_count; i++)
-		scratch_put(probe.mirrors[i].copy, stream);
-	if (!stuck)
-		scratch_trim(filling->context);
+	error = mirrors_begin(&probe.mirrors, filling->context, stream) ? run(&probe, filler)
+									: -EAGAIN;
+	mirrors_close(&probe.mirrors);
 	while (error && filler->array_count)
 		free(filler->array[--filler->array_count].word);
 	return error;

@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "site.h"
+#include "snapshot.h"
 
 struct chain *chain_list[CHAIN_COUNT];
 int chain_live;
 
 static struct chain *chains; /* CHAIN_COUNT of them once the first was opened */
-
 static uint64_t serial;
 
 /* Largest head dimension that opens a chain: above it no kernel could take over, and projections of
@@ -60,17 +60,42 @@ static struct value *add_value(struct chain *chain, uint64_t begin, uint64_t end
 	return value;
 }
 
+static struct input *set_input(struct chain *chain, int index, uint64_t begin, uint64_t end)
+{
+	struct input *input = &chain->inputs[index];
+
+	*input = (struct input){.begin = begin, .end = end, .since = snapshot_moment()};
+	widen(chain, begin, end);
+	return input;
+}
+
 int chain_add_input(struct chain *chain, uint64_t begin, uint64_t end)
 {
-	for (int i = 0; i < chain->input_count; i++)
-		if (chain->inputs[i].begin == begin && chain->inputs[i].end == end &&
-		    !chain->inputs[i].snapshot && !chain->inputs[i].lost)
+	for (int i = 0; i < chain->input_count; i++) {
+		struct input *input = &chain->inputs[i];
+
+		if (input->begin == begin && input->end == end && !input->snapshot &&
+		    !input->lost) {
+			input->pitched.pitch = 0;
 			return i;
+		}
+	}
 	if (chain->input_count == CHAIN_INPUTS)
 		return -1;
-	widen(chain, begin, end);
-	chain->inputs[chain->input_count] = (struct input){.begin = begin, .end = end};
+	set_input(chain, chain->input_count, begin, end);
 	return chain->input_count++;
+}
+
+/* An operand of GEMM1: A is input 0, B is input 1, also where they are the same. */
+static void add_operand(struct chain *chain, const struct matrix *matrix, int64_t batch)
+{
+	int64_t size[MATRIX_DIMS], stride[MATRIX_DIMS];
+	uint64_t begin, end;
+
+	matrix_extent(matrix, batch, &begin, &end);
+	matrix_dimensions(matrix, batch, size, stride);
+	set_input(chain, chain->input_count++, begin, end)->pitched =
+		pitched_of(MATRIX_DIMS, size, stride, matrix->element);
 }
 
 static void unfit(struct chain *chain, enum reason reason, const char *detail)
@@ -110,11 +135,8 @@ struct chain *chain_open(const struct op *op)
 	chain_list[chain_live++] = chain;
 
 	gemm_from_op(&gemm, &op->gemm);
-	matrix_extent(&gemm.a, gemm.batch, &begin, &end);
-	chain_add_input(chain, begin, end);
-	matrix_extent(&gemm.b, gemm.batch, &begin, &end);
-	if (chain_add_input(chain, begin, end) == 0) /* Q is K: still two operands */
-		chain->inputs[chain->input_count++] = chain->inputs[0];
+	add_operand(chain, &gemm.a, gemm.batch);
+	add_operand(chain, &gemm.b, gemm.batch);
 	matrix_extent(&gemm.c, gemm.batch, &begin, &end);
 	add_value(chain, begin, end);
 
@@ -131,16 +153,26 @@ struct chain *chain_open(const struct op *op)
 	return chain;
 }
 
+/* What a copy reads. */
+static struct pitched pitched_of_copy(const struct relayout *copy)
+{
+	int64_t size[VIEW_DIMS], stride[VIEW_DIMS];
+
+	for (int d = 0; d < copy->dims; d++) {
+		size[d] = copy->dim[d].size;
+		stride[d] = copy->dim[d].from;
+	}
+	return pitched_of(copy->dims, size, stride, attn_dtype_size(copy->dtype));
+}
+
 bool chain_relay(struct chain *chain, int n, const struct relayout *copy)
 {
 	int index = n;
 
-	if (n < 2) {
-		chain->inputs[n] = (struct input){.begin = copy->in_begin, .end = copy->in_end};
-		widen(chain, copy->in_begin, copy->in_end);
-	} else {
+	if (n < 2)
+		set_input(chain, n, copy->in_begin, copy->in_end)->pitched = pitched_of_copy(copy);
+	else
 		index = chain_add_input(chain, copy->in_begin, copy->in_end);
-	}
 	if (index < 0)
 		return false;
 	chain->relayed[n] = index;
@@ -172,22 +204,50 @@ static int value_at(const struct chain *chain, uint64_t address)
 	return -1;
 }
 
+static bool reads(const struct chain *chain, const struct access_list *list)
+{
+	for (int i = 0; i < list->count; i++)
+		if ((list->item[i].mode & ACCESS_READ) && value_at(chain, list->item[i].begin) >= 0)
+			return true;
+	return false;
+}
+
+/* As many numbers as there are scores? */
+static bool writes_scores(const struct chain *chain, const struct access_list *list)
+{
+	const struct op_gemm *opener = &chain->steps[0].gemm;
+	const uint64_t scores = (uint64_t)(opener->m * opener->n * opener->batch);
+
+	for (int i = 0; i < list->count; i++) {
+		const struct access *to = &list->item[i];
+
+		if (to->mode == ACCESS_WRITE && to->bounded &&
+		    (to->end - to->begin == 2 * scores || to->end - to->begin == 4 * scores))
+			return true;
+	}
+	return false;
+}
+
+/* Of a sum of two products, as of a bias that is one, which are the scores? */
+static bool likelier(const struct chain *chain, const struct chain *other,
+		     const struct access_list *list)
+{
+	const bool fits = writes_scores(chain, list);
+
+	return fits != writes_scores(other, list) ? fits : chain->serial > other->serial;
+}
+
 struct chain *chain_reader(const struct op *op, const struct access_list *list)
 {
-	if (op->kind != OP_LAUNCH && op->kind != OP_GEMM && op->kind != OP_COPY)
-		return NULL;
-	if (op->kind == OP_COPY && (list->count != 2 || !strstr(op->name, "Async")))
+	struct chain *found = NULL;
+
+	if ((op->kind != OP_LAUNCH && op->kind != OP_GEMM && op->kind != OP_COPY) ||
+	    (op->kind == OP_COPY && (list->count != 2 || !strstr(op->name, "Async"))))
 		return NULL; /* to or from the host, or one that the host waits for */
-	for_each_chain(chain)
-	{
-		if (chain->closed || chain->stream != op->stream || chain->context != op->context)
-			continue;
-		for (int i = 0; i < list->count; i++)
-			if ((list->item[i].mode & ACCESS_READ) &&
-			    value_at(chain, list->item[i].begin) >= 0)
-				return chain;
-	}
-	return NULL;
+	for_each_chain(chain) if (!chain->closed && chain->stream == op->stream &&
+				  chain->context == op->context && reads(chain, list) &&
+				  (!found || likelier(chain, found, list))) found = chain;
+	return found;
 }
 
 static void add_ref(struct chain *chain, struct step *step, struct ref ref)
@@ -423,7 +483,7 @@ bool chain_extend(struct chain *chain, const struct op *op, const struct access_
 	rules_settle_constant(&step->meaning);
 	step->name = chain_has_meaning(&step->meaning) ? rules_role_name(step->meaning.role)
 						       : function->name;
-	if (op->launch.cooperative || op->launch.attribute_count)
+	if (op->launch.cooperative || op->launch.peculiar)
 		unfit(chain, REASON_UNKNOWN_KERNEL, function->name);
 	if (step->meaning.role != ROLE_UNKNOWN)
 		link_ruled(chain, step, list);
@@ -521,6 +581,17 @@ bool chain_close(struct chain *chain, const struct op *op)
 	if (op->gemm.scalars_on_device)
 		unfit(chain, REASON_SCALARS_ON_DEVICE, op->gemm.entry);
 	return true;
+}
+
+void chain_cut_output(struct chain *chain)
+{
+	struct gemm gemm;
+	uint64_t begin, end;
+
+	gemm_from_op(&gemm, &chain->closer);
+	matrix_extent(&gemm.c, gemm.batch, &begin, &end);
+	for (int k = 0; k < chain->value_count; k++)
+		range_set_cut(&chain->values[k].live, begin, end);
 }
 
 const char *chain_step_name(const struct step *step)

@@ -23,6 +23,7 @@
 #include "access.h"
 #include "gemm.h"
 #include "log_format.h"
+#include "pitched.h"
 #include "range.h"
 #include "relayout.h"
 #include "step.h"
@@ -49,8 +50,13 @@ struct value {
 
 struct input {
 	uint64_t begin, end;
-	uint64_t snapshot; /* scratch address of a copy; 0: read in place */
-	bool lost;	   /* overwritten before it could be saved */
+	struct pitched pitched;	  /* what of it is read */
+	uint64_t since;		  /* snapshot_moment() when the chain became its reader */
+	bool lost;		  /* overwritten before it could be saved */
+	uint64_t snapshot;	  /* scratch address of a copy; 0: read in place */
+	struct range_set unsaved; /* what is not in the copy, as nobody has overwritten it */
+	uint64_t taken;		  /* snapshot_moment() of the copy */
+	bool shared;		  /* another input may have the same snapshot */
 };
 
 struct chain {
@@ -68,6 +74,7 @@ struct chain {
 	bool measured;	    /* what its unknown kernels write was found out by launching them */
 	bool suspected;	    /* an unknown kernel was handed its scores after the close */
 	struct timing *timing;
+	struct slopes_args slopes; /* of what is being launched (slopes.h) */
 	struct site_set *candidates;
 	int step_count, value_count, input_count;
 	const struct site *model; /* deferred: a site whose occurrence this may be, for extents */
@@ -101,8 +108,8 @@ bool chain_may_open(const struct op *op);
 /* Starts a chain at a GEMM. NULL: no place. */
 struct chain *chain_open(const struct op *op);
 
-/* Registers memory that the chain reads from outside; its index, or -1. What was overwritten since
- * it was read is another input. */
+/* Registers memory that the chain reads from outside, all of it; its index, or -1. What was
+ * overwritten since it was read is another input. */
 int chain_add_input(struct chain *chain, uint64_t begin, uint64_t end);
 
 /* Operand n (0 A, 1 B, 2 V) is read where a copy that is held back would have read it. false: too
@@ -132,6 +139,9 @@ bool chain_extend(struct chain *chain, const struct op *op, const struct access_
 
 /* Does the GEMM contract a value of the chain over its last dimension? Fills closer, p_value. */
 bool chain_close(struct chain *chain, const struct op *op);
+
+/* O was written: where it lies over scores, these are gone. */
+void chain_cut_output(struct chain *chain);
 
 /* A name for people. */
 const char *chain_step_name(const struct step *step);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What makes two steps the same: code, constants and dataflow. Addresses do not count, nor do
- * uninitialised bytes where a rule knows them, nor how many keys there are.
+ * What makes two steps the same: code, constants and dataflow. Addresses do not count, nor do,
+ * where there is a rule, bytes that it does not read, nor how many keys there are.
  */
 #include "chain.h"
 
@@ -98,7 +98,9 @@ uint64_t chain_sign(const struct op_gemm *opener, const struct step *step,
 {
 	uint64_t hash = hash_mix(0x66617368696dull, step->meaning.role);
 
-	if (chain_has_meaning(&step->meaning)) {
+	/* What a rule has no words for is never replaced: it needs no telling apart by its
+	 * constants. */
+	if (step->meaning.role != ROLE_UNKNOWN) {
 		hash = hash_bytes(hash, step->function->name, strlen(step->function->name));
 		hash = sign_meaning(hash, &step->meaning);
 	} else {

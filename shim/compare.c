@@ -84,11 +84,15 @@ static struct pending *find_slot(CUcontext context)
 	return NULL;
 }
 
-static void packed_output(struct attn_tensor *tensor, const struct attn_args *args, uint64_t base)
+/* Where the fused kernel writes: without holes, in the given order or in that of [B,H,Sq,Dv]. */
+static void place_output(struct attn_tensor *tensor, const struct attn_args *args,
+			 const struct attn_tensor *order, uint64_t base)
 {
+	*tensor = *order;
 	tensor->base = base;
 	tensor->dtype = args->o.dtype;
-	tensor->by_array = 0;
+	if (tensor->stride[3])
+		return;
 	tensor->stride[3] = 1;
 	tensor->stride[2] = args->Dv;
 	tensor->stride[1] = (int64_t)args->Sq * args->Dv;
@@ -125,8 +129,10 @@ static bool buffers_get(struct buffers *buffers, const struct chain *chain,
 	return buffers->output && buffers->reference && buffers->scores && buffers->result;
 }
 
+/* fused: where the fused kernel's output lies; NULL: only the program's is looked at. */
 static int sample_against(const struct chain *chain, const struct attn_args *args,
-			  const struct buffers *buffers, int rows, int index, bool with_fused)
+			  const struct buffers *buffers, int rows, int index,
+			  const struct attn_tensor *fused)
 {
 	struct reference_args reference = {
 		.attn = *args, .rows = rows, .scratch = buffers->scores, .out = buffers->reference};
@@ -143,14 +149,15 @@ static int sample_against(const struct chain *chain, const struct attn_args *arg
 	};
 	int error;
 
-	if (with_fused)
-		packed_output(&sampled.fused, args, buffers->output);
+	if (fused)
+		sampled.fused = *fused;
 	error = fused_reference(chain->context, chain->stream, &reference);
 	return error ? error : fused_drift_sampled(chain->context, chain->stream, &sampled);
 }
 
 static int enqueue(struct pending *slot, const struct chain *chain, const struct attn_args *args,
-		   const struct attn_variant *variant, const struct buffers *buffers)
+		   const struct attn_tensor *order, const struct attn_variant *variant,
+		   const struct buffers *buffers)
 {
 	const double noticeable = verdict_noticeable(&slot->rounding);
 	struct attn_args fused = *args;
@@ -173,20 +180,22 @@ static int enqueue(struct pending *slot, const struct chain *chain, const struct
 		struct attn_args trial = *args;
 
 		trial.spec = slot->guess[i];
-		error = sample_against(chain, &trial, buffers, slot->rows, i, false);
+		error = sample_against(chain, &trial, buffers, slot->rows, i, NULL);
 	}
 	if (!slot->guesses) {
-		packed_output(&fused.o, args, buffers->output);
+		place_output(&fused.o, args, order, buffers->output);
 		drift.fused = fused.o;
 		ranged = nvtx_push("compare", variant, &fused);
 		driver.cuEventRecord(slot->begin, chain->stream);
-		error = fused_attention(chain->context, chain->stream, variant, &fused);
+		error = fused_slopes(chain->context, chain->stream, &chain->slopes);
+		if (!error)
+			error = fused_attention(chain->context, chain->stream, variant, &fused);
 		driver.cuEventRecord(slot->end, chain->stream);
 		nvtx_pop(ranged);
 		if (!error)
 			error = fused_drift(chain->context, chain->stream, &drift);
 		if (!error)
-			error = sample_against(chain, args, buffers, slot->rows, 0, true);
+			error = sample_against(chain, args, buffers, slot->rows, 0, &fused.o);
 	}
 	if (!error &&
 	    driver.cuMemcpyDtoHAsync_v2(slot->result, (CUdeviceptr)buffers->result,
@@ -204,8 +213,8 @@ static bool may_tf32(const struct chain *chain)
 }
 
 void compare_start(struct site *site, const struct chain *chain, const struct attn_args *args,
-		   const struct attn_variant *variant, const struct attn_spec *guess, int guesses,
-		   struct timing *timing)
+		   const struct attn_tensor *order, const struct attn_variant *variant,
+		   const struct attn_spec *guess, int guesses, struct timing *timing)
 {
 	const int64_t total = (int64_t)args->B * args->H * args->Sq;
 	const int rows = total < SAMPLE_ROWS ? (int)total : SAMPLE_ROWS;
@@ -227,7 +236,7 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 			memcpy(slot->guess, guess, (size_t)slot->guesses * sizeof(*guess));
 			slot->pointer = identity_pointer(chain, &pointers, &room);
 			snprintf(slot->kernel, sizeof(slot->kernel), "%s", variant->name);
-			error = enqueue(slot, chain, args, variant, &buffers);
+			error = enqueue(slot, chain, args, order, variant, &buffers);
 		}
 		buffers_put(&buffers, chain->stream);
 		driver_leave(&here);
@@ -329,6 +338,7 @@ static void judge(struct pending *slot)
 	write_sample(slot, app_us, fused_us, verdict);
 	if (strcmp(verdict, "ok") == 0) {
 		site->passed++;
+		site->live->agreed++;
 		site_agrees(site, slot->keys);
 		if (fast_enough(site, app_us, fused_us) && site->passed >= config()->learn)
 			site_verify(site);

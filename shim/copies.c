@@ -8,6 +8,7 @@
 
 #include "config.h"
 #include "driver_context.h"
+#include "fused.h"
 #include "graph.h"
 #include "held.h"
 #include "log.h"
@@ -18,12 +19,14 @@
 #define COPIES	    64 /* bits of `used` */
 #define KINDS	    256
 #define PATIENCE    512	 /* ops after which nobody will come for a copy */
+#define LOGGED	    16	 /* copies made after all that the log tells of */
 #define LEAST_BYTES 1024 /* a smaller one may be a number that some kernel takes */
 
 static struct held_copy {
-	bool stands;	/* nobody overwrote the copy; or would have, had it been made */
-	bool held;	/* not made yet */
-	bool asked;	/* held, and the op at hand reads it */
+	bool stands; /* nobody overwrote the copy; or would have, had it been made */
+	bool held;   /* not made yet */
+	bool asked;  /* held, and the op at hand reads it */
+	bool output; /* of a fused kernel that wrote the copy's input: made by a kernel of ours */
 	uint64_t since; /* number of the op before it */
 	uint64_t number;
 	CUcontext context;
@@ -80,9 +83,29 @@ static void forget(struct held_copy *c)
 
 /* ---- making them ---------------------------------------------------------------------------- */
 
-static void make(struct held_copy *c, CUstream reader, const char *who)
+static int run(const struct held_copy *c)
 {
 	const uint64_t place[2] = {c->out_begin, c->in_begin};
+
+	return c->output ? fused_lay_out(c->context, c->stream, relayout_of(c))
+			 : rerun_launch(c->stream, &relayout_of(c)->step, place);
+}
+
+static void note_made(const struct held_copy *c, const char *who)
+{
+	struct json *json;
+
+	if (log_live()->copies_made++ >= LOGGED)
+		return;
+	json = log_record("copy");
+	json_string(json, "by", who);
+	json_uint(json, "bytes", c->out_end - c->out_begin);
+	log_commit(json);
+}
+
+/* `opened` reads what is made here, not what it is written over. */
+static void make(struct held_copy *c, CUstream reader, const struct chain *opened, const char *who)
+{
 	struct driver_context here;
 	int error = -1;
 
@@ -90,9 +113,10 @@ static void make(struct held_copy *c, CUstream reader, const char *who)
 		return;
 	c->held = false;
 	kind_of(relayout_of(c)->key)->missed++;
-	held_guard_write(c->out_begin, c->out_end, c->context, c->stream, NULL);
+	note_made(c, who);
+	held_guard_write(c->out_begin, c->out_end, c->context, c->stream, opened);
 	if (driver_enter(&here, c->context)) {
-		error = rerun_launch(c->stream, &relayout_of(c)->step, place);
+		error = run(c);
 		driver_order(c->stream, reader);
 		driver_leave(&here);
 	}
@@ -104,7 +128,7 @@ void copies_realise_all(const char *who)
 {
 	for_each_copy(c)
 	{
-		make(c, c->stream, who);
+		make(c, c->stream, NULL, who);
 		forget(c);
 	}
 }
@@ -168,7 +192,7 @@ void copies_guard(const struct op *op, const struct access_list *list, const cha
 		c->asked = t.asks;
 		any_asked |= t.asks;
 		if (t.needs || (t.asks && t.overwrites))
-			make(c, op->stream, who);
+			make(c, op->stream, NULL, who);
 		if (t.overwrites)
 			c->stands = c->held = false;
 		if (t.ends)
@@ -191,17 +215,17 @@ void copies_guard_graph(const struct op *op, const struct graph_ranges *ranges)
 			written |= (in || out) && ranges->item[i].written;
 		}
 		if (met)
-			make(c, op->stream, op->name);
+			make(c, op->stream, NULL, op->name);
 		if (written)
 			forget(c);
 	}
 }
 
-void copies_needed(const struct op *op, const char *who)
+void copies_needed(const struct op *op, const struct chain *opened, const char *who)
 {
 	if (!any_asked)
 		return;
-	for_each_copy(c) if (c->held && c->asked) make(c, op->stream, who);
+	for_each_copy(c) if (c->held && c->asked) make(c, op->stream, opened, who);
 }
 
 /* ---- keeping them --------------------------------------------------------------------------- */
@@ -221,16 +245,25 @@ static struct held_copy *slot(void)
 	for (struct held_copy *c = copies; c < copies + COPIES; c++)
 		if (c->held != oldest->held ? oldest->held : c->number < oldest->number)
 			oldest = c;
-	make(oldest, oldest->stream, "table");
+	make(oldest, oldest->stream, NULL, "table");
 	forget(oldest);
 	return oldest;
 }
 
 /* Holding back must pay: of a kind, some must never be made. */
+static bool pays(const struct kind *kind)
+{
+	return kind->fed < 16 || kind->missed < kind->fed / 4 * 3;
+}
+
+bool copies_pay(uint64_t key)
+{
+	return pays(kind_of(key));
+}
+
 static bool may_hold(const struct kind *kind, const struct relayout *copy)
 {
-	return config()->mode == MODE_REPLACE && kind->compared && !kind->never &&
-	       (kind->fed < 16 || kind->missed < kind->fed / 4 * 3) &&
+	return config()->mode == MODE_REPLACE && kind->compared && !kind->never && pays(kind) &&
 	       memory_watchable(memory_find(copy->in_begin)) &&
 	       memory_watchable(memory_find(copy->out_begin));
 }
@@ -248,6 +281,32 @@ static void poison(const struct held_copy *c)
 	driver_leave(&here);
 }
 
+static struct held_copy *keep(const struct relayout *copy, CUcontext context, CUstream stream)
+{
+	struct held_copy *c = slot();
+
+	used |= 1ull << (c - copies);
+	*c = (struct held_copy){.stands = true,
+				.since = ops,
+				.number = ++count,
+				.context = context,
+				.stream = stream,
+				.out_begin = copy->out_begin,
+				.out_end = copy->out_end,
+				.in_begin = copy->in_begin,
+				.in_end = copy->in_end};
+	relayout_copy(relayout_of(c), copy);
+	return c;
+}
+
+static void hold(struct held_copy *c)
+{
+	c->held = true;
+	log_live()->copies_held++;
+	if (config()->poison)
+		poison(c);
+}
+
 bool copies_take(const struct op *op, const struct access_list *list,
 		 const struct function *function, const unsigned char *params)
 {
@@ -257,28 +316,27 @@ bool copies_take(const struct op *op, const struct access_list *list,
 	if (!relayout_read(&copy, op, list, function, params) ||
 	    copy.out_end - copy.out_begin < LEAST_BYTES)
 		return false;
-	c = slot();
-	used |= 1ull << (c - copies);
-	*c = (struct held_copy){.stands = true,
-				.held = may_hold(kind_of(copy.key), &copy),
-				.since = ops,
-				.number = ++count,
-				.context = op->context,
-				.stream = op->stream,
-				.out_begin = copy.out_begin,
-				.out_end = copy.out_end,
-				.in_begin = copy.in_begin,
-				.in_end = copy.in_end};
-	relayout_copy(relayout_of(c), &copy);
-	if (c->held && config()->poison)
-		poison(c);
+	c = keep(&copy, op->context, op->stream);
+	if (may_hold(kind_of(copy.key), &copy))
+		hold(c);
 	return c->held;
+}
+
+void copies_hold_output(const struct relayout *inverse, CUcontext context, CUstream stream)
+{
+	struct held_copy *c = keep(inverse, context, stream);
+
+	any_fed = true;
+	c->output = true;
+	kind_of(inverse->key)->fed++;
+	hold(c);
 }
 
 static struct held_copy *made_here(const struct chain *chain, uint64_t begin, uint64_t end)
 {
-	for_each_copy(c) if (c->stands && c->out_begin == begin && c->out_end == end &&
-			     c->context == chain->context && c->stream == chain->stream) return c;
+	for_each_copy(c) if (c->stands && !c->output && c->out_begin == begin &&
+			     c->out_end == end && c->context == chain->context &&
+			     c->stream == chain->stream) return c;
 	return NULL;
 }
 
@@ -302,11 +360,13 @@ const struct relayout *copies_intact(uint64_t number)
 void copies_compared(uint64_t number, bool possible)
 {
 	const struct relayout *copy = copies_intact(number);
+	struct kind *kind = copy ? kind_of(copy->key) : NULL;
 
-	if (copy && possible)
-		kind_of(copy->key)->compared++;
-	else if (copy)
-		kind_of(copy->key)->never = true;
+	if (!kind)
+		return;
+	kind->compared += possible;
+	log_live()->copies_unfit += !possible && !kind->never;
+	kind->never |= !possible;
 }
 
 bool copies_absorb(struct chain *chain, int n, uint64_t begin, uint64_t end)
@@ -318,4 +378,18 @@ bool copies_absorb(struct chain *chain, int n, uint64_t begin, uint64_t end)
 	kind_of(relayout_of(c)->key)->fed++;
 	c->asked = false;
 	return true;
+}
+
+void copies_trace_back(struct chain *chain, int n)
+{
+	const struct input *input = &chain->inputs[n];
+	const uint64_t bytes = input->end - input->begin;
+	const struct held_copy *c;
+
+	if (chain->relayed[n] >= 0 || input->snapshot || input->lost)
+		return;
+	c = made_here(chain, input->begin, input->end);
+	if (c && 2 * (c->in_end - c->in_begin) <= bytes &&
+	    memory_watchable(memory_find(c->in_begin)))
+		chain_relay(chain, n, relayout_of(c));
 }

@@ -11,6 +11,9 @@
  *   overwrites all of it, reads none          it will never be made
  *   may touch it in an unknown way            it is made first
  *
+ * The other way round, where a fused kernel wrote what the program would have copied O to, O itself
+ * is held back, by the same rules: it would be made of the copy.
+ *
  * Held back or not, the latest copies are remembered as long as what they are made of is as it was.
  *
  * All functions: flow lock held. They switch to the copy's context themselves.
@@ -39,8 +42,9 @@ bool copies_take(const struct op *op, const struct access_list *list,
  * chain reads the original instead. */
 bool copies_absorb(struct chain *chain, int n, uint64_t begin, uint64_t end);
 
-/* Held-back copies that a GEMM reads and no chain absorbed are made. */
-void copies_needed(const struct op *op, const char *who);
+/* Held-back copies that a GEMM reads and no chain absorbed are made. `opened`: the chain that takes
+ * them for inputs already; NULL: none. */
+void copies_needed(const struct op *op, const struct chain *opened, const char *who);
 
 /* Which remembered copy made the operand? Its number, 0: none. Counts as a use of it. */
 uint64_t copies_origin(const struct chain *chain, uint64_t begin, uint64_t end);
@@ -51,6 +55,17 @@ const struct relayout *copies_intact(uint64_t number);
 /* A comparison read the originals of these copies: from now on they may be held back. Or it was not
  * possible to read them: they never are. */
 void copies_compared(uint64_t number, bool possible);
+
+/* O, which nobody wrote: it would be made by this inverse of its copy. */
+void copies_hold_output(const struct relayout *inverse, CUcontext context, CUstream stream);
+
+/* Of those of a kind that were held back, were few enough made after all? */
+bool copies_pay(uint64_t key);
+
+/* Operand n of a chain that has been replaced, still where the product would have read it: was it
+ * made by a copy of something smaller, as where groups of heads share K? Then that is what the
+ * chain is made of from now on: less needs to be saved. */
+void copies_trace_back(struct chain *chain, int n);
 
 /* Makes all that are held back; forgets the others. */
 void copies_realise_all(const char *who);

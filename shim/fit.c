@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "elementary.h"
+#include "fit_parts.h"
 
-#define FINE	   0x1p-15 /* below, P in half precision has lost digits */
-#define COLUMNS	   96	   /* of each row, at most, where every form is tried */
-#define POINTS	   (FIT_ROWS * COLUMNS)
-#define FITS	   0.995 /* of the variance explained: the form is right */
-#define TOO_FEW	   32
-#define MAX_EXPECT 16384
+#define COLUMNS 96 /* of each row, at most, where every form is tried */
+#define POINTS	(FIT_ROWS * COLUMNS)
+#define FITS	0.995 /* of the variance explained: the form is right */
+#define SAME	1e-6  /* of it */
+#define TOO_FEW 32
 
 /* ---- what was put in ------------------------------------------------------------------------- */
 
@@ -73,25 +73,10 @@ void fit_rows(struct fit_grid *grid)
 	}
 }
 
-static uint64_t score_at(const struct fit_grid *grid, int row, int64_t j)
-{
-	return (uint64_t)((grid->row[row].z * grid->Sq + grid->row[row].i) * grid->Sk + j);
-}
-
-static const float *row_of(const struct fit_grid *grid, const struct observation *run, int row)
-{
-	return run->p + (int64_t)row * grid->Sk;
-}
-
 /* ---- lines through points ---------------------------------------------------------------------
  */
 
-struct point {
-	int group; /* the row: its mean does not count */
-	double x, y;
-};
-
-static void center(struct point *points, int count)
+void fit_center(struct fit_point *points, int count)
 {
 	for (int from = 0, to; from < count; from = to) {
 		double x = 0, y = 0;
@@ -107,16 +92,10 @@ static void center(struct point *points, int count)
 	}
 }
 
-struct line {
-	double slope, misfit; /* root mean square */
-	double explained;     /* share of the variance */
-};
-
-/* Through centered points. */
-static struct line line_through(const struct point *points, int count)
+struct fit_line fit_line_through(const struct fit_point *points, int count)
 {
 	double xx = 0, xy = 0, yy = 0, rest;
-	struct line line = {0};
+	struct fit_line line = {0};
 
 	for (int i = 0; i < count; i++) {
 		xx += points[i].x * points[i].x;
@@ -135,20 +114,20 @@ static struct line line_through(const struct point *points, int count)
 /* Columns that tell of the difference between two runs, spread over each row; y: by how much ln P
  * differs, x: which column. */
 static int take_points(const struct fit_grid *grid, const struct observation *before,
-		       const struct observation *run, int group, struct point *points)
+		       const struct observation *run, int group, struct fit_point *points)
 {
 	const int64_t apart = grid->Sk / COLUMNS + 1;
 	int count = 0;
 
 	for (int r = 0; r < grid->rows; r++) {
-		const float *p0 = row_of(grid, before, r), *p1 = row_of(grid, run, r);
+		const float *p0 = fit_row(grid, before, r), *p1 = fit_row(grid, run, r);
 		int taken = 0;
 
 		for (int64_t j = 0, last = -apart; j < grid->Sk && taken < COLUMNS; j++) {
-			if (j - last < apart || !(p0[j] > FINE) || !(p1[j] > FINE))
+			if (j - last < apart || !(p0[j] > FIT_FINE) || !(p1[j] > FIT_FINE))
 				continue;
-			points[count++] = (struct point){group + r, (double)j,
-							 log_of((double)p1[j] / (double)p0[j])};
+			points[count++] = (struct fit_point){group + r, (double)j,
+							     log_of((double)p1[j] / (double)p0[j])};
 			last = j;
 			taken++;
 		}
@@ -160,40 +139,41 @@ static int take_points(const struct fit_grid *grid, const struct observation *be
  */
 
 static int score_points(const struct fit_grid *grid, const struct observation *zero,
-			const struct observation *run, int group, struct point *points)
+			const struct observation *run, int group, struct fit_point *points)
 {
 	const int count = take_points(grid, zero, run, group, points);
 
 	for (int i = 0; i < count; i++)
-		points[i].x = content_value(&run->scores, score_at(grid, points[i].group - group,
-								   (int64_t)points[i].x));
+		points[i].x =
+			content_value(&run->scores, fit_score_at(grid, points[i].group - group,
+								 (int64_t)points[i].x));
 	return count;
 }
 
 bool fit_slope(const struct fit_grid *grid, const struct observation *zero,
 	       const struct observation *run, double *slope, double *misfit)
 {
-	static struct point points[POINTS]; /* flow lock */
+	static struct fit_point points[POINTS]; /* flow lock */
 	const int count = score_points(grid, zero, run, 0, points);
-	struct line line;
+	struct fit_line line;
 
 	if (count < TOO_FEW)
 		return false;
-	center(points, count);
-	line = line_through(points, count);
+	fit_center(points, count);
+	line = fit_line_through(points, count);
 	*slope = line.slope;
 	*misfit = line.misfit;
 	return true;
 }
 
 /* The best scale for a cap, by Newton's method from the one before; what it leaves. */
-static double misfit_of_cap(const struct point *points, int count, double cap, double *scale)
+static double misfit_of_cap(const struct fit_point *points, int count, double cap, double *scale)
 {
-	static struct point bent[2 * POINTS]; /* flow lock */
+	static struct fit_point bent[2 * POINTS]; /* flow lock */
 	double misfit = INFINITY;
 
 	for (int turn = 0; turn < 8; turn++) {
-		struct line line;
+		struct fit_line line;
 
 		for (int i = 0; i < count; i++) {
 			const double t = tanh_of(*scale * points[i].x / cap);
@@ -202,8 +182,8 @@ static double misfit_of_cap(const struct point *points, int count, double cap, d
 			bent[i].x = points[i].x * (1 - t * t);
 			bent[i].y = points[i].y - cap * t;
 		}
-		center(bent, count);
-		line = line_through(bent, count);
+		fit_center(bent, count);
+		line = fit_line_through(bent, count);
 		misfit = 0;
 		for (int i = 0; i < count; i++)
 			misfit += bent[i].y * bent[i].y;
@@ -219,7 +199,7 @@ static double misfit_of_cap(const struct point *points, int count, double cap, d
 bool fit_softcap(const struct fit_grid *grid, const struct observation *zero,
 		 const struct observation *const run[2], double *scale, double *cap)
 {
-	static struct point points[2 * POINTS]; /* flow lock */
+	static struct fit_point points[2 * POINTS]; /* flow lock */
 	int count = score_points(grid, zero, run[0], 0, points);
 	double low = 0, high = 0, least = INFINITY;
 	const double start = *scale;
@@ -258,18 +238,7 @@ bool fit_softcap(const struct fit_grid *grid, const struct observation *zero,
 /* ---- inputs -----------------------------------------------------------------------------------
  */
 
-static uint64_t form_at(const struct form *form, int64_t z, int64_t i, int64_t j)
-{
-	const int64_t along = form->along == FORM_EACH	     ? z
-			      : form->along == FORM_MODULO   ? z % form->heads
-			      : form->along == FORM_QUOTIENT ? z / form->heads
-							     : 0;
-
-	return (uint64_t)(form->unit * along + form->row * i + form->column * j);
-}
-
-/* The n-th form of a kind, simplest first; false: there are no more. `whole`: elements of one z. */
-static bool nth_along(const struct fit_grid *grid, int n, int64_t whole, struct form *form)
+bool fit_nth_along(const struct fit_grid *grid, int n, int64_t whole, struct form *form)
 {
 	int64_t heads = 2;
 
@@ -290,35 +259,38 @@ static bool nth_along(const struct fit_grid *grid, int n, int64_t whole, struct 
 }
 
 /* With this form, what part of the points is explained, and by what weight? */
-static struct line try_form(const struct fit_grid *grid, const struct point *points, int count,
-			    const struct content *content, const struct reading *reading)
+static struct fit_line try_form(const struct fit_grid *grid, const struct fit_point *points,
+				int count, const struct content *content,
+				const struct reading *reading)
 {
-	static struct point trial[POINTS]; /* flow lock */
+	static struct fit_point trial[POINTS]; /* flow lock */
 
 	for (int i = 0; i < count; i++) {
 		const int64_t j = (int64_t)points[i].x;
-		const uint64_t at = form_at(&reading->form, grid->row[points[i].group].z,
-					    grid->row[points[i].group].i, j);
+		const uint64_t at = fit_form_at(&reading->form, grid->row[points[i].group].z,
+						grid->row[points[i].group].i, j);
 
 		if (at >= content->count)
-			return (struct line){0};
+			return (struct fit_line){0};
 		trial[i] = points[i];
 		trial[i].x = content_value(content, at);
 		if (reading->kind == READ_RAMP)
 			trial[i].x *= (double)j;
+		if (reading->kind == READ_SIDES)
+			trial[i].x *= fabs((double)(grid->row[points[i].group].i - j));
 	}
-	center(trial, count);
-	return line_through(trial, count);
+	fit_center(trial, count);
+	return fit_line_through(trial, count);
 }
 
 /* How far a point is from its row's mean, at most. */
-static double spread(const struct point *points, int count)
+static double spread(const struct fit_point *points, int count)
 {
-	static struct point centered[POINTS]; /* flow lock */
+	static struct fit_point centered[POINTS]; /* flow lock */
 	double most = 0;
 
 	memcpy(centered, points, (size_t)count * sizeof(*points));
-	center(centered, count);
+	fit_center(centered, count);
 	for (int i = 0; i < count; i++)
 		most = larger(most, fabs(centered[i].y));
 	return most;
@@ -331,8 +303,8 @@ static bool mostly_gone(const struct fit_grid *grid, const struct observation *b
 	int64_t shown = 0, left = 0;
 
 	for (int64_t n = 0; n < grid->rows * grid->Sk; n++) {
-		shown += before->p[n] > FINE;
-		left += before->p[n] > FINE && run->p[n] > FINE;
+		shown += before->p[n] > FIT_FINE;
+		left += before->p[n] > FIT_FINE && run->p[n] > FIT_FINE;
 	}
 	return 2 * left < shown;
 }
@@ -340,7 +312,7 @@ static bool mostly_gone(const struct fit_grid *grid, const struct observation *b
 bool fit_input(const struct fit_grid *grid, const struct observation *before,
 	       const struct observation *run, int input, struct model *model, double *effect)
 {
-	static struct point points[POINTS]; /* flow lock */
+	static struct fit_point points[POINTS]; /* flow lock */
 	const int64_t Sk = grid->Sk;
 	const struct {
 		enum reading_kind kind;
@@ -349,9 +321,10 @@ bool fit_input(const struct fit_grid *grid, const struct observation *before,
 		{READ_BIAS, Sk, 0, 1},
 		{READ_BIAS, grid->Sq * Sk, Sk, 1},
 		{READ_RAMP, 1, 0, 0},
+		{READ_SIDES, 1, 0, 0}, /* the same, where no key is seen beyond the query */
 	};
 	const int count = take_points(grid, before, run, 0, points);
-	struct line best = {0};
+	struct fit_line best = {0};
 	struct reading found = {0};
 
 	*effect = INFINITY;
@@ -364,14 +337,15 @@ bool fit_input(const struct fit_grid *grid, const struct observation *before,
 			struct reading reading = {.kind = shapes[s].kind,
 						  .input = input,
 						  .dtype = run->input[input].dtype};
-			struct line line;
+			const double lead = shapes[s].kind == READ_SIDES ? SAME : 0;
+			struct fit_line line;
 
-			if (!nth_along(grid, n, shapes[s].whole, &reading.form))
+			if (!fit_nth_along(grid, n, shapes[s].whole, &reading.form))
 				break;
 			reading.form.row = shapes[s].row;
 			reading.form.column = shapes[s].column;
 			line = try_form(grid, points, count, &run->input[input], &reading);
-			if (line.explained > best.explained) {
+			if (line.explained > best.explained + lead) {
 				best = line;
 				found = reading;
 			}
@@ -381,213 +355,4 @@ bool fit_input(const struct fit_grid *grid, const struct observation *before,
 	found.weight = best.slope;
 	model->reading[model->readings++] = found;
 	return true;
-}
-
-/* ---- edges ------------------------------------------------------------------------------------
- */
-
-static int64_t length_of_row(const struct fit_grid *grid, const struct observation *run,
-			     const struct reading *reading, int row)
-{
-	const double length =
-		content_value(&run->input[reading->input],
-			      form_at(&reading->form, grid->row[row].z, grid->row[row].i, 0));
-
-	return length > (double)grid->Sk ? grid->Sk : length > 0 ? (int64_t)length : 0;
-}
-
-/* First key that row r sees, and the one behind the last. */
-static void edges_of_row(const struct fit_grid *grid, const struct observation *run,
-			 const struct model *model, int r, int64_t *begin, int64_t *end)
-{
-	const int64_t at = grid->row[r].i + model->shift;
-
-	*begin = 0;
-	*end = grid->Sk;
-	if (model->causal && at + 1 < *end)
-		*end = at + 1;
-	if (model->causal && model->left >= 0 && at - model->left > 0)
-		*begin = at - model->left;
-	for (int k = 0; k < model->readings; k++)
-		if (model->reading[k].kind == READ_LENGTHS) {
-			const int64_t length = length_of_row(grid, run, &model->reading[k], r);
-
-			*end = length < *end ? length : *end;
-		}
-}
-
-static bool edges_agree(const struct fit_grid *grid, const struct observation *run,
-			const struct model *model)
-{
-	for (int r = 0; r < grid->rows; r++) {
-		const float *p = row_of(grid, run, r);
-		int64_t begin, end;
-
-		edges_of_row(grid, run, model, r, &begin, &end);
-		for (int64_t j = 0; j < grid->Sk && begin < end; j++)
-			if ((p[j] > 0) != (j >= begin && j < end))
-				return false;
-	}
-	return true;
-}
-
-/* How far back the longest row that is cut on the left goes; -1: none is. */
-static int64_t left_of(const struct fit_grid *grid, const struct observation *run, int64_t shift)
-{
-	for (int r = 0; r < grid->rows; r++) {
-		const float *p = row_of(grid, run, r);
-		int64_t j = 0;
-
-		while (j < grid->Sk && !(p[j] > 0))
-			j++;
-		if (j && j < grid->Sk)
-			return grid->row[r].i + shift - j;
-	}
-	return -1;
-}
-
-static bool try_windows(const struct fit_grid *grid, const struct observation *run,
-			struct model *model)
-{
-	const int64_t shifts[] = {0, 0, grid->Sk - grid->Sq};
-
-	for (int n = 0; n < 3; n++) {
-		model->causal = n > 0;
-		model->shift = shifts[n];
-		model->left = n ? left_of(grid, run, shifts[n]) : -1;
-		if (edges_agree(grid, run, model))
-			return true;
-	}
-	return false;
-}
-
-bool fit_edges(const struct fit_grid *grid, const struct observation *run, int lengths,
-	       struct model *model)
-{
-	struct reading *reading = &model->reading[model->readings];
-
-	if (lengths < 0)
-		return try_windows(grid, run, model);
-	if (model->readings++ == FIT_INPUTS)
-		return false;
-	/* One a row, one a batch entry; 32 bits, or the low half of 64. */
-	for (int wide = 1; wide <= 2; wide++)
-		for (int each = 1; each >= 0; each--)
-			for (int n = 0;; n++) {
-				*reading = (struct reading){
-					.kind = READ_LENGTHS, .input = lengths, .dtype = ATTN_I32};
-				if (!nth_along(grid, n, wide * (each ? grid->Sq : 1),
-					       &reading->form))
-					break;
-				reading->form.row = each * wide;
-				if (try_windows(grid, run, model))
-					return true;
-			}
-	model->readings--;
-	return false;
-}
-
-/* ---- the whole --------------------------------------------------------------------------------
- */
-
-static double round_to(double x, int dtype)
-{
-	const int bits = dtype == ATTN_F16 ? 10 : dtype == ATTN_BF16 ? 7 : 23;
-	double unit;
-
-	if (!isfinite(x) || x == 0)
-		return x;
-	unit = power_of_two(exponent_of(x) - bits);
-	return nearest(x / unit) * unit;
-}
-
-static double score_of(const struct fit_grid *grid, const struct observation *run,
-		       const struct model *model, int r, int64_t j)
-{
-	double x = model->scale * content_value(&run->scores, score_at(grid, r, j));
-
-	if (model->cap > 0)
-		x = model->cap * tanh_of(x / model->cap);
-	for (int k = 0; k < model->readings; k++) {
-		const struct reading *reading = &model->reading[k];
-		double more;
-
-		if (reading->kind == READ_LENGTHS)
-			continue;
-		more = content_value(&run->input[reading->input],
-				     form_at(&reading->form, grid->row[r].z, grid->row[r].i, j));
-		x += reading->weight * more * (reading->kind == READ_RAMP ? (double)j : 1);
-		x = round_to(x, model->round_x);
-	}
-	return x;
-}
-
-/* Softmax of row r as the model has it. */
-static void expect_row(const struct fit_grid *grid, const struct observation *run,
-		       const struct model *model, int r, double *p)
-{
-	double most = -INFINITY, sum = 0;
-	int64_t begin, end;
-
-	edges_of_row(grid, run, model, r, &begin, &end);
-	for (int64_t j = 0; j < grid->Sk; j++) {
-		p[j] = j >= begin && j < end ? score_of(grid, run, model, r, j) : -INFINITY;
-		most = larger(most, p[j]);
-	}
-	for (int64_t j = 0; j < grid->Sk; j++) {
-		p[j] = most == -INFINITY ? NAN : exp_of(p[j] - most);
-		sum += p[j];
-	}
-	for (int64_t j = 0; j < grid->Sk; j++)
-		p[j] /= sum;
-}
-
-void fit_check(const struct fit_grid *grid, const struct observation *run,
-	       const struct model *model, double step, double *rms, double *most)
-{
-	static double expected[MAX_EXPECT]; /* flow lock */
-	double sum = 0;
-	int64_t count = 0;
-
-	*rms = *most = INFINITY;
-	if (grid->Sk > MAX_EXPECT)
-		return;
-	*most = 0;
-	for (int r = 0; r < grid->rows; r++) {
-		const float *p = row_of(grid, run, r);
-
-		expect_row(grid, run, model, r, expected);
-		for (int64_t j = 0; j < grid->Sk; j++) {
-			const double off =
-				fabs((double)p[j] - expected[j]) / (expected[j] * step + 0x1p-24);
-
-			if (isnan(expected[j])) /* nothing to see: asked apart */
-				continue;
-			*most = off <= *most ? *most : isnan(off) ? INFINITY : off;
-			sum += off * off;
-			count++;
-		}
-	}
-	*rms = count ? sqrt(sum / (double)count) : INFINITY;
-	*rms = *rms >= 0 ? *rms : INFINITY;
-}
-
-int fit_empty_row(const struct fit_grid *grid, const struct observation *run)
-{
-	int found = -1;
-
-	for (int r = 0; r < grid->rows; r++) {
-		const float *p = row_of(grid, run, r);
-		int is = ATTN_EMPTY_ZERO;
-
-		for (int64_t j = 0; j < grid->Sk && is != ATTN_EMPTY_NAN; j++)
-			is = isnan(p[j]) ? ATTN_EMPTY_NAN : p[j] > 0 ? ATTN_EMPTY_MEAN : is;
-		for (int64_t j = 0; j < grid->Sk && is == ATTN_EMPTY_MEAN; j++)
-			if (fabs((double)(p[j] * (float)grid->Sk) - 1) > 0.02)
-				return -1;
-		if (found >= 0 && found != is)
-			return -1;
-		found = is;
-	}
-	return found;
 }

@@ -3,7 +3,8 @@
  * What the middle of a chain computes, from what it made of scores and inputs of our own choosing.
  * Pure arithmetic: rows of P on one side, the form
  *
- *     P[z,i,:] = softmax over visible j of  cap * tanh(scale * S / cap) + weight * input + …
+ *     P[z,i,:] = softmax over visible j of
+ *                cap * tanh(scale * S / cap) + slope[z] * j + weight * input + …
  *
  * on the other. z counts batch entries of the products (heads and batches in one), i queries, j
  * keys. No driver, no state.
@@ -70,6 +71,7 @@ struct form {
 enum reading_kind {
 	READ_BIAS,    /* weight * input is added */
 	READ_RAMP,    /* weight * input * j is */
+	READ_SIDES,   /* weight * input * |i - j| is */
 	READ_LENGTHS, /* keys from there on are not seen */
 };
 
@@ -80,8 +82,15 @@ struct reading {
 	double weight;
 };
 
+/* Slopes that no input holds: weight * 2^attn_slope_exponent(z % heads) * j is added. */
+struct alibi {
+	int32_t heads, first; /* heads 0: none */
+	double most, weight;
+};
+
 struct model {
 	double scale, cap; /* cap 0: none */
+	struct alibi alibi;
 	bool causal;
 	int64_t shift, left; /* key i + shift is the last seen; left < 0: all before it are */
 	int round_x;
@@ -107,6 +116,17 @@ bool fit_edges(const struct fit_grid *grid, const struct observation *run, int l
  * P moved by; infinite where too little of P was left to tell. */
 bool fit_input(const struct fit_grid *grid, const struct observation *before,
 	       const struct observation *run, int input, struct model *model, double *effect);
+
+/* A straight line through ln P along row `row`. *span: over so many keys. false: too few. */
+bool fit_ramp(const struct fit_grid *grid, const struct observation *run, int row, double *slope,
+	      double *span);
+
+/* Which progression the slopes of all Z are, to `step` over their span each; false: of none. */
+bool fit_alibi(const double *slope, const double *span, int64_t Z, double step,
+	       struct alibi *alibi);
+
+/* The slope of z, 0 where there is none. */
+double fit_alibi_slope(const struct alibi *alibi, int64_t z);
 
 /* How far the model is from a run, in units of `step` relative to P: root mean square and most. */
 void fit_check(const struct fit_grid *grid, const struct observation *run,

@@ -18,19 +18,24 @@
 
 #include "addresses.h"
 #include "blas.h"
+#include "capture.h"
 #include "compare.h"
 #include "config.h"
 #include "copies.h"
+#include "delivery.h"
 #include "driver_context.h"
 #include "function.h"
 #include "fused.h"
 #include "graph.h"
 #include "held.h"
 #include "log.h"
+#include "looks.h"
 #include "memory.h"
 #include "nvtx.h"
 #include "occurrence.h"
+#include "overwrite.h"
 #include "record.h"
+#include "replace.h"
 #include "resolve.h"
 #include "scratch.h"
 #include "session.h"
@@ -38,15 +43,10 @@
 #include "site.h"
 #include "timing.h"
 
-#define MAX_CAPTURES 16
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool disabled; /* in a forked child, or after an error of our own */
 static atomic_bool settled;  /* the process is ending */
 static atomic_int watching;  /* is anything kept that an op might change? */
-static CUstream captures[MAX_CAPTURES];
-static int capture_count;
-static atomic_bool ever_captured;
 
 bool flow_active(void)
 {
@@ -124,10 +124,12 @@ static void enter(void)
 
 static void leave(void)
 {
-	const bool watched = chain_live || shadow_wanted() || capture_count || copies_watch();
+	const bool watched = chain_live || shadow_wanted() || capture_under_way() || copies_watch();
 
-	if (!watched)
+	if (!watched) {
 		shadow_clear();
+		looks_forget();
+	}
 	atomic_store_explicit(&watching, watched, memory_order_relaxed);
 	stop_clock();
 	hook_depth--;
@@ -143,12 +145,14 @@ static void drop_all_chains(void)
 /* Exit handlers run in the order opposite to their registration, and this one was registered when
  * the program's libraries were long in use: their kernels and handles still work. What they would
  * see is made as they expect, and from then on everything passes: while libraries are taken down,
- * nothing of theirs may be launched. */
+ * nothing of theirs may be launched. All of it, however large: a destructor that saves a result may
+ * be among those that follow, and no value tells whether one will ask for it. */
 static void settle(void)
 {
 	if (!flow_active())
 		return;
 	enter();
+	replace_settle();
 	copies_realise_all("exit");
 	held_settle();
 	drop_all_chains();
@@ -174,6 +178,7 @@ static void teardown(const struct op *op)
 	copies_realise_all(op->name);
 	held_realise_all(op->name);
 	drop_all_chains();
+	looks_forget();
 	if (strstr(op->name, "Ctx")) {
 		CUcontext context = op->handle ? op->handle : op->context;
 
@@ -195,14 +200,12 @@ static void capture_expected(const struct op *op)
 	copies_realise_all(op->name);
 	held_realise_all(op->name);
 	drop_all_chains();
-	ever_captured = true;
+	capture_expect();
 }
 
 static void capture_begun(const struct op *op)
 {
-	if (capture_count < MAX_CAPTURES)
-		captures[capture_count] = op->stream;
-	capture_count++;
+	capture_add(op->stream);
 	shadow_clear(); /* what holds now may not hold when the graph is launched */
 	graph_begin(op->stream, strstr(op->name, "ToGraph") != NULL);
 }
@@ -211,11 +214,7 @@ static void capture_end(const struct op *op)
 {
 	for_each_chain(chain) if (chain->captured && chain->stream == op->stream)
 		held_realise(chain, chain->stream, op->name, false);
-	for (int i = 0; i < capture_count && i < MAX_CAPTURES; i++)
-		if (captures[i] == op->stream) {
-			captures[i] = captures[--capture_count];
-			return;
-		}
+	capture_remove(op->stream);
 }
 
 /* ---- chains
@@ -224,6 +223,17 @@ static void capture_end(const struct op *op)
 static enum timing_part part_of(const struct step *step)
 {
 	return step->meaning.role == ROLE_SOFTMAX ? TIMING_SOFTMAX : TIMING_MIDDLE;
+}
+
+/* A product over scores that is none of those that could close a chain. */
+static void decline_product(const struct op_gemm *gemm)
+{
+	if (gemm->besides)
+		session_decline(REASON_EPILOGUE, gemm->besides);
+	else if (dtype_of_cuda(gemm->ctype) < 0)
+		session_decline(REASON_DTYPE, gemm->entry);
+	else
+		session_decline(REASON_LAYOUT, gemm->entry);
 }
 
 /* An op that reads an open chain. Returns whether it is taken. */
@@ -241,8 +251,7 @@ static enum flow continue_chain(struct chain *chain, struct op *op, struct acces
 		if (chain_close(chain, op))
 			return occurrence_close(chain, op, list);
 		if (!op->gemm.plain && op->gemm.batch > 1)
-			session_decline(REASON_LAYOUT,
-					"a product in rows, or with more than a product");
+			decline_product(&op->gemm);
 		held_guard(op, list, NULL, true,
 			   who); /* a GEMM that reads scores otherwise: a reader */
 		return FLOW_PASS;
@@ -273,27 +282,10 @@ static void age_chains(void)
 	}
 }
 
-/* A capture may have been joined through an event, or have outlived an end that failed. */
-static bool stream_captures(const struct op *op)
-{
-	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-	struct driver_context here;
-	CUresult result;
-
-	if (capture_count)
-		return true;
-	if (!ever_captured || op->kind != OP_GEMM || !op->context ||
-	    !driver_enter(&here, op->context))
-		return false;
-	result = driver.cuStreamIsCapturing(op->stream, &status);
-	driver_leave(&here);
-	return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 static void resolve_arrays(struct op *op)
 {
 	shadow_resolve_arrays(&op->gemm);
-	if (op->gemm.by_array && !stream_captures(op) && addresses_identify(op))
+	if (op->gemm.by_array && !capture_takes(op) && addresses_identify(op))
 		shadow_resolve_arrays(&op->gemm);
 }
 
@@ -311,11 +303,9 @@ static enum flow through_captured(struct op *op, struct access_list *list,
 				  const struct function *function, const unsigned char *params,
 				  const char *who)
 {
+	const bool origin = capture_began_on(op->stream);
 	struct chain *reader;
-	bool origin = false;
 
-	for (int i = 0; i < capture_count && i < MAX_CAPTURES; i++)
-		origin = origin || captures[i] == op->stream;
 	age_chains();
 	reader = chain_reader(op, list);
 	if (reader) {
@@ -342,12 +332,26 @@ static enum flow through_chains(struct op *op, struct access_list *list,
 		if (flow == FLOW_TAKEN || op->kind != OP_GEMM || op->watcher)
 			return flow;
 	} else if (op->kind != OP_GEMM) {
+		overwrite_refine(list, op, function, params);
 		taken = copies_take(op, list, function, params);
 		held_guard(op, list, NULL, !taken, who);
 	}
 	if (op->kind == OP_GEMM)
 		return occurrence_open(op, list);
 	return taken ? FLOW_TAKEN : FLOW_PASS;
+}
+
+/* The op after a closing GEMM tells where O goes; may a fused launch have waited for it? */
+static bool comes_after_output(const struct op *op, const struct access_list *list,
+			       const struct function *function, const unsigned char *params)
+{
+	delivery_note(op, list, function, params);
+	if (!replace_waits())
+		return false;
+	if (!capture_under_way() && replace_awaited(op, list, function, params))
+		return true;
+	replace_settle();
+	return false;
 }
 
 static enum flow through(struct op *op)
@@ -357,11 +361,12 @@ static enum flow through(struct op *op)
 	const struct function *function = NULL;
 	const unsigned char *readable = NULL;
 	const char *who = op->name;
+	bool delivers;
 	enum flow flow;
 
 	if (op->kind == OP_GEMM)
 		session_note_gemm(op);
-	else if (!chain_live && !shadow_wanted() && !capture_count && !copies_watch())
+	else if (!chain_live && !shadow_wanted() && !capture_under_way() && !copies_watch())
 		return FLOW_PASS;
 	if (op->kind == OP_LAUNCH) {
 		log_live()->launches++;
@@ -374,24 +379,34 @@ static enum flow through(struct op *op)
 	if (op->kind == OP_GEMM)
 		resolve_arrays(op);
 	access_of_op(&list, op, function, readable);
-	if (stream_captures(op)) {
+	delivers = op->kind == OP_LAUNCH && comes_after_output(op, &list, function, readable);
+	if (capture_takes(op)) {
 		list.opaque |= device_edits(op);
 		graph_note(&list);
-		return through_captured(op, &list, function, readable, who);
+		flow = through_captured(op, &list, function, readable, who);
+		looks_guard(&list);
+		return flow;
 	}
 	if (op->kind == OP_GRAPH_LAUNCH && graph_known(op->handle)) {
 		shadow_clear();
 		copies_guard_graph(op, graph_known(op->handle));
 		held_guard_graph(op, graph_known(op->handle));
+		looks_guard_graph(graph_known(op->handle));
 		return FLOW_PASS;
 	}
 	shadow_note(op, &list, function, readable);
 	addresses_note(op, function, readable);
 	age_chains();
 	copies_guard(op, &list, who);
-	flow = through_chains(op, &list, function, readable, who);
+	if (delivers) {
+		held_guard(op, &list, NULL, true, who);
+		flow = replace_deliver();
+	} else {
+		flow = through_chains(op, &list, function, readable, who);
+	}
 	if (flow == FLOW_PASS && op->kind == OP_GEMM)
-		copies_needed(op, who);
+		copies_needed(op, NULL, who);
+	looks_guard(&list);
 	return flow;
 }
 
@@ -408,6 +423,8 @@ enum flow flow_before(struct op *op)
 	enter_with(op->kind == OP_LAUNCH || op->kind == OP_FILL);
 	if (record_wanted() && op->kind != OP_ALLOC)
 		record_op(op);
+	if (op->kind != OP_LAUNCH && op->kind != OP_ALLOC)
+		comes_after_output(op, NULL, NULL, NULL);
 	switch (op->kind) {
 	case OP_ALLOC:
 	case OP_SYNC:
@@ -465,7 +482,7 @@ void flow_graph_instantiated(CUgraph graph, CUgraphExec exec)
 {
 	const int saved = errno;
 
-	if (!flow_active() || !ever_captured)
+	if (!flow_active() || !capture_ever())
 		return;
 	enter();
 	graph_instantiated(graph, exec);
@@ -477,7 +494,7 @@ void flow_graph_gone(const void *handle)
 {
 	const int saved = errno;
 
-	if (!flow_active() || !ever_captured)
+	if (!flow_active() || !capture_ever())
 		return;
 	enter();
 	graph_gone(handle);
@@ -490,7 +507,7 @@ static void graph_touched(const char *name)
 {
 	const int saved = errno;
 
-	if (strncmp(name, "cuGraph", 7) != 0 || !flow_active() || !ever_captured)
+	if (strncmp(name, "cuGraph", 7) != 0 || !flow_active() || !capture_ever())
 		return;
 	enter();
 	graph_changed();
@@ -523,8 +540,10 @@ void flow_flush(const char *name)
 	}
 	graph_note(&(struct access_list){.opaque = true});
 	shadow_clear();
+	replace_settle();
 	copies_realise_all(name);
 	held_realise_all(name);
+	looks_forget();
 	leave();
 	errno = saved;
 }
@@ -538,8 +557,9 @@ bool flow_out_of_memory(void)
 	if (!flow_active() || driver_resolve() < 0)
 		return false;
 	enter();
+	looks_forget();
 	/* Freeing is not allowed while a graph is recorded. */
-	if (!capture_count && driver.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
+	if (!capture_under_way() && driver.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
 		freed = scratch_trim(context);
 	leave();
 	errno = saved;

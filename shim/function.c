@@ -64,6 +64,43 @@ static void ask_params(struct function *function)
 	function->readable = true;
 }
 
+/* CuPy's own kernels take an indexer last: a number of elements, their shape, and room for as many
+ * words in which they work; it comes with whatever the stack held. */
+static void clear_indexer(const struct function *function, unsigned char *bytes)
+{
+	const unsigned last = function->param_count - 1, size = function->param_size[last];
+	const unsigned dims = size / 16;
+	unsigned char *indexer = bytes + function->param_offset[last];
+	uint64_t elements, extent, product = 1;
+
+	if (size % 16 != 8 || !dims)
+		return;
+	memcpy(&elements, indexer, 8);
+	for (unsigned d = 1; d <= dims; d++) {
+		memcpy(&extent, indexer + 8 * d, 8);
+		product *= extent;
+	}
+	if (product == elements)
+		memset(indexer + 8 * (1 + dims), 0, 8 * dims);
+}
+
+static void bind_unset(struct function *function)
+{
+	static const struct {
+		const char *beginning;
+		void (*clear)(const struct function *function, unsigned char *bytes);
+	} rows[] = {
+#define UNSET(which, beginning) {beginning, clear_##which},
+#include "kernel_rules.def"
+#undef UNSET
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if (function->param_count &&
+		    !strncmp(function->name, rows[i].beginning, strlen(rows[i].beginning)))
+			function->clear_unset = rows[i].clear;
+}
+
 static bool grow(void)
 {
 	size_t wanted = slot_count ? slot_count * 2 : 512;
@@ -109,6 +146,7 @@ const struct function *function_get(CUfunction handle)
 		return NULL;
 	}
 	rules_bind(function);
+	bind_unset(function);
 	function->words = calloc(1, sizeof(*function->words));
 	slots[at] = function;
 	used++;
@@ -126,26 +164,6 @@ void function_forget_all(void)
 	if (slots)
 		memset(slots, 0, slot_count * sizeof(*slots));
 	used = 0;
-}
-
-/* CuPy's own kernels take an indexer last: a number of elements, their shape, and room for as many
- * words in which they work; it comes with whatever the stack held. */
-static void clear_indexer(const struct function *function, unsigned char *bytes)
-{
-	const unsigned last = function->param_count - 1, size = function->param_size[last];
-	const unsigned dims = size / 16;
-	unsigned char *indexer = bytes + function->param_offset[last];
-	uint64_t elements, extent, product = 1;
-
-	if (size % 16 != 8 || !dims)
-		return;
-	memcpy(&elements, indexer, 8);
-	for (unsigned d = 1; d <= dims; d++) {
-		memcpy(&extent, indexer + 8 * d, 8);
-		product *= extent;
-	}
-	if (product == elements)
-		memset(indexer + 8 * (1 + dims), 0, 8 * dims);
 }
 
 static bool copy_params(const struct function *function, const struct op_launch *launch,
@@ -189,7 +207,7 @@ bool function_read_params(const struct function *function, const struct op_launc
 {
 	if (!function->readable || !copy_params(function, launch, bytes))
 		return false;
-	if (function->param_count && !strncmp(function->name, "cupy_", 5))
-		clear_indexer(function, bytes);
+	if (function->clear_unset)
+		function->clear_unset(function, bytes);
 	return true;
 }

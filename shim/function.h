@@ -44,14 +44,21 @@ struct function {
 	char *name;			/* mangled, "?" when the driver does not tell */
 	const struct kernel_rule *rule; /* NULL: none */
 	struct functor functor;		/* where `rule` is one of kernel_rules.def */
-	unsigned bytes;			/* of all parameters */
-	uint32_t id;			/* order of appearance, from 1 */
-	struct name_words *words;	/* NULL: not kept */
-	bool readable;			/* parameter layout is known */
+	/* Clears what nobody set in a copy of the parameters; NULL: all of it counts. */
+	void (*clear_unset)(const struct function *function, unsigned char *bytes);
+	unsigned bytes;		  /* of all parameters */
+	uint32_t id;		  /* order of appearance, from 1 */
+	struct name_words *words; /* NULL: not kept */
+	bool readable;		  /* parameter layout is known */
 	unsigned param_count;
 	unsigned param_offset[FUNCTION_MAX_PARAMS], param_size[FUNCTION_MAX_PARAMS];
 	struct function *older; /* of a list of handles that are no longer valid */
 };
+
+/* Offsets at which parameter i may hold a pointer: two numbers next to each other hold none. */
+#define for_each_pointer_word(function, i, at)                                                     \
+	for (at = ((function)->param_offset[i] + 7) & ~7u;                                         \
+	     at + 8 <= (function)->param_offset[i] + (function)->param_size[i]; at += 8)
 
 /* Never NULL but for lack of memory. */
 const struct function *function_get(CUfunction handle);

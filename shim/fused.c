@@ -10,8 +10,10 @@
 #include "config.h"
 #include "kernels/images.h"
 #include "kernels/launch.h"
+#include "looks.h"
 #include "message.h"
 #include "prepared.h"
+#include "relayout.h"
 #include "resolve.h"
 #include "scratch.h"
 #include "tuned.h"
@@ -20,18 +22,23 @@
 #define VARIANTS 192
 #define STEPS	 8 /* kernels that come before another */
 
+_Static_assert(VIEW_DIMS <= LAY_OUT_DIMS, "a copy has too many dimensions to be made");
+
 enum helper {
 	HELPER_REFERENCE,
 	HELPER_DRIFT,
 	HELPER_DRIFT_SAMPLED,
 	HELPER_CANARY_SET,
 	HELPER_CANARY_COPY,
+	HELPER_SLOPES,
+	HELPER_LAY_OUT,
+	HELPER_COPY_ROWS,
 	HELPER_COUNT
 };
 
 static const char *const helper_symbols[HELPER_COUNT] = {
-	"fashim_reference",  "fashim_drift",	   "fashim_drift_sampled",
-	"fashim_canary_set", "fashim_canary_copy",
+	"fashim_reference",   "fashim_drift",  "fashim_drift_sampled", "fashim_canary_set",
+	"fashim_canary_copy", "fashim_slopes", "fashim_lay_out",       "fashim_copy_rows",
 };
 
 static struct loaded {
@@ -234,39 +241,83 @@ static bool is_capturing(CUstream stream)
 	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+/* Memory for the steps before a launch. */
+struct room {
+	uint64_t address; /* 0: none */
+	bool kept;	  /* by looks.h: not to be given back */
+	bool looked;	  /* the only step was made before, its result lies there */
+};
+
+static struct room room_for(CUcontext context, CUstream stream, const struct attn_variant *variant,
+			    const struct attn_args *args)
+{
+	const uint64_t bytes = attn_launch_scratch(variant, args);
+	struct room room = {0};
+	struct attn_look look;
+
+	/* a captured launch is replayed when the scratch is somebody else's */
+	if (!bytes || is_capturing(stream))
+		return room;
+	if (attn_launch_look(&look, variant, args))
+		room.address = looks_get(context, stream, &look, &room.looked);
+	room.kept = room.address != 0;
+	if (!room.address)
+		room.address = scratch_get(context, stream, bytes, false);
+	return room;
+}
+
+bool fused_loaded(CUcontext context, const struct attn_variant *variant)
+{
+	const struct loaded *slot = find(context);
+	const int index = (int)(variant - attn_variants);
+
+	return slot && slot->module && index < VARIANTS && slot->variants[index];
+}
+
+int fused_load(CUcontext context, const struct attn_variant *variant)
+{
+	struct loaded *slot = find(context);
+	const int index = (int)(variant - attn_variants);
+	CUfunction function;
+
+	if (!slot || !slot->module || index >= VARIANTS)
+		return -EIO;
+	if (slot->variants[index])
+		return 0;
+	if (driver.cuModuleGetFunction(&function, module_of(slot, variant), variant->symbol) !=
+	    CUDA_SUCCESS)
+		return -EIO;
+	if (variant->shared_bytes > 48 * 1024 &&
+	    driver.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+				      variant->shared_bytes) != CUDA_SUCCESS)
+		return -EIO;
+	/* otherwise some drivers only do so at its first launch */
+	if (driver.cuFuncLoad && driver.cuFuncLoad(function) != CUDA_SUCCESS)
+		return -EIO;
+	slot->variants[index] = function;
+	return 0;
+}
+
 int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
 		    const struct attn_args *args)
 {
 	struct loaded *slot = find(context);
 	const int index = (int)(variant - attn_variants);
 	const struct attn_launch *what;
-	uint64_t scratch = 0, bytes;
+	struct room room;
 	int error = -EIO;
 
-	if (!slot || !slot->module || index >= VARIANTS)
+	if (fused_load(context, variant))
 		return -EIO;
-	if (!slot->variants[index]) {
-		CUfunction function;
-
-		if (driver.cuModuleGetFunction(&function, module_of(slot, variant),
-					       variant->symbol) != CUDA_SUCCESS)
-			return -EIO;
-		if (variant->shared_bytes > 48 * 1024 &&
-		    driver.cuFuncSetAttribute(function,
-					      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-					      variant->shared_bytes) != CUDA_SUCCESS)
-			return -EIO;
-		slot->variants[index] = function;
-	}
-	/* a captured launch is replayed when the scratch is somebody else's */
-	bytes = attn_launch_scratch(variant, args);
-	if (bytes && !is_capturing(stream))
-		scratch = scratch_get(context, stream, bytes, false);
-	what = prepared_launch(variant, args, &slot->device, scratch);
-	if (what && !launch_steps(slot, module_of(slot, variant), stream, what))
+	room = room_for(context, stream, variant, args);
+	what = prepared_launch(variant, args, &slot->device, room.address);
+	if (what && (room.looked || !launch_steps(slot, module_of(slot, variant), stream, what)))
 		error = launch(slot->variants[index], stream, what->grid, what->threads,
 			       what->shared_bytes, &what->parameter);
-	scratch_put(scratch, stream);
+	if (!room.kept)
+		scratch_put(room.address, stream);
+	else if (error)
+		looks_forget();
 	return error;
 }
 
@@ -326,6 +377,75 @@ int fused_copy_standing(CUcontext context, CUstream stream, uint64_t target, uin
 
 	return launch_helper(context, stream, HELPER_CANARY_COPY, canary_blocks(bytes),
 			     CANARY_THREADS, &args);
+}
+
+int fused_slopes(CUcontext context, CUstream stream, const struct slopes_args *args)
+{
+	struct loaded *slot = find(context);
+	const unsigned grid[3] = {
+		((unsigned)args->Sk + SLOPES_THREADS - 1) / SLOPES_THREADS,
+		(unsigned)args->H,
+		(unsigned)args->B,
+	};
+
+	if (!args->out)
+		return 0;
+	if (!slot || !slot->module)
+		return -EIO;
+	return launch(slot->helpers[HELPER_SLOPES], stream, grid, SLOPES_THREADS, 0, args);
+}
+
+int fused_copy_rows(CUcontext context, CUstream stream, uint64_t to, uint64_t from, uint64_t width,
+		    uint64_t pitch, uint64_t rows)
+{
+	const struct copy_rows_args args = {.to = to,
+					    .from = from,
+					    .count = width / 16 * rows,
+					    .width = (uint32_t)(width / 16),
+					    .pitch = (uint32_t)(pitch / 16)};
+	const uint64_t blocks = (args.count + 4 * COPY_ROWS_THREADS - 1) / (4 * COPY_ROWS_THREADS);
+
+	if ((to | from | width | pitch) % 16 || pitch / 16 > INT32_MAX || args.count > INT32_MAX)
+		return -EINVAL;
+	return launch_helper(context, stream, HELPER_COPY_ROWS, blocks < 4096 ? blocks : 4096,
+			     COPY_ROWS_THREADS, &args);
+}
+
+/* In units of 16 bytes where neighbours are neighbours on both sides. */
+static void widen(struct lay_out_args *args)
+{
+	const int64_t wide = 16 / args->element;
+
+	if (args->stride[0] != 1 || args->size[0] % wide || (args->to | args->from) % 16)
+		return;
+	for (int d = 1; d < args->dims; d++)
+		if (args->stride[d] % wide)
+			return;
+	for (int d = 1; d < args->dims; d++)
+		args->stride[d] /= wide;
+	args->size[0] /= wide;
+	args->count /= wide;
+	args->element = 16;
+}
+
+int fused_lay_out(CUcontext context, CUstream stream, const struct relayout *copy)
+{
+	struct lay_out_args args = {.to = copy->out_begin,
+				    .from = copy->in_begin,
+				    .count = 1,
+				    .element = attn_dtype_size(copy->dtype),
+				    .dims = copy->dims};
+	uint64_t blocks;
+
+	for (int d = 0; d < copy->dims; d++) {
+		args.size[d] = copy->dim[d].size;
+		args.stride[d] = copy->dim[d].from;
+		args.count *= copy->dim[d].size;
+	}
+	widen(&args);
+	blocks = ((uint64_t)args.count + LAY_OUT_THREADS - 1) / LAY_OUT_THREADS;
+	return launch_helper(context, stream, HELPER_LAY_OUT, blocks < 4096 ? blocks : 4096,
+			     LAY_OUT_THREADS, &args);
 }
 
 void fused_forget(CUcontext context)

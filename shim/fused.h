@@ -21,6 +21,12 @@ const struct attn_variant *fused_select(CUcontext context, const struct attn_arg
 /* What decides so: "forced" (FASHIM_KERNEL), "tuned" (the cache of `fashim tune`), "built_in". */
 const char *fused_chosen_by(CUcontext context, const struct attn_args *args);
 
+/* Makes a variant's kernel ready; this may allocate. 0 or -EIO. */
+int fused_load(CUcontext context, const struct attn_variant *variant);
+
+/* Is it ready? Launching it then allocates nothing. */
+bool fused_loaded(CUcontext context, const struct attn_variant *variant);
+
 /* All below return 0 or -EIO and only enqueue. */
 int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
 		    const struct attn_args *args);
@@ -28,8 +34,18 @@ int fused_reference(CUcontext context, CUstream stream, const struct reference_a
 int fused_drift(CUcontext context, CUstream stream, const struct drift_args *args);
 int fused_drift_sampled(CUcontext context, CUstream stream, const struct drift_sampled_args *args);
 int fused_canary_set(CUcontext context, CUstream stream, uint64_t begin, uint64_t end);
+int fused_slopes(CUcontext context, CUstream stream, const struct slopes_args *args);
 int fused_copy_standing(CUcontext context, CUstream stream, uint64_t target, uint64_t source,
 			uint64_t bytes, bool use_canary);
+
+/* Copies rows of `width` bytes at every `pitch`, to the same pitch. -EINVAL: not in pieces of 16
+ * bytes. */
+int fused_copy_rows(CUcontext context, CUstream stream, uint64_t to, uint64_t from, uint64_t width,
+		    uint64_t pitch, uint64_t rows);
+
+/* Makes copy->out of copy->in. */
+struct relayout;
+int fused_lay_out(CUcontext context, CUstream stream, const struct relayout *copy);
 
 void fused_forget(CUcontext context);
 

@@ -81,29 +81,26 @@ void gemm_from_op(struct gemm *gemm, const struct op_gemm *op)
 			      op->stride_c, op->run, op->inner_c);
 }
 
-#define DIMS 4
-
-/* All dimensions, batch entries in runs being two. */
-static void dimensions(const struct matrix *matrix, int64_t batch, int64_t size[DIMS],
-		       int64_t stride[DIMS])
+void matrix_dimensions(const struct matrix *matrix, int64_t batch, int64_t size[MATRIX_DIMS],
+		       int64_t stride[MATRIX_DIMS])
 {
 	const int64_t run = matrix->run > 1 ? matrix->run : 1;
 
 	memcpy(size, (int64_t[]){matrix->rows, matrix->cols, batch / run, run},
-	       DIMS * sizeof(*size));
+	       MATRIX_DIMS * sizeof(*size));
 	memcpy(stride,
 	       (int64_t[]){matrix->row_stride, matrix->col_stride, matrix->batch_stride,
 			   matrix->run_stride},
-	       DIMS * sizeof(*stride));
+	       MATRIX_DIMS * sizeof(*stride));
 }
 
 void matrix_extent(const struct matrix *matrix, int64_t batch, uint64_t *begin, uint64_t *end)
 {
-	int64_t low = 0, high = 0, size[DIMS], stride[DIMS];
+	int64_t low = 0, high = 0, size[MATRIX_DIMS], stride[MATRIX_DIMS];
 
-	dimensions(matrix, batch, size, stride);
+	matrix_dimensions(matrix, batch, size, stride);
 	*begin = *end = matrix->base;
-	for (int i = 0; i < DIMS; i++) {
+	for (int i = 0; i < MATRIX_DIMS; i++) {
 		if (size[i] <= 0)
 			return;
 		if (stride[i] < 0)
@@ -124,14 +121,14 @@ bool matrix_even(const struct matrix *matrix, int64_t batch, int64_t *stride)
 
 bool matrix_dense(const struct matrix *matrix, int64_t batch)
 {
-	int64_t size[DIMS], stride[DIMS], expected = 1;
+	int64_t size[MATRIX_DIMS], stride[MATRIX_DIMS], expected = 1;
 
-	dimensions(matrix, batch, size, stride);
+	matrix_dimensions(matrix, batch, size, stride);
 	/* Take the dimensions in order of stride; each must begin where the smaller ones end. */
-	for (int taken = 0; taken < DIMS; taken++) {
+	for (int taken = 0; taken < MATRIX_DIMS; taken++) {
 		int next = -1;
 
-		for (int i = 0; i < DIMS; i++)
+		for (int i = 0; i < MATRIX_DIMS; i++)
 			if (size[i] > 1 && (next < 0 || stride[i] < stride[next]))
 				next = i;
 		if (next < 0)

@@ -31,6 +31,11 @@ struct gemm {
 
 void gemm_from_op(struct gemm *gemm, const struct op_gemm *op);
 
+/* All dimensions of a matrix, batch entries in runs being two: sizes and strides in elements. */
+#define MATRIX_DIMS 4
+void matrix_dimensions(const struct matrix *matrix, int64_t batch, int64_t size[MATRIX_DIMS],
+		       int64_t stride[MATRIX_DIMS]);
+
 /* Smallest byte range that holds every element: [*begin, *end). */
 void matrix_extent(const struct matrix *matrix, int64_t batch, uint64_t *begin, uint64_t *end);
 

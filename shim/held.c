@@ -12,11 +12,12 @@
 #include "fused.h"
 #include "graph.h"
 #include "log.h"
+#include "looks.h"
 #include "memory.h"
 #include "rerun.h"
 #include "resolve.h"
-#include "scratch.h"
 #include "site.h"
+#include "snapshot.h"
 
 int held_count;
 
@@ -45,7 +46,7 @@ void held_drop(struct chain *chain)
 	if (!chain->used)
 		return;
 	for (int i = 0; i < chain->input_count; i++)
-		scratch_put(chain->inputs[i].snapshot, chain->stream);
+		snapshot_drop(chain, i);
 	if (chain->deferred)
 		held_count--;
 	chain_free(chain);
@@ -150,49 +151,20 @@ void held_settle(void)
 
 /* ---- inputs --------------------------------------------------------------------------------- */
 
-bool held_snapshot(struct chain *chain, int index, CUstream stream)
-{
-	struct input *input = &chain->inputs[index];
-	const uint64_t bytes = input->end - input->begin;
-	struct driver_context here;
-	bool done = false;
-
-	if (input->snapshot)
-		return true;
-	if (chain->captured) /* each replay of the graph would need a copy of its own */
-		return false;
-	if (!driver_enter(&here, chain->context))
-		return false;
-	input->snapshot = scratch_get(chain->context, stream, bytes, false);
-	if (input->snapshot) {
-		done = driver.cuMemcpyDtoDAsync_v2((CUdeviceptr)input->snapshot,
-						   (CUdeviceptr)input->begin, bytes,
-						   stream) == CUDA_SUCCESS;
-		driver_order(stream, chain->stream);
-		if (!done) {
-			scratch_put(input->snapshot, stream);
-			input->snapshot = 0;
-		}
-	}
-	driver_leave(&here);
-	if (done && chain->site)
-		chain->site->live->snapshots++;
-	return done;
-}
-
 /* Inputs of the chain that [begin, end) may overwrite: save them, or give the chain up. */
 static void guard_inputs(struct chain *chain, uint64_t begin, uint64_t end, CUstream stream)
 {
 	for (int i = 0; i < chain->input_count && chain->used; i++) {
 		struct input *input = &chain->inputs[i];
 
-		if (input->snapshot || input->lost ||
+		if (snapshot_whole(input) || input->lost ||
 		    !range_overlap(input->begin, input->end, begin, end))
 			continue;
 		if (chain->deferred) {
-			if (!held_snapshot(chain, i, stream))
+			if (!snapshot_part(chain, i, begin, end, stream))
 				held_realise(chain, stream, "scratch", false);
-		} else if (chain->closed || !chain->timed || !held_snapshot(chain, i, stream)) {
+		} else if (chain->closed || !chain->timed ||
+			   !snapshot_part(chain, i, begin, end, stream)) {
 			input->lost = true;
 		}
 	}
@@ -306,13 +278,17 @@ static bool meet(struct chain *chain, struct value *value, const struct access *
 	return true;
 }
 
-static int saved_inputs(const struct chain *chain)
+static uint64_t saved_bytes(const struct chain *chain)
 {
-	int count = 0;
+	uint64_t bytes = 0;
 
-	for (int i = 0; i < chain->input_count; i++)
-		count += chain->inputs[i].snapshot != 0;
-	return count;
+	for (int i = 0; i < chain->input_count; i++) {
+		const struct input *input = &chain->inputs[i];
+
+		if (input->snapshot)
+			bytes += input->end - input->begin - range_set_bytes(&input->unsaved);
+	}
+	return bytes;
 }
 
 /* A copy from the host that the program waits for is as good as done when it returns, also for
@@ -365,14 +341,14 @@ static void guard_chain(struct chain *chain, const struct op *op, const struct a
 			bool executed, const char *who)
 {
 	bool overrun = false, whole = true, near = false, certain = false;
-	int saved;
+	uint64_t saved;
 
 	for (int i = 0; i < list->count && !near; i++)
 		near = range_overlap(list->item[i].begin, list->item[i].end, chain->low,
 				     chain->high);
 	if (!near)
 		return;
-	saved = op->kind == OP_COPY ? saved_inputs(chain) : 0;
+	saved = op->kind == OP_COPY ? saved_bytes(chain) : 0;
 	if (chain->captured) {
 		if (meets(chain, list))
 			held_realise(chain, op->stream, who, false);
@@ -407,7 +383,7 @@ static void guard_chain(struct chain *chain, const struct op *op, const struct a
 				     op->kind == OP_FREE && op->stream == CU_STREAM_LEGACY
 					     ? chain->stream
 					     : op->stream);
-	if (op->kind == OP_COPY && chain->used && saved_inputs(chain) > saved)
+	if (op->kind == OP_COPY && chain->used && saved_bytes(chain) > saved)
 		wait_as_program_does(op);
 }
 
@@ -455,6 +431,7 @@ void held_guard_write(uint64_t begin, uint64_t end, CUcontext context, CUstream 
 		      const struct chain *except)
 {
 	(void)context;
+	looks_guard_write(begin, end);
 	for_each_chain(chain) if (chain != except &&
 				  (chain->deferred || (!chain->closed && chain->timed)))
 		guard_inputs(chain, begin, end, stream);

@@ -42,9 +42,6 @@ void held_realise_all(const char *who);
 /* The same at the end of the process: counted for no site. */
 void held_settle(void);
 
-/* Copies an input to scratch (`stream`: where the copy is ordered). false: no scratch. */
-bool held_snapshot(struct chain *chain, int input, CUstream stream);
-
 /* Fills virtual memory with NaN (FASHIM_POISON). */
 void held_poison(struct chain *chain);
 

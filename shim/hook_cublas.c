@@ -287,6 +287,7 @@ typedef __nv_bfloat16_raw __nv_bfloat16;
 	.ldc = incy < 0 ? -incy : incy
 #define FILL_COUNTED(...)                                                                          \
 	FILL(__VA_ARGS__);                                                                         \
+	op.gemm.besides = "vectors";                                                               \
 	op.gemm.plain = false
 
 #define GEMV_BATCHED(function, integer, scalar, input, output, in, out, compute)                   \

@@ -55,7 +55,7 @@ struct operation {
 	void *bias, *aux;
 	int32_t bias_type, aux_type;
 	int64_t aux_ld, aux_stride, bias_stride;
-	void *amax;
+	void *amax, *scale[4]; /* scale: of A, B, C, D */
 };
 
 static bool ask_operation(desc_getter get, cublasLtMatmulDesc_t desc, struct operation *operation)
@@ -81,6 +81,10 @@ static bool ask_operation(desc_getter get, cublasLtMatmulDesc_t desc, struct ope
 		ASK(EPILOGUE_AUX_BATCH_STRIDE, operation->aux_stride);
 	}
 	ASK(AMAX_D_POINTER, operation->amax);
+	ASK(A_SCALE_POINTER, operation->scale[0]);
+	ASK(B_SCALE_POINTER, operation->scale[1]);
+	ASK(C_SCALE_POINTER, operation->scale[2]);
+	ASK(D_SCALE_POINTER, operation->scale[3]);
 #undef ASK
 	return true;
 }
@@ -174,6 +178,50 @@ static void describe_epilogue(const struct operation *operation, const struct ma
 	}
 }
 
+static const char *epilogue_name(uint32_t epilogue)
+{
+	switch (epilogue) {
+#define EPILOGUE(name)                                                                             \
+	case CUBLASLT_EPILOGUE_##name:                                                             \
+		return "epilogue_" #name;
+		EPILOGUE(RELU)
+		EPILOGUE(RELU_AUX)
+		EPILOGUE(BIAS)
+		EPILOGUE(RELU_BIAS)
+		EPILOGUE(RELU_AUX_BIAS)
+		EPILOGUE(DRELU)
+		EPILOGUE(DRELU_BGRAD)
+		EPILOGUE(GELU)
+		EPILOGUE(GELU_AUX)
+		EPILOGUE(GELU_BIAS)
+		EPILOGUE(GELU_AUX_BIAS)
+		EPILOGUE(DGELU)
+		EPILOGUE(DGELU_BGRAD)
+		EPILOGUE(BGRADA)
+		EPILOGUE(BGRADB)
+#undef EPILOGUE
+	default:
+		return "epilogue";
+	}
+}
+
+/* What the call does besides a product of matrices; NULL: nothing. */
+static const char *beside_product(const struct operation *operation, const struct matrix *a,
+				  const struct matrix *b, const struct matrix *d)
+{
+	static const char *const scaled[] = {"scale_of_A", "scale_of_B", "scale_of_C",
+					     "scale_of_D"};
+
+	if (operation->epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+		return epilogue_name(operation->epilogue);
+	if (operation->amax)
+		return "amax_of_D";
+	for (int i = 0; i < 4; i++)
+		if (operation->scale[i])
+			return scaled[i];
+	return a->batch != d->batch || b->batch != d->batch ? "batch_counts_that_differ" : NULL;
+}
+
 /* Fills op->gemm; false: the descriptors say something that op_gemm has no words for. */
 static bool describe(struct op *op, const struct blas_library *library, const struct matmul *call,
 		     struct written *written)
@@ -182,7 +230,7 @@ static bool describe(struct op *op, const struct blas_library *library, const st
 	struct op_gemm *gemm = &op->gemm;
 	struct operation operation;
 	struct matrix a, b, c, d;
-	bool reads_c, row;
+	bool reads_c;
 
 	*gemm = (struct op_gemm){.entry = op->name, .library = library, .algo = -1};
 	if (!getters->desc || !getters->layout ||
@@ -220,10 +268,8 @@ static bool describe(struct op *op, const struct blas_library *library, const st
 	gemm->stride_c = d.stride;
 	gemm->batch = d.batch;
 	gemm->by_array = d.batch_mode == CUBLASLT_BATCH_MODE_POINTER_ARRAY;
-	row = a.order == CUBLASLT_ORDER_ROW || b.order == CUBLASLT_ORDER_ROW ||
-	      d.order == CUBLASLT_ORDER_ROW;
-	gemm->plain = !row && operation.epilogue == CUBLASLT_EPILOGUE_DEFAULT && !operation.amax &&
-		      a.batch == d.batch && b.batch == d.batch && gemm_is_plain(gemm);
+	gemm->besides = beside_product(&operation, &a, &b, &d);
+	gemm->plain = !gemm->besides && gemm_is_plain(gemm);
 
 	if (operation.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
 		describe_epilogue(&operation, &d, gemm, written);
@@ -242,6 +288,7 @@ static bool describe(struct op *op, const struct blas_library *library, const st
 			gemm->extra = ADDRESS(call->C);
 			gemm->extra_bytes = (c.ld * lines + (c.batch - 1) * c.stride) *
 					    element_bits(c.type) / 8;
+			gemm->besides = "C_laid_out_unlike_D";
 			gemm->plain = false;
 		}
 	}

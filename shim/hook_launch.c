@@ -38,6 +38,35 @@ static bool has_cooperative(const CUlaunchConfig *config)
 	return false;
 }
 
+/* A kernel that may begin before the one ahead of it has ended waits for it by itself. */
+static bool is_peculiar(const CUlaunchAttribute *attribute)
+{
+	switch (attribute->id) {
+	case CU_LAUNCH_ATTRIBUTE_IGNORE:
+	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: /* told apart */
+	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+		return false;
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+		return attribute->value.clusterDim.x * attribute->value.clusterDim.y *
+			       attribute->value.clusterDim.z !=
+		       1;
+	default:
+		return true;
+	}
+}
+
+static bool has_peculiar(const CUlaunchConfig *config)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < config->numAttrs; i++)
+		any |= is_peculiar(&config->attrs[i]);
+	return any;
+}
+
 #define LAUNCH_EX(entry, per_thread)                                                               \
 	EXPORT CUresult entry(const CUlaunchConfig *config, CUfunction kernel, void **params,      \
 			      void **extra)                                                        \
@@ -56,6 +85,7 @@ static bool has_cooperative(const CUlaunchConfig *config)
 				.extra = extra,                                                    \
 				.attributes = config->attrs,                                       \
 				.attribute_count = config->attrs ? config->numAttrs : 0,           \
+				.peculiar = config->attrs && has_peculiar(config),                 \
 				.cooperative = config->attrs && has_cooperative(config),           \
 			}));                                                                       \
 	}

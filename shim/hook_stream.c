@@ -125,6 +125,48 @@ EXPORT CUresult cuEventSynchronize(CUevent event)
 			 stream_op(&op, OP_SYNC, CU_STREAM_LEGACY));
 }
 
+/* ---- asking, and being told ---------------------------------------------------------------------
+ *
+ * What a stream was given before has been given to it, whatever of it is still with us. */
+
+#define STREAM_CALL(function, parameters, arguments, per_thread)                                   \
+	EXPORT CUresult function parameters                                                        \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(function, arguments, flow_watching(),                             \
+				 stream_op(&op, OP_SYNC, hook_stream(stream, per_thread)));        \
+	}
+STREAM_CALL(cuStreamQuery, (CUstream stream), (stream), LEGACY)
+STREAM_CALL(cuStreamQuery_ptsz, (CUstream stream), (stream), PER_THREAD)
+STREAM_CALL(cuEventRecord, (CUevent event, CUstream stream), (event, stream), LEGACY)
+STREAM_CALL(cuEventRecord_ptsz, (CUevent event, CUstream stream), (event, stream), PER_THREAD)
+STREAM_CALL(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned flags),
+	    (event, stream, flags), LEGACY)
+STREAM_CALL(cuEventRecordWithFlags_ptsz, (CUevent event, CUstream stream, unsigned flags),
+	    (event, stream, flags), PER_THREAD)
+STREAM_CALL(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags),
+	    (stream, event, flags), LEGACY)
+STREAM_CALL(cuStreamWaitEvent_ptsz, (CUstream stream, CUevent event, unsigned flags),
+	    (stream, event, flags), PER_THREAD)
+
+/* A function of the program's own calls no driver and sees no memory of the device's. What else it
+ * may write can be written unseen at any time, and is saved beforehand (snapshot.h). */
+STREAM_CALL(cuLaunchHostFunc, (CUstream stream, CUhostFn host, void *data), (stream, host, data),
+	    LEGACY)
+STREAM_CALL(cuLaunchHostFunc_ptsz, (CUstream stream, CUhostFn host, void *data),
+	    (stream, host, data), PER_THREAD)
+STREAM_CALL(cuStreamAddCallback,
+	    (CUstream stream, CUstreamCallback host, void *data, unsigned flags),
+	    (stream, host, data, flags), LEGACY)
+STREAM_CALL(cuStreamAddCallback_ptsz,
+	    (CUstream stream, CUstreamCallback host, void *data, unsigned flags),
+	    (stream, host, data, flags), PER_THREAD)
+
+EXPORT CUresult cuEventQuery(CUevent event)
+{
+	DRIVER_HOOK_BODY(cuEventQuery, (event), flow_watching(),
+			 stream_op(&op, OP_SYNC, CU_STREAM_LEGACY));
+}
+
 /* ---- the end -------------------------------------------------------------------------------- */
 
 static void teardown(struct op *op, void *handle)

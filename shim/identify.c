@@ -14,6 +14,7 @@
 
 #include "driver_context.h"
 #include "elementary.h"
+#include "identify_parts.h"
 #include "probe.h"
 
 /* What the kernels' own arithmetic may cost, in rounding steps of P. */
@@ -89,6 +90,7 @@ static bool ask(const struct session *session, struct observation *run)
 	return probe_run(&session->probe, run);
 }
 
+static const char two_sided[] = "slopes on both sides of the query: no bias that rows share";
 static const char refused[] = "the kernels could not be launched again";
 
 /* ---- P itself -------------------------------------------------------------------------------- */
@@ -235,6 +237,31 @@ static const char *find_scale(struct session *session)
 	return NULL;
 }
 
+/* ---- slopes ---------------------------------------------------------------------------------- */
+
+/* Slopes that the kernels compute themselves, and then whether all rows of a head have the same. */
+static const char *find_slopes(struct session *session)
+{
+	struct alibi *alibi = &session->model.alibi;
+	const char *why;
+
+	settle_rounding(session, &session->zero);
+	why = identify_slopes(&session->probe, &session->zero, session->run.p, session->step,
+			      alibi);
+	if (!why && alibi->heads)
+		alibi->weight = meant(session, alibi->weight);
+	return why;
+}
+
+static const char *check_slopes(const struct session *session)
+{
+	double rms, most;
+
+	fit_check(&session->probe.grid, &session->zero, &session->model, session->step, &rms,
+		  &most);
+	return !session->model.alibi.heads || rms < MOST_RMS ? NULL : two_sided;
+}
+
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
 /* Each one smaller than it was, but not below one. */
@@ -269,9 +296,9 @@ static const char *find_edges(struct session *session)
 	const char *why = NULL;
 
 	if (input < 0)
-		return fit_edges(&session->probe.grid, &session->zero, -1, &session->model)
-			       ? NULL
-			       : "the keys that are seen form no triangle";
+		return fit_edges(&session->probe.grid, &session->zero, -1, &session->model) ? NULL
+		       : session->model.alibi.heads ? two_sided
+						    : "the keys that are seen form no triangle";
 	set_plain(session, &session->run);
 	less = lowered(session, input, 3);
 	session->run.input[input] = words(session, input, less);
@@ -302,7 +329,7 @@ static const char *find_input(struct session *session, int input)
 				      &session->model, &effect)) {
 				reading = &session->model.reading[session->model.readings - 1];
 				reading->weight = meant(session, reading->weight);
-				return NULL;
+				return reading->kind == READ_SIDES ? two_sided : NULL;
 			}
 			if (isfinite(effect) && effect < 1)
 				break; /* weaker would show less */
@@ -444,78 +471,7 @@ static const char *find_empty(struct session *session, int *empty)
 	return why ? why : *empty < 0 ? "rows without a key come out differently" : NULL;
 }
 
-/* ---- the answer ------------------------------------------------------------------------------ */
-
-/* Heads are where the products or an operand say so; where none does, all of Z are. */
-static const char *settle_heads(const struct session *session, int64_t *heads)
-{
-	*heads = session->args->H;
-	for (int k = 0; k < session->model.readings; k++) {
-		const struct form *form = &session->model.reading[k].form;
-
-		if (form->along != FORM_MODULO && form->along != FORM_QUOTIENT)
-			continue;
-		if (*heads != session->probe.grid.Z && *heads != form->heads)
-			return "inputs disagree on the number of heads";
-		*heads = form->heads;
-	}
-	return NULL;
-}
-
-static void set_tensor(struct attn_tensor *tensor, const struct reading *reading, int64_t heads)
-{
-	const struct form *form = &reading->form;
-
-	*tensor =
-		(struct attn_tensor){.base = (uint64_t)reading->input + 1, .dtype = reading->dtype};
-	tensor->stride[0] = form->along == FORM_EACH	   ? form->unit * heads
-			    : form->along == FORM_QUOTIENT ? form->unit
-							   : 0;
-	tensor->stride[1] = form->along == FORM_EACH || form->along == FORM_MODULO ? form->unit : 0;
-	tensor->stride[2] = form->row;
-	tensor->stride[3] = form->column;
-}
-
-static const char *write_down(const struct session *session, struct identity *identity, int empty)
-{
-	const struct model *model = &session->model;
-	struct attn_spec *spec = &identity->spec;
-	int bias = identity_bias_place(session->chain);
-	const char *why = settle_heads(session, &identity->heads);
-
-	if (why)
-		return why;
-	*spec = session->args->spec;
-	spec->scale = (float)(session->chain->steps[0].gemm.alpha * model->scale);
-	spec->softcap = (float)model->cap;
-	if (bias && model->cap > 0)
-		return "a softcap after what GEMM1 adds to";
-	if (bias)
-		spec->bias_scale[0] = (float)(session->chain->steps[0].gemm.beta * model->scale);
-	spec->window_right = model->causal ? 0 : ATTN_NO_WINDOW;
-	spec->window_left = model->left >= 0 ? (int32_t)model->left : ATTN_NO_WINDOW;
-	spec->window_shift = (int32_t)model->shift;
-	spec->empty_row = empty;
-	spec->round_p = session->p_rounding;
-	for (int k = 0; k < model->readings; k++) {
-		const struct reading *reading = &model->reading[k];
-
-		if (reading->kind == READ_LENGTHS) {
-			set_tensor(&spec->lengths, reading, identity->heads);
-			continue;
-		}
-		if (reading->kind == READ_RAMP)
-			return "slopes times the number of the key (ALiBi): no kernel takes them";
-		if (bias == ATTN_MAX_BIAS)
-			return "more biases than a kernel takes";
-		set_tensor(&spec->bias[bias], reading, identity->heads);
-		spec->bias_scale[bias++] = (float)reading->weight;
-		spec->round_x = model->round_x;
-	}
-	identity->pointers = session->probe.inputs;
-	identity->probed = true;
-	return NULL;
-}
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static const char *check_inputs(struct session *session)
 {
@@ -550,7 +506,11 @@ static const char *find_all(struct session *session, struct identity *identity)
 	if (!why)
 		why = check_sums(session, &session->zero);
 	if (!why)
+		why = find_slopes(session);
+	if (!why)
 		why = find_edges(session);
+	if (!why)
+		why = check_slopes(session);
 	if (!why)
 		why = find_scale(session);
 	if (!why)
@@ -559,7 +519,13 @@ static const char *find_all(struct session *session, struct identity *identity)
 		why = check_all(session);
 	if (!why)
 		why = find_empty(session, &empty);
-	return why ? why : write_down(session, identity, empty);
+	return why ? why
+		   : identify_answer(identity, &session->model,
+				     &(struct asked){.chain = session->chain,
+						     .args = session->args,
+						     .inputs = session->probe.inputs,
+						     .p_rounding = session->p_rounding,
+						     .empty = empty});
 }
 
 const char *identify_chain(struct identity *identity, const struct attn_args *args,

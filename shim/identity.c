@@ -9,6 +9,8 @@
 
 #include "memory.h"
 
+#define NOWHERE 1 /* computed slopes, before they are given a place */
+
 static enum reason stop(char *detail, const char *why)
 {
 	snprintf(detail, 96, "%s", why);
@@ -66,6 +68,18 @@ static void fit_keys(struct attn_tensor *tensor, int64_t keys)
 		tensor->stride[i] = tensor->stride[i] / row * keys;
 }
 
+/* From slopes to biases: a number for each key. */
+static void spread_slopes(struct attn_tensor *tensor, const struct attn_args *args)
+{
+	const int64_t keys = args->Sk, heads = tensor->stride[1] ? args->H : 1;
+
+	tensor->dtype = ATTN_F32;
+	tensor->stride[0] = tensor->stride[0] ? heads * keys : 0;
+	tensor->stride[1] = tensor->stride[1] ? keys : 0;
+	tensor->stride[2] = 0;
+	tensor->stride[3] = 1;
+}
+
 enum reason identity_apply(struct attn_args *args, const struct chain *chain,
 			   const struct identity *identity, char *detail)
 {
@@ -85,10 +99,18 @@ enum reason identity_apply(struct attn_args *args, const struct chain *chain,
 	if (found)
 		args->spec.bias[0] = preload;
 	for (int n = found; (tensor = identity_tensor(&args->spec, n)); n++) {
-		if (!tensor->base)
+		const bool slopes = n == identity->slopes - 1;
+
+		if (tensor->base)
+			tensor->base = readable(chain, pointer_at(chain, tensor->base), &room);
+		else if (slopes)
+			tensor->base = NOWHERE;
+		else
 			continue;
-		tensor->base = readable(chain, pointer_at(chain, tensor->base), &room);
-		fit_keys(tensor, args->Sk);
+		if (slopes)
+			spread_slopes(tensor, args);
+		else
+			fit_keys(tensor, args->Sk);
 	}
 	return REASON_NONE;
 }
@@ -109,13 +131,15 @@ uint64_t identity_extent(const struct identity *identity, const struct attn_args
 
 	for (int n = identity_bias_place(chain); (tensor = identity_tensor(&found, n)); n++) {
 		const int64_t *stride = identity_tensor(&now, n)->stride;
+		const bool slopes = n == identity->slopes - 1; /* one for Sk biases */
 		const int64_t last = (args->B - 1) * stride[0] + (args->H - 1) * stride[1] +
 				     (args->Sq - 1) * stride[2] + (args->Sk - 1) * stride[3];
 
 		if (tensor->base != (uint64_t)number)
 			continue;
-		*keys = stride[3] ? args->Sk : 0;
-		return (uint64_t)(last + 1) * (uint64_t)attn_dtype_size(tensor->dtype);
+		*keys = stride[3] && !slopes ? args->Sk : 0;
+		return (uint64_t)(last / (slopes ? args->Sk : 1) + 1) *
+		       (uint64_t)attn_dtype_size(tensor->dtype);
 	}
 	return 0;
 }

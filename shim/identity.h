@@ -15,6 +15,11 @@ struct identity {
 	int64_t heads; /* 0: as the products have them */
 	int pointers;  /* as many of them are accounted for */
 	bool probed;   /* its kernels were asked (identify.h), not only its results looked at */
+	/* Which of spec.bias, from 1, is no bias but slopes [B,H,1,1], to be multiplied by the
+	 * number of the key (slopes.h); 0: none. Its base 0: attn_slope_exponent() of these. */
+	int slopes;
+	int32_t slope_first;
+	float slope_most;
 };
 
 /* The tensors of a spec that may stand for such pointers; NULL behind the last. */
@@ -24,6 +29,7 @@ static inline struct attn_tensor *identity_tensor(struct attn_spec *spec, int n)
 }
 
 /* Completes args, whose operands are set, for this occurrence. `identity` NULL: nothing is known
+ * yet. Slopes are told of as the bias that they will be, but for its memory: that is not theirs
  * yet. REASON_NONE, or what stands against it and `detail` (96 bytes). */
 enum reason identity_apply(struct attn_args *args, const struct chain *chain,
 			   const struct identity *identity, char *detail);

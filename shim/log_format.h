@@ -45,16 +45,25 @@
  *      one occurrence or one opener without a site was passed by; written the first time, then
  * counted
  * {"type":"materialise","site":1,"by":"reduce_kernel","bytes":4194304}     first 16 of a site
+ * {"type":"copy","by":"reduce_kernel","bytes":4194304}
+ *      a copy of an operand that was held back, or O in its own layout, was wanted after all; the
+ *      first 16
+ * {"type":"forgotten","site":7,"state":"declined","reason":"dropout","seen":1,…}
+ *      the table of sites was full, and this one had not come for the longest: its counters, as in
+ *      the summary. Should it come again, it is a site with another number.
  * {"type":"violation","what":"…"}                  an error of the shim's own; it passed through
  *
  * {"type":"summary","end":"exit"|"killed","wall_us":1.0,"gemms":9,"launches":99,"overhead_us":1.0,
- *  "scratch_peak":1048576,"reasons":{"capture":3},
+ *  "scratch_peak":1048576,"copies":{"held":300,"made":2,"unfit":0},"reasons":{"capture":3},
  *  "sites":[{"site":1,"state":"verified","reason":"none","seen":100,"replaced":96,"compared":4,
- *            "passed":0,"materialised":0,"snapshots":12,"saved_us":590.4}]}
+ *            "agreed":4,"passed":0,"materialised":0,"snapshots":12,"saved_us":590.4}]}
  *      last record of a clean end. launches: those looked at, which is while a chain is in view;
  *      overhead_us: host time in the shim, one-time loading and learning included.
- *      passed = seen - replaced - compared. How long the GPU was busy in all is not told: that
- *      would take an event pair around every launch.
+ *      copies, of operands and outputs: held back; of these, made after all; kinds whose strides no
+ *      kernel could be given in their place.
+ *      agreed: comparisons, of which a site takes FASHIM_LEARN to be verified. While it has not,
+ * its reason is "learning". passed = seen - replaced - compared. How long the GPU was busy in all
+ * is not told: that would take an event pair around every launch.
  *
  * Beside the log lies LOG.live, a mapped `struct live_file` that is right at every moment; a clean
  * end removes it after writing "summary". A reader that finds no summary takes the counters from
@@ -78,22 +87,24 @@ enum reason {
 enum site_state { SITE_LEARNING, SITE_VERIFIED, SITE_DECLINED };
 
 #define LIVE_MAGIC   "fashimlv"
-#define LIVE_VERSION 1
+#define LIVE_VERSION 2
 #define LIVE_SITES   256
 
 struct live_site {
 	uint32_t state;	 /* enum site_state */
 	uint32_t reason; /* enum reason */
-	uint64_t seen, replaced, compared, materialised, snapshots;
+	uint64_t seen, replaced, compared, agreed, materialised, snapshots;
 	uint64_t saved_ns;
+	uint64_t turn; /* sites that had this place before */
 };
 
 struct live_file {
 	char magic[8];
 	uint32_t version;
-	uint32_t site_count;	    /* sites[0] is site 1 */
+	uint32_t site_count;	    /* sites[n] is site n + 1 + turn * LIVE_SITES */
 	uint64_t start_ns, last_ns; /* CLOCK_REALTIME */
 	uint64_t gemms, launches, overhead_ns, scratch_peak;
+	uint64_t copies_held, copies_made, copies_unfit;
 	uint64_t reasons[64]; /* indexed by enum reason; occurrences without a site of their own too
 			       */
 	struct live_site sites[LIVE_SITES];

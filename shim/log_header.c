@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "log_counters.h"
 #include "message.h"
 #include "names.h"
 
@@ -22,15 +23,6 @@
 /* Longer ones are cut; escaped, a byte may take six. */
 #define ARGV_BYTES   4096
 #define OPTION_BYTES 1024
-
-static const char *const reason_names[] = {
-#define REASON(id, name, sentence, hint) [REASON_##id] = name,
-#include "reasons.def"
-#undef REASON
-};
-
-static const char *const state_names[] = {
-	[SITE_LEARNING] = "learning", [SITE_VERIFIED] = "verified", [SITE_DECLINED] = "declined"};
 
 static void add_argv(struct json *json)
 {
@@ -99,26 +91,6 @@ void log_header(struct json *json, const struct log_device *device)
 	json_close(json);
 }
 
-static void add_site(struct json *json, unsigned number, const struct live_site *site)
-{
-	const uint64_t answered = site->replaced + site->compared;
-
-	json_open_object(json, NULL);
-	json_uint(json, "site", number);
-	json_string(json, "state",
-		    site->state <= SITE_DECLINED ? state_names[site->state] : "unknown");
-	json_string(json, "reason",
-		    site->reason < REASON_COUNT ? reason_names[site->reason] : "unknown");
-	json_uint(json, "seen", site->seen);
-	json_uint(json, "replaced", site->replaced);
-	json_uint(json, "compared", site->compared);
-	json_uint(json, "passed", site->seen > answered ? site->seen - answered : 0);
-	json_uint(json, "materialised", site->materialised);
-	json_uint(json, "snapshots", site->snapshots);
-	json_double(json, "saved_us", (double)(int64_t)site->saved_ns / 1e3);
-	json_close(json);
-}
-
 void log_summary(struct json *json, const struct live_file *live, uint64_t start_ns)
 {
 	const unsigned sites = live->site_count < LIVE_SITES ? live->site_count : LIVE_SITES;
@@ -130,13 +102,21 @@ void log_summary(struct json *json, const struct live_file *live, uint64_t start
 	json_uint(json, "launches", live->launches);
 	json_double(json, "overhead_us", (double)live->overhead_ns / 1e3);
 	json_uint(json, "scratch_peak", live->scratch_peak);
+	json_open_object(json, "copies");
+	json_uint(json, "held", live->copies_held);
+	json_uint(json, "made", live->copies_made);
+	json_uint(json, "unfit", live->copies_unfit);
+	json_close(json);
 	json_open_object(json, "reasons");
 	for (unsigned i = 0; i < REASON_COUNT; i++)
 		if (live->reasons[i])
-			json_uint(json, reason_names[i], live->reasons[i]);
+			json_uint(json, log_reason_name(i), live->reasons[i]);
 	json_close(json);
 	json_open_array(json, "sites");
-	for (unsigned i = 0; i < sites; i++)
-		add_site(json, i + 1, &live->sites[i]);
+	for (unsigned i = 0; i < sites; i++) {
+		json_open_object(json, NULL);
+		log_counters(json, i, &live->sites[i]);
+		json_close(json);
+	}
 	json_close(json);
 }

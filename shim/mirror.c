@@ -15,15 +15,20 @@
 #define PATIENCE 200000000ull
 
 static unsigned char *pinned;
+static bool late;	   /* a wait was in vain … */
+static CUevent unfinished; /* … until this one was: host memory may still be written to */
 
 /* ---- whether --------------------------------------------------------------------------------- */
 
-/* Kernels that talk to other GPUs wait for an answer; nobody would give one. */
-static bool talks(const struct chain *chain)
+bool mirrors_talks(const struct function *function)
+{
+	return strstr(function->name, "nccl") || strstr(function->name, "nvshmem");
+}
+
+static bool any_talks(const struct chain *chain)
 {
 	for (int s = 1; s < chain->step_count; s++)
-		if (chain->steps[s].function && (strstr(chain->steps[s].function->name, "nccl") ||
-						 strstr(chain->steps[s].function->name, "nvshmem")))
+		if (chain->steps[s].function && mirrors_talks(chain->steps[s].function))
 			return true;
 	return false;
 }
@@ -50,14 +55,43 @@ const char *mirrors_hindrance(const struct chain *chain)
 {
 	if (inputs_gone(chain))
 		return "what a kernel read was overwritten before it could be launched again";
-	if (talks(chain))
+	if (any_talks(chain))
 		return "a kernel that waits for other GPUs";
 	return NULL;
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-static bool add(struct mirrors *mirrors, uint64_t pointer)
+/* Is what an earlier wait gave up on done by now? */
+static bool finished(void)
+{
+	if (unfinished && driver.cuEventQuery(unfinished) == CUDA_ERROR_NOT_READY)
+		return false;
+	if (unfinished)
+		driver.cuEventDestroy_v2(unfinished);
+	unfinished = NULL;
+	late = false;
+	return true;
+}
+
+bool mirrors_begin(struct mirrors *mirrors, CUcontext context, CUstream stream)
+{
+	memset(mirrors, 0, sizeof(*mirrors));
+	mirrors->context = context;
+	mirrors->stream = stream;
+	if (!pinned) {
+		void *memory = NULL;
+
+		if (driver.cuMemAllocHost_v2(&memory, MIRROR_HOST) != CUDA_SUCCESS)
+			return false;
+		pinned = memory;
+	}
+	mirrors->host = pinned;
+	return finished() &&
+	       driver.cuEventCreate(&mirrors->event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
+}
+
+bool mirrors_add(struct mirrors *mirrors, uint64_t pointer)
 {
 	const struct allocation *allocation = memory_find(pointer);
 	struct mirror *mirror;
@@ -85,34 +119,21 @@ static bool add_all(struct mirrors *mirrors)
 {
 	const struct chain *chain = mirrors->chain;
 
-	if (!add(mirrors, chain->values[0].begin))
+	if (!mirrors_add(mirrors, chain->values[0].begin))
 		return false;
 	for (int s = 1; s < chain->step_count; s++)
 		for (int i = 0; i < chain->steps[s].ref_count; i++)
-			if (!add(mirrors, rerun_pointer(chain, &chain->steps[s], i)))
+			if (!mirrors_add(mirrors, rerun_pointer(chain, &chain->steps[s], i)))
 				return false;
 	return true;
 }
 
-bool mirrors_open(struct mirrors *mirrors, const struct chain *chain)
+bool mirrors_make(struct mirrors *mirrors)
 {
-	memset(mirrors, 0, sizeof(*mirrors));
-	mirrors->chain = chain;
-	if (!pinned) {
-		void *memory = NULL;
-
-		if (driver.cuMemAllocHost_v2(&memory, MIRROR_HOST) != CUDA_SUCCESS)
-			return false;
-		pinned = memory;
-	}
-	mirrors->host = pinned;
-	if (!add_all(mirrors) ||
-	    driver.cuEventCreate(&mirrors->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
-		return false;
 	for (int i = 0; i < mirrors->count; i++) {
 		struct mirror *mirror = &mirrors->item[i];
 
-		mirror->copy = scratch_get(chain->context, chain->stream,
+		mirror->copy = scratch_get(mirrors->context, mirrors->stream,
 					   mirror->end - mirror->begin, false);
 		if (!mirror->copy)
 			return false;
@@ -120,17 +141,26 @@ bool mirrors_open(struct mirrors *mirrors, const struct chain *chain)
 	return true;
 }
 
+bool mirrors_open(struct mirrors *mirrors, const struct chain *chain)
+{
+	const bool begun = mirrors_begin(mirrors, chain->context, chain->stream);
+
+	mirrors->chain = chain;
+	return begun && add_all(mirrors) && mirrors_make(mirrors);
+}
+
 void mirrors_close(struct mirrors *mirrors)
 {
-	const struct chain *chain = mirrors->chain;
 	/* large, and not needed again; what is not done may take for ever */
-	const bool trim = mirrors->event && mirrors_await(mirrors);
+	const bool trim = mirrors->event && !late && mirrors_await(mirrors);
 
 	for (int i = 0; i < mirrors->count; i++)
-		scratch_put(mirrors->item[i].copy, chain->stream);
+		scratch_put(mirrors->item[i].copy, mirrors->stream);
 	if (trim)
-		scratch_trim(chain->context);
-	if (mirrors->event)
+		scratch_trim(mirrors->context);
+	if (mirrors->event && late)
+		unfinished = mirrors->event;
+	else if (mirrors->event)
 		driver.cuEventDestroy_v2(mirrors->event);
 	mirrors->event = NULL;
 	mirrors->count = 0;
@@ -143,24 +173,27 @@ bool mirrors_refresh(const struct mirrors *mirrors)
 
 		if (driver.cuMemcpyDtoDAsync_v2(
 			    (CUdeviceptr)mirror->copy, (CUdeviceptr)mirror->begin,
-			    mirror->end - mirror->begin, mirrors->chain->stream) != CUDA_SUCCESS)
+			    mirror->end - mirror->begin, mirrors->stream) != CUDA_SUCCESS)
 			return false;
 	}
 	return true;
 }
 
+const struct mirror *mirrors_find(const struct mirrors *mirrors, uint64_t pointer)
+{
+	for (int i = 0; i < mirrors->count; i++)
+		if (pointer >= mirrors->item[i].begin && pointer < mirrors->item[i].end)
+			return &mirrors->item[i];
+	return NULL;
+}
+
 uint64_t mirrors_place(const struct mirrors *mirrors, uint64_t pointer, uint64_t *room)
 {
-	for (int i = 0; i < mirrors->count; i++) {
-		const struct mirror *mirror = &mirrors->item[i];
+	const struct mirror *mirror = mirrors_find(mirrors, pointer);
 
-		if (pointer < mirror->begin || pointer >= mirror->end)
-			continue;
-		if (room)
-			*room = mirror->end - pointer;
-		return mirror->copy + (pointer - mirror->begin);
-	}
-	return 0;
+	if (mirror && room)
+		*room = mirror->end - pointer;
+	return mirror ? mirror->copy + (pointer - mirror->begin) : 0;
 }
 
 uint64_t mirrors_room(const struct mirrors *mirrors, uint64_t pointer)
@@ -192,6 +225,30 @@ bool mirrors_run(const struct mirrors *mirrors, const struct step *step)
 	return rerun_step(mirrors->chain, step, place) == 0;
 }
 
+bool mirrors_launch(const struct mirrors *mirrors, const struct function *function,
+		    const struct op_launch *launch, const unsigned char *params)
+{
+	static unsigned char there[FUNCTION_MAX_BYTES]; /* flow lock */
+	void *pointers[FUNCTION_MAX_PARAMS];
+	uint64_t word, place;
+	unsigned at;
+
+	memcpy(there, params, function->bytes);
+	for (unsigned i = 0; i < function->param_count; i++) {
+		pointers[i] = there + function->param_offset[i];
+		for_each_pointer_word(function, i, at) {
+			memcpy(&word, params + at, 8);
+			place = mirrors_place(mirrors, word, NULL);
+			if (place)
+				memcpy(there + at, &place, 8);
+		}
+	}
+	return driver.cuLaunchKernel(function->handle, launch->grid[0], launch->grid[1],
+				     launch->grid[2], launch->block[0], launch->block[1],
+				     launch->block[2], launch->shared_bytes, mirrors->stream,
+				     pointers, NULL) == CUDA_SUCCESS;
+}
+
 static uint64_t now_ns(void)
 {
 	struct timespec time;
@@ -205,17 +262,18 @@ bool mirrors_await(const struct mirrors *mirrors)
 	const uint64_t until = now_ns() + PATIENCE;
 	CUresult result;
 
-	if (driver.cuEventRecord(mirrors->event, mirrors->chain->stream) != CUDA_SUCCESS)
+	if (driver.cuEventRecord(mirrors->event, mirrors->stream) != CUDA_SUCCESS)
 		return false;
 	do
 		result = driver.cuEventQuery(mirrors->event);
 	while (result == CUDA_ERROR_NOT_READY && now_ns() < until);
+	late |= result == CUDA_ERROR_NOT_READY;
 	return result == CUDA_SUCCESS;
 }
 
 bool mirrors_fill(const struct mirrors *mirrors, uint64_t to, uint64_t bytes, uint64_t period)
 {
-	const CUstream stream = mirrors->chain->stream;
+	const CUstream stream = mirrors->stream;
 	uint64_t done = bytes < period ? bytes : period;
 
 	if (driver.cuMemcpyHtoDAsync_v2((CUdeviceptr)to, mirrors->host, done, stream) !=

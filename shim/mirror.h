@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The program's memory once more: copies of what the middle kernels of a chain were pointed to, in
- * which they can be launched again on data of ours. Nothing of the program's is touched, and no
- * copy ends before the allocation does that it stands for.
+ * The program's memory once more: copies of what kernels were pointed to, in which they can be
+ * launched again on data of ours. Nothing of the program's is touched, and no copy ends before the
+ * allocation does that it stands for.
  *
- * All functions: flow lock held, the chain's context current.
+ *     mirrors_begin(), mirrors_add() for each pointer, mirrors_make()      or, for the middle
+ *     kernels of a chain, mirrors_open(); then mirrors_refresh() …; mirrors_close() in any case
+ *
+ * All functions: flow lock held, the context current.
  */
 #ifndef FASHIM_MIRROR_H
 #define FASHIM_MIRROR_H
 
 #include "chain.h"
 
-#define MIRRORS	    12
+#define MIRRORS	    16
 #define MIRROR_HOST (64u << 10) /* bytes of pinned memory for what goes there and comes back */
 
 /* A copy of the program's memory from the lowest pointer of an allocation to its end. */
@@ -20,23 +23,40 @@ struct mirror {
 };
 
 struct mirrors {
-	const struct chain *chain;
+	CUcontext context;
+	CUstream stream;	   /* all is ordered here */
+	const struct chain *chain; /* or NULL */
 	CUevent event;
 	int count;
 	struct mirror item[MIRRORS];
 	unsigned char *host; /* MIRROR_HOST bytes, one piece for the process */
 };
 
+/* Of nothing yet. false: the driver refused, or something of before is still under way. */
+bool mirrors_begin(struct mirrors *mirrors, CUcontext context, CUstream stream);
+
+/* The allocation that a pointer leads to. false: not to be watched, or too many. */
+bool mirrors_add(struct mirrors *mirrors, uint64_t pointer);
+
+/* Makes room for the copies; they hold nothing yet. false: no room. */
+bool mirrors_make(struct mirrors *mirrors);
+
+/* Does a kernel talk to other GPUs? It waits for an answer, and nobody would give one. */
+bool mirrors_talks(const struct function *function);
+
 /* May the kernels of the chain be launched again now? NULL, or why not. */
 const char *mirrors_hindrance(const struct chain *chain);
 
-/* Makes room for copies of all that the steps point to; they hold nothing yet. false: no room. To
- * be closed in any case. */
+/* The three above for all that the steps of a chain point to. */
 bool mirrors_open(struct mirrors *mirrors, const struct chain *chain);
+
 void mirrors_close(struct mirrors *mirrors);
 
 /* Everything as it is in the program's memory. */
 bool mirrors_refresh(const struct mirrors *mirrors);
+
+/* The one that holds a byte; NULL: none. */
+const struct mirror *mirrors_find(const struct mirrors *mirrors, uint64_t pointer);
 
 /* Where the copy of that byte lies; 0: in none. *room: how far it goes from there. */
 uint64_t mirrors_place(const struct mirrors *mirrors, uint64_t pointer, uint64_t *room);
@@ -47,7 +67,13 @@ uint64_t mirrors_room(const struct mirrors *mirrors, uint64_t pointer);
 /* Runs one step in the copies. */
 bool mirrors_run(const struct mirrors *mirrors, const struct step *step);
 
-/* Until all this is done; not for ever: the stream may itself wait for the program. */
+/* Launches a kernel with these parameters, pointers leading to the copies; all they lead to was
+ * added. */
+bool mirrors_launch(const struct mirrors *mirrors, const struct function *function,
+		    const struct op_launch *launch, const unsigned char *params);
+
+/* Until all this is done; not for ever: the stream may itself wait for the program. After one in
+ * vain none are begun before that is done: memory of the host's may still be written to. */
 bool mirrors_await(const struct mirrors *mirrors);
 
 /* `bytes` of memory from `to` on become the first `period` bytes of mirrors->host, again and again.

@@ -12,6 +12,7 @@
 #include "compare.h"
 #include "config.h"
 #include "copies.h"
+#include "delivery.h"
 #include "driver_context.h"
 #include "fused.h"
 #include "held.h"
@@ -20,11 +21,12 @@
 #include "measure.h"
 #include "memory.h"
 #include "originals.h"
-#include "nvtx.h"
+#include "replace.h"
 #include "resolve.h"
-#include "scratch.h"
 #include "session.h"
 #include "site.h"
+#include "slopes.h"
+#include "snapshot.h"
 #include "spec.h"
 #include "timing.h"
 
@@ -121,7 +123,9 @@ static enum flow defer_opening(struct op *op, const struct access_list *list,
 	if (!captured)
 		for (int n = 0; n < 2; n++)
 			copies_absorb(chain, n, chain->inputs[n].begin, chain->inputs[n].end);
-	copies_needed(op, op->name);
+	copies_needed(op, chain, op->name);
+	if (!snapshot_unwatched(chain, 0))
+		held_realise(chain, op->stream, "memory", false);
 	return FLOW_TAKEN;
 }
 
@@ -176,7 +180,7 @@ enum flow occurrence_open(struct op *op, const struct access_list *list)
 	if (mode == MODE_REPLACE && !site_wants_watch(&op->gemm) && may_defer(op, &set) &&
 	    !due_for_sample(&set))
 		return defer_opening(op, list, &set, false);
-	copies_needed(op, op->name); /* before the operands are an input of a chain */
+	copies_needed(op, NULL, op->name); /* before the operands are an input of a chain */
 	held_guard(op, list, NULL, true, op->name);
 	if (!opener_promising(&op->gemm))
 		return FLOW_PASS;
@@ -207,6 +211,7 @@ enum flow occurrence_open(struct op *op, const struct access_list *list)
 enum flow occurrence_defer(struct chain *chain, struct op *op, const struct access_list *list,
 			   const struct function *function, const unsigned char *params)
 {
+	const int inputs = chain->input_count;
 	int step;
 
 	if (!chain_extend(chain, op, list, function, params)) {
@@ -215,7 +220,8 @@ enum flow occurrence_defer(struct chain *chain, struct op *op, const struct acce
 	}
 	step = chain->step_count - 1;
 	if (chain->unfit == REASON_NONE &&
-	    site_filter(chain->candidates, step, chain->steps[step].signature))
+	    site_filter(chain->candidates, step, chain->steps[step].signature) &&
+	    snapshot_unwatched(chain, inputs))
 		return FLOW_TAKEN;
 	/* Not what any verified site does next: everything so far is run now, this op included. */
 	session_decline(REASON_CHAIN_BROKEN, chain_step_name(&chain->steps[step]));
@@ -255,88 +261,6 @@ static bool inputs_lost(const struct chain *chain)
 	return false;
 }
 
-/* O was written: where it lies over scores, these are gone. */
-static void cut_output(struct chain *chain)
-{
-	struct gemm gemm;
-	uint64_t begin, end;
-
-	gemm_from_op(&gemm, &chain->closer);
-	matrix_extent(&gemm.c, gemm.batch, &begin, &end);
-	for (int k = 0; k < chain->value_count; k++)
-		range_set_cut(&chain->values[k].live, begin, end);
-}
-
-static int launch_fused(struct chain *chain, struct site *site, const struct access_list *list)
-{
-	const struct attn_variant *variant;
-	struct driver_context here;
-	struct attn_args args;
-	char detail[96];
-	bool by_data;
-	int error = -1;
-
-	for (int i = 0; i < list->count; i++)
-		if (list->item[i].mode & ACCESS_WRITE)
-			for (int k = 0; k < chain->input_count; k++)
-				if (range_overlap(list->item[i].begin, list->item[i].end,
-						  chain->inputs[k].begin, chain->inputs[k].end) &&
-				    !held_snapshot(chain, k, chain->stream))
-					return -1;
-	if (spec_of_chain(&args, chain, site->by_data ? &site->identity : NULL, &by_data, detail) !=
-	    REASON_NONE) {
-		session_decline(REASON_CHAIN_BROKEN, detail);
-		return -1;
-	}
-	if (!originals_read(&args, chain)) {
-		session_decline(REASON_CHAIN_BROKEN, "operands copied in another way");
-		return -1;
-	}
-	if (driver_enter(&here, chain->context)) {
-		variant = fused_select(chain->context, &args);
-		/* Loading a kernel may allocate, which a capture does not survive. */
-		if (variant && (!chain->captured || variant->name == site->variant)) {
-			const bool ranged = nvtx_push("fused", variant, &args);
-
-			error = fused_attention(chain->context, chain->stream, variant, &args);
-			nvtx_pop(ranged);
-		}
-		driver_leave(&here);
-	}
-	return error;
-}
-
-static enum flow replace(struct chain *chain, struct site *site, const struct op *op,
-			 const struct access_list *list, int kept_inputs)
-{
-	copies_needed(op, op->name);
-	if (launch_fused(chain, site, list)) {
-		held_realise(chain, chain->stream, "fused_launch", false);
-		copies_guard(op, list, op->name); /* V is wanted after all */
-		return FLOW_PASS;
-	}
-	chain->closed = true;
-	chain->site = site;
-	cut_output(chain);
-	while (chain->input_count > kept_inputs) /* O is written: V is no longer needed */
-		scratch_put(chain->inputs[--chain->input_count].snapshot, chain->stream);
-	chain->relayed[2] = -1;
-	site->live->seen++;
-	site->live->replaced++;
-	if (chain->captured) { /* the user's word: nobody looks at the scores */
-		held_drop(chain);
-		return FLOW_TAKEN;
-	}
-	site->since_sample++;
-	if (site->app_us > site->fused_us)
-		site->live->saved_ns += (uint64_t)((site->app_us - site->fused_us) * 1000);
-	if (config()->poison)
-		held_poison(chain);
-	if (!held_virtual(chain))
-		held_drop(chain);
-	return FLOW_TAKEN;
-}
-
 /* Kernels, and the means to run deferred steps again, are made ready while nothing depends on them.
  */
 static bool prepare(const struct chain *chain)
@@ -368,6 +292,7 @@ static void announce(struct site *site, const struct chain *chain, const struct 
 	if (site->announced)
 		return;
 	site->announced = true;
+	site->kernel = kernel;
 	site_announce(site, chain, args, kernel);
 }
 
@@ -483,13 +408,13 @@ enum flow occurrence_close(struct chain *chain, struct op *op, const struct acce
 	const int inputs = chain->input_count;
 
 	if (!chain->deferred)
-		copies_needed(op, op->name); /* before V is an input of the chain */
+		copies_needed(op, NULL, op->name); /* before V is an input of the chain */
 	add_v(chain, op);
 	if (chain->deferred) {
 		struct site *site = site_match_close(chain->candidates, chain);
 
 		if (site)
-			return replace(chain, site, op, list, inputs);
+			return replace_chain(chain, site, op, list, inputs);
 		session_decline(REASON_CHAIN_BROKEN, op->name);
 		site_note_broken(chain->candidates);
 		held_realise(chain, op->stream, "chain_broken", false);
@@ -500,6 +425,41 @@ enum flow occurrence_close(struct chain *chain, struct op *op, const struct acce
 	return learn(chain, op, list);
 }
 
+/* The kernel for a call that writes O in this order. */
+static const struct attn_variant *select_in_order(CUcontext context, const struct attn_args *args,
+						  const struct attn_tensor *order)
+{
+	struct attn_args fused = *args;
+
+	if (order->stride[3])
+		fused.o = *order;
+	return fused_select(context, &fused);
+}
+
+/* A captured chain reads the copies of its operands where the comparison read what they were made
+ * of, perhaps with another kernel. */
+static void load_for_capture(const struct chain *chain, const struct attn_args *args)
+{
+	const struct attn_variant *variant = fused_select(chain->context, args);
+	struct driver_context here;
+
+	if (!config()->graphs || !variant || !driver_enter(&here, chain->context))
+		return;
+	fused_load(chain->context, variant);
+	driver_leave(&here);
+}
+
+/* The record was made of the program's own call: a comparison that reads what its operands are
+ * copies of may be for another kernel. */
+static void correct_record(struct site *site, const struct chain *chain,
+			   const struct attn_args *args, const struct attn_variant *variant)
+{
+	if (site->state != SITE_LEARNING || site->kernel == variant->name)
+		return;
+	site->kernel = variant->name;
+	site_announce(site, chain, args, variant->name);
+}
+
 /* The closing GEMM ran: O is the program's own. */
 static void closed(struct chain *chain)
 {
@@ -507,6 +467,7 @@ static void closed(struct chain *chain)
 	static struct attn_spec guess[SITE_CANDIDATES]; /* flow lock */
 	const struct attn_variant *variant;
 	struct attn_args args;
+	struct attn_tensor order = {0}; /* of the comparison's O; zero: packed */
 	struct timing *timing = chain->timing;
 	char detail[96];
 	bool by_data;
@@ -517,7 +478,8 @@ static void closed(struct chain *chain)
 
 	chain->closed = true;
 	chain->timing = NULL;
-	cut_output(chain);
+	chain_cut_output(chain);
+	delivery_expect(site, chain);
 	for (int i = 0; i < chain->value_count; i++)
 		if (chain->values[i].outside)
 			chain->values[i].live.count = 0;
@@ -528,11 +490,17 @@ static void closed(struct chain *chain)
 		timing_drop(timing);
 		return;
 	}
+	if (site->identified && !slopes_place(chain, &args, &site->identity)) {
+		timing_drop(timing);
+		return;
+	}
+	load_for_capture(chain, &args);
 	if (!by_data || site->identified)
-		originals_compare(&args, chain);
-	variant = fused_select(chain->context, &args);
+		originals_compare(&args, &order, chain);
+	variant = select_in_order(chain->context, &args, &order);
 	if (!variant) {
 		site_decline(site, REASON_NO_KERNEL, "");
+		slopes_put(chain);
 		timing_drop(timing);
 		return;
 	}
@@ -543,17 +511,17 @@ static void closed(struct chain *chain)
 		timing_drop(timing);
 		return;
 	}
+	correct_record(site, chain, &args, variant);
 	if (by_data && !site->identified)
 		guesses = spec_guess(guess, SITE_CANDIDATES, &args, chain);
 	else if (by_data)
 		settle_extents(site, chain, &args);
 	site->live->compared++;
-	site->variant = variant->name;
-	compare_start(site, chain, &args, variant, guess, guesses, timing);
+	compare_start(site, chain, &args, &order, variant, guess, guesses, timing);
+	slopes_put(chain);
 	for (int i = 0; i < chain->input_count;
 	     i++) { /* the comparison is enqueued: inputs may go */
-		scratch_put(chain->inputs[i].snapshot, chain->stream);
-		chain->inputs[i].snapshot = 0;
+		snapshot_drop(chain, i);
 		chain->inputs[i].lost = true;
 	}
 }

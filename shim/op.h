@@ -29,7 +29,7 @@ enum op_kind {
 	OP_CAPTURE_END,
 	OP_GRAPH_LAUNCH,
 	OP_TEARDOWN, /* context, stream, module or library about to be destroyed: `handle` */
-	OP_SYNC,     /* host waits; touches nothing, recorded for traces only */
+	OP_SYNC,     /* host waits or asks, or streams are ordered; touches nothing */
 	OP_OPAQUE,   /* may do anything (unknown driver function, external semaphores, IPC …) */
 	OP_KIND_COUNT
 };
@@ -60,6 +60,7 @@ struct op_gemm {
 	int math_mode;		/* cublasMath_t of the handle */
 	bool plain;		/* no epilogue, bias, scaling, fp64 or complex: may be replaced.
 				   false: extents count, recognition does not. */
+	const char *besides;	/* what it does besides or instead, one word; NULL: nothing known */
 	uint64_t extra;		/* Lt: a further address that is read (bias) or 0; with … */
 	uint64_t extra_bytes;
 	uint64_t d; /* Lt: output address when it differs from c, else 0 */
@@ -73,6 +74,8 @@ struct op_launch {
 	void **extra;
 	const CUlaunchAttribute *attributes; /* cuLaunchKernelEx only */
 	unsigned attribute_count;
+	bool peculiar; /* some attribute says more than when the kernel may begin, and how fast it
+			  shall run: launched again without it, it might do something else */
 	bool cooperative;
 };
 

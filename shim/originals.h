@@ -10,12 +10,16 @@
 
 #include "chain.h"
 
-/* The call shall read what a deferred chain's operands were to be copied from. false: strides
+/* The call shall read what a deferred chain's operands were to be copied from, and write at `at`
+ * what a copy of O would make of it, whose inverse `output` is; NULL: write O. false: strides
  * cannot say it; *args is unchanged. */
-bool originals_read(struct attn_args *args, const struct chain *chain);
+bool originals_read(struct attn_args *args, const struct chain *chain,
+		    const struct relayout *output, uint64_t at);
 
 /* The same for a chain that ran, where the originals are as they were: the comparison then shows
- * whether such copies may be held back from now on. */
-void originals_compare(struct attn_args *args, const struct chain *chain);
+ * whether such copies may be held back from now on, and O be written in *order's strides. These are
+ * 0 where it goes through no copy; args->o stays the program's. */
+void originals_compare(struct attn_args *args, struct attn_tensor *order,
+		       const struct chain *chain);
 
 #endif

@@ -19,6 +19,8 @@
 #include "message.h"
 #include "names.h"
 
+/* A symbolic address. No pair of small numbers looks like one, nor does a pointer of the host. */
+#define SYMBOL_MARK  0xe000000000000000ull
 #define SYMBOL_SHIFT 40
 #define MAX_STREAMS  64
 
@@ -97,25 +99,33 @@ bool record_wanted(void)
 	}
 	state = OPEN;
 	owner = getpid();
-	put("# fashim-trace 1\n");
+	put("# fashim-trace 2\n");
 	atexit(flush);
 	return true;
 }
 
+static unsigned long long symbol_of(const struct allocation *allocation)
+{
+	return SYMBOL_MARK | (unsigned long long)allocation->id << SYMBOL_SHIFT;
+}
+
+static void put_allocation(const struct allocation *allocation)
+{
+	put("A %llx %llu %d\n", symbol_of(allocation), (unsigned long long)allocation->bytes,
+	    (int)allocation->kind);
+}
+
 static uint64_t symbolic(uint64_t address)
 {
-	uint32_t before = 0;
 	const struct allocation *allocation = memory_find(address);
 
 	if (!allocation) {
 		allocation = memory_lookup(address);
 		if (!allocation)
 			return address;
-		before = allocation->id;
-		put("A %llx %llu %d\n", (unsigned long long)before << SYMBOL_SHIFT,
-		    (unsigned long long)allocation->bytes, (int)allocation->kind);
+		put_allocation(allocation);
 	}
-	return (uint64_t)allocation->id << SYMBOL_SHIFT | (address - allocation->base);
+	return symbol_of(allocation) | (address - allocation->base);
 }
 
 static int stream_number(CUstream stream)
@@ -157,6 +167,8 @@ static void put_launch(const struct op *op)
 	static unsigned char bytes[FUNCTION_MAX_BYTES];
 	const struct function *function = function_get(op->launch.function);
 	const unsigned *g = op->launch.grid, *b = op->launch.block;
+	uint64_t word;
+	unsigned at;
 
 	if (!function)
 		return;
@@ -165,13 +177,12 @@ static void put_launch(const struct op *op)
 		put("O unreadable_launch\n");
 		return;
 	}
-	for (unsigned at = 0; at + 8 <= function->bytes; at += 8) { /* before the line begins */
-		uint64_t word;
-
-		memcpy(&word, bytes + at, 8);
-		word = symbolic(word);
-		memcpy(bytes + at, &word, 8);
-	}
+	for (unsigned i = 0; i < function->param_count; i++) /* before the line begins */
+		for_each_pointer_word(function, i, at) {
+			memcpy(&word, bytes + at, 8);
+			word = symbolic(word);
+			memcpy(bytes + at, &word, 8);
+		}
 	put("L %u %d %u,%u,%u %u,%u,%u %u ", function->id, stream_number(op->stream), g[0], g[1],
 	    g[2], b[0], b[1], b[2], op->launch.shared_bytes);
 	if (sizeof(buffer) - filled < 2 * (size_t)function->bytes + FUNCTION_MAX_PARAMS + 8)
@@ -200,9 +211,10 @@ static void put_gemm(const struct op *op)
 	put("%llx %d %lld %lld ", a, (int)g->atype, (long long)g->lda, (long long)g->stride_a);
 	put("%llx %d %lld %lld ", b, (int)g->btype, (long long)g->ldb, (long long)g->stride_b);
 	put("%llx %d %lld %lld ", c, (int)g->ctype, (long long)g->ldc, (long long)g->stride_c);
-	put("%lld %.9g %.9g %d %d %d %d %d %d %llx %llu %llx\n", (long long)g->batch, g->alpha,
+	put("%lld %.9g %.9g %d %d %d %d %d %d %llx %llu %llx%s%s\n", (long long)g->batch, g->alpha,
 	    g->beta, g->compute_type, g->algo, g->math_mode, g->plain, g->by_array,
-	    g->scalars_on_device, extra, (unsigned long long)g->extra_bytes, d);
+	    g->scalars_on_device, extra, (unsigned long long)g->extra_bytes, d,
+	    g->besides ? " " : "", g->besides ? g->besides : "");
 }
 
 static unsigned long long symbol_of_range(const struct op_range *range)
@@ -244,8 +256,7 @@ void record_op(const struct op *op)
 	case OP_ALLOC:
 		allocation = memory_find(op->alloc.range.base);
 		if (allocation)
-			put("A %llx %llu %d\n", (unsigned long long)allocation->id << SYMBOL_SHIFT,
-			    (unsigned long long)allocation->bytes, (int)allocation->kind);
+			put_allocation(allocation);
 		break;
 	case OP_FREE:
 		put("D %llx\n", (unsigned long long)symbolic(op->alloc.range.base));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * From the sizes and strides of a copy, and the strides in which a product reads what was copied,
- * to the strides in which it could have read the original.
+ * to the strides in which it could have read the original; the same the other way round for what a
+ * product wrote.
  */
 #include "relayout.h"
 
@@ -23,11 +24,23 @@ static void sort_dims(struct relayout *r)
 		}
 }
 
+/* Has the output no holes? */
+static bool is_dense(const struct relayout *r)
+{
+	int64_t expected = 1;
+
+	for (int d = 0; d < r->dims; d++) {
+		if (r->dim[d].to != expected)
+			return false;
+		expected *= r->dim[d].size;
+	}
+	return r->dims > 0;
+}
+
 static bool set_dims(struct relayout *r, const struct meaning *meaning)
 {
 	const struct view *out = &meaning->views[0], *in = &meaning->views[1];
 	const int64_t element = out->element;
-	int64_t expected = 1;
 
 	r->dims = 0;
 	for (int d = 0; d < meaning->dims; d++) {
@@ -40,12 +53,7 @@ static bool set_dims(struct relayout *r, const struct meaning *meaning)
 		r->dim[r->dims++].from = in->stride[d] / element;
 	}
 	sort_dims(r);
-	for (int d = 0; d < r->dims; d++) {
-		if (r->dim[d].to != expected)
-			return false;
-		expected *= r->dim[d].size;
-	}
-	return r->dims > 0;
+	return is_dense(r);
 }
 
 static uint64_t sign(const struct relayout *r)
@@ -68,7 +76,7 @@ bool relayout_read(struct relayout *r, const struct op *op, const struct access_
 
 	if (op->kind != OP_LAUNCH || !function || !function->rule || !params || list->opaque ||
 	    (function->functor.role != ROLE_UNKNOWN && function->functor.role != ROLE_COPY) ||
-	    list->count != 2 || op->launch.cooperative || op->launch.attribute_count ||
+	    list->count != 2 || op->launch.cooperative || op->launch.peculiar ||
 	    function->bytes > CHAIN_PARAM_BYTES)
 		return false;
 	for (int i = 0; i < 2; i++)
@@ -111,6 +119,25 @@ void relayout_copy(struct relayout *to, const struct relayout *from)
 
 	memcpy(to, from, params + from->step.function->bytes);
 	memcpy((char *)to + behind, (const char *)from + behind, sizeof(*from) - behind);
+}
+
+bool relayout_invert(struct relayout *inverse, const struct relayout *copy)
+{
+	inverse->step.function = copy->step.function;
+	inverse->dtype = copy->dtype;
+	inverse->dims = copy->dims;
+	inverse->out_begin = copy->in_begin;
+	inverse->out_end = copy->in_end;
+	inverse->in_begin = copy->out_begin;
+	inverse->in_end = copy->out_end;
+	inverse->key = hash_mix(copy->key, 0x696e76657273ull);
+	for (int d = 0; d < copy->dims; d++) {
+		inverse->dim[d].size = copy->dim[d].size;
+		inverse->dim[d].to = copy->dim[d].from;
+		inverse->dim[d].from = copy->dim[d].to;
+	}
+	sort_dims(inverse);
+	return is_dense(inverse);
 }
 
 /* ---- reading the original instead ----------------------------------------------------------- */
@@ -201,21 +228,23 @@ static bool read_original(struct attn_tensor *t, const struct relayout *r, uint6
 	return true;
 }
 
-bool relayout_apply(struct attn_args *args, const struct relayout *const from[RELAYOUT_OPERANDS],
-		    const uint64_t in[RELAYOUT_OPERANDS])
+bool relayout_apply(struct attn_args *args, const struct relayout *const from[RELAYOUT_TENSORS],
+		    const uint64_t in[RELAYOUT_TENSORS])
 {
 	struct attn_args found = *args;
-	struct attn_tensor *const operand[] = {&found.q, &found.k, &found.v};
+	struct attn_tensor *const operand[] = {&found.q, &found.k, &found.v, &found.o};
 	int64_t heads = 0, within, stride;
 
-	for (int n = 0; n < RELAYOUT_OPERANDS && !heads; n++)
+	for (int n = 0; n < RELAYOUT_TENSORS && !heads; n++)
 		if (from[n] && !follow(from[n], operand[n]->stride[1], found.H, &stride, &within))
 			heads = within;
 	if (heads && !split(&found, heads))
 		return false;
-	for (int n = 0; n < RELAYOUT_OPERANDS; n++) {
-		const int64_t extent[4] = {found.B, found.H, n == RELAYOUT_Q ? found.Sq : found.Sk,
-					   n == RELAYOUT_V ? found.Dv : found.D};
+	for (int n = 0; n < RELAYOUT_TENSORS; n++) {
+		const bool by_query = n == RELAYOUT_Q || n == RELAYOUT_O;
+		const bool of_values = n == RELAYOUT_V || n == RELAYOUT_O;
+		const int64_t extent[4] = {found.B, found.H, by_query ? found.Sq : found.Sk,
+					   of_values ? found.Dv : found.D};
 
 		if (from[n] && !read_original(operand[n], from[n], in[n], extent))
 			return false;

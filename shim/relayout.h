@@ -14,7 +14,14 @@
 #include "range.h"
 #include "step.h"
 
-enum relayout_operand { RELAYOUT_Q, RELAYOUT_K, RELAYOUT_V, RELAYOUT_OPERANDS };
+enum relayout_operand {
+	RELAYOUT_Q,
+	RELAYOUT_K,
+	RELAYOUT_V,
+	RELAYOUT_OPERANDS, /* that are read */
+	RELAYOUT_O = RELAYOUT_OPERANDS,
+	RELAYOUT_TENSORS
+};
 
 struct relayout {
 	struct step step; /* the launch: refs[0] is what it writes, refs[1] what it reads */
@@ -34,11 +41,16 @@ bool relayout_read(struct relayout *r, const struct op *op, const struct access_
 /* As an assignment, without room for parameters that the kernel does not have. */
 void relayout_copy(struct relayout *to, const struct relayout *from);
 
+/* The copy that would undo another: it reads what that wrote. false: there is none, since elements
+ * were left out or written more than once. It is only described: its step cannot be launched. */
+bool relayout_invert(struct relayout *inverse, const struct relayout *copy);
+
 /* Makes a call read, instead of copies, what these were made of: operand n begins where the out of
- * from[n] does, whose in now lies at in[n]; from[n] NULL: as it is. Where a copy gathers heads from
- * two places (a batch of heads, or K and V that groups of heads share), all operands are seen with
- * B and H split anew. false: strides cannot say it; *args is unchanged. */
-bool relayout_apply(struct attn_args *args, const struct relayout *const from[RELAYOUT_OPERANDS],
-		    const uint64_t in[RELAYOUT_OPERANDS]);
+ * from[n] does, whose in now lies at in[n]; from[n] NULL: as it is. O is written there: from[] has
+ * the inverse of the copy that the program makes of it. Where a copy gathers heads from two places
+ * (a batch of heads, or K and V that groups of heads share), all operands are seen with B and H
+ * split anew. false: strides cannot say it; *args is unchanged. */
+bool relayout_apply(struct attn_args *args, const struct relayout *const from[RELAYOUT_TENSORS],
+		    const uint64_t in[RELAYOUT_TENSORS]);
 
 #endif

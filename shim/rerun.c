@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kept parameters, with other words where the pointers stand; and the two ways of making
- * virtual values real: in place, where every byte the steps would write is still virtual, else in
- * scratch with the standing bytes copied back.
+ * The kept parameters, with other words where the pointers stand; and the making of virtual values:
+ * in their own place, where every byte of it is still virtual, else in scratch with the standing
+ * bytes copied back.
  */
 #include "rerun.h"
 
@@ -13,6 +13,7 @@
 #include "held.h"
 #include "resolve.h"
 #include "scratch.h"
+#include "snapshot.h"
 
 uint64_t rerun_pointer(const struct chain *chain, const struct step *step, int i)
 {
@@ -60,9 +61,10 @@ int rerun_step(const struct chain *chain, const struct step *step, const uint64_
 
 /* ---- a whole chain -------------------------------------------------------------------------- */
 
-/* Where value i lies while the steps are run again: at home, or in scratch. */
+/* Where value i lies while the steps are run again. */
 struct places {
-	uint64_t value[CHAIN_VALUES];
+	uint64_t value[CHAIN_VALUES]; /* 0: nowhere, before its first step and behind its last */
+	bool home[CHAIN_VALUES];      /* where the program has it; else in scratch */
 };
 
 static uint64_t place_of(const struct chain *chain, const struct places *places,
@@ -124,104 +126,176 @@ static uint64_t put_operand(const struct chain *chain, int n, uint64_t address, 
 		       : 0;
 }
 
-static int run_steps(const struct chain *chain, const struct places *places)
+static bool uses(const struct step *step, int value)
 {
-	const struct step *first = &chain->steps[0];
+	for (int i = 0; i < step->ref_count; i++)
+		if (step->refs[i].kind == REF_VALUE && step->refs[i].index == value)
+			return true;
+	return false;
+}
+
+/* Is a step (0: GEMM1, which makes value 0) the first to use a value? */
+static bool begins(const struct chain *chain, int step, int value)
+{
+	for (int i = 0; i < step; i++)
+		if (uses(&chain->steps[i], value))
+			return false;
+	return value == 0 ? step == 0 : uses(&chain->steps[step], value);
+}
+
+static bool used_behind(const struct chain *chain, int step, int value)
+{
+	for (int i = step + 1; i < chain->step_count; i++)
+		if (uses(&chain->steps[i], value))
+			return true;
+	return false;
+}
+
+/* Room for what the step is the first to use. */
+static int make_room(const struct chain *chain, int step, struct places *places)
+{
+	for (int i = 0; i < chain->value_count; i++) {
+		const struct value *value = &chain->values[i];
+
+		if (places->home[i] || !begins(chain, step, i))
+			continue;
+		places->value[i] =
+			scratch_get(chain->context, chain->stream, value->end - value->begin, true);
+		if (!places->value[i])
+			return -1;
+	}
+	return 0;
+}
+
+static void give_back(const struct chain *chain, struct places *places, int value)
+{
+	if (!places->home[value])
+		scratch_put(places->value[value], chain->stream);
+	places->value[value] = 0;
+}
+
+/* Of a chain's values, two or three exist at a time: what neither a later step nor anybody else
+ * will read makes room for the next. */
+static void clear_room(const struct chain *chain, int step, struct places *places)
+{
+	for (int i = 0; i < chain->value_count; i++)
+		if (places->value[i] && !chain->values[i].live.count &&
+		    !used_behind(chain, step, i))
+			give_back(chain, places, i);
+}
+
+static int run_first(const struct chain *chain, const struct places *places)
+{
+	const struct op_gemm *gemm = &chain->steps[0].gemm;
 	uint64_t a, b, scratch[2];
 	int error = -1;
 
 	if (chain->preload >= 0 && put_preload(chain, places))
 		return -1;
-	a = put_operand(chain, 0, first->gemm.a, &scratch[0]);
-	b = put_operand(chain, 1, first->gemm.b, &scratch[1]);
+	a = put_operand(chain, 0, gemm->a, &scratch[0]);
+	b = put_operand(chain, 1, gemm->b, &scratch[1]);
 	if (a && b)
-		error = blas_run(&first->gemm, chain->context, chain->stream, a, b,
-				 places->value[0] + (first->gemm.c - chain->values[0].begin));
+		error = blas_run(gemm, chain->context, chain->stream, a, b,
+				 places->value[0] + (gemm->c - chain->values[0].begin));
 	scratch_put(scratch[0], chain->stream);
 	scratch_put(scratch[1], chain->stream);
-	for (int i = 1; i < chain->step_count && !error; i++)
-		error = run_step(chain, &chain->steps[i], places);
 	return error;
 }
 
-/* In place only if nothing that the steps write belongs to anybody else by now, and no input that
- * is still read in place would be overwritten out of order. (What GEMM1 adds to is read before
- * anything is written.) */
-static bool may_run_in_place(const struct chain *chain)
+static int run_steps(const struct chain *chain, struct places *places)
+{
+	int error = 0;
+
+	for (int i = 0; i < chain->step_count && !error; i++) {
+		error = make_room(chain, i, places);
+		if (!error)
+			error = i ? run_step(chain, &chain->steps[i], places)
+				  : run_first(chain, places);
+		clear_room(chain, i, places);
+	}
+	return error;
+}
+
+/* Is nothing that lies in a value's place anybody else's by now, nor an input that is still to be
+ * read there? (What GEMM1 adds to is read before anything is written.) */
+static bool may_lie_at_home(const struct chain *chain, const struct value *value)
 {
 	struct range_set rest;
 
-	for (int i = 0; i < chain->value_count; i++) {
-		const struct value *value = &chain->values[i];
-
-		range_set_one(&rest, value->begin, value->end);
-		for (int k = 0; k < chain->value_count; k++) {
-			if (chain->values[k].canaried)
+	range_set_one(&rest, value->begin, value->end);
+	for (int k = 0; k < chain->value_count; k++)
+		for_each_range(r, &chain->values[k].live)
+			if ((chain->values[k].canaried &&
+			     range_overlap(r->begin, r->end, value->begin, value->end)) ||
+			    range_set_cut(&rest, r->begin, r->end) < 0)
 				return false;
-			for_each_range(r, &chain->values[k].live)
-				if (range_set_cut(&rest, r->begin, r->end) < 0)
-					return false;
-		}
-		if (rest.count)
+	for (int k = 0; k < chain->input_count; k++)
+		if (!chain->inputs[k].snapshot && k != chain->preload &&
+		    range_overlap(chain->inputs[k].begin, chain->inputs[k].end, value->begin,
+				  value->end))
 			return false;
-		for (int k = 0; k < chain->input_count; k++)
-			if (!chain->inputs[k].snapshot && k != chain->preload &&
-			    range_overlap(chain->inputs[k].begin, chain->inputs[k].end,
-					  value->begin, value->end))
-				return false;
-	}
-	return true;
+	return !rest.count;
 }
 
-static int run_in_scratch(struct chain *chain)
+/* Nothing of a captured chain's was touched by anybody yet. */
+static void choose_places(const struct chain *chain, struct places *places)
 {
-	struct places places = {{0}};
-	int error = 0;
-
 	for (int i = 0; i < chain->value_count; i++) {
 		const struct value *value = &chain->values[i];
 
-		places.value[i] =
-			scratch_get(chain->context, chain->stream, value->end - value->begin, true);
-		if (!places.value[i])
-			error = -1;
+		places->home[i] = chain->captured || may_lie_at_home(chain, value);
+		if (!places->home[i])
+			continue;
+		places->value[i] = value->begin;
+		held_guard_write(value->begin, value->end, chain->context, chain->stream, chain);
 	}
-	if (!error)
-		error = run_steps(chain, &places);
-	for (int i = 0; i < chain->value_count && !error; i++) {
-		const struct value *value = &chain->values[i];
+}
 
-		for_each_range(r, &value->live) {
-			uint64_t begin = value->canaried ? rerun_granule_up(r->begin) : r->begin;
+/* The standing bytes of what was made in scratch. */
+static int write_back(const struct chain *chain, int i, const struct places *places)
+{
+	const struct value *value = &chain->values[i];
+	int error = 0;
 
-			held_guard_write(r->begin, r->end, chain->context, chain->stream, chain);
-			if (begin < r->end)
-				error |= fused_copy_standing(chain->context, chain->stream, begin,
-							     places.value[i] +
-								     (begin - value->begin),
-							     r->end - begin, value->canaried);
-		}
+	for_each_range(r, &value->live) {
+		const uint64_t begin = value->canaried ? rerun_granule_up(r->begin) : r->begin;
+
+		held_guard_write(r->begin, r->end, chain->context, chain->stream, chain);
+		if (begin < r->end)
+			error |= fused_copy_standing(chain->context, chain->stream, begin,
+						     places->value[i] + (begin - value->begin),
+						     r->end - begin, value->canaried);
 	}
-	for (int i = 0; i < chain->value_count; i++)
-		scratch_put(places.value[i], chain->stream);
 	return error;
 }
 
-static int run_in_place(struct chain *chain)
+static int run_again(const struct chain *chain)
 {
 	struct places places = {0};
+	int error;
 
-	for (int i = 0; i < chain->value_count; i++) {
-		places.value[i] = chain->values[i].begin;
-		held_guard_write(chain->values[i].begin, chain->values[i].end, chain->context,
-				 chain->stream, chain);
-	}
-	return run_steps(chain, &places);
+	choose_places(chain, &places);
+	error = run_steps(chain, &places);
+	for (int i = 0; i < chain->value_count && !error; i++)
+		if (!places.home[i] && places.value[i])
+			error = write_back(chain, i, &places);
+	for (int i = 0; i < chain->value_count; i++)
+		give_back(chain, &places, i);
+	return error;
+}
+
+/* Of what was saved in part, the rest is where it was. */
+static int complete_snapshots(struct chain *chain)
+{
+	for (int i = 0; i < chain->input_count; i++)
+		if (chain->inputs[i].snapshot && !snapshot_take(chain, i, chain->stream))
+			return -1;
+	return 0;
 }
 
 int rerun_chain(struct chain *chain)
 {
-	/* Nothing of a captured chain's was touched by anybody yet. */
-	return chain->captured || may_run_in_place(chain) ? run_in_place(chain)
-							  : run_in_scratch(chain);
+	if (complete_snapshots(chain))
+		return -1;
+	return run_again(chain);
 }

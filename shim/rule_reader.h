@@ -45,6 +45,7 @@ bool rule_read_index(struct reading *r);
 bool rule_read_distribution(struct reading *r);
 bool rule_read_with_index(struct reading *r);
 bool rule_read_dropout(struct reading *r);
+bool rule_read_cupy_copy(struct reading *r);
 
 /* A reduction of `columns` numbers each, to `rows` of them; where its calculators and its pointers
  * stand. */

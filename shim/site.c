@@ -9,20 +9,17 @@
 
 #include "config.h"
 #include "log.h"
+#include "log_counters.h"
 #include "message.h"
 
 struct site sites[SITES];
 int site_count;
 
-static const char *const reason_names[REASON_COUNT] = {
-#define REASON(id, name, sentence, hint) [REASON_##id] = name,
-#include "reasons.def"
-#undef REASON
-};
+static uint64_t moment; /* occurrences of all sites */
 
 const char *reason_name(enum reason reason)
 {
-	return reason < REASON_COUNT ? reason_names[reason] : "?";
+	return log_reason_name(reason);
 }
 
 uint64_t site_opener_signature(const struct op_gemm *gemm)
@@ -67,6 +64,68 @@ static bool all_by_rule(const struct chain *chain)
 	return true;
 }
 
+/* Does a chain hold on to it, or a comparison that is under way? */
+static bool in_use(const struct site *site)
+{
+	const ptrdiff_t at = site - sites;
+
+	for_each_chain(chain) if (chain->site == site || chain->model == site ||
+				  (chain->candidates &&
+				   chain->candidates->bits[at / 64] >> (at % 64) & 1)) return true;
+	return site->pending > 0;
+}
+
+static void forget(struct site *site)
+{
+	const uint64_t turn = site->live->turn;
+	struct json *json = log_record("forgotten");
+
+	log_counters(json, (unsigned)(site - sites), site->live);
+	log_commit(json);
+	*site->live = (struct live_site){.turn = turn + 1};
+}
+
+/* Of a full table the place of the site that has not come for the longest. A chain without rules
+ * may be another each time it comes, as of a kernel that is told a seed: most of these get none. */
+static struct site *place_for(bool by_rule)
+{
+	static unsigned refused;
+	struct site *oldest = NULL;
+
+	if (site_count < SITES)
+		return &sites[site_count++];
+	if (!by_rule && ++refused % 16)
+		return NULL;
+	for (int i = 0; i < SITES; i++)
+		if ((!oldest || sites[i].latest < oldest->latest) && !in_use(&sites[i]))
+			oldest = &sites[i];
+	if (oldest)
+		forget(oldest);
+	return oldest;
+}
+
+/* A chain with a step that has a rule but no meaning is never replaced (spec.c): what else it is
+ * told does not make it another one. */
+static bool never_replaced(const struct chain *chain)
+{
+	for (int i = 1; i < chain->step_count; i++)
+		if (chain->steps[i].meaning.role == ROLE_OPAQUE)
+			return true;
+	return false;
+}
+
+static uint64_t key_of(const struct chain *chain, uint64_t opener, uint64_t closer)
+{
+	const bool coarse = never_replaced(chain);
+	uint64_t key = hash_mix(hash_mix(opener, closer), coarse);
+
+	for (int i = 1; i < chain->step_count; i++)
+		key = hash_mix(key, coarse && chain->steps[i].function
+					    ? chain->steps[i].function->id
+					    : chain->steps[i].signature);
+	return key;
+}
+
 struct site *site_of_chain(const struct chain *chain)
 {
 	const bool by_rule = all_by_rule(chain);
@@ -74,23 +133,26 @@ struct site *site_of_chain(const struct chain *chain)
 	const uint64_t closer = site_closer_signature(&chain->closer, p_is_operand_a(chain));
 	const struct op_gemm *gemm = &chain->steps[0].gemm;
 	const uint64_t scores = (uint64_t)(gemm->m * gemm->n * gemm->batch);
-	uint64_t key = hash_mix(opener, closer);
+	const uint64_t key = key_of(chain, opener, closer);
+	struct live_site *live;
 	struct site *site;
 
-	for (int i = 1; i < chain->step_count; i++)
-		key = hash_mix(key, chain->steps[i].signature);
+	moment++;
 	for (int i = 0; i < site_count; i++)
 		if (sites[i].key == key) {
 			if (sites[i].watches < 3)
 				sites[i].watches = 3;
+			sites[i].latest = moment;
 			return &sites[i];
 		}
-	if (site_count == SITES)
+	site = place_for(by_rule);
+	if (!site)
 		return NULL;
-	site = &sites[site_count++];
+	live = &log_live()->sites[site - sites];
 	*site = (struct site){
-		.number = site_count,
+		.number = (int)log_site_number((unsigned)(site - sites), live),
 		.key = key,
+		.latest = moment,
 		.opener = opener,
 		.closer = closer,
 		.step_count = chain->step_count,
@@ -99,7 +161,7 @@ struct site *site_of_chain(const struct chain *chain)
 		.measured = chain->measured,
 		.watches = 3,
 		.interval = config()->sample,
-		.live = &log_live()->sites[site_count - 1],
+		.live = live,
 	};
 	for (int i = 1; i < chain->step_count; i++)
 		site->steps[i] = chain->steps[i].signature;
@@ -111,8 +173,7 @@ struct site *site_of_chain(const struct chain *chain)
 		site->values[i].outside = chain->values[i].outside;
 	}
 	log_live()->site_count = (uint32_t)site_count;
-	if (config()->mode < MODE_REPLACE)
-		site->live->reason = REASON_MODE;
+	site->live->reason = config()->mode < MODE_REPLACE ? REASON_MODE : REASON_LEARNING;
 	return site;
 }
 
@@ -229,21 +290,22 @@ struct site *site_match_close(const struct site_set *set, const struct chain *ch
 	for (int i = 0; i < site_count; i++)
 		if ((set->bits[i / 64] >> (i % 64) & 1) &&
 		    sites[i].step_count == chain->step_count && sites[i].closer == closer &&
-		    sites[i].state == SITE_VERIFIED)
+		    sites[i].state == SITE_VERIFIED) {
+			sites[i].latest = ++moment;
 			return &sites[i];
+		}
 	return NULL;
 }
 
 static void write_state(const struct site *site)
 {
-	static const char *const names[] = {"learning", "verified", "declined"};
 	struct json *json = log_record("state");
 
 	if (!json)
 		return;
 	json_int(json, "site", site->number);
 	json_uint(json, "occurrence", site->live->seen);
-	json_string(json, "state", names[site->state]);
+	json_string(json, "state", log_state_name(site->state));
 	if (site->state == SITE_DECLINED) {
 		json_string(json, "reason", reason_name(site->reason));
 		json_string(json, "detail", site->detail);
@@ -270,6 +332,8 @@ void site_verify(struct site *site)
 		return;
 	site->state = SITE_VERIFIED;
 	site->live->state = SITE_VERIFIED;
+	if (site->live->reason == REASON_LEARNING)
+		site->live->reason = REASON_NONE;
 	message_info("site %d verified", site->number);
 	write_state(site);
 }

@@ -19,7 +19,8 @@
 #define SITE_CANDIDATES 48
 
 struct site {
-	int number; /* from 1 */
+	int number;	 /* from 1, never given twice */
+	uint64_t latest; /* moment of its latest occurrence */
 	enum site_state state;
 	enum reason reason;
 	char detail[96];
@@ -52,9 +53,9 @@ struct site {
 	unsigned broken;  /* deferred chains that turned out to be something else */
 	unsigned failed_specs, failed_compares;
 	bool announced, timed_last;
+	const char *kernel;	 /* that the site's record names */
 	double app_us, fused_us; /* latest steady comparison */
 	unsigned samples;	 /* comparisons logged */
-	const char *variant;	 /* the kernel of the latest comparison: it is loaded */
 	struct live_site *live;
 };
 
@@ -65,7 +66,8 @@ extern int site_count;
 uint64_t site_opener_signature(const struct op_gemm *gemm);
 uint64_t site_closer_signature(const struct op_gemm *gemm, bool p_is_a);
 
-/* The site of a chain that just closed; a new one is made (state learning). NULL: table full. */
+/* The site of a chain that just closed; a new one is made (state learning), in a full table in
+ * place of the one that has not come for the longest. NULL: there is no place for it now. */
 struct site *site_of_chain(const struct chain *chain);
 
 /* Could the opening GEMM start an occurrence of a verified site? */
@@ -102,7 +104,7 @@ void site_verify(struct site *site);
 bool opener_promising(const struct op_gemm *gemm);
 void opener_result(const struct op_gemm *gemm, bool closed);
 
-/* Writes the site's record (stack, chain, shape) to the log. */
+/* Writes the site's record (stack, chain, shape) to the log; a further one replaces it. */
 void site_announce(struct site *site, const struct chain *chain, const struct attn_args *args,
 		   const char *kernel);
 

@@ -37,6 +37,7 @@ static void take_site(struct run_log *run, uint32_t number, const struct live_si
 		.seen = live->seen,
 		.replaced = live->replaced,
 		.compared = live->compared,
+		.agreed = live->agreed,
 		.materialised = live->materialised,
 		.snapshots = live->snapshots,
 		.saved_us = (double)(int64_t)live->saved_ns / 1e3, /* a loss wraps around */
@@ -76,7 +77,7 @@ int live_read(struct run_log *run)
 	    memcmp(live->magic, LIVE_MAGIC, sizeof(live->magic)) || live->version != LIVE_VERSION)
 		goto out;
 	for (uint32_t i = 0; i < live->site_count && i < LIVE_SITES; i++)
-		take_site(run, i + 1, &live->sites[i]);
+		take_site(run, i + 1 + (uint32_t)live->sites[i].turn * LIVE_SITES, &live->sites[i]);
 	for (int i = 0; i < REASON_COUNT; i++) {
 		struct reason_tally *tally =
 			live->reasons[i] ? run_reason(run, reason_names[i]) : NULL;
@@ -90,6 +91,9 @@ int live_read(struct run_log *run)
 	run->gemms = live->gemms;
 	run->launches = live->launches;
 	run->scratch_peak = live->scratch_peak;
+	run->copies_held = live->copies_held;
+	run->copies_made = live->copies_made;
+	run->copies_unfit = live->copies_unfit;
 	run->counted = true;
 	snprintf(run->end, sizeof(run->end), still_running(run) ? "running" : "killed");
 	result = 0;

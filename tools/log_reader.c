@@ -266,8 +266,38 @@ static int take_materialise(struct run_log *run, const json_t *record)
 	return site ? 0 : -EBADMSG;
 }
 
+static int take_copy(struct run_log *run, const json_t *record)
+{
+	if (!*run->copy_by)
+		kernel_name(text_of(record, "by"), run->copy_by, sizeof(run->copy_by));
+	return 0;
+}
+
+static int take_counters(struct run_log *run, const json_t *record)
+{
+	struct site_log *site = run_site(run, site_number(record));
+
+	if (!site)
+		return -EBADMSG;
+	copy_text(site->state, sizeof(site->state), text_of(record, "state"));
+	copy_text(site->reason, sizeof(site->reason), text_of(record, "reason"));
+	site->counters = (struct site_counters){
+		.seen = count_of(record, "seen"),
+		.replaced = count_of(record, "replaced"),
+		.compared = count_of(record, "compared"),
+		.agreed = count_of(record, "agreed"),
+		.passed = count_of(record, "passed"),
+		.materialised = count_of(record, "materialised"),
+		.snapshots = count_of(record, "snapshots"),
+		.saved_us = number_of(record, "saved_us", 0),
+	};
+	site->counted = true;
+	return 0;
+}
+
 static int take_summary(struct run_log *run, json_t *record)
 {
+	const json_t *copies = json_object_get(record, "copies");
 	const json_t *entry;
 	json_t *value;
 	const char *key;
@@ -279,6 +309,9 @@ static int take_summary(struct run_log *run, json_t *record)
 	run->gemms = count_of(record, "gemms");
 	run->launches = count_of(record, "launches");
 	run->scratch_peak = count_of(record, "scratch_peak");
+	run->copies_held = count_of(copies, "held");
+	run->copies_made = count_of(copies, "made");
+	run->copies_unfit = count_of(copies, "unfit");
 	run->counted = true;
 	json_object_foreach(json_object_get(record, "reasons"), key, value)
 	{
@@ -289,32 +322,32 @@ static int take_summary(struct run_log *run, json_t *record)
 	}
 	json_array_foreach(json_object_get(record, "sites"), index, entry)
 	{
-		struct site_log *site = run_site(run, site_number(entry));
-
-		if (!site)
-			continue;
-		copy_text(site->state, sizeof(site->state), text_of(entry, "state"));
-		copy_text(site->reason, sizeof(site->reason), text_of(entry, "reason"));
-		site->counters = (struct site_counters){
-			.seen = count_of(entry, "seen"),
-			.replaced = count_of(entry, "replaced"),
-			.compared = count_of(entry, "compared"),
-			.passed = count_of(entry, "passed"),
-			.materialised = count_of(entry, "materialised"),
-			.snapshots = count_of(entry, "snapshots"),
-			.saved_us = number_of(entry, "saved_us", 0),
-		};
-		site->counted = true;
+		take_counters(run, entry);
 	}
 	return 0;
 }
 
+/* Why a site that was seen is not replaced yet. */
+static void explain_learning(const struct run_log *run, struct site_log *site)
+{
+	const json_t *options = json_object_get(run->header, "options");
+	const unsigned long long agreed = site->counters.agreed;
+	const unsigned long long wanted = strtoull(text_of(options, "FASHIM_LEARN"), NULL, 10);
+
+	if (agreed < wanted)
+		snprintf(site->detail, sizeof(site->detail), "%llu of %llu comparisons agreed",
+			 agreed, wanted);
+	else
+		copy_text(site->detail, sizeof(site->detail), "not yet seen to be faster");
+}
+
 static void finish_run(struct run_log *run)
 {
-	if (run->counted)
-		return;
-	if (live_read(run))
+	if (!run->counted && live_read(run))
 		copy_text(run->end, sizeof(run->end), "unknown");
+	for (uint32_t i = 0; i < run->site_count; i++)
+		if (run->sites[i] && !strcmp(run->sites[i]->reason, "learning"))
+			explain_learning(run, run->sites[i]);
 }
 
 void run_drop_site(struct run_log *run, uint32_t number)
@@ -393,6 +426,8 @@ static int take_record(struct log_set *set, const char *path, json_t *record, st
 		{"state", take_state},
 		{"decline", take_decline},
 		{"materialise", take_materialise},
+		{"copy", take_copy},
+		{"forgotten", take_counters},
 	};
 	const char *type = text_of(record, "type");
 	int result;

@@ -27,7 +27,7 @@
 enum { KEPT_SAMPLES = 10, KEPT_DETAILS = 3, KEPT_READERS = 4 };
 
 struct site_counters {
-	uint64_t seen, replaced, compared, passed, materialised, snapshots;
+	uint64_t seen, replaced, compared, agreed, passed, materialised, snapshots;
 	double saved_us;
 };
 
@@ -76,7 +76,9 @@ struct run_log {
 	char end[12]; /* "exit", "killed", "running", or "unknown": no summary, no LOG.live */
 	double wall_us, overhead_us;
 	uint64_t gemms, launches, scratch_peak;
-	bool counted; /* the numbers above are known */
+	uint64_t copies_held, copies_made, copies_unfit;
+	bool counted;	  /* the numbers above are known */
+	char copy_by[80]; /* who wanted the first copy that was made after all */
 	uint64_t violations;
 	char violation[200];	   /* the first */
 	uint64_t unreadable;	   /* lines that are no JSON */

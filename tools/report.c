@@ -226,10 +226,11 @@ static int build_reasons(struct report *report)
 	}
 	for (int i = 0; i < report->row_count; i++) {
 		const struct site_log *site = report->rows[i].site;
+		const bool learning = !strcmp(site->reason, "learning");
 		struct report_reason *reason;
 		int *rows;
 
-		if (strcmp(site->state, "declined") || !*site->reason)
+		if ((strcmp(site->state, "declined") && !learning) || !*site->reason)
 			continue;
 		reason = reason_named(report, site->reason);
 		rows = reason ? realloc(reason->rows, (size_t)(reason->row_count + 1) * sizeof(int))
@@ -240,7 +241,8 @@ static int build_reasons(struct report *report)
 		rows[reason->row_count++] = i;
 		add_detail(reason, site->detail);
 		if (partial || !counted_by_shim(report, reason->name))
-			reason->count += site->counters.passed;
+			reason->count +=
+				site->counters.passed + (learning ? site->counters.compared : 0);
 	}
 	if (report->reason_count)
 		qsort(report->reasons, (size_t)report->reason_count, sizeof(*report->reasons),
@@ -297,6 +299,9 @@ static void build_total(struct report *report)
 
 		total->gemms += run->gemms;
 		total->launches += run->launches;
+		total->copies_held += run->copies_held;
+		total->copies_made += run->copies_made;
+		total->copies_unfit += run->copies_unfit;
 		total->overhead_us += run->overhead_us;
 		total->wall_us += run->wall_us;
 		total->violations += run->violations;

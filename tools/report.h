@@ -42,6 +42,7 @@ struct report_total {
 	uint64_t sites, replaced_sites, verified_sites, learning_sites, declined_sites;
 	uint64_t calls, replaced, compared, passed, materialised;
 	uint64_t gemms, launches, samples, nonfinite, violations;
+	uint64_t copies_held, copies_made, copies_unfit;
 	double saved_us, could_us, overhead_us, wall_us, speedup;
 	double before_us, after_us; /* of the sites that were measured */
 	double max_abs, max_rel;
@@ -134,7 +135,7 @@ const char *report_end(const struct run_log *run);
 
 /* The summary, at most ten lines: one name and one sentence each, `tone` says how good the news is.
  */
-enum { SUMMARY_LINES = 10 };
+enum { SUMMARY_LINES = 11 };
 enum summary_tone { TONE_PLAIN, TONE_GOOD, TONE_WARNING, TONE_BAD };
 
 struct summary_line {

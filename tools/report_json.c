@@ -6,7 +6,8 @@
  *  "logs":[{"path","pid","rank","exe","argv","host","start","mode","gpu","uuid","sm","driver","cublas",
  *           "fashim","options",                      as in the log's header
  *           "end":"exit"|"killed"|"running"|"unknown","wall_us","overhead_us","gemms","launches",
- *           "scratch_peak","violations","first_violation","unreadable_lines","truncated","simulated"}],
+ *           "scratch_peak","copies":{"held","made","unfit","by"},"violations","first_violation",
+ *           "unreadable_lines","truncated","simulated"}],
  *  "total":{"sites","replaced_sites","verified_sites","learning_sites","declined_sites","calls",
  *           "replaced","compared","passed","materialised","gemms","launches","saved_us","could_save_us",
  *           "before_us","after_us","speedup","max_abs","max_rel","nonfinite","overhead_us","violations","complete"},
@@ -59,6 +60,17 @@ static json_t *text(const char *value)
 	return string ? string : json_string("(not UTF-8)");
 }
 
+static json_t *copies_object(const struct run_log *run)
+{
+	json_t *copies = json_object();
+
+	json_object_set_new(copies, "held", count(run->copies_held));
+	json_object_set_new(copies, "made", count(run->copies_made));
+	json_object_set_new(copies, "unfit", count(run->copies_unfit));
+	json_object_set_new(copies, "by", *run->copy_by ? text(run->copy_by) : json_null());
+	return copies;
+}
+
 static json_t *log_object(const struct run_log *run)
 {
 	static const char *const header_keys[] = {"pid",    "rank",   "exe",	"argv",	   "host",
@@ -77,6 +89,7 @@ static json_t *log_object(const struct run_log *run)
 	json_object_set_new(log, "launches", run->counted ? count(run->launches) : json_null());
 	json_object_set_new(log, "scratch_peak",
 			    run->counted ? count(run->scratch_peak) : json_null());
+	json_object_set_new(log, "copies", run->counted ? copies_object(run) : json_null());
 	json_object_set_new(log, "violations", count(run->violations));
 	json_object_set_new(log, "first_violation",
 			    run->violations ? text(run->violation) : json_null());

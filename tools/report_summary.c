@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The report in at most ten lines: what was found, what it gained, how far the numbers moved and
+ * The report in at most eleven lines: what was found, what it gained, how far the numbers moved and
  * what watching cost.
  */
 #include "report.h"
@@ -179,6 +179,31 @@ static void say_shim(struct summary *summary)
 	     format_count(number, sizeof(number), total->launches), (double)scratch / 1048576);
 }
 
+/* Copies of operands and outputs that a fused kernel does without. */
+static void say_copies(struct summary *summary)
+{
+	const struct report_total *total = summary->total;
+	const struct log_set *set = &summary->report->set;
+	const char *by = "";
+	char number[32];
+
+	if (!total->copies_held && !total->copies_unfit)
+		return;
+	for (int i = 0; i < set->count && !*by; i++)
+		by = set->runs[i]->copy_by;
+	start(summary, "copies", TONE_PLAIN);
+	more(summary, "%s left out", format_count(number, sizeof(number), total->copies_held));
+	if (total->copies_made)
+		more(summary, "; of these %s made after all",
+		     format_count(number, sizeof(number), total->copies_made));
+	if (total->copies_made && *by)
+		more(summary, ", first for %s", by);
+	if (total->copies_unfit)
+		more(summary, "; %s kind%s in an order that no kernel reads",
+		     format_count(number, sizeof(number), total->copies_unfit),
+		     total->copies_unfit == 1 ? "" : "s");
+}
+
 /* The shim's own errors: how many, and the first. */
 static void say_errors(struct summary *summary)
 {
@@ -207,6 +232,7 @@ int report_summary(const struct report *report, struct summary_line *lines)
 	if (say_calls(&summary))
 		say_gain(&summary);
 	say_drift(&summary);
+	say_copies(&summary);
 	say_shim(&summary);
 	say_errors(&summary);
 	return summary.count;

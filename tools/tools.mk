@@ -4,7 +4,7 @@
 # ---- the shim's core over a driver that does nothing: `fashim replay` and the core's unit tests
 # tools/replay/below.c stands for these files of the shim.
 
-CORE_BELOW   := blas blas_library compare driver_table fused identify image measure mirror nvtx preload probe resolve scratch thunk timing
+CORE_BELOW   := blas blas_library compare driver_table fused identify identify_slopes image measure nvtx overwrite preload probe resolve scratch thunk timing
 CORE_OBJECTS := $(patsubst shim/%.c,$(O)/shim/%.o,$(filter-out shim/hook_% $(CORE_BELOW:%=shim/%.c),$(wildcard shim/*.c))) \
                 $(KERNEL_CHOICE)
 # … and tools/replay/records.c for these.
@@ -137,7 +137,7 @@ demo: all $(if $(demo_gpu),apps-gpu,simgpu apps-sim) ## an unmodified program wi
 lint_c   = $(shell find shim kernels tools tests -name '*.[ch]')
 lint_sh  = $(shell find tools tests -name '*.sh')
 # What single tests are told by -D: places.
-lint_paths := HOST_KERNELS SIM_KERNELS TRACES BUILD_FOLDER TOOL LADDER_IMAGE
+lint_paths := HOST_KERNELS SIM_KERNELS TRACES REFERENCE BUILD_FOLDER TOOL LADDER_IMAGE
 lint_ok  = $(patsubst %,$(O)/lint/%.ok,$(filter %.c,$(lint_c)))
 # Where glibc's own dlsym may be called by its name; everything else must use real_dlsym().
 DLSYM_ALLOWED := shim/resolve.c

@@ -266,6 +266,19 @@ void app_split_heads(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows,
 		    (void *[]){&out, &in, &rows, &heads, &depth});
 }
 
+void app_repeat_head(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows, int heads,
+		     int depth)
+{
+	const size_t n = (size_t)rows * depth;
+
+	if (app->aten.used) {
+		aten_repeat_head(app, out, in, rows, heads, depth);
+		return;
+	}
+	for (int h = 0; h < heads; h++)
+		app_copy(app, out + 2 * n * h, in, n);
+}
+
 void app_fill(struct app *app, CUdeviceptr out, float value, size_t n)
 {
 	long long count = (long long)n;

@@ -84,6 +84,9 @@ void app_softmax(struct app *app, CUdeviceptr out, CUdeviceptr in, size_t rows, 
 void app_copy(struct app *app, CUdeviceptr out, CUdeviceptr in, size_t n);
 void app_split_heads(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows, int heads,
 		     int depth);
+/* [heads,rows,depth] from one head's [rows,depth]. */
+void app_repeat_head(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows, int heads,
+		     int depth);
 void app_fill(struct app *app, CUdeviceptr out, float value, size_t n);
 void app_ramp(struct app *app, CUdeviceptr out, float start, float step, size_t n);
 void app_mean_heads(struct app *app, CUdeviceptr out, CUdeviceptr in, int heads, size_t n);

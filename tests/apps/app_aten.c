@@ -108,11 +108,12 @@ void aten_add_mask(struct app *app, CUdeviceptr out, CUdeviceptr in, CUdeviceptr
 		   (void *[]){&count, &l});
 }
 
-void aten_split_heads(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows, int heads,
-		      int depth)
+/* [heads,rows,depth] from where rows and heads lie so many bytes apart. */
+static void copy_heads(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows, int heads,
+		       int depth, unsigned row, unsigned head)
 {
 	const unsigned d = (unsigned)depth * 2;
-	const unsigned strides[3][2] = {{2, 2}, {d, d * (unsigned)heads}, {d * (unsigned)rows, d}};
+	const unsigned strides[3][2] = {{2, 2}, {d, row}, {d * (unsigned)rows, head}};
 	struct aten_strided2 l;
 	int count = rows * heads * depth;
 
@@ -126,6 +127,20 @@ void aten_split_heads(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows
 	l.at[1] = pointer(in);
 	app_launch(app, app->aten.copy_strided, ((unsigned)count + 127) / 128, 128,
 		   (void *[]){&count, &l});
+}
+
+void aten_split_heads(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows, int heads,
+		      int depth)
+{
+	const unsigned d = (unsigned)depth * 2;
+
+	copy_heads(app, out, in, rows, heads, depth, d * (unsigned)heads, d);
+}
+
+void aten_repeat_head(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows, int heads,
+		      int depth)
+{
+	copy_heads(app, out, in, rows, heads, depth, (unsigned)depth * 2, 0);
 }
 
 void aten_softmax(struct app *app, CUdeviceptr out, CUdeviceptr in, size_t rows, int columns)

@@ -17,6 +17,8 @@ void aten_softmax(struct app *app, CUdeviceptr out, CUdeviceptr in, size_t rows,
 void aten_copy(struct app *app, CUdeviceptr out, CUdeviceptr in, size_t n);
 void aten_split_heads(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows, int heads,
 		      int depth);
+void aten_repeat_head(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows, int heads,
+		      int depth);
 void aten_fill(struct app *app, CUdeviceptr out, float value, size_t n);
 
 #endif

@@ -65,6 +65,7 @@ struct hazard {
 };
 
 extern const struct hazard hazards_alias[], hazards_observe[], hazards_order[], hazards_stream[],
-	hazards_forms[], hazards_arrays[], hazards_copies[];
+	hazards_forms[], hazards_arrays[], hazards_copies[], hazards_outputs[], hazards_columns[],
+	hazards_masks[];
 
 #endif

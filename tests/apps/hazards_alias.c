@@ -171,6 +171,28 @@ static void k_into_old_p(void)
 	bench_close(&b);
 }
 
+/* The same in a program with one place for both: P lands on K, the next K on P. Late, something
+ * else that is made of P is put there. */
+static void k_and_p_share(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	struct tensors t = b.t;
+	t.k = t.p;
+	for (int r = 0; r < 2 * REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		contiguous(&b, t.k, 200 + (uint64_t)r);
+		chain(&b, &t);
+		observe_o(&b, &t, r);
+		if (r == REPETITIONS + 7)
+			app_scale(&b.app, t.p, t.p, 0.5f, b.scores / 3);
+		if (r == REPETITIONS + 7 || r == REPETITIONS + 11)
+			observe_p(&b, &t, r);
+	}
+	bench_close(&b);
+}
+
 /* A tensor that begins `before` bytes below `at` and ends `beyond` elements above it. */
 static void write_over(struct bench *b, CUdeviceptr at, size_t before, size_t beyond, int r)
 {
@@ -272,6 +294,7 @@ const struct hazard hazards_alias[] = {
 	{"softmax_in_place", softmax_in_place, "scale, mask and softmax in place"},
 	{"alias_changes", alias_changes, "P and X change places from call to call"},
 	{"k_into_old_p", k_into_old_p, "the next K is made where the last P was"},
+	{"k_and_p_share", k_and_p_share, "K and P have one place in turn"},
 	{"merged_below_p", merged_below_p, "a tensor that starts below P overwrites it"},
 	{"merged_always_p", merged_always_p, "the same every time"},
 	{"merged_half_p", merged_half_p,

@@ -186,6 +186,30 @@ static void copies_shared(void)
 	bench_close(&b);
 }
 
+/* At times one head's K serves all heads, and P is read when neither it nor the copies stand. */
+static void copies_repeated(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		if (late(r)) {
+			app_upload_random(b.raw, b.n, 600 + (uint64_t)r);
+			app_repeat_head(&b.app, b.t.k, b.raw, b.shape.rows, b.shape.heads,
+					b.shape.depth);
+		}
+		chain(&b, &b.t);
+		if (late(r)) {
+			app_fill(&b.app, b.t.k, 1.0f, b.n);
+			app_fill(&b.app, b.raw, 2.0f, b.n);
+			observe_p(&b, &b.t, r);
+		}
+		observe_o(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
 const struct hazard hazards_copies[] = {
 	{"copies", copies, "Q, K and V made contiguous, and nothing else"},
 	{"copies_read", copies_read, "the contiguous Q, K and V are read"},
@@ -195,5 +219,6 @@ const struct hazard hazards_copies[] = {
 	{"copies_multiplied", copies_multiplied, "K's copy in another product"},
 	{"copies_other_stream", copies_other_stream, "Q's copy is read on another stream"},
 	{"copies_shared", copies_shared, "K's copy serves two attentions"},
+	{"copies_repeated", copies_repeated, "one head's K was copied for all, and is overwritten"},
 	{NULL, NULL, NULL},
 };

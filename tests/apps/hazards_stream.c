@@ -304,6 +304,36 @@ static void graph_apart(void)
 	bench_close(&b);
 }
 
+static void CUDA_CB count_calls(void *data)
+{
+	++*(int *)data;
+}
+
+/* The program has itself told when a chain is done. */
+static void host_function(void)
+{
+	struct bench b;
+	CUstream stream;
+	int calls = 0;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	app_set_stream(&b.app, stream);
+	for (int r = 0; r < 2 * REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain_open(&b, &b.t);
+		CHECK(cuLaunchHostFunc(stream, count_calls, &calls));
+		chain_middle(&b, &b.t);
+		chain_close(&b, &b.t);
+		CHECK(cuLaunchHostFunc(stream, count_calls, &calls));
+		CHECK(cuStreamSynchronize(stream));
+		observe_o(&b, &b.t, r);
+	}
+	if (calls != 4 * REPETITIONS)
+		printf("%d calls\n", calls);
+	bench_close(&b);
+}
+
 /* Threads with a stream, a handle and tensors each. */
 struct worker {
 	struct bench b;
@@ -447,6 +477,7 @@ const struct hazard hazards_stream[] = {
 	{"graph_half", graph_half, "P.V alone in a graph"},
 	{"graph_o_alone", graph_o_alone, "captured chains of whose scores nobody wants to know"},
 	{"graph_apart", graph_apart, "a graph of other work after each chain"},
+	{"host_function", host_function, "functions of the host's between the kernels"},
 	{"two_threads", two_threads, "two threads, two streams, two handles"},
 	{"per_thread_stream", per_thread_stream, "two threads on their per-thread streams"},
 	{"two_contexts", two_contexts, "two contexts in turn"},

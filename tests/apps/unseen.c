@@ -16,10 +16,26 @@ enum { B = 2, H = 3, Z = B * H, ROWS = 40, KEYS = 40, DEPTH = 32, REPETITIONS = 
 enum { NQ = Z * ROWS * DEPTH, NK = Z * KEYS * DEPTH, SCORES = Z * ROWS * KEYS };
 
 /* What lies in the further input, and what the products are. */
-enum filling { NOTHING, LENGTHS, FULL_LENGTHS, SEQUENCES, HIDDEN_KEYS, RANDOM, SHOWN, ZEROS };
+enum filling {
+	NOTHING,
+	LENGTHS,
+	FULL_LENGTHS,
+	SEQUENCES,
+	HIDDEN_KEYS,
+	RANDOM,
+	SHOWN,
+	SLOPES,
+	HALF_SLOPES,
+	ZEROS
+};
 
-/* Where O is written. */
-enum place { APART, OVER_Q, BEHIND /* masks that move, in their allocation */ };
+/* Where O is written, and what becomes of the input. */
+enum place {
+	APART,
+	OVER_Q,
+	BEHIND,	 /* masks that move, in their allocation */
+	REPLACED /* later on, the next call's input is there before the second product */
+};
 
 static const struct example {
 	const char *name, *kernel;
@@ -39,6 +55,14 @@ static const struct example {
 	{"bias_over_q", "add_heads", RANDOM, OVER_Q, 0.25f},
 	{"shared_keys", "add_pairs", RANDOM, APART, 0.25f},
 	{"shown", "hide", SHOWN, APART, 0.25f},
+	{"slopes", "slope_heads", SLOPES, APART, 1},
+	{"slopes_over_q", "slope_each", HALF_SLOPES, OVER_Q, 0.25f},
+	{"slopes_replaced", "slope_heads", SLOPES, REPLACED, 1},
+	{"own_slopes", "slope_powers", NOTHING, APART, 1},
+	{"usual_slopes", "slope_usual", HIDDEN_KEYS, APART, 1},
+	{"odd_slopes", "slope_odd", NOTHING, APART, 1},
+	{"bent_slopes", "slope_bent", NOTHING, APART, 1},
+	{"two_slopes", "slope_sides", SLOPES, APART, 1},
 	{"turned", "add_turned", RANDOM, APART, 0.25f},
 	{"zeros", "add_keys", ZEROS, APART, 1},
 	{"every_other", "every_other", NOTHING, APART, 0.25f},
@@ -115,6 +139,7 @@ static void upload_input(CUdeviceptr to, int r)
 {
 	static uint16_t halves[SCORES];
 	static int32_t words[Z * ROWS];
+	float slopes[Z];
 
 	memset(halves, 0, sizeof(halves));
 	for (int i = 0; i < Z * ROWS; i++) {
@@ -128,6 +153,10 @@ static void upload_input(CUdeviceptr to, int r)
 	}
 	if (example->filling == RANDOM)
 		app_random_f16(halves, SCORES, 1000 + (uint64_t)r);
+	for (int i = 0; i < Z; i++)
+		slopes[i] = 0.25f / (float)(1 << i) + 0.03125f * (float)(r % 5);
+	for (int i = 0; i < Z && example->filling == HALF_SLOPES; i++)
+		halves[i] = float_to_f16(slopes[i]);
 	for (int i = 0; i < B * KEYS; i++)
 		if (example->filling == HIDDEN_KEYS && i % KEYS > KEYS - 9 - i / KEYS * 5 - r)
 			halves[i] = 0xfbff; /* the lowest number */
@@ -137,6 +166,8 @@ static void upload_input(CUdeviceptr to, int r)
 	if (example->filling == LENGTHS || example->filling == FULL_LENGTHS ||
 	    example->filling == SEQUENCES)
 		CHECK(cuMemcpyHtoD(to, words, sizeof(words)));
+	else if (example->filling == SLOPES)
+		CHECK(cuMemcpyHtoD(to, slopes, sizeof(slopes)));
 	else
 		CHECK(cuMemcpyHtoD(to, halves, sizeof(halves)));
 }
@@ -217,7 +248,10 @@ int main(int argc, char **argv)
 			mask = masks + (CUdeviceptr)(r % 4 * 512);
 		upload_input(mask, r);
 		product(CUBLAS_OP_T, KEYS, ROWS, DEPTH, example->alpha, k, q, s);
-		product(CUBLAS_OP_N, DEPTH, ROWS, KEYS, 1, v, middle(s, p, mask, x, y), o);
+		CUdeviceptr weights = middle(s, p, mask, x, y);
+		if (example->place == REPLACED && r >= REPETITIONS / 2)
+			upload_input(mask, r + 1);
+		product(CUBLAS_OP_N, DEPTH, ROWS, KEYS, 1, v, weights, o);
 		CHECK(cuMemcpyDtoH(result, o, NQ * (wide ? 4 : 2)));
 		if (wide)
 			app_observe_f32(&report, "O", r, result, NQ);

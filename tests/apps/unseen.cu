@@ -209,6 +209,68 @@ extern "C" __global__ void hide(__half *x, const __half *m, int columns, int hea
 }
 SIM_KERNEL(hide)
 
+/* Slopes [H], times the distance of query and key. */
+extern "C" __global__ void slope_heads(__half *x, const float *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const float slope = m[blockIdx.x / rows % heads];
+	const int query = blockIdx.x % rows;
+
+	softmax_row(y, columns, columns, 0, [=](int j) {
+		return 0.25f * __half2float(y[j]) + slope * (float)(j - query);
+	});
+}
+SIM_KERNEL(slope_heads)
+
+/* The same in half precision, for each sequence and head; no key is seen beyond the query. */
+extern "C" __global__ void slope_each(__half *x, const __half *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const float slope = __half2float(m[blockIdx.x / rows]);
+	const int query = blockIdx.x % rows, end = query + 1;
+
+	softmax_row(y, end < columns ? end : columns, columns, 0, [=](int j) {
+		return __half2float(y[j]) - slope * (float)(query - j);
+	});
+	(void)heads;
+}
+SIM_KERNEL(slope_each)
+
+/* Slopes of the kernel's own, one progression; no key is seen beyond the query. */
+extern "C" __global__ void slope_powers(__half *x, const __half *m, int columns, int heads,
+					int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const int query = blockIdx.x % rows, end = query + 1, head = blockIdx.x / rows % heads;
+	const float slope = exp2f(-8.0f * (float)(head + 1) / (float)heads);
+
+	softmax_row(y, end < columns ? end : columns, columns, 0, [=](int j) {
+		return 0.25f * __half2float(y[j]) - slope * (float)(query - j);
+	});
+	(void)m;
+}
+SIM_KERNEL(slope_powers)
+
+/* The usual two progressions, and [B,1,1,Sk] is added. */
+extern "C" __global__ void slope_usual(__half *x, const __half *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const __half *b = m + blockIdx.x / (heads * rows) * columns;
+	const int head = blockIdx.x / rows % heads;
+	int first = 1;
+
+	while (2 * first <= heads)
+		first *= 2;
+	const float slope = head < first
+				    ? powf(exp2f(-8.0f / first), (float)(head + 1))
+				    : powf(exp2f(-4.0f / first), (float)(2 * (head - first) + 1));
+
+	softmax_row(y, columns, columns, 0, [=](int j) {
+		return 0.25f * __half2float(y[j]) + slope * (float)j + __half2float(b[j]);
+	});
+}
+SIM_KERNEL(slope_usual)
+
 /* ---- what is no such attention ----------------------------------------------------------------
  */
 
@@ -223,6 +285,46 @@ extern "C" __global__ void add_turned(__half *x, const __half *m, int columns, i
 	});
 }
 SIM_KERNEL(add_turned)
+
+/* Slopes [H], on either side of the query: no line. */
+extern "C" __global__ void slope_sides(__half *x, const float *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const float slope = m[blockIdx.x / rows % heads];
+	const int query = blockIdx.x % rows;
+
+	softmax_row(y, columns, columns, 0, [=](int j) {
+		return 0.25f * __half2float(y[j]) - slope * fabsf((float)(j - query));
+	});
+}
+SIM_KERNEL(slope_sides)
+
+/* Slopes of the kernel's own that are of no progression. */
+extern "C" __global__ void slope_odd(__half *x, const __half *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const float slope = 0.5f / (float)(1 + blockIdx.x / rows % heads);
+
+	softmax_row(y, columns, columns, 0, [=](int j) {
+		return 0.25f * __half2float(y[j]) + slope * (float)j;
+	});
+	(void)m;
+}
+SIM_KERNEL(slope_odd)
+
+/* The usual slopes, on either side of the query. */
+extern "C" __global__ void slope_bent(__half *x, const __half *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const int query = blockIdx.x % rows, head = blockIdx.x / rows % heads;
+	const float slope = exp2f(-8.0f * (float)(head + 1) / (float)heads);
+
+	softmax_row(y, columns, columns, 0, [=](int j) {
+		return 0.25f * __half2float(y[j]) - slope * fabsf((float)(j - query));
+	});
+	(void)m;
+}
+SIM_KERNEL(slope_bent)
 
 /* Every other key counts twice as much. */
 extern "C" __global__ void every_other(__half *x, const __half *m, int columns, int heads, int rows)

@@ -19,6 +19,8 @@ int main(int argc, char **argv)
 		.launches = 900,
 		.overhead_ns = 3000000,
 		.scratch_peak = 1 << 20,
+		.copies_held = 70,
+		.copies_made = 3,
 		.sites = {{.state = SITE_VERIFIED,
 			   .seen = 150,
 			   .replaced = 140,

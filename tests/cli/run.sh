@@ -212,6 +212,9 @@ t report_many_logs 0 'fashim report logs/gemms.jsonl logs/replace.jsonl logs/kil
 t report_parts 0 'fashim report --site 1 logs/streams.jsonl | grep -A1 "^  app"; fashim report -f json logs/streams.jsonl | grep -A5 parts_us; fashim report -f html logs/streams.jsonl | grep -o "class=.inside.*middle ops<\|class=.app part softmax.\|one call of the app</dt>.*"'
 t report_simulated 0 'sed "1s/Example GPU/simgpu (CPU)/" logs/replace.jsonl >simulated.jsonl; fashim report simulated.jsonl | head -12; fashim run ./leave_log.sh simulated.jsonl'
 t report_shared_gpu 0 'sed "/\"site\":1,\"occurrence\":64,/{p;s/52\.0/5200.0/}" logs/replace.jsonl >shared_gpu.jsonl; fashim report shared_gpu.jsonl | grep "GPU time\|saved  \|^   1 "'
+t report_copies 0 'sed "s/\"reasons\":{/\"copies\":{\"held\":1200,\"made\":4,\"unfit\":1},&/;2i{\"type\":\"copy\",\"by\":\"_Z13reduce_kernelPf\",\"bytes\":4096}" logs/replace.jsonl >copies.jsonl; fashim report copies.jsonl | grep "^ *copies"; fashim report -f json copies.jsonl | grep -A5 copies\"'
+t report_forgotten 0 '{ sed "\$d" logs/replace.jsonl; echo "{\"type\":\"forgotten\",\"site\":4,\"state\":\"declined\",\"reason\":\"dropout\",\"seen\":7,\"replaced\":0,\"compared\":0,\"agreed\":0,\"passed\":7,\"materialised\":0,\"snapshots\":0,\"saved_us\":0}"; tail -1 logs/replace.jsonl; } >forgotten.jsonl; fashim report -f csv forgotten.jsonl | cut -d, -f2,13-14,16-19 | tail -2'
+t report_learning 0 'sed "1s/\"options\":{/&\"FASHIM_LEARN\":\"3\",/;s/\"site\":2,\"state\":\"verified\",\"reason\":\"none\",\"seen\":1000,\"replaced\":996,\"compared\":2,\"passed\":2/\"site\":2,\"state\":\"learning\",\"reason\":\"learning\",\"seen\":5,\"replaced\":0,\"compared\":2,\"agreed\":2,\"passed\":3/" logs/replace.jsonl >learning.jsonl; fashim report learning.jsonl | grep -A2 "learning: "'
 t report_pipe 0 'fashim report <(cat logs/gemms.jsonl) | sed 1d'
 t report_killed 0 'fashim report killed_live.jsonl'
 t report_killed_no_live 0 'fashim report logs/killed.jsonl'
@@ -518,7 +521,7 @@ cp "$here/../traces/naive_512.trace.gz" "$here/../traces/edit_p.trace.gz" "$here
 gzip -dc naive_512.trace.gz >plain.trace
 cp naive_512.trace.gz "it's.trace.gz"
 head -c 700 naive_512.trace.gz >cut.trace.gz
-{ echo "# fashim-trace 2"; tail -n +2 plain.trace; } >newer.trace
+{ echo "# fashim-trace 3"; tail -n +2 plain.trace; } >newer.trace
 { head -20 plain.trace; echo "L 1 2"; } >bad_line.trace
 : >empty.trace
 t replay 0 'fashim replay -r 6 naive_512.trace.gz'

@@ -491,7 +491,60 @@ static void lt_row_major_is_turned_round(void **state)
 	assert_int_equal(gemm->lda, 10);
 	assert_int_equal(gemm->ldb, 9);
 	assert_int_equal(gemm->ldc, 11);
+	assert_true(gemm->plain);
+}
+
+/* As XLA says it: P lies in rows, V and O in columns. */
+static void lt_one_factor_in_rows_is_a_plain_product(void **state)
+{
+	const float zero = 0;
+	const struct op_gemm *gemm;
+	cublasLtMatrixLayout_t la = layout(CUDA_R_32F, CUBLASLT_ORDER_ROW, 6, 8, 9);
+	cublasLtMatrixLayout_t lb = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 8, 5, 10);
+	cublasLtMatrixLayout_t lc = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 6, 5, 11);
+
+	(void)state;
+	seen->answer = FLOW_TAKEN;
+	assert_int_equal(matmul(operation(), &zero, la, lb, lc, c, NULL), 0);
+	gemm = &seen->events[0].op.gemm;
+	assert_int_equal(gemm->m, 6);
+	assert_int_equal(gemm->n, 5);
+	assert_int_equal(gemm->k, 8);
+	assert_int_equal(gemm->a, (uintptr_t)a);
+	assert_int_equal(gemm->transa, CUBLAS_OP_T);
+	assert_int_equal(gemm->transb, CUBLAS_OP_N);
+	assert_int_equal(gemm->lda, 9);
+	assert_true(gemm->plain);
+	assert_null(gemm->besides);
+	seen->answer = FLOW_PASS;
+}
+
+/* The log shall say which of all the things that Lt can do was too much. */
+static void lt_says_what_is_more_than_a_product(void **state)
+{
+	const float zero = 0;
+	cublasLtMatrixLayout_t l = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 8, 8, 8);
+	const struct op_gemm *gemm = &seen->events[0].op.gemm;
+	cublasLtMatmulDesc_t relu = operation(), scaled = operation();
+	cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_RELU;
+	void *scale = a + 1000;
+
+	(void)state;
+	assert_int_equal(SYMBOL(lt[1], cublasLtMatmulDescSetAttribute)(
+				 relu, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)),
+			 0);
+	assert_int_equal(
+		SYMBOL(lt[1], cublasLtMatmulDescSetAttribute)(
+			scaled, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &scale, sizeof(scale)),
+		0);
+	seen->answer = FLOW_TAKEN;
+	assert_int_equal(matmul(relu, &zero, l, l, l, c, NULL), 0);
 	assert_false(gemm->plain);
+	assert_string_equal(gemm->besides, "epilogue_RELU");
+	assert_int_equal(matmul(scaled, &zero, l, l, l, c, NULL), 0);
+	assert_false(gemm->plain);
+	assert_string_equal(gemm->besides, "scale_of_B");
+	seen->answer = FLOW_PASS;
 }
 
 static void lt_side_effects_are_told(void **state)
@@ -554,6 +607,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(lt_is_asked_for_what_it_hides, begin),
 		cmocka_unit_test_setup(lt_takes_a_cublas_handle, begin),
 		cmocka_unit_test_setup(lt_row_major_is_turned_round, begin),
+		cmocka_unit_test_setup(lt_one_factor_in_rows_is_a_plain_product, begin),
+		cmocka_unit_test_setup(lt_says_what_is_more_than_a_product, begin),
 		cmocka_unit_test_setup(lt_side_effects_are_told, begin),
 	};
 	void *driver;

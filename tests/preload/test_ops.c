@@ -258,6 +258,40 @@ static void capture_is_told_before_and_after(void **state)
 	assert_int_equal(EVENT(0)->when, PROBE_BEFORE);
 }
 
+/* Which of them make a launch one that nobody else can repeat. */
+static void launches_may_be_peculiar(void **state)
+{
+	static const struct {
+		CUlaunchAttribute attribute;
+		bool peculiar;
+	} cases[] = {
+		{{.id = CU_LAUNCH_ATTRIBUTE_IGNORE}, false},
+		{{.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = 1}, false},
+		{{.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+		  .value.programmaticStreamSerializationAllowed = 1},
+		 false},
+		{{.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {1, 1, 1}},
+		 false},
+		{{.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {2, 1, 1}},
+		 true},
+		{{.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT}, true},
+		{{.id = CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE}, true},
+		{{.id = (CUlaunchAttributeID)999}, true},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		CUlaunchAttribute attributes[2] = {{.id = CU_LAUNCH_ATTRIBUTE_IGNORE}};
+		CUlaunchConfig config = {.attrs = attributes, .numAttrs = 2};
+
+		begin(state);
+		seen->answer = FLOW_TAKEN;
+		attributes[1] = cases[i].attribute;
+		assert_int_equal(CALL(cuLaunchKernelEx)(&config, (CUfunction)host, NULL, NULL), 0);
+		assert_int_equal(the_op(OP_LAUNCH, "cuLaunchKernelEx", 1)->launch.peculiar,
+				 cases[i].peculiar);
+	}
+}
+
 static void launches_carry_their_attributes(void **state)
 {
 	CUlaunchAttribute attributes[2] = {
@@ -455,6 +489,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(nothing_is_told_while_nobody_watches, begin),
 		cmocka_unit_test_setup(memory_comes_and_goes, begin),
 		cmocka_unit_test_setup(capture_is_told_before_and_after, begin),
+		cmocka_unit_test_setup(launches_may_be_peculiar, begin),
 		cmocka_unit_test_setup(launches_carry_their_attributes, begin),
 		cmocka_unit_test_setup(aliased_memory_is_told_as_shared, begin),
 		cmocka_unit_test_setup(memory_for_a_network_card_is_shared, begin),

@@ -80,7 +80,8 @@ $(foreach m,12 13,$(eval $(call sim_cublas,$(m))))
 # ---- programs: the same sources for the simulated and for a real GPU ------------------------
 APPS             := demo hazards plain_softmax unseen
 APP_SRC_hazards  := hazards hazards_alias hazards_observe hazards_order \
-                    hazards_stream hazards_forms hazards_arrays hazards_copies
+                    hazards_stream hazards_forms hazards_arrays hazards_copies \
+                    hazards_outputs hazards_columns hazards_masks
 APP_KERNELS      := all
 APP_KERNELS_plain_softmax := plain_softmax
 APP_KERNELS_unseen := unseen

@@ -10,6 +10,7 @@
 
 #include "shim/held.h"
 #include "shim/log.h"
+#include "shim/looks.h"
 #include "shim/memory.h"
 #include "shim/shadow.h"
 #include "shim/site.h"
@@ -75,6 +76,7 @@ void core_begin(void)
 		held_drop(chain_list[0]);
 	assert_int_equal(held_count, 0);
 	shadow_clear();
+	looks_forget();
 	memset(log_live()->sites, 0, sizeof(log_live()->sites));
 	memset(log_live()->reasons, 0, sizeof(log_live()->reasons));
 	memset(sites, 0, sizeof(sites));
@@ -228,6 +230,21 @@ struct op core_scale(uint64_t out, uint64_t in, float factor)
 	functor.scalar = factor;
 	return core_launch(fp32() ? scale_f32 : TEXT(ATEN_SCALE), 3, (size_t[]){4, 8, 16},
 			   (const void *[]){&n, &functor, pointers});
+}
+
+struct op core_other(uint64_t out, uint64_t in, float scalar)
+{
+	static const char name[] =
+		"_ZN2at6native29vectorized_elementwise_kernelILi8EZZZNS0_19masked_scale_kernelERNS_"
+		"18TensorIteratorBaseEfENKUlvE_clEvENKUlvE_clEvEUlN3c104HalfEE_"
+		"St5arrayIPcLm2EEEEviT0_T1_";
+	const uint64_t pointers[2] = {out, in};
+	const int n = scores();
+	struct aten_scalar_functor functor;
+
+	unset(&functor, sizeof(functor));
+	functor.scalar = scalar;
+	return core_launch(name, 3, (size_t[]){4, 8, 16}, (const void *[]){&n, &functor, pointers});
 }
 
 static struct op unary(const char *name, uint64_t out, uint64_t in, int64_t elements)
@@ -462,8 +479,10 @@ struct chain *core_waiting(void)
 const char *core_acts(void)
 {
 	static const char letters[ACT_KINDS] = {
-		[ACT_GEMM] = 'G',   [ACT_LAUNCH] = 'L',	       [ACT_COPY] = 'C', [ACT_FUSED] = 'F',
-		[ACT_CANARY] = 'K', [ACT_COPY_STANDING] = 'S', [ACT_FILL] = 'M', [ACT_ORDER] = 'O'};
+		[ACT_GEMM] = 'G',    [ACT_LAUNCH] = 'L', [ACT_COPY] = 'C',
+		[ACT_FUSED] = 'F',   [ACT_CANARY] = 'K', [ACT_COPY_STANDING] = 'S',
+		[ACT_LAY_OUT] = 'T', [ACT_FILL] = 'M',	 [ACT_ORDER] = 'O',
+		[ACT_SLOPES] = 'A'};
 	static char text[BELOW_ACTS + 1];
 
 	for (int i = 0; i < below.acts; i++)

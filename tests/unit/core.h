@@ -68,6 +68,8 @@ struct op core_kernel_copy(uint64_t out, uint64_t in, int64_t elements);
 struct op core_strided(const char *name, int operands, int dims, const unsigned *size,
 		       const unsigned *strides, const uint64_t *pointers, const void *functor,
 		       size_t functor_bytes);
+/* A functor that no rule has words for. */
+struct op core_other(uint64_t out, uint64_t in, float scalar);
 /* Any kernel, its parameters by size and value. */
 struct op core_launch(const char *name, unsigned count, const size_t *size,
 		      const void *const *value);
@@ -103,7 +105,8 @@ struct chain *core_waiting(void);
 /* The only chain in use; fails when there is another number of them. */
 struct chain *core_only_chain(void);
 
-/* The acts of below.h as one letter each, in order: G L C F K(canary) S(tanding) M(emset) O(rder).
+/* The acts of below.h as one letter each, in order: G L C F K(canary) S(tanding) M(emset) O(rder)
+ * A(LiBi).
  */
 const char *core_acts(void);
 #define CORE_FORWARD "GLLL" /* the held-back ops: S, scale, mask, softmax */

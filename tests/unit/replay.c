@@ -21,6 +21,8 @@ const char *trace_path(const char *name)
 	return path;
 }
 
+static void (*watcher)(void); /* replay_watched()'s */
+
 static void count(const struct op *op, enum flow flow, void *argument)
 {
 	struct replay *result = argument;
@@ -29,6 +31,8 @@ static void count(const struct op *op, enum flow flow, void *argument)
 	result->gemms += op->kind == OP_GEMM;
 	result->launches += op->kind == OP_LAUNCH;
 	result->taken += flow == FLOW_TAKEN;
+	if (watcher)
+		watcher();
 }
 
 static void add_reason(struct replay *result, enum reason reason)
@@ -42,8 +46,14 @@ static void add_reason(struct replay *result, enum reason reason)
 
 int replay_trace(const char *path, int rounds, struct replay *result)
 {
+	return replay_watched(path, rounds, result, NULL);
+}
+
+int replay_watched(const char *path, int rounds, struct replay *result, void (*watch)(void))
+{
 	long ops;
 
+	watcher = watch;
 	memset(result, 0, sizeof(*result));
 	below_reset();
 	ops = feed_trace(path, rounds, count, result);

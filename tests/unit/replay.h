@@ -26,4 +26,7 @@ const char *trace_path(const char *name);
  * everything is freed. 0, or -errno with a line on stderr. */
 int replay_trace(const char *path, int rounds, struct replay *result);
 
+/* The same; `watch` is called after each op, when it may look at the core and at below.h. */
+int replay_watched(const char *path, int rounds, struct replay *result, void (*watch)(void));
+
 #endif

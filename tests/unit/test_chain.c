@@ -265,6 +265,61 @@ static void test_readers(void **state)
 	assert_false(is_reader(core_scale(CORE_OTHER, core.p, 1)));
 }
 
+/* Two numbers side by side that make an address are none. */
+static void test_pointer_words(void **state)
+{
+	const int numbers[2] = {(int)CORE_ARENA, 0};
+	const uint64_t block[2] = {CORE_ARENA, CORE_ARENA};
+	struct op op;
+
+	(void)state;
+	core_begin();
+	op = core_launch("somebody_elses", 3, (size_t[]){4, 4, 8},
+			 (const void *[]){numbers, numbers + 1, &core.s});
+	look_at(&op);
+	assert_int_equal(list.count, 1);
+	assert_int_equal(list.item[0].begin, core.s);
+	assert_int_equal(list.item[0].where, 8);
+	op = core_launch("of_a_struct", 1, (size_t[]){16}, (const void *[]){block});
+	look_at(&op);
+	assert_int_equal(list.count, 2);
+}
+
+/* S plus a product that has `keys` columns more than S: whose step is the sum? */
+static void sum_of_products(int64_t keys, bool scores_first)
+{
+	struct chain *scores, *other;
+	struct op op;
+
+	core_begin();
+	op = core_scores();
+	op.gemm.m += keys;
+	op.gemm.ldc += keys;
+	op.gemm.stride_c = op.gemm.ldc * op.gemm.n;
+	op.gemm.c = CORE_OTHER;
+	scores = scores_first ? begin() : NULL;
+	other = chain_open(&op);
+	scores = scores_first ? scores : begin();
+	op = core_add_mask(core.x, core.s, CORE_OTHER);
+	look_at(&op);
+	assert_ptr_equal(chain_reader(&op, &list), keys || !scores_first ? scores : other);
+	chain_free(scores);
+	op = core_add_mask(core.x, core.s, CORE_OTHER);
+	look_at(&op);
+	assert_ptr_equal(chain_reader(&op, &list), other);
+	chain_free(other);
+}
+
+/* A bias that is a product: what is written is as large as the scores. */
+static void test_two_products(void **state)
+{
+	(void)state;
+	sum_of_products(39, true);
+	sum_of_products(39, false);
+	sum_of_products(0, true); /* as good as one another: the latest */
+	sum_of_products(0, false);
+}
+
 static void test_copies(void **state)
 {
 	struct chain *chain;
@@ -448,9 +503,24 @@ static void test_indexer(void **state)
 	assert_int_not_equal(with_indexer("somebody_elses", 96, 2), plain);
 }
 
+/* What is asked of a name is asked once: launches are many. */
+static void test_indexer_is_known_by_first_name(void **state)
+{
+	const uint64_t indexer[3] = {96, 96, 1};
+	const size_t size[] = {8, 24};
+	const void *const value[] = {&core.s, indexer};
+
+	(void)state;
+	core_begin();
+	assert_non_null(
+		function_get(core_launch("cupy_abs", 2, size, value).launch.function)->clear_unset);
+	assert_null(function_get(core_launch("my_cupy_abs", 2, size, value).launch.function)
+			    ->clear_unset);
+}
+
 static void test_signatures(void **state)
 {
-	uint64_t scale, add, unknown;
+	uint64_t scale, add, other, unknown;
 	struct op op;
 
 	(void)state;
@@ -466,6 +536,9 @@ static void test_signatures(void **state)
 	assert_int_equal(signature(core_add_mask(core.x, core.s, CORE_OTHER)), add);
 	assert_int_not_equal(signature(core_add_mask(core.x, core.s, core.s)), add); /* mask is S */
 	assert_int_not_equal(signature(core_add_mask(core.x, core.mask, core.s)), add);
+	other = signature(core_other(core.x, core.s, 0.5f)); /* a rule without words */
+	assert_int_equal(signature(core_other(core.x, core.s, 0.25f)), other);
+	assert_int_not_equal(signature(core_tanh(core.x, core.s)), other);
 	unknown = signature(core_unknown(core.s, 0, 0.5f));
 	assert_int_equal(signature(core_unknown(core.s, 0, 0.5f)), unknown);
 	assert_int_not_equal(signature(core_unknown(core.s, 0, 0.75f)), unknown);
@@ -481,15 +554,26 @@ static void test_signatures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_may_open),	cmocka_unit_test(test_open),
-		cmocka_unit_test(test_table_full),	cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_in_place),	cmocka_unit_test(test_partial_overlap),
-		cmocka_unit_test(test_middle_into_q),	cmocka_unit_test(test_readers),
-		cmocka_unit_test(test_copies),		cmocka_unit_test(test_too_long),
-		cmocka_unit_test(test_unreadable),	cmocka_unit_test(test_end_sink),
-		cmocka_unit_test(test_end_denied),	cmocka_unit_test(test_end_p_first),
-		cmocka_unit_test(test_end_old_version), cmocka_unit_test(test_signatures),
+		cmocka_unit_test(test_may_open),
+		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_table_full),
+		cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_in_place),
+		cmocka_unit_test(test_partial_overlap),
+		cmocka_unit_test(test_middle_into_q),
+		cmocka_unit_test(test_readers),
+		cmocka_unit_test(test_pointer_words),
+		cmocka_unit_test(test_two_products),
+		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_end_sink),
+		cmocka_unit_test(test_end_denied),
+		cmocka_unit_test(test_end_p_first),
+		cmocka_unit_test(test_end_old_version),
+		cmocka_unit_test(test_signatures),
 		cmocka_unit_test(test_indexer),
+		cmocka_unit_test(test_indexer_is_known_by_first_name),
 	};
 
 	return CORE_MAIN("chain", tests);

@@ -143,6 +143,7 @@ static void test_softcap(void **state)
 
 static struct form form;
 static double weight;
+static bool sides; /* of the query: it is the distance that counts */
 
 static double biased(const struct observation *of, double s, int64_t z, int64_t i, int64_t j)
 {
@@ -153,7 +154,7 @@ static double biased(const struct observation *of, double s, int64_t z, int64_t 
 	const int64_t at = form.unit * along + form.row * i + form.column * j;
 	const double value = content_value(&of->input[0], (uint64_t)at);
 
-	return s + weight * value * (form.column ? 1 : (double)j);
+	return s + weight * value * (form.column ? 1 : sides ? fabs((double)(i - j)) : (double)j);
 }
 
 static bool ask_input(int exponent, struct model *model, double *effect)
@@ -192,6 +193,10 @@ static void test_forms(void **state)
 	assert_true(ask_input(0, &model, &effect));
 	assert_int_equal(model.reading[0].kind, READ_RAMP);
 	assert_int_equal(model.reading[0].form.along, FORM_MODULO);
+	sides = true;
+	assert_true(ask_input(0, &model, &effect));
+	assert_int_equal(model.reading[0].kind, READ_SIDES);
+	sides = false;
 	form = (struct form){.row = 1, .column = grid.Sq}; /* columns and rows change places */
 	weight = 1;
 	assert_false(ask_input(0, &model, &effect));
@@ -264,6 +269,93 @@ static void test_edges(void **state)
 	assert_false(model.causal);
 }
 
+/* ---- slopes of the kernel's own ---------------------------------------------------------------
+ */
+
+static double slope_of(int64_t z)
+{
+	static const double usual[H] = {0x1p-4, 0x1p-8, 0x1p-2}; /* two heads, and one between */
+
+	return usual[z % H];
+}
+
+static double leaning(const struct observation *of, double s, int64_t z, int64_t i, int64_t j)
+{
+	(void)of;
+	return j <= i + KEYS - grid.Sq ? 0.3 * s - slope_of(z) * (double)(i - j) : NAN;
+}
+
+static double bent(const struct observation *of, double s, int64_t z, int64_t i, int64_t j)
+{
+	(void)of;
+	return 0.3 * s - slope_of(z) * fabs((double)(i + KEYS - grid.Sq - j));
+}
+
+/* Each by a factor that its neighbours do not have. */
+static double odd(const struct observation *of, double s, int64_t z, int64_t i, int64_t j)
+{
+	(void)of;
+	return 0.3 * s - 0.25 / (double)(1 + z % H) * (double)(i - j);
+}
+
+/* As P shows them in the last row of each head. */
+static bool ask_slopes(score_fn *score, struct alibi *alibi)
+{
+	double slope[B * H], span[B * H];
+
+	begin(150);
+	grid.rows = B * H;
+	for (int z = 0; z < B * H; z++) {
+		grid.row[z].z = z;
+		grid.row[z].i = grid.Sq - 1;
+	}
+	compute(&before, score);
+	for (int z = 0; z < B * H; z++)
+		assert_true(fit_ramp(&grid, &before, z, &slope[z], &span[z]));
+	begin(150);
+	compute(&before, score);
+	return fit_alibi(slope, span, B * H, 16 * STEP, alibi);
+}
+
+static void test_slopes(void **state)
+{
+	struct model model = {.scale = 0.3, .left = -1, .round_x = ATTN_F32};
+	double rms, most;
+
+	(void)state;
+	assert_true(ask_slopes(leaning, &model.alibi));
+	assert_int_equal(model.alibi.heads, H);
+	assert_int_equal(model.alibi.first, 2);
+	assert_true(model.alibi.most == 8);
+	assert_true(fabs(model.alibi.weight - 1) < 1e-3);
+	assert_true(fabs(fit_alibi_slope(&model.alibi, H) / slope_of(0) - 1) < 1e-3);
+	/* most keys of a steep head are too small for P to show */
+	assert_true(fit_edges(&grid, &before, -1, &model));
+	assert_true(model.causal);
+	assert_int_equal(model.shift, KEYS - 150);
+	assert_int_equal(model.left, -1);
+	model.alibi.weight = 1;
+	fill(&run.scores, CONTENT_CENTERED, 3);
+	compute(&run, leaning);
+	fit_check(&grid, &run, &model, STEP, &rms, &most);
+	assert_true(rms < 2);
+	model.alibi.first = 3; /* another progression */
+	fit_check(&grid, &run, &model, STEP, &rms, &most);
+	assert_true(rms > 20);
+}
+
+static void test_other_slopes(void **state)
+{
+	struct model model = {.scale = 0.3, .left = -1, .round_x = ATTN_F32};
+
+	(void)state;
+	assert_false(ask_slopes(odd, &model.alibi));
+	assert_int_equal(model.alibi.heads, 0);
+	assert_true(fit_alibi_slope(&model.alibi, 1) == 0);
+	assert_true(ask_slopes(bent, &model.alibi)); /* no row but the last has a line */
+	assert_false(fit_edges(&grid, &before, -1, &model));
+}
+
 static void test_empty_rows(void **state)
 {
 	(void)state;
@@ -283,9 +375,10 @@ static void test_empty_rows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_scale), cmocka_unit_test(test_softcap),
-		cmocka_unit_test(test_forms), cmocka_unit_test(test_strength),
-		cmocka_unit_test(test_edges), cmocka_unit_test(test_empty_rows),
+		cmocka_unit_test(test_scale),	     cmocka_unit_test(test_softcap),
+		cmocka_unit_test(test_forms),	     cmocka_unit_test(test_strength),
+		cmocka_unit_test(test_edges),	     cmocka_unit_test(test_slopes),
+		cmocka_unit_test(test_other_slopes), cmocka_unit_test(test_empty_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,7 +145,8 @@ static void test_partly_overwritten(void **state)
 	assert_string_equal(core_acts(), "");
 	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
 	assert_memory_equal(core_acts(), CORE_FORWARD "S", 5);
-	assert_true(core_act(ACT_GEMM, 0)->c >= BELOW_SCRATCH);
+	assert_int_equal(core_act(ACT_GEMM, 0)->c, core.s); /* in whose place nobody is */
+	assert_true(core_act(ACT_LAUNCH, 2)->a >= BELOW_SCRATCH);
 	range_set_one(&p, core.p, core.p + core.score_bytes);
 	range_set_cut(&p, core.p + cut, core.p + cut + bytes);
 	for (int i = 0; i < below.acts; i++) {
@@ -162,6 +163,22 @@ static void test_partly_overwritten(void **state)
 	assert_int_equal(copies, 2);
 	assert_int_equal(p.count, 0);
 	assert_int_equal(chain_live, 0);
+	assert_int_equal(below.scratch, 0);
+}
+
+/* Of the steps' values only the last is left, in parts: no more than two exist at a time. */
+static void test_room_for_two(void **state)
+{
+	(void)state;
+	core_replaced();
+	assert_false(core_send(core_memset(core.s, core.score_bytes)));
+	assert_false(core_send(core_memset(core.x, core.score_bytes)));
+	assert_false(core_send(core_memset(core.p + 64, 2)));
+	assert_string_equal(core_acts(), "");
+	below.scratch_most = 0;
+	assert_false(core_send(core_to_host(core.p, 2)));
+	assert_memory_equal(core_acts(), CORE_FORWARD "SS", 6);
+	assert_int_equal(below.scratch_most, 2);
 	assert_int_equal(below.scratch, 0);
 }
 
@@ -437,6 +454,7 @@ int main(void)
 		cmocka_unit_test(test_copy_for_nobody),
 		cmocka_unit_test(test_freed),
 		cmocka_unit_test(test_partly_overwritten),
+		cmocka_unit_test(test_room_for_two),
 		cmocka_unit_test(test_read_by_copy),
 		cmocka_unit_test(test_read_by_kernel),
 		cmocka_unit_test(test_read_by_gemm),

@@ -71,11 +71,37 @@ static void test_preload(void **state)
 	assert_int_equal(core_act(ACT_COPY, 0)->a, core.s);
 	scratch = core_act(ACT_COPY, 0)->b;
 	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
-	assert_memory_equal(core_acts(), "CC" CORE_FORWARD "S", 7);
+	assert_string_equal(core_acts(), "CC" CORE_FORWARD); /* X and P in their own place */
+	assert_int_equal(core_act(ACT_LAUNCH, 2)->a, core.p);
 	assert_int_equal(core_act(ACT_COPY, 1)->a, scratch);
 	assert_int_equal(core_act(ACT_COPY, 1)->b, core_act(ACT_GEMM, 0)->c);
 	assert_true(core_act(ACT_GEMM, 0)->c >= BELOW_SCRATCH);
 	assert_int_equal(below.scratch, 0);
+}
+
+/* Memory that the host writes without a call: what lies there is kept at once. */
+static void test_unwatched(void **state)
+{
+	(void)state;
+	core_begin();
+	core_allocate(CORE_APART, 1 << 20, MEMORY_MANAGED);
+	core.k = CORE_APART;
+	core.mask = CORE_APART + (1 << 19);
+	core_learn();
+	assert_int_equal(core_send(core_scores()), true);
+	assert_string_equal(core_acts(), "C");
+	assert_int_equal(core_act(ACT_COPY, 0)->a, core.k);
+	core_send(core_scale(core.x, core.s, core.scale));
+	core_send(core_add_mask(core.m, core.x, core.mask));
+	assert_string_equal(core_acts(), "CC");
+	assert_int_equal(core_act(ACT_COPY, 1)->a, core.mask);
+	core_send(core_softmax(core.p, core.m));
+	assert_int_equal(core_send(core_context()), true);
+	assert_int_equal(core_act(ACT_FUSED, 0)->c, core_act(ACT_COPY, 0)->b);
+	below_reset();
+	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
+	assert_string_equal(core_acts(), CORE_FORWARD);
+	assert_true(core_act(ACT_GEMM, 0)->a >= BELOW_SCRATCH);
 }
 
 /* While the site is learned the program's own GEMM1 destroys the addend: it is saved before. */
@@ -160,9 +186,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_input_overwritten), cmocka_unit_test(test_preload),
-		cmocka_unit_test(test_preload_learned),	  cmocka_unit_test(test_input_handed_over),
-		cmocka_unit_test(test_input_freed),	  cmocka_unit_test(test_input_of_the_dead),
-		cmocka_unit_test(test_no_scratch),	  cmocka_unit_test(test_v_overwritten),
+		cmocka_unit_test(test_unwatched),	  cmocka_unit_test(test_preload_learned),
+		cmocka_unit_test(test_input_handed_over), cmocka_unit_test(test_input_freed),
+		cmocka_unit_test(test_input_of_the_dead), cmocka_unit_test(test_no_scratch),
+		cmocka_unit_test(test_v_overwritten),
 	};
 
 	return CORE_MAIN("held inputs", tests);

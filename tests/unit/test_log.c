@@ -47,11 +47,15 @@ static void whole_life(void *argument)
 	live->launches += 94;
 	live->overhead_ns = 1500;
 	live->scratch_peak = 1048576;
+	live->copies_held = 70;
+	live->copies_made = 3;
+	live->copies_unfit = 1;
 	live->reasons[REASON_CAPTURE] = 3;
 	live->site_count = 2;
-	live->sites[0] = (struct live_site){SITE_VERIFIED, REASON_NONE, 100, 90, 4, 1, 12, 590400};
-	live->sites[1] =
-		(struct live_site){.state = SITE_DECLINED, .reason = REASON_DRIFT, .seen = 3};
+	live->sites[0] =
+		(struct live_site){SITE_VERIFIED, REASON_NONE, 100, 90, 4, 3, 1, 12, 590400, 0};
+	live->sites[1] = (struct live_site){
+		.state = SITE_DECLINED, .reason = REASON_DRIFT, .seen = 3, .turn = 2};
 	log_finish();
 	CHECK(errno == EDOM);
 	log_finish();
@@ -108,6 +112,9 @@ static void test_records(void **state)
 	assert_true(reader_number(summary, "launches") == 99);
 	assert_true(reader_number(summary, "overhead_us") == 1.5);
 	assert_true(reader_number(summary, "scratch_peak") == 1048576);
+	assert_true(reader_number(summary, "copies/held") == 70);
+	assert_true(reader_number(summary, "copies/made") == 3);
+	assert_true(reader_number(summary, "copies/unfit") == 1);
 	assert_int_equal(reader_count(summary, "reasons"), 1);
 	assert_true(reader_number(summary, "reasons/capture") == 3);
 	assert_int_equal(reader_count(summary, "sites"), 2);
@@ -117,10 +124,12 @@ static void test_records(void **state)
 	assert_true(reader_number(summary, "sites/0/seen") == 100);
 	assert_true(reader_number(summary, "sites/0/replaced") == 90);
 	assert_true(reader_number(summary, "sites/0/compared") == 4);
+	assert_true(reader_number(summary, "sites/0/agreed") == 3);
 	assert_true(reader_number(summary, "sites/0/passed") == 6);
 	assert_true(reader_number(summary, "sites/0/materialised") == 1);
 	assert_true(reader_number(summary, "sites/0/snapshots") == 12);
 	assert_true(reader_number(summary, "sites/0/saved_us") == 590.4);
+	assert_true(reader_number(summary, "sites/1/site") == 2 + 2 * LIVE_SITES);
 	assert_string_equal(reader_string(summary, "sites/1/state"), "declined");
 	assert_string_equal(reader_string(summary, "sites/1/reason"), "drift");
 	free(text);

@@ -90,10 +90,10 @@ static void test_heads_apart(void **state)
 	(void)state;
 	for (int known = 0; known < 2; known++) {
 		const struct attn_args was = known ? call_of(2, 3) : call_of(1, 6);
-		const struct relayout *from[] = {&r, &r, NULL};
+		const struct relayout *from[RELAYOUT_TENSORS] = {&r, &r, NULL};
 		struct attn_args now = was;
 
-		assert_true(relayout_apply(&now, from, (uint64_t[]){IN, IN, 0}));
+		assert_true(relayout_apply(&now, from, (uint64_t[RELAYOUT_TENSORS]){IN, IN, 0}));
 		assert_int_equal(now.B, 2);
 		compare(&r, &was, &was.q, &now, &now.q);
 		compare(&r, &was, &was.k, &now, &now.k);
@@ -107,13 +107,13 @@ static void test_transposed(void **state)
 {
 	const struct relayout r =
 		copy_of(3, (int64_t[]){S, 3 * D, 2}, (int64_t[]){3 * D, 1, 3 * D * S});
-	const struct relayout *from[] = {NULL, &r, NULL};
+	const struct relayout *from[RELAYOUT_TENSORS] = {NULL, &r, NULL};
 	struct attn_args was = call_of(1, 6), now;
 
 	(void)state;
 	was.k = packed(6, S, D, true);
 	now = was;
-	assert_true(relayout_apply(&now, from, (uint64_t[]){0, IN, 0}));
+	assert_true(relayout_apply(&now, from, (uint64_t[RELAYOUT_TENSORS]){0, IN, 0}));
 	compare(&r, &was, &was.k, &now, &now.k);
 	assert_int_equal(now.k.stride[3], 1);
 }
@@ -122,7 +122,7 @@ static void test_transposed(void **state)
 static void test_shared_heads(void **state)
 {
 	const struct relayout r = copy_of(3, (int64_t[]){S * D, 4, 2}, (int64_t[]){1, 0, S * D});
-	const struct relayout *from[] = {NULL, &r, &r};
+	const struct relayout *from[RELAYOUT_TENSORS] = {NULL, &r, &r};
 	struct attn_args was = call_of(1, 8), now;
 
 	(void)state;
@@ -130,7 +130,7 @@ static void test_shared_heads(void **state)
 	was.q.stride[2] = 8 * D;
 	was.spec.bias[0] = (struct attn_tensor){.base = 0x100, .stride = {0, 0, S, 1}};
 	now = was;
-	assert_true(relayout_apply(&now, from, (uint64_t[]){0, IN, IN}));
+	assert_true(relayout_apply(&now, from, (uint64_t[RELAYOUT_TENSORS]){0, IN, IN}));
 	assert_int_equal(now.B, 2);
 	assert_int_equal(now.H, 4);
 	assert_int_equal(now.q.stride[0], 4 * D);
@@ -146,12 +146,12 @@ static void test_not_by_strides(void **state)
 	const struct relayout kv = copy_of(3, (int64_t[]){S * D, 4, 4}, (int64_t[]){1, 0, S * D});
 	const struct relayout q =
 		copy_of(4, (int64_t[]){D, S, 8, 2}, (int64_t[]){1, 8 * D, D, 8 * D * S});
-	const struct relayout *from[] = {&q, &kv, NULL};
+	const struct relayout *from[RELAYOUT_TENSORS] = {&q, &kv, NULL};
 	const struct attn_args was = call_of(1, 16);
 	struct attn_args now = was;
 
 	(void)state;
-	assert_false(relayout_apply(&now, from, (uint64_t[]){IN, IN, 0}));
+	assert_false(relayout_apply(&now, from, (uint64_t[RELAYOUT_TENSORS]){IN, IN, 0}));
 	assert_memory_equal(&now, &was, sizeof(now));
 }
 
@@ -167,7 +167,7 @@ static void test_random(void **state)
 		int64_t size[4] = {D, S, H, B}, from[4], next = 1;
 		int order[4] = {0, 1, 2, 3};
 		struct relayout r;
-		const struct relayout *of[] = {NULL, &r, NULL};
+		const struct relayout *of[RELAYOUT_TENSORS] = {NULL, &r, NULL};
 		struct attn_args was = rand() % 2 ? call_of(B, H) : call_of(1, B * H), now;
 
 		for (int d = 3; d > 0; d--) {
@@ -182,7 +182,7 @@ static void test_random(void **state)
 		}
 		r = copy_of(4, size, from);
 		now = was;
-		if (!relayout_apply(&now, of, (uint64_t[]){0, IN, 0}))
+		if (!relayout_apply(&now, of, (uint64_t[RELAYOUT_TENSORS]){0, IN, 0}))
 			continue;
 		compare(&r, &was, &was.k, &now, &now.k);
 		done++;
@@ -190,12 +190,55 @@ static void test_random(void **state)
 	assert_in_range(done, 2000, 3000);
 }
 
+/* O as [B,H,S,D], then made [B,S,H,D]: written there at once. */
+static void test_output(void **state)
+{
+	const struct relayout copy =
+		copy_of(4, (int64_t[]){D, 3, S, 2}, (int64_t[]){1, S * D, D, 3 * D * S});
+	struct relayout inverse;
+	const struct relayout *from[RELAYOUT_TENSORS] = {[RELAYOUT_O] = &inverse};
+
+	(void)state;
+	assert_true(relayout_invert(&inverse, &copy));
+	assert_int_equal(inverse.out_begin, IN);
+	assert_int_equal(inverse.in_begin, OUT);
+	for (int known = 0; known < 2; known++) {
+		const struct attn_args was = known ? call_of(2, 3) : call_of(1, 6);
+		struct attn_args now = was;
+
+		assert_true(relayout_apply(&now, from, (uint64_t[RELAYOUT_TENSORS]){0, 0, 0, IN}));
+		assert_int_equal(now.B, 2);
+		assert_int_equal(now.o.stride[0], 3 * S * D);
+		assert_int_equal(now.o.stride[1], D);
+		assert_int_equal(now.o.stride[2], 3 * D);
+		compare(&inverse, &was, &was.o, &now, &now.o);
+		assert_int_equal(now.q.base, was.q.base);
+	}
+}
+
+/* Undone twice, a copy is what it was; one that leaves out or repeats cannot be undone. */
+static void test_invert(void **state)
+{
+	const struct relayout copy = copy_of(3, (int64_t[]){D, 3, S}, (int64_t[]){1, S * D, D});
+	const struct relayout part = copy_of(2, (int64_t[]){D, S}, (int64_t[]){1, 2 * D});
+	const struct relayout repeated = copy_of(2, (int64_t[]){D, S}, (int64_t[]){1, 0});
+	struct relayout inverse, again;
+
+	(void)state;
+	assert_true(relayout_invert(&inverse, &copy));
+	assert_true(relayout_invert(&again, &inverse));
+	assert_memory_equal(again.dim, copy.dim, 3 * sizeof(*copy.dim));
+	assert_false(relayout_invert(&inverse, &part));
+	assert_false(relayout_invert(&inverse, &repeated));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_heads_apart),  cmocka_unit_test(test_transposed),
 		cmocka_unit_test(test_shared_heads), cmocka_unit_test(test_not_by_strides),
-		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_random),	     cmocka_unit_test(test_output),
+		cmocka_unit_test(test_invert),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

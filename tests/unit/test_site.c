@@ -10,16 +10,16 @@
 #include "shim/log.h"
 #include "shim/site.h"
 
-/* Which site a whole run of the chain lands in; `core` says how it looks. */
+/* Which place a whole run of the chain lands in; `core` says how it looks. */
 static int landed(void)
 {
-	uint64_t seen[SITES];
+	struct live_site before[SITES];
 
-	for (int i = 0; i < SITES; i++)
-		seen[i] = log_live()->sites[i].seen;
+	memcpy(before, log_live()->sites, sizeof(before));
 	core_chain();
 	for (int i = 0; i < site_count; i++)
-		if (log_live()->sites[i].seen != seen[i])
+		if (log_live()->sites[i].seen != before[i].seen ||
+		    log_live()->sites[i].turn != before[i].turn)
 			return i;
 	return -1;
 }
@@ -254,20 +254,99 @@ static void test_candidates(void **state)
 	assert_false(site_candidates(&set, &op.gemm));
 }
 
+static float scale_of(int i)
+{
+	return 1 + (float)i / 512;
+}
+
+static void fill_table(void)
+{
+	while (site_count < SITES) {
+		const int next = site_count;
+
+		core.scale = scale_of(next);
+		assert_int_equal(landed(), next);
+	}
+}
+
+/* Whoever has not come for the longest makes room, verified or not. */
 static void test_table_full(void **state)
 {
 	(void)state;
 	core_begin();
-	for (int i = 0; i < SITES; i++) {
-		core.scale = 1 + (float)i / 512;
-		assert_int_equal(landed(), i);
+	for (int i = 0; i < 4; i++) {
+		core.scale = scale_of(0);
+		assert_int_equal(landed(), 0);
 	}
+	assert_int_equal(log_live()->sites[0].replaced, 1);
+	fill_table();
+	core.scale = scale_of(1);
+	assert_int_equal(landed(), 1);
 	core.scale = 5;
-	for (int i = 0; i < 8; i++)
-		assert_int_equal(landed(), -1); /* no place: passes, unreplaced, no crash */
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(landed(), 0);
+	assert_int_equal(sites[0].number, SITES + 1);
+	assert_int_equal(log_live()->sites[0].turn, 1);
+	assert_int_equal(log_live()->sites[0].seen, 4);
+	assert_int_equal(log_live()->sites[0].replaced, 0);
+	assert_int_equal(sites[0].state, SITE_VERIFIED);
+	core.scale = scale_of(0); /* seen again, another site, to be learned anew */
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(landed(), 2);
+	assert_int_equal(sites[2].number, SITES + 3);
+	core.scale = scale_of(1);
+	assert_int_equal(landed(), 1);
 	assert_int_equal(site_count, SITES);
-	core.scale = 1;
-	assert_int_equal(landed(), 0);
+}
+
+/* While its scores are held back a site stays. */
+static void test_table_full_of_use(void **state)
+{
+	(void)state;
+	core_begin();
+	core.scale = scale_of(0);
+	core_replaced();
+	core.s += CORE_OTHER - CORE_ARENA;
+	core.x += CORE_OTHER - CORE_ARENA;
+	core.p += CORE_OTHER - CORE_ARENA;
+	core.m = core.s;
+	fill_table();
+	core.scale = 5;
+	assert_int_equal(landed(), 1);
+	assert_int_equal(sites[0].number, 1);
+}
+
+/* A kernel without a rule that is told another number each time may not drive all others out. */
+static void test_table_full_of_numbers(void **state)
+{
+	int gone = 0;
+
+	(void)state;
+	core_begin();
+	fill_table();
+	for (uint32_t i = 0; i < 64; i++)
+		unknown_chain(0x5eed0000 + i);
+	for (int i = 0; i < SITES; i++)
+		gone += sites[i].number > SITES;
+	assert_int_equal(gone, 64 / 16);
+}
+
+/* With a kernel whose rule has no words for what it computes, a chain is never replaced. Numbers
+ * that this kernel or others are told do not make another site. */
+static void test_other_kernel(void **state)
+{
+	(void)state;
+	core_begin();
+	for (int i = 0; i < 4; i++) {
+		core_send(core_scores());
+		core_send(core_unknown(core.s, 0, (float)i));
+		core_send(core_other(core.p, core.s, (float)i));
+		core_send(core_context());
+	}
+	assert_int_equal(site_count, 1);
+	assert_int_equal(log_live()->sites[0].seen, 4);
+	assert_int_equal(sites[0].state, SITE_DECLINED);
+	assert_int_equal(sites[0].reason, REASON_UNKNOWN_KERNEL);
 }
 
 static void test_backoff(void **state)
@@ -315,12 +394,21 @@ static void test_projections(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same),	      cmocka_unit_test(test_growing_keys),
-		cmocka_unit_test(test_another),	      cmocka_unit_test(test_another_chain),
-		cmocka_unit_test(test_unknown_grows), cmocka_unit_test(test_unknown_counts),
-		cmocka_unit_test(test_states),	      cmocka_unit_test(test_no_kernel),
-		cmocka_unit_test(test_candidates),    cmocka_unit_test(test_table_full),
-		cmocka_unit_test(test_backoff),	      cmocka_unit_test(test_projections),
+		cmocka_unit_test(test_same),
+		cmocka_unit_test(test_growing_keys),
+		cmocka_unit_test(test_another),
+		cmocka_unit_test(test_another_chain),
+		cmocka_unit_test(test_unknown_grows),
+		cmocka_unit_test(test_unknown_counts),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_no_kernel),
+		cmocka_unit_test(test_candidates),
+		cmocka_unit_test(test_table_full),
+		cmocka_unit_test(test_table_full_of_use),
+		cmocka_unit_test(test_table_full_of_numbers),
+		cmocka_unit_test(test_other_kernel),
+		cmocka_unit_test(test_backoff),
+		cmocka_unit_test(test_projections),
 	};
 
 	return CORE_MAIN("site", tests);

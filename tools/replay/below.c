@@ -12,13 +12,16 @@
 #include "shim/function.h"
 #include "shim/fused.h"
 #include "shim/identify.h"
+#include "shim/looks.h"
 #include "shim/measure.h"
 #include "shim/nvtx.h"
+#include "shim/overwrite.h"
 #include "shim/resolve.h"
 #include "shim/scratch.h"
 #include "shim/timing.h"
 
 #define MAX_FUNCTIONS 8192
+#define MAX_VARIANTS  256
 
 struct below below;
 
@@ -35,6 +38,8 @@ static unsigned function_count = 1; /* 0 is no handle */
 static void note(struct act act)
 {
 	below.count[act.kind]++;
+	if (act.kind == ACT_COPY && act.b >= BELOW_SCRATCH)
+		below.saved += act.bytes * (act.rows ? act.rows : 1);
 	if (below.acts < BELOW_ACTS)
 		below.act[below.acts++] = act;
 }
@@ -133,6 +138,20 @@ static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstr
 	return CUDA_SUCCESS;
 }
 
+static CUresult copy_rows(const CUDA_MEMCPY2D *rows, CUstream stream)
+{
+	if (below.no_rows)
+		return CUDA_ERROR_INVALID_VALUE;
+	note((struct act){.kind = ACT_COPY,
+			  .a = rows->srcDevice,
+			  .b = rows->dstDevice,
+			  .bytes = rows->WidthInBytes,
+			  .rows = rows->Height,
+			  .pitch = rows->srcPitch,
+			  .stream = stream});
+	return CUDA_SUCCESS;
+}
+
 static CUresult synchronize(CUstream stream)
 {
 	(void)stream;
@@ -196,6 +215,7 @@ int driver_resolve(void)
 	driver.cuFuncGetName = function_name;
 	driver.cuFuncGetParamInfo = param_info;
 	driver.cuMemcpyDtoDAsync_v2 = copy;
+	driver.cuMemcpy2DAsync_v2 = copy_rows;
 	driver.cuEventCreate = event_create;
 	driver.cuStreamSynchronize = synchronize;
 	driver.cuEventRecord = event_record;
@@ -260,7 +280,8 @@ uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool mu
 	(void)context, (void)stream;
 	if (below.no_scratch && !must)
 		return 0;
-	below.scratch++;
+	if (++below.scratch > below.scratch_most)
+		below.scratch_most = below.scratch;
 	next += (bytes + 511) & ~511ull;
 	return address;
 }
@@ -297,10 +318,22 @@ int fused_prepare(CUcontext context)
 	return 0;
 }
 
+static const uint8_t *every_kernel(void)
+{
+	static uint8_t available[MAX_VARIANTS];
+
+	memset(available, 1, sizeof(available));
+	return attn_variant_total <= MAX_VARIANTS ? available : NULL;
+}
+
 const struct attn_variant *fused_select(CUcontext context, const struct attn_args *args)
 {
 	(void)context;
-	return below.no_kernel ? NULL : attn_select(args, 90, NULL);
+	if (below.no_kernel)
+		return NULL;
+	if (below.odd && args->q.base % 16)
+		return below.odd;
+	return attn_select_from(args, 90, NULL, every_kernel());
 }
 
 const char *fused_chosen_by(CUcontext context, const struct attn_args *args)
@@ -309,18 +342,62 @@ const char *fused_chosen_by(CUcontext context, const struct attn_args *args)
 	return "built_in";
 }
 
+static void look(CUcontext context, CUstream stream, const struct attn_variant *variant,
+		 const struct attn_args *args)
+{
+	struct attn_look look;
+	bool made = false;
+
+	if (!attn_launch_look(&look, variant, args))
+		return;
+	looks_get(context, stream, &look, &made);
+	below.looks++;
+	below.looked += made;
+}
+
+static bool loaded[256]; /* of attn_variants */
+
+void below_unload(void)
+{
+	memset(loaded, 0, sizeof(loaded));
+}
+
+int fused_load(CUcontext context, const struct attn_variant *variant)
+{
+	(void)context;
+	loaded[variant - attn_variants] = true;
+	return 0;
+}
+
+bool fused_loaded(CUcontext context, const struct attn_variant *variant)
+{
+	(void)context;
+	return loaded[variant - attn_variants];
+}
+
 int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
 		    const struct attn_args *args)
 {
-	(void)context, (void)variant;
-	if (below.no_fused)
+	if (below.no_fused || fused_load(context, variant))
 		return -1;
+	look(context, stream, variant, args);
 	below.args = *args;
 	note((struct act){.kind = ACT_FUSED,
 			  .a = args->q.base,
 			  .b = args->o.base,
 			  .c = args->k.base,
 			  .stream = stream});
+	return 0;
+}
+
+int fused_slopes(CUcontext context, CUstream stream, const struct slopes_args *args)
+{
+	(void)context;
+	if (args->out)
+		note((struct act){.kind = ACT_SLOPES,
+				  .a = args->slopes.base,
+				  .b = args->out,
+				  .stream = stream});
 	return 0;
 }
 
@@ -345,9 +422,37 @@ int fused_copy_standing(CUcontext context, CUstream stream, uint64_t target, uin
 	return 0;
 }
 
+/* The driver's copy by rows is looked at instead. */
+int fused_copy_rows(CUcontext context, CUstream stream, uint64_t to, uint64_t from, uint64_t width,
+		    uint64_t pitch, uint64_t rows)
+{
+	(void)context, (void)stream, (void)to, (void)from, (void)width, (void)pitch, (void)rows;
+	return -1;
+}
+
+int fused_lay_out(CUcontext context, CUstream stream, const struct relayout *copy)
+{
+	(void)context;
+	note((struct act){.kind = ACT_LAY_OUT,
+			  .a = copy->in_begin,
+			  .b = copy->out_begin,
+			  .bytes = copy->out_end - copy->out_begin,
+			  .stream = stream});
+	return 0;
+}
+
 void fused_forget(CUcontext context)
 {
 	(void)context;
+}
+
+/* ---- shim/overwrite.c ---------------------------------------------------------------------------
+ */
+
+void overwrite_refine(struct access_list *list, const struct op *op,
+		      const struct function *function, const unsigned char *params)
+{
+	(void)list, (void)op, (void)function, (void)params;
 }
 
 /* ---- shim/nvtx.c --------------------------------------------------------------------------------
@@ -396,16 +501,21 @@ void timing_drop(struct timing *timing)
  */
 
 void compare_start(struct site *site, const struct chain *chain, const struct attn_args *args,
-		   const struct attn_variant *variant, const struct attn_spec *guess, int guesses,
-		   struct timing *timing)
+		   const struct attn_tensor *order, const struct attn_variant *variant,
+		   const struct attn_spec *guess, int guesses, struct timing *timing)
 {
 	int pointers;
 	uint64_t room;
 
-	(void)variant, (void)timing;
+	(void)order, (void)timing;
+	_Static_assert(BELOW_GUESSES >= SITE_CANDIDATES, "below.guess is too small");
+	fused_load(chain->context, variant);
 	below.verdicts++;
+	below.site = site->number;
 	below.args = *args;
 	if (guesses) {
+		below.guesses = guesses;
+		memcpy(below.guess, guess, (size_t)guesses * sizeof(*guess));
 		identity_adopt(&site->identity, &guess[0],
 			       identity_pointer(chain, &pointers, &room));
 		site->identified = true;

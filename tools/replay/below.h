@@ -20,10 +20,12 @@
 enum act_kind {
 	ACT_GEMM,	   /* a held-back GEMM is run: a, b, c */
 	ACT_LAUNCH,	   /* a held-back launch is run: function; first pointers in a, b */
-	ACT_COPY,	   /* device to device: a from, b to */
+	ACT_COPY,	   /* device to device: a from, b to; rows of `bytes`, if any */
 	ACT_FUSED,	   /* a: Q, b: O, c: K */
 	ACT_CANARY,	   /* a to b */
 	ACT_COPY_STANDING, /* a from, b to; canary */
+	ACT_LAY_OUT,	   /* a copy that was never made, or what it was made of: a from, b to */
+	ACT_SLOPES,	   /* a from, b to */
 	ACT_FILL,	   /* a, bytes */
 	ACT_ORDER,	   /* a stream waits for another */
 	ACT_KINDS
@@ -31,30 +33,43 @@ enum act_kind {
 
 struct act {
 	enum act_kind kind;
-	uint64_t a, b, c, bytes;
+	uint64_t a, b, c, bytes, rows, pitch;
 	bool canary;
 	CUstream stream;
 	CUfunction function;
 };
 
-#define BELOW_ACTS 4096
+#define BELOW_ACTS    4096
+#define BELOW_GUESSES 48
 
 /* Since below_reset(). */
 struct below {
 	uint64_t count[ACT_KINDS];
 	int acts; /* in act[], the first BELOW_ACTS */
 	struct act act[BELOW_ACTS];
-	int64_t scratch;       /* pieces taken and not given back; survives the reset */
-	bool no_scratch;       /* requests that may fail do */
-	bool no_kernel;	       /* no variant fits */
-	bool no_fused;	       /* the fused launch fails */
+	uint64_t saved;	      /* bytes copied to scratch */
+	int64_t scratch;      /* pieces taken and not given back; survives the reset */
+	int64_t scratch_most; /* that were out at a time */
+	bool no_scratch;      /* requests that may fail do */
+	bool no_rows;	      /* copies by rows fail */
+	bool no_kernel;	      /* no variant fits */
+	bool no_fused;	      /* the fused launch fails */
+	const struct attn_variant
+		*odd;	       /* fits where Q lies at no multiple of 16; NULL: as elsewhere */
+	int looks, looked;     /* at masks, by fused launches; of these, spared */
 	int verdicts;	       /* comparisons asked for */
+	int site;	       /* of the latest comparison */
 	struct attn_args args; /* of the latest comparison or fused launch */
+	int guesses;	       /* candidates of the latest comparison that had any */
+	struct attn_spec guess[BELOW_GUESSES];
 };
 
 extern struct below below;
 
 void below_reset(void);
+
+/* No kernel is loaded any more. */
+void below_unload(void);
 
 /* A kernel under its mangled name with parameters of these sizes at their natural offsets. Handles
  * and names last as long as the program. NULL: too many. */

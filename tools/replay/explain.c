@@ -81,15 +81,15 @@ static void say_closed(struct replay_story *story)
 	}
 	words(story, "closes it: site %d [%lld,%lld,%lld,%lld,%lld]%s", site->number,
 	      (long long)site->B, (long long)site->H, (long long)site->Sq, (long long)site->Sk,
-	      (long long)site->D, now.sites[site->number - 1].live.seen ? "" : ", a new one");
-	if (now.sites[site->number - 1].state == SITE_DECLINED)
+	      (long long)site->D, now.sites[site - sites].live.seen ? "" : ", a new one");
+	if (now.sites[site - sites].state == SITE_DECLINED)
 		words_reason(story, "left alone, it was declined before", site->reason,
 			     site->detail);
 	else if (MOVED(compared))
 		words(story, "the fused kernel runs beside it; taken to agree");
 	else if (site->state == SITE_LEARNING)
 		words(story, "only looked at: the next one is timed and compared");
-	if (site->state == SITE_VERIFIED && now.sites[site->number - 1].state != SITE_VERIFIED)
+	if (site->state == SITE_VERIFIED && now.sites[site - sites].state != SITE_VERIFIED)
 		words(story, "site %d is verified: from now on it is held back and replaced",
 		      site->number);
 }
@@ -123,7 +123,7 @@ static void say_changes(struct shadow *shadow, const struct chain *chain)
 		say_closed(story);
 	else if (shadow->deferred && !chain->deferred)
 		words(story, "may see what is held back: it is run first, in order");
-	if (site && site->readers != now.sites[site->number - 1].readers)
+	if (site && site->readers != now.sites[site - sites].readers)
 		words(story, "may read the scores after the close (sighting %u)", site->readers);
 }
 

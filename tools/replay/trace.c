@@ -173,6 +173,7 @@ static bool read_gemm(struct reader *reader, char **word, int words)
 		.extra = hex(word[29]),
 		.extra_bytes = (uint64_t)dec(word[30]),
 		.d = hex(word[31]),
+		.besides = words > 32 ? keep(word[32]) : NULL,
 	};
 	return give(reader, &op);
 }
@@ -317,14 +318,15 @@ long trace_play(const char *path, void (*each)(struct op *op, void *argument), v
 	}
 	/* A last line that is cut short is no error: the program was killed while it wrote. */
 	while (!status && (length = getline(&line, &size, file)) > 0 && line[length - 1] == '\n') {
-		const bool known = number++ || !strncmp(line, "# fashim-trace 1\n", 17);
+		const bool known = number++ || !strcmp(line, "# fashim-trace 1\n") ||
+				   !strcmp(line, "# fashim-trace 2\n");
 
 		if (!known || !read_line(&reader, line))
 			status = -EBADMSG;
 	}
 	if (status)
-		fprintf(stderr, "fashim: %s:%ld: no line of a fashim-trace of version 1\n", path,
-			number);
+		fprintf(stderr, "fashim: %s:%ld: no line of a fashim-trace of version 1 or 2\n",
+			path, number);
 	free(line);
 	closed = close_trace(file, child);
 	if (!status && (closed || !number)) {

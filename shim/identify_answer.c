@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From what the kernels were found to compute to what ours are to: the model in terms of
+ * attention.h, its inputs by the numbers of their pointers.
+ */
+#include "identify_parts.h"
+
+static bool settle(int64_t *heads, int64_t Z, int64_t found)
+{
+	const bool agrees = *heads == Z || *heads == found;
+
+	*heads = found;
+	return agrees;
+}
+
+/* Heads are where the products or an operand say so; where none does, all of Z are. */
+static bool settle_heads(int64_t *heads, int64_t Z, const struct model *model)
+{
+	bool agree = model->alibi.heads <= 1 || settle(heads, Z, model->alibi.heads);
+
+	for (int k = 0; k < model->readings && agree; k++) {
+		const struct form *form = &model->reading[k].form;
+
+		if (form->along == FORM_MODULO || form->along == FORM_QUOTIENT)
+			agree = settle(heads, Z, form->heads);
+	}
+	return agree;
+}
+
+static void set_tensor(struct attn_tensor *tensor, const struct reading *reading, int64_t heads)
+{
+	const struct form *form = &reading->form;
+
+	*tensor =
+		(struct attn_tensor){.base = (uint64_t)reading->input + 1, .dtype = reading->dtype};
+	tensor->stride[0] = form->along == FORM_EACH	   ? form->unit * heads
+			    : form->along == FORM_QUOTIENT ? form->unit
+							   : 0;
+	tensor->stride[1] = form->along == FORM_EACH || form->along == FORM_MODULO ? form->unit : 0;
+	tensor->stride[2] = form->row;
+	tensor->stride[3] = form->column;
+}
+
+/* Slopes that no input holds take a bias, too. */
+static int set_alibi(struct identity *identity, const struct alibi *alibi, int bias)
+{
+	identity->slopes = 0;
+	if (!alibi->heads)
+		return bias;
+	identity->slopes = bias + 1;
+	identity->slope_first = alibi->first;
+	identity->slope_most = (float)alibi->most;
+	identity->spec.bias[bias] =
+		(struct attn_tensor){.stride = {0, alibi->heads > 1, 0, 0}, .dtype = ATTN_F32};
+	identity->spec.bias_scale[bias] = (float)alibi->weight;
+	return bias + 1;
+}
+
+static const char *set_readings(struct identity *identity, const struct model *model, int bias)
+{
+	struct attn_spec *spec = &identity->spec;
+
+	for (int k = 0; k < model->readings; k++) {
+		const struct reading *reading = &model->reading[k];
+
+		if (reading->kind == READ_LENGTHS) {
+			set_tensor(&spec->lengths, reading, identity->heads);
+			continue;
+		}
+		if (bias == ATTN_MAX_BIAS)
+			return "more biases than a kernel takes";
+		if (reading->kind == READ_RAMP && identity->slopes)
+			return "slopes, a second time";
+		if (reading->kind == READ_RAMP)
+			identity->slopes = bias + 1;
+		set_tensor(&spec->bias[bias], reading, identity->heads);
+		spec->bias_scale[bias++] = (float)reading->weight;
+		spec->round_x = model->round_x;
+	}
+	return NULL;
+}
+
+const char *identify_answer(struct identity *identity, const struct model *model,
+			    const struct asked *asked)
+{
+	const struct op_gemm *opener = &asked->chain->steps[0].gemm;
+	struct attn_spec *spec = &identity->spec;
+	const int bias = identity_bias_place(asked->chain);
+
+	identity->heads = asked->args->H;
+	if (!settle_heads(&identity->heads, opener->batch, model))
+		return "inputs disagree on the number of heads";
+	if (bias && model->cap > 0)
+		return "a softcap after what GEMM1 adds to";
+	*spec = asked->args->spec;
+	spec->scale = (float)(opener->alpha * model->scale);
+	spec->softcap = (float)model->cap;
+	if (bias)
+		spec->bias_scale[0] = (float)(opener->beta * model->scale);
+	spec->window_right = model->causal ? 0 : ATTN_NO_WINDOW;
+	spec->window_left = model->left >= 0 ? (int32_t)model->left : ATTN_NO_WINDOW;
+	spec->window_shift = (int32_t)model->shift;
+	spec->empty_row = asked->empty;
+	spec->round_p = asked->p_rounding;
+	identity->pointers = asked->inputs;
+	identity->probed = true;
+	return set_readings(identity, model, set_alibi(identity, &model->alibi, bias));
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Two launches. In the scores' place lie first small numbers, then others, such as probabilities
+ * may be: bytes that come out the same were overwritten, those that still differ were left alone,
+ * and anything else that differs was made of what lay there.
+ */
+#include "overwrite.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "addresses.h"
+#include "chain.h"
+#include "config.h"
+#include "driver_context.h"
+#include "memory.h"
+#include "mirror.h"
+#include "resolve.h"
+
+#define RESULTS	   128
+#define FAILURES   4	       /* launches that could not be made, in a process */
+#define MOST_BYTES (64u << 20) /* of all copies: each byte is looked at on the host */
+
+static const unsigned char pattern[2] = {0x38, 0x3a};
+
+static struct result {
+	uint64_t key;
+	uint64_t bytes; /* overwritten from the pointer on; 0: none, or it is not clear */
+	bool stops;	/* and nothing behind */
+} results[RESULTS];
+static int result_count, failures;
+
+struct trial {
+	const struct op_launch *launch;
+	const struct function *function;
+	const unsigned char *params;
+	struct mirrors mirrors;
+	uint64_t begin, end;	/* of the scores */
+	unsigned char *seen[2]; /* what each launch left there … */
+	uint64_t rest[2];	/* … and, hashed, elsewhere */
+	bool stops;
+};
+
+/* Memory of the device's, hashed or (`keep`) brought home. */
+static bool look(const struct trial *trial, uint64_t from, uint64_t bytes, uint64_t *hash,
+		 unsigned char *keep)
+{
+	const struct mirrors *mirrors = &trial->mirrors;
+
+	for (uint64_t done = 0, more; done < bytes; done += more) {
+		more = bytes - done < MIRROR_HOST ? bytes - done : MIRROR_HOST;
+		if (driver.cuMemcpyDtoHAsync_v2(mirrors->host, (CUdeviceptr)(from + done), more,
+						mirrors->stream) != CUDA_SUCCESS ||
+		    !mirrors_await(mirrors))
+			return false;
+		if (keep)
+			memcpy(keep + done, mirrors->host, more);
+		else
+			*hash = hash_bytes(*hash, mirrors->host, more);
+	}
+	return true;
+}
+
+/* What lies behind the scores in their allocation. */
+static bool look_behind(const struct trial *trial, uint64_t *hash)
+{
+	const struct mirror *mirror = mirrors_find(&trial->mirrors, trial->begin);
+
+	return look(trial, mirror->copy + (trial->end - mirror->begin), mirror->end - trial->end,
+		    hash, NULL);
+}
+
+static bool look_elsewhere(const struct trial *trial, uint64_t *hash)
+{
+	const struct mirror *home = mirrors_find(&trial->mirrors, trial->begin);
+
+	for (int i = 0; i < trial->mirrors.count; i++) {
+		const struct mirror *mirror = &trial->mirrors.item[i];
+		const uint64_t end = mirror == home ? trial->begin : mirror->end;
+
+		if (!look(trial, mirror->copy, end - mirror->begin, hash, NULL))
+			return false;
+	}
+	return true;
+}
+
+static bool run(struct trial *trial, int pass)
+{
+	const uint64_t at = mirrors_place(&trial->mirrors, trial->begin, NULL);
+	const uint64_t bytes = trial->end - trial->begin;
+	uint64_t before = 0, after = 0;
+
+	if (!mirrors_refresh(&trial->mirrors) ||
+	    driver.cuMemsetD8Async((CUdeviceptr)at, pattern[pass], bytes, trial->mirrors.stream) !=
+		    CUDA_SUCCESS ||
+	    !look_behind(trial, &before) ||
+	    !mirrors_launch(&trial->mirrors, trial->function, trial->launch, trial->params) ||
+	    !look_behind(trial, &after) || !look(trial, at, bytes, NULL, trial->seen[pass]))
+		return false;
+	trial->stops &= before == after;
+	trial->rest[pass] = after;
+	return look_elsewhere(trial, &trial->rest[pass]);
+}
+
+static void judge(const struct trial *trial, struct result *result)
+{
+	const uint64_t bytes = trial->end - trial->begin;
+	uint64_t same = 0;
+
+	while (same < bytes && trial->seen[0][same] == trial->seen[1][same])
+		same++;
+	for (uint64_t i = same; i < bytes; i++)
+		if (trial->seen[0][i] != pattern[0] || trial->seen[1][i] != pattern[1])
+			return;
+	if (trial->rest[0] != trial->rest[1])
+		return;
+	result->bytes = same;
+	result->stops = trial->stops;
+}
+
+/* 0, -EFBIG: too much to look at, -EAGAIN. */
+static int copy_memory(struct trial *trial, const struct op *op)
+{
+	uint64_t word, bytes = 0;
+	unsigned at;
+
+	if (!mirrors_begin(&trial->mirrors, op->context, op->stream))
+		return -EAGAIN;
+	for (unsigned i = 0; i < trial->function->param_count; i++)
+		for_each_pointer_word(trial->function, i, at) {
+			memcpy(&word, trial->params + at, 8);
+			if (memory_find(word) && !mirrors_add(&trial->mirrors, word))
+				return -EFBIG;
+		}
+	for (int i = 0; i < trial->mirrors.count; i++)
+		bytes += trial->mirrors.item[i].end - trial->mirrors.item[i].begin;
+	if (bytes > MOST_BYTES)
+		return -EFBIG;
+	return mirrors_make(&trial->mirrors) ? 0 : -EAGAIN;
+}
+
+static int try(struct result *result, const struct op *op, const struct function *function,
+	       const unsigned char *params, uint64_t begin, uint64_t end)
+{
+	struct trial trial = {.launch = &op->launch,
+			      .function = function,
+			      .params = params,
+			      .begin = begin,
+			      .end = end,
+			      .stops = true};
+	struct driver_context here;
+	int error = -EAGAIN;
+
+	if (!driver_enter(&here, op->context))
+		return error;
+	trial.seen[0] = malloc(end - begin);
+	trial.seen[1] = malloc(end - begin);
+	if (trial.seen[0] && trial.seen[1])
+		error = copy_memory(&trial, op);
+	if (!error && !(run(&trial, 0) && run(&trial, 1)))
+		error = -EAGAIN;
+	if (!error)
+		judge(&trial, result);
+	mirrors_close(&trial.mirrors);
+	free(trial.seen[0]);
+	free(trial.seen[1]);
+	driver_leave(&here);
+	return error;
+}
+
+/* Where the scores end that a closed chain has there; 0: none begin there. */
+static uint64_t end_of_scores(const struct op *op, uint64_t address)
+{
+	for_each_chain(chain)
+	{
+		if (!chain->closed || chain->context != op->context || address < chain->low ||
+		    address >= chain->high)
+			continue;
+		for (int i = 0; i < chain->value_count; i++) {
+			const struct value *value = &chain->values[i];
+
+			if (value->begin == address && !value->provisional && !value->outside &&
+			    range_set_touches(&value->live, address, address + 1))
+				return value->end;
+		}
+	}
+	return 0;
+}
+
+static const struct result *ask(const struct op *op, const struct function *function,
+				const unsigned char *params, const struct access *access,
+				uint64_t end)
+{
+	const uint64_t key =
+		hash_mix(addresses_key(function, &op->launch, params), (uint64_t)access->where);
+	struct result *result;
+
+	for (int i = 0; i < result_count; i++)
+		if (results[i].key == key)
+			return &results[i];
+	if (result_count == RESULTS || failures == FAILURES)
+		return NULL;
+	result = &results[result_count];
+	*result = (struct result){.key = key};
+	if (try(result, op, function, params, access->begin, end) == -EAGAIN) {
+		failures++;
+		return NULL;
+	}
+	result_count++;
+	return result;
+}
+
+/* Kernels that talk to other GPUs wait for an answer; nobody would give one. */
+static bool may_launch(const struct op *op, const struct function *function)
+{
+	return !function->rule && !op->launch.cooperative && !op->launch.peculiar &&
+	       !mirrors_talks(function);
+}
+
+void overwrite_refine(struct access_list *list, const struct op *op,
+		      const struct function *function, const unsigned char *params)
+{
+	if (op->kind != OP_LAUNCH || !function || !params || list->opaque ||
+	    config()->mode < MODE_COMPARE || !may_launch(op, function))
+		return;
+	for (int i = 0; i < list->count; i++) {
+		struct access *access = &list->item[i];
+		const uint64_t end = access->mode == ACCESS_UNKNOWN && !access->bounded
+					     ? end_of_scores(op, access->begin)
+					     : 0;
+		const struct result *result = end ? ask(op, function, params, access, end) : NULL;
+
+		if (!result || !result->bytes)
+			continue;
+		access->mode = ACCESS_WRITE;
+		access->sure_end = access->begin + result->bytes;
+		access->bounded = result->stops;
+		if (result->stops)
+			access->end = access->sure_end;
+	}
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Launching a fused kernel for a chain, at once or late. At most one launch waits.
+ */
+#include "replace.h"
+
+#include "blas.h"
+#include "config.h"
+#include "copies.h"
+#include "delivery.h"
+#include "driver_context.h"
+#include "fused.h"
+#include "held.h"
+#include "log.h"
+#include "memory.h"
+#include "nvtx.h"
+#include "originals.h"
+#include "session.h"
+#include "site.h"
+#include "slopes.h"
+#include "snapshot.h"
+#include "spec.h"
+
+static struct waiting {
+	struct chain *chain; /* NULL: none waits */
+	struct site *site;
+	struct op op; /* the closing GEMM … */
+	struct access_list list;
+	int kept_inputs;
+	uint64_t begin, end;		/* … and what it would have written */
+	const struct relayout *inverse; /* of the copy that it waited for */
+} waiting;
+
+/* ---- the launch ----------------------------------------------------------------------------- */
+
+/* What O lies over is copied first. */
+static bool save_inputs(struct chain *chain, const struct access_list *list)
+{
+	for (int i = 0; i < list->count; i++)
+		if (list->item[i].mode & ACCESS_WRITE)
+			for (int k = 0; k < chain->input_count; k++)
+				if (range_overlap(list->item[i].begin, list->item[i].end,
+						  chain->inputs[k].begin, chain->inputs[k].end) &&
+				    !snapshot_take(chain, k, chain->stream))
+					return false;
+	return true;
+}
+
+/* `copy`: inverse of the copy of O that is written in O's place, at `out`; NULL: O is written. */
+static int launch_fused(struct chain *chain, struct site *site, const struct relayout *copy,
+			uint64_t out)
+{
+	const struct attn_variant *variant;
+	struct driver_context here;
+	struct attn_args args;
+	char detail[96];
+	bool by_data;
+	int error = -1;
+
+	if (spec_of_chain(&args, chain, site->by_data ? &site->identity : NULL, &by_data, detail) !=
+	    REASON_NONE) {
+		session_decline(REASON_CHAIN_BROKEN, detail);
+		return -1;
+	}
+	if (site->by_data && !slopes_place(chain, &args, &site->identity)) {
+		session_decline(chain->captured ? REASON_CAPTURE : REASON_SCRATCH, "slopes");
+		return -1;
+	}
+	if (!originals_read(&args, chain, copy, out)) {
+		session_decline(REASON_CHAIN_BROKEN, "operands copied in another way");
+		slopes_put(chain);
+		return -1;
+	}
+	if (driver_enter(&here, chain->context)) {
+		variant = fused_select(chain->context, &args);
+		/* Loading a kernel may allocate, which a capture does not survive. */
+		if (variant && (!chain->captured || fused_loaded(chain->context, variant))) {
+			const bool ranged = nvtx_push("fused", variant, &args);
+
+			error = fused_slopes(chain->context, chain->stream, &chain->slopes);
+			if (!error)
+				error = fused_attention(chain->context, chain->stream, variant,
+							&args);
+			nvtx_pop(ranged);
+		}
+		driver_leave(&here);
+	}
+	slopes_put(chain);
+	return error;
+}
+
+/* The kernel is on its way: from here on the chain is what might still be asked for. */
+static void launched(struct chain *chain, struct site *site, int kept_inputs)
+{
+	chain->closed = true;
+	chain->site = site;
+	chain_cut_output(chain);
+	while (chain->input_count > kept_inputs) /* O is written: V is no longer needed */
+		snapshot_drop(chain, --chain->input_count);
+	chain->relayed[2] = -1;
+	for (int n = 0; n < 2; n++)
+		copies_trace_back(chain, n);
+	site->live->seen++;
+	site->live->replaced++;
+	if (chain->captured) { /* the user's word: nobody looks at the scores */
+		held_drop(chain);
+		return;
+	}
+	site->since_sample++;
+	if (site->app_us > site->fused_us)
+		site->live->saved_ns += (uint64_t)((site->app_us - site->fused_us) * 1000);
+	if (config()->poison)
+		held_poison(chain);
+	if (!held_virtual(chain))
+		held_drop(chain);
+}
+
+/* ---- late ----------------------------------------------------------------------------------- */
+
+static const struct access *output_of(const struct access_list *list)
+{
+	for (int i = 0; i < list->count; i++)
+		if (list->item[i].mode & ACCESS_WRITE)
+			return &list->item[i];
+	return NULL;
+}
+
+static bool may_wait(const struct chain *chain, const struct site *site, const struct op *op,
+		     const struct access_list *list)
+{
+	const struct access *output = output_of(list);
+
+	return !chain->captured && !op->gemm.by_array && delivery_usual(site) && output &&
+	       op->context == chain->context && memory_watchable(memory_find(output->begin));
+}
+
+static enum flow wait(struct chain *chain, struct site *site, const struct op *op,
+		      const struct access_list *list, int kept_inputs)
+{
+	const struct access *output = output_of(list);
+
+	waiting = (struct waiting){.chain = chain,
+				   .site = site,
+				   .op = *op,
+				   .list = *list,
+				   .kept_inputs = kept_inputs,
+				   .begin = output->begin,
+				   .end = output->end};
+	chain->age = 0;
+	chain_cut_output(chain); /* as the program sees it */
+	return FLOW_TAKEN;
+}
+
+bool replace_waits(void)
+{
+	return waiting.chain != NULL;
+}
+
+/* The kernel could not be launched, and the GEMM was told to have run. */
+static void run_instead(void)
+{
+	const struct op_gemm *gemm = &waiting.op.gemm;
+	struct chain *chain = waiting.chain;
+	struct driver_context here;
+	int error = -1;
+
+	if (chain->deferred)
+		held_realise(chain, chain->stream, "fused_launch", false);
+	copies_guard(&waiting.op, &waiting.list, waiting.op.name); /* V is wanted after all */
+	copies_needed(&waiting.op, NULL, waiting.op.name);
+	if (driver_enter(&here, chain->context)) {
+		error = blas_run(gemm, chain->context, chain->stream, gemm->a, gemm->b, gemm->c);
+		driver_leave(&here);
+	}
+	if (error)
+		log_violation("site %d: a product that was held back could not be computed",
+			      waiting.site->number);
+	held_drop(chain);
+	waiting.chain = NULL;
+}
+
+void replace_settle(void)
+{
+	struct chain *chain = waiting.chain;
+
+	if (!chain)
+		return;
+	delivery_missed(waiting.site);
+	if (!save_inputs(chain, &waiting.list) || launch_fused(chain, waiting.site, NULL, 0)) {
+		run_instead();
+		return;
+	}
+	waiting.chain = NULL;
+	launched(chain, waiting.site, waiting.kept_inputs);
+}
+
+bool replace_awaited(const struct op *op, const struct access_list *list,
+		     const struct function *function, const unsigned char *params)
+{
+	const struct chain *chain = waiting.chain;
+	const struct relayout *inverse;
+
+	if (!chain || !params || op->stream != chain->stream || op->context != chain->context)
+		return false;
+	inverse = delivery_of_op(waiting.site, op, list, function, params);
+	if (!inverse || inverse->out_begin != waiting.begin || inverse->out_end != waiting.end ||
+	    !memory_watchable(memory_find(inverse->in_begin)))
+		return false;
+	waiting.inverse = inverse;
+	return true;
+}
+
+enum flow replace_deliver(void)
+{
+	const struct relayout *inverse = waiting.inverse;
+	struct chain *chain = waiting.chain;
+
+	/* Guarding may have had to make the chain real. */
+	if (!chain->deferred || launch_fused(chain, waiting.site, inverse, inverse->in_begin)) {
+		run_instead();
+		return FLOW_PASS;
+	}
+	waiting.chain = NULL;
+	copies_hold_output(inverse, chain->context, chain->stream);
+	launched(chain, waiting.site, waiting.kept_inputs);
+	return FLOW_TAKEN;
+}
+
+/* ---- at once -------------------------------------------------------------------------------- */
+
+enum flow replace_chain(struct chain *chain, struct site *site, const struct op *op,
+			const struct access_list *list, int kept_inputs)
+{
+	copies_needed(op, chain, op->name);
+	if (may_wait(chain, site, op, list))
+		return wait(chain, site, op, list, kept_inputs);
+	delivery_expect(site, chain);
+	if (!save_inputs(chain, list) || launch_fused(chain, site, NULL, 0)) {
+		held_realise(chain, chain->stream, "fused_launch", false);
+		copies_guard(op, list, op->name); /* V is wanted after all */
+		return FLOW_PASS;
+	}
+	launched(chain, site, kept_inputs);
+	return FLOW_TAKEN;
+}

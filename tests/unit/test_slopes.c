@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Slopes of an identified chain: as which bias they are told of, what of the program's memory they
+ * are, where they are written out.
+ */
+#include "tests/unit/spec_fixture.h"
+
+#include "shim/slopes.h"
+
+static struct identity given;
+static struct chain *chain;
+
+static void identify(uint64_t pointer, int64_t b, int64_t h)
+{
+	given = (struct identity){.heads = core.H, .slopes = 1, .pointers = pointer != 0};
+	given.spec.scale = 0.5f;
+	given.spec.bias_scale[0] = -1;
+	given.spec.bias[0] =
+		(struct attn_tensor){.base = pointer, .stride = {b, h, 0, 0}, .dtype = ATTN_F16};
+}
+
+/* A chain with a kernel of somebody in its middle that reads core.mask, too. */
+static void close_chain(void)
+{
+	struct op op;
+
+	core_begin();
+	chain = begin();
+	join(chain, core_unknown(core.s, given.pointers ? core.mask : 0, 0.375f));
+	op = core_context();
+	op.gemm.b = core.s;
+	assert_int_equal(end_with(chain, op, &given), REASON_NONE);
+	assert_true(by_data);
+}
+
+static void test_of_heads(void **state)
+{
+	int64_t keys = -1;
+
+	(void)state;
+	identify(1, 0, 1);
+	close_chain();
+	assert_int_equal(args.H, core.H);
+	assert_stride(&args.spec.bias[0], 0, core.Sk, 0, 1);
+	assert_int_equal(args.spec.bias[0].dtype, ATTN_F32);
+	assert_true(args.spec.bias_scale[0] == -1);
+	assert_int_equal(identity_extent(&given, &args, chain, 1, &keys), 2 * (uint64_t)core.H);
+	assert_int_equal(keys, 0);
+	assert_true(slopes_place(chain, &args, &given));
+	assert_int_equal(chain->slopes.slopes.base, core.mask);
+	assert_int_equal(chain->slopes.slopes.dtype, ATTN_F16);
+	assert_int_equal(chain->slopes.slopes.stride[1], 1);
+	assert_int_equal(chain->slopes.B, 1);
+	assert_int_equal(chain->slopes.H, core.H);
+	assert_int_equal(chain->slopes.Sk, core.Sk);
+	assert_true(chain->slopes.out >= BELOW_SCRATCH);
+	assert_int_equal(args.spec.bias[0].base, chain->slopes.out);
+	assert_int_equal(below.scratch, 1);
+	slopes_put(chain);
+	assert_int_equal(below.scratch, 0);
+	slopes_put(chain); /* once is enough */
+	assert_int_equal(below.scratch, 0);
+}
+
+/* One slope a sequence and head, where nothing tells these apart; one for all of them. */
+static void test_forms(void **state)
+{
+	int64_t keys;
+
+	(void)state;
+	identify(1, core.H, 1);
+	close_chain();
+	assert_stride(&args.spec.bias[0], core.H * core.Sk, core.Sk, 0, 1);
+	assert_int_equal(identity_extent(&given, &args, chain, 1, &keys),
+			 2 * (uint64_t)(args.B * args.H));
+	assert_true(slopes_place(chain, &args, &given));
+	assert_int_equal(chain->slopes.B * chain->slopes.H, args.B * args.H);
+	slopes_put(chain);
+	identify(1, 0, 0);
+	close_chain();
+	assert_stride(&args.spec.bias[0], 0, 0, 0, 1);
+	assert_int_equal(identity_extent(&given, &args, chain, 1, &keys), 2);
+	assert_true(slopes_place(chain, &args, &given));
+	assert_int_equal(chain->slopes.B, 1);
+	assert_int_equal(chain->slopes.H, 1);
+	slopes_put(chain);
+}
+
+/* From no memory at all. */
+static void test_computed(void **state)
+{
+	int64_t keys;
+
+	(void)state;
+	identify(0, 0, 1);
+	given.slope_first = 2;
+	given.slope_most = 8;
+	close_chain();
+	assert_true(args.spec.bias[0].base != 0);
+	assert_int_equal(identity_extent(&given, &args, chain, 1, &keys), 0);
+	assert_true(slopes_place(chain, &args, &given));
+	assert_int_equal(chain->slopes.slopes.base, 0);
+	assert_int_equal(chain->slopes.first, 2);
+	assert_true(chain->slopes.most == 8);
+	slopes_put(chain);
+}
+
+/* Distances are counted from where they are small: the key that the middle query faces. */
+static void test_origin(void **state)
+{
+	(void)state;
+	identify(1, 0, 1);
+	close_chain();
+	args.Sk = 100;
+	args.Sq = 1;
+	assert_true(slopes_place(chain, &args, &given));
+	assert_int_equal(chain->slopes.origin, 99);
+	slopes_put(chain);
+	args.Sq = 41;
+	assert_true(slopes_place(chain, &args, &given));
+	assert_int_equal(chain->slopes.origin, 79);
+	slopes_put(chain);
+}
+
+static void test_no_room(void **state)
+{
+	(void)state;
+	identify(1, 0, 1);
+	close_chain();
+	below.no_scratch = true;
+	assert_false(slopes_place(chain, &args, &given));
+	slopes_put(chain);
+	below.no_scratch = false;
+	chain->captured = true; /* the room would be somebody else's by the replay */
+	assert_false(slopes_place(chain, &args, &given));
+	assert_int_equal(below.scratch, 0);
+	given.slopes = 0; /* nothing is needed */
+	assert_true(slopes_place(chain, &args, &given));
+	assert_int_equal(chain->slopes.out, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_of_heads), cmocka_unit_test(test_forms),
+		cmocka_unit_test(test_computed), cmocka_unit_test(test_origin),
+		cmocka_unit_test(test_no_room),
+	};
+
+	return CORE_MAIN("slopes", tests);
+}
