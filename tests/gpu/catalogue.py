@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The catalogue of what real programs do, run case by case on a GPU.
 
-    catalogue.py --lib build/libfashim.so --out DIR [--only GLOB,…] [--record] [--time]
+    catalogue.py --lib build/libfashim.so --out DIR [--only GLOB,…] [--record]
                  [--compare tests/gpu/reference/catalogue.json]
     catalogue.py --diff OLD.json NEW.json
 
 Every program runs plain, then under the shim in a process of its own that has the GPU to itself;
 a crash or a hang is a row of the table. DIR gets table.txt, catalogue.json (what --compare and
---diff read), logs.tar.gz and, with --record, traces.tar.gz. --time adds whole models timed in turn:
-eager, eager under the shim, SDPA. Exit status 1 when a case is not as stated or got worse.
+--diff read), logs.tar.gz and, with --record, traces.tar.gz. Exit status 1 when a case is not as
+stated or got worse. How fast the whole models are is times.py's question.
 """
 import argparse
 import contextlib
@@ -185,22 +185,12 @@ class Catalogue:
                     break
 
 
-def time_models(catalogue):
-    """Timed rows of the chosen whole models."""
-    from run import time_all
-    timed = [entry for entry in catalogue.entries.values() if entry.timed is not None
-             and any(c.name == entry.name and c.number[0] == "M" for c in catalogue.cases)]
-    end = time.monotonic() + 240
-    return time_all(timed, catalogue.lib, catalogue.work, end) if timed else {}
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--lib", help="the shim")
     parser.add_argument("--out", help="folder for the results")
     parser.add_argument("--only", default="*", help="comma-separated globs of numbers and names")
     parser.add_argument("--record", action="store_true", help="write a trace of every case")
-    parser.add_argument("--time", action="store_true", help="time the whole models too")
     parser.add_argument("--compare", metavar="FILE", help="an earlier catalogue.json")
     parser.add_argument("--diff", nargs=2, metavar=("OLD", "NEW"), help="compare two of them alone")
     parser.add_argument("--programs", help="folder of the compiled programs")
@@ -220,11 +210,10 @@ def main():
     os.makedirs(arguments.out, exist_ok=True)
     catalogue = Catalogue(arguments)
     rows = catalogue.run()
-    times = time_models(catalogue) if arguments.time else {}
     catalogue.pack(arguments.out)
-    result = catalogue_reference.result(rows, times, harness, catalogue.work)
+    result = catalogue_reference.result(rows, harness, catalogue.work)
     with open(os.path.join(arguments.out, "catalogue.json"), "w") as file:
-        json.dump(result, file, indent=1)
+        json.dump(result, file, indent=1, allow_nan=False)
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         failed = catalogue_reference.print_table(result)

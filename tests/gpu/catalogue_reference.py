@@ -2,6 +2,7 @@
 """The catalogue's result: one row a case, how it is printed, and what got better or worse since an
 earlier one that was kept (catalogue.json)."""
 import json
+import math
 
 SLOWER = 0.8   # a speed-up may fall to this share of the earlier one
 DRIFT = 2.0    # the fused kernel's error may grow by this factor
@@ -33,6 +34,11 @@ def worst_error(log, field):
                 if s.get("reference") and s["reference"].get(field) is not None), default=None)
 
 
+def finite(value):
+    """None for what JSON has no word for: a number that is not one, or that is without end."""
+    return value if value is not None and math.isfinite(value) else None
+
+
 def stated(expect):
     """What must come of a case, in words."""
     reasons = "|".join(expect.reasons)
@@ -61,23 +67,20 @@ def row(case, expect, verdict, log):
     return {"number": case.number, "name": case.name, "stated": stated(expect), "outcome": outcome,
             "routes": routes, "replaced": verdict.replaced, "seen": verdict.seen,
             "chains": verdict.expected, "reasons": reasons, "details": details[:6],
-            "speed_up": speed_up(log), "app_error": worst_error(log, "app_max"),
-            "fused_error": worst_error(log, "fused_max"), "difference": verdict.difference,
+            "speed_up": speed_up(log), "app_error": finite(worst_error(log, "app_max")),
+            "fused_error": finite(worst_error(log, "fused_max")),
+            "difference": finite(verdict.difference),
             "seconds": round(verdict.seconds, 1), "failures": failures,
             "notes": verdict.notes[:1]}
 
 
-def result(rows, times, harness, work):
+def result(rows, harness, work):
     """All that is kept of a run."""
     header = {}
     for case in rows:
         header = header or harness.Log(f"{work}/{case['name']}.jsonl").header or {}
     kept = {label: header.get(label) for label in ("gpu", "driver", "cublas", "fashim")}
-    models = {name: {label: {"ms": part["ms"], "low": part["low"], "high": part["high"]}
-                     for label, part in row_.items() if isinstance(part, dict) and "ms" in part}
-              | ({"failures": row_["failures"]} if row_.get("failures") else {})
-              for name, row_ in times.items()}
-    return kept | {"cases": rows, "models": models}
+    return kept | {"cases": rows}
 
 
 def load(path):
@@ -90,7 +93,7 @@ def number(value, form):
 
 
 def print_table(kept):
-    """The table, the models' times, what failed and why. Returns how many failed."""
+    """The table, what failed and why. Returns how many failed."""
     print(f"{kept['gpu']}, driver {kept['driver']}, cuBLAS {kept['cublas']}, "
           f"fashim {kept['fashim']}")
     print(f"{'case':31} {'':4} {'outcome':28} {'of':>9} {'route':14} {'speed-up':>8} "
@@ -101,27 +104,14 @@ def print_table(kept):
               f"{case['outcome'][:28]:28} {of:>9} {','.join(case['routes']) or '-':14} "
               f"{number(case['speed_up'], '.2f'):>8} {number(case['app_error'], '.1e'):>8} "
               f"{number(case['fused_error'], '.1e'):>9} {number(case['difference'], '.1e'):>8}")
-    if kept["models"]:
-        print(f"\n{'GPU ms a forward':18} {'eager':>9} {'shim':>9} {'sdpa':>9} {'eager/shim':>11} "
-              f"{'sdpa/shim':>10}")
-    for name, row_ in kept["models"].items():
-        ms = {label: row_.get(label, {}).get("ms") for label in ("eager", "shim", "sdpa")}
-        ratio = [ms[label] / ms["shim"] if ms[label] and ms["shim"] else None
-                 for label in ("eager", "sdpa")]
-        print(f"{name:18} " + " ".join(f"{number(x, '.4f'):>9}" for x in ms.values())
-              + f" {number(ratio[0], '.2f'):>11} {number(ratio[1], '.2f'):>10}")
     bad = [case for case in kept["cases"] if case["failures"]]
     for case in bad:
         print(f"\nFAILED {case['number']} {case['name']} (stated: {case['stated']})")
         for sentence in case["failures"][:4] + case["details"][:4] + case["notes"]:
             print("    " + sentence.replace("\n", "\n    ")[-900:])
-    late = [(name, sentence) for name, row_ in kept["models"].items()
-            for sentence in row_.get("failures", ())]
-    for name, sentence in late:
-        print(f"\nFAILED timing of {name}: {sentence}")
     replaced = sum(case["outcome"] == "replaced" for case in kept["cases"])
     print(f"\n{len(kept['cases'])} cases: {replaced} replaced; {len(bad)} not as stated")
-    return len(bad) + len(late)
+    return len(bad)
 
 
 def changes(old, new):

@@ -11,6 +11,11 @@ GPU_ARCHS    := -gencode arch=compute_75,code=compute_75 -gencode arch=compute_9
 GPU_CFLAGS   := -Itests/gpu -I$(CUDA)/include -O2
 GPU_LINK     := -L$(CUDA)/lib64 -L$(CUDA)/lib64/stubs
 
+# What those tests judge and count with is tested everywhere.
+ifeq ($(SAN),)
+CLI_TESTS += $(patsubst %,tests/gpu/unittests.py:%,$(wildcard tests/gpu/test_*.py))
+endif
+
 .PHONY: gpu-programs test-gpu
 gpu-programs: $(GPU_PROGRAMS) $(O)/gpu/driver_kernels.fatbin ## compiled programs of the GPU tests
 
@@ -53,10 +58,13 @@ $(CATALOGUE_PROGRAMS): $(O)/gpu/catalogue/%: tests/gpu/catalogue/%.cu tests/gpu/
 #     make bench        [BENCH_FLAGS='--quick --rows decode']
 #     make sanitize     [SANITIZE_FLAGS=sm90]
 #     make profile      [PROFILE_FLAGS='--only split --no-sanitize']
+#
+# Whole models: make times [TIMES_FLAGS='--only bert,t5 --kernels 12']
 KERNEL_CHECK_FLAGS ?=
 BENCH_FLAGS        ?=
 SANITIZE_FLAGS     ?=
 PROFILE_FLAGS      ?=
+TIMES_FLAGS        ?=
 KERNEL_HOST := $(KERNEL_OBJECTS) $(K)/bench_abi.o
 gpu_driver  := -L$(CUDA)/lib64/stubs -lcuda
 
@@ -89,7 +97,7 @@ $(O)/gpu/f32_check.fatbin: tests/gpu/f32_check.cu $(kernel_sources)
 	$(call say,NVCC,$@)
 	$(Q)$(NVCC) -fatbin -gencode=arch=compute_90a,code=sm_90a $(NVCCFLAGS) -o $@ $<
 
-.PHONY: kernel-check sanitize profile
+.PHONY: kernel-check sanitize profile times
 kernel-check: $(O)/gpu/kernel_check ## every kernel against double precision (on a GPU)
 	$(Q)$< $(KERNEL_CHECK_FLAGS)
 bench: $(O)/libfashim_kernels.so ## our kernels beside PyTorch's (on a GPU, needs PyTorch)
@@ -100,9 +108,13 @@ sanitize: $(O)/gpu/kernel_check ## compute-sanitizer over every kernel (on a GPU
 profile: ## what binds each kernel: Nsight Compute and compute-sanitizer (on a GPU)
 	$(Q)python3 tests/gpu/profile_kernels.py --build $(O) --out $(O)/profile $(PROFILE_FLAGS)
 
+times: ## whole models: eager, under the shim, edited to SDPA (on a GPU, needs transformers)
+	$(Q)python3 tests/gpu/times.py --lib $(O)/libfashim.so --out $(O)/times $(TIMES_FLAGS)
+
 # Nothing is built where there is no device: all.sh then says "skipped" and passes.
 ifneq ($(wildcard /dev/nvidia0 /dev/nvidiactl),)
 test-gpu: $(O)/libfashim.so gpu-programs apps-gpu
+times: $(O)/libfashim.so
 profile: $(O)/gpu/profile_launch $(O)/gpu/kernel_check
 endif
 test-gpu: ## the tests that need a GPU; skipped where there is none

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS_PY = os.path.join(HERE, "programs.py")
@@ -157,28 +158,57 @@ class Log:
         return said
 
 
+def serve(start):
+    """The other end of a Server's pipes: answers one JSON request a line on stdin by
+    handle(request), a dict, and by {"error": …} where that raises. start() gives handle."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # libraries that print do not disturb the protocol
+    handle = start()
+    print(json.dumps({"ok": True}), file=answers, flush=True)
+    for line in sys.stdin:
+        try:
+            answer = handle(json.loads(line))
+        except Exception as error:  # the next request may still work
+            traceback.print_exc()
+            answer = {"error": f"{type(error).__name__}: {error}"[:300]}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
 class Server:
-    """A `programs.py --serve` process. A request that fails or times out gives {"error": …} and
-    the process is started anew for the next one."""
+    """A process that answers requests (serve): `programs.py --serve`, or another command. A request
+    that fails or times out gives {"error": …}; a process that is gone is started anew for the next
+    one."""
 
-    def __init__(self, environment, errors):
+    def __init__(self, environment, errors, command=(PROGRAMS_PY, "--serve")):
         self.environment, self.errors, self.process = environment, errors, None
+        self.command = [sys.executable, *command]
 
-    def start(self):
+    def spawn(self):
+        """First half of start()."""
         with open(self.errors, "a") as err:
             self.process = subprocess.Popen(
-                [sys.executable, PROGRAMS_PY, "--serve"], env=self.environment, text=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, start_new_session=True)
+                self.command, env=self.environment, text=True, stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=err, start_new_session=True)
+
+    def start(self):
+        self.spawn()
         return self.answer(120)
 
     def answer(self, timeout):
         ready, _, _ = select.select([self.process.stdout], [], [], timeout)
         line = self.process.stdout.readline() if ready else ""
         if not line:
-            why = "no answer in time" if not ready else f"ended, status {self.process.poll()}"
+            why = "no answer in time" if not ready else f"ended, status {self.status()}"
             self.stop()
             return {"error": why}
         return json.loads(line)
+
+    def status(self):
+        """The exit status of a process that has closed its end; None while it is not gone."""
+        try:
+            return self.process.wait(2)
+        except subprocess.TimeoutExpired:
+            return None
 
     def send(self, **request):
         """First half of a request; False when the process cannot be reached."""

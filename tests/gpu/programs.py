@@ -20,6 +20,7 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
 from registry import PROGRAMS  # noqa: E402
 
 
@@ -185,33 +186,28 @@ def prepare(name, variant, shape=None):
     return timed
 
 
-def serve():
-    """Answers one JSON request a line on stdin:
+def serving():
+    """Answers requests, for harness.serve():
         {"prepare": id, "name": …, "variant": …} or {"prepare": id, "shape": {…}, "variant": …}
         {"round": id, "count": n, "wall": true|false}  ->  {"ms": …}      {"drop": id}
     """
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # libraries that print do not disturb the protocol
     load([])
     ready = {}
-    print(json.dumps({"ok": True}), file=answers, flush=True)
-    for line in sys.stdin:
-        request, answer = json.loads(line), {"ok": True}
-        try:
-            if "prepare" in request:
-                ready[request["prepare"]] = prepare(request.get("name"), request["variant"],
-                                                    request.get("shape"))
-            elif "round" in request:
-                timed = ready[request["round"]]
-                measure = timed.wall if request.get("wall") else timed.round
-                answer["ms"] = measure(request["count"])
-            elif "drop" in request:
-                ready.pop(request["drop"], None)
-                release()
-        except Exception as error:  # the next request may still work
-            traceback.print_exc()
-            answer = {"error": f"{type(error).__name__}: {error}"[:300]}
-        print(json.dumps(answer), file=answers, flush=True)
+
+    def handle(request):
+        if "prepare" in request:
+            ready[request["prepare"]] = prepare(request.get("name"), request["variant"],
+                                                request.get("shape"))
+        elif "round" in request:
+            timed = ready[request["round"]]
+            measure = timed.wall if request.get("wall") else timed.round
+            return {"ms": measure(request["count"])}
+        elif "drop" in request:
+            ready.pop(request["drop"], None)
+            release()
+        return {"ok": True}
+
+    return handle
 
 
 def time_alone(name, variant):
@@ -238,7 +234,7 @@ def main():
     parser.add_argument("--serve", action="store_true")
     arguments = parser.parse_args()
     if arguments.serve:
-        return serve()
+        return harness.serve(serving)
     load(arguments.names)
     if arguments.list:
         for entry in PROGRAMS.values():

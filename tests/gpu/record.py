@@ -1,84 +1,91 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Records what the test programs do, as traces for tests that need no GPU.
+"""Records the programs that tests/traces/traces.def has rows for, for the tests that need no GPU.
 
-    record.py --lib build/libfashim.so --out DIR [--only PATTERN,…] [--limit MIB]
+    record.py --lib build/libfashim.so --out DIR [--only GLOB,…]
 
-Each program runs a few forwards with FASHIM=audit and FASHIM_RECORD; the traces go into
-DIR/traces.tar.gz, smallest first, as many as fit into --limit.
+DIR gets NAME.trace.gz of each, as tests/traces keeps them: whole models and other programs with few
+forwards, the cases of the catalogue with as many as the catalogue runs. The shim only watches
+(FASHIM=audit); a trace holds the program's own calls in any mode. Exit status 1 when one is
+missing.
 """
 import argparse
 import fnmatch
 import gzip
 import os
+import re
 import shutil
 import sys
-import tarfile
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 import harness
-import programs
-from registry import PROGRAMS
+from catalogue_cases import COMPILED, COMPILED_REPEAT
+
+ROWS = os.path.join(harness.HERE, "..", "traces", "traces.def")
+ROW = re.compile(r"^(PROGRAM|BY_RULE|BY_DATA|DECLINED|PASSED_BY)\((?:[A-Z]\d\d, )?(\w+),", re.M)
+C_PROGRAMS = ("two_threads",)
+FEW = 4
 
 
-def record(name, command, library, out):
-    """One program's trace, gzipped: (name, path or None, sizes, complaint)."""
-    trace, base = os.path.join(out, name + ".trace"), os.path.join(out, name)
-    log = base + ".jsonl"
+def rows():
+    """{name: is it a case of the catalogue} of every trace."""
+    with open(ROWS) as file:
+        return {name: kind != "PROGRAM" for kind, name in ROW.findall(file.read())}
+
+
+def command_of(name, in_catalogue, folder, outputs):
+    """How the program is started; `folder` has the compiled ones."""
+    if name in COMPILED:
+        return [os.path.join(folder, "catalogue", COMPILED[name][0]), outputs,
+                str(COMPILED_REPEAT), name]
+    if name in C_PROGRAMS:
+        return [os.path.join(folder, name), outputs, str(FEW)]
+    return [sys.executable, harness.PROGRAMS_PY, name, "--out", outputs] \
+        + ([] if in_catalogue else ["--few"])
+
+
+def record(name, command, arguments, work):
+    """One program's trace into --out: a line for the table, and whether there is a trace."""
+    base = os.path.join(work, name)
     more = {} if command[0] == sys.executable else {"LD_LIBRARY_PATH": harness.library_path()}
-    environment = harness.shim_environment(library, "audit", log, FASHIM_RECORD=trace, **more)
-    run = harness.launch(command, environment, 150, base)
-    complaint = run.complaint()
-    if not os.path.exists(trace):
-        return name, None, (0, 0), complaint or "no trace was written", run
-    with open(trace, "rb") as plain, gzip.open(trace + ".gz", "wb", 9) as packed:
+    environment = harness.shim_environment(arguments.lib, "audit", base + ".jsonl",
+                                           FASHIM_RECORD=base + ".trace", **more)
+    try:
+        run = harness.launch(command, environment, 150, base)
+    except OSError as error:
+        return f"{name:26} {error}", False
+    if run.complaint() or not os.path.exists(base + ".trace"):
+        return f"{name:26} {run.complaint() or 'no trace was written'}\n{run.tail(4)}", False
+    target = os.path.join(arguments.out, name + ".trace.gz")
+    with open(base + ".trace", "rb") as plain, open(target, "wb") as file, \
+            gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:  # the same bytes each time
         shutil.copyfileobj(plain, packed)
-    sizes = os.path.getsize(trace), os.path.getsize(trace + ".gz")
-    return name, trace, sizes, complaint, run
+    return f"{name:26} {os.path.getsize(target):8} bytes {run.seconds:5.1f} s", True
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--lib", required=True)
-    parser.add_argument("--out", required=True)
-    parser.add_argument("--only", default="*", help="comma-separated globs")
-    parser.add_argument("--limit", type=float, default=13.5, help="MiB of traces.tar.gz at most")
-    parser.add_argument("--jobs", type=int, default=8)
-    parser.add_argument("--programs", default=None, help="folder of the compiled C programs")
+    parser.add_argument("--lib", required=True, help="the shim")
+    parser.add_argument("--out", required=True, help="folder for the traces")
+    parser.add_argument("--only", default="*", help="comma-separated globs of names")
+    parser.add_argument("--programs", help="folder of the compiled programs (LIB's folder/gpu)")
+    parser.add_argument("--jobs", type=int, default=max(2, min(10, (os.cpu_count() or 2) - 4)))
     arguments = parser.parse_args()
-    work = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"fashim-record-{os.getpid()}")
-    os.makedirs(work)
-    os.makedirs(arguments.out, exist_ok=True)
-    programs.load([])
-    patterns = arguments.only.split(",")
-    chosen = [name for name in PROGRAMS if any(fnmatch.fnmatch(name, p) for p in patterns)]
-    commands = {name: [sys.executable, harness.PROGRAMS_PY, name, "--few", "--out",
-                       os.path.join(work, name + ".npz")] for name in chosen}
     folder = arguments.programs or os.path.join(os.path.dirname(os.path.abspath(arguments.lib)),
                                                 "gpu")
-    for name in ("static_cudart", "two_threads", "dlopen_cublas", "linked_driver",
-                 "two_contexts"):
-        path = os.path.join(folder, name)
-        if os.path.exists(path) and any(fnmatch.fnmatch(name, p) for p in patterns):
-            commands[name] = [path, os.path.join(work, name + ".bin"), "4"]
+    os.makedirs(arguments.out, exist_ok=True)
+    chosen = {name: case for name, case in rows().items()
+              if any(fnmatch.fnmatch(name, glob) for glob in arguments.only.split(","))}
+    work = tempfile.mkdtemp(prefix="fashim-record-")
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        rows = list(pool.map(lambda item: record(*item, arguments.lib, work), commands.items()))
-    room, tar_path = arguments.limit * 2 ** 20, os.path.join(arguments.out, "traces.tar.gz")
-    with tarfile.open(tar_path, "w:gz", compresslevel=9) as tar:
-        for name, trace, (plain, packed), complaint, run in sorted(rows, key=lambda r: r[2][1]):
-            note = complaint or ""
-            if trace and packed <= room:
-                tar.add(trace, arcname=name + ".trace")
-                room -= packed
-            elif trace:
-                note += " LEFT OUT: no room"
-            print(f"{name:18} {plain / 1024:9.0f} KiB  {packed / 1024:8.0f} KiB gzipped "
-                  f"{run.seconds:5.1f} s  {note}")
-            if complaint:
-                print("    " + run.tail(4).replace("\n", "\n    "))
-    print(f"{tar_path}: {os.path.getsize(tar_path) / 2 ** 20:.2f} MiB")
+        jobs = [pool.submit(record, name, command_of(name, case, folder,
+                                                     os.path.join(work, name + ".npz")),
+                            arguments, work) for name, case in chosen.items()]
+        done = [job.result() for job in jobs]
     shutil.rmtree(work, ignore_errors=True)
-    return 0
+    print("\n".join(line for line, _ in done))
+    return 0 if all(recorded for _, recorded in done) else 1
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """profile_kernels.py on counters made up: who is matched with what, and what is said to bind. Needs no GPU.
 
-    python3 tests/gpu/test_profile_kernels.py
+    python3 tests/gpu/test_profile.py
 """
 import os
 import sys
