@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define DEEPEST 128
+#define NAMED	128 /* frames: programs come back through the same ones, site after site */
 
 static const char *last_part(const char *path)
 {
@@ -79,6 +80,27 @@ static void name_frame(char *text, void *address, const Dl_info *info, bool know
 	}
 }
 
+/* Finding a name takes up to half a millisecond in a library with as many symbols as PyTorch's, so
+ * that they are kept. (Of a library that took an unloaded one's place, they may be the other's.) */
+static const char *name_of(void *address)
+{
+	static struct {
+		void *address;
+		char text[CALLSTACK_TEXT];
+	} named[NAMED], *slot;
+	Dl_info info;
+
+	slot = &named[(uintptr_t)address / 4 % NAMED];
+	if (slot->address != address) {
+		/* A return address may already lie in the next function. */
+		const bool known = dladdr((char *)address - 1, &info) != 0;
+
+		name_frame(slot->text, address, &info, known);
+		slot->address = address;
+	}
+	return slot->text;
+}
+
 /* Index of the first frame past our own. Before them may stand the unwinder's. */
 static int skip_ours(void *const *addresses, int depth)
 {
@@ -108,14 +130,8 @@ void callstack_native(struct callstack *stack)
 	stack->count = 0;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	depth = backtrace(addresses, DEEPEST);
-	for (int i = skip_ours(addresses, depth); i < depth && stack->count < CALLSTACK_FRAMES;
-	     i++) {
-		Dl_info info;
-		/* A return address may already lie in the next function. */
-		const bool known = dladdr((char *)addresses[i] - 1, &info) != 0;
-
-		name_frame(stack->frame[stack->count++], addresses[i], &info, known);
-	}
+	for (int i = skip_ours(addresses, depth); i < depth && stack->count < CALLSTACK_FRAMES; i++)
+		memcpy(stack->frame[stack->count++], name_of(addresses[i]), CALLSTACK_TEXT);
 	pthread_setcancelstate(cancel_state, NULL);
 	errno = saved_errno;
 }

@@ -15,7 +15,7 @@ struct callstack {
 };
 
 /* Frames of the calling thread outside the shim: "symbol+0x12 (libx.so)", "libx.so+0x1234" where
- * the symbol is not exported, "0x7f12" in code of no file. */
+ * the symbol is not exported, "0x7f12" in code of no file. Flow lock held. */
 void callstack_native(struct callstack *stack);
 
 /* "/path/model.py:12 forward" for each Python frame of the calling thread, whether or not it holds
