@@ -229,6 +229,11 @@ class RunTest(unittest.TestCase):
         self.assertNotIn("failed", self.rows["after"])
         self.assertEqual(self.rows["after"]["short"], [])
 
+    def test_scratch_is_known_or_not(self):
+        self.assertIn("at most 32 MiB", times_table.text(self.result))
+        killed = dict(self.result, shim=dict(self.result["shim"], scratch_mib=None))
+        self.assertIn("scratch of the shim: not known", times_table.text(killed))
+
     def test_tables(self):
         text = times_table.text(self.result, 1)
         self.assertIn("FAILED dies: failed: shim: ended, status 3", text)

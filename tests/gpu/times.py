@@ -297,7 +297,7 @@ def shim_part(log, mode):
     options = (read.header or {}).get("options", {})
     return {"complaints": read.complaints(mode), "gpu": (read.header or {}).get("gpu"),
             "driver": (read.header or {}).get("driver"),
-            "scratch_mib": (read.summary or {}).get("scratch_peak", 0) / 2 ** 20,
+            "scratch_mib": read.summary["scratch_peak"] / 2 ** 20 if read.summary else None,
             "scratch_limit_mib": float(options.get("FASHIM_SCRATCH_MB", 1024))}
 
 

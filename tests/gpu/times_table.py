@@ -97,9 +97,12 @@ def text(result, shown=0):
     shim = result["shim"]
     lines = [f"{shim.get('gpu')}; medians of {result['rounds']} rounds in turn, [least, most] ratio"]
     lines += [*times(result), *learning(result)]
-    within = shim["scratch_mib"] <= shim["scratch_limit_mib"]
-    lines.append(f"\nscratch of the shim at most {shim['scratch_mib']:.0f} MiB of "
-                 f"{shim['scratch_limit_mib']:.0f}: {'met' if within else 'SHORT'}")
+    if shim["scratch_mib"] is None:
+        lines.append("\nscratch of the shim: not known, its process did not end by itself")
+    else:
+        within = shim["scratch_mib"] <= shim["scratch_limit_mib"]
+        lines.append(f"\nscratch of the shim at most {shim['scratch_mib']:.0f} MiB of "
+                     f"{shim['scratch_limit_mib']:.0f}: {'met' if within else 'SHORT'}")
     lines += [*kernels(result, shown), *(f"FAILED {sentence}" for sentence in failures(result))]
     measured = [row for row in result["models"] if row["short"] is not None]
     met = sum(not row["short"] for row in measured)
