@@ -2,8 +2,9 @@
  *
  * Rows of a tensor that lies in another one's columns, copied to the same places elsewhere: Q out of
  * QKV, say. cuMemcpy2DAsync takes 13.5 us for 8 MiB that the cache does not hold, in rows of 1 or
- * 2 KiB, where cuMemcpyAsync takes 8.1 for as many bytes in one piece (H200, driver 580.159): 16
- * bytes to a thread, four such in flight.
+ * 2 KiB, where cuMemcpyAsync takes 8.1 for as many bytes in one piece (one H200). Here a thread has
+ * 16 bytes, and four such in flight: in GPT-2-medium's forward 3.6 us a copy, where cuMemcpy2DAsync
+ * took 7.
  */
 #include "kernels/device.cuh"
 

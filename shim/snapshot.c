@@ -12,7 +12,7 @@
 #include "scratch.h"
 #include "site.h"
 
-/* A copy of so many bytes takes about twice as long as one of a few: no less is saved at once. */
+/* A copy of so many bytes takes 6 us, one of a few 3.7 (one H200): no less is saved at once. */
 #define LEAST_BYTES (4u << 20)
 
 /* A copy by rows pays where it leaves out much, and its rows are not so narrow that each costs more

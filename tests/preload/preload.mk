@@ -13,7 +13,7 @@ PROBE_OBJECTS := $(INTERPOSITION:%=$(O)/shim/%.o) $(PRELOAD_DIR)/probe_flow.o
 
 # A sanitizer's runtime wants to be the first in the process, which is our place.
 ifeq ($(SAN),)
-PRELOAD_TEST_NAMES    := test_tables test_inert test_loader test_thunk test_ops test_blas
+PRELOAD_TEST_NAMES    := test_tables test_inert test_loader test_thunk test_ops test_blas test_blaslt
 endif
 PRELOAD_TEST_PROGRAMS := $(PRELOAD_TEST_NAMES:%=$(PRELOAD_DIR)/%)
 PRELOAD_TEST_LIBRARIES := $(PRELOAD_DIR)/libprobe.so $(PRELOAD_DIR)/fake/libcuda.so.1 \
@@ -31,7 +31,8 @@ CFLAGS_fake_driver += -fno-builtin
 
 $(PRELOAD_TEST_PROGRAMS): %: %.o $(PRELOAD_DIR)/harness.o $(PRELOAD_TEST_LIBRARIES) $(O)/libfashim.so $(SIM_LIBRARIES_TESTED)
 	$(call say,LD,$@)
-	$(Q)$(CC) -o $@ $< $(PRELOAD_DIR)/harness.o $(LDFLAGS) -lcmocka -ldl -lpthread
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(LDFLAGS) -lcmocka -ldl -lpthread
+$(addprefix $(PRELOAD_DIR)/,test_blas test_blaslt): $(PRELOAD_DIR)/blas_fixture.o
 
 $(PRELOAD_DIR)/test_loader: private LDFLAGS += -rdynamic
 

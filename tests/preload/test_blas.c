@@ -3,63 +3,15 @@
  * cuBLAS through every door: linked, dlsym, dlvsym, a program's own stubs, two versions in one
  * process; and what the hooks say about a product.
  */
-#include "harness.h"
+#include "blas_fixture.h"
 
-#include <cublasLt.h>
-#include <cublas_api.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "probe.h"
-
-#define PROBE "libprobe.so"
-
-static struct probe *seen;
-static void *blas[2], *lt[2]; /* 12, 13 */
-static float *a, *b, *c;      /* 64 x 64 of device memory */
-
-#define SYMBOL(library, name) ((__typeof__(&name))dlsym(library, #name))
-
 typedef cublasStatus_t create_call(cublasHandle_t *handle);
 typedef cublasStatus_t gemm_call(cublasHandle_t handle, int n, const float *a, const float *b,
 				 float *c);
-
-static int begin(void **state)
-{
-	(void)state;
-	memset(seen, 0, sizeof(*seen));
-	seen->active = seen->watching = true;
-	for (int i = 0; i < 64 * 64; i++) {
-		a[i] = i % 5;
-		b[i] = i % 7;
-		c[i] = -1;
-	}
-	return 0;
-}
-
-/* The one GEMM seen: before and after, nothing of what cuBLAS did inside. */
-static const struct op_gemm *the_gemm(void)
-{
-	assert_int_equal(seen->count, 2);
-	assert_int_equal(seen->events[0].when, PROBE_BEFORE);
-	assert_int_equal(seen->events[1].when, PROBE_AFTER);
-	assert_int_equal(seen->events[0].op.kind, OP_GEMM);
-	assert_int_equal(seen->events[0].depth, 0);
-	assert_int_equal(seen->events[1].depth, 0);
-	return &seen->events[0].op.gemm;
-}
-
-static cublasHandle_t new_handle(int which)
-{
-	cublasHandle_t handle = NULL;
-
-	assert_int_equal(SYMBOL(blas[which], cublasCreate_v2)(&handle), 0);
-	assert_non_null(handle);
-	seen->count = 0;
-	return handle;
-}
 
 static void dlsym_hands_out_hooks(void **state)
 {
@@ -374,218 +326,6 @@ static void groups_are_opaque(void **state)
 	assert_string_equal(seen->events[0].name, "cublasSgemmGroupedBatched");
 }
 
-/* ---- cublasLt ----------------------------------------------------------------------------------
- */
-
-static cublasLtMatrixLayout_t layout(cudaDataType type, cublasLtOrder_t order, int rows, int cols,
-				     int ld)
-{
-	cublasLtMatrixLayout_t created;
-
-	assert_int_equal(SYMBOL(lt[1], cublasLtMatrixLayoutCreate)(&created, type, rows, cols, ld),
-			 0);
-	assert_int_equal(SYMBOL(lt[1], cublasLtMatrixLayoutSetAttribute)(
-				 created, CUBLASLT_MATRIX_LAYOUT_ORDER, &order, sizeof(order)),
-			 0);
-	return created;
-}
-
-static cublasLtMatmulDesc_t operation(void)
-{
-	cublasLtMatmulDesc_t desc;
-
-	assert_int_equal(
-		SYMBOL(lt[1], cublasLtMatmulDescCreate)(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), 0);
-	return desc;
-}
-
-static cublasStatus_t matmul(cublasLtMatmulDesc_t desc, const float *beta,
-			     cublasLtMatrixLayout_t la, cublasLtMatrixLayout_t lb,
-			     cublasLtMatrixLayout_t lc, const void *C, void *workspace)
-{
-	static cublasLtHandle_t handle;
-	const float one = 1;
-
-	if (!handle)
-		assert_int_equal(SYMBOL(lt[1], cublasLtCreate)(&handle), 0);
-	seen->count = 0;
-	return SYMBOL(lt[1], cublasLtMatmul)(handle, desc, &one, a, la, b, lb, beta, C, lc, c, lc,
-					     NULL, workspace, workspace ? 256 : 0, (cudaStream_t)2);
-}
-
-static void lt_is_asked_for_what_it_hides(void **state)
-{
-	const float zero = 0;
-	const struct op_gemm *gemm;
-	cublasLtMatrixLayout_t la = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 8, 6, 9);
-	cublasLtMatrixLayout_t lb = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 8, 5, 10);
-	cublasLtMatrixLayout_t lc = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 6, 5, 11);
-	cublasLtMatmulDesc_t desc = operation();
-	int32_t transpose = CUBLAS_OP_T;
-
-	(void)state;
-	assert_int_equal(SYMBOL(lt[1], cublasLtMatmulDescSetAttribute)(
-				 desc, CUBLASLT_MATMUL_DESC_TRANSA, &transpose, sizeof(transpose)),
-			 0);
-	assert_int_equal(matmul(desc, &zero, la, lb, lc, b, NULL), 0);
-	gemm = the_gemm();
-	assert_string_equal(gemm->entry, "cublasLtMatmul");
-	assert_int_equal(gemm->m, 6);
-	assert_int_equal(gemm->n, 5);
-	assert_int_equal(gemm->k, 8);
-	assert_int_equal(gemm->transa, CUBLAS_OP_T);
-	assert_int_equal(gemm->lda, 9);
-	assert_int_equal(gemm->ldb, 10);
-	assert_int_equal(gemm->ldc, 11);
-	assert_int_equal(gemm->batch, 1);
-	/* beta is zero: C is not read, wherever it points. */
-	assert_int_equal(gemm->c, (uintptr_t)c);
-	assert_int_equal(gemm->d, 0);
-	assert_true(gemm->plain);
-	assert_ptr_equal(seen->events[0].op.stream, CU_STREAM_PER_THREAD);
-}
-
-static void lt_takes_a_cublas_handle(void **state)
-{
-	const float one = 1, zero = 0;
-	cublasLtMatrixLayout_t l = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 8, 8, 8);
-	cublasLtMatmulDesc_t desc = operation();
-
-	(void)state;
-	for (int which = 0; which < 2; which++) {
-		cublasHandle_t handle = new_handle(which);
-
-		seen->answer = FLOW_TAKEN;
-		/* Through the exported name: the handle decides. */
-		assert_int_equal(SYMBOL(RTLD_DEFAULT, cublasLtMatmul)(
-					 (cublasLtHandle_t)handle, desc, &one, a, l, b, l, &zero, c,
-					 l, c, l, NULL, NULL, 0, NULL),
-				 0);
-		assert_int_equal(seen->events[0].op.kind, OP_GEMM);
-		assert_int_equal(seen->events[0].blas / 10000, which ? 13 : 12);
-		seen->answer = FLOW_PASS;
-	}
-}
-
-static void lt_row_major_is_turned_round(void **state)
-{
-	const float zero = 0;
-	const struct op_gemm *gemm;
-	cublasLtMatrixLayout_t la = layout(CUDA_R_32F, CUBLASLT_ORDER_ROW, 6, 8, 9);
-	cublasLtMatrixLayout_t lb = layout(CUDA_R_32F, CUBLASLT_ORDER_ROW, 8, 5, 10);
-	cublasLtMatrixLayout_t lc = layout(CUDA_R_32F, CUBLASLT_ORDER_ROW, 6, 5, 11);
-
-	(void)state;
-	seen->answer = FLOW_TAKEN;
-	assert_int_equal(matmul(operation(), &zero, la, lb, lc, c, NULL), 0);
-	gemm = &seen->events[0].op.gemm;
-	assert_int_equal(seen->events[0].op.kind, OP_GEMM);
-	/* C^T[5,6] = B^T[5,8] A^T[8,6]; row-major X is column-major X^T. */
-	assert_int_equal(gemm->m, 5);
-	assert_int_equal(gemm->n, 6);
-	assert_int_equal(gemm->k, 8);
-	assert_int_equal(gemm->a, (uintptr_t)b);
-	assert_int_equal(gemm->b, (uintptr_t)a);
-	assert_int_equal(gemm->transa, CUBLAS_OP_N);
-	assert_int_equal(gemm->transb, CUBLAS_OP_N);
-	assert_int_equal(gemm->lda, 10);
-	assert_int_equal(gemm->ldb, 9);
-	assert_int_equal(gemm->ldc, 11);
-	assert_true(gemm->plain);
-}
-
-/* As XLA says it: P lies in rows, V and O in columns. */
-static void lt_one_factor_in_rows_is_a_plain_product(void **state)
-{
-	const float zero = 0;
-	const struct op_gemm *gemm;
-	cublasLtMatrixLayout_t la = layout(CUDA_R_32F, CUBLASLT_ORDER_ROW, 6, 8, 9);
-	cublasLtMatrixLayout_t lb = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 8, 5, 10);
-	cublasLtMatrixLayout_t lc = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 6, 5, 11);
-
-	(void)state;
-	seen->answer = FLOW_TAKEN;
-	assert_int_equal(matmul(operation(), &zero, la, lb, lc, c, NULL), 0);
-	gemm = &seen->events[0].op.gemm;
-	assert_int_equal(gemm->m, 6);
-	assert_int_equal(gemm->n, 5);
-	assert_int_equal(gemm->k, 8);
-	assert_int_equal(gemm->a, (uintptr_t)a);
-	assert_int_equal(gemm->transa, CUBLAS_OP_T);
-	assert_int_equal(gemm->transb, CUBLAS_OP_N);
-	assert_int_equal(gemm->lda, 9);
-	assert_true(gemm->plain);
-	assert_null(gemm->besides);
-	seen->answer = FLOW_PASS;
-}
-
-/* The log shall say which of all the things that Lt can do was too much. */
-static void lt_says_what_is_more_than_a_product(void **state)
-{
-	const float zero = 0;
-	cublasLtMatrixLayout_t l = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 8, 8, 8);
-	const struct op_gemm *gemm = &seen->events[0].op.gemm;
-	cublasLtMatmulDesc_t relu = operation(), scaled = operation();
-	cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_RELU;
-	void *scale = a + 1000;
-
-	(void)state;
-	assert_int_equal(SYMBOL(lt[1], cublasLtMatmulDescSetAttribute)(
-				 relu, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)),
-			 0);
-	assert_int_equal(
-		SYMBOL(lt[1], cublasLtMatmulDescSetAttribute)(
-			scaled, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &scale, sizeof(scale)),
-		0);
-	seen->answer = FLOW_TAKEN;
-	assert_int_equal(matmul(relu, &zero, l, l, l, c, NULL), 0);
-	assert_false(gemm->plain);
-	assert_string_equal(gemm->besides, "epilogue_RELU");
-	assert_int_equal(matmul(scaled, &zero, l, l, l, c, NULL), 0);
-	assert_false(gemm->plain);
-	assert_string_equal(gemm->besides, "scale_of_B");
-	seen->answer = FLOW_PASS;
-}
-
-static void lt_side_effects_are_told(void **state)
-{
-	const float zero = 0, one = 1;
-	cublasLtMatrixLayout_t l = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 8, 8, 8);
-	cublasLtMatmulDesc_t desc = operation();
-	cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-	const struct op_gemm *gemm = &seen->events[0].op.gemm;
-	void *bias = a + 1000;
-	int fills = 0;
-
-	(void)state;
-	assert_int_equal(SYMBOL(lt[1], cublasLtMatmulDescSetAttribute)(
-				 desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)),
-			 0);
-	assert_int_equal(SYMBOL(lt[1], cublasLtMatmulDescSetAttribute)(
-				 desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)),
-			 0);
-	assert_int_equal(matmul(desc, &zero, l, l, l, c, a + 2000), 0);
-	assert_int_equal(gemm->extra, (uintptr_t)bias);
-	assert_int_equal(gemm->extra_bytes, 8 * sizeof(float));
-	assert_false(gemm->plain);
-	for (unsigned i = 0; i < seen->count; i++)
-		if (seen->events[i].op.kind == OP_FILL && seen->events[i].when == PROBE_BEFORE) {
-			fills++;
-			assert_int_equal(seen->events[i].op.fill.target.base,
-					 (uintptr_t)(a + 2000));
-			assert_int_equal(seen->events[i].op.fill.target.bytes, 256);
-		}
-	assert_int_equal(fills, 1);
-
-	/* C read from one place, D written to another. */
-	seen->answer = FLOW_TAKEN;
-	assert_int_equal(matmul(operation(), &one, l, l, l, b, NULL), 0);
-	assert_int_equal(gemm->c, (uintptr_t)b);
-	assert_int_equal(gemm->d, (uintptr_t)c);
-	assert_true(gemm->beta == 1);
-	seen->answer = FLOW_PASS;
-}
-
 int main(int argc, char **argv)
 {
 	/* Needs a process without libcublas. */
@@ -604,35 +344,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(a_vector_product_is_a_product_of_one_row, begin),
 		cmocka_unit_test_setup(arrays_of_pointers_are_named_as_such, begin),
 		cmocka_unit_test_setup(groups_are_opaque, begin),
-		cmocka_unit_test_setup(lt_is_asked_for_what_it_hides, begin),
-		cmocka_unit_test_setup(lt_takes_a_cublas_handle, begin),
-		cmocka_unit_test_setup(lt_row_major_is_turned_round, begin),
-		cmocka_unit_test_setup(lt_one_factor_in_rows_is_a_plain_product, begin),
-		cmocka_unit_test_setup(lt_says_what_is_more_than_a_product, begin),
-		cmocka_unit_test_setup(lt_side_effects_are_told, begin),
 	};
-	void *driver;
-	CUcontext context;
 
 	(void)argc;
-	start_under(argv, PROBE, "../../simgpu");
-	driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-	seen = dlsym(RTLD_DEFAULT, "probe");
-	if (!driver || !seen || SYMBOL(driver, cuInit)(0) ||
-	    SYMBOL(driver, cuDevicePrimaryCtxRetain)(&context, 0) ||
-	    SYMBOL(driver, cuCtxSetCurrent)(context) ||
-	    SYMBOL(driver, cuMemAlloc_v2)((CUdeviceptr *)&a, 64 * 64 * sizeof(float)) ||
-	    SYMBOL(driver, cuMemAlloc_v2)((CUdeviceptr *)&b, 64 * 64 * sizeof(float)) ||
-	    SYMBOL(driver, cuMemAlloc_v2)((CUdeviceptr *)&c, 64 * 64 * sizeof(float)))
+	if (!blas_start(argv) || cmocka_run_group_tests(alone, NULL, NULL) || !blas_load())
 		return 1;
-	if (cmocka_run_group_tests(alone, NULL, NULL))
-		return 1;
-	for (int i = 0; i < 2; i++) {
-		blas[i] = dlopen(i ? "libcublas.so.13" : "libcublas.so.12", RTLD_NOW | RTLD_LOCAL);
-		lt[i] = dlopen(i ? "libcublasLt.so.13" : "libcublasLt.so.12",
-			       RTLD_NOW | RTLD_LOCAL);
-		if (!blas[i] || !lt[i])
-			return 1;
-	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
