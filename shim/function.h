@@ -25,7 +25,10 @@ struct type {
 struct functor {
 	int role;		/* enum rule_role */
 	struct type type;	/* it works in */
+	int operands;		/* 0: the name does not say */
 	struct type operand[4]; /* [0] is the output */
+	bool plain;		/* it is known, and holds no pointer */
+	int bytes;		/* of the functor itself; 0: not known */
 };
 
 /* Pieces of the name that rules look for, and where they are in it. */

@@ -167,29 +167,6 @@ struct type rule_functor_type(const struct reading *r)
 	return type_unknown;
 }
 
-static bool returns_bool(const struct reading *r)
-{
-	return rule_has(r, "CompareFunctor") || rule_has(r, "CompareEqFunctor") ||
-	       rule_has(r, "compare_scalar_kernel") || rule_has(r, "isneginf") ||
-	       rule_has(r, "isposinf") || rule_has(r, "logical_") || rule_has(r, "isnan");
-}
-
-/* Type of operand `n` (0: the output) of a functor without dynamic casts. */
-struct type rule_operand_type(const struct reading *r, int n)
-{
-	if (rule_has(r, "24float16_copy_kernel_cudaE"))
-		return n == 0 ? type_half : type_float;
-	if (rule_has(r, "25bfloat16_copy_kernel_cudaE"))
-		return n == 0 ? type_bfloat : type_float;
-	if (n == 0 && returns_bool(r))
-		return type_bool;
-	if ((n == 2 &&
-	     (rule_has(r, "18masked_fill_kernelE") || rule_has(r, "masked_scale_kernel"))) ||
-	    (n == 1 && rule_has(r, "17where_kernel_implE")))
-		return type_bool;
-	return rule_functor_type(r);
-}
-
 /* One template argument at *at: Half, BFloat16, a letter, or a repetition (S_, S4_ …) of the first.
  */
 struct type rule_template_type(const char **at, struct type repeated)
@@ -244,4 +221,41 @@ void rule_reads(struct reading *r, unsigned at, uint64_t bytes)
 void rule_writes(struct reading *r, unsigned at, uint64_t bytes)
 {
 	rule_touch(r, at, ACCESS_WRITE, bytes, bytes, true);
+}
+
+void rule_writes_some(struct reading *r, unsigned at, int64_t bytes, bool dense)
+{
+	rule_touch(r, at, ACCESS_WRITE, (uint64_t)bytes, dense ? (uint64_t)bytes : 0, true);
+}
+
+void rule_changes(struct reading *r, unsigned at, int64_t bytes)
+{
+	rule_touch(r, at, ACCESS_UNKNOWN, (uint64_t)bytes, 0, true);
+}
+
+void rule_follows(struct reading *r, unsigned at, enum access_mode mode)
+{
+	rule_touch(r, at, mode, 0, 0, false);
+}
+
+bool rule_takes_sizes(const struct reading *r, unsigned count, const unsigned *sizes)
+{
+	if (r->function->param_count != count)
+		return false;
+	for (unsigned i = 0; i < count; i++)
+		if (rule_size_of(r, i) != sizes[i])
+			return false;
+	return true;
+}
+
+int64_t rule_number(const struct reading *r, unsigned param)
+{
+	switch (rule_size_of(r, param)) {
+	case 4:
+		return (int32_t)rule_u32_at(r, rule_offset(r, param));
+	case 8:
+		return (int64_t)rule_u64_at(r, rule_offset(r, param));
+	default:
+		return -1;
+	}
 }

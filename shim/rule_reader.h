@@ -28,24 +28,9 @@ extern const struct type type_half, type_bfloat, type_float, type_bool, type_unk
 #define CALCULATOR_DIMS 25
 
 /* The readers, one for each name in kernel_rules.def's first list. */
-bool rule_read_vectorized(struct reading *r);
-bool rule_read_unrolled(struct reading *r);
-bool rule_read_strided(struct reading *r);
-bool rule_read_strided_cast(struct reading *r);
-bool rule_read_softmax_warp(struct reading *r);
-bool rule_read_softmax_block(struct reading *r);
-bool rule_read_softmax_spatial(struct reading *r);
-bool rule_read_softmax_backward(struct reading *r);
-bool rule_read_layer_norm(struct reading *r);
-bool rule_read_reduce(struct reading *r);
-bool rule_read_cat(struct reading *r);
-bool rule_read_gather(struct reading *r);
-bool rule_read_index_select(struct reading *r);
-bool rule_read_index(struct reading *r);
-bool rule_read_distribution(struct reading *r);
-bool rule_read_with_index(struct reading *r);
-bool rule_read_dropout(struct reading *r);
-bool rule_read_cupy_copy(struct reading *r);
+#define LAYOUT(reader, needle) bool rule_read_##reader(struct reading *r);
+#include "kernel_rules.def"
+#undef LAYOUT
 
 /* A reduction of `columns` numbers each, to `rows` of them; where its calculators and its pointers
  * stand. */
@@ -73,13 +58,56 @@ double rule_value_at(const struct reading *r, unsigned at, int dtype);
 struct type rule_type_of_letter(char letter);
 struct type rule_type_of_scalar_type(unsigned code);
 struct type rule_functor_type(const struct reading *r);
-struct type rule_operand_type(const struct reading *r, int n);
+void rule_functor_operands(const struct reading *r, struct functor *functor);
 struct functor rule_functor(const struct reading *r);
 void rule_touch(struct reading *r, unsigned at, enum access_mode mode, uint64_t may, uint64_t sure,
 		bool bounded);
 void rule_reads(struct reading *r, unsigned at, uint64_t bytes);
 void rule_writes(struct reading *r, unsigned at, uint64_t bytes);
 struct type rule_template_type(const char **at, struct type repeated);
+
+/* Has the kernel parameters of these sizes, in bytes? */
+#define rule_takes(r, ...)                                                                         \
+	rule_takes_sizes(r, sizeof((const unsigned[]){__VA_ARGS__}) / sizeof(unsigned),            \
+			 (const unsigned[]){__VA_ARGS__})
+bool rule_takes_sizes(const struct reading *r, unsigned count, const unsigned *sizes);
+
+/* Parameter i, a signed whole number of 4 or 8 bytes; -1: it has another size. */
+int64_t rule_number(const struct reading *r, unsigned param);
+
+/* Products of sizes, of which none may be below 1; 0: one is, or so much memory there is not. */
+int64_t rule_times(int64_t a, int64_t b);
+#define RULE_ROOM (1ll << 40)
+
+/* TensorInfo {data, sizes[25], strides[25], dims}: elements from data to beyond the last, where
+ * dimension `dim` has `size` in place of what it says (-1: none). 0: it is not one. *dense: they
+ * lie without a gap. */
+int64_t rule_tensor_elements(const struct reading *r, unsigned param, int dim, int64_t size,
+			     bool *dense);
+/* A size of it; 0: there is none. */
+int64_t rule_tensor_size(const struct reading *r, unsigned param, int dim);
+
+/* PackedTensorAccessor {data, sizes[dims], strides[dims]} of words of `word` bytes, likewise. */
+int64_t rule_accessor_elements(const struct reading *r, unsigned param, unsigned dims,
+			       unsigned word, bool *dense);
+int64_t rule_accessor_size(const struct reading *r, unsigned param, unsigned dim, unsigned word);
+
+/* OffsetCalculator of `operands` at byte `at`, for `elements`: bytes from the first element of
+ * operand n to the beginning of the last. -1: it is not one. *dense: elements of `width` bytes lie
+ * without a gap. */
+int64_t rule_calculated(const struct reading *r, unsigned at, unsigned operands, unsigned n,
+			int64_t elements, int64_t width, bool *dense);
+
+/* Bytes of the type that *at begins with, a number's or an indexing kernel's OpaqueType; *at moves
+ * behind it. 0: none. */
+int64_t rule_opaque_bytes(const char **at);
+
+/* As rule_reads() and rule_writes(); sure only where `dense`. */
+void rule_writes_some(struct reading *r, unsigned at, int64_t bytes, bool dense);
+/* Reads and writes. */
+void rule_changes(struct reading *r, unsigned at, int64_t bytes);
+/* May be followed to the end of the allocation. */
+void rule_follows(struct reading *r, unsigned at, enum access_mode mode);
 bool rule_finish_views(struct reading *r);
 void rule_set_view(struct reading *r, int n, unsigned where, struct type type);
 void rule_one_dimension(struct reading *r, int64_t elements);

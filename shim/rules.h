@@ -5,6 +5,12 @@
  * are read, how far, with which strides and constants. What is read here is all that counts of such
  * a launch: padding and empty functors (uninitialised bytes) never matter.
  *
+ * The accesses of a launch with a rule are complete: the kernel touches no other memory of the
+ * program. A pointer whose extent is not in the parameters is entered with bounded = false, from
+ * the pointer on to the end of its allocation; a kernel that goes back from a pointer has no rule.
+ * An extent may be larger than what is touched; what is called surely written never is: every byte
+ * of it is overwritten, and read at most by what another entry says.
+ *
  * All functions: flow lock held.
  */
 #ifndef FASHIM_RULES_H

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "memory.h"
+
 static enum rule_role functor_role(const struct reading *r)
 {
 	static const struct {
@@ -29,8 +31,7 @@ struct functor rule_functor(const struct reading *r)
 {
 	struct functor functor = {.role = functor_role(r), .type = rule_functor_type(r)};
 
-	for (int i = 0; i < 4; i++)
-		functor.operand[i] = rule_operand_type(r, i);
+	rule_functor_operands(r, &functor);
 	return functor;
 }
 
@@ -141,12 +142,31 @@ void rule_one_dimension(struct reading *r, int64_t elements)
 		r->meaning->views[i].stride[0] = r->meaning->views[i].element;
 }
 
+/* A functor that nobody knows may hold pointers of its own, to follow as far as they go. */
+static void touch_functor(struct reading *r, unsigned at, unsigned bytes)
+{
+	if (r->function->functor.plain)
+		return;
+	for (unsigned word = (at + 7) & ~7u; word + 8 <= at + bytes; word += 8)
+		if (memory_find(rule_u64_at(r, word)))
+			rule_touch(r, word, ACCESS_UNKNOWN, 0, 0, false);
+}
+
+/* Does the functor take so many operands, as far as its name tells? */
+static bool takes(const struct reading *r, unsigned operands)
+{
+	const int named = r->function->functor.operands;
+
+	return operands >= 1 && operands <= 4 && (!named || named == (int)operands);
+}
+
 /* (int N, functor, array<char *, operands>): contiguous operands, the output first. */
 bool rule_read_vectorized(struct reading *r)
 {
 	const unsigned count = rule_size_of(r, 2) / 8;
 
-	if (r->function->param_count != 3 || rule_size_of(r, 0) != 4 || count < 1 || count > 4)
+	if (r->function->param_count != 3 || rule_size_of(r, 0) != 4 || !takes(r, count) ||
+	    rule_size_of(r, 2) != 8 * count || (int32_t)rule_u32_at(r, rule_offset(r, 0)) < 1)
 		return false;
 	r->meaning->role = (enum rule_role)r->function->functor.role;
 	r->meaning->view_count = (int)count;
@@ -155,47 +175,71 @@ bool rule_read_vectorized(struct reading *r)
 			      r->function->functor.operand[i]);
 	rule_one_dimension(r, (int32_t)rule_u32_at(r, rule_offset(r, 0)));
 	read_functor(r, rule_offset(r, 1), rule_size_of(r, 1));
+	touch_functor(r, rule_offset(r, 1), rule_size_of(r, 1));
 	return rule_finish_views(r);
 }
 
-/* (int N, functor, array<char *, 2>, trivial, trivial, LoadWithCast<1>, StoreWithCast<1>): the
- * casts hold {scalar type, element bytes}. */
+/* The types in {scalar types[count], element bytes[count]}. */
+static bool cast_types(const struct reading *r, unsigned param, unsigned count, struct type *types)
+{
+	const unsigned at = rule_offset(r, param), bytes = at + ((count + 3) & ~3u);
+
+	if (rule_size_of(r, param) != bytes - at + 4 * count)
+		return false;
+	for (unsigned i = 0; i < count; i++) {
+		types[i] = rule_type_of_scalar_type(r->params[at + i]);
+		if (!types[i].bytes || types[i].bytes != (int)rule_u32_at(r, bytes + 4 * i))
+			return false;
+	}
+	return true;
+}
+
+/* (int N, functor, array<char *, operands>, trivial, trivial, LoadWithCast<inputs>,
+ * StoreWithCast<1>), or both without casts. */
 bool rule_read_unrolled(struct reading *r)
 {
-	if (r->function->param_count != 7 || rule_size_of(r, 0) != 4 || rule_size_of(r, 2) != 16 ||
-	    !rule_has(r, "23TrivialOffsetCalculatorILi1E") || !rule_has(r, "12LoadWithCastILi1E") ||
-	    !rule_has(r, "13StoreWithCastILi1E") || rule_size_of(r, 5) != 8 ||
-	    rule_size_of(r, 6) != 8)
+	const unsigned count = rule_size_of(r, 2) / 8;
+	const bool without = rule_has(r, "15LoadWithoutCastE") &&
+			     rule_has(r, "16StoreWithoutCastE") && rule_size_of(r, 5) == 1 &&
+			     rule_size_of(r, 6) == 1;
+	struct type types[4];
+
+	if (r->function->param_count != 7 || rule_size_of(r, 0) != 4 || !takes(r, count) ||
+	    rule_size_of(r, 2) != 8 * count || !rule_has(r, "23TrivialOffsetCalculatorILi") ||
+	    rule_has(r, "16OffsetCalculatorILi") || rule_size_of(r, 3) != 1 ||
+	    rule_size_of(r, 4) != 1 || (int32_t)rule_u32_at(r, rule_offset(r, 0)) < 1)
+		return false;
+	if (without)
+		memcpy(types, r->function->functor.operand, sizeof(types));
+	else if (count < 2 || !rule_has(r, "12LoadWithCastILi") ||
+		 !rule_has(r, "13StoreWithCastILi1E") || !cast_types(r, 6, 1, types) ||
+		 !cast_types(r, 5, count - 1, types + 1))
 		return false;
 	r->meaning->role = (enum rule_role)r->function->functor.role;
-	r->meaning->view_count = 2;
-	for (unsigned i = 0; i < 2; i++) {
-		const unsigned cast = rule_offset(r, i ? 5 : 6);
-		const struct type type = rule_type_of_scalar_type(r->params[cast]);
-
-		if (type.bytes != (int)rule_u32_at(r, cast + 4))
-			return false;
-		rule_set_view(r, (int)i, rule_offset(r, 2) + 8 * i, type);
-	}
+	r->meaning->view_count = (int)count;
+	for (unsigned i = 0; i < count; i++)
+		rule_set_view(r, (int)i, rule_offset(r, 2) + 8 * i, types[i]);
 	rule_one_dimension(r, (int32_t)rule_u32_at(r, rule_offset(r, 0)));
 	if (r->meaning->role != ROLE_COPY)
 		r->meaning->role = ROLE_OPAQUE;
+	touch_functor(r, rule_offset(r, 1), rule_size_of(r, 1));
 	return rule_finish_views(r);
 }
 
-/* With casts the operands' types follow the functor, a byte each. 0: its size is not known. */
-static unsigned functor_bytes(enum rule_role role)
+/* No element starts between two others, so a type that is read off the wrong place seldom fits. */
+static bool steps_fit(const struct meaning *meaning, const struct view *view, bool exactly)
 {
-	switch (role) {
-	case ROLE_ADD:
-		return 4;
-	case ROLE_COPY: /* empty ones */
-	case ROLE_MULTIPLY:
-	case ROLE_DIVIDE:
-		return 1;
-	default:
-		return 0;
+	int64_t least = 0;
+
+	for (int d = 0; d < meaning->dims; d++) {
+		const int64_t stride = meaning->size[d] > 1 ? view->stride[d] : 0;
+
+		if (view->element && stride % view->element)
+			return false;
+		if (stride && (!least || stride < least))
+			least = stride;
 	}
+	return !exactly || !least || least == view->element;
 }
 
 /* (int N, lambda {OffsetCalculator<operands>, array<char *, operands>, functor}). The calculator is
@@ -206,7 +250,7 @@ static bool read_strided_as(struct reading *r, bool casts)
 	struct meaning *meaning = r->meaning;
 	const unsigned lambda = rule_offset(r, 1), bytes = rule_size_of(r, 1);
 	const unsigned strides = lambda + 4 + 12 * CALCULATOR_DIMS;
-	unsigned operands, functor, size, pointers = 0;
+	unsigned operands, functor, size = 0, pointers = 0;
 	int64_t product = 1;
 
 	if (r->function->param_count != 2 || rule_size_of(r, 0) != 4)
@@ -216,7 +260,7 @@ static bool read_strided_as(struct reading *r, bool casts)
 		if (bytes >= pointers + 8 * operands && bytes <= pointers + 8 * operands + 64)
 			break;
 	}
-	if (operands > 4)
+	if (!takes(r, operands))
 		return false;
 	pointers += lambda;
 	meaning->dims = (int)rule_u32_at(r, lambda);
@@ -227,20 +271,38 @@ static bool read_strided_as(struct reading *r, bool casts)
 	meaning->elements = (int32_t)rule_u32_at(r, rule_offset(r, 0));
 	for (int d = 0; d < meaning->dims; d++) {
 		meaning->size[d] = rule_u32_at(r, lambda + 4 + 12 * (unsigned)d);
+		if (meaning->size[d] < 1 || meaning->size[d] > meaning->elements)
+			return false;
 		product *= meaning->size[d];
-		for (unsigned i = 0; i < operands; i++)
-			meaning->views[i].stride[d] =
-				rule_u32_at(r, strides + 4 * ((unsigned)d * operands + i));
+		for (unsigned i = 0; i < operands; i++) {
+			const int64_t stride =
+				(int32_t)rule_u32_at(r, strides + 4 * ((unsigned)d * operands + i));
+
+			if (stride < 0)
+				return false;
+			meaning->views[i].stride[d] = stride;
+		}
 	}
 	if (product != meaning->elements)
 		return false;
 	functor = pointers + 8 * operands;
-	size = functor_bytes(meaning->role);
-	for (unsigned i = 0; i < operands; i++)
+	if (casts)
+		size = (unsigned)r->function->functor.bytes;
+	for (unsigned i = 0; i < operands; i++) {
+		struct view *view = &meaning->views[i];
+
 		rule_set_view(r, (int)i, pointers + 8 * i,
 			      !casts ? r->function->functor.operand[i]
 			      : size ? rule_type_of_scalar_type(r->params[functor + size + i])
 				     : type_unknown);
+		if (steps_fit(meaning, view, casts && size))
+			continue;
+		if (!casts)
+			return false;
+		view->dtype = type_unknown.dtype;
+		view->element = type_unknown.bytes;
+	}
+	touch_functor(r, functor, lambda + bytes - functor);
 	if (casts && meaning->role != ROLE_ADD && meaning->role != ROLE_COPY)
 		meaning->role = ROLE_OPAQUE;
 	else

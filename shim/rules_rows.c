@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What two kernels mean that others read the accesses of (rules_neighbours.c), where they work on
- * rows of scores: reductions of each row to one number, and a column put behind the rows. All else
- * that they are used for keeps ROLE_OPAQUE.
+ * What two kernels mean that others read the accesses of (rules_reduce.c, rules_cat.c), where they
+ * work on rows of scores: reductions of each row to one number, and a column put behind the rows.
+ * All else that they are used for keeps ROLE_OPAQUE.
  */
 #include "rule_reader.h"
 

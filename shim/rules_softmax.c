@@ -9,9 +9,11 @@
 static bool read_softmax(struct reading *r, unsigned out, unsigned in, struct type to,
 			 struct type from, int64_t rows, int64_t cols, bool log)
 {
-	if (!to.bytes || !from.bytes || to.dtype < 0 || from.dtype < 0 || rows <= 0 || cols <= 0)
+	if (!to.bytes || !from.bytes || !rule_times(rule_times(rows, cols), 8))
 		return false;
-	r->meaning->role = log ? ROLE_LOG_SOFTMAX : ROLE_SOFTMAX;
+	r->meaning->role = to.dtype < 0 || from.dtype < 0 ? ROLE_OPAQUE
+			   : log			  ? ROLE_LOG_SOFTMAX
+							  : ROLE_SOFTMAX;
 	r->meaning->view_count = 2;
 	rule_set_view(r, 0, out, to);
 	rule_set_view(r, 1, in, from);
@@ -19,6 +21,17 @@ static bool read_softmax(struct reading *r, unsigned out, unsigned in, struct ty
 	r->meaning->softmax_cols = cols;
 	r->meaning->softmax_apart = 1;
 	return rule_finish_views(r);
+}
+
+/* A mask may be as large as what it masks, or have a row for each `chunk` of elements, told by the
+ * two parameters behind it (a newer form's). */
+static int64_t mask_elements(const struct reading *r, int64_t rows, int64_t cols)
+{
+	const bool in_chunks = r->function->param_count == 8 && rule_size_of(r, 6) == 4 &&
+			       rule_size_of(r, 7) == 1 && r->params[rule_offset(r, 7)];
+	const int64_t chunk = in_chunks ? rule_number(r, 6) : 0;
+
+	return chunk >= cols ? ((rows * cols - 1) / chunk + 1) * cols : rows * cols;
 }
 
 /* <input, output, accumulator, log2, is_log, is_masked>(dst, src, rows, stride, columns, mask, …)
@@ -30,7 +43,7 @@ bool rule_read_softmax_warp(struct reading *r)
 	int64_t rows, cols;
 	bool log;
 
-	if (r->function->param_count < 6 || rule_size_of(r, 2) != 4 || rule_size_of(r, 5) != 8)
+	if (!rule_takes(r, 8, 8, 4, 4, 4, 8, 4, 1) && !rule_takes(r, 8, 8, 4, 4, 4, 8))
 		return false;
 	from = rule_template_type(&at, type_unknown);
 	to = rule_template_type(&at, from);
@@ -45,7 +58,7 @@ bool rule_read_softmax_warp(struct reading *r)
 		return false;
 	if (rule_u64_at(r, rule_offset(r, 5))) { /* a boolean mask of a form we do not model */
 		r->meaning->role = ROLE_OPAQUE;
-		rule_reads(r, rule_offset(r, 5), (uint64_t)(rows * cols));
+		rule_reads(r, rule_offset(r, 5), (uint64_t)mask_elements(r, rows, cols));
 	}
 	return true;
 }
@@ -100,20 +113,24 @@ bool rule_read_softmax_spatial(struct reading *r)
 	return true;
 }
 
-/* (grad_input, grad, output, rows, stride, columns, mask): whoever sees this reads P. */
+/* <gradients, result, …>(grad_input, grad, output, rows, stride, columns, mask): whoever sees this
+ * reads P. */
 bool rule_read_softmax_backward(struct reading *r)
 {
 	const char *at = rule_find(r, "softmax_warp_backwardI") + 22;
-	const struct type type = rule_template_type(&at, type_unknown);
-	uint64_t bytes;
+	const struct type from = rule_template_type(&at, type_unknown);
+	const struct type to = rule_template_type(&at, from);
+	int64_t elements;
 
-	if (r->function->param_count < 6 || rule_size_of(r, 3) != 4 || !type.bytes)
+	if (!from.bytes || !to.bytes || !rule_takes(r, 8, 8, 8, 4, 4, 4, 8))
 		return false;
-	bytes = (uint64_t)rule_u32_at(r, rule_offset(r, 3)) * rule_u32_at(r, rule_offset(r, 5)) *
-		(uint64_t)type.bytes;
+	elements = rule_times(rule_number(r, 3), rule_number(r, 5));
+	if (!rule_times(elements, 8) || rule_number(r, 4) != rule_number(r, 5))
+		return false;
 	r->meaning->role = ROLE_OPAQUE;
-	rule_writes(r, rule_offset(r, 0), bytes);
-	rule_reads(r, rule_offset(r, 1), bytes);
-	rule_reads(r, rule_offset(r, 2), bytes);
+	rule_writes(r, rule_offset(r, 0), (uint64_t)(elements * to.bytes));
+	rule_reads(r, rule_offset(r, 1), (uint64_t)(elements * from.bytes));
+	rule_reads(r, rule_offset(r, 2), (uint64_t)(elements * from.bytes));
+	rule_reads(r, rule_offset(r, 6), (uint64_t)elements); /* none, or as large */
 	return true;
 }

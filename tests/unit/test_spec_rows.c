@@ -78,6 +78,7 @@ static struct op largest(uint64_t out, uint64_t in, unsigned width)
 	memcpy(block + sizeof(block) - 64, &in, 8);
 	memcpy(block + sizeof(block) - 56, &out, 8);
 	memcpy(block + sizeof(block) - 48, &place, 8);
+	set(block, sizeof(block) - 4, 2); /* outputs */
 	return core_launch(name, 1, (size_t[]){sizeof(block)}, (const void *[]){block});
 }
 

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernels that make numbers: random ones, numbers in a row, dropout and its mask.
+ */
+#include "rule_reader.h"
+
+#include <string.h>
+
+#include "memory.h"
+
+/* {seed, offset, long, bool captured} of a random generator: in a graph, seed and offset are
+ * pointers to them. */
+static void touch_generator(struct reading *r, unsigned param)
+{
+	const unsigned at = rule_offset(r, param);
+
+	if (!r->params[at + 24])
+		return;
+	rule_reads(r, at, 8);
+	rule_reads(r, at + 8, 8);
+}
+
+/* (long N, generator, transform, lambda {output, int step, …}): random numbers, `step` bytes apart.
+ * Where the output has more dimensions the lambda is another, and much larger. */
+bool rule_read_distribution(struct reading *r)
+{
+	const char *at = rule_find(r, "27distribution_nullary_kernelI");
+	struct type type = type_unknown;
+	const unsigned lambda = rule_size_of(r, 3);
+	int64_t n, step, width;
+
+	if (r->function->param_count != 4 || rule_size_of(r, 0) != 8 || rule_size_of(r, 1) != 32 ||
+	    lambda < 16 || lambda > 48 || !memory_find(rule_u64_at(r, rule_offset(r, 3))))
+		return false;
+	if (at) {
+		at += strlen("27distribution_nullary_kernelI");
+		type = rule_template_type(&at, r->function->functor.type);
+	}
+	n = rule_number(r, 0);
+	step = (int32_t)rule_u32_at(r, rule_offset(r, 3) + 8);
+	width = type.bytes ? type.bytes : step;
+	if (step < width || step > 8 || (step & (step - 1)) || !rule_times(n, step))
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	touch_generator(r, 1);
+	rule_writes_some(r, rule_offset(r, 3), (n - 1) * step + width,
+			 type.bytes && type.bytes == step);
+	return true;
+}
+
+/* (int N, functor of the index, output): arange and the like; elements are at least a byte wide,
+ * and those of arange, which knows no complex numbers, at most eight. */
+bool rule_read_with_index(struct reading *r)
+{
+	const int64_t n = rule_number(r, 0);
+	const bool range = rule_has(r, "15arange_cuda_outE");
+
+	if (r->function->param_count != 3 || rule_size_of(r, 0) != 4 || rule_size_of(r, 2) != 8 ||
+	    n < 1)
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_touch(r, rule_offset(r, 2), ACCESS_WRITE, (uint64_t)n * 8, (uint64_t)n, range);
+	return true;
+}
+
+/* (TensorInfo in, TensorInfo out, TensorInfo mask, N, probability, generator): one after the other
+ * in all of them. */
+bool rule_read_dropout(struct reading *r)
+{
+	const char *at = rule_find(r, "dropout_kernel_vecI") + strlen("dropout_kernel_vecI");
+	const struct type type = rule_template_type(&at, type_unknown);
+	bool dense[3];
+	int64_t n;
+
+	if (!type.bytes || !rule_takes(r, 216, 216, 216, 4, 4, 32))
+		return false;
+	n = rule_u32_at(r, rule_offset(r, 3));
+	for (unsigned i = 0; i < 3; i++)
+		if (rule_tensor_elements(r, i, -1, 0, &dense[i]) != n || !dense[i])
+			return false;
+	r->meaning->role = ROLE_DROPOUT;
+	r->meaning->elements = n;
+	rule_reads(r, rule_offset(r, 0), (uint64_t)(n * type.bytes));
+	rule_writes(r, rule_offset(r, 1), (uint64_t)(n * type.bytes));
+	rule_writes(r, rule_offset(r, 2), (uint64_t)n);
+	touch_generator(r, 5);
+	return true;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernels that are told by indices where to read or to write: anywhere in the tensor they index,
+ * whose extent is in their parameters.
+ */
+#include "rule_reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* (TensorInfo out, TensorInfo in, TensorInfo indices, int out dim, int in dim, [total,] inner, long
+ * in size): rows of a table. The infos have size 1 in the dimension that is indexed. */
+bool rule_read_index_select(struct reading *r)
+{
+	const char *at = rule_find(r, "IndexI") + strlen("IndexI");
+	const int64_t width = rule_template_type(&at, type_unknown).bytes;
+	const bool large = rule_takes(r, 216, 216, 216, 4, 4, 4, 4, 8);
+	const int64_t index = rule_type_of_letter(*at).bytes;
+	int64_t out, in, indices;
+
+	if (!width || (!large && !rule_takes(r, 216, 216, 216, 4, 4, 4, 8)) ||
+	    rule_number(r, 3) < 0 || rule_number(r, 4) < 0 || (index != 4 && index != 8))
+		return false;
+	indices = rule_tensor_elements(r, 2, -1, 0, NULL);
+	out = rule_tensor_elements(r, 0, (int)rule_number(r, 3), rule_tensor_size(r, 2, 0), NULL);
+	in = rule_tensor_elements(r, 1, (int)rule_number(r, 4), rule_number(r, large ? 7 : 6),
+				  NULL);
+	if (!out || !in || !indices || rule_tensor_size(r, 0, (int)rule_number(r, 3)) != 1 ||
+	    rule_tensor_size(r, 1, (int)rule_number(r, 4)) != 1)
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_writes_some(r, rule_offset(r, 0), out * width, false);
+	rule_reads(r, rule_offset(r, 1), (uint64_t)(in * width));
+	rule_reads(r, rule_offset(r, 2), (uint64_t)(indices * index));
+	return true;
+}
+
+/* (TensorInfo out, TensorInfo in, TensorInfo indices, int out dim, int in dim, total, inner, long
+ * out size, long out elements, operation, factor): rows added to those of a table. */
+bool rule_read_index_add(struct reading *r)
+{
+	const char *at = rule_find(r, "LargeIndexI") + strlen("LargeIndexI");
+	const int64_t width = rule_template_type(&at, type_unknown).bytes;
+	const int64_t index = rule_type_of_letter(*at).bytes;
+	const int into = (int)rule_number(r, 3), from = (int)rule_number(r, 4);
+	int64_t out, in, indices, whole;
+
+	if (r->function->param_count != 11 || rule_size_of(r, 7) != 8 || rule_size_of(r, 8) != 8 ||
+	    !width || into < 0 || from < 0 || (index != 4 && index != 8))
+		return false;
+	whole = rule_number(r, 8);
+	indices = rule_tensor_elements(r, 2, -1, 0, NULL);
+	out = rule_tensor_elements(r, 0, into, rule_number(r, 7), NULL);
+	in = rule_tensor_elements(r, 1, from, rule_tensor_size(r, 2, 0), NULL);
+	if (!out || !in || !indices || whole < 1 || rule_tensor_size(r, 0, into) != 1 ||
+	    rule_tensor_size(r, 1, from) != 1)
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_changes(r, rule_offset(r, 0), (whole > out ? whole : out) * width);
+	rule_reads(r, rule_offset(r, 1), (uint64_t)(in * width));
+	rule_reads(r, rule_offset(r, 2), (uint64_t)(indices * index));
+	return true;
+}
+
+/* (output, input, indices, int rows, long row bytes, long rows of the input, long bytes from one of
+ * them to the next, and of the output's, bool), one row a block. */
+bool rule_read_gather(struct reading *r)
+{
+	const char *at =
+		strchr(rule_find(r, "gather_kernelI"), 'E'); /* ILi16E, the indices' type */
+	const int64_t index = at ? rule_type_of_letter(at[1]).bytes : 0;
+	const int64_t rows = rule_takes(r, 8, 8, 8, 4, 8, 8, 8, 8, 1) ? rule_number(r, 3) : 0;
+	int64_t bytes, table, in_step, out_step;
+
+	if (rows < 1 || (index != 4 && index != 8) || r->launch->grid[0] != (uint64_t)rows)
+		return false;
+	bytes = rule_number(r, 4);
+	table = rule_number(r, 5);
+	in_step = rule_number(r, 6);
+	out_step = rule_number(r, 7);
+	if (!rule_times(bytes, 1) || !rule_times(table, in_step) || !rule_times(rows, out_step) ||
+	    in_step < bytes || out_step < bytes)
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_writes_some(r, rule_offset(r, 0), (rows - 1) * out_step + bytes, out_step == bytes);
+	rule_reads(r, rule_offset(r, 1), (uint64_t)((table - 1) * in_step + bytes));
+	rule_reads(r, rule_offset(r, 2), (uint64_t)(rows * index));
+	return true;
+}
+
+/* How far the indices lead: {count, pointers[25], sizes[25], strides[25]}, in bytes; -1: it is none
+ * of these. */
+static int64_t indexed_reach(const struct reading *r, unsigned at)
+{
+	const int64_t count = (int64_t)rule_u64_at(r, at);
+	const unsigned sizes = at + 8 + 8 * CALCULATOR_DIMS, strides = sizes + 8 * CALCULATOR_DIMS;
+	int64_t reach = 0;
+
+	if (count < 1 || count > CALCULATOR_DIMS)
+		return -1;
+	for (unsigned i = 0; i < count; i++) {
+		const int64_t size = (int64_t)rule_u64_at(r, sizes + 8 * i);
+		const int64_t stride = (int64_t)rule_u64_at(r, strides + 8 * i);
+
+		if (size < 1 || (size > 1 && stride && !rule_times(size - 1, stride)))
+			return -1;
+		reach += (size - 1) * stride;
+	}
+	return reach <= RULE_ROOM ? reach : -1;
+}
+
+/* (long N, lambda {OffsetCalculator<3>, output, input, indices as above, …}): x[i, j] or
+ * x[i, j] = y. */
+bool rule_read_index(struct reading *r)
+{
+	const unsigned lambda = rule_offset(r, 1), out = lambda + 608, in = out + 8;
+	const char *opaque = rule_find(r, "OpaqueTypeILi");
+	const bool into = rule_has(r, "21index_put_kernel_implI");
+	int64_t n, width, reach, extent[3];
+	bool dense;
+
+	if (!rule_takes(r, 8, 1240) || !opaque || (!into && !rule_has(r, "17index_kernel_implI")))
+		return false;
+	width = strtol(opaque + strlen("OpaqueTypeILi"), NULL, 10);
+	n = rule_number(r, 0);
+	reach = indexed_reach(r, in + 8);
+	for (unsigned i = 0; i < 3; i++)
+		extent[i] = rule_calculated(r, lambda, 3, i, n, width, i ? NULL : &dense);
+	if (width < 1 || width > 16 || reach < 0 || extent[0] < 0 || extent[1] < 0 || extent[2] < 0)
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_writes_some(r, out, extent[0] + width + (into ? reach : 0), dense && !into);
+	rule_reads(r, in, (uint64_t)(extent[1] + width + (into ? 0 : reach)));
+	for (unsigned i = 0; i < rule_u64_at(r, in + 8); i++)
+		rule_reads(r, in + 16 + 8 * i, (uint64_t)extent[2] + 8);
+	return true;
+}
+
+/* (long N, lambda {OffsetCalculator<3>, output, indices, input, long rows, long row stride}). */
+bool rule_read_index_copy(struct reading *r)
+{
+	const unsigned lambda = rule_offset(r, 1), at = lambda + 608;
+	const char *opaque = rule_find(r, "OpaqueTypeILi");
+	int64_t n, width, rows, stride, extent[3];
+
+	if (!rule_takes(r, 8, 648) || !opaque)
+		return false;
+	width = strtol(opaque + strlen("OpaqueTypeILi"), NULL, 10);
+	n = rule_number(r, 0);
+	rows = (int64_t)rule_u64_at(r, at + 24);
+	stride = (int64_t)rule_u64_at(r, at + 32);
+	for (unsigned i = 0; i < 3; i++) {
+		extent[i] = rule_calculated(r, lambda, 3, i, n, width, NULL);
+		if (extent[i] < 0)
+			return false;
+	}
+	if (width < 1 || width > 16 || !rule_times(rule_times(rows, stride), width))
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_writes_some(r, at, extent[0] + (rows - 1) * stride * width + width, false);
+	rule_reads(r, at + 8, (uint64_t)extent[1] + 8);
+	rule_reads(r, at + 16, (uint64_t)(extent[2] + width));
+	return true;
+}
+
+/* (int N, lambda {OffsetCalculator<operands>, indices, long rows, operation, self, long row stride,
+ * long elements of self, source or value}): self[index] = source, and the other way round. */
+bool rule_read_scatter(struct reading *r)
+{
+	const char *name = rule_find(r, "scatter_gather_internal_kernelILb");
+	const char *fill = name ? NULL : rule_find(r, "scatter_fill_internal_kernelI");
+	const unsigned operands = name ? 3 : 2, lambda = rule_offset(r, 1);
+	const unsigned at = lambda + ((4 + 12 * CALCULATOR_DIMS + 100 * operands + 7) & ~7u);
+	int64_t n, width, index, rows, stride, whole, reach, extent[3];
+	bool scatter = true, dense;
+
+	if ((!name && !fill) || !rule_takes(r, 4, name ? 664 : 560))
+		return false;
+	if (name) {
+		name += strlen("scatter_gather_internal_kernelILb");
+		scatter = name[0] == '1';
+		name += name[0] && name[1] == 'E' ? 2 : 0;
+	} else {
+		name = fill + strlen("scatter_fill_internal_kernelI");
+	}
+	width = rule_opaque_bytes(&name);
+	index = *name == 'i' ? 4 : *name == 'l' || *name == 'E' ? 8 : 0;
+	n = rule_number(r, 0);
+	rows = (int64_t)rule_u64_at(r, at + 8);
+	stride = (int64_t)rule_u64_at(r, at + 32);
+	whole = (int64_t)rule_u64_at(r, at + 40);
+	if (!width || !index || !rule_times(rows, 1) || !rule_times(whole, width) || stride < 0 ||
+	    (stride && !rule_times(rule_times(rows, stride), width)))
+		return false;
+	reach = (rows - 1) * stride * width;
+	for (unsigned i = 0; i < operands; i++) { /* self, source, indices */
+		extent[i] = rule_calculated(r, lambda, operands, i, n, width, i ? NULL : &dense);
+		if (extent[i] < 0)
+			return false;
+	}
+	r->meaning->role = ROLE_OPAQUE;
+	rule_reads(r, at, (uint64_t)(extent[operands - 1] + index));
+	if (!scatter)
+		rule_writes_some(r, at + 24, extent[0] + width, dense);
+	else if (rule_has(r, "12TensorAssignE"))
+		rule_writes_some(r, at + 24, extent[0] + width + reach, false);
+	else /* an addition to 16 bits reads and writes the neighbour as well */
+		rule_changes(r, at + 24,
+			     extent[0] + width + reach > whole * width ? extent[0] + width + reach
+								       : whole * width);
+	if (operands == 3)
+		rule_reads(r, at + 48, (uint64_t)(extent[1] + width + (scatter ? 0 : reach)));
+	return true;
+}
+
+/* (indices, gradient, gradient of the table, int N, long columns, int padding): as many rows of the
+ * table as there may be. */
+bool rule_read_embedding_backward(struct reading *r)
+{
+	const char *at = rule_find(r, "feature_kernelI") + strlen("feature_kernelI");
+	const struct type type = rule_template_type(&at, type_unknown);
+	int64_t rows, bytes, index;
+
+	rule_template_type(&at, type);
+	index = rule_type_of_letter(*at).bytes;
+	if (!rule_takes(r, 8, 8, 8, 4, 8, 4) || (index != 4 && index != 8))
+		return false;
+	rows = rule_number(r, 3);
+	bytes = rule_times(rule_times(rows, rule_number(r, 4)), type.bytes);
+	if (!bytes)
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_reads(r, rule_offset(r, 0), (uint64_t)(rows * index));
+	rule_reads(r, rule_offset(r, 1), (uint64_t)bytes);
+	rule_follows(r, rule_offset(r, 2), ACCESS_UNKNOWN);
+	return true;
+}
+
+/* (indices, {sizes[25]}, int dims, long N, how many, long value): flat indices become one row of
+ * them for each dimension, in place. */
+bool rule_read_write_indices(struct reading *r)
+{
+	int64_t bytes, dims;
+
+	if (!rule_takes(r, 8, 200, 4, 8, 8, 8))
+		return false;
+	dims = rule_number(r, 2);
+	bytes = rule_times(rule_times(rule_number(r, 3), dims), 8);
+	if (!bytes || dims > 25)
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_changes(r, rule_offset(r, 0), bytes);
+	rule_reads(r, rule_offset(r, 4), 8);
+	return true;
+}
+
+/* (the last of the running sums, the last of the mask, long size). */
+bool rule_read_masked_scatter_check(struct reading *r)
+{
+	if (!rule_takes(r, 8, 8, 8))
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_reads(r, rule_offset(r, 0), 8);
+	rule_reads(r, rule_offset(r, 1), 1);
+	return true;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Running sums, sorts, the largest few, histograms, triangles: kernels that take a tensor row by
+ * row.
+ */
+#include "rule_reader.h"
+
+#include <string.h>
+
+/* (out, in, unsigned rows, unsigned columns, unsigned, first, operation), and of the other
+ * dimensions: (out, in, unsigned outer, unsigned inner, unsigned rows, first, operation). */
+bool rule_read_scan(struct reading *r)
+{
+	const bool inner = rule_has(r, "32tensor_kernel_scan_innermost_dimI");
+	const char *at = inner ? rule_find(r, "scan_innermost_dimI") + 19
+			       : rule_find(r, "scan_outer_dimI") + 15;
+	const int64_t width = rule_template_type(&at, type_unknown).bytes;
+	int64_t bytes;
+
+	if (!width || !rule_takes(r, 8, 8, 4, 4, 4, (unsigned)width, 1))
+		return false;
+	bytes = rule_times(rule_times(rule_number(r, 2), rule_number(r, 3)), width);
+	if (!inner)
+		bytes = rule_times(bytes, rule_number(r, 4));
+	if (!bytes)
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_writes(r, rule_offset(r, 0), (uint64_t)bytes);
+	rule_reads(r, rule_offset(r, 1), (uint64_t)bytes);
+	return true;
+}
+
+/* <numbers, index, bool upper, elements a thread, bool in place>(TensorInfo out, TensorInfo in,
+ * long diagonal, long N, last size): rows are rounded up to whole threads. */
+bool rule_read_triangle(struct reading *r)
+{
+	const char *at = rule_find(r, "triu_tril_kernelI") + 17;
+	const int64_t width = rule_template_type(&at, type_unknown).bytes;
+	int64_t in, out, last = 0, rows = 1;
+	bool dense, in_place;
+	int dims = 0;
+
+	if (strncmp(at, "iLb", 3) != 0)
+		return false;
+	at = strstr(at + 3, "ELb");
+	if (!at || !width || !rule_takes(r, 216, 216, 8, 8, 4))
+		return false;
+	in_place = at[3] != '0';
+	out = rule_tensor_elements(r, 0, -1, 0, &dense);
+	in = rule_tensor_elements(r, 1, -1, 0, NULL);
+	for (; rule_tensor_size(r, 0, dims) && dims < 25; dims++) {
+		if (rule_tensor_size(r, 0, dims) != rule_tensor_size(r, 1, dims))
+			return false;
+		if (last)
+			rows = rule_times(rows, last);
+		last = rule_tensor_size(r, 0, dims);
+	}
+	if (!in || !out || dims < 2 || rule_number(r, 4) < last || rule_number(r, 4) >= last + 16 ||
+	    rule_times(rows, rule_number(r, 4)) != rule_number(r, 3))
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	if (in_place)
+		rule_changes(r, rule_offset(r, 0), out * width);
+	else
+		rule_writes_some(r, rule_offset(r, 0), out * width, dense);
+	rule_reads(r, rule_offset(r, 1), (uint64_t)(in * width));
+	return true;
+}
+
+/* Elements of a TensorInfo that stands for slices of `size`, `stride` apart within. 0: not so. */
+static int64_t sliced(const struct reading *r, unsigned param, int64_t slices, int64_t size,
+		      int64_t stride)
+{
+	const int64_t base = rule_tensor_elements(r, param, -1, 0, NULL);
+	const int64_t within = size == 1 ? 1 : rule_times(size - 1, stride) + 1;
+	int64_t product = 1, next;
+
+	for (int d = 0; (next = rule_tensor_size(r, param, d)) && d < 25; d++)
+		product = rule_times(product, next);
+	return base && rule_times(size, stride) && product == slices ? base + within - 1 : 0;
+}
+
+/* (TensorInfo in, unsigned size, unsigned k, bool, unsigned slices, unsigned stride, TensorInfo
+ * out, unsigned stride, TensorInfo places, unsigned stride, kth). */
+bool rule_read_top_k(struct reading *r)
+{
+	const char *at = rule_find(r, "gatherTopKI") + 11;
+	const int64_t width = rule_template_type(&at, type_unknown).bytes;
+	int64_t slices, in, out, places;
+
+	if (!width || *at != 'j' || !rule_takes(r, 216, 4, 4, 1, 4, 4, 216, 4, 216, 4, 8))
+		return false;
+	slices = rule_number(r, 4);
+	in = sliced(r, 0, slices, rule_number(r, 1), rule_number(r, 5));
+	out = sliced(r, 6, slices, rule_number(r, 2), rule_number(r, 7));
+	places = sliced(r, 8, slices, rule_number(r, 2), rule_number(r, 9));
+	if (!in || !out || !places || rule_number(r, 2) > rule_number(r, 1))
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_reads(r, rule_offset(r, 0), (uint64_t)(in * width));
+	rule_writes_some(r, rule_offset(r, 6), out * width, false);
+	rule_writes_some(r, rule_offset(r, 8), places * 8, false);
+	rule_follows(r, rule_offset(r, 10), ACCESS_UNKNOWN);
+	return true;
+}
+
+/* <numbers, …, keys, values, …>(TensorInfo keys, unsigned slices, unsigned size, unsigned stride,
+ * TensorInfo values, unsigned stride, order): in place. */
+bool rule_read_sort(struct reading *r)
+{
+	const char *at = rule_find(r, "SortKVInPlaceI") + 14;
+	int64_t key, value, keys, values;
+	struct type type;
+
+	while (*at == 'L' && strchr(at, 'E'))
+		at = strchr(at, 'E') + 1;
+	type = rule_template_type(&at, type_unknown);
+	key = type.bytes;
+	value = rule_template_type(&at, type).bytes;
+	if (!key || !value || !rule_takes(r, 216, 4, 4, 4, 216, 4, 1))
+		return false;
+	keys = sliced(r, 0, rule_number(r, 1), rule_number(r, 2), rule_number(r, 3));
+	values = sliced(r, 4, rule_number(r, 1), rule_number(r, 2), rule_number(r, 5));
+	if (!keys || !values)
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_changes(r, rule_offset(r, 0), keys * key);
+	rule_changes(r, rule_offset(r, 4), values * value);
+	return true;
+}
+
+/* <counts, numbers, long, …>(TensorInfo counts, TensorInfo parts, TensorInfo in, long bins, least,
+ * most, long N, weights); without weights the last is empty. */
+bool rule_read_histogram(struct reading *r)
+{
+	const char *at = rule_find(r, "kernelHistogram1DI") + 18;
+	const int64_t count = rule_template_type(&at, type_unknown).bytes;
+	const int64_t width = rule_template_type(&at, type_unknown).bytes;
+	int64_t counts, in;
+
+	if (!count || !width || !rule_takes(r, 416, 416, 416, 8, 8, 8, 8, 1))
+		return false;
+	counts = rule_tensor_elements(r, 0, -1, 0, NULL);
+	in = rule_tensor_elements(r, 2, -1, 0, NULL);
+	if (!counts || !in || rule_number(r, 3) > counts || in < rule_number(r, 6))
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_changes(r, rule_offset(r, 0), counts * count);
+	rule_follows(r, rule_offset(r, 1), ACCESS_UNKNOWN);
+	rule_reads(r, rule_offset(r, 2), (uint64_t)(in * width));
+	return true;
+}
+
+/* cub's scratch for scans of `tiles` pieces: a word of up to 16 bytes for each, and 32 before. */
+static int64_t tile_bytes(int64_t tiles)
+{
+	return tiles > 0 ? rule_times(tiles + 32, 16) : 0;
+}
+
+/* (tiles, int how many[, number]): the scratch of a scan, and of a selection. */
+bool rule_read_scan_init(struct reading *r)
+{
+	const bool select = rule_has(r, "23DeviceCompactInitKernelI");
+	const int64_t bytes = tile_bytes(rule_number(r, 1));
+
+	if (!bytes || (select ? !rule_takes(r, 8, 4, 8) : !rule_takes(r, 8, 4)))
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_changes(r, rule_offset(r, 0), bytes);
+	if (select)
+		rule_writes_some(r, rule_offset(r, 2), 8, false);
+	return true;
+}
+
+/* (in, out, tiles, int first tile, operation, initial value, unsigned N), of whole numbers, from a
+ * plain pointer to another. */
+bool rule_read_device_scan(struct reading *r)
+{
+	const char *at = rule_find(r, "E10Policy1000EPK");
+	int64_t width, n, tiles;
+
+	if (!at || !rule_takes(r, 8, 8, 8, 4, 1, 1, 4))
+		return false;
+	at += strlen("E10Policy1000EPK");
+	width = rule_type_of_letter(at[0]).bytes;
+	n = rule_number(r, 6);
+	tiles = tile_bytes((int64_t)r->launch->grid[0] + rule_number(r, 3));
+	if (!width || at[1] != 'P' || at[2] != at[0] || !tiles || !rule_times(n, width))
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_reads(r, rule_offset(r, 0), (uint64_t)(n * width));
+	rule_writes_some(r, rule_offset(r, 1), n * width, rule_number(r, 3) == 0);
+	rule_changes(r, rule_offset(r, 2), tiles);
+	return true;
+}

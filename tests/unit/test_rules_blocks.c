@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One parameter block of each family of kernels, as PyTorch 2.11 wrote it (kernel_blocks.trace.gz,
+ * in this order), and what the kernel touches by the shapes of its tensors. A block of which a
+ * number was changed so that it contradicts another, or of which a parameter is missing, must not
+ * be read.
+ */
+#include "tests/unit/core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/function.h"
+#include "shim/memory.h"
+#include "shim/resolve.h"
+#include "shim/rules.h"
+#include "tools/replay/trace.h"
+
+#define R(where, bytes)                                                                            \
+	{                                                                                          \
+		ACCESS_READ, where, bytes, 0                                                       \
+	}
+#define W(where, bytes, sure)                                                                      \
+	{                                                                                          \
+		ACCESS_WRITE, where, bytes, sure                                                   \
+	}
+#define S(where, bytes)                                                                            \
+	{                                                                                          \
+		ACCESS_WRITE, where, bytes, bytes                                                  \
+	} /* all of it is sure */
+#define U(where, bytes)                                                                            \
+	{                                                                                          \
+		ACCESS_UNKNOWN, where, bytes, 0                                                    \
+	}
+#define AT(where, value)                                                                           \
+	{                                                                                          \
+		(where) + 1, value                                                                 \
+	}
+#define FAR   (-1) /* as far as the allocation goes */
+#define GRIDX 0xfffffff0
+
+struct touch {
+	enum access_mode mode; /* 0: no more */
+	int where;
+	int64_t bytes, sure; /* sure: from the beginning on */
+};
+
+struct block {
+	const char *name;
+	struct touch touches[7];
+	struct {
+		uint32_t behind, value; /* behind AT(GRIDX): of the grid */
+	} spoilt[4];
+};
+
+static const struct block blocks[] = {
+	/* ---- element by element */
+	{"10MulFunctorIfE", /* [1024,768] * [768] */
+	 {S(616, 1024 * 768 * 4), R(624, 768 * 4), R(632, 1024 * 768 * 4)},
+	 {AT(0, 1024 * 768 + 1), AT(12, 0), AT(312, 0x80000000), AT(316, 2)}},
+	{"GroupNormKernelImplInternal", /* halves [2048,19199], floats [2048] twice */
+	 {S(712, 2048 * 19199 * 2), R(720, 2048 * 19199 * 2), R(728, 2048 * 4), R(736, 2048 * 4)},
+	 {AT(0, 2048 * 19199 - 1), AT(8, 9), AT(328, 1)}},
+	{"batch_norm_calc_invstd", /* floats of 768 halves */
+	 {S(24, 768 * 4), R(32, 768 * 2)},
+	 {AT(0, 0), AT(0, 0x80000000)}},
+	{"polar_kernel_cuda", /* complex numbers of twice 16384 floats: what it returns is not said
+			       */
+	 {W(8, FAR, 16384), R(16, 16384 * 4), R(24, 16384 * 4)},
+	 {AT(0, 0)}},
+	{"launch_masked_scatter_kernel", /* [729088] halves, and a pointer in the functor */
+	 {U(8, FAR), W(24, FAR, 729088), R(32, 729088 * 2), R(40, 729088), R(48, 729088 * 8)},
+	 {AT(0, 0)}},
+	{"conj_kernel_cuda", /* complex numbers */
+	 {S(8, 200704 * 8), R(16, 200704 * 8)},
+	 {AT(0, 0)}},
+	{"15gpu_kernel_implINS0_13BinaryFunctorIfff", /* [4,12,384,64] * [4,1,384,64] halves to
+							 fp32? */
+	 {S(616, 4 * 12 * 384 * 64 * 4), R(624, 4 * 12 * 384 * 64 * 4), R(632, 384 * 64 * 2)},
+	 {AT(0, 4 * 12 * 384 * 64 * 2), AT(8, 0xffffffff)}},
+	{"24pow_tensor_tensor_kernelE", /* where its types stand is not known */
+	 {W(616, FAR, 0), R(624, FAR), R(632, FAR)},
+	 {AT(0, 385)}},
+	{"12LoadWithCastILi2E", /* longs of longs and bools */
+	 {S(8, 4 * 8), R(16, 4 * 8), R(24, 4)},
+	 {AT(36, 0x0b63), AT(40, 4), AT(48, 6), AT(0, 0)}},
+	{"15LoadWithoutCast", /* one float of two */
+	 {S(8, 4), R(16, 4), R(24, 4)},
+	 {AT(0, 0)}},
+	/* ---- softmax */
+	{"softmax_warp_forwardIddd",
+	 {S(0, 4096 * 256 * 8), R(8, 4096 * 256 * 8)},
+	 {AT(20, 255), AT(16, 0), AT(24, 0)}},
+	{"Li9ELb0ELb1", /* a mask of [12288,384] */
+	 {S(0, 12288 * 384 * 2), R(8, 12288 * 384 * 2), R(32, 12288 * 384)},
+	 {AT(20, 383), AT(16, 0xffffffff)}},
+	{"softmax_warp_backward",
+	 {S(0, 6144 * 256 * 2), R(8, 6144 * 256 * 2), R(16, 6144 * 256 * 2)},
+	 {AT(24, 0), AT(28, 128)}},
+	/* ---- norms */
+	{"vectorized_layer_norm_kernelIN3c104HalfEfLb0", /* [2000,768] */
+	 {R(8, 2000 * 768 * 2), R(16, 768 * 2), R(24, 768 * 2), S(32, 2000 * 4), S(40, 2000 * 4),
+	  S(48, 2000 * 768 * 2)},
+	 {AT(0, 0), AT(0, 0xfffffd00)}},
+	{"vectorized_layer_norm_kernelIN3c104HalfEfLb1", /* [4096,128], without weights */
+	 {R(8, 4096 * 128 * 2), S(40, 4096 * 4), S(48, 4096 * 128 * 2)},
+	 {AT(0, 0)}},
+	{"layer_norm_grad_input", /* [512,768] */
+	 {R(0, 512 * 768 * 4), R(8, 512 * 768 * 4), R(16, 512 * 4), R(24, 512 * 4), R(32, 768 * 4),
+	  S(40, 512 * 768 * 4)},
+	 {AT(48, 0)}},
+	{"GammaBetaBackward",
+	 {R(16, 512 * 768 * 4), R(24, 512 * 768 * 4), R(32, 512 * 4), R(40, 512 * 4),
+	  S(48, 768 * 4), S(56, 768 * 4)},
+	 {AT(0, 0), AT(12, 0x7fffffff)}},
+	{"RowwiseMoments", /* 2048 groups of 19199 */
+	 {R(16, 2048 * 19199 * 2), S(24, 2048 * 2), S(32, 2048 * 2)},
+	 {AT(0, 0), AT(4, 0x80000000)}},
+	{"ComputeFusedParams", /* 4 images, 512 channels, 512 groups */
+	 {R(24, 4 * 512 * 2), R(32, 4 * 512 * 2), R(40, 512 * 2), R(48, 512 * 2),
+	  S(56, 4 * 512 * 4), S(64, 4 * 512 * 4)},
+	 {AT(16, 3), AT(8, 0)}},
+	{"input_channels_last_kernel", /* [3136,64], no second input */
+	 {R(0, 3136 * 64 * 2), R(16, 64 * 4), R(24, 64 * 4), R(32, 64 * 2), R(40, 64 * 2),
+	  S(48, 3136 * 64 * 2)},
+	 {AT(56, 0), AT(60, 0xffffffff)}},
+	{"33batch_norm_transform_input_kernel", /* [4,768,199] */
+	 {R(0, 4 * 768 * 199 * 2), S(32, 4 * 768 * 199 * 2), R(64, 768 * 4), R(80, 768 * 4),
+	  R(96, 768 * 2), R(112, 768 * 2)},
+	 {AT(8, 5), AT(104, 767), AT(24, 0x80000000)}},
+	{"weight_norm_fwd_last_dim", /* [147456,32] */
+	 {S(0, 147456 * 32 * 2), S(8, 32 * 4), R(16, 147456 * 32 * 2), R(24, 32 * 2)},
+	 {AT(32, 0), AT(36, 0xffffffff)}},
+	/* ---- images */
+	{"max_pool_forward_nchw", /* [4,512] to [4,128], and places */
+	 {R(8, 4 * 512 * 4), S(80, 4 * 128 * 4), S(88, 4 * 128 * 8)},
+	 {AT(0, 511), AT(44, 127), AT(16, 3)}},
+	{"25avg_pool2d_out_cuda_frameI", /* [4,64,56,56] to the same */
+	 {R(8, 4 * 64 * 56 * 56 * 2), S(80, 4 * 64 * 56 * 56 * 2)},
+	 {AT(0, 1), AT(24, 0)}},
+	{"30avg_pool2d_out_cuda_frame_nhwc", /* [4,1,199,768] to [4,1,99,768] */
+	 {R(8, 4 * 199 * 768 * 4), S(72, 4 * 99 * 768 * 4)},
+	 {AT(0, 4 * 99 * 768 - 1), AT(32, 0xffffffff)}},
+	{"depthwise2d_forward_kernel_generic", /* [2,1024,1,128] to [2,1024,1,131], kernels of 4 */
+	 {R(0, 2 * 1024 * 128 * 2), S(40, 2 * 1024 * 131 * 2), R(80, 1024 * 4 * 2),
+	  R(120, 1024 * 2)},
+	 {AT(140, 1), AT(48, 3), AT(8, 0)}},
+	{"depthwise2d_forward_kernelILi3E", /* [4,128,128,128] to [4,128,64,64], 3x3, no bias */
+	 {R(0, 4 * 128 * 128 * 128 * 2), S(40, 4 * 128 * 64 * 64 * 2), R(80, 128 * 9 * 2)},
+	 {AT(140, 1), AT(24, 0x80000000)}},
+	{"upsample_linear1d", /* [1,64,27], channels last */
+	 {R(16, 64 * 27 * 2), S(72, 64 * 27 * 2)},
+	 {AT(0, 26), AT(32, 65)}},
+	{"upsample_bicubic2d", /* [1,768,14,14], channels last */
+	 {R(16, 768 * 14 * 14 * 2), S(88, 768 * 14 * 14 * 2)},
+	 {AT(0, 195), AT(32, 767)}},
+	{"upsample_nearest2d", /* [2,512,512] to [2,16,16] */
+	 {R(0, 2 * 512 * 512 * 4), S(8, 2 * 16 * 16 * 4)},
+	 {AT(16, 0), AT(44, 0x7fffffff)}},
+	{"im2col_kernel", /* [384,384,1], kernels of 9 */
+	 {R(8, 384 * 384 * 2), S(112, 384 * 9 * 384 * 2)},
+	 {AT(0, 1), AT(96, 383), AT(32, 0)}},
+	{"roll_cuda_kernel",
+	 {R(0, 1572864 * 2), S(8, 1572864 * 2)},
+	 {AT(24, 4), AT(40, 65), AT(16, 0)}},
+	/* ---- indices */
+	{"vectorized_gather_kernel", /* 2048 of 2000 rows of 256 halves */
+	 {S(0, 2048 * 512), R(8, 2000 * 512), R(16, 2048 * 8)},
+	 {AT(24, 2047), AT(48, 256), AT(56, 256), AT(GRIDX, 2047)}},
+	{"17index_kernel_impl", /* bools [8,256] by two of [8,256] */
+	 {S(616, 2048), R(624, 8 * 256), R(640, 2048 * 8), R(648, 2048 * 8)},
+	 {AT(0, 2047), AT(632, 26), AT(632, 0), AT(840, 0)}},
+	{"21index_put_kernel_impl", /* one float somewhere in a thousand */
+	 {W(616, 1000 * 4, 0), R(624, 4), R(640, 8)},
+	 {AT(0, 2), AT(840, 0), AT(1044, 0x80000000)}},
+	{"index_copy_kernel_impl", /* [2,100,2,64] halves into [2,2,123,64] at 100 places */
+	 {W(616, 2 * 2 * 123 * 64 * 2, 0), R(624, 100 * 8), R(632, 2 * 100 * 2 * 64 * 2)},
+	 {AT(0, 25601), AT(640, 0), AT(648, 0)}},
+	{"indexSelectSmallIndex", /* 4 of 1000 rows of 512 halves */
+	 {W(0, 4 * 512 * 2, 0), R(216, 1000 * 512 * 2), R(432, 4 * 8)},
+	 {AT(648, 9), AT(664, 0), AT(640, 26)}},
+	{"indexFuncLargeIndex", /* 196 rows of 512 floats added to 1024 */
+	 {U(0, 1024 * 512 * 4), R(216, 196 * 512 * 4), R(432, 196 * 8)},
+	 {AT(648, 9), AT(664, 0), AT(672, 0)}},
+	{"ILb0ENS0_10OpaqueTypeILi4E", /* [48,256,256] floats by indices [256,256] */
+	 {R(616, 256 * 256 * 8), S(640, 48 * 256 * 256 * 4), R(664, 48 * 256 * 256 * 4)},
+	 {AT(0, 48 * 256 * 256 + 1), AT(624, 0), AT(312, 0x80000000)}},
+	{"ILb1ENS0_10OpaqueTypeILi2E", /* [24,64,3,64] into 64 of each 1024 rows of 16 times 64 */
+	 {R(616, 23 * 336 + 2 * 8 + 8), W(640, 23 * 1024 * 2048 + 63 * 2048 + 16 * 64 * 2, 0),
+	  R(664, 23 * 57344 + 63 * 896 + 3 * 64 * 2)},
+	 {AT(0, 1), AT(624, 0)}},
+	{"9ReduceAddE", /* [8000,4] floats added to [2000,4] */
+	 {R(616, 8000 * 8), U(640, 2000 * 4 * 4), R(664, 8000 * 4 * 4)},
+	 {AT(0, 31999), AT(624, 0), AT(656, 0)}},
+	{"scatter_fill", /* one of 4 longs in each of 1024 rows */
+	 {R(512, 1024 * 8), W(536, 1024 * 4 * 8, 0)},
+	 {AT(0, 1023), AT(520, 0)}},
+	{"embedding_backward_feature", /* 256 rows of 768 */
+	 {R(0, 256 * 8), R(8, 256 * 768 * 4), U(16, FAR)},
+	 {AT(24, 0), AT(32, 0)}},
+	{"write_indices", {U(0, 196 * 2 * 8)}, {AT(208, 26), AT(216, 0)}},
+	{"masked_scatter_size_check", {R(0, 8), R(8, 1)}, {{0, 0}}},
+	/* ---- reductions, concatenations */
+	{"13MaxNanFunctorIf", /* the largest of 256000, in 32 blocks */
+	 {R(984, 256000 * 4), S(992, 4), U(1016, 32 * 4), U(1024, 4)},
+	 {AT(1044, 3), AT(1044, 0)}},
+	{"10WelfordOps", /* the deviation of 589824, in 72 blocks of 16 bytes each */
+	 {R(1000, 589824 * 4), S(1008, 4), U(1032, 72 * 16), U(1040, 4)},
+	 {AT(1060, 3)}},
+	{"6MaxOpsIS4_", /* the largest of 4, of 602112, and their places */
+	 {R(1000, 602112 * 4 * 2), S(1008, 602112 * 2), S(1016, 602112 * 8)},
+	 {AT(1060, 0)}},
+	{"CatArrayBatchedCopy_vectorized", /* twice [4,384,384] halves behind one another */
+	 {R(8, 4 * 384 * 384 * 2), R(16, 4 * 384 * 384 * 2), S(0, 2 * 4 * 384 * 384 * 2)},
+	 {AT(2728, 0), AT(2728, 2), AT(GRIDX + 1, 129)}},
+	{"19CatArrayBatchedCopyINS1_10OpaqueTypeILj4E", /* [4,12,384,32], one a half of [.., 64] */
+	 {R(8, 4 * 12 * 384 * 32 * 4), R(16, (4 * 12 * 384 * 64 - 32) * 4),
+	  S(0, 4 * 12 * 384 * 64 * 4)},
+	 {AT(3400, 0), AT(3412, 32), AT(GRIDX + 1, 65)}},
+	/* ---- row by row */
+	{"scan_innermost_dim", /* [4,500] */
+	 {S(0, 4 * 500 * 8), R(8, 4 * 500 * 8)},
+	 {AT(16, 0), AT(20, 0xffffffff)}},
+	{"scan_outer_dim", /* [2,16,16] */
+	 {S(0, 2 * 16 * 16 * 4), R(8, 2 * 16 * 16 * 4)},
+	 {AT(24, 0)}},
+	{"triu_tril_kernel", /* [128,129] */
+	 {S(0, 128 * 129 * 4), R(216, 128 * 129 * 4)},
+	 {AT(8, 127), AT(440, 16641), AT(448, 128)}},
+	{"gatherTopK", /* 2 of 4, 1024 times, and their places */
+	 {R(0, 1024 * 4 * 4), W(240, 1024 * 2 * 4, 0), W(464, 1024 * 2 * 8, 0)},
+	 {AT(228, 1023), AT(220, 5), AT(216, 0)}},
+	{"bitonicSortKVInPlace", /* 1024 pairs */
+	 {U(0, 1024 * 2 * 4), U(232, 1024 * 2 * 8)},
+	 {AT(216, 1023), AT(220, 0)}},
+	{"radixSortKVInPlace", /* 2048 */
+	 {U(0, 2048 * 8), U(232, 2048 * 8)},
+	 {AT(216, 2), AT(220, 0)}},
+	{"kernelHistogram1D", /* 4 counts of 2048 */
+	 {U(0, 4 * 4), R(832, 2048 * 4)},
+	 {AT(1248, 5), AT(1272, 2049)}},
+	{"DeviceScanInitKernel", {U(0, (32 + 1) * 16)}, {AT(8, 0)}},
+	{"16DeviceScanKernel", /* 4 ints */
+	 {R(0, 4 * 4), S(8, 4 * 4), U(16, (32 + 1) * 16)},
+	 {AT(32, 0)}},
+	{"DeviceCompactInitKernel", {U(0, (32 + 1) * 16), W(16, 8, 0)}, {AT(8, 0)}},
+	/* ---- PyTorch's own attention, and numbers from nowhere */
+	{"transform_bias_rescale_qkv", /* [4,384,3*512] to [3,4,8,384,64] */
+	 {R(0, 4 * 384 * 1536 * 2), R(56, 1536 * 2), S(80, 3 * 4 * 384 * 512 * 2)},
+	 {AT(88, 4), AT(64, 1535), AT(GRIDX, 1535)}},
+	{"remove_padding_2",
+	 {R(0, FAR), W(8, FAR, 0), R(16, FAR), R(24, FAR), R(32, FAR)},
+	 {{0, 0}}},
+	{"add_padding_2", /* to [4,200,512] */
+	 {R(0, FAR), S(8, 4 * 200 * 512 * 4), R(24, FAR), R(32, FAR)},
+	 {AT(44, 0), AT(52, 5)}},
+	{"arange_cuda_out", {W(32, 8 * 8, 8)}, {AT(0, 0)}},
+	{"normal_and_transform", {S(48, 885504 * 2)}, {AT(56, 1), AT(56, 3), AT(0, 0)}},
+};
+
+#define BLOCKS_COUNT (sizeof(blocks) / sizeof(*blocks))
+
+static uint64_t allocation_end(uint64_t address)
+{
+	const struct allocation *allocation = memory_find(address);
+
+	assert_non_null(allocation);
+	return allocation->base + allocation->bytes;
+}
+
+static void expect(const struct block *block, const struct touch *touch,
+		   const struct access *access, const unsigned char *params)
+{
+	const int64_t bytes = touch->bytes;
+	uint64_t pointer;
+
+	memcpy(&pointer, params + touch->where, 8);
+	if (access->mode != touch->mode || access->begin != pointer ||
+	    access->end != (bytes == FAR ? allocation_end(pointer) : pointer + (uint64_t)bytes) ||
+	    access->sure_end != pointer + (uint64_t)touch->sure ||
+	    access->bounded != (bytes != FAR))
+		fail_msg("%s: at %d is %d, %llu bytes, %llu of them sure", block->name,
+			 touch->where, (int)access->mode,
+			 (unsigned long long)(access->end - access->begin),
+			 (unsigned long long)(access->sure_end - access->begin));
+}
+
+/* All that the shapes say, nothing else. */
+static void check_touches(const struct block *block, const struct access_list *list,
+			  const unsigned char *params)
+{
+	int expected = 0;
+
+	for (const struct touch *touch = block->touches; touch->mode; touch++, expected++) {
+		int found = -1;
+
+		for (int i = 0; i < list->count; i++)
+			if (list->item[i].where == touch->where)
+				found = i;
+		if (found < 0)
+			fail_msg("%s: nothing at %d", block->name, touch->where);
+		expect(block, touch, &list->item[found], params);
+	}
+	if (list->count != expected || list->opaque)
+		fail_msg("%s: %d accesses, not %d", block->name, list->count, expected);
+}
+
+static bool read_block(const struct function *function, const struct op_launch *launch,
+		       const unsigned char *params, struct access_list *list)
+{
+	memset(list, 0, sizeof(*list));
+	return rules_access(function, launch, params, list);
+}
+
+static void check_spoilt(const struct block *block, const struct function *function,
+			 const struct op_launch *launch, const unsigned char *params)
+{
+	static unsigned char spoilt[FUNCTION_MAX_BYTES];
+	struct access_list list;
+
+	for (int i = 0; i < 4; i++) {
+		const uint32_t at = block->spoilt[i].behind - 1, value = block->spoilt[i].value;
+		struct op_launch other = *launch;
+
+		if (!block->spoilt[i].behind)
+			break;
+		memcpy(spoilt, params, function->bytes);
+		if (at >= GRIDX)
+			other.grid[at - GRIDX] = value;
+		else
+			memcpy(spoilt + at, &value, 4);
+		if (read_block(function, &other, spoilt, &list) || list.count)
+			fail_msg("%s: read with %u at %u", block->name, value, at);
+	}
+}
+
+/* The same kernel with its last parameter gone. */
+static void check_short(const struct block *block, const struct function *function,
+			const struct op_launch *launch, const unsigned char *params)
+{
+	size_t offset[FUNCTION_MAX_PARAMS], size[FUNCTION_MAX_PARAMS];
+	const struct function *other;
+	struct access_list list;
+
+	for (unsigned i = 0; i < function->param_count; i++) {
+		offset[i] = function->param_offset[i];
+		size[i] = function->param_size[i];
+	}
+	other = function_get(
+		below_function(function->name, function->param_count - 1, offset, size));
+	if (read_block(other, launch, params, &list) || list.count)
+		fail_msg("%s: read with %u parameters", block->name, other->param_count);
+}
+
+static void each_launch(struct op *op, void *argument)
+{
+	static unsigned char params[FUNCTION_MAX_BYTES];
+	const struct function *function;
+	unsigned *next = argument;
+	const struct block *block = &blocks[*next];
+	struct access_list list;
+
+	if (op->kind == OP_ALLOC)
+		memory_add(op->alloc.range.base, op->alloc.range.bytes, op->alloc.kind,
+			   op->context);
+	if (op->kind != OP_LAUNCH)
+		return;
+	assert_true(*next < BLOCKS_COUNT);
+	++*next;
+	function = function_get(op->launch.function);
+	if (!strstr(function->name, block->name))
+		fail_msg("%s is no %s", function->name, block->name);
+	assert_true(function_read_params(function, &op->launch, params));
+	if (!read_block(function, &op->launch, params, &list))
+		fail_msg("%s: not read", block->name);
+	check_touches(block, &list, params);
+	check_spoilt(block, function, &op->launch, params);
+	check_short(block, function, &op->launch, params);
+}
+
+static void test_blocks(void **state)
+{
+	unsigned next = 0;
+
+	(void)state;
+	core_begin();
+	driver_resolve();
+	assert_true(trace_play(BLOCKS, each_launch, &next) > 0);
+	assert_int_equal(next, BLOCKS_COUNT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_blocks)};
+
+	return CORE_MAIN("rules_blocks", tests);
+}
