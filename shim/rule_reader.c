@@ -238,6 +238,13 @@ void rule_follows(struct reading *r, unsigned at, enum access_mode mode)
 	rule_touch(r, at, mode, 0, 0, false);
 }
 
+void rule_follows_all(struct reading *r, unsigned at, unsigned bytes)
+{
+	for (unsigned word = (at + 7) & ~7u; word + 8 <= at + bytes; word += 8)
+		if (memory_find(rule_u64_at(r, word)))
+			rule_follows(r, word, ACCESS_UNKNOWN);
+}
+
 bool rule_takes_sizes(const struct reading *r, unsigned count, const unsigned *sizes)
 {
 	if (r->function->param_count != count)

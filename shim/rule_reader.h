@@ -108,6 +108,9 @@ void rule_writes_some(struct reading *r, unsigned at, int64_t bytes, bool dense)
 void rule_changes(struct reading *r, unsigned at, int64_t bytes);
 /* May be followed to the end of the allocation. */
 void rule_follows(struct reading *r, unsigned at, enum access_mode mode);
+/* So may each word of `bytes` at byte `at` that is a device address: of a part that is not known.
+ */
+void rule_follows_all(struct reading *r, unsigned at, unsigned bytes);
 bool rule_finish_views(struct reading *r);
 void rule_set_view(struct reading *r, int n, unsigned where, struct type type);
 void rule_one_dimension(struct reading *r, int64_t elements);

@@ -8,8 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "memory.h"
-
 static enum rule_role functor_role(const struct reading *r)
 {
 	static const struct {
@@ -145,11 +143,8 @@ void rule_one_dimension(struct reading *r, int64_t elements)
 /* A functor that nobody knows may hold pointers of its own, to follow as far as they go. */
 static void touch_functor(struct reading *r, unsigned at, unsigned bytes)
 {
-	if (r->function->functor.plain)
-		return;
-	for (unsigned word = (at + 7) & ~7u; word + 8 <= at + bytes; word += 8)
-		if (memory_find(rule_u64_at(r, word)))
-			rule_touch(r, word, ACCESS_UNKNOWN, 0, 0, false);
+	if (!r->function->functor.plain)
+		rule_follows_all(r, at, bytes);
 }
 
 /* Does the functor take so many operands, as far as its name tells? */

@@ -43,6 +43,7 @@ bool rule_read_distribution(struct reading *r)
 		return false;
 	r->meaning->role = ROLE_OPAQUE;
 	touch_generator(r, 1);
+	rule_follows_all(r, rule_offset(r, 3) + 16, lambda - 16); /* how they are transformed */
 	rule_writes_some(r, rule_offset(r, 3), (n - 1) * step + width,
 			 type.bytes && type.bytes == step);
 	return true;
@@ -59,6 +60,8 @@ bool rule_read_with_index(struct reading *r)
 	    n < 1)
 		return false;
 	r->meaning->role = ROLE_OPAQUE;
+	if (!range)
+		rule_follows_all(r, rule_offset(r, 1), rule_size_of(r, 1));
 	rule_touch(r, rule_offset(r, 2), ACCESS_WRITE, (uint64_t)n * 8, (uint64_t)n, range);
 	return true;
 }

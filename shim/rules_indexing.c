@@ -8,6 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How many elements a TensorInfo has in all; 0: none. */
+static int64_t count(const struct reading *r, unsigned param)
+{
+	int64_t product = 1, size;
+
+	for (int d = 0; (size = rule_tensor_size(r, param, d)) != 0; d++)
+		product = rule_times(product, size);
+	return product;
+}
+
 /* (TensorInfo out, TensorInfo in, TensorInfo indices, int out dim, int in dim, [total,] inner, long
  * in size): rows of a table. The infos have size 1 in the dimension that is indexed. */
 bool rule_read_index_select(struct reading *r)
@@ -17,19 +27,21 @@ bool rule_read_index_select(struct reading *r)
 	const bool large = rule_takes(r, 216, 216, 216, 4, 4, 4, 4, 8);
 	const int64_t index = rule_type_of_letter(*at).bytes;
 	int64_t out, in, indices;
+	bool dense;
 
 	if (!width || (!large && !rule_takes(r, 216, 216, 216, 4, 4, 4, 8)) ||
 	    rule_number(r, 3) < 0 || rule_number(r, 4) < 0 || (index != 4 && index != 8))
 		return false;
 	indices = rule_tensor_elements(r, 2, -1, 0, NULL);
-	out = rule_tensor_elements(r, 0, (int)rule_number(r, 3), rule_tensor_size(r, 2, 0), NULL);
+	out = rule_tensor_elements(r, 0, (int)rule_number(r, 3), rule_tensor_size(r, 2, 0), &dense);
 	in = rule_tensor_elements(r, 1, (int)rule_number(r, 4), rule_number(r, large ? 7 : 6),
 				  NULL);
 	if (!out || !in || !indices || rule_tensor_size(r, 0, (int)rule_number(r, 3)) != 1 ||
-	    rule_tensor_size(r, 1, (int)rule_number(r, 4)) != 1)
+	    rule_tensor_size(r, 1, (int)rule_number(r, 4)) != 1 ||
+	    rule_times(count(r, 0), large ? rule_tensor_size(r, 2, 0) : 1) != rule_number(r, 5))
 		return false;
 	r->meaning->role = ROLE_OPAQUE;
-	rule_writes_some(r, rule_offset(r, 0), out * width, false);
+	rule_writes_some(r, rule_offset(r, 0), out * width, dense);
 	rule_reads(r, rule_offset(r, 1), (uint64_t)(in * width));
 	rule_reads(r, rule_offset(r, 2), (uint64_t)(indices * index));
 	return true;

@@ -63,24 +63,72 @@ bool rule_read_softmax_warp(struct reading *r)
 	return true;
 }
 
-/* <input, accumulator, output, epilogue, …>(output, input, columns), one row a block. */
+/* Where the types of <[numbers at a time,] input, accumulator, output, …> begin. NULL: nowhere. */
+static const char *block_types(const char *name)
+{
+	const char *at = name ? strchr(name, 'I') : NULL;
+
+	if (at && strncmp(at, "ILi", 3) == 0)
+		return strchr(at, 'E') ? strchr(at, 'E') + 1 : NULL;
+	return at ? at + 1 : NULL;
+}
+
+/* As above, (output, input, columns), one row a block. */
 bool rule_read_softmax_block(struct reading *r)
 {
-	const char *at = rule_find(r, "cunn_SoftMaxForward");
+	const char *at = block_types(rule_find(r, "cunn_SoftMaxForward"));
 	struct type from, to;
-	int64_t cols;
 
-	at = strchr(at, 'I');
-	if (!at || r->function->param_count != 3)
+	if (!at || (!rule_takes(r, 8, 8, 4) && !rule_takes(r, 8, 8, 8)))
 		return false;
-	at++;
 	from = rule_template_type(&at, type_unknown);
 	rule_template_type(&at, from);
 	to = rule_template_type(&at, from);
-	cols = rule_size_of(r, 2) == 8 ? (int64_t)rule_u64_at(r, rule_offset(r, 2))
-				       : (int32_t)rule_u32_at(r, rule_offset(r, 2));
 	return read_softmax(r, rule_offset(r, 0), rule_offset(r, 1), to, from, r->launch->grid[0],
-			    cols, rule_has(r, "LogSoftMax"));
+			    rule_number(r, 2), rule_has(r, "LogSoftMax"));
+}
+
+/* What a gradient of `elements` reads and writes: (gradient of the input, output, its gradient). */
+static bool read_gradient(struct reading *r, struct type to, struct type from, int64_t elements)
+{
+	if (!to.bytes || !from.bytes || !rule_times(elements, 8))
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_writes(r, rule_offset(r, 0), (uint64_t)(elements * to.bytes));
+	rule_reads(r, rule_offset(r, 1), (uint64_t)(elements * from.bytes));
+	rule_reads(r, rule_offset(r, 2), (uint64_t)(elements * from.bytes));
+	return true;
+}
+
+/* <[numbers at a time,] gradients, accumulator, output, …>(gradient, output, its gradient,
+ * columns), one row a block. */
+bool rule_read_softmax_block_backward(struct reading *r)
+{
+	const char *at = block_types(rule_find(r, "cunn_SoftMaxBackward"));
+	struct type to, from;
+
+	if (!at || (!rule_takes(r, 8, 8, 8, 4) && !rule_takes(r, 8, 8, 8, 8)))
+		return false;
+	to = rule_template_type(&at, type_unknown);
+	rule_template_type(&at, to);
+	from = rule_template_type(&at, to);
+	return read_gradient(r, to, from, rule_times(r->launch->grid[0], rule_number(r, 3)));
+}
+
+/* <gradients, accumulator, output, …>(gradient, output, its gradient, outer, columns, inner). */
+bool rule_read_softmax_spatial_backward(struct reading *r)
+{
+	const char *at = rule_find(r, "cunn_SpatialSoftMaxBackwardI") + 28;
+	struct type to, from;
+
+	if (!rule_takes(r, 8, 8, 8, 4, 4, 4))
+		return false;
+	to = rule_template_type(&at, type_unknown);
+	rule_template_type(&at, to);
+	from = rule_template_type(&at, to);
+	return read_gradient(
+		r, to, from,
+		rule_times(rule_times(rule_number(r, 3), rule_number(r, 4)), rule_number(r, 5)));
 }
 
 /* <input, accumulator, output, …>(output, input, outer, columns, inner): over another dimension
@@ -122,15 +170,9 @@ bool rule_read_softmax_backward(struct reading *r)
 	const struct type to = rule_template_type(&at, from);
 	int64_t elements;
 
-	if (!from.bytes || !to.bytes || !rule_takes(r, 8, 8, 8, 4, 4, 4, 8))
+	if (!rule_takes(r, 8, 8, 8, 4, 4, 4, 8) || rule_number(r, 4) != rule_number(r, 5))
 		return false;
 	elements = rule_times(rule_number(r, 3), rule_number(r, 5));
-	if (!rule_times(elements, 8) || rule_number(r, 4) != rule_number(r, 5))
-		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_writes(r, rule_offset(r, 0), (uint64_t)(elements * to.bytes));
-	rule_reads(r, rule_offset(r, 1), (uint64_t)(elements * from.bytes));
-	rule_reads(r, rule_offset(r, 2), (uint64_t)(elements * from.bytes));
-	rule_reads(r, rule_offset(r, 6), (uint64_t)elements); /* none, or as large */
-	return true;
+	rule_reads(r, rule_offset(r, 6), (uint64_t)elements); /* no mask, or one as large */
+	return read_gradient(r, to, from, elements);
 }

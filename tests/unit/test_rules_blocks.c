@@ -177,8 +177,8 @@ static const struct block blocks[] = {
 	 {W(616, 2 * 2 * 123 * 64 * 2, 0), R(624, 100 * 8), R(632, 2 * 100 * 2 * 64 * 2)},
 	 {AT(0, 25601), AT(640, 0), AT(648, 0)}},
 	{"indexSelectSmallIndex", /* 4 of 1000 rows of 512 halves */
-	 {W(0, 4 * 512 * 2, 0), R(216, 1000 * 512 * 2), R(432, 4 * 8)},
-	 {AT(648, 9), AT(664, 0), AT(640, 26)}},
+	 {S(0, 4 * 512 * 2), R(216, 1000 * 512 * 2), R(432, 4 * 8)},
+	 {AT(648, 9), AT(664, 0), AT(640, 26), AT(656, 511)}},
 	{"indexFuncLargeIndex", /* 196 rows of 512 floats added to 1024 */
 	 {U(0, 1024 * 512 * 4), R(216, 196 * 512 * 4), R(432, 196 * 8)},
 	 {AT(648, 9), AT(664, 0), AT(672, 0)}},
@@ -389,9 +389,61 @@ static void test_blocks(void **state)
 	assert_int_equal(next, BLOCKS_COUNT);
 }
 
+/* ---- by hand: no program that was recorded has rows this long
+ * ----------------------------------------------------- */
+
+static void check_rows(const struct block *block, unsigned count, const size_t *size,
+		       const void *const *value)
+{
+	static unsigned char params[FUNCTION_MAX_BYTES];
+	struct op op = core_launch(block->name, count, size, value);
+	const struct function *function = function_get(op.launch.function);
+	struct access_list list;
+
+	op.launch.grid[0] = 96;
+	assert_true(function_read_params(function, &op.launch, params));
+	if (!read_block(function, &op.launch, params, &list))
+		fail_msg("%s: not read", block->name);
+	check_touches(block, &list, params);
+	check_spoilt(block, function, &op.launch, params);
+	check_short(block, function, &op.launch, params);
+}
+
+static void test_long_rows(void **state)
+{
+	static const struct block forward = {
+		"_ZN2at6native43_GLOBAL__N__b6de9c8c_10_SoftMax_cu_9f978f6323cunn_"
+		"SoftMaxForwardSmemILi8EN3c104HalfEfS4_NS1_22SoftMaxForwardEpilogueElEEvPT2_PKT0_"
+		"T4_",
+		{S(0, 96 * 2048 * 2), R(8, 96 * 2048 * 2)},
+		{AT(16, 0), AT(20, 0x80000000)}};
+	static const struct block backward = {
+		"_ZN2at6native43_GLOBAL__N__b6de9c8c_10_SoftMax_cu_9f978f6320cunn_"
+		"SoftMaxBackwardILi4EN3c104HalfEffNS1_23SoftMaxBackwardEpilogueEEEvPT0_PKT2_SA_l",
+		{S(0, 96 * 2048 * 2), R(8, 96 * 2048 * 4), R(16, 96 * 2048 * 4)},
+		{AT(24, 0)}};
+	static const struct block spatial = {
+		"_ZN2at6native43_GLOBAL__N__b6de9c8c_10_SoftMax_cu_9f978f6327cunn_"
+		"SpatialSoftMaxBackwardIfffNS1_23SoftMaxBackwardEpilogueEEEvPT_PKT1_SA_jjj",
+		{S(0, 2 * 64 * 10 * 4), R(8, 2 * 64 * 10 * 4), R(16, 2 * 64 * 10 * 4)},
+		{AT(24, 0), AT(32, 0xffffffff)}};
+	const uint64_t a = CORE_ARENA, b = CORE_ARENA + 0x100000, c = CORE_ARENA + 0x300000;
+	const int64_t columns = 2048;
+	const unsigned sizes[3] = {2, 64, 10};
+
+	(void)state;
+	core_begin();
+	driver_resolve();
+	check_rows(&forward, 3, (size_t[]){8, 8, 8}, (const void *[]){&a, &b, &columns});
+	check_rows(&backward, 4, (size_t[]){8, 8, 8, 8}, (const void *[]){&a, &b, &c, &columns});
+	check_rows(&spatial, 6, (size_t[]){8, 8, 8, 4, 4, 4},
+		   (const void *[]){&a, &b, &c, &sizes[0], &sizes[1], &sizes[2]});
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_blocks)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_blocks),
+					   cmocka_unit_test(test_long_rows)};
 
 	return CORE_MAIN("rules_blocks", tests);
 }
