@@ -294,21 +294,25 @@ struct drift_sampled_args {
 	uint64_t result;
 };
 
-/* canary.cu: elided memory that somebody may read or overwrite unseen.
- *   kernel `fashim_canary_set(struct canary_args)`: every word of CANARY_BYTES at each granule
- *   start inside [base, base+bytes) gets the NaN pattern.
- *   kernel `fashim_canary_copy(struct canary_args)`: for each granule of the range copies its bytes
- *   from `source` to `base` if the canary at its start still stands (use_canary = 0: always).
- *   The range may start and end inside a granule; granules are counted from `base`.
- * Any grid.x, block.x = CANARY_THREADS. */
-#define CANARY_THREADS 256
-#define CANARY_GRANULE 512
-#define CANARY_BYTES   16
-#define CANARY_WORD    0x7fff7ffeu /* NaN as fp32, as bf16 pair and as fp16 pair */
-struct canary_args {
-	uint64_t base, source;
-	uint64_t bytes;
-	int32_t use_canary, pad;
+/* inspect.cu: looks at memory. Any grid.x, block.x = INSPECT_THREADS; results are zero before.
+ *   kernel `fashim_find_addresses(struct addresses_args)`: words at multiples of eight bytes in
+ *   [base, base+bytes) that lie in [low, high).
+ *   kernel `fashim_count_unwritten(struct unwritten_args)`: how many of `bytes` bytes hold
+ *   first_pattern at `first` and second_pattern at `second`; uint64_t at `result`. */
+#define INSPECT_THREADS 256
+#define ADDRESSES_FOUND 30
+struct addresses_result {
+	uint64_t count;
+	uint64_t word[ADDRESSES_FOUND]; /* the first of them, in no order */
+};
+struct addresses_args {
+	uint64_t base, bytes, low, high;
+	uint64_t result; /* struct addresses_result */
+};
+struct unwritten_args {
+	uint64_t first, second, bytes;
+	uint64_t result;
+	int32_t first_pattern, second_pattern;
 };
 
 /* A slope is two to the power of this: ALiBi's own numbers, which programs compute when they have

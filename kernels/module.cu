@@ -13,7 +13,7 @@
 #include "kernels/split.cu"
 #include "kernels/reference.cu"
 #include "kernels/drift.cu"
-#include "kernels/canary.cu"
+#include "kernels/inspect.cu"
 #include "kernels/slopes.cu"
 #include "kernels/lay_out.cu"
 #include "kernels/copy_rows.cu"

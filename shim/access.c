@@ -19,6 +19,8 @@ void access_add(struct access_list *list, struct access access)
 		list->opaque = true;
 		return;
 	}
+	if (!access.pointer)
+		access.pointer = access.begin;
 	list->item[list->count++] = access;
 }
 
@@ -79,21 +81,21 @@ static void add_range(struct access_list *list, const struct op_range *range, en
 
 static void add_pointer(struct access_list *list, const unsigned char *params, unsigned at)
 {
-	const struct allocation *allocation;
-	uint64_t word;
+	uint64_t word, begin, end;
 
 	memcpy(&word, params + at, 8);
-	allocation = memory_find(word);
-	if (allocation)
-		access_add(list, (struct access){.begin = word,
-						 .end = allocation->base + allocation->bytes,
-						 .sure_end = word,
+	if (memory_reach(word, &begin, &end))
+		access_add(list, (struct access){.pointer = word,
+						 .begin = begin,
+						 .end = end,
+						 .sure_end = begin,
 						 .mode = ACCESS_UNKNOWN,
+						 .grade = GRADE_UNKNOWN,
 						 .where = (int)at});
 }
 
-/* No rule: each 8-byte word of a parameter that is a device address may be followed to the end of
- * its allocation, for reading and writing. */
+/* No rule: each 8-byte word of a parameter that is a device address may lead to any byte of its
+ * allocation, for reading and writing. */
 static void of_unknown_launch(struct access_list *list, const struct function *function,
 			      const unsigned char *params)
 {
@@ -104,13 +106,19 @@ static void of_unknown_launch(struct access_list *list, const struct function *f
 			add_pointer(list, params, at);
 }
 
+static void grade(struct access_list *list, enum access_grade grade)
+{
+	for (int i = 0; i < list->count; i++)
+		list->item[i].grade = grade;
+}
+
 void access_of_op(struct access_list *list, const struct op *op, const struct function *function,
 		  const unsigned char *params)
 {
 	const struct allocation *allocation;
 
 	list->count = 0;
-	list->opaque = false;
+	list->opaque = list->far = false;
 	switch (op->kind) {
 	case OP_GEMM:
 		of_gemm(list, &op->gemm);
@@ -118,8 +126,11 @@ void access_of_op(struct access_list *list, const struct op *op, const struct fu
 	case OP_LAUNCH:
 		if (!function || !params)
 			list->opaque = true;
-		else if (!rules_access(function, &op->launch, params, list) &&
-			 !addresses_access(function, &op->launch, params, list))
+		else if (rules_access(function, &op->launch, params, list))
+			grade(list, GRADE_RULED);
+		else if (addresses_access(function, &op->launch, params, list))
+			grade(list, GRADE_MEASURED);
+		else
 			of_unknown_launch(list, function, params);
 		break;
 	case OP_COPY:

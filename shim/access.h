@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an op touches: byte ranges, how sure we are of them, and where the pointer came from.
+ * What an op touches: byte ranges, where the pointer to them came from, and by what we know it.
  *
- * A pointer gives a start, not a length. GEMMs, copies and fills have exact extents, a rule gives
- * them for known kernels, and for any other kernel every byte from the pointer to the end of its
- * allocation may be touched, read and written.
+ * A pointer gives a start, not a length, and nothing is guessed. There are four grades of
+ * knowledge, and only the first three let anything of the program's stay virtual that the op might
+ * touch:
+ *
+ *   declared   GEMMs, copies, fills, calls of libraries with descriptors: the call says it
+ *   ruled      the launch's parameter block is understood and checked (rules.h)
+ *   measured   this kernel, grid and constants were launched on copies (measure.h, addresses.h)
+ *   unknown    every byte of each allocation that it holds a pointer into, from its base on, since
+ *              kernels are given a middle and walk back, or a base and offsets: read and written
  */
 #ifndef FASHIM_ACCESS_H
 #define FASHIM_ACCESS_H
@@ -20,12 +26,16 @@ enum access_mode {
 	ACCESS_UNKNOWN = 3, /* may do either */
 };
 
+enum access_grade { GRADE_DECLARED, GRADE_RULED, GRADE_MEASURED, GRADE_UNKNOWN };
+
 struct access {
-	uint64_t begin;
-	uint64_t end; /* beyond the last byte it may touch */
+	uint64_t pointer; /* where the op was told that it begins */
+	uint64_t begin;	  /* first byte that it may touch: the pointer, where that is known */
+	uint64_t end;	  /* beyond the last */
 	uint64_t
 		sure_end; /* writes: every byte of [begin, sure_end) is overwritten, none is read */
 	enum access_mode mode;
+	enum access_grade grade;
 	bool bounded; /* end comes from a rule or an exact extent, not from the allocation */
 	int where;    /* launch: byte offset of the pointer in the parameters; GEMM: 0 A, 1 B, 2 C,
 			 3 extra; else 0 */
@@ -34,6 +44,8 @@ struct access {
 struct access_list {
 	int count;
 	bool opaque; /* more than the list can say: may touch anything */
+	bool far;    /* an unknown kernel that may follow addresses in memory (reach.h): as opaque,
+			but for the chain that it belongs to */
 	struct access item[ACCESS_MAX];
 };
 
@@ -42,7 +54,7 @@ struct access_list {
 void access_of_op(struct access_list *list, const struct op *op, const struct function *function,
 		  const unsigned char *params);
 
-/* Adds one entry; a full list turns opaque. */
+/* Adds one entry; a full list turns opaque. Without a pointer it is where the range begins. */
 void access_add(struct access_list *list, struct access access);
 
 #endif

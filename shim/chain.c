@@ -207,7 +207,8 @@ static int value_at(const struct chain *chain, uint64_t address)
 static bool reads(const struct chain *chain, const struct access_list *list)
 {
 	for (int i = 0; i < list->count; i++)
-		if ((list->item[i].mode & ACCESS_READ) && value_at(chain, list->item[i].begin) >= 0)
+		if ((list->item[i].mode & ACCESS_READ) &&
+		    value_at(chain, list->item[i].pointer) >= 0)
 			return true;
 	return false;
 }
@@ -242,7 +243,7 @@ struct chain *chain_reader(const struct op *op, const struct access_list *list)
 	struct chain *found = NULL;
 
 	if ((op->kind != OP_LAUNCH && op->kind != OP_GEMM && op->kind != OP_COPY) ||
-	    (op->kind == OP_COPY && (list->count != 2 || !strstr(op->name, "Async"))))
+	    (op->kind == OP_COPY && (list->count != 2 || !op->copy.later)))
 		return NULL; /* to or from the host, or one that the host waits for */
 	for_each_chain(chain) if (!chain->closed && chain->stream == op->stream &&
 				  chain->context == op->context && reads(chain, list) &&
@@ -267,12 +268,12 @@ static void ref_value(struct chain *chain, struct step *step, int index,
 			     .index = index,
 			     .where = access->where,
 			     .slot = index,
-			     .delta = (int64_t)(access->begin - chain->values[index].begin)});
+			     .delta = (int64_t)(access->pointer - chain->values[index].begin)});
 }
 
 static void ref_input(struct chain *chain, struct step *step, const struct access *access)
 {
-	int index = chain_add_input(chain, access->begin, access->end);
+	int index = chain_add_input(chain, access->pointer, access->end);
 
 	if (index < 0) {
 		unfit(chain, REASON_UNACCOUNTED_POINTER, "too many inputs");
@@ -294,9 +295,9 @@ static void new_version(struct chain *chain, struct step *step, const struct acc
 	struct value *value;
 
 	for (int i = 0; i < chain->value_count && !provisional; i++)
-		if (range_set_cut(&chain->values[i].live, access->begin, end) < 0)
+		if (range_set_cut(&chain->values[i].live, access->pointer, end) < 0)
 			unfit(chain, REASON_LAYOUT, "scores overwritten in too many pieces");
-	value = add_value(chain, access->begin, end);
+	value = add_value(chain, access->pointer, end);
 	if (!value) {
 		unfit(chain, REASON_UNKNOWN_KERNEL, "too many intermediate values");
 		return;
@@ -310,7 +311,7 @@ static void link_ruled(struct chain *chain, struct step *step, const struct acce
 {
 	for (int i = 0; i < list->count; i++) {
 		const struct access *access = &list->item[i];
-		int value = value_at(chain, access->begin);
+		int value = value_at(chain, access->pointer);
 
 		if (access->mode == ACCESS_WRITE)
 			continue;
@@ -321,22 +322,31 @@ static void link_ruled(struct chain *chain, struct step *step, const struct acce
 			ref_input(chain, step, access);
 		}
 	}
-	for (int i = 0; i < list->count; i++)
-		if (list->item[i].mode == ACCESS_WRITE)
-			new_version(chain, step, &list->item[i], list->item[i].end, false);
+	for (int i = 0; i < list->count; i++) {
+		const struct access *access = &list->item[i];
+
+		if (access->mode != ACCESS_WRITE)
+			continue;
+		/* Bytes between would be made, which the program never wrote. */
+		if (access->sure_end < access->end)
+			chain->gaps = true;
+		new_version(chain, step, access, access->end, false);
+	}
 }
 
-void chain_narrow(const struct chain *chain, struct access_list *list)
+void chain_narrow(const struct chain *chain, struct access_list *list, const struct site *model)
 {
-	const struct site *model = chain->model;
 	int slot = chain->value_count;
 
 	for (int i = 0; i < list->count; i++) {
 		struct access *access = &list->item[i];
-		const int value = value_at(chain, access->begin);
+		const int value = value_at(chain, access->pointer);
 
-		if (access->mode != ACCESS_UNKNOWN || access->bounded)
+		if (access->grade != GRADE_UNKNOWN)
 			continue;
+		access->begin = access->sure_end = access->pointer;
+		if (model)
+			access->grade = GRADE_MEASURED;
 		if (value >= 0) {
 			if (!chain->values[value].provisional)
 				access->end = chain->values[value].end;
@@ -344,8 +354,8 @@ void chain_narrow(const struct chain *chain, struct access_list *list)
 			continue;
 		}
 		access->mode = ACCESS_WRITE;
-		if (model && slot < model->value_count) {
-			const uint64_t end = access->begin +
+		if (model) {
+			const uint64_t end = access->pointer +
 					     site_value_bytes(model, slot, chain->steps[0].gemm.m);
 
 			access->end = end < access->end ? end : access->end;
@@ -359,12 +369,38 @@ void chain_narrow(const struct chain *chain, struct access_list *list)
 	}
 }
 
+int chain_new_pointers(const struct chain *chain, const struct access_list *list)
+{
+	int count = 0;
+
+	for (int i = 0; i < list->count; i++)
+		count += list->item[i].grade == GRADE_UNKNOWN &&
+			 value_at(chain, list->item[i].pointer) < 0;
+	return count;
+}
+
+bool chain_takes_whole(const struct chain *chain, const struct access_list *list)
+{
+	for (int i = 0; i < list->count; i++) {
+		const struct access *access = &list->item[i];
+		const int at = value_at(chain, access->pointer);
+		const struct value *value = &chain->values[at < 0 ? 0 : at];
+		const bool known = access->grade != GRADE_UNKNOWN;
+
+		if (at >= 0 && (access->mode & ACCESS_READ) && !value->provisional &&
+		    !range_set_covers(&value->live, known ? access->begin : value->begin,
+				      known ? access->end : value->end))
+			return false;
+	}
+	return true;
+}
+
 /* A pointer that was an input when the site was learned: it keeps a value's place, so that
  * numbering and signature stay the same. */
 static void outside_value(struct chain *chain, struct step *step, const struct access *access)
 {
-	struct value *value = add_value(chain, access->begin, access->end);
-	const int input = chain_add_input(chain, access->begin, access->end);
+	struct value *value = add_value(chain, access->pointer, access->end);
+	const int input = chain_add_input(chain, access->pointer, access->end);
 
 	if (!value || input < 0) {
 		unfit(chain, REASON_UNACCOUNTED_POINTER, step->name);
@@ -391,7 +427,7 @@ static void link_unknown(struct chain *chain, struct step *step, const struct ac
 
 	for (int i = 0; i < list->count; i++) {
 		const struct access *access = &list->item[i];
-		const int value = value_at(chain, access->begin);
+		const int value = value_at(chain, access->pointer);
 
 		if (value >= 0) {
 			chain->values[value].used |= value < before;
@@ -399,7 +435,7 @@ static void link_unknown(struct chain *chain, struct step *step, const struct ac
 		} else if (access->mode == ACCESS_READ) {
 			outside_value(chain, step, access);
 		} else {
-			uint64_t end = access->begin + most;
+			uint64_t end = access->pointer + most;
 
 			end = end < access->end ? end : access->end;
 			new_version(chain, step, access, end, !access->bounded);
@@ -473,6 +509,7 @@ bool chain_extend(struct chain *chain, const struct op *op, const struct access_
 	step = &chain->steps[chain->step_count++];
 	memset(step, 0, offsetof(struct step, params));
 	step->kind = OP_LAUNCH;
+	step->first_value = chain->value_count;
 	step->function = function;
 	memcpy(step->grid, op->launch.grid, sizeof(step->grid));
 	memcpy(step->block, op->launch.block, sizeof(step->block));
@@ -490,6 +527,7 @@ bool chain_extend(struct chain *chain, const struct op *op, const struct access_
 	else
 		link_unknown(chain, step, list);
 	step->signature = chain_sign(&chain->steps[0].gemm, step, list);
+	step->launch_key = chain_launch_key(&chain->steps[0].gemm, op, function, params, list);
 	return true;
 }
 

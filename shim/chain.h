@@ -21,6 +21,7 @@
 #define FASHIM_CHAIN_H
 
 #include "access.h"
+#include "driver_context.h"
 #include "gemm.h"
 #include "log_format.h"
 #include "pitched.h"
@@ -41,7 +42,6 @@ struct timing;
 struct value {
 	uint64_t begin, end;   /* whole extent of this version */
 	struct range_set live; /* what of it has not been overwritten or freed: inside these */
-	bool canaried;	       /* canaries stand in it: write back only where they still do */
 	bool provisional;      /* a pointer of a kernel without a rule: output or input, of unknown
 				  length,      until the close tells */
 	bool used;	       /* a later op of the chain read it */
@@ -70,6 +70,7 @@ struct chain {
 	uint64_t serial;    /* order of opening */
 	uint64_t low, high; /* no value or input lies outside */
 	unsigned age;	    /* ops since the last step */
+	bool gaps;	    /* a step leaves bytes of what it writes alone: never held back */
 	bool timed;	    /* will be compared: its inputs are kept, its ops are timed */
 	bool measured;	    /* what its unknown kernels write was found out by launching them */
 	bool suspected;	    /* an unknown kernel was handed its scores after the close */
@@ -77,8 +78,7 @@ struct chain {
 	struct slopes_args slopes; /* of what is being launched (slopes.h) */
 	struct site_set *candidates;
 	int step_count, value_count, input_count;
-	const struct site *model; /* deferred: a site whose occurrence this may be, for extents */
-	int p_value;		  /* at close: which value GEMM2 contracts */
+	int p_value;	 /* at close: which value GEMM2 contracts */
 	int further;	 /* at close: columns of a row of P behind its keys: 1 for a sink */
 	bool transposed; /* at close: GEMM1 made S^T: its rows are queries, its columns keys */
 	int preload;	 /* input that lies where S will: what GEMM1 adds to (beta); -1: none */
@@ -102,6 +102,12 @@ extern int chain_live;			      /* how many */
 	for (int c##_at = chain_live; c##_at-- > 0;)                                               \
 		for (struct chain *c = c##_at < chain_live ? chain_list[c##_at] : NULL; c; c = NULL)
 
+/* Where its work goes. */
+static inline struct queue chain_queue(const struct chain *chain)
+{
+	return (struct queue){chain->context, chain->stream};
+}
+
 /* Could this GEMM be S = QK^T? Cheap; says nothing of what follows. */
 bool chain_may_open(const struct op *op);
 
@@ -122,11 +128,18 @@ void chain_free(struct chain *chain);
 /* The open chain on op's stream that the op reads from, or NULL. */
 struct chain *chain_reader(const struct op *op, const struct access_list *list);
 
-/* What a kernel without a rule does that joins the chain: it keeps to the chain's own values and to
- * what its other pointers were seen to be when the site was learned (`model`); while that is not
- * known they may be written. Whether this was right is for the comparison with the program's own O
- * to show. */
-void chain_narrow(const struct chain *chain, struct access_list *list);
+/* What a kernel without a rule does that joins the chain, as far as the chain is concerned: it
+ * keeps to the chain's own values and writes from its other pointers on. `model`: the verified site
+ * whose next step it is (site_model()): then what it was measured to do, which holds for everybody;
+ * NULL: others must not be guarded by this list. */
+void chain_narrow(const struct chain *chain, struct access_list *list, const struct site *model);
+
+/* How many pointers of a kernel without a rule lead to none of the chain's values? */
+int chain_new_pointers(const struct chain *chain, const struct access_list *list);
+
+/* Is all that the op reads of the chain's values still theirs? What was overwritten meanwhile is
+ * somebody else's, and so would the result be. */
+bool chain_takes_whole(const struct chain *chain, const struct access_list *list);
 
 /* At the close: pointers of kernels without a rule that nobody read later were inputs. How many. */
 int chain_settle_outside(struct chain *chain);
@@ -148,6 +161,12 @@ const char *chain_step_name(const struct step *step);
 
 /* Is it known what a step computes? */
 bool chain_has_meaning(const struct meaning *meaning);
+
+/* Equal for launches of one kernel on one grid with the same constants; how many keys there are
+ * does not count. */
+uint64_t chain_launch_key(const struct op_gemm *opener, const struct op *op,
+			  const struct function *function, const unsigned char *params,
+			  const struct access_list *list);
 
 /* Equal for steps that are the same function of the chain's values. list: the step's accesses. */
 uint64_t chain_sign(const struct op_gemm *opener, const struct step *step,

@@ -67,25 +67,38 @@ static uint64_t sign_word(uint64_t hash, const struct op_gemm *opener, uint32_t 
 }
 
 /* Everything but the pointers: their words are read as zero. */
-static uint64_t sign_params(uint64_t hash, const struct op_gemm *opener, const struct step *step,
+static uint64_t sign_launch(uint64_t hash, const struct op_gemm *opener,
+			    const struct function *function, const unsigned char *params,
+			    const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
 			    const struct access_list *list)
 {
 	unsigned char bytes[CHAIN_PARAM_BYTES + 4] = {0};
 	const uint64_t zero = 0;
 	uint32_t word;
 
-	memcpy(bytes, step->params, step->function->bytes);
+	memcpy(bytes, params, function->bytes);
 	for (int i = 0; i < list->count; i++)
-		if ((unsigned)list->item[i].where + 8 <= step->function->bytes)
+		if ((unsigned)list->item[i].where + 8 <= function->bytes)
 			memcpy(bytes + list->item[i].where, &zero, 8);
-	for (unsigned at = 0; at < step->function->bytes; at += 4) {
+	for (unsigned at = 0; at < function->bytes; at += 4) {
 		memcpy(&word, bytes + at, 4);
 		hash = sign_word(hash, opener, word, false);
 	}
 	for (int i = 0; i < 3; i++)
-		hash = sign_word(hash, opener, step->grid[i], true);
-	hash = hash_bytes(hash, step->block, sizeof(step->block));
-	return hash_mix(hash, step->shared_bytes);
+		hash = sign_word(hash, opener, grid[i], true);
+	hash = hash_bytes(hash, block, 3 * sizeof(*block));
+	return hash_mix(hash, shared_bytes);
+}
+
+uint64_t chain_launch_key(const struct op_gemm *opener, const struct op *op,
+			  const struct function *function, const unsigned char *params,
+			  const struct access_list *list)
+{
+	return function->bytes > CHAIN_PARAM_BYTES
+		       ? 0
+		       : sign_launch(hash_mix(0x6c61756e6368ull, function->id), opener, function,
+				     params, op->launch.grid, op->launch.block,
+				     op->launch.shared_bytes, list);
 }
 
 bool chain_has_meaning(const struct meaning *meaning)
@@ -105,7 +118,8 @@ uint64_t chain_sign(const struct op_gemm *opener, const struct step *step,
 		hash = sign_meaning(hash, &step->meaning);
 	} else {
 		hash = hash_mix(hash, step->function->id);
-		hash = sign_params(hash, opener, step, list);
+		hash = sign_launch(hash, opener, step->function, step->params, step->grid,
+				   step->block, step->shared_bytes, list);
 	}
 	for (int i = 0; i < step->ref_count; i++) {
 		const struct ref *ref = &step->refs[i];

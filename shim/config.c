@@ -22,7 +22,7 @@
 
 extern char **environ;
 
-enum kind { KIND_MODE, KIND_STRING, KIND_COUNT, KIND_FLAG, KIND_NUMBER };
+enum kind { KIND_MODE, KIND_ASK, KIND_STRING, KIND_COUNT, KIND_FLAG, KIND_NUMBER };
 
 static const struct row {
 	const char *name, *initial;
@@ -38,8 +38,13 @@ static const struct row {
 #define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
 
 static const char *const mode_names[] = {"off", "audit", "compare", "replace"};
-static const char *const kind_wants[] = {"off, audit, compare or replace", "a shorter text",
-					 "a whole number >= 0", "0, 1, on or off", "a number >= 0"};
+static const char *const ask_names[] = {"off", "chain", "all"};
+static const char *const kind_wants[] = {"off, audit, compare or replace",
+					 "off, chain or all",
+					 "a shorter text",
+					 "a whole number >= 0",
+					 "0, 1, on or off",
+					 "a number >= 0"};
 
 static struct config parsed;
 static bool program_selected;
@@ -65,6 +70,14 @@ static bool parse_mode(const char *text, enum config_mode *mode)
 	for (size_t i = 0; i < sizeof(mode_names) / sizeof(mode_names[0]); i++)
 		if (same_word(text, mode_names[i]))
 			return *mode = (enum config_mode)i, true;
+	return false;
+}
+
+static bool parse_ask(const char *text, enum config_ask *ask)
+{
+	for (size_t i = 0; i < sizeof(ask_names) / sizeof(ask_names[0]); i++)
+		if (same_word(text, ask_names[i]))
+			return *ask = (enum config_ask)i, true;
 	return false;
 }
 
@@ -124,6 +137,8 @@ static bool parse(const struct row *row, const char *text)
 	switch (row->kind) {
 	case KIND_MODE:
 		return parse_mode(text, field);
+	case KIND_ASK:
+		return parse_ask(text, field);
 	case KIND_STRING:
 		return parse_string(text, field);
 	case KIND_COUNT:
@@ -319,6 +334,9 @@ static const char *format(const struct row *row, char *value, size_t size)
 	switch (row->kind) {
 	case KIND_MODE:
 		snprintf(value, size, "%s", mode_names[*(const enum config_mode *)field]);
+		break;
+	case KIND_ASK:
+		snprintf(value, size, "%s", ask_names[*(const enum config_ask *)field]);
 		break;
 	case KIND_STRING:
 		snprintf(value, size, "%s", *(const char *const *)field);

@@ -12,10 +12,12 @@
 #include <stdint.h>
 
 enum config_mode { MODE_OFF, MODE_AUDIT, MODE_COMPARE, MODE_REPLACE };
+enum config_ask { ASK_OFF, ASK_CHAIN, ASK_ALL };
 
 /* One field per row; strings live as long as the process. */
 struct config {
 #define CONFIG_MODE				 enum config_mode
+#define CONFIG_ASK				 enum config_ask
 #define CONFIG_STRING				 const char *
 #define CONFIG_COUNT				 uint64_t
 #define CONFIG_FLAG				 bool
@@ -24,6 +26,7 @@ struct config {
 #include "config.def"
 #undef OPTION
 #undef CONFIG_MODE
+#undef CONFIG_ASK
 #undef CONFIG_STRING
 #undef CONFIG_COUNT
 #undef CONFIG_FLAG

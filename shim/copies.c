@@ -11,6 +11,7 @@
 #include "fused.h"
 #include "graph.h"
 #include "held.h"
+#include "late.h"
 #include "log.h"
 #include "memory.h"
 #include "rerun.h"
@@ -83,6 +84,11 @@ static void forget(struct held_copy *c)
 
 /* ---- making them ---------------------------------------------------------------------------- */
 
+static struct queue queue_of(const struct held_copy *c)
+{
+	return (struct queue){c->context, c->stream};
+}
+
 static int run(const struct held_copy *c)
 {
 	const uint64_t place[2] = {c->out_begin, c->in_begin};
@@ -103,8 +109,9 @@ static void note_made(const struct held_copy *c, const char *who)
 	log_commit(json);
 }
 
-/* `opened` reads what is made here, not what it is written over. */
-static void make(struct held_copy *c, CUstream reader, const struct chain *opened, const char *who)
+/* `opened` reads what is made here, not what it is written over. Whoever wants it is ordered behind
+ * that by late.h. */
+static void make(struct held_copy *c, const struct chain *opened, const char *who)
 {
 	struct driver_context here;
 	int error = -1;
@@ -114,21 +121,26 @@ static void make(struct held_copy *c, CUstream reader, const struct chain *opene
 	c->held = false;
 	kind_of(relayout_of(c)->key)->missed++;
 	note_made(c, who);
-	held_guard_write(c->out_begin, c->out_end, c->context, c->stream, opened);
-	if (driver_enter(&here, c->context)) {
+	held_guard_write(c->out_begin, c->out_end, queue_of(c), opened);
+	for (int attempt = 0; attempt < 2 && error; attempt++) {
+		if (!driver_enter(&here, c->context))
+			continue;
 		error = run(c);
-		driver_order(c->stream, reader);
 		driver_leave(&here);
 	}
-	if (error && driver_context_lives())
+	late_reads(queue_of(c), c->in_begin, c->in_end);
+	late_writes(queue_of(c), c->out_begin, c->out_end);
+	if (error && driver_context_lives()) {
 		log_violation("a copy that was held back could not be made for %s", who);
+		late_lose();
+	}
 }
 
 void copies_realise_all(const char *who)
 {
 	for_each_copy(c)
 	{
-		make(c, c->stream, NULL, who);
+		make(c, NULL, who);
 		forget(c);
 	}
 }
@@ -169,7 +181,7 @@ void copies_guard(const struct op *op, const struct access_list *list, const cha
 {
 	uint64_t low = UINT64_MAX, high = 0;
 
-	if (list->opaque) {
+	if (list->opaque || list->far) {
 		copies_realise_all(who);
 		return;
 	}
@@ -192,7 +204,7 @@ void copies_guard(const struct op *op, const struct access_list *list, const cha
 		c->asked = t.asks;
 		any_asked |= t.asks;
 		if (t.needs || (t.asks && t.overwrites))
-			make(c, op->stream, NULL, who);
+			make(c, NULL, who);
 		if (t.overwrites)
 			c->stands = c->held = false;
 		if (t.ends)
@@ -215,17 +227,17 @@ void copies_guard_graph(const struct op *op, const struct graph_ranges *ranges)
 			written |= (in || out) && ranges->item[i].written;
 		}
 		if (met)
-			make(c, op->stream, NULL, op->name);
+			make(c, NULL, op->name);
 		if (written)
 			forget(c);
 	}
 }
 
-void copies_needed(const struct op *op, const struct chain *opened, const char *who)
+void copies_needed(const struct chain *opened, const char *who)
 {
 	if (!any_asked)
 		return;
-	for_each_copy(c) if (c->held && c->asked) make(c, op->stream, opened, who);
+	for_each_copy(c) if (c->held && c->asked) make(c, opened, who);
 }
 
 /* ---- keeping them --------------------------------------------------------------------------- */
@@ -245,7 +257,7 @@ static struct held_copy *slot(void)
 	for (struct held_copy *c = copies; c < copies + COPIES; c++)
 		if (c->held != oldest->held ? oldest->held : c->number < oldest->number)
 			oldest = c;
-	make(oldest, oldest->stream, NULL, "table");
+	make(oldest, NULL, "table");
 	forget(oldest);
 	return oldest;
 }
@@ -273,11 +285,12 @@ static void poison(const struct held_copy *c)
 {
 	struct driver_context here;
 
-	held_guard_write(c->out_begin, c->out_end, c->context, c->stream, NULL);
+	held_guard_write(c->out_begin, c->out_end, queue_of(c), NULL);
 	if (!driver_enter(&here, c->context))
 		return;
-	driver.cuMemsetD32Async((CUdeviceptr)c->out_begin, CANARY_WORD,
+	driver.cuMemsetD32Async((CUdeviceptr)c->out_begin, POISON_WORD,
 				(c->out_end - c->out_begin) / 4, c->stream);
+	late_writes(queue_of(c), c->out_begin, c->out_end);
 	driver_leave(&here);
 }
 

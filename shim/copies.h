@@ -44,7 +44,7 @@ bool copies_absorb(struct chain *chain, int n, uint64_t begin, uint64_t end);
 
 /* Held-back copies that a GEMM reads and no chain absorbed are made. `opened`: the chain that takes
  * them for inputs already; NULL: none. */
-void copies_needed(const struct op *op, const struct chain *opened, const char *who);
+void copies_needed(const struct chain *opened, const char *who);
 
 /* Which remembered copy made the operand? Its number, 0: none. Counts as a use of it. */
 uint64_t copies_origin(const struct chain *chain, uint64_t begin, uint64_t end);

@@ -4,6 +4,8 @@
  */
 #include "driver_context.h"
 
+#include <errno.h>
+
 #include "resolve.h"
 
 bool driver_enter(struct driver_context *here, CUcontext context)
@@ -32,16 +34,60 @@ void driver_leave(struct driver_context *here)
 		driver.cuCtxPopCurrent_v2(&popped);
 }
 
-void driver_order(CUstream earlier, CUstream later)
+bool queue_same(struct queue a, struct queue b)
 {
-	CUevent event;
+	return a.stream == b.stream && a.context == b.context;
+}
 
-	if (earlier == later ||
-	    driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
-		return;
-	if (driver.cuEventRecord(event, earlier) == CUDA_SUCCESS)
-		driver.cuStreamWaitEvent(later, event, 0);
+/* What is on the queue now, as an event that outlives its own destruction where it is waited for.
+ */
+static CUevent mark(struct queue queue)
+{
+	struct driver_context here;
+	CUevent event = NULL;
+
+	if (!driver_enter(&here, queue.context))
+		return NULL;
+	if (driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+		event = NULL;
+	if (event && driver.cuEventRecord(event, queue.stream) != CUDA_SUCCESS) {
+		driver.cuEventDestroy_v2(event);
+		event = NULL;
+	}
+	driver_leave(&here);
+	return event;
+}
+
+int driver_order(struct queue earlier, struct queue later)
+{
+	struct driver_context here;
+	CUevent event;
+	int error = -EIO;
+
+	if (queue_same(earlier, later))
+		return 0;
+	event = mark(earlier);
+	if (!event)
+		return -EIO;
+	if (driver_enter(&here, later.context)) {
+		if (driver.cuStreamWaitEvent(later.stream, event, 0) == CUDA_SUCCESS)
+			error = 0;
+		driver_leave(&here);
+	}
 	driver.cuEventDestroy_v2(event);
+	return error;
+}
+
+int driver_await(struct queue queue)
+{
+	struct driver_context here;
+	CUresult result;
+
+	if (!driver_enter(&here, queue.context))
+		return -EIO;
+	result = driver.cuStreamSynchronize(queue.stream);
+	driver_leave(&here);
+	return result == CUDA_SUCCESS ? 0 : -EIO;
 }
 
 bool driver_context_lives(void)

@@ -9,8 +9,7 @@
 #ifndef FASHIM_DRIVER_CONTEXT_H
 #define FASHIM_DRIVER_CONTEXT_H
 
-#include <cuda.h>
-#include <stdbool.h>
+#include "op.h"
 
 struct driver_context {
 	bool pushed;
@@ -23,7 +22,13 @@ void driver_leave(struct driver_context *here);
 /* Does the current context still live? At the end of a process it may not. */
 bool driver_context_lives(void);
 
-/* Work enqueued on `later` from now on waits for what is on `earlier` now. */
-void driver_order(CUstream earlier, CUstream later);
+bool queue_same(struct queue a, struct queue b);
+
+/* Work enqueued on `later` from now on waits for what is on `earlier` now, in whatever contexts. 0,
+ * or -EIO: it does not wait. */
+int driver_order(struct queue earlier, struct queue later);
+
+/* Waits until what is on the queue now is done. 0 or -EIO. Never under the flow lock. */
+int driver_await(struct queue queue);
 
 #endif

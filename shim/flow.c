@@ -28,12 +28,14 @@
 #include "fused.h"
 #include "graph.h"
 #include "held.h"
+#include "late.h"
 #include "log.h"
 #include "looks.h"
 #include "memory.h"
 #include "nvtx.h"
 #include "occurrence.h"
 #include "overwrite.h"
+#include "reach.h"
 #include "record.h"
 #include "replace.h"
 #include "resolve.h"
@@ -122,18 +124,26 @@ static void enter(void)
 	enter_with(false);
 }
 
-static void leave(void)
+/* What the host has to wait for it waits for without the lock: others may have to come through here
+ * before it can be done. 0 or -EIO. */
+static int leave(void)
 {
-	const bool watched = chain_live || shadow_wanted() || capture_under_way() || copies_watch();
+	struct late_waits waits;
+	int error;
+	const bool watched = chain_live || shadow_wanted() || capture_under_way() ||
+			     copies_watch() || late_pending();
 
 	if (!watched) {
 		shadow_clear();
 		looks_forget();
 	}
 	atomic_store_explicit(&watching, watched, memory_order_relaxed);
+	late_take_waits(&waits);
 	stop_clock();
-	hook_depth--;
 	pthread_mutex_unlock(&lock);
+	error = late_await(&waits);
+	hook_depth--;
+	return error;
 }
 
 static void drop_all_chains(void)
@@ -156,6 +166,7 @@ static void settle(void)
 	copies_realise_all("exit");
 	held_settle();
 	drop_all_chains();
+	late_host_waits_all();
 	atomic_store(&settled, true);
 	leave();
 }
@@ -179,8 +190,12 @@ static void teardown(const struct op *op)
 	held_realise_all(op->name);
 	drop_all_chains();
 	looks_forget();
+	late_host_waits_all();
 	if (strstr(op->name, "Ctx")) {
 		CUcontext context = op->handle ? op->handle : op->context;
+
+		late_forget(context, NULL);
+		reach_forget(context);
 
 		compare_forget(context);
 		scratch_forget(context);
@@ -188,6 +203,7 @@ static void teardown(const struct op *op)
 		fused_forget(context);
 	} else if (strstr(op->name, "Stream")) {
 		scratch_stream_gone(op->handle);
+		late_forget(NULL, op->handle);
 	} else {
 		function_forget_all();
 	}
@@ -200,6 +216,9 @@ static void capture_expected(const struct op *op)
 	copies_realise_all(op->name);
 	held_realise_all(op->name);
 	drop_all_chains();
+	/* What a recorded stream is given cannot be ordered behind anything outside. */
+	late_host_waits_all();
+	late_forget(NULL, NULL);
 	capture_expect();
 }
 
@@ -213,7 +232,7 @@ static void capture_begun(const struct op *op)
 static void capture_end(const struct op *op)
 {
 	for_each_chain(chain) if (chain->captured && chain->stream == op->stream)
-		held_realise(chain, chain->stream, op->name, false);
+		held_realise(chain, chain_queue(chain), op->name, false);
 	capture_remove(op->stream);
 }
 
@@ -236,17 +255,61 @@ static void decline_product(const struct op_gemm *gemm)
 		session_decline(REASON_LAYOUT, gemm->entry);
 }
 
+static bool has_unknown(const struct access_list *list)
+{
+	for (int i = 0; i < list->count; i++)
+		if (list->item[i].grade == GRADE_UNKNOWN)
+			return true;
+	return false;
+}
+
+/* What is known of a kernel without a rule beside its pointers: all of it, where it is what a
+ * verified site does next; else how far it may reach. */
+static void settle_unknown(struct op *op, struct access_list *list, const struct function *function,
+			   const unsigned char *params)
+{
+	const struct chain *chain = chain_reader(op, list);
+	const struct site *model = NULL;
+
+	if (op->kind != OP_LAUNCH || !has_unknown(list))
+		return;
+	if (chain && chain->deferred)
+		model = site_model(
+			chain, chain_launch_key(&chain->steps[0].gemm, op, function, params, list),
+			chain_new_pointers(chain, list));
+	if (model) {
+		chain_narrow(chain, list, model);
+		return;
+	}
+	if (!chain && !capture_under_way())
+		overwrite_refine(list, op, function, params);
+	if (config()->mode >= MODE_COMPARE && has_unknown(list))
+		list->far = reach_is_far(op, function, list, !capture_under_way());
+}
+
 /* An op that reads an open chain. Returns whether it is taken. */
 static enum flow continue_chain(struct chain *chain, struct op *op, struct access_list *list,
 				const struct function *function, const unsigned char *params,
 				const char *who)
 {
-	if (op->kind == OP_LAUNCH) {
-		chain->model = site_model(chain, function);
-		chain_narrow(chain, list);
+	static struct access_list own; /* as far as the chain is concerned; flow lock */
+
+	if (!chain_takes_whole(chain, list)) {
+		/* Partly overwritten scores are no scores: what is made of them can't be told. */
+		if (chain->unfit == REASON_NONE) {
+			chain->unfit = REASON_CHAIN_BROKEN;
+			snprintf(chain->detail, sizeof(chain->detail), "%s", who);
+		}
+		if (chain->deferred) {
+			held_guard(op, list, NULL, true, who);
+			return FLOW_PASS;
+		}
 	}
 	/* A closing GEMM's output is written even where the chain was deferred. */
-	held_guard(op, list, chain, !chain->deferred || op->kind == OP_GEMM, who);
+	own = *list;
+	chain_narrow(chain, &own, NULL);
+	held_guard_step(op, list, &own, chain,
+			!chain->deferred || op->kind == OP_GEMM || has_unknown(list), who);
 	if (op->kind == OP_GEMM) {
 		if (chain_close(chain, op))
 			return occurrence_close(chain, op, list);
@@ -256,10 +319,17 @@ static enum flow continue_chain(struct chain *chain, struct op *op, struct acces
 			   who); /* a GEMM that reads scores otherwise: a reader */
 		return FLOW_PASS;
 	}
+	if (chain->deferred && has_unknown(list)) {
+		/* Not what any verified site does next. */
+		session_decline(REASON_CHAIN_BROKEN, who);
+		held_realise(chain, op_queue(op), "chain_broken", false);
+		if (!chain->used)
+			return FLOW_PASS;
+	}
 	if (chain->deferred)
 		return occurrence_defer(chain, op, list, function, params);
-	held_guard_inputs(chain, op, list);
-	if (chain_extend(chain, op, list, function, params)) {
+	held_guard_inputs(chain, op, &own); /* was one overwritten, the comparison fails */
+	if (chain_extend(chain, op, &own, function, params)) {
 		timing_start(chain->timing, part_of(&chain->steps[chain->step_count - 1]));
 		op->watcher = chain;
 	}
@@ -274,7 +344,7 @@ static void age_chains(void)
 		if (chain->closed || ++chain->age < CHAIN_PATIENCE)
 			continue;
 		if (chain->deferred) {
-			held_realise(chain, chain->stream, "patience", false);
+			held_realise(chain, chain_queue(chain), "patience", false);
 		} else {
 			opener_result(&chain->steps[0].gemm, false);
 			held_drop(chain);
@@ -332,7 +402,6 @@ static enum flow through_chains(struct op *op, struct access_list *list,
 		if (flow == FLOW_TAKEN || op->kind != OP_GEMM || op->watcher)
 			return flow;
 	} else if (op->kind != OP_GEMM) {
-		overwrite_refine(list, op, function, params);
 		taken = copies_take(op, list, function, params);
 		held_guard(op, list, NULL, !taken, who);
 	}
@@ -366,7 +435,8 @@ static enum flow through(struct op *op)
 
 	if (op->kind == OP_GEMM)
 		session_note_gemm(op);
-	else if (!chain_live && !shadow_wanted() && !capture_under_way() && !copies_watch())
+	else if (!chain_live && !shadow_wanted() && !capture_under_way() && !copies_watch() &&
+		 !late_pending())
 		return FLOW_PASS;
 	if (op->kind == OP_LAUNCH) {
 		log_live()->launches++;
@@ -379,6 +449,7 @@ static enum flow through(struct op *op)
 	if (op->kind == OP_GEMM)
 		resolve_arrays(op);
 	access_of_op(&list, op, function, readable);
+	settle_unknown(op, &list, function, readable);
 	delivers = op->kind == OP_LAUNCH && comes_after_output(op, &list, function, readable);
 	if (capture_takes(op)) {
 		list.opaque |= device_edits(op);
@@ -392,6 +463,7 @@ static enum flow through(struct op *op)
 		copies_guard_graph(op, graph_known(op->handle));
 		held_guard_graph(op, graph_known(op->handle));
 		looks_guard_graph(graph_known(op->handle));
+		late_guard_graph(op_queue(op), graph_known(op->handle));
 		return FLOW_PASS;
 	}
 	shadow_note(op, &list, function, readable);
@@ -405,8 +477,9 @@ static enum flow through(struct op *op)
 		flow = through_chains(op, &list, function, readable, who);
 	}
 	if (flow == FLOW_PASS && op->kind == OP_GEMM)
-		copies_needed(op, NULL, who);
+		copies_needed(NULL, who);
 	looks_guard(&list);
+	late_guard(op_queue(op), &list);
 	return flow;
 }
 
@@ -421,6 +494,10 @@ enum flow flow_before(struct op *op)
 	if (op->kind == OP_GEMM)
 		nvtx_look();
 	enter_with(op->kind == OP_LAUNCH || op->kind == OP_FILL);
+	if (!flow_active()) { /* the process ended while this thread waited */
+		leave();
+		return FLOW_PASS;
+	}
 	if (record_wanted() && op->kind != OP_ALLOC)
 		record_op(op);
 	if (op->kind != OP_LAUNCH && op->kind != OP_ALLOC)
@@ -447,7 +524,10 @@ enum flow flow_before(struct op *op)
 		memory_remove(op->alloc.range.base);
 	if (flow == FLOW_TAKEN)
 		settle_at_exit();
-	leave();
+	if (leave()) {
+		op->error = CUDA_ERROR_UNKNOWN;
+		flow = FLOW_FAILED;
+	}
 	errno = saved;
 	return flow;
 }
@@ -543,6 +623,7 @@ void flow_flush(const char *name)
 	replace_settle();
 	copies_realise_all(name);
 	held_realise_all(name);
+	late_host_waits_all(); /* where the function will run nobody knows */
 	looks_forget();
 	leave();
 	errno = saved;

@@ -3,7 +3,8 @@
  * What a hook calls. A hook
  *   1. returns at once to the real function when flow_active() is false or depth is nonzero,
  *   2. fills a struct op and calls flow_before(): FLOW_TAKEN means the op was deferred or replaced
- * and the hook returns success without calling the real function,
+ *      and the hook returns success without calling the real function; FLOW_FAILED, that data of
+ *      the program's could not be made: the hook returns an error (op.error) without calling it,
  *   3. otherwise calls the real function (no lock of ours is held) and, when it succeeded,
  *      flow_after() with the same op.
  * All three leave errno and the current context as they found them.
@@ -13,7 +14,7 @@
 
 #include "op.h"
 
-enum flow { FLOW_PASS, FLOW_TAKEN };
+enum flow { FLOW_PASS, FLOW_TAKEN, FLOW_FAILED };
 
 /* False in mode `off` and after the shim disabled itself: hooks then only forward. */
 bool flow_active(void);

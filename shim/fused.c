@@ -28,8 +28,8 @@ enum helper {
 	HELPER_REFERENCE,
 	HELPER_DRIFT,
 	HELPER_DRIFT_SAMPLED,
-	HELPER_CANARY_SET,
-	HELPER_CANARY_COPY,
+	HELPER_ADDRESSES,
+	HELPER_UNWRITTEN,
 	HELPER_SLOPES,
 	HELPER_LAY_OUT,
 	HELPER_COPY_ROWS,
@@ -37,8 +37,8 @@ enum helper {
 };
 
 static const char *const helper_symbols[HELPER_COUNT] = {
-	"fashim_reference",   "fashim_drift",  "fashim_drift_sampled", "fashim_canary_set",
-	"fashim_canary_copy", "fashim_slopes", "fashim_lay_out",       "fashim_copy_rows",
+	"fashim_reference",	  "fashim_drift",  "fashim_drift_sampled", "fashim_find_addresses",
+	"fashim_count_unwritten", "fashim_slopes", "fashim_lay_out",	   "fashim_copy_rows",
 };
 
 static struct loaded {
@@ -354,29 +354,23 @@ int fused_drift_sampled(CUcontext context, CUstream stream, const struct drift_s
 			     DRIFT_THREADS, args);
 }
 
-static uint64_t canary_blocks(uint64_t bytes)
+static uint64_t inspect_blocks(uint64_t items)
 {
-	uint64_t blocks = bytes / (CANARY_GRANULE * 64) + 1;
+	const uint64_t blocks = items / (64 * INSPECT_THREADS) + 1;
 
-	return blocks > 1024 ? 1024 : blocks;
+	return blocks > 2048 ? 2048 : blocks;
 }
 
-int fused_canary_set(CUcontext context, CUstream stream, uint64_t begin, uint64_t end)
+int fused_find_addresses(CUcontext context, CUstream stream, const struct addresses_args *args)
 {
-	const struct canary_args args = {.base = begin, .bytes = end - begin};
-
-	return launch_helper(context, stream, HELPER_CANARY_SET, canary_blocks(args.bytes),
-			     CANARY_THREADS, &args);
+	return launch_helper(context, stream, HELPER_ADDRESSES, inspect_blocks(args->bytes / 8),
+			     INSPECT_THREADS, args);
 }
 
-int fused_copy_standing(CUcontext context, CUstream stream, uint64_t target, uint64_t source,
-			uint64_t bytes, bool use_canary)
+int fused_count_unwritten(CUcontext context, CUstream stream, const struct unwritten_args *args)
 {
-	const struct canary_args args = {
-		.base = target, .source = source, .bytes = bytes, .use_canary = use_canary};
-
-	return launch_helper(context, stream, HELPER_CANARY_COPY, canary_blocks(bytes),
-			     CANARY_THREADS, &args);
+	return launch_helper(context, stream, HELPER_UNWRITTEN, inspect_blocks(args->bytes),
+			     INSPECT_THREADS, args);
 }
 
 int fused_slopes(CUcontext context, CUstream stream, const struct slopes_args *args)

@@ -33,10 +33,9 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 int fused_reference(CUcontext context, CUstream stream, const struct reference_args *args);
 int fused_drift(CUcontext context, CUstream stream, const struct drift_args *args);
 int fused_drift_sampled(CUcontext context, CUstream stream, const struct drift_sampled_args *args);
-int fused_canary_set(CUcontext context, CUstream stream, uint64_t begin, uint64_t end);
+int fused_find_addresses(CUcontext context, CUstream stream, const struct addresses_args *args);
+int fused_count_unwritten(CUcontext context, CUstream stream, const struct unwritten_args *args);
 int fused_slopes(CUcontext context, CUstream stream, const struct slopes_args *args);
-int fused_copy_standing(CUcontext context, CUstream stream, uint64_t target, uint64_t source,
-			uint64_t bytes, bool use_canary);
 
 /* Copies rows of `width` bytes at every `pitch`, to the same pitch. -EINVAL: not in pieces of 16
  * bytes. */

@@ -124,7 +124,7 @@ void graph_note(const struct access_list *list)
 	for (int i = 0; i < RECORDS; i++) {
 		if (records[i].kind != CAPTURE)
 			continue;
-		records[i].opaque |= list->opaque;
+		records[i].opaque |= list->opaque || list->far;
 		for (int k = 0; k < list->count; k++)
 			append(&records[i], &list->item[k]);
 	}

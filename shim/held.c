@@ -11,6 +11,7 @@
 #include "driver_context.h"
 #include "fused.h"
 #include "graph.h"
+#include "late.h"
 #include "log.h"
 #include "looks.h"
 #include "memory.h"
@@ -80,6 +81,18 @@ static void note_realised(struct chain *chain, const char *who, bool certain)
 		site_decline(site, REASON_SCORES_READ_BY, who);
 }
 
+static bool context_lives(CUcontext context)
+{
+	struct driver_context here;
+	bool lives;
+
+	if (!driver_enter(&here, context))
+		return false;
+	lives = driver_context_lives();
+	driver_leave(&here);
+	return lives;
+}
+
 /* Is what the stream is given recorded? */
 static bool captures(CUstream stream)
 {
@@ -89,36 +102,59 @@ static bool captures(CUstream stream)
 	       status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-void held_realise(struct chain *chain, CUstream reader, const char *who, bool certain)
+/* What was made touches the program's memory later than the program believes. */
+static void note_late(const struct chain *chain)
+{
+	for (int i = 0; i < chain->input_count; i++)
+		if (!snapshot_whole(&chain->inputs[i]))
+			late_reads(chain_queue(chain), chain->inputs[i].begin,
+				   chain->inputs[i].end);
+	for (int i = 0; i < chain->value_count; i++)
+		for_each_range(r, &chain->values[i].live)
+			late_writes(chain_queue(chain), r->begin, r->end);
+}
+
+/* 0, or the data are lost: whoever wants them gets the driver's error from their own call. */
+static int make_real(struct chain *chain, struct queue reader)
 {
 	struct driver_context here;
 	int error = -1;
 
+	for (int attempt = 0; attempt < 2 && error; attempt++) {
+		if (!driver_enter(&here, chain->context))
+			continue;
+		error = rerun_chain(chain);
+		driver_leave(&here);
+	}
+	if (!chain->captured)
+		note_late(chain);
+	else if (captures(reader.stream))
+		error |= driver_order(chain_queue(chain), reader);
+	return error;
+}
+
+void held_realise(struct chain *chain, struct queue reader, const char *who, bool certain)
+{
 	if (!held_virtual(chain)) {
 		if (chain->closed)
 			held_drop(chain);
 		return;
 	}
 	note_realised(chain, who, certain);
-	if (driver_enter(&here, chain->context)) {
-		error = rerun_chain(chain);
-		if (!chain->captured || captures(reader))
-			driver_order(chain->stream, reader);
-		driver_leave(&here);
-	}
 	/* At the end of the process the context may be gone already, and with it whoever could
 	 * look; and of a capture that failed nothing is left. */
-	if (error && driver_context_lives() && (!chain->captured || captures(chain->stream)))
-		log_violation("site %d: held-back scores could not be computed",
-			      chain->site ? chain->site->number : 0);
+	if (make_real(chain, reader) && context_lives(chain->context) &&
+	    (!chain->captured || captures(chain->stream))) {
+		log_violation("site %d: held-back scores could not be computed for %s",
+			      chain->site ? chain->site->number : 0, who);
+		late_lose();
+	}
 	chain->deferred = false;
 	chain->candidates = NULL;
 	held_count--;
 	/* What was read in a copy's place is no operand of the program's product. */
 	for (int n = 0; n < RELAYOUT_OPERANDS; n++)
 		chain->inputs[0].lost |= chain->relayed[n] >= 0;
-	for (int i = 0; i < chain->value_count; i++)
-		chain->values[i].canaried = false;
 	if (chain->closed || chain->captured)
 		held_drop(chain);
 }
@@ -134,7 +170,7 @@ void held_realise_all(const char *who)
 			chain;
 		if (!oldest)
 			break;
-		held_realise(oldest, oldest->stream, who, false);
+		held_realise(oldest, chain_queue(oldest), who, false);
 		if (oldest->used && oldest->deferred) { /* nothing virtual in it, yet open */
 			oldest->deferred = false;
 			held_count--;
@@ -152,7 +188,7 @@ void held_settle(void)
 /* ---- inputs --------------------------------------------------------------------------------- */
 
 /* Inputs of the chain that [begin, end) may overwrite: save them, or give the chain up. */
-static void guard_inputs(struct chain *chain, uint64_t begin, uint64_t end, CUstream stream)
+static void guard_inputs(struct chain *chain, uint64_t begin, uint64_t end, struct queue writer)
 {
 	for (int i = 0; i < chain->input_count && chain->used; i++) {
 		struct input *input = &chain->inputs[i];
@@ -161,10 +197,9 @@ static void guard_inputs(struct chain *chain, uint64_t begin, uint64_t end, CUst
 		    !range_overlap(input->begin, input->end, begin, end))
 			continue;
 		if (chain->deferred) {
-			if (!snapshot_part(chain, i, begin, end, stream))
-				held_realise(chain, stream, "scratch", false);
-		} else if (chain->closed || !chain->timed ||
-			   !snapshot_part(chain, i, begin, end, stream)) {
+			if (!snapshot_part(chain, i, begin, end))
+				held_realise(chain, writer, "scratch", false);
+		} else if (chain->closed || !chain->timed || !snapshot_part(chain, i, begin, end)) {
 			input->lost = true;
 		}
 	}
@@ -174,35 +209,10 @@ void held_guard_inputs(struct chain *chain, const struct op *op, const struct ac
 {
 	for (int i = 0; i < list->count; i++)
 		if (list->item[i].mode & ACCESS_WRITE)
-			guard_inputs(chain, list->item[i].begin, list->item[i].end, op->stream);
+			guard_inputs(chain, list->item[i].begin, list->item[i].end, op_queue(op));
 }
 
 /* ---- values --------------------------------------------------------------------------------- */
-
-static void set_canaries(struct chain *chain, CUstream stream)
-{
-	struct driver_context here;
-
-	/* A canary must not land in an input that a re-run still reads. */
-	for (int i = 0; i < chain->value_count; i++)
-		for_each_range(r, &chain->values[i].live)
-			guard_inputs(chain, r->begin, r->end, chain->stream);
-	if (!held_virtual(chain) || !driver_enter(&here, chain->context))
-		return;
-	for (int i = 0; i < chain->value_count; i++) {
-		struct value *value = &chain->values[i];
-
-		for_each_range(r, &value->live) {
-			held_guard_write(r->begin, r->end, chain->context, chain->stream, chain);
-			if (rerun_granule_up(r->begin) < r->end)
-				fused_canary_set(chain->context, chain->stream,
-						 rerun_granule_up(r->begin), r->end);
-		}
-		value->canaried = true;
-	}
-	driver_order(chain->stream, stream);
-	driver_leave(&here);
-}
 
 void held_poison(struct chain *chain)
 {
@@ -210,13 +220,14 @@ void held_poison(struct chain *chain)
 
 	for (int i = 0; i < chain->value_count; i++)
 		for_each_range(r, &chain->values[i].live)
-			guard_inputs(chain, r->begin, r->end, chain->stream);
+			guard_inputs(chain, r->begin, r->end, chain_queue(chain));
 	if (!held_virtual(chain) || !driver_enter(&here, chain->context))
 		return;
 	for (int i = 0; i < chain->value_count; i++)
 		for_each_range(r, &chain->values[i].live) {
-			held_guard_write(r->begin, r->end, chain->context, chain->stream, chain);
-			driver.cuMemsetD32Async((CUdeviceptr)((r->begin + 3) & ~3ull), CANARY_WORD,
+			held_guard_write(r->begin, r->end, chain_queue(chain), chain);
+			late_writes(chain_queue(chain), r->begin, r->end);
+			driver.cuMemsetD32Async((CUdeviceptr)((r->begin + 3) & ~3ull), POISON_WORD,
 						(r->end - ((r->begin + 3) & ~3ull)) / 4,
 						chain->stream);
 		}
@@ -246,9 +257,9 @@ static void note_reader(struct chain *chain, bool certain, const char *who)
 
 /* One access against one value. False: the value's chain must be made real first. */
 static bool meet(struct chain *chain, struct value *value, const struct access *access,
-		 bool *overrun, const char *who)
+		 const char *who)
 {
-	const bool inside = range_set_touches(&value->live, access->begin, access->begin + 1);
+	const bool inside = range_set_touches(&value->live, access->pointer, access->pointer + 1);
 
 	if (!range_set_touches(&value->live, access->begin, access->end))
 		return true;
@@ -258,23 +269,17 @@ static bool meet(struct chain *chain, struct value *value, const struct access *
 		if (!range_set_touches(&value->live, access->begin, access->end))
 			return true;
 	}
-	if (!chain->deferred) {
-		if (value->provisional || value->outside)
-			; /* may well be an input, which anybody may read */
-		else if (access->mode == ACCESS_READ && (inside || access->bounded))
-			note_reader(chain, true, who);
-		else if (access->mode == ACCESS_UNKNOWN && access->begin == value->begin && inside)
-			note_reader(chain, false, who);
-		/* From here on these bytes may be somebody else's: do not take their readers for
-		 * ours. */
-		if (access->mode != ACCESS_READ && inside)
-			range_set_cut(&value->live, access->begin, access->end);
-		return true;
-	}
-	if (access->bounded || (inside && access->mode != ACCESS_WRITE))
+	if (chain->deferred)
 		return false;
-	if (!value->canaried)
-		*overrun = true;
+	if (value->provisional || value->outside)
+		; /* may well be an input, which anybody may read */
+	else if (access->mode == ACCESS_READ && (inside || access->bounded))
+		note_reader(chain, true, who);
+	else if (access->mode == ACCESS_UNKNOWN && access->pointer == value->begin && inside)
+		note_reader(chain, false, who);
+	/* From here on these bytes may be somebody else's: do not take their readers for ours. */
+	if (access->mode != ACCESS_READ && inside)
+		range_set_cut(&value->live, access->pointer, access->end);
 	return true;
 }
 
@@ -293,15 +298,10 @@ static uint64_t saved_bytes(const struct chain *chain)
 
 /* A copy from the host that the program waits for is as good as done when it returns, also for
  * streams that do not wait for the default one. It must not queue behind a copy of ours. */
-static void wait_as_program_does(const struct op *op)
+static void wait_as_program_does(const struct chain *chain, const struct op *op)
 {
-	struct driver_context here;
-
-	if (op->kind != OP_COPY || !op->copy.from_host || strstr(op->name, "Async") ||
-	    !driver_enter(&here, op->context))
-		return;
-	driver.cuStreamSynchronize(op->stream);
-	driver_leave(&here);
+	if (!op->copy.later)
+		late_host_waits(chain_queue(chain));
 }
 
 /* May the op see or change anything of the chain? */
@@ -324,14 +324,13 @@ static bool meets(const struct chain *chain, const struct access_list *list)
 }
 
 /* One access against all values: as meet(). */
-static bool meet_values(struct chain *chain, const struct access *access, bool *overrun,
-			const char *who)
+static bool meet_values(struct chain *chain, const struct access *access, const char *who)
 {
 	for (int k = 0; k < chain->value_count; k++) {
 		struct value *value = &chain->values[k];
 
 		if (range_overlap(access->begin, access->end, value->begin, value->end) &&
-		    !meet(chain, value, access, overrun, who))
+		    !meet(chain, value, access, who))
 			return false;
 	}
 	return true;
@@ -340,7 +339,7 @@ static bool meet_values(struct chain *chain, const struct access *access, bool *
 static void guard_chain(struct chain *chain, const struct op *op, const struct access_list *list,
 			bool executed, const char *who)
 {
-	bool overrun = false, whole = true, near = false, certain = false;
+	bool whole = true, near = false, certain = false;
 	uint64_t saved;
 
 	for (int i = 0; i < list->count && !near; i++)
@@ -351,52 +350,58 @@ static void guard_chain(struct chain *chain, const struct op *op, const struct a
 	saved = op->kind == OP_COPY ? saved_bytes(chain) : 0;
 	if (chain->captured) {
 		if (meets(chain, list))
-			held_realise(chain, op->stream, who, false);
+			held_realise(chain, op_queue(op), who, false);
 		return;
 	}
 	for (int i = 0; i < list->count && whole; i++)
 		if ((list->item[i].mode & ACCESS_READ) || !list->item[i].bounded) {
-			whole = meet_values(chain, &list->item[i], &overrun, who);
+			whole = meet_values(chain, &list->item[i], who);
 			certain = list->item[i].mode == ACCESS_READ;
 		}
 	for (int i = 0; i < list->count && whole; i++)
 		if (list->item[i].mode == ACCESS_WRITE && list->item[i].bounded)
-			whole = meet_values(chain, &list->item[i], &overrun, who);
+			whole = meet_values(chain, &list->item[i], who);
 	if (!whole) {
-		held_realise(chain, op->stream, who, certain);
+		held_realise(chain, op_queue(op), who, certain);
 		if (chain->used && chain->unfit == REASON_NONE) {
 			chain->unfit = REASON_SCORES_READ_BY;
 			snprintf(chain->detail, sizeof(chain->detail), "%s", who);
 		}
-	} else if (overrun)
-		set_canaries(chain, op->stream);
+	}
 	if (!chain->used)
 		return;
 	if (!any_live(chain)) {
 		held_drop(chain);
 		return;
 	}
-	/* A blocking free waits for the device: the copy belongs where the input was made. */
 	for (int i = 0; i < list->count && executed && chain->used; i++)
 		if (list->item[i].mode & ACCESS_WRITE)
-			guard_inputs(chain, list->item[i].begin, list->item[i].end,
-				     op->kind == OP_FREE && op->stream == CU_STREAM_LEGACY
-					     ? chain->stream
-					     : op->stream);
+			guard_inputs(chain, list->item[i].begin, list->item[i].end, op_queue(op));
 	if (op->kind == OP_COPY && chain->used && saved_bytes(chain) > saved)
-		wait_as_program_does(op);
+		wait_as_program_does(chain, op);
 }
 
 void held_guard(const struct op *op, const struct access_list *list, const struct chain *except,
 		bool executed, const char *who)
 {
+	held_guard_step(op, list, list, except, executed, who);
+}
+
+void held_guard_step(const struct op *op, const struct access_list *list,
+		     const struct access_list *likely, const struct chain *except, bool executed,
+		     const char *who)
+{
 	if (list->opaque) {
 		held_realise_all(who);
 		return;
 	}
+	if (list->far)
+		for_each_chain(chain) if (chain != except && chain->deferred)
+			held_realise(chain, op_queue(op), who, false);
 	if (!list->count)
 		return;
-	for_each_chain(chain) if (chain != except) guard_chain(chain, op, list, executed, who);
+	for_each_chain(chain) if (chain != except)
+		guard_chain(chain, op, chain->deferred ? list : likely, executed, who);
 }
 
 /* In what order a graph reads and writes is not known here: a value that it touches is made real.
@@ -411,7 +416,7 @@ static void guard_chain_from_graph(struct chain *chain, const struct op *op,
 			met = range_set_touches(&chain->values[k].live, ranges->item[i].begin,
 						ranges->item[i].end);
 	if (met) {
-		held_realise(chain, op->stream, op->name, false);
+		held_realise(chain, op_queue(op), op->name, false);
 		if (chain->used && chain->unfit == REASON_NONE) {
 			chain->unfit = REASON_SCORES_READ_BY;
 			snprintf(chain->detail, sizeof(chain->detail), "%s", op->name);
@@ -419,7 +424,8 @@ static void guard_chain_from_graph(struct chain *chain, const struct op *op,
 	}
 	for (int i = 0; i < ranges->count && chain->used; i++)
 		if (ranges->item[i].written)
-			guard_inputs(chain, ranges->item[i].begin, ranges->item[i].end, op->stream);
+			guard_inputs(chain, ranges->item[i].begin, ranges->item[i].end,
+				     op_queue(op));
 }
 
 void held_guard_graph(const struct op *op, const struct graph_ranges *ranges)
@@ -427,12 +433,14 @@ void held_guard_graph(const struct op *op, const struct graph_ranges *ranges)
 	for_each_chain(chain) guard_chain_from_graph(chain, op, ranges);
 }
 
-void held_guard_write(uint64_t begin, uint64_t end, CUcontext context, CUstream stream,
-		      const struct chain *except)
+void held_guard_write(uint64_t begin, uint64_t end, struct queue writer, const struct chain *except)
 {
-	(void)context;
+	const struct access_list list = {
+		.count = 1, .item[0] = {.begin = begin, .end = end, .mode = ACCESS_WRITE}};
+
 	looks_guard_write(begin, end);
 	for_each_chain(chain) if (chain != except &&
 				  (chain->deferred || (!chain->closed && chain->timed)))
-		guard_inputs(chain, begin, end, stream);
+		guard_inputs(chain, begin, end, writer);
+	late_guard(writer, &list);
 }

@@ -6,8 +6,11 @@
  *   overwrites bytes of a value, reads none   the bytes are dead
  *   may read a virtual value                  it is made real first (the deferred steps are run)
  *   may write an input still needed           the input is copied to scratch first
- *   may run over a virtual value from below   canaries are set in it: the device decides later
+ *   is unknown (access.h)                     what is virtual in the allocations that it has
+ *                                             pointers into is made real
  *   is opaque                                 everything virtual is made real
+ *
+ * Whoever asks on whatever stream is ordered behind what is made (late.h).
  *
  * All functions: flow lock held. They switch to the chain's context themselves.
  */
@@ -16,17 +19,27 @@
 
 #include "chain.h"
 
+/* What FASHIM_POISON puts: NaN as fp32, as a pair of bf16 and of fp16. */
+#define POISON_WORD 0x7fff7ffeu
+
 /* Applies the table to every chain but `except`, before the op. `executed`: false when the op is
  * about to be deferred, so that it writes in the program's view but not in memory. */
 void held_guard(const struct op *op, const struct access_list *list, const struct chain *except,
 		bool executed, const char *who);
 
+/* The same for a step of a chain that is being watched: chains whose values are real are told what
+ * it `likely` does, so that memory that is merely used again counts as no reading. */
+void held_guard_step(const struct op *op, const struct access_list *list,
+		     const struct access_list *likely, const struct chain *except, bool executed,
+		     const char *who);
+
 /* The same before a graph is launched that touches these ranges. */
 struct graph_ranges;
 void held_guard_graph(const struct op *op, const struct graph_ranges *ranges);
 
-/* The same for a range that we write ourselves (fused output, write-back). */
-void held_guard_write(uint64_t begin, uint64_t end, CUcontext context, CUstream stream,
+/* The same for a range that we write ourselves on a queue (write-back, poison): it is ordered
+ * behind late work there. */
+void held_guard_write(uint64_t begin, uint64_t end, struct queue writer,
 		      const struct chain *except);
 
 /* A step of the chain itself is about to run (learning) and writes these: keep the inputs. */
@@ -34,7 +47,7 @@ void held_guard_inputs(struct chain *chain, const struct op *op, const struct ac
 
 /* Makes the chain's virtual values real; `who` wanted them, `certain`ly or perhaps. A closed chain
  * is forgotten afterwards, an open one goes on as if it had never been deferred. */
-void held_realise(struct chain *chain, CUstream reader, const char *who, bool certain);
+void held_realise(struct chain *chain, struct queue reader, const char *who, bool certain);
 
 /* Everything virtual in any context. */
 void held_realise_all(const char *who);

@@ -44,9 +44,10 @@ static void copy_any(struct op *op, CUstream stream, CUdeviceptr target, CUdevic
 	EXPORT CUresult function(CUdeviceptr target, const void *host, size_t bytes,               \
 				 CUstream stream)                                                  \
 	{                                                                                          \
-		DRIVER_HOOK_BODY(function, (target, host, bytes, stream), flow_watching(),         \
-				 copy_to_device(&op, hook_stream(stream, per_thread), target,      \
-						host, bytes));                                     \
+		DRIVER_HOOK_BODY(                                                                  \
+			function, (target, host, bytes, stream), flow_watching(),                  \
+			copy_to_device(&op, hook_stream(stream, per_thread), target, host, bytes); \
+			op.copy.later = true);                                                     \
 	}
 #define COPY_DTOH(function, per_thread)                                                            \
 	EXPORT CUresult function(void *host, CUdeviceptr source, size_t bytes)                     \
@@ -60,7 +61,8 @@ static void copy_any(struct op *op, CUstream stream, CUdeviceptr target, CUdevic
 	{                                                                                          \
 		DRIVER_HOOK_BODY(                                                                  \
 			function, (host, source, bytes, stream), flow_watching(),                  \
-			copy_from_device(&op, hook_stream(stream, per_thread), source, bytes));    \
+			copy_from_device(&op, hook_stream(stream, per_thread), source, bytes);     \
+			op.copy.later = true);                                                     \
 	}
 #define COPY(function, per_thread)                                                                 \
 	EXPORT CUresult function(CUdeviceptr target, CUdeviceptr source, size_t bytes)             \
@@ -75,7 +77,8 @@ static void copy_any(struct op *op, CUstream stream, CUdeviceptr target, CUdevic
 	{                                                                                          \
 		DRIVER_HOOK_BODY(                                                                  \
 			function, (target, source, bytes, stream), flow_watching(),                \
-			copy_any(&op, hook_stream(stream, per_thread), target, source, bytes));    \
+			copy_any(&op, hook_stream(stream, per_thread), target, source, bytes);     \
+			op.copy.later = true);                                                     \
 	}
 #define COPY_PEER(function, per_thread)                                                            \
 	EXPORT CUresult function(CUdeviceptr target, CUcontext target_context, CUdeviceptr source, \
@@ -93,7 +96,8 @@ static void copy_any(struct op *op, CUstream stream, CUdeviceptr target, CUdevic
 		DRIVER_HOOK_BODY(                                                                  \
 			function, (target, target_context, source, source_context, bytes, stream), \
 			flow_watching(),                                                           \
-			copy_any(&op, hook_stream(stream, per_thread), target, source, bytes));    \
+			copy_any(&op, hook_stream(stream, per_thread), target, source, bytes);     \
+			op.copy.later = true);                                                     \
 	}
 
 COPY_HTOD(cuMemcpyHtoD_v2, LEGACY)
@@ -226,7 +230,8 @@ static void copy_3d_peer(struct op *op, CUstream stream, const CUDA_MEMCPY3D_PEE
 	EXPORT CUresult function(const structure *copy, CUstream stream)                           \
 	{                                                                                          \
 		DRIVER_HOOK_BODY(function, (copy, stream), copy &&flow_watching(),                 \
-				 fill(&op, hook_stream(stream, per_thread), copy));                \
+				 fill(&op, hook_stream(stream, per_thread), copy);                 \
+				 op.copy.later = true);                                            \
 	}
 
 COPY_BOX(cuMemcpy2D_v2, LEGACY, CUDA_MEMCPY2D, copy_2d)

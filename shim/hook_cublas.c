@@ -144,6 +144,7 @@ static void opaque_finish(struct op *op, const struct blas_library *library, cub
 	do {                                                                                       \
 		cublasStatus_t status;                                                             \
 		struct op op = {.name = #function};                                                \
+		enum flow flow;                                                                    \
 		bool told;                                                                         \
 		BLAS_REAL(function, handle, arguments)                                             \
                                                                                                    \
@@ -151,8 +152,10 @@ static void opaque_finish(struct op *op, const struct blas_library *library, cub
 			return real arguments;                                                     \
 		__VA_ARGS__;                                                                       \
 		told = op.kind != OP_GEMM || gemm_is_sane(&op.gemm);                               \
-		if (told && flow_before(&op) == FLOW_TAKEN)                                        \
-			return CUBLAS_STATUS_SUCCESS;                                              \
+		flow = told ? flow_before(&op) : FLOW_PASS;                                        \
+		if (flow != FLOW_PASS)                                                             \
+			return flow == FLOW_TAKEN ? CUBLAS_STATUS_SUCCESS                          \
+						  : CUBLAS_STATUS_EXECUTION_FAILED;                \
 		hook_depth++;                                                                      \
 		status = real arguments;                                                           \
 		hook_depth--;                                                                      \

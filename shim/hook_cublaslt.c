@@ -332,6 +332,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
 	struct op op = {.name = "cublasLtMatmul"}, fills[4];
 	struct written written = {.count = 0};
 	cublasStatus_t status;
+	enum flow flow;
 	unsigned fill_count = 0;
 	BLAS_REAL(cublasLtMatmul, handle, ARGUMENTS)
 
@@ -348,15 +349,17 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
 		for (unsigned i = 0; i < written.count; i++)
 			fills[fill_count++].fill.target = written.range[i];
 	}
-	if (flow_before(&op) == FLOW_TAKEN)
-		return CUBLAS_STATUS_SUCCESS;
+	flow = flow_before(&op);
+	if (flow != FLOW_PASS)
+		return flow == FLOW_TAKEN ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 	for (unsigned i = 0; i < fill_count; i++) {
 		fills[i].kind = OP_FILL;
 		fills[i].name = op.name;
 		fills[i].context = op.context;
 		fills[i].stream = op.stream;
 		fills[i].fill.exact = true;
-		flow_before(&fills[i]);
+		if (flow_before(&fills[i]) == FLOW_FAILED)
+			return CUBLAS_STATUS_EXECUTION_FAILED;
 	}
 	hook_depth++;
 	status = real ARGUMENTS;

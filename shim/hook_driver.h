@@ -44,8 +44,14 @@
 			return real arguments;                                                     \
 		op = (struct op){.name = #function, .context = hook_context()};                    \
 		__VA_ARGS__;                                                                       \
-		if (flow_before(&op) == FLOW_TAKEN)                                                \
+		switch (flow_before(&op)) {                                                        \
+		case FLOW_TAKEN:                                                                   \
 			return CUDA_SUCCESS;                                                       \
+		case FLOW_FAILED:                                                                  \
+			return op.error;                                                           \
+		case FLOW_PASS:                                                                    \
+			break;                                                                     \
+		}                                                                                  \
 		result = real arguments;                                                           \
 		if (result == CUDA_SUCCESS)                                                        \
 			flow_after(&op);                                                           \

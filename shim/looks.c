@@ -112,7 +112,7 @@ void looks_guard_write(uint64_t begin, uint64_t end)
 
 void looks_guard(const struct access_list *list)
 {
-	if (list->opaque)
+	if (list->opaque || list->far)
 		looks_forget();
 	for (int i = 0; i < list->count && kept_count; i++)
 		if (list->item[i].mode & ACCESS_WRITE)

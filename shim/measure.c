@@ -15,10 +15,12 @@
 #include <string.h>
 
 #include "driver_context.h"
+#include "fused.h"
 #include "memory.h"
 #include "mirror.h"
 #include "resolve.h"
 #include "rerun.h"
+#include "scratch.h"
 
 #define RESULTS	   128
 #define LENGTHS	   5
@@ -33,7 +35,11 @@
 /* A value of unknown length, and what was seen of it. */
 struct subject {
 	int value, step;
-	uint64_t room; /* bytes behind it that are no other pointer's */
+	uint64_t room;	/* bytes behind it that are no other pointer's */
+	int64_t length; /* bytes written; 0: none; -1: not clear */
+	bool fixed;	/* P: the product that reads it says how long it is */
+	uint64_t kept;	/* what the first of two launches left there */
+	bool sparse;	/* bytes in between are not written */
 	bool written;
 	bool touched[WINDOWS], whole[WINDOWS]; /* any byte, every byte */
 	unsigned char seen[WINDOWS][WINDOW];   /* which bytes were written, over the passes */
@@ -52,7 +58,7 @@ struct session {
 /* Of each kernel and shape: bytes written at each pointer, 0 none. Asked once. */
 static struct result {
 	uint64_t key;
-	bool unclear;
+	bool unclear, sparse;
 	uint64_t bytes[CHAIN_REFS];
 } results[RESULTS];
 static int result_count;
@@ -170,11 +176,12 @@ static void sum_up(struct subject *subject)
 	}
 }
 
-/* Bytes written from the pointer on; 0: none; -1: not clear. */
 static int64_t length_of(const struct session *session, struct subject *subject)
 {
 	int whole = 0, touched = window_count(session);
 
+	if (subject->fixed)
+		return subject->length;
 	if (!subject->written)
 		return 0;
 	sum_up(subject);
@@ -203,7 +210,7 @@ static bool run_watched(struct session *session, int number, int pass)
 				mirrors_place(&session->mirrors,
 					      session->chain->values[subject->value].begin, NULL);
 
-			if (subject->step != number)
+			if (subject->step != number || subject->fixed)
 				continue;
 			if (turn == 0 && pass >= PATTERNS && subject->written &&
 			    driver.cuMemsetD8Async((CUdeviceptr)at, pass == PATTERNS ? 0x55 : 0xaa,
@@ -219,7 +226,7 @@ static bool run_watched(struct session *session, int number, int pass)
 	if (!mirrors_await(&session->mirrors))
 		return false;
 	for (int i = 0; i < session->subject_count; i++)
-		if (session->subjects[i].step == number)
+		if (session->subjects[i].step == number && !session->subjects[i].fixed)
 			note_changes(session, &session->subjects[i], pass,
 				     before + i * WINDOWS * WINDOW, after + i * WINDOWS * WINDOW);
 	return true;
@@ -233,6 +240,99 @@ static bool run_pass(struct session *session, int pass)
 		if (!run_watched(session, s, pass))
 			return false;
 	return true;
+}
+
+/* ---- every byte
+ * ----------------------------------------------------------------------------------
+ *
+ * Windows tell how long a tensor is, not that all of it is written: a softmax may leave alone what
+ * a mask covers. Values that have holes cannot be made anew. */
+
+static const int holes_pattern[2] = {0x5a, 0xa5};
+
+/* Fills what the step will write; then runs it; then keeps what is there, or counts. */
+static bool fill_holes(const struct session *session, int number, int pass)
+{
+	for (int i = 0; i < session->subject_count; i++) {
+		const struct subject *subject = &session->subjects[i];
+		const uint64_t at = mirrors_place(
+			&session->mirrors, session->chain->values[subject->value].begin, NULL);
+
+		if (subject->step == number && subject->length > 0 &&
+		    driver.cuMemsetD8Async((CUdeviceptr)at, (unsigned char)holes_pattern[pass],
+					   (size_t)subject->length,
+					   session->chain->stream) != CUDA_SUCCESS)
+			return false;
+	}
+	return true;
+}
+
+static bool look_at_holes(const struct session *session, int number, int pass, uint64_t counts)
+{
+	const struct chain *chain = session->chain;
+
+	for (int i = 0; i < session->subject_count; i++) {
+		const struct subject *subject = &session->subjects[i];
+		const uint64_t at =
+			mirrors_place(&session->mirrors, chain->values[subject->value].begin, NULL);
+		const struct unwritten_args args = {.first = subject->kept,
+						    .second = at,
+						    .bytes = (uint64_t)subject->length,
+						    .result = counts + 8 * (uint64_t)i,
+						    .first_pattern = holes_pattern[0],
+						    .second_pattern = holes_pattern[1]};
+
+		if (subject->step != number || subject->length <= 0)
+			continue;
+		if (pass == 0 ? driver.cuMemcpyDtoDAsync_v2((CUdeviceptr)subject->kept,
+							    (CUdeviceptr)at, args.bytes,
+							    chain->stream) != CUDA_SUCCESS
+			      : fused_count_unwritten(chain->context, chain->stream, &args) != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool run_twice(struct session *session, uint64_t counts)
+{
+	for (int pass = 0; pass < 2; pass++) {
+		if (!mirrors_refresh(&session->mirrors) ||
+		    !fill_scores(session, PASSES)) /* the same: what is written is, too */
+			return false;
+		for (int s = 1; s < session->chain->step_count; s++)
+			if (!fill_holes(session, s, pass) ||
+			    !mirrors_run(&session->mirrors, &session->chain->steps[s]) ||
+			    !look_at_holes(session, s, pass, counts))
+				return false;
+	}
+	return true;
+}
+
+static bool find_holes(struct session *session)
+{
+	const struct chain *chain = session->chain;
+	const uint64_t counts = scratch_get(chain->context, chain->stream, 8 * MAX_VALUES, false);
+	uint64_t *found = (uint64_t *)session->mirrors.host;
+	bool done = counts != 0 && driver.cuMemsetD8Async((CUdeviceptr)counts, 0, 8 * MAX_VALUES,
+							  chain->stream) == CUDA_SUCCESS;
+
+	for (int i = 0; i < session->subject_count && done; i++)
+		if (session->subjects[i].length > 0) {
+			session->subjects[i].kept =
+				scratch_get(chain->context, chain->stream,
+					    (uint64_t)session->subjects[i].length, false);
+			done = session->subjects[i].kept != 0;
+		}
+	done = done && run_twice(session, counts) &&
+	       driver.cuMemcpyDtoHAsync_v2(found, (CUdeviceptr)counts, 8 * MAX_VALUES,
+					   chain->stream) == CUDA_SUCCESS &&
+	       mirrors_await(&session->mirrors);
+	for (int i = 0; i < session->subject_count; i++) {
+		session->subjects[i].sparse = done && found[i] != 0;
+		scratch_put(session->subjects[i].kept, chain->stream);
+	}
+	scratch_put(counts, chain->stream);
+	return done;
 }
 
 /* ---- subjects and results ------------------------------------------------------------------- */
@@ -292,15 +392,21 @@ static void find_subjects(struct session *session)
 	for (int v = 1; v < chain->value_count; v++) {
 		int s = 1;
 
-		if (!chain->values[v].provisional || v == chain->p_value)
+		const bool fixed = v == chain->p_value;
+
+		if (!chain->values[v].provisional && !fixed)
 			continue;
 		while (s < chain->step_count && ref_of_value(&chain->steps[s], v) < 0)
 			s++;
-		if (s == chain->step_count)
+		if (s == chain->step_count || chain->steps[s].meaning.role != ROLE_UNKNOWN ||
+		    chain->steps[s].kind != OP_LAUNCH)
 			continue;
 		session->subjects[session->subject_count++] = (struct subject){
 			.value = v,
 			.step = s,
+			.fixed = fixed,
+			.length = fixed ? (int64_t)(chain->values[v].end - chain->values[v].begin)
+					: 0,
 			.room = room_behind(session, &chain->steps[s], chain->values[v].begin)};
 	}
 }
@@ -317,7 +423,7 @@ static void keep_result(const struct session *session, struct subject *subject)
 {
 	const uint64_t key = key_of(session, subject->step);
 	const struct step *step = &session->chain->steps[subject->step];
-	const int64_t length = length_of(session, subject);
+	const int64_t length = subject->length;
 	struct result *result = result_of(key);
 
 	if (!result) {
@@ -325,6 +431,7 @@ static void keep_result(const struct session *session, struct subject *subject)
 		*result = (struct result){.key = key};
 	}
 	result->unclear |= length < 0;
+	result->sparse |= subject->sparse;
 	result->bytes[ref_of_value(step, subject->value)] = length < 0 ? 0 : (uint64_t)length;
 }
 
@@ -335,9 +442,13 @@ static void run_passes(struct session *session)
 
 	if (!driver_enter(&here, session->chain->context))
 		return;
-	done = mirrors_open(&session->mirrors, session->chain);
+	done = !fused_prepare(session->chain->context) &&
+	       mirrors_open(&session->mirrors, session->chain);
 	for (int pass = 0; pass < PASSES && done; pass++)
 		done = run_pass(session, pass);
+	for (int i = 0; i < session->subject_count && done; i++)
+		session->subjects[i].length = length_of(session, &session->subjects[i]);
+	done = done && find_holes(session);
 	mirrors_close(&session->mirrors);
 	driver_leave(&here);
 	for (int i = 0; i < session->subject_count && done; i++)
@@ -363,6 +474,14 @@ static void settle(struct chain *chain, int at, uint64_t bytes)
 	}
 }
 
+static bool all_fixed(const struct session *session)
+{
+	for (int i = 0; i < session->subject_count; i++)
+		if (!session->subjects[i].fixed)
+			return false;
+	return true;
+}
+
 const char *measure_chain(struct chain *chain)
 {
 	static struct session session; /* flow lock */
@@ -377,7 +496,7 @@ const char *measure_chain(struct chain *chain)
 	if (!session.subject_count)
 		return NULL;
 	find_lengths(&session);
-	if (!session.length_count)
+	if (!session.length_count && !all_fixed(&session))
 		return "too few scores to measure what a kernel writes";
 	if (!known(&session)) {
 		const char *hindrance = mirrors_hindrance(chain);
@@ -386,7 +505,9 @@ const char *measure_chain(struct chain *chain)
 			return hindrance;
 		run_passes(&session);
 		if (!known(&session))
-			return "no room to measure what a kernel writes: raise FASHIM_SCRATCH_MB";
+			return session.mirrors.hindrance ? session.mirrors.hindrance
+							 : "no room to measure what a kernel "
+							   "writes: raise FASHIM_SCRATCH_MB";
 	}
 	chain->measured = true;
 	for (int i = 0; i < session.subject_count; i++) {
@@ -398,6 +519,13 @@ const char *measure_chain(struct chain *chain)
 			chain->unfit = REASON_UNACCOUNTED_POINTER;
 			snprintf(chain->detail, sizeof(chain->detail), "%s writes something else",
 				 chain->steps[subject->step].name);
+		} else if (result && result->sparse) {
+			chain->unfit = REASON_LAYOUT;
+			snprintf(chain->detail, sizeof(chain->detail),
+				 "%s leaves parts of its output alone",
+				 chain->steps[subject->step].name);
+		} else if (subject->fixed) {
+			continue;
 		} else if (result && result->bytes[ref]) {
 			settle(chain, subject->value, result->bytes[ref]);
 		}

@@ -86,6 +86,37 @@ const struct allocation *memory_find(uint64_t address)
 	return NULL;
 }
 
+static bool abut(const struct allocation *lower, const struct allocation *upper)
+{
+	return lower->kind == MEMORY_MAPPED && upper->kind == MEMORY_MAPPED &&
+	       lower->base + lower->bytes == upper->base;
+}
+
+bool memory_reach(uint64_t address, uint64_t *begin, uint64_t *end)
+{
+	const size_t above = upper_bound(address);
+	size_t first = above - 1, last = first;
+
+	if (!above || address - table[first].base >= table[first].bytes)
+		return false;
+	while (first > 0 && abut(&table[first - 1], &table[first]))
+		first--;
+	while (last + 1 < count && abut(&table[last], &table[last + 1]))
+		last++;
+	*begin = table[first].base;
+	*end = table[last].base + table[last].bytes;
+	return true;
+}
+
+bool memory_bounds(uint64_t *low, uint64_t *high)
+{
+	if (!count)
+		return false;
+	*low = table[0].base;
+	*high = table[count - 1].base + table[count - 1].bytes;
+	return true;
+}
+
 const struct allocation *memory_lookup(uint64_t address)
 {
 	const struct allocation *found = memory_find(address);

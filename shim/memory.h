@@ -26,7 +26,15 @@ void memory_remove(uint64_t base);
 /* The allocation that holds the address, or NULL. Never asks the driver. */
 const struct allocation *memory_find(uint64_t address);
 
-/* The same, but an unknown address is looked up with cuMemGetAddressRange and remembered. */
+/* All that a pointer may lead to by counting: its allocation, and where it is mapped memory, what
+ * is mapped without a gap before and behind. false: no allocation holds the address. */
+bool memory_reach(uint64_t address, uint64_t *begin, uint64_t *end);
+
+/* The lowest byte of all allocations and the first one beyond; false: there is none. */
+bool memory_bounds(uint64_t *low, uint64_t *high);
+
+/* As memory_find(), but an unknown address is looked up with cuMemGetAddressRange and remembered.
+ */
 const struct allocation *memory_lookup(uint64_t address);
 
 /* May scores in this allocation be elided? Managed, host, shared memory may be read unseen. */

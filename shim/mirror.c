@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "config.h"
+#include "fused.h"
 #include "memory.h"
 #include "rerun.h"
 #include "resolve.h"
@@ -20,17 +22,9 @@ static CUevent unfinished; /* … until this one was: host memory may still be w
 
 /* ---- whether --------------------------------------------------------------------------------- */
 
-bool mirrors_talks(const struct function *function)
+static bool mirrors_talks(const struct function *function)
 {
 	return strstr(function->name, "nccl") || strstr(function->name, "nvshmem");
-}
-
-static bool any_talks(const struct chain *chain)
-{
-	for (int s = 1; s < chain->step_count; s++)
-		if (chain->steps[s].function && mirrors_talks(chain->steps[s].function))
-			return true;
-	return false;
 }
 
 /* Something else lies where an input was: launching again on that would be reckless. */
@@ -51,13 +45,33 @@ static bool inputs_gone(const struct chain *chain)
 	return false;
 }
 
+/* What a kernel that is launched again must not do is known from its code, or it is not launched.
+ */
+const char *mirrors_objection(const struct function *function)
+{
+	if (config()->ask == ASK_OFF)
+		return "FASHIM_ASK=off";
+	return mirrors_talks(function) ? "a kernel that waits for other GPUs" : NULL;
+}
+
+static const char *any_objection(const struct chain *chain)
+{
+	for (int s = 1; s < chain->step_count; s++) {
+		const char *objection = chain->steps[s].function
+						? mirrors_objection(chain->steps[s].function)
+						: NULL;
+
+		if (objection)
+			return objection;
+	}
+	return NULL;
+}
+
 const char *mirrors_hindrance(const struct chain *chain)
 {
 	if (inputs_gone(chain))
 		return "what a kernel read was overwritten before it could be launched again";
-	if (any_talks(chain))
-		return "a kernel that waits for other GPUs";
-	return NULL;
+	return any_objection(chain);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
@@ -141,12 +155,49 @@ bool mirrors_make(struct mirrors *mirrors)
 	return true;
 }
 
+/* An address in a copy leads to the program's own memory. */
+static bool any_address(const struct addresses_result *found)
+{
+	for (uint64_t i = 0; i < found->count && i < ADDRESSES_FOUND; i++)
+		if (memory_find(found->word[i]))
+			return true;
+	return found->count > ADDRESSES_FOUND;
+}
+
+bool mirrors_self_contained(struct mirrors *mirrors)
+{
+	const uint64_t room = scratch_get(mirrors->context, mirrors->stream,
+					  sizeof(struct addresses_result), false);
+	struct addresses_args args = {.result = room};
+	bool done = room && memory_bounds(&args.low, &args.high) &&
+		    driver.cuMemsetD8Async((CUdeviceptr)room, 0, sizeof(struct addresses_result),
+					   mirrors->stream) == CUDA_SUCCESS;
+
+	for (int i = 0; i < mirrors->count && done; i++) {
+		args.base = mirrors->item[i].copy;
+		args.bytes = mirrors->item[i].end - mirrors->item[i].begin;
+		done = !fused_find_addresses(mirrors->context, mirrors->stream, &args);
+	}
+	done = done &&
+	       driver.cuMemcpyDtoHAsync_v2(mirrors->host, (CUdeviceptr)room,
+					   sizeof(struct addresses_result),
+					   mirrors->stream) == CUDA_SUCCESS &&
+	       mirrors_await(mirrors);
+	scratch_put(room, mirrors->stream);
+	if (done && any_address((const struct addresses_result *)mirrors->host)) {
+		mirrors->hindrance = "addresses lie in the memory that a kernel is pointed to";
+		return false;
+	}
+	return done;
+}
+
 bool mirrors_open(struct mirrors *mirrors, const struct chain *chain)
 {
 	const bool begun = mirrors_begin(mirrors, chain->context, chain->stream);
 
 	mirrors->chain = chain;
-	return begun && add_all(mirrors) && mirrors_make(mirrors);
+	return begun && add_all(mirrors) && mirrors_make(mirrors) && mirrors_refresh(mirrors) &&
+	       mirrors_self_contained(mirrors);
 }
 
 void mirrors_close(struct mirrors *mirrors)

@@ -29,7 +29,8 @@ struct mirrors {
 	CUevent event;
 	int count;
 	struct mirror item[MIRRORS];
-	unsigned char *host; /* MIRROR_HOST bytes, one piece for the process */
+	unsigned char *host;   /* MIRROR_HOST bytes, one piece for the process */
+	const char *hindrance; /* why mirrors_open() said no, where it is not for lack of room */
 };
 
 /* Of nothing yet. false: the driver refused, or something of before is still under way. */
@@ -41,13 +42,17 @@ bool mirrors_add(struct mirrors *mirrors, uint64_t pointer);
 /* Makes room for the copies; they hold nothing yet. false: no room. */
 bool mirrors_make(struct mirrors *mirrors);
 
-/* Does a kernel talk to other GPUs? It waits for an answer, and nobody would give one. */
-bool mirrors_talks(const struct function *function);
+/* May a kernel be launched again at all? NULL, or why not. */
+const char *mirrors_objection(const struct function *function);
+
+/* Is there nothing in the copies, as they are now, that leads back to the program's memory? Waits.
+ */
+bool mirrors_self_contained(struct mirrors *mirrors);
 
 /* May the kernels of the chain be launched again now? NULL, or why not. */
 const char *mirrors_hindrance(const struct chain *chain);
 
-/* The three above for all that the steps of a chain point to. */
+/* All that the steps of a chain point to, copied; false: there is no room, or a hindrance. */
 bool mirrors_open(struct mirrors *mirrors, const struct chain *chain);
 
 void mirrors_close(struct mirrors *mirrors);

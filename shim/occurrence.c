@@ -94,7 +94,7 @@ static struct chain *open_or_evict(const struct op *op)
 	if (!oldest)
 		return NULL;
 	if (oldest->deferred)
-		held_realise(oldest, oldest->stream, "table", false);
+		held_realise(oldest, chain_queue(oldest), "table", false);
 	if (oldest->used)
 		held_drop(oldest);
 	return chain_open(op);
@@ -123,9 +123,9 @@ static enum flow defer_opening(struct op *op, const struct access_list *list,
 	if (!captured)
 		for (int n = 0; n < 2; n++)
 			copies_absorb(chain, n, chain->inputs[n].begin, chain->inputs[n].end);
-	copies_needed(op, chain, op->name);
+	copies_needed(chain, op->name);
 	if (!snapshot_unwatched(chain, 0))
-		held_realise(chain, op->stream, "memory", false);
+		held_realise(chain, op_queue(op), "memory", false);
 	return FLOW_TAKEN;
 }
 
@@ -180,7 +180,7 @@ enum flow occurrence_open(struct op *op, const struct access_list *list)
 	if (mode == MODE_REPLACE && !site_wants_watch(&op->gemm) && may_defer(op, &set) &&
 	    !due_for_sample(&set))
 		return defer_opening(op, list, &set, false);
-	copies_needed(op, NULL, op->name); /* before the operands are an input of a chain */
+	copies_needed(NULL, op->name); /* before the operands are an input of a chain */
 	held_guard(op, list, NULL, true, op->name);
 	if (!opener_promising(&op->gemm))
 		return FLOW_PASS;
@@ -215,17 +215,17 @@ enum flow occurrence_defer(struct chain *chain, struct op *op, const struct acce
 	int step;
 
 	if (!chain_extend(chain, op, list, function, params)) {
-		held_realise(chain, op->stream, "chain_broken", false);
+		held_realise(chain, op_queue(op), "chain_broken", false);
 		return FLOW_PASS;
 	}
 	step = chain->step_count - 1;
-	if (chain->unfit == REASON_NONE &&
+	if (chain->unfit == REASON_NONE && !chain->gaps &&
 	    site_filter(chain->candidates, step, chain->steps[step].signature) &&
 	    snapshot_unwatched(chain, inputs))
 		return FLOW_TAKEN;
 	/* Not what any verified site does next: everything so far is run now, this op included. */
 	session_decline(REASON_CHAIN_BROKEN, chain_step_name(&chain->steps[step]));
-	held_realise(chain, op->stream, "chain_broken", false);
+	held_realise(chain, op_queue(op), "chain_broken", false);
 	return FLOW_TAKEN;
 }
 
@@ -356,6 +356,11 @@ static enum flow learn(struct chain *chain, struct op *op, const struct access_l
 	chain_settle_outside(chain);
 	reason = spec_of_chain(&args, chain, NULL, &by_data, detail);
 
+	if (reason == REASON_NONE && chain->gaps) {
+		reason = REASON_LAYOUT;
+		snprintf(detail, sizeof(detail), "scores written with gaps");
+	}
+
 	/* GEMM, something element-wise, GEMM: a multi-layer perceptron, linear attention. No site.
 	 */
 	if (reason == REASON_NOT_SOFTMAX && strcmp(detail, "log_softmax") != 0) {
@@ -408,7 +413,7 @@ enum flow occurrence_close(struct chain *chain, struct op *op, const struct acce
 	const int inputs = chain->input_count;
 
 	if (!chain->deferred)
-		copies_needed(op, NULL, op->name); /* before V is an input of the chain */
+		copies_needed(NULL, op->name); /* before V is an input of the chain */
 	add_v(chain, op);
 	if (chain->deferred) {
 		struct site *site = site_match_close(chain->candidates, chain);
@@ -417,7 +422,7 @@ enum flow occurrence_close(struct chain *chain, struct op *op, const struct acce
 			return replace_chain(chain, site, op, list, inputs);
 		session_decline(REASON_CHAIN_BROKEN, op->name);
 		site_note_broken(chain->candidates);
-		held_realise(chain, op->stream, "chain_broken", false);
+		held_realise(chain, op_queue(op), "chain_broken", false);
 		copies_guard(op, list, op->name); /* V is wanted after all */
 		if (!chain->used)
 			return FLOW_PASS;

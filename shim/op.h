@@ -16,6 +16,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A stream, with the context in which its handle means that stream: 1 and 2 are the default streams
+ * of whatever context is current. */
+struct queue {
+	CUcontext context;
+	CUstream stream;
+};
+
 struct blas_library; /* one loaded libcublas; hook_cublas.c */
 
 enum op_kind {
@@ -90,6 +97,7 @@ struct op_copy {
 	struct op_range source, target;
 	bool exact;
 	bool from_host, to_host; /* the other side is host memory */
+	bool later;		 /* the call may return before the copy is done (…Async) */
 	const void *host;	 /* its address when from_host */
 };
 
@@ -127,7 +135,14 @@ struct op {
 		void *handle; /* OP_TEARDOWN: what goes; OP_GRAPH_LAUNCH: the executable graph;
 				 OP_CAPTURE_END: where the graph's handle will be */
 	};
-	void *watcher; /* flow's own, between flow_before() and flow_after() */
+	void *watcher;	/* flow's own, between flow_before() and flow_after() */
+	CUresult error; /* flow_before()'s, where it says FLOW_FAILED */
 };
+
+/* Where the op's work goes. */
+static inline struct queue op_queue(const struct op *op)
+{
+	return (struct queue){op->context, op->stream};
+}
 
 #endif

@@ -137,7 +137,11 @@ static int copy_memory(struct trial *trial, const struct op *op)
 		bytes += trial->mirrors.item[i].end - trial->mirrors.item[i].begin;
 	if (bytes > MOST_BYTES)
 		return -EFBIG;
-	return mirrors_make(&trial->mirrors) ? 0 : -EAGAIN;
+	if (!mirrors_make(&trial->mirrors) || !mirrors_refresh(&trial->mirrors))
+		return -EAGAIN;
+	return mirrors_self_contained(&trial->mirrors) ? 0
+	       : trial->mirrors.hindrance	       ? -EFBIG
+						       : -EAGAIN;
 }
 
 static int try(struct result *result, const struct op *op, const struct function *function,
@@ -203,7 +207,7 @@ static const struct result *ask(const struct op *op, const struct function *func
 		return NULL;
 	result = &results[result_count];
 	*result = (struct result){.key = key};
-	if (try(result, op, function, params, access->begin, end) == -EAGAIN) {
+	if (try(result, op, function, params, access->pointer, end) == -EAGAIN) {
 		failures++;
 		return NULL;
 	}
@@ -211,32 +215,31 @@ static const struct result *ask(const struct op *op, const struct function *func
 	return result;
 }
 
-/* Kernels that talk to other GPUs wait for an answer; nobody would give one. */
 static bool may_launch(const struct op *op, const struct function *function)
 {
 	return !function->rule && !op->launch.cooperative && !op->launch.peculiar &&
-	       !mirrors_talks(function);
+	       !mirrors_objection(function);
 }
 
 void overwrite_refine(struct access_list *list, const struct op *op,
 		      const struct function *function, const unsigned char *params)
 {
 	if (op->kind != OP_LAUNCH || !function || !params || list->opaque ||
-	    config()->mode < MODE_COMPARE || !may_launch(op, function))
+	    config()->ask != ASK_ALL || config()->mode < MODE_COMPARE || !may_launch(op, function))
 		return;
 	for (int i = 0; i < list->count; i++) {
 		struct access *access = &list->item[i];
 		const uint64_t end = access->mode == ACCESS_UNKNOWN && !access->bounded
-					     ? end_of_scores(op, access->begin)
+					     ? end_of_scores(op, access->pointer)
 					     : 0;
 		const struct result *result = end ? ask(op, function, params, access, end) : NULL;
 
-		if (!result || !result->bytes)
+		if (!result || !result->bytes || !result->stops)
 			continue;
 		access->mode = ACCESS_WRITE;
-		access->sure_end = access->begin + result->bytes;
-		access->bounded = result->stops;
-		if (result->stops)
-			access->end = access->sure_end;
+		access->begin = access->pointer;
+		access->end = access->sure_end = access->begin + result->bytes;
+		access->bounded = true;
+		access->grade = GRADE_MEASURED;
 	}
 }

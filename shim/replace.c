@@ -11,6 +11,7 @@
 #include "driver_context.h"
 #include "fused.h"
 #include "held.h"
+#include "late.h"
 #include "log.h"
 #include "memory.h"
 #include "nvtx.h"
@@ -41,7 +42,7 @@ static bool save_inputs(struct chain *chain, const struct access_list *list)
 			for (int k = 0; k < chain->input_count; k++)
 				if (range_overlap(list->item[i].begin, list->item[i].end,
 						  chain->inputs[k].begin, chain->inputs[k].end) &&
-				    !snapshot_take(chain, k, chain->stream))
+				    !snapshot_take(chain, k))
 					return false;
 	return true;
 }
@@ -95,6 +96,9 @@ static void launched(struct chain *chain, struct site *site, int kept_inputs)
 	chain->closed = true;
 	chain->site = site;
 	chain_cut_output(chain);
+	/* The program's first product and its middle kernels read these earlier. */
+	for (int i = 0; i < kept_inputs && !chain->captured; i++)
+		late_reads(chain_queue(chain), chain->inputs[i].begin, chain->inputs[i].end);
 	while (chain->input_count > kept_inputs) /* O is written: V is no longer needed */
 		snapshot_drop(chain, --chain->input_count);
 	chain->relayed[2] = -1;
@@ -165,9 +169,9 @@ static void run_instead(void)
 	int error = -1;
 
 	if (chain->deferred)
-		held_realise(chain, chain->stream, "fused_launch", false);
+		held_realise(chain, chain_queue(chain), "fused_launch", false);
 	copies_guard(&waiting.op, &waiting.list, waiting.op.name); /* V is wanted after all */
-	copies_needed(&waiting.op, NULL, waiting.op.name);
+	copies_needed(NULL, waiting.op.name);
 	if (driver_enter(&here, chain->context)) {
 		error = blas_run(gemm, chain->context, chain->stream, gemm->a, gemm->b, gemm->c);
 		driver_leave(&here);
@@ -231,12 +235,12 @@ enum flow replace_deliver(void)
 enum flow replace_chain(struct chain *chain, struct site *site, const struct op *op,
 			const struct access_list *list, int kept_inputs)
 {
-	copies_needed(op, chain, op->name);
+	copies_needed(chain, op->name);
 	if (may_wait(chain, site, op, list))
 		return wait(chain, site, op, list, kept_inputs);
 	delivery_expect(site, chain);
 	if (!save_inputs(chain, list) || launch_fused(chain, site, NULL, 0)) {
-		held_realise(chain, chain->stream, "fused_launch", false);
+		held_realise(chain, chain_queue(chain), "fused_launch", false);
 		copies_guard(op, list, op->name); /* V is wanted after all */
 		return FLOW_PASS;
 	}

@@ -151,6 +151,28 @@ static bool used_behind(const struct chain *chain, int step, int value)
 	return false;
 }
 
+static int move(const struct chain *chain, uint64_t to, uint64_t from, uint64_t bytes)
+{
+	return driver.cuMemcpyDtoDAsync_v2((CUdeviceptr)to, (CUdeviceptr)from, bytes,
+					   chain->stream) == CUDA_SUCCESS
+		       ? 0
+		       : -1;
+}
+
+/* A kernel without a rule may leave bytes alone that it wrote when it was measured: they keep what
+ * lies in the value's place, where nobody wrote since. */
+static int put_what_lies_there(const struct chain *chain, int step, int value, uint64_t room)
+{
+	int error = 0;
+
+	if (chain->steps[step].kind != OP_LAUNCH || chain->steps[step].meaning.role != ROLE_UNKNOWN)
+		return 0;
+	for_each_range(r, &chain->values[value].live)
+		error |= move(chain, room + (r->begin - chain->values[value].begin), r->begin,
+			      r->end - r->begin);
+	return error;
+}
+
 /* Room for what the step is the first to use. */
 static int make_room(const struct chain *chain, int step, struct places *places)
 {
@@ -161,7 +183,7 @@ static int make_room(const struct chain *chain, int step, struct places *places)
 			continue;
 		places->value[i] =
 			scratch_get(chain->context, chain->stream, value->end - value->begin, true);
-		if (!places->value[i])
+		if (!places->value[i] || put_what_lies_there(chain, step, i, places->value[i]))
 			return -1;
 	}
 	return 0;
@@ -225,9 +247,7 @@ static bool may_lie_at_home(const struct chain *chain, const struct value *value
 	range_set_one(&rest, value->begin, value->end);
 	for (int k = 0; k < chain->value_count; k++)
 		for_each_range(r, &chain->values[k].live)
-			if ((chain->values[k].canaried &&
-			     range_overlap(r->begin, r->end, value->begin, value->end)) ||
-			    range_set_cut(&rest, r->begin, r->end) < 0)
+			if (range_set_cut(&rest, r->begin, r->end) < 0)
 				return false;
 	for (int k = 0; k < chain->input_count; k++)
 		if (!chain->inputs[k].snapshot && k != chain->preload &&
@@ -247,7 +267,7 @@ static void choose_places(const struct chain *chain, struct places *places)
 		if (!places->home[i])
 			continue;
 		places->value[i] = value->begin;
-		held_guard_write(value->begin, value->end, chain->context, chain->stream, chain);
+		held_guard_write(value->begin, value->end, chain_queue(chain), chain);
 	}
 }
 
@@ -258,13 +278,9 @@ static int write_back(const struct chain *chain, int i, const struct places *pla
 	int error = 0;
 
 	for_each_range(r, &value->live) {
-		const uint64_t begin = value->canaried ? rerun_granule_up(r->begin) : r->begin;
-
-		held_guard_write(r->begin, r->end, chain->context, chain->stream, chain);
-		if (begin < r->end)
-			error |= fused_copy_standing(chain->context, chain->stream, begin,
-						     places->value[i] + (begin - value->begin),
-						     r->end - begin, value->canaried);
+		held_guard_write(r->begin, r->end, chain_queue(chain), chain);
+		error |= move(chain, r->begin, places->value[i] + (r->begin - value->begin),
+			      r->end - r->begin);
 	}
 	return error;
 }
@@ -288,7 +304,7 @@ static int run_again(const struct chain *chain)
 static int complete_snapshots(struct chain *chain)
 {
 	for (int i = 0; i < chain->input_count; i++)
-		if (chain->inputs[i].snapshot && !snapshot_take(chain, i, chain->stream))
+		if (chain->inputs[i].snapshot && !snapshot_take(chain, i))
 			return -1;
 	return 0;
 }

@@ -23,11 +23,4 @@ uint64_t rerun_pointer(const struct chain *chain, const struct step *step, int i
  * not. The chain's context is current. */
 int rerun_chain(struct chain *chain);
 
-/* Canaries stand at multiples of the granule, so that cutting a range does not move them. What lies
- * before the first whole granule shares it with bytes that were overwritten. */
-static inline uint64_t rerun_granule_up(uint64_t address)
-{
-	return (address + CANARY_GRANULE - 1) & ~(uint64_t)(CANARY_GRANULE - 1);
-}
-
 #endif

@@ -86,7 +86,7 @@ static void note_fill(const struct op *op, const struct function *function,
 void shadow_note(const struct op *op, const struct access_list *list,
 		 const struct function *function, const unsigned char *params)
 {
-	if (list->opaque) {
+	if (list->opaque || list->far) {
 		shadow_clear();
 		return;
 	}

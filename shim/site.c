@@ -69,7 +69,7 @@ static bool in_use(const struct site *site)
 {
 	const ptrdiff_t at = site - sites;
 
-	for_each_chain(chain) if (chain->site == site || chain->model == site ||
+	for_each_chain(chain) if (chain->site == site ||
 				  (chain->candidates &&
 				   chain->candidates->bits[at / 64] >> (at % 64) & 1)) return true;
 	return site->pending > 0;
@@ -165,8 +165,11 @@ struct site *site_of_chain(const struct chain *chain)
 	};
 	for (int i = 1; i < chain->step_count; i++)
 		site->steps[i] = chain->steps[i].signature;
-	for (int i = 1; i < chain->step_count; i++)
-		site->functions[i] = chain->steps[i].function;
+	for (int i = 1; i < chain->step_count; i++) {
+		site->launch_keys[i] = chain->steps[i].launch_key;
+		site->first_values[i] = chain->steps[i].first_value;
+	}
+	site->first_values[chain->step_count] = chain->value_count;
 	for (int i = 0; i < chain->value_count; i++) {
 		site->values[i].bytes = chain->values[i].end - chain->values[i].begin;
 		site->values[i].keys = site->values[i].bytes % scores ? 0 : chain->steps[0].gemm.m;
@@ -216,21 +219,18 @@ void site_note_broken(const struct site_set *set)
 			sites[i].broken++;
 }
 
-const struct site *site_model(const struct chain *chain, const struct function *function)
+const struct site *site_model(const struct chain *chain, uint64_t launch_key, int new_pointers)
 {
-	const struct op_gemm *opener = &chain->steps[0].gemm;
-	const uint64_t signature = site_opener_signature(opener);
-	const struct site *best = NULL;
+	const int step = chain->step_count;
 
-	/* The same kernel may be used in place at one site and not at another: the one that knows
-	 * of more values can speak for both. */
 	for (int i = 0; i < site_count; i++)
-		if (sites[i].by_data && sites[i].step_count > chain->step_count &&
-		    sites[i].functions[chain->step_count] == function &&
-		    sites[i].opener == signature && sites[i].reason != REASON_UNACCOUNTED_POINTER &&
-		    (!best || sites[i].value_count > best->value_count))
-			best = &sites[i];
-	return best;
+		if ((chain->candidates->bits[i / 64] >> (i % 64) & 1) && sites[i].by_data &&
+		    sites[i].state == SITE_VERIFIED && sites[i].step_count > step &&
+		    sites[i].launch_keys[step] == launch_key &&
+		    sites[i].first_values[step] == chain->value_count &&
+		    sites[i].first_values[step + 1] - sites[i].first_values[step] == new_pointers)
+			return &sites[i];
+	return NULL;
 }
 
 void site_agrees(struct site *site, int64_t keys)

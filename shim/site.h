@@ -28,7 +28,8 @@ struct site {
 	uint64_t opener, closer;
 	int step_count;
 	uint64_t steps[CHAIN_STEPS];
-	const struct function *functions[CHAIN_STEPS];
+	uint64_t launch_keys[CHAIN_STEPS];
+	int first_values[CHAIN_STEPS + 1]; /* of each step */
 	int value_count;
 	struct { /* of each value */
 		uint64_t bytes;
@@ -91,8 +92,10 @@ void site_agrees(struct site *site, int64_t keys);
 /* Length of value `slot` in an occurrence with so many keys. */
 uint64_t site_value_bytes(const struct site *site, int slot, int64_t keys);
 
-/* A site whose occurrence this may be, when `function` is what comes next; NULL: none. */
-const struct site *site_model(const struct chain *chain, const struct function *function);
+/* The verified site whose next step this launch of a kernel without a rule is, so that what it
+ * touches was measured: the same kernel, grid and constants at the same place of a chain that was
+ * the same so far, with as many pointers that lead elsewhere. NULL: none. */
+const struct site *site_model(const struct chain *chain, uint64_t launch_key, int new_pointers);
 
 bool site_filter(struct site_set *set, int step, uint64_t signature);
 struct site *site_match_close(const struct site_set *set, const struct chain *chain);

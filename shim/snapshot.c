@@ -7,6 +7,7 @@
 
 #include "driver_context.h"
 #include "fused.h"
+#include "late.h"
 #include "memory.h"
 #include "resolve.h"
 #include "scratch.h"
@@ -115,11 +116,12 @@ static bool copy_rows(const struct input *input, uint64_t begin, uint64_t end, C
 }
 
 /* Scratch for the snapshot, or one that another chain has; then nothing is unsaved. */
-static bool begin_snapshot(struct chain *chain, struct input *input, CUstream stream)
+static bool begin_snapshot(struct chain *chain, struct input *input)
 {
 	if (share(chain, input))
 		return true;
-	input->snapshot = scratch_get(chain->context, stream, input->end - input->begin, false);
+	input->snapshot =
+		scratch_get(chain->context, chain->stream, input->end - input->begin, false);
 	input->taken = snapshot_moment();
 	range_set_one(&input->unsaved, input->begin, input->end);
 	return input->snapshot != 0;
@@ -127,8 +129,7 @@ static bool begin_snapshot(struct chain *chain, struct input *input, CUstream st
 
 /* Copies what is unsaved of [begin, end); false: not all of it, which then still counts as unsaved.
  */
-static bool save(struct input *input, uint64_t begin, uint64_t end, CUcontext context,
-		 CUstream stream)
+static bool save(const struct chain *chain, struct input *input, uint64_t begin, uint64_t end)
 {
 	struct range_set rest = input->unsaved;
 
@@ -141,8 +142,11 @@ static bool save(struct input *input, uint64_t begin, uint64_t end, CUcontext co
 		const uint64_t from = r->begin > begin ? r->begin : begin;
 		const uint64_t to = r->end < end ? r->end : end;
 
-		if (from < to && !copy_rows(input, from, to, context, stream))
+		if (from >= to)
+			continue;
+		if (!copy_rows(input, from, to, chain->context, chain->stream))
 			return false;
+		late_reads(chain_queue(chain), from, to);
 	}
 	input->unsaved = rest;
 	return true;
@@ -171,7 +175,7 @@ static bool choose(const struct chain *chain, const struct input *input, uint64_
 	return !input->snapshot || range_set_touches(&input->unsaved, *begin, *end);
 }
 
-bool snapshot_part(struct chain *chain, int index, uint64_t begin, uint64_t end, CUstream stream)
+bool snapshot_part(struct chain *chain, int index, uint64_t begin, uint64_t end)
 {
 	struct input *input = &chain->inputs[index];
 	const bool first = !input->snapshot;
@@ -184,11 +188,8 @@ bool snapshot_part(struct chain *chain, int index, uint64_t begin, uint64_t end,
 		return false;
 	if (!driver_enter(&here, chain->context))
 		return false;
-	if (!first)
-		driver_order(chain->stream, stream);
-	if (!first || begin_snapshot(chain, input, stream)) {
-		done = save(input, begin, end, chain->context, stream);
-		driver_order(stream, chain->stream);
+	if (!first || begin_snapshot(chain, input)) {
+		done = save(chain, input, begin, end);
 		if (first && !done)
 			snapshot_drop(chain, index);
 	}
@@ -198,18 +199,18 @@ bool snapshot_part(struct chain *chain, int index, uint64_t begin, uint64_t end,
 	return done;
 }
 
-bool snapshot_take(struct chain *chain, int index, CUstream stream)
+bool snapshot_take(struct chain *chain, int index)
 {
 	const struct input *input = &chain->inputs[index];
 
-	return snapshot_part(chain, index, input->begin, input->end, stream);
+	return snapshot_part(chain, index, input->begin, input->end);
 }
 
 bool snapshot_unwatched(struct chain *chain, int from)
 {
 	for (int i = from; i < chain->input_count; i++)
 		if (!memory_watchable(memory_lookup(chain->inputs[i].begin)) &&
-		    !snapshot_take(chain, i, chain->stream))
+		    !snapshot_take(chain, i))
 			return false;
 	return true;
 }

@@ -18,12 +18,12 @@
 /* The next of the moments at which chains become readers and snapshots are taken. */
 uint64_t snapshot_moment(void);
 
-/* Saves the input as far as [begin, end) is about to be overwritten by work on `stream`. false: no
- * scratch, or the chain is captured. */
-bool snapshot_part(struct chain *chain, int input, uint64_t begin, uint64_t end, CUstream stream);
+/* Saves the input as far as [begin, end) is about to be overwritten, on the chain's stream; late.h
+ * orders the writer behind that. false: no scratch, or the chain is captured. */
+bool snapshot_part(struct chain *chain, int input, uint64_t begin, uint64_t end);
 
 /* Saves all of it. */
-bool snapshot_take(struct chain *chain, int input, CUstream stream);
+bool snapshot_take(struct chain *chain, int input);
 
 /* Saves the inputs from number `from` on that may be written unseen: by the host, or by another
  * process. false: as above. */

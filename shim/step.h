@@ -34,7 +34,9 @@ struct step {
 	struct meaning meaning;
 	int ref_count;
 	struct ref refs[CHAIN_REFS];
-	uint64_t signature; /* equal signatures: same code, same constants, same dataflow */
+	int first_value;     /* of the chain's values those before were there already */
+	uint64_t launch_key; /* chain_launch_key() */
+	uint64_t signature;  /* equal signatures: same code, same constants, same dataflow */
 };
 
 /* What signatures are made with. */

@@ -40,6 +40,7 @@ static bool one_of(const char *text, const char *const *words)
 bool option_valid(const struct option_row *row, const char *text)
 {
 	static const char *const modes[] = {"off", "audit", "compare", "replace", NULL};
+	static const char *const asks[] = {"off", "chain", "all", NULL};
 	static const char *const flags[] = {"0",   "1",	    "off",  "on", "no",
 					    "yes", "false", "true", NULL};
 	char *end;
@@ -47,6 +48,8 @@ bool option_valid(const struct option_row *row, const char *text)
 	switch (row->kind) {
 	case OPTION_MODE:
 		return one_of(text, modes);
+	case OPTION_ASK:
+		return one_of(text, asks);
 	case OPTION_FLAG:
 		return one_of(text, flags);
 	case OPTION_COUNT:

@@ -7,7 +7,14 @@
 
 #include <stdbool.h>
 
-enum option_kind { OPTION_MODE, OPTION_STRING, OPTION_COUNT, OPTION_FLAG, OPTION_NUMBER };
+enum option_kind {
+	OPTION_MODE,
+	OPTION_ASK,
+	OPTION_STRING,
+	OPTION_COUNT,
+	OPTION_FLAG,
+	OPTION_NUMBER
+};
 
 struct option_row {
 	const char *name;     /* "FASHIM_SAMPLE" */

@@ -397,7 +397,8 @@ struct op core_copy(uint64_t from, uint64_t to, uint64_t bytes)
 {
 	struct op op = memory_op(OP_COPY, "cuMemcpyDtoDAsync_v2");
 
-	op.copy = (struct op_copy){.source = {from, bytes}, .target = {to, bytes}, .exact = true};
+	op.copy = (struct op_copy){
+		.source = {from, bytes}, .target = {to, bytes}, .exact = true, .later = true};
 	return op;
 }
 
@@ -479,10 +480,9 @@ struct chain *core_waiting(void)
 const char *core_acts(void)
 {
 	static const char letters[ACT_KINDS] = {
-		[ACT_GEMM] = 'G',    [ACT_LAUNCH] = 'L', [ACT_COPY] = 'C',
-		[ACT_FUSED] = 'F',   [ACT_CANARY] = 'K', [ACT_COPY_STANDING] = 'S',
-		[ACT_LAY_OUT] = 'T', [ACT_FILL] = 'M',	 [ACT_ORDER] = 'O',
-		[ACT_SLOPES] = 'A'};
+		[ACT_GEMM] = 'G',  [ACT_LAUNCH] = 'L',	   [ACT_COPY] = 'C',
+		[ACT_FUSED] = 'F', [ACT_WRITE_BACK] = 'S', [ACT_LAY_OUT] = 'T',
+		[ACT_FILL] = 'M',  [ACT_ORDER] = 'O',	   [ACT_SLOPES] = 'A'};
 	static char text[BELOW_ACTS + 1];
 
 	for (int i = 0; i < below.acts; i++)

@@ -105,7 +105,7 @@ struct chain *core_waiting(void);
 /* The only chain in use; fails when there is another number of them. */
 struct chain *core_only_chain(void);
 
-/* The acts of below.h as one letter each, in order: G L C F K(canary) S(tanding) M(emset) O(rder)
+/* The acts of below.h as one letter each, in order: G L C F S (write back) M(emset) O(rder)
  * A(LiBi).
  */
 const char *core_acts(void);

@@ -31,7 +31,7 @@ void join(struct chain *chain, struct op op)
 	}
 	access_of_op(&list, &op, function, params);
 	if (op.kind == OP_LAUNCH)
-		chain_narrow(chain, &list);
+		chain_narrow(chain, &list, NULL);
 	chain_extend(chain, &op, &list, function, params);
 }
 

@@ -42,7 +42,7 @@ static bool join(struct chain *chain, struct op op)
 
 	assert_ptr_equal(chain_reader(&op, &list), chain);
 	if (op.kind == OP_LAUNCH)
-		chain_narrow(chain, &list);
+		chain_narrow(chain, &list, NULL);
 	return chain_extend(chain, &op, &list, function, params);
 }
 
@@ -278,7 +278,9 @@ static void test_pointer_words(void **state)
 			 (const void *[]){numbers, numbers + 1, &core.s});
 	look_at(&op);
 	assert_int_equal(list.count, 1);
-	assert_int_equal(list.item[0].begin, core.s);
+	assert_int_equal(list.item[0].pointer, core.s);
+	assert_int_equal(list.item[0].begin, CORE_ARENA); /* it may lead anywhere in there */
+	assert_int_equal(list.item[0].end, CORE_ARENA + CORE_ROOM);
 	assert_int_equal(list.item[0].where, 8);
 	op = core_launch("of_a_struct", 1, (size_t[]){16}, (const void *[]){block});
 	look_at(&op);

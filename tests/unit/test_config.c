@@ -134,6 +134,12 @@ static void test_rows(void **state)
 			good(i, "replace", "replace");
 			bad(i, "on");
 			bad(i, "replac");
+		} else if (strcmp(kind, "ASK") == 0) {
+			kinds |= 32;
+			good(i, "off", "off");
+			good(i, "Chain", "chain");
+			good(i, "all", "all");
+			bad(i, "1");
 		} else if (strcmp(kind, "COUNT") == 0) {
 			kinds |= 2;
 			good(i, "0", "0");
@@ -174,7 +180,7 @@ static void test_rows(void **state)
 			good(i, "a b,c=d%p", "a b,c=d%p");
 		}
 	}
-	assert_int_equal(kinds, 31);
+	assert_int_equal(kinds, 63);
 }
 
 static void check_string_copied(void *argument)

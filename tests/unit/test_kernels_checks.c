@@ -268,67 +268,60 @@ static void test_drift_sampled(void **state)
 	assert_true(r.max_app == 0.5 && r.max_fused == 0 && r.sum_fused2 == 0);
 }
 
-/* ---- canaries -------------------------------------------------------------------------------- */
+/* ---- looks at memory ------------------------------------------------------------------------- */
 
-static unsigned char mark(size_t n)
+static void test_find_addresses(void **state)
 {
-	return (unsigned char)(CANARY_WORD >> n % 4 * 8);
+	enum { WORDS = 3000 };
+	static uint64_t memory[WORDS + 1];
+	struct addresses_result found = {0};
+	const struct addresses_args args = {.base = (uint64_t)(uintptr_t)memory + 4,
+					    .bytes = 8 * WORDS,
+					    .low = 0x7000,
+					    .high = 0x8000,
+					    .result = (uint64_t)(uintptr_t)&found};
+
+	(void)state;
+	for (int n = 0; n <= WORDS; n++)
+		memory[n] = (uint64_t)n % 0x900;
+	memory[0] = 0x7000;	/* begins before */
+	memory[WORDS] = 0x7000; /* ends behind */
+	memory[1] = 0x7000;
+	memory[77] = 0x7fff;
+	memory[78] = 0x8000;
+	memory[WORDS - 1] = 0x7abc;
+	launch("fashim_find_addresses", 3, INSPECT_THREADS, &args, sizeof(args));
+	assert_int_equal(found.count, 3);
+	assert_int_equal(found.word[0] + found.word[1] + found.word[2], 0x7000 + 0x7fff + 0x7abc);
+	for (int n = 0; n <= WORDS; n++)
+		memory[n] = 0x7100;
+	memset(&found, 0, sizeof(found));
+	launch("fashim_find_addresses", 2, INSPECT_THREADS, &args, sizeof(args));
+	assert_int_equal(found.count, WORDS - 1);
+	assert_int_equal(found.word[ADDRESSES_FOUND - 1], 0x7100);
 }
 
-static void test_canary(void **state)
+static void test_count_unwritten(void **state)
 {
-	enum { ROOM = 16 + 5 * CANARY_GRANULE };
-	static const size_t lengths[] = {1,   3,   15,	 16,   17,   511,  512,
-					 513, 520, 1024, 1537, 2000, 2048, 2560};
-	static unsigned char memory[ROOM + 64] __attribute__((aligned(64))), source[ROOM];
+	enum { BYTES = 2777 };
+	static unsigned char first[BYTES + 1], second[BYTES + 1];
+	uint64_t left = 0;
+	const struct unwritten_args args = {.first = (uint64_t)(uintptr_t)first + 1,
+					    .second = (uint64_t)(uintptr_t)second + 1,
+					    .bytes = BYTES,
+					    .result = (uint64_t)(uintptr_t)&left,
+					    .first_pattern = 0x55,
+					    .second_pattern = 0xaa};
+
 	(void)state;
-	for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++)
-		for (size_t offset = 0; offset < 16; offset += 5) {
-			size_t bytes = lengths[l], overwritten;
-			struct canary_args args = {(uint64_t)(uintptr_t)(memory + offset),
-						   (uint64_t)(uintptr_t)(source + offset), bytes, 1,
-						   0};
-
-			memset(memory, 1, sizeof(memory));
-			for (size_t n = 0; n < ROOM; n++)
-				source[n] = (unsigned char)(n * 7 + 2);
-			launch("fashim_canary_set", 1 + l % 3, CANARY_THREADS, &args, sizeof(args));
-			for (size_t n = 0; n < sizeof(memory); n++) {
-				size_t at = n - offset;
-				int marked = n >= offset && at < bytes &&
-					     at % CANARY_GRANULE < CANARY_BYTES;
-
-				assert_int_equal(memory[n], marked ? mark(at % CANARY_GRANULE) : 1);
-			}
-			/* somebody overwrites one byte of the second granule's mark, or of the only
-			 * one */
-			overwritten = bytes > CANARY_GRANULE ? 1 : 0;
-			memory[offset + overwritten * CANARY_GRANULE +
-			       (bytes - 1) % CANARY_BYTES % 8] ^= 1;
-			launch("fashim_canary_copy", 1 + l % 2, CANARY_THREADS, &args,
-			       sizeof(args));
-			for (size_t n = 0; n < sizeof(memory); n++) {
-				size_t at = n - offset;
-
-				if (n < offset || at >= bytes)
-					assert_int_equal(memory[n], 1);
-				else if (at / CANARY_GRANULE != overwritten)
-					assert_int_equal(memory[n], source[n]);
-				else if (at % CANARY_GRANULE >= CANARY_BYTES)
-					assert_int_equal(memory[n], 1);
-			}
-			args.use_canary = 0;
-			launch("fashim_canary_copy", 2, CANARY_THREADS, &args, sizeof(args));
-			assert_memory_equal(memory + offset, source + offset, bytes);
-			assert_int_equal(memory[offset + bytes], 1);
-		}
-	/* the mark is no number in any format */
-	for (int dtype = ATTN_F16; dtype <= ATTN_F32; dtype++) {
-		uint32_t word = CANARY_WORD;
-
-		assert_true(isnan(number_load(&word, dtype)));
-		assert_true(isnan(number_load((char *)&word + (dtype == ATTN_F32 ? 0 : 2), dtype)));
-	}
+	memset(first, 0x55, sizeof(first));
+	memset(second, 0x55, sizeof(second)); /* written, by chance as the first pattern */
+	launch("fashim_count_unwritten", 2, INSPECT_THREADS, &args, sizeof(args));
+	assert_int_equal(left, 0);
+	second[0] = second[1] = second[700] = second[BYTES] = 0xaa;
+	first[700] = 3;
+	launch("fashim_count_unwritten", 1, INSPECT_THREADS, &args, sizeof(args));
+	assert_int_equal(left, 2);
 }
 
 /* ---- slopes ---------------------------------------------------------------------------------- */
@@ -534,12 +527,12 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reference),     cmocka_unit_test(test_reference_masks),
-		cmocka_unit_test(test_sample_rows),   cmocka_unit_test(test_drift),
-		cmocka_unit_test(test_drift_sampled), cmocka_unit_test(test_canary),
-		cmocka_unit_test(test_slopes),	      cmocka_unit_test(test_variants),
-		cmocka_unit_test(test_select),	      cmocka_unit_test(test_select_rows),
-		cmocka_unit_test(test_images),
+		cmocka_unit_test(test_reference),	cmocka_unit_test(test_reference_masks),
+		cmocka_unit_test(test_sample_rows),	cmocka_unit_test(test_drift),
+		cmocka_unit_test(test_drift_sampled),	cmocka_unit_test(test_find_addresses),
+		cmocka_unit_test(test_count_unwritten), cmocka_unit_test(test_slopes),
+		cmocka_unit_test(test_variants),	cmocka_unit_test(test_select),
+		cmocka_unit_test(test_select_rows),	cmocka_unit_test(test_images),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

@@ -63,7 +63,7 @@ static void test_window_p_overwritten(void **state)
 	assert_false(core_send(core_context()));
 	assert_int_equal(below.count[ACT_FUSED], 0);
 	for (int i = 0; i < below.acts; i++) /* nothing lands on the new P */
-		if (below.act[i].kind == ACT_COPY_STANDING)
+		if (below.act[i].kind == ACT_WRITE_BACK)
 			assert_false(range_overlap(below.act[i].b,
 						   below.act[i].b + below.act[i].bytes, core.p,
 						   core.p + core.score_bytes));
@@ -128,7 +128,7 @@ static void test_o_over_s(void **state)
 	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
 	assert_memory_equal(core_acts(), CORE_FORWARD "S", 5);
 	for (int i = 0; i < below.acts; i++)
-		if (below.act[i].kind == ACT_COPY_STANDING)
+		if (below.act[i].kind == ACT_WRITE_BACK)
 			assert_false(range_overlap(below.act[i].b,
 						   below.act[i].b + below.act[i].bytes, core.o,
 						   core.o + core.o_bytes));

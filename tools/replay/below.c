@@ -16,6 +16,7 @@
 #include "shim/measure.h"
 #include "shim/nvtx.h"
 #include "shim/overwrite.h"
+#include "shim/reach.h"
 #include "shim/resolve.h"
 #include "shim/scratch.h"
 #include "shim/timing.h"
@@ -133,8 +134,13 @@ static CUresult exchange(CUstreamCaptureMode *mode)
 
 static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream)
 {
-	note((struct act){
-		.kind = ACT_COPY, .a = source, .b = target, .bytes = bytes, .stream = stream});
+	const bool back = source >= BELOW_SCRATCH && target < BELOW_SCRATCH;
+
+	note((struct act){.kind = back ? ACT_WRITE_BACK : ACT_COPY,
+			  .a = source,
+			  .b = target,
+			  .bytes = bytes,
+			  .stream = stream});
 	return CUDA_SUCCESS;
 }
 
@@ -155,6 +161,7 @@ static CUresult copy_rows(const CUDA_MEMCPY2D *rows, CUstream stream)
 static CUresult synchronize(CUstream stream)
 {
 	(void)stream;
+	below.waits++;
 	return CUDA_SUCCESS;
 }
 
@@ -162,7 +169,7 @@ static CUresult event_create(CUevent *event, unsigned flags)
 {
 	(void)flags;
 	*event = (CUevent)0x10;
-	return CUDA_SUCCESS;
+	return below.no_order ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 static CUresult event_record(CUevent event, CUstream stream)
@@ -174,6 +181,18 @@ static CUresult event_record(CUevent event, CUstream stream)
 static CUresult event_destroy(CUevent event)
 {
 	(void)event;
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_query(CUevent event)
+{
+	(void)event;
+	return below.unfinished ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+static CUresult memory_info(size_t *left, size_t *total)
+{
+	*left = *total = (size_t)1 << 40;
 	return CUDA_SUCCESS;
 }
 
@@ -203,7 +222,7 @@ static CUresult launch(CUfunction function, unsigned gx, unsigned gy, unsigned g
 	if (functions[(uintptr_t)function].count > 1 && functions[(uintptr_t)function].size[1] == 8)
 		memcpy(&act.b, params[1], 8);
 	note(act);
-	return CUDA_SUCCESS;
+	return below.no_rerun ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
 }
 
 int driver_resolve(void)
@@ -220,6 +239,8 @@ int driver_resolve(void)
 	driver.cuStreamSynchronize = synchronize;
 	driver.cuEventRecord = event_record;
 	driver.cuEventDestroy_v2 = event_destroy;
+	driver.cuEventQuery = event_query;
+	driver.cuMemGetInfo_v2 = memory_info;
 	driver.cuStreamWaitEvent = stream_wait;
 	driver.cuMemsetD32Async = memset32;
 	driver.cuLaunchKernel = launch;
@@ -261,7 +282,7 @@ int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uin
 {
 	(void)gemm, (void)context;
 	note((struct act){.kind = ACT_GEMM, .a = a, .b = b, .c = c, .stream = stream});
-	return 0;
+	return below.no_rerun ? -1 : 0;
 }
 
 void blas_forget(CUcontext context)
@@ -401,25 +422,11 @@ int fused_slopes(CUcontext context, CUstream stream, const struct slopes_args *a
 	return 0;
 }
 
-int fused_canary_set(CUcontext context, CUstream stream, uint64_t begin, uint64_t end)
+/* Nobody looks at memory here. */
+int fused_find_addresses(CUcontext context, CUstream stream, const struct addresses_args *args)
 {
-	(void)context;
-	note((struct act){
-		.kind = ACT_CANARY, .a = begin, .b = end, .bytes = end - begin, .stream = stream});
-	return 0;
-}
-
-int fused_copy_standing(CUcontext context, CUstream stream, uint64_t target, uint64_t source,
-			uint64_t bytes, bool use_canary)
-{
-	(void)context;
-	note((struct act){.kind = ACT_COPY_STANDING,
-			  .a = source,
-			  .b = target,
-			  .bytes = bytes,
-			  .canary = use_canary,
-			  .stream = stream});
-	return 0;
+	(void)context, (void)stream, (void)args;
+	return -1;
 }
 
 /* The driver's copy by rows is looked at instead. */
@@ -453,6 +460,21 @@ void overwrite_refine(struct access_list *list, const struct op *op,
 		      const struct function *function, const unsigned char *params)
 {
 	(void)list, (void)op, (void)function, (void)params;
+}
+
+/* ---- shim/reach.c -------------------------------------------------------------------------------
+ */
+
+bool reach_is_far(const struct op *op, const struct function *function,
+		  const struct access_list *list, bool may_ask)
+{
+	(void)op, (void)function, (void)list, (void)may_ask;
+	return below.far;
+}
+
+void reach_forget(CUcontext context)
+{
+	(void)context;
 }
 
 /* ---- shim/nvtx.c --------------------------------------------------------------------------------

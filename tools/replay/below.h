@@ -18,23 +18,21 @@
 #define BELOW_SCRATCH 0xff000000000000ull /* scratch addresses lie above */
 
 enum act_kind {
-	ACT_GEMM,	   /* a held-back GEMM is run: a, b, c */
-	ACT_LAUNCH,	   /* a held-back launch is run: function; first pointers in a, b */
-	ACT_COPY,	   /* device to device: a from, b to; rows of `bytes`, if any */
-	ACT_FUSED,	   /* a: Q, b: O, c: K */
-	ACT_CANARY,	   /* a to b */
-	ACT_COPY_STANDING, /* a from, b to; canary */
-	ACT_LAY_OUT,	   /* a copy that was never made, or what it was made of: a from, b to */
-	ACT_SLOPES,	   /* a from, b to */
-	ACT_FILL,	   /* a, bytes */
-	ACT_ORDER,	   /* a stream waits for another */
+	ACT_GEMM,	/* a held-back GEMM is run: a, b, c */
+	ACT_LAUNCH,	/* a held-back launch is run: function; first pointers in a, b */
+	ACT_COPY,	/* device to device: a from, b to; rows of `bytes`, if any */
+	ACT_FUSED,	/* a: Q, b: O, c: K */
+	ACT_WRITE_BACK, /* out of scratch: a from, b to, bytes */
+	ACT_LAY_OUT,	/* a copy that was never made, or what it was made of: a from, b to */
+	ACT_SLOPES,	/* a from, b to */
+	ACT_FILL,	/* a, bytes */
+	ACT_ORDER,	/* a stream waits for another */
 	ACT_KINDS
 };
 
 struct act {
 	enum act_kind kind;
 	uint64_t a, b, c, bytes, rows, pitch;
-	bool canary;
 	CUstream stream;
 	CUfunction function;
 };
@@ -54,6 +52,11 @@ struct below {
 	bool no_rows;	      /* copies by rows fail */
 	bool no_kernel;	      /* no variant fits */
 	bool no_fused;	      /* the fused launch fails */
+	bool no_order;	      /* streams cannot be ordered */
+	bool no_rerun;	      /* held-back launches and products fail */
+	bool far;	      /* kernels without a rule follow addresses in memory */
+	bool unfinished;      /* no event is ever done */
+	int waits;	      /* for a stream, by the host */
 	const struct attn_variant
 		*odd;	       /* fits where Q lies at no multiple of 16; NULL: as elsewhere */
 	int looks, looked;     /* at masks, by fused launches; of these, spared */

@@ -200,6 +200,7 @@ static bool read_memory(struct reader *reader, char **word, int words)
 		op.copy = (struct op_copy){.source = {hex(word[3]), (uint64_t)dec(word[4])},
 					   .target = {hex(word[5]), (uint64_t)dec(word[6])},
 					   .exact = dec(word[7]) != 0,
+					   .later = strstr(word[1], "Async") != NULL,
 					   .from_host = dec(word[8]) != 0,
 					   .to_host = dec(word[9]) != 0};
 	} else {

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What was found, in a table by kernel; and a few questions under way, each with a piece of pinned
+ * memory for the answer.
+ */
+#include "reach.h"
+
+#include <string.h>
+
+#include "driver_context.h"
+#include "fused.h"
+#include "memory.h"
+#include "resolve.h"
+#include "scratch.h"
+
+#define KERNELS	   1024
+#define QUESTIONS  8
+#define MOST_BYTES (8ull << 30) /* to look through: some 2 ms on an H200 */
+
+static struct answer {
+	uint32_t function; /* its number, 0: free */
+	uint32_t launches;
+	bool near, asked;
+} answers[KERNELS];
+
+static struct question {
+	struct answer *of; /* NULL: free */
+	uint32_t function;
+	CUcontext context; /* of the event */
+	CUevent done;
+	struct addresses_result *result; /* pinned */
+} questions[QUESTIONS];
+
+static struct answer *answer_of(const struct function *function)
+{
+	struct answer *answer = &answers[function->id % KERNELS];
+
+	if (answer->function != function->id)
+		*answer = (struct answer){.function = function->id};
+	return answer;
+}
+
+static bool any_address(const struct addresses_result *result)
+{
+	for (uint64_t i = 0; i < result->count && i < ADDRESSES_FOUND; i++)
+		if (memory_find(result->word[i]))
+			return true;
+	return result->count > ADDRESSES_FOUND;
+}
+
+static void take_answers(void)
+{
+	for (int i = 0; i < QUESTIONS; i++) {
+		struct question *question = &questions[i];
+		CUresult result;
+
+		if (!question->of)
+			continue;
+		result = driver.cuEventQuery(question->done);
+		if (result == CUDA_ERROR_NOT_READY)
+			continue;
+		if (question->of->function == question->function) {
+			question->of->asked = false;
+			question->of->near =
+				result == CUDA_SUCCESS && !any_address(question->result);
+		}
+		question->of = NULL;
+	}
+}
+
+static struct question *free_question(CUcontext context)
+{
+	for (int i = 0; i < QUESTIONS; i++) {
+		struct question *question = &questions[i];
+		void *memory = NULL;
+
+		if (question->of || (question->done && question->context != context))
+			continue;
+		if (!question->result &&
+		    driver.cuMemAllocHost_v2(&memory, sizeof(struct addresses_result)) ==
+			    CUDA_SUCCESS)
+			question->result = memory;
+		if (!question->done &&
+		    driver.cuEventCreate(&question->done, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+			question->done = NULL;
+		question->context = context;
+		return question->result && question->done ? question : NULL;
+	}
+	return NULL;
+}
+
+static int look(const struct op *op, const struct access_list *list, uint64_t room)
+{
+	struct addresses_args args = {.result = room};
+	int error = driver.cuMemsetD8Async((CUdeviceptr)room, 0, sizeof(struct addresses_result),
+					   op->stream) != CUDA_SUCCESS;
+
+	if (!memory_bounds(&args.low, &args.high))
+		return -1;
+	for (int i = 0; i < list->count && !error; i++) {
+		bool before = false;
+
+		for (int k = 0; k < i; k++)
+			before |= list->item[k].begin == list->item[i].begin;
+		if (before || list->item[i].grade != GRADE_UNKNOWN)
+			continue;
+		args.base = list->item[i].begin;
+		args.bytes = list->item[i].end - args.base;
+		error = fused_find_addresses(op->context, op->stream, &args);
+	}
+	return error;
+}
+
+/* All on the launch's own stream, before it. */
+static bool enqueue(const struct question *question, const struct op *op,
+		    const struct access_list *list)
+{
+	const uint64_t room =
+		scratch_get(op->context, op->stream, sizeof(struct addresses_result), false);
+	bool done = room && !look(op, list, room) &&
+		    driver.cuMemcpyDtoHAsync_v2(question->result, (CUdeviceptr)room,
+						sizeof(struct addresses_result),
+						op->stream) == CUDA_SUCCESS &&
+		    driver.cuEventRecord(question->done, op->stream) == CUDA_SUCCESS;
+
+	scratch_put(room, op->stream);
+	return done;
+}
+
+static uint64_t bytes_of(const struct access_list *list)
+{
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < list->count; i++)
+		bytes += list->item[i].end - list->item[i].begin;
+	return bytes;
+}
+
+static void ask(struct answer *answer, const struct op *op, const struct access_list *list)
+{
+	struct question *question;
+	struct driver_context here;
+
+	if (bytes_of(list) > MOST_BYTES || !driver_enter(&here, op->context))
+		return;
+	question = free_question(op->context);
+	if (question && enqueue(question, op, list)) {
+		question->of = answer;
+		question->function = answer->function;
+		answer->asked = true;
+	}
+	driver_leave(&here);
+}
+
+bool reach_is_far(const struct op *op, const struct function *function,
+		  const struct access_list *list, bool may_ask)
+{
+	struct answer *answer = answer_of(function);
+
+	take_answers();
+	/* At its first launch, and whenever as many more have passed. */
+	if (may_ask && !answer->asked && (answer->launches & (answer->launches + 1)) == 0)
+		ask(answer, op, list);
+	answer->launches += may_ask;
+	return !answer->near;
+}
+
+void reach_forget(CUcontext context)
+{
+	for (int i = 0; i < QUESTIONS; i++)
+		if (!context || questions[i].context == context) {
+			if (questions[i].of)
+				questions[i].of->asked = false;
+			questions[i].of = NULL;
+			questions[i].done = NULL;
+		}
+}

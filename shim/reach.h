@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How far a kernel without a rule may reach: only into the allocations that its parameters point
+ * into, or by addresses that lie in memory there (arrays of pointers to matrices, say) anywhere.
+ * Before its first launch, and ever more rarely later, our own kernel looks on its stream for such
+ * addresses in all that it was pointed to. Where there are some, or as long as the answer is not
+ * back, it may touch anything.
+ *
+ * All functions: flow lock held.
+ */
+#ifndef FASHIM_REACH_H
+#define FASHIM_REACH_H
+
+#include "access.h"
+
+/* May the launch follow addresses in memory? list: its accesses. Never waits. */
+bool reach_is_far(const struct op *op, const struct function *function,
+		  const struct access_list *list, bool may_ask);
+
+/* A context is about to go. */
+void reach_forget(CUcontext context);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Work that runs later than the program believes: whoever touches what it touches is ordered behind
+ * it, on every stream, and where no order can be had the host waits or the program is told.
+ */
+#include "tests/unit/core.h"
+
+#include "shim/held.h"
+#include "shim/late.h"
+#include "shim/site.h"
+
+#define FIRST  ((CUstream)0x777)
+#define SECOND ((CUstream)0x888)
+
+static struct op on(CUstream stream, struct op op)
+{
+	op.stream = stream;
+	return op;
+}
+
+/* Nothing of earlier tests is left. */
+static void begin(void)
+{
+	late_forget(NULL, NULL);
+	core_replaced();
+	late_forget(NULL, NULL);
+	below_reset();
+	below.unfinished = true;
+}
+
+/* An event tells two streams that P is there. It is made when the first of them reads it; the
+ * second is ordered behind that as well. */
+static void test_second_reader(void **state)
+{
+	(void)state;
+	begin();
+	assert_false(core_send(on(FIRST, core_copy(core.p, CORE_APART, 64))));
+	assert_string_equal(core_acts(), CORE_FORWARD "O");
+	assert_ptr_equal(core_act(ACT_ORDER, 0)->stream, FIRST);
+	assert_false(core_send(on(SECOND, core_copy(core.p + 64, CORE_APART + 4096, 64))));
+	assert_string_equal(core_acts(), CORE_FORWARD "OO");
+	assert_ptr_equal(core_act(ACT_ORDER, 1)->stream, SECOND);
+	/* once for each piece of work */
+	assert_false(core_send(on(SECOND, core_copy(core.p, CORE_APART, 64))));
+	assert_false(core_send(on(FIRST, core_copy(core.p, CORE_APART, 64))));
+	assert_string_equal(core_acts(), CORE_FORWARD "OO");
+}
+
+/* Somebody who overwrites P, or what P was made of, comes after the making, too. */
+static void test_later_writers(void **state)
+{
+	(void)state;
+	begin();
+	assert_false(core_send(core_to_host(core.p, 2)));
+	assert_string_equal(core_acts(), CORE_FORWARD);
+	assert_false(core_send(on(FIRST, core_memset(core.q, 2))));
+	assert_string_equal(core_acts(), CORE_FORWARD "O");
+	assert_false(core_send(on(SECOND, core_memset(core.p + 2, 2))));
+	assert_string_equal(core_acts(), CORE_FORWARD "OO");
+}
+
+/* Q may be read at the same time. */
+static void test_later_readers(void **state)
+{
+	(void)state;
+	begin();
+	assert_false(core_send(core_to_host(core.p, 2)));
+	assert_false(core_send(on(FIRST, core_copy(core.q, CORE_APART, 64))));
+	assert_string_equal(core_acts(), CORE_FORWARD);
+}
+
+/* The program's first product read Q and K long before the fused kernel does. */
+static void test_inputs_of_fused(void **state)
+{
+	(void)state;
+	begin();
+	assert_int_equal(core_chain(), 5);
+	core_send(core_memset(core.s, core.score_bytes));
+	core_send(core_memset(core.x, core.score_bytes));
+	core_send(core_memset(core.p, core.score_bytes));
+	assert_int_equal(chain_live, 0);
+	assert_true(flow_watching());
+	below_reset();
+	below.unfinished = true;
+	assert_false(core_send(on(FIRST, core_memset(core.k, 2))));
+	assert_string_equal(core_acts(), "O");
+	/* V and O belong to the product in whose place it runs */
+	assert_false(core_send(on(SECOND, core_memset(core.v, 2))));
+	assert_false(core_send(on(SECOND, core_copy(core.o, CORE_APART, 2))));
+	assert_string_equal(core_acts(), "O");
+}
+
+/* What is done needs no watching any more. */
+static void test_done(void **state)
+{
+	(void)state;
+	begin();
+	core_send(core_free(CORE_ARENA));
+	core_allocate(CORE_ARENA, CORE_ROOM, MEMORY_DEVICE);
+	late_writes((struct queue){BELOW_CONTEXT, core.stream}, CORE_APART, CORE_APART + 64);
+	core_send(core_event(OP_SYNC, "cuCtxSynchronize"));
+	assert_true(flow_watching());
+	below.unfinished = false;
+	core_send(core_event(OP_SYNC, "cuCtxSynchronize"));
+	assert_false(flow_watching());
+	assert_false(core_send(on(FIRST, core_memset(CORE_APART, 2))));
+	assert_string_equal(core_acts(), "");
+}
+
+/* More than are remembered: from then on any op may meet the oldest. */
+static void test_many(void **state)
+{
+	(void)state;
+	begin();
+	for (int i = 0; i < 64; i++)
+		late_writes((struct queue){BELOW_CONTEXT, core.stream}, 0x1000, 0x2000);
+	assert_false(core_send(on(FIRST, core_memset(CORE_APART, 2))));
+	assert_string_equal(core_acts(), "");
+	late_writes((struct queue){BELOW_CONTEXT, core.stream}, 0x1000, 0x2000);
+	assert_false(core_send(on(FIRST, core_memset(CORE_APART, 2))));
+	assert_string_equal(core_acts(), "O");
+	assert_false(core_send(on(FIRST, core_memset(CORE_APART, 2))));
+	assert_string_equal(core_acts(), "O");
+}
+
+/* Streams that cannot be ordered: the host waits, without the lock. */
+static void test_no_order(void **state)
+{
+	(void)state;
+	begin();
+	below.no_order = true;
+	assert_false(core_send(on(FIRST, core_copy(core.p, CORE_APART, 64))));
+	assert_string_equal(core_acts(), CORE_FORWARD);
+	assert_int_equal(below.waits, 1);
+	below.no_order = false;
+}
+
+/* Nothing can be ordered behind what is outside of a capture, nor behind what no stream is known
+ * of. */
+static void test_host_waits(void **state)
+{
+	(void)state;
+	begin();
+	core_send(core_event(OP_CAPTURE_BEGIN, "cuStreamBeginCapture_v2"));
+	assert_string_equal(core_acts(), CORE_FORWARD);
+	assert_int_equal(below.waits, 1);
+	core_send(core_event(OP_CAPTURE_END, "cuStreamEndCapture"));
+	begin();
+	flow_flush("cuSomethingNew");
+	assert_int_equal(below.waits, 1);
+	begin();
+	core_send(core_event(OP_TEARDOWN, "cuModuleUnload"));
+	assert_int_equal(below.waits, 1);
+}
+
+/* What cannot be made: the call that wants it fails. */
+static void test_lost(void **state)
+{
+	struct op op;
+
+	(void)state;
+	begin();
+	below.no_rerun = true;
+	op = core_to_host(core.p, core.score_bytes);
+	assert_int_equal(flow_before(&op), FLOW_FAILED);
+	assert_int_not_equal(op.error, CUDA_SUCCESS);
+	assert_int_equal(below.count[ACT_GEMM], 2); /* tried again once */
+	below.no_rerun = false;
+	assert_int_equal(held_count, 0);
+	assert_int_equal(flow_before(&op), FLOW_PASS);
+}
+
+/* A part of X is overwritten before the softmax reads all of it: the program's own ops run. */
+static void test_partly_overwritten_in_window(void **state)
+{
+	(void)state;
+	core_begin();
+	core_learn();
+	late_forget(NULL, NULL);
+	below_reset();
+	assert_true(core_send(core_scores()));
+	assert_true(core_send(core_scale(core.x, core.s, core.scale)));
+	assert_false(core_send(core_memset(core.x + 2048, 512)));
+	assert_string_equal(core_acts(), "");
+	assert_false(core_send(core_add_mask(core.m, core.x, core.mask)));
+	assert_memory_equal(core_acts(), "GL", 2);
+	assert_false(core_send(core_softmax(core.p, core.m)));
+	assert_false(core_send(core_context()));
+	assert_int_equal(below.count[ACT_FUSED], 0);
+	assert_int_equal(held_count, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_second_reader),
+		cmocka_unit_test(test_later_writers),
+		cmocka_unit_test(test_later_readers),
+		cmocka_unit_test(test_inputs_of_fused),
+		cmocka_unit_test(test_done),
+		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_no_order),
+		cmocka_unit_test(test_host_waits),
+		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_partly_overwritten_in_window),
+	};
+
+	return CORE_MAIN("late", tests);
+}
