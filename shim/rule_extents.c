@@ -34,9 +34,9 @@ static bool shape_dense(const struct shape *shape, int64_t step)
 				next = (int)d;
 		if (next < 0)
 			break;
-		if (shape->stride[next] != step)
+		if (!step || shape->stride[next] != step)
 			return false;
-		step *= shape->size[next];
+		step = rule_times(step, shape->size[next]);
 		taken[next] = true;
 	}
 	return true;

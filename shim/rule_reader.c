@@ -202,15 +202,18 @@ void rule_touch(struct reading *r, unsigned at, enum access_mode mode, uint64_t 
 		bool bounded)
 {
 	const uint64_t base = rule_u64_at(r, at);
+	const uint64_t end = bounded ? base + may : end_of_allocation(base);
 
-	if (r->list && base)
-		access_add(r->list,
-			   (struct access){.begin = base,
-					   .end = bounded ? base + may : end_of_allocation(base),
-					   .sure_end = mode == ACCESS_WRITE ? base + sure : base,
-					   .mode = mode,
-					   .bounded = bounded,
-					   .where = (int)at});
+	if (!r->list || !base)
+		return;
+	if (mode != ACCESS_WRITE)
+		sure = 0;
+	access_add(r->list, (struct access){.begin = base,
+					    .end = end,
+					    .sure_end = sure < end - base ? base + sure : end,
+					    .mode = mode,
+					    .bounded = bounded,
+					    .where = (int)at});
 }
 
 void rule_reads(struct reading *r, unsigned at, uint64_t bytes)

@@ -268,12 +268,12 @@ static bool read_strided_as(struct reading *r, bool casts)
 		meaning->size[d] = rule_u32_at(r, lambda + 4 + 12 * (unsigned)d);
 		if (meaning->size[d] < 1 || meaning->size[d] > meaning->elements)
 			return false;
-		product *= meaning->size[d];
+		product = rule_times(product, meaning->size[d]);
 		for (unsigned i = 0; i < operands; i++) {
 			const int64_t stride =
 				(int32_t)rule_u32_at(r, strides + 4 * ((unsigned)d * operands + i));
 
-			if (stride < 0)
+			if (stride < 0 || (stride && !rule_times(meaning->size[d], stride)))
 				return false;
 			meaning->views[i].stride[d] = stride;
 		}

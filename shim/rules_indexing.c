@@ -64,8 +64,8 @@ bool rule_read_index_add(struct reading *r)
 	indices = rule_tensor_elements(r, 2, -1, 0, NULL);
 	out = rule_tensor_elements(r, 0, into, rule_number(r, 7), NULL);
 	in = rule_tensor_elements(r, 1, from, rule_tensor_size(r, 2, 0), NULL);
-	if (!out || !in || !indices || whole < 1 || rule_tensor_size(r, 0, into) != 1 ||
-	    rule_tensor_size(r, 1, from) != 1)
+	if (!out || !in || !indices || !rule_times(whole, width) ||
+	    rule_tensor_size(r, 0, into) != 1 || rule_tensor_size(r, 1, from) != 1)
 		return false;
 	r->meaning->role = ROLE_OPAQUE;
 	rule_changes(r, rule_offset(r, 0), (whole > out ? whole : out) * width);

@@ -352,6 +352,32 @@ static void check_short(const struct block *block, const struct function *functi
 		fail_msg("%s: read with %u parameters", block->name, other->param_count);
 }
 
+/* Whatever stands in a word, an access begins at its pointer and holds what is sure of it. */
+static void check_torn(const struct block *block, const struct function *function,
+		       const struct op_launch *launch, const unsigned char *params)
+{
+	static const uint32_t words[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff};
+	static unsigned char torn[FUNCTION_MAX_BYTES];
+	struct access_list list;
+
+	for (unsigned at = 0; at + 4 <= function->bytes; at += 4)
+		for (unsigned i = 0; i < sizeof(words) / sizeof(*words); i++) {
+			memcpy(torn, params, function->bytes);
+			memcpy(torn + at, &words[i], 4);
+			read_block(function, launch, torn, &list);
+			for (int k = 0; k < list.count; k++) {
+				const struct access *access = &list.item[k];
+				uint64_t pointer;
+
+				memcpy(&pointer, torn + access->where, 8);
+				if (access->begin != pointer || access->end <= pointer ||
+				    access->sure_end < pointer || access->sure_end > access->end)
+					fail_msg("%s: at %d, with %x at %u", block->name,
+						 access->where, words[i], at);
+			}
+		}
+}
+
 static void each_launch(struct op *op, void *argument)
 {
 	static unsigned char params[FUNCTION_MAX_BYTES];
@@ -376,6 +402,7 @@ static void each_launch(struct op *op, void *argument)
 	check_touches(block, &list, params);
 	check_spoilt(block, function, &op->launch, params);
 	check_short(block, function, &op->launch, params);
+	check_torn(block, function, &op->launch, params);
 }
 
 static void test_blocks(void **state)
@@ -440,10 +467,50 @@ static void test_long_rows(void **state)
 		   (const void *[]){&a, &b, &c, &sizes[0], &sizes[1], &sizes[2]});
 }
 
+/* Older versions of PyTorch give the same name to a kernel that casts nothing: where the operands'
+ * types should stand is padding. A type that its operand's steps do not fit is none. */
+static void test_no_casts(void **state)
+{
+	static const char name[] =
+		"_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_15gpu_kernel_implINS0_"
+		"13BinaryFunctorIfffNS0_15binary_internal10MulFunctorIfEEEEEEvRNS_"
+		"18TensorIteratorBaseERKT_EUliE_EEviT1_";
+	static const struct {
+		unsigned char functor[4]; /* itself, types of the output and of both inputs */
+		bool bounded[3];
+	} cases[] = {{{0x7f, 0, 0, 0}, {false, false, false}},
+		     {{0, 6, 6, 5}, {true, true, false}},
+		     {{0, 7, 99, 6}, {false, false, true}},
+		     {{0, 6, 3, 6}, {true, true, true}}};
+	const unsigned size[1] = {32}, strides[3] = {4, 4, 4};
+	const uint64_t at[3] = {CORE_ARENA, CORE_ARENA + 0x1000, CORE_ARENA + 0x2000};
+	static unsigned char params[FUNCTION_MAX_BYTES];
+
+	(void)state;
+	core_begin();
+	driver_resolve();
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct op op = core_strided(name, 3, 1, size, strides, at, cases[i].functor, 4);
+		const struct function *function = function_get(op.launch.function);
+		struct access_list list;
+
+		assert_true(function_read_params(function, &op.launch, params));
+		assert_true(read_block(function, &op.launch, params, &list));
+		assert_int_equal(list.count, 3);
+		for (int k = 0; k < 3; k++) {
+			assert_int_equal(list.item[k].bounded, cases[i].bounded[k]);
+			assert_int_equal(list.item[k].end, cases[i].bounded[k]
+								   ? at[k] + 128
+								   : CORE_ARENA + CORE_ROOM);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_blocks),
-					   cmocka_unit_test(test_long_rows)};
+					   cmocka_unit_test(test_long_rows),
+					   cmocka_unit_test(test_no_casts)};
 
 	return CORE_MAIN("rules_blocks", tests);
 }
