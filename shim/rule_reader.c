@@ -125,7 +125,7 @@ struct type rule_type_of_letter(char letter)
 /* c10::ScalarType as dynamic casts store it. */
 struct type rule_type_of_scalar_type(unsigned code)
 {
-	static const int bytes[] = {1, 1, 2, 4, 8, 2, 4, 8};
+	static const int bytes[] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16}; /* complex ones last */
 
 	switch (code) {
 	case 5:
@@ -137,7 +137,7 @@ struct type rule_type_of_scalar_type(unsigned code)
 	case 15:
 		return type_bfloat;
 	default:
-		return code < 8 ? (struct type){-1, bytes[code]} : type_unknown;
+		return code < 11 ? (struct type){-1, bytes[code]} : type_unknown;
 	}
 }
 

@@ -15,7 +15,8 @@ enum result {
 	RESULT_BOOL,
 	RESULT_HALF,
 	RESULT_BFLOAT,
-	RESULT_WIDENED
+	RESULT_WIDENED,
+	RESULT_COMPLEX
 };
 
 static const struct type type_complex = {-1, 8}, type_wide_complex = {-1, 16};
@@ -206,6 +207,9 @@ static bool of_lambda(const struct reading *r, struct functor *functor, const ch
 			break;
 		case RESULT_WIDENED:
 			functor->operand[0] = widened(functor->operand[1]);
+			break;
+		case RESULT_COMPLEX:
+			functor->operand[0] = (struct type){-1, 2 * functor->operand[1].bytes};
 			break;
 		}
 		return true;

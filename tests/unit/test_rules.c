@@ -89,8 +89,11 @@ static void check_extents(struct survey *survey, const struct op *op,
 		if (access->mode != ACCESS_WRITE)
 			assert_int_equal(access->sure_end, access->begin);
 	}
-	if (sighting->meaning.role == ROLE_UNKNOWN)
+	if (sighting->meaning.role == ROLE_UNKNOWN) {
 		assert_int_equal(sighting->list.count, 0);
+		if (sighting->function->rule)
+			fail_msg("%s is not read", sighting->function->name);
+	}
 }
 
 static void test_extents(void **state)

@@ -64,9 +64,8 @@ static const struct block blocks[] = {
 	{"batch_norm_calc_invstd", /* floats of 768 halves */
 	 {S(24, 768 * 4), R(32, 768 * 2)},
 	 {AT(0, 0), AT(0, 0x80000000)}},
-	{"polar_kernel_cuda", /* complex numbers of twice 16384 floats: what it returns is not said
-			       */
-	 {W(8, FAR, 16384), R(16, 16384 * 4), R(24, 16384 * 4)},
+	{"polar_kernel_cuda", /* complex numbers of twice 16384 floats */
+	 {S(8, 16384 * 8), R(16, 16384 * 4), R(24, 16384 * 4)},
 	 {AT(0, 0)}},
 	{"launch_masked_scatter_kernel", /* [729088] halves, and a pointer in the functor */
 	 {U(8, FAR), W(24, FAR, 729088), R(32, 729088 * 2), R(40, 729088), R(48, 729088 * 8)},
