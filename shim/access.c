@@ -79,6 +79,19 @@ static void add_range(struct access_list *list, const struct op_range *range, en
 					 .bounded = true});
 }
 
+static void of_library(struct access_list *list, const struct op_library *library)
+{
+	const struct op_operand *o = library->operand;
+
+	for (int i = 0; i < library->count; i++, o++)
+		access_add(list, (struct access){.begin = o->begin,
+						 .end = o->end,
+						 .sure_end = o->whole ? o->end : o->begin,
+						 .mode = (o->read ? ACCESS_READ : 0) |
+							 (o->written ? ACCESS_WRITE : 0),
+						 .bounded = true});
+}
+
 static void add_pointer(struct access_list *list, const unsigned char *params, unsigned at)
 {
 	uint64_t word, begin, end;
@@ -139,6 +152,9 @@ void access_of_op(struct access_list *list, const struct op *op, const struct fu
 		break;
 	case OP_FILL:
 		add_range(list, &op->fill.target, ACCESS_WRITE, op->fill.exact);
+		break;
+	case OP_LIBRARY:
+		of_library(list, op->library);
 		break;
 	case OP_FREE:
 		allocation = memory_find(op->alloc.range.base);

@@ -37,6 +37,7 @@ enum op_kind {
 	OP_GRAPH_LAUNCH,
 	OP_TEARDOWN, /* context, stream, module or library about to be destroyed: `handle` */
 	OP_SYNC,     /* host waits or asks, or streams are ordered; touches nothing */
+	OP_LIBRARY,  /* a call of another GPU library that says what it touches */
 	OP_OPAQUE,   /* may do anything (unknown driver function, external semaphores, IPC …) */
 	OP_KIND_COUNT
 };
@@ -120,18 +121,35 @@ struct op_alloc {
 	enum memory_kind kind;
 };
 
+/* Bytes that a library's call touches, however many kernels it launches: it may read and may write
+ * them as marked, and none outside its operands. Those it reads stand first. */
+struct op_operand {
+	uint64_t begin, end;
+	bool read, written;
+	bool whole; /* every byte of [begin,end) is overwritten, none read before */
+};
+
+#define OPERANDS_MAX 48
+
+struct op_library {
+	const char *call; /* entry point, e.g. "cudnnBackendExecute"; static storage */
+	int count;
+	struct op_operand operand[OPERANDS_MAX];
+};
+
 struct op {
 	enum op_kind kind;
 	const char *name;  /* entry point, for traces and reasons; static storage */
 	CUcontext context; /* current when the hook ran; NULL: none */
 	CUstream stream;   /* never 0: CU_STREAM_LEGACY or CU_STREAM_PER_THREAD for default streams.
-			      For a GEMM: the handle's stream */
+			      For a GEMM or a library's call: the handle's stream */
 	union {
 		struct op_gemm gemm;
 		struct op_launch launch;
 		struct op_copy copy;
 		struct op_fill fill;
-		struct op_alloc alloc; /* OP_ALLOC, OP_FREE (bytes may be 0: unknown) */
+		struct op_alloc alloc;	    /* OP_ALLOC, OP_FREE (bytes may be 0: unknown) */
+		struct op_library *library; /* the hook's, for the call */
 		void *handle; /* OP_TEARDOWN: what goes; OP_GRAPH_LAUNCH: the executable graph;
 				 OP_CAPTURE_END: where the graph's handle will be */
 	};

@@ -233,6 +233,23 @@ static void put_copy(const struct op *op)
 	    op->copy.to_host);
 }
 
+static void put_library(const struct op *op)
+{
+	const struct op_library *library = op->library;
+	unsigned long long begin[OPERANDS_MAX];
+
+	for (int i = 0; i < library->count; i++) /* before the line begins */
+		begin[i] = symbolic(library->operand[i].begin);
+	put("K %s %d", library->call, stream_number(op->stream));
+	for (int i = 0; i < library->count; i++) {
+		const struct op_operand *o = &library->operand[i];
+
+		put(" %llx %llu %d %d %d", begin[i], (unsigned long long)(o->end - o->begin),
+		    o->read, o->written, o->whole);
+	}
+	put("\n");
+}
+
 void record_op(const struct op *op)
 {
 	unsigned long long address;
@@ -275,6 +292,9 @@ void record_op(const struct op *op)
 		break;
 	case OP_SYNC:
 		put("Y %s\n", op->name);
+		break;
+	case OP_LIBRARY:
+		put_library(op);
 		break;
 	case OP_OPAQUE:
 	case OP_KIND_COUNT:

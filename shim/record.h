@@ -13,6 +13,7 @@
  *     alpha beta compute algo math plain by_array on_device extra extra_bytes d [besides]
  *   C name stream source bytes target bytes exact from_host to_host
  *   S name stream target bytes exact    fill
+ *   K call stream {address bytes read written whole} …      a library's call and its operands
  *   B stream / E stream / P stream      capture begins, ends; graph launch
  *   T name / Y name / O name            teardown, host waits, opaque
  *

@@ -20,6 +20,18 @@ struct block {
 
 static int numbers[2]; /* 512, and the number of the arena's allocation << 8 */
 
+static struct op library_call(void)
+{
+	static struct op_library library = {.call = "cudnnSetTensor", .count = OPERANDS_MAX};
+	struct op op = core_event(OP_LIBRARY, "cudnnSetTensor");
+
+	for (int i = 0; i < OPERANDS_MAX; i++)
+		library.operand[i] = (struct op_operand){core.k + 64 * i, core.k + 64 * i + 32,
+							 i % 2, i % 3 == 0, i == 6};
+	op.library = &library;
+	return op;
+}
+
 static void record(void *argument)
 {
 	const struct block block = {core.q + 64, {numbers[0], numbers[1]}};
@@ -31,13 +43,14 @@ static void record(void *argument)
 	core_send(op);
 	CHECK(memory_find(CORE_ARENA)->id == (uint32_t)numbers[1] >> 8);
 	core_send(core_scores());
+	core_send(library_call());
 	core_send(core_launch("numbers_and_block", 4, (size_t[]){4, 4, 8, sizeof(block)},
 			      (const void *[]){numbers, numbers + 1, &core.s, &block}));
 	exit(0);
 }
 
 static struct op_range allocations[8];
-static int allocation_count, gemms, launches;
+static int allocation_count, gemms, launches, calls;
 static uint64_t q;
 
 static bool allocated(uint64_t address)
@@ -63,6 +76,19 @@ static void look(struct op *op, void *argument)
 		q = op->gemm.b;
 		assert_true(allocated(q));
 		assert_int_equal(q - op->gemm.a, core.q - core.k);
+	} else if (op->kind == OP_LIBRARY) {
+		calls++;
+		assert_string_equal(op->library->call, "cudnnSetTensor");
+		assert_int_equal(op->library->count, OPERANDS_MAX);
+		for (int i = 0; i < OPERANDS_MAX; i++) {
+			const struct op_operand *o = &op->library->operand[i];
+
+			assert_int_equal(q - o->begin, core.q - core.k - 64 * (uint64_t)i);
+			assert_int_equal(o->end - o->begin, 32);
+			assert_int_equal(o->read, i % 2);
+			assert_int_equal(o->written, i % 3 == 0);
+			assert_int_equal(o->whole, i == 6);
+		}
 	} else if (op->kind == OP_LAUNCH) {
 		launches++;
 		assert_int_equal(*(int *)op->launch.params[0], numbers[0]);
@@ -94,6 +120,7 @@ static void test_play_again(void **state)
 	assert_true(trace_play(path, look, NULL) > 0);
 	assert_int_equal(gemms, 1);
 	assert_int_equal(launches, 1);
+	assert_int_equal(calls, 1);
 	assert_int_equal(allocation_count, 1);
 }
 

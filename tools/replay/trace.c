@@ -17,7 +17,7 @@
 #include "tools/replay/below.h"
 
 #define MAX_IDS	  4096
-#define MAX_WORDS 96
+#define MAX_WORDS 256
 #define MAX_NAMES 512
 
 struct reader {
@@ -215,6 +215,28 @@ static bool read_memory(struct reader *reader, char **word, int words)
 	return give(reader, &op);
 }
 
+static bool read_library(struct reader *reader, char **word, int words)
+{
+	struct op_library library = {.count = (words - 3) / 5};
+	struct op op = {.kind = OP_LIBRARY, .library = &library};
+
+	if (words < 3 || (words - 3) % 5 || library.count > OPERANDS_MAX)
+		return false;
+	library.call = op.name = keep(word[1]);
+	op.stream = stream_of(word[2]);
+	for (int i = 0; i < library.count; i++) {
+		char **at = &word[3 + 5 * i];
+		const uint64_t begin = hex(at[0]);
+
+		library.operand[i] = (struct op_operand){.begin = begin,
+							 .end = begin + (uint64_t)dec(at[1]),
+							 .read = dec(at[2]) != 0,
+							 .written = dec(at[3]) != 0,
+							 .whole = dec(at[4]) != 0};
+	}
+	return give(reader, &op);
+}
+
 static bool read_event(struct reader *reader, char **word, int words)
 {
 	static const struct {
@@ -258,6 +280,8 @@ static bool read_line(struct reader *reader, char *line)
 		return read_launch(reader, word, words);
 	case 'G':
 		return read_gemm(reader, word, words);
+	case 'K':
+		return read_library(reader, word, words);
 	case 'A':
 	case 'D':
 	case 'C':
