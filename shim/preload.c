@@ -4,7 +4,8 @@
  * return address, so for every name that is not ours the assembly front end (preload_ARCH.S) jumps
  * to glibc's function as if it had been called directly. A name of ours is first looked up for
  * real, with the caller's handle; the result is swapped for a hook only if it lies in libcuda,
- * libcublas or libcublasLt. One lookup, so dlerror() says what it would say without us.
+ * libcublas or another library whose calls are watched. One lookup, so dlerror() says what it would
+ * say without us.
  *
  * RTLD_NEXT and RTLD_DEFAULT are never swapped: the loader's own search meets our exports where
  * they stand in the scope, and who asks for what comes after us shall have it.
@@ -17,6 +18,7 @@
 #include "blas_library.h"
 #include "driver_table.h"
 #include "image.h"
+#include "library.h"
 #include "resolve.h"
 
 static void *swap(void *found, const char *name)
@@ -29,6 +31,8 @@ static void *swap(void *found, const char *name)
 		return driver_hook_for(found, name);
 	if (blas_is_soname(image.soname))
 		return blas_hook_for(&image, found, name);
+	if (library_is_soname(image.soname))
+		return library_hook_for(&image, found, name);
 	return found;
 }
 
@@ -46,13 +50,13 @@ static void *preload_dlvsym(void *handle, const char *name, const char *version)
  * (cu, capital letter), because a newer driver has functions that the tables lack. */
 static bool may_be_ours(void *handle, const char *name)
 {
-	if (!name || name[0] != 'c' || name[1] != 'u')
+	if (!name || (strncmp(name, "cu", 2) != 0 && strncmp(name, "nccl", 4) != 0))
 		return false;
 	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
 		return false;
-	if (name[2] >= 'A' && name[2] <= 'Z')
+	if (name[0] == 'c' && name[2] >= 'A' && name[2] <= 'Z')
 		return true;
-	return blas_hook_id(name) >= 0;
+	return blas_hook_id(name) >= 0 || library_hook_id(name) >= 0;
 }
 
 void *preload_route_dlsym(void *handle, const char *name)

@@ -7,17 +7,23 @@ SIM_LIBRARIES_TESTED := $(addprefix $(O)/simgpu/,libcuda.so.1 libcublas.so.12 li
 
 # The layer alone: everything of the shim that flow.h does not hide.
 INTERPOSITION := image resolve preload driver_table thunk blas_library hook_cublas hook_cublaslt \
+  library operands hook_library hook_cudnn hook_cudnn_backend cudnn_graph cudnn_tensor cudnn_attributes hook_nccl hook_cufft fft_plan \
+  hook_cusolver hook_cusparse library_entry_x86_64 library_entry_aarch64 \
   hook_launch hook_copy hook_fill hook_memory hook_shared hook_stream hook_procaddress \
   preload_x86_64 preload_aarch64 thunk_x86_64 thunk_aarch64 blas_entry_x86_64 blas_entry_aarch64
 PROBE_OBJECTS := $(INTERPOSITION:%=$(O)/shim/%.o) $(PRELOAD_DIR)/probe_flow.o
 
 # A sanitizer's runtime wants to be the first in the process, which is our place.
 ifeq ($(SAN),)
-PRELOAD_TEST_NAMES    := test_tables test_inert test_loader test_thunk test_ops test_blas test_blaslt
+PRELOAD_TEST_NAMES    := test_tables test_inert test_loader test_thunk test_ops test_blas test_blaslt \
+  test_library test_library_cudnn test_library_words
 endif
 PRELOAD_TEST_PROGRAMS := $(PRELOAD_TEST_NAMES:%=$(PRELOAD_DIR)/%)
+STANDINS := $(addprefix $(PRELOAD_DIR)/standin/lib,cudnn.so.8 cudnn.so.9 nccl.so.2 cufft.so.11 cusparse.so.12 \
+  cusolver.so.12)
 PRELOAD_TEST_LIBRARIES := $(PRELOAD_DIR)/libprobe.so $(PRELOAD_DIR)/fake/libcuda.so.1 \
-  $(addprefix $(PRELOAD_DIR)/,libplugin.so libplugin_next.so libstub.so libuser12.so libuser13.so)
+  $(addprefix $(PRELOAD_DIR)/,libplugin.so libplugin_next.so libstub.so libuser12.so libuser13.so libuser_cudnn8.so libuser_cudnn9.so) \
+  $(STANDINS)
 
 .PHONY: preload-tests
 preload-tests: $(PRELOAD_TEST_PROGRAMS)
@@ -27,12 +33,14 @@ CFLAGS_test_tables += -DCUDA_STUB='"$(CUDA)/lib64/stubs/libcuda.so"'
 CFLAGS_plugin      += -fno-optimize-sibling-calls
 CFLAGS_stub        += -fno-optimize-sibling-calls -fsemantic-interposition
 CFLAGS_user        += -fno-optimize-sibling-calls
+CFLAGS_library_user += -fno-optimize-sibling-calls
 CFLAGS_fake_driver += -fno-builtin
 
 $(PRELOAD_TEST_PROGRAMS): %: %.o $(PRELOAD_DIR)/harness.o $(PRELOAD_TEST_LIBRARIES) $(O)/libfashim.so $(SIM_LIBRARIES_TESTED)
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $(filter %.o,$^) $(LDFLAGS) -lcmocka -ldl -lpthread
 $(addprefix $(PRELOAD_DIR)/,test_blas test_blaslt): $(PRELOAD_DIR)/blas_fixture.o
+$(addprefix $(PRELOAD_DIR)/,test_library test_library_cudnn): $(PRELOAD_DIR)/library_fixture.o
 
 $(PRELOAD_DIR)/test_loader: private LDFLAGS += -rdynamic
 
@@ -60,3 +68,10 @@ $(PRELOAD_DIR)/libstub.so: $(PRELOAD_DIR)/stub.o
 $(addprefix $(PRELOAD_DIR)/,libuser12.so libuser13.so): $(PRELOAD_DIR)/libuser%.so: $(PRELOAD_DIR)/user.o $(SIM_LIBRARIES_TESTED)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN/../../simgpu' -o $@ $< \
 	  $(O)/simgpu/libcublas.so.$* $(O)/simgpu/libcublasLt.so.$*
+
+# Stand-ins for other GPU libraries, all of one source, and two users of differing cuDNNs.
+$(STANDINS): $(addprefix $(PRELOAD_DIR)/,standin.o standin_answers.o)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic -o $@ $^ -ldl
+$(addprefix $(PRELOAD_DIR)/,libuser_cudnn8.so libuser_cudnn9.so): $(PRELOAD_DIR)/libuser_cudnn%.so: $(PRELOAD_DIR)/library_user.o $(STANDINS)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN/standin' -o $@ $< $(PRELOAD_DIR)/standin/libcudnn.so.$*

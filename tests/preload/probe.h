@@ -15,10 +15,11 @@ enum probe_when { PROBE_BEFORE, PROBE_AFTER, PROBE_FLUSH };
 
 struct probe_event {
 	enum probe_when when;
-	struct op op;  /* not for PROBE_FLUSH */
-	char name[64]; /* op.name, or what flow_flush() was told */
-	int depth;     /* hook_depth at that moment */
-	int blas;      /* GEMM: version of the library, e.g. 130100 */
+	struct op op;		   /* not for PROBE_FLUSH */
+	char name[64];		   /* op.name, or what flow_flush() was told */
+	int depth;		   /* hook_depth at that moment */
+	int blas;		   /* GEMM: version of the library, e.g. 130100 */
+	struct op_library library; /* of OP_LIBRARY */
 };
 
 struct probe {

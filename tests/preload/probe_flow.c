@@ -32,6 +32,8 @@ static void note(enum probe_when when, const struct op *op, const char *name)
 		event->op = *op;
 		if (op->kind == OP_GEMM && op->gemm.library)
 			event->blas = blas_version(op->gemm.library);
+		if (op->kind == OP_LIBRARY)
+			event->library = *op->library;
 	}
 	strncpy(event->name, name, sizeof(event->name) - 1);
 }

@@ -26,6 +26,13 @@ static const char *const export_rows[] = {
 #include "shim/driver_names.def"
 #define HOOK(name) #name,
 #include "shim/cublas_hooks.def"
+#define HOOK(name) #name,
+#include "shim/library_hooks.def"
+};
+
+static const char *const library_rows[] = {
+#define HOOK(name) #name,
+#include "shim/library_hooks.def"
 };
 
 static const char *const cublas_rows[] = {
@@ -70,6 +77,8 @@ static void rows_stand_in_order(void **state)
 		assert_true(strcmp(driver_rows[i - 1], driver_rows[i]) < 0);
 	for (unsigned i = 1; i < COUNT(cublas_rows); i++)
 		assert_true(strcmp(cublas_rows[i - 1], cublas_rows[i]) < 0);
+	for (unsigned i = 1; i < COUNT(library_rows); i++)
+		assert_true(strcmp(library_rows[i - 1], library_rows[i]) < 0);
 }
 
 static void every_driver_function_has_a_row(void **state)

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Loaded GPU libraries other than cuBLAS: cuDNN, cuFFT, cuSOLVER, cuSPARSE, NCCL. A process may
+ * hold several versions of each. A hook finds the function that its caller would have reached
+ * without the shim: by the entry point it came through, else by what the caller's object was linked
+ * with.
+ */
+#ifndef FASHIM_LIBRARY_H
+#define FASHIM_LIBRARY_H
+
+#include "image.h"
+
+/* Instances, all libraries together, that can be told apart; library_entry_ARCH.S is written for as
+ * many. */
+#define LIBRARIES 8
+
+enum library_id {
+#define HOOK(name) LIBRARY_##name,
+#include "library_hooks.def"
+	LIBRARY_COUNT
+};
+
+/* Functions that describe a call's arguments; any may be missing. */
+#define LIBRARY_GETTERS(GETTER)                                                                    \
+	GETTER(cudnnBackendGetAttribute)                                                           \
+	GETTER(cudnnGetFilterNdDescriptor)                                                         \
+	GETTER(cudnnGetStream)                                                                     \
+	GETTER(cudnnGetTensorNdDescriptor)                                                         \
+	GETTER(cufftGetSize)                                                                       \
+	GETTER(cusolverDnCgetrf_bufferSize)                                                        \
+	GETTER(cusolverDnDgetrf_bufferSize)                                                        \
+	GETTER(cusolverDnGetStream)                                                                \
+	GETTER(cusolverDnSgetrf_bufferSize)                                                        \
+	GETTER(cusolverDnZgetrf_bufferSize)                                                        \
+	GETTER(cusparseCooGet)                                                                     \
+	GETTER(cusparseCsrGet)                                                                     \
+	GETTER(cusparseDnMatGet)                                                                   \
+	GETTER(cusparseDnMatGetStridedBatch)                                                       \
+	GETTER(cusparseDnVecGet)                                                                   \
+	GETTER(cusparseGetPointerMode)                                                             \
+	GETTER(cusparseGetStream)                                                                  \
+	GETTER(cusparseSpMM_bufferSize)                                                            \
+	GETTER(cusparseSpMV_bufferSize)                                                            \
+	GETTER(cusparseSpMatGetFormat)                                                             \
+	GETTER(cusparseSpMatGetStridedBatch)                                                       \
+	GETTER(ncclCommCount)                                                                      \
+	GETTER(ncclCommCuDevice)                                                                   \
+	GETTER(ncclCommUserRank)
+
+enum library_getter {
+#define GETTER(name) LIBRARY_GETTER_##name,
+	LIBRARY_GETTERS(GETTER)
+#undef GETTER
+		LIBRARY_GETTER_COUNT
+};
+
+struct library;
+
+/* Row of a name in library_hooks.def, or -1. */
+int library_hook_id(const char *name);
+
+bool library_is_soname(const char *soname);
+
+/* What dlsym hands out for `name`, which it found as `real` in the library `image`: an entry point
+ * that remembers the library and goes on to the hook, or `real` if there is no hook. */
+void *library_hook_for(const struct image *image, void *real, const char *name);
+
+/* The library that a call of function `id` belongs to, and in *real its function. `handle` (NULL:
+ * none) tells where the caller does not. NULL with *real set: the caller brought the function
+ * along (a stub that loads the library, or the library itself, linked in), or is a part of the
+ * library; nothing is known of such a call, and it must be made with library_stub_depth raised.
+ * NULL without: there is no such function. Call it first thing in a hook: it consumes what the
+ * entry point remembered. */
+struct library *library_for(enum library_id id, const void *handle, const void *caller,
+			    void **real);
+extern __thread int library_stub_depth __attribute__((tls_model("initial-exec")));
+
+void *library_getter(const struct library *library, enum library_getter getter);
+
+#endif

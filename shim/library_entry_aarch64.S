@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Entry points that remember their library (library.h): dlsym on a particular library hands out
+ * one of these. It notes the library's number in the thread's library_entered and goes on to the hook. */
+#if defined(__aarch64__)
+	.text
+
+.macro entry name, library
+	.balign 16
+.Lentry_\library\()_\name:
+	.cfi_startproc
+	hint #34 /* bti c */
+	adrp x16, :gottprel:library_entered
+	ldr x16, [x16, #:gottprel_lo12:library_entered]
+	mrs x17, tpidr_el0
+	add x16, x16, x17
+	mov w17, #(\library + 1)
+	str w17, [x16]
+	b \name
+	.cfi_endproc
+.endm
+
+#define HOOK(name) entry name, 0
+#include "library_hooks.def"
+
+#define HOOK(name) entry name, 1
+#include "library_hooks.def"
+
+#define HOOK(name) entry name, 2
+#include "library_hooks.def"
+
+#define HOOK(name) entry name, 3
+#include "library_hooks.def"
+
+#define HOOK(name) entry name, 4
+#include "library_hooks.def"
+
+#define HOOK(name) entry name, 5
+#include "library_hooks.def"
+
+#define HOOK(name) entry name, 6
+#include "library_hooks.def"
+
+#define HOOK(name) entry name, 7
+#include "library_hooks.def"
+
+.macro address name, library
+	.quad .Lentry_\library\()_\name
+.endm
+
+	.section .data.rel.ro, "aw"
+	.globl library_entry_points
+	.hidden library_entry_points
+	.balign 8
+library_entry_points:
+#define HOOK(name) address name, 0
+#include "library_hooks.def"
+
+#define HOOK(name) address name, 1
+#include "library_hooks.def"
+
+#define HOOK(name) address name, 2
+#include "library_hooks.def"
+
+#define HOOK(name) address name, 3
+#include "library_hooks.def"
+
+#define HOOK(name) address name, 4
+#include "library_hooks.def"
+
+#define HOOK(name) address name, 5
+#include "library_hooks.def"
+
+#define HOOK(name) address name, 6
+#include "library_hooks.def"
+
+#define HOOK(name) address name, 7
+#include "library_hooks.def"
+#endif
+
+	.section .note.GNU-stack, "", %progbits

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Entry points that remember their library (library.h): dlsym on a particular library hands out
+ * one of these. It notes the library's number in the thread's library_entered and goes on to the hook. */
+#if defined(__x86_64__)
+	.text
+
+.macro entry name, library
+	.balign 16
+.Lentry_\library\()_\name:
+	.cfi_startproc
+	endbr64
+	movq library_entered@gottpoff(%rip), %r11
+	movl $\library + 1, %fs:(%r11)
+	jmp \name
+	.cfi_endproc
+.endm
+
+#define HOOK(name) entry name, 0
+#include "library_hooks.def"
+
+#define HOOK(name) entry name, 1
+#include "library_hooks.def"
+
+#define HOOK(name) entry name, 2
+#include "library_hooks.def"
+
+#define HOOK(name) entry name, 3
+#include "library_hooks.def"
+
+#define HOOK(name) entry name, 4
+#include "library_hooks.def"
+
+#define HOOK(name) entry name, 5
+#include "library_hooks.def"
+
+#define HOOK(name) entry name, 6
+#include "library_hooks.def"
+
+#define HOOK(name) entry name, 7
+#include "library_hooks.def"
+
+.macro address name, library
+	.quad .Lentry_\library\()_\name
+.endm
+
+	.section .data.rel.ro, "aw"
+	.globl library_entry_points
+	.hidden library_entry_points
+	.balign 8
+library_entry_points:
+#define HOOK(name) address name, 0
+#include "library_hooks.def"
+
+#define HOOK(name) address name, 1
+#include "library_hooks.def"
+
+#define HOOK(name) address name, 2
+#include "library_hooks.def"
+
+#define HOOK(name) address name, 3
+#include "library_hooks.def"
+
+#define HOOK(name) address name, 4
+#include "library_hooks.def"
+
+#define HOOK(name) address name, 5
+#include "library_hooks.def"
+
+#define HOOK(name) address name, 6
+#include "library_hooks.def"
+
+#define HOOK(name) address name, 7
+#include "library_hooks.def"
+#endif
+
+	.section .note.GNU-stack, "", %progbits
