@@ -9,7 +9,7 @@ SIM     := $(O)/tests/simgpu
 SIM_LIB := $(O)/simgpu
 
 simgpu: $(SIM_LIB)/libcuda.so.1 $(foreach m,12 13,$(SIM_LIB)/libcublas.so.$(m)) \
-        $(SIM_LIB)/libsimkernels.so ## the simulated GPU
+        $(SIM_LIB)/libcudnn.so.9 $(SIM_LIB)/libsimkernels.so ## the simulated GPU
 
 # ---- driver: exports and their table from the toolkit's own lists --------------------------
 SIM_ONCE  := log context device stream memory memory_calls mapping module graph procaddr
@@ -77,11 +77,17 @@ $(SIM_LIB)/libcublas.so.$(1): $(SIM)/blas-$(1).o $(SIM)/blas_driver.o $(SIM)/bla
 endef
 $(foreach m,12 13,$(eval $(call sim_cublas,$(m))))
 
+# ---- a little of cuDNN ----------------------------------------------------------------------
+$(SIM_LIB)/libcudnn.so.9: $(SIM)/dnn.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared $(LDFLAGS) -Wl,-soname,$(@F) -Wl,-Bsymbolic -o $@ $< -ldl
+
 # ---- programs: the same sources for the simulated and for a real GPU ------------------------
 APPS             := demo hazards plain_softmax unseen
 APP_SRC_hazards  := hazards hazards_alias hazards_observe hazards_order \
                     hazards_stream hazards_forms hazards_arrays hazards_copies \
-                    hazards_outputs hazards_columns hazards_masks
+                    hazards_outputs hazards_columns hazards_masks hazards_library
 APP_KERNELS      := all
 APP_KERNELS_plain_softmax := plain_softmax
 APP_KERNELS_unseen := unseen
