@@ -145,6 +145,7 @@ CHANGE_HOOK(cufftXtSetJITCallback,
 	    (cufftHandle plan, const char *name, const void *image, size_t bytes,
 	     cufftXtCallbackType type, void **information),
 	    (plan, name, image, bytes, type, information), entry->odd = true)
+CHANGE_HOOK(cufftXtSetWorkArea, (cufftHandle plan, void **work), (plan, work), entry->odd = true)
 CHANGE_HOOK(cufftXtSetGPUs, (cufftHandle plan, int count, int *devices), (plan, count, devices),
 	    entry->odd = true)
 

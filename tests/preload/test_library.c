@@ -138,6 +138,24 @@ static void two_versions_get_their_own_calls(void **state)
 	}
 }
 
+/* A call that comes from an object which needs no cuDNN at all, as after a jump out of a wrapper:
+ * the handle tells whose it is. */
+static void a_handle_tells_the_version(void **state)
+{
+	set_call *anyhow = (set_call *)dlsym(RTLD_DEFAULT, "cudnnSetTensor");
+
+	for (int i = 0; i < 4; i++) {
+		const int which = i & 1;
+		set_call *found = (set_call *)dlsym(library[which], "cudnnSetTensor");
+
+		begin(state);
+		found(&handle, &small, AT(0), NULL);
+		anyhow(&handle, &small, AT(0), NULL);
+		assert_int_equal(state_of[which]->calls, 2);
+		assert_int_equal(state_of[1 - which]->calls, 0);
+	}
+}
+
 static void a_failed_call_is_not_followed_up(void **state)
 {
 	set_call *set = (set_call *)dlsym(library[CUDNN_9], "cudnnSetTensor");
@@ -474,6 +492,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(dlsym_hands_out_hooks, begin),
 		cmocka_unit_test_setup(every_row_passes_on, begin),
 		cmocka_unit_test_setup(two_versions_get_their_own_calls, begin),
+		cmocka_unit_test_setup(a_handle_tells_the_version, begin),
 		cmocka_unit_test_setup(a_failed_call_is_not_followed_up, begin),
 		cmocka_unit_test_setup(unwatched_calls_are_not_described, begin),
 		cmocka_unit_test_setup(collectives, begin),
