@@ -18,7 +18,7 @@ struct dnn {
 			 const void *beta, const void *to, void *y);
 };
 
-/* Returns whether there is a cuDNN. Its only tensor has the shape of scores. */
+/* Returns whether there is a cuDNN that starts. Its only tensor has the shape of scores. */
 static bool dnn_open(struct dnn *dnn, const struct bench *b)
 {
 	void *library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
@@ -34,7 +34,8 @@ static bool dnn_open(struct dnn *dnn, const struct bench *b)
 	describe = (__typeof__(describe))dlsym(library, "cudnnSetTensorNdDescriptor");
 	dnn->set = (__typeof__(dnn->set))dlsym(library, "cudnnSetTensor");
 	dnn->transform = (__typeof__(dnn->transform))dlsym(library, "cudnnTransformTensor");
-	CHECK(create(&dnn->handle));
+	if (create(&dnn->handle))
+		return false;
 	CHECK(create_tensor(&dnn->scores));
 	CHECK(describe(dnn->scores, HALF, RANK, dim, stride));
 	return true;
