@@ -4,3 +4,4 @@
  */
 #include "attention.cu"
 #include "aten.cu"
+#include "reach.cu"

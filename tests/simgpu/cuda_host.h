@@ -12,9 +12,12 @@
  * of the lanes in their mask: the last lane to arrive does the work for all.
  *
  * What a .cu file must do to compile both ways (nvcc may include this header too, it then defines
- * only these two macros):
+ * only these three macros):
  *   - name each kernel once at file scope:        SIM_KERNEL(my_kernel)
  *     which exports `const struct sim_kernel sim_kernel_my_kernel` (see sim_kernel.h);
+ *   - say of each kernel that reaches more than its parameters lead to what that is, since nobody
+ *     can read it off the host's code as it is read off a GPU's (shim/kernel_code.def has the
+ *     words):                                     SIM_DEED(GLOBALS, my_kernel)
  *   - declare dynamic shared memory inside the kernel as    DYNAMIC_SHARED(float, buffer);
  *     instead of `extern __shared__ float buffer[]`. Static `__shared__ T x[N]` works as it is,
  *     but is not shared between functions and not reset between blocks, as on a GPU.
@@ -31,6 +34,7 @@
 #ifdef __CUDACC__
 
 #define SIM_KERNEL(name)
+#define SIM_DEED(what, name)
 #define DYNAMIC_SHARED(type, name)                                                                 \
 	extern __shared__ __align__(16) unsigned char fashim_dynamic_shared[];                     \
 	type *name = (type *)fashim_dynamic_shared
@@ -145,6 +149,10 @@ void sim_copy_wait(unsigned groups_left);
 #define warpSize  32
 
 #define DYNAMIC_SHARED(type, name) type *name = (type *)sim_current->block->shared
+
+#define SIM_DEED(what, name)                                                                       \
+	extern "C" const char sim_deed_##what##_##name __attribute__((visibility("default")));     \
+	const char sim_deed_##what##_##name = 1;
 
 #define SIM_KERNEL(name)                                                                           \
 	extern "C" const struct sim_kernel sim_kernel_##name                                       \

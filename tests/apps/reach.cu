@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernels that reach more than their parameters lead to: none of them may be launched twice.
+ */
+#include "tests/simgpu/cuda_host.h"
+
+__device__ unsigned reach_calls;
+
+/* Counts its calls in a variable of the module. */
+extern "C" __global__ void reach_global(float *out, const float *in, int count)
+{
+	const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+	if (i == 0)
+		reach_calls++;
+	if (i < count)
+		out[i] = in[i] * (float)(1 + reach_calls % 2);
+}
+SIM_KERNEL(reach_global)
+SIM_DEED(GLOBALS, reach_global)
+
+/* A sum that every block adds to. */
+extern "C" __global__ void reach_atomic(float *sum, const float *in, int count)
+{
+	const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+	if (i < count)
+		atomicAdd(sum, in[i]);
+}
+SIM_KERNEL(reach_atomic)
+SIM_DEED(ATOMICS, reach_atomic)
