@@ -148,6 +148,7 @@ const struct function *function_get(CUfunction handle)
 	rules_bind(function);
 	bind_unset(function);
 	function->words = calloc(1, sizeof(*function->words));
+	function->code = calloc(1, sizeof(*function->code));
 	slots[at] = function;
 	used++;
 	return function;

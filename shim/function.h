@@ -52,6 +52,7 @@ struct function {
 	unsigned bytes;		  /* of all parameters */
 	uint32_t id;		  /* order of appearance, from 1 */
 	struct name_words *words; /* NULL: not kept */
+	uint32_t *code;		  /* kernel_code.c: what it may do; NULL: not kept */
 	bool readable;		  /* parameter layout is known */
 	unsigned param_count;
 	unsigned param_offset[FUNCTION_MAX_PARAMS], param_size[FUNCTION_MAX_PARAMS];

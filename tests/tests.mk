@@ -10,6 +10,7 @@ include tests/unit/kernels_test.mk
 include tests/preload/preload.mk
 include tests/apps/zoo.mk
 include tests/unit/core_test.mk
+include tests/unit/code_test.mk
 include tests/unit/tune_test.mk
 include tests/unit/bench_test.mk
 

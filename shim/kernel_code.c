@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which image a kernel comes from, and what was read of it (kernel_code.h). Modules and libraries
+ * stand in a table by handle. It has a lock of its own: images are loaded on any thread, and read
+ * with the flow lock held.
+ */
+#include "kernel_code.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "function.h"
+#include "kernel_code_parts.h"
+#include "resolve.h"
+
+#define BUCKETS	    1024
+#define MODULES_MAX (64u << 10)
+#define ROWS_MAX    (1u << 20)	/* kernels in all tables */
+#define AT_ONCE_MAX (16u << 20) /* bytes of an image that has to be read while it is loaded */
+#define ASKED	    (1u << 31)	/* in struct function: its deeds are known */
+
+struct module {
+	const void *handle;
+	const void *same;	    /* the library that it belongs to; NULL: none */
+	const unsigned char *image; /* not read yet; NULL: it was, or cannot be */
+	size_t bytes;
+	struct code_table table;
+	bool known, exposed;
+	struct module *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct module *buckets[BUCKETS];
+static size_t modules, rows;
+static struct code_targets targets;
+static pid_t owner; /* of all this; CUDA does not survive a fork, and the lock may not either */
+
+/* ---- tables of kernels --------------------------------------------------------------------------
+ */
+
+static uint64_t hash_of(const char *name, size_t length)
+{
+	uint64_t hash = 0xcbf29ce484222325ull;
+
+	for (size_t i = 0; i < length; i++)
+		hash = (hash ^ (unsigned char)name[i]) * 0x100000001b3ull;
+	return hash;
+}
+
+bool code_table_add(struct code_table *table, const char *name, size_t length, uint32_t deeds)
+{
+	if (table->count == table->room) {
+		const size_t room = table->room ? 2 * table->room : 16;
+		struct code_row *fresh = realloc(table->rows, room * sizeof(*fresh));
+
+		if (!fresh)
+			return false;
+		table->rows = fresh;
+		table->room = room;
+	}
+	table->rows[table->count++] = (struct code_row){hash_of(name, length), deeds};
+	return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const uint64_t one = ((const struct code_row *)a)->name,
+		       other = ((const struct code_row *)b)->name;
+
+	return one < other ? -1 : one > other;
+}
+
+void code_table_sort(struct code_table *table)
+{
+	size_t kept = 0;
+
+	if (table->count < 2)
+		return;
+	qsort(table->rows, table->count, sizeof(*table->rows), by_name);
+	for (size_t i = 1; i < table->count; i++) {
+		if (table->rows[i].name == table->rows[kept].name)
+			table->rows[kept].deeds |= table->rows[i].deeds;
+		else
+			table->rows[++kept] = table->rows[i];
+	}
+	table->count = kept + 1;
+}
+
+struct code_row *code_table_row(const struct code_table *table, const char *name, size_t length)
+{
+	const struct code_row wanted = {.name = hash_of(name, length)};
+
+	return table->count ? bsearch(&wanted, table->rows, table->count, sizeof(wanted), by_name)
+			    : NULL;
+}
+
+uint32_t code_table_deeds(const struct code_table *table, const char *name)
+{
+	const struct code_row *row = code_table_row(table, name, strlen(name));
+
+	return row ? row->deeds : DEED_UNKNOWN;
+}
+
+void code_table_free(struct code_table *table)
+{
+	free(table->rows);
+	*table = (struct code_table){0};
+}
+
+/* ---- modules ------------------------------------------------------------------------------------
+ */
+
+static struct module **slot_of(const void *handle)
+{
+	return &buckets[(uintptr_t)handle * 0x9e3779b97f4a7c15ull >> 32 & (BUCKETS - 1)];
+}
+
+static struct module *find(const void *handle)
+{
+	struct module *module = *slot_of(handle);
+
+	while (module && module->handle != handle)
+		module = module->next;
+	return module;
+}
+
+static void drop(const void *handle)
+{
+	struct module **at = slot_of(handle), *module;
+
+	while (*at && (*at)->handle != handle)
+		at = &(*at)->next;
+	module = *at;
+	if (!module)
+		return;
+	*at = module->next;
+	rows -= module->table.count;
+	modules--;
+	code_table_free(&module->table);
+	free(module);
+}
+
+/* In place of what had the handle before. NULL: no memory, or enough is kept. */
+static struct module *add(const void *handle)
+{
+	struct module **at = slot_of(handle), *module;
+
+	drop(handle);
+	module = modules < MODULES_MAX ? calloc(1, sizeof(*module)) : NULL;
+	if (!module)
+		return NULL;
+	module->handle = handle;
+	module->next = *at;
+	*at = module;
+	modules++;
+	return module;
+}
+
+static bool begin(void)
+{
+	if (!owner)
+		owner = getpid();
+	else if (owner != getpid())
+		return false;
+	pthread_mutex_lock(&lock);
+	return true;
+}
+
+/* Every GPU of the process: a library's kernel runs on whichever is current. */
+static bool find_targets(void)
+{
+	const int room = sizeof(targets.sm) / sizeof(*targets.sm);
+	int major, minor;
+	CUdevice device;
+
+	if (targets.count || driver_resolve() < 0)
+		return targets.count != 0;
+	for (int i = 0; driver.cuDeviceGet(&device, i) == CUDA_SUCCESS; i++) {
+		if (i == room ||
+		    driver.cuDeviceGetAttribute(&major,
+						CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+						device) != CUDA_SUCCESS ||
+		    driver.cuDeviceGetAttribute(&minor,
+						CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+						device) != CUDA_SUCCESS) {
+			targets.count = 0;
+			return false;
+		}
+		targets.sm[targets.count++] = (uint16_t)(major * 10 + minor);
+	}
+	return targets.count != 0;
+}
+
+static void read_now(struct module *module, const unsigned char *image, size_t bytes)
+{
+	module->known = find_targets() && !code_read_image(image, bytes, &targets, &module->table);
+	module->image = NULL;
+	code_table_sort(&module->table);
+	if (!module->known || module->table.count > ROWS_MAX - rows) {
+		module->known = false;
+		code_table_free(&module->table);
+	}
+	rows += module->table.count;
+}
+
+struct place {
+	uintptr_t begin, bytes;
+};
+
+/* Is all of it in one piece of that object's file? */
+static int holds(struct dl_phdr_info *info, size_t size, void *data)
+{
+	const struct place *place = data;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		const uintptr_t at = place->begin - (info->dlpi_addr + segment->p_vaddr);
+
+		if (segment->p_type == PT_LOAD && at < segment->p_filesz &&
+		    place->bytes <= segment->p_filesz - at)
+			return 1;
+	}
+	return 0;
+}
+
+static bool stays(const void *image, size_t bytes)
+{
+	struct place place = {(uintptr_t)image, bytes};
+
+	return dl_iterate_phdr(holds, &place) == 1;
+}
+
+/* ---- told by hooks ------------------------------------------------------------------------------
+ */
+
+void kernel_code_loaded(const void *handle, const void *image)
+{
+	const int kept = errno;
+	struct module *module;
+	size_t bytes;
+
+	if (!begin())
+		return;
+	module = add(handle);
+	bytes = module && image ? code_image_bytes(&image) : 0;
+	if (bytes && stays(image, bytes)) {
+		module->image = image;
+		module->bytes = bytes;
+	} else if (bytes && bytes <= AT_ONCE_MAX) {
+		read_now(module, image, bytes);
+	}
+	pthread_mutex_unlock(&lock);
+	errno = kept;
+}
+
+void kernel_code_loaded_file(const void *handle, const char *path)
+{
+	const int kept = errno, file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	unsigned char *image = MAP_FAILED;
+	struct module *module;
+	struct stat status;
+
+	if (begin()) {
+		module = add(handle);
+		if (module && file >= 0 && !fstat(file, &status) && status.st_size > 0 &&
+		    status.st_size <= AT_ONCE_MAX)
+			image = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+		if (image != MAP_FAILED) {
+			read_now(module, image, (size_t)status.st_size);
+			munmap(image, (size_t)status.st_size);
+		}
+		pthread_mutex_unlock(&lock);
+	}
+	if (file >= 0)
+		close(file);
+	errno = kept;
+}
+
+void kernel_code_same(const void *handle, const void *library)
+{
+	const int kept = errno;
+	struct module *module;
+
+	if (handle == library || !begin())
+		return;
+	module = find(handle);
+	if (!module || module->same != library) {
+		module = add(handle);
+		if (module)
+			module->same = library;
+	}
+	pthread_mutex_unlock(&lock);
+	errno = kept;
+}
+
+void kernel_code_exposed(const void *handle)
+{
+	const int kept = errno;
+	struct module *module;
+
+	if (!begin())
+		return;
+	module = find(handle);
+	if (module && module->same)
+		module = find(module->same);
+	if (module)
+		module->exposed = true;
+	pthread_mutex_unlock(&lock);
+	errno = kept;
+}
+
+void kernel_code_unloaded(const void *handle)
+{
+	const int kept = errno;
+
+	if (!begin())
+		return;
+	drop(handle);
+	pthread_mutex_unlock(&lock);
+	errno = kept;
+}
+
+/* ---- asked --------------------------------------------------------------------------------------
+ */
+
+/* Lock held. Handles of functions and of kernels are not told apart by looking at them
+ * (function.c). */
+static struct module *module_of(const struct function *function)
+{
+	struct module *module = NULL;
+	CUmodule handle;
+	CUlibrary library;
+
+	if (driver.cuFuncGetModule &&
+	    driver.cuFuncGetModule(&handle, function->handle) == CUDA_SUCCESS)
+		module = find(handle);
+	if (!module && driver.cuKernelGetLibrary &&
+	    driver.cuKernelGetLibrary(&library, (CUkernel)function->handle) == CUDA_SUCCESS)
+		module = find(library);
+	return module && module->same ? find(module->same) : module;
+}
+
+static uint32_t deeds_of(const struct function *function)
+{
+	struct module *module = module_of(function);
+
+	if (!module)
+		return DEED_UNKNOWN;
+	/* What it lies in may have been closed without a word. */
+	if (module->image && stays(module->image, module->bytes))
+		read_now(module, module->image, module->bytes);
+	return module->known ? code_table_deeds(&module->table, function->name) : DEED_UNKNOWN;
+}
+
+/* *exposed: the program may have written the module's constants. */
+static uint32_t ask(const struct function *function, bool *exposed)
+{
+	uint32_t deeds = function->code ? *function->code : 0;
+
+	*exposed = true;
+	if (driver_resolve() < 0 || ((!deeds || deeds & DEED_CONSTANTS) && !begin()))
+		return DEED_UNKNOWN;
+	if (!deeds || deeds & DEED_CONSTANTS) {
+		const struct module *module;
+
+		if (!deeds)
+			deeds = deeds_of(function) | ASKED;
+		module = deeds & DEED_CONSTANTS ? module_of(function) : NULL;
+		*exposed = !module || module->exposed;
+		pthread_mutex_unlock(&lock);
+	}
+	if (function->code)
+		*function->code = deeds;
+	return deeds & ~ASKED;
+}
+
+static const char *gravest(uint32_t deeds)
+{
+	static const char *const words[] = {
+#define DEED(name, phrase) phrase,
+#include "kernel_code.def"
+	};
+
+	return deeds ? words[__builtin_ctz(deeds)] : NULL;
+}
+
+struct kernel_code_facts kernel_code_facts(const struct function *function)
+{
+	bool exposed;
+	const uint32_t deeds = ask(function, &exposed);
+
+	return (struct kernel_code_facts){
+		.known = !(deeds & DEED_UNKNOWN),
+		.globals = deeds & DEED_GLOBALS,
+		.atomics = deeds & DEED_ATOMICS,
+		.launches = deeds & DEED_LAUNCHES,
+		.indirect = deeds & DEED_INDIRECT,
+		.textures = deeds & DEED_TEXTURES,
+		.maps = deeds & DEED_MAPS,
+		.traps = deeds & DEED_TRAPS,
+		.constants = deeds & DEED_CONSTANTS,
+		.why = gravest(deeds),
+	};
+}
+
+const char *kernel_code_hindrance(const struct function *function)
+{
+	bool exposed;
+	uint32_t deeds = ask(function, &exposed);
+
+	return gravest(exposed ? deeds : deeds & ~(uint32_t)DEED_CONSTANTS);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a kernel can reach besides what its parameters point to, read from the image that the
+ * program loaded. Only of a kernel that is known to reach nothing else may the shim launch a second
+ * run, on copies: that proof is in the code or it is nowhere.
+ *
+ * Hooks tell of images as they are loaded. One that the program may free right afterwards is read
+ * at once, into a small table; one that lies in the file of a loaded object stays where it is until
+ * it is unloaded, and is read when a kernel of it is first asked about.
+ */
+#ifndef FASHIM_KERNEL_CODE_H
+#define FASHIM_KERNEL_CODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct function;
+
+/* What the kernel may do; all false but `known`: nothing but read and write where its parameters
+ * lead to. */
+struct kernel_code_facts {
+	bool known;	 /* its code was found and understood; otherwise the rest says nothing */
+	bool globals;	 /* uses variables of its module, managed ones among them */
+	bool atomics;	 /* works together with other blocks: atomics, fences, loads that wait */
+	bool launches;	 /* calls the driver's functions: printf, malloc, assert, launches */
+	bool indirect;	 /* calls or jumps to where a pointer says */
+	bool textures;	 /* textures, surfaces */
+	bool maps;	 /* tensor maps, which hold addresses in a form of their own */
+	bool traps;	 /* may stop the GPU, and with it the program */
+	bool constants;	 /* reads __constant__ memory */
+	const char *why; /* the gravest of these in words, NULL: none */
+};
+
+/* ---- told by hooks, on any thread; errno is left alone ------------------------------------------
+ */
+
+/* A handle (CUmodule or CUlibrary) has come from that image, or from that file. */
+void kernel_code_loaded(const void *handle, const void *image);
+void kernel_code_loaded_file(const void *handle, const char *path);
+
+/* A module is what a library is in one context. */
+void kernel_code_same(const void *module, const void *library);
+
+/* The program was given the address of a variable of that module or library: it may write what
+ * kernels take for constants. */
+void kernel_code_exposed(const void *handle);
+
+/* The handle ends now. */
+void kernel_code_unloaded(const void *handle);
+
+/* ---- asked under the flow lock ------------------------------------------------------------------
+ */
+
+/* The driver is asked for the kernel's module and the image is read the first time, which may take
+ * long. */
+struct kernel_code_facts kernel_code_facts(const struct function *function);
+
+/* NULL: it may be launched again on copies; otherwise one phrase why not. Constants hinder only
+ * where the program could have put addresses there. */
+const char *kernel_code_hindrance(const struct function *function);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the readers of images share: cubins (kernel_code_cubin.c), PTX (kernel_code_ptx.c), fat
+ * binaries, and what simulated GPUs load instead (kernel_code_image.c). Each adds to a table, for
+ * every kernel of an image, what that kernel is not certain to leave alone. Images are whatever
+ * lies in the program's memory: nothing outside the given bytes is read.
+ */
+#ifndef FASHIM_KERNEL_CODE_PARTS_H
+#define FASHIM_KERNEL_CODE_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a kernel may do; 0: none of it. The rows stand in kernel_code.def, the gravest first. */
+enum kernel_deed {
+#define DEED(name, words) DEED_INDEX_##name,
+#include "kernel_code.def"
+	DEEDS,
+#define DEED(name, words) DEED_##name = 1 << DEED_INDEX_##name,
+#include "kernel_code.def"
+};
+
+/* Kernels by a hash of their name, sorted once they are all in. */
+struct code_table {
+	size_t count, room;
+	struct code_row {
+		uint64_t name;
+		uint32_t deeds;
+	} * rows;
+};
+
+/* A kernel that is in there already has both deeds from then on. false: no memory. */
+bool code_table_add(struct code_table *table, const char *name, size_t length, uint32_t deeds);
+
+/* Before the first look. */
+void code_table_sort(struct code_table *table);
+
+/* NULL: it is not in there. */
+struct code_row *code_table_row(const struct code_table *table, const char *name, size_t length);
+
+/* DEED_UNKNOWN where it is not in there. */
+uint32_t code_table_deeds(const struct code_table *table, const char *name);
+
+void code_table_free(struct code_table *table);
+
+/* 0, -EINVAL: not understood, -E2BIG: more than is looked at, -ENOMEM. */
+int code_read_cubin(const unsigned char *image, size_t bytes, struct code_table *table);
+int code_read_ptx(const char *text, size_t bytes, struct code_table *table);
+
+/* The GPUs of this machine, major * 10 + minor. */
+struct code_targets {
+	unsigned count;
+	uint16_t sm[16];
+};
+
+/* Any image as the driver takes it, whose kernels are to run on one of these. */
+int code_read_image(const unsigned char *image, size_t bytes, const struct code_targets *targets,
+		    struct code_table *table);
+
+/* How many bytes an image says it has that the driver took; 0: it is none. A fat binary's wrapper
+ * is not one itself: *image becomes what it leads to. */
+size_t code_image_bytes(const void **image);
+
+/* Is that image a fat binary? */
+bool code_is_fatbin(const void *image);
+
+#endif

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# What kernels are made of: cubins, PTX and fat binaries as nvcc writes them. Without nvcc the test
+# leaves out what needs them, and says so.
+
+CODE      := $(O)/tests/unit/kernel_code
+CODE_ARCHS := 75 80 86 89 90a 100a 120
+CODE_MODES := default size speed balance none
+CODE_MADE := $(CODE_ARCHS:%=$(CODE)/sm_%.cubin) $(CODE)/compute_80.ptx $(CODE_MODES:%=$(CODE)/%.fatbin)
+
+UNIT_TESTS += $(O)/tests/unit/test_kernel_code
+
+$(CODE)/sm_%.cubin: tests/unit/kernel_code_kernels.cu | setup
+	@mkdir -p $(@D)
+	$(call say,NVCC,$@)
+	$(Q)$(NVCC) -cubin -arch=sm_$* -Wno-deprecated-gpu-targets -diag-suppress 20014 -o $@ $<
+$(CODE)/compute_80.ptx: tests/unit/kernel_code_kernels.cu | setup
+	@mkdir -p $(@D)
+	$(call say,NVCC,$@)
+	$(Q)$(NVCC) -ptx -arch=compute_80 -o $@ $<
+$(CODE)/%.fatbin: $(CODE_ARCHS:%=$(CODE)/sm_%.cubin) $(CODE)/compute_80.ptx
+	$(Q)$(dir $(NVCC))fatbinary -64 --compress-mode=$* $(if $(filter none,$*),,--compress-all) --create=$@ \
+	  $(foreach a,$(CODE_ARCHS),--image3=kind=elf,sm=$(a),file=$(CODE)/sm_$(a).cubin) \
+	  --image3=kind=ptx,sm=80,file=$(CODE)/compute_80.ptx
+
+$(O)/tests/unit/test_kernel_code.o: CPPFLAGS += -DCODE_FOLDER='"$(abspath $(CODE))"' -DBUILD_FOLDER='"$(abspath $(O))"'
+$(O)/tests/unit/test_kernel_code: $(addprefix $(O)/,tests/unit/test_kernel_code.o \
+    $(addprefix shim/,kernel_code.o kernel_code_cubin.o kernel_code_image.o kernel_code_ptx.o \
+      unpack_lz4.o unpack_zstd.o zstd_tables.o)) | $(if $(wildcard $(NVCC)),$(CODE_MADE)) apps-sim
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread

@@ -1,0 +1,644 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is read of kernels' images: decoders against what nvcc wrote packed and unpacked, facts of
+ * kernels whose deeds are known (kernel_code_kernels.cu), the same from every kind of image, what
+ * happens when images come and go, and inputs that are cut off or changed, which end at a page that
+ * cannot be read.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "shim/function.h"
+#include "shim/kernel_code.h"
+#include "shim/kernel_code_parts.h"
+#include "shim/resolve.h"
+#include "shim/unpack.h"
+
+/* ---- a driver with one GPU, or two --------------------------------------------------------------
+ */
+
+struct driver_calls driver;
+static int gpus[2] = {90, 0};
+static CUmodule module_answer;
+static CUlibrary library_answer;
+
+static CUresult device_get(CUdevice *device, int i)
+{
+	*device = i;
+	return i < 2 && gpus[i] ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+static CUresult device_attribute(int *value, CUdevice_attribute what, CUdevice device)
+{
+	*value = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? gpus[device] / 10
+								      : gpus[device] % 10;
+	return CUDA_SUCCESS;
+}
+
+static CUresult function_module(CUmodule *module, CUfunction function)
+{
+	(void)function;
+	*module = module_answer;
+	return module_answer ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult kernel_library(CUlibrary *library, CUkernel kernel)
+{
+	(void)kernel;
+	*library = library_answer;
+	return library_answer ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+int driver_resolve(void)
+{
+	driver.cuDeviceGet = device_get;
+	driver.cuDeviceGetAttribute = device_attribute;
+	driver.cuFuncGetModule = function_module;
+	driver.cuKernelGetLibrary = kernel_library;
+	return 0;
+}
+
+/* ---- files and pages ----------------------------------------------------------------------------
+ */
+
+struct file {
+	unsigned char *at;
+	size_t bytes;
+};
+
+/* From the build, or else the test is left out. */
+static struct file file_read(const char *path)
+{
+	FILE *stream = fopen(path, "rb");
+	struct file file = {0};
+
+	if (!stream) {
+		print_message("skipped: no %s (nvcc was not there)\n", path);
+		skip();
+	}
+	assert_int_equal(fseek(stream, 0, SEEK_END), 0);
+	file.bytes = (size_t)ftell(stream);
+	rewind(stream);
+	file.at = malloc(file.bytes);
+	assert_non_null(file.at);
+	assert_int_equal(fread(file.at, 1, file.bytes, stream), file.bytes);
+	fclose(stream);
+	return file;
+}
+
+static struct file code_file(const char *name)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%s", CODE_FOLDER, name);
+	return file_read(path);
+}
+
+/* Room whose end is a page that cannot be touched. */
+struct room {
+	unsigned char *pages;
+	size_t bytes, page;
+};
+
+static struct room room_make(size_t bytes)
+{
+	struct room room = {.page = (size_t)sysconf(_SC_PAGESIZE)};
+
+	room.bytes = (bytes + room.page) / room.page * room.page;
+	room.pages = mmap(NULL, room.bytes + room.page, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(room.pages, MAP_FAILED);
+	assert_int_equal(mprotect(room.pages + room.bytes, room.page, PROT_NONE), 0);
+	return room;
+}
+
+static unsigned char *room_last(const struct room *room, size_t bytes)
+{
+	return room->pages + room->bytes - bytes;
+}
+
+static void room_free(struct room *room)
+{
+	munmap(room->pages, room->bytes + room->page);
+}
+
+static uint64_t seed = 88172645463325252ull;
+
+static uint32_t any(uint32_t below)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (uint32_t)(seed >> 20) % below;
+}
+
+/* ---- what is expected of each kernel ------------------------------------------------------------
+ */
+
+#define SM90 (1u << 31) /* only there from sm_90 on */
+
+static const struct {
+	const char *name;
+	uint32_t deeds; /* those that must be found; 0: none may be */
+} kernels[] = {
+	{"plain", 0},
+	{"shared_atomics", 0},
+	{"switched", 0},
+	{"calling", 0},
+	{"recursing", 0},
+	{"dividing", 0},
+	{"barriers", 0},
+	{"writes_variable", DEED_GLOBALS},
+	{"writes_managed", DEED_GLOBALS},
+	{"reads_variable", DEED_GLOBALS},
+	{"calls_writer", DEED_GLOBALS},
+	{"reads_constant", DEED_CONSTANTS},
+	{"adds", DEED_ATOMICS},
+	{"exchanges", DEED_ATOMICS},
+	{"prints", DEED_LAUNCHES},
+	{"allocates", DEED_LAUNCHES},
+	{"waits", DEED_ATOMICS},
+	{"loads_volatile", DEED_ATOMICS},
+	{"acquires", DEED_ATOMICS},
+	{"syncs_grid", DEED_ATOMICS},
+	{"textured", DEED_TEXTURES},
+	{"surfaced", DEED_TEXTURES},
+	{"traps", DEED_TRAPS},
+	{"by_pointer", DEED_INDIRECT},
+	{"by_table", DEED_INDIRECT | DEED_GLOBALS},
+	{"bulk_copies", SM90},
+	{"through_map", SM90 | DEED_MAPS},
+	{"bulk_reduces", SM90 | DEED_ATOMICS},
+	{"multicasts", SM90 | DEED_ATOMICS},
+};
+#define KERNELS (sizeof(kernels) / sizeof(*kernels))
+
+/* Every kernel's deeds, and no unknown code among them. */
+static void assert_kernels(const struct code_table *table, const char *image, bool sm90)
+{
+	for (size_t i = 0; i < KERNELS; i++) {
+		const uint32_t wanted = kernels[i].deeds & ~SM90,
+			       found = code_table_deeds(table, kernels[i].name);
+
+		if (kernels[i].deeds & SM90 && !sm90)
+			continue;
+		if ((wanted ? (found & wanted) != wanted : found != 0) || found & DEED_UNKNOWN)
+			fail_msg("%s: %s does %#x, not %#x", image, kernels[i].name, found, wanted);
+	}
+	assert_int_equal(code_table_deeds(table, "there_is_none"), DEED_UNKNOWN);
+}
+
+static int read_image(const unsigned char *image, size_t bytes, uint16_t sm, uint16_t other,
+		      struct code_table *table)
+{
+	const struct code_targets targets = {.count = other ? 2 : 1, .sm = {sm, other}};
+	int result;
+
+	*table = (struct code_table){0};
+	result = code_read_image(image, bytes, &targets, table);
+	code_table_sort(table);
+	return result;
+}
+
+static void test_cubins(void **state)
+{
+	static const struct {
+		const char *name;
+		uint16_t sm;
+	} rows[] = {{"sm_75.cubin", 75},   {"sm_80.cubin", 80},	  {"sm_86.cubin", 86},
+		    {"sm_89.cubin", 89},   {"sm_90a.cubin", 90},  {"sm_100a.cubin", 100},
+		    {"sm_120.cubin", 120}, {"compute_80.ptx", 80}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct file file = code_file(rows[i].name);
+		struct code_table table;
+
+		assert_int_equal(read_image(file.at, file.bytes, rows[i].sm, 0, &table), 0);
+		assert_kernels(&table, rows[i].name, rows[i].sm >= 90);
+		code_table_free(&table);
+		free(file.at);
+	}
+}
+
+/* Packed in whatever way, the same is read of a fat binary; the GPU says which entry. */
+static void test_fat_binaries(void **state)
+{
+	static const char *const modes[] = {"default", "size", "speed", "balance", "none"};
+	static const struct {
+		uint16_t sm, other;
+		bool sm90;
+	} targets[] = {{75, 0, false}, {80, 0, false}, {86, 0, false},	{89, 0, false},
+		       {90, 0, true},  {100, 0, true}, {103, 0, false}, {120, 0, true},
+		       {121, 0, true}, {90, 75, false}};
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++)
+		for (size_t j = 0; j < sizeof(targets) / sizeof(*targets); j++) {
+			char name[64];
+			struct file file;
+			struct code_table table;
+
+			snprintf(name, sizeof(name), "%s.fatbin", modes[i]);
+			file = code_file(name);
+			assert_int_equal(read_image(file.at, file.bytes, targets[j].sm,
+						    targets[j].other, &table),
+					 0);
+			assert_kernels(&table, name, targets[j].sm90);
+			code_table_free(&table);
+			free(file.at);
+		}
+}
+
+/* Code for one GPU alone may not be what another runs: then the text counts as well. */
+static void test_what_fits(void **state)
+{
+	static const uint16_t sm[] = {70, 90, 103, 110};
+	static const bool plain[] = {false, true, true, true}, map[] = {false, true, true, false};
+	struct file file = code_file("size.fatbin");
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct code_table table;
+
+		assert_int_equal(read_image(file.at, file.bytes, sm[i], 0, &table), 0);
+		assert_int_equal(!(code_table_deeds(&table, "plain") & DEED_UNKNOWN), plain[i]);
+		assert_int_equal(!(code_table_deeds(&table, "through_map") & DEED_UNKNOWN), map[i]);
+		code_table_free(&table);
+	}
+	free(file.at);
+}
+
+/* ---- decoders -----------------------------------------------------------------------------------
+ */
+
+/* An entry of a fat binary, as far as it says how it is packed. */
+struct packed {
+	const unsigned char *at;
+	size_t bytes, made;
+	bool lz4;
+};
+
+static bool packed_next(const struct file *file, size_t *at, struct packed *packed)
+{
+	uint32_t head, size;
+	uint64_t bytes, flags;
+
+	while (*at + 64 <= file->bytes) {
+		const unsigned char *entry = file->at + *at;
+
+		memcpy(&head, entry + 4, 4);
+		memcpy(&bytes, entry + 8, 8);
+		memcpy(&size, entry + 16, 4);
+		memcpy(&flags, entry + 40, 8);
+		memcpy(&packed->made, entry + 56, 8);
+		packed->at = entry + head;
+		packed->bytes = size;
+		packed->lz4 = flags & 0x2000;
+		*at += head + bytes;
+		if (packed->made)
+			return true;
+	}
+	return false;
+}
+
+/* What comes out is one of the images that went in, byte for byte. */
+static void test_decoders(void **state)
+{
+	static const char *const modes[] = {"default.fatbin", "size.fatbin", "speed.fatbin"};
+	struct file none = code_file("none.fatbin");
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct file file = code_file(modes[i]);
+		struct packed packed;
+		unsigned entries = 0;
+
+		for (size_t at = 16; packed_next(&file, &at, &packed); entries++) {
+			struct room from = room_make(packed.bytes), to = room_make(packed.made);
+			unsigned char *out = room_last(&to, packed.made);
+
+			assert_int_equal(packed.lz4, i == 2);
+			memcpy(room_last(&from, packed.bytes), packed.at, packed.bytes);
+			assert_int_equal((packed.lz4 ? unpack_lz4
+						     : unpack_zstd)(room_last(&from, packed.bytes),
+								    packed.bytes, out, packed.made),
+					 0);
+			/* PTX is packed without the zero at its end or with it. */
+			assert_non_null(memmem(none.at, none.bytes, out,
+					       packed.made - (out[packed.made - 1] == 0)));
+			room_free(&from);
+			room_free(&to);
+		}
+		assert_int_equal(entries, 8);
+		free(file.at);
+	}
+	free(none.at);
+}
+
+/* Whatever comes in: what is claimed to be made was made, and nothing else was touched. */
+static void test_decoders_cut_and_changed(void **state)
+{
+	static const char *const modes[] = {"size.fatbin", "speed.fatbin"};
+	unsigned refused = 0;
+
+	(void)state;
+	for (unsigned round = 0; round < 3000; round++) {
+		static struct file file[2];
+		struct file *of = &file[round & 1];
+		struct packed packed;
+		struct room from, to;
+		size_t at = 16, bytes;
+		unsigned char *in;
+
+		if (!of->at)
+			*of = code_file(modes[round & 1]);
+		for (unsigned entry = any(8) + 1; entry; entry--)
+			assert_true(packed_next(of, &at, &packed));
+		bytes = round % 3 ? packed.bytes : any((uint32_t)packed.bytes);
+		from = room_make(bytes + 1);
+		to = room_make(packed.made);
+		in = room_last(&from, bytes);
+		memcpy(in, packed.at, bytes);
+		for (unsigned changes = round % 3 ? 1 + any(4) : 0; changes; changes--)
+			in[any(any(2) ? 64 : (uint32_t)bytes)] ^= (unsigned char)(1 + any(255));
+		refused += (packed.lz4 ? unpack_lz4 : unpack_zstd)(
+				   in, bytes, room_last(&to, packed.made), packed.made) != 0;
+		room_free(&from);
+		room_free(&to);
+	}
+	/* Most cannot be right: a copy from before the beginning, or more or less than there is. */
+	assert_true(refused > 1500);
+}
+
+/* Blocks of every kind, and two frames one after the other. */
+static void test_small_frames(void **state)
+{
+	static const unsigned char raw[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 3,
+					    0x19, 0,	0,    'a',  'b',  'c'},
+				   again[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 5, 0x2b, 0, 0, 'x'};
+	unsigned char both[sizeof(raw) + sizeof(again)], out[8];
+
+	(void)state;
+	memcpy(both, raw, sizeof(raw));
+	memcpy(both + sizeof(raw), again, sizeof(again));
+	assert_int_equal(unpack_zstd(both, sizeof(both), out, 8), 0);
+	assert_memory_equal(out, "abcxxxxx", 8);
+	assert_int_equal(unpack_zstd(both, sizeof(both), out, 7), -EINVAL);
+	assert_int_equal(unpack_zstd(raw, sizeof(raw), out, 4), -EINVAL);
+	/* The third byte of a match that leads to before the beginning. */
+	assert_int_equal(unpack_lz4((const unsigned char[]){0x10, 'a', 1, 0}, 4, out, 5), 0);
+	assert_memory_equal(out, "aaaaa", 5);
+	assert_int_equal(unpack_lz4((const unsigned char[]){0x10, 'a', 2, 0}, 4, out, 5), -EINVAL);
+	assert_int_equal(unpack_lz4((const unsigned char[]){0x10, 'a', 0, 0}, 4, out, 5), -EINVAL);
+}
+
+/* ---- images that are no such --------------------------------------------------------------------
+ */
+
+static void test_images_cut_and_changed(void **state)
+{
+	static const char *const names[] = {"sm_75.cubin", "sm_90a.cubin", "compute_80.ptx",
+					    "size.fatbin", "none.fatbin"};
+	struct file files[5] = {{0}};
+
+	(void)state;
+	for (unsigned round = 0; round < 1500; round++) {
+		struct file *of = &files[round % 5];
+		struct code_table table;
+		struct room room;
+		size_t bytes;
+		unsigned char *in;
+
+		if (!of->at)
+			*of = code_file(names[round % 5]);
+		bytes = round % 2 ? of->bytes : any((uint32_t)of->bytes);
+		room = room_make(bytes + 8);
+		in = room_last(&room, (bytes + 7) & ~(size_t)7);
+		memcpy(in, of->at, bytes);
+		for (unsigned changes = round % 2 ? 1 + any(64) : 0; changes; changes--)
+			in[any(any(2) ? 4096 : (uint32_t)bytes)] ^= (unsigned char)(1 + any(255));
+		/* Headers and tables too, where a changed byte leads farthest. */
+		if (round % 4 == 1 && round % 5 < 2)
+			in[bytes - 1 - any(8192)] ^= (unsigned char)(1 + any(255));
+		(void)read_image(in, bytes, 90, 0, &table);
+		code_table_free(&table);
+		room_free(&room);
+	}
+	for (unsigned i = 0; i < 5; i++)
+		free(files[i].at);
+}
+
+/* Every instruction of the table is one: another makes the kernel unknown. */
+static void test_unknown_instruction(void **state)
+{
+	struct file file = code_file("sm_90a.cubin");
+	struct code_table table;
+	unsigned char *at;
+	const uint64_t nop[2] = {0x7918, 0x000fc00000000000},
+		       other[2] = {0x71f7, 0x000fc00000000000};
+	unsigned changed = 0;
+
+	(void)state;
+	for (at = file.at; (size_t)(at - file.at) + 16 <= file.bytes; at += 16)
+		if (!memcmp(at, nop, 16) && ++changed)
+			memcpy(at, other, 16);
+	assert_true(changed > 0);
+	assert_int_equal(read_image(file.at, file.bytes, 90, 0, &table), 0);
+	assert_true(code_table_deeds(&table, "plain") & DEED_UNKNOWN);
+	code_table_free(&table);
+	free(file.at);
+}
+
+/* ---- images come and go -------------------------------------------------------------------------
+ */
+
+#define HANDLE(number) ((void *)(uintptr_t)(number))
+
+static const char text[] =
+	".version 8.0\n.target sm_80\n.address_size 64\n"
+	".const .align 4 .f32 factor;\n"
+	".visible .global .attribute(.managed) .align 4 .u32 count[4] = {0, 1, 2, 3}, other;\n"
+	".extern .func gone;\n"
+	"// .entry commented(){ ret; }\n"
+	".visible .entry good(.param .u64 good_0)\n{\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\n"
+	"ld.param.u64 %rd1, [good_0];\n{ mov.b64 {%r1, %r2}, %rd1; }\n@!%p1 bra DONE;\n"
+	"ld.global.v2.u32 {%r1, %r2}, [%rd1];\nDONE: st.global.u32 [%rd1], %r1;\nret;\n}\n"
+	".visible .entry counts()\n{\nst.global.u32 [other], 1;\nret;\n}\n"
+	".visible .entry scaled()\n{\nld.const.f32 %f1, [factor];\nret;\n}\n"
+	".visible .entry strange()\n{\nfrobnicate.u32 %r1, %r2;\nret;\n}\n"
+	".visible .entry calls()\n{\ncall.uni gone;\nret;\n}\n";
+
+static const char *hindrance(const char *name, void *handle)
+{
+	uint32_t code = 0;
+	char copy[64];
+	struct function function = {.handle = HANDLE(77), .name = copy, .code = &code};
+	const char *first;
+
+	snprintf(copy, sizeof(copy), "%s", name);
+	module_answer = handle;
+	first = kernel_code_hindrance(&function);
+	/* Asked again, it says the same. */
+	if (first)
+		assert_string_equal(kernel_code_hindrance(&function), first);
+	else
+		assert_null(kernel_code_hindrance(&function));
+	assert_int_equal(kernel_code_facts(&function).known,
+			 !first || strcmp(first, "its code is not known"));
+	module_answer = NULL;
+	return first;
+}
+
+#define UNKNOWN "its code is not known"
+
+static void assert_text(void *handle)
+{
+	assert_null(hindrance("good", handle));
+	assert_string_equal(hindrance("counts", handle), "it uses variables of its module");
+	assert_string_equal(hindrance("calls", handle), "it calls functions of the driver's");
+	assert_string_equal(hindrance("strange", handle), UNKNOWN);
+	assert_string_equal(hindrance("commented", handle), UNKNOWN);
+	assert_string_equal(hindrance("absent", handle), UNKNOWN);
+}
+
+/* The text in this program's file stays, a copy does not. */
+static void test_loaded(void **state)
+{
+	char *copy = strdup(text);
+
+	(void)state;
+	assert_string_equal(hindrance("good", HANDLE(1)), UNKNOWN);
+	errno = 1234;
+	kernel_code_loaded(HANDLE(1), text);
+	kernel_code_loaded(HANDLE(2), copy);
+	assert_int_equal(errno, 1234);
+	memset(copy, 'x', strlen(copy));
+	free(copy);
+	assert_text(HANDLE(1));
+	assert_text(HANDLE(2));
+	kernel_code_unloaded(HANDLE(1));
+	assert_string_equal(hindrance("good", HANDLE(1)), UNKNOWN);
+	assert_null(hindrance("good", HANDLE(2)));
+	/* A handle given out again. */
+	kernel_code_loaded(HANDLE(2), "what the driver would not take");
+	assert_string_equal(hindrance("good", HANDLE(2)), UNKNOWN);
+	kernel_code_unloaded(HANDLE(2));
+	kernel_code_unloaded(HANDLE(3));
+}
+
+static void test_file(void **state)
+{
+	char path[] = "/tmp/test_kernel_code_XXXXXX";
+	const int file = mkstemp(path);
+
+	(void)state;
+	assert_true(file >= 0);
+	assert_int_equal(write(file, text, sizeof(text) - 1), sizeof(text) - 1);
+	close(file);
+	kernel_code_loaded_file(HANDLE(4), path);
+	unlink(path);
+	assert_text(HANDLE(4));
+	kernel_code_loaded_file(HANDLE(4), path);
+	assert_string_equal(hindrance("good", HANDLE(4)), UNKNOWN);
+	kernel_code_unloaded(HANDLE(4));
+}
+
+/* A kernel's library, and the module that it is in a context. */
+static void test_libraries(void **state)
+{
+	(void)state;
+	kernel_code_loaded(HANDLE(5), text);
+	library_answer = HANDLE(5);
+	assert_null(hindrance("good", NULL));
+	library_answer = NULL;
+	assert_string_equal(hindrance("good", HANDLE(6)), UNKNOWN);
+	kernel_code_same(HANDLE(6), HANDLE(5));
+	assert_text(HANDLE(6));
+	kernel_code_unloaded(HANDLE(5));
+	assert_string_equal(hindrance("good", HANDLE(6)), UNKNOWN);
+	/* The module's handle, given out again for something else. */
+	kernel_code_loaded(HANDLE(6), text);
+	assert_null(hindrance("good", HANDLE(6)));
+	kernel_code_unloaded(HANDLE(6));
+}
+
+/* Constants are what the image says until the program is told where they are. */
+static void test_constants(void **state)
+{
+	(void)state;
+	kernel_code_loaded(HANDLE(7), text);
+	kernel_code_same(HANDLE(8), HANDLE(7));
+	assert_null(hindrance("scaled", HANDLE(7)));
+	assert_null(hindrance("scaled", HANDLE(8)));
+	kernel_code_exposed(HANDLE(8));
+	assert_string_equal(hindrance("scaled", HANDLE(7)),
+			    "it reads constants that the program may have set");
+	assert_null(hindrance("good", HANDLE(7)));
+	kernel_code_unloaded(HANDLE(7));
+	kernel_code_unloaded(HANDLE(8));
+}
+
+/* What cudart hands over: a wrapper, here around a fat binary that is freed afterwards. */
+static void test_wrapper(void **state)
+{
+	struct file file = code_file("size.fatbin");
+	struct {
+		uint32_t magic, version;
+		const void *image, *other;
+	} wrapper = {0x466243b1, 1, file.at, NULL};
+
+	(void)state;
+	kernel_code_loaded(HANDLE(9), &wrapper);
+	memset(file.at, 0, file.bytes);
+	free(file.at);
+	assert_null(hindrance("plain", HANDLE(9)));
+	assert_string_equal(hindrance("adds", HANDLE(9)), "it works together with other blocks");
+	kernel_code_unloaded(HANDLE(9));
+}
+
+/* What a simulated GPU loads says of its kernels itself what they do. */
+static void test_simulated(void **state)
+{
+	(void)state;
+	kernel_code_loaded_file(HANDLE(10), BUILD_FOLDER "/apps/sim/hazards.kernels");
+	assert_null(hindrance("app_scale_f16", HANDLE(10)));
+	assert_string_equal(hindrance("reach_global", HANDLE(10)),
+			    "it uses variables of its module");
+	assert_string_equal(hindrance("reach_atomic", HANDLE(10)),
+			    "it works together with other blocks");
+	assert_string_equal(hindrance("absent", HANDLE(10)), UNKNOWN);
+	kernel_code_unloaded(HANDLE(10));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cubins),
+		cmocka_unit_test(test_fat_binaries),
+		cmocka_unit_test(test_what_fits),
+		cmocka_unit_test(test_decoders),
+		cmocka_unit_test(test_decoders_cut_and_changed),
+		cmocka_unit_test(test_small_frames),
+		cmocka_unit_test(test_images_cut_and_changed),
+		cmocka_unit_test(test_unknown_instruction),
+		cmocka_unit_test(test_loaded),
+		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_libraries),
+		cmocka_unit_test(test_constants),
+		cmocka_unit_test(test_wrapper),
+		cmocka_unit_test(test_simulated),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
