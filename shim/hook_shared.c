@@ -9,6 +9,8 @@
 
 #include <pthread.h>
 
+#include "kernel_code.h"
+
 /* The allocation that holds an address; a single byte where the driver does not know it. */
 static struct op_range allocation_of(CUdeviceptr address)
 {
@@ -75,6 +77,8 @@ static struct op_range global_range(const CUdeviceptr *address, const size_t *by
 EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule module,
 				     const char *name)
 {
+	if (flow_active())
+		kernel_code_exposed(module);
 	ALLOC_BODY(cuModuleGetGlobal_v2, (address, bytes, module, name), CU_STREAM_LEGACY,
 		   global_range(address, bytes).base, global_range(address, bytes).bytes,
 		   MEMORY_SHARED);
@@ -83,6 +87,8 @@ EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodu
 EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary library,
 				   const char *name)
 {
+	if (flow_active())
+		kernel_code_exposed(library);
 	ALLOC_BODY(cuLibraryGetGlobal, (address, bytes, library, name), CU_STREAM_LEGACY,
 		   global_range(address, bytes).base, global_range(address, bytes).bytes,
 		   MEMORY_SHARED);
@@ -91,6 +97,8 @@ EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrar
 EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *address, size_t *bytes, CUlibrary library,
 				    const char *name)
 {
+	if (flow_active())
+		kernel_code_exposed(library);
 	ALLOC_BODY(cuLibraryGetManaged, (address, bytes, library, name), CU_STREAM_LEGACY,
 		   global_range(address, bytes).base, global_range(address, bytes).bytes,
 		   MEMORY_MANAGED);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams and what lives with them: capture, graph launches, waiting, and the end of contexts,
- * streams and modules.
+ * Streams and what lives with them: capture, graph launches, waiting, and the end of contexts and
+ * streams.
  */
 #include "hook_driver.h"
 
@@ -187,8 +187,6 @@ TEARDOWN(cuCtxDetach, CUcontext)
 TEARDOWN(cuGreenCtxDestroy, CUgreenCtx)
 TEARDOWN(cuStreamDestroy, CUstream)
 TEARDOWN(cuStreamDestroy_v2, CUstream)
-TEARDOWN(cuModuleUnload, CUmodule)
-TEARDOWN(cuLibraryUnload, CUlibrary)
 TEARDOWN(cuMemPoolDestroy, CUmemoryPool)
 
 /* The primary context has no handle here: NULL, any context may go. */

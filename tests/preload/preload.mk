@@ -10,6 +10,8 @@ INTERPOSITION := image resolve preload driver_table thunk blas_library hook_cubl
   library operands hook_library hook_cudnn hook_cudnn_backend cudnn_graph cudnn_tensor cudnn_attributes hook_nccl hook_cufft fft_plan \
   hook_cusolver hook_cusparse library_entry_x86_64 library_entry_aarch64 \
   hook_launch hook_copy hook_fill hook_memory hook_shared hook_stream hook_procaddress \
+  hook_launch hook_copy hook_fill hook_memory hook_shared hook_stream hook_module hook_procaddress \
+  kernel_code kernel_code_cubin kernel_code_ptx kernel_code_image unpack_lz4 unpack_zstd zstd_tables \
   preload_x86_64 preload_aarch64 thunk_x86_64 thunk_aarch64 blas_entry_x86_64 blas_entry_aarch64
 PROBE_OBJECTS := $(INTERPOSITION:%=$(O)/shim/%.o) $(PRELOAD_DIR)/probe_flow.o
 
@@ -17,6 +19,7 @@ PROBE_OBJECTS := $(INTERPOSITION:%=$(O)/shim/%.o) $(PRELOAD_DIR)/probe_flow.o
 ifeq ($(SAN),)
 PRELOAD_TEST_NAMES    := test_tables test_inert test_loader test_thunk test_ops test_blas test_blaslt \
   test_library test_library_cudnn test_library_words
+PRELOAD_TEST_NAMES    := test_tables test_inert test_loader test_thunk test_ops test_modules test_blas test_blaslt
 endif
 PRELOAD_TEST_PROGRAMS := $(PRELOAD_TEST_NAMES:%=$(PRELOAD_DIR)/%)
 STANDINS := $(addprefix $(PRELOAD_DIR)/standin/lib,cudnn.so.8 cudnn.so.9 nccl.so.2 cufft.so.11 cusparse.so.12 \
@@ -29,6 +32,7 @@ PRELOAD_TEST_LIBRARIES := $(PRELOAD_DIR)/libprobe.so $(PRELOAD_DIR)/fake/libcuda
 preload-tests: $(PRELOAD_TEST_PROGRAMS)
 
 CFLAGS_probe_flow  += -fvisibility=hidden
+CFLAGS_test_modules += -DBUILD_FOLDER='"$(abspath $(O))"'
 CFLAGS_test_tables += -DCUDA_STUB='"$(CUDA)/lib64/stubs/libcuda.so"'
 CFLAGS_plugin      += -fno-optimize-sibling-calls
 CFLAGS_stub        += -fno-optimize-sibling-calls -fsemantic-interposition
@@ -43,6 +47,7 @@ $(addprefix $(PRELOAD_DIR)/,test_blas test_blaslt): $(PRELOAD_DIR)/blas_fixture.
 $(addprefix $(PRELOAD_DIR)/,test_library test_library_cudnn): $(PRELOAD_DIR)/library_fixture.o
 
 $(PRELOAD_DIR)/test_loader: private LDFLAGS += -rdynamic
+$(PRELOAD_DIR)/test_modules: | apps-sim
 
 $(PRELOAD_DIR)/libprobe.so: $(PROBE_OBJECTS) $(SHIM_MAP)
 	$(call say,LD,$@)

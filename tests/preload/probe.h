@@ -27,6 +27,8 @@ struct probe {
 	enum flow answer;      /* what flow_before() says */
 	unsigned count;	       /* events so far; those beyond PROBE_EVENTS are counted only */
 	struct probe_event events[PROBE_EVENTS];
+	/* What keeps a kernel of that name from being launched again (kernel_code.h). */
+	const char *(*hindrance)(CUfunction handle, char *name);
 };
 
 extern struct probe probe;

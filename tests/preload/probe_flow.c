@@ -6,9 +6,18 @@
 
 #include <string.h>
 
+#include "shim/function.h"
+#include "shim/kernel_code.h"
 #include "shim/resolve.h"
 
-__attribute__((visibility("default"))) struct probe probe;
+static const char *hindrance(CUfunction handle, char *name)
+{
+	const struct function function = {.handle = handle, .name = name};
+
+	return kernel_code_hindrance(&function);
+}
+
+__attribute__((visibility("default"))) struct probe probe = {.hindrance = hindrance};
 
 bool flow_active(void)
 {
