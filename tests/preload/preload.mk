@@ -32,7 +32,6 @@ PRELOAD_TEST_LIBRARIES := $(PRELOAD_DIR)/libprobe.so $(PRELOAD_DIR)/fake/libcuda
 preload-tests: $(PRELOAD_TEST_PROGRAMS)
 
 CFLAGS_probe_flow  += -fvisibility=hidden
-CFLAGS_test_modules += -DBUILD_FOLDER='"$(abspath $(O))"'
 CFLAGS_test_tables += -DCUDA_STUB='"$(CUDA)/lib64/stubs/libcuda.so"'
 CFLAGS_plugin      += -fno-optimize-sibling-calls
 CFLAGS_stub        += -fno-optimize-sibling-calls -fsemantic-interposition
@@ -48,6 +47,7 @@ $(addprefix $(PRELOAD_DIR)/,test_library test_library_cudnn): $(PRELOAD_DIR)/lib
 
 $(PRELOAD_DIR)/test_loader: private LDFLAGS += -rdynamic
 $(PRELOAD_DIR)/test_modules: | apps-sim
+$(PRELOAD_DIR)/test_modules.o: CPPFLAGS += -DBUILD_FOLDER='"$(abspath $(O))"'
 
 $(PRELOAD_DIR)/libprobe.so: $(PROBE_OBJECTS) $(SHIM_MAP)
 	$(call say,LD,$@)
