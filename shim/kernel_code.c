@@ -23,7 +23,8 @@
 #define BUCKETS	    1024
 #define MODULES_MAX (64u << 10)
 #define ROWS_MAX    (1u << 20)	/* kernels in all tables */
-#define AT_ONCE_MAX (16u << 20) /* bytes of an image that has to be read while it is loaded */
+#define AT_ONCE_MAX (16u << 20) /* bytes of an image that has to be read while it is loaded, */
+#define PACKED_MAX  (4u << 20)	/* and of a fat binary */
 #define ASKED	    (1u << 31)	/* in struct function: its deeds are known */
 
 struct module {
@@ -39,6 +40,7 @@ struct module {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct module *buckets[BUCKETS];
 static size_t modules, rows;
+static bool stranger_exposed; /* a variable of a module that is not known, perhaps a library's */
 static struct code_targets targets;
 static pid_t owner; /* of all this; CUDA does not survive a fork, and the lock may not either */
 
@@ -254,7 +256,7 @@ void kernel_code_loaded(const void *handle, const void *image)
 	if (bytes && stays(image, bytes)) {
 		module->image = image;
 		module->bytes = bytes;
-	} else if (bytes && bytes <= AT_ONCE_MAX) {
+	} else if (bytes && bytes <= (code_is_fatbin(image) ? PACKED_MAX : AT_ONCE_MAX)) {
 		read_now(module, image, bytes);
 	}
 	pthread_mutex_unlock(&lock);
@@ -313,6 +315,8 @@ void kernel_code_exposed(const void *handle)
 		module = find(module->same);
 	if (module)
 		module->exposed = true;
+	else
+		stranger_exposed = true;
 	pthread_mutex_unlock(&lock);
 	errno = kept;
 }
@@ -374,7 +378,7 @@ static uint32_t ask(const struct function *function, bool *exposed)
 		if (!deeds)
 			deeds = deeds_of(function) | ASKED;
 		module = deeds & DEED_CONSTANTS ? module_of(function) : NULL;
-		*exposed = !module || module->exposed;
+		*exposed = !module || module->exposed || stranger_exposed;
 		pthread_mutex_unlock(&lock);
 	}
 	if (function->code)

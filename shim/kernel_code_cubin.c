@@ -33,7 +33,7 @@ enum code_class {
 	CLASS_CONSTANT, /* a load from a constant bank, at an offset in bytes from bit 38 */
 	CLASS_UNIFORM,	/* the same, from bit 37 */
 	CLASS_CALL,	/* relative to itself, unless a register says where */
-	CLASS_ABSOLUTE, /* a call or a jump to an address */
+	CLASS_ABSOLUTE, /* a call or a jump to an address, perhaps one that a relocation names */
 	CLASS_BRANCH,	/* to where a table says */
 	CLASS_ATOMIC,
 	CLASS_TEXTURE,
@@ -284,6 +284,19 @@ static bool branch_is_known(const struct cubin *cubin, unsigned section, uint32_
 	return false;
 }
 
+/* Is the address in the instruction at `at` one that the loader puts there? Then what it leads to
+ * is followed. */
+static bool is_relocated(const struct cubin *cubin, unsigned section, uint64_t at)
+{
+	uint64_t where;
+	size_t symbol;
+
+	for (size_t i = 0; relocation_of(cubin, section, i, &where, &symbol); i++)
+		if (where == at)
+			return true;
+	return false;
+}
+
 /* Of which bank an instruction with a constant operand reads, and what that means. */
 static uint32_t deeds_of_constant(const struct cubin *cubin, uint64_t low, uint64_t high,
 				  enum code_class class)
@@ -355,7 +368,7 @@ static uint32_t deeds_of_code(const struct cubin *cubin, unsigned section, size_
 			deeds |= form == 4 ? 0 : DEED_INDIRECT;
 			break;
 		case CLASS_ABSOLUTE:
-			deeds |= DEED_INDIRECT;
+			deeds |= form == 4 && is_relocated(cubin, section, at) ? 0 : DEED_INDIRECT;
 			break;
 		case CLASS_BRANCH:
 			deeds |= branch_is_known(cubin, section, (uint32_t)at) ? 0 : DEED_INDIRECT;

@@ -55,7 +55,7 @@ struct entry {
 
 /* Which targets (a bit each) may run the entry: code runs on later GPUs of the same generation, PTX
  * on all that are not older. *sure: those that certainly can; code with features of one GPU alone
- * may be refused by another. */
+ * may be refused by another, as may what was made for a system on a chip (87, 88). */
 static unsigned fits(const struct entry *entry, const struct code_targets *targets, unsigned *sure)
 {
 	unsigned fit = 0;
@@ -67,7 +67,8 @@ static unsigned fits(const struct entry *entry, const struct code_targets *targe
 		if (entry->sm > sm || (entry->kind == KIND_CUBIN && entry->sm / 10 != sm / 10))
 			continue;
 		fit |= 1u << i;
-		if (entry->sm == sm || !(entry->flags & FLAGS_SPECIFIC))
+		if (entry->sm == sm ||
+		    (!(entry->flags & FLAGS_SPECIFIC) && entry->sm != 87 && entry->sm != 88))
 			*sure |= 1u << i;
 	}
 	return fit;
@@ -143,7 +144,7 @@ static int read_fatbin(const unsigned char *image, size_t bytes, const struct co
 	unsigned served = 0, rest;
 	int result = read_kind(image, bytes, KIND_CUBIN, targets, all, &budget, &served, table);
 
-	rest = getenv("CUDA_FORCE_PTX_JIT") ? all : all & ~served;
+	rest = getenv("CUDA_FORCE_PTX_JIT") || getenv("CUDA_FORCE_JIT") ? all : all & ~served;
 	if (!result && rest)
 		result = read_kind(image, bytes, KIND_PTX, targets, rest, &budget, &served, table);
 	return result;

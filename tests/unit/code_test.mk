@@ -5,7 +5,7 @@
 CODE      := $(O)/tests/unit/kernel_code
 CODE_ARCHS := 75 80 86 89 90a 100a 120
 CODE_MODES := default size speed balance none
-CODE_MADE := $(CODE_ARCHS:%=$(CODE)/sm_%.cubin) $(CODE)/compute_80.ptx $(CODE_MODES:%=$(CODE)/%.fatbin)
+CODE_MADE := $(CODE_ARCHS:%=$(CODE)/sm_%.cubin) $(CODE)/linked.cubin $(CODE)/compute_80.ptx $(CODE_MODES:%=$(CODE)/%.fatbin)
 
 UNIT_TESTS += $(O)/tests/unit/test_kernel_code
 
@@ -13,6 +13,12 @@ $(CODE)/sm_%.cubin: tests/unit/kernel_code_kernels.cu | setup
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@)
 	$(Q)$(NVCC) -cubin -arch=sm_$* -Wno-deprecated-gpu-targets -diag-suppress 20014 -o $@ $<
+# Functions in sections of their own, put together by the linker.
+$(CODE)/linked.cubin: tests/unit/kernel_code_kernels.cu | setup
+	@mkdir -p $(@D)
+	$(call say,NVCC,$@)
+	$(Q)$(NVCC) -cubin -rdc=true -arch=sm_90 -diag-suppress 20014 -o $(@:.cubin=.o.cubin) $<
+	$(Q)$(dir $(NVCC))nvlink -suppress-stack-size-warning -arch=sm_90 -o $@ $(@:.cubin=.o.cubin)
 $(CODE)/compute_80.ptx: tests/unit/kernel_code_kernels.cu | setup
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@)

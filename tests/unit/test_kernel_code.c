@@ -215,9 +215,9 @@ static void test_cubins(void **state)
 	static const struct {
 		const char *name;
 		uint16_t sm;
-	} rows[] = {{"sm_75.cubin", 75},   {"sm_80.cubin", 80},	  {"sm_86.cubin", 86},
-		    {"sm_89.cubin", 89},   {"sm_90a.cubin", 90},  {"sm_100a.cubin", 100},
-		    {"sm_120.cubin", 120}, {"compute_80.ptx", 80}};
+	} rows[] = {{"sm_75.cubin", 75},   {"sm_80.cubin", 80},	   {"sm_86.cubin", 86},
+		    {"sm_89.cubin", 89},   {"sm_90a.cubin", 90},   {"sm_100a.cubin", 100},
+		    {"sm_120.cubin", 120}, {"compute_80.ptx", 80}, {"linked.cubin", 90}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -258,6 +258,18 @@ static void test_fat_binaries(void **state)
 			code_table_free(&table);
 			free(file.at);
 		}
+}
+
+/* What the linker has not seen may call anything. */
+static void test_not_linked(void **state)
+{
+	struct file file = code_file("linked.o.cubin");
+	struct code_table table;
+
+	(void)state;
+	assert_int_equal(read_image(file.at, file.bytes, 90, 0, &table), -EINVAL);
+	code_table_free(&table);
+	free(file.at);
 }
 
 /* Code for one GPU alone may not be what another runs: then the text counts as well. */
@@ -587,6 +599,13 @@ static void test_constants(void **state)
 	assert_null(hindrance("good", HANDLE(7)));
 	kernel_code_unloaded(HANDLE(7));
 	kernel_code_unloaded(HANDLE(8));
+	/* One that nobody told of may be a library's. */
+	kernel_code_loaded(HANDLE(7), text);
+	assert_null(hindrance("scaled", HANDLE(7)));
+	kernel_code_exposed(HANDLE(99));
+	assert_non_null(hindrance("scaled", HANDLE(7)));
+	assert_null(hindrance("good", HANDLE(7)));
+	kernel_code_unloaded(HANDLE(7));
 }
 
 /* What cudart hands over: a wrapper, here around a fat binary that is freed afterwards. */
@@ -626,6 +645,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cubins),
 		cmocka_unit_test(test_fat_binaries),
+		cmocka_unit_test(test_not_linked),
 		cmocka_unit_test(test_what_fits),
 		cmocka_unit_test(test_decoders),
 		cmocka_unit_test(test_decoders_cut_and_changed),
