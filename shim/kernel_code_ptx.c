@@ -26,9 +26,10 @@ enum text_class {
 
 static const struct {
 	const char *name;
+	size_t length;
 	enum text_class class;
 } instructions[] = {
-#define PTX(name, what) {#name, TEXT_##what},
+#define PTX(name, what) {#name, sizeof(#name) - 1, TEXT_##what},
 #include "kernel_code.def"
 };
 
@@ -214,7 +215,7 @@ static int class_of(const struct token *token)
 	const size_t length = dot ? (size_t)(dot - token->at) : token->length;
 
 	for (size_t i = 0; i < sizeof(instructions) / sizeof(*instructions); i++)
-		if (strlen(instructions[i].name) == length &&
+		if (instructions[i].length == length &&
 		    !memcmp(instructions[i].name, token->at, length))
 			return (int)instructions[i].class;
 	return -1;
