@@ -489,6 +489,9 @@ static const char text[] =
 	".visible .entry counts()\n{\nst.global.u32 [other], 1;\nret;\n}\n"
 	".visible .entry scaled()\n{\nld.const.f32 %f1, [factor];\nret;\n}\n"
 	".visible .entry strange()\n{\nfrobnicate.u32 %r1, %r2;\nret;\n}\n"
+	".visible .entry nested()\n{\ncall.uni shallow;\nret;\n}\n"
+	".func shallow()\n{\ncall.uni (%r1), deep, (%r2);\nret;\n}\n"
+	".func deep()\n{\nst.global.u32 [other], 1;\nret;\n}\n"
 	".visible .entry calls()\n{\ncall.uni gone;\nret;\n}\n";
 
 static const char *hindrance(const char *name, void *handle)
@@ -518,6 +521,7 @@ static void assert_text(void *handle)
 {
 	assert_null(hindrance("good", handle));
 	assert_string_equal(hindrance("counts", handle), "it uses variables of its module");
+	assert_string_equal(hindrance("nested", handle), "it uses variables of its module");
 	assert_string_equal(hindrance("calls", handle), "it calls functions of the driver's");
 	assert_string_equal(hindrance("strange", handle), UNKNOWN);
 	assert_string_equal(hindrance("commented", handle), UNKNOWN);
