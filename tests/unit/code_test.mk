@@ -7,7 +7,8 @@ CODE_ARCHS := 75 80 86 89 90a 100a 120
 CODE_MODES := default size speed balance none
 CODE_MADE := $(CODE_ARCHS:%=$(CODE)/sm_%.cubin) $(CODE)/linked.cubin $(CODE)/compute_80.ptx $(CODE_MODES:%=$(CODE)/%.fatbin)
 
-UNIT_TESTS += $(O)/tests/unit/test_kernel_code
+CODE_TESTS := $(O)/tests/unit/test_kernel_code $(O)/tests/unit/test_unpack
+UNIT_TESTS += $(CODE_TESTS)
 
 $(CODE)/sm_%.cubin: tests/unit/kernel_code_kernels.cu | setup
 	@mkdir -p $(@D)
@@ -28,9 +29,10 @@ $(CODE)/%.fatbin: $(CODE_ARCHS:%=$(CODE)/sm_%.cubin) $(CODE)/compute_80.ptx
 	  $(foreach a,$(CODE_ARCHS),--image3=kind=elf,sm=$(a),file=$(CODE)/sm_$(a).cubin) \
 	  --image3=kind=ptx,sm=80,file=$(CODE)/compute_80.ptx
 
-$(O)/tests/unit/test_kernel_code.o: CPPFLAGS += -DCODE_FOLDER='"$(abspath $(CODE))"' -DBUILD_FOLDER='"$(abspath $(O))"'
-$(O)/tests/unit/test_kernel_code: $(addprefix $(O)/,tests/unit/test_kernel_code.o \
+$(O)/tests/unit/code_fixture.o: CPPFLAGS += -DCODE_FOLDER='"$(abspath $(CODE))"'
+$(O)/tests/unit/test_kernel_code.o: CPPFLAGS += -DBUILD_FOLDER='"$(abspath $(O))"'
+$(CODE_TESTS): %: %.o $(addprefix $(O)/,tests/unit/code_fixture.o \
     $(addprefix shim/,kernel_code.o kernel_code_cubin.o kernel_code_image.o kernel_code_ptx.o \
       unpack_lz4.o unpack_zstd.o zstd_tables.o)) | $(if $(wildcard $(NVCC)),$(CODE_MADE)) apps-sim
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(if $(filter %test_unpack,$@),$(filter-out %kernel_code.o %_cubin.o %_image.o %_ptx.o,$^),$^) -lcmocka -lpthread

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The decoders, against what nvcc wrote packed and unpacked, and on input that is cut off or
+ * changed.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "code_fixture.h"
+#include "shim/unpack.h"
+
+/* ---- decoders -----------------------------------------------------------------------------------
+ */
+
+/* An entry of a fat binary, as far as it says how it is packed. */
+struct packed {
+	const unsigned char *at;
+	size_t bytes, made;
+	bool lz4;
+};
+
+static bool packed_next(const struct file *file, size_t *at, struct packed *packed)
+{
+	uint32_t head, size;
+	uint64_t bytes, flags;
+
+	while (*at + 64 <= file->bytes) {
+		const unsigned char *entry = file->at + *at;
+
+		memcpy(&head, entry + 4, 4);
+		memcpy(&bytes, entry + 8, 8);
+		memcpy(&size, entry + 16, 4);
+		memcpy(&flags, entry + 40, 8);
+		memcpy(&packed->made, entry + 56, 8);
+		packed->at = entry + head;
+		packed->bytes = size;
+		packed->lz4 = flags & 0x2000;
+		*at += head + bytes;
+		if (packed->made)
+			return true;
+	}
+	return false;
+}
+
+/* What comes out is one of the images that went in, byte for byte. */
+static void test_decoders(void **state)
+{
+	static const char *const modes[] = {"default.fatbin", "size.fatbin", "speed.fatbin"};
+	struct file none = code_file("none.fatbin");
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct file file = code_file(modes[i]);
+		struct packed packed;
+		unsigned entries = 0;
+
+		for (size_t at = 16; packed_next(&file, &at, &packed); entries++) {
+			struct room from = room_make(packed.bytes), to = room_make(packed.made);
+			unsigned char *out = room_last(&to, packed.made);
+
+			assert_int_equal(packed.lz4, i == 2);
+			memcpy(room_last(&from, packed.bytes), packed.at, packed.bytes);
+			assert_int_equal((packed.lz4 ? unpack_lz4
+						     : unpack_zstd)(room_last(&from, packed.bytes),
+								    packed.bytes, out, packed.made),
+					 0);
+			/* PTX is packed without the zero at its end or with it. */
+			assert_non_null(memmem(none.at, none.bytes, out,
+					       packed.made - (out[packed.made - 1] == 0)));
+			room_free(&from);
+			room_free(&to);
+		}
+		assert_int_equal(entries, 8);
+		free(file.at);
+	}
+	free(none.at);
+}
+
+/* Whatever comes in: what is claimed to be made was made, and nothing else was touched. */
+static void test_decoders_cut_and_changed(void **state)
+{
+	static const char *const modes[] = {"size.fatbin", "speed.fatbin"};
+	unsigned refused = 0;
+
+	(void)state;
+	for (unsigned round = 0; round < 3000; round++) {
+		static struct file file[2];
+		struct file *of = &file[round & 1];
+		struct packed packed;
+		struct room from, to;
+		size_t at = 16, bytes;
+		unsigned char *in;
+
+		if (!of->at)
+			*of = code_file(modes[round & 1]);
+		for (unsigned entry = any(8) + 1; entry; entry--)
+			assert_true(packed_next(of, &at, &packed));
+		bytes = round % 3 ? packed.bytes : any((uint32_t)packed.bytes);
+		from = room_make(bytes + 1);
+		to = room_make(packed.made);
+		in = room_last(&from, bytes);
+		memcpy(in, packed.at, bytes);
+		for (unsigned changes = round % 3 ? 1 + any(4) : 0; changes; changes--)
+			in[any(any(2) ? 64 : (uint32_t)bytes)] ^= (unsigned char)(1 + any(255));
+		refused += (packed.lz4 ? unpack_lz4 : unpack_zstd)(
+				   in, bytes, room_last(&to, packed.made), packed.made) != 0;
+		room_free(&from);
+		room_free(&to);
+	}
+	/* Most cannot be right: a copy from before the beginning, or more or less than there is. */
+	assert_true(refused > 1500);
+}
+
+/* Blocks of every kind, and two frames one after the other. */
+static void test_small_frames(void **state)
+{
+	static const unsigned char raw[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 3,
+					    0x19, 0,	0,    'a',  'b',  'c'},
+				   again[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 5, 0x2b, 0, 0, 'x'};
+	unsigned char both[sizeof(raw) + sizeof(again)], out[8];
+
+	(void)state;
+	memcpy(both, raw, sizeof(raw));
+	memcpy(both + sizeof(raw), again, sizeof(again));
+	assert_int_equal(unpack_zstd(both, sizeof(both), out, 8), 0);
+	assert_memory_equal(out, "abcxxxxx", 8);
+	assert_int_equal(unpack_zstd(both, sizeof(both), out, 7), -EINVAL);
+	assert_int_equal(unpack_zstd(raw, sizeof(raw), out, 4), -EINVAL);
+	/* The third byte of a match that leads to before the beginning. */
+	assert_int_equal(unpack_lz4((const unsigned char[]){0x10, 'a', 1, 0}, 4, out, 5), 0);
+	assert_memory_equal(out, "aaaaa", 5);
+	assert_int_equal(unpack_lz4((const unsigned char[]){0x10, 'a', 2, 0}, 4, out, 5), -EINVAL);
+	assert_int_equal(unpack_lz4((const unsigned char[]){0x10, 'a', 0, 0}, 4, out, 5), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_decoders),
+		cmocka_unit_test(test_decoders_cut_and_changed),
+		cmocka_unit_test(test_small_frames),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
