@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "resolve.h"
+#include "word.h"
 
 struct blas_library {
 	enum blas_kind kind;
@@ -40,7 +41,7 @@ int blas_hook_id(const char *name)
 	int low = 0, high = BLAS_COUNT - 1;
 
 	while (low <= high) {
-		int middle = (low + high) / 2, order = strcmp(name, names[middle]);
+		int middle = (low + high) / 2, order = word_order(name, names[middle]);
 
 		if (order == 0)
 			return middle;
@@ -56,8 +57,7 @@ static const char blas_prefix[] = "libcublas.so.", lt_prefix[] = "libcublasLt.so
 
 bool blas_is_soname(const char *soname)
 {
-	return strncmp(soname, blas_prefix, sizeof(blas_prefix) - 1) == 0 ||
-	       strncmp(soname, lt_prefix, sizeof(lt_prefix) - 1) == 0;
+	return word_begins(soname, blas_prefix) || word_begins(soname, lt_prefix);
 }
 
 static bool is_lt(enum blas_id id)

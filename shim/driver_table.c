@@ -14,6 +14,7 @@
 #include "image.h"
 #include "resolve.h"
 #include "thunk.h"
+#include "word.h"
 
 void *driver_real[DRIVER_COUNT];
 
@@ -57,7 +58,7 @@ int driver_id(const char *name)
 	int low = 0, high = DRIVER_COUNT - 1;
 
 	while (low <= high) {
-		int middle = (low + high) / 2, order = strcmp(name, names[middle]);
+		int middle = (low + high) / 2, order = word_order(name, names[middle]);
 
 		if (order == 0)
 			return middle;
@@ -71,7 +72,7 @@ int driver_id(const char *name)
 
 bool driver_is_soname(const char *soname)
 {
-	return strcmp(soname, "libcuda.so.1") == 0;
+	return word_same(soname, "libcuda.so.1");
 }
 
 static int by_address(const void *left, const void *right)

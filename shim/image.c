@@ -5,7 +5,9 @@
  */
 #include "image.h"
 
-#include <string.h>
+#include <stddef.h>
+
+#include "word.h"
 
 /* Dynamic entries are relocated in place by glibc on most machines, but not in the vDSO. */
 static const void *dynamic_pointer(const struct image *image, ElfW(Addr) value)
@@ -144,8 +146,8 @@ static bool has_soname(const struct image *image, void *data)
 
 	if (!image->soname)
 		return false;
-	if (by->prefix ? strncmp(image->soname, by->soname, strlen(by->soname)) != 0
-		       : strcmp(image->soname, by->soname) != 0)
+	if (by->prefix ? !word_begins(image->soname, by->soname)
+		       : !word_same(image->soname, by->soname))
 		return false;
 	*by->image = *image;
 	return true;
@@ -164,7 +166,7 @@ static bool defines(const struct image *image, const ElfW(Sym) * symbol, const c
 
 	return symbol->st_shndx != SHN_UNDEF && symbol->st_value &&
 	       (type == STT_FUNC || type == STT_NOTYPE || type == STT_OBJECT) &&
-	       strcmp(image->strings + symbol->st_name, name) == 0;
+	       word_same(image->strings + symbol->st_name, name);
 }
 
 static void *symbol_address(const struct image *image, const ElfW(Sym) * symbol)
@@ -231,7 +233,7 @@ bool image_needs(const struct image *image, const char *soname)
 {
 	for (const ElfW(Dyn) *entry = image->dynamic; entry->d_tag != DT_NULL; entry++)
 		if (entry->d_tag == DT_NEEDED &&
-		    strcmp(image->strings + entry->d_un.d_val, soname) == 0)
+		    word_same(image->strings + entry->d_un.d_val, soname))
 			return true;
 	return false;
 }

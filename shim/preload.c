@@ -13,7 +13,6 @@
 #include "preload.h"
 
 #include <dlfcn.h>
-#include <string.h>
 
 #include "blas_library.h"
 #include "driver_table.h"

@@ -80,3 +80,9 @@ $(STANDINS): $(addprefix $(PRELOAD_DIR)/,standin.o standin_answers.o)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic -o $@ $^ -ldl
 $(addprefix $(PRELOAD_DIR)/,libuser_cudnn8.so libuser_cudnn9.so): $(PRELOAD_DIR)/libuser_cudnn%.so: $(PRELOAD_DIR)/library_user.o $(STANDINS)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN/standin' -o $@ $< $(PRELOAD_DIR)/standin/libcudnn.so.$*
+# As a user meets it: programs of other compilers and sanitizers.
+ifeq ($(SAN),)
+PRELOAD_TESTS_OF_PROGRAMS := tests/preload/sanitizers.sh
+CLI_TEST_FILES += $(O)/apps/sim/demo
+CLI_TESTS += $(PRELOAD_TESTS_OF_PROGRAMS:%=%:$(O))
+endif
