@@ -40,9 +40,8 @@ void log_commit(struct json *record);
 /* An error of the shim's own: a violation record (the first 32), and a message on stderr. */
 void log_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The counters, never NULL. They may be written from any thread at any time; before log_open() they
- * are kept in memory and carried over. Ask again rather than keep the pointer: it changes when the
- * log opens and in a forked child. */
+/* The counters, never NULL, always the same. They may be written from any thread at any time. Ask
+ * at each count: that is when LOG.live is brought up to date. A forked child begins with none. */
 struct live_file *log_live(void);
 
 /* Writes "summary" from the live counters and removes LOG.live. Later records are dropped. */

@@ -65,9 +65,11 @@
  * its reason is "learning". passed = seen - replaced - compared. How long the GPU was busy in all
  * is not told: that would take an event pair around every launch.
  *
- * Beside the log lies LOG.live, a mapped `struct live_file` that is right at every moment; a clean
- * end removes it after writing "summary". A reader that finds no summary takes the counters from
- * there and reports "end":"killed".
+ * Beside the log lies LOG.live, a `struct live_file` that is written with each record and else at
+ * most LIVE_INTERVAL_MS late while anything is counted; a clean end removes it after writing
+ * "summary". A reader that finds no summary takes the counters from there and reports
+ * "end":"killed". A log that has reached 64 MiB gets a violation that says so and its summary, no
+ * other record.
  */
 #ifndef FASHIM_LOG_FORMAT_H
 #define FASHIM_LOG_FORMAT_H
@@ -86,9 +88,10 @@ enum reason {
 
 enum site_state { SITE_LEARNING, SITE_VERIFIED, SITE_DECLINED };
 
-#define LIVE_MAGIC   "fashimlv"
-#define LIVE_VERSION 2
-#define LIVE_SITES   256
+#define LIVE_MAGIC	 "fashimlv"
+#define LIVE_VERSION	 2
+#define LIVE_SITES	 256
+#define LIVE_INTERVAL_MS 20
 
 struct live_site {
 	uint32_t state;	 /* enum site_state */

@@ -77,6 +77,11 @@ static void quiet_end(const struct quiet *quiet, bool failed)
 
 ssize_t message_write(int fd, const void *data, size_t size)
 {
+	return message_write_at(fd, data, size, -1);
+}
+
+ssize_t message_write_at(int fd, const void *data, size_t size, off_t place)
+{
 	const int saved_errno = errno;
 	struct quiet quiet;
 	size_t done = 0;
@@ -84,7 +89,9 @@ ssize_t message_write(int fd, const void *data, size_t size)
 
 	quiet_begin(&quiet);
 	while (done < size) {
-		ssize_t n = write(fd, (const char *)data + done, size - done);
+		const char *from = (const char *)data + done;
+		const ssize_t n = place < 0 ? write(fd, from, size - done)
+					    : pwrite(fd, from, size - done, place + (off_t)done);
 
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -31,6 +31,9 @@ void message_set_level(enum message_level level);
  * bytes written, fewer than `size` only on an error, or -errno when nothing was written. */
 ssize_t message_write(int fd, const void *data, size_t size);
 
+/* The same at `place` of the file; -1: where the descriptor stands. */
+ssize_t message_write_at(int fd, const void *data, size_t size, off_t place);
+
 /* Gives `fd` disk space for `size` bytes, as quietly. 0 or -errno. */
 int message_allocate(int fd, size_t size);
 

@@ -8,7 +8,7 @@ CORE_BELOW   := blas blas_library compare driver_table fused identify identify_s
 CORE_OBJECTS := $(patsubst shim/%.c,$(O)/shim/%.o,$(filter-out shim/hook_% $(CORE_BELOW:%=shim/%.c),$(wildcard shim/*.c))) \
                 $(KERNEL_CHOICE)
 # … and tools/replay/records.c for these.
-REPLAY_TELLS := log log_header session
+REPLAY_TELLS := log log_header log_live session
 REPLAY_PARTS := $(filter-out $(REPLAY_TELLS:%=$(O)/shim/%.o) $(KERNEL_CHOICE),$(CORE_OBJECTS)) \
                 $(patsubst %.c,$(O)/%.o,$(wildcard tools/replay/*.c))
 OBJCOPY      ?= objcopy

@@ -3,7 +3,7 @@
 
 LOG_TESTS := test_config test_json test_log test_log_host test_names test_message test_callstack \
              test_python_frames
-LOG_TEST_OBJECTS := $(addprefix $(O)/shim/,config.o json.o log.o log_counters.o log_header.o message.o names.o) \
+LOG_TEST_OBJECTS := $(addprefix $(O)/shim/,config.o json.o log.o log_counters.o log_header.o log_live.o message.o names.o own_file.o) \
                     $(addprefix $(O)/tests/unit/,child.o log_fixture.o reader.o)
 PROBE_OBJECTS := $(addprefix $(O)/,shim/callstack.o shim/callstack_python.o shim/python_frames.o \
                    tests/unit/callstack_probe.o)

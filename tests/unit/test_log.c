@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <cmocka.h>
@@ -372,6 +373,8 @@ static void killed(void *argument)
 	log_live()->gemms = 77;
 	log_live()->site_count = 1;
 	log_live()->sites[0].seen = 33;
+	usleep(2 * LIVE_INTERVAL_MS * 1000);
+	log_live(); /* the next count */
 	raise(SIGKILL);
 }
 
@@ -552,6 +555,88 @@ static void test_fork_under_load(void **state)
 	}
 }
 
+static void child_without_handlers(void *argument)
+{
+	char counters[300];
+	int status;
+	pid_t pid;
+
+	log_open();
+	snprintf(counters, sizeof(counters), "%s.live", log_path());
+	write_sample(1);
+	log_live()->gemms = 7;
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (pid == 0) {
+		log_live()->gemms += 100;
+		usleep(2 * LIVE_INTERVAL_MS * 1000);
+		log_live();
+		if (argument)
+			write_sample(2);
+		log_finish();
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	CHECK(exists(counters));
+	CHECK(log_live()->gemms == 7);
+	log_finish();
+}
+
+/* A child that came without fork() neither ends the parent's log nor removes its counters. */
+static void test_child_without_handlers(void **state)
+{
+	char *text;
+	char second[300];
+
+	(void)state;
+	child_run(&child, environment, child_without_handlers, NULL);
+	assert_true(child_passed(&child));
+	text = log_text();
+	assert_int_equal(reader_lines(text), 3);
+	assert_true(reader_number(reader_line(text, 2), "gemms") == 7);
+	free(text);
+	child_run(&child, environment, child_without_handlers, (void *)1);
+	assert_true(child_passed(&child));
+	snprintf(second, sizeof(second), "%.*s.2.jsonl", (int)(strlen(path) - 6), path);
+	text = child_file(second); /* the child's own */
+	assert_non_null(text);
+	assert_int_equal(reader_lines(text), 3);
+	free(text);
+}
+
+static void write_too_much(void *argument)
+{
+	char word[1001];
+
+	(void)argument;
+	memset(word, 'x', sizeof(word) - 1);
+	word[sizeof(word) - 1] = '\0';
+	log_open();
+	for (int i = 0; i < 70000; i++) {
+		struct json *record = log_record("site");
+
+		json_string(record, "word", word);
+		log_commit(record);
+	}
+	log_live()->gemms = 9;
+	log_finish();
+}
+
+static void test_full(void **state)
+{
+	char *text;
+	int lines;
+
+	(void)state;
+	run(write_too_much);
+	text = log_text();
+	assert_true(strlen(text) > 60u << 20 && strlen(text) < 65u << 20);
+	lines = reader_lines(text);
+	assert_non_null(
+		strstr(reader_string(reader_line(text, lines - 2), "what"), "the log is full"));
+	assert_true(reader_number(reader_line(text, lines - 1), "gemms") == 9);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -568,6 +653,8 @@ int main(void)
 		cmocka_unit_test_setup(test_fork, fresh),
 		cmocka_unit_test_setup(test_silent_fork, fresh),
 		cmocka_unit_test_setup(test_fork_under_load, fresh),
+		cmocka_unit_test_setup(test_child_without_handlers, fresh),
+		cmocka_unit_test_setup(test_full, fresh),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -283,6 +283,95 @@ static void test_no_room_for_live(void **state)
 	run(no_room_for_live);
 }
 
+/* Somebody empties LOG.live, as who clears logs does. */
+static void truncated_live(void *argument)
+{
+	(void)argument;
+	log_open();
+	log_live()->gemms = 1;
+	CHECK(truncate(live_path, 0) == 0);
+	for (int i = 0; i < LIVE_SITES; i++)
+		log_live()->sites[i].seen = 5;
+	log_live()->gemms = 2;
+	usleep(2 * LIVE_INTERVAL_MS * 1000);
+	log_live();
+	raise(SIGKILL);
+}
+
+static void test_truncated_live(void **state)
+{
+	struct live_file live;
+	struct stat status;
+	FILE *file;
+
+	(void)state;
+	child_run(&child, environment, truncated_live, NULL);
+	assert_true(WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGKILL);
+	file = fopen(live_path, "r");
+	assert_non_null(file);
+	assert_int_equal(fread(&live, sizeof(live), 1, file), 1);
+	assert_int_equal(fstat(fileno(file), &status), 0);
+	fclose(file);
+	assert_memory_equal(live.magic, LIVE_MAGIC, 8);
+	assert_int_equal(live.gemms, 2);
+	assert_int_equal(live.sites[LIVE_SITES - 1].seen, 5);
+	assert_int_equal(status.st_mode & 0777, 0600);
+}
+
+static void beside_another_file(void *argument)
+{
+	char name[300];
+	int fd;
+
+	strcpy(name, path);
+	*strrchr(name, '/') = '\0';
+	mkdir(name, 0777);
+	if (argument) {
+		snprintf(name, sizeof(name), "%s.of_user", path);
+		CHECK(symlink(name, live_path) == 0);
+	} else {
+		strcpy(name, live_path);
+	}
+	fd = open(name, O_WRONLY | O_CREAT | O_EXCL, 0644);
+	CHECK(fd >= 0 && write(fd, "precious", 8) == 8 && close(fd) == 0);
+	log_open();
+	write_sample(1);
+	log_live()->gemms = 4;
+	log_finish();
+	CHECK(exists(live_path));
+	CHECK(strcmp(child_file(name), "precious") == 0);
+	CHECK(reader_number(reader_line(child_file(path), 2), "gemms") == 4);
+}
+
+/* A file or link of that name which is no counters stays as it is. */
+static void test_beside_another_file(void **state)
+{
+	(void)state;
+	run(beside_another_file);
+	fresh(state);
+	child_run(&child, environment, beside_another_file, (void *)1);
+	assert_true(child_passed(&child));
+}
+
+static void left_over(void *argument)
+{
+	(void)argument;
+	log_open();
+	CHECK(exists(live_path));
+	CHECK(remove(path) == 0);
+	raise(SIGKILL);
+}
+
+/* Counters of a log that was removed give way to those of the next one. */
+static void test_left_over(void **state)
+{
+	(void)state;
+	child_run(&child, environment, left_over, NULL);
+	assert_true(exists(live_path));
+	run(simple);
+	assert_false(exists(live_path));
+}
+
 static void fork_after_close(void *argument)
 {
 	int fd, other, status;
@@ -388,6 +477,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(test_removed, fresh),
 		cmocka_unit_test_setup(test_full_disk, fresh),
 		cmocka_unit_test_setup(test_no_room_for_live, fresh),
+		cmocka_unit_test_setup(test_truncated_live, fresh),
+		cmocka_unit_test_setup(test_beside_another_file, fresh),
+		cmocka_unit_test_setup(test_left_over, fresh),
 		cmocka_unit_test_setup(test_fork_after_close, fresh),
 		cmocka_unit_test_setup(test_odd_environment, fresh),
 		cmocka_unit_test_setup(test_long_command_line, fresh),
