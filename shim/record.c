@@ -6,7 +6,7 @@
 #include "record.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "function.h"
 #include "memory.h"
 #include "message.h"
-#include "names.h"
+#include "own_file.h"
 
 /* A symbolic address. No pair of small numbers looks like one, nor does a pointer of the host. */
 #define SYMBOL_MARK  0xe000000000000000ull
@@ -26,7 +26,7 @@
 
 static char buffer[1 << 16];
 static size_t filled;
-static int file = -1;
+static struct own_file file = OWN_FILE_NONE;
 static enum { UNOPENED, OPEN, FAILED } state;
 static CUstream streams[MAX_STREAMS];
 static int stream_count;
@@ -34,25 +34,29 @@ static unsigned char *function_written; /* by function id */
 static size_t function_written_size;
 static pid_t owner;
 
+static void complain(const char *path, int error)
+{
+	char text[64];
+
+	message_error("cannot write the trace %s: %s", path,
+		      strerror_r(-error, text, sizeof(text)));
+	state = FAILED;
+}
+
 static void flush(void)
 {
-	size_t done = 0;
+	const int saved_errno = errno;
+	int error, cancel_state;
 
 	if (state != OPEN || getpid() != owner)
 		return;
-	while (done < filled) {
-		ssize_t n = write(file, buffer + done, filled - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			message_error("cannot write the trace: %s", strerror(errno));
-			state = FAILED;
-			break;
-		}
-		done += (size_t)n;
-	}
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	error = own_file_append(&file, buffer, filled);
+	if (error)
+		complain(file.path, error);
 	filled = 0;
+	pthread_setcancelstate(cancel_state, NULL);
+	errno = saved_errno;
 }
 
 __attribute__((format(printf, 1, 2))) static void put(const char *format, ...)
@@ -81,27 +85,38 @@ static void put_string(const char *text)
 	filled += length;
 }
 
+static void open_trace(void)
+{
+	char path[PATH_MAX];
+	int error, cancel_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	error = own_file_name(config()->record, "fashim.%e.%p.trace", path);
+	if (error == 0)
+		error = own_file_create(&file, path);
+	if (error) {
+		complain(path[0] ? path : config()->record, error);
+	} else {
+		message_info("trace: %s", file.path);
+		state = OPEN;
+		owner = getpid();
+		put("# fashim-trace 2\n");
+		atexit(flush);
+	}
+	pthread_setcancelstate(cancel_state, NULL);
+}
+
 bool record_wanted(void)
 {
-	char path[4096];
+	const int saved_errno = errno;
 
-	if (state == OPEN)
-		return getpid() == owner;
-	if (state == FAILED || !config()->record[0])
-		return false;
-	state = FAILED;
-	if (names_expand(config()->record, path, sizeof(path)) < 0)
-		return false;
-	file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (file < 0) {
-		message_error("cannot write the trace %s: %s", path, strerror(errno));
-		return false;
+	if (state == UNOPENED) {
+		state = FAILED;
+		if (config()->record[0])
+			open_trace();
+		errno = saved_errno;
 	}
-	state = OPEN;
-	owner = getpid();
-	put("# fashim-trace 2\n");
-	atexit(flush);
-	return true;
+	return state == OPEN && getpid() == owner;
 }
 
 static unsigned long long symbol_of(const struct allocation *allocation)

@@ -27,7 +27,8 @@
 
 #include "op.h"
 
-/* Is FASHIM_RECORD set (and the file not failed)? */
+/* Is FASHIM_RECORD set (and the file not failed)? A file that is there already is left alone: ours
+ * gets a number before its extension. */
 bool record_wanted(void);
 
 /* Writes one op. Called with the flow lock held, in program order: before the real call, but after

@@ -5,9 +5,13 @@
  */
 #include "tests/unit/core.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "shim/memory.h"
 #include "tests/unit/child.h"
@@ -124,10 +128,145 @@ static void test_play_again(void **state)
 	assert_int_equal(allocation_count, 1);
 }
 
+/* ---- what stands in the way ------------------------------------------------------------------ */
+
+static char trace_path[256], beside_path[300];
+
+/* Runs `body` with FASHIM_RECORD at a new path. */
+static void record_at_new_path(void (*body)(void *), void *argument, struct child *child)
+{
+	static int count;
+	char variable[sizeof(trace_path) + sizeof("FASHIM_RECORD=")];
+	const char *const environment[] = {variable, "FASHIM_OUT=none", NULL};
+
+	snprintf(trace_path, sizeof(trace_path), "%s/t%d.trace", child_folder(), count++);
+	snprintf(beside_path, sizeof(beside_path), "%s.other", trace_path);
+	snprintf(variable, sizeof(variable), "FASHIM_RECORD=%s", trace_path);
+	core_begin();
+	child_run(child, environment, body, argument);
+}
+
+static void write_file(const char *path)
+{
+	const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	CHECK(fd >= 0 && write(fd, "precious", 8) == 8 && close(fd) == 0);
+}
+
+static void check_precious(const char *path)
+{
+	char *text = child_file(path);
+
+	assert_non_null(text);
+	assert_string_equal(text, "precious");
+	free(text);
+}
+
+static void closed_by_host(void *argument)
+{
+	struct stat trace, status;
+	int other, taken = 0;
+
+	(void)argument;
+	core_send(core_scores());
+	CHECK(stat(trace_path, &trace) == 0);
+	other = open(beside_path, O_RDWR | O_CREAT | O_EXCL, 0600);
+	for (int fd = 3; fd < 1024; fd++)
+		if (fstat(fd, &status) == 0 && status.st_ino == trace.st_ino) {
+			CHECK(fd >= 100);
+			CHECK(dup2(other, fd) == fd);
+			taken++;
+		}
+	CHECK(taken == 1);
+	exit(0);
+}
+
+/* A program that closes all descriptors gets none of our text into its own files. */
+static void test_closed_by_host(void **state)
+{
+	static struct child child;
+	char *text;
+
+	(void)state;
+	record_at_new_path(closed_by_host, NULL, &child);
+	assert_true(child_passed(&child));
+	text = child_file(beside_path);
+	assert_string_equal(text, "");
+	free(text);
+	text = child_file(trace_path);
+	assert_non_null(strstr(text, "\nG "));
+	free(text);
+}
+
+enum obstacle { EXISTING, LINK, FIFO };
+
+static void beside(void *argument)
+{
+	const enum obstacle obstacle = *(enum obstacle *)argument;
+
+	alarm(20);
+	if (obstacle == EXISTING)
+		write_file(trace_path);
+	write_file(beside_path);
+	if (obstacle == LINK)
+		CHECK(symlink(beside_path, trace_path) == 0);
+	if (obstacle == FIFO)
+		CHECK(mkfifo(trace_path, 0600) == 0);
+	core_send(core_scores());
+	exit(0);
+}
+
+/* What has the name already is left alone, and the trace gets another one. */
+static void test_beside_another_file(void **state)
+{
+	static struct child child;
+	char numbered[300], *text;
+
+	(void)state;
+	for (enum obstacle obstacle = EXISTING; obstacle <= FIFO; obstacle++) {
+		record_at_new_path(beside, &obstacle, &child);
+		assert_true(child_passed(&child));
+		check_precious(beside_path);
+		if (obstacle == EXISTING)
+			check_precious(trace_path);
+		snprintf(numbered, sizeof(numbered), "%.*s.1.trace", (int)strlen(trace_path) - 6,
+			 trace_path);
+		text = child_file(numbered);
+		assert_non_null(text);
+		assert_non_null(strstr(text, "\nG "));
+		free(text);
+	}
+}
+
+static void without_room(void *argument)
+{
+	const struct rlimit limit = {100, RLIM_INFINITY};
+
+	(void)argument;
+	signal(SIGXFSZ, SIG_DFL);
+	CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+	for (int i = 0; i < 1000; i++)
+		core_send(core_scores());
+	exit(0);
+}
+
+static void test_without_room(void **state)
+{
+	static struct child child;
+
+	(void)state;
+	record_at_new_path(without_room, NULL, &child);
+	assert_true(child_passed(&child));
+	assert_non_null(strstr(child.errors, "cannot write the trace"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_play_again),
+		cmocka_unit_test(test_closed_by_host),
+		cmocka_unit_test(test_beside_another_file),
+		cmocka_unit_test(test_without_room),
 	};
 
 	return CORE_MAIN("record", tests);
