@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "message.h"
@@ -262,6 +263,19 @@ static void check_lists(void)
 		}
 }
 
+/* A process with more rights than who started it (set-uid, capabilities): the environment is not
+ * its own, and a file named there would be written with those rights. */
+static void keep_out(void)
+{
+	for (size_t i = 0; i < ROW_COUNT; i++)
+		parse(&rows[i], rows[i].initial);
+	parsed.mode = MODE_OFF;
+	parsed.out = "none";
+	parsed.log = "none";
+	message_set_level(MESSAGE_NONE);
+	atomic_store_explicit(&ready, true, memory_order_release);
+}
+
 static void read_environment(void)
 {
 	const struct row *bad[ROW_COUNT];
@@ -269,6 +283,10 @@ static void read_environment(void)
 	bool bad_level;
 	int level;
 
+	if (getauxval(AT_SECURE)) {
+		keep_out();
+		return;
+	}
 	for (size_t i = 0; i < ROW_COUNT; i++) {
 		const char *value = getenv(rows[i].name);
 
@@ -349,6 +367,8 @@ static const char *format(const struct row *row, char *value, size_t size)
 		break;
 	case KIND_NUMBER:
 		ours = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+		if (!ours)
+			break;
 		theirs = uselocale(ours);
 		snprintf(value, size, "%.15g", *(const double *)field);
 		uselocale(theirs);

@@ -33,7 +33,8 @@ struct config {
 #undef CONFIG_NUMBER
 };
 
-/* The environment as it was on the first call, never NULL; every later call costs one load. Any
+/* The environment as it was on the first call, never NULL; in a set-uid process off, and nothing is
+ * read; every later call costs one load. Any
  * thread. The first call may write to stderr, so it is for processes that use CUDA. */
 const struct config *config(void);
 

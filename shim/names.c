@@ -86,7 +86,7 @@ long names_rank(void)
 						"PMI_RANK", "SLURM_PROCID"};
 
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-		const char *value = getenv(variables[i]);
+		const char *value = secure_getenv(variables[i]);
 		long rank = 0;
 
 		if (!value || !*value || strlen(value) > 9)
@@ -170,7 +170,7 @@ static const char *add_variable(struct text *text, const char *brace)
 		return NULL;
 	memcpy(variable, brace + 1, (size_t)(end - brace - 1));
 	variable[end - brace - 1] = '\0';
-	value = getenv(variable);
+	value = secure_getenv(variable);
 	if (value)
 		add(text, value);
 	return end;

@@ -48,7 +48,7 @@ void nvtx_look(void)
 
 	if (atomic_load_explicit(&listener, memory_order_relaxed) != LISTENER_UNKNOWN)
 		return;
-	path = getenv("NVTX_INJECTION64_PATH");
+	path = secure_getenv("NVTX_INJECTION64_PATH");
 	if (!path || !*path) {
 		atomic_compare_exchange_strong(&listener, &found, LISTENER_NONE);
 	} else if (image_find(has_name, path)) {

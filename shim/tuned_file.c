@@ -42,7 +42,7 @@ uint64_t tuned_build(const void *image, size_t bytes)
 
 int tuned_folder(char *path, size_t size)
 {
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
 	int length;
 
 	if (cache && *cache == '/')

@@ -4,6 +4,7 @@
  * programs and sites are selected. Each case is a process of its own, since the environment is read
  * once.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <locale.h>
 #include <pthread.h>
@@ -13,6 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <cmocka.h>
 
 #include "shim/config.h"
@@ -372,6 +374,73 @@ static void test_threads(void **state)
 	assert_true(child_passed(&child));
 }
 
+/* ---- what the C library answers ------------------------------------------------------------- */
+
+static bool is_secure, has_no_locale;
+
+unsigned long getauxval(unsigned long type)
+{
+	static unsigned long (*real)(unsigned long);
+
+	if (type == AT_SECURE)
+		return is_secure;
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "getauxval");
+	return real(type);
+}
+
+locale_t newlocale(int mask, const char *name, locale_t base)
+{
+	static locale_t (*real)(int, const char *, locale_t);
+
+	if (has_no_locale)
+		return (locale_t)0;
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "newlocale");
+	return real(mask, name, base);
+}
+
+static void check_secure(void *argument)
+{
+	(void)argument;
+	is_secure = true;
+	CHECK(config()->mode == MODE_OFF);
+	CHECK(strcmp(config()->out, "none") == 0);
+	CHECK(!config()->record[0] && !config()->rules[0] && !config()->tune_cache[0]);
+	CHECK(!config_selects_program());
+}
+
+/* A set-uid process takes nothing from who started it, and does not complain of it. */
+static void test_secure(void **state)
+{
+	const char *const environment[] = {"FASHIM=replace",	   "FASHIM_OUT=/tmp/x",
+					   "FASHIM_RECORD=/tmp/y", "FASHIM_RULES=/tmp/z",
+					   "FASHIM_LOG=debug",	   "FASHIM_TOL=x",
+					   "FASHIM_TUNE_CACHE=t",  NULL};
+
+	(void)state;
+	child_run(&child, environment, check_secure, NULL);
+	assert_true(child_passed(&child));
+	assert_string_equal(child.errors, "");
+}
+
+static void check_without_locale(void *argument)
+{
+	char value[512];
+
+	(void)argument;
+	has_no_locale = true;
+	for (size_t i = 0; i < OPTION_COUNT; i++)
+		CHECK(config_option(i, value, sizeof(value)));
+}
+
+static void test_without_locale(void **state)
+{
+	(void)state;
+	child_run(&child, NULL, check_without_locale, NULL);
+	assert_true(child_passed(&child));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -380,6 +449,7 @@ int main(void)
 		cmocka_unit_test(test_comma),	      cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_silence),	      cmocka_unit_test(test_selection),
 		cmocka_unit_test(test_bad_site),      cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_secure),	      cmocka_unit_test(test_without_locale),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
