@@ -12,9 +12,11 @@
 
 #include "config.h"
 #include "message.h"
+#include "user_file.h"
 
-#define RULES 128
-#define BLANK " \t\r\n"
+#define RULES	128
+#define LARGEST (1 << 20) /* bytes of the file */
+#define BLANK	" \t\r\n"
 
 enum key { OUT, IN, WITH, PERIOD, FACTOR, VALUE, COUNT, COLUMNS, ROWS, KEYS };
 
@@ -65,8 +67,8 @@ static bool pointer_of(const struct reading *r, const struct what *what, unsigne
 
 static bool integer_of(const struct reading *r, const struct what *what, int64_t *integer)
 {
-	if (what->kind == NUMBER)
-		*integer = (int64_t)what->number;
+	if (what->kind == NUMBER) /* one that a double tells exactly */
+		*integer = what->number >= 1 && what->number <= 0x1p53 ? (int64_t)what->number : 0;
 	else if (what->kind == GRID)
 		*integer = r->launch->grid[0];
 	else if (what->kind == PARAMETER && rule_size_of(r, what->parameter) == 4)
@@ -280,30 +282,39 @@ static const char *parse_line(char *line, struct user_rule *rule)
 	return "unknown role";
 }
 
-int rules_user_load(const char *path)
+static void take_line(char *line, const char *path, int number)
 {
-	FILE *file = fopen(path, "re");
-	char line[1024];
+	const char *wrong;
 
-	if (!file)
+	line[strcspn(line, "#")] = '\0';
+	if (!line[strspn(line, BLANK)])
+		return;
+	wrong = parse_line(line, &rules[rule_count]);
+	if (wrong)
+		message_error("%s:%d: %s", path, number, wrong);
+	else
+		rule_count++;
+}
+
+int rules_user_load(const char *path, const char **why)
+{
+	char *text = user_file_read(path, LARGEST, why), *line = text, *end;
+
+	if (!text)
 		return -errno;
-	for (int number = 1; fgets(line, sizeof(line), file); number++) {
-		const char *wrong;
-
-		line[strcspn(line, "#\n")] = '\0';
-		if (!line[strspn(line, BLANK)])
-			continue;
+	for (int number = 1; line; number++) {
+		end = strchr(line, '\n');
+		if (end)
+			*end++ = '\0';
 		if (rule_count == RULES) {
-			message_error("%s:%d: more than %d rules", path, number, RULES);
+			if (line[strspn(line, BLANK)])
+				message_error("%s:%d: more than %d rules", path, number, RULES);
 			break;
 		}
-		wrong = parse_line(line, &rules[rule_count]);
-		if (wrong)
-			message_error("%s:%d: %s", path, number, wrong);
-		else
-			rule_count++;
+		take_line(line, path, number);
+		line = end;
 	}
-	fclose(file);
+	free(text);
 	return rule_count;
 }
 
@@ -314,11 +325,10 @@ const struct kernel_rule *rules_user_find(const char *kernel)
 	if (!loaded) {
 		loaded = true;
 		if (config()->rules[0]) {
-			const int count = rules_user_load(config()->rules);
+			const char *why;
 
-			if (count < 0)
-				message_error("FASHIM_RULES=%s: %s", config()->rules,
-					      strerror(-count));
+			if (rules_user_load(config()->rules, &why) < 0)
+				message_error("FASHIM_RULES=%s: %s", config()->rules, why);
 		}
 	}
 	for (int i = 0; i < rule_count; i++)

@@ -27,8 +27,8 @@
 #include "rule_reader.h"
 
 /* Reads rules from a file; lines that make no sense are named on stderr and left out. How many
- * there are now, or -errno when the file cannot be read. */
-int rules_user_load(const char *path);
+ * there are now, or -errno when the file is not taken, and *why (user_file.h). */
+int rules_user_load(const char *path, const char **why);
 
 /* The first rule for a kernel of this name, or NULL. The file of FASHIM_RULES is read at the first
  * call. */

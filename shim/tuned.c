@@ -6,17 +6,16 @@
 #include "tuned.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config.h"
 #include "log.h"
 #include "message.h"
+#include "user_file.h"
 
 #define MODELS 4 /* of GPUs in one process */
 
@@ -33,32 +32,6 @@ static struct tuned caches[MODELS];
 static int cache_count;
 
 /* ---- the file ------------------------------------------------------------------------------- */
-
-/* The whole of a regular file as a string, to be freed; NULL, and errno says why. */
-static char *read_file(const char *path)
-{
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat info;
-	char *text = NULL;
-	size_t used = 0, size;
-	ssize_t n = -1;
-
-	if (fd < 0)
-		return NULL;
-	if (fstat(fd, &info) || !S_ISREG(info.st_mode) || info.st_size > TUNED_LARGEST) {
-		errno = EINVAL;
-		goto out;
-	}
-	size = (size_t)info.st_size;
-	text = malloc(size + 1);
-	while (text && used < size && (n = read(fd, text + used, size - used)) > 0)
-		used += (size_t)n;
-	if (text)
-		text[used] = '\0';
-out:
-	close(fd);
-	return text;
-}
 
 /* Where the cache of a machine is looked for; false: nowhere. */
 static bool find_path(const struct tuned_machine *machine, char *path, size_t size)
@@ -167,10 +140,10 @@ static void fill(struct tuned *tuned, int driver, const void *image, size_t byte
 	here.build = tuned_build(image, bytes);
 	if (!find_path(&here, path, sizeof(path)))
 		return;
-	text = read_file(path);
+	text = user_file_read(path, TUNED_LARGEST, &problem);
 	if (!text) {
 		if (config()->tune_cache[0] || errno != ENOENT)
-			tell(path, 0, strerror(errno));
+			tell(path, 0, problem);
 		return;
 	}
 	at = text;

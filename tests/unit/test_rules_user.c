@@ -5,16 +5,21 @@
  */
 #include "tests/unit/core.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shim/function.h"
 #include "shim/resolve.h"
 #include "shim/rules_user.h"
 #include "shim/site.h"
+
+static const char *why;
 
 /* Loads the text as a file; how many rules there are more. */
 static int loaded(const char *text)
@@ -27,7 +32,7 @@ static int loaded(const char *text)
 	assert_true(file >= 0);
 	assert_int_equal(write(file, text, strlen(text)), strlen(text));
 	close(file);
-	count = rules_user_load(path);
+	count = rules_user_load(path, &why);
 	unlink(path);
 	assert_true(count >= before);
 	count -= before;
@@ -38,7 +43,7 @@ static int loaded(const char *text)
 static void test_bad_lines(void **state)
 {
 	(void)state;
-	assert_true(rules_user_load("/nowhere/at/all") < 0);
+	assert_int_equal(rules_user_load("/nowhere/at/all", &why), -ENOENT);
 	assert_int_equal(loaded("\n  # a remark\n\t\n"), 0);
 #define BAD(line)                                                                                  \
 	do {                                                                                       \
@@ -63,6 +68,49 @@ static void test_bad_lines(void **state)
 				"bad  other in=p0\n"
 				"more tanh out=p0 in=p1 count=7 dtype=bf16"),
 			 2);
+}
+
+static void refused(const char *path, const char *expected)
+{
+	alarm(20); /* nothing here may wait */
+	why = "";
+	assert_true(rules_user_load(path, &why) < 0);
+	assert_string_equal(why, expected);
+	alarm(0);
+}
+
+static void test_odd_files(void **state)
+{
+	static const char text[] = "k other in=p0 count=10 dtype=f16\n";
+	char folder[] = "/tmp/fashim-rules-XXXXXX", path[64];
+	int file;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/file", folder);
+	refused(path, "No such file or directory");
+	refused(folder, "not a regular file");
+	refused("/dev/zero", "not a regular file");
+	assert_int_equal(mkfifo(path, 0600), 0);
+	refused(path, "not a regular file");
+	assert_int_equal(unlink(path), 0);
+
+	file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	assert_true(file >= 0);
+	assert_int_equal(write(file, text, strlen(text)), strlen(text));
+	assert_int_equal(fchmod(file, 0622), 0);
+	refused(path, "may be written by everyone");
+	assert_int_equal(fchmod(file, 0600), 0);
+	if (geteuid() == 0) {
+		assert_int_equal(fchown(file, 12345, 12345), 0);
+		refused(path, "belongs to another user");
+		assert_int_equal(fchown(file, 0, 0), 0);
+	}
+	assert_int_equal(ftruncate(file, INT64_C(16) << 30), 0);
+	refused(path, "too large");
+	close(file);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(folder), 0);
 }
 
 /* Scores of the default shape: 3 * 32 * 40. */
@@ -157,9 +205,10 @@ static void test_misfit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bad_lines), cmocka_unit_test(test_factor),
-		cmocka_unit_test(test_softmax),	  cmocka_unit_test(test_bias),
-		cmocka_unit_test(test_other),	  cmocka_unit_test(test_misfit),
+		cmocka_unit_test(test_bad_lines), cmocka_unit_test(test_odd_files),
+		cmocka_unit_test(test_factor),	  cmocka_unit_test(test_softmax),
+		cmocka_unit_test(test_bias),	  cmocka_unit_test(test_other),
+		cmocka_unit_test(test_misfit),
 	};
 
 	setenv("FASHIM_LOG", "none", 1); /* bad lines are meant to be bad */
