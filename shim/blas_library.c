@@ -5,11 +5,11 @@
  */
 #include "blas_library.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "locks.h"
 #include "resolve.h"
 #include "word.h"
 
@@ -25,7 +25,6 @@ struct blas_library {
 
 static struct blas_library libraries[BLAS_LIBRARIES];
 static atomic_uint library_count;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Which library the entry point just passed belongs to: index + 1, 0 for the exported names.
  * Written by blas_entry_ARCH.S. */
@@ -137,10 +136,10 @@ static void refresh(void)
 	struct collected collected = {.count = 0};
 
 	image_find(collect, &collected);
-	pthread_mutex_lock(&lock);
+	lock_take(LOCK_BLAS);
 	for (unsigned i = 0; i < collected.count; i++)
 		add(&collected.images[i]);
-	pthread_mutex_unlock(&lock);
+	lock_give(LOCK_BLAS);
 }
 
 /* ---- entry points that remember their library ----------------------------------------------- */
@@ -154,9 +153,9 @@ void *blas_hook_for(const struct image *image, void *real, const char *name)
 
 	if (id < 0)
 		return real;
-	pthread_mutex_lock(&lock);
+	lock_take(LOCK_BLAS);
 	library = add(image);
-	pthread_mutex_unlock(&lock);
+	lock_give(LOCK_BLAS);
 	if (!library || library->real[id] != real)
 		return real;
 	return (void *)blas_entry_points[library - libraries][id];
@@ -199,7 +198,7 @@ void blas_handle_created(const void *handle, struct blas_library *library)
 
 	if ((uintptr_t)handle <= HANDLE_GONE)
 		return;
-	pthread_mutex_lock(&lock);
+	lock_take(LOCK_BLAS);
 	slot = handle_find(handle);
 	for (unsigned tries = 0; !slot && tries < HANDLE_SLOTS; tries++) {
 		if (atomic_load_explicit(&handles[i].key, memory_order_relaxed) <= HANDLE_GONE)
@@ -210,18 +209,18 @@ void blas_handle_created(const void *handle, struct blas_library *library)
 		atomic_store_explicit(&slot->library, library, memory_order_relaxed);
 		atomic_store_explicit(&slot->key, (uintptr_t)handle, memory_order_release);
 	}
-	pthread_mutex_unlock(&lock);
+	lock_give(LOCK_BLAS);
 }
 
 void blas_handle_destroyed(const void *handle)
 {
 	struct handle_slot *slot;
 
-	pthread_mutex_lock(&lock);
+	lock_take(LOCK_BLAS);
 	slot = handle ? handle_find(handle) : NULL;
 	if (slot)
 		atomic_store_explicit(&slot->key, HANDLE_GONE, memory_order_release);
-	pthread_mutex_unlock(&lock);
+	lock_give(LOCK_BLAS);
 }
 
 /* ---- which library? ------------------------------------------------------------------------- */

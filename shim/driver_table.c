@@ -6,12 +6,12 @@
 #include "driver_table.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "image.h"
+#include "locks.h"
 #include "resolve.h"
 #include "thunk.h"
 #include "word.h"
@@ -45,7 +45,6 @@ static struct identity {
 static unsigned identity_count;
 static uintptr_t library_begin, library_end;
 
-static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool loaded;
 
 const char *driver_name(enum driver_id id)
@@ -109,7 +108,7 @@ int driver_table_load(void)
 
 	if (atomic_load_explicit(&loaded, memory_order_acquire))
 		return 0;
-	pthread_mutex_lock(&load_lock);
+	lock_take(LOCK_DRIVER_TABLE);
 	if (!atomic_load_explicit(&loaded, memory_order_relaxed)) {
 		if (image_by_soname("libcuda.so.1", false, &image)) {
 			load_from(&image);
@@ -118,7 +117,7 @@ int driver_table_load(void)
 			result = -ENOENT;
 		}
 	}
-	pthread_mutex_unlock(&load_lock);
+	lock_give(LOCK_DRIVER_TABLE);
 	errno = saved;
 	return result;
 }

@@ -7,7 +7,7 @@
  */
 #include "hook_memory.h"
 
-#include <pthread.h>
+#include "locks.h"
 
 #include "kernel_code.h"
 
@@ -139,15 +139,14 @@ static unsigned mapping_count;
 /* Handles that were imported, or exported before they were mapped. */
 static CUmemGenericAllocationHandle shared_handles[HANDLES];
 static unsigned shared_handle_count;
-static pthread_mutex_t mapping_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void share_handle(CUmemGenericAllocationHandle handle)
 {
-	pthread_mutex_lock(&mapping_lock);
+	lock_take(LOCK_MAPPING);
 	if (shared_handle_count < HANDLES)
 		shared_handles[shared_handle_count] = handle;
 	shared_handle_count++;
-	pthread_mutex_unlock(&mapping_lock);
+	lock_give(LOCK_MAPPING);
 }
 
 enum memory_kind mapping_made(CUmemGenericAllocationHandle handle, uint64_t base, uint64_t bytes)
@@ -155,7 +154,7 @@ enum memory_kind mapping_made(CUmemGenericAllocationHandle handle, uint64_t base
 	enum memory_kind kind = MEMORY_MAPPED;
 	struct op_range twin = {0, 0};
 
-	pthread_mutex_lock(&mapping_lock);
+	lock_take(LOCK_MAPPING);
 	if (shared_handle_count > HANDLES)
 		kind = MEMORY_SHARED;
 	for (unsigned i = 0; kind == MEMORY_MAPPED && i < shared_handle_count; i++)
@@ -170,7 +169,7 @@ enum memory_kind mapping_made(CUmemGenericAllocationHandle handle, uint64_t base
 		mappings[mapping_count++] = (struct mapping){handle, base, bytes};
 	else
 		kind = MEMORY_SHARED;
-	pthread_mutex_unlock(&mapping_lock);
+	lock_give(LOCK_MAPPING);
 	if (twin.bytes) {
 		flow_flush("cuMemMap");
 		allocated("cuMemMap", CU_STREAM_LEGACY, twin.base, twin.bytes, MEMORY_SHARED);
@@ -180,11 +179,11 @@ enum memory_kind mapping_made(CUmemGenericAllocationHandle handle, uint64_t base
 
 void mapping_gone(uint64_t base, uint64_t bytes)
 {
-	pthread_mutex_lock(&mapping_lock);
+	lock_take(LOCK_MAPPING);
 	for (unsigned i = mapping_count; i-- > 0;)
 		if (mappings[i].base >= base && mappings[i].base - base < bytes)
 			mappings[i] = mappings[--mapping_count];
-	pthread_mutex_unlock(&mapping_lock);
+	lock_give(LOCK_MAPPING);
 }
 
 /* Every mapping of the handle, or that may be of it because its own handle was released, is shared.
@@ -197,11 +196,11 @@ static void share_mappings(const char *name, CUmemGenericAllocationHandle handle
 		for (unsigned i = 0; i < MAPPINGS; i++) {
 			struct mapping mapping;
 
-			pthread_mutex_lock(&mapping_lock);
+			lock_take(LOCK_MAPPING);
 			mapping = mappings[i];
 			if (i >= mapping_count)
 				i = MAPPINGS;
-			pthread_mutex_unlock(&mapping_lock);
+			lock_give(LOCK_MAPPING);
 			if (i == MAPPINGS || mapping.handle != (released ? 0 : handle))
 				continue;
 			found = true;
@@ -249,11 +248,11 @@ EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	/* First: the number may be given out again as soon as it is free. */
 	if (!hook_bypassed()) {
-		pthread_mutex_lock(&mapping_lock);
+		lock_take(LOCK_MAPPING);
 		for (unsigned i = 0; i < mapping_count; i++)
 			if (mappings[i].handle == handle)
 				mappings[i].handle = 0;
-		pthread_mutex_unlock(&mapping_lock);
+		lock_give(LOCK_MAPPING);
 	}
 	return real(handle);
 }
@@ -267,11 +266,11 @@ EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle
 		return CUDA_ERROR_NOT_INITIALIZED;
 	result = real(handle, address);
 	if (result == CUDA_SUCCESS && !hook_bypassed()) {
-		pthread_mutex_lock(&mapping_lock);
+		lock_take(LOCK_MAPPING);
 		for (unsigned i = 0; i < mapping_count; i++)
 			if (ADDRESS(address) - mappings[i].base < mappings[i].bytes)
 				mappings[i].handle = *handle;
-		pthread_mutex_unlock(&mapping_lock);
+		lock_give(LOCK_MAPPING);
 	}
 	return result;
 }

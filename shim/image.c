@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "locks.h"
 #include "word.h"
 
 /* Dynamic entries are relocated in place by glibc on most machines, but not in the vDSO. */
@@ -86,6 +87,16 @@ bool image_find_at_start(bool (*visit)(const struct image *image, void *data), v
 	return false;
 }
 
+static int walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
+{
+	int result;
+
+	locks_walk_begin();
+	result = dl_iterate_phdr(visit, data);
+	locks_walk_end();
+	return result;
+}
+
 struct find {
 	bool (*visit)(const struct image *image, void *data);
 	void *data;
@@ -104,7 +115,7 @@ bool image_find(bool (*visit)(const struct image *image, void *data), void *data
 {
 	struct find find = {visit, data};
 
-	return dl_iterate_phdr(find_one, &find) != 0;
+	return walk(find_one, &find) != 0;
 }
 
 struct by_address {
@@ -131,7 +142,7 @@ bool image_of(const void *address, struct image *image)
 {
 	struct by_address by = {(uintptr_t)address, image};
 
-	return dl_iterate_phdr(holds_address, &by) > 0;
+	return walk(holds_address, &by) > 0;
 }
 
 struct by_soname {

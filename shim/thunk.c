@@ -6,12 +6,12 @@
 
 #include <cuda.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "driver_table.h"
 #include "flow.h"
+#include "locks.h"
 #include "resolve.h"
 
 static struct slot {
@@ -19,14 +19,13 @@ static struct slot {
 	char name[64];
 } slots[THUNK_POOL];
 static _Atomic(unsigned) slot_count;
-static pthread_mutex_t slot_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void *thunk_for(void *real, const char *name)
 {
 	void *thunk = real;
 	unsigned slot, count;
 
-	pthread_mutex_lock(&slot_lock);
+	lock_take(LOCK_THUNK);
 	count = atomic_load_explicit(&slot_count, memory_order_relaxed);
 	for (slot = 0; slot < count && slots[slot].real != real; slot++)
 		;
@@ -37,7 +36,7 @@ void *thunk_for(void *real, const char *name)
 	}
 	if (slot < THUNK_POOL)
 		thunk = (void *)(thunk_pool + slot * thunk_pool_step);
-	pthread_mutex_unlock(&slot_lock);
+	lock_give(LOCK_THUNK);
 	return thunk;
 }
 

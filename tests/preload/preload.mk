@@ -9,6 +9,7 @@ SIM_LIBRARIES_TESTED := $(addprefix $(O)/simgpu/,libcuda.so.1 libcublas.so.12 li
 INTERPOSITION := image resolve preload driver_table thunk blas_library hook_cublas hook_cublaslt \
   library operands hook_library hook_cudnn hook_cudnn_backend cudnn_graph cudnn_tensor cudnn_attributes hook_nccl hook_cufft fft_plan \
   hook_cusolver hook_cusparse library_entry_x86_64 library_entry_aarch64 \
+INTERPOSITION := image locks resolve preload driver_table thunk blas_library hook_cublas hook_cublaslt \
   hook_launch hook_copy hook_fill hook_memory hook_shared hook_stream hook_procaddress \
   hook_launch hook_copy hook_fill hook_memory hook_shared hook_stream hook_module hook_procaddress \
   kernel_code kernel_code_cubin kernel_code_ptx kernel_code_image unpack_lz4 unpack_zstd zstd_tables \

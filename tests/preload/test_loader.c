@@ -9,9 +9,12 @@
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static bool plain;
 static void *plugin;
@@ -172,6 +175,52 @@ static void threads_do_not_mix_up(void **state)
 	}
 }
 
+static void *driver_library, *blas_library;
+static atomic_bool enough;
+
+static void *ask_for_ours(void *argument)
+{
+	while (!enough) {
+		dlsym(driver_library, "cuInit");
+		dlsym(blas_library, "cublasCreate_v2");
+	}
+	return argument;
+}
+
+/* A child asks for functions while other threads of its parent were asking; nothing that
+ * they held may be missing. */
+static void children_may_ask(void **state)
+{
+	pthread_t threads[3];
+	int status, hung = 0;
+
+	(void)state;
+	driver_library = dlopen(beside("../../simgpu/libcuda.so.1"), RTLD_NOW);
+	blas_library = dlopen(beside("../../simgpu/libcublas.so.13"), RTLD_NOW);
+	assert_non_null(driver_library);
+	assert_non_null(blas_library);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, ask_for_ours, NULL), 0);
+	for (int i = 0; i < 400 && !hung; i++) {
+		const pid_t pid = fork();
+
+		if (pid == 0) {
+			alarm(4);
+			for (int k = 0; k < 3; k++)
+				if (!dlsym(driver_library, "cuInit") ||
+				    !dlsym(blas_library, "cublasCreate_v2"))
+					_exit(1);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		hung += status != 0;
+	}
+	enough = true;
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(hung, 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +234,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_loaders_own_list_may_be_overridden),
 		cmocka_unit_test(errno_survives),
 		cmocka_unit_test(threads_do_not_mix_up),
+		cmocka_unit_test(children_may_ask),
 	};
 
 	(void)argc;

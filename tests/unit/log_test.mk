@@ -44,6 +44,6 @@ $(O)/tests/unit/test_nvtx.o: CPPFLAGS += -DTOOL='"$(abspath $(O))/tests/unit/nvt
 $(O)/tests/unit/nvtx_tool.so: $(O)/tests/unit/nvtx_tool.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -o $@ $^
-$(O)/tests/unit/test_nvtx: $(addprefix $(O)/,tests/unit/test_nvtx.o tests/unit/child.o shim/nvtx.o shim/image.o) | $(O)/tests/unit/nvtx_tool.so
+$(O)/tests/unit/test_nvtx: $(addprefix $(O)/,tests/unit/test_nvtx.o tests/unit/child.o shim/nvtx.o shim/image.o shim/locks.o) | $(O)/tests/unit/nvtx_tool.so
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ldl
