@@ -69,6 +69,13 @@ int driver_id(const char *name)
 	return -1;
 }
 
+bool driver_is_hooked(const char *name)
+{
+	const int id = driver_id(name);
+
+	return id >= 0 && exports[id];
+}
+
 bool driver_is_soname(const char *soname)
 {
 	return word_same(soname, "libcuda.so.1");

@@ -25,6 +25,9 @@ const char *driver_name(enum driver_id id);
 /* Row of a name, or -1. */
 int driver_id(const char *name);
 
+/* Is it a function that the shim exports in the driver's stead? */
+bool driver_is_hooked(const char *name);
+
 bool driver_is_soname(const char *soname);
 
 /* Fills driver_real from the libcuda.so.1 that is loaded. 0, or -ENOENT while none is. Idempotent.

@@ -11,7 +11,7 @@
 #include "word.h"
 
 /* Dynamic entries are relocated in place by glibc on most machines, but not in the vDSO. */
-static const void *dynamic_pointer(const struct image *image, ElfW(Addr) value)
+const void *image_pointer(const struct image *image, ElfW(Addr) value)
 {
 	return (const void *)(value < image->bias ? image->bias + value : value);
 }
@@ -23,7 +23,7 @@ static bool read_dynamic(struct image *image)
 	bool has_soname = false;
 
 	for (const ElfW(Dyn) *entry = image->dynamic; entry->d_tag != DT_NULL; entry++) {
-		const void *pointer = dynamic_pointer(image, entry->d_un.d_ptr);
+		const void *pointer = image_pointer(image, entry->d_un.d_ptr);
 
 		if (entry->d_tag == DT_SYMTAB) {
 			image->symbols = pointer;
@@ -51,6 +51,8 @@ static bool image_read(const struct dl_phdr_info *info, struct image *image)
 		.bias = info->dlpi_addr,
 		.begin = UINTPTR_MAX,
 		.path = info->dlpi_name ? info->dlpi_name : "",
+		.segments = info->dlpi_phdr,
+		.segment_count = info->dlpi_phnum,
 	};
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
@@ -116,6 +118,21 @@ bool image_find(bool (*visit)(const struct image *image, void *data), void *data
 	struct find find = {visit, data};
 
 	return walk(find_one, &find) != 0;
+}
+
+static int read_changes(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)size;
+	*(unsigned long long *)data = info->dlpi_adds + info->dlpi_subs;
+	return 1;
+}
+
+unsigned long long image_changes(void)
+{
+	unsigned long long changes = 0;
+
+	walk(read_changes, &changes);
+	return changes;
 }
 
 struct by_address {

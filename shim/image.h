@@ -22,6 +22,8 @@ struct image {
 	const uint32_t *gnu_hash; /* either may be NULL */
 	const uint32_t *sysv_hash;
 	const ElfW(Dyn) * dynamic;
+	const ElfW(Phdr) * segments;
+	int segment_count;
 };
 
 /* Calls `visit` for each loaded object in load order, while the loader's list is locked (so `visit`
@@ -31,8 +33,14 @@ bool image_find(bool (*visit)(const struct image *image, void *data), void *data
 /* The same over the list that the loader keeps for debuggers: no lock, and no function that a
  * program may have overridden or that may ask dlsym. Good for the objects of the program's start,
  * which stay and come first: `visit` must be content before the list reaches anything that can be
- * unloaded. begin and end are not known. False at once where there is no such list. */
+ * unloaded. begin, end and segments are not known. False at once where there is no such list. */
 bool image_find_at_start(bool (*visit)(const struct image *image, void *data), void *data);
+
+/* How often objects were loaded and unloaded so far; never 0. */
+unsigned long long image_changes(void);
+
+/* What an address in the dynamic section points to. */
+const void *image_pointer(const struct image *image, ElfW(Addr) value);
 
 /* The object that holds `address`; false when none does. */
 bool image_of(const void *address, struct image *image);

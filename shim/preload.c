@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * dlsym and dlvsym, overridden. glibc takes the meaning of RTLD_NEXT and RTLD_DEFAULT from the
- * return address, so for every name that is not ours the assembly front end (preload_ARCH.S) jumps
- * to glibc's function as if it had been called directly. A name of ours is first looked up for
- * real, with the caller's handle; the result is swapped for a hook only if it lies in libcuda,
- * libcublas or another library whose calls are watched. One lookup, so dlerror() says what it would
- * say without us.
+ * dlsym and dlvsym, overridden, and dlopen and dlmopen, watched. glibc takes the meaning of
+ * RTLD_NEXT and RTLD_DEFAULT from the return address, so for every name that is not ours the
+ * assembly front end (preload_ARCH.S) jumps to glibc's function as if it had been called directly.
+ * A name of ours is first looked up for real, with the caller's handle; the result is swapped for a
+ * hook only if it lies in libcuda, libcublas or another library whose calls are watched. One lookup,
+ * so dlerror() says what it would say without us.
  *
  * RTLD_NEXT and RTLD_DEFAULT are never swapped: the loader's own search meets our exports where
  * they stand in the scope, and who asks for what comes after us shall have it.
@@ -15,6 +15,7 @@
 #include <dlfcn.h>
 
 #include "blas_library.h"
+#include "bypass.h"
 #include "driver_table.h"
 #include "image.h"
 #include "library.h"
@@ -61,6 +62,21 @@ static bool may_be_ours(void *handle, const char *name)
 void *preload_route_dlsym(void *handle, const char *name)
 {
 	return may_be_ours(handle, name) ? (void *)preload_dlsym : real_dlsym_address();
+}
+
+void *preload_route_dlopen(const char *file, int flags)
+{
+	(void)file;
+	bypass_note_open(flags);
+	return real_dlopen_address();
+}
+
+void *preload_route_dlmopen(long space, const char *file, int flags)
+{
+	(void)file;
+	bypass_note_namespace(space);
+	bypass_note_open(flags);
+	return real_dlmopen_address();
 }
 
 void *preload_route_dlvsym(void *handle, const char *name, const char *version)

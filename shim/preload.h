@@ -12,4 +12,8 @@
 void *preload_route_dlsym(void *handle, const char *name);
 void *preload_route_dlvsym(void *handle, const char *name, const char *version);
 
+/* The same; always glibc's, which is told nothing else than it would be. */
+void *preload_route_dlopen(const char *file, int flags);
+void *preload_route_dlmopen(long space, const char *file, int flags);
+
 #endif

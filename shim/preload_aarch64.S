@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Front ends of dlsym and dlvsym: ask preload.c where to go, then go there with the arguments, the
+ * Front ends of dlsym, dlvsym, dlopen and dlmopen: ask preload.c where to go, then go there with the arguments, the
  * stack and the return address that the caller gave. */
 #if defined(__aarch64__)
 	.text
@@ -32,6 +32,8 @@
 
 	front_end dlsym preload_route_dlsym
 	front_end dlvsym preload_route_dlvsym
+	front_end dlopen preload_route_dlopen
+	front_end dlmopen preload_route_dlmopen
 #endif
 
 	.section .note.GNU-stack, "", %progbits

@@ -78,7 +78,7 @@ static void *loader_function(_Atomic(void *) *slot, const char *name)
 	return address;
 }
 
-static _Atomic(void *) dlsym_slot, dlvsym_slot;
+static _Atomic(void *) dlsym_slot, dlvsym_slot, dlopen_slot, dlmopen_slot;
 
 void *real_dlsym_address(void)
 {
@@ -88,6 +88,16 @@ void *real_dlsym_address(void)
 void *real_dlvsym_address(void)
 {
 	return loader_function(&dlvsym_slot, "dlvsym");
+}
+
+void *real_dlopen_address(void)
+{
+	return loader_function(&dlopen_slot, "dlopen");
+}
+
+void *real_dlmopen_address(void)
+{
+	return loader_function(&dlmopen_slot, "dlmopen");
 }
 
 void *real_dlsym(void *handle, const char *name)

@@ -36,6 +36,8 @@ void *real_dlsym(void *handle, const char *name);
 void *real_dlvsym(void *handle, const char *name, const char *version);
 void *real_dlsym_address(void);
 void *real_dlvsym_address(void);
+void *real_dlopen_address(void);
+void *real_dlmopen_address(void);
 
 /* A function `name` in the object that holds `caller` or, failing that, in any object loaded behind
  * the shim: what a call would have reached if the shim were not there. NULL: none. */

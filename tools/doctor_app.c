@@ -261,8 +261,9 @@ static void say_unseen(struct findings *findings, int first)
 			    "are not recognised");
 	finding_add(findings, FINDING_NOTE, "DEEPBIND",
 		    "look with: LD_DEBUG=bindings PROGRAM 2>&1 | grep cublasGemm",
-		    "a library opened with RTLD_DEEPBIND looks past the shim, and no file shows "
-		    "it: its GEMMs are then missing from the report's \"watched\" line");
+		    "a library opened with RTLD_DEEPBIND or by dlmopen() looks past the shim, and "
+		    "no file shows it: while one is there that calls CUDA, nothing is replaced, "
+		    "and the log names it");
 }
 
 void doctor_app(struct findings *findings, const char *word, const char *library)

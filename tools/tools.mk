@@ -4,7 +4,7 @@
 # ---- the shim's core over a driver that does nothing: `fashim replay` and the core's unit tests
 # tools/replay/below.c stands for these files of the shim.
 
-CORE_BELOW   := blas blas_library compare driver_table fused identify identify_slopes image measure nvtx overwrite preload probe reach resolve scratch thunk timing cudnn_attributes cudnn_graph cudnn_tensor fft_plan library
+CORE_BELOW   := blas blas_library compare driver_table fused identify identify_slopes image measure nvtx overwrite preload probe reach resolve scratch thunk timing cudnn_attributes cudnn_graph cudnn_tensor fft_plan library bypass
 CORE_OBJECTS := $(patsubst shim/%.c,$(O)/shim/%.o,$(filter-out shim/hook_% $(CORE_BELOW:%=shim/%.c),$(wildcard shim/*.c))) \
                 $(KERNEL_CHOICE)
 # … and tools/replay/records.c for these.

@@ -6,11 +6,9 @@ PRELOAD_DIR := $(O)/tests/preload
 SIM_LIBRARIES_TESTED := $(addprefix $(O)/simgpu/,libcuda.so.1 libcublas.so.12 libcublas.so.13)
 
 # The layer alone: everything of the shim that flow.h does not hide.
-INTERPOSITION := image resolve preload driver_table thunk blas_library hook_cublas hook_cublaslt \
+INTERPOSITION := bypass image locks resolve preload driver_table thunk blas_library hook_cublas hook_cublaslt \
   library operands hook_library hook_cudnn hook_cudnn_backend cudnn_graph cudnn_tensor cudnn_attributes hook_nccl hook_cufft fft_plan \
   hook_cusolver hook_cusparse library_entry_x86_64 library_entry_aarch64 \
-INTERPOSITION := image locks resolve preload driver_table thunk blas_library hook_cublas hook_cublaslt \
-  hook_launch hook_copy hook_fill hook_memory hook_shared hook_stream hook_procaddress \
   hook_launch hook_copy hook_fill hook_memory hook_shared hook_stream hook_module hook_procaddress \
   kernel_code kernel_code_cubin kernel_code_ptx kernel_code_image unpack_lz4 unpack_zstd zstd_tables \
   preload_x86_64 preload_aarch64 thunk_x86_64 thunk_aarch64 blas_entry_x86_64 blas_entry_aarch64
@@ -18,16 +16,15 @@ PROBE_OBJECTS := $(INTERPOSITION:%=$(O)/shim/%.o) $(PRELOAD_DIR)/probe_flow.o
 
 # A sanitizer's runtime wants to be the first in the process, which is our place.
 ifeq ($(SAN),)
-PRELOAD_TEST_NAMES    := test_tables test_inert test_loader test_thunk test_ops test_blas test_blaslt \
-  test_library test_library_cudnn test_library_words
-PRELOAD_TEST_NAMES    := test_tables test_inert test_loader test_thunk test_ops test_modules test_blas test_blaslt
+PRELOAD_TEST_NAMES    := test_tables test_inert test_loader test_thunk test_ops test_modules test_blas test_blaslt \
+  test_library test_library_cudnn test_library_words test_bypass
 endif
 PRELOAD_TEST_PROGRAMS := $(PRELOAD_TEST_NAMES:%=$(PRELOAD_DIR)/%)
 STANDINS := $(addprefix $(PRELOAD_DIR)/standin/lib,cudnn.so.8 cudnn.so.9 nccl.so.2 cufft.so.11 cusparse.so.12 \
   cusolver.so.12)
 PRELOAD_TEST_LIBRARIES := $(PRELOAD_DIR)/libprobe.so $(PRELOAD_DIR)/fake/libcuda.so.1 \
-  $(addprefix $(PRELOAD_DIR)/,libplugin.so libplugin_next.so libstub.so libuser12.so libuser13.so libuser_cudnn8.so libuser_cudnn9.so) \
-  $(STANDINS)
+  $(addprefix $(PRELOAD_DIR)/,libplugin.so libplugin_next.so libasker.so libstub.so libuser12.so libuser13.so \
+    libuser_cudnn8.so libuser_cudnn9.so) $(STANDINS)
 
 .PHONY: preload-tests
 preload-tests: $(PRELOAD_TEST_PROGRAMS)
@@ -36,6 +33,7 @@ CFLAGS_probe_flow  += -fvisibility=hidden
 CFLAGS_test_tables += -DCUDA_STUB='"$(CUDA)/lib64/stubs/libcuda.so"'
 CFLAGS_plugin      += -fno-optimize-sibling-calls
 CFLAGS_stub        += -fno-optimize-sibling-calls -fsemantic-interposition
+CFLAGS_asker       += -fno-optimize-sibling-calls
 CFLAGS_user        += -fno-optimize-sibling-calls
 CFLAGS_library_user += -fno-optimize-sibling-calls
 CFLAGS_fake_driver += -fno-builtin
@@ -67,6 +65,9 @@ $(PRELOAD_DIR)/libplugin_next.so: $(PRELOAD_DIR)/plugin_next.o
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -o $@ $<
 $(PRELOAD_DIR)/libplugin.so: $(PRELOAD_DIR)/plugin.o $(PRELOAD_DIR)/libplugin_next.so
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' -Wl,--no-as-needed -o $@ $^
+
+$(PRELOAD_DIR)/libasker.so: $(PRELOAD_DIR)/asker.o
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -o $@ $< -ldl
 
 # A program's own stubs for a libcublas that it loads late, and two users of differing libcublas.
 $(PRELOAD_DIR)/libstub.so: $(PRELOAD_DIR)/stub.o

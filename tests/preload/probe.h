@@ -25,7 +25,8 @@ struct probe_event {
 struct probe {
 	bool active, watching; /* what flow_active() and flow_watching() say */
 	enum flow answer;      /* what flow_before() says */
-	unsigned count;	       /* events so far; those beyond PROBE_EVENTS are counted only */
+	bool (*bypassed)(const char **why);
+	unsigned count; /* events so far; those beyond PROBE_EVENTS are counted only */
 	struct probe_event events[PROBE_EVENTS];
 	/* What keeps a kernel of that name from being launched again (kernel_code.h). */
 	const char *(*hindrance)(CUfunction handle, char *name);

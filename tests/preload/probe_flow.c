@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "shim/bypass.h"
 #include "shim/function.h"
 #include "shim/kernel_code.h"
 #include "shim/resolve.h"
@@ -17,7 +18,8 @@ static const char *hindrance(CUfunction handle, char *name)
 	return kernel_code_hindrance(&function);
 }
 
-__attribute__((visibility("default"))) struct probe probe = {.hindrance = hindrance};
+__attribute__((visibility("default"))) struct probe probe = {
+	.hindrance = hindrance, .bypassed = session_bypassed};
 
 bool flow_active(void)
 {

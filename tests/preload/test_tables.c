@@ -21,6 +21,8 @@ static const char *const driver_rows[] = {
 static const char *const export_rows[] = {
 	"dlsym",
 	"dlvsym",
+	"dlopen",
+	"dlmopen",
 #define HOOK(name)  #name,
 #define FLUSH(name) #name,
 #include "shim/driver_names.def"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stand-ins for shim/{resolve,blas,scratch,fused,compare}.c and the driver (below.h).
+ * Stand-ins for shim/{resolve,blas,bypass,scratch,fused,compare}.c and the driver (below.h).
  */
 #include "tools/replay/below.h"
 
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shim/blas.h"
+#include "shim/bypass.h"
 #include "shim/compare.h"
 #include "shim/function.h"
 #include "shim/fused.h"
@@ -577,4 +578,13 @@ const char *measure_chain(struct chain *chain)
 {
 	(void)chain;
 	return NULL;
+}
+
+/* ---- shim/bypass.c -----------------------------------------------------------------------------
+ */
+
+bool session_bypassed(const char **why)
+{
+	*why = "";
+	return false;
 }

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an object is bound to stands in its own tables: each place that the loader filled for a
+ * function of ours is read, and must not point into a library that the shim stands before. A place
+ * that waits for the first call says nothing; of objects loaded since somebody asked for
+ * RTLD_DEEPBIND it counts as bound past us. Who is bound to glibc's own dlsym can ask for anything;
+ * that counts where the object names one of these libraries.
+ */
+#include "bypass.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "blas_library.h"
+#include "driver_table.h"
+#include "flow.h"
+#include "image.h"
+#include "resolve.h"
+#include "word.h"
+
+#define LIBRARIES 16 /* that the shim stands before */
+
+static atomic_int deep_from = -1; /* objects there were when RTLD_DEEPBIND was first asked for */
+static atomic_bool other_namespace;
+
+/* ---- what the loader did -------------------------------------------------------------------- */
+
+static bool count_one(const struct image *image, void *data)
+{
+	(void)image;
+	++*(int *)data;
+	return false;
+}
+
+/* What is owed is delivered before a library comes that would not ask for it. */
+static void deliver(const char *name)
+{
+	if (hook_depth == 0 && driver_real[DRIVER_cuInit] && flow_active())
+		flow_flush(name);
+}
+
+void bypass_note_open(int flags)
+{
+	int none = -1, count = 0;
+
+	if (!(flags & RTLD_DEEPBIND) || (flags & RTLD_NOLOAD))
+		return;
+	deliver("dlopen");
+	if (atomic_load(&deep_from) < 0) {
+		image_find(count_one, &count);
+		atomic_compare_exchange_strong(&deep_from, &none, count);
+	}
+}
+
+void bypass_note_namespace(long space)
+{
+	if (space == LM_ID_BASE)
+		return;
+	deliver("dlmopen");
+	atomic_store(&other_namespace, true);
+}
+
+/* ---- one object ----------------------------------------------------------------------------- */
+
+struct range {
+	uintptr_t begin, end;
+};
+
+struct search {
+	struct range library[LIBRARIES]; /* libcuda and cuBLAS */
+	int libraries;
+	struct range loader; /* that has glibc's own dlsym */
+	int index;	     /* of the object looked at */
+	char *why;
+	size_t size;
+};
+
+static bool holds(const struct range *range, uintptr_t address)
+{
+	return address >= range->begin && address < range->end;
+}
+
+static bool is_watched_library(const struct image *image)
+{
+	return image->soname && (driver_is_soname(image->soname) || blas_is_soname(image->soname));
+}
+
+static bool note_library(const struct image *image, void *data)
+{
+	struct search *search = data;
+	const struct range range = {image->begin, image->end};
+
+	if (is_watched_library(image) && search->libraries < LIBRARIES)
+		search->library[search->libraries++] = range;
+	if (holds(&range, (uintptr_t)real_dlsym_address()))
+		search->loader = range;
+	return false;
+}
+
+enum want { WANT_NOTHING, WANT_HOOK, WANT_DLSYM };
+
+static enum want want_of(const char *name)
+{
+	if (name[0] == 'c' && name[1] == 'u')
+		return driver_is_hooked(name) || blas_hook_id(name) >= 0 ? WANT_HOOK : WANT_NOTHING;
+	return word_same(name, "dlsym") || word_same(name, "dlvsym") ? WANT_DLSYM : WANT_NOTHING;
+}
+
+/* Does what the object only reads name the driver or cuBLAS? By hand: an instrumented memmem would
+ * complain about the gaps between constants. */
+static bool names_library(const struct image *image)
+{
+	const size_t shortest = sizeof("libcuda");
+
+	for (int i = 0; i < image->segment_count; i++) {
+		const ElfW(Phdr) *segment = &image->segments[i];
+		const char *begin = (const char *)(image->bias + segment->p_vaddr);
+
+		if (segment->p_type != PT_LOAD || (segment->p_flags & (PF_R | PF_W)) != PF_R ||
+		    segment->p_filesz < shortest)
+			continue;
+		for (size_t k = 0; k <= segment->p_filesz - shortest; k++)
+			if (begin[k] == 'l' && (word_begins(begin + k, "libcuda") ||
+						word_begins(begin + k, "libcublas")))
+				return true;
+	}
+	return false;
+}
+
+static bool bound_past(const struct search *search, const struct image *image, enum want want,
+		       uintptr_t value)
+{
+	const int from = atomic_load(&deep_from);
+
+	if (value >= image->begin && value < image->end) { /* not bound yet */
+		if (from < 0 || search->index < from)
+			return false;
+		return want == WANT_HOOK || names_library(image);
+	}
+	if (want == WANT_DLSYM)
+		return holds(&search->loader, value) && names_library(image);
+	for (int i = 0; i < search->libraries; i++)
+		if (holds(&search->library[i], value))
+			return true;
+	return false;
+}
+
+/* The places of one table of relocations. */
+static bool look_at_places(const struct search *search, const struct image *image,
+			   const ElfW(Rela) * place, size_t count)
+{
+	for (; count--; place++) {
+		const size_t number = ELF64_R_SYM(place->r_info);
+		const char *name;
+		enum want want;
+
+		if (!number || image->symbols[number].st_shndx != SHN_UNDEF)
+			continue;
+		name = image->strings + image->symbols[number].st_name;
+		want = want_of(name);
+		if (want == WANT_NOTHING ||
+		    !bound_past(search, image, want,
+				*(const uintptr_t *)(image->bias + place->r_offset)))
+			continue;
+		snprintf(search->why, search->size, "%.160s calls %.60s past the shim",
+			 image->path[0] ? image->path : "the program", name);
+		return true;
+	}
+	return false;
+}
+
+static bool look_at(const struct image *image, void *data)
+{
+	const ElfW(Rela) *places = NULL, *calls = NULL;
+	size_t places_bytes = 0, calls_bytes = 0;
+	struct search *search = data;
+	bool found = false;
+
+	for (const ElfW(Dyn) *entry = image->dynamic; entry->d_tag != DT_NULL; entry++) {
+		if (entry->d_tag == DT_RELA)
+			places = image_pointer(image, entry->d_un.d_ptr);
+		else if (entry->d_tag == DT_RELASZ)
+			places_bytes = entry->d_un.d_val;
+		else if (entry->d_tag == DT_JMPREL)
+			calls = image_pointer(image, entry->d_un.d_ptr);
+		else if (entry->d_tag == DT_PLTRELSZ)
+			calls_bytes = entry->d_un.d_val;
+	}
+	if (image->dynamic != _DYNAMIC && !is_watched_library(image)) {
+		found = calls && look_at_places(search, image, calls, calls_bytes / sizeof(*calls));
+		found = found || (places && look_at_places(search, image, places,
+							   places_bytes / sizeof(*places)));
+	}
+	search->index++;
+	return found;
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+bool session_bypassed(const char **why)
+{
+	static unsigned long long looked_at; /* at so many objects loaded and unloaded; 0: never */
+	static char text[256];
+	static bool found;
+	struct search search = {.why = text, .size = sizeof(text)};
+	unsigned long long now;
+
+	*why = text;
+	if (atomic_load_explicit(&other_namespace, memory_order_relaxed)) {
+		*why = "dlmopen() was called: what it loads does not see the shim";
+		return true;
+	}
+	now = image_changes();
+	if (now != looked_at) {
+		looked_at = now;
+		text[0] = '\0';
+		image_find(note_library, &search);
+		found = image_find(look_at, &search);
+	}
+	return found;
+}
