@@ -11,9 +11,11 @@
 #include "resolve.h"
 #include "rules.h"
 
+#define RETIRED 256 /* lists */
+
 static struct function **slots;
 static size_t slot_count, used;
-static struct function *retired; /* of modules that are gone */
+static struct function *retired[RETIRED]; /* of modules that are gone, by name */
 static uint32_t next_id = 1;
 
 static size_t slot_of(CUfunction handle, size_t count)
@@ -101,6 +103,68 @@ static void bind_unset(struct function *function)
 			function->clear_unset = rows[i].clear;
 }
 
+static struct function **list_of(const char *name)
+{
+	uint32_t hash = 2166136261u;
+
+	for (; *name; name++)
+		hash = (hash ^ (unsigned char)*name) * 16777619u;
+	return &retired[hash % RETIRED];
+}
+
+/* One that is gone, of the same name and parameters: who still refers to it finds what it expects,
+ * and a program that loads a module again and again does not make us grow. Its number is a new one,
+ * since the code may be another. */
+static struct function *revive(const struct function *fresh)
+{
+	for (struct function **at = list_of(fresh->name); *at; at = &(*at)->older) {
+		struct function *function = *at;
+
+		if (strcmp(function->name, fresh->name) != 0 ||
+		    function->readable != fresh->readable ||
+		    function->param_count != fresh->param_count ||
+		    memcmp(function->param_offset, fresh->param_offset,
+			   sizeof(fresh->param_offset)) != 0 ||
+		    memcmp(function->param_size, fresh->param_size, sizeof(fresh->param_size)) != 0)
+			continue;
+		*at = function->older;
+		function->older = NULL;
+		function->handle = fresh->handle;
+		function->id = fresh->id;
+		if (function->code)
+			*function->code = 0;
+		return function;
+	}
+	return NULL;
+}
+
+static struct function *make(CUfunction handle)
+{
+	struct function *function = calloc(1, sizeof(*function)), *older;
+
+	if (!function)
+		return NULL;
+	function->handle = handle;
+	function->id = next_id++;
+	ask_name(function);
+	if (!function->name) {
+		free(function);
+		return NULL;
+	}
+	ask_params(function);
+	older = revive(function);
+	if (older) {
+		free(function->name);
+		free(function);
+		return older;
+	}
+	rules_bind(function);
+	bind_unset(function);
+	function->words = calloc(1, sizeof(*function->words));
+	function->code = calloc(1, sizeof(*function->code));
+	return function;
+}
+
 static bool grow(void)
 {
 	size_t wanted = slot_count ? slot_count * 2 : 512;
@@ -134,21 +198,9 @@ const struct function *function_get(CUfunction handle)
 	for (at = slot_of(handle, slot_count); slots[at]; at = (at + 1) & (slot_count - 1))
 		if (slots[at]->handle == handle)
 			return slots[at];
-	function = calloc(1, sizeof(*function));
+	function = make(handle);
 	if (!function)
 		return NULL;
-	function->handle = handle;
-	function->id = next_id++;
-	ask_name(function);
-	ask_params(function);
-	if (!function->name) {
-		free(function);
-		return NULL;
-	}
-	rules_bind(function);
-	bind_unset(function);
-	function->words = calloc(1, sizeof(*function->words));
-	function->code = calloc(1, sizeof(*function->code));
 	slots[at] = function;
 	used++;
 	return function;
@@ -159,8 +211,10 @@ void function_forget_all(void)
 {
 	for (size_t i = 0; i < slot_count; i++)
 		if (slots[i]) {
-			slots[i]->older = retired;
-			retired = slots[i];
+			struct function **list = list_of(slots[i]->name);
+
+			slots[i]->older = *list;
+			*list = slots[i];
 		}
 	if (slots)
 		memset(slots, 0, slot_count * sizeof(*slots));
