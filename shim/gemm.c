@@ -96,20 +96,26 @@ void matrix_dimensions(const struct matrix *matrix, int64_t batch, int64_t size[
 
 void matrix_extent(const struct matrix *matrix, int64_t batch, uint64_t *begin, uint64_t *end)
 {
-	int64_t low = 0, high = 0, size[MATRIX_DIMS], stride[MATRIX_DIMS];
+	int64_t low = 0, high = 0, reach, size[MATRIX_DIMS], stride[MATRIX_DIMS];
+	bool beyond = false;
 
 	matrix_dimensions(matrix, batch, size, stride);
 	*begin = *end = matrix->base;
 	for (int i = 0; i < MATRIX_DIMS; i++) {
 		if (size[i] <= 0)
 			return;
+		beyond |= __builtin_mul_overflow(size[i] - 1, stride[i], &reach);
 		if (stride[i] < 0)
-			low += (size[i] - 1) * stride[i];
+			beyond |= __builtin_add_overflow(low, reach, &low);
 		else
-			high += (size[i] - 1) * stride[i];
+			beyond |= __builtin_add_overflow(high, reach, &high);
 	}
-	*begin = matrix->base + (uint64_t)(low * matrix->element);
-	*end = matrix->base + (uint64_t)((high + 1) * matrix->element);
+	beyond |= __builtin_add_overflow(high, 1, &high);
+	beyond |= __builtin_mul_overflow(low, (int64_t)matrix->element, &low);
+	beyond |= __builtin_mul_overflow(high, (int64_t)matrix->element, &high);
+	/* Nonsense that the library will refuse; until then it may touch all there is. */
+	*begin = beyond ? 0 : matrix->base + (uint64_t)low;
+	*end = beyond ? UINT64_MAX : matrix->base + (uint64_t)high;
 }
 
 bool matrix_even(const struct matrix *matrix, int64_t batch, int64_t *stride)
@@ -135,7 +141,8 @@ bool matrix_dense(const struct matrix *matrix, int64_t batch)
 			return true;
 		if (stride[next] != expected)
 			return false;
-		expected *= size[next];
+		if (__builtin_mul_overflow(expected, size[next], &expected))
+			return false;
 		size[next] = 1;
 	}
 	return true;

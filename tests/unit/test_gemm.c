@@ -240,13 +240,66 @@ static void test_types(void **state)
 	assert_int_equal(bytes_of_cuda(CUDA_R_8F_E4M3), 1);
 }
 
+/* Strides that lead out of the address space: all of it, and no dense one. */
+static void test_extent_beyond(void **state)
+{
+	static const struct matrix beyond[] = {
+		{.base = 4096,
+		 .element = 2,
+		 .rows = 2,
+		 .cols = 3,
+		 .row_stride = 1,
+		 .col_stride = INT64_MAX},
+		{.base = 4096,
+		 .element = 2,
+		 .rows = 3,
+		 .cols = 2,
+		 .row_stride = INT64_MAX - 1,
+		 .col_stride = INT64_MAX - 1},
+		{.base = 4096,
+		 .element = 8,
+		 .rows = 2,
+		 .cols = 2,
+		 .row_stride = 1,
+		 .col_stride = INT64_MAX / 4},
+		{.base = 4096,
+		 .element = 2,
+		 .rows = 3,
+		 .cols = 2,
+		 .row_stride = INT64_MIN,
+		 .col_stride = 1},
+		{.base = 4096,
+		 .element = 2,
+		 .rows = 1,
+		 .cols = 1,
+		 .row_stride = 1,
+		 .col_stride = 1,
+		 .batch_stride = INT64_MAX / 2},
+		{.base = 4096,
+		 .element = 2,
+		 .rows = INT64_C(1) << 40,
+		 .cols = INT64_C(1) << 40,
+		 .row_stride = 1,
+		 .col_stride = INT64_C(1) << 40},
+	};
+	uint64_t begin, end;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(beyond) / sizeof(*beyond); i++) {
+		matrix_extent(&beyond[i], 4, &begin, &end);
+		assert_int_equal(begin, 0);
+		assert_int_equal(end, UINT64_MAX);
+		assert_false(matrix_dense(&beyond[i], 4));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_forms),	   cmocka_unit_test(test_extent),
 		cmocka_unit_test(test_extent_odd), cmocka_unit_test(test_dense),
 		cmocka_unit_test(test_runs),	   cmocka_unit_test(test_output_of_lt),
-		cmocka_unit_test(test_types),
+		cmocka_unit_test(test_types),	   cmocka_unit_test(test_extent_beyond),
 	};
 
 	return cmocka_run_group_tests_name("gemm", tests, NULL, NULL);
