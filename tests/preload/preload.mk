@@ -84,7 +84,7 @@ $(addprefix $(PRELOAD_DIR)/,libuser_cudnn8.so libuser_cudnn9.so): $(PRELOAD_DIR)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN/standin' -o $@ $< $(PRELOAD_DIR)/standin/libcudnn.so.$*
 # As a user meets it: programs of other compilers and sanitizers.
 ifeq ($(SAN),)
-PRELOAD_TESTS_OF_PROGRAMS := tests/preload/sanitizers.sh
+PRELOAD_TESTS_OF_PROGRAMS := tests/preload/sanitizers.sh tests/preload/rights.sh
 CLI_TEST_FILES += $(O)/apps/sim/demo
 CLI_TESTS += $(PRELOAD_TESTS_OF_PROGRAMS:%=%:$(O))
 endif
