@@ -4,6 +4,7 @@
  * what the recogniser made of each attention chain, step by step. Stories that differ only in their
  * op numbers are told once and counted.
  */
+#include "json_text.h"
 #include "kernel_name.h"
 #include "tool.h"
 #include "tools/replay/explain.h"
@@ -147,10 +148,10 @@ static json_t *json_story(const struct replay_story *story)
 	json_t *lines = json_array();
 
 	for (int i = 0; i < story->line_count; i++)
-		json_array_append_new(lines, json_pack("{s:I,s:s,s:s}", "op",
+		json_array_append_new(lines, json_pack("{s:I,s:o,s:o}", "op",
 						       (json_int_t)story->lines[i].op, "call",
-						       story->lines[i].call, "text",
-						       story->lines[i].text));
+						       json_text(story->lines[i].call), "text",
+						       json_text(story->lines[i].text)));
 	return json_pack("{s:I,s:i,s:o}", "chain", (json_int_t)story->chain, "count", 1, "lines",
 			 lines);
 }
@@ -185,7 +186,7 @@ static void print_sites(const struct replay_arguments *arguments,
 	for (int i = 0; i < result->site_count; i++) {
 		const struct replay_site *site = &result->sites[i];
 
-		printf("site %d [%lld,%lld,%lld,%lld,%lld] %s", i + 1, (long long)site->B,
+		printf("site %d [%lld,%lld,%lld,%lld,%lld] %s", site->number, (long long)site->B,
 		       (long long)site->H, (long long)site->Sq, (long long)site->Sk,
 		       (long long)site->D, site->state);
 		if (strcmp(site->reason, "none"))
@@ -205,23 +206,23 @@ static void print_sites(const struct replay_arguments *arguments,
 		       (unsigned long long)result->reasons[i].count, result->reasons[i].sentence);
 }
 
-static json_t *json_site(const struct replay_site *site, int number)
+static json_t *json_site(const struct replay_site *site)
 {
 	json_t *record = site->record ? json_loads(site->record, 0, NULL) : NULL;
 
 	if (!record)
-		record = json_pack("{s:i}", "site", number);
+		record = json_pack("{s:i}", "site", site->number);
 	/* Where this command stands is not where the program stood. */
 	json_object_del(record, "type");
 	json_object_del(record, "stack");
 	json_object_del(record, "python");
-	json_object_update_new(record, json_pack("{s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I}", "state",
-						 site->state, "reason", site->reason, "detail",
-						 site->detail, "seen", (json_int_t)site->seen,
-						 "replaced", (json_int_t)site->replaced, "compared",
-						 (json_int_t)site->compared, "materialised",
-						 (json_int_t)site->materialised, "snapshots",
-						 (json_int_t)site->snapshots));
+	json_object_update_new(
+		record, json_pack("{s:s,s:s,s:o,s:I,s:I,s:I,s:I,s:I}", "state", site->state,
+				  "reason", site->reason, "detail", json_text(site->detail), "seen",
+				  (json_int_t)site->seen, "replaced", (json_int_t)site->replaced,
+				  "compared", (json_int_t)site->compared, "materialised",
+				  (json_int_t)site->materialised, "snapshots",
+				  (json_int_t)site->snapshots));
 	return record;
 }
 
@@ -233,7 +234,7 @@ static void print_json(const struct replay_arguments *arguments, const struct re
 		json_object_set_new(json_array_get(arguments->stories, (size_t)i), "count",
 				    json_integer((json_int_t)arguments->told[i].count));
 	for (int i = 0; i < result->site_count; i++)
-		json_array_append_new(sites, json_site(&result->sites[i], i + 1));
+		json_array_append_new(sites, json_site(&result->sites[i]));
 	for (int i = 0; i < result->reason_count; i++)
 		json_object_set_new(reasons, result->reasons[i].name,
 				    json_integer((json_int_t)result->reasons[i].count));
@@ -266,8 +267,8 @@ int cmd_replay(int argc, char **argv)
 		print_json(&arguments, result);
 	else if (code == EXIT_OK)
 		print_sites(&arguments, result);
-	for (int i = 0; i < result->site_count; i++)
+	for (int i = 0; i < REPLAY_SITES; i++)
 		free(result->sites[i].record);
 	free(result);
-	return code;
+	return code == EXIT_OK && finish_output("explanation") ? EXIT_FAILED : code;
 }

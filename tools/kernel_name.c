@@ -102,6 +102,15 @@ static bool take_argument(const char *at, const char *end, struct piece *telling
 	return false;
 }
 
+/* As much of `text` as fits. */
+static void copy_text(char *buffer, size_t size, const char *text)
+{
+	const size_t length = strnlen(text, size - 1);
+
+	memcpy(buffer, text, length);
+	buffer[length] = '\0';
+}
+
 char *kernel_name(const char *text, char *buffer, size_t size)
 {
 	const char *at = text + 2, *end = text + strcspn(text, " ");
@@ -109,7 +118,7 @@ char *kernel_name(const char *text, char *buffer, size_t size)
 	size_t used = 0;
 	bool nested;
 
-	snprintf(buffer, size, "%s", text);
+	copy_text(buffer, size, text);
 	if (strncmp(text, "_Z", 2))
 		return buffer;
 	nested = *at == 'N';
@@ -125,7 +134,7 @@ char *kernel_name(const char *text, char *buffer, size_t size)
 		used += (size_t)snprintf(buffer + used, size - used, "<%.*s>", (int)piece.length,
 					 piece.text);
 	if (!used)
-		snprintf(buffer, size, "%s", text);
+		copy_text(buffer, size, text);
 	else if (used < size)
 		snprintf(buffer + used, size - used, "%s", end);
 	return buffer;

@@ -219,14 +219,28 @@ static void remember(void)
 						    .state = sites[i].state};
 }
 
+/* The number in a record of a site, 0 where it tells none. */
+static int record_number(const char *record)
+{
+	static const char key[] = "\"site\":";
+	const char *at = strstr(record, key);
+
+	return at ? atoi(at + sizeof(key) - 1) : 0;
+}
+
+/* The latest record for a number replaces the earlier one. Numbers go round the places of the
+ * core's table of sites. */
 static void keep_records(void)
 {
 	for (int i = 0; i < records.site_count; i++) {
-		struct replay_site *site = &now.result->sites[now.result->site_count];
+		const int number = record_number(records.sites[i]);
+		struct replay_site *site;
 
-		if (now.result->site_count == REPLAY_SITES)
-			break;
-		now.result->site_count++;
+		if (number < 1)
+			continue;
+		site = &now.result->sites[(unsigned)(number - 1) % REPLAY_SITES];
+		free(site->record);
+		site->number = number;
 		site->record = records.sites[i];
 		records.sites[i] = NULL;
 	}
@@ -268,10 +282,17 @@ static void take_sites(struct replay_result *result)
 {
 	static const char *const states[] = {"learning", "verified", "declined"};
 
-	for (int i = 0; i < site_count && i < REPLAY_SITES; i++) {
+	_Static_assert(REPLAY_SITES == SITES, "a place of the core's table has none here");
+	result->site_count = site_count;
+	for (int i = 0; i < site_count; i++) {
 		struct replay_site *row = &result->sites[i];
 		const struct site *site = &sites[i];
 
+		if (row->number != site->number) { /* of the site that had the place before */
+			free(row->record);
+			row->record = NULL;
+		}
+		row->number = site->number;
 		row->B = site->B;
 		row->H = site->H;
 		row->Sq = site->Sq;

@@ -25,6 +25,7 @@ struct replay_story {
 };
 
 struct replay_site {
+	int number; /* what the log and the stories call it */
 	int64_t B, H, Sq, Sk, D, Dv;
 	const char *state, *reason;
 	char detail[96];
@@ -36,7 +37,7 @@ struct replay_result {
 	long ops;
 	uint64_t gemms, launches;
 	int site_count;
-	struct replay_site sites[REPLAY_SITES]; /* [0] is site 1 */
+	struct replay_site sites[REPLAY_SITES];
 	int reason_count;
 	struct {
 		const char *name, *sentence;

@@ -19,6 +19,7 @@
 #define MAX_IDS	  4096
 #define MAX_WORDS 256
 #define MAX_NAMES 512
+#define MAX_LINE  (1 << 20) /* a launch takes a tenth of it, and the longest name of a kernel */
 
 struct reader {
 	void (*each)(struct op *op, void *argument);
@@ -54,7 +55,7 @@ static int64_t dec(const char *word)
 
 static CUstream stream_of(const char *word)
 {
-	return (CUstream)(uintptr_t)(0x100 + dec(word));
+	return (CUstream)(0x100 + (uintptr_t)dec(word));
 }
 
 static bool give(struct reader *reader, struct op *op)
@@ -315,6 +316,25 @@ static FILE *open_trace(const char *path, pid_t *child)
 	return *child < 0 ? NULL : fdopen(ends[0], "r");
 }
 
+/* The next line, with its newline, into line[MAX_LINE]. Its length; 0 at the end, where a last line
+ * that is cut short is no error: the program was killed while it wrote. -E2BIG where it is longer,
+ * else -errno of the reading. */
+static ssize_t next_line(FILE *file, char *line)
+{
+	for (ssize_t length = 0; length < MAX_LINE - 1;) {
+		const int c = getc_unlocked(file);
+
+		if (c == EOF)
+			return ferror(file) ? -errno : 0;
+		line[length++] = (char)c;
+		if (c == '\n') {
+			line[length] = '\0';
+			return length;
+		}
+	}
+	return -E2BIG;
+}
+
 static int close_trace(FILE *file, pid_t child)
 {
 	int status = 0;
@@ -331,9 +351,8 @@ long trace_play(const char *path, void (*each)(struct op *op, void *argument), v
 	pid_t child;
 	FILE *file = open_trace(path, &child);
 	int status = file ? 0 : -errno, closed;
-	char *line = NULL;
-	size_t size = 0;
-	ssize_t length;
+	static char line[MAX_LINE];
+	ssize_t length = 0;
 	long number = 0;
 
 	reader = (struct reader){.each = each, .argument = argument};
@@ -341,8 +360,7 @@ long trace_play(const char *path, void (*each)(struct op *op, void *argument), v
 		fprintf(stderr, "fashim: %s: %s\n", path, strerror(-status));
 		return status;
 	}
-	/* A last line that is cut short is no error: the program was killed while it wrote. */
-	while (!status && (length = getline(&line, &size, file)) > 0 && line[length - 1] == '\n') {
+	while (!status && (length = next_line(file, line)) > 0) {
 		const bool known = number++ || !strcmp(line, "# fashim-trace 1\n") ||
 				   !strcmp(line, "# fashim-trace 2\n");
 
@@ -352,8 +370,12 @@ long trace_play(const char *path, void (*each)(struct op *op, void *argument), v
 	if (status)
 		fprintf(stderr, "fashim: %s:%ld: no line of a fashim-trace of version 1 or 2\n",
 			path, number);
-	free(line);
+	if (length < 0)
+		fprintf(stderr, "fashim: %s:%ld: %s\n", path, number + 1,
+			length == -E2BIG ? "longer than any line of a fashim-trace"
+					 : strerror((int)-length));
 	closed = close_trace(file, child);
+	status = length < 0 ? (int)length : status;
 	if (!status && (closed || !number)) {
 		status = -EBADMSG;
 		fprintf(stderr, "fashim: %s: %s\n", path,
