@@ -10,10 +10,8 @@
 
 #include <argp.h>
 #include <errno.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const struct export_form *const forms[] = {&export_perfetto, &export_folded, &export_sqlite};
 
@@ -123,34 +121,6 @@ int export_run_index(const struct export *export, const struct run_log *run)
 	return index;
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
-/* Writing over what is being read would destroy it. */
-static bool is_input(const struct export_arguments *arguments)
-{
-	const char *dot = strrchr(arguments->output, '.');
-	struct stat output, folder, input;
-	char *copy;
-	bool found = false;
-
-	if (!strcmp(arguments->output, "-") || stat(arguments->output, &output) ||
-	    !S_ISREG(output.st_mode))
-		return false;
-	copy = strdup(arguments->output);
-	if (!copy || stat(dirname(copy), &folder))
-		memset(&folder, 0, sizeof(folder));
-	free(copy);
-	for (int i = 0; i < arguments->logs.count && !found; i++) {
-		if (stat(arguments->logs.paths[i], &input) == 0)
-			found = same_file(&input, &output) ||
-				(same_file(&input, &folder) && dot && !strcmp(dot, ".jsonl"));
-	}
-	return found;
-}
-
 static int run_export(struct export *export, const struct export_arguments *arguments)
 {
 	const struct export_form *form = arguments->form;
@@ -190,10 +160,8 @@ int cmd_export(int argc, char **argv)
 	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(&parser, argc, argv, 0, NULL, &arguments))
 		return EXIT_USAGE;
-	if (is_input(&arguments)) {
-		complain("%s is one of the logs; name another file to write", arguments.output);
+	if (log_arguments_name(&arguments.logs, arguments.output))
 		return EXIT_USAGE;
-	}
 	export.path = arguments.output;
 	export.weight = arguments.weight;
 	code = run_export(&export, &arguments);

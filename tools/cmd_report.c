@@ -11,6 +11,7 @@
 #include "tool.h"
 
 #include <argp.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ enum { KEY_SORT = 256, KEY_FILTER, KEY_HEADER, KEY_NO_PAGER };
 
 static const struct argp_option report_options[] = {
 	{"format", 'f', "FORMAT", 0, "table (default), json, csv, md or html", 0},
-	{"output", 'o', "FILE", 0, "write to FILE instead of standard output", 0},
+	{"output", 'o', "FILE", 0, "where to; - (default) is stdout", 0},
 	{"site", 's', "N", 0, "only site N (LOG:N of several logs), with all that is known of it",
 	 0},
 	{"sort", KEY_SORT, "COLUMN", 0,
@@ -172,6 +173,8 @@ int cmd_report(int argc, char **argv)
 	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(&parser, argc, argv, 0, NULL, &arguments))
 		return EXIT_USAGE;
+	if (log_arguments_name(&arguments.logs, arguments.output))
+		return EXIT_USAGE;
 	for (int i = 0; i < arguments.logs.count; i++) {
 		if (log_set_read(&report.set, arguments.logs.paths[i], selection->site))
 			code = EXIT_FAILED;
@@ -184,7 +187,8 @@ int cmd_report(int argc, char **argv)
 	} else if (report_selects(selection) && !report.row_count) {
 		say_none(&report, selection);
 		code = EXIT_FAILED;
-	} else if (arguments.output && !freopen(arguments.output, "w", stdout)) {
+	} else if (arguments.output && strcmp(arguments.output, "-") &&
+		   !freopen(arguments.output, "w", stdout)) {
 		complain("%s: %s", arguments.output, strerror(errno));
 		code = EXIT_FAILED;
 	} else {

@@ -4,9 +4,14 @@
  */
 #include "log_arguments.h"
 #include "terminal.h"
+#include "tool.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 error_t log_arguments_parse(struct log_arguments *logs, int key, char *arg,
 			    struct argp_state *state)
@@ -30,4 +35,51 @@ error_t log_arguments_parse(struct log_arguments *logs, int key, char *arg,
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Whether `path`, or the counters beside it, is the file `output`. */
+static bool is_read(const char *path, const struct stat *output)
+{
+	struct stat input;
+	char *live = NULL;
+	bool same = stat(path, &input) == 0 && same_file(&input, output);
+
+	if (!same && asprintf(&live, "%s.live", path) >= 0)
+		same = stat(live, &input) == 0 && same_file(&input, output);
+	free(live);
+	return same;
+}
+
+/* Whether a folder among the logs stands for `output`, too. */
+static bool is_in(const char *path, const char *output)
+{
+	const char *dot = strrchr(output, '.');
+	struct stat folder, input;
+	char *copy = strdup(output);
+	const bool in = copy && dot && (!strcmp(dot, ".jsonl") || !strcmp(dot, ".live")) &&
+			stat(dirname(copy), &folder) == 0 && stat(path, &input) == 0 &&
+			same_file(&input, &folder);
+
+	free(copy);
+	return in;
+}
+
+bool log_arguments_name(const struct log_arguments *logs, const char *output)
+{
+	struct stat info;
+
+	if (!output || !strcmp(output, "-") || stat(output, &info) || !S_ISREG(info.st_mode))
+		return false;
+	for (int i = 0; i < logs->count; i++) {
+		if (!is_read(logs->paths[i], &info) && !is_in(logs->paths[i], output))
+			continue;
+		complain("%s is one of the logs; name another file to write", output);
+		return true;
+	}
+	return false;
 }

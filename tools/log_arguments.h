@@ -6,6 +6,7 @@
 #define FASHIM_LOG_ARGUMENTS_H
 
 #include <argp.h>
+#include <stdbool.h>
 
 struct log_arguments {
 	const char *color; /* "auto" where it is not named */
@@ -23,5 +24,9 @@ struct log_arguments {
  * command's own parser. */
 error_t log_arguments_parse(struct log_arguments *logs, int key, char *arg,
 			    struct argp_state *state);
+
+/* Whether the file `output` (NULL and - are none) is one of those that would be read: writing to it
+ * would destroy a log. Then a line on stderr says so. */
+bool log_arguments_name(const struct log_arguments *logs, const char *output);
 
 #endif

@@ -293,6 +293,13 @@ t report_md 0 'fashim report --format=md logs/replace.jsonl logs/compare.jsonl'
 t report_md_escapes 0 'fashim report --format=markdown logs/escapes.jsonl'
 t report_output 0 'fashim report -f md -o written.md logs/gemms.jsonl && head -1 written.md'
 t report_output_bad 1 'fashim report -o none/none/x logs/gemms.jsonl'
+t report_onto_log 0 '
+	for form in table html csv; do
+		cp logs/old.jsonl mine.jsonl; fashim report -f $form -o ./mine.jsonl logs/new.jsonl mine.jsonl; [ $? = 2 ] || exit; cmp mine.jsonl logs/old.jsonl || exit
+	done
+	cp mine.jsonl none/; fashim report -o none/mine.jsonl none; [ $? = 2 ] || exit; cmp none/mine.jsonl mine.jsonl; rm none/*
+	cp killed_live.jsonl.live kept.live; fashim report -o killed_live.jsonl.live killed_live.jsonl; cmp kept.live killed_live.jsonl.live'
+t report_output_stdout 0 'fashim report -o - logs/gemms.jsonl | cmp - <(fashim report logs/gemms.jsonl); [ ! -e - ]'
 t report_sort 0 'fashim report --sort=app_us --format=csv logs/replace.jsonl | cut -d, -f2'
 t report_sort_up 0 'fashim report --sort=-max_rel --format=csv logs/replace.jsonl | cut -d, -f2'
 t report_sort_text 0 'fashim report --sort=dtype --format=csv logs/replace.jsonl | cut -d, -f2,10'
