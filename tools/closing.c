@@ -38,6 +38,14 @@ void report_closing(const struct report *report, const char *next)
 	if (!isnan(total->max_rel))
 		snprintf(drift, sizeof(drift), "; worst drift %.1e of the largest output",
 			 total->max_rel);
+	if (!total->counted) {
+		complain("%llu attention site%s%s, but %s ends without its counts: killed, or the "
+			 "disk was full",
+			 (unsigned long long)total->sites, plural(total->sites), processes,
+			 report->set.count > 1 ? "a log" : "the log");
+		complain("next: fashim report %s", next);
+		return;
+	}
 	if (!total->sites)
 		complain("no attention found%s among %llu GEMMs", processes,
 			 (unsigned long long)total->gemms);

@@ -7,6 +7,7 @@
 #include "child.h"
 #include "doctor.h"
 #include "log_name.h"
+#include "log_place.h"
 #include "options.h"
 #include "quote.h"
 #include "report.h"
@@ -112,19 +113,12 @@ static int set_preload(const char *library)
 	return result;
 }
 
-/* FASHIM_OUT as an absolute pattern: the program may change its directory before the log opens. */
-static int set_output(const char *asked)
+/* "FOLDER/PATTERN" as FASHIM_OUT. */
+static int set_pattern(const char *folder, const char *pattern)
 {
-	const char *pattern = asked ? asked : getenv("FASHIM_OUT");
-	char here[PATH_MAX];
-	char *escaped, *value;
+	char *escaped = log_name_escape(folder), *value = NULL;
 	int result = -ENOMEM;
 
-	if (!pattern || !*pattern)
-		pattern = option_find("FASHIM_OUT")->standard;
-	if (*pattern == '/' || !strcmp(pattern, "none") || !getcwd(here, sizeof(here)))
-		return setenv("FASHIM_OUT", pattern, 1) ? -errno : 0;
-	escaped = log_name_escape(here);
 	if (escaped &&
 	    asprintf(&value, "%s/%s", strcmp(escaped, "/") ? escaped : "", pattern) >= 0) {
 		result = setenv("FASHIM_OUT", value, 1) ? -errno : 0;
@@ -134,8 +128,54 @@ static int set_output(const char *asked)
 	return result;
 }
 
+/* Mode off, or what is no mode and taken for it. */
+static bool nothing_watched(void)
+{
+	const char *mode = getenv("FASHIM");
+
+	return mode && *mode &&
+	       (!strcasecmp(mode, "off") || !option_valid(option_find("FASHIM"), mode));
+}
+
+/* FASHIM_OUT as an absolute pattern: the program may change its directory before the log opens.
+ * Where nobody named a place and this folder takes no log, the folder for such things does. */
+static int set_output(const char *asked, bool dry, struct log_place *here)
+{
+	const char *pattern = asked ? asked : getenv("FASHIM_OUT");
+	const bool usual = !pattern || !*pattern;
+	char folder[PATH_MAX], *instead;
+	int result;
+
+	if (usual)
+		pattern = option_find("FASHIM_OUT")->standard;
+	if (!strcmp(pattern, "none"))
+		return setenv("FASHIM_OUT", pattern, 1) ? -errno : 0;
+	if (!strcmp(pattern, "-")) {
+		complain("the log cannot go to standard output, which is the program's; name a "
+			 "file, or none");
+		return -EINVAL;
+	}
+	if (*pattern == '/' || !getcwd(folder, sizeof(folder)))
+		result = setenv("FASHIM_OUT", pattern, 1) ? -errno : 0;
+	else
+		result = set_pattern(folder, pattern);
+	if (result || nothing_watched() || log_place_look(here, getenv("FASHIM_OUT")) == 0)
+		return result;
+	if (!usual) {
+		complain("%s", here->problem);
+		return -EINVAL;
+	}
+	instead = log_place_state(!dry);
+	if (instead) {
+		result = set_pattern(instead, pattern);
+	}
+	free(instead);
+	return result;
+}
+
 /* Our own environment is the program's: we use nothing of it afterwards but what we set. */
-static int set_environment(const struct run_arguments *arguments, const char *library)
+static int set_environment(const struct run_arguments *arguments, const char *library,
+			   struct log_place *here)
 {
 	int result = 0;
 
@@ -152,7 +192,7 @@ static int set_environment(const struct run_arguments *arguments, const char *li
 	if (!result && arguments->mode)
 		result = setenv("FASHIM", arguments->mode, 1) ? -errno : 0;
 	if (!result)
-		result = set_output(arguments->out);
+		result = set_output(arguments->out, arguments->dry, here);
 	return result ? result : set_preload(library);
 }
 
@@ -180,21 +220,37 @@ static void print_dry(const struct run_arguments *arguments)
 	putchar('\n');
 }
 
+/* Why nobody was watching, or could write down what was seen. Whether that is so. */
+static bool say_not_watched(void)
+{
+	const char *mode = getenv("FASHIM"), *pattern = getenv("FASHIM_OUT");
+	struct log_place place;
+
+	if (nothing_watched() && strcasecmp(mode, "off"))
+		complain("FASHIM=%s is no mode (off, audit, compare or replace): nothing was "
+			 "watched",
+			 mode);
+	else if (nothing_watched())
+		complain("mode off: nothing was watched");
+	else if (!strcmp(pattern, "none"))
+		complain("FASHIM_OUT=none: no log was written");
+	else if (log_place_look(&place, pattern))
+		complain("no log: %s; what the program did is not known", place.problem);
+	else if (place.device)
+		complain("the log went to %s; what the program did is not known", pattern);
+	else
+		return false;
+	return true;
+}
+
 /* Why there is no log, as far as one can tell now, and what tells more. */
 static void say_nothing_seen(const char *program)
 {
-	const char *mode = getenv("FASHIM");
 	struct findings findings = {0};
 	char *word;
 
-	if (mode && !strcasecmp(mode, "off")) {
-		complain("mode off: nothing was watched");
+	if (say_not_watched())
 		return;
-	}
-	if (!strcmp(getenv("FASHIM_OUT"), "none")) {
-		complain("FASHIM_OUT=none: no log was written");
-		return;
-	}
 	doctor_app(&findings, program, NULL);
 	if (finding_broken(&findings))
 		complain("no CUDA GEMM was seen: %s", finding_broken(&findings)->text);
@@ -266,9 +322,16 @@ static void read_new(struct closing *closing, const char *name, pid_t pid)
 	struct log_set *set = &closing->report.set;
 	const int read = set->count;
 
-	if (log_read(set, name, 0)) {
+	const int error = log_read(set, name, 0);
+	struct log_place place;
+
+	if (error) {
+		const bool full = error == -ENODATA &&
+				  (log_place_look(&place, getenv("FASHIM_OUT")) == -ENOSPC ||
+				   log_place_full(&place));
+
 		if (closing->unreadable++ < SAID_UNREADABLE)
-			complain("%s: %s", name, set->problem);
+			complain("%s: %s", name, full ? "empty: the disk is full" : set->problem);
 		return;
 	}
 	if (set->count > read && rank() &&
@@ -279,7 +342,8 @@ static void read_new(struct closing *closing, const char *name, pid_t pid)
 }
 
 /* Reads the logs that are new since `before` and says what is in them. */
-static void say_closing(pid_t pid, const char *program, const struct log_names *before)
+static void say_closing(pid_t pid, const char *program, const struct log_names *before,
+			const struct log_place *here)
 {
 	struct log_names after = log_names_find(getenv("FASHIM_OUT"));
 	struct closing closing = {.paths.names = calloc(after.count + 1, sizeof(char *))};
@@ -291,9 +355,11 @@ static void say_closing(pid_t pid, const char *program, const struct log_names *
 	if (closing.unreadable > SAID_UNREADABLE)
 		complain("%d more logs cannot be read", closing.unreadable - SAID_UNREADABLE);
 	next = next_command(&closing);
-	if (closing.report.set.count && next && report_build(&closing.report, NULL) == 0)
+	if (closing.report.set.count && next && report_build(&closing.report, NULL) == 0) {
+		if (*here->problem && !closing.unreadable)
+			complain("the log is not here: %s", here->problem);
 		report_closing(&closing.report, next);
-	else if (!closing.unreadable)
+	} else if (!closing.unreadable)
 		say_nothing_seen(program);
 	free(next);
 	log_names_free(&after);
@@ -310,7 +376,7 @@ static void say_not_started(const char *program, int error)
 }
 
 /* The exit code where the program did not start; else does not return. */
-static int start_and_wait(const struct run_arguments *arguments)
+static int start_and_wait(const struct run_arguments *arguments, const struct log_place *here)
 {
 	struct log_names before = log_names_find(getenv("FASHIM_OUT"));
 	const bool nested = getenv(OUTER_RUN);
@@ -325,7 +391,7 @@ static int start_and_wait(const struct run_arguments *arguments)
 	if (result)
 		say_not_started(arguments->program[0], -result);
 	else if (!nested)
-		say_closing(pid, arguments->program[0], &before);
+		say_closing(pid, arguments->program[0], &before, here);
 	log_names_free(&before);
 	if (!result)
 		child_end_alike(status);
@@ -334,10 +400,10 @@ static int start_and_wait(const struct run_arguments *arguments)
 	return pid > 0 ? EXIT_NOT_EXECUTABLE : EXIT_TOOL;
 }
 
-static int prepare(const struct run_arguments *arguments)
+static int prepare(const struct run_arguments *arguments, struct log_place *here)
 {
 	char *library = shim_library();
-	int result = library ? set_environment(arguments, library) : -ENOENT;
+	int result = library ? set_environment(arguments, library, here) : -ENOENT;
 
 	if (library && result && result != -EINVAL)
 		complain("the environment: %s", strerror(-result));
@@ -350,18 +416,19 @@ int cmd_run(int argc, char **argv)
 	const struct argp parser = {run_options, run_parse, "PROGRAM [ARGUMENT...]", run_doc, NULL,
 				    NULL,	 NULL};
 	struct run_arguments arguments = {.assignments = calloc((size_t)argc, sizeof(char *))};
+	struct log_place here = {.device = false};
 	int code = EXIT_TOOL;
 
 	argp_err_exit_status = EXIT_TOOL;
 	if (!arguments.assignments)
 		return EXIT_TOOL;
 	if (argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &arguments) == 0 &&
-	    prepare(&arguments) == 0) {
+	    prepare(&arguments, &here) == 0) {
 		code = EXIT_OK;
 		if (arguments.dry)
 			print_dry(&arguments);
 		else
-			code = start_and_wait(&arguments);
+			code = start_and_wait(&arguments, &here);
 	}
 	free(arguments.assignments);
 	return code;

@@ -527,7 +527,8 @@ static int read_lines(struct log_set *set, const char *path, struct line_reader 
 		return problem(set, more, "%s", strerror(-more));
 	if (!number && !more)
 		return problem(set, -ENODATA,
-			       "empty log: the program ended before its first record");
+			       "empty log: the program ended before its first record, or the "
+			       "disk was full");
 	if (result == -EBADMSG && !*set->problem)
 		return problem(set, -EBADMSG,
 			       complete ? "no fashim log (line 1 is no JSON record)"

@@ -44,7 +44,7 @@ cat "$work/logs/gemms.jsonl" "$work/logs/replace.jsonl" >"$work/two_runs.jsonl"
 unset "${!FASHIM@}" LD_PRELOAD RANK OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK SLURM_PROCID NO_COLOR
 # A sanitised command started with something else preloaded is no mistake here.
 export ASAN_OPTIONS="verify_asan_link_order=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
-export LC_ALL=C.UTF-8 TERM=xterm PATH="$work/bin:$PATH"
+export LC_ALL=C.UTF-8 TERM=xterm XDG_STATE_HOME="$work/state" PATH="$work/bin:$PATH"
 cd "$work" || exit 1
 
 # What differs from machine to machine and from run to run.
@@ -218,6 +218,26 @@ t closing_children 0 'fashim run sh -c "./leave_log.sh logs/replace.jsonl; ./lea
 t closing_rank 0 'RANK=0 fashim run sh -c "./leave_log.sh logs/replace.jsonl; exec ./leave_log.sh logs/gemms.jsonl"'
 t closing_junk 0 'fashim run ./leave_log.sh logs/headless.jsonl'
 t closing_others 0 'cp logs/replace.jsonl fashim.app.1.jsonl; fashim run true'
+t closing_empty 0 'fashim run ./leave_log.sh logs/empty.jsonl'
+t closing_uncounted 0 'fashim run ./leave_log.sh logs/killed.jsonl'
+t closing_no_mode 0 'FASHIM=audi fashim run true'
+t closing_device 0 'fashim run -o /dev/null ./leave_log.sh logs/replace.jsonl'
+t closing_gone 0 'mkdir gone_place; fashim run -o gone_place/x.jsonl rmdir gone_place'
+# Nobody can make a file in /proc.
+t run_elsewhere 0 '
+	cd /proc; fashim run -n ./app | sed "s/ .*OUT=/ /"; [ ! -e "$XDG_STATE_HOME" ] || exit
+	fashim run "$OLDPWD/leave_log.sh" "$OLDPWD/logs/replace.jsonl" 2>&1 | sed "s/written: .*/written: why/"; rm "$XDG_STATE_HOME"/fashim/*.jsonl
+	fashim run --mode=off true'
+t run_nowhere 0 'cd /proc; XDG_STATE_HOME=/proc/none fashim run "$OLDPWD/leave_log.sh" "$OLDPWD/logs/replace.jsonl" 2>&1 | sed "s/written: [^;]*/written: why/" | grep fashim:'
+t run_no_place 125 '
+	mkfifo queue
+	for log in - /dev/stdout /dev/stderr /dev/fd/1 /proc/self/fd/1 ./queue no_folder/x.jsonl no_folder/%p/x; do
+		fashim run -o "$log" echo started >out; [ $? = 125 ] || exit 0
+		fashim run -o "$log" echo started | cat; [ ${PIPESTATUS[0]} = 125 ] || exit 0
+	done
+	FASHIM_OUT=/no/folder/x fashim run echo started; code=$?
+	[ -s out ] || [ -e - ] || [ -e no_folder ] || [ -e /dev/stdout.1 ] || exit $code'
+holds run_folder_named 'mkdir -p named; fashim run -o named/%h/x.%p.jsonl true 2>err && fashim run -o named true 2>err && ! ls -A named | grep .'
 holds closing_command_works 'fashim run ./leave_log.sh logs/replace.jsonl 2>err >/dev/null; eval "$(sed -n "s/^fashim: next: //p" err)"'
 
 # ---- report
