@@ -276,6 +276,12 @@ static void keep_out(void)
 	atomic_store_explicit(&ready, true, memory_order_release);
 }
 
+/* What a value that is none becomes: a mistyped mode may mean to keep us from acting. */
+static const char *instead_of_bad(const struct row *row)
+{
+	return row->kind == KIND_MODE ? mode_names[MODE_OFF] : row->initial;
+}
+
 static void read_environment(void)
 {
 	const struct row *bad[ROW_COUNT];
@@ -294,7 +300,7 @@ static void read_environment(void)
 			continue;
 		if (value && *value)
 			bad[bad_count++] = &rows[i];
-		parse(&rows[i], rows[i].initial);
+		parse(&rows[i], value && *value ? instead_of_bad(&rows[i]) : rows[i].initial);
 	}
 	level = message_level_named(parsed.log);
 	bad_level = level < 0;
@@ -310,7 +316,7 @@ static void read_environment(void)
 	for (size_t i = 0; i < bad_count; i++)
 		message_error("%s=%s: want %s; using %s", bad[i]->name, getenv(bad[i]->name),
 			      kind_wants[bad[i]->kind],
-			      bad[i]->initial[0] ? bad[i]->initial : "nothing");
+			      instead_of_bad(bad[i])[0] ? instead_of_bad(bad[i]) : "nothing");
 	if (bad_level)
 		message_error("FASHIM_LOG=%s: want none, error, warn, info or debug; using error",
 			      getenv("FASHIM_LOG"));

@@ -145,7 +145,7 @@ int cmd_env(int argc, char **argv)
 		if (!strcmp(source_of(&option_rows[i]), "invalid"))
 			complain("%s=%s is no %s; the shim takes %s", option_rows[i].name,
 				 value_of(&option_rows[i]), option_kind_name(option_rows[i].kind),
-				 option_rows[i].standard);
+				 option_instead(&option_rows[i]));
 	}
 	switch (format) {
 	case ENV_JSON:

@@ -273,7 +273,8 @@ static void check_environment(struct findings *findings)
 		if (value && *value && !option_valid(&option_rows[i], value))
 			finding_add(findings, FINDING_WARN, "options", "see fashim env",
 				    "%s=%s is no %s; the shim takes %s", option_rows[i].name, value,
-				    option_kind_name(option_rows[i].kind), option_rows[i].standard);
+				    option_kind_name(option_rows[i].kind),
+				    option_instead(&option_rows[i]));
 		else if (value && *value)
 			finding_add(findings, FINDING_NOTE, "options", "", "%s=%s",
 				    option_rows[i].name, value);

@@ -66,6 +66,11 @@ bool option_valid(const struct option_row *row, const char *text)
 	return true;
 }
 
+const char *option_instead(const struct option_row *row)
+{
+	return row->kind == OPTION_MODE ? "off" : row->standard;
+}
+
 const char *option_kind_name(enum option_kind kind)
 {
 	static const char *const names[] = {"mode", "string", "count", "flag", "number"};

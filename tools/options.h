@@ -32,6 +32,9 @@ const struct option_row *option_find(const char *name);
 /* True when `text` is a value that the option's kind allows, as the shim reads it. */
 bool option_valid(const struct option_row *row, const char *text);
 
+/* What the shim takes in place of a value that is not allowed. */
+const char *option_instead(const struct option_row *row);
+
 /* "mode", "string", "count", "flag", "number". */
 const char *option_kind_name(enum option_kind kind);
 

@@ -67,12 +67,13 @@ static void good(size_t index, const char *setting, const char *text)
 	assert_string_equal(child.errors, "");
 }
 
-/* A bad value: the default, and one line that names the option and the value. */
+/* A bad value: the default, or of a mode off, and one line that names the option and the value. */
 static void bad(size_t index, const char *setting)
 {
+	const bool mode = !strcmp(options[index].kind, "MODE");
 	char assignment[128];
 
-	run_option(index, setting, options[index].initial);
+	run_option(index, setting, mode ? "off" : options[index].initial);
 	snprintf(assignment, sizeof(assignment), "fashim: %s=%s: ", options[index].name, setting);
 	assert_memory_equal(child.errors, assignment, strlen(assignment));
 	assert_int_equal(strcspn(child.errors, "\n"), strlen(child.errors) - 1);
@@ -136,6 +137,8 @@ static void test_rows(void **state)
 			good(i, "replace", "replace");
 			bad(i, "on");
 			bad(i, "replac");
+			bad(i, "audi");
+			assert_non_null(strstr(child.errors, "using off"));
 		} else if (strcmp(kind, "ASK") == 0) {
 			kinds |= 32;
 			good(i, "off", "off");
