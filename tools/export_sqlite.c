@@ -234,7 +234,7 @@ static int insert_run(struct export *export, int index)
 	put_numbers(database, run->header, numbers);
 	put_text(database, text_of(run->header, "fashim"));
 	put_text(database, run->end);
-	put_number(database, run->counted ? run->wall_us : NAN);
+	put_number(database, run->wall_us > 0 ? run->wall_us : NAN);
 	put_number(database, run->counted ? run->overhead_us : NAN);
 	put_number(database, run->counted ? (double)run->gemms : NAN);
 	put_number(database, run->counted ? (double)run->launches : NAN);

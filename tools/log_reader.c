@@ -188,6 +188,8 @@ static int take_sample(const struct log_set *set, struct run_log *run, const str
 			slot = KEPT_SAMPLES + (slot - KEPT_SAMPLES) % KEPT_SAMPLES;
 		site->kept[slot] = *sample;
 	}
+	if (isfinite(sample->at_us) && sample->at_us > run->last_us)
+		run->last_us = sample->at_us;
 	site->samples++;
 	if (sample_points_add(&site->points, sample, add_times(site, sample)))
 		return -ENOMEM;

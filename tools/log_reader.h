@@ -73,8 +73,10 @@ struct run_log {
 	uint32_t site_count;
 	struct reason_tally *reasons;
 	int reason_count;
-	char end[12]; /* "exit", "killed", "running", or "unknown": no summary, no LOG.live */
-	double wall_us, overhead_us;
+	char end[12];	/* "exit", "killed", "running", or "unknown": no summary, no LOG.live */
+	double wall_us; /* 0: unknown, as of a process that was killed */
+	double last_us; /* the run was still going that long after its start */
+	double overhead_us;
 	uint64_t gemms, launches, scratch_peak;
 	uint64_t copies_held, copies_made, copies_unfit;
 	bool counted;	  /* the numbers above are known */

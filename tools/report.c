@@ -291,6 +291,7 @@ static void build_total(struct report *report)
 {
 	struct report_total *total = &report->total;
 	double app = 0, fused = 0;
+	bool timed = true;
 
 	*total = (struct report_total){
 		.max_abs = NAN, .max_rel = NAN, .worst_row = -1, .counted = true};
@@ -306,8 +307,11 @@ static void build_total(struct report *report)
 		total->wall_us += run->wall_us;
 		total->violations += run->violations;
 		total->counted &= run->counted;
+		timed &= !run->counted || run->wall_us > 0;
 		total->simulated |= run_simulated(run);
 	}
+	if (!timed)
+		total->wall_us = 0;
 	for (int i = 0; i < report->row_count; i++) {
 		const struct report_row *row = &report->rows[i];
 		double replaced = (double)row->site->counters.replaced;

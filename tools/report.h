@@ -43,7 +43,8 @@ struct report_total {
 	uint64_t calls, replaced, compared, passed, materialised;
 	uint64_t gemms, launches, samples, nonfinite, violations;
 	uint64_t copies_held, copies_made, copies_unfit;
-	double saved_us, could_us, overhead_us, wall_us, speedup;
+	double saved_us, could_us, overhead_us, speedup;
+	double wall_us;		    /* 0 where one run's is not known */
 	double before_us, after_us; /* of the sites that were measured */
 	double max_abs, max_rel;
 	int worst_row; /* row of max_rel, -1 none */
@@ -132,6 +133,10 @@ char *report_parts(const struct report_row *row, const char *micro, char *buffer
 
 /* "ended", "killed", "still running" or "no summary". */
 const char *report_end(const struct run_log *run);
+
+/* What follows it: " after 1.5 s", " after more than 1.5 s", or "" where no time is known. Returns
+ * buffer. */
+char *report_after(const struct run_log *run, char *buffer, size_t size);
 
 /* The summary, at most ten lines: one name and one sentence each, `tone` says how good the news is.
  */

@@ -103,7 +103,7 @@ static void options(FILE *out, const struct run_log *run)
 static void identity(FILE *out, const struct report *report, int index)
 {
 	const struct run_log *run = report->set.runs[index];
-	char device[256], duration[32];
+	char device[256], duration[64];
 
 	fputs("<p class=\"soft\">", out);
 	if (report->set.count > 1) {
@@ -123,10 +123,7 @@ static void identity(FILE *out, const struct report *report, int index)
 	html_text(out, text_of(run->header, "mode"));
 	fputs(", started ", out);
 	html_text(out, text_of(run->header, "start"));
-	fprintf(out, ", %s", report_end(run));
-	if (run->counted)
-		fprintf(out, " after %s",
-			format_duration(duration, sizeof(duration), run->wall_us));
+	fprintf(out, ", %s%s", report_end(run), report_after(run, duration, sizeof(duration)));
 	fputs("</p>\n", out);
 	options(out, run);
 }

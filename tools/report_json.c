@@ -82,7 +82,7 @@ static json_t *log_object(const struct run_log *run)
 	copy_members(log, run->header, header_keys);
 	json_object_set_new(log, "end", text(run->end));
 	json_object_set_new(log, "wall_us",
-			    run->counted ? real_or_null(run->wall_us) : json_null());
+			    run->wall_us > 0 ? real_or_null(run->wall_us) : json_null());
 	json_object_set_new(log, "overhead_us",
 			    run->counted ? real_or_null(run->overhead_us) : json_null());
 	json_object_set_new(log, "gemms", run->counted ? count(run->gemms) : json_null());

@@ -4,6 +4,7 @@
  * of it shares.
  */
 #include "report.h"
+#include "tool.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -232,4 +233,16 @@ const char *report_end(const struct run_log *run)
 const char *report_sentence(const struct report_reason *reason)
 {
 	return *reason->sentence ? reason->sentence : "a reason of a later fashim";
+}
+
+char *report_after(const struct run_log *run, char *buffer, size_t size)
+{
+	const double us = run->wall_us > 0 ? run->wall_us : run->last_us;
+	char duration[32];
+
+	*buffer = '\0';
+	if (us > 0)
+		snprintf(buffer, size, " after %s%s", run->wall_us > 0 ? "" : "more than ",
+			 format_duration(duration, sizeof(duration), us));
+	return buffer;
 }

@@ -17,13 +17,12 @@ static void print_end(const struct page *page, const struct run_log *run)
 {
 	const char *end = report_end(run);
 	bool normal = !strcmp(run->end, "exit") || !strcmp(run->end, "running");
-	char duration[32];
+	char duration[64];
 
 	fprintf(page->out, "%s%s%s", normal ? "" : ink(page, YELLOW), end,
 		normal ? "" : plain(page));
 	if (run->counted)
-		fprintf(page->out, " after %s\n",
-			format_duration(duration, sizeof(duration), run->wall_us));
+		fprintf(page->out, "%s\n", report_after(run, duration, sizeof(duration)));
 	else
 		fputs(": cut short, and no LOG.live has its counters\n", page->out);
 }

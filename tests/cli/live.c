@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes a LOG.live for the tests: two sites, one of them declined, after 1.5 seconds. A second
- * argument spoils it: "version" or "short".
+ * Writes a LOG.live for the tests as the shim leaves it: two sites, one of them declined. A second
+ * argument spoils it: "version" or "short"; or "ended" is what a process leaves that is killed
+ * while it ends, after 1.5 seconds; or "begun" is of one that began 90 seconds ago.
  */
 #include "shim/log_format.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 int main(int argc, char **argv)
 {
@@ -14,7 +16,7 @@ int main(int argc, char **argv)
 		.version = LIVE_VERSION,
 		.site_count = 2,
 		.start_ns = 1000000000,
-		.last_ns = 2500000000,
+		.last_ns = 1000000000,
 		.gemms = 400,
 		.launches = 900,
 		.overhead_ns = 3000000,
@@ -40,6 +42,10 @@ int main(int argc, char **argv)
 		live.version++;
 	if (argc > 2 && !strcmp(argv[2], "short"))
 		size -= 8;
+	if (argc > 2 && !strcmp(argv[2], "ended"))
+		live.last_ns += 1500000000;
+	if (argc > 2 && !strcmp(argv[2], "begun"))
+		live.start_ns = live.last_ns = (uint64_t)(time(NULL) - 90) * 1000000000;
 	file = fopen(argv[1], "wb");
 	if (!file || fwrite(&live, size, 1, file) != 1)
 		return 1;

@@ -264,6 +264,11 @@ t report_forgotten 0 '{ sed "\$d" logs/replace.jsonl; echo "{\"type\":\"forgotte
 t report_learning 0 'sed "1s/\"options\":{/&\"FASHIM_LEARN\":\"3\",/;s/\"site\":2,\"state\":\"verified\",\"reason\":\"none\",\"seen\":1000,\"replaced\":996,\"compared\":2,\"passed\":2/\"site\":2,\"state\":\"learning\",\"reason\":\"learning\",\"seen\":5,\"replaced\":0,\"compared\":2,\"agreed\":2,\"passed\":3/" logs/replace.jsonl >learning.jsonl; fashim report learning.jsonl | grep -A2 "learning: "'
 t report_pipe 0 'fashim report <(cat logs/gemms.jsonl) | sed 1d'
 t report_killed 0 'fashim report killed_live.jsonl'
+t report_killed_ending 0 'cp killed_live.jsonl ended.jsonl; "$BUILD/tests/cli/live" ended.jsonl.live ended; fashim report ended.jsonl | grep -E "started|shim "'
+t report_killed_later 0 'sed "/\"sample\"/s/}\$/,\"at_us\":1234567.8}/" killed_live.jsonl >later.jsonl; cp killed_live.jsonl.live later.jsonl.live; fashim report later.jsonl | grep -E "started|shim "; fashim report -f html later.jsonl | grep -o "killed after[^<]*"; fashim report -f json later.jsonl | grep wall_us'
+t report_running 0 '
+	sed "1s/\"pid\":[0-9]*/\"pid\":$$/; 1s/\"host\":\"[^\"]*\"/\"host\":\"$(uname -n)\"/" logs/killed.jsonl >running.jsonl; "$BUILD/tests/cli/live" running.jsonl.live begun
+	fashim report running.jsonl | grep -o "still running after 9[0-9]" | sed "s/9.\$/9N/"'
 t report_killed_no_live 0 'fashim report logs/killed.jsonl'
 t report_killed_version 0 'fashim report killed_version.jsonl | sed -n 4p'
 t report_killed_short 0 'fashim report killed_short.jsonl | sed -n 4p'
