@@ -88,5 +88,28 @@ offers 'rules reasons' fashim list r
 offers 'doctor' fashim help doc
 offers 'fashim-run.1' fashim report fashim-ru
 offers 'fashim-run.1' fashim run -m audit fashim-ru
+offers 'fashim-list.1' fashim run -o fashim-l
+offers 'fashim-list.1' fashim run --output = fashim-l
+
+# What the keys do: a bash on a terminal, with a function in the command's place.
+keys()
+{
+	local place
+
+	place=$(mktemp -d)
+	: >"$place/a log"
+	printf '%s\n' "fashim() { printf '<%s>' \"\$@\" >>'$place/typed'; echo >>'$place/typed'; }" "PS1=; . '$completion/fashim'" >"$place/rc"
+	(
+		cd "$place" || exit
+		printf '%b' "$1" 'exit\n' | TERM=dumb script -qec 'bash --noprofile --rcfile rc -i' /dev/null >/dev/null 2>&1
+		cat typed
+	)
+	rm -r "$place"
+}
+typed=$(keys 'fashim report --form\tj\t x\nfashim report --output=a\t\nfashim run -o a\t\nfashim run --outp\ta\t\n')
+[ "$typed" = '<report><--format=json><x>
+<report><--output=a log>
+<run><-o><a log>
+<run><--output=a log>' ] || { echo "the keys gave:"; echo "$typed"; missing=$((missing + 1)); }
 
 [ $missing = 0 ] && echo "$looked names found"

@@ -9,13 +9,19 @@ function names(command,    i, list)
 	return list
 }
 
-# Short options that take the word behind them.
+# Options that take the word behind them.
 function takers(command,    i, list)
 {
 	for (i = 1; i <= options[command]; i++)
-		if (short[command, i] != "" && argument[command, i] != "")
-			list = list " -" short[command, i]
+		if (argument[command, i] != "")
+			list = list " --" long[command, i] (short[command, i] == "" ? "" : " -" short[command, i])
 	return list " "
+}
+
+# The pattern of an option behind its command, for `case`.
+function pattern(command, i)
+{
+	return command ":--" long[command, i] (short[command, i] == "" ? "" : " | " command ":-" short[command, i])
 }
 
 END {
@@ -23,14 +29,15 @@ END {
 	print "_fashim()"
 	print "{"
 	print "\tlocal current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}"
-	print "\tlocal command=${COMP_WORDS[1]} options= words= values= takers= i"
+	print "\tlocal command=${COMP_WORDS[1]} options= words= values= takers= files= i"
 	print ""
 	print "\tCOMPREPLY=()"
 	print "\tif [ \"$COMP_CWORD\" = 1 ]; then"
-	printf "\t\tCOMPREPLY=($(compgen -W '"
+	printf "\t\tmapfile -t COMPREPLY < <(compgen -W '"
 	for (c = 1; c <= commands; c++)
 		printf "%s%s", (c > 1 ? " " : ""), name[c]
-	print "' -- \"$current\") $(compgen -f -- \"$current\"))"
+	print "' -- \"$current\"; compgen -f -- \"$current\")"
+	print "\t\tcompopt -o filenames 2>/dev/null"
 	print "\t\treturn"
 	print "\tfi"
 	print "\t# \"--format=x\" comes as three words."
@@ -57,18 +64,25 @@ END {
 	for (c = 1; c <= commands; c++)
 		for (i = 1; i <= options[name[c]]; i++)
 			if (values[name[c], i] != "")
-				printf "\t%s:--%s%s) values='%s' ;;\n", name[c], long[name[c], i],
-					short[name[c], i] == "" ? "" : " | " name[c] ":-" short[name[c], i],
-					values[name[c], i]
+				printf "\t%s) values='%s' ;;\n", pattern(name[c], i), values[name[c], i]
+			else if (argument[name[c], i] != "")
+				printf "\t%s) files=1 ;;\n", pattern(name[c], i)
 	print "\tesac"
 	print "\tif [ -n \"$values\" ]; then"
 	print "\t\tCOMPREPLY=($(compgen -W \"$values\" -- \"$current\"))"
 	print "\t\treturn"
 	print "\tfi"
+	print "\tif [ -n \"$files\" ]; then"
+	print "\t\tcompopt -o filenames 2>/dev/null"
+	print "\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$current\")"
+	print "\t\treturn"
+	print "\tfi"
 	print "\tif [ -n \"$takers\" ]; then"
 	print "\t\tfor ((i = 2; i < COMP_CWORD; i++)); do"
 	print "\t\t\tcase ${COMP_WORDS[i]} in"
-	print "\t\t\t-*) [[ $takers != *\" ${COMP_WORDS[i]} \"* ]] || ((i++)) ;;"
+	print "\t\t\t-*)"
+	print "\t\t\t\t[[ $takers != *\" ${COMP_WORDS[i]} \"* ]] || ((i++))"
+	print "\t\t\t\t[ \"${COMP_WORDS[i]-}\" != = ] || ((i++)) ;;"
 	print "\t\t\t*)"
 	print "\t\t\t\t[ \"$(type -t _command_offset)\" = function ] && _command_offset $i && return"
 	print "\t\t\t\tbreak ;;"
@@ -83,9 +97,10 @@ END {
 	print "\t\tif [ -n \"$words\" ]; then"
 	print "\t\t\tCOMPREPLY=($(compgen -W \"$words\" -- \"$current\"))"
 	print "\t\telse"
-	print "\t\t\tCOMPREPLY=($([ -z \"$takers\" ] || compgen -c -- \"$current\") $(compgen -f -- \"$current\"))"
+	print "\t\t\tcompopt -o filenames 2>/dev/null"
+	print "\t\t\tmapfile -t COMPREPLY < <([ -z \"$takers\" ] || compgen -c -- \"$current\"; compgen -f -- \"$current\")"
 	print "\t\tfi ;;"
 	print "\tesac"
 	print "}"
-	print "complete -o filenames -o bashdefault -F _fashim fashim"
+	print "complete -o bashdefault -F _fashim fashim"
 }
