@@ -4,6 +4,8 @@
  * database is made beside FILE in one transaction and takes its name when it is complete.
  */
 #include "export.h"
+#include "report.h"
+#include "report_columns.h"
 
 #include <errno.h>
 #include <math.h>
@@ -41,10 +43,9 @@ static const char schema[] =
 	" occurrence INTEGER, what TEXT, reason TEXT, detail TEXT, bytes INTEGER);"
 	"CREATE TABLE reason(run INTEGER, reason TEXT, count INTEGER, PRIMARY KEY(run, reason))"
 	" WITHOUT ROWID;"
-	"CREATE VIEW site_speed AS SELECT run, site, count(*) AS samples, avg(app_us) AS app_us,"
-	" avg(fused_us) AS fused_us, avg(app_us) / avg(fused_us) AS speedup,"
-	" max(max_rel) AS max_rel FROM sample"
-	" WHERE app_us IS NOT NULL AND fused_us IS NOT NULL GROUP BY run, site;"
+	"CREATE TABLE site_speed(run INTEGER, site INTEGER, samples INTEGER, app_us REAL,"
+	" app_sd REAL, fused_us REAL, fused_sd REAL, speedup REAL, speedup_low REAL,"
+	" speedup_high REAL, max_rel REAL, PRIMARY KEY(run, site)) WITHOUT ROWID;"
 	"BEGIN";
 
 enum statement {
@@ -55,6 +56,7 @@ enum statement {
 	INSERT_SAMPLE,
 	INSERT_EVENT,
 	INSERT_REASON,
+	INSERT_SPEED,
 	STATEMENT_COUNT
 };
 
@@ -65,7 +67,7 @@ static const struct {
 	[INSERT_RUN] = {"run", 21},	  [INSERT_OPTION] = {"option", 3},
 	[INSERT_SITE] = {"site", 26},	  [INSERT_FRAME] = {"frame", 5},
 	[INSERT_SAMPLE] = {"sample", 27}, [INSERT_EVENT] = {"event", 9},
-	[INSERT_REASON] = {"reason", 3},
+	[INSERT_REASON] = {"reason", 3},  [INSERT_SPEED] = {"site_speed", 11},
 };
 
 /* A row being filled from the left. */
@@ -354,6 +356,35 @@ static int insert_reasons(struct export *export, int index)
 	return result;
 }
 
+/* What `fashim report` says of the sites' times, by its own columns. */
+static int insert_speeds(struct export *export)
+{
+	static const char *const columns[] = {"app_us",	 "app_sd",	"fused_us",	"fused_sd",
+					      "speedup", "speedup_low", "speedup_high", "max_rel"};
+	struct report report = {.set = export->set};
+	struct database *database = export->own;
+	int result = report_build(&report, NULL);
+
+	for (int i = 0; i < report.row_count && !result; i++) {
+		const struct report_row *row = &report.rows[i];
+
+		if (!row->app.count)
+			continue;
+		row_begin(database, INSERT_SPEED);
+		put_count(database, (uint64_t)row->run + 1);
+		put_count(database, row->site->number);
+		put_count(database, row->app.count);
+		for (size_t c = 0; c < sizeof(columns) / sizeof(*columns); c++)
+			put_number(database, report_column_find(columns[c])->number(row));
+		result = row_end(export);
+	}
+	if (result == -ENOMEM)
+		snprintf(export->problem, sizeof(export->problem), "out of memory");
+	report.set = (struct log_set){0}; /* not ours to free */
+	report_free(&report);
+	return result;
+}
+
 static int execute(struct export *export, const char *sql)
 {
 	struct database *database = export->own;
@@ -427,6 +458,8 @@ static int sqlite_write(struct export *export)
 		if (!result)
 			result = insert_reasons(export, i);
 	}
+	if (!result)
+		result = insert_speeds(export);
 	if (!result)
 		result = execute(export, "COMMIT");
 	if (result)

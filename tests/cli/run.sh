@@ -473,6 +473,19 @@ t export_sqlite 0 '
 	query log.db "PRAGMA user_version; SELECT run, path, pid, rank, mode, cublas, \"end\", gemms FROM run; SELECT * FROM option LIMIT 2;
 		SELECT run, site, Sk, dtype, mask, state, reason, seen, replaced FROM site; SELECT * FROM frame WHERE site = 2"
 	query log.db "SELECT * FROM sample WHERE run = 2; SELECT * FROM event; SELECT * FROM reason; SELECT run, site, samples FROM site_speed"'
+# The times in one place are those in the other.
+holds export_sqlite_speed '
+	names=site,app_us,app_sd,fused_us,fused_sd,speedup,speedup_low,speedup_high,max_rel
+	rounded() { awk "{ for (i = 1; i <= NF; i++) printf \"%s \", \$i ~ /[0-9]/ ? sprintf(\"%.6g\", \$i) : \"-\"; print \"\" }" | sort -n; }
+	awk "/\"sample\"/ && !seen[substr(\$0, 1, 26)]++ { sub(/\"app_us\":[0-9.]+/, \"\\\"app_us\\\":9000\") } 1" logs/new.jsonl >warm.jsonl
+	for log in logs/old.jsonl logs/new.jsonl logs/streams.jsonl logs/compare.jsonl logs/replace.jsonl warm.jsonl; do
+		fashim export -f sqlite -o speed.db $log && fashim report -f csv $log | tr -d "\r" >speed.csv || exit
+		query speed.db "SELECT $names FROM site_speed" | tr "|" " " | rounded >exported
+		sed "s/\"[^\"]*\"/text/g; s/,,/,-,/g; s/,,/,-,/g" speed.csv | awk -F, -v names=$names "
+			{ for (i = 1; i <= NF && NR == 1; i++) at[\$i] = i }
+			NR > 1 && \$at[\"app_us\"] != \"-\" { n = split(names, name, \",\"); for (i = 1; i <= n; i++) printf \"%s \", \$at[name[i]]; print \"\" }" | rounded >reported
+		[ -s reported ] && diff exported reported || exit
+	done'
 t export_sqlite_replaces 0 'echo old >log.db; fashim export -f sqlite -o log.db logs/gemms.jsonl; query log.db "SELECT count(*) FROM run"; ls log.db*'
 t export_output 0 'fashim export -o out.json logs/streams.jsonl; check_trace out.json; fashim export -o - logs/streams.jsonl | cmp - out.json'
 t export_one_bad 1 'fashim export -f folded no_such.jsonl logs/old.jsonl | head -1; exit ${PIPESTATUS[0]}'
