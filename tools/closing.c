@@ -28,7 +28,6 @@ void report_closing(const struct report *report, const char *next)
 {
 	const struct report_total *total = &report->total;
 	const struct report_reason *reason = main_reason(report);
-	const char *time = total->simulated ? "simulated time" : "GPU time";
 	char calls[32], replaced[32], duration[32], processes[48] = "", drift[64] = "";
 
 	if (report->set.count > 1)
@@ -53,16 +52,18 @@ void report_closing(const struct report *report, const char *next)
 		complain("%llu attention site%s%s, %llu replaced: %s of %s calls",
 			 (unsigned long long)total->sites, plural(total->sites), processes,
 			 (unsigned long long)total->replaced_sites, replaced, calls);
-	if (total->replaced && !isnan(total->speedup))
-		complain("saved %s of %s, replaced calls %.2f%s as fast%s",
-			 format_duration(duration, sizeof(duration), total->saved_us), time,
+	if (total->simulated)
+		complain("speed: not measured here, a CPU stand-in ran this%s", drift);
+	else if (total->replaced && !isnan(total->speedup))
+		complain("saved %s of GPU time, replaced calls %.2f%s as fast%s",
+			 format_duration(duration, sizeof(duration), total->saved_us),
 			 total->speedup, utf8_output() ? "×" : "x", drift);
 	else if (total->replaced)
-		complain("saved %s of %s%s",
-			 format_duration(duration, sizeof(duration), total->saved_us), time, drift);
+		complain("saved %s of GPU time%s",
+			 format_duration(duration, sizeof(duration), total->saved_us), drift);
 	else if (total->could_us > 0)
-		complain("replacing could save %s of %s%s",
-			 format_duration(duration, sizeof(duration), total->could_us), time, drift);
+		complain("replacing could save %s of GPU time%s",
+			 format_duration(duration, sizeof(duration), total->could_us), drift);
 	else if (reason)
 		complain("nothing replaced, mostly because: %s",
 			 *reason->sentence ? reason->sentence : reason->name);

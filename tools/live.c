@@ -41,7 +41,8 @@ static void take_site(struct run_log *run, uint32_t number, const struct live_si
 		.agreed = live->agreed,
 		.materialised = live->materialised,
 		.snapshots = live->snapshots,
-		.saved_us = (double)(int64_t)live->saved_ns / 1e3, /* a loss wraps around */
+		/* A loss wraps around. */
+		.saved_us = run->simulated ? NAN : (double)(int64_t)live->saved_ns / 1e3,
 	};
 	if (live->seen > live->replaced + live->compared)
 		site->counters.passed = live->seen - live->replaced - live->compared;

@@ -172,10 +172,22 @@ bool site_parts(const struct site_log *site, double us[PART_COUNT])
 	return true;
 }
 
-static int take_sample(const struct log_set *set, struct run_log *run, const struct sample *sample,
+static struct sample without_times(const struct sample *sample)
+{
+	struct sample result = *sample;
+
+	result.app_us = result.fused_us = NAN;
+	for (int i = 0; i < PART_COUNT; i++)
+		result.parts_us[i] = NAN;
+	return result;
+}
+
+static int take_sample(const struct log_set *set, struct run_log *run, const struct sample *logged,
 		       uint32_t keep_site)
 {
-	struct site_log *site = run_site(run, sample->site);
+	struct site_log *site = run_site(run, logged->site);
+	const struct sample untimed = without_times(logged);
+	const struct sample *sample = run->simulated ? &untimed : logged;
 
 	if (!site)
 		return -EBADMSG;
@@ -212,7 +224,7 @@ static int take_sample(const struct log_set *set, struct run_log *run, const str
 		copy_text(site->bad_verdict, sizeof(site->bad_verdict), sample->verdict);
 	}
 	if (set->observer && set->observer->sample)
-		return set->observer->sample(set->observer->context, run, sample);
+		return set->observer->sample(set->observer->context, run, logged);
 	return 0;
 }
 
@@ -291,7 +303,7 @@ static int take_counters(struct run_log *run, const json_t *record)
 		.passed = count_of(record, "passed"),
 		.materialised = count_of(record, "materialised"),
 		.snapshots = count_of(record, "snapshots"),
-		.saved_us = number_of(record, "saved_us", 0),
+		.saved_us = run->simulated ? NAN : number_of(record, "saved_us", 0),
 	};
 	site->counted = true;
 	return 0;
@@ -413,6 +425,7 @@ static int start_run(struct log_set *set, const char *path, json_t *header)
 	}
 	run->path = strdup(path);
 	run->header = json_incref(header);
+	run->simulated = !strncmp(text_of(header, "gpu"), "simgpu", 6);
 	set->runs[set->count++] = run;
 	return 0;
 }

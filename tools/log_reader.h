@@ -69,6 +69,7 @@ struct reason_tally {
 struct run_log {
 	char *path;
 	json_t *header;
+	bool simulated; /* no GPU but a stand-in, whose times say nothing: they are not taken */
 	struct site_log **sites; /* by number - 1; NULL where a number is not in use */
 	uint32_t site_count;
 	struct reason_tally *reasons;

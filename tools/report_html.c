@@ -31,10 +31,11 @@ static void tiles(FILE *out, const struct report_total *total)
 	char number[64];
 
 	fputs("<div class=\"tiles\">\n", out);
-	if (total->replaced)
+	if (total->simulated)
+		tile(out, "–", "speed: not measured here", "");
+	else if (total->replaced)
 		tile(out, format_duration(number, sizeof(number), total->saved_us),
-		     total->simulated ? "of simulated time saved" : "of GPU time saved",
-		     total->saved_us > 0 ? "good" : "bad");
+		     "of GPU time saved", total->saved_us > 0 ? "good" : "bad");
 	if (total->replaced && !isnan(total->speedup)) {
 		snprintf(number, sizeof(number), "%.2f×", total->speedup);
 		tile(out, number, "as fast, the replaced calls", "");

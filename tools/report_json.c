@@ -241,8 +241,10 @@ static json_t *total_object(const struct report_total *total)
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
 		json_object_set_new(object, counts[i].key, count(counts[i].value));
-	json_object_set_new(object, "saved_us", real_or_null(total->saved_us));
-	json_object_set_new(object, "could_save_us", real_or_null(total->could_us));
+	json_object_set_new(object, "saved_us",
+			    real_or_null(total->simulated ? NAN : total->saved_us));
+	json_object_set_new(object, "could_save_us",
+			    real_or_null(total->simulated ? NAN : total->could_us));
 	json_object_set_new(object, "before_us",
 			    real_or_null(total->before_us > 0 ? total->before_us : NAN));
 	json_object_set_new(object, "after_us",

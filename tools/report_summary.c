@@ -92,6 +92,14 @@ static bool say_calls(struct summary *summary)
 	return true;
 }
 
+static bool all_simulated(const struct report *report)
+{
+	for (int i = 0; i < report->set.count; i++)
+		if (!run_simulated(report->set.runs[i]))
+			return false;
+	return true;
+}
+
 static void say_gain(struct summary *summary)
 {
 	const struct report_total *total = summary->total;
@@ -170,11 +178,17 @@ static void say_shim(struct summary *summary)
 	if (!counted)
 		return;
 	start(summary, "shim", TONE_PLAIN);
-	more(summary, "%s on the host",
-	     format_duration(number, sizeof(number), total->overhead_us));
-	if (total->wall_us > 0)
-		more(summary, " (%.2g%% of the run)", 100 * total->overhead_us / total->wall_us);
-	more(summary, " to watch %s GEMMs", format_count(number, sizeof(number), total->gemms));
+	if (!all_simulated(summary->report)) {
+		more(summary, "%s on the host",
+		     format_duration(number, sizeof(number), total->overhead_us));
+		if (total->wall_us > 0)
+			more(summary, " (%.2g%% of the run)",
+			     100 * total->overhead_us / total->wall_us);
+		more(summary, " to watch ");
+	} else {
+		more(summary, "watched ");
+	}
+	more(summary, "%s GEMMs", format_count(number, sizeof(number), total->gemms));
 	more(summary, " and %s launches; %.4g MiB of device scratch at most",
 	     format_count(number, sizeof(number), total->launches), (double)scratch / 1048576);
 }
@@ -219,18 +233,22 @@ static void say_errors(struct summary *summary)
 	}
 }
 
+static void say_simulated(struct summary *summary)
+{
+	start(summary, "speed", TONE_PLAIN);
+	more(summary, "not measured here: a CPU stand-in ran %s",
+	     all_simulated(summary->report) ? "this" : "some of these");
+}
+
 int report_summary(const struct report *report, struct summary_line *lines)
 {
 	struct summary summary = {report, &report->total, lines, 0};
 
-	if (report->total.simulated) {
-		start(&summary, "note", TONE_WARNING);
-		more(&summary, "simulated timings: a CPU stand-in ran this; they say nothing about "
-			       "speed");
-	}
 	say_sites(&summary);
-	if (say_calls(&summary))
+	if (say_calls(&summary) && !all_simulated(report))
 		say_gain(&summary);
+	if (report->total.simulated)
+		say_simulated(&summary);
 	say_drift(&summary);
 	say_copies(&summary);
 	say_shim(&summary);
