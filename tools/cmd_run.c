@@ -335,7 +335,7 @@ static void read_new(struct closing *closing, const char *name, pid_t pid)
 		return;
 	}
 	if (set->count > read && rank() &&
-	    (pid_t)number_of(set->runs[read]->header, "pid", 0) != pid)
+	    number_of(set->runs[read]->header, "pid", 0) != (double)pid)
 		log_set_remove(set, read);
 	else if (set->count > read)
 		closing->paths.names[closing->paths.count++] = strdup(name);

@@ -180,9 +180,12 @@ static void free_names(struct trace *trace)
 	trace->name_count = 0;
 }
 
-static const struct slice_names *names_of(struct trace *trace, const struct site_log *site)
+static const struct slice_names *names_of(struct trace *trace, const struct run_log *run,
+					  uint32_t number)
 {
-	struct slice_names *names = &trace->names[site->number - 1];
+	const uint32_t place = run_site_place(run, number);
+	const struct site_log *site = run->sites[place];
+	struct slice_names *names = &trace->names[place];
 	char title[300], text[400];
 
 	if (names->site)
@@ -276,7 +279,7 @@ static int put_run(struct trace *trace, const struct export *export, int run, si
 	for (; *next < timeline->slice_count && timeline->slices[*next].run == run; ++*next) {
 		const struct timeline_slice *slice = &timeline->slices[*next];
 
-		put_slice(trace, slice, names_of(trace, log->sites[slice->site - 1]));
+		put_slice(trace, slice, names_of(trace, log, slice->site));
 	}
 	return 0;
 }

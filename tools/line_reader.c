@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCK = 1 << 20, LONGEST_LINE = 16 << 20 };
+enum { BLOCK = 1 << 20, LONGEST_LINE = 1 << 20 };
 
 int line_reader_open(struct line_reader *reader, const char *path)
 {

@@ -53,7 +53,8 @@ static void take_site(struct run_log *run, uint32_t number, const struct live_si
 static bool still_running(const struct run_log *run)
 {
 	char host[256] = "";
-	pid_t pid = (pid_t)number_of(run->header, "pid", 0);
+	const double number = number_of(run->header, "pid", 0);
+	const pid_t pid = number > 0 && number < 1e9 ? (pid_t)number : 0;
 
 	if (gethostname(host, sizeof(host) - 1) || strcmp(host, text_of(run->header, "host")))
 		return false;

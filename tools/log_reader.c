@@ -13,7 +13,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SITES = 1 << 20 };
+/* What is kept of a log must be in proportion to it: a site takes its record, a reason its name and
+ * a count. Small logs may have as many as they like, and none more than any program has. */
+enum {
+	FREE_SITES = 4096,
+	SITE_BYTES = 128,
+	MOST_SITES = 1 << 16,
+	FREE_REASONS = 1024,
+	REASON_BYTES = 32,
+	MOST_RUNS = 1 << 14
+};
+
+/* What a file made us keep so far. */
+struct weight {
+	const struct run_log *run; /* the one that is read; the others are in the sums */
+	uint64_t bytes, sites, reasons;
+};
 
 const char *text_of(const json_t *record, const char *key)
 {
@@ -29,18 +44,23 @@ double number_of(const json_t *record, const char *key, double otherwise)
 	return json_is_number(value) ? json_number_value(value) : otherwise;
 }
 
+/* A count that may be anything; 0 for what is none, and at most what a double tells exactly, so
+ * that sums of them do not overflow. */
+static uint64_t whole(double value)
+{
+	return value > 0 ? (uint64_t)fmin(value, 9e15) : 0;
+}
+
 static uint64_t count_of(const json_t *record, const char *key)
 {
-	double value = number_of(record, key, 0);
-
-	return value > 0 && value < 1.8e19 ? (uint64_t)value : 0;
+	return whole(number_of(record, key, 0));
 }
 
 static uint32_t site_number(const json_t *record)
 {
 	uint64_t number = count_of(record, "site");
 
-	return number <= MOST_SITES ? (uint32_t)number : 0;
+	return number <= UINT32_MAX ? (uint32_t)number : 0;
 }
 
 static void copy_text(char *to, size_t size, const char *from)
@@ -59,55 +79,6 @@ static int problem(struct log_set *set, int error, const char *format, ...)
 	vsnprintf(set->problem, sizeof(set->problem), format, args);
 	va_end(args);
 	return error;
-}
-
-struct site_log *run_site(struct run_log *run, uint32_t number)
-{
-	struct site_log *site;
-
-	if (!number || number > MOST_SITES)
-		return NULL;
-	if (number > run->site_count) {
-		uint32_t count = number + number / 2;
-		struct site_log **sites = realloc(run->sites, count * sizeof(*sites));
-
-		if (!sites)
-			return NULL;
-		memset(sites + run->site_count, 0, (count - run->site_count) * sizeof(*sites));
-		run->sites = sites;
-		run->site_count = count;
-	}
-	site = run->sites[number - 1];
-	if (!site) {
-		site = calloc(1, sizeof(*site));
-		if (!site)
-			return NULL;
-		site->number = number;
-		site->ranks = 1;
-		site->max_abs = site->max_rel = site->beyond = NAN;
-		run->sites[number - 1] = site;
-	}
-	return site;
-}
-
-struct reason_tally *run_reason(struct run_log *run, const char *name)
-{
-	struct reason_tally *reasons;
-
-	for (int i = 0; i < run->reason_count; i++) {
-		if (!strncmp(run->reasons[i].name, name, sizeof(run->reasons[i].name) - 1))
-			return &run->reasons[i];
-	}
-	if (run->reason_count >= 1024)
-		return NULL;
-	reasons = realloc(run->reasons, (size_t)(run->reason_count + 1) * sizeof(*reasons));
-	if (!reasons)
-		return NULL;
-	run->reasons = reasons;
-	reasons += run->reason_count++;
-	memset(reasons, 0, sizeof(*reasons));
-	copy_text(reasons->name, sizeof(reasons->name), name);
-	return reasons;
 }
 
 static void add_detail(struct reason_tally *tally, const char *detail)
@@ -210,8 +181,7 @@ static int take_sample(const struct log_set *set, struct run_log *run, const str
 		site->worst = *sample;
 	keep_larger(&site->max_rel, sample->max_rel);
 	keep_larger(&site->beyond, sample->beyond);
-	if (sample->nonfinite > 0)
-		site->nonfinite += (uint64_t)sample->nonfinite;
+	site->nonfinite += whole(sample->nonfinite);
 	if (!isnan(sample->app_rmse) && !isnan(sample->fused_rmse)) {
 		site->references++;
 		site->sum_app_rmse2 += sample->app_rmse * sample->app_rmse;
@@ -228,12 +198,40 @@ static int take_sample(const struct log_set *set, struct run_log *run, const str
 	return 0;
 }
 
+static bool only_text(const json_t *array)
+{
+	const json_t *entry;
+	size_t index;
+
+	json_array_foreach(array, index, entry)
+	{
+		if (!json_is_string(entry))
+			return false;
+	}
+	return true;
+}
+
+/* Drops what no site tells: trees take many times the room of their text. */
+static void prune(json_t *record)
+{
+	const char *key;
+	json_t *value;
+	void *next;
+
+	json_object_foreach_safe(record, next, key, value)
+	{
+		if (json_is_object(value) || !only_text(value))
+			json_object_del(record, key);
+	}
+}
+
 static int take_site(struct run_log *run, json_t *record)
 {
 	struct site_log *site = run_site(run, site_number(record));
 
 	if (!site)
 		return -EBADMSG;
+	prune(record);
 	json_decref(site->record);
 	site->record = json_incref(record);
 	return 0;
@@ -332,7 +330,7 @@ static int take_summary(struct run_log *run, json_t *record)
 		struct reason_tally *tally = run_reason(run, key);
 
 		if (tally && json_number_value(value) > 0)
-			tally->count = (uint64_t)json_number_value(value);
+			tally->count = whole(json_number_value(value));
 	}
 	json_array_foreach(json_object_get(record, "sites"), index, entry)
 	{
@@ -364,23 +362,10 @@ static void finish_run(struct run_log *run)
 			explain_learning(run, run->sites[i]);
 }
 
-void run_drop_site(struct run_log *run, uint32_t number)
-{
-	struct site_log *site = run->sites[number - 1];
-
-	if (!site)
-		return;
-	json_decref(site->record);
-	sample_points_free(&site->points);
-	free(site->kept);
-	free(site);
-	run->sites[number - 1] = NULL;
-}
-
 static void free_run(struct run_log *run)
 {
 	for (uint32_t i = 0; i < run->site_count; i++)
-		run_drop_site(run, i + 1);
+		run_drop_site(run, i);
 	json_decref(run->header);
 	free(run->sites);
 	free(run->reasons);
@@ -414,6 +399,10 @@ static int start_run(struct log_set *set, const char *path, json_t *header)
 		set->runs = runs;
 	if (!run)
 		return problem(set, -ENOMEM, "out of memory");
+	if (set->count >= MOST_RUNS) {
+		free(run);
+		return problem(set, -E2BIG, "more than %d runs; name fewer at a time", MOST_RUNS);
+	}
 	if (version != floor(version) || version < LOG_OLDEST_VERSION ||
 	    version > LOG_FORMAT_VERSION) {
 		free(run);
@@ -511,9 +500,24 @@ static int take_line(struct log_set *set, const char *path, const char *line, si
 	return result;
 }
 
+/* Whether the run just read from has more in it than the file can have told. */
+static bool too_much(struct weight *weight, const struct run_log *run)
+{
+	if (run != weight->run) {
+		weight->sites += weight->run ? weight->run->site_count : 0;
+		weight->reasons += weight->run ? (uint64_t)weight->run->reason_count : 0;
+		weight->run = run;
+	}
+	return run && (run->site_count > MOST_SITES ||
+		       weight->sites + run->site_count > FREE_SITES + weight->bytes / SITE_BYTES ||
+		       weight->reasons + (uint64_t)run->reason_count >
+			       FREE_REASONS + weight->bytes / REASON_BYTES);
+}
+
 static int read_lines(struct log_set *set, const char *path, struct line_reader *reader,
 		      uint32_t keep_site)
 {
+	struct weight weight = {.run = NULL};
 	struct run_log *run = NULL;
 	uint64_t number = 0;
 	size_t length = 0;
@@ -533,6 +537,12 @@ static int read_lines(struct log_set *set, const char *path, struct line_reader 
 				run->truncated = true;
 			result = 0;
 		}
+		weight.bytes += length;
+		if (!result && too_much(&weight, run))
+			result = problem(set, -E2BIG,
+					 "more sites or reasons than a log of its size can have; "
+					 "what follows line %llu is left out",
+					 (unsigned long long)number);
 		if (result)
 			break;
 	}
@@ -549,7 +559,8 @@ static int read_lines(struct log_set *set, const char *path, struct line_reader 
 			       complete ? "no fashim log (line 1 is no JSON record)"
 					: "its only line is cut short");
 	if (more < 0)
-		return problem(set, -EBADMSG, "no fashim log (a line of more than 16 MiB)");
+		return problem(set, -EBADMSG, "%s (a line of more than 1 MiB)",
+			       run ? "its rest is left out" : "no fashim log");
 	if (result && !*set->problem)
 		return problem(set, result, "%s", strerror(-result));
 	return result;

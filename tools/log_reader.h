@@ -70,8 +70,8 @@ struct run_log {
 	char *path;
 	json_t *header;
 	bool simulated; /* no GPU but a stand-in, whose times say nothing: they are not taken */
-	struct site_log **sites; /* by number - 1; NULL where a number is not in use */
-	uint32_t site_count;
+	struct site_log **sites; /* in the order of their numbers; NULL where one was dropped */
+	uint32_t site_count, site_room;
 	struct reason_tally *reasons;
 	int reason_count;
 	char end[12];	/* "exit", "killed", "running", or "unknown": no summary, no LOG.live */
@@ -113,11 +113,15 @@ int log_read(struct log_set *set, const char *path, uint32_t keep_site);
 void log_set_remove(struct log_set *set, int index);
 void log_set_free(struct log_set *set);
 
-/* The site, made when new; NULL when the number is 0 or absurd, or memory is short. */
+/* The site, made when new; NULL when the number is 0 or memory is short. Not after a site was
+ * dropped. */
 struct site_log *run_site(struct run_log *run, uint32_t number);
 
-/* Takes a site out of its run and frees it. */
-void run_drop_site(struct run_log *run, uint32_t number);
+/* The place in sites[] of a number that is there. */
+uint32_t run_site_place(const struct run_log *run, uint32_t number);
+
+/* Frees the site at a place of sites[] and leaves NULL. */
+void run_drop_site(struct run_log *run, uint32_t place);
 
 /* The tally of a reason, made when new; NULL when memory is short. */
 struct reason_tally *run_reason(struct run_log *run, const char *name);

@@ -135,7 +135,7 @@ int report_merge_ranks(struct log_set *set)
 			if (twin && add_site(twin, run->sites[i]))
 				return -ENOMEM;
 			if (twin)
-				run_drop_site(run, i + 1);
+				run_drop_site(run, i);
 		}
 	}
 	return 0;

@@ -61,7 +61,7 @@ $(O)/tests/cli/test_bootstrap: $(addprefix $(O)/,tests/cli/test_bootstrap.o tool
 $(O)/tests/cli/test_kernel_name: $(addprefix $(O)/,tests/cli/test_kernel_name.o tools/kernel_name.o)
 $(O)/tests/cli/test_series: $(addprefix $(O)/,tests/cli/test_series.o tools/sample_points.o tools/histogram.o)
 $(O)/tests/cli/test_log_versions: $(addprefix $(O)/,tests/cli/test_log_versions.o $(addprefix tools/, \
-                                  kernel_name.o line_reader.o live.o sample_points.o sample_scan.o))
+                                  kernel_name.o line_reader.o live.o run_sites.o sample_points.o sample_scan.o))
 $(CLI_UNIT_TESTS):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm

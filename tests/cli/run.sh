@@ -308,6 +308,21 @@ holds report_two_million_samples '
 	grep -q __asan "$(command -v fashim)" || ulimit -v 200000 -t 4 # KB, and seconds of processor time: it takes one
 	fashim report <(many) >out && grep -q "900.0 ± 0.0" out'
 
+# Logs that are small and tell of much: what is kept is in proportion to what was read.
+frugal() { grep -q __asan "$(command -v fashim)" || ulimit -v 100000 -t 4; "$@"; } # KB, seconds
+export -f frugal
+t report_far_site 0 'for i in $(seq 150); do head -1 logs/replace.jsonl; echo "{\"type\":\"site\",\"site\":4294967295}"; done >far.jsonl; frugal fashim report far.jsonl | tail -1 | cut -c1-20'
+t report_many_sites 1 '
+	{ head -1 logs/replace.jsonl; seq 500000 | sed "s/.*/{\"type\":\"state\",\"site\":&}/"; } >many_sites.jsonl
+	frugal fashim report -f csv many_sites.jsonl | wc -l; exit ${PIPESTATUS[0]}'
+t report_many_reasons 1 '
+	for i in $(seq 500); do head -1 logs/replace.jsonl | sed "s/,.options.:.*/}/"; echo "{\"type\":\"summary\",\"reasons\":{$(seq -s, 1000 1999 | sed "s/[0-9]*/\"&\":1/g")}}"; done >many_reasons.jsonl
+	frugal fashim report many_reasons.jsonl | grep -c "  1 *1[0-9]*:"; exit ${PIPESTATUS[0]}'
+t report_bushy 1 '
+	{ head -1 logs/replace.jsonl; for i in $(seq 40); do printf "{\"type\":\"site\",\"site\":$i,\"chain\":["; yes "{}," | tr -d "\n" | head -c 900000; echo "{}]}"; done; } >bushy.jsonl
+	frugal fashim report --site 1 bushy.jsonl | grep "^Site"; { head -1 logs/replace.jsonl; yes "{\"x\":" | tr -d "\n" | head -c 3000000; } >long.jsonl; frugal fashim report long.jsonl | tail -1; exit ${PIPESTATUS[0]}'
+t report_absurd_counts 0 'sed "s/\"nonfinite\":0/\"nonfinite\":1e308/; s/\"reasons\":{/&\"absurd\":1e308,/" logs/replace.jsonl >absurd.jsonl; fashim report absurd.jsonl | grep -E "absurd:|NaN"'
+
 # ---- report: its forms
 t report_site_of_log 0 'fashim report --site 2:1 logs/replace.jsonl logs/compare.jsonl'
 t report_site_of_no_log 1 'fashim report --site 3:1 logs/replace.jsonl logs/compare.jsonl'
