@@ -3,6 +3,7 @@
  * fashim doctor: before a run, or after one that said nothing: is everything here that the shim
  * needs, and will it see what a program does?
  */
+#include "json_text.h"
 #include "doctor.h"
 #include "quote.h"
 #include "shim_library.h"
@@ -85,7 +86,7 @@ static void print_json(const struct findings *machine, const struct findings *pr
 	json_t *root = json_pack("{s:s,s:i,s:o,s:o}", "format", "fashim-doctor", "version", 1,
 				 "machine", json_of(machine), "program", json_of(program));
 
-	json_dumpf(root, stdout, JSON_INDENT(1));
+	json_print(root, stdout, JSON_INDENT(1));
 	putchar('\n');
 	json_decref(root);
 }

@@ -3,6 +3,7 @@
  * fashim env: every option with its value here and now, where that comes from and what it does; the
  * rows are those the shim itself is compiled from.
  */
+#include "json_text.h"
 #include "options.h"
 #include "tool.h"
 
@@ -86,7 +87,7 @@ static int print_json(void)
 					value ? value : json_string("(not UTF-8)"), "default",
 					row->standard, "source", source_of(row), "doc", row->doc));
 	}
-	json_dumpf(root, stdout, JSON_INDENT(1));
+	json_print(root, stdout, JSON_INDENT(1));
 	putchar('\n');
 	json_decref(root);
 	return EXIT_OK;

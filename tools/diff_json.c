@@ -118,7 +118,7 @@ void diff_json(const struct diff *diff, bool changed_only)
 			 diff->only_b, "total", "sites", diff->timed, "app",
 			 interval_object(&diff->app), "fused", interval_object(&diff->fused),
 			 "sites", sites);
-	json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+	json_print(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
 	putchar('\n');
 	json_decref(root);
 }

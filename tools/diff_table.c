@@ -314,17 +314,29 @@ static void print_summary(const struct diff *diff)
 	print_total("fused", &diff->fused, diff->timed);
 }
 
-void diff_table(const struct diff *diff, const struct diff_style *style)
+/* A diff and whether it is printed in colour. */
+struct above {
+	const struct diff *diff;
+	bool color;
+};
+
+static void above_table(const void *context)
 {
-	if (style->markdown)
-		puts("```");
-	print_identity("A: ", diff->a, style->color);
-	print_identity("B: ", diff->b, style->color);
+	const struct above *above = context;
+	const struct diff *diff = above->diff;
+
+	print_identity("A: ", diff->a, above->color);
+	print_identity("B: ", diff->b, above->color);
 	putchar('\n');
 	print_headers(diff);
 	print_summary(diff);
-	if (style->markdown)
-		puts("```");
+}
+
+void diff_table(const struct diff *diff, const struct diff_style *style)
+{
+	const struct above above = {diff, style->color};
+
+	print_above(above_table, &above, style->markdown);
 	if (diff->site_count)
 		print_sites(diff, style);
 }

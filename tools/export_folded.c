@@ -5,6 +5,7 @@
  * the calls that ran it, and the fused kernel, for those that ran that (compared calls ran both).
  */
 #include "export.h"
+#include "safe_text.h"
 #include "site_values.h"
 #include "tool.h"
 
@@ -22,8 +23,16 @@ static int folded_open(struct export *export)
 /* Frames are separated by ';' and end at the last blank of the line. */
 static void put_frame(FILE *out, const char *text)
 {
-	for (const char *c = text; *c; c++)
-		fputc((unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c == ';' ? ',' : *c, out);
+	while (*text) {
+		bool harmless;
+		const size_t length = safe_character(text, &harmless);
+
+		if (!harmless || *text == ';')
+			fputc(harmless ? ',' : '?', out);
+		else
+			fwrite(text, 1, length, out);
+		text += length;
+	}
 }
 
 static void put_path(FILE *out, const struct run_log *run, const struct site_log *site)

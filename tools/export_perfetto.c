@@ -66,8 +66,14 @@ static long long process_id(const struct export *export, int run)
 static char *quoted(const char *text)
 {
 	json_t *string = json_text(text);
-	char *json = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
+	char *json = NULL;
+	size_t size;
+	FILE *stream = string ? open_memstream(&json, &size) : NULL;
 
+	if (stream && (json_print(string, stream, JSON_ENCODE_ANY) | fclose(stream))) {
+		free(json);
+		json = NULL;
+	}
 	json_decref(string);
 	return json;
 }

@@ -4,42 +4,35 @@
  * case.
  */
 #include "gate.h"
-#include "json_text.h"
+#include "safe_text.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* XML 1.0 has no way to write most control bytes. */
-static void put_escaped(const char *text)
+static const char *entity(char c)
 {
-	for (const char *c = text; *c; c++) {
-		switch (*c) {
-		case '&':
-			fputs("&amp;", stdout);
-			break;
-		case '<':
-			fputs("&lt;", stdout);
-			break;
-		case '>':
-			fputs("&gt;", stdout);
-			break;
-		case '"':
-			fputs("&quot;", stdout);
-			break;
-		default:
-			putchar((unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c);
-		}
-	}
+	return c == '&'	  ? "&amp;"
+	       : c == '<' ? "&lt;"
+	       : c == '>' ? "&gt;"
+	       : c == '"' ? "&quot;"
+			  : NULL;
 }
 
-/* Text as the value of an attribute. */
+/* Text as the value of an attribute; XML 1.0 has no way to write most control characters. */
 static void put_text(const char *text)
 {
-	json_t *valid = json_text(text);
+	while (*text) {
+		bool harmless;
+		const size_t length = safe_character(text, &harmless);
 
-	if (valid)
-		put_escaped(json_string_value(valid));
-	json_decref(valid);
+		if (!harmless)
+			putchar('?');
+		else if (entity(*text))
+			fputs(entity(*text), stdout);
+		else
+			fwrite(text, 1, length, stdout);
+		text += length;
+	}
 }
 
 /* "site 1 [8,12,512,512,64] f16, mask none" */

@@ -110,19 +110,30 @@ static void print_verdict(const struct gate *gate, bool color)
 	putchar('\n');
 }
 
+/* A gate and whether it is printed in colour. */
+struct above {
+	const struct gate *gate;
+	bool color;
+};
+
+static void above_table(const void *context)
+{
+	const struct above *above = context;
+
+	print_identity("", above->gate->report, above->color);
+	if (above->gate->baseline)
+		print_identity("baseline ", above->gate->baseline, above->color);
+}
+
 static void print_gate(const struct gate *gate, bool color, bool markdown)
 {
 	static const char *const inks[] = {"green", "yellow", "red"};
 	struct cell_table cells =
 		cell_table_new(columns, sizeof(columns) / sizeof(*columns), color);
 
-	if (markdown)
-		puts("```");
-	print_identity("", gate->report, color);
-	if (gate->baseline)
-		print_identity("baseline ", gate->baseline, color);
-	if (markdown)
-		puts("```");
+	const struct above above = {gate, color};
+
+	print_above(above_table, &above, markdown);
 	for (int i = 0; i < gate->count; i++) {
 		const struct gate_check *check = &gate->checks[i];
 

@@ -7,6 +7,7 @@
 #define FASHIM_JSON_TEXT_H
 
 #include <jansson.h>
+#include <stdio.h>
 
 /* A JSON string; where `text` is not UTF-8 (a path, a name cut short) every byte beyond ASCII
  * becomes
@@ -15,5 +16,8 @@ json_t *json_text(const char *text);
 
 /* A JSON real, or null for what is not finite. */
 json_t *json_number(double value);
+
+/* json_dumpf(), with what is not harmless (safe_text.h) as \uXXXX. 0 or -ENOMEM. */
+int json_print(const json_t *root, FILE *out, size_t flags);
 
 #endif

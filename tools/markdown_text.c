@@ -1,21 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Markup characters get a backslash, control bytes become '?'.
+ * Markup characters get a backslash, what is not harmless (safe_text.h) becomes '?'.
  */
 #include "markdown_text.h"
+#include "safe_text.h"
 
 #include <string.h>
 
 void markdown_text(FILE *out, const char *text)
 {
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
+	while (*text) {
+		bool harmless;
+		const size_t length = safe_character(text, &harmless);
 
-		if (c < 0x20 || c == 0x7f)
-			fputc('?', out);
-		else if (strchr("\\`*_{}[]<>|#!&~", c))
-			fprintf(out, "\\%c", c);
+		if (harmless && strchr("\\`*_{}[]<>|#!&~", *text))
+			fputc('\\', out);
+		if (harmless)
+			fwrite(text, 1, length, out);
 		else
-			fputc(c, out);
+			fputc('?', out);
+		text += length;
+	}
+}
+
+void markdown_lines(FILE *out, char *text)
+{
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+		markdown_text(out, line + strspn(line, " "));
+		fputs("  \n", out);
 	}
 }

@@ -10,4 +10,7 @@
 /* Writes text for a table's cell or a sentence so that nothing in it is taken for markup. */
 void markdown_text(FILE *out, const char *text);
 
+/* Lines of a text, which is cut up, as lines of one paragraph. */
+void markdown_lines(FILE *out, char *text);
+
 #endif

@@ -4,25 +4,10 @@
  * sequences, half characters.
  */
 #include "report_html.h"
+#include "safe_text.h"
 
 #include <math.h>
 #include <string.h>
-
-/* Bytes of the UTF-8 character at `text`, 0 where there is none. */
-static int character_length(const unsigned char *text)
-{
-	int length = *text < 0x80 ? 1 : *text < 0xc2 ? 0 : *text < 0xe0 ? 2 : *text < 0xf0 ? 3 : 4;
-
-	if (*text > 0xf4 || (*text == 0xe0 && text[1] < 0xa0) ||
-	    (*text == 0xed && text[1] > 0x9f) || (*text == 0xf0 && text[1] < 0x90) ||
-	    (*text == 0xf4 && text[1] > 0x8f))
-		return 0;
-	for (int i = 1; i < length; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	return length;
-}
 
 static const char *entity(unsigned char c)
 {
@@ -44,20 +29,17 @@ static const char *entity(unsigned char c)
 
 void html_text(FILE *out, const char *text)
 {
-	const unsigned char *at = (const unsigned char *)text;
+	while (*text) {
+		bool harmless;
+		const size_t length = safe_character(text, &harmless);
 
-	while (*at) {
-		int length = character_length(at);
-		/* C0, DEL and, in two bytes, C1. */
-		bool control = *at < 0x20 || *at == 0x7f || (*at == 0xc2 && at[1] < 0xa0);
-
-		if (!length || control)
+		if (!harmless)
 			fputs("\xef\xbf\xbd", out);
-		else if (entity(*at))
-			fputs(entity(*at), out);
+		else if (entity((unsigned char)*text))
+			fputs(entity((unsigned char)*text), out);
 		else
-			fwrite(at, 1, (size_t)length, out);
-		at += length ? length : 1;
+			fwrite(text, 1, length, out);
+		text += length;
 	}
 }
 

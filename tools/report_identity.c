@@ -3,6 +3,7 @@
  * Who ran, where and how, for the commands that put reports side by side.
  */
 #include "report_identity.h"
+#include "markdown_text.h"
 #include "tool.h"
 
 #include <stdlib.h>
@@ -26,4 +27,22 @@ void print_identity(const char *name, const struct report *report, bool color)
 	print_safe(stdout, text_of(run->header, "mode"));
 	putchar('\n');
 	free(command);
+}
+
+void print_above(void (*print)(const void *context), const void *context, bool markdown)
+{
+	FILE *before = stdout;
+	char *text = NULL;
+	size_t size;
+	FILE *memory = markdown ? open_memstream(&text, &size) : NULL;
+
+	if (memory)
+		stdout = memory;
+	print(context);
+	stdout = before;
+	if (!memory)
+		return;
+	fclose(memory);
+	markdown_lines(stdout, text);
+	free(text);
 }

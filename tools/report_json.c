@@ -26,6 +26,7 @@
  *
  * What is unknown is null. Sites come in the order of the table.
  */
+#include "json_text.h"
 #include "report.h"
 
 #include <jansson.h>
@@ -275,7 +276,7 @@ int report_json(const struct report *report)
 	json_object_set_new(root, "total", total_object(&report->total));
 	json_object_set_new(root, "sites", sites);
 	json_object_set_new(root, "not_replaced", reasons);
-	result = json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+	result = json_print(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
 	putchar('\n');
 	json_decref(root);
 	return result;

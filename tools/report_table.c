@@ -4,6 +4,7 @@
  * it, the less important columns are left out and named below.
  */
 #include "report_page.h"
+#include "safe_text.h"
 #include "terminal.h"
 #include "tool.h"
 
@@ -151,6 +152,7 @@ static void cell_of(const struct page *page, int column, const struct report_row
 {
 	strcpy(cell, "-");
 	columns[column].write(page, row, cell);
+	safe_text(cell);
 }
 
 /* How wide each column is by itself. */

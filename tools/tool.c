@@ -4,6 +4,7 @@
  * and numbers with the unit and grouping that a reader expects.
  */
 #include "tool.h"
+#include "safe_text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -117,16 +118,15 @@ bool utf8_output(void)
 
 void print_safe(FILE *stream, const char *text)
 {
-	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-		bool control = *c < 0x20 || *c == 0x7f;
+	while (*text) {
+		bool harmless;
+		const size_t length = safe_character(text, &harmless);
 
-		/* U+0080..U+009F are control characters too, and some terminals obey them. */
-		if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) {
+		if (harmless)
+			fwrite(text, 1, length, stream);
+		else
 			fputc('?', stream);
-			c++;
-			continue;
-		}
-		fputc(control ? '?' : *c, stream);
+		text += length;
 	}
 }
 

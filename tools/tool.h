@@ -48,7 +48,8 @@ const char *did_you_mean(const char *word, const char *const *candidates, int co
 /* True when the locale prints UTF-8, so that µ, ± and × may be used. Needs setlocale() before. */
 bool utf8_output(void);
 
-/* Writes `text` with control bytes replaced by '?'; names in a log come from strangers. */
+/* Writes `text` with '?' for every character that is not harmless (safe_text.h); names in a log
+ * come from strangers. */
 void print_safe(FILE *stream, const char *text);
 
 /* Flushes stdout. 0, or -errno after a line on stderr that the writing of `what` failed; a reader

@@ -73,7 +73,7 @@ $(O)/tests/cli/test_gate: $(O)/tests/cli/test_gate.o $(filter-out $(O)/tools/fas
 # Finds the CPU stand-in wherever it is run.
 $(O)/tests/cli/test_gpu.o: CPPFLAGS += -DBUILD_FOLDER='"$(abspath $(O))"'
 $(O)/tests/cli/test_gpu: $(addprefix $(O)/,tests/cli/test_gpu.o tools/gpu.o tools/gpu_operands.o tools/gpu_timer.o \
-                         tools/gpu_truth.o tools/shim_library.o tools/tool.o) | \
+                         tools/gpu_truth.o tools/safe_text.o tools/shim_library.o tools/tool.o) | \
                          $(addprefix $(O)/,libfashim_kernels.so simgpu/libcuda.so.1 simgpu/libsimkernels.so)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -Wl,-rpath,'$$ORIGIN/../../simgpu' -Wl,--disable-new-dtags -lcmocka -lm -ldl

@@ -532,6 +532,30 @@ holds export_every_cut '
 		fashim export -f sqlite -o part.db part 2>/dev/null && query part.db "SELECT count(*) FROM sample" || exit 1
 	done'
 
+# ---- what a log may hold that is an order and no text, in every form that is read by people or their programs
+holds no_orders '
+	order="\\\\u001b[31m\\\\u009b2J\\\\u0085\\\\u202e\\\\u2066\\\\u2028<script>alert(1)</script>\`\`\`"
+	evil=$(printf "e\033[31m\302\2332J\342\200\256<script>\`\`\`.jsonl")
+	for text in serve.py "Example GPU" gpu-box f16 "none\",\"form" model.py wmma_f16_d64 softmax slower; do
+		sed -n "s|$text|$text$order|gp" logs/old.jsonl | grep -q . && expression="${expression-}s|$text|$order$text|g;"
+	done
+	sed "${expression}s|\"pid\":4242|\"pid\":77|" logs/old.jsonl >"$evil"
+	[ "$(grep -o alert "$evil" | wc -l)" -gt 20 ] || exit
+	shown() { # COMMAND...: what it prints
+		"$@" >shown 2>&1; [ $? -le 1 ] || exit
+		[ -s shown ] && ! LC_ALL=C grep -nP "\x1b|\x7f|\xc2[\x80-\x9f]|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]" shown || { echo "$*"; exit 1; }
+	}
+	for form in table json csv md html; do shown fashim report -f $form "$evil"; done
+	shown fashim report --site 1 "$evil"
+	for form in table json markdown; do shown fashim diff -f $form "$evil" logs/new.jsonl; done
+	for form in table json markdown junit; do shown fashim gate -f $form --baseline "$evil" "$evil"; done
+	for form in perfetto folded; do shown fashim export -f $form "$evil"; done
+	shown fashim run ./leave_log.sh "$evil"
+	for command in "report -f md" "report -f html" "diff -f markdown logs/new.jsonl" "gate -f markdown" "gate -f junit"; do
+		fashim $command "$evil" | grep -P "(?<!\\\\)<script>alert|^ {0,3}\`\`\`" && { echo "$command"; exit 1; }
+	done
+	fashim report -f json "$evil" | grep -q "u202e"'
+
 # ---- run: programs below programs
 t run_nested 0 'fashim run fashim run ./leave_log.sh logs/replace.jsonl'
 t run_ranks_below 0 'fashim run sh -c "for r in 0 1 2; do RANK=\$r ./leave_log.sh logs/replace.jsonl; done"'
