@@ -5,6 +5,7 @@
  */
 #include "bench/ladder.h"
 #include "bench/oracle.h"
+#include "help_option.h"
 #include "terminal.h"
 #include "tool.h"
 
@@ -87,7 +88,11 @@ static const char bench_doc[] =
 	"within 1e-3 (bf16: 8e-3) of double precision. A reference that launches a fused kernel "
 	"where it must not, or none where it must, is refused.\n\n"
 	"Exit status: 0 when all is right and the gate is passed; 1 when a result is wrong or the "
-	"gate is not passed; 2 for wrong usage, without a GPU, or when the gate refuses.";
+	"gate is not passed; 2 for wrong usage, without a GPU, or when the gate "
+	"refuses.\n\nExamples:\n"
+	"  fashim bench --gate\n"
+	"  fashim bench --gate --shape=4,16,1024,64 --dtype=bf16 --causal\n"
+	"  fashim bench --ladder --svg ladder.svg";
 
 /* ---- options -------------------------------------------------------------------------------- */
 
@@ -344,7 +349,8 @@ static int run(const struct bench_arguments *arguments)
 
 int cmd_bench(int argc, char **argv)
 {
-	const struct argp parser = {bench_options, bench_parse, NULL, bench_doc, NULL, NULL, NULL};
+	const struct argp parser = {bench_options, bench_parse, NULL, bench_doc,
+				    help_option,   NULL,	NULL};
 	struct bench_arguments arguments = {
 		.options = {.shape = {1, 8, 512, 512, 64, ATTN_F16, false},
 			    .seed = 1,

@@ -3,6 +3,7 @@
  * fashim diff: two logs side by side, as two versions of a library, two GPUs, or before and after.
  */
 #include "diff.h"
+#include "help_option.h"
 #include "log_arguments.h"
 #include "report_read.h"
 #include "terminal.h"
@@ -38,7 +39,9 @@ static const char diff_doc[] =
 	"\"sites\"}; what is unknown is null, later versions only add members.\n\n"
 	"Exit status: 0, whatever differs ('fashim gate --baseline' judges); 1 when a log cannot "
 	"be "
-	"read; 2 for wrong usage.";
+	"read; 2 for wrong usage.\n\nExamples:\n"
+	"  fashim diff before.jsonl after.jsonl\n"
+	"  fashim diff --changed -f markdown before/ after/";
 
 static error_t diff_parse(int key, char *arg, struct argp_state *state)
 {
@@ -84,7 +87,8 @@ static int print_diff(const struct diff_arguments *arguments, const struct repor
 
 int cmd_diff(int argc, char **argv)
 {
-	const struct argp parser = {diff_options, diff_parse, "A B", diff_doc, NULL, NULL, NULL};
+	const struct argp parser = {diff_options, diff_parse, "A B", diff_doc,
+				    help_option,  NULL,	      NULL};
 	struct diff_arguments arguments = {0};
 	struct report reports[2] = {0};
 	int code = EXIT_OK;

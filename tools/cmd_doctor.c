@@ -3,6 +3,7 @@
  * fashim doctor: before a run, or after one that said nothing: is everything here that the shim
  * needs, and will it see what a program does?
  */
+#include "help_option.h"
 #include "json_text.h"
 #include "doctor.h"
 #include "quote.h"
@@ -31,7 +32,9 @@ static const char doctor_doc[] =
 	"Each line begins with ok, note, warn (something is not seen or may go wrong) or FAIL "
 	"(fashim cannot serve). JSON: {\"format\":\"fashim-doctor\",\"version\":1,\"machine\":"
 	"[{\"state\",\"subject\",\"text\",\"hint\"}],\"program\":[…]}.\n\n"
-	"Exit status: 0; 1 when a line says FAIL; 2 for wrong usage.";
+	"Exit status: 0; 1 when a line says FAIL; 2 for wrong usage.\n\nExamples:\n"
+	"  fashim doctor\n"
+	"  fashim doctor python3 model.py";
 
 static error_t doctor_parse(int key, char *arg, struct argp_state *state)
 {
@@ -111,7 +114,7 @@ static void print_verdict(const struct findings *machine, const struct findings 
 int cmd_doctor(int argc, char **argv)
 {
 	const struct argp parser = {
-		doctor_options, doctor_parse, "[PROGRAM [ARGUMENT...]]", doctor_doc, NULL,
+		doctor_options, doctor_parse, "[PROGRAM [ARGUMENT...]]", doctor_doc, help_option,
 		NULL,		NULL};
 	struct doctor_arguments arguments = {0};
 	struct findings machine = {0}, program = {0};

@@ -3,6 +3,7 @@
  * fashim env: every option with its value here and now, where that comes from and what it does; the
  * rows are those the shim itself is compiled from.
  */
+#include "help_option.h"
 #include "json_text.h"
 #include "options.h"
 #include "tool.h"
@@ -27,7 +28,9 @@ static const char env_doc[] =
 	"JSON: {\"format\":\"fashim-env\",\"version\":1,\"options\":[{\"name\",\"kind\",\"value\","
 	"\"default\",\"source\":\"default\"|\"env\"|\"invalid\",\"doc\"}]}; a value that its kind "
 	"does "
-	"not allow has the source \"invalid\".";
+	"not allow has the source \"invalid\".\n\nExamples:\n"
+	"  FASHIM=audit fashim env\n"
+	"  fashim env -f json";
 
 enum env_format { ENV_TABLE, ENV_JSON, ENV_MARKDOWN };
 
@@ -134,8 +137,9 @@ static int print_table(void)
 
 int cmd_env(int argc, char **argv)
 {
-	const struct argp parser = {env_options, env_parse, "", env_doc, NULL, NULL, NULL};
+	const struct argp parser = {env_options, env_parse, "", env_doc, help_option, NULL, NULL};
 	enum env_format format = ENV_TABLE;
+	int result;
 
 	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(&parser, argc, argv, 0, NULL, &format))
@@ -148,13 +152,8 @@ int cmd_env(int argc, char **argv)
 				 value_of(&option_rows[i]), option_kind_name(option_rows[i].kind),
 				 option_instead(&option_rows[i]));
 	}
-	switch (format) {
-	case ENV_JSON:
-		return print_json();
-	case ENV_MARKDOWN:
-		return print_markdown();
-	case ENV_TABLE:
-		break;
-	}
-	return print_table();
+	result = format == ENV_JSON	  ? print_json()
+		 : format == ENV_MARKDOWN ? print_markdown()
+					  : print_table();
+	return finish_output("options") ? EXIT_FAILED : result;
 }

@@ -4,6 +4,7 @@
  * stacks for flame graphs, a SQLite database for questions of one's own.
  */
 #include "export.h"
+#include "help_option.h"
 #include "log_arguments.h"
 #include "log_paths.h"
 #include "tool.h"
@@ -26,7 +27,11 @@ struct export_arguments {
 
 static const struct argp_option export_options[] = {
 	{"format", 'f', "FORMAT", 0, "perfetto (default; chrome is the same), folded or sqlite", 0},
-	{"output", 'o', "FILE", 0, "where to; - (default) is stdout, which sqlite cannot take", 0},
+	{"output", 'o', "FILE", 0,
+	 "where to; - (default) is stdout, which sqlite cannot take; .db, .sqlite and .folded tell "
+	 "the "
+	 "format where -f does not",
+	 0},
 	{"weight", 'w', "WHAT", 0,
 	 "what a folded stack counts: time (default; GPU time in us) or calls", 0},
 	{0},
@@ -49,7 +54,10 @@ static const char export_doc[] =
 	"Exit status: 0; 1 when a log cannot be read (the others are still exported) or FILE "
 	"cannot "
 	"be "
-	"written; 2 for wrong usage.";
+	"written; 2 for wrong usage.\n\nExamples:\n"
+	"  fashim export run.jsonl >trace.json\n"
+	"  fashim export -f folded run.jsonl | flamegraph.pl >flames.svg\n"
+	"  fashim export -o run.db run.jsonl";
 
 static const struct export_form *form_named(const char *name)
 {
@@ -58,6 +66,25 @@ static const struct export_form *form_named(const char *name)
 			return forms[i];
 	}
 	return NULL;
+}
+
+/* "log.db" is SQLite. */
+static const struct export_form *form_of_file(const char *path)
+{
+	static const struct {
+		const char *ending;
+		const struct export_form *form;
+	} endings[] = {{".db", &export_sqlite},
+		       {".sqlite", &export_sqlite},
+		       {".sqlite3", &export_sqlite},
+		       {".folded", &export_folded}};
+	const char *dot = strrchr(path, '.');
+
+	for (size_t i = 0; dot && i < sizeof(endings) / sizeof(*endings); i++) {
+		if (!strcmp(dot, endings[i].ending))
+			return endings[i].form;
+	}
+	return &export_perfetto;
 }
 
 static error_t export_parse(int key, char *arg, struct argp_state *state)
@@ -81,6 +108,8 @@ static error_t export_parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--weight takes time or calls, not '%s'", arg);
 		return 0;
 	case ARGP_KEY_END:
+		if (!arguments->form)
+			arguments->form = form_of_file(arguments->output);
 		if (arguments->form->needs_file && !strcmp(arguments->output, "-"))
 			argp_error(state, "%s needs --output=FILE; it cannot be written to stdout",
 				   arguments->form->name);
@@ -154,8 +183,8 @@ static int run_export(struct export *export, const struct export_arguments *argu
 int cmd_export(int argc, char **argv)
 {
 	const struct argp parser = {export_options, export_parse, "LOG...", export_doc,
-				    NULL,	    NULL,	  NULL};
-	struct export_arguments arguments = {.form = &export_perfetto, .output = "-"};
+				    help_option,    NULL,	  NULL};
+	struct export_arguments arguments = {.output = "-"};
 	struct export export = {0};
 	int code;
 

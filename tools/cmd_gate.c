@@ -4,6 +4,7 @@
  * longer replaced.
  */
 #include "gate.h"
+#include "help_option.h"
 #include "log_arguments.h"
 #include "report_read.h"
 #include "terminal.h"
@@ -72,7 +73,9 @@ static const char gate_doc[] =
 	"versions "
 	"only add members. JUnit: a test case a check.\n\n"
 	"Exit status: 0 when every threshold is kept; 1 when one is broken; 2 for wrong usage or a "
-	"log that cannot be read.";
+	"log that cannot be read.\n\nExamples:\n"
+	"  fashim gate --max-ratio=0.95 --max-drift=1e-3 run.jsonl\n"
+	"  fashim gate --baseline=main.jsonl -f junit run.jsonl >gate.xml";
 
 /* A finite decimal number of at least `least`; a trailing '%' where allowed. */
 static double parse_limit(struct argp_state *state, const char *option, const char *text,
@@ -188,7 +191,8 @@ static int judge(const struct gate_arguments *arguments, const struct report *re
 
 int cmd_gate(int argc, char **argv)
 {
-	const struct argp parser = {gate_options, gate_parse, "LOG...", gate_doc, NULL, NULL, NULL};
+	const struct argp parser = {gate_options, gate_parse, "LOG...", gate_doc,
+				    help_option,  NULL,	      NULL};
 	struct gate_arguments arguments = {.limits = {NAN, NAN, NAN, NAN, NAN}};
 	struct report report = {0}, baseline = {0};
 	int code = EXIT_USAGE, unreadable;

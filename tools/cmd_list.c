@@ -2,6 +2,7 @@
  *
  * fashim list: the tables that are compiled in. fashim reasons: the one that people ask for most.
  */
+#include "help_option.h"
 #include "listing.h"
 #include "tool.h"
 
@@ -23,13 +24,17 @@ static const char list_doc[] =
 	"Prints a table that fashim is compiled from: kernels, rules, reasons or options; without "
 	"a name, which tables there are.\v"
 	"JSON: {\"format\":\"fashim-TABLE\",\"version\":1,\"TABLE\":[{…}]} with the table's "
-	"columns as members. tsv is without heads, for cut and awk.";
+	"columns as members. tsv is without heads, for cut and awk.\n\nExamples:\n"
+	"  fashim list kernels\n"
+	"  fashim list rules -f tsv | cut -f1";
 
 static const char reasons_doc[] =
 	"Prints every reason for which the shim leaves attention alone, and what can be done about "
 	"it.\v"
 	"JSON: {\"format\":\"fashim-reasons\",\"version\":1,\"reasons\":[{\"name\",\"sentence\","
-	"\"hint\"}]}.";
+	"\"hint\"}]}.\n\nExamples:\n"
+	"  fashim reasons\n"
+	"  fashim reasons -f json";
 
 static error_t list_parse(int key, char *arg, struct argp_state *state)
 {
@@ -64,13 +69,13 @@ static int run(int argc, char **argv, const struct argp *parser, const struct li
 		listing_print(arguments.listing, arguments.format);
 	for (int i = 0; !arguments.listing && i < listing_count; i++)
 		printf("%-8s %s\n", listings[i].name, listings[i].doc);
-	return EXIT_OK;
+	return finish_output("table") ? EXIT_FAILED : EXIT_OK;
 }
 
 int cmd_list(int argc, char **argv)
 {
-	const struct argp parser = {list_options, list_parse, "[kernels|rules|reasons|options]",
-				    list_doc,	  NULL,	      NULL,
+	const struct argp parser = {list_options, list_parse,  "[kernels|rules|reasons|options]",
+				    list_doc,	  help_option, NULL,
 				    NULL};
 
 	return run(argc, argv, &parser, NULL);
@@ -78,7 +83,8 @@ int cmd_list(int argc, char **argv)
 
 int cmd_reasons(int argc, char **argv)
 {
-	const struct argp parser = {list_options, list_parse, "", reasons_doc, NULL, NULL, NULL};
+	const struct argp parser = {list_options, list_parse, "",  reasons_doc,
+				    help_option,  NULL,	      NULL};
 
 	return run(argc, argv, &parser, listing_named("reasons"));
 }

@@ -4,6 +4,7 @@
  * what the recogniser made of each attention chain, step by step. Stories that differ only in their
  * op numbers are told once and counted.
  */
+#include "help_option.h"
 #include "json_text.h"
 #include "kernel_name.h"
 #include "tool.h"
@@ -45,7 +46,9 @@ static const char replay_doc[] =
 	"JSON: {\"format\":\"fashim-replay\",\"version\":1,\"ops\",\"gemms\",\"launches\","
 	"\"stories\":[{\"chain\",\"count\",\"lines\":[{\"op\",\"call\",\"text\"}]}],\"sites\":[…],"
 	"\"reasons\":{…}}.\n\n"
-	"Exit status: 0; 1 when the trace cannot be read; 2 for wrong usage.";
+	"Exit status: 0; 1 when the trace cannot be read; 2 for wrong usage.\n\nExamples:\n"
+	"  fashim run -e FASHIM_RECORD=run.trace python3 model.py\n"
+	"  fashim replay -r 3 run.trace";
 
 static error_t replay_parse(int key, char *arg, struct argp_state *state)
 {
@@ -250,7 +253,7 @@ static void print_json(const struct replay_arguments *arguments, const struct re
 int cmd_replay(int argc, char **argv)
 {
 	const struct argp parser = {replay_options, replay_parse, "TRACE", replay_doc,
-				    NULL,	    NULL,	  NULL};
+				    help_option,    NULL,	  NULL};
 	static struct replay_arguments arguments = {.rounds = 1, .mode = "replace"};
 	struct replay_result *result = calloc(1, sizeof(*result));
 	int code;

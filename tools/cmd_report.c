@@ -3,6 +3,7 @@
  * fashim report: which attention sites a program has, what replacing them gained, how far the
  * numbers moved, and why the others were left alone.
  */
+#include "help_option.h"
 #include "log_arguments.h"
 #include "log_paths.h"
 #include "report.h"
@@ -19,6 +20,7 @@ enum report_format { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV, FORMAT_MARKDOWN, FOR
 
 struct report_arguments {
 	enum report_format format;
+	bool format_named; /* else the name of the output may tell it */
 	struct report_selection selection;
 	const char *output;
 	bool headers_only, no_pager;
@@ -29,7 +31,8 @@ enum { KEY_SORT = 256, KEY_FILTER, KEY_HEADER, KEY_NO_PAGER };
 
 static const struct argp_option report_options[] = {
 	{"format", 'f', "FORMAT", 0, "table (default), json, csv, md or html", 0},
-	{"output", 'o', "FILE", 0, "where to; - (default) is stdout", 0},
+	{"output", 'o', "FILE", 0,
+	 "where to, - (default) is stdout; its ending tells the format where -f does not", 0},
 	{"site", 's', "N", 0, "only site N (LOG:N of several logs), with all that is known of it",
 	 0},
 	{"sort", KEY_SORT, "COLUMN", 0,
@@ -44,7 +47,8 @@ static const struct argp_option report_options[] = {
 
 static const char report_doc[] =
 	"Tells what the shim found and did, from one log or many; a directory stands for its "
-	"*.jsonl. Logs of one job's ranks are put together.\v"
+	"*.jsonl, - for standard input, and a log may be packed (.gz). Without a name it is the "
+	"newest log here. Logs of one job's ranks are put together.\v"
 	"JSON (\"format\":\"fashim-report\",\"version\":1) has the members \"logs\", \"total\", "
 	"\"sites\" (in the table's order, \"log\" is an index into \"logs\") and \"not_replaced\"; "
 	"times are in microseconds, what is unknown is null, later versions only add members.\n\n"
@@ -55,7 +59,11 @@ static const char report_doc[] =
 #undef NUMBER
 #undef TEXT
 	"\nExit status: 0; 1 when a log cannot be read (the others are still reported); 2 for "
-	"wrong usage.";
+	"wrong usage.\n\nExamples:\n"
+	"  fashim report\n"
+	"  fashim report -o page.html run.jsonl\n"
+	"  fashim report --site 1 run.jsonl\n"
+	"  fashim report -f csv --sort=-speedup --filter 'calls>=100' logs/";
 
 static int format_named(const char *name)
 {
@@ -71,6 +79,15 @@ static int format_named(const char *name)
 			return (int)formats[i].format;
 	}
 	return -1;
+}
+
+/* "page.html" is HTML. */
+static enum report_format format_of_file(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	const int format = dot && !strchr(dot, '/') ? format_named(dot + 1) : -1;
+
+	return format < 0 ? FORMAT_TABLE : (enum report_format)format;
 }
 
 /* A word that was refused has been complained of; argp only has to stop. */
@@ -90,6 +107,7 @@ static error_t report_parse(int key, char *arg, struct argp_state *state)
 		if (format < 0)
 			argp_error(state, "no format '%s'; table, json, csv, md or html", arg);
 		arguments->format = (enum report_format)format;
+		arguments->format_named = true;
 		return 0;
 	case 'o':
 		arguments->output = arg;
@@ -105,6 +123,10 @@ static error_t report_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_NO_PAGER:
 		arguments->no_pager = true;
+		return 0;
+	case ARGP_KEY_END:
+		if (!arguments->format_named && arguments->output)
+			arguments->format = format_of_file(arguments->output);
 		return 0;
 	default:
 		return log_arguments_parse(&arguments->logs, key, arg, state);
@@ -163,9 +185,9 @@ static void say_none(const struct report *report, const struct report_selection 
 
 int cmd_report(int argc, char **argv)
 {
-	const struct argp parser = {report_options, report_parse, "LOG...", report_doc,
-				    NULL,	    NULL,	  NULL};
-	struct report_arguments arguments = {0};
+	const struct argp parser = {report_options, report_parse, "[LOG...]", report_doc,
+				    help_option,    NULL,	  NULL};
+	struct report_arguments arguments = {.logs.newest = true};
 	const struct report_selection *selection = &arguments.selection;
 	struct report report = {0};
 	int code = EXIT_OK;
@@ -195,5 +217,6 @@ int cmd_report(int argc, char **argv)
 		print_report(&report, &arguments);
 	}
 	report_free(&report);
+	free(arguments.logs.found);
 	return finish_output("report") ? EXIT_FAILED : code;
 }

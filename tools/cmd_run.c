@@ -6,6 +6,7 @@
  */
 #include "child.h"
 #include "doctor.h"
+#include "help_option.h"
 #include "log_name.h"
 #include "log_place.h"
 #include "options.h"
@@ -35,7 +36,7 @@ enum { EXIT_TOOL = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
 struct run_arguments {
 	const char *mode, *out;
-	bool dry;
+	bool dry, quiet;
 	char **assignments; /* NAME=VALUE of -e, into argv */
 	int assignment_count;
 	char **program; /* into argv */
@@ -45,6 +46,7 @@ static const struct argp_option run_options[] = {
 	{"mode", 'm', "MODE", 0, "off, audit, compare or replace (default)", 0},
 	{"output", 'o', "LOG", 0, "the log; %p pid, %e program, %h host, %r rank, %q{VAR}, %%", 0},
 	{"env", 'e', "NAME=VALUE", 0, "set a variable of the program's environment", 0},
+	{"quiet", 'q', NULL, 0, "say nothing at the end", 0},
 	{"dry-run", 'n', NULL, 0, "print the command line that would run, and run nothing", 0},
 	{0},
 };
@@ -55,7 +57,10 @@ static const char run_doc[] =
 	"what to type next. Under mpirun each rank speaks for itself; below another fashim run "
 	"only the outer one speaks.\v"
 	"Exit status: the program's own, or its signal; 125 when fashim itself fails, 126 when the "
-	"program cannot be executed, 127 when it is not found.";
+	"program cannot be executed, 127 when it is not found.\n\nExamples:\n"
+	"  fashim run python3 model.py\n"
+	"  fashim run -m audit -o run.%p.jsonl -- ./serve\n"
+	"  mpirun -n 8 fashim run python3 train.py";
 
 static error_t run_parse(int key, char *arg, struct argp_state *state)
 {
@@ -76,6 +81,9 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 		if (!option_known(arg))
 			exit(EXIT_TOOL);
 		arguments->assignments[arguments->assignment_count++] = arg;
+		return 0;
+	case 'q':
+		arguments->quiet = true;
 		return 0;
 	case 'n':
 		arguments->dry = true;
@@ -390,7 +398,7 @@ static int start_and_wait(const struct run_arguments *arguments, const struct lo
 	complain_as(rank());
 	if (result)
 		say_not_started(arguments->program[0], -result);
-	else if (!nested)
+	else if (!nested && !arguments->quiet)
 		say_closing(pid, arguments->program[0], &before, here);
 	log_names_free(&before);
 	if (!result)
@@ -413,8 +421,8 @@ static int prepare(const struct run_arguments *arguments, struct log_place *here
 
 int cmd_run(int argc, char **argv)
 {
-	const struct argp parser = {run_options, run_parse, "PROGRAM [ARGUMENT...]", run_doc, NULL,
-				    NULL,	 NULL};
+	const struct argp parser = {
+		run_options, run_parse, "PROGRAM [ARGUMENT...]", run_doc, help_option, NULL, NULL};
 	struct run_arguments arguments = {.assignments = calloc((size_t)argc, sizeof(char *))};
 	struct log_place here = {.device = false};
 	int code = EXIT_TOOL;

@@ -2,6 +2,7 @@
  *
  * fashim tune: measures which kernel is the fastest for the calls of a program, and tells the shim.
  */
+#include "help_option.h"
 #include "tool.h"
 #include "tune/files.h"
 #include "tune/manage.h"
@@ -87,7 +88,10 @@ static const char tune_doc[] =
 	"\"cache\",\"shapes\":[...]}]}; later versions only add members.\n\n"
 	"Exit status: 0 when all was tuned; 1 when some call could not be; 2 for wrong usage, no "
 	"GPU "
-	"or a log that cannot be read; 130 when interrupted.";
+	"or a log that cannot be read; 130 when interrupted.\n\nExamples:\n"
+	"  fashim tune --from run.jsonl\n"
+	"  fashim tune -s 1,8,512,512,64,f16\n"
+	"  fashim tune --list";
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
@@ -249,7 +253,8 @@ static int act(struct tune_arguments *arguments)
 
 int cmd_tune(int argc, char **argv)
 {
-	const struct argp parser = {tune_options, tune_parse, "", tune_doc, NULL, NULL, NULL};
+	const struct argp parser = {tune_options, tune_parse, "",  tune_doc,
+				    help_option,  NULL,	      NULL};
 	struct tune_arguments arguments = {.settings = {.top = 4, .rounds = 60, .seed = 1},
 					   .arch = 90};
 	int code;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int cmd_help(int argc, char **argv);
 static int cmd_version(int argc, char **argv);
@@ -45,7 +46,7 @@ static int cmd_version(int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	puts("fashim " FASHIM_VERSION);
-	return EXIT_OK;
+	return finish_output("version") ? EXIT_FAILED : EXIT_OK;
 }
 
 static void print_help(FILE *stream)
@@ -107,9 +108,9 @@ static int no_such_command(const char *word)
 	else if (near)
 		complain("no command '%s'; did you mean '%s'?", word, near);
 	else
-		complain("'%s' is neither a command nor a file here; see 'fashim help' (to start a "
-			 "program from PATH: fashim run %s)",
-			 word, word);
+		complain("'%s' is no command, no file here and no program in PATH; see 'fashim "
+			 "help'",
+			 word);
 	return EXIT_USAGE;
 }
 
@@ -130,7 +131,7 @@ static int cmd_help(int argc, char **argv)
 
 	if (argc < 2) {
 		print_help(stdout);
-		return EXIT_OK;
+		return finish_output("help") ? EXIT_FAILED : EXIT_OK;
 	}
 	command = command_named(argv[1]);
 	if (!command)
@@ -142,6 +143,28 @@ static int cmd_help(int argc, char **argv)
 		return EXIT_OK;
 	}
 	return call(command, 2, asked);
+}
+
+/* Whether `run` would find a program of this name. */
+static bool in_path(const char *word)
+{
+	const char *path = getenv("PATH");
+	char place[PATH_MAX];
+
+	while (path && *path && *word) {
+		const size_t length = strcspn(path, ":");
+		const int size = snprintf(place, sizeof(place), "%.*s/", (int)length, path);
+		struct stat info;
+
+		if (size > 0 && (size_t)size + strlen(word) < sizeof(place)) {
+			strcpy(place + size, word);
+			if (stat(place, &info) == 0 && S_ISREG(info.st_mode) &&
+			    access(place, X_OK) == 0)
+				return true;
+		}
+		path += length + (path[length] == ':');
+	}
+	return false;
 }
 
 static bool is_file(const char *path)
@@ -178,7 +201,7 @@ int main(int argc, char **argv)
 		argv[1] = here;
 		word = here;
 	}
-	if (strchr(word, '/') || *word == '-')
+	if (strchr(word, '/') || *word == '-' || in_path(word))
 		return call(&commands[0], argc, argv); /* argv[0] becomes "fashim run" */
 	return no_such_command(word);
 }

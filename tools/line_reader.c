@@ -9,28 +9,62 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { BLOCK = 1 << 20, LONGEST_LINE = 1 << 20 };
 
+/* Puts gzip between the file and the reader. */
+static int unpack(struct line_reader *reader)
+{
+	const char *const null = "/dev/null"; /* what gzip has to say, we say */
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	reader->unpacker = fork();
+	if (reader->unpacker == 0) {
+		dup2(reader->fd, STDIN_FILENO);
+		dup2(ends[1], STDOUT_FILENO);
+		dup2(open(null, O_WRONLY), STDERR_FILENO);
+		execlp("gzip", "gzip", "-dc", (char *)NULL);
+		_exit(127);
+	}
+	close(ends[1]);
+	close(reader->fd);
+	reader->fd = ends[0];
+	return reader->unpacker < 0 ? -EAGAIN : 0;
+}
+
 int line_reader_open(struct line_reader *reader, const char *path)
 {
+	const size_t length = strlen(path);
+	int result = 0;
+
 	*reader = (struct line_reader){.size = 2 * BLOCK};
-	reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	reader->fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
+				       : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 	if (reader->fd < 0)
 		return -errno;
 	reader->buffer = malloc(reader->size);
-	if (!reader->buffer) {
-		close(reader->fd);
-		return -ENOMEM;
-	}
-	return 0;
+	if (!reader->buffer)
+		result = -ENOMEM;
+	else if (length > 3 && !strcmp(path + length - 3, ".gz"))
+		result = unpack(reader);
+	if (result)
+		line_reader_close(reader);
+	return result;
 }
 
-void line_reader_close(struct line_reader *reader)
+int line_reader_close(struct line_reader *reader)
 {
+	int status = 0;
+
 	free(reader->buffer);
 	close(reader->fd);
+	while (reader->unpacker > 0 && waitpid(reader->unpacker, &status, 0) < 0 && errno == EINTR)
+		;
+	return status ? -EBADMSG : 0;
 }
 
 int line_reader_next(struct line_reader *reader, char **line, size_t *length, bool *complete)

@@ -7,18 +7,21 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* buffer[start..used) is read and not yet handed out. */
 struct line_reader {
 	int fd;
+	pid_t unpacker; /* gzip between file and fd; 0: none */
 	char *buffer;
 	size_t size, start, used;
 	bool end;
 };
 
-/* 0 or -errno. */
+/* - is standard input, a name that ends in .gz is unpacked. 0 or -errno. */
 int line_reader_open(struct line_reader *reader, const char *path);
-void line_reader_close(struct line_reader *reader);
+/* 0, or -EBADMSG where gzip did not like the file, or was not read to its end. */
+int line_reader_close(struct line_reader *reader);
 
 /* The next line without its newline, valid until the next call; *complete says whether it had one.
  * 1, 0 at the end, or -errno; -EBADMSG when a line is longer than any record. */

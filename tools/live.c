@@ -82,6 +82,9 @@ int live_read(struct run_log *run)
 
 	if (!path || !live)
 		goto out;
+	result = -ENOENT;
+	if (!strcmp(run->path, "-"))
+		goto out;
 	snprintf(path, length, "%s.live", run->path);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	result = fd < 0 ? -errno : 0;

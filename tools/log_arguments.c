@@ -3,6 +3,7 @@
  * argp hands over what is no option in one go.
  */
 #include "log_arguments.h"
+#include "log_paths.h"
 #include "terminal.h"
 #include "tool.h"
 
@@ -30,8 +31,16 @@ error_t log_arguments_parse(struct log_arguments *logs, int key, char *arg,
 		logs->count = state->argc - state->next;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "no log named");
-		return EINVAL;
+		if (!logs->newest) {
+			argp_error(state, "no log named");
+			return EINVAL;
+		}
+		logs->found = log_paths_newest();
+		if (!logs->found)
+			argp_error(state, "no log named, and there is no fashim.*.jsonl here");
+		logs->paths = &logs->found;
+		logs->count = 1;
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}

@@ -12,6 +12,8 @@ struct log_arguments {
 	const char *color; /* "auto" where it is not named */
 	char **paths;	   /* into argv, one at least */
 	int count;
+	bool newest; /* without names the newest log here is meant */
+	char *found; /* that one, or NULL; for free() */
 };
 
 /* A row of a command's options, in group `group`. */

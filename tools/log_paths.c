@@ -4,10 +4,12 @@
  * what it should be.
  */
 #include "log_paths.h"
+#include "log_place.h"
 #include "tool.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,9 +34,11 @@ static int read_file(struct log_set *set, const char *path, uint32_t site)
 
 static int is_log(const struct dirent *entry)
 {
-	const char *dot = strrchr(entry->d_name, '.');
+	const size_t length = strlen(entry->d_name);
+	const char *const end = entry->d_name + length;
 
-	return dot && !strcmp(dot, ".jsonl");
+	return (length > 6 && !strcmp(end - 6, ".jsonl")) ||
+	       (length > 9 && !strcmp(end - 9, ".jsonl.gz"));
 }
 
 static int read_directory(struct log_set *set, const char *path, uint32_t site)
@@ -68,4 +72,44 @@ int log_set_read(struct log_set *set, const char *path, uint32_t keep_site)
 	bool directory = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 
 	return directory ? read_directory(set, path, keep_site) : read_file(set, path, keep_site);
+}
+
+/* The newest FOLDER/fashim.*.jsonl, malloc'ed, or NULL. */
+static char *newest_in(const char *folder)
+{
+	char *pattern = NULL, *newest = NULL;
+	struct timespec latest = {0};
+	glob_t found = {0};
+
+	if (asprintf(&pattern, "%sfashim.*.jsonl", folder) < 0)
+		return NULL;
+	glob(pattern, 0, NULL, &found);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		struct stat info;
+
+		if (stat(found.gl_pathv[i], &info) || !S_ISREG(info.st_mode))
+			continue;
+		if (newest && (info.st_mtim.tv_sec < latest.tv_sec ||
+			       (info.st_mtim.tv_sec == latest.tv_sec &&
+				info.st_mtim.tv_nsec < latest.tv_nsec)))
+			continue;
+		latest = info.st_mtim;
+		free(newest);
+		newest = strdup(found.gl_pathv[i]);
+	}
+	globfree(&found);
+	free(pattern);
+	return newest;
+}
+
+char *log_paths_newest(void)
+{
+	char *newest = newest_in(""), *state = newest ? NULL : log_place_state(false);
+	char *folder = NULL;
+
+	if (state && asprintf(&folder, "%s/", state) >= 0)
+		newest = newest_in(folder);
+	free(folder);
+	free(state);
+	return newest;
 }

@@ -576,6 +576,7 @@ int log_read(struct log_set *set, const char *path, uint32_t keep_site)
 	if (result)
 		return problem(set, result, "%s", strerror(-result));
 	result = read_lines(set, path, &reader, keep_site);
-	line_reader_close(&reader);
+	if (line_reader_close(&reader) && (!result || result == -ENODATA))
+		return problem(set, -EBADMSG, "gzip cannot unpack it, or not all of it");
 	return result;
 }

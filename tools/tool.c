@@ -98,7 +98,8 @@ static int edit_distance(const char *a, const char *b)
 const char *did_you_mean(const char *word, const char *const *candidates, int count)
 {
 	const char *found = NULL;
-	int best = 1 + (int)strlen(word) / 3;
+	/* Of a short word an edit leaves little: "foo" is not "log". */
+	int best = (int)strlen(word) < 4 ? 1 : 1 + (int)strlen(word) / 3;
 
 	for (int i = 0; i < count; i++) {
 		int distance = edit_distance(word, candidates[i]);

@@ -146,6 +146,22 @@ t help_env 0 'fashim help env'
 t help_doctor 0 'fashim help doctor'
 t help_list 0 'fashim help list'
 t help_replay 0 'fashim help replay'
+holds help_short '
+	for command in $(fashim help | sed -n "s/^  \([a-z]*\)  .*/\1/p"); do
+		case $command in help | version) continue ;; esac
+		fashim $command --help >long && for option in -h "-?"; do fashim $command $option 2>&1 | cmp - long || exit; done
+	done'
+# Every command has examples, of options that it has.
+holds help_examples '
+	for command in $(fashim help | sed -n "s/^  \([a-z]*\)  .*/\1/p"); do
+		case $command in help | version) continue ;; esac
+		fashim help $command >text; sed "1,/^Examples:$/d" text | grep "fashim $command" >examples || { echo "$command"; exit 1; }
+		for option in $(sed "s/|.*//" examples | grep -o " --*[a-z][a-z-]*"); do
+			sed "/^Examples:$/,\$d" text | grep -qE "^ *(-.*, *)?$option\b" || { echo "$command $option"; exit 1; }
+		done
+	done'
+t program_in_path 3 'fashim sh -c "exit 3" 2>/dev/null'
+t full_disk 1 'for words in env "env -f json" "env -f md" list "list kernels" "list rules -f tsv" reasons version help; do fashim $words >/dev/full; [ $? = 1 ] || exit 0; done; exit 1'
 t no_arguments 2 'fashim'
 t typo 2 'fashim reprot x.jsonl'
 t ambiguous 2 'fashim r x.jsonl'
@@ -284,7 +300,19 @@ t report_other 1 'fashim report logs/other.jsonl'
 t report_cut 1 'fashim report logs/cut.jsonl'
 t report_empty_directory 1 'fashim report none'
 t report_one_bad 1 'fashim report no_such.jsonl logs/gemms.jsonl'
-t report_no_log 2 'fashim report'
+t report_no_log 2 'mkdir nothing; cd nothing; fashim report'
+t report_newest 0 '
+	mkdir new; cd new; for log in gemms replace compare; do cp ../logs/$log.jsonl fashim.$log.1.jsonl; done
+	touch -d 2001-01-01 fashim.compare.1.jsonl; touch -d 2003-01-01 fashim.gemms.1.jsonl; touch -d 2002-01-01 fashim.replace.1.jsonl; cp fashim.replace.1.jsonl other.jsonl
+	fashim report | head -1; mkdir -p "$XDG_STATE_HOME/fashim"; mv fashim.* "$XDG_STATE_HOME/fashim"; fashim report | head -1; rm -r "$XDG_STATE_HOME"'
+t report_stdin 0 'fashim report - <logs/gemms.jsonl | head -3; cat logs/gemms.jsonl | fashim report -f csv - | wc -l'
+t report_packed 1 '
+	mkdir packed; gzip -c logs/replace.jsonl >packed/a.jsonl.gz; fashim report packed/a.jsonl.gz | head -2; fashim report packed | head -1; fashim diff packed/a.jsonl.gz logs/replace.jsonl | head -1
+	size=$(stat -c %s packed/a.jsonl.gz); for n in 10 $((size / 2)) $((size - 4)); do head -c $n packed/a.jsonl.gz >short.jsonl.gz; fashim report short.jsonl.gz | sed -n 2p; [ ${PIPESTATUS[0]} = 1 ] || exit 0; done
+	cp logs/replace.jsonl plain.jsonl.gz; fashim report plain.jsonl.gz'
+t report_by_ending 0 '
+	for ending in html json csv md txt none; do fashim report -o by.$ending logs/replace.jsonl; head -1 by.$ending | cut -c1-40; done
+	fashim report -f csv -o by.json logs/replace.jsonl; head -c 10 by.json; mkdir dir.csv; fashim report -o dir.csv/page logs/replace.jsonl; head -1 dir.csv/page'
 t report_bad_format 2 'fashim report --format=xml logs/replace.jsonl'
 t report_bad_site 2 'fashim report --site=-1 logs/replace.jsonl'
 t report_bad_color 2 'fashim report --color=sometimes logs/replace.jsonl'
@@ -344,7 +372,7 @@ t report_output_stdout 0 'fashim report -o - logs/gemms.jsonl | cmp - <(fashim r
 t report_sort 0 'fashim report --sort=app_us --format=csv logs/replace.jsonl | cut -d, -f2'
 t report_sort_up 0 'fashim report --sort=-max_rel --format=csv logs/replace.jsonl | cut -d, -f2'
 t report_sort_text 0 'fashim report --sort=dtype --format=csv logs/replace.jsonl | cut -d, -f2,10'
-t report_sort_bad 2 'fashim report --sort=cals logs/replace.jsonl'
+t report_sort_bad 2 'for key in cals foo speed; do fashim report --sort=$key logs/replace.jsonl; [ $? = 2 ] || exit 0; done; exit 2'
 t report_filter 0 'fashim report --filter "calls>=1000" --filter mask~BIAS logs/replace.jsonl'
 t report_filter_json 0 'fashim report --filter verdict=declined -f json logs/replace.jsonl | grep -E "\"(site|reason|count|sites)\":"'
 t report_filter_none 1 'fashim report --filter dtype=f64 logs/replace.jsonl'
@@ -504,6 +532,7 @@ holds export_sqlite_speed '
 	done'
 t export_sqlite_replaces 0 'echo old >log.db; fashim export -f sqlite -o log.db logs/gemms.jsonl; query log.db "SELECT count(*) FROM run"; ls log.db*'
 t export_output 0 'fashim export -o out.json logs/streams.jsonl; check_trace out.json; fashim export -o - logs/streams.jsonl | cmp - out.json'
+t export_by_ending 0 'for ending in db sqlite folded json x; do fashim export -o by.$ending logs/old.jsonl; head -c 15 by.$ending | tr "\0" .; echo; done; fashim export -f folded -o by.db logs/old.jsonl; head -c 10 by.db'
 t export_one_bad 1 'fashim export -f folded no_such.jsonl logs/old.jsonl | head -1; exit ${PIPESTATUS[0]}'
 t export_missing 1 'fashim export no_such.jsonl; fashim export -f sqlite -o none.db no_such.jsonl; code=$?; ls none.db*; exit $code'
 t export_unwritable 1 'for f in perfetto folded sqlite; do fashim export -f $f -o no/such/folder/x logs/old.jsonl; [ $? = 1 ] || exit 0; done; exit 1'
@@ -562,6 +591,10 @@ t run_ranks_below 0 'fashim run sh -c "for r in 0 1 2; do RANK=\$r ./leave_log.s
 t run_many 0 'fashim run sh -c "for i in 1 2 3 4 5 6 7 8 9; do ./leave_log.sh logs/gemms.jsonl; done"'
 t run_quotes 0 'mkdir "a place"; fashim run -o "a place/out.%p.jsonl" ./leave_log.sh logs/gemms.jsonl'
 t run_many_bad 0 'fashim run sh -c "for i in 1 2 3 4; do ./leave_log.sh logs/headless.jsonl; done" 2>&1 | sed "s/[0-9]*\.jsonl/N.jsonl/"'
+t run_odd_name 0 '
+	mkdir "$(printf "a\nb\033\377")"; fashim run -o "$(printf "a\nb\033\377/it'"'"'s.jsonl")" ./leave_log.sh logs/gemms.jsonl 2>err; cat err
+	eval "$(sed -n "s/^fashim: next: //p" err)" | grep "^  sites"'
+t run_quiet 5 'fashim run -q sh -c "./leave_log.sh logs/replace.jsonl; exit 5"; code=$?; fashim run --quiet fashim run ./leave_log.sh logs/replace.jsonl; exit $code'
 holds run_deaf_reader 'for i in 1 2 3; do { fashim run sh -c "exit 3"; echo $? >code; } 2>&1 | true; [ "$(cat code)" = 3 ] || exit 1; done'
 holds run_exec 'fashim run sh -c "exec ./leave_log.sh logs/replace.jsonl" 2>err; grep -q "2 replaced" err'
 holds run_stdin 'echo typed | fashim run cat 2>/dev/null | grep -qx typed'

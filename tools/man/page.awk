@@ -41,8 +41,15 @@ $1 == "option" {
 	print roff($5)
 }
 
-# An empty line ends a paragraph; "Exit status:" begins a section; an indented line keeps its place.
+# An empty line ends a paragraph; "Exit status:" begins a section; an indented line keeps its place, as
+# do all behind "Examples:", which come last.
 $1 == "note" && $2 == "" { paragraph = 1; next }
+
+$1 == "note" && $2 == "Examples:" {
+	print ".SH EXAMPLES\n.nf"
+	examples = 1
+	next
+}
 
 $1 == "note" {
 	text = $2
@@ -53,10 +60,14 @@ $1 == "note" {
 	else if (paragraph && text !~ /^  /)
 		print ".PP"
 	paragraph = 0
+	if (examples)
+		sub(/^  /, "", text)
 	print roff(text)
 }
 
 END {
+	if (examples)
+		print ".fi"
 	print ".SH SEE ALSO"
 	count = split(others, page, ",")
 	for (i = 1; i <= count; i++)
