@@ -115,7 +115,7 @@ char *report_worst(const struct report_row *row, char *buffer, size_t size)
 	int used = snprintf(buffer, size, "%.1e of the largest output, in call %llu",
 			    row->site->max_rel, (unsigned long long)worst->occurrence);
 
-	if (!isnan(worst->worst_index))
+	if (worst->worst_index >= 0)
 		used += snprintf(
 			buffer + used, size - (size_t)used, ", element %.0f: app %.6g, fused %.6g",
 			fmin(worst->worst_index, 1e18), worst->worst_app, worst->worst_fused);

@@ -130,7 +130,7 @@ demo: all $(if $(demo_gpu),apps-gpu,simgpu apps-sim) ## an unmodified program wi
 	$(Q)$(demo_env) $(O)/fashim run -o $(demo_log) -- $(demo_app)
 	$(Q)echo '$$ fashim report $(demo_log)'
 	$(Q)$(O)/fashim report $(demo_log)
-	$(Q)$(if $(demo_gpu),:,echo 'Simulated timings: there is no GPU here and the program ran on the CPU stand-in.')
+	$(Q)$(if $(demo_gpu),:,echo 'There is no GPU here: the program ran on the CPU stand-in, and speed was not measured.')
 
 # ---- lint and format ----------------------------------------------------------------------------
 

@@ -349,7 +349,7 @@ t report_many_reasons 1 '
 t report_bushy 1 '
 	{ head -1 logs/replace.jsonl; for i in $(seq 40); do printf "{\"type\":\"site\",\"site\":$i,\"chain\":["; yes "{}," | tr -d "\n" | head -c 900000; echo "{}]}"; done; } >bushy.jsonl
 	frugal fashim report --site 1 bushy.jsonl | grep "^Site"; { head -1 logs/replace.jsonl; yes "{\"x\":" | tr -d "\n" | head -c 3000000; } >long.jsonl; frugal fashim report long.jsonl | tail -1; exit ${PIPESTATUS[0]}'
-t report_absurd_counts 0 'sed "s/\"nonfinite\":0/\"nonfinite\":1e308/; s/\"reasons\":{/&\"absurd\":1e308,/" logs/replace.jsonl >absurd.jsonl; fashim report absurd.jsonl | grep -E "absurd:|NaN"'
+t report_absurd_counts 0 'sed "s/\"nonfinite\":0/\"nonfinite\":1e308/; s/\"reasons\":{/&\"absurd\":1e308,/; s/\"worst_index\":[0-9]*/\"worst_index\":-1e308/" logs/replace.jsonl >absurd.jsonl; fashim report -f html absurd.jsonl | tail -1; fashim report --site 1 absurd.jsonl | grep "^  drift.*call"; fashim report absurd.jsonl | grep -E "absurd:|NaN"'
 
 # ---- report: its forms
 t report_site_of_log 0 'fashim report --site 2:1 logs/replace.jsonl logs/compare.jsonl'
