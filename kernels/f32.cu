@@ -19,8 +19,10 @@
  *   4. ldmatrix moves 32-bit numbers as pairs of 16-bit ones; V, which it cannot transpose, is
  *      read one number at a time, from rows padded so that no bank is met twice.
  *
- * An infinity among Q, K or V comes out as NaN (its second part is inf - inf). The rest is as in
- * wmma.cu; measured (H200): to be filled in.
+ * An infinity has no second part (inf - inf), and one times what a small second part is would have
+ * any sign. So it makes NaN of a product, and where a product is NaN it is made again with care:
+ * infinities meet first parts only. Then they go where the formula takes them, and no product
+ * without any pays for more than the look at its result.
  */
 #include "kernels/f32.cuh"
 #include "kernels/f32_variants.h"
@@ -30,14 +32,23 @@
 namespace f32
 {
 
-/* N numbers as sums of two of 11 digits each. */
-template <int N> struct parts {
-	uint32_t high[N], low[N];
+/* N numbers as sums of two of 11 digits each. CAREFUL: also of what is infinite, or would be once
+ * rounded; `finite` is then the first part where that is a number, and else 0. */
+template <int N, bool CAREFUL = false> struct parts {
+	uint32_t high[N], low[N], finite[CAREFUL ? N : 1];
 
 	__device__ __forceinline__ void set(int n, float x)
 	{
 		high[n] = round_tf32(x);
-		low[n] = round_tf32(x - __uint_as_float(high[n]));
+		if (!CAREFUL) {
+			low[n] = round_tf32(x - __uint_as_float(high[n]));
+			return;
+		}
+		const bool number = fabsf(x) < INFINITY;
+		if (number && !(fabsf(__uint_as_float(high[n])) < INFINITY))
+			high[n] = __float_as_uint(x) & 0xffffe000; /* towards 0 */
+		low[n] = number ? round_tf32(x - __uint_as_float(high[n])) : 0;
+		finite[CAREFUL ? n : 0] = number ? high[n] : 0;
 	}
 	__device__ __forceinline__ void set_all(const uint32_t (&bits)[N])
 	{
@@ -45,22 +56,39 @@ template <int N> struct parts {
 		for (int n = 0; n < N; n++)
 			set(n, __uint_as_float(bits[n]));
 	}
+	/* What meets the other's second parts. */
+	__device__ __forceinline__ const uint32_t *across(void) const
+	{
+		return CAREFUL ? finite : high;
+	}
 };
 
 /* high += a' b', low += a' b'' + a'' b' */
-template <int N>
-static __device__ __forceinline__ void
-multiply_parts(float *high, float *low, const struct parts<4> &a, const struct parts<N> &b, int n)
+template <int N, bool A, bool B>
+static __device__ __forceinline__ void multiply_parts(float *high, float *low,
+						      const struct parts<4, A> &a,
+						      const struct parts<N, B> &b, int n)
 {
-	multiply_tf32(low, a.low, b.high[n], b.high[n + 1]);
-	multiply_tf32(low, a.high, b.low[n], b.low[n + 1]);
+	multiply_tf32(low, a.low, b.across()[n], b.across()[n + 1]);
+	multiply_tf32(low, a.across(), b.low[n], b.low[n + 1]);
 	multiply_tf32(high, a.high, b.high[n], b.high[n + 1]);
 }
 
+/* Is any of these NaN, in any lane? */
+template <int N> static __device__ __forceinline__ bool any_nan(const float (&x)[N])
+{
+	bool nan = false;
+
+#pragma unroll
+	for (int n = 0; n < N; n++)
+		nan = nan || x[n] != x[n];
+	return __any_sync(WARP_ALL, nan);
+}
+
 /* S = Q K^T, a sum of `terms`; q and k are this lane's addresses for load_matrix. */
-template <int WIDTH, int KEYS>
-static __device__ __forceinline__ void scores(float (&s)[KEYS / 2], const float *q, const float *k,
-					      int terms)
+template <int WIDTH, int KEYS, bool CAREFUL>
+static __device__ __forceinline__ void scores_once(float (&s)[KEYS / 2], const float *q,
+						   const float *k, int terms)
 {
 	constexpr int LINE = WIDTH + PIECE<float>;
 	float low[KEYS / 2];
@@ -68,10 +96,10 @@ static __device__ __forceinline__ void scores(float (&s)[KEYS / 2], const float 
 #pragma unroll
 	for (int n = 0; n < KEYS / 2; n++)
 		s[n] = low[n] = 0.0f;
-#pragma unroll 2
+#pragma unroll(CAREFUL ? 1 : 2)
 	for (int d = 0; d < terms; d += 8) {
 		uint32_t bits[4];
-		struct parts<4> qp, kp;
+		struct parts<4, CAREFUL> qp, kp;
 
 		load_matrix(bits, q + d);
 		qp.set_all(bits);
@@ -86,6 +114,37 @@ static __device__ __forceinline__ void scores(float (&s)[KEYS / 2], const float 
 #pragma unroll
 	for (int n = 0; n < KEYS / 2; n++)
 		s[n] += low[n];
+}
+template <int WIDTH, int KEYS>
+static __device__ __forceinline__ void scores(float (&s)[KEYS / 2], const float *q, const float *k,
+					      int terms)
+{
+	scores_once<WIDTH, KEYS, false>(s, q, k, terms);
+	if (any_nan(s))
+		scores_once<WIDTH, KEYS, true>(s, q, k, terms);
+}
+
+/* P V over a tile, for 16 columns; v is the lane's first number. */
+template <int LINE, int KEYS, bool CAREFUL>
+static __device__ __forceinline__ void values_once(float (&d)[8],
+						   const struct parts<4> (&pp)[KEYS / 8],
+						   const float *v)
+{
+	float high[2][4] = {}, low[2][4] = {};
+
+#pragma unroll
+	for (int m = 0; m < KEYS / 8; m++)
+#pragma unroll
+		for (int c = 0; c < 2; c++) {
+			const float *const at = v + 8 * m * LINE + 8 * c;
+			struct parts<2, CAREFUL> vp;
+			vp.set(0, at[0]);
+			vp.set(1, at[LINE]);
+			multiply_parts(high[c], low[c], pp[m], vp, 0);
+		}
+#pragma unroll
+	for (int e = 0; e < 8; e++)
+		d[e] = high[e / 4][e % 4] + low[e / 4][e % 4];
 }
 
 /* O = factor O + P V, of which there are `columns`; v is the lane's first number. */
@@ -105,21 +164,14 @@ static __device__ __forceinline__ void values(float (&o)[WIDTH / 2], const float
 	for (int n = 0; n < WIDTH / 8; n += 2) {
 		if (8 * n >= columns)
 			break; /* also keeps V from being read too far ahead: registers are few */
-		float high[2][4] = {}, low[2][4] = {};
-#pragma unroll
-		for (int m = 0; m < KEYS / 8; m++)
-#pragma unroll
-			for (int c = 0; c < 2; c++) {
-				const float *const at = v + 8 * m * LINE + 8 * (n + c);
-				struct parts<2> vp;
-				vp.set(0, at[0]);
-				vp.set(1, at[LINE]);
-				multiply_parts(high[c], low[c], pp[m], vp, 0);
-			}
+		float d[8];
+
+		values_once<LINE, KEYS, false>(d, pp, v + 8 * n);
+		if (any_nan(d))
+			values_once<LINE, KEYS, true>(d, pp, v + 8 * n);
 #pragma unroll
 		for (int e = 0; e < 8; e++)
-			o[4 * n + e] = o[4 * n + e] * factor[e / 2 % 2] +
-				       (high[e / 4][e % 4] + low[e / 4][e % 4]);
+			o[4 * n + e] = o[4 * n + e] * factor[e / 2 % 2] + d[e];
 	}
 }
 
