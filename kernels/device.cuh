@@ -100,6 +100,34 @@ template <typename T> static __device__ __forceinline__ float2 unpack2(uint32_t 
 	return make_float2(to_float<T>(u.one[0]), to_float<T>(u.one[1]));
 }
 
+/* The larger of each half; NaN if either is. */
+#ifdef __CUDACC__
+template <typename T> static __device__ __forceinline__ uint32_t larger(uint32_t a, uint32_t b);
+template <> __device__ __forceinline__ uint32_t larger<__half>(uint32_t a, uint32_t b)
+{
+	uint32_t c;
+	asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
+	return c;
+}
+template <> __device__ __forceinline__ uint32_t larger<__nv_bfloat16>(uint32_t a, uint32_t b)
+{
+	uint32_t c;
+	asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
+	return c;
+}
+#else
+template <typename T> static inline uint32_t larger(uint32_t a, uint32_t b)
+{
+	const float2 x = unpack2<T>(a), y = unpack2<T>(b);
+
+	return pack2<T>(x.x != x.x || x.x > y.x ? x.x : y.x, x.y != x.y || x.y > y.y ? x.y : y.y);
+}
+#endif
+template <typename T> static __device__ __forceinline__ float larger_half(uint32_t two)
+{
+	return fmaxf(unpack2<T>(two).x, unpack2<T>(two).y);
+}
+
 /* x as a tensor of `dtype` would have stored it. */
 static __device__ __forceinline__ float round_to(float x, int dtype)
 {

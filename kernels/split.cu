@@ -43,26 +43,14 @@
 #include "kernels/hopper.cuh"
 #include "kernels/scores.cuh"
 #include "kernels/split_sums.cuh"
+#include "kernels/split_weights.cuh"
 #include "kernels/tma.cuh"
 
 namespace split
 {
 
-constexpr int KEYS = SPLIT_KEYS, ROWS = SPLIT_ROWS, GROUPS = SPLIT_GROUPS;
-constexpr int N = KEYS / 2; /* scores of a box in a thread: of two rows */
+constexpr int ROWS = SPLIT_ROWS, GROUPS = SPLIT_GROUPS;
 
-/* Beyond this the sum of a thread's P may hide one that fp16 does not hold; below that, in the
- * first tile of a row, P may be so small that fp16 rounds it away. */
-#define SUM_LIMIT 16384.0f
-#define SUM_LEAST 0.25f
-/* Beyond this the rounding of `folded` is more than that of P. */
-#define FAR 4096.0f
-
-static __device__ __forceinline__ float over_quad_max(float x)
-{
-	x = fmaxf(x, __shfl_xor_sync(WARP_ALL, x, 1));
-	return fmaxf(x, __shfl_xor_sync(WARP_ALL, x, 2));
-}
 static __device__ __forceinline__ float over_quad_sum(float x)
 {
 	x += __shfl_xor_sync(WARP_ALL, x, 1);
@@ -103,67 +91,6 @@ static __device__ __forceinline__ void hide(float (&s)[N], const sight &see, int
 			s[n] = value;
 		if (key >= keys)
 			s[n] = -INFINITY;
-	}
-}
-
-/* P of one box as left operands, by the reference as it is. False if that cannot serve. */
-template <typename T>
-static __device__ __forceinline__ bool weigh(uint32_t (&p)[KEYS / 16][4], const float (&s)[N],
-					     totals &t, float exponent, float least)
-{
-	float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-
-#pragma unroll
-	for (int n = 0; n < N; n += 2) {
-		const int r = n / 2 % 2;
-		uint32_t &word = p[n / 8][n % 8 / 2];
-
-		word = pack2<T>(exp2_fast(fmaf(s[n], exponent, -t.folded[r])),
-				exp2_fast(fmaf(s[n + 1], exponent, -t.folded[r])));
-		const float2 rounded = unpack2<T>(word);
-		sum[2 * r] += rounded.x;
-		sum[2 * r + 1] += rounded.y;
-	}
-	sum[0] += sum[1];
-	sum[2] += sum[3];
-	if (__any_sync(WARP_ALL, !(sum[0] + sum[2] <= SUM_LIMIT) || fminf(sum[0], sum[2]) < least))
-		return false;
-	t.sum[0] += sum[0];
-	t.sum[1] += sum[2];
-	return true;
-}
-
-/* A new reference for a box, and its P: `factor` is what sums so far are to be multiplied by. */
-template <typename T>
-static __device__ __forceinline__ void refer_anew(uint32_t (&p)[KEYS / 16][4], const float (&s)[N],
-						  totals &t, float (&factor)[2], float exponent)
-{
-#pragma unroll
-	for (int r = 0; r < 2; r++) {
-		float even = t.max[r], odd = -INFINITY, total = 0.0f;
-#pragma unroll
-		for (int n = 2 * r; n < N; n += 4) {
-			even = fmaxf(even, s[n]); /* passes NaN by; exp2 has it again */
-			odd = fmaxf(odd, s[n + 1]);
-		}
-		const float max = over_quad_max(fmaxf(even, odd));
-		const float base = max == -INFINITY ? 0.0f : max;
-
-		factor[r] = t.max[r] == -INFINITY ? 0.0f : exp2_fast((t.max[r] - base) * exponent);
-#pragma unroll
-		for (int n = 2 * r; n < N; n += 4) {
-			uint32_t &word = p[n / 8][n % 8 / 2];
-
-			word = pack2<T>(exp2_fast((s[n] - base) * exponent),
-					exp2_fast((s[n + 1] - base) * exponent));
-			const float2 rounded = unpack2<T>(word);
-			total += rounded.x + rounded.y;
-		}
-		t.sum[r] = fmaf(t.sum[r], factor[r], total);
-		t.max[r] = max;
-		t.folded[r] = max * exponent;
-		if (!(fabsf(t.folded[r]) <= FAR))
-			t.folded[r] = NAN;
 	}
 }
 
@@ -418,7 +345,7 @@ static __device__ __forceinline__ void attention(const struct attn_mapped &m)
 		uint32_t p[KEYS / 16][4];
 		if (n == 0)
 			t.start(0.0f);
-		if (!weigh<T>(p, s, t, w.exponent, n == 0 ? SUM_LEAST : 0.0f)) {
+		if (!weigh<T>(p, s, t, w.exponent, n == 0)) {
 			float factor[2];
 
 			if (n == 0)

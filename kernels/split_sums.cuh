@@ -12,26 +12,11 @@
 #define FASHIM_SPLIT_SUMS_CUH
 
 #include "kernels/cluster.cuh"
+#include "kernels/split_weights.cuh"
 #include "kernels/tma.cuh"
 
 namespace split
 {
-
-/* The two rows of a thread, so far: P = 2^(x * exponent - folded), where folded = exponent times a
- * reference. That is a maximum of the row, or 0 as long as this serves: a reference that is off by
- * a few powers of two does no harm, as P is rounded relative to its size, and what all of a row has
- * too much cancels when O is divided by the sum. */
-struct totals {
-	float max[2];	 /* the reference; -inf: no key seen yet */
-	float folded[2]; /* NaN: only a new reference will do */
-	float sum[2];
-
-	__device__ __forceinline__ void start(float reference)
-	{
-		max[0] = max[1] = reference;
-		folded[0] = folded[1] = sum[0] = sum[1] = 0.0f;
-	}
-};
 
 /* What sums under the reference `mine` count under `common`, which is not smaller. */
 static __device__ __forceinline__ float share(float mine, float common, float exponent)

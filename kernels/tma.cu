@@ -383,7 +383,7 @@ struct kernel {
 			if (j < inside[0] || j >= inside[1])
 				outside(s, kept_span(keys, m, w, row), j * KEYS, hidden, a.Sk);
 			rows.start(0.0f);
-			if (!weights<T, ONES>(p, s, rows, left * LOG2E, P_LEAST)) {
+			if (!weights<T, ONES, true>(p, s, rows, left * LOG2E)) {
 				rows.start(-INFINITY);
 				weigh_anew(p, s, rows, factor, left);
 			}
@@ -419,7 +419,7 @@ struct kernel {
 				if (lane == 0)
 					barrier_arrive(v_empty(vp.stage));
 				advance<STAGES>(vp);
-				if (!weights<T, ONES>(p, s, rows, left * LOG2E, 0.0f)) {
+				if (!weights<T, ONES, false>(p, s, rows, left * LOG2E)) {
 					weigh_anew(p, s, rows, factor, left);
 #pragma unroll
 					for (int n = 0; n < OUT; n++)

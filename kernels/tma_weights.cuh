@@ -17,20 +17,6 @@
 namespace tma
 {
 
-/* The larger of each half; NaN if either is. */
-template <typename T> static __device__ __forceinline__ uint32_t larger(uint32_t a, uint32_t b);
-template <> __device__ __forceinline__ uint32_t larger<__half>(uint32_t a, uint32_t b)
-{
-	uint32_t c;
-	asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
-	return c;
-}
-template <> __device__ __forceinline__ uint32_t larger<__nv_bfloat16>(uint32_t a, uint32_t b)
-{
-	uint32_t c;
-	asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
-	return c;
-}
 /* The larger half, as a sum so that NaN stays NaN: within a factor of 2. */
 template <typename T> static __device__ __forceinline__ float largest(uint32_t two)
 {
@@ -54,17 +40,40 @@ struct rows {
 	}
 };
 
-/* Of a thread's P, or of their sum: beyond this one may be near to what fp16 does not hold, ... */
+/* Of a thread's P, or of their sum: beyond this one may be near to what fp16 does not hold. */
 #define P_LIMIT 16384.0f
-/* ... and below, in the first tile of a row, fp16 may round too much away. */
-#define P_LEAST 0.00390625f
+/* Of a row's P in its first tile, the largest is to be this: fp16 rounds away what is 2^-25, and if
+ * that is no more than the program's own P loses, which is divided by the sum, a long tail of small
+ * weights counts as much as it does there. The test is on the maximum: many small P have a large
+ * sum. */
+#define P_LEAST 1.0f
 /* Beyond this the rounding of `folded` would tell: weights_anew() does without it, weights() not. */
 #define FAR 4096.0f
 
-/* P of a tile, by the reference as it is. False if that cannot serve. x is left alone. */
-template <typename T, bool ONES, int N>
+/* Does a row of this warp have no P as large as P_LEAST? */
+template <typename T, int N>
+static __device__ __forceinline__ bool is_faint(const uint32_t (&p)[N][4])
+{
+	bool faint = false;
+
+#pragma unroll
+	for (int r = 0; r < 2; r++) {
+		uint32_t most = 0;
+#pragma unroll
+		for (int n = 0; n < 2 * N; n++)
+			most = larger<T>(most, p[n / 2][n % 2 * 2 + r]);
+		most = larger<T>(most, __shfl_xor_sync(WARP_ALL, most, 1));
+		most = larger<T>(most, __shfl_xor_sync(WARP_ALL, most, 2));
+		faint = faint || larger_half<T>(most) < P_LEAST;
+	}
+	return faint;
+}
+
+/* P of a tile, by the reference as it is. False if that cannot serve. x is left alone. FIRST: it is
+ * the row's first tile. */
+template <typename T, bool ONES, bool FIRST, int N>
 static __device__ __forceinline__ bool weights(uint32_t (&p)[N / 8][4], const float (&x)[N],
-					       struct rows &rows, float exponent, float least)
+					       struct rows &rows, float exponent)
 {
 	float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 	uint32_t most[2] = {0, 0};
@@ -87,7 +96,8 @@ static __device__ __forceinline__ bool weights(uint32_t (&p)[N / 8][4], const fl
 		}
 	const float top0 = ONES ? largest<T>(most[0]) : sum[0] + sum[1];
 	const float top1 = ONES ? largest<T>(most[1]) : sum[2] + sum[3];
-	if (__any_sync(WARP_ALL, !(top0 + top1 <= P_LIMIT) || fminf(top0, top1) < least))
+	const bool faint = FIRST && is_faint<T>(p);
+	if (__any_sync(WARP_ALL, !(top0 + top1 <= P_LIMIT) || faint))
 		return false;
 	if (!ONES) {
 		rows.sum[0] += top0;
