@@ -16,7 +16,7 @@
  * So f16, and the range is seen to. Scaled so that the largest of its kind is 2^13 to 2^14, a
  * number keeps all of its 22 digits down to 2^-14 of that largest, and an absolute error of 2^-39
  * of it below. For rows of Q and K their kind is the row: the scale of a row of Q goes into the
- * exponent, that of K is a factor per column of S. V's is the tile, P's is 2^6 (f32.cuh).
+ * exponent, that of K is a factor per column of S. V's is the tile, P's is 2^15.
  *
  * Why so, in the order in which it was decided:
  *   1. Split inside the kernel, not before it: one launch, no memory of its own. It is done again
@@ -34,9 +34,15 @@
  * (costs 32 registers); two warpgroups sharing the keys of 64 rows where blocks are few; bias read
  * ahead; no rescaling where no maximum grew.
  *
- * Rules: a tile of V whose numbers differ by more than 2^24 loses the small ones against the large
- * ones, even where P hides the large ones. An infinity among Q, K or V comes out as NaN. The rest
- * is as in wmma.cu. Measured (H200): 128 to 130 TFLOP/s at D 64, 135 to 140 at D 128.
+ * What parts cannot say is computed by fp32 multiply-adds, a tile at a time, and looked for where
+ * operands are split, so that tiles without pay nothing in the products:
+ *   - An infinity has no second part. S of a tile with one in K, or of a warp with one in Q, is
+ *     made from memory again; V with one is read from there.
+ *   - One scale for a tile of V would lose its small rows against the large ones, even where P
+ *     hides those (what was never written, behind a mask). So a tile is read from memory if its
+ *     rows' largest numbers lie further apart than 2^V_RANGE, rows of zeros aside.
+ * Groups therefore wait for V before they split P, not after. The rest is as in wmma.cu. Measured
+ * (H200), before that: 128 to 130 TFLOP/s at D 64, 135 to 140 at D 128.
  *
  * Which calls can come here, select.c knows: D = Dv = WIDTH, unit column stride, rows on 16 bytes.
  */
@@ -51,6 +57,13 @@ namespace f32
 {
 
 /* ---- splitting ------------------------------------------------------------------------------ */
+
+/* How far apart, in powers of 2, the largest numbers of V's rows may lie: the smallest row is then
+ * as exact as a product is. */
+#define V_RANGE 14
+
+/* The parts of P are of 2^P_MORE times what f32.cuh has, so that fp16 holds the tail of a row. */
+#define P_MORE 512.0f
 
 /* Powers of 2: `to` makes of `largest` a number from 2^13 on, less than 2^14; `back` undoes it.
  * What is below 2^-113, or infinite, is scaled as far as floats go. */
@@ -117,13 +130,26 @@ template <int WIDTH, int LINES> struct share {
 			most = fmaxf(most, fabsf(x[n][e]));
 		return most;
 	}
-	__device__ __forceinline__ float largest(void) const
+	/* Of a warp's lines the largest number, and one less than what is the largest in the line
+	 * where that is smallest, lines of zeros aside: the leading 16 bits of each, without sign. */
+	__device__ __forceinline__ void extremes(uint32_t &most, uint32_t &least) const
 	{
-		float most = largest(0);
+		static_assert(COUNT % 2 == 0, "pairs of lines");
+		most = 0;
+		least = ~0u;
 #pragma unroll
-		for (int n = 1; n < COUNT; n++)
-			most = fmaxf(most, largest(n));
-		return most;
+		for (int n = 0; n < COUNT; n += 2) {
+			uint32_t two = __byte_perm(__float_as_uint(largest(n)),
+						   __float_as_uint(largest(n + 1)), 0x7632);
+#pragma unroll
+			for (int lanes = 1; lanes < PIECES; lanes *= 2)
+				two = larger<__nv_bfloat16>(
+					two, __shfl_xor_sync(WARP_ALL, two, lanes));
+			most = max(most, max(two & 0xffff, two >> 16));
+			least = min(least, min((two & 0xffff) - 1, (two >> 16) - 1));
+		}
+		most = __reduce_max_sync(WARP_ALL, most);
+		least = __reduce_min_sync(WARP_ALL, least);
 	}
 	/* Writes the n-th line, scaled and split, into slabs of `lines` lines at `to`; the second
 	 * parts `apart` bytes further on. */
@@ -138,10 +164,13 @@ template <int WIDTH, int LINES> struct share {
 		*(uint4 *)at = make_uint4(high[0], high[1], high[2], high[3]);
 		*(uint4 *)(at + apart) = make_uint4(low[0], low[1], low[2], low[3]);
 	}
-	/* All lines, each by its own scale, which goes to back[line]. */
-	__device__ __forceinline__ void put_by_line(unsigned char *to, int lines, int apart,
+	/* All lines, each by its own scale, which goes to back[line], negative where the line has
+	 * an infinity. Returns whether any of the thread's has. */
+	__device__ __forceinline__ bool put_by_line(unsigned char *to, int lines, int apart,
 						    float *back) const
 	{
+		bool odd = false;
+
 #pragma unroll
 		for (int n = 0; n < COUNT; n++) {
 			float most = largest(n);
@@ -149,10 +178,13 @@ template <int WIDTH, int LINES> struct share {
 			for (int lanes = 1; lanes < PIECES; lanes *= 2)
 				most = fmaxf(most, __shfl_xor_sync(WARP_ALL, most, lanes));
 			const struct scaling s(most);
+			const bool infinite = most == INFINITY;
 			put(n, s.to, to, lines, apart);
 			if (piece() == 0)
-				back[line() + n * STEP] = s.back;
+				back[line() + n * STEP] = infinite ? -s.back : s.back;
+			odd = odd || infinite;
 		}
+		return odd;
 	}
 };
 
@@ -162,8 +194,10 @@ template <int WIDTH, int LINES> struct share {
 enum { K_THERE, K_GONE, V_THERE, V_GONE, BARRIERS };
 template <int KEYS, int ROWS> struct control {
 	uint64_t barrier[BARRIERS][2];
-	float most[2][4]; /* of V, by warp */
-	float v_back[2], k_back[2][KEYS], q_back[ROWS];
+	uint4 most[2], least[2]; /* of V, by warp */
+	uint4 k_odd[2];		 /* by warp: has K an infinity? */
+	float v_back[2];	 /* negative: parts of V will not do */
+	float k_back[2][KEYS], q_back[ROWS];
 };
 
 /* The stage of the n-th tile, and the parity of the phase in which its buffers are filled. */
@@ -177,6 +211,12 @@ static __device__ __forceinline__ int parity_of(int n)
 }
 
 #define COPIERS_BARRIER 8 /* named barriers: of those that copy; from 1 on, of each group */
+
+/* The warp's part of such four. */
+static __device__ __forceinline__ uint32_t &own_of(uint4 &four)
+{
+	return reinterpret_cast<uint32_t *>(&four)[threadIdx.x / 32 % 4];
+}
 
 /* ---- the group that copies ------------------------------------------------------------------ */
 
@@ -202,7 +242,10 @@ static __device__ __forceinline__ void copy_tiles(const struct attn_args &a, con
 		if (AHEAD)
 			v.load(v_at, v_stride, j0, a.Sk);
 		barrier_wait(barriers + 16 * K_GONE + 8 * stage, parity_of(n) ^ 1);
-		k.put_by_line(k_to, KEYS, TILE, shared.k_back[stage]);
+		const bool odd = __any_sync(
+			WARP_ALL, k.put_by_line(k_to, KEYS, TILE, shared.k_back[stage]));
+		if (threadIdx.x % 32 == 0)
+			own_of(shared.k_odd[stage]) = odd;
 		shared_for_wgmma();
 		barrier_arrive(barriers + 16 * K_THERE + 8 * stage);
 
@@ -210,22 +253,25 @@ static __device__ __forceinline__ void copy_tiles(const struct attn_args &a, con
 			k.load(k_at, k_stride, j0 + KEYS, a.Sk);
 		else
 			v.load(v_at, v_stride, j0, a.Sk);
-		float most = v.largest();
-#pragma unroll
-		for (int lanes = 1; lanes < 32; lanes *= 2)
-			most = fmaxf(most, __shfl_xor_sync(WARP_ALL, most, lanes));
-		if (threadIdx.x % 32 == 0)
-			shared.most[stage][threadIdx.x / 32 % 4] = most;
+		uint32_t most, least;
+		v.extremes(most, least);
+		if (threadIdx.x % 32 == 0) {
+			own_of(shared.most[stage]) = most;
+			own_of(shared.least[stage]) = least;
+		}
 		part_sync(COPIERS_BARRIER, 128);
-		const float *const by_warp = shared.most[stage];
-		const struct scaling s(
-			fmaxf(fmaxf(by_warp[0], by_warp[1]), fmaxf(by_warp[2], by_warp[3])));
+		const uint4 mosts = shared.most[stage], leasts = shared.least[stage];
+		most = max(max(mosts.x, mosts.y), max(mosts.z, mosts.w));
+		least = min(min(leasts.x, leasts.y), min(leasts.z, leasts.w)) + 1;
+		const struct scaling s(__uint_as_float(most << 16));
+		/* 7 bits of them are below the exponent */
+		const bool odd_v = most >= 0x7f80 || (most >> 7) - (least >> 7) > V_RANGE;
 		barrier_wait(barriers + 16 * V_GONE + 8 * stage, parity_of(n) ^ 1);
 #pragma unroll
 		for (int m = 0; m < v.COUNT; m++)
 			v.put(m, s.to, v_to, KEYS, TILE);
 		if (threadIdx.x % 128 == 0)
-			shared.v_back[stage] = s.back;
+			shared.v_back[stage] = odd_v ? -1.0f : s.back / P_MORE;
 		shared_for_wgmma();
 		barrier_arrive(barriers + 16 * V_THERE + 8 * stage);
 		if (!AHEAD)
@@ -278,6 +324,65 @@ start_values(float (&d)[WIDTH / 2], const uint32_t (&high)[KEYS / 16][4],
 	wgmma_commit();
 }
 
+/* S again, by multiply-adds from memory: for rows i and i+8, keys j, j+1, j+8, ..., times `unit`. */
+template <int WIDTH, int N>
+static __device__ __forceinline__ void plain_scores(float (&x)[2][N], const struct attn_args &a,
+						    const struct view &w, int i, int j,
+						    const float (&unit)[2])
+{
+	const float *const q = (const float *)tensor_at(a.q, w.b, w.h, a.H);
+	const float *const k = (const float *)tensor_at(a.k, w.b, w.h, a.H);
+	const float4 *const q0 = (const float4 *)(q + min(i, a.Sq - 1) * a.q.stride[2]);
+	const float4 *const q1 = (const float4 *)(q + min(i + 8, a.Sq - 1) * a.q.stride[2]);
+
+#pragma unroll
+	for (int n = 0; n < N; n++) {
+		const float4 *const at =
+			(const float4 *)(k + min(j + key_of(n), a.Sk - 1) * a.k.stride[2]);
+		float low = 0.0f, high = 0.0f;
+#pragma unroll 1
+		for (int d = 0; d < WIDTH / 4; d++) {
+			const float4 y = at[d], x0 = q0[d], x1 = q1[d];
+			low = fmaf(x0.w, y.w, fmaf(x0.z, y.z, fmaf(x0.y, y.y, fmaf(x0.x, y.x, low))));
+			high = fmaf(x1.w, y.w,
+				    fmaf(x1.z, y.z, fmaf(x1.y, y.y, fmaf(x1.x, y.x, high))));
+		}
+		x[0][n] = low * unit[0];
+		x[1][n] = high * unit[1];
+	}
+}
+
+/* O += P V, by multiply-adds, V from memory: of keys from j0 on. */
+template <int WIDTH, int N>
+static __device__ __forceinline__ void plain_values(float (&o)[WIDTH / 2], const float (&p)[2][N],
+						    const struct attn_args &a,
+						    const struct view &w, int j0)
+{
+	const int lane = threadIdx.x % 32;
+	const float *const v = (const float *)tensor_at(a.v, w.b, w.h, a.H) + 2 * (lane % 4);
+
+#pragma unroll 1
+	for (int t = 0; t < 4; t++)
+#pragma unroll
+		for (int n = 0; n < N; n++) {
+			const float p0 = __shfl_sync(WARP_ALL, p[0][n], lane / 4 * 4 + t);
+			const float p1 = __shfl_sync(WARP_ALL, p[1][n], lane / 4 * 4 + t);
+			const int j = j0 + 2 * t + key_of(n);
+
+			if (j >= a.Sk)
+				continue;
+			const float *const at = v + j * a.v.stride[2];
+#pragma unroll
+			for (int c = 0; c < WIDTH / 8; c++) {
+				const float2 two = *(const float2 *)(at + 8 * c);
+				o[4 * c] = fmaf(p0, two.x, o[4 * c]);
+				o[4 * c + 1] = fmaf(p0, two.y, o[4 * c + 1]);
+				o[4 * c + 2] = fmaf(p1, two.x, o[4 * c + 2]);
+				o[4 * c + 3] = fmaf(p1, two.y, o[4 * c + 3]);
+			}
+		}
+}
+
 /* This warp no longer needs what the barrier stands for. */
 static __device__ __forceinline__ void let_go(uint32_t barrier)
 {
@@ -308,11 +413,15 @@ compute_tiles(const struct attn_args &a, const struct view &w, unsigned char *q_
 		part_sync(1 + group, 128);
 	}
 	float back[2], exponent[2];
+	bool odd_q = false;
 #pragma unroll
 	for (int r = 0; r < 2; r++) {
-		back[r] = shared.q_back[row0 + lane / 4 + 8 * r];
+		const float signed_back = shared.q_back[row0 + lane / 4 + 8 * r];
+		back[r] = fabsf(signed_back);
+		odd_q = odd_q || signed_back < 0.0f;
 		exponent[r] = plain ? w.exponent * back[r] : w.exponent;
 	}
+	odd_q = __any_sync(WARP_ALL, odd_q);
 	/* the tiles that this group's own rows can see */
 	int own_begin, own_end;
 	key_tiles(a, a.Sk, w.first + 64 * group, min(w.first + 64 * group + 64, a.Sq) - 1, KEYS,
@@ -330,7 +439,6 @@ compute_tiles(const struct attn_args &a, const struct view &w, unsigned char *q_
 	for (int n = 0; n < end - begin; n++) {
 		const int stage = stage_of(n), parity = parity_of(n), j0 = (begin + n) * KEYS;
 		float s[KEYS / 2], x[2][N], factor[2];
-		uint32_t high[KEYS / 16][4], low[KEYS / 16][4];
 
 		barrier_wait(barriers + 16 * K_THERE + 8 * stage, parity);
 		if (begin + n < own_begin || begin + n >= own_end) {
@@ -343,6 +451,12 @@ compute_tiles(const struct attn_args &a, const struct view &w, unsigned char *q_
 						TILE);
 		wgmma_wait<0>();
 		settle(s);
+		if (!plain) {
+			/* before K's scale: the product of both could leave fp32's range */
+#pragma unroll
+			for (int m = 0; m < KEYS / 2; m++)
+				s[m] *= back[m / 2 % 2];
+		}
 #pragma unroll
 		for (int m = 0; m < KEYS / 8; m++) {
 			const float2 scale = *(const float2 *)&shared.k_back[stage][8 * m + 2 * t];
@@ -352,29 +466,40 @@ compute_tiles(const struct attn_args &a, const struct view &w, unsigned char *q_
 				x[r][2 * m + 1] = s[4 * m + 2 * r + 1] * scale.y;
 			}
 		}
+		const uint4 odd_k = shared.k_odd[stage];
 		let_go(barriers + 16 * K_GONE + 8 * stage);
-		if (!plain) {
-#pragma unroll
-			for (int r = 0; r < 2; r++) {
-#pragma unroll
-				for (int m = 0; m < N; m++)
-					x[r][m] *= back[r];
-				modify<false>(x[r], a, w, i + 8 * r, j0 + 2 * t);
-			}
+		if ((odd_k.x | odd_k.y | odd_k.z | odd_k.w) || odd_q) {
+			const float unit[2] = {plain ? 1.0f / back[0] : 1.0f,
+					       plain ? 1.0f / back[1] : 1.0f};
+			plain_scores<WIDTH>(x, a, w, i, j0 + 2 * t, unit);
 		}
+		if (!plain)
+#pragma unroll
+			for (int r = 0; r < 2; r++)
+				modify<false>(x[r], a, w, i + 8 * r, j0 + 2 * t);
 		limit<KEYS, false>(x, a, w, first, j0);
 		softmax(x, row_max, row_sum, factor, exponent);
+		barrier_wait(barriers + 16 * V_THERE + 8 * stage, parity);
+		const float scale = shared.v_back[stage];
+		if (scale < 0.0f) {
+			let_go(barriers + 16 * V_GONE + 8 * stage);
+#pragma unroll
+			for (int m = 0; m < WIDTH / 2; m++)
+				o[m] *= factor[m / 2 % 2];
+			plain_values<WIDTH>(o, x, a, w, j0);
+			continue;
+		}
+		uint32_t high[KEYS / 16][4], low[KEYS / 16][4];
 #pragma unroll
 		for (int m = 0; m < KEYS / 16; m++)
 #pragma unroll
 			for (int e = 0; e < 4; e++)
-				split(x[e % 2][4 * m + e / 2 * 2], x[e % 2][4 * m + e / 2 * 2 + 1],
-				      high[m][e], low[m][e]);
+				split(x[e % 2][4 * m + e / 2 * 2] * P_MORE,
+				      x[e % 2][4 * m + e / 2 * 2 + 1] * P_MORE, high[m][e],
+				      low[m][e]);
 
 		float d[WIDTH / 2];
-		barrier_wait(barriers + 16 * V_THERE + 8 * stage, parity);
 		start_values<WIDTH, KEYS>(d, high, low, operand_moved(v, stage * 4 * TILE), TILE);
-		const float scale = shared.v_back[stage];
 		wgmma_wait<0>();
 		settle(d);
 		let_go(barriers + 16 * V_GONE + 8 * stage);
