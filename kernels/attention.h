@@ -17,6 +17,22 @@
  * The sink's own weight meets no V: it only makes the others smaller. Rows where all scores, the
  * sink's too, are -inf: `empty_row`.
  *
+ * What is no number goes where the formula takes it: P = 0 times an infinity or NaN of V is NaN, an
+ * infinite x makes its row NaN or hides its key. A kernel that computes all of this at once can
+ * still differ in kind from the program that stores each step:
+ *   - S beyond 65504 is an infinity where the program stores it in fp16, which makes rows NaN. Here
+ *     x is fp32, and the row is a row of numbers; so with rows of P whose fp16 sum overflows.
+ *   - Keys outside a window whose value is -inf, past `lengths`, or hidden by a bias of -inf from
+ *     every row of a tile may be skipped altogether. Then a NaN or infinity in their V does not
+ *     reach O, nor one in their K where a bias hides them (-inf plus NaN).
+ *   - Which P are 0 differs at the edge: here those below 2^-25 (fp16) or 2^-126 of about the
+ *     largest of the row, there what its own format rounds to 0 once divided by the sum. With an
+ *     infinity in V such a key gives NaN on one side and an infinity on the other.
+ *   - P is not yet divided by the sum when it meets V: sums overflow if V is within a factor of
+ *     2^14 (fp32: 2^6) times the number of keys of what fp32 holds, and in fp32 on Hopper x does if
+ *     numbers of K go beyond 2^115.
+ *   - A row without keys, where it is to be 0 or the mean of V: NaN if V has what is no number.
+ *
  * The names are the usual ones: B batches, H heads, Sq queries, Sk keys, D head dimension of
  * Q and K, Dv head dimension of V and O. Strides count elements, not bytes, and may be zero
  * (broadcast) or anything else a caller's GEMM could express; no alignment beyond that of the

@@ -126,9 +126,8 @@ static __device__ __forceinline__ void scores(float (&s)[KEYS / 2], const float 
 
 /* P V over a tile, for 16 columns; v is the lane's first number. */
 template <int LINE, int KEYS, bool CAREFUL>
-static __device__ __forceinline__ void values_once(float (&d)[8],
-						   const struct parts<4> (&pp)[KEYS / 8],
-						   const float *v)
+static __device__ __forceinline__ void
+values_once(float (&d)[8], const struct parts<4> (&pp)[KEYS / 8], const float *v)
 {
 	float high[2][4] = {}, low[2][4] = {};
 

@@ -131,7 +131,8 @@ template <int WIDTH, int LINES> struct share {
 		return most;
 	}
 	/* Of a warp's lines the largest number, and one less than what is the largest in the line
-	 * where that is smallest, lines of zeros aside: the leading 16 bits of each, without sign. */
+	 * where that is smallest, lines of zeros aside: the leading 16 bits of each, without sign.
+	 */
 	__device__ __forceinline__ void extremes(uint32_t &most, uint32_t &least) const
 	{
 		static_assert(COUNT % 2 == 0, "pairs of lines");
@@ -143,8 +144,8 @@ template <int WIDTH, int LINES> struct share {
 						   __float_as_uint(largest(n + 1)), 0x7632);
 #pragma unroll
 			for (int lanes = 1; lanes < PIECES; lanes *= 2)
-				two = larger<__nv_bfloat16>(
-					two, __shfl_xor_sync(WARP_ALL, two, lanes));
+				two = larger<__nv_bfloat16>(two,
+							    __shfl_xor_sync(WARP_ALL, two, lanes));
 			most = max(most, max(two & 0xffff, two >> 16));
 			least = min(least, min((two & 0xffff) - 1, (two >> 16) - 1));
 		}
@@ -242,8 +243,8 @@ static __device__ __forceinline__ void copy_tiles(const struct attn_args &a, con
 		if (AHEAD)
 			v.load(v_at, v_stride, j0, a.Sk);
 		barrier_wait(barriers + 16 * K_GONE + 8 * stage, parity_of(n) ^ 1);
-		const bool odd = __any_sync(
-			WARP_ALL, k.put_by_line(k_to, KEYS, TILE, shared.k_back[stage]));
+		const bool odd =
+			__any_sync(WARP_ALL, k.put_by_line(k_to, KEYS, TILE, shared.k_back[stage]));
 		if (threadIdx.x % 32 == 0)
 			own_of(shared.k_odd[stage]) = odd;
 		shared_for_wgmma();
@@ -324,7 +325,8 @@ start_values(float (&d)[WIDTH / 2], const uint32_t (&high)[KEYS / 16][4],
 	wgmma_commit();
 }
 
-/* S again, by multiply-adds from memory: for rows i and i+8, keys j, j+1, j+8, ..., times `unit`. */
+/* S again, by multiply-adds from memory: for rows i and i+8, keys j, j+1, j+8, ..., times `unit`.
+ */
 template <int WIDTH, int N>
 static __device__ __forceinline__ void plain_scores(float (&x)[2][N], const struct attn_args &a,
 						    const struct view &w, int i, int j,
@@ -343,7 +345,8 @@ static __device__ __forceinline__ void plain_scores(float (&x)[2][N], const stru
 #pragma unroll 1
 		for (int d = 0; d < WIDTH / 4; d++) {
 			const float4 y = at[d], x0 = q0[d], x1 = q1[d];
-			low = fmaf(x0.w, y.w, fmaf(x0.z, y.z, fmaf(x0.y, y.y, fmaf(x0.x, y.x, low))));
+			low = fmaf(x0.w, y.w,
+				   fmaf(x0.z, y.z, fmaf(x0.y, y.y, fmaf(x0.x, y.x, low))));
 			high = fmaf(x1.w, y.w,
 				    fmaf(x1.z, y.z, fmaf(x1.y, y.y, fmaf(x1.x, y.x, high))));
 		}
@@ -355,8 +358,8 @@ static __device__ __forceinline__ void plain_scores(float (&x)[2][N], const stru
 /* O += P V, by multiply-adds, V from memory: of keys from j0 on. */
 template <int WIDTH, int N>
 static __device__ __forceinline__ void plain_values(float (&o)[WIDTH / 2], const float (&p)[2][N],
-						    const struct attn_args &a,
-						    const struct view &w, int j0)
+						    const struct attn_args &a, const struct view &w,
+						    int j0)
 {
 	const int lane = threadIdx.x % 32;
 	const float *const v = (const float *)tensor_at(a.v, w.b, w.h, a.H) + 2 * (lane % 4);

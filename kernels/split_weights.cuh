@@ -76,7 +76,8 @@ static __device__ __forceinline__ bool weigh(uint32_t (&p)[KEYS / 16][4], const 
 			most[r] = larger<T>(most[r], __shfl_xor_sync(WARP_ALL, most[r], 1));
 			most[r] = larger<T>(most[r], __shfl_xor_sync(WARP_ALL, most[r], 2));
 		}
-	const bool faint = first && fminf(larger_half<T>(most[0]), larger_half<T>(most[1])) < FIRST_LEAST;
+	const bool faint =
+		first && fminf(larger_half<T>(most[0]), larger_half<T>(most[1])) < FIRST_LEAST;
 	if (__any_sync(WARP_ALL, !(sum[0] + sum[2] <= SUM_LIMIT) || faint))
 		return false;
 	t.sum[0] += sum[0];
