@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The fp32 kernels by themselves on a real GPU: `f32_check IMAGE [WORD]`, IMAGE being a compiled
- * f32_check.cu, WORD choosing cases and variants whose names contain it.
+ * f32_check.cu, WORD choosing cases and variants whose names contain it (then each run has a line;
+ * else only those that are timed or wrong, and each variant at the end).
  *
  * Each case is run by every variant that takes it, on random data, O poisoned beforehand, and
  * compared with double precision on sampled rows. `of chain` is the error relative to that of a
@@ -38,7 +39,10 @@
 #define ULP    0x1p-23
 #define ARCH   90
 
-enum data { NORMAL, OUTLIERS, STEEP, UNEVEN };
+/* TAIL: one weight of 1, all others just below 2^-32. HIDDEN_*: keys that a bias of -inf hides
+ * from every row hold in V what may not matter: 1e30, or in K and V the largest numbers. FAINT: V
+ * is 1e8 where P is about 1e-8. */
+enum data { NORMAL, OUTLIERS, STEEP, UNEVEN, TAIL, HIDDEN_V, HIDDEN_BOTH, FAINT };
 
 struct shape {
 	const char *name;
@@ -78,6 +82,15 @@ static const struct shape shapes[] = {
 	{"steep d128", SHAPE(1, 4, 512, 1024, 128), .data = STEEP},
 	{"uneven d64", SHAPE(1, 4, 512, 1024, 64), .data = UNEVEN},
 	{"uneven d128", SHAPE(1, 4, 512, 1024, 128), .data = UNEVEN},
+	{"tail d64", SHAPE(1, 2, 64, 16384, 64), .data = TAIL},
+	{"tail d128", SHAPE(1, 2, 64, 16384, 128), .data = TAIL},
+	{"V 1e30 behind a mask d64", SHAPE(1, 4, 512, 1024, 64), .data = HIDDEN_V, .bias = 1},
+	{"V 1e30 behind a mask d128", SHAPE(1, 4, 512, 1024, 128), .data = HIDDEN_V, .bias = 1},
+	{"K, V max behind a mask d64", SHAPE(1, 4, 512, 1024, 64), .data = HIDDEN_BOTH, .bias = 1},
+	{"K, V max beyond a window", SHAPE(1, 4, 500, 1024, 64), .data = HIDDEN_BOTH, .causal = 1},
+	{"K, V max beyond, d128", SHAPE(1, 4, 500, 1024, 128), .data = HIDDEN_BOTH, .causal = 1},
+	{"V large where faint d64", SHAPE(1, 4, 512, 1024, 64), .data = FAINT},
+	{"V large where faint d128", SHAPE(1, 4, 512, 1024, 128), .data = FAINT},
 	{"B4 H16 S2048 D64", SHAPE(4, 16, 2048, 2048, 64), .timed = 1},
 	{"B2 H16 S4096 D64", SHAPE(2, 16, 4096, 4096, 64), .timed = 1},
 	{"B2 H16 S4096 D64 causal", SHAPE(2, 16, 4096, 4096, 64), .causal = 1, .timed = 1},
@@ -95,7 +108,13 @@ static const struct shape shapes[] = {
 
 static CUmodule module;
 static uint8_t available[512];
-static int failures;
+static int failures, is_verbose;
+
+static struct tally {
+	int runs, wrong;
+	double ratio; /* the worst, and where */
+	const char *name;
+} tallies[512];
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 
@@ -123,6 +142,54 @@ static float number(enum data data)
 	if (data == UNEVEN)
 		x *= exp2f(floorf(16.0f * uniform()) - 8.0f);
 	return x;
+}
+
+/* Element [row, column] of Q, K, V, or of the bias ('b', column: key), where data are special. */
+static float special(const struct shape *s, char which, int row, int column, float x)
+{
+	const int off = s->causal ? row >= s->Sq : row % 7 == 3;
+	const int large = row % 61 == 8;
+	const float unit = sqrtf((float)s->D); /* in column 0 of Q: x is column 0 of K */
+
+	switch (s->data) {
+	case TAIL:
+		if (which == 'q')
+			return column ? 0.0f : unit;
+		if (which == 'v')
+			return row == 11 ? -1.0f : 1.0f + 0.1f * x;
+		return column ? x : row == 11 ? 0.0f : -32.2f * (float)M_LN2;
+	case FAINT:
+		if (which == 'q')
+			return column ? 0.1f * x : unit;
+		if (which == 'v')
+			return large ? 1e8f * x : x;
+		return column ? x : large ? -18.0f : 0.0f;
+	case HIDDEN_V:
+	case HIDDEN_BOTH:
+		if (which == 'b')
+			return column % 7 == 3 ? -INFINITY : x;
+		if (which == 'q' || !off || (which == 'k' && s->data == HIDDEN_V))
+			return x;
+		/* no infinity as a score: an infinity less another is none */
+		return copysignf(s->data == HIDDEN_V ? 1e30f : which == 'k' ? 1e36f : 3.4e38f, x);
+	default:
+		return x;
+	}
+}
+
+/* `rows` lines of `columns` elements, `count` times over. */
+static void make_special(const struct shape *s, CUdeviceptr at, char which, int rows, int columns,
+			 size_t count)
+{
+	const size_t n = count * (size_t)rows * (size_t)columns;
+	float *host = malloc(n * sizeof(*host));
+
+	CHECK(cuMemcpyDtoH(host, at, n * sizeof(*host)));
+	for (size_t i = 0; i < n; i++)
+		host[i] = special(s, which, (int)(i / (size_t)columns % (size_t)rows),
+				  (int)(i % (size_t)columns), host[i]);
+	CHECK(cuMemcpyHtoD(at, host, n * sizeof(*host)));
+	free(host);
 }
 
 /* A device array of n random elements: a repeated stretch of numbers, so that it is made fast. */
@@ -178,6 +245,13 @@ static struct attn_args arguments(const struct shape *s)
 	a.spec.window_right = s->causal ? 0 : ATTN_NO_WINDOW;
 	a.spec.window_shift = s->causal == 2 ? s->Sk - s->Sq : 0;
 	a.spec.window_value = -INFINITY;
+	if (s->data >= TAIL) { /* packed */
+		const size_t heads = (size_t)s->B * (size_t)s->H;
+
+		make_special(s, a.q.base, 'q', s->Sq, s->D, heads);
+		make_special(s, a.k.base, 'k', s->Sk, s->D, heads);
+		make_special(s, a.v.base, 'v', s->Sk, s->D, heads);
+	}
 	if (s->bias) {
 		const int64_t stride[4] = {0, (int64_t)s->Sq * s->Sk, s->Sk, 1};
 		a.spec.bias[0].base = random_array((size_t)s->H * (size_t)s->Sq * (size_t)s->Sk,
@@ -185,6 +259,8 @@ static struct attn_args arguments(const struct shape *s)
 		a.spec.bias[0].dtype = ATTN_F32;
 		memcpy(a.spec.bias[0].stride, stride, sizeof(stride));
 		a.spec.bias_scale[0] = 1.0f;
+		if (s->data >= TAIL)
+			make_special(s, a.spec.bias[0].base, 'b', s->Sq, s->Sk, (size_t)s->H);
 	}
 	return a;
 }
@@ -246,6 +322,16 @@ static void add_error(struct error *e, double got, double want)
 	e->worst = fmax(e->worst, fabs(got - want));
 }
 
+static void enter(struct tally *t, const struct shape *s, double ratio, int wrong)
+{
+	t->runs++;
+	t->wrong += wrong;
+	if (ratio >= t->ratio) {
+		t->ratio = ratio;
+		t->name = s->name;
+	}
+}
+
 static void run(const struct shape *s, const struct attn_args *a, const struct attn_variant *v,
 		const double *truth, const struct error *chain, int rows)
 {
@@ -276,11 +362,13 @@ static void run(const struct shape *s, const struct attn_args *a, const struct a
 	rel = sqrt(e.sum2 / e.truth2);
 	good = !e.mismatch && (ratio <= LIMIT || rel <= ULP);
 	failures += !good;
-	printf("%-26s %-20s rel %.1e max %.1e, of chain %5.2f %5.2f%s", s->name, v->name, rel,
-	       e.worst, ratio, e.worst / fmax(chain->worst, 1e-30),
-	       e.mismatch ? " NON-FINITE"
-	       : good	  ? ""
-			  : " WRONG");
+	enter(&tallies[v - attn_variants], s, e.mismatch ? INFINITY : ratio, !good);
+	if (!good || s->timed || is_verbose)
+		printf("%-26s %-20s rel %.1e max %.1e, of chain %5.2f %5.2f%s", s->name, v->name,
+		       rel, e.worst, ratio, e.worst / fmax(chain->worst, 1e-30),
+		       e.mismatch ? " NON-FINITE"
+		       : good	  ? ""
+				  : " WRONG");
 	if (s->timed) {
 		const double us = median(f, v, a);
 		const double pairs = s->causal ? 0.5 * s->Sq * s->Sk : (double)s->Sq * s->Sk;
@@ -288,7 +376,8 @@ static void run(const struct shape *s, const struct attn_args *a, const struct a
 		printf("  %8.1f us %6.1f TFLOP/s", us,
 		       4.0 * s->B * s->H * s->D * pairs / us * 1e-6);
 	}
-	printf("\n");
+	if (!good || s->timed || is_verbose)
+		printf("\n");
 	fflush(stdout);
 	free(host);
 }
@@ -331,9 +420,10 @@ static void check(const struct shape *s, const char *word)
 		    (!word || strstr(s->name, word) || strstr(v->name, word)))
 			run(s, &a, v, truth, &chain, rows);
 	}
-	printf("%-26s %s would be chosen; the chain's own error: rel %.1e max %.1e\n", s->name,
-	       attn_select_from(&a, ARCH, NULL, available)->name, sqrt(chain.sum2 / chain.truth2),
-	       chain.worst);
+	if (is_verbose)
+		printf("%-26s %s would be chosen; the chain's own error: rel %.1e max %.1e\n",
+		       s->name, attn_select_from(&a, ARCH, NULL, available)->name,
+		       sqrt(chain.sum2 / chain.truth2), chain.worst);
 	cuMemFree(a.q.base);
 	cuMemFree(a.k.base);
 	cuMemFree(a.v.base);
@@ -349,7 +439,9 @@ int main(int argc, char **argv)
 	CUcontext context;
 	CUdevice device;
 	CUfunction f;
+	int idle = 0;
 
+	is_verbose = argc > 2;
 	if (argc < 2) {
 		fprintf(stderr, "usage: f32_check IMAGE [WORD]\n");
 		return 2;
@@ -364,6 +456,16 @@ int main(int argc, char **argv)
 			available[n] = 1;
 	for (size_t n = 0; n < sizeof(shapes) / sizeof(shapes[0]); n++)
 		check(&shapes[n], argc > 2 ? argv[2] : NULL);
+	for (int n = 0; n < attn_variant_total; n++) {
+		const struct tally *t = &tallies[n];
+
+		if (attn_variants[n].dtype != ATTN_F32)
+			continue;
+		idle += !t->runs && argc <= 2;
+		printf("%-20s %3d runs  %3d wrong  at most %.2f of the chain's error%s%s\n",
+		       attn_variants[n].name, t->runs, t->wrong, t->ratio,
+		       t->runs ? ": " : "  NO CASE", t->runs ? t->name : "");
+	}
 	printf("%d wrong\n", failures);
-	return failures != 0;
+	return failures + idle != 0;
 }

@@ -15,7 +15,7 @@ static const char *const spreads[] = {
 	"",	      "[1,1,Sq,Sk]", "[B,1,Sq,Sk]", "[1,H,Sq,Sk]", "[B,H,Sq,Sk]",
 	"[1,1,1,Sk]", "[B,1,1,Sk]",  "[1,H,1,Sk]"};
 static const char *const contents[] = {"noise", "sparse", "triangle", "tail", "blocks",
-				       "spans", "spoilt", "prefix",   "open"};
+				       "spans", "spoilt", "prefix",   "open", "hidden"};
 static const char *const fills[] = {"-inf", "lowest", "-1e4"};
 static const char *const scales[] = {"", " scale<0", " scale=0"};
 static const char *const datas[] = {"", " outliers", " steep", " modest"};
@@ -74,6 +74,8 @@ const char *kernel_case_name(const struct kernel_case *c, char *text, size_t siz
 	if (c->empty_rows || c->empty_row)
 		add(&t, " empty=%s", empties[c->empty_row]);
 	add(&t, "%s%s", scales[c->scale], datas[c->data]);
+	if (c->hard)
+		add(&t, " hard %s", hard_names[c->hard]);
 	if (c->softcap != 0.0f)
 		add(&t, " softcap");
 	add(&t, "%s%s", c->wide ? " O-f32" : "", c->over_q ? " O-over-Q" : "");

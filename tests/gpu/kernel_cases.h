@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 
+#include "kernel_cases_hard.h"
 #include "kernels/attention.h"
 
 /* How Q, K, V and O lie in memory. */
@@ -31,8 +32,8 @@ enum spread { NONE, SQUARE, BATCH, HEAD, FULL, KEYS, PADDING, HEADS };
 /* What a bias or mask holds: numbers (a mask: as SPARSE), or off and on; off is `fill`. Rows of
  * SPANS are on from one key to another, the first rows of later batches nowhere; SPOILT is a
  * triangle but for one element of each batch; PREFIX is padding, from none in the first batch to
- * nearly half of the keys in the last; OPEN is on throughout. */
-enum content { NOISE, SPARSE, TRIANGLE, TAIL, BLOCKS, SPANS, SPOILT, PREFIX, OPEN };
+ * nearly half of the keys in the last; OPEN is on throughout; HIDDEN as hard_is_off() says. */
+enum content { NOISE, SPARSE, TRIANGLE, TAIL, BLOCKS, SPANS, SPOILT, PREFIX, OPEN, HIDDEN };
 
 enum fill { FILL_INF, FILL_LOWEST, FILL_1E4 };
 
@@ -71,6 +72,8 @@ struct kernel_case {
 	int empty_row;	 /* enum attn_empty_row */
 	int scale;	 /* enum scale */
 	int data;	 /* enum data */
+	int hard;	 /* enum hard: instead of that */
+	int hiding;	 /* enum hiding */
 	float softcap;
 	int wide;   /* O is fp32 */
 	int over_q; /* O is written over Q */
@@ -148,6 +151,12 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_BF16, SHAPE(2, 3, 200, 777, 64), ADD_FILL(KEYS, BF16, OPEN, FILL_LOWEST), .round_x = 1},
 	{IN_BF16, SHAPE(1, 3, 400, 4104, 128), ADD_FILL(SQUARE, BF16, SPANS, FILL_LOWEST), .round_x = 1},
 	{IN_F16, SHAPE(2, 3, 200, 520, 64), MASK(PADDING, TAIL)},
+	{IN_F16, SHAPE(2, 3, 200, 528, 64), MASK(PADDING, TAIL)},
+	{IN_BF16, SHAPE(2, 3, 200, 528, 64), MASK(SQUARE, BLOCKS), .mask_drops = 1},
+	{IN_F16, SHAPE(2, 3, 520, 784, 64), MASK(BATCH, TRIANGLE), .down = 1},
+	{IN_BF16, SHAPE(2, 3, 520, 784, 48), MASK(FULL, NOISE), .mask_fill = FILL_1E4, .down = 1},
+	{IN_F16, SHAPE(2, 3, 520, 784, 128), MASK(SQUARE, BLOCKS), .mask_fill = FILL_LOWEST},
+	{IN_BF16, SHAPE(2, 3, 300, 528, 128), MASK(PADDING, TAIL), .causal = 1},
 	{IN_BF16, SHAPE(2, 3, 200, 520, 128), MASK(PADDING, TAIL), .mask_drops = 1},
 	{IN_F16, SHAPE(2, 3, 197, 264, 64), MASK(SQUARE, NOISE)},
 	{IN_F16, SHAPE(2, 3, 197, 264, 128), MASK(SQUARE, NOISE), .down = 1},
@@ -263,6 +272,54 @@ static inline struct kernel_case sweep_case(int n)
 	c.Sq = sweep_lengths[n / lengths % lengths];
 	c.D = sweep_widths[n / lengths / lengths];
 	return c;
+}
+
+/* ---- hard numbers --------------------------------------------------------------------------- */
+
+/* What a case of each kind is like. Widths that f32_sm90.cu lacks are of no use to it. */
+static const struct {
+	int D, down, only_16_bits;
+} hard_shapes[] = {{64, 0, 0}, {64, 1, 0},  {128, 0, 0}, {128, 1, 0},
+		   {96, 0, 1}, {192, 0, 1}, {256, 0, 0}};
+
+#define HARD_SHAPES  COUNT(hard_shapes)
+#define HARD_DTYPES  3
+#define HARD_CASES   (HARD_KINDS * HIDINGS * HARD_SHAPES * HARD_DTYPES)
+#define HARD_QUERIES 96
+#define HARD_KEYS    528
+
+/* n-th of HARD_CASES into c, or 0: there is none of that number. Kinds of which nothing is hidden
+ * come plain, and as a mask or a bias hides keys (of which V may then hold what makes NaN). */
+static inline int hard_case(int n, struct kernel_case *c)
+{
+	const int shape = n % HARD_SHAPES, hiding = n / HARD_SHAPES % HIDINGS;
+	const int dtype = n / HARD_SHAPES / HIDINGS % HARD_DTYPES;
+	const int kind = n / HARD_SHAPES / HIDINGS / HARD_DTYPES;
+	const int tail = kind == HARD_TAIL || kind == HARD_WIDE_TAIL;
+	struct kernel_case made = {.dtype = dtype, .B = 1, .H = 2, .Sq = HARD_QUERIES};
+
+	if (kind == HARD_NOT || (tail && hiding) ||
+	    (hiding == HIDE_NOT && hard_is_hidden_kind(kind)) ||
+	    (dtype == ATTN_F32 && hard_shapes[shape].only_16_bits) ||
+	    (hiding == HIDE_WINDOW && (kind == HARD_V_INF || kind == HARD_V_NAN)))
+		return 0; /* the last: what a window hides is skipped or not, as tiles fall */
+	made.D = hard_shapes[shape].D;
+	made.down = hard_shapes[shape].down;
+	made.Sk = tail ? HARD_TAIL_KEYS : HARD_KEYS;
+	made.hard = kind;
+	made.hiding = hiding;
+	made.causal = hiding == HIDE_WINDOW;
+	if (hiding == HIDE_MASK) {
+		made.mask = SQUARE;
+		made.mask_holds = HIDDEN;
+	}
+	if (hiding == HIDE_BIAS) {
+		made.bias = SQUARE;
+		made.bias_type = dtype;
+		made.bias_holds = HIDDEN;
+	}
+	*c = made;
+	return 1;
 }
 
 /* The smallest call that takes a variant through several tiles of rows and keys; which: 0 or 1,

@@ -204,6 +204,8 @@ static int is_off(const struct kernel_case *c, int content, int64_t b, int64_t i
 		return j >= c->Sk - b * c->Sk / (2 * c->B);
 	case OPEN:
 		return 0;
+	case HIDDEN:
+		return hard_is_off(c->hiding, j, c->Sq, c->Sk);
 	default:
 		return random_number() < -0.7f;
 	}
@@ -318,6 +320,53 @@ static void make_spec(struct operands *x, const struct kernel_case *c)
 		x->sinks = row_sinks(&s->sinks, c);
 }
 
+/* The elements of Q, K or V as a hard case has them. Returns the largest that is finite. */
+static double harden(const struct buffer *b, const struct attn_tensor *t,
+		     const struct kernel_case *c, char which)
+{
+	const int64_t extent[4] = {c->B, c->H, which == 'q' ? c->Sq : c->Sk, c->D};
+	double most = 0.0;
+
+	FOR_EACH_ELEMENT(t, extent)
+	{
+		char *const to = operands_element(b, t, at);
+		const float x = hard_number(c->hard, which, c->dtype, c->D, c->Sk, x2, x3,
+					    (float)operands_widen(to, c->dtype));
+
+		store(to, x, c->dtype);
+		if (isfinite(x))
+			most = fmax(most, fabs((double)x));
+	}
+	operands_upload(b);
+	return most;
+}
+
+static void spoil(const struct buffer *b, const struct attn_tensor *t, const struct kernel_case *c,
+		  char which)
+{
+	const int64_t extent[4] = {c->B, c->H, c->Sk, c->D};
+
+	FOR_EACH_ELEMENT(t, extent)
+	{
+		char *const to = operands_element(b, t, at);
+
+		if (hard_is_off(c->hiding, x2, c->Sq, c->Sk))
+			store(to,
+			      hard_spoilt(c->hard, which, c->dtype,
+					  (float)operands_widen(to, c->dtype)),
+			      c->dtype);
+	}
+	operands_upload(b);
+}
+
+void operands_spoil(struct operands *x, const struct kernel_case *c)
+{
+	if (!hard_is_hidden_kind(c->hard))
+		return;
+	spoil(&x->k, &x->args.k, c, 'k');
+	spoil(&x->v, &x->args.v, c, 'v');
+}
+
 struct operands operands_make(const struct kernel_case *c)
 {
 	struct operands x = {
@@ -336,6 +385,11 @@ struct operands operands_make(const struct kernel_case *c)
 	x.q = operand(&a->q, c, c->Sq, c->down_all, queries, c->data, steep, &most);
 	x.k = operand(&a->k, c, c->Sk, c->down, c->storage, c->data, 1.0f, &most);
 	x.v = operand(&a->v, c, c->Sk, c->down_all, c->storage, c->data, modest, &x.most_v);
+	if (c->hard) {
+		harden(&x.q, &a->q, c, 'q');
+		harden(&x.k, &a->k, c, 'k');
+		x.most_v = harden(&x.v, &a->v, c, 'v');
+	}
 	if (c->over_q) {
 		a->o = a->q;
 	} else {

@@ -46,6 +46,9 @@ extern int operands_tight;
 struct operands operands_make(const struct kernel_case *c);
 void operands_free(struct operands *x);
 
+/* Puts into the hidden keys of a hard case what may not matter: after the truth is known. */
+void operands_spoil(struct operands *x, const struct kernel_case *c);
+
 /* Puts a buffer's host copy on the device. */
 void operands_upload(const struct buffer *b);
 

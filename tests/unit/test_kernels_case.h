@@ -50,6 +50,12 @@ struct problem {
 	struct attn_args args;
 	struct operand operand[OPERAND_COUNT];
 	int row_step; /* rows whose answer is checked: every row_step-th */
+	/* Called once the answer is known, with these two: changes what may not matter. */
+	void (*spoil)(struct problem *p, int kind, int hiding);
+	int kind, hiding;
+	bool may_be_nan; /* instead of the answer */
+	int more_steps;	 /* of rounding: where the chain has no number, nor then an error of its own
+			  */
 	int64_t dims[3][4];
 };
 

@@ -29,7 +29,8 @@ static void run(const char *name, int keys, int bf16)
 	const struct sim_kernel *kernel = dlsym(kernels, name);
 
 	assert_non_null(kernel);
-	assert_int_equal(kernel->run((unsigned[3]){1, 1, 1}, (unsigned[3]){32, 1, 1}, 0, params), 0);
+	assert_int_equal(kernel->run((unsigned[3]){1, 1, 1}, (unsigned[3]){32, 1, 1}, 0, params),
+			 0);
 }
 
 /* A row in double precision, P rounded to `dtype` as the chain stores it; ATTN_F64: not. */
@@ -50,7 +51,8 @@ static double answer(int i, int keys, int dtype)
  * in any other place may do. */
 static void check(int keys, const char *what)
 {
-	static const char *const names[] = {"sim_kernel_host_tma_rows", "sim_kernel_host_split_rows"};
+	static const char *const names[] = {"sim_kernel_host_tma_rows",
+					    "sim_kernel_host_split_rows"};
 
 	for (int n = 0; n < 2; n++)
 		for (int bf16 = 0; bf16 < 2; bf16++) {
@@ -64,7 +66,8 @@ static void check(int keys, const char *what)
 				const double error = fabs(out[i] - want);
 
 				if (!(error <= 2 * chain + step))
-					fail_msg("%s, %s, %d keys, row %d: off by %g, the chain by %g",
+					fail_msg("%s, %s, %d keys, row %d: off by %g, the chain by "
+						 "%g",
 						 what, names[n] + 16, keys, i, error, chain);
 			}
 		}
@@ -77,7 +80,7 @@ static void fill_tail(int keys, int peaks, double near, double far)
 	for (int j = 0; j < keys; j++) {
 		/* tma.cu begins with the last keys, split.cu with the first */
 		const int place = j < keys / 2 ? j : keys - 1 - j;
-		const int peak = place % 16 == 5 && place / 16 < peaks;
+		const int peak = place % 10 == 5 && place / 10 < peaks;
 
 		v[j] = peak ? -1.0f : 1.0f;
 		for (int i = 0; i < ROWS; i++)
@@ -93,7 +96,7 @@ static void test_tails(void **state)
 	for (int keys = 512; keys <= MOST; keys *= 4)
 		for (size_t n = 0; n < sizeof(near) / sizeof(near[0]); n++)
 			for (int drop = 13; drop <= 24; drop++) {
-				fill_tail(keys, 2, near[n], near[n] + drop + 0.2);
+				fill_tail(keys, 4, near[n], near[n] + drop + 0.2);
 				check(keys, "tail");
 			}
 }
@@ -121,7 +124,8 @@ static void test_steep(void **state)
 			for (int j = 0; j < 1024; j++) {
 				v[j] = (float)number_normal();
 				for (int i = 0; i < ROWS; i++)
-					x[i * 1024 + j] = (float)(size * (number_normal() + slope * j / 256.0));
+					x[i * 1024 + j] = (float)(size * (number_normal() +
+									  slope * j / 256.0));
 			}
 			check(1024, "steep");
 		}
@@ -135,13 +139,15 @@ static void test_kinds(void **state)
 		for (int j = 0; j < 512; j++) {
 			v[j] = (float)number_normal();
 			for (int i = 0; i < ROWS; i++)
-				x[i * 512 + j] = (j / 128 + i) % 4 < hidden ? -INFINITY
-									  : (float)number_normal();
+				x[i * 512 + j] = (j / 128 + i) % 4 < hidden
+							 ? -INFINITY
+							 : (float)number_normal();
 		}
 		check(512, "hidden keys");
 	}
 	for (int n = 0; n < 2; n++) {
-		const char *const name = n ? "sim_kernel_host_split_rows" : "sim_kernel_host_tma_rows";
+		const char *const name =
+			n ? "sim_kernel_host_split_rows" : "sim_kernel_host_tma_rows";
 
 		for (int i = 0; i < ROWS * 512; i++)
 			x[i] = (float)number_normal();

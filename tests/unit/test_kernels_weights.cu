@@ -49,7 +49,8 @@ static __device__ void write_rows(float *out, const float (&o)[2], const float (
 }
 
 /* x[16][keys], keys a multiple of 128; from the last tile to the first, as tma.cu does. */
-template <typename T> static __device__ void tma_rows(const float *x, const float *v, int keys, float *out)
+template <typename T>
+static __device__ void tma_rows(const float *x, const float *v, int keys, float *out)
 {
 	constexpr int N = 64;
 	float s[N], factor[2], o[2] = {0.0f, 0.0f}, sum[2] = {0.0f, 0.0f};
@@ -81,7 +82,8 @@ template <typename T> static __device__ void tma_rows(const float *x, const floa
 }
 
 /* keys a multiple of 64; from the first box to the last, as split.cu does. */
-template <typename T> static __device__ void split_rows(const float *x, const float *v, int keys, float *out)
+template <typename T>
+static __device__ void split_rows(const float *x, const float *v, int keys, float *out)
 {
 	constexpr int N = split::N;
 	float s[N], factor[2], o[2] = {0.0f, 0.0f}, sum[2] = {0.0f, 0.0f};
@@ -107,7 +109,8 @@ template <typename T> static __device__ void split_rows(const float *x, const fl
 	write_rows(out, o, sum);
 }
 
-extern "C" __global__ void host_tma_rows(const float *x, const float *v, int keys, int bf16, float *out)
+extern "C" __global__ void host_tma_rows(const float *x, const float *v, int keys, int bf16,
+					 float *out)
 {
 	if (bf16)
 		tma_rows<__nv_bfloat16>(x, v, keys, out);
@@ -116,7 +119,8 @@ extern "C" __global__ void host_tma_rows(const float *x, const float *v, int key
 }
 SIM_KERNEL(host_tma_rows)
 
-extern "C" __global__ void host_split_rows(const float *x, const float *v, int keys, int bf16, float *out)
+extern "C" __global__ void host_split_rows(const float *x, const float *v, int keys, int bf16,
+					   float *out)
 {
 	if (bf16)
 		split_rows<__nv_bfloat16>(x, v, keys, out);
