@@ -30,12 +30,13 @@
 #define F32_SM90_VARIANTS(V)                                                                       \
 	V(d64_plain, 64, 64, 3, 1, 1, 0, 80, 144)                                                  \
 	V(d64, 64, 64, 2, 1, 0, 1, 104, 200)                                                       \
-	V(d64_r64, 64, 64, 1, 2, 0, 1, 104, 152)                                                    \
+	V(d64_r64, 64, 64, 1, 2, 0, 1, 104, 152)                                                   \
 	V(d128_plain, 128, 64, 2, 1, 1, 0, 104, 200)                                               \
 	V(d128, 128, 64, 2, 1, 0, 0, 120, 192)
 
 /* Bytes of dynamic shared memory: Q, twice K and V, each as two halves of 16 bits; the scales, by
- * row of Q and K and by tile of V; eight barriers, and room for three notes of four warps, twice. */
+ * row of Q and K and by tile of V; eight barriers, and room for three notes of four warps, twice.
+ */
 #define F32_SM90_SHARED(width, keys, groups)                                                       \
 	((64 * (groups) + 4 * (keys)) * (width)*4 + (64 * (groups) + 2 * (keys) + 4 + 24) * 4 + 64)
 
