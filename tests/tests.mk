@@ -9,6 +9,7 @@ include tests/unit/log_test.mk
 include tests/unit/kernels_test.mk
 include tests/preload/preload.mk
 include tests/apps/zoo.mk
+include tests/fuzz/fuzz.mk
 include tests/unit/core_test.mk
 include tests/unit/code_test.mk
 include tests/unit/tune_test.mk

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The products, in the forms that cuBLAS offers: strided and batched, typed, by arrays of addresses
+ * in device memory, by cublasLt.
+ */
+#include "fuzz.h"
+
+static CUdeviceptr address(CUdeviceptr base, long long stride, int i)
+{
+	return base + (CUdeviceptr)(stride * i * (long long)width);
+}
+
+/* Addresses of A, B and C of each product, in memory that nothing else uses. */
+static CUdeviceptr write_arrays(CUstream s, const struct product *p)
+{
+	uint64_t list[3 * 16];
+	CUdeviceptr to;
+
+	if (here->arrays_at + (int)sizeof(list) > (int)ARRAY_BYTES)
+		here->arrays_at = 0;
+	to = here->arrays + (CUdeviceptr)here->arrays_at;
+	here->arrays_at += (int)sizeof(list);
+	for (int i = 0; i < p->batch; i++) {
+		list[i] = address(p->a, p->stride_a, i);
+		list[16 + i] = address(p->b, p->stride_b, i);
+		list[32 + i] = address(p->c, p->stride_c, i);
+	}
+	settle(s);
+	OK(cuMemcpyHtoD(to, list, sizeof(list)));
+	OK(cuStreamSynchronize(CU_STREAM_LEGACY));
+	return to;
+}
+
+static void layout(cublasLtMatrixLayout_t *l, int rows, int columns, int ld, int batch,
+		   long long stride)
+{
+	int64_t apart = stride;
+
+	OK(cublasLtMatrixLayoutCreate(l, cuda_type(), (uint64_t)rows, (uint64_t)columns, ld));
+	OK(cublasLtMatrixLayoutSetAttribute(*l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch,
+					    sizeof(batch)));
+	OK(cublasLtMatrixLayoutSetAttribute(*l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart,
+					    sizeof(apart)));
+}
+
+static void by_lt(CUstream s, const struct product *p, const void *alpha, const void *beta)
+{
+	cublasLtPointerMode_t mode = CUBLASLT_POINTER_MODE_DEVICE;
+	cublasOperation_t op = CUBLAS_OP_T;
+	cublasLtMatrixLayout_t a, b, c;
+	cublasLtMatmulDesc_t d;
+
+	OK(cublasLtMatmulDescCreate(&d, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+	if (p->transposed)
+		OK(cublasLtMatmulDescSetAttribute(d, CUBLASLT_MATMUL_DESC_TRANSA, &op, sizeof(op)));
+	if (p->device_scalars)
+		OK(cublasLtMatmulDescSetAttribute(d, CUBLASLT_MATMUL_DESC_POINTER_MODE, &mode,
+						  sizeof(mode)));
+	layout(&a, p->transposed ? p->k : p->m, p->transposed ? p->m : p->k, p->lda, p->batch,
+	       p->stride_a);
+	layout(&b, p->k, p->n, p->ldb, p->batch, p->stride_b);
+	layout(&c, p->m, p->n, p->ldc, p->batch, p->stride_c);
+	OK(cublasLtMatmul(here->lt, d, alpha, (void *)p->a, a, (void *)p->b, b, beta, (void *)p->c,
+			  c, (void *)p->c, c, NULL, NULL, 0, (cudaStream_t)s));
+	OK(cublasLtMatrixLayoutDestroy(a));
+	OK(cublasLtMatrixLayoutDestroy(b));
+	OK(cublasLtMatrixLayoutDestroy(c));
+	OK(cublasLtMatmulDescDestroy(d));
+}
+
+static void by_cublas(CUstream s, const struct product *p, const void *alpha, const void *beta)
+{
+	const cublasOperation_t op = p->transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+	const cudaDataType t = cuda_type();
+	void *a = (void *)p->a, *b = (void *)p->b, *c = (void *)p->c;
+
+	OK(cublasSetStream(here->blas, (cudaStream_t)s));
+	if (p->form == ARRAYS && p->batch <= 16) {
+		CUdeviceptr to = write_arrays(s, p);
+
+		OK(cublasGemmBatchedEx(here->blas, op, CUBLAS_OP_N, p->m, p->n, p->k, alpha,
+				       (const void **)to, t, p->lda, (const void **)(to + 128), t,
+				       p->ldb, beta, (void **)(to + 256), t, p->ldc, p->batch,
+				       CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+	} else if (p->form == TYPED && type == F32) {
+		OK(cublasSgemmStridedBatched(here->blas, op, CUBLAS_OP_N, p->m, p->n, p->k, alpha,
+					     a, p->lda, p->stride_a, b, p->ldb, p->stride_b, beta,
+					     c, p->ldc, p->stride_c, p->batch));
+	} else if (p->form == TYPED && p->batch == 1) {
+		OK(cublasGemmEx(here->blas, op, CUBLAS_OP_N, p->m, p->n, p->k, alpha, a, t, p->lda,
+				b, t, p->ldb, beta, c, t, p->ldc, CUBLAS_COMPUTE_32F,
+				CUBLAS_GEMM_DEFAULT));
+	} else {
+		OK(cublasGemmStridedBatchedEx(here->blas, op, CUBLAS_OP_N, p->m, p->n, p->k, alpha,
+					      a, t, p->lda, p->stride_a, b, t, p->ldb, p->stride_b,
+					      beta, c, t, p->ldc, p->stride_c, p->batch,
+					      CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+	}
+}
+
+static size_t extent(int rows, int columns, int ld, long long stride, int batch)
+{
+	return ((size_t)(stride * (batch - 1)) + (size_t)ld * (size_t)(columns - 1) +
+		(size_t)rows) *
+	       width;
+}
+
+static int upstream(const struct product *p)
+{
+	const int rows = p->transposed ? p->k : p->m, columns = p->transposed ? p->m : p->k;
+	int depth = depth_of(p->a, extent(rows, columns, p->lda, p->stride_a, p->batch));
+	int other = depth_of(p->b, extent(p->k, p->n, p->ldb, p->stride_b, p->batch));
+
+	depth = other > depth ? other : depth;
+	if (p->beta != 0) {
+		other = depth_of(p->c, extent(p->m, p->n, p->ldc, p->stride_c, p->batch));
+		depth = other > depth ? other : depth;
+	}
+	return depth;
+}
+
+void multiply(CUstream s, const struct product *p)
+{
+	const void *alpha = &p->alpha, *beta = &p->beta;
+	const int depth = upstream(p);
+
+	trace("product form=%d %s%d,%d,%d A=%llx/%d+%lld B=%llx/%d+%lld C=%llx/%d+%lld x%d "
+	      "alpha=%g beta=%g",
+	      p->form, p->transposed ? "T " : "", p->m, p->n, p->k, p->a, p->lda, p->stride_a, p->b,
+	      p->ldb, p->stride_b, p->c, p->ldc, p->stride_c, p->batch, (double)p->alpha,
+	      (double)p->beta);
+	for (int i = 0; i < p->batch; i++)
+		for (int j = 0; j < p->n; j++)
+			mark(address(p->c, p->stride_c, i) + (size_t)(j * p->ldc) * width,
+			     (size_t)p->m * width, depth);
+	if (here->dry)
+		return;
+	if (p->device_scalars) {
+		const float both[] = {p->alpha, p->beta};
+
+		settle(s);
+		OK(cuMemcpyHtoD(here->scalars, both, sizeof(both)));
+		OK(cuStreamSynchronize(CU_STREAM_LEGACY));
+		alpha = (void *)here->scalars;
+		beta = (void *)(here->scalars + sizeof(float));
+		OK(cublasSetPointerMode(here->blas, CUBLAS_POINTER_MODE_DEVICE));
+	}
+	if (p->form == LT)
+		by_lt(s, p, alpha, beta);
+	else
+		by_cublas(s, p, alpha, beta);
+	if (p->device_scalars)
+		OK(cublasSetPointerMode(here->blas, CUBLAS_POINTER_MODE_HOST));
+}
