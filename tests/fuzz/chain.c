@@ -93,8 +93,10 @@ static float odd_of(const struct chain *c, enum tensor t)
 	return here_odd ? c->odd_value : 0;
 }
 
-static void upload(struct chain *c, enum tensor t, CUdeviceptr to, size_t n)
+static void upload(struct chain *c, enum tensor t, CUdeviceptr to, size_t all)
 {
+	/* Of large inputs a part is new, once they are there. */
+	const size_t n = c->site->large && c->nth && all > 16384 ? 16384 : all;
 	const uint64_t state = next(&c->rng);
 	const float odd = odd_of(c, t);
 	const size_t bytes = n * width;
@@ -529,6 +531,7 @@ void chain_plan(struct chain *c, const struct site *z, int number, int nth, bool
 
 	*c = (struct chain){.site = z,
 			    .number = number,
+			    .nth = nth,
 			    .rng = rng_of((uint64_t)number, 1),
 			    .lane = z->lane,
 			    .stream = z->lane->stream,

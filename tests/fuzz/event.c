@@ -42,14 +42,17 @@ static bool pick(struct happening *h, enum asks asks)
 	return false;
 }
 
-static const struct event_kind *choose(struct rng *r)
+static const struct event_kind *choose(const struct site *z, struct rng *r)
 {
 	const struct event_kind *tables[] = {reads, writes, orders};
+	const char *only = z->large && chance(r, 60) ? "write inputs by and by" : only_kind;
 	unsigned all = 0, at;
 
+	if (!only && graph_kept() && chance(r, 30))
+		only = "kept graph";
 	for (int i = 0; i < 3; i++)
 		for (const struct event_kind *k = tables[i]; k->name; k++) {
-			if (only_kind && strcmp(k->name, only_kind) == 0)
+			if (only && strcmp(k->name, only) == 0)
 				return k;
 			all += (unsigned)k->weight;
 		}
@@ -82,7 +85,7 @@ static void *visit(void *argument)
 void event_happen(struct chain *c, int number)
 {
 	struct happening h = {.chain = c, .rng = rng_of((uint64_t)number, 2), .stream = c->stream};
-	const struct event_kind *kind = choose(&h.rng);
+	const struct event_kind *kind = choose(c->site, &h.rng);
 	pthread_t thread;
 
 	if (left_out(without_events, number))

@@ -197,7 +197,7 @@ void lane_close(struct lane *l)
 {
 	here = l;
 	OK(cuCtxSetCurrent(l->context));
-	l->occurrence = 9999;
+	l->occurrence = LAST;
 	observe_everything();
 	graph_forget();
 	OK(cublasDestroy(l->blas));
@@ -319,6 +319,11 @@ static void run(const struct entry *list, int count)
 		if (first.manner == PAIRED || first.manner == THREADED)
 			first.manner = ORDINARY;
 		run_alone(&first);
+		if (graph_kept() && chance(&r, 30) &&
+		    !left_out(without_events, e->number * 10 + 8)) {
+			trace(">> event %d: kept graph", e->number * 10 + 8);
+			graph_again(here->stream);
+		}
 		if (e->nth >= LEARNED && chance(&r, 35)) {
 			use(first.lane);
 			event_between(first.lane, e->number * 10 + 9);

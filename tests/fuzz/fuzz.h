@@ -82,6 +82,7 @@ struct lane {
 	size_t dump_size;
 	int occurrence, step;
 };
+enum { LAST = 9999 }; /* the occurrence that the end of the program counts as */
 #define ARENA_BYTES  ((size_t)768 << 10)
 #define SPARE_BYTES  ((size_t)128 << 10)
 #define PINNED_BYTES ((size_t)128 << 10)
@@ -181,6 +182,7 @@ struct site {
 	int heads, groups, rows, columns, depth;
 	bool aten, scaled_apart, scaled_in_product, x_in_place, m_in_place, p_in_place;
 	bool late_v, merged, grows, quiet_inputs, device_scalars;
+	bool large; /* K and V: what is saved of them before a part changes is a part */
 	enum masked masked;
 	enum layout layout;
 	enum copied copied;
@@ -200,7 +202,7 @@ enum manner { ORDINARY, ABANDONED, CAPTURED, MANY, PAIRED, THREADED };
 
 struct chain {
 	const struct site *site;
-	int number; /* of the occurrence */
+	int number, nth; /* of the occurrence, and which of its site's */
 	struct rng rng;
 	struct lane *lane;
 	CUstream stream;
@@ -229,6 +231,7 @@ size_t keys_of(const struct chain *c);		      /* in K and V as the products see 
 void chain_captured(struct chain *c);		      /* as a graph, launched more than once */
 void chain_many(struct chain *c);		      /* more of them open than anybody expects */
 void graph_again(CUstream s);			      /* launches a graph that was kept */
+bool graph_kept(void);
 void graph_forget(void);
 
 /* ---- events (event.c and its kinds) -------------------------------------------------------- */

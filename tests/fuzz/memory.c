@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What is large is looked at in the end alone. */
+enum { LARGE = 2 << 20 };
 enum { MOST = 4096, TAKEN = 96, DEEPEST = 100 };
 
 static struct memory {
@@ -269,7 +271,8 @@ void observe_everything(void)
 {
 	trace("observe everything");
 	for (int i = 0; i < count; i++)
-		if (table[i].lane == here && table[i].base != here->arrays)
+		if (table[i].lane == here && table[i].base != here->arrays &&
+		    (table[i].bytes < LARGE || here->occurrence == LAST))
 			observe(here->stream, "everything", table[i].base, table[i].bytes);
 }
 

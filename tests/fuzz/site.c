@@ -93,6 +93,23 @@ void site_mask(const struct site *z, CUstream s, struct rng *r)
 	free(host);
 }
 
+/* Few queries, and keys of which nobody would keep a whole copy for the sake of a few bytes. */
+static void be_large(struct site *z)
+{
+	z->large = z->quiet_inputs = true;
+	z->heads = z->groups = 4;
+	z->rows = 1;
+	z->columns = 12000;
+	z->depth = 64;
+	z->copied = AS_IS;
+	z->layout = PLAIN;
+	z->placing = APART;
+	z->masked = UNMASKED;
+	z->grows = z->merged = false;
+	z->alpha = z->scaled_in_product ? 0.25f : 1;
+	z->occurrences = 12;
+}
+
 void site_make(struct site *z, struct lane *l, int number, struct rng *r)
 {
 	*z = (struct site){.number = number, .lane = l};
@@ -113,6 +130,8 @@ void site_make(struct site *z, struct lane *l, int number, struct rng *r)
 	z->placing = (enum placing)ONE_OF(r, IN_ARENA, IN_ARENA, IN_ARENA, IN_ARENA, APART, APART,
 					  APART, FRESH, POOLED);
 	z->occurrences = 9 + (int)below(r, 7);
+	if (type != F32 && z->form != ARRAYS && chance(r, 3))
+		be_large(z);
 	trace("site %d: heads=%d/%d rows=%d columns=%d depth=%d aten=%d masked=%d layout=%d "
 	      "copied=%d "
 	      "placing=%d form=%d apart=%d in product=%d in place=%d%d%d late=%d merged=%d "

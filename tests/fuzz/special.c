@@ -38,18 +38,26 @@ static void marks_only(struct chain *c)
 	here->step = step;
 }
 
-static bool can_run_again(struct chain *c)
+static bool can_run_again(const struct chain *c)
 {
-	static const enum tensor inputs[] = {Q, K, V};
-
-	for (int i = 0; i < 3; i++) {
-		const enum tensor t = inputs[i];
-
-		if (!is_ours(c->t[t], c->bytes[t]) || depth_of(c->t[t], c->bytes[t]) > 0)
+	for (int t = Q; t <= V; t++)
+		if (!is_ours(c->t[t], c->bytes[t]))
 			return false;
-	}
-	return is_ours(c->t[O], c->bytes[O]) && (!c->site->mask || is_ours(c->site->mask, 1)) &&
+	return is_ours(c->t[O], c->bytes[O]) &&
 	       (c->site->masked != LOWER || (depth_of(c->t[P], c->bytes[P]) & ~DUMP_PROMISED) == 0);
+}
+
+/* The graph's inputs lie where they lay; whatever came to lie there since is overwritten. */
+static void fresh_inputs(struct chain *c, CUstream s)
+{
+	for (int t = Q; t <= V; t++)
+		if (depth_of(c->t[t], c->bytes[t]) || chance(&c->rng, 30))
+			random_numbers(s, c->t[t], next(&c->rng), c->bytes[t] / width);
+}
+
+bool graph_kept(void)
+{
+	return kept[here->number].exec != NULL;
 }
 
 void graph_again(CUstream s)
@@ -59,6 +67,7 @@ void graph_again(CUstream s)
 	if (!k->exec || !can_run_again(&k->chain))
 		return;
 	trace("the kept graph of occurrence %d", k->chain.number);
+	fresh_inputs(&k->chain, s);
 	OK(cuGraphLaunch(k->exec, s));
 	marks_only(&k->chain);
 	if (k->copy)
