@@ -22,6 +22,12 @@ $(FUZZ)/run: $(addprefix $(O)/tests/,fuzz/run.o fuzz/differ.o apps/zoo_run.o uni
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -ljansson -lm
 
+$(FUZZ)/run: | $(FUZZ_APP) $(FUZZ_APP).kernels simgpu $(O)/libfashim.so
+# About a minute of it in `make test`.
+ifeq ($(SAN),)
+FUZZ_RUNS := $(FUZZ)/run:1-70
+endif
+
 fuzz-programs: $(FUZZ)/run $(FUZZ_APP) $(FUZZ_APP).kernels simgpu $(O)/libfashim.so
 
 SEEDS ?= 1-200
