@@ -12,6 +12,7 @@
 #include "driver_context.h"
 #include "memory.h"
 #include "message.h"
+#include "mirror.h"
 #include "shadow.h"
 
 #define FILLERS	 64
@@ -186,7 +187,7 @@ static const struct filler *learn(const struct filling *filling, CUstream stream
 	int error;
 
 	if (!key || find(key) || filler_count == FILLERS || failures >= ATTEMPTS ||
-	    !driver_enter(&here, filling->context))
+	    mirrors_objection(filling->function) || !driver_enter(&here, filling->context))
 		return NULL;
 	memset(filler, 0, sizeof(*filler));
 	error = addresses_probe(filler, filling, stream);

@@ -214,9 +214,16 @@ static void drop_fence(struct known_queue *known)
 
 static bool is_done(struct known_queue *known)
 {
+	struct driver_context here;
+	CUresult result;
+
 	if (!known->fence)
 		set_fence(known);
-	if (!known->fence || driver.cuEventQuery(known->fence) != CUDA_SUCCESS)
+	if (!known->fence || !driver_enter(&here, known->queue.context))
+		return false;
+	result = driver.cuEventQuery(known->fence);
+	driver_leave(&here);
+	if (result != CUDA_SUCCESS)
 		return false;
 	drop_fence(known);
 	return known->fenced == known->latest;

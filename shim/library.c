@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "resolve.h"
+#include "word.h"
 
 static const char *const families[] = {"libcudnn.so.", "libcufft.so.", "libcusolver.so.",
 				       "libcusparse.so.", "libnccl.so."};
@@ -52,7 +53,7 @@ int library_hook_id(const char *name)
 	int low = 0, high = LIBRARY_COUNT - 1;
 
 	while (low <= high) {
-		int middle = (low + high) / 2, order = strcmp(name, names[middle]);
+		int middle = (low + high) / 2, order = word_order(name, names[middle]);
 
 		if (order == 0)
 			return middle;

@@ -97,7 +97,8 @@ bool memory_reach(uint64_t address, uint64_t *begin, uint64_t *end)
 	const size_t above = upper_bound(address);
 	size_t first = above - 1, last = first;
 
-	if (!above || address - table[first].base >= table[first].bytes)
+	/* Behind the last byte is where one begins who walks back. */
+	if (!above || address - table[first].base > table[first].bytes)
 		return false;
 	while (first > 0 && abut(&table[first - 1], &table[first]))
 		first--;

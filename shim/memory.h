@@ -27,7 +27,7 @@ void memory_remove(uint64_t base);
 const struct allocation *memory_find(uint64_t address);
 
 /* All that a pointer may lead to by counting: its allocation, and where it is mapped memory, what
- * is mapped without a gap before and behind. false: no allocation holds the address. */
+ * is mapped without a gap before and behind; also from its very end. false: no allocation. */
 bool memory_reach(uint64_t address, uint64_t *begin, uint64_t *end);
 
 /* The lowest byte of all allocations and the first one beyond; false: there is none. */

@@ -9,6 +9,7 @@
 
 #include "config.h"
 #include "fused.h"
+#include "kernel_code.h"
 #include "memory.h"
 #include "rerun.h"
 #include "resolve.h"
@@ -51,7 +52,9 @@ const char *mirrors_objection(const struct function *function)
 {
 	if (config()->ask == ASK_OFF)
 		return "FASHIM_ASK=off";
-	return mirrors_talks(function) ? "a kernel that waits for other GPUs" : NULL;
+	if (mirrors_talks(function))
+		return "a kernel that waits for other GPUs";
+	return kernel_code_hindrance(function);
 }
 
 static const char *any_objection(const struct chain *chain)

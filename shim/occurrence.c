@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "blas.h"
+#include "bypass.h"
 #include "compare.h"
 #include "config.h"
 #include "copies.h"
@@ -132,6 +133,12 @@ static enum flow defer_opening(struct op *op, const struct access_list *list,
 /* Is this the beginning of what verified sites do, and worth it? */
 static bool may_defer(const struct op *op, struct site_set *set)
 {
+	const char *why;
+
+	if (session_bypassed(&why)) {
+		session_decline(REASON_BYPASSED, why);
+		return false;
+	}
 	return config()->mode == MODE_REPLACE && site_candidates(set, &op->gemm) && selected(set) &&
 	       is_scores_memory(op) &&
 	       (uint64_t)(op->gemm.m * op->gemm.n * op->gemm.batch) >= config()->minimum;

@@ -50,11 +50,14 @@ static void *preload_dlvsym(void *handle, const char *name, const char *version)
  * (cu, capital letter), because a newer driver has functions that the tables lack. */
 static bool may_be_ours(void *handle, const char *name)
 {
-	if (!name || (strncmp(name, "cu", 2) != 0 && strncmp(name, "nccl", 4) != 0))
+	const bool of_cuda = name && name[0] == 'c' && name[1] == 'u';
+	const bool of_nccl = name && name[0] == 'n' && name[1] == 'c' && name[2] == 'c';
+
+	if (!of_cuda && !of_nccl)
 		return false;
 	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT)
 		return false;
-	if (name[0] == 'c' && name[2] >= 'A' && name[2] <= 'Z')
+	if (of_cuda && name[2] >= 'A' && name[2] <= 'Z')
 		return true;
 	return blas_hook_id(name) >= 0 || library_hook_id(name) >= 0;
 }

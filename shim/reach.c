@@ -48,6 +48,20 @@ static bool any_address(const struct addresses_result *result)
 	return result->count > ADDRESSES_FOUND;
 }
 
+/* Asking for an event ends a capture that is under way on any stream, unless this thread says that
+ * it does not mind. */
+static CUresult query(const struct question *question)
+{
+	struct driver_context here;
+	CUresult result;
+
+	if (!driver_enter(&here, question->context))
+		return CUDA_ERROR_NOT_READY;
+	result = driver.cuEventQuery(question->done);
+	driver_leave(&here);
+	return result;
+}
+
 static void take_answers(void)
 {
 	for (int i = 0; i < QUESTIONS; i++) {
@@ -56,7 +70,7 @@ static void take_answers(void)
 
 		if (!question->of)
 			continue;
-		result = driver.cuEventQuery(question->done);
+		result = query(question);
 		if (result == CUDA_ERROR_NOT_READY)
 			continue;
 		if (question->of->function == question->function) {
@@ -157,7 +171,8 @@ bool reach_is_far(const struct op *op, const struct function *function,
 {
 	struct answer *answer = answer_of(function);
 
-	take_answers();
+	if (may_ask)
+		take_answers();
 	/* At its first launch, and whenever as many more have passed. */
 	if (may_ask && !answer->asked && (answer->launches & (answer->launches + 1)) == 0)
 		ask(answer, op, list);
