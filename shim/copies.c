@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "bypass.h"
 #include "config.h"
 #include "driver_context.h"
 #include "fused.h"
@@ -16,6 +17,7 @@
 #include "memory.h"
 #include "rerun.h"
 #include "resolve.h"
+#include "site.h"
 
 #define COPIES	    64 /* bits of `used` */
 #define KINDS	    256
@@ -43,9 +45,12 @@ static bool any_asked; /* is one of them */
 
 static struct kind {
 	uint64_t key;
-	uint32_t fed;	   /* became an operand */
-	uint32_t compared; /* with the original read in its place */
-	uint32_t missed;   /* held back, and made after all */
+	uint32_t fed;		 /* became an operand */
+	uint32_t compared;	 /* with the original read in its place … */
+	const struct site *site; /* … by an occurrence of this one, latest */
+	uint64_t site_key;
+	uint32_t held;	 /* back, of late … */
+	uint32_t missed; /* … and made after all, or never asked for by a chain */
 	bool never;
 } kinds[KINDS];
 static bool any_fed;
@@ -262,10 +267,12 @@ static struct held_copy *slot(void)
 	return oldest;
 }
 
-/* Holding back must pay: of a kind, some must never be made. */
+/* Holding back must pay: of the first few, and of any number, most are never made. One that does
+ * not pay is given up for good. */
+#define TRIALS 4
 static bool pays(const struct kind *kind)
 {
-	return kind->fed < 16 || kind->missed < kind->fed / 4 * 3;
+	return kind->missed < TRIALS || 2 * kind->missed < kind->held;
 }
 
 bool copies_pay(uint64_t key)
@@ -273,10 +280,15 @@ bool copies_pay(uint64_t key)
 	return pays(kind_of(key));
 }
 
+/* Only for a chain that is replaced: what a comparison has read while a site is learned is held
+ * back from then on, as long as the site stays one. */
 static bool may_hold(const struct kind *kind, const struct relayout *copy)
 {
+	const char *why;
+
 	return config()->mode == MODE_REPLACE && kind->compared && !kind->never && pays(kind) &&
-	       memory_watchable(memory_find(copy->in_begin)) &&
+	       kind->site->key == kind->site_key && kind->site->state == SITE_VERIFIED &&
+	       !session_bypassed(&why) && memory_watchable(memory_find(copy->in_begin)) &&
 	       memory_watchable(memory_find(copy->out_begin));
 }
 
@@ -315,6 +327,7 @@ static struct held_copy *keep(const struct relayout *copy, CUcontext context, CU
 static void hold(struct held_copy *c)
 {
 	c->held = true;
+	kind_of(relayout_of(c)->key)->held++;
 	log_live()->copies_held++;
 	if (config()->poison)
 		poison(c);
@@ -330,7 +343,8 @@ bool copies_take(const struct op *op, const struct access_list *list,
 	    copy.out_end - copy.out_begin < LEAST_BYTES)
 		return false;
 	c = keep(&copy, op->context, op->stream);
-	if (may_hold(kind_of(copy.key), &copy))
+	/* On the default stream of each thread nobody else could make it in its order. */
+	if (op->stream != CU_STREAM_PER_THREAD && may_hold(kind_of(copy.key), &copy))
 		hold(c);
 	return c->held;
 }
@@ -370,7 +384,7 @@ const struct relayout *copies_intact(uint64_t number)
 	return NULL;
 }
 
-void copies_compared(uint64_t number, bool possible)
+void copies_compared(uint64_t number, const struct site *site, bool possible)
 {
 	const struct relayout *copy = copies_intact(number);
 	struct kind *kind = copy ? kind_of(copy->key) : NULL;
@@ -378,6 +392,8 @@ void copies_compared(uint64_t number, bool possible)
 	if (!kind)
 		return;
 	kind->compared += possible;
+	kind->site = site;
+	kind->site_key = site->key;
 	log_live()->copies_unfit += !possible && !kind->never;
 	kind->never |= !possible;
 }

@@ -54,7 +54,8 @@ const struct relayout *copies_intact(uint64_t number);
 
 /* A comparison read the originals of these copies: from now on they may be held back. Or it was not
  * possible to read them: they never are. */
-void copies_compared(uint64_t number, bool possible);
+struct site;
+void copies_compared(uint64_t number, const struct site *site, bool possible);
 
 /* O, which nobody wrote: it would be made by this inverse of its copy. */
 void copies_hold_output(const struct relayout *inverse, CUcontext context, CUstream stream);

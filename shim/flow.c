@@ -15,9 +15,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "addresses.h"
 #include "blas.h"
+#include "bypass.h"
 #include "capture.h"
 #include "compare.h"
 #include "config.h"
@@ -49,6 +51,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool disabled; /* in a forked child, or after an error of our own */
 static atomic_bool settled;  /* the process is ending */
 static atomic_int watching;  /* is anything kept that an op might change? */
+static pid_t owner;	     /* a child that came without fork() inherits what is not its own */
 
 bool flow_active(void)
 {
@@ -115,6 +118,7 @@ static void enter_with(bool sampled)
 	start_clock(sampled);
 	if (!prepared) {
 		prepared = true;
+		owner = getpid();
 		pthread_atfork(NULL, NULL, in_forked_child);
 	}
 }
@@ -159,7 +163,7 @@ static void drop_all_chains(void)
  * be among those that follow, and no value tells whether one will ask for it. */
 static void settle(void)
 {
-	if (!flow_active())
+	if (!flow_active() || getpid() != owner)
 		return;
 	enter();
 	replace_settle();
@@ -410,6 +414,25 @@ static enum flow through_chains(struct op *op, struct access_list *list,
 	return taken ? FLOW_TAKEN : FLOW_PASS;
 }
 
+/* From the moment on that something calls the driver past us nothing stays virtual for it to miss.
+ */
+static void look_for_bypass(void)
+{
+	static bool known;
+	const char *why;
+
+	if (known || !session_bypassed(&why))
+		return;
+	known = true;
+	session_decline(REASON_BYPASSED, why);
+	replace_settle();
+	copies_realise_all(why);
+	held_realise_all(why);
+	drop_all_chains();
+	looks_forget();
+	late_host_waits_all();
+}
+
 /* The op after a closing GEMM tells where O goes; may a fused launch have waited for it? */
 static bool comes_after_output(const struct op *op, const struct access_list *list,
 			       const struct function *function, const unsigned char *params)
@@ -433,11 +456,13 @@ static enum flow through(struct op *op)
 	bool delivers;
 	enum flow flow;
 
-	if (op->kind == OP_GEMM)
+	if (op->kind == OP_GEMM) {
 		session_note_gemm(op);
-	else if (!chain_live && !shadow_wanted() && !capture_under_way() && !copies_watch() &&
-		 !late_pending())
+		look_for_bypass();
+	} else if (!chain_live && !shadow_wanted() && !capture_under_way() && !copies_watch() &&
+		   !late_pending()) {
 		return FLOW_PASS;
+	}
 	if (op->kind == OP_LAUNCH) {
 		log_live()->launches++;
 		function = function_get(op->launch.function);
@@ -649,7 +674,7 @@ bool flow_out_of_memory(void)
 
 void flow_finish(void)
 {
-	if (atomic_load(&disabled))
+	if (atomic_load(&disabled) || getpid() != owner)
 		return;
 	enter();
 	compare_poll();

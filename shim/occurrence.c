@@ -135,10 +135,8 @@ static bool may_defer(const struct op *op, struct site_set *set)
 {
 	const char *why;
 
-	if (session_bypassed(&why)) {
-		session_decline(REASON_BYPASSED, why);
+	if (session_bypassed(&why))
 		return false;
-	}
 	return config()->mode == MODE_REPLACE && site_candidates(set, &op->gemm) && selected(set) &&
 	       is_scores_memory(op) &&
 	       (uint64_t)(op->gemm.m * op->gemm.n * op->gemm.batch) >= config()->minimum;

@@ -90,5 +90,5 @@ void originals_compare(struct attn_args *args, struct attn_tensor *order, const 
 	}
 	possible = possible || apply(args, order, from, in);
 	for (int n = 0; n < RELAYOUT_OPERANDS; n++)
-		copies_compared(chain->made_by[n], possible);
+		copies_compared(chain->made_by[n], chain->site, possible);
 }
