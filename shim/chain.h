@@ -73,6 +73,7 @@ struct chain {
 	bool gaps;	    /* a step leaves bytes of what it writes alone: never held back */
 	bool timed;	    /* will be compared: its inputs are kept, its ops are timed */
 	bool measured;	    /* what its unknown kernels write was found out by launching them */
+	bool met;	    /* watched: an op would have had its scores made real */
 	bool suspected;	    /* an unknown kernel was handed its scores after the close */
 	struct timing *timing;
 	struct slopes_args slopes; /* of what is being launched (slopes.h) */

@@ -255,6 +255,19 @@ static void note_reader(struct chain *chain, bool certain, const char *who)
 		site_decline(site, REASON_SCORES_READ_BY, who);
 }
 
+/* An op that may read the scores, or overwrite a part of them: had they been held back, they would
+ * have been made real before it. A site where that happens each time gains nothing. */
+static void note_met(struct chain *chain, const char *who)
+{
+	struct site *site = chain->site;
+
+	if (!chain->closed || chain->met || !site)
+		return;
+	chain->met = true;
+	site->met++;
+	snprintf(site->met_by, sizeof(site->met_by), "%s", who);
+}
+
 /* One access against one value. False: the value's chain must be made real first. */
 static bool meet(struct chain *chain, struct value *value, const struct access *access,
 		 const char *who)
@@ -277,6 +290,8 @@ static bool meet(struct chain *chain, struct value *value, const struct access *
 		note_reader(chain, true, who);
 	else if (access->mode == ACCESS_UNKNOWN && access->pointer == value->begin && inside)
 		note_reader(chain, false, who);
+	if (access->grade != GRADE_UNKNOWN)
+		note_met(chain, who);
 	/* From here on these bytes may be somebody else's: do not take their readers for ours. */
 	if (access->mode != ACCESS_READ && inside)
 		range_set_cut(&value->live, access->pointer, access->end);

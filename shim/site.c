@@ -330,6 +330,11 @@ void site_verify(struct site *site)
 {
 	if (site->state != SITE_LEARNING)
 		return;
+	/* Each time but the latest, whose readers may still come. */
+	if (site->met >= 2 && site->met + 1 >= site->live->seen) {
+		site_decline(site, REASON_SCORES_READ_BY, site->met_by);
+		return;
+	}
 	site->state = SITE_VERIFIED;
 	site->live->state = SITE_VERIFIED;
 	if (site->live->reason == REASON_LEARNING)

@@ -47,6 +47,8 @@ struct site {
 	int dtype;
 	unsigned watches;	  /* undeferred occurrences it may still ask for */
 	unsigned passed, pending; /* comparisons that agreed; under way */
+	unsigned met;		  /* occurrences whose scores would have been made real … */
+	char met_by[96];	  /* … for whom, latest */
 	unsigned readers;	  /* sightings of somebody reading the scores while learning */
 	uint64_t since_sample;
 	uint64_t

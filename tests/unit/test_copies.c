@@ -120,6 +120,43 @@ static void test_counters(void **state)
 	assert_int_equal(log_live()->copies_unfit - before.copies_unfit, 0);
 }
 
+/* A site that is given up has no use for copies that are held back. */
+static void test_site_given_up(void **state)
+{
+	uint64_t held;
+
+	(void)state;
+	begin();
+	for (int i = 0; i < 8; i++)
+		attend(true);
+	held = log_live()->copies_held;
+	assert_true(held > 0);
+	site_decline(&sites[0], REASON_SLOWER, "");
+	attend(true);
+	attend(true);
+	assert_int_equal(log_live()->copies_held, held);
+}
+
+/* Copies that are made after all, again and again, are left alone from then on. */
+static void test_does_not_pay(void **state)
+{
+	uint64_t before, held;
+
+	(void)state;
+	begin();
+	for (int i = 0; i < 4; i++)
+		attend(true);
+	before = log_live()->copies_held;
+	for (int i = 0; i < 64; i++) {
+		core_send(copy_q());
+		core_send(core_to_host(core.q, core.q_bytes));
+	}
+	held = log_live()->copies_held;
+	assert_in_range(held - before, 1, 40);
+	core_send(copy_q());
+	assert_int_equal(log_live()->copies_held, held);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -127,6 +164,8 @@ int main(void)
 		cmocka_unit_test(test_unloaded_kernel),
 		cmocka_unit_test(test_recorded_kernel),
 		cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_site_given_up),
+		cmocka_unit_test(test_does_not_pay),
 	};
 
 	setenv("FASHIM_GRAPHS", "1", 1);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shim/log.h"
+#include "shim/held.h"
 #include "shim/site.h"
 
 /* Which place a whole run of the chain lands in; `core` says how it looks. */
@@ -391,9 +392,33 @@ static void test_projections(void **state)
 	assert_true(opener_promising(&op.gemm));
 }
 
+/* A kernel that is known to read on without a known end begins below P, at every occurrence: were P
+ * held back, it would have to be made each time. */
+static void test_read_each_time(void **state)
+{
+	static const struct access_list reading = {.count = 1,
+						   .item[0] = {.pointer = CORE_ARENA,
+							       .begin = CORE_ARENA,
+							       .end = CORE_ARENA + CORE_ROOM,
+							       .mode = ACCESS_READ,
+							       .grade = GRADE_RULED}};
+	const struct op op = core_unknown(CORE_ARENA, 0, 1);
+
+	(void)state;
+	core_begin();
+	for (int i = 0; i < 4; i++) {
+		core_chain();
+		held_guard(&op, &reading, NULL, true, "gather");
+	}
+	assert_int_equal(sites[0].state, SITE_DECLINED);
+	assert_int_equal(sites[0].reason, REASON_SCORES_READ_BY);
+	assert_int_equal(sites[0].live->replaced, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_read_each_time),
 		cmocka_unit_test(test_same),
 		cmocka_unit_test(test_growing_keys),
 		cmocka_unit_test(test_another),
