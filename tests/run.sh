@@ -11,7 +11,7 @@ jobs=${1:?usage: run.sh JOBS PROGRAM[:ARGUMENT...]...}
 shift
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-limit=${TEST_TIMEOUT:-300}
+limit=${TEST_TIMEOUT:-1500}
 
 unset "${!FASHIM@}" "${!SIMGPU@}" "${!APP_@}" LD_PRELOAD
 export CMOCKA_MESSAGE_OUTPUT=TAP

@@ -275,11 +275,11 @@ static void test_find_addresses(void **state)
 	enum { WORDS = 3000 };
 	static uint64_t memory[WORDS + 1];
 	struct addresses_result found = {0};
-	const struct addresses_args args = {.base = (uint64_t)(uintptr_t)memory + 4,
-					    .bytes = 8 * WORDS,
-					    .low = 0x7000,
-					    .high = 0x8000,
-					    .result = (uint64_t)(uintptr_t)&found};
+	struct addresses_args args = {.base = (uint64_t)(uintptr_t)memory + 4,
+				      .bytes = 8 * WORDS,
+				      .low = 0x7000,
+				      .high = 0x8000,
+				      .result = (uint64_t)(uintptr_t)&found};
 
 	(void)state;
 	for (int n = 0; n <= WORDS; n++)
@@ -306,12 +306,12 @@ static void test_count_unwritten(void **state)
 	enum { BYTES = 2777 };
 	static unsigned char first[BYTES + 1], second[BYTES + 1];
 	uint64_t left = 0;
-	const struct unwritten_args args = {.first = (uint64_t)(uintptr_t)first + 1,
-					    .second = (uint64_t)(uintptr_t)second + 1,
-					    .bytes = BYTES,
-					    .result = (uint64_t)(uintptr_t)&left,
-					    .first_pattern = 0x55,
-					    .second_pattern = 0xaa};
+	struct unwritten_args args = {.first = (uint64_t)(uintptr_t)first + 1,
+				      .second = (uint64_t)(uintptr_t)second + 1,
+				      .bytes = BYTES,
+				      .result = (uint64_t)(uintptr_t)&left,
+				      .first_pattern = 0x55,
+				      .second_pattern = 0xaa};
 
 	(void)state;
 	memset(first, 0x55, sizeof(first));
