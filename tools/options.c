@@ -73,7 +73,7 @@ const char *option_instead(const struct option_row *row)
 
 const char *option_kind_name(enum option_kind kind)
 {
-	static const char *const names[] = {"mode", "string", "count", "flag", "number"};
+	static const char *const names[] = {"mode", "ask", "string", "count", "flag", "number"};
 
 	return names[kind];
 }
