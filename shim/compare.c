@@ -9,6 +9,7 @@
  */
 #include "compare.h"
 
+#include <errno.h>
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
@@ -174,8 +175,10 @@ static int enqueue(struct pending *slot, const struct chain *chain, const struct
 	bool ranged;
 	int error = 0;
 
-	driver.cuMemsetD8Async((CUdeviceptr)buffers->result, 0, sizeof(struct result),
-			       chain->stream);
+	/* Kernels of ours take a lock in there: it must be free. */
+	if (driver.cuMemsetD8Async((CUdeviceptr)buffers->result, 0, sizeof(struct result),
+				   chain->stream) != CUDA_SUCCESS)
+		return -EIO;
 	for (int i = 0; i < slot->guesses && !error; i++) {
 		struct attn_args trial = *args;
 

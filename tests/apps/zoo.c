@@ -253,6 +253,30 @@ static void check_unseen(void **state)
 	free(log);
 }
 
+/* FASHIM_ASK=off: none is, and a kernel that nobody knows stays one. */
+static void check_unasked(void **state)
+{
+	const char *const argv[] = {"apps/sim/unseen", "in_two", NULL};
+	const char *const more[] = {"FASHIM_ASK=off", NULL};
+	char *log = zoo_scratch("log");
+	struct outcome plain, under;
+	struct verdict verdict;
+	const char *said;
+
+	(void)state;
+	run_plain(&plain, argv, NULL);
+	run_under(&under, argv, more, log);
+	said = record_of(&verdict, log);
+	print_message("# unasked: %s\n", said);
+	assert_same(&plain, &under, &verdict, false);
+	assert_int_equal(verdict.replaced, 0);
+	if (!strstr(verdict.reasons, "unaccounted_pointer"))
+		fail_msg("expected the reason unaccounted_pointer: %s", said);
+	zoo_free(&plain);
+	zoo_free(&under);
+	free(log);
+}
+
 /* ---- whole programs
  * -------------------------------------------------------------------------------- */
 
@@ -501,6 +525,8 @@ int main(int argc, char **argv)
 		return run_programs();
 	for (int i = 0; i < UNSEEN && !strcmp(name, "unseen"); i++)
 		add(unseen[i].name, check_unseen, &unseen[i], only);
+	if (!strcmp(name, "unseen"))
+		add("unasked", check_unasked, NULL, only);
 	for (unsigned i = 0; i < sizeof(groups) / sizeof(*groups); i++)
 		if (!strcmp(name, groups[i].name))
 			group = &groups[i];

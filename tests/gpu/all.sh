@@ -34,12 +34,37 @@ part() { # NAME COMMAND…
 	fi
 }
 
-part programs python3 "$here/run.py" --lib "$build/libfashim.so" --out "$out" "$@"
+# Parts that time nothing run side by side; what each said follows when all are done.
+beside() { # NAME COMMAND…
+	number=$((number + 1))
+	name=$1
+	shift
+	{
+		"$@" >"$out/beside.$number" 2>&1
+		echo $? >"$out/beside.$number.status"
+	} &
+	names="$names$name
+"
+}
+
+number=0
+names=""
 for setting in FASHIM=replace FASHIM_POISON=1 FASHIM=compare APP_KERNELS=own; do
-	part "zoo $setting" python3 "$here/zoo.py" --lib "$build/libfashim.so" --apps "$build/apps/gpu" \
-		--out "$out/zoo.$setting.txt" "$setting"
+	beside "zoo $setting" python3 "$here/zoo.py" --lib "$build/libfashim.so" --apps "$build/apps/gpu" \
+		--jobs 4 --out "$out/zoo.$setting.txt" "$setting"
 done
-part memcheck sh "$here/sanitize.sh" "$build/libfashim.so" "$out/sanitize"
+beside memcheck sh "$here/sanitize.sh" "$build/libfashim.so" "$out/sanitize"
+wait
+number=0
+while read -r name; do
+	[ -n "$name" ] || continue
+	number=$((number + 1))
+	# shellcheck disable=SC2016 # the inner shell expands it
+	part "$name" sh -c 'cat "$1"; exit "$(cat "$1.status")"' sh "$out/beside.$number"
+done <<NAMES
+$names
+NAMES
+part programs python3 "$here/run.py" --lib "$build/libfashim.so" --out "$out" "$@"
 part kernels "$build/gpu/kernel_check" -q
 part "fp32 kernels" "$build/gpu/f32_check" "$build/gpu/f32_check.fatbin"
 part "cost of watching" python3 "$here/audit_cost.py" --lib "$build/libfashim.so" --out "$out/audit"
