@@ -54,6 +54,7 @@ for setting in FASHIM=replace FASHIM_POISON=1 FASHIM=compare APP_KERNELS=own; do
 		--jobs 4 --out "$out/zoo.$setting.txt" "$setting"
 done
 beside memcheck sh "$here/sanitize.sh" "$build/libfashim.so" "$out/sanitize"
+beside kernels "$build/gpu/kernel_check" -q
 wait
 number=0
 while read -r name; do
@@ -65,7 +66,6 @@ done <<NAMES
 $names
 NAMES
 part programs python3 "$here/run.py" --lib "$build/libfashim.so" --out "$out" "$@"
-part kernels "$build/gpu/kernel_check" -q
 part "fp32 kernels" "$build/gpu/f32_check" "$build/gpu/f32_check.fatbin"
 part "cost of watching" python3 "$here/audit_cost.py" --lib "$build/libfashim.so" --out "$out/audit"
 printf '%s' "$summary"
