@@ -4,8 +4,8 @@
  * RTLD_NEXT and RTLD_DEFAULT from the return address, so for every name that is not ours the
  * assembly front end (preload_ARCH.S) jumps to glibc's function as if it had been called directly.
  * A name of ours is first looked up for real, with the caller's handle; the result is swapped for a
- * hook only if it lies in libcuda, libcublas or another library whose calls are watched. One lookup,
- * so dlerror() says what it would say without us.
+ * hook only if it lies in libcuda, libcublas or another library whose calls are watched. One
+ * lookup, so dlerror() says what it would say without us.
  *
  * RTLD_NEXT and RTLD_DEFAULT are never swapped: the loader's own search meets our exports where
  * they stand in the scope, and who asks for what comes after us shall have it.

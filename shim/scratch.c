@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "config.h"
+#include "driver_context.h"
+#include "late.h"
 #include "log.h"
 #include "resolve.h"
 
@@ -34,17 +36,16 @@ static uint64_t held_bytes(CUcontext context)
 	return bytes;
 }
 
-static void hand_over(struct block *block, CUstream stream)
+/* false: whoever takes it would run into its earlier users. */
+static bool hand_over(struct block *block, CUstream stream)
 {
-	CUevent event;
+	const struct queue before = {block->context, block->stream};
+	const struct queue behind = {block->context, stream};
 
-	if (block->stream == stream)
-		return;
-	if (driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
-		return;
-	if (driver.cuEventRecord(event, block->stream) == CUDA_SUCCESS)
-		driver.cuStreamWaitEvent(stream, event, 0);
-	driver.cuEventDestroy_v2(event);
+	if (driver_order(before, behind))
+		return false;
+	block->stream = stream;
+	return true;
 }
 
 static void drop(int at)
@@ -80,10 +81,8 @@ uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool mu
 		    block->bytes <= 2 * bytes && (!best || block->bytes < best->bytes))
 			best = block;
 	}
-	if (best) {
-		hand_over(best, stream);
+	if (best && hand_over(best, stream)) {
 		best->busy = true;
-		best->stream = stream;
 		return best->address;
 	}
 	total = held_bytes(context);
@@ -117,8 +116,9 @@ void scratch_put(uint64_t address, CUstream stream)
 void scratch_stream_gone(CUstream stream)
 {
 	for (int i = 0; i < block_count; i++)
-		if (blocks[i].stream == stream) {
-			hand_over(&blocks[i], CU_STREAM_LEGACY);
+		if (blocks[i].stream == stream && !hand_over(&blocks[i], CU_STREAM_LEGACY)) {
+			/* The host waits for all of it before the stream goes. */
+			late_host_waits((struct queue){blocks[i].context, stream});
 			blocks[i].stream = CU_STREAM_LEGACY;
 		}
 }

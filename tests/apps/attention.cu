@@ -69,6 +69,17 @@ extern "C" __global__ void app_softmax_sums_f16(__half *out, const __half *in, f
 }
 SIM_KERNEL(app_softmax_sums_f16)
 
+/* The same of the first columns of each row, as many as a causal mask leaves; the others are not
+ * touched */
+extern "C" __global__ void app_softmax_lower_f16(__half *out, const __half *in, int rows,
+						 int columns)
+{
+	const long long row = (long long)blockIdx.x * columns;
+
+	softmax_row(out + row, in + row, blockIdx.x % rows + 1);
+}
+SIM_KERNEL(app_softmax_lower_f16)
+
 /* out[i] = in[i] */
 extern "C" __global__ void app_copy_f16(__half *out, const __half *in, long long n)
 {
@@ -78,6 +89,16 @@ extern "C" __global__ void app_copy_f16(__half *out, const __half *in, long long
 		out[i] = in[i];
 }
 SIM_KERNEL(app_copy_f16)
+
+/* The same, of what a table in memory says: where to, where from */
+extern "C" __global__ void app_copy_by_table_f16(__half *const *table, long long n)
+{
+	long long i = INDEX;
+
+	if (i < n)
+		table[0][i] = table[1][i];
+}
+SIM_KERNEL(app_copy_by_table_f16)
 
 /* out [heads,rows,depth] = in [rows,heads,depth], made contiguous */
 extern "C" __global__ void app_split_heads_f16(__half *out, const __half *in, int rows, int heads,

@@ -123,11 +123,36 @@ static void second_output(void)
 	bench_close(&b);
 }
 
+/* A kernel nobody knows writes P up to the diagonal; the zeros beyond are the program's, put there
+ * once. */
+static void lower_triangle(void)
+{
+	CUfunction softmax;
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuModuleGetFunction(&softmax, b.app.module, "app_softmax_lower_f16"));
+	CHECK(cuMemsetD16(b.t.p, 0, b.scores));
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain_open(&b, &b.t);
+		app_scale(&b.app, b.t.x, b.t.s, 0.25f, b.scores);
+		app_launch(&b.app, softmax, (unsigned)(b.shape.heads * b.shape.rows), 32,
+			   (void *[]){&b.t.p, &b.t.x, &b.shape.rows, &b.shape.columns});
+		chain_close(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (late(r))
+			observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
 const struct hazard hazards_forms[] = {
 	{"bias_in_s", bias_in_s, "QK^T is added to a bias that lies in S"},
 	{"bias_in_p", bias_in_p, "the same, and softmax is in place"},
 	{"bias_overwritten", bias_overwritten, "the same, and S is cleared before P.V"},
 	{"second_output", second_output, "softmax writes the sums of its rows too"},
+	{"lower_triangle", lower_triangle, "softmax writes P up to the diagonal alone"},
 	{"channels_first", channels_first, "Q, K, V and O as [H,D,S]"},
 	{0},
 };

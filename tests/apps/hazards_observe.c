@@ -337,6 +337,33 @@ static void p_in_window(void)
 	bench_close(&b);
 }
 
+/* A kernel is told by a table in memory, and by nothing else, where P is and where it goes. */
+static void addresses_in_memory(void)
+{
+	CUdeviceptr table, copy;
+	CUfunction copy_by_table;
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuModuleGetFunction(&copy_by_table, b.app.module, "app_copy_by_table_f16"));
+	table = app_alloc(2 * sizeof(CUdeviceptr));
+	copy = app_alloc(b.scores * 2);
+	CHECK(cuMemcpyHtoD(table, (CUdeviceptr[]){copy, b.t.p}, 2 * sizeof(CUdeviceptr)));
+	for (int r = 0; r < 2 * REPETITIONS; r++) {
+		long long n = (long long)b.scores;
+
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (!late(r))
+			continue;
+		app_launch(&b.app, copy_by_table, (unsigned)((n + 255) / 256), 256,
+			   (void *[]){&table, &n});
+		app_observe(&b.report, "copy", r, copy, b.scores);
+	}
+	bench_close(&b);
+}
+
 const struct hazard hazards_observe[] = {
 	{"p_copied", p_copied, "P is copied to the host in late repetitions"},
 	{"p_copied_apart", p_copied_apart, "the same, each tensor in its own allocation"},
@@ -360,5 +387,7 @@ const struct hazard hazards_observe[] = {
 	{"p_kept_mask", p_kept_mask, "P is read after the mask was changed"},
 	{"all_read", all_read, "the scaled and masked scores and P are read"},
 	{"p_in_window", p_in_window, "a second kernel reads P before P.V"},
+	{"addresses_in_memory", addresses_in_memory,
+	 "a kernel finds P by an address that lies in memory"},
 	{0},
 };

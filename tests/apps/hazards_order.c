@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Things that happen between the two products, chains that do not end, memory that comes and goes.
+ * Things that happen between the two products, chains that do not end, memory that comes and goes,
+ * others that wait for an event.
  */
 #include "hazards.h"
 
@@ -133,6 +134,30 @@ static void edit_p(struct bench *b, int r)
 static void p_edited_in_window(void)
 {
 	meddling(edit_p);
+}
+
+/* The second third of the scaled scores is overwritten before the mask is added. */
+static void partly_overwritten_between_steps(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	for (int r = 0; r < REPETITIONS; r++) {
+		const size_t columns = (size_t)b.shape.columns, rows = b.scores / columns;
+
+		bench_inputs(&b, r);
+		chain_open(&b, &b.t);
+		app_scale(&b.app, b.t.x, b.t.s, 0.25f, b.scores);
+		if (late(r))
+			CHECK(cuMemsetD16Async(b.t.x + b.scores / 3 * 2, 0x3c00, b.scores / 3,
+					       b.app.stream));
+		app_add_mask(&b.app, b.t.m, b.t.x, b.mask, b.scores,
+			     (size_t)b.shape.rows * columns);
+		app_softmax(&b.app, b.t.p, b.t.m, rows, b.shape.columns);
+		chain_close(&b, &b.t);
+		observe_o(&b, &b.t, r);
+	}
+	bench_close(&b);
 }
 
 static void synchronise(struct bench *b, int r)
@@ -355,6 +380,100 @@ static void memory_full(void)
 	bench_close(&b);
 }
 
+/* ---- others wait for an event --------------------------------------------------------------- */
+
+/* P by a kernel or by a copy, on a stream of its own; `to` holds something else until then. */
+static void read_on(struct bench *b, CUstream reader, CUdeviceptr to, bool kernel)
+{
+	const CUstream before = b->app.stream;
+
+	CHECK(cuMemsetD16Async(to, 0x4000, b->scores, reader));
+	b->app.stream = reader;
+	if (kernel)
+		app_copy(&b->app, to, b->t.p, b->scores);
+	else
+		CHECK(cuMemcpyDtoDAsync(to, b->t.p, b->scores * 2, reader));
+	b->app.stream = before;
+}
+
+/* The readers wait for the chain, not for one another. */
+static void two_readers_after_event(void)
+{
+	CUstream compute, reader[2];
+	CUdeviceptr copy[2];
+	CUevent done;
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuStreamCreate(&compute, CU_STREAM_NON_BLOCKING));
+	CHECK(cuStreamCreate(&reader[0], CU_STREAM_NON_BLOCKING));
+	CHECK(cuStreamCreate(&reader[1], CU_STREAM_NON_BLOCKING));
+	CHECK(cuEventCreate(&done, CU_EVENT_DISABLE_TIMING));
+	CHECK(cuCtxSynchronize()); /* bench_open's fills are the default stream's */
+	app_set_stream(&b.app, compute);
+	copy[0] = b.spare;
+	copy[1] = app_alloc(b.scores * 2);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		if (late(r)) {
+			CHECK(cuEventRecord(done, compute));
+			for (int i = 0; i < 2; i++)
+				CHECK(cuStreamWaitEvent(reader[i], done, 0));
+			for (int i = 0; i < 2; i++)
+				read_on(&b, reader[i], copy[i], r != 9);
+			for (int i = 0; i < 2; i++)
+				CHECK(cuStreamSynchronize(reader[i]));
+			app_observe(&b.report, "first copy", r, copy[0], b.scores);
+			app_observe(&b.report, "second copy", r, copy[1], b.scores);
+		}
+		CHECK(cuStreamSynchronize(compute));
+		observe_o(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+/* Once Q.K is done, which an event tells, Q is free for new data. */
+static void input_rewritten_after_event(void)
+{
+	CUstream compute, copies;
+	CUevent used;
+	struct bench b;
+	void *pinned;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuStreamCreate(&compute, CU_STREAM_NON_BLOCKING));
+	CHECK(cuStreamCreate(&copies, CU_STREAM_NON_BLOCKING));
+	CHECK(cuEventCreate(&used, CU_EVENT_DISABLE_TIMING));
+	CHECK(cuMemAllocHost(&pinned, b.n * 2));
+	CHECK(cuCtxSynchronize());
+	app_random_f16(pinned, b.n, 4711);
+	app_set_stream(&b.app, compute);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain_open(&b, &b.t);
+		CHECK(cuEventRecord(used, compute));
+		chain_middle(&b, &b.t);
+		chain_close(&b, &b.t);
+		if (late(r)) {
+			CHECK(cuStreamWaitEvent(copies, used, 0));
+			if (r == 9)
+				CHECK(cuMemsetD16Async(b.t.q, 0x3c00, b.n, copies));
+			else
+				CHECK(cuMemcpyHtoDAsync(b.t.q, pinned, b.n * 2, copies));
+			CHECK(cuStreamSynchronize(copies));
+		}
+		CHECK(cuStreamSynchronize(compute));
+		observe_o(&b, &b.t, r);
+		if (late(r)) {
+			observe_p(&b, &b.t, r);
+			app_observe(&b.report, "Q", r, b.t.q, b.n);
+		}
+	}
+	CHECK(cuMemFreeHost(pinned));
+	bench_close(&b);
+}
+
 const struct hazard hazards_order[] = {
 	{"k_rewritten", k_rewritten, "K is uploaded anew between the products"},
 	{"k_filled", k_filled, "a kernel fills K between the products"},
@@ -364,6 +483,8 @@ const struct hazard hazards_order[] = {
 	{"mask_before_use", mask_before_use, "the mask is written after Q.K, before it is added"},
 	{"v_late", v_late, "V is uploaded between the products"},
 	{"p_edited_in_window", p_edited_in_window, "P is edited before P.V, late"},
+	{"partly_overwritten_between_steps", partly_overwritten_between_steps,
+	 "a memset over part of the scaled scores, late"},
 	{"host_sync", host_sync, "the host synchronises between the products"},
 	{"host_looks", host_looks, "the host copies five numbers of P between the products"},
 	{"alloc_in_window", alloc_in_window, "allocation and free between the products"},
@@ -375,5 +496,9 @@ const struct hazard hazards_order[] = {
 	{"memory_full", memory_full, "the program takes all memory there is"},
 	{"growing_keys", growing_keys, "one query, one key more each time"},
 	{"growing_bias", growing_bias, "the same, with a bias that is not zero"},
+	{"two_readers_after_event", two_readers_after_event,
+	 "P is read on two streams that wait for one event"},
+	{"input_rewritten_after_event", input_rewritten_after_event,
+	 "Q is overwritten on a stream that waited for Q.K alone"},
 	{0},
 };

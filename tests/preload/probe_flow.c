@@ -18,8 +18,8 @@ static const char *hindrance(CUfunction handle, char *name)
 	return kernel_code_hindrance(&function);
 }
 
-__attribute__((visibility("default"))) struct probe probe = {
-	.hindrance = hindrance, .bypassed = session_bypassed};
+__attribute__((visibility("default"))) struct probe probe = {.hindrance = hindrance,
+							     .bypassed = session_bypassed};
 
 bool flow_active(void)
 {

@@ -11,7 +11,7 @@ UNIT_TESTS += $(addprefix $(O)/tests/unit/,$(CORE_TESTS))
 $(O)/tests/unit/test_catalogue: $(addprefix $(O)/tests/unit/,meaning.o reader.o)
 $(O)/tests/unit/replay.o $(O)/tests/unit/test_catalogue.o: CPPFLAGS += -DTRACES='"$(abspath tests/traces)"'
 $(O)/tests/unit/test_catalogue.o: CPPFLAGS += -DREFERENCE='"$(abspath tests/gpu/reference/catalogue.json)"'
-$(O)/tests/unit/test_rules_blocks.o: CPPFLAGS += -DBLOCKS='"$(abspath tests/unit/kernel_blocks.trace.gz)"'
+$(O)/tests/unit/test_rules_blocks.o: CPPFLAGS += -DKERNEL_BLOCKS='"$(abspath tests/unit/kernel_blocks.trace.gz)"'
 
 $(addprefix $(O)/tests/unit/,$(CORE_TESTS)): $(O)/tests/unit/%: $(O)/tests/unit/%.o $(CORE_HELPERS) $(CORE_OBJECTS)
 	$(call say,LINK,$@)

@@ -160,12 +160,9 @@ static void test_does_not_pay(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_copies_are_read),
-		cmocka_unit_test(test_unloaded_kernel),
-		cmocka_unit_test(test_recorded_kernel),
-		cmocka_unit_test(test_counters),
-		cmocka_unit_test(test_site_given_up),
-		cmocka_unit_test(test_does_not_pay),
+		cmocka_unit_test(test_copies_are_read), cmocka_unit_test(test_unloaded_kernel),
+		cmocka_unit_test(test_recorded_kernel), cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_site_given_up),	cmocka_unit_test(test_does_not_pay),
 	};
 
 	setenv("FASHIM_GRAPHS", "1", 1);

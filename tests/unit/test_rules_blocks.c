@@ -411,7 +411,7 @@ static void test_blocks(void **state)
 	(void)state;
 	core_begin();
 	driver_resolve();
-	assert_true(trace_play(BLOCKS, each_launch, &next) > 0);
+	assert_true(trace_play(KERNEL_BLOCKS, each_launch, &next) > 0);
 	assert_int_equal(next, BLOCKS_COUNT);
 }
 
