@@ -63,6 +63,9 @@ bool addresses_access(const struct function *function, const struct op_launch *l
  * was learned, the shadow now holds it. */
 bool addresses_identify(const struct op *gemm);
 
+/* A context is about to go (NULL: any of them). */
+void addresses_forget_context(CUcontext context);
+
 /* Kernels are about to go away. */
 void addresses_forget_launches(void);
 

@@ -36,6 +36,13 @@ struct probe {
 
 /* Pinned: what lies behind each pointer. */
 static unsigned char (*seen)[ADDRESSES_POINTERS][ADDRESSES_BYTES];
+static CUcontext seen_by; /* the context that takes it along when it goes */
+
+void addresses_forget_context(CUcontext context)
+{
+	if (!context || context == seen_by)
+		seen = NULL;
+}
 
 /* ---- the memory, once more ------------------------------------------------------------------ */
 
@@ -256,7 +263,7 @@ int addresses_probe(struct filler *filler, const struct filling *filling, CUstre
 	int error;
 
 	if (!seen && driver.cuMemAllocHost_v2(&memory, PASSES * sizeof(*seen)) == CUDA_SUCCESS)
-		seen = memory;
+		seen = memory, seen_by = filling->context;
 	if (!seen)
 		return -EAGAIN;
 	error = mirrors_begin(&probe.mirrors, filling->context, stream) ? run(&probe, filler)

@@ -34,6 +34,7 @@
 #include "log.h"
 #include "looks.h"
 #include "memory.h"
+#include "mirror.h"
 #include "nvtx.h"
 #include "occurrence.h"
 #include "overwrite.h"
@@ -200,6 +201,8 @@ static void teardown(const struct op *op)
 
 		late_forget(context, NULL);
 		reach_forget(context);
+		mirrors_forget(context);
+		addresses_forget_context(context);
 
 		compare_forget(context);
 		scratch_forget(context);

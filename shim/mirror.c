@@ -18,6 +18,7 @@
 #define PATIENCE 200000000ull
 
 static unsigned char *pinned;
+static CUcontext pinned_by; /* the context that takes it along when it goes */
 static bool late;	   /* a wait was in vain … */
 static CUevent unfinished; /* … until this one was: host memory may still be written to */
 
@@ -102,10 +103,20 @@ bool mirrors_begin(struct mirrors *mirrors, CUcontext context, CUstream stream)
 		if (driver.cuMemAllocHost_v2(&memory, MIRROR_HOST) != CUDA_SUCCESS)
 			return false;
 		pinned = memory;
+		pinned_by = context;
 	}
 	mirrors->host = pinned;
 	return finished() &&
 	       driver.cuEventCreate(&mirrors->event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
+}
+
+void mirrors_forget(CUcontext context)
+{
+	if (context && context != pinned_by)
+		return;
+	pinned = NULL;
+	unfinished = NULL;
+	late = false;
 }
 
 bool mirrors_add(struct mirrors *mirrors, uint64_t pointer)

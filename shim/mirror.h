@@ -36,6 +36,9 @@ struct mirrors {
 /* Of nothing yet. false: the driver refused, or something of before is still under way. */
 bool mirrors_begin(struct mirrors *mirrors, CUcontext context, CUstream stream);
 
+/* A context is about to go (NULL: any of them). */
+void mirrors_forget(CUcontext context);
+
 /* The allocation that a pointer leads to. false: not to be watched, or too many. */
 bool mirrors_add(struct mirrors *mirrors, uint64_t pointer);
 

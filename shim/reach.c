@@ -187,6 +187,8 @@ void reach_forget(CUcontext context)
 			if (questions[i].of)
 				questions[i].of->asked = false;
 			questions[i].of = NULL;
+			/* The context takes its events and its host memory along. */
 			questions[i].done = NULL;
+			questions[i].result = NULL;
 		}
 }
