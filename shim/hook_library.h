@@ -73,6 +73,8 @@ bool library_declare(struct library_call *call);
 			offered = library_declare(&call);                                          \
 			if (!offered)                                                              \
 				return real arguments;                                             \
+			if (unlikely(call.op.error)) /* what it would read is lost */              \
+				return (result)(refusal);                                          \
 		}                                                                                  \
 		hook_depth++;                                                                      \
 		status = real arguments;                                                           \
