@@ -19,8 +19,8 @@
 
 static unsigned char *pinned;
 static CUcontext pinned_by; /* the context that takes it along when it goes */
-static bool late;	   /* a wait was in vain … */
-static CUevent unfinished; /* … until this one was: host memory may still be written to */
+static bool late;	    /* a wait was in vain … */
+static CUevent unfinished;  /* … until this one was: host memory may still be written to */
 
 /* ---- whether --------------------------------------------------------------------------------- */
 
