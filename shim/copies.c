@@ -49,8 +49,8 @@ static struct kind {
 	uint32_t compared;	 /* with the original read in its place … */
 	const struct site *site; /* … by an occurrence of this one, latest */
 	uint64_t site_key;
-	uint32_t held;	 /* back, of late … */
-	uint32_t missed; /* … and made after all, or never asked for by a chain */
+	uint32_t held;	 /* back … */
+	uint32_t missed; /* … and made after all */
 	bool never;
 } kinds[KINDS];
 static bool any_fed;

@@ -500,6 +500,7 @@ static enum flow through(struct op *op)
 	copies_guard(op, &list, who);
 	if (delivers) {
 		held_guard(op, &list, NULL, true, who);
+		late_guard(op_queue(op), &list);
 		flow = replace_deliver();
 	} else {
 		flow = through_chains(op, &list, function, readable, who);

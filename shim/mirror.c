@@ -169,8 +169,7 @@ bool mirrors_make(struct mirrors *mirrors)
 	return true;
 }
 
-/* An address in a copy leads to the program's own memory. */
-static bool any_address(const struct addresses_result *found)
+bool mirrors_any_address(const struct addresses_result *found)
 {
 	for (uint64_t i = 0; i < found->count && i < ADDRESSES_FOUND; i++)
 		if (memory_find(found->word[i]))
@@ -198,7 +197,7 @@ bool mirrors_self_contained(struct mirrors *mirrors)
 					   mirrors->stream) == CUDA_SUCCESS &&
 	       mirrors_await(mirrors);
 	scratch_put(room, mirrors->stream);
-	if (done && any_address((const struct addresses_result *)mirrors->host)) {
+	if (done && mirrors_any_address((const struct addresses_result *)mirrors->host)) {
 		mirrors->hindrance = "addresses lie in the memory that a kernel is pointed to";
 		return false;
 	}

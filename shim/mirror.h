@@ -48,6 +48,9 @@ bool mirrors_make(struct mirrors *mirrors);
 /* May a kernel be launched again at all? NULL, or why not. */
 const char *mirrors_objection(const struct function *function);
 
+/* Does any of these words lead to the program's memory, or are they too many to tell? */
+bool mirrors_any_address(const struct addresses_result *found);
+
 /* Is there nothing in the copies, as they are now, that leads back to the program's memory? Waits.
  */
 bool mirrors_self_contained(struct mirrors *mirrors);

@@ -10,6 +10,7 @@
 #include "driver_context.h"
 #include "fused.h"
 #include "memory.h"
+#include "mirror.h"
 #include "resolve.h"
 #include "scratch.h"
 
@@ -40,14 +41,6 @@ static struct answer *answer_of(const struct function *function)
 	return answer;
 }
 
-static bool any_address(const struct addresses_result *result)
-{
-	for (uint64_t i = 0; i < result->count && i < ADDRESSES_FOUND; i++)
-		if (memory_find(result->word[i]))
-			return true;
-	return result->count > ADDRESSES_FOUND;
-}
-
 /* Asking for an event ends a capture that is under way on any stream, unless this thread says that
  * it does not mind. */
 static CUresult query(const struct question *question)
@@ -76,7 +69,7 @@ static void take_answers(void)
 		if (question->of->function == question->function) {
 			question->of->asked = false;
 			question->of->near =
-				result == CUDA_SUCCESS && !any_address(question->result);
+				result == CUDA_SUCCESS && !mirrors_any_address(question->result);
 		}
 		question->of = NULL;
 	}

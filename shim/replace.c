@@ -90,6 +90,15 @@ static int launch_fused(struct chain *chain, struct site *site, const struct rel
 	return error;
 }
 
+/* The same, behind late work (late.h) on what the closing GEMM reads and writes: V may have been
+ * made for it a moment ago, on another stream. */
+static int launch_behind(struct chain *chain, struct site *site, const struct access_list *list,
+			 const struct relayout *copy, uint64_t out)
+{
+	late_guard(chain_queue(chain), list);
+	return launch_fused(chain, site, copy, out);
+}
+
 /* The kernel is on its way: from here on the chain is what might still be asked for. */
 static void launched(struct chain *chain, struct site *site, int kept_inputs)
 {
@@ -190,7 +199,8 @@ void replace_settle(void)
 	if (!chain)
 		return;
 	delivery_missed(waiting.site);
-	if (!save_inputs(chain, &waiting.list) || launch_fused(chain, waiting.site, NULL, 0)) {
+	if (!save_inputs(chain, &waiting.list) ||
+	    launch_behind(chain, waiting.site, &waiting.list, NULL, 0)) {
 		run_instead();
 		return;
 	}
@@ -220,7 +230,8 @@ enum flow replace_deliver(void)
 	struct chain *chain = waiting.chain;
 
 	/* Guarding may have had to make the chain real. */
-	if (!chain->deferred || launch_fused(chain, waiting.site, inverse, inverse->in_begin)) {
+	if (!chain->deferred ||
+	    launch_behind(chain, waiting.site, &waiting.list, inverse, inverse->in_begin)) {
 		run_instead();
 		return FLOW_PASS;
 	}
@@ -239,7 +250,7 @@ enum flow replace_chain(struct chain *chain, struct site *site, const struct op 
 	if (may_wait(chain, site, op, list))
 		return wait(chain, site, op, list, kept_inputs);
 	delivery_expect(site, chain);
-	if (!save_inputs(chain, list) || launch_fused(chain, site, NULL, 0)) {
+	if (!save_inputs(chain, list) || launch_behind(chain, site, list, NULL, 0)) {
 		held_realise(chain, chain_queue(chain), "fused_launch", false);
 		copies_guard(op, list, op->name); /* V is wanted after all */
 		return FLOW_PASS;

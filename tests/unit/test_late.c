@@ -90,6 +90,28 @@ static void test_inputs_of_fused(void **state)
 	assert_string_equal(core_acts(), "O");
 }
 
+/* The fused kernel reads V and writes O in the closing product's place: behind whoever makes V late
+ * on another stream, and behind who still reads what lies where O goes. */
+static void test_before_fused(void **state)
+{
+	const struct queue other = {BELOW_CONTEXT, FIRST};
+
+	(void)state;
+	begin();
+	core_window();
+	below_reset();
+	below.unfinished = true;
+	late_writes(other, core.v, core.v + 64);
+	assert_true(core_send(core_context()));
+	assert_string_equal(core_acts(), "OF");
+	core_window();
+	below_reset();
+	below.unfinished = true;
+	late_reads(other, core.o, core.o + 64);
+	assert_true(core_send(core_context()));
+	assert_string_equal(core_acts(), "OF");
+}
+
 /* What is done needs no watching any more. */
 static void test_done(void **state)
 {
@@ -197,6 +219,7 @@ int main(void)
 		cmocka_unit_test(test_later_writers),
 		cmocka_unit_test(test_later_readers),
 		cmocka_unit_test(test_inputs_of_fused),
+		cmocka_unit_test(test_before_fused),
 		cmocka_unit_test(test_done),
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_no_order),
