@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "site.h"
 #include "snapshot.h"
 
 struct chain *chain_list[CHAIN_COUNT];
@@ -190,8 +189,7 @@ void chain_free(struct chain *chain)
 	chain->used = false;
 }
 
-/* The value that holds the address. Of a provisional one only the beginning is certain. */
-static int value_at(const struct chain *chain, uint64_t address)
+int chain_value_at(const struct chain *chain, uint64_t address)
 {
 	for (int i = chain->value_count - 1; i >= 0; i--) {
 		const struct value *value = &chain->values[i];
@@ -208,7 +206,7 @@ static bool reads(const struct chain *chain, const struct access_list *list)
 {
 	for (int i = 0; i < list->count; i++)
 		if ((list->item[i].mode & ACCESS_READ) &&
-		    value_at(chain, list->item[i].pointer) >= 0)
+		    chain_value_at(chain, list->item[i].pointer) >= 0)
 			return true;
 	return false;
 }
@@ -311,7 +309,7 @@ static void link_ruled(struct chain *chain, struct step *step, const struct acce
 {
 	for (int i = 0; i < list->count; i++) {
 		const struct access *access = &list->item[i];
-		int value = value_at(chain, access->pointer);
+		int value = chain_value_at(chain, access->pointer);
 
 		if (access->mode == ACCESS_WRITE)
 			continue;
@@ -332,67 +330,6 @@ static void link_ruled(struct chain *chain, struct step *step, const struct acce
 			chain->gaps = true;
 		new_version(chain, step, access, access->end, false);
 	}
-}
-
-void chain_narrow(const struct chain *chain, struct access_list *list, const struct site *model)
-{
-	int slot = chain->value_count;
-
-	for (int i = 0; i < list->count; i++) {
-		struct access *access = &list->item[i];
-		const int value = value_at(chain, access->pointer);
-
-		if (access->grade != GRADE_UNKNOWN)
-			continue;
-		access->begin = access->sure_end = access->pointer;
-		if (model)
-			access->grade = GRADE_MEASURED;
-		if (value >= 0) {
-			if (!chain->values[value].provisional)
-				access->end = chain->values[value].end;
-			access->bounded = true;
-			continue;
-		}
-		access->mode = ACCESS_WRITE;
-		if (model) {
-			const uint64_t end = access->pointer +
-					     site_value_bytes(model, slot, chain->steps[0].gemm.m);
-
-			access->end = end < access->end ? end : access->end;
-			access->bounded = true;
-			if (model->values[slot].outside)
-				access->mode = ACCESS_READ;
-			else
-				access->sure_end = access->end;
-		}
-		slot++;
-	}
-}
-
-int chain_new_pointers(const struct chain *chain, const struct access_list *list)
-{
-	int count = 0;
-
-	for (int i = 0; i < list->count; i++)
-		count += list->item[i].grade == GRADE_UNKNOWN &&
-			 value_at(chain, list->item[i].pointer) < 0;
-	return count;
-}
-
-bool chain_takes_whole(const struct chain *chain, const struct access_list *list)
-{
-	for (int i = 0; i < list->count; i++) {
-		const struct access *access = &list->item[i];
-		const int at = value_at(chain, access->pointer);
-		const struct value *value = &chain->values[at < 0 ? 0 : at];
-		const bool known = access->grade != GRADE_UNKNOWN;
-
-		if (at >= 0 && (access->mode & ACCESS_READ) && !value->provisional &&
-		    !range_set_covers(&value->live, known ? access->begin : value->begin,
-				      known ? access->end : value->end))
-			return false;
-	}
-	return true;
 }
 
 /* A pointer that was an input when the site was learned: it keeps a value's place, so that
@@ -427,7 +364,7 @@ static void link_unknown(struct chain *chain, struct step *step, const struct ac
 
 	for (int i = 0; i < list->count; i++) {
 		const struct access *access = &list->item[i];
-		const int value = value_at(chain, access->pointer);
+		const int value = chain_value_at(chain, access->pointer);
 
 		if (value >= 0) {
 			chain->values[value].used |= value < before;
@@ -464,7 +401,7 @@ int chain_settle_outside(struct chain *chain)
 static bool extend_by_copy(struct chain *chain, const struct op *op, const struct access_list *list)
 {
 	const struct op_gemm *opener = &chain->steps[0].gemm;
-	const int from = value_at(chain, op->copy.source.base);
+	const int from = chain_value_at(chain, op->copy.source.base);
 	struct step *step = &chain->steps[chain->step_count];
 
 	if (chain->step_count == CHAIN_STEPS || !op->copy.exact || from < 0 ||
@@ -579,7 +516,7 @@ bool chain_close(struct chain *chain, const struct op *op)
 	for (int side = 0; side < 2; side++) {
 		const struct matrix *p = side ? &gemm.b : &gemm.a;
 		const struct matrix *v = side ? &gemm.a : &gemm.b;
-		int at = value_at(chain, p->base);
+		int at = chain_value_at(chain, p->base);
 		uint64_t begin, end;
 		bool transposed = false;
 		int64_t further;
@@ -592,7 +529,7 @@ bool chain_close(struct chain *chain, const struct op *op)
 			if (!transposed)
 				continue;
 		}
-		if (value_at(chain, v->base) >= 0) /* P times P: not ours */
+		if (chain_value_at(chain, v->base) >= 0) /* P times P: not ours */
 			return false;
 		matrix_extent(p, gemm.batch, &begin, &end);
 		if (chain->values[at].provisional) {

@@ -112,6 +112,9 @@ static inline struct queue chain_queue(const struct chain *chain)
 /* Could this GEMM be S = QK^T? Cheap; says nothing of what follows. */
 bool chain_may_open(const struct op *op);
 
+/* The value that holds the address, of a provisional one only where it begins; -1: none. */
+int chain_value_at(const struct chain *chain, uint64_t address);
+
 /* Starts a chain at a GEMM. NULL: no place. */
 struct chain *chain_open(const struct op *op);
 
