@@ -2,14 +2,14 @@
  *
  * op → what it touches.
  */
-#include "access.h"
+#include "shim/access.h"
 
 #include <string.h>
 
-#include "addresses.h"
-#include "gemm.h"
-#include "memory.h"
-#include "rules.h"
+#include "shim/addresses.h"
+#include "shim/gemm.h"
+#include "shim/memory.h"
+#include "shim/rules.h"
 
 void access_add(struct access_list *list, struct access access)
 {

@@ -15,8 +15,8 @@
 #ifndef FASHIM_ACCESS_H
 #define FASHIM_ACCESS_H
 
-#include "function.h"
-#include "op.h"
+#include "shim/function.h"
+#include "shim/op.h"
 
 #define ACCESS_MAX 64
 

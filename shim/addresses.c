@@ -2,18 +2,18 @@
  *
  * The table of known kernels, and the last few launches that may turn out to be of this kind.
  */
-#include "addresses.h"
+#include "shim/addresses.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "chain.h"
-#include "config.h"
-#include "driver_context.h"
-#include "memory.h"
-#include "message.h"
-#include "mirror.h"
-#include "shadow.h"
+#include "shim/chain.h"
+#include "shim/config.h"
+#include "shim/driver_context.h"
+#include "shim/memory.h"
+#include "shim/message.h"
+#include "shim/mirror.h"
+#include "shim/shadow.h"
 
 #define FILLERS	 64
 #define RECENT	 8

@@ -7,15 +7,15 @@
  * behind the pointers, so that the second time the copies hold a pattern: the same words must come
  * out, and all else must stay.
  */
-#include "addresses.h"
+#include "shim/addresses.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory.h"
-#include "mirror.h"
-#include "resolve.h"
+#include "shim/memory.h"
+#include "shim/mirror.h"
+#include "shim/resolve.h"
 
 #define PATTERN 0x55
 #define PASSES	3 /* what is there, and what two launches leave */

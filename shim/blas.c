@@ -3,14 +3,14 @@
  * One private cuBLAS handle per library instance and context. Every entry point's product can be
  * said as cublasGemmStridedBatchedEx.
  */
-#include "blas.h"
+#include "shim/blas.h"
 
 #include <cublas_v2.h>
 #include <errno.h>
 #include <string.h>
 
-#include "gemm.h"
-#include "resolve.h"
+#include "shim/gemm.h"
+#include "shim/resolve.h"
 
 #define HANDLES 16
 

@@ -3,15 +3,15 @@
  * Loaded cuBLAS libraries (blas_library.h). Instances are only ever added; an instance whose object
  * was unloaded is recognised by its address and its place given to the next library of that name.
  */
-#include "blas_library.h"
+#include "shim/blas_library.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "locks.h"
-#include "resolve.h"
-#include "word.h"
+#include "shim/locks.h"
+#include "shim/resolve.h"
+#include "shim/word.h"
 
 struct blas_library {
 	enum blas_kind kind;
@@ -32,7 +32,7 @@ __thread int blas_entered __attribute__((tls_model("initial-exec")));
 
 static const char *const names[BLAS_COUNT] = {
 #define HOOK(name) #name,
-#include "cublas_hooks.def"
+#include "shim/cublas_hooks.def"
 };
 
 int blas_hook_id(const char *name)

@@ -6,19 +6,19 @@
  * RTLD_DEEPBIND it counts as bound past us. Who is bound to glibc's own dlsym can ask for anything;
  * that counts where the object names one of these libraries.
  */
-#include "bypass.h"
+#include "shim/bypass.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 
-#include "blas_library.h"
-#include "driver_table.h"
-#include "flow.h"
-#include "image.h"
-#include "resolve.h"
-#include "word.h"
+#include "shim/blas_library.h"
+#include "shim/driver_table.h"
+#include "shim/flow.h"
+#include "shim/image.h"
+#include "shim/resolve.h"
+#include "shim/word.h"
 
 #define LIBRARIES 16 /* that the shim stands before */
 

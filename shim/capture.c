@@ -3,12 +3,12 @@
  * A list of streams. It is short, and wrong where a capture was joined through an event or has
  * outlived an end that failed: then the driver is asked.
  */
-#include "capture.h"
+#include "shim/capture.h"
 
 #include <stdatomic.h>
 
-#include "driver_context.h"
-#include "resolve.h"
+#include "shim/driver_context.h"
+#include "shim/resolve.h"
 
 #define MAX_CAPTURES 16
 

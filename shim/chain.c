@@ -2,13 +2,13 @@
  *
  * Building chains out of ops. Nothing here calls the driver: the same code replays a trace.
  */
-#include "chain.h"
+#include "shim/chain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "snapshot.h"
+#include "shim/snapshot.h"
 
 struct chain *chain_list[CHAIN_COUNT];
 int chain_live;

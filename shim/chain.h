@@ -20,14 +20,14 @@
 #ifndef FASHIM_CHAIN_H
 #define FASHIM_CHAIN_H
 
-#include "access.h"
-#include "driver_context.h"
-#include "gemm.h"
-#include "log_format.h"
-#include "pitched.h"
-#include "range.h"
-#include "relayout.h"
-#include "step.h"
+#include "shim/access.h"
+#include "shim/driver_context.h"
+#include "shim/gemm.h"
+#include "shim/log_format.h"
+#include "shim/pitched.h"
+#include "shim/range.h"
+#include "shim/relayout.h"
+#include "shim/step.h"
 
 #define CHAIN_COUNT    48
 #define CHAIN_STEPS    16

@@ -3,9 +3,9 @@
  * Kernels without a rule as steps of a chain: which of its values they were handed, and what may be
  * said of the rest of their pointers.
  */
-#include "chain.h"
+#include "shim/chain.h"
 
-#include "site.h"
+#include "shim/site.h"
 
 void chain_narrow(const struct chain *chain, struct access_list *list, const struct site *model)
 {

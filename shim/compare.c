@@ -7,7 +7,7 @@
  * times as far from the reference as the program's own, plus one rounding step, and nowhere further
  * from the program's than rounding explains (verdict.h).
  */
-#include "compare.h"
+#include "shim/compare.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,15 +16,15 @@
 #include <string.h>
 #include <time.h>
 
-#include "config.h"
-#include "driver_context.h"
-#include "fused.h"
-#include "log.h"
-#include "nvtx.h"
-#include "resolve.h"
-#include "scratch.h"
-#include "timing.h"
-#include "verdict.h"
+#include "shim/config.h"
+#include "shim/driver_context.h"
+#include "shim/fused.h"
+#include "shim/log.h"
+#include "shim/nvtx.h"
+#include "shim/resolve.h"
+#include "shim/scratch.h"
+#include "shim/timing.h"
+#include "shim/verdict.h"
 
 #define PENDING	      24
 #define SAMPLE_ROWS   64

@@ -10,8 +10,8 @@
 #ifndef FASHIM_COMPARE_H
 #define FASHIM_COMPARE_H
 
-#include "chain.h"
-#include "site.h"
+#include "shim/chain.h"
+#include "shim/site.h"
 
 /* Enqueues the comparison behind the closing GEMM. Takes over `timing`. args->o is the program's O;
  * the fused kernel's goes to scratch, with order's strides, packed where those are zero.

@@ -4,7 +4,7 @@
  * parser. Strings are copied, since the host may change its environment under us; numbers are read
  * and written without regard to the host's locale.
  */
-#include "config.h"
+#include "shim/config.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -18,8 +18,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "message.h"
-#include "names.h"
+#include "shim/message.h"
+#include "shim/names.h"
 
 extern char **environ;
 
@@ -32,7 +32,7 @@ static const struct row {
 } rows[] = {
 #define OPTION(field, kind, name, initial, help)                                                   \
 	{name, initial, KIND_##kind, offsetof(struct config, field)},
-#include "config.def"
+#include "shim/config.def"
 #undef OPTION
 };
 

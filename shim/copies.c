@@ -2,22 +2,22 @@
  *
  * A few copies, in a table; and what is known of their kinds, by relayout.key.
  */
-#include "copies.h"
+#include "shim/copies.h"
 
 #include <string.h>
 
-#include "bypass.h"
-#include "config.h"
-#include "driver_context.h"
-#include "fused.h"
-#include "graph.h"
-#include "held.h"
-#include "late.h"
-#include "log.h"
-#include "memory.h"
-#include "rerun.h"
-#include "resolve.h"
-#include "site.h"
+#include "shim/bypass.h"
+#include "shim/config.h"
+#include "shim/driver_context.h"
+#include "shim/fused.h"
+#include "shim/graph.h"
+#include "shim/held.h"
+#include "shim/late.h"
+#include "shim/log.h"
+#include "shim/memory.h"
+#include "shim/rerun.h"
+#include "shim/resolve.h"
+#include "shim/site.h"
 
 #define COPIES	    64 /* bits of `used` */
 #define KINDS	    256

@@ -2,15 +2,15 @@
  *
  * Notes on cuDNN's backend descriptors (cudnn_graph.h).
  */
-#include "cudnn_graph.h"
+#include "shim/cudnn_graph.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cudnn_attributes.h"
-#include "cudnn_tensor.h"
-#include "library_types.h"
+#include "shim/cudnn_attributes.h"
+#include "shim/cudnn_tensor.h"
+#include "shim/library_types.h"
 
 /* ---- notes ---------------------------------------------------------------------------------- */
 

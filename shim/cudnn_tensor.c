@@ -2,12 +2,12 @@
  *
  * Tensors in cuDNN's words (cudnn_tensor.h).
  */
-#include "cudnn_tensor.h"
+#include "shim/cudnn_tensor.h"
 
 #include <string.h>
 
-#include "cudnn_attributes.h"
-#include "library_types.h"
+#include "shim/cudnn_attributes.h"
+#include "shim/library_types.h"
 
 uint64_t cudnn_type_bytes(int type)
 {

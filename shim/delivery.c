@@ -2,12 +2,12 @@
  *
  * One copy for each site, the latest seen with O in place.
  */
-#include "delivery.h"
+#include "shim/delivery.h"
 
 #include <stddef.h>
 #include <string.h>
 
-#include "copies.h"
+#include "shim/copies.h"
 
 #define PATIENCE 8 /* ops other than a copy, or other copies, after which a site has none */
 

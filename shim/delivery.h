@@ -10,8 +10,8 @@
 #ifndef FASHIM_DELIVERY_H
 #define FASHIM_DELIVERY_H
 
-#include "chain.h"
-#include "site.h"
+#include "shim/chain.h"
+#include "shim/site.h"
 
 /* A chain of the site closed with its O written in place: the next op is of interest. */
 void delivery_expect(const struct site *site, const struct chain *chain);

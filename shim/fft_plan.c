@@ -2,12 +2,12 @@
  *
  * cuFFT's plans (fft_plan.h).
  */
-#include "fft_plan.h"
+#include "shim/fft_plan.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "library_types.h"
+#include "shim/library_types.h"
 
 #define BUCKETS 256
 

@@ -6,7 +6,7 @@
 #ifndef FASHIM_FFT_PLAN_H
 #define FASHIM_FFT_PLAN_H
 
-#include "operands.h"
+#include "shim/operands.h"
 
 struct library;
 

@@ -3,13 +3,13 @@
  * ln P is the score but for a constant in each row, so that all fits are of differences from the
  * row's mean. Only numbers are used that no 16-bit type makes coarse.
  */
-#include "fit.h"
+#include "shim/fit.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "elementary.h"
-#include "fit_parts.h"
+#include "shim/elementary.h"
+#include "shim/fit_parts.h"
 
 #define COLUMNS 96 /* of each row, at most, where every form is tried */
 #define POINTS	(FIT_ROWS * COLUMNS)

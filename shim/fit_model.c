@@ -3,12 +3,12 @@
  * Which keys a row sees, and what the whole model makes of them: P as it has to come out, to be
  * held against P as it did.
  */
-#include "fit.h"
+#include "shim/fit.h"
 
 #include <math.h>
 
-#include "elementary.h"
-#include "fit_parts.h"
+#include "shim/elementary.h"
+#include "shim/fit_parts.h"
 
 #define MAX_EXPECT 16384
 #define SHOWN	   8 /* e^-8 of the largest, among a few thousand, is a number in half precision */

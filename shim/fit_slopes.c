@@ -5,12 +5,12 @@
  * those of a progression that programs use, times one weight: it is the progression that is
  * computed with, not what was measured.
  */
-#include "fit.h"
+#include "shim/fit.h"
 
 #include <math.h>
 
-#include "elementary.h"
-#include "fit_parts.h"
+#include "shim/elementary.h"
+#include "shim/fit_parts.h"
 
 #define FEWEST 4 /* keys that a line goes through */
 

@@ -3,13 +3,13 @@
  * An open-addressing table of kernels by handle. Runtime-API programs hand us CUkernels cast to
  * CUfunction, for which only the cuKernel* getters answer; both families are tried.
  */
-#include "function.h"
+#include "shim/function.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "resolve.h"
-#include "rules.h"
+#include "shim/resolve.h"
+#include "shim/rules.h"
 
 #define RETIRED 256 /* lists */
 
@@ -93,7 +93,7 @@ static void bind_unset(struct function *function)
 		void (*clear)(const struct function *function, unsigned char *bytes);
 	} rows[] = {
 #define UNSET(which, beginning) {beginning, clear_##which},
-#include "kernel_rules.def"
+#include "shim/kernel_rules.def"
 #undef UNSET
 	};
 

@@ -2,21 +2,21 @@
  *
  * Module loading and launching. Everything goes through the driver API: no runtime library.
  */
-#include "fused.h"
+#include "shim/fused.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "config.h"
+#include "shim/config.h"
 #include "kernels/images.h"
 #include "kernels/launch.h"
-#include "looks.h"
-#include "message.h"
-#include "prepared.h"
-#include "relayout.h"
-#include "resolve.h"
-#include "scratch.h"
-#include "tuned.h"
+#include "shim/looks.h"
+#include "shim/message.h"
+#include "shim/prepared.h"
+#include "shim/relayout.h"
+#include "shim/resolve.h"
+#include "shim/scratch.h"
+#include "shim/tuned.h"
 
 #define CONTEXTS 16
 #define VARIANTS 192

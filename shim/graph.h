@@ -9,7 +9,7 @@
 #ifndef FASHIM_GRAPH_H
 #define FASHIM_GRAPH_H
 
-#include "access.h"
+#include "shim/access.h"
 
 struct graph_range {
 	uint64_t begin, end;

@@ -2,23 +2,23 @@
  *
  * Hazards: the rules of held.h, applied op by op.
  */
-#include "held.h"
+#include "shim/held.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "config.h"
-#include "driver_context.h"
-#include "fused.h"
-#include "graph.h"
-#include "late.h"
-#include "log.h"
-#include "looks.h"
-#include "memory.h"
-#include "rerun.h"
-#include "resolve.h"
-#include "site.h"
-#include "snapshot.h"
+#include "shim/config.h"
+#include "shim/driver_context.h"
+#include "shim/fused.h"
+#include "shim/graph.h"
+#include "shim/late.h"
+#include "shim/log.h"
+#include "shim/looks.h"
+#include "shim/memory.h"
+#include "shim/rerun.h"
+#include "shim/resolve.h"
+#include "shim/site.h"
+#include "shim/snapshot.h"
 
 int held_count;
 

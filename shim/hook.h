@@ -7,8 +7,8 @@
 
 #include <errno.h>
 
-#include "flow.h"
-#include "resolve.h"
+#include "shim/flow.h"
+#include "shim/resolve.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

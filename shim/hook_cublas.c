@@ -11,7 +11,7 @@
 #include <cublas_api.h>
 #include <string.h>
 
-#include "hook_cublas.h"
+#include "shim/hook_cublas.h"
 
 /* IEEE half precision, from its bits. */
 static double half_value(uint16_t bits)
@@ -351,7 +351,7 @@ typedef __nv_bfloat16_raw __nv_bfloat16;
 	}
 
 #define SPECIAL(function)
-#include "cublas_hooks.def"
+#include "shim/cublas_hooks.def"
 
 EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 {

@@ -8,8 +8,8 @@
 #include <library_types.h>
 #include <stdbool.h>
 
-#include "blas_library.h"
-#include "hook.h"
+#include "shim/blas_library.h"
+#include "shim/hook.h"
 
 /* Declares `library` and `real`, the function that a call belongs to. Where no such library is
  * loaded it calls what the program brought along under that name (a stub that loads the library),

@@ -3,8 +3,8 @@
  * cuDNN's older functions, one for each row of library_hooks.def. Their descriptors are opaque; the
  * library's own getters say what they hold. Factors (alpha, beta) always lie in host memory.
  */
-#include "cudnn_tensor.h"
-#include "hook_library.h"
+#include "shim/cudnn_tensor.h"
+#include "shim/hook_library.h"
 
 #define RANK 8 /* CUDNN_DIM_MAX */
 
@@ -129,4 +129,4 @@ static void ask_stream(struct library_call *call, const struct library *library,
 		ask_stream(&call, library, handle);                                                \
 		__VA_ARGS__                                                                        \
 	})
-#include "library_hooks.def"
+#include "shim/library_hooks.def"

@@ -3,9 +3,9 @@
  * cuDNN's backend: descriptors are noted as they are made (cudnn_graph.h), executing a plan is a
  * call with declared operands.
  */
-#include "cudnn_attributes.h"
-#include "cudnn_graph.h"
-#include "hook_library.h"
+#include "shim/cudnn_attributes.h"
+#include "shim/cudnn_graph.h"
+#include "shim/hook_library.h"
 
 /* A call that makes or changes a descriptor; `...` notes it when it succeeded. */
 #define DESCRIPTOR_HOOK(function, parameters, arguments, ...)                                      \

@@ -3,8 +3,8 @@
  * cuFFT: the making of plans (fft_plan.h), and their execution. Plans with callbacks or of several
  * devices are not understood.
  */
-#include "fft_plan.h"
-#include "hook_library.h"
+#include "shim/fft_plan.h"
+#include "shim/hook_library.h"
 
 /* ---- plans ---------------------------------------------------------------------------------- */
 
@@ -182,4 +182,4 @@ static void describe(struct library_call *call, const struct library *library, c
 		     (cufftHandle plan, from * input, to * output, int direction),                 \
 		     (plan, input, output, direction), NULL, 5,                                    \
 		     describe(&call, library, plan, input, output, type))
-#include "library_hooks.def"
+#include "shim/library_hooks.def"

@@ -4,7 +4,7 @@
  * Matrices are column-major. What is updated may be a triangle of its matrix, or may be done in
  * several steps, so nothing counts as wholly overwritten but what says how it went.
  */
-#include "hook_library.h"
+#include "shim/hook_library.h"
 
 static void ask_stream(struct library_call *call, const struct library *library,
 		       cusolverDnHandle_t handle)
@@ -137,7 +137,7 @@ static int64_t least(int64_t a, int64_t b)
 	       if (jobvt == 'A' || jobvt == 'S') MATRIX(VT, jobvt == 'A' ? n : least(m, n), n,     \
 							ldvt, sizeof(element), WRITTEN))
 
-#include "library_hooks.def"
+#include "shim/library_hooks.def"
 
 /* ---- the 64-bit interface ------------------------------------------------------------------- */
 

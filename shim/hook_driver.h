@@ -13,8 +13,8 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
-#include "driver_table.h"
-#include "hook.h"
+#include "shim/driver_table.h"
+#include "shim/hook.h"
 
 /* What stream 0 means. */
 #define LEGACY	   false

@@ -8,10 +8,10 @@
 #ifndef FASHIM_HOOK_LIBRARY_H
 #define FASHIM_HOOK_LIBRARY_H
 
-#include "hook.h"
-#include "library.h"
-#include "library_types.h"
-#include "operands.h"
+#include "shim/hook.h"
+#include "shim/library.h"
+#include "shim/library_types.h"
+#include "shim/operands.h"
 
 #define ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 

@@ -3,9 +3,9 @@
  * Images of kernels come and go. Whoever loads one, at whatever depth: handles are given out again,
  * and what is remembered of one must not outlive it (kernel_code.h).
  */
-#include "hook_driver.h"
+#include "shim/hook_driver.h"
 
-#include "kernel_code.h"
+#include "shim/kernel_code.h"
 
 /* Calls the real function and tells of what came of it. */
 #define LOAD_BODY(function, arguments, tell)                                                       \

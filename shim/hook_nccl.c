@@ -5,7 +5,7 @@
  * memory of their own, so a call that is not understood is not left to the launch hooks: before it
  * everything is made what the program believes it to be.
  */
-#include "hook_library.h"
+#include "shim/hook_library.h"
 
 #include <stdlib.h>
 
@@ -298,4 +298,4 @@ static bool offer(struct library_call *call, bool *offered)
 			flow_after(&call.op);                                                      \
 		return status;                                                                     \
 	}
-#include "library_hooks.def"
+#include "shim/library_hooks.def"

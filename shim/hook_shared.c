@@ -5,11 +5,11 @@
  * what the shim owes such memory is delivered at once (flow_flush), and the range is told as
  * MEMORY_SHARED.
  */
-#include "hook_memory.h"
+#include "shim/hook_memory.h"
 
-#include "locks.h"
+#include "shim/locks.h"
 
-#include "kernel_code.h"
+#include "shim/kernel_code.h"
 
 /* The allocation that holds an address; a single byte where the driver does not know it. */
 static struct op_range allocation_of(CUdeviceptr address)

@@ -5,17 +5,17 @@
  * whole answer is held against runs with everything at once, and last, what becomes of rows that
  * see nothing. An answer that does not reproduce all of P, in every row looked at, is none.
  */
-#include "identify.h"
+#include "shim/identify.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver_context.h"
-#include "elementary.h"
-#include "identify_parts.h"
-#include "probe.h"
+#include "shim/driver_context.h"
+#include "shim/elementary.h"
+#include "shim/identify_parts.h"
+#include "shim/probe.h"
 
 /* What the kernels' own arithmetic may cost, in rounding steps of P. */
 #define MOST_RMS 12

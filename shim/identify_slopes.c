@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "elementary.h"
-#include "identify_parts.h"
+#include "shim/elementary.h"
+#include "shim/identify_parts.h"
 
 #define FLAT   0.02 /* so much of ln P along a row is no slope */
 #define STEPS  16   /* of rounding, over the span of a row */

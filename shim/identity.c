@@ -3,11 +3,11 @@
  * An identity put to use: from the numbers of pointers to addresses, snapshots where they were
  * taken, and from one number of keys to another.
  */
-#include "identity.h"
+#include "shim/identity.h"
 
 #include <stdio.h>
 
-#include "memory.h"
+#include "shim/memory.h"
 
 #define NOWHERE 1 /* computed slopes, before they are given a place */
 

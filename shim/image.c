@@ -3,12 +3,12 @@
  * Loaded ELF objects (image.h). A symbol is found as the loader finds it: through DT_GNU_HASH, or
  * through DT_HASH in objects too old or too odd to have the other.
  */
-#include "image.h"
+#include "shim/image.h"
 
 #include <stddef.h>
 
-#include "locks.h"
-#include "word.h"
+#include "shim/locks.h"
+#include "shim/word.h"
 
 /* Dynamic entries are relocated in place by glibc on most machines, but not in the vDSO. */
 const void *image_pointer(const struct image *image, ElfW(Addr) value)

@@ -4,7 +4,7 @@
  * stand in a table by handle. It has a lock of its own: images are loaded on any thread, and read
  * with the flow lock held.
  */
-#include "kernel_code.h"
+#include "shim/kernel_code.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "function.h"
-#include "kernel_code_parts.h"
-#include "resolve.h"
+#include "shim/function.h"
+#include "shim/kernel_code_parts.h"
+#include "shim/resolve.h"
 
 #define BUCKETS	    1024
 #define MODULES_MAX (64u << 10)
@@ -390,7 +390,7 @@ static const char *gravest(uint32_t deeds)
 {
 	static const char *const words[] = {
 #define DEED(name, phrase) phrase,
-#include "kernel_code.def"
+#include "shim/kernel_code.def"
 	};
 
 	return deeds ? words[__builtin_ctz(deeds)] : NULL;

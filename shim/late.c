@@ -5,13 +5,13 @@
  * must wait: then for all that is on the queue by then. A piece that leaves the ring counts as one
  * that touches everything; where a program has one stream, nobody ever asks.
  */
-#include "late.h"
+#include "shim/late.h"
 
 #include <errno.h>
 
-#include "log.h"
-#include "range.h"
-#include "resolve.h"
+#include "shim/log.h"
+#include "shim/range.h"
+#include "shim/resolve.h"
 
 #define WORKS 64
 

@@ -11,9 +11,9 @@
 #ifndef FASHIM_LATE_H
 #define FASHIM_LATE_H
 
-#include "access.h"
-#include "driver_context.h"
-#include "graph.h"
+#include "shim/access.h"
+#include "shim/driver_context.h"
+#include "shim/graph.h"
 
 /* Work was enqueued on a queue that reads or writes a range later than the program believes. */
 void late_reads(struct queue queue, uint64_t begin, uint64_t end);

@@ -15,7 +15,7 @@
 
 enum {
 #define WORD(name, vendor, value) name = (value),
-#include "library_words.def"
+#include "shim/library_words.def"
 };
 
 #ifndef FASHIM_OWN_TYPES

@@ -3,7 +3,7 @@
  * One lock, one static buffer, one file (own_file.h). A process may be forked without any handler
  * being called (_Fork, clone): so whoever takes the lock first looks whose it is.
  */
-#include "log.h"
+#include "shim/log.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -16,12 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "config.h"
-#include "log_header.h"
-#include "log_live.h"
-#include "message.h"
-#include "names.h"
-#include "own_file.h"
+#include "shim/config.h"
+#include "shim/log_header.h"
+#include "shim/log_live.h"
+#include "shim/message.h"
+#include "shim/names.h"
+#include "shim/own_file.h"
 
 #define RECORD_SIZE	131072 /* the summary of LIVE_SITES sites takes half */
 #define VIOLATION_LIMIT 32

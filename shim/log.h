@@ -17,8 +17,8 @@
 
 #include <stdbool.h>
 
-#include "json.h"
-#include "log_format.h"
+#include "shim/json.h"
+#include "shim/log_format.h"
 
 /* Creates the log and LOG.live, with their folders, unless that was tried before. A file that is
  * there already is left alone: ours gets a number before its extension. Whether there is a log. */

@@ -2,13 +2,13 @@
  *
  * A site's counters as records tell them.
  */
-#include "log_counters.h"
+#include "shim/log_counters.h"
 
 const char *log_reason_name(unsigned reason)
 {
 	static const char *const names[REASON_COUNT] = {
 #define REASON(id, name, sentence, hint) [REASON_##id] = name,
-#include "reasons.def"
+#include "shim/reasons.def"
 #undef REASON
 	};
 

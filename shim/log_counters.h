@@ -6,8 +6,8 @@
 #ifndef FASHIM_LOG_COUNTERS_H
 #define FASHIM_LOG_COUNTERS_H
 
-#include "json.h"
-#include "log_format.h"
+#include "shim/json.h"
+#include "shim/log_format.h"
 
 /* The number of the site at live_file.sites[place]. */
 unsigned log_site_number(unsigned place, const struct live_site *site);

@@ -81,7 +81,7 @@
 
 enum reason {
 #define REASON(id, name, sentence, hint) REASON_##id,
-#include "reasons.def"
+#include "shim/reasons.def"
 #undef REASON
 	REASON_COUNT
 };

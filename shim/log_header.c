@@ -4,17 +4,17 @@
  * live counters and reasons.def. A long command line is cut so that the header always fits its
  * line.
  */
-#include "log_header.h"
+#include "shim/log_header.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "config.h"
-#include "log_counters.h"
-#include "message.h"
-#include "names.h"
+#include "shim/config.h"
+#include "shim/log_counters.h"
+#include "shim/message.h"
+#include "shim/names.h"
 
 #ifndef FASHIM_VERSION
 #define FASHIM_VERSION "0"

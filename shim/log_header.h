@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-#include "json.h"
-#include "log_format.h"
+#include "shim/json.h"
+#include "shim/log_format.h"
 
 struct log_device {
 	char gpu[256], uuid[64]; /* "" not known */

@@ -4,7 +4,7 @@
  * was counted before. A file of that name is replaced only where it is one of these: the log beside
  * it was just created, so its own is gone.
  */
-#include "log_live.h"
+#include "shim/log_live.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "log.h"
-#include "message.h"
-#include "names.h"
-#include "own_file.h"
+#include "shim/log.h"
+#include "shim/message.h"
+#include "shim/names.h"
+#include "shim/own_file.h"
 
 static struct live_file counters;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -4,13 +4,13 @@
  * (struct attn_look), to the last byte. It is used on the stream alone on which it was made: nobody
  * waits for it.
  */
-#include "looks.h"
+#include "shim/looks.h"
 
 #include <string.h>
 
-#include "memory.h"
-#include "range.h"
-#include "scratch.h"
+#include "shim/memory.h"
+#include "shim/range.h"
+#include "shim/scratch.h"
 
 #define LOOKS 8 /* masks that a model uses in turn, for each tile size */
 

@@ -9,18 +9,18 @@
  * scores, or rows of them, and spread evenly before these. A tensor that is of neither kind stays
  * unknown.
  */
-#include "measure.h"
+#include "shim/measure.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "driver_context.h"
-#include "fused.h"
-#include "memory.h"
-#include "mirror.h"
-#include "resolve.h"
-#include "rerun.h"
-#include "scratch.h"
+#include "shim/driver_context.h"
+#include "shim/fused.h"
+#include "shim/memory.h"
+#include "shim/mirror.h"
+#include "shim/resolve.h"
+#include "shim/rerun.h"
+#include "shim/scratch.h"
 
 #define RESULTS	   128
 #define LENGTHS	   5

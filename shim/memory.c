@@ -3,13 +3,13 @@
  * A sorted array of allocations. Programs hold tens to a few thousand of them and allocate rarely
  * (caching allocators), so inserts may move memory and lookups are a binary search.
  */
-#include "memory.h"
+#include "shim/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "resolve.h"
+#include "shim/resolve.h"
 
 static struct allocation *table;
 static size_t count, capacity;

@@ -2,18 +2,18 @@
  *
  * Copies in scratch, made in stream order; waiting is by an event and with a limit.
  */
-#include "mirror.h"
+#include "shim/mirror.h"
 
 #include <string.h>
 #include <time.h>
 
-#include "config.h"
-#include "fused.h"
-#include "kernel_code.h"
-#include "memory.h"
-#include "rerun.h"
-#include "resolve.h"
-#include "scratch.h"
+#include "shim/config.h"
+#include "shim/fused.h"
+#include "shim/kernel_code.h"
+#include "shim/memory.h"
+#include "shim/rerun.h"
+#include "shim/resolve.h"
+#include "shim/scratch.h"
 
 #define PATIENCE 200000000ull
 

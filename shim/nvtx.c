@@ -5,7 +5,7 @@
  * else's process, so the header is only called once the tool is there already: because the program
  * uses NVTX itself, or because the profiler put it there. The ranges stand in a domain "fashim".
  */
-#include "nvtx.h"
+#include "shim/nvtx.h"
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
 
@@ -17,7 +17,7 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-#include "image.h"
+#include "shim/image.h"
 
 enum listener {
 	LISTENER_UNKNOWN, /* nobody looked yet, or the tool is not loaded yet */

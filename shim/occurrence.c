@@ -2,34 +2,34 @@
  *
  * Opening, deferring, closing: where a site's state turns into what happens to a call.
  */
-#include "occurrence.h"
+#include "shim/occurrence.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "blas.h"
-#include "bypass.h"
-#include "compare.h"
-#include "config.h"
-#include "copies.h"
-#include "delivery.h"
-#include "driver_context.h"
-#include "fused.h"
-#include "held.h"
-#include "identify.h"
-#include "log.h"
-#include "measure.h"
-#include "memory.h"
-#include "originals.h"
-#include "replace.h"
-#include "resolve.h"
-#include "session.h"
-#include "site.h"
-#include "slopes.h"
-#include "snapshot.h"
-#include "spec.h"
-#include "timing.h"
+#include "shim/blas.h"
+#include "shim/bypass.h"
+#include "shim/compare.h"
+#include "shim/config.h"
+#include "shim/copies.h"
+#include "shim/delivery.h"
+#include "shim/driver_context.h"
+#include "shim/fused.h"
+#include "shim/held.h"
+#include "shim/identify.h"
+#include "shim/log.h"
+#include "shim/measure.h"
+#include "shim/memory.h"
+#include "shim/originals.h"
+#include "shim/replace.h"
+#include "shim/resolve.h"
+#include "shim/session.h"
+#include "shim/site.h"
+#include "shim/slopes.h"
+#include "shim/snapshot.h"
+#include "shim/spec.h"
+#include "shim/timing.h"
 
 /* A comparison costs as much as some dozen small fused launches: samples that agree make the next
  * one come later, up to this many times FASHIM_SAMPLE. */

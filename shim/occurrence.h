@@ -7,8 +7,8 @@
 #ifndef FASHIM_OCCURRENCE_H
 #define FASHIM_OCCURRENCE_H
 
-#include "chain.h"
-#include "flow.h"
+#include "shim/chain.h"
+#include "shim/flow.h"
 
 /* A GEMM that does not close a chain: may open one, deferred (taken) or watched. The rest of the
  * world is guarded from it in any case. */

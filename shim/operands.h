@@ -7,7 +7,7 @@
 #ifndef FASHIM_OPERANDS_H
 #define FASHIM_OPERANDS_H
 
-#include "op.h"
+#include "shim/op.h"
 
 #define TENSOR_RANK 12
 

@@ -4,19 +4,19 @@
  * may be: bytes that come out the same were overwritten, those that still differ were left alone,
  * and anything else that differs was made of what lay there.
  */
-#include "overwrite.h"
+#include "shim/overwrite.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "addresses.h"
-#include "chain.h"
-#include "config.h"
-#include "driver_context.h"
-#include "memory.h"
-#include "mirror.h"
-#include "resolve.h"
+#include "shim/addresses.h"
+#include "shim/chain.h"
+#include "shim/config.h"
+#include "shim/driver_context.h"
+#include "shim/memory.h"
+#include "shim/mirror.h"
+#include "shim/resolve.h"
 
 #define RESULTS	   128
 #define FAILURES   4	       /* launches that could not be made, in a process */

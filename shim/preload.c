@@ -10,16 +10,16 @@
  * RTLD_NEXT and RTLD_DEFAULT are never swapped: the loader's own search meets our exports where
  * they stand in the scope, and who asks for what comes after us shall have it.
  */
-#include "preload.h"
+#include "shim/preload.h"
 
 #include <dlfcn.h>
 
-#include "blas_library.h"
-#include "bypass.h"
-#include "driver_table.h"
-#include "image.h"
-#include "library.h"
-#include "resolve.h"
+#include "shim/blas_library.h"
+#include "shim/bypass.h"
+#include "shim/driver_table.h"
+#include "shim/image.h"
+#include "shim/library.h"
+#include "shim/resolve.h"
 
 static void *swap(void *found, const char *name)
 {

@@ -2,14 +2,14 @@
  *
  * Contents are made on the host, one period of them, and repeated on the device.
  */
-#include "probe.h"
+#include "shim/probe.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "elementary.h"
-#include "resolve.h"
-#include "rules.h"
+#include "shim/elementary.h"
+#include "shim/resolve.h"
+#include "shim/rules.h"
 
 #define PIECE 4096 /* bytes of an input that are looked at in one go */
 

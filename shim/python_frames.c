@@ -9,7 +9,7 @@
  * change. 3.11 and 3.12 export a dump and are not our business. Every pointer is read through the
  * kernel, which answers EFAULT where a debugger's guess would end in SIGSEGV.
  */
-#include "python_frames.h"
+#include "shim/python_frames.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "resolve.h"
+#include "shim/resolve.h"
 
 #define DEEPEST 200 /* frames looked at, those of the interpreter itself included */
 

@@ -2,7 +2,7 @@
  *
  * Interval sets small enough for linear scans.
  */
-#include "range.h"
+#include "shim/range.h"
 
 #include <errno.h>
 

@@ -3,16 +3,16 @@
  * What was found, in a table by kernel; and a few questions under way, each with a piece of pinned
  * memory for the answer.
  */
-#include "reach.h"
+#include "shim/reach.h"
 
 #include <string.h>
 
-#include "driver_context.h"
-#include "fused.h"
-#include "memory.h"
-#include "mirror.h"
-#include "resolve.h"
-#include "scratch.h"
+#include "shim/driver_context.h"
+#include "shim/fused.h"
+#include "shim/memory.h"
+#include "shim/mirror.h"
+#include "shim/resolve.h"
+#include "shim/scratch.h"
 
 #define KERNELS	   1024
 #define QUESTIONS  8

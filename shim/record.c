@@ -3,7 +3,7 @@
  * The trace writer (format: record.h). Text is collected in one buffer and written when it fills
  * and at exit; a killed program loses the last few ops of its trace and nothing else.
  */
-#include "record.h"
+#include "shim/record.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,11 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config.h"
-#include "function.h"
-#include "memory.h"
-#include "message.h"
-#include "own_file.h"
+#include "shim/config.h"
+#include "shim/function.h"
+#include "shim/memory.h"
+#include "shim/message.h"
+#include "shim/own_file.h"
 
 /* A symbolic address. No pair of small numbers looks like one, nor does a pointer of the host. */
 #define SYMBOL_MARK  0xe000000000000000ull

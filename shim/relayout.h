@@ -11,8 +11,8 @@
 #define FASHIM_RELAYOUT_H
 
 #include "kernels/attention.h"
-#include "range.h"
-#include "step.h"
+#include "shim/range.h"
+#include "shim/step.h"
 
 enum relayout_operand {
 	RELAYOUT_Q,

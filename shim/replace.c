@@ -2,25 +2,25 @@
  *
  * Launching a fused kernel for a chain, at once or late. At most one launch waits.
  */
-#include "replace.h"
+#include "shim/replace.h"
 
-#include "blas.h"
-#include "config.h"
-#include "copies.h"
-#include "delivery.h"
-#include "driver_context.h"
-#include "fused.h"
-#include "held.h"
-#include "late.h"
-#include "log.h"
-#include "memory.h"
-#include "nvtx.h"
-#include "originals.h"
-#include "session.h"
-#include "site.h"
-#include "slopes.h"
-#include "snapshot.h"
-#include "spec.h"
+#include "shim/blas.h"
+#include "shim/config.h"
+#include "shim/copies.h"
+#include "shim/delivery.h"
+#include "shim/driver_context.h"
+#include "shim/fused.h"
+#include "shim/held.h"
+#include "shim/late.h"
+#include "shim/log.h"
+#include "shim/memory.h"
+#include "shim/nvtx.h"
+#include "shim/originals.h"
+#include "shim/session.h"
+#include "shim/site.h"
+#include "shim/slopes.h"
+#include "shim/snapshot.h"
+#include "shim/spec.h"
 
 static struct waiting {
 	struct chain *chain; /* NULL: none waits */

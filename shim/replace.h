@@ -16,8 +16,8 @@
 #ifndef FASHIM_REPLACE_H
 #define FASHIM_REPLACE_H
 
-#include "chain.h"
-#include "flow.h"
+#include "shim/chain.h"
+#include "shim/flow.h"
 
 /* A deferred chain that turned out to be an occurrence of a verified site. Inputs from
  * `kept_inputs` on were added for the closing GEMM alone. FLOW_PASS: it could not be launched, the

@@ -4,16 +4,16 @@
  * in their own place, where every byte of it is still virtual, else in scratch with the standing
  * bytes copied back.
  */
-#include "rerun.h"
+#include "shim/rerun.h"
 
 #include <string.h>
 
-#include "blas.h"
-#include "fused.h"
-#include "held.h"
-#include "resolve.h"
-#include "scratch.h"
-#include "snapshot.h"
+#include "shim/blas.h"
+#include "shim/fused.h"
+#include "shim/held.h"
+#include "shim/resolve.h"
+#include "shim/scratch.h"
+#include "shim/snapshot.h"
 
 uint64_t rerun_pointer(const struct chain *chain, const struct step *step, int i)
 {

@@ -2,11 +2,11 @@
  *
  * What all readers of parameter blocks share: words, element types as names spell them, accesses.
  */
-#include "rule_reader.h"
+#include "shim/rule_reader.h"
 
 #include <string.h>
 
-#include "memory.h"
+#include "shim/memory.h"
 
 uint64_t rule_u64_at(const struct reading *r, unsigned at)
 {

@@ -16,12 +16,12 @@
 #ifndef FASHIM_RULES_H
 #define FASHIM_RULES_H
 
-#include "access.h"
-#include "function.h"
+#include "shim/access.h"
+#include "shim/function.h"
 
 enum rule_role {
 #define ROLE(id, name) ROLE_##id,
-#include "kernel_roles.def"
+#include "shim/kernel_roles.def"
 #undef ROLE
 	ROLE_COUNT
 };

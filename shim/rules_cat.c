@@ -2,7 +2,7 @@
  *
  * Concatenation: many inputs, one output that may be written in whole.
  */
-#include "rule_reader.h"
+#include "shim/rule_reader.h"
 
 #include <stdlib.h>
 #include <string.h>

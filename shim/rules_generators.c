@@ -2,11 +2,11 @@
  *
  * Kernels that make numbers: random ones, numbers in a row, dropout and its mask.
  */
-#include "rule_reader.h"
+#include "shim/rule_reader.h"
 
 #include <string.h>
 
-#include "memory.h"
+#include "shim/memory.h"
 
 /* {seed, offset, long, bool captured} of a random generator: in a graph, seed and offset are
  * pointers to them. */

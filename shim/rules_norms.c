@@ -2,7 +2,7 @@
  *
  * Normalisations, forward and backward: layer, group, batch and weight norm.
  */
-#include "rule_reader.h"
+#include "shim/rule_reader.h"
 
 #include <string.h>
 

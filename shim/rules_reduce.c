@@ -2,11 +2,11 @@
  *
  * ATen's reductions over any dimensions, one output or two.
  */
-#include "rule_reader.h"
+#include "shim/rule_reader.h"
 
 #include <string.h>
 
-#include "memory.h"
+#include "shim/memory.h"
 
 /* Where the words of a reduction stand: sizes from `config` on, pointers from the end back. */
 struct places {

@@ -3,7 +3,7 @@
  * Running sums, sorts, the largest few, histograms, triangles: kernels that take a tensor row by
  * row.
  */
-#include "rule_reader.h"
+#include "shim/rule_reader.h"
 
 #include <string.h>
 

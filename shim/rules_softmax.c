@@ -2,7 +2,7 @@
  *
  * Softmax over the last dimension, forward and backward.
  */
-#include "rule_reader.h"
+#include "shim/rule_reader.h"
 
 #include <string.h>
 

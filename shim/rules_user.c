@@ -2,7 +2,7 @@
  *
  * Lines to rules, and one reader for all of them.
  */
-#include "rules_user.h"
+#include "shim/rules_user.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config.h"
-#include "message.h"
-#include "user_file.h"
+#include "shim/config.h"
+#include "shim/message.h"
+#include "shim/user_file.h"
 
 #define RULES	128
 #define LARGEST (1 << 20) /* bytes of the file */

@@ -3,15 +3,15 @@
  * A first-fit pool of whole blocks. A block used last on another stream is handed over with an
  * event, so nobody waits on the host.
  */
-#include "scratch.h"
+#include "shim/scratch.h"
 
 #include <string.h>
 
-#include "config.h"
-#include "driver_context.h"
-#include "late.h"
-#include "log.h"
-#include "resolve.h"
+#include "shim/config.h"
+#include "shim/driver_context.h"
+#include "shim/late.h"
+#include "shim/log.h"
+#include "shim/resolve.h"
 
 #define BLOCKS 512
 #define ROUND  (256u << 10)

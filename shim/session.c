@@ -2,15 +2,15 @@
  *
  * First GEMM, counters without a site, end of the process.
  */
-#include "session.h"
+#include "shim/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "json.h"
-#include "log.h"
-#include "resolve.h"
-#include "site.h"
+#include "shim/json.h"
+#include "shim/log.h"
+#include "shim/resolve.h"
+#include "shim/site.h"
 
 static void name_device(const struct op *op)
 {

@@ -6,8 +6,8 @@
 #ifndef FASHIM_SESSION_H
 #define FASHIM_SESSION_H
 
-#include "log_format.h"
-#include "op.h"
+#include "shim/log_format.h"
+#include "shim/op.h"
 
 /* Counts a GEMM; at the first one opens the log and registers the end. Flow lock held. */
 void session_note_gemm(const struct op *op);

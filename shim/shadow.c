@@ -2,13 +2,13 @@
  *
  * A ring of small pieces. An entry that anything may have written is dropped whole.
  */
-#include "shadow.h"
+#include "shim/shadow.h"
 
 #include <string.h>
 
-#include "gemm.h"
-#include "memory.h"
-#include "rules.h"
+#include "shim/gemm.h"
+#include "shim/memory.h"
+#include "shim/rules.h"
 
 #define PIECES	    32
 #define PIECE_BYTES 16384

@@ -2,17 +2,20 @@
 # The shim: every C and assembly file of this folder, and the kernels' images, in one shared object that
 # needs libc alone. Files of another architecture assemble to nothing.
 
-SHIM_OBJECTS := $(patsubst %,$(O)/%.o,$(basename $(wildcard shim/*.c shim/*.S)))
+SHIM_SOURCES := $(wildcard shim/*.c shim/*.S shim/*/*.c shim/*/*.S)
+SHIM_OBJECTS := $(patsubst %,$(O)/%.o,$(basename $(SHIM_SOURCES)))
+# Objects of the shim by the names of their files; a name that no file has stops make.
+shim_objects = $(foreach name,$(1),$(or $(filter %/$(name).o,$(SHIM_OBJECTS)),$(error no shim/*/$(name).c)))
 SHIM_MAP     := $(O)/shim/libfashim.map
 SHIM_LIBRARY := $(O)/libfashim.so
 
 $(SHIM_OBJECTS): private CFLAGS += -fvisibility=hidden -ftls-model=initial-exec -fno-math-errno
 
 # The export list: what the tables name, and no version (a named one would not interpose).
-$(SHIM_MAP): shim/libfashim.map.in $(wildcard shim/*.def) | setup
+$(SHIM_MAP): shim/libfashim.map.in $(wildcard shim/*.def shim/*/*.def) | setup
 	@mkdir -p $(@D)
 	$(call say,MAP,$@)
-	$(Q)$(CC) -E -P -undef -x c -o $@ $<
+	$(Q)$(CC) -E -P -undef -I. -x c -o $@ $<
 
 $(SHIM_LIBRARY): $(SHIM_OBJECTS) $(KERNEL_OBJECTS) $(SHIM_MAP)
 	$(call say,LD,$@)

@@ -2,15 +2,15 @@
  *
  * The table of sites and their states.
  */
-#include "site.h"
+#include "shim/site.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "config.h"
-#include "log.h"
-#include "log_counters.h"
-#include "message.h"
+#include "shim/config.h"
+#include "shim/log.h"
+#include "shim/log_counters.h"
+#include "shim/message.h"
 
 struct site sites[SITES];
 int site_count;

@@ -11,9 +11,9 @@
 #ifndef FASHIM_SITE_H
 #define FASHIM_SITE_H
 
-#include "chain.h"
-#include "identity.h"
-#include "log_format.h"
+#include "shim/chain.h"
+#include "shim/identity.h"
+#include "shim/log_format.h"
 
 #define SITES		LIVE_SITES
 #define SITE_CANDIDATES 48

@@ -4,12 +4,12 @@
  */
 #include <stdio.h>
 
-#include "call_form.h"
-#include "callstack.h"
-#include "fused.h"
-#include "log.h"
-#include "site.h"
-#include "spec.h"
+#include "shim/call_form.h"
+#include "shim/callstack.h"
+#include "shim/fused.h"
+#include "shim/log.h"
+#include "shim/site.h"
+#include "shim/spec.h"
 
 static const char *dtype_name(int dtype)
 {

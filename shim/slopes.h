@@ -8,8 +8,8 @@
 #ifndef FASHIM_SLOPES_H
 #define FASHIM_SLOPES_H
 
-#include "chain.h"
-#include "identity.h"
+#include "shim/chain.h"
+#include "shim/identity.h"
 
 /* Finds room for the biases that the occurrence's slopes make, and points args, as spec_of_chain()
  * left it, there; fused_slopes() then writes them as chain->slopes says. Nothing to do where the

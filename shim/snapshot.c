@@ -3,15 +3,15 @@
  * What of an input is not saved yet is a set of ranges that begin at rows; saving takes a piece
  * away from it.
  */
-#include "snapshot.h"
+#include "shim/snapshot.h"
 
-#include "driver_context.h"
-#include "fused.h"
-#include "late.h"
-#include "memory.h"
-#include "resolve.h"
-#include "scratch.h"
-#include "site.h"
+#include "shim/driver_context.h"
+#include "shim/fused.h"
+#include "shim/late.h"
+#include "shim/memory.h"
+#include "shim/resolve.h"
+#include "shim/scratch.h"
+#include "shim/site.h"
 
 /* A copy of so many bytes takes 6 us, one of a few 3.7 (one H200): no less is saved at once. */
 #define LEAST_BYTES (4u << 20)

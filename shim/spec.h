@@ -6,8 +6,8 @@
 #ifndef FASHIM_SPEC_H
 #define FASHIM_SPEC_H
 
-#include "chain.h"
-#include "identity.h"
+#include "shim/chain.h"
+#include "shim/identity.h"
 
 /* Fills args for a closed chain. Inputs that were snapshotted are read from the snapshot. `given`:
  * what a chain with steps that no rule explains was found to be, else NULL; while it is NULL such

@@ -2,7 +2,7 @@
  *
  * What is added to the scores or hides them, in words.
  */
-#include "spec.h"
+#include "shim/spec.h"
 
 #include <stdio.h>
 

@@ -2,17 +2,17 @@
  *
  * Thunks (thunk.h): the part that can be written in C.
  */
-#include "thunk.h"
+#include "shim/thunk.h"
 
 #include <cuda.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include "driver_table.h"
-#include "flow.h"
-#include "locks.h"
-#include "resolve.h"
+#include "shim/driver_table.h"
+#include "shim/flow.h"
+#include "shim/locks.h"
+#include "shim/resolve.h"
 
 static struct slot {
 	void *real;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Thunks (thunk.h) for AArch64: rows of driver_names.def by name, then the pool. */
-#include "thunk.h"
+#include "shim/thunk.h"
 #if defined(__aarch64__)
 	.text
 
@@ -66,7 +66,7 @@ thunk_common:
 #define HOOK(name) no_thunk
 #define INERT(name) no_thunk
 #define FLUSH(name) thunk name
-#include "driver_names.def"
+#include "shim/driver_names.def"
 
 	.globl thunk_pool
 	.hidden thunk_pool

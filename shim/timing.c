@@ -2,16 +2,16 @@
  *
  * A pool of event pairs, created as they are needed and used again in their own context.
  */
-#include "timing.h"
+#include "shim/timing.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 #include <time.h>
 
-#include "chain.h"
-#include "names.h"
-#include "resolve.h"
+#include "shim/chain.h"
+#include "shim/names.h"
+#include "shim/resolve.h"
 
 #define TIMINGS 24
 #define OPS	(CHAIN_STEPS + 2)

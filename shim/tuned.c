@@ -3,7 +3,7 @@
  * Reads a cache once for each GPU model of the process and keeps it as a table of forms. Whatever
  * is wrong with a file, the built-in choice stands.
  */
-#include "tuned.h"
+#include "shim/tuned.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config.h"
-#include "log.h"
-#include "message.h"
-#include "user_file.h"
+#include "shim/config.h"
+#include "shim/log.h"
+#include "shim/message.h"
+#include "shim/user_file.h"
 
 #define MODELS 4 /* of GPUs in one process */
 

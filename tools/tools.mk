@@ -5,11 +5,12 @@
 # tools/replay/below.c stands for these files of the shim.
 
 CORE_BELOW   := blas blas_library compare driver_table fused identify identify_slopes image measure nvtx overwrite preload probe reach resolve scratch thunk timing cudnn_attributes cudnn_graph cudnn_tensor fft_plan library bypass
-CORE_OBJECTS := $(patsubst shim/%.c,$(O)/shim/%.o,$(filter-out shim/hook_% $(CORE_BELOW:%=shim/%.c),$(wildcard shim/*.c))) \
+CORE_SOURCES := $(foreach file,$(filter %.c,$(SHIM_SOURCES)),$(if $(filter hook_% $(CORE_BELOW),$(basename $(notdir $(file)))),,$(file)))
+CORE_OBJECTS := $(CORE_SOURCES:%.c=$(O)/%.o) \
                 $(KERNEL_CHOICE)
 # … and tools/replay/records.c for these.
 REPLAY_TELLS := log log_header log_live session
-REPLAY_PARTS := $(filter-out $(REPLAY_TELLS:%=$(O)/shim/%.o) $(KERNEL_CHOICE),$(CORE_OBJECTS)) \
+REPLAY_PARTS := $(filter-out $(call shim_objects,$(REPLAY_TELLS)) $(KERNEL_CHOICE),$(CORE_OBJECTS)) \
                 $(patsubst %.c,$(O)/%.o,$(wildcard tools/replay/*.c))
 OBJCOPY      ?= objcopy
 
@@ -22,7 +23,7 @@ $(O)/tools/replay.o: $(REPLAY_PARTS)
 # ---- the command --------------------------------------------------------------------------------
 
 TOOL_OBJECTS := $(patsubst %.c,$(O)/%.o,$(wildcard tools/*.c tools/bench/*.c tools/tune/*.c)) $(O)/tools/replay.o $(KERNEL_CHOICE) \
-                $(O)/shim/call_form.o $(O)/shim/tuned_file.o
+                $(call shim_objects,call_form tuned_file)
 TOOL_LIBS    := -ljansson -lsmartcols -lsqlite3 -lm -lpthread -ldl
 
 all: $(O)/fashim $(O)/libfashim_kernels.so $(O)/referee.py

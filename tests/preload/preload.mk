@@ -12,7 +12,7 @@ INTERPOSITION := bypass image locks resolve preload driver_table thunk blas_libr
   hook_launch hook_copy hook_fill hook_memory hook_shared hook_stream hook_module hook_procaddress \
   kernel_code kernel_code_cubin kernel_code_ptx kernel_code_image unpack_lz4 unpack_zstd zstd_tables \
   preload_x86_64 preload_aarch64 thunk_x86_64 thunk_aarch64 blas_entry_x86_64 blas_entry_aarch64
-PROBE_OBJECTS := $(INTERPOSITION:%=$(O)/shim/%.o) $(PRELOAD_DIR)/probe_flow.o
+PROBE_OBJECTS := $(call shim_objects,$(INTERPOSITION)) $(PRELOAD_DIR)/probe_flow.o
 
 # A sanitizer's runtime wants to be the first in the process, which is our place.
 ifeq ($(SAN),)

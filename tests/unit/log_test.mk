@@ -3,10 +3,9 @@
 
 LOG_TESTS := test_config test_json test_log test_log_host test_names test_message test_callstack \
              test_python_frames
-LOG_TEST_OBJECTS := $(addprefix $(O)/shim/,config.o json.o log.o log_counters.o log_header.o log_live.o message.o names.o own_file.o) \
+LOG_TEST_OBJECTS := $(call shim_objects,config json log log_counters log_header log_live message names own_file) \
                     $(addprefix $(O)/tests/unit/,child.o log_fixture.o reader.o)
-PROBE_OBJECTS := $(addprefix $(O)/,shim/callstack.o shim/callstack_python.o shim/python_frames.o \
-                   tests/unit/callstack_probe.o)
+PROBE_OBJECTS := $(call shim_objects,callstack callstack_python python_frames) $(O)/tests/unit/callstack_probe.o
 
 UNIT_TESTS += $(addprefix $(O)/tests/unit/,$(LOG_TESTS))
 
@@ -25,14 +24,12 @@ $(O)/tests/unit/test_callstack: $(O)/tests/unit/test_callstack.o $(O)/tests/unit
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -Wl,-rpath,'$$ORIGIN' -o $@ $^ -lcmocka
 
-$(O)/tests/unit/test_python_frames: $(addprefix $(O)/,tests/unit/test_python_frames.o \
-                                      shim/callstack_python.o shim/python_frames.o)
+$(O)/tests/unit/test_python_frames: $(O)/tests/unit/test_python_frames.o $(call shim_objects,callstack_python python_frames)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka
 
 UNIT_TESTS += $(O)/tests/unit/test_timing
-$(O)/tests/unit/test_timing: $(addprefix $(O)/,tests/unit/test_timing.o tests/unit/reader.o shim/timing.o \
-                               shim/json.o shim/names.o)
+$(O)/tests/unit/test_timing: $(addprefix $(O)/tests/unit/,test_timing.o reader.o) $(call shim_objects,timing json names)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lm
 
@@ -44,6 +41,6 @@ $(O)/tests/unit/test_nvtx.o: CPPFLAGS += -DTOOL='"$(abspath $(O))/tests/unit/nvt
 $(O)/tests/unit/nvtx_tool.so: $(O)/tests/unit/nvtx_tool.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -o $@ $^
-$(O)/tests/unit/test_nvtx: $(addprefix $(O)/,tests/unit/test_nvtx.o tests/unit/child.o shim/nvtx.o shim/image.o shim/locks.o) | $(O)/tests/unit/nvtx_tool.so
+$(O)/tests/unit/test_nvtx: $(addprefix $(O)/tests/unit/,test_nvtx.o child.o) $(call shim_objects,nvtx image locks) | $(O)/tests/unit/nvtx_tool.so
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ldl

@@ -4,12 +4,12 @@
 
 TUNE_TESTS := $(addprefix $(O)/tests/unit/,test_call_form test_sweep test_tune_cache test_tuned)
 UNIT_TESTS += $(TUNE_TESTS)
-FORM_OBJECTS := $(addprefix $(O)/shim/,call_form.o tuned_file.o) $(KERNEL_CHOICE)
+FORM_OBJECTS := $(call shim_objects,call_form tuned_file) $(KERNEL_CHOICE)
 
 $(O)/tests/unit/test_call_form: $(O)/tools/tune/layout.o $(FORM_OBJECTS)
 $(O)/tests/unit/test_sweep: $(addprefix $(O)/tools/,tune/sweep.o bootstrap.o)
 $(O)/tests/unit/test_tune_cache: $(O)/tools/tune/cache.o $(O)/tests/unit/child.o $(FORM_OBJECTS)
-$(O)/tests/unit/test_tuned: $(O)/shim/tuned.o $(O)/shim/user_file.o $(LOG_TEST_OBJECTS) $(FORM_OBJECTS)
+$(O)/tests/unit/test_tuned: $(call shim_objects,tuned user_file) $(LOG_TEST_OBJECTS) $(FORM_OBJECTS)
 $(TUNE_TESTS): %: %.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(sort $^) -lcmocka -lpthread -ldl -lm
