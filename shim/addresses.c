@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "shim/chain.h"
-#include "shim/config.h"
+#include "shim/base/config.h"
 #include "shim/driver_context.h"
 #include "shim/memory.h"
-#include "shim/message.h"
+#include "shim/base/message.h"
 #include "shim/mirror.h"
 #include "shim/shadow.h"
 

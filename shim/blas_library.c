@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/locks.h"
+#include "shim/base/locks.h"
 #include "shim/resolve.h"
-#include "shim/word.h"
+#include "shim/base/word.h"
 
 struct blas_library {
 	enum blas_kind kind;

@@ -18,7 +18,7 @@
 #include "shim/flow.h"
 #include "shim/image.h"
 #include "shim/resolve.h"
-#include "shim/word.h"
+#include "shim/base/word.h"
 
 #define LIBRARIES 16 /* that the shim stands before */
 

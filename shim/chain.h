@@ -24,8 +24,8 @@
 #include "shim/driver_context.h"
 #include "shim/gemm.h"
 #include "shim/log_format.h"
-#include "shim/pitched.h"
-#include "shim/range.h"
+#include "shim/base/pitched.h"
+#include "shim/base/range.h"
 #include "shim/relayout.h"
 #include "shim/step.h"
 

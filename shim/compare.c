@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "shim/config.h"
+#include "shim/base/config.h"
 #include "shim/driver_context.h"
 #include "shim/fused.h"
 #include "shim/log.h"

@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "shim/image.h"
-#include "shim/locks.h"
+#include "shim/base/locks.h"
 #include "shim/resolve.h"
 #include "shim/thunk.h"
-#include "shim/word.h"
+#include "shim/base/word.h"
 
 void *driver_real[DRIVER_COUNT];
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "shim/elementary.h"
+#include "shim/base/elementary.h"
 #include "shim/fit_parts.h"
 
 #define COLUMNS 96 /* of each row, at most, where every form is tried */

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "shim/elementary.h"
+#include "shim/base/elementary.h"
 #include "shim/fit_parts.h"
 
 #define MAX_EXPECT 16384

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "shim/elementary.h"
+#include "shim/base/elementary.h"
 #include "shim/fit_parts.h"
 
 #define FEWEST 4 /* keys that a line goes through */

@@ -22,7 +22,7 @@
 #include "shim/bypass.h"
 #include "shim/capture.h"
 #include "shim/compare.h"
-#include "shim/config.h"
+#include "shim/base/config.h"
 #include "shim/copies.h"
 #include "shim/delivery.h"
 #include "shim/driver_context.h"

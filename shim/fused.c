@@ -7,11 +7,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "shim/config.h"
+#include "shim/base/config.h"
 #include "kernels/images.h"
 #include "kernels/launch.h"
 #include "shim/looks.h"
-#include "shim/message.h"
+#include "shim/base/message.h"
 #include "shim/prepared.h"
 #include "shim/relayout.h"
 #include "shim/resolve.h"

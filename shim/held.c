@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shim/config.h"
+#include "shim/base/config.h"
 #include "shim/driver_context.h"
 #include "shim/fused.h"
 #include "shim/graph.h"

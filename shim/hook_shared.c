@@ -7,7 +7,7 @@
  */
 #include "shim/hook_memory.h"
 
-#include "shim/locks.h"
+#include "shim/base/locks.h"
 
 #include "shim/kernel_code.h"
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "shim/driver_context.h"
-#include "shim/elementary.h"
+#include "shim/base/elementary.h"
 #include "shim/identify_parts.h"
 #include "shim/probe.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/elementary.h"
+#include "shim/base/elementary.h"
 #include "shim/identify_parts.h"
 
 #define FLAT   0.02 /* so much of ln P along a row is no slope */

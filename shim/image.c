@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
-#include "shim/locks.h"
-#include "shim/word.h"
+#include "shim/base/locks.h"
+#include "shim/base/word.h"
 
 /* Dynamic entries are relocated in place by glibc on most machines, but not in the vDSO. */
 const void *image_pointer(const struct image *image, ElfW(Addr) value)

@@ -10,7 +10,7 @@
 #include <errno.h>
 
 #include "shim/log.h"
-#include "shim/range.h"
+#include "shim/base/range.h"
 #include "shim/resolve.h"
 
 #define WORKS 64

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "shim/resolve.h"
-#include "shim/word.h"
+#include "shim/base/word.h"
 
 static const char *const families[] = {"libcudnn.so.", "libcufft.so.", "libcusolver.so.",
 				       "libcusparse.so.", "libnccl.so."};

@@ -16,12 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shim/config.h"
+#include "shim/base/config.h"
 #include "shim/log_header.h"
 #include "shim/log_live.h"
-#include "shim/message.h"
-#include "shim/names.h"
-#include "shim/own_file.h"
+#include "shim/base/message.h"
+#include "shim/base/names.h"
+#include "shim/base/own_file.h"
 
 #define RECORD_SIZE	131072 /* the summary of LIVE_SITES sites takes half */
 #define VIOLATION_LIMIT 32

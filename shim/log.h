@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-#include "shim/json.h"
+#include "shim/base/json.h"
 #include "shim/log_format.h"
 
 /* Creates the log and LOG.live, with their folders, unless that was tried before. A file that is

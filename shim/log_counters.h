@@ -6,7 +6,7 @@
 #ifndef FASHIM_LOG_COUNTERS_H
 #define FASHIM_LOG_COUNTERS_H
 
-#include "shim/json.h"
+#include "shim/base/json.h"
 #include "shim/log_format.h"
 
 /* The number of the site at live_file.sites[place]. */

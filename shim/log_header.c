@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/config.h"
+#include "shim/base/config.h"
 #include "shim/log_counters.h"
-#include "shim/message.h"
-#include "shim/names.h"
+#include "shim/base/message.h"
+#include "shim/base/names.h"
 
 #ifndef FASHIM_VERSION
 #define FASHIM_VERSION "0"

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "shim/json.h"
+#include "shim/base/json.h"
 #include "shim/log_format.h"
 
 struct log_device {

@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "shim/log.h"
-#include "shim/message.h"
-#include "shim/names.h"
-#include "shim/own_file.h"
+#include "shim/base/message.h"
+#include "shim/base/names.h"
+#include "shim/base/own_file.h"
 
 static struct live_file counters;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

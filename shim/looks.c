@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "shim/memory.h"
-#include "shim/range.h"
+#include "shim/base/range.h"
 #include "shim/scratch.h"
 
 #define LOOKS 8 /* masks that a model uses in turn, for each tile size */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "shim/config.h"
+#include "shim/base/config.h"
 #include "shim/fused.h"
 #include "shim/kernel_code.h"
 #include "shim/memory.h"

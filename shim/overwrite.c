@@ -12,7 +12,7 @@
 
 #include "shim/addresses.h"
 #include "shim/chain.h"
-#include "shim/config.h"
+#include "shim/base/config.h"
 #include "shim/driver_context.h"
 #include "shim/memory.h"
 #include "shim/mirror.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/elementary.h"
+#include "shim/base/elementary.h"
 #include "shim/resolve.h"
 #include "shim/rules.h"
 

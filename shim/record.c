@@ -13,11 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/config.h"
+#include "shim/base/config.h"
 #include "shim/function.h"
 #include "shim/memory.h"
-#include "shim/message.h"
-#include "shim/own_file.h"
+#include "shim/base/message.h"
+#include "shim/base/own_file.h"
 
 /* A symbolic address. No pair of small numbers looks like one, nor does a pointer of the host. */
 #define SYMBOL_MARK  0xe000000000000000ull

@@ -11,7 +11,7 @@
 #define FASHIM_RELAYOUT_H
 
 #include "kernels/attention.h"
-#include "shim/range.h"
+#include "shim/base/range.h"
 #include "shim/step.h"
 
 enum relayout_operand {

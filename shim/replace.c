@@ -5,7 +5,7 @@
 #include "shim/replace.h"
 
 #include "shim/blas.h"
-#include "shim/config.h"
+#include "shim/base/config.h"
 #include "shim/copies.h"
 #include "shim/delivery.h"
 #include "shim/driver_context.h"

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/config.h"
-#include "shim/message.h"
-#include "shim/user_file.h"
+#include "shim/base/config.h"
+#include "shim/base/message.h"
+#include "shim/base/user_file.h"
 
 #define RULES	128
 #define LARGEST (1 << 20) /* bytes of the file */

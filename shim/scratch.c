@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "shim/config.h"
+#include "shim/base/config.h"
 #include "shim/driver_context.h"
 #include "shim/late.h"
 #include "shim/log.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "shim/json.h"
+#include "shim/base/json.h"
 #include "shim/log.h"
 #include "shim/resolve.h"
 #include "shim/site.h"

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shim/config.h"
+#include "shim/base/config.h"
 #include "shim/log.h"
 #include "shim/log_counters.h"
-#include "shim/message.h"
+#include "shim/base/message.h"
 
 struct site sites[SITES];
 int site_count;

@@ -11,7 +11,7 @@
 
 #include "shim/driver_table.h"
 #include "shim/flow.h"
-#include "shim/locks.h"
+#include "shim/base/locks.h"
 #include "shim/resolve.h"
 
 static struct slot {

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "shim/chain.h"
-#include "shim/names.h"
+#include "shim/base/names.h"
 #include "shim/resolve.h"
 
 #define TIMINGS 24

@@ -12,7 +12,7 @@
 
 #include <cuda.h>
 
-#include "shim/json.h"
+#include "shim/base/json.h"
 
 /* What an op is to the chain. */
 enum timing_part { TIMING_GEMM1, TIMING_MIDDLE, TIMING_SOFTMAX, TIMING_GEMM2, TIMING_PARTS };

@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/config.h"
+#include "shim/base/config.h"
 #include "shim/log.h"
-#include "shim/message.h"
-#include "shim/user_file.h"
+#include "shim/base/message.h"
+#include "shim/base/user_file.h"
 
 #define MODELS 4 /* of GPUs in one process */
 

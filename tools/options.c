@@ -14,7 +14,7 @@
 
 const struct option_row option_rows[] = {
 #define OPTION(field, KIND, name, standard, doc) {name, standard, doc, OPTION_##KIND},
-#include "shim/config.def"
+#include "shim/base/config.def"
 #undef OPTION
 };
 const int option_row_count = sizeof(option_rows) / sizeof(option_rows[0]);

@@ -17,14 +17,14 @@
 #include <sys/auxv.h>
 #include <cmocka.h>
 
-#include "shim/config.h"
+#include "shim/base/config.h"
 #include "tests/unit/child.h"
 
 static const struct option {
 	const char *name, *kind, *initial;
 } options[] = {
 #define OPTION(field, kind, name, initial, help) {name, #kind, initial},
-#include "shim/config.def"
+#include "shim/base/config.def"
 #undef OPTION
 };
 

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "shim/json.h"
+#include "shim/base/json.h"
 #include "tests/unit/child.h"
 #include "tests/unit/reader.h"
 

@@ -97,7 +97,7 @@ static void test_records(void **state)
 	assert_string_equal(reader_string(header, "options/FASHIM_SAMPLE"), "64");
 #define OPTION(field, kind, name, initial, help)                                                   \
 	assert_non_null(reader_string(header, "options/" name));
-#include "shim/config.def"
+#include "shim/base/config.def"
 #undef OPTION
 
 	sample = reader_line(text, 1);

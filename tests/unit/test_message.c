@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "shim/message.h"
+#include "shim/base/message.h"
 #include "tests/unit/child.h"
 
 static struct child child;

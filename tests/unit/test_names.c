@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "shim/names.h"
+#include "shim/base/names.h"
 #include "tests/unit/child.h"
 
 static char out[4096];

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/pitched.h"
+#include "shim/base/pitched.h"
 
 /* B, H, S and D of operands in the tensors that frameworks make. */
 enum { B = 2, H = 4, S = 50, D = 8, MOST = 64 };

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "shim/range.h"
+#include "shim/base/range.h"
 
 static void assert_ranges(const struct range_set *set, int count, const uint64_t *ends)
 {

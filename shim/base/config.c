@@ -4,7 +4,7 @@
  * parser. Strings are copied, since the host may change its environment under us; numbers are read
  * and written without regard to the host's locale.
  */
-#include "shim/config.h"
+#include "shim/base/config.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -18,8 +18,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "shim/message.h"
-#include "shim/names.h"
+#include "shim/base/message.h"
+#include "shim/base/names.h"
 
 extern char **environ;
 
@@ -32,7 +32,7 @@ static const struct row {
 } rows[] = {
 #define OPTION(field, kind, name, initial, help)                                                   \
 	{name, initial, KIND_##kind, offsetof(struct config, field)},
-#include "shim/config.def"
+#include "shim/base/config.def"
 #undef OPTION
 };
 

@@ -2,7 +2,7 @@
  *
  * Opened first, looked at then: what a descriptor leads to cannot be exchanged any more.
  */
-#include "shim/user_file.h"
+#include "shim/base/user_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

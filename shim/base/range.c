@@ -2,7 +2,7 @@
  *
  * Interval sets small enough for linear scans.
  */
-#include "shim/range.h"
+#include "shim/base/range.h"
 
 #include <errno.h>
 

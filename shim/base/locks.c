@@ -3,7 +3,7 @@
  * A signal handler may fork in the middle of our business, so each thread notes what it holds, and
  * the fork does not wait for that.
  */
-#include "shim/locks.h"
+#include "shim/base/locks.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -5,7 +5,7 @@
  * closed pipe must not die because we do: the signals a write can raise are held back and taken off
  * again.
  */
-#include "shim/message.h"
+#include "shim/base/message.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shim/config.h"
-#include "shim/names.h"
+#include "shim/base/config.h"
+#include "shim/base/names.h"
 
 #define LINE_SIZE 512
 

@@ -3,7 +3,7 @@
  * Descriptors live high, out of the way of 0, 1 and 2 and of programs that count on the next
  * number. What was checked by name is checked again by descriptor.
  */
-#include "shim/own_file.h"
+#include "shim/base/own_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/message.h"
-#include "shim/names.h"
+#include "shim/base/message.h"
+#include "shim/base/names.h"
 
 #define LOWEST_FD 100
 #define TRIES	  100000

@@ -23,7 +23,7 @@ struct config {
 #define CONFIG_FLAG				 bool
 #define CONFIG_NUMBER				 double
 #define OPTION(field, kind, name, initial, help) CONFIG_##kind field;
-#include "shim/config.def"
+#include "shim/base/config.def"
 #undef OPTION
 #undef CONFIG_MODE
 #undef CONFIG_ASK

@@ -3,7 +3,7 @@
  * One pass over the pattern; no allocation, no locale, no time zone (the C library's gmtime takes a
  * lock that a fork can leave held).
  */
-#include "shim/names.h"
+#include "shim/base/names.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -4,7 +4,7 @@
  * the state that commas and brackets need. Bytes that are not UTF-8 become U+FFFD, so that whatever
  * a host puts in its argv the line stays readable.
  */
-#include "shim/json.h"
+#include "shim/base/json.h"
 
 #include <errno.h>
 #include <locale.h>

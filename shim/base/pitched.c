@@ -3,7 +3,7 @@
  * Dimensions in order of their strides: the inner ones make up a row, the outer ones, each of which
  * must go on where the one before ends, count rows.
  */
-#include "shim/pitched.h"
+#include "shim/base/pitched.h"
 
 #define MOST_DIMS 8
 
