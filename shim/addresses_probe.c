@@ -15,7 +15,7 @@
 
 #include "shim/memory.h"
 #include "shim/mirror.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 
 #define PATTERN 0x55
 #define PASSES	3 /* what is there, and what two launches leave */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "shim/gemm.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 
 #define HANDLES 16
 

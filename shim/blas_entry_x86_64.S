@@ -17,28 +17,28 @@
 .endm
 
 #define HOOK(name) entry name, 0
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 
 #define HOOK(name) entry name, 1
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 
 #define HOOK(name) entry name, 2
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 
 #define HOOK(name) entry name, 3
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 
 #define HOOK(name) entry name, 4
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 
 #define HOOK(name) entry name, 5
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 
 #define HOOK(name) entry name, 6
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 
 #define HOOK(name) entry name, 7
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 
 .macro address name, library
 	.quad .Lentry_\library\()_\name
@@ -50,28 +50,28 @@
 	.balign 8
 blas_entry_points:
 #define HOOK(name) address name, 0
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 
 #define HOOK(name) address name, 1
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 
 #define HOOK(name) address name, 2
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 
 #define HOOK(name) address name, 3
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 
 #define HOOK(name) address name, 4
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 
 #define HOOK(name) address name, 5
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 
 #define HOOK(name) address name, 6
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 
 #define HOOK(name) address name, 7
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 #endif
 
 	.section .note.GNU-stack, "", %progbits

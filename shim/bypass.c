@@ -13,11 +13,11 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "shim/blas_library.h"
-#include "shim/driver_table.h"
+#include "shim/real/blas_library.h"
+#include "shim/real/driver_table.h"
 #include "shim/flow.h"
-#include "shim/image.h"
-#include "shim/resolve.h"
+#include "shim/real/image.h"
+#include "shim/real/resolve.h"
 #include "shim/base/word.h"
 
 #define LIBRARIES 16 /* that the shim stands before */

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "shim/python_frames.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 
 #define DUMP_SIZE 16384
 

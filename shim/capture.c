@@ -7,8 +7,8 @@
 
 #include <stdatomic.h>
 
-#include "shim/driver_context.h"
-#include "shim/resolve.h"
+#include "shim/real/driver_context.h"
+#include "shim/real/resolve.h"
 
 #define MAX_CAPTURES 16
 

@@ -21,7 +21,7 @@
 #define FASHIM_CHAIN_H
 
 #include "shim/access.h"
-#include "shim/driver_context.h"
+#include "shim/real/driver_context.h"
 #include "shim/gemm.h"
 #include "shim/log_format.h"
 #include "shim/base/pitched.h"

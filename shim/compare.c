@@ -17,11 +17,11 @@
 #include <time.h>
 
 #include "shim/base/config.h"
-#include "shim/driver_context.h"
+#include "shim/real/driver_context.h"
 #include "shim/fused.h"
 #include "shim/log.h"
 #include "shim/nvtx.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/scratch.h"
 #include "shim/timing.h"
 #include "shim/verdict.h"

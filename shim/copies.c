@@ -8,7 +8,7 @@
 
 #include "shim/bypass.h"
 #include "shim/base/config.h"
-#include "shim/driver_context.h"
+#include "shim/real/driver_context.h"
 #include "shim/fused.h"
 #include "shim/graph.h"
 #include "shim/held.h"
@@ -16,7 +16,7 @@
 #include "shim/log.h"
 #include "shim/memory.h"
 #include "shim/rerun.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/site.h"
 
 #define COPIES	    64 /* bits of `used` */

@@ -10,7 +10,7 @@
 
 #include "shim/cudnn_attributes.h"
 #include "shim/cudnn_tensor.h"
-#include "shim/library_types.h"
+#include "shim/real/library_types.h"
 
 /* ---- notes ---------------------------------------------------------------------------------- */
 

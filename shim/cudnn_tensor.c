@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "shim/cudnn_attributes.h"
-#include "shim/library_types.h"
+#include "shim/real/library_types.h"
 
 uint64_t cudnn_type_bytes(int type)
 {

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "shim/library_types.h"
+#include "shim/real/library_types.h"
 
 #define BUCKETS 256
 

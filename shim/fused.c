@@ -14,7 +14,7 @@
 #include "shim/base/message.h"
 #include "shim/prepared.h"
 #include "shim/relayout.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/scratch.h"
 #include "shim/tuned.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "shim/base/config.h"
-#include "shim/driver_context.h"
+#include "shim/real/driver_context.h"
 #include "shim/fused.h"
 #include "shim/graph.h"
 #include "shim/late.h"
@@ -16,7 +16,7 @@
 #include "shim/looks.h"
 #include "shim/memory.h"
 #include "shim/rerun.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/site.h"
 #include "shim/snapshot.h"
 

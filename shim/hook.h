@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "shim/flow.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -351,7 +351,7 @@ typedef __nv_bfloat16_raw __nv_bfloat16;
 	}
 
 #define SPECIAL(function)
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 
 EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 {

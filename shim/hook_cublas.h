@@ -8,7 +8,7 @@
 #include <library_types.h>
 #include <stdbool.h>
 
-#include "shim/blas_library.h"
+#include "shim/real/blas_library.h"
 #include "shim/hook.h"
 
 /* Declares `library` and `real`, the function that a call belongs to. Where no such library is

@@ -129,4 +129,4 @@ static void ask_stream(struct library_call *call, const struct library *library,
 		ask_stream(&call, library, handle);                                                \
 		__VA_ARGS__                                                                        \
 	})
-#include "shim/library_hooks.def"
+#include "shim/real/library_hooks.def"

@@ -13,7 +13,7 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
-#include "shim/driver_table.h"
+#include "shim/real/driver_table.h"
 #include "shim/hook.h"
 
 /* What stream 0 means. */

@@ -9,8 +9,8 @@
 #define FASHIM_HOOK_LIBRARY_H
 
 #include "shim/hook.h"
-#include "shim/library.h"
-#include "shim/library_types.h"
+#include "shim/real/library.h"
+#include "shim/real/library_types.h"
 #include "shim/operands.h"
 
 #define ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))

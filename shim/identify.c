@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/driver_context.h"
+#include "shim/real/driver_context.h"
 #include "shim/base/elementary.h"
 #include "shim/identify_parts.h"
 #include "shim/probe.h"

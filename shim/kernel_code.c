@@ -18,7 +18,7 @@
 
 #include "shim/function.h"
 #include "shim/kernel_code_parts.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 
 #define BUCKETS	    1024
 #define MODULES_MAX (64u << 10)

@@ -11,7 +11,7 @@
 
 #include "shim/log.h"
 #include "shim/base/range.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 
 #define WORKS 64
 

@@ -12,7 +12,7 @@
 #define FASHIM_LATE_H
 
 #include "shim/access.h"
-#include "shim/driver_context.h"
+#include "shim/real/driver_context.h"
 #include "shim/graph.h"
 
 /* Work was enqueued on a queue that reads or writes a range later than the program believes. */

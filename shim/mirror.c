@@ -12,7 +12,7 @@
 #include "shim/kernel_code.h"
 #include "shim/memory.h"
 #include "shim/rerun.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/scratch.h"
 
 #define PATIENCE 200000000ull

@@ -17,7 +17,7 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-#include "shim/image.h"
+#include "shim/real/image.h"
 
 enum listener {
 	LISTENER_UNKNOWN, /* nobody looked yet, or the tool is not loaded yet */

@@ -13,10 +13,10 @@
 #include "shim/addresses.h"
 #include "shim/chain.h"
 #include "shim/base/config.h"
-#include "shim/driver_context.h"
+#include "shim/real/driver_context.h"
 #include "shim/memory.h"
 #include "shim/mirror.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 
 #define RESULTS	   128
 #define FAILURES   4	       /* launches that could not be made, in a process */

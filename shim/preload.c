@@ -14,12 +14,12 @@
 
 #include <dlfcn.h>
 
-#include "shim/blas_library.h"
+#include "shim/real/blas_library.h"
 #include "shim/bypass.h"
-#include "shim/driver_table.h"
-#include "shim/image.h"
-#include "shim/library.h"
-#include "shim/resolve.h"
+#include "shim/real/driver_table.h"
+#include "shim/real/image.h"
+#include "shim/real/library.h"
+#include "shim/real/resolve.h"
 
 static void *swap(void *found, const char *name)
 {

@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 
 #define DEEPEST 200 /* frames looked at, those of the interpreter itself included */
 

@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-#include "shim/driver_context.h"
+#include "shim/real/driver_context.h"
 #include "shim/fused.h"
 #include "shim/memory.h"
 #include "shim/mirror.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/scratch.h"
 
 #define KERNELS	   1024

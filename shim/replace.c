@@ -8,7 +8,7 @@
 #include "shim/base/config.h"
 #include "shim/copies.h"
 #include "shim/delivery.h"
-#include "shim/driver_context.h"
+#include "shim/real/driver_context.h"
 #include "shim/fused.h"
 #include "shim/held.h"
 #include "shim/late.h"

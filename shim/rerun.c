@@ -11,7 +11,7 @@
 #include "shim/blas.h"
 #include "shim/fused.h"
 #include "shim/held.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/scratch.h"
 #include "shim/snapshot.h"
 

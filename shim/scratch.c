@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "shim/base/config.h"
-#include "shim/driver_context.h"
+#include "shim/real/driver_context.h"
 #include "shim/late.h"
 #include "shim/log.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 
 #define BLOCKS 512
 #define ROUND  (256u << 10)

@@ -9,7 +9,7 @@
 
 #include "shim/base/json.h"
 #include "shim/log.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/site.h"
 
 static void name_device(const struct op *op)

@@ -5,7 +5,7 @@
  */
 #include "shim/slopes.h"
 
-#include "shim/driver_context.h"
+#include "shim/real/driver_context.h"
 #include "shim/scratch.h"
 
 /* A replayed capture would write where somebody else does by then. */

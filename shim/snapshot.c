@@ -5,11 +5,11 @@
  */
 #include "shim/snapshot.h"
 
-#include "shim/driver_context.h"
+#include "shim/real/driver_context.h"
 #include "shim/fused.h"
 #include "shim/late.h"
 #include "shim/memory.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/scratch.h"
 #include "shim/site.h"
 

@@ -9,10 +9,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "shim/driver_table.h"
+#include "shim/real/driver_table.h"
 #include "shim/flow.h"
 #include "shim/base/locks.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 
 static struct slot {
 	void *real;

@@ -75,7 +75,7 @@ thunk_common:
 #define HOOK(name) no_thunk
 #define INERT(name) no_thunk
 #define FLUSH(name) thunk name
-#include "shim/driver_names.def"
+#include "shim/real/driver_names.def"
 
 	.globl thunk_pool
 	.hidden thunk_pool

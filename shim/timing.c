@@ -11,7 +11,7 @@
 
 #include "shim/chain.h"
 #include "shim/base/names.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 
 #define TIMINGS 24
 #define OPS	(CHAIN_STEPS + 2)

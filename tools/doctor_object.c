@@ -11,7 +11,7 @@
 
 static const char *const watched[] = {
 #define HOOK(name) #name,
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 };
 
 struct census {

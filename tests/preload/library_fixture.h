@@ -14,7 +14,7 @@
 
 /* As on a machine without the vendor's headers; numbers are numbers. */
 #define FASHIM_OWN_TYPES
-#include "shim/library_types.h"
+#include "shim/real/library_types.h"
 #include "standin.h"
 
 #define PROBE "libprobe.so"

@@ -9,7 +9,7 @@
 #include "shim/bypass.h"
 #include "shim/function.h"
 #include "shim/kernel_code.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 
 static const char *hindrance(CUfunction handle, char *name)
 {

@@ -31,4 +31,4 @@ int standin_called(const char *name)
 	{                                                                                          \
 		return standin_called(#name);                                                      \
 	}
-#include "shim/library_hooks.def"
+#include "shim/real/library_hooks.def"

@@ -18,7 +18,7 @@
 #define GETRF(name, element)                                                                       \
 	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, element *A, int lda,        \
 			      element *work, int *pivots, int *info);
-#include "shim/library_hooks.def"
+#include "shim/real/library_hooks.def"
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 cufftResult cufftPlan1d(cufftHandle *plan, int nx, cufftType type, int batch);
@@ -40,7 +40,7 @@ cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t handle, cusolverDnParams_t 
 
 static const char *const rows[] = {
 #define HOOK(name) #name,
-#include "shim/library_hooks.def"
+#include "shim/real/library_hooks.def"
 };
 
 static int stand_in_of(const char *name)

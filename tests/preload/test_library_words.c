@@ -5,14 +5,14 @@
  */
 #include "harness.h"
 
-#include "shim/library_types.h"
+#include "shim/real/library_types.h"
 
 #if defined(HAVE_CUDNN) && defined(HAVE_CUFFT) && defined(HAVE_CUSPARSE) && defined(HAVE_NCCL)
 #include <nccl.h>
 #if CUDNN_VERSION >= 91900 && NCCL_VERSION_CODE >= 22400
 #define COMPARED
 #define WORD(name, vendor, value) _Static_assert((int)(vendor) == (value), #vendor);
-#include "shim/library_words.def"
+#include "shim/real/library_words.def"
 #define ATTRIBUTE(name, number, meaning)                                                           \
 	_Static_assert((int)(CUDNN_ATTR_##name) == (number), #name);
 #include "shim/cudnn_attributes.def"

@@ -15,7 +15,7 @@ static const char *const driver_rows[] = {
 #define HOOK(name)  #name,
 #define INERT(name) #name,
 #define FLUSH(name) #name,
-#include "shim/driver_names.def"
+#include "shim/real/driver_names.def"
 };
 
 static const char *const export_rows[] = {
@@ -25,21 +25,21 @@ static const char *const export_rows[] = {
 	"dlmopen",
 #define HOOK(name)  #name,
 #define FLUSH(name) #name,
-#include "shim/driver_names.def"
+#include "shim/real/driver_names.def"
 #define HOOK(name) #name,
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 #define HOOK(name) #name,
-#include "shim/library_hooks.def"
+#include "shim/real/library_hooks.def"
 };
 
 static const char *const library_rows[] = {
 #define HOOK(name) #name,
-#include "shim/library_hooks.def"
+#include "shim/real/library_hooks.def"
 };
 
 static const char *const cublas_rows[] = {
 #define HOOK(name) #name,
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

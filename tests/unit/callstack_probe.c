@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "shim/callstack.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "tests/unit/callstack_probe.h"
 
 void *real_dlsym(void *handle, const char *name)

@@ -5,7 +5,7 @@
 #include "tests/unit/spec_fixture.h"
 
 #include "shim/function.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 
 struct attn_args args;
 char detail[96];

@@ -9,7 +9,7 @@
 
 #include "shim/function.h"
 #include "shim/held.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 
 static struct access_list list;
 static unsigned char params[FUNCTION_MAX_BYTES];

@@ -14,7 +14,7 @@
 #include "shim/function.h"
 #include "shim/kernel_code.h"
 #include "shim/kernel_code_parts.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "code_fixture.h"
 
 /* ---- a driver with one GPU, or two --------------------------------------------------------------

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "shim/callstack.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 
 /* The start of _PyRuntime, as far as it matters, field by field. */
 struct offsets_3_13 {

@@ -12,7 +12,7 @@
 
 #include "shim/function.h"
 #include "shim/memory.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/rules.h"
 #include "tools/replay/trace.h"
 

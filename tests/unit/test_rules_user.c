@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "shim/function.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/rules_user.h"
 #include "shim/site.h"
 

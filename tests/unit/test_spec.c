@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "shim/function.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/site.h"
 #include "shim/spec.h"
 #include "tests/apps/aten.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/timing.h"
 #include "tests/unit/reader.h"
 

@@ -18,7 +18,7 @@
 #include "shim/nvtx.h"
 #include "shim/overwrite.h"
 #include "shim/reach.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/scratch.h"
 #include "shim/timing.h"
 
@@ -251,7 +251,7 @@ int driver_resolve(void)
 	if (!driver.name)                                                                          \
 		driver.name = (__typeof__(driver.name))(void *)no;
 #define DRIVER_OPTIONAL(name)
-#include "shim/driver_calls.def"
+#include "shim/real/driver_calls.def"
 #undef DRIVER
 #undef DRIVER_OPTIONAL
 	return 0;

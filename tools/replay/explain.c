@@ -13,7 +13,7 @@
 
 #include "shim/chain.h"
 #include "shim/log.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/site.h"
 #include "tools/replay/feed.h"
 #include "tools/replay/records.h"

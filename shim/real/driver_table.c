@@ -3,16 +3,16 @@
  * The driver's functions (driver_table.h). Real addresses are read from libcuda's own symbol table;
  * the same addresses, sorted, answer the question of cuGetProcAddress: which function is this?
  */
-#include "shim/driver_table.h"
+#include "shim/real/driver_table.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/image.h"
+#include "shim/real/image.h"
 #include "shim/base/locks.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/thunk.h"
 #include "shim/base/word.h"
 
@@ -22,19 +22,19 @@ static const char *const names[DRIVER_COUNT] = {
 #define HOOK(name)  #name,
 #define INERT(name) #name,
 #define FLUSH(name) #name,
-#include "shim/driver_names.def"
+#include "shim/real/driver_names.def"
 };
 
 /* Our exports. Declared by assembler name, so that the vendor's renaming macros stay out of it. */
 #define HOOK(name)  extern void export_##name(void) __asm__(#name);
 #define FLUSH(name) extern void export_##name(void) __asm__(#name);
-#include "shim/driver_names.def"
+#include "shim/real/driver_names.def"
 
 static void (*const exports[DRIVER_COUNT])(void) = {
 #define HOOK(name)  export_##name,
 #define INERT(name) NULL,
 #define FLUSH(name) export_##name,
-#include "shim/driver_names.def"
+#include "shim/real/driver_names.def"
 };
 
 /* Sorted by address. Names may share one. */

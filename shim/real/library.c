@@ -4,13 +4,13 @@
  * gives its place to the next of its name. What is known of callers holds as long as the loader
  * has neither loaded nor unloaded anything.
  */
-#include "shim/library.h"
+#include "shim/real/library.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/base/word.h"
 
 static const char *const families[] = {"libcudnn.so.", "libcufft.so.", "libcusolver.so.",
@@ -39,7 +39,7 @@ __thread int library_stub_depth __attribute__((tls_model("initial-exec")));
 
 static const char *const names[LIBRARY_COUNT] = {
 #define HOOK(name) #name,
-#include "shim/library_hooks.def"
+#include "shim/real/library_hooks.def"
 };
 
 static const char *const getter_names[LIBRARY_GETTER_COUNT] = {

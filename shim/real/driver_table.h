@@ -12,7 +12,7 @@ enum driver_id {
 #define HOOK(name)  DRIVER_##name,
 #define INERT(name) DRIVER_##name,
 #define FLUSH(name) DRIVER_##name,
-#include "shim/driver_names.def"
+#include "shim/real/driver_names.def"
 	DRIVER_COUNT
 };
 

@@ -3,14 +3,14 @@
  * Loaded cuBLAS libraries (blas_library.h). Instances are only ever added; an instance whose object
  * was unloaded is recognised by its address and its place given to the next library of that name.
  */
-#include "shim/blas_library.h"
+#include "shim/real/blas_library.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shim/base/locks.h"
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 #include "shim/base/word.h"
 
 struct blas_library {
@@ -32,7 +32,7 @@ __thread int blas_entered __attribute__((tls_model("initial-exec")));
 
 static const char *const names[BLAS_COUNT] = {
 #define HOOK(name) #name,
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 };
 
 int blas_hook_id(const char *name)

@@ -3,14 +3,14 @@
  * Real functions (resolve.h). Nothing here asks dlsym for anything: names are looked up in the
  * loaded objects' own symbol tables (image.h).
  */
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include "shim/driver_table.h"
-#include "shim/image.h"
+#include "shim/real/driver_table.h"
+#include "shim/real/image.h"
 
 __thread int hook_depth __attribute__((tls_model("initial-exec")));
 
@@ -128,7 +128,7 @@ int driver_resolve(void)
 	if (!driver.name)                                                                          \
 		missing = #name;
 #define DRIVER_OPTIONAL(name) driver.name = (__typeof__(driver.name))driver_real[DRIVER_##name];
-#include "shim/driver_calls.def"
+#include "shim/real/driver_calls.def"
 #undef DRIVER
 #undef DRIVER_OPTIONAL
 	if (missing)

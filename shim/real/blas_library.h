@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "shim/image.h"
+#include "shim/real/image.h"
 
 /* Instances of libcublas and libcublasLt, together, that can be told apart; blas_entry_ARCH.S is
  * written for as many. */
@@ -17,7 +17,7 @@
 
 enum blas_id {
 #define HOOK(name) BLAS_##name,
-#include "shim/cublas_hooks.def"
+#include "shim/real/cublas_hooks.def"
 	BLAS_COUNT
 };
 

@@ -15,7 +15,7 @@
 
 enum {
 #define WORD(name, vendor, value) name = (value),
-#include "shim/library_words.def"
+#include "shim/real/library_words.def"
 };
 
 #ifndef FASHIM_OWN_TYPES

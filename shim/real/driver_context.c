@@ -2,11 +2,11 @@
  *
  * Borrowing the calling thread for driver calls of our own.
  */
-#include "shim/driver_context.h"
+#include "shim/real/driver_context.h"
 
 #include <errno.h>
 
-#include "shim/resolve.h"
+#include "shim/real/resolve.h"
 
 bool driver_enter(struct driver_context *here, CUcontext context)
 {

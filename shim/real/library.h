@@ -8,7 +8,7 @@
 #ifndef FASHIM_LIBRARY_H
 #define FASHIM_LIBRARY_H
 
-#include "shim/image.h"
+#include "shim/real/image.h"
 
 /* Instances, all libraries together, that can be told apart; library_entry_ARCH.S is written for as
  * many. */
@@ -16,7 +16,7 @@
 
 enum library_id {
 #define HOOK(name) LIBRARY_##name,
-#include "shim/library_hooks.def"
+#include "shim/real/library_hooks.def"
 	LIBRARY_COUNT
 };
 

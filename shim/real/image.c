@@ -3,7 +3,7 @@
  * Loaded ELF objects (image.h). A symbol is found as the loader finds it: through DT_GNU_HASH, or
  * through DT_HASH in objects too old or too odd to have the other.
  */
-#include "shim/image.h"
+#include "shim/real/image.h"
 
 #include <stddef.h>
 

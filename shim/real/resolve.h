@@ -21,7 +21,7 @@ extern __thread int hook_depth __attribute__((tls_model("initial-exec")));
 struct driver_calls {
 #define DRIVER(name)	      __typeof__(&name) name;
 #define DRIVER_OPTIONAL(name) __typeof__(&name) name;
-#include "shim/driver_calls.def"
+#include "shim/real/driver_calls.def"
 #undef DRIVER
 #undef DRIVER_OPTIONAL
 };
