@@ -5,7 +5,7 @@
  */
 #include "shim/hook_driver.h"
 
-#include "shim/kernel_code.h"
+#include "shim/code/kernel_code.h"
 
 /* Calls the real function and tells of what came of it. */
 #define LOAD_BODY(function, arguments, tell)                                                       \

@@ -9,7 +9,7 @@
 
 #include "shim/base/locks.h"
 
-#include "shim/kernel_code.h"
+#include "shim/code/kernel_code.h"
 
 /* The allocation that holds an address; a single byte where the driver does not know it. */
 static struct op_range allocation_of(CUdeviceptr address)

@@ -9,7 +9,7 @@
 
 #include "shim/base/config.h"
 #include "shim/fused.h"
-#include "shim/kernel_code.h"
+#include "shim/code/kernel_code.h"
 #include "shim/memory.h"
 #include "shim/rerun.h"
 #include "shim/real/resolve.h"

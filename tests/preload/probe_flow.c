@@ -8,7 +8,7 @@
 
 #include "shim/bypass.h"
 #include "shim/function.h"
-#include "shim/kernel_code.h"
+#include "shim/code/kernel_code.h"
 #include "shim/real/resolve.h"
 
 static const char *hindrance(CUfunction handle, char *name)

@@ -16,7 +16,7 @@
  *   - name each kernel once at file scope:        SIM_KERNEL(my_kernel)
  *     which exports `const struct sim_kernel sim_kernel_my_kernel` (see sim_kernel.h);
  *   - say of each kernel that reaches more than its parameters lead to what that is, since nobody
- *     can read it off the host's code as it is read off a GPU's (shim/kernel_code.def has the
+ *     can read it off the host's code as it is read off a GPU's (shim/code/kernel_code.def has the
  *     words):                                     SIM_DEED(GLOBALS, my_kernel)
  *   - declare dynamic shared memory inside the kernel as    DYNAMIC_SHARED(float, buffer);
  *     instead of `extern __shared__ float buffer[]`. Static `__shared__ T x[N]` works as it is,

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "shim/function.h"
-#include "shim/kernel_code.h"
-#include "shim/kernel_code_parts.h"
+#include "shim/code/kernel_code.h"
+#include "shim/code/kernel_code_parts.h"
 #include "shim/real/resolve.h"
 #include "code_fixture.h"
 

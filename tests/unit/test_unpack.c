@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "code_fixture.h"
-#include "shim/unpack.h"
+#include "shim/code/unpack.h"
 
 /* ---- decoders -----------------------------------------------------------------------------------
  */

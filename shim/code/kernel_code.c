@@ -4,7 +4,7 @@
  * stand in a table by handle. It has a lock of its own: images are loaded on any thread, and read
  * with the flow lock held.
  */
-#include "shim/kernel_code.h"
+#include "shim/code/kernel_code.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "shim/function.h"
-#include "shim/kernel_code_parts.h"
+#include "shim/code/kernel_code_parts.h"
 #include "shim/real/resolve.h"
 
 #define BUCKETS	    1024
@@ -390,7 +390,7 @@ static const char *gravest(uint32_t deeds)
 {
 	static const char *const words[] = {
 #define DEED(name, phrase) phrase,
-#include "shim/kernel_code.def"
+#include "shim/code/kernel_code.def"
 	};
 
 	return deeds ? words[__builtin_ctz(deeds)] : NULL;

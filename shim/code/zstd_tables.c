@@ -2,7 +2,7 @@
  *
  * Tables of codes, from how they are described (zstd_tables.h).
  */
-#include "shim/zstd_tables.h"
+#include "shim/code/zstd_tables.h"
 
 #include <string.h>
 

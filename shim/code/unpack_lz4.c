@@ -2,7 +2,7 @@
  *
  * One LZ4 block (unpack.h): a token with two lengths, literals, and how far back to copy from.
  */
-#include "shim/unpack.h"
+#include "shim/code/unpack.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -6,7 +6,7 @@
  * own constants are bank 3. All this holds for the encoding of sm_75 and later: 16 bytes, the
  * opcode in the lowest 12 bits, of which the upper three are the form of the operands.
  */
-#include "shim/kernel_code_parts.h"
+#include "shim/code/kernel_code_parts.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -44,12 +44,12 @@ enum code_class {
 /* By the lowest nine bits. */
 static const uint8_t classes[512] = {
 #define SASS(opcode, name, what) [opcode] = CLASS_##what,
-#include "shim/kernel_code.def"
+#include "shim/code/kernel_code.def"
 };
 
 static const char *const tables[] = {
 #define TABLE(name) #name,
-#include "shim/kernel_code.def"
+#include "shim/code/kernel_code.def"
 };
 
 struct cubin {

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/kernel_code_parts.h"
-#include "shim/unpack.h"
+#include "shim/code/kernel_code_parts.h"
+#include "shim/code/unpack.h"
 
 #define WRAPPER_MAGIC  0x466243b1u
 #define FATBIN_MAGIC   0xba55ed50u
@@ -167,7 +167,7 @@ static bool add_simulated(const char *symbol, struct code_table *table)
 	} rows[] = {
 		{"sim_kernel_", 0},
 #define DEED(name, words) {"sim_deed_" #name "_", DEED_##name},
-#include "shim/kernel_code.def"
+#include "shim/code/kernel_code.def"
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {

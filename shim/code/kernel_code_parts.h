@@ -15,10 +15,10 @@
 /* What a kernel may do; 0: none of it. The rows stand in kernel_code.def, the gravest first. */
 enum kernel_deed {
 #define DEED(name, words) DEED_INDEX_##name,
-#include "shim/kernel_code.def"
+#include "shim/code/kernel_code.def"
 	DEEDS,
 #define DEED(name, words) DEED_##name = 1 << DEED_INDEX_##name,
-#include "shim/kernel_code.def"
+#include "shim/code/kernel_code.def"
 };
 
 /* Kernels by a hash of their name, sorted once they are all in. */

@@ -3,13 +3,13 @@
  * Zstandard frames (unpack.h, RFC 8878) without dictionaries. The whole output is at hand, so there
  * is no window; checksums are not looked at: the driver has unpacked the same bytes before.
  */
-#include "shim/unpack.h"
+#include "shim/code/unpack.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/zstd_tables.h"
+#include "shim/code/zstd_tables.h"
 
 #define FRAME_MAGIC	0xfd2fb528u
 #define SKIP_MAGIC	0x184d2a50u /* and the 15 that follow */

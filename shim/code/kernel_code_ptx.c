@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/kernel_code_parts.h"
+#include "shim/code/kernel_code_parts.h"
 
 #define ROUNDS 64 /* through the calls, before what they lead to is given up */
 
@@ -30,12 +30,12 @@ static const struct {
 	enum text_class class;
 } instructions[] = {
 #define PTX(name, what) {#name, sizeof(#name) - 1, TEXT_##what},
-#include "shim/kernel_code.def"
+#include "shim/code/kernel_code.def"
 };
 
 static const char *const tables[] = {
 #define TABLE(name) #name,
-#include "shim/kernel_code.def"
+#include "shim/code/kernel_code.def"
 };
 
 struct token {
