@@ -10,7 +10,7 @@
 #include "shim/chain.h"
 #include "shim/base/config.h"
 #include "shim/real/driver_context.h"
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 #include "shim/base/message.h"
 #include "shim/mirror.h"
 #include "shim/shadow.h"

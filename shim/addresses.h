@@ -11,7 +11,7 @@
 #ifndef FASHIM_ADDRESSES_H
 #define FASHIM_ADDRESSES_H
 
-#include "shim/access.h"
+#include "shim/op/access.h"
 
 #define ADDRESSES_POINTERS    16    /* of a launch */
 #define ADDRESSES_PARAM_BYTES 512   /* of a launch */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 #include "shim/mirror.h"
 #include "shim/real/resolve.h"
 

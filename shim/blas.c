@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "shim/gemm.h"
+#include "shim/op/gemm.h"
 #include "shim/real/resolve.h"
 
 #define HANDLES 16

@@ -8,7 +8,7 @@
 #ifndef FASHIM_BLAS_H
 #define FASHIM_BLAS_H
 
-#include "shim/op.h"
+#include "shim/op/op.h"
 
 /* Creates the handle for this library and context ahead of need (it allocates). 0 or -errno. */
 int blas_prepare(const struct blas_library *library, CUcontext context);

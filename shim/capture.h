@@ -8,7 +8,7 @@
 #ifndef FASHIM_CAPTURE_H
 #define FASHIM_CAPTURE_H
 
-#include "shim/op.h"
+#include "shim/op/op.h"
 
 /* A stream is about to begin; has begun; is about to end. */
 void capture_expect(void);

@@ -20,9 +20,9 @@
 #ifndef FASHIM_CHAIN_H
 #define FASHIM_CHAIN_H
 
-#include "shim/access.h"
+#include "shim/op/access.h"
 #include "shim/real/driver_context.h"
-#include "shim/gemm.h"
+#include "shim/op/gemm.h"
 #include "shim/log_format.h"
 #include "shim/base/pitched.h"
 #include "shim/base/range.h"

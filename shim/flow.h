@@ -12,7 +12,7 @@
 #ifndef FASHIM_FLOW_H
 #define FASHIM_FLOW_H
 
-#include "shim/op.h"
+#include "shim/op/op.h"
 
 enum flow { FLOW_PASS, FLOW_TAKEN, FLOW_FAILED };
 

@@ -8,7 +8,7 @@
 #ifndef FASHIM_FUNCTION_H
 #define FASHIM_FUNCTION_H
 
-#include "shim/op.h"
+#include "shim/op/op.h"
 
 #define FUNCTION_MAX_PARAMS 64
 #define FUNCTION_MAX_BYTES  8192 /* of parameters; more makes the launch opaque */

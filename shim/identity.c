@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 
 #define NOWHERE 1 /* computed slopes, before they are given a place */
 

@@ -11,9 +11,9 @@
 #ifndef FASHIM_LATE_H
 #define FASHIM_LATE_H
 
-#include "shim/access.h"
+#include "shim/op/access.h"
 #include "shim/real/driver_context.h"
-#include "shim/graph.h"
+#include "shim/op/graph.h"
 
 /* Work was enqueued on a queue that reads or writes a range later than the program believes. */
 void late_reads(struct queue queue, uint64_t begin, uint64_t end);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 #include "shim/base/range.h"
 #include "shim/scratch.h"
 

@@ -10,8 +10,8 @@
 #ifndef FASHIM_LOOKS_H
 #define FASHIM_LOOKS_H
 
-#include "shim/access.h"
-#include "shim/graph.h"
+#include "shim/op/access.h"
+#include "shim/op/graph.h"
 #include "kernels/launch.h"
 
 /* Where the result of a look lies, in memory that is not the caller's: *made, since an earlier call

@@ -10,7 +10,7 @@
 #include "shim/base/config.h"
 #include "shim/fused.h"
 #include "shim/code/kernel_code.h"
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 #include "shim/rerun.h"
 #include "shim/real/resolve.h"
 #include "shim/scratch.h"

@@ -20,7 +20,7 @@
 #include "shim/identify.h"
 #include "shim/log.h"
 #include "shim/measure.h"
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 #include "shim/originals.h"
 #include "shim/replace.h"
 #include "shim/real/resolve.h"

@@ -7,7 +7,7 @@
 #ifndef FASHIM_OPERANDS_H
 #define FASHIM_OPERANDS_H
 
-#include "shim/op.h"
+#include "shim/op/op.h"
 
 #define TENSOR_RANK 12
 

@@ -14,7 +14,7 @@
 #include "shim/chain.h"
 #include "shim/base/config.h"
 #include "shim/real/driver_context.h"
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 #include "shim/mirror.h"
 #include "shim/real/resolve.h"
 

@@ -11,7 +11,7 @@
 #ifndef FASHIM_OVERWRITE_H
 #define FASHIM_OVERWRITE_H
 
-#include "shim/access.h"
+#include "shim/op/access.h"
 
 /* Says of the pointers of a launch that no open chain reads which bytes it overwrites unread, where
  * these are a closed chain's. Waits for the device, for each kernel once; not while a stream is

@@ -9,7 +9,7 @@
 
 #include "shim/real/driver_context.h"
 #include "shim/fused.h"
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 #include "shim/mirror.h"
 #include "shim/real/resolve.h"
 #include "shim/scratch.h"

@@ -11,7 +11,7 @@
 #ifndef FASHIM_REACH_H
 #define FASHIM_REACH_H
 
-#include "shim/access.h"
+#include "shim/op/access.h"
 
 /* May the launch follow addresses in memory? list: its accesses. Never waits. */
 bool reach_is_far(const struct op *op, const struct function *function,

@@ -15,7 +15,7 @@
 
 #include "shim/base/config.h"
 #include "shim/function.h"
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 #include "shim/base/message.h"
 #include "shim/base/own_file.h"
 

@@ -25,7 +25,7 @@
 #ifndef FASHIM_RECORD_H
 #define FASHIM_RECORD_H
 
-#include "shim/op.h"
+#include "shim/op/op.h"
 
 /* Is FASHIM_RECORD set (and the file not failed)? A file that is there already is left alone: ours
  * gets a number before its extension. */

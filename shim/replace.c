@@ -13,7 +13,7 @@
 #include "shim/held.h"
 #include "shim/late.h"
 #include "shim/log.h"
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 #include "shim/nvtx.h"
 #include "shim/originals.h"
 #include "shim/session.h"

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 
 uint64_t rule_u64_at(const struct reading *r, unsigned at)
 {

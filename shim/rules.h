@@ -16,7 +16,7 @@
 #ifndef FASHIM_RULES_H
 #define FASHIM_RULES_H
 
-#include "shim/access.h"
+#include "shim/op/access.h"
 #include "shim/function.h"
 
 enum rule_role {

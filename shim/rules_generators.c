@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 
 /* {seed, offset, long, bool captured} of a random generator: in a graph, seed and offset are
  * pointers to them. */

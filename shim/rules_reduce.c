@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 
 /* Where the words of a reduction stand: sizes from `config` on, pointers from the end back. */
 struct places {

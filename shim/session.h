@@ -7,7 +7,7 @@
 #define FASHIM_SESSION_H
 
 #include "shim/log_format.h"
-#include "shim/op.h"
+#include "shim/op/op.h"
 
 /* Counts a GEMM; at the first one opens the log and registers the end. Flow lock held. */
 void session_note_gemm(const struct op *op);

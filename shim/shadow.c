@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "shim/gemm.h"
-#include "shim/memory.h"
+#include "shim/op/gemm.h"
+#include "shim/op/memory.h"
 #include "shim/rules.h"
 
 #define PIECES	    32

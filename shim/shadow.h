@@ -11,7 +11,7 @@
 #ifndef FASHIM_SHADOW_H
 #define FASHIM_SHADOW_H
 
-#include "shim/access.h"
+#include "shim/op/access.h"
 
 /* Takes in an op in program order: what it may write is forgotten, what it writes from the host or
  * as a constant is kept. params: as for access_of_op(). */

@@ -8,7 +8,7 @@
 #include "shim/real/driver_context.h"
 #include "shim/fused.h"
 #include "shim/late.h"
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 #include "shim/real/resolve.h"
 #include "shim/scratch.h"
 #include "shim/site.h"

@@ -9,7 +9,7 @@
 #ifndef FASHIM_DRIVER_CONTEXT_H
 #define FASHIM_DRIVER_CONTEXT_H
 
-#include "shim/op.h"
+#include "shim/op/op.h"
 
 struct driver_context {
 	bool pushed;

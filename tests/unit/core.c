@@ -11,7 +11,7 @@
 #include "shim/held.h"
 #include "shim/log.h"
 #include "shim/looks.h"
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 #include "shim/shadow.h"
 #include "shim/site.h"
 #include "tests/apps/aten.h"

@@ -15,7 +15,7 @@
 
 #include "shim/chain.h"
 #include "shim/flow.h"
-#include "shim/op.h"
+#include "shim/op/op.h"
 #include "tools/replay/below.h"
 
 #define CORE_ARENA 0x10000000ull /* one allocation of 16 MiB; [.., +1 MiB) holds the tensors */

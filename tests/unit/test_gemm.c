@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "shim/gemm.h"
+#include "shim/op/gemm.h"
 
 enum { M = 5, N = 7, K = 3, LDA = 11, LDB = 13, LDC = 17, BATCH = 4 };
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "shim/graph.h"
+#include "shim/op/graph.h"
 #include "shim/held.h"
 
 static CUgraphExec execs[64]; /* handles of their own: only the addresses count */

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 #include "tests/unit/child.h"
 #include "tools/replay/trace.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "shim/function.h"
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 #include "shim/real/resolve.h"
 #include "shim/rules.h"
 #include "tools/replay/trace.h"

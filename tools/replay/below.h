@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "kernels/attention.h"
-#include "shim/op.h"
+#include "shim/op/op.h"
 
 #define BELOW_CONTEXT ((CUcontext)0x1000)
 #define BELOW_SCRATCH 0xff000000000000ull /* scratch addresses lie above */

@@ -7,7 +7,7 @@
 #define FASHIM_REPLAY_FEED_H
 
 #include "shim/flow.h"
-#include "shim/op.h"
+#include "shim/op/op.h"
 
 /* After an op went through, with what became of it. */
 typedef void feed_seen(const struct op *op, enum flow flow, void *argument);

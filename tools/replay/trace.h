@@ -5,7 +5,7 @@
 #ifndef FASHIM_REPLAY_TRACE_H
 #define FASHIM_REPLAY_TRACE_H
 
-#include "shim/op.h"
+#include "shim/op/op.h"
 
 /* Calls `each` for every op, in order. Kernels are entered with below_function(); what an op points
  * to lasts for the call, its strings as long as the program. Returns how many ops there were, or

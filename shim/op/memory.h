@@ -8,7 +8,7 @@
 #ifndef FASHIM_MEMORY_H
 #define FASHIM_MEMORY_H
 
-#include "shim/op.h"
+#include "shim/op/op.h"
 
 struct allocation {
 	uint64_t base, bytes;

@@ -9,7 +9,7 @@
 #ifndef FASHIM_GRAPH_H
 #define FASHIM_GRAPH_H
 
-#include "shim/access.h"
+#include "shim/op/access.h"
 
 struct graph_range {
 	uint64_t begin, end;

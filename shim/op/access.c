@@ -2,13 +2,13 @@
  *
  * op → what it touches.
  */
-#include "shim/access.h"
+#include "shim/op/access.h"
 
 #include <string.h>
 
 #include "shim/addresses.h"
-#include "shim/gemm.h"
-#include "shim/memory.h"
+#include "shim/op/gemm.h"
+#include "shim/op/memory.h"
 #include "shim/rules.h"
 
 void access_add(struct access_list *list, struct access access)

@@ -3,7 +3,7 @@
  * Column-major cuBLAS words to role-neutral strides. Leading dimensions of a dimension of size one
  * are not trusted: callers patch them.
  */
-#include "shim/gemm.h"
+#include "shim/op/gemm.h"
 
 #include <cublas_api.h>
 #include <string.h>

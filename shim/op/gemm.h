@@ -10,7 +10,7 @@
 #define FASHIM_GEMM_H
 
 #include "kernels/attention.h"
-#include "shim/op.h"
+#include "shim/op/op.h"
 
 struct matrix {
 	uint64_t base;

@@ -3,7 +3,7 @@
  * A sorted array of allocations. Programs hold tens to a few thousand of them and allocate rarely
  * (caching allocators), so inserts may move memory and lookups are a binary search.
  */
-#include "shim/memory.h"
+#include "shim/op/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>

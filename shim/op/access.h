@@ -16,7 +16,7 @@
 #define FASHIM_ACCESS_H
 
 #include "shim/function.h"
-#include "shim/op.h"
+#include "shim/op/op.h"
 
 #define ACCESS_MAX 64
 

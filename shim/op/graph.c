@@ -3,7 +3,7 @@
  * Records of ranges, one for each capture, graph and executable graph. A record grows by appending;
  * when it is full it is sorted and ranges that meet are joined.
  */
-#include "shim/graph.h"
+#include "shim/op/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
