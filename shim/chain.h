@@ -23,7 +23,7 @@
 #include "shim/op/access.h"
 #include "shim/real/driver_context.h"
 #include "shim/op/gemm.h"
-#include "shim/log_format.h"
+#include "shim/log/log_format.h"
 #include "shim/base/pitched.h"
 #include "shim/base/range.h"
 #include "shim/relayout.h"

@@ -19,7 +19,7 @@
 #include "shim/base/config.h"
 #include "shim/real/driver_context.h"
 #include "shim/fused.h"
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/nvtx.h"
 #include "shim/real/resolve.h"
 #include "shim/scratch.h"

@@ -13,7 +13,7 @@
 #include "shim/op/graph.h"
 #include "shim/held.h"
 #include "shim/late.h"
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/op/memory.h"
 #include "shim/rerun.h"
 #include "shim/real/resolve.h"

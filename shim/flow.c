@@ -31,7 +31,7 @@
 #include "shim/op/graph.h"
 #include "shim/held.h"
 #include "shim/late.h"
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/looks.h"
 #include "shim/op/memory.h"
 #include "shim/mirror.h"

@@ -12,7 +12,7 @@
 #include "shim/fused.h"
 #include "shim/op/graph.h"
 #include "shim/late.h"
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/looks.h"
 #include "shim/op/memory.h"
 #include "shim/rerun.h"

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/base/range.h"
 #include "shim/real/resolve.h"
 

@@ -18,7 +18,7 @@
 #include "shim/fused.h"
 #include "shim/held.h"
 #include "shim/identify.h"
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/measure.h"
 #include "shim/op/memory.h"
 #include "shim/originals.h"

@@ -10,7 +10,7 @@
 #include "shim/base/config.h"
 #include "shim/real/driver_context.h"
 #include "shim/late.h"
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/real/resolve.h"
 
 #define BLOCKS 512

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "shim/base/json.h"
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/real/resolve.h"
 #include "shim/site.h"
 

@@ -6,7 +6,7 @@
 #ifndef FASHIM_SESSION_H
 #define FASHIM_SESSION_H
 
-#include "shim/log_format.h"
+#include "shim/log/log_format.h"
 #include "shim/op/op.h"
 
 /* Counts a GEMM; at the first one opens the log and registers the end. Flow lock held. */

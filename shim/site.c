@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "shim/base/config.h"
-#include "shim/log.h"
-#include "shim/log_counters.h"
+#include "shim/log/log.h"
+#include "shim/log/log_counters.h"
 #include "shim/base/message.h"
 
 struct site sites[SITES];

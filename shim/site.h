@@ -13,7 +13,7 @@
 
 #include "shim/chain.h"
 #include "shim/identity.h"
-#include "shim/log_format.h"
+#include "shim/log/log_format.h"
 
 #define SITES		LIVE_SITES
 #define SITE_CANDIDATES 48

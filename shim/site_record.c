@@ -7,7 +7,7 @@
 #include "shim/call_form.h"
 #include "shim/callstack.h"
 #include "shim/fused.h"
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/site.h"
 #include "shim/spec.h"
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "shim/base/config.h"
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/base/message.h"
 #include "shim/base/user_file.h"
 

@@ -67,7 +67,7 @@ static bool reason_row(int index, char cells[LISTING_COLUMNS][LISTING_CELL])
 		const char *name, *sentence, *hint;
 	} rows[] = {
 #define REASON(id, name, sentence, hint) {name, sentence, hint},
-#include "shim/reasons.def"
+#include "shim/log/reasons.def"
 #undef REASON
 	};
 

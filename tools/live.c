@@ -4,7 +4,7 @@
  * going. The file is the struct that the shim had mapped.
  */
 #include "log_reader.h"
-#include "shim/log_format.h"
+#include "shim/log/log_format.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 static const char *const reason_names[] = {
 #define REASON(id, name, sentence, hint) name,
-#include "shim/reasons.def"
+#include "shim/log/reasons.def"
 #undef REASON
 };
 

@@ -15,7 +15,7 @@
 #include "sample_points.h"
 #include "sample_scan.h"
 #include "series.h"
-#include "shim/log_format.h"
+#include "shim/log/log_format.h"
 
 #include <jansson.h>
 #include <stdbool.h>

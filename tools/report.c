@@ -15,7 +15,7 @@ static const struct {
 	const char *name, *sentence, *hint;
 } known_reasons[] = {
 #define REASON(id, name, sentence, hint) {name, sentence, hint},
-#include "shim/reasons.def"
+#include "shim/log/reasons.def"
 #undef REASON
 };
 

@@ -11,7 +11,7 @@
 /* What the program's own ops are to the chain. */
 enum chain_part { PART_GEMM1, PART_MIDDLE, PART_SOFTMAX, PART_GEMM2, PART_COUNT };
 
-/* One record as shim/log_format.h describes it; NAN stands for null and for absent numbers. */
+/* One record as shim/log/log_format.h describes it; NAN stands for null and for absent numbers. */
 struct sample {
 	uint32_t site;
 	uint64_t occurrence;

@@ -49,7 +49,7 @@ CLI_TESTS      := tests/cli/run.sh:$(O) tests/cli/test_html.sh:$(O) $(CLI_UNIT_T
 test-cli: $(CLI_TEST_FILES) ## the tests of the command
 	$(Q)tests/cli/run.sh $(O)
 
-$(O)/tests/cli/ended $(O)/tests/cli/live: $(O)/tests/cli/%: tests/cli/%.c shim/log_format.h shim/reasons.def | setup
+$(O)/tests/cli/ended $(O)/tests/cli/live: $(O)/tests/cli/%: tests/cli/%.c shim/log/log_format.h shim/log/reasons.def | setup
 	@mkdir -p $(@D)
 	$(call say,CCLD,$<)
 	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -o $@ $<
@@ -186,9 +186,9 @@ $(O)/described/commands: $(O)/fashim tools/man/describe.sh tools/man/help.awk
 	$(Q)rm -rf $(@D)
 	$(Q)tools/man/describe.sh $(O)/fashim $(@D)
 
-$(O)/man/fashim.7: $(O)/described/commands shim/log_format.h $(wildcard tools/man/*)
+$(O)/man/fashim.7: $(O)/described/commands shim/log/log_format.h $(wildcard tools/man/*)
 	$(call say,MAN,$(@D))
-	$(Q)tools/man/pages.sh $(O)/fashim $(<D) shim/log_format.h $(@D)
+	$(Q)tools/man/pages.sh $(O)/fashim $(<D) shim/log/log_format.h $(@D)
 
 $(O)/completion/fashim: $(O)/described/commands $(wildcard tools/completion/*)
 	$(call say,COMPLETE,$(@D))

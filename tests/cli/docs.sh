@@ -41,7 +41,7 @@ for name in $("$fashim" list options -f tsv | cut -f1) $("$fashim" list reasons 
 done
 while read -r type; do
 	holds "$man/fashim.7" "\"type\":\"$type\""
-done < <(grep -o '^ \* {"type":"[a-z]*"' "$(dirname "$0")/../../shim/log_format.h" | cut -d'"' -f4)
+done < <(grep -o '^ \* {"type":"[a-z]*"' "$(dirname "$0")/../../shim/log/log_format.h" | cut -d'"' -f4)
 [ "$looked" -gt 200 ] || { echo "only $looked names were looked for"; missing=1; }
 
 # check SHELL-OR-TOOL ARGUMENT...: only where it is installed.

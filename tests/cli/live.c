@@ -4,7 +4,7 @@
  * argument spoils it: "version" or "short"; or "ended" is what a process leaves that is killed
  * while it ends, after 1.5 seconds; or "begun" is of one that began 90 seconds ago.
  */
-#include "shim/log_format.h"
+#include "shim/log/log_format.h"
 
 #include <stdio.h>
 #include <string.h>

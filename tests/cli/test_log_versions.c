@@ -3,7 +3,7 @@
  * The promise about versions, as it will be kept once there are several: the reader is compiled
  * here as that of format version 3, and must take 2 and 3 and nothing else.
  */
-#include "shim/log_format.h"
+#include "shim/log/log_format.h"
 
 #undef LOG_FORMAT_VERSION
 #define LOG_FORMAT_VERSION 3

@@ -97,7 +97,7 @@ def launch(command, environment, timeout, base):
 
 
 class Log:
-    """What a run of the shim wrote (format: shim/log_format.h)."""
+    """What a run of the shim wrote (format: shim/log/log_format.h)."""
 
     def __init__(self, path):
         self.header, self.summary, self.site, self.state = None, None, {}, {}

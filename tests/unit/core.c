@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "shim/held.h"
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/looks.h"
 #include "shim/op/memory.h"
 #include "shim/shadow.h"

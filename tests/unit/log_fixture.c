@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "shim/log.h"
+#include "shim/log/log.h"
 
 struct child child;
 char path[256], live_path[300], setting[300];

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "shim/flow.h"
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/site.h"
 #include "tools/replay/below.h"
 #include "tools/replay/feed.h"

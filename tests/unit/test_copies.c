@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/site.h"
 #include "tests/apps/aten.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "shim/held.h"
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/replace.h"
 #include "shim/site.h"
 #include "tests/apps/aten.h"

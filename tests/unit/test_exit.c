@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "shim/held.h"
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/site.h"
 #include "tests/unit/child.h"
 

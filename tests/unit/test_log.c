@@ -23,7 +23,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "tests/unit/log_fixture.h"
 #include "tests/unit/reader.h"
 

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "tests/unit/log_fixture.h"
 #include "tests/unit/reader.h"
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/held.h"
 #include "shim/site.h"
 

@@ -6,7 +6,7 @@
 #include "tests/unit/core.h"
 
 #include "shim/held.h"
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/site.h"
 
 static uint64_t materialised(void)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "shim/chain.h"
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/real/resolve.h"
 #include "shim/site.h"
 #include "tools/replay/feed.h"

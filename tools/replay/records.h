@@ -5,7 +5,7 @@
 #ifndef FASHIM_REPLAY_RECORDS_H
 #define FASHIM_REPLAY_RECORDS_H
 
-#include "shim/log_format.h"
+#include "shim/log/log_format.h"
 
 #define RECORDS_MAX 32
 

@@ -37,7 +37,7 @@ const char *words_of_reason(enum reason reason)
 {
 	static const char *const sentences[] = {
 #define REASON(id, name, sentence, hint) sentence,
-#include "shim/reasons.def"
+#include "shim/log/reasons.def"
 #undef REASON
 	};
 

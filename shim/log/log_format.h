@@ -81,7 +81,7 @@
 
 enum reason {
 #define REASON(id, name, sentence, hint) REASON_##id,
-#include "shim/reasons.def"
+#include "shim/log/reasons.def"
 #undef REASON
 	REASON_COUNT
 };

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 
 #include "shim/base/json.h"
-#include "shim/log_format.h"
+#include "shim/log/log_format.h"
 
 /* Creates the log and LOG.live, with their folders, unless that was tried before. A file that is
  * there already is left alone: ours gets a number before its extension. Whether there is a log. */

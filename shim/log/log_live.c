@@ -4,7 +4,7 @@
  * was counted before. A file of that name is replaced only where it is one of these: the log beside
  * it was just created, so its own is gone.
  */
-#include "shim/log_live.h"
+#include "shim/log/log_live.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shim/log.h"
+#include "shim/log/log.h"
 #include "shim/base/message.h"
 #include "shim/base/names.h"
 #include "shim/base/own_file.h"

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "shim/base/json.h"
-#include "shim/log_format.h"
+#include "shim/log/log_format.h"
 
 struct log_device {
 	char gpu[256], uuid[64]; /* "" not known */

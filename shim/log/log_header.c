@@ -4,7 +4,7 @@
  * live counters and reasons.def. A long command line is cut so that the header always fits its
  * line.
  */
-#include "shim/log_header.h"
+#include "shim/log/log_header.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "shim/base/config.h"
-#include "shim/log_counters.h"
+#include "shim/log/log_counters.h"
 #include "shim/base/message.h"
 #include "shim/base/names.h"
 

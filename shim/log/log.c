@@ -3,7 +3,7 @@
  * One lock, one static buffer, one file (own_file.h). A process may be forked without any handler
  * being called (_Fork, clone): so whoever takes the lock first looks whose it is.
  */
-#include "shim/log.h"
+#include "shim/log/log.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "shim/base/config.h"
-#include "shim/log_header.h"
-#include "shim/log_live.h"
+#include "shim/log/log_header.h"
+#include "shim/log/log_live.h"
 #include "shim/base/message.h"
 #include "shim/base/names.h"
 #include "shim/base/own_file.h"

@@ -7,7 +7,7 @@
 #define FASHIM_LOG_COUNTERS_H
 
 #include "shim/base/json.h"
-#include "shim/log_format.h"
+#include "shim/log/log_format.h"
 
 /* The number of the site at live_file.sites[place]. */
 unsigned log_site_number(unsigned place, const struct live_site *site);

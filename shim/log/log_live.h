@@ -7,7 +7,7 @@
 #ifndef FASHIM_LOG_LIVE_H
 #define FASHIM_LOG_LIVE_H
 
-#include "shim/log_format.h"
+#include "shim/log/log_format.h"
 
 /* Creates `name` and writes what was counted so far. 0, or -errno: the counters stay in memory
  * alone. */

@@ -2,13 +2,13 @@
  *
  * A site's counters as records tell them.
  */
-#include "shim/log_counters.h"
+#include "shim/log/log_counters.h"
 
 const char *log_reason_name(unsigned reason)
 {
 	static const char *const names[REASON_COUNT] = {
 #define REASON(id, name, sentence, hint) [REASON_##id] = name,
-#include "shim/reasons.def"
+#include "shim/log/reasons.def"
 #undef REASON
 	};
 
