@@ -13,7 +13,7 @@
 #include "shim/op/memory.h"
 #include "shim/base/message.h"
 #include "shim/mirror.h"
-#include "shim/shadow.h"
+#include "shim/rules/shadow.h"
 
 #define FILLERS	 64
 #define RECENT	 8

@@ -26,7 +26,7 @@
 #include "shim/copies.h"
 #include "shim/delivery.h"
 #include "shim/real/driver_context.h"
-#include "shim/function.h"
+#include "shim/rules/function.h"
 #include "shim/fused.h"
 #include "shim/op/graph.h"
 #include "shim/held.h"
@@ -44,7 +44,7 @@
 #include "shim/real/resolve.h"
 #include "shim/scratch.h"
 #include "shim/session.h"
-#include "shim/shadow.h"
+#include "shim/rules/shadow.h"
 #include "shim/site.h"
 #include "shim/timing.h"
 

@@ -9,7 +9,7 @@
 
 #include "shim/base/elementary.h"
 #include "shim/real/resolve.h"
-#include "shim/rules.h"
+#include "shim/rules/rules.h"
 
 #define PIECE 4096 /* bytes of an input that are looked at in one go */
 

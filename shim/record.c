@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "shim/base/config.h"
-#include "shim/function.h"
+#include "shim/rules/function.h"
 #include "shim/op/memory.h"
 #include "shim/base/message.h"
 #include "shim/base/own_file.h"

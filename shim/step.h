@@ -6,7 +6,7 @@
 #ifndef FASHIM_STEP_H
 #define FASHIM_STEP_H
 
-#include "shim/rules.h"
+#include "shim/rules/rules.h"
 
 #define CHAIN_REFS	  24
 #define CHAIN_PARAM_BYTES 3456

@@ -44,10 +44,10 @@ static bool rule_row(int index, char cells[LISTING_COLUMNS][LISTING_CELL])
 		const char *kind, *name, *needles[2];
 	} rows[] = {
 #define LAYOUT(reader, needle) {"parameters", #reader, {needle, ""}},
-#include "shim/kernel_rules.def"
+#include "shim/rules/kernel_rules.def"
 #undef LAYOUT
 #define FUNCTOR(role, first, second) {"functor", #role, {first, second}},
-#include "shim/kernel_rules.def"
+#include "shim/rules/kernel_rules.def"
 #undef FUNCTOR
 	};
 

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shim/function.h"
+#include "shim/rules/function.h"
 #include "shim/code/kernel_code_parts.h"
 #include "shim/real/resolve.h"
 

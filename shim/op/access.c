@@ -9,7 +9,7 @@
 #include "shim/addresses.h"
 #include "shim/op/gemm.h"
 #include "shim/op/memory.h"
-#include "shim/rules.h"
+#include "shim/rules/rules.h"
 
 void access_add(struct access_list *list, struct access access)
 {

@@ -15,7 +15,7 @@
 #ifndef FASHIM_ACCESS_H
 #define FASHIM_ACCESS_H
 
-#include "shim/function.h"
+#include "shim/rules/function.h"
 #include "shim/op/op.h"
 
 #define ACCESS_MAX 64

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "shim/bypass.h"
-#include "shim/function.h"
+#include "shim/rules/function.h"
 #include "shim/code/kernel_code.h"
 #include "shim/real/resolve.h"
 

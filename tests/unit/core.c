@@ -12,7 +12,7 @@
 #include "shim/log/log.h"
 #include "shim/looks.h"
 #include "shim/op/memory.h"
-#include "shim/shadow.h"
+#include "shim/rules/shadow.h"
 #include "shim/site.h"
 #include "tests/apps/aten.h"
 

@@ -4,7 +4,7 @@
  */
 #include "tests/unit/spec_fixture.h"
 
-#include "shim/function.h"
+#include "shim/rules/function.h"
 #include "shim/real/resolve.h"
 
 struct attn_args args;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "shim/function.h"
+#include "shim/rules/function.h"
 #include "shim/held.h"
 #include "shim/real/resolve.h"
 

@@ -7,7 +7,7 @@
 
 #include <malloc.h>
 
-#include "shim/function.h"
+#include "shim/rules/function.h"
 #include "tools/replay/below.h"
 
 static void unload(void)

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/function.h"
+#include "shim/rules/function.h"
 #include "shim/code/kernel_code.h"
 #include "shim/code/kernel_code_parts.h"
 #include "shim/real/resolve.h"

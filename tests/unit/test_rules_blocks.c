@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/function.h"
+#include "shim/rules/function.h"
 #include "shim/op/memory.h"
 #include "shim/real/resolve.h"
-#include "shim/rules.h"
+#include "shim/rules/rules.h"
 #include "tools/replay/trace.h"
 
 #define R(where, bytes)                                                                            \

@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shim/function.h"
+#include "shim/rules/function.h"
 #include "shim/real/resolve.h"
-#include "shim/rules_user.h"
+#include "shim/rules/rules_user.h"
 #include "shim/site.h"
 
 static const char *why;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "shim/shadow.h"
+#include "shim/rules/shadow.h"
 #include "shim/site.h"
 
 static const char divide_name[] =

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/function.h"
+#include "shim/rules/function.h"
 #include "shim/real/resolve.h"
 #include "shim/site.h"
 #include "shim/spec.h"

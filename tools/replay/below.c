@@ -10,7 +10,7 @@
 #include "shim/blas.h"
 #include "shim/bypass.h"
 #include "shim/compare.h"
-#include "shim/function.h"
+#include "shim/rules/function.h"
 #include "shim/fused.h"
 #include "shim/identify.h"
 #include "shim/looks.h"

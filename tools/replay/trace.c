@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shim/function.h"
+#include "shim/rules/function.h"
 #include "tools/replay/below.h"
 
 #define MAX_IDS	  4096

@@ -24,7 +24,7 @@
 #ifndef FASHIM_RULES_USER_H
 #define FASHIM_RULES_USER_H
 
-#include "shim/rule_reader.h"
+#include "shim/rules/rule_reader.h"
 
 /* Reads rules from a file; lines that make no sense are named on stderr and left out. How many
  * there are now, or -errno when the file is not taken, and *why (user_file.h). */

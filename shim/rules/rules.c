@@ -4,13 +4,13 @@
  * PyTorch 2.11; every reader checks what it relies on and says no when it does not hold, so that a
  * changed layout makes a kernel unknown, never misread.
  */
-#include "shim/rules.h"
+#include "shim/rules/rules.h"
 
 #include <string.h>
 
-#include "shim/rule_reader.h"
-#include "shim/rules_user.h"
-#include "shim/shadow.h"
+#include "shim/rules/rule_reader.h"
+#include "shim/rules/rules_user.h"
+#include "shim/rules/shadow.h"
 
 void rules_bind(struct function *function)
 {
@@ -19,7 +19,7 @@ void rules_bind(struct function *function)
 		const char *needle;
 	} layouts[] = {
 #define LAYOUT(reader, needle) {{rule_read_##reader}, needle},
-#include "shim/kernel_rules.def"
+#include "shim/rules/kernel_rules.def"
 #undef LAYOUT
 	};
 
@@ -106,7 +106,7 @@ const char *rules_role_name(enum rule_role role)
 {
 	static const char *const names[] = {
 #define ROLE(id, name) name,
-#include "shim/kernel_roles.def"
+#include "shim/rules/kernel_roles.def"
 #undef ROLE
 	};
 

@@ -2,7 +2,7 @@
  *
  * Normalisations, forward and backward: layer, group, batch and weight norm.
  */
-#include "shim/rule_reader.h"
+#include "shim/rules/rule_reader.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * Element-wise kernels: one output, up to three operands, contiguous or strided, with or without
  * casts, and the functors of the score algebra.
  */
-#include "shim/rule_reader.h"
+#include "shim/rules/rule_reader.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static enum rule_role functor_role(const struct reading *r)
 		const char *first, *second;
 	} functors[] = {
 #define FUNCTOR(role, first, second) {ROLE_##role, first, second},
-#include "shim/kernel_rules.def"
+#include "shim/rules/kernel_rules.def"
 #undef FUNCTOR
 	};
 	unsigned i = 0;

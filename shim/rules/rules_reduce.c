@@ -2,7 +2,7 @@
  *
  * ATen's reductions over any dimensions, one output or two.
  */
-#include "shim/rule_reader.h"
+#include "shim/rules/rule_reader.h"
 
 #include <string.h>
 

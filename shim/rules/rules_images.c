@@ -2,7 +2,7 @@
  *
  * Kernels over images and signals: pooling, resampling, depthwise convolution, patches, shifts.
  */
-#include "shim/rule_reader.h"
+#include "shim/rules/rule_reader.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * strides[n]}, an indexer {elements, sizes[n], room for n words}; the last dimension runs fastest,
  * strides are in bytes. The name ends in both types: cupy_copy__float32_float16.
  */
-#include "shim/rule_reader.h"
+#include "shim/rules/rule_reader.h"
 
 #include <string.h>
 

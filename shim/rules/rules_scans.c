@@ -3,7 +3,7 @@
  * Running sums, sorts, the largest few, histograms, triangles: kernels that take a tensor row by
  * row.
  */
-#include "shim/rule_reader.h"
+#include "shim/rules/rule_reader.h"
 
 #include <string.h>
 

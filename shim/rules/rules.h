@@ -17,11 +17,11 @@
 #define FASHIM_RULES_H
 
 #include "shim/op/access.h"
-#include "shim/function.h"
+#include "shim/rules/function.h"
 
 enum rule_role {
 #define ROLE(id, name) ROLE_##id,
-#include "shim/kernel_roles.def"
+#include "shim/rules/kernel_roles.def"
 #undef ROLE
 	ROLE_COUNT
 };

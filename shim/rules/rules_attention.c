@@ -3,7 +3,7 @@
  * What PyTorch's own multi-head attention puts before and after its products: heads apart with
  * their bias, rows of nested tensors padded and back.
  */
-#include "shim/rule_reader.h"
+#include "shim/rules/rule_reader.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *
  * What all readers of parameter blocks share: words, element types as names spell them, accesses.
  */
-#include "shim/rule_reader.h"
+#include "shim/rules/rule_reader.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * How far a tensor reaches, by the ways in which kernels are told of one. Sizes below 1, strides
  * below 0 and extents beyond any memory mean that the words are something else.
  */
-#include "shim/rule_reader.h"
+#include "shim/rules/rule_reader.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * work on rows of scores: reductions of each row to one number, and a column put behind the rows.
  * All else that they are used for keeps ROLE_OPAQUE.
  */
-#include "shim/rule_reader.h"
+#include "shim/rules/rule_reader.h"
 
 /* Do the dimensions of operand `n` of an OffsetCalculator's `operands` follow one another without a
  * gap, the first in steps of `step` bytes? */

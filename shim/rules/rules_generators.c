@@ -2,7 +2,7 @@
  *
  * Kernels that make numbers: random ones, numbers in a row, dropout and its mask.
  */
-#include "shim/rule_reader.h"
+#include "shim/rules/rule_reader.h"
 
 #include <string.h>
 

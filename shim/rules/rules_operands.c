@@ -4,7 +4,7 @@
  * arguments of a functor's class, or a lambda's parameters. What a lambda returns is in no name;
  * kernel_rules.def says it of those that are known, and only these are known to hold no pointer.
  */
-#include "shim/rule_reader.h"
+#include "shim/rules/rule_reader.h"
 
 #include <string.h>
 
@@ -163,7 +163,7 @@ static bool of_lambda(const struct reading *r, struct functor *functor, const ch
 		const char *needle;
 	} results[] = {
 #define RESULT(result, needle) {RESULT_##result, needle},
-#include "shim/kernel_rules.def"
+#include "shim/rules/kernel_rules.def"
 #undef RESULT
 	};
 	const char *at = NULL;

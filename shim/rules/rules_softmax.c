@@ -2,7 +2,7 @@
  *
  * Softmax over the last dimension, forward and backward.
  */
-#include "shim/rule_reader.h"
+#include "shim/rules/rule_reader.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * Kernels that are told by indices where to read or to write: anywhere in the tensor they index,
  * whose extent is in their parameters.
  */
-#include "shim/rule_reader.h"
+#include "shim/rules/rule_reader.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  *
  * Concatenation: many inputs, one output that may be written in whole.
  */
-#include "shim/rule_reader.h"
+#include "shim/rules/rule_reader.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,13 +2,13 @@
  *
  * A ring of small pieces. An entry that anything may have written is dropped whole.
  */
-#include "shim/shadow.h"
+#include "shim/rules/shadow.h"
 
 #include <string.h>
 
 #include "shim/op/gemm.h"
 #include "shim/op/memory.h"
-#include "shim/rules.h"
+#include "shim/rules/rules.h"
 
 #define PIECES	    32
 #define PIECE_BYTES 16384

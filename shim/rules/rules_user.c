@@ -2,7 +2,7 @@
  *
  * Lines to rules, and one reader for all of them.
  */
-#include "shim/rules_user.h"
+#include "shim/rules/rules_user.h"
 
 #include <errno.h>
 #include <locale.h>

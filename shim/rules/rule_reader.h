@@ -8,7 +8,7 @@
 #define FASHIM_RULE_READER_H
 
 #include "kernels/attention.h"
-#include "shim/rules.h"
+#include "shim/rules/rules.h"
 
 struct reading {
 	const struct function *function;
@@ -29,7 +29,7 @@ extern const struct type type_half, type_bfloat, type_float, type_bool, type_unk
 
 /* The readers, one for each name in kernel_rules.def's first list. */
 #define LAYOUT(reader, needle) bool rule_read_##reader(struct reading *r);
-#include "shim/kernel_rules.def"
+#include "shim/rules/kernel_rules.def"
 #undef LAYOUT
 
 /* A reduction of `columns` numbers each, to `rows` of them; where its calculators and its pointers

@@ -3,13 +3,13 @@
  * An open-addressing table of kernels by handle. Runtime-API programs hand us CUkernels cast to
  * CUfunction, for which only the cuKernel* getters answer; both families are tried.
  */
-#include "shim/function.h"
+#include "shim/rules/function.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "shim/real/resolve.h"
-#include "shim/rules.h"
+#include "shim/rules/rules.h"
 
 #define RETIRED 256 /* lists */
 
@@ -93,7 +93,7 @@ static void bind_unset(struct function *function)
 		void (*clear)(const struct function *function, unsigned char *bytes);
 	} rows[] = {
 #define UNSET(which, beginning) {beginning, clear_##which},
-#include "shim/kernel_rules.def"
+#include "shim/rules/kernel_rules.def"
 #undef UNSET
 	};
 
