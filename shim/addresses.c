@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 #include "shim/base/config.h"
 #include "shim/real/driver_context.h"
 #include "shim/op/memory.h"

@@ -10,7 +10,7 @@
 #ifndef FASHIM_COMPARE_H
 #define FASHIM_COMPARE_H
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 #include "shim/site.h"
 
 /* Enqueues the comparison behind the closing GEMM. Takes over `timing`. args->o is the program's O;

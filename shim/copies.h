@@ -21,7 +21,7 @@
 #ifndef FASHIM_COPIES_H
 #define FASHIM_COPIES_H
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 
 /* Is anything remembered that an op might change, or any copy worth looking for? */
 bool copies_watch(void);

@@ -10,7 +10,7 @@
 #ifndef FASHIM_DELIVERY_H
 #define FASHIM_DELIVERY_H
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 #include "shim/site.h"
 
 /* A chain of the site closed with its O written in place: the next op is of interest. */

@@ -13,7 +13,7 @@
 #include "shim/looks.h"
 #include "shim/base/message.h"
 #include "shim/prepared.h"
-#include "shim/relayout.h"
+#include "shim/chain/relayout.h"
 #include "shim/real/resolve.h"
 #include "shim/scratch.h"
 #include "shim/tuned.h"

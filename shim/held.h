@@ -17,7 +17,7 @@
 #ifndef FASHIM_HELD_H
 #define FASHIM_HELD_H
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 
 /* What FASHIM_POISON puts: NaN as fp32, as a pair of bf16 and of fp16. */
 #define POISON_WORD 0x7fff7ffeu

@@ -6,7 +6,7 @@
 #ifndef FASHIM_IDENTITY_H
 #define FASHIM_IDENTITY_H
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 
 /* In its tensors `base` is not an address but says which of the pointers that the kernels read,
  * from 1; strides are those of the number of keys it was found with. */

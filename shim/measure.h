@@ -7,7 +7,7 @@
 #ifndef FASHIM_MEASURE_H
 #define FASHIM_MEASURE_H
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 
 /* Settles the length of each value of a chain that just closed and that no rule knows: from now on
  * it is a value like any other. What turns out not to be written stays as it is; where the result

@@ -12,7 +12,7 @@
 #ifndef FASHIM_MIRROR_H
 #define FASHIM_MIRROR_H
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 
 #define MIRRORS	    16
 #define MIRROR_HOST (64u << 10) /* bytes of pinned memory for what goes there and comes back */

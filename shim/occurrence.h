@@ -7,7 +7,7 @@
 #ifndef FASHIM_OCCURRENCE_H
 #define FASHIM_OCCURRENCE_H
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 #include "shim/flow.h"
 
 /* A GEMM that does not close a chain: may open one, deferred (taken) or watched. The rest of the

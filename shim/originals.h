@@ -8,7 +8,7 @@
 #ifndef FASHIM_ORIGINALS_H
 #define FASHIM_ORIGINALS_H
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 
 /* The call shall read what a deferred chain's operands were to be copied from, and write at `at`
  * what a copy of O would make of it, whose inverse `output` is; NULL: write O. false: strides

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "shim/addresses.h"
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 #include "shim/base/config.h"
 #include "shim/real/driver_context.h"
 #include "shim/op/memory.h"

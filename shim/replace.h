@@ -16,7 +16,7 @@
 #ifndef FASHIM_REPLACE_H
 #define FASHIM_REPLACE_H
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 #include "shim/flow.h"
 
 /* A deferred chain that turned out to be an occurrence of a verified site. Inputs from

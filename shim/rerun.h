@@ -6,7 +6,7 @@
 #ifndef FASHIM_RERUN_H
 #define FASHIM_RERUN_H
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 
 /* Enqueues a launch or copy on the chain's stream; place[i] is what refs[i] points to. 0 or -1. The
  * chain's context is current. */

@@ -11,7 +11,7 @@
 #ifndef FASHIM_SITE_H
 #define FASHIM_SITE_H
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 #include "shim/identity.h"
 #include "shim/log/log_format.h"
 

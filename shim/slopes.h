@@ -8,7 +8,7 @@
 #ifndef FASHIM_SLOPES_H
 #define FASHIM_SLOPES_H
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 #include "shim/identity.h"
 
 /* Finds room for the biases that the occurrence's slopes make, and points args, as spec_of_chain()

@@ -13,7 +13,7 @@
 #ifndef FASHIM_SNAPSHOT_H
 #define FASHIM_SNAPSHOT_H
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 
 /* The next of the moments at which chains become readers and snapshots are taken. */
 uint64_t snapshot_moment(void);

@@ -6,7 +6,7 @@
 #ifndef FASHIM_SPEC_H
 #define FASHIM_SPEC_H
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 #include "shim/identity.h"
 
 /* Fills args for a closed chain. Inputs that were snapshotted are read from the snapshot. `given`:

@@ -8,7 +8,7 @@
 #ifndef FASHIM_SPEC_WALK_H
 #define FASHIM_SPEC_WALK_H
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 
 #include <stdio.h>
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 #include "shim/base/names.h"
 #include "shim/real/resolve.h"
 

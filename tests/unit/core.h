@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 #include "shim/flow.h"
 #include "shim/op/op.h"
 #include "tools/replay/below.h"

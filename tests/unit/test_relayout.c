@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/relayout.h"
+#include "shim/chain/relayout.h"
 
 #define IN  0x100000ull
 #define OUT 0x900000ull

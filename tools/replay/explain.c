@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 #include "shim/log/log.h"
 #include "shim/real/resolve.h"
 #include "shim/site.h"

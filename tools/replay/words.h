@@ -5,7 +5,7 @@
 #ifndef FASHIM_REPLAY_WORDS_H
 #define FASHIM_REPLAY_WORDS_H
 
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 #include "tools/replay/explain.h"
 
 /* What follows is said of this op; `call` must last. */

@@ -3,7 +3,7 @@
  * What makes two steps the same: code, constants and dataflow. Addresses do not count, nor do,
  * where there is a rule, bytes that it does not read, nor how many keys there are.
  */
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * to the strides in which it could have read the original; the same the other way round for what a
  * product wrote.
  */
-#include "shim/relayout.h"
+#include "shim/chain/relayout.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 
 #include "kernels/attention.h"
 #include "shim/base/range.h"
-#include "shim/step.h"
+#include "shim/chain/step.h"
 
 enum relayout_operand {
 	RELAYOUT_Q,

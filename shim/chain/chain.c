@@ -2,7 +2,7 @@
  *
  * Building chains out of ops. Nothing here calls the driver: the same code replays a trace.
  */
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 
 #include <stdio.h>
 #include <stdlib.h>

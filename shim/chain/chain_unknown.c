@@ -3,7 +3,7 @@
  * Kernels without a rule as steps of a chain: which of its values they were handed, and what may be
  * said of the rest of their pointers.
  */
-#include "shim/chain.h"
+#include "shim/chain/chain.h"
 
 #include "shim/site.h"
 

@@ -26,8 +26,8 @@
 #include "shim/log/log_format.h"
 #include "shim/base/pitched.h"
 #include "shim/base/range.h"
-#include "shim/relayout.h"
-#include "shim/step.h"
+#include "shim/chain/relayout.h"
+#include "shim/chain/step.h"
 
 #define CHAIN_COUNT    48
 #define CHAIN_STEPS    16
