@@ -5,7 +5,7 @@
 #ifndef FASHIM_IDENTIFY_H
 #define FASHIM_IDENTIFY_H
 
-#include "shim/spec.h"
+#include "shim/spec/spec.h"
 
 /* Identifies a closed chain whose operands are in args; its own steps have run, the closing GEMM
  * has not. NULL: `identity` says what it computes, and every pointer that its unknown kernels read

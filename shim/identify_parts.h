@@ -9,7 +9,7 @@
 #define FASHIM_IDENTIFY_PARTS_H
 
 #include "shim/probe.h"
-#include "shim/spec.h"
+#include "shim/spec/spec.h"
 
 /* Measures the slopes of all heads where ln P, scores being zero, is not the same along the rows of
  * `plain`; p: room for as many rows. `step`: of P's rounding. NULL: alibi says which they are, or

@@ -28,7 +28,7 @@
 #include "shim/site.h"
 #include "shim/slopes.h"
 #include "shim/snapshot.h"
-#include "shim/spec.h"
+#include "shim/spec/spec.h"
 #include "shim/timing.h"
 
 /* A comparison costs as much as some dozen small fused launches: samples that agree make the next

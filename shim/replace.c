@@ -20,7 +20,7 @@
 #include "shim/site.h"
 #include "shim/slopes.h"
 #include "shim/snapshot.h"
-#include "shim/spec.h"
+#include "shim/spec/spec.h"
 
 static struct waiting {
 	struct chain *chain; /* NULL: none waits */

@@ -12,7 +12,7 @@
 #define FASHIM_SITE_H
 
 #include "shim/chain/chain.h"
-#include "shim/identity.h"
+#include "shim/spec/identity.h"
 #include "shim/log/log_format.h"
 
 #define SITES		LIVE_SITES

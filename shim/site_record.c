@@ -9,7 +9,7 @@
 #include "shim/fused.h"
 #include "shim/log/log.h"
 #include "shim/site.h"
-#include "shim/spec.h"
+#include "shim/spec/spec.h"
 
 static const char *dtype_name(int dtype)
 {

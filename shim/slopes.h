@@ -9,7 +9,7 @@
 #define FASHIM_SLOPES_H
 
 #include "shim/chain/chain.h"
-#include "shim/identity.h"
+#include "shim/spec/identity.h"
 
 /* Finds room for the biases that the occurrence's slopes make, and points args, as spec_of_chain()
  * left it, there; fused_slopes() then writes them as chain->slopes says. Nothing to do where the

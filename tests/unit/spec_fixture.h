@@ -8,7 +8,7 @@
 
 #include "tests/unit/core.h"
 
-#include "shim/spec.h"
+#include "shim/spec/spec.h"
 
 extern struct attn_args args;
 extern char detail[96];

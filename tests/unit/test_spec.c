@@ -13,7 +13,7 @@
 #include "shim/rules/function.h"
 #include "shim/real/resolve.h"
 #include "shim/site.h"
-#include "shim/spec.h"
+#include "shim/spec/spec.h"
 #include "tests/apps/aten.h"
 #include "tests/unit/child.h"
 #include "tests/unit/replay.h"

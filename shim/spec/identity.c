@@ -3,7 +3,7 @@
  * An identity put to use: from the numbers of pointers to addresses, snapshots where they were
  * taken, and from one number of keys to another.
  */
-#include "shim/identity.h"
+#include "shim/spec/identity.h"
 
 #include <stdio.h>
 

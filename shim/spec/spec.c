@@ -5,12 +5,12 @@
  * is kept up to date; a step that would leave this form ends the walk with a reason. Steps that
  * look at whole rows are in spec_rows.c.
  */
-#include "shim/spec.h"
+#include "shim/spec/spec.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "shim/spec_walk.h"
+#include "shim/spec/spec_walk.h"
 
 /* ---- operands ------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #define FASHIM_SPEC_H
 
 #include "shim/chain/chain.h"
-#include "shim/identity.h"
+#include "shim/spec/identity.h"
 
 /* Fills args for a closed chain. Inputs that were snapshotted are read from the snapshot. `given`:
  * what a chain with steps that no rule explains was found to be, else NULL; while it is NULL such

@@ -4,7 +4,7 @@
  * -inf, and makes its P 0; a sink is appended as a column, and the row's largest score taken off
  * before softmax, which changes nothing.
  */
-#include "shim/spec_walk.h"
+#include "shim/spec/spec_walk.h"
 
 bool rows_dead(const struct walk *walk, const struct step *step)
 {

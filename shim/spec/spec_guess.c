@@ -5,7 +5,7 @@
  * here, one attn_spec a candidate; which of them is true is for the program's own O to say
  * (compare.h).
  */
-#include "shim/spec.h"
+#include "shim/spec/spec.h"
 
 #include <math.h>
 #include <string.h>

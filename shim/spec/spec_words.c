@@ -2,7 +2,7 @@
  *
  * What is added to the scores or hides them, in words.
  */
-#include "shim/spec.h"
+#include "shim/spec/spec.h"
 
 #include <stdio.h>
 
