@@ -18,12 +18,12 @@
 
 #include "shim/base/config.h"
 #include "shim/real/driver_context.h"
-#include "shim/fused.h"
+#include "shim/gpu/fused.h"
 #include "shim/log/log.h"
-#include "shim/nvtx.h"
+#include "shim/gpu/nvtx.h"
 #include "shim/real/resolve.h"
-#include "shim/scratch.h"
-#include "shim/timing.h"
+#include "shim/gpu/scratch.h"
+#include "shim/gpu/timing.h"
 #include "shim/verdict.h"
 
 #define PENDING	      24

@@ -15,12 +15,12 @@
 #include <string.h>
 
 #include "shim/real/driver_context.h"
-#include "shim/fused.h"
+#include "shim/gpu/fused.h"
 #include "shim/op/memory.h"
 #include "shim/mirror.h"
 #include "shim/real/resolve.h"
 #include "shim/rerun.h"
-#include "shim/scratch.h"
+#include "shim/gpu/scratch.h"
 
 #define RESULTS	   128
 #define LENGTHS	   5

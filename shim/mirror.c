@@ -8,12 +8,12 @@
 #include <time.h>
 
 #include "shim/base/config.h"
-#include "shim/fused.h"
+#include "shim/gpu/fused.h"
 #include "shim/code/kernel_code.h"
 #include "shim/op/memory.h"
 #include "shim/rerun.h"
 #include "shim/real/resolve.h"
-#include "shim/scratch.h"
+#include "shim/gpu/scratch.h"
 
 #define PATIENCE 200000000ull
 

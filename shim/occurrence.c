@@ -8,14 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shim/blas.h"
+#include "shim/gpu/blas.h"
 #include "shim/bypass.h"
 #include "shim/compare.h"
 #include "shim/base/config.h"
 #include "shim/copies.h"
 #include "shim/delivery.h"
 #include "shim/real/driver_context.h"
-#include "shim/fused.h"
+#include "shim/gpu/fused.h"
 #include "shim/held.h"
 #include "shim/identify.h"
 #include "shim/log/log.h"
@@ -26,10 +26,10 @@
 #include "shim/real/resolve.h"
 #include "shim/session.h"
 #include "shim/site.h"
-#include "shim/slopes.h"
+#include "shim/gpu/slopes.h"
 #include "shim/snapshot.h"
 #include "shim/spec/spec.h"
-#include "shim/timing.h"
+#include "shim/gpu/timing.h"
 
 /* A comparison costs as much as some dozen small fused launches: samples that agree make the next
  * one come later, up to this many times FASHIM_SAMPLE. */

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "shim/real/driver_context.h"
-#include "shim/fused.h"
+#include "shim/gpu/fused.h"
 #include "shim/op/memory.h"
 #include "shim/mirror.h"
 #include "shim/real/resolve.h"
-#include "shim/scratch.h"
+#include "shim/gpu/scratch.h"
 
 #define KERNELS	   1024
 #define QUESTIONS  8

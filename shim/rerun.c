@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-#include "shim/blas.h"
-#include "shim/fused.h"
+#include "shim/gpu/blas.h"
+#include "shim/gpu/fused.h"
 #include "shim/held.h"
 #include "shim/real/resolve.h"
-#include "shim/scratch.h"
+#include "shim/gpu/scratch.h"
 #include "shim/snapshot.h"
 
 uint64_t rerun_pointer(const struct chain *chain, const struct step *step, int i)

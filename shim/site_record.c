@@ -4,9 +4,9 @@
  */
 #include <stdio.h>
 
-#include "shim/call_form.h"
+#include "shim/gpu/call_form.h"
 #include "shim/callstack.h"
-#include "shim/fused.h"
+#include "shim/gpu/fused.h"
 #include "shim/log/log.h"
 #include "shim/site.h"
 #include "shim/spec/spec.h"

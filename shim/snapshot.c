@@ -6,11 +6,11 @@
 #include "shim/snapshot.h"
 
 #include "shim/real/driver_context.h"
-#include "shim/fused.h"
-#include "shim/late.h"
+#include "shim/gpu/fused.h"
+#include "shim/gpu/late.h"
 #include "shim/op/memory.h"
 #include "shim/real/resolve.h"
-#include "shim/scratch.h"
+#include "shim/gpu/scratch.h"
 #include "shim/site.h"
 
 /* A copy of so many bytes takes 6 us, one of a few 3.7 (one H200): no less is saved at once. */

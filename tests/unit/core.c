@@ -10,7 +10,7 @@
 
 #include "shim/held.h"
 #include "shim/log/log.h"
-#include "shim/looks.h"
+#include "shim/gpu/looks.h"
 #include "shim/op/memory.h"
 #include "shim/rules/shadow.h"
 #include "shim/site.h"

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "shim/call_form.h"
+#include "shim/gpu/call_form.h"
 #include "tools/tune/layout.h"
 
 #define BASE 4096

@@ -6,7 +6,7 @@
 #include "tests/unit/core.h"
 
 #include "shim/held.h"
-#include "shim/late.h"
+#include "shim/gpu/late.h"
 #include "shim/site.h"
 
 #define FIRST  ((CUstream)0x777)

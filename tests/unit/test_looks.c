@@ -11,7 +11,7 @@
 
 #include "kernels/launch.h"
 #include "shim/held.h"
-#include "shim/looks.h"
+#include "shim/gpu/looks.h"
 #include "shim/op/memory.h"
 #include "tests/unit/child.h"
 #include "tests/unit/replay.h"

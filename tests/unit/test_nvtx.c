@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "shim/nvtx.h"
+#include "shim/gpu/nvtx.h"
 #include "tests/unit/child.h"
 
 #ifndef TOOL

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "shim/prepared.h"
+#include "shim/gpu/prepared.h"
 
 static unsigned encoded;
 static bool refuse;

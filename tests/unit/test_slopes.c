@@ -5,7 +5,7 @@
  */
 #include "tests/unit/spec_fixture.h"
 
-#include "shim/slopes.h"
+#include "shim/gpu/slopes.h"
 
 static struct identity given;
 static struct chain *chain;

@@ -12,7 +12,7 @@
 #include "shim/copies.h"
 #include "shim/held.h"
 #include "shim/log/log.h"
-#include "shim/looks.h"
+#include "shim/gpu/looks.h"
 #include "shim/site.h"
 #include "tests/apps/aten.h"
 #include "tests/unit/child.h"

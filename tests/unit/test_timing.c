@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "shim/real/resolve.h"
-#include "shim/timing.h"
+#include "shim/gpu/timing.h"
 #include "tests/unit/reader.h"
 
 #define CONTEXT	 ((CUcontext)(uintptr_t)0x10)

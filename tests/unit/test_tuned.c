@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "shim/tuned.h"
+#include "shim/gpu/tuned.h"
 #include "tests/unit/log_fixture.h"
 #include "tests/unit/reader.h"
 

@@ -7,20 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/blas.h"
+#include "shim/gpu/blas.h"
 #include "shim/bypass.h"
 #include "shim/compare.h"
 #include "shim/rules/function.h"
-#include "shim/fused.h"
+#include "shim/gpu/fused.h"
 #include "shim/identify.h"
-#include "shim/looks.h"
+#include "shim/gpu/looks.h"
 #include "shim/measure.h"
-#include "shim/nvtx.h"
+#include "shim/gpu/nvtx.h"
 #include "shim/overwrite.h"
 #include "shim/reach.h"
 #include "shim/real/resolve.h"
-#include "shim/scratch.h"
-#include "shim/timing.h"
+#include "shim/gpu/scratch.h"
+#include "shim/gpu/timing.h"
 
 #define MAX_FUNCTIONS 8192
 #define MAX_VARIANTS  256
@@ -269,7 +269,7 @@ int blas_version(const struct blas_library *library)
 	return 130000;
 }
 
-/* ---- shim/blas.c -------------------------------------------------------------------------------
+/* ---- shim/gpu/blas.c -------------------------------------------------------------------------------
  */
 
 int blas_prepare(const struct blas_library *library, CUcontext context)
@@ -291,7 +291,7 @@ void blas_forget(CUcontext context)
 	(void)context;
 }
 
-/* ---- shim/scratch.c ----------------------------------------------------------------------------
+/* ---- shim/gpu/scratch.c ----------------------------------------------------------------------------
  */
 
 uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool must)
@@ -331,7 +331,7 @@ bool scratch_trim(CUcontext context)
 	return false;
 }
 
-/* ---- shim/fused.c ------------------------------------------------------------------------------
+/* ---- shim/gpu/fused.c ------------------------------------------------------------------------------
  */
 
 int fused_prepare(CUcontext context)
@@ -478,7 +478,7 @@ void reach_forget(CUcontext context)
 	(void)context;
 }
 
-/* ---- shim/nvtx.c --------------------------------------------------------------------------------
+/* ---- shim/gpu/nvtx.c --------------------------------------------------------------------------------
  */
 
 void nvtx_look(void)
@@ -496,7 +496,7 @@ void nvtx_pop(bool pushed)
 	(void)pushed;
 }
 
-/* ---- shim/timing.c ------------------------------------------------------------------------------
+/* ---- shim/gpu/timing.c ------------------------------------------------------------------------------
  */
 
 struct timing *timing_begin(CUcontext context, CUstream stream)

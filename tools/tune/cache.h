@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tuning cache (shim/tuned_file.h) from its writer's side.
+ * The tuning cache (shim/gpu/tuned_file.h) from its writer's side.
  */
 #ifndef FASHIM_TUNE_CACHE_H
 #define FASHIM_TUNE_CACHE_H
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "shim/tuned_file.h"
+#include "shim/gpu/tuned_file.h"
 
 #define TUNE_KERNEL 64 /* the longest name of a kernel, with its end */
 

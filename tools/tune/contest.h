@@ -5,7 +5,7 @@
 #ifndef FASHIM_TUNE_CONTEST_H
 #define FASHIM_TUNE_CONTEST_H
 
-#include "shim/call_form.h"
+#include "shim/gpu/call_form.h"
 #include "sweep.h"
 #include "tools/gpu_timer.h"
 #include "tools/gpu_truth.h"

@@ -5,7 +5,7 @@
 #ifndef FASHIM_TUNE_FILES_H
 #define FASHIM_TUNE_FILES_H
 
-#include "shim/tuned_file.h"
+#include "shim/gpu/tuned_file.h"
 
 /* `named`, else FASHIM_TUNE_CACHE, which may say "off" to the shim alone; NULL: neither. */
 const char *tune_named_file(const char *named);

@@ -6,7 +6,7 @@
 #define FASHIM_TUNE_LAYOUT_H
 
 #include "kernels/attention.h"
-#include "shim/call_form.h"
+#include "shim/gpu/call_form.h"
 
 /* Fills in a call whose operands lie from `base` on, a multiple of 256 and not 0: contiguous, the
  * scale 1/sqrt(D), a mask that keeps where it is not zero. *bytes: how far they reach. *form

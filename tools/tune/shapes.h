@@ -5,7 +5,7 @@
 #ifndef FASHIM_TUNE_SHAPES_H
 #define FASHIM_TUNE_SHAPES_H
 
-#include "shim/call_form.h"
+#include "shim/gpu/call_form.h"
 
 struct tune_shapes {
 	struct call_form *forms; /* each once, as the call that it is rebuilt to has it */

@@ -2,7 +2,7 @@
  *
  * Module loading and launching. Everything goes through the driver API: no runtime library.
  */
-#include "shim/fused.h"
+#include "shim/gpu/fused.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,13 +10,13 @@
 #include "shim/base/config.h"
 #include "kernels/images.h"
 #include "kernels/launch.h"
-#include "shim/looks.h"
+#include "shim/gpu/looks.h"
 #include "shim/base/message.h"
-#include "shim/prepared.h"
+#include "shim/gpu/prepared.h"
 #include "shim/chain/relayout.h"
 #include "shim/real/resolve.h"
-#include "shim/scratch.h"
-#include "shim/tuned.h"
+#include "shim/gpu/scratch.h"
+#include "shim/gpu/tuned.h"
 
 #define CONTEXTS 16
 #define VARIANTS 192

@@ -3,13 +3,13 @@
  * A first-fit pool of whole blocks. A block used last on another stream is handed over with an
  * event, so nobody waits on the host.
  */
-#include "shim/scratch.h"
+#include "shim/gpu/scratch.h"
 
 #include <string.h>
 
 #include "shim/base/config.h"
 #include "shim/real/driver_context.h"
-#include "shim/late.h"
+#include "shim/gpu/late.h"
 #include "shim/log/log.h"
 #include "shim/real/resolve.h"
 

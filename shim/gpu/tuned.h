@@ -6,7 +6,7 @@
 #ifndef FASHIM_TUNED_H
 #define FASHIM_TUNED_H
 
-#include "shim/tuned_file.h"
+#include "shim/gpu/tuned_file.h"
 
 struct tuned;
 

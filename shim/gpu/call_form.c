@@ -3,7 +3,7 @@
  * A form from a call, and to and from text. Words are told by a table; what a table cannot say, the
  * window and the operands beside Q, K and V, has a writer and a reader each.
  */
-#include "shim/call_form.h"
+#include "shim/gpu/call_form.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
  * must wait: then for all that is on the queue by then. A piece that leaves the ring counts as one
  * that touches everything; where a program has one stream, nobody ever asks.
  */
-#include "shim/late.h"
+#include "shim/gpu/late.h"
 
 #include <errno.h>
 

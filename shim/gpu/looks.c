@@ -4,13 +4,13 @@
  * (struct attn_look), to the last byte. It is used on the stream alone on which it was made: nobody
  * waits for it.
  */
-#include "shim/looks.h"
+#include "shim/gpu/looks.h"
 
 #include <string.h>
 
 #include "shim/op/memory.h"
 #include "shim/base/range.h"
-#include "shim/scratch.h"
+#include "shim/gpu/scratch.h"
 
 #define LOOKS 8 /* masks that a model uses in turn, for each tile size */
 

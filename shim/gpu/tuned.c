@@ -3,7 +3,7 @@
  * Reads a cache once for each GPU model of the process and keeps it as a table of forms. Whatever
  * is wrong with a file, the built-in choice stands.
  */
-#include "shim/tuned.h"
+#include "shim/gpu/tuned.h"
 
 #include <errno.h>
 #include <limits.h>

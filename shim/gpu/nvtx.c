@@ -5,7 +5,7 @@
  * else's process, so the header is only called once the tool is there already: because the program
  * uses NVTX itself, or because the profiler put it there. The ranges stand in a domain "fashim".
  */
-#include "shim/nvtx.h"
+#include "shim/gpu/nvtx.h"
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
 

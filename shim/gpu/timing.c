@@ -2,7 +2,7 @@
  *
  * A pool of event pairs, created as they are needed and used again in their own context.
  */
-#include "shim/timing.h"
+#include "shim/gpu/timing.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -3,7 +3,7 @@
  * A table in which each call has one place, by a hash of its addresses: who comes later takes it.
  * Variants without maps are prepared faster than they would be found.
  */
-#include "shim/prepared.h"
+#include "shim/gpu/prepared.h"
 
 #include <string.h>
 

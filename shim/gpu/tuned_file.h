@@ -26,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shim/call_form.h"
+#include "shim/gpu/call_form.h"
 
 #define TUNED_NAME    "fashim-tune"
 #define TUNED_VERSION 1

@@ -3,7 +3,7 @@
  * One private cuBLAS handle per library instance and context. Every entry point's product can be
  * said as cublasGemmStridedBatchedEx.
  */
-#include "shim/blas.h"
+#include "shim/gpu/blas.h"
 
 #include <cublas_v2.h>
 #include <errno.h>

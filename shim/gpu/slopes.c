@@ -3,10 +3,10 @@
  * The key from which distances are counted lies amid the queries, the last of them facing the last
  * key: no number becomes larger than it must, and those of the keys that matter least do.
  */
-#include "shim/slopes.h"
+#include "shim/gpu/slopes.h"
 
 #include "shim/real/driver_context.h"
-#include "shim/scratch.h"
+#include "shim/gpu/scratch.h"
 
 /* A replayed capture would write where somebody else does by then. */
 static uint64_t room_for(const struct chain *chain, const struct slopes_args *slopes)

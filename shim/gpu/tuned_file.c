@@ -2,7 +2,7 @@
  *
  * Reads the cache as it finds it: nobody promises that the file is whole, or ours.
  */
-#include "shim/tuned_file.h"
+#include "shim/gpu/tuned_file.h"
 
 #include <errno.h>
 #include <stdio.h>
