@@ -11,7 +11,7 @@
 #define FASHIM_COMPARE_H
 
 #include "shim/chain/chain.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 
 /* Enqueues the comparison behind the closing GEMM. Takes over `timing`. args->o is the program's O;
  * the fused kernel's goes to scratch, with order's strides, packed where those are zero.

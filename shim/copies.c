@@ -17,7 +17,7 @@
 #include "shim/op/memory.h"
 #include "shim/rerun.h"
 #include "shim/real/resolve.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 
 #define COPIES	    64 /* bits of `used` */
 #define KINDS	    256

@@ -11,7 +11,7 @@
 #define FASHIM_DELIVERY_H
 
 #include "shim/chain/chain.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 
 /* A chain of the site closed with its O written in place: the next op is of interest. */
 void delivery_expect(const struct site *site, const struct chain *chain);

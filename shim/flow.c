@@ -45,7 +45,7 @@
 #include "shim/gpu/scratch.h"
 #include "shim/session.h"
 #include "shim/rules/shadow.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 #include "shim/gpu/timing.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

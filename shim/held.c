@@ -17,7 +17,7 @@
 #include "shim/op/memory.h"
 #include "shim/rerun.h"
 #include "shim/real/resolve.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 #include "shim/snapshot.h"
 
 int held_count;

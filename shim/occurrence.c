@@ -25,7 +25,7 @@
 #include "shim/replace.h"
 #include "shim/real/resolve.h"
 #include "shim/session.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 #include "shim/gpu/slopes.h"
 #include "shim/snapshot.h"
 #include "shim/spec/spec.h"

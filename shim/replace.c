@@ -17,7 +17,7 @@
 #include "shim/gpu/nvtx.h"
 #include "shim/originals.h"
 #include "shim/session.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 #include "shim/gpu/slopes.h"
 #include "shim/snapshot.h"
 #include "shim/spec/spec.h"

@@ -10,7 +10,7 @@
 #include "shim/base/json.h"
 #include "shim/log/log.h"
 #include "shim/real/resolve.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 
 static void name_device(const struct op *op)
 {

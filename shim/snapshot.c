@@ -11,7 +11,7 @@
 #include "shim/op/memory.h"
 #include "shim/real/resolve.h"
 #include "shim/gpu/scratch.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 
 /* A copy of so many bytes takes 6 us, one of a few 3.7 (one H200): no less is saved at once. */
 #define LEAST_BYTES (4u << 20)

@@ -5,7 +5,7 @@
  */
 #include "shim/chain/chain.h"
 
-#include "shim/site.h"
+#include "shim/site/site.h"
 
 void chain_narrow(const struct chain *chain, struct access_list *list, const struct site *model)
 {

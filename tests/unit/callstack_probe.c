@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/callstack.h"
+#include "shim/site/callstack.h"
 #include "shim/real/resolve.h"
 #include "tests/unit/callstack_probe.h"
 

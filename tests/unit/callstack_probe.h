@@ -5,7 +5,7 @@
 #ifndef CALLSTACK_PROBE_H
 #define CALLSTACK_PROBE_H
 
-#include "shim/callstack.h"
+#include "shim/site/callstack.h"
 
 int probe(void);			    /* prints the Python frames, returns how many */
 void probe_native(struct callstack *stack); /* the C frames of its caller */

@@ -13,7 +13,7 @@
 #include "shim/gpu/looks.h"
 #include "shim/op/memory.h"
 #include "shim/rules/shadow.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 #include "tests/apps/aten.h"
 
 #define TEXT_(x) #x

@@ -9,7 +9,7 @@
 
 #include "shim/flow.h"
 #include "shim/log/log.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 #include "tools/replay/below.h"
 #include "tools/replay/feed.h"
 

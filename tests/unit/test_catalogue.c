@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/site.h"
+#include "shim/site/site.h"
 #include "tests/unit/child.h"
 #include "tests/unit/meaning.h"
 #include "tests/unit/reader.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "shim/log/log.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 #include "tests/apps/aten.h"
 
 #define TEXT_OF(name) #name

@@ -10,7 +10,7 @@
 #include "shim/held.h"
 #include "shim/log/log.h"
 #include "shim/replace.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 #include "tests/apps/aten.h"
 
 #define TEXT_OF(name) #name

@@ -11,7 +11,7 @@
 
 #include "shim/held.h"
 #include "shim/log/log.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 #include "tests/unit/child.h"
 
 /* What a library registered long ago sees when the process ends. */

@@ -7,7 +7,7 @@
 
 #include "shim/held.h"
 #include "shim/gpu/late.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 
 #define FIRST  ((CUstream)0x777)
 #define SECOND ((CUstream)0x888)

@@ -9,7 +9,7 @@
 
 #include "shim/held.h"
 #include "shim/operands.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 
 static struct op library_call(struct op_library *library)
 {

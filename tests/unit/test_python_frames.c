@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "shim/callstack.h"
+#include "shim/site/callstack.h"
 #include "shim/real/resolve.h"
 
 /* The start of _PyRuntime, as far as it matters, field by field. */

@@ -17,7 +17,7 @@
 #include "shim/rules/function.h"
 #include "shim/real/resolve.h"
 #include "shim/rules/rules_user.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 
 static const char *why;
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "shim/rules/shadow.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 
 static const char divide_name[] =
 	"_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_22gpu_kernel_impl_nocastINS0_"

@@ -9,7 +9,7 @@
 
 #include "shim/log/log.h"
 #include "shim/held.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 
 /* Which place a whole run of the chain lands in; `core` says how it looks. */
 static int landed(void)

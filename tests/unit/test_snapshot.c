@@ -13,7 +13,7 @@
 #include "shim/held.h"
 #include "shim/log/log.h"
 #include "shim/gpu/looks.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 #include "tests/apps/aten.h"
 #include "tests/unit/child.h"
 #include "tests/unit/replay.h"

@@ -12,7 +12,7 @@
 
 #include "shim/rules/function.h"
 #include "shim/real/resolve.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 #include "shim/spec/spec.h"
 #include "tests/apps/aten.h"
 #include "tests/unit/child.h"

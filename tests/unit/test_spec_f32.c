@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "shim/site.h"
+#include "shim/site/site.h"
 
 /* The products' kind enters the signature: no two of these are the same site. */
 static int compute_type, math_mode;

@@ -14,7 +14,7 @@
 #include "shim/chain/chain.h"
 #include "shim/log/log.h"
 #include "shim/real/resolve.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 #include "tools/replay/feed.h"
 #include "tools/replay/records.h"
 #include "tools/replay/words.h"

@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "shim/site.h"
+#include "shim/site/site.h"
 
 static long op_number;
 static const char *called;

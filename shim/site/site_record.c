@@ -5,10 +5,10 @@
 #include <stdio.h>
 
 #include "shim/gpu/call_form.h"
-#include "shim/callstack.h"
+#include "shim/site/callstack.h"
 #include "shim/gpu/fused.h"
 #include "shim/log/log.h"
-#include "shim/site.h"
+#include "shim/site/site.h"
 #include "shim/spec/spec.h"
 
 static const char *dtype_name(int dtype)

@@ -9,7 +9,7 @@
  * change. 3.11 and 3.12 export a dump and are not our business. Every pointer is read through the
  * kernel, which answers EFAULT where a debugger's guess would end in SIGSEGV.
  */
-#include "shim/python_frames.h"
+#include "shim/site/python_frames.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
  *   2. python_frames(), which reads the structures of 3.9, 3.10, 3.13 and 3.14;
  *   3. the C API proper, where this thread happens to hold the lock.
  */
-#include "shim/callstack.h"
+#include "shim/site/callstack.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shim/python_frames.h"
+#include "shim/site/python_frames.h"
 #include "shim/real/resolve.h"
 
 #define DUMP_SIZE 16384

@@ -3,7 +3,7 @@
  * The C frames: glibc unwinds, dladdr names. Frames at the top that belong to the object this code
  * is in are the shim's own and left out.
  */
-#include "shim/callstack.h"
+#include "shim/site/callstack.h"
 
 #include <dlfcn.h>
 #include <errno.h>

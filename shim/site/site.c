@@ -2,7 +2,7 @@
  *
  * The table of sites and their states.
  */
-#include "shim/site.h"
+#include "shim/site/site.h"
 
 #include <stdio.h>
 #include <string.h>

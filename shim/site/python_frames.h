@@ -6,7 +6,7 @@
 #ifndef FASHIM_PYTHON_FRAMES_H
 #define FASHIM_PYTHON_FRAMES_H
 
-#include "shim/callstack.h"
+#include "shim/site/callstack.h"
 
 /* Walks the frames of `tstate`, the calling thread's own state. Returns the number of frames, or
  * -ENOTSUP where this interpreter's layout is not known; `stack` then holds none. */
