@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shim/addresses.h"
+#include "shim/ask/addresses.h"
 #include "shim/gpu/blas.h"
 #include "shim/bypass.h"
 #include "shim/capture.h"
@@ -34,11 +34,11 @@
 #include "shim/log/log.h"
 #include "shim/gpu/looks.h"
 #include "shim/op/memory.h"
-#include "shim/mirror.h"
+#include "shim/ask/mirror.h"
 #include "shim/gpu/nvtx.h"
 #include "shim/occurrence.h"
-#include "shim/overwrite.h"
-#include "shim/reach.h"
+#include "shim/ask/overwrite.h"
+#include "shim/ask/reach.h"
 #include "shim/record.h"
 #include "shim/replace.h"
 #include "shim/real/resolve.h"

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "shim/addresses.h"
+#include "shim/ask/addresses.h"
 #include "shim/op/gemm.h"
 #include "shim/op/memory.h"
 #include "shim/rules/rules.h"

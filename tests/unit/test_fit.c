@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/fit.h"
+#include "shim/ask/fit.h"
 
 #define B    2
 #define H    3

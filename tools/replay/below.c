@@ -12,12 +12,12 @@
 #include "shim/compare.h"
 #include "shim/rules/function.h"
 #include "shim/gpu/fused.h"
-#include "shim/identify.h"
+#include "shim/ask/identify.h"
 #include "shim/gpu/looks.h"
-#include "shim/measure.h"
+#include "shim/ask/measure.h"
 #include "shim/gpu/nvtx.h"
-#include "shim/overwrite.h"
-#include "shim/reach.h"
+#include "shim/ask/overwrite.h"
+#include "shim/ask/reach.h"
 #include "shim/real/resolve.h"
 #include "shim/gpu/scratch.h"
 #include "shim/gpu/timing.h"
@@ -454,7 +454,7 @@ void fused_forget(CUcontext context)
 	(void)context;
 }
 
-/* ---- shim/overwrite.c ---------------------------------------------------------------------------
+/* ---- shim/ask/overwrite.c ---------------------------------------------------------------------------
  */
 
 void overwrite_refine(struct access_list *list, const struct op *op,
@@ -463,7 +463,7 @@ void overwrite_refine(struct access_list *list, const struct op *op,
 	(void)list, (void)op, (void)function, (void)params;
 }
 
-/* ---- shim/reach.c -------------------------------------------------------------------------------
+/* ---- shim/ask/reach.c -------------------------------------------------------------------------------
  */
 
 bool reach_is_far(const struct op *op, const struct function *function,
@@ -563,7 +563,7 @@ void compare_forget(CUcontext context)
 	(void)context;
 }
 
-/* ---- shim/measure.c ----------------------------------------------------------------------------
+/* ---- shim/ask/measure.c ----------------------------------------------------------------------------
  */
 
 const char *identify_chain(struct identity *identity, const struct attn_args *args,

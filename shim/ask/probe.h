@@ -12,8 +12,8 @@
 #ifndef FASHIM_PROBE_H
 #define FASHIM_PROBE_H
 
-#include "shim/fit.h"
-#include "shim/mirror.h"
+#include "shim/ask/fit.h"
+#include "shim/ask/mirror.h"
 
 #define PROBE_KEYS 16384 /* most in a row */
 

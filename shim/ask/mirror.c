@@ -2,7 +2,7 @@
  *
  * Copies in scratch, made in stream order; waiting is by an event and with a limit.
  */
-#include "shim/mirror.h"
+#include "shim/ask/mirror.h"
 
 #include <string.h>
 #include <time.h>

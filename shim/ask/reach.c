@@ -3,14 +3,14 @@
  * What was found, in a table by kernel; and a few questions under way, each with a piece of pinned
  * memory for the answer.
  */
-#include "shim/reach.h"
+#include "shim/ask/reach.h"
 
 #include <string.h>
 
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
 #include "shim/op/memory.h"
-#include "shim/mirror.h"
+#include "shim/ask/mirror.h"
 #include "shim/real/resolve.h"
 #include "shim/gpu/scratch.h"
 

@@ -5,12 +5,12 @@
  * those of a progression that programs use, times one weight: it is the progression that is
  * computed with, not what was measured.
  */
-#include "shim/fit.h"
+#include "shim/ask/fit.h"
 
 #include <math.h>
 
 #include "shim/base/elementary.h"
-#include "shim/fit_parts.h"
+#include "shim/ask/fit_parts.h"
 
 #define FEWEST 4 /* keys that a line goes through */
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "shim/base/elementary.h"
-#include "shim/identify_parts.h"
+#include "shim/ask/identify_parts.h"
 
 #define FLAT   0.02 /* so much of ln P along a row is no slope */
 #define STEPS  16   /* of rounding, over the span of a row */

@@ -2,7 +2,7 @@
  *
  * The table of known kernels, and the last few launches that may turn out to be of this kind.
  */
-#include "shim/addresses.h"
+#include "shim/ask/addresses.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "shim/real/driver_context.h"
 #include "shim/op/memory.h"
 #include "shim/base/message.h"
-#include "shim/mirror.h"
+#include "shim/ask/mirror.h"
 #include "shim/rules/shadow.h"
 
 #define FILLERS	 64

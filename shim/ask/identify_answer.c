@@ -3,7 +3,7 @@
  * From what the kernels were found to compute to what ours are to: the model in terms of
  * attention.h, its inputs by the numbers of their pointers.
  */
-#include "shim/identify_parts.h"
+#include "shim/ask/identify_parts.h"
 
 static bool settle(int64_t *heads, int64_t Z, int64_t found)
 {

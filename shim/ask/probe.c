@@ -2,7 +2,7 @@
  *
  * Contents are made on the host, one period of them, and repeated on the device.
  */
-#include "shim/probe.h"
+#include "shim/ask/probe.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #ifndef FASHIM_IDENTIFY_PARTS_H
 #define FASHIM_IDENTIFY_PARTS_H
 
-#include "shim/probe.h"
+#include "shim/ask/probe.h"
 #include "shim/spec/spec.h"
 
 /* Measures the slopes of all heads where ln P, scores being zero, is not the same along the rows of

@@ -4,18 +4,18 @@
  * may be: bytes that come out the same were overwritten, those that still differ were left alone,
  * and anything else that differs was made of what lay there.
  */
-#include "shim/overwrite.h"
+#include "shim/ask/overwrite.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/addresses.h"
+#include "shim/ask/addresses.h"
 #include "shim/chain/chain.h"
 #include "shim/base/config.h"
 #include "shim/real/driver_context.h"
 #include "shim/op/memory.h"
-#include "shim/mirror.h"
+#include "shim/ask/mirror.h"
 #include "shim/real/resolve.h"
 
 #define RESULTS	   128

@@ -5,7 +5,7 @@
 #ifndef FASHIM_FIT_PARTS_H
 #define FASHIM_FIT_PARTS_H
 
-#include "shim/fit.h"
+#include "shim/ask/fit.h"
 
 #define FIT_FINE 0x1p-15 /* below, P in half precision has lost digits */
 

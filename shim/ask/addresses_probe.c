@@ -7,14 +7,14 @@
  * behind the pointers, so that the second time the copies hold a pattern: the same words must come
  * out, and all else must stay.
  */
-#include "shim/addresses.h"
+#include "shim/ask/addresses.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shim/op/memory.h"
-#include "shim/mirror.h"
+#include "shim/ask/mirror.h"
 #include "shim/real/resolve.h"
 
 #define PATTERN 0x55

@@ -9,7 +9,7 @@
  * scores, or rows of them, and spread evenly before these. A tensor that is of neither kind stays
  * unknown.
  */
-#include "shim/measure.h"
+#include "shim/ask/measure.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
 #include "shim/op/memory.h"
-#include "shim/mirror.h"
+#include "shim/ask/mirror.h"
 #include "shim/real/resolve.h"
 #include "shim/rerun.h"
 #include "shim/gpu/scratch.h"

@@ -3,12 +3,12 @@
  * Which keys a row sees, and what the whole model makes of them: P as it has to come out, to be
  * held against P as it did.
  */
-#include "shim/fit.h"
+#include "shim/ask/fit.h"
 
 #include <math.h>
 
 #include "shim/base/elementary.h"
-#include "shim/fit_parts.h"
+#include "shim/ask/fit_parts.h"
 
 #define MAX_EXPECT 16384
 #define SHOWN	   8 /* e^-8 of the largest, among a few thousand, is a number in half precision */

@@ -3,13 +3,13 @@
  * ln P is the score but for a constant in each row, so that all fits are of differences from the
  * row's mean. Only numbers are used that no 16-bit type makes coarse.
  */
-#include "shim/fit.h"
+#include "shim/ask/fit.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "shim/base/elementary.h"
-#include "shim/fit_parts.h"
+#include "shim/ask/fit_parts.h"
 
 #define COLUMNS 96 /* of each row, at most, where every form is tried */
 #define POINTS	(FIT_ROWS * COLUMNS)

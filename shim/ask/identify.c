@@ -5,7 +5,7 @@
  * whole answer is held against runs with everything at once, and last, what becomes of rows that
  * see nothing. An answer that does not reproduce all of P, in every row looked at, is none.
  */
-#include "shim/identify.h"
+#include "shim/ask/identify.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 
 #include "shim/real/driver_context.h"
 #include "shim/base/elementary.h"
-#include "shim/identify_parts.h"
-#include "shim/probe.h"
+#include "shim/ask/identify_parts.h"
+#include "shim/ask/probe.h"
 
 /* What the kernels' own arithmetic may cost, in rounding steps of P. */
 #define MOST_RMS 12
