@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "shim/copies.h"
+#include "shim/hazard/copies.h"
 
 #define PATIENCE 8 /* ops other than a copy, or other copies, after which a site has none */
 

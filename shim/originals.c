@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "shim/copies.h"
+#include "shim/hazard/copies.h"
 #include "shim/delivery.h"
 
 /* Which of attention's operands the chain's operand n (A, B, V) is. */

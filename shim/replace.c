@@ -6,11 +6,11 @@
 
 #include "shim/gpu/blas.h"
 #include "shim/base/config.h"
-#include "shim/copies.h"
+#include "shim/hazard/copies.h"
 #include "shim/delivery.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
-#include "shim/held.h"
+#include "shim/hazard/held.h"
 #include "shim/gpu/late.h"
 #include "shim/log/log.h"
 #include "shim/op/memory.h"
@@ -19,7 +19,7 @@
 #include "shim/session.h"
 #include "shim/site/site.h"
 #include "shim/gpu/slopes.h"
-#include "shim/snapshot.h"
+#include "shim/hazard/snapshot.h"
 #include "shim/spec/spec.h"
 
 static struct waiting {

@@ -19,7 +19,7 @@
 #include "shim/op/memory.h"
 #include "shim/ask/mirror.h"
 #include "shim/real/resolve.h"
-#include "shim/rerun.h"
+#include "shim/hazard/rerun.h"
 #include "shim/gpu/scratch.h"
 
 #define RESULTS	   128

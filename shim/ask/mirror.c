@@ -11,7 +11,7 @@
 #include "shim/gpu/fused.h"
 #include "shim/code/kernel_code.h"
 #include "shim/op/memory.h"
-#include "shim/rerun.h"
+#include "shim/hazard/rerun.h"
 #include "shim/real/resolve.h"
 #include "shim/gpu/scratch.h"
 

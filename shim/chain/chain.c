@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/snapshot.h"
+#include "shim/hazard/snapshot.h"
 
 struct chain *chain_list[CHAIN_COUNT];
 int chain_live;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/held.h"
+#include "shim/hazard/held.h"
 #include "shim/log/log.h"
 #include "shim/gpu/looks.h"
 #include "shim/op/memory.h"

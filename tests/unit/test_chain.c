@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "shim/rules/function.h"
-#include "shim/held.h"
+#include "shim/hazard/held.h"
 #include "shim/real/resolve.h"
 
 static struct access_list list;

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "shim/held.h"
+#include "shim/hazard/held.h"
 #include "shim/log/log.h"
 #include "shim/replace.h"
 #include "shim/site/site.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "shim/op/graph.h"
-#include "shim/held.h"
+#include "shim/hazard/held.h"
 
 static CUgraphExec execs[64]; /* handles of their own: only the addresses count */
 static int made;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shim/held.h"
+#include "shim/hazard/held.h"
 #include "shim/log/log.h"
 #include "shim/site/site.h"
 #include "tests/unit/child.h"

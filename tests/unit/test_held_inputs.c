@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "shim/held.h"
+#include "shim/hazard/held.h"
 #include "shim/site/site.h"
 
 /* The op overwrites an input that lies at [begin, begin + bytes): it is saved, and a later reader

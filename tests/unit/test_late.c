@@ -5,7 +5,7 @@
  */
 #include "tests/unit/core.h"
 
-#include "shim/held.h"
+#include "shim/hazard/held.h"
 #include "shim/gpu/late.h"
 #include "shim/site/site.h"
 

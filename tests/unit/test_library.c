@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "shim/held.h"
+#include "shim/hazard/held.h"
 #include "shim/operands.h"
 #include "shim/site/site.h"
 

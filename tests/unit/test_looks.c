@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "kernels/launch.h"
-#include "shim/held.h"
+#include "shim/hazard/held.h"
 #include "shim/gpu/looks.h"
 #include "shim/op/memory.h"
 #include "tests/unit/child.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "shim/log/log.h"
-#include "shim/held.h"
+#include "shim/hazard/held.h"
 #include "shim/site/site.h"
 
 /* Which place a whole run of the chain lands in; `core` says how it looks. */

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "shim/copies.h"
-#include "shim/held.h"
+#include "shim/hazard/copies.h"
+#include "shim/hazard/held.h"
 #include "shim/log/log.h"
 #include "shim/gpu/looks.h"
 #include "shim/site/site.h"

@@ -2,7 +2,7 @@
  *
  * Hazards: the rules of held.h, applied op by op.
  */
-#include "shim/held.h"
+#include "shim/hazard/held.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,10 +15,10 @@
 #include "shim/log/log.h"
 #include "shim/gpu/looks.h"
 #include "shim/op/memory.h"
-#include "shim/rerun.h"
+#include "shim/hazard/rerun.h"
 #include "shim/real/resolve.h"
 #include "shim/site/site.h"
-#include "shim/snapshot.h"
+#include "shim/hazard/snapshot.h"
 
 int held_count;
 

@@ -3,7 +3,7 @@
  * What of an input is not saved yet is a set of ranges that begin at rows; saving takes a piece
  * away from it.
  */
-#include "shim/snapshot.h"
+#include "shim/hazard/snapshot.h"
 
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"

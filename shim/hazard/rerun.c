@@ -4,16 +4,16 @@
  * in their own place, where every byte of it is still virtual, else in scratch with the standing
  * bytes copied back.
  */
-#include "shim/rerun.h"
+#include "shim/hazard/rerun.h"
 
 #include <string.h>
 
 #include "shim/gpu/blas.h"
 #include "shim/gpu/fused.h"
-#include "shim/held.h"
+#include "shim/hazard/held.h"
 #include "shim/real/resolve.h"
 #include "shim/gpu/scratch.h"
-#include "shim/snapshot.h"
+#include "shim/hazard/snapshot.h"
 
 uint64_t rerun_pointer(const struct chain *chain, const struct step *step, int i)
 {

@@ -2,7 +2,7 @@
  *
  * A few copies, in a table; and what is known of their kinds, by relayout.key.
  */
-#include "shim/copies.h"
+#include "shim/hazard/copies.h"
 
 #include <string.h>
 
@@ -11,11 +11,11 @@
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
 #include "shim/op/graph.h"
-#include "shim/held.h"
+#include "shim/hazard/held.h"
 #include "shim/gpu/late.h"
 #include "shim/log/log.h"
 #include "shim/op/memory.h"
-#include "shim/rerun.h"
+#include "shim/hazard/rerun.h"
 #include "shim/real/resolve.h"
 #include "shim/site/site.h"
 
