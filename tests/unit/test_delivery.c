@@ -9,7 +9,7 @@
 
 #include "shim/hazard/held.h"
 #include "shim/log/log.h"
-#include "shim/replace.h"
+#include "shim/act/replace.h"
 #include "shim/site/site.h"
 #include "tests/apps/aten.h"
 

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "shim/verdict.h"
+#include "shim/act/verdict.h"
 
 #define COUNT  4096
 #define FACTOR 2 /* FASHIM_TOL's default */

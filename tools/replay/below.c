@@ -9,7 +9,7 @@
 
 #include "shim/gpu/blas.h"
 #include "shim/bypass.h"
-#include "shim/compare.h"
+#include "shim/act/compare.h"
 #include "shim/rules/function.h"
 #include "shim/gpu/fused.h"
 #include "shim/ask/identify.h"
@@ -520,7 +520,7 @@ void timing_drop(struct timing *timing)
 	(void)timing;
 }
 
-/* ---- shim/compare.c ----------------------------------------------------------------------------
+/* ---- shim/act/compare.c ----------------------------------------------------------------------------
  */
 
 void compare_start(struct site *site, const struct chain *chain, const struct attn_args *args,

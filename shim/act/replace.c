@@ -2,12 +2,12 @@
  *
  * Launching a fused kernel for a chain, at once or late. At most one launch waits.
  */
-#include "shim/replace.h"
+#include "shim/act/replace.h"
 
 #include "shim/gpu/blas.h"
 #include "shim/base/config.h"
 #include "shim/hazard/copies.h"
-#include "shim/delivery.h"
+#include "shim/act/delivery.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
 #include "shim/hazard/held.h"
@@ -15,7 +15,7 @@
 #include "shim/log/log.h"
 #include "shim/op/memory.h"
 #include "shim/gpu/nvtx.h"
-#include "shim/originals.h"
+#include "shim/act/originals.h"
 #include "shim/session.h"
 #include "shim/site/site.h"
 #include "shim/gpu/slopes.h"

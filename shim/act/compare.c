@@ -7,7 +7,7 @@
  * times as far from the reference as the program's own, plus one rounding step, and nowhere further
  * from the program's than rounding explains (verdict.h).
  */
-#include "shim/compare.h"
+#include "shim/act/compare.h"
 
 #include <errno.h>
 #include <math.h>
@@ -24,7 +24,7 @@
 #include "shim/real/resolve.h"
 #include "shim/gpu/scratch.h"
 #include "shim/gpu/timing.h"
-#include "shim/verdict.h"
+#include "shim/act/verdict.h"
 
 #define PENDING	      24
 #define SAMPLE_ROWS   64

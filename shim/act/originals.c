@@ -3,12 +3,12 @@
  * Between chains, whose operands are A, B and V of two products, and calls of a kernel, whose
  * operands are Q, K and V: which copy made which of them.
  */
-#include "shim/originals.h"
+#include "shim/act/originals.h"
 
 #include <string.h>
 
 #include "shim/hazard/copies.h"
-#include "shim/delivery.h"
+#include "shim/act/delivery.h"
 
 /* Which of attention's operands the chain's operand n (A, B, V) is. */
 static enum relayout_operand operand_of(const struct chain *chain, int n)

@@ -2,7 +2,7 @@
  *
  * Opening, deferring, closing: where a site's state turns into what happens to a call.
  */
-#include "shim/occurrence.h"
+#include "shim/act/occurrence.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,10 +10,10 @@
 
 #include "shim/gpu/blas.h"
 #include "shim/bypass.h"
-#include "shim/compare.h"
+#include "shim/act/compare.h"
 #include "shim/base/config.h"
 #include "shim/hazard/copies.h"
-#include "shim/delivery.h"
+#include "shim/act/delivery.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
 #include "shim/hazard/held.h"
@@ -21,8 +21,8 @@
 #include "shim/log/log.h"
 #include "shim/ask/measure.h"
 #include "shim/op/memory.h"
-#include "shim/originals.h"
-#include "shim/replace.h"
+#include "shim/act/originals.h"
+#include "shim/act/replace.h"
 #include "shim/real/resolve.h"
 #include "shim/session.h"
 #include "shim/site/site.h"

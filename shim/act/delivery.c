@@ -2,7 +2,7 @@
  *
  * One copy for each site, the latest seen with O in place.
  */
-#include "shim/delivery.h"
+#include "shim/act/delivery.h"
 
 #include <stddef.h>
 #include <string.h>

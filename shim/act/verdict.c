@@ -4,7 +4,7 @@
  * their own type is all there is to see; fp32 operands are multiplied exactly enough, but each sum
  * over D or over the keys rounds as it goes, which costs some steps more.
  */
-#include "shim/verdict.h"
+#include "shim/act/verdict.h"
 
 #include <math.h>
 
