@@ -15,7 +15,7 @@
 
 #include "shim/real/blas_library.h"
 #include "shim/real/driver_table.h"
-#include "shim/flow.h"
+#include "shim/flow/flow.h"
 #include "shim/real/image.h"
 #include "shim/real/resolve.h"
 #include "shim/base/word.h"

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "shim/flow.h"
+#include "shim/flow/flow.h"
 #include "shim/real/resolve.h"
 
 #define EXPORT __attribute__((visibility("default")))

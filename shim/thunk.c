@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "shim/real/driver_table.h"
-#include "shim/flow.h"
+#include "shim/flow/flow.h"
 #include "shim/base/locks.h"
 #include "shim/real/resolve.h"
 

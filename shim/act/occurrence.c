@@ -24,7 +24,7 @@
 #include "shim/act/originals.h"
 #include "shim/act/replace.h"
 #include "shim/real/resolve.h"
-#include "shim/session.h"
+#include "shim/flow/session.h"
 #include "shim/site/site.h"
 #include "shim/gpu/slopes.h"
 #include "shim/hazard/snapshot.h"

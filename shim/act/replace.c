@@ -16,7 +16,7 @@
 #include "shim/op/memory.h"
 #include "shim/gpu/nvtx.h"
 #include "shim/act/originals.h"
-#include "shim/session.h"
+#include "shim/flow/session.h"
 #include "shim/site/site.h"
 #include "shim/gpu/slopes.h"
 #include "shim/hazard/snapshot.h"

@@ -7,7 +7,7 @@
 #ifndef FASHIM_TESTS_PROBE_H
 #define FASHIM_TESTS_PROBE_H
 
-#include "shim/flow.h"
+#include "shim/flow/flow.h"
 
 #define PROBE_EVENTS 64
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "shim/chain/chain.h"
-#include "shim/flow.h"
+#include "shim/flow/flow.h"
 #include "shim/op/op.h"
 #include "tools/replay/below.h"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shim/flow.h"
+#include "shim/flow/flow.h"
 #include "shim/log/log.h"
 #include "shim/site/site.h"
 #include "tools/replay/below.h"

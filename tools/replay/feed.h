@@ -6,7 +6,7 @@
 #ifndef FASHIM_REPLAY_FEED_H
 #define FASHIM_REPLAY_FEED_H
 
-#include "shim/flow.h"
+#include "shim/flow/flow.h"
 #include "shim/op/op.h"
 
 /* After an op went through, with what became of it. */

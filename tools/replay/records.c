@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stands in for shim/log/log.c and shim/session.c: nothing is written, everything is remembered.
+ * Stands in for shim/log/log.c and shim/flow/session.c: nothing is written, everything is remembered.
  */
 #include "tools/replay/records.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "shim/log/log.h"
-#include "shim/session.h"
+#include "shim/flow/session.h"
 
 struct records records;
 

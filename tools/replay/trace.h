@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads a recorded trace (shim/record.h), plain or .gz, and hands out its ops one by one.
+ * Reads a recorded trace (shim/flow/record.h), plain or .gz, and hands out its ops one by one.
  */
 #ifndef FASHIM_REPLAY_TRACE_H
 #define FASHIM_REPLAY_TRACE_H

@@ -3,7 +3,7 @@
  * A list of streams. It is short, and wrong where a capture was joined through an event or has
  * outlived an end that failed: then the driver is asked.
  */
-#include "shim/capture.h"
+#include "shim/flow/capture.h"
 
 #include <stdatomic.h>
 

@@ -7,7 +7,7 @@
  *
  * The lock is never held while the program's own call runs.
  */
-#include "shim/flow.h"
+#include "shim/flow/flow.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@
 #include "shim/ask/addresses.h"
 #include "shim/gpu/blas.h"
 #include "shim/bypass.h"
-#include "shim/capture.h"
+#include "shim/flow/capture.h"
 #include "shim/act/compare.h"
 #include "shim/base/config.h"
 #include "shim/hazard/copies.h"
@@ -39,11 +39,11 @@
 #include "shim/act/occurrence.h"
 #include "shim/ask/overwrite.h"
 #include "shim/ask/reach.h"
-#include "shim/record.h"
+#include "shim/flow/record.h"
 #include "shim/act/replace.h"
 #include "shim/real/resolve.h"
 #include "shim/gpu/scratch.h"
-#include "shim/session.h"
+#include "shim/flow/session.h"
 #include "shim/rules/shadow.h"
 #include "shim/site/site.h"
 #include "shim/gpu/timing.h"

@@ -3,7 +3,7 @@
  * The trace writer (format: record.h). Text is collected in one buffer and written when it fills
  * and at exit; a killed program loses the last few ops of its trace and nothing else.
  */
-#include "shim/record.h"
+#include "shim/flow/record.h"
 
 #include <errno.h>
 #include <pthread.h>

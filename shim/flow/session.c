@@ -2,7 +2,7 @@
  *
  * First GEMM, counters without a site, end of the process.
  */
-#include "shim/session.h"
+#include "shim/flow/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
