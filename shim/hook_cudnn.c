@@ -3,7 +3,7 @@
  * cuDNN's older functions, one for each row of library_hooks.def. Their descriptors are opaque; the
  * library's own getters say what they hold. Factors (alpha, beta) always lie in host memory.
  */
-#include "shim/cudnn_tensor.h"
+#include "shim/operands/cudnn_tensor.h"
 #include "shim/hook_library.h"
 
 #define RANK 8 /* CUDNN_DIM_MAX */

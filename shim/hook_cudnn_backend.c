@@ -3,8 +3,8 @@
  * cuDNN's backend: descriptors are noted as they are made (cudnn_graph.h), executing a plan is a
  * call with declared operands.
  */
-#include "shim/cudnn_attributes.h"
-#include "shim/cudnn_graph.h"
+#include "shim/operands/cudnn_attributes.h"
+#include "shim/operands/cudnn_graph.h"
 #include "shim/hook_library.h"
 
 /* A call that makes or changes a descriptor; `...` notes it when it succeeded. */

@@ -3,7 +3,7 @@
  * cuFFT: the making of plans (fft_plan.h), and their execution. Plans with callbacks or of several
  * devices are not understood.
  */
-#include "shim/fft_plan.h"
+#include "shim/operands/fft_plan.h"
 #include "shim/hook_library.h"
 
 /* ---- plans ---------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 #include "shim/hook.h"
 #include "shim/real/library.h"
 #include "shim/real/library_types.h"
-#include "shim/operands.h"
+#include "shim/operands/operands.h"
 
 #define ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 

@@ -21,7 +21,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
 
 enum {
 #define ATTRIBUTE(name, number, meaning) name = (number),
-#include "shim/cudnn_attributes.def"
+#include "shim/operands/cudnn_attributes.def"
 };
 
 #define CALL(name) SYMBOL(CUDNN_9, name)

@@ -15,7 +15,7 @@
 #include "shim/real/library_words.def"
 #define ATTRIBUTE(name, number, meaning)                                                           \
 	_Static_assert((int)(CUDNN_ATTR_##name) == (number), #name);
-#include "shim/cudnn_attributes.def"
+#include "shim/operands/cudnn_attributes.def"
 #endif
 #endif
 
@@ -31,7 +31,7 @@ static void attributes_stand_in_order(void **state)
 {
 	static const int numbers[] = {
 #define ATTRIBUTE(name, number, meaning) number,
-#include "shim/cudnn_attributes.def"
+#include "shim/operands/cudnn_attributes.def"
 	};
 
 	(void)state;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "shim/hazard/held.h"
-#include "shim/operands.h"
+#include "shim/operands/operands.h"
 #include "shim/site/site.h"
 
 static struct op library_call(struct op_library *library)

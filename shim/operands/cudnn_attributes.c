@@ -2,14 +2,14 @@
  *
  * The table of cuDNN's attributes (cudnn_attributes.def), searched by number.
  */
-#include "shim/cudnn_attributes.h"
+#include "shim/operands/cudnn_attributes.h"
 
 static const struct {
 	short number;
 	unsigned char meaning;
 } attributes[] = {
 #define ATTRIBUTE(name, number, meaning) {number, meaning},
-#include "shim/cudnn_attributes.def"
+#include "shim/operands/cudnn_attributes.def"
 };
 
 enum cudnn_meaning cudnn_meaning(int attribute)

@@ -2,11 +2,11 @@
  *
  * Tensors in cuDNN's words (cudnn_tensor.h).
  */
-#include "shim/cudnn_tensor.h"
+#include "shim/operands/cudnn_tensor.h"
 
 #include <string.h>
 
-#include "shim/cudnn_attributes.h"
+#include "shim/operands/cudnn_attributes.h"
 #include "shim/real/library_types.h"
 
 uint64_t cudnn_type_bytes(int type)

@@ -2,14 +2,14 @@
  *
  * Notes on cuDNN's backend descriptors (cudnn_graph.h).
  */
-#include "shim/cudnn_graph.h"
+#include "shim/operands/cudnn_graph.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/cudnn_attributes.h"
-#include "shim/cudnn_tensor.h"
+#include "shim/operands/cudnn_attributes.h"
+#include "shim/operands/cudnn_tensor.h"
 #include "shim/real/library_types.h"
 
 /* ---- notes ---------------------------------------------------------------------------------- */

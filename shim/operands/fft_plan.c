@@ -2,7 +2,7 @@
  *
  * cuFFT's plans (fft_plan.h).
  */
-#include "shim/fft_plan.h"
+#include "shim/operands/fft_plan.h"
 
 #include <pthread.h>
 #include <stdlib.h>

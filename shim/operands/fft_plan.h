@@ -6,7 +6,7 @@
 #ifndef FASHIM_FFT_PLAN_H
 #define FASHIM_FFT_PLAN_H
 
-#include "shim/operands.h"
+#include "shim/operands/operands.h"
 
 struct library;
 

@@ -23,7 +23,7 @@ enum cudnn_meaning {
 
 enum cudnn_attribute {
 #define ATTRIBUTE(name, number, meaning) name = (number),
-#include "shim/cudnn_attributes.def"
+#include "shim/operands/cudnn_attributes.def"
 };
 
 enum cudnn_meaning cudnn_meaning(int attribute);

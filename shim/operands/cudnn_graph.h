@@ -9,7 +9,7 @@
 #ifndef FASHIM_CUDNN_GRAPH_H
 #define FASHIM_CUDNN_GRAPH_H
 
-#include "shim/operands.h"
+#include "shim/operands/operands.h"
 
 /* A descriptor of a cudnnBackendDescriptorType_t was made, or is about to be destroyed. */
 void cudnn_graph_created(const void *descriptor, int type);

@@ -6,7 +6,7 @@
 #ifndef FASHIM_CUDNN_TENSOR_H
 #define FASHIM_CUDNN_TENSOR_H
 
-#include "shim/operands.h"
+#include "shim/operands/operands.h"
 
 /* Bytes of one element of a cudnnDataType_t; 0 for types that come in vectors or bits. */
 uint64_t cudnn_type_bytes(int type);

@@ -2,7 +2,7 @@
  *
  * Declared operands (operands.h).
  */
-#include "shim/operands.h"
+#include "shim/operands/operands.h"
 
 static int64_t magnitude(int64_t stride)
 {
