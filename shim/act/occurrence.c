@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "shim/gpu/blas.h"
-#include "shim/bypass.h"
+#include "shim/hook/bypass.h"
 #include "shim/act/compare.h"
 #include "shim/base/config.h"
 #include "shim/hazard/copies.h"

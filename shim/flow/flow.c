@@ -19,7 +19,7 @@
 
 #include "shim/ask/addresses.h"
 #include "shim/gpu/blas.h"
-#include "shim/bypass.h"
+#include "shim/hook/bypass.h"
 #include "shim/flow/capture.h"
 #include "shim/act/compare.h"
 #include "shim/base/config.h"

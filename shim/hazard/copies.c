@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "shim/bypass.h"
+#include "shim/hook/bypass.h"
 #include "shim/base/config.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"

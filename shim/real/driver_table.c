@@ -13,7 +13,7 @@
 #include "shim/real/image.h"
 #include "shim/base/locks.h"
 #include "shim/real/resolve.h"
-#include "shim/thunk.h"
+#include "shim/hook/thunk.h"
 #include "shim/base/word.h"
 
 void *driver_real[DRIVER_COUNT];

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "shim/bypass.h"
+#include "shim/hook/bypass.h"
 #include "shim/rules/function.h"
 #include "shim/code/kernel_code.h"
 #include "shim/real/resolve.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "shim/gpu/blas.h"
-#include "shim/bypass.h"
+#include "shim/hook/bypass.h"
 #include "shim/act/compare.h"
 #include "shim/rules/function.h"
 #include "shim/gpu/fused.h"
@@ -580,7 +580,7 @@ const char *measure_chain(struct chain *chain)
 	return NULL;
 }
 
-/* ---- shim/bypass.c -----------------------------------------------------------------------------
+/* ---- shim/hook/bypass.c -----------------------------------------------------------------------------
  */
 
 bool session_bypassed(const char **why)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Thunks (thunk.h) for AArch64: rows of driver_names.def by name, then the pool. */
-#include "shim/thunk.h"
+#include "shim/hook/thunk.h"
 #if defined(__aarch64__)
 	.text
 

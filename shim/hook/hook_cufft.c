@@ -4,7 +4,7 @@
  * devices are not understood.
  */
 #include "shim/operands/fft_plan.h"
-#include "shim/hook_library.h"
+#include "shim/hook/hook_library.h"
 
 /* ---- plans ---------------------------------------------------------------------------------- */
 

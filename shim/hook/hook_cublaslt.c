@@ -8,7 +8,7 @@
 #include <cublasLt.h>
 #include <string.h>
 
-#include "shim/hook_cublas.h"
+#include "shim/hook/hook_cublas.h"
 
 #define ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 

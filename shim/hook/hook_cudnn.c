@@ -4,7 +4,7 @@
  * library's own getters say what they hold. Factors (alpha, beta) always lie in host memory.
  */
 #include "shim/operands/cudnn_tensor.h"
-#include "shim/hook_library.h"
+#include "shim/hook/hook_library.h"
 
 #define RANK 8 /* CUDNN_DIM_MAX */
 

@@ -8,7 +8,7 @@
 #ifndef FASHIM_HOOK_LIBRARY_H
 #define FASHIM_HOOK_LIBRARY_H
 
-#include "shim/hook.h"
+#include "shim/hook/hook.h"
 #include "shim/real/library.h"
 #include "shim/real/library_types.h"
 #include "shim/operands/operands.h"

@@ -6,7 +6,7 @@
  * RTLD_DEEPBIND it counts as bound past us. Who is bound to glibc's own dlsym can ask for anything;
  * that counts where the object names one of these libraries.
  */
-#include "shim/bypass.h"
+#include "shim/hook/bypass.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>

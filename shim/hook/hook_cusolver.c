@@ -4,7 +4,7 @@
  * Matrices are column-major. What is updated may be a triangle of its matrix, or may be done in
  * several steps, so nothing counts as wholly overwritten but what says how it went.
  */
-#include "shim/hook_library.h"
+#include "shim/hook/hook_library.h"
 
 static void ask_stream(struct library_call *call, const struct library *library,
 		       cusolverDnHandle_t handle)

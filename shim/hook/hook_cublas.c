@@ -11,7 +11,7 @@
 #include <cublas_api.h>
 #include <string.h>
 
-#include "shim/hook_cublas.h"
+#include "shim/hook/hook_cublas.h"
 
 /* IEEE half precision, from its bits. */
 static double half_value(uint16_t bits)

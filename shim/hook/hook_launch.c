@@ -3,7 +3,7 @@
  * Kernel launches. The busiest hooks: while nobody watches memory a launch costs two tests and a
  * jump.
  */
-#include "shim/hook_driver.h"
+#include "shim/hook/hook_driver.h"
 
 #define LAUNCH(entry, per_thread)                                                                  \
 	EXPORT CUresult entry(CUfunction kernel, unsigned grid_x, unsigned grid_y,                 \

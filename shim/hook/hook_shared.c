@@ -5,7 +5,7 @@
  * what the shim owes such memory is delivered at once (flow_flush), and the range is told as
  * MEMORY_SHARED.
  */
-#include "shim/hook_memory.h"
+#include "shim/hook/hook_memory.h"
 
 #include "shim/base/locks.h"
 

@@ -2,7 +2,7 @@
  *
  * What the library hooks share (hook_library.h).
  */
-#include "shim/hook_library.h"
+#include "shim/hook/hook_library.h"
 
 bool library_declare(struct library_call *call)
 {

@@ -5,7 +5,7 @@
 #ifndef FASHIM_HOOK_MEMORY_H
 #define FASHIM_HOOK_MEMORY_H
 
-#include "shim/hook_driver.h"
+#include "shim/hook/hook_driver.h"
 
 /* Tells of memory that has come, or become something else. */
 void allocated(const char *name, CUstream stream, uint64_t base, uint64_t bytes,

@@ -5,7 +5,7 @@
  * process, a texture, a kernel through a global variable) is told as MEMORY_SHARED, after a flush
  * of what it holds.
  */
-#include "shim/hook_memory.h"
+#include "shim/hook/hook_memory.h"
 
 void allocated(const char *name, CUstream stream, uint64_t base, uint64_t bytes,
 	       enum memory_kind kind)

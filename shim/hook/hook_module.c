@@ -3,7 +3,7 @@
  * Images of kernels come and go. Whoever loads one, at whatever depth: handles are given out again,
  * and what is remembered of one must not outlive it (kernel_code.h).
  */
-#include "shim/hook_driver.h"
+#include "shim/hook/hook_driver.h"
 
 #include "shim/code/kernel_code.h"
 

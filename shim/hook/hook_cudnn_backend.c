@@ -5,7 +5,7 @@
  */
 #include "shim/operands/cudnn_attributes.h"
 #include "shim/operands/cudnn_graph.h"
-#include "shim/hook_library.h"
+#include "shim/hook/hook_library.h"
 
 /* A call that makes or changes a descriptor; `...` notes it when it succeeded. */
 #define DESCRIPTOR_HOOK(function, parameters, arguments, ...)                                      \

@@ -3,7 +3,7 @@
  * Streams and what lives with them: capture, graph launches, waiting, and the end of contexts and
  * streams.
  */
-#include "shim/hook_driver.h"
+#include "shim/hook/hook_driver.h"
 
 static void stream_op(struct op *op, enum op_kind kind, CUstream stream)
 {

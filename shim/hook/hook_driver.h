@@ -14,7 +14,7 @@
 #include <cuda.h>
 
 #include "shim/real/driver_table.h"
-#include "shim/hook.h"
+#include "shim/hook/hook.h"
 
 /* What stream 0 means. */
 #define LEGACY	   false

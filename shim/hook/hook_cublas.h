@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "shim/real/blas_library.h"
-#include "shim/hook.h"
+#include "shim/hook/hook.h"
 
 /* Declares `library` and `real`, the function that a call belongs to. Where no such library is
  * loaded it calls what the program brought along under that name (a stub that loads the library),

@@ -5,7 +5,7 @@
  * memory of their own, so a call that is not understood is not left to the launch hooks: before it
  * everything is made what the program believes it to be.
  */
-#include "shim/hook_library.h"
+#include "shim/hook/hook_library.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  * version, an empty name, no status wanted); then its answer is swapped by identity: the pointer
  * alone says which function, which ABI version and which stream flavour the program got.
  */
-#include "shim/hook_driver.h"
+#include "shim/hook/hook_driver.h"
 
 CUcontext hook_context(void)
 {

@@ -2,7 +2,7 @@
  *
  * Memory set to a value.
  */
-#include "shim/hook_driver.h"
+#include "shim/hook/hook_driver.h"
 
 static void fill(struct op *op, CUstream stream, CUdeviceptr target, size_t pitch, size_t width,
 		 size_t height)

@@ -3,7 +3,7 @@
  * Copies of linear memory. Those from or to arrays, and batches, are thunks (driver_names.def):
  * opaque.
  */
-#include "shim/hook_driver.h"
+#include "shim/hook/hook_driver.h"
 
 /* ---- one dimension -------------------------------------------------------------------------- */
 

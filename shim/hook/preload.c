@@ -10,12 +10,12 @@
  * RTLD_NEXT and RTLD_DEFAULT are never swapped: the loader's own search meets our exports where
  * they stand in the scope, and who asks for what comes after us shall have it.
  */
-#include "shim/preload.h"
+#include "shim/hook/preload.h"
 
 #include <dlfcn.h>
 
 #include "shim/real/blas_library.h"
-#include "shim/bypass.h"
+#include "shim/hook/bypass.h"
 #include "shim/real/driver_table.h"
 #include "shim/real/image.h"
 #include "shim/real/library.h"

@@ -2,7 +2,7 @@
  *
  * Thunks (thunk.h): the part that can be written in C.
  */
-#include "shim/thunk.h"
+#include "shim/hook/thunk.h"
 
 #include <cuda.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * cuSPARSE's products of a sparse matrix (CSR, COO) with a dense one or a vector. Descriptors
  * are asked of the library's getters; batches and other formats are not understood.
  */
-#include "shim/hook_library.h"
+#include "shim/hook/hook_library.h"
 
 #include <string.h>
 
