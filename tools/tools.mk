@@ -4,12 +4,12 @@
 # ---- the shim's core over a driver that does nothing: `fashim replay` and the core's unit tests
 # tools/replay/below.c stands for these files of the shim.
 
-CORE_BELOW   := blas blas_library compare driver_table fused identify identify_slopes image measure nvtx overwrite preload probe reach resolve scratch thunk timing cudnn_attributes cudnn_graph cudnn_tensor fft_plan library bypass
+CORE_BELOW   := hook_table blas blas_library compare driver driver_table fused identify identify_slopes image measure nvtx overwrite preload probe reach resolve scratch thunk timing cudnn_attributes cudnn_graph cudnn_tensor fft_plan library bypass
 CORE_SOURCES := $(foreach file,$(filter %.c,$(SHIM_SOURCES)),$(if $(filter hook_% $(CORE_BELOW),$(basename $(notdir $(file)))),,$(file)))
 CORE_OBJECTS := $(CORE_SOURCES:%.c=$(O)/%.o) \
                 $(KERNEL_CHOICE)
 # … and tools/replay/records.c for these.
-REPLAY_TELLS := log log_header log_live session
+REPLAY_TELLS := decline log log_header log_live session
 REPLAY_PARTS := $(filter-out $(call shim_objects,$(REPLAY_TELLS)) $(KERNEL_CHOICE),$(CORE_OBJECTS)) \
                 $(patsubst %.c,$(O)/%.o,$(wildcard tools/replay/*.c))
 OBJCOPY      ?= objcopy
@@ -143,8 +143,8 @@ lint_ok  = $(patsubst %,$(O)/lint/%.ok,$(filter %.c,$(lint_c)))
 # Where glibc's own dlsym may be called by its name; everything else must use real_dlsym().
 DLSYM_ALLOWED := shim/real/resolve.c
 
-lint: lint-format lint-clang lint-cppcheck lint-shell lint-dlsym ## everything that reads the sources and complains
-.PHONY: test-cli lint-format lint-clang lint-cppcheck lint-shell lint-dlsym
+lint: lint-format lint-clang lint-cppcheck lint-shell lint-dlsym lint-rooms ## everything that reads the sources and complains
+.PHONY: test-cli lint-format lint-clang lint-cppcheck lint-shell lint-dlsym lint-rooms rooms
 
 lint-format:
 	$(call say,FORMAT,'$(words $(lint_c)) files')
@@ -175,6 +175,13 @@ lint-dlsym:
 	$(call say,DLSYM,shim)
 	$(Q)! grep -nE '(^|[^_[:alnum:]])dlv?sym\(' $(filter-out $(DLSYM_ALLOWED),$(filter shim/%,$(lint_c))) \
 	    | grep -vE '^[^:]*:[0-9]*:[[:space:]]*(/?\*|.*\*/)'
+
+lint-rooms: $(SHIM_OBJECTS)
+	$(call say,ROOMS,shim)
+	$(Q)python3 tests/lint/rooms.py shim/rooms.def $(O)
+
+rooms: $(SHIM_OBJECTS) ## the rooms of the shim, and who uses whom
+	$(Q)python3 tests/lint/rooms.py shim/rooms.def $(O) --print
 
 format: ## write the sources as .clang-format says
 	$(Q)clang-format -i $(lint_c)

@@ -21,7 +21,7 @@
 #include "shim/gpu/fused.h"
 #include "shim/log/log.h"
 #include "shim/gpu/nvtx.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 #include "shim/gpu/scratch.h"
 #include "shim/gpu/timing.h"
 #include "shim/act/verdict.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "shim/gpu/blas.h"
-#include "shim/hook/bypass.h"
+#include "shim/real/bypass.h"
 #include "shim/act/compare.h"
 #include "shim/base/config.h"
 #include "shim/hazard/copies.h"
@@ -23,8 +23,8 @@
 #include "shim/op/memory.h"
 #include "shim/act/originals.h"
 #include "shim/act/replace.h"
-#include "shim/real/resolve.h"
-#include "shim/flow/session.h"
+#include "shim/real/driver.h"
+#include "shim/log/decline.h"
 #include "shim/site/site.h"
 #include "shim/gpu/slopes.h"
 #include "shim/hazard/snapshot.h"
@@ -135,7 +135,7 @@ static bool may_defer(const struct op *op, struct site_set *set)
 {
 	const char *why;
 
-	if (session_bypassed(&why))
+	if (bypassed(&why))
 		return false;
 	return config()->mode == MODE_REPLACE && site_candidates(set, &op->gemm) && selected(set) &&
 	       is_scores_memory(op) &&
@@ -154,7 +154,7 @@ enum flow occurrence_open_captured(struct op *op, const struct access_list *list
 	if (config()->graphs && origin && may_defer(op, &set))
 		return defer_opening(op, list, &set, true);
 	if (opener_promising(&op->gemm))
-		session_decline(REASON_CAPTURE, op->name);
+		log_decline(REASON_CAPTURE, op->name);
 	return FLOW_PASS;
 }
 
@@ -167,9 +167,9 @@ enum flow occurrence_open(struct op *op, const struct access_list *list)
 	if (!chain_may_open(op)) {
 		held_guard(op, list, NULL, true, op->name);
 		if (op->gemm.by_array)
-			session_decline(REASON_LAYOUT, "operands by address array");
+			log_decline(REASON_LAYOUT, "operands by address array");
 		else if (op->gemm.batch > 1 && dtype_of_cuda(op->gemm.atype) < 0)
-			session_decline(REASON_DTYPE, op->gemm.entry);
+			log_decline(REASON_DTYPE, op->gemm.entry);
 		return FLOW_PASS;
 	}
 	/* The handle says another stream in another thread, where work could not be ordered behind
@@ -177,7 +177,7 @@ enum flow occurrence_open(struct op *op, const struct access_list *list)
 	if (op->stream == CU_STREAM_PER_THREAD) {
 		held_guard(op, list, NULL, true, op->name);
 		if (opener_promising(&op->gemm))
-			session_decline(REASON_STREAM, op->name);
+			log_decline(REASON_STREAM, op->name);
 		return FLOW_PASS;
 	}
 	compare_poll();
@@ -190,7 +190,7 @@ enum flow occurrence_open(struct op *op, const struct access_list *list)
 	if (!opener_promising(&op->gemm))
 		return FLOW_PASS;
 	if (!is_scores_memory(op)) {
-		session_decline(REASON_MEMORY, op->name);
+		log_decline(REASON_MEMORY, op->name);
 		return FLOW_PASS;
 	}
 	chain = open_or_evict(op);
@@ -229,7 +229,7 @@ enum flow occurrence_defer(struct chain *chain, struct op *op, const struct acce
 	    snapshot_unwatched(chain, inputs))
 		return FLOW_TAKEN;
 	/* Not what any verified site does next: everything so far is run now, this op included. */
-	session_decline(REASON_CHAIN_BROKEN, chain_step_name(&chain->steps[step]));
+	log_decline(REASON_CHAIN_BROKEN, chain_step_name(&chain->steps[step]));
 	held_realise(chain, op_queue(op), "chain_broken", false);
 	return FLOW_TAKEN;
 }
@@ -353,7 +353,7 @@ static enum flow learn(struct chain *chain, struct op *op, const struct access_l
 	struct site *site;
 
 	if (unmeasured) {
-		session_decline(REASON_UNACCOUNTED_POINTER, unmeasured);
+		log_decline(REASON_UNACCOUNTED_POINTER, unmeasured);
 		opener_result(&chain->steps[0].gemm, false);
 		held_drop(chain);
 		return FLOW_PASS;
@@ -369,7 +369,7 @@ static enum flow learn(struct chain *chain, struct op *op, const struct access_l
 	/* GEMM, something element-wise, GEMM: a multi-layer perceptron, linear attention. No site.
 	 */
 	if (reason == REASON_NOT_SOFTMAX && strcmp(detail, "log_softmax") != 0) {
-		session_decline(reason, detail);
+		log_decline(reason, detail);
 		opener_result(&chain->steps[0].gemm, false);
 		held_drop(chain);
 		return FLOW_PASS;
@@ -425,7 +425,7 @@ enum flow occurrence_close(struct chain *chain, struct op *op, const struct acce
 
 		if (site)
 			return replace_chain(chain, site, op, list, inputs);
-		session_decline(REASON_CHAIN_BROKEN, op->name);
+		log_decline(REASON_CHAIN_BROKEN, op->name);
 		site_note_broken(chain->candidates);
 		held_realise(chain, op_queue(op), "chain_broken", false);
 		copies_guard(op, list, op->name); /* V is wanted after all */

@@ -8,7 +8,6 @@
 #define FASHIM_OCCURRENCE_H
 
 #include "shim/chain/chain.h"
-#include "shim/flow/flow.h"
 
 /* A GEMM that does not close a chain: may open one, deferred (taken) or watched. The rest of the
  * world is guarded from it in any case. */

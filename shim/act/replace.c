@@ -16,7 +16,7 @@
 #include "shim/op/memory.h"
 #include "shim/gpu/nvtx.h"
 #include "shim/act/originals.h"
-#include "shim/flow/session.h"
+#include "shim/log/decline.h"
 #include "shim/site/site.h"
 #include "shim/gpu/slopes.h"
 #include "shim/hazard/snapshot.h"
@@ -60,15 +60,15 @@ static int launch_fused(struct chain *chain, struct site *site, const struct rel
 
 	if (spec_of_chain(&args, chain, site->by_data ? &site->identity : NULL, &by_data, detail) !=
 	    REASON_NONE) {
-		session_decline(REASON_CHAIN_BROKEN, detail);
+		log_decline(REASON_CHAIN_BROKEN, detail);
 		return -1;
 	}
 	if (site->by_data && !slopes_place(chain, &args, &site->identity)) {
-		session_decline(chain->captured ? REASON_CAPTURE : REASON_SCRATCH, "slopes");
+		log_decline(chain->captured ? REASON_CAPTURE : REASON_SCRATCH, "slopes");
 		return -1;
 	}
 	if (!originals_read(&args, chain, copy, out)) {
-		session_decline(REASON_CHAIN_BROKEN, "operands copied in another way");
+		log_decline(REASON_CHAIN_BROKEN, "operands copied in another way");
 		slopes_put(chain);
 		return -1;
 	}

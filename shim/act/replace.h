@@ -17,7 +17,6 @@
 #define FASHIM_REPLACE_H
 
 #include "shim/chain/chain.h"
-#include "shim/flow/flow.h"
 
 /* A deferred chain that turned out to be an occurrence of a verified site. Inputs from
  * `kept_inputs` on were added for the closing GEMM alone. FLOW_PASS: it could not be launched, the

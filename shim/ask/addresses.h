@@ -50,7 +50,7 @@ uint64_t addresses_key(const struct function *function, const struct op_launch *
 		       const unsigned char *params);
 
 /* Takes in an op in program order, behind shadow_note(): a known kernel's arrays are put into the
- * shadow, others are remembered for a while. params: as for access_of_op(). */
+ * shadow, others are remembered for a while. params: as function_read_params() copied them. */
 void addresses_note(const struct op *op, const struct function *function,
 		    const unsigned char *params);
 

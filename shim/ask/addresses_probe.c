@@ -15,7 +15,7 @@
 
 #include "shim/op/memory.h"
 #include "shim/ask/mirror.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 
 #define PATTERN 0x55
 #define PASSES	3 /* what is there, and what two launches leave */

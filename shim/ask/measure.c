@@ -18,8 +18,8 @@
 #include "shim/gpu/fused.h"
 #include "shim/op/memory.h"
 #include "shim/ask/mirror.h"
-#include "shim/real/resolve.h"
-#include "shim/hazard/rerun.h"
+#include "shim/real/driver.h"
+#include "shim/gpu/step_launch.h"
 #include "shim/gpu/scratch.h"
 
 #define RESULTS	   128
@@ -376,7 +376,7 @@ static uint64_t room_behind(const struct session *session, const struct step *st
 		return 0;
 	no_further(&end, begin, allocation->base + allocation->bytes);
 	for (int i = 0; i < step->ref_count; i++)
-		no_further(&end, begin, rerun_pointer(chain, step, i));
+		no_further(&end, begin, step_pointer(chain, step, i));
 	for (int i = 1; i < chain->value_count; i++)
 		if (chain->values[i].provisional || chain->values[i].outside)
 			no_further(&end, begin, chain->values[i].begin);

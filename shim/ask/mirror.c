@@ -11,8 +11,8 @@
 #include "shim/gpu/fused.h"
 #include "shim/code/kernel_code.h"
 #include "shim/op/memory.h"
-#include "shim/hazard/rerun.h"
-#include "shim/real/resolve.h"
+#include "shim/gpu/step_launch.h"
+#include "shim/real/driver.h"
 #include "shim/gpu/scratch.h"
 
 #define PATIENCE 200000000ull
@@ -151,7 +151,7 @@ static bool add_all(struct mirrors *mirrors)
 		return false;
 	for (int s = 1; s < chain->step_count; s++)
 		for (int i = 0; i < chain->steps[s].ref_count; i++)
-			if (!mirrors_add(mirrors, rerun_pointer(chain, &chain->steps[s], i)))
+			if (!mirrors_add(mirrors, step_pointer(chain, &chain->steps[s], i)))
 				return false;
 	return true;
 }
@@ -270,7 +270,7 @@ uint64_t mirrors_room(const struct mirrors *mirrors, uint64_t pointer)
 		room = chain->values[0].begin - pointer;
 	for (int s = 1; s < chain->step_count; s++)
 		for (int i = 0; i < chain->steps[s].ref_count; i++) {
-			const uint64_t other = rerun_pointer(chain, &chain->steps[s], i);
+			const uint64_t other = step_pointer(chain, &chain->steps[s], i);
 
 			if (other > pointer && other - pointer < room)
 				room = other - pointer;
@@ -285,8 +285,8 @@ bool mirrors_run(const struct mirrors *mirrors, const struct step *step)
 	uint64_t place[CHAIN_REFS];
 
 	for (int i = 0; i < step->ref_count; i++)
-		place[i] = mirrors_place(mirrors, rerun_pointer(mirrors->chain, step, i), NULL);
-	return rerun_step(mirrors->chain, step, place) == 0;
+		place[i] = mirrors_place(mirrors, step_pointer(mirrors->chain, step, i), NULL);
+	return step_run(mirrors->chain, step, place) == 0;
 }
 
 bool mirrors_launch(const struct mirrors *mirrors, const struct function *function,

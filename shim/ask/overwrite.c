@@ -16,7 +16,7 @@
 #include "shim/real/driver_context.h"
 #include "shim/op/memory.h"
 #include "shim/ask/mirror.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 
 #define RESULTS	   128
 #define FAILURES   4	       /* launches that could not be made, in a process */

@@ -12,6 +12,7 @@
 #define FASHIM_OVERWRITE_H
 
 #include "shim/op/access.h"
+#include "shim/rules/function.h"
 
 /* Says of the pointers of a launch that no open chain reads which bytes it overwrites unread, where
  * these are a closed chain's. Waits for the device, for each kernel once; not while a stream is

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "shim/base/elementary.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 #include "shim/rules/rules.h"
 
 #define PIECE 4096 /* bytes of an input that are looked at in one go */

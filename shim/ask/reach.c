@@ -11,7 +11,7 @@
 #include "shim/gpu/fused.h"
 #include "shim/op/memory.h"
 #include "shim/ask/mirror.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 #include "shim/gpu/scratch.h"
 
 #define KERNELS	   1024

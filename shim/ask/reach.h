@@ -12,6 +12,7 @@
 #define FASHIM_REACH_H
 
 #include "shim/op/access.h"
+#include "shim/rules/function.h"
 
 /* May the launch follow addresses in memory? list: its accesses. Never waits. */
 bool reach_is_far(const struct op *op, const struct function *function,

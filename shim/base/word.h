@@ -34,4 +34,22 @@ static inline bool word_begins(const char *word, const char *beginning)
 	return !*beginning;
 }
 
+/* Place of a name in a list that is sorted by word_order(), or -1. */
+static inline int word_find(const char *const *names, int count, const char *name)
+{
+	int low = 0, high = count - 1;
+
+	while (low <= high) {
+		const int middle = (low + high) / 2, order = word_order(name, names[middle]);
+
+		if (order == 0)
+			return middle;
+		if (order < 0)
+			high = middle - 1;
+		else
+			low = middle + 1;
+	}
+	return -1;
+}
+
 #endif

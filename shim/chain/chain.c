@@ -8,13 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/hazard/snapshot.h"
-
 struct chain *chain_list[CHAIN_COUNT];
 int chain_live;
 
 static struct chain *chains; /* CHAIN_COUNT of them once the first was opened */
 static uint64_t serial;
+static uint64_t moment; /* counts inputs and snapshots */
+
+uint64_t chain_moment(void)
+{
+	return ++moment;
+}
 
 /* Largest head dimension that opens a chain: above it no kernel could take over, and projections of
  * a model's width would all be candidates. */
@@ -63,7 +67,7 @@ static struct input *set_input(struct chain *chain, int index, uint64_t begin, u
 {
 	struct input *input = &chain->inputs[index];
 
-	*input = (struct input){.begin = begin, .end = end, .since = snapshot_moment()};
+	*input = (struct input){.begin = begin, .end = end, .since = chain_moment()};
 	widen(chain, begin, end);
 	return input;
 }

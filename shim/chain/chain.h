@@ -51,11 +51,11 @@ struct value {
 struct input {
 	uint64_t begin, end;
 	struct pitched pitched;	  /* what of it is read */
-	uint64_t since;		  /* snapshot_moment() when the chain became its reader */
+	uint64_t since;		  /* chain_moment() when the chain became its reader */
 	bool lost;		  /* overwritten before it could be saved */
 	uint64_t snapshot;	  /* scratch address of a copy; 0: read in place */
 	struct range_set unsaved; /* what is not in the copy, as nobody has overwritten it */
-	uint64_t taken;		  /* snapshot_moment() of the copy */
+	uint64_t taken;		  /* chain_moment() of the copy */
 	bool shared;		  /* another input may have the same snapshot */
 };
 
@@ -132,11 +132,8 @@ void chain_free(struct chain *chain);
 /* The open chain on op's stream that the op reads from, or NULL. */
 struct chain *chain_reader(const struct op *op, const struct access_list *list);
 
-/* What a kernel without a rule does that joins the chain, as far as the chain is concerned: it
- * keeps to the chain's own values and writes from its other pointers on. `model`: the verified site
- * whose next step it is (site_model()): then what it was measured to do, which holds for everybody;
- * NULL: others must not be guarded by this list. */
-void chain_narrow(const struct chain *chain, struct access_list *list, const struct site *model);
+/* The next of the moments at which chains become readers and snapshots are taken. */
+uint64_t chain_moment(void);
 
 /* How many pointers of a kernel without a rule lead to none of the chain's values? */
 int chain_new_pointers(const struct chain *chain, const struct access_list *list);

@@ -18,7 +18,7 @@
 
 #include "shim/rules/function.h"
 #include "shim/code/kernel_code_parts.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 
 #define BUCKETS	    1024
 #define MODULES_MAX (64u << 10)

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 #include "shim/real/driver_context.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 
 #define MAX_CAPTURES 16
 

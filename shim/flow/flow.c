@@ -7,6 +7,7 @@
  *
  * The lock is never held while the program's own call runs.
  */
+#include "shim/flow/touch.h"
 #include "shim/flow/flow.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 
 #include "shim/ask/addresses.h"
 #include "shim/gpu/blas.h"
-#include "shim/hook/bypass.h"
+#include "shim/real/bypass.h"
 #include "shim/flow/capture.h"
 #include "shim/act/compare.h"
 #include "shim/base/config.h"
@@ -41,9 +42,10 @@
 #include "shim/ask/reach.h"
 #include "shim/flow/record.h"
 #include "shim/act/replace.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 #include "shim/gpu/scratch.h"
 #include "shim/flow/session.h"
+#include "shim/log/decline.h"
 #include "shim/rules/shadow.h"
 #include "shim/site/site.h"
 #include "shim/gpu/timing.h"
@@ -184,6 +186,17 @@ static void settle_at_exit(void)
 		registered = atexit(settle) == 0;
 }
 
+/* At exit: takes in what came back and closes the log. */
+static void finish(void)
+{
+	if (atomic_load(&disabled) || getpid() != owner)
+		return;
+	enter();
+	compare_poll();
+	leave();
+	log_finish();
+}
+
 /* ---- ops that are about memory, not about chains
  * ------------------------------------------------- */
 
@@ -255,11 +268,11 @@ static enum timing_part part_of(const struct step *step)
 static void decline_product(const struct op_gemm *gemm)
 {
 	if (gemm->besides)
-		session_decline(REASON_EPILOGUE, gemm->besides);
+		log_decline(REASON_EPILOGUE, gemm->besides);
 	else if (dtype_of_cuda(gemm->ctype) < 0)
-		session_decline(REASON_DTYPE, gemm->entry);
+		log_decline(REASON_DTYPE, gemm->entry);
 	else
-		session_decline(REASON_LAYOUT, gemm->entry);
+		log_decline(REASON_LAYOUT, gemm->entry);
 }
 
 static bool has_unknown(const struct access_list *list)
@@ -285,7 +298,7 @@ static void settle_unknown(struct op *op, struct access_list *list, const struct
 			chain, chain_launch_key(&chain->steps[0].gemm, op, function, params, list),
 			chain_new_pointers(chain, list));
 	if (model) {
-		chain_narrow(chain, list, model);
+		site_narrow(model, chain, list);
 		return;
 	}
 	if (!chain && !capture_under_way())
@@ -314,7 +327,7 @@ static enum flow continue_chain(struct chain *chain, struct op *op, struct acces
 	}
 	/* A closing GEMM's output is written even where the chain was deferred. */
 	own = *list;
-	chain_narrow(chain, &own, NULL);
+	site_narrow(NULL, chain, &own);
 	held_guard_step(op, list, &own, chain,
 			!chain->deferred || op->kind == OP_GEMM || has_unknown(list), who);
 	if (op->kind == OP_GEMM) {
@@ -328,7 +341,7 @@ static enum flow continue_chain(struct chain *chain, struct op *op, struct acces
 	}
 	if (chain->deferred && has_unknown(list)) {
 		/* Not what any verified site does next. */
-		session_decline(REASON_CHAIN_BROKEN, who);
+		log_decline(REASON_CHAIN_BROKEN, who);
 		held_realise(chain, op_queue(op), "chain_broken", false);
 		if (!chain->used)
 			return FLOW_PASS;
@@ -424,10 +437,10 @@ static void look_for_bypass(void)
 	static bool known;
 	const char *why;
 
-	if (known || !session_bypassed(&why))
+	if (known || !bypassed(&why))
 		return;
 	known = true;
-	session_decline(REASON_BYPASSED, why);
+	log_decline(REASON_BYPASSED, why);
 	replace_settle();
 	copies_realise_all(why);
 	held_realise_all(why);
@@ -460,7 +473,8 @@ static enum flow through(struct op *op)
 	enum flow flow;
 
 	if (op->kind == OP_GEMM) {
-		session_note_gemm(op);
+		if (session_note_gemm(op))
+			atexit(finish);
 		look_for_bypass();
 	} else if (!chain_live && !shadow_wanted() && !capture_under_way() && !copies_watch() &&
 		   !late_pending()) {
@@ -476,7 +490,7 @@ static enum flow through(struct op *op)
 	}
 	if (op->kind == OP_GEMM)
 		resolve_arrays(op);
-	access_of_op(&list, op, function, readable);
+	touch_of_op(&list, op, function, readable);
 	settle_unknown(op, &list, function, readable);
 	delivers = op->kind == OP_LAUNCH && comes_after_output(op, &list, function, readable);
 	if (capture_takes(op)) {
@@ -674,14 +688,4 @@ bool flow_out_of_memory(void)
 	leave();
 	errno = saved;
 	return freed;
-}
-
-void flow_finish(void)
-{
-	if (atomic_load(&disabled) || getpid() != owner)
-		return;
-	enter();
-	compare_poll();
-	leave();
-	log_finish();
 }

@@ -14,8 +14,6 @@
 
 #include "shim/op/op.h"
 
-enum flow { FLOW_PASS, FLOW_TAKEN, FLOW_FAILED };
-
 /* False in mode `off` and after the shim disabled itself: hooks then only forward. */
 bool flow_active(void);
 

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * First GEMM, counters without a site, end of the process.
+ * The first GEMM, and what device it runs on.
  */
 #include "shim/flow/session.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "shim/base/json.h"
 #include "shim/log/log.h"
-#include "shim/real/resolve.h"
-#include "shim/site/site.h"
+#include "shim/real/driver.h"
+#include "shim/real/blas_library.h"
 
 static void name_device(const struct op *op)
 {
@@ -37,28 +35,16 @@ static void name_device(const struct op *op)
 		   op->gemm.library ? blas_version(op->gemm.library) : 0);
 }
 
-void session_note_gemm(const struct op *op)
+bool session_note_gemm(const struct op *op)
 {
 	static bool begun;
+	bool opened = false;
 
 	if (!begun) {
 		begun = true;
 		name_device(op);
-		if (log_open())
-			atexit(flow_finish);
+		opened = log_open();
 	}
 	log_live()->gemms++;
-}
-
-void session_decline(enum reason reason, const char *detail)
-{
-	struct json *json;
-
-	if (log_live()->reasons[reason]++)
-		return;
-	json = log_record("decline");
-	json_int(json, "site", 0);
-	json_string(json, "reason", reason_name(reason));
-	json_string(json, "detail", detail ? detail : "");
-	log_commit(json);
+	return opened;
 }

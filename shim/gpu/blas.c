@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "shim/op/gemm.h"
-#include "shim/real/resolve.h"
+#include "shim/real/blas_library.h"
 
 #define HANDLES 16
 

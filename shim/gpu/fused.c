@@ -14,7 +14,7 @@
 #include "shim/base/message.h"
 #include "shim/gpu/prepared.h"
 #include "shim/chain/relayout.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 #include "shim/gpu/scratch.h"
 #include "shim/gpu/tuned.h"
 

@@ -11,7 +11,7 @@
 
 #include "shim/log/log.h"
 #include "shim/base/range.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 
 #define WORKS 64
 

@@ -11,7 +11,7 @@
 #include "shim/real/driver_context.h"
 #include "shim/gpu/late.h"
 #include "shim/log/log.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 
 #define BLOCKS 512
 #define ROUND  (256u << 10)

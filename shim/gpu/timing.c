@@ -11,7 +11,7 @@
 
 #include "shim/chain/chain.h"
 #include "shim/base/names.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 
 #define TIMINGS 24
 #define OPS	(CHAIN_STEPS + 2)

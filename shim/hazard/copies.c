@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "shim/hook/bypass.h"
+#include "shim/real/bypass.h"
 #include "shim/base/config.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
@@ -15,8 +15,8 @@
 #include "shim/gpu/late.h"
 #include "shim/log/log.h"
 #include "shim/op/memory.h"
-#include "shim/hazard/rerun.h"
-#include "shim/real/resolve.h"
+#include "shim/gpu/step_launch.h"
+#include "shim/real/driver.h"
 #include "shim/site/site.h"
 
 #define COPIES	    64 /* bits of `used` */
@@ -99,7 +99,7 @@ static int run(const struct held_copy *c)
 	const uint64_t place[2] = {c->out_begin, c->in_begin};
 
 	return c->output ? fused_lay_out(c->context, c->stream, relayout_of(c))
-			 : rerun_launch(c->stream, &relayout_of(c)->step, place);
+			 : step_launch(c->stream, &relayout_of(c)->step, place);
 }
 
 static void note_made(const struct held_copy *c, const char *who)
@@ -288,7 +288,7 @@ static bool may_hold(const struct kind *kind, const struct relayout *copy)
 
 	return config()->mode == MODE_REPLACE && kind->compared && !kind->never && pays(kind) &&
 	       kind->site->key == kind->site_key && kind->site->state == SITE_VERIFIED &&
-	       !session_bypassed(&why) && memory_watchable(memory_find(copy->in_begin)) &&
+	       !bypassed(&why) && memory_watchable(memory_find(copy->in_begin)) &&
 	       memory_watchable(memory_find(copy->out_begin));
 }
 

@@ -16,7 +16,7 @@
 #include "shim/gpu/looks.h"
 #include "shim/op/memory.h"
 #include "shim/hazard/rerun.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 #include "shim/site/site.h"
 #include "shim/hazard/snapshot.h"
 

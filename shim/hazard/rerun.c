@@ -1,63 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kept parameters, with other words where the pointers stand; and the making of virtual values:
- * in their own place, where every byte of it is still virtual, else in scratch with the standing
- * bytes copied back.
+ * The making of virtual values: in their own place, where every byte of it is still virtual, else
+ * in scratch with the standing bytes copied back.
  */
 #include "shim/hazard/rerun.h"
 
-#include <string.h>
-
 #include "shim/gpu/blas.h"
-#include "shim/gpu/fused.h"
 #include "shim/hazard/held.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 #include "shim/gpu/scratch.h"
+#include "shim/gpu/step_launch.h"
 #include "shim/hazard/snapshot.h"
-
-uint64_t rerun_pointer(const struct chain *chain, const struct step *step, int i)
-{
-	const struct ref *ref = &step->refs[i];
-	uint64_t word;
-
-	if (step->kind == OP_COPY)
-		return chain->values[ref->index].begin;
-	memcpy(&word, step->params + ref->where, 8);
-	return word;
-}
-
-int rerun_launch(CUstream stream, const struct step *step, const uint64_t *place)
-{
-	unsigned char params[CHAIN_PARAM_BYTES];
-	void *pointers[FUNCTION_MAX_PARAMS];
-
-	memcpy(params, step->params, step->function->bytes);
-	for (int i = 0; i < step->ref_count; i++)
-		memcpy(params + step->refs[i].where, &place[i], 8);
-	for (unsigned i = 0; i < step->function->param_count; i++)
-		pointers[i] = params + step->function->param_offset[i];
-	return driver.cuLaunchKernel(step->function->handle, step->grid[0], step->grid[1],
-				     step->grid[2], step->block[0], step->block[1], step->block[2],
-				     step->shared_bytes, stream, pointers, NULL) == CUDA_SUCCESS
-		       ? 0
-		       : -1;
-}
-
-static int run_copy(const struct chain *chain, const struct step *step, const uint64_t *place)
-{
-	const struct value *to = &chain->values[step->refs[1].index];
-
-	return driver.cuMemcpyDtoDAsync_v2((CUdeviceptr)place[1], (CUdeviceptr)place[0],
-					   to->end - to->begin, chain->stream) == CUDA_SUCCESS
-		       ? 0
-		       : -1;
-}
-
-int rerun_step(const struct chain *chain, const struct step *step, const uint64_t place[CHAIN_REFS])
-{
-	return step->kind == OP_COPY ? run_copy(chain, step, place)
-				     : rerun_launch(chain->stream, step, place);
-}
 
 /* ---- a whole chain -------------------------------------------------------------------------- */
 
@@ -83,8 +36,8 @@ static int run_step(const struct chain *chain, const struct step *step, const st
 	uint64_t place[CHAIN_REFS];
 
 	for (int i = 0; i < step->ref_count; i++)
-		place[i] = place_of(chain, places, &step->refs[i], rerun_pointer(chain, step, i));
-	return rerun_step(chain, step, place);
+		place[i] = place_of(chain, places, &step->refs[i], step_pointer(chain, step, i));
+	return step_run(chain, step, place);
 }
 
 /* What GEMM1 adds to must be where it will look for it. */
@@ -121,7 +74,7 @@ static uint64_t put_operand(const struct chain *chain, int n, uint64_t address, 
 		scratch_get(chain->context, chain->stream, copy->out_end - copy->out_begin, true);
 	place[0] = *scratch;
 	place[1] = input_place(input);
-	return *scratch && !rerun_launch(chain->stream, &copy->step, place)
+	return *scratch && !step_launch(chain->stream, &copy->step, place)
 		       ? *scratch + (address - copy->out_begin)
 		       : 0;
 }

@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A step of a chain once more, with its pointers elsewhere: at home, in scratch, or in memory that
- * only looks like the program's. And all of a chain's, when its values are wanted after all.
+ * All steps of a chain once more, when its values are wanted after all.
  */
 #ifndef FASHIM_RERUN_H
 #define FASHIM_RERUN_H
 
 #include "shim/chain/chain.h"
-
-/* Enqueues a launch or copy on the chain's stream; place[i] is what refs[i] points to. 0 or -1. The
- * chain's context is current. */
-int rerun_step(const struct chain *chain, const struct step *step,
-	       const uint64_t place[CHAIN_REFS]);
-
-/* The same of a launch alone, on any stream. */
-int rerun_launch(CUstream stream, const struct step *step, const uint64_t *place);
-
-/* Where refs[i] pointed when the program made the call. */
-uint64_t rerun_pointer(const struct chain *chain, const struct step *step, int i);
 
 /* Runs all held-back ops now, in order, and writes what is still virtual where it belongs. 0 or
  * not. The chain's context is current. */

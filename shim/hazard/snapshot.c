@@ -9,7 +9,7 @@
 #include "shim/gpu/fused.h"
 #include "shim/gpu/late.h"
 #include "shim/op/memory.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 #include "shim/gpu/scratch.h"
 #include "shim/site/site.h"
 
@@ -20,13 +20,6 @@
  * than its bytes. Else what lies between them is copied, too. */
 #define LEAST_EXTENT (128u << 10)
 #define LEAST_WIDTH  512
-
-static uint64_t moment; /* counts inputs and snapshots */
-
-uint64_t snapshot_moment(void)
-{
-	return ++moment;
-}
 
 bool snapshot_whole(const struct input *input)
 {
@@ -122,7 +115,7 @@ static bool begin_snapshot(struct chain *chain, struct input *input)
 		return true;
 	input->snapshot =
 		scratch_get(chain->context, chain->stream, input->end - input->begin, false);
-	input->taken = snapshot_moment();
+	input->taken = chain_moment();
 	range_set_one(&input->unsaved, input->begin, input->end);
 	return input->snapshot != 0;
 }

@@ -15,9 +15,6 @@
 
 #include "shim/chain/chain.h"
 
-/* The next of the moments at which chains become readers and snapshots are taken. */
-uint64_t snapshot_moment(void);
-
 /* Saves the input as far as [begin, end) is about to be overwritten, on the chain's stream; late.h
  * orders the writer behind that. false: no scratch, or the chain is captured. */
 bool snapshot_part(struct chain *chain, int input, uint64_t begin, uint64_t end);

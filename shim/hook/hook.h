@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "shim/flow/flow.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -5,6 +5,7 @@
  * alone says which function, which ABI version and which stream flavour the program got.
  */
 #include "shim/hook/hook_driver.h"
+#include "shim/hook/hook_table.h"
 
 CUcontext hook_context(void)
 {

@@ -1,77 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Entry points that remember their library (library.h): dlsym on a particular library hands out
- * one of these. It notes the library's number in the thread's library_entered and goes on to the hook. */
+ * Entry points that remember their library (hook_table.h): dlsym on a particular library hands out one
+ * of these. It notes the library's number in the thread's blas_entered (cuBLAS) or library_entered and
+ * goes on to the hook. */
 #if defined(__x86_64__)
 	.text
 
-.macro entry name, library
+.macro entry name, library, entered
 	.balign 16
 .Lentry_\library\()_\name:
 	.cfi_startproc
 	endbr64
-	movq library_entered@gottpoff(%rip), %r11
+	movq \entered@gottpoff(%rip), %r11
 	movl $\library + 1, %fs:(%r11)
 	jmp \name
 	.cfi_endproc
 .endm
 
-#define HOOK(name) entry name, 0
-#include "shim/real/library_hooks.def"
+.irp library, 0, 1, 2, 3, 4, 5, 6, 7
+#define HOOK(name) entry name, \library, blas_entered
+#include "shim/real/cublas_hooks.def"
 
-#define HOOK(name) entry name, 1
+#define HOOK(name) entry name, \library, library_entered
 #include "shim/real/library_hooks.def"
-
-#define HOOK(name) entry name, 2
-#include "shim/real/library_hooks.def"
-
-#define HOOK(name) entry name, 3
-#include "shim/real/library_hooks.def"
-
-#define HOOK(name) entry name, 4
-#include "shim/real/library_hooks.def"
-
-#define HOOK(name) entry name, 5
-#include "shim/real/library_hooks.def"
-
-#define HOOK(name) entry name, 6
-#include "shim/real/library_hooks.def"
-
-#define HOOK(name) entry name, 7
-#include "shim/real/library_hooks.def"
+.endr
 
 .macro address name, library
 	.quad .Lentry_\library\()_\name
 .endm
 
 	.section .data.rel.ro, "aw"
+	.globl blas_entry_points
+	.hidden blas_entry_points
+	.balign 8
+blas_entry_points:
+.irp library, 0, 1, 2, 3, 4, 5, 6, 7
+#define HOOK(name) address name, \library
+#include "shim/real/cublas_hooks.def"
+.endr
+
 	.globl library_entry_points
 	.hidden library_entry_points
-	.balign 8
 library_entry_points:
-#define HOOK(name) address name, 0
+.irp library, 0, 1, 2, 3, 4, 5, 6, 7
+#define HOOK(name) address name, \library
 #include "shim/real/library_hooks.def"
-
-#define HOOK(name) address name, 1
-#include "shim/real/library_hooks.def"
-
-#define HOOK(name) address name, 2
-#include "shim/real/library_hooks.def"
-
-#define HOOK(name) address name, 3
-#include "shim/real/library_hooks.def"
-
-#define HOOK(name) address name, 4
-#include "shim/real/library_hooks.def"
-
-#define HOOK(name) address name, 5
-#include "shim/real/library_hooks.def"
-
-#define HOOK(name) address name, 6
-#include "shim/real/library_hooks.def"
-
-#define HOOK(name) address name, 7
-#include "shim/real/library_hooks.def"
+.endr
 #endif
 
 	.section .note.GNU-stack, "", %progbits

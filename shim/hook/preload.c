@@ -14,11 +14,14 @@
 
 #include <dlfcn.h>
 
+#include "shim/flow/flow.h"
 #include "shim/real/blas_library.h"
-#include "shim/hook/bypass.h"
+#include "shim/real/bypass.h"
+#include "shim/hook/hook_table.h"
 #include "shim/real/driver_table.h"
 #include "shim/real/image.h"
 #include "shim/real/library.h"
+#include "shim/real/driver.h"
 #include "shim/real/resolve.h"
 
 static void *swap(void *found, const char *name)
@@ -67,18 +70,36 @@ void *preload_route_dlsym(void *handle, const char *name)
 	return may_be_ours(handle, name) ? (void *)preload_dlsym : real_dlsym_address();
 }
 
+/* What is owed is delivered before a library comes that would not ask for it. */
+static void deliver(const char *name)
+{
+	if (hook_depth == 0 && driver_real[DRIVER_cuInit] && flow_active())
+		flow_flush(name);
+}
+
+static void note_flags(const char *name, int flags)
+{
+	if (!bypass_by_flags(flags))
+		return;
+	deliver(name);
+	bypass_note_open();
+}
+
 void *preload_route_dlopen(const char *file, int flags)
 {
 	(void)file;
-	bypass_note_open(flags);
+	note_flags("dlopen", flags);
 	return real_dlopen_address();
 }
 
 void *preload_route_dlmopen(long space, const char *file, int flags)
 {
 	(void)file;
-	bypass_note_namespace(space);
-	bypass_note_open(flags);
+	if (bypass_by_namespace(space)) {
+		deliver("dlmopen");
+		bypass_note_namespace();
+	}
+	note_flags("dlmopen", flags);
 	return real_dlmopen_address();
 }
 

@@ -12,7 +12,7 @@
 #include "shim/real/driver_table.h"
 #include "shim/flow/flow.h"
 #include "shim/base/locks.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 
 static struct slot {
 	void *real;

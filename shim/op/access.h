@@ -15,7 +15,6 @@
 #ifndef FASHIM_ACCESS_H
 #define FASHIM_ACCESS_H
 
-#include "shim/rules/function.h"
 #include "shim/op/op.h"
 
 #define ACCESS_MAX 64
@@ -48,11 +47,6 @@ struct access_list {
 			but for the chain that it belongs to */
 	struct access item[ACCESS_MAX];
 };
-
-/* params: the launch's parameters as function_read_params() copied them, NULL when unreadable;
- * ignored for other kinds. Flow lock held. */
-void access_of_op(struct access_list *list, const struct op *op, const struct function *function,
-		  const unsigned char *params);
 
 /* Adds one entry; a full list turns opaque. Without a pointer it is where the range begins. */
 void access_add(struct access_list *list, struct access access);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 
 static struct allocation *table;
 static size_t count, capacity;

@@ -16,14 +16,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A stream, with the context in which its handle means that stream: 1 and 2 are the default streams
- * of whatever context is current. */
-struct queue {
-	CUcontext context;
-	CUstream stream;
-};
+#include "shim/real/driver_context.h"
 
-struct blas_library; /* one loaded libcublas; hook_cublas.c */
+/* What becomes of the program's own call: it is made, its work was done or put off, it has failed. */
+enum flow { FLOW_PASS, FLOW_TAKEN, FLOW_FAILED };
+
+struct blas_library; /* one loaded libcublas; blas_library.h */
 
 enum op_kind {
 	OP_GEMM,	  /* any cuBLAS matrix product that struct op_gemm can express */

@@ -26,8 +26,6 @@ struct blas_library {
 static struct blas_library libraries[BLAS_LIBRARIES];
 static atomic_uint library_count;
 
-/* Which library the entry point just passed belongs to: index + 1, 0 for the exported names.
- * Written by blas_entry_ARCH.S. */
 __thread int blas_entered __attribute__((tls_model("initial-exec")));
 
 static const char *const names[BLAS_COUNT] = {
@@ -37,19 +35,7 @@ static const char *const names[BLAS_COUNT] = {
 
 int blas_hook_id(const char *name)
 {
-	int low = 0, high = BLAS_COUNT - 1;
-
-	while (low <= high) {
-		int middle = (low + high) / 2, order = word_order(name, names[middle]);
-
-		if (order == 0)
-			return middle;
-		if (order < 0)
-			high = middle - 1;
-		else
-			low = middle + 1;
-	}
-	return -1;
+	return word_find(names, BLAS_COUNT, name);
 }
 
 static const char blas_prefix[] = "libcublas.so.", lt_prefix[] = "libcublasLt.so.";
@@ -142,23 +128,14 @@ static void refresh(void)
 	lock_give(LOCK_BLAS);
 }
 
-/* ---- entry points that remember their library ----------------------------------------------- */
-
-extern void (*const blas_entry_points[BLAS_LIBRARIES][BLAS_COUNT])(void);
-
-void *blas_hook_for(const struct image *image, void *real, const char *name)
+int blas_instance(const struct image *image, enum blas_id id, const void *real)
 {
-	int id = blas_hook_id(name);
-	struct blas_library *library;
+	const struct blas_library *library;
 
-	if (id < 0)
-		return real;
 	lock_take(LOCK_BLAS);
 	library = add(image);
 	lock_give(LOCK_BLAS);
-	if (!library || library->real[id] != real)
-		return real;
-	return (void *)blas_entry_points[library - libraries][id];
+	return library && library->real[id] == real ? (int)(library - libraries) : -1;
 }
 
 /* ---- handles -------------------------------------------------------------------------------- */

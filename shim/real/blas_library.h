@@ -11,7 +11,7 @@
 
 #include "shim/real/image.h"
 
-/* Instances of libcublas and libcublasLt, together, that can be told apart; blas_entry_ARCH.S is
+/* Instances of libcublas and libcublasLt, together, that can be told apart; library_entry_ARCH.S is
  * written for as many. */
 #define BLAS_LIBRARIES 8
 
@@ -23,16 +23,20 @@ enum blas_id {
 
 enum blas_kind { BLAS_KIND_CUBLAS, BLAS_KIND_LT };
 
-struct blas_library; /* its public face is in resolve.h */
+struct blas_library;
 
 /* Row of a name in cublas_hooks.def, or -1. */
 int blas_hook_id(const char *name);
 
 bool blas_is_soname(const char *soname);
 
-/* What dlsym hands out for `name`, which it found as `real` in the library `image`: an entry point
- * that remembers the library and goes on to the hook, or `real` if there is no hook. */
-void *blas_hook_for(const struct image *image, void *real, const char *name);
+/* Number of the library `image`, whose function `id` is `real`; -1: it is not that one's, or there
+ * are too many. */
+int blas_instance(const struct image *image, enum blas_id id, const void *real);
+
+/* Which library the entry point just passed belongs to: number + 1, 0 for the exported names.
+ * Written by library_entry_ARCH.S. */
+extern __thread int blas_entered __attribute__((tls_model("initial-exec")));
 
 /* The library that a call of function `id` belongs to. `handle` may be NULL or unknown. NULL: no
  * such library is loaded. Call it first thing in a hook: it consumes what the entry point
@@ -59,5 +63,10 @@ const struct blas_getters *blas_getters(const struct blas_library *library);
 /* Handles: made by, and destroyed in, a library. */
 void blas_handle_created(const void *handle, struct blas_library *library);
 void blas_handle_destroyed(const void *handle);
+
+/* For the calls that the shim itself makes: a function of the library or of the one beside it. */
+void *blas_symbol(const struct blas_library *library, const char *name);
+const char *blas_path(const struct blas_library *library);
+int blas_version(const struct blas_library *library); /* e.g. 130100, 0 unknown */
 
 #endif

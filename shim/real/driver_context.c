@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 
 bool driver_enter(struct driver_context *here, CUcontext context)
 {

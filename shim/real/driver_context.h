@@ -9,7 +9,15 @@
 #ifndef FASHIM_DRIVER_CONTEXT_H
 #define FASHIM_DRIVER_CONTEXT_H
 
-#include "shim/op/op.h"
+#include <cuda.h>
+#include <stdbool.h>
+
+/* A stream, with the context in which its handle means that stream: 1 and 2 are the default streams
+ * of whatever context is current. */
+struct queue {
+	CUcontext context;
+	CUstream stream;
+};
 
 struct driver_context {
 	bool pushed;

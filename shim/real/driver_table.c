@@ -13,7 +13,6 @@
 #include "shim/real/image.h"
 #include "shim/base/locks.h"
 #include "shim/real/resolve.h"
-#include "shim/hook/thunk.h"
 #include "shim/base/word.h"
 
 void *driver_real[DRIVER_COUNT];
@@ -25,15 +24,10 @@ static const char *const names[DRIVER_COUNT] = {
 #include "shim/real/driver_names.def"
 };
 
-/* Our exports. Declared by assembler name, so that the vendor's renaming macros stay out of it. */
-#define HOOK(name)  extern void export_##name(void) __asm__(#name);
-#define FLUSH(name) extern void export_##name(void) __asm__(#name);
-#include "shim/real/driver_names.def"
-
-static void (*const exports[DRIVER_COUNT])(void) = {
-#define HOOK(name)  export_##name,
-#define INERT(name) NULL,
-#define FLUSH(name) export_##name,
+static const bool hooked[DRIVER_COUNT] = {
+#define HOOK(name)  true,
+#define INERT(name) false,
+#define FLUSH(name) true,
 #include "shim/real/driver_names.def"
 };
 
@@ -54,26 +48,14 @@ const char *driver_name(enum driver_id id)
 
 int driver_id(const char *name)
 {
-	int low = 0, high = DRIVER_COUNT - 1;
-
-	while (low <= high) {
-		int middle = (low + high) / 2, order = word_order(name, names[middle]);
-
-		if (order == 0)
-			return middle;
-		if (order < 0)
-			high = middle - 1;
-		else
-			low = middle + 1;
-	}
-	return -1;
+	return word_find(names, DRIVER_COUNT, name);
 }
 
 bool driver_is_hooked(const char *name)
 {
 	const int id = driver_id(name);
 
-	return id >= 0 && exports[id];
+	return id >= 0 && hooked[id];
 }
 
 bool driver_is_soname(const char *soname)
@@ -140,17 +122,6 @@ void *driver_function(enum driver_id id, const void *caller)
 	return resolve_stub(names[id], caller);
 }
 
-void *driver_hook_for(void *real, const char *name)
-{
-	int id = driver_id(name);
-
-	if (driver_table_load())
-		return real;
-	if (id >= 0 && driver_real[id] == real)
-		return exports[id] ? (void *)exports[id] : real;
-	return driver_hook_of_pointer(real, name);
-}
-
 /* Is `row` the asked-for name itself, or that with a suffix for its version and stream flavour? */
 static bool is_version_of(const char *row, const char *name)
 {
@@ -160,7 +131,7 @@ static bool is_version_of(const char *row, const char *name)
 }
 
 /* Of the rows that have this address, starting at `first`, the one that was meant: the only one, or
- * the first that goes by the name. -1: several, none of that name. */
+ * the first that goes by the name. DRIVER_NO_ROW: several, none of that name. */
 static int identify(unsigned first, const char *name)
 {
 	uintptr_t address = identities[first].address;
@@ -173,17 +144,16 @@ static int identify(unsigned first, const char *name)
 	for (; first < end; first++)
 		if (is_version_of(names[identities[first].id], name))
 			return (int)identities[first].id;
-	return -1;
+	return DRIVER_NO_ROW;
 }
 
-void *driver_hook_of_pointer(void *real, const char *name)
+int driver_id_of_pointer(const void *real, const char *name)
 {
-	uintptr_t address = (uintptr_t)real;
+	const uintptr_t address = (uintptr_t)real;
 	unsigned low = 0, high;
-	int id;
 
 	if (!real || driver_table_load())
-		return real;
+		return DRIVER_FOREIGN;
 	high = identity_count;
 	while (low < high) {
 		unsigned middle = (low + high) / 2;
@@ -193,13 +163,7 @@ void *driver_hook_of_pointer(void *real, const char *name)
 		else
 			high = middle;
 	}
-	if (low < identity_count && identities[low].address == address) {
-		id = identify(low, name);
-		if (id >= 0)
-			return exports[id] ? (void *)exports[id] : real;
-		return thunk_for(real, name);
-	}
-	if (address < library_begin || address >= library_end)
-		return real;
-	return thunk_for(real, name);
+	if (low < identity_count && identities[low].address == address)
+		return identify(low, name);
+	return address < library_begin || address >= library_end ? DRIVER_FOREIGN : DRIVER_NO_ROW;
 }

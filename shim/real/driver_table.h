@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The driver's functions: real addresses by name, and from a real address to what a program gets
- * instead. Rows: driver_names.def.
+ * The driver's functions: real addresses by name, and names by real address. Rows:
+ * driver_names.def.
  */
 #ifndef FASHIM_DRIVER_TABLE_H
 #define FASHIM_DRIVER_TABLE_H
@@ -39,12 +39,9 @@ int driver_table_load(void);
  */
 void *driver_function(enum driver_id id, const void *caller);
 
-/* What a program gets that asked for `name` and was answered `real`, a function of libcuda: our
- * hook, a thunk, or `real` itself. */
-void *driver_hook_for(void *real, const char *name);
-
-/* The same by the pointer alone, for answers of cuGetProcAddress: the one thing that tells the ABI
- * version and the stream flavour for sure. `name` is for the log. */
-void *driver_hook_of_pointer(void *real, const char *name);
+/* Row of a function by its address, of several at one address the one that goes by `name`; … */
+int driver_id_of_pointer(const void *real, const char *name);
+#define DRIVER_NO_ROW  -1 /* … libcuda's, but of no row, or not to be told apart */
+#define DRIVER_FOREIGN -2 /* … or not in a loaded libcuda */
 
 #endif

@@ -32,8 +32,6 @@ static struct library libraries[LIBRARIES];
 static atomic_uint library_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Which library the entry point just passed belongs to: index + 1, 0 for the exported names.
- * Written by library_entry_ARCH.S. */
 __thread int library_entered __attribute__((tls_model("initial-exec")));
 __thread int library_stub_depth __attribute__((tls_model("initial-exec")));
 
@@ -50,19 +48,7 @@ static const char *const getter_names[LIBRARY_GETTER_COUNT] = {
 
 int library_hook_id(const char *name)
 {
-	int low = 0, high = LIBRARY_COUNT - 1;
-
-	while (low <= high) {
-		int middle = (low + high) / 2, order = word_order(name, names[middle]);
-
-		if (order == 0)
-			return middle;
-		if (order < 0)
-			high = middle - 1;
-		else
-			low = middle + 1;
-	}
-	return -1;
+	return word_find(names, LIBRARY_COUNT, name);
 }
 
 /* FAMILIES: of none. */
@@ -154,23 +140,14 @@ static bool collect(const struct image *image, void *data)
 	return collected->count == LIBRARIES;
 }
 
-/* ---- entry points that remember their library ----------------------------------------------- */
-
-extern void (*const library_entry_points[LIBRARIES][LIBRARY_COUNT])(void);
-
-void *library_hook_for(const struct image *image, void *real, const char *name)
+int library_instance(const struct image *image, enum library_id id, const void *real)
 {
-	int id = library_hook_id(name);
-	struct library *library;
+	const struct library *library;
 
-	if (id < 0)
-		return real;
 	pthread_mutex_lock(&lock);
 	library = add(image);
 	pthread_mutex_unlock(&lock);
-	if (!library || library->real[id] != real)
-		return real;
-	return (void *)library_entry_points[library - libraries][id];
+	return library && library->real[id] == real ? (int)(library - libraries) : -1;
 }
 
 /* ---- which library? ------------------------------------------------------------------------- */

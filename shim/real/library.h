@@ -61,9 +61,13 @@ int library_hook_id(const char *name);
 
 bool library_is_soname(const char *soname);
 
-/* What dlsym hands out for `name`, which it found as `real` in the library `image`: an entry point
- * that remembers the library and goes on to the hook, or `real` if there is no hook. */
-void *library_hook_for(const struct image *image, void *real, const char *name);
+/* Number of the library `image`, whose function `id` is `real`; -1: it is not that one's, or there
+ * are too many. */
+int library_instance(const struct image *image, enum library_id id, const void *real);
+
+/* Which library the entry point just passed belongs to: number + 1, 0 for the exported names.
+ * Written by library_entry_ARCH.S. */
+extern __thread int library_entered __attribute__((tls_model("initial-exec")));
 
 /* The library that a call of function `id` belongs to, and in *real its function. `handle` (NULL:
  * none) tells where the caller does not. NULL with *real set: the caller brought the function

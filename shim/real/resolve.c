@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Real functions (resolve.h). Nothing here asks dlsym for anything: names are looked up in the
+ * Functions by name (resolve.h). Nothing here asks dlsym for anything: names are looked up in the
  * loaded objects' own symbol tables (image.h).
  */
 #include "shim/real/resolve.h"
 
-#include <errno.h>
 #include <stdatomic.h>
-#include <string.h>
+#include <stddef.h>
 
-#include "shim/real/driver_table.h"
 #include "shim/real/image.h"
-
-__thread int hook_depth __attribute__((tls_model("initial-exec")));
-
-struct driver_calls driver;
 
 /* Search for the next definition of a name behind the shim in load order. */
 struct behind {
@@ -112,27 +106,4 @@ void *real_dlvsym(void *handle, const char *name, const char *version)
 	void *(*real)(void *, const char *, const char *) = real_dlvsym_address();
 
 	return real ? real(handle, name, version) : NULL;
-}
-
-int driver_resolve(void)
-{
-	static atomic_bool complete;
-	const char *missing = NULL;
-
-	if (atomic_load_explicit(&complete, memory_order_acquire))
-		return 0;
-	if (driver_table_load())
-		return -ENOSYS;
-#define DRIVER(name)                                                                               \
-	driver.name = (__typeof__(driver.name))driver_real[DRIVER_##name];                         \
-	if (!driver.name)                                                                          \
-		missing = #name;
-#define DRIVER_OPTIONAL(name) driver.name = (__typeof__(driver.name))driver_real[DRIVER_##name];
-#include "shim/real/driver_calls.def"
-#undef DRIVER
-#undef DRIVER_OPTIONAL
-	if (missing)
-		return -ENOSYS;
-	atomic_store_explicit(&complete, true, memory_order_release);
-	return 0;
 }

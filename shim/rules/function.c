@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 #include "shim/rules/rules.h"
 
 #define RETIRED 256 /* lists */

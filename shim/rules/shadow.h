@@ -12,9 +12,10 @@
 #define FASHIM_SHADOW_H
 
 #include "shim/op/access.h"
+#include "shim/rules/function.h"
 
 /* Takes in an op in program order: what it may write is forgotten, what it writes from the host or
- * as a constant is kept. params: as for access_of_op(). */
+ * as a constant is kept. params: as function_read_params() copied them. */
 void shadow_note(const struct op *op, const struct access_list *list,
 		 const struct function *function, const unsigned char *params);
 

@@ -17,11 +17,6 @@ int site_count;
 
 static uint64_t moment; /* occurrences of all sites */
 
-const char *reason_name(enum reason reason)
-{
-	return log_reason_name(reason);
-}
-
 uint64_t site_opener_signature(const struct op_gemm *gemm)
 {
 	uint64_t alpha, beta, hash = 1;
@@ -241,13 +236,6 @@ void site_agrees(struct site *site, int64_t keys)
 		site->keys[1] = keys;
 }
 
-uint64_t site_value_bytes(const struct site *site, int slot, int64_t keys)
-{
-	const uint64_t bytes = site->values[slot].bytes, then = (uint64_t)site->values[slot].keys;
-
-	return !then || bytes % then ? bytes : bytes / then * (uint64_t)keys;
-}
-
 static bool holds_for(const struct site *site, int64_t keys)
 {
 	return !site->by_data || site->keys[1] || site->keys[0] == keys;
@@ -307,7 +295,7 @@ static void write_state(const struct site *site)
 	json_uint(json, "occurrence", site->live->seen);
 	json_string(json, "state", log_state_name(site->state));
 	if (site->state == SITE_DECLINED) {
-		json_string(json, "reason", reason_name(site->reason));
+		json_string(json, "reason", log_reason_name(site->reason));
 		json_string(json, "detail", site->detail);
 	}
 	log_commit(json);
@@ -322,7 +310,8 @@ void site_decline(struct site *site, enum reason reason, const char *detail)
 	snprintf(site->detail, sizeof(site->detail), "%s", detail ? detail : "");
 	site->live->state = SITE_DECLINED;
 	site->live->reason = reason;
-	message_info("site %d declined: %s %s", site->number, reason_name(reason), site->detail);
+	message_info("site %d declined: %s %s", site->number, log_reason_name(reason),
+		     site->detail);
 	write_state(site);
 }
 

@@ -91,13 +91,16 @@ void site_note_broken(const struct site_set *set);
  * right for two numbers of keys; until then it holds for the one it was right for. */
 void site_agrees(struct site *site, int64_t keys);
 
-/* Length of value `slot` in an occurrence with so many keys. */
-uint64_t site_value_bytes(const struct site *site, int slot, int64_t keys);
-
 /* The verified site whose next step this launch of a kernel without a rule is, so that what it
  * touches was measured: the same kernel, grid and constants at the same place of a chain that was
  * the same so far, with as many pointers that lead elsewhere. NULL: none. */
 const struct site *site_model(const struct chain *chain, uint64_t launch_key, int new_pointers);
+
+/* What a kernel without a rule does that joins the chain, as far as the chain is concerned: it
+ * keeps to the chain's own values and writes from its other pointers on. `model`: the verified site
+ * whose next step it is (site_model()): then what it was measured to do, which holds for everybody;
+ * NULL: others must not be guarded by this list. */
+void site_narrow(const struct site *model, const struct chain *chain, struct access_list *list);
 
 bool site_filter(struct site_set *set, int step, uint64_t signature);
 struct site *site_match_close(const struct site_set *set, const struct chain *chain);
@@ -115,7 +118,5 @@ void site_announce(struct site *site, const struct chain *chain, const struct at
 
 /* Writes what the site's unknown kernels were found to compute, or why that is not known. */
 void site_record_identity(const struct site *site, const struct attn_args *args);
-
-const char *reason_name(enum reason reason);
 
 #endif

@@ -6,10 +6,11 @@
 
 #include <string.h>
 
-#include "shim/hook/bypass.h"
+#include "shim/real/bypass.h"
 #include "shim/rules/function.h"
 #include "shim/code/kernel_code.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
+#include "shim/real/blas_library.h"
 
 static const char *hindrance(CUfunction handle, char *name)
 {
@@ -19,7 +20,7 @@ static const char *hindrance(CUfunction handle, char *name)
 }
 
 __attribute__((visibility("default"))) struct probe probe = {.hindrance = hindrance,
-							     .bypassed = session_bypassed};
+							     .bypassed = bypassed};
 
 bool flow_active(void)
 {

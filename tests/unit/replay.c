@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shim/log/log_counters.h"
 #include "shim/flow/flow.h"
 #include "shim/log/log.h"
 #include "shim/site/site.h"
@@ -39,9 +40,9 @@ static void add_reason(struct replay *result, enum reason reason)
 {
 	const size_t used = strlen(result->reasons);
 
-	if (reason != REASON_NONE && !strstr(result->reasons, reason_name(reason)))
+	if (reason != REASON_NONE && !strstr(result->reasons, log_reason_name(reason)))
 		snprintf(result->reasons + used, sizeof(result->reasons) - used, " %s",
-			 reason_name(reason));
+			 log_reason_name(reason));
 }
 
 int replay_trace(const char *path, int rounds, struct replay *result)

@@ -4,8 +4,10 @@
  */
 #include "tests/unit/spec_fixture.h"
 
+#include "shim/site/site.h"
+#include "shim/flow/touch.h"
 #include "shim/rules/function.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 
 struct attn_args args;
 char detail[96];
@@ -29,9 +31,9 @@ void join(struct chain *chain, struct op op)
 		function = function_get(op.launch.function);
 		assert_true(function_read_params(function, &op.launch, params));
 	}
-	access_of_op(&list, &op, function, params);
+	touch_of_op(&list, &op, function, params);
 	if (op.kind == OP_LAUNCH)
-		chain_narrow(chain, &list, NULL);
+		site_narrow(NULL, chain, &list);
 	chain_extend(chain, &op, &list, function, params);
 }
 

@@ -7,9 +7,11 @@
 
 #include <string.h>
 
+#include "shim/site/site.h"
+#include "shim/flow/touch.h"
 #include "shim/rules/function.h"
 #include "shim/hazard/held.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 
 static struct access_list list;
 static unsigned char params[FUNCTION_MAX_BYTES];
@@ -23,7 +25,7 @@ static const struct function *look_at(const struct op *op)
 		function = function_get(op->launch.function);
 		assert_true(function_read_params(function, &op->launch, params));
 	}
-	access_of_op(&list, op, function, params);
+	touch_of_op(&list, op, function, params);
 	return function;
 }
 
@@ -42,7 +44,7 @@ static bool join(struct chain *chain, struct op op)
 
 	assert_ptr_equal(chain_reader(&op, &list), chain);
 	if (op.kind == OP_LAUNCH)
-		chain_narrow(chain, &list, NULL);
+		site_narrow(NULL, chain, &list);
 	return chain_extend(chain, &op, &list, function, params);
 }
 

@@ -14,7 +14,7 @@
 #include "shim/rules/function.h"
 #include "shim/code/kernel_code.h"
 #include "shim/code/kernel_code_parts.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 #include "code_fixture.h"
 
 /* ---- a driver with one GPU, or two --------------------------------------------------------------

@@ -12,7 +12,7 @@
 
 #include "shim/rules/function.h"
 #include "shim/op/memory.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 #include "shim/rules/rules.h"
 #include "tests/unit/replay.h"
 #include "tools/replay/trace.h"

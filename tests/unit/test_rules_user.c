@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "shim/rules/function.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 #include "shim/rules/rules_user.h"
 #include "shim/site/site.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "shim/rules/function.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 #include "shim/site/site.h"
 #include "shim/spec/spec.h"
 #include "tests/apps/aten.h"

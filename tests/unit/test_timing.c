@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 #include "shim/gpu/timing.h"
 #include "tests/unit/reader.h"
 

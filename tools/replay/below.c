@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "shim/gpu/blas.h"
-#include "shim/hook/bypass.h"
+#include "shim/real/bypass.h"
 #include "shim/act/compare.h"
 #include "shim/rules/function.h"
 #include "shim/gpu/fused.h"
@@ -18,7 +18,9 @@
 #include "shim/gpu/nvtx.h"
 #include "shim/ask/overwrite.h"
 #include "shim/ask/reach.h"
+#include "shim/real/driver.h"
 #include "shim/real/resolve.h"
+#include "shim/real/blas_library.h"
 #include "shim/gpu/scratch.h"
 #include "shim/gpu/timing.h"
 
@@ -269,7 +271,8 @@ int blas_version(const struct blas_library *library)
 	return 130000;
 }
 
-/* ---- shim/gpu/blas.c -------------------------------------------------------------------------------
+/* ---- shim/gpu/blas.c
+ * -------------------------------------------------------------------------------
  */
 
 int blas_prepare(const struct blas_library *library, CUcontext context)
@@ -291,7 +294,8 @@ void blas_forget(CUcontext context)
 	(void)context;
 }
 
-/* ---- shim/gpu/scratch.c ----------------------------------------------------------------------------
+/* ---- shim/gpu/scratch.c
+ * ----------------------------------------------------------------------------
  */
 
 uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool must)
@@ -331,7 +335,8 @@ bool scratch_trim(CUcontext context)
 	return false;
 }
 
-/* ---- shim/gpu/fused.c ------------------------------------------------------------------------------
+/* ---- shim/gpu/fused.c
+ * ------------------------------------------------------------------------------
  */
 
 int fused_prepare(CUcontext context)
@@ -454,7 +459,8 @@ void fused_forget(CUcontext context)
 	(void)context;
 }
 
-/* ---- shim/ask/overwrite.c ---------------------------------------------------------------------------
+/* ---- shim/ask/overwrite.c
+ * ---------------------------------------------------------------------------
  */
 
 void overwrite_refine(struct access_list *list, const struct op *op,
@@ -463,7 +469,8 @@ void overwrite_refine(struct access_list *list, const struct op *op,
 	(void)list, (void)op, (void)function, (void)params;
 }
 
-/* ---- shim/ask/reach.c -------------------------------------------------------------------------------
+/* ---- shim/ask/reach.c
+ * -------------------------------------------------------------------------------
  */
 
 bool reach_is_far(const struct op *op, const struct function *function,
@@ -478,7 +485,8 @@ void reach_forget(CUcontext context)
 	(void)context;
 }
 
-/* ---- shim/gpu/nvtx.c --------------------------------------------------------------------------------
+/* ---- shim/gpu/nvtx.c
+ * --------------------------------------------------------------------------------
  */
 
 void nvtx_look(void)
@@ -496,7 +504,8 @@ void nvtx_pop(bool pushed)
 	(void)pushed;
 }
 
-/* ---- shim/gpu/timing.c ------------------------------------------------------------------------------
+/* ---- shim/gpu/timing.c
+ * ------------------------------------------------------------------------------
  */
 
 struct timing *timing_begin(CUcontext context, CUstream stream)
@@ -520,7 +529,8 @@ void timing_drop(struct timing *timing)
 	(void)timing;
 }
 
-/* ---- shim/act/compare.c ----------------------------------------------------------------------------
+/* ---- shim/act/compare.c
+ * ----------------------------------------------------------------------------
  */
 
 void compare_start(struct site *site, const struct chain *chain, const struct attn_args *args,
@@ -563,7 +573,8 @@ void compare_forget(CUcontext context)
 	(void)context;
 }
 
-/* ---- shim/ask/measure.c ----------------------------------------------------------------------------
+/* ---- shim/ask/measure.c
+ * ----------------------------------------------------------------------------
  */
 
 const char *identify_chain(struct identity *identity, const struct attn_args *args,
@@ -580,10 +591,11 @@ const char *measure_chain(struct chain *chain)
 	return NULL;
 }
 
-/* ---- shim/hook/bypass.c -----------------------------------------------------------------------------
+/* ---- shim/real/bypass.c
+ * -----------------------------------------------------------------------------
  */
 
-bool session_bypassed(const char **why)
+bool bypassed(const char **why)
 {
 	*why = "";
 	return false;

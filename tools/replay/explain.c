@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/log/log_counters.h"
 #include "shim/chain/chain.h"
 #include "shim/log/log.h"
-#include "shim/real/resolve.h"
+#include "shim/real/driver.h"
 #include "shim/site/site.h"
 #include "tools/replay/feed.h"
 #include "tools/replay/records.h"
@@ -300,7 +301,7 @@ static void take_sites(struct replay_result *result)
 		row->D = site->D;
 		row->Dv = site->Dv;
 		row->state = states[site->state];
-		row->reason = reason_name(site->reason);
+		row->reason = log_reason_name(site->reason);
 		snprintf(row->detail, sizeof(row->detail), "%s", site->detail);
 		row->seen = site->live->seen;
 		row->replaced = site->live->replaced;
@@ -311,7 +312,7 @@ static void take_sites(struct replay_result *result)
 	for (int i = 1; i < REASON_COUNT; i++) {
 		if (!log_live()->reasons[i])
 			continue;
-		result->reasons[result->reason_count].name = reason_name((enum reason)i);
+		result->reasons[result->reason_count].name = log_reason_name((enum reason)i);
 		result->reasons[result->reason_count].sentence = words_of_reason((enum reason)i);
 		result->reasons[result->reason_count++].count = log_live()->reasons[i];
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stands in for shim/log/log.c and shim/flow/session.c: nothing is written, everything is remembered.
+ * Stands in for shim/log/log.c and shim/flow/session.c: nothing is written, everything is
+ * remembered.
  */
 #include "tools/replay/records.h"
 
@@ -11,6 +12,7 @@
 
 #include "shim/log/log.h"
 #include "shim/flow/session.h"
+#include "shim/log/decline.h"
 
 struct records records;
 
@@ -70,22 +72,19 @@ void log_finish(void)
 {
 }
 
-void log_at_exit(void)
-{
-}
-
 const char *log_path(void)
 {
 	return NULL;
 }
 
-void session_note_gemm(const struct op *op)
+bool session_note_gemm(const struct op *op)
 {
 	(void)op;
 	live.gemms++;
+	return false;
 }
 
-void session_decline(enum reason reason, const char *detail)
+void log_decline(enum reason reason, const char *detail)
 {
 	const int n = records.decline_count;
 

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "shim/log/log_counters.h"
 #include "shim/site/site.h"
 
 static long op_number;
@@ -64,7 +65,7 @@ void words_reason(struct replay_story *story, const char *what, enum reason reas
 {
 	char text[104];
 
-	words(story, "%s: %s%s: %s", what, reason_name(reason),
+	words(story, "%s: %s%s: %s", what, log_reason_name(reason),
 	      detail_of(detail, text, sizeof(text)), words_of_reason(reason));
 }
 

@@ -6,7 +6,7 @@
  * RTLD_DEEPBIND it counts as bound past us. Who is bound to glibc's own dlsym can ask for anything;
  * that counts where the object names one of these libraries.
  */
-#include "shim/hook/bypass.h"
+#include "shim/real/bypass.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -15,7 +15,6 @@
 
 #include "shim/real/blas_library.h"
 #include "shim/real/driver_table.h"
-#include "shim/flow/flow.h"
 #include "shim/real/image.h"
 #include "shim/real/resolve.h"
 #include "shim/base/word.h"
@@ -34,31 +33,28 @@ static bool count_one(const struct image *image, void *data)
 	return false;
 }
 
-/* What is owed is delivered before a library comes that would not ask for it. */
-static void deliver(const char *name)
+bool bypass_by_flags(int flags)
 {
-	if (hook_depth == 0 && driver_real[DRIVER_cuInit] && flow_active())
-		flow_flush(name);
+	return (flags & RTLD_DEEPBIND) && !(flags & RTLD_NOLOAD);
 }
 
-void bypass_note_open(int flags)
+bool bypass_by_namespace(long space)
+{
+	return space != LM_ID_BASE;
+}
+
+void bypass_note_open(void)
 {
 	int none = -1, count = 0;
 
-	if (!(flags & RTLD_DEEPBIND) || (flags & RTLD_NOLOAD))
-		return;
-	deliver("dlopen");
 	if (atomic_load(&deep_from) < 0) {
 		image_find(count_one, &count);
 		atomic_compare_exchange_strong(&deep_from, &none, count);
 	}
 }
 
-void bypass_note_namespace(long space)
+void bypass_note_namespace(void)
 {
-	if (space == LM_ID_BASE)
-		return;
-	deliver("dlmopen");
 	atomic_store(&other_namespace, true);
 }
 
@@ -199,7 +195,7 @@ static bool look_at(const struct image *image, void *data)
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-bool session_bypassed(const char **why)
+bool bypassed(const char **why)
 {
 	static unsigned long long looked_at; /* at so many objects loaded and unloaded; 0: never */
 	static char text[256];

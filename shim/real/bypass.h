@@ -12,10 +12,15 @@
 /* Whether a loaded object calls the driver or cuBLAS past the shim, and *why (static storage, for
  * the log). One look at the loader's counters while nothing was loaded since the last time. With
  * the flow lock held. */
-bool session_bypassed(const char **why);
+bool bypassed(const char **why);
 
-/* A program is about to load something with these flags, or into another namespace. */
-void bypass_note_open(int flags);
-void bypass_note_namespace(long space);
+/* Before a program loads something: would it be bound past the shim, by these flags of dlopen or by
+ * this namespace of dlmopen? */
+bool bypass_by_flags(int flags);
+bool bypass_by_namespace(long space);
+
+/* It will be: of what is loaded from now on. */
+void bypass_note_open(void);
+void bypass_note_namespace(void);
 
 #endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * op → what it touches: what the call declares, else what a rule reads off its parameters, else
+ * what was measured, else everything that it could reach.
+ */
+#include "shim/flow/touch.h"
+
+#include <string.h>
+
+#include "shim/ask/addresses.h"
+#include "shim/op/gemm.h"
+#include "shim/op/memory.h"
+#include "shim/rules/rules.h"
+
+static void add_matrix(struct access_list *list, const struct matrix *matrix, int64_t batch,
+		       enum access_mode mode, int where)
+{
+	struct access access = {.mode = mode, .where = where, .bounded = true};
+
+	matrix_extent(matrix, batch, &access.begin, &access.end);
+	access.sure_end = access.begin;
+	if (mode == ACCESS_WRITE && matrix_dense(matrix, batch))
+		access.sure_end = access.end;
+	access_add(list, access);
+}
+
+static void of_gemm(struct access_list *list, const struct op_gemm *op)
+{
+	struct gemm gemm;
+	bool reads_c = op->beta != 0 || op->scalars_on_device;
+
+	if (op->by_array) {
+		list->opaque = true;
+		return;
+	}
+	gemm_from_op(&gemm, op);
+	add_matrix(list, &gemm.a, gemm.batch, ACCESS_READ, 0);
+	add_matrix(list, &gemm.b, gemm.batch, ACCESS_READ, 1);
+	if (op->d && op->d != op->c) {
+		struct matrix c = gemm.c;
+
+		c.base = op->c;
+		if (reads_c && c.base)
+			add_matrix(list, &c, gemm.batch, ACCESS_READ, 4);
+		reads_c = false;
+	}
+	add_matrix(list, &gemm.c, gemm.batch, reads_c ? ACCESS_UNKNOWN : ACCESS_WRITE, 2);
+	if (op->extra) /* an auxiliary output or a bias: either way it is touched */
+		access_add(list, (struct access){.begin = op->extra,
+						 .end = op->extra + op->extra_bytes,
+						 .mode = ACCESS_UNKNOWN,
+						 .bounded = true,
+						 .where = 3});
+}
+
+static void add_range(struct access_list *list, const struct op_range *range, enum access_mode mode,
+		      bool sure)
+{
+	uint64_t end = range->base + range->bytes;
+
+	if (!range->bytes || !memory_find(range->base))
+		return;
+	access_add(list, (struct access){.begin = range->base,
+					 .end = end,
+					 .sure_end = sure ? end : range->base,
+					 .mode = mode,
+					 .bounded = true});
+}
+
+static void of_library(struct access_list *list, const struct op_library *library)
+{
+	const struct op_operand *o = library->operand;
+
+	for (int i = 0; i < library->count; i++, o++)
+		access_add(list, (struct access){.begin = o->begin,
+						 .end = o->end,
+						 .sure_end = o->whole ? o->end : o->begin,
+						 .mode = (o->read ? ACCESS_READ : 0) |
+							 (o->written ? ACCESS_WRITE : 0),
+						 .bounded = true});
+}
+
+static void add_pointer(struct access_list *list, const unsigned char *params, unsigned at)
+{
+	uint64_t word, begin, end;
+
+	memcpy(&word, params + at, 8);
+	if (memory_reach(word, &begin, &end))
+		access_add(list, (struct access){.pointer = word,
+						 .begin = begin,
+						 .end = end,
+						 .sure_end = begin,
+						 .mode = ACCESS_UNKNOWN,
+						 .grade = GRADE_UNKNOWN,
+						 .where = (int)at});
+}
+
+/* No rule: each 8-byte word of a parameter that is a device address may lead to any byte of its
+ * allocation, for reading and writing. */
+static void of_unknown_launch(struct access_list *list, const struct function *function,
+			      const unsigned char *params)
+{
+	unsigned at;
+
+	for (unsigned i = 0; i < function->param_count; i++)
+		for_each_pointer_word(function, i, at)
+			add_pointer(list, params, at);
+}
+
+static void grade(struct access_list *list, enum access_grade grade)
+{
+	for (int i = 0; i < list->count; i++)
+		list->item[i].grade = grade;
+}
+
+void touch_of_op(struct access_list *list, const struct op *op, const struct function *function,
+		 const unsigned char *params)
+{
+	const struct allocation *allocation;
+
+	list->count = 0;
+	list->opaque = list->far = false;
+	switch (op->kind) {
+	case OP_GEMM:
+		of_gemm(list, &op->gemm);
+		break;
+	case OP_LAUNCH:
+		if (!function || !params)
+			list->opaque = true;
+		else if (rules_access(function, &op->launch, params, list))
+			grade(list, GRADE_RULED);
+		else if (addresses_access(function, &op->launch, params, list))
+			grade(list, GRADE_MEASURED);
+		else
+			of_unknown_launch(list, function, params);
+		break;
+	case OP_COPY:
+		add_range(list, &op->copy.source, ACCESS_READ, false);
+		add_range(list, &op->copy.target, ACCESS_WRITE, op->copy.exact);
+		break;
+	case OP_FILL:
+		add_range(list, &op->fill.target, ACCESS_WRITE, op->fill.exact);
+		break;
+	case OP_LIBRARY:
+		of_library(list, op->library);
+		break;
+	case OP_FREE:
+		allocation = memory_find(op->alloc.range.base);
+		if (allocation && allocation->base == op->alloc.range.base)
+			access_add(list,
+				   (struct access){.begin = allocation->base,
+						   .end = allocation->base + allocation->bytes,
+						   .sure_end = allocation->base + allocation->bytes,
+						   .mode = ACCESS_WRITE,
+						   .bounded = true});
+		break;
+	case OP_OPAQUE:
+	case OP_GRAPH_LAUNCH:
+	case OP_CAPTURE_BEGIN:
+		list->opaque = true;
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The driver as the shim itself calls it: always through these pointers, never through the exported
+ * names.
+ */
+#ifndef FASHIM_DRIVER_H
+#define FASHIM_DRIVER_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Thread-local depth: > 0 while inside a hooked library's own code or our own driver calls. Hooks
+ * at depth > 0 forward and do nothing else. */
+extern __thread int hook_depth __attribute__((tls_model("initial-exec")));
+
+/* The driver functions that the shim itself calls, as typed pointers; each row of driver_calls.def
+ * is DRIVER(name)                  required: without it the shim disables itself
+ *     DRIVER_OPTIONAL(name)         may be NULL on older drivers
+ * with `name` the ABI-suffixed export name (cuMemAlloc_v2). Filled once by driver_resolve(). */
+struct driver_calls {
+#define DRIVER(name)	      __typeof__(&name) name;
+#define DRIVER_OPTIONAL(name) __typeof__(&name) name;
+#include "shim/real/driver_calls.def"
+#undef DRIVER
+#undef DRIVER_OPTIONAL
+};
+extern struct driver_calls driver;
+
+/* 0, or -ENOSYS when libcuda or a required function is missing. Any thread, any time, idempotent.
+ */
+int driver_resolve(void);
+
+#endif
