@@ -176,6 +176,7 @@ lint-dlsym:
 	$(Q)! grep -nE '(^|[^_[:alnum:]])dlv?sym\(' $(filter-out $(DLSYM_ALLOWED),$(filter shim/%,$(lint_c))) \
 	    | grep -vE '^[^:]*:[0-9]*:[[:space:]]*(/?\*|.*\*/)'
 
+
 lint-rooms: $(SHIM_OBJECTS)
 	$(call say,ROOMS,shim)
 	$(Q)python3 tests/lint/rooms.py shim/rooms.def $(O)

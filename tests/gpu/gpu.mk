@@ -13,7 +13,7 @@ GPU_LINK     := -L$(CUDA)/lib64 -L$(CUDA)/lib64/stubs
 
 # What those tests judge and count with is tested everywhere.
 ifeq ($(SAN),)
-CLI_TESTS += $(patsubst %,tests/gpu/unittests.py:%,$(wildcard tests/gpu/test_*.py))
+CLI_TESTS += $(patsubst %,tests/gpu/unittests.py:%,$(wildcard tests/gpu/test_*.py tests/lint/test_*.py))
 endif
 
 .PHONY: gpu-programs test-gpu
