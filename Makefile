@@ -53,7 +53,7 @@ $(O)/%.o: %.S | setup
 	$(Q)$(CC) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
 setup: ## install by name what is missing here (one line each)
-	@CUDA='$(CUDA)' CC='$(CC)' tools/setup.sh $(TOOLKIT)
+	@CUDA='$(CUDA)' CC='$(CC)' tools/setup.sh $(TOOLKIT) $(if $(filter test lint %-tests test-programs test-cli,$(MAKECMDGOALS)),test)
 
 clean: ## remove everything built
 	$(Q)rm -rf $(O)

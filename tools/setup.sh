@@ -1,41 +1,58 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# setup.sh DIR: installs by name what building needs and this machine lacks, one line for each thing,
-# and is silent and quick when nothing is missing. C libraries come from the distribution; without a
-# CUDA toolkit (nvcc and headers) NVIDIA's packages on PyPI are unpacked into DIR/cuda. What cannot be
-# installed is said in one line and the build goes on: it may need none of it. CUDA in the environment
-# names the toolkit that the build will use.
+# setup.sh DIR [test]: brings by name what building needs and this machine lacks, one line for each thing, and
+# is silent and quick when nothing is missing; with `test` also what only tests need. All is looked at before
+# anything is fetched: what cannot be installed here is named in one line, with the command that would, and the
+# status is 1. Compilers and C libraries come from the distribution; without a CUDA toolkit (nvcc and headers)
+# NVIDIA's packages on PyPI are unpacked into DIR/cuda. CUDA in the environment names the toolkit that the
+# build will use.
 
 set -u
-dir=${1:?usage: setup.sh DIR}
+dir=${1:?usage: setup.sh DIR [test]}
+what=${2:-build}
 cuda=${CUDA:-$dir/cuda}
-stamp=$dir/.complete
-version=2
+stamp=$dir/.complete.$what
+version=3
 
 # The common case, without starting a single process.
 if [ -r "$stamp" ] && read -r stamped <"$stamp" && [ "$stamped" = "$version" ]; then
 	exit 0
 fi
 
-# header:Debian package
-libraries='cmocka.h:libcmocka-dev jansson.h:libjansson-dev libsmartcols/libsmartcols.h:libsmartcols-dev
+# command or header:Debian package
+tools='cc:gcc c++:g++ awk:mawk gzip:gzip'
+headers='stdio.h:libc6-dev jansson.h:libjansson-dev libsmartcols/libsmartcols.h:libsmartcols-dev
 	sqlite3.h:libsqlite3-dev'
+if [ "$what" = test ]; then
+	tools="$tools python3:python3"
+	headers="$headers cmocka.h:libcmocka-dev"
+fi
 # PyPI packages of CUDA 13.0; together they are bin/nvcc, nvvm/, include/ (cuda.h, cublas_v2.h) and lib/.
 wheels='nvidia-cuda-nvcc==13.0.* nvidia-cuda-crt==13.0.* nvidia-nvvm==13.0.* nvidia-cuda-runtime==13.0.*
 	nvidia-cuda-cccl==13.0.* nvidia-nvtx==13.0.* nvidia-cublas==13.1.0.*'
-
-complete=1
 
 say()
 {
 	printf 'setup: %s\n' "$*" >&2
 }
 
+# Nothing was changed so far.
+stop()
+{
+	say "$*"
+	exit 1
+}
+
 have_header()
 {
 	[ -e "/usr/include/$1" ] || [ -e "/usr/local/include/$1" ] ||
 		echo "#include <$1>" | ${CC:-cc} -E - >/dev/null 2>&1
+}
+
+have_toolkit()
+{
+	[ -x "$cuda/bin/nvcc" ] && [ -e "$cuda/include/cublas_v2.h" ]
 }
 
 # Runs a command with the rights to install: as root, or by a sudo that asks for no password.
@@ -48,33 +65,40 @@ as_root()
 	fi
 }
 
-install_libraries()
+# Packages of the distribution that are missing.
+find_missing()
 {
 	missing=
-	for row in $libraries; do
+	for row in $tools; do
+		name=${row%%:*}
+		[ "$name" = cc ] && [ -n "${CC:-}" ] && name=$CC
+		command -v "$name" >/dev/null 2>&1 || missing="$missing ${row#*:}"
+	done
+	for row in $headers; do
 		have_header "${row%%:*}" || missing="$missing ${row#*:}"
 	done
-	[ -n "$missing" ] || return 0
-	if ! command -v apt-get >/dev/null 2>&1; then
-		say "missing, and there is no apt-get to install it:$missing"
-		complete=0
-	elif [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
-		say "missing; run: sudo apt-get install$missing"
-		complete=0
-	else
-		quick='-y -qq -o Acquire::Retries=0 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20'
-		# shellcheck disable=SC2086 # lists of words
-		if as_root env DEBIAN_FRONTEND=noninteractive apt-get install $quick --no-install-recommends $missing >"$log" 2>&1 ||
-		   { as_root env DEBIAN_FRONTEND=noninteractive apt-get update $quick >"$log" 2>&1 &&
-		     as_root env DEBIAN_FRONTEND=noninteractive apt-get install $quick --no-install-recommends $missing >"$log" 2>&1; }; then
-			for package in $missing; do
-				say "installed $package"
-			done
-		else
-			say "could not install$missing (see $log)"
-			complete=0
-		fi
+	if ! have_toolkit; then
+		python3 -m pip --version >/dev/null 2>&1 || missing="$missing python3-pip"
+		[ -e /etc/ssl/certs/ca-certificates.crt ] || missing="$missing ca-certificates"
 	fi
+}
+
+may_install()
+{
+	command -v apt-get >/dev/null 2>&1 && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }
+}
+
+install_packages()
+{
+	quick='-y -qq -o Acquire::Retries=0 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20'
+	# shellcheck disable=SC2086 # lists of words
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install $quick --no-install-recommends $missing >"$log" 2>&1 ||
+		{ as_root env DEBIAN_FRONTEND=noninteractive apt-get update $quick >"$log" 2>&1 &&
+		  as_root env DEBIAN_FRONTEND=noninteractive apt-get install $quick --no-install-recommends $missing >"$log" 2>&1; } ||
+		stop "could not install$missing (see $log)"
+	for package in $missing; do
+		say "installed $package"
+	done
 }
 
 # Wheels keep everything under nvidia/cu13; zip files unpacked by Python lose the mode bits.
@@ -107,36 +131,30 @@ make_stub()
 		${CC:-cc} -shared -fPIC -Wl,-soname,libcuda.so.1 -x c -o "$1/lib/stubs/libcuda.so" -
 }
 
-install_toolkit()
+fetch_toolkit()
 {
-	[ -x "$cuda/bin/nvcc" ] && [ -e "$cuda/include/cublas_v2.h" ] && return 0
-	if [ "$cuda" != "$dir/cuda" ]; then
-		say "no CUDA toolkit with cuBLAS in CUDA=$cuda; leave CUDA unset to have one fetched"
-		complete=0
-		return 0
-	fi
-	if ! python3 -m pip --version >/dev/null 2>&1; then
-		say "no CUDA toolkit and no pip to fetch one; install CUDA 13 or: apt-get install python3-pip"
-		complete=0
-		return 0
-	fi
 	say "fetching the CUDA 13.0 compiler and headers from PyPI into $cuda (500 MB)"
 	rm -rf "$dir/wheels" "$dir/unpacked"
 	# shellcheck disable=SC2086 # a list of words
-	if python3 -m pip download -q --no-deps --only-binary=:all: --retries 1 --timeout 60 \
+	python3 -m pip download -q --no-deps --only-binary=:all: --retries 1 --timeout 60 \
 		--disable-pip-version-check -d "$dir/wheels" $wheels >"$log" 2>&1 &&
-	   unpack_toolkit >>"$log" 2>&1; then
-		say "installed nvcc $("$cuda/bin/nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')"
-	else
-		say "could not fetch the CUDA toolkit (see $log)"
-		complete=0
-	fi
+		unpack_toolkit >>"$log" 2>&1
+	fetched=$?
 	rm -rf "$dir/wheels" "$dir/unpacked"
+	[ $fetched = 0 ] || stop "could not fetch the CUDA toolkit (see $log)"
+	say "installed nvcc $("$cuda/bin/nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')"
 }
 
-mkdir -p "$dir" || exit 0
+# ---- first what is missing, then whether it can be had, then the fetching
+have_toolkit || [ "$cuda" = "$dir/cuda" ] ||
+	stop "no CUDA toolkit with cuBLAS in CUDA=$cuda; leave CUDA unset to have one fetched"
+find_missing
+if [ -n "$missing" ] && ! may_install; then
+	command -v apt-get >/dev/null 2>&1 || stop "missing, and there is no apt-get to install it:$missing"
+	stop "missing; run: sudo apt-get install$missing"
+fi
+mkdir -p "$dir" || exit 1
 log=$dir/setup.log
-install_libraries
-install_toolkit
-[ $complete = 1 ] && echo "$version" >"$stamp"
-exit 0
+[ -z "$missing" ] || install_packages
+have_toolkit || fetch_toolkit
+echo "$version" >"$stamp"

@@ -44,7 +44,7 @@ CLI_TEST_FILES := $(O)/fashim $(CLI_UNIT_TESTS) $(addprefix $(O)/tests/cli/,test
                   doctor/calls doctor/copy_inside doctor/opener doctor/libcuda.so.1) \
                   $(O)/man/fashim.7 $(O)/completion/fashim $(O)/libfashim_kernels.so \
                   $(addprefix $(O)/simgpu/,libcuda.so.1 libcublas.so.12 libcublas.so.13 libsimkernels.so)
-CLI_TESTS      := tests/cli/run.sh:$(O) tests/cli/test_html.sh:$(O) $(CLI_UNIT_TESTS) $(O)/tests/cli/test_gpu
+CLI_TESTS      := tests/cli/run.sh:$(O) tests/cli/test_html.sh:$(O) tests/cli/test_setup.sh:$(O) $(CLI_UNIT_TESTS) $(O)/tests/cli/test_gpu
 
 test-cli: $(CLI_TEST_FILES) ## the tests of the command
 	$(Q)tests/cli/run.sh $(O)

@@ -206,7 +206,7 @@ holds forwards_term '
 holds forwards_int_usr1 '
 	rm -f out; ended fashim run sh -c "trap \"echo got USR1\" USR1; echo ready; while :; do sleep 0.05; done" >out 2>err &
 	for i in $(seq 400); do grep -qs ready out && break; sleep 0.05; done
-	tool=$(pgrep -P $! -x fashim)
+	tool=$(for p in /proc/[0-9]*; do [ "$(cut -d" " -f2,4 "$p/stat" 2>/dev/null)" = "(fashim) $!" ] && echo "${p#/proc/}"; done)
 	kill -USR1 $tool
 	for i in $(seq 100); do grep -q "got USR1" out && break; sleep 0.05; done
 	kill -HUP $tool; wait $!; grep -q "got USR1" out && grep -qx "signal 1" err'
