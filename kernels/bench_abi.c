@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loads one module, asks it for every variant, and launches through attn_launch_prepare, as the
- * shim does, but linked to the driver and without the shim's caution.
+ * Loads the image part by part, asks it for every variant, and launches through
+ * attn_launch_prepare, as the shim does, but linked to the driver and without the shim's caution.
  */
 #include "kernels/bench_abi.h"
 
@@ -16,10 +16,16 @@ struct fashim_call {
 	struct attn_launch launch;
 	CUdeviceptr scratch;
 	CUfunction function;
-	CUmodule module; /* it comes from, and what is launched before */
 };
 
-static CUmodule module, ladder; /* the latter: NULL where an image was given */
+#define PARTS 24
+
+static const struct kernel_image *image;
+static struct {
+	const void *data; /* NULL: free */
+	CUmodule module;
+} parts[PARTS];	       /* loaded so far */
+static CUmodule given; /* a file's kernels, which come first */
 static int arch;
 static struct attn_device gpu;
 static uint8_t available[512]; /* as attn_select_from wants it: set in open, read in present */
@@ -54,22 +60,41 @@ static int attribute(CUdevice_attribute which, CUdevice device)
 	return value;
 }
 
-static CUresult load(const char *image)
+/* The module of the embedded image that a kernel is in. */
+static CUresult module_of(CUmodule *module, const char *symbol)
 {
-	const struct kernel_image *embedded;
+	const void *data = kernel_image_part(image, symbol);
+	int at = 0;
 
-	if (image)
-		return cuModuleLoad(&module, image);
-	embedded = kernel_image_for(arch);
-	return embedded ? cuModuleLoadData(&module, embedded->data) : CUDA_ERROR_NO_BINARY_FOR_GPU;
+	if (!data)
+		data = kernel_image_part(image, KERNEL_HELPERS);
+	while (at < PARTS && parts[at].data && parts[at].data != data)
+		at++;
+	if (at == PARTS)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!parts[at].data) {
+		const CUresult result = cuModuleLoadData(&parts[at].module, data);
+
+		if (result != CUDA_SUCCESS)
+			return result;
+		parts[at].data = data;
+	}
+	*module = parts[at].module;
+	return CUDA_SUCCESS;
 }
 
-static CUmodule module_of(int n)
+static CUresult find(CUfunction *function, const char *symbol)
 {
-	return attn_variants[n].family == ATTN_LADDER && ladder ? ladder : module;
+	CUmodule module;
+	CUresult result;
+
+	if (given && cuModuleGetFunction(function, given, symbol) == CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	result = module_of(&module, symbol);
+	return result == CUDA_SUCCESS ? cuModuleGetFunction(function, module, symbol) : result;
 }
 
-int fashim_kernels_open(const char *image)
+int fashim_kernels_open(const char *file)
 {
 	CUdevice device;
 	CUfunction f;
@@ -82,17 +107,18 @@ int fashim_kernels_open(const char *image)
 	gpu.multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
 	gpu.cache_bytes = attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device);
 	gpu.encode = cuTensorMapEncodeTiled;
-	result = load(image);
-	if (result != CUDA_SUCCESS)
-		return failed(image ? image : "embedded image", result);
+	memset(parts, 0, sizeof(parts));
+	given = NULL;
+	image = kernel_image_for(arch);
 	if (!image)
-		result = cuModuleLoadData(&ladder, ladder_image);
+		return failed("embedded image", CUDA_ERROR_NO_BINARY_FOR_GPU);
+	result = file ? cuModuleLoad(&given, file) : find(&f, "fashim_reference");
 	if (result != CUDA_SUCCESS)
-		return failed("embedded image of the ladder", result);
+		return failed(file ? file : "embedded image", result);
 	memset(available, 0, sizeof(available));
 	for (int n = 0; n < attn_variant_total; n++)
-		if (cuModuleGetFunction(&f, module_of(n), attn_variants[n].symbol) == CUDA_SUCCESS)
-			available[n] = 1;
+		available[n] = (file ? cuModuleGetFunction(&f, given, attn_variants[n].symbol)
+				     : find(&f, attn_variants[n].symbol)) == CUDA_SUCCESS;
 	return 0;
 }
 
@@ -121,7 +147,7 @@ static int function_of(CUfunction *f, int n)
 
 	if (!fashim_kernels_present(n))
 		return -EINVAL;
-	result = cuModuleGetFunction(f, module_of(n), v->symbol);
+	result = find(f, v->symbol);
 	if (result == CUDA_SUCCESS)
 		result = cuFuncSetAttribute(*f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
 					    v->shared_bytes);
@@ -136,7 +162,6 @@ int fashim_kernels_prepare(struct fashim_call **call, int n, const struct attn_a
 	if (!c)
 		return -ENOMEM;
 	c->scratch = 0;
-	c->module = module_of(n);
 	error = function_of(&c->function, n);
 	if (!error) {
 		const uint64_t bytes = attn_launch_scratch(&attn_variants[n], args);
@@ -166,7 +191,7 @@ int fashim_kernels_launch(const struct fashim_call *call, CUstream stream)
 		void *step_params[] = {(void *)(uintptr_t)&step->parameter};
 		CUfunction f;
 
-		result = cuModuleGetFunction(&f, call->module, step->symbol);
+		result = find(&f, step->symbol);
 		if (result == CUDA_SUCCESS)
 			result = cuLaunchKernel(f, step->grid[0], step->grid[1], step->grid[2],
 						step->threads, 1, 1, 0, stream, step_params, NULL);
@@ -204,10 +229,8 @@ int fashim_kernels_resources(struct fashim_resources *resources, int n)
 
 int fashim_kernels_function(CUfunction *function, const char *symbol)
 {
-	CUresult result = cuModuleGetFunction(function, module, symbol);
+	const CUresult result = find(function, symbol);
 
-	if (result != CUDA_SUCCESS && ladder)
-		result = cuModuleGetFunction(function, ladder, symbol);
 	return result == CUDA_SUCCESS ? 0 : failed(symbol, result);
 }
 
@@ -215,7 +238,7 @@ int fashim_kernels_reference(const struct reference_args *args)
 {
 	void *params[] = {(void *)(uintptr_t)args};
 	CUfunction f;
-	CUresult result = cuModuleGetFunction(&f, module, "fashim_reference");
+	CUresult result = find(&f, "fashim_reference");
 
 	if (result == CUDA_SUCCESS)
 		result = cuLaunchKernel(f, (unsigned)args->rows, 1, 1, REFERENCE_THREADS, 1, 1, 0,

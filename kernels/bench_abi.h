@@ -3,7 +3,7 @@
  * The kernels for programs other than the shim: load, choose, launch. Built into
  * libfashim_kernels.so for Python's ctypes (tests/gpu/bench), and into kernel_check.
  *
- * All of it works in the context that is current and on one module per process; not for several
+ * All of it works in the context that is current and on one image per process; not for several
  * threads at a time.
  */
 #ifndef FASHIM_KERNELS_BENCH_ABI_H
@@ -22,9 +22,9 @@ struct fashim_resources {
 	int32_t blocks;	      /* that fit one multiprocessor */
 };
 
-/* Loads a compiled module.cu: the file, or with NULL the embedded image for this GPU. 0 or
- * -errno, and fashim_kernels_error() then says more. */
-int fashim_kernels_open(const char *image);
+/* Loads the embedded image for this GPU; with a file, one of its parts compiled anew, the variants
+ * of that part alone are present. 0 or -errno, and fashim_kernels_error() then says more. */
+int fashim_kernels_open(const char *file);
 const char *fashim_kernels_error(void);
 
 /* sizeof struct attn_tensor, attn_spec, attn_args: for those who mirror them. */
@@ -45,7 +45,7 @@ void fashim_kernels_free(struct fashim_call *call);
 
 int fashim_kernels_resources(struct fashim_resources *resources, int n);
 
-/* Any kernel of the loaded images by its symbol. 0 or -errno. */
+/* Any kernel by its symbol. 0 or -errno. */
 int fashim_kernels_function(CUfunction *function, const char *symbol);
 
 /* fashim_reference, on the null stream; returns when it is done. 0 or -errno. */

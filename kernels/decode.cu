@@ -569,7 +569,4 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 	DECODE_KERNEL(fashim_decode_f16_d##width##_p##parts, __half, width, parts)
 #define DECODE_BF16(width, parts)                                                                  \
 	DECODE_KERNEL(fashim_decode_bf16_d##width##_p##parts, __nv_bfloat16, width, parts)
-DECODE_VARIANTS(DECODE_F16)
-#if !FASHIM_TURING
-DECODE_VARIANTS(DECODE_BF16)
-#endif
+EXPAND_TYPES(DECODE_VARIANTS, DECODE_F16, DECODE_BF16)

@@ -43,6 +43,16 @@
 #define FASHIM_TURING 0
 #endif
 
+/* A family's variants of both 16-bit types; of one where a compilation is for that alone
+ * (kernels.mk), and on sm_75, which knows one. */
+#if defined(FASHIM_ONLY_BF16)
+#define EXPAND_TYPES(VARIANTS, F16, BF16) VARIANTS(BF16)
+#elif defined(FASHIM_ONLY_F16) || FASHIM_TURING
+#define EXPAND_TYPES(VARIANTS, F16, BF16) VARIANTS(F16)
+#else
+#define EXPAND_TYPES(VARIANTS, F16, BF16) VARIANTS(F16) VARIANTS(BF16)
+#endif
+
 #define WARP_ALL 0xffffffffu
 
 /* ---- element types -------------------------------------------------------------------------- */

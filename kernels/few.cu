@@ -531,7 +531,4 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 #define FEW_F16(width, parts) FEW_KERNEL(fashim_few_f16_d##width##_p##parts, __half, width, parts)
 #define FEW_BF16(width, parts)                                                                     \
 	FEW_KERNEL(fashim_few_bf16_d##width##_p##parts, __nv_bfloat16, width, parts)
-FEW_VARIANTS(FEW_F16)
-#if !FASHIM_TURING
-FEW_VARIANTS(FEW_BF16)
-#endif
+EXPAND_TYPES(FEW_VARIANTS, FEW_F16, FEW_BF16)

@@ -1,34 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Takes the compiled images in, file by file, and chooses among them.
+ * Takes the compiled images in, part by part, and chooses among them.
  *
- * images.inc is written by kernels.mk: a line IMAGE(label, arch, ptx, "file", bytes) per image.
- * LADDER_IMAGE, from there too, is the file of the ladder's image.
+ * images.inc is written by kernels.mk: a line IMAGE(label, arch, ptx, bytes) per image, and behind
+ * it PART(label, name, "file") for each of its parts. They are put one behind the other, without
+ * gaps: fat binaries are multiples of 8 bytes.
  */
 #include "kernels/images.h"
 
-#define EMBED(symbol, file)                                                                        \
-	__asm__(".pushsection .rodata\n"                                                           \
-		".balign 64\n"                                                                     \
-		".globl " #symbol "\n"                                                             \
-		".hidden " #symbol "\n" #symbol ":\n"                                              \
-		".incbin \"" file "\"\n"                                                           \
-		".popsection\n")
+#include <string.h>
 
-#define IMAGE(label, arch, ptx, file, bytes)                                                       \
-	EMBED(fashim_image_##label, file);                                                         \
-	extern const char fashim_image_##label[] __attribute__((visibility("hidden")));
+#define PLACE(symbol)                                                                              \
+	".globl fashim_image_" #symbol "\n"                                                        \
+	".hidden fashim_image_" #symbol "\n"                                                       \
+	"fashim_image_" #symbol ":\n"
+
+#define IMAGE(label, arch, ptx, bytes) ".balign 64\n" PLACE(label)
+#define PART(label, name, file)	       PLACE(label##_##name) ".incbin \"" file "\"\n"
+__asm__(".pushsection .rodata\n"
+#include "images.inc"
+	".popsection\n");
+#undef IMAGE
+#undef PART
+
+#define DECLARE(symbol)		       extern const char symbol[] __attribute__((visibility("hidden")));
+#define IMAGE(label, arch, ptx, bytes) DECLARE(fashim_image_##label)
+#define PART(label, name, file)	       DECLARE(fashim_image_##label##_##name)
 #include "images.inc"
 #undef IMAGE
+#undef PART
 
-#define IMAGE(label, arch, ptx, file, bytes) {arch, ptx, fashim_image_##label, bytes},
+#define PART(label, name, file)
+#define IMAGE(label, arch, ptx, bytes) {arch, ptx, fashim_image_##label, bytes},
 const struct kernel_image kernel_images[] = {
 #include "images.inc"
 };
 #undef IMAGE
+#undef PART
 const int kernel_image_count = (int)(sizeof(kernel_images) / sizeof(kernel_images[0]));
 
-EMBED(ladder_image, LADDER_IMAGE);
+static const struct part {
+	const char *prefix; /* of its kernels' names */
+	const char *data;
+} parts[] = {
+#define IMAGE(label, arch, ptx, bytes)
+#define PART(label, name, file) {"fashim_" #name "_", fashim_image_##label##_##name},
+#include "images.inc"
+#undef IMAGE
+#undef PART
+};
 
 const struct kernel_image *kernel_image_pick(const struct kernel_image *images, int count, int arch)
 {
@@ -49,4 +69,15 @@ const struct kernel_image *kernel_image_pick(const struct kernel_image *images, 
 const struct kernel_image *kernel_image_for(int arch)
 {
 	return kernel_image_pick(kernel_images, kernel_image_count, arch);
+}
+
+const void *kernel_image_part(const struct kernel_image *image, const char *symbol)
+{
+	const char *const begin = image->data, *const end = begin + image->size;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (parts[i].data >= begin && parts[i].data < end &&
+		    !strncmp(symbol, parts[i].prefix, strlen(parts[i].prefix)))
+			return parts[i].data;
+	return NULL;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The compiled kernels, embedded: one image per architecture, each with every kernel in it.
+ * The compiled kernels, embedded: one image per architecture, in parts that are loaded one by one.
+ * A part holds the variants of one file and one dtype; another the helpers, which are all other
+ * kernels.
  */
 #ifndef FASHIM_IMAGES_H
 #define FASHIM_IMAGES_H
@@ -10,9 +12,9 @@
 
 struct kernel_image {
 	int arch;	  /* compute capability * 10 it was compiled for */
-	bool ptx;	  /* text for the driver to compile (ends in a zero byte), else a cubin */
-	const void *data; /* what cuModuleLoadData takes */
-	size_t size;	  /* bytes, without the zero byte */
+	bool ptx;	  /* text for the driver to compile, else machine code */
+	const void *data; /* the parts, one behind the other */
+	size_t size;	  /* bytes */
 };
 
 extern const struct kernel_image kernel_images[];
@@ -26,7 +28,14 @@ const struct kernel_image *kernel_image_for(int arch);
 const struct kernel_image *kernel_image_pick(const struct kernel_image *images, int count,
 					     int arch);
 
-/* The kernels of kernels/ladder for all of ARCHS, and PTX: what cuModuleLoadData takes. */
-extern const char ladder_image[] __attribute__((visibility("hidden")));
+/* The part that a variant's kernel is in, by the kernel's name: what cuModuleLoadData takes. NULL:
+ * the image has none such, or it is a helper. */
+const void *kernel_image_part(const struct kernel_image *image, const char *symbol);
+
+/* In place of a name: the part with the helpers, which each image has. */
+#define KERNEL_HELPERS "fashim_helpers_"
+
+/* A helper that does nothing: the image has it where it has the variants with ATTN_NEEDS_ARCH. */
+#define KERNEL_FOR_ARCH "fashim_for_arch"
 
 #endif

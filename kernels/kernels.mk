@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The kernels: one image per architecture, embedded into an object; and their build for the host.
+# The kernels: one image per architecture, in parts, embedded into an object; and their build for the host.
 #   ARCHS   native (the GPU here; "80 90a" without one), all, or a list such as "80 90a"
 #   PTX     architecture whose PTX is added for GPUs that come later (empty: none)
 # KERNEL_OBJECTS: what a program links to have them; KERNEL_CHOICE: only the choice among them.
@@ -11,59 +11,64 @@ K := $(O)/kernels
 
 # Hopper's own instructions need the suffix.
 kernel_native := $(if $(filter native,$(ARCHS)),$(sort $(shell nvidia-smi --query-gpu=compute_cap \
-    --format=csv,noheader 2>/dev/null | sed -n 's/^\([0-9]*\)\.\([0-9]\)$$/\1\2/p' | sed 's/^90$$/90a/')))
+    --format=csv,noheader 2>/dev/null | sed -n 's/^\([0-9]*\)\.\([0-9]\)$$/\1\2/p')))
 kernel_known  := $(if $(filter all,$(ARCHS)),$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch 2>/dev/null)))
-kernel_archs  := $(if $(filter native,$(ARCHS)),$(or $(kernel_native),80 90a),$(if $(filter all,$(ARCHS)),\
-    $(patsubst 90,90a,$(filter $(kernel_known),75 80 86 89 90 100 120)),$(ARCHS)))
-kernel_images := $(kernel_archs:%=$(K)/sm_%.fatbin) $(PTX:%=$(K)/compute_%.fatbin)
-kernel_sources := $(wildcard kernels/*.cu kernels/*.cuh kernels/*.h)
+kernel_archs  := $(patsubst 90,90a,$(if $(filter native,$(ARCHS)),$(or $(kernel_native),80 90),\
+    $(if $(filter all,$(ARCHS)),$(filter $(kernel_known),75 80 86 89 90 100 120),$(ARCHS))))
+kernel_images := $(kernel_archs:%=sm_%) $(PTX:%=compute_%)
+kernel_headers := kernels/attention.h $(wildcard kernels/*.cuh kernels/*_variants.h)
+kernel_sources := $(wildcard kernels/*.cu) $(kernel_headers)
+
+# The parts of an image, each compiled and embedded by itself and loaded when it is needed; what compiles
+# longest comes first. The kernels of a part are those whose names begin with fashim_PART_ and with that of no
+# part before it, the helpers all others. A part of one 16-bit type has it for its last word.
+kernel_parts_any := few_f16 few_bf16 wmma_f16 wmma_bf16 ladder decode_f16 decode_bf16 f32 helpers
+kernel_parts_75  := wmma_f16 helpers
+kernel_parts_90a := tma_f16 tma_bf16 $(kernel_parts_any) sm90_f32 sm90 split_f16 split_bf16
+kernel_parts      = $(or $(kernel_parts_$(lastword $(subst _, ,$(1)))),$(kernel_parts_any))
+kernel_part_files = $(patsubst %,$(K)/$(1)/%.fatbin,$(call kernel_parts,$(1)))
+kernel_objects   := $(foreach image,$(kernel_images),$(call kernel_part_files,$(image)))
+
+# The file that a part is compiled of, and which others that includes.
+kernel_file_ladder   := ladder/module
+kernel_file_sm90_f32 := f32_sm90
+kernel_file           = $(or $(kernel_file_$(1)),$(patsubst %_bf16,%,$(1:%_f16=%)))
+kernel_more_ladder   := $(wildcard kernels/ladder/*)
+kernel_more_helpers  := $(addprefix kernels/,$(shell sed -n 's/^.include "kernels\/\(.*\)"/\1/p' kernels/helpers.cu))
 
 KERNEL_CHOICE  := $(K)/select.o $(K)/variants.o $(K)/launch.o $(K)/ladder/ladder.o
 KERNEL_OBJECTS := $(KERNEL_CHOICE) $(K)/images.o
 
 NVCCFLAGS += -O3 -std=c++17 -I. -Wno-deprecated-gpu-targets
 
-# What ptxas says of registers and spills is kept beside the image: tests/unit/check_ptxas.sh.
-# $(1): image, $(2): -gencode argument
-kernel_compile = $(NVCC) -fatbin -Xfatbin -compress-all $(2) $(NVCCFLAGS) -Xptxas -v -o $(1) \
-    kernels/module.cu >$(1:.fatbin=.ptxas) 2>&1 || { cat $(1:.fatbin=.ptxas) >&2; rm -f $(1); exit 1; }
+# What ptxas says of registers and spills is kept beside the part: tests/unit/check_ptxas.sh.
+# $(1): image, $(2): part
+define kernel_part
+$(K)/$(1)/$(2).fatbin: kernels/$(call kernel_file,$(2)).cu $(kernel_more_$(2)) $(kernel_headers) | setup
+	@mkdir -p $$(@D)
+	$$(call say,NVCC,$$@)
+	$$(Q)$$(NVCC) -fatbin -Xfatbin -compress-all -gencode=arch=$(1:sm_%=compute_%)$(comma)code=$(1) $$(NVCCFLAGS) \
+	    $(if $(filter %_f16,$(2)),-DFASHIM_ONLY_F16) $(if $(filter %_bf16,$(2)),-DFASHIM_ONLY_BF16) -Xptxas -v \
+	    -o $$@ $$< >$$(@:.fatbin=.ptxas) 2>&1 || { cat $$(@:.fatbin=.ptxas) >&2; rm -f $$@; exit 1; }
+endef
+$(foreach image,$(kernel_images),$(foreach part,$(call kernel_parts,$(image)),$(eval $(call kernel_part,$(image),$(part)))))
 
-$(K)/sm_%.fatbin: $(kernel_sources) | setup
-	@mkdir -p $(@D)
-	$(call say,NVCC,$@)
-	$(Q)$(call kernel_compile,$@,-gencode=arch=compute_$*$(comma)code=sm_$*)
+# images.inc: for each image a line IMAGE(label, arch, ptx, bytes), then its parts, PART(label, name, "file").
+kernel_line = echo "IMAGE($(1), $(patsubst %a,%,$(lastword $(subst _, ,$(1)))), $(if $(filter sm_%,$(1)),false,true), \
+    $$(cat $(call kernel_part_files,$(1)) | wc -c))"; printf 'PART($(1), %s, "$(K)/$(1)/%s.fatbin")\n' \
+    $(foreach part,$(call kernel_parts,$(1)),$(part) $(part));
 
-$(K)/compute_%.fatbin: $(kernel_sources) | setup
-	@mkdir -p $(@D)
-	$(call say,NVCC,$@)
-	$(Q)$(call kernel_compile,$@,-gencode=arch=compute_$*$(comma)code=compute_$*)
-
-# The ladder's steps, apart from what ships: small enough for one file with every architecture.
-ladder_gencode = $(foreach a,$(kernel_archs),-gencode=arch=compute_$(a)$(comma)code=sm_$(a)) \
-    $(foreach a,$(PTX),-gencode=arch=compute_$(a)$(comma)code=compute_$(a))
-
-$(K)/ladder.fatbin: $(wildcard kernels/ladder/*) kernels/device.cuh kernels/attention.h $(K)/images.list | setup
-	@mkdir -p $(@D)
-	$(call say,NVCC,$@)
-	$(Q)$(NVCC) -fatbin -Xfatbin -compress-all $(ladder_gencode) $(NVCCFLAGS) -Xptxas -v -o $@ \
-	    kernels/ladder/module.cu >$(@:.fatbin=.ptxas) 2>&1 || { cat $(@:.fatbin=.ptxas) >&2; rm -f $@; exit 1; }
-
-# IMAGE(label, arch, ptx, "file", bytes), one line per image.
-kernel_line = printf 'IMAGE(%s, %s, %s, "%s", %s)\n' $(1) $(patsubst %a,%,$(2)) $(3) $(K)/$(1).fatbin \
-    $$(stat -c %s $(K)/$(1).fatbin);
-
-$(K)/images.inc: $(kernel_images) $(K)/images.list
-	$(Q){ $(foreach a,$(kernel_archs),$(call kernel_line,sm_$(a),$(a),false)) \
-	      $(foreach a,$(PTX),$(call kernel_line,compute_$(a),$(a),true)) } >$@
+$(K)/images.inc: $(kernel_objects) $(K)/images.list
+	$(Q){ $(foreach image,$(kernel_images),$(call kernel_line,$(image))) } >$@
 
 # Changes when ARCHS or PTX does.
 $(K)/images.list: kernel-list
 	@mkdir -p $(@D)
-	$(Q)echo '$(kernel_images)' | cmp -s - $@ || echo '$(kernel_images)' >$@
+	$(Q)echo '$(kernel_objects)' | cmp -s - $@ || echo '$(kernel_objects)' >$@
 .PHONY: kernel-list
 
-$(K)/images.o: CPPFLAGS += -I$(K) -DLADDER_IMAGE='"$(K)/ladder.fatbin"'
-$(K)/images.o: $(K)/images.inc $(K)/ladder.fatbin
+$(K)/images.o: CPPFLAGS += -I$(K)
+$(K)/images.o: $(K)/images.inc
 
 kernels: $(KERNEL_OBJECTS) ## the kernels for ARCHS
 
@@ -87,7 +92,8 @@ $(O)/simgpu/cuda_host.o: tests/simgpu/cuda_host.c tests/simgpu/cuda_host.h tests
 	$(call say,CC,$<)
 	$(Q)$(CC) -I. -D_GNU_SOURCE -std=gnu11 -g -O2 $(WARNINGS) -fPIC -fvisibility=hidden -c -o $@ $<
 
-$(O)/simgpu/libsimkernels.so: $(O)/simgpu/cu/kernels/module.o $(O)/simgpu/cu/kernels/ladder/module.o \
+# All parts that are for more than one architecture.
+$(O)/simgpu/libsimkernels.so: $(sort $(foreach part,$(kernel_parts_any),$(O)/simgpu/cu/kernels/$(call kernel_file,$(part)).o)) \
     $(O)/simgpu/cuda_host.o
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -shared -static-libstdc++ -static-libgcc -Wl,--no-undefined -o $@ $^ -lm

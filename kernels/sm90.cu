@@ -344,7 +344,6 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	}
 #define SM90_F16(...)  SM90_KERNEL(f16, __half, __VA_ARGS__)
 #define SM90_BF16(...) SM90_KERNEL(bf16, __nv_bfloat16, __VA_ARGS__)
-SM90_VARIANTS(SM90_F16)
-SM90_VARIANTS(SM90_BF16)
+EXPAND_TYPES(SM90_VARIANTS, SM90_F16, SM90_BF16)
 
 #endif

@@ -400,7 +400,6 @@ static __device__ __forceinline__ void attention(const struct attn_mapped &m)
 	}
 #define SPLIT_F16(...)	SPLIT_KERNEL(f16, __half, __VA_ARGS__)
 #define SPLIT_BF16(...) SPLIT_KERNEL(bf16, __nv_bfloat16, __VA_ARGS__)
-SPLIT_VARIANTS(SPLIT_F16)
-SPLIT_VARIANTS(SPLIT_BF16)
+EXPAND_TYPES(SPLIT_VARIANTS, SPLIT_F16, SPLIT_BF16)
 
 #endif

@@ -521,7 +521,6 @@ struct kernel {
 	}
 #define TMA_F16(...)  TMA_KERNEL(f16, __half, __VA_ARGS__)
 #define TMA_BF16(...) TMA_KERNEL(bf16, __nv_bfloat16, __VA_ARGS__)
-TMA_VARIANTS(TMA_F16)
-TMA_VARIANTS(TMA_BF16)
+EXPAND_TYPES(TMA_VARIANTS, TMA_F16, TMA_BF16)
 
 #endif

@@ -492,10 +492,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 #define WMMA_F16(rows, width, keys, blocks, row_warps, groups, per_sm, any)                        \
 	VARIANT(fashim_wmma_f16_d##width##_r##rows, __half, width, keys, blocks, row_warps,        \
 		groups, per_sm, any)
-WMMA_VARIANTS(WMMA_F16)
-#if !FASHIM_TURING
 #define WMMA_BF16(rows, width, keys, blocks, row_warps, groups, per_sm, any)                       \
 	VARIANT(fashim_wmma_bf16_d##width##_r##rows, __nv_bfloat16, width, keys, blocks,           \
 		row_warps, groups, per_sm, any)
-WMMA_VARIANTS(WMMA_BF16)
-#endif
+EXPAND_TYPES(WMMA_VARIANTS, WMMA_F16, WMMA_BF16)

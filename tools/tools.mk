@@ -138,7 +138,7 @@ demo: all $(if $(demo_gpu),apps-gpu,simgpu apps-sim) ## an unmodified program wi
 lint_c   = $(shell find shim kernels tools tests -name '*.[ch]')
 lint_sh  = $(shell find tools tests -name '*.sh')
 # What single tests are told by -D: places.
-lint_paths := HOST_KERNELS SIM_KERNELS TRACES REFERENCE BUILD_FOLDER TOOL LADDER_IMAGE KERNEL_BLOCKS CODE_FOLDER
+lint_paths := HOST_KERNELS SIM_KERNELS TRACES REFERENCE BUILD_FOLDER TOOL KERNEL_BLOCKS CODE_FOLDER
 lint_ok  = $(patsubst %,$(O)/lint/%.ok,$(filter %.c,$(lint_c)))
 # Where glibc's own dlsym may be called by its name; everything else must use real_dlsym().
 DLSYM_ALLOWED := shim/real/resolve.c

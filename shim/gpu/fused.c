@@ -20,7 +20,8 @@
 
 #define CONTEXTS 16
 #define VARIANTS 192
-#define STEPS	 8 /* kernels that come before another */
+#define STEPS	 8  /* kernels that come before another */
+#define PARTS	 24 /* of an image */
 
 _Static_assert(VIEW_DIMS <= LAY_OUT_DIMS, "a copy has too many dimensions to be made");
 
@@ -44,15 +45,19 @@ static const char *const helper_symbols[HELPER_COUNT] = {
 static struct loaded {
 	CUcontext context;
 	int arch;
-	CUmodule module; /* NULL: loading failed, do not try again */
-	CUmodule ladder; /* NULL: none of its kernels is forced */
+	const struct kernel_image *image;
+	CUmodule module; /* its helpers; NULL: loading failed, do not try again */
+	struct {
+		const void *data; /* NULL: free */
+		CUmodule module;  /* NULL: the same */
+	} parts[PARTS];		  /* loaded so far */
 	CUfunction helpers[HELPER_COUNT];
 	CUfunction variants[VARIANTS];
 	struct {
 		const char *symbol; /* NULL: free */
 		CUfunction function;
 	} steps[STEPS];
-	uint8_t available[VARIANTS]; /* of attn_variants: is it in the module? */
+	uint8_t available[VARIANTS]; /* of attn_variants: is it in the image? */
 	struct attn_device device;
 	const struct tuned *tuned; /* NULL: only the built-in choice */
 } loaded[CONTEXTS];
@@ -66,15 +71,34 @@ static struct loaded *find(CUcontext context)
 	return NULL;
 }
 
-/* The ladder is loaded only for those who ask for one of its kernels. */
-static bool is_ladder_forced(void)
+/* The module that a kernel is in, loaded when the first of its kernels is asked for. NULL: it
+ * cannot be loaded. */
+static CUmodule module_of(struct loaded *slot, const char *symbol)
 {
-	return !strncmp(config()->kernel, "ladder/", strlen("ladder/"));
+	const void *data = kernel_image_part(slot->image, symbol);
+	int at = 0;
+
+	if (!data)
+		return slot->module;
+	while (at < PARTS && slot->parts[at].data && slot->parts[at].data != data)
+		at++;
+	if (at == PARTS)
+		return NULL;
+	if (!slot->parts[at].data) {
+		slot->parts[at].data = data;
+		if (driver.cuModuleLoadData(&slot->parts[at].module, data) != CUDA_SUCCESS)
+			slot->parts[at].module = NULL;
+	}
+	return slot->parts[at].module;
 }
 
-static CUmodule module_of(const struct loaded *slot, const struct attn_variant *v)
+static int function_of(CUfunction *function, struct loaded *slot, const char *symbol)
 {
-	return v->family == ATTN_LADDER ? slot->ladder : slot->module;
+	const CUmodule module = module_of(slot, symbol);
+
+	return module && driver.cuModuleGetFunction(function, module, symbol) == CUDA_SUCCESS
+		       ? 0
+		       : -EIO;
 }
 
 static int load(struct loaded *slot)
@@ -83,6 +107,7 @@ static int load(struct loaded *slot)
 	int major = 0, minor = 0, multiprocessors = 0, cache = 0, version = 0;
 	char name[128] = "";
 	CUfunction function;
+	bool is_for_this; /* architecture: with the kernels that need it */
 	CUdevice device;
 	CUmodule module;
 
@@ -100,7 +125,8 @@ static int load(struct loaded *slot)
 	image = kernel_image_for(slot->arch);
 	if (!image)
 		return -ENOENT;
-	if (driver.cuModuleLoadData(&module, image->data) != CUDA_SUCCESS)
+	if (driver.cuModuleLoadData(&module, kernel_image_part(image, KERNEL_HELPERS)) !=
+	    CUDA_SUCCESS)
 		return -EIO;
 	for (int i = 0; i < HELPER_COUNT; i++)
 		if (driver.cuModuleGetFunction(&slot->helpers[i], module, helper_symbols[i]) !=
@@ -108,22 +134,16 @@ static int load(struct loaded *slot)
 			driver.cuModuleUnload(module);
 			return -EIO;
 		}
-	if (is_ladder_forced() &&
-	    driver.cuModuleLoadData(&slot->ladder, ladder_image) != CUDA_SUCCESS)
-		slot->ladder = NULL;
+	is_for_this =
+		driver.cuModuleGetFunction(&function, module, KERNEL_FOR_ARCH) == CUDA_SUCCESS;
 	for (int i = 0; i < attn_variant_total && i < VARIANTS; i++) {
 		const struct attn_variant *v = &attn_variants[i];
 
-		if (v->family == ATTN_LADDER) {
-			slot->available[i] = slot->ladder != NULL;
-			continue;
-		}
-		slot->available[i] =
-			i < attn_variant_count ||
-			(slot->arch == v->min_arch &&
-			 (!(v->needs & ATTN_NEEDS_MAPS) || slot->device.encode) &&
-			 driver.cuModuleGetFunction(&function, module, v->symbol) == CUDA_SUCCESS);
+		slot->available[i] = i < attn_variant_count || v->family == ATTN_LADDER ||
+				     (is_for_this && slot->arch == v->min_arch &&
+				      (!(v->needs & ATTN_NEEDS_MAPS) || slot->device.encode));
 	}
+	slot->image = image;
 	slot->module = module;
 	driver.cuDeviceGetName(name, sizeof(name), device);
 	driver.cuDriverGetVersion(&version);
@@ -199,8 +219,8 @@ static int launch(CUfunction function, CUstream stream, const unsigned grid[3], 
 		       : -EIO;
 }
 
-/* A kernel that comes before another. Their names are few and distinct, also between modules. */
-static CUfunction step_function(struct loaded *slot, CUmodule module, const char *symbol)
+/* A kernel that comes before another. */
+static CUfunction step_function(struct loaded *slot, const char *symbol)
 {
 	CUfunction function;
 	int at = 0;
@@ -209,7 +229,7 @@ static CUfunction step_function(struct loaded *slot, CUmodule module, const char
 		at++;
 	if (at < STEPS && slot->steps[at].symbol)
 		return slot->steps[at].function;
-	if (driver.cuModuleGetFunction(&function, module, symbol) != CUDA_SUCCESS)
+	if (function_of(&function, slot, symbol))
 		return NULL;
 	if (at < STEPS) {
 		slot->steps[at].symbol = symbol;
@@ -219,12 +239,11 @@ static CUfunction step_function(struct loaded *slot, CUmodule module, const char
 }
 
 /* What must come before a launch, by kernels found as they are needed. */
-static int launch_steps(struct loaded *slot, CUmodule module, CUstream stream,
-			const struct attn_launch *what)
+static int launch_steps(struct loaded *slot, CUstream stream, const struct attn_launch *what)
 {
 	for (int i = 0; i < what->before_count; i++) {
 		const struct attn_step *step = &what->before[i];
-		const CUfunction function = step_function(slot, module, step->symbol);
+		const CUfunction function = step_function(slot, step->symbol);
 
 		if (!function ||
 		    launch(function, stream, step->grid, step->threads, 0, &step->parameter))
@@ -284,8 +303,7 @@ int fused_load(CUcontext context, const struct attn_variant *variant)
 		return -EIO;
 	if (slot->variants[index])
 		return 0;
-	if (driver.cuModuleGetFunction(&function, module_of(slot, variant), variant->symbol) !=
-	    CUDA_SUCCESS)
+	if (function_of(&function, slot, variant->symbol))
 		return -EIO;
 	if (variant->shared_bytes > 48 * 1024 &&
 	    driver.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
@@ -311,7 +329,7 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 		return -EIO;
 	room = room_for(context, stream, variant, args);
 	what = prepared_launch(variant, args, &slot->device, room.address);
-	if (what && (room.looked || !launch_steps(slot, module_of(slot, variant), stream, what)))
+	if (what && (room.looked || !launch_steps(slot, stream, what)))
 		error = launch(slot->variants[index], stream, what->grid, what->threads,
 			       what->shared_bytes, &what->parameter);
 	if (!room.kept)

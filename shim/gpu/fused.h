@@ -12,7 +12,8 @@
 
 #include "kernels/attention.h"
 
-/* Loads the module for the current context. 0, -ENOENT (no image for this GPU), -EIO. */
+/* Loads the helpers for the current context; variants' kernels are loaded with the first of their
+ * part. 0, -ENOENT (no image for this GPU), -EIO. */
 int fused_prepare(CUcontext context);
 
 /* Which variant a call would use, NULL: none fits. */

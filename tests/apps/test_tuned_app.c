@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/unit/child.h"
 #include "zoo_run.h"
 
 #define FORM  "1,4,256,256,64,f16,bias=qk:f16"
@@ -162,6 +163,26 @@ static void test_a_forced_kernel_wins(void **state)
 	expect(run_demo("FASHIM_KERNEL=wmma_f16_d64_r128"), "wmma_f16_d64_r128", "forced");
 }
 
+/* Of our image, what is needed: the helpers, and the part that the kernel is in, once. */
+static void test_one_part_is_loaded(void **state)
+{
+	static const char call[] = "cuModuleLoadData ";
+	char *calls = zoo_scratch("calls"), *text, wanted[700];
+	int loads = 0;
+
+	(void)state;
+	snprintf(wanted, sizeof(wanted), "SIMGPU_LOG=%s", calls);
+	unlink(calls);
+	json_decref(run_demo(wanted));
+	text = child_file(calls);
+	assert_non_null(text);
+	for (const char *at = text; (at = strstr(at, call)); at += strlen(call))
+		loads++;
+	assert_int_equal(loads, 2);
+	free(text);
+	free(calls);
+}
+
 static void test_off(void **state)
 {
 	char kept[sizeof(cache_setting)];
@@ -223,6 +244,7 @@ int main(void)
 		cmocka_unit_test(test_it_decides),
 		cmocka_unit_test(test_what_does_not_fit_does_not),
 		cmocka_unit_test(test_a_forced_kernel_wins),
+		cmocka_unit_test(test_one_part_is_loaded),
 		cmocka_unit_test(test_off),
 		cmocka_unit_test(test_the_tuner),
 	};

@@ -4,7 +4,7 @@
  *
  *     kernel_check [-i IMAGE] [-k VARIANT] [-q | -s | -t] [-v] [WORD...]
  *
- *   -i  a compiled module.cu; without it, the image built in
+ *   -i  a compiled part of the image (build/kernels/sm_90a/tma_f16.fatbin), and its variants alone
  *   -k  only variants whose names contain this; those of the ladder only if this begins with
  *       "ladder", and then on calls at random, a hundred of which every step takes
  *   -q  every seventh case of the sweep, one at least for each variant, and nothing is timed

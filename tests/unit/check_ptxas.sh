@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # check_ptxas.sh FILE...: what `ptxas -v` said of each kernel. Fails if one spills registers to memory,
-# has its wgmma instructions serialized (ptxas only remarks on that; it costs half the speed), or if a
-# report names no kernel at all. The reference may spill: it calls double-precision subroutines, and speed
-# is not its aim. VERBOSE=1 prints a line per kernel: registers, bytes spilled, remarks.
+# has its wgmma instructions serialized (ptxas only remarks on that; it costs half the speed), or is in a
+# part where kernels/images.c does not look for it, or if a report names no kernel at all. The reference may
+# spill: it calls double-precision subroutines, and speed is not its aim. VERBOSE=1 prints a line per kernel:
+# registers, bytes spilled, remarks.
 [ $# -gt 0 ] || { echo "usage: check_ptxas.sh FILE..." >&2; exit 2; }
 bad=0
 for file; do
@@ -27,6 +28,9 @@ for file; do
 			serialized[of]++
 		}
 		END {
+			family = file
+			sub(".*/", "", family)
+			sub("[.]ptxas$", "", family)
 			for (k = 1; k <= kernels; k++) {
 				name = order[k]
 				if (verbose)
@@ -34,6 +38,9 @@ for file; do
 						registers[name], spilled[name], serialized[name]
 				if (spilled[name] && name != "fashim_reference") {
 					print file ": " name ": " spilled[name] " bytes spilled"; failed = 1
+				}
+				if (family != "helpers" && index(name, "fashim_" family "_") != 1) {
+					print file ": " name ": not of this part"; failed = 1
 				}
 				if (serialized[name]) { print file ": " name ": wgmma serialized"; failed = 1 }
 			}

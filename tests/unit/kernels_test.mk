@@ -34,6 +34,6 @@ $(addprefix $(T)/,test_kernels test_kernels_checks test_kernels_decode test_kern
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lm -ldl
 
-check-ptxas: $(filter $(K)/sm_%,$(kernel_images))
+check-ptxas: $(filter-out %/ladder.fatbin,$(filter $(K)/sm_%,$(kernel_objects)))
 	$(Q)tests/unit/check_ptxas.sh $(^:.fatbin=.ptxas)
 .PHONY: check-ptxas

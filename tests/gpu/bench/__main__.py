@@ -5,7 +5,7 @@
             [--kernel NAME | --all-variants] [--rounds N] [--json FILE] [--readme] [--list]
     python3 tests/gpu/bench --from FILE [--readme]          a table from results kept
 
---quick: the rows marked so, 3 rounds. --image: a compiled module.cu instead of the built-in image.
+--quick: the rows marked so, 3 rounds. --image: the variants of this part alone (build/kernels/sm_90a/tma_f16.fatbin).
 Exit status 1 where a goal or the accuracy rule is short.
 
 The JSON file, rewritten after every row:
