@@ -30,6 +30,11 @@ ifneq ($(SAN),)
   override O := $(O)/san-$(subst $(comma),-,$(SAN))
 endif
 
+# All cores where no -j says otherwise. Several goals (make clean all) are made one after the other.
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS))$(word 2,$(MAKECMDGOALS)),0)
+  MAKEFLAGS += -j$(shell nproc)
+endif
+
 all: ## the shim and the tool
 .DEFAULT_GOAL := all
 .PHONY: all demo test test-gpu bench lint format install uninstall clean help setup
