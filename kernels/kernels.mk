@@ -98,5 +98,16 @@ $(O)/simgpu/libsimkernels.so: $(sort $(foreach part,$(kernel_parts_any),$(O)/sim
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -shared -static-libstdc++ -static-libgcc -Wl,--no-undefined -o $@ $^ -lm
 
+# In place of an image: text that the simulated GPU takes for one, and stands its host build for.
+SIM_IMAGES := $(O)/sim/images.o
+$(O)/sim/images.inc: kernels/kernels.mk
+	@mkdir -p $(@D)
+	$(Q)printf '%-63s\0' '.version 8.0 // of the host build' >$(@D)/part
+	$(Q){ echo 'IMAGE(sim, 90, false, $(words $(kernel_parts_any)) * 64)'; \
+	    printf 'PART(sim, %s, "$(@D)/part")\n' $(kernel_parts_any); } >$@
+$(SIM_IMAGES): kernels/images.c kernels/images.h $(O)/sim/images.inc | setup
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS) -I$(@D) $(CFLAGS) -fPIC -c -o $@ $<
+
 simkernels: $(O)/simgpu/libsimkernels.so
 .PHONY: kernels simkernels

@@ -8,6 +8,8 @@ SHIM_OBJECTS := $(patsubst %,$(O)/%.o,$(basename $(SHIM_SOURCES)))
 shim_objects = $(foreach name,$(1),$(or $(filter %/$(name).o,$(SHIM_OBJECTS)),$(error no shim/*/$(name).c)))
 SHIM_MAP     := $(O)/shim/libfashim.map
 SHIM_LIBRARY := $(O)/libfashim.so
+# The same without images for a GPU: kernels/kernels.mk.
+SHIM_FOR_SIM := $(O)/sim/libfashim.so
 
 $(SHIM_OBJECTS): private CFLAGS += -fvisibility=hidden -ftls-model=initial-exec -fno-math-errno
 
@@ -18,8 +20,10 @@ $(SHIM_MAP): shim/libfashim.map.in $(wildcard shim/*.def shim/*/*.def) | setup
 	$(Q)$(CC) -E -P -undef -I. -x c -o $@ $<
 
 $(SHIM_LIBRARY): $(SHIM_OBJECTS) $(KERNEL_OBJECTS) $(SHIM_MAP)
+$(SHIM_FOR_SIM): $(SHIM_OBJECTS) $(KERNEL_CHOICE) $(SIM_IMAGES) $(SHIM_MAP)
+$(SHIM_LIBRARY) $(SHIM_FOR_SIM):
 	$(call say,LD,$@)
-	$(Q)$(CC) -shared -o $@ $(SHIM_OBJECTS) $(KERNEL_OBJECTS) $(LDFLAGS) \
+	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS) \
 	  -Wl,--version-script=$(SHIM_MAP) -Wl,-Bsymbolic -Wl,-z,defs,-z,relro,-z,now -Wl,--as-needed \
 	  $(SHIM_LIBS)
 

@@ -19,6 +19,12 @@ TEST_JOBS ?= 2
 # The longest first.
 TEST_RUNS  = $(FUZZ_RUNS) $(ZOO_RUNS) $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(CLI_TESTS)
 
+# Without a GPU the demo compiles nothing for one.
+CHECKS += check-demo
+check-demo:
+	$(Q)! $(MAKE) -n --no-print-directory CUDA=$(CUDA) O=$(O)/none demo_gpu= demo | grep 'bin/nvcc'
+.PHONY: check-demo
+
 .PHONY: test-programs
 test-programs: $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(CLI_TEST_FILES) \
                $(sort $(foreach run,$(FUZZ_RUNS) $(ZOO_RUNS),$(firstword $(subst :, ,$(run)))))
