@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # run.sh JOBS PROGRAM[:ARGUMENT...]...: runs test programs, JOBS at a time, and prints one line for each: how
-# many of its tests passed and how long it took; what it said in full where one failed. A program counts
-# its tests in TAP (cmocka does when asked) or ends with "N passed, N failed". One that dies, or runs no
-# test at all, has failed. Ends with "N passed, N failed" over all programs.
+# many of its tests passed, how long it took and how much processor time, which does not grow with what else
+# the machine does; what it said in full where one failed. A program counts its tests in TAP (cmocka does when
+# asked) or ends with "N passed, N failed". One that dies, or runs no test at all, has failed, and so has one
+# that is not done in TEST_TIMEOUT seconds: that is for those that hang. Ends with "N passed, N failed" over
+# all programs.
 
 set -u
 jobs=${1:?usage: run.sh JOBS PROGRAM[:ARGUMENT...]...}
 shift
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-limit=${TEST_TIMEOUT:-1500}
+limit=${TEST_TIMEOUT:-7200}
+TIMEFORMAT='%R %U %S'
 
 unset "${!FASHIM@}" "${!SIMGPU@}" "${!APP_@}" LD_PRELOAD
 export CMOCKA_MESSAGE_OUTPUT=TAP
@@ -19,14 +22,14 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 # run_one NUMBER PROGRAM[:ARGUMENT...]: leaves NUMBER.out (all it said) and NUMBER.count ("passed failed").
 run_one()
 {
-	local number=$1 program=${2%%:*} started=$SECONDS passed failed skipped status name line
+	local number=$1 program=${2%%:*} passed failed skipped status name line
 	local -a words
 	IFS=: read -ra words <<<"$2"
 	words=("${words[@]:1}")
 
 	name=${program#*tests/}
 	name="${name##*/tests/}${words[*]:+ ${words[*]##*/}}"
-	timeout -k 5 "$limit" "$program" ${words[@]+"${words[@]}"} >"$work/$number.out" 2>&1 </dev/null
+	{ time timeout -k 5 "$limit" "$program" ${words[@]+"${words[@]}"} >"$work/$number.out" 2>&1 </dev/null; } 2>"$work/$number.time"
 	status=$?
 	passed=$(grep -E '^ok [0-9]+' "$work/$number.out" | grep -cv '# SKIP')
 	skipped=$(grep -cE '^(not )?ok [0-9]+ # SKIP' "$work/$number.out") # cmocka says "not ok" of those
@@ -45,7 +48,7 @@ run_one()
 		printf '  %-4s %-34s %4d passed' "$([ "$failed" = 0 ] && echo ok || echo FAIL)" "$name" "$passed"
 		[ "$failed" = 0 ] || printf ', %d failed' "$failed"
 		[ "$skipped" = 0 ] || printf ', %d skipped' "$skipped"
-		printf '  %d s\n' $((SECONDS - started))
+		awk '{ printf "  %.0f s, processor %.0f s\n", $1, $2 + $3 }' "$work/$number.time"
 		[ "$failed" = 0 ] || sed 's/^/      /' "$work/$number.out"
 	} >"$work/$number.line"
 	cat "$work/$number.line"
@@ -68,5 +71,7 @@ for ((i = 1; i <= number; i++)); do
 	passed=$((passed + p))
 	failed=$((failed + f))
 done
+cat "$work"/*.time | awk -v wall=$SECONDS -v programs=$number '
+	{ busy += $2 + $3 } END { printf "  all  %d programs  %.0f s, processor %.0f s\n", programs, wall, busy }'
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

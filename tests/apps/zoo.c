@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/unit/child.h"
 #include "zoo_run.h"
 
 /* fp16 outputs of order one: a few rounding steps. */
@@ -443,11 +444,11 @@ static void test_killed(void **state)
 		setenv("LD_LIBRARY_PATH", libraries, 1);
 		setenv("FASHIM_OUT", log, 1);
 		setenv("FASHIM_MIN_SPEEDUP", "0", 1);
-		alarm(120);
+		alarm(CHILD_HANGS);
 		execl(program, program, "1000000", (char *)NULL);
 		_exit(127);
 	}
-	for (int i = 0; i < 600; i++) { /* until it has replaced something */
+	for (int i = 0; i < 10 * CHILD_HANGS; i++) { /* until it has replaced something */
 		FILE *file = fopen(log, "r");
 		char line[8192];
 		bool verified = false;

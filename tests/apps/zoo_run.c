@@ -16,8 +16,7 @@
 
 #include "tests/unit/child.h"
 
-#define TIME_LIMIT 120 /* seconds */
-#define VARIABLES  32
+#define VARIABLES 32
 
 static char *join(const char *folder, const char *file)
 {
@@ -66,7 +65,7 @@ static void become(const char *const *argv, const char *const *environment, cons
 		variables[count++] = strdup(*environment);
 	for (int i = 0; i < 15 && argv[i]; i++)
 		words[i] = i ? strdup(argv[i]) : zoo_path(argv[0]);
-	alarm(TIME_LIMIT);
+	alarm(CHILD_HANGS);
 	execve(words[0], words, variables);
 	perror(words[0]);
 	_exit(127);

@@ -198,7 +198,7 @@ def rendered(browser, address, work, *options):
     if os.geteuid() == 0:
         command.insert(1, "--no-sandbox")
     try:
-        return subprocess.run(command, capture_output=True, timeout=120, check=False).stdout.decode()
+        return subprocess.run(command, capture_output=True, timeout=900, check=False).stdout.decode()
     except subprocess.TimeoutExpired:
         return ""
 

@@ -33,7 +33,7 @@ started()
 {
 	local said status
 
-	said=$(LD_LIBRARY_PATH=$1 LD_PRELOAD=$2 FASHIM=$3 timeout 30 ./hello 2>&1)
+	said=$(LD_LIBRARY_PATH=$1 LD_PRELOAD=$2 FASHIM=$3 timeout 900 ./hello 2>&1)
 	status=$?
 	printf '%s (%s)' "$(sed -E 's/==[0-9]+==//g; s/\(tid=[0-9]+\)//; s/0x[0-9a-f]+//g' <<<"$said" |
 		tr '\n' '|')" "$status"

@@ -4,6 +4,7 @@
  * pass without the shim as well, and the first one sees to that.
  */
 #include "harness.h"
+#include "tests/unit/child.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -205,7 +206,7 @@ static void children_may_ask(void **state)
 		const pid_t pid = fork();
 
 		if (pid == 0) {
-			alarm(4);
+			alarm(CHILD_HANGS);
 			for (int k = 0; k < 3; k++)
 				if (!dlsym(driver_library, "cuInit") ||
 				    !dlsym(blas_library, "cublasCreate_v2"))

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <cuda.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ enum { N = 64 };
 static CUstream a, b;
 static CUdeviceptr p;
 static unsigned *pinned;
+static sem_t gate; /* a stream waits there until the test goes on, however late that is */
 
 static int open_device(void **state)
 {
@@ -24,6 +26,7 @@ static int open_device(void **state)
 	void *host;
 
 	(void)state;
+	sem_init(&gate, 0, 0);
 	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
 	    cuMemAlloc(&p, 4 * N) || cuMemAllocHost(&host, 4 * N) ||
 	    cuStreamCreate(&a, CU_STREAM_NON_BLOCKING) ||
@@ -39,14 +42,20 @@ static void CUDA_CB slow(void *unused)
 	usleep(30000);
 }
 
-/* A slow write on stream a, then a read on b. */
+static void CUDA_CB held(void *unused)
+{
+	(void)unused;
+	sem_wait(&gate);
+}
+
+/* A write on stream a that is held up, then a read on b. */
 static unsigned written_then_read(CUevent event)
 {
 	unsigned value = 0;
 
 	assert_int_equal(cuMemsetD32(p, 1, N), CUDA_SUCCESS);
 	assert_int_equal(cuCtxSynchronize(), CUDA_SUCCESS);
-	assert_int_equal(cuLaunchHostFunc(a, slow, NULL), CUDA_SUCCESS);
+	assert_int_equal(cuLaunchHostFunc(a, held, NULL), CUDA_SUCCESS);
 	assert_int_equal(cuMemsetD32Async(p, 2, N, a), CUDA_SUCCESS);
 	if (event) {
 		assert_int_equal(cuEventRecord(event, a), CUDA_SUCCESS);
@@ -54,8 +63,14 @@ static unsigned written_then_read(CUevent event)
 		assert_int_equal(cuStreamWaitEvent(b, event, 0), CUDA_SUCCESS);
 	}
 	assert_int_equal(cuMemcpyDtoHAsync(pinned, p, 4 * N, b), CUDA_SUCCESS);
+	if (event) {
+		usleep(30000); /* time to read too early */
+		sem_post(&gate);
+	}
 	assert_int_equal(cuStreamSynchronize(b), CUDA_SUCCESS);
 	value = pinned[N - 1];
+	if (!event)
+		sem_post(&gate);
 	assert_int_equal(cuStreamSynchronize(a), CUDA_SUCCESS);
 	return value;
 }
@@ -105,9 +120,10 @@ static void the_legacy_stream_does_not_wait_for_others(void **state)
 	(void)state;
 	assert_int_equal(cuMemsetD32(p, 6, N), CUDA_SUCCESS);
 	assert_int_equal(cuCtxSynchronize(), CUDA_SUCCESS);
-	assert_int_equal(cuLaunchHostFunc(a, slow, NULL), CUDA_SUCCESS);
+	assert_int_equal(cuLaunchHostFunc(a, held, NULL), CUDA_SUCCESS);
 	assert_int_equal(cuMemsetD32Async(p, 7, N, a), CUDA_SUCCESS);
 	assert_int_equal(cuMemcpyDtoH(&value, p, 4), CUDA_SUCCESS);
+	sem_post(&gate);
 	assert_int_equal(value, 6);
 	assert_int_equal(cuCtxSynchronize(), CUDA_SUCCESS);
 }
@@ -117,12 +133,13 @@ static void pageable_memory_may_change_after_the_call(void **state)
 	unsigned source = 8, value = 0;
 
 	(void)state;
-	assert_int_equal(cuLaunchHostFunc(a, slow, NULL), CUDA_SUCCESS);
+	assert_int_equal(cuLaunchHostFunc(a, held, NULL), CUDA_SUCCESS);
 	assert_int_equal(cuMemcpyHtoDAsync(p, &source, 4, a), CUDA_SUCCESS);
 	source = 9;
 	pinned[0] = 10;
 	assert_int_equal(cuMemcpyHtoDAsync(p + 4, pinned, 4, a), CUDA_SUCCESS);
-	pinned[0] = 11; /* a race, and the simulated device loses it */
+	pinned[0] = 11; /* a race, which the simulated device loses */
+	sem_post(&gate);
 	assert_int_equal(cuStreamSynchronize(a), CUDA_SUCCESS);
 	assert_int_equal(cuMemcpyDtoH(&value, p, 4), CUDA_SUCCESS);
 	assert_int_equal(value, 8);

@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+/* Seconds for alarm(): what is not done by then hangs, however busy the machine is. */
+#define CHILD_HANGS 900
+
 struct child {
 	int status;	    /* as from waitpid() */
 	char errors[16384]; /* what it wrote to stderr */

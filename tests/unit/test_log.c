@@ -348,7 +348,7 @@ static void cancelled(void *argument)
 		nanosleep(&moment, NULL);
 		pthread_cancel(thread);
 		pthread_join(thread, NULL);
-		alarm(10);
+		alarm(CHILD_HANGS);
 		write_sample(1);
 	}
 	log_finish();
@@ -522,7 +522,7 @@ static void fork_under_load(void *argument)
 		const pid_t pid = fork();
 
 		if (pid == 0) {
-			alarm(10);
+			alarm(CHILD_HANGS);
 			write_sample(1);
 			log_finish();
 			_exit(log_path() ? 0 : 1);

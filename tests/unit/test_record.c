@@ -204,7 +204,7 @@ static void beside(void *argument)
 {
 	const enum obstacle obstacle = *(enum obstacle *)argument;
 
-	alarm(20);
+	alarm(CHILD_HANGS);
 	if (obstacle == EXISTING)
 		write_file(trace_path);
 	write_file(beside_path);

@@ -18,6 +18,7 @@
 #include "shim/real/driver.h"
 #include "shim/rules/rules_user.h"
 #include "shim/site/site.h"
+#include "tests/unit/child.h"
 
 static const char *why;
 
@@ -72,7 +73,7 @@ static void test_bad_lines(void **state)
 
 static void refused(const char *path, const char *expected)
 {
-	alarm(20); /* nothing here may wait */
+	alarm(CHILD_HANGS); /* nothing here may wait */
 	why = "";
 	assert_true(rules_user_load(path, &why) < 0);
 	assert_string_equal(why, expected);
