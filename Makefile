@@ -60,6 +60,9 @@ $(O)/%.o: %.S | setup
 setup: ## install by name what is missing here (one line each)
 	@CUDA='$(CUDA)' CC='$(CC)' tools/setup.sh $(TOOLKIT) $(if $(filter test lint %-tests test-programs test-cli,$(MAKECMDGOALS)),test)
 
+# A toolkit that setup is about to bring.
+$(CUDA)/include/%.h: | setup ;
+
 clean: ## remove everything built
 	$(Q)rm -rf $(O)
 
