@@ -92,7 +92,8 @@ APP_KERNELS      := all
 APP_KERNELS_plain_softmax := plain_softmax
 APP_KERNELS_unseen := unseen
 APP_ARCHS        ?= 75 80 86 89 90 100 120
-CUBLAS_MAJOR     := $(shell awk '/define CUBLAS_VER_MAJOR/{print $$3}' $(CUDA)/include/cublas_api.h 2>/dev/null)
+# Setup is about to bring 13 where there is none.
+CUBLAS_MAJOR     := $(or $(shell awk '/define CUBLAS_VER_MAJOR/{print $$3}' $(CUDA)/include/cublas_api.h 2>/dev/null),13)
 app_sources       = $(or $(APP_SRC_$(1)),$(1)) app app_aten
 app_kernels       = $(or $(APP_KERNELS_$(1)),$(APP_KERNELS))
 
