@@ -59,6 +59,7 @@ $(O)/%.o: %.S | setup
 
 setup: ## install by name what is missing here (one line each)
 	@CUDA='$(CUDA)' CC='$(CC)' tools/setup.sh $(TOOLKIT) $(if $(filter test lint %-tests test-programs test-cli,$(MAKECMDGOALS)),test)
+	@$(if $(PORTABLE),CUDA='$(CUDA)' CC='$(CC)' tools/setup.sh $(TOOLKIT) portable)
 
 # A toolkit that setup is about to bring.
 $(CUDA)/include/%.h: | setup ;

@@ -2,10 +2,13 @@
 # The kernels: one image per architecture, in parts, embedded into an object; and their build for the host.
 #   ARCHS   native (the GPU here; "80 90a" without one), all, or a list such as "80 90a"
 #   PTX     architecture whose PTX is added for GPUs that come later (empty: none)
+#   PORTABLE  1: images that older drivers load, too, from 550 on (portable.sh; setup brings CUDA 12's ptxas)
 # KERNEL_OBJECTS: what a program links to have them; KERNEL_CHOICE: only the choice among them.
 
 ARCHS ?= native
 PTX   ?= 80
+PORTABLE ?=
+PTXAS ?= $(TOOLKIT)/ptxas
 
 K := $(O)/kernels
 
@@ -41,15 +44,18 @@ KERNEL_OBJECTS := $(KERNEL_CHOICE) $(K)/images.o
 
 NVCCFLAGS += -O3 -std=c++17 -I. -Wno-deprecated-gpu-targets
 
+kernel_compile = $(if $(PORTABLE),kernels/portable.sh $$(NVCC) $$(PTXAS) $(1) $$< $$@,$$(NVCC) -fatbin -Xfatbin -compress-all \
+    -gencode=arch=$(1:sm_%=compute_%)$(comma)code=$(1) -Xptxas -v -o $$@ $$<)
+
 # What ptxas says of registers and spills is kept beside the part: tests/unit/check_ptxas.sh.
 # $(1): image, $(2): part
 define kernel_part
-$(K)/$(1)/$(2).fatbin: kernels/$(call kernel_file,$(2)).cu $(kernel_more_$(2)) $(kernel_headers) | setup
+$(K)/$(1)/$(2).fatbin: kernels/$(call kernel_file,$(2)).cu $(kernel_more_$(2)) $(kernel_headers) $(if $(PORTABLE),kernels/portable.sh) | setup
 	@mkdir -p $$(@D)
 	$$(call say,NVCC,$$@)
-	$$(Q)$$(NVCC) -fatbin -Xfatbin -compress-all -gencode=arch=$(1:sm_%=compute_%)$(comma)code=$(1) $$(NVCCFLAGS) \
-	    $(if $(filter %_f16,$(2)),-DFASHIM_ONLY_F16) $(if $(filter %_bf16,$(2)),-DFASHIM_ONLY_BF16) -Xptxas -v \
-	    -o $$@ $$< >$$(@:.fatbin=.ptxas) 2>&1 || { cat $$(@:.fatbin=.ptxas) >&2; rm -f $$@; exit 1; }
+	$$(Q)$(call kernel_compile,$(1)) $$(NVCCFLAGS) \
+	    $(if $(filter %_f16,$(2)),-DFASHIM_ONLY_F16) $(if $(filter %_bf16,$(2)),-DFASHIM_ONLY_BF16) \
+	    >$$(@:.fatbin=.ptxas) 2>&1 || { cat $$(@:.fatbin=.ptxas) >&2; rm -f $$@; exit 1; }
 endef
 $(foreach image,$(kernel_images),$(foreach part,$(call kernel_parts,$(image)),$(eval $(call kernel_part,$(image),$(part)))))
 
@@ -61,10 +67,10 @@ kernel_line = echo "IMAGE($(1), $(patsubst %a,%,$(lastword $(subst _, ,$(1)))), 
 $(K)/images.inc: $(kernel_objects) $(K)/images.list
 	$(Q){ $(foreach image,$(kernel_images),$(call kernel_line,$(image))) } >$@
 
-# Changes when ARCHS or PTX does.
+# Changes when ARCHS, PTX or PORTABLE does.
 $(K)/images.list: kernel-list
 	@mkdir -p $(@D)
-	$(Q)echo '$(kernel_objects)' | cmp -s - $@ || echo '$(kernel_objects)' >$@
+	$(Q)echo '$(PORTABLE) $(kernel_objects)' | cmp -s - $@ || echo '$(PORTABLE) $(kernel_objects)' >$@
 .PHONY: kernel-list
 
 $(K)/images.o: CPPFLAGS += -I$(K)

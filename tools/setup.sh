@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# setup.sh DIR [test]: brings by name what building needs and this machine lacks, one line for each thing, and
-# is silent and quick when nothing is missing; with `test` also what only tests need. All is looked at before
+# setup.sh DIR [test|portable]: brings by name what building needs and this machine lacks, one line for each thing, and
+# is silent and quick when nothing is missing; with `test` also what only tests need, with `portable` the assembler of CUDA 12. All is looked at before
 # anything is fetched: what cannot be installed here is named in one line, with the command that would, and the
 # status is 1. Compilers and C libraries come from the distribution; without a CUDA toolkit (nvcc and headers)
 # NVIDIA's packages on PyPI are unpacked into DIR/cuda. CUDA in the environment names the toolkit that the
 # build will use.
 
 set -u
-dir=${1:?usage: setup.sh DIR [test]}
+dir=${1:?usage: setup.sh DIR [test|portable]}
 what=${2:-build}
 cuda=${CUDA:-$dir/cuda}
 stamp=$dir/.complete.$what
@@ -50,6 +50,14 @@ have_header()
 		echo "#include <$1>" | ${CC:-cc} -E - >/dev/null 2>&1
 }
 
+# Assembles for drivers older than the toolkit (kernels/portable.sh); the first that knows sm_100 and sm_120.
+assembler='nvidia-cuda-nvcc-cu12==12.8.*'
+
+have_assembler()
+{
+	[ "$what" != portable ] || [ -x "$dir/ptxas" ]
+}
+
 have_toolkit()
 {
 	[ -x "$cuda/bin/nvcc" ] && [ -e "$cuda/include/cublas_v2.h" ]
@@ -77,7 +85,7 @@ find_missing()
 	for row in $headers; do
 		have_header "${row%%:*}" || missing="$missing ${row#*:}"
 	done
-	if ! have_toolkit; then
+	if ! have_toolkit || ! have_assembler; then
 		python3 -m pip --version >/dev/null 2>&1 || missing="$missing python3-pip"
 		[ -e /etc/ssl/certs/ca-certificates.crt ] || missing="$missing ca-certificates"
 	fi
@@ -145,6 +153,19 @@ fetch_toolkit()
 	say "installed nvcc $("$cuda/bin/nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')"
 }
 
+fetch_assembler()
+{
+	say "fetching the assembler of CUDA 12.8 from PyPI into $dir (50 MB)"
+	rm -rf "$dir/wheels" "$dir/unpacked"
+	python3 -m pip download -q --no-deps --only-binary=:all: --retries 1 --timeout 60 \
+		--disable-pip-version-check -d "$dir/wheels" "$assembler" >"$log" 2>&1 &&
+		python3 -m zipfile -e "$dir"/wheels/*.whl "$dir/unpacked" >>"$log" 2>&1 &&
+		chmod +x "$dir/unpacked/nvidia/cuda_nvcc/bin/ptxas" && mv "$dir/unpacked/nvidia/cuda_nvcc/bin/ptxas" "$dir/"
+	fetched=$?
+	rm -rf "$dir/wheels" "$dir/unpacked"
+	[ $fetched = 0 ] || stop "could not fetch it (see $log)"
+}
+
 # ---- first what is missing, then whether it can be had, then the fetching
 have_toolkit || [ "$cuda" = "$dir/cuda" ] ||
 	stop "no CUDA toolkit with cuBLAS in CUDA=$cuda; leave CUDA unset to have one fetched"
@@ -157,4 +178,5 @@ mkdir -p "$dir" || exit 1
 log=$dir/setup.log
 [ -z "$missing" ] || install_packages
 have_toolkit || fetch_toolkit
+have_assembler || fetch_assembler
 echo "$version" >"$stamp"

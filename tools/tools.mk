@@ -241,6 +241,26 @@ deb: all ## a Debian package in O
 	$(Q)$(MAKE) --no-print-directory install DESTDIR=$(abspath $(O))/deb PREFIX=/usr
 	$(Q)tools/packaging/deb.sh $(abspath $(O))/deb $(VERSION) $(O)
 
+# ---- a release ----------------------------------------------------------------------------------
+
+DIST_ARCHS ?= 75 80 86 89 90 100 120
+DIST       := fashim-$(VERSION)-linux-$(shell uname -m)
+DIST_ROOT   = $(O)/dist/root/$(DIST)
+# Two builds of one commit give the same bits.
+DIST_TIME   = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
+
+dist: ## a tarball for drivers from 550 on and all GPUs: O/fashim-VERSION-linux-ARCH.tar.gz
+	$(Q)$(MAKE) --no-print-directory O=$(O)/dist TOOLKIT=$(TOOLKIT) PORTABLE=1 ARCHS='$(DIST_ARCHS)' all
+	$(Q)python3 tests/unit/check_images.py $(O)/dist/kernels 550
+	$(Q)rm -rf $(O)/dist/root && $(MAKE) --no-print-directory O=$(O)/dist TOOLKIT=$(TOOLKIT) PORTABLE=1 ARCHS='$(DIST_ARCHS)' \
+	    install DESTDIR=$(abspath $(DIST_ROOT)) PREFIX=
+	$(Q)strip --strip-unneeded $(DIST_ROOT)/bin/fashim $(DIST_ROOT)/lib/fashim/*.so
+	$(Q)! grep -rlF '$(CURDIR)' $(DIST_ROOT) || { echo 'the tarball would name the folder that it was built in'; exit 1; }
+	$(Q)tar -C $(O)/dist/root --sort=name --mtime=@$(DIST_TIME) --owner=0 --group=0 --numeric-owner -c $(DIST) | \
+	    gzip -9n >$(O)/$(DIST).tar.gz
+	$(Q)ls -l $(O)/$(DIST).tar.gz
+.PHONY: dist
+
 readme: $(O)/fashim ## write the README's generated tables (options, reasons) anew
 	$(Q)tests/cli/readme.sh $(O) --update
 .PHONY: readme

@@ -36,4 +36,15 @@ $(addprefix $(T)/,test_kernels test_kernels_checks test_kernels_decode test_kern
 
 check-ptxas: $(filter-out %/ladder.fatbin,$(filter $(K)/sm_%,$(kernel_objects)))
 	$(Q)tests/unit/check_ptxas.sh $(^:.fatbin=.ptxas)
-.PHONY: check-ptxas
+
+# The smallest part as PORTABLE=1 makes it: older drivers load that, and not the same from nvcc alone.
+CHECKS += check-portable
+$(O)/tests/unit/portable/compute_80/helpers.fatbin: kernels/helpers.cu $(kernel_more_helpers) $(kernel_headers) kernels/portable.sh | setup
+	@mkdir -p $(@D)
+	$(call say,NVCC,$@)
+	$(Q)kernels/portable.sh $(NVCC) $(dir $(NVCC))ptxas compute_80 $< $@ $(NVCCFLAGS) >$(@:.fatbin=.ptxas) 2>&1 || \
+	    { cat $(@:.fatbin=.ptxas) >&2; exit 1; }
+check-portable: $(O)/tests/unit/portable/compute_80/helpers.fatbin $(if $(PORTABLE),,$(filter $(K)/%/helpers.fatbin,$(kernel_objects)))
+	$(Q)python3 tests/unit/check_images.py $(O)/tests/unit/portable 550
+	$(Q)$(if $(PORTABLE),,! python3 tests/unit/check_images.py $(K) 550 >/dev/null)
+.PHONY: check-ptxas check-portable
