@@ -3,8 +3,8 @@
  * The last words of `fashim run`: what was found, what it gained, and the command that tells the
  * rest.
  */
-#include "report.h"
-#include "tool.h"
+#include "tools/report.h"
+#include "tools/tool.h"
 
 #include <math.h>
 #include <string.h>

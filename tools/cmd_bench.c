@@ -3,11 +3,11 @@
  * fashim bench: our kernels measured on the GPU at hand, beside the libraries. --ladder walks all
  * steps that led to them; --gate judges one.
  */
-#include "bench/ladder.h"
-#include "bench/oracle.h"
-#include "help_option.h"
-#include "terminal.h"
-#include "tool.h"
+#include "tools/bench/ladder.h"
+#include "tools/bench/oracle.h"
+#include "tools/help_option.h"
+#include "tools/terminal.h"
+#include "tools/tool.h"
 
 #include <argp.h>
 #include <errno.h>

@@ -2,12 +2,12 @@
  *
  * fashim diff: two logs side by side, as two versions of a library, two GPUs, or before and after.
  */
-#include "diff.h"
-#include "help_option.h"
-#include "log_arguments.h"
-#include "report_read.h"
-#include "terminal.h"
-#include "tool.h"
+#include "tools/diff.h"
+#include "tools/help_option.h"
+#include "tools/log_arguments.h"
+#include "tools/report_read.h"
+#include "tools/terminal.h"
+#include "tools/tool.h"
 
 #include <argp.h>
 #include <errno.h>

@@ -3,10 +3,10 @@
  * fashim env: every option with its value here and now, where that comes from and what it does; the
  * rows are those the shim itself is compiled from.
  */
-#include "help_option.h"
-#include "json_text.h"
-#include "options.h"
-#include "tool.h"
+#include "tools/help_option.h"
+#include "tools/json_text.h"
+#include "tools/options.h"
+#include "tools/tool.h"
 
 #include <argp.h>
 #include <jansson.h>

@@ -3,11 +3,11 @@
  * fashim export: the log in the forms that other tools read: a Chrome trace for Perfetto, folded
  * stacks for flame graphs, a SQLite database for questions of one's own.
  */
-#include "export.h"
-#include "help_option.h"
-#include "log_arguments.h"
-#include "log_paths.h"
-#include "tool.h"
+#include "tools/export.h"
+#include "tools/help_option.h"
+#include "tools/log_arguments.h"
+#include "tools/log_paths.h"
+#include "tools/tool.h"
 
 #include <argp.h>
 #include <errno.h>

@@ -3,12 +3,12 @@
  * fashim gate: the step of a test pipeline that fails when attention got slower, drifted, or is no
  * longer replaced.
  */
-#include "gate.h"
-#include "help_option.h"
-#include "log_arguments.h"
-#include "report_read.h"
-#include "terminal.h"
-#include "tool.h"
+#include "tools/gate.h"
+#include "tools/help_option.h"
+#include "tools/log_arguments.h"
+#include "tools/report_read.h"
+#include "tools/terminal.h"
+#include "tools/tool.h"
 
 #include <argp.h>
 #include <errno.h>

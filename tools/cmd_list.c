@@ -2,9 +2,9 @@
  *
  * fashim list: the tables that are compiled in. fashim reasons: the one that people ask for most.
  */
-#include "help_option.h"
-#include "listing.h"
-#include "tool.h"
+#include "tools/help_option.h"
+#include "tools/listing.h"
+#include "tools/tool.h"
 
 #include <argp.h>
 #include <errno.h>

@@ -4,10 +4,10 @@
  * what the recogniser made of each attention chain, step by step. Stories that differ only in their
  * op numbers are told once and counted.
  */
-#include "help_option.h"
-#include "json_text.h"
-#include "kernel_name.h"
-#include "tool.h"
+#include "tools/help_option.h"
+#include "tools/json_text.h"
+#include "tools/kernel_name.h"
+#include "tools/tool.h"
 #include "tools/replay/explain.h"
 
 #include <argp.h>

@@ -3,13 +3,13 @@
  * fashim report: which attention sites a program has, what replacing them gained, how far the
  * numbers moved, and why the others were left alone.
  */
-#include "help_option.h"
-#include "log_arguments.h"
-#include "log_paths.h"
-#include "report.h"
-#include "report_select.h"
-#include "terminal.h"
-#include "tool.h"
+#include "tools/help_option.h"
+#include "tools/log_arguments.h"
+#include "tools/log_paths.h"
+#include "tools/report.h"
+#include "tools/report_select.h"
+#include "tools/terminal.h"
+#include "tools/tool.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -55,7 +55,7 @@ static const char report_doc[] =
 	"Columns of --format=csv, --sort and --filter:\n"
 #define NUMBER(key, expression, doc) "  " #key ": " doc "\n"
 #define TEXT(key, expression, doc)   "  " #key ": " doc "\n"
-#include "report_columns.def"
+#include "tools/report_columns.def"
 #undef NUMBER
 #undef TEXT
 	"\nExit status: 0; 1 when a log cannot be read (the others are still reported); 2 for "

@@ -4,16 +4,16 @@
  * without us, then at most six lines on stderr. Standard input and output are the program's
  * alone.
  */
-#include "child.h"
-#include "doctor.h"
-#include "help_option.h"
-#include "log_name.h"
-#include "log_place.h"
-#include "options.h"
-#include "quote.h"
-#include "report.h"
-#include "shim_library.h"
-#include "tool.h"
+#include "tools/child.h"
+#include "tools/doctor.h"
+#include "tools/help_option.h"
+#include "tools/log_name.h"
+#include "tools/log_place.h"
+#include "tools/options.h"
+#include "tools/quote.h"
+#include "tools/report.h"
+#include "tools/shim_library.h"
+#include "tools/tool.h"
 
 #include <argp.h>
 #include <errno.h>

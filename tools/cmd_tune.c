@@ -2,12 +2,12 @@
  *
  * fashim tune: measures which kernel is the fastest for the calls of a program, and tells the shim.
  */
-#include "help_option.h"
-#include "tool.h"
-#include "tune/files.h"
-#include "tune/manage.h"
-#include "tune/run.h"
-#include "tune/trials.h"
+#include "tools/help_option.h"
+#include "tools/tool.h"
+#include "tools/tune/files.h"
+#include "tools/tune/manage.h"
+#include "tools/tune/run.h"
+#include "tools/tune/trials.h"
 
 #include <argp.h>
 #include <errno.h>

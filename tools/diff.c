@@ -2,8 +2,8 @@
  *
  * From two reports to their differences. Nothing is printed here.
  */
-#include "diff.h"
-#include "site_values.h"
+#include "tools/diff.h"
+#include "tools/site_values.h"
 
 #include <errno.h>
 #include <math.h>

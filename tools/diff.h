@@ -6,8 +6,8 @@
 #ifndef FASHIM_DIFF_H
 #define FASHIM_DIFF_H
 
-#include "bootstrap.h"
-#include "site_match.h"
+#include "tools/bootstrap.h"
+#include "tools/site_match.h"
 
 /* A change counts when its interval leaves out 1. */
 enum diff_change { DIFF_UNKNOWN, DIFF_SAME, DIFF_LESS, DIFF_MORE };

@@ -15,8 +15,8 @@
  *
  * What is unknown is null.
  */
-#include "diff.h"
-#include "json_text.h"
+#include "tools/diff.h"
+#include "tools/json_text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,10 +3,10 @@
  * fashim diff for a person: what the two logs are, in which respects they are not alike, the sums,
  * and a line a site. Ratios are B / A.
  */
-#include "cell_table.h"
-#include "diff.h"
-#include "report_identity.h"
-#include "tool.h"
+#include "tools/cell_table.h"
+#include "tools/diff.h"
+#include "tools/report_identity.h"
+#include "tools/tool.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>

@@ -4,10 +4,10 @@
  * first, as flame graph programs read them. The parts of a site are the program's own chain, for
  * the calls that ran it, and the fused kernel, for those that ran that (compared calls ran both).
  */
-#include "export.h"
-#include "safe_text.h"
-#include "site_values.h"
-#include "tool.h"
+#include "tools/export.h"
+#include "tools/safe_text.h"
+#include "tools/site_values.h"
+#include "tools/tool.h"
 
 #include <errno.h>
 #include <math.h>

@@ -3,9 +3,9 @@
  * fashim export --format=sqlite: the log as tables, for questions that no report answers. The
  * database is made beside FILE in one transaction and takes its name when it is complete.
  */
-#include "export.h"
-#include "report.h"
-#include "report_columns.h"
+#include "tools/export.h"
+#include "tools/report.h"
+#include "tools/report_columns.h"
 
 #include <errno.h>
 #include <math.h>

@@ -3,8 +3,8 @@
  * The checks. What cannot be judged at a site (too few samples, a site that is not replaced) is
  * skipped there and said; a threshold that could be judged nowhere has not been kept.
  */
-#include "gate_check.h"
-#include "site_values.h"
+#include "tools/gate_check.h"
+#include "tools/site_values.h"
 
 #include <errno.h>
 #include <math.h>

@@ -6,8 +6,8 @@
 #ifndef FASHIM_GATE_H
 #define FASHIM_GATE_H
 
-#include "bootstrap.h"
-#include "report.h"
+#include "tools/bootstrap.h"
+#include "tools/report.h"
 
 /* NAN: not asked for. */
 struct gate_limits {

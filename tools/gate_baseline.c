@@ -3,9 +3,9 @@
  * A log against an earlier one: what was replaced still is, and no site got slower or drifts more
  * by so much that chance does not explain it.
  */
-#include "gate_check.h"
-#include "site_match.h"
-#include "site_values.h"
+#include "tools/gate_check.h"
+#include "tools/site_match.h"
+#include "tools/site_values.h"
 
 #include <errno.h>
 #include <math.h>

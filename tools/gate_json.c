@@ -9,9 +9,9 @@
  *
  * site null: all sites together, or one that only the baseline has. What is unknown is null.
  */
-#include "gate.h"
-#include "json_text.h"
-#include "site_values.h"
+#include "tools/gate.h"
+#include "tools/json_text.h"
+#include "tools/site_values.h"
 
 #include <stdio.h>
 

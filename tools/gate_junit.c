@@ -3,8 +3,8 @@
  * fashim gate as the XML that build servers take for test results: a log is a suite, a check a
  * case.
  */
-#include "gate.h"
-#include "safe_text.h"
+#include "tools/gate.h"
+#include "tools/safe_text.h"
 
 #include <math.h>
 #include <stdio.h>

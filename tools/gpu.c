@@ -3,9 +3,9 @@
  * libcuda first: libfashim_kernels.so is linked to it, and without a driver the loader's words
  * about that would puzzle more than they tell.
  */
-#include "gpu.h"
-#include "shim_library.h"
-#include "tool.h"
+#include "tools/gpu.h"
+#include "tools/shim_library.h"
+#include "tools/tool.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
  * NVML by name, and a thread that reads four numbers until it is told to stop. The library comes
  * without its header where only a driver is installed, so what is used of it is declared here.
  */
-#include "gpu_clock.h"
-#include "bootstrap.h"
+#include "tools/gpu_clock.h"
+#include "tools/bootstrap.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

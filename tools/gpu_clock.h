@@ -6,7 +6,7 @@
 #ifndef FASHIM_GPU_CLOCK_H
 #define FASHIM_GPU_CLOCK_H
 
-#include "gpu.h"
+#include "tools/gpu.h"
 
 #include <jansson.h>
 

@@ -3,8 +3,8 @@
  * Numbers come from a table that is drawn once for each seed and read round and round, its length
  * being a prime so that no stride falls into step with it: a large set has hundreds of millions.
  */
-#include "gpu_operands.h"
-#include "tool.h"
+#include "tools/gpu_operands.h"
+#include "tools/tool.h"
 
 #include "tests/simgpu/half.h"
 

@@ -3,8 +3,8 @@
  * A graph of n calls replays them back to back; launching it costs the host some µs once, which a
  * replay ahead of the first event hides.
  */
-#include "gpu_timer.h"
-#include "tool.h"
+#include "tools/gpu_timer.h"
+#include "tools/tool.h"
 
 #include <errno.h>
 #include <math.h>

@@ -3,8 +3,8 @@
  * The double-precision kernel does the arithmetic; the comparison is made here, element by element,
  * from a copy of O.
  */
-#include "gpu_truth.h"
-#include "tool.h"
+#include "tools/gpu_truth.h"
+#include "tools/tool.h"
 
 #include "tests/simgpu/half.h"
 

@@ -2,7 +2,7 @@
  *
  * Which bin a value falls into.
  */
-#include "histogram.h"
+#include "tools/histogram.h"
 
 #include <math.h>
 

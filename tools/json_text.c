@@ -2,8 +2,8 @@
  *
  * jansson refuses what JSON cannot hold; these put something else in its place.
  */
-#include "json_text.h"
-#include "safe_text.h"
+#include "tools/json_text.h"
+#include "tools/safe_text.h"
 
 #include <errno.h>
 #include <math.h>

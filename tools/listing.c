@@ -2,9 +2,9 @@
  *
  * Each row function reads the very table that the shim or the kernels are compiled from.
  */
-#include "listing.h"
+#include "tools/listing.h"
 #include "kernels/attention.h"
-#include "options.h"
+#include "tools/options.h"
 
 #include <stdio.h>
 #include <string.h>

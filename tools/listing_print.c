@@ -2,7 +2,7 @@
  *
  * One listing in the format that was asked for.
  */
-#include "listing.h"
+#include "tools/listing.h"
 
 #include <ctype.h>
 #include <jansson.h>

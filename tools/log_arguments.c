@@ -2,10 +2,10 @@
  *
  * argp hands over what is no option in one go.
  */
-#include "log_arguments.h"
-#include "log_paths.h"
-#include "terminal.h"
-#include "tool.h"
+#include "tools/log_arguments.h"
+#include "tools/log_paths.h"
+#include "tools/terminal.h"
+#include "tools/tool.h"
 
 #include <errno.h>
 #include <libgen.h>

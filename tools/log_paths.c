@@ -3,9 +3,9 @@
  * From the arguments of a command to a set of runs, with a word on stderr for each file that is not
  * what it should be.
  */
-#include "log_paths.h"
-#include "log_place.h"
-#include "tool.h"
+#include "tools/log_paths.h"
+#include "tools/log_place.h"
+#include "tools/tool.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -12,9 +12,9 @@
 #ifndef FASHIM_LOG_READER_H
 #define FASHIM_LOG_READER_H
 
-#include "sample_points.h"
-#include "sample_scan.h"
-#include "series.h"
+#include "tools/sample_points.h"
+#include "tools/sample_scan.h"
+#include "tools/series.h"
 #include "shim/log/log_format.h"
 
 #include <jansson.h>

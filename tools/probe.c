@@ -2,7 +2,7 @@
  *
  * One child, one pipe, one deadline.
  */
-#include "probe.h"
+#include "tools/probe.h"
 
 #include <errno.h>
 #include <fcntl.h>

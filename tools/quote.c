@@ -2,8 +2,8 @@
  *
  * Single quotes hold everything but themselves; what a terminal might obey is spelt out.
  */
-#include "quote.h"
-#include "safe_text.h"
+#include "tools/quote.h"
+#include "tools/safe_text.h"
 
 #include <string.h>
 

@@ -6,8 +6,8 @@
 #ifndef FASHIM_REPORT_H
 #define FASHIM_REPORT_H
 
-#include "bootstrap.h"
-#include "log_reader.h"
+#include "tools/bootstrap.h"
+#include "tools/log_reader.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
 #ifndef FASHIM_REPORT_COLUMNS_H
 #define FASHIM_REPORT_COLUMNS_H
 
-#include "report.h"
+#include "tools/report.h"
 
 struct report_column {
 	const char *key, *doc;

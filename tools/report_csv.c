@@ -3,8 +3,8 @@
  * The sites as comma-separated values (RFC 4180): one line of names, then one line a site with
  * every column of report_columns.def. What is unknown is empty.
  */
-#include "report_columns.h"
-#include "tool.h"
+#include "tools/report_columns.h"
+#include "tools/tool.h"
 
 #include <math.h>
 #include <stdlib.h>

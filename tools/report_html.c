@@ -2,8 +2,8 @@
  *
  * The report as one HTML file that needs nothing else: no network, no fonts, no script to be read.
  */
-#include "report_html.h"
-#include "tool.h"
+#include "tools/report_html.h"
+#include "tools/tool.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef FASHIM_REPORT_HTML_H
 #define FASHIM_REPORT_HTML_H
 
-#include "report.h"
+#include "tools/report.h"
 
 extern const char report_html_style[], report_html_script[];
 

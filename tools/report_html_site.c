@@ -2,9 +2,9 @@
  *
  * The section of one site: what it is, where it is called from, and its four charts.
  */
-#include "report_html.h"
-#include "report_svg.h"
-#include "tool.h"
+#include "tools/report_html.h"
+#include "tools/report_svg.h"
+#include "tools/tool.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,10 +3,10 @@
  * The table of sites. Every cell carries its plain value for sorting, which is the value that
  * --sort and --format=csv use.
  */
-#include "report_columns.h"
-#include "report_html.h"
-#include "report_svg.h"
-#include "tool.h"
+#include "tools/report_columns.h"
+#include "tools/report_html.h"
+#include "tools/report_svg.h"
+#include "tools/tool.h"
 
 #include <math.h>
 

@@ -3,8 +3,8 @@
  * Strangers' text in a page. A log may hold anything: names that look like markup, escape
  * sequences, half characters.
  */
-#include "report_html.h"
-#include "safe_text.h"
+#include "tools/report_html.h"
+#include "tools/safe_text.h"
 
 #include <math.h>
 #include <string.h>

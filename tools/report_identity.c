@@ -2,9 +2,9 @@
  *
  * Who ran, where and how, for the commands that put reports side by side.
  */
-#include "report_identity.h"
-#include "markdown_text.h"
-#include "tool.h"
+#include "tools/report_identity.h"
+#include "tools/markdown_text.h"
+#include "tools/tool.h"
 
 #include <stdlib.h>
 

@@ -26,8 +26,8 @@
  *
  * What is unknown is null. Sites come in the order of the table.
  */
-#include "json_text.h"
-#include "report.h"
+#include "tools/json_text.h"
+#include "tools/report.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -3,8 +3,8 @@
  * How the report calls things: sites, shapes, verdicts, programs and GPUs, in words that every form
  * of it shares.
  */
-#include "report.h"
-#include "tool.h"
+#include "tools/report.h"
+#include "tools/tool.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #ifndef FASHIM_REPORT_PAGE_H
 #define FASHIM_REPORT_PAGE_H
 
-#include "histogram.h"
-#include "report.h"
+#include "tools/histogram.h"
+#include "tools/report.h"
 
 #define BOLD   "\033[1m"
 #define DIM    "\033[2m"

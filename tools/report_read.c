@@ -2,9 +2,9 @@
  *
  * Reading, merging, building: one after the other.
  */
-#include "report_read.h"
-#include "log_paths.h"
-#include "tool.h"
+#include "tools/report_read.h"
+#include "tools/log_paths.h"
+#include "tools/tool.h"
 
 #include <errno.h>
 

@@ -2,8 +2,8 @@
  *
  * Conditions and order over the columns of report_columns.def.
  */
-#include "report_select.h"
-#include "tool.h"
+#include "tools/report_select.h"
+#include "tools/tool.h"
 
 #include <errno.h>
 #include <math.h>

@@ -3,8 +3,8 @@
  * Everything known of one site: its chain, where it is called from, its times and drift, and its
  * samples one by one.
  */
-#include "report_page.h"
-#include "tool.h"
+#include "tools/report_page.h"
+#include "tools/tool.h"
 
 #include <math.h>
 #include <stdlib.h>

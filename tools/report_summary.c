@@ -3,8 +3,8 @@
  * The report in at most eleven lines: what was found, what it gained, how far the numbers moved and
  * what watching cost.
  */
-#include "report.h"
-#include "tool.h"
+#include "tools/report.h"
+#include "tools/tool.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -2,9 +2,9 @@
  *
  * Charts of one site: where the time went, the speed-up, the drift over the run.
  */
-#include "report_svg.h"
-#include "svg_canvas.h"
-#include "tool.h"
+#include "tools/report_svg.h"
+#include "tools/svg_canvas.h"
+#include "tools/tool.h"
 
 #include <math.h>
 

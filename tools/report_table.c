@@ -3,10 +3,10 @@
  * The table of sites, in the order of what they gained. Where the terminal is too narrow for all of
  * it, the less important columns are left out and named below.
  */
-#include "report_page.h"
-#include "safe_text.h"
-#include "terminal.h"
-#include "tool.h"
+#include "tools/report_page.h"
+#include "tools/safe_text.h"
+#include "tools/terminal.h"
+#include "tools/tool.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <limits.h>

@@ -3,9 +3,9 @@
  * The report for a person: who ran, the totals in a handful of lines, the table of sites, and what
  * was not replaced, why, and what to do about it.
  */
-#include "report_page.h"
-#include "terminal.h"
-#include "tool.h"
+#include "tools/report_page.h"
+#include "tools/terminal.h"
+#include "tools/tool.h"
 
 #include <math.h>
 #include <stdlib.h>

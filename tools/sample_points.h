@@ -7,7 +7,7 @@
 #ifndef FASHIM_SAMPLE_POINTS_H
 #define FASHIM_SAMPLE_POINTS_H
 
-#include "sample_scan.h"
+#include "tools/sample_scan.h"
 
 #include <stdbool.h>
 

@@ -7,7 +7,7 @@
 #ifndef FASHIM_SITE_MATCH_H
 #define FASHIM_SITE_MATCH_H
 
-#include "report.h"
+#include "tools/report.h"
 
 enum site_likeness {
 	SITE_DIFFERENT,

@@ -5,8 +5,8 @@
 #ifndef FASHIM_SITE_VALUES_H
 #define FASHIM_SITE_VALUES_H
 
-#include "bootstrap.h"
-#include "report.h"
+#include "tools/bootstrap.h"
+#include "tools/report.h"
 
 struct site_values {
 	double *app, *fused; /* us, in pairs; without the first of a run where that is left out */

@@ -2,8 +2,8 @@
  *
  * Gathering slices and marks, and putting them in order.
  */
-#include "timeline.h"
-#include "log_reader.h"
+#include "tools/timeline.h"
+#include "tools/log_reader.h"
 
 #include <errno.h>
 #include <math.h>

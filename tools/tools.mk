@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The command `fashim`, and the targets around the sources: demo, lint, format, install.
 
+TOOL_FILES   := $(patsubst %.c,$(O)/%.o,$(wildcard tools/*.c tools/*/*.c))
+# Objects of the tools by the names of their files; a name that no file has stops make.
+tool_objects = $(foreach name,$(1),$(or $(filter %/$(name).o,$(TOOL_FILES)),$(error no tools/*/$(name).c)))
+
 # ---- the shim's core over a driver that does nothing: `fashim replay` and the core's unit tests
 # tools/replay/below.c stands for these files of the shim.
 
@@ -11,7 +15,7 @@ CORE_OBJECTS := $(CORE_SOURCES:%.c=$(O)/%.o) \
 # … and tools/replay/records.c for these.
 REPLAY_TELLS := decline log log_header log_live session
 REPLAY_PARTS := $(filter-out $(call shim_objects,$(REPLAY_TELLS)) $(KERNEL_CHOICE),$(CORE_OBJECTS)) \
-                $(patsubst %.c,$(O)/%.o,$(wildcard tools/replay/*.c))
+                $(filter $(O)/tools/replay/%,$(TOOL_FILES))
 OBJCOPY      ?= objcopy
 
 # One object that shows a single function: the shim's names mean other things in the command.
@@ -22,7 +26,7 @@ $(O)/tools/replay.o: $(REPLAY_PARTS)
 
 # ---- the command --------------------------------------------------------------------------------
 
-TOOL_OBJECTS := $(patsubst %.c,$(O)/%.o,$(wildcard tools/*.c tools/bench/*.c tools/tune/*.c)) $(O)/tools/replay.o $(KERNEL_CHOICE) \
+TOOL_OBJECTS := $(filter-out $(O)/tools/replay/%,$(TOOL_FILES)) $(O)/tools/replay.o $(KERNEL_CHOICE) \
                 $(call shim_objects,call_form tuned_file)
 TOOL_LIBS    := -ljansson -lsmartcols -lsqlite3 -lm -lpthread -ldl
 
@@ -54,27 +58,27 @@ $(O)/tests/cli/ended $(O)/tests/cli/live: $(O)/tests/cli/%: tests/cli/%.c shim/l
 	$(call say,CCLD,$<)
 	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -o $@ $<
 
-$(O)/tests/cli/test_scan: $(addprefix $(O)/,tests/cli/test_scan.o tools/sample_scan.o tools/log_name.o)
+$(O)/tests/cli/test_scan: $(O)/tests/cli/test_scan.o $(call tool_objects,sample_scan log_name)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm
 
-$(O)/tests/cli/test_bootstrap: $(addprefix $(O)/,tests/cli/test_bootstrap.o tools/bootstrap.o)
-$(O)/tests/cli/test_kernel_name: $(addprefix $(O)/,tests/cli/test_kernel_name.o tools/kernel_name.o)
-$(O)/tests/cli/test_series: $(addprefix $(O)/,tests/cli/test_series.o tools/sample_points.o tools/histogram.o)
-$(O)/tests/cli/test_log_versions: $(addprefix $(O)/,tests/cli/test_log_versions.o $(addprefix tools/, \
-                                  kernel_name.o line_reader.o live.o run_sites.o sample_points.o sample_scan.o))
+$(O)/tests/cli/test_bootstrap: $(O)/tests/cli/test_bootstrap.o $(call tool_objects,bootstrap)
+$(O)/tests/cli/test_kernel_name: $(O)/tests/cli/test_kernel_name.o $(call tool_objects,kernel_name)
+$(O)/tests/cli/test_series: $(O)/tests/cli/test_series.o $(call tool_objects,sample_points histogram)
+$(O)/tests/cli/test_log_versions: $(O)/tests/cli/test_log_versions.o \
+                                  $(call tool_objects,kernel_name line_reader live run_sites sample_points sample_scan)
 $(CLI_UNIT_TESTS):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm
 
-$(O)/tests/cli/test_gate: $(O)/tests/cli/test_gate.o $(filter-out $(O)/tools/fashim.o,$(TOOL_OBJECTS))
+$(O)/tests/cli/test_gate: $(O)/tests/cli/test_gate.o $(filter-out $(call tool_objects,fashim),$(TOOL_OBJECTS))
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TOOL_LIBS) -lcmocka
 
 # Finds the CPU stand-in wherever it is run.
 $(O)/tests/cli/test_gpu.o: CPPFLAGS += -DBUILD_FOLDER='"$(abspath $(O))"'
-$(O)/tests/cli/test_gpu: $(addprefix $(O)/,tests/cli/test_gpu.o tools/gpu.o tools/gpu_operands.o tools/gpu_timer.o \
-                         tools/gpu_truth.o tools/safe_text.o tools/shim_library.o tools/tool.o) | \
+$(O)/tests/cli/test_gpu: $(O)/tests/cli/test_gpu.o \
+                         $(call tool_objects,gpu gpu_operands gpu_timer gpu_truth safe_text shim_library tool) | \
                          $(addprefix $(O)/,libfashim_kernels.so simgpu/libcuda.so.1 simgpu/libsimkernels.so)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -Wl,-rpath,'$$ORIGIN/../../simgpu' -Wl,--disable-new-dtags -lcmocka -lm -ldl

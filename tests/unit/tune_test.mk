@@ -6,9 +6,9 @@ TUNE_TESTS := $(addprefix $(O)/tests/unit/,test_call_form test_sweep test_tune_c
 UNIT_TESTS += $(TUNE_TESTS)
 FORM_OBJECTS := $(call shim_objects,call_form tuned_file) $(KERNEL_CHOICE)
 
-$(O)/tests/unit/test_call_form: $(O)/tools/tune/layout.o $(FORM_OBJECTS)
-$(O)/tests/unit/test_sweep: $(addprefix $(O)/tools/,tune/sweep.o bootstrap.o)
-$(O)/tests/unit/test_tune_cache: $(O)/tools/tune/cache.o $(O)/tests/unit/child.o $(FORM_OBJECTS)
+$(O)/tests/unit/test_call_form: $(call tool_objects,layout) $(FORM_OBJECTS)
+$(O)/tests/unit/test_sweep: $(call tool_objects,sweep bootstrap)
+$(O)/tests/unit/test_tune_cache: $(call tool_objects,cache) $(O)/tests/unit/child.o $(FORM_OBJECTS)
 $(O)/tests/unit/test_tuned: $(call shim_objects,tuned user_file) $(LOG_TEST_OBJECTS) $(FORM_OBJECTS)
 $(TUNE_TESTS): %: %.o
 	$(call say,LINK,$@)

@@ -2,7 +2,7 @@
  *
  * What every run needs, opened in the order in which its lack is told best.
  */
-#include "bench.h"
+#include "tools/bench/bench.h"
 #include "tools/gpu_clock.h"
 #include "tools/json_text.h"
 #include "tools/tool.h"

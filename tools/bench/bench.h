@@ -7,8 +7,8 @@
 #ifndef FASHIM_BENCH_H
 #define FASHIM_BENCH_H
 
-#include "blas.h"
-#include "referee.h"
+#include "tools/bench/blas.h"
+#include "tools/bench/referee.h"
 #include "tools/gpu_operands.h"
 
 #include <jansson.h>

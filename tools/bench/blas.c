@@ -3,7 +3,7 @@
  * cuBLAS counts columns first: its C^T = B^T A^T is our C = A B, row by row, so operands change
  * places and every matrix is what it is.
  */
-#include "blas.h"
+#include "tools/bench/blas.h"
 #include "tools/tool.h"
 
 #include <dlfcn.h>

@@ -2,7 +2,7 @@
  *
  * S = scale Q K^T, its softmax in place, O = P V: three launches.
  */
-#include "chain.h"
+#include "tools/bench/chain.h"
 
 const struct ladder_step *chain_step(void)
 {

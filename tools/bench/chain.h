@@ -6,7 +6,7 @@
 #ifndef FASHIM_BENCH_CHAIN_H
 #define FASHIM_BENCH_CHAIN_H
 
-#include "blas.h"
+#include "tools/bench/blas.h"
 #include "kernels/ladder/ladder.h"
 #include "tools/gpu_timer.h"
 

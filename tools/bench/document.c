@@ -3,7 +3,7 @@
  * Reading of documents: a kept one may be cut or edited, so what is not there is unknown, never an
  * error.
  */
-#include "bench.h"
+#include "tools/bench/bench.h"
 #include "tools/bootstrap.h"
 #include "tools/tool.h"
 

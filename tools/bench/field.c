@@ -2,8 +2,8 @@
  *
  * Who takes part, and what each is asked.
  */
-#include "field.h"
-#include "chain.h"
+#include "tools/bench/field.h"
+#include "tools/bench/chain.h"
 #include "tools/gpu_clock.h"
 #include "tools/gpu_timer.h"
 #include "tools/gpu_truth.h"

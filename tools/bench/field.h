@@ -7,7 +7,7 @@
 #ifndef FASHIM_BENCH_FIELD_H
 #define FASHIM_BENCH_FIELD_H
 
-#include "bench.h"
+#include "tools/bench/bench.h"
 
 struct field;
 

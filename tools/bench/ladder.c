@@ -3,10 +3,10 @@
  * Measures the ladder: the tiles by themselves, then references, steps and the kernel that ships in
  * one race.
  */
-#include "ladder.h"
-#include "field.h"
+#include "tools/bench/ladder.h"
+#include "tools/bench/field.h"
 #include "kernels/ladder/ladder.h"
-#include "tile.h"
+#include "tools/bench/tile.h"
 #include "tools/json_text.h"
 #include "tools/tool.h"
 

@@ -15,7 +15,7 @@
 #ifndef FASHIM_BENCH_LADDER_H
 #define FASHIM_BENCH_LADDER_H
 
-#include "bench.h"
+#include "tools/bench/bench.h"
 
 #define LADDER_FORMAT "fashim-ladder"
 

@@ -4,7 +4,7 @@
  * of 2025 and the GPU of this run as two lines, the references as levels. It brings its own colours
  * for light and dark.
  */
-#include "ladder.h"
+#include "tools/bench/ladder.h"
 #include "tools/report_html.h"
 #include "tools/svg_canvas.h"
 

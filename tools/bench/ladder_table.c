@@ -2,7 +2,7 @@
  *
  * The ladder for a person, a line a step, and as comma-separated values.
  */
-#include "ladder.h"
+#include "tools/bench/ladder.h"
 #include "tools/cell_table.h"
 #include "tools/tool.h"
 

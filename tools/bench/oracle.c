@@ -2,8 +2,8 @@
  *
  * Measures the candidate and its references in one race.
  */
-#include "oracle.h"
-#include "field.h"
+#include "tools/bench/oracle.h"
+#include "tools/bench/field.h"
 #include "tools/tool.h"
 
 #include <errno.h>

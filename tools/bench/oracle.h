@@ -16,7 +16,7 @@
 #ifndef FASHIM_BENCH_ORACLE_H
 #define FASHIM_BENCH_ORACLE_H
 
-#include "bench.h"
+#include "tools/bench/bench.h"
 
 #define ORACLE_FORMAT "fashim-oracle"
 

@@ -2,8 +2,8 @@
  *
  * The verdict, from a document alone.
  */
-#include "oracle.h"
-#include "chain.h"
+#include "tools/bench/oracle.h"
+#include "tools/bench/chain.h"
 #include "tools/bootstrap.h"
 #include "tools/json_text.h"
 

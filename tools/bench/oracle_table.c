@@ -2,7 +2,7 @@
  *
  * The oracle's verdict for a person, a line a reference, and as comma-separated values.
  */
-#include "oracle.h"
+#include "tools/bench/oracle.h"
 #include "tools/cell_table.h"
 #include "tools/tool.h"
 

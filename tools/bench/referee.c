@@ -3,7 +3,7 @@
  * A socket pair is the child's standard input and output. Each line is answered by one line, so
  * whoever waits knows what for; a child that says nothing for minutes is given up.
  */
-#include "referee.h"
+#include "tools/bench/referee.h"
 #include "tools/shim_library.h"
 #include "tools/tool.h"
 

@@ -3,7 +3,7 @@
  * Numbers from -4 to 4: a sum of 64 products is at most 1024, and f16 holds whole numbers up to
  * 2048.
  */
-#include "tile.h"
+#include "tools/bench/tile.h"
 #include "tools/tool.h"
 
 #include "tests/simgpu/half.h"

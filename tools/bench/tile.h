@@ -6,7 +6,7 @@
 #ifndef FASHIM_BENCH_TILE_H
 #define FASHIM_BENCH_TILE_H
 
-#include "blas.h"
+#include "tools/bench/blas.h"
 #include "tools/gpu_timer.h"
 
 /* C[m,n] = A[m,k] B[k,n], f16, row by row. */

@@ -3,7 +3,7 @@
  * Writing is reading, replacing a line, and renaming a new file over the old one, under a lock on
  * the folder, which needs no file of its own.
  */
-#include "cache.h"
+#include "tools/tune/cache.h"
 
 #include <errno.h>
 #include <fcntl.h>

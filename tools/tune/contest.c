@@ -2,8 +2,8 @@
  *
  * Candidates are made ready when they are first asked for: most never come to be timed.
  */
-#include "contest.h"
-#include "layout.h"
+#include "tools/tune/contest.h"
+#include "tools/tune/layout.h"
 #include "tools/tool.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #define FASHIM_TUNE_CONTEST_H
 
 #include "shim/gpu/call_form.h"
-#include "sweep.h"
+#include "tools/tune/sweep.h"
 #include "tools/gpu_timer.h"
 #include "tools/gpu_truth.h"
 

@@ -2,7 +2,7 @@
  *
  * A cache in the folder is what is named as one.
  */
-#include "files.h"
+#include "tools/tune/files.h"
 #include "tools/tool.h"
 
 #include <dirent.h>

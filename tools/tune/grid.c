@@ -2,7 +2,7 @@
  *
  * One list of columns makes every format.
  */
-#include "grid.h"
+#include "tools/tune/grid.h"
 #include "tools/json_text.h"
 #include "tools/markdown_text.h"
 #include "tools/tool.h"

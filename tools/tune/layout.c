@@ -3,7 +3,7 @@
  * Operands get their addresses one behind the other; what a form calls unaligned begins an element
  * late.
  */
-#include "layout.h"
+#include "tools/tune/layout.h"
 
 #include <errno.h>
 #include <math.h>

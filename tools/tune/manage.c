@@ -2,10 +2,10 @@
  *
  * Caches are read one by one; one that cannot be does not hide the others.
  */
-#include "manage.h"
-#include "cache.h"
-#include "files.h"
-#include "print.h"
+#include "tools/tune/manage.h"
+#include "tools/tune/cache.h"
+#include "tools/tune/files.h"
+#include "tools/tune/print.h"
 #include "tools/tool.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * People get medians with their spread and ratios with their interval in one cell each; programs
  * get every number by itself.
  */
-#include "print.h"
+#include "tools/tune/print.h"
 #include "tools/json_text.h"
 #include "tools/tool.h"
 

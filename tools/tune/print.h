@@ -5,9 +5,9 @@
 #ifndef FASHIM_TUNE_PRINT_H
 #define FASHIM_TUNE_PRINT_H
 
-#include "cache.h"
-#include "grid.h"
-#include "sweep.h"
+#include "tools/tune/cache.h"
+#include "tools/tune/grid.h"
+#include "tools/tune/sweep.h"
 
 /* The candidates of a form, and what became of each. */
 struct tune_trial {

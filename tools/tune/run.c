@@ -2,11 +2,11 @@
  *
  * The GPU, the forms, the cache and the person who waits, brought together.
  */
-#include "run.h"
-#include "contest.h"
-#include "files.h"
+#include "tools/tune/run.h"
+#include "tools/tune/contest.h"
+#include "tools/tune/files.h"
 #include "kernels/images.h"
-#include "layout.h"
+#include "tools/tune/layout.h"
 #include "tools/tool.h"
 
 #include <dlfcn.h>

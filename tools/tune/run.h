@@ -5,8 +5,8 @@
 #ifndef FASHIM_TUNE_RUN_H
 #define FASHIM_TUNE_RUN_H
 
-#include "print.h"
-#include "shapes.h"
+#include "tools/tune/print.h"
+#include "tools/tune/shapes.h"
 
 struct tune_settings {
 	int top, rounds; /* as in struct sweep */

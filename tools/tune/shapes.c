@@ -3,8 +3,8 @@
  * A log says the form of a site itself; of an older one, that does not, the plain sites can be told
  * from their dimensions, taken to be contiguous.
  */
-#include "shapes.h"
-#include "layout.h"
+#include "tools/tune/shapes.h"
+#include "tools/tune/layout.h"
 #include "tools/log_paths.h"
 #include "tools/tool.h"
 

@@ -3,7 +3,7 @@
  * Successive halving. The decision takes rounds of its own: those that picked a candidate favour
  * it.
  */
-#include "sweep.h"
+#include "tools/tune/sweep.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,9 +2,9 @@
  *
  * Form by form, kernel by kernel: what the table of variants says of each.
  */
-#include "trials.h"
-#include "contest.h"
-#include "layout.h"
+#include "tools/tune/trials.h"
+#include "tools/tune/contest.h"
+#include "tools/tune/layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>

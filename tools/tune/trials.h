@@ -5,8 +5,8 @@
 #ifndef FASHIM_TUNE_TRIALS_H
 #define FASHIM_TUNE_TRIALS_H
 
-#include "grid.h"
-#include "shapes.h"
+#include "tools/tune/grid.h"
+#include "tools/tune/shapes.h"
 
 /* Prints every kernel of an architecture that takes a form, the built-in choice first. */
 void tune_trials_print(const struct tune_shapes *shapes, int arch, enum grid_format format);
