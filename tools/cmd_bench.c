@@ -5,9 +5,9 @@
  */
 #include "tools/bench/ladder.h"
 #include "tools/bench/oracle.h"
-#include "tools/help_option.h"
-#include "tools/terminal.h"
-#include "tools/tool.h"
+#include "tools/base/help_option.h"
+#include "tools/base/terminal.h"
+#include "tools/base/tool.h"
 
 #include <argp.h>
 #include <errno.h>

@@ -3,11 +3,11 @@
  * fashim diff: two logs side by side, as two versions of a library, two GPUs, or before and after.
  */
 #include "tools/diff.h"
-#include "tools/help_option.h"
+#include "tools/base/help_option.h"
 #include "tools/log_arguments.h"
 #include "tools/report_read.h"
-#include "tools/terminal.h"
-#include "tools/tool.h"
+#include "tools/base/terminal.h"
+#include "tools/base/tool.h"
 
 #include <argp.h>
 #include <errno.h>

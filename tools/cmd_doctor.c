@@ -3,12 +3,12 @@
  * fashim doctor: before a run, or after one that said nothing: is everything here that the shim
  * needs, and will it see what a program does?
  */
-#include "tools/help_option.h"
-#include "tools/json_text.h"
+#include "tools/base/help_option.h"
+#include "tools/base/json_text.h"
 #include "tools/doctor.h"
-#include "tools/quote.h"
-#include "tools/shim_library.h"
-#include "tools/tool.h"
+#include "tools/base/quote.h"
+#include "tools/base/shim_library.h"
+#include "tools/base/tool.h"
 
 #include <argp.h>
 #include <errno.h>

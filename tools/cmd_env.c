@@ -3,10 +3,10 @@
  * fashim env: every option with its value here and now, where that comes from and what it does; the
  * rows are those the shim itself is compiled from.
  */
-#include "tools/help_option.h"
-#include "tools/json_text.h"
-#include "tools/options.h"
-#include "tools/tool.h"
+#include "tools/base/help_option.h"
+#include "tools/base/json_text.h"
+#include "tools/base/options.h"
+#include "tools/base/tool.h"
 
 #include <argp.h>
 #include <jansson.h>

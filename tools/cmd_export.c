@@ -4,10 +4,10 @@
  * stacks for flame graphs, a SQLite database for questions of one's own.
  */
 #include "tools/export.h"
-#include "tools/help_option.h"
+#include "tools/base/help_option.h"
 #include "tools/log_arguments.h"
 #include "tools/log_paths.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <argp.h>
 #include <errno.h>

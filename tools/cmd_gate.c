@@ -4,11 +4,11 @@
  * longer replaced.
  */
 #include "tools/gate.h"
-#include "tools/help_option.h"
+#include "tools/base/help_option.h"
 #include "tools/log_arguments.h"
 #include "tools/report_read.h"
-#include "tools/terminal.h"
-#include "tools/tool.h"
+#include "tools/base/terminal.h"
+#include "tools/base/tool.h"
 
 #include <argp.h>
 #include <errno.h>

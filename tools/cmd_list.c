@@ -2,9 +2,9 @@
  *
  * fashim list: the tables that are compiled in. fashim reasons: the one that people ask for most.
  */
-#include "tools/help_option.h"
+#include "tools/base/help_option.h"
 #include "tools/listing.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <argp.h>
 #include <errno.h>

@@ -4,10 +4,10 @@
  * what the recogniser made of each attention chain, step by step. Stories that differ only in their
  * op numbers are told once and counted.
  */
-#include "tools/help_option.h"
-#include "tools/json_text.h"
+#include "tools/base/help_option.h"
+#include "tools/base/json_text.h"
 #include "tools/kernel_name.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 #include "tools/replay/explain.h"
 
 #include <argp.h>

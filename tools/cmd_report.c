@@ -3,13 +3,13 @@
  * fashim report: which attention sites a program has, what replacing them gained, how far the
  * numbers moved, and why the others were left alone.
  */
-#include "tools/help_option.h"
+#include "tools/base/help_option.h"
 #include "tools/log_arguments.h"
 #include "tools/log_paths.h"
 #include "tools/report.h"
 #include "tools/report_select.h"
-#include "tools/terminal.h"
-#include "tools/tool.h"
+#include "tools/base/terminal.h"
+#include "tools/base/tool.h"
 
 #include <argp.h>
 #include <errno.h>

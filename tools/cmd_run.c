@@ -6,14 +6,14 @@
  */
 #include "tools/child.h"
 #include "tools/doctor.h"
-#include "tools/help_option.h"
+#include "tools/base/help_option.h"
 #include "tools/log_name.h"
 #include "tools/log_place.h"
-#include "tools/options.h"
-#include "tools/quote.h"
+#include "tools/base/options.h"
+#include "tools/base/quote.h"
 #include "tools/report.h"
-#include "tools/shim_library.h"
-#include "tools/tool.h"
+#include "tools/base/shim_library.h"
+#include "tools/base/tool.h"
 
 #include <argp.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
  *
  * fashim tune: measures which kernel is the fastest for the calls of a program, and tells the shim.
  */
-#include "tools/help_option.h"
-#include "tools/tool.h"
+#include "tools/base/help_option.h"
+#include "tools/base/tool.h"
 #include "tools/tune/files.h"
 #include "tools/tune/manage.h"
 #include "tools/tune/run.h"

@@ -6,7 +6,7 @@
 #ifndef FASHIM_DIFF_H
 #define FASHIM_DIFF_H
 
-#include "tools/bootstrap.h"
+#include "tools/base/bootstrap.h"
 #include "tools/site_match.h"
 
 /* A change counts when its interval leaves out 1. */

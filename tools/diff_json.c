@@ -16,7 +16,7 @@
  * What is unknown is null.
  */
 #include "tools/diff.h"
-#include "tools/json_text.h"
+#include "tools/base/json_text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,10 +3,10 @@
  * fashim diff for a person: what the two logs are, in which respects they are not alike, the sums,
  * and a line a site. Ratios are B / A.
  */
-#include "tools/cell_table.h"
+#include "tools/base/cell_table.h"
 #include "tools/diff.h"
 #include "tools/report_identity.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>

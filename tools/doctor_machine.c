@@ -5,7 +5,7 @@
  */
 #include "tools/doctor.h"
 #include "kernels/attention.h"
-#include "tools/options.h"
+#include "tools/base/options.h"
 #include "tools/probe.h"
 
 #include <cuda.h>

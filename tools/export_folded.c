@@ -5,9 +5,9 @@
  * the calls that ran it, and the fused kernel, for those that ran that (compared calls ran both).
  */
 #include "tools/export.h"
-#include "tools/safe_text.h"
+#include "tools/base/safe_text.h"
 #include "tools/site_values.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <errno.h>
 #include <math.h>

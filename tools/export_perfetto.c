@@ -5,7 +5,7 @@
  * decided stands on a track above, and the drift of each site is a counter.
  */
 #include "tools/export.h"
-#include "tools/json_text.h"
+#include "tools/base/json_text.h"
 #include "tools/site_values.h"
 #include "tools/timeline.h"
 

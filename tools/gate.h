@@ -6,7 +6,7 @@
 #ifndef FASHIM_GATE_H
 #define FASHIM_GATE_H
 
-#include "tools/bootstrap.h"
+#include "tools/base/bootstrap.h"
 #include "tools/report.h"
 
 /* NAN: not asked for. */

@@ -10,7 +10,7 @@
  * site null: all sites together, or one that only the baseline has. What is unknown is null.
  */
 #include "tools/gate.h"
-#include "tools/json_text.h"
+#include "tools/base/json_text.h"
 #include "tools/site_values.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * case.
  */
 #include "tools/gate.h"
-#include "tools/safe_text.h"
+#include "tools/base/safe_text.h"
 
 #include <math.h>
 #include <stdio.h>

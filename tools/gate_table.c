@@ -2,10 +2,10 @@
  *
  * fashim gate for a person: a line a check, then the verdict.
  */
-#include "tools/cell_table.h"
+#include "tools/base/cell_table.h"
 #include "tools/gate.h"
 #include "tools/report_identity.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>

@@ -4,8 +4,8 @@
  * about that would puzzle more than they tell.
  */
 #include "tools/gpu.h"
-#include "tools/shim_library.h"
-#include "tools/tool.h"
+#include "tools/base/shim_library.h"
+#include "tools/base/tool.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  * without its header where only a driver is installed, so what is used of it is declared here.
  */
 #include "tools/gpu_clock.h"
-#include "tools/bootstrap.h"
+#include "tools/base/bootstrap.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

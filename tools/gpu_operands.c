@@ -4,7 +4,7 @@
  * being a prime so that no stride falls into step with it: a large set has hundreds of millions.
  */
 #include "tools/gpu_operands.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include "tests/simgpu/half.h"
 

@@ -4,7 +4,7 @@
  * replay ahead of the first event hides.
  */
 #include "tools/gpu_timer.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,7 +4,7 @@
  * from a copy of O.
  */
 #include "tools/gpu_truth.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include "tests/simgpu/half.h"
 

@@ -4,7 +4,7 @@
  */
 #include "tools/listing.h"
 #include "kernels/attention.h"
-#include "tools/options.h"
+#include "tools/base/options.h"
 
 #include <stdio.h>
 #include <string.h>

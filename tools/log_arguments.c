@@ -4,8 +4,8 @@
  */
 #include "tools/log_arguments.h"
 #include "tools/log_paths.h"
-#include "tools/terminal.h"
-#include "tools/tool.h"
+#include "tools/base/terminal.h"
+#include "tools/base/tool.h"
 
 #include <errno.h>
 #include <libgen.h>

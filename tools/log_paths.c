@@ -5,7 +5,7 @@
  */
 #include "tools/log_paths.h"
 #include "tools/log_place.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <dirent.h>
 #include <errno.h>

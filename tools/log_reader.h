@@ -14,7 +14,7 @@
 
 #include "tools/sample_points.h"
 #include "tools/sample_scan.h"
-#include "tools/series.h"
+#include "tools/base/series.h"
 #include "shim/log/log_format.h"
 
 #include <jansson.h>

@@ -6,7 +6,7 @@
 #ifndef FASHIM_REPORT_H
 #define FASHIM_REPORT_H
 
-#include "tools/bootstrap.h"
+#include "tools/base/bootstrap.h"
 #include "tools/log_reader.h"
 
 #include <stdio.h>

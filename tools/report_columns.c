@@ -3,7 +3,7 @@
  * Every row of report_columns.def becomes a small function and a table entry.
  */
 #include "tools/report_columns.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * every column of report_columns.def. What is unknown is empty.
  */
 #include "tools/report_columns.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  */
 #include "tools/report_html.h"
 #include "tools/report_svg.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "tools/report_columns.h"
 #include "tools/report_html.h"
 #include "tools/report_svg.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <math.h>
 

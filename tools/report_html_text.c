@@ -4,7 +4,7 @@
  * sequences, half characters.
  */
 #include "tools/report_html.h"
-#include "tools/safe_text.h"
+#include "tools/base/safe_text.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * Who ran, where and how, for the commands that put reports side by side.
  */
 #include "tools/report_identity.h"
-#include "tools/markdown_text.h"
-#include "tools/tool.h"
+#include "tools/base/markdown_text.h"
+#include "tools/base/tool.h"
 
 #include <stdlib.h>
 

@@ -26,7 +26,7 @@
  *
  * What is unknown is null. Sites come in the order of the table.
  */
-#include "tools/json_text.h"
+#include "tools/base/json_text.h"
 #include "tools/report.h"
 
 #include <jansson.h>

@@ -3,9 +3,9 @@
  * The report as Markdown, for an issue or a change request: who ran, the summary, the sites, and
  * what was not replaced.
  */
-#include "tools/markdown_text.h"
+#include "tools/base/markdown_text.h"
 #include "tools/report.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <math.h>
 #include <stdlib.h>

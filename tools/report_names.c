@@ -4,7 +4,7 @@
  * of it shares.
  */
 #include "tools/report.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #ifndef FASHIM_REPORT_PAGE_H
 #define FASHIM_REPORT_PAGE_H
 
-#include "tools/histogram.h"
+#include "tools/base/histogram.h"
 #include "tools/report.h"
 
 #define BOLD   "\033[1m"

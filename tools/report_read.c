@@ -4,7 +4,7 @@
  */
 #include "tools/report_read.h"
 #include "tools/log_paths.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <errno.h>
 

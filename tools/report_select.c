@@ -3,7 +3,7 @@
  * Conditions and order over the columns of report_columns.def.
  */
 #include "tools/report_select.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <errno.h>
 #include <math.h>

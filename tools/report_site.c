@@ -4,7 +4,7 @@
  * samples one by one.
  */
 #include "tools/report_page.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * what watching cost.
  */
 #include "tools/report.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <math.h>
 #include <stdarg.h>

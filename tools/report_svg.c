@@ -3,8 +3,8 @@
  * Charts of one site: where the time went, the speed-up, the drift over the run.
  */
 #include "tools/report_svg.h"
-#include "tools/svg_canvas.h"
-#include "tools/tool.h"
+#include "tools/base/svg_canvas.h"
+#include "tools/base/tool.h"
 
 #include <math.h>
 

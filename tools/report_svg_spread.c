@@ -3,9 +3,9 @@
  * Charts of how values are spread: two histograms over one axis, the program's chain above the line
  * and the fused kernel below it.
  */
-#include "tools/histogram.h"
+#include "tools/base/histogram.h"
 #include "tools/report_svg.h"
-#include "tools/svg_canvas.h"
+#include "tools/base/svg_canvas.h"
 
 #include <math.h>
 #include <stdlib.h>

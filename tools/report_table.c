@@ -4,9 +4,9 @@
  * it, the less important columns are left out and named below.
  */
 #include "tools/report_page.h"
-#include "tools/safe_text.h"
-#include "tools/terminal.h"
-#include "tools/tool.h"
+#include "tools/base/safe_text.h"
+#include "tools/base/terminal.h"
+#include "tools/base/tool.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <limits.h>

@@ -4,8 +4,8 @@
  * was not replaced, why, and what to do about it.
  */
 #include "tools/report_page.h"
-#include "tools/terminal.h"
-#include "tools/tool.h"
+#include "tools/base/terminal.h"
+#include "tools/base/tool.h"
 
 #include <math.h>
 #include <stdlib.h>

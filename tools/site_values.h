@@ -5,7 +5,7 @@
 #ifndef FASHIM_SITE_VALUES_H
 #define FASHIM_SITE_VALUES_H
 
-#include "tools/bootstrap.h"
+#include "tools/base/bootstrap.h"
 #include "tools/report.h"
 
 struct site_values {

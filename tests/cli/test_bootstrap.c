@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "tools/bootstrap.h"
+#include "tools/base/bootstrap.h"
 
 static uint64_t random_state = 88172645463325252u;
 

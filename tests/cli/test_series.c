@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "tools/histogram.h"
+#include "tools/base/histogram.h"
 #include "tools/sample_points.h"
-#include "tools/series.h"
+#include "tools/base/series.h"
 
 static struct sample sample_of(uint64_t occurrence)
 {

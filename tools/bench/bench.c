@@ -4,8 +4,8 @@
  */
 #include "tools/bench/bench.h"
 #include "tools/gpu_clock.h"
-#include "tools/json_text.h"
-#include "tools/tool.h"
+#include "tools/base/json_text.h"
+#include "tools/base/tool.h"
 
 #include <errno.h>
 #include <string.h>

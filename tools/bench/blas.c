@@ -4,7 +4,7 @@
  * places and every matrix is what it is.
  */
 #include "tools/bench/blas.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
  * error.
  */
 #include "tools/bench/bench.h"
-#include "tools/bootstrap.h"
-#include "tools/tool.h"
+#include "tools/base/bootstrap.h"
+#include "tools/base/tool.h"
 
 #include <math.h>
 #include <stdlib.h>

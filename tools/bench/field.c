@@ -7,8 +7,8 @@
 #include "tools/gpu_clock.h"
 #include "tools/gpu_timer.h"
 #include "tools/gpu_truth.h"
-#include "tools/json_text.h"
-#include "tools/tool.h"
+#include "tools/base/json_text.h"
+#include "tools/base/tool.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include "tools/bench/field.h"
 #include "kernels/ladder/ladder.h"
 #include "tools/bench/tile.h"
-#include "tools/json_text.h"
-#include "tools/tool.h"
+#include "tools/base/json_text.h"
+#include "tools/base/tool.h"
 
 #include <errno.h>
 #include <math.h>

@@ -6,7 +6,7 @@
  */
 #include "tools/bench/ladder.h"
 #include "tools/report_html.h"
-#include "tools/svg_canvas.h"
+#include "tools/base/svg_canvas.h"
 
 #include <math.h>
 

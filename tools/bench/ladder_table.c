@@ -3,8 +3,8 @@
  * The ladder for a person, a line a step, and as comma-separated values.
  */
 #include "tools/bench/ladder.h"
-#include "tools/cell_table.h"
-#include "tools/tool.h"
+#include "tools/base/cell_table.h"
+#include "tools/base/tool.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>

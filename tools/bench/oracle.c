@@ -4,7 +4,7 @@
  */
 #include "tools/bench/oracle.h"
 #include "tools/bench/field.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <errno.h>
 

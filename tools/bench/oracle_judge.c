@@ -4,8 +4,8 @@
  */
 #include "tools/bench/oracle.h"
 #include "tools/bench/chain.h"
-#include "tools/bootstrap.h"
-#include "tools/json_text.h"
+#include "tools/base/bootstrap.h"
+#include "tools/base/json_text.h"
 
 #include <errno.h>
 #include <math.h>

@@ -3,8 +3,8 @@
  * The oracle's verdict for a person, a line a reference, and as comma-separated values.
  */
 #include "tools/bench/oracle.h"
-#include "tools/cell_table.h"
-#include "tools/tool.h"
+#include "tools/base/cell_table.h"
+#include "tools/base/tool.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>

@@ -4,8 +4,8 @@
  * whoever waits knows what for; a child that says nothing for minutes is given up.
  */
 #include "tools/bench/referee.h"
-#include "tools/shim_library.h"
-#include "tools/tool.h"
+#include "tools/base/shim_library.h"
+#include "tools/base/tool.h"
 
 #include <errno.h>
 #include <poll.h>

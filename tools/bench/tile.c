@@ -4,7 +4,7 @@
  * 2048.
  */
 #include "tools/bench/tile.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include "tests/simgpu/half.h"
 

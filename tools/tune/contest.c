@@ -4,7 +4,7 @@
  */
 #include "tools/tune/contest.h"
 #include "tools/tune/layout.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <errno.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  * A cache in the folder is what is named as one.
  */
 #include "tools/tune/files.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,9 +3,9 @@
  * One list of columns makes every format.
  */
 #include "tools/tune/grid.h"
-#include "tools/json_text.h"
-#include "tools/markdown_text.h"
-#include "tools/tool.h"
+#include "tools/base/json_text.h"
+#include "tools/base/markdown_text.h"
+#include "tools/base/tool.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "tools/tune/cache.h"
 #include "tools/tune/files.h"
 #include "tools/tune/print.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <errno.h>
 #include <stdlib.h>

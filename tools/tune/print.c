@@ -4,8 +4,8 @@
  * get every number by itself.
  */
 #include "tools/tune/print.h"
-#include "tools/json_text.h"
-#include "tools/tool.h"
+#include "tools/base/json_text.h"
+#include "tools/base/tool.h"
 
 #include <math.h>
 #include <stdlib.h>

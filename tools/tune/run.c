@@ -7,7 +7,7 @@
 #include "tools/tune/files.h"
 #include "kernels/images.h"
 #include "tools/tune/layout.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "tools/tune/shapes.h"
 #include "tools/tune/layout.h"
 #include "tools/log_paths.h"
-#include "tools/tool.h"
+#include "tools/base/tool.h"
 
 #include <errno.h>
 #include <stdlib.h>

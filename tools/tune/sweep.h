@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tools/bootstrap.h"
+#include "tools/base/bootstrap.h"
 
 /* A win must be certain to be this much; the interval's upper end decides. */
 #define SWEEP_WIN 0.99

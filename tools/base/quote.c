@@ -2,8 +2,8 @@
  *
  * Single quotes hold everything but themselves; what a terminal might obey is spelt out.
  */
-#include "tools/quote.h"
-#include "tools/safe_text.h"
+#include "tools/base/quote.h"
+#include "tools/base/safe_text.h"
 
 #include <string.h>
 

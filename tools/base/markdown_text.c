@@ -2,8 +2,8 @@
  *
  * Markup characters get a backslash, what is not harmless (safe_text.h) becomes '?'.
  */
-#include "tools/markdown_text.h"
-#include "tools/safe_text.h"
+#include "tools/base/markdown_text.h"
+#include "tools/base/safe_text.h"
 
 #include <string.h>
 

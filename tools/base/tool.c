@@ -3,8 +3,8 @@
  * Helpers of all subcommands for speaking to a person: one-line complaints, suggestions for typos,
  * and numbers with the unit and grouping that a reader expects.
  */
-#include "tools/tool.h"
-#include "tools/safe_text.h"
+#include "tools/base/tool.h"
+#include "tools/base/safe_text.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * Folding is a stream of its own, so that nothing which prints needs to know the width: lines are
  * gathered, measured without their escape sequences, and cut at their last space that fits.
  */
-#include "tools/terminal.h"
+#include "tools/base/terminal.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
  * The option table, expanded from config.def, the check of a value by its kind, and the check that
  * catches misspelt names: the shim speaks of those only once a program uses CUDA.
  */
-#include "tools/options.h"
-#include "tools/tool.h"
+#include "tools/base/options.h"
+#include "tools/base/tool.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,8 +2,8 @@
  *
  * jansson refuses what JSON cannot hold; these put something else in its place.
  */
-#include "tools/json_text.h"
-#include "tools/safe_text.h"
+#include "tools/base/json_text.h"
+#include "tools/base/safe_text.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,8 +2,8 @@
  *
  * Cells are written into memory and handed to libsmartcols, which owns them from then on.
  */
-#include "tools/cell_table.h"
-#include "tools/markdown_text.h"
+#include "tools/base/cell_table.h"
+#include "tools/base/markdown_text.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <stdlib.h>

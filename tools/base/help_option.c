@@ -2,7 +2,7 @@
  *
  * argp knows no -h, and most people type it first.
  */
-#include "tools/help_option.h"
+#include "tools/base/help_option.h"
 
 #include <stdio.h>
 

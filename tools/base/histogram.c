@@ -2,7 +2,7 @@
  *
  * Which bin a value falls into.
  */
-#include "tools/histogram.h"
+#include "tools/base/histogram.h"
 
 #include <math.h>
 

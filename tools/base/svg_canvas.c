@@ -2,7 +2,7 @@
  *
  * Elements of a chart, written as they come; a tenth of a unit is a fraction of a pixel.
  */
-#include "tools/svg_canvas.h"
+#include "tools/base/svg_canvas.h"
 
 #include <math.h>
 

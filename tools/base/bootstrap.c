@@ -6,7 +6,7 @@
  * k exponential numbers is one gamma number of shape k. So a resample costs the same for five
  * samples as for five thousand, and its distribution is that of drawing all n.
  */
-#include "tools/bootstrap.h"
+#include "tools/base/bootstrap.h"
 
 #include <errno.h>
 #include <math.h>

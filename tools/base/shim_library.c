@@ -3,8 +3,8 @@
  * The command finds its files by its own place alone, so that a copied tree or package works
  * wherever it lies.
  */
-#include "tools/shim_library.h"
-#include "tools/tool.h"
+#include "tools/base/shim_library.h"
+#include "tools/base/tool.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  *
  * UTF-8 is decoded by its definition: no overlong forms, no surrogates, nothing above U+10FFFF.
  */
-#include "tools/safe_text.h"
+#include "tools/base/safe_text.h"
 
 #include <stdint.h>
 #include <string.h>
