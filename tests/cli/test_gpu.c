@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #include "tests/simgpu/half.h"
-#include "tools/gpu_timer.h"
-#include "tools/gpu_truth.h"
+#include "tools/gpu/gpu_timer.h"
+#include "tools/gpu/gpu_truth.h"
 
 static struct gpu gpu;
 

@@ -9,7 +9,7 @@
 
 #include "tools/bench/blas.h"
 #include "tools/bench/referee.h"
-#include "tools/gpu_operands.h"
+#include "tools/gpu/gpu_operands.h"
 
 #include <jansson.h>
 

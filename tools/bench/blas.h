@@ -5,7 +5,7 @@
 #ifndef FASHIM_BENCH_BLAS_H
 #define FASHIM_BENCH_BLAS_H
 
-#include "tools/gpu.h"
+#include "tools/gpu/gpu.h"
 
 #include <cublas_v2.h>
 

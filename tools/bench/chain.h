@@ -8,7 +8,7 @@
 
 #include "tools/bench/blas.h"
 #include "kernels/ladder/ladder.h"
-#include "tools/gpu_timer.h"
+#include "tools/gpu/gpu_timer.h"
 
 struct chain {
 	const struct blas *blas;

@@ -4,9 +4,9 @@
  */
 #include "tools/bench/field.h"
 #include "tools/bench/chain.h"
-#include "tools/gpu_clock.h"
-#include "tools/gpu_timer.h"
-#include "tools/gpu_truth.h"
+#include "tools/gpu/gpu_clock.h"
+#include "tools/gpu/gpu_timer.h"
+#include "tools/gpu/gpu_truth.h"
 #include "tools/base/json_text.h"
 #include "tools/base/tool.h"
 

@@ -6,7 +6,7 @@
 #ifndef FASHIM_BENCH_REFEREE_H
 #define FASHIM_BENCH_REFEREE_H
 
-#include "tools/gpu_operands.h"
+#include "tools/gpu/gpu_operands.h"
 
 #include <jansson.h>
 #include <sys/types.h>

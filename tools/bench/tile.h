@@ -7,7 +7,7 @@
 #define FASHIM_BENCH_TILE_H
 
 #include "tools/bench/blas.h"
-#include "tools/gpu_timer.h"
+#include "tools/gpu/gpu_timer.h"
 
 /* C[m,n] = A[m,k] B[k,n], f16, row by row. */
 struct tile {

@@ -7,8 +7,8 @@
 
 #include "shim/gpu/call_form.h"
 #include "tools/tune/sweep.h"
-#include "tools/gpu_timer.h"
-#include "tools/gpu_truth.h"
+#include "tools/gpu/gpu_timer.h"
+#include "tools/gpu/gpu_truth.h"
 
 /* Of attn_variants: which are there. */
 struct contest_kernels {

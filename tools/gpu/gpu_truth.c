@@ -3,7 +3,7 @@
  * The double-precision kernel does the arithmetic; the comparison is made here, element by element,
  * from a copy of O.
  */
-#include "tools/gpu_truth.h"
+#include "tools/gpu/gpu_truth.h"
 #include "tools/base/tool.h"
 
 #include "tests/simgpu/half.h"

@@ -3,7 +3,7 @@
  * NVML by name, and a thread that reads four numbers until it is told to stop. The library comes
  * without its header where only a driver is installed, so what is used of it is declared here.
  */
-#include "tools/gpu_clock.h"
+#include "tools/gpu/gpu_clock.h"
 #include "tools/base/bootstrap.h"
 
 #include <dlfcn.h>

@@ -3,7 +3,7 @@
  * A graph of n calls replays them back to back; launching it costs the host some µs once, which a
  * replay ahead of the first event hides.
  */
-#include "tools/gpu_timer.h"
+#include "tools/gpu/gpu_timer.h"
 #include "tools/base/tool.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #ifndef FASHIM_GPU_CLOCK_H
 #define FASHIM_GPU_CLOCK_H
 
-#include "tools/gpu.h"
+#include "tools/gpu/gpu.h"
 
 #include <jansson.h>
 

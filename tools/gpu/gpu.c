@@ -3,7 +3,7 @@
  * libcuda first: libfashim_kernels.so is linked to it, and without a driver the loader's words
  * about that would puzzle more than they tell.
  */
-#include "tools/gpu.h"
+#include "tools/gpu/gpu.h"
 #include "tools/base/shim_library.h"
 #include "tools/base/tool.h"
 

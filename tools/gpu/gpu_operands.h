@@ -6,7 +6,7 @@
 #ifndef FASHIM_GPU_OPERANDS_H
 #define FASHIM_GPU_OPERANDS_H
 
-#include "tools/gpu.h"
+#include "tools/gpu/gpu.h"
 
 struct gpu_shape {
 	int B, H, Sq, Sk, D;

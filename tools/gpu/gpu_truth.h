@@ -6,7 +6,7 @@
 #ifndef FASHIM_GPU_TRUTH_H
 #define FASHIM_GPU_TRUTH_H
 
-#include "tools/gpu.h"
+#include "tools/gpu/gpu.h"
 
 /* The true rows of one call. */
 struct gpu_truth {

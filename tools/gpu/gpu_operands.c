@@ -3,7 +3,7 @@
  * Numbers come from a table that is drawn once for each seed and read round and round, its length
  * being a prime so that no stride falls into step with it: a large set has hundreds of millions.
  */
-#include "tools/gpu_operands.h"
+#include "tools/gpu/gpu_operands.h"
 #include "tools/base/tool.h"
 
 #include "tests/simgpu/half.h"

@@ -7,8 +7,8 @@
 #ifndef FASHIM_GPU_TIMER_H
 #define FASHIM_GPU_TIMER_H
 
-#include "tools/gpu.h"
-#include "tools/gpu_operands.h"
+#include "tools/gpu/gpu.h"
+#include "tools/gpu/gpu_operands.h"
 
 /* Something that can be launched: enqueues one call on the n-th set of operands. 0 or -errno, then
  * with one line on stderr. */
