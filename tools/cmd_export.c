@@ -5,8 +5,8 @@
  */
 #include "tools/export.h"
 #include "tools/base/help_option.h"
-#include "tools/log_arguments.h"
-#include "tools/log_paths.h"
+#include "tools/read/log_arguments.h"
+#include "tools/read/log_paths.h"
 #include "tools/base/tool.h"
 
 #include <argp.h>

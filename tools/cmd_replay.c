@@ -6,7 +6,7 @@
  */
 #include "tools/base/help_option.h"
 #include "tools/base/json_text.h"
-#include "tools/kernel_name.h"
+#include "tools/read/kernel_name.h"
 #include "tools/base/tool.h"
 #include "tools/replay/explain.h"
 

@@ -4,8 +4,8 @@
  * numbers moved, and why the others were left alone.
  */
 #include "tools/base/help_option.h"
-#include "tools/log_arguments.h"
-#include "tools/log_paths.h"
+#include "tools/read/log_arguments.h"
+#include "tools/read/log_paths.h"
 #include "tools/report.h"
 #include "tools/report_select.h"
 #include "tools/base/terminal.h"

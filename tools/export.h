@@ -6,7 +6,7 @@
 #ifndef FASHIM_EXPORT_H
 #define FASHIM_EXPORT_H
 
-#include "tools/log_reader.h"
+#include "tools/read/log_reader.h"
 
 enum export_weight { EXPORT_TIME, EXPORT_CALLS };
 

@@ -7,7 +7,7 @@
 #define FASHIM_REPORT_H
 
 #include "tools/base/bootstrap.h"
-#include "tools/log_reader.h"
+#include "tools/read/log_reader.h"
 
 #include <stdio.h>
 

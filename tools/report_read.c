@@ -3,7 +3,7 @@
  * Reading, merging, building: one after the other.
  */
 #include "tools/report_read.h"
-#include "tools/log_paths.h"
+#include "tools/read/log_paths.h"
 #include "tools/base/tool.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * Gathering slices and marks, and putting them in order.
  */
 #include "tools/timeline.h"
-#include "tools/log_reader.h"
+#include "tools/read/log_reader.h"
 
 #include <errno.h>
 #include <math.h>

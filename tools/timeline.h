@@ -6,7 +6,7 @@
 #ifndef FASHIM_TIMELINE_H
 #define FASHIM_TIMELINE_H
 
-#include "tools/sample_scan.h"
+#include "tools/read/sample_scan.h"
 
 #include <jansson.h>
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "tools/kernel_name.h"
+#include "tools/read/kernel_name.h"
 
 static const char *const names[][2] = {
 	{"_ZN2at6native29vectorized_elementwise_kernelILi8ENS0_15CUDAFunctor_"

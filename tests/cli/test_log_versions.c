@@ -7,7 +7,7 @@
 
 #undef LOG_FORMAT_VERSION
 #define LOG_FORMAT_VERSION 3
-#include "tools/log_reader.c"
+#include "tools/read/log_reader.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "tools/log_name.h"
-#include "tools/sample_scan.h"
+#include "tools/read/log_name.h"
+#include "tools/read/sample_scan.h"
 
 static uint64_t seed = 88172645463325252u;
 

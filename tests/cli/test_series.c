@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "tools/base/histogram.h"
-#include "tools/sample_points.h"
+#include "tools/read/sample_points.h"
 #include "tools/base/series.h"
 
 static struct sample sample_of(uint64_t occurrence)

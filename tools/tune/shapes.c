@@ -5,7 +5,7 @@
  */
 #include "tools/tune/shapes.h"
 #include "tools/tune/layout.h"
-#include "tools/log_paths.h"
+#include "tools/read/log_paths.h"
 #include "tools/base/tool.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * When the array is full, neighbours are put together and every point stands for twice as many
  * samples from then on.
  */
-#include "tools/sample_points.h"
+#include "tools/read/sample_points.h"
 
 #include <errno.h>
 #include <math.h>

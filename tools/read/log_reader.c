@@ -4,9 +4,9 @@
  * the few other records through a JSON tree. A line that is no JSON is counted and skipped, a last
  * line without its newline is a crash's trace and no error.
  */
-#include "tools/log_reader.h"
-#include "tools/kernel_name.h"
-#include "tools/line_reader.h"
+#include "tools/read/log_reader.h"
+#include "tools/read/kernel_name.h"
+#include "tools/read/line_reader.h"
 
 #include <errno.h>
 #include <stdarg.h>

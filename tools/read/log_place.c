@@ -3,7 +3,7 @@
  * A file without a name is made in the folder, which leaves no trace; where the file system knows
  * none, one that is removed at once.
  */
-#include "tools/log_place.h"
+#include "tools/read/log_place.h"
 
 #include <errno.h>
 #include <fcntl.h>

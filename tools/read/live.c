@@ -3,7 +3,7 @@
  * LOG.live: the counters of a run that never wrote its summary, because it was killed or is still
  * going. The file is the struct that the shim had mapped.
  */
-#include "tools/log_reader.h"
+#include "tools/read/log_reader.h"
 #include "shim/log/log_format.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
  * afterwards. So the unknown parts become wildcards; the shim never writes to a file that is there
  * already, so what is new after the run is of this run.
  */
-#include "tools/log_name.h"
+#include "tools/read/log_name.h"
 
 #include <glob.h>
 #include <stdbool.h>

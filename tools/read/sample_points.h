@@ -7,7 +7,7 @@
 #ifndef FASHIM_SAMPLE_POINTS_H
 #define FASHIM_SAMPLE_POINTS_H
 
-#include "tools/sample_scan.h"
+#include "tools/read/sample_scan.h"
 
 #include <stdbool.h>
 

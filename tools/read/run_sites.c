@@ -3,7 +3,7 @@
  * The sites of a run, sorted by their numbers, and its reasons. Numbers come from a file that may
  * hold anything, so they size nothing: a site takes room when it is told of, not for its number.
  */
-#include "tools/log_reader.h"
+#include "tools/read/log_reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * arguments the first that says something, which for PyTorch's kernels is the operation. Unnamed
  * namespaces carry the name of their source file, where that is all there is.
  */
-#include "tools/kernel_name.h"
+#include "tools/read/kernel_name.h"
 
 #include <ctype.h>
 #include <stdbool.h>

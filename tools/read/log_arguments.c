@@ -2,8 +2,8 @@
  *
  * argp hands over what is no option in one go.
  */
-#include "tools/log_arguments.h"
-#include "tools/log_paths.h"
+#include "tools/read/log_arguments.h"
+#include "tools/read/log_paths.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
 

@@ -3,8 +3,8 @@
  * From the arguments of a command to a set of runs, with a word on stderr for each file that is not
  * what it should be.
  */
-#include "tools/log_paths.h"
-#include "tools/log_place.h"
+#include "tools/read/log_paths.h"
+#include "tools/read/log_place.h"
 #include "tools/base/tool.h"
 
 #include <dirent.h>

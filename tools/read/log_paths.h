@@ -6,7 +6,7 @@
 #ifndef FASHIM_LOG_PATHS_H
 #define FASHIM_LOG_PATHS_H
 
-#include "tools/log_reader.h"
+#include "tools/read/log_reader.h"
 
 /* log_read() for the file `path`, or for each *.jsonl of the directory `path`, in the order of
  * their names. What is wrong with a file is said on stderr, one line each, and the others are still

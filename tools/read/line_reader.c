@@ -3,7 +3,7 @@
  * One buffer, moved to its front when a block is to be read behind a line's beginning, and doubled
  * for lines longer than it.
  */
-#include "tools/line_reader.h"
+#include "tools/read/line_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>

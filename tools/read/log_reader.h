@@ -12,8 +12,8 @@
 #ifndef FASHIM_LOG_READER_H
 #define FASHIM_LOG_READER_H
 
-#include "tools/sample_points.h"
-#include "tools/sample_scan.h"
+#include "tools/read/sample_points.h"
+#include "tools/read/sample_scan.h"
 #include "tools/base/series.h"
 #include "shim/log/log_format.h"
 

@@ -3,7 +3,7 @@
  * A JSON scanner that knows where the numbers of a sample belong. It walks the line once, allocates
  * nothing, and steps over what it does not know, so that a later format may add fields.
  */
-#include "tools/sample_scan.h"
+#include "tools/read/sample_scan.h"
 
 #include <errno.h>
 #include <math.h>
