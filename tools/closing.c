@@ -3,7 +3,7 @@
  * The last words of `fashim run`: what was found, what it gained, and the command that tells the
  * rest.
  */
-#include "tools/report.h"
+#include "tools/sites/report.h"
 #include "tools/base/tool.h"
 
 #include <math.h>

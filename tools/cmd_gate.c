@@ -6,7 +6,7 @@
 #include "tools/gate.h"
 #include "tools/base/help_option.h"
 #include "tools/read/log_arguments.h"
-#include "tools/report_read.h"
+#include "tools/sites/report_read.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
 

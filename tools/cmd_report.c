@@ -6,8 +6,8 @@
 #include "tools/base/help_option.h"
 #include "tools/read/log_arguments.h"
 #include "tools/read/log_paths.h"
-#include "tools/report.h"
-#include "tools/report_select.h"
+#include "tools/sites/report.h"
+#include "tools/sites/report_select.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
 
@@ -55,7 +55,7 @@ static const char report_doc[] =
 	"Columns of --format=csv, --sort and --filter:\n"
 #define NUMBER(key, expression, doc) "  " #key ": " doc "\n"
 #define TEXT(key, expression, doc)   "  " #key ": " doc "\n"
-#include "tools/report_columns.def"
+#include "tools/sites/report_columns.def"
 #undef NUMBER
 #undef TEXT
 	"\nExit status: 0; 1 when a log cannot be read (the others are still reported); 2 for "

@@ -11,7 +11,7 @@
 #include "tools/read/log_place.h"
 #include "tools/base/options.h"
 #include "tools/base/quote.h"
-#include "tools/report.h"
+#include "tools/sites/report.h"
 #include "tools/base/shim_library.h"
 #include "tools/base/tool.h"
 

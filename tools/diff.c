@@ -3,7 +3,7 @@
  * From two reports to their differences. Nothing is printed here.
  */
 #include "tools/diff.h"
-#include "tools/site_values.h"
+#include "tools/sites/site_values.h"
 
 #include <errno.h>
 #include <math.h>

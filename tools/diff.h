@@ -7,7 +7,7 @@
 #define FASHIM_DIFF_H
 
 #include "tools/base/bootstrap.h"
-#include "tools/site_match.h"
+#include "tools/sites/site_match.h"
 
 /* A change counts when its interval leaves out 1. */
 enum diff_change { DIFF_UNKNOWN, DIFF_SAME, DIFF_LESS, DIFF_MORE };

@@ -5,7 +5,7 @@
  */
 #include "tools/base/cell_table.h"
 #include "tools/diff.h"
-#include "tools/report_identity.h"
+#include "tools/sites/report_identity.h"
 #include "tools/base/tool.h"
 
 #include <libsmartcols/libsmartcols.h>

@@ -6,7 +6,7 @@
  */
 #include "tools/export.h"
 #include "tools/base/safe_text.h"
-#include "tools/site_values.h"
+#include "tools/sites/site_values.h"
 #include "tools/base/tool.h"
 
 #include <errno.h>

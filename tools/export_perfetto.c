@@ -6,7 +6,7 @@
  */
 #include "tools/export.h"
 #include "tools/base/json_text.h"
-#include "tools/site_values.h"
+#include "tools/sites/site_values.h"
 #include "tools/timeline.h"
 
 #include <errno.h>

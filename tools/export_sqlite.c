@@ -4,8 +4,8 @@
  * database is made beside FILE in one transaction and takes its name when it is complete.
  */
 #include "tools/export.h"
-#include "tools/report.h"
-#include "tools/report_columns.h"
+#include "tools/sites/report.h"
+#include "tools/sites/report_columns.h"
 
 #include <errno.h>
 #include <math.h>

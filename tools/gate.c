@@ -4,7 +4,7 @@
  * skipped there and said; a threshold that could be judged nowhere has not been kept.
  */
 #include "tools/gate_check.h"
-#include "tools/site_values.h"
+#include "tools/sites/site_values.h"
 
 #include <errno.h>
 #include <math.h>

@@ -7,7 +7,7 @@
 #define FASHIM_GATE_H
 
 #include "tools/base/bootstrap.h"
-#include "tools/report.h"
+#include "tools/sites/report.h"
 
 /* NAN: not asked for. */
 struct gate_limits {

@@ -4,8 +4,8 @@
  * by so much that chance does not explain it.
  */
 #include "tools/gate_check.h"
-#include "tools/site_match.h"
-#include "tools/site_values.h"
+#include "tools/sites/site_match.h"
+#include "tools/sites/site_values.h"
 
 #include <errno.h>
 #include <math.h>

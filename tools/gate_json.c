@@ -11,7 +11,7 @@
  */
 #include "tools/gate.h"
 #include "tools/base/json_text.h"
-#include "tools/site_values.h"
+#include "tools/sites/site_values.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
  */
 #include "tools/base/cell_table.h"
 #include "tools/gate.h"
-#include "tools/report_identity.h"
+#include "tools/sites/report_identity.h"
 #include "tools/base/tool.h"
 
 #include <libsmartcols/libsmartcols.h>

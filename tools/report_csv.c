@@ -3,7 +3,7 @@
  * The sites as comma-separated values (RFC 4180): one line of names, then one line a site with
  * every column of report_columns.def. What is unknown is empty.
  */
-#include "tools/report_columns.h"
+#include "tools/sites/report_columns.h"
 #include "tools/base/tool.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 #ifndef FASHIM_REPORT_HTML_H
 #define FASHIM_REPORT_HTML_H
 
-#include "tools/report.h"
+#include "tools/sites/report.h"
 
 extern const char report_html_style[], report_html_script[];
 

@@ -3,7 +3,7 @@
  * The table of sites. Every cell carries its plain value for sorting, which is the value that
  * --sort and --format=csv use.
  */
-#include "tools/report_columns.h"
+#include "tools/sites/report_columns.h"
 #include "tools/report_html.h"
 #include "tools/report_svg.h"
 #include "tools/base/tool.h"

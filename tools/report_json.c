@@ -27,7 +27,7 @@
  * What is unknown is null. Sites come in the order of the table.
  */
 #include "tools/base/json_text.h"
-#include "tools/report.h"
+#include "tools/sites/report.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -4,7 +4,7 @@
  * what was not replaced.
  */
 #include "tools/base/markdown_text.h"
-#include "tools/report.h"
+#include "tools/sites/report.h"
 #include "tools/base/tool.h"
 
 #include <math.h>

@@ -7,7 +7,7 @@
 #define FASHIM_REPORT_PAGE_H
 
 #include "tools/base/histogram.h"
-#include "tools/report.h"
+#include "tools/sites/report.h"
 
 #define BOLD   "\033[1m"
 #define DIM    "\033[2m"

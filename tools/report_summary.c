@@ -3,7 +3,7 @@
  * The report in at most eleven lines: what was found, what it gained, how far the numbers moved and
  * what watching cost.
  */
-#include "tools/report.h"
+#include "tools/sites/report.h"
 #include "tools/base/tool.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
 #ifndef FASHIM_REPORT_SVG_H
 #define FASHIM_REPORT_SVG_H
 
-#include "tools/report.h"
+#include "tools/sites/report.h"
 
 /* Each writes nothing and returns false where the log has not what it would show. */
 

@@ -18,8 +18,8 @@
 #include <cmocka.h>
 
 #include "tools/gate.h"
-#include "tools/report_read.h"
-#include "tools/site_match.h"
+#include "tools/sites/report_read.h"
+#include "tools/sites/site_match.h"
 
 static uint64_t seed = 88172645463325252u;
 

@@ -5,7 +5,7 @@
 #ifndef FASHIM_REPORT_COLUMNS_H
 #define FASHIM_REPORT_COLUMNS_H
 
-#include "tools/report.h"
+#include "tools/sites/report.h"
 
 struct report_column {
 	const char *key, *doc;

@@ -2,7 +2,7 @@
  *
  * Conditions and order over the columns of report_columns.def.
  */
-#include "tools/report_select.h"
+#include "tools/sites/report_select.h"
 #include "tools/base/tool.h"
 
 #include <errno.h>

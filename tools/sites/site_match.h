@@ -7,7 +7,7 @@
 #ifndef FASHIM_SITE_MATCH_H
 #define FASHIM_SITE_MATCH_H
 
-#include "tools/report.h"
+#include "tools/sites/report.h"
 
 enum site_likeness {
 	SITE_DIFFERENT,

@@ -5,7 +5,7 @@
 #ifndef FASHIM_REPORT_SELECT_H
 #define FASHIM_REPORT_SELECT_H
 
-#include "tools/report_columns.h"
+#include "tools/sites/report_columns.h"
 
 enum { MOST_CONDITIONS = 16 };
 

@@ -2,7 +2,7 @@
  *
  * Reading, merging, building: one after the other.
  */
-#include "tools/report_read.h"
+#include "tools/sites/report_read.h"
 #include "tools/read/log_paths.h"
 #include "tools/base/tool.h"
 

@@ -3,7 +3,7 @@
  * Three passes over the rows that are still alone, from the strictest likeness to the loosest, so
  * that a site is never taken from the one that fits it best.
  */
-#include "tools/site_match.h"
+#include "tools/sites/site_match.h"
 
 #include <ctype.h>
 #include <errno.h>

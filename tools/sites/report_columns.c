@@ -2,7 +2,7 @@
  *
  * Every row of report_columns.def becomes a small function and a table entry.
  */
-#include "tools/report_columns.h"
+#include "tools/sites/report_columns.h"
 #include "tools/base/tool.h"
 
 #include <math.h>
@@ -42,14 +42,14 @@ static const char *first_of(const json_t *record, const char *key)
 	}
 #define NUMBER(key, expression, doc) GETTER(double, key, expression)
 #define TEXT(key, expression, doc)   GETTER(const char *, key, expression)
-#include "tools/report_columns.def"
+#include "tools/sites/report_columns.def"
 #undef NUMBER
 #undef TEXT
 
 const struct report_column report_columns[] = {
 #define NUMBER(key, expression, doc) {#key, doc, get_##key, NULL},
 #define TEXT(key, expression, doc)   {#key, doc, NULL, get_##key},
-#include "tools/report_columns.def"
+#include "tools/sites/report_columns.def"
 #undef NUMBER
 #undef TEXT
 };

@@ -6,7 +6,7 @@
 #define FASHIM_SITE_VALUES_H
 
 #include "tools/base/bootstrap.h"
-#include "tools/report.h"
+#include "tools/sites/report.h"
 
 struct site_values {
 	double *app, *fused; /* us, in pairs; without the first of a run where that is left out */

@@ -5,7 +5,7 @@
 #ifndef FASHIM_REPORT_IDENTITY_H
 #define FASHIM_REPORT_IDENTITY_H
 
-#include "tools/report.h"
+#include "tools/sites/report.h"
 
 /* name: what stands before the log's path, "A: ". The report has a run. */
 void print_identity(const char *name, const struct report *report, bool color);

@@ -4,7 +4,7 @@
  * one job when both have a rank, different ones, and run the same program in the same mode; two
  * sites are one when shape, meaning, chain, place in the program and verdict are the same.
  */
-#include "tools/report.h"
+#include "tools/sites/report.h"
 
 #include <errno.h>
 #include <math.h>

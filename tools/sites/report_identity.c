@@ -2,7 +2,7 @@
  *
  * Who ran, where and how, for the commands that put reports side by side.
  */
-#include "tools/report_identity.h"
+#include "tools/sites/report_identity.h"
 #include "tools/base/markdown_text.h"
 #include "tools/base/tool.h"
 

@@ -2,7 +2,7 @@
  *
  * Arrays out of the points that the log reader keeps.
  */
-#include "tools/site_values.h"
+#include "tools/sites/site_values.h"
 
 #include <errno.h>
 #include <math.h>

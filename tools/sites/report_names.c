@@ -3,7 +3,7 @@
  * How the report calls things: sites, shapes, verdicts, programs and GPUs, in words that every form
  * of it shares.
  */
-#include "tools/report.h"
+#include "tools/sites/report.h"
 #include "tools/base/tool.h"
 
 #include <math.h>

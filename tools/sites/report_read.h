@@ -5,7 +5,7 @@
 #ifndef FASHIM_REPORT_READ_H
 #define FASHIM_REPORT_READ_H
 
-#include "tools/report.h"
+#include "tools/sites/report.h"
 
 /* Reads the logs (log_paths.h), puts ranks together and builds the report of all sites. What cannot
  * be read is said on stderr; report->set.count is 0 where that is everything. 0 or -errno, the

@@ -3,8 +3,8 @@
  * From logs to a report: one row a site, the reasons of all logs put together, and the totals.
  * Nothing is printed here.
  */
-#include "tools/report.h"
-#include "tools/report_select.h"
+#include "tools/sites/report.h"
+#include "tools/sites/report_select.h"
 
 #include <errno.h>
 #include <math.h>
