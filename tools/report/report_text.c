@@ -3,7 +3,7 @@
  * The report for a person: who ran, the totals in a handful of lines, the table of sites, and what
  * was not replaced, why, and what to do about it.
  */
-#include "tools/report_page.h"
+#include "tools/report/report_page.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
 

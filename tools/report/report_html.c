@@ -2,7 +2,7 @@
  *
  * The report as one HTML file that needs nothing else: no network, no fonts, no script to be read.
  */
-#include "tools/report_html.h"
+#include "tools/report/report_html.h"
 #include "tools/base/tool.h"
 
 #include <math.h>

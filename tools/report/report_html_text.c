@@ -3,7 +3,7 @@
  * Strangers' text in a page. A log may hold anything: names that look like markup, escape
  * sequences, half characters.
  */
-#include "tools/report_html.h"
+#include "tools/report/report_html.h"
 #include "tools/base/safe_text.h"
 
 #include <math.h>

@@ -2,8 +2,8 @@
  *
  * The section of one site: what it is, where it is called from, and its four charts.
  */
-#include "tools/report_html.h"
-#include "tools/report_svg.h"
+#include "tools/report/report_html.h"
+#include "tools/report/report_svg.h"
 #include "tools/base/tool.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  *
  * Charts of one site: where the time went, the speed-up, the drift over the run.
  */
-#include "tools/report_svg.h"
+#include "tools/report/report_svg.h"
 #include "tools/base/svg_canvas.h"
 #include "tools/base/tool.h"
 

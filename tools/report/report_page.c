@@ -2,7 +2,7 @@
  *
  * Small pieces of text that every part of the report prints.
  */
-#include "tools/report_page.h"
+#include "tools/report/report_page.h"
 
 #include <math.h>
 #include <string.h>

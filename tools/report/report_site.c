@@ -3,7 +3,7 @@
  * Everything known of one site: its chain, where it is called from, its times and drift, and its
  * samples one by one.
  */
-#include "tools/report_page.h"
+#include "tools/report/report_page.h"
 #include "tools/base/tool.h"
 
 #include <math.h>

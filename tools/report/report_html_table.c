@@ -4,8 +4,8 @@
  * --sort and --format=csv use.
  */
 #include "tools/sites/report_columns.h"
-#include "tools/report_html.h"
-#include "tools/report_svg.h"
+#include "tools/report/report_html.h"
+#include "tools/report/report_svg.h"
 #include "tools/base/tool.h"
 
 #include <math.h>

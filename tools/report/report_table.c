@@ -3,7 +3,7 @@
  * The table of sites, in the order of what they gained. Where the terminal is too narrow for all of
  * it, the less important columns are left out and named below.
  */
-#include "tools/report_page.h"
+#include "tools/report/report_page.h"
 #include "tools/base/safe_text.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"

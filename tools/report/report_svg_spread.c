@@ -4,7 +4,7 @@
  * and the fused kernel below it.
  */
 #include "tools/base/histogram.h"
-#include "tools/report_svg.h"
+#include "tools/report/report_svg.h"
 #include "tools/base/svg_canvas.h"
 
 #include <math.h>

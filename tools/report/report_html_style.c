@@ -3,7 +3,7 @@
  * The style sheet of the HTML report, in the reader's light or dark, and the few lines of script
  * that let a table be sorted by its headings. Without the script the page says the same.
  */
-#include "tools/report_html.h"
+#include "tools/report/report_html.h"
 
 const char report_html_style[] =
 	":root{color-scheme:light "
