@@ -15,7 +15,7 @@
  *
  * What is unknown is null.
  */
-#include "tools/diff.h"
+#include "tools/diff/diff.h"
 #include "tools/base/json_text.h"
 
 #include <math.h>

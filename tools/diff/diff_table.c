@@ -4,7 +4,7 @@
  * and a line a site. Ratios are B / A.
  */
 #include "tools/base/cell_table.h"
-#include "tools/diff.h"
+#include "tools/diff/diff.h"
 #include "tools/sites/report_identity.h"
 #include "tools/base/tool.h"
 

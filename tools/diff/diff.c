@@ -2,7 +2,7 @@
  *
  * From two reports to their differences. Nothing is printed here.
  */
-#include "tools/diff.h"
+#include "tools/diff/diff.h"
 #include "tools/sites/site_values.h"
 
 #include <errno.h>
