@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "tools/gate.h"
+#include "tools/gate/gate.h"
 #include "tools/sites/report_read.h"
 #include "tools/sites/site_match.h"
 

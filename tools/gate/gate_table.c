@@ -3,7 +3,7 @@
  * fashim gate for a person: a line a check, then the verdict.
  */
 #include "tools/base/cell_table.h"
-#include "tools/gate.h"
+#include "tools/gate/gate.h"
 #include "tools/sites/report_identity.h"
 #include "tools/base/tool.h"
 

@@ -3,7 +3,7 @@
  * fashim gate: the step of a test pipeline that fails when attention got slower, drifted, or is no
  * longer replaced.
  */
-#include "tools/gate.h"
+#include "tools/gate/gate.h"
 #include "tools/base/help_option.h"
 #include "tools/read/log_arguments.h"
 #include "tools/sites/report_read.h"

@@ -3,7 +3,7 @@
  * The checks. What cannot be judged at a site (too few samples, a site that is not replaced) is
  * skipped there and said; a threshold that could be judged nowhere has not been kept.
  */
-#include "tools/gate_check.h"
+#include "tools/gate/gate_check.h"
 #include "tools/sites/site_values.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
 #ifndef FASHIM_GATE_CHECK_H
 #define FASHIM_GATE_CHECK_H
 
-#include "tools/gate.h"
+#include "tools/gate/gate.h"
 
 /* A check without a verdict yet, valid until the next is made; NULL when memory is short. */
 struct gate_check *gate_check_new(struct gate *gate, const char *name, const struct report_row *row,

@@ -9,7 +9,7 @@
  *
  * site null: all sites together, or one that only the baseline has. What is unknown is null.
  */
-#include "tools/gate.h"
+#include "tools/gate/gate.h"
 #include "tools/base/json_text.h"
 #include "tools/sites/site_values.h"
 

@@ -3,7 +3,7 @@
  * A log against an earlier one: what was replaced still is, and no site got slower or drifts more
  * by so much that chance does not explain it.
  */
-#include "tools/gate_check.h"
+#include "tools/gate/gate_check.h"
 #include "tools/sites/site_match.h"
 #include "tools/sites/site_values.h"
 

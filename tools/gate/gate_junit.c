@@ -3,7 +3,7 @@
  * fashim gate as the XML that build servers take for test results: a log is a suite, a check a
  * case.
  */
-#include "tools/gate.h"
+#include "tools/gate/gate.h"
 #include "tools/base/safe_text.h"
 
 #include <math.h>
