@@ -2,7 +2,7 @@
  *
  * Gathering slices and marks, and putting them in order.
  */
-#include "tools/timeline.h"
+#include "tools/export/timeline.h"
 #include "tools/read/log_reader.h"
 
 #include <errno.h>

@@ -4,10 +4,10 @@
  * call a slice with two inside it: the program's own chain, then the fused kernel. What the shim
  * decided stands on a track above, and the drift of each site is a counter.
  */
-#include "tools/export.h"
+#include "tools/export/export.h"
 #include "tools/base/json_text.h"
 #include "tools/sites/site_values.h"
-#include "tools/timeline.h"
+#include "tools/export/timeline.h"
 
 #include <errno.h>
 #include <math.h>

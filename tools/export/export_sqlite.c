@@ -3,7 +3,7 @@
  * fashim export --format=sqlite: the log as tables, for questions that no report answers. The
  * database is made beside FILE in one transaction and takes its name when it is complete.
  */
-#include "tools/export.h"
+#include "tools/export/export.h"
 #include "tools/sites/report.h"
 #include "tools/sites/report_columns.h"
 

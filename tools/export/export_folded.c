@@ -4,7 +4,7 @@
  * first, as flame graph programs read them. The parts of a site are the program's own chain, for
  * the calls that ran it, and the fused kernel, for those that ran that (compared calls ran both).
  */
-#include "tools/export.h"
+#include "tools/export/export.h"
 #include "tools/base/safe_text.h"
 #include "tools/sites/site_values.h"
 #include "tools/base/tool.h"
