@@ -5,7 +5,7 @@
  * alone.
  */
 #include "tools/child.h"
-#include "tools/doctor.h"
+#include "tools/doctor/doctor.h"
 #include "tools/base/help_option.h"
 #include "tools/read/log_name.h"
 #include "tools/read/log_place.h"

@@ -3,8 +3,8 @@
  * A Python program's CUDA libraries come with `import`, so its own file says nothing: the installed
  * packages do. They are found by their metadata; none is imported.
  */
-#include "tools/doctor.h"
-#include "tools/probe.h"
+#include "tools/doctor/doctor.h"
+#include "tools/doctor/probe.h"
 
 #include <limits.h>
 #include <stdint.h>

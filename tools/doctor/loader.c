@@ -4,8 +4,8 @@
  * LD_WARN and LD_BIND_NOW make glibc's name the symbols that nobody defines. A PT_INTERP is only a
  * path that the file's author chose: nothing but a loader by name is started.
  */
-#include "tools/loader.h"
-#include "tools/probe.h"
+#include "tools/doctor/loader.h"
+#include "tools/doctor/probe.h"
 
 #include <errno.h>
 #include <stdlib.h>

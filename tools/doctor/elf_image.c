@@ -3,7 +3,7 @@
  * The file is mapped once; every table is found through at(), which gives nothing that does not lie
  * inside the file, and every string through text_at(), which wants its end inside, too.
  */
-#include "tools/elf_image.h"
+#include "tools/doctor/elf_image.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,9 +3,9 @@
  * A program before it is started: will the loader take the shim in, and which libraries then call
  * what the shim watches? Scripts are followed to their interpreter; nothing of the program runs.
  */
-#include "tools/doctor.h"
-#include "tools/elf_image.h"
-#include "tools/loader.h"
+#include "tools/doctor/doctor.h"
+#include "tools/doctor/elf_image.h"
+#include "tools/doctor/loader.h"
 
 #include <errno.h>
 #include <fcntl.h>

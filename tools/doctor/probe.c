@@ -2,7 +2,7 @@
  *
  * One child, one pipe, one deadline.
  */
-#include "tools/probe.h"
+#include "tools/doctor/probe.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,8 @@
  * does the shim stand in that way? Static copies show by the functions they define; where the
  * symbol table was stripped, by strings that only the library's own code contains.
  */
-#include "tools/doctor.h"
-#include "tools/elf_image.h"
+#include "tools/doctor/doctor.h"
+#include "tools/doctor/elf_image.h"
 
 #include <string.h>
 

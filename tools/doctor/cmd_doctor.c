@@ -5,7 +5,7 @@
  */
 #include "tools/base/help_option.h"
 #include "tools/base/json_text.h"
-#include "tools/doctor.h"
+#include "tools/doctor/doctor.h"
 #include "tools/base/quote.h"
 #include "tools/base/shim_library.h"
 #include "tools/base/tool.h"

@@ -3,10 +3,10 @@
  * What the machine offers. Drivers and libraries are opened in a child process, which may crash or
  * hang on a broken installation; it tells what it found in lines of "key value".
  */
-#include "tools/doctor.h"
+#include "tools/doctor/doctor.h"
 #include "kernels/attention.h"
 #include "tools/base/options.h"
-#include "tools/probe.h"
+#include "tools/doctor/probe.h"
 
 #include <cuda.h>
 #include <dlfcn.h>

@@ -2,7 +2,7 @@
  *
  * The list that the doctor's parts add to.
  */
-#include "tools/doctor.h"
+#include "tools/doctor/doctor.h"
 
 #include <stdarg.h>
 #include <stdio.h>
