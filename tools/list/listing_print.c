@@ -2,7 +2,7 @@
  *
  * One listing in the format that was asked for.
  */
-#include "tools/listing.h"
+#include "tools/list/listing.h"
 
 #include <ctype.h>
 #include <jansson.h>

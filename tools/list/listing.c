@@ -2,7 +2,7 @@
  *
  * Each row function reads the very table that the shim or the kernels are compiled from.
  */
-#include "tools/listing.h"
+#include "tools/list/listing.h"
 #include "kernels/attention.h"
 #include "tools/base/options.h"
 

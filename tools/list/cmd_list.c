@@ -3,7 +3,7 @@
  * fashim list: the tables that are compiled in. fashim reasons: the one that people ask for most.
  */
 #include "tools/base/help_option.h"
-#include "tools/listing.h"
+#include "tools/list/listing.h"
 #include "tools/base/tool.h"
 
 #include <argp.h>
