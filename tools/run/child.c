@@ -3,7 +3,7 @@
  * Start, relay, wait, end alike. All signals to be relayed are blocked and taken one by one, so
  * there is no handler and no race between the child's start and the first signal.
  */
-#include "tools/child.h"
+#include "tools/run/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
