@@ -12,10 +12,11 @@ CORE_BELOW   := hook_table blas blas_library compare driver driver_table fused i
 CORE_SOURCES := $(foreach file,$(filter %.c,$(SHIM_SOURCES)),$(if $(filter hook_% $(CORE_BELOW),$(basename $(notdir $(file)))),,$(file)))
 CORE_OBJECTS := $(CORE_SOURCES:%.c=$(O)/%.o) \
                 $(KERNEL_CHOICE)
-# … and tools/replay/records.c for these.
+# … and tools/replay/records.c for these. The command itself stands outside.
 REPLAY_TELLS := decline log log_header log_live session
+REPLAY_FILES := $(filter-out %/cmd_replay.o,$(filter $(O)/tools/replay/%,$(TOOL_FILES)))
 REPLAY_PARTS := $(filter-out $(call shim_objects,$(REPLAY_TELLS)) $(KERNEL_CHOICE),$(CORE_OBJECTS)) \
-                $(filter $(O)/tools/replay/%,$(TOOL_FILES))
+                $(REPLAY_FILES)
 OBJCOPY      ?= objcopy
 
 # One object that shows a single function: the shim's names mean other things in the command.
@@ -26,7 +27,7 @@ $(O)/tools/replay.o: $(REPLAY_PARTS)
 
 # ---- the command --------------------------------------------------------------------------------
 
-TOOL_OBJECTS := $(filter-out $(O)/tools/replay/%,$(TOOL_FILES)) $(O)/tools/replay.o $(KERNEL_CHOICE) \
+TOOL_OBJECTS := $(filter-out $(REPLAY_FILES),$(TOOL_FILES)) $(O)/tools/replay.o $(KERNEL_CHOICE) \
                 $(call shim_objects,call_form tuned_file)
 TOOL_LIBS    := -ljansson -lsmartcols -lsqlite3 -lm -lpthread -ldl
 
