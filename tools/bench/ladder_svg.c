@@ -5,7 +5,7 @@
  * for light and dark.
  */
 #include "tools/bench/ladder.h"
-#include "tools/report/report_html.h"
+#include "tools/base/html_text.h"
 #include "tools/base/svg_canvas.h"
 
 #include <math.h>

@@ -10,6 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+char *html_site_id(const struct report_row *row, char *buffer, size_t size)
+{
+	snprintf(buffer, size, "site-%d-%u", row->run + 1, row->site->number);
+	return buffer;
+}
+
+const char *html_verdict_class(const struct report_row *row)
+{
+	const char *verdict = report_verdict(row);
+
+	if (!strcmp(verdict, "declined") || row->site->not_ok)
+		return "bad";
+	return !strcmp(verdict, "learning") ? "warning" : "good";
+}
+
 /* A definition whose text comes from the log. */
 static void define(FILE *out, const char *name, const char *text)
 {

@@ -43,17 +43,21 @@ static void cell_shape(FILE *out, const struct report *report, const struct repo
 static void cell_app(FILE *out, const struct report *report, const struct report_row *row,
 		     const struct axis *axis)
 {
+	char text[64];
+
 	(void)report;
 	(void)axis;
-	html_series(out, &row->app);
+	fputs(report_series(&row->app, "±", "–", text, sizeof(text)), out);
 }
 
 static void cell_fused(FILE *out, const struct report *report, const struct report_row *row,
 		       const struct axis *axis)
 {
+	char text[64];
+
 	(void)report;
 	(void)axis;
-	html_series(out, &row->fused);
+	fputs(report_series(&row->fused, "±", "–", text, sizeof(text)), out);
 }
 
 static void cell_speedup(FILE *out, const struct report *report, const struct report_row *row,

@@ -11,18 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void write_series(FILE *out, const struct series *series)
-{
-	double deviation = series_deviation(series);
-
-	if (!series->count)
-		fputs("-", out);
-	else if (isnan(deviation))
-		fprintf(out, "%.1f", series->mean);
-	else
-		fprintf(out, "%.1f ± %.1f", series->mean, deviation);
-}
-
 static void write_error(FILE *out, double error)
 {
 	fprintf(out, isnan(error) ? " | -" : " | %.1e", error);
@@ -41,10 +29,8 @@ static void write_site(FILE *out, const struct report *report, const struct repo
 	markdown_text(out, text_of(site->record, "mask"));
 	fprintf(out, " | %s | ",
 		site->counted ? format_count(text, sizeof(text), site->counters.seen) : "-");
-	write_series(out, &row->app);
-	fputs(" | ", out);
-	write_series(out, &row->fused);
-	fputs(" | ", out);
+	fprintf(out, "%s | ", report_series(&row->app, "±", "-", text, sizeof(text)));
+	fprintf(out, "%s | ", report_series(&row->fused, "±", "-", text, sizeof(text)));
 	if (isnan(row->speedup.ratio))
 		fputc('-', out);
 	else

@@ -4,9 +4,6 @@
  */
 #include "tools/report/report_page.h"
 
-#include <math.h>
-#include <string.h>
-
 const char *ink(const struct page *page, const char *color)
 {
 	return page->color ? color : "";
@@ -20,18 +17,6 @@ const char *plain(const struct page *page)
 void label(const struct page *page, const char *name)
 {
 	fprintf(page->out, "  %s%-9s%s ", ink(page, DIM), name, plain(page));
-}
-
-void series_text(const struct page *page, char *buffer, size_t size, const struct series *series)
-{
-	double deviation = series_deviation(series);
-
-	if (!series->count)
-		snprintf(buffer, size, "-");
-	else if (isnan(deviation))
-		snprintf(buffer, size, "%.1f", series->mean);
-	else
-		snprintf(buffer, size, "%.1f %s %.1f", series->mean, page->plus_minus, deviation);
 }
 
 void print_bars(const struct page *page, const struct histogram *histogram)

@@ -30,9 +30,6 @@ const char *plain(const struct page *page);
 /* "  name      " in front of a line. */
 void label(const struct page *page, const char *name);
 
-/* "102.0 ± 2.8", without the spread where one value has none, "-" for an empty series. */
-void series_text(const struct page *page, char *buffer, size_t size, const struct series *series);
-
 /* The bins as a row of bars, one column each. */
 void print_bars(const struct page *page, const struct histogram *histogram);
 

@@ -119,7 +119,7 @@ static void print_range(const struct page *page, const char *name, const struct 
 
 	if (!series->count)
 		return;
-	series_text(page, text, sizeof(text), series);
+	report_series(series, page->plus_minus, "-", text, sizeof(text));
 	label(page, name);
 	fprintf(page->out, "%s %s, %.1f to %.1f, n = %llu%s", text, page->micro, series->min,
 		series->max, (unsigned long long)series->count,

@@ -53,12 +53,12 @@ static void write_calls(const struct page *page, const struct report_row *row, c
 
 static void write_app(const struct page *page, const struct report_row *row, char *cell)
 {
-	series_text(page, cell, CELL, &row->app);
+	report_series(&row->app, page->plus_minus, "-", cell, CELL);
 }
 
 static void write_fused(const struct page *page, const struct report_row *row, char *cell)
 {
-	series_text(page, cell, CELL, &row->fused);
+	report_series(&row->fused, page->plus_minus, "-", cell, CELL);
 }
 
 static void write_speedup(const struct page *page, const struct report_row *row, char *cell)

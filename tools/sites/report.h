@@ -131,6 +131,11 @@ extern const char *const chain_part_names[PART_COUNT];
  * Returns buffer. */
 char *report_parts(const struct report_row *row, const char *micro, char *buffer, size_t size);
 
+/* "102.0 ± 2.8", without the spread where one value has none; `none` for an empty series. Returns
+ * buffer. */
+char *report_series(const struct series *series, const char *plus_minus, const char *none,
+		    char *buffer, size_t size);
+
 /* "ended", "killed", "still running" or "no summary". */
 const char *report_end(const struct run_log *run);
 

@@ -218,6 +218,20 @@ char *report_device(const struct run_log *run, char *buffer, size_t size)
 	return buffer;
 }
 
+char *report_series(const struct series *series, const char *plus_minus, const char *none,
+		    char *buffer, size_t size)
+{
+	const double deviation = series_deviation(series);
+
+	if (!series->count)
+		snprintf(buffer, size, "%s", none);
+	else if (isnan(deviation))
+		snprintf(buffer, size, "%.1f", series->mean);
+	else
+		snprintf(buffer, size, "%.1f %s %.1f", series->mean, plus_minus, deviation);
+	return buffer;
+}
+
 const char *report_end(const struct run_log *run)
 {
 	static const char *const words[][2] = {
