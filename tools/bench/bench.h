@@ -9,6 +9,7 @@
 
 #include "tools/bench/blas.h"
 #include "tools/bench/referee.h"
+#include "tools/base/json_member.h"
 #include "tools/gpu/gpu_operands.h"
 
 #include <jansson.h>
@@ -54,9 +55,8 @@ size_t bench_times(const json_t *record, double **us);
 /* Their median; NAN of none. half_range: half of what lies between the least and the most. */
 double bench_median(const json_t *record, double *half_range);
 
-/* Number or text of a member; NAN or "" where there is none. */
+/* A number member, NAN where there is none. */
 double bench_number(const json_t *object, const char *key);
-const char *bench_text(const json_t *object, const char *key);
 
 /* One line about machine and shape: "NVIDIA H200, driver …, B1 H8 …". */
 void bench_print_head(FILE *out, const json_t *document);

@@ -320,7 +320,7 @@ static int exit_code(const struct bench_arguments *arguments, const json_t *docu
 {
 	if (arguments->what == KEY_LADDER)
 		return ladder_correct(document) ? EXIT_OK : EXIT_FAILED;
-	if (*bench_text(document, "refused"))
+	if (*text_of(document, "refused"))
 		return EXIT_USAGE;
 	return json_is_true(json_object_get(document, "passed")) ? EXIT_OK : EXIT_FAILED;
 }

@@ -20,8 +20,7 @@ json_t *bench_load(const char *path, const char *format)
 		complain("%s: %s", path, error.text);
 		return NULL;
 	}
-	if (!strcmp(bench_text(document, "format"), format) &&
-	    bench_number(document, "version") == 1)
+	if (!strcmp(text_of(document, "format"), format) && bench_number(document, "version") == 1)
 		return document;
 	complain("%s: no %s of version 1", path, format);
 	json_decref(document);
@@ -59,16 +58,7 @@ double bench_median(const json_t *record, double *half_range)
 
 double bench_number(const json_t *object, const char *key)
 {
-	const json_t *value = json_object_get(object, key);
-
-	return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
-const char *bench_text(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
+	return number_of(object, key, NAN);
 }
 
 void bench_print_head(FILE *out, const json_t *document)
@@ -84,9 +74,9 @@ void bench_print_head(FILE *out, const json_t *document)
 	const json_t *clocks = json_object_get(document, "clocks");
 	const json_t *sm = json_object_get(clocks, "sm_mhz");
 
-	print_safe(out, bench_text(machine, "gpu"));
+	print_safe(out, text_of(machine, "gpu"));
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-		const char *value = bench_text(machine, parts[i].key);
+		const char *value = text_of(machine, parts[i].key);
 
 		if (*value) {
 			fprintf(out, ", %s ", parts[i].name);
@@ -94,7 +84,7 @@ void bench_print_head(FILE *out, const json_t *document)
 		}
 	}
 	fputc('\n', out);
-	print_safe(out, bench_text(json_object_get(document, "shape"), "text"));
+	print_safe(out, text_of(json_object_get(document, "shape"), "text"));
 	if (isfinite(bench_number(document, "rounds")))
 		fprintf(out, ", %.0f rounds in turn", bench_number(document, "rounds"));
 	fputs(", kernel time", out);
@@ -104,6 +94,6 @@ void bench_print_head(FILE *out, const json_t *document)
 			json_number_value(json_array_get(sm, 0)),
 			json_number_value(json_array_get(sm, 2)));
 	fputc('\n', out);
-	if (!strncmp(bench_text(machine, "gpu"), "simgpu", 6))
+	if (!strncmp(text_of(machine, "gpu"), "simgpu", 6))
 		fputs("Simulated: these times mean nothing.\n", out);
 }

@@ -170,7 +170,7 @@ bool ladder_correct(const json_t *document)
 
 const char *ladder_step_label(const json_t *step, char *buffer, size_t size)
 {
-	const char *name = bench_text(step, "name");
+	const char *name = text_of(step, "name");
 	char *at;
 
 	if (!strncmp(name, "ladder/", 7))

@@ -170,7 +170,7 @@ static void draw_levels(const struct picture *picture)
 		svg_line(picture->out, "level", LEFT, y, picture->width - RIGHT, y);
 		fprintf(picture->out, "<text class=\"soft\" x=\"%d\" y=\"%.1f\">",
 			picture->width - RIGHT + 8, taken[count++] + 4);
-		html_text(picture->out, bench_text(one, "name"));
+		html_text(picture->out, text_of(one, "name"));
 		fprintf(picture->out, " %.3g µs</text>\n", us);
 	}
 }
@@ -180,12 +180,12 @@ static void draw_key(const struct picture *picture)
 	const json_t *machine = json_object_get(picture->document, "machine");
 
 	fprintf(picture->out, "<text class=\"title\" x=\"%d\" y=\"22\">The ladder, ", LEFT);
-	html_text(picture->out, bench_text(json_object_get(picture->document, "shape"), "text"));
+	html_text(picture->out, text_of(json_object_get(picture->document, "shape"), "text"));
 	fprintf(picture->out,
 		"</text>\n<circle class=\"here\" cx=\"%d\" cy=\"38\" r=\"4\"/><text x=\"%d\" "
 		"y=\"42\">",
 		LEFT + 4, LEFT + 14);
-	html_text(picture->out, bench_text(machine, "gpu"));
+	html_text(picture->out, text_of(machine, "gpu"));
 	fprintf(picture->out,
 		"</text>\n<circle class=\"l4\" cx=\"%d\" cy=\"38\" r=\"4\"/><text x=\"%d\" "
 		"y=\"42\">NVIDIA L4, 2025 (B1 H8 S512 D64)</text>\n"

@@ -19,7 +19,7 @@ static const json_t *reference(const json_t *document, const char *name)
 
 	json_array_foreach(references, i, one)
 	{
-		if (!strcmp(bench_text(one, "name"), name))
+		if (!strcmp(text_of(one, "name"), name))
 			return one;
 	}
 	return NULL;
@@ -162,7 +162,7 @@ static void cell_l4(FILE *out, const void *document, const void *step)
 static void cell_adds(FILE *out, const void *document, const void *step)
 {
 	(void)document;
-	print_safe(out, bench_text(step, "adds"));
+	print_safe(out, text_of(step, "adds"));
 }
 
 static const struct cell_column columns[] = {
@@ -251,7 +251,7 @@ static void csv_lines(FILE *out, const json_t *document, const char *key, const 
 		double half_range, us = bench_median(one, &half_range);
 
 		fprintf(out, "%s,", kind);
-		put_text(out, bench_text(one, "name"));
+		put_text(out, text_of(one, "name"));
 		put_value(out, us);
 		put_value(out, half_range);
 		put_value(out, teraflops(document, one));
@@ -262,7 +262,7 @@ static void csv_lines(FILE *out, const json_t *document, const char *key, const 
 		for (size_t m = 0; m < sizeof(members) / sizeof(*members); m++)
 			put_value(out, bench_number(one, members[m]));
 		fputc(',', out);
-		put_text(out, bench_text(one, "adds"));
+		put_text(out, text_of(one, "adds"));
 		fputs("\r\n", out);
 	}
 }

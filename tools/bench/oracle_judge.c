@@ -50,7 +50,7 @@ static bool is_impostor(const json_t *reference, char *why, size_t size)
 {
 	const bool fused = json_is_true(json_object_get(reference, "fused"));
 	const bool known = json_array_size(json_object_get(reference, "kernels")) > 0;
-	const char *name = bench_text(reference, "name");
+	const char *name = text_of(reference, "name");
 	const char *wrong = fused ? NULL : kernel_of_kind(reference, true);
 
 	if (!known && strcmp(name, "cuBLAS chain"))
@@ -74,7 +74,7 @@ static bool is_astray(const json_t *reference, double tolerance, char *why, size
 	if (max < tolerance * BENCH_CHAIN && !(bench_number(error, "nonfinite") > 0))
 		return false;
 	snprintf(why, size, "%s does not compute attention: it is off by %.1e",
-		 bench_text(reference, "name"), max);
+		 text_of(reference, "name"), max);
 	return true;
 }
 
@@ -126,7 +126,7 @@ static int compare(const json_t *candidate, const json_t *reference, double max_
 		return result;
 	json_array_append_new(
 		comparisons,
-		json_pack("{s:s,s:o,s:o,s:o,s:o,s:b}", "reference", bench_text(reference, "name"),
+		json_pack("{s:s,s:o,s:o,s:o,s:o,s:b}", "reference", text_of(reference, "name"),
 			  "ratio", json_number(interval.ratio), "low", json_number(interval.low),
 			  "high", json_number(interval.high), "ratios",
 			  round_ratios(candidate, reference), "passed", interval.high < max_ratio));

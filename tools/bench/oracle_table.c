@@ -46,7 +46,7 @@ static void cell_verdict(FILE *out, const void *document, const void *comparison
 static void cell_reference(FILE *out, const void *document, const void *comparison)
 {
 	(void)document;
-	print_safe(out, bench_text(comparison, "reference"));
+	print_safe(out, text_of(comparison, "reference"));
 }
 
 static void cell_theirs(FILE *out, const void *document, const void *comparison)
@@ -117,7 +117,7 @@ static void print_candidate(const json_t *document)
 	const json_t *error = json_object_get(candidate, "error");
 
 	fputs("candidate ", stdout);
-	print_safe(stdout, bench_text(candidate, "name"));
+	print_safe(stdout, text_of(candidate, "name"));
 	printf(": largest error %.1e in %.0f random cases, %.0e allowed",
 	       bench_number(error, "max"), bench_number(error, "cases"),
 	       bench_number(document, "tolerance"));
@@ -128,7 +128,7 @@ static void print_candidate(const json_t *document)
 
 static void print_verdict(const json_t *document, bool color)
 {
-	const char *refused = bench_text(document, "refused");
+	const char *refused = text_of(document, "refused");
 	const bool passed = json_is_true(json_object_get(document, "passed"));
 	const bool correct = json_is_true(json_object_get(document, "correct"));
 
@@ -178,7 +178,7 @@ void oracle_csv(const json_t *document, FILE *out)
 	fputs("reference,reference_us,candidate_us,ratio,low,high,passed\r\n", out);
 	json_array_foreach(comparisons, i, one)
 	{
-		fprintf(out, "%s,%.9g,%.9g,%.9g,", bench_text(one, "reference"),
+		fprintf(out, "%s,%.9g,%.9g,%.9g,", text_of(one, "reference"),
 			bench_median(reference_of(document, one), NULL), ours,
 			bench_number(one, "ratio"));
 		if (isfinite(bench_number(one, "low")))

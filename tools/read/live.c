@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * LOG.live: the counters of a run that never wrote its summary, because it was killed or is still
- * going. The file is the struct that the shim had mapped.
+ * The file is the struct that the shim had mapped.
  */
-#include "tools/read/log_reader.h"
+#include "tools/read/live.h"
 #include "shim/log/log_format.h"
 
 #include <errno.h>

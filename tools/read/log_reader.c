@@ -7,6 +7,7 @@
 #include "tools/read/log_reader.h"
 #include "tools/read/kernel_name.h"
 #include "tools/read/line_reader.h"
+#include "tools/read/live.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -29,20 +30,6 @@ struct weight {
 	const struct run_log *run; /* the one that is read; the others are in the sums */
 	uint64_t bytes, sites, reasons;
 };
-
-const char *text_of(const json_t *record, const char *key)
-{
-	const char *text = json_string_value(json_object_get(record, key));
-
-	return text ? text : "";
-}
-
-double number_of(const json_t *record, const char *key, double otherwise)
-{
-	const json_t *value = json_object_get(record, key);
-
-	return json_is_number(value) ? json_number_value(value) : otherwise;
-}
 
 /* A count that may be anything; 0 for what is none, and at most what a double tells exactly, so
  * that sums of them do not overflow. */
@@ -116,31 +103,6 @@ static bool add_times(struct site_log *site, const struct sample *sample)
 	for (int i = 0; i < PART_COUNT && !isnan(sample->parts_us[i]); i++)
 		series_add(first ? &site->first_parts[i] : &site->parts[i], sample->parts_us[i]);
 	return first;
-}
-
-bool site_times(const struct site_log *site, struct series *app, struct series *fused)
-{
-	*app = site->app;
-	*fused = site->fused;
-	if (site->app.count >= 2)
-		return true;
-	series_join(app, &site->first_app);
-	series_join(fused, &site->first_fused);
-	return false;
-}
-
-bool site_parts(const struct site_log *site, double us[PART_COUNT])
-{
-	for (int i = 0; i < PART_COUNT; i++) {
-		struct series part = site->parts[i];
-
-		if (site->app.count < 2)
-			series_join(&part, &site->first_parts[i]);
-		if (!part.count)
-			return false;
-		us[i] = part.mean;
-	}
-	return true;
 }
 
 static struct sample without_times(const struct sample *sample)
@@ -362,20 +324,9 @@ static void finish_run(struct run_log *run)
 			explain_learning(run, run->sites[i]);
 }
 
-static void free_run(struct run_log *run)
-{
-	for (uint32_t i = 0; i < run->site_count; i++)
-		run_drop_site(run, i);
-	json_decref(run->header);
-	free(run->sites);
-	free(run->reasons);
-	free(run->path);
-	free(run);
-}
-
 void log_set_remove(struct log_set *set, int index)
 {
-	free_run(set->runs[index]);
+	run_free(set->runs[index]);
 	set->count--;
 	memmove(set->runs + index, set->runs + index + 1,
 		(size_t)(set->count - index) * sizeof(*set->runs));
@@ -384,7 +335,7 @@ void log_set_remove(struct log_set *set, int index)
 void log_set_free(struct log_set *set)
 {
 	for (int i = 0; i < set->count; i++)
-		free_run(set->runs[i]);
+		run_free(set->runs[i]);
 	free(set->runs);
 	*set = (struct log_set){0};
 }

@@ -3,7 +3,7 @@
  * The sites of a run, sorted by their numbers, and its reasons. Numbers come from a file that may
  * hold anything, so they size nothing: a site takes room when it is told of, not for its number.
  */
-#include "tools/read/log_reader.h"
+#include "tools/read/run_log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,4 +106,40 @@ struct reason_tally *run_reason(struct run_log *run, const char *name)
 	memset(reasons, 0, sizeof(*reasons));
 	snprintf(reasons->name, sizeof(reasons->name), "%s", name);
 	return reasons;
+}
+
+bool site_times(const struct site_log *site, struct series *app, struct series *fused)
+{
+	*app = site->app;
+	*fused = site->fused;
+	if (site->app.count >= 2)
+		return true;
+	series_join(app, &site->first_app);
+	series_join(fused, &site->first_fused);
+	return false;
+}
+
+bool site_parts(const struct site_log *site, double us[PART_COUNT])
+{
+	for (int i = 0; i < PART_COUNT; i++) {
+		struct series part = site->parts[i];
+
+		if (site->app.count < 2)
+			series_join(&part, &site->first_parts[i]);
+		if (!part.count)
+			return false;
+		us[i] = part.mean;
+	}
+	return true;
+}
+
+void run_free(struct run_log *run)
+{
+	for (uint32_t i = 0; i < run->site_count; i++)
+		run_drop_site(run, i);
+	json_decref(run->header);
+	free(run->sites);
+	free(run->reasons);
+	free(run->path);
+	free(run);
 }

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Members of JSON that somebody else wrote: what is missing, or of another type, is unknown and
+ * never an error.
+ */
+#ifndef FASHIM_JSON_MEMBER_H
+#define FASHIM_JSON_MEMBER_H
+
+#include <jansson.h>
+
+/* A string member of an object, or "". */
+const char *text_of(const json_t *record, const char *key);
+/* A number member, or `otherwise`. */
+double number_of(const json_t *record, const char *key, double otherwise);
+
+#endif
