@@ -3,16 +3,15 @@
  * The checks. What cannot be judged at a site (too few samples, a site that is not replaced) is
  * skipped there and said; a threshold that could be judged nowhere has not been kept.
  */
+#include "tools/gate/gate.h"
+#include "tools/gate/gate_baseline.h"
 #include "tools/gate/gate_check.h"
 #include "tools/sites/site_values.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const struct bootstrap_interval unknown = {NAN, NAN, NAN};
 
 bool gate_passed(const struct gate *gate)
 {
@@ -43,38 +42,6 @@ bool gate_site(const struct gate *gate, const struct gate_check *check, char *bu
 		return false;
 	report_site_name(report, check->row, buffer, size);
 	return true;
-}
-
-struct gate_check *gate_check_new(struct gate *gate, const char *name, const struct report_row *row,
-				  double limit)
-{
-	struct gate_check *checks =
-		realloc(gate->checks, (size_t)(gate->count + 1) * sizeof(*checks));
-
-	if (!checks)
-		return NULL;
-	gate->checks = checks;
-	checks += gate->count++;
-	*checks =
-		(struct gate_check){.name = name, .row = row, .limit = limit, .measured = unknown};
-	return checks;
-}
-
-void gate_decide(struct gate *gate, struct gate_check *check, enum gate_verdict verdict,
-		 const char *format, ...)
-{
-	va_list args;
-
-	check->verdict = verdict;
-	gate->tally[verdict]++;
-	va_start(args, format);
-	vsnprintf(check->why, sizeof(check->why), format, args);
-	va_end(args);
-}
-
-bool gate_out_of_use(const struct report_row *row)
-{
-	return !strcmp(row->site->state, "declined") && !row->site->counters.replaced;
 }
 
 static uint64_t timed_samples(const struct report_row *row)

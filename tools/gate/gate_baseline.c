@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A log against an earlier one: what was replaced still is, and no site got slower or drifts more
- * by so much that chance does not explain it.
+ * Sites of the two logs go in pairs (site_match.h); every pair is held to each threshold.
  */
+#include "tools/gate/gate_baseline.h"
 #include "tools/gate/gate_check.h"
 #include "tools/sites/site_match.h"
 #include "tools/sites/site_values.h"

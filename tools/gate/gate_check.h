@@ -18,7 +18,4 @@ void gate_decide(struct gate *gate, struct gate_check *check, enum gate_verdict 
 /* Whether the site never ran the fused kernel for the program: it has nothing to answer for. */
 bool gate_out_of_use(const struct report_row *row);
 
-/* The checks against gate->baseline. 0 or -ENOMEM. */
-int gate_check_baseline(struct gate *gate);
-
 #endif
