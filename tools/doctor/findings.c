@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The list that the doctor's parts add to.
+ * A fixed number of rows: more than anybody reads.
  */
-#include "tools/doctor/doctor.h"
+#include "tools/doctor/findings.h"
 
 #include <stdarg.h>
 #include <stdio.h>
