@@ -4,6 +4,7 @@
  */
 #include "tools/diff/diff.h"
 #include "tools/sites/site_values.h"
+#include "tools/sites/report_names.h"
 
 #include <errno.h>
 #include <math.h>
@@ -208,7 +209,7 @@ static void compare_headers(struct diff *diff)
 	compare_versions(diff, a->header, b->header);
 	compare_options(diff, a->header, b->header);
 	diff->other_machine = strcmp(text_of(a->header, "gpu"), text_of(b->header, "gpu")) != 0;
-	diff->simulated = run_simulated(a) || run_simulated(b);
+	diff->simulated = a->simulated || b->simulated;
 }
 
 int diff_build(struct diff *diff, const struct report *a, const struct report *b)

@@ -17,6 +17,7 @@
  */
 #include "tools/diff/diff.h"
 #include "tools/base/json_text.h"
+#include "tools/sites/report_names.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #include "tools/diff/diff.h"
 #include "tools/sites/report_identity.h"
 #include "tools/base/tool.h"
+#include "tools/sites/report_names.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>

@@ -8,6 +8,7 @@
 #include "tools/base/safe_text.h"
 #include "tools/sites/site_values.h"
 #include "tools/base/tool.h"
+#include "tools/sites/report_names.h"
 
 #include <errno.h>
 #include <math.h>

@@ -8,6 +8,7 @@
 #include "tools/base/json_text.h"
 #include "tools/sites/site_values.h"
 #include "tools/export/timeline.h"
+#include "tools/sites/report_names.h"
 
 #include <errno.h>
 #include <math.h>

@@ -6,6 +6,7 @@
 #include "tools/gate/gate_check.h"
 #include "tools/sites/site_match.h"
 #include "tools/sites/site_values.h"
+#include "tools/sites/report_names.h"
 
 #include <errno.h>
 #include <math.h>
@@ -48,7 +49,7 @@ static int check_growth(struct gate *gate, const struct site_pair *pair, enum ba
 	if (!check || compare_values(pair, which, &check->measured))
 		return -ENOMEM;
 	check->samples = which == BASELINE_TIME ? pair->b->app.count : pair->b->site->samples;
-	if (which == BASELINE_TIME && (other_gpu || run_simulated(gate->report->set.runs[0])))
+	if (which == BASELINE_TIME && (other_gpu || gate->report->set.runs[0]->simulated))
 		gate_decide(gate, check, GATE_SKIP, "%s",
 			    other_gpu ? "times of different GPUs do not compare"
 				      : "simulated times");

@@ -10,6 +10,7 @@
 #include "tools/sites/report_select.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
+#include "tools/report/report_forms.h"
 
 #include <argp.h>
 #include <errno.h>

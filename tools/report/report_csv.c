@@ -5,6 +5,7 @@
  */
 #include "tools/sites/report_columns.h"
 #include "tools/base/tool.h"
+#include "tools/report/report_forms.h"
 
 #include <math.h>
 #include <stdlib.h>

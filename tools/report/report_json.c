@@ -28,6 +28,8 @@
  */
 #include "tools/base/json_text.h"
 #include "tools/sites/report.h"
+#include "tools/sites/report_names.h"
+#include "tools/report/report_forms.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -95,7 +97,7 @@ static json_t *log_object(const struct run_log *run)
 	json_object_set_new(log, "first_violation",
 			    run->violations ? text(run->violation) : json_null());
 	json_object_set_new(log, "unreadable_lines", count(run->unreadable));
-	json_object_set_new(log, "simulated", json_boolean(run_simulated(run)));
+	json_object_set_new(log, "simulated", json_boolean(run->simulated));
 	json_object_set_new(log, "truncated", json_boolean(run->truncated));
 	return log;
 }

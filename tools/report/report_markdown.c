@@ -6,6 +6,9 @@
 #include "tools/base/markdown_text.h"
 #include "tools/sites/report.h"
 #include "tools/base/tool.h"
+#include "tools/sites/report_names.h"
+#include "tools/report/report_summary.h"
+#include "tools/report/report_forms.h"
 
 #include <math.h>
 #include <stdlib.h>

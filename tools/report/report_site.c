@@ -5,6 +5,7 @@
  */
 #include "tools/report/report_page.h"
 #include "tools/base/tool.h"
+#include "tools/sites/report_names.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,6 +5,8 @@
  */
 #include "tools/sites/report.h"
 #include "tools/base/tool.h"
+#include "tools/sites/report_names.h"
+#include "tools/report/report_summary.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -95,7 +97,7 @@ static bool say_calls(struct summary *summary)
 static bool all_simulated(const struct report *report)
 {
 	for (int i = 0; i < report->set.count; i++)
-		if (!run_simulated(report->set.runs[i]))
+		if (!report->set.runs[i]->simulated)
 			return false;
 	return true;
 }

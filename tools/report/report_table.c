@@ -7,6 +7,7 @@
 #include "tools/base/safe_text.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
+#include "tools/sites/report_names.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <limits.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The last words of `fashim run`: what was found, what it gained, and the command that tells the
- * rest.
+ * Few lines, the most important first: a program's own output stands above them.
  */
-#include "tools/sites/report.h"
+#include "tools/run/closing.h"
 #include "tools/base/tool.h"
 
 #include <math.h>

@@ -14,6 +14,7 @@
 #include "tools/sites/report.h"
 #include "tools/base/shim_library.h"
 #include "tools/base/tool.h"
+#include "tools/run/closing.h"
 
 #include <argp.h>
 #include <errno.h>

@@ -5,6 +5,7 @@
  */
 #include "tools/sites/report.h"
 #include "tools/sites/report_select.h"
+#include "tools/sites/report_names.h"
 
 #include <errno.h>
 #include <math.h>
@@ -308,7 +309,7 @@ static void build_total(struct report *report)
 		total->violations += run->violations;
 		total->counted &= run->counted;
 		timed &= !run->counted || run->wall_us > 0;
-		total->simulated |= run_simulated(run);
+		total->simulated |= run->simulated;
 	}
 	if (!timed)
 		total->wall_us = 0;

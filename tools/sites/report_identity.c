@@ -5,6 +5,7 @@
 #include "tools/sites/report_identity.h"
 #include "tools/base/markdown_text.h"
 #include "tools/base/tool.h"
+#include "tools/sites/report_names.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the report calls things: sites, shapes, verdicts, programs and GPUs, in words that every form
- * of it shares.
+ * Words from records that may hold anything: a number is bounded before it is printed.
  */
-#include "tools/sites/report.h"
+#include "tools/sites/report_names.h"
 #include "tools/base/tool.h"
 
 #include <math.h>
@@ -33,11 +32,6 @@ char *report_parts(const struct report_row *row, const char *micro, char *buffer
 	if (used < size)
 		snprintf(buffer + used, size - used, " %s", micro);
 	return buffer;
-}
-
-bool run_simulated(const struct run_log *run)
-{
-	return run->simulated;
 }
 
 const char *report_verdict(const struct report_row *row)

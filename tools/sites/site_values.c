@@ -3,6 +3,7 @@
  * Arrays out of the points that the log reader keeps.
  */
 #include "tools/sites/site_values.h"
+#include "tools/sites/report_names.h"
 
 #include <errno.h>
 #include <math.h>
