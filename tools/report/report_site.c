@@ -6,6 +6,7 @@
 #include "tools/report/report_page.h"
 #include "tools/base/tool.h"
 #include "tools/sites/report_names.h"
+#include "tools/sites/site_values.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -175,18 +176,18 @@ static void print_parts(const struct page *page, const struct report_row *row)
 
 static void print_times(const struct page *page, const struct report_row *row)
 {
-	size_t most = row->site->points.count, count;
-	double *times = calloc(2 * most + 1, sizeof(*times));
+	struct site_values values;
 
-	count = times ? report_times(row, times, times + most) : 0;
-	print_range(page, "app", &row->app, row->warm_up_excluded, outliers(times, count));
+	site_values_read(&values, row);
+	print_range(page, "app", &row->app, row->warm_up_excluded,
+		    outliers(values.app, values.timed));
 	print_parts(page, row);
-	print_histogram(page, &row->app, times, count);
+	print_histogram(page, &row->app, values.app, values.timed);
 	print_range(page, "fused", &row->fused, row->warm_up_excluded,
-		    outliers(times + most, count));
-	print_histogram(page, &row->fused, times + most, count);
-	print_speedup(page, row, count);
-	free(times);
+		    outliers(values.fused, values.timed));
+	print_histogram(page, &row->fused, values.fused, values.timed);
+	print_speedup(page, row, values.timed);
+	site_values_free(&values);
 }
 
 void print_site(const struct page *page, const struct report_row *row)

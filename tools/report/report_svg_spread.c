@@ -6,10 +6,9 @@
 #include "tools/base/histogram.h"
 #include "tools/report/report_svg.h"
 #include "tools/base/svg_canvas.h"
+#include "tools/sites/site_values.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { BINS = 48 };
 
@@ -74,45 +73,37 @@ static void write_mirror(FILE *out, const struct mirror *mirror, const char *tit
 	svg_close(out);
 }
 
-/* Divides by the median, which differs too much between app and fused for one axis. */
-static void relate_to_median(double *times, double *sorted, size_t count)
-{
-	double median;
-
-	memcpy(sorted, times, count * sizeof(*times));
-	sort_values(sorted, count);
-	median = median_of_sorted(sorted, count);
-	for (size_t i = 0; i < count; i++)
-		times[i] /= median;
-}
-
+/* Times are told as shares of their median, which differs too much between app and fused for one
+ * axis. */
 bool svg_spread(FILE *out, const struct report_row *row)
 {
-	size_t most = row->site->points.count, count;
-	double *app = calloc(3 * most + 1, sizeof(*app)), *fused = app + most, low = 1, high = 1;
 	struct mirror mirror = {.format = as_distance};
+	struct site_values values;
+	double low = 1, high = 1;
 	char title[160];
+	bool enough;
 
-	count = app ? report_times(row, app, fused) : 0;
-	if (count >= BOOTSTRAP_FEWEST) {
-		relate_to_median(app, fused + most, count);
-		relate_to_median(fused, fused + most, count);
-		for (size_t i = 0; i < count; i++) {
-			low = fmin(low, fmin(app[i], fused[i]));
-			high = fmax(high, fmax(app[i], fused[i]));
-		}
+	site_values_read(&values, row);
+	enough = values.timed >= BOOTSTRAP_FEWEST;
+	for (size_t i = 0; i < values.timed; i++) {
+		values.app[i] /= row->app_us;
+		values.fused[i] /= row->fused_us;
+		low = fmin(low, fmin(values.app[i], values.fused[i]));
+		high = fmax(high, fmax(values.app[i], values.fused[i]));
+	}
+	if (enough) {
 		mirror.app = mirror.fused = histogram_over(low, high, BINS, false);
-		for (size_t i = 0; i < count; i++) {
-			histogram_add(&mirror.app, app[i]);
-			histogram_add(&mirror.fused, fused[i]);
+		for (size_t i = 0; i < values.timed; i++) {
+			histogram_add(&mirror.app, values.app[i]);
+			histogram_add(&mirror.fused, values.fused[i]);
 		}
 		snprintf(title, sizeof(title),
 			 "GPU times: app %.1f to %.1f µs, fused %.1f to %.1f µs", row->app.min,
 			 row->app.max, row->fused.min, row->fused.max);
 		write_mirror(out, &mirror, title);
 	}
-	free(app);
-	return count >= BOOTSTRAP_FEWEST;
+	site_values_free(&values);
+	return enough;
 }
 
 /* ---- errors against float64 ---------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include "tools/sites/report.h"
 #include "tools/sites/report_select.h"
 #include "tools/sites/report_names.h"
+#include "tools/sites/site_values.h"
 
 #include <errno.h>
 #include <math.h>
@@ -20,41 +21,22 @@ static const struct {
 #undef REASON
 };
 
-size_t report_times(const struct report_row *row, double *app, double *fused)
-{
-	const struct sample_points *points = &row->site->points;
-	size_t count = 0;
-
-	for (size_t i = 0; i < points->count; i++) {
-		const struct sample_point *point = &points->points[i];
-
-		if (isnan(point->app_us) || isnan(point->fused_us) ||
-		    (point->warm_up && row->warm_up_excluded))
-			continue;
-		app[count] = point->app_us;
-		fused[count++] = point->fused_us;
-	}
-	return count;
-}
-
 /* The medians of the times that are quoted, and the interval of their ratio. */
 static void fill_medians(struct report_row *row)
 {
-	size_t most = row->site->points.count, count;
-	double *app = calloc(2 * most + 1, sizeof(*app)), *fused;
+	struct site_values values;
 
 	row->app_us = row->fused_us = NAN;
 	row->speedup = (struct bootstrap_interval){NAN, NAN, NAN};
-	if (!app)
+	if (site_values_read(&values, row))
 		return;
-	fused = app + most;
-	count = report_times(row, app, fused);
-	bootstrap_ratio(app, count, fused, count, BOOTSTRAP_SEED, &row->speedup);
-	sort_values(app, count);
-	sort_values(fused, count);
-	row->app_us = median_of_sorted(app, count);
-	row->fused_us = median_of_sorted(fused, count);
-	free(app);
+	bootstrap_ratio(values.app, values.timed, values.fused, values.timed, BOOTSTRAP_SEED,
+			&row->speedup);
+	sort_values(values.app, values.timed);
+	sort_values(values.fused, values.timed);
+	row->app_us = median_of_sorted(values.app, values.timed);
+	row->fused_us = median_of_sorted(values.fused, values.timed);
+	site_values_free(&values);
 }
 
 /* All calls are taken to be as fast as the median: one that met another program on the GPU is no

@@ -71,10 +71,6 @@ int report_merge_ranks(struct log_set *set);
 int report_build(struct report *report, const struct report_selection *selection);
 void report_free(struct report *report);
 
-/* The times behind `app`, `fused` and `speedup`, in the log's order: of each pair of samples one
- * value in either array, which have room for site->points.count. How many there are. */
-size_t report_times(const struct report_row *row, double *app, double *fused);
-
 /* True when only some sites are asked for; then reasons without a site are left out. */
 bool report_partial(const struct report *report);
 
