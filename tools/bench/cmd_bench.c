@@ -4,6 +4,7 @@
  * steps that led to them; --gate judges one.
  */
 #include "tools/bench/ladder.h"
+#include "tools/bench/document.h"
 #include "tools/bench/oracle.h"
 #include "tools/base/help_option.h"
 #include "tools/base/terminal.h"

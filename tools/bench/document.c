@@ -3,7 +3,7 @@
  * Reading of documents: a kept one may be cut or edited, so what is not there is unknown, never an
  * error.
  */
-#include "tools/bench/bench.h"
+#include "tools/bench/document.h"
 #include "tools/base/bootstrap.h"
 #include "tools/base/tool.h"
 

@@ -4,6 +4,7 @@
  * one race.
  */
 #include "tools/bench/ladder.h"
+#include "tools/bench/document.h"
 #include "tools/bench/field.h"
 #include "kernels/ladder/ladder.h"
 #include "tools/bench/tile.h"
