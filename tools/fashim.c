@@ -3,6 +3,7 @@
  * fashim: one command in front of the shim and its logs. This file finds the subcommand: by name,
  * by any unique prefix, or, when the word is a program instead, `run`.
  */
+#include "tools/commands.h"
 #include "tools/base/tool.h"
 
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the subcommands of `fashim` share: their entry points, the exit codes, and the few helpers
- * for speaking to a person (suggestions for typos, colour, text that is safe to print).
+ * What the subcommands of `fashim` share: the exit codes, and the few helpers for speaking to a
+ * person (suggestions for typos, colour, text that is safe to print).
  */
 #ifndef FASHIM_TOOL_H
 #define FASHIM_TOOL_H
@@ -21,20 +21,6 @@ enum exit_code {
 	EXIT_FAILED = 1, /* input that cannot be read; for gate, a threshold that is broken */
 	EXIT_USAGE = 2
 };
-
-/* Each takes its own name as argv[0] ("fashim run") and returns the exit code of the process. */
-int cmd_run(int argc, char **argv);
-int cmd_report(int argc, char **argv);
-int cmd_diff(int argc, char **argv);
-int cmd_gate(int argc, char **argv);
-int cmd_export(int argc, char **argv);
-int cmd_doctor(int argc, char **argv);
-int cmd_replay(int argc, char **argv);
-int cmd_list(int argc, char **argv);
-int cmd_bench(int argc, char **argv);
-int cmd_env(int argc, char **argv);
-int cmd_reasons(int argc, char **argv);
-int cmd_tune(int argc, char **argv);
 
 /* Prints "fashim: …" and a newline on stderr, as one write. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

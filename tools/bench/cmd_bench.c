@@ -3,6 +3,7 @@
  * fashim bench: our kernels measured on the GPU at hand, beside the libraries. --ladder walks all
  * steps that led to them; --gate judges one.
  */
+#include "tools/commands.h"
 #include "tools/bench/ladder.h"
 #include "tools/bench/document.h"
 #include "tools/bench/oracle.h"

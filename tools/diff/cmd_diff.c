@@ -2,6 +2,7 @@
  *
  * fashim diff: two logs side by side, as two versions of a library, two GPUs, or before and after.
  */
+#include "tools/commands.h"
 #include "tools/diff/diff.h"
 #include "tools/base/help_option.h"
 #include "tools/read/log_arguments.h"

@@ -3,6 +3,7 @@
  * fashim doctor: before a run, or after one that said nothing: is everything here that the shim
  * needs, and will it see what a program does?
  */
+#include "tools/commands.h"
 #include "tools/base/help_option.h"
 #include "tools/base/json_text.h"
 #include "tools/doctor/doctor.h"

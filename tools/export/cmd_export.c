@@ -3,6 +3,7 @@
  * fashim export: the log in the forms that other tools read: a Chrome trace for Perfetto, folded
  * stacks for flame graphs, a SQLite database for questions of one's own.
  */
+#include "tools/commands.h"
 #include "tools/export/export.h"
 #include "tools/base/help_option.h"
 #include "tools/read/log_arguments.h"

@@ -3,6 +3,7 @@
  * fashim gate: the step of a test pipeline that fails when attention got slower, drifted, or is no
  * longer replaced.
  */
+#include "tools/commands.h"
 #include "tools/gate/gate.h"
 #include "tools/base/help_option.h"
 #include "tools/read/log_arguments.h"

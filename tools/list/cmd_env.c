@@ -3,6 +3,7 @@
  * fashim env: every option with its value here and now, where that comes from and what it does; the
  * rows are those the shim itself is compiled from.
  */
+#include "tools/commands.h"
 #include "tools/base/help_option.h"
 #include "tools/base/json_text.h"
 #include "tools/base/options.h"

@@ -2,6 +2,7 @@
  *
  * fashim list: the tables that are compiled in. fashim reasons: the one that people ask for most.
  */
+#include "tools/commands.h"
 #include "tools/base/help_option.h"
 #include "tools/list/listing.h"
 #include "tools/base/tool.h"

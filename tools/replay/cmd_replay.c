@@ -4,6 +4,7 @@
  * what the recogniser made of each attention chain, step by step. Stories that differ only in their
  * op numbers are told once and counted.
  */
+#include "tools/commands.h"
 #include "tools/base/help_option.h"
 #include "tools/base/json_text.h"
 #include "tools/read/kernel_name.h"

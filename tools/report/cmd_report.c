@@ -3,6 +3,7 @@
  * fashim report: which attention sites a program has, what replacing them gained, how far the
  * numbers moved, and why the others were left alone.
  */
+#include "tools/commands.h"
 #include "tools/base/help_option.h"
 #include "tools/read/log_arguments.h"
 #include "tools/read/log_paths.h"

@@ -4,6 +4,7 @@
  * without us, then at most six lines on stderr. Standard input and output are the program's
  * alone.
  */
+#include "tools/commands.h"
 #include "tools/run/child.h"
 #include "tools/doctor/doctor.h"
 #include "tools/base/help_option.h"

@@ -2,6 +2,7 @@
  *
  * fashim tune: measures which kernel is the fastest for the calls of a program, and tells the shim.
  */
+#include "tools/commands.h"
 #include "tools/base/help_option.h"
 #include "tools/base/tool.h"
 #include "tools/tune/files.h"
