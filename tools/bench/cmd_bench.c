@@ -7,6 +7,7 @@
 #include "tools/bench/ladder.h"
 #include "tools/bench/document.h"
 #include "tools/bench/oracle.h"
+#include "tools/base/format.h"
 #include "tools/base/help_option.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
@@ -38,15 +39,15 @@ enum bench_key {
 	KEY_CUBLAS
 };
 
-enum bench_format { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV, FORMAT_MARKDOWN };
-
 struct bench_arguments {
 	struct bench_options options;
 	int what; /* KEY_LADDER or KEY_GATE */
 	double max_ratio;
-	enum bench_format format;
+	enum format format;
 	const char *color, *evidence, *svg, *from;
 };
+
+#define OTHER_FORMATS ", json, csv or md"
 
 static const struct argp_option bench_options[] = {
 	{"ladder", KEY_LADDER, NULL, 0,
@@ -69,7 +70,7 @@ static const struct argp_option bench_options[] = {
 	{"evidence", KEY_EVIDENCE, "FILE", 0, "keep everything that was measured, as JSON", 4},
 	{"svg", KEY_SVG, "FILE", 0, "--ladder: a picture of the descent", 4},
 	{"from", KEY_FROM, "FILE", 0, "show or judge what --evidence kept; nothing is measured", 4},
-	{"format", 'f', "FORMAT", 0, "table (default), json, csv or md", 4},
+	FORMAT_OPTION(OTHER_FORMATS, 4),
 	{"color", 'c', "WHEN", 0, "auto (default), always or never", 4},
 	{"python", KEY_PYTHON, "PATH", 0, "the Python that has PyTorch (python3)", 5},
 	{"no-python", KEY_NO_PYTHON, NULL, 0, "compare with the cuBLAS chain alone", 5},
@@ -155,24 +156,6 @@ static double parse_ratio(struct argp_state *state, const char *text)
 	return value;
 }
 
-static enum bench_format parse_format(struct argp_state *state, const char *name)
-{
-	static const struct {
-		const char *name;
-		enum bench_format format;
-	} formats[] = {{"table", FORMAT_TABLE},
-		       {"json", FORMAT_JSON},
-		       {"csv", FORMAT_CSV},
-		       {"md", FORMAT_MARKDOWN},
-		       {"markdown", FORMAT_MARKDOWN}};
-
-	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
-		if (!strcmp(formats[i].name, name))
-			return formats[i].format;
-	argp_error(state, "no format '%s'; table, json, csv or md", name);
-	return FORMAT_TABLE;
-}
-
 /* What only the other kind of run has. */
 static void check_together(struct argp_state *state, const struct bench_arguments *arguments)
 {
@@ -237,7 +220,7 @@ static error_t bench_parse(int key, char *arg, struct argp_state *state)
 		arguments->from = arg;
 		return 0;
 	case 'f':
-		arguments->format = parse_format(state, arg);
+		arguments->format = format_argument(state, arg, OTHER_FORMATS);
 		return 0;
 	case 'c':
 		arguments->color = arg;

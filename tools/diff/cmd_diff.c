@@ -4,6 +4,7 @@
  */
 #include "tools/commands.h"
 #include "tools/diff/diff.h"
+#include "tools/base/format.h"
 #include "tools/base/help_option.h"
 #include "tools/read/log_arguments.h"
 #include "tools/sites/report_read.h"
@@ -15,13 +16,15 @@
 #include <string.h>
 
 struct diff_arguments {
-	bool json;
+	enum format format;
 	struct diff_style style;
 	struct log_arguments logs; /* two */
 };
 
+#define OTHER_FORMATS ", json or markdown"
+
 static const struct argp_option diff_options[] = {
-	{"format", 'f', "FORMAT", 0, "table (default), json or markdown", 0},
+	FORMAT_OPTION(OTHER_FORMATS, 0),
 	{"changed", 'd', NULL, 0, "leave out sites that are the same in both", 0},
 	LOG_COLOR_OPTION(0),
 	{0},
@@ -50,10 +53,7 @@ static error_t diff_parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'f':
-		arguments->json = !strcmp(arg, "json");
-		arguments->style.markdown = !strcmp(arg, "markdown") || !strcmp(arg, "md");
-		if (!arguments->json && !arguments->style.markdown && strcmp(arg, "table"))
-			argp_error(state, "no format '%s'; table, json or markdown", arg);
+		arguments->format = format_argument(state, arg, OTHER_FORMATS);
 		return 0;
 	case 'd':
 		arguments->style.changed_only = true;
@@ -78,7 +78,7 @@ static int print_diff(const struct diff_arguments *arguments, const struct repor
 
 	if (result)
 		complain("out of memory");
-	else if (arguments->json)
+	else if (arguments->format == FORMAT_JSON)
 		diff_json(&diff, arguments->style.changed_only);
 	else
 		diff_table(&diff, &arguments->style);
@@ -97,6 +97,7 @@ int cmd_diff(int argc, char **argv)
 	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(&parser, argc, argv, 0, NULL, &arguments))
 		return EXIT_USAGE;
+	arguments.style.markdown = arguments.format == FORMAT_MARKDOWN;
 	arguments.style.color =
 		!arguments.style.markdown && color_wanted(arguments.logs.color, stdout) > 0;
 	for (int i = 0; i < 2; i++) {

@@ -4,6 +4,7 @@
  * needs, and will it see what a program does?
  */
 #include "tools/commands.h"
+#include "tools/base/format.h"
 #include "tools/base/help_option.h"
 #include "tools/base/json_text.h"
 #include "tools/doctor/doctor.h"
@@ -22,8 +23,10 @@ struct doctor_arguments {
 	const char *program; /* NULL: only the machine */
 };
 
+#define OTHER_FORMATS " or json"
+
 static const struct argp_option doctor_options[] = {
-	{"format", 'f', "FORMAT", 0, "table (default) or json", 0},
+	FORMAT_OPTION(OTHER_FORMATS, 0),
 	{0},
 };
 
@@ -43,9 +46,7 @@ static error_t doctor_parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'f':
-		arguments->json = !strcmp(arg, "json");
-		if (!arguments->json && strcmp(arg, "table"))
-			argp_error(state, "no format '%s'; table or json", arg);
+		arguments->json = format_argument(state, arg, OTHER_FORMATS) == FORMAT_JSON;
 		return 0;
 	case ARGP_KEY_ARGS:
 		arguments->program = state->argv[state->next]; /* its arguments do not matter */

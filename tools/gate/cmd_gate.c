@@ -5,6 +5,7 @@
  */
 #include "tools/commands.h"
 #include "tools/gate/gate.h"
+#include "tools/base/format.h"
 #include "tools/base/help_option.h"
 #include "tools/read/log_arguments.h"
 #include "tools/sites/report_read.h"
@@ -33,10 +34,12 @@ enum gate_key {
 
 struct gate_arguments {
 	struct gate_limits limits;
-	void (*print)(const struct gate *gate); /* NULL: the table */
+	enum format format;
 	char *baseline;
 	struct log_arguments logs;
 };
+
+#define OTHER_FORMATS ", json, junit or markdown"
 
 static const struct argp_option gate_options[] = {
 	{"max-ratio", KEY_MAX_RATIO, "R", 0,
@@ -59,7 +62,7 @@ static const struct argp_option gate_options[] = {
 	 2},
 	{"max-drift-growth", KEY_MAX_DRIFT_GROWTH, "R", 0,
 	 "with --baseline: drift / OLD's, judged alike (2)", 2},
-	{"format", 'f', "FORMAT", 0, "table (default), json, junit or markdown", 3},
+	FORMAT_OPTION(OTHER_FORMATS, 3),
 	LOG_COLOR_OPTION(3),
 	{0},
 };
@@ -97,27 +100,6 @@ static double parse_limit(struct argp_state *state, const char *option, const ch
 	return value;
 }
 
-static void parse_format(struct argp_state *state, const char *name)
-{
-	static const struct {
-		const char *name;
-		void (*print)(const struct gate *gate);
-	} formats[] = {{"table", NULL},
-		       {"json", gate_json},
-		       {"junit", gate_junit},
-		       {"markdown", gate_markdown},
-		       {"md", gate_markdown}};
-	struct gate_arguments *arguments = state->input;
-
-	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
-		if (!strcmp(formats[i].name, name)) {
-			arguments->print = formats[i].print;
-			return;
-		}
-	}
-	argp_error(state, "no format '%s'; table, json, junit or markdown", name);
-}
-
 static error_t gate_parse(int key, char *arg, struct argp_state *state)
 {
 	struct gate_arguments *arguments = state->input;
@@ -147,7 +129,7 @@ static error_t gate_parse(int key, char *arg, struct argp_state *state)
 		limits->max_drift_growth = parse_limit(state, "max-drift-growth", arg, 1, false);
 		return 0;
 	case 'f':
-		parse_format(state, arg);
+		arguments->format = format_argument(state, arg, OTHER_FORMATS);
 		return 0;
 	case ARGP_KEY_END:
 		if (!arguments->baseline &&
@@ -171,6 +153,23 @@ static void fill_usual(struct gate_limits *limits, bool baseline)
 		limits->max_drift_growth = USUAL_MAX_DRIFT_GROWTH;
 }
 
+static void print_gate(const struct gate *gate, const struct gate_arguments *arguments)
+{
+	switch (arguments->format) {
+	case FORMAT_JSON:
+		gate_json(gate);
+		break;
+	case FORMAT_JUNIT:
+		gate_junit(gate);
+		break;
+	case FORMAT_MARKDOWN:
+		gate_markdown(gate);
+		break;
+	default:
+		gate_table(gate, color_wanted(arguments->logs.color, stdout) > 0);
+	}
+}
+
 static int judge(const struct gate_arguments *arguments, const struct report *report,
 		 const struct report *baseline)
 {
@@ -180,10 +179,7 @@ static int judge(const struct gate_arguments *arguments, const struct report *re
 	if (gate_build(&gate)) {
 		complain("out of memory");
 	} else {
-		if (arguments->print)
-			arguments->print(&gate);
-		else
-			gate_table(&gate, color_wanted(arguments->logs.color, stdout) > 0);
+		print_gate(&gate, arguments);
 		code = gate_passed(&gate) ? EXIT_OK : EXIT_FAILED;
 	}
 	gate_free(&gate);

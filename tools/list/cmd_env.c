@@ -4,6 +4,7 @@
  * rows are those the shim itself is compiled from.
  */
 #include "tools/commands.h"
+#include "tools/base/format.h"
 #include "tools/base/help_option.h"
 #include "tools/base/json_text.h"
 #include "tools/base/options.h"
@@ -17,8 +18,10 @@
 
 extern char **environ;
 
+#define OTHER_FORMATS ", json or markdown"
+
 static const struct argp_option env_options[] = {
-	{"format", 'f', "FORMAT", 0, "table (default), json or markdown", 0},
+	FORMAT_OPTION(OTHER_FORMATS, 0),
 	{0},
 };
 
@@ -33,22 +36,13 @@ static const char env_doc[] =
 	"  FASHIM=audit fashim env\n"
 	"  fashim env -f json";
 
-enum env_format { ENV_TABLE, ENV_JSON, ENV_MARKDOWN };
-
 static error_t env_parse(int key, char *arg, struct argp_state *state)
 {
-	enum env_format *format = state->input;
+	enum format *format = state->input;
 
 	switch (key) {
 	case 'f':
-		if (!strcmp(arg, "table"))
-			*format = ENV_TABLE;
-		else if (!strcmp(arg, "json"))
-			*format = ENV_JSON;
-		else if (!strcmp(arg, "markdown") || !strcmp(arg, "md"))
-			*format = ENV_MARKDOWN;
-		else
-			argp_error(state, "no format '%s'; table, json or markdown", arg);
+		*format = format_argument(state, arg, OTHER_FORMATS);
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "unexpected argument '%s'", arg);
@@ -139,7 +133,7 @@ static int print_table(void)
 int cmd_env(int argc, char **argv)
 {
 	const struct argp parser = {env_options, env_parse, "", env_doc, help_option, NULL, NULL};
-	enum env_format format = ENV_TABLE;
+	enum format format = FORMAT_TABLE;
 	int result;
 
 	argp_err_exit_status = EXIT_USAGE;
@@ -153,8 +147,8 @@ int cmd_env(int argc, char **argv)
 				 value_of(&option_rows[i]), option_kind_name(option_rows[i].kind),
 				 option_instead(&option_rows[i]));
 	}
-	result = format == ENV_JSON	  ? print_json()
-		 : format == ENV_MARKDOWN ? print_markdown()
-					  : print_table();
+	result = format == FORMAT_JSON	     ? print_json()
+		 : format == FORMAT_MARKDOWN ? print_markdown()
+					     : print_table();
 	return finish_output("options") ? EXIT_FAILED : result;
 }

@@ -3,6 +3,7 @@
  * fashim list: the tables that are compiled in. fashim reasons: the one that people ask for most.
  */
 #include "tools/commands.h"
+#include "tools/base/format.h"
 #include "tools/base/help_option.h"
 #include "tools/list/listing.h"
 #include "tools/base/tool.h"
@@ -12,12 +13,14 @@
 #include <stdio.h>
 
 struct list_arguments {
-	enum listing_format format;
+	enum format format;
 	const struct listing *listing; /* NULL: say which there are */
 };
 
+#define OTHER_FORMATS ", json, markdown or tsv"
+
 static const struct argp_option list_options[] = {
-	{"format", 'f', "FORMAT", 0, "table (default), json, markdown or tsv", 0},
+	FORMAT_OPTION(OTHER_FORMATS, 0),
 	{0},
 };
 
@@ -43,9 +46,7 @@ static error_t list_parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'f':
-		arguments->format = listing_format(arg);
-		if (arguments->format == LISTING_BAD)
-			argp_error(state, "no format '%s'; table, json, markdown or tsv", arg);
+		arguments->format = format_argument(state, arg, OTHER_FORMATS);
 		return 0;
 	case ARGP_KEY_ARG:
 		if (arguments->listing)

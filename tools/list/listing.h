@@ -5,6 +5,8 @@
 #ifndef FASHIM_LISTING_H
 #define FASHIM_LISTING_H
 
+#include "tools/base/format.h"
+
 #include <stdbool.h>
 
 #define LISTING_COLUMNS 6
@@ -23,13 +25,8 @@ struct listing {
 extern const struct listing listings[];
 extern const int listing_count;
 
-enum listing_format { LISTING_TABLE, LISTING_JSON, LISTING_MARKDOWN, LISTING_TSV, LISTING_BAD };
-
-/* "table", "json", "markdown" or "md", "tsv"; LISTING_BAD for any other word. */
-enum listing_format listing_format(const char *word);
-
-/* Prints all rows on stdout. */
-void listing_print(const struct listing *listing, enum listing_format format);
+/* Prints all rows on stdout; what is no format of a listing as a table. */
+void listing_print(const struct listing *listing, enum format format);
 
 /* The listing of that name, or NULL. */
 const struct listing *listing_named(const char *name);

@@ -11,23 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum listing_format listing_format(const char *word)
-{
-	static const struct {
-		const char *word;
-		enum listing_format format;
-	} words[] = {{"table", LISTING_TABLE},
-		     {"json", LISTING_JSON},
-		     {"markdown", LISTING_MARKDOWN},
-		     {"md", LISTING_MARKDOWN},
-		     {"tsv", LISTING_TSV}};
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-		if (!strcmp(word, words[i].word))
-			return words[i].format;
-	return LISTING_BAD;
-}
-
 static int columns_of(const struct listing *listing)
 {
 	int count = 0;
@@ -114,21 +97,19 @@ static void print_tsv(const struct listing *listing)
 			printf("%s%c", cells[i], i + 1 < columns_of(listing) ? '\t' : '\n');
 }
 
-void listing_print(const struct listing *listing, enum listing_format format)
+void listing_print(const struct listing *listing, enum format format)
 {
 	switch (format) {
-	case LISTING_JSON:
+	case FORMAT_JSON:
 		print_json(listing);
 		break;
-	case LISTING_MARKDOWN:
+	case FORMAT_MARKDOWN:
 		print_markdown(listing);
 		break;
-	case LISTING_TSV:
+	case FORMAT_TSV:
 		print_tsv(listing);
 		break;
-	case LISTING_TABLE:
-	case LISTING_BAD:
+	default:
 		print_table(listing);
-		break;
 	}
 }

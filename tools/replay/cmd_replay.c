@@ -5,6 +5,7 @@
  * op numbers are told once and counted.
  */
 #include "tools/commands.h"
+#include "tools/base/format.h"
 #include "tools/base/help_option.h"
 #include "tools/base/json_text.h"
 #include "tools/read/kernel_name.h"
@@ -32,11 +33,13 @@ struct replay_arguments {
 	int told_count;
 };
 
+#define OTHER_FORMATS " or json"
+
 static const struct argp_option replay_options[] = {
 	{"all", 'a', NULL, 0, "tell every chain, also those like one before", 0},
 	{"rounds", 'r', "N", 0, "play the trace N times; short ones are only learned otherwise", 0},
 	{"mode", 'm', "MODE", 0, "audit, compare or replace (default)", 0},
-	{"format", 'f', "FORMAT", 0, "table (default) or json", 0},
+	FORMAT_OPTION(OTHER_FORMATS, 0),
 	{0},
 };
 
@@ -71,9 +74,7 @@ static error_t replay_parse(int key, char *arg, struct argp_state *state)
 		arguments->mode = arg;
 		return 0;
 	case 'f':
-		arguments->json = !strcmp(arg, "json");
-		if (!arguments->json && strcmp(arg, "table"))
-			argp_error(state, "no format '%s'; table or json", arg);
+		arguments->json = format_argument(state, arg, OTHER_FORMATS) == FORMAT_JSON;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (arguments->path)

@@ -4,6 +4,7 @@
  * numbers moved, and why the others were left alone.
  */
 #include "tools/commands.h"
+#include "tools/base/format.h"
 #include "tools/base/help_option.h"
 #include "tools/read/log_arguments.h"
 #include "tools/read/log_paths.h"
@@ -18,10 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum report_format { FORMAT_TABLE, FORMAT_JSON, FORMAT_CSV, FORMAT_MARKDOWN, FORMAT_HTML };
-
 struct report_arguments {
-	enum report_format format;
+	enum format format;
 	bool format_named; /* else the name of the output may tell it */
 	struct report_selection selection;
 	const char *output;
@@ -31,8 +30,10 @@ struct report_arguments {
 
 enum { KEY_SORT = 256, KEY_FILTER, KEY_HEADER, KEY_NO_PAGER };
 
+#define OTHER_FORMATS ", json, csv, md or html"
+
 static const struct argp_option report_options[] = {
-	{"format", 'f', "FORMAT", 0, "table (default), json, csv, md or html", 0},
+	FORMAT_OPTION(OTHER_FORMATS, 0),
 	{"output", 'o', "FILE", 0,
 	 "where to, - (default) is stdout; its ending tells the format where -f does not", 0},
 	{"site", 's', "N", 0, "only site N (LOG:N of several logs), with all that is known of it",
@@ -67,29 +68,13 @@ static const char report_doc[] =
 	"  fashim report --site 1 run.jsonl\n"
 	"  fashim report -f csv --sort=-speedup --filter 'calls>=100' logs/";
 
-static int format_named(const char *name)
-{
-	static const struct {
-		const char *name;
-		enum report_format format;
-	} formats[] = {{"table", FORMAT_TABLE},	      {"json", FORMAT_JSON},
-		       {"csv", FORMAT_CSV},	      {"md", FORMAT_MARKDOWN},
-		       {"markdown", FORMAT_MARKDOWN}, {"html", FORMAT_HTML}};
-
-	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
-		if (!strcmp(formats[i].name, name))
-			return (int)formats[i].format;
-	}
-	return -1;
-}
-
 /* "page.html" is HTML. */
-static enum report_format format_of_file(const char *path)
+static enum format format_of_file(const char *path)
 {
 	const char *dot = strrchr(path, '.');
-	const int format = dot && !strchr(dot, '/') ? format_named(dot + 1) : -1;
+	const int format = dot && !strchr(dot, '/') ? format_named(dot + 1, OTHER_FORMATS) : -1;
 
-	return format < 0 ? FORMAT_TABLE : (enum report_format)format;
+	return format < 0 ? FORMAT_TABLE : (enum format)format;
 }
 
 /* A word that was refused has been complained of; argp only has to stop. */
@@ -101,14 +86,10 @@ static error_t stop_if(int refused)
 static error_t report_parse(int key, char *arg, struct argp_state *state)
 {
 	struct report_arguments *arguments = state->input;
-	int format;
 
 	switch (key) {
 	case 'f':
-		format = format_named(arg);
-		if (format < 0)
-			argp_error(state, "no format '%s'; table, json, csv, md or html", arg);
-		arguments->format = (enum report_format)format;
+		arguments->format = format_argument(state, arg, OTHER_FORMATS);
 		arguments->format_named = true;
 		return 0;
 	case 'o':
@@ -154,9 +135,6 @@ static void print_text(const struct report *report, const struct report_argument
 static void print_report(const struct report *report, const struct report_arguments *arguments)
 {
 	switch (arguments->format) {
-	case FORMAT_TABLE:
-		print_text(report, arguments);
-		break;
 	case FORMAT_JSON:
 		report_json(report);
 		break;
@@ -169,6 +147,8 @@ static void print_report(const struct report *report, const struct report_argume
 	case FORMAT_HTML:
 		report_html(report, stdout);
 		break;
+	default:
+		print_text(report, arguments);
 	}
 }
 

@@ -3,6 +3,7 @@
  * fashim tune: measures which kernel is the fastest for the calls of a program, and tells the shim.
  */
 #include "tools/commands.h"
+#include "tools/base/format.h"
 #include "tools/base/help_option.h"
 #include "tools/base/tool.h"
 #include "tools/tune/files.h"
@@ -17,7 +18,6 @@
 
 enum tune_key {
 	KEY_SHAPE = 's',
-	KEY_FORMAT = 'f',
 	KEY_FROM = 0x100,
 	KEY_TOP,
 	KEY_ROUNDS,
@@ -39,11 +39,13 @@ struct tune_arguments {
 	struct tune_settings settings;
 	struct tune_shapes shapes;
 	enum tune_action action;
-	enum grid_format format;
+	enum format format;
 	int arch;
 	bool asked; /* shapes were named */
 	int unread; /* logs that could not be read */
 };
+
+#define OTHER_FORMATS ", json, csv or markdown"
 
 static const struct argp_option tune_options[] = {
 	{"from", KEY_FROM, "LOG", 0,
@@ -67,7 +69,7 @@ static const struct argp_option tune_options[] = {
 	{"dry-run", KEY_DRY_RUN, NULL, 0,
 	 "show which kernels would be tried, the built-in choice first; needs no GPU", 4},
 	{"arch", KEY_ARCH, "N", 0, "with --dry-run: compute capability * 10 (90)", 4},
-	{"format", KEY_FORMAT, "FORMAT", 0, "table (default), json, csv or markdown", 5},
+	FORMAT_OPTION(OTHER_FORMATS, 5),
 	{0},
 };
 
@@ -178,10 +180,8 @@ static error_t tune_parse(int key, char *arg, struct argp_state *state)
 	case KEY_ARCH:
 		arguments->arch = parse_number(state, "arch", arg, 75);
 		return 0;
-	case KEY_FORMAT:
-		arguments->format = grid_format(arg);
-		if (arguments->format == GRID_BAD)
-			argp_error(state, "no format '%s'; table, json, csv or markdown", arg);
+	case 'f':
+		arguments->format = format_argument(state, arg, OTHER_FORMATS);
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "unexpected argument '%s'; a log is named by --from", arg);

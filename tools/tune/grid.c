@@ -13,23 +13,6 @@
 
 enum { CELL = 256 };
 
-enum grid_format grid_format(const char *word)
-{
-	static const struct {
-		const char *word;
-		enum grid_format format;
-	} formats[] = {{"table", GRID_TABLE},
-		       {"json", GRID_JSON},
-		       {"csv", GRID_CSV},
-		       {"markdown", GRID_MARKDOWN},
-		       {"md", GRID_MARKDOWN}};
-
-	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
-		if (!strcmp(formats[i].word, word))
-			return formats[i].format;
-	return GRID_BAD;
-}
-
 static const void *row_of(const struct grid *grid, int row)
 {
 	return (const char *)grid->rows + (size_t)row * grid->row_size;
@@ -152,13 +135,13 @@ static void print_csv(const struct grid *grid, int names)
 	}
 }
 
-void grid_print(const struct grid *grid, enum grid_format format, int names)
+void grid_print(const struct grid *grid, enum format format, int names)
 {
 	switch (format) {
-	case GRID_CSV:
+	case FORMAT_CSV:
 		print_csv(grid, names);
 		break;
-	case GRID_MARKDOWN:
+	case FORMAT_MARKDOWN:
 		print_markdown(grid);
 		break;
 	default:

@@ -5,6 +5,8 @@
 #ifndef FASHIM_TUNE_GRID_H
 #define FASHIM_TUNE_GRID_H
 
+#include "tools/base/format.h"
+
 #include <jansson.h>
 #include <stddef.h>
 
@@ -24,15 +26,10 @@ struct grid {
 	size_t row_size;
 };
 
-enum grid_format { GRID_TABLE, GRID_JSON, GRID_CSV, GRID_MARKDOWN, GRID_BAD };
-
-/* "table", "json", "csv", "markdown" or "md"; GRID_BAD for any other word. */
-enum grid_format grid_format(const char *word);
-
 /* The rows as an array of objects; NULL when memory is short. */
 json_t *grid_json(const struct grid *grid);
 
 /* Any format but JSON. CSV with the line of names only where `names`. */
-void grid_print(const struct grid *grid, enum grid_format format, int names);
+void grid_print(const struct grid *grid, enum format format, int names);
 
 #endif

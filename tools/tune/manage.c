@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-int tune_list(const char *named, enum grid_format format)
+int tune_list(const char *named, enum format format)
 {
 	struct tune_section *sections;
 	int shown = 0, code = EXIT_OK;
@@ -41,7 +41,7 @@ int tune_list(const char *named, enum grid_format format)
 							  .results = cache.results,
 							  .count = cache.count};
 	}
-	if (shown || format == GRID_JSON)
+	if (shown || format == FORMAT_JSON)
 		tune_print(sections, shown, format);
 	else if (code == EXIT_OK)
 		complain("nothing was tuned here yet");

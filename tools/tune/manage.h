@@ -9,7 +9,7 @@
 
 /* Both take the cache that was named, or NULL for all of the user's, say on stderr what is wrong
  * with one, and return the command's exit code. */
-int tune_list(const char *named, enum grid_format format);
+int tune_list(const char *named, enum format format);
 int tune_clear(const char *named);
 
 #endif

@@ -132,9 +132,9 @@ static const struct grid_column for_programs[] = {
 	{NULL, "high", NULL, number_high, 0},
 };
 
-static struct grid grid_of(const struct tune_section *section, enum grid_format format)
+static struct grid grid_of(const struct tune_section *section, enum format format)
 {
-	const bool people = format == GRID_TABLE || format == GRID_MARKDOWN;
+	const bool people = format == FORMAT_TABLE || format == FORMAT_MARKDOWN;
 
 	return (struct grid){
 		.columns = people ? for_people : for_programs,
@@ -171,7 +171,7 @@ static json_t *trial_json(const struct tune_trial *trial)
 
 static json_t *section_json(const struct tune_section *section)
 {
-	const struct grid grid = grid_of(section, GRID_JSON);
+	const struct grid grid = grid_of(section, FORMAT_JSON);
 	json_t *shapes = grid_json(&grid);
 	char build[20];
 
@@ -196,7 +196,7 @@ static void print_json(const struct tune_section *sections, int count)
 	json_decref(root);
 }
 
-static void print_heading(const struct tune_section *section, enum grid_format format)
+static void print_heading(const struct tune_section *section, enum format format)
 {
 	const struct tuned_machine *machine = &section->machine;
 
@@ -204,19 +204,19 @@ static void print_heading(const struct tune_section *section, enum grid_format f
 	printf(", driver %d.%d, kernels %016llx, ", machine->driver / 1000,
 	       machine->driver % 1000 / 10, (unsigned long long)machine->build);
 	print_safe(stdout, section->path);
-	fputs(format == GRID_MARKDOWN ? "\n\n" : "\n", stdout);
+	fputs(format == FORMAT_MARKDOWN ? "\n\n" : "\n", stdout);
 }
 
-void tune_print(const struct tune_section *sections, int count, enum grid_format format)
+void tune_print(const struct tune_section *sections, int count, enum format format)
 {
-	if (format == GRID_JSON) {
+	if (format == FORMAT_JSON) {
 		print_json(sections, count);
 		return;
 	}
 	for (int i = 0; i < count; i++) {
 		const struct grid grid = grid_of(&sections[i], format);
 
-		if (format != GRID_CSV) {
+		if (format != FORMAT_CSV) {
 			if (i)
 				putchar('\n');
 			print_heading(&sections[i], format);

@@ -25,7 +25,7 @@ struct tune_section {
 };
 
 /* Prints the sections, the first with a line of names in CSV. */
-void tune_print(const struct tune_section *sections, int count, enum grid_format format);
+void tune_print(const struct tune_section *sections, int count, enum format format);
 
 /* "B,H,…: 6.9 % faster than …", what a result comes to. Returns text. */
 char *tune_verdict(const struct tune_result *result, char *text, size_t size);

@@ -87,7 +87,7 @@ static struct trial_row *trial_table(const struct tune_shapes *shapes, int arch,
 	return rows;
 }
 
-void tune_trials_print(const struct tune_shapes *shapes, int arch, enum grid_format format)
+void tune_trials_print(const struct tune_shapes *shapes, int arch, enum format format)
 {
 	struct grid grid = {.columns = trial_columns,
 			    .column_count = sizeof(trial_columns) / sizeof(*trial_columns),
@@ -96,7 +96,7 @@ void tune_trials_print(const struct tune_shapes *shapes, int arch, enum grid_for
 	json_t *root;
 
 	grid.rows = rows;
-	if (format == GRID_JSON) {
+	if (format == FORMAT_JSON) {
 		root = json_pack("{s:s,s:i,s:i,s:o}", "format", "fashim-tune-candidates", "version",
 				 1, "arch", arch, "candidates", grid_json(&grid));
 		json_dumpf(root, stdout, JSON_INDENT(1));

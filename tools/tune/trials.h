@@ -9,6 +9,6 @@
 #include "tools/tune/shapes.h"
 
 /* Prints every kernel of an architecture that takes a form, the built-in choice first. */
-void tune_trials_print(const struct tune_shapes *shapes, int arch, enum grid_format format);
+void tune_trials_print(const struct tune_shapes *shapes, int arch, enum format format);
 
 #endif
