@@ -6,6 +6,7 @@
 #include "tools/commands.h"
 #include "tools/base/tool.h"
 
+#include <argp.h>
 #include <limits.h>
 #include <locale.h>
 #include <stdlib.h>
@@ -182,6 +183,7 @@ int main(int argc, char **argv)
 	char here[PATH_MAX + 2];
 
 	setlocale(LC_CTYPE, "");
+	argp_err_exit_status = EXIT_USAGE; /* run has another */
 	if (argc < 2) {
 		print_help(stderr);
 		return EXIT_USAGE;

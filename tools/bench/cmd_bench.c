@@ -344,7 +344,6 @@ int cmd_bench(int argc, char **argv)
 		.color = "auto"};
 	int code;
 
-	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(&parser, argc, argv, 0, NULL, &arguments))
 		return EXIT_USAGE;
 	code = run(&arguments);

@@ -94,7 +94,6 @@ int cmd_diff(int argc, char **argv)
 	struct report reports[2] = {0};
 	int code = EXIT_OK;
 
-	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(&parser, argc, argv, 0, NULL, &arguments))
 		return EXIT_USAGE;
 	arguments.style.markdown = arguments.format == FORMAT_MARKDOWN;

@@ -123,7 +123,6 @@ int cmd_doctor(int argc, char **argv)
 	char *library;
 	int code;
 
-	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &arguments))
 		return EXIT_USAGE;
 	library = shim_library();

@@ -156,7 +156,6 @@ int cmd_export(int argc, char **argv)
 	struct export export = {0};
 	int code;
 
-	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(&parser, argc, argv, 0, NULL, &arguments))
 		return EXIT_USAGE;
 	if (log_arguments_name(&arguments.logs, arguments.output))

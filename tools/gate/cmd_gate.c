@@ -194,7 +194,6 @@ int cmd_gate(int argc, char **argv)
 	struct report report = {0}, baseline = {0};
 	int code = EXIT_USAGE, unreadable;
 
-	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(&parser, argc, argv, 0, NULL, &arguments))
 		return EXIT_USAGE;
 	fill_usual(&arguments.limits, arguments.baseline != NULL);

@@ -136,7 +136,6 @@ int cmd_env(int argc, char **argv)
 	enum format format = FORMAT_TABLE;
 	int result;
 
-	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(&parser, argc, argv, 0, NULL, &format))
 		return EXIT_USAGE;
 	for (char *const *entry = environ; *entry; entry++)

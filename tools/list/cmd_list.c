@@ -64,7 +64,6 @@ static int run(int argc, char **argv, const struct argp *parser, const struct li
 {
 	struct list_arguments arguments = {.listing = listing};
 
-	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(parser, argc, argv, 0, NULL, &arguments))
 		return EXIT_USAGE;
 	if (arguments.listing)

@@ -260,7 +260,6 @@ int cmd_replay(int argc, char **argv)
 	struct replay_result *result = calloc(1, sizeof(*result));
 	int code;
 
-	argp_err_exit_status = EXIT_USAGE;
 	if (!result || argp_parse(&parser, argc, argv, 0, NULL, &arguments))
 		return EXIT_USAGE;
 	arguments.stories = json_array();

@@ -174,7 +174,6 @@ int cmd_report(int argc, char **argv)
 	struct report report = {0};
 	int code = EXIT_OK;
 
-	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(&parser, argc, argv, 0, NULL, &arguments))
 		return EXIT_USAGE;
 	if (log_arguments_name(&arguments.logs, arguments.output))

@@ -260,7 +260,6 @@ int cmd_tune(int argc, char **argv)
 					   .arch = 90};
 	int code;
 
-	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(&parser, argc, argv, 0, NULL, &arguments))
 		return EXIT_USAGE;
 	arguments.settings.cache = tune_named_file(arguments.settings.cache);
