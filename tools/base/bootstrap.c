@@ -7,6 +7,7 @@
  * samples as for five thousand, and its distribution is that of drawing all n.
  */
 #include "tools/base/bootstrap.h"
+#include "tools/base/random.h"
 
 #include <errno.h>
 #include <math.h>
@@ -20,11 +21,9 @@ struct generator {
 
 static struct generator generator_of(uint64_t seed)
 {
-	seed += UINT64_C(0x9e3779b97f4a7c15);
-	seed = (seed ^ (seed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	seed = (seed ^ (seed >> 27)) * UINT64_C(0x94d049bb133111eb);
-	seed ^= seed >> 31;
-	return (struct generator){seed ? seed : 1};
+	const uint64_t state = draw(&seed);
+
+	return (struct generator){state ? state : 1};
 }
 
 /* Uniform in (0, 1), neither end included. */

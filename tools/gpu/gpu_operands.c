@@ -4,6 +4,7 @@
  * being a prime so that no stride falls into step with it: a large set has hundreds of millions.
  */
 #include "tools/gpu/gpu_operands.h"
+#include "tools/base/random.h"
 #include "tools/base/tool.h"
 
 #include "tests/simgpu/half.h"
@@ -20,16 +21,6 @@ enum {
 };
 
 /* ---- numbers -------------------------------------------------------------------------------- */
-
-/* splitmix64: any seed is as good as any other. */
-static uint64_t draw(uint64_t *state)
-{
-	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return x ^ (x >> 31);
-}
 
 /* Uniform in (0, 1]. */
 static double draw_uniform(uint64_t *state)

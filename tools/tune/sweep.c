@@ -4,6 +4,7 @@
  * it.
  */
 #include "tools/tune/sweep.h"
+#include "tools/base/random.h"
 
 #include <errno.h>
 #include <math.h>
@@ -21,16 +22,6 @@ struct field {
 	double *us; /* [candidate][rounds] */
 	uint64_t state;
 };
-
-/* splitmix64 */
-static uint64_t draw(uint64_t *state)
-{
-	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return x ^ (x >> 31);
-}
 
 static bool stopped(const struct sweep *sweep)
 {
