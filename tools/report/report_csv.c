@@ -4,46 +4,15 @@
  * every column of report_columns.def. What is unknown is empty.
  */
 #include "tools/sites/report_columns.h"
-#include "tools/base/tool.h"
+#include "tools/base/csv_text.h"
 #include "tools/report/report_forms.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* What would move a terminal's cursor is shown as '?', as in every other form. */
-static void write_text(FILE *out, const char *text)
-{
-	char *safe = NULL;
-	size_t size = 0;
-	FILE *stream = open_memstream(&safe, &size);
-	bool quoted;
-
-	if (!stream)
-		return;
-	print_safe(stream, text);
-	fclose(stream);
-	quoted = safe[strcspn(safe, "\",")] != '\0';
-	if (quoted)
-		fputc('"', out);
-	for (const char *at = safe; *at; at++)
-		fputs(*at == '"' ? "\"\"" : (char[]){*at, '\0'}, out);
-	if (quoted)
-		fputc('"', out);
-	free(safe);
-}
 
 static void write_value(FILE *out, const struct report_column *column, const struct report_row *row)
 {
-	double number;
-
-	if (column->text) {
-		write_text(out, column->text(row));
-		return;
-	}
-	number = column->number(row);
-	if (!isnan(number))
-		fprintf(out, "%.9g", number);
+	if (column->text)
+		csv_text(out, column->text(row));
+	else
+		csv_number(out, column->number(row));
 }
 
 void report_csv(const struct report *report, FILE *out)

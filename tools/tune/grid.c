@@ -3,9 +3,9 @@
  * One list of columns makes every format.
  */
 #include "tools/tune/grid.h"
+#include "tools/base/csv_text.h"
 #include "tools/base/json_text.h"
 #include "tools/base/markdown_text.h"
-#include "tools/base/tool.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>
@@ -97,22 +97,6 @@ static void print_markdown(const struct grid *grid)
 	}
 }
 
-/* RFC 4180 */
-static void print_csv_text(const char *text)
-{
-	const bool quoted = text[strcspn(text, "\",\r\n")] != '\0';
-
-	if (quoted)
-		putchar('"');
-	for (; *text; text++) {
-		if (*text == '"')
-			putchar('"');
-		print_safe(stdout, (char[]){*text, '\0'});
-	}
-	if (quoted)
-		putchar('"');
-}
-
 static void print_csv(const struct grid *grid, int names)
 {
 	for (int c = 0; names && c < grid->column_count; c++)
@@ -127,9 +111,9 @@ static void print_csv(const struct grid *grid, int names)
 			if (c)
 				putchar(',');
 			if (column->text)
-				print_csv_text(column->text(row));
-			else if (!isnan(column->number(row)))
-				printf("%.9g", column->number(row));
+				csv_text(stdout, column->text(row));
+			else
+				csv_number(stdout, column->number(row));
 		}
 		fputs("\r\n", stdout);
 	}
