@@ -17,3 +17,19 @@ double number_of(const json_t *record, const char *key, double otherwise)
 
 	return json_is_number(value) ? json_number_value(value) : otherwise;
 }
+
+bool same_member(const json_t *a, const json_t *b, const char *key)
+{
+	const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
+
+	if (json_is_number(x) && json_is_number(y))
+		return json_number_value(x) == json_number_value(y);
+	return x == y || json_equal(x, y);
+}
+
+bool same_members(const json_t *a, const json_t *b, const char *const *keys)
+{
+	while (*keys && same_member(a, b, *keys))
+		keys++;
+	return !*keys;
+}

@@ -80,12 +80,6 @@ static void add_detail(struct reason_tally *tally, const char *detail)
 	}
 }
 
-static void keep_larger(double *largest, double value)
-{
-	if (!isnan(value) && !(value <= *largest))
-		*largest = value;
-}
-
 static bool timed(const struct sample *sample)
 {
 	return !isnan(sample->app_us) && !isnan(sample->fused_us);
@@ -138,18 +132,18 @@ static int take_sample(const struct log_set *set, struct run_log *run, const str
 	site->samples++;
 	if (sample_points_add(&site->points, sample, add_times(site, sample)))
 		return -ENOMEM;
-	keep_larger(&site->max_abs, sample->max_abs);
+	site->max_abs = fmax(site->max_abs, sample->max_abs);
 	if (!isnan(sample->max_rel) && !(sample->max_rel <= site->max_rel))
 		site->worst = *sample;
-	keep_larger(&site->max_rel, sample->max_rel);
-	keep_larger(&site->beyond, sample->beyond);
+	site->max_rel = fmax(site->max_rel, sample->max_rel);
+	site->beyond = fmax(site->beyond, sample->beyond);
 	site->nonfinite += whole(sample->nonfinite);
 	if (!isnan(sample->app_rmse) && !isnan(sample->fused_rmse)) {
 		site->references++;
 		site->sum_app_rmse2 += sample->app_rmse * sample->app_rmse;
 		site->sum_fused_rmse2 += sample->fused_rmse * sample->fused_rmse;
-		keep_larger(&site->app_max, sample->app_max);
-		keep_larger(&site->fused_max, sample->fused_max);
+		site->app_max = fmax(site->app_max, sample->app_max);
+		site->fused_max = fmax(site->fused_max, sample->fused_max);
 	}
 	if (strcmp(sample->verdict, "ok")) {
 		site->not_ok++;

@@ -10,22 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-static bool same_member(const json_t *a, const json_t *b, const char *key)
-{
-	const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
-
-	return x == y || (x && y && json_equal(x, y));
-}
-
-static bool same_members(const json_t *a, const json_t *b, const char *const *keys)
-{
-	for (; *keys; keys++) {
-		if (!same_member(a, b, *keys))
-			return false;
-	}
-	return true;
-}
-
 static bool has_rank(const struct run_log *run)
 {
 	return json_is_integer(json_object_get(run->header, "rank"));
@@ -63,11 +47,6 @@ static bool same_site(const struct site_log *a, const struct site_log *b)
 	       !strcmp(a->reason, b->reason) && same_members(a->record, b->record, keys);
 }
 
-static void keep_larger(double *largest, double value)
-{
-	*largest = fmax(*largest, value);
-}
-
 static int add_site(struct site_log *to, const struct site_log *from)
 {
 	if (!isnan(from->max_rel) && !(from->max_rel <= to->max_rel))
@@ -89,15 +68,15 @@ static int add_site(struct site_log *to, const struct site_log *from)
 		series_join(&to->first_parts[i], &from->first_parts[i]);
 		series_join(&to->parts[i], &from->parts[i]);
 	}
-	keep_larger(&to->max_abs, from->max_abs);
-	keep_larger(&to->max_rel, from->max_rel);
-	keep_larger(&to->beyond, from->beyond);
+	to->max_abs = fmax(to->max_abs, from->max_abs);
+	to->max_rel = fmax(to->max_rel, from->max_rel);
+	to->beyond = fmax(to->beyond, from->beyond);
 	to->nonfinite += from->nonfinite;
 	to->references += from->references;
 	to->sum_app_rmse2 += from->sum_app_rmse2;
 	to->sum_fused_rmse2 += from->sum_fused_rmse2;
-	keep_larger(&to->app_max, from->app_max);
-	keep_larger(&to->fused_max, from->fused_max);
+	to->app_max = fmax(to->app_max, from->app_max);
+	to->fused_max = fmax(to->fused_max, from->fused_max);
 	to->not_ok += from->not_ok;
 	if (!*to->bad_verdict)
 		memcpy(to->bad_verdict, from->bad_verdict, sizeof(to->bad_verdict));

@@ -10,19 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool same_members(const json_t *a, const json_t *b, const char *const *keys)
-{
-	for (; *keys; keys++) {
-		const json_t *x = json_object_get(a, *keys), *y = json_object_get(b, *keys);
-
-		if (json_is_number(x) && json_is_number(y)
-			    ? json_number_value(x) != json_number_value(y)
-			    : !json_equal(x, y) && (x || y))
-			return false;
-	}
-	return true;
-}
-
 /* The next piece of a frame that stays the same when a file moves or grows: words, without the
  * folders before a file's name, line numbers (":12"), offsets ("+0x1234") and the versions of
  * libraries (".so.12"). Ends at the frame's end, where it is empty. */
