@@ -40,24 +40,30 @@ void cell_table_add(const struct cell_table *cells, const void *whole, const voi
 		scols_cell_set_color(scols_line_get_cell(line, (size_t)inked), ink);
 }
 
-static void print_markdown(const struct cell_table *cells)
+static const char *text_in(const struct libscols_cell *cell)
+{
+	const char *text = scols_cell_get_data(cell);
+
+	return text ? text : "";
+}
+
+static void print_markdown(struct libscols_table *table)
 {
 	struct libscols_iter *lines = scols_new_iter(SCOLS_ITER_FORWARD);
+	const size_t columns = scols_table_get_ncols(table);
 	struct libscols_line *line;
 
-	for (int i = 0; i < cells->count; i++)
-		printf("| %s ", cells->columns[i].title);
+	for (size_t i = 0; i < columns; i++)
+		printf("| %s ", text_in(scols_column_get_header(scols_table_get_column(table, i))));
 	puts("|");
-	for (int i = 0; i < cells->count; i++)
-		fputs(cells->columns[i].flags & SCOLS_FL_RIGHT ? "|---:" : "|---", stdout);
+	for (size_t i = 0; i < columns; i++)
+		fputs(scols_column_is_right(scols_table_get_column(table, i)) ? "|---:" : "|---",
+		      stdout);
 	puts("|");
-	while (lines && scols_table_next_line(cells->table, lines, &line) == 0) {
-		for (int i = 0; i < cells->count; i++) {
-			const char *text =
-				scols_cell_get_data(scols_line_get_cell(line, (size_t)i));
-
+	while (lines && scols_table_next_line(table, lines, &line) == 0) {
+		for (size_t i = 0; i < columns; i++) {
 			fputs("| ", stdout);
-			markdown_text(stdout, text ? text : "");
+			markdown_text(stdout, text_in(scols_line_get_cell(line, i)));
 			putchar(' ');
 		}
 		puts("|");
@@ -65,18 +71,23 @@ static void print_markdown(const struct cell_table *cells)
 	scols_free_iter(lines);
 }
 
+void print_lines(struct libscols_table *table, bool markdown)
+{
+	fflush(stdout);
+	if (markdown)
+		print_markdown(table);
+	else
+		scols_print_table(table);
+	scols_unref_table(table);
+}
+
 void cell_table_print(struct cell_table *cells, bool markdown)
 {
-	if (!cells->table)
-		return;
-	if (!scols_table_is_empty(cells->table)) {
+	if (cells->table && !scols_table_is_empty(cells->table)) {
 		putchar('\n');
-		fflush(stdout);
-		if (markdown)
-			print_markdown(cells);
-		else
-			scols_print_table(cells->table);
+		print_lines(cells->table, markdown);
+	} else {
+		scols_unref_table(cells->table);
 	}
-	scols_unref_table(cells->table);
 	cells->table = NULL;
 }

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+struct libscols_table;
+
 struct cell_column {
 	const char *title;
 	int flags; /* SCOLS_FL_* */
@@ -31,5 +33,8 @@ void cell_table_add(const struct cell_table *cells, const void *whole, const voi
 /* Prints it on stdout, for a terminal or as Markdown, behind an empty line, unless it has no lines;
  * and frees it. */
 void cell_table_print(struct cell_table *cells, bool markdown);
+
+/* The same for a table of libsmartcols, with or without lines, and no empty line in front. */
+void print_lines(struct libscols_table *table, bool markdown);
 
 #endif

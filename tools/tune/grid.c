@@ -3,9 +3,9 @@
  * One list of columns makes every format.
  */
 #include "tools/tune/grid.h"
+#include "tools/base/cell_table.h"
 #include "tools/base/csv_text.h"
 #include "tools/base/json_text.h"
-#include "tools/base/markdown_text.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>
@@ -18,9 +18,8 @@ static const void *row_of(const struct grid *grid, int row)
 	return (const char *)grid->rows + (size_t)row * grid->row_size;
 }
 
-/* A cell for people; unknown: what `unknown` says. */
-static const char *cell(const struct grid_column *column, const void *row, const char *unknown,
-			char text[CELL])
+/* A cell for people. */
+static const char *cell(const struct grid_column *column, const void *row, char text[CELL])
 {
 	if (column->text) {
 		snprintf(text, CELL, "%s", column->text(row));
@@ -28,7 +27,7 @@ static const char *cell(const struct grid_column *column, const void *row, const
 		const double number = column->number(row);
 
 		if (isnan(number))
-			snprintf(text, CELL, "%s", unknown);
+			snprintf(text, CELL, "-");
 		else
 			snprintf(text, CELL, "%.*f", column->digits, number);
 	}
@@ -55,7 +54,7 @@ json_t *grid_json(const struct grid *grid)
 	return rows;
 }
 
-static void print_table(const struct grid *grid)
+static void print_table(const struct grid *grid, bool markdown)
 {
 	struct libscols_table *table = scols_new_table();
 	char text[CELL];
@@ -70,31 +69,9 @@ static void print_table(const struct grid *grid)
 
 		for (int c = 0; line && c < grid->column_count; c++)
 			scols_line_set_data(line, (size_t)c,
-					    cell(&grid->columns[c], row_of(grid, r), "-", text));
+					    cell(&grid->columns[c], row_of(grid, r), text));
 	}
-	fflush(stdout);
-	scols_print_table(table);
-	scols_unref_table(table);
-}
-
-static void print_markdown(const struct grid *grid)
-{
-	char text[CELL];
-
-	for (int c = 0; c < grid->column_count; c++)
-		printf("| %s ", grid->columns[c].title);
-	puts("|");
-	for (int c = 0; c < grid->column_count; c++)
-		fputs(grid->columns[c].number ? "|---:" : "|---", stdout);
-	puts("|");
-	for (int r = 0; r < grid->row_count; r++) {
-		for (int c = 0; c < grid->column_count; c++) {
-			fputs("| ", stdout);
-			markdown_text(stdout, cell(&grid->columns[c], row_of(grid, r), "-", text));
-			putchar(' ');
-		}
-		puts("|");
-	}
+	print_lines(table, markdown);
 }
 
 static void print_csv(const struct grid *grid, int names)
@@ -121,14 +98,8 @@ static void print_csv(const struct grid *grid, int names)
 
 void grid_print(const struct grid *grid, enum format format, int names)
 {
-	switch (format) {
-	case FORMAT_CSV:
+	if (format == FORMAT_CSV)
 		print_csv(grid, names);
-		break;
-	case FORMAT_MARKDOWN:
-		print_markdown(grid);
-		break;
-	default:
-		print_table(grid);
-	}
+	else
+		print_table(grid, format == FORMAT_MARKDOWN);
 }
