@@ -10,6 +10,14 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+/* Escape sequences for a stream that shows colours. */
+#define BOLD   "\033[1m"
+#define DIM    "\033[2m"
+#define RED    "\033[31m"
+#define GREEN  "\033[32m"
+#define YELLOW "\033[33m"
+#define PLAIN  "\033[0m"
+
 /* "auto", "always" or "never" to a decision for `stream`; -EINVAL for any other word. auto:
  * NO_COLOR (not empty) says no; then CLICOLOR_FORCE (not empty, not 0) says yes; then CLICOLOR=0
  * says no; what is left is decided by `stream` being a terminal whose TERM is not "dumb". */

@@ -6,13 +6,10 @@
 #include "tools/bench/document.h"
 #include "tools/base/cell_table.h"
 #include "tools/base/tool.h"
+#include "tools/base/terminal.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>
-
-#define RED   "\033[31m"
-#define GREEN "\033[32m"
-#define PLAIN "\033[0m"
 
 /* A comparison's reference: they stand in one order. */
 static const json_t *reference_of(const json_t *document, const json_t *comparison)

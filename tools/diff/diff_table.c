@@ -8,13 +8,11 @@
 #include "tools/sites/report_identity.h"
 #include "tools/base/tool.h"
 #include "tools/sites/report_names.h"
+#include "tools/base/terminal.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>
 #include <string.h>
-
-#define DIM   "\033[2m"
-#define PLAIN "\033[0m"
 
 enum { LONGEST_HEADER = 72 }; /* both values together; longer ones are named alone */
 

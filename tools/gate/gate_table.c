@@ -7,13 +7,10 @@
 #include "tools/sites/report_identity.h"
 #include "tools/base/tool.h"
 #include "tools/sites/report_names.h"
+#include "tools/base/terminal.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>
-
-#define RED   "\033[31m"
-#define GREEN "\033[32m"
-#define PLAIN "\033[0m"
 
 static void cell_verdict(FILE *out, const void *gate, const void *row)
 {

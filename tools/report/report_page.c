@@ -11,7 +11,7 @@ const char *ink(const struct page *page, const char *color)
 
 const char *plain(const struct page *page)
 {
-	return page->color ? "\033[0m" : "";
+	return page->color ? PLAIN : "";
 }
 
 void label(const struct page *page, const char *name)

@@ -8,12 +8,7 @@
 
 #include "tools/base/histogram.h"
 #include "tools/sites/report.h"
-
-#define BOLD   "\033[1m"
-#define DIM    "\033[2m"
-#define RED    "\033[31m"
-#define GREEN  "\033[32m"
-#define YELLOW "\033[33m"
+#include "tools/base/terminal.h"
 
 struct page {
 	const struct report *report;

@@ -4,6 +4,7 @@
  */
 #include "tools/sites/report_identity.h"
 #include "tools/base/markdown_text.h"
+#include "tools/base/terminal.h"
 #include "tools/base/tool.h"
 #include "tools/sites/report_names.h"
 
@@ -14,11 +15,11 @@ void print_identity(const char *name, const struct report *report, bool color)
 	const struct run_log *run = report->set.runs[0];
 	char *command = report_command(run), device[300];
 
-	printf("%s%s", color ? "\033[1m" : "", name);
+	printf("%s%s", color ? BOLD : "", name);
 	print_safe(stdout, run->path);
 	if (report->set.count > 1)
 		printf(" and %d more", report->set.count - 1);
-	printf("%s\n  ", color ? "\033[0m" : "");
+	printf("%s\n  ", color ? PLAIN : "");
 	print_safe(stdout, command ? command : "?");
 	fputs("\n  ", stdout);
 	print_safe(stdout, report_device(run, device, sizeof(device)));
