@@ -4,7 +4,7 @@
  */
 #include "app.h"
 #include "app_aten.h"
-#include "tests/simgpu/half.h"
+#include "tools/base/half.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  */
 #include "app_aten.h"
 #include "aten.h"
-#include "tests/simgpu/half.h"
+#include "tools/base/half.h"
 
 #include <assert.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  * from Sk; each tensor in its own allocation.
  */
 #include "app.h"
-#include "tests/simgpu/half.h"
+#include "tools/base/half.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  * allocation.
  */
 #include "app.h"
-#include "tests/simgpu/half.h"
+#include "tools/base/half.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "tests/simgpu/half.h"
+#include "tools/base/half.h"
 #include "tools/gpu/gpu_timer.h"
 #include "tools/gpu/gpu_truth.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tests/fuzz/dump.h"
-#include "tests/simgpu/half.h"
+#include "tools/base/half.h"
 
 static const struct {
 	const char *name;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/simgpu/half.h"
+#include "tools/base/half.h"
 
 uint64_t seed;
 enum type type;

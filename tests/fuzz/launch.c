@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "tests/apps/aten.h"
-#include "tests/simgpu/half.h"
+#include "tools/base/half.h"
 
 #define TEXT_(x) #x
 #define TEXT(x)	 TEXT_(x)

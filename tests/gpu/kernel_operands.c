@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tests/simgpu/half.h"
+#include "tools/base/half.h"
 
 #define MARGIN 4096 /* bytes */
 

@@ -7,7 +7,7 @@
  * shows. Sums are kept in float (double for fp64) in the order of k; the result is rounded once.
  */
 #include "blas_gemm.h"
-#include "half.h"
+#include "tools/base/half.h"
 #include "sim_kernel.h"
 
 #include <dlfcn.h>

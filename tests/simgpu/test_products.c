@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "half.h"
+#include "tools/base/half.h"
 
 enum { M = 19, N = 13, K = 23, BATCH = 3, ROOM = 4096 };
 

@@ -6,7 +6,7 @@
 #include "tools/bench/tile.h"
 #include "tools/base/tool.h"
 
-#include "tests/simgpu/half.h"
+#include "tools/base/half.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "tools/base/random.h"
 #include "tools/base/tool.h"
 
-#include "tests/simgpu/half.h"
+#include "tools/base/half.h"
 
 #include <errno.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "tools/gpu/gpu_truth.h"
 #include "tools/base/tool.h"
 
-#include "tests/simgpu/half.h"
+#include "tools/base/half.h"
 
 #include <errno.h>
 #include <math.h>

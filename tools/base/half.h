@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * 16-bit floating point for plain C: storage as uint16_t, conversion to and from float, round to
- * nearest even. Shared by the simulated cuBLAS and the programs in tests/apps.
+ * nearest even. The commands that measure fill operands with it; the simulated cuBLAS and the
+ * programs in tests/apps compute with it.
  */
 #ifndef FASHIM_HALF_H
 #define FASHIM_HALF_H
