@@ -33,3 +33,12 @@ bool same_members(const json_t *a, const json_t *b, const char *const *keys)
 		keys++;
 	return !*keys;
 }
+
+void copy_members(json_t *to, const json_t *from, const char *const *keys)
+{
+	for (; *keys; keys++) {
+		json_t *value = json_object_get(from, *keys);
+
+		json_object_set_new(to, *keys, value ? json_incref(value) : json_null());
+	}
+}

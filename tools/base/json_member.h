@@ -19,4 +19,7 @@ double number_of(const json_t *record, const char *key, double otherwise);
 bool same_member(const json_t *a, const json_t *b, const char *key);
 bool same_members(const json_t *a, const json_t *b, const char *const *keys);
 
+/* Copies the members of `from` named in the NULL-ended list; null where it has none. */
+void copy_members(json_t *to, const json_t *from, const char *const *keys);
+
 #endif

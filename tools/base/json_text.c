@@ -63,3 +63,10 @@ int json_print(const json_t *root, FILE *out, size_t flags)
 	free(text);
 	return 0;
 }
+
+void json_document(json_t *root, size_t digits)
+{
+	json_print(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(digits));
+	putchar('\n');
+	json_decref(root);
+}

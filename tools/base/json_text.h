@@ -20,4 +20,8 @@ json_t *json_number(double value);
 /* json_dumpf(), with what is not harmless (safe_text.h) as \uXXXX. 0 or -ENOMEM. */
 int json_print(const json_t *root, FILE *out, size_t flags);
 
+/* Prints a document on stdout, a member a line, and drops it. digits: of what is no whole number;
+ * 0: all. */
+void json_document(json_t *root, size_t digits);
+
 #endif

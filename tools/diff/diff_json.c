@@ -34,18 +34,14 @@ static json_t *interval_object(const struct bootstrap_interval *interval)
 
 static json_t *side_object(const struct report *report)
 {
-	static const char *const keys[] = {"gpu", "cublas", "driver", "fashim", "mode"};
+	static const char *const keys[] = {"gpu", "cublas", "driver", "fashim", "mode", NULL};
 	const struct report_total *total = &report->total;
 	json_t *side = json_object(), *logs = json_array();
 
 	for (int i = 0; i < report->set.count; i++)
 		json_array_append_new(logs, json_text(report->set.runs[i]->path));
 	json_object_set_new(side, "logs", logs);
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
-		json_t *value = json_object_get(report->set.runs[0]->header, keys[i]);
-
-		json_object_set_new(side, keys[i], value ? json_incref(value) : json_null());
-	}
+	copy_members(side, report->set.runs[0]->header, keys);
 	json_object_set_new(side, "calls",
 			    total->counted ? json_integer((json_int_t)total->calls) : json_null());
 	json_object_set_new(side, "replaced",
@@ -76,7 +72,7 @@ static json_t *row_object(const struct report *report, const struct report_row *
 
 static json_t *site_object(const struct diff *diff, const struct diff_site *site)
 {
-	static const char *const keys[] = {"B", "H", "Sq", "Sk", "D", "Dv", "dtype", "mask"};
+	static const char *const keys[] = {"B", "H", "Sq", "Sk", "D", "Dv", "dtype", "mask", NULL};
 	static const char *const likeness[] = {NULL, "shape", "callers", "all"};
 	const struct report_row *row = site->pair.a ? site->pair.a : site->pair.b;
 	const char *matched = likeness[site->pair.how];
@@ -85,11 +81,7 @@ static json_t *site_object(const struct diff *diff, const struct diff_site *site
 	json_object_set_new(object, "a", row_object(diff->a, site->pair.a));
 	json_object_set_new(object, "b", row_object(diff->b, site->pair.b));
 	json_object_set_new(object, "matched", matched ? json_string(matched) : json_null());
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
-		json_t *value = json_object_get(row->site->record, keys[i]);
-
-		json_object_set_new(object, keys[i], value ? json_incref(value) : json_null());
-	}
+	copy_members(object, row->site->record, keys);
 	json_object_set_new(object, "changed", json_boolean(diff_changed(site)));
 	json_object_set_new(object, "app", interval_object(&site->app));
 	json_object_set_new(object, "fused", interval_object(&site->fused));
@@ -119,7 +111,5 @@ void diff_json(const struct diff *diff, bool changed_only)
 			 diff->only_b, "total", "sites", diff->timed, "app",
 			 interval_object(&diff->app), "fused", interval_object(&diff->fused),
 			 "sites", sites);
-	json_print(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
-	putchar('\n');
-	json_decref(root);
+	json_document(root, 6);
 }

@@ -91,9 +91,7 @@ static void print_json(const struct findings *machine, const struct findings *pr
 	json_t *root = json_pack("{s:s,s:i,s:o,s:o}", "format", "fashim-doctor", "version", 1,
 				 "machine", json_of(machine), "program", json_of(program));
 
-	json_print(root, stdout, JSON_INDENT(1));
-	putchar('\n');
-	json_decref(root);
+	json_document(root, 0);
 }
 
 /* The last line: one sentence, and what to type next. */

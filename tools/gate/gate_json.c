@@ -49,7 +49,5 @@ void gate_json(const struct gate *gate)
 			 "baseline", gate->baseline ? paths_of(gate->baseline) : json_null(),
 			 "pass", gate->tally[GATE_PASS], "skip", gate->tally[GATE_SKIP], "fail",
 			 gate->tally[GATE_FAIL], "checks", checks);
-	json_print(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
-	putchar('\n');
-	json_decref(root);
+	json_document(root, 6);
 }

@@ -85,9 +85,7 @@ static int print_json(void)
 					value ? value : json_string("(not UTF-8)"), "default",
 					row->standard, "source", source_of(row), "doc", row->doc));
 	}
-	json_print(root, stdout, JSON_INDENT(1));
-	putchar('\n');
-	json_decref(root);
+	json_document(root, 0);
 	return EXIT_OK;
 }
 

@@ -3,6 +3,7 @@
  * One listing in the format that was asked for.
  */
 #include "tools/list/listing.h"
+#include "tools/base/json_text.h"
 
 #include <ctype.h>
 #include <jansson.h>
@@ -66,9 +67,7 @@ static void print_json(const struct listing *listing)
 	}
 	snprintf(format, sizeof(format), "fashim-%s", listing->name);
 	root = json_pack("{s:s,s:i,s:o}", "format", format, "version", 1, listing->name, rows);
-	json_dumpf(root, stdout, JSON_INDENT(1));
-	putchar('\n');
-	json_decref(root);
+	json_document(root, 0);
 }
 
 /* The first column is a name that one types. */

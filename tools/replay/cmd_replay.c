@@ -247,9 +247,7 @@ static void print_json(const struct replay_arguments *arguments, const struct re
 			 1, "ops", (json_int_t)result->ops, "gemms", (json_int_t)result->gemms,
 			 "launches", (json_int_t)result->launches, "stories", arguments->stories,
 			 "sites", sites, "reasons", reasons);
-	json_print(root, stdout, JSON_INDENT(1));
-	putchar('\n');
-	json_decref(root);
+	json_document(root, 0);
 }
 
 int cmd_replay(int argc, char **argv)

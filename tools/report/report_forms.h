@@ -17,7 +17,7 @@ struct report_style {
 };
 
 void report_text(const struct report *report, const struct report_style *style);
-int report_json(const struct report *report);
+void report_json(const struct report *report);
 void report_csv(const struct report *report, FILE *out);
 void report_markdown(const struct report *report, FILE *out);
 void report_html(const struct report *report, FILE *out);

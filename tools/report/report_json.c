@@ -35,24 +35,9 @@
 #include <math.h>
 #include <stdio.h>
 
-static json_t *real_or_null(double value)
-{
-	return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *count(uint64_t value)
 {
 	return json_integer((json_int_t)value);
-}
-
-/* Copies the members of `from` named in the NULL-ended list; null where it has none. */
-static void copy_members(json_t *to, const json_t *from, const char *const *keys)
-{
-	for (; *keys; keys++) {
-		json_t *value = json_object_get(from, *keys);
-
-		json_object_set_new(to, *keys, value ? json_incref(value) : json_null());
-	}
 }
 
 /* JSON must be UTF-8; text cut in the middle of a character is not. */
@@ -85,9 +70,9 @@ static json_t *log_object(const struct run_log *run)
 	copy_members(log, run->header, header_keys);
 	json_object_set_new(log, "end", text(run->end));
 	json_object_set_new(log, "wall_us",
-			    run->wall_us > 0 ? real_or_null(run->wall_us) : json_null());
+			    run->wall_us > 0 ? json_number(run->wall_us) : json_null());
 	json_object_set_new(log, "overhead_us",
-			    run->counted ? real_or_null(run->overhead_us) : json_null());
+			    run->counted ? json_number(run->overhead_us) : json_null());
 	json_object_set_new(log, "gemms", run->counted ? count(run->gemms) : json_null());
 	json_object_set_new(log, "launches", run->counted ? count(run->launches) : json_null());
 	json_object_set_new(log, "scratch_peak",
@@ -109,10 +94,10 @@ static json_t *series_object(const struct series *series)
 	if (!series->count)
 		return json_null();
 	object = json_object();
-	json_object_set_new(object, "mean", real_or_null(series->mean));
-	json_object_set_new(object, "deviation", real_or_null(series_deviation(series)));
-	json_object_set_new(object, "min", real_or_null(series->min));
-	json_object_set_new(object, "max", real_or_null(series->max));
+	json_object_set_new(object, "mean", json_number(series->mean));
+	json_object_set_new(object, "deviation", json_number(series_deviation(series)));
+	json_object_set_new(object, "min", json_number(series->min));
+	json_object_set_new(object, "max", json_number(series->max));
 	json_object_set_new(object, "count", count(series->count));
 	return object;
 }
@@ -137,11 +122,11 @@ static json_t *reference_object(const struct report_row *row)
 		return json_null();
 	object = json_object();
 	json_object_set_new(object, "samples", count(site->references));
-	json_object_set_new(object, "app_rmse", real_or_null(sqrt(site->sum_app_rmse2 / samples)));
+	json_object_set_new(object, "app_rmse", json_number(sqrt(site->sum_app_rmse2 / samples)));
 	json_object_set_new(object, "fused_rmse",
-			    real_or_null(sqrt(site->sum_fused_rmse2 / samples)));
-	json_object_set_new(object, "app_max", real_or_null(site->app_max));
-	json_object_set_new(object, "fused_max", real_or_null(site->fused_max));
+			    json_number(sqrt(site->sum_fused_rmse2 / samples)));
+	json_object_set_new(object, "app_max", json_number(site->app_max));
+	json_object_set_new(object, "fused_max", json_number(site->fused_max));
 	json_object_set_new(object, "closer", text(report_closer(row)));
 	return object;
 }
@@ -175,11 +160,11 @@ static json_t *site_object(const struct report_row *row)
 	for (size_t i = 0; i < sizeof(counters) / sizeof(*counters); i++)
 		json_object_set_new(object, counters[i].key,
 				    site->counted ? count(counters[i].value) : json_null());
-	json_object_set_new(object, "saved_us", real_or_null(row->saved_us));
-	json_object_set_new(object, "could_save_us", real_or_null(row->could_us));
-	json_object_set_new(object, "speedup", real_or_null(row->speedup.ratio));
-	json_object_set_new(object, "speedup_low", real_or_null(row->speedup.low));
-	json_object_set_new(object, "speedup_high", real_or_null(row->speedup.high));
+	json_object_set_new(object, "saved_us", json_number(row->saved_us));
+	json_object_set_new(object, "could_save_us", json_number(row->could_us));
+	json_object_set_new(object, "speedup", json_number(row->speedup.ratio));
+	json_object_set_new(object, "speedup_low", json_number(row->speedup.low));
+	json_object_set_new(object, "speedup_high", json_number(row->speedup.high));
 	json_object_set_new(object, "ranks", count(site->ranks));
 	for (int i = 0; i < KEPT_READERS && *site->read_by[i]; i++)
 		json_array_append_new(read_by, text(site->read_by[i]));
@@ -190,9 +175,9 @@ static json_t *site_object(const struct report_row *row)
 	json_object_set_new(object, "warm_up_excluded", json_boolean(row->warm_up_excluded));
 	json_object_set_new(object, "samples", count(site->samples));
 	json_object_set_new(object, "samples_not_ok", count(site->not_ok));
-	json_object_set_new(object, "max_abs", real_or_null(site->max_abs));
-	json_object_set_new(object, "max_rel", real_or_null(site->max_rel));
-	json_object_set_new(object, "beyond", real_or_null(site->beyond));
+	json_object_set_new(object, "max_abs", json_number(site->max_abs));
+	json_object_set_new(object, "max_rel", json_number(site->max_rel));
+	json_object_set_new(object, "beyond", json_number(site->beyond));
 	json_object_set_new(object, "nonfinite", count(site->nonfinite));
 	json_object_set_new(object, "reference", reference_object(row));
 	return object;
@@ -245,26 +230,25 @@ static json_t *total_object(const struct report_total *total)
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
 		json_object_set_new(object, counts[i].key, count(counts[i].value));
 	json_object_set_new(object, "saved_us",
-			    real_or_null(total->simulated ? NAN : total->saved_us));
+			    json_number(total->simulated ? NAN : total->saved_us));
 	json_object_set_new(object, "could_save_us",
-			    real_or_null(total->simulated ? NAN : total->could_us));
+			    json_number(total->simulated ? NAN : total->could_us));
 	json_object_set_new(object, "before_us",
-			    real_or_null(total->before_us > 0 ? total->before_us : NAN));
+			    json_number(total->before_us > 0 ? total->before_us : NAN));
 	json_object_set_new(object, "after_us",
-			    real_or_null(total->before_us > 0 ? total->after_us : NAN));
-	json_object_set_new(object, "speedup", real_or_null(total->speedup));
-	json_object_set_new(object, "max_abs", real_or_null(total->max_abs));
-	json_object_set_new(object, "max_rel", real_or_null(total->max_rel));
-	json_object_set_new(object, "overhead_us", real_or_null(total->overhead_us));
+			    json_number(total->before_us > 0 ? total->after_us : NAN));
+	json_object_set_new(object, "speedup", json_number(total->speedup));
+	json_object_set_new(object, "max_abs", json_number(total->max_abs));
+	json_object_set_new(object, "max_rel", json_number(total->max_rel));
+	json_object_set_new(object, "overhead_us", json_number(total->overhead_us));
 	json_object_set_new(object, "complete", json_boolean(total->counted));
 	return object;
 }
 
-int report_json(const struct report *report)
+void report_json(const struct report *report)
 {
 	json_t *root = json_object(), *logs = json_array(), *sites = json_array();
 	json_t *reasons = json_array();
-	int result;
 
 	for (int i = 0; i < report->set.count; i++)
 		json_array_append_new(logs, log_object(report->set.runs[i]));
@@ -278,8 +262,5 @@ int report_json(const struct report *report)
 	json_object_set_new(root, "total", total_object(&report->total));
 	json_object_set_new(root, "sites", sites);
 	json_object_set_new(root, "not_replaced", reasons);
-	result = json_print(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-	putchar('\n');
-	json_decref(root);
-	return result;
+	json_document(root, 9);
 }

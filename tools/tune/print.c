@@ -191,9 +191,7 @@ static void print_json(const struct tune_section *sections, int count)
 	for (int i = 0; i < count; i++)
 		json_array_append_new(array, section_json(&sections[i]));
 	root = json_pack("{s:s,s:i,s:o}", "format", "fashim-tune", "version", 1, "caches", array);
-	json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-	putchar('\n');
-	json_decref(root);
+	json_document(root, 9);
 }
 
 static void print_heading(const struct tune_section *section, enum format format)

@@ -3,6 +3,7 @@
  * Form by form, kernel by kernel: what the table of variants says of each.
  */
 #include "tools/tune/trials.h"
+#include "tools/base/json_text.h"
 #include "tools/tune/contest.h"
 #include "tools/tune/layout.h"
 
@@ -99,9 +100,7 @@ void tune_trials_print(const struct tune_shapes *shapes, int arch, enum format f
 	if (format == FORMAT_JSON) {
 		root = json_pack("{s:s,s:i,s:i,s:o}", "format", "fashim-tune-candidates", "version",
 				 1, "arch", arch, "candidates", grid_json(&grid));
-		json_dumpf(root, stdout, JSON_INDENT(1));
-		putchar('\n');
-		json_decref(root);
+		json_document(root, 0);
 	} else {
 		grid_print(&grid, format, 1);
 	}
