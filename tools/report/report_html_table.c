@@ -4,9 +4,9 @@
  * --sort and --format=csv use.
  */
 #include "tools/sites/report_columns.h"
+#include "tools/report/report_cells.h"
 #include "tools/report/report_html.h"
 #include "tools/report/report_svg.h"
-#include "tools/base/tool.h"
 #include "tools/sites/report_names.h"
 
 #include <math.h>
@@ -15,119 +15,6 @@
 struct axis {
 	double low, high;
 };
-
-typedef void write_cell(FILE *out, const struct report *report, const struct report_row *row,
-			const struct axis *axis);
-
-static void cell_site(FILE *out, const struct report *report, const struct report_row *row,
-		      const struct axis *axis)
-{
-	char id[48], name[48];
-
-	(void)axis;
-	fprintf(out, "<a href=\"#%s\">%s</a>", html_site_id(row, id, sizeof(id)),
-		report_site_name(report, row, name, sizeof(name)));
-	if (row->site->ranks > 1)
-		fprintf(out, " <span class=\"soft\">×%u</span>", row->site->ranks);
-}
-
-static void cell_shape(FILE *out, const struct report *report, const struct report_row *row,
-		       const struct axis *axis)
-{
-	char shape[160];
-
-	(void)report;
-	(void)axis;
-	html_text(out, report_shape(row, shape, sizeof(shape)));
-}
-
-static void cell_app(FILE *out, const struct report *report, const struct report_row *row,
-		     const struct axis *axis)
-{
-	char text[64];
-
-	(void)report;
-	(void)axis;
-	fputs(report_series(&row->app, "±", "–", text, sizeof(text)), out);
-}
-
-static void cell_fused(FILE *out, const struct report *report, const struct report_row *row,
-		       const struct axis *axis)
-{
-	char text[64];
-
-	(void)report;
-	(void)axis;
-	fputs(report_series(&row->fused, "±", "–", text, sizeof(text)), out);
-}
-
-static void cell_speedup(FILE *out, const struct report *report, const struct report_row *row,
-			 const struct axis *axis)
-{
-	(void)report;
-	(void)axis;
-	if (isnan(row->speedup.ratio))
-		fputs("–", out);
-	else
-		fprintf(out, "%.2f×", row->speedup.ratio);
-}
-
-static void cell_interval(FILE *out, const struct report *report, const struct report_row *row,
-			  const struct axis *axis)
-{
-	(void)report;
-	if (!isnan(row->speedup.low))
-		fprintf(out, "%.2f–%.2f ", row->speedup.low, row->speedup.high);
-	svg_interval(out, row, axis->low, axis->high);
-}
-
-static void cell_calls(FILE *out, const struct report *report, const struct report_row *row,
-		       const struct axis *axis)
-{
-	char number[32];
-
-	(void)report;
-	(void)axis;
-	fputs(row->site->counted ? format_count(number, sizeof(number), row->site->counters.seen)
-				 : "–",
-	      out);
-}
-
-static void cell_saved(FILE *out, const struct report *report, const struct report_row *row,
-		       const struct axis *axis)
-{
-	char duration[32];
-
-	(void)report;
-	(void)axis;
-	if (isnan(row->saved_us) || !row->site->counters.replaced)
-		fputs("–", out);
-	else
-		fputs(format_duration(duration, sizeof(duration), row->saved_us), out);
-}
-
-static void cell_closer(FILE *out, const struct report *report, const struct report_row *row,
-			const struct axis *axis)
-{
-	(void)report;
-	(void)axis;
-	if (isnan(row->error_ratio))
-		fputs("–", out);
-	else
-		fprintf(out, "%s (%.2f×)", report_closer(row), row->error_ratio);
-}
-
-static void cell_verdict(FILE *out, const struct report *report, const struct report_row *row,
-			 const struct axis *axis)
-{
-	char text[160];
-
-	(void)report;
-	(void)axis;
-	fprintf(out, "<span class=\"%s\">", html_verdict_class(row));
-	html_text(out, report_judgement(row, text, sizeof(text)));
-	fputs("</span>", out);
-}
 
 /* write: NULL for the column's value as it is. */
 static const struct cell {
@@ -159,6 +46,39 @@ static const char *alignment(const struct cell *cell, const struct report_column
 	return column->number && cell->write != cell_shape ? "number" : "text";
 }
 
+static void site_link(FILE *out, const struct report *report, const struct report_row *row)
+{
+	char id[48], name[48];
+
+	fprintf(out, "<a href=\"#%s\">%s</a>", html_site_id(row, id, sizeof(id)),
+		report_site_name(report, row, name, sizeof(name)));
+	if (row->site->ranks > 1)
+		fprintf(out, " <span class=\"soft\">×%u</span>", row->site->ranks);
+}
+
+static void written_cell(FILE *out, const struct cell *cell, const struct report *report,
+			 const struct report_row *row, const struct axis *axis)
+{
+	const struct cell_style style = {report, "–", "±", "×", "–"};
+	const char *class = cell->write == cell_verdict ? html_verdict_class(row) : NULL;
+	char text[CELL];
+
+	if (cell->write == cell_site) {
+		site_link(out, report, row);
+		return;
+	}
+	if (class)
+		fprintf(out, "<span class=\"%s\">", class);
+	if (cell->write != cell_interval || !isnan(row->speedup.low))
+		html_text(out, cell_text(&style, cell->write, row, text));
+	if (class)
+		fputs("</span>", out);
+	if (cell->write == cell_interval) {
+		fputs(isnan(row->speedup.low) ? "" : " ", out);
+		svg_interval(out, row, axis->low, axis->high);
+	}
+}
+
 static void plain_cell(FILE *out, const struct report_column *column, const struct report_row *row)
 {
 	if (column->text)
@@ -183,7 +103,7 @@ static void write_row(FILE *out, const struct report *report, const struct repor
 			fprintf(out, "%.9g", column->number(row));
 		fputs("\">", out);
 		if (cells[c].write)
-			cells[c].write(out, report, row, axis);
+			written_cell(out, &cells[c], report, row, axis);
 		else
 			plain_cell(out, column, row);
 		fputs("</td>", out);

@@ -7,6 +7,7 @@
 #include "tools/sites/report.h"
 #include "tools/base/tool.h"
 #include "tools/sites/report_names.h"
+#include "tools/report/report_cells.h"
 #include "tools/report/report_summary.h"
 #include "tools/report/report_forms.h"
 
@@ -14,44 +15,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void write_error(FILE *out, double error)
-{
-	fprintf(out, isnan(error) ? " | -" : " | %.1e", error);
-}
-
 static void write_site(FILE *out, const struct report *report, const struct report_row *row)
 {
-	const struct site_log *site = row->site;
-	char text[256];
+	static write_cell *const cells[] = {cell_shape, cell_dtype, cell_mask,	  cell_calls,
+					    cell_app,	cell_fused, cell_speedup, cell_saved,
+					    cell_abs,	cell_rel,   cell_closer,  cell_verdict};
+	const struct cell_style style = {report, "-", "±", "×", "–"};
+	char cell[CELL];
 
-	fprintf(out, "| %s | ", report_site_name(report, row, text, sizeof(text)));
-	markdown_text(out, report_shape(row, text, sizeof(text)));
-	fputs(" | ", out);
-	markdown_text(out, text_of(site->record, "dtype"));
-	fputs(" | ", out);
-	markdown_text(out, text_of(site->record, "mask"));
-	fprintf(out, " | %s | ",
-		site->counted ? format_count(text, sizeof(text), site->counters.seen) : "-");
-	fprintf(out, "%s | ", report_series(&row->app, "±", "-", text, sizeof(text)));
-	fprintf(out, "%s | ", report_series(&row->fused, "±", "-", text, sizeof(text)));
-	if (isnan(row->speedup.ratio))
-		fputc('-', out);
-	else
-		fprintf(out, "%.2f×", row->speedup.ratio);
-	if (!isnan(row->speedup.low))
-		fprintf(out, " (%.2f–%.2f)", row->speedup.low, row->speedup.high);
-	fprintf(out, " | %s",
-		isnan(row->saved_us) || !site->counters.replaced
-			? "-"
-			: format_duration(text, sizeof(text), row->saved_us));
-	write_error(out, site->max_abs);
-	write_error(out, site->max_rel);
-	if (isnan(row->error_ratio))
-		fputs(" | - | ", out);
-	else
-		fprintf(out, " | %s (%.2f×) | ", report_closer(row), row->error_ratio);
-	markdown_text(out, report_judgement(row, text, sizeof(text)));
-	fputs(" |\n", out);
+	fprintf(out, "| %s |", report_site_name(report, row, cell, CELL));
+	for (size_t i = 0; i < sizeof(cells) / sizeof(*cells); i++) {
+		fputc(' ', out);
+		markdown_text(out, cell_text(&style, cells[i], row, cell));
+		if (cells[i] == cell_speedup && !isnan(row->speedup.low))
+			fprintf(out, " (%s)", cell_text(&style, cell_interval, row, cell));
+		fputs(" |", out);
+	}
+	fputc('\n', out);
 }
 
 static void write_sites(FILE *out, const struct report *report)

@@ -7,7 +7,7 @@
 #define FASHIM_REPORT_PAGE_H
 
 #include "tools/base/histogram.h"
-#include "tools/sites/report.h"
+#include "tools/report/report_cells.h"
 #include "tools/base/terminal.h"
 
 struct page {
@@ -15,7 +15,8 @@ struct page {
 	FILE *out;
 	int width; /* columns, 0 without limit */
 	bool color, utf8;
-	const char *plus_minus, *times, *micro, *arrow, *to;
+	const char *micro, *arrow;
+	struct cell_style cells;
 };
 
 /* The colour's escape sequence, and that back to plain text; "" on a page without colours. */

@@ -121,7 +121,7 @@ static void print_range(const struct page *page, const char *name, const struct 
 
 	if (!series->count)
 		return;
-	report_series(series, page->plus_minus, "-", text, sizeof(text));
+	report_series(series, page->cells.plus_minus, "-", text, sizeof(text));
 	label(page, name);
 	fprintf(page->out, "%s %s, %.1f to %.1f, n = %llu%s", text, page->micro, series->min,
 		series->max, (unsigned long long)series->count,
@@ -153,7 +153,7 @@ static void print_speedup(const struct page *page, const struct report_row *row,
 	if (isnan(speedup->ratio))
 		return;
 	label(page, "speed-up");
-	fprintf(page->out, "%.3g%s", speedup->ratio, page->times);
+	fprintf(page->out, "%.3g%s", speedup->ratio, page->cells.times);
 	if (isnan(speedup->low))
 		fprintf(page->out,
 			"; an interval needs %d timed samples and there are %zu (FASHIM_SAMPLE=8 "

@@ -3,6 +3,7 @@
  * The table of sites, in the order of what they gained. Where the terminal is too narrow for all of
  * it, the less important columns are left out and named below.
  */
+#include "tools/report/report_cells.h"
 #include "tools/report/report_page.h"
 #include "tools/base/safe_text.h"
 #include "tools/base/terminal.h"
@@ -14,109 +15,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { CELL = 256 };
-
-/* Each writes one cell of a row. */
-typedef void write_cell(const struct page *page, const struct report_row *row, char *cell);
-
-static void write_site(const struct page *page, const struct report_row *row, char *cell)
-{
-	report_site_name(page->report, row, cell, CELL);
-	if (row->site->ranks > 1)
-		snprintf(cell + strlen(cell), CELL - strlen(cell), " %s%u", page->times,
-			 row->site->ranks);
-}
-
-static void write_shape(const struct page *page, const struct report_row *row, char *cell)
-{
-	(void)page;
-	report_shape(row, cell, CELL);
-}
-
-static void write_dtype(const struct page *page, const struct report_row *row, char *cell)
-{
-	(void)page;
-	snprintf(cell, CELL, "%s", text_of(row->site->record, "dtype"));
-}
-
-static void write_mask(const struct page *page, const struct report_row *row, char *cell)
-{
-	(void)page;
-	snprintf(cell, CELL, "%s", text_of(row->site->record, "mask"));
-}
-
-static void write_calls(const struct page *page, const struct report_row *row, char *cell)
-{
-	(void)page;
-	if (row->site->counted)
-		format_count(cell, CELL, row->site->counters.seen);
-}
-
-static void write_app(const struct page *page, const struct report_row *row, char *cell)
-{
-	report_series(&row->app, page->plus_minus, "-", cell, CELL);
-}
-
-static void write_fused(const struct page *page, const struct report_row *row, char *cell)
-{
-	report_series(&row->fused, page->plus_minus, "-", cell, CELL);
-}
-
-static void write_speedup(const struct page *page, const struct report_row *row, char *cell)
-{
-	if (!isnan(row->speedup.ratio))
-		snprintf(cell, CELL, "%.2f%s", row->speedup.ratio, page->times);
-}
-
-static void write_interval(const struct page *page, const struct report_row *row, char *cell)
-{
-	if (!isnan(row->speedup.low))
-		snprintf(cell, CELL, "%.2f%s%.2f", row->speedup.low, page->to, row->speedup.high);
-}
-
-static void write_saved(const struct page *page, const struct report_row *row, char *cell)
-{
-	(void)page;
-	if (!isnan(row->saved_us) && row->site->counters.replaced)
-		format_duration(cell, CELL, row->saved_us);
-}
-
-static void write_abs(const struct page *page, const struct report_row *row, char *cell)
-{
-	(void)page;
-	if (!isnan(row->site->max_abs))
-		snprintf(cell, CELL, "%.1e", row->site->max_abs);
-}
-
-static void write_rel(const struct page *page, const struct report_row *row, char *cell)
-{
-	(void)page;
-	if (!isnan(row->site->max_rel))
-		snprintf(cell, CELL, "%.1e", row->site->max_rel);
-}
-
-static void write_closer(const struct page *page, const struct report_row *row, char *cell)
-{
-	if (!isnan(row->error_ratio))
-		snprintf(cell, CELL, "%s (%.2f%s)", report_closer(row), row->error_ratio,
-			 page->times);
-}
-
-static void write_verdict(const struct page *page, const struct report_row *row, char *cell)
-{
-	(void)page;
-	report_judgement(row, cell, CELL);
-}
-
-static void write_where(const struct page *page, const struct report_row *row, char *cell)
-{
-	const char *place = report_place(row);
-
-	(void)page;
-	if (*place)
-		snprintf(cell, CELL, "%s", place);
-}
-
 static const struct column {
 	const char *title;
 	bool micro; /* "µs" behind the title */
@@ -124,21 +22,21 @@ static const struct column {
 	int weight; /* where there is little room, the heaviest come first */
 	write_cell *write;
 } columns[] = {
-	{"SITE", false, SCOLS_FL_RIGHT, 100, write_site},
-	{"B,H,Sq,Sk,D", false, 0, 80, write_shape},
-	{"DTYPE", false, 0, 50, write_dtype},
-	{"MASK", false, 0, 30, write_mask},
-	{"CALLS", false, SCOLS_FL_RIGHT, 60, write_calls},
-	{"APP", true, SCOLS_FL_RIGHT, 45, write_app},
-	{"FUSED", true, SCOLS_FL_RIGHT, 46, write_fused},
-	{"SPEED-UP", false, SCOLS_FL_RIGHT, 90, write_speedup},
-	{"95 %", false, SCOLS_FL_RIGHT, 25, write_interval},
-	{"SAVED", false, SCOLS_FL_RIGHT, 85, write_saved},
-	{"MAX ABS", false, SCOLS_FL_RIGHT, 20, write_abs},
-	{"MAX REL", false, SCOLS_FL_RIGHT, 70, write_rel},
-	{"CLOSER TO FLOAT64", false, 0, 40, write_closer},
-	{"VERDICT", false, SCOLS_FL_TRUNC, 95, write_verdict},
-	{"WHERE", false, 0, 35, write_where},
+	{"SITE", false, SCOLS_FL_RIGHT, 100, cell_site},
+	{"B,H,Sq,Sk,D", false, 0, 80, cell_shape},
+	{"DTYPE", false, 0, 50, cell_dtype},
+	{"MASK", false, 0, 30, cell_mask},
+	{"CALLS", false, SCOLS_FL_RIGHT, 60, cell_calls},
+	{"APP", true, SCOLS_FL_RIGHT, 45, cell_app},
+	{"FUSED", true, SCOLS_FL_RIGHT, 46, cell_fused},
+	{"SPEED-UP", false, SCOLS_FL_RIGHT, 90, cell_speedup},
+	{"95 %", false, SCOLS_FL_RIGHT, 25, cell_interval},
+	{"SAVED", false, SCOLS_FL_RIGHT, 85, cell_saved},
+	{"MAX ABS", false, SCOLS_FL_RIGHT, 20, cell_abs},
+	{"MAX REL", false, SCOLS_FL_RIGHT, 70, cell_rel},
+	{"CLOSER TO FLOAT64", false, 0, 40, cell_closer},
+	{"VERDICT", false, SCOLS_FL_TRUNC, 95, cell_verdict},
+	{"WHERE", false, 0, 35, cell_where},
 };
 
 enum { COLUMNS = sizeof(columns) / sizeof(*columns), WHERE = COLUMNS - 1 };
@@ -151,9 +49,7 @@ static void title_of(const struct page *page, int column, char *title)
 
 static void cell_of(const struct page *page, int column, const struct report_row *row, char *cell)
 {
-	strcpy(cell, "-");
-	columns[column].write(page, row, cell);
-	safe_text(cell);
+	safe_text(cell_text(&page->cells, columns[column].write, row, cell));
 }
 
 /* How wide each column is by itself. */
@@ -187,7 +83,7 @@ static bool any_interval(const struct page *page)
 
 static bool there(const struct page *page, int column)
 {
-	return columns[column].write != write_interval || any_interval(page);
+	return columns[column].write != cell_interval || any_interval(page);
 }
 
 /* Takes columns by their weight, as far as they fit; how many do not, but for the last, which is
@@ -209,8 +105,7 @@ static int choose(const struct page *page, bool *shown)
 		seen[heaviest] = true;
 		shown[heaviest] = there(page, heaviest) && widths[heaviest] < left;
 		/* Without these two a table says nothing; the verdict may be cut. */
-		if (columns[heaviest].write == write_site ||
-		    columns[heaviest].write == write_verdict)
+		if (columns[heaviest].write == cell_site || columns[heaviest].write == cell_verdict)
 			shown[heaviest] = true;
 		left -= shown[heaviest] ? widths[heaviest] + 1 : 0;
 		dropped += there(page, heaviest) && !shown[heaviest] && heaviest != WHERE;
@@ -239,7 +134,7 @@ static void add_row(const struct page *page, struct libscols_table *table, const
 			continue;
 		cell_of(page, c, row, cell);
 		scols_line_set_data(line, at, cell);
-		if (page->color && columns[c].write == write_verdict)
+		if (page->color && columns[c].write == cell_verdict)
 			scols_cell_set_color(scols_line_get_cell(line, at), verdict_color(row));
 		at++;
 	}
@@ -286,7 +181,7 @@ static void print_notes(const struct page *page, const bool *shown, int dropped)
 		"%s  APP and FUSED: mean %s standard deviation over the samples%s. SPEED-UP: ratio "
 		"of the medians%s. MAX REL: of the largest output.\n"
 		"  CLOSER TO FLOAT64: whose RMS error is smaller (fused error / app error).\n",
-		ink(page, DIM), page->plus_minus,
+		ink(page, DIM), page->cells.plus_minus,
 		page->report->total.warm_up_excluded
 			? " but the first, where there are three or more"
 			: "",

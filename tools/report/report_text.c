@@ -249,11 +249,9 @@ void report_text(const struct report *report, const struct report_style *style)
 		.width = style->width,
 		.color = style->color,
 		.utf8 = utf8,
-		.plus_minus = utf8 ? "±" : "+-",
-		.times = utf8 ? "×" : "x",
 		.micro = utf8 ? "µs" : "us",
 		.arrow = utf8 ? "→" : "->",
-		.to = utf8 ? "–" : "-",
+		.cells = {report, "-", utf8 ? "±" : "+-", utf8 ? "×" : "x", utf8 ? "–" : "-"},
 	};
 	FILE *folded = page.out;
 
