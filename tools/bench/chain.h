@@ -6,8 +6,8 @@
 #ifndef FASHIM_BENCH_CHAIN_H
 #define FASHIM_BENCH_CHAIN_H
 
-#include "tools/bench/blas.h"
 #include "kernels/ladder/ladder.h"
+#include "tools/bench/blas.h"
 #include "tools/gpu/gpu_timer.h"
 
 struct chain {

@@ -4,13 +4,13 @@
  * steps that led to them; --gate judges one.
  */
 #include "tools/commands.h"
-#include "tools/bench/ladder.h"
-#include "tools/bench/document.h"
-#include "tools/bench/oracle.h"
 #include "tools/base/format.h"
 #include "tools/base/help_option.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
+#include "tools/bench/document.h"
+#include "tools/bench/ladder.h"
+#include "tools/bench/oracle.h"
 
 #include <argp.h>
 #include <errno.h>

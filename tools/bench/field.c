@@ -3,12 +3,12 @@
  * Who takes part, and what each is asked.
  */
 #include "tools/bench/field.h"
+#include "tools/base/json_text.h"
+#include "tools/base/tool.h"
 #include "tools/bench/chain.h"
 #include "tools/gpu/gpu_clock.h"
 #include "tools/gpu/gpu_timer.h"
 #include "tools/gpu/gpu_truth.h"
-#include "tools/base/json_text.h"
-#include "tools/base/tool.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,12 +4,12 @@
  * one race.
  */
 #include "tools/bench/ladder.h"
-#include "tools/bench/document.h"
-#include "tools/bench/field.h"
 #include "kernels/ladder/ladder.h"
-#include "tools/bench/tile.h"
 #include "tools/base/json_text.h"
 #include "tools/base/tool.h"
+#include "tools/bench/document.h"
+#include "tools/bench/field.h"
+#include "tools/bench/tile.h"
 
 #include <errno.h>
 #include <math.h>

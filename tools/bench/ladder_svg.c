@@ -5,9 +5,9 @@
  * for light and dark.
  */
 #include "tools/bench/ladder.h"
-#include "tools/bench/document.h"
 #include "tools/base/html_text.h"
 #include "tools/base/svg_canvas.h"
+#include "tools/bench/document.h"
 
 #include <math.h>
 

@@ -3,9 +3,9 @@
  * The ladder for a person, a line a step, and as comma-separated values.
  */
 #include "tools/bench/ladder.h"
-#include "tools/bench/document.h"
 #include "tools/base/cell_table.h"
 #include "tools/base/tool.h"
+#include "tools/bench/document.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>

@@ -3,8 +3,8 @@
  * Measures the candidate and its references in one race.
  */
 #include "tools/bench/oracle.h"
-#include "tools/bench/field.h"
 #include "tools/base/tool.h"
+#include "tools/bench/field.h"
 
 #include <errno.h>
 

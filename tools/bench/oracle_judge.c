@@ -3,10 +3,10 @@
  * The verdict, from a document alone.
  */
 #include "tools/bench/oracle.h"
-#include "tools/bench/document.h"
-#include "tools/bench/chain.h"
 #include "tools/base/bootstrap.h"
 #include "tools/base/json_text.h"
+#include "tools/bench/chain.h"
+#include "tools/bench/document.h"
 
 #include <errno.h>
 #include <math.h>

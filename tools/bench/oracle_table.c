@@ -3,10 +3,10 @@
  * The oracle's verdict for a person, a line a reference, and as comma-separated values.
  */
 #include "tools/bench/oracle.h"
-#include "tools/bench/document.h"
 #include "tools/base/cell_table.h"
-#include "tools/base/tool.h"
 #include "tools/base/terminal.h"
+#include "tools/base/tool.h"
+#include "tools/bench/document.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>

@@ -3,13 +3,13 @@
  * fashim diff: two logs side by side, as two versions of a library, two GPUs, or before and after.
  */
 #include "tools/commands.h"
-#include "tools/diff/diff.h"
 #include "tools/base/format.h"
 #include "tools/base/help_option.h"
-#include "tools/read/log_arguments.h"
-#include "tools/sites/report_read.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
+#include "tools/diff/diff.h"
+#include "tools/read/log_arguments.h"
+#include "tools/sites/report_read.h"
 
 #include <argp.h>
 #include <errno.h>

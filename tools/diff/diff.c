@@ -3,8 +3,8 @@
  * From two reports to their differences. Nothing is printed here.
  */
 #include "tools/diff/diff.h"
-#include "tools/sites/site_values.h"
 #include "tools/sites/report_names.h"
+#include "tools/sites/site_values.h"
 
 #include <errno.h>
 #include <math.h>

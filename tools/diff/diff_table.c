@@ -4,11 +4,11 @@
  * and a line a site. Ratios are B / A.
  */
 #include "tools/base/cell_table.h"
+#include "tools/base/terminal.h"
+#include "tools/base/tool.h"
 #include "tools/diff/diff.h"
 #include "tools/sites/report_identity.h"
-#include "tools/base/tool.h"
 #include "tools/sites/report_names.h"
-#include "tools/base/terminal.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>

@@ -7,10 +7,10 @@
 #include "tools/base/format.h"
 #include "tools/base/help_option.h"
 #include "tools/base/json_text.h"
-#include "tools/doctor/doctor.h"
 #include "tools/base/quote.h"
 #include "tools/base/shim_library.h"
 #include "tools/base/tool.h"
+#include "tools/doctor/doctor.h"
 
 #include <argp.h>
 #include <errno.h>

@@ -4,11 +4,11 @@
  * stacks for flame graphs, a SQLite database for questions of one's own.
  */
 #include "tools/commands.h"
-#include "tools/export/export.h"
 #include "tools/base/help_option.h"
+#include "tools/base/tool.h"
+#include "tools/export/export.h"
 #include "tools/read/log_arguments.h"
 #include "tools/read/log_paths.h"
-#include "tools/base/tool.h"
 
 #include <argp.h>
 #include <errno.h>

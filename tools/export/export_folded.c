@@ -6,9 +6,9 @@
  */
 #include "tools/export/export.h"
 #include "tools/base/safe_text.h"
-#include "tools/sites/site_values.h"
 #include "tools/base/tool.h"
 #include "tools/sites/report_names.h"
+#include "tools/sites/site_values.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,13 +4,13 @@
  * longer replaced.
  */
 #include "tools/commands.h"
-#include "tools/gate/gate.h"
 #include "tools/base/format.h"
 #include "tools/base/help_option.h"
-#include "tools/read/log_arguments.h"
-#include "tools/sites/report_read.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
+#include "tools/gate/gate.h"
+#include "tools/read/log_arguments.h"
+#include "tools/sites/report_read.h"
 
 #include <argp.h>
 #include <errno.h>

@@ -6,8 +6,8 @@
 #include "tools/gate/gate.h"
 #include "tools/gate/gate_baseline.h"
 #include "tools/gate/gate_check.h"
-#include "tools/sites/site_values.h"
 #include "tools/sites/report_names.h"
+#include "tools/sites/site_values.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,9 +4,9 @@
  */
 #include "tools/gate/gate_baseline.h"
 #include "tools/gate/gate_check.h"
+#include "tools/sites/report_names.h"
 #include "tools/sites/site_match.h"
 #include "tools/sites/site_values.h"
-#include "tools/sites/report_names.h"
 
 #include <errno.h>
 #include <math.h>

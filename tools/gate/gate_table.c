@@ -3,11 +3,11 @@
  * fashim gate for a person: a line a check, then the verdict.
  */
 #include "tools/base/cell_table.h"
+#include "tools/base/terminal.h"
+#include "tools/base/tool.h"
 #include "tools/gate/gate.h"
 #include "tools/sites/report_identity.h"
-#include "tools/base/tool.h"
 #include "tools/sites/report_names.h"
-#include "tools/base/terminal.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>

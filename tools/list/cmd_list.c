@@ -5,8 +5,8 @@
 #include "tools/commands.h"
 #include "tools/base/format.h"
 #include "tools/base/help_option.h"
-#include "tools/list/listing.h"
 #include "tools/base/tool.h"
+#include "tools/list/listing.h"
 
 #include <argp.h>
 #include <errno.h>

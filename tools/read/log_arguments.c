@@ -3,9 +3,9 @@
  * argp hands over what is no option in one go.
  */
 #include "tools/read/log_arguments.h"
-#include "tools/read/log_paths.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
+#include "tools/read/log_paths.h"
 
 #include <errno.h>
 #include <libgen.h>

@@ -4,8 +4,8 @@
  * what it should be.
  */
 #include "tools/read/log_paths.h"
-#include "tools/read/log_place.h"
 #include "tools/base/tool.h"
+#include "tools/read/log_place.h"
 
 #include <dirent.h>
 #include <errno.h>

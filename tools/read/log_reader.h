@@ -11,8 +11,8 @@
 #ifndef FASHIM_LOG_READER_H
 #define FASHIM_LOG_READER_H
 
-#include "tools/read/run_log.h"
 #include "shim/log/log_format.h"
+#include "tools/read/run_log.h"
 
 /* The oldest log format version that is read. */
 #define LOG_OLDEST_VERSION (LOG_FORMAT_VERSION > 1 ? LOG_FORMAT_VERSION - 1 : 1)

@@ -8,8 +8,8 @@
 #include "tools/base/format.h"
 #include "tools/base/help_option.h"
 #include "tools/base/json_text.h"
-#include "tools/read/kernel_name.h"
 #include "tools/base/tool.h"
+#include "tools/read/kernel_name.h"
 #include "tools/replay/explain.h"
 
 #include <argp.h>

@@ -6,13 +6,13 @@
 #include "tools/commands.h"
 #include "tools/base/format.h"
 #include "tools/base/help_option.h"
-#include "tools/read/log_arguments.h"
-#include "tools/read/log_paths.h"
-#include "tools/sites/report.h"
-#include "tools/sites/report_select.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
+#include "tools/read/log_arguments.h"
+#include "tools/read/log_paths.h"
 #include "tools/report/report_forms.h"
+#include "tools/sites/report.h"
+#include "tools/sites/report_select.h"
 
 #include <argp.h>
 #include <errno.h>

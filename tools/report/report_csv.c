@@ -3,9 +3,9 @@
  * The sites as comma-separated values (RFC 4180): one line of names, then one line a site with
  * every column of report_columns.def. What is unknown is empty.
  */
-#include "tools/sites/report_columns.h"
 #include "tools/base/csv_text.h"
 #include "tools/report/report_forms.h"
+#include "tools/sites/report_columns.h"
 
 static void write_value(FILE *out, const struct report_column *column, const struct report_row *row)
 {

@@ -4,9 +4,9 @@
  */
 #include "tools/report/report_html.h"
 #include "tools/base/tool.h"
-#include "tools/sites/report_names.h"
-#include "tools/report/report_summary.h"
 #include "tools/report/report_forms.h"
+#include "tools/report/report_summary.h"
+#include "tools/sites/report_names.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,10 +3,10 @@
  * The table of sites. Every cell carries its plain value for sorting, which is the value that
  * --sort and --format=csv use.
  */
-#include "tools/sites/report_columns.h"
 #include "tools/report/report_cells.h"
 #include "tools/report/report_html.h"
 #include "tools/report/report_svg.h"
+#include "tools/sites/report_columns.h"
 #include "tools/sites/report_names.h"
 
 #include <math.h>

@@ -27,9 +27,9 @@
  * What is unknown is null. Sites come in the order of the table.
  */
 #include "tools/base/json_text.h"
+#include "tools/report/report_forms.h"
 #include "tools/sites/report.h"
 #include "tools/sites/report_names.h"
-#include "tools/report/report_forms.h"
 
 #include <jansson.h>
 #include <math.h>

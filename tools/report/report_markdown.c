@@ -4,12 +4,12 @@
  * what was not replaced.
  */
 #include "tools/base/markdown_text.h"
-#include "tools/sites/report.h"
 #include "tools/base/tool.h"
-#include "tools/sites/report_names.h"
 #include "tools/report/report_cells.h"
-#include "tools/report/report_summary.h"
 #include "tools/report/report_forms.h"
+#include "tools/report/report_summary.h"
+#include "tools/sites/report.h"
+#include "tools/sites/report_names.h"
 
 #include <math.h>
 #include <stdlib.h>

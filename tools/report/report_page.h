@@ -7,8 +7,8 @@
 #define FASHIM_REPORT_PAGE_H
 
 #include "tools/base/histogram.h"
-#include "tools/report/report_cells.h"
 #include "tools/base/terminal.h"
+#include "tools/report/report_cells.h"
 
 struct page {
 	const struct report *report;

@@ -3,10 +3,10 @@
  * The report in at most eleven lines: what was found, what it gained, how far the numbers moved and
  * what watching cost.
  */
-#include "tools/sites/report.h"
 #include "tools/base/tool.h"
-#include "tools/sites/report_names.h"
 #include "tools/report/report_summary.h"
+#include "tools/sites/report.h"
+#include "tools/sites/report_names.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -4,8 +4,8 @@
  * and the fused kernel below it.
  */
 #include "tools/base/histogram.h"
-#include "tools/report/report_svg.h"
 #include "tools/base/svg_canvas.h"
+#include "tools/report/report_svg.h"
 #include "tools/sites/site_values.h"
 
 #include <math.h>

@@ -4,10 +4,10 @@
  * it, the less important columns are left out and named below.
  */
 #include "tools/report/report_cells.h"
-#include "tools/report/report_page.h"
 #include "tools/base/safe_text.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
+#include "tools/report/report_page.h"
 #include "tools/sites/report_names.h"
 
 #include <libsmartcols/libsmartcols.h>

@@ -6,9 +6,9 @@
 #include "tools/report/report_page.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
-#include "tools/sites/report_names.h"
-#include "tools/report/report_summary.h"
 #include "tools/report/report_forms.h"
+#include "tools/report/report_summary.h"
+#include "tools/sites/report_names.h"
 
 #include <math.h>
 #include <stdlib.h>

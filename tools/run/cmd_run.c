@@ -5,17 +5,17 @@
  * alone.
  */
 #include "tools/commands.h"
-#include "tools/run/child.h"
-#include "tools/doctor/doctor.h"
 #include "tools/base/help_option.h"
-#include "tools/read/log_name.h"
-#include "tools/read/log_place.h"
 #include "tools/base/options.h"
 #include "tools/base/quote.h"
-#include "tools/sites/report.h"
 #include "tools/base/shim_library.h"
 #include "tools/base/tool.h"
+#include "tools/doctor/doctor.h"
+#include "tools/read/log_name.h"
+#include "tools/read/log_place.h"
+#include "tools/run/child.h"
 #include "tools/run/closing.h"
+#include "tools/sites/report.h"
 
 #include <argp.h>
 #include <errno.h>

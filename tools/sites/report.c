@@ -4,8 +4,8 @@
  * Nothing is printed here.
  */
 #include "tools/sites/report.h"
-#include "tools/sites/report_select.h"
 #include "tools/sites/report_names.h"
+#include "tools/sites/report_select.h"
 #include "tools/sites/site_values.h"
 
 #include <errno.h>

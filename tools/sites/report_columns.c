@@ -3,8 +3,8 @@
  * Every row of report_columns.def becomes a small function and a table entry.
  */
 #include "tools/sites/report_columns.h"
-#include "tools/sites/report_names.h"
 #include "tools/base/tool.h"
+#include "tools/sites/report_names.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * Reading, merging, building: one after the other.
  */
 #include "tools/sites/report_read.h"
-#include "tools/read/log_paths.h"
 #include "tools/base/tool.h"
+#include "tools/read/log_paths.h"
 
 #include <errno.h>
 

@@ -3,8 +3,8 @@
  * Candidates are made ready when they are first asked for: most never come to be timed.
  */
 #include "tools/tune/contest.h"
-#include "tools/tune/layout.h"
 #include "tools/base/tool.h"
+#include "tools/tune/layout.h"
 
 #include <errno.h>
 #include <math.h>

@@ -6,9 +6,9 @@
 #define FASHIM_TUNE_CONTEST_H
 
 #include "shim/gpu/call_form.h"
-#include "tools/tune/sweep.h"
 #include "tools/gpu/gpu_timer.h"
 #include "tools/gpu/gpu_truth.h"
+#include "tools/tune/sweep.h"
 
 /* Of attn_variants: which are there. */
 struct contest_kernels {

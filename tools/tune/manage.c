@@ -3,10 +3,10 @@
  * Caches are read one by one; one that cannot be does not hide the others.
  */
 #include "tools/tune/manage.h"
+#include "tools/base/tool.h"
 #include "tools/tune/cache.h"
 #include "tools/tune/files.h"
 #include "tools/tune/print.h"
-#include "tools/base/tool.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,11 +3,11 @@
  * The GPU, the forms, the cache and the person who waits, brought together.
  */
 #include "tools/tune/run.h"
+#include "kernels/images.h"
+#include "tools/base/tool.h"
 #include "tools/tune/contest.h"
 #include "tools/tune/files.h"
-#include "kernels/images.h"
 #include "tools/tune/layout.h"
-#include "tools/base/tool.h"
 
 #include <dlfcn.h>
 #include <errno.h>

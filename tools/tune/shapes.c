@@ -4,9 +4,9 @@
  * from their dimensions, taken to be contiguous.
  */
 #include "tools/tune/shapes.h"
-#include "tools/tune/layout.h"
-#include "tools/read/log_paths.h"
 #include "tools/base/tool.h"
+#include "tools/read/log_paths.h"
+#include "tools/tune/layout.h"
 
 #include <errno.h>
 #include <stdlib.h>
