@@ -4,6 +4,8 @@
 TOOL_FILES   := $(patsubst %.c,$(O)/%.o,$(wildcard tools/*.c tools/*/*.c))
 # Objects of the tools by the names of their files; a name that no file has stops make.
 tool_objects = $(foreach name,$(1),$(or $(filter %/$(name).o,$(TOOL_FILES)),$(error no tools/*/$(name).c)))
+# What of them is linked with the core; the command itself stands outside.
+REPLAY_FILES := $(filter-out %/cmd_replay.o,$(filter $(O)/tools/replay/%,$(TOOL_FILES)))
 
 # ---- the shim's core over a driver that does nothing: `fashim replay` and the core's unit tests
 # tools/replay/below.c stands for these files of the shim.
@@ -12,9 +14,8 @@ CORE_BELOW   := hook_table blas blas_library compare driver driver_table fused i
 CORE_SOURCES := $(foreach file,$(filter %.c,$(SHIM_SOURCES)),$(if $(filter hook_% $(CORE_BELOW),$(basename $(notdir $(file)))),,$(file)))
 CORE_OBJECTS := $(CORE_SOURCES:%.c=$(O)/%.o) \
                 $(KERNEL_CHOICE)
-# … and tools/replay/records.c for these. The command itself stands outside.
+# … and tools/replay/records.c for these.
 REPLAY_TELLS := decline log log_header log_live session
-REPLAY_FILES := $(filter-out %/cmd_replay.o,$(filter $(O)/tools/replay/%,$(TOOL_FILES)))
 REPLAY_PARTS := $(filter-out $(call shim_objects,$(REPLAY_TELLS)) $(KERNEL_CHOICE),$(CORE_OBJECTS)) \
                 $(REPLAY_FILES)
 OBJCOPY      ?= objcopy
