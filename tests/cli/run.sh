@@ -850,6 +850,10 @@ echo 'a diary' >cache/fashim/diary.txt
 t tune_list 0 'fashim tune --list'
 t tune_list_ascii 0 'LC_ALL=C fashim tune --list --cache logs/tune_h200.txt'
 t tune_list_csv 0 'fashim tune --list -f csv | tr -d "\r"'
+# A letter beyond ASCII stays, what moves a terminal's cursor does not.
+t tune_list_name 0 '
+	sed "s/split_/Ü\xc2\x9b_/g" logs/tune_h200.txt >name.txt
+	for format in csv json; do fashim tune --list -f $format --cache name.txt | grep -o "Ü[^,\"]*"; done'
 t tune_list_json 0 'fashim tune --list -f json --cache logs/tune_h200.txt'
 t tune_list_md 0 'fashim tune --list --format=markdown --cache logs/tune_h200.txt'
 t tune_list_named 0 'FASHIM_TUNE_CACHE=logs/tune_h200.txt fashim tune --list | head -1; FASHIM_TUNE_CACHE=off fashim tune --list -f csv | wc -l'
