@@ -11,12 +11,9 @@
 #include "shim/flow/flow.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "shim/ask/addresses.h"
 #include "shim/gpu/blas.h"
@@ -46,15 +43,12 @@
 #include "shim/gpu/scratch.h"
 #include "shim/flow/session.h"
 #include "shim/log/decline.h"
+#include "shim/flow/turn.h"
 #include "shim/rules/shadow.h"
 #include "shim/site/site.h"
 #include "shim/gpu/timing.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_bool disabled; /* in a forked child, or after an error of our own */
-static atomic_bool settled;  /* the process is ending */
-static atomic_int watching;  /* is anything kept that an op might change? */
-static pid_t owner;	     /* a child that came without fork() inherits what is not its own */
+static atomic_int watching; /* is anything kept that an op might change? */
 
 bool flow_active(void)
 {
@@ -65,8 +59,7 @@ bool flow_active(void)
 		answer = config()->mode != MODE_OFF && config_selects_program() ? 1 : 2;
 		atomic_store_explicit(&selected, answer, memory_order_relaxed);
 	}
-	return answer == 1 && !atomic_load_explicit(&disabled, memory_order_relaxed) &&
-	       !atomic_load_explicit(&settled, memory_order_relaxed);
+	return answer == 1 && !turn_over();
 }
 
 bool flow_watching(void)
@@ -74,69 +67,14 @@ bool flow_watching(void)
 	return atomic_load_explicit(&watching, memory_order_relaxed) > 0 || config()->record[0];
 }
 
-static void in_forked_child(void)
-{
-	/* CUDA does not survive a fork; neither do we. The lock may be held by a thread that is
-	 * gone. */
-	atomic_store(&disabled, true);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-static uint64_t entered_ns;
-static unsigned entered_for; /* ops that the time stands for; 0: the clock was not asked */
-
-/* Asking the clock takes as long as half a look at a launch: of these, one in SAMPLE is timed, by
- * lot. */
-#define SAMPLE 16
-
-static void start_clock(bool sampled)
-{
-	static uint32_t lot;
-
-	lot = lot * 1664525 + 1013904223;
-	entered_for = !sampled ? 1 : lot >> 16 & (SAMPLE - 1) ? 0 : SAMPLE;
-	if (entered_for)
-		entered_ns = now_ns();
-}
-
-static void stop_clock(void)
-{
-	if (entered_for)
-		log_live()->overhead_ns += (now_ns() - entered_ns) * entered_for;
-}
-
-static void enter_with(bool sampled)
-{
-	static bool prepared;
-
-	pthread_mutex_lock(&lock);
-	hook_depth++;
-	start_clock(sampled);
-	if (!prepared) {
-		prepared = true;
-		owner = getpid();
-		pthread_atfork(NULL, NULL, in_forked_child);
-	}
-}
-
 static void enter(void)
 {
-	enter_with(false);
+	turn_take(false);
 }
 
-/* What the host has to wait for it waits for without the lock: others may have to come through here
- * before it can be done. 0 or -EIO. */
+/* 0 or -EIO. */
 static int leave(void)
 {
-	struct late_waits waits;
-	int error;
 	const bool watched = chain_live || shadow_wanted() || capture_under_way() ||
 			     copies_watch() || late_pending();
 
@@ -145,12 +83,7 @@ static int leave(void)
 		looks_forget();
 	}
 	atomic_store_explicit(&watching, watched, memory_order_relaxed);
-	late_take_waits(&waits);
-	stop_clock();
-	pthread_mutex_unlock(&lock);
-	error = late_await(&waits);
-	hook_depth--;
-	return error;
+	return turn_give();
 }
 
 static void drop_all_chains(void)
@@ -166,7 +99,7 @@ static void drop_all_chains(void)
  * be among those that follow, and no value tells whether one will ask for it. */
 static void settle(void)
 {
-	if (!flow_active() || getpid() != owner)
+	if (!flow_active() || !turn_ours())
 		return;
 	enter();
 	replace_settle();
@@ -174,7 +107,7 @@ static void settle(void)
 	held_settle();
 	drop_all_chains();
 	late_host_waits_all();
-	atomic_store(&settled, true);
+	turn_end();
 	leave();
 }
 
@@ -189,7 +122,7 @@ static void settle_at_exit(void)
 /* At exit: takes in what came back and closes the log. */
 static void finish(void)
 {
-	if (atomic_load(&disabled) || getpid() != owner)
+	if (!turn_ours())
 		return;
 	enter();
 	compare_poll();
@@ -536,7 +469,7 @@ enum flow flow_before(struct op *op)
 		return FLOW_PASS;
 	if (op->kind == OP_GEMM)
 		nvtx_look();
-	enter_with(op->kind == OP_LAUNCH || op->kind == OP_FILL);
+	turn_take(op->kind == OP_LAUNCH || op->kind == OP_FILL);
 	if (!flow_active()) { /* the process ended while this thread waited */
 		leave();
 		return FLOW_PASS;
