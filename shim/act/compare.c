@@ -42,6 +42,7 @@ struct result {
 
 static struct pending {
 	bool used;
+	bool awaited; /* in vain: its stream may wait for what comes next */
 	CUcontext context;
 	struct site *site;
 	uint64_t occurrence;
@@ -252,6 +253,7 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 	}
 	slot->timing = timing;
 	slot->used = true;
+	slot->awaited = false;
 	used_count++;
 	site->pending++;
 }
@@ -447,16 +449,24 @@ static uint64_t now_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
+static bool worth_waiting(const struct site *site)
+{
+	for (int i = 0; i < PENDING; i++)
+		if (pending[i].used && pending[i].site == site && !pending[i].awaited)
+			return true;
+	return false;
+}
+
 void compare_wait(const struct site *site)
 {
 	const uint64_t until = now_ns() + WAIT_NS;
 
-	for (;;) {
+	while (worth_waiting(site) && site->state == SITE_LEARNING && now_ns() < until) {
 		compare_poll();
-		if (!site->pending || site->state != SITE_LEARNING || now_ns() > until)
-			return;
 		sched_yield();
 	}
+	for (int i = 0; i < PENDING; i++)
+		pending[i].awaited |= pending[i].used && pending[i].site == site;
 }
 
 void compare_forget(CUcontext context)

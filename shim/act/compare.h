@@ -24,7 +24,8 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 /* Takes in what has come back. */
 void compare_poll(void);
 
-/* Gives results that are under way for the site a moment (100 ms at most). */
+/* Gives results that are under way for the site a moment (100 ms at most), once: the stream may
+ * wait for another thread's call. */
 void compare_wait(const struct site *site);
 
 /* The context goes away. */

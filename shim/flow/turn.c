@@ -12,6 +12,7 @@
 #include "shim/gpu/late.h"
 #include "shim/log/log.h"
 #include "shim/real/driver.h"
+#include "shim/gpu/scratch.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int owner; /* pid; 0: no turn was taken yet */
@@ -74,13 +75,16 @@ void turn_take(bool sampled)
 
 int turn_give(void)
 {
+	struct scratch_leaving leaving;
 	struct late_waits waits;
 	int error;
 
 	late_take_waits(&waits);
+	scratch_take_leaving(&leaving);
 	stop_clock();
 	pthread_mutex_unlock(&lock);
 	error = late_await(&waits);
+	scratch_free(&leaving);
 	hook_depth--;
 	return error;
 }

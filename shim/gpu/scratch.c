@@ -21,10 +21,12 @@ struct block {
 	CUcontext context;
 	CUstream stream; /* of its last use */
 	bool busy;
+	bool leaving; /* nobody wants it */
 };
 
 static struct block blocks[BLOCKS];
 static int block_count;
+static int leaving_count; /* of them */
 
 static uint64_t held_bytes(CUcontext context)
 {
@@ -48,19 +50,62 @@ static bool hand_over(struct block *block, CUstream stream)
 	return true;
 }
 
-static void drop(int at)
+static void forget(int at)
 {
-	driver.cuMemFree_v2((CUdeviceptr)blocks[at].address);
+	leaving_count -= blocks[at].leaving;
 	blocks[at] = blocks[--block_count];
 }
 
+static void set_leaving(struct block *block, bool leaving)
+{
+	leaving_count += leaving - block->leaving;
+	block->leaving = leaving;
+}
+
 bool scratch_trim(CUcontext context)
+{
+	bool any = false;
+
+	for (int i = 0; i < block_count; i++)
+		if (!blocks[i].busy && blocks[i].context == context) {
+			set_leaving(&blocks[i], true);
+			any = true;
+		}
+	return any;
+}
+
+void scratch_take_leaving(struct scratch_leaving *leaving)
+{
+	leaving->count = 0;
+	for (int i = block_count - 1;
+	     i >= 0 && leaving_count > 0 && leaving->count < SCRATCH_LEAVING; i--)
+		if (blocks[i].leaving) {
+			leaving->piece[leaving->count++] = (struct scratch_piece){
+				.context = blocks[i].context, .address = blocks[i].address};
+			forget(i);
+		}
+}
+
+void scratch_free(const struct scratch_leaving *leaving)
+{
+	struct driver_context here;
+
+	for (int i = 0; i < leaving->count; i++)
+		if (driver_enter(&here, leaving->piece[i].context)) {
+			driver.cuMemFree_v2((CUdeviceptr)leaving->piece[i].address);
+			driver_leave(&here);
+		}
+}
+
+/* At once: the device has no memory left, and the program's data depend on some. */
+static bool make_room(CUcontext context)
 {
 	bool freed = false;
 
 	for (int i = block_count - 1; i >= 0; i--)
 		if (!blocks[i].busy && blocks[i].context == context) {
-			drop(i);
+			driver.cuMemFree_v2((CUdeviceptr)blocks[i].address);
+			forget(i);
 			freed = true;
 		}
 	return freed;
@@ -83,16 +128,19 @@ uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool mu
 	}
 	if (best && hand_over(best, stream)) {
 		best->busy = true;
+		set_leaving(best, false);
 		return best->address;
 	}
 	total = held_bytes(context);
 	if (total + bytes > bound) {
 		scratch_trim(context);
-		total = held_bytes(context);
+		if (!must)
+			return 0;
 	}
-	if (block_count == BLOCKS || (total + bytes > bound && !must))
+	if (block_count == BLOCKS)
 		return 0;
-	if (driver.cuMemAlloc_v2(&address, bytes) != CUDA_SUCCESS)
+	if (driver.cuMemAlloc_v2(&address, bytes) != CUDA_SUCCESS &&
+	    (!must || !make_room(context) || driver.cuMemAlloc_v2(&address, bytes) != CUDA_SUCCESS))
 		return 0;
 	blocks[block_count++] = (struct block){.address = address,
 					       .bytes = bytes,
@@ -127,5 +175,5 @@ void scratch_forget(CUcontext context)
 {
 	for (int i = block_count - 1; i >= 0; i--)
 		if (blocks[i].context == context)
-			blocks[i] = blocks[--block_count];
+			forget(i);
 }

@@ -3,7 +3,11 @@
  * Device memory of our own: snapshots of inputs, outputs of comparisons. A bounded pool per process
  * (FASHIM_SCRATCH_MB per context), blocks are kept and used again in stream order.
  *
- * All functions: flow lock held, the context current.
+ * Freeing waits for all that the device was given, and that may itself wait for another thread's
+ * call. So what is to be freed stays in the pool until the turn is given back (turn.h): it counts
+ * as held, and may be used again instead.
+ *
+ * All functions but scratch_free(): flow lock held, the context current.
  */
 #ifndef FASHIM_SCRATCH_H
 #define FASHIM_SCRATCH_H
@@ -25,7 +29,22 @@ void scratch_forget(CUcontext context);
 /* The stream is about to be destroyed: blocks used on it last are handed over. */
 void scratch_stream_gone(CUstream stream);
 
-/* Frees what nobody uses (a program's own allocation failed). true: something was freed. */
+/* What nobody uses goes when the turn is given back (a program's own allocation failed). true:
+ * there is some. */
 bool scratch_trim(CUcontext context);
+
+/* What is to be freed, taken out under the lock … */
+#define SCRATCH_LEAVING 32
+struct scratch_leaving {
+	int count;
+	struct scratch_piece {
+		CUcontext context;
+		uint64_t address;
+	} piece[SCRATCH_LEAVING];
+};
+void scratch_take_leaving(struct scratch_leaving *leaving);
+
+/* … and freed without it. */
+void scratch_free(const struct scratch_leaving *leaving);
 
 #endif

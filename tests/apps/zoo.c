@@ -504,6 +504,29 @@ static void test_fork(void **state)
 	free(log);
 }
 
+/* What the shim gives back while the device is busy keeps no other thread from its calls. */
+static void test_waits(void **state)
+{
+	const char *const argv[] = {"apps/sim/waits", NULL};
+	const char *const environment[] = {"SIMGPU_ASYNC=1", "APP_KERNELS=own", NULL};
+	char *log = zoo_scratch("log");
+	struct outcome plain, under;
+	struct verdict verdict;
+
+	(void)state;
+	zoo_run(&plain, argv, environment, true);
+	assert_int_equal(plain.status, 0);
+	assert_non_null(strstr(plain.text, "stuck 0\n"));
+	run_under(&under, argv, environment, log);
+	print_message("# waits: %s\n", record_of(&verdict, log));
+	assert_same(&plain, &under, &verdict, false);
+	assert_non_null(strstr(under.text, "stuck 0\n"));
+	assert_true(verdict.replaced > 0);
+	zoo_free(&plain);
+	zoo_free(&under);
+	free(log);
+}
+
 static int run_programs(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -512,6 +535,7 @@ static int run_programs(void)
 		cmocka_unit_test(test_ladder_forced), cmocka_unit_test(test_user_rules),
 		cmocka_unit_test(test_graphs),	      cmocka_unit_test(test_plain_softmax_f32),
 		cmocka_unit_test(test_killed),	      cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_waits),
 	};
 
 	return cmocka_run_group_tests_name("zoo programs", tests, NULL, NULL);

@@ -6,10 +6,10 @@ ifeq ($(SAN),)
 ZOO_RUNS := $(addprefix $(ZOO):,replace async poison compare audit off own unseen programs)
 endif
 
-APP_SRC_forks := forks
-APPS          += forks
-$(eval $(call app,forks))
-apps-sim: $(O)/apps/sim/forks $(O)/apps/sim/forks.kernels
+ZOO_APPS := forks waits
+APPS     += $(ZOO_APPS)
+$(foreach a,$(ZOO_APPS),$(eval $(call app,$(a))))
+apps-sim: $(foreach a,$(ZOO_APPS),$(O)/apps/sim/$(a) $(O)/apps/sim/$(a).kernels)
 
 $(ZOO): $(addprefix $(O)/tests/,apps/zoo.o apps/zoo_run.o unit/child.o)
 	$(call say,LINK,$@)

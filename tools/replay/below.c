@@ -335,6 +335,16 @@ bool scratch_trim(CUcontext context)
 	return false;
 }
 
+void scratch_take_leaving(struct scratch_leaving *leaving)
+{
+	leaving->count = 0;
+}
+
+void scratch_free(const struct scratch_leaving *leaving)
+{
+	(void)leaving;
+}
+
 /* ---- shim/gpu/fused.c
  * ------------------------------------------------------------------------------
  */
