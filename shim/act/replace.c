@@ -173,6 +173,8 @@ bool replace_waits(void)
 static void run_instead(void)
 {
 	const struct op_gemm *gemm = &waiting.op.gemm;
+	const int attempts =
+		gemm->run > 1 && gemm->beta != 0 ? 1 : 2; /* a half must not run twice */
 	struct chain *chain = waiting.chain;
 	struct driver_context here;
 	int error = -1;
@@ -181,13 +183,17 @@ static void run_instead(void)
 		held_realise(chain, chain_queue(chain), "fused_launch", false);
 	copies_guard(&waiting.op, &waiting.list, waiting.op.name); /* V is wanted after all */
 	copies_needed(NULL, waiting.op.name);
-	if (driver_enter(&here, chain->context)) {
+	for (int attempt = 0; attempt < attempts && error; attempt++) {
+		if (!driver_enter(&here, chain->context))
+			continue;
 		error = blas_run(gemm, chain->context, chain->stream, gemm->a, gemm->b, gemm->c);
 		driver_leave(&here);
 	}
-	if (error)
+	if (error && driver_context_lives()) {
 		log_violation("site %d: a product that was held back could not be computed",
 			      waiting.site->number);
+		late_lose();
+	}
 	held_drop(chain);
 	waiting.chain = NULL;
 }

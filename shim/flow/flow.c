@@ -67,6 +67,10 @@ bool flow_watching(void)
 	return atomic_load_explicit(&watching, memory_order_relaxed) > 0 || config()->record[0];
 }
 
+/* Data of the program's could not be made where no call of its own could say so: the next one does.
+ */
+static atomic_bool owed;
+
 static void enter(void)
 {
 	turn_take(false);
@@ -84,6 +88,14 @@ static int leave(void)
 	}
 	atomic_store_explicit(&watching, watched, memory_order_relaxed);
 	return turn_give();
+}
+
+static void leave_untold(void)
+{
+	if (!leave())
+		return;
+	atomic_store(&owed, true);
+	atomic_store_explicit(&watching, 1, memory_order_relaxed);
 }
 
 static void drop_all_chains(void)
@@ -363,6 +375,18 @@ static enum flow through_chains(struct op *op, struct access_list *list,
 	return taken ? FLOW_TAKEN : FLOW_PASS;
 }
 
+/* Memory everywhere is what it would be without us, for what comes
+ * may touch anything, and where it will run nobody knows. */
+static void make_all_real(const char *name)
+{
+	shadow_clear();
+	replace_settle();
+	copies_realise_all(name);
+	held_realise_all(name);
+	late_host_waits_all();
+	looks_forget();
+}
+
 /* From the moment on that something calls the driver past us nothing stays virtual for it to miss.
  */
 static void look_for_bypass(void)
@@ -374,12 +398,8 @@ static void look_for_bypass(void)
 		return;
 	known = true;
 	log_decline(REASON_BYPASSED, why);
-	replace_settle();
-	copies_realise_all(why);
-	held_realise_all(why);
+	make_all_real(why);
 	drop_all_chains();
-	looks_forget();
-	late_host_waits_all();
 }
 
 /* The op after a closing GEMM tells where O goes; may a fused launch have waited for it? */
@@ -405,6 +425,11 @@ static enum flow through(struct op *op)
 	bool delivers;
 	enum flow flow;
 
+	if (!op->context) { /* the driver did not say which one is current */
+		make_all_real(op->name);
+		drop_all_chains();
+		return FLOW_PASS;
+	}
 	if (op->kind == OP_GEMM) {
 		if (session_note_gemm(op))
 			atexit(finish);
@@ -500,7 +525,7 @@ enum flow flow_before(struct op *op)
 		memory_remove(op->alloc.range.base);
 	if (flow == FLOW_TAKEN)
 		settle_at_exit();
-	if (leave()) {
+	if (leave() || atomic_exchange(&owed, false)) {
 		op->error = CUDA_ERROR_UNKNOWN;
 		flow = FLOW_FAILED;
 	}
@@ -530,7 +555,7 @@ void flow_after(struct op *op)
 	} else {
 		occurrence_ran(op->watcher, op);
 	}
-	leave();
+	leave_untold();
 	errno = saved;
 }
 
@@ -542,7 +567,7 @@ void flow_graph_instantiated(CUgraph graph, CUgraphExec exec)
 		return;
 	enter();
 	graph_instantiated(graph, exec);
-	leave();
+	leave_untold();
 	errno = saved;
 }
 
@@ -554,7 +579,7 @@ void flow_graph_gone(const void *handle)
 		return;
 	enter();
 	graph_gone(handle);
-	leave();
+	leave_untold();
 	errno = saved;
 }
 
@@ -567,7 +592,7 @@ static void graph_touched(const char *name)
 		return;
 	enter();
 	graph_changed();
-	leave();
+	leave_untold();
 	errno = saved;
 }
 
@@ -595,13 +620,8 @@ void flow_flush(const char *name)
 		record_op(&op);
 	}
 	graph_note(&(struct access_list){.opaque = true});
-	shadow_clear();
-	replace_settle();
-	copies_realise_all(name);
-	held_realise_all(name);
-	late_host_waits_all(); /* where the function will run nobody knows */
-	looks_forget();
-	leave();
+	make_all_real(name);
+	leave_untold();
 	errno = saved;
 }
 
@@ -618,7 +638,7 @@ bool flow_out_of_memory(void)
 	/* Freeing is not allowed while a graph is recorded. */
 	if (!capture_under_way() && driver.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
 		freed = scratch_trim(context);
-	leave();
+	leave_untold();
 	errno = saved;
 	return freed;
 }

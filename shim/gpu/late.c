@@ -288,7 +288,11 @@ int late_await(const struct late_waits *waits)
 	int error = waits->lost ? -EIO : 0;
 
 	for (int i = 0; i < waits->count; i++)
-		error |= driver_await(waits->queue[i]);
+		if (driver_await(waits->queue[i])) {
+			if (driver_context_lives())
+				log_violation("what was made late could not be waited for");
+			error = -EIO;
+		}
 	return error;
 }
 

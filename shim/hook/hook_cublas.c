@@ -28,8 +28,9 @@ static double half_value(uint16_t bits)
 	return bits & 0x8000 ? -value : value;
 }
 
-/* What a handle's getters say. Without them nothing is known about the scalars. */
-static void gemm_ask_handle(struct op *op, const struct blas_library *library,
+/* What a handle's getters say. Without them nothing is known about the scalars. false: one of them
+ * failed, and the stream is anybody's guess. */
+static bool gemm_ask_handle(struct op *op, const struct blas_library *library,
 			    cublasHandle_t handle)
 {
 	const struct blas_getters *getters = blas_getters(library);
@@ -40,15 +41,22 @@ static void gemm_ask_handle(struct op *op, const struct blas_library *library,
 	cublasMath_t math_mode = CUBLAS_DEFAULT_MATH;
 	cudaStream_t stream = NULL;
 
-	if (get_stream)
-		get_stream(handle, &stream);
-	if (get_pointer_mode)
-		get_pointer_mode(handle, &pointer_mode);
-	if (get_math_mode)
-		get_math_mode(handle, &math_mode);
+	if ((get_stream && get_stream(handle, &stream)) ||
+	    (get_pointer_mode && get_pointer_mode(handle, &pointer_mode)) ||
+	    (get_math_mode && get_math_mode(handle, &math_mode)))
+		return false;
 	op->stream = hook_stream((CUstream)stream, false);
 	op->gemm.scalars_on_device = pointer_mode != CUBLAS_POINTER_MODE_HOST;
 	op->gemm.math_mode = math_mode;
+	return true;
+}
+
+/* A call of which not even the stream is known: all is as the program believes before it runs, and
+ * nothing is made of it. */
+static void flush_instead(struct op *op)
+{
+	flow_flush(op->name);
+	op->kind = OP_SYNC;
 }
 
 double gemm_scalar(const void *address, int compute_type, cudaDataType ctype)
@@ -123,7 +131,10 @@ static void gemm_finish(struct op *op, struct blas_library *library, cublasHandl
 	op->context = hook_context();
 	gemm->library = library;
 	gemm->handle = handle;
-	gemm_ask_handle(op, library, handle);
+	if (!gemm_ask_handle(op, library, handle)) {
+		flush_instead(op);
+		return;
+	}
 	if (!gemm->scalars_on_device) {
 		gemm->alpha = gemm_scalar(alpha, gemm->compute_type, gemm->ctype);
 		gemm->beta = gemm_scalar(beta, gemm->compute_type, gemm->ctype);
@@ -134,9 +145,10 @@ static void gemm_finish(struct op *op, struct blas_library *library, cublasHandl
 /* A call that struct op_gemm has no words for. */
 static void opaque_finish(struct op *op, const struct blas_library *library, cublasHandle_t handle)
 {
-	gemm_ask_handle(op, library, handle);
 	op->kind = OP_OPAQUE;
 	op->context = hook_context();
+	if (!gemm_ask_handle(op, library, handle))
+		flush_instead(op);
 }
 
 /* Every body is this: find the real function; offer the op, which `...` fills in; call. */

@@ -21,16 +21,18 @@ bool driver_enter(struct driver_context *here, CUcontext context)
 		here->pushed = true;
 	}
 	here->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-	driver.cuThreadExchangeStreamCaptureMode(&here->mode);
+	here->relaxed = driver.cuThreadExchangeStreamCaptureMode(&here->mode) == CUDA_SUCCESS;
 	return true;
 }
 
+/* What is the thread's own is put back even if that is refused once. */
 void driver_leave(struct driver_context *here)
 {
 	CUcontext popped;
 
-	driver.cuThreadExchangeStreamCaptureMode(&here->mode);
-	if (here->pushed)
+	if (here->relaxed && driver.cuThreadExchangeStreamCaptureMode(&here->mode) != CUDA_SUCCESS)
+		driver.cuThreadExchangeStreamCaptureMode(&here->mode);
+	if (here->pushed && driver.cuCtxPopCurrent_v2(&popped) != CUDA_SUCCESS)
 		driver.cuCtxPopCurrent_v2(&popped);
 }
 
@@ -81,12 +83,14 @@ int driver_order(struct queue earlier, struct queue later)
 int driver_await(struct queue queue)
 {
 	struct driver_context here;
-	CUresult result;
+	CUresult result = CUDA_ERROR_UNKNOWN;
 
-	if (!driver_enter(&here, queue.context))
-		return -EIO;
-	result = driver.cuStreamSynchronize(queue.stream);
-	driver_leave(&here);
+	for (int attempt = 0; attempt < 2 && result != CUDA_SUCCESS; attempt++) {
+		if (!driver_enter(&here, queue.context))
+			continue;
+		result = driver.cuStreamSynchronize(queue.stream);
+		driver_leave(&here);
+	}
 	return result == CUDA_SUCCESS ? 0 : -EIO;
 }
 

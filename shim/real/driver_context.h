@@ -20,7 +20,7 @@ struct queue {
 };
 
 struct driver_context {
-	bool pushed;
+	bool pushed, relaxed;
 	CUstreamCaptureMode mode;
 };
 

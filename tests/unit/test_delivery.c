@@ -198,6 +198,21 @@ static void test_launch_fails(void **state)
 	assert_int_equal(held_count, 0);
 }
 
+/* Nor does the product, which the program was told has run: the call that found out fails. */
+static void test_nothing_runs(void **state)
+{
+	struct op op = merge(MERGED);
+
+	(void)state;
+	begin_waiting();
+	below.no_fused = true;
+	below.no_rerun = true;
+	assert_int_equal(flow_before(&op), FLOW_FAILED);
+	assert_int_not_equal(op.error, CUDA_SUCCESS);
+	assert_false(replace_waits());
+	assert_int_equal(held_count, 0);
+}
+
 /* P is still computed from what it was made of. */
 static void test_p_is_read(void **state)
 {
@@ -215,7 +230,7 @@ int main(void)
 		cmocka_unit_test(test_copy_goes),	    cmocka_unit_test(test_o_goes),
 		cmocka_unit_test(test_o_is_multiplied),	    cmocka_unit_test(test_copy_over_v),
 		cmocka_unit_test(test_copy_in_host_memory), cmocka_unit_test(test_launch_fails),
-		cmocka_unit_test(test_p_is_read),
+		cmocka_unit_test(test_p_is_read),	    cmocka_unit_test(test_nothing_runs),
 	};
 
 	return CORE_MAIN("delivery", tests);

@@ -192,6 +192,43 @@ static void test_lost(void **state)
 	assert_int_equal(flow_before(&op), FLOW_PASS);
 }
 
+/* Where no call of the program's can say so, its next one does. */
+static void test_lost_in_flush(void **state)
+{
+	struct op op = core_memset(CORE_APART, 2);
+
+	(void)state;
+	begin();
+	below.no_rerun = true;
+	flow_flush("cuSomethingNew");
+	below.no_rerun = false;
+	assert_int_equal(held_count, 0);
+	assert_true(flow_watching());
+	assert_int_equal(flow_before(&op), FLOW_FAILED);
+	assert_int_not_equal(op.error, CUDA_SUCCESS);
+	assert_int_equal(flow_before(&op), FLOW_PASS);
+}
+
+/* The driver did not say in which context a call runs: it may touch anything, and no chain has to
+ * do with it. */
+static void test_no_context(void **state)
+{
+	struct op op;
+
+	(void)state;
+	begin();
+	op = core_memset(CORE_APART, 2);
+	op.context = NULL;
+	assert_int_equal(flow_before(&op), FLOW_PASS);
+	assert_string_equal(core_acts(), CORE_FORWARD);
+	assert_int_equal(below.waits, 1);
+	assert_int_equal(held_count, 0);
+	op = core_scores();
+	op.context = NULL;
+	assert_int_equal(flow_before(&op), FLOW_PASS);
+	assert_int_equal(chain_live, 0);
+}
+
 /* A part of X is overwritten before the softmax reads all of it: the program's own ops run. */
 static void test_partly_overwritten_in_window(void **state)
 {
@@ -225,6 +262,8 @@ int main(void)
 		cmocka_unit_test(test_no_order),
 		cmocka_unit_test(test_host_waits),
 		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_lost_in_flush),
+		cmocka_unit_test(test_no_context),
 		cmocka_unit_test(test_partly_overwritten_in_window),
 	};
 
