@@ -18,6 +18,8 @@
 
 #define VARIABLES 32
 
+unsigned zoo_time_limit = 120;
+
 static char *join(const char *folder, const char *file)
 {
 	char *path;
@@ -65,7 +67,7 @@ static void become(const char *const *argv, const char *const *environment, cons
 		variables[count++] = strdup(*environment);
 	for (int i = 0; i < 15 && argv[i]; i++)
 		words[i] = i ? strdup(argv[i]) : zoo_path(argv[0]);
-	alarm(CHILD_HANGS);
+	alarm(zoo_time_limit);
 	execve(words[0], words, variables);
 	perror(words[0]);
 	_exit(127);

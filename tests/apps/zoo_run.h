@@ -24,7 +24,10 @@ char *zoo_path(const char *file);
 /* A path in this program's own scratch folder, which goes when it ends; to be freed. */
 char *zoo_scratch(const char *file);
 
-/* Runs argv[0] (below the build folder) to its end, at most two minutes. `environment`
+/* Seconds after which a program that zoo_run() runs is ended by SIGALRM; at first two minutes. */
+extern unsigned zoo_time_limit;
+
+/* Runs argv[0] (below the build folder) to its end, or to the time limit. `environment`
  * ("NAME=value", NULL at the end) is all that it gets beside PATH and the simulated GPU's
  * libraries. `dump`: ask for APP_DUMP. */
 void zoo_run(struct outcome *outcome, const char *const *argv, const char *const *environment,

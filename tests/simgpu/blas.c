@@ -6,6 +6,7 @@
  * sees cuBLAS's own calls too), the others through a private one.
  */
 #include "blas_gemm.h"
+#include "refuse.h"
 
 #include <cublasLt.h>
 #include <stdlib.h>
@@ -39,6 +40,13 @@ static struct handle *of(cublasHandle_t handle)
 	if (!h)                                                                                    \
 	return CUBLAS_STATUS_NOT_INITIALIZED
 
+/* Of what a test wants refused, all that the shim calls itself. */
+#define REFUSE()                                                                                   \
+	do {                                                                                       \
+		if (SIM_REFUSED())                                                                 \
+			return CUBLAS_STATUS_EXECUTION_FAILED;                                     \
+	} while (0)
+
 /* ---- handles ---------------------------------------------------------------------------- */
 
 cublasStatus_t CUBLASWINAPI cublasCreate_v2(cublasHandle_t *out)
@@ -47,6 +55,7 @@ cublasStatus_t CUBLASWINAPI cublasCreate_v2(cublasHandle_t *out)
 	CUcontext ctx = NULL;
 	struct handle *h;
 
+	REFUSE();
 	if (!out)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	if (!d || d->init(0) || d->ctx_get(&ctx))
@@ -97,6 +106,7 @@ cublasStatus_t CUBLASWINAPI cublasGetProperty(libraryPropertyType type, int *val
 
 cublasStatus_t CUBLASWINAPI cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream)
 {
+	REFUSE();
 	HANDLE_OR_RETURN(handle);
 	h->stream = (CUstream)stream;
 	h->workspace = NULL; /* back to the library's own */
@@ -114,6 +124,7 @@ cublasStatus_t CUBLASWINAPI cublasSetWorkspace_v2(cublasHandle_t handle, void *p
 #define GETTER(name, type, field)                                                                  \
 	cublasStatus_t CUBLASWINAPI name(cublasHandle_t handle, type *out)                         \
 	{                                                                                          \
+		REFUSE();                                                                          \
 		HANDLE_OR_RETURN(handle);                                                          \
 		if (!out)                                                                          \
 			return CUBLAS_STATUS_INVALID_VALUE;                                        \
@@ -123,6 +134,7 @@ cublasStatus_t CUBLASWINAPI cublasSetWorkspace_v2(cublasHandle_t handle, void *p
 #define SETTER(name, type, field)                                                                  \
 	cublasStatus_t CUBLASWINAPI name(cublasHandle_t handle, type value)                        \
 	{                                                                                          \
+		REFUSE();                                                                          \
 		HANDLE_OR_RETURN(handle);                                                          \
 		h->field = value;                                                                  \
 		return CUBLAS_STATUS_SUCCESS;                                                      \
@@ -356,6 +368,7 @@ TYPED(cublasDgemm_v2_64, cublasDgemmStridedBatched_64, cublasDgemmBatched_64, do
 			.atype = at,	.btype = bt,	.ctype = ct,	.stride_a = sa,            \
 			.stride_b = sb, .stride_c = sc, .batch = batch, .compute = compute,        \
 			.by_lt = 1};                                                               \
+		REFUSE();                                                                          \
 		(void)algo;                                                                        \
 		return product(handle, &c, alpha, beta);                                           \
 	}                                                                                          \

@@ -66,6 +66,15 @@ CUresult sim_ready(void)
 	return state == EXITED ? CUDA_ERROR_DEINITIALIZED : CUDA_ERROR_NOT_INITIALIZED;
 }
 
+CUresult sim_refusal(int refused)
+{
+	struct sim_context *ctx = sim_current();
+
+	if (refused < 0 && ctx)
+		ctx->sticky = (CUresult)-refused;
+	return (CUresult)abs(refused);
+}
+
 struct sim_context *sim_current(void)
 {
 	return depth && stack[depth - 1]->magic ? stack[depth - 1] : NULL;

@@ -11,7 +11,7 @@
 CUresult CUDAAPI cuDriverGetVersion(int *version)
 {
 	SIM_LOG(" ");
-	if (!version)
+	if (!version || SIM_REFUSED())
 		return CUDA_ERROR_INVALID_VALUE;
 	*version = 13000;
 	return CUDA_SUCCESS;

@@ -94,7 +94,7 @@ CUresult CUDAAPI cuMemHostAlloc(void **out, size_t bytes, unsigned int flags)
 
 CUresult CUDAAPI cuMemAllocHost(void **out, size_t bytes)
 {
-	SIM_LOG(" bytes=%zu", bytes);
+	SIM_ENTER(" bytes=%zu", bytes);
 	return cuMemHostAlloc(out, bytes, 0);
 }
 

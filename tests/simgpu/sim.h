@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "refuse.h"
 #include "sim_kernel.h"
 
 /* ---- call log (log.c) ------------------------------------------------------------------- */
@@ -36,11 +37,14 @@ void sim_log(const char *name, const char *format, ...) __attribute__((format(pr
 			sim_log(__func__, __VA_ARGS__);                                            \
 	} while (0)
 
-/* The first line of an entry point: logs the call, refuses it before cuInit and after exit. */
+/* The first line of an entry point: logs the call, refuses it before cuInit and after exit, and
+ * where a test wants that. */
 #define SIM_ENTER(...)                                                                             \
 	do {                                                                                       \
 		SIM_LOG(__VA_ARGS__);                                                              \
 		CUresult ready_ = sim_ready();                                                     \
+		if (ready_ == CUDA_SUCCESS)                                                        \
+			ready_ = sim_refusal(SIM_REFUSED());                                       \
 		if (ready_ != CUDA_SUCCESS)                                                        \
 			return ready_;                                                             \
 	} while (0)
@@ -87,6 +91,8 @@ struct sim_context {
 
 /* CUDA_SUCCESS, or why no call can be served: not initialised, forked, process is exiting. */
 CUresult sim_ready(void);
+/* What a call returns by SIM_REFUSED(): below 0, the current context is broken. */
+CUresult sim_refusal(int refused);
 struct sim_context *sim_current(void);		   /* of this thread, NULL: none */
 struct sim_context *sim_context(CUcontext handle); /* NULL: not one, or destroyed */
 extern int sim_devices;				   /* how many */

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What becomes of a program when calls that the shim makes are refused (fault.c): of each of some
+ * programs, every call of every kind in turn. The program's output is right, or the program was
+ * told: a call of its own returned an error, the log names a violation where but one call was
+ * refused, and what it saw before was right. A crash, a hang or another answer is a failure and is
+ * listed.
+ *
+ *     faults [--slice N | --brief] [PROGRAM[:CASE] [KIND[:HOW[:N]]]]
+ *
+ * --slice: only N calls for each program, kind and way, spread over all; --brief: of a few
+ * programs, two of each. Ends with "N passed, N failed"; passed are faults.
+ */
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/apps/zoo_run.h"
+#include "tests/faults/fault.h"
+
+#define TOLERANCE   4e-3 /* as in zoo.c */
+#define TIME_LIMIT  20
+#define APP_FAILED  2 /* a CHECK() of the program's: it received an error */
+#define FAULTS_MOST 100000
+
+static const struct program {
+	const char *name, *example; /* NULL: none */
+	const char *environment[2];
+	double tolerance;
+} programs[] = {
+	/* in --brief too */
+	{"demo", NULL, {NULL}, 24 * TOLERANCE}, /* the sum of 24 outputs */
+	{"hazards", "p_copied", {NULL}, TOLERANCE},
+	{"hazards", "outputs_edited", {NULL}, TOLERANCE},
+	{"hazards", "graph_o_alone", {"FASHIM_GRAPHS=1"}, TOLERANCE},
+	/* not in it */
+	{"hazards", "k_rewritten", {NULL}, TOLERANCE},
+	{"hazards", "copies_read", {NULL}, TOLERANCE},
+	{"hazards", "address_array", {NULL}, TOLERANCE},
+	{"hazards", "mask_uploaded", {"APP_KERNELS=own"}, TOLERANCE},
+	{"unseen", "lengths", {NULL}, TOLERANCE},
+};
+#define PROGRAMS (sizeof(programs) / sizeof(*programs))
+#define BRIEF	 4 /* of them */
+#define SLICE	 2
+
+static const struct way {
+	const char *kind, *how;
+} ways[] = {
+	{"driver", "once"}, {"driver", "from"}, {"driver", "sticky"}, {"memory", "once"},
+	{"memory", "from"}, {"file", "once"},	{"file", "from"},
+};
+#define WAYS (sizeof(ways) / sizeof(*ways))
+
+static struct fault_found *found;
+static char *found_path, *log_path;
+static long passed, failed;
+
+static void share_found(void)
+{
+	int fd;
+
+	found_path = zoo_scratch("found");
+	log_path = zoo_scratch("log");
+	fd = open(found_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || ftruncate(fd, sizeof(*found)))
+		abort();
+	found = mmap(NULL, sizeof(*found), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (found == MAP_FAILED)
+		abort();
+	close(fd);
+}
+
+/* way NULL: without the shim. number 0: nothing is refused. */
+static void run(struct outcome *outcome, const struct program *program, const struct way *way,
+		long number)
+{
+	char path[64], preload[1200], fault[64], told[600], out[600];
+	char *library = zoo_path("libfashim.so"), *refuser = zoo_path("tests/faults/fault.so");
+	const char *const argv[] = {path, program->example, NULL};
+	const char *environment[10] = {"SIMGPU_ARCH=80"};
+	int count = 1;
+
+	for (int i = 0; i < 2 && program->environment[i]; i++)
+		environment[count++] = program->environment[i];
+	snprintf(path, sizeof(path), "apps/sim/%s", program->name);
+	if (way) {
+		snprintf(preload, sizeof(preload), "LD_PRELOAD=%s:%s", library, refuser);
+		snprintf(fault, sizeof(fault), "FAULT=%s:%s:%ld", way->kind, way->how, number);
+		snprintf(told, sizeof(told), "FAULT_FOUND=%s", found_path);
+		snprintf(out, sizeof(out), "FASHIM_OUT=%s", log_path);
+		environment[count++] = preload;
+		environment[count++] = fault;
+		environment[count++] = told;
+		environment[count++] = out;
+		environment[count++] = "FASHIM_MIN_SPEEDUP=0";
+	}
+	unlink(log_path);
+	memset(found, 0, sizeof(*found));
+	zoo_run(outcome, argv, environment, true);
+	free(library);
+	free(refuser);
+}
+
+/* Is there a line on stderr that is neither the shim's nor that of a CHECK()? */
+static bool other_errors(const char *errors, bool check)
+{
+	while (*errors) {
+		const size_t length = strcspn(errors, "\n");
+		const char *status = strstr(errors, ": status ");
+
+		if (strncmp(errors, "fashim", 6) != 0 &&
+		    !(check && status && status < errors + length))
+			return true;
+		errors += length + (errors[length] == '\n');
+	}
+	return false;
+}
+
+/* NULL, or what is wrong with it. *told: the program received an error. */
+static const char *judge(const struct program *program, const struct way *way,
+			 const struct outcome *plain, struct outcome *under, bool *told)
+{
+	const size_t whole = plain->dump_count;
+	struct outcome seen = *plain;
+	struct verdict verdict;
+	int where;
+
+	*told = false;
+	if (WIFSIGNALED(under->status))
+		return WTERMSIG(under->status) == SIGALRM ? "hang" : "crash";
+	zoo_read_log(log_path, &verdict);
+	*told = WEXITSTATUS(under->status) == APP_FAILED;
+	if (under->status != plain->status && !*told)
+		return "another exit status";
+	if (other_errors(under->errors, *told))
+		return "another word on stderr";
+	if (*told && strcmp(way->kind, "driver") != 0)
+		return "an error for what the program need not know";
+	/* Where all fails the shim cannot tell its own failure from the program's. */
+	if (*told && !strcmp(way->how, "once") && !verdict.violations)
+		return "an error without a violation in the log";
+	if (!*told &&
+	    !zoo_same_text(plain->text, under->text, program->tolerance <= TOLERANCE, &where))
+		return "another text";
+	if (*told && under->dump_count < whole)
+		seen.dump_count = under->dump_count; /* up to the error */
+	return zoo_difference(&seen, under) <= program->tolerance ? NULL : "silent wrong result";
+}
+
+static bool try(const struct program *program, const struct way *way, const struct outcome *plain,
+		long number, long *told)
+{
+	struct outcome under;
+	const char *wrong;
+	bool error;
+
+	run(&under, program, way, number);
+	wrong = judge(program, way, plain, &under, &error);
+	*told += error;
+	if (wrong) {
+		printf("%s%s%s %s:%s:%ld %s at 0x%lx: %s; status 0x%x; %.200s\n", program->name,
+		       program->example ? ":" : "", program->example ? program->example : "",
+		       way->kind, way->how, number, found->name, (unsigned long)found->caller,
+		       wrong, (unsigned)under.status, under.errors);
+		fflush(stdout);
+		failed++;
+	} else {
+		passed++;
+	}
+	zoo_free(&under);
+	return !wrong;
+}
+
+/* How many calls of the kind there are; 0: none, or the program fails by itself. */
+static long count_calls(const struct program *program, const struct way *way,
+			const struct outcome *plain)
+{
+	struct outcome under;
+	bool error, right;
+
+	run(&under, program, way, 0);
+	right = !judge(program, way, plain, &under, &error) && !error;
+	zoo_free(&under);
+	return right ? found->count : 0;
+}
+
+static void sweep(const struct program *program, const struct way *way, const struct outcome *plain,
+		  long calls, long only, long slice)
+{
+	const long before = passed + failed;
+	long told = 0, bad = 0, last = -1;
+
+	if (!calls) {
+		printf("%s %s: wrong without a fault, or no call\n", program->name, way->kind);
+		failed++;
+	} else if (only) {
+		bad += !try(program, way, plain, only, &told);
+	} else if (slice) {
+		for (long i = 0; i < slice; i++) {
+			const long number = (2 * i + 1) * calls / (2 * slice) + 1;
+
+			if (number != last && number <= calls)
+				bad += !try(program, way, plain, number, &told);
+			last = number;
+		}
+	} else {
+		for (long number = 1; number <= calls && number < FAULTS_MOST; number++)
+			bad += !try(program, way, plain, number, &told);
+	}
+	printf("%s%s%s %s %s: %ld of %ld calls refused, %ld times told, %ld failed\n",
+	       program->name, program->example ? " " : "", program->example ? program->example : "",
+	       way->kind, way->how, passed + failed - before, calls, told, bad);
+	fflush(stdout);
+}
+
+static bool wanted(const char *asked, const char *first, const char *second)
+{
+	const size_t length = strlen(first);
+
+	if (!asked)
+		return true;
+	if (strncmp(asked, first, length) != 0)
+		return false;
+	if (!asked[length])
+		return true;
+	return asked[length] == ':' && second &&
+	       strncmp(asked + length + 1, second, strlen(second)) == 0 &&
+	       strchr(":", asked[length + 1 + strlen(second)]);
+}
+
+int main(int argc, char **argv)
+{
+	const char *program = NULL, *way = NULL, *colon;
+	long slice = 0, only = 0, calls = 0;
+	unsigned programs_wanted = PROGRAMS;
+
+	if (argc > 2 && !strcmp(argv[1], "--slice")) {
+		slice = atol(argv[2]);
+		argc -= 2;
+		argv += 2;
+	} else if (argc > 1 && !strcmp(argv[1], "--brief")) {
+		slice = SLICE;
+		programs_wanted = BRIEF;
+		argc--;
+		argv++;
+	}
+	program = argc > 1 ? argv[1] : NULL;
+	way = argc > 2 ? argv[2] : NULL;
+	colon = way ? strrchr(way, ':') : NULL;
+	only = colon ? atol(colon + 1) : 0;
+	zoo_time_limit = TIME_LIMIT;
+	share_found();
+	for (unsigned p = 0; p < programs_wanted; p++) {
+		struct outcome plain;
+
+		if (!wanted(program, programs[p].name, programs[p].example))
+			continue;
+		run(&plain, &programs[p], NULL, 0);
+		for (unsigned w = 0; w < WAYS; w++) {
+			if (!w || strcmp(ways[w].kind, ways[w - 1].kind) != 0)
+				calls = -1;
+			if (!wanted(way, ways[w].kind, ways[w].how))
+				continue;
+			if (calls < 0)
+				calls = count_calls(&programs[p], &ways[w], &plain);
+			sweep(&programs[p], &ways[w], &plain, calls, only, slice);
+		}
+		zoo_free(&plain);
+	}
+	printf("%ld passed, %ld failed\n", passed, failed);
+	return failed || !passed;
+}
