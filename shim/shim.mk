@@ -51,3 +51,10 @@ $(O)/aarch64/libfashim.so: $(AARCH64_OBJECTS) $(SHIM_MAP)
 	  -Wl,-Bsymbolic,-z,relro,-z,now
 .PHONY: shim-aarch64
 shim-aarch64: $(O)/aarch64/libfashim.so ## the shim for AArch64, without kernels (cross compiler)
+
+# Its runtime looks for functions of libc, by our dlsym, before it can take notes of what we do.
+ifneq ($(findstring thread,$(SAN)),)
+CFLAGS_preload += -fno-sanitize=thread
+CFLAGS_resolve += -fno-sanitize=thread
+CFLAGS_image   += -fno-sanitize=thread
+endif

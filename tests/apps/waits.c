@@ -34,7 +34,7 @@ static void CUDA_CB wait_for_other(void *unused)
 
 static void *other_thread(void *context)
 {
-	struct app app;
+	struct app app = {0};
 
 	CHECK(cuCtxSetCurrent(context));
 	app_open_here(&app);

@@ -15,3 +15,11 @@ $(ZOO): $(addprefix $(O)/tests/,apps/zoo.o apps/zoo_run.o unit/child.o)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm
 $(ZOO): | simgpu apps-sim $(O)/libfashim.so $(O)/fashim
+
+# With another build of all of it: minutes.
+.PHONY: races
+races: ## programs with several threads under the thread sanitizer
+	$(Q)$(MAKE) --no-print-directory SAN=thread libfashim-and-apps
+	$(Q)tests/apps/races.sh $(O)/san-thread
+.PHONY: libfashim-and-apps
+libfashim-and-apps: $(O)/libfashim.so simgpu apps-sim

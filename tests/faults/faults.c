@@ -184,12 +184,18 @@ static long count_calls(const struct program *program, const struct way *way,
 			const struct outcome *plain)
 {
 	struct outcome under;
-	bool error, right;
+	const char *wrong;
+	bool error;
 
 	run(&under, program, way, 0);
-	right = !judge(program, way, plain, &under, &error) && !error;
+	wrong = judge(program, way, plain, &under, &error);
+	if (wrong || error)
+		printf("%s %s: without a fault: %s; status 0x%x, plain 0x%x\n%s%s", program->name,
+		       program->example ? program->example : "", wrong ? wrong : "an error",
+		       (unsigned)under.status, (unsigned)plain->status, plain->errors,
+		       under.errors);
 	zoo_free(&under);
-	return right ? found->count : 0;
+	return wrong || error ? 0 : found->count;
 }
 
 static void sweep(const struct program *program, const struct way *way, const struct outcome *plain,
@@ -199,7 +205,6 @@ static void sweep(const struct program *program, const struct way *way, const st
 	long told = 0, bad = 0, last = -1;
 
 	if (!calls) {
-		printf("%s %s: wrong without a fault, or no call\n", program->name, way->kind);
 		failed++;
 	} else if (only) {
 		bad += !try(program, way, plain, only, &told);
