@@ -2,7 +2,7 @@
 # `make test`: every test that needs no GPU. Programs are named by the rooms' own .mk files:
 #   UNIT_TESTS             run as they are
 #   PRELOAD_TEST_PROGRAMS  preload the shim or a part of it: not with SAN
-#   FUZZ_RUNS, FAULT_RUNS, ZOO_RUNS, CLI_TESTS    PROGRAM:ARGUMENT
+#   FUZZ_RUNS, FAULT_RUNS, ZOO_RUNS, SOAK_RUNS, CLI_TESTS    PROGRAM:ARGUMENT
 #   CHECKS                 targets
 
 include tests/unit/log_test.mk
@@ -18,7 +18,7 @@ include tests/unit/bench_test.mk
 
 TEST_JOBS ?= 2
 # The longest first.
-TEST_RUNS  = $(FUZZ_RUNS) $(FAULT_RUNS) $(ZOO_RUNS) $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(CLI_TESTS)
+TEST_RUNS  = $(FUZZ_RUNS) $(FAULT_RUNS) $(ZOO_RUNS) $(SOAK_RUNS) $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(CLI_TESTS)
 
 # Without a GPU the demo compiles nothing for one.
 CHECKS += check-demo

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# races.sh BUILD: the programs with several threads under the shim, all built with SAN=thread, held
-# against the thread sanitizer. Its runtime has to be the first in the process, the shim is the second.
+# races.sh BUILD: the programs with several threads under the shim, and what threads do in the tests of
+# its parts, all built with SAN=thread, held against the thread sanitizer. Its runtime has to be the
+# first in the process, the shim is the second.
 # races.supp names what is no race, and why. Ends with "N passed, N failed".
 
 set -u
@@ -88,6 +89,16 @@ count replaced "$apps/hazards" copies_other_stream SIMGPU_ASYNC=200
 count replaced "$apps/hazards" outputs_other_stream SIMGPU_ASYNC=200
 count replaced "$apps/waits" SIMGPU_ASYNC=1 APP_KERNELS=own
 count replaced "$apps/forks"
+
+unit()
+{
+	TSAN_OPTIONS="suppressions=$here/races.supp" timeout -k 5 300 "$build/tests/unit/$1" >"$work/said" 2>&1 && return
+	echo "$1"
+	sed -n '/WARNING/,/^SUMMARY/p' "$work/said" | head -60
+	return 1
+}
+count unit test_exit
+count unit test_log
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -6,7 +6,7 @@ ifeq ($(SAN),)
 ZOO_RUNS := $(addprefix $(ZOO):,replace async poison compare audit off own unseen programs)
 endif
 
-ZOO_APPS := forks waits
+ZOO_APPS := forks waits soak
 APPS     += $(ZOO_APPS)
 $(foreach a,$(ZOO_APPS),$(eval $(call app,$(a))))
 apps-sim: $(foreach a,$(ZOO_APPS),$(O)/apps/sim/$(a) $(O)/apps/sim/$(a).kernels)
@@ -16,10 +16,18 @@ $(ZOO): $(addprefix $(O)/tests/,apps/zoo.o apps/zoo_run.o unit/child.o)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm
 $(ZOO): | simgpu apps-sim $(O)/libfashim.so $(O)/fashim
 
+# A few seconds of it in `make test`.
+.PHONY: soak
+ifeq ($(SAN),)
+SOAK_RUNS := tests/apps/soak.sh:$(O):short
+endif
+soak: $(O)/libfashim.so simgpu apps-sim ## what the shim holds does not grow as long as a program runs
+	$(Q)tests/apps/soak.sh $(O)
+
 # With another build of all of it: minutes.
 .PHONY: races
 races: ## programs with several threads under the thread sanitizer
 	$(Q)$(MAKE) --no-print-directory SAN=thread libfashim-and-apps
 	$(Q)tests/apps/races.sh $(O)/san-thread
 .PHONY: libfashim-and-apps
-libfashim-and-apps: $(O)/libfashim.so simgpu apps-sim
+libfashim-and-apps: $(O)/libfashim.so simgpu apps-sim $(addprefix $(O)/tests/unit/,test_exit test_log)
