@@ -18,7 +18,7 @@
 
 #define VARIABLES 32
 
-unsigned zoo_time_limit = 120;
+unsigned zoo_time_limit = CHILD_HANGS;
 
 static char *join(const char *folder, const char *file)
 {
