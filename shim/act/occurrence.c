@@ -187,7 +187,7 @@ enum flow occurrence_open(struct op *op, const struct access_list *list)
 		return defer_opening(op, list, &set, false);
 	copies_needed(NULL, op->name); /* before the operands are an input of a chain */
 	held_guard(op, list, NULL, true, op->name);
-	if (!opener_promising(&op->gemm))
+	if (!opener_promising(&op->gemm) && !site_awaits(&op->gemm, SITE_LEARNING))
 		return FLOW_PASS;
 	if (!is_scores_memory(op)) {
 		log_decline(REASON_MEMORY, op->name);
@@ -341,6 +341,15 @@ static void identify(struct site *site, const struct chain *chain, struct attn_a
 	site_record_identity(site, args);
 }
 
+/* GEMM, something element-wise, GEMM: a multi-layer perceptron, linear attention. No site. */
+static enum flow pass_over(struct chain *chain, const char *detail)
+{
+	log_decline(REASON_NOT_SOFTMAX, detail);
+	opener_result(&chain->steps[0].gemm, false);
+	held_drop(chain);
+	return FLOW_PASS;
+}
+
 /* The program's own ops ran this time: learn of the site, arrange for the comparison. */
 static enum flow learn(struct chain *chain, struct op *op, const struct access_list *list)
 {
@@ -366,14 +375,8 @@ static enum flow learn(struct chain *chain, struct op *op, const struct access_l
 		snprintf(detail, sizeof(detail), "scores written with gaps");
 	}
 
-	/* GEMM, something element-wise, GEMM: a multi-layer perceptron, linear attention. No site.
-	 */
-	if (reason == REASON_NOT_SOFTMAX && strcmp(detail, "log_softmax") != 0) {
-		log_decline(reason, detail);
-		opener_result(&chain->steps[0].gemm, false);
-		held_drop(chain);
-		return FLOW_PASS;
-	}
+	if (reason == REASON_NOT_SOFTMAX && strcmp(detail, "log_softmax") != 0)
+		return pass_over(chain, detail);
 	opener_result(&chain->steps[0].gemm, true);
 	site = site_of_chain(chain);
 	if (!site) {
@@ -417,6 +420,8 @@ enum flow occurrence_close(struct chain *chain, struct op *op, const struct acce
 {
 	const int inputs = chain->input_count;
 
+	if (!chain->deferred && !chain->softmax)
+		return pass_over(chain, "");
 	if (!chain->deferred)
 		copies_needed(NULL, op->name); /* before V is an input of the chain */
 	add_v(chain, op);

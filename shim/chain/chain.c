@@ -24,7 +24,7 @@ uint64_t chain_moment(void)
  * a model's width would all be candidates. */
 #define MAX_HEAD_DIM 512
 
-static bool plain_product(const struct op_gemm *op)
+bool chain_plain_product(const struct op_gemm *op)
 {
 	return op->plain && !op->by_array && op->batch > 0 && op->m > 0 && op->n > 0 && op->k > 0 &&
 	       dtype_of_cuda(op->atype) >= 0 && op->atype == op->btype &&
@@ -36,7 +36,7 @@ bool chain_may_open(const struct op *op)
 	struct gemm gemm;
 	int64_t apart;
 
-	if (!plain_product(&op->gemm) || op->gemm.k > MAX_HEAD_DIM || op->gemm.d)
+	if (!chain_plain_product(&op->gemm) || op->gemm.k > MAX_HEAD_DIM || op->gemm.d)
 		return false;
 	gemm_from_op(&gemm, &op->gemm);
 	return matrix_dense(&gemm.c, gemm.batch) && matrix_even(&gemm.c, gemm.batch, &apart);
@@ -101,7 +101,7 @@ static void add_operand(struct chain *chain, const struct matrix *matrix, int64_
 		pitched_of(MATRIX_DIMS, size, stride, matrix->element);
 }
 
-static void unfit(struct chain *chain, enum reason reason, const char *detail)
+void chain_unfit(struct chain *chain, enum reason reason, const char *detail)
 {
 	if (chain->unfit != REASON_NONE)
 		return;
@@ -152,7 +152,7 @@ struct chain *chain_open(const struct op *op)
 	step->meaning.role = ROLE_OPAQUE;
 	chain->preload = op->gemm.beta != 0 ? chain_add_input(chain, begin, end) : -1;
 	if (op->gemm.scalars_on_device)
-		unfit(chain, REASON_SCALARS_ON_DEVICE, op->gemm.entry);
+		chain_unfit(chain, REASON_SCALARS_ON_DEVICE, op->gemm.entry);
 	return chain;
 }
 
@@ -240,6 +240,15 @@ static bool likelier(const struct chain *chain, const struct chain *other,
 	return fits != writes_scores(other, list) ? fits : chain->serial > other->serial;
 }
 
+/* Of two chains that an op reads, which does it belong to? */
+static bool takes_before(const struct chain *chain, const struct chain *other, const struct op *op,
+			 const struct access_list *list)
+{
+	const int closeness = chain_closeness(chain, op) - chain_closeness(other, op);
+
+	return closeness ? closeness > 0 : likelier(chain, other, list);
+}
+
 struct chain *chain_reader(const struct op *op, const struct access_list *list)
 {
 	struct chain *found = NULL;
@@ -249,14 +258,14 @@ struct chain *chain_reader(const struct op *op, const struct access_list *list)
 		return NULL; /* to or from the host, or one that the host waits for */
 	for_each_chain(chain) if (!chain->closed && chain->stream == op->stream &&
 				  chain->context == op->context && reads(chain, list) &&
-				  (!found || likelier(chain, found, list))) found = chain;
+				  (!found || takes_before(chain, found, op, list))) found = chain;
 	return found;
 }
 
 static void add_ref(struct chain *chain, struct step *step, struct ref ref)
 {
 	if (step->ref_count == CHAIN_REFS)
-		unfit(chain, REASON_UNACCOUNTED_POINTER, "too many pointers");
+		chain_unfit(chain, REASON_UNACCOUNTED_POINTER, "too many pointers");
 	else
 		step->refs[step->ref_count++] = ref;
 }
@@ -278,7 +287,7 @@ static void ref_input(struct chain *chain, struct step *step, const struct acces
 	int index = chain_add_input(chain, access->pointer, access->end);
 
 	if (index < 0) {
-		unfit(chain, REASON_UNACCOUNTED_POINTER, "too many inputs");
+		chain_unfit(chain, REASON_UNACCOUNTED_POINTER, "too many inputs");
 		return;
 	}
 	add_ref(chain, step,
@@ -298,10 +307,10 @@ static void new_version(struct chain *chain, struct step *step, const struct acc
 
 	for (int i = 0; i < chain->value_count && !provisional; i++)
 		if (range_set_cut(&chain->values[i].live, access->pointer, end) < 0)
-			unfit(chain, REASON_LAYOUT, "scores overwritten in too many pieces");
+			chain_unfit(chain, REASON_LAYOUT, "scores overwritten in too many pieces");
 	value = add_value(chain, access->pointer, end);
 	if (!value) {
-		unfit(chain, REASON_UNKNOWN_KERNEL, "too many intermediate values");
+		chain_unfit(chain, REASON_UNKNOWN_KERNEL, "too many intermediate values");
 		return;
 	}
 	value->provisional = provisional;
@@ -344,7 +353,7 @@ static void outside_value(struct chain *chain, struct step *step, const struct a
 	const int input = chain_add_input(chain, access->pointer, access->end);
 
 	if (!value || input < 0) {
-		unfit(chain, REASON_UNACCOUNTED_POINTER, step->name);
+		chain_unfit(chain, REASON_UNACCOUNTED_POINTER, step->name);
 		return;
 	}
 	value->outside = true;
@@ -394,8 +403,8 @@ int chain_settle_outside(struct chain *chain)
 		if (value->provisional && !value->used && i != chain->p_value)
 			value->outside = true;
 		else if (value->provisional && i != chain->p_value)
-			unfit(chain, REASON_UNACCOUNTED_POINTER,
-			      "an intermediate of unknown length");
+			chain_unfit(chain, REASON_UNACCOUNTED_POINTER,
+				    "an intermediate of unknown length");
 		count += value->outside;
 	}
 	return count;
@@ -412,7 +421,7 @@ static bool extend_by_copy(struct chain *chain, const struct op *op, const struc
 	    chain->values[from].begin != op->copy.source.base ||
 	    chain->values[from].end != op->copy.source.base + op->copy.source.bytes ||
 	    op->copy.source.bytes != op->copy.target.bytes) {
-		unfit(chain, REASON_UNKNOWN_KERNEL, op->name);
+		chain_unfit(chain, REASON_UNKNOWN_KERNEL, op->name);
 		return false;
 	}
 	chain->step_count++;
@@ -440,11 +449,13 @@ bool chain_extend(struct chain *chain, const struct op *op, const struct access_
 	if (op->kind == OP_COPY)
 		return extend_by_copy(chain, op, list);
 	if (op->kind != OP_LAUNCH || !function || !params || list->opaque) {
-		unfit(chain, REASON_UNKNOWN_KERNEL, op->name);
+		chain->softmax |= !function || chain_kernel_may_be_softmax(function);
+		chain_unfit(chain, REASON_UNKNOWN_KERNEL, op->name);
 		return false;
 	}
 	if (chain->step_count == CHAIN_STEPS || function->bytes > CHAIN_PARAM_BYTES) {
-		unfit(chain, REASON_UNKNOWN_KERNEL, function->name);
+		chain->softmax |= chain_kernel_may_be_softmax(function);
+		chain_unfit(chain, REASON_UNKNOWN_KERNEL, function->name);
 		return false;
 	}
 	step = &chain->steps[chain->step_count++];
@@ -462,115 +473,15 @@ bool chain_extend(struct chain *chain, const struct op *op, const struct access_
 	step->name = chain_has_meaning(&step->meaning) ? rules_role_name(step->meaning.role)
 						       : function->name;
 	if (op->launch.cooperative || op->launch.peculiar)
-		unfit(chain, REASON_UNKNOWN_KERNEL, function->name);
+		chain_unfit(chain, REASON_UNKNOWN_KERNEL, function->name);
 	if (step->meaning.role != ROLE_UNKNOWN)
 		link_ruled(chain, step, list);
 	else
 		link_unknown(chain, step, list);
 	step->signature = chain_sign(&chain->steps[0].gemm, step, list);
 	step->launch_key = chain_launch_key(&chain->steps[0].gemm, op, function, params, list);
+	chain->softmax = chain->softmax || chain_step_may_be_softmax(step);
 	return true;
-}
-
-/* P^T seen as [Sk,Sq] lies exactly as the opening GEMM laid S^T, and softmax was over its rows: the
- * backward pass contracts P^T too, which has the softmax of a P. */
-static bool contracts_transposed(const struct chain *chain, const struct matrix *p, bool p_is_a,
-				 int64_t batch)
-{
-	const struct op_gemm *opener = &chain->steps[0].gemm;
-	const int64_t keys = p_is_a ? p->cols : p->rows, queries = p_is_a ? p->rows : p->cols;
-	bool over_rows = false;
-	int64_t apart;
-
-	for (int i = 1; i < chain->step_count; i++)
-		over_rows |= chain->steps[i].meaning.softmax_apart == queries;
-	return over_rows && matrix_even(p, batch, &apart) && queries > 1 &&
-	       batch == opener->batch && keys == opener->n && queries == opener->m &&
-	       (p_is_a ? p->row_stride : p->col_stride) == 1 &&
-	       (p_is_a ? p->col_stride : p->row_stride) == queries &&
-	       (batch == 1 || apart == keys * queries);
-}
-
-/* P seen as [Sq,Sk] must lie exactly as the opening GEMM laid S: keys fastest, queries next, batch
- * last. *further: columns of each row beyond the keys. */
-static bool contracts_scores(const struct op_gemm *opener, const struct matrix *p, bool p_is_a,
-			     int64_t batch, int64_t *further)
-{
-	int64_t keys = p_is_a ? p->cols : p->rows, queries = p_is_a ? p->rows : p->cols;
-	int64_t key_stride = p_is_a ? p->col_stride : p->row_stride;
-	int64_t query_stride = p_is_a ? p->row_stride : p->col_stride, apart;
-
-	if (!matrix_even(p, batch, &apart))
-		return false;
-	*further = queries > 1 ? query_stride - keys : batch > 1 ? apart - keys : 0;
-	return batch == opener->batch && keys == opener->m && queries == opener->n &&
-	       (keys == 1 || key_stride == 1) && (*further == 0 || *further == 1) &&
-	       (batch == 1 || apart == (keys + *further) * queries);
-}
-
-bool chain_close(struct chain *chain, const struct op *op)
-{
-	const struct op_gemm *opener = &chain->steps[0].gemm;
-	struct gemm gemm;
-	int found = -1;
-
-	if (!plain_product(&op->gemm))
-		return false;
-	gemm_from_op(&gemm, &op->gemm);
-	for (int side = 0; side < 2; side++) {
-		const struct matrix *p = side ? &gemm.b : &gemm.a;
-		const struct matrix *v = side ? &gemm.a : &gemm.b;
-		int at = chain_value_at(chain, p->base);
-		uint64_t begin, end;
-		bool transposed = false;
-		int64_t further;
-
-		if (at < 0 || chain->values[at].begin != p->base)
-			continue;
-		if (!contracts_scores(opener, p, side == 0, gemm.batch, &further)) {
-			transposed = contracts_transposed(chain, p, side == 0, gemm.batch);
-			further = 0;
-			if (!transposed)
-				continue;
-		}
-		if (chain_value_at(chain, v->base) >= 0) /* P times P: not ours */
-			return false;
-		matrix_extent(p, gemm.batch, &begin, &end);
-		if (chain->values[at].provisional) {
-			if (chain->values[at].end < end)
-				return false;
-			chain->values[at].end = end;
-			range_set_cut(&chain->values[at].live, end, UINT64_MAX);
-			for (int i = 0; i < chain->value_count; i++)
-				if (i != at)
-					range_set_cut(&chain->values[i].live, begin, end);
-			chain->values[at].provisional = false;
-		}
-		if (!range_set_covers(&chain->values[at].live, begin, end))
-			return false;
-		chain->transposed = transposed;
-		chain->further = (int)further;
-		found = at;
-		break;
-	}
-	if (found < 0)
-		return false;
-	chain->p_value = found;
-	chain->closer = op->gemm;
-	if (op->gemm.scalars_on_device)
-		unfit(chain, REASON_SCALARS_ON_DEVICE, op->gemm.entry);
-	return true;
-}
-
-void chain_cut_output(struct chain *chain)
-{
-	struct gemm gemm;
-	uint64_t begin, end;
-
-	gemm_from_op(&gemm, &chain->closer);
-	matrix_extent(&gemm.c, gemm.batch, &begin, &end);
-	for (int k = 0; k < chain->value_count; k++)
-		range_set_cut(&chain->values[k].live, begin, end);
 }
 
 const char *chain_step_name(const struct step *step)

@@ -73,6 +73,7 @@ struct chain {
 	bool gaps;	    /* a step leaves bytes of what it writes alone: never held back */
 	bool timed;	    /* will be compared: its inputs are kept, its ops are timed */
 	bool measured;	    /* what its unknown kernels write was found out by launching them */
+	bool softmax;	    /* a step is a softmax, or may be one */
 	bool met;	    /* watched: an op would have had its scores made real */
 	bool suspected;	    /* an unknown kernel was handed its scores after the close */
 	struct timing *timing;
@@ -109,6 +110,9 @@ static inline struct queue chain_queue(const struct chain *chain)
 	return (struct queue){chain->context, chain->stream};
 }
 
+/* A product of a kind that attention is made of? */
+bool chain_plain_product(const struct op_gemm *op);
+
 /* Could this GEMM be S = QK^T? Cheap; says nothing of what follows. */
 bool chain_may_open(const struct op *op);
 
@@ -125,6 +129,9 @@ int chain_add_input(struct chain *chain, uint64_t begin, uint64_t end);
 /* Operand n (0 A, 1 B, 2 V) is read where a copy that is held back would have read it. false: too
  * many inputs. */
 bool chain_relay(struct chain *chain, int n, const struct relayout *copy);
+
+/* It can never be replaced, for this reason; the first one counts. */
+void chain_unfit(struct chain *chain, enum reason reason, const char *detail);
 
 /* Forgets a chain; held_drop() has released what it held. */
 void chain_free(struct chain *chain);
@@ -153,6 +160,14 @@ bool chain_extend(struct chain *chain, const struct op *op, const struct access_
 
 /* Does the GEMM contract a value of the chain over its last dimension? Fills closer, p_value. */
 bool chain_close(struct chain *chain, const struct op *op);
+
+/* 0: the op does not close the chain; 1: it does, but between two dense layers there is no softmax;
+ * 2: it does, and a softmax there is or may be. */
+int chain_closeness(const struct chain *chain, const struct op *op);
+
+/* Is this kernel, or step, a softmax, or may it be one? */
+bool chain_kernel_may_be_softmax(const struct function *function);
+bool chain_step_may_be_softmax(const struct step *step);
 
 /* O was written: where it lies over scores, these are gone. */
 void chain_cut_output(struct chain *chain);

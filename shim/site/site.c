@@ -341,6 +341,8 @@ static struct opener {
 	uint32_t failures, skipped;
 } openers[OPENERS];
 
+/* How many rows there are does not count. In a batch of one, that of dense layers, the other
+ * dimension tells their weights from one another, and these from the keys of a single head. */
 static struct opener *opener_slot(const struct op_gemm *gemm)
 {
 	struct op_gemm shape = *gemm;
@@ -348,6 +350,8 @@ static struct opener *opener_slot(const struct op_gemm *gemm)
 
 	shape.n = 0;
 	key = site_opener_signature(&shape);
+	if (gemm->batch == 1)
+		key = hash_mix(key, (uint64_t)gemm->m);
 	for (unsigned i = 0; i < 8; i++) {
 		struct opener *slot = &openers[(key + i) % OPENERS];
 
