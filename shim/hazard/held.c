@@ -293,7 +293,7 @@ static bool meet(struct chain *chain, struct value *value, const struct access *
 	if (access->grade != GRADE_UNKNOWN)
 		note_met(chain, who);
 	/* From here on these bytes may be somebody else's: do not take their readers for ours. */
-	if (access->mode != ACCESS_READ && inside)
+	if (access->mode != ACCESS_READ && (inside || access->bounded))
 		range_set_cut(&value->live, access->pointer, access->end);
 	return true;
 }

@@ -487,6 +487,29 @@ static void test_dense_beside_single_head(void **state)
 	assert_int_equal(core_chain(), 5);
 }
 
+/* A tensor begins below P, runs over it and is written with gaps: from then on its readers are not
+ * P's. */
+static void test_memory_of_another(void **state)
+{
+	static const struct access_list writing = {
+		.count = 1,
+		.item[0] = {.mode = ACCESS_WRITE, .grade = GRADE_RULED, .bounded = true}};
+	struct access_list list = writing;
+	const struct op op = core_other(0, 0, 1);
+
+	(void)state;
+	core_begin();
+	list.item[0].pointer = list.item[0].begin = list.item[0].sure_end = core.p - 64;
+	list.item[0].end = core.p + core.score_bytes;
+	core_chain();
+	held_guard(&op, &list, NULL, true, "strided");
+	core_send(core_copy(core.p, CORE_OTHER, core.score_bytes));
+	assert_int_equal(sites[0].state, SITE_LEARNING);
+	core_chain(); /* but when nobody wrote there they are */
+	core_send(core_copy(core.p, CORE_OTHER, core.score_bytes));
+	assert_int_equal(sites[0].reason, REASON_SCORES_READ_BY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -506,6 +529,7 @@ int main(void)
 		cmocka_unit_test(test_other_kernel),
 		cmocka_unit_test(test_backoff),
 		cmocka_unit_test(test_projections),
+		cmocka_unit_test(test_memory_of_another),
 		cmocka_unit_test(test_projected_v),
 		cmocka_unit_test(test_dense_layers),
 		cmocka_unit_test(test_dense_beside_single_head),
