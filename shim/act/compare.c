@@ -24,6 +24,7 @@
 #include "shim/real/driver.h"
 #include "shim/gpu/scratch.h"
 #include "shim/gpu/timing.h"
+#include "shim/act/trial.h"
 #include "shim/act/verdict.h"
 
 #define PENDING	      24
@@ -32,8 +33,14 @@
 #define WAIT_NS	      100000000ull
 #define SPEED_SAMPLES 5
 
+/* Comparisons with nothing to see before a site is given up. */
+#define MOST_EMPTY 8
+
 /* A guess is only believed if the runner-up explains the data this many times worse. */
 #define DISCRIMINATION 4
+
+/* Where a trial's result lies: a trial has no guesses. */
+#define TRIAL 1
 
 struct result {
 	struct drift_result drift;
@@ -50,6 +57,7 @@ static struct pending {
 	CUevent begin, end, done;
 	struct result *result; /* pinned */
 	int rows, guesses;
+	bool tried; /* sampled[TRIAL] is of the kernel on numbers of ours */
 	struct rounding rounding;
 	int64_t keys;
 	struct attn_spec guess[MAX_GUESSES];
@@ -159,7 +167,7 @@ static int sample_against(const struct chain *chain, const struct attn_args *arg
 
 static int enqueue(struct pending *slot, const struct chain *chain, const struct attn_args *args,
 		   const struct attn_tensor *order, const struct attn_variant *variant,
-		   const struct buffers *buffers)
+		   const struct buffers *buffers, const struct trial *trial)
 {
 	const double noticeable = verdict_noticeable(&slot->rounding);
 	struct attn_args fused = *args;
@@ -181,10 +189,10 @@ static int enqueue(struct pending *slot, const struct chain *chain, const struct
 				   chain->stream) != CUDA_SUCCESS)
 		return -EIO;
 	for (int i = 0; i < slot->guesses && !error; i++) {
-		struct attn_args trial = *args;
+		struct attn_args guess = *args;
 
-		trial.spec = slot->guess[i];
-		error = sample_against(chain, &trial, buffers, slot->rows, i, NULL);
+		guess.spec = slot->guess[i];
+		error = sample_against(chain, &guess, buffers, slot->rows, i, NULL);
 	}
 	if (!slot->guesses) {
 		place_output(&fused.o, args, order, buffers->output);
@@ -200,6 +208,14 @@ static int enqueue(struct pending *slot, const struct chain *chain, const struct
 			error = fused_drift(chain->context, chain->stream, &drift);
 		if (!error)
 			error = sample_against(chain, args, buffers, slot->rows, 0, &fused.o);
+	}
+	if (slot->tried && !error) {
+		struct attn_args ours = trial->args;
+
+		ours.o = fused.o;
+		error = fused_attention(chain->context, chain->stream, variant, &ours);
+		if (!error)
+			error = sample_against(chain, &ours, buffers, slot->rows, TRIAL, NULL);
 	}
 	if (!error &&
 	    driver.cuMemcpyDtoHAsync_v2(slot->result, (CUdeviceptr)buffers->result,
@@ -225,6 +241,7 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 	struct driver_context here;
 	struct buffers buffers = {0};
 	struct pending *slot = NULL;
+	struct trial trial = {.stream = chain->stream};
 	int error = -1, pointers;
 	uint64_t room;
 
@@ -240,8 +257,12 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 			memcpy(slot->guess, guess, (size_t)slot->guesses * sizeof(*guess));
 			slot->pointer = identity_pointer(chain, &pointers, &room);
 			snprintf(slot->kernel, sizeof(slot->kernel), "%s", variant->name);
-			error = enqueue(slot, chain, args, order, variant, &buffers);
+			slot->tried = !slot->guesses && site->empty &&
+				      site->state == SITE_LEARNING &&
+				      trial_begin(&trial, chain, args);
+			error = enqueue(slot, chain, args, order, variant, &buffers, &trial);
 		}
+		trial_end(&trial);
 		buffers_put(&buffers, chain->stream);
 		driver_leave(&here);
 	}
@@ -285,6 +306,9 @@ static void write_sample(const struct pending *slot, double app_us, double fused
 	json_double(json, "worst_fused", d->worst_fused);
 	json_uint(json, "nonfinite", d->nonfinite_mismatch);
 	json_double(json, "beyond", d->count ? (double)d->beyond / (double)d->count : 0);
+	json_uint(json, "finite", d->count);
+	json_double(json, "app_rms", verdict_rms(d->sum_app2, d->count));
+	json_double(json, "fused_rms", verdict_rms(d->sum_fused2, d->count));
 	json_open_object(json, "reference");
 	json_int(json, "rows", slot->rows);
 	json_double(json, "app_max", s->max_app);
@@ -292,6 +316,15 @@ static void write_sample(const struct pending *slot, double app_us, double fused
 	json_double(json, "fused_max", s->max_fused);
 	json_double(json, "fused_rmse", verdict_rms(s->sum_fused2, s->count));
 	json_close(json);
+	if (slot->tried) {
+		const struct drift_sampled_result *t = &slot->result->sampled[TRIAL];
+
+		json_open_object(json, "trial");
+		json_double(json, "rms", verdict_rms(t->sum_ref2, t->count));
+		json_double(json, "fused_max", t->max_app);
+		json_double(json, "fused_rmse", verdict_rms(t->sum_app2, t->count));
+		json_close(json);
+	}
 	json_string(json, "verdict", verdict);
 	timing_write(slot->timing, json);
 	log_commit(json);
@@ -325,6 +358,30 @@ static bool fast_enough(struct site *site, double app_us, double fused_us)
 	return false;
 }
 
+/* What a comparison is worth in which the two agreed. Known by its rules, or found out by asking
+ * its kernels, the program's function needs no more than that; but the kernel must have been right
+ * on something. */
+static const char *judge_agreement(const struct pending *slot)
+{
+	const struct site *site = slot->site;
+	const struct drift_sampled_result *t = &slot->result->sampled[TRIAL];
+
+	if (site->state != SITE_LEARNING || !verdict_empty(&slot->result->sampled[0]))
+		return "ok";
+	if (!slot->tried || verdict_empty(t) || (site->by_data && !site->identity.probed))
+		return "nothing_compared";
+	return verdict_explains(t, &slot->rounding, true) ? "ok" : "drift";
+}
+
+/* The next one is tried on numbers of ours. */
+static void note_empty(struct site *site)
+{
+	if (site->live->reason == REASON_LEARNING)
+		site->live->reason = REASON_NOTHING_COMPARED;
+	if (++site->empty >= MOST_EMPTY)
+		site_decline(site, REASON_NOTHING_COMPARED, "");
+}
+
 static void judge(struct pending *slot)
 {
 	struct site *site = slot->site;
@@ -332,7 +389,7 @@ static void judge(struct pending *slot)
 	const struct drift_sampled_result *s = &slot->result->sampled[0];
 	const double app_us = timing_us(slot->timing),
 		     fused_us = timing_between(slot->begin, slot->end);
-	const char *verdict = "ok";
+	const char *verdict;
 	char detail[96] = "";
 
 	if (!verdict_explains(s, &slot->rounding, site->by_data && !site->identity.probed))
@@ -340,6 +397,8 @@ static void judge(struct pending *slot)
 	else if (!verdict_agrees(d, &slot->rounding) ||
 		 !verdict_as_exact(s, &slot->rounding, config()->tolerance))
 		verdict = "drift";
+	else
+		verdict = judge_agreement(slot);
 	write_sample(slot, app_us, fused_us, verdict);
 	if (strcmp(verdict, "ok") == 0) {
 		site->passed++;
@@ -347,6 +406,10 @@ static void judge(struct pending *slot)
 		site_agrees(site, slot->keys);
 		if (fast_enough(site, app_us, fused_us) && site->passed >= config()->learn)
 			site_verify(site);
+		return;
+	}
+	if (strcmp(verdict, "nothing_compared") == 0) {
+		note_empty(site);
 		return;
 	}
 	site_decline(site, verdict[0] == 'd' ? REASON_DRIFT : REASON_NOT_EXPLAINED, detail);
@@ -386,6 +449,10 @@ static void judge_guesses(struct pending *slot)
 	for (int i = 1; i < slot->guesses; i++)
 		if (distance(&slot->result->sampled[i]) < distance(&slot->result->sampled[best]))
 			best = i;
+	if (verdict_empty(&slot->result->sampled[best])) { /* all of them explain nothing */
+		note_empty(site);
+		return;
+	}
 	if (!verdict_explains(&slot->result->sampled[best], &slot->rounding, true)) {
 		if (++site->failed_specs >= 2)
 			site_decline(site, REASON_NOT_EXPLAINED, site->unanswered);

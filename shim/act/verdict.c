@@ -80,7 +80,13 @@ bool verdict_as_exact(const struct drift_sampled_result *r, const struct roundin
 
 bool verdict_agrees(const struct drift_result *d, const struct rounding *rounding)
 {
-	return !d->nonfinite_mismatch && d->max_abs <= rounding->apart * d->max_app;
+	return !d->nonfinite_mismatch &&
+	       (isinf(rounding->apart) || d->max_abs <= rounding->apart * d->max_app);
+}
+
+bool verdict_empty(const struct drift_sampled_result *r)
+{
+	return !(r->sum_ref2 > 0);
 }
 
 double verdict_noticeable(const struct rounding *rounding)

@@ -32,6 +32,9 @@ bool verdict_explains(const struct drift_sampled_result *r, const struct roundin
 bool verdict_as_exact(const struct drift_sampled_result *r, const struct rounding *rounding,
 		      double factor);
 
+/* Was there nothing to see: only zeros, or no numbers at all, in all rows that were looked at? */
+bool verdict_empty(const struct drift_sampled_result *r);
+
 /* Do the two agree as far as rounding lets them, on all of O? */
 bool verdict_agrees(const struct drift_result *d, const struct rounding *rounding);
 

@@ -29,15 +29,19 @@
  *
  * {"type":"sample","site":1,"occurrence":2,"app_us":15.2|null,"fused_us":9.1|null,
  *  "max_abs":1e-4,"max_rel":1e-3,"rmse":1e-5,"cosine":0.99999,"worst_index":7,"worst_app":0.1,
- *  "worst_fused":0.1,"nonfinite":0,"beyond":0.0,
+ *  "worst_fused":0.1,"nonfinite":0,"beyond":0.0,"finite":98304,"app_rms":0.3,"fused_rms":0.3,
  *  "reference":{"rows":64,"app_max":…,"app_rmse":…,"fused_max":…,"fused_rmse":…}|null,
- *  "verdict":"ok"|"not_explained"|"drift","at_us":1234.5,"stream":1,
+ *  "trial":{"rms":0.3,"fused_max":1e-4,"fused_rmse":1e-5},
+ *  "verdict":"ok"|"not_explained"|"drift"|"nothing_compared","at_us":1234.5,"stream":1,
  *  "parts_us":{"gemm1":4.1,"middle":3.9,"softmax":3.0,"gemm2":4.2}}
  *      one comparison of the program's own chain with the fused kernel on the same data. max_rel is
- *      max_abs / max|app|; beyond is the share of elements outside the tolerance. Where the chain
- *      was timed: at_us, when the program called for GEMM1, after the header's start, by the host's
- *      clock; stream, by a number of its own, 0 for those past the first 64; parts_us, app_us by
- *      what its ops are to the chain, those that are no GEMM and no known softmax in the middle.
+ *      max_abs / max|app|; beyond is the share of elements outside the tolerance; finite counts
+ *      those that are numbers on both sides, of which app_rms and fused_rms are. trial: there was
+ *      nothing to see on the program's data, and the kernel was given random numbers as well.
+ *      Where the chain was timed: at_us, when the program called for GEMM1, after the header's
+ *      start, by the host's clock; stream, by a number of its own, 0 for those past the first 64;
+ *      parts_us, app_us by what its ops are to the chain, those that are no GEMM and no known
+ *      softmax in the middle.
  *
  * {"type":"state","site":1,"occurrence":3,"state":"learning"|"verified"|"declined","reason":"drift",
  *  "detail":"…"}                                   reason and detail only where declined

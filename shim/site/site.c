@@ -326,7 +326,7 @@ void site_verify(struct site *site)
 	}
 	site->state = SITE_VERIFIED;
 	site->live->state = SITE_VERIFIED;
-	if (site->live->reason == REASON_LEARNING)
+	if (site->live->reason == REASON_LEARNING || site->live->reason == REASON_NOTHING_COMPARED)
 		site->live->reason = REASON_NONE;
 	message_info("site %d verified", site->number);
 	write_state(site);

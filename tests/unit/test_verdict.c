@@ -73,6 +73,27 @@ static void test_explains(void **state)
 	assert_explained(3e-2, ATTN_F32, true, false, false);
 }
 
+/* All zeros, or no numbers: the two agree, and that says nothing. */
+static void test_empty(void **state)
+{
+	const struct drift_sampled_result nothing = {.count = 0};
+	const struct drift_sampled_result zeros = {.count = COUNT};
+	const struct drift_sampled_result some = sampled(3e-4, 3e-4);
+	const struct drift_result whole = {.count = COUNT};
+
+	(void)state;
+	for (int type = ATTN_F16; type <= ATTN_F32; type++) {
+		const struct rounding rounding = of_types(type, type, false);
+
+		assert_true(verdict_explains(&zeros, &rounding, true));
+		assert_true(verdict_agrees(&whole, &rounding));
+		assert_true(verdict_as_exact(&zeros, &rounding, FACTOR));
+	}
+	assert_true(verdict_empty(&nothing));
+	assert_true(verdict_empty(&zeros));
+	assert_false(verdict_empty(&some));
+}
+
 /* One element far off, the rest in order. */
 static void test_one_element(void **state)
 {
@@ -182,10 +203,10 @@ static void test_rms(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_explains),   cmocka_unit_test(test_one_element),
-		cmocka_unit_test(test_not_finite), cmocka_unit_test(test_as_exact),
-		cmocka_unit_test(test_agrees),	   cmocka_unit_test(test_wider_output),
-		cmocka_unit_test(test_rms),
+		cmocka_unit_test(test_explains),     cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_one_element),  cmocka_unit_test(test_not_finite),
+		cmocka_unit_test(test_as_exact),     cmocka_unit_test(test_agrees),
+		cmocka_unit_test(test_wider_output), cmocka_unit_test(test_rms),
 	};
 
 	return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);
