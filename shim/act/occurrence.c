@@ -38,6 +38,10 @@
 /* How often kernels without a rule are asked: what they are given may tell more the next time. */
 #define QUESTIONS 4
 
+/* Occurrences of QK^T and PV in different types, with nothing known of the casts before them, until
+ * the site is declined for it. */
+#define MOST_UNCAST 8
+
 static struct site_set candidates[CHAIN_COUNT];
 
 /* ---- opening
@@ -121,6 +125,9 @@ static enum flow defer_opening(struct op *op, const struct access_list *list,
 			chain->candidates = &candidates[i];
 	}
 	*chain->candidates = *set;
+	for (int n = 0; n < 2 && !captured; n++)
+		chain->made_by[n] =
+			copies_origin(chain, chain->inputs[n].begin, chain->inputs[n].end);
 	if (!captured)
 		for (int n = 0; n < 2; n++)
 			copies_absorb(chain, n, chain->inputs[n].begin, chain->inputs[n].end);
@@ -360,6 +367,7 @@ static enum flow learn(struct chain *chain, struct op *op, const struct access_l
 	const char *unmeasured = config()->mode >= MODE_COMPARE ? measure_chain(chain) : NULL;
 	enum reason reason;
 	struct site *site;
+	bool mixed;
 
 	if (unmeasured) {
 		log_decline(REASON_UNACCOUNTED_POINTER, unmeasured);
@@ -378,6 +386,7 @@ static enum flow learn(struct chain *chain, struct op *op, const struct access_l
 	if (reason == REASON_NOT_SOFTMAX && strcmp(detail, "log_softmax") != 0)
 		return pass_over(chain, detail);
 	opener_result(&chain->steps[0].gemm, true);
+	mixed = reason == REASON_NONE && !originals_narrow(&args, chain);
 	site = site_of_chain(chain);
 	if (!site) {
 		held_drop(chain);
@@ -388,7 +397,12 @@ static enum flow learn(struct chain *chain, struct op *op, const struct access_l
 	if (site->state == SITE_VERIFIED && site->interval < MOST_RARE * config()->sample)
 		site->interval *= 2;
 	chain->site = site;
-	if (reason == REASON_NONE && site->state == SITE_LEARNING &&
+	/* What was cast before any chain was in view is not known: it may be the next time. */
+	if (mixed && ++site->uncast >= MOST_UNCAST && !site->passed) {
+		reason = REASON_DTYPE;
+		snprintf(detail, sizeof(detail), "QK^T and PV in different types");
+	}
+	if (reason == REASON_NONE && !mixed && site->state == SITE_LEARNING &&
 	    config()->mode >= MODE_COMPARE) {
 		variant = prepare(chain) ? fused_select(chain->context, &args) : NULL;
 		if (!variant) {
@@ -425,6 +439,7 @@ enum flow occurrence_close(struct chain *chain, struct op *op, const struct acce
 	if (!chain->deferred)
 		copies_needed(NULL, op->name); /* before V is an input of the chain */
 	add_v(chain, op);
+	originals_settle(chain);
 	if (chain->deferred) {
 		struct site *site = site_match_close(chain->candidates, chain);
 
@@ -501,7 +516,8 @@ static void closed(struct chain *chain)
 	/* An unknown chain is compared at its first sighting; one that follows rules when timed. */
 	if ((!chain->timed && !site->by_data) || lost || config()->mode < MODE_COMPARE ||
 	    spec_of_chain(&args, chain, site->identified ? &site->identity : NULL, &by_data,
-			  detail) != REASON_NONE) {
+			  detail) != REASON_NONE ||
+	    !originals_narrow(&args, chain)) {
 		timing_drop(timing);
 		return;
 	}

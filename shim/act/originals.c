@@ -9,6 +9,7 @@
 
 #include "shim/hazard/copies.h"
 #include "shim/act/delivery.h"
+#include "shim/op/memory.h"
 
 /* Which of attention's operands the chain's operand n (A, B, V) is. */
 static enum relayout_operand operand_of(const struct chain *chain, int n)
@@ -16,6 +17,70 @@ static enum relayout_operand operand_of(const struct chain *chain, int n)
 	if (n == 2)
 		return RELAYOUT_V;
 	return (n == 0) != chain->transposed ? RELAYOUT_K : RELAYOUT_Q;
+}
+
+static struct attn_tensor *tensor_of(struct attn_args *args, int operand)
+{
+	struct attn_tensor *const tensor[] = {
+		[RELAYOUT_Q] = &args->q, [RELAYOUT_K] = &args->k, [RELAYOUT_V] = &args->v};
+
+	return tensor[operand];
+}
+
+/* Is the operand read from before a cast already? */
+static bool narrowed(struct attn_args *args, const struct chain *chain, int n)
+{
+	return n < 2 && chain->narrow[n] >= 0 &&
+	       tensor_of(args, operand_of(chain, n))->dtype == chain->cast[n].source;
+}
+
+/* The same, and the cast was not the last that happened to it: the copy behind it may be held back.
+ */
+static bool joined(struct attn_args *args, const struct chain *chain, int n)
+{
+	const struct relayout *copy = copies_intact(chain->made_by[n]);
+
+	return copy && !relayout_casts(copy) && narrowed(args, chain, n);
+}
+
+bool originals_mixed(const struct attn_args *args)
+{
+	return args->q.dtype != args->v.dtype;
+}
+
+void originals_settle(struct chain *chain)
+{
+	for (int n = 0; n < 2; n++) {
+		const struct relayout *cast = &chain->cast[n];
+
+		chain->narrow[n] = -1;
+		if (chain->steps[0].gemm.atype != chain->closer.atype &&
+		    copies_cast(chain->made_by[n], &chain->cast[n]) &&
+		    memory_watchable(memory_find(cast->in_begin)))
+			chain->narrow[n] = chain_add_input(chain, cast->in_begin, cast->in_end);
+	}
+}
+
+bool originals_narrow(struct attn_args *args, const struct chain *chain)
+{
+	const struct relayout *from[RELAYOUT_TENSORS] = {NULL};
+	uint64_t in[RELAYOUT_TENSORS] = {0};
+
+	if (!originals_mixed(args))
+		return true;
+	for (int n = 0; n < 2; n++) {
+		const struct relayout *cast = &chain->cast[n];
+		const struct input *input;
+
+		if (chain->narrow[n] < 0 || cast->source != args->v.dtype)
+			return false;
+		input = &chain->inputs[chain->narrow[n]];
+		if (input->lost)
+			return false;
+		from[operand_of(chain, n)] = cast;
+		in[operand_of(chain, n)] = input->snapshot ? input->snapshot : input->begin;
+	}
+	return relayout_apply(args, from, in);
 }
 
 bool originals_read(struct attn_args *args, const struct chain *chain,
@@ -27,7 +92,7 @@ bool originals_read(struct attn_args *args, const struct chain *chain,
 	for (int n = 0; n < RELAYOUT_OPERANDS; n++) {
 		const struct input *input;
 
-		if (chain->relayed[n] < 0)
+		if (chain->relayed[n] < 0 || narrowed(args, chain, n))
 			continue;
 		input = &chain->inputs[chain->relayed[n]];
 		from[operand_of(chain, n)] = &chain->relay[n];
@@ -69,13 +134,15 @@ void originals_compare(struct attn_args *args, struct attn_tensor *order, const 
 {
 	const struct relayout *from[RELAYOUT_TENSORS] = {NULL};
 	uint64_t in[RELAYOUT_TENSORS] = {0};
-	bool possible;
+	bool possible, read[RELAYOUT_OPERANDS];
 
 	memset(order, 0, sizeof(*order));
 	for (int n = 0; n < RELAYOUT_OPERANDS; n++) {
 		const struct relayout *copy = copies_intact(chain->made_by[n]);
 
-		if (!copy)
+		/* fp32 PV rounds nothing to 16 bits, where what a cast read would be. */
+		read[n] = copy && !relayout_casts(copy) && !narrowed(args, chain, n);
+		if (!read[n])
 			continue;
 		from[operand_of(chain, n)] = copy;
 		in[operand_of(chain, n)] = copy->in_begin;
@@ -90,5 +157,6 @@ void originals_compare(struct attn_args *args, struct attn_tensor *order, const 
 	}
 	possible = possible || apply(args, order, from, in);
 	for (int n = 0; n < RELAYOUT_OPERANDS; n++)
-		copies_compared(chain->made_by[n], chain->site, possible);
+		copies_compared(chain->made_by[n], chain->site,
+				possible && (read[n] || joined(args, chain, n)));
 }

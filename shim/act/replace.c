@@ -63,6 +63,11 @@ static int launch_fused(struct chain *chain, struct site *site, const struct rel
 		log_decline(REASON_CHAIN_BROKEN, detail);
 		return -1;
 	}
+	if (!originals_narrow(&args, chain)) {
+		session_decline(REASON_CHAIN_BROKEN, "operands cast from what is gone");
+		site->broken++;
+		return -1;
+	}
 	if (site->by_data && !slopes_place(chain, &args, &site->identity)) {
 		log_decline(chain->captured ? REASON_CAPTURE : REASON_SCRATCH, "slopes");
 		return -1;
@@ -110,7 +115,7 @@ static void launched(struct chain *chain, struct site *site, int kept_inputs)
 		late_reads(chain_queue(chain), chain->inputs[i].begin, chain->inputs[i].end);
 	while (chain->input_count > kept_inputs) /* O is written: V is no longer needed */
 		snapshot_drop(chain, --chain->input_count);
-	chain->relayed[2] = -1;
+	chain->relayed[2] = chain->narrow[0] = chain->narrow[1] = -1;
 	for (int n = 0; n < 2; n++)
 		copies_trace_back(chain, n);
 	site->live->seen++;

@@ -135,6 +135,7 @@ struct chain *chain_open(const struct op *op)
 	chain->low = UINT64_MAX;
 	for (int n = 0; n < RELAYOUT_OPERANDS; n++)
 		chain->relayed[n] = -1;
+	chain->narrow[0] = chain->narrow[1] = -1;
 	chain_list[chain_live++] = chain;
 
 	gemm_from_op(&gemm, &op->gemm);
@@ -165,7 +166,7 @@ static struct pitched pitched_of_copy(const struct relayout *copy)
 		size[d] = copy->dim[d].size;
 		stride[d] = copy->dim[d].from;
 	}
-	return pitched_of(copy->dims, size, stride, attn_dtype_size(copy->dtype));
+	return pitched_of(copy->dims, size, stride, attn_dtype_size(copy->source));
 }
 
 bool chain_relay(struct chain *chain, int n, const struct relayout *copy)

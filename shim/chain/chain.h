@@ -86,14 +86,17 @@ struct chain {
 	int preload;	 /* input that lies where S will: what GEMM1 adds to (beta); -1: none */
 	struct op_gemm closer;
 	/* Operands A and B of GEMM1, and V. Deferred: inputs[relayed[n]] is what relay[n] would
-	 * have copied; -1: no copy was held back. Watched: number of the copy that made them; 0:
-	 * none. */
+	 * have copied; -1: no copy was held back. made_by: number of the copy that made them; 0:
+	 * none. Deferred: of A and B alone. */
 	int relayed[RELAYOUT_OPERANDS];
 	uint64_t made_by[RELAYOUT_OPERANDS];
+	int narrow[2]; /* at close: input of which operand n of GEMM1 was cast, as cast[n] says; -1:
+			  none */
 	struct value values[CHAIN_VALUES];
 	struct input inputs[CHAIN_INPUTS]; /* [0] A and [1] B of GEMM1; V is added at the close */
 	struct step steps[CHAIN_STEPS];
 	struct relayout relay[RELAYOUT_OPERANDS];
+	struct relayout cast[2]; /* only described: no step is kept */
 };
 
 extern struct chain *chain_list[CHAIN_COUNT]; /* those in use, in no order */

@@ -40,17 +40,16 @@ static bool is_dense(const struct relayout *r)
 static bool set_dims(struct relayout *r, const struct meaning *meaning)
 {
 	const struct view *out = &meaning->views[0], *in = &meaning->views[1];
-	const int64_t element = out->element;
 
 	r->dims = 0;
 	for (int d = 0; d < meaning->dims; d++) {
 		if (meaning->size[d] == 1)
 			continue;
-		if (out->stride[d] % element || in->stride[d] % element)
+		if (out->stride[d] % out->element || in->stride[d] % in->element)
 			return false;
 		r->dim[r->dims].size = meaning->size[d];
-		r->dim[r->dims].to = out->stride[d] / element;
-		r->dim[r->dims++].from = in->stride[d] / element;
+		r->dim[r->dims].to = out->stride[d] / out->element;
+		r->dim[r->dims++].from = in->stride[d] / in->element;
 	}
 	sort_dims(r);
 	return is_dense(r);
@@ -60,11 +59,20 @@ static uint64_t sign(const struct relayout *r)
 {
 	uint64_t hash = hash_mix(0x72656c6179ull, r->step.function->id);
 
+	hash = hash_mix(hash, (uint64_t)(r->dtype << 8 | r->source));
+
 	for (int d = 0; d < r->dims; d++) {
 		hash = hash_mix(hash, (uint64_t)r->dim[d].size);
 		hash = hash_mix(hash, (uint64_t)r->dim[d].from);
 	}
 	return hash;
+}
+
+/* Are all numbers of the first type numbers of the second? */
+static bool holds(int source, int dtype)
+{
+	return source == dtype ||
+	       (dtype == ATTN_F32 && (source == ATTN_F16 || source == ATTN_BF16));
 }
 
 bool relayout_read(struct relayout *r, const struct op *op, const struct access_list *list,
@@ -89,7 +97,8 @@ bool relayout_read(struct relayout *r, const struct op *op, const struct access_
 		return false;
 	rules_meaning(function, &op->launch, params, &step->meaning);
 	if (meaning->role != ROLE_COPY || meaning->view_count != 2 || meaning->views[0].dtype < 0 ||
-	    meaning->views[0].dtype != meaning->views[1].dtype || meaning->views[0].element < 2)
+	    !holds(meaning->views[1].dtype, meaning->views[0].dtype) ||
+	    meaning->views[0].element < 2)
 		return false;
 	step->kind = OP_LAUNCH;
 	step->name = function->name;
@@ -106,6 +115,7 @@ bool relayout_read(struct relayout *r, const struct op *op, const struct access_
 	r->in_begin = in->begin;
 	r->in_end = in->end;
 	r->dtype = meaning->views[0].dtype;
+	r->source = meaning->views[1].dtype;
 	if (!set_dims(r, meaning))
 		return false;
 	r->key = sign(r);
@@ -121,10 +131,43 @@ void relayout_copy(struct relayout *to, const struct relayout *from)
 	memcpy((char *)to + behind, (const char *)from + behind, sizeof(*from) - behind);
 }
 
+bool relayout_casts(const struct relayout *r)
+{
+	return r->dtype != r->source;
+}
+
+/* Element n of out is element n of in. */
+static bool keeps_order(const struct relayout *r)
+{
+	for (int d = 0; d < r->dims; d++)
+		if (r->dim[d].from != r->dim[d].to)
+			return false;
+	return true;
+}
+
+bool relayout_join(struct relayout *joined, const struct relayout *cast,
+		   const struct relayout *copy)
+{
+	const uint64_t wide = (uint64_t)attn_dtype_size(cast->dtype);
+	const uint64_t first = copy->in_begin - cast->out_begin;
+	const uint64_t narrow = (uint64_t)attn_dtype_size(cast->source);
+
+	if (copy->source != cast->dtype || !keeps_order(cast) || copy->in_begin < cast->out_begin ||
+	    copy->in_end > cast->out_end || first % wide)
+		return false;
+	relayout_copy(joined, copy);
+	joined->source = cast->source;
+	joined->in_begin = cast->in_begin + first / wide * narrow;
+	joined->in_end = joined->in_begin + (copy->in_end - copy->in_begin) / wide * narrow;
+	return true;
+}
+
 bool relayout_invert(struct relayout *inverse, const struct relayout *copy)
 {
+	if (relayout_casts(copy))
+		return false;
 	inverse->step.function = copy->step.function;
-	inverse->dtype = copy->dtype;
+	inverse->dtype = inverse->source = copy->dtype;
 	inverse->dims = copy->dims;
 	inverse->out_begin = copy->in_begin;
 	inverse->out_end = copy->in_end;
@@ -224,6 +267,7 @@ static bool read_original(struct attn_tensor *t, const struct relayout *r, uint6
 		if (!follow(r, t->stride[i], extent[i], &from[i], &within))
 			return false;
 	memcpy(t->stride, from, sizeof(from));
+	t->dtype = r->source;
 	t->base = in;
 	return true;
 }

@@ -3,7 +3,7 @@
  * A launch that only lays a tensor out anew: `out`, without holes, gets the elements of `in` in
  * another order, each once or, where `in` is broadcast, more often. Frameworks make such copies of
  * Q, K and V because a batched product wants one stride from matrix to matrix; a fused kernel does
- * not need them.
+ * not need them. Numbers of 16 bits may become the same ones of 32 bits on the way: a cast.
  *
  * Nothing here calls the driver.
  */
@@ -27,22 +27,31 @@ struct relayout {
 	struct step step; /* the launch: refs[0] is what it writes, refs[1] what it reads */
 	uint64_t out_begin, out_end, in_begin, in_end;
 	uint64_t key; /* equal for launches of the same kernel with the same sizes and strides */
-	int dtype;
+	int dtype, source; /* of out, of in */
 	int dims;
 	struct {
 		int64_t size, to, from; /* strides in elements: of out, ascending, and of in */
 	} dim[VIEW_DIMS];
 };
 
-/* Is the launch such a copy, of 16- or 32-bit numbers? */
+/* Is the launch such a copy, of 16- or 32-bit numbers, or such a cast? */
 bool relayout_read(struct relayout *r, const struct op *op, const struct access_list *list,
 		   const struct function *function, const unsigned char *params);
 
 /* As an assignment, without room for parameters that the kernel does not have. */
 void relayout_copy(struct relayout *to, const struct relayout *from);
 
+/* Does it make other numbers than it reads? */
+bool relayout_casts(const struct relayout *r);
+
+/* A copy, or cast, of what a cast made, which kept the order of the elements: as one cast. Only
+ * described, as below. false: it reads something else. */
+bool relayout_join(struct relayout *joined, const struct relayout *cast,
+		   const struct relayout *copy);
+
 /* The copy that would undo another: it reads what that wrote. false: there is none, since elements
- * were left out or written more than once. It is only described: its step cannot be launched. */
+ * were left out or written more than once, or cast. It is only described: its step cannot be
+ * launched. */
 bool relayout_invert(struct relayout *inverse, const struct relayout *copy);
 
 /* Makes a call read, instead of copies, what these were made of: operand n begins where the out of

@@ -293,6 +293,7 @@ static enum flow continue_chain(struct chain *chain, struct op *op, struct acces
 	}
 	if (chain->deferred)
 		return occurrence_defer(chain, op, list, function, params);
+	copies_note(op, list, function, params);
 	held_guard_inputs(chain, op, &own); /* was one overwritten, the comparison fails */
 	if (chain_extend(chain, op, &own, function, params)) {
 		timing_start(chain->timing, part_of(&chain->steps[chain->step_count - 1]));

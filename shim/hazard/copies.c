@@ -32,6 +32,7 @@ static struct held_copy {
 	bool output; /* of a fused kernel that wrote the copy's input: made by a kernel of ours */
 	uint64_t since; /* number of the op before it */
 	uint64_t number;
+	uint64_t cast; /* number of the cast that made what this is made of; 0: none */
 	CUcontext context;
 	CUstream stream;
 	uint64_t out_begin, out_end, in_begin, in_end;
@@ -306,14 +307,26 @@ static void poison(const struct held_copy *c)
 	driver_leave(&here);
 }
 
+/* Number of the cast that wrote what a copy reads; 0: none. */
+static uint64_t cast_before(const struct relayout *copy, CUcontext context, CUstream stream)
+{
+	for_each_copy(c) if (c->stands && !c->output && c->context == context &&
+			     c->stream == stream && relayout_casts(relayout_of(c)) &&
+			     copy->in_begin >= c->out_begin &&
+			     copy->in_end <= c->out_end) return c->number;
+	return 0;
+}
+
 static struct held_copy *keep(const struct relayout *copy, CUcontext context, CUstream stream)
 {
+	const uint64_t cast = cast_before(copy, context, stream);
 	struct held_copy *c = slot();
 
 	used |= 1ull << (c - copies);
 	*c = (struct held_copy){.stands = true,
 				.since = ops,
 				.number = ++count,
+				.cast = cast,
 				.context = context,
 				.stream = stream,
 				.out_begin = copy->out_begin,
@@ -333,20 +346,35 @@ static void hold(struct held_copy *c)
 		poison(c);
 }
 
-bool copies_take(const struct op *op, const struct access_list *list,
-		 const struct function *function, const unsigned char *params)
+static struct held_copy *take(const struct op *op, const struct access_list *list,
+			      const struct function *function, const unsigned char *params)
 {
 	static struct relayout copy; /* flow lock */
-	struct held_copy *c;
 
 	if (!relayout_read(&copy, op, list, function, params) ||
 	    copy.out_end - copy.out_begin < LEAST_BYTES)
+		return NULL;
+	return keep(&copy, op->context, op->stream);
+}
+
+bool copies_take(const struct op *op, const struct access_list *list,
+		 const struct function *function, const unsigned char *params)
+{
+	struct held_copy *c = take(op, list, function, params);
+
+	if (!c)
 		return false;
-	c = keep(&copy, op->context, op->stream);
 	/* On the default stream of each thread nobody else could make it in its order. */
-	if (op->stream != CU_STREAM_PER_THREAD && may_hold(kind_of(copy.key), &copy))
+	if (op->stream != CU_STREAM_PER_THREAD &&
+	    may_hold(kind_of(relayout_of(c)->key), relayout_of(c)))
 		hold(c);
 	return c->held;
+}
+
+void copies_note(const struct op *op, const struct access_list *list,
+		 const struct function *function, const unsigned char *params)
+{
+	take(op, list, function, params);
 }
 
 void copies_hold_output(const struct relayout *inverse, CUcontext context, CUstream stream)
@@ -378,10 +406,30 @@ uint64_t copies_origin(const struct chain *chain, uint64_t begin, uint64_t end)
 	return c->number;
 }
 
+static const struct held_copy *numbered(uint64_t number)
+{
+	for_each_copy(c) if (number && c->number == number) return c;
+	return NULL;
+}
+
 const struct relayout *copies_intact(uint64_t number)
 {
-	for_each_copy(c) if (number && c->number == number) return relayout_of(c);
-	return NULL;
+	const struct held_copy *c = numbered(number);
+
+	return c ? relayout_of(c) : NULL;
+}
+
+bool copies_cast(uint64_t number, struct relayout *cast)
+{
+	const struct held_copy *c = numbered(number);
+	const struct relayout *before;
+
+	if (c && relayout_casts(relayout_of(c))) {
+		relayout_copy(cast, relayout_of(c));
+		return true;
+	}
+	before = c ? copies_intact(c->cast) : NULL;
+	return before && relayout_join(cast, before, relayout_of(c));
 }
 
 void copies_compared(uint64_t number, const struct site *site, bool possible)
@@ -402,7 +450,8 @@ bool copies_absorb(struct chain *chain, int n, uint64_t begin, uint64_t end)
 {
 	struct held_copy *c = made_here(chain, begin, end);
 
-	if (!c || !c->held || !chain_relay(chain, n, relayout_of(c)))
+	if (!c || !c->held || relayout_casts(relayout_of(c)) ||
+	    !chain_relay(chain, n, relayout_of(c)))
 		return false;
 	kind_of(relayout_of(c)->key)->fed++;
 	c->asked = false;
@@ -418,7 +467,7 @@ void copies_trace_back(struct chain *chain, int n)
 	if (chain->relayed[n] >= 0 || input->snapshot || input->lost)
 		return;
 	c = made_here(chain, input->begin, input->end);
-	if (c && 2 * (c->in_end - c->in_begin) <= bytes &&
+	if (c && 2 * (c->in_end - c->in_begin) <= bytes && !relayout_casts(relayout_of(c)) &&
 	    memory_watchable(memory_find(c->in_begin)))
 		chain_relay(chain, n, relayout_of(c));
 }

@@ -38,6 +38,10 @@ void copies_guard_graph(const struct op *op, const struct graph_ranges *ranges);
 bool copies_take(const struct op *op, const struct access_list *list,
 		 const struct function *function, const unsigned char *params);
 
+/* A launch that reads an open chain, and will run: is it such a copy, it is remembered. */
+void copies_note(const struct op *op, const struct access_list *list,
+		 const struct function *function, const unsigned char *params);
+
 /* Operand n of a deferred chain, which lies there: would a held-back copy have made it? Then the
  * chain reads the original instead. */
 bool copies_absorb(struct chain *chain, int n, uint64_t begin, uint64_t end);
@@ -51,6 +55,10 @@ uint64_t copies_origin(const struct chain *chain, uint64_t begin, uint64_t end);
 
 /* The copy with that number, if what it was made of is as it was; else NULL. */
 const struct relayout *copies_intact(uint64_t number);
+
+/* How the copy with that number, or what it copied, was cast from numbers of fewer bits, if these
+ * are as they were: only a description. false: it was not, or nobody knows. */
+bool copies_cast(uint64_t number, struct relayout *cast);
 
 /* A comparison read the originals of these copies: from now on they may be held back. Or it was not
  * possible to read them: they never are. */

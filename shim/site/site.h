@@ -55,7 +55,8 @@ struct site {
 		interval; /* occurrences between samples: FASHIM_SAMPLE, growing while they agree */
 	unsigned broken;  /* deferred chains that turned out to be something else */
 	unsigned failed_specs, failed_compares;
-	unsigned empty; /* comparisons in which there was nothing to see */
+	unsigned uncast; /* occurrences whose operands were cast nobody knows from what */
+	unsigned empty;	 /* comparisons in which there was nothing to see */
 	bool announced, timed_last;
 	const char *kernel;	 /* that the site's record names */
 	double app_us, fused_us; /* latest steady comparison */

@@ -468,6 +468,17 @@ static enum reason settle_runs(struct walk *walk)
 	return REASON_NONE;
 }
 
+/* QK^T of fp32 numbers, and PV of 16-bit ones: whether Q and K were cast from such is for the
+ * caller to find out (originals.h). */
+static bool widened(const struct walk *walk)
+{
+	const struct op_gemm *opener = &walk->chain->steps[0].gemm;
+	const int narrow = dtype_of_cuda(walk->chain->closer.atype);
+
+	return opener->atype == CUDA_R_32F && opener->ctype == CUDA_R_32F && !walk->unknown &&
+	       !walk->fold && (narrow == ATTN_F16 || narrow == ATTN_BF16);
+}
+
 static enum reason check_gemms(struct walk *walk)
 {
 	const struct chain *chain = walk->chain;
@@ -479,10 +490,11 @@ static enum reason check_gemms(struct walk *walk)
 		return stop(walk, REASON_LAYOUT, "transposed scores beside an unknown kernel");
 	if (closer->d)
 		return stop(walk, REASON_EPILOGUE, closer->entry);
-	if (opener->atype != closer->atype)
+	if (opener->atype != closer->atype && !widened(walk))
 		return stop(walk, REASON_DTYPE, "QK^T and PV in different types");
-	if (opener->atype == CUDA_R_32F && (gemm_fp32_product(opener) == FP32_NO_OTHER ||
-					    gemm_fp32_product(closer) == FP32_NO_OTHER))
+	if (opener->atype == CUDA_R_32F &&
+	    (gemm_fp32_product(opener) == FP32_NO_OTHER ||
+	     (closer->atype == CUDA_R_32F && gemm_fp32_product(closer) == FP32_NO_OTHER)))
 		return stop(walk, REASON_PRECISION, "fp32 by 16-bit parts, or pedantic");
 	if (walk->args->D > 256 || walk->args->Dv > 256)
 		return stop(walk, REASON_NO_KERNEL, "head dimension above 256");

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * QK^T of fp32 numbers that were cast from 16 bits, softmax in fp32, and PV in 16 bits: a fused
+ * call reads what was cast, as long as that is as it was; else the program's own ops run.
+ */
+#include "tests/unit/core.h"
+
+#include "shim/site/site.h"
+
+enum scalar_type { HALF = 5, FLOAT = 6, BFLOAT = 15 };
+
+/* Where 16-bit Q, K and P lie; Q in fp32 before it was laid out for the product. */
+#define NARROW_Q (CORE_OTHER + 0x1000)
+#define NARROW_K (CORE_OTHER + 0x21000)
+#define NARROW_P (CORE_OTHER + 0x41000)
+#define WIDE_Q	 (CORE_OTHER + 0x61000)
+
+/* Has `copied` made Q contiguous between cast and product? And the type that was cast. */
+static bool copied;
+static enum scalar_type narrow;
+
+static struct op cast(uint64_t out, enum scalar_type to, uint64_t in, enum scalar_type from,
+		      int64_t elements)
+{
+	static const char name[] =
+		"_ZN2at6native27unrolled_elementwise_kernelIZZZNS0_23direct_copy_kernel_cudaERNS_"
+		"18TensorIteratorBaseEENKUlvE1_clEvENKUlvE5_clEvEUlfE_St5arrayIPcLm2EELi4E23Trivial"
+		"OffsetCalculatorILi1EjESB_NS0_6memory12LoadWithCastILi1EEENSC_"
+		"13StoreWithCastILi1EEEEEviT_T0_T2_T3_T4_T5_";
+	const uint64_t pointers[2] = {out, in};
+	const uint32_t load[2] = {from, from == FLOAT ? 4 : 2},
+		       store[2] = {to, to == FLOAT ? 4 : 2};
+	const unsigned char nothing = 0;
+	const int n = (int)elements;
+
+	return core_launch(
+		name, 7, (size_t[]){4, 1, 16, 1, 1, 8, 8},
+		(const void *[]){&n, &nothing, pointers, &nothing, &nothing, load, store});
+}
+
+/* [H,Sq,D] from [Sq,H,D], in fp32. */
+static struct op lay_out(uint64_t out, uint64_t in)
+{
+	static const char name[] =
+		"_ZN2at6native18elementwise_kernelILi128ELi2EZNS0_22gpu_kernel_impl_nocastIZZZNS0_"
+		"23direct_copy_kernel_cudaERNS_18TensorIteratorBaseEENKUlvE1_clEvENKUlvE5_"
+		"clEvEUlfE_"
+		"EEvS4_RKT_EUliE_EEviT1_";
+	const unsigned size[3] = {(unsigned)core.D, (unsigned)core.Sq, (unsigned)core.H};
+	const unsigned D = 4 * (unsigned)core.D, Sq = (unsigned)core.Sq, H = (unsigned)core.H;
+	const unsigned strides[3][2] = {{4, 4}, {D, D * H}, {D * Sq, D}};
+	const unsigned char nothing = 0;
+
+	return core_strided(name, 2, 3, size, &strides[0][0], (uint64_t[]){out, in}, &nothing, 1);
+}
+
+static struct op context(uint64_t p, uint64_t o)
+{
+	struct op op = core_context();
+
+	op.gemm.atype = op.gemm.btype = op.gemm.ctype = narrow == HALF ? CUDA_R_16F : CUDA_R_16BF;
+	op.gemm.b = p;
+	op.gemm.c = o;
+	return op;
+}
+
+static void begin(bool with_copy, enum scalar_type type)
+{
+	core_begin();
+	core.type = CUDA_R_32F;
+	core.math_mode *= 16; /* the lower bits would say what fp32 products may be */
+	core_resize();
+	copied = with_copy;
+	narrow = type;
+}
+
+static void casts(void)
+{
+	core_send(
+		cast(copied ? WIDE_Q : core.q, FLOAT, NARROW_Q, narrow, core.H * core.Sq * core.D));
+	core_send(cast(core.k, FLOAT, NARROW_K, narrow, core.H * core.Sk * core.D));
+	if (copied)
+		core_send(lay_out(core.q, WIDE_Q));
+}
+
+/* How many of the ops from QK^T on were kept. */
+static int window(void)
+{
+	int taken;
+
+	casts();
+	taken = core_send(core_scores());
+	taken += core_send(core_scale(core.x, core.s, core.scale));
+	taken += core_send(core_add_mask(core.m, core.x, core.mask));
+	taken += core_send(core_softmax(core.p, core.m));
+	return taken + core_send(cast(NARROW_P, narrow, core.p, FLOAT, core.H * core.Sq * core.Sk));
+}
+
+static int chain(void)
+{
+	const int taken = window();
+
+	return taken + core_send(context(NARROW_P, core.o));
+}
+
+static void learn(void)
+{
+	for (int i = 0; i < 8 && sites[0].state != SITE_VERIFIED; i++)
+		chain();
+	assert_int_equal(site_count, 1);
+	assert_int_equal(sites[0].state, SITE_VERIFIED);
+	below_reset();
+}
+
+static void assert_reads_narrow(void)
+{
+	const int dtype = narrow == HALF ? ATTN_F16 : ATTN_BF16;
+	const int64_t D = core.D;
+
+	assert_int_equal(below.args.q.dtype, dtype);
+	assert_int_equal(below.args.k.dtype, dtype);
+	assert_int_equal(below.args.v.dtype, dtype);
+	assert_int_equal(below.args.q.base, NARROW_Q);
+	assert_int_equal(below.args.k.base, NARROW_K);
+	assert_int_equal(below.args.q.stride[1], copied ? D : core.Sq * D);
+	assert_int_equal(below.args.q.stride[2], copied ? core.H * D : D);
+	assert_int_equal(below.args.q.stride[3], 1);
+	assert_int_equal(below.args.k.stride[2], D);
+	assert_int_equal(below.args.spec.round_p, dtype);
+	assert_int_equal(below.args.spec.round_x, ATTN_F32);
+}
+
+static void test_read(void **state)
+{
+	static const enum scalar_type types[] = {HALF, BFLOAT};
+
+	(void)state;
+	for (int form = 0; form < 4; form++) {
+		begin(form % 2, types[form / 2]);
+		learn();
+		for (int i = 0; i < 4; i++) {
+			below_reset();
+			assert_int_equal(chain(), 6);
+			assert_int_equal(below.count[ACT_FUSED], 1);
+			assert_reads_narrow();
+		}
+	}
+}
+
+/* What was cast is another by the time of PV, or of QK^T; or the cast itself was overwritten. The
+ * products run as the program wrote them. */
+static void test_gone(void **state)
+{
+	(void)state;
+	for (int form = 0; form < 8; form++) {
+		const struct op over = core_memset(form & 2 ? NARROW_K + 64 : NARROW_Q, 8);
+
+		begin(form & 1, HALF);
+		learn();
+		if (form & 4) {
+			casts();
+			core_send(over);
+			core_send(core_scores());
+			core_send(core_scale(core.x, core.s, core.scale));
+			core_send(core_add_mask(core.m, core.x, core.mask));
+			core_send(core_softmax(core.p, core.m));
+			core_send(cast(NARROW_P, HALF, core.p, FLOAT, core.H * core.Sq * core.Sk));
+		} else {
+			assert_int_equal(window(), 5);
+			core_send(over);
+		}
+		assert_false(core_send(context(NARROW_P, core.o)));
+		assert_int_equal(below.count[ACT_FUSED], 0);
+		assert_int_equal(below.count[ACT_GEMM], 1);
+		/* laid out in scratch, where that was held back as well */
+		assert_true(copied || core_act(ACT_GEMM, 0)->b == core.q);
+		assert_true(below.count[ACT_LAUNCH] >= 4);
+		below_reset();
+		assert_int_equal(chain(), 6); /* and once more all is well */
+		assert_reads_narrow();
+	}
+}
+
+/* The product reads memory that was written behind the cast: other numbers. */
+static void test_other_numbers(void **state)
+{
+	(void)state;
+	for (int with_copy = 0; with_copy < 2; with_copy++) {
+		begin(with_copy, HALF);
+		learn();
+		casts();
+		core_send(core_memset(core.q + 16, 16));
+		core_send(core_scores());
+		core_send(core_scale(core.x, core.s, core.scale));
+		core_send(core_add_mask(core.m, core.x, core.mask));
+		core_send(core_softmax(core.p, core.m));
+		core_send(cast(NARROW_P, HALF, core.p, FLOAT, core.H * core.Sq * core.Sk));
+		assert_false(core_send(context(NARROW_P, core.o)));
+		assert_int_equal(below.count[ACT_FUSED], 0);
+	}
+	begin(true, HALF); /* between the cast and the copy */
+	learn();
+	core_send(cast(WIDE_Q, FLOAT, NARROW_Q, HALF, core.H * core.Sq * core.D));
+	core_send(cast(core.k, FLOAT, NARROW_K, HALF, core.H * core.Sk * core.D));
+	core_send(core_memset(WIDE_Q + 4, 4));
+	core_send(lay_out(core.q, WIDE_Q));
+	core_send(core_scores());
+	core_send(core_scale(core.x, core.s, core.scale));
+	core_send(core_add_mask(core.m, core.x, core.mask));
+	core_send(core_softmax(core.p, core.m));
+	core_send(cast(NARROW_P, HALF, core.p, FLOAT, core.H * core.Sq * core.Sk));
+	assert_false(core_send(context(NARROW_P, core.o)));
+	assert_int_equal(below.count[ACT_FUSED], 0);
+}
+
+/* O is written over what was cast. */
+static void test_output_over_original(void **state)
+{
+	(void)state;
+	begin(false, HALF);
+	learn();
+	assert_int_equal(window(), 5);
+	assert_false(core_send(context(NARROW_P, NARROW_Q)));
+	assert_int_equal(below.count[ACT_FUSED], 0);
+	assert_int_equal(below.count[ACT_GEMM], 1);
+}
+
+/* Nobody knows what they were cast from: declined, in the end. */
+static void test_never_cast(void **state)
+{
+	(void)state;
+	begin(false, HALF);
+	for (int i = 0; i < 12; i++) {
+		core_send(core_scores());
+		core_send(core_scale(core.x, core.s, core.scale));
+		core_send(core_add_mask(core.m, core.x, core.mask));
+		core_send(core_softmax(core.p, core.m));
+		core_send(cast(NARROW_P, HALF, core.p, FLOAT, core.H * core.Sq * core.Sk));
+		assert_false(core_send(context(NARROW_P, core.o)));
+	}
+	assert_int_equal(sites[0].state, SITE_DECLINED);
+	assert_int_equal(sites[0].reason, REASON_DTYPE);
+}
+
+/* Cast from another type than PV's: no kernel takes such a call. */
+static void test_other_type(void **state)
+{
+	(void)state;
+	begin(false, HALF);
+	for (int i = 0; i < 12; i++) {
+		narrow = BFLOAT;
+		casts();
+		narrow = HALF;
+		core_send(core_scores());
+		core_send(core_scale(core.x, core.s, core.scale));
+		core_send(core_add_mask(core.m, core.x, core.mask));
+		core_send(core_softmax(core.p, core.m));
+		core_send(cast(NARROW_P, HALF, core.p, FLOAT, core.H * core.Sq * core.Sk));
+		assert_false(core_send(context(NARROW_P, core.o)));
+	}
+	assert_int_equal(sites[0].reason, REASON_DTYPE);
+}
+
+/* All of it in fp32, though Q and K were cast: 16-bit kernels would round P. */
+static void test_all_fp32(void **state)
+{
+	(void)state;
+	begin(false, HALF);
+	for (int i = 0; i < 3; i++) {
+		casts();
+		assert_int_equal(core_chain(), 0);
+	}
+	for (int i = 0; i < 4; i++) {
+		below_reset();
+		casts();
+		assert_int_equal(core_chain(), 5);
+		assert_int_equal(below.count[ACT_FUSED], 1);
+		assert_int_equal(below.args.q.dtype, ATTN_F32);
+		assert_int_equal(below.args.q.base, core.q);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_read),	      cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_other_numbers), cmocka_unit_test(test_output_over_original),
+		cmocka_unit_test(test_never_cast),    cmocka_unit_test(test_other_type),
+		cmocka_unit_test(test_all_fp32),
+	};
+
+	return CORE_MAIN("casts", tests);
+}
