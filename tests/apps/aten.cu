@@ -102,3 +102,68 @@ extern "C" __global__ void ATEN_SOFTMAX(__half *out, const __half *in, int rows,
 		y[j] = __float2half_rn(expf(__half2float(x[j]) - most) / sum);
 }
 NAMED_KERNEL(ATEN_SOFTMAX)
+
+extern "C" __global__ void ATEN_SCALE_F32(int n, struct aten_scalar_functor f,
+					  struct aten_pointers2 p)
+{
+	for_each_of_four(i, n)
+		((float *)p.at[0])[i] = ((const float *)p.at[1])[i] * f.scalar;
+}
+NAMED_KERNEL(ATEN_SCALE_F32)
+
+extern "C" __global__ void ATEN_COPY_STRIDED_F32(int n, struct aten_strided2 l)
+{
+	for (long long i = 2 * INDEX; i < n && i < 2 * INDEX + 2; i++)
+		*(float *)(l.at[0] + offset_of(&l.calculator, l.strides, 2, 0, i)) =
+			*(float *)(l.at[1] + offset_of(&l.calculator, l.strides, 2, 1, i));
+}
+NAMED_KERNEL(ATEN_COPY_STRIDED_F32)
+
+/* out = in, of other types */
+extern "C" __global__ void ATEN_CAST(int n, struct aten_empty_functor f, struct aten_pointers2 p,
+				     struct aten_empty_functor in, struct aten_empty_functor out,
+				     struct aten_cast load, struct aten_cast store)
+{
+	(void)f;
+	(void)in;
+	(void)out;
+	for_each_of_four(i, n)
+	{
+		const float x = load.type == ATEN_FLOAT
+					? ((const float *)p.at[1])[i]
+					: __half2float(((const __half *)p.at[1])[i]);
+
+		if (store.type == ATEN_FLOAT)
+			((float *)p.at[0])[i] = x;
+		else
+			((__half *)p.at[0])[i] = __float2half_rn(x);
+	}
+}
+NAMED_KERNEL(ATEN_CAST)
+
+extern "C" __global__ void ATEN_SOFTMAX_F32(float *out, const float *in, int rows, int stride,
+					    int columns, const bool *mask, int chunk,
+					    bool transformer)
+{
+	long long row = (long long)blockIdx.x * blockDim.y + threadIdx.y;
+	const float *x = in + row * stride;
+	float *y = out + row * stride;
+	float most = -INFINITY, sum = 0;
+
+	(void)mask;
+	(void)chunk;
+	(void)transformer;
+	if (row >= rows)
+		return;
+	for (int j = threadIdx.x; j < columns; j += 32)
+		most = fmaxf(most, x[j]);
+	for (int lanes = 16; lanes; lanes /= 2)
+		most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, lanes));
+	for (int j = threadIdx.x; j < columns; j += 32)
+		sum += expf(x[j] - most);
+	for (int lanes = 16; lanes; lanes /= 2)
+		sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
+	for (int j = threadIdx.x; j < columns; j += 32)
+		y[j] = expf(x[j] - most) / sum;
+}
+NAMED_KERNEL(ATEN_SOFTMAX_F32)

@@ -18,6 +18,14 @@
 	_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_22gpu_kernel_impl_nocastIZZZNS0_23direct_copy_kernel_cudaERNS_18TensorIteratorBaseEENKUlvE1_clEvENKUlvE8_clEvEUlN3c104HalfEE_EEvS4_RKT_EUliE_EEviT1_
 #define ATEN_SOFTMAX                                                                               \
 	_ZN2at6native12_GLOBAL__N_120softmax_warp_forwardIN3c104HalfES4_fLi7ELb0ELb0EEEvPT0_PKT_iiiPKbib
+#define ATEN_SCALE_F32                                                                             \
+	_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_13AUnaryFunctorIfffNS0_15binary_internal10MulFunctorIfEEEESt5arrayIPcLm2EEEEviT0_T1_
+#define ATEN_SOFTMAX_F32                                                                           \
+	_ZN2at6native12_GLOBAL__N_120softmax_warp_forwardIfffLi7ELb0ELb0EEEvPT0_PKT_iiiPKbib
+#define ATEN_COPY_STRIDED_F32                                                                      \
+	_ZN2at6native18elementwise_kernelILi128ELi2EZNS0_22gpu_kernel_impl_nocastIZZZNS0_23direct_copy_kernel_cudaERNS_18TensorIteratorBaseEENKUlvE1_clEvENKUlvE5_clEvEUlfE_EEvS4_RKT_EUliE_EEviT1_
+#define ATEN_CAST                                                                                  \
+	_ZN2at6native27unrolled_elementwise_kernelIZZZNS0_23direct_copy_kernel_cudaERNS_18TensorIteratorBaseEENKUlvE1_clEvENKUlvE5_clEvEUlfE_St5arrayIPcLm2EELi4E23TrivialOffsetCalculatorILi1EjESB_NS0_6memory12LoadWithCastILi1EEENSC_13StoreWithCastILi1EEEEEviT_T0_T2_T3_T4_T5_
 /* clang-format on */
 
 struct aten_scalar_functor {
@@ -27,6 +35,13 @@ struct aten_scalar_functor {
 
 struct aten_empty_functor {
 	unsigned char nothing;
+};
+
+/* What a kernel that casts reads or writes: fp16 or fp32 here. */
+enum aten_scalar_type { ATEN_HALF = 5, ATEN_FLOAT = 6 };
+struct aten_cast {
+	unsigned char type; /* enum aten_scalar_type; the next three bytes are never set */
+	unsigned bytes;
 };
 
 struct aten_fill_functor {

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * QK^T and softmax in fp32, of a Q and a K that were cast from fp16, and PV in fp16 again, as GPT-J
+ * and CodeGen do it. A shim may read what was cast, as long as that is what it was.
+ */
+#include "hazards.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "aten.h"
+
+#define TEXT_(x) #x
+#define TEXT(x)	 TEXT_(x)
+
+struct wide {
+	CUdeviceptr q, k, s, p, raw; /* fp32; raw: Q as [S,H,D] */
+	CUfunction cast, scale, softmax, lay_out;
+};
+
+static struct wide wide_open(struct bench *b)
+{
+	struct wide w;
+
+	bench_open(b, TOGETHER);
+	w.q = app_alloc(b->n * 4);
+	w.k = app_alloc(b->n * 4);
+	w.raw = app_alloc(b->n * 4);
+	w.s = app_alloc(b->scores * 4);
+	w.p = app_alloc(b->scores * 4);
+	CHECK(cuModuleGetFunction(&w.cast, b->app.module, TEXT(ATEN_CAST)));
+	CHECK(cuModuleGetFunction(&w.scale, b->app.module, TEXT(ATEN_SCALE_F32)));
+	CHECK(cuModuleGetFunction(&w.softmax, b->app.module, TEXT(ATEN_SOFTMAX_F32)));
+	CHECK(cuModuleGetFunction(&w.lay_out, b->app.module, TEXT(ATEN_COPY_STRIDED_F32)));
+	return w;
+}
+
+static struct aten_pointers2 pointers(CUdeviceptr out, CUdeviceptr in)
+{
+	return (struct aten_pointers2){{(char *)(uintptr_t)out, (char *)(uintptr_t)in}};
+}
+
+static void cast(struct bench *b, const struct wide *w, CUdeviceptr out, CUdeviceptr in, size_t n,
+		 bool widen)
+{
+	struct aten_cast half = {ATEN_HALF, 2}, full = {ATEN_FLOAT, 4};
+	struct aten_pointers2 p = pointers(out, in);
+	struct aten_empty_functor nothing = {0};
+	int count = (int)n;
+
+	app_launch(&b->app, w->cast, ((unsigned)n + 511) / 512, 128,
+		   (void *[]){&count, &nothing, &p, &nothing, &nothing, widen ? &half : &full,
+			      widen ? &full : &half});
+}
+
+static void dimension(struct aten_strided2 *l, int size, int to, int from)
+{
+	const int d = l->calculator.dims++;
+
+	l->calculator.size[d].divisor = (unsigned)size;
+	l->strides[2 * d] = 4 * (unsigned)to;
+	l->strides[2 * d + 1] = 4 * (unsigned)from;
+}
+
+/* [H,S,D] from [S,H,D] */
+static void lay_out(struct bench *b, const struct wide *w, CUdeviceptr out, CUdeviceptr in)
+{
+	const struct app_shape z = b->shape;
+	struct aten_strided2 l;
+	int count = (int)b->n;
+
+	memset(&l, 0, sizeof(l));
+	dimension(&l, z.depth, 1, 1);
+	dimension(&l, z.rows, z.depth, z.depth * z.heads);
+	dimension(&l, z.heads, z.depth * z.rows, z.depth);
+	l.at[0] = (char *)(uintptr_t)out;
+	l.at[1] = (char *)(uintptr_t)in;
+	app_launch(&b->app, w->lay_out, ((unsigned)count + 255) / 256, 128, (void *[]){&count, &l});
+}
+
+static void scores(struct bench *b, const struct wide *w)
+{
+	const struct app_shape z = b->shape;
+	const float one = 1, zero = 0;
+
+	CHECK(b->app.call.gemm(b->app.blas, CUBLAS_OP_T, CUBLAS_OP_N, z.columns, z.rows, z.depth,
+			       &one, (void *)w->k, CUDA_R_32F, z.depth,
+			       (long long)z.columns * z.depth, (void *)w->q, CUDA_R_32F, z.depth,
+			       (long long)z.rows * z.depth, &zero, (void *)w->s, CUDA_R_32F,
+			       z.columns, (long long)z.rows * z.columns, z.heads,
+			       CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+}
+
+static void weights(struct bench *b, const struct wide *w)
+{
+	struct aten_pointers2 p = pointers(w->s, w->s);
+	struct aten_scalar_functor f = {0, 0.25f};
+	int count = (int)b->scores, rows = b->shape.heads * b->shape.rows, chunk = -1;
+	CUdeviceptr mask = 0;
+	bool transformer = false;
+	void *params[] = {(void *)&w->p,     (void *)&w->s, &rows,  &b->shape.columns,
+			  &b->shape.columns, &mask,	    &chunk, &transformer};
+
+	app_launch(&b->app, w->scale, ((unsigned)count + 511) / 512, 128,
+		   (void *[]){&count, &f, &p});
+	CHECK(cuLaunchKernel(w->softmax, (unsigned)(rows + 3) / 4, 1, 1, 32, 4, 1, 0, b->app.stream,
+			     params, NULL));
+	cast(b, w, b->t.p, w->p, b->scores, false);
+}
+
+/* before: comes between the casts and QK^T; inside: between softmax and PV; in late repetitions. */
+static void attend(bool laid_out, void (*before)(struct bench *b, const struct wide *w),
+		   void (*inside)(struct bench *b, const struct wide *w))
+{
+	struct bench b;
+	const struct wide w = wide_open(&b);
+
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		cast(&b, &w, laid_out ? w.raw : w.q, b.t.q, b.n, true);
+		cast(&b, &w, w.k, b.t.k, b.n, true);
+		if (late(r) && before && laid_out)
+			before(&b, &w);
+		if (laid_out)
+			lay_out(&b, &w, w.q, w.raw);
+		if (late(r) && before && !laid_out)
+			before(&b, &w);
+		scores(&b, &w);
+		weights(&b, &w);
+		if (late(r) && inside)
+			inside(&b, &w);
+		chain_close(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (late(r))
+			observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+static void plain(void)
+{
+	attend(false, NULL, NULL);
+}
+
+static void laid(void)
+{
+	attend(true, NULL, NULL);
+}
+
+/* What was cast is something else by the time of PV. */
+static void edit_narrow(struct bench *b, const struct wide *w)
+{
+	(void)w;
+	CHECK(cuMemsetD16(b->t.q + 512, 0x3c00, b->n / 2));
+	CHECK(cuMemsetD16(b->t.k, 0x3c00, b->n / 3));
+}
+
+static void edited(void)
+{
+	attend(false, NULL, edit_narrow);
+}
+
+static void laid_edited(void)
+{
+	attend(true, NULL, edit_narrow);
+}
+
+/* What was made of it is something else by the time of QK^T. */
+static void edit_wide(struct bench *b, const struct wide *w)
+{
+	CHECK(cuMemsetD32(w->q + 512, 0x3f800000, b->n / 2));
+	CHECK(cuMemsetD32(w->raw + 512, 0x3f800000, b->n / 2));
+	CHECK(cuMemsetD32(w->k + 4, 0, b->n / 3));
+}
+
+static void wide_edited(void)
+{
+	attend(false, edit_wide, NULL);
+}
+
+static void laid_wide_edited(void)
+{
+	attend(true, edit_wide, NULL);
+}
+
+const struct hazard hazards_casts[] = {
+	{"cast", plain, "Q and K are cast to fp32 for QK^T, PV is in fp16"},
+	{"cast_edited", edited, "the same, and they are edited before PV"},
+	{"cast_wide_edited", wide_edited, "the same, and the fp32 ones before QK^T"},
+	{"cast_laid_out", laid, "Q is cast, then laid out"},
+	{"cast_laid_edited", laid_edited, "the same, and Q and K are edited before PV"},
+	{"cast_laid_wide_edited", laid_wide_edited, "the same, and in fp32 between the two"},
+	{0},
+};
