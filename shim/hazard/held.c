@@ -386,6 +386,8 @@ static void guard_chain(struct chain *chain, const struct op *op, const struct a
 	if (!chain->used)
 		return;
 	if (!any_live(chain)) {
+		if (!chain->closed && !chain->deferred) /* it led nowhere */
+			opener_result(&chain->steps[0].gemm, false);
 		held_drop(chain);
 		return;
 	}

@@ -470,6 +470,20 @@ static void test_dense_layers(void **state)
 	assert_true(log_live()->reasons[REASON_NOT_SOFTMAX] <= before + 10);
 }
 
+/* What a dense layer made is overwritten before anybody could have closed a chain: soon none is
+ * opened. */
+static void test_dense_overwritten(void **state)
+{
+	(void)state;
+	core_begin();
+	for (int i = 0; i < 8; i++) {
+		core_send(dense(core.s, 40, 32, 16, core.q));
+		assert_int_equal(chain_live, i < 4);
+		core_send(core_memset(core.s, 40 * 32 * 2));
+		assert_int_equal(chain_live, 0);
+	}
+}
+
 /* Dense layers of a single head's depth: that they lead nowhere says nothing of the head. */
 static void test_dense_beside_single_head(void **state)
 {
@@ -532,6 +546,7 @@ int main(void)
 		cmocka_unit_test(test_memory_of_another),
 		cmocka_unit_test(test_projected_v),
 		cmocka_unit_test(test_dense_layers),
+		cmocka_unit_test(test_dense_overwritten),
 		cmocka_unit_test(test_dense_beside_single_head),
 	};
 
