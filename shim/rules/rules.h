@@ -45,11 +45,11 @@ struct meaning {
 	int64_t size[VIEW_DIMS];
 	int view_count; /* views[0] is the output */
 	struct view views[4];
-	double scalar;	  /* factor, fill value */
-	int scalar_where; /* ROLE_FILL: byte offset of the value in the parameters */
-	int constant;	  /* view of the one element in device memory that is `scalar`; 0: there
-			     is none; -1: there is, but nobody knows the number */
-	int64_t softmax_cols;
+	double scalar;	      /* factor, fill value */
+	int scalar_where;     /* ROLE_FILL: byte offset of the value in the parameters */
+	int constant;	      /* view of the one element in device memory that is `scalar`; 0: there
+				 is none; -1: there is, but nobody knows the number */
+	int64_t softmax_cols; /* ROLE_SOFTMAX: a third view is a mask, true where -inf */
 	int64_t softmax_apart; /* elements from one of a softmax's to the next */
 };
 

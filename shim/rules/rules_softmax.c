@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-static bool read_softmax(struct reading *r, unsigned out, unsigned in, struct type to,
-			 struct type from, int64_t rows, int64_t cols, bool log)
+static bool set_softmax(struct reading *r, unsigned out, unsigned in, struct type to,
+			struct type from, int64_t rows, int64_t cols, bool log)
 {
 	if (!to.bytes || !from.bytes || !rule_times(rule_times(rows, cols), 8))
 		return false;
@@ -20,18 +20,44 @@ static bool read_softmax(struct reading *r, unsigned out, unsigned in, struct ty
 	rule_one_dimension(r, rows * cols);
 	r->meaning->softmax_cols = cols;
 	r->meaning->softmax_apart = 1;
-	return rule_finish_views(r);
+	return true;
 }
 
-/* A mask may be as large as what it masks, or have a row for each `chunk` of elements, told by the
- * two parameters behind it (a newer form's). */
-static int64_t mask_elements(const struct reading *r, int64_t rows, int64_t cols)
+static bool read_softmax(struct reading *r, unsigned out, unsigned in, struct type to,
+			 struct type from, int64_t rows, int64_t cols, bool log)
 {
-	const bool in_chunks = r->function->param_count == 8 && rule_size_of(r, 6) == 4 &&
-			       rule_size_of(r, 7) == 1 && r->params[rule_offset(r, 7)];
-	const int64_t chunk = in_chunks ? rule_number(r, 6) : 0;
+	return set_softmax(r, out, in, to, from, rows, cols, log) && rule_finish_views(r);
+}
 
-	return chunk >= cols ? ((rows * cols - 1) / chunk + 1) * cols : rows * cols;
+/* The mask of a softmax that leaves out where it is true: a row without a key left is NaN, as with
+ * scores of -inf. It is as large as what it masks, or has a row for each `chunk` of elements, told
+ * by the two parameters behind it (a newer form's). False: the words contradict each other. */
+static bool view_mask(struct reading *r, int64_t rows, int64_t cols)
+{
+	struct meaning *meaning = r->meaning;
+	const bool in_chunks = r->function->param_count == 8 && r->params[rule_offset(r, 7)];
+	const int64_t chunk = in_chunks ? rule_number(r, 6) : cols, each = chunk / cols;
+
+	if (chunk < cols || chunk % cols || rows % each || rows * cols > INT32_MAX)
+		return false;
+	meaning->view_count = 3;
+	rule_set_view(r, 2, rule_offset(r, 5), type_bool);
+	rule_one_dimension(r, rows * cols);
+	if (!in_chunks)
+		return true;
+	meaning->dims = 3;
+	meaning->size[0] = cols;
+	meaning->size[1] = each;
+	meaning->size[2] = rows / each;
+	for (int i = 0; i < 2; i++) {
+		meaning->views[i].stride[1] = cols * meaning->views[i].element;
+		meaning->views[i].stride[2] = chunk * meaning->views[i].element;
+	}
+	meaning->views[2].stride[2] = cols;
+	/* Up to 128 columns a warp takes two rows, and for both the first one's row of the mask. */
+	if (cols <= 128 && each % 2)
+		meaning->role = ROLE_OPAQUE;
+	return true;
 }
 
 /* <input, output, accumulator, log2, is_log, is_masked>(dst, src, rows, stride, columns, mask, …)
@@ -41,26 +67,28 @@ bool rule_read_softmax_warp(struct reading *r)
 	const char *at = rule_find(r, "softmax_warp_forwardI") + 21;
 	struct type from, to;
 	int64_t rows, cols;
-	bool log;
+	bool log, masked;
 
 	if (!rule_takes(r, 8, 8, 4, 4, 4, 8, 4, 1) && !rule_takes(r, 8, 8, 4, 4, 4, 8))
 		return false;
 	from = rule_template_type(&at, type_unknown);
 	to = rule_template_type(&at, from);
 	rule_template_type(&at, from);
-	at = strchr(at, 'b');
-	log = at && at[1] == '1';
+	at = strstr(at, "ELb");
+	if (!at || !at[3] || strncmp(at + 4, "ELb", 3) != 0)
+		return false;
+	log = at[3] == '1';
+	masked = at[7] == '1';
 	rows = (int32_t)rule_u32_at(r, rule_offset(r, 2));
 	cols = (int32_t)rule_u32_at(r, rule_offset(r, 4));
-	if (!at || (int32_t)rule_u32_at(r, rule_offset(r, 3)) != cols)
+	if ((int32_t)rule_u32_at(r, rule_offset(r, 3)) != cols ||
+	    !set_softmax(r, rule_offset(r, 0), rule_offset(r, 1), to, from, rows, cols, log))
 		return false;
-	if (!read_softmax(r, rule_offset(r, 0), rule_offset(r, 1), to, from, rows, cols, log))
+	if (masked && (!rule_u64_at(r, rule_offset(r, 5)) || !view_mask(r, rows, cols)))
 		return false;
-	if (rule_u64_at(r, rule_offset(r, 5))) { /* a boolean mask of a form we do not model */
+	if (masked && log)
 		r->meaning->role = ROLE_OPAQUE;
-		rule_reads(r, rule_offset(r, 5), (uint64_t)mask_elements(r, rows, cols));
-	}
-	return true;
+	return rule_finish_views(r);
 }
 
 /* Where the types of <[numbers at a time,] input, accumulator, output, …> begin. NULL: nowhere. */

@@ -310,6 +310,21 @@ static enum reason apply_where(struct walk *walk, const struct step *step)
 	return set_tensor(walk, step, &meaning->views[1], &spec->mask, mask->index);
 }
 
+/* Softmax over the keys that a mask leaves: with -inf where it is true. */
+static enum reason apply_softmax_mask(struct walk *walk, const struct step *step)
+{
+	struct attn_spec *spec = &walk->args->spec;
+	const struct view *view = &step->meaning.views[2];
+	const struct ref *ref = ref_of(step, view->where);
+
+	if (walk->masked || walk->columns != walk->args->Sk || !ref || ref->kind != REF_INPUT)
+		return stop(walk, REASON_MASK_FORM, step->name);
+	walk->masked = true;
+	spec->mask_keeps = 0;
+	spec->mask_value = -INFINITY;
+	return set_tensor(walk, step, view, &spec->mask, ref->index);
+}
+
 static enum reason apply_softmax(struct walk *walk, const struct step *step)
 {
 	const struct meaning *meaning = &step->meaning;
@@ -320,7 +335,7 @@ static enum reason apply_softmax(struct walk *walk, const struct step *step)
 		return stop(walk, REASON_NOT_SOFTMAX, step->name);
 	walk->softmax = true;
 	walk->scores = walk->from;
-	return REASON_NONE;
+	return meaning->view_count > 2 ? apply_softmax_mask(walk, step) : REASON_NONE;
 }
 
 static enum reason apply(struct walk *walk, const struct step *step)

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "shim/rules/rules.h"
 #include "tests/apps/aten.h"
 
 #define TEXT_(x) #x
@@ -302,6 +303,97 @@ static void test_masked_fill(void **state)
 	assert_int_equal(args.spec.mask_keeps, 0);
 }
 
+/* Softmax that takes a mask itself, of P from S: as large as the scores, or for `chunk` of them one
+ * row of keys. */
+static struct op masked_softmax(const char *name, int chunk, bool in_chunks)
+{
+	const int rows = (int)(core.H * core.Sq), keys = (int)core.Sk;
+	const unsigned char flag = in_chunks;
+
+	return core_launch(
+		name, 8, (size_t[]){8, 8, 4, 4, 4, 8, 4, 1},
+		(const void *[]){&core.p, &core.s, &rows, &keys, &keys, &core.mask, &chunk, &flag});
+}
+
+#define MASKED_SOFTMAX                                                                             \
+	"_ZN43_GLOBAL__N__b6de9c8c_10_SoftMax_cu_9f978f6320softmax_warp_forwardIN3c104HalfES2_"    \
+	"fLi6ELb0ELb1EEEvPT0_PKT_iiiPKbib"
+
+static enum reason with_masked_softmax(const char *name, int chunk, bool in_chunks)
+{
+	struct chain *chain = begin();
+
+	join(chain, masked_softmax(name, chunk, in_chunks));
+	return end(chain);
+}
+
+static void test_softmax_mask(void **state)
+{
+	const int64_t Sk = 40, Sq = 32, H = 3, B = 2;
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	core.H = H * B;
+	assert_int_equal(with_masked_softmax(MASKED_SOFTMAX, -1, false), REASON_NONE);
+	assert_int_equal(args.spec.mask.base, core.mask);
+	assert_int_equal(args.spec.mask.dtype, ATTN_BOOL);
+	assert_stride(&args.spec.mask, args.H * Sq * Sk, Sq * Sk, Sk, 1);
+	assert_int_equal(args.spec.mask_keeps, 0);
+	assert_true(isinf(args.spec.mask_value) && args.spec.mask_value < 0);
+	assert_int_equal(args.spec.empty_row, ATTN_EMPTY_NAN);
+	core_begin(); /* [B,1,1,Sk] */
+	core.H = H * B;
+	assert_int_equal(with_masked_softmax(MASKED_SOFTMAX, (int)(H * Sq * Sk), true),
+			 REASON_NONE);
+	assert_int_equal(args.B, B);
+	assert_int_equal(args.H, H);
+	assert_stride(&args.spec.mask, Sk, 0, 0, 1);
+	core_begin(); /* one batch: one mask */
+	assert_int_equal(with_masked_softmax(MASKED_SOFTMAX, (int)(H * Sq * Sk), true),
+			 REASON_NONE);
+	assert_stride(&args.spec.mask, 0, 0, 0, 1);
+	core_begin(); /* a mask before it */
+	chain = begin();
+	join(chain, core_masked_fill(core.s, core.s, CORE_OTHER, 0xfbff));
+	join(chain, masked_softmax(MASKED_SOFTMAX, -1, false));
+	assert_int_equal(end(chain), REASON_MASK_FORM);
+	core_begin(); /* the mask is made of the scores */
+	core.mask = core.s;
+	assert_int_equal(with_masked_softmax(MASKED_SOFTMAX, -1, false), REASON_MASK_FORM);
+}
+
+/* Chunks that a pair of rows straddles take their mask from the first of the pair; of chunks that
+ * are no whole rows, or do not make up the scores, nothing is known. */
+static void test_softmax_mask_denied(void **state)
+{
+	static const char log[] =
+		"_ZN43_GLOBAL__N__b6de9c8c_10_SoftMax_cu_9f978f6320softmax_warp_forwardIN3c104"
+		"HalfES2_fLi6ELb1ELb1EEEvPT0_PKT_iiiPKbib";
+	static const int chunks[] = {40 * 32 + 1, 40 * 7, 39, 0, -1};
+
+	(void)state;
+	core_begin();
+	core.H = 2;
+	core.Sq = 3;
+	core_resize();
+	assert_int_equal(with_masked_softmax(MASKED_SOFTMAX, 40 * 3, true), REASON_UNKNOWN_KERNEL);
+	core_begin();
+	assert_int_equal(with_masked_softmax(log, -1, false), REASON_UNKNOWN_KERNEL);
+	for (unsigned i = 0; i < sizeof(chunks) / sizeof(*chunks); i++) {
+		struct op op;
+		struct access_list list;
+		static unsigned char params[FUNCTION_MAX_BYTES];
+		const struct function *function;
+
+		core_begin();
+		op = masked_softmax(MASKED_SOFTMAX, chunks[i], true);
+		function = function_get(op.launch.function);
+		assert_true(function_read_params(function, &op.launch, params));
+		assert_false(rules_access(function, &op.launch, params, &list));
+	}
+}
+
 /* Biases on top of a mask: they find the fill there. */
 static void test_bias_after_mask(void **state)
 {
@@ -378,6 +470,8 @@ int main(void)
 		cmocka_unit_test(test_broadcast_denied),
 		cmocka_unit_test(test_split_agrees),
 		cmocka_unit_test(test_masked_fill),
+		cmocka_unit_test(test_softmax_mask),
+		cmocka_unit_test(test_softmax_mask_denied),
 		cmocka_unit_test(test_bias_after_mask),
 		cmocka_unit_test(test_forms_denied),
 	};
