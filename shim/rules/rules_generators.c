@@ -49,17 +49,51 @@ bool rule_read_distribution(struct reading *r)
 	return true;
 }
 
+/* Bytes of each of arange's numbers; 0: not known. The name counts the lambda of their type, in an
+ * order that older versions had otherwise. The functor holds where to begin and the step, in the
+ * type in which they are added up, and a pointer of the host's, and so tells these apart. */
+static int64_t range_width(const struct reading *r)
+{
+	static const struct {
+		unsigned functor, width;
+	} kinds[] = {/* bytes */ {24, 1},
+		     {24, 1},
+		     {0, 0}, /* or doubles, once */
+		     {24, 8},
+		     {0, 0},
+		     {24, 8},
+		     {16, 4},
+		     {16, 2},
+		     {16, 2}};
+	const char *at = rule_find(r, "_clEvENKUlvE");
+	unsigned kind;
+
+	if (!at)
+		return 0;
+	at += strlen("_clEvENKUlvE");
+	kind = *at == '_' ? 0 : (unsigned)(*at - '0') + 1;
+	if ((kind && at[1] != '_') || kind >= sizeof(kinds) / sizeof(*kinds) ||
+	    rule_size_of(r, 1) != kinds[kind].functor)
+		return 0;
+	return kinds[kind].width;
+}
+
 /* (int N, functor of the index, output): arange and the like; elements are at least a byte wide,
  * and those of arange, which knows no complex numbers, at most eight. */
 bool rule_read_with_index(struct reading *r)
 {
 	const int64_t n = rule_number(r, 0);
 	const bool range = rule_has(r, "15arange_cuda_outE");
+	const int64_t width = range ? range_width(r) : 0;
 
 	if (r->function->param_count != 3 || rule_size_of(r, 0) != 4 || rule_size_of(r, 2) != 8 ||
 	    n < 1)
 		return false;
 	r->meaning->role = ROLE_OPAQUE;
+	if (width) {
+		rule_writes(r, rule_offset(r, 2), (uint64_t)(n * width));
+		return true;
+	}
 	if (!range)
 		rule_follows_all(r, rule_offset(r, 1), rule_size_of(r, 1));
 	rule_touch(r, rule_offset(r, 2), ACCESS_WRITE, (uint64_t)n * 8, (uint64_t)n, range);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/op/memory.h"
+
 /* How many elements a TensorInfo has in all; 0: none. */
 static int64_t count(const struct reading *r, unsigned param)
 {
@@ -275,4 +277,43 @@ bool rule_read_masked_scatter_check(struct reading *r)
 	rule_reads(r, rule_offset(r, 0), 8);
 	rule_reads(r, rule_offset(r, 1), 1);
 	return true;
+}
+
+/* Tensors are worked on in parts where the offsets of one go beyond 31 bits. */
+static bool may_be_a_part(const struct reading *r)
+{
+	for (int i = 0; i < r->meaning->view_count; i++) {
+		uint64_t begin, end;
+
+		if (!memory_reach(r->meaning->views[i].base, &begin, &end) ||
+		    end - begin > INT32_MAX)
+			return true;
+	}
+	return false;
+}
+
+/* (int N, functor {source, …}, array<char *, 4>): out = mask ? source[how many were taken before] :
+ * in. */
+bool rule_read_masked_scatter(struct reading *r)
+{
+	const struct functor *functor = &r->function->functor;
+	const struct type types[4] = {functor->operand[1], functor->operand[1], functor->operand[2],
+				      functor->operand[3]};
+	const unsigned source = rule_offset(r, 1);
+	const int64_t n = rule_number(r, 0);
+
+	if (!rule_takes(r, 4, 16, 32) || n < 1 || functor->operands != 4 || !types[0].bytes ||
+	    types[2].dtype != ATTN_BOOL || types[3].bytes != 8)
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	r->meaning->view_count = 4;
+	for (unsigned i = 0; i < 4; i++)
+		rule_set_view(r, (int)i, rule_offset(r, 2) + 8 * i, types[i]);
+	rule_one_dimension(r, n);
+	if (may_be_a_part(r))
+		rule_follows(r, source, ACCESS_READ);
+	else
+		rule_reads(r, source, (uint64_t)(n * types[0].bytes));
+	rule_follows_all(r, source + 8, 8);
+	return rule_finish_views(r);
 }

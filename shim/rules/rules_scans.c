@@ -67,9 +67,10 @@ bool rule_read_triangle(struct reading *r)
 	return true;
 }
 
-/* Elements of a TensorInfo that stands for slices of `size`, `stride` apart within. 0: not so. */
+/* Elements of a TensorInfo that stands for slices of `size`, `stride` apart within. 0: not so.
+ * *dense, false before: they lie without a gap; the dimension they are slices of has size 1. */
 static int64_t sliced(const struct reading *r, unsigned param, int64_t slices, int64_t size,
-		      int64_t stride)
+		      int64_t stride, bool *dense)
 {
 	const int64_t base = rule_tensor_elements(r, param, -1, 0, NULL);
 	const int64_t within = size == 1 ? 1 : rule_times(size - 1, stride) + 1;
@@ -77,29 +78,39 @@ static int64_t sliced(const struct reading *r, unsigned param, int64_t slices, i
 
 	for (int d = 0; (next = rule_tensor_size(r, param, d)) && d < 25; d++)
 		product = rule_times(product, next);
+	for (int d = 0; dense && (next = rule_tensor_size(r, param, d)) && d < 25; d++) {
+		bool whole;
+
+		if (next == 1 && !*dense)
+			*dense = rule_tensor_elements(r, param, d, size, &whole) ==
+					 base + within - 1 &&
+				 whole;
+	}
 	return base && rule_times(size, stride) && product == slices ? base + within - 1 : 0;
 }
 
 /* (TensorInfo in, unsigned size, unsigned k, bool, unsigned slices, unsigned stride, TensorInfo
- * out, unsigned stride, TensorInfo places, unsigned stride, kth). */
+ * out, unsigned stride, TensorInfo places, unsigned stride, kth): k of each slice are written,
+ * whatever it holds. */
 bool rule_read_top_k(struct reading *r)
 {
 	const char *at = rule_find(r, "gatherTopKI") + 11;
 	const int64_t width = rule_template_type(&at, type_unknown).bytes;
 	int64_t slices, in, out, places;
+	bool dense[2] = {false, false};
 
 	if (!width || *at != 'j' || !rule_takes(r, 216, 4, 4, 1, 4, 4, 216, 4, 216, 4, 8))
 		return false;
 	slices = rule_number(r, 4);
-	in = sliced(r, 0, slices, rule_number(r, 1), rule_number(r, 5));
-	out = sliced(r, 6, slices, rule_number(r, 2), rule_number(r, 7));
-	places = sliced(r, 8, slices, rule_number(r, 2), rule_number(r, 9));
+	in = sliced(r, 0, slices, rule_number(r, 1), rule_number(r, 5), NULL);
+	out = sliced(r, 6, slices, rule_number(r, 2), rule_number(r, 7), &dense[0]);
+	places = sliced(r, 8, slices, rule_number(r, 2), rule_number(r, 9), &dense[1]);
 	if (!in || !out || !places || rule_number(r, 2) > rule_number(r, 1))
 		return false;
 	r->meaning->role = ROLE_OPAQUE;
 	rule_reads(r, rule_offset(r, 0), (uint64_t)(in * width));
-	rule_writes_some(r, rule_offset(r, 6), out * width, false);
-	rule_writes_some(r, rule_offset(r, 8), places * 8, false);
+	rule_writes_some(r, rule_offset(r, 6), out * width, dense[0]);
+	rule_writes_some(r, rule_offset(r, 8), places * 8, dense[1]);
 	rule_follows(r, rule_offset(r, 10), ACCESS_UNKNOWN);
 	return true;
 }
@@ -119,8 +130,8 @@ bool rule_read_sort(struct reading *r)
 	value = rule_template_type(&at, type).bytes;
 	if (!key || !value || !rule_takes(r, 216, 4, 4, 4, 216, 4, 1))
 		return false;
-	keys = sliced(r, 0, rule_number(r, 1), rule_number(r, 2), rule_number(r, 3));
-	values = sliced(r, 4, rule_number(r, 1), rule_number(r, 2), rule_number(r, 5));
+	keys = sliced(r, 0, rule_number(r, 1), rule_number(r, 2), rule_number(r, 3), NULL);
+	values = sliced(r, 4, rule_number(r, 1), rule_number(r, 2), rule_number(r, 5), NULL);
 	if (!keys || !values)
 		return false;
 	r->meaning->role = ROLE_OPAQUE;
@@ -173,23 +184,90 @@ bool rule_read_scan_init(struct reading *r)
 }
 
 /* (in, out, tiles, int first tile, operation, initial value, unsigned N), of whole numbers, from a
- * plain pointer to another. */
+ * plain pointer to another; or of how many bytes of a mask are set, where `in` comes with the
+ * comparison and the initial value may stand in device memory. */
 bool rule_read_device_scan(struct reading *r)
 {
 	const char *at = rule_find(r, "E10Policy1000EPK");
-	int64_t width, n, tiles;
+	const bool mask =
+		rule_has(r, "11CountMaskOpEPKh") && rule_has(r, "EEPlNS0_13ScanTileStateIlLb1EEE");
+	int64_t in = 1, out = 8, n, tiles;
 
-	if (!at || !rule_takes(r, 8, 8, 8, 4, 1, 1, 4))
+	if (mask ? !rule_takes(r, 16, 8, 8, 4, 1, 16, 4) || r->params[rule_offset(r, 5)]
+		 : !at || !rule_takes(r, 8, 8, 8, 4, 1, 1, 4))
 		return false;
-	at += strlen("E10Policy1000EPK");
-	width = rule_type_of_letter(at[0]).bytes;
+	if (!mask) {
+		at += strlen("E10Policy1000EPK");
+		in = out = rule_type_of_letter(at[0]).bytes;
+		if (at[1] != 'P' || at[2] != at[0])
+			return false;
+	}
 	n = rule_number(r, 6);
 	tiles = tile_bytes((int64_t)r->launch->grid[0] + rule_number(r, 3));
-	if (!width || at[1] != 'P' || at[2] != at[0] || !tiles || !rule_times(n, width))
+	if (!tiles || !rule_times(n, out) || r->launch->grid[0] > n)
 		return false;
 	r->meaning->role = ROLE_OPAQUE;
-	rule_reads(r, rule_offset(r, 0), (uint64_t)(n * width));
-	rule_writes_some(r, rule_offset(r, 1), n * width, rule_number(r, 3) == 0);
+	rule_reads(r, rule_offset(r, 0), (uint64_t)(n * in));
+	rule_writes_some(r, rule_offset(r, 1), n * out, rule_number(r, 3) == 0);
 	rule_changes(r, rule_offset(r, 2), tiles);
+	return true;
+}
+
+/* Bytes of the whole numbers behind a plain pointer that are held against 0. 0: others. */
+static int64_t not_zero_width(const struct reading *r)
+{
+	const char *at = rule_find(r, "9NonZeroOpI");
+
+	at = at ? at + strlen("9NonZeroOpI") : "";
+	return at[0] && strncmp(at + 1, "EEPK", 4) == 0 && at[5] == at[0]
+		       ? rule_type_of_letter(at[0]).bytes
+		       : 0;
+}
+
+/* (in, int *how many, unsigned long N, operation, int first, none): counts in one block what is
+ * not 0. */
+bool rule_read_count(struct reading *r)
+{
+	const int64_t bytes = rule_times(rule_number(r, 2), not_zero_width(r));
+
+	if (!bytes || !rule_takes(r, 16, 8, 8, 1, 4, 1) || !rule_has(r, "EEPiy") ||
+	    r->launch->grid[0] != 1)
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_reads(r, rule_offset(r, 0), (uint64_t)bytes);
+	rule_writes(r, rule_offset(r, 1), 4);
+	return true;
+}
+
+/* (first place, in, long *places, int *how many, tiles, none, none, int N, int tiles, {bool first,
+ * bool last, long N, long before, long *how many before and with these}, scratch): the places of
+ * what is not 0, as many as there are. Scratch without a byte lies where the numbers behind it do.
+ */
+bool rule_read_select(struct reading *r)
+{
+	const int64_t tiles = rule_number(r, 8), n = rule_number(r, 7);
+	const int64_t bytes = rule_times(n, not_zero_width(r));
+	const unsigned counts = rule_offset(r, 9) + 24;
+	uint64_t scratch, before, with;
+
+	if (!bytes || !rule_takes(r, 8, 16, 8, 8, 8, 1, 1, 4, 4, 40, 8) ||
+	    !rule_has(r, "17counting_iteratorIl") || !rule_has(r, "EEPlPiNS0_13ScanTileStateI") ||
+	    tiles < 1 || tiles > n || r->launch->grid[0] != (uint64_t)tiles ||
+	    r->params[counts - 24] != 1 || rule_u64_at(r, counts - 16) < (uint64_t)n ||
+	    rule_u64_at(r, counts - 8) != 0)
+		return false; /* or one of the later parts of a tensor */
+	scratch = rule_u64_at(r, rule_offset(r, 10));
+	before = rule_u64_at(r, counts);
+	with = rule_u64_at(r, counts + 8);
+	if ((before != scratch || with != scratch + 8) &&
+	    (before != scratch + 8 || with != scratch))
+		return false;
+	r->meaning->role = ROLE_OPAQUE;
+	rule_reads(r, rule_offset(r, 1), (uint64_t)bytes);
+	rule_writes_some(r, rule_offset(r, 2), n * 8, false);
+	rule_changes(r, rule_offset(r, 3), 4);
+	rule_changes(r, rule_offset(r, 4), tile_bytes(tiles));
+	rule_changes(r, counts, 8);
+	rule_changes(r, counts + 8, 8);
 	return true;
 }

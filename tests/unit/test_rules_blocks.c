@@ -68,8 +68,8 @@ static const struct block blocks[] = {
 	 {S(8, 16384 * 8), R(16, 16384 * 4), R(24, 16384 * 4)},
 	 {AT(0, 0)}},
 	{"launch_masked_scatter_kernel", /* [729088] halves, and a pointer in the functor */
-	 {U(8, FAR), W(24, FAR, 729088), R(32, 729088 * 2), R(40, 729088), R(48, 729088 * 8)},
-	 {AT(0, 0)}},
+	 {R(8, FAR), S(24, 729088 * 2), R(32, 729088 * 2), R(40, 729088), R(48, 729088 * 8)},
+	 {AT(0, 0), AT(0, 0x80000000)}},
 	{"conj_kernel_cuda", /* complex numbers */
 	 {S(8, 200704 * 8), R(16, 200704 * 8)},
 	 {AT(0, 0)}},
@@ -227,7 +227,7 @@ static const struct block blocks[] = {
 	 {S(0, 128 * 129 * 4), R(216, 128 * 129 * 4)},
 	 {AT(8, 127), AT(440, 16641), AT(448, 128)}},
 	{"gatherTopK", /* 2 of 4, 1024 times, and their places */
-	 {R(0, 1024 * 4 * 4), W(240, 1024 * 2 * 4, 0), W(464, 1024 * 2 * 8, 0)},
+	 {R(0, 1024 * 4 * 4), S(240, 1024 * 2 * 4), S(464, 1024 * 2 * 8)},
 	 {AT(228, 1023), AT(220, 5), AT(216, 0)}},
 	{"bitonicSortKVInPlace", /* 1024 pairs */
 	 {U(0, 1024 * 2 * 4), U(232, 1024 * 2 * 8)},
@@ -242,6 +242,15 @@ static const struct block blocks[] = {
 	{"16DeviceScanKernel", /* 4 ints */
 	 {R(0, 4 * 4), S(8, 4 * 4), U(16, (32 + 1) * 16)},
 	 {AT(32, 0)}},
+	{"11CountMaskOpEPKh", /* 729088 bools to longs, in 814 blocks */
+	 {R(0, 729088), S(16, 729088 * 8), U(24, (32 + 814) * 16)},
+	 {AT(56, 0), AT(40, 1), AT(GRIDX, 729089)}},
+	{"28DeviceReduceSingleTileKernel", /* how many of 1024 longs are not 0 */
+	 {R(0, 1024 * 8), S(16, 4)},
+	 {AT(24, 0), AT(28, 0x80000000), AT(GRIDX, 2)}},
+	{"23DeviceSelectSweepKernel", /* which of them */
+	 {R(8, 1024 * 8), W(24, 1024 * 8, 0), U(32, 4), U(40, (32 + 1) * 16), U(88, 8), U(96, 8)},
+	 {AT(52, 0), AT(72, 1023), AT(80, 1), AT(104, 0)}},
 	{"DeviceCompactInitKernel", {U(0, (32 + 1) * 16), W(16, 8, 0)}, {AT(8, 0)}},
 	/* ---- PyTorch's own attention, and numbers from nowhere */
 	{"transform_bias_rescale_qkv", /* [4,384,3*512] to [3,4,8,384,64] */
@@ -253,7 +262,9 @@ static const struct block blocks[] = {
 	{"add_padding_2", /* to [4,200,512] */
 	 {R(0, FAR), S(8, 4 * 200 * 512 * 4), R(24, FAR), R(32, FAR)},
 	 {AT(44, 0), AT(52, 5)}},
-	{"arange_cuda_out", {W(32, 8 * 8, 8)}, {AT(0, 0)}},
+	{"NKUlvE2_clEvEUllE_EEvT_T0_", {S(32, 8 * 8)}, {AT(0, 0)}},	     /* longs */
+	{"NKUlvE5_clEvEUllE_EEvT_T0_", {S(24, 14 * 4)}, {AT(0, 0)}},	     /* floats */
+	{"NKUlvE1_clEvEUllE_EEvT_T0_", {W(32, 2048 * 8, 2048)}, {AT(0, 0)}}, /* ints, or doubles */
 	{"normal_and_transform", {S(48, 885504 * 2)}, {AT(56, 1), AT(56, 3), AT(0, 0)}},
 };
 
@@ -505,11 +516,71 @@ static void test_no_casts(void **state)
 	}
 }
 
+/* The largest k of each row, put where rows are longer than k. */
+static void each_top_k(struct op *op, void *argument)
+{
+	static unsigned char params[FUNCTION_MAX_BYTES];
+	const uint32_t longer = 3;
+	const struct function *function;
+	struct access_list list;
+
+	if (op->kind == OP_ALLOC)
+		memory_add(op->alloc.range.base, op->alloc.range.bytes, op->alloc.kind,
+			   op->context);
+	if (op->kind != OP_LAUNCH)
+		return;
+	function = function_get(op->launch.function);
+	if (!strstr(function->name, "gatherTopK"))
+		return;
+	++*(unsigned *)argument;
+	assert_true(function_read_params(function, &op->launch, params));
+	memcpy(params + 240 + 8 + 100, &longer, 4); /* from one row to the next */
+	assert_true(read_block(function, &op->launch, params, &list));
+	for (int i = 0; i < list.count; i++)
+		if (list.item[i].where == 240) {
+			assert_int_equal(list.item[i].sure_end, list.item[i].begin);
+			assert_int_equal(list.item[i].end - list.item[i].begin, (1023 * 3 + 2) * 4);
+		}
+}
+
+static void test_gaps(void **state)
+{
+	unsigned found = 0;
+
+	(void)state;
+	core_begin();
+	driver_resolve();
+	assert_true(trace_play(KERNEL_BLOCKS, each_top_k, &found) > 0);
+	assert_int_equal(found, 1);
+}
+
+/* A scatter that is surely whole, in memory of less than two GiB, takes no more than there are
+ * places to put it. */
+static void test_masked_scatter(void **state)
+{
+	static const struct block scatter = {
+		"_ZN2at6native29vectorized_elementwise_kernelILi8EZZZNS0_28launch_masked_scatter_"
+		"kernelERKNS_10TensorBaseES4_S4_S4_ENKUlvE_clEvENKUlvE10_clEvEUlN3c104HalfEblE_"
+		"St5arrayIPcLm4EEEEviT0_T1_",
+		{R(8, 1000 * 2), S(24, 1000 * 2), R(32, 1000 * 2), R(40, 1000), R(48, 1000 * 8)},
+		{AT(0, 0)}};
+	const uint64_t source[2] = {CORE_ARENA, 0x527a0010};
+	const uint64_t at[4] = {CORE_ARENA + 0x10000, CORE_ARENA + 0x10000, CORE_ARENA + 0x20000,
+				CORE_ARENA + 0x30000};
+	const int count = 1000;
+
+	(void)state;
+	core_begin();
+	driver_resolve();
+	check_rows(&scatter, 3, (size_t[]){4, 16, 32}, (const void *[]){&count, source, at});
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_blocks),
-					   cmocka_unit_test(test_long_rows),
-					   cmocka_unit_test(test_no_casts)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_blocks), cmocka_unit_test(test_long_rows),
+		cmocka_unit_test(test_no_casts), cmocka_unit_test(test_gaps),
+		cmocka_unit_test(test_masked_scatter)};
 
 	return CORE_MAIN("rules_blocks", tests);
 }
