@@ -317,7 +317,8 @@ static enum reason apply_softmax_mask(struct walk *walk, const struct step *step
 	const struct view *view = &step->meaning.views[2];
 	const struct ref *ref = ref_of(step, view->where);
 
-	if (walk->masked || walk->columns != walk->args->Sk || !ref || ref->kind != REF_INPUT)
+	if (walk->masked || walk->shifted || walk->columns != walk->args->Sk || !ref ||
+	    ref->kind != REF_INPUT)
 		return stop(walk, REASON_MASK_FORM, step->name);
 	walk->masked = true;
 	spec->mask_keeps = 0;
@@ -348,10 +349,12 @@ static enum reason apply(struct walk *walk, const struct step *step)
 	    meaning->elements != walk->Z * walk->args->Sq * walk->columns)
 		return stop(walk, REASON_LAYOUT, step->name);
 	/* once the scores stand relative to one another, or beside a sink, softmax is all that may
-	 * come */
+	 * come; and, where there is no sink, a factor for the distances */
 	if (!walk->softmax && (walk->shifted || walk->columns != walk->args->Sk) &&
 	    meaning->role != ROLE_SOFTMAX && meaning->role != ROLE_COPY &&
-	    (meaning->role != ROLE_ADD_SCALED || walk->shifted))
+	    (meaning->role != ROLE_ADD_SCALED || walk->shifted) &&
+	    (meaning->role != ROLE_SCALE || walk->columns != walk->args->Sk ||
+	     !(meaning->scalar > 0)))
 		return stop(walk, REASON_MASK_FORM, step->name);
 	switch (meaning->role) {
 	case ROLE_SCALE:

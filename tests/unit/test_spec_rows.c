@@ -163,6 +163,32 @@ static void test_each_alone(void **state)
 	assert_int_equal(args.spec.sinks.base, SINKS);
 }
 
+/* x / 4, of which the largest is taken off, times 4: nothing but the distances that softmax sees.
+ */
+static void test_distances_scaled(void **state)
+{
+	static const float factors[] = {4, 0, -4};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(factors) / sizeof(*factors); i++) {
+		struct chain *chain;
+
+		core_begin();
+		chain = begin();
+		join(chain, core_add_mask(core.m, core.s, core.mask));
+		join(chain, core_scale(core.x, core.m, 0.25f));
+		join(chain, largest(LARGEST, core.x, (unsigned)core.Sk));
+		join(chain, take_off(LESS, core.x, LARGEST, (unsigned)core.Sk));
+		join(chain, core_scale(core.x, LESS, factors[i]));
+		assert_int_equal(finish(chain), i ? REASON_MASK_FORM : REASON_NONE);
+		if (i)
+			continue;
+		assert_true(args.spec.scale == 1);
+		assert_int_equal(args.spec.bias[0].base, core.mask);
+		assert_true(args.spec.bias_scale[0] == 1);
+	}
+}
+
 static void test_denied(void **state)
 {
 	struct chain *chain;
@@ -241,6 +267,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sinks),
 		cmocka_unit_test(test_each_alone),
+		cmocka_unit_test(test_distances_scaled),
 		cmocka_unit_test(test_denied),
 		cmocka_unit_test(test_copies),
 	};
