@@ -64,7 +64,7 @@ static int launch_fused(struct chain *chain, struct site *site, const struct rel
 		return -1;
 	}
 	if (!originals_narrow(&args, chain)) {
-		session_decline(REASON_CHAIN_BROKEN, "operands cast from what is gone");
+		log_decline(REASON_CHAIN_BROKEN, "operands cast from what is gone");
 		site->broken++;
 		return -1;
 	}

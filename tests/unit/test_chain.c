@@ -324,6 +324,32 @@ static void test_two_products(void **state)
 	sum_of_products(0, false);
 }
 
+/* V was projected a moment ago, and PV is as large as that projection: whose product is it? */
+static void test_projected_values(void **state)
+{
+	struct chain *values, *scores;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	core.Sq = core.Sk;
+	core_resize();
+	op = core_product(1, 0, core.D, core.H * core.Sk, 16, CORE_OTHER, 16, 0,
+			  CORE_OTHER + 0x10000, 16, 0, core.v, core.D, 0, 1);
+	assert_true(chain_may_open(&op));
+	values = chain_open(&op);
+	scores = begin();
+	look_at(&op);
+	assert_ptr_equal(chain_reader(&op, &list), NULL);
+	assert_true(join(scores, core_softmax(core.p, core.s)));
+	op = core_context();
+	look_at(&op);
+	assert_ptr_equal(chain_reader(&op, &list), scores);
+	assert_true(ends(scores, op));
+	chain_free(scores);
+	chain_free(values);
+}
+
 static void test_copies(void **state)
 {
 	struct chain *chain;
@@ -568,6 +594,7 @@ int main(void)
 		cmocka_unit_test(test_readers),
 		cmocka_unit_test(test_pointer_words),
 		cmocka_unit_test(test_two_products),
+		cmocka_unit_test(test_projected_values),
 		cmocka_unit_test(test_copies),
 		cmocka_unit_test(test_too_long),
 		cmocka_unit_test(test_unreadable),
