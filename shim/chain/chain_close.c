@@ -145,7 +145,7 @@ bool chain_kernel_may_be_softmax(const struct function *function)
 	const char *name = function->name;
 
 	return !strstr(name, "2at6native") || strstr(name, "oftmax") || strstr(name, "oftMax") ||
-	       strstr(name, "exp_kernel");
+	       strstr(name, "exp");
 }
 
 bool chain_step_may_be_softmax(const struct step *step)
@@ -154,10 +154,20 @@ bool chain_step_may_be_softmax(const struct step *step)
 	case ROLE_SOFTMAX:
 	case ROLE_LOG_SOFTMAX:
 		return true;
-	case ROLE_UNKNOWN:
-	case ROLE_OPAQUE:
-		return step->function && chain_kernel_may_be_softmax(step->function);
-	default:
+	case ROLE_SCALE:
+	case ROLE_ADD:
+	case ROLE_ADD_SCALED:
+	case ROLE_ADD_CONSTANT:
+	case ROLE_MASKED_FILL:
+	case ROLE_WHERE:
+	case ROLE_TANH:
+	case ROLE_COPY:
+	case ROLE_MULTIPLY:
+	case ROLE_DIVIDE:
+	case ROLE_FILL:
+	case ROLE_DROPOUT:
 		return false;
+	default:
+		return step->function && chain_kernel_may_be_softmax(step->function);
 	}
 }
