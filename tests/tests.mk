@@ -2,7 +2,7 @@
 # `make test`: every test that needs no GPU. Programs are named by the rooms' own .mk files:
 #   UNIT_TESTS             run as they are
 #   PRELOAD_TEST_PROGRAMS  preload the shim or a part of it: not with SAN
-#   FUZZ_RUNS, FAULT_RUNS, ZOO_RUNS, SOAK_RUNS, CLI_TESTS    PROGRAM:ARGUMENT
+#   FUZZ_RUNS, FAULT_RUNS, ZOO_RUNS, SOAK_RUNS, READER_RUNS, CLI_TESTS    PROGRAM:ARGUMENT
 #   CHECKS                 targets
 
 include tests/unit/log_test.mk
@@ -11,6 +11,7 @@ include tests/preload/preload.mk
 include tests/apps/zoo.mk
 include tests/fuzz/fuzz.mk
 include tests/faults/faults.mk
+include tests/readers/readers.mk
 include tests/unit/core_test.mk
 include tests/unit/code_test.mk
 include tests/unit/tune_test.mk
@@ -18,7 +19,7 @@ include tests/unit/bench_test.mk
 
 TEST_JOBS ?= 2
 # The longest first.
-TEST_RUNS  = $(FUZZ_RUNS) $(FAULT_RUNS) $(ZOO_RUNS) $(SOAK_RUNS) $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(CLI_TESTS)
+TEST_RUNS  = $(FUZZ_RUNS) $(FAULT_RUNS) $(ZOO_RUNS) $(SOAK_RUNS) $(READER_RUNS) $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(CLI_TESTS)
 
 # Without a GPU the demo compiles nothing for one.
 CHECKS += check-demo
@@ -27,7 +28,7 @@ check-demo:
 .PHONY: check-demo
 
 .PHONY: test-programs
-test-programs: $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(CLI_TEST_FILES) \
+test-programs: $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(CLI_TEST_FILES) $(O)/fashim \
                $(sort $(foreach run,$(FUZZ_RUNS) $(FAULT_RUNS) $(ZOO_RUNS),$(firstword $(subst :, ,$(run)))))
 
 test: test-programs $(if $(SAN),,$(CHECKS)) ## every test that needs no GPU
