@@ -126,7 +126,8 @@ $(O)/tests/cli/fake.so: tests/cli/fake.c | setup
 demo_gpu := $(shell nvidia-smi -L >/dev/null 2>&1 && echo gpu)
 demo_app  = $(O)/apps/$(if $(demo_gpu),gpu,sim)/demo
 # On the CPU stand-in the fused kernel is emulated thread by thread and not faster: replace all the same.
-demo_env  = $(if $(demo_gpu),,FASHIM_MIN_SPEEDUP=0 LD_LIBRARY_PATH=$(abspath $(O))/simgpu$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH})
+# So short a run could not afford to learn anything, hence no budget.
+demo_env  = FASHIM_BUDGET=0 $(if $(demo_gpu),,FASHIM_MIN_SPEEDUP=0 LD_LIBRARY_PATH=$(abspath $(O))/simgpu$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH})
 demo_log  = $(O)/demo.jsonl
 
 # There it is one program whose shim has no kernels for a GPU: they take long to compile.

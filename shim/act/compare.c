@@ -17,8 +17,10 @@
 #include <time.h>
 
 #include "shim/base/config.h"
+#include "shim/base/cost.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
+#include "shim/gpu/ledger.h"
 #include "shim/log/log.h"
 #include "shim/gpu/nvtx.h"
 #include "shim/real/driver.h"
@@ -54,8 +56,9 @@ static struct pending {
 	struct site *site;
 	uint64_t occurrence;
 	struct timing *timing;
-	CUevent begin, end, done;
-	struct result *result; /* pinned */
+	CUevent first, begin, end, done; /* of all of it first and last */
+	struct result *result;		 /* pinned */
+	uint64_t promised;		 /* to the ledger */
 	int rows, guesses;
 	bool tried; /* sampled[TRIAL] is of the kernel on numbers of ours */
 	struct rounding rounding;
@@ -85,9 +88,10 @@ static struct pending *find_slot(CUcontext context)
 			slot->context = context;
 		}
 		if (!slot->done &&
-		    (driver.cuEventCreate(&slot->begin, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
+		    (driver.cuEventCreate(&slot->first, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
+		     driver.cuEventCreate(&slot->begin, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
 		     driver.cuEventCreate(&slot->end, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
-		     driver.cuEventCreate(&slot->done, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS))
+		     driver.cuEventCreate(&slot->done, CU_EVENT_DEFAULT) != CUDA_SUCCESS))
 			return NULL;
 		return slot;
 	}
@@ -185,7 +189,8 @@ static int enqueue(struct pending *slot, const struct chain *chain, const struct
 	int error = 0;
 
 	/* Kernels of ours take a lock in there: it must be free. */
-	if (driver.cuMemsetD8Async((CUdeviceptr)buffers->result, 0, sizeof(struct result),
+	if (driver.cuEventRecord(slot->first, chain->stream) != CUDA_SUCCESS ||
+	    driver.cuMemsetD8Async((CUdeviceptr)buffers->result, 0, sizeof(struct result),
 				   chain->stream) != CUDA_SUCCESS)
 		return -EIO;
 	for (int i = 0; i < slot->guesses && !error; i++) {
@@ -245,6 +250,9 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 	int error = -1, pointers;
 	uint64_t room;
 
+	COST(PURPOSE_LEARNING);
+	const struct ledger_entry entry = ledger_begin(LEDGER_COMPARE);
+
 	if (driver_enter(&here, chain->context)) {
 		slot = find_slot(chain->context);
 		if (slot && buffers_get(&buffers, chain, args, rows)) {
@@ -266,12 +274,14 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 		buffers_put(&buffers, chain->stream);
 		driver_leave(&here);
 	}
+	ledger_end(entry);
 	if (error) {
 		timing_drop(timing);
 		if (++site->failed_compares >= 4)
 			site_decline(site, REASON_SCRATCH, "no comparison could be made");
 		return;
 	}
+	slot->promised = ledger_promise(LEDGER_COMPARE);
 	slot->timing = timing;
 	slot->used = true;
 	slot->awaited = false;
@@ -477,6 +487,7 @@ static void judge_guesses(struct pending *slot)
 
 static void finish(struct pending *slot)
 {
+	ledger_settle(LEDGER_COMPARE, slot->promised, timing_between(slot->first, slot->done));
 	slot->used = false;
 	used_count--;
 	slot->site->pending--;
@@ -495,10 +506,12 @@ void compare_poll(void)
 
 		if (!pending[i].used || !driver_enter(&here, pending[i].context))
 			continue;
+		COST(PURPOSE_LEARNING);
 		result = driver.cuEventQuery(pending[i].done);
 		if (result == CUDA_SUCCESS) {
 			finish(&pending[i]);
 		} else if (result != CUDA_ERROR_NOT_READY) {
+			ledger_settle(LEDGER_COMPARE, pending[i].promised, 0);
 			pending[i].used = false;
 			used_count--;
 			pending[i].site->pending--;
@@ -524,9 +537,11 @@ static bool worth_waiting(const struct site *site)
 	return false;
 }
 
-void compare_wait(const struct site *site)
+void compare_wait(const struct site *site, uint64_t most_ns)
 {
-	const uint64_t until = now_ns() + WAIT_NS;
+	const uint64_t until = now_ns() + (most_ns < WAIT_NS ? most_ns : WAIT_NS);
+
+	COST(PURPOSE_LEARNING);
 
 	while (worth_waiting(site) && site->state == SITE_LEARNING && now_ns() < until) {
 		compare_poll();
@@ -541,6 +556,7 @@ void compare_forget(CUcontext context)
 	for (int i = 0; i < PENDING; i++)
 		if (pending[i].context == context) {
 			if (pending[i].used) {
+				ledger_settle(LEDGER_COMPARE, pending[i].promised, 0);
 				pending[i].site->pending--;
 				used_count--;
 			}

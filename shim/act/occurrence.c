@@ -12,6 +12,7 @@
 #include "shim/real/bypass.h"
 #include "shim/act/compare.h"
 #include "shim/base/config.h"
+#include "shim/base/cost.h"
 #include "shim/hazard/copies.h"
 #include "shim/act/delivery.h"
 #include "shim/real/driver_context.h"
@@ -22,6 +23,8 @@
 #include "shim/ask/measure.h"
 #include "shim/op/memory.h"
 #include "shim/act/originals.h"
+#include "shim/gpu/ledger.h"
+#include "shim/act/put_off.h"
 #include "shim/act/replace.h"
 #include "shim/real/driver.h"
 #include "shim/log/decline.h"
@@ -34,9 +37,6 @@
 /* A comparison costs as much as some dozen small fused launches: samples that agree make the next
  * one come later, up to this many times FASHIM_SAMPLE. */
 #define MOST_RARE 128
-
-/* How often kernels without a rule are asked: what they are given may tell more the next time. */
-#define QUESTIONS 4
 
 /* Occurrences of QK^T and PV in different types, with nothing known of the casts before them, until
  * the site is declined for it. */
@@ -85,8 +85,13 @@ static void await_verdicts(const struct op *op)
 		return;
 	for (int i = 0; i < site_count; i++)
 		if (sites[i].state == SITE_LEARNING && sites[i].pending &&
-		    sites[i].passed + sites[i].pending >= config()->learn)
-			compare_wait(&sites[i]);
+		    sites[i].passed + sites[i].pending >= config()->learn &&
+		    ledger_affords(LEDGER_VERDICT)) {
+			const struct ledger_entry entry = ledger_begin(LEDGER_VERDICT);
+
+			compare_wait(&sites[i], ledger_left() / 4);
+			ledger_end(entry);
+		}
 }
 
 static struct chain *open_or_evict(const struct op *op)
@@ -110,6 +115,7 @@ static enum flow defer_opening(struct op *op, const struct access_list *list,
 {
 	struct chain *chain;
 
+	COST_SHARED(PURPOSE_REPLACING);
 	held_guard(op, list, NULL, false, op->name);
 	chain = open_or_evict(op);
 	if (!chain)
@@ -170,6 +176,7 @@ enum flow occurrence_open(struct op *op, const struct access_list *list)
 	const enum config_mode mode = config()->mode;
 	struct site_set set;
 	struct chain *chain;
+	bool affordable;
 
 	if (!chain_may_open(op)) {
 		held_guard(op, list, NULL, true, op->name);
@@ -189,13 +196,16 @@ enum flow occurrence_open(struct op *op, const struct access_list *list)
 	}
 	compare_poll();
 	await_verdicts(op);
-	if (mode == MODE_REPLACE && !site_wants_watch(&op->gemm) && may_defer(op, &set) &&
-	    !due_for_sample(&set))
+	affordable = ledger_affords(LEDGER_WATCH);
+	if (mode == MODE_REPLACE && !(affordable && site_wants_watch(&op->gemm)) &&
+	    may_defer(op, &set) && !(due_for_sample(&set) && ledger_affords(LEDGER_COMPARE)))
 		return defer_opening(op, list, &set, false);
 	copies_needed(NULL, op->name); /* before the operands are an input of a chain */
 	held_guard(op, list, NULL, true, op->name);
 	if (!opener_promising(&op->gemm) && !site_awaits(&op->gemm, SITE_LEARNING))
 		return FLOW_PASS;
+	if (!affordable)
+		return put_off_opener(op);
 	if (!is_scores_memory(op)) {
 		log_decline(REASON_MEMORY, op->name);
 		return FLOW_PASS;
@@ -203,8 +213,10 @@ enum flow occurrence_open(struct op *op, const struct access_list *list)
 	chain = open_or_evict(op);
 	if (!chain)
 		return FLOW_PASS;
-	chain->timed = mode >= MODE_COMPARE && (site_awaits(&op->gemm, SITE_LEARNING) ||
-						site_awaits(&op->gemm, SITE_VERIFIED));
+	chain->timed =
+		mode >= MODE_COMPARE &&
+		(site_awaits(&op->gemm, SITE_LEARNING) || site_awaits(&op->gemm, SITE_VERIFIED)) &&
+		ledger_affords(LEDGER_COMPARE);
 	if (chain->timed)
 		chain->timing = timing_begin(op->context, op->stream);
 	for (int n = 0; n < 2; n++)
@@ -226,6 +238,7 @@ enum flow occurrence_defer(struct chain *chain, struct op *op, const struct acce
 	const int inputs = chain->input_count;
 	int step;
 
+	COST_SHARED(PURPOSE_REPLACING);
 	if (!chain_extend(chain, op, list, function, params)) {
 		held_realise(chain, op_queue(op), "chain_broken", false);
 		return FLOW_PASS;
@@ -277,17 +290,22 @@ static bool inputs_lost(const struct chain *chain)
  */
 static bool prepare(const struct chain *chain)
 {
+	const bool first = !fused_prepared(chain->context);
 	struct driver_context here;
+	struct ledger_entry entry;
 	bool ready;
 
 	if (config()->mode < MODE_COMPARE)
 		return true;
+	entry = ledger_begin(LEDGER_KERNELS);
 	if (!driver_enter(&here, chain->context))
 		return false;
 	ready = fused_prepare(chain->context) == 0 &&
 		(config()->mode < MODE_REPLACE ||
 		 blas_prepare(chain->steps[0].gemm.library, chain->context) == 0);
 	driver_leave(&here);
+	if (first)
+		ledger_end(entry);
 	return ready;
 }
 
@@ -332,12 +350,14 @@ static void settle_extents(struct site *site, const struct chain *chain,
 static void identify(struct site *site, const struct chain *chain, struct attn_args *args)
 {
 	char detail[96];
+	struct ledger_entry entry;
 	const char *why;
 	bool by_data;
 
-	if (site->identified || site->questions == QUESTIONS)
+	if (!asks_again(site))
 		return;
 	site->questions++;
+	entry = ledger_begin(LEDGER_IDENTIFY);
 	why = identify_chain(&site->identity, args, chain, detail, sizeof(detail));
 	if (!why && spec_of_chain(args, chain, &site->identity, &by_data, detail) != REASON_NONE)
 		why = detail;
@@ -346,6 +366,7 @@ static void identify(struct site *site, const struct chain *chain, struct attn_a
 	if (!why)
 		settle_extents(site, chain, args);
 	site_record_identity(site, args);
+	ledger_end(entry);
 }
 
 /* GEMM, something element-wise, GEMM: a multi-layer perceptron, linear attention. No site. */
@@ -360,15 +381,21 @@ static enum flow pass_over(struct chain *chain, const char *detail)
 /* The program's own ops ran this time: learn of the site, arrange for the comparison. */
 static enum flow learn(struct chain *chain, struct op *op, const struct access_list *list)
 {
+	COST(PURPOSE_LEARNING);
 	struct attn_args args;
 	char detail[96];
 	bool by_data = false;
 	const struct attn_variant *variant = NULL;
-	const char *unmeasured = config()->mode >= MODE_COMPARE ? measure_chain(chain) : NULL;
+	bool fresh, waits = false;
+	const char *unmeasured =
+		config()->mode >= MODE_COMPARE ? measure_chain(chain, &waits) : NULL;
+	struct ledger_entry entry;
 	enum reason reason;
 	struct site *site;
 	bool mixed;
 
+	if (waits)
+		return put_off(chain, NULL);
 	if (unmeasured) {
 		log_decline(REASON_UNACCOUNTED_POINTER, unmeasured);
 		opener_result(&chain->steps[0].gemm, false);
@@ -387,11 +414,17 @@ static enum flow learn(struct chain *chain, struct op *op, const struct access_l
 		return pass_over(chain, detail);
 	opener_result(&chain->steps[0].gemm, true);
 	mixed = reason == REASON_NONE && !originals_narrow(&args, chain);
+	fresh = !site_known(chain);
+	if (!affordable_to_learn(chain, fresh, by_data))
+		return put_off(chain, NULL);
+	entry = ledger_begin(LEDGER_SITE);
 	site = site_of_chain(chain);
 	if (!site) {
 		held_drop(chain);
 		return FLOW_PASS;
 	}
+	if (!fresh && too_dear(site, chain))
+		return put_off(chain, site);
 	site->live->seen++;
 	site->since_sample = 0;
 	if (site->state == SITE_VERIFIED && site->interval < MOST_RARE * config()->sample)
@@ -413,14 +446,14 @@ static enum flow learn(struct chain *chain, struct op *op, const struct access_l
 	if (variant && by_data)
 		identify(site, chain, &args);
 	announce(site, chain, &args, variant ? variant->name : "");
+	if (fresh)
+		ledger_end(entry);
 	if (reason != REASON_NONE)
 		site_decline(site, reason, detail);
 	else if (!config_selects_site(site->number))
 		site_decline(site, REASON_SKIPPED, "");
 	if (site->state == SITE_DECLINED) {
 		site->live->reason = site->reason;
-		timing_drop(chain->timing);
-		chain->timing = NULL;
 		held_drop(chain);
 		return FLOW_PASS;
 	}
@@ -490,9 +523,19 @@ static void correct_record(struct site *site, const struct chain *chain,
 	site_announce(site, chain, args, variant->name);
 }
 
+/* Comparisons whose results are still to come may be all that are needed. */
+static bool enough_under_way(const struct site *site)
+{
+	const uint64_t needed = config()->learn < 2 ? 2 : config()->learn; /* speed takes two */
+
+	return config()->mode == MODE_REPLACE && site->state == SITE_LEARNING && site->pending &&
+	       site->passed + site->pending >= needed;
+}
+
 /* The closing GEMM ran: O is the program's own. */
 static void closed(struct chain *chain)
 {
+	COST(PURPOSE_LEARNING);
 	struct site *site = chain->site;
 	static struct attn_spec guess[SITE_CANDIDATES]; /* flow lock */
 	const struct attn_variant *variant;
@@ -515,6 +558,7 @@ static void closed(struct chain *chain)
 			chain->values[i].live.count = 0;
 	/* An unknown chain is compared at its first sighting; one that follows rules when timed. */
 	if ((!chain->timed && !site->by_data) || lost || config()->mode < MODE_COMPARE ||
+	    enough_under_way(site) ||
 	    spec_of_chain(&args, chain, site->identified ? &site->identity : NULL, &by_data,
 			  detail) != REASON_NONE ||
 	    !originals_narrow(&args, chain)) {
@@ -548,6 +592,7 @@ static void closed(struct chain *chain)
 	else if (by_data)
 		settle_extents(site, chain, &args);
 	site->live->compared++;
+	site_waits(site, false);
 	compare_start(site, chain, &args, &order, variant, guess, guesses, timing);
 	slopes_put(chain);
 	for (int i = 0; i < chain->input_count;

@@ -6,12 +6,14 @@
 
 #include "shim/gpu/blas.h"
 #include "shim/base/config.h"
+#include "shim/base/cost.h"
 #include "shim/hazard/copies.h"
 #include "shim/act/delivery.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
 #include "shim/hazard/held.h"
 #include "shim/gpu/late.h"
+#include "shim/gpu/ledger.h"
 #include "shim/log/log.h"
 #include "shim/op/memory.h"
 #include "shim/gpu/nvtx.h"
@@ -125,8 +127,12 @@ static void launched(struct chain *chain, struct site *site, int kept_inputs)
 		return;
 	}
 	site->since_sample++;
-	if (site->app_us > site->fused_us)
-		site->live->saved_ns += (uint64_t)((site->app_us - site->fused_us) * 1000);
+	if (site->app_us > site->fused_us) {
+		const uint64_t ns = (uint64_t)((site->app_us - site->fused_us) * 1000);
+
+		site->live->saved_ns += ns;
+		ledger_saved(ns);
+	}
 	if (config()->poison)
 		held_poison(chain);
 	if (!held_virtual(chain))
@@ -209,6 +215,7 @@ void replace_settle(void)
 
 	if (!chain)
 		return;
+	COST(PURPOSE_REPLACING);
 	delivery_missed(waiting.site);
 	if (!save_inputs(chain, &waiting.list) ||
 	    launch_behind(chain, waiting.site, &waiting.list, NULL, 0)) {
@@ -240,6 +247,7 @@ enum flow replace_deliver(void)
 	const struct relayout *inverse = waiting.inverse;
 	struct chain *chain = waiting.chain;
 
+	COST(PURPOSE_REPLACING);
 	/* Guarding may have had to make the chain real. */
 	if (!chain->deferred ||
 	    launch_behind(chain, waiting.site, &waiting.list, inverse, inverse->in_begin)) {
@@ -257,6 +265,7 @@ enum flow replace_deliver(void)
 enum flow replace_chain(struct chain *chain, struct site *site, const struct op *op,
 			const struct access_list *list, int kept_inputs)
 {
+	COST(PURPOSE_REPLACING);
 	copies_needed(chain, op->name);
 	if (may_wait(chain, site, op, list))
 		return wait(chain, site, op, list, kept_inputs);

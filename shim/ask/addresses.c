@@ -9,7 +9,9 @@
 
 #include "shim/chain/chain.h"
 #include "shim/base/config.h"
+#include "shim/base/cost.h"
 #include "shim/real/driver_context.h"
+#include "shim/gpu/ledger.h"
 #include "shim/op/memory.h"
 #include "shim/base/message.h"
 #include "shim/ask/mirror.h"
@@ -184,13 +186,18 @@ static const struct filler *learn(const struct filling *filling, CUstream stream
 	const uint64_t key = addresses_key(filling->function, &launch, filling->params);
 	struct filler *filler = &fillers[filler_count];
 	struct driver_context here;
+	struct ledger_entry entry;
 	int error;
 
 	if (!key || find(key) || filler_count == FILLERS || failures >= ATTEMPTS ||
-	    mirrors_objection(filling->function) || !driver_enter(&here, filling->context))
+	    !ledger_affords(LEDGER_ADDRESSES) || mirrors_objection(filling->function) ||
+	    !driver_enter(&here, filling->context))
 		return NULL;
+	COST(PURPOSE_ASKING);
+	entry = ledger_begin(LEDGER_ADDRESSES);
 	memset(filler, 0, sizeof(*filler));
 	error = addresses_probe(filler, filling, stream);
+	ledger_end(entry);
 	driver_leave(&here);
 	if (error == -EAGAIN) {
 		failures++;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/cost.h"
 #include "shim/real/driver_context.h"
 #include "shim/base/elementary.h"
 #include "shim/ask/identify_parts.h"
@@ -535,6 +536,7 @@ const char *identify_chain(struct identity *identity, const struct attn_args *ar
 	struct driver_context here;
 	const char *why;
 
+	COST(PURPOSE_ASKING);
 	memset(&session, 0, sizeof(session));
 	session.args = args;
 	session.chain = chain;

@@ -14,8 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shim/base/cost.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
+#include "shim/gpu/ledger.h"
 #include "shim/op/memory.h"
 #include "shim/ask/mirror.h"
 #include "shim/real/driver.h"
@@ -440,6 +442,7 @@ static void run_passes(struct session *session)
 	struct driver_context here;
 	bool done;
 
+	COST(PURPOSE_ASKING);
 	if (!driver_enter(&here, session->chain->context))
 		return;
 	done = !fused_prepare(session->chain->context) &&
@@ -482,7 +485,13 @@ static bool all_fixed(const struct session *session)
 	return true;
 }
 
-const char *measure_chain(struct chain *chain)
+static bool affordable(const struct chain *chain)
+{
+	return fused_prepared(chain->context) ? ledger_affords(LEDGER_MEASURE)
+					      : ledger_affords_both(LEDGER_MEASURE, LEDGER_KERNELS);
+}
+
+const char *measure_chain(struct chain *chain, bool *waits)
 {
 	static struct session session; /* flow lock */
 	const struct op_gemm *opener = &chain->steps[0].gemm;
@@ -499,11 +508,19 @@ const char *measure_chain(struct chain *chain)
 	if (!session.length_count && !all_fixed(&session))
 		return "too few scores to measure what a kernel writes";
 	if (!known(&session)) {
-		const char *hindrance = mirrors_hindrance(chain);
+		const char *hindrance;
+		struct ledger_entry entry;
 
+		*waits = !affordable(chain);
+		if (*waits)
+			return NULL;
+		entry = ledger_begin(LEDGER_MEASURE); /* reads the kernels' code first */
+		hindrance = mirrors_hindrance(chain);
+		if (!hindrance)
+			run_passes(&session);
+		ledger_end(entry);
 		if (hindrance)
 			return hindrance;
-		run_passes(&session);
 		if (!known(&session))
 			return session.mirrors.hindrance ? session.mirrors.hindrance
 							 : "no room to measure what a kernel "

@@ -13,7 +13,9 @@
 #include "shim/ask/addresses.h"
 #include "shim/chain/chain.h"
 #include "shim/base/config.h"
+#include "shim/base/cost.h"
 #include "shim/real/driver_context.h"
+#include "shim/gpu/ledger.h"
 #include "shim/op/memory.h"
 #include "shim/ask/mirror.h"
 #include "shim/real/driver.h"
@@ -156,6 +158,7 @@ static int try(struct result *result, const struct op *op, const struct function
 	struct driver_context here;
 	int error = -EAGAIN;
 
+	COST(PURPOSE_ASKING);
 	if (!driver_enter(&here, op->context))
 		return error;
 	trial.seen[0] = malloc(end - begin);
@@ -198,16 +201,21 @@ static const struct result *ask(const struct op *op, const struct function *func
 {
 	const uint64_t key =
 		hash_mix(addresses_key(function, &op->launch, params), (uint64_t)access->where);
+	struct ledger_entry entry;
 	struct result *result;
+	int error;
 
 	for (int i = 0; i < result_count; i++)
 		if (results[i].key == key)
 			return &results[i];
-	if (result_count == RESULTS || failures == FAILURES)
+	if (result_count == RESULTS || failures == FAILURES || !ledger_affords(LEDGER_OVERWRITE))
 		return NULL;
+	entry = ledger_begin(LEDGER_OVERWRITE);
 	result = &results[result_count];
 	*result = (struct result){.key = key};
-	if (try(result, op, function, params, access->pointer, end) == -EAGAIN) {
+	error = try(result, op, function, params, access->pointer, end);
+	ledger_end(entry);
+	if (error == -EAGAIN) {
 		failures++;
 		return NULL;
 	}

@@ -7,12 +7,15 @@
 
 #include <string.h>
 
+#include "shim/base/cost.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
+#include "shim/gpu/ledger.h"
 #include "shim/op/memory.h"
 #include "shim/ask/mirror.h"
 #include "shim/real/driver.h"
 #include "shim/gpu/scratch.h"
+#include "shim/gpu/timing.h"
 
 #define KERNELS	   1024
 #define QUESTIONS  8
@@ -28,7 +31,8 @@ static struct question {
 	struct answer *of; /* NULL: free */
 	uint32_t function;
 	CUcontext context; /* of the event */
-	CUevent done;
+	CUevent begun, done;
+	uint64_t promised;		 /* to the ledger */
 	struct addresses_result *result; /* pinned */
 } questions[QUESTIONS];
 
@@ -55,6 +59,18 @@ static CUresult query(const struct question *question)
 	return result;
 }
 
+static void settle_cost(const struct question *question, bool known)
+{
+	struct driver_context here;
+	double us = 0;
+
+	if (known && driver_enter(&here, question->context)) {
+		us = timing_between(question->begun, question->done);
+		driver_leave(&here);
+	}
+	ledger_settle(LEDGER_REACH, question->promised, us);
+}
+
 static void take_answers(void)
 {
 	for (int i = 0; i < QUESTIONS; i++) {
@@ -66,6 +82,7 @@ static void take_answers(void)
 		result = query(question);
 		if (result == CUDA_ERROR_NOT_READY)
 			continue;
+		settle_cost(question, result == CUDA_SUCCESS);
 		if (question->of->function == question->function) {
 			question->of->asked = false;
 			question->of->near =
@@ -81,17 +98,21 @@ static struct question *free_question(CUcontext context)
 		struct question *question = &questions[i];
 		void *memory = NULL;
 
-		if (question->of || (question->done && question->context != context))
+		if (question->of ||
+		    ((question->begun || question->done) && question->context != context))
 			continue;
 		if (!question->result &&
 		    driver.cuMemAllocHost_v2(&memory, sizeof(struct addresses_result)) ==
 			    CUDA_SUCCESS)
 			question->result = memory;
+		if (!question->begun &&
+		    driver.cuEventCreate(&question->begun, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+			question->begun = NULL;
 		if (!question->done &&
-		    driver.cuEventCreate(&question->done, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+		    driver.cuEventCreate(&question->done, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
 			question->done = NULL;
 		question->context = context;
-		return question->result && question->done ? question : NULL;
+		return question->result && question->begun && question->done ? question : NULL;
 	}
 	return NULL;
 }
@@ -124,7 +145,8 @@ static bool enqueue(const struct question *question, const struct op *op,
 {
 	const uint64_t room =
 		scratch_get(op->context, op->stream, sizeof(struct addresses_result), false);
-	bool done = room && !look(op, list, room) &&
+	bool done = room && driver.cuEventRecord(question->begun, op->stream) == CUDA_SUCCESS &&
+		    !look(op, list, room) &&
 		    driver.cuMemcpyDtoHAsync_v2(question->result, (CUdeviceptr)room,
 						sizeof(struct addresses_result),
 						op->stream) == CUDA_SUCCESS &&
@@ -147,16 +169,22 @@ static void ask(struct answer *answer, const struct op *op, const struct access_
 {
 	struct question *question;
 	struct driver_context here;
+	struct ledger_entry entry;
 
-	if (bytes_of(list) > MOST_BYTES || !driver_enter(&here, op->context))
+	COST(PURPOSE_ASKING);
+	if (bytes_of(list) > MOST_BYTES || !ledger_affords(LEDGER_REACH) ||
+	    !driver_enter(&here, op->context))
 		return;
+	entry = ledger_begin(LEDGER_REACH);
 	question = free_question(op->context);
 	if (question && enqueue(question, op, list)) {
 		question->of = answer;
 		question->function = answer->function;
+		question->promised = ledger_promise(LEDGER_REACH);
 		answer->asked = true;
 	}
 	driver_leave(&here);
+	ledger_end(entry);
 }
 
 bool reach_is_far(const struct op *op, const struct function *function,
@@ -177,11 +205,13 @@ void reach_forget(CUcontext context)
 {
 	for (int i = 0; i < QUESTIONS; i++)
 		if (!context || questions[i].context == context) {
-			if (questions[i].of)
+			if (questions[i].of) {
+				ledger_settle(LEDGER_REACH, questions[i].promised, 0);
 				questions[i].of->asked = false;
+			}
 			questions[i].of = NULL;
 			/* The context takes its events and its host memory along. */
-			questions[i].done = NULL;
+			questions[i].begun = questions[i].done = NULL;
 			questions[i].result = NULL;
 		}
 }

@@ -47,23 +47,52 @@ static uint64_t sign_meaning(uint64_t hash, const struct meaning *meaning)
 /* The number of keys grows from call to call while a program decodes. A word that says how many
  * there are, or scores in a row, a head, or all, or how many blocks it takes to go through these,
  * is signed as what it says. Words up to SMALL say too many things at once. */
-#define SMALL 4
+#define SMALL  4
+#define COUNTS 4
+#define SHIFTS 3 /* a number in elements of up to four bytes */
 
-static uint64_t sign_word(uint64_t hash, const struct op_gemm *opener, uint32_t word, bool is_grid)
+/* What such words are, of one opener: asked of each word of a launch's parameters. */
+struct says {
+	uint64_t count[COUNTS];
+	uint64_t word[COUNTS * SHIFTS], least;
+};
+
+static void say(struct says *says, const struct op_gemm *opener)
 {
 	const uint64_t keys = (uint64_t)opener->m, rows = (uint64_t)opener->n;
-	const uint64_t counts[] = {keys, rows * keys, (uint64_t)opener->batch * keys,
-				   (uint64_t)opener->batch * rows * keys};
 
-	for (unsigned i = 0; word > SMALL && i < sizeof(counts) / sizeof(*counts); i++)
-		for (unsigned shift = 0; shift <= (is_grid ? 12 : 2); shift++) {
-			const uint64_t says = is_grid ? (counts[i] + (1u << shift) - 1) >> shift
-						      : counts[i] << shift; /* in bytes */
+	says->count[0] = keys;
+	says->count[1] = rows * keys;
+	says->count[2] = (uint64_t)opener->batch * keys;
+	says->count[3] = (uint64_t)opener->batch * rows * keys;
+	says->least = UINT64_MAX;
+	for (unsigned i = 0; i < COUNTS * SHIFTS; i++) {
+		says->word[i] = says->count[i / SHIFTS] << i % SHIFTS;
+		if (says->word[i] < says->least)
+			says->least = says->word[i];
+	}
+}
 
-			if (word == says)
-				return hash_mix(hash, 0x6b657973ull << 32 | i << 8 | shift);
-		}
+static uint64_t sign_count(uint64_t hash, unsigned count, unsigned shift)
+{
+	return hash_mix(hash, 0x6b657973ull << 32 | count << 8 | shift);
+}
+
+static uint64_t sign_word(uint64_t hash, const struct says *says, uint32_t word)
+{
+	for (unsigned i = 0; word > SMALL && word >= says->least && i < COUNTS * SHIFTS; i++)
+		if (word == says->word[i])
+			return sign_count(hash, i / SHIFTS, i % SHIFTS);
 	return hash_mix(hash, word);
+}
+
+static uint64_t sign_grid(uint64_t hash, const struct says *says, uint32_t blocks)
+{
+	for (unsigned i = 0; blocks > SMALL && i < COUNTS; i++)
+		for (unsigned shift = 0; shift <= 12; shift++)
+			if (blocks == (says->count[i] + (1u << shift) - 1) >> shift)
+				return sign_count(hash, i, shift);
+	return hash_mix(hash, blocks);
 }
 
 /* Everything but the pointers: their words are read as zero. */
@@ -74,18 +103,20 @@ static uint64_t sign_launch(uint64_t hash, const struct op_gemm *opener,
 {
 	unsigned char bytes[CHAIN_PARAM_BYTES + 4] = {0};
 	const uint64_t zero = 0;
+	struct says says;
 	uint32_t word;
 
+	say(&says, opener);
 	memcpy(bytes, params, function->bytes);
 	for (int i = 0; i < list->count; i++)
 		if ((unsigned)list->item[i].where + 8 <= function->bytes)
 			memcpy(bytes + list->item[i].where, &zero, 8);
 	for (unsigned at = 0; at < function->bytes; at += 4) {
 		memcpy(&word, bytes + at, 4);
-		hash = sign_word(hash, opener, word, false);
+		hash = sign_word(hash, &says, word);
 	}
 	for (int i = 0; i < 3; i++)
-		hash = sign_word(hash, opener, grid[i], true);
+		hash = sign_grid(hash, &says, grid[i]);
 	hash = hash_bytes(hash, block, 3 * sizeof(*block));
 	return hash_mix(hash, shared_bytes);
 }

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shim/base/cost.h"
 #include "shim/rules/function.h"
 #include "shim/code/kernel_code_parts.h"
 #include "shim/real/driver.h"
@@ -249,6 +250,7 @@ void kernel_code_loaded(const void *handle, const void *image)
 	struct module *module;
 	size_t bytes;
 
+	COST(PURPOSE_IMAGES);
 	if (!begin())
 		return;
 	module = add(handle);
@@ -270,6 +272,7 @@ void kernel_code_loaded_file(const void *handle, const char *path)
 	struct module *module;
 	struct stat status;
 
+	COST(PURPOSE_IMAGES);
 	if (begin()) {
 		module = add(handle);
 		if (module && file >= 0 && !fstat(file, &status) && status.st_size > 0 &&
@@ -291,6 +294,7 @@ void kernel_code_same(const void *handle, const void *library)
 	const int kept = errno;
 	struct module *module;
 
+	COST(PURPOSE_IMAGES);
 	if (handle == library || !begin())
 		return;
 	module = find(handle);
@@ -325,6 +329,7 @@ void kernel_code_unloaded(const void *handle)
 {
 	const int kept = errno;
 
+	COST(PURPOSE_IMAGES);
 	if (!begin())
 		return;
 	drop(handle);
@@ -375,6 +380,7 @@ static uint32_t ask(const struct function *function, bool *exposed)
 	if (!deeds || deeds & DEED_CONSTANTS) {
 		const struct module *module;
 
+		COST(PURPOSE_IMAGES);
 		if (!deeds)
 			deeds = deeds_of(function) | ASKED;
 		module = deeds & DEED_CONSTANTS ? module_of(function) : NULL;

@@ -14,6 +14,7 @@
 #define FRAME_MAGIC	0xfd2fb528u
 #define SKIP_MAGIC	0x184d2a50u /* and the 15 that follow */
 #define BLOCK_MAX	(128u << 10)
+#define SHORT		16 /* bytes: most copies have less, and as many are copied where there is room */
 #define LITERAL_SYMBOLS 36
 #define MATCH_SYMBOLS	53
 #define OFFSET_SYMBOLS	32
@@ -207,9 +208,14 @@ static uint32_t offset_of(struct decoder *d, uint32_t value, bool literals)
 
 static bool copy_literals(struct decoder *d, size_t *used, size_t have, size_t count)
 {
-	if (count > have - *used || count > d->made - d->done)
+	const size_t room = d->made - d->done;
+
+	if (count > have - *used || count > room)
 		return false;
-	memcpy(d->to + d->done, d->literal + *used, count);
+	if (count <= SHORT && room >= SHORT && *used <= BLOCK_MAX - SHORT)
+		memcpy(d->to + d->done, d->literal + *used, SHORT);
+	else
+		memcpy(d->to + d->done, d->literal + *used, count);
 	d->done += count;
 	*used += count;
 	return true;
@@ -218,15 +224,24 @@ static bool copy_literals(struct decoder *d, size_t *used, size_t have, size_t c
 static bool copy_match(struct decoder *d, size_t offset, size_t count)
 {
 	unsigned char *to = d->to + d->done;
+	const size_t room = d->made - d->done;
 
-	if (!offset || offset > d->done || count > d->made - d->done)
+	if (!offset || offset > d->done || count > room)
 		return false;
 	d->done += count;
-	if (offset >= count)
+	if (count <= SHORT && room >= SHORT && offset >= SHORT) {
+		memcpy(to, to - offset, SHORT);
+		return true;
+	}
+	if (offset >= count) {
 		memcpy(to, to - offset, count);
-	else
-		for (; count; count--, to++) /* the two overlap */
-			*to = to[-(ptrdiff_t)offset];
+		return true;
+	}
+	/* The two overlap: no more at a time than lies between them. */
+	for (; offset >= 8 && count >= 8; count -= 8, to += 8)
+		memcpy(to, to - offset, 8);
+	for (; count; count--, to++)
+		*to = to[-(ptrdiff_t)offset];
 	return true;
 }
 

@@ -13,19 +13,6 @@ static unsigned highest_bit(uint32_t value) /* not 0 */
 	return 31 - (unsigned)__builtin_clz(value);
 }
 
-/* n <= 32 bits from bit `at` on; what lies behind the end reads as 0. */
-static uint32_t bits_at(const unsigned char *base, size_t bytes, size_t at, unsigned n)
-{
-	const size_t first = at >> 3;
-	uint64_t word = 0;
-
-	if (first + 8 <= bytes)
-		memcpy(&word, base + first, 8);
-	else if (first < bytes)
-		memcpy(&word, base + first, bytes - first);
-	return (uint32_t)(word >> (at & 7) & ((1ull << n) - 1));
-}
-
 bool backward_open(struct backward *in, const unsigned char *base, size_t bytes)
 {
 	if (!bytes || !base[bytes - 1])
@@ -33,23 +20,6 @@ bool backward_open(struct backward *in, const unsigned char *base, size_t bytes)
 	*in = (struct backward){base, bytes,
 				(int64_t)(bytes - 1) * 8 + highest_bit(base[bytes - 1])};
 	return true;
-}
-
-uint32_t backward_peek(const struct backward *in, unsigned n)
-{
-	if (in->left >= n)
-		return bits_at(in->base, in->bytes, (size_t)in->left - n, n);
-	if (in->left <= 0)
-		return 0;
-	return bits_at(in->base, in->bytes, 0, (unsigned)in->left) << (n - (unsigned)in->left);
-}
-
-uint32_t backward_read(struct backward *in, unsigned n)
-{
-	const uint32_t value = backward_peek(in, n);
-
-	in->left -= n;
-	return value;
 }
 
 bool state_table_make(struct state_table *table, unsigned log, const int16_t *often, unsigned count)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define STATE_LOG_MAX	9 /* of literal and match lengths */
 #define HUFFMAN_LOG_MAX 11
@@ -39,9 +40,38 @@ struct huffman_table {
 /* false: there is no bit that marks the end. */
 bool backward_open(struct backward *in, const unsigned char *base, size_t bytes);
 
+/* ---- in line: each sequence reads nine times, each literal byte once ---- */
+
+/* n <= 32 bits from bit `at` on; what lies behind the end reads as 0. */
+static inline uint32_t bits_at(const unsigned char *base, size_t bytes, size_t at, unsigned n)
+{
+	const size_t first = at >> 3;
+	uint64_t word = 0;
+
+	if (first + 8 <= bytes)
+		memcpy(&word, base + first, 8);
+	else if (first < bytes)
+		memcpy(&word, base + first, bytes - first);
+	return (uint32_t)(word >> (at & 7) & ((1ull << n) - 1));
+}
+
 /* n <= 32 */
-uint32_t backward_peek(const struct backward *in, unsigned n);
-uint32_t backward_read(struct backward *in, unsigned n);
+static inline uint32_t backward_peek(const struct backward *in, unsigned n)
+{
+	if (in->left >= n)
+		return bits_at(in->base, in->bytes, (size_t)in->left - n, n);
+	if (in->left <= 0)
+		return 0;
+	return bits_at(in->base, in->bytes, 0, (unsigned)in->left) << (n - (unsigned)in->left);
+}
+
+static inline uint32_t backward_read(struct backward *in, unsigned n)
+{
+	const uint32_t value = backward_peek(in, n);
+
+	in->left -= n;
+	return value;
+}
 
 /* From how often each of `count` symbols occurs (-1: less than once); the sum is 2^log, checked. */
 bool state_table_make(struct state_table *table, unsigned log, const int16_t *often,

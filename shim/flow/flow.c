@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/ask/addresses.h"
 #include "shim/gpu/blas.h"
@@ -21,6 +22,7 @@
 #include "shim/flow/capture.h"
 #include "shim/act/compare.h"
 #include "shim/base/config.h"
+#include "shim/base/cost.h"
 #include "shim/hazard/copies.h"
 #include "shim/act/delivery.h"
 #include "shim/real/driver_context.h"

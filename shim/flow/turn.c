@@ -6,11 +6,10 @@
 
 #include <pthread.h>
 #include <stdint.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "shim/base/cost.h"
 #include "shim/gpu/late.h"
-#include "shim/log/log.h"
 #include "shim/real/driver.h"
 #include "shim/gpu/scratch.h"
 
@@ -28,31 +27,17 @@ static void in_forked_child(void)
 
 /* ---- the clock ------------------------------------------------------------------------------ */
 
-static uint64_t taken_ns;
-static unsigned taken_for; /* turns that the time stands for; 0: the clock was not asked */
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
+static struct cost outer; /* what the thread paid for before its turn */
 
 static void start_clock(bool sampled)
 {
 	static uint32_t lot;
+	unsigned weight = 1;
 
 	lot = lot * 1664525 + 1013904223;
-	taken_for = !sampled ? 1 : lot >> 16 & (TURN_SAMPLE - 1) ? 0 : TURN_SAMPLE;
-	if (taken_for)
-		taken_ns = now_ns();
-}
-
-static void stop_clock(void)
-{
-	if (taken_for)
-		log_live()->overhead_ns += (now_ns() - taken_ns) * taken_for;
+	if (sampled)
+		weight = lot >> 16 & (TURN_SAMPLE - 1) ? 0 : TURN_SAMPLE;
+	outer = cost_begin_weighted(PURPOSE_HOOKS, weight);
 }
 
 /* ---- the turn ------------------------------------------------------------------------------- */
@@ -77,14 +62,16 @@ int turn_give(void)
 {
 	struct scratch_leaving leaving;
 	struct late_waits waits;
+	struct cost before;
 	int error;
 
 	late_take_waits(&waits);
 	scratch_take_leaving(&leaving);
-	stop_clock();
+	before = outer;
 	pthread_mutex_unlock(&lock);
 	error = late_await(&waits);
 	scratch_free(&leaving);
+	cost_end(before);
 	hook_depth--;
 	return error;
 }

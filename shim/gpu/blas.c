@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "shim/base/cost.h"
 #include "shim/op/gemm.h"
 #include "shim/real/blas_library.h"
 
@@ -56,6 +57,7 @@ int blas_prepare(const struct blas_library *library, CUcontext context)
 		return 0;
 	if (handle_count == HANDLES)
 		return -ENOSPC;
+	COST(PURPOSE_IMAGES);
 	create = (__typeof__(create))blas_symbol(library, "cublasCreate_v2");
 	if (!create || create(&handle) != CUBLAS_STATUS_SUCCESS)
 		return -EIO;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shim/base/config.h"
+#include "shim/base/cost.h"
 #include "kernels/images.h"
 #include "kernels/launch.h"
 #include "shim/gpu/looks.h"
@@ -151,6 +152,11 @@ static int load(struct loaded *slot)
 	return 0;
 }
 
+bool fused_prepared(CUcontext context)
+{
+	return find(context) != NULL;
+}
+
 int fused_prepare(CUcontext context)
 {
 	struct loaded *slot = find(context);
@@ -160,6 +166,7 @@ int fused_prepare(CUcontext context)
 		return slot->module ? 0 : -ENOENT;
 	if (loaded_count == CONTEXTS)
 		return -ENOENT;
+	COST(PURPOSE_IMAGES);
 	slot = &loaded[loaded_count++];
 	memset(slot, 0, sizeof(*slot));
 	slot->context = context;
@@ -303,6 +310,7 @@ int fused_load(CUcontext context, const struct attn_variant *variant)
 		return -EIO;
 	if (slot->variants[index])
 		return 0;
+	COST(PURPOSE_IMAGES);
 	if (function_of(&function, slot, variant->symbol))
 		return -EIO;
 	if (variant->shared_bytes > 48 * 1024 &&

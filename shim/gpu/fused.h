@@ -16,6 +16,9 @@
  * part. 0, -ENOENT (no image for this GPU), -EIO. */
 int fused_prepare(CUcontext context);
 
+/* Was that tried already? */
+bool fused_prepared(CUcontext context);
+
 /* Which variant a call would use, NULL: none fits. */
 const struct attn_variant *fused_select(CUcontext context, const struct attn_args *args);
 

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 
+#include "shim/base/cost.h"
 #include "shim/log/log.h"
 #include "shim/base/range.h"
 #include "shim/real/driver.h"
@@ -287,12 +288,14 @@ int late_await(const struct late_waits *waits)
 {
 	int error = waits->lost ? -EIO : 0;
 
-	for (int i = 0; i < waits->count; i++)
+	for (int i = 0; i < waits->count; i++) {
+		COST(PURPOSE_HAZARDS);
 		if (driver_await(waits->queue[i])) {
 			if (driver_context_lives())
 				log_violation("what was made late could not be waited for");
 			error = -EIO;
 		}
+	}
 	return error;
 }
 

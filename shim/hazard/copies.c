@@ -8,11 +8,13 @@
 
 #include "shim/real/bypass.h"
 #include "shim/base/config.h"
+#include "shim/base/cost.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
 #include "shim/op/graph.h"
 #include "shim/hazard/held.h"
 #include "shim/gpu/late.h"
+#include "shim/gpu/ledger.h"
 #include "shim/log/log.h"
 #include "shim/op/memory.h"
 #include "shim/gpu/step_launch.h"
@@ -124,6 +126,7 @@ static void make(struct held_copy *c, const struct chain *opened, const char *wh
 
 	if (!c->held || !c->stands)
 		return;
+	COST(PURPOSE_HAZARDS);
 	c->held = false;
 	kind_of(relayout_of(c)->key)->missed++;
 	note_made(c, who);
@@ -288,8 +291,9 @@ static bool may_hold(const struct kind *kind, const struct relayout *copy)
 	const char *why;
 
 	return config()->mode == MODE_REPLACE && kind->compared && !kind->never && pays(kind) &&
-	       kind->site->key == kind->site_key && kind->site->state == SITE_VERIFIED &&
-	       !bypassed(&why) && memory_watchable(memory_find(copy->in_begin)) &&
+	       ledger_affords(LEDGER_HOLD) && kind->site->key == kind->site_key &&
+	       kind->site->state == SITE_VERIFIED && !bypassed(&why) &&
+	       memory_watchable(memory_find(copy->in_begin)) &&
 	       memory_watchable(memory_find(copy->out_begin));
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shim/base/config.h"
+#include "shim/base/cost.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
 #include "shim/op/graph.h"
@@ -19,6 +20,7 @@
 #include "shim/real/driver.h"
 #include "shim/site/site.h"
 #include "shim/hazard/snapshot.h"
+#include "shim/gpu/timing.h"
 
 int held_count;
 
@@ -50,6 +52,8 @@ void held_drop(struct chain *chain)
 		snapshot_drop(chain, i);
 	if (chain->deferred)
 		held_count--;
+	timing_drop(chain->timing);
+	chain->timing = NULL;
 	chain_free(chain);
 }
 
@@ -140,6 +144,7 @@ void held_realise(struct chain *chain, struct queue reader, const char *who, boo
 			held_drop(chain);
 		return;
 	}
+	COST(PURPOSE_HAZARDS);
 	note_realised(chain, who, certain);
 	/* At the end of the process the context may be gone already, and with it whoever could
 	 * look; and of a capture that failed nothing is left. */

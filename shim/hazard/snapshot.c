@@ -5,6 +5,7 @@
  */
 #include "shim/hazard/snapshot.h"
 
+#include "shim/base/cost.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
 #include "shim/gpu/late.h"
@@ -179,6 +180,7 @@ bool snapshot_part(struct chain *chain, int index, uint64_t begin, uint64_t end)
 		return true;
 	if (chain->captured) /* each replay of the graph would need a copy of its own */
 		return false;
+	COST(PURPOSE_HAZARDS);
 	if (!driver_enter(&here, chain->context))
 		return false;
 	if (!first || begin_snapshot(chain, input)) {

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "shim/base/config.h"
+#include "shim/base/cost.h"
 #include "shim/log/log_header.h"
 #include "shim/log/log_live.h"
 #include "shim/base/message.h"
@@ -36,7 +37,8 @@ enum state {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int cancel_state; /* of the lock's holder */
+static int cancel_state;       /* of the lock's holder */
+static struct cost outer_cost; /* of who writes a record */
 static atomic_int state = LOG_NEW;
 static __thread int holding
 	__attribute__((tls_model("initial-exec"))); /* records this thread has begun */
@@ -244,6 +246,7 @@ struct json *log_record(const char *type)
 	}
 	acquire();
 	holding = 1;
+	outer_cost = cost_begin(PURPOSE_LOG);
 	if (atomic_load(&state) == LOG_NEW)
 		open_locked();
 	if (!has_header && atomic_load(&state) == LOG_OPEN) {
@@ -260,12 +263,15 @@ struct json *log_record(const char *type)
 void log_commit(struct json *record)
 {
 	const int saved_errno = errno;
+	struct cost outer;
 
 	if (holding == 0 || --holding > 0 || record == &nested)
 		return;
 	end_record();
+	outer = outer_cost;
 	release();
 	log_live_write();
+	cost_end(outer);
 	errno = saved_errno;
 }
 
@@ -300,6 +306,7 @@ void log_finish(void)
 	if (atomic_load(&state) == LOG_OPEN) { /* else another thread finished meanwhile */
 		counters = log_live();
 		counters->last_ns = now_ns();
+		log_live_costs();
 		log_summary(record, counters, names_start_ns());
 		end_record();
 		log_live_remove();
@@ -308,6 +315,7 @@ void log_finish(void)
 		message_info("done; see: fashim report %s", path);
 	}
 	holding--;
+	cost_end(outer_cost);
 	release();
 	errno = saved_errno;
 }

@@ -58,11 +58,14 @@
  * {"type":"violation","what":"…"}                  an error of the shim's own; it passed through
  *
  * {"type":"summary","end":"exit"|"killed","wall_us":1.0,"gemms":9,"launches":99,"overhead_us":1.0,
+ *  "costs_us":{"host":{"hooks":0.4,"log":0.6},"gpu":{"learning":30.0}},
  *  "scratch_peak":1048576,"copies":{"held":300,"made":2,"unfit":0},"reasons":{"capture":3},
  *  "sites":[{"site":1,"state":"verified","reason":"none","seen":100,"replaced":96,"compared":4,
  *            "agreed":4,"passed":0,"materialised":0,"snapshots":12,"saved_us":590.4}]}
  *      last record of a clean end. launches: those looked at, which is while a chain is in view;
  *      overhead_us: host time in the shim, one-time loading and learning included.
+ *      costs_us: the same by purpose (purposes.def), each moment counted once, those that are
+ *      not 0; and the GPU's time for comparisons and questions that the host did not wait for.
  *      copies, of operands and outputs: held back; of these, made after all; kinds whose strides no
  *      kernel could be given in their place.
  *      agreed: comparisons, of which a site takes FASHIM_LEARN to be verified. While it has not,
@@ -72,12 +75,13 @@
  * Beside the log lies LOG.live, a `struct live_file` that is written with each record and else at
  * most LIVE_INTERVAL_MS late while anything is counted; a clean end removes it after writing
  * "summary". A reader that finds no summary takes the counters from there and reports
- * "end":"killed". A log that has reached 64 MiB gets a violation that says so and its summary, no
- * other record.
+ * "end":"killed". New members of that struct go to its end: readers take as much as they know. A
+ * log that has reached 64 MiB gets a violation that says so and its summary, no other record.
  */
 #ifndef FASHIM_LOG_FORMAT_H
 #define FASHIM_LOG_FORMAT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define LOG_FORMAT_NAME	   "fashim-log"
@@ -96,6 +100,7 @@ enum site_state { SITE_LEARNING, SITE_VERIFIED, SITE_DECLINED };
 #define LIVE_VERSION	 2
 #define LIVE_SITES	 256
 #define LIVE_INTERVAL_MS 20
+#define LIVE_PURPOSES	 16
 
 struct live_site {
 	uint32_t state;	 /* enum site_state */
@@ -115,7 +120,12 @@ struct live_file {
 	uint64_t reasons[64]; /* indexed by enum reason; occurrences without a site of their own too
 			       */
 	struct live_site sites[LIVE_SITES];
+	uint64_t cost_ns[LIVE_PURPOSES]; /* overhead_ns, by the order of purposes.def */
+	uint64_t cost_gpu_ns[LIVE_PURPOSES];
 };
+
+/* What every version 2 has. */
+#define LIVE_LEAST offsetof(struct live_file, cost_ns)
 
 _Static_assert(REASON_COUNT <= 64, "live_file.reasons is too small");
 

@@ -91,6 +91,21 @@ void log_header(struct json *json, const struct log_device *device)
 	json_close(json);
 }
 
+static void write_costs(struct json *json, const char *key, const uint64_t *ns)
+{
+	static const char *const names[] = {
+#define PURPOSE(id, name, what) name,
+#include "shim/base/purposes.def"
+#undef PURPOSE
+	};
+
+	json_open_object(json, key);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (ns[i])
+			json_double(json, names[i], (double)ns[i] / 1e3);
+	json_close(json);
+}
+
 void log_summary(struct json *json, const struct live_file *live, uint64_t start_ns)
 {
 	const unsigned sites = live->site_count < LIVE_SITES ? live->site_count : LIVE_SITES;
@@ -101,6 +116,10 @@ void log_summary(struct json *json, const struct live_file *live, uint64_t start
 	json_uint(json, "gemms", live->gemms);
 	json_uint(json, "launches", live->launches);
 	json_double(json, "overhead_us", (double)live->overhead_ns / 1e3);
+	json_open_object(json, "costs_us");
+	write_costs(json, "host", live->cost_ns);
+	write_costs(json, "gpu", live->cost_gpu_ns);
+	json_close(json);
 	json_uint(json, "scratch_peak", live->scratch_peak);
 	json_open_object(json, "copies");
 	json_uint(json, "held", live->copies_held);

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/base/cost.h"
 #include "shim/log/log.h"
 #include "shim/base/message.h"
 #include "shim/base/names.h"
@@ -34,9 +35,22 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+_Static_assert(PURPOSE_COUNT <= LIVE_PURPOSES, "live_file.cost_ns is too small");
+
+void log_live_costs(void)
+{
+	counters.overhead_ns = cost_host_ns();
+	for (int i = 0; i < PURPOSE_COUNT; i++) {
+		counters.cost_ns[i] = cost_ns(i);
+		counters.cost_gpu_ns[i] = cost_gpu_ns(i);
+	}
+}
+
 /* With the lock. */
 static void write_locked(void)
 {
+	COST(PURPOSE_LOG);
+	log_live_costs();
 	own_file_overwrite(&file, &counters, sizeof(counters));
 	atomic_store(&due_ms, now_ms() + LIVE_INTERVAL_MS);
 }
@@ -138,4 +152,5 @@ void log_live_forget(void)
 	atomic_store(&due_ms, UINT64_MAX);
 	own_file_close(&file);
 	memset(&counters, 0, sizeof(counters));
+	cost_forget();
 }

@@ -16,6 +16,9 @@ int log_live_open(const char *name);
 /* Writes the counters now; nothing where there is no file. */
 void log_live_write(void);
 
+/* Takes what things cost so far to the counters. */
+void log_live_costs(void);
+
 /* Closes the file and removes it. */
 void log_live_remove(void);
 

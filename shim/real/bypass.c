@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "shim/real/blas_library.h"
 #include "shim/real/driver_table.h"
@@ -19,7 +20,8 @@
 #include "shim/real/resolve.h"
 #include "shim/base/word.h"
 
-#define LIBRARIES 16 /* that the shim stands before */
+#define LIBRARIES 16   /* that the shim stands before */
+#define CLEAN	  2048 /* objects that are not looked at again, a power of two */
 
 static atomic_int deep_from = -1; /* objects there were when RTLD_DEEPBIND was first asked for */
 static atomic_bool other_namespace;
@@ -69,6 +71,7 @@ struct search {
 	int libraries;
 	struct range loader; /* that has glibc's own dlsym */
 	int index;	     /* of the object looked at */
+	unsigned long long changes;
 	char *why;
 	size_t size;
 };
@@ -167,18 +170,68 @@ static bool look_at_places(const struct search *search, const struct image *imag
 	return false;
 }
 
+/* Objects that were looked at twice, the second time after something else had been loaded: at the
+ * first the loader may still have been about to bind them. Of these there is nothing more to learn,
+ * until something is unloaded: another may come to lie in its place. */
+static struct clean {
+	uintptr_t begin; /* 0: free */
+	const ElfW(Dyn) * dynamic;
+	unsigned long long first; /* looked at, as image_changes() counts */
+	bool twice;
+} clean[CLEAN];
+static int clean_count;
+
+static struct clean *clean_of(const struct image *image)
+{
+	size_t at = (image->begin >> 12) * 0x9e3779b97f4a7c15ull >> 32 & (CLEAN - 1);
+
+	while (clean[at].begin &&
+	       (clean[at].begin != image->begin || clean[at].dynamic != image->dynamic))
+		at = (at + 1) & (CLEAN - 1);
+	return &clean[at];
+}
+
+static bool known_clean(const struct image *image)
+{
+	return clean_of(image)->twice;
+}
+
+static void note_clean(const struct image *image, unsigned long long changes)
+{
+	struct clean *of = clean_of(image);
+
+	if (of->begin)
+		of->twice = changes != of->first;
+	else if (clean_count < CLEAN / 4 * 3) {
+		clean_count++;
+		*of = (struct clean){image->begin, image->dynamic, changes, false};
+	}
+}
+
+static void forget_clean(void)
+{
+	memset(clean, 0, sizeof(clean));
+	clean_count = 0;
+}
+
 static bool look_at(const struct image *image, void *data)
 {
 	const ElfW(Rela) *places = NULL, *calls = NULL;
-	size_t places_bytes = 0, calls_bytes = 0;
+	size_t places_bytes = 0, calls_bytes = 0, relative = 0;
 	struct search *search = data;
 	bool found = false;
 
+	if (known_clean(image)) {
+		search->index++;
+		return false;
+	}
 	for (const ElfW(Dyn) *entry = image->dynamic; entry->d_tag != DT_NULL; entry++) {
 		if (entry->d_tag == DT_RELA)
 			places = image_pointer(image, entry->d_un.d_ptr);
 		else if (entry->d_tag == DT_RELASZ)
 			places_bytes = entry->d_un.d_val;
+		else if (entry->d_tag == DT_RELACOUNT)
+			relative = entry->d_un.d_val;
 		else if (entry->d_tag == DT_JMPREL)
 			calls = image_pointer(image, entry->d_un.d_ptr);
 		else if (entry->d_tag == DT_PLTRELSZ)
@@ -186,9 +239,14 @@ static bool look_at(const struct image *image, void *data)
 	}
 	if (image->dynamic != _DYNAMIC && !is_watched_library(image)) {
 		found = calls && look_at_places(search, image, calls, calls_bytes / sizeof(*calls));
-		found = found || (places && look_at_places(search, image, places,
-							   places_bytes / sizeof(*places)));
+		/* Nearly all places of a large library are addresses of its own, and come first. */
+		places_bytes /= sizeof(*places);
+		found = found ||
+			(places && places_bytes > relative &&
+			 look_at_places(search, image, places + relative, places_bytes - relative));
 	}
+	if (!found)
+		note_clean(image, search->changes);
 	search->index++;
 	return found;
 }
@@ -198,18 +256,23 @@ static bool look_at(const struct image *image, void *data)
 bool bypassed(const char **why)
 {
 	static unsigned long long looked_at; /* at so many objects loaded and unloaded; 0: never */
+	static unsigned long long gone;	     /* unloaded then */
 	static char text[256];
 	static bool found;
 	struct search search = {.why = text, .size = sizeof(text)};
-	unsigned long long now;
+	unsigned long long now, unloaded;
 
 	*why = text;
 	if (atomic_load_explicit(&other_namespace, memory_order_relaxed)) {
 		*why = "dlmopen() was called: what it loads does not see the shim";
 		return true;
 	}
-	now = image_changes();
+	now = image_changes(&unloaded);
 	if (now != looked_at) {
+		if (unloaded != gone)
+			forget_clean();
+		gone = unloaded;
+		search.changes = now;
 		looked_at = now;
 		text[0] = '\0';
 		image_find(note_library, &search);

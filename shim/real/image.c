@@ -120,19 +120,27 @@ bool image_find(bool (*visit)(const struct image *image, void *data), void *data
 	return walk(find_one, &find) != 0;
 }
 
+struct changes {
+	unsigned long long adds, subs;
+};
+
 static int read_changes(struct dl_phdr_info *info, size_t size, void *data)
 {
 	(void)size;
-	*(unsigned long long *)data = info->dlpi_adds + info->dlpi_subs;
+	struct changes *changes = data;
+
+	*changes = (struct changes){info->dlpi_adds, info->dlpi_subs};
 	return 1;
 }
 
-unsigned long long image_changes(void)
+unsigned long long image_changes(unsigned long long *unloaded)
 {
-	unsigned long long changes = 0;
+	struct changes changes = {0, 0};
 
 	walk(read_changes, &changes);
-	return changes;
+	if (unloaded)
+		*unloaded = changes.subs;
+	return changes.adds + changes.subs;
 }
 
 struct by_address {

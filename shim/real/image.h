@@ -36,8 +36,8 @@ bool image_find(bool (*visit)(const struct image *image, void *data), void *data
  * unloaded. begin, end and segments are not known. False at once where there is no such list. */
 bool image_find_at_start(bool (*visit)(const struct image *image, void *data), void *data);
 
-/* How often objects were loaded and unloaded so far; never 0. */
-unsigned long long image_changes(void);
+/* How often objects were loaded and unloaded so far; never 0. *unloaded (or NULL): the latter. */
+unsigned long long image_changes(unsigned long long *unloaded);
 
 /* What an address in the dynamic section points to. */
 const void *image_pointer(const struct image *image, ElfW(Addr) value);

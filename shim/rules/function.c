@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "shim/real/driver.h"
+#include "shim/base/cost.h"
 #include "shim/rules/rules.h"
 
 #define RETIRED 256 /* lists */
@@ -198,6 +199,7 @@ const struct function *function_get(CUfunction handle)
 	for (at = slot_of(handle, slot_count); slots[at]; at = (at + 1) & (slot_count - 1))
 		if (slots[at]->handle == handle)
 			return slots[at];
+	COST(PURPOSE_HOOKS); /* once: no lot is drawn for it */
 	function = make(handle);
 	if (!function)
 		return NULL;

@@ -15,8 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/site/symbols.h"
+
 #define DEEPEST 128
-#define NAMED	128 /* frames: programs come back through the same ones, site after site */
+#define NAMED	1024 /* frames: programs come back through the same ones, site after site */
+#define TRIES	4    /* places for each */
 
 static const char *last_part(const char *path)
 {
@@ -80,38 +83,75 @@ static void name_frame(char *text, void *address, const Dl_info *info, bool know
 	}
 }
 
-/* Finding a name takes up to half a millisecond in a library with as many symbols as PyTorch's, so
- * that they are kept. (Of a library that took an unloaded one's place, they may be the other's.) */
-static const char *name_of(void *address)
+/* Names that were found are kept. (Of a library that took an unloaded one's place, they may be the
+ * other's.) */
+static struct named {
+	void *address;
+	char text[CALLSTACK_TEXT];
+} named[NAMED];
+
+/* Where its name is or belongs: that of another address goes. */
+static struct named *place_of(void *address)
 {
-	static struct {
-		void *address;
-		char text[CALLSTACK_TEXT];
-	} named[NAMED], *slot;
-	Dl_info info;
+	const uintptr_t home = ((uintptr_t)address * 0x9e3779b97f4a7c15ull) >> 32;
 
-	slot = &named[(uintptr_t)address / 4 % NAMED];
-	if (slot->address != address) {
-		/* A return address may already lie in the next function. */
-		const bool known = dladdr((char *)address - 1, &info) != 0;
+	for (unsigned i = 0; i < TRIES; i++) {
+		struct named *place = &named[(home + i) % NAMED];
 
-		name_frame(slot->text, address, &info, known);
-		slot->address = address;
+		if (place->address == address || !place->address)
+			return place;
 	}
-	return slot->text;
+	return &named[home % NAMED];
+}
+
+static void keep_name(void *address, const Dl_info *info, bool known)
+{
+	struct named *place = place_of(address);
+
+	name_frame(place->text, address, info, known);
+	place->address = address;
+}
+
+/* All frames whose names are not known and that lie in the object of the first of these. A return
+ * address may already lie in the next function. */
+static void name_object(void *const *addresses, int count)
+{
+	struct symbol_at asked[CALLSTACK_FRAMES];
+	const uintptr_t first = (uintptr_t)addresses[0] - 1;
+	struct image image;
+	Dl_info info;
+	int found = 0;
+
+	if (image_of((void *)first, &image) && image.path[0]) {
+		for (int i = 0; i < count; i++)
+			if ((uintptr_t)addresses[i] - 1 - image.begin < image.end - image.begin &&
+			    place_of(addresses[i])->address != addresses[i])
+				asked[found++].address = (uintptr_t)addresses[i] - 1;
+		if (symbols_find(&image, asked, found)) {
+			for (int i = 0; i < found; i++) {
+				info = (Dl_info){.dli_fname = image.path,
+						 .dli_fbase = (void *)image.begin,
+						 .dli_sname = asked[i].name,
+						 .dli_saddr = (void *)asked[i].begin};
+				keep_name((void *)(asked[i].address + 1), &info, true);
+			}
+			return;
+		}
+	}
+	keep_name(addresses[0], &info, dladdr((void *)first, &info) != 0);
 }
 
 /* Index of the first frame past our own. Before them may stand the unwinder's. */
 static int skip_ours(void *const *addresses, int depth)
 {
-	Dl_info ours, info;
+	struct image ours;
 	int i = 0, past = 0;
 
-	if (!dladdr((void *)(uintptr_t)callstack_native, &ours))
+	if (!image_of((void *)(uintptr_t)callstack_native, &ours))
 		return 0;
 	for (; i < depth; i++) {
-		const bool is_ours = dladdr((char *)addresses[i] - 1, &info) != 0 &&
-				     info.dli_fbase == ours.dli_fbase;
+		const bool is_ours =
+			(uintptr_t)addresses[i] - 1 - ours.begin < ours.end - ours.begin;
 
 		if (is_ours)
 			past = i + 1;
@@ -130,8 +170,16 @@ void callstack_native(struct callstack *stack)
 	stack->count = 0;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	depth = backtrace(addresses, DEEPEST);
-	for (int i = skip_ours(addresses, depth); i < depth && stack->count < CALLSTACK_FRAMES; i++)
-		memcpy(stack->frame[stack->count++], name_of(addresses[i]), CALLSTACK_TEXT);
+	for (int i = skip_ours(addresses, depth); i < depth && stack->count < CALLSTACK_FRAMES;
+	     i++) {
+		const int rest = depth - i, room = CALLSTACK_FRAMES - stack->count;
+
+		/* Of many at once one may have had to go for another. */
+		for (int n = rest < room ? rest : room;
+		     place_of(addresses[i])->address != addresses[i]; n = 1)
+			name_object(&addresses[i], n);
+		memcpy(stack->frame[stack->count++], place_of(addresses[i])->text, CALLSTACK_TEXT);
+	}
 	pthread_setcancelstate(cancel_state, NULL);
 	errno = saved_errno;
 }

@@ -121,6 +121,36 @@ static uint64_t key_of(const struct chain *chain, uint64_t opener, uint64_t clos
 	return key;
 }
 
+bool site_known(const struct chain *chain)
+{
+	const uint64_t key = key_of(chain, site_opener_signature(&chain->steps[0].gemm),
+				    site_closer_signature(&chain->closer, p_is_operand_a(chain)));
+
+	for (int i = 0; i < site_count; i++)
+		if (sites[i].key == key)
+			return true;
+	return false;
+}
+
+void site_waits(struct site *site, bool waits)
+{
+	if (site->live->reason == (waits ? REASON_LEARNING : REASON_BUDGET))
+		site->live->reason = waits ? REASON_BUDGET : REASON_LEARNING;
+}
+
+bool site_openers_wait(const struct op_gemm *opener)
+{
+	const uint64_t signature = site_opener_signature(opener);
+	bool any = false;
+
+	for (int i = 0; i < site_count; i++)
+		if (sites[i].state == SITE_LEARNING && sites[i].opener == signature) {
+			site_waits(&sites[i], true);
+			any = true;
+		}
+	return any;
+}
+
 struct site *site_of_chain(const struct chain *chain)
 {
 	const bool by_rule = all_by_rule(chain);
@@ -326,6 +356,7 @@ void site_verify(struct site *site)
 	}
 	site->state = SITE_VERIFIED;
 	site->live->state = SITE_VERIFIED;
+	site_waits(site, false);
 	if (site->live->reason == REASON_LEARNING || site->live->reason == REASON_NOTHING_COMPARED)
 		site->live->reason = REASON_NONE;
 	message_info("site %d verified", site->number);

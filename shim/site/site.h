@@ -75,6 +75,16 @@ uint64_t site_closer_signature(const struct op_gemm *gemm, bool p_is_a);
  * place of the one that has not come for the longest. NULL: there is no place for it now. */
 struct site *site_of_chain(const struct chain *chain);
 
+/* Is there one already? */
+bool site_known(const struct chain *chain);
+
+/* Learning of it had to be put off, or went on. */
+void site_waits(struct site *site, bool waits);
+
+/* Put off for all sites that are being learned and that the opening GEMM could be of; are there
+ * any? */
+bool site_openers_wait(const struct op_gemm *opener);
+
 /* Could the opening GEMM start an occurrence of a verified site? */
 bool site_awaits(const struct op_gemm *gemm, enum site_state state);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "shim/gpu/call_form.h"
+#include "shim/base/cost.h"
 #include "shim/site/callstack.h"
 #include "shim/gpu/fused.h"
 #include "shim/log/log.h"
@@ -47,6 +48,13 @@ static void describe_aliasing(const struct chain *chain, char *text, size_t size
 							 used ? ", " : "", i, k ? "Q" : "K");
 }
 
+static void take_stacks(struct callstack *native, struct callstack *python)
+{
+	COST(PURPOSE_NAMING);
+	callstack_python(python);
+	callstack_native(native);
+}
+
 void site_announce(struct site *site, const struct chain *chain, const struct attn_args *args,
 		   const char *kernel)
 {
@@ -56,8 +64,7 @@ void site_announce(struct site *site, const struct chain *chain, const struct at
 	struct json *json;
 
 	call_form_of(&form, args);
-	callstack_python(&python);
-	callstack_native(&native);
+	take_stacks(&native, &python);
 	json = log_record("site");
 	json_int(json, "site", site->number);
 	json_int(json, "B", args->B);

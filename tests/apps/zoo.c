@@ -78,8 +78,9 @@ static void run_under(struct outcome *outcome, const char *const *argv, const ch
 	const char *environment[16] = {preload, out, "FASHIM_MIN_SPEEDUP=0", NULL};
 	int count = 3;
 
-	for (; more && *more && count < 15; more++)
+	for (; more && *more && count < 14; more++)
 		environment[count++] = *more;
+	environment[count++] = "FASHIM_BUDGET=0"; /* where `more` has not said otherwise */
 	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", library);
 	snprintf(out, sizeof(out), "FASHIM_OUT=%s", log);
 	unlink(log);
@@ -444,6 +445,7 @@ static void test_killed(void **state)
 		setenv("LD_LIBRARY_PATH", libraries, 1);
 		setenv("FASHIM_OUT", log, 1);
 		setenv("FASHIM_MIN_SPEEDUP", "0", 1);
+		setenv("FASHIM_BUDGET", "0", 1);
 		alarm(CHILD_HANGS);
 		execl(program, program, "1000000", (char *)NULL);
 		_exit(127);
@@ -527,6 +529,82 @@ static void test_waits(void **state)
 	free(log);
 }
 
+/* With nothing to spend but what is spent once no kernel of ours is even loaded, and the log says
+ * why. */
+static void test_budget_waits(void **state)
+{
+	const char *const argv[] = {"apps/sim/demo", NULL};
+	const char *const modes[] = {"FASHIM=replace", "FASHIM=compare"};
+	char *log = zoo_scratch("log");
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const char *const more[] = {modes[i], "FASHIM_BUDGET=1e-9", NULL};
+		struct outcome plain, under;
+		struct verdict verdict;
+		const char *said;
+
+		run_plain(&plain, argv, NULL);
+		run_under(&under, argv, more, log);
+		said = record_of(&verdict, log);
+		print_message("# %s: %s\n", modes[i], said);
+		assert_same(&plain, &under, &verdict, true);
+		assert_int_equal(verdict.summaries, 1);
+		assert_int_equal(verdict.replaced, 0);
+		assert_int_equal(verdict.compared, 0);
+		assert_non_null(strstr(verdict.reasons, " budget"));
+		zoo_free(&plain);
+		zoo_free(&under);
+	}
+	free(log);
+}
+
+/* The number in "key":number, after `from`. */
+static double number_after(const char *from, const char *key)
+{
+	const char *at = from ? strstr(from, key) : NULL;
+
+	return at ? strtod(at + strlen(key), NULL) : NAN;
+}
+
+/* With more than a program could ever spend it is as without a limit; and what was spent adds up,
+ * purpose by purpose, to what is said to have been spent. */
+static void test_budget_suffices(void **state)
+{
+	static const char *const purposes[] = {
+#define PURPOSE(id, name, what) "\"" name "\":",
+#include "shim/base/purposes.def"
+#undef PURPOSE
+	};
+	const char *const argv[] = {"apps/sim/demo", NULL}, *const more[] = {"FASHIM_BUDGET=1e9",
+									     NULL};
+	char *log = zoo_scratch("log"), *text, *gpu;
+	double sum = 0, all;
+	size_t bytes;
+
+	(void)state;
+	compare_program(argv, more, 18, 24 * TOLERANCE);
+	text = zoo_read(log, &bytes);
+	text = strstr(text, "\"type\":\"summary\"");
+	assert_non_null(text);
+	all = number_after(text, "\"overhead_us\":");
+	assert_true(number_after(strstr(text, "\"gpu\":"), "\"learning\":") > 0);
+	gpu = strstr(text, "\"gpu\":");
+	*gpu = '\0';
+	for (size_t i = 0; i < sizeof(purposes) / sizeof(*purposes); i++) {
+		const double us = number_after(text, purposes[i]);
+
+		sum += us > 0 ? us : 0;
+	}
+	assert_true(number_after(text, "\"learning\":") > 0);
+	assert_true(number_after(text, "\"images\":") > 0);
+	assert_true(number_after(text, "\"naming\":") > 0);
+	assert_true(number_after(text, "\"replacing\":") > 0);
+	if (!(fabs(sum - all) <= 1e-3 * all))
+		fail_msg("%g us by purpose, %g us in all", sum, all);
+	free(log);
+}
+
 static int run_programs(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -536,6 +614,7 @@ static int run_programs(void)
 		cmocka_unit_test(test_graphs),	      cmocka_unit_test(test_plain_softmax_f32),
 		cmocka_unit_test(test_killed),	      cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_waits),
+		cmocka_unit_test(test_budget_waits),  cmocka_unit_test(test_budget_suffices),
 	};
 
 	return cmocka_run_group_tests_name("zoo programs", tests, NULL, NULL);

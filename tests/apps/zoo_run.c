@@ -73,7 +73,7 @@ static void become(const char *const *argv, const char *const *environment, cons
 	_exit(127);
 }
 
-static void *read_file(const char *path, size_t *bytes)
+void *zoo_read(const char *path, size_t *bytes)
 {
 	FILE *file = fopen(path, "rb");
 	char *data = NULL;
@@ -111,9 +111,9 @@ void zoo_run(struct outcome *outcome, const char *const *argv, const char *const
 		become(argv, environment, dump ? values : NULL);
 	}
 	waitpid(pid, &outcome->status, 0);
-	outcome->text = read_file(out, &bytes);
-	outcome->errors = read_file(err, &bytes);
-	outcome->dump = read_file(values, &bytes);
+	outcome->text = zoo_read(out, &bytes);
+	outcome->errors = zoo_read(err, &bytes);
+	outcome->dump = zoo_read(values, &bytes);
 	outcome->dump_count = bytes / sizeof(float);
 	free(out);
 	free(err);

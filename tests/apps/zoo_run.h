@@ -34,6 +34,9 @@ void zoo_run(struct outcome *outcome, const char *const *argv, const char *const
 	     bool dump);
 void zoo_free(struct outcome *outcome);
 
+/* A whole file and a NUL behind it; to be freed. NULL: there is none. */
+void *zoo_read(const char *path, size_t *bytes);
+
 /* What the log says; zero counts where it says nothing. */
 struct verdict {
 	bool there; /* the log exists and every line is a JSON object */

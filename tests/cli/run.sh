@@ -286,6 +286,8 @@ t report_killed_later 0 'sed "/\"sample\"/s/}\$/,\"at_us\":1234567.8}/" killed_l
 t report_running 0 '
 	sed "1s/\"pid\":[0-9]*/\"pid\":$$/; 1s/\"host\":\"[^\"]*\"/\"host\":\"$(uname -n)\"/" logs/killed.jsonl >running.jsonl; "$BUILD/tests/cli/live" running.jsonl.live begun
 	fashim report running.jsonl | grep -oE "still running after (9[0-9]|[1-9][0-9]{2})" | sed "s/[0-9]*\$/9N/"'
+t report_killed_older 0 'for of in older newer; do cp killed_live.jsonl $of.jsonl; "$BUILD/tests/cli/live" $of.jsonl.live $of; fashim report $of.jsonl | grep -E "shim |spent"; fashim report -f json $of.jsonl | grep -A8 costs_us | head -10; done'
+t report_budget 0 'sed "s/\"state\":\"learning\",\"reason\":\"none\"/\"state\":\"learning\",\"reason\":\"budget\"/; s/\"reasons\":{/&\"budget\":7,/" logs/new.jsonl >budget.jsonl; fashim report budget.jsonl | grep -A4 " budget:"'
 t report_killed_no_live 0 'fashim report logs/killed.jsonl'
 t report_killed_version 0 'fashim report killed_version.jsonl | sed -n 4p'
 t report_killed_short 0 'fashim report killed_short.jsonl | sed -n 4p'

@@ -75,9 +75,9 @@ static void run_program(struct outcome *outcome, const char *seed, const char *t
 static void run_under(struct outcome *outcome, const char *seed, const struct mode *mode,
 		      const char *log)
 {
-	const char *environment[8] = {DEVICES, "FASHIM_MIN_SPEEDUP=0"}, *given;
+	const char *environment[9] = {DEVICES, "FASHIM_MIN_SPEEDUP=0", "FASHIM_BUDGET=0"}, *given;
 	char preload[700], out[700], *built = zoo_path("libfashim.so");
-	int count = 2;
+	int count = 3;
 
 	given = getenv("FASHIM_LIBRARY");
 	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", given ? given : built);

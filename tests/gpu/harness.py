@@ -56,7 +56,7 @@ def clean_environment(**more):
 def shim_environment(library, mode, log, **more):
     """`more`: further FASHIM_* options."""
     return clean_environment(LD_PRELOAD=os.path.abspath(library), FASHIM=mode, FASHIM_OUT=log,
-                             FASHIM_LOG="warn", **more)
+                             FASHIM_LOG="warn", **{"FASHIM_BUDGET": "0", **more})
 
 
 class Run:

@@ -27,7 +27,7 @@ failed=0
 for name; do
 	log=$work/$name
 	# LD_PRELOAD is set for the sanitizer itself: it adds its own library to it.
-	LD_PRELOAD=$lib FASHIM=replace FASHIM_ONLY=$name FASHIM_OUT=$log.jsonl FASHIM_LOG=warn \
+	LD_PRELOAD=$lib FASHIM=replace FASHIM_ONLY=$name FASHIM_BUDGET=0 FASHIM_OUT=$log.jsonl FASHIM_LOG=warn \
 		timeout 170 compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 9 \
 		"$programs/$name" "$log.bin" 8 >"$log.txt" 2>&1
 	status=$?

@@ -78,6 +78,27 @@ static void a_deeply_bound_user_is_noticed(void **state)
 	}
 }
 
+/* What is known of an object ends with it, though another comes to lie in its place. */
+static void nothing_is_known_of_a_successor(void **state)
+{
+	void *library, *other, *place;
+
+	(void)state;
+	library = load("libuser13.so", RTLD_NOW);
+	place = dlsym(library, "user_gemm");
+	expect_nothing();
+	other = load("libplugin.so", RTLD_NOW);
+	expect_nothing(); /* looked at twice */
+	dlclose(other);
+	dlclose(library);
+	library = load("libuser13.so", DEEP | RTLD_NOW);
+	if (dlsym(library, "user_gemm") != place)
+		print_message("# it lies elsewhere\n");
+	expect("libuser13.so", "cublas");
+	dlclose(library);
+	expect_nothing();
+}
+
 static void a_deeply_bound_asker_is_noticed(void **state)
 {
 	void *library, *(*find)(const char *);
@@ -138,6 +159,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ordinary_users_are_seen),
 		cmocka_unit_test(a_deeply_bound_user_is_noticed),
+		cmocka_unit_test(nothing_is_known_of_a_successor),
 		cmocka_unit_test(a_deeply_bound_asker_is_noticed),
 		cmocka_unit_test(deeply_bound_strangers_do_not_matter),
 		cmocka_unit_test_setup(nothing_is_owed_to_it, begin),

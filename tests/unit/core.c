@@ -503,6 +503,7 @@ const struct act *core_act(enum act_kind kind, int number)
 int core_main(const char *name, const struct CMUnitTest *tests, size_t count)
 {
 	setenv("FASHIM_OUT", "none", 1);
+	setenv("FASHIM_BUDGET", "0", 0);
 	unsetenv("FASHIM");
 	return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
 }

@@ -2,10 +2,10 @@
 # Configuration, messages, names, JSON, log, call stacks, timing, NVTX: one program a file.
 
 LOG_TESTS := test_config test_json test_log test_log_host test_names test_message test_callstack \
-             test_python_frames
-LOG_TEST_OBJECTS := $(call shim_objects,config json log log_counters log_header log_live message names own_file) \
+             test_python_frames test_cost
+LOG_TEST_OBJECTS := $(call shim_objects,config cost json log log_counters log_header log_live message names own_file) \
                     $(addprefix $(O)/tests/unit/,child.o log_fixture.o reader.o)
-PROBE_OBJECTS := $(call shim_objects,callstack callstack_python python_frames) $(O)/tests/unit/callstack_probe.o
+PROBE_OBJECTS := $(call shim_objects,callstack callstack_python python_frames symbols image locks) $(O)/tests/unit/callstack_probe.o
 
 UNIT_TESTS += $(addprefix $(O)/tests/unit/,$(LOG_TESTS))
 
@@ -27,6 +27,16 @@ $(O)/tests/unit/test_callstack: $(O)/tests/unit/test_callstack.o $(O)/tests/unit
 $(O)/tests/unit/test_python_frames: $(O)/tests/unit/test_python_frames.o $(call shim_objects,callstack_python python_frames)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka
+
+UNIT_TESTS += $(O)/tests/unit/test_symbols
+$(O)/tests/unit/test_symbols: $(O)/tests/unit/test_symbols.o $(call shim_objects,symbols image locks)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ldl
+
+UNIT_TESTS += $(O)/tests/unit/test_ledger
+$(O)/tests/unit/test_ledger: $(O)/tests/unit/test_ledger.o $(call shim_objects,ledger config cost message names own_file)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread -lm
 
 UNIT_TESTS += $(O)/tests/unit/test_timing
 $(O)/tests/unit/test_timing: $(addprefix $(O)/tests/unit/,test_timing.o reader.o) $(call shim_objects,timing json names)

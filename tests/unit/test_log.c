@@ -23,6 +23,7 @@
 #include <time.h>
 #include <cmocka.h>
 
+#include "shim/base/cost.h"
 #include "shim/log/log.h"
 #include "tests/unit/log_fixture.h"
 #include "tests/unit/reader.h"
@@ -46,7 +47,8 @@ static void whole_life(void *argument)
 	CHECK(live->launches == 5 && live->start_ns > 0);
 	live->gemms = 9;
 	live->launches += 94;
-	live->overhead_ns = 1500;
+	cost_add(PURPOSE_HOOKS, 1500);
+	cost_add_gpu(PURPOSE_ASKING, 2500);
 	live->scratch_peak = 1048576;
 	live->copies_held = 70;
 	live->copies_made = 3;
@@ -111,7 +113,13 @@ static void test_records(void **state)
 	assert_true(reader_number(summary, "wall_us") < 60e6);
 	assert_true(reader_number(summary, "gemms") == 9);
 	assert_true(reader_number(summary, "launches") == 99);
-	assert_true(reader_number(summary, "overhead_us") == 1.5);
+	assert_true(reader_number(summary, "costs_us/host/hooks") == 1.5);
+	assert_true(reader_number(summary, "costs_us/host/log") > 0);
+	assert_int_equal(reader_count(summary, "costs_us/host"), 2);
+	assert_true(fabs(reader_number(summary, "overhead_us") - 1.5 -
+			 reader_number(summary, "costs_us/host/log")) < 1e-3);
+	assert_true(reader_number(summary, "costs_us/gpu/asking") == 2.5);
+	assert_int_equal(reader_count(summary, "costs_us/gpu"), 1);
 	assert_true(reader_number(summary, "scratch_peak") == 1048576);
 	assert_true(reader_number(summary, "copies/held") == 70);
 	assert_true(reader_number(summary, "copies/made") == 3);

@@ -90,7 +90,9 @@ int live_read(struct run_log *run)
 	if (result)
 		goto out;
 	result = -EPROTO;
-	if (read(fd, live, sizeof(*live)) != (ssize_t)sizeof(*live) ||
+	memset(live, 0, sizeof(*live));
+	length = (size_t)read(fd, live, sizeof(*live));
+	if ((length != sizeof(*live) && length != LIVE_LEAST) ||
 	    memcmp(live->magic, LIVE_MAGIC, sizeof(live->magic)) || live->version != LIVE_VERSION)
 		goto out;
 	for (uint32_t i = 0; i < live->site_count && i < LIVE_SITES; i++)
@@ -105,6 +107,10 @@ int live_read(struct run_log *run)
 	running = still_running(run);
 	run->wall_us = duration_us(live, running);
 	run->overhead_us = (double)live->overhead_ns / 1e3;
+	for (int i = 0; i < PURPOSE_COUNT; i++) {
+		run->cost_us[i] = (double)live->cost_ns[i] / 1e3;
+		run->cost_gpu_us[i] = (double)live->cost_gpu_ns[i] / 1e3;
+	}
 	run->gemms = live->gemms;
 	run->launches = live->launches;
 	run->scratch_peak = live->scratch_peak;

@@ -263,6 +263,27 @@ static int take_counters(struct run_log *run, const json_t *record)
 	return 0;
 }
 
+const char *purpose_name(int purpose)
+{
+	static const char *const names[] = {
+#define PURPOSE(id, name, what) name,
+#include "shim/base/purposes.def"
+#undef PURPOSE
+	};
+
+	return names[purpose];
+}
+
+static void take_costs(struct run_log *run, const json_t *costs)
+{
+	const json_t *host = json_object_get(costs, "host"), *gpu = json_object_get(costs, "gpu");
+
+	for (int i = 0; i < PURPOSE_COUNT; i++) {
+		run->cost_us[i] = number_of(host, purpose_name(i), 0);
+		run->cost_gpu_us[i] = number_of(gpu, purpose_name(i), 0);
+	}
+}
+
 static int take_summary(struct run_log *run, json_t *record)
 {
 	const json_t *copies = json_object_get(record, "copies");
@@ -274,6 +295,7 @@ static int take_summary(struct run_log *run, json_t *record)
 	copy_text(run->end, sizeof(run->end), text_of(record, "end"));
 	run->wall_us = number_of(record, "wall_us", 0);
 	run->overhead_us = number_of(record, "overhead_us", 0);
+	take_costs(run, json_object_get(record, "costs_us"));
 	run->gemms = count_of(record, "gemms");
 	run->launches = count_of(record, "launches");
 	run->scratch_peak = count_of(record, "scratch_peak");
@@ -295,6 +317,11 @@ static int take_summary(struct run_log *run, json_t *record)
 	return 0;
 }
 
+bool site_waits(const struct site_log *site)
+{
+	return !strcmp(site->reason, "learning") || !strcmp(site->reason, "budget");
+}
+
 /* Why a site that was seen is not replaced yet. */
 static void explain_learning(const struct run_log *run, struct site_log *site)
 {
@@ -314,7 +341,7 @@ static void finish_run(struct run_log *run)
 	if (!run->counted && live_read(run))
 		copy_text(run->end, sizeof(run->end), "unknown");
 	for (uint32_t i = 0; i < run->site_count; i++)
-		if (run->sites[i] && !strcmp(run->sites[i]->reason, "learning"))
+		if (run->sites[i] && site_waits(run->sites[i]))
 			explain_learning(run, run->sites[i]);
 }
 

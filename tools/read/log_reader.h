@@ -33,6 +33,12 @@ struct log_set {
 	const struct log_observer *observer; /* or NULL */
 };
 
+/* Is it learned yet, or about to be once that is affordable? */
+bool site_waits(const struct site_log *site);
+
+/* As the log spells it. */
+const char *purpose_name(int purpose);
+
 /* Appends the runs of the file `path` to *set. keep_site: site whose samples are kept one by one,
  * or 0. 0, or -errno with set->problem filled: -ENODATA empty, -EBADMSG no log, -EPROTO another
  * format version, else what opening and reading gave. */

@@ -49,6 +49,14 @@ struct site_log {
 	uint64_t kept_of;    /* how many samples these are the ends of */
 };
 
+/* What the shim spends time for. */
+enum purpose {
+#define PURPOSE(id, name, what) PURPOSE_##id,
+#include "shim/base/purposes.def"
+#undef PURPOSE
+	PURPOSE_COUNT
+};
+
 struct reason_tally {
 	char name[40];
 	uint64_t count;	  /* occurrences, from summary or LOG.live */
@@ -68,6 +76,7 @@ struct run_log {
 	double wall_us; /* 0: unknown, as of a process that was killed */
 	double last_us; /* the run was still going that long after its start */
 	double overhead_us;
+	double cost_us[PURPOSE_COUNT], cost_gpu_us[PURPOSE_COUNT]; /* of the host, of the GPU */
 	uint64_t gemms, launches, scratch_peak;
 	uint64_t copies_held, copies_made, copies_unfit;
 	bool counted;	  /* the numbers above are known */

@@ -10,6 +10,7 @@
 #include "shim/gpu/blas.h"
 #include "shim/real/bypass.h"
 #include "shim/act/compare.h"
+#include "shim/real/image.h"
 #include "shim/rules/function.h"
 #include "shim/gpu/fused.h"
 #include "shim/ask/identify.h"
@@ -349,6 +350,12 @@ void scratch_free(const struct scratch_leaving *leaving)
  * ------------------------------------------------------------------------------
  */
 
+bool fused_prepared(CUcontext context)
+{
+	(void)context;
+	return true;
+}
+
 int fused_prepare(CUcontext context)
 {
 	(void)context;
@@ -573,9 +580,10 @@ void compare_poll(void)
 {
 }
 
-void compare_wait(const struct site *site)
+void compare_wait(const struct site *site, uint64_t most_ns)
 {
 	(void)site;
+	below.waited_ns = most_ns;
 }
 
 void compare_forget(CUcontext context)
@@ -595,10 +603,20 @@ const char *identify_chain(struct identity *identity, const struct attn_args *ar
 }
 
 /* No kernel runs here: what is not read later counts as an input. */
-const char *measure_chain(struct chain *chain)
+const char *measure_chain(struct chain *chain, bool *waits)
 {
-	(void)chain;
+	(void)chain, (void)waits;
 	return NULL;
+}
+
+/* ---- shim/real/image.c
+ * ------------------------------------------------------------------------------
+ */
+
+bool image_of(const void *address, struct image *image)
+{
+	(void)address, (void)image;
+	return false;
 }
 
 /* ---- shim/real/bypass.c

@@ -61,6 +61,7 @@ struct below {
 		*odd;	       /* fits where Q lies at no multiple of 16; NULL: as elsewhere */
 	int looks, looked;     /* at masks, by fused launches; of these, spared */
 	int verdicts;	       /* comparisons asked for */
+	uint64_t waited_ns;    /* that the latest might have been waited for */
 	int site;	       /* of the latest comparison */
 	struct attn_args args; /* of the latest comparison or fused launch */
 	int guesses;	       /* candidates of the latest comparison that had any */

@@ -328,6 +328,7 @@ int replay_explain(const char *path, int rounds, const char *mode,
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++)
 		unsetenv(foreign[i]);
 	setenv("FASHIM", mode, 1);
+	setenv("FASHIM_BUDGET", "0", 1);
 	memset(result, 0, sizeof(*result));
 	now.tell = tell;
 	now.argument = argument;

@@ -6,11 +6,13 @@
  *  "logs":[{"path","pid","rank","exe","argv","host","start","mode","gpu","uuid","sm","driver","cublas",
  *           "fashim","options",                      as in the log's header
  *           "end":"exit"|"killed"|"running"|"unknown","wall_us","overhead_us","gemms","launches",
+ *           "costs_us":{"host":{…},"gpu":{…}},      by purpose
  *           "scratch_peak","copies":{"held","made","unfit","by"},"violations","first_violation",
  *           "unreadable_lines","truncated","simulated"}],
  *  "total":{"sites","replaced_sites","verified_sites","learning_sites","declined_sites","calls",
  *           "replaced","compared","passed","materialised","gemms","launches","saved_us","could_save_us",
- *           "before_us","after_us","speedup","max_abs","max_rel","nonfinite","overhead_us","violations","complete"},
+ *           "before_us","after_us","speedup","max_abs","max_rel","nonfinite","overhead_us","costs_us",
+ *           "violations","complete"},
  *  "sites":[{"log":0,                                index into "logs"
  *            "site","B","H","Sq","Sk","D","Dv","dtype","scale","softcap","mask","kernel","route",
  *            "chain","aliasing","python","stack",      as in the log's site record
@@ -59,6 +61,25 @@ static json_t *copies_object(const struct run_log *run)
 	return copies;
 }
 
+static json_t *by_purpose(const double *us)
+{
+	json_t *object = json_object();
+
+	for (int i = 0; i < PURPOSE_COUNT; i++)
+		if (us[i] > 0)
+			json_object_set_new(object, purpose_name(i), json_number(us[i]));
+	return object;
+}
+
+static json_t *costs_object(const double *host_us, const double *gpu_us)
+{
+	json_t *object = json_object();
+
+	json_object_set_new(object, "host", by_purpose(host_us));
+	json_object_set_new(object, "gpu", by_purpose(gpu_us));
+	return object;
+}
+
 static json_t *log_object(const struct run_log *run)
 {
 	static const char *const header_keys[] = {"pid",    "rank",   "exe",	"argv",	   "host",
@@ -73,6 +94,9 @@ static json_t *log_object(const struct run_log *run)
 			    run->wall_us > 0 ? json_number(run->wall_us) : json_null());
 	json_object_set_new(log, "overhead_us",
 			    run->counted ? json_number(run->overhead_us) : json_null());
+	json_object_set_new(log, "costs_us",
+			    run->counted ? costs_object(run->cost_us, run->cost_gpu_us)
+					 : json_null());
 	json_object_set_new(log, "gemms", run->counted ? count(run->gemms) : json_null());
 	json_object_set_new(log, "launches", run->counted ? count(run->launches) : json_null());
 	json_object_set_new(log, "scratch_peak",
@@ -241,6 +265,7 @@ static json_t *total_object(const struct report_total *total)
 	json_object_set_new(object, "max_abs", json_number(total->max_abs));
 	json_object_set_new(object, "max_rel", json_number(total->max_rel));
 	json_object_set_new(object, "overhead_us", json_number(total->overhead_us));
+	json_object_set_new(object, "costs_us", costs_object(total->cost_us, total->cost_gpu_us));
 	json_object_set_new(object, "complete", json_boolean(total->counted));
 	return object;
 }

@@ -163,6 +163,40 @@ static void say_drift(struct summary *summary)
 	}
 }
 
+/* What it went for, the dearest first; not what is next to nothing. */
+static void say_costs(struct summary *summary)
+{
+	const struct report_total *total = summary->total;
+	bool said[PURPOSE_COUNT] = {false};
+	char number[32];
+
+	for (int shown = 0; shown < PURPOSE_COUNT; shown++) {
+		double most = 0.01 * total->spent_us;
+		int at = -1;
+
+		for (int i = 0; i < PURPOSE_COUNT; i++) {
+			const double us = total->cost_us[i] + total->cost_gpu_us[i];
+
+			if (!said[i] && us > most) {
+				most = us;
+				at = i;
+			}
+		}
+		if (at < 0)
+			return;
+		said[at] = true;
+		if (shown)
+			more(summary, ", ");
+		else
+			start(summary, "spent on", TONE_PLAIN);
+		more(summary, "%s %s", purpose_name(at),
+		     format_duration(number, sizeof(number), most));
+		if (total->cost_gpu_us[at] > 0)
+			more(summary, " (%s of it the GPU's)",
+			     format_duration(number, sizeof(number), total->cost_gpu_us[at]));
+	}
+}
+
 static void say_shim(struct summary *summary)
 {
 	const struct report_total *total = summary->total;
@@ -193,6 +227,8 @@ static void say_shim(struct summary *summary)
 	more(summary, "%s GEMMs", format_count(number, sizeof(number), total->gemms));
 	more(summary, " and %s launches; %.4g MiB of device scratch at most",
 	     format_count(number, sizeof(number), total->launches), (double)scratch / 1048576);
+	if (!all_simulated(summary->report))
+		say_costs(summary);
 }
 
 /* Copies of operands and outputs that a fused kernel does without. */

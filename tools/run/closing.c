@@ -27,7 +27,7 @@ void report_closing(const struct report *report, const char *next)
 {
 	const struct report_total *total = &report->total;
 	const struct report_reason *reason = main_reason(report);
-	char calls[32], replaced[32], duration[32], processes[48] = "", drift[64] = "";
+	char calls[32], replaced[32], duration[32], spent[32], processes[48] = "", drift[64] = "";
 
 	if (report->set.count > 1)
 		snprintf(processes, sizeof(processes), " in %d processes", report->set.count);
@@ -54,12 +54,14 @@ void report_closing(const struct report *report, const char *next)
 	if (total->simulated)
 		complain("speed: not measured here, a CPU stand-in ran this%s", drift);
 	else if (total->replaced && !isnan(total->speedup))
-		complain("saved %s of GPU time, replaced calls %.2f%s as fast%s",
+		complain("saved %s of GPU time for %s of ours, replaced calls %.2f%s as fast%s",
 			 format_duration(duration, sizeof(duration), total->saved_us),
-			 total->speedup, utf8_output() ? "×" : "x", drift);
+			 format_duration(spent, sizeof(spent), total->spent_us), total->speedup,
+			 utf8_output() ? "×" : "x", drift);
 	else if (total->replaced)
-		complain("saved %s of GPU time%s",
-			 format_duration(duration, sizeof(duration), total->saved_us), drift);
+		complain("saved %s of GPU time for %s of ours%s",
+			 format_duration(duration, sizeof(duration), total->saved_us),
+			 format_duration(spent, sizeof(spent), total->spent_us), drift);
 	else if (total->could_us > 0)
 		complain("replacing could save %s of GPU time%s",
 			 format_duration(duration, sizeof(duration), total->could_us), drift);

@@ -209,7 +209,7 @@ static int build_reasons(struct report *report)
 	}
 	for (int i = 0; i < report->row_count; i++) {
 		const struct site_log *site = report->rows[i].site;
-		const bool learning = !strcmp(site->reason, "learning");
+		const bool learning = site_waits(site);
 		struct report_reason *reason;
 		int *rows;
 
@@ -287,6 +287,12 @@ static void build_total(struct report *report)
 		total->copies_made += run->copies_made;
 		total->copies_unfit += run->copies_unfit;
 		total->overhead_us += run->overhead_us;
+		total->spent_us += run->overhead_us;
+		for (int k = 0; k < PURPOSE_COUNT; k++) {
+			total->cost_us[k] += run->cost_us[k];
+			total->cost_gpu_us[k] += run->cost_gpu_us[k];
+			total->spent_us += run->cost_gpu_us[k];
+		}
 		total->wall_us += run->wall_us;
 		total->violations += run->violations;
 		total->counted &= run->counted;

@@ -42,7 +42,9 @@ struct report_total {
 	uint64_t gemms, launches, samples, nonfinite, violations;
 	uint64_t copies_held, copies_made, copies_unfit;
 	double saved_us, could_us, overhead_us, speedup;
-	double wall_us;		    /* 0 where one run's is not known */
+	double cost_us[PURPOSE_COUNT], cost_gpu_us[PURPOSE_COUNT];
+	double spent_us; /* overhead_us and what the GPU took for comparisons and questions */
+	double wall_us;	 /* 0 where one run's is not known */
 	double before_us, after_us; /* of the sites that were measured */
 	double max_abs, max_rel;
 	int worst_row; /* row of max_rel, -1 none */

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Costs by purpose: each moment is counted once, whatever begins inside what.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "shim/base/cost.h"
+
+#define MS 1000000ull
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static void pass(uint64_t ns)
+{
+	const uint64_t until = now_ns() + ns;
+
+	while (now_ns() < until)
+		;
+}
+
+static int fresh(void **state)
+{
+	(void)state;
+	cost_forget();
+	return 0;
+}
+
+static void one_inside_pauses_the_outer(void **state)
+{
+	const uint64_t begun = now_ns();
+	const struct cost program = cost_begin(PURPOSE_HOOKS);
+	uint64_t took;
+
+	(void)state;
+	pass(MS);
+	{
+		COST(PURPOSE_LEARNING);
+		pass(2 * MS);
+		{
+			COST(PURPOSE_LOG);
+			pass(3 * MS);
+		}
+		pass(2 * MS);
+	}
+	cost_end(program);
+	took = now_ns() - begun;
+	assert_true(cost_ns(PURPOSE_HOOKS) >= MS);
+	assert_true(cost_ns(PURPOSE_LEARNING) >= 4 * MS);
+	assert_true(cost_ns(PURPOSE_LOG) >= 3 * MS);
+	assert_true(cost_host_ns() <= took);
+	assert_true(cost_host_ns() + cost_ns(PURPOSE_HOOKS) + cost_ns(PURPOSE_LOG) > took);
+}
+
+static void the_program_pays_for_nothing(void **state)
+{
+	(void)state;
+	{
+		COST(PURPOSE_HOOKS);
+	}
+	cost_forget();
+	pass(MS);
+	assert_true(cost_host_ns() == 0);
+}
+
+static void what_is_under_way_is_in_the_sum(void **state)
+{
+	const struct cost program = cost_begin(PURPOSE_ASKING);
+
+	(void)state;
+	pass(MS);
+	assert_true(cost_ns(PURPOSE_ASKING) == 0);
+	assert_true(cost_host_ns() >= MS);
+	cost_end(program);
+}
+
+/* A dear thing in an op that stands for sixteen counts once, in one that is not timed too. */
+static void lots_are_for_the_cheap(void **state)
+{
+	static const unsigned weights[] = {0, 16};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		uint64_t begun, took;
+		struct cost program;
+
+		cost_forget();
+		program = cost_begin_weighted(PURPOSE_HOOKS, weights[i]);
+		begun = now_ns();
+		{
+			COST(PURPOSE_ASKING);
+			pass(2 * MS);
+		}
+		took = now_ns() - begun;
+		if (weights[i])
+			pass(MS);
+		cost_end(program);
+		assert_true(cost_ns(PURPOSE_ASKING) >= 2 * MS);
+		assert_true(cost_ns(PURPOSE_ASKING) <= took);
+		if (weights[i])
+			assert_true(cost_ns(PURPOSE_HOOKS) >= 16 * MS);
+		else
+			assert_true(cost_ns(PURPOSE_HOOKS) == 0);
+	}
+}
+
+static void shared_is_timed_as_its_outer(void **state)
+{
+	struct cost program = cost_begin_weighted(PURPOSE_HOOKS, 0);
+
+	(void)state;
+	{
+		COST_SHARED(PURPOSE_REPLACING);
+		pass(MS);
+	}
+	cost_end(program);
+	assert_true(cost_ns(PURPOSE_REPLACING) == 0);
+	program = cost_begin_weighted(PURPOSE_HOOKS, 16);
+	{
+		COST_SHARED(PURPOSE_REPLACING);
+		pass(MS);
+	}
+	cost_end(program);
+	assert_true(cost_ns(PURPOSE_REPLACING) >= 16 * MS);
+	cost_forget();
+	{
+		COST_SHARED(PURPOSE_REPLACING);
+		pass(MS);
+	}
+	assert_true(cost_ns(PURPOSE_REPLACING) >= MS);
+	assert_true(cost_ns(PURPOSE_REPLACING) < 16 * MS);
+}
+
+static void *spend(void *argument)
+{
+	(void)argument;
+	for (int i = 0; i < 1000; i++) {
+		COST(PURPOSE_IMAGES);
+		cost_add_gpu(PURPOSE_LEARNING, 7);
+	}
+	return NULL;
+}
+
+static void threads_have_meters_of_their_own(void **state)
+{
+	const struct cost program = cost_begin(PURPOSE_HAZARDS);
+	pthread_t thread[4];
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, spend, NULL), 0);
+	for (int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	cost_end(program);
+	assert_int_equal(cost_gpu_ns(PURPOSE_LEARNING), 28000);
+	assert_true(cost_ns(PURPOSE_IMAGES) > 0);
+	assert_true(cost_ns(PURPOSE_HAZARDS) > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(one_inside_pauses_the_outer, fresh),
+		cmocka_unit_test_setup(the_program_pays_for_nothing, fresh),
+		cmocka_unit_test_setup(what_is_under_way_is_in_the_sum, fresh),
+		cmocka_unit_test_setup(lots_are_for_the_cheap, fresh),
+		cmocka_unit_test_setup(shared_is_timed_as_its_outer, fresh),
+		cmocka_unit_test_setup(threads_have_meters_of_their_own, fresh),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
