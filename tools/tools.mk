@@ -189,12 +189,14 @@ lint-dlsym:
 	    | grep -vE '^[^:]*:[0-9]*:[[:space:]]*(/?\*|.*\*/)'
 
 
-lint-rooms: $(SHIM_OBJECTS)
-	$(call say,ROOMS,shim)
+lint-rooms: $(SHIM_OBJECTS) $(TOOL_FILES)
+	$(call say,ROOMS,'shim tools')
 	$(Q)python3 tests/lint/rooms.py shim/rooms.def $(O)
+	$(Q)python3 tests/lint/rooms.py tools/rooms.def $(O)
 
-rooms: $(SHIM_OBJECTS) ## the rooms of the shim, and who uses whom
+rooms: $(SHIM_OBJECTS) $(TOOL_FILES) ## the rooms of shim and tools, and who uses whom
 	$(Q)python3 tests/lint/rooms.py shim/rooms.def $(O) --print
+	$(Q)python3 tests/lint/rooms.py tools/rooms.def $(O) --print
 
 format: ## write the sources as .clang-format says
 	$(Q)clang-format -i $(lint_c)

@@ -24,8 +24,8 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 /* Takes in what has come back. */
 void compare_poll(void);
 
-/* Gives results that are under way for the site a moment (most_ns, 100 ms at most), once: the stream
- * may wait for another thread's call. */
+/* Gives results that are under way for the site a moment (most_ns, 100 ms at most), once: the
+ * stream may wait for another thread's call. */
 void compare_wait(const struct site *site, uint64_t most_ns);
 
 /* The context goes away. */

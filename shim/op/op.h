@@ -18,7 +18,8 @@
 
 #include "shim/real/driver_context.h"
 
-/* What becomes of the program's own call: it is made, its work was done or put off, it has failed. */
+/* What becomes of the program's own call: it is made, its work was done or put off, it has failed.
+ */
 enum flow { FLOW_PASS, FLOW_TAKEN, FLOW_FAILED };
 
 struct blas_library; /* one loaded libcublas; blas_library.h */

@@ -608,13 +608,19 @@ static void test_budget_suffices(void **state)
 static int run_programs(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list),	      cmocka_unit_test(test_demo),
-		cmocka_unit_test(test_demo_sm80),     cmocka_unit_test(test_plain_softmax_f16),
-		cmocka_unit_test(test_ladder_forced), cmocka_unit_test(test_user_rules),
-		cmocka_unit_test(test_graphs),	      cmocka_unit_test(test_plain_softmax_f32),
-		cmocka_unit_test(test_killed),	      cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_demo),
+		cmocka_unit_test(test_demo_sm80),
+		cmocka_unit_test(test_plain_softmax_f16),
+		cmocka_unit_test(test_ladder_forced),
+		cmocka_unit_test(test_user_rules),
+		cmocka_unit_test(test_graphs),
+		cmocka_unit_test(test_plain_softmax_f32),
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_waits),
-		cmocka_unit_test(test_budget_waits),  cmocka_unit_test(test_budget_suffices),
+		cmocka_unit_test(test_budget_waits),
+		cmocka_unit_test(test_budget_suffices),
 	};
 
 	return cmocka_run_group_tests_name("zoo programs", tests, NULL, NULL);
