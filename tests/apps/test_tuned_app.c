@@ -62,8 +62,9 @@ static const char *text_in(const json_t *record, const char *key)
 static json_t *run_demo(const char *more)
 {
 	const char *const argv[] = {"apps/sim/demo", "6", NULL};
-	const char *const settings[] = {preload,       log_setting, "FASHIM_MIN_SPEEDUP=0",
-					cache_setting, more,	    NULL};
+	const char *const settings[] = {
+		preload, log_setting, "FASHIM_MIN_SPEEDUP=0", "FASHIM_BUDGET=0", cache_setting,
+		more,	 NULL};
 	struct outcome outcome;
 	struct verdict verdict;
 	json_t *site;

@@ -32,7 +32,7 @@ cc -o "$work/demo" "$build"/tests/apps/{demo,app,app_aten}.o -Wl,--no-as-needed 
 started()
 {
 	rm -f "$work"/out/*
-	SIMGPU_ARCH=80 FASHIM_MIN_SPEEDUP=0 FASHIM_LOG=$1 FASHIM_OUT=$work/out/log.jsonl FASHIM_RECORD=$work/out/trace \
+	SIMGPU_ARCH=80 FASHIM_MIN_SPEEDUP=0 FASHIM_BUDGET=0 FASHIM_LOG=$1 FASHIM_OUT=$work/out/log.jsonl FASHIM_RECORD=$work/out/trace \
 		"$work/demo" 5 2>&1
 	ls "$work/out"
 }
