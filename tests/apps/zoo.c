@@ -559,6 +559,15 @@ static void test_budget_waits(void **state)
 	free(log);
 }
 
+/* What the stand-in takes says nothing: there nothing waits that was not told to. */
+static void test_budget_of_stand_in(void **state)
+{
+	const char *const argv[] = {"apps/sim/demo", NULL};
+
+	(void)state;
+	compare_program(argv, (const char *const[]){"FASHIM_BUDGET=", NULL}, 18, 24 * TOLERANCE);
+}
+
 /* The number in "key":number, after `from`. */
 static double number_after(const char *from, const char *key)
 {
@@ -621,6 +630,7 @@ static int run_programs(void)
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_budget_waits),
 		cmocka_unit_test(test_budget_suffices),
+		cmocka_unit_test(test_budget_of_stand_in),
 	};
 
 	return cmocka_run_group_tests_name("zoo programs", tests, NULL, NULL);

@@ -34,7 +34,7 @@ $(O)/tests/unit/test_symbols: $(O)/tests/unit/test_symbols.o $(call shim_objects
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ldl
 
 UNIT_TESTS += $(O)/tests/unit/test_ledger
-$(O)/tests/unit/test_ledger: $(O)/tests/unit/test_ledger.o $(call shim_objects,ledger config cost message names own_file)
+$(O)/tests/unit/test_ledger: $(O)/tests/unit/test_ledger.o $(call shim_objects,ledger config cost message names own_file driver driver_table image locks resolve)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread -lm
 
