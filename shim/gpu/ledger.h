@@ -4,8 +4,8 @@
  * program's run time so far, and ALLOWANCE_MS once, unless what it saved outweighs it. Spent is all
  * that cost.h counts; but only what can be put off asks here first, and waits where it is not
  * affordable: at a later occurrence more time has passed. What safety needs asks nobody, and what
- * is verified goes on being replaced. On the CPU stand-in, whose times say nothing, there is no limit
- * unless FASHIM_BUDGET is set.
+ * is verified goes on being replaced. On the CPU stand-in, whose times say nothing, there is no
+ * limit unless FASHIM_BUDGET is set.
  *
  * Flow lock held.
  */
