@@ -23,6 +23,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -147,6 +148,13 @@ static bool nothing_watched(void)
 	       (!strcasecmp(mode, "off") || !option_valid(option_find("FASHIM"), mode));
 }
 
+static bool is_folder(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 /* FASHIM_OUT as an absolute pattern: the program may change its directory before the log opens.
  * Where nobody named a place and this folder takes no log, the folder for such things does. */
 static int set_output(const char *asked, bool dry, struct log_place *here)
@@ -169,6 +177,10 @@ static int set_output(const char *asked, bool dry, struct log_place *here)
 		result = setenv("FASHIM_OUT", pattern, 1) ? -errno : 0;
 	else
 		result = set_pattern(folder, pattern);
+	/* The usual name in it, as the shim has it: what was written is looked for under that name.
+	 */
+	if (!result && !usual && is_folder(getenv("FASHIM_OUT")))
+		result = set_pattern(getenv("FASHIM_OUT"), option_find("FASHIM_OUT")->standard);
 	if (result || nothing_watched() || log_place_look(here, getenv("FASHIM_OUT")) == 0)
 		return result;
 	if (!usual) {
