@@ -25,6 +25,7 @@ static struct answer {
 	uint32_t function; /* its number, 0: free */
 	uint32_t launches;
 	bool near, asked;
+	bool known; /* there was an answer, or there will be none */
 } answers[KERNELS];
 
 static struct question {
@@ -85,6 +86,7 @@ static void take_answers(void)
 		settle_cost(question, result == CUDA_SUCCESS);
 		if (question->of->function == question->function) {
 			question->of->asked = false;
+			question->of->known = true;
 			question->of->near =
 				result == CUDA_SUCCESS && !mirrors_any_address(question->result);
 		}
@@ -172,8 +174,11 @@ static void ask(struct answer *answer, const struct op *op, const struct access_
 	struct ledger_entry entry;
 
 	COST(PURPOSE_ASKING);
-	if (bytes_of(list) > MOST_BYTES || !ledger_affords(LEDGER_REACH) ||
-	    !driver_enter(&here, op->context))
+	if (bytes_of(list) > MOST_BYTES) {
+		answer->known = true;
+		return;
+	}
+	if (!ledger_affords(LEDGER_REACH) || !driver_enter(&here, op->context))
 		return;
 	entry = ledger_begin(LEDGER_REACH);
 	question = free_question(op->context);
@@ -187,8 +192,8 @@ static void ask(struct answer *answer, const struct op *op, const struct access_
 	ledger_end(entry);
 }
 
-bool reach_is_far(const struct op *op, const struct function *function,
-		  const struct access_list *list, bool may_ask)
+void reach_refine(struct access_list *list, const struct op *op, const struct function *function,
+		  bool may_ask)
 {
 	struct answer *answer = answer_of(function);
 
@@ -198,7 +203,8 @@ bool reach_is_far(const struct op *op, const struct function *function,
 	if (may_ask && !answer->asked && (answer->launches & (answer->launches + 1)) == 0)
 		ask(answer, op, list);
 	answer->launches += may_ask;
-	return !answer->near;
+	list->far = !answer->near;
+	list->unsettled = !answer->known;
 }
 
 void reach_forget(CUcontext context)

@@ -14,9 +14,10 @@
 #include "shim/op/access.h"
 #include "shim/rules/function.h"
 
-/* May the launch follow addresses in memory? list: its accesses. Never waits. */
-bool reach_is_far(const struct op *op, const struct function *function,
-		  const struct access_list *list, bool may_ask);
+/* Says of a launch's accesses whether it may follow addresses in memory, and whether that is its
+ * kernel's own answer or what holds until there is one. Never waits. */
+void reach_refine(struct access_list *list, const struct op *op, const struct function *function,
+		  bool may_ask);
 
 /* A context is about to go. */
 void reach_forget(CUcontext context);

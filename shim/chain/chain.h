@@ -74,7 +74,8 @@ struct chain {
 	bool timed;	    /* will be compared: its inputs are kept, its ops are timed */
 	bool measured;	    /* what its unknown kernels write was found out by launching them */
 	bool softmax;	    /* a step is a softmax, or may be one */
-	bool met;	    /* watched: an op would have had its scores made real */
+	bool met;	    /* watched: an op would have had its scores made real … */
+	bool perhaps_met;   /* … or will not any more, once more is known of it */
 	bool suspected;	    /* an unknown kernel was handed its scores after the close */
 	struct timing *timing;
 	struct slopes_args slopes; /* of what is being launched (slopes.h) */

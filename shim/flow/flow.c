@@ -251,7 +251,7 @@ static void settle_unknown(struct op *op, struct access_list *list, const struct
 	if (!chain && !capture_under_way())
 		overwrite_refine(list, op, function, params);
 	if (config()->mode >= MODE_COMPARE && has_unknown(list))
-		list->far = reach_is_far(op, function, list, !capture_under_way());
+		reach_refine(list, op, function, !capture_under_way());
 }
 
 /* An op that reads an open chain. Returns whether it is taken. */

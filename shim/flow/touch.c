@@ -119,7 +119,7 @@ void touch_of_op(struct access_list *list, const struct op *op, const struct fun
 	const struct allocation *allocation;
 
 	list->count = 0;
-	list->opaque = list->far = false;
+	list->opaque = list->far = list->unsettled = false;
 	switch (op->kind) {
 	case OP_GEMM:
 		of_gemm(list, &op->gemm);

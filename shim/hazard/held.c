@@ -261,13 +261,20 @@ static void note_reader(struct chain *chain, bool certain, const char *who)
 }
 
 /* An op that may read the scores, or overwrite a part of them: had they been held back, they would
- * have been made real before it. A site where that happens each time gains nothing. */
-static void note_met(struct chain *chain, const char *who)
+ * have been made real before it. A site where that happens each time gains nothing. `unsettled`:
+ * more may be known of the op the next time. */
+static void note_met(struct chain *chain, bool unsettled, const char *who)
 {
 	struct site *site = chain->site;
 
-	if (!chain->closed || chain->met || !site)
+	if (!chain->closed || chain->met || !site || (unsettled && chain->perhaps_met))
 		return;
+	if (unsettled) {
+		chain->perhaps_met = true;
+		site->perhaps_met++;
+		return;
+	}
+	site->perhaps_met -= chain->perhaps_met;
 	chain->met = true;
 	site->met++;
 	snprintf(site->met_by, sizeof(site->met_by), "%s", who);
@@ -296,7 +303,7 @@ static bool meet(struct chain *chain, struct value *value, const struct access *
 	else if (access->mode == ACCESS_UNKNOWN && access->pointer == value->begin && inside)
 		note_reader(chain, false, who);
 	if (access->grade != GRADE_UNKNOWN)
-		note_met(chain, who);
+		note_met(chain, false, who);
 	/* From here on these bytes may be somebody else's: do not take their readers for ours. */
 	if (access->mode != ACCESS_READ && (inside || access->bounded))
 		range_set_cut(&value->live, access->pointer, access->end);
@@ -409,6 +416,17 @@ void held_guard(const struct op *op, const struct access_list *list, const struc
 	held_guard_step(op, list, list, except, executed, who);
 }
 
+/* An op that may read it from anywhere. What continues a chain will be known by the time that one
+ * is held back (site_model). */
+static void meet_far(struct chain *chain, const struct op *op, const struct access_list *list,
+		     bool continues, const char *who)
+{
+	if (chain->deferred)
+		held_realise(chain, op_queue(op), who, false);
+	else if (any_live(chain) && !continues)
+		note_met(chain, list->unsettled, who);
+}
+
 void held_guard_step(const struct op *op, const struct access_list *list,
 		     const struct access_list *likely, const struct chain *except, bool executed,
 		     const char *who)
@@ -418,8 +436,8 @@ void held_guard_step(const struct op *op, const struct access_list *list,
 		return;
 	}
 	if (list->far)
-		for_each_chain(chain) if (chain != except && chain->deferred)
-			held_realise(chain, op_queue(op), who, false);
+		for_each_chain(chain) if (chain != except)
+			meet_far(chain, op, list, except != NULL, who);
 	if (!list->count)
 		return;
 	for_each_chain(chain) if (chain != except)

@@ -347,10 +347,12 @@ void site_decline(struct site *site, enum reason reason, const char *detail)
 
 void site_verify(struct site *site)
 {
+	const unsigned met = site->met + site->perhaps_met;
+
 	if (site->state != SITE_LEARNING)
 		return;
 	/* Each time but the latest, whose readers may still come. */
-	if (site->met >= 2 && site->met + 1 >= site->live->seen) {
+	if (site->met >= 1 && met >= 2 && met + 1 >= site->live->seen) {
 		site_decline(site, REASON_SCORES_READ_BY, site->met_by);
 		return;
 	}

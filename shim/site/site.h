@@ -48,6 +48,7 @@ struct site {
 	unsigned watches;	  /* undeferred occurrences it may still ask for */
 	unsigned passed, pending; /* comparisons that agreed; under way */
 	unsigned met;		  /* occurrences whose scores would have been made real … */
+	unsigned perhaps_met;	  /* … besides, those of which it is not settled yet … */
 	char met_by[96];	  /* … for whom, latest */
 	unsigned readers;	  /* sightings of somebody reading the scores while learning */
 	uint64_t since_sample;

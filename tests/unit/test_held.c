@@ -317,6 +317,44 @@ static void test_unknown_far(void **state)
 	below.far = false;
 }
 
+/* Chains, each followed by a kernel that may follow addresses; how many were replaced. */
+static int chains_before_far(int chains)
+{
+	int taken = 0;
+
+	for (int i = 0; i < chains; i++) {
+		taken += core_chain() > 0;
+		assert_false(core_send(core_unknown(CORE_APART, CORE_OTHER, 1)));
+	}
+	return taken;
+}
+
+/* Where one comes each time, holding back gains nothing: not once is it tried. */
+static void test_unknown_far_each_time(void **state)
+{
+	(void)state;
+	core_begin();
+	below.far = below.unsettled = true; /* what holds until the kernel was looked at */
+	assert_int_equal(chains_before_far(1), 0);
+	below.unsettled = false;
+	assert_int_equal(chains_before_far(8), 0);
+	assert_int_equal(sites[0].state, SITE_DECLINED);
+	assert_int_equal(sites[0].reason, REASON_SCORES_READ_BY);
+	below.far = false;
+}
+
+/* As long as it is not settled that one does, it counts against nobody. */
+static void test_unknown_unsettled(void **state)
+{
+	(void)state;
+	core_begin();
+	below.far = below.unsettled = true;
+	assert_int_equal(chains_before_far(3), 0);
+	below.far = below.unsettled = false;
+	assert_int_equal(sites[0].state, SITE_VERIFIED);
+	assert_int_equal(chains_before_far(8), 8);
+}
+
 /* In another allocation no pointer reaches P. */
 static void test_unknown_elsewhere(void **state)
 {
@@ -450,6 +488,8 @@ int main(void)
 		cmocka_unit_test(test_rare_reader),
 		cmocka_unit_test(test_unknown_in_allocation),
 		cmocka_unit_test(test_unknown_far),
+		cmocka_unit_test(test_unknown_far_each_time),
+		cmocka_unit_test(test_unknown_unsettled),
 		cmocka_unit_test(test_unknown_elsewhere),
 		cmocka_unit_test(test_unknown_in_window),
 		cmocka_unit_test(test_opaque),

@@ -490,11 +490,12 @@ void overwrite_refine(struct access_list *list, const struct op *op,
  * -------------------------------------------------------------------------------
  */
 
-bool reach_is_far(const struct op *op, const struct function *function,
-		  const struct access_list *list, bool may_ask)
+void reach_refine(struct access_list *list, const struct op *op, const struct function *function,
+		  bool may_ask)
 {
-	(void)op, (void)function, (void)list, (void)may_ask;
-	return below.far;
+	(void)op, (void)function, (void)may_ask;
+	list->far = below.far;
+	list->unsettled = below.unsettled;
 }
 
 void reach_forget(CUcontext context)

@@ -54,7 +54,8 @@ struct below {
 	bool no_fused;	      /* the fused launch fails */
 	bool no_order;	      /* streams cannot be ordered */
 	bool no_rerun;	      /* held-back launches and products fail */
-	bool far;	      /* kernels without a rule follow addresses in memory */
+	bool far;	      /* kernels without a rule follow addresses in memory … */
+	bool unsettled;	      /* … or the answer is not there yet */
 	bool unfinished;      /* no event is ever done */
 	int waits;	      /* for a stream, by the host */
 	const struct attn_variant
