@@ -13,7 +13,7 @@
 
 /* In the order in which they may be taken inside each other. */
 enum lock {
-	LOCK_BLAS,	   /* loaded libraries and handles: blas_library.c */
+	LOCK_LIBRARY,	   /* library.c, library_handle.c */
 	LOCK_DRIVER_TABLE, /* driver_table.c */
 	LOCK_THUNK,	   /* thunk.c */
 	LOCK_MAPPING,	   /* hook_shared.c */

@@ -8,7 +8,7 @@
 
 #include "shim/log/log.h"
 #include "shim/real/driver.h"
-#include "shim/real/blas_library.h"
+#include "shim/real/library.h"
 
 static void name_device(const struct op *op)
 {

@@ -11,18 +11,18 @@
 
 #include "shim/base/cost.h"
 #include "shim/op/gemm.h"
-#include "shim/real/blas_library.h"
+#include "shim/real/library.h"
 
 #define HANDLES 16
 
 static struct private_handle {
-	const struct blas_library *library;
+	const struct library *library;
 	CUcontext context;
 	cublasHandle_t handle;
 } handles[HANDLES];
 static int handle_count;
 
-static cublasHandle_t find(const struct blas_library *library, CUcontext context)
+static cublasHandle_t find(const struct library *library, CUcontext context)
 {
 	for (int i = 0; i < handle_count; i++)
 		if (handles[i].library == library && handles[i].context == context)
@@ -48,7 +48,7 @@ static uint16_t half_bits(float value)
 	return (uint16_t)((bits >> 16 & 0x8000) | (uint32_t)exponent << 10 | (bits >> 13 & 0x3ff));
 }
 
-int blas_prepare(const struct blas_library *library, CUcontext context)
+int blas_prepare(const struct library *library, CUcontext context)
 {
 	__typeof__(&cublasCreate_v2) create;
 	cublasHandle_t handle = NULL;

@@ -30,13 +30,12 @@ static double half_value(uint16_t bits)
 
 /* What a handle's getters say. Without them nothing is known about the scalars. false: one of them
  * failed, and the stream is anybody's guess. */
-static bool gemm_ask_handle(struct op *op, const struct blas_library *library,
-			    cublasHandle_t handle)
+static bool gemm_ask_handle(struct op *op, const struct library *library, cublasHandle_t handle)
 {
-	const struct blas_getters *getters = blas_getters(library);
-	__typeof__(&cublasGetStream_v2) get_stream = getters->stream;
-	__typeof__(&cublasGetPointerMode_v2) get_pointer_mode = getters->pointer_mode;
-	__typeof__(&cublasGetMathMode) get_math_mode = getters->math_mode;
+	__typeof__(&cublasGetStream_v2) get_stream = LIBRARY_ASK(library, cublasGetStream_v2);
+	__typeof__(&cublasGetPointerMode_v2) get_pointer_mode =
+		LIBRARY_ASK(library, cublasGetPointerMode_v2);
+	__typeof__(&cublasGetMathMode) get_math_mode = LIBRARY_ASK(library, cublasGetMathMode);
 	cublasPointerMode_t pointer_mode = CUBLAS_POINTER_MODE_DEVICE;
 	cublasMath_t math_mode = CUBLAS_DEFAULT_MATH;
 	cudaStream_t stream = NULL;
@@ -121,7 +120,7 @@ bool gemm_is_sane(const struct op_gemm *gemm)
 }
 
 /* Completes what a body filled in. */
-static void gemm_finish(struct op *op, struct blas_library *library, cublasHandle_t handle,
+static void gemm_finish(struct op *op, struct library *library, cublasHandle_t handle,
 			const void *alpha, const void *beta)
 {
 	struct op_gemm *gemm = &op->gemm;
@@ -143,7 +142,7 @@ static void gemm_finish(struct op *op, struct blas_library *library, cublasHandl
 }
 
 /* A call that struct op_gemm has no words for. */
-static void opaque_finish(struct op *op, const struct blas_library *library, cublasHandle_t handle)
+static void opaque_finish(struct op *op, const struct library *library, cublasHandle_t handle)
 {
 	op->kind = OP_OPAQUE;
 	op->context = hook_context();
@@ -184,8 +183,6 @@ typedef __nv_bfloat16_raw __nv_bfloat16;
 #define FUNCTION(function, ...)                                                                    \
 	EXPORT cublasStatus_t function(__VA_ARGS__);                                               \
 	cublasStatus_t function(__VA_ARGS__)
-
-#define ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
 
 /* What all GEMM shapes have in common. */
 #define SHAPE                                                                                      \
@@ -365,28 +362,4 @@ typedef __nv_bfloat16_raw __nv_bfloat16;
 #define SPECIAL(function)
 #include "shim/real/cublas_hooks.def"
 
-EXPORT cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
-{
-	cublasStatus_t status;
-	BLAS_REAL(cublasCreate_v2, NULL, (handle))
-
-	hook_depth++;
-	status = real(handle);
-	hook_depth--;
-	if (status == CUBLAS_STATUS_SUCCESS)
-		blas_handle_created(*handle, library);
-	return status;
-}
-
-EXPORT cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
-{
-	cublasStatus_t status;
-	BLAS_REAL(cublasDestroy_v2, handle, (handle))
-
-	/* Forgotten first: another thread may be given the same address as soon as it is free. */
-	blas_handle_destroyed(handle);
-	hook_depth++;
-	status = real(handle);
-	hook_depth--;
-	return status;
-}
+BLAS_HANDLE(cublasCreate_v2, cublasDestroy_v2, cublasHandle_t)

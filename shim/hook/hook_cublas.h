@@ -8,27 +8,40 @@
 #include <library_types.h>
 #include <stdbool.h>
 
-#include "shim/real/blas_library.h"
-#include "shim/hook/hook.h"
+#include "shim/hook/hook_library.h"
+#include "shim/real/library_handle.h"
 
-/* Declares `library` and `real`, the function that a call belongs to. Where no such library is
- * loaded it calls what the program brought along under that name (a stub that loads the library),
- * or gives up. */
+/* Declares `library` and `real`. */
 #define BLAS_REAL(function, handle, arguments)                                                     \
-	struct blas_library *library =                                                             \
-		blas_library_for(BLAS_##function, handle, __builtin_return_address(0));            \
-	__typeof__(&function) real = library ? blas_function(library, BLAS_##function) : NULL;     \
+	LIBRARY_REAL(cublasStatus_t, function, handle, arguments, CUBLAS_STATUS_NOT_INITIALIZED)
+
+/* The making of a handle, and its end. */
+#define BLAS_HANDLE(create, destroy, type)                                                         \
+	EXPORT cublasStatus_t create(type *handle)                                                 \
+	{                                                                                          \
+		cublasStatus_t status;                                                             \
+		BLAS_REAL(create, NULL, (handle))                                                  \
                                                                                                    \
-	if (unlikely(!real)) {                                                                     \
-		cublasStatus_t stub_status;                                                        \
+		hook_depth++;                                                                      \
+		status = real(handle);                                                             \
+		hook_depth--;                                                                      \
+		if (status == CUBLAS_STATUS_SUCCESS)                                               \
+			library_handle_made(*handle, library);                                     \
+		return status;                                                                     \
+	}                                                                                          \
                                                                                                    \
-		real = blas_stub(BLAS_##function, __builtin_return_address(0));                    \
-		if (!real)                                                                         \
-			return CUBLAS_STATUS_NOT_INITIALIZED;                                      \
-		blas_stub_depth++;                                                                 \
-		stub_status = real arguments;                                                      \
-		blas_stub_depth--;                                                                 \
-		return stub_status;                                                                \
+	EXPORT cublasStatus_t destroy(type handle)                                                 \
+	{                                                                                          \
+		cublasStatus_t status;                                                             \
+		BLAS_REAL(destroy, handle, (handle))                                               \
+                                                                                                   \
+		/* Forgotten first: another thread may be given the same address as soon as it is  \
+		 * free. */                                                                        \
+		library_handle_gone(handle);                                                       \
+		hook_depth++;                                                                      \
+		status = real(handle);                                                             \
+		hook_depth--;                                                                      \
+		return status;                                                                     \
 	}
 
 /* alpha or beta as a number, read from host memory in the type that the compute type implies; the

@@ -10,8 +10,6 @@
 
 #include "shim/hook/hook_cublas.h"
 
-#define ADDRESS(pointer) ((uint64_t)(uintptr_t)(pointer))
-
 typedef __typeof__(&cublasLtMatmulDescGetAttribute) desc_getter;
 typedef __typeof__(&cublasLtMatrixLayoutGetAttribute) layout_getter;
 
@@ -223,21 +221,20 @@ static const char *beside_product(const struct operation *operation, const struc
 }
 
 /* Fills op->gemm; false: the descriptors say something that op_gemm has no words for. */
-static bool describe(struct op *op, const struct blas_library *library, const struct matmul *call,
+static bool describe(struct op *op, const struct library *library, const struct matmul *call,
 		     struct written *written)
 {
-	const struct blas_getters *getters = blas_getters(library);
+	desc_getter get_desc = LIBRARY_ASK(library, cublasLtMatmulDescGetAttribute);
+	layout_getter get_layout = LIBRARY_ASK(library, cublasLtMatrixLayoutGetAttribute);
 	struct op_gemm *gemm = &op->gemm;
 	struct operation operation;
 	struct matrix a, b, c, d;
 	bool reads_c;
 
 	*gemm = (struct op_gemm){.entry = op->name, .library = library, .algo = -1};
-	if (!getters->desc || !getters->layout ||
-	    !ask_operation((desc_getter)getters->desc, call->desc, &operation) ||
-	    !ask_layout((layout_getter)getters->layout, call->Adesc, &a) ||
-	    !ask_layout((layout_getter)getters->layout, call->Bdesc, &b) ||
-	    !ask_layout((layout_getter)getters->layout, call->Ddesc, &d))
+	if (!get_desc || !get_layout || !ask_operation(get_desc, call->desc, &operation) ||
+	    !ask_layout(get_layout, call->Adesc, &a) || !ask_layout(get_layout, call->Bdesc, &b) ||
+	    !ask_layout(get_layout, call->Ddesc, &d))
 		return false;
 	gemm->compute_type = operation.compute_type;
 	gemm->scalars_on_device = operation.pointer_mode != CUBLASLT_POINTER_MODE_HOST;
@@ -276,7 +273,7 @@ static bool describe(struct op *op, const struct blas_library *library, const st
 	add_written(written, operation.amax, sizeof(float));
 
 	if (reads_c && call->C != call->D) {
-		if (!ask_layout((layout_getter)getters->layout, call->Cdesc, &c) || gemm->extra)
+		if (!ask_layout(get_layout, call->Cdesc, &c) || gemm->extra)
 			return false;
 		if (c.type == d.type && c.ld == d.ld && c.stride == d.stride &&
 		    c.order == d.order) {
@@ -373,27 +370,4 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
 #undef ARGUMENTS
 }
 
-EXPORT cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
-{
-	cublasStatus_t status;
-	BLAS_REAL(cublasLtCreate, NULL, (handle))
-
-	hook_depth++;
-	status = real(handle);
-	hook_depth--;
-	if (status == CUBLAS_STATUS_SUCCESS)
-		blas_handle_created(*handle, library);
-	return status;
-}
-
-EXPORT cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
-{
-	cublasStatus_t status;
-	BLAS_REAL(cublasLtDestroy, handle, (handle))
-
-	blas_handle_destroyed(handle);
-	hook_depth++;
-	status = real(handle);
-	hook_depth--;
-	return status;
-}
+BLAS_HANDLE(cublasLtCreate, cublasLtDestroy, cublasLtHandle_t)

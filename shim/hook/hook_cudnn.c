@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuDNN's older functions, one for each row of library_hooks.def. Their descriptors are opaque; the
+ * cuDNN's older functions, one for each row of cudnn_hooks.def. Their descriptors are opaque; the
  * library's own getters say what they hold. Factors (alpha, beta) always lie in host memory.
  */
 #include "shim/operands/cudnn_tensor.h"
@@ -129,4 +129,4 @@ static void ask_stream(struct library_call *call, const struct library *library,
 		ask_stream(&call, library, handle);                                                \
 		__VA_ARGS__                                                                        \
 	})
-#include "shim/real/library_hooks.def"
+#include "shim/real/cudnn_hooks.def"

@@ -182,4 +182,4 @@ static void describe(struct library_call *call, const struct library *library, c
 		     (cufftHandle plan, from * input, to * output, int direction),                 \
 		     (plan, input, output, direction), NULL, 5,                                    \
 		     describe(&call, library, plan, input, output, type))
-#include "shim/real/library_hooks.def"
+#include "shim/real/cufft_hooks.def"

@@ -137,7 +137,7 @@ static int64_t least(int64_t a, int64_t b)
 	       if (jobvt == 'A' || jobvt == 'S') MATRIX(VT, jobvt == 'A' ? n : least(m, n), n,     \
 							ldvt, sizeof(element), WRITTEN))
 
-#include "shim/real/library_hooks.def"
+#include "shim/real/cusolver_hooks.def"
 
 /* ---- the 64-bit interface ------------------------------------------------------------------- */
 

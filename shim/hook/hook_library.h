@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the hooks of cuDNN, cuFFT, cuSOLVER, cuSPARSE and NCCL share. Such a call is never taken
- * over; it says what it reads and writes, and while it runs hook_depth is raised: the kernels are
- * the library's own. A call whose arguments are not understood is left alone, and so are its
- * kernels: they pass through the launch hooks one by one.
+ * What the hooks of the libraries share. A call of cuDNN, cuFFT, cuSOLVER, cuSPARSE
+ * or NCCL is never taken over; it says what it reads and writes, and while it runs hook_depth is
+ * raised: the kernels are the library's own. A call whose arguments are not understood is left
+ * alone, and so are its kernels: they pass through the launch hooks one by one.
  */
 #ifndef FASHIM_HOOK_LIBRARY_H
 #define FASHIM_HOOK_LIBRARY_H

@@ -298,4 +298,4 @@ static bool offer(struct library_call *call, bool *offered)
 			flow_after(&call.op);                                                      \
 		return status;                                                                     \
 	}
-#include "shim/real/library_hooks.def"
+#include "shim/real/nccl_hooks.def"

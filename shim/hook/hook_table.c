@@ -7,7 +7,6 @@
 #include <stddef.h>
 
 #include "shim/hook/thunk.h"
-#include "shim/real/blas_library.h"
 #include "shim/real/driver_table.h"
 #include "shim/real/library.h"
 
@@ -23,9 +22,7 @@ static void (*const exports[DRIVER_COUNT])(void) = {
 #include "shim/real/driver_names.def"
 };
 
-/* library_entry_ARCH.S */
-extern void (*const blas_entry_points[BLAS_LIBRARIES][BLAS_COUNT])(void);
-extern void (*const library_entry_points[LIBRARIES][LIBRARY_COUNT])(void);
+extern const char library_entries[]; /* library_entry.S */
 
 void *driver_hook_for(void *real, const char *name)
 {
@@ -49,18 +46,12 @@ void *driver_hook_of_pointer(void *real, const char *name)
 	return exports[id] ? (void *)exports[id] : real;
 }
 
-void *blas_hook_for(const struct image *image, void *real, const char *name)
-{
-	const int id = blas_hook_id(name);
-	const int instance = id < 0 ? -1 : blas_instance(image, id, real);
-
-	return instance < 0 ? real : (void *)blas_entry_points[instance][id];
-}
-
 void *library_hook_for(const struct image *image, void *real, const char *name)
 {
 	const int id = library_hook_id(name);
 	const int instance = id < 0 ? -1 : library_instance(image, id, real);
 
-	return instance < 0 ? real : (void *)library_entry_points[instance][id];
+	return instance < 0 ? real
+			    : (void *)(library_entries +
+				       LIBRARY_ENTRY_BYTES * (instance * LIBRARY_COUNT + id));
 }

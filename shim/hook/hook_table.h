@@ -6,6 +6,10 @@
 #ifndef FASHIM_HOOK_TABLE_H
 #define FASHIM_HOOK_TABLE_H
 
+#define LIBRARY_ENTRY_BYTES 32
+
+#ifndef __ASSEMBLER__
+
 #include "shim/real/image.h"
 
 /* For who asked for `name` and was answered `real`, a function of libcuda: our hook or a thunk. */
@@ -17,7 +21,8 @@ void *driver_hook_of_pointer(void *real, const char *name);
 
 /* For who found `name` as `real` in the library `image`: an entry point that remembers the library
  * and goes on to the hook. */
-void *blas_hook_for(const struct image *image, void *real, const char *name);
 void *library_hook_for(const struct image *image, void *real, const char *name);
+
+#endif
 
 #endif

@@ -2,7 +2,7 @@
  *
  * dlsym and dlvsym, overridden, and dlopen and dlmopen, watched. glibc takes the meaning of
  * RTLD_NEXT and RTLD_DEFAULT from the return address, so for every name that is not ours the
- * assembly front end (preload_ARCH.S) jumps to glibc's function as if it had been called directly.
+ * assembly front end (preload_entry.S) jumps to glibc's function as if it had been called directly.
  * A name of ours is first looked up for real, with the caller's handle; the result is swapped for a
  * hook only if it lies in libcuda, libcublas or another library whose calls are watched. One
  * lookup, so dlerror() says what it would say without us.
@@ -15,7 +15,6 @@
 #include <dlfcn.h>
 
 #include "shim/flow/flow.h"
-#include "shim/real/blas_library.h"
 #include "shim/real/bypass.h"
 #include "shim/hook/hook_table.h"
 #include "shim/real/driver_table.h"
@@ -32,8 +31,6 @@ static void *swap(void *found, const char *name)
 		return found;
 	if (driver_is_soname(image.soname))
 		return driver_hook_for(found, name);
-	if (blas_is_soname(image.soname))
-		return blas_hook_for(&image, found, name);
 	if (library_is_soname(image.soname))
 		return library_hook_for(&image, found, name);
 	return found;
@@ -62,7 +59,7 @@ static bool may_be_ours(void *handle, const char *name)
 		return false;
 	if (of_cuda && name[2] >= 'A' && name[2] <= 'Z')
 		return true;
-	return blas_hook_id(name) >= 0 || library_hook_id(name) >= 0;
+	return library_hook_id(name) >= 0;
 }
 
 void *preload_route_dlsym(void *handle, const char *name)

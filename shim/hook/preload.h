@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stands between a program and the loader's dlsym: preload.c decides, preload_ARCH.S keeps the
- * caller's identity.
+ * What stands between a program and the loader's dlsym: preload.c decides, preload_entry.S keeps
+ * the caller's identity.
  */
 #ifndef FASHIM_PRELOAD_H
 #define FASHIM_PRELOAD_H

@@ -35,7 +35,7 @@ void *thunk_for(void *real, const char *name)
 		atomic_store_explicit(&slot_count, count + 1, memory_order_release);
 	}
 	if (slot < THUNK_POOL)
-		thunk = (void *)(thunk_pool + slot * thunk_pool_step);
+		thunk = (void *)(thunk_pool + slot * THUNK_BYTES);
 	lock_give(LOCK_THUNK);
 	return thunk;
 }

@@ -7,7 +7,8 @@
 #ifndef FASHIM_THUNK_H
 #define FASHIM_THUNK_H
 
-#define THUNK_POOL 256
+#define THUNK_POOL  256
+#define THUNK_BYTES 16 /* from the first instruction of one to that of the next */
 
 #ifndef __ASSEMBLER__
 
@@ -19,9 +20,8 @@ void *thunk_for(void *real, const char *name);
  * DRIVER_COUNT + the pool slot. */
 void *thunk_enter(unsigned index, const void *caller);
 
-/* First instruction of pool thunk 0, and the distance between two of them. */
+/* First instruction of pool thunk 0. */
 extern const char thunk_pool[];
-extern const unsigned thunk_pool_step;
 
 #endif
 

@@ -22,7 +22,7 @@
  */
 enum flow { FLOW_PASS, FLOW_TAKEN, FLOW_FAILED };
 
-struct blas_library; /* one loaded libcublas; blas_library.h */
+struct library; /* one loaded libcublas; library.h */
 
 enum op_kind {
 	OP_GEMM,	  /* any cuBLAS matrix product that struct op_gemm can express */
@@ -45,7 +45,7 @@ enum op_kind {
  * be issued again:  C[m,n] = alpha * op(A)[m,k] op(B)[k,n] + beta * C, `batch` times. */
 struct op_gemm {
 	const char *entry; /* name of the entry point, e.g. "cublasGemmEx" */
-	const struct blas_library *library;
+	const struct library *library;
 	void *handle;	    /* cublasHandle_t, or cublasLtHandle_t for Lt */
 	int transa, transb; /* cublasOperation_t: 0 N, 1 T, 2 C */
 	int64_t m, n, k;

@@ -14,14 +14,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shim/real/blas_library.h"
 #include "shim/real/driver_table.h"
 #include "shim/real/image.h"
+#include "shim/real/library.h"
 #include "shim/real/resolve.h"
 #include "shim/base/word.h"
 
-#define LIBRARIES 16   /* that the shim stands before */
-#define CLEAN	  2048 /* objects that are not looked at again, a power of two */
+#define WATCHED 16   /* libraries that the shim stands before */
+#define CLEAN	2048 /* objects that are not looked at again, a power of two */
 
 static atomic_int deep_from = -1; /* objects there were when RTLD_DEEPBIND was first asked for */
 static atomic_bool other_namespace;
@@ -67,7 +67,7 @@ struct range {
 };
 
 struct search {
-	struct range library[LIBRARIES]; /* libcuda and cuBLAS */
+	struct range library[WATCHED]; /* libcuda and cuBLAS */
 	int libraries;
 	struct range loader; /* that has glibc's own dlsym */
 	int index;	     /* of the object looked at */
@@ -83,7 +83,8 @@ static bool holds(const struct range *range, uintptr_t address)
 
 static bool is_watched_library(const struct image *image)
 {
-	return image->soname && (driver_is_soname(image->soname) || blas_is_soname(image->soname));
+	return image->soname &&
+	       (driver_is_soname(image->soname) || word_begins(image->soname, "libcublas"));
 }
 
 static bool note_library(const struct image *image, void *data)
@@ -91,7 +92,7 @@ static bool note_library(const struct image *image, void *data)
 	struct search *search = data;
 	const struct range range = {image->begin, image->end};
 
-	if (is_watched_library(image) && search->libraries < LIBRARIES)
+	if (is_watched_library(image) && search->libraries < WATCHED)
 		search->library[search->libraries++] = range;
 	if (holds(&range, (uintptr_t)real_dlsym_address()))
 		search->loader = range;
@@ -103,7 +104,10 @@ enum want { WANT_NOTHING, WANT_HOOK, WANT_DLSYM };
 static enum want want_of(const char *name)
 {
 	if (name[0] == 'c' && name[1] == 'u')
-		return driver_is_hooked(name) || blas_hook_id(name) >= 0 ? WANT_HOOK : WANT_NOTHING;
+		return driver_is_hooked(name) ||
+				       (word_begins(name, "cublas") && library_hook_id(name) >= 0)
+			       ? WANT_HOOK
+			       : WANT_NOTHING;
 	return word_same(name, "dlsym") || word_same(name, "dlvsym") ? WANT_DLSYM : WANT_NOTHING;
 }
 

@@ -6,16 +6,26 @@
  */
 #include "shim/real/library.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "shim/real/resolve.h"
+#include "shim/base/locks.h"
 #include "shim/base/word.h"
+#include "shim/real/library_handle.h"
+#include "shim/real/resolve.h"
 
-static const char *const families[] = {"libcudnn.so.", "libcufft.so.", "libcusolver.so.",
-				       "libcusparse.so.", "libnccl.so."};
-#define FAMILIES (sizeof(families) / sizeof(families[0]))
+/* What the names of a library, and of its functions, begin with. */
+static const struct family {
+	const char *soname, *function;
+	bool handles; /* their making and end are seen */
+} families[] = {
+	{"libcublasLt.so.", "cublasLt", true},	{"libcublas.so.", "cublas", true},
+	{"libcudnn.so.", "cudnn", false},	{"libcufft.so.", "cufft", false},
+	{"libcusolver.so.", "cusolver", false}, {"libcusparse.so.", "cusparse", false},
+	{"libnccl.so.", "nccl", false},
+};
+enum { FAMILY_LT, FAMILY_BLAS, FAMILIES = sizeof(families) / sizeof(families[0]) };
 
 /* The parts of cuDNN, which call one another by exported names. */
 static const char part_prefix[] = "libcudnn_";
@@ -24,19 +34,19 @@ struct library {
 	unsigned family;
 	struct image image;
 	char soname[32];
+	_Atomic(struct library *) beside; /* of cuBLAS: the Lt, or that of an Lt, once found */
 	void *real[LIBRARY_COUNT];
 	void *getter[LIBRARY_GETTER_COUNT];
 };
 
 static struct library libraries[LIBRARIES];
 static atomic_uint library_count;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 __thread int library_entered __attribute__((tls_model("initial-exec")));
 __thread int library_stub_depth __attribute__((tls_model("initial-exec")));
 
 static const char *const names[LIBRARY_COUNT] = {
-#define HOOK(name) #name,
+#define LIBRARY_ROW(name) #name,
 #include "shim/real/library_hooks.def"
 };
 
@@ -56,8 +66,7 @@ static unsigned family_of_soname(const char *soname)
 {
 	unsigned family = 0;
 
-	while (family < FAMILIES &&
-	       strncmp(soname, families[family], strlen(families[family])) != 0)
+	while (family < FAMILIES && !word_begins(soname, families[family].soname))
 		family++;
 	return family;
 }
@@ -67,13 +76,11 @@ bool library_is_soname(const char *soname)
 	return family_of_soname(soname) < FAMILIES;
 }
 
-/* A family's functions begin as its library's name goes on behind "lib". */
 static unsigned family_of_function(enum library_id id)
 {
 	unsigned family = 0;
 
-	while (family < FAMILIES - 1 &&
-	       strncmp(names[id], families[family] + 3, strcspn(families[family] + 3, ".")) != 0)
+	while (family < FAMILIES - 1 && !word_begins(names[id], families[family].function))
 		family++;
 	return family;
 }
@@ -89,6 +96,7 @@ static void fill(struct library *library, const struct image *image)
 	library->image = *image;
 	library->family = family_of_soname(image->soname);
 	strncpy(library->soname, image->soname, sizeof(library->soname) - 1);
+	atomic_store_explicit(&library->beside, NULL, memory_order_relaxed);
 	for (unsigned id = 0; id < LIBRARY_COUNT; id++)
 		__atomic_store_n(&library->real[id],
 				 family_of_function(id) == library->family
@@ -144,9 +152,9 @@ int library_instance(const struct image *image, enum library_id id, const void *
 {
 	const struct library *library;
 
-	pthread_mutex_lock(&lock);
+	lock_take(LOCK_LIBRARY);
 	library = add(image);
-	pthread_mutex_unlock(&lock);
+	lock_give(LOCK_LIBRARY);
 	return library && library->real[id] == real ? (int)(library - libraries) : -1;
 }
 
@@ -234,8 +242,7 @@ static void find_route(struct route *route)
 	unsigned count;
 
 	if (image_of(route->caller, &image)) {
-		if (image.soname &&
-		    strncmp(image.soname, part_prefix, sizeof(part_prefix) - 1) == 0) {
+		if (image.soname && word_begins(image.soname, part_prefix)) {
 			route->real = needed_definition(&image, name);
 			if (!route->real)
 				route->real = image_symbol(&image, name);
@@ -256,33 +263,25 @@ static void find_route(struct route *route)
 		route->real = resolve_stub(name, route->caller);
 }
 
-static int read_generation(struct dl_phdr_info *info, size_t size, void *data)
-{
-	(void)size;
-	*(unsigned long long *)data = info->dlpi_adds + info->dlpi_subs;
-	return 1;
-}
-
 static struct route route_of(enum library_id id, const void *caller)
 {
 	static unsigned long long refreshed; /* generation of the last look at the loader's list */
 	struct collected collected = {.count = 0};
-	unsigned long long generation = 0;
+	const unsigned long long generation = image_changes(NULL);
 	struct route *slot, route;
 
-	dl_iterate_phdr(read_generation, &generation);
-	pthread_mutex_lock(&lock);
+	lock_take(LOCK_LIBRARY);
 	slot = &routes[((uintptr_t)caller * 0x9e3779b97f4a7c15ull >> 56) % ROUTES];
 	if (slot->caller == caller && slot->id == id && slot->generation == generation &&
 	    !library_stub_depth) {
 		route = *slot;
-		pthread_mutex_unlock(&lock);
+		lock_give(LOCK_LIBRARY);
 		return route;
 	}
-	pthread_mutex_unlock(&lock);
+	lock_give(LOCK_LIBRARY);
 	if (__atomic_load_n(&refreshed, __ATOMIC_RELAXED) != generation)
 		image_find(collect, &collected);
-	pthread_mutex_lock(&lock);
+	lock_take(LOCK_LIBRARY);
 	for (unsigned i = 0; i < collected.count; i++)
 		add(&collected.images[i]);
 	__atomic_store_n(&refreshed, generation, __ATOMIC_RELAXED);
@@ -290,40 +289,96 @@ static struct route route_of(enum library_id id, const void *caller)
 	find_route(&route);
 	if (!library_stub_depth)
 		*slot = route;
-	pthread_mutex_unlock(&lock);
+	lock_give(LOCK_LIBRARY);
 	return route;
+}
+
+/* Of cuBLAS: the library itself or the one of the other kind, of `family`: programs hand a
+ * cublasHandle_t to Lt. */
+static struct library *beside(struct library *library, unsigned family)
+{
+	struct library *other;
+
+	if (!library || library->family == family)
+		return library;
+	other = atomic_load_explicit(&library->beside, memory_order_relaxed);
+	if (other)
+		return other;
+	other = route_of(family == FAMILY_LT ? LIBRARY_cublasLtCreate : LIBRARY_cublasCreate_v2,
+			 library->image.dynamic)
+			.library;
+	if (other)
+		atomic_store_explicit(&library->beside, other, memory_order_relaxed);
+	return other;
 }
 
 struct library *library_for(enum library_id id, const void *handle, const void *caller, void **real)
 {
+	const unsigned family = family_of_function(id);
+	const bool handles = families[family].handles;
 	const int entered = library_entered;
-	struct library *library, *owner;
-	struct route route;
-	bool certain = true;
+	struct library *library = NULL, *owner;
+	struct route route = {.certain = true};
 
 	library_entered = 0;
 	*real = NULL;
-	if (entered) {
+	if (entered)
 		library = &libraries[entered - 1];
-	} else {
+	else if (handles)
+		library = beside(library_of_handle(handle), family);
+	if (!library) {
 		route = route_of(id, caller);
 		library = route.library;
 		*real = route.real;
-		certain = route.certain;
+		if (library && handles)
+			library_handle_made(handle, library);
 	}
-	if (library && atomic_load_explicit(&library_count, memory_order_relaxed) > 1) {
-		owner = certain ? NULL : owner_of(handle, library->family);
+	if (library && !handles) {
+		owner = route.certain ? NULL : owner_of(handle, family);
 		if (owner)
 			library = owner;
-		else if (certain)
+		else if (route.certain)
 			owner_note(handle, library);
 	}
 	if (library)
 		*real = __atomic_load_n(&library->real[id], __ATOMIC_RELAXED);
+	if (library && !*real && !library_stub_depth) {
+		library = NULL;
+		*real = resolve_stub(names[id], caller);
+	}
 	return library;
 }
 
 void *library_getter(const struct library *library, enum library_getter getter)
 {
 	return __atomic_load_n(&library->getter[getter], __ATOMIC_RELAXED);
+}
+
+/* ---- for the rest of the shim --------------------------------------------------------------- */
+
+void *blas_symbol(const struct library *library, const char *name)
+{
+	const unsigned other = library->family == FAMILY_LT ? FAMILY_BLAS : FAMILY_LT;
+	void *address = image_symbol(&library->image, name);
+
+	if (address)
+		return address;
+	library = beside((struct library *)library, other);
+	return library ? image_symbol(&library->image, name) : NULL;
+}
+
+int blas_version(const struct library *library)
+{
+	int (*get)(int part, int *value) = (int (*)(int, int *))image_symbol(
+		&library->image,
+		library->family == FAMILY_LT ? "cublasLtGetProperty" : "cublasGetProperty");
+	int part[3] = {0, 0, 0};
+	bool known = get != NULL;
+
+	for (int i = 0; known && i < 3; i++)
+		known = get(i, &part[i]) == 0;
+	if (known)
+		return part[0] * 10000 + part[1] * 100 + part[2];
+	/* The major version at least stands in the name. */
+	return (int)strtol(strstr(library->soname, ".so.") + 4, NULL, 10) * 10000;
 }

@@ -1,27 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loaded GPU libraries other than cuBLAS: cuDNN, cuFFT, cuSOLVER, cuSPARSE, NCCL. A process may
- * hold several versions of each. A hook finds the function that its caller would have reached
- * without the shim: by the entry point it came through, else by what the caller's object was linked
- * with.
+ * Loaded GPU libraries: cuBLAS, cuBLASLt, cuDNN, cuFFT, cuSOLVER, cuSPARSE, NCCL. A process may
+ * hold several versions of each, or several copies, and a handle works only with the one that made
+ * it. So a hook finds the function that its caller would have reached without the shim: by the
+ * entry point it came through, by the handle where the library's handles are known
+ * (library_handle.h), else by what the caller's object was linked with.
  */
 #ifndef FASHIM_LIBRARY_H
 #define FASHIM_LIBRARY_H
 
+#define LIBRARIES 16 /* instances, all libraries together, that can be told apart */
+
+#ifndef __ASSEMBLER__
+
 #include "shim/real/image.h"
 
-/* Instances, all libraries together, that can be told apart; library_entry_ARCH.S is written for as
- * many. */
-#define LIBRARIES 8
-
 enum library_id {
-#define HOOK(name) LIBRARY_##name,
+#define LIBRARY_ROW(name) LIBRARY_##name,
 #include "shim/real/library_hooks.def"
 	LIBRARY_COUNT
 };
 
 /* Functions that describe a call's arguments; any may be missing. */
 #define LIBRARY_GETTERS(GETTER)                                                                    \
+	GETTER(cublasGetMathMode)                                                                  \
+	GETTER(cublasGetPointerMode_v2)                                                            \
+	GETTER(cublasGetStream_v2)                                                                 \
+	GETTER(cublasLtMatmulDescGetAttribute)                                                     \
+	GETTER(cublasLtMatrixLayoutGetAttribute)                                                   \
 	GETTER(cudnnBackendGetAttribute)                                                           \
 	GETTER(cudnnGetFilterNdDescriptor)                                                         \
 	GETTER(cudnnGetStream)                                                                     \
@@ -66,7 +72,7 @@ bool library_is_soname(const char *soname);
 int library_instance(const struct image *image, enum library_id id, const void *real);
 
 /* Which library the entry point just passed belongs to: number + 1, 0 for the exported names.
- * Written by library_entry_ARCH.S. */
+ * Written by library_entry.S. */
 extern __thread int library_entered __attribute__((tls_model("initial-exec")));
 
 /* The library that a call of function `id` belongs to, and in *real its function. `handle` (NULL:
@@ -80,5 +86,12 @@ struct library *library_for(enum library_id id, const void *handle, const void *
 extern __thread int library_stub_depth __attribute__((tls_model("initial-exec")));
 
 void *library_getter(const struct library *library, enum library_getter getter);
+
+/* For the calls that the shim itself makes: a function of a libcublas or of the libcublasLt beside
+ * it, or the other way round. */
+void *blas_symbol(const struct library *library, const char *name);
+int blas_version(const struct library *library); /* e.g. 130100, 0 unknown */
+
+#endif
 
 #endif

@@ -6,12 +6,12 @@ PRELOAD_DIR := $(O)/tests/preload
 SIM_LIBRARIES_TESTED := $(addprefix $(O)/simgpu/,libcuda.so.1 libcublas.so.12 libcublas.so.13)
 
 # The layer alone: everything of the shim that flow.h does not hide.
-INTERPOSITION := bypass cost image locks driver resolve preload driver_table hook_table thunk blas_library hook_cublas hook_cublaslt \
+INTERPOSITION := bypass cost image locks driver resolve preload driver_table hook_table thunk hook_cublas hook_cublaslt \
   library operands hook_library hook_cudnn hook_cudnn_backend cudnn_graph cudnn_tensor cudnn_attributes hook_nccl hook_cufft fft_plan \
-  hook_cusolver hook_cusparse library_entry_x86_64 library_entry_aarch64 \
+  hook_cusolver hook_cusparse library_handle library_entry \
   hook_launch hook_copy hook_fill hook_memory hook_shared hook_stream hook_module hook_procaddress \
   kernel_code kernel_code_cubin kernel_code_ptx kernel_code_image unpack_lz4 unpack_zstd zstd_tables \
-  preload_x86_64 preload_aarch64 thunk_x86_64 thunk_aarch64
+  preload_entry thunk_entry
 PROBE_OBJECTS := $(call shim_objects,$(INTERPOSITION)) $(PRELOAD_DIR)/probe_flow.o
 
 # A sanitizer's runtime wants to be the first in the process, which is our place.

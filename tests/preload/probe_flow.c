@@ -10,7 +10,7 @@
 #include "shim/rules/function.h"
 #include "shim/code/kernel_code.h"
 #include "shim/real/driver.h"
-#include "shim/real/blas_library.h"
+#include "shim/real/library.h"
 
 static const char *hindrance(CUfunction handle, char *name)
 {

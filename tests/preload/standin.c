@@ -25,10 +25,10 @@ int standin_called(const char *name)
 	return standin.result;
 }
 
-#define HOOK(name)                                                                                 \
+#define ROW(name)                                                                                  \
 	__attribute__((weak)) int name(void);                                                      \
 	int name(void)                                                                             \
 	{                                                                                          \
 		return standin_called(#name);                                                      \
 	}
-#include "shim/real/library_hooks.def"
+#include "tests/preload/standin_rows.def"

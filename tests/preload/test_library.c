@@ -9,16 +9,15 @@
 #include <string.h>
 
 #define NCCL(name, parameters, ...) ncclResult_t name parameters;
-#define FFT(name, from, to, type)   cufftResult name(cufftHandle plan, from *input, to *output);
+#include "shim/real/nccl_hooks.def"
+#define FFT(name, from, to, type) cufftResult name(cufftHandle plan, from *input, to *output);
 #define FFT_DIRECTED(name, from, to, type)                                                         \
 	cufftResult name(cufftHandle plan, from *input, to *output, int direction);
-#define POTRF(name, element)                                                                       \
-	cusolverStatus_t name(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, element *A, \
-			      int lda, element *work, int lwork, int *info);
-#define GETRF(name, element)                                                                       \
-	cusolverStatus_t name(cusolverDnHandle_t handle, int m, int n, element *A, int lda,        \
-			      element *work, int *pivots, int *info);
-#include "shim/real/library_hooks.def"
+#include "shim/real/cufft_hooks.def"
+cusolverStatus_t cusolverDnSpotrf(cusolverDnHandle_t handle, cublasFillMode_t uplo, int n, float *A,
+				  int lda, float *work, int lwork, int *info);
+cusolverStatus_t cusolverDnDgetrf(cusolverDnHandle_t handle, int m, int n, double *A, int lda,
+				  double *work, int *pivots, int *info);
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 cufftResult cufftPlan1d(cufftHandle *plan, int nx, cufftType type, int batch);
@@ -39,8 +38,8 @@ cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t handle, cusolverDnParams_t 
 				  void *host_work, size_t host_bytes, int *info);
 
 static const char *const rows[] = {
-#define HOOK(name) #name,
-#include "shim/real/library_hooks.def"
+#define ROW(name) #name,
+#include "tests/preload/standin_rows.def"
 };
 
 static int stand_in_of(const char *name)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define CUDNN(name, parameters, ...) cudnnStatus_t name parameters;
-#include "shim/real/library_hooks.def"
+#include "shim/real/cudnn_hooks.def"
 cudnnStatus_t cudnnBackendCreateDescriptor(int type, cudnnBackendDescriptor_t *descriptor);
 cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor);
 cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, int name, int type,

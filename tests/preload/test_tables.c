@@ -26,20 +26,13 @@ static const char *const export_rows[] = {
 #define HOOK(name)  #name,
 #define FLUSH(name) #name,
 #include "shim/real/driver_names.def"
-#define HOOK(name) #name,
-#include "shim/real/cublas_hooks.def"
-#define HOOK(name) #name,
+#define LIBRARY_ROW(name) #name,
 #include "shim/real/library_hooks.def"
 };
 
 static const char *const library_rows[] = {
-#define HOOK(name) #name,
+#define LIBRARY_ROW(name) #name,
 #include "shim/real/library_hooks.def"
-};
-
-static const char *const cublas_rows[] = {
-#define HOOK(name) #name,
-#include "shim/real/cublas_hooks.def"
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -77,8 +70,6 @@ static void rows_stand_in_order(void **state)
 	(void)state;
 	for (unsigned i = 1; i < COUNT(driver_rows); i++)
 		assert_true(strcmp(driver_rows[i - 1], driver_rows[i]) < 0);
-	for (unsigned i = 1; i < COUNT(cublas_rows); i++)
-		assert_true(strcmp(cublas_rows[i - 1], cublas_rows[i]) < 0);
 	for (unsigned i = 1; i < COUNT(library_rows); i++)
 		assert_true(strcmp(library_rows[i - 1], library_rows[i]) < 0);
 }

@@ -21,7 +21,7 @@
 #include "shim/ask/reach.h"
 #include "shim/real/driver.h"
 #include "shim/real/resolve.h"
-#include "shim/real/blas_library.h"
+#include "shim/real/library.h"
 #include "shim/gpu/scratch.h"
 #include "shim/gpu/timing.h"
 
@@ -266,7 +266,7 @@ void *real_dlsym(void *handle, const char *name)
 	return NULL;
 }
 
-int blas_version(const struct blas_library *library)
+int blas_version(const struct library *library)
 {
 	(void)library;
 	return 130000;
@@ -276,7 +276,7 @@ int blas_version(const struct blas_library *library)
  * -------------------------------------------------------------------------------
  */
 
-int blas_prepare(const struct blas_library *library, CUcontext context)
+int blas_prepare(const struct library *library, CUcontext context)
 {
 	(void)library, (void)context;
 	return 0;

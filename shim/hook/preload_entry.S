@@ -2,7 +2,6 @@
  *
  * Front ends of dlsym, dlvsym, dlopen and dlmopen: ask preload.c where to go, then go there with the arguments, the
  * stack and the return address that the caller gave. */
-#if defined(__aarch64__)
 	.text
 
 .macro front_end name route
@@ -10,6 +9,7 @@
 	.type \name, %function
 \name:
 	.cfi_startproc
+#if defined(__aarch64__)
 	hint #34 /* bti c */
 	stp x29, x30, [sp, #-48]!
 	.cfi_adjust_cfa_offset 48
@@ -26,6 +26,23 @@
 	.cfi_restore x29
 	.cfi_restore x30
 	br x16
+#else
+	endbr64
+	pushq %rdi
+	.cfi_adjust_cfa_offset 8
+	pushq %rsi
+	.cfi_adjust_cfa_offset 8
+	pushq %rdx
+	.cfi_adjust_cfa_offset 8
+	call \route
+	popq %rdx
+	.cfi_adjust_cfa_offset -8
+	popq %rsi
+	.cfi_adjust_cfa_offset -8
+	popq %rdi
+	.cfi_adjust_cfa_offset -8
+	jmp *%rax
+#endif
 	.cfi_endproc
 	.size \name, . - \name
 .endm
@@ -34,6 +51,5 @@
 	front_end dlvsym preload_route_dlvsym
 	front_end dlopen preload_route_dlopen
 	front_end dlmopen preload_route_dlmopen
-#endif
 
 	.section .note.GNU-stack, "", %progbits
