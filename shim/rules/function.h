@@ -46,7 +46,9 @@ struct function {
 	CUfunction handle;
 	char *name;			/* mangled, "?" when the driver does not tell */
 	const struct kernel_rule *rule; /* NULL: none */
-	struct functor functor;		/* where `rule` is one of kernel_rules.def */
+	const char
+		*behind; /* of the name, where `rule` is one of kernel_rules.def: what it names */
+	struct functor functor; /* where `rule` is one of kernel_rules.def */
 	/* Clears what nobody set in a copy of the parameters; NULL: all of it counts. */
 	void (*clear_unset)(const struct function *function, unsigned char *bytes);
 	unsigned bytes;		  /* of all parameters */

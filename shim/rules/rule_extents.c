@@ -20,6 +20,15 @@ int64_t rule_times(int64_t a, int64_t b)
 	return a >= 1 && b >= 1 && a <= RULE_ROOM / b ? a * b : 0;
 }
 
+int64_t rule_product_of(unsigned count, const int64_t *factors)
+{
+	int64_t product = 1;
+
+	for (unsigned i = 0; i < count; i++)
+		product = rule_times(product, factors[i]);
+	return product;
+}
+
 /* Do its elements, `step` apart at the least, lie without a gap? */
 static bool shape_dense(const struct shape *shape, int64_t step)
 {

@@ -167,8 +167,6 @@ struct type rule_functor_type(const struct reading *r)
 	return type_unknown;
 }
 
-/* One template argument at *at: Half, BFloat16, a letter, or a repetition (S_, S4_ …) of the first.
- */
 struct type rule_template_type(const char **at, struct type repeated)
 {
 	static const struct {
@@ -189,6 +187,27 @@ struct type rule_template_type(const char **at, struct type repeated)
 		return repeated;
 	}
 	return **at ? rule_type_of_letter(*(*at)++) : type_unknown;
+}
+
+struct type rule_next_type(struct reading *r)
+{
+	const struct type type =
+		rule_template_type(&r->behind, r->first.bytes ? r->first : type_unknown);
+
+	if (!r->first.bytes)
+		r->first = type;
+	return type;
+}
+
+void rule_skip_numbers(struct reading *r)
+{
+	while (*r->behind == 'L' && strchr(r->behind, 'E'))
+		r->behind = strchr(r->behind, 'E') + 1;
+}
+
+int64_t rule_width(struct reading *r)
+{
+	return rule_next_type(r).bytes;
 }
 
 static uint64_t end_of_allocation(uint64_t address)
@@ -216,36 +235,35 @@ void rule_touch(struct reading *r, unsigned at, enum access_mode mode, uint64_t 
 					    .where = (int)at});
 }
 
-void rule_reads(struct reading *r, unsigned at, uint64_t bytes)
+bool rule_reads_at(struct reading *r, unsigned at, int64_t bytes)
 {
-	rule_touch(r, at, ACCESS_READ, bytes, 0, true);
+	rule_touch(r, at, ACCESS_READ, (uint64_t)bytes, 0, true);
+	return bytes > 0;
 }
 
-void rule_writes(struct reading *r, unsigned at, uint64_t bytes)
-{
-	rule_touch(r, at, ACCESS_WRITE, bytes, bytes, true);
-}
-
-void rule_writes_some(struct reading *r, unsigned at, int64_t bytes, bool dense)
+bool rule_writes_at(struct reading *r, unsigned at, int64_t bytes, bool dense)
 {
 	rule_touch(r, at, ACCESS_WRITE, (uint64_t)bytes, dense ? (uint64_t)bytes : 0, true);
+	return bytes > 0;
 }
 
-void rule_changes(struct reading *r, unsigned at, int64_t bytes)
+bool rule_changes_at(struct reading *r, unsigned at, int64_t bytes)
 {
 	rule_touch(r, at, ACCESS_UNKNOWN, (uint64_t)bytes, 0, true);
+	return bytes > 0;
 }
 
-void rule_follows(struct reading *r, unsigned at, enum access_mode mode)
+bool rule_follows_at(struct reading *r, unsigned at, enum access_mode mode)
 {
 	rule_touch(r, at, mode, 0, 0, false);
+	return true;
 }
 
 void rule_follows_all(struct reading *r, unsigned at, unsigned bytes)
 {
 	for (unsigned word = (at + 7) & ~7u; word + 8 <= at + bytes; word += 8)
 		if (memory_find(rule_u64_at(r, word)))
-			rule_follows(r, word, ACCESS_UNKNOWN);
+			rule_follows_at(r, word, ACCESS_UNKNOWN);
 }
 
 bool rule_takes_sizes(const struct reading *r, unsigned count, const unsigned *sizes)

@@ -14,8 +14,10 @@ struct reading {
 	const struct function *function;
 	const struct op_launch *launch;
 	const unsigned char *params;
+	const char *behind;	  /* of the kernel's name: what comes behind what it is known by */
+	struct type first;	  /* that was taken from there */
 	struct access_list *list; /* NULL: only the meaning is wanted */
-	struct meaning *meaning;
+	struct meaning *meaning;  /* ROLE_OPAQUE until the reader says another */
 };
 
 struct kernel_rule {
@@ -60,11 +62,14 @@ struct type rule_type_of_scalar_type(unsigned code);
 struct type rule_functor_type(const struct reading *r);
 void rule_functor_operands(const struct reading *r, struct functor *functor);
 struct functor rule_functor(const struct reading *r);
-void rule_touch(struct reading *r, unsigned at, enum access_mode mode, uint64_t may, uint64_t sure,
-		bool bounded);
-void rule_reads(struct reading *r, unsigned at, uint64_t bytes);
-void rule_writes(struct reading *r, unsigned at, uint64_t bytes);
+
+/* One template argument at *at: Half, BFloat16, a letter, or a repetition (S_, S4_ …) of the first.
+ */
 struct type rule_template_type(const char **at, struct type repeated);
+/* The same at r->behind, which moves on; and its bytes, 0 where it is not known. */
+struct type rule_next_type(struct reading *r);
+void rule_skip_numbers(struct reading *r); /* Li8E and the like, there */
+int64_t rule_width(struct reading *r);
 
 /* Has the kernel parameters of these sizes, in bytes? */
 #define rule_takes(r, ...)                                                                         \
@@ -74,9 +79,14 @@ bool rule_takes_sizes(const struct reading *r, unsigned count, const unsigned *s
 
 /* Parameter i, a signed whole number of 4 or 8 bytes; -1: it has another size. */
 int64_t rule_number(const struct reading *r, unsigned param);
+#define PARAM(i) rule_number(r, i)
 
 /* Products of sizes, of which none may be below 1; 0: one is, or so much memory there is not. */
 int64_t rule_times(int64_t a, int64_t b);
+#define rule_product(...)                                                                          \
+	rule_product_of(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                  \
+			(const int64_t[]){__VA_ARGS__})
+int64_t rule_product_of(unsigned count, const int64_t *factors);
 #define RULE_ROOM (1ll << 40)
 
 /* TensorInfo {data, sizes[25], strides[25], dims}: elements from data to beyond the last, where
@@ -102,12 +112,21 @@ int64_t rule_calculated(const struct reading *r, unsigned at, unsigned operands,
  * behind it. 0: none. */
 int64_t rule_opaque_bytes(const char **at);
 
-/* As rule_reads() and rule_writes(); sure only where `dense`. */
-void rule_writes_some(struct reading *r, unsigned at, int64_t bytes, bool dense);
-/* Reads and writes. */
-void rule_changes(struct reading *r, unsigned at, int64_t bytes);
-/* May be followed to the end of the allocation. */
-void rule_follows(struct reading *r, unsigned at, enum access_mode mode);
+/* What a pointer leads to: the one at a byte offset, or that of a parameter. All say whether there
+ * are bytes. Sure to be written only where `dense`; `changes` reads and writes; `follows` may go to
+ * the end of the allocation. A pointer of 0 leads nowhere. */
+void rule_touch(struct reading *r, unsigned at, enum access_mode mode, uint64_t may, uint64_t sure,
+		bool bounded);
+bool rule_reads_at(struct reading *r, unsigned at, int64_t bytes);
+bool rule_writes_at(struct reading *r, unsigned at, int64_t bytes, bool dense);
+bool rule_changes_at(struct reading *r, unsigned at, int64_t bytes);
+bool rule_follows_at(struct reading *r, unsigned at, enum access_mode mode);
+#define rule_reads(r, param, bytes)   rule_reads_at(r, rule_offset(r, param), bytes)
+#define rule_writes(r, param, bytes)  rule_writes_at(r, rule_offset(r, param), bytes, true)
+#define rule_changes(r, param, bytes) rule_changes_at(r, rule_offset(r, param), bytes)
+#define rule_follows(r, param, mode)  rule_follows_at(r, rule_offset(r, param), mode)
+#define rule_writes_some(r, param, bytes, dense)                                                   \
+	rule_writes_at(r, rule_offset(r, param), bytes, dense)
 /* So may each word of `bytes` at byte `at` that is a device address: of a part that is not known.
  */
 void rule_follows_all(struct reading *r, unsigned at, unsigned bytes);

@@ -29,12 +29,16 @@ void rules_bind(struct function *function)
 	function->rule = rules_user_find(function->name);
 	if (function->rule)
 		return;
-	for (unsigned i = 0; i < sizeof(layouts) / sizeof(*layouts); i++)
-		if (strstr(function->name, layouts[i].needle)) {
+	for (unsigned i = 0; i < sizeof(layouts) / sizeof(*layouts); i++) {
+		const char *at = strstr(function->name, layouts[i].needle);
+
+		if (at) {
 			function->rule = &layouts[i].rule;
+			function->behind = at + strlen(layouts[i].needle);
 			function->functor = rule_functor(&(struct reading){.function = function});
 			return;
 		}
+	}
 }
 
 static bool read_with(const struct function *function, const struct op_launch *launch,
@@ -44,10 +48,12 @@ static bool read_with(const struct function *function, const struct op_launch *l
 	struct reading reading = {.function = function,
 				  .launch = launch,
 				  .params = params,
+				  .behind = function->behind,
 				  .list = list,
 				  .meaning = meaning};
 
 	memset(meaning, 0, sizeof(*meaning));
+	meaning->role = ROLE_OPAQUE;
 	if (!function->rule || !function->rule->read(&reading)) {
 		memset(meaning, 0, sizeof(*meaning));
 		if (list)

@@ -66,7 +66,6 @@ bool rule_read_cat(struct reading *r)
 	reach = cat_extent(r, rule_offset(r, 2), rank, (int64_t)unit);
 	if (!whole || reach < whole || total * width > whole)
 		return false;
-	r->meaning->role = ROLE_OPAQUE;
 	rule_touch(r, rule_offset(r, 0), ACCESS_WRITE, reach,
 		   total * width == whole && reach == whole ? whole : 0, true);
 	rule_mean_cat(r, n, rank, (unsigned)width);

@@ -114,10 +114,9 @@ bool rule_finish_views(struct reading *r)
 				   (uint64_t)least, false);
 			meaning->role = ROLE_OPAQUE;
 		} else if (i) {
-			rule_reads(r, (unsigned)view->where, (uint64_t)bytes);
+			rule_reads_at(r, (unsigned)view->where, bytes);
 		} else {
-			rule_touch(r, (unsigned)view->where, ACCESS_WRITE, (uint64_t)bytes,
-				   view_dense(meaning, view) ? (uint64_t)bytes : 0, true);
+			rule_writes_at(r, (unsigned)view->where, bytes, view_dense(meaning, view));
 		}
 	}
 	return true;

@@ -16,8 +16,8 @@ static void touch_generator(struct reading *r, unsigned param)
 
 	if (!r->params[at + 24])
 		return;
-	rule_reads(r, at, 8);
-	rule_reads(r, at + 8, 8);
+	rule_reads_at(r, at, 8);
+	rule_reads_at(r, at + 8, 8);
 }
 
 /* (long N, generator, transform, lambda {output, int step, …}): random numbers, `step` bytes apart.
@@ -41,12 +41,9 @@ bool rule_read_distribution(struct reading *r)
 	width = type.bytes ? type.bytes : step;
 	if (step < width || step > 8 || (step & (step - 1)) || !rule_times(n, step))
 		return false;
-	r->meaning->role = ROLE_OPAQUE;
 	touch_generator(r, 1);
 	rule_follows_all(r, rule_offset(r, 3) + 16, lambda - 16); /* how they are transformed */
-	rule_writes_some(r, rule_offset(r, 3), (n - 1) * step + width,
-			 type.bytes && type.bytes == step);
-	return true;
+	return rule_writes_some(r, 3, (n - 1) * step + width, type.bytes && type.bytes == step);
 }
 
 /* Bytes of each of arange's numbers; 0: not known. The name counts the lambda of their type, in an
@@ -89,11 +86,8 @@ bool rule_read_with_index(struct reading *r)
 	if (r->function->param_count != 3 || rule_size_of(r, 0) != 4 || rule_size_of(r, 2) != 8 ||
 	    n < 1)
 		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	if (width) {
-		rule_writes(r, rule_offset(r, 2), (uint64_t)(n * width));
-		return true;
-	}
+	if (width)
+		return rule_writes(r, 2, n * width);
 	if (!range)
 		rule_follows_all(r, rule_offset(r, 1), rule_size_of(r, 1));
 	rule_touch(r, rule_offset(r, 2), ACCESS_WRITE, (uint64_t)n * 8, (uint64_t)n, range);
@@ -104,12 +98,11 @@ bool rule_read_with_index(struct reading *r)
  * in all of them. */
 bool rule_read_dropout(struct reading *r)
 {
-	const char *at = rule_find(r, "dropout_kernel_vecI") + strlen("dropout_kernel_vecI");
-	const struct type type = rule_template_type(&at, type_unknown);
+	const int64_t width = rule_width(r);
 	bool dense[3];
 	int64_t n;
 
-	if (!type.bytes || !rule_takes(r, 216, 216, 216, 4, 4, 32))
+	if (!rule_takes(r, 216, 216, 216, 4, 4, 32))
 		return false;
 	n = rule_u32_at(r, rule_offset(r, 3));
 	for (unsigned i = 0; i < 3; i++)
@@ -117,9 +110,6 @@ bool rule_read_dropout(struct reading *r)
 			return false;
 	r->meaning->role = ROLE_DROPOUT;
 	r->meaning->elements = n;
-	rule_reads(r, rule_offset(r, 0), (uint64_t)(n * type.bytes));
-	rule_writes(r, rule_offset(r, 1), (uint64_t)(n * type.bytes));
-	rule_writes(r, rule_offset(r, 2), (uint64_t)n);
 	touch_generator(r, 5);
-	return true;
+	return rule_reads(r, 0, n * width) && rule_writes(r, 1, n * width) && rule_writes(r, 2, n);
 }

@@ -10,6 +10,14 @@
 
 #include "shim/op/memory.h"
 
+/* Bytes of an index of the type that a letter stands for; 0: of none that there is. */
+static int64_t index_width(char letter)
+{
+	const int bytes = rule_type_of_letter(letter).bytes;
+
+	return bytes == 4 || bytes == 8 ? bytes : 0;
+}
+
 /* How many elements a TensorInfo has in all; 0: none. */
 static int64_t count(const struct reading *r, unsigned param)
 {
@@ -24,82 +32,59 @@ static int64_t count(const struct reading *r, unsigned param)
  * in size): rows of a table. The infos have size 1 in the dimension that is indexed. */
 bool rule_read_index_select(struct reading *r)
 {
-	const char *at = rule_find(r, "IndexI") + strlen("IndexI");
-	const int64_t width = rule_template_type(&at, type_unknown).bytes;
 	const bool large = rule_takes(r, 216, 216, 216, 4, 4, 4, 4, 8);
-	const int64_t index = rule_type_of_letter(*at).bytes;
-	int64_t out, in, indices;
+	const int64_t width = rule_width(r), index = index_width(*r->behind);
+	const int to = (int)PARAM(3), from = (int)PARAM(4);
+	int64_t out, in, rows;
 	bool dense;
 
-	if (!width || (!large && !rule_takes(r, 216, 216, 216, 4, 4, 4, 8)) ||
-	    rule_number(r, 3) < 0 || rule_number(r, 4) < 0 || (index != 4 && index != 8))
+	if ((!large && !rule_takes(r, 216, 216, 216, 4, 4, 4, 8)) || to < 0 || from < 0)
 		return false;
-	indices = rule_tensor_elements(r, 2, -1, 0, NULL);
-	out = rule_tensor_elements(r, 0, (int)rule_number(r, 3), rule_tensor_size(r, 2, 0), &dense);
-	in = rule_tensor_elements(r, 1, (int)rule_number(r, 4), rule_number(r, large ? 7 : 6),
-				  NULL);
-	if (!out || !in || !indices || rule_tensor_size(r, 0, (int)rule_number(r, 3)) != 1 ||
-	    rule_tensor_size(r, 1, (int)rule_number(r, 4)) != 1 ||
-	    rule_times(count(r, 0), large ? rule_tensor_size(r, 2, 0) : 1) != rule_number(r, 5))
-		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_writes_some(r, rule_offset(r, 0), out * width, dense);
-	rule_reads(r, rule_offset(r, 1), (uint64_t)(in * width));
-	rule_reads(r, rule_offset(r, 2), (uint64_t)(indices * index));
-	return true;
+	rows = rule_tensor_size(r, 2, 0);
+	out = rule_tensor_elements(r, 0, to, rows, &dense);
+	in = rule_tensor_elements(r, 1, from, PARAM(large ? 7 : 6), NULL);
+	return rule_tensor_size(r, 0, to) == 1 && rule_tensor_size(r, 1, from) == 1 &&
+	       rule_times(count(r, 0), large ? rows : 1) == PARAM(5) &&
+	       rule_writes_some(r, 0, out * width, dense) && rule_reads(r, 1, in * width) &&
+	       rule_reads(r, 2, rule_tensor_elements(r, 2, -1, 0, NULL) * index);
 }
 
 /* (TensorInfo out, TensorInfo in, TensorInfo indices, int out dim, int in dim, total, inner, long
  * out size, long out elements, operation, factor): rows added to those of a table. */
 bool rule_read_index_add(struct reading *r)
 {
-	const char *at = rule_find(r, "LargeIndexI") + strlen("LargeIndexI");
-	const int64_t width = rule_template_type(&at, type_unknown).bytes;
-	const int64_t index = rule_type_of_letter(*at).bytes;
-	const int into = (int)rule_number(r, 3), from = (int)rule_number(r, 4);
-	int64_t out, in, indices, whole;
+	const int64_t width = rule_width(r), index = index_width(*r->behind);
+	const int into = (int)PARAM(3), from = (int)PARAM(4);
+	int64_t out, in, whole;
 
 	if (r->function->param_count != 11 || rule_size_of(r, 7) != 8 || rule_size_of(r, 8) != 8 ||
-	    !width || into < 0 || from < 0 || (index != 4 && index != 8))
+	    into < 0 || from < 0)
 		return false;
-	whole = rule_number(r, 8);
-	indices = rule_tensor_elements(r, 2, -1, 0, NULL);
-	out = rule_tensor_elements(r, 0, into, rule_number(r, 7), NULL);
+	whole = PARAM(8);
+	out = rule_tensor_elements(r, 0, into, PARAM(7), NULL);
 	in = rule_tensor_elements(r, 1, from, rule_tensor_size(r, 2, 0), NULL);
-	if (!out || !in || !indices || !rule_times(whole, width) ||
-	    rule_tensor_size(r, 0, into) != 1 || rule_tensor_size(r, 1, from) != 1)
-		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_changes(r, rule_offset(r, 0), (whole > out ? whole : out) * width);
-	rule_reads(r, rule_offset(r, 1), (uint64_t)(in * width));
-	rule_reads(r, rule_offset(r, 2), (uint64_t)(indices * index));
-	return true;
+	return out && rule_times(whole, width) && rule_tensor_size(r, 0, into) == 1 &&
+	       rule_tensor_size(r, 1, from) == 1 &&
+	       rule_changes(r, 0, (whole > out ? whole : out) * width) &&
+	       rule_reads(r, 1, in * width) &&
+	       rule_reads(r, 2, rule_tensor_elements(r, 2, -1, 0, NULL) * index);
 }
 
 /* (output, input, indices, int rows, long row bytes, long rows of the input, long bytes from one of
  * them to the next, and of the output's, bool), one row a block. */
 bool rule_read_gather(struct reading *r)
 {
-	const char *at =
-		strchr(rule_find(r, "gather_kernelI"), 'E'); /* ILi16E, the indices' type */
-	const int64_t index = at ? rule_type_of_letter(at[1]).bytes : 0;
-	const int64_t rows = rule_takes(r, 8, 8, 8, 4, 8, 8, 8, 8, 1) ? rule_number(r, 3) : 0;
-	int64_t bytes, table, in_step, out_step;
+	const int64_t rows = PARAM(3), bytes = PARAM(4), table = PARAM(5), in_step = PARAM(6),
+		      out_step = PARAM(7);
 
-	if (rows < 1 || (index != 4 && index != 8) || r->launch->grid[0] != (uint64_t)rows)
-		return false;
-	bytes = rule_number(r, 4);
-	table = rule_number(r, 5);
-	in_step = rule_number(r, 6);
-	out_step = rule_number(r, 7);
-	if (!rule_times(bytes, 1) || !rule_times(table, in_step) || !rule_times(rows, out_step) ||
-	    in_step < bytes || out_step < bytes)
-		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_writes_some(r, rule_offset(r, 0), (rows - 1) * out_step + bytes, out_step == bytes);
-	rule_reads(r, rule_offset(r, 1), (uint64_t)((table - 1) * in_step + bytes));
-	rule_reads(r, rule_offset(r, 2), (uint64_t)(rows * index));
-	return true;
+	rule_skip_numbers(r);
+	return rule_takes(r, 8, 8, 8, 4, 8, 8, 8, 8, 1) && rows >= 1 &&
+	       r->launch->grid[0] == (uint64_t)rows && rule_times(bytes, 1) &&
+	       rule_times(table, in_step) && rule_times(rows, out_step) && in_step >= bytes &&
+	       out_step >= bytes &&
+	       rule_writes_some(r, 0, (rows - 1) * out_step + bytes, out_step == bytes) &&
+	       rule_reads(r, 1, (table - 1) * in_step + bytes) &&
+	       rule_reads(r, 2, rows * index_width(*r->behind));
 }
 
 /* How far the indices lead: {count, pointers[25], sizes[25], strides[25]}, in bytes; -1: it is none
@@ -142,11 +127,10 @@ bool rule_read_index(struct reading *r)
 		extent[i] = rule_calculated(r, lambda, 3, i, n, width, i ? NULL : &dense);
 	if (width < 1 || width > 16 || reach < 0 || extent[0] < 0 || extent[1] < 0 || extent[2] < 0)
 		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_writes_some(r, out, extent[0] + width + (into ? reach : 0), dense && !into);
-	rule_reads(r, in, (uint64_t)(extent[1] + width + (into ? 0 : reach)));
+	rule_writes_at(r, out, extent[0] + width + (into ? reach : 0), dense && !into);
+	rule_reads_at(r, in, extent[1] + width + (into ? 0 : reach));
 	for (unsigned i = 0; i < rule_u64_at(r, in + 8); i++)
-		rule_reads(r, in + 16 + 8 * i, (uint64_t)extent[2] + 8);
+		rule_reads_at(r, in + 16 + 8 * i, extent[2] + 8);
 	return true;
 }
 
@@ -170,11 +154,9 @@ bool rule_read_index_copy(struct reading *r)
 	}
 	if (width < 1 || width > 16 || !rule_times(rule_times(rows, stride), width))
 		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_writes_some(r, at, extent[0] + (rows - 1) * stride * width + width, false);
-	rule_reads(r, at + 8, (uint64_t)extent[1] + 8);
-	rule_reads(r, at + 16, (uint64_t)(extent[2] + width));
-	return true;
+	return rule_writes_at(r, at, extent[0] + (rows - 1) * stride * width + width, false) &&
+	       rule_reads_at(r, at + 8, extent[1] + 8) &&
+	       rule_reads_at(r, at + 16, extent[2] + width);
 }
 
 /* (int N, lambda {OffsetCalculator<operands>, indices, long rows, operation, self, long row stride,
@@ -185,7 +167,7 @@ bool rule_read_scatter(struct reading *r)
 	const char *fill = name ? NULL : rule_find(r, "scatter_fill_internal_kernelI");
 	const unsigned operands = name ? 3 : 2, lambda = rule_offset(r, 1);
 	const unsigned at = lambda + ((4 + 12 * CALCULATOR_DIMS + 100 * operands + 7) & ~7u);
-	int64_t n, width, index, rows, stride, whole, reach, extent[3];
+	int64_t n, width, index, rows, stride, whole, reach, self, extent[3];
 	bool scatter = true, dense;
 
 	if ((!name && !fill) || !rule_takes(r, 4, name ? 664 : 560))
@@ -212,18 +194,14 @@ bool rule_read_scatter(struct reading *r)
 		if (extent[i] < 0)
 			return false;
 	}
-	r->meaning->role = ROLE_OPAQUE;
-	rule_reads(r, at, (uint64_t)(extent[operands - 1] + index));
-	if (!scatter)
-		rule_writes_some(r, at + 24, extent[0] + width, dense);
-	else if (rule_has(r, "12TensorAssignE"))
-		rule_writes_some(r, at + 24, extent[0] + width + reach, false);
+	self = extent[0] + width + (scatter ? reach : 0);
+	rule_reads_at(r, at, extent[operands - 1] + index);
+	if (!scatter || rule_has(r, "12TensorAssignE"))
+		rule_writes_at(r, at + 24, self, dense && !scatter);
 	else /* an addition to 16 bits reads and writes the neighbour as well */
-		rule_changes(r, at + 24,
-			     extent[0] + width + reach > whole * width ? extent[0] + width + reach
-								       : whole * width);
+		rule_changes_at(r, at + 24, self > whole * width ? self : whole * width);
 	if (operands == 3)
-		rule_reads(r, at + 48, (uint64_t)(extent[1] + width + (scatter ? 0 : reach)));
+		rule_reads_at(r, at + 48, extent[1] + width + (scatter ? 0 : reach));
 	return true;
 }
 
@@ -231,52 +209,27 @@ bool rule_read_scatter(struct reading *r)
  * table as there may be. */
 bool rule_read_embedding_backward(struct reading *r)
 {
-	const char *at = rule_find(r, "feature_kernelI") + strlen("feature_kernelI");
-	const struct type type = rule_template_type(&at, type_unknown);
-	int64_t rows, bytes, index;
+	const int64_t width = rule_width(r);
 
-	rule_template_type(&at, type);
-	index = rule_type_of_letter(*at).bytes;
-	if (!rule_takes(r, 8, 8, 8, 4, 8, 4) || (index != 4 && index != 8))
-		return false;
-	rows = rule_number(r, 3);
-	bytes = rule_times(rule_times(rows, rule_number(r, 4)), type.bytes);
-	if (!bytes)
-		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_reads(r, rule_offset(r, 0), (uint64_t)(rows * index));
-	rule_reads(r, rule_offset(r, 1), (uint64_t)bytes);
-	rule_follows(r, rule_offset(r, 2), ACCESS_UNKNOWN);
-	return true;
+	rule_next_type(r);
+	return rule_takes(r, 8, 8, 8, 4, 8, 4) &&
+	       rule_reads(r, 0, PARAM(3) * index_width(*r->behind)) &&
+	       rule_reads(r, 1, rule_product(PARAM(3), PARAM(4), width)) &&
+	       rule_follows(r, 2, ACCESS_UNKNOWN);
 }
 
 /* (indices, {sizes[25]}, int dims, long N, how many, long value): flat indices become one row of
  * them for each dimension, in place. */
 bool rule_read_write_indices(struct reading *r)
 {
-	int64_t bytes, dims;
-
-	if (!rule_takes(r, 8, 200, 4, 8, 8, 8))
-		return false;
-	dims = rule_number(r, 2);
-	bytes = rule_times(rule_times(rule_number(r, 3), dims), 8);
-	if (!bytes || dims > 25)
-		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_changes(r, rule_offset(r, 0), bytes);
-	rule_reads(r, rule_offset(r, 4), 8);
-	return true;
+	return rule_takes(r, 8, 200, 4, 8, 8, 8) && PARAM(2) <= 25 &&
+	       rule_changes(r, 0, rule_product(PARAM(3), PARAM(2), 8)) && rule_reads(r, 4, 8);
 }
 
 /* (the last of the running sums, the last of the mask, long size). */
 bool rule_read_masked_scatter_check(struct reading *r)
 {
-	if (!rule_takes(r, 8, 8, 8))
-		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_reads(r, rule_offset(r, 0), 8);
-	rule_reads(r, rule_offset(r, 1), 1);
-	return true;
+	return rule_takes(r, 8, 8, 8) && rule_reads(r, 0, 8) && rule_reads(r, 1, 1);
 }
 
 /* Tensors are worked on in parts where the offsets of one go beyond 31 bits. */
@@ -305,15 +258,14 @@ bool rule_read_masked_scatter(struct reading *r)
 	if (!rule_takes(r, 4, 16, 32) || n < 1 || functor->operands != 4 || !types[0].bytes ||
 	    types[2].dtype != ATTN_BOOL || types[3].bytes != 8)
 		return false;
-	r->meaning->role = ROLE_OPAQUE;
 	r->meaning->view_count = 4;
 	for (unsigned i = 0; i < 4; i++)
 		rule_set_view(r, (int)i, rule_offset(r, 2) + 8 * i, types[i]);
 	rule_one_dimension(r, n);
 	if (may_be_a_part(r))
-		rule_follows(r, source, ACCESS_READ);
+		rule_follows_at(r, source, ACCESS_READ);
 	else
-		rule_reads(r, source, (uint64_t)(n * types[0].bytes));
+		rule_reads_at(r, source, n * types[0].bytes);
 	rule_follows_all(r, source + 8, 8);
 	return rule_finish_views(r);
 }

@@ -55,9 +55,10 @@ static void touch_parts(struct reading *r, const struct places *places)
 		if (!memory_find(rule_u64_at(r, where)))
 			continue;
 		if (known)
-			rule_changes(r, where, i ? 4 * (int64_t)r->launch->grid[0] : bytes * many);
+			rule_changes_at(r, where,
+					i ? 4 * (int64_t)r->launch->grid[0] : bytes * many);
 		else
-			rule_follows(r, where, ACCESS_UNKNOWN);
+			rule_follows_at(r, where, ACCESS_UNKNOWN);
 	}
 }
 
@@ -107,28 +108,27 @@ bool rule_read_reduce(struct reading *r)
 	begins = rule_calculated(r, at.outer, 2, 1, outputs, 1, NULL);
 	if (begins >= 0)
 		reads = rule_calculated(r, at.inner, 1, 0, inputs, 1, NULL);
-	r->meaning->role = ROLE_OPAQUE;
 	if (reads >= 0 && from.bytes)
-		rule_reads(r, at.in, (uint64_t)(begins + reads + from.bytes));
+		rule_reads_at(r, at.in, begins + reads + from.bytes);
 	else
-		rule_follows(r, at.in, ACCESS_READ);
+		rule_follows_at(r, at.in, ACCESS_READ);
 	if (r->params[at.flags]) { /* adds to what is there */
-		rule_follows(r, at.out, ACCESS_UNKNOWN);
-		rule_follows(r, at.second, ACCESS_UNKNOWN);
+		rule_follows_at(r, at.out, ACCESS_UNKNOWN);
+		rule_follows_at(r, at.second, ACCESS_UNKNOWN);
 	} else if (writes >= 0 && to.bytes) {
 		second = second_bytes(r, to);
-		rule_writes_some(r, at.out, writes + to.bytes, dense);
+		rule_writes_at(r, at.out, writes + to.bytes, dense);
 		if (destinations == 2 && second)
-			rule_writes_some(r, at.second, writes / to.bytes * second + second, dense);
+			rule_writes_at(r, at.second, writes / to.bytes * second + second, dense);
 		else if (destinations == 2)
-			rule_follows(r, at.second, ACCESS_WRITE);
+			rule_follows_at(r, at.second, ACCESS_WRITE);
 	} else {
-		rule_follows(r, at.out, ACCESS_WRITE);
+		rule_follows_at(r, at.out, ACCESS_WRITE);
 		if (destinations == 2)
-			rule_follows(r, at.second, ACCESS_WRITE);
+			rule_follows_at(r, at.second, ACCESS_WRITE);
 	}
 	if (memory_find(rule_u64_at(r, at.accumulated)))
-		rule_follows(r, at.accumulated, ACCESS_UNKNOWN);
+		rule_follows_at(r, at.accumulated, ACCESS_UNKNOWN);
 	touch_parts(r, &at);
 	if (reads >= 0 && writes >= 0)
 		rule_mean_reduction(r, &(struct reduction){.from = from,

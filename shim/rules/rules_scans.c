@@ -12,40 +12,25 @@
 bool rule_read_scan(struct reading *r)
 {
 	const bool inner = rule_has(r, "32tensor_kernel_scan_innermost_dimI");
-	const char *at = inner ? rule_find(r, "scan_innermost_dimI") + 19
-			       : rule_find(r, "scan_outer_dimI") + 15;
-	const int64_t width = rule_template_type(&at, type_unknown).bytes;
-	int64_t bytes;
+	const int64_t width = rule_width(r);
+	const int64_t bytes = rule_product(PARAM(2), PARAM(3), inner ? 1 : PARAM(4), width);
 
-	if (!width || !rule_takes(r, 8, 8, 4, 4, 4, (unsigned)width, 1))
-		return false;
-	bytes = rule_times(rule_times(rule_number(r, 2), rule_number(r, 3)), width);
-	if (!inner)
-		bytes = rule_times(bytes, rule_number(r, 4));
-	if (!bytes)
-		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_writes(r, rule_offset(r, 0), (uint64_t)bytes);
-	rule_reads(r, rule_offset(r, 1), (uint64_t)bytes);
-	return true;
+	return rule_takes(r, 8, 8, 4, 4, 4, (unsigned)width, 1) && rule_writes(r, 0, bytes) &&
+	       rule_reads(r, 1, bytes);
 }
 
 /* <numbers, index, bool upper, elements a thread, bool in place>(TensorInfo out, TensorInfo in,
  * long diagonal, long N, last size): rows are rounded up to whole threads. */
 bool rule_read_triangle(struct reading *r)
 {
-	const char *at = rule_find(r, "triu_tril_kernelI") + 17;
-	const int64_t width = rule_template_type(&at, type_unknown).bytes;
+	const int64_t width = rule_width(r);
+	const char *in_place = strstr(r->behind, "ELb");
 	int64_t in, out, last = 0, rows = 1;
-	bool dense, in_place;
+	bool dense;
 	int dims = 0;
 
-	if (strncmp(at, "iLb", 3) != 0)
+	if (strncmp(r->behind, "iLb", 3) != 0 || !in_place || !rule_takes(r, 216, 216, 8, 8, 4))
 		return false;
-	at = strstr(at + 3, "ELb");
-	if (!at || !width || !rule_takes(r, 216, 216, 8, 8, 4))
-		return false;
-	in_place = at[3] != '0';
 	out = rule_tensor_elements(r, 0, -1, 0, &dense);
 	in = rule_tensor_elements(r, 1, -1, 0, NULL);
 	for (; rule_tensor_size(r, 0, dims) && dims < 25; dims++) {
@@ -55,16 +40,11 @@ bool rule_read_triangle(struct reading *r)
 			rows = rule_times(rows, last);
 		last = rule_tensor_size(r, 0, dims);
 	}
-	if (!in || !out || dims < 2 || rule_number(r, 4) < last || rule_number(r, 4) >= last + 16 ||
-	    rule_times(rows, rule_number(r, 4)) != rule_number(r, 3))
-		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	if (in_place)
-		rule_changes(r, rule_offset(r, 0), out * width);
-	else
-		rule_writes_some(r, rule_offset(r, 0), out * width, dense);
-	rule_reads(r, rule_offset(r, 1), (uint64_t)(in * width));
-	return true;
+	return dims >= 2 && PARAM(4) >= last && PARAM(4) < last + 16 &&
+	       rule_times(rows, PARAM(4)) == PARAM(3) &&
+	       (in_place[3] != '0' ? rule_changes(r, 0, out * width)
+				   : rule_writes_some(r, 0, out * width, dense)) &&
+	       rule_reads(r, 1, in * width);
 }
 
 /* Elements of a TensorInfo that stands for slices of `size`, `stride` apart within. 0: not so.
@@ -94,72 +74,45 @@ static int64_t sliced(const struct reading *r, unsigned param, int64_t slices, i
  * whatever it holds. */
 bool rule_read_top_k(struct reading *r)
 {
-	const char *at = rule_find(r, "gatherTopKI") + 11;
-	const int64_t width = rule_template_type(&at, type_unknown).bytes;
-	int64_t slices, in, out, places;
+	const int64_t width = rule_width(r);
+	int64_t in, out, places;
 	bool dense[2] = {false, false};
 
-	if (!width || *at != 'j' || !rule_takes(r, 216, 4, 4, 1, 4, 4, 216, 4, 216, 4, 8))
+	if (*r->behind != 'j' || !rule_takes(r, 216, 4, 4, 1, 4, 4, 216, 4, 216, 4, 8))
 		return false;
-	slices = rule_number(r, 4);
-	in = sliced(r, 0, slices, rule_number(r, 1), rule_number(r, 5), NULL);
-	out = sliced(r, 6, slices, rule_number(r, 2), rule_number(r, 7), &dense[0]);
-	places = sliced(r, 8, slices, rule_number(r, 2), rule_number(r, 9), &dense[1]);
-	if (!in || !out || !places || rule_number(r, 2) > rule_number(r, 1))
-		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_reads(r, rule_offset(r, 0), (uint64_t)(in * width));
-	rule_writes_some(r, rule_offset(r, 6), out * width, dense[0]);
-	rule_writes_some(r, rule_offset(r, 8), places * 8, dense[1]);
-	rule_follows(r, rule_offset(r, 10), ACCESS_UNKNOWN);
-	return true;
+	in = sliced(r, 0, PARAM(4), PARAM(1), PARAM(5), NULL);
+	out = sliced(r, 6, PARAM(4), PARAM(2), PARAM(7), &dense[0]);
+	places = sliced(r, 8, PARAM(4), PARAM(2), PARAM(9), &dense[1]);
+	return PARAM(2) <= PARAM(1) && rule_reads(r, 0, in * width) &&
+	       rule_writes_some(r, 6, out * width, dense[0]) &&
+	       rule_writes_some(r, 8, places * 8, dense[1]) && rule_follows(r, 10, ACCESS_UNKNOWN);
 }
 
 /* <numbers, …, keys, values, …>(TensorInfo keys, unsigned slices, unsigned size, unsigned stride,
  * TensorInfo values, unsigned stride, order): in place. */
 bool rule_read_sort(struct reading *r)
 {
-	const char *at = rule_find(r, "SortKVInPlaceI") + 14;
-	int64_t key, value, keys, values;
-	struct type type;
+	int64_t key, value;
 
-	while (*at == 'L' && strchr(at, 'E'))
-		at = strchr(at, 'E') + 1;
-	type = rule_template_type(&at, type_unknown);
-	key = type.bytes;
-	value = rule_template_type(&at, type).bytes;
-	if (!key || !value || !rule_takes(r, 216, 4, 4, 4, 216, 4, 1))
-		return false;
-	keys = sliced(r, 0, rule_number(r, 1), rule_number(r, 2), rule_number(r, 3), NULL);
-	values = sliced(r, 4, rule_number(r, 1), rule_number(r, 2), rule_number(r, 5), NULL);
-	if (!keys || !values)
-		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_changes(r, rule_offset(r, 0), keys * key);
-	rule_changes(r, rule_offset(r, 4), values * value);
-	return true;
+	rule_skip_numbers(r);
+	key = rule_width(r);
+	value = rule_width(r);
+	return rule_takes(r, 216, 4, 4, 4, 216, 4, 1) &&
+	       rule_changes(r, 0, sliced(r, 0, PARAM(1), PARAM(2), PARAM(3), NULL) * key) &&
+	       rule_changes(r, 4, sliced(r, 4, PARAM(1), PARAM(2), PARAM(5), NULL) * value);
 }
 
 /* <counts, numbers, long, …>(TensorInfo counts, TensorInfo parts, TensorInfo in, long bins, least,
  * most, long N, weights); without weights the last is empty. */
 bool rule_read_histogram(struct reading *r)
 {
-	const char *at = rule_find(r, "kernelHistogram1DI") + 18;
-	const int64_t count = rule_template_type(&at, type_unknown).bytes;
-	const int64_t width = rule_template_type(&at, type_unknown).bytes;
-	int64_t counts, in;
+	const int64_t count = rule_width(r), width = rule_width(r);
+	const int64_t counts = rule_tensor_elements(r, 0, -1, 0, NULL);
+	const int64_t in = rule_tensor_elements(r, 2, -1, 0, NULL);
 
-	if (!count || !width || !rule_takes(r, 416, 416, 416, 8, 8, 8, 8, 1))
-		return false;
-	counts = rule_tensor_elements(r, 0, -1, 0, NULL);
-	in = rule_tensor_elements(r, 2, -1, 0, NULL);
-	if (!counts || !in || rule_number(r, 3) > counts || in < rule_number(r, 6))
-		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_changes(r, rule_offset(r, 0), counts * count);
-	rule_follows(r, rule_offset(r, 1), ACCESS_UNKNOWN);
-	rule_reads(r, rule_offset(r, 2), (uint64_t)(in * width));
-	return true;
+	return rule_takes(r, 416, 416, 416, 8, 8, 8, 8, 1) && PARAM(3) <= counts &&
+	       PARAM(6) <= in && rule_changes(r, 0, counts * count) &&
+	       rule_follows(r, 1, ACCESS_UNKNOWN) && rule_reads(r, 2, in * width);
 }
 
 /* cub's scratch for scans of `tiles` pieces: a word of up to 16 bytes for each, and 32 before. */
@@ -172,15 +125,10 @@ static int64_t tile_bytes(int64_t tiles)
 bool rule_read_scan_init(struct reading *r)
 {
 	const bool select = rule_has(r, "23DeviceCompactInitKernelI");
-	const int64_t bytes = tile_bytes(rule_number(r, 1));
 
-	if (!bytes || (select ? !rule_takes(r, 8, 4, 8) : !rule_takes(r, 8, 4)))
-		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_changes(r, rule_offset(r, 0), bytes);
-	if (select)
-		rule_writes_some(r, rule_offset(r, 2), 8, false);
-	return true;
+	return (select ? rule_takes(r, 8, 4, 8) && rule_writes_some(r, 2, 8, false)
+		       : rule_takes(r, 8, 4)) &&
+	       rule_changes(r, 0, tile_bytes(PARAM(1)));
 }
 
 /* (in, out, tiles, int first tile, operation, initial value, unsigned N), of whole numbers, from a
@@ -202,15 +150,11 @@ bool rule_read_device_scan(struct reading *r)
 		if (at[1] != 'P' || at[2] != at[0])
 			return false;
 	}
-	n = rule_number(r, 6);
-	tiles = tile_bytes((int64_t)r->launch->grid[0] + rule_number(r, 3));
-	if (!tiles || !rule_times(n, out) || r->launch->grid[0] > n)
-		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_reads(r, rule_offset(r, 0), (uint64_t)(n * in));
-	rule_writes_some(r, rule_offset(r, 1), n * out, rule_number(r, 3) == 0);
-	rule_changes(r, rule_offset(r, 2), tiles);
-	return true;
+	n = PARAM(6);
+	tiles = (int64_t)r->launch->grid[0] + PARAM(3);
+	return r->launch->grid[0] <= n && rule_reads(r, 0, n * in) &&
+	       rule_writes_some(r, 1, n * out, PARAM(3) == 0) &&
+	       rule_changes(r, 2, tile_bytes(tiles));
 }
 
 /* Bytes of the whole numbers behind a plain pointer that are held against 0. 0: others. */
@@ -228,15 +172,9 @@ static int64_t not_zero_width(const struct reading *r)
  * not 0. */
 bool rule_read_count(struct reading *r)
 {
-	const int64_t bytes = rule_times(rule_number(r, 2), not_zero_width(r));
-
-	if (!bytes || !rule_takes(r, 16, 8, 8, 1, 4, 1) || !rule_has(r, "EEPiy") ||
-	    r->launch->grid[0] != 1)
-		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_reads(r, rule_offset(r, 0), (uint64_t)bytes);
-	rule_writes(r, rule_offset(r, 1), 4);
-	return true;
+	return rule_takes(r, 16, 8, 8, 1, 4, 1) && rule_has(r, "EEPiy") &&
+	       r->launch->grid[0] == 1 &&
+	       rule_reads(r, 0, rule_product(PARAM(2), not_zero_width(r))) && rule_writes(r, 1, 4);
 }
 
 /* (first place, in, long *places, int *how many, tiles, none, none, int N, int tiles, {bool first,
@@ -245,7 +183,7 @@ bool rule_read_count(struct reading *r)
  */
 bool rule_read_select(struct reading *r)
 {
-	const int64_t tiles = rule_number(r, 8), n = rule_number(r, 7);
+	const int64_t tiles = PARAM(8), n = PARAM(7);
 	const int64_t bytes = rule_times(n, not_zero_width(r));
 	const unsigned counts = rule_offset(r, 9) + 24;
 	uint64_t scratch, before, with;
@@ -259,15 +197,9 @@ bool rule_read_select(struct reading *r)
 	scratch = rule_u64_at(r, rule_offset(r, 10));
 	before = rule_u64_at(r, counts);
 	with = rule_u64_at(r, counts + 8);
-	if ((before != scratch || with != scratch + 8) &&
-	    (before != scratch + 8 || with != scratch))
-		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_reads(r, rule_offset(r, 1), (uint64_t)bytes);
-	rule_writes_some(r, rule_offset(r, 2), n * 8, false);
-	rule_changes(r, rule_offset(r, 3), 4);
-	rule_changes(r, rule_offset(r, 4), tile_bytes(tiles));
-	rule_changes(r, counts, 8);
-	rule_changes(r, counts + 8, 8);
-	return true;
+	return ((before == scratch && with == scratch + 8) ||
+		(before == scratch + 8 && with == scratch)) &&
+	       rule_reads(r, 1, bytes) && rule_writes_some(r, 2, n * 8, false) &&
+	       rule_changes(r, 3, 4) && rule_changes(r, 4, tile_bytes(tiles)) &&
+	       rule_changes_at(r, counts, 8) && rule_changes_at(r, counts + 8, 8);
 }

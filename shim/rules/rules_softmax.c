@@ -64,24 +64,20 @@ static bool view_mask(struct reading *r, int64_t rows, int64_t cols)
  */
 bool rule_read_softmax_warp(struct reading *r)
 {
-	const char *at = rule_find(r, "softmax_warp_forwardI") + 21;
-	struct type from, to;
+	const struct type from = rule_next_type(r), to = rule_next_type(r);
+	const char *at = strstr(r->behind, "ELb");
 	int64_t rows, cols;
 	bool log, masked;
 
 	if (!rule_takes(r, 8, 8, 4, 4, 4, 8, 4, 1) && !rule_takes(r, 8, 8, 4, 4, 4, 8))
 		return false;
-	from = rule_template_type(&at, type_unknown);
-	to = rule_template_type(&at, from);
-	rule_template_type(&at, from);
-	at = strstr(at, "ELb");
 	if (!at || !at[3] || strncmp(at + 4, "ELb", 3) != 0)
 		return false;
 	log = at[3] == '1';
 	masked = at[7] == '1';
-	rows = (int32_t)rule_u32_at(r, rule_offset(r, 2));
-	cols = (int32_t)rule_u32_at(r, rule_offset(r, 4));
-	if ((int32_t)rule_u32_at(r, rule_offset(r, 3)) != cols ||
+	rows = PARAM(2);
+	cols = PARAM(4);
+	if (PARAM(3) != cols ||
 	    !set_softmax(r, rule_offset(r, 0), rule_offset(r, 1), to, from, rows, cols, log))
 		return false;
 	if (masked && (!rule_u64_at(r, rule_offset(r, 5)) || !view_mask(r, rows, cols)))
@@ -91,101 +87,69 @@ bool rule_read_softmax_warp(struct reading *r)
 	return rule_finish_views(r);
 }
 
-/* Where the types of <[numbers at a time,] input, accumulator, output, …> begin. NULL: nowhere. */
-static const char *block_types(const char *name)
+/* <input, accumulator, output, …>, perhaps behind numbers: what is read, and what is written. */
+static void read_types(struct reading *r, struct type *first, struct type *third)
 {
-	const char *at = name ? strchr(name, 'I') : NULL;
-
-	if (at && strncmp(at, "ILi", 3) == 0)
-		return strchr(at, 'E') ? strchr(at, 'E') + 1 : NULL;
-	return at ? at + 1 : NULL;
+	rule_skip_numbers(r);
+	*first = rule_next_type(r);
+	rule_next_type(r);
+	*third = rule_next_type(r);
 }
 
 /* As above, (output, input, columns), one row a block. */
 bool rule_read_softmax_block(struct reading *r)
 {
-	const char *at = block_types(rule_find(r, "cunn_SoftMaxForward"));
 	struct type from, to;
 
-	if (!at || (!rule_takes(r, 8, 8, 4) && !rule_takes(r, 8, 8, 8)))
-		return false;
-	from = rule_template_type(&at, type_unknown);
-	rule_template_type(&at, from);
-	to = rule_template_type(&at, from);
-	return read_softmax(r, rule_offset(r, 0), rule_offset(r, 1), to, from, r->launch->grid[0],
-			    rule_number(r, 2), rule_has(r, "LogSoftMax"));
+	read_types(r, &from, &to);
+	return (rule_takes(r, 8, 8, 4) || rule_takes(r, 8, 8, 8)) &&
+	       read_softmax(r, rule_offset(r, 0), rule_offset(r, 1), to, from, r->launch->grid[0],
+			    PARAM(2), rule_has(r, "LogSoftMax"));
 }
 
 /* What a gradient of `elements` reads and writes: (gradient of the input, output, its gradient). */
 static bool read_gradient(struct reading *r, struct type to, struct type from, int64_t elements)
 {
-	if (!to.bytes || !from.bytes || !rule_times(elements, 8))
-		return false;
-	r->meaning->role = ROLE_OPAQUE;
-	rule_writes(r, rule_offset(r, 0), (uint64_t)(elements * to.bytes));
-	rule_reads(r, rule_offset(r, 1), (uint64_t)(elements * from.bytes));
-	rule_reads(r, rule_offset(r, 2), (uint64_t)(elements * from.bytes));
-	return true;
+	const int64_t read = rule_product(elements, from.bytes);
+
+	return rule_writes(r, 0, rule_product(elements, to.bytes)) && rule_reads(r, 1, read) &&
+	       rule_reads(r, 2, read);
 }
 
 /* <[numbers at a time,] gradients, accumulator, output, …>(gradient, output, its gradient,
  * columns), one row a block. */
 bool rule_read_softmax_block_backward(struct reading *r)
 {
-	const char *at = block_types(rule_find(r, "cunn_SoftMaxBackward"));
 	struct type to, from;
 
-	if (!at || (!rule_takes(r, 8, 8, 8, 4) && !rule_takes(r, 8, 8, 8, 8)))
-		return false;
-	to = rule_template_type(&at, type_unknown);
-	rule_template_type(&at, to);
-	from = rule_template_type(&at, to);
-	return read_gradient(r, to, from, rule_times(r->launch->grid[0], rule_number(r, 3)));
+	read_types(r, &to, &from);
+	return (rule_takes(r, 8, 8, 8, 4) || rule_takes(r, 8, 8, 8, 8)) &&
+	       read_gradient(r, to, from, rule_times(r->launch->grid[0], PARAM(3)));
 }
 
 /* <gradients, accumulator, output, …>(gradient, output, its gradient, outer, columns, inner). */
 bool rule_read_softmax_spatial_backward(struct reading *r)
 {
-	const char *at = rule_find(r, "cunn_SpatialSoftMaxBackwardI") + 28;
 	struct type to, from;
 
-	if (!rule_takes(r, 8, 8, 8, 4, 4, 4))
-		return false;
-	to = rule_template_type(&at, type_unknown);
-	rule_template_type(&at, to);
-	from = rule_template_type(&at, to);
-	return read_gradient(
-		r, to, from,
-		rule_times(rule_times(rule_number(r, 3), rule_number(r, 4)), rule_number(r, 5)));
+	read_types(r, &to, &from);
+	return rule_takes(r, 8, 8, 8, 4, 4, 4) &&
+	       read_gradient(r, to, from, rule_product(PARAM(3), PARAM(4), PARAM(5)));
 }
 
 /* <input, accumulator, output, …>(output, input, outer, columns, inner): over another dimension
  * than the last. */
 bool rule_read_softmax_spatial(struct reading *r)
 {
-	const char *at = rule_find(r, "cunn_SpatialSoftMaxForwardI") + 27;
-	int64_t size[3]; /* outer, columns, inner */
+	const int64_t outer = PARAM(2), columns = PARAM(3), inner = PARAM(4);
 	struct type from, to;
 
-	if (r->function->param_count != 5)
+	read_types(r, &from, &to);
+	if (r->function->param_count != 5 || outer < 1 || columns < 1 || inner < 1 ||
+	    !read_softmax(r, rule_offset(r, 0), rule_offset(r, 1), to, from,
+			  rule_times(outer, inner), columns, rule_has(r, "LogSoftMax")))
 		return false;
-	for (unsigned i = 0; i < 3; i++) {
-		const unsigned where = rule_offset(r, 2 + i);
-
-		if (rule_size_of(r, 2 + i) != 4 && rule_size_of(r, 2 + i) != 8)
-			return false;
-		size[i] = rule_size_of(r, 2 + i) == 8 ? (int64_t)rule_u64_at(r, where)
-						      : (int32_t)rule_u32_at(r, where);
-		if (size[i] < 1)
-			return false;
-	}
-	from = rule_template_type(&at, type_unknown);
-	rule_template_type(&at, from);
-	to = rule_template_type(&at, from);
-	if (!read_softmax(r, rule_offset(r, 0), rule_offset(r, 1), to, from, size[0] * size[2],
-			  size[1], rule_has(r, "LogSoftMax")))
-		return false;
-	r->meaning->softmax_apart = size[2];
+	r->meaning->softmax_apart = inner;
 	return true;
 }
 
@@ -193,14 +157,10 @@ bool rule_read_softmax_spatial(struct reading *r)
  * reads P. */
 bool rule_read_softmax_backward(struct reading *r)
 {
-	const char *at = rule_find(r, "softmax_warp_backwardI") + 22;
-	const struct type from = rule_template_type(&at, type_unknown);
-	const struct type to = rule_template_type(&at, from);
-	int64_t elements;
+	const struct type from = rule_next_type(r), to = rule_next_type(r);
+	const int64_t elements = rule_times(PARAM(3), PARAM(5));
 
-	if (!rule_takes(r, 8, 8, 8, 4, 4, 4, 8) || rule_number(r, 4) != rule_number(r, 5))
-		return false;
-	elements = rule_times(rule_number(r, 3), rule_number(r, 5));
-	rule_reads(r, rule_offset(r, 6), (uint64_t)elements); /* no mask, or one as large */
-	return read_gradient(r, to, from, elements);
+	return rule_takes(r, 8, 8, 8, 4, 4, 4, 8) && PARAM(4) == PARAM(5) &&
+	       rule_reads(r, 6, elements) && /* no mask, or one as large */
+	       read_gradient(r, to, from, elements);
 }

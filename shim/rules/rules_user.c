@@ -121,21 +121,13 @@ static bool set_period(struct reading *r, int64_t period)
 
 static bool read_other(struct reading *r, const struct user_rule *rule, int64_t count)
 {
-	const uint64_t bytes = (uint64_t)(count * rule->dtype.bytes);
+	const struct what *in = &rule->what[IN], *out = &rule->what[OUT];
+	const int64_t bytes = count * rule->dtype.bytes;
 	unsigned where;
 
-	if (rule->what[IN].kind) {
-		if (!pointer_of(r, &rule->what[IN], &where))
-			return false;
-		rule_reads(r, where, bytes);
-	}
-	if (rule->what[OUT].kind) {
-		if (!pointer_of(r, &rule->what[OUT], &where))
-			return false;
-		rule_writes(r, where, bytes);
-	}
-	r->meaning->role = ROLE_OPAQUE;
-	return true;
+	return (!in->kind || (pointer_of(r, in, &where) && rule_reads_at(r, where, bytes))) &&
+	       (!out->kind ||
+		(pointer_of(r, out, &where) && rule_writes_at(r, where, bytes, true)));
 }
 
 static bool read_user(struct reading *r)
