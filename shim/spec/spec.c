@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "shim/base/elementary.h"
 #include "shim/spec/spec_walk.h"
 
 /* ---- operands ------------------------------------------------------------------------------- */
@@ -238,6 +239,14 @@ static enum reason apply_add(struct walk *walk, const struct step *step)
 	return stop(walk, REASON_MASK_FORM, step->name);
 }
 
+/* A sum that was rounded to 16 bits is not what kernels round that scale first; where all keys of a
+ * row carry a large bias, that decides the row. */
+static bool rounded_before(const struct attn_spec *spec, double factor)
+{
+	return spec->bias[0].base && spec->round_x != ATTN_F32 &&
+	       fabs(factor) != power_of_two(exponent_of(factor));
+}
+
 static enum reason apply_scale(struct walk *walk, const struct step *step)
 {
 	struct attn_spec *spec = &walk->args->spec;
@@ -247,6 +256,8 @@ static enum reason apply_scale(struct walk *walk, const struct step *step)
 		spec->out_scale *= factor;
 		return REASON_NONE;
 	}
+	if (rounded_before(spec, step->meaning.scalar))
+		return stop(walk, REASON_MASK_FORM, "biases are rounded before they are scaled");
 	spec->scale *= factor;
 	if (walk->tanh)
 		spec->softcap *= factor;

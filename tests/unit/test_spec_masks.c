@@ -53,6 +53,12 @@ static void test_scale_after_bias(void **state)
 	assert_true(args.spec.scale == 0.125f);
 	assert_true(args.spec.bias_scale[0] == 0.25f);
 	assert_true(args.spec.mask_value == -65504 * 0.25f);
+	/* what was rounded cannot be scaled before, but for what is exact */
+	core_begin();
+	chain = begin();
+	join(chain, core_add_mask(core.x, core.s, core.mask));
+	join(chain, core_scale(core.x, core.x, 0.3f));
+	assert_int_equal(finish(chain), REASON_MASK_FORM);
 }
 
 /* S = 0.5 QK^T + 2 C: what lay in S's memory is a bias with S's own layout. */
