@@ -31,22 +31,18 @@
 
 #define PENDING	      24
 #define SAMPLE_ROWS   64
-#define MAX_GUESSES   SITE_CANDIDATES
 #define WAIT_NS	      100000000ull
 #define SPEED_SAMPLES 5
 
 /* Comparisons with nothing to see before a site is given up. */
 #define MOST_EMPTY 8
 
-/* A guess is only believed if the runner-up explains the data this many times worse. */
-#define DISCRIMINATION 4
-
-/* Where a trial's result lies: a trial has no guesses. */
-#define TRIAL 1
+/* What is sampled: the program's own call, and a trial. */
+enum { OWN, TRIAL, SAMPLED };
 
 struct result {
 	struct drift_result drift;
-	struct drift_sampled_result sampled[MAX_GUESSES];
+	struct drift_sampled_result sampled[SAMPLED];
 };
 
 static struct pending {
@@ -59,12 +55,10 @@ static struct pending {
 	CUevent first, begin, end, done; /* of all of it first and last */
 	struct result *result;		 /* pinned */
 	uint64_t promised;		 /* to the ledger */
-	int rows, guesses;
+	int rows;
 	bool tried; /* sampled[TRIAL] is of the kernel on numbers of ours */
 	struct rounding rounding;
 	int64_t keys;
-	struct attn_spec guess[MAX_GUESSES];
-	uint64_t pointer; /* that guesses may have as a bias */
 	char kernel[48];
 } pending[PENDING];
 static int used_count; /* of them */
@@ -193,27 +187,19 @@ static int enqueue(struct pending *slot, const struct chain *chain, const struct
 	    driver.cuMemsetD8Async((CUdeviceptr)buffers->result, 0, sizeof(struct result),
 				   chain->stream) != CUDA_SUCCESS)
 		return -EIO;
-	for (int i = 0; i < slot->guesses && !error; i++) {
-		struct attn_args guess = *args;
-
-		guess.spec = slot->guess[i];
-		error = sample_against(chain, &guess, buffers, slot->rows, i, NULL);
-	}
-	if (!slot->guesses) {
-		place_output(&fused.o, args, order, buffers->output);
-		drift.fused = fused.o;
-		ranged = nvtx_push("compare", variant, &fused);
-		driver.cuEventRecord(slot->begin, chain->stream);
-		error = fused_slopes(chain->context, chain->stream, &chain->slopes);
-		if (!error)
-			error = fused_attention(chain->context, chain->stream, variant, &fused);
-		driver.cuEventRecord(slot->end, chain->stream);
-		nvtx_pop(ranged);
-		if (!error)
-			error = fused_drift(chain->context, chain->stream, &drift);
-		if (!error)
-			error = sample_against(chain, args, buffers, slot->rows, 0, &fused.o);
-	}
+	place_output(&fused.o, args, order, buffers->output);
+	drift.fused = fused.o;
+	ranged = nvtx_push("compare", variant, &fused);
+	driver.cuEventRecord(slot->begin, chain->stream);
+	error = fused_slopes(chain->context, chain->stream, &chain->slopes);
+	if (!error)
+		error = fused_attention(chain->context, chain->stream, variant, &fused);
+	driver.cuEventRecord(slot->end, chain->stream);
+	nvtx_pop(ranged);
+	if (!error)
+		error = fused_drift(chain->context, chain->stream, &drift);
+	if (!error)
+		error = sample_against(chain, args, buffers, slot->rows, OWN, &fused.o);
 	if (slot->tried && !error) {
 		struct attn_args ours = trial->args;
 
@@ -239,7 +225,7 @@ static bool may_tf32(const struct chain *chain)
 
 void compare_start(struct site *site, const struct chain *chain, const struct attn_args *args,
 		   const struct attn_tensor *order, const struct attn_variant *variant,
-		   const struct attn_spec *guess, int guesses, struct timing *timing)
+		   struct timing *timing)
 {
 	const int64_t total = (int64_t)args->B * args->H * args->Sq;
 	const int rows = total < SAMPLE_ROWS ? (int)total : SAMPLE_ROWS;
@@ -247,8 +233,7 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 	struct buffers buffers = {0};
 	struct pending *slot = NULL;
 	struct trial trial = {.stream = chain->stream};
-	int error = -1, pointers;
-	uint64_t room;
+	int error = -1;
 
 	COST(PURPOSE_LEARNING);
 	const struct ledger_entry entry = ledger_begin(LEDGER_COMPARE);
@@ -261,12 +246,8 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 			slot->rows = rows;
 			slot->keys = args->Sk;
 			slot->rounding = rounding_of(args, may_tf32(chain));
-			slot->guesses = guesses < MAX_GUESSES ? guesses : MAX_GUESSES;
-			memcpy(slot->guess, guess, (size_t)slot->guesses * sizeof(*guess));
-			slot->pointer = identity_pointer(chain, &pointers, &room);
 			snprintf(slot->kernel, sizeof(slot->kernel), "%s", variant->name);
-			slot->tried = !slot->guesses && site->empty &&
-				      site->state == SITE_LEARNING &&
+			slot->tried = site->empty && site->state == SITE_LEARNING &&
 				      trial_begin(&trial, chain, args);
 			error = enqueue(slot, chain, args, order, variant, &buffers, &trial);
 		}
@@ -295,7 +276,7 @@ static void write_sample(const struct pending *slot, double app_us, double fused
 			 const char *verdict)
 {
 	const struct drift_result *d = &slot->result->drift;
-	const struct drift_sampled_result *s = &slot->result->sampled[0];
+	const struct drift_sampled_result *s = &slot->result->sampled[OWN];
 	struct json *json = log_record("sample");
 
 	json_int(json, "site", slot->site->number);
@@ -376,9 +357,9 @@ static const char *judge_agreement(const struct pending *slot)
 	const struct site *site = slot->site;
 	const struct drift_sampled_result *t = &slot->result->sampled[TRIAL];
 
-	if (site->state != SITE_LEARNING || !verdict_empty(&slot->result->sampled[0]))
+	if (site->state != SITE_LEARNING || !verdict_empty(&slot->result->sampled[OWN]))
 		return "ok";
-	if (!slot->tried || verdict_empty(t) || (site->by_data && !site->identity.probed))
+	if (!slot->tried || verdict_empty(t))
 		return "nothing_compared";
 	return verdict_explains(t, &slot->rounding, true) ? "ok" : "drift";
 }
@@ -396,13 +377,13 @@ static void judge(struct pending *slot)
 {
 	struct site *site = slot->site;
 	const struct drift_result *d = &slot->result->drift;
-	const struct drift_sampled_result *s = &slot->result->sampled[0];
+	const struct drift_sampled_result *s = &slot->result->sampled[OWN];
 	const double app_us = timing_us(slot->timing),
 		     fused_us = timing_between(slot->begin, slot->end);
 	const char *verdict;
 	char detail[96] = "";
 
-	if (!verdict_explains(s, &slot->rounding, site->by_data && !site->identity.probed))
+	if (!verdict_explains(s, &slot->rounding, false))
 		verdict = "not_explained";
 	else if (!verdict_agrees(d, &slot->rounding) ||
 		 !verdict_as_exact(s, &slot->rounding, config()->tolerance))
@@ -425,76 +406,13 @@ static void judge(struct pending *slot)
 	site_decline(site, verdict[0] == 'd' ? REASON_DRIFT : REASON_NOT_EXPLAINED, detail);
 }
 
-static bool same_bias(const struct attn_tensor *a, const struct attn_tensor *b)
-{
-	return a->base == b->base && a->dtype == b->dtype &&
-	       memcmp(a->stride, b->stride, sizeof(a->stride)) == 0;
-}
-
-static bool same_function(const struct attn_spec *a, const struct attn_spec *b)
-{
-	bool same = a->scale == b->scale && a->window_right == b->window_right &&
-		    a->window_shift == b->window_shift;
-
-	for (int i = 0; i < ATTN_MAX_BIAS; i++)
-		same = same && same_bias(&a->bias[i], &b->bias[i]) &&
-		       a->bias_scale[i] == b->bias_scale[i];
-	return same;
-}
-
-/* Infinite where one of the two has a NaN or an infinity that the other lacks: what is not a number
- * does not count in the sums. */
-static double distance(const struct drift_sampled_result *r)
-{
-	return r->app_nonfinite ? INFINITY : r->sum_app2;
-}
-
-/* Which guess reproduces O? The best must explain it, and tell itself apart from every guess that
- * means something else (same-valued guesses explain it equally well and are the same function). */
-static void judge_guesses(struct pending *slot)
-{
-	struct site *site = slot->site;
-	int best = 0;
-
-	for (int i = 1; i < slot->guesses; i++)
-		if (distance(&slot->result->sampled[i]) < distance(&slot->result->sampled[best]))
-			best = i;
-	if (verdict_empty(&slot->result->sampled[best])) { /* all of them explain nothing */
-		note_empty(site);
-		return;
-	}
-	if (!verdict_explains(&slot->result->sampled[best], &slot->rounding, true)) {
-		if (++site->failed_specs >= 2)
-			site_decline(site, REASON_NOT_EXPLAINED, site->unanswered);
-		return;
-	}
-	for (int i = 0; i < slot->guesses; i++) {
-		const struct attn_spec *a = &slot->guess[i], *b = &slot->guess[best];
-
-		if (i == best || same_function(a, b))
-			continue;
-		if (distance(&slot->result->sampled[i]) <
-		    DISCRIMINATION * DISCRIMINATION * distance(&slot->result->sampled[best])) {
-			if (++site->failed_specs >= 4)
-				site_decline(site, REASON_MASK_NOT_DISCRIMINATED,
-					     "two functions explain the data");
-			return;
-		}
-	}
-	identity_adopt(&site->identity, &slot->guess[best], slot->pointer);
-	site->identified = true;
-}
-
 static void finish(struct pending *slot)
 {
 	ledger_settle(LEDGER_COMPARE, slot->promised, timing_between(slot->first, slot->done));
 	slot->used = false;
 	used_count--;
 	slot->site->pending--;
-	if (slot->guesses)
-		judge_guesses(slot);
-	else
-		judge(slot);
+	judge(slot);
 	timing_drop(slot->timing);
 }
 

@@ -14,12 +14,10 @@
 #include "shim/site/site.h"
 
 /* Enqueues the comparison behind the closing GEMM. Takes over `timing`. args->o is the program's O;
- * the fused kernel's goes to scratch, with order's strides, packed where those are zero.
- * With `guesses` > 0 the site's spec is being identified: guess[] are held against O, nothing is
- * fused. */
+ * the fused kernel's goes to scratch, with order's strides, packed where those are zero. */
 void compare_start(struct site *site, const struct chain *chain, const struct attn_args *args,
 		   const struct attn_tensor *order, const struct attn_variant *variant,
-		   const struct attn_spec *guess, int guesses, struct timing *timing);
+		   struct timing *timing);
 
 /* Takes in what has come back. */
 void compare_poll(void);

@@ -532,20 +532,34 @@ static bool enough_under_way(const struct site *site)
 	       site->passed + site->pending >= needed;
 }
 
+/* What kernels without a rule compute, their own O would not tell: what it agrees with on the
+ * inputs of the day may be something else on others. They are asked again only where other inputs
+ * could give another answer. */
+static void doubt(struct site *site, const struct chain *chain)
+{
+	int pointers;
+	uint64_t room;
+	enum reason reason;
+
+	identity_pointer(chain, &pointers, &room);
+	reason = pointers > 1		? REASON_UNACCOUNTED_POINTER
+		 : site->identity.blank ? REASON_MASK_NOT_DISCRIMINATED
+					: REASON_NOT_EXPLAINED;
+	if (site->questions >= (reason == REASON_NOT_EXPLAINED ? 2 : QUESTIONS))
+		site_decline(site, reason, site->unanswered);
+}
+
 /* The closing GEMM ran: O is the program's own. */
 static void closed(struct chain *chain)
 {
 	COST(PURPOSE_LEARNING);
 	struct site *site = chain->site;
-	static struct attn_spec guess[SITE_CANDIDATES]; /* flow lock */
 	const struct attn_variant *variant;
 	struct attn_args args;
 	struct attn_tensor order = {0}; /* of the comparison's O; zero: packed */
 	struct timing *timing = chain->timing;
 	char detail[96];
 	bool by_data;
-	uint64_t room;
-	int guesses = 0, pointers;
 
 	const bool lost = inputs_lost(chain);
 
@@ -565,13 +579,14 @@ static void closed(struct chain *chain)
 		timing_drop(timing);
 		return;
 	}
-	if (site->identified && !slopes_place(chain, &args, &site->identity)) {
+	if (by_data && (!site->identified || !slopes_place(chain, &args, &site->identity))) {
+		if (!site->identified)
+			doubt(site, chain);
 		timing_drop(timing);
 		return;
 	}
 	load_for_capture(chain, &args);
-	if (!by_data || site->identified)
-		originals_compare(&args, &order, chain);
+	originals_compare(&args, &order, chain);
 	variant = select_in_order(chain->context, &args, &order);
 	if (!variant) {
 		site_decline(site, REASON_NO_KERNEL, "");
@@ -579,21 +594,12 @@ static void closed(struct chain *chain)
 		timing_drop(timing);
 		return;
 	}
-	identity_pointer(chain, &pointers, &room);
-	if (by_data && !site->identified && pointers > 1) { /* too much to guess */
-		if (site->questions == QUESTIONS)
-			site_decline(site, REASON_UNACCOUNTED_POINTER, site->unanswered);
-		timing_drop(timing);
-		return;
-	}
 	correct_record(site, chain, &args, variant);
-	if (by_data && !site->identified)
-		guesses = spec_guess(guess, SITE_CANDIDATES, &args, chain);
-	else if (by_data)
+	if (by_data)
 		settle_extents(site, chain, &args);
 	site->live->compared++;
 	site_waits(site, false);
-	compare_start(site, chain, &args, &order, variant, guess, guesses, timing);
+	compare_start(site, chain, &args, &order, variant, timing);
 	slopes_put(chain);
 	for (int i = 0; i < chain->input_count;
 	     i++) { /* the comparison is enqueued: inputs may go */

@@ -6,8 +6,10 @@
  *     P[z,i,:] = softmax over visible j of
  *                cap * tanh(scale * S / cap) + slope[z] * j + weight * input + …
  *
- * on the other. z counts batch entries of the products (heads and batches in one), i queries, j
- * keys. No driver, no state.
+ * which programs round as they go: the score before anything is added, and after each sum; or,
+ * where scale and weights are one factor (`later`), the sums before they are multiplied by it. on
+ * the other. z counts batch entries of the products (heads and batches in one), i queries, j keys.
+ * No driver, no state.
  */
 #ifndef FASHIM_FIT_H
 #define FASHIM_FIT_H
@@ -92,8 +94,9 @@ struct model {
 	double scale, cap; /* cap 0: none */
 	struct alibi alibi;
 	bool causal;
-	int64_t shift, left; /* key i + shift is the last seen; left < 0: all before it are */
-	int round_x;
+	int64_t shift, left;  /* key i + shift is the last seen; left < 0: all before it are */
+	int round_s, round_x; /* types of the score alone, and of what is added to */
+	double later;	      /* so much of scale and weights comes behind; 0: nothing */
 	int readings;
 	struct reading reading[FIT_INPUTS];
 };

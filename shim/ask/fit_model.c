@@ -154,10 +154,12 @@ static double round_to(double x, int dtype)
 static double score_of(const struct fit_grid *grid, const struct observation *run,
 		       const struct model *model, int r, int64_t j)
 {
-	double x = model->scale * content_value(&run->scores, fit_score_at(grid, r, j));
+	const double later = model->later != 0 ? model->later : 1;
+	double x = model->scale / later * content_value(&run->scores, fit_score_at(grid, r, j));
 
 	if (model->cap > 0)
 		x = model->cap * tanh_of(x / model->cap);
+	x = round_to(x, model->round_s);
 	if (model->alibi.heads)
 		x = round_to(x + fit_alibi_slope(&model->alibi, grid->row[r].z) * (double)j,
 			     model->round_x);
@@ -170,10 +172,10 @@ static double score_of(const struct fit_grid *grid, const struct observation *ru
 		more = content_value(
 			&run->input[reading->input],
 			fit_form_at(&reading->form, grid->row[r].z, grid->row[r].i, j));
-		x += reading->weight * more * (reading->kind == READ_RAMP ? (double)j : 1);
+		x += reading->weight / later * more * (reading->kind == READ_RAMP ? (double)j : 1);
 		x = round_to(x, model->round_x);
 	}
-	return x;
+	return x * later;
 }
 
 /* Softmax of row r as the model has it. */

@@ -76,14 +76,15 @@ static struct content words(const struct session *session, int input, const int3
 				.count = probe_elements(&session->probe, input, ATTN_I32)};
 }
 
-/* Scores of zero, inputs that add nothing, lengths as the program has them. */
+/* Scores of zero, inputs that add nothing (zeros of the smallest type, so that none is left out at
+ * an odd end), lengths as the program has them. */
 static void set_plain(const struct session *session, struct observation *run)
 {
 	run->scores = scores_of(session, CONTENT_ZERO, 0, 0);
 	for (int i = 0; i < session->probe.inputs; i++)
 		run->input[i] = session->probe.input[i].is == PROBE_LENGTHS
 					? words(session, i, session->probe.input[i].words)
-					: numbers(session, i, CONTENT_ZERO, ATTN_F32, 0, 0);
+					: numbers(session, i, CONTENT_ZERO, ATTN_F16, 0, 0);
 }
 
 static bool ask(const struct session *session, struct observation *run)
@@ -187,13 +188,48 @@ static double meant(const struct session *session, double found)
 	return best;
 }
 
+static const int roundings[] = {ATTN_F32, ATTN_F16, ATTN_BF16};
+
+/* To what the program rounds a score before anything else happens to it: as well as that explains
+ * the scores that are far apart, root mean square. */
+static double find_score_rounding(struct session *session)
+{
+	double least = INFINITY;
+	int best = ATTN_F32;
+
+	for (int n = 0; n < 3; n++) {
+		double rms, most;
+
+		session->model.round_s = roundings[n];
+		fit_check(&session->probe.grid, &session->far, &session->model, session->step, &rms,
+			  &most);
+		if (rms < least) {
+			least = rms;
+			best = roundings[n];
+		}
+	}
+	session->model.round_s = best;
+	return least;
+}
+
+/* The scores nearer together, too. */
+static bool straight(const struct session *session, double misfit)
+{
+	double rms, most;
+
+	if (session->model.round_s == ATTN_F32)
+		return misfit < STRAIGHT * session->step;
+	fit_check(&session->probe.grid, &session->run, &session->model, session->step, &rms, &most);
+	return rms < MOST_RMS;
+}
+
 /* Random scores, as far apart as P shows well. */
 static const char *find_scale(struct session *session)
 {
 	struct model *model = &session->model;
 	const struct observation *const both[2] = {&session->run, &session->far};
 	const struct fit_grid *grid = &session->probe.grid;
-	double misfit = 0, rms, most;
+	double misfit = 0, rms;
 	int exponent = 0;
 
 	for (int turn = 0; turn < 4; turn++) {
@@ -228,9 +264,10 @@ static const char *find_scale(struct session *session)
 	if (!ask(session, &session->far))
 		return refused;
 	model->scale = meant(session, model->scale);
-	fit_check(grid, &session->far, model, session->step, &rms, &most);
-	if (misfit < STRAIGHT * session->step && rms < MOST_RMS)
+	rms = find_score_rounding(session);
+	if (rms < MOST_RMS && straight(session, misfit))
 		return NULL;
+	model->round_s = ATTN_F32;
 	if (!fit_softcap(grid, &session->zero, both, &model->scale, &model->cap))
 		return say(session, "P is no straight line of the scores; off by", misfit, rms);
 	model->scale = meant(session, model->scale);
@@ -365,12 +402,13 @@ static const struct reading *reading_of(const struct session *session, int input
 	return NULL;
 }
 
-/* Exponent at which the input's part of a score is about 2^reach. */
+/* Exponent at which the input's part of a score is about 2^reach, as far as its type goes. */
 static int exponent_for(const struct session *session, const struct reading *reading, int reach)
 {
 	const double keys = reading->kind == READ_RAMP ? (double)session->probe.grid.Sk / 2 : 1;
+	const int exponent = reach - exponent_of(fabs(reading->weight) * keys);
 
-	return reach - exponent_of(fabs(reading->weight) * keys);
+	return reading->dtype == ATTN_F16 && exponent > 15 ? 15 : exponent;
 }
 
 /* `kind`: of all inputs of numbers. */
@@ -397,29 +435,32 @@ static const char *agrees(struct session *session, const struct observation *run
 	return rms < MOST_RMS && most < MOST ? NULL : say(session, when, rms, most);
 }
 
-/* To what a score is rounded after a bias was added decides what becomes of it under a large one.
- */
-static const char *find_rounding(struct session *session)
+/* To what a score is rounded after a bias was added, and whether it is scaled before or behind,
+ * decides what becomes of it under a large one. Kernels scale before. */
+static const char *find_rounding(struct session *session, double weight)
 {
-	static const int dtypes[] = {ATTN_F32, ATTN_F16, ATTN_BF16};
+	struct model *model = &session->model;
 	double least = INFINITY;
-	int best = ATTN_F32;
+	struct model best = *model;
 
 	set_all(session, &session->run, CONTENT_CONSTANT, 9, 11);
 	if (!ask(session, &session->run))
 		return refused;
-	for (int n = 0; n < 3; n++) {
+	for (int n = 0; n < 6; n++) {
 		double rms, most;
 
-		session->model.round_x = dtypes[n];
-		fit_check(&session->probe.grid, &session->run, &session->model, session->step, &rms,
-			  &most);
+		model->round_x = roundings[n % 3];
+		model->later = n < 3 ? 0 : weight;
+		fit_check(&session->probe.grid, &session->run, model, session->step, &rms, &most);
 		if (rms < least) {
 			least = rms;
-			best = dtypes[n];
+			best = *model;
 		}
 	}
-	session->model.round_x = best;
+	*model = best;
+	if (model->later != 0 && least < MOST_RMS)
+		return say(session, "biases are rounded before they are scaled:", model->later,
+			   least);
 	return agrees(session, &session->run, "large biases: P is off by");
 }
 
@@ -427,13 +468,14 @@ static const char *check_all(struct session *session)
 {
 	const int input = length_input(session);
 	int32_t *less = input >= 0 ? lowered(session, input, 17) : NULL;
-	bool biased = false;
+	double weight = 0; /* of a bias */
 	const char *why = NULL;
 
 	for (int k = 0; k < session->model.readings; k++)
-		biased |= session->model.reading[k].kind == READ_BIAS;
-	if (biased)
-		why = find_rounding(session);
+		if (session->model.reading[k].kind == READ_BIAS)
+			weight = session->model.reading[k].weight;
+	if (weight != 0)
+		why = find_rounding(session, weight);
 	for (int n = 0; n < 2 && !why; n++) {
 		set_all(session, &session->run, CONTENT_HASH, 0, 21 + 4 * (unsigned)n);
 		if (n)
@@ -474,14 +516,17 @@ static const char *find_empty(struct session *session, int *empty)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static const char *check_inputs(struct session *session)
+static const char *check_inputs(struct session *session, bool *blank)
 {
 	int lengths = 0;
+
+	*blank = false;
 
 	for (int i = 0; i < session->probe.inputs; i++) {
 		const enum probe_class is = session->probe.input[i].is;
 
 		lengths += is == PROBE_LENGTHS;
+		*blank = *blank || is == PROBE_BLANK;
 		if (is == PROBE_BLANK || is == PROBE_UNKNOWN || lengths > 1) {
 			snprintf(session->detail, session->size, "pointer %d of %d: %s", i + 1,
 				 session->probe.inputs,
@@ -497,9 +542,9 @@ static const char *check_inputs(struct session *session)
 static const char *find_all(struct session *session, struct identity *identity)
 {
 	int empty = 0;
-	const char *why = check_inputs(session);
+	const char *why = check_inputs(session, &identity->blank);
 
-	session->model.round_x = ATTN_F32;
+	session->model.round_s = session->model.round_x = ATTN_F32;
 	session->model.left = -1;
 	set_plain(session, &session->zero);
 	if (!why && !ask(session, &session->zero))

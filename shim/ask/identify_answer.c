@@ -103,6 +103,5 @@ const char *identify_answer(struct identity *identity, const struct model *model
 	spec->empty_row = asked->empty;
 	spec->round_p = asked->p_rounding;
 	identity->pointers = asked->inputs;
-	identity->probed = true;
 	return set_readings(identity, model, set_alibi(identity, &model->alibi, bias));
 }

@@ -87,19 +87,21 @@ static bool read_piece(const struct probe *probe, uint64_t from, uint64_t bytes)
 }
 
 /* How many bytes from the beginning may be of that class (dtype: of numbers, -1: lengths); *blank:
- * all of them are zero. */
+ * all of them are zero. Numbers of two bytes may end with half of the last four. */
 static uint64_t prefix(const struct probe *probe, const struct probe_input *input, uint64_t bytes,
 		       int dtype, bool *blank)
 {
-	const unsigned char *host = probe->mirrors.host;
+	const uint64_t size = dtype < 0 ? 4 : (uint64_t)attn_dtype_size(dtype);
+	unsigned char *host = probe->mirrors.host;
 
 	*blank = true;
-	for (uint64_t done = 0; done + 4 <= bytes;) {
+	for (uint64_t done = 0; done + size <= bytes;) {
 		const uint64_t more = bytes - done < MIRROR_HOST ? bytes - done : MIRROR_HOST;
 
 		if (!read_piece(probe, input->begin + done, more))
 			return 0;
-		for (uint64_t at = 0; at + 4 <= more; at += 4, done += 4) {
+		memset(host + more, 0, more % 4);
+		for (uint64_t at = 0; at + size <= more; at += 4, done += 4) {
 			if (dtype < 0 ? !is_length(host + at, probe->grid.Sk)
 				      : !is_number(host + at, dtype))
 				return done;
@@ -107,7 +109,7 @@ static uint64_t prefix(const struct probe *probe, const struct probe_input *inpu
 				 !host[at + 3];
 		}
 	}
-	return bytes & ~(uint64_t)3;
+	return bytes / size * size;
 }
 
 static bool keep_words(const struct probe *probe, struct probe_input *input)

@@ -15,8 +15,7 @@
 #include "shim/spec/identity.h"
 #include "shim/log/log_format.h"
 
-#define SITES		LIVE_SITES
-#define SITE_CANDIDATES 48
+#define SITES LIVE_SITES
 
 struct site {
 	int number;	 /* from 1, never given twice */
@@ -55,7 +54,7 @@ struct site {
 	uint64_t
 		interval; /* occurrences between samples: FASHIM_SAMPLE, growing while they agree */
 	unsigned broken;  /* deferred chains that turned out to be something else */
-	unsigned failed_specs, failed_compares;
+	unsigned failed_compares;
 	unsigned uncast; /* occurrences whose operands were cast nobody knows from what */
 	unsigned empty;	 /* comparisons in which there was nothing to see */
 	bool announced, timed_last;

@@ -115,14 +115,6 @@ enum reason identity_apply(struct attn_args *args, const struct chain *chain,
 	return REASON_NONE;
 }
 
-void identity_adopt(struct identity *identity, const struct attn_spec *guess, uint64_t pointer)
-{
-	*identity = (struct identity){.spec = *guess, .pointers = pointer != 0};
-	for (int n = 0; n < ATTN_MAX_BIAS; n++)
-		if (pointer && guess->bias[n].base == pointer)
-			identity->spec.bias[n].base = 1;
-}
-
 uint64_t identity_extent(const struct identity *identity, const struct attn_args *args,
 			 const struct chain *chain, int number, int64_t *keys)
 {

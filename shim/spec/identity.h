@@ -14,7 +14,7 @@ struct identity {
 	struct attn_spec spec;
 	int64_t heads; /* 0: as the products have them */
 	int pointers;  /* as many of them are accounted for */
-	bool probed;   /* its kernels were asked (identify.h), not only its results looked at */
+	bool blank;    /* not found: nothing but zeros lies where one of them leads */
 	/* Which of spec.bias, from 1, is no bias but slopes [B,H,1,1], to be multiplied by the
 	 * number of the key (slopes.h); 0: none. Its base 0: attn_slope_exponent() of these. */
 	int slopes;
@@ -33,9 +33,6 @@ static inline struct attn_tensor *identity_tensor(struct attn_spec *spec, int n)
  * yet. REASON_NONE, or what stands against it and `detail` (96 bytes). */
 enum reason identity_apply(struct attn_args *args, const struct chain *chain,
 			   const struct identity *identity, char *detail);
-
-/* Makes a guess that turned out right the identity; `pointer`: as identity_pointer() gave it. */
-void identity_adopt(struct identity *identity, const struct attn_spec *guess, uint64_t pointer);
 
 /* Bytes of the n-th pointer's memory (from 1) that a call as in args reads; *keys: of how many keys
  * they speak, 0: of none. 0: not identified. */

@@ -16,11 +16,6 @@
 enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 			  const struct identity *given, bool *by_data, char *detail);
 
-/* Candidate specs for a chain whose kernels nobody has a rule for: scales found among its
- * constants, with and without a causal mask. Returns how many (at most `max`). */
-int spec_guess(struct attn_spec *guess, int max, const struct attn_args *args,
-	       const struct chain *chain);
-
 /* "none", "causal", "bias [B,1,Sq,Sk] f16" … */
 void spec_describe_mask(const struct attn_args *args, char *text, size_t size);
 

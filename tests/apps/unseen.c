@@ -9,6 +9,7 @@
 #include "app.h"
 #include "tools/base/half.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ enum filling {
 	FULL_LENGTHS,
 	SEQUENCES,
 	HIDDEN_KEYS,
+	CAUSAL_PAIRS, /* later on, by a large bias, and rows see nothing */
 	RANDOM,
 	SHOWN,
 	SLOPES,
@@ -46,6 +48,8 @@ static const struct example {
 	{"bent", NULL, NOTHING, APART, 1},
 	{"in_three", NULL, NOTHING, APART, 1},
 	{"in_two", NULL, HIDDEN_KEYS, APART, 0.25f},
+	{"scaled_sums", NULL, CAUSAL_PAIRS, APART, 1},
+	{"rounded_scores", NULL, NOTHING, APART, 1},
 	{"fp32_products", NULL, NOTHING, APART, 1},
 	{"lengths", "by_length", LENGTHS, APART, 0.25f},
 	{"full_lengths", "by_length", FULL_LENGTHS, APART, 0.25f},
@@ -160,6 +164,9 @@ static void upload_input(CUdeviceptr to, int r)
 	for (int i = 0; i < B * KEYS; i++)
 		if (example->filling == HIDDEN_KEYS && i % KEYS > KEYS - 9 - i / KEYS * 5 - r)
 			halves[i] = 0xfbff; /* the lowest number */
+	for (int i = 0; i < ROWS * KEYS && example->filling == CAUSAL_PAIRS; i++)
+		if (i % KEYS > i / KEYS - (r < REPETITIONS / 2 ? 0 : ROWS / 2))
+			halves[i] = float_to_f16(r < REPETITIONS / 2 ? -INFINITY : -10000);
 	for (int i = 0; i < B * ROWS * KEYS; i++)
 		if (example->filling == SHOWN && i % KEYS < KEYS - 9 - i / KEYS / ROWS * 5 - r)
 			halves[i] = 0x3c00;
@@ -176,8 +183,8 @@ static void upload_input(CUdeviceptr to, int r)
 static CUdeviceptr middle(CUdeviceptr s, CUdeviceptr p, CUdeviceptr m, CUdeviceptr x, CUdeviceptr y)
 {
 	const unsigned rows = Z * ROWS, blocks = SCORES / 32;
-	int columns = KEYS, heads = H, queries = ROWS;
-	float factor = 0.25f, one = 1;
+	int columns = KEYS, heads = H, queries = ROWS, pairs = ROWS * KEYS;
+	float factor = 0.25f, third = 0.3f, one = 1;
 	double scale = 0.25, cap = 1.5;
 	long long n = SCORES, per = SCORES / B;
 
@@ -196,6 +203,16 @@ static CUdeviceptr middle(CUdeviceptr s, CUdeviceptr p, CUdeviceptr m, CUdevicep
 	}
 	if (is("in_two")) {
 		launch("plus_keys", blocks, 32, (void *[]){&s, &m, &x, &n, &columns, &per});
+		launch("rows16", rows, 32, (void *[]){&x, &p, &columns, &one});
+		return p;
+	}
+	if (is("scaled_sums")) {
+		launch("plus_keys", blocks, 32, (void *[]){&s, &m, &x, &n, &pairs, &n});
+		launch("rows16", rows, 32, (void *[]){&x, &p, &columns, &third});
+		return p;
+	}
+	if (is("rounded_scores")) {
+		launch("times", blocks, 32, (void *[]){&s, &x, &n, &third});
 		launch("rows16", rows, 32, (void *[]){&x, &p, &columns, &one});
 		return p;
 	}

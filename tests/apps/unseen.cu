@@ -123,6 +123,14 @@ extern "C" __global__ void plus_keys(const __half *x, const __half *m, __half *y
 }
 SIM_KERNEL(plus_keys)
 
+/* The scores, scaled, in half precision. */
+extern "C" __global__ void times(const __half *x, __half *y, long long n, float factor)
+{
+	if (INDEX < n)
+		y[INDEX] = __float2half_rn(factor * __half2float(x[INDEX]));
+}
+SIM_KERNEL(times)
+
 /* ---- addresses for the products -------------------------------------------------------------- */
 
 /* Three arrays, an address each thread; the first operand is shared by some that follow. */

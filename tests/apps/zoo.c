@@ -217,6 +217,8 @@ static const struct unseen {
 	{"bent", 12, NULL},
 	{"in_three", 12, NULL},
 	{"in_two", 12, NULL},
+	{"scaled_sums", 0, "not_explained"},
+	{"rounded_scores", 12, NULL},
 	{"fp32_products", 12, NULL},
 	{"lengths", 12, NULL},
 	{"full_lengths", 12, NULL},
@@ -235,7 +237,7 @@ static const struct unseen {
 	{"bent_slopes", 0, "not_explained"},
 	{"two_slopes", 0, "not_explained"},
 	{"turned", 0, "not_explained"},
-	{"zeros", 0, "not_explained"},
+	{"zeros", 0, "mask_not_discriminated"},
 	{"every_other", 0, "not_explained"},
 	{"squares", 0, "not_explained"},
 };

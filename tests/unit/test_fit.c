@@ -81,6 +81,19 @@ static double plain(const struct observation *of, double s, int64_t z, int64_t i
 	return 0.3 * s;
 }
 
+/* To the next of half precision. */
+static double half_of(double x)
+{
+	return x < 0 ? -half(-x) : half(x);
+}
+
+/* Scaled, and kept in half precision. */
+static double kept(const struct observation *of, double s, int64_t z, int64_t i, int64_t j)
+{
+	(void)of, (void)z, (void)i, (void)j;
+	return half_of(0.3 * s);
+}
+
 static double capped(const struct observation *of, double s, int64_t z, int64_t i, int64_t j)
 {
 	(void)of, (void)z, (void)i, (void)j;
@@ -105,7 +118,7 @@ static void ask_scores(score_fn *score)
 
 static void test_scale(void **state)
 {
-	struct model model = {.left = -1, .round_x = ATTN_F32};
+	struct model model = {.left = -1, .round_s = ATTN_F32, .round_x = ATTN_F32};
 	double misfit, rms, most;
 
 	(void)state;
@@ -120,10 +133,29 @@ static void test_scale(void **state)
 	assert_true(rms > 20);
 }
 
+/* What a program rounds tells in scores that are far apart, and is no other function. */
+static void test_rounded_scores(void **state)
+{
+	struct model model = {.scale = 0.3, .left = -1, .round_s = ATTN_F32, .round_x = ATTN_F32};
+	double rms, other, most;
+
+	(void)state;
+	ask_scores(kept);
+	model.round_s = ATTN_F16;
+	fit_check(&grid, &far, &model, STEP, &rms, &most);
+	assert_true(rms < 2);
+	model.round_s = ATTN_F32;
+	fit_check(&grid, &far, &model, STEP, &other, &most);
+	assert_true(other > 4 * rms);
+	model.round_s = ATTN_BF16;
+	fit_check(&grid, &far, &model, STEP, &other, &most);
+	assert_true(other > 12);
+}
+
 static void test_softcap(void **state)
 {
 	const struct observation *const both[2] = {&run, &far};
-	struct model model = {.left = -1, .round_x = ATTN_F32};
+	struct model model = {.left = -1, .round_s = ATTN_F32, .round_x = ATTN_F32};
 	double misfit, rms, most;
 
 	(void)state;
@@ -155,6 +187,43 @@ static double biased(const struct observation *of, double s, int64_t z, int64_t 
 	const double value = content_value(&of->input[0], (uint64_t)at);
 
 	return s + weight * value * (form.column ? 1 : sides ? fabs((double)(i - j)) : (double)j);
+}
+
+/* Added and rounded first, scaled then. */
+static double scaled_sum(const struct observation *of, double s, int64_t z, int64_t i, int64_t j)
+{
+	(void)z;
+	return 0.3 * half_of(s + content_value(&of->input[0], (uint64_t)(i * KEYS + j)));
+}
+
+static void test_scaled_sums(void **state)
+{
+	struct model model = {.scale = 0.3,
+			      .left = -1,
+			      .round_s = ATTN_F32,
+			      .round_x = ATTN_F16,
+			      .readings = 1,
+			      .reading = {{.kind = READ_BIAS,
+					   .dtype = ATTN_F16,
+					   .form = {.along = FORM_NONE, .row = KEYS, .column = 1},
+					   .weight = 0.3}}};
+	double rms, most;
+
+	(void)state;
+	begin(50);
+	fill(&run.scores, CONTENT_CENTERED, 3);
+	fill(&run.input[0], CONTENT_CONSTANT, 11);
+	compute(&run, scaled_sum);
+	fit_check(&grid, &run, &model, STEP, &rms, &most);
+	assert_true(rms > 100);
+	model.later = 0.3;
+	fit_check(&grid, &run, &model, STEP, &rms, &most);
+	assert_true(rms < 2);
+	fill(&run.input[0], CONTENT_CONSTANT, -4); /* small ones do not tell */
+	compute(&run, scaled_sum);
+	model.later = 0;
+	fit_check(&grid, &run, &model, STEP, &rms, &most);
+	assert_true(rms < 12);
 }
 
 static bool ask_input(int exponent, struct model *model, double *effect)
@@ -319,7 +388,7 @@ static bool ask_slopes(score_fn *score, struct alibi *alibi)
 
 static void test_slopes(void **state)
 {
-	struct model model = {.scale = 0.3, .left = -1, .round_x = ATTN_F32};
+	struct model model = {.scale = 0.3, .left = -1, .round_s = ATTN_F32, .round_x = ATTN_F32};
 	double rms, most;
 
 	(void)state;
@@ -346,7 +415,7 @@ static void test_slopes(void **state)
 
 static void test_other_slopes(void **state)
 {
-	struct model model = {.scale = 0.3, .left = -1, .round_x = ATTN_F32};
+	struct model model = {.scale = 0.3, .left = -1, .round_s = ATTN_F32, .round_x = ATTN_F32};
 
 	(void)state;
 	assert_false(ask_slopes(odd, &model.alibi));
@@ -375,10 +444,11 @@ static void test_empty_rows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_scale),	     cmocka_unit_test(test_softcap),
-		cmocka_unit_test(test_forms),	     cmocka_unit_test(test_strength),
-		cmocka_unit_test(test_edges),	     cmocka_unit_test(test_slopes),
-		cmocka_unit_test(test_other_slopes), cmocka_unit_test(test_empty_rows),
+		cmocka_unit_test(test_scale),	       cmocka_unit_test(test_softcap),
+		cmocka_unit_test(test_rounded_scores), cmocka_unit_test(test_scaled_sums),
+		cmocka_unit_test(test_forms),	       cmocka_unit_test(test_strength),
+		cmocka_unit_test(test_edges),	       cmocka_unit_test(test_slopes),
+		cmocka_unit_test(test_other_slopes),   cmocka_unit_test(test_empty_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -320,7 +320,7 @@ static void test_gemm_forms(void **state)
 
 static void test_by_data(void **state)
 {
-	struct attn_spec guesses[SITE_CANDIDATES];
+	struct attn_spec guesses[GUESSES];
 	struct identity given;
 	struct chain *chain;
 	bool scale = false, causal = false;
@@ -336,17 +336,17 @@ static void test_by_data(void **state)
 	assert_int_equal(end_with(chain, op, NULL), REASON_NONE);
 	assert_true(by_data);
 	assert_int_equal(args.q.base, core.q);
-	count = spec_guess(guesses, SITE_CANDIDATES, &args, chain);
-	assert_true(count > 2 && count <= SITE_CANDIDATES);
+	count = guess_specs(guesses, GUESSES, &args, chain);
+	assert_true(count > 2 && count <= GUESSES);
 	for (int i = 0; i < count; i++) {
 		scale = scale || guesses[i].scale == 0.375f;
 		causal = causal || (guesses[i].scale == 0.375f && guesses[i].window_right == 0);
 	}
 	assert_true(scale);
 	assert_true(causal);
-	assert_int_equal(spec_guess(guesses, 3, &args, chain),
+	assert_int_equal(guess_specs(guesses, 3, &args, chain),
 			 3); /* no more than there is room for */
-	identity_adopt(&given, &guesses[0], 0);
+	guess_adopt(&given, &guesses[0], 0);
 	given.spec.scale = 0.75f;
 	given.spec.window_right = 0;
 	given.spec.window_shift = 1;

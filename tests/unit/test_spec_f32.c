@@ -159,7 +159,7 @@ static void test_one_of_two(void **state)
 /* A bias by data is of fp32 only: no candidate comes twice. */
 static void test_by_data(void **state)
 {
-	static struct attn_spec guesses[SITE_CANDIDATES];
+	static struct attn_spec guesses[GUESSES];
 	struct chain *chain;
 	int count;
 
@@ -171,7 +171,7 @@ static void test_by_data(void **state)
 	op.gemm.b = core.s;
 	assert_int_equal(end_with(chain, op, NULL), REASON_NONE);
 	assert_true(by_data);
-	count = spec_guess(guesses, SITE_CANDIDATES, &args, chain);
+	count = guess_specs(guesses, GUESSES, &args, chain);
 	assert_true(count > 0);
 	for (int i = 0; i < count; i++) {
 		assert_true(!guesses[i].bias[0].base || guesses[i].bias[0].dtype == ATTN_F32);

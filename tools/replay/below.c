@@ -4,6 +4,7 @@
  */
 #include "tools/replay/below.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -553,25 +554,13 @@ void timing_drop(struct timing *timing)
 
 void compare_start(struct site *site, const struct chain *chain, const struct attn_args *args,
 		   const struct attn_tensor *order, const struct attn_variant *variant,
-		   const struct attn_spec *guess, int guesses, struct timing *timing)
+		   struct timing *timing)
 {
-	int pointers;
-	uint64_t room;
-
 	(void)order, (void)timing;
-	_Static_assert(BELOW_GUESSES >= SITE_CANDIDATES, "below.guess is too small");
 	fused_load(chain->context, variant);
 	below.verdicts++;
 	below.site = site->number;
 	below.args = *args;
-	if (guesses) {
-		below.guesses = guesses;
-		memcpy(below.guess, guess, (size_t)guesses * sizeof(*guess));
-		identity_adopt(&site->identity, &guess[0],
-			       identity_pointer(chain, &pointers, &room));
-		site->identified = true;
-		return;
-	}
 	site_agrees(site, args->Sk);
 	if (++site->passed >= 2)
 		site_verify(site);
@@ -592,15 +581,24 @@ void compare_forget(CUcontext context)
 	(void)context;
 }
 
-/* ---- shim/ask/measure.c
+/* ---- shim/ask
  * ----------------------------------------------------------------------------
  */
 
+/* No kernel runs here: the first of what it may be. */
 const char *identify_chain(struct identity *identity, const struct attn_args *args,
 			   const struct chain *chain, char *detail, size_t size)
 {
-	(void)identity, (void)args, (void)chain, (void)detail, (void)size;
-	return "no kernel runs here";
+	int pointers;
+	uint64_t room;
+	const uint64_t pointer = identity_pointer(chain, &pointers, &room);
+
+	snprintf(detail, size, "no kernel runs here");
+	if (pointers > 1)
+		return detail;
+	below.guesses = guess_specs(below.guess, GUESSES, args, chain);
+	guess_adopt(identity, &below.guess[0], pointer);
+	return NULL;
 }
 
 /* No kernel runs here: what is not read later counts as an input. */

@@ -13,6 +13,7 @@
 
 #include "kernels/attention.h"
 #include "shim/op/op.h"
+#include "tools/replay/guess.h"
 
 #define BELOW_CONTEXT ((CUcontext)0x1000)
 #define BELOW_SCRATCH 0xff000000000000ull /* scratch addresses lie above */
@@ -37,8 +38,7 @@ struct act {
 	CUfunction function;
 };
 
-#define BELOW_ACTS    4096
-#define BELOW_GUESSES 48
+#define BELOW_ACTS 4096
 
 /* Since below_reset(). */
 struct below {
@@ -65,8 +65,8 @@ struct below {
 	uint64_t waited_ns;    /* that the latest might have been waited for */
 	int site;	       /* of the latest comparison */
 	struct attn_args args; /* of the latest comparison or fused launch */
-	int guesses;	       /* candidates of the latest comparison that had any */
-	struct attn_spec guess[BELOW_GUESSES];
+	int guesses;	       /* candidates of the latest chain that had any */
+	struct attn_spec guess[GUESSES];
 };
 
 extern struct below below;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recognition by data. A chain of kernels nobody has a rule for still says something: which
- * constants it was given, which memory it was pointed to. What it may compute with these is listed
- * here, one attn_spec a candidate; which of them is true is for the program's own O to say
- * (compare.h).
+ * A chain of kernels nobody has a rule for still says something: which constants it was given,
+ * which memory it was pointed to. The shim asks such kernels what they compute (ask/identify.h); a
+ * trace has none that could be asked.
  */
-#include "shim/spec/spec.h"
+#include "tools/replay/guess.h"
 
 #include <math.h>
 #include <string.h>
@@ -79,8 +78,8 @@ static int guess_biases(struct attn_tensor *forms, int max, const struct attn_ar
 	return count;
 }
 
-int spec_guess(struct attn_spec *guess, int max, const struct attn_args *args,
-	       const struct chain *chain)
+int guess_specs(struct attn_spec *guess, int max, const struct attn_args *args,
+		const struct chain *chain)
 {
 	struct attn_tensor biases[7] = {{0}};
 	float scales[MAX_SCALES];
@@ -114,4 +113,12 @@ int spec_guess(struct attn_spec *guess, int max, const struct attn_args *args,
 				count++;
 			}
 	return count;
+}
+
+void guess_adopt(struct identity *identity, const struct attn_spec *guess, uint64_t pointer)
+{
+	*identity = (struct identity){.spec = *guess, .pointers = pointer != 0};
+	for (int n = 0; n < ATTN_MAX_BIAS; n++)
+		if (pointer && guess->bias[n].base == pointer)
+			identity->spec.bias[n].base = 1;
 }
