@@ -3,6 +3,8 @@
  * The part of an image that is there from the first call on: what checks kernels, and what comes
  * before one.
  */
+#include "kernels/complement.h"
+#include "kernels/complement.cu"
 #include "kernels/copy_rows.cu"
 #include "kernels/drift.cu"
 #include "kernels/inspect.cu"

@@ -20,6 +20,7 @@
 #include "shim/base/cost.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
+#include "shim/gpu/made_bias.h"
 #include "shim/gpu/ledger.h"
 #include "shim/log/log.h"
 #include "shim/gpu/nvtx.h"
@@ -191,7 +192,7 @@ static int enqueue(struct pending *slot, const struct chain *chain, const struct
 	drift.fused = fused.o;
 	ranged = nvtx_push("compare", variant, &fused);
 	driver.cuEventRecord(slot->begin, chain->stream);
-	error = fused_slopes(chain->context, chain->stream, &chain->slopes);
+	error = made_bias_write(chain);
 	if (!error)
 		error = fused_attention(chain->context, chain->stream, variant, &fused);
 	driver.cuEventRecord(slot->end, chain->stream);

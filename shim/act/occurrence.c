@@ -29,7 +29,7 @@
 #include "shim/real/driver.h"
 #include "shim/log/decline.h"
 #include "shim/site/site.h"
-#include "shim/gpu/slopes.h"
+#include "shim/gpu/made_bias.h"
 #include "shim/hazard/snapshot.h"
 #include "shim/spec/spec.h"
 #include "shim/gpu/timing.h"
@@ -579,9 +579,12 @@ static void closed(struct chain *chain)
 		timing_drop(timing);
 		return;
 	}
-	if (by_data && (!site->identified || !slopes_place(chain, &args, &site->identity))) {
-		if (!site->identified)
-			doubt(site, chain);
+	if (by_data && !site->identified) {
+		doubt(site, chain);
+		timing_drop(timing);
+		return;
+	}
+	if (!made_bias_place(chain, &args, site->identified ? &site->identity : NULL)) {
 		timing_drop(timing);
 		return;
 	}
@@ -590,7 +593,7 @@ static void closed(struct chain *chain)
 	variant = select_in_order(chain->context, &args, &order);
 	if (!variant) {
 		site_decline(site, REASON_NO_KERNEL, "");
-		slopes_put(chain);
+		made_bias_put(chain);
 		timing_drop(timing);
 		return;
 	}
@@ -600,7 +603,7 @@ static void closed(struct chain *chain)
 	site->live->compared++;
 	site_waits(site, false);
 	compare_start(site, chain, &args, &order, variant, timing);
-	slopes_put(chain);
+	made_bias_put(chain);
 	for (int i = 0; i < chain->input_count;
 	     i++) { /* the comparison is enqueued: inputs may go */
 		snapshot_drop(chain, i);

@@ -20,7 +20,7 @@
 #include "shim/act/originals.h"
 #include "shim/log/decline.h"
 #include "shim/site/site.h"
-#include "shim/gpu/slopes.h"
+#include "shim/gpu/made_bias.h"
 #include "shim/hazard/snapshot.h"
 #include "shim/spec/spec.h"
 
@@ -70,13 +70,13 @@ static int launch_fused(struct chain *chain, struct site *site, const struct rel
 		site->broken++;
 		return -1;
 	}
-	if (site->by_data && !slopes_place(chain, &args, &site->identity)) {
-		log_decline(chain->captured ? REASON_CAPTURE : REASON_SCRATCH, "slopes");
+	if (!made_bias_place(chain, &args, site->by_data ? &site->identity : NULL)) {
+		log_decline(chain->captured ? REASON_CAPTURE : REASON_SCRATCH, "bias");
 		return -1;
 	}
 	if (!originals_read(&args, chain, copy, out)) {
 		log_decline(REASON_CHAIN_BROKEN, "operands copied in another way");
-		slopes_put(chain);
+		made_bias_put(chain);
 		return -1;
 	}
 	if (driver_enter(&here, chain->context)) {
@@ -85,7 +85,7 @@ static int launch_fused(struct chain *chain, struct site *site, const struct rel
 		if (variant && (!chain->captured || fused_loaded(chain->context, variant))) {
 			const bool ranged = nvtx_push("fused", variant, &args);
 
-			error = fused_slopes(chain->context, chain->stream, &chain->slopes);
+			error = made_bias_write(chain);
 			if (!error)
 				error = fused_attention(chain->context, chain->stream, variant,
 							&args);
@@ -93,7 +93,7 @@ static int launch_fused(struct chain *chain, struct site *site, const struct rel
 		}
 		driver_leave(&here);
 	}
-	slopes_put(chain);
+	made_bias_put(chain);
 	return error;
 }
 

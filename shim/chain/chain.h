@@ -20,6 +20,7 @@
 #ifndef FASHIM_CHAIN_H
 #define FASHIM_CHAIN_H
 
+#include "kernels/complement.h"
 #include "shim/op/access.h"
 #include "shim/real/driver_context.h"
 #include "shim/op/gemm.h"
@@ -78,7 +79,8 @@ struct chain {
 	bool perhaps_met;   /* … or will not any more, once more is known of it */
 	bool suspected;	    /* an unknown kernel was handed its scores after the close */
 	struct timing *timing;
-	struct slopes_args slopes; /* of what is being launched (slopes.h) */
+	struct slopes_args slopes; /* of what is being launched (made_bias.h) */
+	struct complement_args complement;
 	struct site_set *candidates;
 	int step_count, value_count, input_count;
 	int p_value;	 /* at close: which value GEMM2 contracts */

@@ -161,6 +161,7 @@ bool chain_step_may_be_softmax(const struct step *step)
 	case ROLE_MASKED_FILL:
 	case ROLE_WHERE:
 	case ROLE_TANH:
+	case ROLE_SOFTCAP:
 	case ROLE_COPY:
 	case ROLE_MULTIPLY:
 	case ROLE_DIVIDE:

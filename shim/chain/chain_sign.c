@@ -35,6 +35,8 @@ static uint64_t sign_meaning(uint64_t hash, const struct meaning *meaning)
 
 	memcpy(&scalar, &meaning->scalar, 8);
 	hash = hash_mix(hash, scalar);
+	hash = hash_bytes(hash, &meaning->factor, sizeof(meaning->factor));
+	hash = hash_bytes(hash, &meaning->added, sizeof(meaning->added));
 	hash = hash_mix(hash, (uint64_t)meaning->dims);
 	for (int i = 0; i < meaning->view_count; i++) {
 		hash = hash_mix(hash, (uint64_t)meaning->views[i].dtype);

@@ -33,14 +33,16 @@ enum helper {
 	HELPER_ADDRESSES,
 	HELPER_UNWRITTEN,
 	HELPER_SLOPES,
+	HELPER_COMPLEMENT,
 	HELPER_LAY_OUT,
 	HELPER_COPY_ROWS,
 	HELPER_COUNT
 };
 
 static const char *const helper_symbols[HELPER_COUNT] = {
-	"fashim_reference",	  "fashim_drift",  "fashim_drift_sampled", "fashim_find_addresses",
-	"fashim_count_unwritten", "fashim_slopes", "fashim_lay_out",	   "fashim_copy_rows",
+	"fashim_reference",	 "fashim_drift",	   "fashim_drift_sampled",
+	"fashim_find_addresses", "fashim_count_unwritten", "fashim_slopes",
+	"fashim_complement",	 "fashim_lay_out",	   "fashim_copy_rows",
 };
 
 static struct loaded {
@@ -413,6 +415,16 @@ int fused_slopes(CUcontext context, CUstream stream, const struct slopes_args *a
 	if (!slot || !slot->module)
 		return -EIO;
 	return launch(slot->helpers[HELPER_SLOPES], stream, grid, SLOPES_THREADS, 0, args);
+}
+
+int fused_complement(CUcontext context, CUstream stream, const struct complement_args *args)
+{
+	const uint64_t blocks =
+		((uint64_t)args->count + 8 * COMPLEMENT_THREADS - 1) / (8 * COMPLEMENT_THREADS);
+
+	return args->out ? launch_helper(context, stream, HELPER_COMPLEMENT,
+					 blocks < 4096 ? blocks : 4096, COMPLEMENT_THREADS, args)
+			 : 0;
 }
 
 int fused_copy_rows(CUcontext context, CUstream stream, uint64_t to, uint64_t from, uint64_t width,

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "kernels/attention.h"
+#include "kernels/complement.h"
 
 /* Loads the helpers for the current context; variants' kernels are loaded with the first of their
  * part. 0, -ENOENT (no image for this GPU), -EIO. */
@@ -40,6 +41,7 @@ int fused_drift_sampled(CUcontext context, CUstream stream, const struct drift_s
 int fused_find_addresses(CUcontext context, CUstream stream, const struct addresses_args *args);
 int fused_count_unwritten(CUcontext context, CUstream stream, const struct unwritten_args *args);
 int fused_slopes(CUcontext context, CUstream stream, const struct slopes_args *args);
+int fused_complement(CUcontext context, CUstream stream, const struct complement_args *args);
 
 /* Copies rows of `width` bytes at every `pitch`, to the same pitch. -EINVAL: not in pieces of 16
  * bytes. */

@@ -45,12 +45,19 @@ struct meaning {
 	int64_t size[VIEW_DIMS];
 	int view_count; /* views[0] is the output */
 	struct view views[4];
-	double scalar;	      /* factor, fill value */
+	double scalar;	      /* factor, fill value; ROLE_SOFTCAP: factor before the tanh */
 	int scalar_where;     /* ROLE_FILL: byte offset of the value in the parameters */
 	int constant;	      /* view of the one element in device memory that is `scalar`; 0: there
 				 is none; -1: there is, but nobody knows the number */
-	int64_t softmax_cols; /* ROLE_SOFTMAX: a third view is a mask, true where -inf */
+	int64_t softmax_cols; /* ROLE_SOFTMAX: a third view is a mask, true where -inf, or numbers:
+				 `added` says how these come in */
 	int64_t softmax_apart; /* elements from one of a softmax's to the next */
+	/* What a softmax does before: in * factor, plus the third view times `added`, or, where it
+	 * says what is shown by ones, (1 - the third view) times `added`; in which type the sum
+	 * is. ROLE_SOFTCAP: out = factor * tanh(in * scalar). */
+	double factor, added;
+	bool shown_by_ones;
+	int summed;
 };
 
 /* Binds function->rule and function->functor by name, once per kernel. */
@@ -68,6 +75,10 @@ void rules_meaning(const struct function *function, const struct op_launch *laun
 /* A step that takes a number from device memory: settles `constant` and `scalar` (shadow.h). A
  * product or quotient with a number that is known becomes ROLE_SCALE. */
 void rules_settle_constant(struct meaning *meaning);
+
+/* The arrays that a launch of role ROLE_ADDRESSES fills are put into the shadow. */
+void rules_put_addresses(const struct function *function, const struct op_launch *launch,
+			 const unsigned char *params);
 
 /* The number that two or four bytes are in a dtype. */
 double rules_number(const unsigned char *bytes, int dtype);

@@ -20,6 +20,7 @@ static bool set_softmax(struct reading *r, unsigned out, unsigned in, struct typ
 	rule_one_dimension(r, rows * cols);
 	r->meaning->softmax_cols = cols;
 	r->meaning->softmax_apart = 1;
+	r->meaning->factor = 1;
 	return true;
 }
 

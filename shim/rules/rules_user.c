@@ -146,6 +146,7 @@ static bool read_user(struct reading *r)
 	if (rule->role == ROLE_SOFTMAX) {
 		meaning->softmax_cols = elements;
 		meaning->softmax_apart = 1;
+		meaning->factor = 1;
 	}
 	if (!add_view(r, &what[OUT], rule->out_dtype) || !add_view(r, &what[IN], rule->dtype) ||
 	    (what[WITH].kind && !add_view(r, &what[WITH], rule->with_dtype)))

@@ -175,7 +175,7 @@ static enum reason set_tensor(struct walk *walk, const struct step *step, const 
 /* ---- steps ---------------------------------------------------------------------------------- */
 
 static enum reason add_bias(struct walk *walk, const struct step *step, const struct view *view,
-			    double factor)
+			    double factor, int rounded)
 {
 	struct attn_spec *spec = &walk->args->spec;
 	const struct ref *ref = ref_of(step, view->where);
@@ -194,8 +194,8 @@ static enum reason add_bias(struct walk *walk, const struct step *step, const st
 	spec->bias_scale[n] = (float)factor;
 	if (walk->masked && !spec->late_biases)
 		spec->late_biases = ATTN_MAX_BIAS - n;
-	if (step->meaning.views[0].dtype >= 0)
-		spec->round_x = step->meaning.views[0].dtype;
+	if (rounded >= 0)
+		spec->round_x = rounded;
 	return reason;
 }
 
@@ -233,9 +233,10 @@ static enum reason apply_add(struct walk *walk, const struct step *step)
 		return REASON_NONE;
 	}
 	if (first && first->kind == REF_VALUE)
-		return add_bias(walk, step, &meaning->views[2], scaled ? meaning->scalar : 1);
+		return add_bias(walk, step, &meaning->views[2], scaled ? meaning->scalar : 1,
+				meaning->views[0].dtype);
 	if (second && second->kind == REF_VALUE && !scaled)
-		return add_bias(walk, step, &meaning->views[1], 1);
+		return add_bias(walk, step, &meaning->views[1], 1, meaning->views[0].dtype);
 	return stop(walk, REASON_MASK_FORM, step->name);
 }
 
@@ -247,17 +248,10 @@ static bool rounded_before(const struct attn_spec *spec, double factor)
 	       fabs(factor) != power_of_two(exponent_of(factor));
 }
 
-static enum reason apply_scale(struct walk *walk, const struct step *step)
+static void scale_scores(struct walk *walk, float factor)
 {
 	struct attn_spec *spec = &walk->args->spec;
-	const float factor = (float)step->meaning.scalar;
 
-	if (walk->softmax) {
-		spec->out_scale *= factor;
-		return REASON_NONE;
-	}
-	if (rounded_before(spec, step->meaning.scalar))
-		return stop(walk, REASON_MASK_FORM, "biases are rounded before they are scaled");
 	spec->scale *= factor;
 	if (walk->tanh)
 		spec->softcap *= factor;
@@ -265,6 +259,19 @@ static enum reason apply_scale(struct walk *walk, const struct step *step)
 		spec->bias_scale[i] *= factor;
 	if (walk->masked)
 		spec->mask_value *= factor;
+}
+
+static enum reason apply_scale(struct walk *walk, const struct step *step)
+{
+	const float factor = (float)step->meaning.scalar;
+
+	if (walk->softmax) {
+		walk->args->spec.out_scale *= factor;
+		return REASON_NONE;
+	}
+	if (rounded_before(&walk->args->spec, step->meaning.scalar))
+		return stop(walk, REASON_MASK_FORM, "biases are rounded before they are scaled");
+	scale_scores(walk, factor);
 	return REASON_NONE;
 }
 
@@ -277,6 +284,19 @@ static enum reason apply_tanh(struct walk *walk, const struct step *step)
 	walk->tanh = true;
 	spec->softcap = 1;
 	return REASON_NONE;
+}
+
+static enum reason apply_softcap(struct walk *walk, const struct step *step)
+{
+	enum reason reason;
+
+	if (walk->softmax)
+		return stop(walk, REASON_MASK_FORM, step->name);
+	scale_scores(walk, (float)step->meaning.scalar);
+	reason = apply_tanh(walk, step);
+	if (reason == REASON_NONE)
+		scale_scores(walk, (float)step->meaning.factor);
+	return reason;
 }
 
 static enum reason apply_mask(struct walk *walk, const struct step *step)
@@ -337,17 +357,53 @@ static enum reason apply_softmax_mask(struct walk *walk, const struct step *step
 	return set_tensor(walk, step, view, &spec->mask, ref->index);
 }
 
+const struct meaning *spec_complement(const struct chain *chain)
+{
+	for (int i = 1; i < chain->step_count; i++) {
+		const struct meaning *meaning = &chain->steps[i].meaning;
+
+		if (meaning->role == ROLE_SOFTMAX && meaning->shown_by_ones)
+			return meaning;
+	}
+	return NULL;
+}
+
+/* What softmax adds to the scores. */
+static enum reason apply_softmax_bias(struct walk *walk, const struct step *step)
+{
+	const struct meaning *meaning = &step->meaning;
+	struct attn_spec *spec = &walk->args->spec;
+	const bool made = meaning->shown_by_ones;
+	enum reason reason;
+
+	if (walk->columns != walk->args->Sk)
+		return stop(walk, REASON_MASK_FORM, step->name);
+	reason = add_bias(walk, step, &meaning->views[2], made ? 1 : meaning->added,
+			  meaning->summed);
+	for (int n = 0; n < ATTN_MAX_BIAS && made && reason == REASON_NONE; n++)
+		if (spec->bias[n].base && (n + 1 == ATTN_MAX_BIAS || !spec->bias[n + 1].base))
+			spec->bias[n].dtype = meaning->summed;
+	return reason;
+}
+
 static enum reason apply_softmax(struct walk *walk, const struct step *step)
 {
 	const struct meaning *meaning = &step->meaning;
 	const int64_t apart = walk->chain->transposed ? walk->args->Sq : 1;
+	enum reason reason = REASON_NONE;
 
 	if (walk->softmax || meaning->softmax_cols != walk->columns ||
 	    meaning->softmax_apart != apart)
 		return stop(walk, REASON_NOT_SOFTMAX, step->name);
-	walk->softmax = true;
+	if (meaning->factor != 1 && walk->columns != walk->args->Sk) /* the sink is scaled, too */
+		return stop(walk, REASON_MASK_FORM, step->name);
+	scale_scores(walk, (float)meaning->factor);
 	walk->scores = walk->from;
-	return meaning->view_count > 2 ? apply_softmax_mask(walk, step) : REASON_NONE;
+	if (meaning->view_count > 2)
+		reason = meaning->views[2].dtype == ATTN_BOOL ? apply_softmax_mask(walk, step)
+							      : apply_softmax_bias(walk, step);
+	walk->softmax = true;
+	return reason;
 }
 
 static enum reason apply(struct walk *walk, const struct step *step)
@@ -378,6 +434,8 @@ static enum reason apply(struct walk *walk, const struct step *step)
 					    : stop(walk, REASON_MASK_FORM, step->name);
 	case ROLE_TANH:
 		return apply_tanh(walk, step);
+	case ROLE_SOFTCAP:
+		return apply_softcap(walk, step);
 	case ROLE_MASKED_FILL:
 		return apply_mask(walk, step);
 	case ROLE_WHERE:

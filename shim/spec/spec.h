@@ -16,6 +16,10 @@
 enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 			  const struct identity *given, bool *by_data, char *detail);
 
+/* The step whose bias is still to be made of what it lies in: spec_of_chain() described it with the
+ * mask's address and strides, and its own type. NULL: there is none. */
+const struct meaning *spec_complement(const struct chain *chain);
+
 /* "none", "causal", "bias [B,1,Sq,Sk] f16" … */
 void spec_describe_mask(const struct attn_args *args, char *text, size_t size);
 

@@ -19,7 +19,8 @@
 #define TEXT_(x) #x
 #define TEXT(x)	 TEXT_(x)
 
-#define BLOCKS 64
+#define BLOCKS	     64
+#define BLOCK_PARAMS 16
 
 static const char tanh_name[] =
 	"_ZN2at6native29vectorized_elementwise_kernelILi8EZZZNS0_16tanh_kernel_cudaERNS_"
@@ -49,7 +50,7 @@ struct core core;
 
 static struct block {
 	unsigned char bytes[4096];
-	void *params[8];
+	void *params[BLOCK_PARAMS];
 } blocks[BLOCKS];
 
 static bool fp32(void)
@@ -180,7 +181,7 @@ struct op core_launch(const char *name, unsigned count, const size_t *size,
 {
 	static unsigned next;
 	struct block *block = &blocks[next++ % BLOCKS];
-	size_t offset[8], at = 0;
+	size_t offset[BLOCK_PARAMS], at = 0;
 
 	for (unsigned i = 0; i < count; i++) {
 		const size_t align = size[i] % 8 == 0	? 8
@@ -480,9 +481,9 @@ struct chain *core_waiting(void)
 const char *core_acts(void)
 {
 	static const char letters[ACT_KINDS] = {
-		[ACT_GEMM] = 'G',  [ACT_LAUNCH] = 'L',	   [ACT_COPY] = 'C',
-		[ACT_FUSED] = 'F', [ACT_WRITE_BACK] = 'S', [ACT_LAY_OUT] = 'T',
-		[ACT_FILL] = 'M',  [ACT_ORDER] = 'O',	   [ACT_SLOPES] = 'A'};
+		[ACT_GEMM] = 'G',	[ACT_LAUNCH] = 'L',    [ACT_COPY] = 'C', [ACT_FUSED] = 'F',
+		[ACT_WRITE_BACK] = 'S', [ACT_LAY_OUT] = 'T',   [ACT_FILL] = 'M', [ACT_ORDER] = 'O',
+		[ACT_SLOPES] = 'A',	[ACT_COMPLEMENT] = '1'};
 	static char text[BELOW_ACTS + 1];
 
 	for (int i = 0; i < below.acts; i++)

@@ -4,6 +4,7 @@
  * of a variant and of an image.
  */
 #include "kernels/attention.h"
+#include "kernels/complement.h"
 #include "kernels/images.h"
 #include "tests/simgpu/sim_kernel.h"
 #include "tests/unit/test_kernels_case.h"
@@ -362,6 +363,43 @@ static void test_slopes(void **state)
 	}
 }
 
+/* ---- complements of masks ---------------------------------------------------------------------
+ */
+
+/* What a mask of any number hides by, in the type in which it is added. */
+static void test_complement(void **state)
+{
+	enum { COUNT = 700 };
+	static unsigned char from[4 * COUNT], to[4 * (COUNT + 1)];
+	static const double mask[4] = {1, 0, 0.5, 0x1p-9};
+
+	(void)state;
+	for (int in = ATTN_F16; in <= ATTN_F32; in++)
+		for (int out = ATTN_F16; out <= ATTN_F32; out++) {
+			const double weight = out == ATTN_BF16 ? -9984 : -10000;
+			/* 1 - 2^-9 rounds to 1 in bf16 only; the product, to the type */
+			const double expected[4] = {0, weight, weight / 2,
+						    out == ATTN_F32   ? -10000 * (1 - 0x1p-9)
+						    : out == ATTN_F16 ? -9984
+								      : weight};
+			struct complement_args args = {.in = (uint64_t)(uintptr_t)from,
+						       .out = (uint64_t)(uintptr_t)to,
+						       .count = COUNT,
+						       .in_dtype = in,
+						       .out_dtype = out,
+						       .weight = (float)weight};
+
+			for (int n = 0; n < COUNT; n++)
+				number_store(from + n * attn_dtype_size(in), in, mask[n % 4]);
+			memset(to, 0x55, sizeof(to));
+			launch("fashim_complement", 2, COMPLEMENT_THREADS, &args, sizeof(args));
+			for (int n = 0; n < COUNT; n++)
+				assert_true(number_load(to + n * attn_dtype_size(out), out) ==
+					    expected[n % 4]);
+			assert_int_equal(to[COUNT * attn_dtype_size(out)], 0x55);
+		}
+}
+
 /* ---- choices --------------------------------------------------------------------------------- */
 
 static struct attn_args call(int dtype, int batch, int heads, int queries, int D, int Dv)
@@ -587,9 +625,9 @@ int main(void)
 		cmocka_unit_test(test_sample_rows),	cmocka_unit_test(test_drift),
 		cmocka_unit_test(test_drift_sampled),	cmocka_unit_test(test_find_addresses),
 		cmocka_unit_test(test_count_unwritten), cmocka_unit_test(test_slopes),
-		cmocka_unit_test(test_variants),	cmocka_unit_test(test_select),
-		cmocka_unit_test(test_select_rows),	cmocka_unit_test(test_images),
-		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_complement),	cmocka_unit_test(test_variants),
+		cmocka_unit_test(test_select),		cmocka_unit_test(test_select_rows),
+		cmocka_unit_test(test_images),		cmocka_unit_test(test_parts),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

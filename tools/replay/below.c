@@ -435,6 +435,15 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 	return 0;
 }
 
+int fused_complement(CUcontext context, CUstream stream, const struct complement_args *args)
+{
+	(void)context;
+	if (args->out)
+		note((struct act){
+			.kind = ACT_COMPLEMENT, .a = args->in, .b = args->out, .stream = stream});
+	return 0;
+}
+
 int fused_slopes(CUcontext context, CUstream stream, const struct slopes_args *args)
 {
 	(void)context;

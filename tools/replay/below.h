@@ -25,6 +25,7 @@ enum act_kind {
 	ACT_FUSED,	/* a: Q, b: O, c: K */
 	ACT_WRITE_BACK, /* out of scratch: a from, b to, bytes */
 	ACT_LAY_OUT,	/* a copy that was never made, or what it was made of: a from, b to */
+	ACT_COMPLEMENT, /* a from, b to */
 	ACT_SLOPES,	/* a from, b to */
 	ACT_FILL,	/* a, bytes */
 	ACT_ORDER,	/* a stream waits for another */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Slopes of an identified chain: as which bias they are told of, what of the program's memory they
- * are, where they are written out.
+ * Biases made on the way. Slopes of an identified chain: as which bias they are told of, what they
+ * are of the program's memory, where they are written out; the complement of a mask, likewise.
  */
 #include "tests/unit/spec_fixture.h"
 
-#include "shim/gpu/slopes.h"
+#include "shim/gpu/made_bias.h"
 
 static struct identity given;
 static struct chain *chain;
@@ -46,7 +46,7 @@ static void test_of_heads(void **state)
 	assert_true(args.spec.bias_scale[0] == -1);
 	assert_int_equal(identity_extent(&given, &args, chain, 1, &keys), 2 * (uint64_t)core.H);
 	assert_int_equal(keys, 0);
-	assert_true(slopes_place(chain, &args, &given));
+	assert_true(made_bias_place(chain, &args, &given));
 	assert_int_equal(chain->slopes.slopes.base, core.mask);
 	assert_int_equal(chain->slopes.slopes.dtype, ATTN_F16);
 	assert_int_equal(chain->slopes.slopes.stride[1], 1);
@@ -56,9 +56,9 @@ static void test_of_heads(void **state)
 	assert_true(chain->slopes.out >= BELOW_SCRATCH);
 	assert_int_equal(args.spec.bias[0].base, chain->slopes.out);
 	assert_int_equal(below.scratch, 1);
-	slopes_put(chain);
+	made_bias_put(chain);
 	assert_int_equal(below.scratch, 0);
-	slopes_put(chain); /* once is enough */
+	made_bias_put(chain); /* once is enough */
 	assert_int_equal(below.scratch, 0);
 }
 
@@ -73,17 +73,17 @@ static void test_forms(void **state)
 	assert_stride(&args.spec.bias[0], core.H * core.Sk, core.Sk, 0, 1);
 	assert_int_equal(identity_extent(&given, &args, chain, 1, &keys),
 			 2 * (uint64_t)(args.B * args.H));
-	assert_true(slopes_place(chain, &args, &given));
+	assert_true(made_bias_place(chain, &args, &given));
 	assert_int_equal(chain->slopes.B * chain->slopes.H, args.B * args.H);
-	slopes_put(chain);
+	made_bias_put(chain);
 	identify(1, 0, 0);
 	close_chain();
 	assert_stride(&args.spec.bias[0], 0, 0, 0, 1);
 	assert_int_equal(identity_extent(&given, &args, chain, 1, &keys), 2);
-	assert_true(slopes_place(chain, &args, &given));
+	assert_true(made_bias_place(chain, &args, &given));
 	assert_int_equal(chain->slopes.B, 1);
 	assert_int_equal(chain->slopes.H, 1);
-	slopes_put(chain);
+	made_bias_put(chain);
 }
 
 /* From no memory at all. */
@@ -98,11 +98,11 @@ static void test_computed(void **state)
 	close_chain();
 	assert_true(args.spec.bias[0].base != 0);
 	assert_int_equal(identity_extent(&given, &args, chain, 1, &keys), 0);
-	assert_true(slopes_place(chain, &args, &given));
+	assert_true(made_bias_place(chain, &args, &given));
 	assert_int_equal(chain->slopes.slopes.base, 0);
 	assert_int_equal(chain->slopes.first, 2);
 	assert_true(chain->slopes.most == 8);
-	slopes_put(chain);
+	made_bias_put(chain);
 }
 
 /* Distances are counted from where they are small: the key that the middle query faces. */
@@ -113,13 +113,13 @@ static void test_origin(void **state)
 	close_chain();
 	args.Sk = 100;
 	args.Sq = 1;
-	assert_true(slopes_place(chain, &args, &given));
+	assert_true(made_bias_place(chain, &args, &given));
 	assert_int_equal(chain->slopes.origin, 99);
-	slopes_put(chain);
+	made_bias_put(chain);
 	args.Sq = 41;
-	assert_true(slopes_place(chain, &args, &given));
+	assert_true(made_bias_place(chain, &args, &given));
 	assert_int_equal(chain->slopes.origin, 79);
-	slopes_put(chain);
+	made_bias_put(chain);
 }
 
 static void test_no_room(void **state)
@@ -128,14 +128,14 @@ static void test_no_room(void **state)
 	identify(1, 0, 1);
 	close_chain();
 	below.no_scratch = true;
-	assert_false(slopes_place(chain, &args, &given));
-	slopes_put(chain);
+	assert_false(made_bias_place(chain, &args, &given));
+	made_bias_put(chain);
 	below.no_scratch = false;
 	chain->captured = true; /* the room would be somebody else's by the replay */
-	assert_false(slopes_place(chain, &args, &given));
+	assert_false(made_bias_place(chain, &args, &given));
 	assert_int_equal(below.scratch, 0);
 	given.slopes = 0; /* nothing is needed */
-	assert_true(slopes_place(chain, &args, &given));
+	assert_true(made_bias_place(chain, &args, &given));
 	assert_int_equal(chain->slopes.out, 0);
 }
 
@@ -147,5 +147,5 @@ int main(void)
 		cmocka_unit_test(test_no_room),
 	};
 
-	return CORE_MAIN("slopes", tests);
+	return CORE_MAIN("made_bias", tests);
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A mask of ones where a key is shown, which a program turns into a bias inside a kernel of its own,
+ * written out as the bias that the kernels here take. A program that adds in 16 bits also takes the
+ * difference and the product in them.
+ */
+#include "kernels/complement.h"
+#include "kernels/device.cuh"
+
+extern "C" __global__ void __launch_bounds__(COMPLEMENT_THREADS)
+	fashim_complement(const __grid_constant__ struct complement_args a)
+{
+	const int64_t step = (int64_t)gridDim.x * COMPLEMENT_THREADS;
+
+	for (int64_t n = (int64_t)blockIdx.x * COMPLEMENT_THREADS + threadIdx.x; n < a.count;
+	     n += step) {
+		const float mask = load_float((const void *)a.in, n, a.in_dtype);
+
+		store_to((char *)a.out, n, a.out_dtype,
+			 round_to(1.0f - mask, a.out_dtype) * a.weight);
+	}
+}
+SIM_KERNEL(fashim_complement)

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * complement.cu: out[n] = (1 - in[n]) * weight, each step of it rounded to the output's type.
+ *   kernel `fashim_complement(struct complement_args)`, any grid.x, block.x = COMPLEMENT_THREADS.
+ */
+#ifndef FASHIM_COMPLEMENT_H
+#define FASHIM_COMPLEMENT_H
+
+#include <stdint.h>
+
+#define COMPLEMENT_THREADS 256
+struct complement_args {
+	uint64_t in, out; /* out 0: there is nothing to do */
+	int64_t count;
+	int32_t in_dtype, out_dtype; /* enum attn_dtype: F16, BF16, F32 */
+	float weight;
+	int32_t pad;
+};
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The key from which distances are counted lies amid the queries, the last of them facing the last
+ * key: no number becomes larger than it must, and those of the keys that matter least do. A mask's
+ * complement has the mask's own strides.
+ */
+#include "shim/gpu/made_bias.h"
+
+#include "shim/real/driver_context.h"
+#include "shim/gpu/fused.h"
+#include "shim/gpu/scratch.h"
+
+/* A replayed capture would write where somebody else does by then. */
+static uint64_t room_for(const struct chain *chain, uint64_t bytes)
+{
+	struct driver_context here;
+	uint64_t room;
+
+	if (chain->captured || !driver_enter(&here, chain->context))
+		return 0;
+	room = scratch_get(chain->context, chain->stream, bytes, false);
+	driver_leave(&here);
+	return room;
+}
+
+static bool slopes_place(struct chain *chain, struct attn_args *args,
+			 const struct identity *identity)
+{
+	struct slopes_args *slopes = &chain->slopes;
+	struct attn_tensor *bias;
+
+	if (!identity || !identity->slopes)
+		return true;
+	bias = &args->spec.bias[identity->slopes - 1];
+	slopes->slopes = identity->spec.bias[identity->slopes - 1];
+	if (slopes->slopes.base)
+		slopes->slopes.base = bias->base;
+	slopes->first = identity->slope_first;
+	slopes->most = identity->slope_most;
+	slopes->B = bias->stride[0] ? args->B : 1;
+	slopes->H = bias->stride[1] ? args->H : 1;
+	slopes->Sk = args->Sk;
+	slopes->origin = args->Sk - 1 - (args->Sq - 1) / 2;
+	slopes->out = room_for(chain, (uint64_t)slopes->B * (uint64_t)slopes->H *
+					      (uint64_t)slopes->Sk * sizeof(float));
+	bias->base = slopes->out;
+	return slopes->out != 0;
+}
+
+static bool complement_place(struct chain *chain, struct attn_args *args)
+{
+	const struct meaning *meaning = spec_complement(chain);
+	struct complement_args *complement = &chain->complement;
+	const int64_t size[4] = {args->B, args->H, args->Sq, args->Sk};
+	struct attn_tensor *bias = NULL;
+
+	if (!meaning)
+		return true;
+	for (int n = 0; n < ATTN_MAX_BIAS && args->spec.bias[n].base; n++)
+		bias = &args->spec.bias[n]; /* softmax's own is the last */
+	if (!bias)
+		return false;
+	complement->in = bias->base;
+	complement->in_dtype = meaning->views[2].dtype;
+	complement->out_dtype = bias->dtype;
+	complement->weight = (float)meaning->added;
+	complement->count = 1;
+	for (int d = 0; d < 4; d++)
+		complement->count += (size[d] - 1) * bias->stride[d];
+	complement->out = room_for(chain, (uint64_t)complement->count *
+						  (uint64_t)attn_dtype_size(bias->dtype));
+	bias->base = complement->out;
+	return complement->out != 0;
+}
+
+bool made_bias_place(struct chain *chain, struct attn_args *args, const struct identity *identity)
+{
+	if (slopes_place(chain, args, identity) && complement_place(chain, args))
+		return true;
+	made_bias_put(chain);
+	return false;
+}
+
+int made_bias_write(const struct chain *chain)
+{
+	const int error = fused_slopes(chain->context, chain->stream, &chain->slopes);
+
+	return error ? error : fused_complement(chain->context, chain->stream, &chain->complement);
+}
+
+void made_bias_put(struct chain *chain)
+{
+	scratch_put(chain->slopes.out, chain->stream);
+	scratch_put(chain->complement.out, chain->stream);
+	chain->slopes.out = chain->complement.out = 0;
+}
