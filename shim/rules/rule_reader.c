@@ -172,9 +172,12 @@ struct type rule_template_type(const char **at, struct type repeated)
 	static const struct {
 		const char *text;
 		const struct type *type;
-	} named[] = {{"N3c104HalfE", &type_half}, {"N3c108BFloat16E", &type_bfloat}};
+	} named[] = {{"N3c104HalfE", &type_half},
+		     {"N3c108BFloat16E", &type_bfloat},
+		     {"6__half", &type_half},
+		     {"13__nv_bfloat16", &type_bfloat}};
 
-	for (int i = 0; i < 2; i++)
+	for (unsigned i = 0; i < sizeof(named) / sizeof(*named); i++)
 		if (strncmp(*at, named[i].text, strlen(named[i].text)) == 0) {
 			*at += strlen(named[i].text);
 			return *named[i].type;

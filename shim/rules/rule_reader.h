@@ -63,8 +63,8 @@ struct type rule_functor_type(const struct reading *r);
 void rule_functor_operands(const struct reading *r, struct functor *functor);
 struct functor rule_functor(const struct reading *r);
 
-/* One template argument at *at: Half, BFloat16, a letter, or a repetition (S_, S4_ …) of the first.
- */
+/* One template argument at *at: Half, BFloat16, CUDA's own of these, a letter, or a repetition (S_,
+ * S4_ …) of the first. */
 struct type rule_template_type(const char **at, struct type repeated);
 /* The same at r->behind, which moves on; and its bytes, 0 where it is not known. */
 struct type rule_next_type(struct reading *r);

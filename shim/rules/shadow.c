@@ -69,12 +69,15 @@ static void note_copy(const struct op *op)
 		shadow_put(to->base, op->copy.host, to->bytes);
 }
 
-/* torch.full() and its like: as many elements as may be of interest are one. */
+/* torch.full() and its like, of which as many elements as may be of interest are one; and arrays of
+ * addresses. */
 static void note_fill(const struct op *op, const struct function *function,
 		      const unsigned char *params)
 {
 	struct meaning meaning;
 
+	if (function->functor.role == ROLE_ADDRESSES && wanted)
+		rules_put_addresses(function, &op->launch, params);
 	if (function->functor.role != ROLE_FILL || op->launch.grid[0] != 1)
 		return;
 	rules_meaning(function, &op->launch, params, &meaning);

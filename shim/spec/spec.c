@@ -240,6 +240,8 @@ static enum reason apply_add(struct walk *walk, const struct step *step)
 	return stop(walk, REASON_MASK_FORM, step->name);
 }
 
+#define ROUNDED_BEFORE "biases are rounded before they are scaled"
+
 /* A sum that was rounded to 16 bits is not what kernels round that scale first; where all keys of a
  * row carry a large bias, that decides the row. */
 static bool rounded_before(const struct attn_spec *spec, double factor)
@@ -270,7 +272,7 @@ static enum reason apply_scale(struct walk *walk, const struct step *step)
 		return REASON_NONE;
 	}
 	if (rounded_before(&walk->args->spec, step->meaning.scalar))
-		return stop(walk, REASON_MASK_FORM, "biases are rounded before they are scaled");
+		return stop(walk, REASON_MASK_FORM, ROUNDED_BEFORE);
 	scale_scores(walk, factor);
 	return REASON_NONE;
 }
@@ -397,6 +399,8 @@ static enum reason apply_softmax(struct walk *walk, const struct step *step)
 		return stop(walk, REASON_NOT_SOFTMAX, step->name);
 	if (meaning->factor != 1 && walk->columns != walk->args->Sk) /* the sink is scaled, too */
 		return stop(walk, REASON_MASK_FORM, step->name);
+	if (rounded_before(&walk->args->spec, meaning->factor))
+		return stop(walk, REASON_MASK_FORM, ROUNDED_BEFORE);
 	scale_scores(walk, (float)meaning->factor);
 	walk->scores = walk->from;
 	if (meaning->view_count > 2)
