@@ -33,93 +33,61 @@ static void copy_any(struct op *op, CUstream stream, CUdeviceptr target, CUdevic
 		.source = {source, bytes}, .target = {target, bytes}, .exact = true};
 }
 
-#define COPY_HTOD(function, per_thread)                                                            \
-	EXPORT CUresult function(CUdeviceptr target, const void *host, size_t bytes)               \
-	{                                                                                          \
-		DRIVER_HOOK_BODY(                                                                  \
-			function, (target, host, bytes), flow_watching(),                          \
-			copy_to_device(&op, hook_stream(NULL, per_thread), target, host, bytes));  \
-	}
-#define COPY_HTOD_ASYNC(function, per_thread)                                                      \
-	EXPORT CUresult function(CUdeviceptr target, const void *host, size_t bytes,               \
-				 CUstream stream)                                                  \
-	{                                                                                          \
-		DRIVER_HOOK_BODY(                                                                  \
-			function, (target, host, bytes, stream), flow_watching(),                  \
-			copy_to_device(&op, hook_stream(stream, per_thread), target, host, bytes); \
-			op.copy.later = true);                                                     \
-	}
-#define COPY_DTOH(function, per_thread)                                                            \
-	EXPORT CUresult function(void *host, CUdeviceptr source, size_t bytes)                     \
-	{                                                                                          \
-		DRIVER_HOOK_BODY(                                                                  \
-			function, (host, source, bytes), flow_watching(),                          \
-			copy_from_device(&op, hook_stream(NULL, per_thread), source, bytes));      \
-	}
-#define COPY_DTOH_ASYNC(function, per_thread)                                                      \
-	EXPORT CUresult function(void *host, CUdeviceptr source, size_t bytes, CUstream stream)    \
-	{                                                                                          \
-		DRIVER_HOOK_BODY(                                                                  \
-			function, (host, source, bytes, stream), flow_watching(),                  \
-			copy_from_device(&op, hook_stream(stream, per_thread), source, bytes);     \
-			op.copy.later = true);                                                     \
-	}
-#define COPY(function, per_thread)                                                                 \
-	EXPORT CUresult function(CUdeviceptr target, CUdeviceptr source, size_t bytes)             \
-	{                                                                                          \
-		DRIVER_HOOK_BODY(                                                                  \
-			function, (target, source, bytes), flow_watching(),                        \
-			copy_any(&op, hook_stream(NULL, per_thread), target, source, bytes));      \
-	}
-#define COPY_ASYNC(function, per_thread)                                                           \
-	EXPORT CUresult function(CUdeviceptr target, CUdeviceptr source, size_t bytes,             \
-				 CUstream stream)                                                  \
-	{                                                                                          \
-		DRIVER_HOOK_BODY(                                                                  \
-			function, (target, source, bytes, stream), flow_watching(),                \
-			copy_any(&op, hook_stream(stream, per_thread), target, source, bytes);     \
-			op.copy.later = true);                                                     \
-	}
-#define COPY_PEER(function, per_thread)                                                            \
-	EXPORT CUresult function(CUdeviceptr target, CUcontext target_context, CUdeviceptr source, \
-				 CUcontext source_context, size_t bytes)                           \
-	{                                                                                          \
-		DRIVER_HOOK_BODY(                                                                  \
-			function, (target, target_context, source, source_context, bytes),         \
-			flow_watching(),                                                           \
-			copy_any(&op, hook_stream(NULL, per_thread), target, source, bytes));      \
-	}
-#define COPY_PEER_ASYNC(function, per_thread)                                                      \
-	EXPORT CUresult function(CUdeviceptr target, CUcontext target_context, CUdeviceptr source, \
-				 CUcontext source_context, size_t bytes, CUstream stream)          \
-	{                                                                                          \
-		DRIVER_HOOK_BODY(                                                                  \
-			function, (target, target_context, source, source_context, bytes, stream), \
-			flow_watching(),                                                           \
-			copy_any(&op, hook_stream(stream, per_thread), target, source, bytes);     \
-			op.copy.later = true);                                                     \
-	}
+/* The asynchronous ones may read host memory later. */
+#define COPY_HOOK(function, parameters, arguments, describe, ...)                                  \
+	DRIVER_HOOK(function, parameters, arguments, flow_watching(), describe(&op, __VA_ARGS__))
+#define COPY_HOOK_ASYNC(function, parameters, arguments, describe, ...)                            \
+	DRIVER_HOOK(function, parameters, arguments, flow_watching(), describe(&op, __VA_ARGS__);  \
+		    op.copy.later = true)
 
-COPY_HTOD(cuMemcpyHtoD_v2, LEGACY)
-COPY_HTOD(cuMemcpyHtoD_v2_ptds, PER_THREAD)
-COPY_HTOD_ASYNC(cuMemcpyHtoDAsync_v2, LEGACY)
-COPY_HTOD_ASYNC(cuMemcpyHtoDAsync_v2_ptsz, PER_THREAD)
-COPY_DTOH(cuMemcpyDtoH_v2, LEGACY)
-COPY_DTOH(cuMemcpyDtoH_v2_ptds, PER_THREAD)
-COPY_DTOH_ASYNC(cuMemcpyDtoHAsync_v2, LEGACY)
-COPY_DTOH_ASYNC(cuMemcpyDtoHAsync_v2_ptsz, PER_THREAD)
-COPY(cuMemcpyDtoD_v2, LEGACY)
-COPY(cuMemcpyDtoD_v2_ptds, PER_THREAD)
-COPY_ASYNC(cuMemcpyDtoDAsync_v2, LEGACY)
-COPY_ASYNC(cuMemcpyDtoDAsync_v2_ptsz, PER_THREAD)
-COPY(cuMemcpy, LEGACY)
-COPY(cuMemcpy_ptds, PER_THREAD)
-COPY_ASYNC(cuMemcpyAsync, LEGACY)
-COPY_ASYNC(cuMemcpyAsync_ptsz, PER_THREAD)
-COPY_PEER(cuMemcpyPeer, LEGACY)
-COPY_PEER(cuMemcpyPeer_ptds, PER_THREAD)
-COPY_PEER_ASYNC(cuMemcpyPeerAsync, LEGACY)
-COPY_PEER_ASYNC(cuMemcpyPeerAsync_ptsz, PER_THREAD)
+#define COPY_HTOD(function, per_thread, ...)                                                       \
+	COPY_HOOK(function, (CUdeviceptr target, const void *host, size_t bytes),                  \
+		  (target, host, bytes), copy_to_device, hook_stream(NULL, per_thread), target,    \
+		  host, bytes)
+#define COPY_HTOD_ASYNC(function, per_thread, ...)                                                 \
+	COPY_HOOK_ASYNC(function,                                                                  \
+			(CUdeviceptr target, const void *host, size_t bytes, CUstream stream),     \
+			(target, host, bytes, stream), copy_to_device,                             \
+			hook_stream(stream, per_thread), target, host, bytes)
+#define COPY_DTOH(function, per_thread, ...)                                                       \
+	COPY_HOOK(function, (void *host, CUdeviceptr source, size_t bytes), (host, source, bytes), \
+		  copy_from_device, hook_stream(NULL, per_thread), source, bytes)
+#define COPY_DTOH_ASYNC(function, per_thread, ...)                                                 \
+	COPY_HOOK_ASYNC(function, (void *host, CUdeviceptr source, size_t bytes, CUstream stream), \
+			(host, source, bytes, stream), copy_from_device,                           \
+			hook_stream(stream, per_thread), source, bytes)
+#define COPY(function, per_thread, ...)                                                            \
+	COPY_HOOK(function, (CUdeviceptr target, CUdeviceptr source, size_t bytes),                \
+		  (target, source, bytes), copy_any, hook_stream(NULL, per_thread), target,        \
+		  source, bytes)
+#define COPY_ASYNC(function, per_thread, ...)                                                      \
+	COPY_HOOK_ASYNC(function,                                                                  \
+			(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream),   \
+			(target, source, bytes, stream), copy_any,                                 \
+			hook_stream(stream, per_thread), target, source, bytes)
+#define COPY_PEER(function, per_thread, ...)                                                       \
+	COPY_HOOK(function,                                                                        \
+		  (CUdeviceptr target, CUcontext target_context, CUdeviceptr source,               \
+		   CUcontext source_context, size_t bytes),                                        \
+		  (target, target_context, source, source_context, bytes), copy_any,               \
+		  hook_stream(NULL, per_thread), target, source, bytes)
+#define COPY_PEER_ASYNC(function, per_thread, ...)                                                 \
+	COPY_HOOK_ASYNC(function,                                                                  \
+			(CUdeviceptr target, CUcontext target_context, CUdeviceptr source,         \
+			 CUcontext source_context, size_t bytes, CUstream stream),                 \
+			(target, target_context, source, source_context, bytes, stream), copy_any, \
+			hook_stream(stream, per_thread), target, source, bytes)
+
+BOTH(COPY_HTOD, cuMemcpyHtoD_v2, ptds)
+BOTH(COPY_HTOD_ASYNC, cuMemcpyHtoDAsync_v2, ptsz)
+BOTH(COPY_DTOH, cuMemcpyDtoH_v2, ptds)
+BOTH(COPY_DTOH_ASYNC, cuMemcpyDtoHAsync_v2, ptsz)
+BOTH(COPY, cuMemcpyDtoD_v2, ptds)
+BOTH(COPY_ASYNC, cuMemcpyDtoDAsync_v2, ptsz)
+BOTH(COPY, cuMemcpy, ptds)
+BOTH(COPY_ASYNC, cuMemcpyAsync, ptsz)
+BOTH(COPY_PEER, cuMemcpyPeer, ptds)
+BOTH(COPY_PEER_ASYNC, cuMemcpyPeerAsync, ptsz)
 
 /* ---- two and three dimensions --------------------------------------------------------------- */
 
@@ -221,30 +189,17 @@ static void copy_3d_peer(struct op *op, CUstream stream, const CUDA_MEMCPY3D_PEE
 }
 
 #define COPY_BOX(function, per_thread, structure, fill)                                            \
-	EXPORT CUresult function(const structure *copy)                                            \
-	{                                                                                          \
-		DRIVER_HOOK_BODY(function, (copy), copy &&flow_watching(),                         \
-				 fill(&op, hook_stream(NULL, per_thread), copy));                  \
-	}
+	DRIVER_HOOK(function, (const structure *copy), (copy), copy &&flow_watching(),             \
+		    fill(&op, hook_stream(NULL, per_thread), copy))
 #define COPY_BOX_ASYNC(function, per_thread, structure, fill)                                      \
-	EXPORT CUresult function(const structure *copy, CUstream stream)                           \
-	{                                                                                          \
-		DRIVER_HOOK_BODY(function, (copy, stream), copy &&flow_watching(),                 \
-				 fill(&op, hook_stream(stream, per_thread), copy);                 \
-				 op.copy.later = true);                                            \
-	}
+	DRIVER_HOOK(function, (const structure *copy, CUstream stream), (copy, stream),            \
+		    copy &&flow_watching(), fill(&op, hook_stream(stream, per_thread), copy);      \
+		    op.copy.later = true)
 
-COPY_BOX(cuMemcpy2D_v2, LEGACY, CUDA_MEMCPY2D, copy_2d)
-COPY_BOX(cuMemcpy2D_v2_ptds, PER_THREAD, CUDA_MEMCPY2D, copy_2d)
-COPY_BOX(cuMemcpy2DUnaligned_v2, LEGACY, CUDA_MEMCPY2D, copy_2d)
-COPY_BOX(cuMemcpy2DUnaligned_v2_ptds, PER_THREAD, CUDA_MEMCPY2D, copy_2d)
-COPY_BOX_ASYNC(cuMemcpy2DAsync_v2, LEGACY, CUDA_MEMCPY2D, copy_2d)
-COPY_BOX_ASYNC(cuMemcpy2DAsync_v2_ptsz, PER_THREAD, CUDA_MEMCPY2D, copy_2d)
-COPY_BOX(cuMemcpy3D_v2, LEGACY, CUDA_MEMCPY3D, copy_3d)
-COPY_BOX(cuMemcpy3D_v2_ptds, PER_THREAD, CUDA_MEMCPY3D, copy_3d)
-COPY_BOX_ASYNC(cuMemcpy3DAsync_v2, LEGACY, CUDA_MEMCPY3D, copy_3d)
-COPY_BOX_ASYNC(cuMemcpy3DAsync_v2_ptsz, PER_THREAD, CUDA_MEMCPY3D, copy_3d)
-COPY_BOX(cuMemcpy3DPeer, LEGACY, CUDA_MEMCPY3D_PEER, copy_3d_peer)
-COPY_BOX(cuMemcpy3DPeer_ptds, PER_THREAD, CUDA_MEMCPY3D_PEER, copy_3d_peer)
-COPY_BOX_ASYNC(cuMemcpy3DPeerAsync, LEGACY, CUDA_MEMCPY3D_PEER, copy_3d_peer)
-COPY_BOX_ASYNC(cuMemcpy3DPeerAsync_ptsz, PER_THREAD, CUDA_MEMCPY3D_PEER, copy_3d_peer)
+BOTH(COPY_BOX, cuMemcpy2D_v2, ptds, CUDA_MEMCPY2D, copy_2d)
+BOTH(COPY_BOX, cuMemcpy2DUnaligned_v2, ptds, CUDA_MEMCPY2D, copy_2d)
+BOTH(COPY_BOX_ASYNC, cuMemcpy2DAsync_v2, ptsz, CUDA_MEMCPY2D, copy_2d)
+BOTH(COPY_BOX, cuMemcpy3D_v2, ptds, CUDA_MEMCPY3D, copy_3d)
+BOTH(COPY_BOX_ASYNC, cuMemcpy3DAsync_v2, ptsz, CUDA_MEMCPY3D, copy_3d)
+BOTH(COPY_BOX, cuMemcpy3DPeer, ptds, CUDA_MEMCPY3D_PEER, copy_3d_peer)
+BOTH(COPY_BOX_ASYNC, cuMemcpy3DPeerAsync, ptsz, CUDA_MEMCPY3D_PEER, copy_3d_peer)

@@ -3,9 +3,9 @@
  * What the driver hooks share. Include it before anything else: it asks cuda.h for the declarations
  * of every version and stream flavour of a function, so that each hook is checked against its own.
  *
- * A hook is written as DRIVER_HOOK_BODY(function, (arguments), wanted, statements that fill `op`).
- * Names with _ptsz or _ptds are the same function with another meaning of stream 0; the bodies are
- * written once, with that as a parameter.
+ * A hook is written as DRIVER_HOOK(function, (parameters), (arguments), wanted, statements that
+ * fill `op`). Names with _ptsz or _ptds are the same function with another meaning of stream 0:
+ * both come of one row of BOTH().
  */
 #ifndef FASHIM_HOOK_DRIVER_H
 #define FASHIM_HOOK_DRIVER_H
@@ -32,14 +32,19 @@
 		real_;                                                                             \
 	})
 
+/* Declares `real`, or leaves. */
+#define FIND_REAL(function)                                                                        \
+	__typeof__(&function) real = REAL(function);                                               \
+                                                                                                   \
+	if (unlikely(!real))                                                                       \
+	return CUDA_ERROR_NOT_INITIALIZED
+
 #define DRIVER_HOOK_BODY(function, arguments, wanted, ...)                                         \
 	do {                                                                                       \
-		__typeof__(&function) real = REAL(function);                                       \
 		struct op op;                                                                      \
 		CUresult result;                                                                   \
                                                                                                    \
-		if (unlikely(!real))                                                               \
-			return CUDA_ERROR_NOT_INITIALIZED;                                         \
+		FIND_REAL(function);                                                               \
 		if (likely(hook_depth > 0 || !(wanted)))                                           \
 			return real arguments;                                                     \
 		op = (struct op){.name = #function, .context = hook_context()};                    \
@@ -57,5 +62,38 @@
 			flow_after(&op);                                                           \
 		return result;                                                                     \
 	} while (0)
+
+#define DRIVER_HOOK(function, parameters, arguments, wanted, ...)                                  \
+	EXPORT CUresult function parameters                                                        \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(function, arguments, wanted, __VA_ARGS__);                        \
+	}
+
+/* hook(function, per_thread, …) for both meanings of stream 0. */
+#define BOTH(hook, function, suffix, ...)                                                          \
+	hook(function, LEGACY, __VA_ARGS__) hook(function##_##suffix, PER_THREAD, __VA_ARGS__)
+
+/* No op: something is noted before the real function is called, or once it has succeeded. */
+#define NOTED_BEFORE(function, parameters, arguments, ...)                                         \
+	EXPORT CUresult function parameters                                                        \
+	{                                                                                          \
+		FIND_REAL(function);                                                               \
+		if (!hook_bypassed()) {                                                            \
+			__VA_ARGS__;                                                               \
+		}                                                                                  \
+		return real arguments;                                                             \
+	}
+#define NOTED_AFTER(function, parameters, arguments, wanted, ...)                                  \
+	EXPORT CUresult function parameters                                                        \
+	{                                                                                          \
+		CUresult result;                                                                   \
+                                                                                                   \
+		FIND_REAL(function);                                                               \
+		result = real arguments;                                                           \
+		if (result == CUDA_SUCCESS && (wanted)) {                                          \
+			__VA_ARGS__;                                                               \
+		}                                                                                  \
+		return result;                                                                     \
+	}
 
 #endif

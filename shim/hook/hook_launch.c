@@ -5,30 +5,6 @@
  */
 #include "shim/hook/hook_driver.h"
 
-#define LAUNCH(entry, per_thread)                                                                  \
-	EXPORT CUresult entry(CUfunction kernel, unsigned grid_x, unsigned grid_y,                 \
-			      unsigned grid_z, unsigned block_x, unsigned block_y,                 \
-			      unsigned block_z, unsigned shared_bytes, CUstream stream,            \
-			      void **params, void **extra)                                         \
-	{                                                                                          \
-		DRIVER_HOOK_BODY(entry,                                                            \
-				 (kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z,       \
-				  shared_bytes, stream, params, extra),                            \
-				 flow_watching(), op.kind = OP_LAUNCH;                             \
-				 op.stream = hook_stream(stream, per_thread);                      \
-				 op.launch = ((struct op_launch){                                  \
-					 .function = kernel,                                       \
-					 .grid = {grid_x, grid_y, grid_z},                         \
-					 .block = {block_x, block_y, block_z},                     \
-					 .shared_bytes = shared_bytes,                             \
-					 .params = params,                                         \
-					 .extra = extra,                                           \
-				 }));                                                              \
-	}
-
-LAUNCH(cuLaunchKernel, LEGACY)
-LAUNCH(cuLaunchKernel_ptsz, PER_THREAD)
-
 static bool has_cooperative(const CUlaunchConfig *config)
 {
 	for (unsigned i = 0; i < config->numAttrs; i++)
@@ -67,52 +43,52 @@ static bool has_peculiar(const CUlaunchConfig *config)
 	return any;
 }
 
-#define LAUNCH_EX(entry, per_thread)                                                               \
-	EXPORT CUresult entry(const CUlaunchConfig *config, CUfunction kernel, void **params,      \
-			      void **extra)                                                        \
+/* What the functions differ in, `...`, are further fields of struct op_launch. */
+#define LAUNCH_HOOK(entry, per_thread, parameters, arguments, wanted, on, grid_, block_, bytes,    \
+		    ...)                                                                           \
+	DRIVER_HOOK(entry, parameters, arguments, wanted, op.kind = OP_LAUNCH;                     \
+		    op.stream = hook_stream(on, per_thread);                                       \
+		    op.launch = ((struct op_launch){.function = kernel,                            \
+						    .grid = UNPACK grid_,                          \
+						    .block = UNPACK block_,                        \
+						    .shared_bytes = bytes,                         \
+						    .params = params,                              \
+						    __VA_ARGS__}))
+#define UNPACK(...)                                                                                \
 	{                                                                                          \
-		DRIVER_HOOK_BODY(                                                                  \
-			entry, (config, kernel, params, extra), config &&flow_watching(),          \
-			op.kind = OP_LAUNCH;                                                       \
-			op.stream = hook_stream(config->hStream, per_thread);                      \
-			op.launch = ((struct op_launch){                                           \
-				.function = kernel,                                                \
-				.grid = {config->gridDimX, config->gridDimY, config->gridDimZ},    \
-				.block = {config->blockDimX, config->blockDimY,                    \
-					  config->blockDimZ},                                      \
-				.shared_bytes = config->sharedMemBytes,                            \
-				.params = params,                                                  \
-				.extra = extra,                                                    \
-				.attributes = config->attrs,                                       \
-				.attribute_count = config->attrs ? config->numAttrs : 0,           \
-				.peculiar = config->attrs && has_peculiar(config),                 \
-				.cooperative = config->attrs && has_cooperative(config),           \
-			}));                                                                       \
+		__VA_ARGS__                                                                        \
 	}
 
-LAUNCH_EX(cuLaunchKernelEx, LEGACY)
-LAUNCH_EX(cuLaunchKernelEx_ptsz, PER_THREAD)
+#define DIMENSIONS                                                                                 \
+	CUfunction kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,    \
+		unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,        \
+		void **params
 
-#define LAUNCH_COOPERATIVE(entry, per_thread)                                                      \
-	EXPORT CUresult entry(CUfunction kernel, unsigned grid_x, unsigned grid_y,                 \
-			      unsigned grid_z, unsigned block_x, unsigned block_y,                 \
-			      unsigned block_z, unsigned shared_bytes, CUstream stream,            \
-			      void **params)                                                       \
-	{                                                                                          \
-		DRIVER_HOOK_BODY(entry,                                                            \
-				 (kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z,       \
-				  shared_bytes, stream, params),                                   \
-				 flow_watching(), op.kind = OP_LAUNCH;                             \
-				 op.stream = hook_stream(stream, per_thread);                      \
-				 op.launch = ((struct op_launch){                                  \
-					 .function = kernel,                                       \
-					 .grid = {grid_x, grid_y, grid_z},                         \
-					 .block = {block_x, block_y, block_z},                     \
-					 .shared_bytes = shared_bytes,                             \
-					 .params = params,                                         \
-					 .cooperative = true,                                      \
-				 }));                                                              \
-	}
+#define LAUNCH(entry, per_thread, ...)                                                             \
+	LAUNCH_HOOK(entry, per_thread, (DIMENSIONS, void **extra),                                 \
+		    (kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,      \
+		     stream, params, extra),                                                       \
+		    flow_watching(), stream, (grid_x, grid_y, grid_z),                             \
+		    (block_x, block_y, block_z), shared_bytes, .extra = extra)
+BOTH(LAUNCH, cuLaunchKernel, ptsz)
 
-LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel, LEGACY)
-LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, PER_THREAD)
+#define LAUNCH_COOPERATIVE(entry, per_thread, ...)                                                 \
+	LAUNCH_HOOK(entry, per_thread, (DIMENSIONS),                                               \
+		    (kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,      \
+		     stream, params),                                                              \
+		    flow_watching(), stream, (grid_x, grid_y, grid_z),                             \
+		    (block_x, block_y, block_z), shared_bytes, .cooperative = true)
+BOTH(LAUNCH_COOPERATIVE, cuLaunchCooperativeKernel, ptsz)
+
+#define LAUNCH_EX(entry, per_thread, ...)                                                          \
+	LAUNCH_HOOK(                                                                               \
+		entry, per_thread,                                                                 \
+		(const CUlaunchConfig *config, CUfunction kernel, void **params, void **extra),    \
+		(config, kernel, params, extra), config &&flow_watching(), config->hStream,        \
+		(config->gridDimX, config->gridDimY, config->gridDimZ),                            \
+		(config->blockDimX, config->blockDimY, config->blockDimZ), config->sharedMemBytes, \
+		.extra = extra, .attributes = config->attrs,                                       \
+		.attribute_count = config->attrs ? config->numAttrs : 0,                           \
+		.peculiar = config->attrs && has_peculiar(config),                                 \
+		.cooperative = config->attrs && has_cooperative(config))
+BOTH(LAUNCH_EX, cuLaunchKernelEx, ptsz)

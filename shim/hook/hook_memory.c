@@ -28,126 +28,67 @@ static void freed(struct op *op, CUstream stream, uint64_t base, uint64_t bytes)
 	op->alloc.range = (struct op_range){base, bytes};
 }
 
-EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
-{
-	ALLOC_BODY(cuMemAlloc_v2, (address, bytes), CU_STREAM_LEGACY, *address, bytes,
-		   MEMORY_DEVICE);
-}
+ALLOC_HOOK(cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes), (address, bytes), CU_STREAM_LEGACY,
+	   *address, bytes, MEMORY_DEVICE)
+ALLOC_HOOK(cuMemAllocPitch_v2,
+	   (CUdeviceptr * address, size_t *pitch, size_t width, size_t height, unsigned element),
+	   (address, pitch, width, height, element), CU_STREAM_LEGACY, *address, *pitch *height,
+	   MEMORY_DEVICE)
+ALLOC_HOOK(cuMemAllocManaged, (CUdeviceptr * address, size_t bytes, unsigned flags),
+	   (address, bytes, flags), CU_STREAM_LEGACY, *address, bytes, MEMORY_MANAGED)
+ALLOC_HOOK(cuMemHostAlloc, (void **address, size_t bytes, unsigned flags), (address, bytes, flags),
+	   CU_STREAM_LEGACY, ADDRESS(*address), bytes, MEMORY_HOST)
+ALLOC_HOOK(cuMemAllocHost_v2, (void **address, size_t bytes), (address, bytes), CU_STREAM_LEGACY,
+	   ADDRESS(*address), bytes, MEMORY_HOST)
+ALLOC_HOOK(cuMemHostRegister, (void *address, size_t bytes, unsigned flags),
+	   (address, bytes, flags), CU_STREAM_LEGACY, ADDRESS(address), bytes, MEMORY_HOST)
+ALLOC_HOOK(cuMemHostRegister_v2, (void *address, size_t bytes, unsigned flags),
+	   (address, bytes, flags), CU_STREAM_LEGACY, ADDRESS(address), bytes, MEMORY_HOST)
 
-EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
-				   unsigned element)
-{
-	ALLOC_BODY(cuMemAllocPitch_v2, (address, pitch, width, height, element), CU_STREAM_LEGACY,
-		   *address, *pitch * height, MEMORY_DEVICE);
-}
+#define ALLOC_ASYNC(function, per_thread, ...)                                                     \
+	ALLOC_HOOK(function, (CUdeviceptr * address, size_t bytes, CUstream stream),               \
+		   (address, bytes, stream), hook_stream(stream, per_thread), *address, bytes,     \
+		   MEMORY_ASYNC)
+BOTH(ALLOC_ASYNC, cuMemAllocAsync, ptsz)
 
-EXPORT CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags)
-{
-	ALLOC_BODY(cuMemAllocManaged, (address, bytes, flags), CU_STREAM_LEGACY, *address, bytes,
-		   MEMORY_MANAGED);
-}
-
-EXPORT CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags)
-{
-	ALLOC_BODY(cuMemHostAlloc, (address, bytes, flags), CU_STREAM_LEGACY, ADDRESS(*address),
-		   bytes, MEMORY_HOST);
-}
-
-EXPORT CUresult cuMemAllocHost_v2(void **address, size_t bytes)
-{
-	ALLOC_BODY(cuMemAllocHost_v2, (address, bytes), CU_STREAM_LEGACY, ADDRESS(*address), bytes,
-		   MEMORY_HOST);
-}
-
-#define REGISTER(function)                                                                         \
-	EXPORT CUresult function(void *address, size_t bytes, unsigned flags)                      \
-	{                                                                                          \
-		ALLOC_BODY(function, (address, bytes, flags), CU_STREAM_LEGACY, ADDRESS(address),  \
-			   bytes, MEMORY_HOST);                                                    \
-	}
-REGISTER(cuMemHostRegister)
-REGISTER(cuMemHostRegister_v2)
-
-#define ALLOC_ASYNC(function, per_thread)                                                          \
-	EXPORT CUresult function(CUdeviceptr *address, size_t bytes, CUstream stream)              \
-	{                                                                                          \
-		ALLOC_BODY(function, (address, bytes, stream), hook_stream(stream, per_thread),    \
-			   *address, bytes, MEMORY_ASYNC);                                         \
-	}
-ALLOC_ASYNC(cuMemAllocAsync, LEGACY)
-ALLOC_ASYNC(cuMemAllocAsync_ptsz, PER_THREAD)
-
-#define ALLOC_FROM_POOL(function, per_thread)                                                      \
-	EXPORT CUresult function(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,            \
-				 CUstream stream)                                                  \
-	{                                                                                          \
-		ALLOC_BODY(function, (address, bytes, pool, stream),                               \
-			   hook_stream(stream, per_thread), *address, bytes, MEMORY_ASYNC);        \
-	}
-ALLOC_FROM_POOL(cuMemAllocFromPoolAsync, LEGACY)
-ALLOC_FROM_POOL(cuMemAllocFromPoolAsync_ptsz, PER_THREAD)
+#define ALLOC_FROM_POOL(function, per_thread, ...)                                                 \
+	ALLOC_HOOK(function,                                                                       \
+		   (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream),      \
+		   (address, bytes, pool, stream), hook_stream(stream, per_thread), *address,      \
+		   bytes, MEMORY_ASYNC)
+BOTH(ALLOC_FROM_POOL, cuMemAllocFromPoolAsync, ptsz)
 
 /* Physical memory: no range yet, but it may run out. */
 EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
 			    const CUmemAllocationProp *properties, unsigned long long flags)
 {
-	__typeof__(&cuMemCreate) real = REAL(cuMemCreate);
 	CUresult result;
 
-	if (unlikely(!real))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	result = real(handle, bytes, properties, flags);
-	if (unlikely(result == CUDA_ERROR_OUT_OF_MEMORY) && !hook_bypassed() &&
-	    flow_out_of_memory())
-		result = real(handle, bytes, properties, flags);
+	ALLOC_REAL(cuMemCreate, (handle, bytes, properties, flags));
 	return result;
 }
 
-EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
-			 CUmemGenericAllocationHandle handle, unsigned long long flags)
-{
-	ALLOC_BODY(cuMemMap, (address, bytes, offset, handle, flags), CU_STREAM_LEGACY, address,
-		   bytes, mapping_made(handle, address, bytes));
-}
+ALLOC_HOOK(cuMemMap,
+	   (CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+	    unsigned long long flags),
+	   (address, bytes, offset, handle, flags), CU_STREAM_LEGACY, address, bytes,
+	   mapping_made(handle, address, bytes))
 
 /* ---- the end of memory ---------------------------------------------------------------------- */
 
-EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
-{
-	DRIVER_HOOK_BODY(cuMemFree_v2, (address), flow_active(),
-			 freed(&op, CU_STREAM_LEGACY, address, 0));
-}
+#define FREE(function, type, base)                                                                 \
+	DRIVER_HOOK(function, (type address), (address), flow_active(),                            \
+		    freed(&op, CU_STREAM_LEGACY, base, 0))
+FREE(cuMemFree_v2, CUdeviceptr, address)
+FREE(cuMemFreeHost, void *, ADDRESS(address))
+FREE(cuMemHostUnregister, void *, ADDRESS(address))
+FREE(cuIpcCloseMemHandle, CUdeviceptr, address)
 
-#define FREE_ASYNC(function, per_thread)                                                           \
-	EXPORT CUresult function(CUdeviceptr address, CUstream stream)                             \
-	{                                                                                          \
-		DRIVER_HOOK_BODY(function, (address, stream), flow_active(),                       \
-				 freed(&op, hook_stream(stream, per_thread), address, 0));         \
-	}
-FREE_ASYNC(cuMemFreeAsync, LEGACY)
-FREE_ASYNC(cuMemFreeAsync_ptsz, PER_THREAD)
+#define FREE_ASYNC(function, per_thread, ...)                                                      \
+	DRIVER_HOOK(function, (CUdeviceptr address, CUstream stream), (address, stream),           \
+		    flow_active(), freed(&op, hook_stream(stream, per_thread), address, 0))
+BOTH(FREE_ASYNC, cuMemFreeAsync, ptsz)
 
-EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
-{
-	DRIVER_HOOK_BODY(cuMemUnmap, (address, bytes), flow_active(),
-			 freed(&op, CU_STREAM_LEGACY, address, bytes);
-			 mapping_gone(address, bytes));
-}
-
-EXPORT CUresult cuMemFreeHost(void *address)
-{
-	DRIVER_HOOK_BODY(cuMemFreeHost, (address), flow_active(),
-			 freed(&op, CU_STREAM_LEGACY, ADDRESS(address), 0));
-}
-
-EXPORT CUresult cuMemHostUnregister(void *address)
-{
-	DRIVER_HOOK_BODY(cuMemHostUnregister, (address), flow_active(),
-			 freed(&op, CU_STREAM_LEGACY, ADDRESS(address), 0));
-}
-
-EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr address)
-{
-	DRIVER_HOOK_BODY(cuIpcCloseMemHandle, (address), flow_active(),
-			 freed(&op, CU_STREAM_LEGACY, address, 0));
-}
+DRIVER_HOOK(cuMemUnmap, (CUdeviceptr address, size_t bytes), (address, bytes), flow_active(),
+	    freed(&op, CU_STREAM_LEGACY, address, bytes);
+	    mapping_gone(address, bytes))

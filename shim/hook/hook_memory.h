@@ -16,18 +16,20 @@ void allocated(const char *name, CUstream stream, uint64_t base, uint64_t bytes,
 enum memory_kind mapping_made(CUmemGenericAllocationHandle handle, uint64_t base, uint64_t bytes);
 void mapping_gone(uint64_t base, uint64_t bytes);
 
-/* Calls the real function and tells of the memory it gave: base and bytes are expressions. */
+/* Calls the real function, and once more where the shim could give memory back. */
+#define ALLOC_REAL(function, arguments)                                                            \
+	FIND_REAL(function);                                                                       \
+	result = real arguments;                                                                   \
+	if (unlikely(result == CUDA_ERROR_OUT_OF_MEMORY) && !hook_bypassed() &&                    \
+	    flow_out_of_memory())                                                                  \
+	result = real arguments
+
+/* Tells of the memory that the real function gave: base and bytes are expressions. */
 #define ALLOC_BODY(function, arguments, stream, base, bytes, kind)                                 \
 	do {                                                                                       \
-		__typeof__(&function) real = REAL(function);                                       \
 		CUresult result;                                                                   \
                                                                                                    \
-		if (unlikely(!real))                                                               \
-			return CUDA_ERROR_NOT_INITIALIZED;                                         \
-		result = real arguments;                                                           \
-		if (unlikely(result == CUDA_ERROR_OUT_OF_MEMORY) && !hook_bypassed() &&            \
-		    flow_out_of_memory())                                                          \
-			result = real arguments;                                                   \
+		ALLOC_REAL(function, arguments);                                                   \
 		if (result == CUDA_SUCCESS && !hook_bypassed())                                    \
 			allocated(#function, stream, base, bytes, kind);                           \
 		return result;                                                                     \
@@ -40,5 +42,16 @@ void mapping_gone(uint64_t base, uint64_t bytes);
 			flow_flush(#function);                                                     \
 		ALLOC_BODY(function, arguments, CU_STREAM_LEGACY, base, bytes, MEMORY_SHARED);     \
 	} while (0)
+
+#define ALLOC_HOOK(function, parameters, arguments, stream, base, bytes, kind)                     \
+	EXPORT CUresult function parameters                                                        \
+	{                                                                                          \
+		ALLOC_BODY(function, arguments, stream, base, bytes, kind);                        \
+	}
+#define SHARE_HOOK(function, parameters, arguments, base, bytes)                                   \
+	EXPORT CUresult function parameters                                                        \
+	{                                                                                          \
+		SHARE_BODY(function, arguments, base, bytes);                                      \
+	}
 
 #endif

@@ -21,29 +21,9 @@ static void swap(const char *symbol, void **function)
 		*function = driver_hook_of_pointer(*function, symbol);
 }
 
-EXPORT CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
-{
-	__typeof__(&cuGetProcAddress) real = REAL(cuGetProcAddress);
-	CUresult result;
-
-	if (!real)
-		return CUDA_ERROR_NOT_INITIALIZED;
-	result = real(symbol, function, version, flags);
-	if (result == CUDA_SUCCESS)
-		swap(symbol, function);
-	return result;
-}
-
-EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version,
-				    cuuint64_t flags, CUdriverProcAddressQueryResult *status)
-{
-	__typeof__(&cuGetProcAddress_v2) real = REAL(cuGetProcAddress_v2);
-	CUresult result;
-
-	if (!real)
-		return CUDA_ERROR_NOT_INITIALIZED;
-	result = real(symbol, function, version, flags, status);
-	if (result == CUDA_SUCCESS)
-		swap(symbol, function);
-	return result;
-}
+NOTED_AFTER(cuGetProcAddress, (const char *symbol, void **function, int version, cuuint64_t flags),
+	    (symbol, function, version, flags), true, swap(symbol, function))
+NOTED_AFTER(cuGetProcAddress_v2,
+	    (const char *symbol, void **function, int version, cuuint64_t flags,
+	     CUdriverProcAddressQueryResult *status),
+	    (symbol, function, version, flags, status), true, swap(symbol, function))

@@ -23,48 +23,32 @@ static struct op_range allocation_of(CUdeviceptr address)
 	return (struct op_range){base, bytes};
 }
 
-#define IPC_OPEN(function)                                                                         \
-	EXPORT CUresult function(CUdeviceptr *address, CUipcMemHandle handle, unsigned flags)      \
-	{                                                                                          \
-		ALLOC_BODY(function, (address, handle, flags), CU_STREAM_LEGACY,                   \
-			   allocation_of(*address).base, allocation_of(*address).bytes,            \
-			   MEMORY_SHARED);                                                         \
-	}
-IPC_OPEN(cuIpcOpenMemHandle)
-IPC_OPEN(cuIpcOpenMemHandle_v2)
+/* Memory of another's, mapped here; and memory of ours that is given to others. */
+#define OPEN(function, parameters, arguments)                                                      \
+	ALLOC_HOOK(function, parameters, arguments, CU_STREAM_LEGACY,                              \
+		   allocation_of(*address).base, allocation_of(*address).bytes, MEMORY_SHARED)
+#define GIVE(function, parameters, arguments)                                                      \
+	SHARE_HOOK(function, parameters, arguments, allocation_of(address).base,                   \
+		   allocation_of(address).bytes)
 
-EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
-{
-	SHARE_BODY(cuIpcGetMemHandle, (handle, address), allocation_of(address).base,
-		   allocation_of(address).bytes);
-}
+OPEN(cuIpcOpenMemHandle, (CUdeviceptr * address, CUipcMemHandle handle, unsigned flags),
+     (address, handle, flags))
+OPEN(cuIpcOpenMemHandle_v2, (CUdeviceptr * address, CUipcMemHandle handle, unsigned flags),
+     (address, handle, flags))
+GIVE(cuIpcGetMemHandle, (CUipcMemHandle * handle, CUdeviceptr address), (handle, address))
+GIVE(cuMemPoolExportPointer, (CUmemPoolPtrExportData * data, CUdeviceptr address), (data, address))
+OPEN(cuMemPoolImportPointer,
+     (CUdeviceptr * address, CUmemoryPool pool, CUmemPoolPtrExportData *data),
+     (address, pool, data))
 
-EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr address)
-{
-	SHARE_BODY(cuMemPoolExportPointer, (data, address), allocation_of(address).base,
-		   allocation_of(address).bytes);
-}
-
-EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *address, CUmemoryPool pool,
-				       CUmemPoolPtrExportData *data)
-{
-	ALLOC_BODY(cuMemPoolImportPointer, (address, pool, data), CU_STREAM_LEGACY,
-		   allocation_of(*address).base, allocation_of(*address).bytes, MEMORY_SHARED);
-}
-
-EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *address, CUexternalMemory memory,
-						const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *desc)
-{
-	ALLOC_BODY(cuExternalMemoryGetMappedBuffer, (address, memory, desc), CU_STREAM_LEGACY,
-		   *address, desc->size, MEMORY_SHARED);
-}
-
-EXPORT CUresult cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *address, size_t *bytes,
-						      CUgraphicsResource resource)
-{
-	ALLOC_BODY(cuGraphicsResourceGetMappedPointer_v2, (address, bytes, resource),
-		   CU_STREAM_LEGACY, address ? *address : 0, bytes ? *bytes : 0, MEMORY_SHARED);
-}
+ALLOC_HOOK(cuExternalMemoryGetMappedBuffer,
+	   (CUdeviceptr * address, CUexternalMemory memory,
+	    const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *desc),
+	   (address, memory, desc), CU_STREAM_LEGACY, *address, desc->size, MEMORY_SHARED)
+ALLOC_HOOK(cuGraphicsResourceGetMappedPointer_v2,
+	   (CUdeviceptr * address, size_t *bytes, CUgraphicsResource resource),
+	   (address, bytes, resource), CU_STREAM_LEGACY, address ? *address : 0, bytes ? *bytes : 0,
+	   MEMORY_SHARED)
 
 /* A kernel reaches these without a parameter that says so. */
 static struct op_range global_range(const CUdeviceptr *address, const size_t *bytes)
@@ -74,35 +58,19 @@ static struct op_range global_range(const CUdeviceptr *address, const size_t *by
 	return bytes ? (struct op_range){*address, *bytes} : allocation_of(*address);
 }
 
-EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule module,
-				     const char *name)
-{
-	if (flow_active())
-		kernel_code_exposed(module);
-	ALLOC_BODY(cuModuleGetGlobal_v2, (address, bytes, module, name), CU_STREAM_LEGACY,
-		   global_range(address, bytes).base, global_range(address, bytes).bytes,
-		   MEMORY_SHARED);
-}
-
-EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary library,
-				   const char *name)
-{
-	if (flow_active())
-		kernel_code_exposed(library);
-	ALLOC_BODY(cuLibraryGetGlobal, (address, bytes, library, name), CU_STREAM_LEGACY,
-		   global_range(address, bytes).base, global_range(address, bytes).bytes,
-		   MEMORY_SHARED);
-}
-
-EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *address, size_t *bytes, CUlibrary library,
-				    const char *name)
-{
-	if (flow_active())
-		kernel_code_exposed(library);
-	ALLOC_BODY(cuLibraryGetManaged, (address, bytes, library, name), CU_STREAM_LEGACY,
-		   global_range(address, bytes).base, global_range(address, bytes).bytes,
-		   MEMORY_MANAGED);
-}
+#define GET_GLOBAL(function, owner, kind)                                                          \
+	EXPORT CUresult function(CUdeviceptr *address, size_t *bytes, owner from,                  \
+				 const char *name)                                                 \
+	{                                                                                          \
+		if (flow_active())                                                                 \
+			kernel_code_exposed(from);                                                 \
+		ALLOC_BODY(function, (address, bytes, from, name), CU_STREAM_LEGACY,               \
+			   global_range(address, bytes).base, global_range(address, bytes).bytes,  \
+			   kind);                                                                  \
+	}
+GET_GLOBAL(cuModuleGetGlobal_v2, CUmodule, MEMORY_SHARED)
+GET_GLOBAL(cuLibraryGetGlobal, CUlibrary, MEMORY_SHARED)
+GET_GLOBAL(cuLibraryGetManaged, CUlibrary, MEMORY_MANAGED)
 
 static struct op_range texture_range(const CUDA_RESOURCE_DESC *resource)
 {
@@ -116,13 +84,11 @@ static struct op_range texture_range(const CUDA_RESOURCE_DESC *resource)
 	return (struct op_range){0, 0};
 }
 
-EXPORT CUresult cuTexObjectCreate(CUtexObject *texture, const CUDA_RESOURCE_DESC *resource,
-				  const CUDA_TEXTURE_DESC *desc,
-				  const CUDA_RESOURCE_VIEW_DESC *view)
-{
-	SHARE_BODY(cuTexObjectCreate, (texture, resource, desc, view), texture_range(resource).base,
-		   texture_range(resource).bytes);
-}
+SHARE_HOOK(cuTexObjectCreate,
+	   (CUtexObject * texture, const CUDA_RESOURCE_DESC *resource,
+	    const CUDA_TEXTURE_DESC *desc, const CUDA_RESOURCE_VIEW_DESC *view),
+	   (texture, resource, desc, view), texture_range(resource).base,
+	   texture_range(resource).bytes)
 
 /* ---- mapped memory -------------------------------------------------------------------------- */
 
@@ -211,116 +177,62 @@ static void share_mappings(const char *name, CUmemGenericAllocationHandle handle
 	share_handle(handle);
 }
 
-EXPORT CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
-					     CUmemAllocationHandleType type,
-					     unsigned long long flags)
-{
-	__typeof__(&cuMemExportToShareableHandle) real = REAL(cuMemExportToShareableHandle);
+NOTED_BEFORE(cuMemExportToShareableHandle,
+	     (void *shareable, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+	      unsigned long long flags),
+	     (shareable, handle, type, flags), flow_flush("cuMemExportToShareableHandle");
+	     share_mappings("cuMemExportToShareableHandle", handle))
+NOTED_AFTER(cuMemImportFromShareableHandle,
+	    (CUmemGenericAllocationHandle * handle, void *shareable,
+	     CUmemAllocationHandleType type),
+	    (handle, shareable, type), !hook_bypassed(), share_handle(*handle))
 
-	if (unlikely(!real))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!hook_bypassed()) {
-		flow_flush("cuMemExportToShareableHandle");
-		share_mappings("cuMemExportToShareableHandle", handle);
-	}
-	return real(shareable, handle, type, flags);
+/* Mappings of `was`, or that hold `address`, are of `handle` from now on. */
+static void name_mappings(CUmemGenericAllocationHandle was, const void *address,
+			  CUmemGenericAllocationHandle handle)
+{
+	lock_take(LOCK_MAPPING);
+	for (unsigned i = 0; i < mapping_count; i++)
+		if (address ? ADDRESS(address) - mappings[i].base < mappings[i].bytes
+			    : mappings[i].handle == was)
+			mappings[i].handle = handle;
+	lock_give(LOCK_MAPPING);
 }
 
-EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
-					       void *shareable, CUmemAllocationHandleType type)
-{
-	__typeof__(&cuMemImportFromShareableHandle) real = REAL(cuMemImportFromShareableHandle);
-	CUresult result;
+/* First: the number may be given out again as soon as it is free. */
+NOTED_BEFORE(cuMemRelease, (CUmemGenericAllocationHandle handle), (handle),
+	     name_mappings(handle, NULL, 0))
+NOTED_AFTER(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle * handle, void *address),
+	    (handle, address), !hook_bypassed(), name_mappings(0, address, *handle))
 
-	if (unlikely(!real))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	result = real(handle, shareable, type);
-	if (result == CUDA_SUCCESS && !hook_bypassed())
-		share_handle(*handle);
-	return result;
-}
-
-EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
-{
-	__typeof__(&cuMemRelease) real = REAL(cuMemRelease);
-
-	if (unlikely(!real))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	/* First: the number may be given out again as soon as it is free. */
-	if (!hook_bypassed()) {
-		lock_take(LOCK_MAPPING);
-		for (unsigned i = 0; i < mapping_count; i++)
-			if (mappings[i].handle == handle)
-				mappings[i].handle = 0;
-		lock_give(LOCK_MAPPING);
-	}
-	return real(handle);
-}
-
-EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
-{
-	__typeof__(&cuMemRetainAllocationHandle) real = REAL(cuMemRetainAllocationHandle);
-	CUresult result;
-
-	if (unlikely(!real))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	result = real(handle, address);
-	if (result == CUDA_SUCCESS && !hook_bypassed()) {
-		lock_take(LOCK_MAPPING);
-		for (unsigned i = 0; i < mapping_count; i++)
-			if (ADDRESS(address) - mappings[i].base < mappings[i].bytes)
-				mappings[i].handle = *handle;
-		lock_give(LOCK_MAPPING);
-	}
-	return result;
-}
-
-EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t multicast_offset,
-				   CUmemGenericAllocationHandle handle, size_t offset, size_t bytes,
-				   unsigned long long flags)
-{
-	__typeof__(&cuMulticastBindMem) real = REAL(cuMulticastBindMem);
-
-	if (unlikely(!real))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!hook_bypassed()) {
-		flow_flush("cuMulticastBindMem");
-		share_mappings("cuMulticastBindMem", handle);
-	}
-	return real(multicast, multicast_offset, handle, offset, bytes, flags);
-}
-
-EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle multicast, size_t offset,
-				    CUdeviceptr address, size_t bytes, unsigned long long flags)
-{
-	SHARE_BODY(cuMulticastBindAddr, (multicast, offset, address, bytes, flags), address, bytes);
-}
+NOTED_BEFORE(cuMulticastBindMem,
+	     (CUmemGenericAllocationHandle multicast, size_t multicast_offset,
+	      CUmemGenericAllocationHandle handle, size_t offset, size_t bytes,
+	      unsigned long long flags),
+	     (multicast, multicast_offset, handle, offset, bytes, flags),
+	     flow_flush("cuMulticastBindMem");
+	     share_mappings("cuMulticastBindMem", handle))
+SHARE_HOOK(cuMulticastBindAddr,
+	   (CUmemGenericAllocationHandle multicast, size_t offset, CUdeviceptr address,
+	    size_t bytes, unsigned long long flags),
+	   (multicast, offset, address, bytes, flags), address, bytes)
 
 /* ---- network cards -------------------------------------------------------------------------- */
 
-EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr address, size_t bytes,
-					      CUmemRangeHandleType type, unsigned long long flags)
-{
-	SHARE_BODY(cuMemGetHandleForAddressRange, (handle, address, bytes, type, flags), address,
-		   bytes);
-}
-
-static CUresult give_to_card(const void *value, CUpointer_attribute attribute, CUdeviceptr address)
-{
-	SHARE_BODY(cuPointerSetAttribute, (value, attribute, address), allocation_of(address).base,
-		   allocation_of(address).bytes);
-}
+SHARE_HOOK(cuMemGetHandleForAddressRange,
+	   (void *handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type,
+	    unsigned long long flags),
+	   (handle, address, bytes, type, flags), address, bytes)
 
 /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS is what a library sets before it lets a network card at the
  * memory. */
 EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 				      CUdeviceptr address)
 {
-	__typeof__(&cuPointerSetAttribute) real = REAL(cuPointerSetAttribute);
-
-	if (unlikely(!real))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	if (attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
-		return give_to_card(value, attribute, address);
+	if (attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) {
+		SHARE_BODY(cuPointerSetAttribute, (value, attribute, address),
+			   allocation_of(address).base, allocation_of(address).bytes);
+	}
+	FIND_REAL(cuPointerSetAttribute);
 	return real(value, attribute, address);
 }
