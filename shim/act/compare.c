@@ -14,8 +14,8 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "shim/base/clock.h"
 #include "shim/base/config.h"
 #include "shim/base/cost.h"
 #include "shim/real/driver_context.h"
@@ -440,14 +440,6 @@ void compare_poll(void)
 	}
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 static bool worth_waiting(const struct site *site)
 {
 	for (int i = 0; i < PENDING; i++)
@@ -458,11 +450,12 @@ static bool worth_waiting(const struct site *site)
 
 void compare_wait(const struct site *site, uint64_t most_ns)
 {
-	const uint64_t until = now_ns() + (most_ns < WAIT_NS ? most_ns : WAIT_NS);
+	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + (most_ns < WAIT_NS ? most_ns : WAIT_NS);
 
 	COST(PURPOSE_LEARNING);
 
-	while (worth_waiting(site) && site->state == SITE_LEARNING && now_ns() < until) {
+	while (worth_waiting(site) && site->state == SITE_LEARNING &&
+	       clock_ns(CLOCK_MONOTONIC) < until) {
 		compare_poll();
 		sched_yield();
 	}

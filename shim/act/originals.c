@@ -43,7 +43,7 @@ static bool joined(struct attn_args *args, const struct chain *chain, int n)
 	return copy && !relayout_casts(copy) && narrowed(args, chain, n);
 }
 
-bool originals_mixed(const struct attn_args *args)
+static bool is_mixed(const struct attn_args *args)
 {
 	return args->q.dtype != args->v.dtype;
 }
@@ -66,7 +66,7 @@ bool originals_narrow(struct attn_args *args, const struct chain *chain)
 	const struct relayout *from[RELAYOUT_TENSORS] = {NULL};
 	uint64_t in[RELAYOUT_TENSORS] = {0};
 
-	if (!originals_mixed(args))
+	if (!is_mixed(args))
 		return true;
 	for (int n = 0; n < 2; n++) {
 		const struct relayout *cast = &chain->cast[n];

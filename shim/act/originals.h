@@ -22,11 +22,10 @@ bool originals_read(struct attn_args *args, const struct chain *chain,
 void originals_compare(struct attn_args *args, struct attn_tensor *order,
 		       const struct chain *chain);
 
-/* QK^T multiplied fp32 numbers and PV 16-bit ones. Where Q and K were cast from the type of V, a
- * call may read what they were cast from: the same numbers. */
-bool originals_mixed(const struct attn_args *args);
-
-/* At the close: finds what A and B of such a chain were cast from, if that still is as it was, and
+/* Mixed calls: QK^T multiplied fp32 numbers and PV 16-bit ones. Where Q and K were cast from the
+ * type of V, a call may read what they were cast from: the same numbers.
+ *
+ * At the close: finds what A and B of such a chain were cast from, if that still is as it was, and
  * takes it for an input. */
 void originals_settle(struct chain *chain);
 

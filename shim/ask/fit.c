@@ -76,7 +76,18 @@ void fit_rows(struct fit_grid *grid)
 /* ---- lines through points ---------------------------------------------------------------------
  */
 
-void fit_center(struct fit_point *points, int count)
+struct point {
+	int group; /* the row: its mean does not count */
+	double x, y;
+};
+
+struct line {
+	double slope, misfit; /* root mean square */
+	double explained;     /* share of the variance */
+};
+
+/* Takes its mean from each group; those of one follow one another. */
+static void center(struct point *points, int count)
 {
 	for (int from = 0, to; from < count; from = to) {
 		double x = 0, y = 0;
@@ -92,10 +103,11 @@ void fit_center(struct fit_point *points, int count)
 	}
 }
 
-struct fit_line fit_line_through(const struct fit_point *points, int count)
+/* Through centered points. */
+static struct line line_through(const struct point *points, int count)
 {
 	double xx = 0, xy = 0, yy = 0, rest;
-	struct fit_line line = {0};
+	struct line line = {0};
 
 	for (int i = 0; i < count; i++) {
 		xx += points[i].x * points[i].x;
@@ -114,7 +126,7 @@ struct fit_line fit_line_through(const struct fit_point *points, int count)
 /* Columns that tell of the difference between two runs, spread over each row; y: by how much ln P
  * differs, x: which column. */
 static int take_points(const struct fit_grid *grid, const struct observation *before,
-		       const struct observation *run, int group, struct fit_point *points)
+		       const struct observation *run, int group, struct point *points)
 {
 	const int64_t apart = grid->Sk / COLUMNS + 1;
 	int count = 0;
@@ -126,8 +138,8 @@ static int take_points(const struct fit_grid *grid, const struct observation *be
 		for (int64_t j = 0, last = -apart; j < grid->Sk && taken < COLUMNS; j++) {
 			if (j - last < apart || !(p0[j] > FIT_FINE) || !(p1[j] > FIT_FINE))
 				continue;
-			points[count++] = (struct fit_point){group + r, (double)j,
-							     log_of((double)p1[j] / (double)p0[j])};
+			points[count++] = (struct point){group + r, (double)j,
+							 log_of((double)p1[j] / (double)p0[j])};
 			last = j;
 			taken++;
 		}
@@ -139,7 +151,7 @@ static int take_points(const struct fit_grid *grid, const struct observation *be
  */
 
 static int score_points(const struct fit_grid *grid, const struct observation *zero,
-			const struct observation *run, int group, struct fit_point *points)
+			const struct observation *run, int group, struct point *points)
 {
 	const int count = take_points(grid, zero, run, group, points);
 
@@ -153,27 +165,27 @@ static int score_points(const struct fit_grid *grid, const struct observation *z
 bool fit_slope(const struct fit_grid *grid, const struct observation *zero,
 	       const struct observation *run, double *slope, double *misfit)
 {
-	static struct fit_point points[POINTS]; /* flow lock */
+	static struct point points[POINTS]; /* flow lock */
 	const int count = score_points(grid, zero, run, 0, points);
-	struct fit_line line;
+	struct line line;
 
 	if (count < TOO_FEW)
 		return false;
-	fit_center(points, count);
-	line = fit_line_through(points, count);
+	center(points, count);
+	line = line_through(points, count);
 	*slope = line.slope;
 	*misfit = line.misfit;
 	return true;
 }
 
 /* The best scale for a cap, by Newton's method from the one before; what it leaves. */
-static double misfit_of_cap(const struct fit_point *points, int count, double cap, double *scale)
+static double misfit_of_cap(const struct point *points, int count, double cap, double *scale)
 {
-	static struct fit_point bent[2 * POINTS]; /* flow lock */
+	static struct point bent[2 * POINTS]; /* flow lock */
 	double misfit = INFINITY;
 
 	for (int turn = 0; turn < 8; turn++) {
-		struct fit_line line;
+		struct line line;
 
 		for (int i = 0; i < count; i++) {
 			const double t = tanh_of(*scale * points[i].x / cap);
@@ -182,8 +194,8 @@ static double misfit_of_cap(const struct fit_point *points, int count, double ca
 			bent[i].x = points[i].x * (1 - t * t);
 			bent[i].y = points[i].y - cap * t;
 		}
-		fit_center(bent, count);
-		line = fit_line_through(bent, count);
+		center(bent, count);
+		line = line_through(bent, count);
 		misfit = 0;
 		for (int i = 0; i < count; i++)
 			misfit += bent[i].y * bent[i].y;
@@ -199,7 +211,7 @@ static double misfit_of_cap(const struct fit_point *points, int count, double ca
 bool fit_softcap(const struct fit_grid *grid, const struct observation *zero,
 		 const struct observation *const run[2], double *scale, double *cap)
 {
-	static struct fit_point points[2 * POINTS]; /* flow lock */
+	static struct point points[2 * POINTS]; /* flow lock */
 	int count = score_points(grid, zero, run[0], 0, points);
 	double low = 0, high = 0, least = INFINITY;
 	const double start = *scale;
@@ -259,11 +271,10 @@ bool fit_nth_along(const struct fit_grid *grid, int n, int64_t whole, struct for
 }
 
 /* With this form, what part of the points is explained, and by what weight? */
-static struct fit_line try_form(const struct fit_grid *grid, const struct fit_point *points,
-				int count, const struct content *content,
-				const struct reading *reading)
+static struct line try_form(const struct fit_grid *grid, const struct point *points, int count,
+			    const struct content *content, const struct reading *reading)
 {
-	static struct fit_point trial[POINTS]; /* flow lock */
+	static struct point trial[POINTS]; /* flow lock */
 
 	for (int i = 0; i < count; i++) {
 		const int64_t j = (int64_t)points[i].x;
@@ -271,7 +282,7 @@ static struct fit_line try_form(const struct fit_grid *grid, const struct fit_po
 						grid->row[points[i].group].i, j);
 
 		if (at >= content->count)
-			return (struct fit_line){0};
+			return (struct line){0};
 		trial[i] = points[i];
 		trial[i].x = content_value(content, at);
 		if (reading->kind == READ_RAMP)
@@ -279,18 +290,18 @@ static struct fit_line try_form(const struct fit_grid *grid, const struct fit_po
 		if (reading->kind == READ_SIDES)
 			trial[i].x *= fabs((double)(grid->row[points[i].group].i - j));
 	}
-	fit_center(trial, count);
-	return fit_line_through(trial, count);
+	center(trial, count);
+	return line_through(trial, count);
 }
 
 /* How far a point is from its row's mean, at most. */
-static double spread(const struct fit_point *points, int count)
+static double spread(const struct point *points, int count)
 {
-	static struct fit_point centered[POINTS]; /* flow lock */
+	static struct point centered[POINTS]; /* flow lock */
 	double most = 0;
 
 	memcpy(centered, points, (size_t)count * sizeof(*points));
-	fit_center(centered, count);
+	center(centered, count);
 	for (int i = 0; i < count; i++)
 		most = larger(most, fabs(centered[i].y));
 	return most;
@@ -312,7 +323,7 @@ static bool mostly_gone(const struct fit_grid *grid, const struct observation *b
 bool fit_input(const struct fit_grid *grid, const struct observation *before,
 	       const struct observation *run, int input, struct model *model, double *effect)
 {
-	static struct fit_point points[POINTS]; /* flow lock */
+	static struct point points[POINTS]; /* flow lock */
 	const int64_t Sk = grid->Sk;
 	const struct {
 		enum reading_kind kind;
@@ -324,7 +335,7 @@ bool fit_input(const struct fit_grid *grid, const struct observation *before,
 		{READ_SIDES, 1, 0, 0}, /* the same, where no key is seen beyond the query */
 	};
 	const int count = take_points(grid, before, run, 0, points);
-	struct fit_line best = {0};
+	struct line best = {0};
 	struct reading found = {0};
 
 	*effect = INFINITY;
@@ -338,7 +349,7 @@ bool fit_input(const struct fit_grid *grid, const struct observation *before,
 						  .input = input,
 						  .dtype = run->input[input].dtype};
 			const double lead = shapes[s].kind == READ_SIDES ? SAME : 0;
-			struct fit_line line;
+			struct line line;
 
 			if (!fit_nth_along(grid, n, shapes[s].whole, &reading.form))
 				break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the parts of the fit share: where numbers lie, and straight lines through points.
+ * What the parts of the fit share: where numbers lie.
  */
 #ifndef FASHIM_FIT_PARTS_H
 #define FASHIM_FIT_PARTS_H
@@ -32,21 +32,5 @@ static inline uint64_t fit_form_at(const struct form *form, int64_t z, int64_t i
 
 /* The n-th form of a kind, simplest first; false: there are no more. `whole`: elements of one z. */
 bool fit_nth_along(const struct fit_grid *grid, int n, int64_t whole, struct form *form);
-
-struct fit_point {
-	int group; /* the row: its mean does not count */
-	double x, y;
-};
-
-/* Takes its mean from each group; those of one follow one another. */
-void fit_center(struct fit_point *points, int count);
-
-struct fit_line {
-	double slope, misfit; /* root mean square */
-	double explained;     /* share of the variance */
-};
-
-/* Through centered points. */
-struct fit_line fit_line_through(const struct fit_point *points, int count);
 
 #endif

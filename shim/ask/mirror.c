@@ -5,8 +5,8 @@
 #include "shim/ask/mirror.h"
 
 #include <string.h>
-#include <time.h>
 
+#include "shim/base/clock.h"
 #include "shim/base/config.h"
 #include "shim/gpu/fused.h"
 #include "shim/code/kernel_code.h"
@@ -313,24 +313,16 @@ bool mirrors_launch(const struct mirrors *mirrors, const struct function *functi
 				     pointers, NULL) == CUDA_SUCCESS;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 bool mirrors_await(const struct mirrors *mirrors)
 {
-	const uint64_t until = now_ns() + PATIENCE;
+	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + PATIENCE;
 	CUresult result;
 
 	if (driver.cuEventRecord(mirrors->event, mirrors->stream) != CUDA_SUCCESS)
 		return false;
 	do
 		result = driver.cuEventQuery(mirrors->event);
-	while (result == CUDA_ERROR_NOT_READY && now_ns() < until);
+	while (result == CUDA_ERROR_NOT_READY && clock_ns(CLOCK_MONOTONIC) < until);
 	late |= result == CUDA_ERROR_NOT_READY;
 	return result == CUDA_SUCCESS;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shim/base/elementary.h"
+#include "shim/base/half.h"
 #include "shim/real/driver.h"
 #include "shim/rules/rules.h"
 
@@ -19,23 +20,12 @@
 static uint32_t encode(double x, int dtype)
 {
 	const float narrow = (float)x;
-	uint32_t bits, sign;
-	int exponent;
+	uint32_t bits;
 
+	if (dtype == ATTN_F16)
+		return half_bits(narrow);
 	memcpy(&bits, &narrow, sizeof(bits));
-	if (dtype == ATTN_F32)
-		return bits;
-	if (dtype == ATTN_BF16)
-		return bits >> 16;
-	sign = bits >> 16 & 0x8000;
-	if (isinf(x))
-		return sign | 0x7c00;
-	if (x == 0)
-		return sign;
-	exponent = exponent_of(x);
-	if (exponent < -14) /* so many times the smallest number */
-		return sign | (uint32_t)nearest((x < 0 ? -x : x) * 0x1p24);
-	return sign | (uint32_t)(exponent + 15) << 10 | (bits >> 13 & 0x3ff);
+	return dtype == ATTN_BF16 ? bits >> 16 : bits;
 }
 
 static double decode(const unsigned char *bytes, int dtype)

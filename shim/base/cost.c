@@ -6,7 +6,8 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <time.h>
+
+#include "shim/base/clock.h"
 
 static _Atomic uint64_t host[PURPOSE_COUNT], gpu[PURPOSE_COUNT];
 
@@ -15,14 +16,6 @@ static __thread struct meter {
 	bool running;	/* purpose and weight are set */
 	uint64_t since; /* where weight is not 0 */
 } meter __attribute__((tls_model("initial-exec")));
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 static struct cost current(void)
 {
@@ -44,7 +37,7 @@ static void turn_to(struct cost next)
 	const struct cost last = current();
 
 	if (last.weight || next.weight) {
-		const uint64_t now = now_ns();
+		const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
 		if (last.weight)
 			cost_add(last.purpose, (now - meter.since) * last.weight);

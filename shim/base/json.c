@@ -214,11 +214,6 @@ void json_double(struct json *json, const char *key, double number)
 	errno = saved_errno;
 }
 
-void json_bool(struct json *json, const char *key, bool value)
-{
-	put_literal(json, key, value ? "true" : "false");
-}
-
 void json_null(struct json *json, const char *key)
 {
 	put_literal(json, key, "null");

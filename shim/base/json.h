@@ -37,7 +37,6 @@ void json_string_n(struct json *json, const char *key, const char *bytes, size_t
 void json_int(struct json *json, const char *key, int64_t number);
 void json_uint(struct json *json, const char *key, uint64_t number);
 void json_double(struct json *json, const char *key, double number); /* NaN and infinities: null */
-void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
 
 #endif

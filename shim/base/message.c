@@ -192,8 +192,3 @@ void message_info(const char *format, ...)
 {
 	SAY(MESSAGE_INFO);
 }
-
-void message_debug(const char *format, ...)
-{
-	SAY(MESSAGE_DEBUG);
-}

@@ -19,7 +19,6 @@ enum message_level { MESSAGE_NONE, MESSAGE_ERROR, MESSAGE_WARN, MESSAGE_INFO, ME
 void message_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void message_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void message_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void message_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The level called `name`, or -EINVAL. */
 int message_level_named(const char *name);

@@ -168,7 +168,8 @@ int own_file_create(struct own_file *file, const char *path)
 	return -EEXIST;
 }
 
-bool own_file_hold(struct own_file *file)
+/* Whether the file can be written now: its descriptor still is our file, or was opened again. */
+static bool hold(struct own_file *file)
 {
 	int fd;
 
@@ -196,7 +197,7 @@ int own_file_overwrite(struct own_file *file, const void *data, size_t size)
 {
 	ssize_t written;
 
-	if (!own_file_hold(file))
+	if (!hold(file))
 		return -EBADF;
 	written = message_write_at(file->fd, data, size, 0);
 	rest(file);
@@ -209,7 +210,7 @@ int own_file_append(struct own_file *file, const void *data, size_t size)
 	ssize_t written;
 	int error = 0;
 
-	if (!own_file_hold(file) || fstat(file->fd, &before) != 0)
+	if (!hold(file) || fstat(file->fd, &before) != 0)
 		return -EBADF;
 	written = message_write(file->fd, data, size);
 	if (written != (ssize_t)size) {

@@ -40,9 +40,6 @@ int own_file_create(struct own_file *file, const char *path);
  * -errno. */
 int own_file_create_exactly(struct own_file *file, const char *path, bool append, mode_t mode);
 
-/* Whether the file can be written now: its descriptor still is our file, or was opened again. */
-bool own_file_hold(struct own_file *file);
-
 /* Appends all of it or, in a regular file, nothing. 0 or -errno. */
 int own_file_append(struct own_file *file, const void *data, size_t size);
 

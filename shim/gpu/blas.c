@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "shim/base/cost.h"
+#include "shim/base/half.h"
 #include "shim/op/gemm.h"
 #include "shim/real/library.h"
 
@@ -28,24 +29,6 @@ static cublasHandle_t find(const struct library *library, CUcontext context)
 		if (handles[i].library == library && handles[i].context == context)
 			return handles[i].handle;
 	return NULL;
-}
-
-/* The value came from a half, so truncation of the mantissa loses nothing. */
-static uint16_t half_bits(float value)
-{
-	uint32_t bits;
-	int exponent;
-
-	memcpy(&bits, &value, 4);
-	exponent = (int)(bits >> 23 & 255) - 127 + 15;
-	if (exponent <= 0) /* zero, or a subnormal half */
-		return (uint16_t)(bits >> 16 & 0x8000) |
-		       (uint16_t)(exponent < -10
-					  ? 0
-					  : ((bits & 0x7fffff) | 0x800000) >> (14 - exponent));
-	if (exponent > 31)
-		exponent = 31;
-	return (uint16_t)((bits >> 16 & 0x8000) | (uint32_t)exponent << 10 | (bits >> 13 & 0x3ff));
 }
 
 int blas_prepare(const struct library *library, CUcontext context)

@@ -151,12 +151,6 @@ static bool meets_graph(const struct work *work, const void *what)
 	return false;
 }
 
-static bool meets_all(const struct work *work, const void *what)
-{
-	(void)work, (void)what;
-	return true;
-}
-
 /* A queue that is asked about gets a number, so that it is ordered once for each piece of work. */
 static void guard_numbered(struct queue reader,
 			   bool (*meets)(const struct work *work, const void *what),
@@ -177,12 +171,6 @@ void late_guard_graph(struct queue reader, const struct graph_ranges *ranges)
 {
 	if (latest)
 		guard_numbered(reader, meets_graph, ranges);
-}
-
-void late_guard_all(struct queue reader)
-{
-	if (latest)
-		guard_numbered(reader, meets_all, NULL);
 }
 
 /* ---- being done -------------------------------------------------------------------------------

@@ -26,7 +26,6 @@ bool late_pending(void);
  * graph touches, and for anything. */
 void late_guard(struct queue reader, const struct access_list *list);
 void late_guard_graph(struct queue reader, const struct graph_ranges *ranges);
-void late_guard_all(struct queue reader);
 
 /* The host itself must wait until what is on the queue now is done: an order could not be
  * established, or nobody knows where what comes next will run. */

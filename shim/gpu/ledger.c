@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "shim/base/clock.h"
 #include "shim/base/config.h"
 #include "shim/base/cost.h"
 #include "shim/real/driver.h"
@@ -64,17 +64,9 @@ void ledger_learn(uint64_t *expected, uint64_t took)
 static uint64_t began_ns;
 static uint64_t inner_ns; /* of all entries that ended */
 
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 static __attribute__((constructor)) void note_beginning(void)
 {
-	began_ns = now_ns();
+	began_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
 /* The CPU stand-in for a GPU, whose times say nothing. */
@@ -117,12 +109,13 @@ static bool affords(uint64_t more)
 {
 	const struct ledger *ledger = of_process();
 
-	return ledger->percent <= 0 || ledger_allows(ledger, now_ns(), spent_ns(), more);
+	return ledger->percent <= 0 ||
+	       ledger_allows(ledger, clock_ns(CLOCK_MONOTONIC), spent_ns(), more);
 }
 
 uint64_t ledger_left(void)
 {
-	return ledger_room(of_process(), now_ns(), spent_ns());
+	return ledger_room(of_process(), clock_ns(CLOCK_MONOTONIC), spent_ns());
 }
 
 static uint64_t expected(enum ledger_item item)

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
+#include "shim/base/clock.h"
 #include "shim/chain/chain.h"
 #include "shim/base/names.h"
 #include "shim/real/driver.h"
@@ -42,14 +42,6 @@ static const char *const part_names[TIMING_PARTS] = {
 	[TIMING_GEMM2] = "gemm2",
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_REALTIME, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 struct timing *timing_begin(CUcontext context, CUstream stream)
 {
 	for (int i = 0; i < TIMINGS; i++) {
@@ -60,7 +52,7 @@ struct timing *timing_begin(CUcontext context, CUstream stream)
 		timing->used = true;
 		timing->context = context;
 		timing->stream = stream;
-		timing->begun_ns = now_ns();
+		timing->begun_ns = clock_ns(CLOCK_REALTIME);
 		timing->count = 0;
 		return timing;
 	}

@@ -11,22 +11,8 @@
 #include <cublas_api.h>
 #include <string.h>
 
+#include "shim/base/half.h"
 #include "shim/hook/hook_cublas.h"
-
-/* IEEE half precision, from its bits. */
-static double half_value(uint16_t bits)
-{
-	int exponent = bits >> 10 & 31, fraction = bits & 1023;
-	double value;
-
-	if (exponent == 31)
-		value = fraction ? __builtin_nan("") : __builtin_inf();
-	else if (exponent)
-		value = (1024 + fraction) * (double)(1u << exponent) / (1 << 25);
-	else
-		value = fraction / (double)(1 << 24);
-	return bits & 0x8000 ? -value : value;
-}
 
 /* What a handle's getters say. Without them nothing is known about the scalars. false: one of them
  * failed, and the stream is anybody's guess. */

@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "shim/base/clock.h"
 #include "shim/base/config.h"
 #include "shim/base/cost.h"
 #include "shim/log/log_header.h"
@@ -78,14 +78,6 @@ static void release(void)
 
 	pthread_mutex_unlock(&lock);
 	pthread_setcancelstate(before, NULL);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 /* In a forked child: what we have is the parent's. Only this thread exists, and whatever another
@@ -305,7 +297,7 @@ void log_finish(void)
 	record = log_record("summary");
 	if (atomic_load(&state) == LOG_OPEN) { /* else another thread finished meanwhile */
 		counters = log_live();
-		counters->last_ns = now_ns();
+		counters->last_ns = clock_ns(CLOCK_REALTIME);
 		log_live_costs();
 		log_summary(record, counters, names_start_ns());
 		end_record();
@@ -317,16 +309,6 @@ void log_finish(void)
 	holding--;
 	cost_end(outer_cost);
 	release();
-	errno = saved_errno;
-}
-
-void log_at_exit(void)
-{
-	static atomic_flag registered = ATOMIC_FLAG_INIT;
-	const int saved_errno = errno;
-
-	if (!atomic_flag_test_and_set(&registered))
-		atexit(log_finish);
 	errno = saved_errno;
 }
 

@@ -47,10 +47,6 @@ struct live_file *log_live(void);
 /* Writes "summary" from the live counters and removes LOG.live. Later records are dropped. */
 void log_finish(void);
 
-/* Has log_finish() run at exit; call it right after the host's cuInit, so that it runs before
- * CUDA's own handlers. Any number of times. */
-void log_at_exit(void);
-
 /* Absolute name of the log, NULL while there is none. */
 const char *log_path(void);
 

@@ -12,9 +12,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "shim/base/clock.h"
 #include "shim/base/cost.h"
 #include "shim/log/log.h"
 #include "shim/base/message.h"
@@ -26,14 +26,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct own_file file = OWN_FILE_NONE; /* under the lock */
 static _Atomic uint64_t due_ms = UINT64_MAX; /* of the next write; never without a file */
 static atomic_int owner;		     /* pid */
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 _Static_assert(PURPOSE_COUNT <= LIVE_PURPOSES, "live_file.cost_ns is too small");
 
@@ -52,7 +44,7 @@ static void write_locked(void)
 	COST(PURPOSE_LOG);
 	log_live_costs();
 	own_file_overwrite(&file, &counters, sizeof(counters));
-	atomic_store(&due_ms, now_ms() + LIVE_INTERVAL_MS);
+	atomic_store(&due_ms, clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000 + LIVE_INTERVAL_MS);
 }
 
 /* Whether `name` is counters of a log that is gone. */
@@ -131,7 +123,7 @@ struct live_file *log_live(void)
 {
 	const uint64_t due = atomic_load_explicit(&due_ms, memory_order_relaxed);
 
-	if (due != UINT64_MAX && now_ms() >= due)
+	if (due != UINT64_MAX && clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000 >= due)
 		write_if_free();
 	return &counters;
 }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "shim/base/half.h"
 #include "shim/op/memory.h"
 
 uint64_t rule_u64_at(const struct reading *r, unsigned at)
@@ -61,18 +62,6 @@ const char *rule_find(const struct reading *r, const char *needle)
 bool rule_has(const struct reading *r, const char *needle)
 {
 	return rule_find(r, needle) != NULL;
-}
-
-static double half_value(uint16_t bits)
-{
-	const int exponent = bits >> 10 & 31;
-	const double sign = bits & 0x8000 ? -1 : 1;
-	const double mantissa = bits & 0x3ff;
-
-	if (exponent == 31)
-		return mantissa != 0 ? __builtin_nan("") : sign * __builtin_inf();
-	return sign * (exponent ? 1 + mantissa / 1024 : mantissa / 512) *
-	       __builtin_ldexp(1, exponent - 15);
 }
 
 double rules_number(const unsigned char *bytes, int dtype)

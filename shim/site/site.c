@@ -17,7 +17,8 @@ int site_count;
 
 static uint64_t moment; /* occurrences of all sites */
 
-uint64_t site_opener_signature(const struct op_gemm *gemm)
+/* Of the two GEMMs, the number of keys left out. */
+static uint64_t opener_signature(const struct op_gemm *gemm)
 {
 	uint64_t alpha, beta, hash = 1;
 
@@ -32,7 +33,7 @@ uint64_t site_opener_signature(const struct op_gemm *gemm)
 	return hash_mix(hash_mix(hash_mix(hash, alpha), beta), gemm->scalars_on_device);
 }
 
-uint64_t site_closer_signature(const struct op_gemm *gemm, bool p_is_a)
+static uint64_t closer_signature(const struct op_gemm *gemm, bool p_is_a)
 {
 	uint64_t alpha, beta, hash = hash_mix(2, p_is_a);
 
@@ -123,8 +124,8 @@ static uint64_t key_of(const struct chain *chain, uint64_t opener, uint64_t clos
 
 bool site_known(const struct chain *chain)
 {
-	const uint64_t key = key_of(chain, site_opener_signature(&chain->steps[0].gemm),
-				    site_closer_signature(&chain->closer, p_is_operand_a(chain)));
+	const uint64_t key = key_of(chain, opener_signature(&chain->steps[0].gemm),
+				    closer_signature(&chain->closer, p_is_operand_a(chain)));
 
 	for (int i = 0; i < site_count; i++)
 		if (sites[i].key == key)
@@ -140,7 +141,7 @@ void site_waits(struct site *site, bool waits)
 
 bool site_openers_wait(const struct op_gemm *opener)
 {
-	const uint64_t signature = site_opener_signature(opener);
+	const uint64_t signature = opener_signature(opener);
 	bool any = false;
 
 	for (int i = 0; i < site_count; i++)
@@ -154,8 +155,8 @@ bool site_openers_wait(const struct op_gemm *opener)
 struct site *site_of_chain(const struct chain *chain)
 {
 	const bool by_rule = all_by_rule(chain);
-	const uint64_t opener = site_opener_signature(&chain->steps[0].gemm);
-	const uint64_t closer = site_closer_signature(&chain->closer, p_is_operand_a(chain));
+	const uint64_t opener = opener_signature(&chain->steps[0].gemm);
+	const uint64_t closer = closer_signature(&chain->closer, p_is_operand_a(chain));
 	const struct op_gemm *gemm = &chain->steps[0].gemm;
 	const uint64_t scores = (uint64_t)(gemm->m * gemm->n * gemm->batch);
 	const uint64_t key = key_of(chain, opener, closer);
@@ -207,7 +208,7 @@ struct site *site_of_chain(const struct chain *chain)
 
 bool site_awaits(const struct op_gemm *gemm, enum site_state state)
 {
-	const uint64_t signature = site_opener_signature(gemm);
+	const uint64_t signature = opener_signature(gemm);
 
 	for (int i = 0; i < site_count; i++)
 		if (sites[i].state == state && sites[i].opener == signature)
@@ -217,7 +218,7 @@ bool site_awaits(const struct op_gemm *gemm, enum site_state state)
 
 bool site_wants_watch(const struct op_gemm *gemm)
 {
-	const uint64_t signature = site_opener_signature(gemm);
+	const uint64_t signature = opener_signature(gemm);
 
 	for (int i = 0; i < site_count; i++)
 		if (sites[i].state == SITE_LEARNING && sites[i].watches &&
@@ -273,7 +274,7 @@ static bool holds_for(const struct site *site, int64_t keys)
 
 bool site_candidates(struct site_set *set, const struct op_gemm *opener)
 {
-	const uint64_t signature = site_opener_signature(opener);
+	const uint64_t signature = opener_signature(opener);
 	bool any = false;
 
 	memset(set, 0, sizeof(*set));
@@ -303,7 +304,7 @@ bool site_filter(struct site_set *set, int step, uint64_t signature)
 
 struct site *site_match_close(const struct site_set *set, const struct chain *chain)
 {
-	const uint64_t closer = site_closer_signature(&chain->closer, p_is_operand_a(chain));
+	const uint64_t closer = closer_signature(&chain->closer, p_is_operand_a(chain));
 
 	for (int i = 0; i < site_count; i++)
 		if ((set->bits[i / 64] >> (i % 64) & 1) &&
@@ -382,7 +383,7 @@ static struct opener *opener_slot(const struct op_gemm *gemm)
 	uint64_t key;
 
 	shape.n = 0;
-	key = site_opener_signature(&shape);
+	key = opener_signature(&shape);
 	if (gemm->batch == 1)
 		key = hash_mix(key, (uint64_t)gemm->m);
 	for (unsigned i = 0; i < 8; i++) {

@@ -67,10 +67,6 @@ struct site {
 extern struct site sites[SITES];
 extern int site_count;
 
-/* Signatures of the two GEMMs, the number of keys left out. */
-uint64_t site_opener_signature(const struct op_gemm *gemm);
-uint64_t site_closer_signature(const struct op_gemm *gemm, bool p_is_a);
-
 /* The site of a chain that just closed; a new one is made (state learning), in a full table in
  * place of the one that has not come for the longest. NULL: there is no place for it now. */
 struct site *site_of_chain(const struct chain *chain);

@@ -72,11 +72,6 @@ void log_finish(void)
 {
 }
 
-const char *log_path(void)
-{
-	return NULL;
-}
-
 bool session_note_gemm(const struct op *op)
 {
 	(void)op;
