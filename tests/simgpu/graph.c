@@ -2,21 +2,40 @@
  *
  * Stream capture and graphs.
  *
- * A capture collects the work that its streams are given, in the order of the calls, which is one
- * valid order of the graph; launching runs the list as one piece of work. A stream joins by waiting
- * for an event recorded in the capture. What the real driver forbids meanwhile (synchronising,
- * allocating, the legacy stream) is refused here too and invalidates the capture.
+ * A graph is a list of nodes, each with those that must come before it. A capture adds what its
+ * streams are given; a stream joins by waiting for an event recorded in the capture. An executable
+ * graph is a copy of its own; launching runs it as one piece of work, of the nodes that may run
+ * always the one that was added last, so that nothing is in order by luck. What the real driver
+ * forbids during a capture (synchronising, allocating, the legacy stream) is refused here too and
+ * invalidates it.
  */
 #include "sim.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* What a node does; copies of the node share it. */
+struct body {
+	struct sim_work *work;
+	unsigned users;
+};
+
+struct sim_node {
+	CUgraphNodeType type;
+	struct body *body;	 /* NULL: an empty node, or … */
+	struct sim_graph *child; /* … a graph of its own */
+	struct sim_node **before;
+	unsigned count; /* of these */
+	struct sim_graph *graph;
+	const struct sim_node *origin; /* that it is a copy of */
+	bool done;
+	struct sim_node *next;
+};
+
 struct sim_graph {
 	enum sim_magic magic;
-	struct sim_work *head, **tail;
+	struct sim_node *head;
 	unsigned count;
-	unsigned users; /* executable graphs share the list */
 	struct sim_graph *next;
 };
 
@@ -41,8 +60,6 @@ static struct sim_graph *new_graph(void)
 
 	if (g) {
 		g->magic = SIM_GRAPH;
-		g->tail = &g->head;
-		g->users = 1;
 		pthread_mutex_lock(&sim_lock);
 		g->next = graphs;
 		graphs = g;
@@ -51,15 +68,100 @@ static struct sim_graph *new_graph(void)
 	return g;
 }
 
-static void drop_graph(struct sim_graph *g)
+/* ---- nodes ------------------------------------------------------------------------------ */
+
+static void empty_graph(struct sim_graph *g);
+
+static struct sim_node *add_node(struct sim_graph *g, CUgraphNodeType type)
 {
-	if (--g->users)
-		return;
-	for (struct sim_work *w = g->head, *next; w; w = next) {
-		next = w->next;
-		free(w);
+	struct sim_node *node = calloc(1, sizeof(*node)), **end = &g->head;
+
+	if (!node)
+		abort();
+	node->type = type;
+	node->graph = g;
+	while (*end)
+		end = &(*end)->next;
+	*end = node;
+	g->count++;
+	return node;
+}
+
+static bool is_before(const struct sim_node *node, const struct sim_node *other)
+{
+	for (unsigned i = 0; i < node->count; i++)
+		if (node->before[i] == other)
+			return true;
+	return false;
+}
+
+static void add_edge(struct sim_node *from, struct sim_node *to)
+{
+	to->before = realloc(to->before, (to->count + 1) * sizeof(*to->before));
+	if (!to->before)
+		abort();
+	to->before[to->count++] = from;
+}
+
+static void drop_edge(struct sim_node *from, struct sim_node *to)
+{
+	for (unsigned i = 0; i < to->count; i++)
+		if (to->before[i] == from)
+			to->before[i--] = to->before[--to->count];
+}
+
+static void free_node(struct sim_node *node)
+{
+	if (node->body && !--node->body->users) {
+		free(node->body->work);
+		free(node->body);
+	}
+	if (node->child) {
+		empty_graph(node->child);
+		node->child->magic = 0;
+	}
+	free(node->before);
+	free(node);
+}
+
+static void empty_graph(struct sim_graph *g)
+{
+	for (struct sim_node *node = g->head, *next; node; node = next) {
+		next = node->next;
+		free_node(node);
 	}
 	g->head = NULL;
+	g->count = 0;
+}
+
+static struct sim_node *copy_in(const struct sim_graph *copy, const struct sim_node *origin)
+{
+	for (struct sim_node *node = copy->head; node; node = node->next)
+		if (node->origin == origin)
+			return node;
+	return NULL;
+}
+
+static struct sim_graph *copy_graph(const struct sim_graph *g)
+{
+	struct sim_graph *copy = new_graph();
+
+	if (!copy)
+		abort();
+	for (const struct sim_node *from = g->head; from; from = from->next) {
+		struct sim_node *node = add_node(copy, from->type);
+
+		node->origin = from;
+		node->body = from->body;
+		if (node->body)
+			node->body->users++;
+		if (from->child)
+			node->child = copy_graph(from->child);
+	}
+	for (const struct sim_node *from = g->head; from; from = from->next)
+		for (unsigned i = 0; i < from->count; i++)
+			add_edge(copy_in(copy, from->before[i]), copy_in(copy, from));
+	return copy;
 }
 
 /* ---- capture, called with sim_lock held ------------------------------------------------- */
@@ -72,9 +174,15 @@ CUresult sim_capture_add(struct sim_stream *stream, struct sim_work *work)
 		free(work);
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	}
-	*c->graph->tail = work;
-	c->graph->tail = &work->next;
-	c->graph->count++;
+	struct sim_node *node = add_node(c->graph, work->type);
+	node->body = calloc(1, sizeof(*node->body));
+	if (!node->body)
+		abort();
+	*node->body = (struct body){work, 1};
+	for (unsigned i = 0; i < stream->last_count; i++)
+		add_edge(stream->last[i], node);
+	stream->last[0] = node;
+	stream->last_count = 1;
 	return CUDA_SUCCESS;
 }
 
@@ -105,6 +213,17 @@ CUresult sim_capture_join(struct sim_stream *stream, struct sim_event *event)
 			return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 		}
 		stream->capture = theirs;
+		stream->last_count = 0;
+	}
+	for (unsigned i = 0; i < event->last_count; i++) {
+		bool known = false;
+
+		for (unsigned k = 0; k < stream->last_count; k++)
+			known = known || stream->last[k] == event->last[i];
+		if (!known && stream->last_count == SIM_LAST)
+			abort();
+		if (!known)
+			stream->last[stream->last_count++] = event->last[i];
 	}
 	return CUDA_SUCCESS;
 }
@@ -173,6 +292,7 @@ CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode)
 	c->next = captures;
 	captures = c;
 	stream->capture = c;
+	stream->last_count = 0;
 	pthread_mutex_unlock(&sim_lock);
 	return CUDA_SUCCESS;
 }
@@ -194,7 +314,7 @@ CUresult sim_capture_end(struct sim_stream *stream, CUgraph *out)
 		if (c->status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
 			*out = (CUgraph)c->graph;
 		} else {
-			drop_graph(c->graph);
+			empty_graph(c->graph);
 			*out = NULL;
 			result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 		}
@@ -206,7 +326,7 @@ CUresult sim_capture_end(struct sim_stream *stream, CUgraph *out)
 }
 
 CUstreamCaptureStatus sim_capture_status(struct sim_stream *stream, unsigned long long *id,
-					 CUgraph *graph)
+					 CUgraph *graph, CUgraphNode *last, size_t *count)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
@@ -217,6 +337,10 @@ CUstreamCaptureStatus sim_capture_status(struct sim_stream *stream, unsigned lon
 			*id = stream->capture->id;
 		if (graph)
 			*graph = (CUgraph)stream->capture->graph;
+		for (unsigned i = 0; last && i < stream->last_count; i++)
+			last[i] = (CUgraphNode)stream->last[i];
+		if (count)
+			*count = stream->last_count;
 	}
 	pthread_mutex_unlock(&sim_lock);
 	return status;
@@ -253,24 +377,66 @@ static struct sim_graph *graph_of(CUgraph handle)
 	return g && g->magic == SIM_GRAPH ? g : NULL;
 }
 
-static CUresult run_graph(struct sim_work *work)
+static struct graph_exec *exec_of(CUgraphExec handle)
+{
+	struct graph_exec *exec = (struct graph_exec *)handle;
+
+	return exec && exec->magic == SIM_GRAPH_EXEC ? exec : NULL;
+}
+
+/* NULL: not one of this graph. */
+static struct sim_node *node_of(const struct sim_graph *g, CUgraphNode handle)
+{
+	struct sim_node *node = g->head;
+
+	while (node && node != (struct sim_node *)handle)
+		node = node->next;
+	return node;
+}
+
+static CUresult run_nodes(struct sim_graph *g)
 {
 	CUresult result = CUDA_SUCCESS;
+	struct sim_node *node;
 
-	for (struct sim_work *w = ((struct graph_work *)work)->graph->head; w; w = w->next) {
-		CUresult r = w->run(w);
+	for (node = g->head; node; node = node->next)
+		node->done = false;
+	for (unsigned i = 0; i < g->count; i++) {
+		struct sim_node *next = NULL;
+		CUresult r = CUDA_SUCCESS;
+
+		for (node = g->head; node; node = node->next) {
+			bool ready = !node->done;
+
+			for (unsigned k = 0; k < node->count; k++)
+				ready = ready && node->before[k]->done;
+			if (ready)
+				next = node;
+		}
+		if (!next)
+			return CUDA_ERROR_UNKNOWN; /* a circle */
+		next->done = true;
+		if (next->body)
+			r = next->body->work->run(next->body->work);
+		else if (next->child)
+			r = run_nodes(next->child);
 		if (r != CUDA_SUCCESS)
 			result = r;
 	}
 	return result;
 }
 
+static CUresult run_graph(struct sim_work *work)
+{
+	return run_nodes(((struct graph_work *)work)->graph);
+}
+
 CUresult sim_graph_launch(CUgraphExec handle, struct sim_stream *stream)
 {
-	struct graph_exec *exec = (struct graph_exec *)handle;
+	struct graph_exec *exec = exec_of(handle);
 	struct graph_work *work;
 
-	if (!exec || exec->magic != SIM_GRAPH_EXEC)
+	if (!exec)
 		return CUDA_ERROR_INVALID_VALUE;
 	work = sim_work_new(sizeof(*work), run_graph, CU_GRAPH_NODE_TYPE_GRAPH);
 	if (!work)
@@ -290,9 +456,8 @@ CUresult sim_graph_instantiate(CUgraphExec *out, CUgraph handle, unsigned long l
 	if (!exec)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	exec->magic = SIM_GRAPH_EXEC;
-	exec->graph = g;
+	exec->graph = copy_graph(g);
 	exec->flags = flags;
-	g->users++;
 	*out = (CUgraphExec)exec;
 	return CUDA_SUCCESS;
 }
@@ -307,14 +472,40 @@ CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph,
 CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec handle)
 {
 	SIM_ENTER(" exec=%p", (void *)handle);
-	struct graph_exec *exec = (struct graph_exec *)handle;
-	if (!exec || exec->magic != SIM_GRAPH_EXEC)
+	struct graph_exec *exec = exec_of(handle);
+	if (!exec)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (sim_current())
 		sim_context_drain(sim_current());
 	exec->magic = 0;
-	drop_graph(exec->graph);
+	empty_graph(exec->graph);
 	free(exec);
+	return CUDA_SUCCESS;
+}
+
+/* The same kinds of nodes with the same edges, only what they do may differ. */
+CUresult CUDAAPI cuGraphExecUpdate(CUgraphExec handle, CUgraph graph,
+				   CUgraphExecUpdateResultInfo *info)
+{
+	SIM_ENTER(" exec=%p graph=%p", (void *)handle, (void *)graph);
+	struct graph_exec *exec = exec_of(handle);
+	struct sim_graph *g = graph_of(graph);
+	const struct sim_node *ours, *theirs;
+	if (!exec || !g || !info)
+		return CUDA_ERROR_INVALID_VALUE;
+	memset(info, 0, sizeof(*info));
+	theirs = g->head;
+	for (ours = exec->graph->head; ours && theirs; ours = ours->next, theirs = theirs->next)
+		if (ours->type != theirs->type || ours->count != theirs->count)
+			break;
+	if (ours || theirs) {
+		info->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+		return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+	}
+	if (sim_current())
+		sim_context_drain(sim_current());
+	empty_graph(exec->graph);
+	exec->graph = copy_graph(g);
 	return CUDA_SUCCESS;
 }
 
@@ -334,7 +525,28 @@ CUresult CUDAAPI cuGraphDestroy(CUgraph handle)
 	if (!g)
 		return CUDA_ERROR_INVALID_VALUE;
 	g->magic = 0;
-	drop_graph(g);
+	empty_graph(g);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphClone(CUgraph *out, CUgraph handle)
+{
+	SIM_ENTER(" graph=%p", (void *)handle);
+	struct sim_graph *g = graph_of(handle);
+	if (!out || !g)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = (CUgraph)copy_graph(g);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode node, CUgraph clone)
+{
+	SIM_ENTER(" node=%p clone=%p", (void *)node, (void *)clone);
+	struct sim_graph *g = graph_of(clone);
+	struct sim_node *copy = g ? copy_in(g, (struct sim_node *)node) : NULL;
+	if (!out || !copy)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = (CUgraphNode)copy;
 	return CUDA_SUCCESS;
 }
 
@@ -345,9 +557,78 @@ CUresult CUDAAPI cuGraphGetNodes(CUgraph handle, CUgraphNode *nodes, size_t *cou
 	if (!g || !count)
 		return CUDA_ERROR_INVALID_VALUE;
 	size_t i = 0;
-	for (struct sim_work *w = g->head; nodes && w && i < *count; w = w->next)
-		nodes[i++] = (CUgraphNode)w;
+	for (struct sim_node *node = g->head; nodes && node && i < *count; node = node->next)
+		nodes[i++] = (CUgraphNode)node;
 	*count = nodes ? i : g->count;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphGetEdges(CUgraph handle, CUgraphNode *from, CUgraphNode *to,
+				 CUgraphEdgeData *data, size_t *count)
+{
+	SIM_ENTER(" graph=%p", (void *)handle);
+	struct sim_graph *g = graph_of(handle);
+	if (!g || !count)
+		return CUDA_ERROR_INVALID_VALUE;
+	size_t n = 0;
+	for (struct sim_node *node = g->head; node; node = node->next)
+		for (unsigned i = 0; i < node->count; i++, n++) {
+			if (!from || !to || n >= *count)
+				continue;
+			from[n] = (CUgraphNode)node->before[i];
+			to[n] = (CUgraphNode)node;
+			if (data)
+				data[n] = (CUgraphEdgeData){0};
+		}
+	*count = n;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphAddDependencies(CUgraph handle, const CUgraphNode *from,
+					const CUgraphNode *to, const CUgraphEdgeData *data,
+					size_t count)
+{
+	SIM_ENTER(" graph=%p count=%zu", (void *)handle, count);
+	struct sim_graph *g = graph_of(handle);
+	(void)data;
+	for (size_t i = 0; g && i < count; i++) {
+		struct sim_node *a = node_of(g, from[i]), *b = node_of(g, to[i]);
+
+		if (!a || !b || a == b || is_before(b, a))
+			return CUDA_ERROR_INVALID_VALUE;
+		add_edge(a, b);
+	}
+	return g ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuGraphDestroyNode(CUgraphNode handle)
+{
+	SIM_ENTER(" node=%p", (void *)handle);
+	struct sim_node *node = (struct sim_node *)handle, **at;
+	if (!node)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (struct sim_node *other = node->graph->head; other; other = other->next)
+		drop_edge(node, other);
+	for (at = &node->graph->head; *at != node;)
+		at = &(*at)->next;
+	*at = node->next;
+	node->graph->count--;
+	free_node(node);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph handle,
+					  const CUgraphNode *before, size_t count, CUgraph child)
+{
+	SIM_ENTER(" graph=%p child=%p", (void *)handle, (void *)child);
+	struct sim_graph *g = graph_of(handle), *of = graph_of(child);
+	if (!out || !g || !of)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct sim_node *node = add_node(g, CU_GRAPH_NODE_TYPE_GRAPH);
+	node->child = copy_graph(of);
+	for (size_t i = 0; i < count; i++)
+		add_edge((struct sim_node *)before[i], node);
+	*out = (CUgraphNode)node;
 	return CUDA_SUCCESS;
 }
 
@@ -356,6 +637,6 @@ CUresult CUDAAPI cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
 	SIM_ENTER(" node=%p", (void *)node);
 	if (!node || !type)
 		return CUDA_ERROR_INVALID_VALUE;
-	*type = ((struct sim_work *)node)->type;
+	*type = ((struct sim_node *)node)->type;
 	return CUDA_SUCCESS;
 }

@@ -33,7 +33,7 @@ CUresult CUDAAPI cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *sta
 		if (implicit)
 			return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	}
-	*status = sim_capture_status(stream, NULL, NULL);
+	*status = sim_capture_status(stream, NULL, NULL, NULL, NULL);
 	return CUDA_SUCCESS;
 }
 
@@ -42,21 +42,23 @@ CUresult CUDAAPI cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus *
 					const CUgraphNode **dependencies,
 					const CUgraphEdgeData **edges, size_t *count)
 {
+	static __thread CUgraphNode last[SIM_LAST];
 	unsigned long long number = 0;
+	size_t most = 0;
 
 	SIM_ENTER(" stream=%s", NAME(handle));
 	SIM_STREAM_OR_RETURN(stream, handle);
 	if (!status)
 		return CUDA_ERROR_INVALID_VALUE;
-	*status = sim_capture_status(stream, &number, graph);
+	*status = sim_capture_status(stream, &number, graph, last, &most);
 	if (id)
 		*id = number;
 	if (dependencies)
-		*dependencies = NULL;
+		*dependencies = last;
 	if (edges)
 		*edges = NULL;
 	if (count)
-		*count = 0;
+		*count = most;
 	return CUDA_SUCCESS;
 }
 

@@ -119,6 +119,9 @@ struct sim_ticket {
 };
 
 struct sim_capture;
+struct sim_node;
+
+#define SIM_LAST 8
 
 struct sim_stream {
 	enum sim_magic magic;
@@ -133,6 +136,8 @@ struct sim_stream {
 	unsigned waits;
 	bool has_worker;
 	struct sim_capture *capture;
+	struct sim_node *last[SIM_LAST]; /* of the capture: what the next node comes after */
+	unsigned last_count;
 	struct sim_stream *next;
 };
 
@@ -143,6 +148,8 @@ struct sim_event {
 	struct sim_ticket at; /* the record; stream NULL: never recorded */
 	uint64_t time_ns;     /* host clock when the record ran */
 	struct sim_capture *capture;
+	struct sim_node *last[SIM_LAST];
+	unsigned last_count;
 	struct sim_event *next;
 };
 
@@ -200,7 +207,7 @@ CUresult sim_capture_permits(void);
 CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode);
 CUresult sim_capture_end(struct sim_stream *stream, CUgraph *out);
 CUstreamCaptureStatus sim_capture_status(struct sim_stream *stream, unsigned long long *id,
-					 CUgraph *graph);
+					 CUgraph *graph, CUgraphNode *last, size_t *count);
 CUresult sim_graph_instantiate(CUgraphExec *out, CUgraph graph, unsigned long long flags);
 CUresult sim_graph_launch(CUgraphExec exec, struct sim_stream *stream);
 

@@ -298,6 +298,8 @@ CUresult sim_event_record(struct sim_event *event, struct sim_stream *stream, bo
 	pthread_mutex_lock(&sim_lock);
 	bool captured = stream->capture && !external;
 	event->capture = stream->capture;
+	memcpy(event->last, stream->last, sizeof(event->last));
+	event->last_count = stream->capture ? stream->last_count : 0;
 	pthread_mutex_unlock(&sim_lock);
 	if (captured) { /* a mark in the graph's order, nothing that runs */
 		free(work);

@@ -345,6 +345,78 @@ static void captured_work_runs_at_each_launch(void **state)
 	cuMemFree(p);
 }
 
+/* Fills two words, the second after the first. */
+static CUgraph two_fills(CUstream stream, CUdeviceptr p, unsigned first, unsigned second)
+{
+	CUgraph graph;
+
+	assert_int_equal(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), 0);
+	assert_int_equal(cuMemsetD32Async(p, first, 1, stream), CUDA_SUCCESS);
+	assert_int_equal(cuMemsetD32Async(p, second, 1, stream), CUDA_SUCCESS);
+	assert_int_equal(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+	return graph;
+}
+
+static unsigned launched(CUgraph graph, CUdeviceptr p)
+{
+	CUgraphExec exec;
+	unsigned value;
+
+	assert_int_equal(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+	assert_int_equal(cuGraphLaunch(exec, NULL), CUDA_SUCCESS);
+	assert_int_equal(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+	assert_int_equal(cuMemcpyDtoH(&value, p, 4), CUDA_SUCCESS);
+	return value;
+}
+
+static void graphs_can_be_changed(void **state)
+{
+	CUgraphExecUpdateResultInfo info;
+	CUgraph graph, other, clone;
+	CUgraphNode from, to, node, inner;
+	CUgraphExec exec;
+	CUstream stream;
+	CUdeviceptr p;
+	unsigned value;
+	size_t count = 1;
+
+	(void)state;
+	assert_int_equal(cuMemAlloc(&p, 8), CUDA_SUCCESS);
+	cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+	graph = two_fills(stream, p, 1, 2);
+	other = two_fills(stream, p, 3, 4);
+	assert_int_equal(cuGraphGetEdges(graph, &from, &to, NULL, &count), CUDA_SUCCESS);
+	assert_int_equal(count, 1);
+	assert_int_equal(launched(graph, p), 2);
+	/* a copy: without its second node, then with another graph behind the first */
+	assert_int_equal(cuGraphClone(&clone, graph), CUDA_SUCCESS);
+	assert_int_equal(cuGraphNodeFindInClone(&node, to, clone), CUDA_SUCCESS);
+	assert_int_equal(cuGraphDestroyNode(node), CUDA_SUCCESS);
+	assert_int_equal(launched(clone, p), 1);
+	assert_int_equal(cuGraphNodeFindInClone(&node, from, clone), CUDA_SUCCESS);
+	assert_int_equal(cuGraphAddChildGraphNode(&inner, clone, NULL, 0, other), CUDA_SUCCESS);
+	assert_int_equal(launched(clone, p), 1); /* nothing says that it comes last */
+	assert_int_equal(cuGraphAddDependencies(clone, &node, &inner, NULL, 1), CUDA_SUCCESS);
+	assert_int_equal(cuGraphAddDependencies(clone, &node, &inner, NULL, 1),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(launched(clone, p), 4);
+	assert_int_equal(launched(graph, p), 2);
+	/* the executable graph: what nodes do may change, not which there are */
+	assert_int_equal(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+	assert_int_equal(cuGraphExecUpdate(exec, clone, &info),
+			 CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+	assert_int_equal(cuGraphExecUpdate(exec, other, &info), CUDA_SUCCESS);
+	assert_int_equal(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+	assert_int_equal(cuStreamSynchronize(stream), CUDA_SUCCESS);
+	assert_int_equal(cuMemcpyDtoH(&value, p, 4), CUDA_SUCCESS);
+	assert_int_equal(value, 4);
+	cuGraphExecDestroy(exec);
+	cuGraphDestroy(clone);
+	cuGraphDestroy(other);
+	cuGraphDestroy(graph);
+	cuMemFree(p);
+}
+
 static void what_capture_forbids_breaks_it(void **state)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -410,6 +482,7 @@ int main(void)
 		cmocka_unit_test(functions_and_kernels_are_two_kinds),
 		cmocka_unit_test(launches_take_both_forms),
 		cmocka_unit_test(captured_work_runs_at_each_launch),
+		cmocka_unit_test(graphs_can_be_changed),
 		cmocka_unit_test(what_capture_forbids_breaks_it),
 		cmocka_unit_test(contexts_stack_by_thread),
 	};
