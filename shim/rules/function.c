@@ -49,6 +49,13 @@ static CUresult param_info(const struct function *function, unsigned i, size_t *
 	return result;
 }
 
+/* Behind the last one the driver says no, and says it again. */
+static bool has_param(const struct function *function, unsigned i, size_t *offset, size_t *size)
+{
+	return param_info(function, i, offset, size) == CUDA_SUCCESS ||
+	       param_info(function, i, offset, size) == CUDA_SUCCESS;
+}
+
 static void ask_params(struct function *function)
 {
 	size_t offset, size;
@@ -56,7 +63,7 @@ static void ask_params(struct function *function)
 
 	if (!driver.cuFuncGetParamInfo && !driver.cuKernelGetParamInfo)
 		return;
-	for (i = 0; param_info(function, i, &offset, &size) == CUDA_SUCCESS; i++) {
+	for (i = 0; has_param(function, i, &offset, &size); i++) {
 		if (i == FUNCTION_MAX_PARAMS || offset + size > FUNCTION_MAX_BYTES)
 			return;
 		function->param_offset[i] = (unsigned)offset;
