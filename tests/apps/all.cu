@@ -4,4 +4,5 @@
  */
 #include "attention.cu"
 #include "aten.cu"
+#include "engines.cu"
 #include "reach.cu"
