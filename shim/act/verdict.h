@@ -16,7 +16,8 @@
 struct rounding {
 	double output; /* of O, by its type */
 	double chain;  /* of what lies before O: operands as they are multiplied, S, P, and sums */
-	double apart;  /* most that O may differ from the fused O anywhere, of max |O| */
+	double apart;  /* most that O may differ from the fused O anywhere, of max |O| … */
+	double moved;  /* … and root mean square, of O's own */
 };
 
 /* For attention with these operands; tf32: fp32 operands may be rounded to TF32 in a product. */

@@ -178,6 +178,27 @@ static void test_agrees(void **state)
 	assert_true(verdict_agrees(&d, &fp32));
 }
 
+static void assert_moved(double moved, int dtype, bool agrees)
+{
+	const struct rounding rounding = of_types(dtype, dtype, false);
+	const struct drift_result d = {.count = COUNT,
+				       .max_app = 4,
+				       .sum_app2 = COUNT,
+				       .sum_diff2 = COUNT * moved * moved};
+
+	assert_int_equal(verdict_agrees(&d, &rounding), agrees);
+}
+
+/* The fused O may be the better one: the program's is not to move far. */
+static void test_moved(void **state)
+{
+	(void)state;
+	assert_moved(1e-3, ATTN_F16, true);
+	assert_moved(3e-3, ATTN_F16, false);
+	assert_moved(1e-2, ATTN_BF16, true);
+	assert_moved(2e-2, ATTN_BF16, false); /* T5's unscaled scores */
+}
+
 /* P has the operands' type, whatever O has. */
 static void test_wider_output(void **state)
 {
@@ -203,10 +224,11 @@ static void test_rms(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_explains),     cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_one_element),  cmocka_unit_test(test_not_finite),
-		cmocka_unit_test(test_as_exact),     cmocka_unit_test(test_agrees),
-		cmocka_unit_test(test_wider_output), cmocka_unit_test(test_rms),
+		cmocka_unit_test(test_explains),    cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_one_element), cmocka_unit_test(test_not_finite),
+		cmocka_unit_test(test_as_exact),    cmocka_unit_test(test_agrees),
+		cmocka_unit_test(test_moved),	    cmocka_unit_test(test_wider_output),
+		cmocka_unit_test(test_rms),
 	};
 
 	return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);
