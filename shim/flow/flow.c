@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "shim/ask/addresses.h"
-#include "shim/gpu/blas.h"
 #include "shim/real/bypass.h"
 #include "shim/flow/capture.h"
 #include "shim/act/compare.h"
@@ -27,14 +26,12 @@
 #include "shim/act/delivery.h"
 #include "shim/real/driver_context.h"
 #include "shim/rules/function.h"
-#include "shim/gpu/fused.h"
 #include "shim/op/graph.h"
 #include "shim/hazard/held.h"
 #include "shim/gpu/late.h"
 #include "shim/log/log.h"
 #include "shim/gpu/looks.h"
 #include "shim/op/memory.h"
-#include "shim/ask/mirror.h"
 #include "shim/gpu/nvtx.h"
 #include "shim/act/occurrence.h"
 #include "shim/ask/overwrite.h"
@@ -44,6 +41,7 @@
 #include "shim/real/driver.h"
 #include "shim/gpu/scratch.h"
 #include "shim/flow/session.h"
+#include "shim/flow/settle.h"
 #include "shim/log/decline.h"
 #include "shim/flow/turn.h"
 #include "shim/rules/shadow.h"
@@ -100,12 +98,6 @@ static void leave_untold(void)
 	atomic_store_explicit(&watching, 1, memory_order_relaxed);
 }
 
-static void drop_all_chains(void)
-{
-	while (chain_live > 0)
-		held_drop(chain_list[0]);
-}
-
 /* Exit handlers run in the order opposite to their registration, and this one was registered when
  * the program's libraries were long in use: their kernels and handles still work. What they would
  * see is made as they expect, and from then on everything passes: while libraries are taken down,
@@ -116,11 +108,7 @@ static void settle(void)
 	if (!flow_active() || !turn_ours())
 		return;
 	enter();
-	replace_settle();
-	copies_realise_all("exit");
-	held_settle();
-	drop_all_chains();
-	late_host_waits_all();
+	settle_finally();
 	turn_end();
 	leave();
 }
@@ -142,51 +130,6 @@ static void finish(void)
 	compare_poll();
 	leave();
 	log_finish();
-}
-
-/* ---- ops that are about memory, not about chains
- * ------------------------------------------------- */
-
-static void teardown(const struct op *op)
-{
-	shadow_clear();
-	addresses_forget_launches();
-	copies_realise_all(op->name);
-	held_realise_all(op->name);
-	drop_all_chains();
-	looks_forget();
-	late_host_waits_all();
-	if (strstr(op->name, "Ctx")) {
-		CUcontext context = op->handle ? op->handle : op->context;
-
-		late_forget(context, NULL);
-		reach_forget(context);
-		mirrors_forget(context);
-		addresses_forget_context(context);
-
-		compare_forget(context);
-		scratch_forget(context);
-		blas_forget(context);
-		fused_forget(context);
-	} else if (strstr(op->name, "Stream")) {
-		scratch_stream_gone(op->handle);
-		late_forget(NULL, op->handle);
-	} else {
-		function_forget_all();
-	}
-}
-
-/* Everything is as the program believes before a graph is recorded, and nothing is begun meanwhile.
- */
-static void capture_expected(const struct op *op)
-{
-	copies_realise_all(op->name);
-	held_realise_all(op->name);
-	drop_all_chains();
-	/* What a recorded stream is given cannot be ordered behind anything outside. */
-	late_host_waits_all();
-	late_forget(NULL, NULL);
-	capture_expect();
 }
 
 static void capture_begun(const struct op *op)
@@ -378,18 +321,6 @@ static enum flow through_chains(struct op *op, struct access_list *list,
 	return taken ? FLOW_TAKEN : FLOW_PASS;
 }
 
-/* Memory everywhere is what it would be without us, for what comes
- * may touch anything, and where it will run nobody knows. */
-static void make_all_real(const char *name)
-{
-	shadow_clear();
-	replace_settle();
-	copies_realise_all(name);
-	held_realise_all(name);
-	late_host_waits_all();
-	looks_forget();
-}
-
 /* From the moment on that something calls the driver past us nothing stays virtual for it to miss.
  */
 static void look_for_bypass(void)
@@ -401,8 +332,7 @@ static void look_for_bypass(void)
 		return;
 	known = true;
 	log_decline(REASON_BYPASSED, why);
-	make_all_real(why);
-	drop_all_chains();
+	settle_and_forget(why);
 }
 
 /* The op after a closing GEMM tells where O goes; may a fused launch have waited for it? */
@@ -429,8 +359,7 @@ static enum flow through(struct op *op)
 	enum flow flow;
 
 	if (!op->context) { /* the driver did not say which one is current */
-		make_all_real(op->name);
-		drop_all_chains();
+		settle_and_forget(op->name);
 		return FLOW_PASS;
 	}
 	if (op->kind == OP_GEMM) {
@@ -512,10 +441,10 @@ enum flow flow_before(struct op *op)
 	case OP_KIND_COUNT:
 		break;
 	case OP_TEARDOWN:
-		teardown(op);
+		settle_teardown(op);
 		break;
 	case OP_CAPTURE_BEGIN:
-		capture_expected(op);
+		settle_before_capture(op);
 		break;
 	case OP_CAPTURE_END:
 		capture_end(op);
@@ -623,7 +552,7 @@ void flow_flush(const char *name)
 		record_op(&op);
 	}
 	graph_note(&(struct access_list){.opaque = true});
-	make_all_real(name);
+	settle_all(name);
 	leave_untold();
 	errno = saved;
 }

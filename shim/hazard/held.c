@@ -183,11 +183,9 @@ void held_realise_all(const char *who)
 	}
 }
 
-void held_settle(void)
+void held_end(void)
 {
 	ending = true;
-	held_realise_all("exit");
-	ending = false;
 }
 
 /* ---- inputs --------------------------------------------------------------------------------- */

@@ -52,8 +52,8 @@ void held_realise(struct chain *chain, struct queue reader, const char *who, boo
 /* Everything virtual in any context. */
 void held_realise_all(const char *who);
 
-/* The same at the end of the process: counted for no site. */
-void held_settle(void);
+/* The process is ending: what is made real from now on, nobody asked for. */
+void held_end(void);
 
 /* Fills virtual memory with NaN (FASHIM_POISON). */
 void held_poison(struct chain *chain);
