@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The walk from S to P, between its two files: spec.c takes steps that act on single scores,
- * spec_rows.c those that look at a whole row beside the softmax: was all of it hidden, what is its
- * largest score, is there one score more than keys. The latter leave *side* values behind, which
- * are not the scores but what is known of them.
+ * The walk from S to P, between its files: spec.c takes steps that act on single scores,
+ * spec_operand.c tells where their operands lie, spec_rows.c takes those that look at a whole row
+ * beside the softmax: was all of it hidden, what is its largest score, is there one score more than
+ * keys. The latter leave *side* values behind, which are not the scores but what is known of them.
  */
 #ifndef FASHIM_SPEC_WALK_H
 #define FASHIM_SPEC_WALK_H
@@ -56,6 +56,25 @@ static inline const struct ref *ref_of(const struct step *step, int where)
 			return &step->refs[i];
 	return NULL;
 }
+
+/* Where an input can be read now. */
+uint64_t spec_input_address(const struct chain *chain, int index, uint64_t address);
+
+/* One side of a product, its entries being batches of H heads; flip: its columns are the rows. */
+void spec_operand(struct attn_tensor *tensor, uint64_t base, const struct matrix *matrix, bool flip,
+		  int64_t H);
+
+/* Dimensions, and Q, K, V and O with H heads. */
+void spec_set_operands(struct attn_args *args, const struct chain *chain, int64_t H);
+
+/* A broadcast operand that follows the heads, once their number is known. */
+void spec_settle_heads(struct attn_tensor *tensor, int64_t H);
+
+/* Entries of a product that come in runs: these are the heads, and nothing else may be. */
+enum reason spec_settle_runs(struct walk *walk);
+
+/* Operands of B = Z batches, with as many heads as were found among the rows. */
+enum reason spec_set_folded(struct walk *walk);
 
 /* Describes an operand of a step that is broadcast over the scores, or with columns = 1 over their
  * rows. */

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where Q, K, V, O and what is broadcast over the scores lie, by strides along batches, heads, rows
+ * and columns; and how many of what there are heads.
+ */
+#include "shim/spec/spec_walk.h"
+
+/* ---- operands ------------------------------------------------------------------------------- */
+
+void spec_operand(struct attn_tensor *tensor, uint64_t base, const struct matrix *matrix, bool flip,
+		  int64_t H)
+{
+	const int64_t heads = matrix->run > 1 ? matrix->run_stride : matrix->batch_stride;
+
+	tensor->base = base;
+	tensor->dtype = matrix->dtype;
+	tensor->by_array = 0;
+	tensor->stride[0] = matrix->run == H ? matrix->batch_stride : heads * H;
+	tensor->stride[1] = heads;
+	tensor->stride[2] = flip ? matrix->col_stride : matrix->row_stride;
+	tensor->stride[3] = flip ? matrix->row_stride : matrix->col_stride;
+}
+
+uint64_t spec_input_address(const struct chain *chain, int index, uint64_t address)
+{
+	const struct input *input = &chain->inputs[index];
+
+	return input->snapshot ? input->snapshot + (address - input->begin) : address;
+}
+
+void spec_set_operands(struct attn_args *args, const struct chain *chain, int64_t H)
+{
+	const struct op_gemm *closer = &chain->closer;
+	const bool p_is_a = closer->a == chain->values[chain->p_value].begin;
+	const uint64_t base = p_is_a ? closer->b : closer->a;
+	uint64_t v = base, begin, end;
+	struct gemm first, last;
+
+	gemm_from_op(&first, &chain->steps[0].gemm);
+	gemm_from_op(&last, closer);
+	args->H = (int32_t)H;
+	args->B = (int32_t)(first.batch / H);
+	args->Sk = (int32_t)(chain->transposed ? first.b.cols : first.a.rows);
+	args->Sq = (int32_t)(chain->transposed ? first.a.rows : first.b.cols);
+	args->D = (int32_t)first.a.cols;
+	args->Dv = (int32_t)(p_is_a ? last.c.cols : last.c.rows);
+	spec_operand(chain->transposed ? &args->q : &args->k,
+		     spec_input_address(chain, 0, first.a.base), &first.a, false, H);
+	spec_operand(chain->transposed ? &args->k : &args->q,
+		     spec_input_address(chain, 1, first.b.base), &first.b, true, H);
+	matrix_extent(p_is_a ? &last.b : &last.a, last.batch, &begin, &end);
+	for (int i = 2; i < chain->input_count; i++) /* V: what was there before is another input */
+		if (chain->inputs[i].begin == begin && chain->inputs[i].end == end)
+			v = spec_input_address(chain, i, base);
+	spec_operand(&args->v, v, p_is_a ? &last.b : &last.a, !p_is_a, H);
+	spec_operand(&args->o, last.c.base, &last.c, !p_is_a, H);
+}
+
+/* ---- broadcast operands --------------------------------------------------------------------- */
+
+/* An element-wise launch walks its output in coalesced dimensions; this finds the strides of one
+ * operand along keys, queries, heads and batches. The iteration space is [Z][Sq][Sk] in linear
+ * order, and each of its dimensions is a product of pieces of those. Z may fall into two pieces,
+ * heads and batches, or the queries may, where heads are folded into them; all operands of a chain
+ * must agree where. */
+static bool split(struct walk *walk, const struct meaning *meaning, const struct view *view,
+		  int64_t columns, int64_t stride[4])
+{
+	const bool transposed = walk->chain->transposed;
+	const int64_t rows = transposed ? walk->args->Sk : walk->args->Sq;
+	const int64_t inner = walk->fold ? walk->fold : rows;
+	const int64_t target[4] = {columns, inner, rows / inner, walk->Z};
+	int64_t along[3] = {0, 0, 0};		/* columns, inner and outer part of the rows */
+	int64_t piece_size[4], piece_stride[4]; /* of Z */
+	int pieces = 0, dim = 0;
+	int64_t left = meaning->dims ? meaning->size[0] : 1; /* of the iteration dimension */
+	int64_t step = meaning->dims ? view->stride[0] : 0;
+
+	for (int t = 0; t < 4; t++) {
+		int64_t need = target[t];
+
+		while (need > 1) {
+			int64_t take;
+
+			while (left == 1 && dim + 1 < meaning->dims) {
+				dim++;
+				left = meaning->size[dim];
+				step = view->stride[dim];
+			}
+			take = left < need ? left : need;
+			if (take <= 1 || left % take || need % take)
+				return false;
+			if (t < 3) {
+				const int64_t done = target[t] / need;
+
+				if (done > 1 && step != along[t] * done) {
+					if (t == 1 && !walk->fold && !transposed) {
+						walk->fold = done;
+						walk->inner_heads = along[1] == 0;
+						walk->again = true;
+					}
+					return false;
+				}
+				if (done == 1)
+					along[t] = step;
+			} else if (pieces &&
+				   piece_stride[pieces - 1] * piece_size[pieces - 1] == step) {
+				piece_size[pieces - 1] *= take;
+			} else {
+				if (pieces == 4)
+					return false;
+				piece_size[pieces] = take;
+				piece_stride[pieces++] = step;
+			}
+			need /= take;
+			left /= take;
+			step *= take;
+		}
+	}
+	stride[3] = along[transposed];
+	stride[2] = along[walk->fold && walk->inner_heads ? 2 : !transposed];
+	if (walk->fold) {
+		stride[1] = along[walk->inner_heads ? 1 : 2];
+		stride[0] = pieces ? piece_stride[0] : 0;
+		return pieces <= 1;
+	}
+	if (pieces > 2)
+		return false;
+	if (pieces == 2) {
+		if (walk->H && walk->H != piece_size[0])
+			return false;
+		walk->H = piece_size[0];
+	}
+	stride[1] = pieces ? piece_stride[0] : 0;
+	stride[0] = pieces == 2 ? piece_stride[1] : -1; /* -1: follows heads, once H is known */
+	return true;
+}
+
+enum reason spec_set_tensor(struct walk *walk, const struct step *step, const struct view *view,
+			    int64_t columns, struct attn_tensor *tensor, int index)
+{
+	int64_t stride[4];
+
+	if (view->dtype < 0 || !split(walk, &step->meaning, view, columns, stride))
+		return stop(walk, REASON_MASK_FORM, step->name);
+	tensor->base = spec_input_address(walk->chain, index, view->base);
+	tensor->dtype = view->dtype;
+	tensor->by_array = 0;
+	for (int i = 0; i < 4; i++) {
+		if (stride[i] != -1 && stride[i] % view->element)
+			return stop(walk, REASON_MASK_FORM, step->name);
+		tensor->stride[i] =
+			i == 0 && stride[0] == -1 ? INT64_MIN : stride[i] / view->element;
+	}
+	return REASON_NONE;
+}
+
+/* ---- heads ---------------------------------------------------------------------------------- */
+
+void spec_settle_heads(struct attn_tensor *tensor, int64_t H)
+{
+	if (tensor->base && tensor->stride[0] == INT64_MIN)
+		tensor->stride[0] = tensor->stride[1] * H;
+}
+
+/* Rows of Q and O (or of a preloaded bias) are heads and queries folded. */
+static void unfold(struct attn_tensor *tensor, const struct walk *walk)
+{
+	const int64_t inner = tensor->stride[2], outer = inner * walk->fold;
+
+	tensor->stride[0] = tensor->stride[1];
+	tensor->stride[1] = walk->inner_heads ? inner : outer;
+	tensor->stride[2] = walk->inner_heads ? outer : inner;
+}
+
+enum reason spec_set_folded(struct walk *walk)
+{
+	struct attn_args *args = walk->args;
+	const int64_t outer = args->Sq / walk->fold;
+
+	if (walk->H)
+		return stop(walk, REASON_MASK_FORM, "heads folded twice");
+	spec_set_operands(args, walk->chain, 1);
+	args->H = (int32_t)(walk->inner_heads ? walk->fold : outer);
+	args->Sq = (int32_t)(walk->inner_heads ? outer : walk->fold);
+	unfold(&args->q, walk);
+	unfold(&args->o, walk);
+	args->k.stride[1] = args->v.stride[1] = 0;
+	if (walk->chain->preload >= 0)
+		unfold(&args->spec.bias[0], walk);
+	return REASON_NONE;
+}
+
+enum reason spec_settle_runs(struct walk *walk)
+{
+	const struct op_gemm *const product[2] = {&walk->chain->steps[0].gemm,
+						  &walk->chain->closer};
+
+	for (int i = 0; i < 2; i++) {
+		if (product[i]->run <= 1)
+			continue;
+		if (walk->H && walk->H != product[i]->run)
+			return stop(walk, REASON_LAYOUT, "entries in runs of different length");
+		walk->H = product[i]->run;
+	}
+	return REASON_NONE;
+}
