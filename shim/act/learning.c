@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A chain that was watched has closed: which site it is of, what it computes, and, once the
+ * program's O is there, how a fused kernel's compares with it (learning.h).
+ */
+#include "shim/act/learning.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/gpu/blas.h"
+#include "shim/act/compare.h"
+#include "shim/base/config.h"
+#include "shim/base/cost.h"
+#include "shim/act/delivery.h"
+#include "shim/real/driver_context.h"
+#include "shim/gpu/fused.h"
+#include "shim/hazard/held.h"
+#include "shim/ask/identify.h"
+#include "shim/ask/measure.h"
+#include "shim/act/originals.h"
+#include "shim/gpu/ledger.h"
+#include "shim/act/put_off.h"
+#include "shim/log/decline.h"
+#include "shim/site/site.h"
+#include "shim/gpu/made_bias.h"
+#include "shim/hazard/snapshot.h"
+#include "shim/spec/spec.h"
+#include "shim/gpu/timing.h"
+
+/* A comparison costs as much as some dozen small fused launches: samples that agree make the next
+ * one come later, up to this many times FASHIM_SAMPLE. */
+#define MOST_RARE 128
+
+/* Occurrences of QK^T and PV in different types, with nothing known of the casts before them, until
+ * the site is declined for it. */
+#define MOST_UNCAST 8
+
+static bool inputs_lost(const struct chain *chain)
+{
+	for (int i = 0; i < chain->value_count; i++)
+		if (chain->values[i].outside && chain->values[i].provisional &&
+		    !chain->values[i].live.count)
+			return true;
+	for (int i = 0; i < chain->input_count; i++)
+		if (chain->inputs[i].lost)
+			return true;
+	return false;
+}
+
+/* Kernels, and the means to run deferred steps again, are made ready while nothing depends on them.
+ */
+static bool prepare(const struct chain *chain)
+{
+	const bool first = !fused_prepared(chain->context);
+	struct driver_context here;
+	struct ledger_entry entry;
+	bool ready;
+
+	if (config()->mode < MODE_COMPARE)
+		return true;
+	entry = ledger_begin(LEDGER_KERNELS);
+	if (!driver_enter(&here, chain->context))
+		return false;
+	ready = fused_prepare(chain->context) == 0 &&
+		(config()->mode < MODE_REPLACE ||
+		 blas_prepare(chain->steps[0].gemm.library, chain->context) == 0);
+	driver_leave(&here);
+	if (first)
+		ledger_end(entry);
+	return ready;
+}
+
+static void announce(struct site *site, const struct chain *chain, const struct attn_args *args,
+		     const char *kernel)
+{
+	site->B = args->B;
+	site->H = args->H;
+	site->Sq = args->Sq;
+	site->Sk = args->Sk;
+	site->D = args->D;
+	site->Dv = args->Dv;
+	site->dtype = args->q.dtype;
+	if (site->announced)
+		return;
+	site->announced = true;
+	site->kernel = kernel;
+	site_announce(site, chain, args, kernel);
+}
+
+/* Once inputs were identified their lengths are known; deferred occurrences protect that much of
+ * them. */
+static void settle_extents(struct site *site, const struct chain *chain,
+			   const struct attn_args *args)
+{
+	int number = 0;
+
+	for (int i = 0; i < site->value_count; i++) {
+		uint64_t bytes = 0;
+		int64_t keys;
+
+		if (site->values[i].outside)
+			bytes = identity_extent(&site->identity, args, chain, ++number, &keys);
+		if (!bytes)
+			continue;
+		site->values[i].bytes = bytes;
+		site->values[i].keys = keys;
+	}
+}
+
+/* Kernels without a rule are asked what they compute, at the first sightings. */
+static void identify(struct site *site, const struct chain *chain, struct attn_args *args)
+{
+	char detail[96];
+	struct ledger_entry entry;
+	const char *why;
+	bool by_data;
+
+	if (!asks_again(site))
+		return;
+	site->questions++;
+	entry = ledger_begin(LEDGER_IDENTIFY);
+	why = identify_chain(&site->identity, args, chain, detail, sizeof(detail));
+	if (!why && spec_of_chain(args, chain, &site->identity, &by_data, detail) != REASON_NONE)
+		why = detail;
+	site->identified = !why;
+	snprintf(site->unanswered, sizeof(site->unanswered), "%s", why ? why : "");
+	if (!why)
+		settle_extents(site, chain, args);
+	site_record_identity(site, args);
+	ledger_end(entry);
+}
+
+/* GEMM, something element-wise, GEMM: a multi-layer perceptron, linear attention. No site. */
+enum flow learning_pass_over(struct chain *chain, const char *detail)
+{
+	log_decline(REASON_NOT_SOFTMAX, detail);
+	opener_result(&chain->steps[0].gemm, false);
+	held_drop(chain);
+	return FLOW_PASS;
+}
+
+/* The program's own ops ran this time: learn of the site, arrange for the comparison. */
+enum flow learning_close(struct chain *chain, struct op *op, const struct access_list *list)
+{
+	COST(PURPOSE_LEARNING);
+	struct attn_args args;
+	char detail[96];
+	bool by_data = false;
+	const struct attn_variant *variant = NULL;
+	bool fresh, waits = false;
+	const char *unmeasured =
+		config()->mode >= MODE_COMPARE ? measure_chain(chain, &waits) : NULL;
+	struct ledger_entry entry;
+	enum reason reason;
+	struct site *site;
+	bool mixed;
+
+	if (waits)
+		return put_off(chain, NULL);
+	if (unmeasured) {
+		log_decline(REASON_UNACCOUNTED_POINTER, unmeasured);
+		opener_result(&chain->steps[0].gemm, false);
+		held_drop(chain);
+		return FLOW_PASS;
+	}
+	chain_settle_outside(chain);
+	reason = spec_of_chain(&args, chain, NULL, &by_data, detail);
+
+	if (reason == REASON_NONE && chain->gaps) {
+		reason = REASON_LAYOUT;
+		snprintf(detail, sizeof(detail), "scores written with gaps");
+	}
+
+	if (reason == REASON_NOT_SOFTMAX && strcmp(detail, "log_softmax") != 0)
+		return learning_pass_over(chain, detail);
+	opener_result(&chain->steps[0].gemm, true);
+	mixed = reason == REASON_NONE && !originals_narrow(&args, chain);
+	fresh = !site_known(chain);
+	if (!affordable_to_learn(chain, fresh, by_data))
+		return put_off(chain, NULL);
+	entry = ledger_begin(LEDGER_SITE);
+	site = site_of_chain(chain);
+	if (!site) {
+		held_drop(chain);
+		return FLOW_PASS;
+	}
+	if (!fresh && too_dear(site, chain))
+		return put_off(chain, site);
+	site->live->seen++;
+	site->since_sample = 0;
+	if (site->state == SITE_VERIFIED && site->interval < MOST_RARE * config()->sample)
+		site->interval *= 2;
+	chain->site = site;
+	/* What was cast before any chain was in view is not known: it may be the next time. */
+	if (mixed && ++site->uncast >= MOST_UNCAST && !site->passed) {
+		reason = REASON_DTYPE;
+		snprintf(detail, sizeof(detail), "QK^T and PV in different types");
+	}
+	if (reason == REASON_NONE && !mixed && site->state == SITE_LEARNING &&
+	    config()->mode >= MODE_COMPARE) {
+		variant = prepare(chain) ? fused_select(chain->context, &args) : NULL;
+		if (!variant) {
+			reason = REASON_NO_KERNEL;
+			snprintf(detail, sizeof(detail), "D=%d", (int)args.D);
+		}
+	}
+	if (variant && by_data)
+		identify(site, chain, &args);
+	announce(site, chain, &args, variant ? variant->name : "");
+	if (fresh)
+		ledger_end(entry);
+	if (reason != REASON_NONE)
+		site_decline(site, reason, detail);
+	else if (!config_selects_site(site->number))
+		site_decline(site, REASON_SKIPPED, "");
+	if (site->state == SITE_DECLINED) {
+		site->live->reason = site->reason;
+		held_drop(chain);
+		return FLOW_PASS;
+	}
+	held_guard_inputs(chain, op, list);
+	timing_start(chain->timing, TIMING_GEMM2);
+	op->watcher = chain;
+	return FLOW_PASS;
+}
+
+/* The kernel for a call that writes O in this order. */
+static const struct attn_variant *select_in_order(CUcontext context, const struct attn_args *args,
+						  const struct attn_tensor *order)
+{
+	struct attn_args fused = *args;
+
+	if (order->stride[3])
+		fused.o = *order;
+	return fused_select(context, &fused);
+}
+
+/* A captured chain reads the copies of its operands where the comparison read what they were made
+ * of, perhaps with another kernel. */
+static void load_for_capture(const struct chain *chain, const struct attn_args *args)
+{
+	const struct attn_variant *variant = fused_select(chain->context, args);
+	struct driver_context here;
+
+	if (!config()->graphs || !variant || !driver_enter(&here, chain->context))
+		return;
+	fused_load(chain->context, variant);
+	driver_leave(&here);
+}
+
+/* The record was made of the program's own call: a comparison that reads what its operands are
+ * copies of may be for another kernel. */
+static void correct_record(struct site *site, const struct chain *chain,
+			   const struct attn_args *args, const struct attn_variant *variant)
+{
+	if (site->state != SITE_LEARNING || site->kernel == variant->name)
+		return;
+	site->kernel = variant->name;
+	site_announce(site, chain, args, variant->name);
+}
+
+/* Comparisons whose results are still to come may be all that are needed. */
+static bool enough_under_way(const struct site *site)
+{
+	const uint64_t needed = config()->learn < 2 ? 2 : config()->learn; /* speed takes two */
+
+	return config()->mode == MODE_REPLACE && site->state == SITE_LEARNING && site->pending &&
+	       site->passed + site->pending >= needed;
+}
+
+/* What kernels without a rule compute, their own O would not tell: what it agrees with on the
+ * inputs of the day may be something else on others. They are asked again only where other inputs
+ * could give another answer. */
+static void doubt(struct site *site, const struct chain *chain)
+{
+	int pointers;
+	uint64_t room;
+	enum reason reason;
+
+	identity_pointer(chain, &pointers, &room);
+	reason = pointers > 1		? REASON_UNACCOUNTED_POINTER
+		 : site->identity.blank ? REASON_MASK_NOT_DISCRIMINATED
+					: REASON_NOT_EXPLAINED;
+	if (site->questions >= (reason == REASON_NOT_EXPLAINED ? 2 : QUESTIONS))
+		site_decline(site, reason, site->unanswered);
+}
+
+/* The closing GEMM ran: O is the program's own. */
+void learning_closed(struct chain *chain)
+{
+	COST(PURPOSE_LEARNING);
+	struct site *site = chain->site;
+	const struct attn_variant *variant;
+	struct attn_args args;
+	struct attn_tensor order = {0}; /* of the comparison's O; zero: packed */
+	struct timing *timing = chain->timing;
+	char detail[96];
+	bool by_data;
+
+	const bool lost = inputs_lost(chain);
+
+	chain->closed = true;
+	chain->timing = NULL;
+	chain_cut_output(chain);
+	delivery_expect(site, chain);
+	for (int i = 0; i < chain->value_count; i++)
+		if (chain->values[i].outside)
+			chain->values[i].live.count = 0;
+	/* An unknown chain is compared at its first sighting; one that follows rules when timed. */
+	if ((!chain->timed && !site->by_data) || lost || config()->mode < MODE_COMPARE ||
+	    enough_under_way(site) ||
+	    spec_of_chain(&args, chain, site->identified ? &site->identity : NULL, &by_data,
+			  detail) != REASON_NONE ||
+	    !originals_narrow(&args, chain)) {
+		timing_drop(timing);
+		return;
+	}
+	if (by_data && !site->identified) {
+		doubt(site, chain);
+		timing_drop(timing);
+		return;
+	}
+	if (!made_bias_place(chain, &args, site->identified ? &site->identity : NULL)) {
+		timing_drop(timing);
+		return;
+	}
+	load_for_capture(chain, &args);
+	originals_compare(&args, &order, chain);
+	variant = select_in_order(chain->context, &args, &order);
+	if (!variant) {
+		site_decline(site, REASON_NO_KERNEL, "");
+		made_bias_put(chain);
+		timing_drop(timing);
+		return;
+	}
+	correct_record(site, chain, &args, variant);
+	if (by_data)
+		settle_extents(site, chain, &args);
+	site->live->compared++;
+	site_waits(site, false);
+	compare_start(site, chain, &args, &order, variant, timing);
+	made_bias_put(chain);
+	for (int i = 0; i < chain->input_count;
+	     i++) { /* the comparison is enqueued: inputs may go */
+		snapshot_drop(chain, i);
+		chain->inputs[i].lost = true;
+	}
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is learned from a chain whose calls the program made itself.
+ *
+ * All functions: flow lock held.
+ */
+#ifndef FASHIM_LEARNING_H
+#define FASHIM_LEARNING_H
+
+#include "shim/chain/chain.h"
+
+/* The closing GEMM is about to run: finds the site and what it computes, asks what is not known.
+ * The chain is watched further, or forgotten. */
+enum flow learning_close(struct chain *chain, struct op *op, const struct access_list *list);
+
+/* The same for what is no attention. */
+enum flow learning_pass_over(struct chain *chain, const char *detail);
+
+/* The closing GEMM ran: O is the program's own, and a comparison is begun where one is due. */
+void learning_closed(struct chain *chain);
+
+#endif
