@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stand-ins for shim/{resolve,blas,bypass,scratch,fused,compare}.c and the driver (below.h).
+ * Stand-ins for files of the shim that launch, compare or look around (below.h); for the driver:
+ * below_driver.c.
  */
 #include "tools/replay/below.h"
 
@@ -26,22 +27,11 @@
 #include "shim/gpu/scratch.h"
 #include "shim/gpu/timing.h"
 
-#define MAX_FUNCTIONS 8192
-#define MAX_VARIANTS  256
+#define MAX_VARIANTS 256
 
 struct below below;
 
-__thread int hook_depth;
-struct driver_calls driver;
-
-static struct played {
-	char *name;
-	unsigned count;
-	size_t offset[FUNCTION_MAX_PARAMS], size[FUNCTION_MAX_PARAMS];
-} functions[MAX_FUNCTIONS];
-static unsigned function_count = 1; /* 0 is no handle */
-
-static void note(struct act act)
+void below_note(struct act act)
 {
 	below.count[act.kind]++;
 	if (act.kind == ACT_COPY && act.b >= BELOW_SCRATCH)
@@ -56,209 +46,6 @@ void below_reset(void)
 
 	memset(&below, 0, sizeof(below));
 	below.scratch = scratch;
-}
-
-/* ---- kernels -----------------------------------------------------------------------------------
- */
-
-CUfunction below_function(const char *name, unsigned params, const size_t *offset,
-			  const size_t *size)
-{
-	struct played *played;
-
-	for (unsigned i = 1; i < function_count; i++)
-		if (strcmp(functions[i].name, name) == 0 && functions[i].count == params &&
-		    memcmp(functions[i].offset, offset, params * sizeof(*offset)) == 0 &&
-		    memcmp(functions[i].size, size, params * sizeof(*size)) == 0)
-			return (CUfunction)(uintptr_t)i;
-	if (function_count == MAX_FUNCTIONS || params > FUNCTION_MAX_PARAMS)
-		return NULL;
-	played = &functions[function_count];
-	played->name = strdup(name);
-	played->count = params;
-	memcpy(played->offset, offset, params * sizeof(*offset));
-	memcpy(played->size, size, params * sizeof(*size));
-	return (CUfunction)(uintptr_t)function_count++;
-}
-
-bool below_layout(CUfunction handle, unsigned *params, const size_t **offset, const size_t **size)
-{
-	const uintptr_t index = (uintptr_t)handle;
-
-	if (!index || index >= function_count)
-		return false;
-	*params = functions[index].count;
-	*offset = functions[index].offset;
-	*size = functions[index].size;
-	return true;
-}
-
-static CUresult function_name(const char **name, CUfunction function)
-{
-	*name = functions[(uintptr_t)function].name;
-	return CUDA_SUCCESS;
-}
-
-static CUresult param_info(CUfunction function, size_t index, size_t *offset, size_t *size)
-{
-	const struct played *played = &functions[(uintptr_t)function];
-
-	if (index >= played->count)
-		return CUDA_ERROR_INVALID_VALUE;
-	*offset = played->offset[index];
-	*size = played->size[index];
-	return CUDA_SUCCESS;
-}
-
-/* ---- the driver --------------------------------------------------------------------------------
- */
-
-static CUresult no(void)
-{
-	return CUDA_ERROR_NOT_FOUND;
-}
-
-static CUresult get_current(CUcontext *context)
-{
-	*context = BELOW_CONTEXT;
-	return CUDA_SUCCESS;
-}
-
-static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status)
-{
-	(void)stream;
-	*status = CU_STREAM_CAPTURE_STATUS_NONE;
-	return CUDA_SUCCESS;
-}
-
-static CUresult exchange(CUstreamCaptureMode *mode)
-{
-	(void)mode;
-	return CUDA_SUCCESS;
-}
-
-static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream)
-{
-	const bool back = source >= BELOW_SCRATCH && target < BELOW_SCRATCH;
-
-	note((struct act){.kind = back ? ACT_WRITE_BACK : ACT_COPY,
-			  .a = source,
-			  .b = target,
-			  .bytes = bytes,
-			  .stream = stream});
-	return CUDA_SUCCESS;
-}
-
-static CUresult copy_rows(const CUDA_MEMCPY2D *rows, CUstream stream)
-{
-	if (below.no_rows)
-		return CUDA_ERROR_INVALID_VALUE;
-	note((struct act){.kind = ACT_COPY,
-			  .a = rows->srcDevice,
-			  .b = rows->dstDevice,
-			  .bytes = rows->WidthInBytes,
-			  .rows = rows->Height,
-			  .pitch = rows->srcPitch,
-			  .stream = stream});
-	return CUDA_SUCCESS;
-}
-
-static CUresult synchronize(CUstream stream)
-{
-	(void)stream;
-	below.waits++;
-	return CUDA_SUCCESS;
-}
-
-static CUresult event_create(CUevent *event, unsigned flags)
-{
-	(void)flags;
-	*event = (CUevent)0x10;
-	return below.no_order ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
-}
-
-static CUresult event_record(CUevent event, CUstream stream)
-{
-	(void)event, (void)stream;
-	return CUDA_SUCCESS;
-}
-
-static CUresult event_destroy(CUevent event)
-{
-	(void)event;
-	return CUDA_SUCCESS;
-}
-
-static CUresult event_query(CUevent event)
-{
-	(void)event;
-	return below.unfinished ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
-}
-
-static CUresult memory_info(size_t *left, size_t *total)
-{
-	*left = *total = (size_t)1 << 40;
-	return CUDA_SUCCESS;
-}
-
-static CUresult stream_wait(CUstream stream, CUevent event, unsigned flags)
-{
-	(void)event, (void)flags;
-	note((struct act){.kind = ACT_ORDER, .stream = stream});
-	return CUDA_SUCCESS;
-}
-
-static CUresult memset32(CUdeviceptr target, unsigned word, size_t count, CUstream stream)
-{
-	note((struct act){
-		.kind = ACT_FILL, .a = target, .b = word, .bytes = 4 * count, .stream = stream});
-	return CUDA_SUCCESS;
-}
-
-static CUresult launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-		       unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,
-		       void **extra)
-{
-	struct act act = {.kind = ACT_LAUNCH, .function = function, .stream = stream};
-
-	(void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra;
-	if (functions[(uintptr_t)function].count > 0 && functions[(uintptr_t)function].size[0] == 8)
-		memcpy(&act.a, params[0], 8);
-	if (functions[(uintptr_t)function].count > 1 && functions[(uintptr_t)function].size[1] == 8)
-		memcpy(&act.b, params[1], 8);
-	note(act);
-	return below.no_rerun ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
-}
-
-int driver_resolve(void)
-{
-	if (driver.cuCtxGetCurrent)
-		return 0;
-	driver.cuCtxGetCurrent = get_current;
-	driver.cuThreadExchangeStreamCaptureMode = exchange;
-	driver.cuFuncGetName = function_name;
-	driver.cuFuncGetParamInfo = param_info;
-	driver.cuMemcpyDtoDAsync_v2 = copy;
-	driver.cuMemcpy2DAsync_v2 = copy_rows;
-	driver.cuEventCreate = event_create;
-	driver.cuStreamSynchronize = synchronize;
-	driver.cuEventRecord = event_record;
-	driver.cuEventDestroy_v2 = event_destroy;
-	driver.cuEventQuery = event_query;
-	driver.cuMemGetInfo_v2 = memory_info;
-	driver.cuStreamWaitEvent = stream_wait;
-	driver.cuMemsetD32Async = memset32;
-	driver.cuLaunchKernel = launch;
-	driver.cuStreamIsCapturing = is_capturing;
-	/* Whatever else there must be says no. */
-#define DRIVER(name)                                                                               \
-	if (!driver.name)                                                                          \
-		driver.name = (__typeof__(driver.name))(void *)no;
-#define DRIVER_OPTIONAL(name)
-#include "shim/real/driver_calls.def"
-#undef DRIVER
-#undef DRIVER_OPTIONAL
-	return 0;
 }
 
 void *real_dlsym(void *handle, const char *name)
@@ -287,7 +74,7 @@ int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uin
 	     uint64_t c)
 {
 	(void)gemm, (void)context;
-	note((struct act){.kind = ACT_GEMM, .a = a, .b = b, .c = c, .stream = stream});
+	below_note((struct act){.kind = ACT_GEMM, .a = a, .b = b, .c = c, .stream = stream});
 	return below.no_rerun ? -1 : 0;
 }
 
@@ -427,11 +214,11 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 		return -1;
 	look(context, stream, variant, args);
 	below.args = *args;
-	note((struct act){.kind = ACT_FUSED,
-			  .a = args->q.base,
-			  .b = args->o.base,
-			  .c = args->k.base,
-			  .stream = stream});
+	below_note((struct act){.kind = ACT_FUSED,
+				.a = args->q.base,
+				.b = args->o.base,
+				.c = args->k.base,
+				.stream = stream});
 	return 0;
 }
 
@@ -439,7 +226,7 @@ int fused_complement(CUcontext context, CUstream stream, const struct complement
 {
 	(void)context;
 	if (args->out)
-		note((struct act){
+		below_note((struct act){
 			.kind = ACT_COMPLEMENT, .a = args->in, .b = args->out, .stream = stream});
 	return 0;
 }
@@ -448,10 +235,10 @@ int fused_slopes(CUcontext context, CUstream stream, const struct slopes_args *a
 {
 	(void)context;
 	if (args->out)
-		note((struct act){.kind = ACT_SLOPES,
-				  .a = args->slopes.base,
-				  .b = args->out,
-				  .stream = stream});
+		below_note((struct act){.kind = ACT_SLOPES,
+					.a = args->slopes.base,
+					.b = args->out,
+					.stream = stream});
 	return 0;
 }
 
@@ -473,11 +260,11 @@ int fused_copy_rows(CUcontext context, CUstream stream, uint64_t to, uint64_t fr
 int fused_lay_out(CUcontext context, CUstream stream, const struct relayout *copy)
 {
 	(void)context;
-	note((struct act){.kind = ACT_LAY_OUT,
-			  .a = copy->in_begin,
-			  .b = copy->out_begin,
-			  .bytes = copy->out_end - copy->out_begin,
-			  .stream = stream});
+	below_note((struct act){.kind = ACT_LAY_OUT,
+				.a = copy->in_begin,
+				.b = copy->out_begin,
+				.bytes = copy->out_end - copy->out_begin,
+				.stream = stream});
 	return 0;
 }
 

@@ -74,6 +74,8 @@ extern struct below below;
 
 void below_reset(void);
 
+void below_note(struct act act);
+
 /* No kernel is loaded any more. */
 void below_unload(void);
 
