@@ -11,7 +11,7 @@ CHECKS     += check-ptxas
 T := $(O)/tests/unit
 kernel_test_libs := -DSIM_KERNELS='"$(abspath $(O))/simgpu/libsimkernels.so"' \
     -DHOST_KERNELS='"$(abspath $(O))/simgpu/libhostkernels.so"'
-$(addprefix $(T)/,test_kernels.o test_kernels_checks.o test_kernels_decode.o test_kernels_f32.o test_kernels_rows.o test_kernels_moves.o test_kernels_weights.o test_kernels_hard.o test_ladder.o test_cuda_host.o): CPPFLAGS += $(kernel_test_libs)
+$(addprefix $(T)/,test_kernels_case.o test_kernels_moves.o): CPPFLAGS += $(kernel_test_libs)
 
 $(O)/simgpu/libhostkernels.so: $(O)/simgpu/cu/tests/unit/cuda_host_kernels.o \
     $(O)/simgpu/cu/tests/unit/test_kernels_weights.o $(O)/simgpu/cuda_host.o

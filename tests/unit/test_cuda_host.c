@@ -16,8 +16,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-static void *kernels;
-
 static const struct sim_kernel *kernel(const char *name)
 {
 	char symbol[64];
@@ -199,15 +197,6 @@ static void test_conversions(void **state)
 	}
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	kernels = dlopen(HOST_KERNELS, RTLD_NOW | RTLD_LOCAL);
-	if (!kernels)
-		fprintf(stderr, "%s\n", dlerror());
-	return kernels ? 0 : -1;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,5 +207,5 @@ int main(void)
 		cmocka_unit_test(test_wmma),
 	};
 
-	return cmocka_run_group_tests(tests, setup, NULL);
+	return cmocka_run_group_tests(tests, kernels_open_host, NULL);
 }

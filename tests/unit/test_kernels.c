@@ -19,21 +19,9 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static void *kernels;
-
 static bool is_few(const struct attn_variant *v)
 {
 	return v->family == ATTN_DECODE || v->family == ATTN_FEW;
-}
-
-static void check_all(struct problem *p, const char *what)
-{
-	problem_check_all(p, kernels, what);
-}
-
-static void check_chosen(struct problem *p, const char *what)
-{
-	problem_check_chosen(p, kernels, what);
 }
 
 static void init(struct problem *p, int dtype, int B, int H, int Sq, int Sk, int D, int Dv)
@@ -53,7 +41,7 @@ static void test_lengths(void **state)
 		for (size_t k = 0; k < COUNT(lengths); k++) {
 			init(&p, (q + k) % 2 ? ATTN_F16 : ATTN_BF16, 1, 2, lengths[q], lengths[k],
 			     64, 64);
-			check_all(&p, "lengths");
+			problem_check_all(&p, "lengths");
 		}
 }
 
@@ -63,15 +51,15 @@ static void test_long(void **state)
 
 	(void)state;
 	init(&p, ATTN_F16, 1, 1, 500, 500, 64, 64);
-	check_all(&p, "long");
+	problem_check_all(&p, "long");
 	init(&p, ATTN_BF16, 1, 1, 1000, 1000, 80, 80);
 	p.row_step = 7;
-	check_chosen(&p, "long");
+	problem_check_chosen(&p, "long");
 	init(&p, ATTN_F16, 1, 1, 4096, 4096, 32, 32);
 	p.row_step = 97;
-	check_chosen(&p, "long");
+	problem_check_chosen(&p, "long");
 	init(&p, ATTN_F16, 2, 1, 1, 4096, 128, 128);
-	check_all(&p, "one query, many keys");
+	problem_check_all(&p, "one query, many keys");
 }
 
 static void test_head_dims(void **state)
@@ -83,9 +71,9 @@ static void test_head_dims(void **state)
 	for (size_t d = 0; d < COUNT(dims); d++)
 		for (int dtype = ATTN_F16; dtype <= ATTN_BF16; dtype++) {
 			init(&p, dtype, 1, 1, 70, 75, dims[d], dims[d]);
-			check_all(&p, "head dimension");
+			problem_check_all(&p, "head dimension");
 			init(&p, dtype, 1, 1, 33, 100, dims[d], dims[COUNT(dims) - 1 - d]);
-			check_all(&p, "Dv != D");
+			problem_check_all(&p, "Dv != D");
 		}
 }
 
@@ -124,7 +112,7 @@ static void test_layouts(void **state)
 			snprintf(what, sizeof(what), "layout %zu of %c", l, "QKVO"[operand]);
 			problem_init(&p, l % 2 ? ATTN_BF16 : ATTN_F16,
 				     (int[6]){2, 3, 37, 50, 40, 48}, of);
-			check_all(&p, what);
+			problem_check_all(&p, what);
 		}
 	for (size_t l = 0; l < COUNT(layouts); l++) {
 		struct layout of[4];
@@ -133,7 +121,7 @@ static void test_layouts(void **state)
 			of[operand] = layouts[(l * (operand + 1) + operand) % COUNT(layouts)];
 		snprintf(what, sizeof(what), "mixture %zu of layouts", l);
 		problem_init(&p, ATTN_F16, (int[6]){2, 2, 66, 65, 72, 80}, of);
-		check_chosen(&p, what);
+		problem_check_chosen(&p, what);
 	}
 }
 
@@ -145,7 +133,7 @@ static void test_shared_heads(void **state)
 
 	(void)state;
 	problem_init(&p, ATTN_F16, (int[6]){2, 3, 40, 40, 64, 64}, of);
-	check_all(&p, "shared heads");
+	problem_check_all(&p, "shared heads");
 }
 
 static void test_output_dtypes(void **state)
@@ -162,10 +150,10 @@ static void test_output_dtypes(void **state)
 			problem_free(&p);
 			continue;
 		}
-		check_all(&p, "dtype of O");
+		problem_check_all(&p, "dtype of O");
 		init(&p, ATTN_BF16, 1, 2, 40, 70, 64, 64);
 		problem_output(&p, dtype, &(struct layout){.order = "bhcr", .pad = 1});
-		check_all(&p, "dtype of O, transposed");
+		problem_check_all(&p, "dtype of O, transposed");
 	}
 }
 
@@ -181,7 +169,7 @@ static void test_output_over_q(void **state)
 		unsigned char *apart;
 
 		init(&p, v->dtype, 2, 2, (int)queries, 80, v->max_d, v->max_d);
-		problem_check(&p, kernels, v, "O apart from Q");
+		problem_check(&p, v, "O apart from Q");
 		apart = malloc(p.operand[OPERAND_O].bytes);
 		memcpy(apart, p.operand[OPERAND_O].data, p.operand[OPERAND_O].bytes);
 		p.args.o = p.args.q;
@@ -218,7 +206,7 @@ static void test_scale(void **state)
 		init(&p, ATTN_F16, 1, 1, 40, 90, 40, 40);
 		p.args.spec.scale = scales[n];
 		p.args.spec.out_scale = 0.5f + (float)n;
-		check_all(&p, "scale");
+		problem_check_all(&p, "scale");
 	}
 }
 
@@ -231,7 +219,7 @@ static void test_softcap(void **state)
 		init(&p, n % 2 ? ATTN_BF16 : ATTN_F16, 1, 1, 40, 90, 40, 40);
 		p.args.spec.scale = 2;
 		p.args.spec.softcap = (float[]){1, 20, 50}[n];
-		check_all(&p, "softcap");
+		problem_check_all(&p, "softcap");
 	}
 }
 
@@ -262,14 +250,14 @@ static void test_bias(void **state)
 			p.args.spec.bias_scale[l % 2] = l % 3 ? 1.0f : -0.5f;
 			if (dtype == ATTN_F32)
 				p.args.spec.round_x = ATTN_F32;
-			check_all(&p, what);
+			problem_check_all(&p, what);
 		}
 	for (size_t l = 0; l < COUNT(bias_layouts); l++) {
 		snprintf(what, sizeof(what), "two biases %zu", l);
 		init(&p, ATTN_F16, 2, 2, 37, 70, 40, 40);
 		problem_bias(&p, 0, ATTN_F16, &bias_layouts[l], 2);
 		problem_bias(&p, 1, ATTN_F32, &bias_layouts[COUNT(bias_layouts) - 1 - l], 2);
-		check_chosen(&p, what);
+		problem_check_chosen(&p, what);
 	}
 }
 
@@ -289,9 +277,9 @@ static void test_mask(void **state)
 			init(&p, f % 2 ? ATTN_BF16 : ATTN_F16, 2, 2, 37, 70, 40, 40);
 			problem_mask(&p, keeps, fills[f], &bias_layouts[l], keeps ? 0.7 : 0.3);
 			if (l % 2)
-				check_all(&p, what);
+				problem_check_all(&p, what);
 			else
-				check_chosen(&p, what);
+				problem_check_chosen(&p, what);
 		}
 }
 
@@ -328,7 +316,7 @@ static void test_window(void **state)
 			p.args.spec.window_shift = w[n].shift;
 			p.args.spec.window_value = w[n].value;
 			p.args.spec.empty_row = rule;
-			check_all(&p, what);
+			problem_check_all(&p, what);
 		}
 }
 
@@ -358,8 +346,8 @@ static void test_empty_rows(void **state)
 						*(char *)element_at(&p.args.spec.mask, 1, 1, 0, i,
 								    j) = 0;
 				}
-			check_all(&p,
-				  by_bias ? "rows emptied by a bias" : "rows emptied by a mask");
+			problem_check_all(&p, by_bias ? "rows emptied by a bias"
+						      : "rows emptied by a mask");
 		}
 }
 
@@ -384,7 +372,7 @@ static void test_finite_fills(void **state)
 					number_store(
 						element_at(&p.args.spec.bias[0], 1, 0, 0, i, j),
 						ATTN_F32, fills[n]);
-			check_all(&p, "finite fill");
+			problem_check_all(&p, "finite fill");
 		}
 }
 
@@ -396,7 +384,7 @@ static void test_large_logits(void **state)
 	for (int n = 0; n < 2; n++) {
 		init(&p, n ? ATTN_BF16 : ATTN_F16, 1, 1, 40, 150, 64, 64);
 		p.args.spec.scale = n ? 30 : 10;
-		check_all(&p, "large logits");
+		problem_check_all(&p, "large logits");
 	}
 	/* so large that max * log2(e) is no float: one key wins everything */
 	init(&p, ATTN_BF16, 1, 1, 20, 70, 16, 16);
@@ -409,7 +397,7 @@ static void test_large_logits(void **state)
 			number_store(element_at(&p.args.k, 1, 0, 0, j, d), ATTN_BF16,
 				     d ? 0 : (1 + j / 128.0) * (j % 2 ? 0x1p63 : -0x1p63));
 	p.args.spec.scale = 1;
-	check_all(&p, "logits near the end of float");
+	problem_check_all(&p, "logits near the end of float");
 }
 
 /* What is not a number, or infinite, goes where the formula takes it. */
@@ -436,7 +424,7 @@ static void test_nonfinite(void **state)
 		default:
 			number_store(element_at(&p.args.k, 1, 0, 0, 80, 7), dtype, bad);
 		}
-		check_all(&p, "non-finite operand");
+		problem_check_all(&p, "non-finite operand");
 	}
 	init(&p, ATTN_F16, 1, 1, 40, 100, 40, 40);
 	problem_bias(&p, 0, ATTN_F32, NULL, 1);
@@ -445,12 +433,12 @@ static void test_nonfinite(void **state)
 	for (int j = 0; j < 100; j++)
 		number_store(element_at(&p.args.spec.bias[0], 1, 0, 0, 7, j), ATTN_F32,
 			     j < 60 ? -INFINITY : NAN);
-	check_all(&p, "non-finite bias");
+	problem_check_all(&p, "non-finite bias");
 	/* O beyond the largest f16 is infinite */
 	init(&p, ATTN_F16, 1, 1, 40, 100, 40, 40);
 	p.args.spec.out_scale = 1e6f;
 	p.args.spec.scale = 20;
-	check_all(&p, "overflow of O");
+	problem_check_all(&p, "overflow of O");
 }
 
 /* ---- all together ---------------------------------------------------------------------------- */
@@ -492,17 +480,8 @@ static void test_random(void **state)
 		p.args.spec.empty_row = pick(3);
 		p.args.spec.round_x = pick(2) ? ATTN_F32 : dtype;
 		snprintf(what, sizeof(what), "random call %d", n);
-		check_chosen(&p, what);
+		problem_check_chosen(&p, what);
 	}
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	kernels = dlopen(SIM_KERNELS, RTLD_NOW | RTLD_LOCAL);
-	if (!kernels)
-		fprintf(stderr, "%s\n", dlerror());
-	return kernels ? 0 : -1;
 }
 
 int main(void)
@@ -519,5 +498,5 @@ int main(void)
 		cmocka_unit_test(test_random),
 	};
 
-	return cmocka_run_group_tests(tests, setup, NULL);
+	return cmocka_run_group_tests(tests, kernels_open, NULL);
 }

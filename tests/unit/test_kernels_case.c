@@ -419,7 +419,29 @@ void problem_row(const struct problem *p, int b, int h, int i, bool rounded, dou
 
 /* ---- the comparison -------------------------------------------------------------------------- */
 
-static int run(struct problem *p, void *kernels, const struct attn_variant *v)
+void *kernels;
+
+static int open_kernels(const char *path)
+{
+	kernels = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!kernels)
+		fprintf(stderr, "%s\n", dlerror());
+	return kernels ? 0 : -1;
+}
+
+int kernels_open(void **state)
+{
+	(void)state;
+	return open_kernels(SIM_KERNELS);
+}
+
+int kernels_open_host(void **state)
+{
+	(void)state;
+	return open_kernels(HOST_KERNELS);
+}
+
+static int run(struct problem *p, const struct attn_variant *v)
 {
 	char name[128];
 	const struct sim_kernel *kernel;
@@ -464,7 +486,7 @@ static void check_outside(struct problem *p, const unsigned char *before, const 
 	free(seen);
 }
 
-void problem_check(struct problem *p, void *kernels, const struct attn_variant *v, const char *what)
+void problem_check(struct problem *p, const struct attn_variant *v, const char *what)
 {
 	const struct attn_args *a = &p->args;
 	struct operand *m = &p->operand[OPERAND_O];
@@ -498,7 +520,7 @@ void problem_check(struct problem *p, void *kernels, const struct attn_variant *
 
 	memset(m->map, POISON, m->map_bytes - 4096);
 	memcpy(before, m->map, m->map_bytes - 4096);
-	assert_int_equal(run(p, kernels, v), 0);
+	assert_int_equal(run(p, v), 0);
 	check_outside(p, before, name);
 	for (size_t r = 0; r < rows; r += (size_t)p->row_step, n++) {
 		int i = (int)(r % (size_t)a->Sq), h = (int)(r / (size_t)a->Sq % (size_t)a->H);
@@ -527,7 +549,7 @@ static bool is_few(const struct attn_variant *v)
 	return v->family == ATTN_DECODE || v->family == ATTN_FEW;
 }
 
-void problem_check_all(struct problem *p, void *kernels, const char *what)
+void problem_check_all(struct problem *p, const char *what)
 {
 	int narrowest = 1 << 30, checked = 0;
 
@@ -546,7 +568,7 @@ void problem_check_all(struct problem *p, void *kernels, const char *what)
 		if (v->dtype != p->args.q.dtype || v->max_d != narrowest)
 			continue;
 		if (attn_select(&p->args, 90, v->name) == v) {
-			problem_check(p, kernels, v, what);
+			problem_check(p, v, what);
 			checked++;
 		} else {
 			assert_true(p->args.spec.lengths.base || p->args.spec.sinks.base ||
@@ -557,11 +579,11 @@ void problem_check_all(struct problem *p, void *kernels, const char *what)
 	problem_free(p);
 }
 
-void problem_check_chosen(struct problem *p, void *kernels, const char *what)
+void problem_check_chosen(struct problem *p, const char *what)
 {
 	const struct attn_variant *v = attn_select(&p->args, 90, NULL);
 
 	assert_non_null(v);
-	problem_check(p, kernels, v, what);
+	problem_check(p, v, what);
 	problem_free(p);
 }

@@ -46,6 +46,12 @@ enum {
 	OPERAND_COUNT
 };
 
+/* The kernels as a shared object of the host: a group's setup opens those of the simulated GPU, or
+ * those compiled against tests/simgpu/cuda_host.h. */
+extern void *kernels;
+int kernels_open(void **state);
+int kernels_open_host(void **state);
+
 struct problem {
 	struct attn_args args;
 	struct operand operand[OPERAND_COUNT];
@@ -93,17 +99,16 @@ void *element_at(const struct attn_tensor *t, int H, int64_t b, int64_t h, int64
  * P and O to the operands' dtype. */
 void problem_row(const struct problem *p, int b, int h, int i, bool rounded, double *out);
 
-/* Runs the variant `v` of the library `kernels` (from dlopen) on the problem and compares: cmocka
+/* Runs the variant `v` of `kernels` on the problem and compares: cmocka
  * failures name the problem by `what`. Every element of O within twice the error of the rounded
  * chain plus one rounding step, NaN and infinity where the answer has them, nothing else written.
  */
-void problem_check(struct problem *p, void *kernels, const struct attn_variant *v,
-		   const char *what);
+void problem_check(struct problem *p, const struct attn_variant *v, const char *what);
 
 /* Checks with every variant that could be chosen for the problem; frees it. With many rows not with
  * those of a row per block, for the sake of time: see test_kernels_decode.c. */
-void problem_check_all(struct problem *p, void *kernels, const char *what);
+void problem_check_all(struct problem *p, const char *what);
 /* Checks with the variant that would be chosen; frees. */
-void problem_check_chosen(struct problem *p, void *kernels, const char *what);
+void problem_check_chosen(struct problem *p, const char *what);
 
 #endif

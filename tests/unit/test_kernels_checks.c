@@ -19,8 +19,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-static void *kernels;
-
 static void launch_grid(const char *name, const unsigned grid[3], unsigned threads, void *args,
 			size_t size)
 {
@@ -609,15 +607,6 @@ static void test_parts(void **state)
 	}
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	kernels = dlopen(SIM_KERNELS, RTLD_NOW | RTLD_LOCAL);
-	if (!kernels)
-		fprintf(stderr, "%s\n", dlerror());
-	return kernels ? 0 : -1;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -630,5 +619,5 @@ int main(void)
 		cmocka_unit_test(test_images),		cmocka_unit_test(test_parts),
 	};
 
-	return cmocka_run_group_tests(tests, setup, NULL);
+	return cmocka_run_group_tests(tests, kernels_open, NULL);
 }

@@ -10,7 +10,6 @@
 #include "kernels/few_variants.h"
 #include "tests/unit/test_kernels_case.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,8 +19,6 @@
 #include <cmocka.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-static void *kernels;
 
 static bool is_decode(const struct attn_variant *v)
 {
@@ -48,7 +45,7 @@ static void check(struct problem *p, bool parts, const char *what)
 			continue;
 		width = v->max_d;
 		assert_ptr_equal(attn_select(&p->args, 90, v->name), v);
-		problem_check(p, kernels, v, what);
+		problem_check(p, v, what);
 		checked++;
 	}
 	/* few.cu has none beyond 128 */
@@ -526,15 +523,6 @@ static void test_choice_split(void **state)
 	assert_int_equal(chosen_of_all(1, 8, 17, 256, false)->family, ATTN_WMMA);
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	kernels = dlopen(SIM_KERNELS, RTLD_NOW | RTLD_LOCAL);
-	if (!kernels)
-		fprintf(stderr, "%s\n", dlerror());
-	return kernels ? 0 : -1;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -548,5 +536,5 @@ int main(void)
 		cmocka_unit_test(test_choice_split),
 	};
 
-	return cmocka_run_group_tests(tests, setup, NULL);
+	return cmocka_run_group_tests(tests, kernels_open, NULL);
 }

@@ -6,7 +6,6 @@
 #include "kernels/attention.h"
 #include "tests/unit/test_kernels_case.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,8 +15,6 @@
 #include <cmocka.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-static void *kernels;
 
 static void init(struct problem *p, int Sq, int Sk, int D, int Dv, const struct layout *layouts)
 {
@@ -31,7 +28,7 @@ static void check(struct problem *p, const char *what)
 
 	assert_non_null(v);
 	assert_int_equal(v->dtype, ATTN_F32);
-	problem_check(p, kernels, v, what);
+	problem_check(p, v, what);
 	problem_free(p);
 }
 
@@ -202,15 +199,6 @@ static void test_nan(void **state)
 	}
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	kernels = dlopen(SIM_KERNELS, RTLD_NOW | RTLD_LOCAL);
-	if (!kernels)
-		fprintf(stderr, "%s\n", dlerror());
-	return kernels ? 0 : -1;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,5 +208,5 @@ int main(void)
 		cmocka_unit_test(test_nan),
 	};
 
-	return cmocka_run_group_tests(tests, setup, NULL);
+	return cmocka_run_group_tests(tests, kernels_open, NULL);
 }

@@ -7,7 +7,6 @@
 #include "tests/gpu/kernel_cases_hard.h"
 #include "tests/unit/test_kernels_case.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,8 +16,6 @@
 
 #define KEYS 200
 #define ROWS 20
-
-static void *kernels;
 
 /* Every element of Q, K or V. */
 static void fill(struct problem *p, int kind, char operand)
@@ -95,7 +92,7 @@ static void check(const struct attn_variant *v, int kind, int hiding)
 	p.may_be_nan = hard_may_be_nan(kind, hiding);
 	snprintf(what, sizeof(what), "%s, hiding %d", hard_names[kind], hiding);
 	if (attn_select(&p.args, 90, v->name) == v)
-		problem_check(&p, kernels, v, what);
+		problem_check(&p, v, what);
 	else
 		fail_msg("%s: %s does not take it", what, v->name);
 	problem_free(&p);
@@ -144,15 +141,6 @@ static void test_f32(void **state)
 	check_family(ATTN_F32_ANY);
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	kernels = dlopen(SIM_KERNELS, RTLD_NOW | RTLD_LOCAL);
-	if (!kernels)
-		fprintf(stderr, "%s\n", dlerror());
-	return kernels ? 0 : -1;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,5 +150,5 @@ int main(void)
 		cmocka_unit_test(test_f32),
 	};
 
-	return cmocka_run_group_tests(tests, setup, NULL);
+	return cmocka_run_group_tests(tests, kernels_open, NULL);
 }

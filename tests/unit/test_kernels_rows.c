@@ -7,18 +7,14 @@
 #include "kernels/attention.h"
 #include "tests/unit/test_kernels_case.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-static void *kernels;
 
 static const int dtypes[] = {ATTN_F16, ATTN_BF16, ATTN_F32};
 static const int queries[] = {1, 3, 40, 100};
@@ -47,7 +43,7 @@ static void test_lengths(void **state)
 			for (size_t t = 0; t < COUNT(dtypes); t++) {
 				init(&p, dtypes[t], queries[q], 150);
 				problem_lengths(&p, &row_layouts[l], 1, 160);
-				problem_check_all(&p, kernels, "lengths");
+				problem_check_all(&p, "lengths");
 			}
 }
 
@@ -66,7 +62,7 @@ static void test_no_key(void **state)
 				init(&p, dtypes[t], queries[q], 90);
 				problem_lengths(&p, &row_layouts[shared], -2, 1);
 				p.args.spec.empty_row = rule;
-				problem_check_all(&p, kernels, "no key");
+				problem_check_all(&p, "no key");
 			}
 }
 
@@ -82,18 +78,18 @@ static void test_lengths_and_others(void **state)
 			problem_lengths(&p, &row_layouts[q % 2], 0, 150);
 			p.args.spec.window_right = 10;
 			p.args.spec.window_value = -100;
-			problem_check_all(&p, kernels, "lengths and a filled window");
+			problem_check_all(&p, "lengths and a filled window");
 			init(&p, dtypes[t], queries[q], 150);
 			problem_lengths(&p, &row_layouts[q % 2], 0, 150);
 			p.args.spec.window_right = 10;
 			p.args.spec.window_left = 50;
 			p.args.spec.window_shift = 20;
-			problem_check_all(&p, kernels, "lengths and a window");
+			problem_check_all(&p, "lengths and a window");
 			init(&p, dtypes[t], queries[q], 150);
 			problem_lengths(&p, &row_layouts[1], 1, 150);
 			problem_bias(&p, 0, ATTN_F32, NULL, 1);
 			problem_mask(&p, false, -50, &(struct layout){.same = "hr"}, 0.5);
-			problem_check_all(&p, kernels, "lengths, bias and mask");
+			problem_check_all(&p, "lengths, bias and mask");
 		}
 }
 
@@ -107,7 +103,7 @@ static void test_sinks(void **state)
 			for (size_t t = 0; t < COUNT(dtypes); t++) {
 				init(&p, dtypes[t], queries[q], 150);
 				problem_sinks(&p, dtypes[(t + l) % 3], &row_layouts[l], 4);
-				problem_check_all(&p, kernels, "sinks");
+				problem_check_all(&p, "sinks");
 			}
 }
 
@@ -127,7 +123,7 @@ static void test_extreme_sinks(void **state)
 				for (int i = 0; i < queries[q]; i += 2)
 					number_store(element_at(&p.args.spec.sinks, 2, 1, 0, i, 0),
 						     ATTN_F32, sinks[s]);
-				problem_check_all(&p, kernels, "a sink out of range");
+				problem_check_all(&p, "a sink out of range");
 			}
 }
 
@@ -146,12 +142,12 @@ static void test_sinks_alone(void **state)
 			problem_lengths(&p, NULL, 0, 3);
 			number_store(element_at(&p.args.spec.sinks, 2, 0, 0, 0, 0), ATTN_F16,
 				     -INFINITY);
-			problem_check_all(&p, kernels, "sinks and lengths");
+			problem_check_all(&p, "sinks and lengths");
 			init(&p, dtypes[t], queries[q], 90);
 			problem_sinks(&p, ATTN_BF16, &row_layouts[2], 1);
 			p.args.spec.window_right = 0;
 			p.args.spec.window_shift = -60;
-			problem_check_all(&p, kernels, "sinks and a window");
+			problem_check_all(&p, "sinks and a window");
 		}
 }
 
@@ -170,12 +166,12 @@ static void test_late_biases(void **state)
 				problem_bias(&p, 0, dtypes[t], &row_layouts[1], 2);
 				problem_bias(&p, 1, dtypes[t], NULL, 2);
 				p.args.spec.late_biases = late;
-				problem_check_all(&p, kernels, "biases after the mask");
+				problem_check_all(&p, "biases after the mask");
 				init(&p, dtypes[t], queries[q], 150);
 				problem_mask(&p, true, -INFINITY, NULL, 0.6);
 				problem_bias(&p, 1, ATTN_F32, NULL, 2);
 				p.args.spec.late_biases = late;
-				problem_check_all(&p, kernels, "the second bias after the mask");
+				problem_check_all(&p, "the second bias after the mask");
 			}
 }
 
@@ -208,7 +204,7 @@ static void test_late_overflow(void **state)
 					}
 				p.args.spec.late_biases = 1;
 				p.args.spec.empty_row = rule;
-				problem_check_all(&p, kernels, "fill plus fill");
+				problem_check_all(&p, "fill plus fill");
 			}
 }
 
@@ -247,15 +243,6 @@ static void test_choice(void **state)
 	problem_free(&p);
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	kernels = dlopen(SIM_KERNELS, RTLD_NOW | RTLD_LOCAL);
-	if (!kernels)
-		fprintf(stderr, "%s\n", dlerror());
-	return kernels ? 0 : -1;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -270,5 +257,5 @@ int main(void)
 		cmocka_unit_test(test_choice),
 	};
 
-	return cmocka_run_group_tests(tests, setup, NULL);
+	return cmocka_run_group_tests(tests, kernels_open, NULL);
 }

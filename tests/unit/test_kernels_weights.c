@@ -11,14 +11,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
 
 #define ROWS 16
 #define MOST 16384 /* keys */
 
-static void *kernels;
 static float x[ROWS * MOST], v[MOST], out[ROWS];
 
 static void run(const char *name, int keys, int bf16)
@@ -160,15 +158,6 @@ static void test_kinds(void **state)
 	}
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	kernels = dlopen(HOST_KERNELS, RTLD_NOW | RTLD_LOCAL);
-	if (!kernels)
-		fprintf(stderr, "%s\n", dlerror());
-	return kernels ? 0 : -1;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,5 +167,5 @@ int main(void)
 		cmocka_unit_test(test_kinds),
 	};
 
-	return cmocka_run_group_tests(tests, setup, NULL);
+	return cmocka_run_group_tests(tests, kernels_open_host, NULL);
 }

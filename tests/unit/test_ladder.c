@@ -25,7 +25,6 @@
 #define POISON	 0x7b /* of O's bytes: no number that an answer could be */
 #define VARIANTS 256
 
-static void *kernels;
 static uint8_t available[VARIANTS];
 
 static const struct sim_kernel *kernel_named(const char *symbol)
@@ -361,9 +360,8 @@ int main(void)
 	};
 	size_t count = 3;
 
-	kernels = dlopen(SIM_KERNELS, RTLD_NOW | RTLD_LOCAL);
-	if (!kernels || attn_variant_total > VARIANTS || ladder_step_count > 64) {
-		fprintf(stderr, "%s\n", kernels ? "more variants than expected" : dlerror());
+	if (kernels_open(NULL) || attn_variant_total > VARIANTS || ladder_step_count > 64) {
+		fprintf(stderr, "no kernels, or more variants than expected\n");
 		return 1;
 	}
 	memset(available, 1, sizeof(available));
