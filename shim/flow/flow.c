@@ -206,10 +206,7 @@ static enum flow continue_chain(struct chain *chain, struct op *op, struct acces
 
 	if (!chain_takes_whole(chain, list)) {
 		/* Partly overwritten scores are no scores: what is made of them can't be told. */
-		if (chain->unfit == REASON_NONE) {
-			chain->unfit = REASON_CHAIN_BROKEN;
-			snprintf(chain->detail, sizeof(chain->detail), "%s", who);
-		}
+		chain_unfit(chain, REASON_CHAIN_BROKEN, who);
 		if (chain->deferred) {
 			held_guard(op, list, NULL, true, who);
 			return FLOW_PASS;

@@ -245,10 +245,7 @@ static void note_reader(struct chain *chain, bool certain, const char *who)
 	struct site *site = chain->site;
 
 	if (!chain->closed) {
-		if (chain->unfit == REASON_NONE) {
-			chain->unfit = REASON_SCORES_READ_BY;
-			snprintf(chain->detail, sizeof(chain->detail), "%s", who);
-		}
+		chain_unfit(chain, REASON_SCORES_READ_BY, who);
 		return;
 	}
 	if (!site || site->state == SITE_DECLINED || (!certain && chain->suspected))
@@ -388,10 +385,8 @@ static void guard_chain(struct chain *chain, const struct op *op, const struct a
 			whole = meet_values(chain, &list->item[i], who);
 	if (!whole) {
 		held_realise(chain, op_queue(op), who, certain);
-		if (chain->used && chain->unfit == REASON_NONE) {
-			chain->unfit = REASON_SCORES_READ_BY;
-			snprintf(chain->detail, sizeof(chain->detail), "%s", who);
-		}
+		if (chain->used)
+			chain_unfit(chain, REASON_SCORES_READ_BY, who);
 	}
 	if (!chain->used)
 		return;
@@ -455,10 +450,8 @@ static void guard_chain_from_graph(struct chain *chain, const struct op *op,
 						ranges->item[i].end);
 	if (met) {
 		held_realise(chain, op_queue(op), op->name, false);
-		if (chain->used && chain->unfit == REASON_NONE) {
-			chain->unfit = REASON_SCORES_READ_BY;
-			snprintf(chain->detail, sizeof(chain->detail), "%s", op->name);
-		}
+		if (chain->used)
+			chain_unfit(chain, REASON_SCORES_READ_BY, op->name);
 	}
 	for (int i = 0; i < ranges->count && chain->used; i++)
 		if (ranges->item[i].written)

@@ -15,6 +15,7 @@
 #include "shim/rules/shadow.h"
 #include "shim/site/site.h"
 #include "tests/apps/aten.h"
+#include "tests/unit/chain_valid.h"
 
 #define TEXT_(x) #x
 #define TEXT(x)	 TEXT_(x)
@@ -108,12 +109,22 @@ void core_begin(void)
 	core_resize();
 }
 
+static void assert_valid(void)
+{
+	const char *wrong = chains_wrong();
+
+	if (wrong)
+		fail_msg("%s", wrong);
+}
+
 bool core_send(struct op op)
 {
-	if (flow_before(&op) == FLOW_TAKEN)
-		return true;
-	flow_after(&op);
-	return false;
+	const bool taken = flow_before(&op) == FLOW_TAKEN;
+
+	if (!taken)
+		flow_after(&op);
+	assert_valid();
+	return taken;
 }
 
 void core_allocate(uint64_t base, uint64_t bytes, enum memory_kind kind)

@@ -4,6 +4,7 @@
  */
 #include "tests/unit/replay.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "shim/flow/flow.h"
 #include "shim/log/log.h"
 #include "shim/site/site.h"
+#include "tests/unit/chain_valid.h"
 #include "tools/replay/below.h"
 #include "tools/replay/feed.h"
 
@@ -23,6 +25,7 @@ const char *trace_path(const char *name)
 }
 
 static void (*watcher)(void); /* replay_watched()'s */
+static const char *wrong;     /* with the chains, after some op */
 
 static void count(const struct op *op, enum flow flow, void *argument)
 {
@@ -32,6 +35,8 @@ static void count(const struct op *op, enum flow flow, void *argument)
 	result->gemms += op->kind == OP_GEMM;
 	result->launches += op->kind == OP_LAUNCH;
 	result->taken += flow == FLOW_TAKEN;
+	if (!wrong)
+		wrong = chains_wrong();
 	if (watcher)
 		watcher();
 }
@@ -60,6 +65,10 @@ int replay_watched(const char *path, int rounds, struct replay *result, void (*w
 	ops = feed_trace(path, rounds, count, result);
 	if (ops < 0)
 		return (int)ops;
+	if (wrong) {
+		fprintf(stderr, "%s: %s\n", path, wrong);
+		return -EPROTO;
+	}
 	result->fused = below.count[ACT_FUSED];
 	result->sites = (uint64_t)site_count;
 	for (int i = 0; i < site_count; i++) {

@@ -23,7 +23,7 @@ struct replay {
 const char *trace_path(const char *name);
 
 /* Plays one trace `rounds` times in a fresh core (call it once a process): between two rounds
- * everything is freed. 0, or -errno with a line on stderr. */
+ * everything is freed. 0, or -errno with a line on stderr, also where chains_wrong(). */
 int replay_trace(const char *path, int rounds, struct replay *result);
 
 /* The same; `watch` is called after each op, when it may look at the core and at below.h. */
