@@ -50,7 +50,7 @@ struct meaning {
 	int constant;	      /* view of the one element in device memory that is `scalar`; 0: there
 				 is none; -1: there is, but nobody knows the number */
 	int64_t softmax_cols; /* ROLE_SOFTMAX: a third view is a mask, true where -inf, or numbers:
-				 `added` says how these come in */
+				 `added` says how these come in; a fourth, sinks of rows */
 	int64_t softmax_apart; /* elements from one of a softmax's to the next */
 	/* What a softmax does before: in * factor, plus the third view times `added`, or, where it
 	 * says what is shown by ones, (1 - the third view) times `added`; in which type the sum

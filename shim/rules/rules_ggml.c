@@ -22,8 +22,9 @@ enum {
 	PARAMS_BYTES = 128
 };
 
-/* Adds a dimension to all views; a stride of 0: it comes round again. */
-static bool add_dimension(struct meaning *meaning, int64_t size, int64_t dense, int64_t mask)
+/* Adds a dimension to all views; a stride of 0: it comes round again. `sink`: of the sinks. */
+static bool add_dimension(struct meaning *meaning, int64_t size, int64_t dense, int64_t mask,
+			  int64_t sink)
 {
 	const int d = meaning->dims;
 
@@ -33,7 +34,9 @@ static bool add_dimension(struct meaning *meaning, int64_t size, int64_t dense, 
 		return false;
 	meaning->size[d] = size;
 	for (int i = 0; i < meaning->view_count; i++)
-		meaning->views[i].stride[d] = i == 2 ? mask : dense * meaning->views[i].element;
+		meaning->views[i].stride[d] = i == 2   ? mask
+					      : i == 3 ? sink
+						       : dense * meaning->views[i].element;
 	meaning->dims++;
 	return true;
 }
@@ -52,7 +55,8 @@ static struct type mask_type(const struct reading *r)
 	return rule_template_type(&at, type_unknown);
 }
 
-static bool set_views(struct reading *r, unsigned out, unsigned mask, float scale)
+/* sinks: where the pointer to them is; 0: there are none. */
+static bool set_views(struct reading *r, unsigned out, unsigned mask, unsigned sinks, float scale)
 {
 	struct meaning *meaning = r->meaning;
 	const struct type type = mask_type(r);
@@ -60,10 +64,13 @@ static bool set_views(struct reading *r, unsigned out, unsigned mask, float scal
 	if (type.dtype < 0 || type.dtype > ATTN_F32)
 		return false;
 	meaning->role = ROLE_SOFTMAX;
-	meaning->view_count = rule_u64_at(r, mask) ? 3 : 2;
+	meaning->view_count = sinks ? 4 : rule_u64_at(r, mask) ? 3 : 2;
+	if (sinks && !rule_u64_at(r, mask))
+		return false;
 	rule_set_view(r, 0, out, type_float);
 	rule_set_view(r, 1, rule_offset(r, 0), type_float);
 	rule_set_view(r, 2, mask, type);
+	rule_set_view(r, 3, sinks, type_float);
 	meaning->softmax_apart = 1;
 	meaning->factor = (double)scale;
 	meaning->added = 1;
@@ -77,10 +84,10 @@ static bool read_by_params(struct reading *r, unsigned out)
 	struct meaning *meaning = r->meaning;
 	const unsigned at = rule_offset(r, out + 1);
 	const int64_t columns = (int64_t)rule_u64_at(r, at + PARAMS_COLUMNS);
+	const bool sinks = out == 3 && rule_u64_at(r, rule_offset(r, 2));
 	int64_t size[3], again[3], stride[3], done = columns;
 
-	if ((out == 3 && rule_u64_at(r, rule_offset(r, 2))) ||
-	    rule_f32_at(r, at + PARAMS_SLOPE) != 0 || columns < 1)
+	if (rule_f32_at(r, at + PARAMS_SLOPE) != 0 || columns < 1)
 		return false;
 	again[0] = 0;
 	again[1] = (int64_t)rule_u64_at(r, at + PARAMS_MASK_SIZES);
@@ -95,17 +102,18 @@ static bool read_by_params(struct reading *r, unsigned out)
 	}
 	if (!rule_times(rule_times(rule_times(columns, size[0]), rule_times(size[1], size[2])),
 			4) ||
-	    !set_views(r, rule_offset(r, out), rule_offset(r, 1),
+	    !set_views(r, rule_offset(r, out), rule_offset(r, 1), sinks ? rule_offset(r, 2) : 0,
 		       rule_f32_at(r, at + PARAMS_SCALE)))
 		return false;
 	meaning->softmax_cols = columns;
 	meaning->elements = columns * size[0] * size[1] * size[2];
-	add_dimension(meaning, columns, 1, meaning->views[2].element);
+	add_dimension(meaning, columns, 1, meaning->views[2].element, 0);
 	for (unsigned d = 0; d < 3; d++) {
 		const int64_t once = again[d] < size[d] ? again[d] : size[d];
+		const int64_t sink = d == 1 ? meaning->views[3].element : 0; /* one a head */
 
-		if (!add_dimension(meaning, once, done, stride[d]) ||
-		    !add_dimension(meaning, size[d] / once, done * once, 0))
+		if (!add_dimension(meaning, once, done, stride[d], sink) ||
+		    !add_dimension(meaning, size[d] / once, done * once, 0, sink * once))
 			return false;
 		done *= size[d];
 	}
@@ -124,13 +132,14 @@ static bool read_by_words(struct reading *r)
 	if (columns < 1 || once < 1 || rows % of_mask || rule_f32_at(r, rule_offset(r, 6)) != 0 ||
 	    r->launch->grid[1] != 1 || r->launch->grid[2] != 1 ||
 	    !rule_times(rule_times(columns, rows), 4) ||
-	    !set_views(r, rule_offset(r, 2), rule_offset(r, 1), rule_f32_at(r, rule_offset(r, 5))))
+	    !set_views(r, rule_offset(r, 2), rule_offset(r, 1), 0,
+		       rule_f32_at(r, rule_offset(r, 5))))
 		return false;
 	meaning->softmax_cols = columns;
 	meaning->elements = columns * rows;
-	add_dimension(meaning, columns, 1, meaning->views[2].element);
-	add_dimension(meaning, of_mask, columns, columns * meaning->views[2].element);
-	add_dimension(meaning, rows / of_mask, columns * of_mask, 0);
+	add_dimension(meaning, columns, 1, meaning->views[2].element, 0);
+	add_dimension(meaning, of_mask, columns, columns * meaning->views[2].element, 0);
+	add_dimension(meaning, rows / of_mask, columns * of_mask, 0, 0);
 	return rule_finish_views(r);
 }
 

@@ -239,6 +239,17 @@ static enum reason apply_softmax_bias(struct walk *walk, const struct step *step
 	return reason;
 }
 
+/* One more score for each row that meets no V, where softmax itself takes it. */
+static enum reason apply_sinks(struct walk *walk, const struct step *step)
+{
+	const struct view *view = &step->meaning.views[3];
+	const struct ref *ref = ref_of(step, view->where);
+
+	if (walk->columns != walk->args->Sk || walk->shifted || !ref || ref->kind != REF_INPUT)
+		return stop(walk, REASON_MASK_FORM, step->name);
+	return set_tensor(walk, step, view, &walk->args->spec.sinks, ref->index);
+}
+
 static enum reason apply_softmax(struct walk *walk, const struct step *step)
 {
 	const struct meaning *meaning = &step->meaning;
@@ -257,6 +268,8 @@ static enum reason apply_softmax(struct walk *walk, const struct step *step)
 	if (meaning->view_count > 2)
 		reason = meaning->views[2].dtype == ATTN_BOOL ? apply_softmax_mask(walk, step)
 							      : apply_softmax_bias(walk, step);
+	if (reason == REASON_NONE && meaning->view_count > 3)
+		reason = apply_sinks(walk, step);
 	walk->softmax = true;
 	return reason;
 }

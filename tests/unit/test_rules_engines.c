@@ -121,6 +121,44 @@ static void test_masked_block(void **state)
 	assert_int_equal(meaning.summed, ATTN_F32);
 }
 
+/* Versions before had no slopes; those by pairs worked in place; and there were as many queries as
+ * keys. */
+static void test_masked_before(void **state)
+{
+	static const char *const names[] = {
+		"_ZN17fastertransformer17softmax_kernel_v4ILi2E6__halffEEvPT0_PKT1_PKS2_iiiS2_",
+		"_ZN17fastertransformer23softmax_kernel_v4_half2I6__halfLi1EEEvPT_PKS2_iiiiS2_"};
+	const uint16_t quarter = 0x3400;
+	int size[4];
+	struct op op;
+
+	(void)state;
+	core_begin();
+	size[0] = 1;
+	size[1] = (int)core.H;
+	size[2] = size[3] = (int)core.Sk;
+	for (int n = 0; n < 2; n++) {
+		const uint64_t scores = (uint64_t)(core.H * core.Sk * core.Sk);
+
+		op = n ? core_launch(names[n], 7, (size_t[]){8, 8, 4, 4, 4, 4, 2},
+				     (const void *[]){&core.s, &core.mask, &size[0], &size[1],
+						      &size[2], &size[3], &quarter})
+		       : core_launch(names[n], 7, (size_t[]){8, 8, 8, 4, 4, 4, 2},
+				     (const void *[]){&core.p, &core.s, &core.mask, &size[0],
+						      &size[1], &size[2], &quarter});
+		op.launch.grid[1] = 1;
+		op.launch.grid[2] = (unsigned)core.H;
+		assert_true(read_op(&op));
+		assert_int_equal(list.count, 3);
+		assert_touch(0, ACCESS_WRITE, n ? core.s : core.p, 2 * scores);
+		assert_touch(1, ACCESS_READ, core.s, (n ? 2 : 4) * scores);
+		assert_touch(2, ACCESS_READ, core.mask, 2 * (uint64_t)(core.Sk * core.Sk));
+		assert_true(meaning.factor == 0.25);
+		assert_int_equal(meaning.summed, n ? ATTN_F16 : ATTN_F32);
+		assert_int_equal(meaning.views[1].dtype, n ? ATTN_F16 : ATTN_F32);
+	}
+}
+
 static void test_masked_refused(void **state)
 {
 	struct masked m;
@@ -277,8 +315,11 @@ static void test_soft_max_block(void **state)
 	op = soft_max(GGML_SOFTMAX, 0, 0, &p);
 	assert_true(read_op(&op));
 	assert_int_equal(list.count, 2);
-	/* sinks, slopes, a grid that is another, a mask of two matrices for three */
-	op = soft_max(GGML_SOFTMAX, core.mask, sinks, &p);
+	op = soft_max(GGML_SOFTMAX_H, core.mask, sinks, &p);
+	assert_true(read_op(&op));
+	assert_touch(3, ACCESS_READ, sinks, 4 * (uint64_t)core.H);
+	/* sinks without a mask, slopes, a grid that is another, a mask of two matrices for three */
+	op = soft_max(GGML_SOFTMAX, 0, sinks, &p);
 	assert_false(read_op(&op));
 	p.slope = 8;
 	op = soft_max(GGML_SOFTMAX, core.mask, 0, &p);
@@ -319,6 +360,29 @@ static void test_soft_max_chain(void **state)
 	assert_true(args.spec.bias_scale[0] == 1);
 	assert_true(made_bias_place(chain, &args, NULL)); /* nothing to make */
 	assert_int_equal(below.scratch, 0);
+}
+
+/* A number for each head stands beside a row's scores. */
+static void test_sinks(void **state)
+{
+	struct chain *chain;
+	struct params p;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	p = soft_max_params();
+	op = core_scores();
+	op.gemm.ctype = CUDA_R_32F;
+	chain = chain_open(&op);
+	join(chain, soft_max(GGML_SOFTMAX, core.mask, CORE_OTHER, &p));
+	join(chain, convert_four(core.p, core.x, core.H * core.Sq * core.Sk));
+	assert_int_equal(end(chain), REASON_NONE);
+	assert_int_equal(args.spec.sinks.base, CORE_OTHER);
+	assert_int_equal(args.spec.sinks.dtype, ATTN_F32);
+	assert_int_equal(args.spec.sinks.stride[1], 1);
+	assert_int_equal(args.spec.sinks.stride[2], 0);
+	assert_int_equal(args.spec.bias[0].base, core.mask);
 }
 
 /* The form of years before: (x, mask, out, columns, rows of the mask, scale, …). */
@@ -418,10 +482,11 @@ static void test_pointers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_masked_block),   cmocka_unit_test(test_masked_refused),
-		cmocka_unit_test(test_masked_chain),   cmocka_unit_test(test_soft_max_block),
-		cmocka_unit_test(test_soft_max_chain), cmocka_unit_test(test_soft_max_before),
-		cmocka_unit_test(test_convert_block),  cmocka_unit_test(test_pointers),
+		cmocka_unit_test(test_masked_block),	cmocka_unit_test(test_masked_refused),
+		cmocka_unit_test(test_masked_before),	cmocka_unit_test(test_masked_chain),
+		cmocka_unit_test(test_soft_max_block),	cmocka_unit_test(test_soft_max_chain),
+		cmocka_unit_test(test_soft_max_before), cmocka_unit_test(test_convert_block),
+		cmocka_unit_test(test_pointers),	cmocka_unit_test(test_sinks),
 	};
 
 	return CORE_MAIN("rules_engines", tests);
