@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The kernels that ggml puts around the products of its attention, in the forms that they had over
- * time: what a block of another form says is not guessed.
+ * time: what a block of another form says is not guessed. None of them is in a namespace: where a
+ * name could be somebody else's, all of the signature is asked for.
  */
 #include "shim/rules/rule_reader.h"
 
@@ -232,29 +233,14 @@ bool rule_read_ggml_convert_four(struct reading *r)
 	       read_unary(r, ROLE_COPY, to, from, 1, 0, rule_times(rule_number(r, 2), 4));
 }
 
-/* Of a kernel that may be a template: its type, floats where it is none. */
-static struct type template_type(const struct reading *r, const char *needle)
-{
-	const char *at = strstr(r->function->name, needle) + strlen(needle);
-
-	if (*at++ != 'I')
-		return type_float;
-	return rule_template_type(&at, type_unknown);
-}
-
-/* (in, out, float factor, [float summand,] int or long elements). */
+/* (in, out, float factor, float summand, int or long elements). */
 bool rule_read_ggml_scale(struct reading *r)
 {
-	const struct type type = template_type(r, "9scale_f32");
-	const bool sum = r->function->param_count == 5;
-
-	if (!rule_takes(r, 8, 8, 4, 4) && !rule_takes(r, 8, 8, 4, 4, 4) &&
-	    !rule_takes(r, 8, 8, 4, 4, 8))
+	if (!rule_takes(r, 8, 8, 4, 4, 4) && !rule_takes(r, 8, 8, 4, 4, 8))
 		return false;
 	r->meaning->scalar = (double)rule_f32_at(r, rule_offset(r, 2));
-	return read_unary(r,
-			  sum && rule_f32_at(r, rule_offset(r, 3)) != 0 ? ROLE_OPAQUE : ROLE_SCALE,
-			  type, type, 1, 0, rule_number(r, sum ? 4 : 3));
+	return read_unary(r, rule_f32_at(r, rule_offset(r, 3)) != 0 ? ROLE_OPAQUE : ROLE_SCALE,
+			  type_float, type_float, 1, 0, rule_number(r, 4));
 }
 
 /* (in, out, float factor, float cap, int elements): cap * tanh(factor * in). */
@@ -274,7 +260,7 @@ bool rule_read_ggml_unary(struct reading *r)
 	const char *at = rule_find(r, "fEE");
 	struct type type;
 
-	if (!at || !rule_takes(r, 8, 8, 4))
+	if (!at || !rule_has(r, "EvPKT0_PS") || !rule_takes(r, 8, 8, 4))
 		return false;
 	at += strlen("fEE");
 	type = rule_template_type(&at, type_unknown);

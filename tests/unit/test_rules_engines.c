@@ -430,6 +430,60 @@ static void test_convert_block(void **state)
 	assert_false(read_op(&op));
 }
 
+/* A softcap in one kernel or in three. Another's scale_f32() is nobody's that is known. */
+static void test_softcap(void **state)
+{
+	static const char softcap[] = "_Z11softcap_f32PKfPfffi";
+	static const char scale[] = "_Z9scale_f32IfEvPKT_PS0_ffl";
+	static const char tanh[] = "_Z15unary_op_kernelIXadL_ZN4here7op_tanhEfEEfEvPKT0_PS1_i";
+	static const char gelu[] = "_Z15unary_op_kernelIXadL_ZN4here7op_geluEfEEfEvPKT0_PS1_i";
+	const float inner = 0.05f, cap = 20, none = 0;
+	struct chain *chain;
+	struct params p;
+	struct op op;
+	int64_t count;
+	int elements;
+
+	(void)state;
+	for (int n = 0; n < 2; n++) {
+		core_begin();
+		count = core.H * core.Sq * core.Sk;
+		elements = (int)count;
+		p = soft_max_params();
+		p.scale = 1;
+		op = core_scores();
+		op.gemm.ctype = CUDA_R_32F;
+		chain = chain_open(&op);
+		if (n) {
+			join(chain, core_launch(scale, 5, (size_t[]){8, 8, 4, 4, 8},
+						(const void *[]){&core.s, &core.s, &inner, &none,
+								 &count}));
+			join(chain, core_launch(tanh, 3, (size_t[]){8, 8, 4},
+						(const void *[]){&core.s, &core.s, &elements}));
+			join(chain,
+			     core_launch(scale, 5, (size_t[]){8, 8, 4, 4, 8},
+					 (const void *[]){&core.s, &core.s, &cap, &none, &count}));
+		} else {
+			join(chain, core_launch(softcap, 5, (size_t[]){8, 8, 4, 4, 4},
+						(const void *[]){&core.s, &core.s, &inner, &cap,
+								 &elements}));
+		}
+		join(chain, soft_max(GGML_SOFTMAX, core.mask, 0, &p));
+		join(chain, convert_four(core.p, core.x, count));
+		assert_int_equal(end(chain), REASON_NONE);
+		assert_true(args.spec.scale == 0.05f * 20);
+		assert_true(args.spec.softcap == 20);
+	}
+	op = core_launch(gelu, 3, (size_t[]){8, 8, 4},
+			 (const void *[]){&core.s, &core.x, &elements});
+	assert_true(read_op(&op));
+	assert_int_equal(meaning.role, ROLE_OPAQUE);
+	assert_touch(0, ACCESS_WRITE, core.x, 4 * (uint64_t)elements);
+	op = core_launch("_Z9scale_f32PfPKffi", 4, (size_t[]){8, 8, 4, 4},
+			 (const void *[]){&core.s, &core.x, &cap, &elements});
+	assert_null(function_get(op.launch.function)->rule);
+}
+
 /* ---- arrays of addresses ----------------------------------------------------------------------
  */
 
@@ -487,6 +541,7 @@ int main(void)
 		cmocka_unit_test(test_soft_max_block),	cmocka_unit_test(test_soft_max_chain),
 		cmocka_unit_test(test_soft_max_before), cmocka_unit_test(test_convert_block),
 		cmocka_unit_test(test_pointers),	cmocka_unit_test(test_sinks),
+		cmocka_unit_test(test_softcap),
 	};
 
 	return CORE_MAIN("rules_engines", tests);
