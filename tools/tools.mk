@@ -39,6 +39,9 @@ $(O)/referee.py: tools/bench/referee.py
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
+# What `fashim doctor` says of the kernels: CUDA 12's assembler made a portable build's.
+$(O)/tools/doctor/doctor_machine.o: CPPFLAGS += $(if $(PORTABLE),-DKERNELS_CUDA=12)
+
 $(O)/fashim: $(TOOL_OBJECTS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TOOL_LIBS)
@@ -109,10 +112,10 @@ $(O)/tests/cli/doctor/copy_inside $(O)/tests/cli/doctor/opener: tests/cli/calls.
 	@mkdir -p $(@D)
 	$(call say,CCLD,$@)
 	$(doctor_cc) -D$(if $(filter opener,$(@F)),OPENS,CONTAINS) -o $@ $<
-$(O)/tests/cli/doctor/libcuda.so.1: tests/cli/driver.c | setup
+$(O)/tests/cli/doctor/libcuda.so.1: tests/cli/driver.c tests/cli/driver_calls.c shim/real/driver_calls.def | setup
 	@mkdir -p $(@D)
 	$(call say,CCLD,$@)
-	$(doctor_cc) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
+	$(doctor_cc) -fPIC -shared -Wl,-soname,$(@F) -o $@ $(filter %.c,$^)
 
 # Stands in for libfashim.so.
 $(O)/tests/cli/fake.so: tests/cli/fake.c | setup

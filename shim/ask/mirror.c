@@ -55,7 +55,7 @@ const char *mirrors_objection(const struct function *function)
 		return "FASHIM_ASK=off";
 	if (mirrors_talks(function))
 		return "a kernel that waits for other GPUs";
-	return kernel_code_hindrance(function);
+	return kernel_code_hindrance(function->handle, function->name, function->code);
 }
 
 static const char *any_objection(const struct chain *chain)

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "shim/base/cost.h"
-#include "shim/rules/function.h"
 #include "shim/code/kernel_code_parts.h"
+#include "shim/code/kernel_names.h"
 #include "shim/real/driver.h"
 
 #define BUCKETS	    1024
@@ -26,7 +26,7 @@
 #define ROWS_MAX    (1u << 20)	/* kernels in all tables */
 #define AT_ONCE_MAX (16u << 20) /* bytes of an image that has to be read while it is loaded, */
 #define PACKED_MAX  (4u << 20)	/* and of a fat binary */
-#define ASKED	    (1u << 31)	/* in struct function: its deeds are known */
+#define ASKED	    (1u << 31)	/* in what is kept of a kernel: its deeds are known */
 
 struct module {
 	const void *handle;
@@ -68,7 +68,8 @@ bool code_table_add(struct code_table *table, const char *name, size_t length, u
 		table->rows = fresh;
 		table->room = room;
 	}
-	table->rows[table->count++] = (struct code_row){hash_of(name, length), deeds};
+	table->rows[table->count++] =
+		(struct code_row){.name = hash_of(name, length), .deeds = deeds};
 	return true;
 }
 
@@ -88,10 +89,13 @@ void code_table_sort(struct code_table *table)
 		return;
 	qsort(table->rows, table->count, sizeof(*table->rows), by_name);
 	for (size_t i = 1; i < table->count; i++) {
-		if (table->rows[i].name == table->rows[kept].name)
+		if (table->rows[i].name == table->rows[kept].name) {
 			table->rows[kept].deeds |= table->rows[i].deeds;
-		else
+			table->rows[kept].layout = code_layout_of_both(
+				table, table->rows[kept].layout, table->rows[i].layout);
+		} else {
 			table->rows[++kept] = table->rows[i];
+		}
 	}
 	table->count = kept + 1;
 }
@@ -114,7 +118,8 @@ uint32_t code_table_deeds(const struct code_table *table, const char *name)
 void code_table_free(struct code_table *table)
 {
 	free(table->rows);
-	*table = (struct code_table){0};
+	free(table->places);
+	*table = (struct code_table){.layouts = table->layouts};
 }
 
 /* ---- modules ------------------------------------------------------------------------------------
@@ -203,7 +208,10 @@ static bool find_targets(void)
 
 static void read_now(struct module *module, const unsigned char *image, size_t bytes)
 {
-	module->known = find_targets() && !code_read_image(image, bytes, &targets, &module->table);
+	const bool ready = find_targets();
+
+	module->table.layouts = !driver.cuFuncGetParamInfo || !driver.cuKernelGetParamInfo;
+	module->known = ready && !code_read_image(image, bytes, &targets, &module->table);
 	module->image = NULL;
 	code_table_sort(&module->table);
 	if (!module->known || module->table.count > ROWS_MAX - rows) {
@@ -334,6 +342,7 @@ void kernel_code_unloaded(const void *handle)
 		return;
 	drop(handle);
 	pthread_mutex_unlock(&lock);
+	kernel_names_forget(handle);
 	errno = kept;
 }
 
@@ -342,37 +351,37 @@ void kernel_code_unloaded(const void *handle)
 
 /* Lock held. Handles of functions and of kernels are not told apart by looking at them
  * (function.c). */
-static struct module *module_of(const struct function *function)
+static struct module *module_of(CUfunction function)
 {
 	struct module *module = NULL;
 	CUmodule handle;
 	CUlibrary library;
 
-	if (driver.cuFuncGetModule &&
-	    driver.cuFuncGetModule(&handle, function->handle) == CUDA_SUCCESS)
+	if (driver.cuFuncGetModule && driver.cuFuncGetModule(&handle, function) == CUDA_SUCCESS)
 		module = find(handle);
 	if (!module && driver.cuKernelGetLibrary &&
-	    driver.cuKernelGetLibrary(&library, (CUkernel)function->handle) == CUDA_SUCCESS)
+	    driver.cuKernelGetLibrary(&library, (CUkernel)function) == CUDA_SUCCESS)
 		module = find(library);
+	if (!module)
+		module = find(kernel_owner(function));
 	return module && module->same ? find(module->same) : module;
 }
 
-static uint32_t deeds_of(const struct function *function)
+/* With its table, if it can be had. NULL: it cannot. */
+static struct module *module_read(CUfunction function)
 {
 	struct module *module = module_of(function);
 
-	if (!module)
-		return DEED_UNKNOWN;
 	/* What it lies in may have been closed without a word. */
-	if (module->image && stays(module->image, module->bytes))
+	if (module && module->image && stays(module->image, module->bytes))
 		read_now(module, module->image, module->bytes);
-	return module->known ? code_table_deeds(&module->table, function->name) : DEED_UNKNOWN;
+	return module && module->known ? module : NULL;
 }
 
 /* *exposed: the program may have written the module's constants. */
-static uint32_t ask(const struct function *function, bool *exposed)
+static uint32_t ask(CUfunction function, const char *name, uint32_t *kept, bool *exposed)
 {
-	uint32_t deeds = function->code ? *function->code : 0;
+	uint32_t deeds = kept ? *kept : 0;
 
 	*exposed = true;
 	if (driver_resolve() < 0 || ((!deeds || deeds & DEED_CONSTANTS) && !begin()))
@@ -381,14 +390,17 @@ static uint32_t ask(const struct function *function, bool *exposed)
 		const struct module *module;
 
 		COST(PURPOSE_IMAGES);
-		if (!deeds)
-			deeds = deeds_of(function) | ASKED;
+		if (!deeds) {
+			module = module_read(function);
+			deeds = (module ? code_table_deeds(&module->table, name) : DEED_UNKNOWN) |
+				ASKED;
+		}
 		module = deeds & DEED_CONSTANTS ? module_of(function) : NULL;
 		*exposed = !module || module->exposed || stranger_exposed;
 		pthread_mutex_unlock(&lock);
 	}
-	if (function->code)
-		*function->code = deeds;
+	if (kept)
+		*kept = deeds;
 	return deeds & ~ASKED;
 }
 
@@ -402,10 +414,10 @@ static const char *gravest(uint32_t deeds)
 	return deeds ? words[__builtin_ctz(deeds)] : NULL;
 }
 
-struct kernel_code_facts kernel_code_facts(const struct function *function)
+struct kernel_code_facts kernel_code_facts(CUfunction handle, const char *name, uint32_t *known)
 {
 	bool exposed;
-	const uint32_t deeds = ask(function, &exposed);
+	const uint32_t deeds = ask(handle, name, known, &exposed);
 
 	return (struct kernel_code_facts){
 		.known = !(deeds & DEED_UNKNOWN),
@@ -421,10 +433,30 @@ struct kernel_code_facts kernel_code_facts(const struct function *function)
 	};
 }
 
-const char *kernel_code_hindrance(const struct function *function)
+const char *kernel_code_hindrance(CUfunction handle, const char *name, uint32_t *known)
 {
 	bool exposed;
-	uint32_t deeds = ask(function, &exposed);
+	uint32_t deeds = ask(handle, name, known, &exposed);
 
 	return gravest(exposed ? deeds : deeds & ~(uint32_t)DEED_CONSTANTS);
+}
+
+int kernel_code_layout(CUfunction handle, const char *name, unsigned room, unsigned *offset,
+		       unsigned *size)
+{
+	struct code_layout layout;
+	struct module *module;
+	bool known;
+
+	if (driver_resolve() < 0 || !begin())
+		return -1;
+	COST(PURPOSE_IMAGES);
+	module = module_read(handle);
+	known = module && code_table_layout(&module->table, name, &layout) && layout.count <= room;
+	pthread_mutex_unlock(&lock);
+	for (unsigned i = 0; known && i < layout.count; i++) {
+		offset[i] = layout.offset[i];
+		size[i] = layout.size[i];
+	}
+	return known ? (int)layout.count : -1;
 }

@@ -11,10 +11,10 @@
 #ifndef FASHIM_KERNEL_CODE_H
 #define FASHIM_KERNEL_CODE_H
 
+#include <cuda.h>
 #include <stdbool.h>
 #include <stddef.h>
-
-struct function;
+#include <stdint.h>
 
 /* What the kernel may do; all false but `known`: nothing but read and write where its parameters
  * lead to. */
@@ -52,11 +52,16 @@ void kernel_code_unloaded(const void *handle);
  */
 
 /* The driver is asked for the kernel's module and the image is read the first time, which may take
- * long. */
-struct kernel_code_facts kernel_code_facts(const struct function *function);
+ * long; what came of it is kept in *known, 0 before (NULL: it is not kept). */
+struct kernel_code_facts kernel_code_facts(CUfunction handle, const char *name, uint32_t *known);
 
 /* NULL: it may be launched again on copies; otherwise one phrase why not. Constants hinder only
  * where the program could have put addresses there. */
-const char *kernel_code_hindrance(const struct function *function);
+const char *kernel_code_hindrance(CUfunction handle, const char *name, uint32_t *known);
+
+/* Where a kernel's parameters lie, for drivers that do not tell: the image says it. How many there
+ * are, at most `room`; -1: not known. */
+int kernel_code_layout(CUfunction handle, const char *name, unsigned room, unsigned *offset,
+		       unsigned *size);
 
 #endif

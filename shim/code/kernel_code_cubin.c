@@ -18,7 +18,10 @@
 #define ENTRY		   0x10 /* in st_other: a kernel */
 #define INFO_SECTION	   0x70000000u
 #define INFO_SIZED	   4	/* of an attribute's format: two bytes of size, then as many */
-#define INFO_BRANCH_TABLES 0x34 /* the attribute that lists where BRX may go */
+#define INFO_BRANCH_TABLES 0x34 /* the attribute that lists where BRX may go, */
+#define INFO_PARAMETER	   0x17 /* that of one parameter, */
+#define INFO_PARAMETERS	   0x19 /* and the size of all of them, in the attribute itself */
+#define PARAMETER_BYTES	   12
 #define INSTRUCTION	   16
 #define LDC		   0x182
 #define ULDC_INDEXED	   0x0bb
@@ -390,6 +393,57 @@ static uint32_t deeds_of_code(const struct cubin *cubin, unsigned section, size_
 	return deeds;
 }
 
+/* ---- parameters ---------------------------------------------------------------------------------
+ */
+
+/* An attribute of a parameter: an index, its number, its offset, and in the upper bits its size. */
+static bool note_parameter(struct code_layout *layout, const unsigned char *at)
+{
+	uint16_t number, offset;
+	uint32_t word;
+
+	memcpy(&number, at + 4, 2);
+	memcpy(&offset, at + 6, 2);
+	memcpy(&word, at + 8, 4);
+	if (number >= CODE_PARAMS || !word >> 18)
+		return false;
+	if (number >= layout->count)
+		layout->count = number + 1u;
+	layout->offset[number] = offset;
+	layout->size[number] = (uint16_t)(word >> 18);
+	return true;
+}
+
+/* What the section's attributes say of the parameters; more than there is room for where they say
+ * nothing, or contradict themselves. */
+static void read_layout(const struct cubin *cubin, unsigned section, struct code_layout *layout)
+{
+	size_t bytes = 0, size;
+	unsigned all = 0, end = 0;
+	const unsigned char *info = cubin->work[section].info
+					    ? content(cubin, cubin->work[section].info, &bytes)
+					    : NULL;
+
+	*layout = (struct code_layout){0};
+	for (size_t i = 0; info && i + 4 <= bytes; i += 4 + size) {
+		size = info[i] == INFO_SIZED ? info[i + 2] | (size_t)info[i + 3] << 8 : 0;
+		if (size > bytes - i - 4)
+			info = NULL;
+		else if (info[i + 1] == INFO_PARAMETERS && info[i] != INFO_SIZED)
+			all = info[i + 2] | (unsigned)info[i + 3] << 8;
+		else if (info[i + 1] == INFO_PARAMETER && info[i] == INFO_SIZED &&
+			 (size != PARAMETER_BYTES || !note_parameter(layout, info + i + 4)))
+			info = NULL;
+	}
+	for (unsigned i = 0; i < layout->count; i++) {
+		if (!layout->size[i] || layout->offset[i] < end)
+			info = NULL;
+		end = layout->offset[i] + layout->size[i];
+	}
+	if (!info || end != all)
+		layout->count = CODE_PARAMS + 1;
+}
+
 /* ---- kernels ------------------------------------------------------------------------------------
  */
 
@@ -435,6 +489,7 @@ static uint32_t deeds_of_kernel(struct cubin *cubin, unsigned section)
 
 int code_read_cubin(const unsigned char *image, size_t bytes, struct code_table *table)
 {
+	struct code_layout layout;
 	struct cubin cubin;
 	int result = cubin_open(&cubin, image, bytes);
 
@@ -447,8 +502,11 @@ int code_read_cubin(const unsigned char *image, size_t bytes, struct code_table 
 		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || !(symbol->st_other & ENTRY) ||
 		    !symbol->st_shndx || symbol->st_shndx >= cubin.sections)
 			continue;
+		if (table->layouts)
+			read_layout(&cubin, symbol->st_shndx, &layout);
 		if (!code_table_add(table, name, strlen(name),
-				    deeds_of_kernel(&cubin, symbol->st_shndx)))
+				    deeds_of_kernel(&cubin, symbol->st_shndx)) ||
+		    (table->layouts && !code_table_place(table, &layout)))
 			result = -ENOMEM;
 	}
 	free(cubin.work);

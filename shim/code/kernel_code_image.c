@@ -6,7 +6,8 @@
  *
  * A simulated GPU (tests/simgpu) takes shared objects of the host instead, whose kernels are the
  * symbols sim_kernel_NAME; what a kernel does beyond its parameters, the object says itself by
- * symbols sim_deed_DEED_NAME. No driver of a real GPU takes such an image.
+ * symbols sim_deed_DEED_NAME, and where its parameters lie, by sim_layout_NAME (struct
+ * code_layout). No driver of a real GPU takes such an image.
  */
 #include <elf.h>
 #include <errno.h>
@@ -180,11 +181,35 @@ static bool add_simulated(const char *symbol, struct code_table *table)
 	return true;
 }
 
+/* The symbol's bytes are in the file. */
+static bool place_simulated(const unsigned char *image, size_t bytes, const Elf64_Sym *symbol,
+			    const char *name, struct code_table *table)
+{
+	static const char beginning[] = "sim_layout_";
+	const Elf64_Ehdr *head = (const void *)image;
+	struct code_layout layout;
+	Elf64_Shdr section;
+	uint64_t at;
+
+	if (!table->layouts || strncmp(name, beginning, sizeof(beginning) - 1) ||
+	    symbol->st_shndx >= head->e_shnum || symbol->st_size != sizeof(layout))
+		return true;
+	memcpy(&section, image + head->e_shoff + symbol->st_shndx * sizeof(section),
+	       sizeof(section));
+	at = symbol->st_value - section.sh_addr + section.sh_offset;
+	if (at > bytes || bytes - at < sizeof(layout))
+		return true;
+	memcpy(&layout, image + at, sizeof(layout));
+	name += sizeof(beginning) - 1;
+	return code_table_add(table, name, strlen(name), 0) && code_table_place(table, &layout);
+}
+
 static int read_simulated(const unsigned char *image, size_t bytes, struct code_table *table)
 {
 	const Elf64_Ehdr *head = (const void *)image;
 	Elf64_Shdr section, strings;
 	Elf64_Sym symbol;
+	const char *name;
 
 	if (head->e_shentsize != sizeof(section) || head->e_shoff > bytes ||
 	    head->e_shnum > (bytes - head->e_shoff) / sizeof(section))
@@ -203,9 +228,10 @@ static int read_simulated(const unsigned char *image, size_t bytes, struct code_
 			memcpy(&symbol, image + section.sh_offset + at, sizeof(symbol));
 			if (symbol.st_name >= strings.sh_size)
 				return -EINVAL;
+			name = (const char *)image + strings.sh_offset + symbol.st_name;
 			if (symbol.st_shndx &&
-			    !add_simulated((const char *)image + strings.sh_offset + symbol.st_name,
-					   table))
+			    (!add_simulated(name, table) ||
+			     !place_simulated(image, bytes, &symbol, name, table)))
 				return -ENOMEM;
 		}
 	}

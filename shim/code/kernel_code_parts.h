@@ -27,11 +27,33 @@ struct code_table {
 	struct code_row {
 		uint64_t name;
 		uint32_t deeds;
+		uint32_t layout; /* where in `places` it begins, counted from 1; 0: not known */
 	} * rows;
+	bool layouts;	  /* are wanted */
+	uint16_t *places; /* of each layout: how many parameters, then their offsets and sizes */
+	size_t place_count, place_room;
+};
+
+/* Where a kernel's parameters lie. */
+#define CODE_PARAMS 64
+struct code_layout {
+	unsigned count; /* more than there is room for: not known */
+	uint16_t offset[CODE_PARAMS], size[CODE_PARAMS];
 };
 
 /* A kernel that is in there already has both deeds from then on. false: no memory. */
 bool code_table_add(struct code_table *table, const char *name, size_t length, uint32_t deeds);
+
+/* The layout of the kernel that was added last; nothing happens where it is not known, or none are
+ * wanted. false: no memory. Two of a kernel that differ make it unknown. */
+bool code_table_place(struct code_table *table, const struct code_layout *layout);
+
+/* What two rows of one kernel say together. */
+uint32_t code_layout_of_both(const struct code_table *table, uint32_t one, uint32_t other);
+
+/* false: not known. */
+bool code_table_layout(const struct code_table *table, const char *name,
+		       struct code_layout *layout);
 
 /* Before the first look. */
 void code_table_sort(struct code_table *table);

@@ -338,16 +338,98 @@ static bool skip_body(struct reader *r)
 	return !depth;
 }
 
+static unsigned bytes_of_type(const struct token *token)
+{
+	static const struct {
+		const char *name;
+		unsigned bytes;
+	} rows[] = {{".b8", 1},	 {".u8", 1},  {".s8", 1},  {".b16", 2}, {".u16", 2}, {".s16", 2},
+		    {".f16", 2}, {".b32", 4}, {".u32", 4}, {".s32", 4}, {".f32", 4}, {".f16x2", 4},
+		    {".b64", 8}, {".u64", 8}, {".s64", 8}, {".f64", 8}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if (is(token, rows[i].name))
+			return rows[i].bytes;
+	return 0;
+}
+
+static unsigned number_of(const struct token *token)
+{
+	unsigned number = 0;
+
+	for (size_t i = 0; i < token->length; i++) {
+		if (token->at[i] < '0' || token->at[i] > '9' || number > UINT16_MAX)
+			return 0;
+		number = 10 * number + (unsigned)(token->at[i] - '0');
+	}
+	return number;
+}
+
+/* One parameter of a kernel, as far as the comma or the parenthesis behind it: `.param .align 8 .b8
+ * name[24]`, `.param .u64 .ptr .global .align 4 name`. `at`: where the one before it ends. */
+static bool read_parameter(struct reader *r, struct code_layout *layout, unsigned *at)
+{
+	unsigned type = 0, align = 0, elements = 1;
+	bool pointer = false;
+
+	do {
+		if (is(&r->token, ".ptr")) {
+			pointer = true;
+		} else if (is(&r->token, ".align")) {
+			if (!next(r))
+				return false;
+			if (!pointer) /* of the parameter, not of what it points to */
+				align = number_of(&r->token);
+		} else if (is(&r->token, "[")) {
+			if (!next(r))
+				return false;
+			elements = number_of(&r->token);
+		} else if (!type) {
+			type = bytes_of_type(&r->token);
+		}
+		if (!next(r))
+			return false;
+	} while (!is(&r->token, ",") && !is(&r->token, ")"));
+	align = align ? align : type;
+	if (!type || !elements || align & (align - 1) || layout->count >= CODE_PARAMS)
+		return false;
+	*at = (*at + align - 1) & ~(align - 1);
+	if (*at + (uint64_t)type * elements > UINT16_MAX)
+		return false;
+	layout->offset[layout->count] = (uint16_t)*at;
+	layout->size[layout->count++] = (uint16_t)(type * elements);
+	*at += type * elements;
+	return true;
+}
+
+/* From the parenthesis to the one that closes it. */
+static void read_parameters(struct reader *r, struct code_layout *layout)
+{
+	bool known = next(r);
+	unsigned at = 0;
+
+	layout->count = 0;
+	while (known && !is(&r->token, ")")) {
+		known = read_parameter(r, layout, &at);
+		if (known && is(&r->token, ","))
+			known = next(r);
+	}
+	while (!is(&r->token, ")") && next(r))
+		;
+	if (!known)
+		layout->count = CODE_PARAMS + 1;
+}
+
 /* Behind .entry or .func: a name, parameters, and a body or none. */
 static int read_function(struct reader *r, bool entry, struct code_table *table)
 {
+	struct code_layout layout = {0};
 	struct token name = {0};
 	uint32_t deeds;
 
 	while (next(r) && !is(&r->token, "{") && !is(&r->token, ";")) {
 		if (is(&r->token, "(")) {
-			while (next(r) && !is(&r->token, ")"))
-				;
+			read_parameters(r, &layout);
 		} else if (!name.length && *r->token.at != '.') {
 			name = r->token;
 		}
@@ -368,7 +450,10 @@ static int read_function(struct reader *r, bool entry, struct code_table *table)
 		r->caller->deeds |= deeds;
 		return 0;
 	}
-	return code_table_add(table, name.at, name.length, deeds) ? 0 : -ENOMEM;
+	return code_table_add(table, name.at, name.length, deeds) &&
+			       code_table_place(table, &layout)
+		       ? 0
+		       : -ENOMEM;
 }
 
 /* One statement outside of functions, whose first token was read. */

@@ -23,14 +23,15 @@ static void name_device(const struct op *op)
 					    device);
 		driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
 					    device);
-		if (driver.cuDeviceGetUuid_v2 &&
-		    driver.cuDeviceGetUuid_v2(&id, device) == CUDA_SUCCESS)
+		if (driver.cuDeviceGetUuid_v2(&id, device) == CUDA_SUCCESS)
 			for (int i = 0, at = 0; i < 16; i++)
 				at += snprintf(uuid + at, sizeof(uuid) - (size_t)at, "%s%02x",
 					       i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
 					       (unsigned char)id.bytes[i]);
 	}
 	driver.cuDriverGetVersion(&version);
+	for (unsigned i = 0; driver_lacks(i); i++)
+		log_driver_lacks(driver_lacks(i));
 	log_device(name, uuid, major * 10 + minor, version,
 		   op->gemm.library ? blas_version(op->gemm.library) : 0);
 }

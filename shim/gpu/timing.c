@@ -88,9 +88,8 @@ void timing_drop(struct timing *timing)
 double timing_between(CUevent start, CUevent stop)
 {
 	float ms = 0;
-	__typeof__(driver.cuEventElapsedTime_v2) elapsed = driver.cuEventElapsedTime_v2;
 
-	return elapsed && elapsed(&ms, start, stop) == CUDA_SUCCESS ? ms * 1e3 : NAN;
+	return driver.cuEventElapsedTime_v2(&ms, start, stop) == CUDA_SUCCESS ? ms * 1e3 : NAN;
 }
 
 /* Of each part, and of all of them: the sum is NAN as soon as one op has no time. */

@@ -6,6 +6,7 @@
 #include "shim/hook/hook_driver.h"
 
 #include "shim/code/kernel_code.h"
+#include "shim/code/kernel_names.h"
 
 #define LOAD(function, parameters, arguments, ...)                                                 \
 	NOTED_AFTER(function, parameters, arguments, flow_active(), __VA_ARGS__)
@@ -35,12 +36,18 @@ LOAD(cuLibraryLoadFromFile, (CUlibrary * library, const char *path, LIBRARY_OPTI
 LOAD(cuLibraryGetModule, (CUmodule * module, CUlibrary library), (module, library),
      kernel_code_same(*module, library))
 
+LOAD(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name),
+     (function, module, name), kernel_named(*function, module, name))
+LOAD(cuLibraryGetKernel, (CUkernel * kernel, CUlibrary library, const char *name),
+     (kernel, library, name), kernel_named(*kernel, library, name))
+
 /* The program may launch a library's kernel through the handle that it has in a context. */
 static void function_of_kernel(CUfunction function, CUkernel kernel)
 {
 	CUmodule module;
 	CUlibrary library;
 
+	kernel_named_alike(function, kernel);
 	if (driver_resolve() == 0 && driver.cuFuncGetModule && driver.cuKernelGetLibrary &&
 	    driver.cuFuncGetModule(&module, function) == CUDA_SUCCESS &&
 	    driver.cuKernelGetLibrary(&library, kernel) == CUDA_SUCCESS)

@@ -171,6 +171,16 @@ void log_device(const char *gpu, const char *uuid, int sm, int driver, int cubla
 	release();
 }
 
+void log_driver_lacks(const char *function)
+{
+	if (holding)
+		return;
+	acquire();
+	if (device.lack_count < LOG_LACKS)
+		device.lacks[device.lack_count++] = function;
+	release();
+}
+
 /* The text in `buffer` as a line. */
 static void write_line(size_t length)
 {

@@ -28,6 +28,9 @@ bool log_open(void);
  */
 void log_device(const char *gpu, const char *uuid, int sm, int driver, int cublas);
 
+/* … and of a function that the driver is too old for: a literal, one a call. */
+void log_driver_lacks(const char *function);
+
 /* Begins a record: an open object with its "type", after the header where it is the first. Never
  * NULL. The log's lock is held until log_commit(), so gather first, then write; a record begun
  * inside another one is dropped. Opens the log where nobody has yet. */

@@ -6,8 +6,9 @@
  *
  * {"type":"header","format":"fashim-log","version":1,"fashim":"0.1.0","pid":1,"rank":0|null,
  *  "exe":"/usr/bin/python3","argv":[…],"host":"…","start":"2026-01-01T00:00:00Z","mode":"replace",
- *  "gpu":"NVIDIA H200","uuid":"…","sm":90,"driver":13000,"cublas":130100,
- *  "options":{"FASHIM_X":"…"}}
+ *  "gpu":"NVIDIA H200","uuid":"…","sm":90,"driver":13000,
+ *  "driver_lacks":["cuFuncGetParamInfo",…],"cublas":130100,"options":{"FASHIM_X":"…"}}
+ *      driver_lacks: functions that the shim would call and this driver is too old for
  *
  * {"type":"site","site":1,"B":1,"H":8,"Sq":512,"Sk":512,"D":64,"Dv":64,"dtype":"f16","scale":0.125,
  *  "softcap":0,"mask":"none"|"bias [B,1,Sq,Sk] f16"|…,"form":"1,8,512,512,64,f16",

@@ -84,6 +84,10 @@ void log_header(struct json *json, const struct log_device *device)
 	json_string(json, "uuid", device->uuid[0] ? device->uuid : NULL);
 	add_known(json, "sm", device->sm);
 	add_known(json, "driver", device->driver);
+	json_open_array(json, "driver_lacks");
+	for (unsigned i = 0; i < device->lack_count; i++)
+		json_string(json, NULL, device->lacks[i]);
+	json_close(json);
 	add_known(json, "cublas", device->cublas);
 	json_open_object(json, "options");
 	for (size_t i = 0; (name = config_option(i, value, sizeof(value))); i++)

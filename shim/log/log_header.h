@@ -10,9 +10,13 @@
 #include "shim/base/json.h"
 #include "shim/log/log_format.h"
 
+#define LOG_LACKS 16
+
 struct log_device {
 	char gpu[256], uuid[64]; /* "" not known */
 	int sm, driver, cublas;	 /* 0 not known */
+	const char *lacks[LOG_LACKS];
+	unsigned lack_count;
 };
 
 /* The members of "header" and of "summary" after "type" (log_format.h), into an open object. */

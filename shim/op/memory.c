@@ -130,16 +130,14 @@ const struct allocation *memory_lookup(uint64_t address)
 		return found;
 	if (driver.cuMemGetAddressRange_v2(&base, &bytes, (CUdeviceptr)address) != CUDA_SUCCESS)
 		return NULL;
-	if (driver.cuPointerGetAttribute) {
-		if (driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-						 (CUdeviceptr)address) == CUDA_SUCCESS &&
-		    type == CU_MEMORYTYPE_HOST)
-			kind = MEMORY_HOST;
-		if (driver.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-						 (CUdeviceptr)address) == CUDA_SUCCESS &&
-		    managed)
-			kind = MEMORY_MANAGED;
-	}
+	if (driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+					 (CUdeviceptr)address) == CUDA_SUCCESS &&
+	    type == CU_MEMORYTYPE_HOST)
+		kind = MEMORY_HOST;
+	if (driver.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+					 (CUdeviceptr)address) == CUDA_SUCCESS &&
+	    managed)
+		kind = MEMORY_MANAGED;
 	if (memory_add(base, bytes, kind, NULL) < 0)
 		return NULL;
 	return memory_find(address);

@@ -14,15 +14,15 @@
  * at depth > 0 forward and do nothing else. */
 extern __thread int hook_depth __attribute__((tls_model("initial-exec")));
 
-/* The driver functions that the shim itself calls, as typed pointers; each row of driver_calls.def
- * is DRIVER(name)                  required: without it the shim disables itself
- *     DRIVER_OPTIONAL(name)         may be NULL on older drivers
- * with `name` the ABI-suffixed export name (cuMemAlloc_v2). Filled once by driver_resolve(). */
+/* The driver functions that the shim itself calls, as typed pointers (driver_calls.def says which a
+ * driver may lack). Filled once by driver_resolve(). */
 struct driver_calls {
-#define DRIVER(name)	      __typeof__(&name) name;
-#define DRIVER_OPTIONAL(name) __typeof__(&name) name;
+#define DRIVER(name, since)		   __typeof__(&name) name;
+#define DRIVER_NEWER(name, since, older)   __typeof__(&name) name;
+#define DRIVER_OPTIONAL(name, since, lost) __typeof__(&name) name;
 #include "shim/real/driver_calls.def"
 #undef DRIVER
+#undef DRIVER_NEWER
 #undef DRIVER_OPTIONAL
 };
 extern struct driver_calls driver;
@@ -30,5 +30,9 @@ extern struct driver_calls driver;
 /* 0, or -ENOSYS when libcuda or a required function is missing. Any thread, any time, idempotent.
  */
 int driver_resolve(void);
+
+/* The i-th function that the driver lacks, a literal; NULL: there are no more. After
+ * driver_resolve(). */
+const char *driver_lacks(unsigned i);
 
 #endif

@@ -10,6 +10,8 @@
 
 #include "shim/real/driver.h"
 #include "shim/base/cost.h"
+#include "shim/code/kernel_code.h"
+#include "shim/code/kernel_names.h"
 #include "shim/rules/rules.h"
 
 #define RETIRED 256 /* lists */
@@ -28,13 +30,16 @@ static void ask_name(struct function *function)
 {
 	const char *name = NULL;
 
-	if (driver.cuFuncGetName(&name, function->handle) != CUDA_SUCCESS || !name) {
+	if (!driver.cuFuncGetName ||
+	    driver.cuFuncGetName(&name, function->handle) != CUDA_SUCCESS || !name) {
 		name = NULL;
 		if (!driver.cuKernelGetName ||
 		    driver.cuKernelGetName(&name, (CUkernel)function->handle) != CUDA_SUCCESS)
 			name = NULL;
 	}
-	function->name = strdup(name ? name : "?");
+	function->name = name ? strdup(name) : kernel_name(function->handle);
+	if (!function->name)
+		function->name = strdup("?");
 }
 
 static CUresult param_info(const struct function *function, unsigned i, size_t *offset,
@@ -56,13 +61,30 @@ static bool has_param(const struct function *function, unsigned i, size_t *offse
 	       param_info(function, i, offset, size) == CUDA_SUCCESS;
 }
 
+/* Of drivers that do not tell. */
+static void read_params(struct function *function)
+{
+	const int count = kernel_code_layout(function->handle, function->name, FUNCTION_MAX_PARAMS,
+					     function->param_offset, function->param_size);
+
+	if (count < 0)
+		return;
+	if (count)
+		function->bytes =
+			function->param_offset[count - 1] + function->param_size[count - 1];
+	function->param_count = (unsigned)count;
+	function->readable = function->bytes <= FUNCTION_MAX_BYTES;
+}
+
 static void ask_params(struct function *function)
 {
 	size_t offset, size;
 	unsigned i;
 
-	if (!driver.cuFuncGetParamInfo && !driver.cuKernelGetParamInfo)
+	if (!driver.cuFuncGetParamInfo && !driver.cuKernelGetParamInfo) {
+		read_params(function);
 		return;
+	}
 	for (i = 0; has_param(function, i, &offset, &size); i++) {
 		if (i == FUNCTION_MAX_PARAMS || offset + size > FUNCTION_MAX_BYTES)
 			return;

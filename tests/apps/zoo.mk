@@ -3,7 +3,8 @@
 
 ZOO := $(O)/tests/apps/zoo
 ifeq ($(SAN),)
-ZOO_RUNS := $(addprefix $(ZOO):,replace async poison compare audit off own unseen programs)
+ZOO_RUNS := $(addprefix $(ZOO):,replace replace@12.2 async poison compare audit off own unseen unseen@12.2 \
+              unseen@12.4 unseen@12.8 programs)
 endif
 
 ZOO_APPS := forks waits soak

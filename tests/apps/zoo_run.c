@@ -19,6 +19,7 @@
 #define VARIABLES 32
 
 unsigned zoo_time_limit = CHILD_HANGS;
+const char *zoo_driver;
 
 static char *join(const char *folder, const char *file)
 {
@@ -61,6 +62,8 @@ static void become(const char *const *argv, const char *const *environment, cons
 
 	variables[count++] = variable("PATH", getenv("PATH"));
 	variables[count++] = variable("LD_LIBRARY_PATH", zoo_path("simgpu"));
+	if (zoo_driver)
+		variables[count++] = variable("SIMGPU_DRIVER", zoo_driver);
 	if (dump)
 		variables[count++] = variable("APP_DUMP", dump);
 	for (; *environment && count < VARIABLES - 1; environment++)

@@ -27,6 +27,9 @@ char *zoo_scratch(const char *file);
 /* Seconds after which a program that zoo_run() runs is ended by SIGALRM; at first two minutes. */
 extern unsigned zoo_time_limit;
 
+/* The CUDA of the driver that they run on ("12.2"); NULL: the newest. */
+extern const char *zoo_driver;
+
 /* Runs argv[0] (below the build folder) to its end, or to the time limit. `environment`
  * ("NAME=value", NULL at the end) is all that it gets beside PATH and the simulated GPU's
  * libraries. `dump`: ask for APP_DUMP. */

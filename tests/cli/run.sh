@@ -643,6 +643,7 @@ t doctor_driver 0 'LD_LIBRARY_PATH=driver fashim doctor | grep -E "driver|GPU" |
 for fault in crash 34 100 999 none old; do
 	t "doctor_driver_$fault" 1 "DRIVER=$fault LD_LIBRARY_PATH=driver fashim doctor >out; code=\$?; grep -E 'driver|GPU|^ *->' out; exit \$code"
 done
+t doctor_driver_lacks 0 "SIMGPU_DRIVER=12.2 LD_LIBRARY_PATH=$build/simgpu fashim doctor | grep driver | sed 's#, /.*/#, FOLDER/#; s/with CUDA [0-9]*/with CUDA N/'"
 t doctor_driver_early 0 'DRIVER=early LD_LIBRARY_PATH=driver fashim doctor | grep -A1 warn | sed "s/with CUDA [0-9]*/with CUDA N/"'
 t doctor_bad_format 2 'fashim doctor --format=xml'
 t doctor_no_shim 1 'LD_LIBRARY_PATH=driver alone/fashim doctor | head -3; exit ${PIPESTATUS[0]}'

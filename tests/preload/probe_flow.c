@@ -7,16 +7,13 @@
 #include <string.h>
 
 #include "shim/real/bypass.h"
-#include "shim/rules/function.h"
 #include "shim/code/kernel_code.h"
 #include "shim/real/driver.h"
 #include "shim/real/library.h"
 
 static const char *hindrance(CUfunction handle, char *name)
 {
-	const struct function function = {.handle = handle, .name = name};
-
-	return kernel_code_hindrance(&function);
+	return kernel_code_hindrance(handle, name, NULL);
 }
 
 __attribute__((visibility("default"))) struct probe probe = {.hindrance = hindrance,

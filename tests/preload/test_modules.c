@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness.h"
 #include "probe.h"
@@ -148,12 +149,28 @@ static void not_told(void **state)
 	assert_ptr_equal(seen->events[0].op.handle, module);
 }
 
+/* The same where the driver does not tell what a kernel came from. */
+static void older_drivers(void **state)
+{
+	static const char *const versions[] = {"12.2", "12.4"};
+
+	(void)state;
+	for (int i = 0; i < 2 && !getenv("SIMGPU_DRIVER"); i++) {
+		char command[128];
+
+		snprintf(command, sizeof(command), "SIMGPU_DRIVER=%s /proc/%d/exe", versions[i],
+			 (int)getpid());
+		assert_int_equal(system(command), 0);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(modules, begin),
 		cmocka_unit_test_setup(libraries, begin),
 		cmocka_unit_test_setup(not_told, begin),
+		cmocka_unit_test(older_drivers),
 	};
 	CUcontext context;
 	CUdevice device;

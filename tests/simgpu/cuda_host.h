@@ -157,7 +157,10 @@ void sim_copy_wait(unsigned groups_left);
 #define SIM_KERNEL(name)                                                                           \
 	extern "C" const struct sim_kernel sim_kernel_##name                                       \
 		__attribute__((visibility("default")));                                            \
-	const struct sim_kernel sim_kernel_##name = sim_entry<decltype(&name), &name>::row(#name);
+	const struct sim_kernel sim_kernel_##name = sim_entry<decltype(&name), &name>::row(#name); \
+	extern "C" const struct sim_layout sim_layout_##name                                       \
+		__attribute__((visibility("default")));                                            \
+	const struct sim_layout sim_layout_##name = sim_entry<decltype(&name), &name>::places();
 
 /* Offsets and sizes of a kernel's parameters, and the call, from its signature. */
 template <typename F, F f> struct sim_entry;
@@ -192,6 +195,16 @@ template <typename... A, void (*f)(A...)> struct sim_entry<void (*)(A...), f> {
 		       void **params)
 	{
 		return sim_run_grid(grid, block, shared_bytes, thread_main, params);
+	}
+	static constexpr struct sim_layout places()
+	{
+		struct sim_layout l = {};
+		l.count = count;
+		for (unsigned i = 0; i < count && i < SIM_PARAMS; i++) {
+			l.offset[i] = (unsigned short)where.offset[i];
+			l.size[i] = (unsigned short)where.size[i];
+		}
+		return l;
 	}
 	static constexpr struct sim_kernel row(const char *name)
 	{

@@ -13,7 +13,7 @@ CUresult CUDAAPI cuDriverGetVersion(int *version)
 	SIM_LOG(" ");
 	if (!version || SIM_REFUSED())
 		return CUDA_ERROR_INVALID_VALUE;
-	*version = 13000;
+	*version = sim_version;
 	return CUDA_SUCCESS;
 }
 

@@ -19,14 +19,14 @@ static CUdriverProcAddressQueryResult find(const char *name, int version, bool p
 	bool known = false, threaded = false;
 
 	for (unsigned i = 0; i < sim_entry_count; i++)
-		if (!strcmp(sim_entries[i].name, name)) {
+		if (!strcmp(sim_entries[i].name, name) && sim_entries[i].version <= sim_version) {
 			known = true;
 			threaded |= sim_entries[i].per_thread;
 		}
 	for (unsigned i = 0; i < sim_entry_count; i++) {
 		const struct sim_entry *e = &sim_entries[i];
 		if (strcmp(e->name, name) || e->per_thread != (per_thread && threaded) ||
-		    e->version > version)
+		    e->version > version || e->version > sim_version)
 			continue;
 		if (!best || e->version > best->version)
 			best = e;

@@ -12,6 +12,7 @@
  *   SIMGPU_LOG=FILE     append one line for each driver call (log.c)
  *   SIMGPU_ASYNC=1      a worker thread for each stream; n > 1: with delays up to n microseconds
  *   SIMGPU_ARCH=90      compute capability times ten
+ *   SIMGPU_DRIVER=12.2  a driver of that CUDA, without what came later
  *   SIMGPU_DEVICES=1    how many devices there seem to be
  */
 #ifndef FASHIM_SIM_H
@@ -269,6 +270,11 @@ struct sim_entry {
 };
 extern const struct sim_entry sim_entries[];
 extern const unsigned sim_entry_count;
+
+/* The CUDA version that it plays (version.c): what is newer is not there. */
+#define SIM_NEWEST 13000
+extern int sim_version;
+
 CUresult sim_unsupported(const char *name);
 
 #endif

@@ -11,6 +11,13 @@
 
 #include <stddef.h>
 
+/* The same of its parameters where nobody asks the driver: sim_layout_<name>. */
+#define SIM_PARAMS 64
+struct sim_layout {
+	unsigned count;
+	unsigned short offset[SIM_PARAMS], size[SIM_PARAMS];
+};
+
 struct sim_kernel {
 	const char *name;
 	unsigned param_count;

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static CUcontext context;
 static CUmodule module;
@@ -468,8 +469,92 @@ static void contexts_stack_by_thread(void **state)
 			 CUDA_ERROR_INVALID_VALUE);
 }
 
-int main(void)
+/* The exported name without its version, as cuGetProcAddress is asked. */
+static void *entry(const char *symbol, int version)
 {
+	char base[128];
+	void *address = NULL;
+	size_t length = strlen(symbol);
+
+	if (length > 3 && symbol[length - 3] == '_' && symbol[length - 2] == 'v')
+		length -= 3;
+	snprintf(base, sizeof(base), "%.*s", (int)length, symbol);
+	cuGetProcAddress_v2(base, &address, version, 0, NULL);
+	return address;
+}
+
+/* The versions in the shim's table of driver calls are those of the toolkit's headers: a function
+ * is there from then on, and not before. */
+static void since_when_functions_are_there(void **state)
+{
+	static const struct {
+		const char *name;
+		int since;
+	} rows[] = {
+#define DRIVER(name, since)		   {#name, since},
+#define DRIVER_NEWER(name, since, older)   {#name, since},
+#define DRIVER_OPTIONAL(name, since, lost) {#name, since},
+#include "shim/real/driver_calls.def"
+#undef DRIVER
+#undef DRIVER_NEWER
+#undef DRIVER_OPTIONAL
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		if (entry(rows[i].name, rows[i].since) != name(rows[i].name))
+			fail_msg("%s is not there since %d", rows[i].name, rows[i].since);
+		if (entry(rows[i].name, rows[i].since - 1) == name(rows[i].name))
+			fail_msg("%s is there before %d", rows[i].name, rows[i].since);
+	}
+}
+
+/* Run by itself with SIMGPU_DRIVER: what is newer is in neither place, what is older in both. */
+static int as_old_driver(int wanted)
+{
+	int version = 0;
+
+	if (cuInit(0) || cuDriverGetVersion(&version) || version != wanted)
+		return 1;
+	if (!name("cuGetProcAddress_v2") || !name("cuKernelGetFunction") || !name("cuLaunchKernel"))
+		return 2;
+	if (!name("cuFuncGetName") != (wanted < 12030) ||
+	    !name("cuFuncGetParamInfo") != (wanted < 12040) ||
+	    !name("cuKernelGetLibrary") != (wanted < 12050) ||
+	    !name("cuEventElapsedTime_v2") != (wanted < 12080) ||
+	    !name("cuCtxGetDevice_v2") != (wanted < 13000))
+		return 3;
+	if (entry("cuFuncGetName", 13000) != name("cuFuncGetName") ||
+	    entry("cuKernelGetLibrary", 13000) != name("cuKernelGetLibrary") ||
+	    entry("cuMemAlloc", 13000) != name("cuMemAlloc_v2"))
+		return 4;
+	return entry("cuEventElapsedTime", 13000) !=
+			       name(wanted < 12080 ? "cuEventElapsedTime" : "cuEventElapsedTime_v2")
+		       ? 5
+		       : 0;
+}
+
+static void older_drivers_lack_what_came_later(void **state)
+{
+	static const char *const versions[] = {"12.2", "12.4", "12.8", "13.0"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++) {
+		char command[256];
+		int status;
+
+		snprintf(command, sizeof(command), "SIMGPU_DRIVER=%s /proc/%d/exe %s", versions[i],
+			 (int)getpid(), versions[i]);
+		status = system(command);
+		if (status)
+			fail_msg("%s: %s ends with %#x", versions[i], command, (unsigned)status);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int major, minor;
+
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_name_has_its_own_address),
 		cmocka_unit_test(asked_names_are_exports_of_that_abi),
@@ -485,7 +570,12 @@ int main(void)
 		cmocka_unit_test(graphs_can_be_changed),
 		cmocka_unit_test(what_capture_forbids_breaks_it),
 		cmocka_unit_test(contexts_stack_by_thread),
+		cmocka_unit_test(since_when_functions_are_there),
+		cmocka_unit_test(older_drivers_lack_what_came_later),
 	};
 
+	if (argc > 1)
+		return sscanf(argv[1], "%d.%d", &major, &minor) != 2 ||
+		       as_old_driver(major * 1000 + minor * 10);
 	return cmocka_run_group_tests(tests, open_device, NULL);
 }

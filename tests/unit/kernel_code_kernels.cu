@@ -102,6 +102,19 @@ __global__ void barriers(float *o)
 	o[threadIdx.x] = s[63 - threadIdx.x] + __shfl_xor_sync(~0u, o[threadIdx.x], 1);
 }
 
+struct mixed {
+	char a;
+	double b;
+	int c[5];
+};
+
+__global__ void parameters(char a, struct mixed b, const float *c, short d, struct mixed e, char f,
+			   float *o)
+{
+	o[0] = a + b.a + (float)b.b + b.c[4] + c[0] + d + e.c[0] + f;
+}
+__global__ void no_parameters() {}
+
 /* ---- not ---------------------------------------------------------------------------------------- */
 
 __global__ void writes_variable(float *o) { variable[threadIdx.x] = o[0]; }

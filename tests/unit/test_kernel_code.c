@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/rules/function.h"
 #include "shim/code/kernel_code.h"
 #include "shim/code/kernel_code_parts.h"
 #include "shim/real/driver.h"
@@ -77,6 +76,8 @@ static const struct {
 	{"recursing", 0},
 	{"dividing", 0},
 	{"barriers", 0},
+	{"parameters", 0},
+	{"no_parameters", 0},
 	{"writes_variable", DEED_GLOBALS},
 	{"writes_managed", DEED_GLOBALS},
 	{"reads_variable", DEED_GLOBALS},
@@ -102,6 +103,35 @@ static const struct {
 };
 #define KERNELS (sizeof(kernels) / sizeof(*kernels))
 
+static void assert_layout(const struct code_table *table, const char *image, const char *name,
+			  const struct code_layout *wanted)
+{
+	struct code_layout found;
+
+	if (!code_table_layout(table, name, &found))
+		fail_msg("%s: it is not known how the parameters of %s lie", image, name);
+	assert_int_equal(found.count, wanted->count);
+	for (unsigned i = 0; i < wanted->count; i++)
+		if (found.offset[i] != wanted->offset[i] || found.size[i] != wanted->size[i])
+			fail_msg("%s: parameter %u of %s is %u bytes at %u", image, i, name,
+				 found.size[i], found.offset[i]);
+}
+
+/* As the compiler lays them out. */
+static void assert_layouts(const struct code_table *table, const char *image)
+{
+	static const struct code_layout none = {0}, plain = {3, {0, 8, 16}, {8, 8, 4}},
+					mixed = {7,
+						 {0, 8, 48, 56, 64, 104, 112},
+						 {1, 40, 8, 2, 40, 1, 8}};
+	struct code_layout found;
+
+	assert_layout(table, image, "no_parameters", &none);
+	assert_layout(table, image, "plain", &plain);
+	assert_layout(table, image, "parameters", &mixed);
+	assert_false(code_table_layout(table, "there_is_none", &found));
+}
+
 /* Every kernel's deeds, and no unknown code among them. */
 static void assert_kernels(const struct code_table *table, const char *image, bool sm90)
 {
@@ -123,7 +153,7 @@ static int read_image(const unsigned char *image, size_t bytes, uint16_t sm, uin
 	const struct code_targets targets = {.count = other ? 2 : 1, .sm = {sm, other}};
 	int result;
 
-	*table = (struct code_table){0};
+	*table = (struct code_table){.layouts = true};
 	result = code_read_image(image, bytes, &targets, table);
 	code_table_sort(table);
 	return result;
@@ -145,6 +175,7 @@ static void test_cubins(void **state)
 
 		assert_int_equal(read_image(file.at, file.bytes, rows[i].sm, 0, &table), 0);
 		assert_kernels(&table, rows[i].name, rows[i].sm >= 90);
+		assert_layouts(&table, rows[i].name);
 		code_table_free(&table);
 		free(file.at);
 	}
@@ -174,9 +205,114 @@ static void test_fat_binaries(void **state)
 						    targets[j].other, &table),
 					 0);
 			assert_kernels(&table, name, targets[j].sm90);
+			assert_layouts(&table, name);
 			code_table_free(&table);
 			free(file.at);
 		}
+}
+
+/* The first attribute of that kind and size becomes `value` in its byte `at`. false: there is none.
+ */
+static bool change_attribute(struct file *file, const unsigned char head[4], size_t at,
+			     unsigned char value)
+{
+	for (size_t i = 0; i + 16 <= file->bytes; i += 4)
+		if (!memcmp(file->at + i, head, 4)) {
+			file->at[i + at] = value;
+			return true;
+		}
+	return false;
+}
+
+/* Attributes that contradict one another are not believed: whatever is changed of one, some kernel
+ * is no longer known, and no other answer than the right one is given. */
+static void test_layouts_contradict(void **state)
+{
+	static const unsigned char parameter[4] = {4, 0x17, 12, 0}, all[4] = {3, 0x19, 56 + 64, 0};
+	static const struct {
+		const unsigned char *head;
+		size_t at;
+		unsigned char value;
+	} rows[] = {{parameter, 2, 16}, {parameter, 8, 63},   {parameter, 10, 200},
+		    {parameter, 14, 0}, {parameter, 14, 255}, {all, 2, 121}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct file file = code_file("sm_90a.cubin");
+		struct code_table table;
+		struct code_layout layout;
+		unsigned unknown = 0;
+
+		assert_true(change_attribute(&file, rows[i].head, rows[i].at, rows[i].value));
+		assert_int_equal(read_image(file.at, file.bytes, 90, 0, &table), 0);
+		for (size_t k = 0; k < KERNELS; k++)
+			unknown += !code_table_layout(&table, kernels[k].name, &layout);
+		if (unknown != 1)
+			fail_msg("change %zu made %u layouts unknown", i, unknown);
+		code_table_free(&table);
+		free(file.at);
+	}
+}
+
+/* Parameters of a text in every form. */
+static void test_text_layouts(void **state)
+{
+	static const struct {
+		const char *parameters;
+		struct code_layout layout; /* 65: not known */
+	} rows[] = {
+		{"", {0}},
+		{"()", {0}},
+		{"(.param .u64 a)", {1, {0}, {8}}},
+		{"(.param .u64 .ptr .global .align 16 a, .param .u8 b)", {2, {0, 8}, {8, 1}}},
+		{"(.param .u8 a, .param .align 8 .b8 b[24], .param .f16 c)",
+		 {3, {0, 8, 32}, {1, 24, 2}}},
+		{"(.param .align 1 .b8 a[3], .param .align 4 .b8 b[5], .param .b64 c)",
+		 {3, {0, 4, 16}, {3, 5, 8}}},
+		{"(.param .texref a)", {65, {0}, {0}}},
+		{"(.param .u64 a, .param .strange b)", {65, {0}, {0}}},
+		{"(.param .align 3 .b8 a[4])", {65, {0}, {0}}},
+		{"(.param .b8 a[70000])", {65, {0}, {0}}},
+		{"(.param .b8 a[])", {65, {0}, {0}}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct code_table table;
+		struct code_layout layout;
+		char image[256];
+
+		snprintf(image, sizeof(image), ".version 8.0\n.target sm_80\n.entry k%s { ret; }\n",
+			 rows[i].parameters);
+		assert_int_equal(read_image((unsigned char *)image, strlen(image), 80, 0, &table),
+				 0);
+		if (rows[i].layout.count <= CODE_PARAMS)
+			assert_layout(&table, rows[i].parameters, "k", &rows[i].layout);
+		else if (code_table_layout(&table, "k", &layout))
+			fail_msg("%s is taken to be known", rows[i].parameters);
+		code_table_free(&table);
+	}
+}
+
+/* Two images that do not agree, of one kernel. */
+static void test_layouts_differ(void **state)
+{
+	static const struct code_layout one = {2, {0, 8}, {8, 4}}, other = {2, {0, 8}, {8, 8}};
+	struct code_layout found;
+
+	(void)state;
+	for (int differ = 0; differ < 2; differ++) {
+		struct code_table table = {.layouts = true};
+
+		assert_true(code_table_add(&table, "k", 1, 0) && code_table_place(&table, &one));
+		assert_true(code_table_add(&table, "k", 1, DEED_ATOMICS));
+		assert_true(code_table_add(&table, "k", 1, 0) &&
+			    code_table_place(&table, differ ? &other : &one));
+		code_table_sort(&table);
+		assert_int_equal(code_table_layout(&table, "k", &found), !differ);
+		assert_int_equal(code_table_deeds(&table, "k"), DEED_ATOMICS);
+		code_table_free(&table);
+	}
 }
 
 /* What the linker has not seen may call anything. */
@@ -293,18 +429,17 @@ static const char *hindrance(const char *name, void *handle)
 {
 	uint32_t code = 0;
 	char copy[64];
-	struct function function = {.handle = HANDLE(77), .name = copy, .code = &code};
 	const char *first;
 
 	snprintf(copy, sizeof(copy), "%s", name);
 	module_answer = handle;
-	first = kernel_code_hindrance(&function);
+	first = kernel_code_hindrance(HANDLE(77), copy, &code);
 	/* Asked again, it says the same. */
 	if (first)
-		assert_string_equal(kernel_code_hindrance(&function), first);
+		assert_string_equal(kernel_code_hindrance(HANDLE(77), copy, &code), first);
 	else
-		assert_null(kernel_code_hindrance(&function));
-	assert_int_equal(kernel_code_facts(&function).known,
+		assert_null(kernel_code_hindrance(HANDLE(77), copy, &code));
+	assert_int_equal(kernel_code_facts(HANDLE(77), copy, &code).known,
 			 !first || strcmp(first, "its code is not known"));
 	module_answer = NULL;
 	return first;
@@ -444,6 +579,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cubins),
 		cmocka_unit_test(test_fat_binaries),
+		cmocka_unit_test(test_layouts_contradict),
+		cmocka_unit_test(test_text_layouts),
+		cmocka_unit_test(test_layouts_differ),
 		cmocka_unit_test(test_not_linked),
 		cmocka_unit_test(test_what_fits),
 		cmocka_unit_test(test_images_cut_and_changed),

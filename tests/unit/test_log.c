@@ -41,6 +41,7 @@ static void whole_life(void *argument)
 	CHECK(log_open());
 	CHECK(strcmp(log_path(), path) == 0);
 	log_device("NVIDIA H200", "GPU-1234", 90, 13000, 130100);
+	log_driver_lacks("cuFuncGetName");
 	write_sample(1);
 	live = log_live();
 	CHECK(memcmp(live->magic, LIVE_MAGIC, 8) == 0 && live->version == LIVE_VERSION);

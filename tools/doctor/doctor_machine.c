@@ -18,6 +18,11 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Of the assembler that made the kernels' images. */
+#ifndef KERNELS_CUDA
+#define KERNELS_CUDA (CUDA_VERSION / 1000)
+#endif
+
 extern char **environ;
 
 enum {
@@ -56,6 +61,31 @@ static void say_gpu(void *handle, int device)
 	printf("gpu%d %d %zu %s\n", device, major * 10 + minor, bytes >> 20, text);
 }
 
+/* What the shim would call: driver_calls.def. */
+static const struct call {
+	const char *name, *older;
+	int since;
+	const char *lost; /* NULL: everything */
+} calls[] = {
+#define DRIVER(name, since)		   {#name, NULL, since, NULL},
+#define DRIVER_NEWER(name, since, older)   {#name, #older, since, NULL},
+#define DRIVER_OPTIONAL(name, since, lost) {#name, NULL, since, lost},
+#include "shim/real/driver_calls.def"
+#undef DRIVER
+#undef DRIVER_NEWER
+#undef DRIVER_OPTIONAL
+};
+
+enum { CALLS = sizeof(calls) / sizeof(*calls) };
+
+static void say_lacking(void *handle)
+{
+	for (int i = 0; i < CALLS; i++)
+		if (!dlsym(handle, calls[i].name) &&
+		    !(calls[i].older && dlsym(handle, calls[i].older)))
+			printf("lacks%d yes\n", i);
+}
+
 static void ask_driver(void *unused)
 {
 	void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -77,6 +107,8 @@ static void ask_driver(void *unused)
 	}
 	if (version(&number) == 0)
 		printf("version %d.%d\n", number / 1000, number % 1000 / 10);
+	fflush(stdout);
+	say_lacking(handle);
 	fflush(stdout);
 	result = init(0);
 	printf("init %d\n", result);
@@ -173,6 +205,40 @@ static void check_gpu(struct findings *findings, int device, const char *value)
 			    "%s: no kernel is compiled for it; sm_75 is the oldest", subject_text);
 }
 
+/* Functions that the driver is too old for: those of the same version and loss in one line. */
+static void check_calls(struct findings *findings, const struct probe *probe)
+{
+	bool lacks[CALLS + 1] = {false};
+	char names[512], key[16], text[8];
+
+	for (int i = 0; i < CALLS; i++) {
+		snprintf(key, sizeof(key), "lacks%d", i);
+		lacks[i] = probe_value(probe->text, key, text, sizeof(text));
+	}
+	for (int i = 0; i < CALLS; i++) {
+		size_t used = 0;
+
+		if (!lacks[i])
+			continue;
+		names[0] = '\0';
+		for (int k = i; k < CALLS; k++) {
+			if (!lacks[k] || calls[k].since != calls[i].since ||
+			    strcmp(calls[k].lost ? calls[k].lost : "",
+				   calls[i].lost ? calls[i].lost : "") != 0 ||
+			    used >= sizeof(names) - 1)
+				continue;
+			lacks[k] = k == i;
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+						 used ? ", " : "", calls[k].name);
+		}
+		finding_add(findings, calls[i].lost ? FINDING_NOTE : FINDING_BROKEN, "driver",
+			    calls[i].lost ? "" : "update the driver",
+			    "it lacks %s (CUDA %d.%d): %s", names, calls[i].since / 1000,
+			    calls[i].since % 1000 / 10,
+			    calls[i].lost ? calls[i].lost : "nothing is replaced");
+	}
+}
+
 static void check_driver(struct findings *findings, struct probe *probe)
 {
 	char text[512], version[32] = "?", key[16];
@@ -207,11 +273,14 @@ static void check_driver(struct findings *findings, struct probe *probe)
 	else
 		finding_add(findings, FINDING_OK, "driver", "", "CUDA %s, %s", version,
 			    probe_value(probe->text, "place", text, sizeof(text)) ? text : "?");
-	if (!init && atoi(version) < CUDA_VERSION / 1000)
-		finding_add(findings, FINDING_WARN, "driver", "update the driver",
+	if (!init && atoi(version) < KERNELS_CUDA)
+		finding_add(findings, FINDING_WARN, "driver",
+			    "update the driver, or take a build with PORTABLE=1",
 			    "it speaks CUDA %s, and the kernels were built with CUDA %d: they may "
 			    "not load",
-			    version, CUDA_VERSION / 1000);
+			    version, KERNELS_CUDA);
+	if (!init)
+		check_calls(findings, probe);
 	if (!init && !count)
 		finding_add(findings, FINDING_BROKEN, "GPU", "unset CUDA_VISIBLE_DEVICES",
 			    "none is visible");

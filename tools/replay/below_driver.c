@@ -216,12 +216,20 @@ int driver_resolve(void)
 	driver.cuLaunchKernel = launch;
 	driver.cuStreamIsCapturing = is_capturing;
 	/* Whatever else there must be says no. */
-#define DRIVER(name)                                                                               \
+#define DRIVER(name, since)                                                                        \
 	if (!driver.name)                                                                          \
 		driver.name = (__typeof__(driver.name))(void *)no;
-#define DRIVER_OPTIONAL(name)
+#define DRIVER_NEWER(name, since, older) DRIVER(name, since)
+#define DRIVER_OPTIONAL(name, since, lost)
 #include "shim/real/driver_calls.def"
 #undef DRIVER
+#undef DRIVER_NEWER
 #undef DRIVER_OPTIONAL
 	return 0;
+}
+
+const char *driver_lacks(unsigned i)
+{
+	(void)i;
+	return NULL;
 }

@@ -68,6 +68,11 @@ void log_device(const char *gpu, const char *uuid, int sm, int driver, int cubla
 	(void)gpu, (void)uuid, (void)sm, (void)driver, (void)cublas;
 }
 
+void log_driver_lacks(const char *function)
+{
+	(void)function;
+}
+
 void log_finish(void)
 {
 }

@@ -82,9 +82,9 @@ static json_t *costs_object(const double *host_us, const double *gpu_us)
 
 static json_t *log_object(const struct run_log *run)
 {
-	static const char *const header_keys[] = {"pid",    "rank",   "exe",	"argv",	   "host",
-						  "start",  "mode",   "gpu",	"uuid",	   "sm",
-						  "driver", "cublas", "fashim", "options", NULL};
+	static const char *const header_keys[] = {
+		"pid",	"rank", "exe",	  "argv",	  "host",   "start",  "mode",	 "gpu",
+		"uuid", "sm",	"driver", "driver_lacks", "cublas", "fashim", "options", NULL};
 	json_t *log = json_object();
 
 	json_object_set_new(log, "path", text(run->path));
