@@ -441,6 +441,21 @@ const char *kernel_code_hindrance(CUfunction handle, const char *name, uint32_t 
 	return gravest(exposed ? deeds : deeds & ~(uint32_t)DEED_CONSTANTS);
 }
 
+int kernel_code_beside(CUfunction handle, const char *name)
+{
+	const struct module *module;
+	int found = -1;
+
+	if (driver_resolve() < 0 || !begin())
+		return -1;
+	COST(PURPOSE_IMAGES);
+	module = module_read(handle);
+	if (module)
+		found = code_table_row(&module->table, name, strlen(name)) != NULL;
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
 int kernel_code_layout(CUfunction handle, const char *name, unsigned room, unsigned *offset,
 		       unsigned *size)
 {

@@ -59,6 +59,9 @@ struct kernel_code_facts kernel_code_facts(CUfunction handle, const char *name, 
  * where the program could have put addresses there. */
 const char *kernel_code_hindrance(CUfunction handle, const char *name, uint32_t *known);
 
+/* Does the image that it comes from have a kernel of that name, too? -1: not known. */
+int kernel_code_beside(CUfunction handle, const char *name);
+
 /* Where a kernel's parameters lie, for drivers that do not tell: the image says it. How many there
  * are, at most `room`; -1: not known. */
 int kernel_code_layout(CUfunction handle, const char *name, unsigned room, unsigned *offset,

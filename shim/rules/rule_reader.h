@@ -34,6 +34,11 @@ extern const struct type type_half, type_bfloat, type_float, type_bool, type_unk
 #include "shim/rules/kernel_rules.def"
 #undef LAYOUT
 
+/* Versions of PyTorch give one name to different kernels: the rule, `named` or another, of the one
+ * that this is (rules_versions.c). NULL: it cannot be told. */
+const struct kernel_rule *rule_of_version(const struct function *function,
+					  const struct kernel_rule *named);
+
 /* A reduction of `columns` numbers each, to `rows` of them; where its calculators and its pointers
  * stand. */
 struct reduction {

@@ -33,7 +33,7 @@ void rules_bind(struct function *function)
 		const char *at = strstr(function->name, layouts[i].needle);
 
 		if (at) {
-			function->rule = &layouts[i].rule;
+			function->rule = rule_of_version(function, &layouts[i].rule);
 			function->behind = at + strlen(layouts[i].needle);
 			function->functor = rule_functor(&(struct reading){.function = function});
 			return;

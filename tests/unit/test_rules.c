@@ -425,11 +425,11 @@ static void test_strided_output(void **state)
 static void test_strided_casts(void **state)
 {
 	static const char copy[] = "_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_15gpu_kernel_"
-				   "implIZZZNS0_23direct_copy_kernel_cudaE";
+				   "implIZZZNS0_23direct_copy_kernel_cudaE_EUliE_EEviT1_";
 	static const char add[] = "_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_15gpu_kernel_"
-				  "implINS0_15CUDAFunctor_addIfEE";
+				  "implINS0_15CUDAFunctor_addIfEEEEv_EUliE_EEviT1_";
 	static const char power[] = "_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_15gpu_kernel_"
-				    "implIZZZNS0_24pow_tensor_tensor_kernelE";
+				    "implIZZZNS0_24pow_tensor_tensor_kernelE_EUliE_EEviT1_";
 	const unsigned char copied[3] = {0x77, 5, 4};		    /* half = int64 */
 	const unsigned char added[7] = {0, 0, 0x80, 0x3f, 6, 5, 6}; /* float = half + float */
 	const unsigned char raised[11] = {1, 2, 3, 4, 5, 6, 7, 8, 6, 6, 3}; /* behind what? */

@@ -14,6 +14,8 @@
 #include "shim/op/memory.h"
 #include "shim/real/driver.h"
 #include "shim/rules/rules.h"
+#include "shim/rules/rule_reader.h"
+#include "shim/code/kernel_code.h"
 #include "tools/replay/trace.h"
 
 #define R(where, bytes)                                                                            \
@@ -516,6 +518,78 @@ static void test_no_casts(void **state)
 	}
 }
 
+/* ---- the same name in other versions ------------------------------------------------------------
+ */
+
+#define LAMBDA(functor, unroll, which)                                                             \
+	"_ZN2at6native18elementwise_kernelILi128ELi" unroll "EZNS0_15gpu_kernel_implINS0_" functor \
+	"EEvRNS_18TensorIteratorBaseERKT_" which "_EEviT1_"
+#define ENTRY(name) ".visible .entry " name "() { ret; }\n"
+#define IMAGE	    ".version 8.0\n.target sm_80\n"
+
+static CUmodule module_of_all;
+
+static CUresult function_module(CUmodule *module, CUfunction function)
+{
+	(void)function;
+	*module = module_of_all;
+	return module_of_all ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult one_device(CUdevice *device, int i)
+{
+	*device = i;
+	return i ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+static CUresult of_sm_80(int *value, CUdevice_attribute what, CUdevice device)
+{
+	(void)device;
+	*value = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 8 : 0;
+	return CUDA_SUCCESS;
+}
+
+/* Up to PyTorch 2.1 the first of two lambdas casts nothing, later the only one does: what lies
+ * beside a kernel in its image tells which it is, and without that it is unknown. Two elements to
+ * a thread have never been of one that casts. */
+static void test_versions(void **state)
+{
+	static const char older[] =
+		IMAGE ENTRY(LAMBDA("2F1", "4", "EUliE")) ENTRY(LAMBDA("2F1", "4", "EUliE0")),
+			  newer[] = IMAGE ENTRY(LAMBDA("2F2", "4", "EUliE"));
+	static const struct {
+		const char *name, *image;
+		bool (*read)(struct reading *reading); /* NULL: unknown */
+	} rows[] = {
+		{LAMBDA("2F1", "4", "EUliE"), older, rule_read_strided},
+		{LAMBDA("2F1", "4", "EUliE0"), older, rule_read_strided_cast},
+		{LAMBDA("2F2", "4", "EUliE"), newer, rule_read_strided_cast},
+		{LAMBDA("2F3", "4", "EUliE"), NULL, NULL},
+		{LAMBDA("2F3", "4", "EUliE1"), NULL, NULL},
+		{LAMBDA("2F3", "2", "EUliE"), NULL, rule_read_strided},
+		{LAMBDA("2F3", "2", "EUliE0"), NULL, NULL},
+	};
+	const size_t offset[] = {0, 8}, size[] = {4, 648};
+
+	(void)state;
+	core_begin();
+	driver_resolve();
+	driver.cuFuncGetModule = function_module;
+	driver.cuDeviceGet = one_device;
+	driver.cuDeviceGetAttribute = of_sm_80;
+	kernel_code_loaded(older, older);
+	kernel_code_loaded(newer, newer);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct function *function;
+
+		module_of_all = (CUmodule)(uintptr_t)rows[i].image;
+		function = function_get(below_function(rows[i].name, 2, offset, size));
+		if ((function->rule ? function->rule->read : NULL) != rows[i].read)
+			fail_msg("%s is not taken for what it is", rows[i].name);
+	}
+	driver.cuFuncGetModule = NULL;
+}
+
 /* The largest k of each row, put where rows are longer than k. */
 static void each_top_k(struct op *op, void *argument)
 {
@@ -578,9 +652,9 @@ static void test_masked_scatter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_blocks), cmocka_unit_test(test_long_rows),
-		cmocka_unit_test(test_no_casts), cmocka_unit_test(test_gaps),
-		cmocka_unit_test(test_masked_scatter)};
+		cmocka_unit_test(test_blocks),	 cmocka_unit_test(test_long_rows),
+		cmocka_unit_test(test_no_casts), cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_gaps),	 cmocka_unit_test(test_masked_scatter)};
 
 	return CORE_MAIN("rules_blocks", tests);
 }

@@ -408,6 +408,18 @@ const char *measure_chain(struct chain *chain, bool *waits)
  * ------------------------------------------------------------------------------
  */
 
+bool image_by_soname(const char *soname, bool prefix, struct image *image)
+{
+	(void)soname, (void)prefix, (void)image;
+	return false;
+}
+
+void *image_symbol(const struct image *image, const char *name)
+{
+	(void)image, (void)name;
+	return NULL;
+}
+
 bool image_of(const void *address, struct image *image)
 {
 	(void)address, (void)image;
