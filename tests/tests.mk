@@ -16,6 +16,7 @@ include tests/unit/core_test.mk
 include tests/unit/code_test.mk
 include tests/unit/tune_test.mk
 include tests/unit/bench_test.mk
+include tests/torch/torch.mk
 
 TEST_JOBS ?= 2
 # The longest first.
