@@ -197,6 +197,15 @@ lint-rooms: $(SHIM_OBJECTS) $(TOOL_FILES)
 	$(Q)python3 tests/lint/rooms.py shim/rooms.def $(O)
 	$(Q)python3 tests/lint/rooms.py tools/rooms.def $(O)
 
+# Fetches 400 MB for each toolkit: no part of lint.
+TOOLKITS ?= $(O)/toolkits
+.PHONY: toolkits
+toolkits: ## does the shim compile with older toolkits? docs/toolkits.md (fetches 2 GB)
+	$(Q)mkdir -p $(TOOLKITS)
+	$(Q)sed '/^| toolkit/,$$d' docs/toolkits.md >$(TOOLKITS)/table
+	$(Q)CC='$(CC)' tests/lint/toolkits.sh $(TOOLKITS) >>$(TOOLKITS)/table
+	$(Q)mv $(TOOLKITS)/table docs/toolkits.md
+
 rooms: $(SHIM_OBJECTS) $(TOOL_FILES) ## the rooms of shim and tools, and who uses whom
 	$(Q)python3 tests/lint/rooms.py shim/rooms.def $(O) --print
 	$(Q)python3 tests/lint/rooms.py tools/rooms.def $(O) --print

@@ -8,10 +8,10 @@
  * Stream, pointer mode and math mode are asked of the handle each time. They are plain reads in
  * cuBLAS, and a copy kept here would be wrong as soon as somebody set them behind our back.
  */
-#include <cublas_api.h>
 #include <string.h>
 
 #include "shim/base/half.h"
+#include "shim/real/cublas_headers.h"
 #include "shim/hook/hook_cublas.h"
 
 /* What a handle's getters say. Without them nothing is known about the scalars. false: one of them

@@ -5,9 +5,9 @@
  * become transposed column-major ones. Memory that the product touches beyond A, B, C and D
  * (auxiliary output, gradients of a bias, the workspace) is offered as fills of its own.
  */
-#include <cublasLt.h>
 #include <string.h>
 
+#include "shim/real/cublas_headers.h"
 #include "shim/hook/hook_cublas.h"
 
 typedef __typeof__(&cublasLtMatmulDescGetAttribute) desc_getter;

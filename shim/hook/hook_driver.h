@@ -11,8 +11,7 @@
 #define FASHIM_HOOK_DRIVER_H
 
 #define __CUDA_API_VERSION_INTERNAL
-#include <cuda.h>
-
+#include "shim/real/cuda_headers.h"
 #include "shim/real/driver_table.h"
 #include "shim/hook/hook.h"
 

@@ -3,9 +3,9 @@
  * Column-major cuBLAS words to role-neutral strides. Leading dimensions of a dimension of size one
  * are not trusted: callers patch them.
  */
+#include "shim/real/cublas_headers.h"
 #include "shim/op/gemm.h"
 
-#include <cublas_api.h>
 #include <string.h>
 
 int dtype_of_cuda(cudaDataType type)

@@ -6,9 +6,10 @@
 #ifndef FASHIM_DRIVER_H
 #define FASHIM_DRIVER_H
 
-#include <cuda.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "shim/real/cuda_headers.h"
 
 /* Thread-local depth: > 0 while inside a hooked library's own code or our own driver calls. Hooks
  * at depth > 0 forward and do nothing else. */

@@ -8,10 +8,10 @@
 #define FASHIM_LIBRARY_TYPES_H
 
 #include <cuComplex.h>
-#include <cublas_api.h>
-#include <library_types.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "shim/real/cublas_headers.h"
 
 enum {
 #define WORD(name, vendor, value) name = (value),
