@@ -8,6 +8,7 @@
 #include "shim/act/learning.h"
 #include "shim/act/originals.h"
 #include "shim/act/put_off.h"
+#include "shim/act/recording.h"
 #include "shim/act/replace.h"
 #include "shim/base/config.h"
 #include "shim/base/cost.h"
@@ -95,12 +96,13 @@ static enum flow defer_opening(struct op *op, const struct access_list *list,
 	struct chain *chain;
 
 	COST_SHARED(PURPOSE_REPLACING);
-	held_guard(op, list, NULL, false, op->name);
+	held_guard(op, list, NULL, op->recorded, op->name);
 	chain = open_or_evict(op);
 	if (!chain)
 		return FLOW_PASS;
 	chain->deferred = true;
 	chain->captured = captured;
+	chain->recorded = op->recorded;
 	held_count++;
 	for (int i = 0; i < CHAIN_COUNT && !chain->candidates; i++) {
 		bool taken = false;
@@ -117,7 +119,9 @@ static enum flow defer_opening(struct op *op, const struct access_list *list,
 		for (int n = 0; n < 2; n++)
 			copies_absorb(chain, n, chain->inputs[n].begin, chain->inputs[n].end);
 	copies_needed(chain, op->name);
-	if (!snapshot_unwatched(chain, 0))
+	if (chain->recorded)
+		recording_step(chain, op, 0);
+	else if (!snapshot_unwatched(chain, 0))
 		held_realise(chain, op_queue(op), "memory", false);
 	return FLOW_TAKEN;
 }
@@ -143,7 +147,7 @@ enum flow occurrence_open_captured(struct op *op, const struct access_list *list
 
 	if (!chain_may_open(op))
 		return FLOW_PASS;
-	if (config()->graphs && origin && may_defer(op, &set))
+	if ((op->recorded || (config()->graphs == GRAPHS_TRUST && origin)) && may_defer(op, &set))
 		return defer_opening(op, list, &set, true);
 	if (opener_promising(&op->gemm))
 		log_decline(REASON_CAPTURE, op->name);
@@ -223,9 +227,11 @@ enum flow occurrence_defer(struct chain *chain, struct op *op, const struct acce
 		return FLOW_PASS;
 	}
 	step = chain->step_count - 1;
+	if (chain->recorded)
+		recording_step(chain, op, inputs);
 	if (chain->unfit == REASON_NONE && !chain->gaps &&
 	    site_filter(chain->candidates, step, chain->steps[step].signature) &&
-	    snapshot_unwatched(chain, inputs))
+	    (chain->recorded || snapshot_unwatched(chain, inputs)))
 		return FLOW_TAKEN;
 	/* Not what any verified site does next: everything so far is run now, this op included. */
 	log_decline(REASON_CHAIN_BROKEN, chain_step_name(&chain->steps[step]));
@@ -266,10 +272,16 @@ enum flow occurrence_close(struct chain *chain, struct op *op, const struct acce
 	if (chain->deferred) {
 		struct site *site = site_match_close(chain->candidates, chain);
 
+		if (site && chain->recorded) {
+			recording_close(chain, site, op, inputs);
+			held_drop(chain);
+			return FLOW_PASS;
+		}
 		if (site)
 			return replace_chain(chain, site, op, list, inputs);
 		log_decline(REASON_CHAIN_BROKEN, op->name);
-		site_note_broken(chain->candidates);
+		if (!chain->recorded)
+			site_note_broken(chain->candidates);
 		held_realise(chain, op_queue(op), "chain_broken", false);
 		copies_guard(op, list, op->name); /* V is wanted after all */
 		if (!chain->used)

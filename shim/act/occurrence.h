@@ -13,8 +13,9 @@
  * world is guarded from it in any case. */
 enum flow occurrence_open(struct op *op, const struct access_list *list);
 
-/* The same while a graph is recorded: deferred where the user wants it (FASHIM_GRAPHS) and the work
- * is on the stream where the capture began (`origin`), else only counted. */
+/* The same while a graph is recorded: deferred where the user gave his word (FASHIM_GRAPHS) and the
+ * work is on the stream where the capture began (`origin`), followed where the op is recorded
+ * (recording.h), else only counted. What is followed counts as deferred, but runs as it is. */
 enum flow occurrence_open_captured(struct op *op, const struct access_list *list, bool origin);
 
 /* A further op of a deferred chain: taken as long as it is what a verified site does next. */

@@ -106,6 +106,11 @@ static int launch_behind(struct chain *chain, struct site *site, const struct ac
 	return launch_fused(chain, site, copy, out);
 }
 
+int replace_in_graph(struct chain *chain, struct site *site)
+{
+	return launch_fused(chain, site, NULL, 0) ? -1 : 0;
+}
+
 /* The kernel is on its way: from here on the chain is what might still be asked for. */
 static void launched(struct chain *chain, struct site *site, int kept_inputs)
 {

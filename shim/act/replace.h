@@ -24,6 +24,10 @@
 enum flow replace_chain(struct chain *chain, struct site *site, const struct op *op,
 			const struct access_list *list, int kept_inputs);
 
+/* The kernel for a chain whose stream is being captured for a graph's copy: that and nothing else.
+ * 0 or -1. */
+int replace_in_graph(struct chain *chain, struct site *site);
+
 /* Does a launch wait for the next op? */
 bool replace_waits(void);
 

@@ -23,7 +23,7 @@
 
 extern char **environ;
 
-enum kind { KIND_MODE, KIND_ASK, KIND_STRING, KIND_COUNT, KIND_FLAG, KIND_NUMBER };
+enum kind { KIND_MODE, KIND_ASK, KIND_GRAPHS, KIND_STRING, KIND_COUNT, KIND_FLAG, KIND_NUMBER };
 
 static const struct row {
 	const char *name, *initial;
@@ -40,8 +40,10 @@ static const struct row {
 
 static const char *const mode_names[] = {"off", "audit", "compare", "replace"};
 static const char *const ask_names[] = {"off", "chain", "all"};
+static const char *const graphs_names[] = {"off", "trust", "prove"};
 static const char *const kind_wants[] = {"off, audit, compare or replace",
 					 "off, chain or all",
+					 "off, trust or prove",
 					 "a shorter text",
 					 "a whole number >= 0",
 					 "0, 1, on or off",
@@ -120,6 +122,20 @@ static bool parse_number(const char *text, double *number)
 	return *end == '\0' && isfinite(*number) && *number >= 0 && *text != '-';
 }
 
+/* As a flag it was once: `1` is the promise. */
+static bool parse_graphs(const char *text, enum config_graphs *graphs)
+{
+	bool trust;
+
+	for (size_t i = 0; i < sizeof(graphs_names) / sizeof(graphs_names[0]); i++)
+		if (same_word(text, graphs_names[i]))
+			return *graphs = (enum config_graphs)i, true;
+	if (!parse_flag(text, &trust))
+		return false;
+	*graphs = trust ? GRAPHS_TRUST : GRAPHS_OFF;
+	return true;
+}
+
 static bool parse_string(const char *text, const char **string)
 {
 	const size_t size = strlen(text) + 1;
@@ -140,6 +156,8 @@ static bool parse(const struct row *row, const char *text)
 		return parse_mode(text, field);
 	case KIND_ASK:
 		return parse_ask(text, field);
+	case KIND_GRAPHS:
+		return parse_graphs(text, field);
 	case KIND_STRING:
 		return parse_string(text, field);
 	case KIND_COUNT:
@@ -361,6 +379,9 @@ static const char *format(const struct row *row, char *value, size_t size)
 		break;
 	case KIND_ASK:
 		snprintf(value, size, "%s", ask_names[*(const enum config_ask *)field]);
+		break;
+	case KIND_GRAPHS:
+		snprintf(value, size, "%s", graphs_names[*(const enum config_graphs *)field]);
 		break;
 	case KIND_STRING:
 		snprintf(value, size, "%s", *(const char *const *)field);

@@ -13,11 +13,13 @@
 
 enum config_mode { MODE_OFF, MODE_AUDIT, MODE_COMPARE, MODE_REPLACE };
 enum config_ask { ASK_OFF, ASK_CHAIN, ASK_ALL };
+enum config_graphs { GRAPHS_OFF, GRAPHS_TRUST, GRAPHS_PROVE };
 
 /* One field per row; strings live as long as the process. */
 struct config {
 #define CONFIG_MODE				 enum config_mode
 #define CONFIG_ASK				 enum config_ask
+#define CONFIG_GRAPHS				 enum config_graphs
 #define CONFIG_STRING				 const char *
 #define CONFIG_COUNT				 uint64_t
 #define CONFIG_FLAG				 bool
@@ -27,6 +29,7 @@ struct config {
 #undef OPTION
 #undef CONFIG_MODE
 #undef CONFIG_ASK
+#undef CONFIG_GRAPHS
 #undef CONFIG_STRING
 #undef CONFIG_COUNT
 #undef CONFIG_FLAG

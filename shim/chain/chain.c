@@ -109,21 +109,37 @@ void chain_unfit(struct chain *chain, enum reason reason, const char *detail)
 	snprintf(chain->detail, sizeof(chain->detail), "%s", detail);
 }
 
+/* One that is free, not in use yet; NULL: none. */
+static struct chain *free_chain(void)
+{
+	if (!chains)
+		chains = calloc(CHAIN_COUNT, sizeof(*chains));
+	for (int i = 0; chains && i < CHAIN_COUNT; i++)
+		if (!chains[i].used)
+			return &chains[i];
+	return NULL;
+}
+
+struct chain *chain_again(const struct chain *from)
+{
+	struct chain *chain = free_chain();
+
+	if (!chain)
+		return NULL;
+	*chain = *from;
+	chain->used = true;
+	chain->serial = ++serial;
+	chain_list[chain_live++] = chain;
+	return chain;
+}
+
 struct chain *chain_open(const struct op *op)
 {
-	struct chain *chain = NULL;
+	struct chain *chain = free_chain();
 	struct step *step;
 	struct gemm gemm;
 	uint64_t begin, end;
 
-	if (!chains) {
-		chains = calloc(CHAIN_COUNT, sizeof(*chains));
-		if (!chains)
-			return NULL;
-	}
-	for (int i = 0; i < CHAIN_COUNT && !chain; i++)
-		if (!chains[i].used)
-			chain = &chains[i];
 	if (!chain)
 		return NULL;
 	memset(chain, 0, offsetof(struct chain, values));

@@ -58,11 +58,13 @@ struct input {
 	struct range_set unsaved; /* what is not in the copy, as nobody has overwritten it */
 	uint64_t taken;		  /* chain_moment() of the copy */
 	bool shared;		  /* another input may have the same snapshot */
+	bool lent; /* the snapshot is a graph's, which makes it anew at each launch */
 };
 
 struct chain {
 	bool used, closed, deferred;
-	bool captured;	   /* deferred while a graph is recorded: run in place, or not at all */
+	bool captured; /* deferred while a graph is recorded: run in place, or not at all */
+	bool recorded; /* captured, only followed: its ops are recorded as the program gave them */
 	enum reason unfit; /* why it can never be replaced, REASON_NONE while it can */
 	char detail[96];
 	CUcontext context;
@@ -78,6 +80,7 @@ struct chain {
 	bool met;	    /* watched: an op would have had its scores made real … */
 	bool perhaps_met;   /* … or will not any more, once more is known of it */
 	bool suspected;	    /* an unknown kernel was handed its scores after the close */
+	const void *graph; /* closed in a graph whose launches make its values anew; NULL: not so */
 	struct timing *timing;
 	struct slopes_args slopes; /* of what is being launched (made_bias.h) */
 	struct complement_args complement;
@@ -127,6 +130,9 @@ int chain_value_at(const struct chain *chain, uint64_t address);
 
 /* Starts a chain at a GEMM. NULL: no place. */
 struct chain *chain_open(const struct op *op);
+
+/* A further chain like this one. NULL: no place. */
+struct chain *chain_again(const struct chain *from);
 
 /* Registers memory that the chain reads from outside, all of it; its index, or -1. What was
  * overwritten since it was read is another input. */

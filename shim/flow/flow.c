@@ -26,6 +26,7 @@
 #include "shim/act/delivery.h"
 #include "shim/real/driver_context.h"
 #include "shim/rules/function.h"
+#include "shim/act/graph_copy.h"
 #include "shim/op/graph.h"
 #include "shim/hazard/held.h"
 #include "shim/gpu/late.h"
@@ -37,6 +38,7 @@
 #include "shim/ask/overwrite.h"
 #include "shim/ask/reach.h"
 #include "shim/flow/record.h"
+#include "shim/act/recording.h"
 #include "shim/act/replace.h"
 #include "shim/real/driver.h"
 #include "shim/gpu/scratch.h"
@@ -137,12 +139,15 @@ static void capture_begun(const struct op *op)
 	capture_add(op->stream);
 	shadow_clear(); /* what holds now may not hold when the graph is launched */
 	graph_begin(op->stream, strstr(op->name, "ToGraph") != NULL);
+	if (!strstr(op->name, "ToGraph"))
+		recording_begin(op);
 }
 
 static void capture_end(const struct op *op)
 {
 	for_each_chain(chain) if (chain->captured && chain->stream == op->stream)
 		held_realise(chain, chain_queue(chain), op->name, false);
+	recording_ends(op);
 	capture_remove(op->stream);
 }
 
@@ -216,7 +221,9 @@ static enum flow continue_chain(struct chain *chain, struct op *op, struct acces
 	own = *list;
 	site_narrow(NULL, chain, &own);
 	held_guard_step(op, list, &own, chain,
-			!chain->deferred || op->kind == OP_GEMM || has_unknown(list), who);
+			!chain->deferred || chain->recorded || op->kind == OP_GEMM ||
+				has_unknown(list),
+			who);
 	if (op->kind == OP_GEMM) {
 		if (chain_close(chain, op))
 			return occurrence_close(chain, op, list);
@@ -233,6 +240,8 @@ static enum flow continue_chain(struct chain *chain, struct op *op, struct acces
 		if (!chain->used)
 			return FLOW_PASS;
 	}
+	if (chain->recorded)
+		held_guard_inputs(chain, op, &own);
 	if (chain->deferred)
 		return occurrence_defer(chain, op, list, function, params);
 	copies_note(op, list, function, params);
@@ -276,10 +285,10 @@ static bool device_edits(const struct op *op)
 	return false;
 }
 
-/* An op that is recorded. Without FASHIM_GRAPHS no chain is open. */
-static enum flow through_captured(struct op *op, struct access_list *list,
-				  const struct function *function, const unsigned char *params,
-				  const char *who)
+/* An op that is captured. Without FASHIM_GRAPHS no chain is open. */
+static enum flow chains_captured(struct op *op, struct access_list *list,
+				 const struct function *function, const unsigned char *params,
+				 const char *who)
 {
 	const bool origin = capture_began_on(op->stream);
 	struct chain *reader;
@@ -287,14 +296,52 @@ static enum flow through_captured(struct op *op, struct access_list *list,
 	age_chains();
 	reader = chain_reader(op, list);
 	if (reader) {
+		const bool closes = reader->recorded && chain_closeness(reader, op);
 		enum flow flow = continue_chain(reader, op, list, function, params, who);
 
-		if (flow == FLOW_TAKEN || op->kind != OP_GEMM)
+		if (flow == FLOW_TAKEN || op->kind != OP_GEMM || closes)
 			return flow;
 	} else {
 		held_guard(op, list, NULL, true, who);
 	}
 	return op->kind == OP_GEMM ? occurrence_open_captured(op, list, origin) : FLOW_PASS;
+}
+
+/* What is followed runs as the program wants it. */
+static enum flow through_captured(struct op *op, struct access_list *list,
+				  const struct function *function, const unsigned char *params,
+				  const char *who)
+{
+	enum flow flow;
+
+	list->opaque |= device_edits(op);
+	graph_note(list);
+	recording_note(op, list, who);
+	if (op->kind == OP_GRAPH_LAUNCH) /* beside the capture, perhaps */
+		graph_copy_for(op->handle, op);
+	flow = chains_captured(op, list, function, params, who);
+	looks_guard(list);
+	return op->recorded ? FLOW_PASS : flow;
+}
+
+/* A graph that was captured before our eyes: it, or its copy. */
+static enum flow through_launch(const struct op *op)
+{
+	const struct graph_ranges *ranges = graph_known(op->handle);
+	struct graph_copy *copy = graph_copy_for(op->handle, op);
+
+	shadow_clear();
+	copies_guard_graph(op, ranges);
+	held_guard_graph(op, ranges, copy ? graph_copy_order(copy) : NULL, copy);
+	looks_guard_graph(ranges);
+	late_guard_graph(op_queue(op), ranges);
+	if (!copy)
+		return FLOW_PASS;
+	if (graph_copy_launch(copy, op))
+		return FLOW_TAKEN;
+	held_guard_graph(op, ranges, NULL, NULL);
+	late_guard_graph(op_queue(op), ranges);
+	return FLOW_PASS;
 }
 
 static enum flow through_chains(struct op *op, struct access_list *list,
@@ -364,7 +411,7 @@ static enum flow through(struct op *op)
 			atexit(finish);
 		look_for_bypass();
 	} else if (!chain_live && !shadow_wanted() && !capture_under_way() && !copies_watch() &&
-		   !late_pending()) {
+		   !late_pending() && !(op->kind == OP_GRAPH_LAUNCH && graph_copies())) {
 		return FLOW_PASS;
 	}
 	if (op->kind == OP_LAUNCH) {
@@ -380,21 +427,10 @@ static enum flow through(struct op *op)
 	touch_of_op(&list, op, function, readable);
 	settle_unknown(op, &list, function, readable);
 	delivers = op->kind == OP_LAUNCH && comes_after_output(op, &list, function, readable);
-	if (capture_takes(op)) {
-		list.opaque |= device_edits(op);
-		graph_note(&list);
-		flow = through_captured(op, &list, function, readable, who);
-		looks_guard(&list);
-		return flow;
-	}
-	if (op->kind == OP_GRAPH_LAUNCH && graph_known(op->handle)) {
-		shadow_clear();
-		copies_guard_graph(op, graph_known(op->handle));
-		held_guard_graph(op, graph_known(op->handle));
-		looks_guard_graph(graph_known(op->handle));
-		late_guard_graph(op_queue(op), graph_known(op->handle));
-		return FLOW_PASS;
-	}
+	if (capture_takes(op))
+		return through_captured(op, &list, function, readable, who);
+	if (op->kind == OP_GRAPH_LAUNCH && graph_known(op->handle))
+		return through_launch(op);
 	shadow_note(op, &list, function, readable);
 	addresses_note(op, function, readable);
 	age_chains();
@@ -419,6 +455,7 @@ enum flow flow_before(struct op *op)
 	enum flow flow = FLOW_PASS;
 
 	op->watcher = NULL;
+	op->recorded = 0;
 	if (!flow_active() || driver_resolve() < 0)
 		return FLOW_PASS;
 	if (op->kind == OP_GEMM)
@@ -467,20 +504,24 @@ void flow_after(struct op *op)
 	const int saved = errno;
 
 	if ((op->kind != OP_ALLOC && op->kind != OP_CAPTURE_BEGIN && op->kind != OP_CAPTURE_END &&
-	     !op->watcher) ||
+	     !op->watcher && !op->recorded) ||
 	    !flow_active() || driver_resolve() < 0)
 		return;
 	enter();
 	if (op->kind == OP_CAPTURE_BEGIN) {
 		capture_begun(op);
 	} else if (op->kind == OP_CAPTURE_END) {
-		if (op->handle)
+		if (op->handle) {
 			graph_end(op->stream, *(CUgraph *)op->handle);
+			recording_ended(*(CUgraph *)op->handle);
+		}
 	} else if (op->kind == OP_ALLOC) {
 		memory_add(op->alloc.range.base, op->alloc.range.bytes, op->alloc.kind,
 			   op->context);
 		if (record_wanted())
 			record_op(op);
+	} else if (op->recorded) {
+		recording_ran(op);
 	} else {
 		occurrence_ran(op->watcher, op);
 	}
@@ -488,14 +529,19 @@ void flow_after(struct op *op)
 	errno = saved;
 }
 
-void flow_graph_instantiated(CUgraph graph, CUgraphExec exec)
+void flow_graph_instantiated(CUgraph graph, CUgraphExec exec, unsigned long long flags)
 {
 	const int saved = errno;
+	const struct recorded_graph *recorded;
 
 	if (!flow_active() || !capture_ever())
 		return;
 	enter();
 	graph_instantiated(graph, exec);
+	graph_copy_forget(exec);
+	recorded = recording_of(graph);
+	if (recorded && graph_known(exec) && !capture_under_way())
+		graph_copy_make(recorded, exec, flags);
 	leave_untold();
 	errno = saved;
 }
@@ -508,6 +554,8 @@ void flow_graph_gone(const void *handle)
 		return;
 	enter();
 	graph_gone(handle);
+	recording_forget(handle);
+	graph_copy_forget(handle);
 	leave_untold();
 	errno = saved;
 }
@@ -517,10 +565,13 @@ static void graph_touched(const char *name)
 {
 	const int saved = errno;
 
-	if (strncmp(name, "cuGraph", 7) != 0 || !flow_active() || !capture_ever())
+	if (strncmp(name, "cuGraph", 7) != 0 || strncmp(name, "cuGraphUpload", 13) == 0 ||
+	    strncmp(name, "cuGraphics", 10) == 0 || !flow_active() || !capture_ever())
 		return;
 	enter();
 	graph_changed();
+	recording_forget(NULL);
+	graph_copies_end();
 	leave_untold();
 	errno = saved;
 }
@@ -531,6 +582,9 @@ static bool only_edits_graph(const char *name)
 	return strncmp(name, "cuGraphAdd", 10) == 0 ||
 	       strncmp(name, "cuGraphExecUpdate", 17) == 0 ||
 	       strncmp(name, "cuGraphKernelNode", 17) == 0 ||
+	       strncmp(name, "cuGraphRemoveDependencies", 25) == 0 ||
+	       strcmp(name, "cuGraphDestroyNode") == 0 ||
+	       strcmp(name, "cuGraphNodeSetEnabled") == 0 ||
 	       (strncmp(name, "cuGraph", 7) == 0 && strstr(name, "NodeSetParams"));
 }
 
@@ -549,6 +603,7 @@ void flow_flush(const char *name)
 		record_op(&op);
 	}
 	graph_note(&(struct access_list){.opaque = true});
+	recording_fail(name);
 	settle_all(name);
 	leave_untold();
 	errno = saved;

@@ -29,7 +29,7 @@ void flow_after(struct op *op);
 void flow_flush(const char *name);
 
 /* An executable graph was made of a graph; a handle of either kind is about to be destroyed. */
-void flow_graph_instantiated(CUgraph graph, CUgraphExec exec);
+void flow_graph_instantiated(CUgraph graph, CUgraphExec exec, unsigned long long flags);
 void flow_graph_gone(const void *handle);
 
 /* The driver had no memory left for the program: gives back what the shim holds idle. true: some

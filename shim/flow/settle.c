@@ -14,6 +14,7 @@
 #include "shim/hazard/copies.h"
 #include "shim/rules/function.h"
 #include "shim/gpu/fused.h"
+#include "shim/act/graph_copy.h"
 #include "shim/hazard/held.h"
 #include "shim/gpu/late.h"
 #include "shim/gpu/looks.h"
@@ -64,6 +65,7 @@ void settle_teardown(const struct op *op)
 	if (strstr(op->name, "Ctx")) {
 		CUcontext context = op->handle ? op->handle : op->context;
 
+		graph_copy_forget_context(context);
 		late_forget(context, NULL);
 		reach_forget(context);
 		mirrors_forget(context);
@@ -74,6 +76,7 @@ void settle_teardown(const struct op *op)
 		blas_forget(context);
 		fused_forget(context);
 	} else if (strstr(op->name, "Stream")) {
+		graph_copy_forget_stream(op->handle);
 		scratch_stream_gone(op->handle);
 		late_forget(NULL, op->handle);
 	} else {

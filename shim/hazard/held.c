@@ -12,7 +12,9 @@
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
 #include "shim/op/graph.h"
+#include "shim/hazard/in_order.h"
 #include "shim/gpu/late.h"
+#include "shim/log/decline.h"
 #include "shim/log/log.h"
 #include "shim/gpu/looks.h"
 #include "shim/op/memory.h"
@@ -139,6 +141,11 @@ static int make_real(struct chain *chain, struct queue reader)
 
 void held_realise(struct chain *chain, struct queue reader, const char *who, bool certain)
 {
+	if (chain->recorded) { /* what it holds is real in each replay */
+		log_decline(REASON_CAPTURE, who);
+		held_drop(chain);
+		return;
+	}
 	if (!held_virtual(chain)) {
 		if (chain->closed)
 			held_drop(chain);
@@ -199,7 +206,9 @@ static void guard_inputs(struct chain *chain, uint64_t begin, uint64_t end, stru
 		if (snapshot_whole(input) || input->lost ||
 		    !range_overlap(input->begin, input->end, begin, end))
 			continue;
-		if (chain->deferred) {
+		if (chain->recorded) {
+			input->lost = true; /* the replay can save it */
+		} else if (chain->deferred) {
 			if (!snapshot_part(chain, i, begin, end))
 				held_realise(chain, writer, "scratch", false);
 		} else if (chain->closed || !chain->timed || !snapshot_part(chain, i, begin, end)) {
@@ -370,7 +379,7 @@ static void guard_chain(struct chain *chain, const struct op *op, const struct a
 	if (!near)
 		return;
 	saved = op->kind == OP_COPY ? saved_bytes(chain) : 0;
-	if (chain->captured) {
+	if (chain->captured && !chain->recorded) {
 		if (meets(chain, list))
 			held_realise(chain, op_queue(op), who, false);
 		return;
@@ -437,31 +446,55 @@ void held_guard_step(const struct op *op, const struct access_list *list,
 		guard_chain(chain, op, chain->deferred ? list : likely, executed, who);
 }
 
-/* In what order a graph reads and writes is not known here: a value that it touches is made real.
- */
-static void guard_chain_from_graph(struct chain *chain, const struct op *op,
-				   const struct graph_ranges *ranges)
+static bool graph_touches(const struct chain *chain, const struct graph_ranges *ranges)
 {
-	bool met = false;
+	for (int i = 0; i < ranges->count; i++)
+		for (int k = 0; k < chain->value_count; k++)
+			if (range_set_touches(&chain->values[k].live, ranges->item[i].begin,
+					      ranges->item[i].end))
+				return true;
+	return false;
+}
 
-	for (int i = 0; i < ranges->count && !met; i++)
-		for (int k = 0; k < chain->value_count && !met; k++)
-			met = range_set_touches(&chain->values[k].live, ranges->item[i].begin,
-						ranges->item[i].end);
-	if (met) {
+/* Does the graph look at the chain's values, or overwrite them nobody knows how far? Else they are
+ * what it leaves of them. */
+static bool graph_meets(struct chain *chain, const struct graph_order *order)
+{
+	struct range_set left[CHAIN_VALUES];
+
+	for (int k = 0; k < chain->value_count; k++) {
+		left[k] = chain->values[k].live;
+		if (!order_overwrites(order, 0, &left[k], NULL))
+			return true;
+	}
+	for (int k = 0; k < chain->value_count; k++)
+		chain->values[k].live = left[k];
+	return false;
+}
+
+/* Without its order, a value that a graph touches is made real. */
+static void guard_chain_from_graph(struct chain *chain, const struct op *op,
+				   const struct graph_ranges *ranges,
+				   const struct graph_order *order)
+{
+	if (order ? graph_meets(chain, order) : graph_touches(chain, ranges)) {
 		held_realise(chain, op_queue(op), op->name, false);
 		if (chain->used)
 			chain_unfit(chain, REASON_SCORES_READ_BY, op->name);
 	}
+	if (order && chain->used && !any_live(chain))
+		held_drop(chain);
 	for (int i = 0; i < ranges->count && chain->used; i++)
 		if (ranges->item[i].written)
 			guard_inputs(chain, ranges->item[i].begin, ranges->item[i].end,
 				     op_queue(op));
 }
 
-void held_guard_graph(const struct op *op, const struct graph_ranges *ranges)
+void held_guard_graph(const struct op *op, const struct graph_ranges *ranges,
+		      const struct graph_order *order, const void *own)
 {
-	for_each_chain(chain) guard_chain_from_graph(chain, op, ranges);
+	for_each_chain(chain) if (!own || chain->graph != own)
+		guard_chain_from_graph(chain, op, ranges, chain->deferred ? order : NULL);
 }
 
 void held_guard_write(uint64_t begin, uint64_t end, struct queue writer, const struct chain *except)

@@ -33,9 +33,12 @@ void held_guard_step(const struct op *op, const struct access_list *list,
 		     const struct access_list *likely, const struct chain *except, bool executed,
 		     const char *who);
 
-/* The same before a graph is launched that touches these ranges. */
+/* The same before a graph is launched that touches these ranges; `order`: and in this order, where
+ * that is known. What was closed in the graph `own` is left alone. */
 struct graph_ranges;
-void held_guard_graph(const struct op *op, const struct graph_ranges *ranges);
+struct graph_order;
+void held_guard_graph(const struct op *op, const struct graph_ranges *ranges,
+		      const struct graph_order *order, const void *own);
 
 /* The same for a range that we write ourselves on a queue (write-back, poison): it is ordered
  * behind late work there. */

@@ -68,9 +68,9 @@ void snapshot_drop(struct chain *chain, int index)
 	const uint64_t snapshot = input->snapshot;
 
 	input->snapshot = 0;
-	if (snapshot && !(input->shared && in_use(snapshot)))
+	if (snapshot && !input->lent && !(input->shared && in_use(snapshot)))
 		scratch_put(snapshot, chain->stream);
-	input->shared = false;
+	input->shared = input->lent = false;
 }
 
 /* ---- copying -------------------------------------------------------------------------------- */

@@ -36,23 +36,24 @@ BOTH(CAPTURE_END, cuStreamEndCapture, ptsz)
 		    op.handle = graph)
 BOTH(GRAPH_LAUNCH, cuGraphLaunch, ptsz)
 
-#define INSTANTIATE(function, parameters, arguments)                                               \
+#define INSTANTIATE(function, parameters, arguments, flags)                                        \
 	NOTED_AFTER(function, parameters, arguments, !hook_bypassed(),                             \
-		    flow_graph_instantiated(graph, *exec))
+		    flow_graph_instantiated(graph, *exec, flags))
 INSTANTIATE(cuGraphInstantiate,
 	    (CUgraphExec * exec, CUgraph graph, CUgraphNode *node, char *text, size_t size),
-	    (exec, graph, node, text, size))
+	    (exec, graph, node, text, size), 0)
 INSTANTIATE(cuGraphInstantiate_v2,
 	    (CUgraphExec * exec, CUgraph graph, CUgraphNode *node, char *text, size_t size),
-	    (exec, graph, node, text, size))
+	    (exec, graph, node, text, size), 0)
 INSTANTIATE(cuGraphInstantiateWithFlags,
-	    (CUgraphExec * exec, CUgraph graph, unsigned long long flags), (exec, graph, flags))
+	    (CUgraphExec * exec, CUgraph graph, unsigned long long flags), (exec, graph, flags),
+	    flags)
 INSTANTIATE(cuGraphInstantiateWithParams,
 	    (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
-	    (exec, graph, params))
+	    (exec, graph, params), params->flags)
 INSTANTIATE(cuGraphInstantiateWithParams_ptsz,
 	    (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
-	    (exec, graph, params))
+	    (exec, graph, params), params->flags)
 
 /* First: the handle may be given out again as soon as it is free. */
 NOTED_BEFORE(cuGraphDestroy, (CUgraph graph), (graph), flow_graph_gone(graph))

@@ -29,8 +29,9 @@ unsigned log_site_number(unsigned place, const struct live_site *site)
 	return place + 1 + (unsigned)site->turn * LIVE_SITES;
 }
 
-void log_counters(struct json *json, unsigned place, const struct live_site *site)
+void log_counters(struct json *json, unsigned place, const struct live_file *live)
 {
+	const struct live_site *site = &live->sites[place];
 	const uint64_t answered = site->replaced + site->compared;
 
 	json_uint(json, "site", log_site_number(place, site));
@@ -44,4 +45,6 @@ void log_counters(struct json *json, unsigned place, const struct live_site *sit
 	json_uint(json, "materialised", site->materialised);
 	json_uint(json, "snapshots", site->snapshots);
 	json_double(json, "saved_us", (double)(int64_t)site->saved_ns / 1e3);
+	if (live->replays[place])
+		json_uint(json, "replays", live->replays[place]);
 }

@@ -12,8 +12,8 @@
 /* The number of the site at live_file.sites[place]. */
 unsigned log_site_number(unsigned place, const struct live_site *site);
 
-/* The members "site" to "saved_us", into an open object. */
-void log_counters(struct json *json, unsigned place, const struct live_site *site);
+/* The members from "site" on of the site at live_file.sites[place], into an open object. */
+void log_counters(struct json *json, unsigned place, const struct live_file *live);
 
 /* "?" for none of them. */
 const char *log_reason_name(unsigned reason);

@@ -53,6 +53,11 @@
  * {"type":"copy","by":"reduce_kernel","bytes":4194304}
  *      a copy of an operand that was held back, or O in its own layout, was wanted after all; the
  *      first 16
+ * {"type":"graph","site":1,"ops":24,"state":"replaced"|"left","scores":"held"|"overwritten",
+ *  "detail":"…"}
+ *      an executable graph was made of a captured one that has an occurrence of the site
+ *      (FASHIM_GRAPHS=prove): its launches replace it, or why not. scores: whether something of
+ * them outlives a launch
  * {"type":"forgotten","site":7,"state":"declined","reason":"dropout","seen":1,…}
  *      the table of sites was full, and this one had not come for the longest: its counters, as in
  *      the summary. Should it come again, it is a site with another number.
@@ -62,13 +67,14 @@
  *  "costs_us":{"host":{"hooks":0.4,"log":0.6},"gpu":{"learning":30.0}},
  *  "scratch_peak":1048576,"copies":{"held":300,"made":2,"unfit":0},"reasons":{"capture":3},
  *  "sites":[{"site":1,"state":"verified","reason":"none","seen":100,"replaced":96,"compared":4,
- *            "agreed":4,"passed":0,"materialised":0,"snapshots":12,"saved_us":590.4}]}
+ *            "agreed":4,"passed":0,"materialised":0,"snapshots":12,"saved_us":590.4,"replays":50}]}
  *      last record of a clean end. launches: those looked at, which is while a chain is in view;
  *      overhead_us: host time in the shim, one-time loading and learning included.
  *      costs_us: the same by purpose (purposes.def), each moment counted once, those that are
  *      not 0; and the GPU's time for comparisons and questions that the host did not wait for.
  *      copies, of operands and outputs: held back; of these, made after all; kinds whose strides no
  *      kernel could be given in their place.
+ *      replays: of those replaced, how many by the launch of a graph; only where there are any.
  *      agreed: comparisons, of which a site takes FASHIM_LEARN to be verified. While it has not,
  * its reason is "learning". passed = seen - replaced - compared. How long the GPU was busy in all
  * is not told: that would take an event pair around every launch.
@@ -123,10 +129,12 @@ struct live_file {
 	struct live_site sites[LIVE_SITES];
 	uint64_t cost_ns[LIVE_PURPOSES]; /* overhead_ns, by the order of purposes.def */
 	uint64_t cost_gpu_ns[LIVE_PURPOSES];
+	uint64_t replays[LIVE_SITES]; /* of `replaced`, those in a replayed graph */
 };
 
-/* What every version 2 has. */
-#define LIVE_LEAST offsetof(struct live_file, cost_ns)
+/* What every version 2 has, and what there was before graphs. */
+#define LIVE_LEAST	offsetof(struct live_file, cost_ns)
+#define LIVE_WITH_COSTS offsetof(struct live_file, replays)
 
 _Static_assert(REASON_COUNT <= 64, "live_file.reasons is too small");
 

@@ -138,7 +138,7 @@ void log_summary(struct json *json, const struct live_file *live, uint64_t start
 	json_open_array(json, "sites");
 	for (unsigned i = 0; i < sites; i++) {
 		json_open_object(json, NULL);
-		log_counters(json, i, &live->sites[i]);
+		log_counters(json, i, live);
 		json_close(json);
 	}
 	json_close(json);

@@ -109,6 +109,50 @@ static void append(struct record *record, const struct access *access)
 		access->begin, access->end, (access->mode & ACCESS_WRITE) != 0};
 }
 
+/* ---- in order ------------------------------------------------------------------------------- */
+
+static bool add_touch(struct graph_order *order, struct graph_touch touch)
+{
+	const int room = order->room ? 2 * order->room : 256;
+	struct graph_touch *grown;
+
+	if (order->count == order->room) {
+		grown = realloc(order->item, (size_t)room * sizeof(*grown));
+		if (!grown)
+			return false;
+		order->item = grown;
+		order->room = room;
+	}
+	order->item[order->count++] = touch;
+	return true;
+}
+
+bool graph_order_add(struct graph_order *order, int op, const struct access_list *list)
+{
+	for (int reads = 1; reads >= 0; reads--)
+		for (int i = 0; i < list->count; i++) {
+			const struct access *access = &list->item[i];
+			const bool read = access->mode != ACCESS_WRITE;
+			const struct graph_touch touch = {.begin = access->begin,
+							  .end = access->end,
+							  .sure_end = read ? access->begin
+									   : access->sure_end,
+							  .op = op,
+							  .read = reads};
+
+			if (reads ? read : (access->mode & ACCESS_WRITE) != 0)
+				if (!add_touch(order, touch))
+					return false;
+		}
+	return true;
+}
+
+void graph_order_drop(struct graph_order *order)
+{
+	free(order->item);
+	*order = (struct graph_order){0};
+}
+
 /* ---- from capture to launch ----------------------------------------------------------------- */
 
 void graph_begin(CUstream stream, bool onto)

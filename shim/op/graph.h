@@ -21,6 +21,22 @@ struct graph_ranges {
 	struct graph_range *item;
 };
 
+/* What the ops of a graph touch, op by op: of each first what it may read, then what it writes. */
+struct graph_touch {
+	uint64_t begin, end, sure_end; /* written: every byte of [begin, sure_end) is */
+	int op;
+	bool read;
+};
+
+struct graph_order {
+	int count, room;
+	struct graph_touch *item;
+};
+
+/* Appends an op's accesses. false: no memory. */
+bool graph_order_add(struct graph_order *order, int op, const struct access_list *list);
+void graph_order_drop(struct graph_order *order);
+
 /* A capture began on a stream, into an empty graph or (`onto`) one that may hold nodes already. */
 void graph_begin(CUstream stream, bool onto);
 

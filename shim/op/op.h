@@ -153,6 +153,7 @@ struct op {
 				 OP_CAPTURE_END: where the graph's handle will be */
 	};
 	void *watcher;	/* flow's own, between flow_before() and flow_after() */
+	int recorded;	/* the same: number, from 1, among the ops of a capture that is followed */
 	CUresult error; /* flow_before()'s, where it says FLOW_FAILED */
 };
 

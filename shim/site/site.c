@@ -76,8 +76,9 @@ static void forget(struct site *site)
 	const uint64_t turn = site->live->turn;
 	struct json *json = log_record("forgotten");
 
-	log_counters(json, (unsigned)(site - sites), site->live);
+	log_counters(json, (unsigned)(site - sites), log_live());
 	log_commit(json);
+	log_live()->replays[site - sites] = 0;
 	*site->live = (struct live_site){.turn = turn + 1};
 }
 

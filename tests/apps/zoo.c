@@ -5,7 +5,7 @@
  * its O within rounding, and whatever else it looks at (P, copies, sums of P) bit for bit. The log
  * must not speak of an error, must say that what can be replaced was, and why not where it was not.
  *
- *     zoo GROUP      replace, async, poison, compare, audit, off, own, unseen, programs
+ *     zoo GROUP      replace, async, poison, compare, audit, off, own, unseen, graphs, programs
  *     zoo GROUP CASE one case of it
  *     zoo GROUP@12.2 on a driver of that CUDA
  */
@@ -290,6 +290,74 @@ static void check_unasked(void **state)
 		fail_msg("expected the reason unaccounted_pointer: %s", said);
 	zoo_free(&plain);
 	zoo_free(&under);
+	free(log);
+}
+
+/* ---- graphs, by proof
+ * -------------------------------------------------------------------------------- */
+
+/* How many occurrences are replaced, those before the capture included, and in a graph. */
+static const struct proved {
+	const char *name;
+	int replaced; /* at least */
+	bool in_graph;
+} proved[] = {
+	{"graph", 4, true},
+	{"graph_half", 6, false},
+	{"graph_o_alone", 18, true},
+	{"graph_apart", 18, false},
+	{"graph_layers", 65, true},
+	{"graph_reader", 1, false},
+	{"graph_loop", 1, false},
+	{"graph_part", 12, true},
+	{"graph_inputs_go", 11, true},
+	{"graph_v_over_q", 11, true},
+	{"graph_changes_outside", 20, true},
+	{"graph_update", 9, true},
+	{"graph_by_hand", 1, false},
+	{"graph_node_added", 1, false},
+	{"graph_branches", 1, false},
+	{"graphs_in_turn", 21, true},
+	{"graph_gone", 20, true},
+};
+
+#define PROVED ((int)(sizeof(proved) / sizeof(*proved)))
+
+static void check_proved(void **state)
+{
+	static const char *const ways[][4] = {
+		{NULL},
+		{"FASHIM_POISON=1", "SIMGPU_ASYNC=100", NULL},
+		{"APP_KERNELS=own", "FASHIM_POISON=1", NULL},
+	};
+	const struct proved *row = *state;
+	const char *const argv[] = {"apps/sim/hazards", row->name, NULL};
+	char *log = zoo_scratch("log");
+	struct outcome plain, under;
+	struct verdict verdict;
+
+	run_plain(&plain, argv, NULL);
+	assert_int_equal(plain.status, 0);
+	for (unsigned i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		const char *more[6] = {"FASHIM_GRAPHS=prove", NULL};
+		const char *said;
+
+		for (int k = 0; ways[i][k]; k++)
+			more[k + 1] = ways[i][k];
+		run_under(&under, argv, more, log);
+		said = record_of(&verdict, log);
+		print_message("# %s, %u: %s\n", row->name, i, said);
+		assert_same(&plain, &under, &verdict, false);
+		if (i < 2 && verdict.replaced < row->replaced)
+			fail_msg("expected %d: %s", row->replaced, said);
+		if (mentions(log, "\"state\":\"replaced\"") != row->in_graph && i < 2)
+			fail_msg("%sreplaced in the graph", row->in_graph ? "not " : "");
+		if (!row->in_graph && !strstr(verdict.reasons, "capture") &&
+		    strcmp(row->name, "graph_apart") != 0)
+			fail_msg("expected the reason capture: %s", said);
+		zoo_free(&under);
+	}
+	zoo_free(&plain);
 	free(log);
 }
 
@@ -666,6 +734,8 @@ int main(int argc, char **argv)
 		add(unseen[i].name, check_unseen, &unseen[i], only);
 	if (!strcmp(name, "unseen"))
 		add("unasked", check_unasked, NULL, only);
+	for (int i = 0; i < PROVED && !strcmp(name, "graphs"); i++)
+		add(proved[i].name, check_proved, &proved[i], only);
 	for (unsigned i = 0; i < sizeof(groups) / sizeof(*groups); i++)
 		if (!strcmp(name, groups[i].name))
 			group = &groups[i];
@@ -674,7 +744,7 @@ int main(int argc, char **argv)
 			add(hazards[i].name, check_hazard, &hazards[i], only);
 	if (!test_count) {
 		fprintf(stderr, "usage: zoo replace|async|poison|compare|audit|off|own|unseen|"
-				"programs[@DRIVER] [CASE]\n");
+				"graphs|programs[@DRIVER] [CASE]\n");
 		return 64;
 	}
 	return _cmocka_run_group_tests(name, tests, test_count, NULL, NULL);

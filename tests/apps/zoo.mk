@@ -4,7 +4,7 @@
 ZOO := $(O)/tests/apps/zoo
 ifeq ($(SAN),)
 ZOO_RUNS := $(addprefix $(ZOO):,replace replace@12.2 async poison compare audit off own unseen unseen@12.2 \
-              unseen@12.4 unseen@12.8 programs)
+              unseen@12.4 unseen@12.8 graphs programs)
 endif
 
 ZOO_APPS := forks waits soak

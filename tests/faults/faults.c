@@ -40,6 +40,7 @@ static const struct program {
 	{"hazards", "p_copied", {NULL}, TOLERANCE},
 	{"hazards", "outputs_edited", {NULL}, TOLERANCE},
 	{"hazards", "graph_o_alone", {"FASHIM_GRAPHS=1"}, TOLERANCE},
+	{"hazards", "graph_inputs_go", {"FASHIM_GRAPHS=prove"}, TOLERANCE},
 	/* not in it */
 	{"hazards", "k_rewritten", {NULL}, TOLERANCE},
 	{"hazards", "copies_read", {NULL}, TOLERANCE},
@@ -48,7 +49,7 @@ static const struct program {
 	{"unseen", "lengths", {NULL}, TOLERANCE},
 };
 #define PROGRAMS (sizeof(programs) / sizeof(*programs))
-#define BRIEF	 4 /* of them */
+#define BRIEF	 5 /* of them */
 #define SLICE	 2
 
 static const struct way {

@@ -26,7 +26,7 @@
 
 static const struct mode {
 	const char *name;
-	const char *environment[3];
+	const char *environment[4];
 	bool exact, promised;
 } modes[] = {
 	{"replace", {"FASHIM=replace", NULL}, false, false},
@@ -35,6 +35,7 @@ static const struct mode {
 	{"sample", {"FASHIM=replace", "FASHIM_SAMPLE=3", NULL}, false, false},
 	{"async", {"FASHIM=replace", "SIMGPU_ASYNC=200", NULL}, false, false},
 	{"graphs", {"FASHIM=replace", "FASHIM_GRAPHS=1", NULL}, false, true},
+	{"prove", {"FASHIM=replace", "FASHIM_GRAPHS=prove", "FASHIM_POISON=1", NULL}, false, false},
 	{"compare", {"FASHIM=compare", NULL}, true, false},
 	{"audit", {"FASHIM=audit", NULL}, true, false},
 };

@@ -58,9 +58,9 @@ void flow_after(struct op *op)
 	note(PROBE_AFTER, op, op->name);
 }
 
-void flow_graph_instantiated(CUgraph graph, CUgraphExec exec)
+void flow_graph_instantiated(CUgraph graph, CUgraphExec exec, unsigned long long flags)
 {
-	(void)graph, (void)exec;
+	(void)graph, (void)exec, (void)flags;
 }
 
 void flow_graph_gone(const void *handle)

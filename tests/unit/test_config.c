@@ -145,6 +145,16 @@ static void test_rows(void **state)
 			good(i, "Chain", "chain");
 			good(i, "all", "all");
 			bad(i, "1");
+		} else if (strcmp(kind, "GRAPHS") == 0) {
+			kinds |= 64;
+			good(i, "prove", "prove");
+			good(i, "Trust", "trust");
+			good(i, "off", "off");
+			good(i, "1", "trust"); /* as the flag that it once was */
+			good(i, "on", "trust");
+			good(i, "0", "off");
+			bad(i, "2");
+			bad(i, "proven");
 		} else if (strcmp(kind, "COUNT") == 0) {
 			kinds |= 2;
 			good(i, "0", "0");
@@ -185,7 +195,7 @@ static void test_rows(void **state)
 			good(i, "a b,c=d%p", "a b,c=d%p");
 		}
 	}
-	assert_int_equal(kinds, 63);
+	assert_int_equal(kinds, 127);
 }
 
 static void check_string_copied(void *argument)

@@ -27,7 +27,7 @@ static CUgraphExec captured(const char *begin, const struct op *ops, int count)
 		assert_false(core_send(ops[i]));
 	end.handle = &graph;
 	core_send(end);
-	flow_graph_instantiated(graph, exec);
+	flow_graph_instantiated(graph, exec, 0);
 	return exec;
 }
 

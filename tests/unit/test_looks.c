@@ -184,7 +184,7 @@ static struct op graph_of(struct op op)
 	assert_false(core_send(op));
 	end.handle = &graph;
 	core_send(end);
-	flow_graph_instantiated(graph, exec);
+	flow_graph_instantiated(graph, exec, 0);
 	launch.handle = exec;
 	return launch;
 }

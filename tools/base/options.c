@@ -41,6 +41,7 @@ bool option_valid(const struct option_row *row, const char *text)
 {
 	static const char *const modes[] = {"off", "audit", "compare", "replace", NULL};
 	static const char *const asks[] = {"off", "chain", "all", NULL};
+	static const char *const graphs[] = {"off", "trust", "prove", NULL};
 	static const char *const flags[] = {"0",   "1",	    "off",  "on", "no",
 					    "yes", "false", "true", NULL};
 	char *end;
@@ -50,6 +51,8 @@ bool option_valid(const struct option_row *row, const char *text)
 		return one_of(text, modes);
 	case OPTION_ASK:
 		return one_of(text, asks);
+	case OPTION_GRAPHS:
+		return one_of(text, graphs) || one_of(text, flags);
 	case OPTION_FLAG:
 		return one_of(text, flags);
 	case OPTION_COUNT:
@@ -73,7 +76,8 @@ const char *option_instead(const struct option_row *row)
 
 const char *option_kind_name(enum option_kind kind)
 {
-	static const char *const names[] = {"mode", "ask", "string", "count", "flag", "number"};
+	static const char *const names[] = {"mode",  "ask",  "graphs", "string",
+					    "count", "flag", "number"};
 
 	return names[kind];
 }

@@ -23,7 +23,8 @@ static const char *const reason_names[] = {
 
 static const char *const state_names[] = {"learning", "verified", "declined"};
 
-static void take_site(struct run_log *run, uint32_t number, const struct live_site *live)
+static void take_site(struct run_log *run, uint32_t number, const struct live_site *live,
+		      uint64_t replays)
 {
 	struct site_log *site = run_site(run, number);
 
@@ -40,6 +41,7 @@ static void take_site(struct run_log *run, uint32_t number, const struct live_si
 		.agreed = live->agreed,
 		.materialised = live->materialised,
 		.snapshots = live->snapshots,
+		.replays = replays,
 		/* A loss wraps around. */
 		.saved_us = run->simulated ? NAN : (double)(int64_t)live->saved_ns / 1e3,
 	};
@@ -92,11 +94,12 @@ int live_read(struct run_log *run)
 	result = -EPROTO;
 	memset(live, 0, sizeof(*live));
 	length = (size_t)read(fd, live, sizeof(*live));
-	if ((length != sizeof(*live) && length != LIVE_LEAST) ||
+	if ((length != sizeof(*live) && length != LIVE_WITH_COSTS && length != LIVE_LEAST) ||
 	    memcmp(live->magic, LIVE_MAGIC, sizeof(live->magic)) || live->version != LIVE_VERSION)
 		goto out;
 	for (uint32_t i = 0; i < live->site_count && i < LIVE_SITES; i++)
-		take_site(run, i + 1 + (uint32_t)live->sites[i].turn * LIVE_SITES, &live->sites[i]);
+		take_site(run, i + 1 + (uint32_t)live->sites[i].turn * LIVE_SITES, &live->sites[i],
+			  live->replays[i]);
 	for (int i = 0; i < REASON_COUNT; i++) {
 		struct reason_tally *tally =
 			live->reasons[i] ? run_reason(run, reason_names[i]) : NULL;

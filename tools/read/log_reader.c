@@ -257,6 +257,7 @@ static int take_counters(struct run_log *run, const json_t *record)
 		.passed = count_of(record, "passed"),
 		.materialised = count_of(record, "materialised"),
 		.snapshots = count_of(record, "snapshots"),
+		.replays = count_of(record, "replays"),
 		.saved_us = run->simulated ? NAN : number_of(record, "saved_us", 0),
 	};
 	site->counted = true;

@@ -17,7 +17,7 @@
 enum { KEPT_SAMPLES = 10, KEPT_DETAILS = 3, KEPT_READERS = 4 };
 
 struct site_counters {
-	uint64_t seen, replaced, compared, agreed, passed, materialised, snapshots;
+	uint64_t seen, replaced, compared, agreed, passed, materialised, snapshots, replays;
 	double saved_us;
 };
 

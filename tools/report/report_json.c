@@ -26,7 +26,8 @@
  *  "not_replaced":[{"reason","count","sentence","hint","details",
  *                   "sites":[{"log","site"}]}]}
  *
- * What is unknown is null. Sites come in the order of the table.
+ * What is unknown is null; "replays", of those replaced, is there where there are any. Sites come
+ * in the order of the table.
  */
 #include "tools/base/json_text.h"
 #include "tools/report/report_forms.h"
@@ -184,6 +185,8 @@ static json_t *site_object(const struct report_row *row)
 	for (size_t i = 0; i < sizeof(counters) / sizeof(*counters); i++)
 		json_object_set_new(object, counters[i].key,
 				    site->counted ? count(counters[i].value) : json_null());
+	if (site->counters.replays)
+		json_object_set_new(object, "replays", count(site->counters.replays));
 	json_object_set_new(object, "saved_us", json_number(row->saved_us));
 	json_object_set_new(object, "could_save_us", json_number(row->could_us));
 	json_object_set_new(object, "speedup", json_number(row->speedup.ratio));

@@ -216,13 +216,17 @@ void print_site(const struct page *page, const struct report_row *row)
 	label(page, "calls");
 	fprintf(page->out,
 		"%llu seen, %llu replaced, %llu compared, %llu left alone, %llu materialised, "
-		"%llu snapshots\n",
+		"%llu snapshots",
 		(unsigned long long)site->counters.seen,
 		(unsigned long long)site->counters.replaced,
 		(unsigned long long)site->counters.compared,
 		(unsigned long long)site->counters.passed,
 		(unsigned long long)site->counters.materialised,
 		(unsigned long long)site->counters.snapshots);
+	if (site->counters.replays)
+		fprintf(page->out, ", %llu in replayed graphs",
+			(unsigned long long)site->counters.replays);
+	fputc('\n', page->out);
 	for (int i = 0; i < KEPT_READERS && *site->read_by[i]; i++) {
 		label(page, i ? "" : "read by");
 		print_safe(page->out, site->read_by[i]);

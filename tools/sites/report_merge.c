@@ -58,6 +58,7 @@ static int add_site(struct site_log *to, const struct site_log *from)
 	to->counters.passed += from->counters.passed;
 	to->counters.materialised += from->counters.materialised;
 	to->counters.snapshots += from->counters.snapshots;
+	to->counters.replays += from->counters.replays;
 	to->counters.saved_us += from->counters.saved_us;
 	to->samples += from->samples;
 	series_join(&to->first_app, &from->first_app);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The copy of a graph in which chains are replaced, launched in its place. The program's graph and
+ * what it instantiated of it stay as they are, and run again as soon as anything about them
+ * changes: an update, a site that is declined, a stream or context that goes.
+ *
+ * In the copy a chain's nodes are gone; where its closing GEMM was, a child graph launches the
+ * fused kernel, and where an input is read first that is overwritten later, one saves it. What no
+ * later node of the graph overwrites of the scores is held after each launch as if the chain had
+ * been replaced outside: held.h makes it real for whoever asks.
+ *
+ * All functions: flow lock held.
+ */
+#ifndef FASHIM_GRAPH_COPY_H
+#define FASHIM_GRAPH_COPY_H
+
+#include "shim/act/recording.h"
+
+struct graph_copy;
+
+/* An executable graph was made of a graph that recording_of() knows: makes a copy where one of its
+ * chains may be replaced. */
+void graph_copy_make(const struct recorded_graph *graph, CUgraphExec exec,
+		     unsigned long long flags);
+
+/* What stands for an executable graph now, on this stream; NULL: itself. Either is ordered behind
+ * its latest launch. */
+struct graph_copy *graph_copy_for(CUgraphExec exec, const struct op *op);
+
+/* The order in which it touches memory. */
+const struct graph_order *graph_copy_order(const struct graph_copy *copy);
+
+/* Launches it; everybody was guarded but what it holds itself. false: it could not be, and is no
+ * more. */
+bool graph_copy_launch(struct graph_copy *copy, const struct op *op);
+
+/* Any copy there? */
+bool graph_copies(void);
+
+/* Any executable graph may have been changed. */
+void graph_copies_end(void);
+
+/* One is gone; a context, a stream is about to go. */
+void graph_copy_forget(const void *exec);
+void graph_copy_forget_context(CUcontext context);
+void graph_copy_forget_stream(CUstream stream);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reasoning over recorded ops alone: nothing here calls the driver.
+ */
+#include "shim/act/graph_proof.h"
+
+#include <string.h>
+
+#include "shim/hazard/in_order.h"
+#include "shim/op/memory.h"
+#include "shim/site/site.h"
+
+/* What the closing GEMM writes is no score any more. false: nobody knows how much that is. */
+static bool cut_output(const struct graph_order *order, int close, struct range_set *live)
+{
+	for (int i = 0; i < order->count; i++) {
+		const struct graph_touch *touch = &order->item[i];
+
+		if (touch->op != close || touch->read)
+			continue;
+		if (range_set_cut(live, touch->begin, touch->sure_end) < 0 ||
+		    range_set_touches(live, touch->begin, touch->end))
+			return false;
+	}
+	return true;
+}
+
+/* Must a copy of the input be read, since it is overwritten before the fused kernel has read it, or
+ * before the next launch where the chain may have to run again? */
+static bool must_save(const struct recorded_graph *graph, const struct recorded_chain *record,
+		      int index, bool outlives)
+{
+	const struct input *input = &record->chain->inputs[index];
+	const int first =
+		outlives && index < record->kept_inputs ? record->reader[index] : record->close;
+
+	if (input->lost || !memory_watchable(memory_lookup(input->begin)))
+		return true;
+	if (first == record->close) {
+		for (int i = 0; i < graph->order.count; i++) {
+			const struct graph_touch *touch = &graph->order.item[i];
+
+			if (touch->op == record->close && !touch->read &&
+			    range_overlap(touch->begin, touch->end, input->begin, input->end))
+				return true;
+		}
+		return false;
+	}
+	return order_writes(&graph->order, first, input->begin, input->end);
+}
+
+static const char *unfit(const struct chain *chain)
+{
+	if (chain->unfit != REASON_NONE || chain->gaps)
+		return "chain";
+	if (chain->preload >= 0)
+		return "scores are added to";
+	for (int n = 0; n < RELAYOUT_OPERANDS; n++)
+		if (chain->relayed[n] >= 0)
+			return "copies of operands";
+	for (int i = 0; i < chain->value_count; i++)
+		if (chain->values[i].live.count &&
+		    (chain->values[i].outside || chain->values[i].provisional ||
+		     !memory_watchable(memory_lookup(chain->values[i].begin))))
+			return "memory of scores";
+	return NULL;
+}
+
+const char *graph_prove(struct graph_proof *proof, const struct recorded_graph *graph,
+			const struct recorded_chain *record)
+{
+	const struct chain *chain = record->chain;
+	const char *why = unfit(chain);
+	int by = 0;
+
+	memset(proof, 0, sizeof(*proof));
+	if (why)
+		return why;
+	for (int i = 0; i < chain->value_count; i++) {
+		struct range_set later;
+
+		proof->first[i] = chain->values[i].live;
+		if (!cut_output(&graph->order, record->close, &proof->first[i]))
+			return "output over scores";
+		proof->left[i] = proof->first[i];
+		if (!order_overwrites(&graph->order, record->close + 1, &proof->left[i], &by))
+			return graph->op[by].name;
+		/* The next replay finds what this one leaves. */
+		later = proof->left[i];
+		if (!order_overwrites(&graph->order, 0, &later, &by))
+			return graph->op[by].name;
+		if (later.count)
+			return "scores of the replay before";
+		proof->outlives |= proof->left[i].count > 0;
+	}
+	for (int i = 0; i < chain->input_count; i++)
+		proof->saved[i] = must_save(graph, record, i, proof->outlives);
+	return NULL;
+}

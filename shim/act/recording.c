@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which nodes an op became is seen from where the stream stands in the graph before and after it.
+ */
+#include "shim/act/recording.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/base/config.h"
+#include "shim/hazard/held.h"
+#include "shim/log/decline.h"
+#include "shim/real/driver.h"
+#include "shim/site/site.h"
+
+#define GRAPHS	    64 /* of which something is known at a time */
+#define MOST_OPS    65536
+#define MOST_CHAINS 256 /* of all graphs */
+
+/* Graphs in a row of which nothing was made, until no further one is followed: a program may
+ * capture one for each step, to update another by it. */
+#define MOST_IDLE 8
+
+static struct recorded_graph *graphs[GRAPHS];
+static int chains; /* kept of them all */
+static int idle;   /* graphs in a row of which nothing was made */
+
+/* The capture that is followed. */
+static struct {
+	struct recorded_graph *graph; /* NULL: none */
+	CUstream stream;
+	CUgraph handle;
+	CUgraphNode tail;
+	bool ending;  /* it should have ended by now */
+	struct open { /* chains that are open: what will be their records */
+		uint64_t serial;
+		struct recorded_chain record;
+	} open[CHAIN_COUNT];
+} following;
+
+static void drop(struct recorded_graph *graph)
+{
+	if (graph->graph)
+		idle = graph->instantiated ? 0 : idle + 1;
+	for (int i = 0; i < graph->chain_count; i++) {
+		free(graph->chain[i]->chain);
+		free(graph->chain[i]);
+	}
+	chains -= graph->chain_count;
+	graph_order_drop(&graph->order);
+	free(graph->op);
+	free(graph);
+}
+
+static void drop_open_chains(void)
+{
+	for_each_chain(chain) if (chain->recorded) held_drop(chain);
+}
+
+void recording_fail(const char *why)
+{
+	if (!following.graph)
+		return;
+	log_decline(REASON_CAPTURE, why);
+	drop(following.graph);
+	following.graph = NULL;
+	drop_open_chains();
+}
+
+/* ---- where a stream stands ------------------------------------------------------------------ */
+
+struct place {
+	CUstreamCaptureStatus status;
+	CUgraph graph;
+	CUgraphNode tail; /* NULL: nothing was captured yet */
+	bool plain;	  /* what comes next begins when that one node is done */
+};
+
+static bool is_plain(const CUgraphEdgeData *edge)
+{
+	return !edge || (!edge->from_port && !edge->to_port && !edge->type);
+}
+
+static bool place_of(struct place *place, CUcontext context, CUstream stream)
+{
+	const CUgraphNode *nodes = NULL;
+	const CUgraphEdgeData *edges = NULL;
+	struct driver_context here;
+	cuuint64_t id;
+	size_t count = 0;
+	CUresult result;
+
+	memset(place, 0, sizeof(*place));
+	if (!driver.cuStreamGetCaptureInfo_v3 || !driver_enter(&here, context))
+		return false;
+	result = driver.cuStreamGetCaptureInfo_v3(stream, &place->status, &id, &place->graph,
+						  &nodes, &edges, &count);
+	if (result == CUDA_SUCCESS && place->status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+		place->plain = count <= 1 && (!count || is_plain(edges));
+		place->tail = count ? nodes[0] : NULL;
+	}
+	driver_leave(&here);
+	return result == CUDA_SUCCESS;
+}
+
+/* ---- following ------------------------------------------------------------------------------ */
+
+void recording_begin(const struct op *op)
+{
+	struct place place;
+
+	if (following.graph && !following.ending) {
+		recording_fail("more than one capture");
+		return;
+	}
+	if (following.graph)
+		drop(following.graph);
+	following.graph = NULL;
+	if (config()->graphs != GRAPHS_PROVE || config()->mode != MODE_REPLACE || !op->context)
+		return;
+	if (idle >= MOST_IDLE) {
+		log_decline(REASON_CAPTURE, "graphs of which nothing is made");
+		return;
+	}
+	if (!place_of(&place, op->context, op->stream) ||
+	    place.status != CU_STREAM_CAPTURE_STATUS_ACTIVE || place.tail)
+		return;
+	memset(&following, 0, sizeof(following));
+	following.graph = calloc(1, sizeof(*following.graph));
+	if (!following.graph)
+		return;
+	following.graph->context = op->context;
+	following.stream = op->stream;
+	following.handle = place.graph;
+}
+
+static struct recorded_op *append(struct recorded_graph *graph)
+{
+	const int room = graph->op_room ? 2 * graph->op_room : 128;
+	struct recorded_op *grown;
+
+	if (graph->op_count == graph->op_room) {
+		grown = room > MOST_OPS ? NULL
+					: realloc(graph->op, (size_t)room * sizeof(*graph->op));
+		if (!grown)
+			return NULL;
+		graph->op = grown;
+		graph->op_room = room;
+	}
+	memset(&graph->op[graph->op_count], 0, sizeof(*graph->op));
+	return &graph->op[graph->op_count++];
+}
+
+/* Why the op ends the following; NULL: it does not. */
+static const char *unaccountable(const struct op *op, const struct access_list *list)
+{
+	struct place place;
+
+	if (op->stream != following.stream || op->context != following.graph->context)
+		return "more than one stream";
+	if (!place_of(&place, op->context, op->stream) || place.graph != following.handle ||
+	    !place.plain)
+		return "work beside the capture";
+	if (place.tail != following.tail)
+		return "nodes that came unseen";
+	if (op->kind == OP_FREE || op->kind == OP_OPAQUE || op->kind == OP_GRAPH_LAUNCH ||
+	    list->opaque || list->far)
+		return op->name;
+	return NULL;
+}
+
+void recording_note(struct op *op, const struct access_list *list, const char *who)
+{
+	struct recorded_graph *graph = following.graph;
+	struct recorded_op *record;
+	const char *why;
+
+	if (!graph)
+		return;
+	why = unaccountable(op, list);
+	if (!why) {
+		record = append(graph);
+		if (record && graph_order_add(&graph->order, graph->op_count - 1, list)) {
+			record->kind = op->kind;
+			snprintf(record->name, sizeof(record->name), "%s", who);
+			op->recorded = graph->op_count;
+			return;
+		}
+		why = "too many nodes";
+	}
+	recording_fail(why);
+}
+
+void recording_ran(const struct op *op)
+{
+	struct recorded_graph *graph = following.graph;
+	struct place place;
+
+	if (!graph || op->recorded < 1 || op->recorded > graph->op_count ||
+	    op->stream != following.stream)
+		return;
+	if (!place_of(&place, op->context, op->stream) || place.graph != following.handle ||
+	    !place.plain) {
+		recording_fail("not a row of nodes");
+		return;
+	}
+	graph->op[op->recorded - 1].captured = true;
+	graph->op[op->recorded - 1].last = following.tail = place.tail;
+}
+
+/* ---- chains --------------------------------------------------------------------------------- */
+
+static struct open *open_of(const struct chain *chain)
+{
+	struct open *unused = NULL;
+
+	for (int i = 0; i < CHAIN_COUNT; i++) {
+		struct open *open = &following.open[i];
+		bool lives = false;
+
+		if (open->serial == chain->serial)
+			return open;
+		for_each_chain(other) lives = lives || other->serial == open->serial;
+		if (!lives)
+			unused = open;
+	}
+	if (unused)
+		unused->serial = chain->serial;
+	return unused;
+}
+
+void recording_step(const struct chain *chain, const struct op *op, int inputs)
+{
+	struct open *open = following.graph ? open_of(chain) : NULL;
+
+	if (!open)
+		return;
+	open->record.step[chain->step_count - 1] = op->recorded - 1;
+	for (int i = inputs; i < chain->input_count; i++)
+		open->record.reader[i] = op->recorded - 1;
+}
+
+void recording_close(const struct chain *chain, struct site *site, const struct op *op,
+		     int kept_inputs)
+{
+	struct recorded_graph *graph = following.graph;
+	struct open *open = graph ? open_of(chain) : NULL;
+	struct recorded_chain *record;
+
+	if (!open || graph->chain_count == RECORDED_CHAINS || chains == MOST_CHAINS)
+		return;
+	record = malloc(sizeof(*record));
+	if (!record)
+		return;
+	*record = open->record;
+	record->chain = malloc(sizeof(*chain));
+	if (!record->chain) {
+		free(record);
+		return;
+	}
+	*record->chain = *chain;
+	record->site = site;
+	record->number = site->number;
+	record->close = op->recorded - 1;
+	record->kept_inputs = kept_inputs;
+	for (int i = kept_inputs; i < chain->input_count; i++)
+		record->reader[i] = record->close;
+	graph->chain[graph->chain_count++] = record;
+	chains++;
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+void recording_ends(const struct op *op)
+{
+	struct place place;
+
+	if (!following.graph || op->stream != following.stream)
+		return;
+	following.ending = true;
+	if (!place_of(&place, following.graph->context, op->stream) ||
+	    place.graph != following.handle || !place.plain || place.tail != following.tail)
+		recording_fail("nodes that came unseen");
+}
+
+void recording_ended(CUgraph handle)
+{
+	struct recorded_graph *graph = following.graph;
+	int at = 0;
+
+	recording_forget(handle);
+	following.graph = NULL;
+	if (!graph)
+		return;
+	while (at < GRAPHS && graphs[at])
+		at++;
+	if (handle != following.handle || at == GRAPHS || !graph->chain_count) {
+		drop(graph);
+		return;
+	}
+	graph->graph = handle;
+	graphs[at] = graph;
+}
+
+const struct recorded_graph *recording_of(CUgraph graph)
+{
+	for (int i = 0; i < GRAPHS; i++)
+		if (graphs[i] && graphs[i]->graph == graph) {
+			graphs[i]->instantiated = true;
+			return graphs[i];
+		}
+	return NULL;
+}
+
+void recording_forget(const void *graph)
+{
+	for (int i = 0; i < GRAPHS; i++)
+		if (graphs[i] && (!graph || graphs[i]->graph == graph)) {
+			if (!graph)
+				log_decline(REASON_CAPTURE, "changed by hand");
+			drop(graphs[i]);
+			graphs[i] = NULL;
+		}
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A capture that is followed op by op (FASHIM_GRAPHS=prove). The program's ops are captured as they
+ * are; what is kept is which nodes each of them became, what they touch in which order, and which
+ * of them are occurrences of verified sites. From that graph_proof.h tells what may be left out of
+ * a copy of the graph (graph_copy.h).
+ *
+ * Followed is one capture at a time, on one stream. Whatever cannot be accounted for ends that: a
+ * second stream, a node that no op of ours became, an op that may touch anything, work beside the
+ * capture. Then the graph runs as it is.
+ *
+ * All functions: flow lock held.
+ */
+#ifndef FASHIM_RECORDING_H
+#define FASHIM_RECORDING_H
+
+#include "shim/chain/chain.h"
+#include "shim/op/graph.h"
+
+#define RECORDED_CHAINS 128 /* of a graph */
+
+struct recorded_op {
+	CUgraphNode last; /* once it was captured: the latest node then; NULL: none yet */
+	bool captured;
+	enum op_kind kind;
+	char name[40];
+};
+
+/* An occurrence of a verified site among the ops. */
+struct recorded_chain {
+	struct chain *chain; /* as it was when its closing GEMM came, a copy */
+	struct site *site;
+	int number; /* the site's */
+	int close;  /* the ops: its closing GEMM, … */
+	int step[CHAIN_STEPS];
+	int reader[CHAIN_INPUTS]; /* … its steps, the first reader of each input */
+	int kept_inputs;	  /* of these; the others are the closing GEMM's */
+};
+
+struct recorded_graph {
+	CUgraph graph;
+	CUcontext context;
+	bool instantiated; /* was an executable graph made of it? */
+	int op_count, op_room;
+	struct recorded_op *op;
+	struct graph_order order;
+	int chain_count;
+	struct recorded_chain *chain[RECORDED_CHAINS];
+};
+
+/* A capture began on the op's stream; none can be followed any more that is under way. */
+void recording_begin(const struct op *op);
+void recording_fail(const char *why);
+
+/* Is the op one of a capture that is followed? Then it is noted, and op->recorded set. */
+void recording_note(struct op *op, const struct access_list *list, const char *who);
+
+/* It was captured. */
+void recording_ran(const struct op *op);
+
+/* A chain that it opens, or that it extends: from input `inputs` on it is their first reader. */
+void recording_step(const struct chain *chain, const struct op *op, int inputs);
+
+/* The chain closes with it, as the site's do. */
+void recording_close(const struct chain *chain, struct site *site, const struct op *op,
+		     int kept_inputs);
+
+/* The capture is about to end; has ended as this graph. */
+void recording_ends(const struct op *op);
+void recording_ended(CUgraph graph);
+
+/* What is known of a graph of which an executable one was made; NULL: nothing. */
+const struct recorded_graph *recording_of(CUgraph graph);
+
+/* A graph is gone; NULL: any may have been changed. */
+void recording_forget(const void *graph);
+
+#endif

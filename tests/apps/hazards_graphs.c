@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Graphs: attention that is captured, or added to a graph by hand, and replayed while inputs,
+ * readers and the graph itself change.
+ */
+#include "hazards.h"
+
+#include <string.h>
+
+/* A bench on a stream of its own whose chain ran often enough to be known. */
+static void open_known(struct bench *b)
+{
+	CUstream stream;
+
+	bench_open(b, TOGETHER);
+	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	app_set_stream(&b->app, stream);
+	for (int r = 0; r < 4; r++) {
+		bench_inputs(b, r);
+		chain(b, &b->t);
+		CHECK(cuStreamSynchronize(stream));
+		observe_o(b, &b->t, r);
+	}
+}
+
+static void begin(struct bench *b)
+{
+	CHECK(cuStreamBeginCapture(b->app.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+}
+
+static CUgraph end(struct bench *b)
+{
+	CUgraph graph;
+
+	CHECK(cuStreamEndCapture(b->app.stream, &graph));
+	return graph;
+}
+
+/* What the stream captured since begin(), ready to be launched. */
+static CUgraphExec end_ready(struct bench *b)
+{
+	CUgraph graph = end(b);
+	CUgraphExec exec;
+
+	CHECK(cuGraphInstantiate(&exec, graph, 0));
+	CHECK(cuGraphDestroy(graph));
+	return exec;
+}
+
+static void launch(struct bench *b, CUgraphExec exec)
+{
+	CHECK(cuGraphLaunch(exec, b->app.stream));
+	CHECK(cuStreamSynchronize(b->app.stream));
+}
+
+static void close_known(struct bench *b, CUgraphExec exec)
+{
+	CHECK(cuGraphExecDestroy(exec));
+	bench_close(b);
+}
+
+/* Two layers one after the other in the same memory of scores, and nobody asks for these but once.
+ */
+static void graph_layers(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+
+	open_known(&b);
+	struct tensors second = b.t;
+	second.q = b.t.k;
+	second.k = b.t.q;
+	second.o = b.raw;
+	begin(&b);
+	chain(&b, &b.t);
+	chain(&b, &second);
+	exec = end_ready(&b);
+	for (int r = 4; r < 36; r++) {
+		bench_inputs(&b, r);
+		launch(&b, exec);
+		observe_o(&b, &second, r);
+		if (r == 20)
+			observe_p(&b, &second, r);
+	}
+	close_known(&b, exec);
+}
+
+/* The graph itself copies P, behind the chain. */
+static void graph_reader(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+
+	open_known(&b);
+	begin(&b);
+	chain(&b, &b.t);
+	app_copy(&b.app, b.spare, b.t.p, b.scores);
+	exec = end_ready(&b);
+	for (int r = 4; r < 9; r++) {
+		bench_inputs(&b, r);
+		launch(&b, exec);
+		observe_o(&b, &b.t, r);
+		app_observe(&b.report, "copy", r, b.spare, b.scores);
+	}
+	close_known(&b, exec);
+}
+
+/* … or ahead of it: what the replay before has left. */
+static void graph_loop(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+
+	open_known(&b);
+	begin(&b);
+	app_copy(&b.app, b.spare, b.t.p, b.scores);
+	chain(&b, &b.t);
+	exec = end_ready(&b);
+	for (int r = 4; r < 9; r++) {
+		bench_inputs(&b, r);
+		launch(&b, exec);
+		observe_o(&b, &b.t, r);
+		app_observe(&b.report, "copy", r, b.spare, b.scores);
+	}
+	close_known(&b, exec);
+}
+
+/* Behind the chain a part of P is changed where it lies. */
+static void graph_part(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+
+	open_known(&b);
+	begin(&b);
+	chain(&b, &b.t);
+	app_fill(&b.app, b.t.p + b.scores / 2, 0.5f, b.scores / 4);
+	exec = end_ready(&b);
+	for (int r = 4; r < 16; r++) {
+		bench_inputs(&b, r);
+		launch(&b, exec);
+		observe_o(&b, &b.t, r);
+		if (r == 9 || r == 15)
+			observe_p(&b, &b.t, r);
+	}
+	close_known(&b, exec);
+}
+
+/* Q and K are overwritten behind the chain, in the graph; then P is asked for. */
+static void graph_inputs_go(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+
+	open_known(&b);
+	begin(&b);
+	chain(&b, &b.t);
+	app_scale(&b.app, b.t.q, b.t.k, 3.f, b.n);
+	app_fill(&b.app, b.t.k, 7.f, b.n / 2);
+	exec = end_ready(&b);
+	for (int r = 4; r < 14; r++) {
+		bench_inputs(&b, r);
+		launch(&b, exec);
+		observe_o(&b, &b.t, r);
+		if (r == 9 || r == 13)
+			observe_p(&b, &b.t, r);
+	}
+	close_known(&b, exec);
+}
+
+/* V is made contiguous in the memory of Q, between the two products; O lies over K. */
+static void graph_v_over_q(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+
+	open_known(&b);
+	struct tensors t = b.t;
+	t.v = t.q;
+	t.o = t.k;
+	begin(&b);
+	chain_open(&b, &t);
+	chain_middle(&b, &t);
+	app_split_heads(&b.app, t.v, b.raw, b.shape.rows, b.shape.heads, b.shape.depth);
+	chain_close(&b, &t);
+	exec = end_ready(&b);
+	app_upload_random(b.raw, b.n, 77);
+	for (int r = 4; r < 14; r++) {
+		bench_inputs(&b, r);
+		launch(&b, exec);
+		observe_o(&b, &t, r);
+		if (r == 9)
+			observe_p(&b, &t, r);
+	}
+	close_known(&b, exec);
+}
+
+/* Outside, before P is asked for: new inputs, a part of P, a chain of its own. */
+static void graph_changes_outside(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+
+	open_known(&b);
+	begin(&b);
+	chain(&b, &b.t);
+	exec = end_ready(&b);
+	for (int r = 4; r < 24; r++) {
+		bench_inputs(&b, r);
+		launch(&b, exec);
+		observe_o(&b, &b.t, r);
+		if (r == 8)
+			bench_inputs(&b, r + 100);
+		if (r == 15)
+			app_fill(&b.app, b.t.p + 64, 0.25f, b.scores / 8);
+		if (r == 22)
+			chain(&b, &b.t);
+		CHECK(cuStreamSynchronize(b.app.stream));
+		if (r == 8 || r == 15 || r == 22)
+			observe_p(&b, &b.t, r);
+	}
+	close_known(&b, exec);
+}
+
+/* The executable graph is given other nodes: O goes elsewhere, from another Q. */
+static void graph_update(void)
+{
+	CUgraphExecUpdateResultInfo info;
+	struct bench b;
+	CUgraphExec exec;
+	CUgraph other;
+
+	open_known(&b);
+	struct tensors t = b.t;
+	t.q = b.t.v;
+	t.o = b.raw;
+	begin(&b);
+	chain(&b, &b.t);
+	exec = end_ready(&b);
+	begin(&b);
+	chain(&b, &t);
+	other = end(&b);
+	for (int r = 4; r < 18; r++) {
+		bench_inputs(&b, r);
+		if (r == 12)
+			CHECK(cuGraphExecUpdate(exec, other, &info));
+		launch(&b, exec);
+		observe_o(&b, r < 12 ? &b.t : &t, r);
+		if (r == 10 || r == 12 || r == 17)
+			observe_p(&b, &b.t, r);
+	}
+	CHECK(cuGraphDestroy(other));
+	close_known(&b, exec);
+}
+
+static void add(CUgraph graph, CUgraphNode *before, CUgraph child)
+{
+	CUgraphNode node;
+
+	CHECK(cuGraphAddChildGraphNode(&node, graph, before, *before != NULL, child));
+	CHECK(cuGraphDestroy(child));
+	*before = node;
+}
+
+/* Nobody captures the whole: each op is captured alone, and added by hand. */
+static void graph_by_hand(void)
+{
+	CUgraphNode before = NULL;
+	struct bench b;
+	CUgraphExec exec;
+	CUgraph graph;
+
+	open_known(&b);
+	CHECK(cuGraphCreate(&graph, 0));
+	begin(&b);
+	chain_open(&b, &b.t);
+	add(graph, &before, end(&b));
+	begin(&b);
+	chain_middle(&b, &b.t);
+	add(graph, &before, end(&b));
+	begin(&b);
+	chain_close(&b, &b.t);
+	add(graph, &before, end(&b));
+	CHECK(cuGraphInstantiate(&exec, graph, 0));
+	for (int r = 4; r < 9; r++) {
+		bench_inputs(&b, r);
+		launch(&b, exec);
+		observe_o(&b, &b.t, r);
+		if (r % 2)
+			observe_p(&b, &b.t, r);
+	}
+	CHECK(cuGraphDestroy(graph));
+	close_known(&b, exec);
+}
+
+/* A captured graph to which a node is added: a reader of P. */
+static void graph_node_added(void)
+{
+	CUgraphNode node[16], before = NULL;
+	struct bench b;
+	CUgraphExec exec;
+	CUgraph graph, reader;
+	size_t count = 16;
+
+	open_known(&b);
+	begin(&b);
+	app_copy(&b.app, b.spare, b.t.p, b.scores);
+	reader = end(&b);
+	begin(&b);
+	chain(&b, &b.t);
+	graph = end(&b);
+	CHECK(cuGraphGetNodes(graph, node, &count));
+	before = node[count - 1];
+	add(graph, &before, reader);
+	CHECK(cuGraphInstantiate(&exec, graph, 0));
+	for (int r = 4; r < 9; r++) {
+		bench_inputs(&b, r);
+		launch(&b, exec);
+		observe_o(&b, &b.t, r);
+		app_observe(&b.report, "copy", r, b.spare, b.scores);
+	}
+	CHECK(cuGraphDestroy(graph));
+	close_known(&b, exec);
+}
+
+/* Beside the chain, on a second stream that is joined back, other work. */
+static void graph_branches(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+	CUstream first, second;
+	CUevent fork, join;
+
+	open_known(&b);
+	first = b.app.stream;
+	CHECK(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+	CHECK(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
+	CHECK(cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
+	begin(&b);
+	CHECK(cuEventRecord(fork, first));
+	CHECK(cuStreamWaitEvent(second, fork, 0));
+	chain_open(&b, &b.t);
+	b.app.stream = second;
+	app_copy(&b.app, b.spare, b.raw, b.n);
+	b.app.stream = first;
+	chain_middle(&b, &b.t);
+	chain_close(&b, &b.t);
+	CHECK(cuEventRecord(join, second));
+	CHECK(cuStreamWaitEvent(first, join, 0));
+	app_scale(&b.app, b.raw, b.spare, -1.f, b.n);
+	exec = end_ready(&b);
+	app_upload_random(b.raw, b.n, 91);
+	for (int r = 4; r < 9; r++) {
+		bench_inputs(&b, r);
+		launch(&b, exec);
+		observe_o(&b, &b.t, r);
+		app_observe(&b.report, "turned", r, b.raw, b.n);
+		if (r % 2)
+			observe_p(&b, &b.t, r);
+	}
+	close_known(&b, exec);
+}
+
+/* Two graphs that share all their memory, in turn; one is launched on two streams. */
+static void graphs_in_turn(void)
+{
+	struct bench b;
+	CUgraphExec first, second;
+	CUstream streams[2];
+	CUevent done;
+
+	open_known(&b);
+	streams[0] = b.app.stream;
+	CHECK(cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING));
+	CHECK(cuEventCreate(&done, CU_EVENT_DISABLE_TIMING));
+	struct tensors t = b.t;
+	t.o = b.raw;
+	begin(&b);
+	chain(&b, &b.t);
+	first = end_ready(&b);
+	begin(&b);
+	chain(&b, &t);
+	second = end_ready(&b);
+	for (int r = 4; r < 20; r++) {
+		bench_inputs(&b, r);
+		CHECK(cuGraphLaunch(first, streams[r % 2]));
+		CHECK(cuEventRecord(done, streams[r % 2]));
+		CHECK(cuStreamWaitEvent(streams[1], done, 0));
+		if (r % 3 == 0)
+			CHECK(cuGraphLaunch(second, streams[1]));
+		CHECK(cuStreamSynchronize(streams[0]));
+		CHECK(cuStreamSynchronize(streams[1]));
+		observe_o(&b, &b.t, r);
+		if (r > 5)
+			observe_o(&b, &t, r);
+		if (r == 9 || r == 19)
+			observe_p(&b, &b.t, r);
+	}
+	CHECK(cuGraphExecDestroy(first));
+	close_known(&b, second);
+}
+
+/* P is asked for when the executable graph is gone, and then its stream. */
+static void graph_gone(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+	CUstream stream, another;
+
+	open_known(&b);
+	stream = b.app.stream;
+	CHECK(cuStreamCreate(&another, CU_STREAM_NON_BLOCKING));
+	for (int r = 4; r < 8; r++) {
+		begin(&b);
+		chain(&b, &b.t);
+		app_fill(&b.app, b.t.k, 7.f, b.n);
+		exec = end_ready(&b);
+		for (int k = 0; k < 6; k++) {
+			bench_inputs(&b, 6 * r + k);
+			launch(&b, exec);
+			observe_o(&b, &b.t, 6 * r + k);
+		}
+		CHECK(cuGraphExecDestroy(exec));
+		if (r == 7) {
+			app_set_stream(&b.app, another);
+			CHECK(cuStreamDestroy(stream));
+		}
+		if (r % 2)
+			observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+const struct hazard hazards_graphs[] = {
+	{"graph_layers", graph_layers, "two layers in a graph; P once, amid the replays"},
+	{"graph_reader", graph_reader, "P is read in the graph, behind the chain"},
+	{"graph_loop", graph_loop, "… ahead of it: that of the replay before"},
+	{"graph_part", graph_part, "a part of P is overwritten in the graph"},
+	{"graph_inputs_go", graph_inputs_go, "Q and K are overwritten in the graph"},
+	{"graph_v_over_q", graph_v_over_q, "V lands in the memory of Q, O in that of K"},
+	{"graph_changes_outside", graph_changes_outside, "inputs and P change after the launch"},
+	{"graph_update", graph_update, "the executable graph is updated"},
+	{"graph_by_hand", graph_by_hand, "child graphs put together by hand"},
+	{"graph_node_added", graph_node_added, "a node is added to the captured graph"},
+	{"graph_branches", graph_branches, "two streams in one capture"},
+	{"graphs_in_turn", graphs_in_turn, "two graphs in the same memory, two streams"},
+	{"graph_gone", graph_gone, "P is read when the graph, the stream is gone"},
+	{0},
+};

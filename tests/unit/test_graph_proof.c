@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a graph's ops prove of a chain among them (graph_proof.h): who may read its scores within
+ * the graph and in the replay after, what of them outlives it, which inputs must be saved.
+ */
+#include "tests/unit/core.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/act/graph_proof.h"
+#include "shim/flow/touch.h"
+#include "shim/rules/function.h"
+#include "tests/apps/aten.h"
+
+#define TEXT_OF(name) #name
+#define TEXT(name)    TEXT_OF(name)
+
+#define OPS 16
+
+enum { OPERAND_K, OPERAND_Q, MASK }; /* the chain's inputs, as cuBLAS names them */
+
+static struct chain chain; /* of a verified site, as its closing GEMM comes */
+static struct recorded_op ops[OPS];
+static struct recorded_graph graph;
+static struct recorded_chain record;
+static struct graph_proof proof;
+
+static void begin(void)
+{
+	core_begin();
+	core_learn();
+	chain = *core_replaced();
+	graph_order_drop(&graph.order);
+	memset(&graph, 0, sizeof(graph));
+	graph.op = ops;
+}
+
+static void add(struct op op)
+{
+	static unsigned char params[FUNCTION_MAX_BYTES];
+	static struct access_list list;
+	const struct function *function = NULL;
+
+	if (op.kind == OP_LAUNCH) {
+		function = function_get(op.launch.function);
+		assert_true(function && function_read_params(function, &op.launch, params));
+	}
+	touch_of_op(&list, &op, function, params);
+	assert_false(list.opaque);
+	assert_true(graph_order_add(&graph.order, graph.op_count, &list));
+	snprintf(ops[graph.op_count++].name, sizeof(ops[0].name), "%s", op.name);
+}
+
+/* The five ops of the chain, from number `graph.op_count` on. */
+static void add_chain(void)
+{
+	const struct op five[] = {core_scores(), core_scale(core.x, core.s, core.scale),
+				  core_add_mask(core.m, core.x, core.mask),
+				  core_softmax(core.p, core.m), core_context()};
+
+	record = (struct recorded_chain){.chain = &chain, .kept_inputs = chain.input_count};
+	for (int i = 0; i < 5; i++) {
+		record.step[i] = graph.op_count;
+		add(five[i]);
+	}
+	record.close = graph.op_count - 1;
+	record.reader[OPERAND_K] = record.reader[OPERAND_Q] = record.step[0];
+	record.reader[MASK] = record.step[2];
+}
+
+static const char *prove(void)
+{
+	return graph_prove(&proof, &graph, &record);
+}
+
+static bool any_saved(void)
+{
+	for (int i = 0; i < CHAIN_INPUTS; i++)
+		if (proof.saved[i])
+			return true;
+	return false;
+}
+
+static void test_alone(void **state)
+{
+	(void)state;
+	begin();
+	add_chain();
+	assert_null(prove());
+	assert_true(proof.outlives); /* whoever asks behind a launch gets them made of Q, K, mask */
+	assert_false(any_saved());
+}
+
+static void overwrite_scores(void)
+{
+	add(core_memset(core.s, core.score_bytes));
+	add(core_memset(core.x, core.score_bytes));
+	add(core_memset(core.m, core.score_bytes));
+	add(core_memset(core.p, core.score_bytes));
+}
+
+static void test_overwritten(void **state)
+{
+	(void)state;
+	begin();
+	add_chain();
+	overwrite_scores();
+	add(core_memset(core.q, core.q_bytes)); /* nobody will ask again */
+	assert_null(prove());
+	assert_false(proof.outlives);
+	assert_false(any_saved());
+}
+
+static void test_reader_behind(void **state)
+{
+	(void)state;
+	begin();
+	add_chain();
+	add(core_kernel_copy(CORE_OTHER, core.p + 64, 100));
+	assert_non_null(prove());
+	begin();
+	add_chain();
+	overwrite_scores();
+	add(core_kernel_copy(CORE_OTHER, core.p + 64,
+			     100)); /* of what is somebody else's by then */
+	assert_null(prove());
+}
+
+/* The same ahead of the chain reads what the replay before has left. */
+static void test_reader_ahead(void **state)
+{
+	(void)state;
+	begin();
+	add(core_kernel_copy(CORE_OTHER, core.p + 64, 100));
+	add_chain();
+	assert_non_null(prove());
+	begin();
+	add(core_memset(core.p, core.score_bytes));
+	add(core_kernel_copy(CORE_OTHER, core.p + 64, 100));
+	add_chain();
+	assert_null(prove());
+	begin();
+	add(core_kernel_copy(CORE_OTHER, core.p + 64, 100));
+	add_chain();
+	overwrite_scores();
+	assert_null(prove());
+}
+
+/* A write of unknown length, or of every other byte, leaves nobody knows what. */
+static void test_partly_overwritten(void **state)
+{
+	const unsigned size[2] = {64, 4}, strides[2][2] = {{2, 2}, {256, 256}};
+	const unsigned char nothing = 0;
+
+	(void)state;
+	begin();
+	add_chain();
+	add(core_memset(core.p, core.score_bytes / 2));
+	assert_null(prove());
+	assert_true(proof.outlives);
+	begin();
+	add_chain();
+	add(core_unknown(CORE_OTHER, 0, 1)); /* anywhere in the arena */
+	assert_non_null(prove());
+	begin();
+	add_chain();
+	add(core_strided(TEXT(ATEN_COPY_STRIDED), 2, 2, size, &strides[0][0],
+			 (uint64_t[]){core.p, CORE_APART}, &nothing, 1));
+	assert_non_null(prove());
+}
+
+static void test_inputs(void **state)
+{
+	(void)state;
+	begin();
+	add_chain();
+	add(core_memset(core.k + core.k_bytes - 2, 2));
+	assert_null(prove());
+	assert_true(proof.saved[OPERAND_K]);
+	assert_false(proof.saved[OPERAND_Q]);
+	assert_false(proof.saved[MASK]);
+	begin();
+	add(core_memset(core.k, core.k_bytes)); /* ahead: the K that is read */
+	add_chain();
+	assert_null(prove());
+	assert_false(any_saved());
+	begin();
+	chain.inputs[OPERAND_K].lost = true; /* overwritten between the products */
+	add_chain();
+	overwrite_scores();
+	assert_null(prove());
+	assert_true(proof.saved[OPERAND_K]);
+}
+
+/* O over Q: the kernel would read what it writes. */
+static void test_output_over_input(void **state)
+{
+	(void)state;
+	begin();
+	core.o = core.q;
+	add_chain();
+	overwrite_scores();
+	assert_null(prove());
+	assert_true(proof.saved[OPERAND_Q]);
+	assert_false(proof.saved[OPERAND_K]);
+}
+
+static void test_unfit(void **state)
+{
+	(void)state;
+	begin();
+	add_chain();
+	chain.preload = 0;
+	assert_non_null(prove());
+	chain.preload = -1;
+	assert_null(prove());
+	chain.gaps = true;
+	assert_non_null(prove());
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_overwritten),
+		cmocka_unit_test(test_reader_behind),
+		cmocka_unit_test(test_reader_ahead),
+		cmocka_unit_test(test_partly_overwritten),
+		cmocka_unit_test(test_inputs),
+		cmocka_unit_test(test_output_over_input),
+		cmocka_unit_test(test_unfit),
+	};
+
+	return CORE_MAIN("graph proof", tests);
+}
