@@ -425,6 +425,8 @@ void graph_copy_make(const struct recorded_graph *graph, CUgraphExec exec, unsig
 	graph_copy_forget(exec);
 	while (at < COPIES && copies[at])
 		at++;
+	if (at == COPIES)
+		log_decline(REASON_CAPTURE, "too many graphs");
 	if (at == COPIES || !flags_are_known(flags) || !graph_rows_possible() ||
 	    !driver_enter(&here, graph->context))
 		return;

@@ -24,7 +24,7 @@ import harness  # noqa: E402
 from registry import PROGRAMS  # noqa: E402
 
 
-TABLE = ("other_libraries", "chains", "hazards", "models")
+TABLE = ("other_libraries", "chains", "hazards", "graphs", "models")
 CATALOGUE = ("catalogue_chains", "catalogue_inductor", "catalogue_refusals", "catalogue_unseen")
 MODELS = ("models", "catalogue_models")
 

@@ -43,22 +43,25 @@ class Expect:
 
 class Program:
     """One row of the table. `few` is the number of forwards for a short run (traces);
-    `timed`: None, or keyword arguments of the builder for a timed run."""
+    `timed`: None, or keyword arguments of the builder for a timed run. `options`: the
+    shim's, beside its mode."""
 
-    def __init__(self, build, expect, repeat, few, variants, timed, faster, quick, tags, modes):
+    def __init__(self, build, expect, repeat, few, variants, timed, faster, quick, tags, modes,
+                 options):
         self.name = build.__name__.rstrip("_")
         self.build, self.expect, self.repeat, self.few = build, expect, repeat, few
         self.variants, self.timed, self.faster = variants, timed, faster
-        self.quick, self.tags, self.modes = quick, tags, modes
+        self.quick, self.tags, self.modes, self.options = quick, tags, modes, dict(options)
         self.about = (build.__doc__ or "").strip().split("\n")[0]
 
 
 def program(expect, repeat=8, few=2, variants=(), timed=None, faster=False, quick=False, tags=(),
-            modes=()):
+            modes=(), options=()):
     """Registers the decorated builder. modes: FASHIM modes to run beside `replace`."""
 
     def register(build):
-        entry = Program(build, expect, repeat, few, variants, timed, faster, quick, tags, modes)
+        entry = Program(build, expect, repeat, few, variants, timed, faster, quick, tags, modes,
+                        options)
         assert entry.name not in PROGRAMS, entry.name
         PROGRAMS[entry.name] = entry
         return build

@@ -91,6 +91,7 @@ class Table:
         more = {"LD_LIBRARY_PATH": harness.library_path()} if hasattr(entry, "command") else {}
         if mode == "plain":
             return harness.clean_environment(**more)
+        more |= getattr(entry, "options", {})
         if mode == "poison":
             more["FASHIM_POISON"] = 1
         return harness.shim_environment(self.lib, "replace" if mode == "poison" else mode,
