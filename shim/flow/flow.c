@@ -431,6 +431,8 @@ static enum flow through(struct op *op)
 		return through_captured(op, &list, function, readable, who);
 	if (op->kind == OP_GRAPH_LAUNCH && graph_known(op->handle))
 		return through_launch(op);
+	if (op->kind == OP_GRAPH_LAUNCH)
+		graph_copy_for(op->handle, op); /* its copy may still be running */
 	shadow_note(op, &list, function, readable);
 	addresses_note(op, function, readable);
 	age_chains();

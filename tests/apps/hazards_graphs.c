@@ -59,6 +59,15 @@ static void close_known(struct bench *b, CUgraphExec exec)
 	bench_close(b);
 }
 
+/* Nothing of the scores is left for anybody. */
+static void overwrite_scores(struct bench *b)
+{
+	app_fill(&b->app, b->t.s, 1.f, b->scores);
+	app_fill(&b->app, b->t.x, 2.f, b->scores);
+	app_fill(&b->app, b->t.m, 3.f, b->scores);
+	app_fill(&b->app, b->t.p, 4.f, b->scores);
+}
+
 /* Two layers one after the other in the same memory of scores, and nobody asks for these but once.
  */
 static void graph_layers(void)
@@ -169,7 +178,7 @@ static void graph_inputs_go(void)
 }
 
 /* V is made contiguous in the memory of Q, between the two products; O lies over K. */
-static void graph_v_over_q(void)
+static void v_over_q(bool overwritten)
 {
 	struct bench b;
 	CUgraphExec exec;
@@ -183,6 +192,8 @@ static void graph_v_over_q(void)
 	chain_middle(&b, &t);
 	app_split_heads(&b.app, t.v, b.raw, b.shape.rows, b.shape.heads, b.shape.depth);
 	chain_close(&b, &t);
+	if (overwritten)
+		overwrite_scores(&b);
 	exec = end_ready(&b);
 	app_upload_random(b.raw, b.n, 77);
 	for (int r = 4; r < 14; r++) {
@@ -193,6 +204,16 @@ static void graph_v_over_q(void)
 			observe_p(&b, &t, r);
 	}
 	close_known(&b, exec);
+}
+
+static void graph_v_over_q(void)
+{
+	v_over_q(false);
+}
+
+static void graph_v_over_q_alone(void)
+{
+	v_over_q(true);
 }
 
 /* Outside, before P is asked for: new inputs, a part of P, a chain of its own. */
@@ -431,6 +452,46 @@ static void graph_gone(void)
 	bench_close(&b);
 }
 
+/* Launches of one executable graph wait for each other whatever their streams, also where something
+ * about graphs changes in between. Each makes the next one's Q. */
+static void graph_waits(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+	CUgraph other, child;
+	CUgraphNode node;
+	CUstream streams[2];
+
+	open_known(&b);
+	streams[0] = b.app.stream;
+	CHECK(cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING));
+	begin(&b);
+	app_copy(&b.app, b.raw, b.raw, 1);
+	child = end(&b);
+	CHECK(cuGraphCreate(&other, 0));
+	for (int r = 4; r < 9; r++) {
+		bench_inputs(&b, r);
+		begin(&b);
+		for (int k = 0; k < 4; k++)
+			chain(&b, &b.t);
+		app_scale(&b.app, b.t.q, b.t.o, 1.5f, b.n);
+		overwrite_scores(&b);
+		exec = end_ready(&b);
+		for (int k = 0; k < 3; k++)
+			CHECK(cuGraphLaunch(exec, streams[k % 2]));
+		CHECK(cuGraphAddChildGraphNode(&node, other, NULL, 0, child));
+		for (int k = 0; k < 3; k++)
+			CHECK(cuGraphLaunch(exec, streams[(k + 1) % 2]));
+		CHECK(cuStreamSynchronize(streams[0]));
+		CHECK(cuStreamSynchronize(streams[1]));
+		observe_o(&b, &b.t, r);
+		CHECK(cuGraphExecDestroy(exec));
+	}
+	CHECK(cuGraphDestroy(child));
+	CHECK(cuGraphDestroy(other));
+	bench_close(&b);
+}
+
 const struct hazard hazards_graphs[] = {
 	{"graph_layers", graph_layers, "two layers in a graph; P once, amid the replays"},
 	{"graph_reader", graph_reader, "P is read in the graph, behind the chain"},
@@ -438,12 +499,14 @@ const struct hazard hazards_graphs[] = {
 	{"graph_part", graph_part, "a part of P is overwritten in the graph"},
 	{"graph_inputs_go", graph_inputs_go, "Q and K are overwritten in the graph"},
 	{"graph_v_over_q", graph_v_over_q, "V lands in the memory of Q, O in that of K"},
+	{"graph_v_over_q_alone", graph_v_over_q_alone, "… and its scores are overwritten"},
 	{"graph_changes_outside", graph_changes_outside, "inputs and P change after the launch"},
 	{"graph_update", graph_update, "the executable graph is updated"},
 	{"graph_by_hand", graph_by_hand, "child graphs put together by hand"},
 	{"graph_node_added", graph_node_added, "a node is added to the captured graph"},
 	{"graph_branches", graph_branches, "two streams in one capture"},
 	{"graphs_in_turn", graphs_in_turn, "two graphs in the same memory, two streams"},
+	{"graph_waits", graph_waits, "an executable graph on two streams, not waited for"},
 	{"graph_gone", graph_gone, "P is read when the graph, the stream is gone"},
 	{0},
 };

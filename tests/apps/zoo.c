@@ -318,6 +318,8 @@ static const struct proved {
 	{"graph_node_added", 1, false},
 	{"graph_branches", 1, false},
 	{"graphs_in_turn", 21, true},
+	{"graph_v_over_q_alone", 11, true},
+	{"graph_waits", 60, true},
 	{"graph_gone", 20, true},
 };
 

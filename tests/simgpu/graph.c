@@ -36,6 +36,7 @@ struct sim_graph {
 	enum sim_magic magic;
 	struct sim_node *head;
 	unsigned count;
+	unsigned users; /* an executable graph's: that, and its launches under way */
 	struct sim_graph *next;
 };
 
@@ -112,7 +113,7 @@ static void drop_edge(struct sim_node *from, struct sim_node *to)
 
 static void free_node(struct sim_node *node)
 {
-	if (node->body && !--node->body->users) {
+	if (node->body && !__atomic_sub_fetch(&node->body->users, 1, __ATOMIC_ACQ_REL)) {
 		free(node->body->work);
 		free(node->body);
 	}
@@ -154,7 +155,7 @@ static struct sim_graph *copy_graph(const struct sim_graph *g)
 		node->origin = from;
 		node->body = from->body;
 		if (node->body)
-			node->body->users++;
+			__atomic_add_fetch(&node->body->users, 1, __ATOMIC_RELAXED);
 		if (from->child)
 			node->child = copy_graph(from->child);
 	}
@@ -363,12 +364,23 @@ struct graph_exec {
 	enum sim_magic magic;
 	struct sim_graph *graph;
 	unsigned long long flags;
+	struct sim_ticket latest; /* launch: the next one waits for it, on whatever stream */
 };
 
 struct graph_work {
 	struct sim_work work;
 	struct sim_graph *graph;
+	bool captured; /* as a node of another graph, that may run again */
 };
+
+static void leave_graph(struct sim_graph *g)
+{
+	pthread_mutex_lock(&sim_lock);
+	const bool last = !--g->users;
+	pthread_mutex_unlock(&sim_lock);
+	if (last)
+		empty_graph(g);
+}
 
 static struct sim_graph *graph_of(CUgraph handle)
 {
@@ -428,7 +440,12 @@ static CUresult run_nodes(struct sim_graph *g)
 
 static CUresult run_graph(struct sim_work *work)
 {
-	return run_nodes(((struct graph_work *)work)->graph);
+	struct graph_work *launch = (struct graph_work *)work;
+	CUresult result = run_nodes(launch->graph);
+
+	if (!launch->captured)
+		leave_graph(launch->graph);
+	return result;
 }
 
 CUresult sim_graph_launch(CUgraphExec handle, struct sim_stream *stream)
@@ -442,7 +459,16 @@ CUresult sim_graph_launch(CUgraphExec handle, struct sim_stream *stream)
 	if (!work)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	work->graph = exec->graph;
-	return sim_submit(stream, &work->work, false);
+	pthread_mutex_lock(&sim_lock);
+	work->graph->users++;
+	work->captured = stream->capture != NULL;
+	pthread_mutex_unlock(&sim_lock);
+	sim_stream_after(stream, &exec->latest);
+	CUresult result = sim_submit(stream, &work->work, false);
+	pthread_mutex_lock(&sim_lock);
+	exec->latest = (struct sim_ticket){stream, stream->submitted};
+	pthread_mutex_unlock(&sim_lock);
+	return result;
 }
 
 CUresult sim_graph_instantiate(CUgraphExec *out, CUgraph handle, unsigned long long flags)
@@ -457,6 +483,7 @@ CUresult sim_graph_instantiate(CUgraphExec *out, CUgraph handle, unsigned long l
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	exec->magic = SIM_GRAPH_EXEC;
 	exec->graph = copy_graph(g);
+	exec->graph->users = 1;
 	exec->flags = flags;
 	*out = (CUgraphExec)exec;
 	return CUDA_SUCCESS;
@@ -475,10 +502,8 @@ CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec handle)
 	struct graph_exec *exec = exec_of(handle);
 	if (!exec)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (sim_current())
-		sim_context_drain(sim_current());
 	exec->magic = 0;
-	empty_graph(exec->graph);
+	leave_graph(exec->graph);
 	free(exec);
 	return CUDA_SUCCESS;
 }
@@ -502,10 +527,9 @@ CUresult CUDAAPI cuGraphExecUpdate(CUgraphExec handle, CUgraph graph,
 		info->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
 		return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 	}
-	if (sim_current())
-		sim_context_drain(sim_current());
-	empty_graph(exec->graph);
+	leave_graph(exec->graph);
 	exec->graph = copy_graph(g);
+	exec->graph->users = 1;
 	return CUDA_SUCCESS;
 }
 

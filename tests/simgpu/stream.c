@@ -320,6 +320,26 @@ static CUresult run_nothing(struct sim_work *work)
 	return CUDA_SUCCESS;
 }
 
+/* With the lock held: was there anything to wait for? */
+static bool wait_for(struct sim_stream *stream, const struct sim_ticket *ticket)
+{
+	const bool pending = !sim_ticket_done(ticket);
+	unsigned most = sizeof(stream->wait) / sizeof(*stream->wait);
+
+	while (pending && stream->waits == most) /* another thread is between here and its submit */
+		pthread_cond_wait(&changed, &sim_lock);
+	if (pending)
+		stream->wait[stream->waits++] = *ticket;
+	return pending;
+}
+
+void sim_stream_after(struct sim_stream *stream, const struct sim_ticket *ticket)
+{
+	pthread_mutex_lock(&sim_lock);
+	wait_for(stream, ticket);
+	pthread_mutex_unlock(&sim_lock);
+}
+
 CUresult sim_stream_wait(struct sim_stream *stream, struct sim_event *event)
 {
 	pthread_mutex_lock(&sim_lock);
@@ -328,12 +348,7 @@ CUresult sim_stream_wait(struct sim_stream *stream, struct sim_event *event)
 		pthread_mutex_unlock(&sim_lock);
 		return result;
 	}
-	bool pending = !sim_ticket_done(&event->at);
-	unsigned most = sizeof(stream->wait) / sizeof(*stream->wait);
-	while (pending && stream->waits == most) /* another thread is between here and its submit */
-		pthread_cond_wait(&changed, &sim_lock);
-	if (pending)
-		stream->wait[stream->waits++] = event->at;
+	const bool pending = wait_for(stream, &event->at);
 	pthread_mutex_unlock(&sim_lock);
 	if (!pending)
 		return CUDA_SUCCESS;
