@@ -69,6 +69,11 @@ struct cost cost_begin_shared(enum purpose purpose)
 	return outer;
 }
 
+struct cost cost_pause(void)
+{
+	return cost_begin_weighted(PURPOSE_COUNT, 0);
+}
+
 void cost_end(struct cost outer)
 {
 	turn_to(outer);

@@ -37,6 +37,9 @@ struct cost cost_begin_weighted(enum purpose purpose, unsigned weight);
 /* As often timed as what it happens in. */
 struct cost cost_begin_shared(enum purpose purpose);
 
+/* The program's own time, inside of ours: what it would have spent without us, only later. */
+struct cost cost_pause(void);
+
 /* Goes on with what was before. */
 void cost_end(struct cost outer);
 

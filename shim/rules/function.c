@@ -168,6 +168,18 @@ static struct function *revive(const struct function *fresh)
 	return NULL;
 }
 
+/* The driver loads a kernel's code when it is first asked about it, which takes a millisecond; else
+ * the launch that follows would have had it loaded. The questions themselves take microseconds. */
+static void ask_driver(struct function *function)
+{
+	const struct cost outer = cost_pause();
+
+	ask_name(function);
+	if (function->name)
+		ask_params(function);
+	cost_end(outer);
+}
+
 static struct function *make(CUfunction handle)
 {
 	struct function *function = calloc(1, sizeof(*function)), *older;
@@ -176,12 +188,11 @@ static struct function *make(CUfunction handle)
 		return NULL;
 	function->handle = handle;
 	function->id = next_id++;
-	ask_name(function);
+	ask_driver(function);
 	if (!function->name) {
 		free(function);
 		return NULL;
 	}
-	ask_params(function);
 	older = revive(function);
 	if (older) {
 		free(function->name);
