@@ -397,6 +397,10 @@ static void link_unknown(struct chain *chain, struct step *step, const struct ac
 		const int value = chain_value_at(chain, access->pointer);
 
 		if (value >= 0) {
+			/* what was put there may end behind the value */
+			if (access->pointer != chain->values[value].begin)
+				chain_unfit(chain, REASON_UNACCOUNTED_POINTER,
+					    "a pointer into the middle of scores");
 			chain->values[value].used |= value < before;
 			ref_value(chain, step, value, access);
 		} else if (access->mode == ACCESS_READ) {

@@ -157,6 +157,11 @@ uint64_t chain_moment(void);
 /* How many pointers of a kernel without a rule lead to none of the chain's values? */
 int chain_new_pointers(const struct chain *chain, const struct access_list *list);
 
+/* Where its pointers lead, as one number: to which values and how far into them, or to none. The
+ * same of a step that was one. */
+uint64_t chain_refs_of(const struct chain *chain, const struct access_list *list);
+uint64_t chain_refs_of_step(const struct step *step);
+
 /* Is all that the op reads of the chain's values still theirs? What was overwritten meanwhile is
  * somebody else's, and so would the result be. */
 bool chain_takes_whole(const struct chain *chain, const struct access_list *list);

@@ -191,7 +191,7 @@ static void settle_unknown(struct op *op, struct access_list *list, const struct
 	if (chain && chain->deferred)
 		model = site_model(
 			chain, chain_launch_key(&chain->steps[0].gemm, op, function, params, list),
-			chain_new_pointers(chain, list));
+			list);
 	if (model) {
 		site_narrow(model, chain, list);
 		return;

@@ -194,6 +194,7 @@ struct site *site_of_chain(const struct chain *chain)
 		site->steps[i] = chain->steps[i].signature;
 	for (int i = 1; i < chain->step_count; i++) {
 		site->launch_keys[i] = chain->steps[i].launch_key;
+		site->launch_refs[i] = chain_refs_of_step(&chain->steps[i]);
 		site->first_values[i] = chain->steps[i].first_value;
 	}
 	site->first_values[chain->step_count] = chain->value_count;
@@ -246,14 +247,17 @@ void site_note_broken(const struct site_set *set)
 			sites[i].broken++;
 }
 
-const struct site *site_model(const struct chain *chain, uint64_t launch_key, int new_pointers)
+const struct site *site_model(const struct chain *chain, uint64_t launch_key,
+			      const struct access_list *list)
 {
-	const int step = chain->step_count;
+	const int step = chain->step_count, new_pointers = chain_new_pointers(chain, list);
+	const uint64_t refs = chain_refs_of(chain, list);
 
 	for (int i = 0; i < site_count; i++)
 		if ((chain->candidates->bits[i / 64] >> (i % 64) & 1) && sites[i].by_data &&
 		    sites[i].state == SITE_VERIFIED && sites[i].step_count > step &&
 		    sites[i].launch_keys[step] == launch_key &&
+		    sites[i].launch_refs[step] == refs &&
 		    sites[i].first_values[step] == chain->value_count &&
 		    sites[i].first_values[step + 1] - sites[i].first_values[step] == new_pointers)
 			return &sites[i];

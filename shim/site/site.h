@@ -27,7 +27,7 @@ struct site {
 	uint64_t opener, closer;
 	int step_count;
 	uint64_t steps[CHAIN_STEPS];
-	uint64_t launch_keys[CHAIN_STEPS];
+	uint64_t launch_keys[CHAIN_STEPS], launch_refs[CHAIN_STEPS];
 	int first_values[CHAIN_STEPS + 1]; /* of each step */
 	int value_count;
 	struct { /* of each value */
@@ -101,8 +101,9 @@ void site_agrees(struct site *site, int64_t keys);
 
 /* The verified site whose next step this launch of a kernel without a rule is, so that what it
  * touches was measured: the same kernel, grid and constants at the same place of a chain that was
- * the same so far, with as many pointers that lead elsewhere. NULL: none. */
-const struct site *site_model(const struct chain *chain, uint64_t launch_key, int new_pointers);
+ * the same so far, with pointers to the same values and as many that lead elsewhere. NULL: none. */
+const struct site *site_model(const struct chain *chain, uint64_t launch_key,
+			      const struct access_list *list);
 
 /* What a kernel without a rule does that joins the chain, as far as the chain is concerned: it
  * keeps to the chain's own values and writes from its other pointers on. `model`: the verified site

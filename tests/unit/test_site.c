@@ -161,6 +161,38 @@ static void test_unknown_grows(void **state)
 	assert_int_equal(site_count, 2);
 }
 
+/* A kernel without a rule, whose output lies in the memory of S from there on. */
+static bool unknown_into_scores(uint64_t offset)
+{
+	struct op op;
+	bool taken;
+
+	below_reset();
+	core_send(core_scores());
+	core_send(core_scale(core.x, core.s, core.scale));
+	taken = core_send(core_unknown(core.x, core.s + offset, 1));
+	op = core_context();
+	op.gemm.b = core.s + offset;
+	core_send(op);
+	return taken;
+}
+
+/* The same kernel with its output in the midst of what was S writes past that: what a site was
+ * measured to do says nothing of it. */
+static void test_unknown_elsewhere(void **state)
+{
+	(void)state;
+	core_begin();
+	for (int i = 0; i < 2; i++)
+		assert_false(unknown_into_scores(0));
+	assert_int_equal(sites[0].state, SITE_VERIFIED);
+	assert_true(unknown_into_scores(0));
+	assert_false(unknown_into_scores(core.score_bytes / 2));
+	assert_int_equal(below.count[ACT_FUSED], 0);
+	assert_int_equal(below.count[ACT_LAUNCH], 1); /* the scale, made real before it */
+	assert_true(unknown_into_scores(0));
+}
+
 static void test_unknown_counts(void **state)
 {
 	const int64_t grown = 57;
@@ -533,6 +565,7 @@ int main(void)
 		cmocka_unit_test(test_another),
 		cmocka_unit_test(test_another_chain),
 		cmocka_unit_test(test_unknown_grows),
+		cmocka_unit_test(test_unknown_elsewhere),
 		cmocka_unit_test(test_unknown_counts),
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_no_kernel),

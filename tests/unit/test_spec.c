@@ -353,6 +353,11 @@ static void test_by_data(void **state)
 	assert_int_equal(spec_of_chain(&args, chain, &given, &by_data, detail), REASON_NONE);
 	assert_true(args.spec.scale == 0.75f);
 	assert_int_equal(args.spec.window_shift, core.Sk - core.Sq);
+	/* where a value ends that lies in the midst of another is not known */
+	core_begin();
+	chain = begin();
+	join(chain, core_unknown(core.s, core.s + core.score_bytes / 2, 1));
+	assert_int_equal(end_with(chain, op, NULL), REASON_UNACCOUNTED_POINTER);
 }
 
 /* ---- words
