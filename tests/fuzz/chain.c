@@ -93,10 +93,20 @@ static float odd_of(const struct chain *c, enum tensor t)
 	return here_odd ? c->odd_value : 0;
 }
 
+/* Of large inputs a part is new once they are there: at either end, or between. */
+static size_t new_part(struct chain *c, CUdeviceptr *to, size_t all)
+{
+	const size_t n = 16384;
+
+	if (!c->site->large || !c->nth || all <= n)
+		return all;
+	*to += below(&c->rng, 3) * ((all - n) / 2) * width;
+	return n;
+}
+
 static void upload(struct chain *c, enum tensor t, CUdeviceptr to, size_t all)
 {
-	/* Of large inputs a part is new, once they are there. */
-	const size_t n = c->site->large && c->nth && all > 16384 ? 16384 : all;
+	const size_t n = new_part(c, &to, all);
 	const uint64_t state = next(&c->rng);
 	const float odd = odd_of(c, t);
 	const size_t bytes = n * width;
@@ -566,5 +576,7 @@ void chain_plan(struct chain *c, const struct site *z, int number, int nth, bool
 		c->manner = THREADED;
 	c->disturbances = chance(r, 25) ? 0 : 1 + (int)below(r, 3);
 	for (int i = 0; i < c->disturbances; i++)
-		c->disturbed[i] = SCORES + (int)below(r, STEPS - SCORES);
+		c->disturbed[i] = z->large && chance(r, 60)
+					  ? LOOK + (int)below(r, STEPS - LOOK)
+					  : SCORES + (int)below(r, STEPS - SCORES);
 }

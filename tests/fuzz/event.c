@@ -45,9 +45,11 @@ static bool pick(struct happening *h, enum asks asks)
 static const struct event_kind *choose(const struct site *z, struct rng *r)
 {
 	const struct event_kind *tables[] = {reads, writes, orders};
-	const char *only = z->large && chance(r, 60) ? "write inputs by and by" : only_kind;
+	const char *only = only_kind;
 	unsigned all = 0, at;
 
+	if (z->large && chance(r, 60))
+		only = chance(r, 50) ? "write both ends" : "write inputs by and by";
 	if (!only && graph_kept() && chance(r, 30))
 		only = "kept graph";
 	for (int i = 0; i < 3; i++)
@@ -120,9 +122,14 @@ void event_between(struct lane *l, int number)
 	l->step = STEPS;
 	trace(">> event %d between occurrences: kind %u", number, kind);
 	if (kind < 14) {
+		/* loaded first: no handle of the new one is one of the old */
+		const CUmodule fresh = load_module();
+
 		graph_forget();
 		OK(cuModuleUnload(l->module));
-		l->module = load_module();
+		l->module = fresh;
+		if (kind < 7)
+			observe_everything();
 	} else if (kind < 18) {
 		OK(cuStreamSynchronize(l->stream));
 		OK(cublasDestroy(l->blas));

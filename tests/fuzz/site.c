@@ -130,7 +130,7 @@ void site_make(struct site *z, struct lane *l, int number, struct rng *r)
 	z->placing = (enum placing)ONE_OF(r, IN_ARENA, IN_ARENA, IN_ARENA, IN_ARENA, APART, APART,
 					  APART, FRESH, POOLED);
 	z->occurrences = 9 + (int)below(r, 7);
-	if (type != F32 && z->form != ARRAYS && chance(r, 3))
+	if (type != F32 && z->form != ARRAYS && chance(r, 5))
 		be_large(z);
 	trace("site %d: heads=%d/%d rows=%d columns=%d depth=%d aten=%d masked=%d layout=%d "
 	      "copied=%d "

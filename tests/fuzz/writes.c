@@ -313,6 +313,27 @@ static void inputs_by_and_by(struct happening *h)
 	}
 }
 
+/* A few numbers at either end of an input change, and all of P is looked at: who keeps but what is
+ * overwritten keeps two pieces, and finds the rest where it was. */
+static void both_ends(struct happening *h)
+{
+	const struct chain *c = h->chain;
+	const enum tensor t = chance(&h->rng, 75) ? K : V;
+	const size_t n = 64;
+	const CUdeviceptr ends[] = {c->t[t], c->t[t] + c->bytes[t] - n * width};
+	const unsigned first = below(&h->rng, 2), many = chance(&h->rng, 75) ? 2 : 1;
+
+	if (!is_ours(c->t[t], c->bytes[t]) || c->bytes[t] < n * width)
+		return;
+
+	trace("%s at %llx and %llx", tensor_name[t], ends[first], many > 1 ? ends[1 - first] : 0);
+	for (unsigned i = 0; i < many; i++)
+		set_bytes(h->stream, ends[(first + i) % 2],
+			  (unsigned char)(0x30 + below(&h->rng, 8)), n * width);
+	if (is_ours(c->t[P], c->bytes[P]))
+		observe(h->stream, "P, both ends changed", c->t[P], c->bytes[P]);
+}
+
 static void mask(struct happening *h)
 {
 	const struct site *z = h->chain->site;
@@ -362,6 +383,7 @@ const struct event_kind writes[] = {
 	{"write on another stream", on_another_stream, ANY_PART, 4},
 	{"write from another tensor", from_another, ANY_PART, 4},
 	{"write inputs by and by", inputs_by_and_by, INPUT_PART, 8},
+	{"write both ends", both_ends, NOTHING, 0}, /* of large inputs */
 	{"write the mask", mask, NOTHING, 4},
 	{"write an odd number", odd_number, INPUT_PART, 3},
 	{NULL, NULL, NOTHING, 0},
