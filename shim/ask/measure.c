@@ -55,12 +55,13 @@ struct session {
 	int subject_count;
 	struct subject subjects[MAX_VALUES];
 	struct mirrors mirrors;
+	bool beyond[CHAIN_STEPS]; /* the step writes behind a value that it is pointed to */
 };
 
 /* Of each kernel and shape: bytes written at each pointer, 0 none. Asked once. */
 static struct result {
 	uint64_t key;
-	bool unclear, sparse;
+	bool unclear, sparse, beyond;
 	uint64_t bytes[CHAIN_REFS];
 } results[RESULTS];
 static int result_count;
@@ -198,6 +199,82 @@ static int64_t length_of(const struct session *session, struct subject *subject)
 
 /* ---- passes --------------------------------------------------------------------------------- */
 
+static bool is_unknown(const struct step *step)
+{
+	return step->meaning.role == ROLE_UNKNOWN && step->kind == OP_LAUNCH;
+}
+
+/* ---- values that are known -------------------------------------------------------------------
+ *
+ * What a kernel is pointed to may be a value by its address alone: another tensor, a longer one, in
+ * memory that was the scores'. Then it writes behind the value's end. */
+
+/* May what the step does at its other pointers reach so far? */
+static bool may_be_others(const struct session *session, const struct step *step, int value,
+			  uint64_t begin, uint64_t end)
+{
+	const struct chain *chain = session->chain;
+
+	for (int i = 0; i < step->ref_count; i++) {
+		const struct ref *ref = &step->refs[i];
+		const bool of_value = ref->kind == REF_VALUE;
+		const uint64_t from = step_pointer(chain, step, i);
+		uint64_t to = from + 4 * session->elements;
+
+		if (of_value && ref->index == value)
+			continue;
+		if (of_value && !chain->values[ref->index].provisional)
+			to = chain->values[ref->index].end;
+		if (range_overlap(from, to, begin, end))
+			return true;
+	}
+	return false;
+}
+
+/* The first bytes behind each value that the step is pointed to, and that is no subject. */
+static bool read_behind(const struct session *session, int number, unsigned char *into)
+{
+	const struct chain *chain = session->chain;
+	const struct step *step = &chain->steps[number];
+
+	memset(into, 0, CHAIN_REFS * WINDOW);
+	for (int i = 0; i < step->ref_count && is_unknown(step); i++) {
+		const int index = step->refs[i].index;
+		const struct value *value = &chain->values[index];
+		uint64_t room, at;
+
+		if (step->refs[i].kind != REF_VALUE || index == chain->p_value)
+			continue;
+		if (value->provisional ||
+		    may_be_others(session, step, index, value->end, value->end + WINDOW))
+			continue;
+		at = mirrors_place(&session->mirrors, value->begin, &room);
+		if (!at || value->end - value->begin + WINDOW > room)
+			continue;
+		at += value->end - value->begin;
+		if (driver.cuMemcpyDtoHAsync_v2(into + i * WINDOW, (CUdeviceptr)at, WINDOW,
+						chain->stream) != CUDA_SUCCESS)
+			return false;
+	}
+	return true;
+}
+
+static bool run_looking_behind(struct session *session, int number)
+{
+	unsigned char *before = session->mirrors.host + RANDOM + 2 * MAX_VALUES * WINDOWS * WINDOW;
+	unsigned char *after = before + CHAIN_REFS * WINDOW;
+
+	_Static_assert(RANDOM + 2 * MAX_VALUES * WINDOWS * WINDOW + 2 * CHAIN_REFS * WINDOW <=
+			       MIRROR_HOST,
+		       "no room on the host");
+	if (!read_behind(session, number, before) ||
+	    !mirrors_run(&session->mirrors, &session->chain->steps[number]) ||
+	    !read_behind(session, number, after) || !mirrors_await(&session->mirrors))
+		return false;
+	session->beyond[number] |= memcmp(before, after, CHAIN_REFS * WINDOW) != 0;
+	return true;
+}
+
 static bool run_watched(struct session *session, int number, int pass)
 {
 	unsigned char *before = session->mirrors.host + RANDOM;
@@ -222,7 +299,7 @@ static bool run_watched(struct session *session, int number, int pass)
 			if (!read_windows(session, subject, into + i * WINDOWS * WINDOW))
 				return false;
 		}
-		if (turn == 0 && !mirrors_run(&session->mirrors, &session->chain->steps[number]))
+		if (turn == 0 && !run_looking_behind(session, number))
 			return false;
 	}
 	if (!mirrors_await(&session->mirrors))
@@ -400,8 +477,7 @@ static void find_subjects(struct session *session)
 			continue;
 		while (s < chain->step_count && ref_of_value(&chain->steps[s], v) < 0)
 			s++;
-		if (s == chain->step_count || chain->steps[s].meaning.role != ROLE_UNKNOWN ||
-		    chain->steps[s].kind != OP_LAUNCH)
+		if (s == chain->step_count || !is_unknown(&chain->steps[s]))
 			continue;
 		session->subjects[session->subject_count++] = (struct subject){
 			.value = v,
@@ -415,23 +491,29 @@ static void find_subjects(struct session *session)
 
 static bool known(const struct session *session)
 {
-	for (int i = 0; i < session->subject_count; i++)
-		if (!result_of(key_of(session, session->subjects[i].step)))
+	for (int s = 1; s < session->chain->step_count; s++)
+		if (is_unknown(&session->chain->steps[s]) && !result_of(key_of(session, s)))
 			return false;
 	return true;
 }
 
-static void keep_result(const struct session *session, struct subject *subject)
+static struct result *result_for(uint64_t key)
 {
-	const uint64_t key = key_of(session, subject->step);
-	const struct step *step = &session->chain->steps[subject->step];
-	const int64_t length = subject->length;
 	struct result *result = result_of(key);
 
 	if (!result) {
 		result = &results[result_count++ % RESULTS];
 		*result = (struct result){.key = key};
 	}
+	return result;
+}
+
+static void keep_result(const struct session *session, struct subject *subject)
+{
+	const struct step *step = &session->chain->steps[subject->step];
+	const int64_t length = subject->length;
+	struct result *result = result_for(key_of(session, subject->step));
+
 	result->unclear |= length < 0;
 	result->sparse |= subject->sparse;
 	result->bytes[ref_of_value(step, subject->value)] = length < 0 ? 0 : (uint64_t)length;
@@ -456,6 +538,9 @@ static void run_passes(struct session *session)
 	driver_leave(&here);
 	for (int i = 0; i < session->subject_count && done; i++)
 		keep_result(session, &session->subjects[i]);
+	for (int s = 1; s < session->chain->step_count && done; s++)
+		if (is_unknown(&session->chain->steps[s]))
+			result_for(key_of(session, s))->beyond |= session->beyond[s];
 }
 
 /* A length that is known makes a value one like any other: it takes its bytes from older ones, and
@@ -527,6 +612,15 @@ const char *measure_chain(struct chain *chain, bool *waits)
 							   "writes: raise FASHIM_SCRATCH_MB";
 	}
 	chain->measured = true;
+	for (int s = 1; s < chain->step_count; s++) {
+		const struct result *result = result_of(key_of(&session, s));
+
+		if (!is_unknown(&chain->steps[s]) || !result || !result->beyond)
+			continue;
+		chain->unfit = REASON_UNACCOUNTED_POINTER;
+		snprintf(chain->detail, sizeof(chain->detail), "%s writes behind scores",
+			 chain->steps[s].name);
+	}
 	for (int i = 0; i < session.subject_count; i++) {
 		const struct subject *subject = &session.subjects[i];
 		const struct result *result = result_of(key_of(&session, subject->step));

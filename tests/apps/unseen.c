@@ -46,6 +46,7 @@ static const struct example {
 	float alpha;
 } examples[] = {
 	{"bent", NULL, NOTHING, APART, 1},
+	{"wider_again", NULL, NOTHING, APART, 1},
 	{"in_three", NULL, NOTHING, APART, 1},
 	{"in_two", NULL, HIDDEN_KEYS, APART, 0.25f},
 	{"scaled_sums", NULL, CAUSAL_PAIRS, APART, 1},
@@ -193,6 +194,13 @@ static CUdeviceptr middle(CUdeviceptr s, CUdeviceptr p, CUdeviceptr m, CUdevicep
 		launch("bend", blocks, 32, (void *[]){&x, &y, &n, &scale, &cap});
 		launch("to_half", blocks, 32, (void *[]){&y, &s, &n});
 		launch("rows16", rows, 32, (void *[]){&s, &p, &columns, &one});
+		return p;
+	}
+	if (is("wider_again")) { /* over S, and twice as long */
+		launch("to_wide", blocks, 32, (void *[]){&s, &x, &n});
+		launch("bend", blocks, 32, (void *[]){&x, &s, &n, &scale, &cap});
+		launch("to_half", blocks, 32, (void *[]){&s, &y, &n});
+		launch("rows16", rows, 32, (void *[]){&y, &p, &columns, &one});
 		return p;
 	}
 	if (is("in_three")) {

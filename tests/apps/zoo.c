@@ -216,6 +216,7 @@ static const struct unseen {
 	const char *reason;
 } unseen[] = {
 	{"bent", 12, NULL},
+	{"wider_again", 0, "unaccounted_pointer"},
 	{"in_three", 12, NULL},
 	{"in_two", 12, NULL},
 	{"scaled_sums", 0, "not_explained"},
