@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Configuration, messages, names, JSON, log, call stacks, timing, NVTX: one program a file.
 
-LOG_TESTS := test_config test_json test_log test_log_host test_names test_message test_callstack \
+LOG_TESTS := test_config test_json test_log test_log_fork test_log_host test_names test_message test_callstack \
              test_python_frames test_cost
 LOG_TEST_OBJECTS := $(call shim_objects,config cost json log log_counters log_header log_live message names own_file) \
                     $(addprefix $(O)/tests/unit/,child.o log_fixture.o reader.o)
