@@ -36,6 +36,7 @@ struct session {
 	struct observation zero, run, far; /* p: room for rows */
 	double step;			   /* of P's rounding */
 	int p_rounding;			   /* the narrowest type that holds all of P */
+	int empty;			   /* what becomes of rows that see nothing */
 	char *detail;
 	size_t size;
 };
@@ -128,7 +129,7 @@ static void settle_rounding(struct session *session, const struct observation *r
 							   : 0x1p-18;
 }
 
-static const char *check_sums(struct session *session, const struct observation *run)
+static const char *check_sums(struct session *session)
 {
 	const struct fit_grid *grid = &session->probe.grid;
 
@@ -136,7 +137,7 @@ static const char *check_sums(struct session *session, const struct observation 
 		double sum = 0;
 
 		for (int64_t j = 0; j < grid->Sk; j++)
-			sum += (double)run->p[r * grid->Sk + j];
+			sum += (double)session->zero.p[r * grid->Sk + j];
 		if (sum != 0 && !isnan(sum) && !(sum > 0.98 && sum < 1.02))
 			return say(session, "a row adds up to", sum, 1);
 	}
@@ -291,7 +292,7 @@ static const char *find_slopes(struct session *session)
 	return why;
 }
 
-static const char *check_slopes(const struct session *session)
+static const char *check_slopes(struct session *session)
 {
 	double rms, most;
 
@@ -492,13 +493,13 @@ static const char *check_all(struct session *session)
 }
 
 /* Rows that see nothing: of length zero, or under biases of minus infinity. */
-static const char *find_empty(struct session *session, int *empty)
+static const char *find_empty(struct session *session)
 {
 	const int input = length_input(session);
 	int32_t *none = NULL;
 	const char *why = NULL;
 
-	*empty = ATTN_EMPTY_NAN;
+	session->empty = ATTN_EMPTY_NAN;
 	if (!session->model.readings)
 		return NULL;
 	set_all(session, &session->run, CONTENT_EMPTY, 0, 31);
@@ -509,9 +510,9 @@ static const char *find_empty(struct session *session, int *empty)
 	if ((input >= 0 && !none) || !ask(session, &session->run))
 		why = refused;
 	else
-		*empty = fit_empty_row(&session->probe.grid, &session->run);
+		session->empty = fit_empty_row(&session->probe.grid, &session->run);
 	free(none);
-	return why ? why : *empty < 0 ? "rows without a key come out differently" : NULL;
+	return why ? why : session->empty < 0 ? "rows without a key come out differently" : NULL;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -541,7 +542,9 @@ static const char *check_inputs(struct session *session, bool *blank)
 
 static const char *find_all(struct session *session, struct identity *identity)
 {
-	int empty = 0;
+	static const char *(*const questions[])(struct session *) = {
+		check_sums, find_slopes, find_edges, check_slopes,
+		find_scale, find_inputs, check_all,  find_empty};
 	const char *why = check_inputs(session, &identity->blank);
 
 	session->model.round_s = session->model.round_x = ATTN_F32;
@@ -549,29 +552,15 @@ static const char *find_all(struct session *session, struct identity *identity)
 	set_plain(session, &session->zero);
 	if (!why && !ask(session, &session->zero))
 		why = refused;
-	if (!why)
-		why = check_sums(session, &session->zero);
-	if (!why)
-		why = find_slopes(session);
-	if (!why)
-		why = find_edges(session);
-	if (!why)
-		why = check_slopes(session);
-	if (!why)
-		why = find_scale(session);
-	if (!why)
-		why = find_inputs(session);
-	if (!why)
-		why = check_all(session);
-	if (!why)
-		why = find_empty(session, &empty);
+	for (unsigned n = 0; n < sizeof(questions) / sizeof(*questions) && !why; n++)
+		why = questions[n](session);
 	return why ? why
 		   : identify_answer(identity, &session->model,
 				     &(struct asked){.chain = session->chain,
 						     .args = session->args,
 						     .inputs = session->probe.inputs,
 						     .p_rounding = session->p_rounding,
-						     .empty = empty});
+						     .empty = session->empty});
 }
 
 const char *identify_chain(struct identity *identity, const struct attn_args *args,
