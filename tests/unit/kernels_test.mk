@@ -3,7 +3,7 @@
 # said of registers and spills.
 #   UNIT_TESTS: programs that `make test` runs; CHECKS: targets it needs.
 
-UNIT_TESTS += $(addprefix $(O)/tests/unit/,test_cuda_host test_kernels_checks test_kernels_decode test_kernels_f32 \
+UNIT_TESTS += $(addprefix $(O)/tests/unit/,test_cuda_host test_kernels_checks test_kernels_choice test_kernels_decode test_kernels_f32 \
     test_kernels_rows test_kernels_moves test_kernels_weights \
     test_kernels_hard test_kernels test_ladder)
 CHECKS     += check-ptxas
@@ -26,11 +26,12 @@ $(T)/test_kernels_moves: $(T)/test_kernels_moves.o
 $(T)/test_kernels_weights: $(T)/test_kernels_weights.o $(T)/test_kernels_case.o $(KERNEL_CHOICE)
 $(T)/test_kernels_hard: $(T)/test_kernels_hard.o $(T)/test_kernels_case.o $(KERNEL_CHOICE)
 $(T)/test_ladder: $(T)/test_ladder.o $(T)/test_kernels_case.o $(KERNEL_CHOICE)
-$(T)/test_kernels_checks: $(T)/test_kernels_checks.o $(T)/test_kernels_case.o $(KERNEL_OBJECTS)
+$(T)/test_kernels_checks: $(T)/test_kernels_checks.o $(T)/test_kernels_case.o $(KERNEL_CHOICE)
+$(T)/test_kernels_choice: $(T)/test_kernels_choice.o $(T)/test_kernels_case.o $(KERNEL_OBJECTS)
 $(T)/test_cuda_host: $(T)/test_cuda_host.o $(T)/test_kernels_case.o $(KERNEL_CHOICE)
-$(T)/test_kernels $(T)/test_kernels_checks $(T)/test_kernels_decode $(T)/test_kernels_f32 $(T)/test_kernels_rows $(T)/test_kernels_moves $(T)/test_kernels_hard $(T)/test_ladder: | $(O)/simgpu/libsimkernels.so
+$(T)/test_kernels $(T)/test_kernels_checks $(T)/test_kernels_choice $(T)/test_kernels_decode $(T)/test_kernels_f32 $(T)/test_kernels_rows $(T)/test_kernels_moves $(T)/test_kernels_hard $(T)/test_ladder: | $(O)/simgpu/libsimkernels.so
 $(T)/test_cuda_host $(T)/test_kernels_weights: | $(O)/simgpu/libhostkernels.so
-$(addprefix $(T)/,test_kernels test_kernels_checks test_kernels_decode test_kernels_f32 test_kernels_rows test_kernels_moves test_kernels_weights test_kernels_hard test_ladder test_cuda_host):
+$(addprefix $(T)/,test_kernels test_kernels_checks test_kernels_choice test_kernels_decode test_kernels_f32 test_kernels_rows test_kernels_moves test_kernels_weights test_kernels_hard test_ladder test_cuda_host):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lm -ldl
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What surrounds the attention kernels: the reference, the comparisons, the canaries, the choice
- * of a variant and of an image.
+ * What surrounds the attention kernels: the reference, the comparisons, slopes, complements, looks
+ * at memory. The choice of a variant and of an image: test_kernels_choice.c.
  */
 #include "kernels/attention.h"
 #include "kernels/complement.h"
-#include "kernels/images.h"
 #include "tests/simgpu/sim_kernel.h"
 #include "tests/unit/test_kernels_case.h"
 
@@ -398,215 +397,6 @@ static void test_complement(void **state)
 		}
 }
 
-/* ---- choices --------------------------------------------------------------------------------- */
-
-static struct attn_args call(int dtype, int batch, int heads, int queries, int D, int Dv)
-{
-	struct attn_args a = {
-		.B = batch, .H = heads, .Sq = queries, .Sk = queries, .D = D, .Dv = Dv};
-
-	a.q.dtype = a.k.dtype = a.v.dtype = a.o.dtype = dtype;
-	return a;
-}
-
-static void test_variants(void **state)
-{
-	char symbol[128];
-
-	(void)state;
-	assert_true(attn_variant_count > 0);
-	for (int n = 0; n < attn_variant_count; n++) {
-		const struct attn_variant *v = &attn_variants[n];
-		const struct sim_kernel *k;
-
-		snprintf(symbol, sizeof(symbol), "sim_kernel_%s", v->symbol);
-		k = dlsym(kernels, symbol);
-		assert_non_null(k);
-		assert_string_equal(k->name, v->symbol);
-		assert_true(v->threads % 32 == 0 && v->threads <= 1024);
-		assert_true(v->shared_bytes <= 99 * 1024);
-		for (int m = 0; m < n; m++)
-			assert_string_not_equal(attn_variants[m].name, v->name);
-	}
-}
-
-static void test_select(void **state)
-{
-	static const int arches[] = {75, 80, 86, 89, 90, 100, 120};
-	struct attn_args a;
-	const struct attn_variant *v, *few;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(arches) / sizeof(arches[0]); i++)
-		for (int D = 1; D <= 257; D++)
-			for (int dtype = ATTN_F16; dtype <= ATTN_F32; dtype++) {
-				int heads = 1 + D % 50;
-				int possible = D <= 256 && (dtype == ATTN_F16 || arches[i] >= 80);
-
-				a = call(dtype, 1, heads, 64 * (1 + D % 7), D, (D + 100) % 256 + 1);
-				v = attn_select(&a, arches[i], NULL);
-				assert_int_equal(v != NULL, possible);
-				if (!v)
-					continue;
-				assert_true(v->dtype == dtype && v->max_d >= a.D &&
-					    v->max_d >= a.Dv);
-				assert_true(v->min_arch <= arches[i]);
-				assert_true(arches[i] >= 80 || v->shared_bytes <= 64 * 1024);
-			}
-	/* more work, larger tiles; a whole sentence does not go to a handful of blocks */
-	a = call(ATTN_F16, 1, 8, 512, 64, 64);
-	few = attn_select(&a, 90, NULL);
-	assert_true(512 / few->rows_per_block * 8 >= 128);
-	a = call(ATTN_F16, 16, 16, 4096, 64, 64);
-	v = attn_select(&a, 90, NULL);
-	assert_true(v->rows_per_block > few->rows_per_block);
-
-	assert_ptr_equal(attn_select(&a, 90, few->name), few);
-	assert_null(attn_select(&a, 70, few->name));
-	assert_null(attn_select(&a, 90, "no such kernel"));
-	a = call(ATTN_BF16, 1, 8, 512, 64, 64);
-	assert_null(attn_select(&a, 90, few->name));
-
-	/* operands of several dtypes, and what no kernel takes */
-	a = call(ATTN_F16, 1, 8, 512, 64, 64);
-	a.k.dtype = ATTN_BF16;
-	assert_null(attn_select(&a, 90, NULL));
-	a = call(ATTN_F16, 1, 8, 512, 64, 64);
-	a.o.dtype = ATTN_F32;
-	assert_non_null(attn_select(&a, 90, NULL));
-	a.o.dtype = ATTN_F64;
-	assert_null(attn_select(&a, 90, NULL));
-	a = call(ATTN_F16, 1, 8, 0, 64, 64);
-	assert_null(attn_select(&a, 90, NULL));
-	a = call(ATTN_F16, 1, 65536, 64, 64, 64);
-	assert_null(attn_select(&a, 90, NULL));
-	a = call(ATTN_F16, 1, 8, 64, 64, 64);
-	a.spec.bias[1].base = 1;
-	a.spec.bias[1].dtype = ATTN_F64;
-	assert_null(attn_select(&a, 90, NULL));
-}
-
-/* The call with its operands packed, scaled as usual and without a window. */
-static struct attn_args packed_call(int heads, int length)
-{
-	struct attn_args a = call(ATTN_F16, 1, heads, length, 64, 64);
-	struct attn_tensor *const t[] = {&a.q, &a.k, &a.v, &a.o};
-
-	for (int n = 0; n < 4; n++)
-		*t[n] = (struct attn_tensor){
-			.base = 4096, .stride = {0, length * 64, 64, 1}, .dtype = ATTN_F16};
-	a.spec.scale = 0.125f;
-	a.spec.round_x = ATTN_F32;
-	a.spec.window_left = a.spec.window_right = ATTN_NO_WINDOW;
-	a.spec.window_value = -INFINITY;
-	return a;
-}
-
-/* How many rows Hopper's kernels take at a time, with a bias that rows share or do not. */
-static void test_select_rows(void **state)
-{
-	static const struct {
-		int heads, length, causal, bias, rows_share, rows;
-	} calls[] = {
-		{32, 4096, 0, 0, 0, 192}, {32, 4096, 1, 0, 0, 192}, {64, 1024, 1, 0, 0, 128},
-		{32, 4096, 0, 1, 0, 192}, {64, 1024, 0, 1, 0, 128}, {128, 512, 0, 1, 0, 128},
-		{128, 512, 0, 1, 1, 192}, {128, 512, 0, 0, 0, 192},
-	};
-	uint8_t *available = malloc((size_t)attn_variant_total);
-
-	(void)state;
-	memset(available, 1, (size_t)attn_variant_total);
-	for (size_t n = 0; n < sizeof(calls) / sizeof(calls[0]); n++) {
-		struct attn_args a = packed_call(calls[n].heads, calls[n].length);
-		const struct attn_variant *v;
-
-		if (calls[n].causal)
-			a.spec.window_right = 0;
-		if (calls[n].bias)
-			a.spec.bias[0] = (struct attn_tensor){
-				.base = 4096,
-				.stride = {0, 0, calls[n].rows_share ? 0 : a.Sk, 1},
-				.dtype = ATTN_F16};
-		v = attn_select_from(&a, 90, NULL, available);
-		assert_non_null(v);
-		assert_int_equal(v->family, ATTN_TMA);
-		assert_int_equal(v->rows_per_block, calls[n].rows);
-	}
-	free(available);
-}
-
-static void test_images(void **state)
-{
-	static const struct kernel_image images[] = {
-		{80, false, "", 0}, {89, false, "", 0}, {90, false, "", 0},
-		{80, true, "", 0},  {90, true, "", 0},	{75, true, "", 0},
-	};
-	static const int choice[][2] = {{75, 5}, {80, 0},  {86, 0},  {89, 1},
-					{90, 2}, {70, -1}, {100, 4}, {120, 4}};
-
-	(void)state;
-	for (size_t n = 0; n < sizeof(choice) / sizeof(choice[0]); n++)
-		assert_ptr_equal(kernel_image_pick(images, 6, choice[n][0]),
-				 choice[n][1] < 0 ? NULL : &images[choice[n][1]]);
-	assert_null(kernel_image_pick(images, 0, 90));
-}
-
-/* An image is its parts one behind the other, each a fat binary: how many of them end before `to`,
- * or -1 where none begins there. */
-static int fatbins_before(const struct kernel_image *image, const char *to)
-{
-	struct {
-		uint32_t magic;
-		uint16_t version, header;
-		uint64_t bytes;
-	} head;
-	const char *at = image->data;
-	int count = 0;
-
-	for (; at < to; at += head.header + head.bytes, count++) {
-		memcpy(&head, at, sizeof(head));
-		if (head.magic != 0xba55ed50u)
-			return -1;
-	}
-	return at == to ? count : -1;
-}
-
-/* Each image has the parts that its GPUs need, the kernels of a part those of its file and dtype.
- */
-static void test_parts(void **state)
-{
-	(void)state;
-	assert_true(kernel_image_count > 0);
-	for (int i = 0; i < kernel_image_count; i++) {
-		const struct kernel_image *image = &kernel_images[i];
-		const char *end = (const char *)image->data + image->size;
-		const char *helpers = kernel_image_part(image, KERNEL_HELPERS);
-
-		assert_true(fatbins_before(image, end) > 1);
-		assert_true(fatbins_before(image, helpers) >= 0);
-		assert_null(kernel_image_part(image, "fashim_reference"));
-		for (int n = 0; n < attn_variant_total; n++) {
-			const struct attn_variant *v = &attn_variants[n],
-						  *w = &attn_variants[n ? n - 1 : 0];
-			const char *part = kernel_image_part(image, v->symbol);
-
-			if (v->needs & ATTN_NEEDS_ARCH) {
-				assert_int_equal(part != NULL,
-						 !image->ptx && image->arch == v->min_arch);
-			} else if (v->min_arch <= image->arch) {
-				assert_non_null(part);
-			}
-			if (!part)
-				continue;
-			assert_true(part < end && part != helpers);
-			assert_true(fatbins_before(image, part) >= 0);
-			if (w->family != v->family ||
-			    (w->dtype == ATTN_F32) != (v->dtype == ATTN_F32))
-				assert_ptr_not_equal(part, kernel_image_part(image, w->symbol));
-		}
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -614,9 +404,8 @@ int main(void)
 		cmocka_unit_test(test_sample_rows),	cmocka_unit_test(test_drift),
 		cmocka_unit_test(test_drift_sampled),	cmocka_unit_test(test_find_addresses),
 		cmocka_unit_test(test_count_unwritten), cmocka_unit_test(test_slopes),
-		cmocka_unit_test(test_complement),	cmocka_unit_test(test_variants),
-		cmocka_unit_test(test_select),		cmocka_unit_test(test_select_rows),
-		cmocka_unit_test(test_images),		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_complement),
+
 	};
 
 	return cmocka_run_group_tests(tests, kernels_open, NULL);
