@@ -152,9 +152,7 @@ void addresses_note(const struct op *op, const struct function *function,
 	filling = &recent[recent_count++ % RECENT];
 	filling->function = function;
 	filling->context = op->context;
-	memcpy(filling->grid, op->launch.grid, sizeof(filling->grid));
-	memcpy(filling->block, op->launch.block, sizeof(filling->block));
-	filling->shared_bytes = op->launch.shared_bytes;
+	filling->launch = op->launch;
 	memcpy(filling->params, params, function->bytes);
 }
 
@@ -179,11 +177,7 @@ static bool reaches(const struct filling *filling, uint64_t address)
 
 static const struct filler *learn(const struct filling *filling, CUstream stream)
 {
-	const struct op_launch launch = {
-		.grid = {filling->grid[0], filling->grid[1], filling->grid[2]},
-		.block = {filling->block[0], filling->block[1], filling->block[2]},
-		.shared_bytes = filling->shared_bytes};
-	const uint64_t key = addresses_key(filling->function, &launch, filling->params);
+	const uint64_t key = addresses_key(filling->function, &filling->launch, filling->params);
 	struct filler *filler = &fillers[filler_count];
 	struct driver_context here;
 	struct ledger_entry entry;

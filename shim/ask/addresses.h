@@ -39,7 +39,7 @@ struct filler {
 /* A launch that may be made again. */
 struct filling {
 	const struct function *function;
-	unsigned grid[3], block[3], shared_bytes;
+	struct op_launch launch; /* its shape alone: what it points to is gone */
 	CUcontext context;
 	unsigned char params[ADDRESSES_PARAM_BYTES];
 };

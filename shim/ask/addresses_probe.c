@@ -99,12 +99,9 @@ static uint64_t mirrored(const struct probe *probe, const struct pointer *pointe
 static bool launch_there(const struct probe *probe)
 {
 	const struct filling *filling = probe->filling;
-	const struct op_launch launch = {
-		.grid = {filling->grid[0], filling->grid[1], filling->grid[2]},
-		.block = {filling->block[0], filling->block[1], filling->block[2]},
-		.shared_bytes = filling->shared_bytes};
 
-	return mirrors_launch(&probe->mirrors, filling->function, &launch, filling->params);
+	return mirrors_launch(&probe->mirrors, filling->function, &filling->launch,
+			      filling->params);
 }
 
 static bool look(const struct probe *probe, int pass)

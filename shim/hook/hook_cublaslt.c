@@ -104,23 +104,11 @@ static double scalar(const void *address, int scale_type)
 
 static uint64_t element_bits(int type)
 {
-	switch (type) {
-	case CUDA_R_64F:
-	case CUDA_C_32F:
-		return 64;
-	case CUDA_C_64F:
-		return 128;
-	case CUDA_R_32F:
-	case CUDA_R_32I:
-		return 32;
-	case CUDA_R_16F:
-	case CUDA_R_16BF:
-		return 16;
-	case CUDA_R_4F_E2M1:
-		return 4;
-	default:
-		return type == CUDA_R_8I || type >= CUDA_R_8F_E4M3 ? 8 : 128;
-	}
+	const uint64_t bytes = operands_type_bytes((cudaDataType)type);
+
+	if (bytes)
+		return 8 * bytes;
+	return type == CUDA_R_4F_E2M1 ? 4 : type >= CUDA_R_8F_E4M3 ? 8 : 128;
 }
 
 /* Memory written besides D. */

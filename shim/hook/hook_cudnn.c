@@ -98,17 +98,6 @@ static void add_filter(const struct cudnn_call *call, cudnnFilterDescriptor_t de
 				    factor && keeps(*factor, type) ? OPERAND_UPDATED : use);
 }
 
-static void ask_stream(struct library_call *call, const struct library *library,
-		       cudnnHandle_t handle)
-{
-	__typeof__(&cudnnGetStream) get = LIBRARY_ASK(library, cudnnGetStream);
-	cudaStream_t stream = NULL;
-
-	if (!handle || !get || (int)get(handle, &stream) != 0)
-		call->operands.unknown = true;
-	call->op.stream = hook_stream((CUstream)stream, false);
-}
-
 /* The words of an operand list. */
 #define READ(desc, address)	   add_tensor(&told, desc, address, OPERAND_READ, NULL);
 #define WRITTEN(desc, address)	   add_tensor(&told, desc, address, OPERAND_WRITTEN, NULL);
@@ -126,7 +115,7 @@ static void ask_stream(struct library_call *call, const struct library *library,
 	LIBRARY_HOOK(cudnnStatus_t, name, parameters, arguments, handle, 1, {                      \
 		const struct cudnn_call told = {&call.operands, library};                          \
                                                                                                    \
-		ask_stream(&call, library, handle);                                                \
+		LIBRARY_STREAM(call, library, cudnnGetStream, handle);                             \
 		__VA_ARGS__                                                                        \
 	})
 #include "shim/real/cudnn_hooks.def"

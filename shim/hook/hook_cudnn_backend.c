@@ -73,11 +73,6 @@ LIBRARY_FUNCTION(cudnnStatus_t, cudnnBackendDestroyDescriptor,
 LIBRARY_HOOK(cudnnStatus_t, cudnnBackendExecute,
 	     (cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack),
 	     (handle, plan, pack), handle, 1, {
-		     __typeof__(&cudnnGetStream) get = LIBRARY_ASK(library, cudnnGetStream);
-		     cudaStream_t stream = NULL;
-
-		     if (!handle || !get || (int)get(handle, &stream) != 0)
-			     call.operands.unknown = true;
-		     call.op.stream = hook_stream((CUstream)stream, false);
+		     LIBRARY_STREAM(call, library, cudnnGetStream, handle);
 		     cudnn_graph_operands(plan, pack, &call.operands);
 	     })

@@ -6,17 +6,6 @@
  */
 #include "shim/hook/hook_library.h"
 
-static void ask_stream(struct library_call *call, const struct library *library,
-		       cusolverDnHandle_t handle)
-{
-	__typeof__(&cusolverDnGetStream) get = LIBRARY_ASK(library, cusolverDnGetStream);
-	cudaStream_t stream = NULL;
-
-	if (!handle || !get || (int)get(handle, &stream) != 0)
-		call->operands.unknown = true;
-	call->op.stream = hook_stream((CUstream)stream, false);
-}
-
 static void add_matrix(struct operands *operands, const void *address, int64_t rows,
 		       int64_t columns, int64_t ld, uint64_t element, enum operand_use use)
 {
@@ -43,7 +32,7 @@ static int64_t least(int64_t a, int64_t b)
 
 #define SOLVER(name, parameters, arguments, ...)                                                   \
 	LIBRARY_HOOK(cusolverStatus_t, name, parameters, arguments, handle, 1, {                   \
-		ask_stream(&call, library, handle);                                                \
+		LIBRARY_STREAM(call, library, cusolverDnGetStream, handle);                        \
 		INFO;                                                                              \
 		__VA_ARGS__;                                                                       \
 	})

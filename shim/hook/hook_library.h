@@ -27,6 +27,17 @@ struct library_call {
 /* Offers the call, unless it is unknown. Returns whether it is offered. */
 bool library_declare(struct library_call *call);
 
+/* The stream that a handle says by its getter; without it the call is unknown. */
+#define LIBRARY_STREAM(call, library, getter, handle)                                              \
+	do {                                                                                       \
+		__typeof__(&getter) get_stream = LIBRARY_ASK(library, getter);                     \
+		cudaStream_t on = NULL;                                                            \
+                                                                                                   \
+		if (!(handle) || !get_stream || (int)get_stream(handle, &on) != 0)                 \
+			(call).operands.unknown = true;                                            \
+		(call).op.stream = hook_stream((CUstream)on, false);                               \
+	} while (0)
+
 /* Declares `library` and `real`, the function that a call belongs to, or leaves the hook: with
  * `refusal` where there is no such function, with its answer where nothing is known of it. */
 #define LIBRARY_REAL(result, function, handle, arguments, refusal)                                 \

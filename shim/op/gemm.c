@@ -22,9 +22,14 @@ int dtype_of_cuda(cudaDataType type)
 	}
 }
 
-int bytes_of_cuda(cudaDataType type)
+int cuda_type_bytes(cudaDataType type)
 {
 	switch ((int)type) {
+	case CUDA_R_8I:
+	case CUDA_R_8U:
+	case CUDA_R_8F_E4M3:
+	case CUDA_R_8F_E5M2:
+		return 1;
 	case CUDA_R_16F:
 	case CUDA_R_16BF:
 	case CUDA_R_16I:
@@ -46,8 +51,15 @@ int bytes_of_cuda(cudaDataType type)
 	case CUDA_C_64F:
 		return 16;
 	default:
-		return 1; /* int8, fp8 and smaller: at most a byte */
+		return 0;
 	}
+}
+
+int bytes_of_cuda(cudaDataType type)
+{
+	const int bytes = cuda_type_bytes(type);
+
+	return bytes ? bytes : 1;
 }
 
 static struct matrix matrix_make(uint64_t base, cudaDataType type, int64_t rows, int64_t cols,

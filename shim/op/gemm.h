@@ -45,8 +45,10 @@ bool matrix_even(const struct matrix *matrix, int64_t batch, int64_t *stride);
 /* Do the elements fill their extent without a hole? */
 bool matrix_dense(const struct matrix *matrix, int64_t batch);
 
-/* enum attn_dtype of a cudaDataType, or -1; bytes of an element (0: not byte-sized or unknown). */
+/* enum attn_dtype of a cudaDataType, or -1; bytes of an element, 0: not byte-sized or unknown, or
+ * taken for at most a byte. */
 int dtype_of_cuda(cudaDataType type);
+int cuda_type_bytes(cudaDataType type);
 int bytes_of_cuda(cudaDataType type);
 
 /* What a product of fp32 operands was asked for, by compute type or by the handle's math mode. */

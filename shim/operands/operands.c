@@ -4,6 +4,8 @@
  */
 #include "shim/operands/operands.h"
 
+#include "shim/op/gemm.h"
+
 static int64_t magnitude(int64_t stride)
 {
 	return stride < 0 ? -stride : stride;
@@ -65,34 +67,7 @@ bool tensor_extent(const struct tensor *tensor, int64_t *low, int64_t *high, boo
 
 uint64_t operands_type_bytes(cudaDataType type)
 {
-	switch (type) {
-	case CUDA_R_8I:
-	case CUDA_R_8U:
-	case CUDA_R_8F_E4M3:
-	case CUDA_R_8F_E5M2:
-		return 1;
-	case CUDA_R_16F:
-	case CUDA_R_16BF:
-	case CUDA_R_16I:
-	case CUDA_R_16U:
-	case CUDA_C_8I:
-		return 2;
-	case CUDA_R_32F:
-	case CUDA_R_32I:
-	case CUDA_R_32U:
-	case CUDA_C_16F:
-	case CUDA_C_16BF:
-		return 4;
-	case CUDA_R_64F:
-	case CUDA_R_64I:
-	case CUDA_R_64U:
-	case CUDA_C_32F:
-		return 8;
-	case CUDA_C_64F:
-		return 16;
-	default:
-		return 0;
-	}
+	return (uint64_t)cuda_type_bytes(type);
 }
 
 static void add(struct operands *operands, uint64_t begin, uint64_t end, enum operand_use use)

@@ -29,23 +29,21 @@ int64_t rule_product_of(unsigned count, const int64_t *factors)
 	return product;
 }
 
-/* Do its elements, `step` apart at the least, lie without a gap? */
-static bool shape_dense(const struct shape *shape, int64_t step)
+bool rule_dense(unsigned dims, const int64_t *size, const int64_t *stride, int64_t step)
 {
 	bool taken[MAX_DIMS] = {false};
 
-	for (unsigned n = 0; n < shape->dims; n++) {
+	for (unsigned n = 0; n < dims; n++) {
 		int next = -1;
 
-		for (unsigned d = 0; d < shape->dims; d++)
-			if (!taken[d] && shape->size[d] > 1 &&
-			    (next < 0 || shape->stride[d] < shape->stride[next]))
+		for (unsigned d = 0; d < dims; d++)
+			if (!taken[d] && size[d] > 1 && (next < 0 || stride[d] < stride[next]))
 				next = (int)d;
 		if (next < 0)
 			break;
-		if (!step || shape->stride[next] != step)
+		if (!step || stride[next] != step)
 			return false;
-		step = rule_times(step, shape->size[next]);
+		step = rule_times(step, size[next]);
 		taken[next] = true;
 	}
 	return true;
@@ -109,7 +107,7 @@ int64_t rule_tensor_elements(const struct reading *r, unsigned param, int dim, i
 	if (dim >= 0)
 		shape.size[dim] = size;
 	if (dense)
-		*dense = shape_dense(&shape, 1);
+		*dense = rule_dense(shape.dims, shape.size, shape.stride, 1);
 	return shape_reach(&shape) + 1;
 }
 
@@ -138,7 +136,7 @@ int64_t rule_accessor_elements(const struct reading *r, unsigned param, unsigned
 		shape.stride[d] = rule_accessor_size(r, param, dims + d, word);
 	}
 	if (dense)
-		*dense = shape_dense(&shape, 1);
+		*dense = rule_dense(shape.dims, shape.size, shape.stride, 1);
 	return shape_reach(&shape) + 1;
 }
 
@@ -159,7 +157,7 @@ int64_t rule_calculated(const struct reading *r, unsigned at, unsigned operands,
 	if (product != elements)
 		return -1;
 	if (dense)
-		*dense = shape_dense(&shape, width);
+		*dense = rule_dense(shape.dims, shape.size, shape.stride, width);
 	return shape_reach(&shape);
 }
 

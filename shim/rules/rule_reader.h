@@ -94,6 +94,9 @@ int64_t rule_times(int64_t a, int64_t b);
 int64_t rule_product_of(unsigned count, const int64_t *factors);
 #define RULE_ROOM (1ll << 40)
 
+/* Do elements, `step` apart at the least, lie without a gap? At most 25 dimensions. */
+bool rule_dense(unsigned dims, const int64_t *size, const int64_t *stride, int64_t step);
+
 /* TensorInfo {data, sizes[25], strides[25], dims}: elements from data to beyond the last, where
  * dimension `dim` has `size` in place of what it says (-1: none). 0: it is not one. *dense: they
  * lie without a gap. */

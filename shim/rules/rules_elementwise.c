@@ -42,27 +42,9 @@ static int64_t view_bytes(const struct meaning *meaning, const struct view *view
 	return last + view->element;
 }
 
-/* A strided output is dense if its dimensions, taken by stride, leave no hole. */
 static bool view_dense(const struct meaning *meaning, const struct view *view)
 {
-	int64_t expected = view->element;
-	bool taken[VIEW_DIMS] = {false};
-
-	for (int n = 0; n < meaning->dims; n++) {
-		int next = -1;
-
-		for (int d = 0; d < meaning->dims; d++)
-			if (!taken[d] && meaning->size[d] > 1 &&
-			    (next < 0 || view->stride[d] < view->stride[next]))
-				next = d;
-		if (next < 0)
-			return true;
-		if (view->stride[next] != expected)
-			return false;
-		expected *= meaning->size[next];
-		taken[next] = true;
-	}
-	return true;
+	return rule_dense((unsigned)meaning->dims, meaning->size, view->stride, view->element);
 }
 
 /* Scalars of the functors we know, at `at`: a binary functor with one operand bound keeps an empty
