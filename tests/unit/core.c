@@ -21,7 +21,7 @@
 #define TEXT(x)	 TEXT_(x)
 
 #define BLOCKS	     64
-#define BLOCK_PARAMS 16
+#define BLOCK_PARAMS 24
 
 static const char tanh_name[] =
 	"_ZN2at6native29vectorized_elementwise_kernelILi8EZZZNS0_16tanh_kernel_cudaERNS_"
