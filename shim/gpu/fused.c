@@ -18,11 +18,13 @@
 #include "shim/real/driver.h"
 #include "shim/gpu/scratch.h"
 #include "shim/gpu/tuned.h"
+#include "shim/gpu/value_rows.h"
 
-#define CONTEXTS 16
-#define VARIANTS 192
-#define STEPS	 8  /* kernels that come before another */
-#define PARTS	 24 /* of an image */
+#define CONTEXTS  16
+#define VARIANTS  192
+#define STEPS	  8	  /* kernels that come before another */
+#define PARTS	  24	  /* of an image */
+#define SOMEWHERE 0x10000 /* as aligned as any scratch */
 
 _Static_assert(VIEW_DIMS <= LAY_OUT_DIMS, "a copy has too many dimensions to be made");
 
@@ -199,12 +201,33 @@ static const struct attn_variant *choose(const struct loaded *slot, const struct
 	return attn_select_from(args, slot->arch, NULL, slot->available);
 }
 
+/* Where only the general kernels take V as it lies, may another take it in rows? */
+static const struct attn_variant *choose_for_rows(const struct loaded *slot,
+						  const struct attn_args *args,
+						  const struct attn_variant *found, const char **by)
+{
+	const struct attn_variant *variant;
+	struct relayout copy;
+	struct attn_args laid;
+	const char *why;
+
+	if (!found || found->family != ATTN_WMMA || !value_rows_help(args))
+		return found;
+	value_rows_lay(&laid, &copy, args, SOMEWHERE);
+	variant = choose(slot, &laid, &why);
+	if (!variant || variant->family == ATTN_WMMA)
+		return found;
+	*by = why;
+	return variant;
+}
+
 const struct attn_variant *fused_select(CUcontext context, const struct attn_args *args)
 {
 	const struct loaded *slot = find(context);
 	const char *by;
 
-	return slot && slot->module ? choose(slot, args, &by) : NULL;
+	return slot && slot->module ? choose_for_rows(slot, args, choose(slot, args, &by), &by)
+				    : NULL;
 }
 
 const char *fused_chosen_by(CUcontext context, const struct attn_args *args)
@@ -213,7 +236,7 @@ const char *fused_chosen_by(CUcontext context, const struct attn_args *args)
 	const char *by = "built_in";
 
 	if (slot && slot->module)
-		choose(slot, args, &by);
+		choose_for_rows(slot, args, choose(slot, args, &by), &by);
 	return by;
 }
 
@@ -326,8 +349,8 @@ int fused_load(CUcontext context, const struct attn_variant *variant)
 	return 0;
 }
 
-int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
-		    const struct attn_args *args)
+static int launch_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
+			    const struct attn_args *args)
 {
 	struct loaded *slot = find(context);
 	const int index = (int)(variant - attn_variants);
@@ -335,8 +358,6 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 	struct room room;
 	int error = -EIO;
 
-	if (fused_load(context, variant))
-		return -EIO;
 	room = room_for(context, stream, variant, args);
 	what = prepared_launch(variant, args, &slot->device, room.address);
 	if (what && (room.looked || !launch_steps(slot, stream, what)))
@@ -346,6 +367,33 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 		scratch_put(room.address, stream);
 	else if (error)
 		looks_forget();
+	return error;
+}
+
+int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
+		    const struct attn_args *args)
+{
+	struct loaded *slot = find(context);
+	struct relayout copy;
+	struct attn_args laid;
+	uint64_t rows;
+	int error;
+
+	if (fused_load(context, variant))
+		return -EIO;
+	if (!value_rows_help(args) ||
+	    attn_select_from(args, slot->arch, variant->name, slot->available) == variant)
+		return launch_attention(context, stream, variant, args);
+	/* a captured launch is replayed when the scratch is somebody else's */
+	rows = is_capturing(stream) ? 0
+				    : scratch_get(context, stream, value_rows_bytes(args), false);
+	if (!rows)
+		return -EIO;
+	value_rows_lay(&laid, &copy, args, rows);
+	error = fused_lay_out(context, stream, &copy);
+	if (!error)
+		error = launch_attention(context, stream, variant, &laid);
+	scratch_put(rows, stream);
 	return error;
 }
 
