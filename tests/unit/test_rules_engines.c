@@ -687,6 +687,87 @@ static void test_moves(void **state)
 	assert_touch(1, ACCESS_READ, core.s, 400);
 }
 
+#define FT(rest) "_ZN17fastertransformer" rest
+
+/* [2,16,3,8] of FasterTransformer's layer: 2 sequences, 16 queries, 3 heads of 8 numbers or pairs.
+ */
+static void test_masked_layer(void **state)
+{
+	const unsigned block[3] = {64, 1, 1}, tokens[3] = {2, 16, 1}, rows[3] = {32, 1, 1};
+	const uint64_t bytes = 4 * 768;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	for (int n = 0; n < 2; n++) { /* in pairs; fewer threads than elements */
+		SAY(8, core.s, core.x);
+		SAY(4, 2, 16, 3, 8);
+		say(8, 0);
+		say(4, 0);
+		op = launch_said(FT("9transposeI7__half2EEvPKT_PS2_iiiiPKfi"),
+				 (const unsigned[]){n ? 11 : 12, 1, 1}, block);
+		assert_int_equal(read_op(&op), !n);
+	}
+	SAY(8, core.s, core.x);
+	SAY(4, 2, 16, 3, 8);
+	say(8, 0);
+	say(4, 0);
+	op = launch_said(FT("9transposeIfEEvPKT_PS1_iiiiPKfi"), (const unsigned[]){12, 1, 1},
+			 block);
+	assert_true(read_op(&op));
+	assert_touch(0, ACCESS_READ, core.s, bytes);
+	assert_touch(1, ACCESS_WRITE, core.x, bytes);
+	SAY(8, core.q, core.k, core.v, core.s, core.mask, core.x, core.mask, core.p, core.mask, 0,
+	    0, 0);
+	SAY(4, 2, 16, 3, 8);
+	op = launch_said(FT("22addQKVBiasIA3TransposeI7__half2EEvPT_S3_S3_PKS2_"), tokens, block);
+	assert_true(read_op(&op));
+	assert_int_equal(list.count, 9);
+	assert_touch(0, ACCESS_WRITE, core.q, bytes);
+	assert_touch(1, ACCESS_READ, core.s, bytes);
+	assert_touch(2, ACCESS_READ, core.mask, 4 * 24);
+	for (int n = 0; n < 3; n++) { /* halves by fours, floats by ones, too few threads */
+		SAY(8, core.s, core.x, core.q, core.k, core.v);
+		SAY(4, 0, 256);
+		if (n == 1)
+			say(4, 256);
+		op = launch_said(n == 1 ? FT("28addBiasResidualPostLayerNormIfLi1EEEvPT_PKS1_")
+					: FT("30addBiasResidualPostLayerNormV2I6__halfEEvPT_PKS2_"),
+				 rows, (const unsigned[]){n ? 64 : 32, 1, 1});
+		assert_int_equal(read_op(&op), n < 2);
+		if (n == 2)
+			continue;
+		assert_int_equal(list.item[0].end - core.s, (n ? 4 : 2) * 32 * 256);
+		assert_int_equal(list.item[0].mode, ACCESS_UNKNOWN);
+		assert_touch(1, ACCESS_READ, core.x, (n ? 4 : 2) * 32 * 256);
+		assert_touch(4, ACCESS_READ, core.v, (n ? 4 : 2) * 256);
+	}
+	SAY(8, core.s, core.x, 0, 0);
+	say(4, 32 * 1536);
+	say(8, 0);
+	say(4, 16);
+	op = launch_said(FT("13addBiasGeluV2I7__half2Li1536EEEvPT_PKS2_"), rows, block);
+	assert_true(read_op(&op));
+	assert_int_equal(list.item[0].end - core.s, 4 * 32 * 1536);
+	assert_touch(1, ACCESS_READ, core.x, 4 * 1536);
+	SAY(8, core.s, core.x, 0, 0, 0, 0);
+	say(4, 0);
+	SAY(8, 0, 0, 0);
+	SAY(4, 16, 32, 100);
+	op = launch_said(FT("18generic_activationINS_14GeluActivationEffEEvPT0_PKT1_"), rows,
+			 block);
+	assert_true(read_op(&op));
+	assert_int_equal(list.item[0].end - core.s, 4 * 32 * 100);
+	assert_touch(1, ACCESS_READ, core.x, 400);
+	SAY(8, core.s, core.x);
+	say(4, 16);
+	op = launch_said(FT("31buildEncoderAttentionMaskKernelIfEEvPT_PKii"),
+			 (const unsigned[]){2, 1, 1}, block);
+	assert_true(read_op(&op));
+	assert_touch(0, ACCESS_WRITE, core.s, 4 * 2 * 256);
+	assert_touch(1, ACCESS_READ, core.x, 8);
+}
+
 /* ---- arrays of addresses ----------------------------------------------------------------------
  */
 
@@ -753,6 +834,7 @@ int main(void)
 		cmocka_unit_test(test_rms_norm),
 		cmocka_unit_test(test_rope),
 		cmocka_unit_test(test_moves),
+		cmocka_unit_test(test_masked_layer),
 		cmocka_unit_test(test_softcap),
 	};
 
