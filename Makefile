@@ -30,6 +30,11 @@ ifneq ($(SAN),)
   override O := $(O)/san-$(subst $(comma),-,$(SAN))
 endif
 
+# A portable build is linked against the names of an older C library than is here (setup brings zig, which has them).
+# LINK: the compiler as linker.
+GLIBC   ?= 2.28
+LINK     = $(if $(PORTABLE),ZIG_GLOBAL_CACHE_DIR=$(TOOLKIT)/zig-cache $(TOOLKIT)/ziglang/zig cc -target $(shell uname -m)-linux-gnu.$(GLIBC),$(CC))
+
 # All cores where no -j says otherwise. Several goals (make clean all) are made one after the other.
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS))$(word 2,$(MAKECMDGOALS)),0)
   MAKEFLAGS += -j$(shell nproc)

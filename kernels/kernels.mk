@@ -2,7 +2,7 @@
 # The kernels: one image per architecture, in parts, embedded into an object; and their build for the host.
 #   ARCHS   native (the GPU here; "80 90a" without one), all, or a list such as "80 90a"
 #   PTX     architecture whose PTX is added for GPUs that come later (empty: none)
-#   PORTABLE  1: images that older drivers load, too, from 550 on (portable.sh; setup brings CUDA 12's ptxas)
+#   PORTABLE  1: for other machines: images that older drivers load, too (portable.sh; setup brings CUDA 12's ptxas), and glibc 2.28
 # KERNEL_OBJECTS: what a program links to have them; KERNEL_CHOICE: only the choice among them.
 
 ARCHS ?= native

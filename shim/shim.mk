@@ -23,7 +23,7 @@ $(SHIM_LIBRARY): $(SHIM_OBJECTS) $(KERNEL_OBJECTS) $(SHIM_MAP)
 $(SHIM_FOR_SIM): $(SHIM_OBJECTS) $(KERNEL_CHOICE) $(SIM_IMAGES) $(SHIM_MAP)
 $(SHIM_LIBRARY) $(SHIM_FOR_SIM):
 	$(call say,LD,$@)
-	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDFLAGS) \
+	$(Q)$(LINK) -shared -o $@ $(filter %.o,$^) $(LDFLAGS) \
 	  -Wl,--version-script=$(SHIM_MAP) -Wl,-Bsymbolic -Wl,-z,defs,-z,relro,-z,now -Wl,--as-needed \
 	  $(SHIM_LIBS)
 

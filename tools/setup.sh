@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # setup.sh DIR [test|portable]: brings by name what building needs and this machine lacks, one line for each thing, and
-# is silent and quick when nothing is missing; with `test` also what only tests need, with `portable` the assembler of CUDA 12. All is looked at before
+# is silent and quick when nothing is missing; with `test` also what only tests need, with `portable` the assembler of CUDA 12
+# and a linker that has the names of older C libraries (zig). All is looked at before
 # anything is fetched: what cannot be installed here is named in one line, with the command that would, and the
 # status is 1. Compilers and C libraries come from the distribution; without a CUDA toolkit (nvcc and headers)
 # NVIDIA's packages on PyPI are unpacked into DIR/cuda. CUDA in the environment names the toolkit that the
@@ -13,7 +14,7 @@ dir=${1:?usage: setup.sh DIR [test|portable]}
 what=${2:-build}
 cuda=${CUDA:-$dir/cuda}
 stamp=$dir/.complete.$what
-version=3
+version=4
 
 # The common case, without starting a single process.
 if [ -r "$stamp" ] && read -r stamped <"$stamp" && [ "$stamped" = "$version" ]; then
@@ -52,10 +53,11 @@ have_header()
 
 # Assembles for drivers older than the toolkit (kernels/portable.sh); the first that knows sm_100 and sm_120.
 assembler='nvidia-cuda-nvcc-cu12==12.8.*'
+linker='ziglang==0.13.0'
 
 have_assembler()
 {
-	[ "$what" != portable ] || [ -x "$dir/ptxas" ]
+	[ "$what" != portable ] || { [ -x "$dir/ptxas" ] && [ -x "$dir/ziglang/zig" ]; }
 }
 
 have_toolkit()
@@ -155,12 +157,15 @@ fetch_toolkit()
 
 fetch_assembler()
 {
-	say "fetching the assembler of CUDA 12.8 from PyPI into $dir (50 MB)"
+	say "fetching the assembler of CUDA 12.8 and zig from PyPI into $dir (130 MB)"
 	rm -rf "$dir/wheels" "$dir/unpacked"
 	python3 -m pip download -q --no-deps --only-binary=:all: --retries 1 --timeout 60 \
-		--disable-pip-version-check -d "$dir/wheels" "$assembler" >"$log" 2>&1 &&
-		python3 -m zipfile -e "$dir"/wheels/*.whl "$dir/unpacked" >>"$log" 2>&1 &&
-		chmod +x "$dir/unpacked/nvidia/cuda_nvcc/bin/ptxas" && mv "$dir/unpacked/nvidia/cuda_nvcc/bin/ptxas" "$dir/"
+		--disable-pip-version-check -d "$dir/wheels" "$assembler" "$linker" >"$log" 2>&1 &&
+		python3 -m zipfile -e "$dir"/wheels/nvidia*.whl "$dir/unpacked" >>"$log" 2>&1 &&
+		python3 -m zipfile -e "$dir"/wheels/zig*.whl "$dir/unpacked" >>"$log" 2>&1 &&
+		chmod +x "$dir/unpacked/nvidia/cuda_nvcc/bin/ptxas" "$dir/unpacked/ziglang/zig" &&
+		mv "$dir/unpacked/nvidia/cuda_nvcc/bin/ptxas" "$dir/" && rm -rf "$dir/ziglang" &&
+		mv "$dir/unpacked/ziglang" "$dir/"
 	fetched=$?
 	rm -rf "$dir/wheels" "$dir/unpacked"
 	[ $fetched = 0 ] || stop "could not fetch it (see $log)"

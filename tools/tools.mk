@@ -42,9 +42,24 @@ $(O)/referee.py: tools/bench/referee.py
 # What `fashim doctor` says of the kernels: CUDA 12's assembler made a portable build's.
 $(O)/tools/doctor/doctor_machine.o: CPPFLAGS += $(if $(PORTABLE),-DKERNELS_CUDA=12)
 
+ifeq ($(PORTABLE),)
 $(O)/fashim: $(TOOL_OBJECTS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TOOL_LIBS)
+else
+# A portable one brings what not every machine has; libsmartcols is wherever mount is. The linker's C library cannot
+# have its stdin copied into a program, and Jansson alone asks for that, to name what it reads.
+$(O)/libjansson.a:
+	@mkdir -p $(@D)
+	$(Q)$(OBJCOPY) --redefine-sym stdin=not_stdin $(shell $(CC) -print-file-name=libjansson.a) $@
+$(O)/not_stdin.o:
+	@mkdir -p $(@D)
+	$(Q)echo 'void *not_stdin;' | $(CC) -x c -fPIC -c -o $@ -
+$(O)/fashim: $(TOOL_OBJECTS) $(O)/not_stdin.o $(O)/libjansson.a
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -pie -o $@ $^ $(shell $(CC) -print-file-name=libsqlite3.a) $(shell $(CC) -print-file-name=libsmartcols.so) \
+	  -Wl,--allow-shlib-undefined -Wl,-z,nocopyreloc,-z,relro,-z,now -lm -lpthread -ldl
+endif
 
 # ---- tests of the command -----------------------------------------------------------------------
 
@@ -270,17 +285,22 @@ DIST_ROOT   = $(O)/dist/root/$(DIST)
 # Two builds of one commit give the same bits.
 DIST_TIME   = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
 
-dist: ## a tarball for drivers from 550 on and all GPUs: O/fashim-VERSION-linux-ARCH.tar.gz
+dist: ## a tarball and a wheel for drivers of CUDA 12 and 13, all GPUs, and glibc from 2.28 on
 	$(Q)$(MAKE) --no-print-directory O=$(O)/dist TOOLKIT=$(TOOLKIT) PORTABLE=1 ARCHS='$(DIST_ARCHS)' all
 	$(Q)python3 tests/unit/check_images.py $(O)/dist/kernels 550
 	$(Q)rm -rf $(O)/dist/root && $(MAKE) --no-print-directory O=$(O)/dist TOOLKIT=$(TOOLKIT) PORTABLE=1 ARCHS='$(DIST_ARCHS)' \
 	    install DESTDIR=$(abspath $(DIST_ROOT)) PREFIX=
 	$(Q)strip --strip-unneeded $(DIST_ROOT)/bin/fashim $(DIST_ROOT)/lib/fashim/*.so
-	$(Q)! grep -rlF '$(CURDIR)' $(DIST_ROOT) || { echo 'the tarball would name the folder that it was built in'; exit 1; }
+	$(Q)tools/packaging/check_dist.sh $(DIST_ROOT) $(GLIBC) '$(CURDIR)'
 	$(Q)tar -C $(O)/dist/root --sort=name --mtime=@$(DIST_TIME) --owner=0 --group=0 --numeric-owner -c $(DIST) | \
 	    gzip -9n >$(O)/$(DIST).tar.gz
-	$(Q)ls -l $(O)/$(DIST).tar.gz
+	$(Q)python3 tools/packaging/wheel.py $(DIST_ROOT) $(VERSION) $(GLIBC) $(DIST_TIME) $(O)
+	$(Q)cd $(O) && sha256sum $(DIST).tar.gz fashim-$(VERSION)-*.whl | tee $(DIST).sha256
 .PHONY: dist
+
+test-dist: ## the tarball and the wheel of `make dist`, tried in an empty Debian without compilers (root, debootstrap)
+	$(Q)tests/dist.sh $(O) $(O)/$(DIST).tar.gz $(O)/fashim-$(VERSION)-*.whl
+.PHONY: test-dist
 
 readme: $(O)/fashim ## write the README's generated tables (options, reasons) anew
 	$(Q)tests/cli/readme.sh $(O) --update
