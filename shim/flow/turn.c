@@ -29,13 +29,18 @@ static void in_forked_child(void)
 
 static struct cost outer; /* what the thread paid for before its turn */
 
+/* What is done once in a process is done early, and no lot may multiply it. */
+#define ALL_TIMED 1024
+
 static void start_clock(bool sampled)
 {
-	static uint32_t lot;
+	static uint32_t lot, turns;
 	unsigned weight = 1;
 
 	lot = lot * 1664525 + 1013904223;
-	if (sampled)
+	if (turns < ALL_TIMED)
+		turns++;
+	else if (sampled)
 		weight = lot >> 16 & (TURN_SAMPLE - 1) ? 0 : TURN_SAMPLE;
 	outer = cost_begin_weighted(PURPOSE_HOOKS, weight);
 }
