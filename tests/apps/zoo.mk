@@ -12,7 +12,7 @@ APPS     += $(ZOO_APPS)
 $(foreach a,$(ZOO_APPS),$(eval $(call app,$(a))))
 apps-sim: $(foreach a,$(ZOO_APPS),$(O)/apps/sim/$(a) $(O)/apps/sim/$(a).kernels)
 
-$(ZOO): $(addprefix $(O)/tests/,apps/zoo.o apps/zoo_run.o unit/child.o)
+$(ZOO): $(addprefix $(O)/tests/,apps/zoo.o apps/zoo_compare.o apps/zoo_programs.o apps/zoo_run.o unit/child.o)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm
 $(ZOO): | simgpu apps-sim $(O)/libfashim.so $(O)/fashim

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whole programs under the shim: demos, forks, kills, budgets, rules of the user's.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/child.h"
+#include "zoo_compare.h"
+
+static void compare_program(const char *const *argv, const char *const *more, int least,
+			    double tolerance)
+{
+	char *log = zoo_scratch("log");
+	struct outcome plain, under;
+	struct verdict verdict;
+	const char *said;
+	int where;
+
+	zoo_run_plain(&plain, argv, NULL);
+	assert_int_equal(plain.status, 0);
+	zoo_run_under(&under, argv, more, log);
+	said = zoo_record_of(&verdict, log);
+	print_message("# %s: %s\n", argv[0], said);
+	assert_int_equal(under.status, 0);
+	assert_int_equal(verdict.violations, 0);
+	assert_int_equal(verdict.summaries, 1);
+	assert_true(zoo_same_text(plain.text, under.text, false, &where));
+	if (!(zoo_difference(&plain, &under) <= tolerance))
+		fail_msg("differs by %g", zoo_difference(&plain, &under));
+	if (verdict.replaced < least)
+		fail_msg("expected %d: %s", least, said);
+	zoo_free(&plain);
+	zoo_free(&under);
+	free(log);
+}
+
+/* Its result is the sum of 24 outputs, hence the wider tolerance. */
+static void test_demo(void **state)
+{
+	const char *const argv[] = {"apps/sim/demo", NULL};
+
+	(void)state;
+	compare_program(argv, NULL, 18, 24 * ZOO_TOLERANCE);
+}
+
+static void test_demo_sm80(void **state)
+{
+	const char *const argv[] = {"apps/sim/demo", NULL}, *const more[] = {"SIMGPU_ARCH=80",
+									     NULL};
+
+	(void)state;
+	compare_program(argv, more, 18, 24 * ZOO_TOLERANCE);
+}
+
+static void test_plain_softmax_f16(void **state)
+{
+	const char *const argv[] = {"apps/sim/plain_softmax", "f16", NULL};
+
+	(void)state;
+	compare_program(argv, NULL, 8, ZOO_TOLERANCE);
+}
+
+/* A step of the ladder by its number: its module is loaded, a kernel before it runs in scratch. */
+static void test_ladder_forced(void **state)
+{
+	const char *const argv[] = {"apps/sim/plain_softmax", "f16", NULL};
+	const char *const more[] = {"FASHIM_KERNEL=ladder/08", NULL};
+
+	(void)state;
+	compare_program(argv, more, 8, ZOO_TOLERANCE);
+}
+
+/* With the user's word chains are replaced in a capture: the first of three here. Of the second an
+ * input is overwritten on the way, the third ends without a product: both run as they were. */
+static void test_graphs(void **state)
+{
+	const char *const argv[] = {"apps/sim/hazards", "graph_o_alone", NULL};
+	const char *const more[] = {"FASHIM_GRAPHS=1", NULL};
+
+	(void)state;
+	compare_program(argv, more, 4, ZOO_TOLERANCE);
+}
+
+/* The user says what the program's own kernels do. In this case nothing else would tell: V lands in
+ * the memory of S. */
+static void test_user_rules(void **state)
+{
+	static const char text[] =
+		"app_scale_f16    mul     out=p0 in=p1 factor=p2 count=p3 dtype=f16\n"
+		"app_add_mask_f16 add     out=p0 in=p1 with=p2 count=p3 period=p4 dtype=f16\n"
+		"app_softmax_f16  softmax out=p0 in=p1 columns=p2 rows=grid.x dtype=f16\n"
+		"app_copy_f16     copy    out=p0 in=p1 count=p2 dtype=f16\n"
+		"app_split_heads  other   out=p0 in=p1 count=7680 dtype=f16 # 3 * 80 * 32\n";
+	const char *const argv[] = {"apps/sim/hazards", "bert", NULL};
+	char *path = zoo_scratch("rules"), rules[600];
+	const char *const more[] = {"APP_KERNELS=own", rules, NULL};
+	FILE *file = fopen(path, "w");
+
+	(void)state;
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+	snprintf(rules, sizeof(rules), "FASHIM_RULES=%s", path);
+	compare_program(argv, more, 9, ZOO_TOLERANCE);
+	free(path);
+}
+
+/* As exact as fp32 was. */
+static void test_plain_softmax_f32(void **state)
+{
+	const char *const argv[] = {"apps/sim/plain_softmax", NULL};
+
+	(void)state;
+	compare_program(argv, NULL, 8, 2e-6);
+}
+
+/* A program that is killed leaves a log that can be read, and the counters beside it. */
+static void test_killed(void **state)
+{
+	char *log = zoo_scratch("killed"), *live = zoo_scratch("killed.live");
+	char *library = zoo_path("libfashim.so"), *libraries = zoo_path("simgpu");
+	char *program = zoo_path("apps/sim/demo");
+	const char *const argv[] = {"fashim", "report", log, NULL};
+	const char *const none[] = {"LC_ALL=C.UTF-8", NULL};
+	struct outcome report;
+	struct verdict verdict;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	if (pid == 0) {
+		if (!freopen("/dev/null", "w", stdout))
+			_exit(1);
+		setenv("LD_PRELOAD", library, 1);
+		setenv("LD_LIBRARY_PATH", libraries, 1);
+		setenv("FASHIM_OUT", log, 1);
+		setenv("FASHIM_MIN_SPEEDUP", "0", 1);
+		setenv("FASHIM_BUDGET", "0", 1);
+		alarm(CHILD_HANGS);
+		execl(program, program, "1000000", (char *)NULL);
+		_exit(127);
+	}
+	for (int i = 0; i < 10 * CHILD_HANGS; i++) { /* until it has replaced something */
+		FILE *file = fopen(log, "r");
+		char line[8192];
+		bool verified = false;
+
+		while (file && fgets(line, sizeof(line), file))
+			verified = verified || strstr(line, "\"verified\"");
+		if (file)
+			fclose(file);
+		if (verified)
+			break;
+		usleep(100000);
+	}
+	usleep(300000);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(access(live, F_OK), 0);
+	zoo_read_log(log, &verdict);
+	assert_int_equal(verdict.headers, 1);
+	assert_int_equal(verdict.summaries, 0);
+	zoo_run(&report, argv, none, false);
+	if (report.status)
+		fail_msg("report: 0x%x %s", (unsigned)report.status, report.errors);
+	assert_non_null(strstr(report.text, "killed"));
+	zoo_free(&report);
+	free(log);
+	free(live);
+	free(library);
+	free(libraries);
+	free(program);
+}
+
+/* A child of fork() goes its own way; the parent's log stays the parent's. */
+static void test_fork(void **state)
+{
+	const char *const argv[] = {"apps/sim/forks", NULL};
+	char *log = zoo_scratch("log");
+	struct outcome plain, under;
+	struct verdict verdict;
+
+	(void)state;
+	zoo_run_plain(&plain, argv, NULL);
+	assert_int_equal(plain.status, 0);
+	zoo_run_under(&under, argv, NULL, log);
+	print_message("# forks: %s\n", zoo_record_of(&verdict, log));
+	zoo_assert_same(&plain, &under, &verdict, false);
+	assert_true(verdict.there);
+	assert_int_equal(verdict.headers, 1);
+	assert_int_equal(verdict.summaries, 1);
+	assert_true(verdict.replaced >= 9);
+	zoo_free(&plain);
+	zoo_free(&under);
+	free(log);
+}
+
+/* What the shim gives back while the device is busy keeps no other thread from its calls. */
+static void test_waits(void **state)
+{
+	const char *const argv[] = {"apps/sim/waits", NULL};
+	const char *const environment[] = {"SIMGPU_ASYNC=1", "APP_KERNELS=own", NULL};
+	char *log = zoo_scratch("log");
+	struct outcome plain, under;
+	struct verdict verdict;
+
+	(void)state;
+	zoo_run(&plain, argv, environment, true);
+	assert_int_equal(plain.status, 0);
+	assert_non_null(strstr(plain.text, "stuck 0\n"));
+	zoo_run_under(&under, argv, environment, log);
+	print_message("# waits: %s\n", zoo_record_of(&verdict, log));
+	zoo_assert_same(&plain, &under, &verdict, false);
+	assert_non_null(strstr(under.text, "stuck 0\n"));
+	assert_true(verdict.replaced > 0);
+	zoo_free(&plain);
+	zoo_free(&under);
+	free(log);
+}
+
+/* With nothing to spend but what is spent once no kernel of ours is even loaded, and the log says
+ * why. */
+static void test_budget_waits(void **state)
+{
+	const char *const argv[] = {"apps/sim/demo", NULL};
+	const char *const modes[] = {"FASHIM=replace", "FASHIM=compare"};
+	char *log = zoo_scratch("log");
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const char *const more[] = {modes[i], "FASHIM_BUDGET=1e-9", NULL};
+		struct outcome plain, under;
+		struct verdict verdict;
+		const char *said;
+
+		zoo_run_plain(&plain, argv, NULL);
+		zoo_run_under(&under, argv, more, log);
+		said = zoo_record_of(&verdict, log);
+		print_message("# %s: %s\n", modes[i], said);
+		zoo_assert_same(&plain, &under, &verdict, true);
+		assert_int_equal(verdict.summaries, 1);
+		assert_int_equal(verdict.replaced, 0);
+		assert_int_equal(verdict.compared, 0);
+		assert_non_null(strstr(verdict.reasons, " budget"));
+		zoo_free(&plain);
+		zoo_free(&under);
+	}
+	free(log);
+}
+
+/* What the stand-in takes says nothing: there nothing waits that was not told to. */
+static void test_budget_of_stand_in(void **state)
+{
+	const char *const argv[] = {"apps/sim/demo", NULL};
+
+	(void)state;
+	compare_program(argv, (const char *const[]){"FASHIM_BUDGET=", NULL}, 18,
+			24 * ZOO_TOLERANCE);
+}
+
+/* The number in "key":number, after `from`. */
+static double number_after(const char *from, const char *key)
+{
+	const char *at = from ? strstr(from, key) : NULL;
+
+	return at ? strtod(at + strlen(key), NULL) : NAN;
+}
+
+/* With more than a program could ever spend it is as without a limit; and what was spent adds up,
+ * purpose by purpose, to what is said to have been spent. */
+static void test_budget_suffices(void **state)
+{
+	static const char *const purposes[] = {
+#define PURPOSE(id, name, what) "\"" name "\":",
+#include "shim/base/purposes.def"
+#undef PURPOSE
+	};
+	const char *const argv[] = {"apps/sim/demo", NULL}, *const more[] = {"FASHIM_BUDGET=1e9",
+									     NULL};
+	char *log = zoo_scratch("log"), *text, *gpu;
+	double sum = 0, all;
+	size_t bytes;
+
+	(void)state;
+	compare_program(argv, more, 18, 24 * ZOO_TOLERANCE);
+	text = zoo_read(log, &bytes);
+	text = strstr(text, "\"type\":\"summary\"");
+	assert_non_null(text);
+	all = number_after(text, "\"overhead_us\":");
+	assert_true(number_after(strstr(text, "\"gpu\":"), "\"learning\":") > 0);
+	gpu = strstr(text, "\"gpu\":");
+	*gpu = '\0';
+	for (size_t i = 0; i < sizeof(purposes) / sizeof(*purposes); i++) {
+		const double us = number_after(text, purposes[i]);
+
+		sum += us > 0 ? us : 0;
+	}
+	assert_true(number_after(text, "\"learning\":") > 0);
+	assert_true(number_after(text, "\"images\":") > 0);
+	assert_true(number_after(text, "\"naming\":") > 0);
+	assert_true(number_after(text, "\"replacing\":") > 0);
+	if (!(fabs(sum - all) <= 1e-3 * all))
+		fail_msg("%g us by purpose, %g us in all", sum, all);
+	free(log);
+}
+
+int zoo_programs(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(zoo_test_list),	cmocka_unit_test(test_demo),
+		cmocka_unit_test(test_demo_sm80),	cmocka_unit_test(test_plain_softmax_f16),
+		cmocka_unit_test(test_ladder_forced),	cmocka_unit_test(test_user_rules),
+		cmocka_unit_test(test_graphs),		cmocka_unit_test(test_plain_softmax_f32),
+		cmocka_unit_test(test_killed),		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_waits),		cmocka_unit_test(test_budget_waits),
+		cmocka_unit_test(test_budget_suffices), cmocka_unit_test(test_budget_of_stand_in),
+	};
+
+	return cmocka_run_group_tests_name("zoo programs", tests, NULL, NULL);
+}
