@@ -12,6 +12,8 @@ from registry import Expect, program
 
 PROVE = {"FASHIM_GRAPHS": "prove"}
 REPLAYS = small(1000, 4)
+STEPS = small(400, 4)
+WARM_UP = 8
 
 
 class Layer(torch.nn.Module):
@@ -46,7 +48,7 @@ def captured(run):
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
-        for _ in range(8):
+        for _ in range(WARM_UP):
             run()
     torch.cuda.current_stream().wait_stream(side)
     sync()
@@ -56,7 +58,8 @@ def captured(run):
     return graph.replay, kept
 
 
-@program(Expect("replace", chains=6 * REPLAYS, sites=2, share=0.95, tol=4e-3, exact=("P",)),
+@program(Expect("replace", chains=6 * REPLAYS, fixed=6 * WARM_UP, sites=2, share=0.95, tol=4e-3,
+                exact=("P",)),
          repeat=1, few=1, quick=True, modes=("poison", "off"), options=PROVE)
 def graph_layers(variant):
     """a captured network; the first layer's P is asked for after half of the replays"""
@@ -84,8 +87,9 @@ def graph_layers(variant):
     return step
 
 
-@program(Expect("either", chains=6 * REPLAYS, sites=4, tol=4e-3), repeat=1, few=1,
-         modes=("poison",), options=PROVE)
+# tol: outputs reach 14, where two steps of fp16 are 2^-6
+@program(Expect("replace", chains=6 * STEPS, fixed=6 * WARM_UP, sites=4, share=0.95, tol=1.6e-2),
+         repeat=1, few=1, modes=("poison",), options=PROVE)
 def graph_decode(variant):
     """a captured decoding step: a cache that grows in its place, a mask made from the position"""
     B, H, D, S, L = small(8, 2), small(16, 2), 64, small(1024, 32), 6
@@ -109,7 +113,7 @@ def graph_decode(variant):
 
         replay, kept = captured(run)
         outputs = []
-        for n in range(small(400, 4)):
+        for n in range(STEPS):
             position.fill_(S // 2 + n)
             x.copy_(draw((B, H, 1, D), torch.float16, 1000 + n))
             replay()
