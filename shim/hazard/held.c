@@ -387,7 +387,8 @@ static void guard_chain(struct chain *chain, const struct op *op, const struct a
 	for (int i = 0; i < list->count && whole; i++)
 		if ((list->item[i].mode & ACCESS_READ) || !list->item[i].bounded) {
 			whole = meet_values(chain, &list->item[i], who);
-			certain = list->item[i].mode == ACCESS_READ;
+			/* one that may go on to the end of the allocation only comes near */
+			certain = list->item[i].mode == ACCESS_READ && list->item[i].bounded;
 		}
 	for (int i = 0; i < list->count && whole; i++)
 		if (list->item[i].mode == ACCESS_WRITE && list->item[i].bounded)

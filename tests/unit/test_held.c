@@ -466,6 +466,36 @@ static void test_poison(void **state)
 	assert_true(child_passed(&child));
 }
 
+/* A reader of rows somewhere behind its pointer, once every two chains, as behind the last layer of
+ * a model: what it may reach is made, and the site stays. */
+static void test_near_reader(void **state)
+{
+	static const char rows[] = "_Z16k_get_rows_floatIffEvPKT_PKiPT0_ll5uint3mmm";
+	const uint64_t from = core.q + 64, index = CORE_APART, to = CORE_APART + 0x1000;
+	const uint64_t number[] = {16, 1, 16, 16, 16, 64, 64, 64, 1, 1, 1};
+	const uint32_t once[3] = {1, 1, 1};
+	struct op op;
+
+	(void)state;
+	core_begin();
+	core_learn();
+	for (int n = 0; n < 6; n++) {
+		assert_int_equal(core_chain(), 5);
+		if (n % 2)
+			continue;
+		op = core_launch(rows, 15, (size_t[]){8, 8, 8, 8, 8, 12, 8, 8, 8, 8, 8, 8, 8, 8, 8},
+				 (const void *[]){&from, &index, &to, &number[0], &number[1], once,
+						  &number[2], &number[3], &number[4], &number[5],
+						  &number[6], &number[7], &number[8], &number[9],
+						  &number[10]});
+		op.launch.grid[0] = 1;
+		core_send(op);
+	}
+	assert_int_equal(sites[0].live->replaced, 6);
+	assert_int_equal(sites[0].live->materialised, 3);
+	assert_int_equal(sites[0].state, SITE_VERIFIED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -495,6 +525,7 @@ int main(void)
 		cmocka_unit_test(test_opaque),
 		cmocka_unit_test(test_sync),
 		cmocka_unit_test(test_capture),
+		cmocka_unit_test(test_near_reader),
 	};
 
 	return CORE_MAIN("held", tests);
