@@ -306,7 +306,7 @@ static bool meet(struct chain *chain, struct value *value, const struct access *
 		note_reader(chain, true, who);
 	else if (access->mode == ACCESS_UNKNOWN && access->pointer == value->begin && inside)
 		note_reader(chain, false, who);
-	if (access->grade != GRADE_UNKNOWN)
+	if (access->grade != GRADE_UNKNOWN || chain->suspected)
 		note_met(chain, false, who);
 	/* From here on these bytes may be somebody else's: do not take their readers for ours. */
 	if (access->mode != ACCESS_READ && (inside || access->bounded))
