@@ -38,8 +38,9 @@ static __device__ __forceinline__ int pieces_of(const struct attn_tensor &t, con
 
 /* Reads rows first .. first+ROWS-1, columns 0 .. WIDTH-1 of one head into shared memory; what lies
  * beyond row `rows` or column `columns` becomes 0. `first` is a multiple of 8.
- * `tile` has lines of WIDTH + PIECE<T>. */
-template <typename T, int ROWS, int WIDTH, int THREADS>
+ * `tile` has lines of WIDTH + PIECE<T>. AT_ONCE: elements that a thread has under way, where they
+ * are read one by one. */
+template <typename T, int ROWS, int WIDTH, int THREADS, int AT_ONCE = at_once(4)>
 static __device__ __forceinline__ void load_tile(T *tile, const T *at, const struct attn_tensor &t,
 						 int pieces, int first, int rows, int columns,
 						 int thread)
@@ -48,15 +49,19 @@ static __device__ __forceinline__ void load_tile(T *tile, const T *at, const str
 	constexpr int P = PIECE<T>, LINE = WIDTH + P;
 
 	if (pieces == PIECES_ACROSS) {
+		/* whole rows per step, each thread in a column of its own; some may have none */
 		constexpr int PIECES = WIDTH / P, STEP = THREADS / PIECES;
-		static_assert(THREADS % PIECES == 0 && ROWS % STEP == 0, "whole rows per step");
+		constexpr bool EVEN = THREADS % PIECES == 0 && ROWS % STEP == 0;
 		const int c = thread % PIECES * P, r0 = thread / PIECES;
 		const int bytes = (int)sizeof(T) * max(0, min(P, columns - c));
 		const T *from = at + (first + r0) * row_stride + c;
-#pragma unroll(at_once(ROWS / STEP))
+		if (!EVEN && r0 >= STEP)
+			return;
+#pragma unroll(at_once((ROWS + STEP - 1) / STEP))
 		for (int r = 0; r < ROWS; r += STEP) {
 			bool valid = first + r0 + r < rows && bytes > 0;
-			copy16(tile + (r0 + r) * LINE + c, from, valid ? bytes : 0);
+			if (EVEN || r0 + r < ROWS)
+				copy16(tile + (r0 + r) * LINE + c, from, valid ? bytes : 0);
 			from += STEP * row_stride;
 		}
 	} else if (pieces == PIECES_DOWN) {
@@ -86,7 +91,7 @@ static __device__ __forceinline__ void load_tile(T *tile, const T *at, const str
 		}
 	} else {
 		const bool down = row_stride < column_stride;
-#pragma unroll(at_once(4))
+#pragma unroll(AT_ONCE)
 		for (int e = thread; e < ROWS * WIDTH; e += THREADS) {
 			int r = down ? e % ROWS : e / WIDTH, c = down ? e / ROWS : e % WIDTH;
 			T x = from_float<T>(0.0f);

@@ -32,8 +32,7 @@
  * Measured (H200, random data, kernel alone):
  *   to be filled in
  */
-#include "kernels/scores.cuh"
-#include "kernels/tile.cuh"
+#include "kernels/rows_out.cuh"
 
 /* What one warp adds up: rows 16m+g and 16m+8+g of its own in [m][..][0..1] and [m][..][2..3], and
  * their maxima and sums (the latter over this lane's columns only) in [m][0] and [m][1]. */
@@ -252,129 +251,30 @@ static __device__ __forceinline__ void merge_groups(struct sums<BLOCKS, WIDTH> &
 	}
 }
 
-/* O = out_scale * sums / sum of P, rows that are all -inf by their rule. The warp's rows start at
- * `first`; `own` is shared memory of it alone, 16*BLOCKS lines long. */
+/* O = out_scale * sums / sum of P, rows that are all -inf by their rule, written to where the
+ * warp's rows start, `first`; `own` is shared memory of it alone, 16*BLOCKS lines long. */
 template <bool ANY, typename T, int BLOCKS, int WIDTH>
 static __device__ __forceinline__ void finish(struct sums<BLOCKS, WIDTH> &sums, T *own,
 					      const struct attn_args &a, const struct view &w,
 					      int first)
 {
-	const int t = threadIdx.x % 4, lane = threadIdx.x % 32;
-	bool empty = false;
+	float weight[BLOCKS][2];
 
-#pragma unroll
-	for (int m = 0; m < BLOCKS; m++) {
-#pragma unroll
-		for (int half = 0; half < 2; half++) {
-			float sum = sums.sum[m][half];
-			sum += __shfl_xor_sync(WARP_ALL, sum, 1);
-			sum += __shfl_xor_sync(WARP_ALL, sum, 2);
-			float weight = a.spec.out_scale;
-			if (ANY)
-				weight *= count_sink(sum, sums.max[m][half], a, w.b, w.h,
-						     first + 16 * m + 8 * half + lane / 4, 1.0f);
-			weight /= sum;
-			if (sum == 0.0f) {
-				empty = a.spec.empty_row == ATTN_EMPTY_MEAN;
-				weight = a.spec.empty_row == ATTN_EMPTY_NAN ? NAN : 0.0f;
-			}
-#pragma unroll
-			for (int n = 0; n < WIDTH / 8; n++) {
-				sums.o[m][n][2 * half] *= weight;
-				sums.o[m][n][2 * half + 1] *= weight;
-			}
-			sums.sum[m][half] = sum;
-		}
-	}
-	if (!__any_sync(WARP_ALL, empty))
-		return;
-
-	/* the mean of V, column by column, through shared memory */
-	const T *v = (const T *)tensor_at(a.v, w.b, w.h, a.H);
-	float *mean = (float *)own;
-	for (int c = lane; c < WIDTH; c += 32) {
-		float sum = 0.0f;
-		if (c < a.Dv)
-			for (int j = 0; j < a.Sk; j++)
-				sum += to_float<T>(v[j * a.v.stride[2] + c * a.v.stride[3]]);
-		mean[c] = a.spec.out_scale * sum / a.Sk;
-	}
-	__syncwarp();
 #pragma unroll
 	for (int m = 0; m < BLOCKS; m++)
 #pragma unroll
-		for (int e = 0; e < 4; e++)
-			if (sums.sum[m][e / 2] == 0.0f)
-#pragma unroll
-				for (int n = 0; n < WIDTH / 8; n++)
-					sums.o[m][n][e] = mean[8 * n + 2 * t + e % 2];
-	__syncwarp();
-}
-
-static __device__ __forceinline__ void store_any(char *at, int64_t index, int dtype, float x)
-{
-	if (dtype == ATTN_F16)
-		((__half *)at)[index] = __float2half_rn(x);
-	else if (dtype == ATTN_BF16)
-		((__nv_bfloat16 *)at)[index] = __float2bfloat16_rn(x);
-	else
-		((float *)at)[index] = x;
-}
-
-/* Writes the warp's rows, which start at row `first` of O, by way of `own` as in finish(). */
-template <typename T, int BLOCKS, int WIDTH>
-static __device__ __forceinline__ void store(const struct sums<BLOCKS, WIDTH> &sums, T *own,
-					     const struct attn_args &a, const struct view &w,
-					     int first)
-{
-	constexpr int LINE = WIDTH + PAD, ROWS = 16 * BLOCKS;
-	const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-	char *const out = tensor_at(a.o, w.b, w.h, a.H);
-
-	if (a.o.dtype == a.q.dtype && pieces_of(a.o, out) == PIECES_ACROSS && a.Dv % 8 == 0) {
-#pragma unroll
-		for (int m = 0; m < BLOCKS; m++)
-#pragma unroll
-			for (int n = 0; n < WIDTH / 8; n++)
-#pragma unroll
-				for (int half = 0; half < 2; half++)
-					*(uint32_t *)(own + (16 * m + 8 * half + g) * LINE + 8 * n +
-						      2 * t) = pack2<T>(sums.o[m][n][2 * half],
-									sums.o[m][n][2 * half + 1]);
-		__syncwarp();
-#pragma unroll(at_once(4))
-		for (int e = lane; e < ROWS * (WIDTH / 8); e += 32) {
-			const int r = e / (WIDTH / 8), c = e % (WIDTH / 8) * 8;
-			if (first + r < a.Sq && c < a.Dv)
-				*(uint4 *)((T *)out + (first + r) * a.o.stride[2] + c) =
-					*(const uint4 *)(own + r * LINE + c);
+		for (int half = 0; half < 2; half++) {
+			float &sum = sums.sum[m][half];
+			sum += __shfl_xor_sync(WARP_ALL, sum, 1);
+			sum += __shfl_xor_sync(WARP_ALL, sum, 2);
+			weight[m][half] = a.spec.out_scale;
+			if (ANY)
+				weight[m][half] *= count_sink(
+					sum, sums.max[m][half], a, w.b, w.h,
+					first + 16 * m + 8 * half + threadIdx.x % 32 / 4, 1.0f);
 		}
-		return;
-	}
-	/* any layout, any dtype: half of the columns at a time, as floats */
-	float *const wide = (float *)own;
-	const bool down = a.o.stride[2] < a.o.stride[3];
-#pragma unroll
-	for (int pass = 0; pass < 2; pass++) {
-#pragma unroll
-		for (int m = 0; m < BLOCKS; m++)
-#pragma unroll
-			for (int n = 0; n < WIDTH / 16; n++)
-#pragma unroll
-				for (int e = 0; e < 4; e++)
-					wide[(16 * m + e / 2 * 8 + g) * (LINE / 2) + 8 * n + 2 * t +
-					     e % 2] = sums.o[m][pass * (WIDTH / 16) + n][e];
-		__syncwarp();
-#pragma unroll 1
-		for (int e = lane; e < ROWS * (WIDTH / 2); e += 32) {
-			const int r = down ? e % ROWS : e / (WIDTH / 2);
-			const int c = down ? e / ROWS : e % (WIDTH / 2), d = pass * (WIDTH / 2) + c;
-			if (first + r < a.Sq && d < a.Dv)
-				store_any(out, (first + r) * a.o.stride[2] + d * a.o.stride[3],
-					  a.o.dtype, wide[r * (LINE / 2) + c]);
-		}
-		__syncwarp();
-	}
+	divide_rows<T, BLOCKS, WIDTH>(sums.o, sums.sum, weight, own, a, w);
+	store_rows<T, BLOCKS, WIDTH>(sums.o, own, a, w, first);
 }
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
@@ -474,7 +374,6 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	if (group > 0 || idle)
 		return;
 	finish<ANY>(sums, own, a, w, first);
-	store(sums, own, a, w, first);
 }
 
 /* ---- the variants: the same rows as in select.c --------------------------------------------- */
