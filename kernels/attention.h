@@ -210,6 +210,7 @@ struct attn_variant {
 
 enum attn_family {
 	ATTN_WMMA,
+	ATTN_MMA,
 	ATTN_DECODE,
 	ATTN_FEW,
 	ATTN_F32_ANY,
@@ -230,7 +231,8 @@ enum attn_needs {
 	ATTN_NEEDS_BIAS = 32,	/* no mask and at most one bias, 16-bit, in rows of 16 bytes */
 	ATTN_NEEDS_MASK = 64,	/* no bias, but a mask in rows of 16 bytes */
 	ATTN_NEEDS_USUAL = 128, /* no lengths, no sinks, no bias after the mask */
-	ATTN_NEEDS_SCORES = 256 /* room in memory for x, which a kernel before leaves there */
+	ATTN_NEEDS_SCORES = 256, /* room in memory for x, which a kernel before leaves there */
+	ATTN_NEEDS_ROWS = 512	 /* Q, K, V without by_array, rows on 16 bytes */
 };
 
 /* First attn_variant_count variants that need nothing, then the others. */

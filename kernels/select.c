@@ -11,6 +11,7 @@
  *   split.cu    Hopper, too few rows to fill the GPU: likewise
  *   tma.cu      Hopper, operands that tensor maps describe
  *   sm90.cu     Hopper, rows on 16 bytes
+ *   mma.cu      anything, from sm_80 on
  *   wmma.cu     anything; f32.cu for fp32
  */
 #include "kernels/attention.h"
@@ -110,6 +111,16 @@ static int fits_sm90(const struct attn_variant *v, const struct attn_args *args)
 	       in_pieces(args, &args->v, 0);
 }
 
+/* Do the rows of an operand start on 16 bytes, with any distance from one to the next? */
+static int in_rows(const struct attn_args *args, const struct attn_tensor *t)
+{
+	const int piece = 16 / attn_dtype_size(t->dtype);
+
+	return !t->by_array && t->stride[3] == 1 && t->base % 16 == 0 &&
+	       t->stride[2] % piece == 0 && (args->B == 1 || t->stride[0] % piece == 0) &&
+	       (args->H == 1 || t->stride[1] % piece == 0);
+}
+
 /* Can K be copied into rows that a map describes (launch.c does so)? */
 static int can_repack(const struct attn_tensor *k, int down)
 {
@@ -175,6 +186,11 @@ static int takes(const struct attn_variant *v, const struct call *call)
 		       fits_ladder(v, args);
 	if (v->needs & ATTN_NEEDS_USUAL && !is_usual(&args->spec))
 		return 0;
+	if (v->needs & ATTN_NEEDS_PLAIN && !is_plain(&args->spec))
+		return 0;
+	if (v->needs & ATTN_NEEDS_ROWS &&
+	    !(in_rows(args, &args->q) && in_rows(args, &args->k) && in_rows(args, &args->v)))
+		return 0;
 	/* decode.cu has one limit for both */
 	if (v->family == ATTN_DECODE && args->spec.lengths.base &&
 	    args->spec.window_value != -INFINITY)
@@ -182,8 +198,6 @@ static int takes(const struct attn_variant *v, const struct call *call)
 	if (!(v->needs & ATTN_NEEDS_ARCH))
 		return call->arch >= v->min_arch && v->shared_bytes <= shared;
 	if (call->arch != v->min_arch || !call->available || !call->available[index])
-		return 0;
-	if (v->needs & ATTN_NEEDS_PLAIN && !is_plain(&args->spec))
 		return 0;
 	if (v->family == ATTN_SPLIT)
 		return fits_split(args);
@@ -355,6 +369,20 @@ static const struct attn_variant *choose_rows(const struct call *call, int famil
 	return best;
 }
 
+/* The narrowest that fills the GPU, else whichever makes the most blocks. */
+static const struct attn_variant *choose_mma(const struct call *call)
+{
+	const struct attn_variant *best = NULL, *v;
+
+	for (int n = 0; (v = next_of(ATTN_MMA, call, &n));) {
+		if (!best || blocks_of(v, call->args) > blocks_of(best, call->args))
+			best = v;
+		if (blocks_of(v, call->args) >= FILL)
+			break;
+	}
+	return best;
+}
+
 static const struct attn_variant *choose_wmma(const struct call *call)
 {
 	return choose_rows(call, ATTN_WMMA);
@@ -379,7 +407,7 @@ const struct attn_variant *attn_select_from(const struct attn_args *args, int ar
 {
 	static const struct attn_variant *(*const families[])(const struct call *) = {
 		choose_few,  choose_decode, choose_split, choose_tma,
-		choose_sm90, choose_wmma,   choose_f32};
+		choose_sm90, choose_mma,    choose_wmma,  choose_f32};
 	const struct call call = {args, arch, available};
 	const struct attn_variant *v = NULL;
 

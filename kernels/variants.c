@@ -7,6 +7,7 @@
 #include "kernels/decode_variants.h"
 #include "kernels/f32_variants.h"
 #include "kernels/few_variants.h"
+#include "kernels/mma_variants.h"
 #include "kernels/sm90_variants.h"
 #include "kernels/split_variants.h"
 #include "kernels/tma_variants.h"
@@ -31,6 +32,14 @@
 	WMMA_ROW("f16", TURING, ATTN_F16, rows, width, keys, row_warps, groups, any)
 #define WMMA_BF16(rows, width, keys, blocks, row_warps, groups, per_sm, any)                       \
 	WMMA_ROW("bf16", AMPERE, ATTN_BF16, rows, width, keys, row_warps, groups, any)
+
+#define MMA_ROW(type, dtype, label, rows, width, keys, slice, blocks, row_warps, groups, kept,     \
+		per_sm, simple)                                                                    \
+	ROW("mma_" type "_" #label, AMPERE, dtype, ATTN_MMA, width, rows,                          \
+	    32 * (row_warps) * (groups), MMA_SHARED(rows, width, keys, groups), 1,                 \
+	    (simple) * (ATTN_NEEDS_PLAIN | ATTN_NEEDS_ROWS), 0)
+#define MMA_F16(...)  MMA_ROW("f16", ATTN_F16, __VA_ARGS__)
+#define MMA_BF16(...) MMA_ROW("bf16", ATTN_BF16, __VA_ARGS__)
 
 #define DECODE_ROW(type, dtype, width, parts)                                                      \
 	ROW("decode_" type "_d" #width "_p" #parts, (parts) > 1 ? HOPPER : AMPERE, dtype,          \
@@ -93,6 +102,8 @@ const struct attn_variant attn_variants[] = {
 	/* clang-format off */
 	WMMA_VARIANTS(WMMA_F16)
 	WMMA_VARIANTS(WMMA_BF16)
+	MMA_VARIANTS(MMA_F16)
+	MMA_VARIANTS(MMA_BF16)
 	DECODE_VARIANTS(DECODE_F16)
 	DECODE_VARIANTS(DECODE_BF16)
 	FEW_VARIANTS(FEW_F16)
@@ -111,5 +122,6 @@ const struct attn_variant attn_variants[] = {
 const int attn_variant_total = (int)(sizeof(attn_variants) / sizeof(attn_variants[0]));
 
 #define ONE(...) +1
-const int attn_variant_count = 2 * (0 WMMA_VARIANTS(ONE)) + 2 * (0 DECODE_VARIANTS(ONE)) +
-			       2 * (0 FEW_VARIANTS(ONE)) + (0 F32_VARIANTS(ONE));
+const int attn_variant_count = 2 * (0 WMMA_VARIANTS(ONE)) + 2 * (0 MMA_VARIANTS(ONE)) +
+			       2 * (0 DECODE_VARIANTS(ONE)) + 2 * (0 FEW_VARIANTS(ONE)) +
+			       (0 F32_VARIANTS(ONE));

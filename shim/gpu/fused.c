@@ -201,6 +201,12 @@ static const struct attn_variant *choose(const struct loaded *slot, const struct
 	return attn_select_from(args, slot->arch, NULL, slot->available);
 }
 
+/* Is it of those for any GPU and any layout? */
+static int is_general(const struct attn_variant *v)
+{
+	return v->family == ATTN_WMMA || v->family == ATTN_MMA;
+}
+
 /* Where only the general kernels take V as it lies, may another take it in rows? */
 static const struct attn_variant *choose_for_rows(const struct loaded *slot,
 						  const struct attn_args *args,
@@ -211,11 +217,11 @@ static const struct attn_variant *choose_for_rows(const struct loaded *slot,
 	struct attn_args laid;
 	const char *why;
 
-	if (!found || found->family != ATTN_WMMA || !value_rows_help(args))
+	if (!found || !is_general(found) || !value_rows_help(args))
 		return found;
 	value_rows_lay(&laid, &copy, args, SOMEWHERE);
 	variant = choose(slot, &laid, &why);
-	if (!variant || variant->family == ATTN_WMMA)
+	if (!variant || is_general(variant))
 		return found;
 	*by = why;
 	return variant;

@@ -457,7 +457,7 @@ static void test_choice(void **state)
 	assert_true(is_few(chosen(90, ATTN_F16, 1, 8, 3, 500, 64)));
 	assert_true(is_decode(chosen(90, ATTN_F16, 1, 8, 4, 500, 256)));
 	assert_int_equal(chosen(90, ATTN_F16, 1, 8, 5, 500, 256)->family, ATTN_WMMA);
-	assert_int_equal(chosen(90, ATTN_F16, 1, 8, 17, 500, 64)->family, ATTN_WMMA);
+	assert_int_equal(chosen(90, ATTN_F16, 1, 8, 17, 500, 64)->family, ATTN_MMA);
 	assert_int_equal(chosen(75, ATTN_F16, 1, 8, 1, 500, 64)->family, ATTN_WMMA);
 	assert_null(chosen(90, ATTN_F16, 1, 8, 1, 500, 257));
 }
@@ -523,16 +523,58 @@ static void test_choice_split(void **state)
 	assert_int_equal(chosen_of_all(1, 8, 17, 256, false)->family, ATTN_WMMA);
 }
 
+/* What a GPU without variants of its own is given: of plain calls the narrowest that fills it. */
+static const char *chosen_portable(int arch, int heads, int queries, int D, bool bias, int offset)
+{
+	struct attn_args a = {.B = 1, .H = heads, .Sq = queries, .Sk = queries, .D = D, .Dv = D};
+	const struct attn_tensor t = {
+		.base = 4096, .stride = {(int64_t)heads * queries * D, (int64_t)queries * D, D, 1}};
+
+	a.q = a.k = a.v = a.o = t;
+	a.q.base += (uint64_t)offset;
+	a.spec.scale = 1.0f;
+	a.spec.window_left = a.spec.window_right = ATTN_NO_WINDOW;
+	a.spec.window_value = -INFINITY;
+	if (bias)
+		a.spec.bias[0] = (struct attn_tensor){.base = 4096, .stride = {queries, 0, 0, 1}};
+	return attn_select(&a, arch, NULL)->name;
+}
+
+static void test_choice_portable(void **state)
+{
+	(void)state;
+	assert_string_equal(chosen_portable(80, 16, 2048, 64, false, 0), "mma_f16_d64_r128");
+	assert_string_equal(chosen_portable(89, 16, 2048, 40, false, 0), "mma_f16_d48_r128");
+	assert_string_equal(chosen_portable(90, 16, 2048, 80, false, 0), "mma_f16_d80_r128");
+	assert_string_equal(chosen_portable(80, 16, 2048, 160, false, 0), "mma_f16_d160_r64");
+	assert_string_equal(chosen_portable(75, 16, 2048, 64, false, 0), "wmma_f16_d64_r128");
+	assert_string_equal(chosen_portable(80, 16, 2048, 256, false, 0), "wmma_f16_d256_r64");
+	/* a bias, or rows that do not start on 16 bytes */
+	assert_string_equal(chosen_portable(80, 16, 2048, 64, true, 0), "mma_f16_d64_r128_any");
+	assert_string_equal(chosen_portable(80, 16, 2048, 64, false, 2), "mma_f16_d64_r128_any");
+	/* few blocks */
+	assert_string_equal(chosen_portable(80, 8, 1024, 64, false, 0), "mma_f16_d64_r64");
+	assert_string_equal(chosen_portable(80, 8, 512, 64, false, 0), "mma_f16_d64_r32_any");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shapes),	      cmocka_unit_test(test_head_dims),
-		cmocka_unit_test(test_rows),	      cmocka_unit_test(test_layouts),
-		cmocka_unit_test(test_output_dtypes), cmocka_unit_test(test_scale),
-		cmocka_unit_test(test_bias),	      cmocka_unit_test(test_mask),
-		cmocka_unit_test(test_window),	      cmocka_unit_test(test_empty_rows),
-		cmocka_unit_test(test_finite_fills),  cmocka_unit_test(test_nonfinite),
-		cmocka_unit_test(test_choice),	      cmocka_unit_test(test_choice_shared),
+		cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_head_dims),
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_output_dtypes),
+		cmocka_unit_test(test_scale),
+		cmocka_unit_test(test_bias),
+		cmocka_unit_test(test_mask),
+		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_empty_rows),
+		cmocka_unit_test(test_finite_fills),
+		cmocka_unit_test(test_nonfinite),
+		cmocka_unit_test(test_choice),
+		cmocka_unit_test(test_choice_shared),
+		cmocka_unit_test(test_choice_portable),
 		cmocka_unit_test(test_choice_split),
 	};
 

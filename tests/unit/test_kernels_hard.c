@@ -112,7 +112,9 @@ static void check_family(int family)
 
 			for (int hiding = hidden; hiding < (hidden ? HIDINGS : HIDE_NOT + 1);
 			     hiding++)
-				check(v, kind, hiding);
+				if (!(v->needs & ATTN_NEEDS_PLAIN) || hiding == HIDE_NOT ||
+				    hiding == HIDE_WINDOW)
+					check(v, kind, hiding);
 		}
 	}
 }
@@ -121,6 +123,12 @@ static void test_wmma(void **state)
 {
 	(void)state;
 	check_family(ATTN_WMMA);
+}
+
+static void test_mma(void **state)
+{
+	(void)state;
+	check_family(ATTN_MMA);
 }
 
 static void test_decode(void **state)
@@ -144,9 +152,8 @@ static void test_f32(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_wmma),
-		cmocka_unit_test(test_decode),
-		cmocka_unit_test(test_few),
+		cmocka_unit_test(test_wmma),   cmocka_unit_test(test_mma),
+		cmocka_unit_test(test_decode), cmocka_unit_test(test_few),
 		cmocka_unit_test(test_f32),
 	};
 
