@@ -34,6 +34,10 @@ static double step_of(int dtype, double fp32)
  * are rounded, and what the model made of it moved by as much as its tolerance. */
 #define MOVED_RMS 0x1p-6
 
+/* Below its smallest normal number fp16 has no relative precision: an O that small, root mean
+ * square, is made of its rounding, and a normalisation behind it makes that large. */
+#define F16_NORMAL 0x1p-14
+
 /* A limit on each element is for fp32 alone, which has the bits to tell any mistake from rounding.
  * In 16 bits a row whose every key carries a large negative bias is decided by rounding, so that
  * two correct answers may have nothing in common there. */
@@ -55,6 +59,8 @@ struct rounding rounding_of(const struct attn_args *args, bool tf32)
 		rounding.apart = 2 * RULE_MAX * rounding.chain; /* each may be off by that much */
 	else
 		rounding.moved = MOVED_RMS;
+	if (args->o.dtype == ATTN_F16)
+		rounding.least = F16_NORMAL;
 	return rounding;
 }
 
@@ -92,7 +98,8 @@ bool verdict_agrees(const struct drift_result *d, const struct rounding *roundin
 	return !d->nonfinite_mismatch &&
 	       (isinf(rounding->apart) || d->max_abs <= rounding->apart * d->max_app) &&
 	       (isinf(rounding->moved) ||
-		d->sum_diff2 <= rounding->moved * rounding->moved * d->sum_app2);
+		d->sum_diff2 <= rounding->moved * rounding->moved * d->sum_app2) &&
+	       (d->sum_diff2 == 0 || d->sum_app2 >= rounding->least * rounding->least * d->count);
 }
 
 bool verdict_empty(const struct drift_sampled_result *r)

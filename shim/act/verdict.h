@@ -18,6 +18,7 @@ struct rounding {
 	double chain;  /* of what lies before O: operands as they are multiplied, S, P, and sums */
 	double apart;  /* most that O may differ from the fused O anywhere, of max |O| … */
 	double moved;  /* … and root mean square, of O's own */
+	double least;  /* least root mean square of an O that may be told from its rounding */
 };
 
 /* For attention with these operands; tf32: fp32 operands may be rounded to TF32 in a product. */

@@ -189,6 +189,22 @@ static void assert_moved(double moved, int dtype, bool agrees)
 	assert_int_equal(verdict_agrees(&d, &rounding), agrees);
 }
 
+/* Subnormal numbers of fp16. */
+static void test_small(void **state)
+{
+	const struct rounding fp16 = of_types(ATTN_F16, ATTN_F16, false);
+	const struct rounding bf16 = of_types(ATTN_BF16, ATTN_BF16, false);
+	struct drift_result d = {.count = COUNT, .max_app = 1e-4, .sum_app2 = COUNT * 1e-10};
+
+	(void)state;
+	assert_true(verdict_agrees(&d, &fp16));
+	d.sum_diff2 = COUNT * 1e-17;
+	assert_false(verdict_agrees(&d, &fp16));
+	assert_true(verdict_agrees(&d, &bf16));
+	d.sum_app2 = COUNT * 1e-8;
+	assert_true(verdict_agrees(&d, &fp16));
+}
+
 /* The fused O may be the better one: the program's is not to move far. */
 static void test_moved(void **state)
 {
@@ -224,11 +240,11 @@ static void test_rms(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_explains),    cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_one_element), cmocka_unit_test(test_not_finite),
-		cmocka_unit_test(test_as_exact),    cmocka_unit_test(test_agrees),
-		cmocka_unit_test(test_moved),	    cmocka_unit_test(test_wider_output),
-		cmocka_unit_test(test_rms),
+		cmocka_unit_test(test_explains),     cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_one_element),  cmocka_unit_test(test_not_finite),
+		cmocka_unit_test(test_as_exact),     cmocka_unit_test(test_agrees),
+		cmocka_unit_test(test_moved),	     cmocka_unit_test(test_small),
+		cmocka_unit_test(test_wider_output), cmocka_unit_test(test_rms),
 	};
 
 	return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);
