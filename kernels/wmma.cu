@@ -32,6 +32,7 @@
  * Measured (H200, random data, kernel alone):
  *   to be filled in
  */
+#include "kernels/products.cuh"
 #include "kernels/rows_out.cuh"
 
 /* What one warp adds up: rows 16m+g and 16m+8+g of its own in [m][..][0..1] and [m][..][2..3], and
@@ -62,30 +63,7 @@ softmax_tile(float (&s)[BLOCKS][KEYS / 8][4], struct sums<BLOCKS, WIDTH> &sums,
 #pragma unroll
 		for (int r = 0; r < ROWS; r++)
 			modify<ANY>(x[r], a, w, i + 8 * r, j);
-	if (w.window && (first_key(a.spec, first + 16 * BLOCKS - 1) > j0 ||
-			 last_key(a.spec, first) < j0 + KEYS - 1)) {
-#pragma unroll
-		for (int r = 0; r < ROWS; r++) {
-			const int low = first_key(a.spec, i + 8 * r) - j;
-			const int high = last_key(a.spec, i + 8 * r) - j;
-#pragma unroll
-			for (int k = 0; k < N; k++)
-				if (key_of(k) < low || key_of(k) > high)
-					x[r][k] = a.spec.window_value;
-		}
-	}
-	if (j0 + KEYS > a.Sk) {
-#pragma unroll
-		for (int k = 0; k < N; k++)
-			if (key_of(k) >= a.Sk - j)
-#pragma unroll
-				for (int r = 0; r < ROWS; r++)
-					x[r][k] = -INFINITY;
-	}
-	if (ANY && a.spec.lengths.base)
-#pragma unroll
-		for (int r = 0; r < ROWS; r++)
-			cut_row(x[r], a, w, i + 8 * r, j);
+	hide_tile<ANY, KEYS>(x, a, w, first, j0);
 	softmax_step(x, &sums.max[0][0], &sums.sum[0][0], factor, w.exponent);
 #pragma unroll
 	for (int r = 0; r < ROWS; r++) {
@@ -97,96 +75,6 @@ softmax_tile(float (&s)[BLOCKS][KEYS / 8][4], struct sums<BLOCKS, WIDTH> &sums,
 #pragma unroll
 		for (int k = 0; k < N; k++)
 			s[r / 2][k / 2][r % 2 * 2 + k % 2] = x[r][k];
-	}
-}
-
-/* ---- products ------------------------------------------------------------------------------- */
-
-/* The rows of Q a warp owns: in registers where there is room, else read again for each tile. */
-template <typename T, int BLOCKS, int WIDTH> struct queries {
-	static constexpr bool KEPT = WIDTH * BLOCKS <= 128;
-	const T *at; /* this lane's address for load_matrix */
-	uint32_t kept[KEPT ? BLOCKS : 1][KEPT ? WIDTH / 16 : 1][4];
-
-	__device__ __forceinline__ void init(const T *own)
-	{
-		at = own;
-		if (KEPT) {
-#pragma unroll
-			for (int m = 0; m < BLOCKS; m++)
-#pragma unroll
-				for (int d = 0; d < WIDTH / 16; d++)
-					load_matrix(kept[KEPT ? m : 0][KEPT ? d : 0],
-						    at + 16 * m * (WIDTH + PAD) + 16 * d);
-		}
-	}
-	__device__ __forceinline__ void get(uint32_t (&q)[4], int m, int d) const
-	{
-		if (KEPT) {
-#pragma unroll
-			for (int e = 0; e < 4; e++)
-				q[e] = kept[KEPT ? m : 0][KEPT ? d : 0][e];
-		} else {
-			load_matrix(q, at + 16 * m * (WIDTH + PAD) + 16 * d);
-		}
-	}
-};
-
-/* S = Q K^T; k is this lane's address for load_matrix in the tile of keys. */
-template <typename T, int KEYS, int BLOCKS, int WIDTH>
-static __device__ __forceinline__ void
-score_tile(float (&s)[BLOCKS][KEYS / 8][4], const struct queries<T, BLOCKS, WIDTH> &q, const T *k)
-{
-#pragma unroll
-	for (int m = 0; m < BLOCKS; m++)
-#pragma unroll
-		for (int n = 0; n < KEYS / 8; n++)
-#pragma unroll
-			for (int e = 0; e < 4; e++)
-				s[m][n][e] = 0.0f;
-#pragma unroll
-	for (int d = 0; d < WIDTH / 16; d++) {
-		uint32_t qf[BLOCKS][4];
-#pragma unroll
-		for (int m = 0; m < BLOCKS; m++)
-			q.get(qf[m], m, d);
-#pragma unroll
-		for (int n = 0; n < KEYS / 16; n++) {
-			uint32_t kf[4];
-			load_matrix(kf, k + 16 * n * (WIDTH + PAD) + 16 * d);
-#pragma unroll
-			for (int m = 0; m < BLOCKS; m++) {
-				multiply<T>(s[m][2 * n], qf[m], kf[0], kf[1]);
-				multiply<T>(s[m][2 * n + 1], qf[m], kf[2], kf[3]);
-			}
-		}
-	}
-}
-
-/* O += P V */
-template <typename T, int KEYS, int BLOCKS, int WIDTH>
-static __device__ __forceinline__ void value_tile(struct sums<BLOCKS, WIDTH> &sums,
-						  const float (&p)[BLOCKS][KEYS / 8][4], const T *v)
-{
-#pragma unroll
-	for (int j = 0; j < KEYS / 16; j++) {
-		uint32_t pf[BLOCKS][4];
-#pragma unroll
-		for (int m = 0; m < BLOCKS; m++)
-#pragma unroll
-			for (int e = 0; e < 4; e++)
-				pf[m][e] = pack2<T>(p[m][2 * j + e / 2][e % 2 * 2],
-						    p[m][2 * j + e / 2][e % 2 * 2 + 1]);
-#pragma unroll
-		for (int n = 0; n < WIDTH / 16; n++) {
-			uint32_t vf[4];
-			load_matrix_transposed(vf, v + 16 * j * (WIDTH + PAD) + 16 * n);
-#pragma unroll
-			for (int m = 0; m < BLOCKS; m++) {
-				multiply<T>(sums.o[m][2 * n], pf[m], vf[0], vf[1]);
-				multiply<T>(sums.o[m][2 * n + 1], pf[m], vf[2], vf[3]);
-			}
-		}
 	}
 }
 
@@ -362,7 +250,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 		copy_commit();
 		if (!idle) {
 			softmax_tile<KEYS, ANY>(s, sums, a, w, first, j0);
-			value_tile<T, KEYS>(sums, s, v_tile + a_offset);
+			value_tile<T, KEYS, WIDTH>(sums.o, s, v_tile + a_offset);
 		}
 		copy_wait();
 		group_barrier<GROUPS>(group, GROUP_THREADS); /* K is there, V may go */
