@@ -5,7 +5,8 @@
  * Everything a kernel may be asked is in `struct attn_args`, passed by value as the only
  * parameter. It describes
  *
- *     x[b,h,i,j] = scale * sum_d Q[b,h,i,d] K[b,h,j,d]
+ *     x[b,h,i,j] = scale * sum_d Q[b,h,i,d] K[b,h,j,d]              if round_s == 0, else
+ *     x[b,h,i,j] = round_2( scale / alpha * round_1( alpha * sum_d Q[b,h,i,d] K[b,h,j,d] ) )
  *     x          = softcap * tanh(x / softcap)                      if softcap != 0
  *     x          = round( x + bias_scale[n] * bias[n][b,h,i,j] )    for each bias in use
  *     x          = mask_value          where the boolean mask says so; before the late biases
@@ -14,6 +15,11 @@
  *     P[b,h,i,:] = softmax(x[b,h,i,:] and sinks[b,h,i], as one more score)
  *     O[b,h,i,:] = out_scale * sum_j round_p(P[b,h,i,j]) V[b,h,j,:]
  *
+ * round_1 and round_2 round to the dtype of Q where `round_s` has ATTN_ROUND_PRODUCT and
+ * ATTN_ROUND_SCALED, else they do nothing. They are what a program does that stores S = Q K^T in 16
+ * bits, multiplies it in place, and adds a bias in place: x is then a number of 8 digits (bf16),
+ * which says more of its O than all that happens afterwards.
+ *
  * The sink's own weight meets no V: it only makes the others smaller. Rows where all scores, the
  * sink's too, are -inf: `empty_row`.
  *
@@ -21,7 +27,8 @@
  * infinite x makes its row NaN or hides its key. A kernel that computes all of this at once can
  * still differ in kind from the program that stores each step:
  *   - S beyond 65504 is an infinity where the program stores it in fp16, which makes rows NaN. Here
- *     x is fp32, and the row is a row of numbers; so with rows of P whose fp16 sum overflows.
+ *     x is fp32 unless round_s says otherwise, and the row is a row of numbers; so with rows of P
+ *     whose fp16 sum overflows.
  *   - Keys outside a window whose value is -inf, past `lengths`, or hidden by a bias of -inf from
  *     every row of a tile may be skipped altogether. Then a NaN or infinity in their V does not
  *     reach O, nor one in their K where a bias hides them (-inf plus NaN).
@@ -84,6 +91,14 @@ enum attn_empty_row {
 	ATTN_EMPTY_MEAN	 /* uniform weights 1/Sk: O is the mean of V */
 };
 
+/* Where a program rounds its scores to 16 bits, before a softmax reads them. */
+enum attn_round_s {
+	ATTN_ROUND_PRODUCT = 1, /* alpha * q.k: GEMM1 stores it */
+	ATTN_ROUND_SCALED = 2,	/* that times what else `scale` holds */
+	ATTN_ROUND_BIASED = 4	/* after each bias, as `round_x` has it (which is then the dtype of
+				   Q), where the bias is 0 too */
+};
+
 #define ATTN_MAX_BIAS  2
 #define ATTN_NO_WINDOW INT32_MAX
 
@@ -96,6 +111,10 @@ struct attn_spec {
 			    fully masked row uniform */
 	int32_t round_p; /* dtype P is rounded to before P.V; kernels may use a wider one */
 	int32_t empty_row;
+	int32_t round_s; /* enum attn_round_s, or-ed: for Q in 16 bits and without softcap, done by
+			    variants of mma.cu alone; 0: x stays fp32 up to the biases */
+	float alpha;	 /* with round_s: the part of `scale` that q.k is multiplied by before
+			    ATTN_ROUND_PRODUCT; not 0. The rest is scale / alpha, in fp32 */
 
 	float bias_scale[ATTN_MAX_BIAS];
 	struct attn_tensor bias[ATTN_MAX_BIAS]; /* [B,H,Sq,Sk], F16/BF16/F32, added to x */

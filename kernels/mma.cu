@@ -88,10 +88,11 @@ template <int BLOCKS, int WIDTH, int KEYS> struct work {
 
 /* What is the same for all of a block, or of a warp's rows, and is looked up rather than held in
  * registers, which are short. */
-enum { PLAIN, BIAS, MASK, ANY };
+enum { PLAIN, SCALED, BIAS, MASK, ANY };
 struct block_view {
 	struct view w;
-	int kind; /* what adapt() has to do: one bias or mask in pairs of numbers, or more */
+	int kind;    /* what adapt() has to do: one bias or mask in pairs of numbers, or more */
+	float after; /* with round_s: what S is multiplied by once it is rounded */
 	const void *k, *v; /* of the head */
 	int k_pieces, v_pieces;
 	int begin, end; /* tiles of keys */
@@ -123,6 +124,8 @@ static __device__ __forceinline__ int kind_of(const struct attn_args &a, const s
 		return PLAIN;
 	if (s.softcap != 0.0f || s.bias[1].base)
 		return ANY;
+	if (!s.bias[0].base && !s.mask.base)
+		return SCALED;
 	if (s.bias[0].base && !s.mask.base)
 		return in_pairs(s.bias[0], tensor_at(s.bias[0], w.b, w.h, a.H)) ? BIAS : ANY;
 	if (s.mask.base && !s.bias[0].base)
@@ -154,11 +157,47 @@ static __device__ __forceinline__ float &x_of(struct work<BLOCKS, WIDTH, KEYS> &
 	return u.s[k / 4][r / 2][k / 2 % 2][r % 2 * 2 + k % 2];
 }
 
+/* S as a program has it that stores it in T: `alpha` and then, anew, `after`. */
+template <typename T, int KEYS, int BLOCKS, int WIDTH>
+static __device__ __forceinline__ void round_scores(struct work<BLOCKS, WIDTH, KEYS> &u,
+						    const struct attn_spec &s, float after)
+{
+	const bool product = s.round_s & ATTN_ROUND_PRODUCT, scaled = s.round_s & ATTN_ROUND_SCALED;
+
+#pragma unroll
+	for (int r = 0; r < 2 * BLOCKS; r++)
+#pragma unroll
+		for (int k = 0; k < KEYS / 4; k += 2) {
+			float2 x =
+				make_float2(s.alpha * x_of(u, r, k), s.alpha * x_of(u, r, k + 1));
+			if (product)
+				x = unpack2<T>(pack2<T>(x.x, x.y));
+			x.x *= after;
+			x.y *= after;
+			if (scaled)
+				x = unpack2<T>(pack2<T>(x.x, x.y));
+			x_of(u, r, k) = x.x;
+			x_of(u, r, k + 1) = x.y;
+		}
+}
+
+/* Scale alone. */
+template <int KEYS, int BLOCKS, int WIDTH>
+static __device__ __forceinline__ void scale_scores(struct work<BLOCKS, WIDTH, KEYS> &u,
+						    float scale)
+{
+#pragma unroll
+	for (int r = 0; r < 2 * BLOCKS; r++)
+#pragma unroll
+		for (int k = 0; k < KEYS / 4; k++)
+			x_of(u, r, k) *= scale;
+}
+
 /* Scale and bias, of a tile that has all its keys. */
 template <typename E, int KEYS, int BLOCKS, int WIDTH>
 static __device__ __forceinline__ void add_pairs(struct work<BLOCKS, WIDTH, KEYS> &u,
 						 const struct attn_args &a, const struct view &w,
-						 int i, int j)
+						 float scale, int i, int j)
 {
 	const struct attn_spec &s = a.spec;
 	const struct attn_tensor &t = s.bias[0];
@@ -171,8 +210,8 @@ static __device__ __forceinline__ void add_pairs(struct work<BLOCKS, WIDTH, KEYS
 		for (int k = 0; k < KEYS / 4; k += 2) {
 			const pair<E> two = *(const pair<E> *)(at + key_of(k));
 			float &low = x_of(u, r, k), &high = x_of(u, r, k + 1);
-			low = fmaf(s.bias_scale[0], to_float<E>(two.low), low * s.scale);
-			high = fmaf(s.bias_scale[0], to_float<E>(two.high), high * s.scale);
+			low = fmaf(s.bias_scale[0], to_float<E>(two.low), low * scale);
+			high = fmaf(s.bias_scale[0], to_float<E>(two.high), high * scale);
 		}
 	}
 	if (s.round_x != ATTN_F32)
@@ -189,7 +228,7 @@ static __device__ __forceinline__ void add_pairs(struct work<BLOCKS, WIDTH, KEYS
 template <int KEYS, int BLOCKS, int WIDTH>
 static __device__ __forceinline__ void mask_pairs(struct work<BLOCKS, WIDTH, KEYS> &u,
 						  const struct attn_args &a, const struct view &w,
-						  int i, int j)
+						  float scale, int i, int j)
 {
 	const struct attn_spec &s = a.spec;
 	const char *const base = tensor_at(s.mask, w.b, w.h, a.H) + j;
@@ -202,8 +241,8 @@ static __device__ __forceinline__ void mask_pairs(struct work<BLOCKS, WIDTH, KEY
 		for (int k = 0; k < KEYS / 4; k += 2) {
 			const pair<char> two = *(const pair<char> *)(at + key_of(k));
 			float &low = x_of(u, r, k), &high = x_of(u, r, k + 1);
-			low = (two.low != 0) == keeps ? low * s.scale : s.mask_value;
-			high = (two.high != 0) == keeps ? high * s.scale : s.mask_value;
+			low = (two.low != 0) == keeps ? low * scale : s.mask_value;
+			high = (two.high != 0) == keeps ? high * scale : s.mask_value;
 		}
 	}
 }
@@ -212,7 +251,7 @@ static __device__ __forceinline__ void mask_pairs(struct work<BLOCKS, WIDTH, KEY
 template <int KEYS, int BLOCKS, int WIDTH>
 static __device__ __forceinline__ void modify_rows(struct work<BLOCKS, WIDTH, KEYS> &u,
 						   const struct attn_args &a, const struct view &w,
-						   int i, int j)
+						   float scale, int i, int j)
 {
 #pragma unroll 1
 	for (int row = 0; row < 2 * BLOCKS; row++) {
@@ -224,7 +263,7 @@ static __device__ __forceinline__ void modify_rows(struct work<BLOCKS, WIDTH, KE
 			for (int r = 0; r < 2 * BLOCKS; r++)
 				if (r == 0 || r == row)
 					x[k] = x_of(u, r, k);
-		modify<true>(x, a, w, i + 8 * row, j);
+		modify_scaled<true>(x, a, w, scale, i + 8 * row, j);
 #pragma unroll
 		for (int k = 0; k < KEYS / 4; k++)
 #pragma unroll
@@ -235,7 +274,7 @@ static __device__ __forceinline__ void modify_rows(struct work<BLOCKS, WIDTH, KE
 }
 
 /* From q.k to x, for the tile of keys from j0 on, and the lane's maxima anew. */
-template <bool SIMPLE, int KEYS, int BLOCKS, int WIDTH>
+template <bool SIMPLE, typename T, int KEYS, int BLOCKS, int WIDTH>
 static __device__ __forceinline__ void adapt(struct work<BLOCKS, WIDTH, KEYS> &u,
 					     const struct attn_args &a, const struct block_view &b,
 					     int first, int j0)
@@ -245,17 +284,22 @@ static __device__ __forceinline__ void adapt(struct work<BLOCKS, WIDTH, KEYS> &u
 
 	if (!SIMPLE && b.kind != PLAIN) {
 		const int bias_type = a.spec.bias[0].dtype;
+		const float scale = a.spec.round_s ? 1.0f : a.spec.scale;
 
-		if (b.kind == ANY || j0 + KEYS > a.Sk)
-			modify_rows(u, a, w, i, j);
+		if (a.spec.round_s)
+			round_scores<T>(u, a.spec, b.after);
+		if (b.kind == SCALED)
+			scale_scores(u, scale);
+		else if (b.kind == ANY || j0 + KEYS > a.Sk)
+			modify_rows(u, a, w, scale, i, j);
 		else if (b.kind == MASK)
-			mask_pairs(u, a, w, i, j);
+			mask_pairs(u, a, w, scale, i, j);
 		else if (bias_type == ATTN_F16)
-			add_pairs<__half>(u, a, w, i, j);
+			add_pairs<__half>(u, a, w, scale, i, j);
 		else if (bias_type == ATTN_BF16)
-			add_pairs<__nv_bfloat16>(u, a, w, i, j);
+			add_pairs<__nv_bfloat16>(u, a, w, scale, i, j);
 		else
-			add_pairs<float>(u, a, w, i, j);
+			add_pairs<float>(u, a, w, scale, i, j);
 	}
 #pragma unroll
 	for (int r = 0; r < 2 * BLOCKS; r++) {
@@ -734,6 +778,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 				  min(w.first + ROWS, a.Sq) - 1, KEYS, &block.begin, &block.end);
 			block.w = w;
 			block.kind = SIMPLE ? PLAIN : kind_of(a, w);
+			if (!SIMPLE)
+				block.after = a.spec.scale / a.spec.alpha;
 			block.k = tensor_at(a.k, w.b, w.h, a.H);
 			block.v = tensor_at(a.v, w.b, w.h, a.H);
 			block.k_pieces = pieces_of(a.k, block.k);
@@ -802,7 +848,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 			bool anew = slow || tile < view.clean || tile >= view.clean_end;
 
 			if (anew)
-				adapt<SIMPLE>(u, a, block, view.first, tile * KEYS);
+				adapt<SIMPLE, T>(u, a, block, view.first, tile * KEYS);
 			if (is_beyond(u, exponent) || slow) {
 				slow = refresh(u, own, group, slow, exponent);
 				anew = true;

@@ -8,8 +8,9 @@
  * after each bias, to fp32 and then as `round_x` says, since that decides what becomes of rows
  * whose every key carries a finite fill, and is the larger part of what a program is off by that
  * adds large numbers. Where the bias is 0, as masks are at their open keys, rounding is no more
- * than noise, which a kernel need not repeat (tma.cu): there it is to fp32. Nothing else is rounded, P
- * least of all.
+ * than noise, which a kernel need not repeat (tma.cu): there it is to fp32, unless `round_s` asks
+ * for more. Before the biases x is rounded as `round_s` has it, from fp32, which is what a
+ * program's GEMM adds up in. Nothing else is rounded, P least of all.
  */
 #include "kernels/device.cuh"
 
@@ -32,6 +33,22 @@ static __device__ bool hidden(const struct attn_args &a, int b, int h, int i, in
 	return set != (a.spec.mask_keeps != 0);
 }
 
+/* From q.k to S, as the program stores it. */
+static __device__ double scaled(const struct attn_args &a, double x)
+{
+	const struct attn_spec &s = a.spec;
+
+	if (!s.round_s)
+		return x * s.scale;
+	x *= s.alpha;
+	if (s.round_s & ATTN_ROUND_PRODUCT)
+		x = round_to((float)x, a.q.dtype);
+	x *= s.scale / s.alpha;
+	if (s.round_s & ATTN_ROUND_SCALED)
+		x = round_to((float)x, a.q.dtype);
+	return x;
+}
+
 /* x[i,j] of one [b,h] */
 static __device__ double score(const struct attn_args &a, const char *q, const char *k, int b,
 			       int h, int i, int j)
@@ -43,7 +60,7 @@ static __device__ double score(const struct attn_args &a, const char *q, const c
 	for (int d = 0; d < a.D; d++)
 		x += load_double(q, i * a.q.stride[2] + d * a.q.stride[3], a.q.dtype) *
 		     load_double(k, j * a.k.stride[2] + d * a.k.stride[3], a.k.dtype);
-	x *= s.scale;
+	x = scaled(a, x);
 	if (s.softcap != 0.0f) {
 		const double e = exp(-2.0 * fabs(x / s.softcap)); /* tanh(y) = (1 - e) / (1 + e) */
 		x = s.softcap * copysign((1.0 - e) / (1.0 + e), x / s.softcap);
@@ -56,8 +73,8 @@ static __device__ double score(const struct attn_args &a, const char *q, const c
 		const struct attn_tensor &t = s.bias[n];
 		const double bias = load_double(tensor_at(t, b, h, a.H),
 						i * t.stride[2] + j * t.stride[3], t.dtype);
-		x = round_to((float)(x + s.bias_scale[n] * bias),
-			     bias != 0.0 ? s.round_x : ATTN_F32);
+		const bool rounds = bias != 0.0 || s.round_s & ATTN_ROUND_BIASED;
+		x = round_to((float)(x + s.bias_scale[n] * bias), rounds ? s.round_x : ATTN_F32);
 	}
 	if ((s.window_left != ATTN_NO_WINDOW && j < at - s.window_left) ||
 	    (s.window_right != ATTN_NO_WINDOW && j > at + s.window_right))

@@ -26,7 +26,7 @@ struct view {
 static __device__ __forceinline__ bool is_plain(const struct attn_spec &s)
 {
 	return !s.bias[0].base && !s.bias[1].base && !s.mask.base && s.softcap == 0.0f &&
-	       s.scale > 0.0f && !s.lengths.base && !s.sinks.base &&
+	       s.scale > 0.0f && !s.lengths.base && !s.sinks.base && !s.round_s &&
 	       (s.window_value == -INFINITY ||
 		(s.window_left == ATTN_NO_WINDOW && s.window_right == ATTN_NO_WINDOW));
 }
@@ -107,10 +107,12 @@ static __device__ __forceinline__ void apply_mask(float (&x)[N], const unsigned 
 	}
 }
 
-/* From q.k to x for keys j, j+1, j+8, ... of row i: all but the window and the row's length. */
+/* From what times `scale` is S to x, for keys j, j+1, j+8, ... of row i: all but the window
+ * and the row's length. */
 template <bool ANY, int N>
-static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_args &a,
-					      const struct view &w, int i, int j)
+static __device__ __forceinline__ void modify_scaled(float (&x)[N], const struct attn_args &a,
+						     const struct view &w, float scale, int i,
+						     int j)
 {
 	const struct attn_spec &s = a.spec;
 	const int left = a.Sk - j;
@@ -125,7 +127,7 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 	i = min(i, a.Sq - 1);
 #pragma unroll
 	for (int k = 0; k < N; k++)
-		x[k] *= s.scale;
+		x[k] *= scale;
 	if (s.softcap != 0.0f) {
 		/* tanh(y) = 1 - 2 / (1 + e^2y): exact enough, as what counts is softcap * tanh */
 		const float to_exponent = 2.0f * LOG2E / s.softcap;
@@ -162,6 +164,13 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 	}
 	if (!ANY || s.late_biases == 0)
 		hide();
+}
+
+template <bool ANY, int N>
+static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_args &a,
+					      const struct view &w, int i, int j)
+{
+	modify_scaled<ANY>(x, a, w, a.spec.scale, i, j);
 }
 
 /* First and last key that row i may see, as far as int holds them. */

@@ -76,7 +76,17 @@ static int possible(const struct attn_args *args)
 		return 0;
 	if (args->spec.lengths.base && args->spec.lengths.dtype != ATTN_I32)
 		return 0;
+	if (args->spec.round_s &&
+	    (args->q.dtype == ATTN_F32 || args->spec.softcap != 0.0f || args->spec.alpha == 0.0f ||
+	     (args->spec.round_s & ATTN_ROUND_BIASED && args->spec.round_x != args->q.dtype)))
+		return 0;
 	return !args->spec.mask.base || args->spec.mask.dtype == ATTN_BOOL;
+}
+
+/* Does the variant round scores as `round_s` asks for? */
+static int rounds_scores(const struct attn_variant *v)
+{
+	return v->family == ATTN_MMA && !(v->needs & ATTN_NEEDS_PLAIN);
 }
 
 /* Are there no lengths, no sinks, and no bias after the mask? */
@@ -90,7 +100,8 @@ static int is_plain(const struct attn_spec *s)
 	int window = s->window_left != ATTN_NO_WINDOW || s->window_right != ATTN_NO_WINDOW;
 
 	return !s->bias[0].base && !s->bias[1].base && !s->mask.base && s->softcap == 0.0f &&
-	       s->scale > 0.0f && (!window || s->window_value == -INFINITY) && is_usual(s);
+	       s->scale > 0.0f && (!window || s->window_value == -INFINITY) && !s->round_s &&
+	       is_usual(s);
 }
 
 /* Do the rows of an operand start on 16 bytes, its columns (down: its rows) having stride 1? */
@@ -180,6 +191,8 @@ static int takes(const struct attn_variant *v, const struct call *call)
 	const int shared = call->arch < 80 ? SHARED_TURING : SHARED_OTHER;
 
 	if (args->q.dtype != v->dtype || args->D > v->max_d || args->Dv > v->max_d)
+		return 0;
+	if (args->spec.round_s && !rounds_scores(v))
 		return 0;
 	if (v->family == ATTN_LADDER)
 		return call->arch >= v->min_arch && call->available && call->available[index] &&

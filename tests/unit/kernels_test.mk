@@ -9,6 +9,7 @@ UNIT_TESTS += $(addprefix $(O)/tests/unit/,test_cuda_host test_kernels_checks te
 CHECKS     += check-ptxas
 
 T := $(O)/tests/unit
+kernel_case := $(T)/test_kernels_case.o $(T)/test_kernels_answer.o
 kernel_test_libs := -DSIM_KERNELS='"$(abspath $(O))/simgpu/libsimkernels.so"' \
     -DHOST_KERNELS='"$(abspath $(O))/simgpu/libhostkernels.so"'
 $(addprefix $(T)/,test_kernels_case.o test_kernels_moves.o): CPPFLAGS += $(kernel_test_libs)
@@ -18,17 +19,17 @@ $(O)/simgpu/libhostkernels.so: $(O)/simgpu/cu/tests/unit/cuda_host_kernels.o \
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -shared -static-libstdc++ -static-libgcc -Wl,--no-undefined -o $@ $^ -lm
 
-$(T)/test_kernels: $(T)/test_kernels.o $(T)/test_kernels_case.o $(KERNEL_CHOICE)
-$(T)/test_kernels_decode: $(T)/test_kernels_decode.o $(T)/test_kernels_case.o $(KERNEL_CHOICE)
-$(T)/test_kernels_f32: $(T)/test_kernels_f32.o $(T)/test_kernels_case.o $(KERNEL_CHOICE)
-$(T)/test_kernels_rows: $(T)/test_kernels_rows.o $(T)/test_kernels_case.o $(KERNEL_CHOICE)
+$(T)/test_kernels: $(T)/test_kernels.o $(kernel_case) $(KERNEL_CHOICE)
+$(T)/test_kernels_decode: $(T)/test_kernels_decode.o $(kernel_case) $(KERNEL_CHOICE)
+$(T)/test_kernels_f32: $(T)/test_kernels_f32.o $(kernel_case) $(KERNEL_CHOICE)
+$(T)/test_kernels_rows: $(T)/test_kernels_rows.o $(kernel_case) $(KERNEL_CHOICE)
 $(T)/test_kernels_moves: $(T)/test_kernels_moves.o
-$(T)/test_kernels_weights: $(T)/test_kernels_weights.o $(T)/test_kernels_case.o $(KERNEL_CHOICE)
-$(T)/test_kernels_hard: $(T)/test_kernels_hard.o $(T)/test_kernels_case.o $(KERNEL_CHOICE)
-$(T)/test_ladder: $(T)/test_ladder.o $(T)/test_kernels_case.o $(KERNEL_CHOICE)
-$(T)/test_kernels_checks: $(T)/test_kernels_checks.o $(T)/test_kernels_case.o $(KERNEL_CHOICE)
-$(T)/test_kernels_choice: $(T)/test_kernels_choice.o $(T)/test_kernels_case.o $(KERNEL_OBJECTS)
-$(T)/test_cuda_host: $(T)/test_cuda_host.o $(T)/test_kernels_case.o $(KERNEL_CHOICE)
+$(T)/test_kernels_weights: $(T)/test_kernels_weights.o $(kernel_case) $(KERNEL_CHOICE)
+$(T)/test_kernels_hard: $(T)/test_kernels_hard.o $(kernel_case) $(KERNEL_CHOICE)
+$(T)/test_ladder: $(T)/test_ladder.o $(kernel_case) $(KERNEL_CHOICE)
+$(T)/test_kernels_checks: $(T)/test_kernels_checks.o $(kernel_case) $(KERNEL_CHOICE)
+$(T)/test_kernels_choice: $(T)/test_kernels_choice.o $(kernel_case) $(KERNEL_OBJECTS)
+$(T)/test_cuda_host: $(T)/test_cuda_host.o $(kernel_case) $(KERNEL_CHOICE)
 $(T)/test_kernels $(T)/test_kernels_checks $(T)/test_kernels_choice $(T)/test_kernels_decode $(T)/test_kernels_f32 $(T)/test_kernels_rows $(T)/test_kernels_moves $(T)/test_kernels_hard $(T)/test_ladder: | $(O)/simgpu/libsimkernels.so
 $(T)/test_cuda_host $(T)/test_kernels_weights: | $(O)/simgpu/libhostkernels.so
 $(addprefix $(T)/,test_kernels test_kernels_checks test_kernels_choice test_kernels_decode test_kernels_f32 test_kernels_rows test_kernels_moves test_kernels_weights test_kernels_hard test_ladder test_cuda_host):

@@ -210,6 +210,70 @@ static void test_scale(void **state)
 	}
 }
 
+/* Scores as a program has them that stores each step in 16 bits: large, so that a rounding left out
+ * shows in O. Factors are no powers of two, neither are lengths multiples of a tile. */
+static void test_rounded_scores(void **state)
+{
+	static const int steps[] = {ATTN_ROUND_PRODUCT, ATTN_ROUND_SCALED,
+				    ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED, ATTN_ROUND_BIASED,
+				    ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED | ATTN_ROUND_BIASED};
+	static const struct layout shared[4] = {{0}, {.same = "h"}, {.same = "h"}, {0}};
+	static const struct layout odd = {.pad = 1};
+	enum { PLAIN, BIAS, ODD_BIAS, TWO, MASK, LATE, WINDOW, LENGTHS, GQA, KINDS };
+	struct problem p;
+	char what[64];
+
+	(void)state;
+	for (int n = 0; n < KINDS * 10; n++) {
+		const int kind = n / 10, dtype = n % 2, D = n % 3 == 0 ? 128 : n % 3 == 1 ? 64 : 33;
+		struct attn_spec *s = &p.args.spec;
+
+		problem_init(&p, dtype, (int[6]){1, 2, 37 + n, 101 + 13 * (n % 7), D, D},
+			     kind == GQA ? shared : NULL);
+		s->round_s = steps[n % 5];
+		s->alpha = n % 3 ? 0.7f : -0.43f;
+		s->scale = s->alpha * (n % 4 ? 3.3f : 1.0f);
+		s->round_x = s->round_s & ATTN_ROUND_BIASED ? dtype : ATTN_F32;
+		if (kind == BIAS || kind == TWO || kind == LATE)
+			problem_bias(&p, 0, n % 4 ? dtype : ATTN_F32, NULL, 3);
+		if (kind == ODD_BIAS)
+			problem_bias(&p, 0, dtype, &odd, 3);
+		if (kind == TWO)
+			problem_bias(&p, 1, ATTN_F32, NULL, 3);
+		if (kind == MASK || kind == LATE)
+			problem_mask(&p, true, n % 4 ? -INFINITY : -1e4f, n % 3 ? NULL : &odd, 0.7);
+		if (kind == LATE)
+			s->late_biases = ATTN_MAX_BIAS;
+		if (kind == WINDOW)
+			s->window_right = 5;
+		if (kind == LENGTHS)
+			problem_lengths(&p, NULL, 1, p.args.Sk);
+		snprintf(what, sizeof(what), "scores rounded %d, kind %d", s->round_s, kind);
+		problem_check_rounded(&p, what);
+	}
+}
+
+/* What no kernel rounds as asked for, none is given. */
+static void test_rounded_refusals(void **state)
+{
+	struct problem p;
+
+	(void)state;
+	for (int n = 0; n < 7; n++) {
+		init(&p, n == 1 ? ATTN_F32 : ATTN_BF16, 1, 1, 40, 90, n == 2 ? 200 : 64, 64);
+		p.args.spec.round_s = ATTN_ROUND_PRODUCT | ATTN_ROUND_BIASED;
+		p.args.spec.alpha = n == 3 ? 0.0f : 1.0f;
+		p.args.spec.softcap = n == 4 ? 5.0f : 0.0f;
+		if (n == 5)
+			p.args.spec.round_x = ATTN_F32;
+		if (n == 6)
+			p.args.spec.round_x = ATTN_F16;
+		assert_int_equal(attn_select(&p.args, 90, NULL) != NULL, n == 0);
+		assert_null(attn_select(&p.args, 90, "wmma_bf16_d64_r128"));
+		problem_free(&p);
+	}
+}
+
 static void test_softcap(void **state)
 {
 	struct problem p;
@@ -487,14 +551,15 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lengths),	      cmocka_unit_test(test_long),
-		cmocka_unit_test(test_head_dims),     cmocka_unit_test(test_layouts),
-		cmocka_unit_test(test_shared_heads),  cmocka_unit_test(test_output_dtypes),
-		cmocka_unit_test(test_output_over_q), cmocka_unit_test(test_scale),
-		cmocka_unit_test(test_softcap),	      cmocka_unit_test(test_bias),
-		cmocka_unit_test(test_mask),	      cmocka_unit_test(test_window),
-		cmocka_unit_test(test_empty_rows),    cmocka_unit_test(test_finite_fills),
-		cmocka_unit_test(test_large_logits),  cmocka_unit_test(test_nonfinite),
+		cmocka_unit_test(test_lengths),	       cmocka_unit_test(test_long),
+		cmocka_unit_test(test_head_dims),      cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_shared_heads),   cmocka_unit_test(test_output_dtypes),
+		cmocka_unit_test(test_output_over_q),  cmocka_unit_test(test_scale),
+		cmocka_unit_test(test_rounded_scores), cmocka_unit_test(test_rounded_refusals),
+		cmocka_unit_test(test_softcap),	       cmocka_unit_test(test_bias),
+		cmocka_unit_test(test_mask),	       cmocka_unit_test(test_window),
+		cmocka_unit_test(test_empty_rows),     cmocka_unit_test(test_finite_fills),
+		cmocka_unit_test(test_large_logits),   cmocka_unit_test(test_nonfinite),
 		cmocka_unit_test(test_random),
 	};
 

@@ -98,16 +98,23 @@ void *element_at(const struct attn_tensor *t, int H, int64_t b, int64_t h, int64
 /* Row b,h,i of the answer; with `rounded`, as a chain of kernels would give it that rounds scores,
  * P and O to the operands' dtype. */
 void problem_row(const struct problem *p, int b, int h, int i, bool rounded, double *out);
+/* The same. Returns by how much an element may be off where scores that are rounded (round_s) lie
+ * so near the middle of two numbers that fp32 cannot tell: such a weight changes by a factor, and O
+ * by its share of the key's distance from O. */
+double problem_row_loose(const struct problem *p, int b, int h, int i, bool rounded, double *out);
 
 /* Runs the variant `v` of `kernels` on the problem and compares: cmocka
  * failures name the problem by `what`. Every element of O within twice the error of the rounded
- * chain plus one rounding step, NaN and infinity where the answer has them, nothing else written.
+ * chain plus one rounding step (with round_s: and problem_row_loose), NaN and infinity where the
+ * answer has them, nothing else written.
  */
 void problem_check(struct problem *p, const struct attn_variant *v, const char *what);
 
 /* Checks with every variant that could be chosen for the problem; frees it. With many rows not with
  * those of a row per block, for the sake of time: see test_kernels_decode.c. */
 void problem_check_all(struct problem *p, const char *what);
+/* Checks a problem with `round_s` with every variant that takes it; frees. */
+void problem_check_rounded(struct problem *p, const char *what);
 /* Checks with the variant that would be chosen; frees. */
 void problem_check_chosen(struct problem *p, const char *what);
 

@@ -121,6 +121,15 @@ static void test_reference(void **state)
 			check_reference(&p);
 		}
 	}
+	for (int steps = 1; steps < 16; steps++) {
+		problem_init(&p, steps % 2, (int[6]){1, 2, 9, 20, 33, 8}, NULL);
+		problem_bias(&p, 0, ATTN_F32, NULL, 3);
+		p.args.spec.round_s = steps / 2;
+		p.args.spec.round_x = steps / 2 & ATTN_ROUND_BIASED ? steps % 2 : ATTN_F32;
+		p.args.spec.alpha = 1.7f;
+		p.args.spec.scale = 2.9f;
+		check_reference(&p);
+	}
 }
 
 static void test_sample_rows(void **state)
