@@ -18,7 +18,9 @@
  * round_1 and round_2 round to the dtype of Q where `round_s` has ATTN_ROUND_PRODUCT and
  * ATTN_ROUND_SCALED, else they do nothing. They are what a program does that stores S = Q K^T in 16
  * bits, multiplies it in place, and adds a bias in place: x is then a number of 8 digits (bf16),
- * which says more of its O than all that happens afterwards.
+ * which says more of its O than all that happens afterwards. What happens afterwards is that P is
+ * divided by its sum and rounded to `round_p`: where `round_s` has ATTN_ROUND_WEIGHTS it is, else
+ * kernels round what is not divided yet.
  *
  * The sink's own weight meets no V: it only makes the others smaller. Rows where all scores, the
  * sink's too, are -inf: `empty_row`.
@@ -95,8 +97,9 @@ enum attn_empty_row {
 enum attn_round_s {
 	ATTN_ROUND_PRODUCT = 1, /* alpha * q.k: GEMM1 stores it */
 	ATTN_ROUND_SCALED = 2,	/* that times what else `scale` holds */
-	ATTN_ROUND_BIASED = 4	/* after each bias, as `round_x` has it (which is then the dtype of
+	ATTN_ROUND_BIASED = 4,	/* after each bias, as `round_x` has it (which is then the dtype of
 				   Q), where the bias is 0 too */
+	ATTN_ROUND_WEIGHTS = 8	/* P, once it is divided by its sum: to `round_p`, not wider */
 };
 
 #define ATTN_MAX_BIAS  2
@@ -111,8 +114,9 @@ struct attn_spec {
 			    fully masked row uniform */
 	int32_t round_p; /* dtype P is rounded to before P.V; kernels may use a wider one */
 	int32_t empty_row;
-	int32_t round_s; /* enum attn_round_s, or-ed: for Q in 16 bits and without softcap, done by
-			    variants of mma.cu alone; 0: x stays fp32 up to the biases */
+	int32_t round_s; /* enum attn_round_s, or-ed: for Q in 16 bits and without softcap; done by
+			    rounded.cu, and without ATTN_ROUND_WEIGHTS by variants of mma.cu; 0: x
+			    stays fp32 up to the biases */
 	float alpha;	 /* with round_s: the part of `scale` that q.k is multiplied by before
 			    ATTN_ROUND_PRODUCT; not 0. The rest is scale / alpha, in fp32 */
 
@@ -230,6 +234,7 @@ struct attn_variant {
 enum attn_family {
 	ATTN_WMMA,
 	ATTN_MMA,
+	ATTN_ROUNDED,
 	ATTN_DECODE,
 	ATTN_FEW,
 	ATTN_F32_ANY,

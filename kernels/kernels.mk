@@ -25,7 +25,7 @@ kernel_sources := $(wildcard kernels/*.cu) $(kernel_headers)
 # The parts of an image, each compiled and embedded by itself and loaded when it is needed; what compiles
 # longest comes first. The kernels of a part are those whose names begin with fashim_PART_ and with that of no
 # part before it, the helpers all others. A part of one 16-bit type has it for its last word.
-kernel_parts_any := mma_f16 mma_bf16 few_f16 few_bf16 wmma_f16 wmma_bf16 ladder decode_f16 decode_bf16 f32 helpers
+kernel_parts_any := mma_f16 mma_bf16 few_f16 few_bf16 wmma_f16 wmma_bf16 rounded_f16 rounded_bf16 ladder decode_f16 decode_bf16 f32 helpers
 kernel_parts_75  := wmma_f16 helpers
 kernel_parts_90a := tma_f16 tma_bf16 $(kernel_parts_any) sm90_f32 sm90 split_f16 split_bf16
 kernel_parts      = $(or $(kernel_parts_$(lastword $(subst _, ,$(1)))),$(kernel_parts_any))

@@ -10,7 +10,7 @@
  * adds large numbers. Where the bias is 0, as masks are at their open keys, rounding is no more
  * than noise, which a kernel need not repeat (tma.cu): there it is to fp32, unless `round_s` asks
  * for more. Before the biases x is rounded as `round_s` has it, from fp32, which is what a
- * program's GEMM adds up in. Nothing else is rounded, P least of all.
+ * program's GEMM adds up in, and so is P where it asks for that. Nothing else is rounded.
  */
 #include "kernels/device.cuh"
 
@@ -128,7 +128,13 @@ extern "C" __global__ void __launch_bounds__(REFERENCE_THREADS)
 	}
 	sum = part[0];
 
-	const bool empty = sum == 0.0;
+	const bool empty = sum == 0.0, rounds = a.spec.round_s & ATTN_ROUND_WEIGHTS;
+	if (rounds && !empty) {
+		__syncthreads(); /* the sum is read by all */
+		for (int j = me; j < a.Sk; j += REFERENCE_THREADS)
+			x[j] = sum * round_to((float)(x[j] / sum), a.spec.round_p);
+		__syncthreads();
+	}
 	for (int c = me; c < a.Dv; c += REFERENCE_THREADS) {
 		double o = 0.0;
 		for (int j = 0; j < a.Sk; j++)

@@ -13,6 +13,7 @@
  *   sm90.cu     Hopper, rows on 16 bytes
  *   mma.cu      anything, from sm_80 on
  *   wmma.cu     anything; f32.cu for fp32
+ *   rounded.cu  whatever is to be rounded as the program does, and nothing else
  */
 #include "kernels/attention.h"
 #include "kernels/decode_variants.h"
@@ -83,10 +84,12 @@ static int possible(const struct attn_args *args)
 	return !args->spec.mask.base || args->spec.mask.dtype == ATTN_BOOL;
 }
 
-/* Does the variant round scores as `round_s` asks for? */
-static int rounds_scores(const struct attn_variant *v)
+/* Does the variant round scores as `round_s` asks for? rounded.cu is for nothing else. */
+static int rounds_scores(const struct attn_variant *v, int32_t round_s)
 {
-	return v->family == ATTN_MMA && !(v->needs & ATTN_NEEDS_PLAIN);
+	if (v->family == ATTN_ROUNDED || round_s & ATTN_ROUND_WEIGHTS)
+		return v->family == ATTN_ROUNDED && round_s & ATTN_ROUND_WEIGHTS;
+	return !round_s || (v->family == ATTN_MMA && !(v->needs & ATTN_NEEDS_PLAIN));
 }
 
 /* Are there no lengths, no sinks, and no bias after the mask? */
@@ -192,7 +195,7 @@ static int takes(const struct attn_variant *v, const struct call *call)
 
 	if (args->q.dtype != v->dtype || args->D > v->max_d || args->Dv > v->max_d)
 		return 0;
-	if (args->spec.round_s && !rounds_scores(v))
+	if (!rounds_scores(v, args->spec.round_s))
 		return 0;
 	if (v->family == ATTN_LADDER)
 		return call->arch >= v->min_arch && call->available && call->available[index] &&
@@ -401,6 +404,11 @@ static const struct attn_variant *choose_wmma(const struct call *call)
 	return choose_rows(call, ATTN_WMMA);
 }
 
+static const struct attn_variant *choose_rounded(const struct call *call)
+{
+	return choose_rows(call, ATTN_ROUNDED);
+}
+
 static const struct attn_variant *choose_f32(const struct call *call)
 {
 	return choose_rows(call, ATTN_F32_ANY);
@@ -419,8 +427,8 @@ const struct attn_variant *attn_select_from(const struct attn_args *args, int ar
 					    const char *forced, const uint8_t *available)
 {
 	static const struct attn_variant *(*const families[])(const struct call *) = {
-		choose_few,  choose_decode, choose_split, choose_tma,
-		choose_sm90, choose_mma,    choose_wmma,  choose_f32};
+		choose_few, choose_decode, choose_split,   choose_tma, choose_sm90,
+		choose_mma, choose_wmma,   choose_rounded, choose_f32};
 	const struct call call = {args, arch, available};
 	const struct attn_variant *v = NULL;
 

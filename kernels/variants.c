@@ -8,6 +8,7 @@
 #include "kernels/f32_variants.h"
 #include "kernels/few_variants.h"
 #include "kernels/mma_variants.h"
+#include "kernels/rounded_variants.h"
 #include "kernels/sm90_variants.h"
 #include "kernels/split_variants.h"
 #include "kernels/tma_variants.h"
@@ -40,6 +41,14 @@
 	    (simple) * (ATTN_NEEDS_PLAIN | ATTN_NEEDS_ROWS), 0)
 #define MMA_F16(...)  MMA_ROW("f16", ATTN_F16, __VA_ARGS__)
 #define MMA_BF16(...) MMA_ROW("bf16", ATTN_BF16, __VA_ARGS__)
+
+#define ROUNDED_ROW(type, dtype, rows, width, keys, row_warps)                                     \
+	ROW("rounded_" type "_d" #width "_r" #rows, AMPERE, dtype, ATTN_ROUNDED, width, rows,      \
+	    32 * (row_warps), ROUNDED_SHARED(rows, width, keys), 1, 0, 0)
+#define ROUNDED_F16(rows, width, keys, row_warps, per_sm)                                          \
+	ROUNDED_ROW("f16", ATTN_F16, rows, width, keys, row_warps)
+#define ROUNDED_BF16(rows, width, keys, row_warps, per_sm)                                         \
+	ROUNDED_ROW("bf16", ATTN_BF16, rows, width, keys, row_warps)
 
 #define DECODE_ROW(type, dtype, width, parts)                                                      \
 	ROW("decode_" type "_d" #width "_p" #parts, (parts) > 1 ? HOPPER : AMPERE, dtype,          \
@@ -104,6 +113,8 @@ const struct attn_variant attn_variants[] = {
 	WMMA_VARIANTS(WMMA_BF16)
 	MMA_VARIANTS(MMA_F16)
 	MMA_VARIANTS(MMA_BF16)
+	ROUNDED_VARIANTS(ROUNDED_F16)
+	ROUNDED_VARIANTS(ROUNDED_BF16)
 	DECODE_VARIANTS(DECODE_F16)
 	DECODE_VARIANTS(DECODE_BF16)
 	FEW_VARIANTS(FEW_F16)
@@ -123,5 +134,5 @@ const int attn_variant_total = (int)(sizeof(attn_variants) / sizeof(attn_variant
 
 #define ONE(...) +1
 const int attn_variant_count = 2 * (0 WMMA_VARIANTS(ONE)) + 2 * (0 MMA_VARIANTS(ONE)) +
-			       2 * (0 DECODE_VARIANTS(ONE)) + 2 * (0 FEW_VARIANTS(ONE)) +
-			       (0 F32_VARIANTS(ONE));
+			       2 * (0 ROUNDED_VARIANTS(ONE)) + 2 * (0 DECODE_VARIANTS(ONE)) +
+			       2 * (0 FEW_VARIANTS(ONE)) + (0 F32_VARIANTS(ONE));
