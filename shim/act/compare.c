@@ -57,7 +57,8 @@ static struct pending {
 	struct result *result;		 /* pinned */
 	uint64_t promised;		 /* to the ledger */
 	int rows;
-	bool tried; /* sampled[TRIAL] is of the kernel on numbers of ours */
+	bool tried;	 /* sampled[TRIAL] is of the kernel on numbers of ours */
+	int32_t round_s; /* what the kernel rounded as the program does */
 	struct rounding rounding;
 	int64_t keys;
 	char kernel[48];
@@ -158,6 +159,7 @@ static int sample_against(const struct chain *chain, const struct attn_args *arg
 	};
 	int error;
 
+	reference.attn.spec.round_s = 0; /* the exact answer, whoever rounds */
 	if (fused)
 		sampled.fused = *fused;
 	error = fused_reference(chain->context, chain->stream, &reference);
@@ -247,6 +249,7 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 			slot->rows = rows;
 			slot->keys = args->Sk;
 			slot->rounding = rounding_of(args, may_tf32(chain));
+			slot->round_s = args->spec.round_s;
 			snprintf(slot->kernel, sizeof(slot->kernel), "%s", variant->name);
 			slot->tried = site->empty && site->state == SITE_LEARNING &&
 				      trial_begin(&trial, chain, args);
@@ -327,6 +330,26 @@ static double least(double old, double fresh)
 	return !isfinite(fresh) ? old : old > 0 && old < fresh ? old : fresh;
 }
 
+/* Its O moved the program's too far: the next kernel rounds all that the program does. */
+static bool round_more(struct site *site)
+{
+	if (site->round_s || !site->rounds)
+		return false;
+	site_round(site, site->rounds);
+	return true;
+}
+
+/* That was too slow: scores alone are rounded at less cost, and it may be enough. */
+static bool round_less(struct site *site)
+{
+	const int32_t scores = site->rounds & ~ATTN_ROUND_WEIGHTS;
+
+	if (!(site->round_s & ATTN_ROUND_WEIGHTS) || !scores)
+		return false;
+	site_round(site, scores);
+	return true;
+}
+
 /* Is the fused kernel fast enough, as far as the best times seen tell? Another process on the GPU
  * spoils single samples, so a site is given a few more before it is declined for this. */
 static bool fast_enough(struct site *site, double app_us, double fused_us)
@@ -343,6 +366,8 @@ static bool fast_enough(struct site *site, double app_us, double fused_us)
 	if (!(site->app_us > 0) || site->app_us >= config()->min_speedup * site->fused_us)
 		return true;
 	if (site->samples >= SPEED_SAMPLES) {
+		if (round_less(site))
+			return false;
 		snprintf(detail, sizeof(detail), "%d.%02dx", (int)(site->app_us / site->fused_us),
 			 (int)(site->app_us / site->fused_us * 100) % 100);
 		site_decline(site, REASON_SLOWER, detail);
@@ -386,12 +411,18 @@ static void judge(struct pending *slot)
 
 	if (!verdict_explains(s, &slot->rounding, false))
 		verdict = "not_explained";
+	else if (verdict_moved(d, &slot->rounding) && !d->nonfinite_mismatch)
+		verdict = "moved";
 	else if (!verdict_agrees(d, &slot->rounding) ||
 		 !verdict_as_exact(s, &slot->rounding, config()->tolerance))
 		verdict = "drift";
 	else
 		verdict = judge_agreement(slot);
 	write_sample(slot, app_us, fused_us, verdict);
+	if (slot->round_s != site->round_s) /* of a kernel that is no longer asked */
+		return;
+	if (strcmp(verdict, "moved") == 0 && round_more(site))
+		return;
 	if (strcmp(verdict, "ok") == 0) {
 		site->passed++;
 		site->live->agreed++;
@@ -404,7 +435,8 @@ static void judge(struct pending *slot)
 		note_empty(site);
 		return;
 	}
-	site_decline(site, verdict[0] == 'd' ? REASON_DRIFT : REASON_NOT_EXPLAINED, detail);
+	site_decline(site, strcmp(verdict, "not_explained") ? REASON_DRIFT : REASON_NOT_EXPLAINED,
+		     detail);
 }
 
 static void finish(struct pending *slot)

@@ -185,6 +185,7 @@ enum flow learning_close(struct chain *chain, struct op *op, const struct access
 		held_drop(chain);
 		return FLOW_PASS;
 	}
+	args.spec.round_s &= site->round_s;
 	if (!fresh && too_dear(site, chain))
 		return put_off(chain, site);
 	site->live->seen++;
@@ -260,6 +261,14 @@ static void correct_record(struct site *site, const struct chain *chain,
 	site_announce(site, chain, args, variant->name);
 }
 
+/* Where the program rounds, as far as there is a kernel that repeats it; asked of the kernel at
+ * hand is what the site needs. */
+static void note_rounding(struct site *site, const struct chain *chain, struct attn_args *args)
+{
+	site->rounds = fused_select(chain->context, args) ? args->spec.round_s : 0;
+	args->spec.round_s &= site->round_s;
+}
+
 /* Comparisons whose results are still to come may be all that are needed. */
 static bool enough_under_way(const struct site *site)
 {
@@ -325,6 +334,7 @@ void learning_closed(struct chain *chain)
 		timing_drop(timing);
 		return;
 	}
+	note_rounding(site, chain, &args);
 	load_for_capture(chain, &args);
 	originals_compare(&args, &order, chain);
 	variant = select_in_order(chain->context, &args, &order);

@@ -65,6 +65,7 @@ static int launch_fused(struct chain *chain, struct site *site, const struct rel
 		log_decline(REASON_CHAIN_BROKEN, detail);
 		return -1;
 	}
+	args.spec.round_s &= site->round_s;
 	if (!originals_narrow(&args, chain)) {
 		log_decline(REASON_CHAIN_BROKEN, "operands cast from what is gone");
 		site->broken++;

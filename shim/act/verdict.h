@@ -40,6 +40,9 @@ bool verdict_empty(const struct drift_sampled_result *r);
 /* Do the two agree as far as rounding lets them, on all of O? */
 bool verdict_agrees(const struct drift_result *d, const struct rounding *rounding);
 
+/* Did the fused O move the program's by more than it may, however exact it is? */
+bool verdict_moved(const struct drift_result *d, const struct rounding *rounding);
+
 /* Beyond this, relative to an element and in absolute terms, a difference is counted in the log. */
 double verdict_noticeable(const struct rounding *rounding);
 

@@ -33,7 +33,7 @@
  *  "worst_fused":0.1,"nonfinite":0,"beyond":0.0,"finite":98304,"app_rms":0.3,"fused_rms":0.3,
  *  "reference":{"rows":64,"app_max":…,"app_rmse":…,"fused_max":…,"fused_rmse":…}|null,
  *  "trial":{"rms":0.3,"fused_max":1e-4,"fused_rmse":1e-5},
- *  "verdict":"ok"|"not_explained"|"drift"|"nothing_compared","at_us":1234.5,"stream":1,
+ *  "verdict":"ok"|"not_explained"|"moved"|"drift"|"nothing_compared","at_us":1234.5,"stream":1,
  *  "parts_us":{"gemm1":4.1,"middle":3.9,"softmax":3.0,"gemm2":4.2}}
  *      one comparison of the program's own chain with the fused kernel on the same data. max_rel is
  *      max_abs / max|app|; beyond is the share of elements outside the tolerance; finite counts

@@ -15,6 +15,8 @@
 struct site sites[SITES];
 int site_count;
 
+#define WATCHES 3 /* undeferred occurrences that a site may ask for at a time */
+
 static uint64_t moment; /* occurrences of all sites */
 
 /* Of the two GEMMs, the number of keys left out. */
@@ -167,8 +169,8 @@ struct site *site_of_chain(const struct chain *chain)
 	moment++;
 	for (int i = 0; i < site_count; i++)
 		if (sites[i].key == key) {
-			if (sites[i].watches < 3)
-				sites[i].watches = 3;
+			if (sites[i].watches < WATCHES)
+				sites[i].watches = WATCHES;
 			sites[i].latest = moment;
 			return &sites[i];
 		}
@@ -186,7 +188,7 @@ struct site *site_of_chain(const struct chain *chain)
 		.value_count = chain->value_count,
 		.by_data = !by_rule,
 		.measured = chain->measured,
-		.watches = 3,
+		.watches = WATCHES,
 		.interval = config()->sample,
 		.live = live,
 	};
@@ -357,9 +359,10 @@ void site_verify(struct site *site)
 
 	if (site->state != SITE_LEARNING)
 		return;
-	/* Each time but the latest, whose readers may still come. */
-	if (site->met >= 1 && met >= 2 && met + 1 >= site->live->seen) {
-		site_decline(site, REASON_SCORES_READ_BY, site->met_by);
+	/* Each time but the latest, whose readers may still come; once may have been chance. */
+	if (site->met >= 1 && met + 1 >= site->live->seen) {
+		if (met >= 2)
+			site_decline(site, REASON_SCORES_READ_BY, site->met_by);
 		return;
 	}
 	site->state = SITE_VERIFIED;
@@ -368,6 +371,19 @@ void site_verify(struct site *site)
 	if (site->live->reason == REASON_LEARNING || site->live->reason == REASON_NOTHING_COMPARED)
 		site->live->reason = REASON_NONE;
 	message_info("site %d verified", site->number);
+	write_state(site);
+}
+
+void site_round(struct site *site, int32_t round_s)
+{
+	site->round_s = round_s;
+	site->passed = site->samples = 0;
+	site->app_us = site->fused_us = 0;
+	site->watches = WATCHES;
+	if (site->state != SITE_VERIFIED)
+		return;
+	site->state = SITE_LEARNING;
+	site->live->state = SITE_LEARNING;
 	write_state(site);
 }
 

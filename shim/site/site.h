@@ -55,6 +55,8 @@ struct site {
 		interval; /* occurrences between samples: FASHIM_SAMPLE, growing while they agree */
 	unsigned broken;  /* deferred chains that turned out to be something else */
 	unsigned failed_compares;
+	int32_t rounds;	 /* where the program rounds and a kernel can: enum attn_round_s … */
+	int32_t round_s; /* … and where that is asked of the kernel, once its O moved too far */
 	unsigned uncast; /* occurrences whose operands were cast nobody knows from what */
 	unsigned empty;	 /* comparisons in which there was nothing to see */
 	bool announced, timed_last;
@@ -116,6 +118,10 @@ struct site *site_match_close(const struct site_set *set, const struct chain *ch
 
 void site_decline(struct site *site, enum reason reason, const char *detail);
 void site_verify(struct site *site);
+
+/* From now on these steps are rounded (enum attn_round_s): what was learned of another kernel
+ * counts no more. */
+void site_round(struct site *site, int32_t round_s);
 
 /* Opening GEMMs that never close are looked at ever more rarely. */
 bool opener_promising(const struct op_gemm *gemm);

@@ -467,6 +467,8 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 	if (reason != REASON_NONE)
 		return reason;
 	detail[0] = '\0';
+	args->spec.round_s = spec_rounding(&walk);
+	args->spec.alpha = (float)chain->steps[0].gemm.alpha;
 	if (walk.fold)
 		return walk.unknown ? stop(&walk, REASON_UNACCOUNTED_POINTER,
 					   "folded heads beside an unknown kernel")

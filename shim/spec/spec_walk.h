@@ -70,6 +70,10 @@ void spec_set_operands(struct attn_args *args, const struct chain *chain, int64_
 /* A broadcast operand that follows the heads, once their number is known. */
 void spec_settle_heads(struct attn_tensor *tensor, int64_t H);
 
+/* What the chain rounds on its way, as a set of enum attn_round_s; 0 where kernels do not round
+ * like that. */
+int32_t spec_rounding(const struct walk *walk);
+
 /* Entries of a product that come in runs: these are the heads, and nothing else may be. */
 enum reason spec_settle_runs(struct walk *walk);
 

@@ -147,12 +147,33 @@ static void lower_triangle(void)
 	bench_close(&b);
 }
 
+/* Scores so large that O hangs on how fp16 rounds them: once as QK^T, once when they are scaled. */
+static void large_scores(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain_open(&b, &b.t);
+		app_scale(&b.app, b.t.x, b.t.s, 100.37f, b.scores);
+		app_softmax(&b.app, b.t.p, b.t.x, (size_t)b.shape.heads * b.shape.rows,
+			    b.shape.columns);
+		chain_close(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (late(r))
+			observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
 const struct hazard hazards_forms[] = {
 	{"bias_in_s", bias_in_s, "QK^T is added to a bias that lies in S"},
 	{"bias_in_p", bias_in_p, "the same, and softmax is in place"},
 	{"bias_overwritten", bias_overwritten, "the same, and S is cleared before P.V"},
 	{"second_output", second_output, "softmax writes the sums of its rows too"},
 	{"lower_triangle", lower_triangle, "softmax writes P up to the diagonal alone"},
+	{"large_scores", large_scores, "O hangs on how the scores are rounded"},
 	{"channels_first", channels_first, "Q, K, V and O as [H,D,S]"},
 	{0},
 };

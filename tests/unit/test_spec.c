@@ -58,6 +58,47 @@ static void test_operands(void **state)
 	assert_int_equal(args.spec.mask.base, 0);
 }
 
+/* Where the program's own steps round, between QK^T and PV. */
+static void test_rounding(void **state)
+{
+	enum { PLAIN, SCALED, EXACT, BIASED, TANH, ALPHA, KINDS };
+	static const int32_t expected[KINDS] = {
+		[PLAIN] = ATTN_ROUND_PRODUCT | ATTN_ROUND_WEIGHTS,
+		[SCALED] = ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED | ATTN_ROUND_WEIGHTS,
+		[EXACT] = ATTN_ROUND_PRODUCT | ATTN_ROUND_WEIGHTS,
+		[BIASED] = ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED | ATTN_ROUND_BIASED |
+			   ATTN_ROUND_WEIGHTS,
+		[TANH] = 0,
+		[ALPHA] = ATTN_ROUND_PRODUCT | ATTN_ROUND_WEIGHTS,
+	};
+
+	(void)state;
+	for (int kind = 0; kind < KINDS; kind++) {
+		struct op op = core_scores();
+		uint64_t x = core.x;
+		struct chain *chain;
+
+		core_begin();
+		op = core_scores();
+		op.gemm.alpha = kind == ALPHA ? 0.3 : 1;
+		chain = chain_open(&op);
+		if (kind == PLAIN || kind == ALPHA)
+			x = core.s;
+		else if (kind == TANH)
+			join(chain, core_tanh(core.x, core.s));
+		else
+			join(chain, core_scale(core.x, core.s, kind == EXACT ? -0.5f : 0.3f));
+		if (kind == BIASED) {
+			join(chain, core_add_mask(core.m, core.x, core.mask));
+			x = core.m;
+		}
+		join(chain, core_softmax(core.p, x));
+		assert_int_equal(end(chain), REASON_NONE);
+		assert_int_equal(args.spec.round_s, expected[kind]);
+		assert_true(args.spec.alpha == (float)op.gemm.alpha);
+	}
+}
+
 /* [B,S,H,D] in memory, K transposed, Dv unlike D, O transposed with P the first operand. */
 static void test_layouts(void **state)
 {
@@ -450,17 +491,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_told), /* first: in processes that know nothing yet */
-		cmocka_unit_test(test_operands),
-		cmocka_unit_test(test_layouts),
-		cmocka_unit_test(test_transposed),
-		cmocka_unit_test(test_snapshots),
-		cmocka_unit_test(test_not_softmax),
-		cmocka_unit_test(test_dataflow),
-		cmocka_unit_test(test_part_of_the_scores),
-		cmocka_unit_test(test_backward),
-		cmocka_unit_test(test_gemm_forms),
-		cmocka_unit_test(test_by_data),
-		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_operands),  cmocka_unit_test(test_rounding),
+		cmocka_unit_test(test_layouts),	  cmocka_unit_test(test_transposed),
+		cmocka_unit_test(test_snapshots), cmocka_unit_test(test_not_softmax),
+		cmocka_unit_test(test_dataflow),  cmocka_unit_test(test_part_of_the_scores),
+		cmocka_unit_test(test_backward),  cmocka_unit_test(test_gemm_forms),
+		cmocka_unit_test(test_by_data),	  cmocka_unit_test(test_words),
 	};
 
 	return CORE_MAIN("spec", tests);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where a chain rounds its scores: what each of its steps stores in 16 bits on the way from S to P
+ * (`round_s` of attention.h). Fused kernels keep all of that in fp32; one that repeats it is asked
+ * for where the difference shows.
+ */
+#include "shim/spec/spec_walk.h"
+
+#include <math.h>
+
+#include "shim/base/elementary.h"
+
+/* Scores in 16 bits times such a number are exact. */
+static bool exact_factor(double factor)
+{
+	return factor != 0 && fabs(factor) == power_of_two(exponent_of(factor));
+}
+
+static bool is_narrow(int dtype)
+{
+	return dtype == ATTN_F16 || dtype == ATTN_BF16;
+}
+
+/* One step before the softmax, which stores `dtype`. False: kernels do not round in this order. */
+static bool before_softmax(const struct meaning *meaning, int dtype, int32_t *round_s)
+{
+	const bool scaled = *round_s & ATTN_ROUND_SCALED, biased = *round_s & ATTN_ROUND_BIASED;
+
+	switch (meaning->role) {
+	case ROLE_SCALE:
+		if (exact_factor(meaning->scalar))
+			return true;
+		if (scaled || biased)
+			return false;
+		if (is_narrow(dtype))
+			*round_s |= ATTN_ROUND_SCALED;
+		return true;
+	case ROLE_COPY:
+		if (is_narrow(dtype) && !biased)
+			*round_s |= ATTN_ROUND_SCALED; /* of what was narrow already: no change */
+		return true;
+	case ROLE_ADD:
+	case ROLE_ADD_SCALED:
+		if (is_narrow(dtype))
+			*round_s |= ATTN_ROUND_BIASED;
+		return is_narrow(dtype) || !biased;
+	case ROLE_SOFTMAX:
+		return exact_factor(meaning->factor) || !(scaled || biased);
+	case ROLE_ADD_CONSTANT:
+	case ROLE_MASKED_FILL:
+	case ROLE_WHERE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+int32_t spec_rounding(const struct walk *walk)
+{
+	const struct chain *chain = walk->chain;
+	const struct op_gemm *opener = &chain->steps[0].gemm;
+	const int narrow = walk->args->v.dtype;
+	const int product = dtype_of_cuda(opener->ctype);
+	int32_t round_s = 0;
+	bool softmax = false;
+
+	if (walk->unknown || walk->tanh || walk->shifted || !is_narrow(narrow) ||
+	    opener->alpha == 0)
+		return 0;
+	if (chain->preload >= 0 && is_narrow(product))
+		round_s = ATTN_ROUND_BIASED;
+	else if (is_narrow(product))
+		round_s = ATTN_ROUND_PRODUCT;
+	if (is_narrow(product) && product != narrow)
+		return 0;
+	for (int i = 1; i < chain->step_count; i++) {
+		const struct meaning *meaning = &chain->steps[i].meaning;
+		const int dtype = meaning->view_count ? meaning->views[0].dtype : -1;
+
+		if (is_narrow(dtype) && dtype != narrow)
+			return 0;
+		if (!softmax && !before_softmax(meaning, dtype, &round_s))
+			return 0;
+		if (softmax && meaning->role == ROLE_SCALE && !exact_factor(meaning->scalar))
+			return 0;
+		softmax = softmax || meaning->role == ROLE_SOFTMAX;
+	}
+	if (round_s & ATTN_ROUND_BIASED && walk->args->spec.round_x != narrow)
+		return 0;
+	return round_s | ATTN_ROUND_WEIGHTS;
+}
