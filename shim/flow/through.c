@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The questions that are asked about an op, one after the other: first what is held back elsewhere
+ * is protected from it (held.h), then it may open, extend or close a chain (chain.h), and what is
+ * known of the site (site.h) decides whether it runs, waits, or is replaced.
+ */
+#include "shim/flow/through.h"
+
+#include <string.h>
+
+#include "shim/act/delivery.h"
+#include "shim/act/graph_copy.h"
+#include "shim/act/occurrence.h"
+#include "shim/act/recording.h"
+#include "shim/act/replace.h"
+#include "shim/ask/addresses.h"
+#include "shim/ask/overwrite.h"
+#include "shim/ask/reach.h"
+#include "shim/base/config.h"
+#include "shim/flow/capture.h"
+#include "shim/flow/record.h"
+#include "shim/flow/settle.h"
+#include "shim/flow/touch.h"
+#include "shim/gpu/late.h"
+#include "shim/gpu/looks.h"
+#include "shim/gpu/timing.h"
+#include "shim/hazard/copies.h"
+#include "shim/hazard/held.h"
+#include "shim/log/decline.h"
+#include "shim/log/log.h"
+#include "shim/op/graph.h"
+#include "shim/op/memory.h"
+#include "shim/real/bypass.h"
+#include "shim/rules/function.h"
+#include "shim/rules/shadow.h"
+#include "shim/site/site.h"
+
+bool through_keeps(void)
+{
+	return chain_live || shadow_wanted() || capture_under_way() || copies_watch() ||
+	       late_pending();
+}
+
+/* ---- chains --------------------------------------------------------------------------------- */
+
+static enum timing_part part_of(const struct step *step)
+{
+	return step->meaning.role == ROLE_SOFTMAX ? TIMING_SOFTMAX : TIMING_MIDDLE;
+}
+
+/* A product over scores that is none of those that could close a chain. */
+static void decline_product(const struct op_gemm *gemm)
+{
+	if (gemm->besides)
+		log_decline(REASON_EPILOGUE, gemm->besides);
+	else if (dtype_of_cuda(gemm->ctype) < 0)
+		log_decline(REASON_DTYPE, gemm->entry);
+	else
+		log_decline(REASON_LAYOUT, gemm->entry);
+}
+
+static bool has_unknown(const struct access_list *list)
+{
+	for (int i = 0; i < list->count; i++)
+		if (list->item[i].grade == GRADE_UNKNOWN)
+			return true;
+	return false;
+}
+
+/* What is known of a kernel without a rule beside its pointers: all of it, where it is what a
+ * verified site does next; else how far it may reach. */
+static void settle_unknown(struct op *op, struct access_list *list, const struct function *function,
+			   const unsigned char *params)
+{
+	const struct chain *chain = chain_reader(op, list);
+	const struct site *model = NULL;
+
+	if (op->kind != OP_LAUNCH || !has_unknown(list))
+		return;
+	if (chain && chain->deferred)
+		model = site_model(
+			chain, chain_launch_key(&chain->steps[0].gemm, op, function, params, list),
+			list);
+	if (model) {
+		site_narrow(model, chain, list);
+		return;
+	}
+	if (!chain && !capture_under_way())
+		overwrite_refine(list, op, function, params);
+	if (config()->mode >= MODE_COMPARE && has_unknown(list))
+		reach_refine(list, op, function, !capture_under_way());
+}
+
+/* An op that reads an open chain. Returns whether it is taken. */
+static enum flow continue_chain(struct chain *chain, struct op *op, struct access_list *list,
+				const struct function *function, const unsigned char *params,
+				const char *who)
+{
+	static struct access_list own; /* as far as the chain is concerned; flow lock */
+
+	if (!chain_takes_whole(chain, list)) {
+		/* Partly overwritten scores are no scores: what is made of them can't be told. */
+		chain_unfit(chain, REASON_CHAIN_BROKEN, who);
+		if (chain->deferred) {
+			held_guard(op, list, NULL, true, who);
+			return FLOW_PASS;
+		}
+	}
+	/* A closing GEMM's output is written even where the chain was deferred. */
+	own = *list;
+	site_narrow(NULL, chain, &own);
+	held_guard_step(op, list, &own, chain,
+			!chain->deferred || chain->recorded || op->kind == OP_GEMM ||
+				has_unknown(list),
+			who);
+	if (op->kind == OP_GEMM) {
+		if (chain_close(chain, op))
+			return occurrence_close(chain, op, list);
+		if (!op->gemm.plain && op->gemm.batch > 1)
+			decline_product(&op->gemm);
+		held_guard(op, list, NULL, true,
+			   who); /* a GEMM that reads scores otherwise: a reader */
+		return FLOW_PASS;
+	}
+	if (chain->deferred && has_unknown(list)) {
+		/* Not what any verified site does next. */
+		log_decline(REASON_CHAIN_BROKEN, who);
+		held_realise(chain, op_queue(op), "chain_broken", false);
+		if (!chain->used)
+			return FLOW_PASS;
+	}
+	if (chain->recorded)
+		held_guard_inputs(chain, op, &own);
+	if (chain->deferred)
+		return occurrence_defer(chain, op, list, function, params);
+	copies_note(op, list, function, params);
+	held_guard_inputs(chain, op, &own); /* was one overwritten, the comparison fails */
+	if (chain_extend(chain, op, &own, function, params)) {
+		timing_start(chain->timing, part_of(&chain->steps[chain->step_count - 1]));
+		op->watcher = chain;
+	}
+	return FLOW_PASS;
+}
+
+/* Chains that wait for a closing GEMM do not wait for ever. */
+static void age_chains(void)
+{
+	for_each_chain(chain)
+	{
+		if (chain->closed || ++chain->age < CHAIN_PATIENCE)
+			continue;
+		if (chain->deferred) {
+			held_realise(chain, chain_queue(chain), "patience", false);
+		} else {
+			opener_result(&chain->steps[0].gemm, false);
+			held_drop(chain);
+		}
+	}
+}
+
+static void resolve_arrays(struct op *op)
+{
+	shadow_resolve_arrays(&op->gemm);
+	if (op->gemm.by_array && !capture_takes(op) && addresses_identify(op))
+		shadow_resolve_arrays(&op->gemm);
+}
+
+/* A kernel on the device may give the node other parameters. */
+static bool device_edits(const struct op *op)
+{
+	for (unsigned i = 0; op->kind == OP_LAUNCH && i < op->launch.attribute_count; i++)
+		if (op->launch.attributes[i].id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
+			return true;
+	return false;
+}
+
+/* An op that is captured. Without FASHIM_GRAPHS no chain is open. */
+static enum flow chains_captured(struct op *op, struct access_list *list,
+				 const struct function *function, const unsigned char *params,
+				 const char *who)
+{
+	const bool origin = capture_began_on(op->stream);
+	struct chain *reader;
+
+	age_chains();
+	reader = chain_reader(op, list);
+	if (reader) {
+		const bool closes = reader->recorded && chain_closeness(reader, op);
+		enum flow flow = continue_chain(reader, op, list, function, params, who);
+
+		if (flow == FLOW_TAKEN || op->kind != OP_GEMM || closes)
+			return flow;
+	} else {
+		held_guard(op, list, NULL, true, who);
+	}
+	return op->kind == OP_GEMM ? occurrence_open_captured(op, list, origin) : FLOW_PASS;
+}
+
+/* What is followed runs as the program wants it. */
+static enum flow through_captured(struct op *op, struct access_list *list,
+				  const struct function *function, const unsigned char *params,
+				  const char *who)
+{
+	enum flow flow;
+
+	list->opaque |= device_edits(op);
+	graph_note(list);
+	recording_note(op, list, who);
+	if (op->kind == OP_GRAPH_LAUNCH) /* beside the capture, perhaps */
+		graph_copy_for(op->handle, op);
+	flow = chains_captured(op, list, function, params, who);
+	looks_guard(list);
+	return op->recorded ? FLOW_PASS : flow;
+}
+
+/* A graph that was captured before our eyes: it, or its copy. */
+static enum flow through_launch(const struct op *op)
+{
+	const struct graph_ranges *ranges = graph_known(op->handle);
+	struct graph_copy *copy = graph_copy_for(op->handle, op);
+
+	shadow_clear();
+	copies_guard_graph(op, ranges);
+	held_guard_graph(op, ranges, copy ? graph_copy_order(copy) : NULL, copy);
+	looks_guard_graph(ranges);
+	late_guard_graph(op_queue(op), ranges);
+	if (!copy)
+		return FLOW_PASS;
+	if (graph_copy_launch(copy, op))
+		return FLOW_TAKEN;
+	held_guard_graph(op, ranges, NULL, NULL);
+	late_guard_graph(op_queue(op), ranges);
+	return FLOW_PASS;
+}
+
+static enum flow through_chains(struct op *op, struct access_list *list,
+				const struct function *function, const unsigned char *params,
+				const char *who)
+{
+	struct chain *reader = chain_reader(op, list);
+	bool taken = false;
+
+	if (reader) {
+		enum flow flow = continue_chain(reader, op, list, function, params, who);
+
+		if (flow == FLOW_TAKEN || op->kind != OP_GEMM || op->watcher)
+			return flow;
+	} else if (op->kind != OP_GEMM) {
+		taken = copies_take(op, list, function, params);
+		held_guard(op, list, NULL, !taken, who);
+	}
+	if (op->kind == OP_GEMM)
+		return occurrence_open(op, list);
+	return taken ? FLOW_TAKEN : FLOW_PASS;
+}
+
+/* From the moment on that something calls the driver past us nothing stays virtual for it to miss.
+ */
+static void look_for_bypass(void)
+{
+	static bool known;
+	const char *why;
+
+	if (known || !bypassed(&why))
+		return;
+	known = true;
+	log_decline(REASON_BYPASSED, why);
+	settle_and_forget(why);
+}
+
+/* The op after a closing GEMM tells where O goes; may a fused launch have waited for it? */
+static bool comes_after_output(const struct op *op, const struct access_list *list,
+			       const struct function *function, const unsigned char *params)
+{
+	delivery_note(op, list, function, params);
+	if (!replace_waits())
+		return false;
+	if (!capture_under_way() && replace_awaited(op, list, function, params))
+		return true;
+	replace_settle();
+	return false;
+}
+
+static enum flow ask_all(struct op *op)
+{
+	static unsigned char params[FUNCTION_MAX_BYTES]; /* flow lock */
+	static struct access_list list;
+	const struct function *function = NULL;
+	const unsigned char *readable = NULL;
+	const char *who = op->name;
+	bool delivers;
+	enum flow flow;
+
+	if (!op->context) { /* the driver did not say which one is current */
+		settle_and_forget(op->name);
+		return FLOW_PASS;
+	}
+	if (op->kind == OP_GEMM) {
+		look_for_bypass();
+	} else if (!through_keeps() && !(op->kind == OP_GRAPH_LAUNCH && graph_copies())) {
+		return FLOW_PASS;
+	}
+	if (op->kind == OP_LAUNCH) {
+		log_live()->launches++;
+		function = function_get(op->launch.function);
+		if (function && function_read_params(function, &op->launch, params)) {
+			readable = params;
+			who = function->name;
+		}
+	}
+	if (op->kind == OP_GEMM)
+		resolve_arrays(op);
+	touch_of_op(&list, op, function, readable);
+	settle_unknown(op, &list, function, readable);
+	delivers = op->kind == OP_LAUNCH && comes_after_output(op, &list, function, readable);
+	if (capture_takes(op))
+		return through_captured(op, &list, function, readable, who);
+	if (op->kind == OP_GRAPH_LAUNCH && graph_known(op->handle))
+		return through_launch(op);
+	if (op->kind == OP_GRAPH_LAUNCH)
+		graph_copy_for(op->handle, op); /* its copy may still be running */
+	shadow_note(op, &list, function, readable);
+	addresses_note(op, function, readable);
+	age_chains();
+	copies_guard(op, &list, who);
+	if (delivers) {
+		held_guard(op, &list, NULL, true, who);
+		late_guard(op_queue(op), &list);
+		flow = replace_deliver();
+	} else {
+		flow = through_chains(op, &list, function, readable, who);
+	}
+	if (flow == FLOW_PASS && op->kind == OP_GEMM)
+		copies_needed(NULL, who);
+	looks_guard(&list);
+	late_guard(op_queue(op), &list);
+	return flow;
+}
+
+/* ---- captures ------------------------------------------------------------------------------- */
+
+static void capture_begun(const struct op *op)
+{
+	capture_add(op->stream);
+	shadow_clear(); /* what holds now may not hold when the graph is launched */
+	graph_begin(op->stream, strstr(op->name, "ToGraph") != NULL);
+	if (!strstr(op->name, "ToGraph"))
+		recording_begin(op);
+}
+
+static void capture_end(const struct op *op)
+{
+	for_each_chain(chain) if (chain->captured && chain->stream == op->stream)
+		held_realise(chain, chain_queue(chain), op->name, false);
+	recording_ends(op);
+	capture_remove(op->stream);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+enum flow through_before(struct op *op)
+{
+	enum flow flow = FLOW_PASS;
+
+	if (record_wanted() && op->kind != OP_ALLOC)
+		record_op(op);
+	if (op->kind != OP_LAUNCH && op->kind != OP_ALLOC)
+		comes_after_output(op, NULL, NULL, NULL);
+	switch (op->kind) {
+	case OP_ALLOC:
+	case OP_SYNC:
+	case OP_KIND_COUNT:
+		break;
+	case OP_TEARDOWN:
+		settle_teardown(op);
+		break;
+	case OP_CAPTURE_BEGIN:
+		settle_before_capture(op);
+		break;
+	case OP_CAPTURE_END:
+		capture_end(op);
+		break;
+	default:
+		flow = ask_all(op);
+		break;
+	}
+	if (op->kind == OP_FREE)
+		memory_remove(op->alloc.range.base);
+	return flow;
+}
+
+void through_after(struct op *op)
+{
+	if (op->kind == OP_CAPTURE_BEGIN) {
+		capture_begun(op);
+	} else if (op->kind == OP_CAPTURE_END) {
+		if (op->handle) {
+			graph_end(op->stream, *(CUgraph *)op->handle);
+			recording_ended(*(CUgraph *)op->handle);
+		}
+	} else if (op->kind == OP_ALLOC) {
+		memory_add(op->alloc.range.base, op->alloc.range.bytes, op->alloc.kind,
+			   op->context);
+		if (record_wanted())
+			record_op(op);
+	} else if (op->recorded) {
+		recording_ran(op);
+	} else {
+		occurrence_ran(op->watcher, op);
+	}
+}
