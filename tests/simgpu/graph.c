@@ -1,61 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stream capture and graphs.
- *
- * A graph is a list of nodes, each with those that must come before it. A capture adds what its
- * streams are given; a stream joins by waiting for an event recorded in the capture. An executable
- * graph is a copy of its own; launching runs it as one piece of work, of the nodes that may run
- * always the one that was added last, so that nothing is in order by luck. What the real driver
- * forbids during a capture (synchronising, allocating, the legacy stream) is refused here too and
- * invalidates it.
+ * Graphs. An executable graph is a copy of its own; launching runs it as one piece of work, of the
+ * nodes that may run always the one that was added last, so that nothing is in order by luck.
  */
-#include "sim.h"
+#include "sim_graph.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What a node does; copies of the node share it. */
-struct body {
-	struct sim_work *work;
-	unsigned users;
-};
+static struct sim_graph *graphs; /* never freed, only emptied: late callers may hold a handle */
 
-struct sim_node {
-	CUgraphNodeType type;
-	struct body *body;	 /* NULL: an empty node, or … */
-	struct sim_graph *child; /* … a graph of its own */
-	struct sim_node **before;
-	unsigned count; /* of these */
-	struct sim_graph *graph;
-	const struct sim_node *origin; /* that it is a copy of */
-	bool done;
-	struct sim_node *next;
-};
-
-struct sim_graph {
-	enum sim_magic magic;
-	struct sim_node *head;
-	unsigned count;
-	unsigned users; /* an executable graph's: that, and its launches under way */
-	struct sim_graph *next;
-};
-
-struct sim_capture {
-	struct sim_graph *graph;
-	struct sim_stream *origin;
-	CUstreamCaptureMode mode;
-	CUstreamCaptureStatus status;
-	pthread_t thread;
-	unsigned long long id;
-	struct sim_capture *next;
-};
-
-static struct sim_graph *graphs;     /* never freed, only emptied: late callers may hold a handle */
-static struct sim_capture *captures; /* kept: events may still name one that has ended */
-static unsigned long long next_id = 1;
-static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-
-static struct sim_graph *new_graph(void)
+struct sim_graph *sim_graph_new(void)
 {
 	struct sim_graph *g = calloc(1, sizeof(*g));
 
@@ -71,9 +26,7 @@ static struct sim_graph *new_graph(void)
 
 /* ---- nodes ------------------------------------------------------------------------------ */
 
-static void empty_graph(struct sim_graph *g);
-
-static struct sim_node *add_node(struct sim_graph *g, CUgraphNodeType type)
+struct sim_node *sim_graph_add(struct sim_graph *g, CUgraphNodeType type)
 {
 	struct sim_node *node = calloc(1, sizeof(*node)), **end = &g->head;
 
@@ -96,7 +49,7 @@ static bool is_before(const struct sim_node *node, const struct sim_node *other)
 	return false;
 }
 
-static void add_edge(struct sim_node *from, struct sim_node *to)
+void sim_graph_edge(struct sim_node *from, struct sim_node *to)
 {
 	to->before = realloc(to->before, (to->count + 1) * sizeof(*to->before));
 	if (!to->before)
@@ -118,14 +71,14 @@ static void free_node(struct sim_node *node)
 		free(node->body);
 	}
 	if (node->child) {
-		empty_graph(node->child);
+		sim_graph_empty(node->child);
 		node->child->magic = 0;
 	}
 	free(node->before);
 	free(node);
 }
 
-static void empty_graph(struct sim_graph *g)
+void sim_graph_empty(struct sim_graph *g)
 {
 	for (struct sim_node *node = g->head, *next; node; node = next) {
 		next = node->next;
@@ -145,12 +98,12 @@ static struct sim_node *copy_in(const struct sim_graph *copy, const struct sim_n
 
 static struct sim_graph *copy_graph(const struct sim_graph *g)
 {
-	struct sim_graph *copy = new_graph();
+	struct sim_graph *copy = sim_graph_new();
 
 	if (!copy)
 		abort();
 	for (const struct sim_node *from = g->head; from; from = from->next) {
-		struct sim_node *node = add_node(copy, from->type);
+		struct sim_node *node = sim_graph_add(copy, from->type);
 
 		node->origin = from;
 		node->body = from->body;
@@ -161,201 +114,8 @@ static struct sim_graph *copy_graph(const struct sim_graph *g)
 	}
 	for (const struct sim_node *from = g->head; from; from = from->next)
 		for (unsigned i = 0; i < from->count; i++)
-			add_edge(copy_in(copy, from->before[i]), copy_in(copy, from));
+			sim_graph_edge(copy_in(copy, from->before[i]), copy_in(copy, from));
 	return copy;
-}
-
-/* ---- capture, called with sim_lock held ------------------------------------------------- */
-
-CUresult sim_capture_add(struct sim_stream *stream, struct sim_work *work)
-{
-	struct sim_capture *c = stream->capture;
-
-	if (c->status != CU_STREAM_CAPTURE_STATUS_ACTIVE) {
-		free(work);
-		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-	}
-	struct sim_node *node = add_node(c->graph, work->type);
-	node->body = calloc(1, sizeof(*node->body));
-	if (!node->body)
-		abort();
-	*node->body = (struct body){work, 1};
-	for (unsigned i = 0; i < stream->last_count; i++)
-		add_edge(stream->last[i], node);
-	stream->last[0] = node;
-	stream->last_count = 1;
-	return CUDA_SUCCESS;
-}
-
-void sim_capture_break(struct sim_capture *capture)
-{
-	if (capture->status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
-		capture->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
-}
-
-CUresult sim_capture_join(struct sim_stream *stream, struct sim_event *event)
-{
-	struct sim_capture *theirs = event->capture, *ours = stream->capture;
-
-	if (theirs && theirs->status == CU_STREAM_CAPTURE_STATUS_NONE)
-		theirs = NULL; /* that capture has ended; the event was never really recorded */
-	if (ours && theirs && ours != theirs) {
-		sim_capture_break(ours);
-		sim_capture_break(theirs);
-		return CUDA_ERROR_STREAM_CAPTURE_MERGE;
-	}
-	if (ours && !theirs) {
-		sim_capture_break(ours);
-		return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-	}
-	if (!ours && theirs) {
-		if (stream == stream->ctx->legacy) {
-			sim_capture_break(theirs);
-			return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-		}
-		stream->capture = theirs;
-		stream->last_count = 0;
-	}
-	for (unsigned i = 0; i < event->last_count; i++) {
-		bool known = false;
-
-		for (unsigned k = 0; k < stream->last_count; k++)
-			known = known || stream->last[k] == event->last[i];
-		if (!known && stream->last_count == SIM_LAST)
-			abort();
-		if (!known)
-			stream->last[stream->last_count++] = event->last[i];
-	}
-	return CUDA_SUCCESS;
-}
-
-bool sim_capture_in_context(struct sim_context *ctx, bool invalidate)
-{
-	bool found = false;
-
-	for (struct sim_capture *c = captures; c; c = c->next) {
-		if (c->status != CU_STREAM_CAPTURE_STATUS_ACTIVE || c->origin->ctx != ctx ||
-		    (c->origin->flags & CU_STREAM_NON_BLOCKING))
-			continue;
-		found = true;
-		if (invalidate)
-			sim_capture_break(c);
-	}
-	return found;
-}
-
-CUresult sim_capture_permits(void)
-{
-	CUresult result = CUDA_SUCCESS;
-
-	if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
-		return CUDA_SUCCESS;
-	pthread_mutex_lock(&sim_lock);
-	for (struct sim_capture *c = captures; c; c = c->next) {
-		bool own = pthread_equal(c->thread, pthread_self());
-		if (c->status != CU_STREAM_CAPTURE_STATUS_ACTIVE ||
-		    c->mode == CU_STREAM_CAPTURE_MODE_RELAXED)
-			continue;
-		if (own || (c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
-			    thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL)) {
-			sim_capture_break(c);
-			result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-		}
-	}
-	pthread_mutex_unlock(&sim_lock);
-	return result;
-}
-
-CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode)
-{
-	struct sim_capture *c;
-
-	if (stream == stream->ctx->legacy)
-		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	if ((int)mode < 0 || mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-		return CUDA_ERROR_INVALID_VALUE;
-	c = calloc(1, sizeof(*c));
-	if (!c || !(c->graph = new_graph())) {
-		free(c);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	pthread_mutex_lock(&sim_lock);
-	if (stream->capture) {
-		pthread_mutex_unlock(&sim_lock);
-		free(c);
-		return CUDA_ERROR_ILLEGAL_STATE;
-	}
-	c->origin = stream;
-	c->mode = mode;
-	c->status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-	c->thread = pthread_self();
-	c->id = next_id++;
-	c->next = captures;
-	captures = c;
-	stream->capture = c;
-	stream->last_count = 0;
-	pthread_mutex_unlock(&sim_lock);
-	return CUDA_SUCCESS;
-}
-
-CUresult sim_capture_end(struct sim_stream *stream, CUgraph *out)
-{
-	CUresult result = CUDA_SUCCESS;
-
-	pthread_mutex_lock(&sim_lock);
-	struct sim_capture *c = stream->capture;
-	if (!c)
-		result = CUDA_ERROR_ILLEGAL_STATE;
-	else if (c->origin != stream)
-		result = CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-	else if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
-		 !pthread_equal(c->thread, pthread_self()))
-		result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-	if (result == CUDA_SUCCESS) {
-		if (c->status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
-			*out = (CUgraph)c->graph;
-		} else {
-			empty_graph(c->graph);
-			*out = NULL;
-			result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-		}
-		c->status = CU_STREAM_CAPTURE_STATUS_NONE;
-		sim_stream_leave(c);
-	}
-	pthread_mutex_unlock(&sim_lock);
-	return result;
-}
-
-CUstreamCaptureStatus sim_capture_status(struct sim_stream *stream, unsigned long long *id,
-					 CUgraph *graph, CUgraphNode *last, size_t *count)
-{
-	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-
-	pthread_mutex_lock(&sim_lock);
-	if (stream->capture) {
-		status = stream->capture->status;
-		if (id)
-			*id = stream->capture->id;
-		if (graph)
-			*graph = (CUgraph)stream->capture->graph;
-		for (unsigned i = 0; last && i < stream->last_count; i++)
-			last[i] = (CUgraphNode)stream->last[i];
-		if (count)
-			*count = stream->last_count;
-	}
-	pthread_mutex_unlock(&sim_lock);
-	return status;
-}
-
-CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-	SIM_ENTER(" mode=%d", mode ? (int)*mode : -1);
-	if (!mode)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUstreamCaptureMode old = thread_mode;
-	thread_mode = *mode;
-	*mode = old;
-	return CUDA_SUCCESS;
 }
 
 /* ---- graphs ----------------------------------------------------------------------------- */
@@ -379,7 +139,7 @@ static void leave_graph(struct sim_graph *g)
 	const bool last = !--g->users;
 	pthread_mutex_unlock(&sim_lock);
 	if (last)
-		empty_graph(g);
+		sim_graph_empty(g);
 }
 
 static struct sim_graph *graph_of(CUgraph handle)
@@ -538,7 +298,7 @@ CUresult CUDAAPI cuGraphCreate(CUgraph *out, unsigned int flags)
 	SIM_ENTER(" flags=%u", flags);
 	if (!out || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	*out = (CUgraph)new_graph();
+	*out = (CUgraph)sim_graph_new();
 	return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -549,7 +309,7 @@ CUresult CUDAAPI cuGraphDestroy(CUgraph handle)
 	if (!g)
 		return CUDA_ERROR_INVALID_VALUE;
 	g->magic = 0;
-	empty_graph(g);
+	sim_graph_empty(g);
 	return CUDA_SUCCESS;
 }
 
@@ -620,7 +380,7 @@ CUresult CUDAAPI cuGraphAddDependencies(CUgraph handle, const CUgraphNode *from,
 
 		if (!a || !b || a == b || is_before(b, a))
 			return CUDA_ERROR_INVALID_VALUE;
-		add_edge(a, b);
+		sim_graph_edge(a, b);
 	}
 	return g ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -648,10 +408,10 @@ CUresult CUDAAPI cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph handle,
 	struct sim_graph *g = graph_of(handle), *of = graph_of(child);
 	if (!out || !g || !of)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct sim_node *node = add_node(g, CU_GRAPH_NODE_TYPE_GRAPH);
+	struct sim_node *node = sim_graph_add(g, CU_GRAPH_NODE_TYPE_GRAPH);
 	node->child = copy_graph(of);
 	for (size_t i = 0; i < count; i++)
-		add_edge((struct sim_node *)before[i], node);
+		sim_graph_edge((struct sim_node *)before[i], node);
 	*out = (CUgraphNode)node;
 	return CUDA_SUCCESS;
 }

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A graph is a list of nodes, each with those that must come before it.
+ */
+#ifndef SIM_GRAPH_H
+#define SIM_GRAPH_H
+
+#include "sim.h"
+
+/* What a node does; copies of the node share it. */
+struct body {
+	struct sim_work *work;
+	unsigned users;
+};
+
+struct sim_node {
+	CUgraphNodeType type;
+	struct body *body;	 /* NULL: an empty node, or … */
+	struct sim_graph *child; /* … a graph of its own */
+	struct sim_node **before;
+	unsigned count; /* of these */
+	struct sim_graph *graph;
+	const struct sim_node *origin; /* that it is a copy of */
+	bool done;
+	struct sim_node *next;
+};
+
+struct sim_graph {
+	enum sim_magic magic;
+	struct sim_node *head;
+	unsigned count;
+	unsigned users; /* an executable graph's: that, and its launches under way */
+	struct sim_graph *next;
+};
+
+struct sim_graph *sim_graph_new(void);
+
+/* The graph's last node so far, ordered behind none. */
+struct sim_node *sim_graph_add(struct sim_graph *g, CUgraphNodeType type);
+void sim_graph_edge(struct sim_node *from, struct sim_node *to);
+
+/* Without nodes, as an empty graph. */
+void sim_graph_empty(struct sim_graph *g);
+
+#endif
