@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parameter blocks by hand: of kernels that no recorded program launched, and of those that have
+ * the same name in other versions of PyTorch.
+ */
+#include "tests/unit/rule_block.h"
+
+#include "shim/rules/function.h"
+#include "shim/real/driver.h"
+#include "shim/rules/rule_reader.h"
+#include "shim/code/kernel_code.h"
+
+static void check_rows(const struct block *block, unsigned count, const size_t *size,
+		       const void *const *value)
+{
+	static unsigned char params[FUNCTION_MAX_BYTES];
+	struct op op = core_launch(block->name, count, size, value);
+
+	op.launch.grid[0] = 96;
+	assert_true(function_read_params(function_get(op.launch.function), &op.launch, params));
+	block_check(block, &op.launch, params);
+}
+
+static void test_long_rows(void **state)
+{
+	static const struct block forward = {
+		"_ZN2at6native43_GLOBAL__N__b6de9c8c_10_SoftMax_cu_9f978f6323cunn_"
+		"SoftMaxForwardSmemILi8EN3c104HalfEfS4_NS1_22SoftMaxForwardEpilogueElEEvPT2_PKT0_"
+		"T4_",
+		{S(0, 96 * 2048 * 2), R(8, 96 * 2048 * 2)},
+		{AT(16, 0), AT(20, 0x80000000)}};
+	static const struct block backward = {
+		"_ZN2at6native43_GLOBAL__N__b6de9c8c_10_SoftMax_cu_9f978f6320cunn_"
+		"SoftMaxBackwardILi4EN3c104HalfEffNS1_23SoftMaxBackwardEpilogueEEEvPT0_PKT2_SA_l",
+		{S(0, 96 * 2048 * 2), R(8, 96 * 2048 * 4), R(16, 96 * 2048 * 4)},
+		{AT(24, 0)}};
+	static const struct block spatial = {
+		"_ZN2at6native43_GLOBAL__N__b6de9c8c_10_SoftMax_cu_9f978f6327cunn_"
+		"SpatialSoftMaxBackwardIfffNS1_23SoftMaxBackwardEpilogueEEEvPT_PKT1_SA_jjj",
+		{S(0, 2 * 64 * 10 * 4), R(8, 2 * 64 * 10 * 4), R(16, 2 * 64 * 10 * 4)},
+		{AT(24, 0), AT(32, 0xffffffff)}};
+	const uint64_t a = CORE_ARENA, b = CORE_ARENA + 0x100000, c = CORE_ARENA + 0x300000;
+	const int64_t columns = 2048;
+	const unsigned sizes[3] = {2, 64, 10};
+
+	(void)state;
+	core_begin();
+	driver_resolve();
+	check_rows(&forward, 3, (size_t[]){8, 8, 8}, (const void *[]){&a, &b, &columns});
+	check_rows(&backward, 4, (size_t[]){8, 8, 8, 8}, (const void *[]){&a, &b, &c, &columns});
+	check_rows(&spatial, 6, (size_t[]){8, 8, 8, 4, 4, 4},
+		   (const void *[]){&a, &b, &c, &sizes[0], &sizes[1], &sizes[2]});
+}
+
+/* Older versions of PyTorch give the same name to a kernel that casts nothing: where the operands'
+ * types should stand is padding. A type that its operand's steps do not fit is none. */
+static void test_no_casts(void **state)
+{
+	static const char name[] =
+		"_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_15gpu_kernel_implINS0_"
+		"13BinaryFunctorIfffNS0_15binary_internal10MulFunctorIfEEEEEEvRNS_"
+		"18TensorIteratorBaseERKT_EUliE_EEviT1_";
+	static const struct {
+		unsigned char functor[4]; /* itself, types of the output and of both inputs */
+		bool bounded[3];
+	} cases[] = {{{0x7f, 0, 0, 0}, {false, false, false}},
+		     {{0, 6, 6, 5}, {true, true, false}},
+		     {{0, 7, 99, 6}, {false, false, true}},
+		     {{0, 6, 3, 6}, {true, true, true}}};
+	const unsigned size[1] = {32}, strides[3] = {4, 4, 4};
+	const uint64_t at[3] = {CORE_ARENA, CORE_ARENA + 0x1000, CORE_ARENA + 0x2000};
+	static unsigned char params[FUNCTION_MAX_BYTES];
+
+	(void)state;
+	core_begin();
+	driver_resolve();
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct op op = core_strided(name, 3, 1, size, strides, at, cases[i].functor, 4);
+		const struct function *function = function_get(op.launch.function);
+		struct access_list list;
+
+		assert_true(function_read_params(function, &op.launch, params));
+		assert_true(block_read(function, &op.launch, params, &list));
+		assert_int_equal(list.count, 3);
+		for (int k = 0; k < 3; k++) {
+			assert_int_equal(list.item[k].bounded, cases[i].bounded[k]);
+			assert_int_equal(list.item[k].end, cases[i].bounded[k]
+								   ? at[k] + 128
+								   : CORE_ARENA + CORE_ROOM);
+		}
+	}
+}
+
+/* A scatter that is surely whole, in memory of less than two GiB, takes no more than there are
+ * places to put it. */
+static void test_masked_scatter(void **state)
+{
+	static const struct block scatter = {
+		"_ZN2at6native29vectorized_elementwise_kernelILi8EZZZNS0_28launch_masked_scatter_"
+		"kernelERKNS_10TensorBaseES4_S4_S4_ENKUlvE_clEvENKUlvE10_clEvEUlN3c104HalfEblE_"
+		"St5arrayIPcLm4EEEEviT0_T1_",
+		{R(8, 1000 * 2), S(24, 1000 * 2), R(32, 1000 * 2), R(40, 1000), R(48, 1000 * 8)},
+		{AT(0, 0)}};
+	const uint64_t source[2] = {CORE_ARENA, 0x527a0010};
+	const uint64_t at[4] = {CORE_ARENA + 0x10000, CORE_ARENA + 0x10000, CORE_ARENA + 0x20000,
+				CORE_ARENA + 0x30000};
+	const int count = 1000;
+
+	(void)state;
+	core_begin();
+	driver_resolve();
+	check_rows(&scatter, 3, (size_t[]){4, 16, 32}, (const void *[]){&count, source, at});
+}
+
+/* ---- the same name in other versions ------------------------------------------------------------
+ */
+
+#define LAMBDA(functor, unroll, which)                                                             \
+	"_ZN2at6native18elementwise_kernelILi128ELi" unroll "EZNS0_15gpu_kernel_implINS0_" functor \
+	"EEvRNS_18TensorIteratorBaseERKT_" which "_EEviT1_"
+#define ENTRY(name) ".visible .entry " name "() { ret; }\n"
+#define IMAGE	    ".version 8.0\n.target sm_80\n"
+
+static CUmodule module_of_all;
+
+static CUresult function_module(CUmodule *module, CUfunction function)
+{
+	(void)function;
+	*module = module_of_all;
+	return module_of_all ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult one_device(CUdevice *device, int i)
+{
+	*device = i;
+	return i ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+static CUresult of_sm_80(int *value, CUdevice_attribute what, CUdevice device)
+{
+	(void)device;
+	*value = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 8 : 0;
+	return CUDA_SUCCESS;
+}
+
+/* Up to PyTorch 2.1 the first of two lambdas casts nothing, later the only one does: what lies
+ * beside a kernel in its image tells which it is, and without that it is unknown. Two elements to
+ * a thread have never been of one that casts. */
+static void test_versions(void **state)
+{
+	static const char older[] =
+		IMAGE ENTRY(LAMBDA("2F1", "4", "EUliE")) ENTRY(LAMBDA("2F1", "4", "EUliE0")),
+			  newer[] = IMAGE ENTRY(LAMBDA("2F2", "4", "EUliE"));
+	static const struct {
+		const char *name, *image;
+		bool (*read)(struct reading *reading); /* NULL: unknown */
+	} rows[] = {
+		{LAMBDA("2F1", "4", "EUliE"), older, rule_read_strided},
+		{LAMBDA("2F1", "4", "EUliE0"), older, rule_read_strided_cast},
+		{LAMBDA("2F2", "4", "EUliE"), newer, rule_read_strided_cast},
+		{LAMBDA("2F3", "4", "EUliE"), NULL, NULL},
+		{LAMBDA("2F3", "4", "EUliE1"), NULL, NULL},
+		{LAMBDA("2F3", "2", "EUliE"), NULL, rule_read_strided},
+		{LAMBDA("2F3", "2", "EUliE0"), NULL, NULL},
+	};
+	const size_t offset[] = {0, 8}, size[] = {4, 648};
+
+	(void)state;
+	core_begin();
+	driver_resolve();
+	driver.cuFuncGetModule = function_module;
+	driver.cuDeviceGet = one_device;
+	driver.cuDeviceGetAttribute = of_sm_80;
+	kernel_code_loaded(older, older);
+	kernel_code_loaded(newer, newer);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct function *function;
+
+		module_of_all = (CUmodule)(uintptr_t)rows[i].image;
+		function = function_get(below_function(rows[i].name, 2, offset, size));
+		if ((function->rule ? function->rule->read : NULL) != rows[i].read)
+			fail_msg("%s is not taken for what it is", rows[i].name);
+	}
+	driver.cuFuncGetModule = NULL;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_long_rows),
+		cmocka_unit_test(test_no_casts),
+		cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_masked_scatter),
+	};
+
+	return CORE_MAIN("rules_forms", tests);
+}
