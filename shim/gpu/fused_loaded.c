@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Module loading. Everything goes through the driver API: no runtime library.
+ */
+#include "shim/gpu/fused_loaded.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "shim/base/cost.h"
+#include "kernels/images.h"
+#include "shim/base/message.h"
+#include "shim/gpu/prepared.h"
+#include "shim/real/driver.h"
+#include "shim/gpu/tuned.h"
+#include "shim/gpu/fused.h"
+
+#define CONTEXTS 16
+
+static const char *const helper_symbols[HELPER_COUNT] = {
+	"fashim_reference",	 "fashim_drift",	   "fashim_drift_sampled",
+	"fashim_find_addresses", "fashim_count_unwritten", "fashim_slopes",
+	"fashim_complement",	 "fashim_lay_out",	   "fashim_copy_rows",
+};
+
+static struct loaded loaded[CONTEXTS];
+static int loaded_count;
+
+static struct loaded *find(CUcontext context)
+{
+	for (int i = 0; i < loaded_count; i++)
+		if (loaded[i].context == context)
+			return &loaded[i];
+	return NULL;
+}
+
+/* The module that a kernel is in, loaded when the first of its kernels is asked for. NULL: it
+ * cannot be loaded. */
+static CUmodule module_of(struct loaded *slot, const char *symbol)
+{
+	const void *data = kernel_image_part(slot->image, symbol);
+	int at = 0;
+
+	if (!data)
+		return slot->module;
+	while (at < FUSED_PARTS && slot->parts[at].data && slot->parts[at].data != data)
+		at++;
+	if (at == FUSED_PARTS)
+		return NULL;
+	if (!slot->parts[at].data) {
+		slot->parts[at].data = data;
+		if (driver.cuModuleLoadData(&slot->parts[at].module, data) != CUDA_SUCCESS)
+			slot->parts[at].module = NULL;
+	}
+	return slot->parts[at].module;
+}
+
+struct loaded *fused_of(CUcontext context)
+{
+	struct loaded *slot = find(context);
+
+	return slot && slot->module ? slot : NULL;
+}
+
+int fused_function(CUfunction *function, struct loaded *slot, const char *symbol)
+{
+	const CUmodule module = module_of(slot, symbol);
+
+	return module && driver.cuModuleGetFunction(function, module, symbol) == CUDA_SUCCESS
+		       ? 0
+		       : -EIO;
+}
+
+static int load(struct loaded *slot)
+{
+	const struct kernel_image *image;
+	int major = 0, minor = 0, multiprocessors = 0, cache = 0, version = 0;
+	char name[128] = "";
+	CUfunction function;
+	bool is_for_this; /* architecture: with the kernels that need it */
+	CUdevice device;
+	CUmodule module;
+
+	if (driver.cuCtxGetDevice(&device) != CUDA_SUCCESS)
+		return -EIO;
+	driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+	driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+	slot->arch = major * 10 + minor;
+	driver.cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+				    device);
+	driver.cuDeviceGetAttribute(&cache, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device);
+	slot->device.multiprocessors = multiprocessors > 0 ? multiprocessors : 1;
+	slot->device.cache_bytes = cache;
+	slot->device.encode = driver.cuTensorMapEncodeTiled;
+	image = kernel_image_for(slot->arch);
+	if (!image)
+		return -ENOENT;
+	if (driver.cuModuleLoadData(&module, kernel_image_part(image, KERNEL_HELPERS)) !=
+	    CUDA_SUCCESS)
+		return -EIO;
+	for (int i = 0; i < HELPER_COUNT; i++)
+		if (driver.cuModuleGetFunction(&slot->helpers[i], module, helper_symbols[i]) !=
+		    CUDA_SUCCESS) {
+			driver.cuModuleUnload(module);
+			return -EIO;
+		}
+	is_for_this =
+		driver.cuModuleGetFunction(&function, module, KERNEL_FOR_ARCH) == CUDA_SUCCESS;
+	for (int i = 0; i < attn_variant_total && i < FUSED_VARIANTS; i++) {
+		const struct attn_variant *v = &attn_variants[i];
+
+		slot->available[i] = i < attn_variant_count || v->family == ATTN_LADDER ||
+				     (is_for_this && slot->arch == v->min_arch &&
+				      (!(v->needs & ATTN_NEEDS_MAPS) || slot->device.encode));
+	}
+	slot->image = image;
+	slot->module = module;
+	driver.cuDeviceGetName(name, sizeof(name), device);
+	driver.cuDriverGetVersion(&version);
+	slot->tuned = tuned_open(name, version, image->data, image->size);
+	return 0;
+}
+
+bool fused_prepared(CUcontext context)
+{
+	return find(context) != NULL;
+}
+
+int fused_prepare(CUcontext context)
+{
+	struct loaded *slot = find(context);
+	int error;
+
+	if (slot)
+		return slot->module ? 0 : -ENOENT;
+	if (loaded_count == CONTEXTS)
+		return -ENOENT;
+	COST(PURPOSE_IMAGES);
+	slot = &loaded[loaded_count++];
+	memset(slot, 0, sizeof(*slot));
+	slot->context = context;
+	error = load(slot);
+	if (error)
+		message_warn("no kernels for this GPU (compute capability %d.%d)", slot->arch / 10,
+			     slot->arch % 10);
+	return error;
+}
+
+int fused_launch(CUfunction function, CUstream stream, const unsigned grid[3], unsigned threads,
+		 unsigned shared, const void *args)
+{
+	void *params[] = {(void *)(uintptr_t)args};
+
+	return driver.cuLaunchKernel(function, grid[0], grid[1], grid[2], threads, 1, 1, shared,
+				     stream, params, NULL) == CUDA_SUCCESS
+		       ? 0
+		       : -EIO;
+}
+
+void fused_forget(CUcontext context)
+{
+	prepared_forget();
+	for (int i = loaded_count - 1; i >= 0; i--)
+		if (loaded[i].context == context)
+			loaded[i] = loaded[--loaded_count];
+}
