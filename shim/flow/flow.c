@@ -124,6 +124,7 @@ enum flow flow_before(struct op *op)
 		return FLOW_PASS;
 	if (op->kind == OP_GEMM)
 		nvtx_look();
+	shadow_touch_host(op);
 	turn_take(op->kind == OP_LAUNCH || op->kind == OP_FILL);
 	if (!flow_active()) { /* the process ended while this thread waited */
 		leave();

@@ -52,9 +52,17 @@ bool turn_ours(void)
 	return getpid() == owner;
 }
 
+/* A thread that is cancelled during its turn would stop all others: calls of ours, too, may be
+ * where that happens. It is, when the program's own call comes to such a place. */
+static int cancel_state; /* of who has the turn */
+
 void turn_take(bool sampled)
 {
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	pthread_mutex_lock(&lock);
+	cancel_state = before;
 	hook_depth++;
 	start_clock(sampled);
 	if (!owner) {
@@ -67,6 +75,7 @@ int turn_give(void)
 {
 	struct scratch_leaving leaving;
 	struct late_waits waits;
+	const int cancel_before = cancel_state;
 	struct cost before;
 	int error;
 
@@ -78,6 +87,7 @@ int turn_give(void)
 	scratch_free(&leaving);
 	cost_end(before);
 	hook_depth--;
+	pthread_setcancelstate(cancel_before, NULL);
 	return error;
 }
 

@@ -8,10 +8,12 @@
 
 #include "shim/op/gemm.h"
 #include "shim/op/memory.h"
+#include "shim/real/driver.h"
 #include "shim/rules/rules.h"
 
 #define PIECES	    32
 #define PIECE_BYTES 16384
+#define PAGE_BYTES  4096 /* pages may be larger, not smaller */
 
 static struct piece {
 	uint64_t begin, size; /* 0: empty */
@@ -56,17 +58,43 @@ void shadow_put(uint64_t begin, const void *bytes, uint64_t size)
  * later. */
 static bool host_settled(const struct op *op)
 {
-	return op->copy.host &&
-	       (!strstr(op->name, "Async") || !memory_lookup((uint64_t)(uintptr_t)op->copy.host));
+	return !strstr(op->name, "Async") || !memory_lookup((uint64_t)(uintptr_t)op->copy.host);
+}
+
+/* Bytes that are kept of what is copied from op->copy.host. */
+static uint64_t bytes_kept(const struct op *op)
+{
+	const uint64_t bytes = op->copy.target.bytes;
+	const bool kept = op->copy.from_host && op->copy.host && op->copy.exact;
+
+	return kept && bytes <= PIECE_BYTES ? bytes : 0;
+}
+
+void shadow_touch_host(struct op *op)
+{
+	const uint64_t bytes = op->kind == OP_COPY && op->context ? bytes_kept(op) : 0;
+	const volatile char *host = op->copy.host;
+	unsigned type = 0;
+
+	if (!bytes)
+		return;
+	if (driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+					 (CUdeviceptr)(uintptr_t)host) == CUDA_SUCCESS) {
+		if (type != CU_MEMORYTYPE_HOST)
+			op->copy.host = NULL;
+		return;
+	}
+	for (uint64_t at = 0; at < bytes; at += PAGE_BYTES)
+		(void)host[at];
+	(void)host[bytes - 1];
 }
 
 static void note_copy(const struct op *op)
 {
-	const struct op_range *to = &op->copy.target;
+	const uint64_t bytes = bytes_kept(op);
 
-	if (op->copy.from_host && op->copy.exact && to->bytes && to->bytes <= PIECE_BYTES &&
-	    host_settled(op))
-		shadow_put(to->base, op->copy.host, to->bytes);
+	if (bytes && host_settled(op))
+		shadow_put(op->copy.target.base, op->copy.host, bytes);
 }
 
 /* torch.full() and its like, of which as many elements as may be of interest are one; and arrays of

@@ -6,7 +6,7 @@
  * keeps in device memory, are told this way; nothing is ever read back, and nothing is remembered
  * across an op that nobody looked at.
  *
- * All functions: flow lock held.
+ * All functions but shadow_touch_host(): flow lock held.
  */
 #ifndef FASHIM_SHADOW_H
 #define FASHIM_SHADOW_H
@@ -18,6 +18,11 @@
  * as a constant is kept. params: as function_read_params() copied them. */
 void shadow_note(const struct op *op, const struct access_list *list,
 		 const struct function *function, const unsigned char *params);
+
+/* Before the lock is taken: reads what shadow_note() will read of the host's memory. If that leads
+ * nowhere, the fault is the program's, and its handler may not come back. A source that is memory
+ * of the device is none of the host's from then on. */
+void shadow_touch_host(struct op *op);
 
 /* The bytes that a launch is known to write. More than 16 KiB are not kept. */
 void shadow_put(uint64_t address, const void *bytes, uint64_t size);

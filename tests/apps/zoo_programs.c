@@ -232,6 +232,28 @@ static void test_waits(void **state)
 	free(log);
 }
 
+/* Whoever leaves a call of theirs half way leaves nothing behind that stops the others. */
+static void test_unwound(void **state)
+{
+	const char *const argv[] = {"apps/sim/unwound", NULL};
+	const char *const environment[] = {"SIMGPU_LOG=/dev/null", NULL};
+	char *log = zoo_scratch("log");
+	struct outcome plain, under;
+	struct verdict verdict;
+
+	(void)state;
+	zoo_run(&plain, argv, environment, true);
+	assert_int_equal(plain.status, 0);
+	assert_non_null(strstr(plain.text, "faults 4\n"));
+	zoo_run_under(&under, argv, environment, log);
+	print_message("# unwound: %s\n", zoo_record_of(&verdict, log));
+	zoo_assert_same(&plain, &under, &verdict, false);
+	assert_true(verdict.replaced > 0);
+	zoo_free(&plain);
+	zoo_free(&under);
+	free(log);
+}
+
 /* With nothing to spend but what is spent once no kernel of ours is even loaded, and the log says
  * why. */
 static void test_budget_waits(void **state)
@@ -321,13 +343,21 @@ static void test_budget_suffices(void **state)
 int zoo_programs(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(zoo_test_list),	cmocka_unit_test(test_demo),
-		cmocka_unit_test(test_demo_sm80),	cmocka_unit_test(test_plain_softmax_f16),
-		cmocka_unit_test(test_ladder_forced),	cmocka_unit_test(test_user_rules),
-		cmocka_unit_test(test_graphs),		cmocka_unit_test(test_plain_softmax_f32),
-		cmocka_unit_test(test_killed),		cmocka_unit_test(test_fork),
-		cmocka_unit_test(test_waits),		cmocka_unit_test(test_budget_waits),
-		cmocka_unit_test(test_budget_suffices), cmocka_unit_test(test_budget_of_stand_in),
+		cmocka_unit_test(zoo_test_list),
+		cmocka_unit_test(test_demo),
+		cmocka_unit_test(test_demo_sm80),
+		cmocka_unit_test(test_plain_softmax_f16),
+		cmocka_unit_test(test_ladder_forced),
+		cmocka_unit_test(test_user_rules),
+		cmocka_unit_test(test_graphs),
+		cmocka_unit_test(test_plain_softmax_f32),
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_waits),
+		cmocka_unit_test(test_unwound),
+		cmocka_unit_test(test_budget_waits),
+		cmocka_unit_test(test_budget_suffices),
+		cmocka_unit_test(test_budget_of_stand_in),
 	};
 
 	return cmocka_run_group_tests_name("zoo programs", tests, NULL, NULL);
