@@ -26,8 +26,8 @@
 #include "tests/faults/fault.h"
 
 #define TOLERANCE   4e-3 /* as in zoo.c */
-#define TIME_LIMIT  20
-#define APP_FAILED  2 /* a CHECK() of the program's: it received an error */
+#define TIME_LIMIT  120	 /* seconds, also where the machine has other things to do */
+#define APP_FAILED  2	 /* a CHECK() of the program's: it received an error */
 #define FAULTS_MOST 100000
 
 static const struct program {
@@ -36,7 +36,7 @@ static const struct program {
 	double tolerance;
 } programs[] = {
 	/* in --brief too */
-	{"demo", NULL, {NULL}, 24 * TOLERANCE}, /* the sum of 24 outputs */
+	{"demo", "10", {NULL}, 10 * TOLERANCE}, /* the sum of 10 outputs */
 	{"hazards", "p_copied", {NULL}, TOLERANCE},
 	{"hazards", "outputs_edited", {NULL}, TOLERANCE},
 	{"hazards", "graph_o_alone", {"FASHIM_GRAPHS=1"}, TOLERANCE},
