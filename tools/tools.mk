@@ -29,7 +29,7 @@ $(O)/tools/replay.o: $(REPLAY_PARTS)
 # ---- the command --------------------------------------------------------------------------------
 
 TOOL_OBJECTS := $(filter-out $(REPLAY_FILES),$(TOOL_FILES)) $(O)/tools/replay.o $(KERNEL_CHOICE) \
-                $(call shim_objects,call_form tuned_file)
+                $(call shim_objects,call_form tuned_file user_file user_rule)
 TOOL_LIBS    := -ljansson -lsmartcols -lsqlite3 -lm -lpthread -ldl
 
 all: $(O)/fashim $(O)/libfashim_kernels.so $(O)/referee.py
@@ -168,7 +168,7 @@ demo: $(if $(demo_gpu),all apps-gpu,$(O)/sim/fashim $(SHIM_FOR_SIM) simgpu $(dem
 lint_c   = $(shell find shim kernels tools tests -name '*.[ch]')
 lint_sh  = $(shell find tools tests -name '*.sh')
 # What single tests are told by -D: places.
-lint_paths := HOST_KERNELS SIM_KERNELS TRACES REFERENCE BUILD_FOLDER TOOL KERNEL_BLOCKS CODE_FOLDER
+lint_paths := HOST_KERNELS SIM_KERNELS TRACES REFERENCE BUILD_FOLDER TOOL KERNEL_BLOCKS CODE_FOLDER RULES_DOCS
 lint_ok  = $(patsubst %,$(O)/lint/%.ok,$(filter %.c,$(lint_c)))
 # Where glibc's own dlsym may be called by its name; everything else must use real_dlsym().
 DLSYM_ALLOWED := shim/real/resolve.c

@@ -15,6 +15,7 @@ apps-sim: $(foreach a,$(ZOO_APPS),$(O)/apps/sim/$(a) $(O)/apps/sim/$(a).kernels)
 $(ZOO): $(addprefix $(O)/tests/,apps/zoo.o apps/zoo_compare.o apps/zoo_programs.o apps/zoo_run.o unit/child.o)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm
+$(O)/tests/apps/zoo_programs.o: CPPFLAGS += -DRULES_DOCS='"$(abspath docs/rules.md)"'
 $(ZOO): | simgpu apps-sim $(O)/libfashim.so $(O)/fashim
 
 # A few seconds of it in `make test`.

@@ -93,25 +93,35 @@ static void test_graphs(void **state)
 	compare_program(argv, more, 4, ZOO_TOLERANCE);
 }
 
+/* The examples of docs/rules.md: lines between "```rules" and "```". */
+static void write_documented_rules(const char *path)
+{
+	FILE *docs = fopen(RULES_DOCS, "r"), *rules = fopen(path, "w");
+	bool inside = false;
+	char line[256];
+
+	assert_non_null(docs);
+	assert_non_null(rules);
+	while (fgets(line, sizeof(line), docs)) {
+		if (strncmp(line, "```", 3) == 0)
+			inside = strcmp(line, "```rules\n") == 0;
+		else if (inside)
+			fputs(line, rules);
+	}
+	fclose(docs);
+	fclose(rules);
+}
+
 /* The user says what the program's own kernels do. In this case nothing else would tell: V lands in
  * the memory of S. */
 static void test_user_rules(void **state)
 {
-	static const char text[] =
-		"app_scale_f16    mul     out=p0 in=p1 factor=p2 count=p3 dtype=f16\n"
-		"app_add_mask_f16 add     out=p0 in=p1 with=p2 count=p3 period=p4 dtype=f16\n"
-		"app_softmax_f16  softmax out=p0 in=p1 columns=p2 rows=grid.x dtype=f16\n"
-		"app_copy_f16     copy    out=p0 in=p1 count=p2 dtype=f16\n"
-		"app_split_heads  other   out=p0 in=p1 count=7680 dtype=f16 # 3 * 80 * 32\n";
 	const char *const argv[] = {"apps/sim/hazards", "bert", NULL};
 	char *path = zoo_scratch("rules"), rules[600];
 	const char *const more[] = {"APP_KERNELS=own", rules, NULL};
-	FILE *file = fopen(path, "w");
 
 	(void)state;
-	assert_non_null(file);
-	fputs(text, file);
-	fclose(file);
+	write_documented_rules(path);
 	snprintf(rules, sizeof(rules), "FASHIM_RULES=%s", path);
 	compare_program(argv, more, 9, ZOO_TOLERANCE);
 	free(path);

@@ -817,6 +817,24 @@ t list_options_tsv 0 'fashim list options -f tsv | head -2'
 t list_bad_table 2 'fashim list kernel'
 t list_bad_format 2 'fashim list kernels -f yaml'
 t list_two 2 'fashim list kernels rules'
+cp "$here/logs/bad.rules" .
+export DOCS="$here/../../docs"
+# All that the grammar refuses, and the examples of docs/rules.md.
+t list_check 1 'fashim list rules --check bad.rules'
+t list_check_good 0 'sed -n "/^\`\`\`rules\$/,/^\`\`\`\$/{/^\`/d;p}" "$DOCS/rules.md" >docs.rules; fashim list rules --check docs.rules; : >no.rules; fashim list rules --check no.rules'
+t list_check_many 1 'for i in $(seq 130); do echo "kernel_${i}_ other in=p0 count=1 dtype=f16"; done >many.rules; fashim list rules --check many.rules'
+t list_check_file 1 'cp docs.rules open.rules; chmod 666 open.rules; for f in none open.rules nowhere; do fashim list rules --check $f; [ $? = 1 ] || exit 0; done; exit 1'
+t list_check_usage 2 'fashim list kernels --check docs.rules; [ $? = 2 ] && fashim list --check docs.rules'
+# The documented grammar has the roles and keys that are taken.
+holds list_check_roles '
+	words() { tr -cs "a-z_" "\n" | sort | xargs; }
+	sed -n "/^| role/,/^\$/s/^| \`\([a-z_]*\)\` |[^|]*|\(.*\)/\1\2/p" "$DOCS/rules.md" | grep -o "^[a-z_]*\|\`[^\`]*\`" | awk "/^[a-z]/ { role = \$0; next } { print role, \$0 }" >documented
+	[ "$(cut -d" " -f1 documented | sort -u | wc -l)" = 7 ] || exit
+	for role in $(cut -d" " -f1 documented | sort -u); do
+		echo "k $role nokey=1" >nokey.rules
+		taken=$(fashim list rules --check nokey.rules | sed -n "s/.*it takes //p" | words)
+		[ "$(sed -n "s/^$role //p" documented | words)" = "$taken" ] && [ "$taken" ] || { echo "$role: $taken"; exit 1; }
+	done'
 
 # ---- env
 # The whole tables are the README's, compared below.

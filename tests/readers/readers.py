@@ -62,6 +62,7 @@ READERS = [
     ('trace', ['replay', '@'], None),
     ('trace', ['replay', '-r', '3', '-a', '-f', 'json', '@'], None),
     ('rules', ['replay', TRACE], 'FASHIM_RULES'),
+    ('rules', ['list', 'rules', '--check', '@'], None),
     ('tune', ['tune', '--list', '--cache', '@'], None),
 ]
 
