@@ -386,6 +386,25 @@ t report_filter_bad 2 'for f in calls "calls>" "calls>x" "calls~1" "dtype>f16" "
 	fashim report --filter "$f" logs/replace.jsonl; done'
 t report_unknown_option 2 'fashim report --sote logs/replace.jsonl'
 
+# ---- report: a bundle
+sed '1s/"argv":\[.*"host":"gpu-box"/"argv":["python3","serve.py","--token=hunter2"],"host":"secret-host"/; 1s#"exe":"/usr#"exe":"/home/alice#
+	1s#"FASHIM_SAMPLE"#"FASHIM_OUT":"/home/alice/x.jsonl","FASHIM_RECORD":"kept.%p.trace","FASHIM_SAMPLE"#; s#\["model.py:12#["/home/alice/my work/model.py:12#
+	s#"serve.py:40#"/opt/alice/site-packages/pack/serve.py:40#; s#"libtorch_cpu.so#"/home/alice/lib/libtorch_cpu.so#; s#"stream 0x7f00"#"cannot read \x27/home/alice/z\x27: no"#
+	2i{"type":"tune","cache":"/home/alice/tune.txt","new":["/home/alice/t"]}' logs/replace.jsonl >private.jsonl
+echo "/home/alice cut short" >>private.jsonl
+bundled() { tar -xzOf "$@"; }
+export -f bundled
+t report_bundle 0 'fashim report --bundle private.jsonl 2>/dev/null | sed "1s/[0-9]* KiB/N KiB/"; tar -tzf fashim-bundle.tar.gz && bundled fashim-bundle.tar.gz fashim-bundle/versions.txt && bundled fashim-bundle.tar.gz fashim-bundle/log.jsonl | head -3
+	bundled fashim-bundle.tar.gz | grep -E "alice|hunter2|secret-host|GPU-0" && exit 1; bundled fashim-bundle.tar.gz | grep -c "pack/serve.py\|cannot read .z.: no"'
+t report_bundle_private 0 'fashim report --bundle --private -o p.tgz private.jsonl 2>/dev/null | tail -1; for word in alice hunter2 secret-host GPU-0; do bundled p.tgz fashim-bundle/log.jsonl | grep -o "$word" | head -1; done; bundled p.tgz fashim-bundle/report.txt | head -3'
+t report_bundle_trace 0 '
+	gzip -dc "$TRACES/naive_512.trace.gz" >kept.4242.trace; fashim report --bundle -o t.tgz private.jsonl 2>/dev/null | sed 1d; bundled t.tgz fashim-bundle/trace.txt | cmp - kept.4242.trace; rm kept.4242.trace
+	fashim report --bundle -o t.tgz --trace "$TRACES/naive_512.trace.gz" logs/replace.jsonl killed_live.jsonl | sed 1d; tar -tzf t.tgz; tar -xzf t.tgz; cd fashim-bundle; fashim report . 2>/dev/null | cmp - report.txt; fashim replay trace.txt | tail -1; rm -r ../fashim-bundle'
+t report_bundle_bad 1 '
+	fashim report --bundle logs/replace.jsonl; rm fashim-bundle.tar.gz; fashim report --bundle -o none/no/x.tgz logs/replace.jsonl; fashim report --bundle -o /dev/full logs/replace.jsonl
+	fashim report --bundle --trace nowhere logs/replace.jsonl; fashim report --bundle - <logs/replace.jsonl; fashim report --bundle logs/junk.bin; ls fashim-bundle* 2>/dev/null; TMPDIR=/no/where fashim report --bundle logs/replace.jsonl 2>&1 | sed "s/-......:/-X:/"; exit ${PIPESTATUS[0]}'
+t report_bundle_usage 2 'for o in --trace=x --private "--bundle -f html" "--bundle --site 1" "--bundle -o private.jsonl private.jsonl"; do fashim report $o logs/replace.jsonl 2>err; [ $? = 2 ] || exit 0; head -1 err; done; exit 2'
+
 # ---- report: ranks of one job
 for rank in 0 1 2 3; do
 	sed "1s/\"rank\":null/\"rank\":$rank/; 1s/4242/424$rank/" logs/replace.jsonl >"rank$rank.jsonl"

@@ -35,5 +35,5 @@ part == "options" && /^  / {
 	next
 }
 /^Mandatory or optional arguments/ { part = "notes"; getline; next }
-part == "options" && /^$/ { next }
+part == "options" && /^( [^ ].*)?$/ { next } # between groups, and what heads one
 { part = "notes"; print "note", $0 }

@@ -10,6 +10,7 @@
 #include "tools/base/tool.h"
 #include "tools/read/log_arguments.h"
 #include "tools/read/log_paths.h"
+#include "tools/report/report_bundle.h"
 #include "tools/report/report_forms.h"
 #include "tools/sites/report.h"
 #include "tools/sites/report_select.h"
@@ -24,11 +25,12 @@ struct report_arguments {
 	bool format_named; /* else the name of the output may tell it */
 	struct report_selection selection;
 	const char *output;
-	bool headers_only, no_pager;
+	bool headers_only, no_pager, bundled;
+	struct bundle bundle;
 	struct log_arguments logs;
 };
 
-enum { KEY_SORT = 256, KEY_FILTER, KEY_HEADER, KEY_NO_PAGER };
+enum { KEY_SORT = 256, KEY_FILTER, KEY_HEADER, KEY_NO_PAGER, KEY_BUNDLE, KEY_TRACE, KEY_PRIVATE };
 
 #define OTHER_FORMATS ", json, csv, md or html"
 
@@ -45,6 +47,13 @@ static const struct argp_option report_options[] = {
 	{"header", KEY_HEADER, NULL, 0, "only who ran, where, and with which options", 0},
 	LOG_COLOR_OPTION(0),
 	{"no-pager", KEY_NO_PAGER, NULL, 0, "do not page through $PAGER on a terminal", 0},
+	{NULL, 0, NULL, 0, "To send a report to somebody:", 1},
+	{"bundle", KEY_BUNDLE, NULL, 0,
+	 "make one file of the logs, their report, the trace where one was recorded, and the "
+	 "versions; -o names it (default: fashim-bundle.tar.gz)",
+	 1},
+	{"trace", KEY_TRACE, "TRACE", 0, "the recorded trace that goes with the logs", 1},
+	{"private", KEY_PRIVATE, NULL, 0, "leave arguments, host name and folders in it", 1},
 	{0},
 };
 
@@ -66,6 +75,7 @@ static const char report_doc[] =
 	"  fashim report\n"
 	"  fashim report -o page.html run.jsonl\n"
 	"  fashim report --site 1 run.jsonl\n"
+	"  fashim report --bundle --trace app.trace run.jsonl\n"
 	"  fashim report -f csv --sort=-speedup --filter 'calls>=100' logs/";
 
 /* "page.html" is HTML. */
@@ -107,7 +117,22 @@ static error_t report_parse(int key, char *arg, struct argp_state *state)
 	case KEY_NO_PAGER:
 		arguments->no_pager = true;
 		return 0;
+	case KEY_BUNDLE:
+		arguments->bundled = true;
+		return 0;
+	case KEY_TRACE:
+		arguments->bundle.trace = arg;
+		return 0;
+	case KEY_PRIVATE:
+		arguments->bundle.private_parts = true;
+		return 0;
 	case ARGP_KEY_END:
+		if (!arguments->bundled &&
+		    (arguments->bundle.trace || arguments->bundle.private_parts))
+			argp_error(state, "--trace and --private are for --bundle");
+		if (arguments->bundled &&
+		    (arguments->format_named || report_selects(&arguments->selection)))
+			argp_error(state, "a bundle takes no format and no selection");
 		if (!arguments->format_named && arguments->output)
 			arguments->format = format_of_file(arguments->output);
 		return 0;
@@ -190,6 +215,10 @@ int cmd_report(int argc, char **argv)
 	} else if (report_selects(selection) && !report.row_count) {
 		say_none(&report, selection);
 		code = EXIT_FAILED;
+	} else if (arguments.bundled) {
+		arguments.bundle.output = arguments.output;
+		if (report_bundle(&report, &arguments.bundle))
+			code = EXIT_FAILED;
 	} else if (arguments.output && strcmp(arguments.output, "-") &&
 		   !freopen(arguments.output, "w", stdout)) {
 		complain("%s: %s", arguments.output, strerror(errno));

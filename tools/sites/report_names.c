@@ -61,8 +61,7 @@ char *report_judgement(const struct report_row *row, char *buffer, size_t size)
 	return buffer;
 }
 
-/* Behind the folder that packages are installed in. */
-static const char *inside_package(const char *frame)
+const char *name_inside_package(const char *frame)
 {
 	static const char *const folders[] = {"/site-packages/", "/dist-packages/"};
 
@@ -84,7 +83,7 @@ const char *report_place(const struct report_row *row)
 		const char *frame = json_string_value(json_array_get(list, 0));
 
 		if (frame)
-			return inside_package(frame);
+			return name_inside_package(frame);
 	}
 	return "";
 }
