@@ -86,7 +86,7 @@ $(O)/tests/cli/test_bootstrap: $(O)/tests/cli/test_bootstrap.o $(call tool_objec
 $(O)/tests/cli/test_kernel_name: $(O)/tests/cli/test_kernel_name.o $(call tool_objects,kernel_name)
 $(O)/tests/cli/test_series: $(O)/tests/cli/test_series.o $(call tool_objects,sample_points histogram)
 $(O)/tests/cli/test_log_versions: $(O)/tests/cli/test_log_versions.o \
-                                  $(call tool_objects,json_member kernel_name line_reader live run_log sample_points sample_scan)
+                                  $(call tool_objects,json_member kernel_name line_reader live packed_file run_log sample_points sample_scan)
 $(CLI_UNIT_TESTS):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm

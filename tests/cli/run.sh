@@ -313,7 +313,7 @@ t report_stdin 0 'fashim report - <logs/gemms.jsonl | head -3; cat logs/gemms.js
 t report_packed 1 '
 	mkdir packed; gzip -c logs/replace.jsonl >packed/a.jsonl.gz; fashim report packed/a.jsonl.gz | head -2; fashim report packed | head -1; fashim diff packed/a.jsonl.gz logs/replace.jsonl | head -1
 	size=$(stat -c %s packed/a.jsonl.gz); for n in 10 $((size / 2)) $((size - 4)); do head -c $n packed/a.jsonl.gz >short.jsonl.gz; fashim report short.jsonl.gz | sed -n 2p; [ ${PIPESTATUS[0]} = 1 ] || exit 0; done
-	cp logs/replace.jsonl plain.jsonl.gz; fashim report plain.jsonl.gz'
+	cp logs/replace.jsonl plain.jsonl.gz; cp packed/a.jsonl.gz packed.jsonl; for log in plain.jsonl.gz packed.jsonl; do fashim report $log | sed -n 2p; done; fashim report - <packed.jsonl | sed -n 2p; exit 1'
 t report_by_ending 0 '
 	for ending in html json csv md txt none; do fashim report -o by.$ending logs/replace.jsonl; head -1 by.$ending | cut -c1-40; done
 	fashim report -f csv -o by.json logs/replace.jsonl; head -c 10 by.json; mkdir dir.csv; fashim report -o dir.csv/page logs/replace.jsonl; head -1 dir.csv/page'
@@ -698,6 +698,7 @@ head -c 700 naive_512.trace.gz >cut.trace.gz
 : >empty.trace
 t replay 0 'fashim replay -r 6 naive_512.trace.gz'
 t replay_plain 0 "fashim replay plain.trace >a; fashim replay \"it's.trace.gz\" >b; cmp a b && tail -3 a"
+t replay_misnamed 0 'cp plain.trace plain.trace.gz; cp naive_512.trace.gz packed.trace; fashim replay plain.trace.gz | tail -1; fashim replay packed.trace | tail -1'
 t replay_all 0 'fashim replay --all -r 6 naive_512.trace.gz | grep -c "one fused launch"'
 t replay_audit 0 'fashim replay -m audit -r 6 naive_512.trace.gz | tail -4'
 t replay_declined 0 'fashim replay edit_p.trace.gz | sed -n "/^chain 1$/,/^chain 2/p"'

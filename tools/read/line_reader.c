@@ -4,67 +4,33 @@
  * for lines longer than it.
  */
 #include "tools/read/line_reader.h"
+#include "tools/read/packed_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { BLOCK = 1 << 20, LONGEST_LINE = 1 << 20 };
 
-/* Puts gzip between the file and the reader. */
-static int unpack(struct line_reader *reader)
-{
-	const char *const null = "/dev/null"; /* what gzip has to say, we say */
-	int ends[2];
-
-	if (pipe2(ends, O_CLOEXEC))
-		return -errno;
-	reader->unpacker = fork();
-	if (reader->unpacker == 0) {
-		dup2(reader->fd, STDIN_FILENO);
-		dup2(ends[1], STDOUT_FILENO);
-		dup2(open(null, O_WRONLY), STDERR_FILENO);
-		execlp("gzip", "gzip", "-dc", (char *)NULL);
-		_exit(127);
-	}
-	close(ends[1]);
-	close(reader->fd);
-	reader->fd = ends[0];
-	return reader->unpacker < 0 ? -EAGAIN : 0;
-}
-
 int line_reader_open(struct line_reader *reader, const char *path)
 {
-	const size_t length = strlen(path);
-	int result = 0;
-
 	*reader = (struct line_reader){.size = 2 * BLOCK};
-	reader->fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
-				       : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	reader->fd = packed_file_open(path, &reader->unpacker);
 	if (reader->fd < 0)
-		return -errno;
+		return reader->fd;
 	reader->buffer = malloc(reader->size);
-	if (!reader->buffer)
-		result = -ENOMEM;
-	else if (length > 3 && !strcmp(path + length - 3, ".gz"))
-		result = unpack(reader);
-	if (result)
-		line_reader_close(reader);
-	return result;
+	if (reader->buffer)
+		return 0;
+	line_reader_close(reader);
+	return -ENOMEM;
 }
 
 int line_reader_close(struct line_reader *reader)
 {
-	int status = 0;
-
 	free(reader->buffer);
 	close(reader->fd);
-	while (reader->unpacker > 0 && waitpid(reader->unpacker, &status, 0) < 0 && errno == EINTR)
-		;
-	return status ? -EBADMSG : 0;
+	return packed_file_end(reader->unpacker);
 }
 
 int line_reader_next(struct line_reader *reader, char **line, size_t *length, bool *complete)

@@ -18,7 +18,7 @@ struct line_reader {
 	bool end;
 };
 
-/* - is standard input, a name that ends in .gz is unpacked. 0 or -errno. */
+/* - is standard input; what is packed is unpacked (packed_file.h). 0 or -errno. */
 int line_reader_open(struct line_reader *reader, const char *path);
 /* 0, or -EBADMSG where gzip did not like the file, or was not read to its end. */
 int line_reader_close(struct line_reader *reader);

@@ -6,14 +6,13 @@
 #include "tools/replay/trace.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shim/rules/function.h"
+#include "tools/read/packed_file.h"
 #include "tools/replay/below.h"
 
 #define MAX_IDS	  4096
@@ -293,29 +292,6 @@ static bool read_line(struct reader *reader, char *line)
 	}
 }
 
-/* The trace's text; of a packed one through gzip, whose process is *child. NULL with errno set. */
-static FILE *open_trace(const char *path, pid_t *child)
-{
-	const size_t length = strlen(path);
-	int ends[2], fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	*child = 0;
-	if (fd < 0 || length < 3 || strcmp(path + length - 3, ".gz") != 0)
-		return fd < 0 ? NULL : fdopen(fd, "r");
-	if (pipe2(ends, O_CLOEXEC))
-		return NULL;
-	*child = fork();
-	if (*child == 0) {
-		dup2(fd, STDIN_FILENO);
-		dup2(ends[1], STDOUT_FILENO);
-		execlp("gzip", "gzip", "-dc", (char *)NULL);
-		_exit(127);
-	}
-	close(fd);
-	close(ends[1]);
-	return *child < 0 ? NULL : fdopen(ends[0], "r");
-}
-
 /* The next line, with its newline, into line[MAX_LINE]. Its length; 0 at the end, where a last line
  * that is cut short is no error: the program was killed while it wrote. -E2BIG where it is longer,
  * else -errno of the reading. */
@@ -335,22 +311,13 @@ static ssize_t next_line(FILE *file, char *line)
 	return -E2BIG;
 }
 
-static int close_trace(FILE *file, pid_t child)
-{
-	int status = 0;
-
-	fclose(file);
-	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	return status ? -EIO : 0;
-}
-
 long trace_play(const char *path, void (*each)(struct op *op, void *argument), void *argument)
 {
 	static struct reader reader;
-	pid_t child;
-	FILE *file = open_trace(path, &child);
-	int status = file ? 0 : -errno, closed;
+	pid_t unpacker;
+	const int fd = packed_file_open(path, &unpacker);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	int status = fd < 0 ? fd : file ? 0 : -errno, closed;
 	static char line[MAX_LINE];
 	ssize_t length = 0;
 	long number = 0;
@@ -374,7 +341,8 @@ long trace_play(const char *path, void (*each)(struct op *op, void *argument), v
 		fprintf(stderr, "fashim: %s:%ld: %s\n", path, number + 1,
 			length == -E2BIG ? "longer than any line of a fashim-trace"
 					 : strerror((int)-length));
-	closed = close_trace(file, child);
+	fclose(file);
+	closed = packed_file_end(unpacker);
 	status = length < 0 ? (int)length : status;
 	if (!status && (closed || !number)) {
 		status = -EBADMSG;
