@@ -9,6 +9,8 @@
 #include "shim/op/gemm.h"
 #include "shim/op/memory.h"
 #include "shim/real/driver.h"
+#include "shim/rules/grouped.h"
+#include "shim/rules/integers.h"
 #include "shim/rules/rules.h"
 
 #define PIECES	    32
@@ -33,6 +35,8 @@ void shadow_clear(void)
 	for (int i = 0; i < PIECES && any; i++)
 		pieces[i].size = 0;
 	any = false;
+	grouped_clear();
+	integers_clear();
 }
 
 static void forget(uint64_t begin, uint64_t end)
@@ -124,6 +128,8 @@ void shadow_note(const struct op *op, const struct access_list *list,
 	for (int i = 0; i < list->count && any; i++)
 		if (list->item[i].mode & ACCESS_WRITE)
 			forget(list->item[i].begin, list->item[i].end);
+	grouped_note(op, list, function, params);
+	integers_note(op, list, function, params);
 	if (op->kind == OP_COPY)
 		note_copy(op);
 	else if (op->kind == OP_LAUNCH && function && params)

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Grouped products: a first kernel writes arrays of addresses, sizes and strides, one entry for
+ * each group, a second follows them. Where a group begins stands in device memory, but the first
+ * kernel checks that all of them lie within its operands, which its parameters tell. Between the
+ * two, the arrays hold what that call wrote for as long as nothing else may have written there; so
+ * much is remembered, and what the second kernel touches are the operands of the first.
+ *
+ * All functions: flow lock held.
+ */
+#ifndef FASHIM_GROUPED_H
+#define FASHIM_GROUPED_H
+
+#include "shim/op/access.h"
+#include "shim/rules/function.h"
+
+/* Takes in an op in program order: arrays that it may write are forgotten, those that it fills are
+ * remembered. params: as function_read_params() copied them. */
+void grouped_note(const struct op *op, const struct access_list *list,
+		  const struct function *function, const unsigned char *params);
+
+/* Ops may pass unseen. */
+void grouped_clear(void);
+
+#endif
