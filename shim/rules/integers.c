@@ -108,6 +108,29 @@ static struct fact of_fill(const struct reading *r, const struct access_list *li
 	return fact_at(whole_write(list, rule_offset(r, 2)), 4, SUM, 0);
 }
 
+/* The same keys in another place and order. */
+static struct fact of_radix(const struct reading *r, const struct access_list *list, unsigned to,
+			    unsigned from)
+{
+	const struct access *in = access_at(list, rule_offset(r, from));
+	const struct access *out = whole_write(list, rule_offset(r, to));
+	const struct fact *fact = in ? fact_of(BELOW, 8, in->begin, in->end) : NULL;
+
+	if (!fact || !rule_has(r, "10policy_hubIl"))
+		return (struct fact){0};
+	return fact_at(out, 8, BELOW, fact->number);
+}
+
+static struct fact of_radix_tile(const struct reading *r, const struct access_list *list)
+{
+	return of_radix(r, list, 1, 0);
+}
+
+static struct fact of_radix_pass(const struct reading *r, const struct access_list *list)
+{
+	return of_radix(r, list, 4, 5);
+}
+
 /* One more of some count for each number between the least and the most. */
 static struct fact of_histogram(const struct reading *r, const struct access_list *list)
 {
@@ -144,10 +167,9 @@ static struct fact of_launch(const struct reading *r, const struct access_list *
 	static const struct {
 		bool (*read)(struct reading *r);
 		struct fact (*make)(const struct reading *r, const struct access_list *list);
-	} makers[] = {{rule_read_top_k, of_top_k},
-		      {rule_read_unrolled, of_cast},
-		      {rule_read_vectorized, of_fill},
-		      {rule_read_histogram, of_histogram},
+	} makers[] = {{rule_read_top_k, of_top_k},	     {rule_read_unrolled, of_cast},
+		      {rule_read_vectorized, of_fill},	     {rule_read_radix_tile, of_radix_tile},
+		      {rule_read_radix_pass, of_radix_pass}, {rule_read_histogram, of_histogram},
 		      {rule_read_device_scan, of_scan}};
 
 	for (unsigned i = 0; i < sizeof(makers) / sizeof(*makers); i++)

@@ -37,7 +37,7 @@ static const struct change {
 	const char *what;
 	enum outcome outcome;
 	const char *launch; /* the first one of this name … */
-	enum { LEFT_OUT, WORD, NOWHERE, GRID, OVERWRITTEN, ANYTHING } how;
+	enum { LEFT_OUT, WORD, NOWHERE, GRID, RADIX, OVERWRITTEN, ANYTHING } how;
 	int where; /* … WORD, NOWHERE: of its parameters; OVERWRITTEN: by the pointer there, behind
 		      the launch */
 	uint32_t value; /* … OVERWRITTEN: bytes behind the pointer */
@@ -88,6 +88,8 @@ static const struct change {
 	{"places not copied", SOME, COPY, LEFT_OUT, 0, 0},
 	{"places sorted, and overwritten", SOME, SORT, OVERWRITTEN, 0, 12280},
 	{"the other half of a sort overwritten", WHOLE, SORT, OVERWRITTEN, 232, 0},
+	{"places sorted in two passes", WHOLE, SORT, RADIX, 0, ROWS},
+	{"but one", SOME, SORT, RADIX, 0, ROWS - 1},
 	{"not cast", SOME, CAST, LEFT_OUT, 0, 0},
 	{"cast from half as wide", SOME, CAST, WORD, 28, 0x03},
 	{"counts begin at 1", SOME, FILL, WORD, 4, 1},
@@ -124,6 +126,39 @@ static void overwrite(const unsigned char *params)
 	op.fill.target.base += change->value;
 	op.fill.target.bytes = 4;
 	note(&op, NULL, NULL);
+}
+
+/* The keys of a sort in place, by CUB's instead: to another buffer, and back. */
+static void sort_by_passes(const unsigned char *params)
+{
+	const uint64_t scratch = CORE_ARENA, count = scratch + 0x10000, none = 0,
+		       sums = scratch + 0x20000, apart[2] = {scratch + 0x30000, scratch + 0x40000};
+	const uint64_t places = CORE_ARENA + 0x50000;
+	const int items = (int)change->value, bits[2] = {0, 8};
+	const unsigned char empty = 0;
+	static unsigned char copy[FUNCTION_MAX_BYTES];
+	uint64_t keys;
+
+	memcpy(&keys, params, 8);
+	for (int pass = 0; pass < 2; pass++) {
+		struct op op = core_launch(
+			"_ZN14at_cuda_detail3cub6detail10radix_"
+			"sort29DeviceRadixSortOnesweepKernelINS1_"
+			"5radix10policy_"
+			"hubIlN2at4cuda3cub6detail10OpaqueTypeILi8EEEyE10Policy1000ELNS0_"
+			"9SortOrderE0ElSB_yiiNS1_21identity_decomposer_tEEEvPT5_SH_PT3_PKSI_PT1_"
+			"PKSM_PT2_"
+			"PKSQ_T4_iiT6_",
+			12, (size_t[]){8, 8, 8, 8, 8, 8, 8, 8, 4, 4, 4, 1},
+			(const void *[]){&scratch, &count, &none, &sums, pass ? &keys : &apart[0],
+					 pass ? &apart[0] : &keys, pass ? &places : &apart[1],
+					 pass ? &apart[1] : &places, &items, &bits[0], &bits[1],
+					 &empty});
+		const struct function *function = function_get(op.launch.function);
+
+		assert_true(function_read_params(function, &op.launch, copy));
+		note(&op, function, copy);
+	}
 }
 
 static uint64_t word(const unsigned char *params, unsigned at)
@@ -197,6 +232,11 @@ static void each(struct op *op, void *argument)
 		function = function_get(op->launch.function);
 		name = function->name;
 		assert_true(function_read_params(function, &op->launch, params));
+	}
+	if (!changed && change->how == RADIX && strstr(name, SORT)) {
+		changed = true;
+		sort_by_passes(params);
+		return;
 	}
 	here = !changed && *change->launch && strstr(name, change->launch);
 	changed |= here;

@@ -5,20 +5,33 @@
  */
 #include "tests/unit/rule_block.h"
 
+#include <string.h>
+
+#include "shim/op/memory.h"
 #include "shim/rules/function.h"
 #include "shim/real/driver.h"
 #include "shim/rules/rule_reader.h"
 #include "shim/code/kernel_code.h"
 
+static unsigned char params_by_hand[FUNCTION_MAX_BYTES];
+static struct op launch_by_hand;
+
+static void check_rows_in(unsigned grid, const struct block *block, unsigned count,
+			  const size_t *size, const void *const *value)
+{
+	struct op op = core_launch(block->name, count, size, value);
+
+	op.launch.grid[0] = grid;
+	assert_true(
+		function_read_params(function_get(op.launch.function), &op.launch, params_by_hand));
+	block_check(block, &op.launch, params_by_hand);
+	launch_by_hand = op;
+}
+
 static void check_rows(const struct block *block, unsigned count, const size_t *size,
 		       const void *const *value)
 {
-	static unsigned char params[FUNCTION_MAX_BYTES];
-	struct op op = core_launch(block->name, count, size, value);
-
-	op.launch.grid[0] = 96;
-	assert_true(function_read_params(function_get(op.launch.function), &op.launch, params));
-	block_check(block, &op.launch, params);
+	check_rows_in(96, block, count, size, value);
 }
 
 static void test_long_rows(void **state)
@@ -184,14 +197,102 @@ static void test_versions(void **state)
 	driver.cuFuncGetModule = NULL;
 }
 
+/* With another address at `where`. */
+static void check_refused(const struct block *block, int where, uint64_t address)
+{
+	const struct function *function = function_get(launch_by_hand.launch.function);
+	struct access_list list;
+
+	memcpy(params_by_hand + where, &address, 8);
+	if (block_read(function, &launch_by_hand.launch, params_by_hand, &list) || list.count)
+		fail_msg("%s: read with %llx at %d", block->name, (unsigned long long)address,
+			 where);
+}
+
+/* CUB's sort of one row of 100000 longs with as many longs; all by the parameters that its dispatch
+ * gives. Buffers in which there is room for a further portion may be those of one. */
+#define RADIX_SORT(kernel, behind) "_ZN14at_cuda_detail3cub6detail10radix_sort" kernel behind
+#define LONGS_BY		   "INS1_5radix10policy_hubIlN2at4cuda3cub6detail10OpaqueTypeILi8EEEyE10Policy1000E"
+
+static void test_radix(void **state)
+{
+	static const struct block tile = {
+		RADIX_SORT("31DeviceRadixSortSingleTileKernel", LONGS_BY
+			   "LNS0_9SortOrderE0ElSB_yNS1_21identity_decomposer_tEEEvPKT1_PSG_"
+			   "PKT2_PSK_T3_iiT4_"),
+		{R(0, 2000 * 8), S(8, 2000 * 8), R(16, 2000 * 8), S(24, 2000 * 8)},
+		{AT(32, 0), AT(36, 1), AT(GRIDX, 2)}};
+	static const struct block keys = {
+		RADIX_SORT(
+			"31DeviceRadixSortSingleTileKernel",
+			"INS1_5radix10policy_hubI6__halfNS0_8NullTypeEyE10Policy1000ELNS0_"
+			"9SortOrderE0ES6_S7_yNS1_21identity_decomposer_tEEEvPKT1_PSC_PKT2_PSG_T3_"
+			"iiT4_"),
+		{R(0, 2000 * 2), S(8, 2000 * 2)},
+		{AT(32, 0), AT(36, 0x80000000)}};
+	static const struct block counts = {
+		RADIX_SORT("30DeviceRadixSortHistogramKernel", LONGS_BY
+			   "LNS0_9SortOrderE0ElyNS1_21identity_decomposer_tEEEvPT2_PKT1_SG_"
+			   "iiT3_"),
+		{U(0, 8 * 256 * 8), R(8, 100000 * 8)},
+		{AT(16, 0), AT(28, 0), AT(28, 65), AT(24, 0xffffffff)}};
+	static const struct block sums = {
+		RADIX_SORT("33DeviceRadixSortExclusiveSumKernel", LONGS_BY "yEEvPT0_"),
+		{U(0, 8 * 256 * 8)},
+		{AT(GRIDX, 17), AT(GRIDX, 0)}};
+	static const struct block pass = {
+		RADIX_SORT("29DeviceRadixSortOnesweepKernel", LONGS_BY
+			   "LNS0_9SortOrderE0ElSB_yiiNS1_21identity_decomposer_tEEEvPT5_SH_"
+			   "PT3_PKSI_PT1_PKSM_PT2_PKSQ_T4_iiT6_"),
+		{U(0, 8 * 256 * 4), U(8, 4), R(24, 256 * 8), S(32, 100000 * 8), R(40, 100000 * 8),
+		 S(48, 100000 * 8), R(56, 100000 * 8)},
+		{AT(64, 0), AT(64, 7), AT(16, 0x1000), AT(GRIDX, 100001)}};
+	static const struct block places = {
+		"_ZN2at6native46_GLOBAL__N__e17e1519_13_SortStable_cu_f7bb90a127"
+		"fill_reverse_indices_kernelEPliNS_4cuda6detail10IntDividerIjEE",
+		{S(0, 100000 * 8)},
+		{AT(8, 0), AT(8, 0xffffffff)}};
+	const uint64_t at[7] = {CORE_ARENA,
+				CORE_ARENA + 0x8000,
+				CORE_ARENA + 0x10000,
+				CORE_ARENA + 0x100000,
+				CORE_ARENA + 0x200000,
+				CORE_ARENA + 0x300000,
+				CORE_ARENA + 0x400000};
+	const uint64_t n = 100000, few = 2000, none = 0;
+	const int items = 100000, bits[3] = {0, 64, 8};
+	const unsigned divider[3] = {100000, 1, 17};
+	const unsigned char empty = 0x5a;
+
+	(void)state;
+	core_begin();
+	driver_resolve();
+	check_rows_in(
+		1, &tile, 8, (size_t[]){8, 8, 8, 8, 8, 4, 4, 1},
+		(const void *[]){&at[0], &at[3], &at[4], &at[5], &few, &bits[0], &bits[1], &empty});
+	check_rows_in(
+		1, &keys, 8, (size_t[]){8, 8, 8, 8, 8, 4, 4, 1},
+		(const void *[]){&at[0], &at[3], &none, &none, &few, &bits[0], &bits[1], &empty});
+	check_rows_in(264, &counts, 6, (size_t[]){8, 8, 8, 4, 4, 1},
+		      (const void *[]){&at[0], &at[3], &n, &bits[0], &bits[1], &empty});
+	check_rows_in(8, &sums, 1, (size_t[]){8}, (const void *[]){&at[0]});
+	check_rows_in(98, &places, 3, (size_t[]){8, 4, 12},
+		      (const void *[]){&at[3], &items, divider});
+	check_rows_in(8, &pass, 12, (size_t[]){8, 8, 8, 8, 8, 8, 8, 8, 4, 4, 4, 1},
+		      (const void *[]){&at[0], &at[1], &none, &at[2], &at[3], &at[4], &at[5],
+				       &at[6], &items, &bits[0], &bits[2], &empty});
+	memory_add(1ull << 40, 3ull << 30, MEMORY_DEVICE, NULL);
+	check_refused(&pass, 32, 1ull << 40);
+	memory_remove(1ull << 40);
+	check_refused(&pass, 32, 1ull << 41); /* nobody's memory */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_long_rows),
-		cmocka_unit_test(test_no_casts),
-		cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_masked_scatter),
-	};
+		cmocka_unit_test(test_long_rows), cmocka_unit_test(test_no_casts),
+		cmocka_unit_test(test_versions), cmocka_unit_test(test_masked_scatter),
+		cmocka_unit_test(test_radix)};
 
 	return CORE_MAIN("rules_forms", tests);
 }
