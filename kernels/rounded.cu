@@ -26,7 +26,8 @@
 template <typename T, int KEYS, int WIDTH>
 static __device__ __forceinline__ void
 rounded_tile(float (&x)[2][KEYS / 4], const struct queries<T, 1, WIDTH> &queries, const T *k,
-	     const struct attn_args &a, const struct view &w, float after, int first, int j0)
+	     const struct attn_args &a, const struct view &w, float alpha, float after, int first,
+	     int j0)
 {
 	const bool product = a.spec.round_s & ATTN_ROUND_PRODUCT;
 	const bool scaled = a.spec.round_s & ATTN_ROUND_SCALED;
@@ -38,8 +39,8 @@ rounded_tile(float (&x)[2][KEYS / 4], const struct queries<T, 1, WIDTH> &queries
 	for (int r = 0; r < 2; r++) {
 #pragma unroll
 		for (int n = 0; n < KEYS / 4; n += 2) {
-			float2 two = make_float2(a.spec.alpha * s[0][n / 2][2 * r],
-						 a.spec.alpha * s[0][n / 2][2 * r + 1]);
+			float2 two = make_float2(alpha * s[0][n / 2][2 * r],
+						 alpha * s[0][n / 2][2 * r + 1]);
 			if (product)
 				two = unpack2<T>(pack2<T>(two.x, two.y));
 			two.x *= after;
@@ -102,7 +103,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	const struct view w = view_of(a, ROWS);
 	const int first = w.first + 16 * warp;
 	const bool idle = first >= a.Sq; /* this warp only helps to load */
-	const float after = a.spec.scale / a.spec.alpha;
+	const float alpha = a.spec.round_s & ~ATTN_ROUND_WEIGHTS ? a.spec.alpha : a.spec.scale;
+	const float after = alpha == a.spec.scale ? 1.0f : a.spec.scale / alpha;
 
 	T *const own = shared + 16 * warp * LINE;
 	T *const k_tile = shared + ROWS * LINE, *const v_tile = k_tile + KEYS * LINE;
@@ -141,8 +143,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 		if (tile + 1 < end)
 			load_keys((tile - begin) % 2 ? k_tile : v_tile, tile + 1);
 		if (!idle) {
-			rounded_tile<T, KEYS>(x, queries, here + k_offset, a, w, after, first,
-					      tile * KEYS);
+			rounded_tile<T, KEYS>(x, queries, here + k_offset, a, w, alpha, after,
+					      first, tile * KEYS);
 			count_tile(x, row_max, row_sum);
 		}
 		copy_wait();
@@ -178,8 +180,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 						   thread);
 		copy_commit();
 		if (!idle) {
-			rounded_tile<T, KEYS>(x, queries, k_tile + k_offset, a, w, after, first,
-					      j0);
+			rounded_tile<T, KEYS>(x, queries, k_tile + k_offset, a, w, alpha, after,
+					      first, j0);
 #pragma unroll
 			for (int r = 0; r < 2; r++)
 #pragma unroll
