@@ -20,12 +20,14 @@ endif
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 \
             -Wpointer-arith -Wwrite-strings -Werror
-OPT      ?= -O2
+OPT      ?= $(if $(SAN),-O1,-O2)
 CPPFLAGS += -I. -isystem $(CUDA)/include -DFASHIM_VERSION='"$(VERSION)"' -D_GNU_SOURCE
 CFLAGS   += -std=gnu11 -g $(OPT) $(WARNINGS) -fno-strict-aliasing
 comma    := ,
+# What no sanitizer changes, kernels above all, is made once.
+PLAIN    := $(O)
 ifneq ($(SAN),)
-  CFLAGS  += -fsanitize=$(SAN) -fno-omit-frame-pointer
+  CFLAGS  += -fsanitize=$(SAN) -fno-omit-frame-pointer -Wno-maybe-uninitialized -Wno-format-truncation
   LDFLAGS += -fsanitize=$(SAN)
   override O := $(O)/san-$(subst $(comma),-,$(SAN))
 endif
@@ -76,4 +78,4 @@ help: ## this text
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n",$$1,$$2}' $(MAKEFILE_LIST)
 	@echo; echo "  variables: O=dir V=1 SAN=address,undefined CC=clang ARCHS='80 90a'|native|all CUDA=dir DESTDIR= PREFIX="
 
--include $(shell find $(O) -type f -name '*.d' 2>/dev/null)
+-include $(shell find $(O) $(PLAIN)/simgpu -type f -name '*.d' 2>/dev/null)

@@ -40,7 +40,8 @@ kernel_more_ladder   := $(wildcard kernels/ladder/*)
 kernel_more_helpers  := $(addprefix kernels/,$(shell sed -n 's/^.include "kernels\/\(.*\)"/\1/p' kernels/helpers.cu))
 
 KERNEL_CHOICE  := $(K)/select.o $(K)/variants.o $(K)/launch.o $(K)/ladder/ladder.o
-KERNEL_OBJECTS := $(KERNEL_CHOICE) $(K)/images.o
+# A sanitised shim meets the simulated GPU alone.
+KERNEL_OBJECTS = $(KERNEL_CHOICE) $(if $(SAN),$(SIM_IMAGES),$(K)/images.o)
 
 NVCCFLAGS += -O3 -std=c++17 -I. -Wno-deprecated-gpu-targets
 
@@ -87,20 +88,21 @@ HOSTCU_FLAGS := -x c++ -std=gnu++17 -g -O2 -ffp-contract=off -fno-strict-aliasin
     -include tests/simgpu/cuda_host.h
 CXX ?= g++
 
-# Any .cu file for the host; link the objects of one shared object with $(O)/simgpu/cuda_host.o.
-$(O)/simgpu/cu/%.o: %.cu tests/simgpu/cuda_host.h tests/simgpu/cuda_host_ptx.h tests/simgpu/sim_kernel.h
+# Any .cu file for the host; link the objects of one shared object with $(PLAIN)/simgpu/cuda_host.o.
+$(PLAIN)/simgpu/cu/%.o: %.cu tests/simgpu/cuda_host.h tests/simgpu/cuda_host_ptx.h tests/simgpu/sim_kernel.h
 	@mkdir -p $(@D)
 	$(call say,HOSTCU,$<)
 	$(Q)$(CXX) $(HOSTCU_FLAGS) -MMD -MP -c -o $@ $<
 
-$(O)/simgpu/cuda_host.o: tests/simgpu/cuda_host.c tests/simgpu/cuda_host.h tests/simgpu/sim_kernel.h
+$(PLAIN)/simgpu/cuda_host.o: tests/simgpu/cuda_host.c tests/simgpu/cuda_host.h tests/simgpu/sim_kernel.h
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) -I. -D_GNU_SOURCE -std=gnu11 -g -O2 $(WARNINGS) -fPIC -fvisibility=hidden -c -o $@ $<
 
 # All parts that are for more than one architecture.
-$(O)/simgpu/libsimkernels.so: $(sort $(foreach part,$(kernel_parts_any),$(O)/simgpu/cu/kernels/$(call kernel_file,$(part)).o)) \
-    $(O)/simgpu/cuda_host.o
+$(O)/simgpu/libsimkernels.so: $(sort $(foreach part,$(kernel_parts_any),$(PLAIN)/simgpu/cu/kernels/$(call kernel_file,$(part)).o)) \
+    $(PLAIN)/simgpu/cuda_host.o
+	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -shared -static-libstdc++ -static-libgcc -Wl,--no-undefined -o $@ $^ -lm
 

@@ -52,9 +52,9 @@ $(O)/aarch64/libfashim.so: $(AARCH64_OBJECTS) $(SHIM_MAP)
 .PHONY: shim-aarch64
 shim-aarch64: $(O)/aarch64/libfashim.so ## the shim for AArch64, without kernels (cross compiler)
 
-# Its runtime looks for functions of libc, by our dlsym, before it can take notes of what we do.
-ifneq ($(findstring thread,$(SAN)),)
-CFLAGS_preload += -fno-sanitize=thread
-CFLAGS_resolve += -fno-sanitize=thread
-CFLAGS_image   += -fno-sanitize=thread
+# The runtime of a sanitizer looks for functions of libc, by our dlsym, before it can take notes of what we do.
+ifneq ($(SAN),)
+CFLAGS_preload += -fno-sanitize=all
+CFLAGS_resolve += -fno-sanitize=all
+CFLAGS_image   += -fno-sanitize=all
 endif

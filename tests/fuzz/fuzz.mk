@@ -7,7 +7,7 @@ FUZZ       := $(O)/tests/fuzz
 FUZZ_APP   := $(O)/apps/sim/fuzz
 FUZZ_PARTS := fuzz memory launch product site chain special event reads writes orders
 
-$(FUZZ_APP).kernels: $(SIM_LIB)/cu/tests/fuzz/fuzz.o $(SIM_LIB)/cuda_host.o
+$(FUZZ_APP).kernels: $(PLAIN)/simgpu/cu/tests/fuzz/fuzz.o $(PLAIN)/simgpu/cuda_host.o
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -shared -static-libstdc++ -static-libgcc -Wl,--no-undefined -o $@ $^ -lpthread -lm

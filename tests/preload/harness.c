@@ -14,6 +14,10 @@
 
 #define STARTED "FASHIM_TEST_STARTED"
 
+#ifndef SANITIZER
+#define SANITIZER ""
+#endif
+
 const char *beside(const char *file)
 {
 	static char paths[8][PATH_MAX];
@@ -35,8 +39,13 @@ void start_under(char **argv, const char *preload, const char *libraries)
 		return;
 	setenv(STARTED, "1", 1);
 	unsetenv("LD_PRELOAD");
-	if (preload)
-		setenv("LD_PRELOAD", beside(preload), 1);
+	if (preload) {
+		char list[2 * PATH_MAX];
+
+		/* A sanitizer's runtime has to be the first. */
+		snprintf(list, sizeof(list), "%s%s", SANITIZER, beside(preload));
+		setenv("LD_PRELOAD", list, 1);
+	}
 	if (libraries)
 		setenv("LD_LIBRARY_PATH", beside(libraries), 1);
 	execv("/proc/self/exe", argv);

@@ -14,11 +14,9 @@ INTERPOSITION := bypass cost gemm image locks driver resolve preload driver_tabl
   preload_entry thunk_entry
 PROBE_OBJECTS := $(call shim_objects,$(INTERPOSITION)) $(PRELOAD_DIR)/probe_flow.o
 
-# A sanitizer's runtime wants to be the first in the process, which is our place.
-ifeq ($(SAN),)
-PRELOAD_TEST_NAMES    := test_tables test_inert test_loader test_thunk test_ops test_modules test_blas test_blaslt \
-  test_library test_library_cudnn test_library_words test_bypass
-endif
+# A sanitizer's runtime is one more library in the process, with functions of libc's, and takes no RTLD_DEEPBIND.
+PRELOAD_TEST_NAMES    := test_loader test_ops test_modules test_blas test_blaslt test_library test_library_cudnn \
+  test_library_words $(if $(SAN),,test_tables test_inert test_thunk test_bypass)
 PRELOAD_TEST_PROGRAMS := $(PRELOAD_TEST_NAMES:%=$(PRELOAD_DIR)/%)
 STANDINS := $(addprefix $(PRELOAD_DIR)/standin/lib,cudnn.so.8 cudnn.so.9 nccl.so.2 cufft.so.11 cusparse.so.12 \
   cusolver.so.12)
@@ -29,6 +27,9 @@ PRELOAD_TEST_LIBRARIES := $(PRELOAD_DIR)/libprobe.so $(PRELOAD_DIR)/fake/libcuda
 .PHONY: preload-tests
 preload-tests: $(PRELOAD_TEST_PROGRAMS)
 
+ifneq ($(findstring address,$(SAN)),)
+CFLAGS_harness     += -DSANITIZER='"$(shell $(CC) -print-file-name=libasan.so):"'
+endif
 CFLAGS_probe_flow  += -fvisibility=hidden
 CFLAGS_test_tables += -DCUDA_STUB='"$(CUDA)/lib64/stubs/libcuda.so"'
 CFLAGS_plugin      += -fno-optimize-sibling-calls

@@ -32,10 +32,11 @@ bool flow_watching(void)
 static void note(enum probe_when when, const struct op *op, const char *name)
 {
 	unsigned i = __atomic_fetch_add(&probe.count, 1, __ATOMIC_RELAXED);
-	struct probe_event *event = &probe.events[i];
+	struct probe_event *event;
 
 	if (i >= PROBE_EVENTS)
 		return;
+	event = &probe.events[i];
 	*event = (struct probe_event){.when = when, .depth = hook_depth};
 	if (op) {
 		event->op = *op;

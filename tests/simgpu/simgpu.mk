@@ -112,7 +112,7 @@ $(O)/apps/gpu/%.fatbin: tests/apps/%.cu tests/simgpu/cuda_host.h \
 SIM_LINKED       := $(SIM_LIB)/libcublas.so.$(CUBLAS_MAJOR) $(SIM_LIB)/libcuda.so.1
 
 define app
-$(O)/apps/sim/$(1).kernels: $(SIM_LIB)/cu/tests/apps/$(call app_kernels,$(1)).o $(SIM_LIB)/cuda_host.o
+$(O)/apps/sim/$(1).kernels: $(PLAIN)/simgpu/cu/tests/apps/$(call app_kernels,$(1)).o $(PLAIN)/simgpu/cuda_host.o
 	@mkdir -p $$(@D)
 	$$(call say,LINK,$$@)
 	$(Q)$(CXX) -shared -static-libstdc++ -static-libgcc -Wl,--no-undefined -o $$@ $$^ -lpthread -lm

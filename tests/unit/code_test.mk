@@ -2,7 +2,7 @@
 # What kernels are made of: cubins, PTX and fat binaries as nvcc writes them. Without nvcc the test
 # leaves out what needs them, and says so.
 
-CODE      := $(O)/tests/unit/kernel_code
+CODE      := $(PLAIN)/tests/unit/kernel_code
 CODE_ARCHS := 75 80 86 89 90a 100a 120
 CODE_MODES := default size speed balance none
 CODE_MADE := $(CODE_ARCHS:%=$(CODE)/sm_%.cubin) $(CODE)/linked.cubin $(CODE)/compute_80.ptx $(CODE_MODES:%=$(CODE)/%.fatbin)

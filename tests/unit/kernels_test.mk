@@ -14,8 +14,8 @@ kernel_test_libs := -DSIM_KERNELS='"$(abspath $(O))/simgpu/libsimkernels.so"' \
     -DHOST_KERNELS='"$(abspath $(O))/simgpu/libhostkernels.so"'
 $(addprefix $(T)/,test_kernels_case.o test_kernels_moves.o): CPPFLAGS += $(kernel_test_libs)
 
-$(O)/simgpu/libhostkernels.so: $(O)/simgpu/cu/tests/unit/cuda_host_kernels.o \
-    $(O)/simgpu/cu/tests/unit/test_kernels_weights.o $(O)/simgpu/cuda_host.o
+$(O)/simgpu/libhostkernels.so: $(PLAIN)/simgpu/cu/tests/unit/cuda_host_kernels.o \
+    $(PLAIN)/simgpu/cu/tests/unit/test_kernels_weights.o $(PLAIN)/simgpu/cuda_host.o
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -shared -static-libstdc++ -static-libgcc -Wl,--no-undefined -o $@ $^ -lm
 
