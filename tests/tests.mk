@@ -36,7 +36,7 @@ test: test-programs $(if $(SAN),,$(CHECKS)) ## every test that needs no GPU
 	$(Q)tests/run.sh $(TEST_JOBS) $(TEST_RUNS)
 
 # What is built once more takes as much of a minute as it runs. No leaks: the shim keeps what it has to its end.
-SANITIZED_RUNS := tests/apps/sanitized.sh:$(O) $(addprefix $(O)/tests/unit/,$(CORE_TESTS) $(LOG_TESTS)) $(CODE_TESTS) \
+SANITIZED_RUNS := tests/apps/sanitized.sh:$(O) $(addprefix $(O)/tests/unit/,$(CORE_TESTS) $(filter-out test_cost,$(LOG_TESTS))) $(CODE_TESTS) \
                   $(PRELOAD_TEST_PROGRAMS) $(O)/tests/readers/corpus:tests/readers/corpus
 .PHONY: sanitized run-sanitized
 sanitized: ## core, preload and a part of the zoo under the sanitizers of addresses, of undefined behaviour and of threads

@@ -5,6 +5,7 @@
  *   driver   functions of the simulated driver and cuBLAS (tests/simgpu/refuse.h)
  *   memory   malloc and its kind
  *   file     open, write and their kind
+ *   locks    none: noted is which functions of the driver are called with a lock of the shim's
  *   once     the N-th call (from 1; 0: none, they are counted)
  *   from     that and all later ones
  *   sticky   driver: that one, and the context is broken for everybody
@@ -18,6 +19,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <locale.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -36,7 +38,7 @@
 #define REFUSAL 2   /* CUDA_ERROR_OUT_OF_MEMORY */
 #define BROKEN	719 /* CUDA_ERROR_LAUNCH_FAILED */
 
-enum kind { NONE, DRIVER, MEMORY, FILES };
+enum kind { NONE, DRIVER, MEMORY, FILES, LOCKS };
 
 static enum kind kind;
 static bool from, sticky;
@@ -80,6 +82,7 @@ static __attribute__((constructor)) void start(void)
 	kind = !strcmp(what, "driver")	 ? DRIVER
 	       : !strcmp(what, "memory") ? MEMORY
 	       : !strcmp(what, "file")	 ? FILES
+	       : !strcmp(what, "locks")	 ? LOCKS
 					 : NONE;
 }
 
@@ -108,8 +111,56 @@ static bool refuses(enum kind of, const char *name, const void *caller)
 	return refused;
 }
 
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+#define CALLER __builtin_return_address(0)
+
+static __thread int locks_held;
+
+static bool is_ours(const void *caller)
+{
+	return (uintptr_t)caller >= begin && (uintptr_t)caller < end;
+}
+
+int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	static int (*next)(pthread_mutex_t *);
+
+	if (!next)
+		next = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_lock");
+	locks_held += is_ours(CALLER);
+	return next(mutex);
+}
+
+int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	static int (*next)(pthread_mutex_t *);
+
+	if (!next)
+		next = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_unlock");
+	locks_held -= is_ours(CALLER) && locks_held > 0; /* perhaps by trylock */
+	return next(mutex);
+}
+
+static void note_locked(const char *name)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	int at = 0;
+
+	pthread_mutex_lock(&lock);
+	while (at < FAULT_LOCKED - 1 && found->locked[at][0] &&
+	       strcmp(found->locked[at], name) != 0)
+		at++;
+	snprintf(found->locked[at], sizeof(found->locked[at]), "%s", name);
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- the driver ------------------------------------------------------------------------------ */
+
 int fault_refuses(const char *name, const void *caller)
 {
+	if (kind == LOCKS && locks_held && is_ours(caller))
+		note_locked(name);
 	if (sticky && strncmp(name, "cublas", 6) == 0) /* it breaks no context */
 		return 0;
 	if (!refuses(DRIVER, name, caller))
@@ -118,8 +169,6 @@ int fault_refuses(const char *name, const void *caller)
 }
 
 /* ---- memory and files ----------------------------------------------------------------------- */
-
-#define CALLER __builtin_return_address(0)
 
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);

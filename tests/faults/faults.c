@@ -9,7 +9,9 @@
  *     faults [--slice N | --brief] [PROGRAM[:CASE] [KIND[:HOW[:N]]]]
  *
  * --slice: only N calls for each program, kind and way, spread over all; --brief: of a few
- * programs, two of each. Ends with "N passed, N failed"; passed are faults.
+ * programs, two of each. KIND locks refuses nothing: no program may see the shim call a function of
+ * the driver, with a lock of its own, that is not known to come back while the device is busy
+ * (quick_calls.def). Ends with "N passed, N failed"; passed are faults.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -60,6 +62,14 @@ static const struct way {
 };
 #define WAYS (sizeof(ways) / sizeof(*ways))
 
+static const struct way locks = {"locks", "once"};
+
+/* What may be called with a lock of the shim's. */
+static const char *const quick[] = {
+#define QUICK(name) #name,
+#include "tests/faults/quick_calls.def"
+};
+
 static struct fault_found *found;
 static char *found_path, *log_path;
 static long passed, failed;
@@ -102,6 +112,8 @@ static void run(struct outcome *outcome, const struct program *program, const st
 		environment[count++] = told;
 		environment[count++] = out;
 		environment[count++] = "FASHIM_MIN_SPEEDUP=0";
+		if (way == &locks)
+			environment[count++] = "FASHIM_BUDGET=0"; /* all that it may do */
 	}
 	unlink(log_path);
 	memset(found, 0, sizeof(*found));
@@ -227,6 +239,32 @@ static void sweep(const struct program *program, const struct way *way, const st
 	fflush(stdout);
 }
 
+static bool is_quick(const char *name)
+{
+	for (size_t i = 0; i < sizeof(quick) / sizeof(*quick); i++)
+		if (!strcmp(quick[i], name))
+			return true;
+	return false;
+}
+
+static void look_at_locks(const struct program *program)
+{
+	struct outcome under;
+	long calls = 0, bad = 0;
+
+	run(&under, program, &locks, 0);
+	for (; calls < FAULT_LOCKED && found->locked[calls][0]; calls++)
+		if (!is_quick(found->locked[calls])) {
+			printf("%s%s%s: %s is called with a lock\n", program->name,
+			       program->example ? ":" : "",
+			       program->example ? program->example : "", found->locked[calls]);
+			bad++;
+		}
+	failed += bad + !calls;
+	passed += calls - bad;
+	zoo_free(&under);
+}
+
 static bool wanted(const char *asked, const char *first, const char *second)
 {
 	const size_t length = strlen(first);
@@ -279,6 +317,8 @@ int main(int argc, char **argv)
 				calls = count_calls(&programs[p], &ways[w], &plain);
 			sweep(&programs[p], &ways[w], &plain, calls, only, slice);
 		}
+		if (wanted(way, locks.kind, locks.how))
+			look_at_locks(&programs[p]);
 		zoo_free(&plain);
 	}
 	printf("%ld passed, %ld failed\n", passed, failed);
