@@ -11,6 +11,7 @@ $(addprefix $(O)/tests/unit/,test_rules_engines test_rules_between): $(O)/tests/
 UNIT_TESTS += $(addprefix $(O)/tests/unit/,$(CORE_TESTS))
 
 $(O)/tests/unit/test_catalogue: $(addprefix $(O)/tests/unit/,meaning.o reader.o)
+$(O)/tests/unit/test_replay.o: CPPFLAGS += -DODD_TRACES='"$(abspath tests/readers/traces)"'
 $(O)/tests/unit/replay.o $(O)/tests/unit/test_catalogue.o: CPPFLAGS += -DTRACES='"$(abspath tests/traces)"'
 $(O)/tests/unit/test_catalogue.o: CPPFLAGS += -DREFERENCE='"$(abspath tests/gpu/reference/catalogue.json)"'
 $(O)/tests/unit/test_rules_blocks.o: CPPFLAGS += -DKERNEL_BLOCKS='"$(abspath tests/unit/kernel_blocks.trace.gz)"'

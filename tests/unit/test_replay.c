@@ -11,6 +11,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,9 +75,42 @@ static void test_row(void **state)
 	assert_true(child_passed(&child));
 }
 
+/* Numbers that no program has. What comes of them does not matter, if they are survived. */
+static void play_odd(void *argument)
+{
+	struct replay got;
+
+	replay_trace(argument, 2, &got);
+	exit(0);
+}
+
+static void test_odd(void **state)
+{
+	const char *const environment[] = {"FASHIM_OUT=none", NULL};
+	static struct child child;
+	const struct dirent *entry;
+	char path[PATH_MAX];
+	DIR *folder = opendir(ODD_TRACES);
+	int count = 0;
+
+	(void)state;
+	assert_non_null(folder);
+	while ((entry = readdir(folder))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", ODD_TRACES, entry->d_name);
+		child_run(&child, environment, play_odd, path);
+		if (!child_passed(&child))
+			fail_msg("%s: %s", path, child.errors);
+		count++;
+	}
+	closedir(folder);
+	assert_true(count > 0);
+}
+
 int main(void)
 {
-	static struct CMUnitTest tests[ROWS];
+	static struct CMUnitTest tests[ROWS + 1] = {[ROWS] = cmocka_unit_test(test_odd)};
 
 	for (int i = 0; i < ROWS; i++)
 		tests[i] = (struct CMUnitTest){.name = rows[i].name,
