@@ -17,6 +17,7 @@ int cmd_list(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_env(int argc, char **argv);
 int cmd_reasons(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 int cmd_tune(int argc, char **argv);
 
 #endif

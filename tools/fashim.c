@@ -24,6 +24,7 @@ static const struct command {
 } commands[] = {
 	{"run", cmd_run, "start a program with the shim and say at its end what was gained"},
 	{"report", cmd_report, "read logs: every attention site, its gain, its drift, or why not"},
+	{"top", cmd_top, "look at a process that is running, again and again"},
 	{"diff", cmd_diff, "compare two logs: speed, drift and verdict of each site"},
 	{"gate", cmd_gate, "judge a log against thresholds, for test pipelines"},
 	{"export", cmd_export, "write a log as Perfetto trace, folded stacks or SQLite"},

@@ -452,6 +452,35 @@ holds report_closed_pipe '
 	fashim report --site 1 logs/replace.jsonl 2>err | head -1 >out; [ "${PIPESTATUS[0]}" -le 141 ] && [ ! -s err ] || exit 1
 	{ trap "" PIPE; fashim report logs/replace.jsonl 2>err; echo $? >code; } | true; [ "$(cat code)" = 0 ] && [ ! -s err ]'
 
+# ---- top
+t help_top 0 'fashim help top'
+# Of a process that began 90 seconds ago, or shortly after that.
+running() { sed "1s/\"pid\":[0-9]*/\"pid\":$$/; 1s/\"host\":\"[^\"]*\"/\"host\":\"$(uname -n)\"/" logs/killed.jsonl >"$1"; "$BUILD/tests/cli/live" "$1.live" begun; }
+looked() { sed -E "s/pid $$/pid N/; s/after (9[0-9]|[1-9][0-9]{2})(\.[0-9]+)? s/after 9N s/; s/[0-9]\.[0-9]+\/s/R\/s/g; s/[0-9.]+ µs in each/R µs in each/; s/0\.00[0-9]+ %/R %/; s/^[0-9:]{8} /CLOCK /; s/ +R/ R/"; }
+export -f running looked
+t top 0 'running top.jsonl; fashim top --once top.jsonl | looked'
+t top_here 0 'mkdir top_here; cd top_here; cp -r ../logs .; running fashim.one.1.jsonl; cp logs/killed.jsonl fashim.dead.2.jsonl; "$BUILD/tests/cli/live" fashim.dead.2.jsonl.live begun; fashim top | sed -n 4p
+	cp fashim.one.1.jsonl fashim.two.1.jsonl; cp fashim.one.1.jsonl.live fashim.two.1.jsonl.live; touch -d 2001-01-01 *.one.*; fashim top | sed -n 4p; fashim top fashim.one.1.jsonl.live | sed -n 4p'
+# The program keeps its counters open, as the shim does.
+t top_process 0 'running process.jsonl; exec 120<process.jsonl.live; fashim top $$ | sed -n "4,5p" | looked'
+t top_nobody 1 'mkdir nobody; cd nobody; fashim top; fashim top 4194305; sleep 60 & fashim top $! 2>&1 | sed "s/process [0-9]*/process N/"; kill $!; fashim top no_such.jsonl; exit 1'
+t top_ended 0 'fashim top logs/replace.jsonl | head -2; fashim top -i 0.1 killed_live.jsonl | looked; fashim top -i 0.1 logs/replace.jsonl | looked'
+t top_usage 2 'for o in "a b" "-i 0" "-i x" "-i 1s"; do fashim top $o 2>err; [ $? = 2 ] || exit 0; head -1 err; done; exit 2'
+t top_full_disk 1 'fashim top logs/replace.jsonl >/dev/full'
+holds top_lines '
+	running lines.jsonl; timeout 1 fashim top -i 0.2 lines.jsonl >out; [ $(wc -l <out) -ge 3 ] && ! grep -v "calls .*, replaced 70 %, saved 7 ms" out || { cat out; exit 1; }'
+# On a terminal the text changes in its place; at the end what stood there is back, with the last look below it.
+holds top_terminal '
+	running screen.jsonl; escape=$(printf "\033")
+	tty 80 "(sleep 0.7; sed -i 1s/$$/4194305/ screen.jsonl) & fashim top -i 0.1 screen.jsonl; echo left \$?" >out
+	[ "$(grep -o "$escape\[?1049[hl]" out | tr -d "$escape\n")" = "[?1049h[?1049l" ] && [ "$(grep -o "$escape\[H" out | wc -l)" -ge 3 ] || { cat -v out; exit 1; }
+	sed "1,/1049l/d" out >after; grep -q "killed" after && grep -qx "left 0" after && ! grep -q "$escape\[H" after || { cat -v out; exit 1; }
+	sed "/1049l/,\$d" out | sed "s/$escape\[[?0-9]*[a-zA-Z]//g" | awk "{ gsub(/[^ -~]+/, \"x\") } length() > 80 { print; bad = 1 } END { exit bad }"'
+holds top_leaves '
+	running keys.jsonl
+	{ sleep 0.5; printf q; sleep 5; } | timeout 4 script -qec "fashim top keys.jsonl; echo left \$?" /dev/null >out; grep -q "left 0" out || { cat -v out; exit 1; }
+	tty 80 "timeout --foreground -s INT 0.5 fashim top keys.jsonl; stty -a" | grep -q " icanon"'
+
 # ---- diff
 t help_diff 0 'fashim help diff'
 t diff 0 'fashim diff logs/old.jsonl logs/new.jsonl'

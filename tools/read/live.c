@@ -4,6 +4,7 @@
  */
 #include "tools/read/live.h"
 #include "shim/log/log_format.h"
+#include "tools/read/line_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,13 +52,13 @@ static void take_site(struct run_log *run, uint32_t number, const struct live_si
 }
 
 /* The process may be alive: then its counters are of the moment, not of its end. */
-static bool still_running(const struct run_log *run)
+static bool still_running(const json_t *header)
 {
 	char host[256] = "";
-	const double number = number_of(run->header, "pid", 0);
+	const double number = number_of(header, "pid", 0);
 	const pid_t pid = number > 0 && number < 1e9 ? (pid_t)number : 0;
 
-	if (gethostname(host, sizeof(host) - 1) || strcmp(host, text_of(run->header, "host")))
+	if (gethostname(host, sizeof(host) - 1) || strcmp(host, text_of(header, "host")))
 		return false;
 	return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
 }
@@ -71,6 +72,25 @@ static double duration_us(const struct live_file *live, bool running)
 	if (running && clock_gettime(CLOCK_REALTIME, &now) == 0)
 		end = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	return end > live->start_ns ? (double)(end - live->start_ns) / 1e3 : 0;
+}
+
+bool live_runs(const char *log)
+{
+	struct line_reader reader;
+	bool complete, runs = false;
+	size_t length;
+	char *line;
+
+	if (line_reader_open(&reader, log))
+		return false;
+	if (line_reader_next(&reader, &line, &length, &complete) > 0) {
+		json_t *header = json_loadb(line, length, JSON_ALLOW_NUL, NULL);
+
+		runs = header && still_running(header);
+		json_decref(header);
+	}
+	line_reader_close(&reader);
+	return runs;
 }
 
 int live_read(struct run_log *run)
@@ -107,7 +127,7 @@ int live_read(struct run_log *run)
 		if (tally)
 			tally->count = live->reasons[i];
 	}
-	running = still_running(run);
+	running = still_running(run->header);
 	run->wall_us = duration_us(live, running);
 	run->overhead_us = (double)live->overhead_ns / 1e3;
 	for (int i = 0; i < PURPOSE_COUNT; i++) {

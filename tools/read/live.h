@@ -12,4 +12,7 @@
  * version or size. */
 int live_read(struct run_log *run);
 
+/* Whether the process that writes the log `log` runs on this machine. */
+bool live_runs(const char *log);
+
 #endif
