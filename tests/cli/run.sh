@@ -647,6 +647,15 @@ t run_odd_name 0 '
 	mkdir "$(printf "a\nb\033\377")"; fashim run -o "$(printf "a\nb\033\377/it'"'"'s.jsonl")" ./leave_log.sh logs/gemms.jsonl 2>err; cat err
 	eval "$(sed -n "s/^fashim: next: //p" err)" | grep "^  sites"'
 t run_quiet 5 'fashim run -q sh -c "./leave_log.sh logs/replace.jsonl; exit 5"; code=$?; fashim run --quiet fashim run ./leave_log.sh logs/replace.jsonl; exit $code'
+# xdg-open is one that writes down what it was asked to open.
+mkdir desktop; printf '#!/bin/sh\necho "$1 $LD_PRELOAD" >>opened\n' >desktop/xdg-open; chmod +x desktop/xdg-open
+t run_open 3 '
+	export DISPLAY=:9 PATH="$PWD/desktop:$PATH"; cp logs/replace.jsonl mine.jsonl; echo mine >out.html
+	fashim run --open -o out.jsonl sh -c "./leave_log.sh logs/replace.jsonl; exit 3"; code=$?; for i in $(seq 200); do grep -q html opened && break; sleep 0.05; done; cat out.html opened; grep -c "</html>" out.1.html
+	fashim run -q --open sh -c "./leave_log.sh logs/replace.jsonl; ./leave_log.sh logs/compare.jsonl" 2>&1 | sed "s/sh\.[0-9]*/sh.PID/;s/app\.[0-9]*/app.PID/"; rm -f out.* opened; exit $code'
+t run_open_nowhere 0 '
+	unset DISPLAY WAYLAND_DISPLAY; fashim run -q --open -o out.jsonl ./leave_log.sh logs/replace.jsonl; mkdir few_tools; ln -s "$(command -v sed)" few_tools; DISPLAY=:9 PATH=bin:few_tools fashim run -q --open -o o.jsonl ./leave_log.sh logs/replace.jsonl
+	fashim run -q --open true; rm -f out.* o.*'
 holds run_deaf_reader 'for i in 1 2 3; do { fashim run sh -c "exit 3"; echo $? >code; } 2>&1 | true; [ "$(cat code)" = 3 ] || exit 1; done'
 holds run_exec 'fashim run sh -c "exec ./leave_log.sh logs/replace.jsonl" 2>err; grep -q "2 replaced" err'
 holds run_stdin 'echo typed | fashim run cat 2>/dev/null | grep -qx typed'

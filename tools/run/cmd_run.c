@@ -15,6 +15,7 @@
 #include "tools/read/log_place.h"
 #include "tools/run/child.h"
 #include "tools/run/closing.h"
+#include "tools/run/page.h"
 #include "tools/sites/report.h"
 
 #include <argp.h>
@@ -39,17 +40,21 @@ enum { EXIT_TOOL = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
 struct run_arguments {
 	const char *mode, *out;
-	bool dry, quiet;
+	bool dry, quiet, open;
 	char **assignments; /* NAME=VALUE of -e, into argv */
 	int assignment_count;
 	char **program; /* into argv */
 };
+
+enum { KEY_OPEN = 256 };
 
 static const struct argp_option run_options[] = {
 	{"mode", 'm', "MODE", 0, "off, audit, compare or replace (default)", 0},
 	{"output", 'o', "LOG", 0, "the log; %p pid, %e program, %h host, %r rank, %q{VAR}, %%", 0},
 	{"env", 'e', "NAME=VALUE", 0, "set a variable of the program's environment", 0},
 	{"quiet", 'q', NULL, 0, "say nothing at the end", 0},
+	{"open", KEY_OPEN, NULL, 0, "write the report as a page of HTML at the end, and open it",
+	 0},
 	{"dry-run", 'n', NULL, 0, "print the command line that would run, and run nothing", 0},
 	{0},
 };
@@ -62,6 +67,7 @@ static const char run_doc[] =
 	"Exit status: the program's own, or its signal; 125 when fashim itself fails, 126 when the "
 	"program cannot be executed, 127 when it is not found.\n\nExamples:\n"
 	"  fashim run python3 model.py\n"
+	"  fashim run --open ./app\n"
 	"  fashim run -m audit -o run.%p.jsonl -- ./serve\n"
 	"  mpirun -n 8 fashim run python3 train.py";
 
@@ -87,6 +93,9 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'q':
 		arguments->quiet = true;
+		return 0;
+	case KEY_OPEN:
+		arguments->open = true;
 		return 0;
 	case 'n':
 		arguments->dry = true;
@@ -363,9 +372,9 @@ static void read_new(struct closing *closing, const char *name, pid_t pid)
 		closing->paths.names[closing->paths.count++] = strdup(name);
 }
 
-/* Reads the logs that are new since `before` and says what is in them. */
-static void say_closing(pid_t pid, const char *program, const struct log_names *before,
-			const struct log_place *here)
+/* Reads the logs that are new since `before`, and says what is in them, or shows it. */
+static void say_closing(pid_t pid, const struct run_arguments *arguments,
+			const struct log_names *before, const struct log_place *here)
 {
 	struct log_names after = log_names_find(getenv("FASHIM_OUT"));
 	struct closing closing = {.paths.names = calloc(after.count + 1, sizeof(char *))};
@@ -378,11 +387,15 @@ static void say_closing(pid_t pid, const char *program, const struct log_names *
 		complain("%d more logs cannot be read", closing.unreadable - SAID_UNREADABLE);
 	next = next_command(&closing);
 	if (closing.report.set.count && next && report_build(&closing.report, NULL) == 0) {
-		if (*here->problem && !closing.unreadable)
+		if (*here->problem && !closing.unreadable && !arguments->quiet)
 			complain("the log is not here: %s", here->problem);
-		report_closing(&closing.report, next);
-	} else if (!closing.unreadable)
-		say_nothing_seen(program);
+		if (!arguments->quiet)
+			report_closing(&closing.report, next);
+		if (arguments->open)
+			page_open(&closing.paths);
+	} else if (!closing.unreadable && !arguments->quiet) {
+		say_nothing_seen(arguments->program[0]);
+	}
 	free(next);
 	log_names_free(&after);
 	log_names_free(&closing.paths);
@@ -412,8 +425,8 @@ static int start_and_wait(const struct run_arguments *arguments, const struct lo
 	complain_as(rank());
 	if (result)
 		say_not_started(arguments->program[0], -result);
-	else if (!nested && !arguments->quiet)
-		say_closing(pid, arguments->program[0], &before, here);
+	else if (!nested && (arguments->open || !arguments->quiet))
+		say_closing(pid, arguments, &before, here);
 	log_names_free(&before);
 	if (!result)
 		child_end_alike(status);
