@@ -360,6 +360,17 @@ t report_site_of_log 0 'fashim report --site 2:1 logs/replace.jsonl logs/compare
 t report_site_of_no_log 1 'fashim report --site 3:1 logs/replace.jsonl logs/compare.jsonl'
 t report_bad_site_of_log 2 'fashim report --site 0:1 logs/replace.jsonl'
 t report_header 0 'fashim report --header logs/replace.jsonl'
+# What lies between header and summary is not even looked at.
+t report_header_alone 0 '
+	{ sed "\$d" logs/replace.jsonl; for i in $(seq 300000); do echo "not read at all: $i"; done; tail -1 logs/replace.jsonl; } >between.jsonl; ulimit -t 5
+	fashim report --header between.jsonl | sed 1d >a; fashim report --header logs/replace.jsonl | sed 1d | cmp - a'
+# Intervals of 10 000 sites, and a page that a browser still opens.
+holds report_ten_thousand_sites '
+	line="$(sed -n 4p logs/replace.jsonl)" site="$(sed -n 2p logs/replace.jsonl)"; site=${site#*\"site\":1} line=${line#*\"site\":1}
+	{ head -1 logs/replace.jsonl; for i in $(seq 10000); do echo "{\"type\":\"site\",\"site\":$i$site"; for k in 1 2 3 4 5 6; do echo "{\"type\":\"sample\",\"site\":$i$line"; done; done; } >ten_thousand.jsonl
+	grep -q __asan "$(command -v fashim)" || ulimit -t 8 # seconds of processor time; it takes two
+	fashim report -f html -o ten_thousand.html ten_thousand.jsonl && [ $(stat -c %s ten_thousand.html) -lt 8000000 ] && grep -c "<tr><td" ten_thousand.html | grep -qx 2000 &&
+	    [ "$(grep -c "class=.site. id=" ten_thousand.html)" = 200 ] && grep -q "Rows of the first 2000 of 10000 sites" ten_thousand.html && fashim report -f csv ten_thousand.jsonl | wc -l | grep -qx 10001'
 t report_csv 0 'fashim report --format=csv logs/replace.jsonl logs/escapes.jsonl | tr -d "\r"'
 t report_csv_empty 0 'fashim report --format=csv logs/gemms.jsonl | wc -l'
 t report_md 0 'fashim report --format=md logs/replace.jsonl logs/compare.jsonl'

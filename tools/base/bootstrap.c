@@ -74,31 +74,71 @@ static double draw_gamma(struct generator *generator, double shape)
 	}
 }
 
-static double value_at(const double *values, size_t count, double position)
-{
-	size_t index = (size_t)(position * (double)count);
+/* Which of n sorted values a resample's median lies between; of an odd n both are the same. */
+struct middle {
+	uint32_t below, above;
+};
 
-	return values[index < count ? index : count - 1];
+static uint32_t place_of(double position, size_t count)
+{
+	const size_t index = (size_t)(position * (double)count);
+
+	return (uint32_t)(index < count ? index : count - 1);
 }
 
-/* The median of one resample of sorted values. */
-static double resampled_median(struct generator *generator, const double *values, size_t count)
+static struct middle draw_middle(struct generator *generator, size_t count)
 {
-	size_t half = count / 2;
+	const size_t half = count / 2;
 	double below, between, above, total;
+	uint32_t place;
 
 	if (count % 2) {
 		below = draw_gamma(generator, (double)half + 1);
 		above = draw_gamma(generator, (double)half + 1);
-		return value_at(values, count, below / (below + above));
+		place = place_of(below / (below + above), count);
+		return (struct middle){place, place};
 	}
 	below = draw_gamma(generator, (double)half);
 	between = draw_exponential(generator);
 	above = draw_gamma(generator, (double)half);
 	total = below + between + above;
-	return (value_at(values, count, below / total) +
-		value_at(values, count, (below + between) / total)) /
-	       2;
+	return (struct middle){place_of(below / total, count),
+			       place_of((below + between) / total, count)};
+}
+
+static double median_at(const double *sorted, struct middle middle)
+{
+	return (sorted[middle.below] + sorted[middle.above]) / 2;
+}
+
+/* What is drawn for two arrays depends on how many values these have, not on the values: sites with
+ * as many samples share it. */
+struct drawing {
+	uint64_t seed;
+	size_t n, m;
+	struct middle (*middles)[2]; /* numerator, denominator; NULL: nothing is drawn yet */
+};
+
+static const struct drawing *drawing_of(size_t n, size_t m, uint64_t seed)
+{
+	static struct drawing kept[64];
+	struct drawing *drawing = &kept[n % (sizeof(kept) / sizeof(*kept))];
+	struct generator generator = generator_of(seed);
+
+	if (drawing->middles && drawing->n == n && drawing->m == m && drawing->seed == seed)
+		return drawing;
+	if (!drawing->middles)
+		drawing->middles = calloc(BOOTSTRAP_RESAMPLES, sizeof(*drawing->middles));
+	if (!drawing->middles)
+		return NULL;
+	drawing->seed = seed;
+	drawing->n = n;
+	drawing->m = m;
+	for (int i = 0; i < BOOTSTRAP_RESAMPLES; i++) {
+		drawing->middles[i][0] = draw_middle(&generator, n);
+		drawing->middles[i][1] = draw_middle(&generator, m);
+	}
+	return drawing;
 }
 
 static int ascending(const void *left, const void *right)
@@ -156,22 +196,73 @@ static double summed_ratio(struct generator *generator, const double *sorted,
 
 	for (size_t p = 0; p < count; p++) {
 		const double *numerator = sorted, *denominator = numerator + parts[p].n;
+		const size_t n = parts[p].n, m = parts[p].m;
 
-		sorted = denominator + parts[p].m;
+		sorted = denominator + m;
 		above += parts[p].weight *
-			 (generator ? resampled_median(generator, numerator, parts[p].n)
-				    : median_of_sorted(numerator, parts[p].n));
+			 (generator ? median_at(numerator, draw_middle(generator, n))
+				    : median_of_sorted(numerator, n));
 		below += parts[p].weight *
-			 (generator ? resampled_median(generator, denominator, parts[p].m)
-				    : median_of_sorted(denominator, parts[p].m));
+			 (generator ? median_at(denominator, draw_middle(generator, m))
+				    : median_of_sorted(denominator, m));
 	}
 	return above / below;
+}
+
+/* BOOTSTRAP_RESAMPLES of them. */
+static int resample(double *ratios, const double *sorted, const struct bootstrap_part *parts,
+		    size_t count, uint64_t seed)
+{
+	struct generator generator = generator_of(seed);
+	const double *denominator = sorted + parts[0].n;
+	const struct drawing *drawing;
+
+	if (count > 1) {
+		for (int i = 0; i < BOOTSTRAP_RESAMPLES; i++)
+			ratios[i] = summed_ratio(&generator, sorted, parts, count);
+		return 0;
+	}
+	drawing = drawing_of(parts[0].n, parts[0].m, seed);
+	if (!drawing)
+		return -ENOMEM;
+	for (int i = 0; i < BOOTSTRAP_RESAMPLES; i++)
+		ratios[i] = median_at(sorted, drawing->middles[i][0]) /
+			    median_at(denominator, drawing->middles[i][1]);
+	return 0;
+}
+
+/* Puts the value that sorting would put at values[wanted] there, no larger one before it, and no
+ * smaller one behind it (Hoare's selection). */
+static double select_value(double *values, long first, long last, long wanted)
+{
+	while (first < last) {
+		const double pivot = values[wanted];
+		long i = first, j = last;
+
+		while (i <= j) {
+			while (values[i] < pivot)
+				i++;
+			while (values[j] > pivot)
+				j--;
+			if (i <= j) {
+				const double value = values[i];
+
+				values[i++] = values[j];
+				values[j--] = value;
+			}
+		}
+		if (j < wanted)
+			first = i;
+		if (wanted < i)
+			last = j;
+	}
+	return values[wanted];
 }
 
 int bootstrap_sum_ratio(const struct bootstrap_part *parts, size_t count, uint64_t seed,
 			struct bootstrap_interval *interval)
 {
-	struct generator generator = generator_of(seed);
+	const long edge = BOOTSTRAP_RESAMPLES / 40, last = BOOTSTRAP_RESAMPLES - 1;
 	size_t values = 0, fewest = SIZE_MAX;
 	double *sorted, *ratios;
 	int result;
@@ -193,12 +284,11 @@ int bootstrap_sum_ratio(const struct bootstrap_part *parts, size_t count, uint64
 	result = -ENODATA;
 	if (!count || fewest < BOOTSTRAP_FEWEST)
 		goto out;
-	for (int i = 0; i < BOOTSTRAP_RESAMPLES; i++)
-		ratios[i] = summed_ratio(&generator, sorted, parts, count);
-	sort_values(ratios, BOOTSTRAP_RESAMPLES);
-	interval->low = ratios[BOOTSTRAP_RESAMPLES / 40];
-	interval->high = ratios[BOOTSTRAP_RESAMPLES - 1 - BOOTSTRAP_RESAMPLES / 40];
-	result = 0;
+	result = resample(ratios, sorted, parts, count, seed);
+	if (result)
+		goto out;
+	interval->low = select_value(ratios, 0, last, edge);
+	interval->high = select_value(ratios, edge, last, last - edge);
 out:
 	free(sorted);
 	return result;

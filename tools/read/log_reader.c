@@ -473,6 +473,15 @@ static int take_line(struct log_set *set, const char *path, const char *line, si
 	return result;
 }
 
+/* A record of who ran, or of how it ended, as the shim spells it. */
+static bool is_head(const char *line, size_t length)
+{
+	static const char header[] = "{\"type\":\"header\"", summary[] = "{\"type\":\"summary\"";
+
+	return (length >= sizeof(header) && !memcmp(line, header, sizeof(header) - 1)) ||
+	       (length >= sizeof(summary) && !memcmp(line, summary, sizeof(summary) - 1));
+}
+
 /* Whether the run just read from has more in it than the file can have told. */
 static bool too_much(struct weight *weight, const struct run_log *run)
 {
@@ -502,6 +511,8 @@ static int read_lines(struct log_set *set, const char *path, struct line_reader 
 		if (!length)
 			continue;
 		number++;
+		if (run && set->heads_only && !is_head(line, length))
+			continue;
 		result = take_line(set, path, line, length, &run, keep_site);
 		if (run && result == -EBADMSG) {
 			if (complete)

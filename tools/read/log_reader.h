@@ -31,6 +31,7 @@ struct log_set {
 	int count;
 	char problem[256];		     /* why log_read() failed, one line without the path */
 	const struct log_observer *observer; /* or NULL */
+	bool heads_only; /* headers and summaries are read, what lies between is stepped over */
 };
 
 /* Is it learned yet, or about to be once that is affordable? */

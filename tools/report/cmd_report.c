@@ -203,6 +203,8 @@ int cmd_report(int argc, char **argv)
 		return EXIT_USAGE;
 	if (log_arguments_name(&arguments.logs, arguments.output))
 		return EXIT_USAGE;
+	report.set.heads_only =
+		arguments.headers_only && !arguments.bundled && arguments.format == FORMAT_TABLE;
 	for (int i = 0; i < arguments.logs.count; i++) {
 		if (log_set_read(&report.set, arguments.logs.paths[i], selection->site))
 			code = EXIT_FAILED;

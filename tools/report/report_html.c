@@ -134,15 +134,14 @@ static void identity(FILE *out, const struct report *report, int index)
 
 static void reason_sites(FILE *out, const struct report *report, const struct report_reason *reason)
 {
-	char id[48], name[48], detail[200];
+	char detail[200];
 
-	for (int i = 0; i < reason->row_count; i++) {
-		const struct report_row *row = &report->rows[reason->rows[i]];
-
-		fprintf(out, "%s<a href=\"#%s\">%s</a>", i ? ", " : "",
-			html_site_id(row, id, sizeof(id)),
-			report_site_name(report, row, name, sizeof(name)));
+	for (int i = 0; i < reason->row_count && i < HTML_LINKS; i++) {
+		fputs(i ? ", " : "", out);
+		html_site_link(out, report, &report->rows[reason->rows[i]]);
 	}
+	if (reason->row_count > HTML_LINKS)
+		fprintf(out, " and %d more", reason->row_count - HTML_LINKS);
 	for (int i = 0; i < KEPT_DETAILS && *reason->details[i]; i++) {
 		fputs(i || reason->row_count ? "<br>" : "", out);
 		fputs("<span class=\"soft mono\">", out);
@@ -180,12 +179,24 @@ static void reasons(FILE *out, const struct report *report)
 	fputs("</tbody></table></div>\n</section>\n", out);
 }
 
+/* What of `all` sites is not on the page, and who tells it. */
+static void beyond(FILE *out, int all, int shown, const char *what)
+{
+	if (all > shown)
+		fprintf(out,
+			"<p class=\"soft\">%s of the first %d of %d sites; <code>fashim report "
+			"--format=csv</code> has all, <code>--sort</code> and "
+			"<code>--filter</code> choose others.</p>\n",
+			what, shown, all);
+}
+
 static void sites(FILE *out, const struct report *report)
 {
 	if (!report->row_count)
 		return;
 	fputs("<section id=\"sites\">\n<h2>Sites</h2>\n", out);
 	html_table(out, report);
+	beyond(out, report->row_count, HTML_ROWS, "Rows");
 	fputs("<p class=\"soft\">App and fused: mean ± standard deviation of GPU times over the "
 	      "samples",
 	      out);
@@ -215,8 +226,9 @@ void report_html(const struct report *report, FILE *out)
 	      "<p class=\"key soft\"><i class=\"app\"></i>the program's own chain"
 	      "<i class=\"fused\"></i>the fused kernel<i class=\"saved\"></i>saved</p>\n",
 	      out);
-	for (int i = 0; i < report->row_count; i++)
+	for (int i = 0; i < report->row_count && i < HTML_SITES; i++)
 		html_site(out, report, &report->rows[i]);
+	beyond(out, report->row_count, HTML_SITES, "Charts");
 	fprintf(out,
 		"</section>\n</main>\n<footer>Written by fashim " FASHIM_VERSION
 		".</footer>\n<script>\n%s</script>\n</body>\n</html>\n",

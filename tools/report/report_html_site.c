@@ -17,6 +17,16 @@ char *html_site_id(const struct report_row *row, char *buffer, size_t size)
 	return buffer;
 }
 
+void html_site_link(FILE *out, const struct report *report, const struct report_row *row)
+{
+	const bool told = row - report->rows < HTML_SITES;
+	char id[48], name[48];
+
+	if (told)
+		fprintf(out, "<a href=\"#%s\">", html_site_id(row, id, sizeof(id)));
+	fprintf(out, "%s%s", report_site_name(report, row, name, sizeof(name)), told ? "</a>" : "");
+}
+
 const char *html_verdict_class(const struct report_row *row)
 {
 	const char *verdict = report_verdict(row);

@@ -46,16 +46,6 @@ static const char *alignment(const struct cell *cell, const struct report_column
 	return column->number && cell->write != cell_shape ? "number" : "text";
 }
 
-static void site_link(FILE *out, const struct report *report, const struct report_row *row)
-{
-	char id[48], name[48];
-
-	fprintf(out, "<a href=\"#%s\">%s</a>", html_site_id(row, id, sizeof(id)),
-		report_site_name(report, row, name, sizeof(name)));
-	if (row->site->ranks > 1)
-		fprintf(out, " <span class=\"soft\">×%u</span>", row->site->ranks);
-}
-
 static void written_cell(FILE *out, const struct cell *cell, const struct report *report,
 			 const struct report_row *row, const struct axis *axis)
 {
@@ -64,7 +54,9 @@ static void written_cell(FILE *out, const struct cell *cell, const struct report
 	char text[CELL];
 
 	if (cell->write == cell_site) {
-		site_link(out, report, row);
+		html_site_link(out, report, row);
+		if (row->site->ranks > 1)
+			fprintf(out, " <span class=\"soft\">×%u</span>", row->site->ranks);
 		return;
 	}
 	if (class)
@@ -142,7 +134,7 @@ void html_table(FILE *out, const struct report *report)
 			column->number ? "number" : "text", column->doc, cells[c].title);
 	}
 	fputs("</tr></thead>\n<tbody>\n", out);
-	for (int i = 0; i < report->row_count; i++)
+	for (int i = 0; i < report->row_count && i < HTML_ROWS; i++)
 		write_row(out, report, &report->rows[i], &axis);
 	fputs("</tbody></table></div>\n", out);
 }
