@@ -223,8 +223,9 @@ void report_html(const struct report *report, FILE *out)
 	sites(out, report);
 	reasons(out, report);
 	fputs("<section id=\"details\">\n<h2>Site by site</h2>\n"
-	      "<p class=\"key soft\"><i class=\"app\"></i>the program's own chain"
-	      "<i class=\"fused\"></i>the fused kernel<i class=\"saved\"></i>saved</p>\n",
+	      "<p class=\"key soft\"><span><i class=\"app\"></i>the program's own chain</span>"
+	      "<span><i class=\"fused\"></i>the fused kernel</span>"
+	      "<span><i class=\"saved\"></i>saved</span></p>\n",
 	      out);
 	for (int i = 0; i < report->row_count && i < HTML_SITES; i++)
 		html_site(out, report, &report->rows[i]);

@@ -23,6 +23,7 @@ static const struct cell {
 } cells[] = {
 	{"site", "site", cell_site},
 	{"verdict", "verdict", cell_verdict},
+	{"where", "python", cell_where},
 	{"B,H,Sq,Sk,D", "Sq", cell_shape},
 	{"dtype", "dtype", NULL},
 	{"mask", "mask", NULL},
@@ -35,7 +36,6 @@ static const struct cell {
 	{"max abs", "max_abs", NULL},
 	{"max rel", "max_rel", NULL},
 	{"closer to float64", "closer", cell_closer},
-	{"Python", "python", NULL},
 };
 
 enum { CELLS = sizeof(cells) / sizeof(*cells) };
@@ -43,6 +43,8 @@ enum { CELLS = sizeof(cells) / sizeof(*cells) };
 /* Numbers stand at the right, but a shape is words that are sorted by a number. */
 static const char *alignment(const struct cell *cell, const struct report_column *column)
 {
+	if (cell->write == cell_where)
+		return "text where";
 	return column->number && cell->write != cell_shape ? "number" : "text";
 }
 
