@@ -34,11 +34,10 @@
 #define WMMA_BF16(rows, width, keys, blocks, row_warps, groups, per_sm, any)                       \
 	WMMA_ROW("bf16", AMPERE, ATTN_BF16, rows, width, keys, row_warps, groups, any)
 
-#define MMA_ROW(type, dtype, label, rows, width, keys, slice, blocks, row_warps, groups, kept,     \
-		per_sm, simple)                                                                    \
-	ROW("mma_" type "_" #label, AMPERE, dtype, ATTN_MMA, width, rows,                          \
-	    32 * (row_warps) * (groups), MMA_SHARED(rows, width, keys, groups), 1,                 \
-	    (simple) * (ATTN_NEEDS_PLAIN | ATTN_NEEDS_ROWS), 0)
+#define MMA_ROW(type, dtype, width, rows, kind, keys, slice, blocks, groups, kept, per_sm)         \
+	ROW("mma_" type "_d" #width "_r" #rows #kind, AMPERE, dtype, ATTN_MMA, width, rows,        \
+	    2 * (rows) / (blocks) * (groups), MMA_SHARED(rows, width, keys, groups), 1,            \
+	    MMA_IS_PLAIN(kind) ? ATTN_NEEDS_PLAIN | ATTN_NEEDS_ROWS : 0, 0)
 #define MMA_F16(...)  MMA_ROW("f16", ATTN_F16, __VA_ARGS__)
 #define MMA_BF16(...) MMA_ROW("bf16", ATTN_BF16, __VA_ARGS__)
 

@@ -32,6 +32,7 @@
  * Measured (H200, random data, kernel alone):
  *   to be filled in
  */
+#include "kernels/groups.cuh"
 #include "kernels/products.cuh"
 #include "kernels/rows_out.cuh"
 
@@ -95,22 +96,19 @@ template <int BLOCKS, int WIDTH, int GROUPS, int THREADS>
 static __device__ __forceinline__ void merge_groups(struct sums<BLOCKS, WIDTH> &sums, float *room,
 						    int group, int thread, float exponent)
 {
-	constexpr int NUMBERS = BLOCKS * (WIDTH / 2 + 4);
+	constexpr int NUMBERS = GROUP_NUMBERS<BLOCKS, WIDTH, 2>;
 
 	__syncthreads();
 	if (group > 0) {
-		float *to = room + (group - 1) * NUMBERS * THREADS + thread;
+		float each[BLOCKS][2][2];
 #pragma unroll
-		for (int m = 0; m < BLOCKS; m++) {
+		for (int m = 0; m < BLOCKS; m++)
 #pragma unroll
-			for (int e = 0; e < 2; e++, to += 2 * THREADS) {
-				to[0] = sums.max[m][e];
-				to[THREADS] = sums.sum[m][e];
+			for (int e = 0; e < 2; e++) {
+				each[m][e][0] = sums.max[m][e];
+				each[m][e][1] = sums.sum[m][e];
 			}
-#pragma unroll
-			for (int n = 0; n < WIDTH / 2; n++, to += THREADS)
-				*to = sums.o[m][n / 4][n % 4];
-		}
+		leave_sums<THREADS>(room + (group - 1) * NUMBERS * THREADS + thread, each, sums.o);
 	}
 	__syncthreads();
 	if (group > 0)
@@ -130,11 +128,7 @@ static __device__ __forceinline__ void merge_groups(struct sums<BLOCKS, WIDTH> &
 				sums.sum[m][e] =
 					sums.sum[m][e] * ours[e] + from[THREADS] * theirs[e];
 			}
-#pragma unroll
-			for (int n = 0; n < WIDTH / 2; n++, from += THREADS)
-				sums.o[m][n / 4][n % 4] =
-					sums.o[m][n / 4][n % 4] * ours[n / 2 % 2] +
-					*from * theirs[n / 2 % 2];
+			add_left<THREADS>(sums.o[m], from, ours, theirs);
 		}
 	}
 }
@@ -167,22 +161,13 @@ static __device__ __forceinline__ void finish(struct sums<BLOCKS, WIDTH> &sums, 
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
-/* Barrier 0 is __syncthreads, at which other groups may wait already. */
-template <int GROUPS> static __device__ __forceinline__ void group_barrier(int group, int threads)
-{
-	if (GROUPS == 1)
-		__syncthreads();
-	else
-		barrier(1 + group, threads);
-}
-
 /* ROW_WARPS warps of 16*BLOCKS rows each, GROUPS times, with tiles of KEYS keys; D, Dv <= WIDTH. */
 template <typename T, int WIDTH, int KEYS, int BLOCKS, int ROW_WARPS, int GROUPS, bool ANY>
 static __device__ __forceinline__ void attention(const struct attn_args &a)
 {
 	constexpr int ROWS = 16 * BLOCKS * ROW_WARPS, LINE = WIDTH + PAD;
 	constexpr int GROUP_THREADS = 32 * ROW_WARPS, THREADS = GROUP_THREADS * GROUPS;
-	static_assert((GROUPS - 1) * BLOCKS * (WIDTH / 2 + 4) * GROUP_THREADS * 2 <=
+	static_assert((GROUPS - 1) * GROUP_NUMBERS<BLOCKS, WIDTH, 2> * GROUP_THREADS * 2 <=
 			      GROUPS * 2 * KEYS * LINE,
 		      "the groups' sums fit where K and V were");
 
