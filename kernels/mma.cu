@@ -112,9 +112,14 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 			key_tiles(a, SIMPLE ? a.Sk : shared_length(a, w, w.first), w.first,
 				  min(w.first + ROWS, a.Sq) - 1, KEYS, &block.begin, &block.end);
 			block.w = w;
-			block.kind = SIMPLE ? PLAIN : kind_of(a, w);
-			if (!SIMPLE)
+			if (!SIMPLE) {
+				for (int n = 0; n < ATTN_MAX_BIAS; n++)
+					if (a.spec.bias[n].base)
+						block.rows[n] = rows_of(a, w, a.spec.bias[n]);
+				if (a.spec.mask.base)
+					block.rows[ATTN_MAX_BIAS] = rows_of(a, w, a.spec.mask);
 				block.after = a.spec.scale / a.spec.alpha;
+			}
 			block.k = tensor_at(a.k, w.b, w.h, a.H);
 			block.v = tensor_at(a.v, w.b, w.h, a.H);
 			block.k_pieces = pieces_of(a.k, block.k);

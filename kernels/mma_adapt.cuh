@@ -39,39 +39,87 @@ static __device__ __forceinline__ void round_scores(struct work<BLOCKS, WIDTH, K
 		}
 }
 
-/* Scale alone. */
+/* Scale and softcap. */
 template <int KEYS, int BLOCKS, int WIDTH>
 static __device__ __forceinline__ void scale_scores(struct work<BLOCKS, WIDTH, KEYS> &u,
-						    float scale)
+						    const struct attn_spec &s)
 {
 #pragma unroll
 	for (int r = 0; r < 2 * BLOCKS; r++)
 #pragma unroll
 		for (int k = 0; k < KEYS / 4; k++)
-			x_of(u, r, k) *= scale;
+			x_of(u, r, k) *= s.scale;
+	if (s.softcap != 0.0f)
+#pragma unroll
+		for (int r = 0; r < 2 * BLOCKS; r++)
+#pragma unroll
+			for (int k = 0; k < KEYS / 4; k++)
+				x_of(u, r, k) = cap_score(x_of(u, r, k), s.softcap);
 }
 
-/* Scale and bias, of a tile that has all its keys. */
-template <typename E, int KEYS, int BLOCKS, int WIDTH>
-static __device__ __forceinline__ void add_pairs(struct work<BLOCKS, WIDTH, KEYS> &u,
-						 const struct attn_args &a, const struct view &w,
-						 float scale, int i, int j)
+/* Has `what` do something to each of the lane's scores whose key is there, with its element of t,
+ * of rows as said in block_view: two neighbours at a time, elements side by side, or wherever they
+ * are. The rows start at the lane's first, i, and its first key is j. */
+template <typename E, int KEYS, int BLOCKS, int WIDTH, typename F>
+static __device__ __forceinline__ void
+with_elements(struct work<BLOCKS, WIDTH, KEYS> &u, const struct attn_args &a, const struct view &w,
+	      const struct attn_tensor &t, int rows, int i, int j, const F &what)
 {
-	const struct attn_spec &s = a.spec;
-	const struct attn_tensor &t = s.bias[0];
-	const E *const base = (const E *)tensor_at(t, w.b, w.h, a.H) + j;
+	const int left = a.Sk - j;
+	const E *const base = (const E *)tensor_at(t, w.b, w.h, a.H) + j * t.stride[3];
 
 #pragma unroll
 	for (int r = 0; r < 2 * BLOCKS; r++) {
 		const E *const at = base + min(i + 8 * r, a.Sq - 1) * t.stride[2];
+
+		if (rows == IN_PAIRS) {
 #pragma unroll
-		for (int k = 0; k < KEYS / 4; k += 2) {
-			const pair<E> two = *(const pair<E> *)(at + key_of(k));
-			float &low = x_of(u, r, k), &high = x_of(u, r, k + 1);
-			low = fmaf(s.bias_scale[0], to_float<E>(two.low), low * scale);
-			high = fmaf(s.bias_scale[0], to_float<E>(two.high), high * scale);
+			for (int k = 0; k < KEYS / 4; k += 2)
+				if (key_of(k) < left) {
+					const pair<E> two = *(const pair<E> *)(at + key_of(k));
+					what(x_of(u, r, k), two.low);
+					what(x_of(u, r, k + 1), two.high);
+				}
+		} else if (rows == SIDE_BY_SIDE) {
+#pragma unroll
+			for (int k = 0; k < KEYS / 4; k++)
+				if (key_of(k) < left)
+					what(x_of(u, r, k), at[key_of(k)]);
+		} else {
+#pragma unroll
+			for (int k = 0; k < KEYS / 4; k++)
+				if (key_of(k) < left)
+					what(x_of(u, r, k), at[key_of(k) * t.stride[3]]);
 		}
 	}
+}
+
+/* x += weight * bias */
+template <typename E, int KEYS, int BLOCKS, int WIDTH>
+static __device__ __forceinline__ void add_elements(struct work<BLOCKS, WIDTH, KEYS> &u,
+						    const struct attn_args &a,
+						    const struct block_view &b, int n, int i, int j)
+{
+	const float weight = a.spec.bias_scale[n];
+
+	with_elements<E>(u, a, b.w, a.spec.bias[n], b.rows[n], i, j,
+			 [&](float &x, E bias) { x = fmaf(weight, to_float<E>(bias), x); });
+}
+
+/* The n-th bias, and the rounding after it. */
+template <int KEYS, int BLOCKS, int WIDTH>
+static __device__ __forceinline__ void add_bias(struct work<BLOCKS, WIDTH, KEYS> &u,
+						const struct attn_args &a,
+						const struct block_view &b, int n, int i, int j)
+{
+	const struct attn_spec &s = a.spec;
+
+	if (s.bias[n].dtype == ATTN_F16)
+		add_elements<__half>(u, a, b, n, i, j);
+	else if (s.bias[n].dtype == ATTN_BF16)
+		add_elements<__nv_bfloat16>(u, a, b, n, i, j);
+	else
+		add_elements<float>(u, a, b, n, i, j);
 	if (s.round_x != ATTN_F32)
 #pragma unroll
 		for (int r = 0; r < 2 * BLOCKS; r++)
@@ -82,53 +130,18 @@ static __device__ __forceinline__ void add_pairs(struct work<BLOCKS, WIDTH, KEYS
 							: round_to(x_of(u, r, k), ATTN_BF16);
 }
 
-/* Scale and mask, of a tile that has all its keys. */
+/* x = mask_value where the mask says so. */
 template <int KEYS, int BLOCKS, int WIDTH>
-static __device__ __forceinline__ void mask_pairs(struct work<BLOCKS, WIDTH, KEYS> &u,
-						  const struct attn_args &a, const struct view &w,
-						  float scale, int i, int j)
+static __device__ __forceinline__ void hide(struct work<BLOCKS, WIDTH, KEYS> &u,
+					    const struct attn_args &a, const struct block_view &b,
+					    int i, int j)
 {
 	const struct attn_spec &s = a.spec;
-	const char *const base = tensor_at(s.mask, w.b, w.h, a.H) + j;
 	const bool keeps = s.mask_keeps != 0;
 
-#pragma unroll
-	for (int r = 0; r < 2 * BLOCKS; r++) {
-		const char *const at = base + min(i + 8 * r, a.Sq - 1) * s.mask.stride[2];
-#pragma unroll
-		for (int k = 0; k < KEYS / 4; k += 2) {
-			const pair<char> two = *(const pair<char> *)(at + key_of(k));
-			float &low = x_of(u, r, k), &high = x_of(u, r, k + 1);
-			low = (two.low != 0) == keeps ? low * scale : s.mask_value;
-			high = (two.high != 0) == keeps ? high * scale : s.mask_value;
-		}
-	}
-}
-
-/* The same whatever there is; for the sake of the code's size, one row after the other. */
-template <int KEYS, int BLOCKS, int WIDTH>
-static __device__ __forceinline__ void modify_rows(struct work<BLOCKS, WIDTH, KEYS> &u,
-						   const struct attn_args &a, const struct view &w,
-						   float scale, int i, int j)
-{
-#pragma unroll 1
-	for (int row = 0; row < 2 * BLOCKS; row++) {
-		float x[KEYS / 4];
-
-#pragma unroll
-		for (int k = 0; k < KEYS / 4; k++)
-#pragma unroll
-			for (int r = 0; r < 2 * BLOCKS; r++)
-				if (r == 0 || r == row)
-					x[k] = x_of(u, r, k);
-		modify_scaled<true>(x, a, w, scale, i + 8 * row, j);
-#pragma unroll
-		for (int k = 0; k < KEYS / 4; k++)
-#pragma unroll
-			for (int r = 0; r < 2 * BLOCKS; r++)
-				if (r == row)
-					x_of(u, r, k) = x[k];
-	}
+	with_elements<unsigned char>(
+		u, a, b.w, s.mask, b.rows[ATTN_MAX_BIAS], i, j,
+		[&](float &x, unsigned char set) { x = (set != 0) == keeps ? x : s.mask_value; });
 }
 
 /* From q.k to x, for the tile of keys from j0 on, and the lane's maxima anew. */
@@ -138,26 +151,21 @@ static __device__ __forceinline__ void adapt(struct work<BLOCKS, WIDTH, KEYS> &u
 					     int first, int j0)
 {
 	const int i = first + threadIdx.x % 32 / 4, j = j0 + 2 * (threadIdx.x % 4);
+	const struct attn_spec &s = a.spec;
 	const struct view &w = b.w;
 
-	if (!SIMPLE && b.kind != PLAIN) {
-		const int bias_type = a.spec.bias[0].dtype;
-		const float scale = a.spec.round_s ? 1.0f : a.spec.scale;
-
-		if (a.spec.round_s)
-			round_scores<T>(u, a.spec, b.after);
-		if (b.kind == SCALED)
-			scale_scores(u, scale);
-		else if (b.kind == ANY || j0 + KEYS > a.Sk)
-			modify_rows(u, a, w, scale, i, j);
-		else if (b.kind == MASK)
-			mask_pairs(u, a, w, scale, i, j);
-		else if (bias_type == ATTN_F16)
-			add_pairs<__half>(u, a, w, scale, i, j);
-		else if (bias_type == ATTN_BF16)
-			add_pairs<__nv_bfloat16>(u, a, w, scale, i, j);
+	if (!SIMPLE && !w.plain) {
+		if (s.round_s)
+			round_scores<T>(u, s, b.after);
 		else
-			add_pairs<float>(u, a, w, scale, i, j);
+			scale_scores(u, s);
+#pragma unroll 1
+		for (int n = 0; n <= ATTN_MAX_BIAS; n++) {
+			if (s.mask.base && n == ATTN_MAX_BIAS - s.late_biases)
+				hide(u, a, b, i, j);
+			if (n < ATTN_MAX_BIAS && s.bias[n].base)
+				add_bias(u, a, b, n, i, j);
+		}
 	}
 #pragma unroll
 	for (int r = 0; r < 2 * BLOCKS; r++) {

@@ -20,12 +20,12 @@ template <int BLOCKS, int WIDTH, int KEYS> struct work {
 
 /* What is the same for all of a block, or of a warp's rows, and is looked up rather than held in
  * registers, which are short. */
-enum { PLAIN, SCALED, BIAS, MASK, ANY };
+enum rows { IN_PAIRS, SIDE_BY_SIDE, APART };
 struct block_view {
 	struct view w;
-	int kind;    /* what adapt() has to do: one bias or mask in pairs of numbers, or more */
-	float after; /* with round_s: what S is multiplied by once it is rounded */
-	const void *k, *v; /* of the head */
+	int rows[ATTN_MAX_BIAS + 1]; /* how to read those of each bias, and of the mask */
+	float after;		     /* with round_s: what S is multiplied by once it is rounded */
+	const void *k, *v;	     /* of the head */
 	int k_pieces, v_pieces;
 	int begin, end; /* tiles of keys */
 };
@@ -35,29 +35,18 @@ struct warp_view {
 	int clean, clean_end; /* those of which x is q.k for all rows and keys; by is_plain() */
 };
 
-/* Can all rows be read in aligned pairs of elements? */
-static __device__ __forceinline__ bool in_pairs(const struct attn_tensor &t, const char *at)
+/* Elements of all rows in aligned pairs, one after the other, or neither. */
+static __device__ __forceinline__ int rows_of(const struct attn_args &a, const struct view &w,
+					      const struct attn_tensor &t)
 {
-	const int pair_bytes = 2 * attn_dtype_size(t.dtype);
-
-	return t.stride[3] == 1 && t.stride[2] % 2 == 0 && (uint64_t)at % pair_bytes == 0;
-}
-
-static __device__ __forceinline__ int kind_of(const struct attn_args &a, const struct view &w)
-{
-	const struct attn_spec &s = a.spec;
-
-	if (w.plain)
-		return PLAIN;
-	if (s.softcap != 0.0f || s.bias[1].base)
-		return ANY;
-	if (!s.bias[0].base && !s.mask.base)
-		return SCALED;
-	if (s.bias[0].base && !s.mask.base)
-		return in_pairs(s.bias[0], tensor_at(s.bias[0], w.b, w.h, a.H)) ? BIAS : ANY;
-	if (s.mask.base && !s.bias[0].base)
-		return in_pairs(s.mask, tensor_at(s.mask, w.b, w.h, a.H)) ? MASK : ANY;
-	return ANY;
+	if (t.stride[3] != 1)
+		return APART;
+	return a.Sk % 2 == 0 && t.stride[2] % 2 == 0 &&
+			       (uint64_t)tensor_at(t, w.b, w.h, a.H) %
+					       (2 * attn_dtype_size(t.dtype)) ==
+				       0
+		       ? IN_PAIRS
+		       : SIDE_BY_SIDE;
 }
 
 static __device__ __forceinline__ struct warp_view

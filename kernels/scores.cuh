@@ -107,12 +107,18 @@ static __device__ __forceinline__ void apply_mask(float (&x)[N], const unsigned 
 	}
 }
 
-/* From what times `scale` is S to x, for keys j, j+1, j+8, ... of row i: all but the window
+/* softcap * tanh(x / softcap), tanh(y) being 1 - 2 / (1 + e^2y): exact enough, as what counts is
+ * softcap times it */
+static __device__ __forceinline__ float cap_score(float x, float softcap)
+{
+	return softcap - __fdividef(2.0f * softcap, 1.0f + exp2_fast(x * (2.0f * LOG2E / softcap)));
+}
+
+/* From q.k to x for keys j, j+1, j+8, ... of row i: all but the window
  * and the row's length. */
 template <bool ANY, int N>
-static __device__ __forceinline__ void modify_scaled(float (&x)[N], const struct attn_args &a,
-						     const struct view &w, float scale, int i,
-						     int j)
+static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_args &a,
+					      const struct view &w, int i, int j)
 {
 	const struct attn_spec &s = a.spec;
 	const int left = a.Sk - j;
@@ -127,14 +133,11 @@ static __device__ __forceinline__ void modify_scaled(float (&x)[N], const struct
 	i = min(i, a.Sq - 1);
 #pragma unroll
 	for (int k = 0; k < N; k++)
-		x[k] *= scale;
+		x[k] *= s.scale;
 	if (s.softcap != 0.0f) {
-		/* tanh(y) = 1 - 2 / (1 + e^2y): exact enough, as what counts is softcap * tanh */
-		const float to_exponent = 2.0f * LOG2E / s.softcap;
 #pragma unroll
 		for (int k = 0; k < N; k++)
-			x[k] = s.softcap -
-			       __fdividef(2.0f * s.softcap, 1.0f + exp2_fast(x[k] * to_exponent));
+			x[k] = cap_score(x[k], s.softcap);
 	}
 #pragma unroll 1
 	for (int n = 0; n < ATTN_MAX_BIAS; n++) {
@@ -164,13 +167,6 @@ static __device__ __forceinline__ void modify_scaled(float (&x)[N], const struct
 	}
 	if (!ANY || s.late_biases == 0)
 		hide();
-}
-
-template <bool ANY, int N>
-static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_args &a,
-					      const struct view &w, int i, int j)
-{
-	modify_scaled<ANY>(x, a, w, a.spec.scale, i, j);
 }
 
 /* First and last key that row i may see, as far as int holds them. */
