@@ -18,7 +18,7 @@ static const char *const contents[] = {"noise", "sparse", "triangle", "tail", "b
 				       "spans", "spoilt", "prefix",   "open", "hidden"};
 static const char *const fills[] = {"-inf", "lowest", "-1e4"};
 static const char *const scales[] = {"", " scale<0", " scale=0"};
-static const char *const datas[] = {"", " outliers", " steep", " modest"};
+static const char *const datas[] = {"", " outliers", " steep", " large", " modest"};
 static const char *const empties[] = {"nan", "zero", "mean"};
 
 struct text {
@@ -62,6 +62,8 @@ const char *kernel_case_name(const struct kernel_case *c, char *text, size_t siz
 		add(&t, " second");
 	if (c->round_x)
 		add(&t, " rounded");
+	if (c->round_s)
+		add(&t, " stored=%d", c->round_s);
 	if (c->mask)
 		add(&t, " mask%s %s %s%s", spreads[c->mask], contents[c->mask_holds],
 		    fills[c->mask_fill], c->mask_drops ? " drops" : "");

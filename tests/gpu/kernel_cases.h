@@ -41,6 +41,7 @@ enum data {
 	NORMAL,
 	OUTLIERS, /* one in a thousand has a normal number of variance 100 added */
 	STEEP,	  /* logits to about +-80 */
+	LARGE,	  /* logits to about +-20 */
 	MODEST	  /* |V| < 1: no element of O may be off by 1e-3 */
 };
 
@@ -61,6 +62,7 @@ struct kernel_case {
 	int second;	 /* also a second bias, fp32, of the keys */
 	int late;	 /* so many biases come after the mask */
 	int round_x;	 /* x is rounded to the dtype */
+	int round_s;	 /* enum attn_round_s, or-ed */
 	int mask;	 /* enum spread */
 	int mask_holds;	 /* enum content */
 	int mask_fill;	 /* enum fill */
@@ -89,6 +91,10 @@ struct kernel_case {
 #define MASK(spread, what) .mask = spread, .mask_holds = what
 #define LENGTHS(spread) .lengths = spread
 #define SINKS(spread, type) .sinks = spread, .sinks_type = ATTN_##type
+#define STORED(steps) .round_s = steps
+#define STORED_ONCE   STORED(ATTN_ROUND_PRODUCT)
+#define STORED_TWICE  STORED(ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED)
+#define STORED_THRICE STORED(ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED | ATTN_ROUND_BIASED), .round_x = 1
 #define NO_KEY(becomes) .empty_rows = 1, .empty_row = ATTN_EMPTY_##becomes
 
 static const struct kernel_case kernel_cases[] = {
@@ -192,6 +198,23 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_F16, SHAPE(2, 3, 500, 1000, 64), .data = STEEP},
 	{IN_BF16, SHAPE(2, 3, 500, 1000, 128), .data = STEEP, .causal = 1},
 	{IN_F16, SHAPE(2, 3, 500, 1000, 256), .data = STEEP},
+	{IN_BF16, SHAPE(2, 3, 300, 333, 64), STORED_ONCE},
+	{IN_F16, SHAPE(2, 3, 300, 333, 64), STORED_ONCE},
+	{IN_BF16, SHAPE(2, 3, 197, 197, 64), STORED_TWICE, .storage = FUSED},
+	{IN_F16, SHAPE(2, 3, 197, 197, 128), STORED_TWICE, .data = LARGE},
+	{IN_BF16, SHAPE(2, 3, 300, 333, 128), STORED_TWICE, .data = LARGE, .storage = SHARED_KV},
+	{IN_F16, SHAPE(2, 3, 500, 500, 64), STORED_TWICE, .causal = 1, .data = LARGE},
+	{IN_BF16, SHAPE(2, 3, 500, 500, 160), STORED_ONCE, .causal = 1},
+	{IN_BF16, SHAPE(2, 3, 256, 256, 64), ADD(SQUARE, BF16), STORED_THRICE},
+	{IN_F16, SHAPE(2, 3, 197, 203, 96), ADD(HEAD, F16), STORED_THRICE, .data = LARGE},
+	{IN_BF16, SHAPE(8, 3, 49, 49, 32), ADD(HEAD, BF16), STORED_THRICE, .data = LARGE},
+	{IN_F16, SHAPE(8, 3, 64, 64, 36), ADD(HEAD, F16), .second = 1, STORED_TWICE},
+	{IN_BF16, SHAPE(2, 3, 520, 520, 128), ADD_FILL(SQUARE, BF16, TRIANGLE, FILL_LOWEST), STORED_THRICE, .data = LARGE},
+	{IN_F16, SHAPE(2, 3, 520, 777, 64), ADD_FILL(BATCH, F16, BLOCKS, FILL_LOWEST), STORED_THRICE, NO_KEY(NAN)},
+	{IN_BF16, SHAPE(2, 3, 200, 520, 64), MASK(PADDING, TAIL), STORED_TWICE, .data = LARGE},
+	{IN_F16, SHAPE(2, 3, 200, 333, 128), MASK(SQUARE, NOISE), STORED_ONCE, .data = LARGE},
+	{IN_BF16, SHAPE(2, 3, 300, 520, 64), LENGTHS(PADDING), STORED_TWICE, .data = LARGE},
+	{IN_F16, SHAPE(2, 3, 300, 520, 64), SINKS(HEADS, F16), STORED_TWICE, .storage = ODD_ROWS},
 	{IN_F16, SHAPE(4, 16, 2048, 2048, 64), .timed = 1},
 	{IN_F16, SHAPE(2, 16, 4096, 4096, 64), .timed = 1},
 	{IN_F16, SHAPE(2, 16, 4096, 4096, 128), .timed = 1},
@@ -214,6 +237,27 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_F16, SHAPE(4, 16, 2048, 2048, 64), .down = 1, .timed = 1},
 	{IN_F16, SHAPE(32, 16, 197, 197, 64), .timed = 1},
 	{IN_F16, SHAPE(1, 8, 512, 512, 64), .timed = 1},
+	{IN_BF16, SHAPE(512, 4, 49, 49, 32), ADD(HEAD, BF16), .timed = 1},
+	{IN_BF16, SHAPE(512, 4, 49, 49, 32), ADD(HEAD, BF16), STORED_THRICE, .timed = 1},
+	{IN_BF16, SHAPE(512, 4, 64, 64, 32), ADD(HEAD, BF16), .second = 1, .timed = 1},
+	{IN_BF16, SHAPE(512, 4, 64, 64, 32), .timed = 1},
+	{IN_BF16, SHAPE(256, 4, 64, 64, 36), .timed = 1},
+	{IN_BF16, SHAPE(256, 4, 64, 64, 24), .timed = 1},
+	{IN_BF16, SHAPE(64, 12, 196, 196, 64), .timed = 1},
+	{IN_BF16, SHAPE(64, 12, 196, 196, 64), ADD(HEAD, BF16), .timed = 1},
+	{IN_BF16, SHAPE(64, 12, 196, 196, 32), ADD(HEAD, BF16), .timed = 1},
+	{IN_BF16, SHAPE(4, 16, 2048, 2048, 64), STORED_ONCE, .timed = 1},
+	{IN_BF16, SHAPE(4, 16, 2048, 2048, 64), STORED_TWICE, .timed = 1},
+	{IN_BF16, SHAPE(4, 16, 2048, 2048, 64), .timed = 1},
+	{IN_BF16, SHAPE(2, 16, 2048, 2048, 128), ADD(SQUARE, BF16), .timed = 1},
+	{IN_BF16, SHAPE(2, 16, 2048, 2048, 128), ADD(SQUARE, BF16), STORED_THRICE, .timed = 1},
+	{IN_BF16, SHAPE(4, 16, 1024, 1024, 64), MASK(PADDING, TAIL), .timed = 1},
+	{IN_BF16, SHAPE(4, 16, 1024, 1024, 64), MASK(PADDING, TAIL), STORED_TWICE, .timed = 1},
+	{IN_BF16, SHAPE(4, 16, 1024, 1024, 40), ADD(SQUARE, BF16), .timed = 1},
+	{IN_BF16, SHAPE(4, 16, 1024, 1024, 96), ADD(SQUARE, BF16), .timed = 1},
+	{IN_BF16, SHAPE(4, 16, 1024, 1024, 160), ADD(SQUARE, BF16), .timed = 1},
+	{IN_BF16, SHAPE(2, 16, 4096, 4096, 96), .timed = 1},
+	{IN_BF16, SHAPE(2, 8, 4096, 4096, 160), .timed = 1},
 };
 
 /* ---- the sweep: B2 H2, all pairs of lengths, all widths ------------------------------------- */

@@ -18,7 +18,7 @@ int operands_tight;
 /* ---- numbers -------------------------------------------------------------------------------- */
 
 #define NUMBERS 1048573		  /* prime: no stride falls into step with it */
-static float numbers[4][NUMBERS]; /* by enum data */
+static float numbers[5][NUMBERS]; /* by enum data */
 
 static float random_number(void)
 {
@@ -37,7 +37,8 @@ static float random_number(void)
 static void make_numbers(void)
 {
 	for (int n = 0; n < NUMBERS; n++) {
-		numbers[NORMAL][n] = numbers[STEEP][n] = numbers[MODEST][n] = random_number();
+		numbers[NORMAL][n] = numbers[STEEP][n] = numbers[LARGE][n] = numbers[MODEST][n] =
+			random_number();
 		numbers[OUTLIERS][n] =
 			numbers[NORMAL][n] + (n % 1009 ? 0.0f : 10.0f * random_number());
 	}
@@ -293,6 +294,8 @@ static void make_spec(struct operands *x, const struct kernel_case *c)
 	s->out_scale = 1.0f;
 	s->round_x = c->round_x ? c->dtype : ATTN_F32;
 	s->round_p = c->dtype;
+	s->round_s = c->round_s;
+	s->alpha = c->round_s & ATTN_ROUND_SCALED ? 0.7f : s->scale; /* then the rest */
 	s->empty_row = c->empty_row;
 	s->window_left = c->left ? c->left : ATTN_NO_WINDOW;
 	s->window_right = c->causal ? 0 : ATTN_NO_WINDOW;
@@ -375,7 +378,7 @@ struct operands operands_make(const struct kernel_case *c)
 	const int64_t extent[4] = {c->B, c->H, c->Sq, c->D};
 	const int queries = c->storage == SHARED_KV ? PACKED : c->storage;
 	/* the largest of some thousand logits is near 4.5 */
-	const float steep = c->data == STEEP ? 80.0f / 4.5f : 1.0f;
+	const float steep = (c->data == STEEP ? 80.0f : c->data == LARGE ? 20.0f : 4.5f) / 4.5f;
 	/* the sum of four numbers of +-0.5, times the root of 3, is below 3.5 */
 	const float modest = c->data == MODEST ? 1.0f / 3.5f : 1.0f;
 	double most;
