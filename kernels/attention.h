@@ -241,6 +241,7 @@ enum attn_family {
 	ATTN_TMA,
 	ATTN_SPLIT,
 	ATTN_SM90,
+	ATTN_F32_SM90,
 	ATTN_LADDER /* kernels/ladder: never chosen unless forced by name */
 };
 

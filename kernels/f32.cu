@@ -252,7 +252,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 
 } // namespace f32
 
-#define F32_KERNEL(width, keys, warps, per_sm)                                                     \
+#define F32_KERNEL(width, keys, warps, per_sm, start, tile)                                                     \
 	extern "C" __global__ void __launch_bounds__(32 * warps, per_sm)                           \
 		fashim_f32_d##width(const __grid_constant__ struct attn_args args)                 \
 	{                                                                                          \

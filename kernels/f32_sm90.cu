@@ -48,15 +48,13 @@
  */
 #include "kernels/f32_variants.h"
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || !defined(__CUDACC__)
 #include "kernels/f32.cuh"
-#include "kernels/hopper.cuh"
+#include "kernels/f32_parts.cuh"
 #include "kernels/tma.cuh"
 
 namespace f32
 {
-
-/* ---- splitting ------------------------------------------------------------------------------ */
 
 /* How far apart, in powers of 2, the largest numbers of V's rows may lie: the smallest row is then
  * as exact as a product is. */
@@ -65,128 +63,19 @@ namespace f32
 /* The parts of P are of 2^P_MORE times what f32.cuh has, so that fp16 holds the tail of a row. */
 #define P_MORE 512.0f
 
-/* Powers of 2: `to` makes of `largest` a number from 2^13 on, less than 2^14; `back` undoes it.
- * What is below 2^-113, or infinite, is scaled as far as floats go. */
-struct scaling {
-	float to, back;
-
-	__device__ __forceinline__ explicit scaling(float largest)
-	{
-		const uint32_t exponent = max(__float_as_uint(largest) >> 23 & 255, 14u);
-		to = __uint_as_float((127 + 13 + 127 - exponent) << 23);
-		back = __uint_as_float((exponent - 13) << 23);
-	}
-};
-
-/* Two numbers as two parts each. */
-static __device__ __forceinline__ void split(float x, float y, uint32_t &high, uint32_t &low)
-{
-	const __half2 h = __floats2half2_rn(x, y);
-	const float2 f = __half22float2(h);
-
-	high = *reinterpret_cast<const uint32_t *>(&h);
-	low = pack2<__half>(x - f.x, y - f.y);
-}
-
-/* A thread's share of LINES lines of WIDTH numbers, among the 128 of a warpgroup: 8 numbers of
- * every STEP-th line. */
-template <int WIDTH, int LINES> struct share {
-	static constexpr int PIECES = WIDTH / 8, STEP = 128 / PIECES, COUNT = LINES / STEP;
-	static_assert(LINES % STEP == 0, "whole lines per step");
-	float x[COUNT][8];
-
-	static __device__ __forceinline__ int line(void)
-	{
-		return threadIdx.x % 128 / PIECES;
-	}
-	static __device__ __forceinline__ int piece(void)
-	{
-		return threadIdx.x % PIECES;
-	}
-	/* Reads from line `first` on of those at `at`, of which there are `lines`; zeros beyond. */
-	__device__ __forceinline__ void load(const float *at, int64_t stride, int first, int lines)
-	{
-		const float *from = at + (first + line()) * stride + 8 * piece();
-#pragma unroll
-		for (int n = 0; n < COUNT; n++, from += STEP * stride) {
-			float4 low = make_float4(0.0f, 0.0f, 0.0f, 0.0f), high = low;
-			if (first + line() + n * STEP < lines) {
-				low = *(const float4 *)from;
-				high = *(const float4 *)(from + 4);
-			}
-			const float eight[8] = {low.x,	low.y,	low.z,	low.w,
-						high.x, high.y, high.z, high.w};
-#pragma unroll
-			for (int e = 0; e < 8; e++)
-				x[n][e] = eight[e];
-		}
-	}
-	/* The largest of the thread's numbers in its n-th line, and in all. */
-	__device__ __forceinline__ float largest(int n) const
-	{
-		float most = fabsf(x[n][0]);
-#pragma unroll
-		for (int e = 1; e < 8; e++)
-			most = fmaxf(most, fabsf(x[n][e]));
-		return most;
-	}
-	/* Of a warp's lines the largest number, and one less than what is the largest in the line
-	 * where that is smallest, lines of zeros aside: the leading 16 bits of each, without sign.
-	 */
-	__device__ __forceinline__ void extremes(uint32_t &most, uint32_t &least) const
-	{
-		static_assert(COUNT % 2 == 0, "pairs of lines");
-		most = 0;
-		least = ~0u;
-#pragma unroll
-		for (int n = 0; n < COUNT; n += 2) {
-			uint32_t two = __byte_perm(__float_as_uint(largest(n)),
-						   __float_as_uint(largest(n + 1)), 0x7632);
-#pragma unroll
-			for (int lanes = 1; lanes < PIECES; lanes *= 2)
-				two = larger<__nv_bfloat16>(two,
-							    __shfl_xor_sync(WARP_ALL, two, lanes));
-			most = max(most, max(two & 0xffff, two >> 16));
-			least = min(least, min((two & 0xffff) - 1, (two >> 16) - 1));
-		}
-		most = __reduce_max_sync(WARP_ALL, most);
-		least = __reduce_min_sync(WARP_ALL, least);
-	}
-	/* Writes the n-th line, scaled and split, into slabs of `lines` lines at `to`; the second
-	 * parts `apart` bytes further on. */
-	__device__ __forceinline__ void put(int n, float scale, unsigned char *to, int lines,
-					    int apart) const
-	{
-		unsigned char *const at = to + slab_at(line() + n * STEP, piece(), lines);
-		uint32_t high[4], low[4];
-#pragma unroll
-		for (int e = 0; e < 4; e++)
-			split(x[n][2 * e] * scale, x[n][2 * e + 1] * scale, high[e], low[e]);
-		*(uint4 *)at = make_uint4(high[0], high[1], high[2], high[3]);
-		*(uint4 *)(at + apart) = make_uint4(low[0], low[1], low[2], low[3]);
-	}
-	/* All lines, each by its own scale, which goes to back[line], negative where the line has
-	 * an infinity. Returns whether any of the thread's has. */
-	__device__ __forceinline__ bool put_by_line(unsigned char *to, int lines, int apart,
-						    float *back) const
-	{
-		bool odd = false;
-
-#pragma unroll
-		for (int n = 0; n < COUNT; n++) {
-			float most = largest(n);
-#pragma unroll
-			for (int lanes = 1; lanes < PIECES; lanes *= 2)
-				most = fmaxf(most, __shfl_xor_sync(WARP_ALL, most, lanes));
-			const struct scaling s(most);
-			const bool infinite = most == INFINITY;
-			put(n, s.to, to, lines, apart);
-			if (piece() == 0)
-				back[line() + n * STEP] = infinite ? -s.back : s.back;
-			odd = odd || infinite;
-		}
-		return odd;
-	}
+/* What a variant is: f32_variants.h has the words. */
+template <int WIDTH_, int KEYS_, int GROUPS_, int STAGES_, int RAWS_, bool PLAIN_, bool AHEAD_,
+	  int PARTS_>
+struct shape {
+	static constexpr int WIDTH = WIDTH_, KEYS = KEYS_, GROUPS = GROUPS_, STAGES = STAGES_;
+	static constexpr int RAWS = RAWS_, PARTS = PARTS_, ROWS = 64 * GROUPS;
+	static constexpr bool PLAIN = PLAIN_, AHEAD = AHEAD_;
+	static constexpr int SLABS = (WIDTH + 63) / 64;
+	static constexpr int TILE = KEYS * SLABS * 128;	  /* bytes of one part of K, or of V */
+	static constexpr int Q_PART = ROWS * SLABS * 128; /* and of Q */
+	static constexpr int LINE = WIDTH + 4;		  /* of what is staged: no bank twice */
+	static constexpr int RAW = RAWS * KEYS * LINE * 4;
+	static constexpr int SUMS = WIDTH <= 128 ? WIDTH : 128; /* columns of P V at a time */
 };
 
 /* ---- shared memory -------------------------------------------------------------------------- */
@@ -195,23 +84,25 @@ template <int WIDTH, int LINES> struct share {
 enum { K_THERE, K_GONE, V_THERE, V_GONE, BARRIERS };
 template <int KEYS, int ROWS> struct control {
 	uint64_t barrier[BARRIERS][2];
-	uint4 most[2], least[2]; /* of V, by warp */
+	uint4 most[2], least[2]; /* of V, by warp; of even and odd tiles */
 	uint4 k_odd[2];		 /* by warp: has K an infinity? */
 	float v_back[2];	 /* negative: parts of V will not do */
 	float k_back[2][KEYS], q_back[ROWS];
 };
 
 /* The stage of the n-th tile, and the parity of the phase in which its buffers are filled. */
-static __device__ __forceinline__ int stage_of(int n)
+template <class S> static __device__ __forceinline__ int stage_of(int n)
 {
-	return n & 1;
+	return S::STAGES == 2 ? n & 1 : 0;
 }
-static __device__ __forceinline__ int parity_of(int n)
+template <class S> static __device__ __forceinline__ int parity_of(int n)
 {
-	return n >> 1 & 1;
+	return S::STAGES == 2 ? n >> 1 & 1 : n & 1;
 }
 
-#define COPIERS_BARRIER 8 /* named barriers: of those that copy; from 1 on, of each group */
+/* Named barriers: from 1 on, of each group; of those that copy; of all groups with rows. */
+#define COPIERS_BARRIER 8
+#define QUERIES_BARRIER 9
 
 /* The warp's part of such four. */
 static __device__ __forceinline__ uint32_t &own_of(uint4 &four)
@@ -221,28 +112,74 @@ static __device__ __forceinline__ uint32_t &own_of(uint4 &four)
 
 /* ---- the group that copies ------------------------------------------------------------------ */
 
-template <int WIDTH, int KEYS, bool AHEAD, class C>
-static __device__ __forceinline__ void copy_tiles(const struct attn_args &a, const struct view &w,
-						  unsigned char *stages, C &shared, int begin,
-						  int end)
+/* What a tile of V is scaled by, from the extremes of the warps, and whether its parts will do. */
+template <class S, class C>
+static __device__ __forceinline__ struct scaling scale_values(const share<S::WIDTH, S::KEYS> &v,
+							      C &shared, int n, bool &odd)
 {
-	constexpr int TILE = KEYS * WIDTH * 2; /* bytes of one part of K, or of V */
+	uint32_t most, least;
+
+	v.extremes(most, least);
+	if (threadIdx.x % 32 == 0) {
+		own_of(shared.most[n & 1]) = most;
+		own_of(shared.least[n & 1]) = least;
+	}
+	part_sync(COPIERS_BARRIER, 128);
+	const uint4 mosts = shared.most[n & 1], leasts = shared.least[n & 1];
+	most = max(max(mosts.x, mosts.y), max(mosts.z, mosts.w));
+	least = min(min(leasts.x, leasts.y), min(leasts.z, leasts.w)) + 1;
+	/* 7 bits of them are below the exponent */
+	odd = most >= 0x7f80 || (most >> 7) - (least >> 7) > V_RANGE;
+	return scaling(__uint_as_float(most << 16));
+}
+
+template <class S, class C>
+static __device__ __forceinline__ void copy_tiles(const struct attn_args &a, const struct view &w,
+						  unsigned char *stages, float *raw, C &shared,
+						  int begin, int end)
+{
+	constexpr int TILE = S::TILE, KEYS = S::KEYS, WIDTH = S::WIDTH, LINE = S::LINE;
+	constexpr bool DIRECT = S::RAWS == 0;
 	const float *const k_at = (const float *)tensor_at(a.k, w.b, w.h, a.H);
 	const float *const v_at = (const float *)tensor_at(a.v, w.b, w.h, a.H);
-	const int64_t k_stride = a.k.stride[2], v_stride = a.v.stride[2];
 	const uint32_t barriers = shared_address(shared.barrier);
+	float *const raw_v = raw + (S::RAWS == 2 ? KEYS * LINE : 0);
 	struct share<WIDTH, KEYS> k, v;
 
-	k.load(k_at, k_stride, begin * KEYS, a.Sk);
+	auto load_k = [&](int j0) { k.load(k_at, a.k.stride[2], j0, a.Sk, a.D); };
+	auto load_v = [&](int j0) { v.load(v_at, a.v.stride[2], j0, a.Sk, a.Dv); };
+	auto stage_k = [&](int j0) {
+		stage<WIDTH, KEYS, LINE>(raw, k_at, a.k, j0, a.Sk, a.D);
+		copy_commit();
+	};
+	auto stage_v = [&](int j0) {
+		stage<WIDTH, KEYS, LINE>(raw_v, v_at, a.v, j0, a.Sk, a.Dv);
+		copy_commit();
+	};
+	if (DIRECT)
+		load_k(begin * KEYS);
+	else
+		stage_k(begin * KEYS);
+	if (S::RAWS == 2)
+		stage_v(begin * KEYS);
 #pragma unroll 1
 	for (int n = 0; n < end - begin; n++) {
-		const int stage = stage_of(n), j0 = (begin + n) * KEYS;
+		const int stage = stage_of<S>(n), j0 = (begin + n) * KEYS;
 		unsigned char *const k_to = stages + stage * 4 * TILE, *const v_to =
 									       k_to + 2 * TILE;
 
-		if (AHEAD)
-			v.load(v_at, v_stride, j0, a.Sk);
-		barrier_wait(barriers + 16 * K_GONE + 8 * stage, parity_of(n) ^ 1);
+		if (S::AHEAD)
+			load_v(j0);
+		if (!DIRECT) {
+			copy_wait_but<S::RAWS == 2>();
+			part_sync(COPIERS_BARRIER, 128); /* K has come */
+			k.template load_staged<LINE>(raw);
+		}
+		if (S::RAWS == 1) {
+			part_sync(COPIERS_BARRIER, 128); /* and was read */
+			stage_v(j0);
+		}
+		barrier_wait(barriers + 16 * K_GONE + 8 * stage, parity_of<S>(n) ^ 1);
 		const bool odd =
 			__any_sync(WARP_ALL, k.put_by_line(k_to, KEYS, TILE, shared.k_back[stage]));
 		if (threadIdx.x % 32 == 0)
@@ -250,24 +187,25 @@ static __device__ __forceinline__ void copy_tiles(const struct attn_args &a, con
 		shared_for_wgmma();
 		barrier_arrive(barriers + 16 * K_THERE + 8 * stage);
 
-		if (AHEAD)
-			k.load(k_at, k_stride, j0 + KEYS, a.Sk);
-		else
-			v.load(v_at, v_stride, j0, a.Sk);
-		uint32_t most, least;
-		v.extremes(most, least);
-		if (threadIdx.x % 32 == 0) {
-			own_of(shared.most[stage]) = most;
-			own_of(shared.least[stage]) = least;
+		if (S::AHEAD)
+			load_k(j0 + KEYS);
+		else if (DIRECT)
+			load_v(j0);
+		if (!DIRECT) {
+			copy_wait();
+			part_sync(COPIERS_BARRIER, 128); /* V has come, K was read */
+			v.template load_staged<LINE>(raw_v);
 		}
-		part_sync(COPIERS_BARRIER, 128);
-		const uint4 mosts = shared.most[stage], leasts = shared.least[stage];
-		most = max(max(mosts.x, mosts.y), max(mosts.z, mosts.w));
-		least = min(min(leasts.x, leasts.y), min(leasts.z, leasts.w)) + 1;
-		const struct scaling s(__uint_as_float(most << 16));
-		/* 7 bits of them are below the exponent */
-		const bool odd_v = most >= 0x7f80 || (most >> 7) - (least >> 7) > V_RANGE;
-		barrier_wait(barriers + 16 * V_GONE + 8 * stage, parity_of(n) ^ 1);
+		if (S::RAWS == 2)
+			stage_k(j0 + KEYS);
+		bool odd_v;
+		const struct scaling s = scale_values<S>(v, shared, n, odd_v);
+		/* V was read */
+		if (S::RAWS == 2)
+			stage_v(j0 + KEYS);
+		else if (S::RAWS == 1)
+			stage_k(j0 + KEYS);
+		barrier_wait(barriers + 16 * V_GONE + 8 * stage, parity_of<S>(n) ^ 1);
 #pragma unroll
 		for (int m = 0; m < v.COUNT; m++)
 			v.put(m, s.to, v_to, KEYS, TILE);
@@ -275,19 +213,19 @@ static __device__ __forceinline__ void copy_tiles(const struct attn_args &a, con
 			shared.v_back[stage] = odd_v ? -1.0f : s.back / P_MORE;
 		shared_for_wgmma();
 		barrier_arrive(barriers + 16 * V_THERE + 8 * stage);
-		if (!AHEAD)
-			k.load(k_at, k_stride, j0 + KEYS, a.Sk);
+		if (DIRECT && !S::AHEAD)
+			load_k(j0 + KEYS);
 	}
+	copy_wait();
 }
 
 /* ---- the groups that compute ---------------------------------------------------------------- */
 
-/* d = a' b'' + a'' b' + a' b', a and b in shared memory, over WIDTH terms: S from Q and K. Second
- * parts lie q_apart and k_apart bytes after the first ones. */
-template <int WIDTH, int KEYS, int ROWS>
-static __device__ __forceinline__ void start_scores(float (&s)[KEYS / 2], uint64_t q, int q_apart,
-						    uint64_t k, int k_apart)
+/* d = a' b'' + a'' b' + a' b', a and b in shared memory, over WIDTH terms: S from Q and K. */
+template <class S>
+static __device__ __forceinline__ void start_scores(float (&s)[S::KEYS / 2], uint64_t q, uint64_t k)
 {
+	constexpr int WIDTH = S::WIDTH;
 	settle(s);
 	wgmma_begin();
 #pragma unroll
@@ -296,9 +234,9 @@ static __device__ __forceinline__ void start_scores(float (&s)[KEYS / 2], uint64
 		for (int d = 0; d < WIDTH / 16; d++)
 			wgmma_shared<__half, false>::run(
 				s,
-				operand_moved(q, (term == 1) * q_apart + d / 4 * (ROWS * 128) +
+				operand_moved(q, (term == 1) * S::Q_PART + d / 4 * (S::ROWS * 128) +
 							 d % 4 * 32),
-				operand_moved(k, (term == 0) * k_apart + d / 4 * (KEYS * 128) +
+				operand_moved(k, (term == 0) * S::TILE + d / 4 * (S::KEYS * 128) +
 							 d % 4 * 32),
 				term + d > 0);
 	wgmma_commit();
@@ -326,32 +264,35 @@ start_values(float (&d)[WIDTH / 2], const uint32_t (&high)[KEYS / 16][4],
 }
 
 /* S again, by multiply-adds from memory: for rows i and i+8, keys j, j+1, j+8, ..., times `unit`.
- */
-template <int WIDTH, int N>
+ * Here and below one key after the other, so that there is little code: registers are chosen by
+ * comparing all their numbers. */
+template <int N>
 static __device__ __forceinline__ void plain_scores(float (&x)[2][N], const struct attn_args &a,
 						    const struct view &w, int i, int j,
 						    const float (&unit)[2])
 {
 	const float *const q = (const float *)tensor_at(a.q, w.b, w.h, a.H);
 	const float *const k = (const float *)tensor_at(a.k, w.b, w.h, a.H);
-	const float4 *const q0 = (const float4 *)(q + min(i, a.Sq - 1) * a.q.stride[2]);
-	const float4 *const q1 = (const float4 *)(q + min(i + 8, a.Sq - 1) * a.q.stride[2]);
 
-#pragma unroll
+#pragma unroll 1
 	for (int n = 0; n < N; n++) {
-		const float4 *const at =
-			(const float4 *)(k + min(j + key_of(n), a.Sk - 1) * a.k.stride[2]);
+		const float *q0 = q + min(i, a.Sq - 1) * a.q.stride[2];
+		const float *q1 = q + min(i + 8, a.Sq - 1) * a.q.stride[2];
+		const float *at = k + min(j + key_of(n), a.Sk - 1) * a.k.stride[2];
 		float low = 0.0f, high = 0.0f;
 #pragma unroll 1
-		for (int d = 0; d < WIDTH / 4; d++) {
-			const float4 y = at[d], x0 = q0[d], x1 = q1[d];
-			low = fmaf(x0.w, y.w,
-				   fmaf(x0.z, y.z, fmaf(x0.y, y.y, fmaf(x0.x, y.x, low))));
-			high = fmaf(x1.w, y.w,
-				    fmaf(x1.z, y.z, fmaf(x1.y, y.y, fmaf(x1.x, y.x, high))));
+		for (int d = 0; d < a.D; d++) {
+			low = fmaf(*q0, *at, low);
+			high = fmaf(*q1, *at, high);
+			q0 += a.q.stride[3];
+			q1 += a.q.stride[3];
+			at += a.k.stride[3];
 		}
-		x[0][n] = low * unit[0];
-		x[1][n] = high * unit[1];
+#pragma unroll
+		for (int m = 0; m < N; m++) {
+			x[0][m] = m == n ? low * unit[0] : x[0][m];
+			x[1][m] = m == n ? high * unit[1] : x[1][m];
+		}
 	}
 }
 
@@ -361,29 +302,35 @@ static __device__ __forceinline__ void plain_values(float (&o)[WIDTH / 2], const
 						    const struct attn_args &a, const struct view &w,
 						    int j0)
 {
-	const int lane = threadIdx.x % 32;
-	const float *const v = (const float *)tensor_at(a.v, w.b, w.h, a.H) + 2 * (lane % 4);
+	const int lane = threadIdx.x % 32, c0 = 2 * (lane % 4);
+	const int64_t across = a.v.stride[3];
+	const float *const v = (const float *)tensor_at(a.v, w.b, w.h, a.H) + c0 * across;
 
 #pragma unroll 1
-	for (int t = 0; t < 4; t++)
-#pragma unroll
-		for (int n = 0; n < N; n++) {
-			const float p0 = __shfl_sync(WARP_ALL, p[0][n], lane / 4 * 4 + t);
-			const float p1 = __shfl_sync(WARP_ALL, p[1][n], lane / 4 * 4 + t);
-			const int j = j0 + 2 * t + key_of(n);
+	for (int n = 0; n < 4 * N; n++) {
+		const int j = j0 + 2 * (n % 4) + key_of(n / 4);
+		float p0 = p[0][0], p1 = p[1][0];
 
-			if (j >= a.Sk)
-				continue;
-			const float *const at = v + j * a.v.stride[2];
 #pragma unroll
-			for (int c = 0; c < WIDTH / 8; c++) {
-				const float2 two = *(const float2 *)(at + 8 * c);
-				o[4 * c] = fmaf(p0, two.x, o[4 * c]);
-				o[4 * c + 1] = fmaf(p0, two.y, o[4 * c + 1]);
-				o[4 * c + 2] = fmaf(p1, two.x, o[4 * c + 2]);
-				o[4 * c + 3] = fmaf(p1, two.y, o[4 * c + 3]);
-			}
+		for (int m = 1; m < N; m++) {
+			p0 = m == n / 4 ? p[0][m] : p0;
+			p1 = m == n / 4 ? p[1][m] : p1;
 		}
+		p0 = __shfl_sync(WARP_ALL, p0, lane / 4 * 4 + n % 4);
+		p1 = __shfl_sync(WARP_ALL, p1, lane / 4 * 4 + n % 4);
+		if (j >= a.Sk)
+			continue;
+		const float *at = v + j * a.v.stride[2];
+#pragma unroll
+		for (int c = 0; c < WIDTH / 8; c++, at += 8 * across) {
+			const float x = 8 * c + c0 < a.Dv ? at[0] : 0.0f;
+			const float y = 8 * c + c0 + 1 < a.Dv ? at[across] : 0.0f;
+			o[4 * c] = fmaf(p0, x, o[4 * c]);
+			o[4 * c + 1] = fmaf(p0, y, o[4 * c + 1]);
+			o[4 * c + 2] = fmaf(p1, x, o[4 * c + 2]);
+			o[4 * c + 3] = fmaf(p1, y, o[4 * c + 3]);
+		}
+	}
 }
 
 /* This warp no longer needs what the barrier stands for. */
@@ -394,27 +341,45 @@ static __device__ __forceinline__ void let_go(uint32_t barrier)
 		barrier_arrive(barrier);
 }
 
-template <int WIDTH, int KEYS, int GROUPS, bool PLAIN, class C>
+/* Q of this group, split, into its lines of the tile. */
+template <class S, class C>
+static __device__ __forceinline__ void split_queries(const struct attn_args &a,
+						     const struct view &w, unsigned char *q_tile,
+						     C &shared, int group, int groups)
+{
+	const float *const at = (const float *)tensor_at(a.q, w.b, w.h, a.H);
+	const int first = w.first + 64 * group;
+	struct share<S::WIDTH, 64> q;
+
+	if (S::RAWS == 0) {
+		q.load(at, a.q.stride[2], first, a.Sq, a.D);
+	} else {
+		/* the tile itself has room for what is staged */
+		float *const raw = (float *)q_tile + group * 64 * S::WIDTH;
+		stage<S::WIDTH, 64, S::WIDTH>(raw, at, a.q, first, a.Sq, a.D);
+		copy_commit();
+		copy_wait();
+		part_sync(1 + group, 128);
+		q.template load_staged<S::WIDTH>(raw);
+		part_sync(QUERIES_BARRIER, 128 * groups);
+	}
+	q.put_by_line(q_tile + group * (64 * 128), S::ROWS, S::Q_PART, shared.q_back + 64 * group);
+	shared_for_wgmma();
+	part_sync(1 + group, 128);
+}
+
+template <class S, class C>
 static __device__ __forceinline__ void
 compute_tiles(const struct attn_args &a, const struct view &w, unsigned char *q_tile,
-	      unsigned char *stages, C &shared, int begin, int end)
+	      unsigned char *stages, C &shared, int groups, int begin, int end)
 {
-	constexpr int ROWS = 64 * GROUPS, TILE = KEYS * WIDTH * 2, N = KEYS / 4;
-	constexpr int Q_PART = ROWS * WIDTH * 2;
+	constexpr int WIDTH = S::WIDTH, KEYS = S::KEYS, TILE = S::TILE, N = KEYS / 4;
 	const int group = threadIdx.x / 128, lane = threadIdx.x % 32, t = lane % 4;
 	const int row0 = threadIdx.x / 32 * 16, first = w.first + row0, i = first + lane / 4;
 	const uint32_t barriers = shared_address(shared.barrier);
-	const bool plain = PLAIN || w.plain;
+	const bool plain = S::PLAIN || w.plain;
 
-	{
-		const float *const q_at = (const float *)tensor_at(a.q, w.b, w.h, a.H);
-		struct share<WIDTH, 64> q;
-		q.load(q_at, a.q.stride[2], w.first + 64 * group, a.Sq);
-		q.put_by_line(q_tile + group * (64 * 128), ROWS, Q_PART,
-			      shared.q_back + 64 * group);
-		shared_for_wgmma();
-		part_sync(1 + group, 128);
-	}
+	split_queries<S>(a, w, q_tile, shared, group, groups);
 	float back[2], exponent[2];
 	bool odd_q = false;
 #pragma unroll
@@ -440,7 +405,7 @@ compute_tiles(const struct attn_args &a, const struct view &w, unsigned char *q_
 
 #pragma unroll 1
 	for (int n = 0; n < end - begin; n++) {
-		const int stage = stage_of(n), parity = parity_of(n), j0 = (begin + n) * KEYS;
+		const int stage = stage_of<S>(n), parity = parity_of<S>(n), j0 = (begin + n) * KEYS;
 		float s[KEYS / 2], x[2][N], factor[2];
 
 		barrier_wait(barriers + 16 * K_THERE + 8 * stage, parity);
@@ -450,8 +415,7 @@ compute_tiles(const struct attn_args &a, const struct view &w, unsigned char *q_
 			let_go(barriers + 16 * V_GONE + 8 * stage);
 			continue;
 		}
-		start_scores<WIDTH, KEYS, ROWS>(s, q, Q_PART, operand_moved(k, stage * 4 * TILE),
-						TILE);
+		start_scores<S>(s, q, operand_moved(k, stage * 4 * TILE));
 		wgmma_wait<0>();
 		settle(s);
 		if (!plain) {
@@ -474,7 +438,7 @@ compute_tiles(const struct attn_args &a, const struct view &w, unsigned char *q_
 		if ((odd_k.x | odd_k.y | odd_k.z | odd_k.w) || odd_q) {
 			const float unit[2] = {plain ? 1.0f / back[0] : 1.0f,
 					       plain ? 1.0f / back[1] : 1.0f};
-			plain_scores<WIDTH>(x, a, w, i, j0 + 2 * t, unit);
+			plain_scores(x, a, w, i, j0 + 2 * t, unit);
 		}
 		if (!plain)
 #pragma unroll
@@ -501,14 +465,20 @@ compute_tiles(const struct attn_args &a, const struct view &w, unsigned char *q_
 				      x[e % 2][4 * m + e / 2 * 2 + 1] * P_MORE, high[m][e],
 				      low[m][e]);
 
-		float d[WIDTH / 2];
-		start_values<WIDTH, KEYS>(d, high, low, operand_moved(v, stage * 4 * TILE), TILE);
-		wgmma_wait<0>();
-		settle(d);
-		let_go(barriers + 16 * V_GONE + 8 * stage);
 #pragma unroll
-		for (int m = 0; m < WIDTH / 2; m++)
-			o[m] = fmaf(d[m], scale, o[m] * factor[m / 2 % 2]);
+		for (int c = 0; c < WIDTH; c += S::SUMS) {
+			float d[S::SUMS / 2];
+			start_values<S::SUMS, KEYS>(
+				d, high, low,
+				operand_moved(v, stage * 4 * TILE + c / 64 * (KEYS * 128)), TILE);
+			wgmma_wait<0>();
+			settle(d);
+			if (c + S::SUMS == WIDTH)
+				let_go(barriers + 16 * V_GONE + 8 * stage);
+#pragma unroll
+			for (int m = 0; m < S::SUMS / 2; m++)
+				o[c / 2 + m] = fmaf(d[m], scale, o[c / 2 + m] * factor[m / 2 % 2]);
+		}
 	}
 	finish<WIDTH, false>(o, row_sum, row_max, a, w, i);
 }
@@ -516,16 +486,17 @@ compute_tiles(const struct attn_args &a, const struct view &w, unsigned char *q_
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
 /* REGISTERS: per thread, of what a block has as it starts. */
-template <int WIDTH, int KEYS, int GROUPS, bool PLAIN, bool AHEAD, int FEW, int MANY, int REGISTERS>
+template <class S, int FEW, int MANY, int REGISTERS>
 static __device__ __forceinline__ void attention_sm90(const struct attn_args &a)
 {
-	constexpr int ROWS = 64 * GROUPS;
-	extern __shared__ __align__(1024) unsigned char f32_shared[];
-	unsigned char *const stages = f32_shared + ROWS * WIDTH * 4;
+	constexpr int ROWS = S::ROWS, GROUPS = S::GROUPS, KEYS = S::KEYS;
+	SLABS_SHARED(f32_shared);
+	unsigned char *const stages = f32_shared + 2 * S::Q_PART;
+	unsigned char *const raw = stages + S::STAGES * 4 * S::TILE;
 	typedef struct control<KEYS, ROWS> control;
-	control &shared = *(control *)(stages + 2 * 4 * KEYS * WIDTH * 2);
-	static_assert(ROWS * WIDTH * 4 + 16 * KEYS * WIDTH + sizeof(control) <=
-			      F32_SM90_SHARED(WIDTH, KEYS, GROUPS),
+	control &shared = *(control *)(raw + S::RAW);
+	static_assert(2 * S::Q_PART + S::STAGES * 4 * S::TILE + S::RAW + sizeof(control) <=
+			      F32_SM90_SHARED(S::WIDTH, KEYS, GROUPS, S::STAGES, S::RAWS),
 		      "it all fits");
 	static_assert(FEW + GROUPS * MANY <= (GROUPS + 1) * REGISTERS, "and so do registers");
 	const struct view w = view_of(a, ROWS);
@@ -535,7 +506,7 @@ static __device__ __forceinline__ void attention_sm90(const struct attn_args &a)
 	key_tiles(a, a.Sk, w.first, min(w.first + ROWS, a.Sq) - 1, KEYS, &begin, &end);
 	if (threadIdx.x == 0) {
 		const uint32_t barriers = shared_address(shared.barrier);
-		for (int stage = 0; stage < 2; stage++) {
+		for (int stage = 0; stage < S::STAGES; stage++) {
 			barrier_init(barriers + 16 * K_THERE + 8 * stage, 128);
 			barrier_init(barriers + 16 * V_THERE + 8 * stage, 128);
 			barrier_init(barriers + 16 * K_GONE + 8 * stage, 4 * groups);
@@ -546,24 +517,26 @@ static __device__ __forceinline__ void attention_sm90(const struct attn_args &a)
 	__syncthreads();
 	if (group == GROUPS) {
 		give_registers<FEW>();
-		copy_tiles<WIDTH, KEYS, AHEAD>(a, w, stages, shared, begin, end);
+		copy_tiles<S>(a, w, stages, (float *)raw, shared, begin, end);
 	} else {
 		take_registers<MANY>();
 		if (group < groups)
-			compute_tiles<WIDTH, KEYS, GROUPS, PLAIN>(a, w, f32_shared, stages, shared,
-								  begin, end);
+			compute_tiles<S>(a, w, f32_shared, stages, shared, groups, begin, end);
 	}
 }
 
 } // namespace f32
 
-#define F32_SM90_KERNEL(name, width, keys, groups, per_sm, plain, ahead, few, many)                \
+#define F32_SM90_KERNEL(name, width, keys, groups, stages, raws, per_sm, plain, ahead, few, many,  \
+			start, tile)                                                               \
 	extern "C" __global__ void __launch_bounds__(128 * (groups + 1), per_sm)                   \
 		fashim_sm90_f32_##name(const __grid_constant__ struct attn_args args)              \
 	{                                                                                          \
-		f32::attention_sm90<width, keys, groups, plain, ahead, few, many,                  \
-				    65536 / (128 * (groups + 1) * per_sm) / 8 * 8>(args);          \
-	}
+		f32::attention_sm90<                                                               \
+			f32::shape<width, keys, groups, stages, raws, plain, ahead, 1>, few, many, \
+			65536 / (128 * (groups + 1) * per_sm) / 8 * 8>(args);                      \
+	}                                                                                          \
+	SIM_KERNEL(fashim_sm90_f32_##name)
 F32_SM90_VARIANTS(F32_SM90_KERNEL)
 
 #endif

@@ -3,41 +3,57 @@
  * The compiled shapes of f32.cu and f32_sm90.cu, once for the kernels themselves and once for
  * select.c's table.
  *
- *   width  largest D and Dv; in f32_sm90.cu both are just this
+ *   width  largest D and Dv
  *   keys   keys per tile
  *   warps  of 16 query rows each
  *
  *   groups    warpgroups that compute, of 64 query rows each; one more copies and splits
+ *   stages    tiles of K and of V in shared memory, split
+ *   raws      0: rows are on 16 bytes and read straight into registers; 1, 2: any layout, read by
+ *             way of so many tiles in shared memory
  *   per_sm    blocks per multiprocessor to leave registers for
  *   plain     1: no bias, mask or softcap, a positive scale, -inf outside the window
  *   ahead     1: K and V are read one tile ahead, which takes registers
  *   few, many registers per thread of the group that copies, and of those that compute; with
  *             (groups, per_sm) these add up to what a block has
+ *
+ *   start, tile  what a block takes when per_sm of them share a multiprocessor of an H200, in ns:
+ *             to begin and end, and for each tile of keys; measured by f32_check
  */
 #ifndef FASHIM_F32_VARIANTS_H
 #define FASHIM_F32_VARIANTS_H
 
-/*        width keys warps per_sm */
+/*        width keys warps per_sm start tile */
 #define F32_VARIANTS(V)                                                                            \
-	V(64, 32, 4, 3)                                                                            \
-	V(128, 32, 4, 2)                                                                           \
-	V(256, 16, 4, 1)
+	V(64, 32, 4, 3, 6000, 5500)                                                                \
+	V(128, 32, 4, 2, 6000, 8000)                                                               \
+	V(256, 16, 4, 1, 6000, 5000)
 
 /* Bytes of dynamic shared memory: Q, K and V in rows padded by 16 bytes. */
 #define F32_SHARED(width, keys, warps) ((16 * (warps) + 2 * (keys)) * ((width) + 4) * 4)
 
-/*        name width keys groups per_sm plain ahead few many */
+/*        name width keys groups stages raws per_sm plain ahead few many start tile */
 #define F32_SM90_VARIANTS(V)                                                                       \
-	V(d64_plain, 64, 64, 3, 1, 1, 0, 80, 144)                                                  \
-	V(d64, 64, 64, 2, 1, 0, 1, 104, 200)                                                       \
-	V(d64_r64, 64, 64, 1, 2, 0, 1, 104, 152)                                                   \
-	V(d128_plain, 128, 64, 2, 1, 1, 0, 104, 200)                                               \
-	V(d128, 128, 64, 2, 1, 0, 0, 120, 192)
+	V(d32_r64, 32, 64, 1, 1, 0, 3, 0, 0, 48, 112, 5000, 3500)                                  \
+	V(d32, 32, 64, 3, 2, 0, 1, 0, 0, 104, 136, 5000, 2400)                                     \
+	V(d64_plain, 64, 64, 3, 2, 0, 1, 1, 0, 80, 144, 5000, 2700)                                \
+	V(d64, 64, 64, 2, 2, 0, 1, 0, 1, 104, 200, 5000, 2500)                                     \
+	V(d64_r64, 64, 64, 1, 2, 0, 2, 0, 1, 104, 152, 5000, 2800)                                 \
+	V(d96, 96, 64, 2, 2, 0, 1, 0, 0, 120, 192, 5500, 3500)                                     \
+	V(d128_plain, 128, 64, 2, 2, 0, 1, 1, 0, 104, 200, 6000, 3900)                             \
+	V(d128, 128, 64, 2, 2, 0, 1, 0, 0, 120, 192, 6000, 4200)                                   \
+	V(any_d32_r64, 32, 64, 1, 1, 2, 2, 0, 0, 104, 152, 6000, 4000)                              \
+	V(any_d64, 64, 64, 2, 2, 2, 1, 0, 0, 104, 200, 6000, 2700)                                 \
+	V(any_d64_r64, 64, 64, 1, 1, 2, 2, 0, 0, 104, 152, 6000, 3500)                             \
+	V(any_d96, 96, 64, 2, 2, 1, 1, 0, 0, 120, 192, 6500, 4000)                                 \
+	V(any_d128, 128, 64, 2, 2, 1, 1, 0, 0, 120, 192, 7000, 4500)                               \
+	V(any_d256, 256, 32, 1, 2, 1, 1, 0, 0, 248, 256, 8000, 4000)
 
-/* Bytes of dynamic shared memory: Q, twice K and V, each as two halves of 16 bits; the scales, by
- * row of Q and K and by tile of V; eight barriers, and room for three notes of four warps, twice.
- */
-#define F32_SM90_SHARED(width, keys, groups)                                                       \
-	((64 * (groups) + 4 * (keys)) * (width)*4 + (64 * (groups) + 2 * (keys) + 4 + 24) * 4 + 64)
+/* Bytes of dynamic shared memory: Q, and K and V of each stage, as two halves of 16 bits in slabs
+ * of 64 columns; what is staged; the scales, by row of Q and K and by tile of V; eight barriers,
+ * and room for three notes of four warps, twice. */
+#define F32_SM90_SHARED(width, keys, groups, stages, raws)                                         \
+	((64 * (groups) + 2 * (stages) * (keys)) * (((width) + 63) / 64 * 64) * 4 +                \
+	 (raws) * (keys) * ((width) + 4) * 4 + (64 * (groups) + 2 * (keys) + 4 + 24) * 4 + 64)
 
 #endif

@@ -36,18 +36,31 @@ static __device__ __forceinline__ uint64_t operand_moved(uint64_t operand, int b
 	return operand + (uint32_t)(bytes >> 4);
 }
 
+/* Dynamic shared memory that slabs lie in. */
+#ifdef __CUDACC__
+#define SLABS_SHARED(name) extern __shared__ __align__(1024) unsigned char name[]
+#else
+#define SLABS_SHARED(name) unsigned char *const name = (unsigned char *)sim_current->block->shared
+#endif
+
 /* Starts copying 16 bytes to `shared`, of which the first `bytes` are read, the rest cleared. */
 static __device__ __forceinline__ void copy_piece(uint32_t shared, const void *from, int bytes)
 {
+#ifdef __CUDACC__
 	asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared),
 		     "l"(__cvta_generic_to_global(from)), "r"(bytes)
 		     : "memory");
+#else
+	sim_copy_async(sim_shared(shared), from, (unsigned)bytes, 16u - (unsigned)bytes);
+#endif
 }
 
 /* What was written to shared memory before is seen by matrix instructions after a barrier. */
 static __device__ __forceinline__ void shared_for_wgmma(void)
 {
+#ifdef __CUDACC__
 	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
 }
 
 #endif

@@ -12,11 +12,13 @@
  *   tma.cu      Hopper, operands that tensor maps describe
  *   sm90.cu     Hopper, rows on 16 bytes
  *   mma.cu      anything, from sm_80 on
- *   wmma.cu     anything; f32.cu for fp32
+ *   wmma.cu     anything
+ *   f32_sm90.cu, f32.cu  fp32: whichever takes least by their measured times
  *   rounded.cu  whatever is to be rounded as the program does, and nothing else
  */
 #include "kernels/attention.h"
 #include "kernels/decode_variants.h"
+#include "kernels/f32_variants.h"
 #include "kernels/few_variants.h"
 #include "kernels/launch.h"
 #include "kernels/split_variants.h"
@@ -186,6 +188,12 @@ static int fits_ladder(const struct attn_variant *v, const struct attn_args *arg
 	       (fits_sm90(v, args) && in_pieces(args, &args->o, 0));
 }
 
+/* f32_sm90.cu, where rows are read in pieces: of numbers that are all there. */
+static int fits_f32_sm90(const struct attn_variant *v, const struct attn_args *args)
+{
+	return !(v->needs & ATTN_NEEDS_ROWS) || (args->D % 4 == 0 && args->Dv % 4 == 0);
+}
+
 /* Can the variant compute the call here? */
 static int takes(const struct attn_variant *v, const struct call *call)
 {
@@ -217,6 +225,8 @@ static int takes(const struct attn_variant *v, const struct call *call)
 		return 0;
 	if (v->family == ATTN_SPLIT)
 		return fits_split(args);
+	if (v->family == ATTN_F32_SM90)
+		return fits_f32_sm90(v, args);
 	return v->family == ATTN_TMA ? fits_tma(v, args) : fits_sm90(v, args);
 }
 
@@ -423,9 +433,54 @@ static const struct attn_variant *choose_rounded(const struct call *call)
 	return choose_rows(call, ATTN_ROUNDED);
 }
 
+/* What fp32 kernels take: blocks work in rounds, each the time that one takes to begin and end and
+ * for its tiles of keys, of which a causal call has about half. A block of few rows costs what a
+ * full one does. */
+struct f32_cost {
+	const char *symbol;
+	int keys, per_sm;
+	double start, tile;
+};
+#define F32_COST(width, keys, warps, per_sm, start, tile)                                          \
+	{"fashim_f32_d" #width, keys, per_sm, start, tile},
+#define F32_SM90_COST(name, width, keys, groups, stages, raws, per_sm, plain, ahead, few, many,    \
+		      start, tile)                                                                 \
+	{"fashim_sm90_f32_" #name, keys, per_sm, start, tile},
+static const struct f32_cost f32_costs[] = {F32_VARIANTS(F32_COST)
+						    F32_SM90_VARIANTS(F32_SM90_COST)};
+
+static double f32_cost(const struct attn_variant *v, const struct attn_args *args)
+{
+	const struct f32_cost *c = f32_costs;
+	const struct attn_spec *s = &args->spec;
+	const int skips = s->window_right != ATTN_NO_WINDOW && s->window_value == -INFINITY;
+
+	while (strcmp(c->symbol, v->symbol) != 0)
+		c++;
+	const int64_t at_once = (int64_t)FILL * c->per_sm;
+	const int64_t rounds = (blocks_of(v, args) + at_once - 1) / at_once;
+	const double tiles = (args->Sk + c->keys - 1) / c->keys;
+
+	return (double)rounds * (c->start + c->tile * (skips ? (tiles + 1) / 2 : tiles));
+}
+
+/* The cheapest of both families. */
 static const struct attn_variant *choose_f32(const struct call *call)
 {
-	return choose_rows(call, ATTN_F32_ANY);
+	static const int families[] = {ATTN_F32_SM90, ATTN_F32_ANY};
+	const struct attn_variant *best = NULL, *v;
+	double least = 0.0;
+
+	for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++)
+		for (int n = 0; (v = next_of(families[f], call, &n));) {
+			const double cost = f32_cost(v, call->args);
+
+			if (!best || cost < least) {
+				best = v;
+				least = cost;
+			}
+		}
+	return best;
 }
 
 /* Is it the variant's name, or all of it up to an underscore (ladder/03)? */

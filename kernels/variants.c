@@ -61,7 +61,7 @@
 #define FEW_F16(width, parts)  FEW_ROW("f16", ATTN_F16, width, parts)
 #define FEW_BF16(width, parts) FEW_ROW("bf16", ATTN_BF16, width, parts)
 
-#define F32_ROW(width, keys, warps, per_sm)                                                        \
+#define F32_ROW(width, keys, warps, per_sm, start, tile)                                           \
 	ROW("f32_d" #width, AMPERE, ATTN_F32, ATTN_F32_ANY, width, 16 * (warps), 32 * (warps),     \
 	    F32_SHARED(width, keys, warps), 1, 0, 0)
 
@@ -93,10 +93,13 @@
 #define SM90_F16(...)  SM90_ROW("f16", ATTN_F16, __VA_ARGS__)
 #define SM90_BF16(...) SM90_ROW("bf16", ATTN_BF16, __VA_ARGS__)
 
-#define F32_SM90_ROW(name, width, keys, groups, per_sm, plain, ahead, few, many)                   \
-	ROW("sm90_f32_" #name, HOPPER, ATTN_F32, ATTN_SM90, width, 64 * (groups),                  \
-	    128 * (groups) + 128, F32_SM90_SHARED(width, keys, groups), 1,                         \
-	    ATTN_NEEDS_ARCH | ATTN_NEEDS_PIECES | ATTN_NEEDS_USUAL | (plain)*ATTN_NEEDS_PLAIN, 0)
+#define F32_SM90_ROW(name, width, keys, groups, stages, raws, per_sm, plain, ahead, few, many,     \
+		     start, tile)                                                                  \
+	ROW("sm90_f32_" #name, HOPPER, ATTN_F32, ATTN_F32_SM90, width, 64 * (groups),              \
+	    128 * (groups) + 128, F32_SM90_SHARED(width, keys, groups, stages, raws), 1,           \
+	    ATTN_NEEDS_ARCH | ATTN_NEEDS_USUAL | (plain)*ATTN_NEEDS_PLAIN |                        \
+		    !(raws)*ATTN_NEEDS_ROWS,                                                       \
+	    0)
 
 /* clang-format off */
 #define LADDER(number, label, rows, threads, shared, grid, needs, l4, figure, adds) \

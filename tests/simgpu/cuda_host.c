@@ -179,6 +179,12 @@ void sim_barrier_arrive(unsigned id, unsigned count)
 	(void)barrier_arrive(&engine->barriers[id % BARRIERS], count);
 }
 
+void sim_yield(void)
+{
+	queue_append(&engine->run_last, sim_current);
+	run_next(sim_current);
+}
+
 static void meeting_end(struct sim_warp *warp, unsigned i)
 {
 	if (warp->meeting[i].work)

@@ -104,6 +104,9 @@ void sim_barrier(unsigned id, unsigned count);
 /* Counts as one of the `count` threads of barrier `id`, but goes on at once. */
 void sim_barrier_arrive(unsigned id, unsigned count);
 
+/* Lets all other fibers that can run go first: between two looks at memory that they change. */
+void sim_yield(void);
+
 /* A meeting of the lanes in `mask` (those of them that still run). The last to arrive calls
  * work(args, lanes), args[l] being what lane l passed, before any of them goes on; `lanes` holds
  * who came. work may be NULL. */

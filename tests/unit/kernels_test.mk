@@ -11,13 +11,21 @@ CHECKS     += check-ptxas
 T := $(O)/tests/unit
 kernel_case := $(T)/test_kernels_case.o $(T)/test_kernels_answer.o
 kernel_test_libs := -DSIM_KERNELS='"$(abspath $(O))/simgpu/libsimkernels.so"' \
-    -DHOST_KERNELS='"$(abspath $(O))/simgpu/libhostkernels.so"'
+    -DHOST_KERNELS='"$(abspath $(O))/simgpu/libhostkernels.so"' \
+    -DHOPPER_KERNELS='"$(abspath $(O))/simgpu/libhopperkernels.so"'
 $(addprefix $(T)/,test_kernels_case.o test_kernels_moves.o): CPPFLAGS += $(kernel_test_libs)
 
 $(O)/simgpu/libhostkernels.so: $(PLAIN)/simgpu/cu/tests/unit/cuda_host_kernels.o \
     $(PLAIN)/simgpu/cu/tests/unit/test_kernels_weights.o $(PLAIN)/simgpu/cuda_host.o
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -shared -static-libstdc++ -static-libgcc -Wl,--no-undefined -o $@ $^ -lm
+
+# What the matrix instructions and barriers of Hopper do, in tests/simgpu/hopper.
+$(PLAIN)/simgpu/cu/kernels/f32_sm90.o: HOSTCU_FLAGS := -Itests/simgpu/hopper $(HOSTCU_FLAGS)
+$(O)/simgpu/libhopperkernels.so: $(PLAIN)/simgpu/cu/kernels/f32_sm90.o $(PLAIN)/simgpu/cuda_host.o
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -shared -static-libstdc++ -static-libgcc -Wl,--no-undefined -o $@ $^ -lm
+$(T)/test_kernels_f32: | $(O)/simgpu/libhopperkernels.so
 
 $(T)/test_kernels: $(T)/test_kernels.o $(kernel_case) $(KERNEL_CHOICE)
 $(T)/test_kernels_decode: $(T)/test_kernels_decode.o $(kernel_case) $(KERNEL_CHOICE)

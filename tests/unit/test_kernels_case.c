@@ -341,6 +341,12 @@ int kernels_open_host(void **state)
 	return open_kernels(HOST_KERNELS);
 }
 
+int kernels_open_hopper(void **state)
+{
+	(void)state;
+	return open_kernels(HOPPER_KERNELS);
+}
+
 static int run(struct problem *p, const struct attn_variant *v)
 {
 	char name[128];

@@ -47,10 +47,11 @@ enum {
 };
 
 /* The kernels as a shared object of the host: a group's setup opens those of the simulated GPU, or
- * those compiled against tests/simgpu/cuda_host.h. */
+ * those compiled against tests/simgpu/cuda_host.h, or those of tests/simgpu/hopper. */
 extern void *kernels;
 int kernels_open(void **state);
 int kernels_open_host(void **state);
+int kernels_open_hopper(void **state);
 
 struct problem {
 	struct attn_args args;

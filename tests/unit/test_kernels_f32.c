@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The fp32 kernels, as built for the host: no less exact than a chain in fp32 arithmetic, whatever
- * the lengths, layouts, magnitudes, biases, masks and windows.
+ * the lengths, layouts, magnitudes, biases, masks and windows. First the portable ones, of which
+ * the one that would be chosen is run; then all of Hopper's that take a call.
  */
 #include "kernels/attention.h"
 #include "tests/unit/test_kernels_case.h"
@@ -9,6 +10,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,14 +23,49 @@ static void init(struct problem *p, int Sq, int Sk, int D, int Dv, const struct 
 	problem_init(p, ATTN_F32, (int[6]){2, 2, Sq, Sk, D, Dv}, layouts);
 }
 
-/* Checks with the variant that would be chosen; frees. */
+static bool on_hopper;
+
+static int open_portable(void **state)
+{
+	on_hopper = false;
+	return kernels_open(state);
+}
+
+static int open_hopper(void **state)
+{
+	on_hopper = true;
+	return kernels_open_hopper(state);
+}
+
+/* Checks with the variant that would be chosen, or with all of Hopper's, the widest aside where
+ * half of it would do; frees. */
 static void check(struct problem *p, const char *what)
 {
-	const struct attn_variant *v = attn_select(&p->args, 90, NULL);
+	const int width = p->args.D > p->args.Dv ? p->args.D : p->args.Dv;
+	uint8_t available[512];
+	int checked = 0;
 
-	assert_non_null(v);
-	assert_int_equal(v->dtype, ATTN_F32);
-	problem_check(p, v, what);
+	memset(available, 1, sizeof(available));
+	for (int n = 0; on_hopper && n < attn_variant_total; n++) {
+		const struct attn_variant *v = &attn_variants[n];
+		char name[160];
+
+		if (v->family != ATTN_F32_SM90 || (v->max_d > 64 && v->max_d >= 4 * width) ||
+		    attn_select_from(&p->args, 90, v->name, available) != v)
+			continue;
+		snprintf(name, sizeof(name), "%s, %s", what, v->name);
+		problem_check(p, v, name);
+		checked++;
+	}
+	if (!on_hopper) {
+		const struct attn_variant *v = attn_select(&p->args, 90, NULL);
+
+		assert_non_null(v);
+		assert_int_equal(v->family, ATTN_F32_ANY);
+		problem_check(p, v, what);
+		checked++;
+	}
+	assert_true(checked > 0);
 	problem_free(p);
 }
 
@@ -199,14 +236,47 @@ static void test_nan(void **state)
 	}
 }
 
+/* Infinities have no second part; a bias of -inf hides what may not matter. */
+static void test_infinities(void **state)
+{
+	const struct layout down = {.order = "bhcr"};
+	struct problem p;
+
+	(void)state;
+	for (int n = 0; n < 3; n++)
+		for (int turned = 0; turned < 2; turned++) {
+			init(&p, 70, 100, 64, 64,
+			     (struct layout[4]){{0}, turned ? down : (struct layout){0}});
+			*(float *)element_at(n == 0   ? &p.args.q
+					     : n == 1 ? &p.args.k
+						      : &p.args.v,
+					     2, 1, 0, 17, 3) = n == 1 ? -INFINITY : INFINITY;
+			check(&p, "an infinity");
+		}
+	init(&p, 70, 100, 64, 64, NULL);
+	problem_bias(&p, 0, ATTN_F32, &(struct layout){.same = "b"}, 2);
+	for (int b = 0; b < 2; b++)
+		for (int h = 0; h < 2; h++)
+			for (int i = 0; i < 70; i++)
+				for (int j = 3; j < 100; j += 7) {
+					*(float *)element_at(&p.args.spec.bias[0], 2, b, h, i, j) =
+						-INFINITY;
+					for (int c = 0; c < 64; c++)
+						*(float *)element_at(&p.args.v, 2, b, h, j, c) =
+							1e30f;
+				}
+	check(&p, "V of 1e30 behind a bias");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lengths), cmocka_unit_test(test_head_dims),
 		cmocka_unit_test(test_layouts), cmocka_unit_test(test_output_dtypes),
 		cmocka_unit_test(test_scores),	cmocka_unit_test(test_magnitudes),
-		cmocka_unit_test(test_nan),
+		cmocka_unit_test(test_nan),	cmocka_unit_test(test_infinities),
 	};
+	int failed = cmocka_run_group_tests_name("portable", tests, open_portable, NULL);
 
-	return cmocka_run_group_tests(tests, kernels_open, NULL);
+	return failed + cmocka_run_group_tests_name("Hopper", tests, open_hopper, NULL);
 }
