@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Fused attention for fp32 operands on Hopper's warpgroup matrix instructions (sm_90a), as exact
- * as fp32 products: f32.cu at several times its speed, for the operands that allow it.
+ * as fp32 products: f32.cu at several times its speed.
  *
  * Each operand is scaled by a power of 2 and written as the sum of two f16 numbers, a = a' + a''
  * with a'' what a' left, and a b = a' b' + a' b'' + a'' b'. A block has GROUPS warpgroups with 64
@@ -44,11 +44,14 @@
  * Groups therefore wait for V before they split P, not after. The rest is as in wmma.cu. Measured
  * (H200), before that: 128 to 130 TFLOP/s at D 64, 135 to 140 at D 128.
  *
- * Which calls can come here, select.c knows: D = Dv = WIDTH, unit column stride, rows on 16 bytes.
+ * Any layout and any D, Dv <= WIDTH: variants read rows that lie on 16 bytes, or anything by way of
+ * shared memory (f32_parts.cuh); tiles are zeros past D. One wider than 128 columns has P V in two
+ * halves, as O and P V of all columns are more registers than there are.
  */
 #include "kernels/f32_variants.h"
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) || !defined(__CUDACC__)
+#include "kernels/cluster.cuh"
 #include "kernels/f32.cuh"
 #include "kernels/f32_parts.cuh"
 #include "kernels/tma.cuh"
@@ -219,6 +222,95 @@ static __device__ __forceinline__ void copy_tiles(const struct attn_args &a, con
 	copy_wait();
 }
 
+/* ---- keys dealt out to a cluster ------------------------------------------------------------ */
+
+/* What each thread of a block leaves for the first of its cluster: its part of O, and in a note the
+ * maxima and sums of P of its two rows. In place of K and V. */
+template <class S> struct left_over {
+	float4 o[S::WIDTH / 8][128], note[128];
+};
+
+#if FASHIM_CLUSTERS
+static __device__ __forceinline__ float4 load_from(const float4 *at, int block)
+{
+	float4 x;
+
+	asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+		     : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+		     : "r"(address_in(shared_address(at), block))
+		     : "memory");
+	return x;
+}
+#endif
+
+/* In the first block of the cluster: O, maxima and sums of all blocks. Sums are still those of each
+ * lane, all maxima in the same units. */
+template <class S>
+static __device__ __forceinline__ void add_parts(float (&o)[S::WIDTH / 2], float (&row_max)[2],
+						 float (&row_sum)[2], const float (&exponent)[2],
+						 unsigned char *stages, int part, bool idle)
+{
+#if FASHIM_CLUSTERS
+	left_over<S> &own = *(left_over<S> *)stages;
+	const int thread = threadIdx.x;
+
+	part_sync(1, 128); /* other warps may still read K and V */
+	if (!idle && part > 0) {
+#pragma unroll
+		for (int n = 0; n < S::WIDTH / 8; n++)
+			own.o[n][thread] =
+				make_float4(o[4 * n], o[4 * n + 1], o[4 * n + 2], o[4 * n + 3]);
+		own.note[thread] = make_float4(row_max[0], row_max[1], row_sum[0], row_sum[1]);
+	}
+	__syncwarp();
+	cluster_arrive();
+	cluster_wait();
+	if (!idle && part == 0) {
+#pragma unroll 1
+		for (int p = 1; p < S::PARTS; p++) {
+			const float4 note = load_from(&own.note[thread], p);
+			const float theirs[2] = {note.x, note.y}, sums[2] = {note.z, note.w};
+			float mine[2], other[2];
+#pragma unroll
+			for (int r = 0; r < 2; r++) {
+				const float most = fmaxf(row_max[r], theirs[r]);
+				const float base = most == -INFINITY ? 0.0f : most;
+				/* an exponent may be 0 */
+				mine[r] = row_max[r] == -INFINITY
+						  ? 0.0f
+						  : exp2_fast((row_max[r] - base) * exponent[r]);
+				other[r] = theirs[r] == -INFINITY
+						   ? 0.0f
+						   : exp2_fast((theirs[r] - base) * exponent[r]);
+				row_max[r] = most;
+				row_sum[r] = row_sum[r] * mine[r] + sums[r] * other[r];
+			}
+#pragma unroll
+			for (int n = 0; n < S::WIDTH / 8; n++) {
+				const float4 x = load_from(&own.o[n][thread], p);
+				o[4 * n] = fmaf(x.x, other[0], o[4 * n] * mine[0]);
+				o[4 * n + 1] = fmaf(x.y, other[0], o[4 * n + 1] * mine[0]);
+				o[4 * n + 2] = fmaf(x.z, other[1], o[4 * n + 2] * mine[1]);
+				o[4 * n + 3] = fmaf(x.w, other[1], o[4 * n + 3] * mine[1]);
+			}
+		}
+	}
+	__syncwarp();
+#else
+	(void)o, (void)row_max, (void)row_sum, (void)exponent, (void)stages, (void)part, (void)idle;
+#endif
+}
+
+/* For those who have nothing to leave: all of a cluster must come by both barriers. */
+static __device__ __forceinline__ void pass_by(void)
+{
+	__syncwarp();
+	cluster_arrive();
+	cluster_wait();
+	cluster_arrive();
+	cluster_wait();
+}
+
 /* ---- the groups that compute ---------------------------------------------------------------- */
 
 /* d = a' b'' + a'' b' + a' b', a and b in shared memory, over WIDTH terms: S from Q and K. */
@@ -371,7 +463,7 @@ static __device__ __forceinline__ void split_queries(const struct attn_args &a,
 template <class S, class C>
 static __device__ __forceinline__ void
 compute_tiles(const struct attn_args &a, const struct view &w, unsigned char *q_tile,
-	      unsigned char *stages, C &shared, int groups, int begin, int end)
+	      unsigned char *stages, C &shared, int groups, int begin, int end, int part)
 {
 	constexpr int WIDTH = S::WIDTH, KEYS = S::KEYS, TILE = S::TILE, N = KEYS / 4;
 	const int group = threadIdx.x / 128, lane = threadIdx.x % 32, t = lane % 4;
@@ -480,7 +572,15 @@ compute_tiles(const struct attn_args &a, const struct view &w, unsigned char *q_
 				o[c / 2 + m] = fmaf(d[m], scale, o[c / 2 + m] * factor[m / 2 % 2]);
 		}
 	}
-	finish<WIDTH, false>(o, row_sum, row_max, a, w, i);
+	if (S::PARTS > 1)
+		add_parts<S>(o, row_max, row_sum, exponent, stages, part, first >= a.Sq);
+	if (part == 0)
+		finish<WIDTH, false>(o, row_sum, row_max, a, w, i);
+	if (S::PARTS > 1) {
+		__syncwarp();
+		cluster_arrive(); /* what others left was read */
+		cluster_wait();
+	}
 }
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
@@ -490,6 +590,7 @@ template <class S, int FEW, int MANY, int REGISTERS>
 static __device__ __forceinline__ void attention_sm90(const struct attn_args &a)
 {
 	constexpr int ROWS = S::ROWS, GROUPS = S::GROUPS, KEYS = S::KEYS;
+
 	SLABS_SHARED(f32_shared);
 	unsigned char *const stages = f32_shared + 2 * S::Q_PART;
 	unsigned char *const raw = stages + S::STAGES * 4 * S::TILE;
@@ -499,11 +600,26 @@ static __device__ __forceinline__ void attention_sm90(const struct attn_args &a)
 			      F32_SM90_SHARED(S::WIDTH, KEYS, GROUPS, S::STAGES, S::RAWS),
 		      "it all fits");
 	static_assert(FEW + GROUPS * MANY <= (GROUPS + 1) * REGISTERS, "and so do registers");
-	const struct view w = view_of(a, ROWS);
-	const int group = threadIdx.x / 128, groups = min(GROUPS, (a.Sq - w.first + 63) / 64);
+	static_assert(S::PARTS == 1 ||
+			      (GROUPS == 1 && sizeof(left_over<S>) <= S::STAGES * 4 * S::TILE),
+		      "room for what is left to the first block");
+	struct view w = view_of(a, ROWS);
+	const int part = S::PARTS > 1 ? blockIdx.x % S::PARTS : 0;
 	int begin, end;
 
+	if (S::PARTS > 1) {
+		const int tile = blockIdx.x / S::PARTS, tiles = gridDim.x / S::PARTS;
+		w.first = (a.spec.window_right != ATTN_NO_WINDOW ? tiles - 1 - tile : tile) * ROWS;
+	}
+	const int group = threadIdx.x / 128, groups = min(GROUPS, (a.Sq - w.first + 63) / 64);
 	key_tiles(a, a.Sk, w.first, min(w.first + ROWS, a.Sq) - 1, KEYS, &begin, &end);
+	if (S::PARTS > 1 && FASHIM_CLUSTERS) {
+		const int count = end - begin;
+		end = begin + count * (part + 1) / S::PARTS;
+		begin += count * part / S::PARTS;
+	} else if (part > 0) {
+		return; /* the first block has all the keys */
+	}
 	if (threadIdx.x == 0) {
 		const uint32_t barriers = shared_address(shared.barrier);
 		for (int stage = 0; stage < S::STAGES; stage++) {
@@ -518,23 +634,26 @@ static __device__ __forceinline__ void attention_sm90(const struct attn_args &a)
 	if (group == GROUPS) {
 		give_registers<FEW>();
 		copy_tiles<S>(a, w, stages, (float *)raw, shared, begin, end);
+		if (S::PARTS > 1)
+			pass_by();
 	} else {
 		take_registers<MANY>();
 		if (group < groups)
-			compute_tiles<S>(a, w, f32_shared, stages, shared, groups, begin, end);
+			compute_tiles<S>(a, w, f32_shared, stages, shared, groups, begin, end,
+					 part);
 	}
 }
 
 } // namespace f32
 
-#define F32_SM90_KERNEL(name, width, keys, groups, stages, raws, per_sm, plain, ahead, few, many,  \
-			start, tile)                                                               \
-	extern "C" __global__ void __launch_bounds__(128 * (groups + 1), per_sm)                   \
+#define F32_SM90_KERNEL(name, width, keys, groups, stages, raws, parts, per_sm, plain, ahead, few, \
+			many, start, tile)                                                         \
+	extern "C" __global__ void CLUSTER_OF(parts) __launch_bounds__(128 * (groups + 1), per_sm) \
 		fashim_sm90_f32_##name(const __grid_constant__ struct attn_args args)              \
 	{                                                                                          \
 		f32::attention_sm90<                                                               \
-			f32::shape<width, keys, groups, stages, raws, plain, ahead, 1>, few, many, \
-			65536 / (128 * (groups + 1) * per_sm) / 8 * 8>(args);                      \
+			f32::shape<width, keys, groups, stages, raws, plain, ahead, parts>, few,   \
+			many, 65536 / (128 * (groups + 1) * per_sm) / 8 * 8>(args);                \
 	}                                                                                          \
 	SIM_KERNEL(fashim_sm90_f32_##name)
 F32_SM90_VARIANTS(F32_SM90_KERNEL)

@@ -11,6 +11,7 @@
  *   stages    tiles of K and of V in shared memory, split
  *   raws      0: rows are on 16 bytes and read straight into registers; 1, 2: any layout, read by
  *             way of so many tiles in shared memory
+ *   parts     blocks, of a cluster, that share the keys
  *   per_sm    blocks per multiprocessor to leave registers for
  *   plain     1: no bias, mask or softcap, a positive scale, -inf outside the window
  *   ahead     1: K and V are read one tile ahead, which takes registers
@@ -32,22 +33,25 @@
 /* Bytes of dynamic shared memory: Q, K and V in rows padded by 16 bytes. */
 #define F32_SHARED(width, keys, warps) ((16 * (warps) + 2 * (keys)) * ((width) + 4) * 4)
 
-/*        name width keys groups stages raws per_sm plain ahead few many start tile */
+/*        name width keys groups stages raws parts per_sm plain ahead few many start tile */
 #define F32_SM90_VARIANTS(V)                                                                       \
-	V(d32_r64, 32, 64, 1, 1, 0, 3, 0, 0, 48, 112, 5000, 3500)                                  \
-	V(d32, 32, 64, 3, 2, 0, 1, 0, 0, 104, 136, 5000, 2400)                                     \
-	V(d64_plain, 64, 64, 3, 2, 0, 1, 1, 0, 80, 144, 5000, 2700)                                \
-	V(d64, 64, 64, 2, 2, 0, 1, 0, 1, 104, 200, 5000, 2500)                                     \
-	V(d64_r64, 64, 64, 1, 2, 0, 2, 0, 1, 104, 152, 5000, 2800)                                 \
-	V(d96, 96, 64, 2, 2, 0, 1, 0, 0, 120, 192, 5500, 3500)                                     \
-	V(d128_plain, 128, 64, 2, 2, 0, 1, 1, 0, 104, 200, 6000, 3900)                             \
-	V(d128, 128, 64, 2, 2, 0, 1, 0, 0, 120, 192, 6000, 4200)                                   \
-	V(any_d32_r64, 32, 64, 1, 1, 2, 2, 0, 0, 104, 152, 6000, 4000)                              \
-	V(any_d64, 64, 64, 2, 2, 2, 1, 0, 0, 104, 200, 6000, 2700)                                 \
-	V(any_d64_r64, 64, 64, 1, 1, 2, 2, 0, 0, 104, 152, 6000, 3500)                             \
-	V(any_d96, 96, 64, 2, 2, 1, 1, 0, 0, 120, 192, 6500, 4000)                                 \
-	V(any_d128, 128, 64, 2, 2, 1, 1, 0, 0, 120, 192, 7000, 4500)                               \
-	V(any_d256, 256, 32, 1, 2, 1, 1, 0, 0, 248, 256, 8000, 4000)
+	V(d32_r64, 32, 64, 1, 1, 0, 1, 3, 0, 0, 48, 112, 5000, 3500)                               \
+	V(d32, 32, 64, 3, 2, 0, 1, 1, 0, 0, 104, 136, 5000, 2400)                                  \
+	V(d64_plain, 64, 64, 3, 2, 0, 1, 1, 1, 0, 80, 144, 5000, 2700)                             \
+	V(d64, 64, 64, 2, 2, 0, 1, 1, 0, 1, 104, 200, 5000, 2500)                                  \
+	V(d64_r64, 64, 64, 1, 2, 0, 1, 2, 0, 1, 104, 152, 5000, 2800)                              \
+	V(d96, 96, 64, 2, 2, 0, 1, 1, 0, 0, 120, 192, 5500, 3500)                                  \
+	V(d128_plain, 128, 64, 2, 2, 0, 1, 1, 1, 0, 104, 200, 6000, 3900)                          \
+	V(d128, 128, 64, 2, 2, 0, 1, 1, 0, 0, 120, 192, 6000, 4200)                                \
+	V(any_d32_r64, 32, 64, 1, 1, 2, 1, 2, 0, 0, 104, 152, 6000, 4000)                          \
+	V(any_d64, 64, 64, 2, 2, 2, 1, 1, 0, 0, 104, 200, 6000, 2700)                              \
+	V(any_d64_r64, 64, 64, 1, 1, 2, 1, 2, 0, 0, 104, 152, 6000, 3500)                          \
+	V(any_d96, 96, 64, 2, 2, 1, 1, 1, 0, 0, 120, 192, 6500, 4000)                              \
+	V(any_d128, 128, 64, 2, 2, 1, 1, 1, 0, 0, 120, 192, 7000, 4500)                            \
+	V(any_d64_p4, 64, 64, 1, 1, 2, 4, 2, 0, 0, 104, 152, 8000, 3500)                           \
+	V(any_d64_p8, 64, 64, 1, 1, 2, 8, 2, 0, 0, 104, 152, 9000, 3500)                           \
+	V(any_d128_p4, 128, 64, 1, 2, 1, 4, 1, 0, 0, 216, 240, 9000, 3500)                         \
+	V(any_d256, 256, 32, 1, 2, 1, 1, 1, 0, 0, 248, 256, 8000, 4000)
 
 /* Bytes of dynamic shared memory: Q, and K and V of each stage, as two halves of 16 bits in slabs
  * of 64 columns; what is staged; the scales, by row of Q and K and by tile of V; eight barriers,

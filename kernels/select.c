@@ -443,8 +443,8 @@ struct f32_cost {
 };
 #define F32_COST(width, keys, warps, per_sm, start, tile)                                          \
 	{"fashim_f32_d" #width, keys, per_sm, start, tile},
-#define F32_SM90_COST(name, width, keys, groups, stages, raws, per_sm, plain, ahead, few, many,    \
-		      start, tile)                                                                 \
+#define F32_SM90_COST(name, width, keys, groups, stages, raws, parts, per_sm, plain, ahead, few,   \
+		      many, start, tile)                                                           \
 	{"fashim_sm90_f32_" #name, keys, per_sm, start, tile},
 static const struct f32_cost f32_costs[] = {F32_VARIANTS(F32_COST)
 						    F32_SM90_VARIANTS(F32_SM90_COST)};
@@ -457,11 +457,11 @@ static double f32_cost(const struct attn_variant *v, const struct attn_args *arg
 
 	while (strcmp(c->symbol, v->symbol) != 0)
 		c++;
-	const int64_t at_once = (int64_t)FILL * c->per_sm;
-	const int64_t rounds = (blocks_of(v, args) + at_once - 1) / at_once;
-	const double tiles = (args->Sk + c->keys - 1) / c->keys;
+	const int64_t at_once = (int64_t)FILL * c->per_sm, parts = v->grid_x_factor;
+	const int64_t rounds = (blocks_of(v, args) * parts + at_once - 1) / at_once;
+	const int64_t all = (args->Sk + c->keys - 1) / c->keys, tiles = skips ? (all + 1) / 2 : all;
 
-	return (double)rounds * (c->start + c->tile * (skips ? (tiles + 1) / 2 : tiles));
+	return (double)rounds * (c->start + c->tile * (double)((tiles + parts - 1) / parts));
 }
 
 /* The cheapest of both families. */

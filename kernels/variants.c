@@ -93,10 +93,10 @@
 #define SM90_F16(...)  SM90_ROW("f16", ATTN_F16, __VA_ARGS__)
 #define SM90_BF16(...) SM90_ROW("bf16", ATTN_BF16, __VA_ARGS__)
 
-#define F32_SM90_ROW(name, width, keys, groups, stages, raws, per_sm, plain, ahead, few, many,     \
-		     start, tile)                                                                  \
+#define F32_SM90_ROW(name, width, keys, groups, stages, raws, parts, per_sm, plain, ahead, few,    \
+		     many, start, tile)                                                            \
 	ROW("sm90_f32_" #name, HOPPER, ATTN_F32, ATTN_F32_SM90, width, 64 * (groups),              \
-	    128 * (groups) + 128, F32_SM90_SHARED(width, keys, groups, stages, raws), 1,           \
+	    128 * (groups) + 128, F32_SM90_SHARED(width, keys, groups, stages, raws), parts,       \
 	    ATTN_NEEDS_ARCH | ATTN_NEEDS_USUAL | (plain)*ATTN_NEEDS_PLAIN |                        \
 		    !(raws)*ATTN_NEEDS_ROWS,                                                       \
 	    0)
