@@ -9,8 +9,10 @@
  * chain in fp32 arithmetic on the same rows, as a whole (Frobenius) and at the worst element; above
  * LIMIT of the former the case fails, unless the error is less than ULP of the result: where one
  * key is all there is, or outweighs all others, the chain hands its V through almost or quite
- * without an error of its own, and being so many times as far off says nothing. Times: median over
- * ROUNDS of the mean of RUNS launches.
+ * without an error of its own, and being so many times as far off says nothing. Times, of all
+ * variants and of the chain that a program launches (f32_chain.h; needs cuBLAS) in turn: median
+ * over ROUNDS of the mean of as many launches as take TURN microseconds. `chosen` is the variant
+ * that select.c would take.
  */
 #include <cuda.h>
 #include <math.h>
@@ -19,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "f32_chain.h"
 #include "kernels/attention.h"
 
 #define CHECK(call)                                                                                \
@@ -33,8 +36,9 @@
 	} while (0)
 
 #define ROWS   256 /* sampled */
-#define ROUNDS 7
-#define RUNS   20
+#define ROUNDS 5
+#define TURN   1000.0f
+#define TIMED  32 /* things that are timed in turn, at most */
 #define LIMIT  2.0
 #define ULP    0x1p-23
 #define ARCH   90
@@ -52,7 +56,7 @@ struct shape {
 	int bias;   /* [1,H,Sq,Sk], and scale 1 */
 	int bshd;   /* storage of Q, K, V and O */
 	int pad;    /* longer rows */
-	int down;   /* K is stored [D,Sk] */
+	int down;   /* K is stored [D,Sk]; 2: V too */
 	int data;   /* enum data */
 	int timed;
 };
@@ -91,18 +95,70 @@ static const struct shape shapes[] = {
 	{"K, V max beyond, d128", SHAPE(1, 4, 500, 1024, 128), .data = HIDDEN_BOTH, .causal = 1},
 	{"V large where faint d64", SHAPE(1, 4, 512, 1024, 64), .data = FAINT},
 	{"V large where faint d128", SHAPE(1, 4, 512, 1024, 128), .data = FAINT},
+	{"d32", SHAPE(2, 3, 197, 203, 32)},
+	{"d32 bias", SHAPE(4, 3, 49, 49, 32), .bias = 1},
+	{"d32 unaligned", SHAPE(2, 3, 49, 49, 32), .pad = 1},
+	{"d36", SHAPE(2, 3, 197, 203, 36)},
+	{"d37", SHAPE(2, 3, 197, 203, 37)},
+	{"d96", SHAPE(2, 3, 197, 203, 96)},
+	{"d96 unaligned", SHAPE(2, 3, 197, 203, 96), .pad = 3},
+	{"d128 unaligned", SHAPE(2, 3, 197, 203, 128), .pad = 1},
+	{"d160", SHAPE(2, 3, 197, 203, 160)},
+	{"d256 unaligned", SHAPE(2, 3, 197, 203, 256), .pad = 2},
+	{"d256 K down, causal", SHAPE(2, 3, 197, 203, 256), .down = 1, .causal = 1},
+	{"K down odd", SHAPE(2, 3, 197, 203, 64), .down = 1},
+	{"K, V down", SHAPE(2, 3, 197, 204, 64), .down = 2},
+	{"K, V down odd d128", SHAPE(2, 3, 197, 203, 128), .down = 2},
+	{"K down, causal d40", SHAPE(2, 3, 300, 300, 40), .down = 1, .causal = 1},
+	{"window, unaligned", SHAPE(2, 3, 500, 500, 64), .causal = 1, .left = 100, .pad = 1},
+	{"bias, unaligned", SHAPE(2, 3, 197, 203, 64), .bias = 1, .pad = 1},
+	{"one query", SHAPE(2, 8, 1, 700, 64)},
+	{"one query, unaligned", SHAPE(2, 8, 1, 700, 128), .pad = 1},
+	{"one query d256", SHAPE(2, 8, 1, 70, 256)},
+	{"outliers, unaligned", SHAPE(1, 4, 512, 1024, 64), .data = OUTLIERS, .pad = 1},
+	{"uneven, K down", SHAPE(1, 4, 512, 1024, 64), .data = UNEVEN, .down = 1},
+	{"uneven d32", SHAPE(1, 4, 512, 1024, 32), .data = UNEVEN},
+	{"uneven d96", SHAPE(1, 4, 512, 1024, 96), .data = UNEVEN},
+	{"uneven d256", SHAPE(1, 4, 256, 512, 256), .data = UNEVEN},
+	{"steep d256", SHAPE(1, 4, 256, 512, 256), .data = STEEP},
+	{"tail d32", SHAPE(1, 2, 64, 16384, 32), .data = TAIL},
+	{"tail, unaligned", SHAPE(1, 2, 64, 16384, 64), .data = TAIL, .pad = 1},
+	{"tail d256", SHAPE(1, 2, 64, 4096, 256), .data = TAIL},
+	{"V 1e30 behind a mask d32", SHAPE(1, 4, 512, 1024, 32), .data = HIDDEN_V, .bias = 1},
+	{"V 1e30 behind, unaligned", SHAPE(1, 4, 512, 1024, 64), .data = HIDDEN_V, .bias = 1, .pad = 1},
+	{"V 1e30 behind d256", SHAPE(1, 4, 256, 512, 256), .data = HIDDEN_V, .bias = 1},
+	{"K, V max behind, K down", SHAPE(1, 4, 512, 1024, 64), .data = HIDDEN_BOTH, .bias = 1, .down = 1},
+	{"K, V max beyond, d96", SHAPE(1, 4, 500, 1024, 96), .data = HIDDEN_BOTH, .causal = 1},
+	{"K, V max beyond, d256", SHAPE(1, 4, 500, 1024, 256), .data = HIDDEN_BOTH, .causal = 1},
+	{"V large where faint d80", SHAPE(1, 4, 512, 1024, 80), .data = FAINT, .pad = 1},
+	{"V large where faint d256", SHAPE(1, 4, 256, 512, 256), .data = FAINT},
 	{"B4 H16 S2048 D64", SHAPE(4, 16, 2048, 2048, 64), .timed = 1},
-	{"B2 H16 S4096 D64", SHAPE(2, 16, 4096, 4096, 64), .timed = 1},
 	{"B2 H16 S4096 D64 causal", SHAPE(2, 16, 4096, 4096, 64), .causal = 1, .timed = 1},
-	{"B2 H16 S4096 D128", SHAPE(2, 16, 4096, 4096, 128), .timed = 1},
-	{"B2 H16 S4096 D128 causal", SHAPE(2, 16, 4096, 4096, 128), .causal = 1, .timed = 1},
-	{"B1 H16 S16384 D64", SHAPE(1, 16, 16384, 16384, 64), .timed = 1},
-	{"B8 H16 S1024 D64", SHAPE(8, 16, 1024, 1024, 64), .timed = 1},
-	{"B8 H12 S512 D64 T5 bias", SHAPE(8, 12, 512, 512, 64), .bias = 1, .bshd = 1, .timed = 1},
-	{"B2 H12 S2048 D64 T5 bias", SHAPE(2, 12, 2048, 2048, 64), .bias = 1, .bshd = 1, .timed = 1},
+	{"B2 H16 S2048 D128", SHAPE(2, 16, 2048, 2048, 128), .timed = 1},
+	{"B8 H12 S512 D64 T5 bias", SHAPE(8, 12, 512, 512, 64), .bias = 1, .timed = 1},
 	{"B1 H8 S512 D64", SHAPE(1, 8, 512, 512, 64), .timed = 1},
+	{"B1 H12 S197 D64", SHAPE(1, 12, 197, 197, 64), .timed = 1},
 	{"B32 H12 S128 D64", SHAPE(32, 12, 128, 128, 64), .timed = 1},
+	{"B1 H20 S1500 D64 K down", SHAPE(1, 20, 1500, 1500, 64), .down = 1, .timed = 1},
+	{"B8 H20 S1500 D64 K down", SHAPE(8, 20, 1500, 1500, 64), .down = 1, .timed = 1},
+	{"B32 H12 S197 D64", SHAPE(32, 12, 197, 197, 64), .timed = 1},
+	{"B32 H12 S197 D64 odd rows", SHAPE(32, 12, 197, 197, 64), .pad = 1, .timed = 1},
+	{"B16 H16 S577 D64 odd rows", SHAPE(16, 16, 577, 577, 64), .pad = 1, .timed = 1},
+	{"B512 H3 S49 D32 bias", SHAPE(512, 3, 49, 49, 32), .bias = 1, .timed = 1},
+	{"B32 H12 S49 D32 bias", SHAPE(32, 12, 49, 49, 32), .bias = 1, .timed = 1},
+	{"B128 H4 S256 D36", SHAPE(128, 4, 256, 256, 36), .timed = 1},
+	{"B128 H4 S64 D48", SHAPE(128, 4, 64, 64, 48), .timed = 1},
+	{"B2 H8 S4096 D40", SHAPE(2, 8, 4096, 4096, 40), .timed = 1},
+	{"B2 H8 4096x77 D40", SHAPE(2, 8, 4096, 77, 40), .timed = 1},
 	{"B8 H16 S512 D80", SHAPE(8, 16, 512, 512, 80), .timed = 1},
+	{"B8 H8 S1024 D96 odd rows", SHAPE(8, 8, 1024, 1024, 96), .pad = 1, .timed = 1},
+	{"B4 H8 S1024 D128 K down", SHAPE(4, 8, 1024, 1024, 128), .down = 1, .timed = 1},
+	{"B4 H8 S1024 D160", SHAPE(4, 8, 1024, 1024, 160), .timed = 1},
+	{"B2 H8 S1024 D256", SHAPE(2, 8, 1024, 1024, 256), .timed = 1},
+	{"B1 H20 1x1500 D64", SHAPE(1, 20, 1, 1500, 64), .timed = 1},
+	{"B8 H12 1x512 D64", SHAPE(8, 12, 1, 512, 64), .timed = 1},
+	{"B4 H12 16x512 D64", SHAPE(4, 12, 16, 512, 64), .timed = 1},
+	{"B8 H12 64x64 D64", SHAPE(8, 12, 64, 64, 64), .timed = 1},
 };
 /* clang-format on */
 
@@ -177,17 +233,19 @@ static float special(const struct shape *s, char which, int row, int column, flo
 	}
 }
 
-/* `rows` lines of `columns` elements, `count` times over. */
+/* `rows` lines of `columns` elements, or down, `count` times over. */
 static void make_special(const struct shape *s, CUdeviceptr at, char which, int rows, int columns,
-			 size_t count)
+			 int down, size_t count)
 {
 	const size_t n = count * (size_t)rows * (size_t)columns;
+	const size_t line = (size_t)(down ? rows : columns),
+		     lines = (size_t)(down ? columns : rows);
 	float *host = malloc(n * sizeof(*host));
 
 	CHECK(cuMemcpyDtoH(host, at, n * sizeof(*host)));
 	for (size_t i = 0; i < n; i++)
-		host[i] = special(s, which, (int)(i / (size_t)columns % (size_t)rows),
-				  (int)(i % (size_t)columns), host[i]);
+		host[i] = special(s, which, (int)(down ? i % line : i / line % lines),
+				  (int)(down ? i / line % lines : i % line), host[i]);
 	CHECK(cuMemcpyHtoD(at, host, n * sizeof(*host)));
 	free(host);
 }
@@ -235,8 +293,8 @@ static struct attn_args arguments(const struct shape *s)
 		.B = s->B, .H = s->H, .Sq = s->Sq, .Sk = s->Sk, .D = s->D, .Dv = s->D};
 
 	a.q = operand(s, s->Sq, 0);
-	a.k = operand(s, s->Sk, s->down);
-	a.v = operand(s, s->Sk, 0);
+	a.k = operand(s, s->Sk, s->down > 0);
+	a.v = operand(s, s->Sk, s->down > 1);
 	a.o = operand(s, s->Sq, 0);
 	a.spec.scale = s->data == STEEP ? 2.0f : s->bias ? 1.0f : 1.0f / sqrtf((float)s->D);
 	a.spec.out_scale = 1.0f;
@@ -245,12 +303,12 @@ static struct attn_args arguments(const struct shape *s)
 	a.spec.window_right = s->causal ? 0 : ATTN_NO_WINDOW;
 	a.spec.window_shift = s->causal == 2 ? s->Sk - s->Sq : 0;
 	a.spec.window_value = -INFINITY;
-	if (s->data >= TAIL) { /* packed */
+	if (s->data >= TAIL) { /* no bshd */
 		const size_t heads = (size_t)s->B * (size_t)s->H;
 
-		make_special(s, a.q.base, 'q', s->Sq, s->D, heads);
-		make_special(s, a.k.base, 'k', s->Sk, s->D, heads);
-		make_special(s, a.v.base, 'v', s->Sk, s->D, heads);
+		make_special(s, a.q.base, 'q', s->Sq, s->D + s->pad, 0, heads);
+		make_special(s, a.k.base, 'k', s->Sk, s->D + s->pad, s->down > 0, heads);
+		make_special(s, a.v.base, 'v', s->Sk, s->D + s->pad, s->down > 1, heads);
 	}
 	if (s->bias) {
 		const int64_t stride[4] = {0, (int64_t)s->Sq * s->Sk, s->Sk, 1};
@@ -260,7 +318,7 @@ static struct attn_args arguments(const struct shape *s)
 		memcpy(a.spec.bias[0].stride, stride, sizeof(stride));
 		a.spec.bias_scale[0] = 1.0f;
 		if (s->data >= TAIL)
-			make_special(s, a.spec.bias[0].base, 'b', s->Sq, s->Sk, (size_t)s->H);
+			make_special(s, a.spec.bias[0].base, 'b', s->Sq, s->Sk, 0, (size_t)s->H);
 	}
 	return a;
 }
@@ -268,10 +326,11 @@ static struct attn_args arguments(const struct shape *s)
 static void launch(CUfunction f, const struct attn_variant *v, const struct attn_args *a)
 {
 	void *params[] = {(void *)(uintptr_t)a};
-	const unsigned x = (unsigned)((a->Sq + v->rows_per_block - 1) / v->rows_per_block);
+	const unsigned tiles = (unsigned)((a->Sq + v->rows_per_block - 1) / v->rows_per_block);
 
-	CHECK(cuLaunchKernel(f, x, (unsigned)a->H, (unsigned)a->B, (unsigned)v->threads, 1, 1,
-			     (unsigned)v->shared_bytes, NULL, params, NULL));
+	CHECK(cuLaunchKernel(f, tiles * (unsigned)v->grid_x_factor, (unsigned)a->H, (unsigned)a->B,
+			     (unsigned)v->threads, 1, 1, (unsigned)v->shared_bytes, NULL, params,
+			     NULL));
 }
 
 static int by_number(const void *a, const void *b)
@@ -281,29 +340,69 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Microseconds. */
-static float median(CUfunction f, const struct attn_variant *v, const struct attn_args *a)
+/* What is timed: a variant, or the chain that a program launches. */
+struct timed {
+	const struct attn_variant *v; /* NULL: the chain */
+	CUfunction f;
+	int runs;
+	float us[ROUNDS];
+};
+
+static float turn(const struct timed *t, const struct attn_args *a, CUevent begin, CUevent end)
 {
-	float times[ROUNDS];
+	float ms;
+
+	CHECK(cuEventRecord(begin, NULL));
+	for (int r = 0; r < t->runs; r++)
+		if (t->v)
+			launch(t->f, t->v, a);
+		else
+			f32_chain_run(a);
+	CHECK(cuEventRecord(end, NULL));
+	CHECK(cuEventSynchronize(end));
+	CHECK(cuEventElapsedTime(&ms, begin, end));
+	return 1e3f * ms / (float)t->runs;
+}
+
+/* Times all of them in turn and says so. */
+static void compete(const struct shape *s, const struct attn_args *a, struct timed *timed,
+		    int count)
+{
+	const struct attn_variant *chosen = attn_select_from(a, ARCH, NULL, available);
+	const double pairs = s->causal ? 0.5 * s->Sq * s->Sk : (double)s->Sq * s->Sk;
+	float chain = 0.0f;
 	CUevent begin, end;
 
 	CHECK(cuEventCreate(&begin, 0));
 	CHECK(cuEventCreate(&end, 0));
-	for (int n = -1; n < ROUNDS; n++) {
-		float ms;
-		CHECK(cuEventRecord(begin, NULL));
-		for (int r = 0; r < RUNS; r++)
-			launch(f, v, a);
-		CHECK(cuEventRecord(end, NULL));
-		CHECK(cuEventSynchronize(end));
-		CHECK(cuEventElapsedTime(&ms, begin, end));
-		if (n >= 0)
-			times[n] = 1e3f * ms / RUNS;
+	if (!s->causal && f32_chain_open(a, module))
+		timed[count++] = (struct timed){.v = NULL};
+	for (int n = 0; n < count; n++) {
+		timed[n].runs = 2;
+		(void)turn(&timed[n], a, begin, end);
+		timed[n].runs = 1 + (int)(TURN / turn(&timed[n], a, begin, end));
 	}
-	qsort(times, ROUNDS, sizeof(times[0]), by_number);
+	for (int round = 0; round < ROUNDS; round++)
+		for (int n = 0; n < count; n++)
+			timed[n].us[round] = turn(&timed[n], a, begin, end);
+	for (int n = count - 1; n >= 0; n--) {
+		qsort(timed[n].us, ROUNDS, sizeof(float), by_number);
+		const float us = timed[n].us[ROUNDS / 2];
+
+		if (!timed[n].v)
+			chain = us;
+		printf("%-26s %-22s %9.1f us %6.1f TFLOP/s", s->name,
+		       timed[n].v ? timed[n].v->name : "cuBLAS, softmax, cuBLAS", us,
+		       4.0 * s->B * s->H * s->D * pairs / us * 1e-6);
+		if (timed[n].v && chain > 0.0f)
+			printf("  chain / this %5.2f", chain / us);
+		printf("%s\n", timed[n].v == chosen ? "  chosen" : "");
+	}
+	if (!timed[count - 1].v)
+		f32_chain_close();
 	CHECK(cuEventDestroy(begin));
 	CHECK(cuEventDestroy(end));
-	return times[ROUNDS / 2];
+	fflush(stdout);
 }
 
 struct error {
@@ -332,8 +431,9 @@ static void enter(struct tally *t, const struct shape *s, double ratio, int wron
 	}
 }
 
-static void run(const struct shape *s, const struct attn_args *a, const struct attn_variant *v,
-		const double *truth, const struct error *chain, int rows)
+static CUfunction run(const struct shape *s, const struct attn_args *a,
+		      const struct attn_variant *v, const double *truth, const struct error *chain,
+		      int rows)
 {
 	const size_t bytes = elements(s, s->Sq) * sizeof(float);
 	float *host = malloc(bytes);
@@ -363,23 +463,15 @@ static void run(const struct shape *s, const struct attn_args *a, const struct a
 	good = !e.mismatch && (ratio <= LIMIT || rel <= ULP);
 	failures += !good;
 	enter(&tallies[v - attn_variants], s, e.mismatch ? INFINITY : ratio, !good);
-	if (!good || s->timed || is_verbose)
-		printf("%-26s %-20s rel %.1e max %.1e, of chain %5.2f %5.2f%s", s->name, v->name,
+	if (!good || is_verbose)
+		printf("%-26s %-20s rel %.1e max %.1e, of chain %5.2f %5.2f%s\n", s->name, v->name,
 		       rel, e.worst, ratio, e.worst / fmax(chain->worst, 1e-30),
 		       e.mismatch ? " NON-FINITE"
 		       : good	  ? ""
 				  : " WRONG");
-	if (s->timed) {
-		const double us = median(f, v, a);
-		const double pairs = s->causal ? 0.5 * s->Sq * s->Sk : (double)s->Sq * s->Sk;
-
-		printf("  %8.1f us %6.1f TFLOP/s", us,
-		       4.0 * s->B * s->H * s->D * pairs / us * 1e-6);
-	}
-	if (!good || s->timed || is_verbose)
-		printf("\n");
 	fflush(stdout);
 	free(host);
+	return f;
 }
 
 /* Runs a kernel that takes struct reference_args; `bytes` per number of the answer. */
@@ -402,6 +494,16 @@ static void *rows_of(const char *kernel, const struct attn_args *a, int rows, si
 	return host;
 }
 
+/* Is there anything to do for the case? */
+static int is_asked_for(const struct shape *s, const char *word)
+{
+	int asked = !word || strstr(s->name, word);
+
+	for (int n = 0; n < attn_variant_total; n++)
+		asked = asked || strstr(attn_variants[n].name, word);
+	return asked;
+}
+
 static void check(const struct shape *s, const char *word)
 {
 	struct attn_args a = arguments(s);
@@ -409,7 +511,9 @@ static void check(const struct shape *s, const char *word)
 	const int rows = (int)(total < ROWS ? total : ROWS);
 	double *truth = rows_of("fashim_reference", &a, rows, sizeof(double));
 	float *plain = rows_of("fashim_f32_chain", &a, rows, sizeof(float));
+	struct timed timed[TIMED + 1];
 	struct error chain = {0};
+	int count = 0;
 
 	for (int n = 0; n < rows * s->D; n++)
 		add_error(&chain, plain[n], truth[n]);
@@ -418,8 +522,11 @@ static void check(const struct shape *s, const char *word)
 
 		if (attn_select_from(&a, ARCH, v->name, available) == v &&
 		    (!word || strstr(s->name, word) || strstr(v->name, word)))
-			run(s, &a, v, truth, &chain, rows);
+			timed[count++] =
+				(struct timed){.v = v, .f = run(s, &a, v, truth, &chain, rows)};
 	}
+	if (s->timed)
+		compete(s, &a, timed, count);
 	if (is_verbose)
 		printf("%-26s %s would be chosen; the chain's own error: rel %.1e max %.1e\n",
 		       s->name, attn_select_from(&a, ARCH, NULL, available)->name,
@@ -455,7 +562,8 @@ int main(int argc, char **argv)
 		if (cuModuleGetFunction(&f, module, attn_variants[n].symbol) == CUDA_SUCCESS)
 			available[n] = 1;
 	for (size_t n = 0; n < sizeof(shapes) / sizeof(shapes[0]); n++)
-		check(&shapes[n], argc > 2 ? argv[2] : NULL);
+		if (is_asked_for(&shapes[n], argc > 2 ? argv[2] : NULL))
+			check(&shapes[n], argc > 2 ? argv[2] : NULL);
 	for (int n = 0; n < attn_variant_total; n++) {
 		const struct tally *t = &tallies[n];
 

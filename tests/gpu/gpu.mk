@@ -88,11 +88,11 @@ $(O)/libfashim_kernels.so: $(KERNEL_HOST)
 
 # The fp32 kernels beside fp32 arithmetic: `f32_check IMAGE [WORD]`.
 gpu-programs: $(O)/gpu/f32_check $(O)/gpu/f32_check.fatbin
-$(O)/gpu/f32_check: $(O)/tests/gpu/f32_check.o $(KERNEL_CHOICE)
+$(O)/gpu/f32_check: $(addprefix $(O)/tests/gpu/,f32_check.o f32_chain.o) $(KERNEL_CHOICE)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(gpu_driver) -lm
-$(O)/gpu/f32_check.fatbin: tests/gpu/f32_check.cu $(kernel_sources)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(gpu_driver) -lm -ldl
+$(O)/gpu/f32_check.fatbin: tests/gpu/f32_check.cu tests/gpu/f32_chain.h $(kernel_sources)
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@)
 	$(Q)$(NVCC) -fatbin -gencode=arch=compute_90a,code=sm_90a $(NVCCFLAGS) -o $@ $<
