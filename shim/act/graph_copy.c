@@ -195,15 +195,14 @@ static bool room_for_held(const struct graph_copy *copy)
 
 static bool is_captured(const struct op *op)
 {
-	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 	struct driver_context here;
-	CUresult result;
+	bool captured;
 
 	if (!driver_enter(&here, op->context))
 		return true;
-	result = driver.cuStreamIsCapturing(op->stream, &status);
+	captured = driver_may_capture(op->stream);
 	driver_leave(&here);
-	return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+	return captured;
 }
 
 struct graph_copy *graph_copy_for(CUgraphExec exec, const struct op *op)

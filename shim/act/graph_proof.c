@@ -8,7 +8,6 @@
 
 #include "shim/hazard/in_order.h"
 #include "shim/op/memory.h"
-#include "shim/site/site.h"
 
 /* What the closing GEMM writes is no score any more. false: nobody knows how much that is. */
 static bool cut_output(const struct graph_order *order, int close, struct range_set *live)

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "shim/chain/chain.h"
 #include "shim/base/config.h"
 #include "shim/base/cost.h"
 #include "shim/real/driver_context.h"

@@ -5,9 +5,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "shim/base/elementary.h"
 #include "shim/ask/identify_parts.h"
 
 #define FLAT   0.02 /* so much of ln P along a row is no slope */

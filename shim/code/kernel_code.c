@@ -337,25 +337,6 @@ static const char *gravest(uint32_t deeds)
 	return deeds ? words[__builtin_ctz(deeds)] : NULL;
 }
 
-struct kernel_code_facts kernel_code_facts(CUfunction handle, const char *name, uint32_t *known)
-{
-	bool exposed;
-	const uint32_t deeds = ask(handle, name, known, &exposed);
-
-	return (struct kernel_code_facts){
-		.known = !(deeds & DEED_UNKNOWN),
-		.globals = deeds & DEED_GLOBALS,
-		.atomics = deeds & DEED_ATOMICS,
-		.launches = deeds & DEED_LAUNCHES,
-		.indirect = deeds & DEED_INDIRECT,
-		.textures = deeds & DEED_TEXTURES,
-		.maps = deeds & DEED_MAPS,
-		.traps = deeds & DEED_TRAPS,
-		.constants = deeds & DEED_CONSTANTS,
-		.why = gravest(deeds),
-	};
-}
-
 const char *kernel_code_hindrance(CUfunction handle, const char *name, uint32_t *known)
 {
 	bool exposed;

@@ -16,21 +16,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the kernel may do; all false but `known`: nothing but read and write where its parameters
- * lead to. */
-struct kernel_code_facts {
-	bool known;	 /* its code was found and understood; otherwise the rest says nothing */
-	bool globals;	 /* uses variables of its module, managed ones among them */
-	bool atomics;	 /* works together with other blocks: atomics, fences, loads that wait */
-	bool launches;	 /* calls the driver's functions: printf, malloc, assert, launches */
-	bool indirect;	 /* calls or jumps to where a pointer says */
-	bool textures;	 /* textures, surfaces */
-	bool maps;	 /* tensor maps, which hold addresses in a form of their own */
-	bool traps;	 /* may stop the GPU, and with it the program */
-	bool constants;	 /* reads __constant__ memory */
-	const char *why; /* the gravest of these in words, NULL: none */
-};
-
 /* ---- told by hooks, on any thread; errno is left alone ------------------------------------------
  */
 
@@ -51,12 +36,10 @@ void kernel_code_unloaded(const void *handle);
 /* ---- asked under the flow lock ------------------------------------------------------------------
  */
 
-/* The driver is asked for the kernel's module and the image is read the first time, which may take
- * long; what came of it is kept in *known, 0 before (NULL: it is not kept). */
-struct kernel_code_facts kernel_code_facts(CUfunction handle, const char *name, uint32_t *known);
-
 /* NULL: it may be launched again on copies; otherwise one phrase why not. Constants hinder only
- * where the program could have put addresses there. */
+ * where the program could have put addresses there. The driver is asked for the kernel's module and
+ * the image is read the first time, which may take long; what came of it is kept in *known, 0
+ * before (NULL: it is not kept). */
 const char *kernel_code_hindrance(CUfunction handle, const char *name, uint32_t *known);
 
 /* Does the image that it comes from have a kernel of that name, too? -1: not known. */

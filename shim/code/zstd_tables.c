@@ -4,8 +4,6 @@
  */
 #include "shim/code/zstd_tables.h"
 
-#include <string.h>
-
 #define WEIGHT_LOG_MAX 6
 
 static unsigned highest_bit(uint32_t value) /* not 0 */

@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 
 #include "shim/real/driver_context.h"
-#include "shim/real/driver.h"
 
 #define MAX_CAPTURES 16
 
@@ -52,18 +51,17 @@ bool capture_began_on(CUstream stream)
 
 bool capture_takes(const struct op *op)
 {
-	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 	struct driver_context here;
-	CUresult result;
+	bool taken;
 
 	if (count)
 		return true;
 	if (!capture_ever() || op->kind != OP_GEMM || !op->context ||
 	    !driver_enter(&here, op->context))
 		return false;
-	result = driver.cuStreamIsCapturing(op->stream, &status);
+	taken = driver_may_capture(op->stream);
 	driver_leave(&here);
-	return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+	return taken;
 }
 
 bool capture_ever(void)

@@ -7,7 +7,6 @@
 
 #include <cublas_v2.h>
 #include <errno.h>
-#include <string.h>
 
 #include "shim/base/cost.h"
 #include "shim/base/half.h"

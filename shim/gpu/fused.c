@@ -14,6 +14,7 @@
 #include "shim/gpu/prepared.h"
 #include "shim/chain/relayout.h"
 #include "shim/real/driver.h"
+#include "shim/real/driver_context.h"
 #include "shim/gpu/scratch.h"
 #include "shim/gpu/tuned.h"
 #include "shim/gpu/value_rows.h"
@@ -119,14 +120,6 @@ static int launch_steps(struct loaded *slot, CUstream stream, const struct attn_
 	return 0;
 }
 
-static bool is_capturing(CUstream stream)
-{
-	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-
-	return driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
-	       status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 /* Memory for the steps before a launch. */
 struct room {
 	uint64_t address; /* 0: none */
@@ -142,7 +135,7 @@ static struct room room_for(CUcontext context, CUstream stream, const struct att
 	struct attn_look look;
 
 	/* a captured fused_launch is replayed when the scratch is somebody else's */
-	if (!bytes || is_capturing(stream))
+	if (!bytes || driver_may_capture(stream))
 		return room;
 	if (attn_launch_look(&look, variant, args))
 		room.address = looks_get(context, stream, &look, &room.looked);
@@ -220,8 +213,9 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 	    attn_select_from(args, slot->arch, variant->name, slot->available) == variant)
 		return launch_attention(context, stream, variant, args);
 	/* a captured fused_launch is replayed when the scratch is somebody else's */
-	rows = is_capturing(stream) ? 0
-				    : scratch_get(context, stream, value_rows_bytes(args), false);
+	rows = driver_may_capture(stream)
+		       ? 0
+		       : scratch_get(context, stream, value_rows_bytes(args), false);
 	if (!rows)
 		return -EIO;
 	value_rows_lay(&laid, &copy, args, rows);

@@ -5,7 +5,6 @@
  */
 #include "shim/gpu/ledger.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/base/clock.h"

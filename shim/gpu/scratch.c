@@ -5,8 +5,6 @@
  */
 #include "shim/gpu/scratch.h"
 
-#include <string.h>
-
 #include "shim/base/config.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/late.h"

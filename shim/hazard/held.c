@@ -5,19 +5,15 @@
 #include "shim/hazard/held.h"
 
 #include <stdio.h>
-#include <string.h>
 
-#include "shim/base/config.h"
 #include "shim/base/cost.h"
 #include "shim/real/driver_context.h"
-#include "shim/gpu/fused.h"
 #include "shim/op/graph.h"
 #include "shim/hazard/in_order.h"
 #include "shim/gpu/late.h"
 #include "shim/log/decline.h"
 #include "shim/log/log.h"
 #include "shim/gpu/looks.h"
-#include "shim/op/memory.h"
 #include "shim/hazard/rerun.h"
 #include "shim/real/driver.h"
 #include "shim/site/site.h"

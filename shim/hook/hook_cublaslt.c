@@ -5,7 +5,6 @@
  * become transposed column-major ones. Memory that the product touches beyond A, B, C and D
  * (auxiliary output, gradients of a bias, the workspace) is offered as fills of its own.
  */
-#include <string.h>
 
 #include "shim/real/cublas_headers.h"
 #include "shim/hook/hook_cublas.h"

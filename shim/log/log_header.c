@@ -13,7 +13,6 @@
 
 #include "shim/base/config.h"
 #include "shim/log/log_counters.h"
-#include "shim/base/message.h"
 #include "shim/base/names.h"
 
 #ifndef FASHIM_VERSION

@@ -36,6 +36,14 @@ void driver_leave(struct driver_context *here)
 		driver.cuCtxPopCurrent_v2(&popped);
 }
 
+bool driver_may_capture(CUstream stream)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	return driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
+	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 bool queue_same(struct queue a, struct queue b)
 {
 	return a.stream == b.stream && a.context == b.context;

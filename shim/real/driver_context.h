@@ -30,6 +30,9 @@ void driver_leave(struct driver_context *here);
 /* Does the current context still live? At the end of a process it may not. */
 bool driver_context_lives(void);
 
+/* May what the stream is given be recorded for a graph? The stream's context is current. */
+bool driver_may_capture(CUstream stream);
+
 bool queue_same(struct queue a, struct queue b);
 
 /* Work enqueued on `later` from now on waits for what is on `earlier` now, in whatever contexts. 0,

@@ -4,8 +4,6 @@
  */
 #include "shim/rules/rule_reader.h"
 
-#include <string.h>
-
 /* How many images: of `outputs` numbers, `each` in an image. 0: no whole number. */
 static int64_t images(int64_t outputs, int64_t each)
 {

@@ -5,6 +5,7 @@
 #include "shim/rules/rules_user.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* xorshift64*, seeded through a mixer so that small seeds are as good as any. */
 struct generator {

@@ -4,8 +4,6 @@
  */
 #include "tools/base/help_option.h"
 
-#include <stdio.h>
-
 static const struct argp_option options[] = {{NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0}, {0}};
 
 static error_t parse(int key, char *arg, struct argp_state *state)

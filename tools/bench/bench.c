@@ -3,7 +3,6 @@
  * What every run needs, opened in the order in which its lack is told best.
  */
 #include "tools/bench/bench.h"
-#include "tools/base/json_text.h"
 #include "tools/base/tool.h"
 #include "tools/gpu/gpu_clock.h"
 

@@ -6,7 +6,6 @@
 #include "tools/bench/ladder.h"
 #include "kernels/ladder/ladder.h"
 #include "tools/base/json_text.h"
-#include "tools/base/tool.h"
 #include "tools/bench/document.h"
 #include "tools/bench/field.h"
 #include "tools/bench/tile.h"

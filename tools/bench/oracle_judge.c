@@ -9,7 +9,6 @@
 #include "tools/bench/document.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -13,7 +13,6 @@
 
 #include <argp.h>
 #include <errno.h>
-#include <string.h>
 
 struct diff_arguments {
 	enum format format;

@@ -20,7 +20,6 @@
 #include "tools/sites/report_names.h"
 
 #include <math.h>
-#include <stdio.h>
 
 static json_t *interval_object(const struct bootstrap_interval *interval)
 {

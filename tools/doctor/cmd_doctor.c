@@ -13,10 +13,8 @@
 #include "tools/doctor/doctor.h"
 
 #include <argp.h>
-#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct doctor_arguments {
 	bool json;

@@ -12,7 +12,6 @@
 
 #include <argp.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct export_form *const forms[] = {&export_perfetto, &export_folded, &export_sqlite};

@@ -11,9 +11,7 @@
 #include "tools/sites/site_values.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static int folded_open(struct export *export)
 {

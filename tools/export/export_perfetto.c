@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Tracks of a process; those of the streams follow. */
 enum { TRACK_COUNTERS, TRACK_DECISIONS, TRACK_FIRST };

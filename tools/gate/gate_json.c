@@ -11,9 +11,6 @@
  */
 #include "tools/gate/gate.h"
 #include "tools/base/json_text.h"
-#include "tools/sites/site_values.h"
-
-#include <stdio.h>
 
 static json_t *paths_of(const struct report *report)
 {

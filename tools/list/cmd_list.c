@@ -10,7 +10,6 @@
 #include "tools/list/listing.h"
 
 #include <argp.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

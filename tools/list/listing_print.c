@@ -10,7 +10,6 @@
 #include <libsmartcols/libsmartcols.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static int columns_of(const struct listing *listing)
 {

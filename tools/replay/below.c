@@ -6,7 +6,6 @@
 #include "tools/replay/below.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/gpu/blas.h"
@@ -21,7 +20,6 @@
 #include "shim/gpu/nvtx.h"
 #include "shim/ask/overwrite.h"
 #include "shim/ask/reach.h"
-#include "shim/real/driver.h"
 #include "shim/real/resolve.h"
 #include "shim/real/library.h"
 #include "shim/gpu/scratch.h"

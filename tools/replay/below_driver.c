@@ -4,8 +4,6 @@
  */
 #include "tools/replay/below.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/real/driver.h"

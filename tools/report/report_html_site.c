@@ -3,7 +3,6 @@
  * The section of one site: what it is, where it is called from, and its four charts.
  */
 #include "tools/report/report_html.h"
-#include "tools/base/tool.h"
 #include "tools/report/report_svg.h"
 #include "tools/sites/report_names.h"
 

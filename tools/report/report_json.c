@@ -36,7 +36,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <stdio.h>
 
 static json_t *count(uint64_t value)
 {

@@ -13,7 +13,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void write_site(FILE *out, const struct report *report, const struct report_row *row)
 {

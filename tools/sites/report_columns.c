@@ -7,7 +7,6 @@
 #include "tools/sites/report_names.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static double counted(const struct site_log *site, uint64_t value)

@@ -9,7 +9,6 @@
 
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>
-#include <string.h>
 
 enum { CELL = 256 };
 

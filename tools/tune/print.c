@@ -8,7 +8,6 @@
 #include "tools/base/tool.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { CELL = 96 };
 

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { RANK_ROUNDS = 3, HALVE_ROUNDS = 6 };
 

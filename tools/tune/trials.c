@@ -7,7 +7,6 @@
 #include "tools/tune/contest.h"
 #include "tools/tune/layout.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 struct trial_row {
