@@ -69,37 +69,45 @@ stage(float *to, const float *at, const struct attn_tensor &t, int first, int li
 	at += first * down;
 	lines -= first;
 	if (across == 1 && down % 4 == 0 && (uint64_t)at % 16 == 0) {
-		constexpr int PIECES = WIDTH / 4;
-#pragma unroll 2
-		for (int e = thread; e < LINES * PIECES; e += 128) {
-			const int line = e / PIECES, c = e % PIECES * 4;
-			const int there = line < lines ? max(0, min(4, columns - c)) : 0;
-			copy16(to + line * LINE + c, there ? at + line * down + c : at, 4 * there);
-		}
+		constexpr int PIECES = WIDTH <= 64 ? WIDTH / 4 : WIDTH <= 128 ? 32 : 64;
+		constexpr int STEP = 128 / PIECES;
+		const int c = thread % PIECES * 4, bytes = 4 * max(0, min(4, columns - c));
+		const float *from = at + thread / PIECES * down + c;
+		to += thread / PIECES * LINE + c;
+		if (c < WIDTH)
+#pragma unroll 4
+			for (int line = thread / PIECES; line < LINES; line += STEP) {
+				copy16(to, from, line < lines ? bytes : 0);
+				from += STEP * down;
+				to += STEP * LINE;
+			}
 	} else if (llabs(across) <= llabs(down)) {
 		/* a warp takes a line */
-#pragma unroll 1
+		const float *from = at + warp * down + lane * across;
+		to += warp * LINE + lane;
+#pragma unroll 2
 		for (int line = warp; line < LINES; line += 4) {
-			const float *const from = at + line * down + lane * across;
+			const float *next = from;
 #pragma unroll
-			for (int c = 0; c < WIDTH; c += 32) {
-				const bool there = line < lines && c + lane < columns;
-				copy_number(to + line * LINE + c + lane,
-					    there ? from + c * across : at, there);
-			}
+			for (int c = 0; c < WIDTH; c += 32, next += 32 * across)
+				copy_number(to + c, next, line < lines && c + lane < columns);
+			from += 4 * down;
+			to += 4 * LINE;
 		}
 	} else {
 		/* a warp takes 8 lines of 4 columns: whole sectors, and no bank twice */
-		const int own = lane % 8;
+		const int own = lane % 8, c0 = warp * 4 + lane / 8;
+		const float *from = at + own * down + c0 * across;
+		to += own * LINE + c0;
 #pragma unroll 1
-		for (int c = warp * 4 + lane / 8; c < WIDTH; c += 16) {
-			const float *const from = at + own * down + c * across;
+		for (int c = c0; c < WIDTH; c += 16) {
+			const float *next = from;
 #pragma unroll
-			for (int line = 0; line < LINES; line += 8) {
-				const bool there = line + own < lines && c < columns;
-				copy_number(to + (line + own) * LINE + c,
-					    there ? from + line * down : at, there);
-			}
+			for (int line = 0; line < LINES; line += 8, next += 8 * down)
+				copy_number(to + line * LINE, next,
+					    line + own < lines && c < columns);
+			from += 16 * across;
+			to += 16;
 		}
 	}
 }
