@@ -5,12 +5,15 @@
  */
 #include "tests/unit/core.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/hazard/held.h"
 #include "shim/log/log.h"
+#include "shim/real/driver.h"
 #include "shim/site/site.h"
 #include "tests/unit/child.h"
 
@@ -43,9 +46,60 @@ static void test_exit(void **state)
 	assert_true(child_passed(&child));
 }
 
+/* ---- a thread that goes on ------------------------------------------------------------------- */
+
+static __typeof__(driver.cuLaunchKernel) launch_below;
+static pthread_t late_thread;
+static bool late_taken;
+
+static void *come_late(void *unused)
+{
+	late_taken = core_send(core_scores());
+	return unused;
+}
+
+/* What is held is being computed for the last time: now another thread waits for its turn. */
+static CUresult launch_and_be_waited_for(CUfunction function, unsigned x, unsigned y, unsigned z,
+					 unsigned a, unsigned b, unsigned c, unsigned shared,
+					 CUstream stream, void **params, void **extra)
+{
+	if (!late_thread) {
+		CHECK(pthread_create(&late_thread, NULL, come_late, NULL) == 0);
+		usleep(100000);
+	}
+	return launch_below(function, x, y, z, a, b, c, shared, stream, params, extra);
+}
+
+static void see_the_late_one(void)
+{
+	CHECK(late_thread && pthread_join(late_thread, NULL) == 0);
+	CHECK(!late_taken && chain_live == 0 && held_count == 0);
+}
+
+static void exit_while_one_waits(void *argument)
+{
+	(void)argument;
+	setenv("FASHIM_OUT", "none", 1);
+	atexit(see_the_late_one);
+	core_replaced();
+	launch_below = driver.cuLaunchKernel;
+	driver.cuLaunchKernel = launch_and_be_waited_for;
+	exit(0);
+}
+
+static void test_exit_while_one_waits(void **state)
+{
+	static struct child child;
+
+	(void)state;
+	child_run(&child, NULL, exit_while_one_waits, NULL);
+	assert_true(child_passed(&child));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_exit)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_exit),
+					   cmocka_unit_test(test_exit_while_one_waits)};
 
 	return CORE_MAIN("exit", tests);
 }
