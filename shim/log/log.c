@@ -25,7 +25,6 @@
 
 #define RECORD_SIZE	131072 /* the summary of LIVE_SITES sites takes half */
 #define VIOLATION_LIMIT 32
-#define LARGEST		(64 << 20) /* bytes of a log; beyond them only the summary is added */
 #define IN_FOLDER	"fashim.%e.%p.jsonl"
 
 enum state {
@@ -213,6 +212,14 @@ __attribute__((format(printf, 1, 2))) static size_t violation_instead(const char
 	return json_end(&line);
 }
 
+/* Would it be, with that? */
+static bool is_full(size_t length)
+{
+	const uint64_t largest = config()->out_mb;
+
+	return largest && largest < UINT64_MAX >> 20 && written + length > largest << 20;
+}
+
 /* Closes the record and writes it, or a violation in its place. */
 static void end_record(void)
 {
@@ -226,12 +233,12 @@ static void end_record(void)
 		length =
 			violation_instead("a record of type %s was too long or no JSON", line_type);
 	}
-	if (written + length > LARGEST && strcmp(line_type, "summary") != 0) {
+	if (is_full(length) && strcmp(line_type, "summary") != 0) {
 		if (full)
 			return;
 		full = true;
-		length = violation_instead("the log is full at %d MiB: only the summary follows",
-					   LARGEST >> 20);
+		length = violation_instead("the log is full at %lu MiB: only the summary follows",
+					   (unsigned long)config()->out_mb);
 	}
 	write_line(length);
 }

@@ -407,15 +407,15 @@ static void test_killed(void **state)
 	assert_true(live.start_ns > UINT64_C(1700000000000000000));
 }
 
-static void write_too_much(void *argument)
+static void write_two_mib(void *largest)
 {
 	char word[1001];
 
-	(void)argument;
+	setenv("FASHIM_OUT_MB", largest, 1);
 	memset(word, 'x', sizeof(word) - 1);
 	word[sizeof(word) - 1] = '\0';
 	log_open();
-	for (int i = 0; i < 70000; i++) {
+	for (int i = 0; i < 2200; i++) {
 		struct json *record = log_record("site");
 
 		json_string(record, "word", word);
@@ -425,19 +425,40 @@ static void write_too_much(void *argument)
 	log_finish();
 }
 
+/* The last record, and whether the one before says that the log is full. */
+static bool ends_full(const char *text)
+{
+	const int lines = reader_lines(text);
+	const char *what = reader_string(reader_line(text, lines - 2), "what");
+
+	assert_true(reader_number(reader_line(text, lines - 1), "gemms") == 9);
+	return what && strstr(what, "the log is full at 1 MiB");
+}
+
+static char *two_mib(const char *largest)
+{
+	child_run(&child, environment, write_two_mib, (void *)(uintptr_t)largest);
+	assert_true(child_passed(&child));
+	return log_text();
+}
+
 static void test_full(void **state)
 {
-	char *text;
-	int lines;
+	char *text = two_mib("1");
 
 	(void)state;
-	run(write_too_much);
-	text = log_text();
-	assert_true(strlen(text) > 60u << 20 && strlen(text) < 65u << 20);
-	lines = reader_lines(text);
-	assert_non_null(
-		strstr(reader_string(reader_line(text, lines - 2), "what"), "the log is full"));
-	assert_true(reader_number(reader_line(text, lines - 1), "gemms") == 9);
+	assert_true(strlen(text) > 900u << 10 && strlen(text) < 1100u << 10);
+	assert_true(ends_full(text));
+	free(text);
+}
+
+static void test_no_limit(void **state)
+{
+	char *text = two_mib("0");
+
+	(void)state;
+	assert_true(strlen(text) > 2u << 20);
+	assert_false(ends_full(text));
 	free(text);
 }
 
@@ -454,6 +475,7 @@ int main(void)
 		cmocka_unit_test_setup(test_cancelled, fresh),
 		cmocka_unit_test_setup(test_killed, fresh),
 		cmocka_unit_test_setup(test_full, fresh),
+		cmocka_unit_test_setup(test_no_limit, fresh),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
