@@ -140,6 +140,27 @@ static void the_shim_does_not_import_the_loader(void **state)
 	release(&lines);
 }
 
+/* It starts no process, speaks to nobody, ends nothing, prints nothing on stdout, takes no signal
+ * and no rights: what it would need for that it does not even import. */
+static void the_shim_keeps_to_itself(void **state)
+{
+	struct lines lines;
+
+	(void)state;
+	run(&lines,
+	    "nm -D --undefined-only $OBJECT | awk '{sub(/@.*/, \"\", $NF); print $NF}' | grep -E "
+	    "'^(v?fork|_Fork|clone.*|execv.*|execl.*|posix_spawn.*|system|popen|socket.*|connect|"
+	    "bind|listen|accept.*|send.*|abort|_?_?exit|_Exit|quick_exit|kill|raise|tgkill|signal|"
+	    "sigaction|pthread_create|set[e]?[ug]id|setres[ug]id|chmod|fchmod.*|chown|fchown.*|"
+	    "rename.*|putenv|setenv|unsetenv|setlocale|chdir|stdout|.*printf(_chk)?|puts|putchar|"
+	    "perror|ptrace|mprotect)$' | grep -vE '^(__)?v?snprintf(_chk)?$' || true",
+	    beside("../../libfashim.so"));
+	for (unsigned i = 0; i < lines.count; i++)
+		print_error("imported: %s\n", lines.line[i]);
+	assert_int_equal(lines.count, 0);
+	release(&lines);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -148,6 +169,7 @@ int main(void)
 		cmocka_unit_test(exports_are_the_tables),
 		cmocka_unit_test(needs_libc_alone),
 		cmocka_unit_test(the_shim_does_not_import_the_loader),
+		cmocka_unit_test(the_shim_keeps_to_itself),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
