@@ -206,7 +206,7 @@ static void run_instead(void)
 		error = blas_run(gemm, chain->context, chain->stream, gemm->a, gemm->b, gemm->c);
 		driver_leave(&here);
 	}
-	if (error && driver_context_lives()) {
+	if (error && driver_context_lives(chain->context)) {
 		log_violation("site %d: a product that was held back could not be computed",
 			      waiting.site->number);
 		late_lose();

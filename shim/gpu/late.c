@@ -279,7 +279,7 @@ int late_await(const struct late_waits *waits)
 	for (int i = 0; i < waits->count; i++) {
 		COST(PURPOSE_HAZARDS);
 		if (driver_await(waits->queue[i])) {
-			if (driver_context_lives())
+			if (driver_context_lives(waits->queue[i].context))
 				log_violation("what was made late could not be waited for");
 			error = -EIO;
 		}

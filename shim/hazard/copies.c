@@ -139,7 +139,7 @@ static void make(struct held_copy *c, const struct chain *opened, const char *wh
 	}
 	late_reads(queue_of(c), c->in_begin, c->in_end);
 	late_writes(queue_of(c), c->out_begin, c->out_end);
-	if (error && driver_context_lives()) {
+	if (error && driver_context_lives(c->context)) {
 		log_violation("a copy that was held back could not be made for %s", who);
 		late_lose();
 	}

@@ -83,27 +83,6 @@ static void note_realised(struct chain *chain, const char *who, bool certain)
 		site_decline(site, REASON_SCORES_READ_BY, who);
 }
 
-static bool context_lives(CUcontext context)
-{
-	struct driver_context here;
-	bool lives;
-
-	if (!driver_enter(&here, context))
-		return false;
-	lives = driver_context_lives();
-	driver_leave(&here);
-	return lives;
-}
-
-/* Is what the stream is given recorded? */
-static bool captures(CUstream stream)
-{
-	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-
-	return driver.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-	       status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-}
-
 /* What was made touches the program's memory later than the program believes. */
 static void note_late(const struct chain *chain)
 {
@@ -130,7 +109,7 @@ static int make_real(struct chain *chain, struct queue reader)
 	}
 	if (!chain->captured)
 		note_late(chain);
-	else if (captures(reader.stream))
+	else if (driver_captures(reader))
 		error |= driver_order(chain_queue(chain), reader);
 	return error;
 }
@@ -151,8 +130,8 @@ void held_realise(struct chain *chain, struct queue reader, const char *who, boo
 	note_realised(chain, who, certain);
 	/* At the end of the process the context may be gone already, and with it whoever could
 	 * look; and of a capture that failed nothing is left. */
-	if (make_real(chain, reader) && context_lives(chain->context) &&
-	    (!chain->captured || captures(chain->stream))) {
+	if (make_real(chain, reader) && driver_context_lives(chain->context) &&
+	    (!chain->captured || driver_captures(chain_queue(chain)))) {
 		log_violation("site %d: held-back scores could not be computed for %s",
 			      chain->site ? chain->site->number : 0, who);
 		late_lose();

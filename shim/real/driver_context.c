@@ -102,9 +102,56 @@ int driver_await(struct queue queue)
 	return result == CUDA_SUCCESS ? 0 : -EIO;
 }
 
-bool driver_context_lives(void)
+/* Whether an error means that nothing can be computed there any more. */
+static bool is_over(CUresult result)
 {
-	size_t free_bytes, total;
+	static const CUresult over[] = {
+		CUDA_ERROR_NOT_INITIALIZED,
+		CUDA_ERROR_DEINITIALIZED,
+		CUDA_ERROR_INVALID_CONTEXT,
+		CUDA_ERROR_CONTEXT_IS_DESTROYED,
+		CUDA_ERROR_ECC_UNCORRECTABLE,
+		CUDA_ERROR_NVLINK_UNCORRECTABLE,
+		CUDA_ERROR_ILLEGAL_ADDRESS,
+		CUDA_ERROR_LAUNCH_TIMEOUT,
+		CUDA_ERROR_ASSERT,
+		CUDA_ERROR_HARDWARE_STACK_ERROR,
+		CUDA_ERROR_ILLEGAL_INSTRUCTION,
+		CUDA_ERROR_MISALIGNED_ADDRESS,
+		CUDA_ERROR_INVALID_ADDRESS_SPACE,
+		CUDA_ERROR_INVALID_PC,
+		CUDA_ERROR_LAUNCH_FAILED,
+	};
 
-	return driver.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS;
+	for (size_t i = 0; i < sizeof(over) / sizeof(*over); i++)
+		if (result == over[i])
+			return true;
+	return false;
+}
+
+bool driver_context_lives(CUcontext context)
+{
+	CUcontext current = NULL;
+	size_t free_bytes, total;
+	CUresult result = driver.cuCtxGetCurrent(&current);
+	const bool pushes = result == CUDA_SUCCESS && current != context;
+
+	if (pushes)
+		result = driver.cuCtxPushCurrent_v2(context);
+	if (result != CUDA_SUCCESS)
+		return !is_over(result);
+	result = driver.cuMemGetInfo_v2(&free_bytes, &total);
+	if (pushes && driver.cuCtxPopCurrent_v2(&current) != CUDA_SUCCESS)
+		driver.cuCtxPopCurrent_v2(&current);
+	return !is_over(result);
+}
+
+bool driver_captures(struct queue queue)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	const CUresult result = driver.cuStreamIsCapturing(queue.stream, &status);
+
+	if (result != CUDA_SUCCESS)
+		return result != CUDA_ERROR_INVALID_HANDLE && !is_over(result);
+	return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }

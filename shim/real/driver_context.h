@@ -27,8 +27,13 @@ struct driver_context {
 bool driver_enter(struct driver_context *here, CUcontext context);
 void driver_leave(struct driver_context *here);
 
-/* Does the current context still live? At the end of a process it may not. */
-bool driver_context_lives(void);
+/* Is anything in that context still worth computing? Not if it has ended, as it may have at the end
+ * of a process, or is broken, which the program is told of by whatever it calls. A call of ours
+ * that is refused for another reason says neither. */
+bool driver_context_lives(CUcontext context);
+
+/* Is what the stream is given recorded? Assumed where the driver cannot tell. */
+bool driver_captures(struct queue queue);
 
 /* May what the stream is given be recorded for a graph? The stream's context is current. */
 bool driver_may_capture(CUstream stream);

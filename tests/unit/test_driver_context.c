@@ -100,9 +100,70 @@ static void test_put_back(void **state)
 	driver = before;
 }
 
+static CUresult answer;
+static CUstreamCaptureStatus status_told;
+
+static CUresult memory_info(size_t *free_bytes, size_t *total)
+{
+	*free_bytes = *total = 1;
+	return answer;
+}
+
+static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+	(void)stream;
+	*status = status_told;
+	return answer;
+}
+
+/* What is lost in a context that has ended is nobody's loss; a call that is refused says nothing of
+ * the kind. */
+static void test_lives(void **state)
+{
+	static const struct {
+		CUresult answer;
+		bool lives;
+	} rows[] = {
+		{CUDA_SUCCESS, true},
+		{CUDA_ERROR_OUT_OF_MEMORY, true},
+		{CUDA_ERROR_UNKNOWN, true},
+		{CUDA_ERROR_DEINITIALIZED, false},
+		{CUDA_ERROR_CONTEXT_IS_DESTROYED, false},
+		{CUDA_ERROR_LAUNCH_FAILED, false},
+	};
+	const struct driver_calls before = driver;
+
+	(void)state;
+	driver.cuCtxGetCurrent = get_current;
+	driver.cuCtxPushCurrent_v2 = push;
+	driver.cuCtxPopCurrent_v2 = pop;
+	driver.cuMemGetInfo_v2 = memory_info;
+	driver.cuStreamIsCapturing = is_capturing;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		stack[0] = OURS;
+		depth = calls = refused = 0;
+		answer = rows[i].answer;
+		status_told = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+		assert_int_equal(driver_context_lives(OURS), rows[i].lives);
+		assert_int_equal(driver_context_lives(THEIRS), rows[i].lives);
+		assert_int_equal(driver_captures((struct queue){OURS, NULL}), rows[i].lives);
+		assert_int_equal(depth, 0);
+	}
+	for (refused = 1; refused < 4; refused++) {
+		calls = 0;
+		answer = CUDA_SUCCESS;
+		assert_true(driver_context_lives(THEIRS));
+		assert_int_equal(depth, 0);
+	}
+	status_told = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+	assert_false(driver_captures((struct queue){OURS, NULL}));
+	driver = before;
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_put_back)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_put_back),
+					   cmocka_unit_test(test_lives)};
 
 	return CORE_MAIN("driver context", tests);
 }
