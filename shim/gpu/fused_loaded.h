@@ -11,7 +11,7 @@
 
 #include "kernels/launch.h"
 
-#define FUSED_VARIANTS 192
+#define FUSED_VARIANTS 256
 #define FUSED_STEPS    8  /* kernels that come before another */
 #define FUSED_PARTS    24 /* of an image */
 

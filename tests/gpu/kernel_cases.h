@@ -301,30 +301,30 @@ static const struct kernel_case sweep_features[] = {
 /* clang-format on */
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-#define SWEEP_CASES  (COUNT(sweep_widths) * COUNT(sweep_lengths) * COUNT(sweep_lengths))
+#define SWEEP_ROUND  (COUNT(sweep_widths) * COUNT(sweep_lengths) * COUNT(sweep_lengths))
+#define SWEEP_CASES  (2 * SWEEP_ROUND)
 
-/* n-th of SWEEP_CASES. */
+/* n-th of SWEEP_CASES: one round of 16 bits, one of fp32. */
 static inline struct kernel_case sweep_case(int n)
 {
 	const int lengths = COUNT(sweep_lengths);
 	struct kernel_case c = sweep_features[n % COUNT(sweep_features)];
 
-	c.dtype = n / lengths % 2 ? ATTN_BF16 : ATTN_F16;
+	c.dtype = n >= SWEEP_ROUND ? ATTN_F32 : n / lengths % 2 ? ATTN_BF16 : ATTN_F16;
 	c.storage = n % STORAGES;
 	c.B = c.H = 2;
 	c.Sk = sweep_lengths[n % lengths];
 	c.Sq = sweep_lengths[n / lengths % lengths];
-	c.D = sweep_widths[n / lengths / lengths];
+	c.D = sweep_widths[n % SWEEP_ROUND / lengths / lengths];
 	return c;
 }
 
 /* ---- hard numbers --------------------------------------------------------------------------- */
 
-/* What a case of each kind is like. Widths that f32_sm90.cu lacks are of no use to it. */
+/* What a case of each kind is like. */
 static const struct {
-	int D, down, only_16_bits;
-} hard_shapes[] = {{64, 0, 0}, {64, 1, 0},  {128, 0, 0}, {128, 1, 0},
-		   {96, 0, 1}, {192, 0, 1}, {256, 0, 0}};
+	int D, down;
+} hard_shapes[] = {{64, 0}, {64, 1}, {128, 0}, {128, 1}, {96, 0}, {192, 0}, {256, 0}};
 
 #define HARD_SHAPES  COUNT(hard_shapes)
 #define HARD_DTYPES  3
@@ -344,7 +344,6 @@ static inline int hard_case(int n, struct kernel_case *c)
 
 	if (kind == HARD_NOT || (tail && hiding) ||
 	    (hiding == HIDE_NOT && hard_is_hidden_kind(kind)) ||
-	    (dtype == ATTN_F32 && hard_shapes[shape].only_16_bits) ||
 	    (hiding == HIDE_WINDOW && (kind == HARD_V_INF || kind == HARD_V_NAN)))
 		return 0; /* the last: what a window hides is skipped or not, as tiles fall */
 	made.D = hard_shapes[shape].D;

@@ -268,6 +268,41 @@ static void test_infinities(void **state)
 	check(&p, "V of 1e30 behind a bias");
 }
 
+/* On Hopper anything of fp32 but lengths and sinks goes to f32_sm90.cu, and few rows to the blocks
+ * of clusters. */
+static void test_choice(void **state)
+{
+	const struct layout down = {.order = "bhcr"}, odd = {.pad = 1};
+	static const struct {
+		int Sq, Sk, D, layout, parts;
+	} calls[] = {{300, 300, 64, 0, 1}, {300, 300, 64, 1, 1},  {300, 300, 64, 2, 1},
+		     {49, 49, 32, 0, 1},   {300, 300, 40, 0, 1},  {300, 300, 37, 2, 1},
+		     {300, 300, 96, 0, 1}, {300, 300, 160, 0, 1}, {1, 1500, 64, 0, 8}};
+	uint8_t available[512];
+	struct problem p;
+
+	(void)state;
+	memset(available, 1, sizeof(available));
+	for (size_t n = 0; n < COUNT(calls); n++) {
+		const struct layout of = calls[n].layout == 1	? down
+					 : calls[n].layout == 2 ? odd
+								: (struct layout){0};
+		const struct attn_variant *v;
+
+		init(&p, calls[n].Sq, calls[n].Sk, calls[n].D, calls[n].D,
+		     (struct layout[4]){{0}, of});
+		v = attn_select_from(&p.args, 90, NULL, available);
+		assert_non_null(v);
+		assert_int_equal(v->family, ATTN_F32_SM90);
+		assert_int_equal(v->grid_x_factor, calls[n].parts);
+		problem_lengths(&p, &(struct layout){.same = "hr"}, 1, 40);
+		v = attn_select_from(&p.args, 90, NULL, available);
+		assert_non_null(v);
+		assert_int_equal(v->family, ATTN_F32_ANY);
+		problem_free(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -276,7 +311,9 @@ int main(void)
 		cmocka_unit_test(test_scores),	cmocka_unit_test(test_magnitudes),
 		cmocka_unit_test(test_nan),	cmocka_unit_test(test_infinities),
 	};
+	const struct CMUnitTest choice[] = {cmocka_unit_test(test_choice)};
 	int failed = cmocka_run_group_tests_name("portable", tests, open_portable, NULL);
 
-	return failed + cmocka_run_group_tests_name("Hopper", tests, open_hopper, NULL);
+	failed += cmocka_run_group_tests_name("Hopper", tests, open_hopper, NULL);
+	return failed + cmocka_run_group_tests_name("choice", choice, NULL, NULL);
 }
