@@ -25,7 +25,7 @@ $(PLAIN)/simgpu/cu/kernels/f32_sm90.o: HOSTCU_FLAGS := -Itests/simgpu/hopper $(H
 $(O)/simgpu/libhopperkernels.so: $(PLAIN)/simgpu/cu/kernels/f32_sm90.o $(PLAIN)/simgpu/cuda_host.o
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -shared -static-libstdc++ -static-libgcc -Wl,--no-undefined -o $@ $^ -lm
-$(T)/test_kernels_f32: | $(O)/simgpu/libhopperkernels.so
+$(T)/test_kernels_f32 $(T)/test_kernels_hard: | $(O)/simgpu/libhopperkernels.so
 
 $(T)/test_kernels: $(T)/test_kernels.o $(kernel_case) $(KERNEL_CHOICE)
 $(T)/test_kernels_decode: $(T)/test_kernels_decode.o $(kernel_case) $(KERNEL_CHOICE)

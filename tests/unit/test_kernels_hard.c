@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <string.h>
 #include <stdio.h>
 #include <cmocka.h>
 
@@ -76,9 +77,11 @@ static void check(const struct attn_variant *v, int kind, int hiding)
 {
 	const int tail = kind == HARD_TAIL || kind == HARD_WIDE_TAIL;
 	const int D = v->max_d < 128 || v->dtype == ATTN_F32 ? v->max_d : v->max_d - 8;
+	uint8_t available[512];
 	struct problem p;
-	char what[64];
+	char what[96];
 
+	memset(available, 1, sizeof(available));
 	problem_init(&p, v->dtype,
 		     (int[6]){1, 1, tail ? 4 : ROWS, tail ? HARD_TAIL_KEYS : KEYS, D, D}, NULL);
 	fill(&p, kind, 'q');
@@ -90,19 +93,19 @@ static void check(const struct attn_variant *v, int kind, int hiding)
 	p.hiding = hiding;
 	p.more_steps = kind == HARD_OVERFLOW;
 	p.may_be_nan = hard_may_be_nan(kind, hiding);
-	snprintf(what, sizeof(what), "%s, hiding %d", hard_names[kind], hiding);
-	if (attn_select(&p.args, 90, v->name) == v)
+	snprintf(what, sizeof(what), "%s, hiding %d, %s", hard_names[kind], hiding, v->name);
+	if (attn_select_from(&p.args, 90, v->name, available) == v)
 		problem_check(&p, v, what);
 	else
 		fail_msg("%s: %s does not take it", what, v->name);
 	problem_free(&p);
 }
 
-/* Of a family the variants that need nothing; of those that share keys only the first, since on
- * the host they do not. */
+/* The variants of a family; of those that share keys only the first, since on the host they do not.
+ */
 static void check_family(int family)
 {
-	for (int n = 0; n < attn_variant_count; n++) {
+	for (int n = 0; n < attn_variant_total; n++) {
 		const struct attn_variant *v = &attn_variants[n];
 
 		if (v->family != family || v->grid_x_factor > 1)
@@ -149,13 +152,22 @@ static void test_f32(void **state)
 	check_family(ATTN_F32_ANY);
 }
 
+static void test_f32_sm90(void **state)
+{
+	(void)state;
+	check_family(ATTN_F32_SM90);
+}
+
 int main(void)
 {
+	const struct CMUnitTest hopper[] = {cmocka_unit_test(test_f32_sm90)};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_wmma),   cmocka_unit_test(test_mma),
 		cmocka_unit_test(test_decode), cmocka_unit_test(test_few),
 		cmocka_unit_test(test_f32),
 	};
 
-	return cmocka_run_group_tests(tests, kernels_open, NULL);
+	int failed = cmocka_run_group_tests_name("portable", tests, kernels_open, NULL);
+
+	return failed + cmocka_run_group_tests_name("Hopper", hopper, kernels_open_hopper, NULL);
 }
