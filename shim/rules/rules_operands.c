@@ -232,6 +232,8 @@ static int functor_bytes(const struct reading *r, const struct functor *functor)
 		return number;
 	if (strstr(name, "21CUDAFunctorOnSelf_addI") || strstr(name, "22CUDAFunctorOnOther_addI"))
 		return 2 * number;
+	if (strstr(name, "15gpu_kernel_implINS0_") && strstr(name, "14CompareFunctorI"))
+		return strstr(name, "UnaryFunctorI") || strstr(name, "BinaryFunctorI") ? 0 : 4;
 	for (unsigned i = 0; i < sizeof(empty) / sizeof(*empty); i++)
 		if (strstr(name, "13BinaryFunctorI") && strstr(name, empty[i]))
 			return 1;

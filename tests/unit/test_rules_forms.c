@@ -287,12 +287,51 @@ static void test_radix(void **state)
 	check_refused(&pass, 32, 1ull << 41); /* nobody's memory */
 }
 
+/* exp(x) - 1 of halves, and a comparison of longs with ints, as a model of 2026 launched them. */
+static void test_functors(void **state)
+{
+	static const struct block less_one = {
+		"_ZN2at6native29vectorized_elementwise_kernelILi8EZZZNS0_17expm1_kernel_cudaERNS_"
+		"18TensorIteratorBaseEENKUlvE_clEvENKUlvE3_clEvEUlN3c108BFloat16EE_St5arrayIPcLm2EE"
+		"EEviT0_T1_",
+		{S(8, 1000 * 2), R(16, 1000 * 2)},
+		{AT(0, 0)}};
+	static const char compare[] =
+		"_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_15gpu_kernel_implINS0_50_GLOBAL__"
+		"N__e50ef81d_17_CompareKernels_cu_8f1b29aa14CompareFunctorIlEEEEvRNS_"
+		"18TensorIteratorBaseERKT_EUliE_EEviT1_";
+	const unsigned size[2] = {384, 2}, strides[6] = {1, 8, 0, 384, 3072, 4};
+	const uint64_t at[3] = {CORE_ARENA, CORE_ARENA + 0x10000, CORE_ARENA + 0x20000};
+	const uint64_t bytes[3] = {768, 6144, 8};
+	const unsigned char which[7] = {3, 0, 0, 0, 11, 4, 3}; /* less than; bools of longs, ints */
+	const int count = 1000;
+	const unsigned char empty = 0x5a;
+	const struct function *function;
+	struct access_list list;
+	struct op op;
+
+	(void)state;
+	core_begin();
+	driver_resolve();
+	check_rows(&less_one, 3, (size_t[]){4, 1, 16}, (const void *[]){&count, &empty, at});
+	op = core_strided(compare, 3, 2, size, strides, at, which, sizeof(which));
+	function = function_get(op.launch.function);
+	assert_true(function_read_params(function, &op.launch, params_by_hand));
+	assert_true(block_read(function, &op.launch, params_by_hand, &list));
+	assert_int_equal(list.count, 3);
+	for (int i = 0; i < 3; i++) {
+		assert_true(list.item[i].bounded);
+		assert_int_equal(list.item[i].mode, i ? ACCESS_READ : ACCESS_WRITE);
+		assert_int_equal(list.item[i].end - at[i], bytes[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_long_rows), cmocka_unit_test(test_no_casts),
-		cmocka_unit_test(test_versions), cmocka_unit_test(test_masked_scatter),
-		cmocka_unit_test(test_radix)};
+		cmocka_unit_test(test_versions),  cmocka_unit_test(test_masked_scatter),
+		cmocka_unit_test(test_radix),	  cmocka_unit_test(test_functors)};
 
 	return CORE_MAIN("rules_forms", tests);
 }
