@@ -313,6 +313,42 @@ typedef __nv_bfloat16_raw __nv_bfloat16;
 				       .batch = batch));                                           \
 	}
 
+/* op(A) X = alpha B, or X op(A) = alpha B, where X takes B's place: told as the product with A's
+ * inverse, which is as large as A. Counted, never replaced. */
+#define SOLVE_SHAPE                                                                                \
+	.m = m, .n = n, .k = side == CUBLAS_SIDE_LEFT ? m : n,                                     \
+	.a = side == CUBLAS_SIDE_LEFT ? ADDRESS(A) : ADDRESS(B),                                   \
+	.b = side == CUBLAS_SIDE_LEFT ? ADDRESS(B) : ADDRESS(A), .c = ADDRESS(B),                  \
+	.lda = side == CUBLAS_SIDE_LEFT ? lda : ldb, .ldb = side == CUBLAS_SIDE_LEFT ? ldb : lda,  \
+	.ldc = ldb
+#define FILL_SOLVED(...)                                                                           \
+	const void *const beta = NULL;                                                             \
+	FILL(SOLVE_SHAPE, __VA_ARGS__);                                                            \
+	op.gemm.besides = "triangles";                                                             \
+	op.gemm.plain = false
+
+#define SOLVE(function, integer, element, type, compute)                                           \
+	FUNCTION(function, cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,    \
+		 cublasOperation_t trans, cublasDiagType_t diag, integer m, integer n,             \
+		 const element *alpha, const element *A, integer lda, element *B, integer ldb)     \
+	{                                                                                          \
+		HOOK_BODY(function, handle,                                                        \
+			  (handle, side, uplo, trans, diag, m, n, alpha, A, lda, B, ldb),          \
+			  FILL_SOLVED(TYPES(type, type, type, compute), .batch = 1));              \
+	}
+
+#define SOLVE_BATCHED(function, integer, element, type, compute)                                   \
+	FUNCTION(function, cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo,    \
+		 cublasOperation_t trans, cublasDiagType_t diag, integer m, integer n,             \
+		 const element *alpha, const element *const A[], integer lda, element *const B[],  \
+		 integer ldb, integer batch)                                                       \
+	{                                                                                          \
+		HOOK_BODY(function, handle,                                                        \
+			  (handle, side, uplo, trans, diag, m, n, alpha, A, lda, B, ldb, batch),   \
+			  FILL_SOLVED(TYPES(type, type, type, compute), .batch = batch,            \
+				      .by_array = true));                                          \
+	}
+
 /* Groups of differing shapes have no struct op_gemm. */
 #define FILL_OPAQUE(function) opaque_finish(&op, library, handle)
 

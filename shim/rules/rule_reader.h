@@ -52,6 +52,10 @@ struct reduction {
 void rule_mean_reduction(struct reading *r, const struct reduction *what);
 void rule_mean_cat(struct reading *r, unsigned n, unsigned rank, unsigned width);
 
+/* Longs in a row, as PyTorch makes the addresses of a batch of matrices, are put into the shadow.
+ * false: the launch is another. */
+bool rule_put_range(const struct reading *r);
+
 /* Words of the parameter block at a byte offset, and where parameter i lies (size 0: there is
  * none). */
 uint64_t rule_u64_at(const struct reading *r, unsigned at);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "shim/op/memory.h"
+#include "shim/rules/shadow.h"
 
 /* {seed, offset, long, bool captured} of a random generator: in a graph, seed and offset are
  * pointers to them. */
@@ -91,6 +92,25 @@ bool rule_read_with_index(struct reading *r)
 	if (!range)
 		rule_follows_all(r, rule_offset(r, 1), rule_size_of(r, 1));
 	rule_touch(r, rule_offset(r, 2), ACCESS_WRITE, (uint64_t)n * 8, (uint64_t)n, range);
+	return true;
+}
+
+#define MOST 2048 /* longs that the shadow has room for */
+
+bool rule_put_range(const struct reading *r)
+{
+	static uint64_t word[MOST]; /* flow lock */
+	const int64_t n = rule_number(r, 0);
+	const unsigned functor = rule_offset(r, 1);
+
+	if (r->function->rule->read != rule_read_with_index)
+		return false;
+	if (!rule_has(r, "_clEvENKUlvE2_") || rule_size_of(r, 1) != 24 || n < 1 || n > MOST ||
+	    range_width(r) != 8)
+		return true;
+	for (int64_t i = 0; i < n; i++)
+		word[i] = rule_u64_at(r, functor) + (uint64_t)i * rule_u64_at(r, functor + 8);
+	shadow_put(rule_u64_at(r, rule_offset(r, 2)), word, (uint64_t)n * 8);
 	return true;
 }
 

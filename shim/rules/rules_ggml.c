@@ -315,7 +315,7 @@ void rules_put_addresses(const struct function *function, const struct op_launch
 	const struct reading r = {.function = function, .launch = launch, .params = params};
 	struct pointers p;
 
-	if (!read_pointers(&r, &p) || p.all > MOST)
+	if (rule_put_range(&r) || !read_pointers(&r, &p) || p.all > MOST)
 		return;
 	for (int64_t outer = 0; outer < p.outer; outer++)
 		for (int64_t inner = 0; inner < p.entries; inner++)

@@ -284,6 +284,48 @@ static void a_vector_product_is_a_product_of_one_row(void **state)
 	assert_false(gemm->plain);
 }
 
+static void a_triangle_solved_is_a_product_in_place(void **state)
+{
+	cublasHandle_t handle = new_handle(1);
+	const float one = 1;
+	float **arrays = (float **)c;
+	const struct op_gemm *gemm = &seen->events[0].op.gemm;
+
+	(void)state;
+	seen->answer = FLOW_TAKEN;
+	assert_int_equal(SYMBOL(blas[1], cublasStrsmBatched)(
+				 handle, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N,
+				 CUBLAS_DIAG_UNIT, 4, 6, &one, (const float **)arrays, 5,
+				 arrays + 8, 7, 8),
+			 0);
+	assert_int_equal(seen->events[0].op.kind, OP_GEMM);
+	assert_true(gemm->by_array);
+	assert_int_equal(gemm->batch, 8);
+	assert_int_equal(gemm->m, 4);
+	assert_int_equal(gemm->n, 6);
+	assert_int_equal(gemm->k, 4);
+	assert_int_equal(gemm->a, (uintptr_t)arrays);
+	assert_int_equal(gemm->lda, 5);
+	assert_int_equal(gemm->b, (uintptr_t)(arrays + 8));
+	assert_int_equal(gemm->ldb, 7);
+	assert_int_equal(gemm->c, (uintptr_t)(arrays + 8));
+	assert_int_equal(gemm->ldc, 7);
+	assert_true(gemm->beta == 0);
+	assert_false(gemm->plain);
+	seen->count = 0;
+	assert_int_equal(SYMBOL(blas[1], cublasStrsm_v2)(
+				 handle, CUBLAS_SIDE_RIGHT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_T,
+				 CUBLAS_DIAG_NON_UNIT, 4, 6, &one, a, 9, b, 7),
+			 0);
+	assert_false(gemm->by_array);
+	assert_int_equal(gemm->k, 6);
+	assert_int_equal(gemm->a, (uintptr_t)b);
+	assert_int_equal(gemm->lda, 7);
+	assert_int_equal(gemm->b, (uintptr_t)a);
+	assert_int_equal(gemm->ldb, 9);
+	assert_int_equal(gemm->c, (uintptr_t)b);
+}
+
 static void arrays_of_pointers_are_named_as_such(void **state)
 {
 	cublasHandle_t handle = new_handle(1);
@@ -342,6 +384,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(a_taken_product_does_not_reach_cublas, begin),
 		cmocka_unit_test_setup(nonsense_is_left_to_cublas, begin),
 		cmocka_unit_test_setup(a_vector_product_is_a_product_of_one_row, begin),
+		cmocka_unit_test_setup(a_triangle_solved_is_a_product_in_place, begin),
 		cmocka_unit_test_setup(arrays_of_pointers_are_named_as_such, begin),
 		cmocka_unit_test_setup(groups_are_opaque, begin),
 	};

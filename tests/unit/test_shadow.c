@@ -230,6 +230,65 @@ static void test_arrays(void **state)
 	assert_true(op.gemm.by_array);
 }
 
+/* at::arange(), by which PyTorch makes the arrays for a batch of triangles to solve, in place. */
+static struct op range_of(uint64_t out, uint64_t first, uint64_t step, int count)
+{
+	const uint64_t functor[3] = {first, step, 0x34eb3240};
+
+	return core_launch(
+		"_ZN50_GLOBAL__N__fa15d16e_17_RangeFactories_cu_38772b0829elementwise_kernel_with_"
+		"indexIiZZZN2at6native15arange_cuda_outERKN3c106ScalarES6_S6_RNS1_6TensorEENKUlvE_"
+		"clEvENKUlvE2_clEvEUllE_EEvT_T0_PN15function_traitsISD_E11result_typeE",
+		3, (size_t[]){4, 24, 8}, (const void *[]){&count, functor, &out});
+}
+
+static void test_ranges(void **state)
+{
+	const uint64_t triangle = CORE_OTHER, side = CORE_OTHER + 0x100000;
+	struct op op = core_scores(), solve;
+	uint64_t word;
+
+	(void)state;
+	core_begin();
+	core_send(core_scores());
+	solve = op;
+	solve.gemm = (struct op_gemm){.entry = "cublasStrsmBatched",
+				      .handle = op.gemm.handle,
+				      .library = op.gemm.library,
+				      .m = 64,
+				      .n = 192,
+				      .k = 64,
+				      .a = CORE_APART,
+				      .b = CORE_APART + 4096,
+				      .c = CORE_APART + 4096,
+				      .lda = 64,
+				      .ldb = 64,
+				      .ldc = 64,
+				      .batch = 360 / 30,
+				      .by_array = true,
+				      .alpha = 1,
+				      .atype = CUDA_R_32F,
+				      .btype = CUDA_R_32F,
+				      .ctype = CUDA_R_32F,
+				      .besides = "triangles"};
+	op = solve;
+	shadow_resolve_arrays(&op.gemm); /* says that they are wanted */
+	assert_true(op.gemm.by_array);
+	core_send(range_of(CORE_APART, triangle, 64 * 64 * 4, 12));
+	core_send(range_of(CORE_APART + 4096, side, 64 * 192 * 4, 12));
+	assert_true(shadow_get(CORE_APART + 4096 + 11 * 8, &word, 8));
+	assert_int_equal(word, side + 11 * 64 * 192 * 4);
+	op = solve;
+	shadow_resolve_arrays(&op.gemm);
+	assert_false(op.gemm.by_array);
+	assert_int_equal(op.gemm.a, triangle);
+	assert_int_equal(op.gemm.stride_a, 64 * 64);
+	assert_int_equal(op.gemm.c, side);
+	assert_int_equal(op.gemm.stride_c, 64 * 192);
+	core_send(range_of(CORE_APART, triangle, 4, 3000)); /* more than is kept */
+	assert_false(shadow_get(CORE_APART, &word, 8));
+}
+
 /* The whole chain by arrays, in one place for both products. */
 static void test_chain_by_arrays(void **state)
 {
@@ -348,6 +407,7 @@ int main(void)
 		cmocka_unit_test(test_where),
 		cmocka_unit_test(test_forgotten),
 		cmocka_unit_test(test_arrays),
+		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_runs),
 		cmocka_unit_test(test_chain_by_arrays),
 		cmocka_unit_test(test_chain_of_shared_heads),
