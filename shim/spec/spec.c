@@ -112,6 +112,7 @@ static void scale_scores(struct walk *walk, float factor)
 		spec->bias_scale[i] *= factor;
 	if (walk->masked)
 		spec->mask_value *= factor;
+	walk->lowest = walk->lowest && factor == 1;
 }
 
 static enum reason apply_scale(struct walk *walk, const struct step *step)
@@ -152,18 +153,58 @@ static enum reason apply_softcap(struct walk *walk, const struct step *step)
 	return reason;
 }
 
+/* The lowest number of a type that is finite. */
+static double lowest(int dtype)
+{
+	return dtype == ATTN_F16 ? -65504 : dtype == ATTN_BF16 ? -0x1.fep127 : -0x1.fffffep127;
+}
+
+static bool same_tensor(const struct attn_tensor *a, const struct attn_tensor *b)
+{
+	return a->base == b->base && a->dtype == b->dtype &&
+	       !memcmp(a->stride, b->stride, sizeof(a->stride));
+}
+
+/* The probabilities of what was hidden become 0 once more. For rows of which a key is left they are
+ * already; rows of which none is are 0 in all. So they are, too, where the fill was finite but no
+ * score can be as low as it. */
+static enum reason apply_mask_again(struct walk *walk, const struct step *step,
+				    const struct ref *ref)
+{
+	struct attn_spec *spec = &walk->args->spec;
+	struct attn_tensor mask = {0};
+	enum reason reason = set_tensor(walk, step, &step->meaning.views[2], &mask, ref->index);
+
+	if (reason != REASON_NONE)
+		return reason;
+	if (!walk->masked || walk->unknown || walk->shifted || spec->late_biases ||
+	    spec->mask_keeps || spec->sinks.base || walk->columns != walk->args->Sk ||
+	    step->meaning.scalar != 0 || ref->index != walk->mask ||
+	    !same_tensor(&mask, &spec->mask) ||
+	    (spec->mask_value != -INFINITY &&
+	     (!walk->lowest || spec->bias[0].base || spec->softcap != 0)))
+		return stop(walk, REASON_MASK_FORM, step->name);
+	spec->mask_value = -INFINITY;
+	spec->empty_row = ATTN_EMPTY_ZERO;
+	return REASON_NONE;
+}
+
 static enum reason apply_mask(struct walk *walk, const struct step *step)
 {
 	struct attn_spec *spec = &walk->args->spec;
 	const struct meaning *meaning = &step->meaning;
 	const struct ref *ref;
 
-	if (walk->softmax || walk->masked || meaning->view_count != 3)
+	if ((walk->masked && !walk->softmax) || meaning->view_count != 3)
 		return stop(walk, REASON_MASK_FORM, step->name);
 	ref = ref_of(step, meaning->views[2].where);
 	if (!ref || ref->kind != REF_INPUT || meaning->views[2].dtype != ATTN_BOOL)
 		return stop(walk, REASON_MASK_FORM, step->name);
+	if (walk->softmax)
+		return apply_mask_again(walk, step, ref);
 	walk->masked = true;
+	walk->mask = ref->index;
+	walk->lowest = meaning->scalar <= lowest(meaning->views[0].dtype);
 	spec->mask_keeps = 0;
 	spec->mask_value = (float)meaning->scalar;
 	return set_tensor(walk, step, &meaning->views[2], &spec->mask, ref->index);
@@ -414,7 +455,8 @@ static enum reason walk_steps(struct walk *walk)
 
 	walk->value = 0;
 	walk->softmax = walk->tanh = walk->masked = walk->unknown = walk->again = false;
-	walk->shifted = false;
+	walk->shifted = walk->lowest = false;
+	walk->mask = -1;
 	walk->dtype = dtype_of_cuda(chain->steps[0].gemm.ctype);
 	memset(walk->sides, 0, sizeof(walk->sides));
 	memset(args, 0, sizeof(*args));

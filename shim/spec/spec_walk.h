@@ -35,6 +35,8 @@ struct walk {
 	int scores;	  /* the one that softmax took */
 	int dtype;	  /* of that the walk is at */
 	bool softmax, tanh, masked, shifted, unknown;
+	int mask;    /* the input that a fill took for one; -1: none did */
+	bool lowest; /* it filled in the lowest number that there is, or -inf */
 	struct {
 		enum side what;
 		int of; /* version of the scores */

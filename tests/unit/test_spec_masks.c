@@ -437,6 +437,66 @@ static void test_bias_after_mask(void **state)
 	assert_int_equal(args.spec.late_biases, 0);
 }
 
+/* The probabilities of what was hidden are made 0 once more, as ESPnet's attention does: by
+ * `again`, where scores are `scores`. */
+static enum reason with_zeros(uint64_t again, uint16_t filled, uint16_t with, bool biased,
+			      float factor)
+{
+	struct chain *chain = begin();
+
+	join(chain, core_scale(core.x, core.s, 0.25f));
+	if (biased)
+		join(chain, core_add_mask(core.x, core.x, core.mask));
+	join(chain, core_masked_fill(core.x, core.x, CORE_OTHER, filled));
+	if (factor != 1)
+		join(chain, core_scale(core.x, core.x, factor));
+	join(chain, core_softmax(core.p, core.x));
+	join(chain, core_masked_fill(core.p, core.p, again, with));
+	return end(chain);
+}
+
+static void test_masked_again(void **state)
+{
+	(void)state;
+	core_begin(); /* -inf, also beside a bias */
+	for (int biased = 0; biased < 2; biased++) {
+		assert_int_equal(with_zeros(CORE_OTHER, 0xfc00, 0, biased, 1), REASON_NONE);
+		assert_true(isinf(args.spec.mask_value) && args.spec.mask_value < 0);
+		assert_int_equal(args.spec.mask.base, CORE_OTHER);
+		assert_int_equal(args.spec.empty_row, ATTN_EMPTY_ZERO);
+		core_begin();
+	}
+	/* the lowest number: as good, where nothing else is as low */
+	assert_int_equal(with_zeros(CORE_OTHER, 0xfbff, 0, false, 1), REASON_NONE);
+	assert_true(isinf(args.spec.mask_value) && args.spec.mask_value < 0);
+	assert_int_equal(args.spec.empty_row, ATTN_EMPTY_ZERO);
+	core_begin();
+	assert_int_equal(with_zeros(CORE_OTHER, 0xfbff, 0, true, 1), REASON_MASK_FORM);
+	core_begin();
+	assert_int_equal(with_zeros(CORE_OTHER, 0xfbff, 0, false, 0.25f), REASON_MASK_FORM);
+	core_begin(); /* a low number is not the lowest */
+	assert_int_equal(with_zeros(CORE_OTHER, 0xf0e2, 0, false, 1), REASON_MASK_FORM);
+	core_begin(); /* another mask, another number */
+	assert_int_equal(with_zeros(CORE_OTHER + 0x10000, 0xfc00, 0, false, 1), REASON_MASK_FORM);
+	core_begin();
+	assert_int_equal(with_zeros(CORE_OTHER, 0xfc00, 0x3c00, false, 1), REASON_MASK_FORM);
+}
+
+/* Memory of the mask that holds another by then. */
+static void test_masked_by_another(void **state)
+{
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	join(chain, core_masked_fill(core.x, core.s, CORE_OTHER, 0xfc00));
+	join(chain, core_softmax(core.p, core.x));
+	core_send(core_memset(CORE_OTHER, 64));
+	join(chain, core_masked_fill(core.p, core.p, CORE_OTHER, 0));
+	assert_int_not_equal(end(chain), REASON_NONE);
+}
+
 static void test_forms_denied(void **state)
 {
 	struct chain *chain;
@@ -476,6 +536,8 @@ int main(void)
 		cmocka_unit_test(test_broadcast_denied),
 		cmocka_unit_test(test_split_agrees),
 		cmocka_unit_test(test_masked_fill),
+		cmocka_unit_test(test_masked_again),
+		cmocka_unit_test(test_masked_by_another),
 		cmocka_unit_test(test_softmax_mask),
 		cmocka_unit_test(test_softmax_mask_denied),
 		cmocka_unit_test(test_bias_after_mask),
