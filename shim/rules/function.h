@@ -21,14 +21,17 @@ struct type {
 	int bytes; /* 0: not known */
 };
 
+/* Of an element-wise kernel, the output among them. */
+#define FUNCTOR_OPERANDS 6
+
 /* What a name says of an element-wise kernel's functor: names are long, launches many. */
 struct functor {
-	int role;		/* enum rule_role */
-	struct type type;	/* it works in */
-	int operands;		/* 0: the name does not say */
-	struct type operand[4]; /* [0] is the output */
-	bool plain;		/* it is known, and holds no pointer */
-	int bytes;		/* of the functor itself; 0: not known */
+	int role;			       /* enum rule_role */
+	struct type type;		       /* it works in */
+	int operands;			       /* 0: the name does not say */
+	struct type operand[FUNCTOR_OPERANDS]; /* [0] is the output */
+	bool plain;			       /* it is known, and holds no pointer */
+	int bytes;			       /* of the functor itself; 0: not known */
 };
 
 /* Pieces of the name that rules look for, and where they are in it. */

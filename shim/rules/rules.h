@@ -44,7 +44,7 @@ struct meaning {
 	int dims;
 	int64_t size[VIEW_DIMS];
 	int view_count; /* views[0] is the output */
-	struct view views[4];
+	struct view views[FUNCTOR_OPERANDS];
 	double scalar;	      /* factor, fill value; ROLE_SOFTCAP: factor before the tanh */
 	int scalar_where;     /* ROLE_FILL: byte offset of the value in the parameters */
 	int constant;	      /* view of the one element in device memory that is `scalar`; 0: there

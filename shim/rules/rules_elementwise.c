@@ -133,7 +133,7 @@ static bool takes(const struct reading *r, unsigned operands)
 {
 	const int named = r->function->functor.operands;
 
-	return operands >= 1 && operands <= 4 && (!named || named == (int)operands);
+	return operands >= 1 && operands <= FUNCTOR_OPERANDS && (!named || named == (int)operands);
 }
 
 /* (int N, functor, array<char *, operands>): contiguous operands, the output first. */
@@ -178,7 +178,7 @@ bool rule_read_unrolled(struct reading *r)
 	const bool without = rule_has(r, "15LoadWithoutCastE") &&
 			     rule_has(r, "16StoreWithoutCastE") && rule_size_of(r, 5) == 1 &&
 			     rule_size_of(r, 6) == 1;
-	struct type types[4];
+	struct type types[FUNCTOR_OPERANDS];
 
 	if (r->function->param_count != 7 || rule_size_of(r, 0) != 4 || !takes(r, count) ||
 	    rule_size_of(r, 2) != 8 * count || !rule_has(r, "23TrivialOffsetCalculatorILi") ||
@@ -231,7 +231,7 @@ static bool read_strided_as(struct reading *r, bool casts)
 
 	if (r->function->param_count != 2 || rule_size_of(r, 0) != 4)
 		return false;
-	for (operands = 1; operands <= 4; operands++) {
+	for (operands = 1; operands <= FUNCTOR_OPERANDS; operands++) {
 		pointers = (4 + 12 * CALCULATOR_DIMS + 4 * CALCULATOR_DIMS * operands + 7) & ~7u;
 		if (bytes >= pointers + 8 * operands && bytes <= pointers + 8 * operands + 64)
 			break;

@@ -47,14 +47,33 @@ bool rule_read_gamma_beta_backward(struct reading *r)
 	return rule_writes(r, 6, row) && rule_writes(r, 7, row);
 }
 
-/* <numbers>(long N, eps, X, mean, rstd), one row a block. */
+/* An RMS norm has no mean, whatever pointer stands there. */
+static bool of_squares(const struct reading *r)
+{
+	return strncmp(r->behind, "Lb1E", 4) == 0;
+}
+
+/* <numbers>(long N, eps, X, mean, rstd), one row a block: of groups; of layers <numbers,
+ * accumulator, bool squares>, whose eps and results are of the latter. */
 bool rule_read_row_moments(struct reading *r)
 {
 	const int64_t width = rule_width(r), rows = r->launch->grid[0];
+	const int64_t wide = *r->behind == 'E' ? width : rule_width(r);
 
-	return rule_takes(r, 8, (unsigned)width, 8, 8, 8) &&
+	return rule_takes(r, 8, (unsigned)wide, 8, 8, 8) &&
 	       rule_reads(r, 2, rule_product(PARAM(0), width, rows)) &&
-	       rule_writes(r, 3, rows * width) && rule_writes(r, 4, rows * width);
+	       (of_squares(r) || rule_writes(r, 3, rows * wide)) && rule_writes(r, 4, rows * wide);
+}
+
+/* <numbers, accumulator, bool squares>(long N, X, mean, rstd, gamma, beta, Y), one row a block. */
+bool rule_read_norm_rows(struct reading *r)
+{
+	const int64_t width = rule_width(r), wide = rule_width(r), rows = r->launch->grid[0];
+	const int64_t row = rule_product(PARAM(0), width), all = rule_product(row, rows);
+
+	return rule_takes(r, 8, 8, 8, 8, 8, 8, 8) && rule_reads(r, 1, all) &&
+	       (of_squares(r) || (rule_reads(r, 2, rows * wide) && rule_reads(r, 5, row))) &&
+	       rule_reads(r, 3, rows * wide) && rule_reads(r, 4, row) && rule_writes(r, 6, all);
 }
 
 /* <numbers>(long N, long C, long groups, mean, rstd, gamma, beta, a, b): a and b are of what

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A parameter block, what the kernel touches by the shapes of its tensors, and numbers that make
- * the block contradict itself.
+ * What the tests of parameter blocks share: a block with what its kernel touches, and words that,
+ * changed, make it one that must not be read.
  */
-#ifndef FASHIM_TEST_RULE_BLOCK_H
-#define FASHIM_TEST_RULE_BLOCK_H
+#ifndef FASHIM_TEST_BLOCK_H
+#define FASHIM_TEST_BLOCK_H
 
 #include "tests/unit/core.h"
 
-#include "shim/op/access.h"
 #include "shim/rules/function.h"
+#include "shim/rules/rules.h"
 
 #define R(where, bytes)                                                                            \
 	{                                                                                          \
@@ -48,13 +48,26 @@ struct block {
 	} spoilt[4];
 };
 
-/* As the rule has it. */
-bool block_read(const struct function *function, const struct op_launch *launch,
+/* Zeroes the list; as rules_access(). */
+bool read_block(const struct function *function, const struct op_launch *launch,
 		const unsigned char *params, struct access_list *list);
 
-/* It touches all that the block says, nothing else, and is not read with one of the numbers that
- * spoil it, nor without its last parameter. */
-void block_check(const struct block *block, const struct op_launch *launch,
-		 const unsigned char *params);
+/* All that the shapes say, nothing else. */
+void check_touches(const struct block *block, const struct access_list *list,
+		   const unsigned char *params);
+/* None of the spoilt words may be read; nor the kernel with its last parameter gone. */
+void check_spoilt(const struct block *block, const struct function *function,
+		  const struct op_launch *launch, const unsigned char *params);
+void check_short(const struct block *block, const struct function *function,
+		 const struct op_launch *launch, const unsigned char *params);
+
+/* All three, of a launch made by hand: in a grid of so many blocks, or of 96; then it stays there.
+ */
+void check_rows_in(unsigned grid, const struct block *block, unsigned count, const size_t *size,
+		   const void *const *value);
+void check_rows(const struct block *block, unsigned count, const size_t *size,
+		const void *const *value);
+extern unsigned char params_by_hand[FUNCTION_MAX_BYTES];
+extern struct op launch_by_hand;
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All of a block's touches, and all ways of spoiling it.
+ * Holds what a rule says of a block against what its shapes say (block.h).
  */
-#include "tests/unit/rule_block.h"
+#include "tests/unit/block.h"
 
 #include <string.h>
-#include "shim/rules/function.h"
+
 #include "shim/op/memory.h"
-#include "shim/rules/rules.h"
 
 static uint64_t allocation_end(uint64_t address)
 {
@@ -34,9 +33,8 @@ static void expect(const struct block *block, const struct touch *touch,
 			 (unsigned long long)(access->sure_end - access->begin));
 }
 
-/* All that the shapes say, nothing else. */
-static void check_touches(const struct block *block, const struct access_list *list,
-			  const unsigned char *params)
+void check_touches(const struct block *block, const struct access_list *list,
+		   const unsigned char *params)
 {
 	int expected = 0;
 
@@ -54,15 +52,15 @@ static void check_touches(const struct block *block, const struct access_list *l
 		fail_msg("%s: %d accesses, not %d", block->name, list->count, expected);
 }
 
-bool block_read(const struct function *function, const struct op_launch *launch,
+bool read_block(const struct function *function, const struct op_launch *launch,
 		const unsigned char *params, struct access_list *list)
 {
 	memset(list, 0, sizeof(*list));
 	return rules_access(function, launch, params, list);
 }
 
-static void check_spoilt(const struct block *block, const struct function *function,
-			 const struct op_launch *launch, const unsigned char *params)
+void check_spoilt(const struct block *block, const struct function *function,
+		  const struct op_launch *launch, const unsigned char *params)
 {
 	static unsigned char spoilt[FUNCTION_MAX_BYTES];
 	struct access_list list;
@@ -78,14 +76,13 @@ static void check_spoilt(const struct block *block, const struct function *funct
 			other.grid[at - GRIDX] = value;
 		else
 			memcpy(spoilt + at, &value, 4);
-		if (block_read(function, &other, spoilt, &list) || list.count)
+		if (read_block(function, &other, spoilt, &list) || list.count)
 			fail_msg("%s: read with %u at %u", block->name, value, at);
 	}
 }
 
-/* The same kernel with its last parameter gone. */
-static void check_short(const struct block *block, const struct function *function,
-			const struct op_launch *launch, const unsigned char *params)
+void check_short(const struct block *block, const struct function *function,
+		 const struct op_launch *launch, const unsigned char *params)
 {
 	size_t offset[FUNCTION_MAX_PARAMS], size[FUNCTION_MAX_PARAMS];
 	const struct function *other;
@@ -97,19 +94,33 @@ static void check_short(const struct block *block, const struct function *functi
 	}
 	other = function_get(
 		below_function(function->name, function->param_count - 1, offset, size));
-	if (block_read(other, launch, params, &list) || list.count)
+	if (read_block(other, launch, params, &list) || list.count)
 		fail_msg("%s: read with %u parameters", block->name, other->param_count);
 }
 
-void block_check(const struct block *block, const struct op_launch *launch,
-		 const unsigned char *params)
+unsigned char params_by_hand[FUNCTION_MAX_BYTES];
+struct op launch_by_hand;
+
+void check_rows_in(unsigned grid, const struct block *block, unsigned count, const size_t *size,
+		   const void *const *value)
 {
-	const struct function *function = function_get(launch->function);
+	unsigned char *const params = params_by_hand;
+	struct op op = core_launch(block->name, count, size, value);
+	const struct function *function = function_get(op.launch.function);
 	struct access_list list;
 
-	if (!block_read(function, launch, params, &list))
+	op.launch.grid[0] = grid;
+	assert_true(function_read_params(function, &op.launch, params));
+	if (!read_block(function, &op.launch, params, &list))
 		fail_msg("%s: not read", block->name);
 	check_touches(block, &list, params);
-	check_spoilt(block, function, launch, params);
-	check_short(block, function, launch, params);
+	check_spoilt(block, function, &op.launch, params);
+	check_short(block, function, &op.launch, params);
+	launch_by_hand = op;
+}
+
+void check_rows(const struct block *block, unsigned count, const size_t *size,
+		const void *const *value)
+{
+	check_rows_in(96, block, count, size, value);
 }
