@@ -195,6 +195,32 @@ def llama8b(variant):
     return lambda i: decode(model, 1, small(2048, 24), 0, i)
 
 
+def mixture_model(variant, hidden, layers, heads, experts):
+    """Every token goes to all experts, so that no rounding sends it elsewhere; how many tokens each
+    gets is still counted on the device."""
+    config = transformers.MixtralConfig(
+        vocab_size=1024, hidden_size=hidden, intermediate_size=hidden, num_hidden_layers=layers,
+        num_attention_heads=heads, num_key_value_heads=heads // 2, num_local_experts=experts,
+        num_experts_per_tok=experts, sliding_window=None, initializer_range=0.03)
+    return make(transformers.MixtralModel, config, torch.bfloat16, variant)
+
+
+@program(Expect("replace", chains=2, tol="sdpa"), repeat=8, variants=SDPA, quick=True)
+def mixture(variant):
+    """Mixtral of 2 layers and 4 experts, B2 S384, bf16: grouped products behind each attention"""
+    model = mixture_model(variant, small(1024, 128), 2, small(8, 2), 4)
+    size = small(384, 24)
+    return lambda i: {"hidden": model(given(2, size, i), use_cache=False).last_hidden_state}
+
+
+@program(Expect("replace", chains=2, tol="sdpa"), repeat=8, variants=SDPA)
+def mixture_long(variant):
+    """the same of 8 experts, B2 S2048: rows that CUB sorts"""
+    model = mixture_model(variant, small(1024, 128), 2, small(8, 2), small(8, 4))
+    size = small(2048, 24)
+    return lambda i: {"hidden": model(given(2, size, i), use_cache=False).last_hidden_state}
+
+
 @program(Expect("replace", chains=6, tol="sdpa"), repeat=4, variants=SDPA, timed={}, quick=True)
 def vit(variant):
     """ViT-large width, 6 layers, B32 S=197, fp16"""
