@@ -25,7 +25,9 @@ struct grouped {
 	uint64_t groups; /* 0: nothing is remembered */
 	uint64_t array[ARRAYS];
 	uint64_t operand[3], bytes[3]; /* A, B, out */
-	bool whole;		       /* every row of out belongs to a group */
+	uint64_t rows, columns;	       /* of out */
+	bool counted;		       /* every row of out belongs to a group … */
+	bool whole;		       /* … and so does every byte of it */
 };
 
 static struct grouped remembered[REMEMBERED];
@@ -119,8 +121,10 @@ static bool read_operands(const struct reading *r, struct grouped *grouped)
 	}
 	for (unsigned i = 0; i < ARRAYS; i++)
 		grouped->array[i] = (uint64_t)PARAM(filled[i]);
-	grouped->whole = (rows == 1 || entry(r, STRIDE_OUT, 0) == PARAM(N)) &&
-			 integers_end_at((uint64_t)PARAM(ENDS), block[0], rows);
+	grouped->rows = (uint64_t)rows;
+	grouped->columns = (uint64_t)PARAM(N);
+	grouped->counted = integers_end_at((uint64_t)PARAM(ENDS), block[0], rows);
+	grouped->whole = grouped->counted && (rows == 1 || entry(r, STRIDE_OUT, 0) == PARAM(N));
 	return apart(grouped);
 }
 
@@ -162,8 +166,23 @@ enum {
 	BETA = 768,
 	OUT_MAPS = 1408,
 	SMS = 1540,
-	COUNT_2 = 1680
+	COUNTED_BEFORE = 1664,
+	COUNT_2 = 1680,
+	TILE = 1704
 };
+
+/* Has each block a tile of out to compute, or each half of it one where they take turns? Groups
+ * that end within a tile make for more of them. */
+static bool all_busy(const struct reading *r, unsigned params, const struct grouped *grouped)
+{
+	const uint64_t rows = rule_u32_at(r, params + TILE);
+	const uint64_t columns = rule_u32_at(r, params + TILE + 4);
+	const bool in_turn = rule_has(r, "40KernelPtrArrayTmaWarpSpecializedPingpong");
+
+	return grouped->counted && rows && columns && !r->params[params + COUNTED_BEFORE] &&
+	       ((grouped->rows + rows - 1) / rows) * ((grouped->columns + columns - 1) / columns) >=
+		       (uint64_t)r->launch->grid[0] * (in_turn ? 2 : 1);
+}
 
 static const struct grouped *operands_of(const struct reading *r, unsigned params)
 {
@@ -182,15 +201,17 @@ static const struct grouped *operands_of(const struct reading *r, unsigned param
 }
 
 /* (Params), of which out = A B is left. Descriptors of A and B, and one of out for each of two
- * groups of warps, are written to the workspace, a set for each multiprocessor, and read. Rows of
- * out that belong to no group are left as they are. */
+ * groups of warps, are written to the workspace, a set for each multiprocessor that has something
+ * to do, and read. Rows of out that belong to no group are left as they are. */
 bool rule_read_grouped_product(struct reading *r)
 {
 	static const unsigned at_operand[3] = {656, 672, 1432};
 	const unsigned params = rule_offset(r, 0);
 	const uint32_t sms = rule_takes(r, 1792) ? rule_u32_at(r, params + SMS) : 0;
 	const unsigned *grid = r->launch->grid;
+	const int64_t maps = 2 * (int64_t)sms * DESCRIPTOR;
 	const struct grouped *grouped;
+	bool busy;
 
 	if (sms < 1 || sms > 65536 || (uint64_t)grid[0] * grid[1] * grid[2] > sms || !any ||
 	    rule_u32_at(r, params + MODE) != GROUPED || rule_u32_at(r, params + BETA) != 0 ||
@@ -211,8 +232,11 @@ bool rule_read_grouped_product(struct reading *r)
 	for (int i = 0; i < 3; i++)
 		touch(r, params + at_operand[i], grouped->operand[i], grouped->bytes[i],
 		      i == OF_OUT ? ACCESS_WRITE : ACCESS_READ, i == OF_OUT && grouped->whole);
-	return rule_changes_at(r, params + IN_MAPS, 2 * (int64_t)sms * DESCRIPTOR) &&
-	       rule_changes_at(r, params + OUT_MAPS, 2 * (int64_t)sms * DESCRIPTOR);
+	busy = grid[0] == sms && all_busy(r, params, grouped);
+	return busy ? rule_writes_at(r, params + IN_MAPS, maps, true) &&
+			       rule_writes_at(r, params + OUT_MAPS, maps, true)
+		    : rule_changes_at(r, params + IN_MAPS, maps) &&
+			       rule_changes_at(r, params + OUT_MAPS, maps);
 }
 
 void grouped_clear(void)

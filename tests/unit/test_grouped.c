@@ -28,6 +28,8 @@
 #define COPY	  "cuMemcpyDtoDAsync_v2"
 #define IN_PARAMS 112 /* of the product's launch: where its own begin */
 #define ROWS	  1536
+#define TILES	  (1536 / 128 * 2048 / 256)
+#define SMS	  (IN_PARAMS + 1540)
 #define GROUPS	  8
 
 enum outcome { UNKNOWN, SOME, WHOLE }; /* of the product: not known; its output is left in part */
@@ -37,7 +39,7 @@ static const struct change {
 	const char *what;
 	enum outcome outcome;
 	const char *launch; /* the first one of this name … */
-	enum { LEFT_OUT, WORD, NOWHERE, GRID, RADIX, OVERWRITTEN, ANYTHING } how;
+	enum { LEFT_OUT, WORD, NOWHERE, GRID, SMALL, RADIX, OVERWRITTEN, ANYTHING } how;
 	int where; /* … WORD, NOWHERE: of its parameters; OVERWRITTEN: by the pointer there, behind
 		      the launch */
 	uint32_t value; /* … OVERWRITTEN: bytes behind the pointer */
@@ -80,6 +82,8 @@ static const struct change {
 	{"with alpha in device memory", UNKNOWN, PRODUCT, WORD, IN_PARAMS + 816, 0x19d280},
 	{"scheduled by other sizes", UNKNOWN, PRODUCT, WORD, IN_PARAMS + 1688, 0x19d2c0},
 	{"scheduled for fewer groups", UNKNOWN, PRODUCT, WORD, IN_PARAMS + 1680, 7},
+	{"on as many multiprocessors as there are tiles", WHOLE, PRODUCT, SMALL, 0, TILES},
+	{"on one more", WHOLE, PRODUCT, SMALL, 0, TILES + 1},
 	{"in more blocks than descriptors", UNKNOWN, PRODUCT, GRID, 0, 133},
 	/* what the ends are made of */
 	{"no places", SOME, TOP_K, LEFT_OUT, 0, 0},
@@ -190,7 +194,9 @@ static void check_product(const struct access_list *list, const unsigned char *p
 			  const unsigned char *params, enum outcome outcome, bool again)
 {
 	const uint64_t n = again ? 1024 : 2048, k = 1024, rows = word(prepared, 208);
+	uint32_t sms;
 
+	memcpy(&sms, params + SMS, 4);
 	if (outcome == UNKNOWN) {
 		if (!list->count || list->item[0].grade != GRADE_UNKNOWN)
 			fail_msg("%s: known", change->what);
@@ -207,8 +213,9 @@ static void check_product(const struct access_list *list, const unsigned char *p
 	expect(list, word(prepared, 8), GROUPS * k * n * 2, ACCESS_READ, false);
 	if (outcome == WHOLE)
 		expect(list, word(prepared, 16), rows * n * 2, ACCESS_WRITE, true);
-	expect(list, word(params, IN_PARAMS + 648), 132 * 2 * 128, ACCESS_UNKNOWN, false);
-	expect(list, word(params, IN_PARAMS + 1408), 132 * 2 * 128, ACCESS_UNKNOWN, false);
+	for (unsigned at = 648; at <= 1408; at += 1408 - 648)
+		expect(list, word(params, IN_PARAMS + at), sms * 2 * 128,
+		       sms <= TILES ? ACCESS_WRITE : ACCESS_UNKNOWN, sms <= TILES);
 	for (int i = 0; i < list->count; i++)
 		if (list->item[i].mode == ACCESS_WRITE && outcome == SOME)
 			assert_int_equal(list->item[i].sure_end, list->item[i].begin);
@@ -248,8 +255,10 @@ static void each(struct op *op, void *argument)
 		memcpy(params + change->where, &change->value, 4);
 	if (here && change->how == NOWHERE)
 		memset(params + change->where, 0, 8);
-	if (here && change->how == GRID)
+	if (here && (change->how == GRID || change->how == SMALL))
 		op->launch.grid[0] = change->value;
+	if (here && change->how == SMALL)
+		memcpy(params + SMS, &change->value, 4);
 	if (strstr(name, PREPARE))
 		memcpy(prepared, params, sizeof(prepared));
 	if (strstr(name, PRODUCT)) {
