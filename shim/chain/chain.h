@@ -61,6 +61,13 @@ struct input {
 	bool lent; /* the snapshot is a graph's, which makes it anew at each launch */
 };
 
+/* Every other element there, from the first on, is what the program wrote since; those between are
+ * the values' still, until it overwrites them as well. */
+struct comb {
+	uint64_t begin, end;
+	uint32_t width; /* bytes of an element; 0: there is none */
+};
+
 struct chain {
 	bool used, closed, deferred;
 	bool captured; /* deferred while a graph is recorded: run in place, or not at all */
@@ -86,10 +93,11 @@ struct chain {
 	struct complement_args complement;
 	struct site_set *candidates;
 	int step_count, value_count, input_count;
-	int p_value;	 /* at close: which value GEMM2 contracts */
-	int further;	 /* at close: columns of a row of P behind its keys: 1 for a sink */
-	bool transposed; /* at close: GEMM1 made S^T: its rows are queries, its columns keys */
-	int preload;	 /* input that lies where S will: what GEMM1 adds to (beta); -1: none */
+	int p_value;	  /* at close: which value GEMM2 contracts */
+	int further;	  /* at close: columns of a row of P behind its keys: 1 for a sink */
+	bool transposed;  /* at close: GEMM1 made S^T: its rows are queries, its columns keys */
+	int preload;	  /* input that lies where S will: what GEMM1 adds to (beta); -1: none */
+	struct comb comb; /* closed */
 	struct op_gemm closer;
 	/* Operands A and B of GEMM1, and V. Deferred: inputs[relayed[n]] is what relay[n] would
 	 * have copied; -1: no copy was held back. made_by: number of the copy that made them; 0:

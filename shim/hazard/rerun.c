@@ -197,6 +197,9 @@ static bool may_lie_at_home(const struct chain *chain, const struct value *value
 {
 	struct range_set rest;
 
+	if (chain->comb.width &&
+	    range_overlap(chain->comb.begin, chain->comb.end, value->begin, value->end))
+		return false;
 	range_set_one(&rest, value->begin, value->end);
 	for (int k = 0; k < chain->value_count; k++)
 		for_each_range(r, &chain->values[k].live)
@@ -224,6 +227,44 @@ static void choose_places(const struct chain *chain, struct places *places)
 	}
 }
 
+/* What lies between the elements of the comb, from the first of them in [begin, end) on; `from`: of
+ * the byte at `begin`. */
+static int move_between(const struct chain *chain, uint64_t begin, uint64_t end, uint64_t from)
+{
+	const uint64_t width = chain->comb.width;
+	const CUDA_MEMCPY2D rows = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+				    .srcDevice = (CUdeviceptr)(from + width),
+				    .srcPitch = 2 * width,
+				    .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+				    .dstDevice = (CUdeviceptr)(begin + width),
+				    .dstPitch = 2 * width,
+				    .WidthInBytes = width,
+				    .Height = (end - begin) / (2 * width)};
+
+	return !rows.Height || (driver.cuMemcpy2DAsync_v2 &&
+				driver.cuMemcpy2DAsync_v2(&rows, chain->stream) == CUDA_SUCCESS)
+		       ? 0
+		       : -1;
+}
+
+/* A standing range: before the comb, between its elements, and behind it. */
+static int write_range(const struct chain *chain, const struct range *r, uint64_t from)
+{
+	const struct comb *comb = &chain->comb;
+	uint64_t begin = comb->begin > r->begin ? comb->begin : r->begin;
+	uint64_t end = comb->end < r->end ? comb->end : r->end;
+	int error = 0;
+
+	if (!comb->width || begin >= end)
+		return move(chain, r->begin, from, r->end - r->begin);
+	if (begin > r->begin)
+		error |= move(chain, r->begin, from, begin - r->begin);
+	error |= move_between(chain, begin, end, from + (begin - r->begin));
+	if (end < r->end)
+		error |= move(chain, end, from + (end - r->begin), r->end - end);
+	return error;
+}
+
 /* The standing bytes of what was made in scratch. */
 static int write_back(const struct chain *chain, int i, const struct places *places)
 {
@@ -232,8 +273,7 @@ static int write_back(const struct chain *chain, int i, const struct places *pla
 
 	for_each_range(r, &value->live) {
 		held_guard_write(r->begin, r->end, chain_queue(chain), chain);
-		error |= move(chain, r->begin, places->value[i] + (r->begin - value->begin),
-			      r->end - r->begin);
+		error |= write_range(chain, r, places->value[i] + (r->begin - value->begin));
 	}
 	return error;
 }

@@ -33,6 +33,8 @@ struct access {
 	uint64_t end;	  /* beyond the last */
 	uint64_t
 		sure_end; /* writes: every byte of [begin, sure_end) is overwritten, none is read */
+	uint32_t comb; /* writes: bytes of an element, of which every other one from `begin` on is
+			  overwritten and the others are left; 0: not so. Nothing is sure then */
 	enum access_mode mode;
 	enum access_grade grade;
 	bool bounded; /* end comes from a rule or an exact extent, not from the allocation */

@@ -81,6 +81,20 @@ static void read_functor(struct reading *r, unsigned at, unsigned bytes)
 	}
 }
 
+/* Does the output take every other element? One half of what two launches write, as rotary
+ * embeddings of interleaved pairs are put together. */
+static void note_comb(struct reading *r)
+{
+	const struct meaning *meaning = r->meaning;
+	const struct view *out = &meaning->views[0];
+	struct access *last = r->list && r->list->count ? &r->list->item[r->list->count - 1] : NULL;
+
+	if (last && last->where == out->where && last->sure_end == last->begin &&
+	    meaning->elements > 1 &&
+	    rule_dense((unsigned)meaning->dims, meaning->size, out->stride, 2 * out->element))
+		last->comb = (uint32_t)out->element;
+}
+
 bool rule_finish_views(struct reading *r)
 {
 	struct meaning *meaning = r->meaning;
@@ -99,6 +113,7 @@ bool rule_finish_views(struct reading *r)
 			rule_reads_at(r, (unsigned)view->where, bytes);
 		} else {
 			rule_writes_at(r, (unsigned)view->where, bytes, view_dense(meaning, view));
+			note_comb(r);
 		}
 	}
 	return true;

@@ -279,6 +279,23 @@ void app_repeat_head(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows,
 		app_copy(app, out + 2 * n * h, in, n);
 }
 
+void app_interleave(struct app *app, CUdeviceptr out, CUdeviceptr in, size_t n)
+{
+	const CUDA_MEMCPY2D rows = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+				    .srcDevice = in,
+				    .srcPitch = 2,
+				    .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+				    .dstDevice = out,
+				    .dstPitch = 4,
+				    .WidthInBytes = 2,
+				    .Height = n};
+
+	if (app->aten.used)
+		aten_interleave(app, out, in, n);
+	else
+		CHECK(cuMemcpy2DAsync(&rows, app->stream));
+}
+
 void app_fill(struct app *app, CUdeviceptr out, float value, size_t n)
 {
 	long long count = (long long)n;

@@ -84,6 +84,8 @@ void app_softmax(struct app *app, CUdeviceptr out, CUdeviceptr in, size_t rows, 
 void app_copy(struct app *app, CUdeviceptr out, CUdeviceptr in, size_t n);
 void app_split_heads(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows, int heads,
 		     int depth);
+/* To every other element from `out` on. */
+void app_interleave(struct app *app, CUdeviceptr out, CUdeviceptr in, size_t n);
 /* [heads,rows,depth] from one head's [rows,depth]. */
 void app_repeat_head(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows, int heads,
 		     int depth);

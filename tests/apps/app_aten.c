@@ -143,6 +143,22 @@ void aten_repeat_head(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows
 	copy_heads(app, out, in, rows, heads, depth, (unsigned)depth * 2, 0);
 }
 
+void aten_interleave(struct app *app, CUdeviceptr out, CUdeviceptr in, size_t n)
+{
+	int count = (int)n;
+	struct aten_strided2 l;
+
+	unset(&l, sizeof(l));
+	l.calculator.dims = 0;
+	dimension(&l.calculator, (unsigned)n);
+	l.strides[0] = 4;
+	l.strides[1] = 2;
+	l.at[0] = pointer(out);
+	l.at[1] = pointer(in);
+	app_launch(app, app->aten.copy_strided, ((unsigned)count + 127) / 128, 128,
+		   (void *[]){&count, &l});
+}
+
 void aten_softmax(struct app *app, CUdeviceptr out, CUdeviceptr in, size_t rows, int columns)
 {
 	int count = (int)rows, stride = columns, chunk = -1;

@@ -19,6 +19,8 @@ void aten_split_heads(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows
 		      int depth);
 void aten_repeat_head(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows, int heads,
 		      int depth);
+/* To every other element from `out` on. */
+void aten_interleave(struct app *app, CUdeviceptr out, CUdeviceptr in, size_t n);
 void aten_fill(struct app *app, CUdeviceptr out, float value, size_t n);
 
 #endif

@@ -103,6 +103,33 @@ static void p_partly_cleared(void)
 	looking(TOGETHER, partly_cleared);
 }
 
+/* As interleaved pairs of a rotary embedding are put together, in memory that was P's. */
+static void one_half(struct bench *b, int r)
+{
+	app_interleave(&b->app, b->t.p + (r == 9 ? 1002 : 0), b->t.q, b->n / 2);
+	observe_p(b, &b->t, r);
+}
+
+static void p_one_half(void)
+{
+	looking(TOGETHER, one_half);
+}
+
+static void both_halves(struct bench *b, int r)
+{
+	app_interleave(&b->app, b->t.p + 2, b->t.q, b->n / 2);
+	app_interleave(&b->app, b->t.p, b->t.k, b->n / 2);
+	if (r == 11) /* another, and what stands in between is looked at */
+		app_interleave(&b->app, b->t.x + 400, b->t.k, b->n / 2);
+	observe_p(b, &b->t, r);
+	app_observe(&b->report, "x", r, b->t.x, b->scores);
+}
+
+static void p_both_halves(void)
+{
+	looking(TOGETHER, both_halves);
+}
+
 static void mean(struct bench *b, int r)
 {
 	size_t one = b->scores / (size_t)b->shape.heads;
@@ -372,6 +399,8 @@ const struct hazard hazards_observe[] = {
 	{"p_edited", p_edited, "P is edited in place, then read"},
 	{"p_edited_and_used", p_edited_and_used, "a third of P is edited, then a second P.V"},
 	{"p_partly_cleared", p_partly_cleared, "a memset over the middle of P, then it is read"},
+	{"p_one_half", p_one_half, "every other number of P is overwritten, then it is read"},
+	{"p_both_halves", p_both_halves, "and then the others, and P and X are read"},
 	{"p_mean", p_mean, "mean over heads of P, late"},
 	{"p_mean_always", p_mean_always, "mean over heads of P, every time"},
 	{"p_view", p_view, "a kernel reads from the middle of P"},
