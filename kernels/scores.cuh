@@ -114,11 +114,12 @@ static __device__ __forceinline__ float cap_score(float x, float softcap)
 	return softcap - __fdividef(2.0f * softcap, 1.0f + exp2_fast(x * (2.0f * LOG2E / softcap)));
 }
 
-/* From q.k to x for keys j, j+1, j+8, ... of row i: all but the window
- * and the row's length. */
+/* From what times `scale` is S to x for keys j, j+1, j+8, ... of row i: all but the window and the
+ * row's length. */
 template <bool ANY, int N>
-static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_args &a,
-					      const struct view &w, int i, int j)
+static __device__ __forceinline__ void modify_scaled(float (&x)[N], const struct attn_args &a,
+						     const struct view &w, float scale, int i,
+						     int j)
 {
 	const struct attn_spec &s = a.spec;
 	const int left = a.Sk - j;
@@ -133,7 +134,7 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 	i = min(i, a.Sq - 1);
 #pragma unroll
 	for (int k = 0; k < N; k++)
-		x[k] *= s.scale;
+		x[k] *= scale;
 	if (s.softcap != 0.0f) {
 #pragma unroll
 		for (int k = 0; k < N; k++)
@@ -167,6 +168,14 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 	}
 	if (!ANY || s.late_biases == 0)
 		hide();
+}
+
+/* The same from q.k. */
+template <bool ANY, int N>
+static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_args &a,
+					      const struct view &w, int i, int j)
+{
+	modify_scaled<ANY>(x, a, w, a.spec.scale, i, j);
 }
 
 /* First and last key that row i may see, as far as int holds them. */
