@@ -214,9 +214,15 @@ static void test_scale(void **state)
  * shows in O. Factors are no powers of two, neither are lengths multiples of a tile. */
 static void test_rounded_scores(void **state)
 {
-	static const int steps[] = {ATTN_ROUND_PRODUCT, ATTN_ROUND_SCALED,
-				    ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED, ATTN_ROUND_BIASED,
-				    ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED | ATTN_ROUND_BIASED};
+	static const int steps[] = {ATTN_ROUND_PRODUCT,
+				    ATTN_ROUND_SCALED,
+				    ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED,
+				    ATTN_ROUND_BIASED,
+				    ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED | ATTN_ROUND_BIASED,
+				    ATTN_ROUND_WEIGHTS,
+				    ATTN_ROUND_PRODUCT | ATTN_ROUND_WEIGHTS,
+				    ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED | ATTN_ROUND_BIASED |
+					    ATTN_ROUND_WEIGHTS};
 	static const struct layout shared[4] = {{0}, {.same = "h"}, {.same = "h"}, {0}};
 	static const struct layout odd = {.pad = 1};
 	enum { PLAIN, BIAS, ODD_BIAS, TWO, MASK, LATE, WINDOW, LENGTHS, GQA, KINDS };
@@ -224,13 +230,13 @@ static void test_rounded_scores(void **state)
 	char what[64];
 
 	(void)state;
-	for (int n = 0; n < KINDS * 4; n++) {
-		const int kind = n / 4, dtype = n % 2, D = n % 3 == 0 ? 128 : n % 3 == 1 ? 64 : 33;
+	for (int n = 0; n < KINDS * 5; n++) {
+		const int kind = n / 5, dtype = n % 2, D = n % 3 == 0 ? 128 : n % 3 == 1 ? 64 : 33;
 		struct attn_spec *s = &p.args.spec;
 
 		problem_init(&p, dtype, (int[6]){1, 2, 37 + n, 101 + 13 * (n % 7), D, D},
 			     kind == GQA ? shared : NULL);
-		s->round_s = steps[n % 5];
+		s->round_s = steps[n % 8];
 		s->alpha = n % 3 ? 0.7f : -0.43f;
 		s->scale = s->alpha * (n % 4 ? 3.3f : 1.0f);
 		s->round_x = s->round_s & ATTN_ROUND_BIASED ? dtype : ATTN_F32;

@@ -105,12 +105,20 @@ static double answer_score(const struct problem *p, int b, int h, int i, int j, 
 	return x;
 }
 
+/* What one step of a rounded weight is: one that a kernel finds a little larger or smaller, as it
+ * is with any flip among the scores of its row, may be rounded to the next number. */
+static double weight_step(double x, int dtype)
+{
+	return x * (dtype == ATTN_F16 ? 0x1p-10 : 0x1p-7);
+}
+
 double problem_row_loose(const struct problem *p, int b, int h, int i, bool rounded, double *out)
 {
 	const struct attn_args *a = &p->args;
 	double *x = malloc((size_t)a->Sk * sizeof(*x)), most = -INFINITY, sum = 0;
 	double *loose = malloc((size_t)a->Sk * sizeof(*loose)), flips = 0, loosest = 0;
 	double sink = -INFINITY;
+	const bool weights = a->spec.round_s & ATTN_ROUND_WEIGHTS;
 	bool empty;
 
 	if (a->spec.sinks.base)
@@ -133,8 +141,8 @@ double problem_row_loose(const struct problem *p, int b, int h, int i, bool roun
 	}
 	for (int j = 0; j < a->Sk; j++) {
 		x[j] = empty ? 1.0 / a->Sk : x[j] / sum;
-		if (rounded)
-			x[j] = number_round(x[j], a->q.dtype);
+		if (rounded || (weights && !empty))
+			x[j] = number_round((float)x[j], weights ? a->spec.round_p : a->q.dtype);
 	}
 	for (int d = 0; d < a->Dv; d++)
 		out[d] = 0;
@@ -154,16 +162,17 @@ double problem_row_loose(const struct problem *p, int b, int h, int i, bool roun
 			out[d] = number_round(out[d], a->q.dtype);
 	}
 	for (int j = 0; j < a->Sk; j++) {
+		const double step = weights && !empty ? weight_step(x[j], a->spec.round_p) : 0;
 		double far = 0;
 
-		if (x[j] == 0 || loose[j] == 0)
+		if (x[j] == 0 || (loose[j] == 0 && step == 0))
 			continue;
 		for (int d = 0; d < a->Dv; d++)
 			far = fmax(far, fabs(a->spec.out_scale * number_load(element_at(&a->v, a->H,
 											b, h, j, d),
 									     a->v.dtype) -
 					     out[d]));
-		flips += x[j] * expm1(loose[j]) * far;
+		flips += (x[j] * expm1(loose[j]) + step) * far;
 		loosest = fmax(loosest, loose[j]);
 	}
 	free(loose);
