@@ -24,6 +24,7 @@
 #include "shim/gpu/ledger.h"
 #include "shim/log/log.h"
 #include "shim/gpu/nvtx.h"
+#include "shim/rules/grouped.h"
 #include "shim/real/driver.h"
 #include "shim/gpu/scratch.h"
 #include "shim/gpu/timing.h"
@@ -250,6 +251,8 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 			slot->keys = args->Sk;
 			slot->rounding = rounding_of(args, may_tf32(chain));
 			slot->round_s = args->spec.round_s;
+			if (grouped_seen())
+				slot->rounding.moved = rounding_where_choices(args->v.dtype);
 			snprintf(slot->kernel, sizeof(slot->kernel), "%s", variant->name);
 			slot->tried = site->empty && site->state == SITE_LEARNING &&
 				      trial_begin(&trial, chain, args);
@@ -423,6 +426,8 @@ static void judge(struct pending *slot)
 		return;
 	if (strcmp(verdict, "moved") == 0 && round_more(site))
 		return;
+	if (d->sum_app2 > 0 && verdict_rms(d->sum_diff2 / d->sum_app2, 1) > site->moved)
+		site->moved = verdict_rms(d->sum_diff2 / d->sum_app2, 1);
 	if (strcmp(verdict, "ok") == 0) {
 		site->passed++;
 		site->live->agreed++;
@@ -449,8 +454,24 @@ static void finish(struct pending *slot)
 	timing_drop(slot->timing);
 }
 
+/* Sites that were verified before the program chose anything. */
+static void reconsider(void)
+{
+	static bool done;
+
+	if (done || !grouped_seen())
+		return;
+	done = true;
+	for (int i = 0; i < site_count; i++)
+		if (sites[i].state == SITE_VERIFIED &&
+		    sites[i].moved > rounding_where_choices(sites[i].dtype) &&
+		    !round_more(&sites[i]))
+			site_decline(&sites[i], REASON_DRIFT, "before a choice");
+}
+
 void compare_poll(void)
 {
+	reconsider();
 	for (int i = 0; i < PENDING && used_count > 0; i++) {
 		struct driver_context here;
 		CUresult result;

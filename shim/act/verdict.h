@@ -24,6 +24,10 @@ struct rounding {
 /* For attention with these operands; tf32: fp32 operands may be rounded to TF32 in a product. */
 struct rounding rounding_of(const struct attn_args *args, bool tf32);
 
+/* The most that O in 16 bits may be moved where the program chooses by what comes of it, among
+ * experts for instance: a choice does not become another one by little. */
+double rounding_where_choices(int dtype);
+
 /* Is the program's O what the reference says? by_data: nothing but this says what the chain means,
  * and the answer has to be closer. */
 bool verdict_explains(const struct drift_sampled_result *r, const struct rounding *rounding,

@@ -19,6 +19,9 @@
 void grouped_note(const struct op *op, const struct access_list *list,
 		  const struct function *function, const unsigned char *params);
 
+/* Has the program ever grouped products: does it choose which weights to multiply by? */
+bool grouped_seen(void);
+
 /* Ops may pass unseen. */
 void grouped_clear(void);
 

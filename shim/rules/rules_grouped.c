@@ -32,7 +32,8 @@ struct grouped {
 
 static struct grouped remembered[REMEMBERED];
 static unsigned next;
-static bool any; /* may one of them be something? */
+static bool any;  /* may one of them be something? */
+static bool seen; /* was there ever one? */
 
 /* Bytes of an array's entry: an address, three 32-bit sizes, one stride. */
 static uint64_t array_bytes(const struct grouped *grouped, int array)
@@ -246,6 +247,11 @@ void grouped_clear(void)
 	any = false;
 }
 
+bool grouped_seen(void)
+{
+	return seen;
+}
+
 void grouped_note(const struct op *op, const struct access_list *list,
 		  const struct function *function, const unsigned char *params)
 {
@@ -261,5 +267,6 @@ void grouped_note(const struct op *op, const struct access_list *list,
 	    function->rule->read != rule_read_grouped_operands || !read_operands(&r, &grouped))
 		return;
 	remembered[next++ % REMEMBERED] = grouped;
+	seen = true;
 	any = true;
 }

@@ -62,6 +62,7 @@ struct site {
 	bool announced, timed_last;
 	const char *kernel;	 /* that the site's record names */
 	double app_us, fused_us; /* latest steady comparison */
+	double moved;		 /* by the fused O, at most, root mean square of O's own */
 	unsigned samples;	 /* comparisons logged */
 	struct live_site *live;
 };
