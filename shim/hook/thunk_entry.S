@@ -4,8 +4,51 @@
 #include "shim/hook/thunk.h"
 	.text
 
-	/* Entered with the index in w16 or %r11d. Saves what may hold an argument (eight vector registers and
-	 * %al for the sake of float and variadic signatures), asks thunk_enter where to go and goes there. */
+	/* What may hold an argument, and where it is saved: eight vector registers and %al for the sake of
+	 * float and variadic signatures. */
+.macro each_argument save_or_load
+#if defined(__aarch64__)
+	\save_or_load x0, x1, 16
+	\save_or_load x2, x3, 32
+	\save_or_load x4, x5, 48
+	\save_or_load x6, x7, 64
+	\save_or_load x8, x9, 80 /* x9: for the pair alone */
+	\save_or_load q0, q1, 96
+	\save_or_load q2, q3, 128
+	\save_or_load q4, q5, 160
+	\save_or_load q6, q7, 192
+#else
+	\save_or_load movq, %rdi, 128
+	\save_or_load movq, %rsi, 136
+	\save_or_load movq, %rdx, 144
+	\save_or_load movq, %rcx, 152
+	\save_or_load movq, %r8, 160
+	\save_or_load movq, %r9, 168
+	\save_or_load movq, %rax, 176
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
+	\save_or_load movaps, %xmm\n, 16*\n
+	.endr
+#endif
+.endm
+
+#if defined(__aarch64__)
+.macro save one, other, at
+	stp \one, \other, [sp, #\at]
+.endm
+.macro load one, other, at
+	ldp \one, \other, [sp, #\at]
+.endm
+#else
+.macro save move, register, at
+	\move \register, \at(%rsp)
+.endm
+.macro load move, register, at
+	\move \at(%rsp), \register
+.endm
+#endif
+
+	/* Entered with the index in w16 or %r11d. Saves the arguments, asks thunk_enter where to go and goes
+	 * there. */
 	.type thunk_common, %function
 thunk_common:
 	.cfi_startproc
@@ -14,28 +57,12 @@ thunk_common:
 	.cfi_adjust_cfa_offset 224
 	.cfi_rel_offset x29, 0
 	.cfi_rel_offset x30, 8
-	stp x0, x1, [sp, #16]
-	stp x2, x3, [sp, #32]
-	stp x4, x5, [sp, #48]
-	stp x6, x7, [sp, #64]
-	str x8, [sp, #80]
-	stp q0, q1, [sp, #96]
-	stp q2, q3, [sp, #128]
-	stp q4, q5, [sp, #160]
-	stp q6, q7, [sp, #192]
+	each_argument save
 	mov w0, w16
 	mov x1, x30
 	bl thunk_enter
 	mov x16, x0
-	ldp x0, x1, [sp, #16]
-	ldp x2, x3, [sp, #32]
-	ldp x4, x5, [sp, #48]
-	ldp x6, x7, [sp, #64]
-	ldr x8, [sp, #80]
-	ldp q0, q1, [sp, #96]
-	ldp q2, q3, [sp, #128]
-	ldp q4, q5, [sp, #160]
-	ldp q6, q7, [sp, #192]
+	each_argument load
 	ldp x29, x30, [sp], #224
 	.cfi_adjust_cfa_offset -224
 	.cfi_restore x29
@@ -44,40 +71,12 @@ thunk_common:
 #else
 	subq $200, %rsp
 	.cfi_adjust_cfa_offset 200
-	movq %rdi, 128(%rsp)
-	movq %rsi, 136(%rsp)
-	movq %rdx, 144(%rsp)
-	movq %rcx, 152(%rsp)
-	movq %r8, 160(%rsp)
-	movq %r9, 168(%rsp)
-	movq %rax, 176(%rsp)
-	movaps %xmm0, 0(%rsp)
-	movaps %xmm1, 16(%rsp)
-	movaps %xmm2, 32(%rsp)
-	movaps %xmm3, 48(%rsp)
-	movaps %xmm4, 64(%rsp)
-	movaps %xmm5, 80(%rsp)
-	movaps %xmm6, 96(%rsp)
-	movaps %xmm7, 112(%rsp)
+	each_argument save
 	movl %r11d, %edi
 	movq 200(%rsp), %rsi
 	call thunk_enter
 	movq %rax, %r11
-	movaps 0(%rsp), %xmm0
-	movaps 16(%rsp), %xmm1
-	movaps 32(%rsp), %xmm2
-	movaps 48(%rsp), %xmm3
-	movaps 64(%rsp), %xmm4
-	movaps 80(%rsp), %xmm5
-	movaps 96(%rsp), %xmm6
-	movaps 112(%rsp), %xmm7
-	movq 128(%rsp), %rdi
-	movq 136(%rsp), %rsi
-	movq 144(%rsp), %rdx
-	movq 152(%rsp), %rcx
-	movq 160(%rsp), %r8
-	movq 168(%rsp), %r9
-	movq 176(%rsp), %rax
+	each_argument load
 	addq $200, %rsp
 	.cfi_adjust_cfa_offset -200
 	jmp *%r11
