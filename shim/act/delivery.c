@@ -72,17 +72,14 @@ void delivery_expect(const struct site *site, const struct chain *chain)
 	expected.stream = chain->stream;
 }
 
-static const struct relayout *read_copy(const struct op *op, const struct access_list *list,
-					const struct function *function,
-					const unsigned char *params)
+static const struct relayout *read_copy(const struct sight *sight)
 {
 	static struct relayout copy;
 
-	return relayout_read(&copy, op, list, function, params) ? &copy : NULL;
+	return relayout_read(&copy, sight) ? &copy : NULL;
 }
 
-void delivery_note(const struct op *op, const struct access_list *list,
-		   const struct function *function, const unsigned char *params)
+void delivery_note(const struct sight *sight)
 {
 	static struct relayout inverse;
 	struct known *known = expected.of;
@@ -91,9 +88,9 @@ void delivery_note(const struct op *op, const struct access_list *list,
 	if (!known)
 		return;
 	expected.of = NULL;
-	copy = params ? read_copy(op, list, function, params) : NULL;
+	copy = read_copy(sight);
 	if (!copy || copy->in_begin != expected.begin || copy->in_end != expected.end ||
-	    op->context != expected.context || op->stream != expected.stream ||
+	    sight->op->context != expected.context || sight->op->stream != expected.stream ||
 	    !relayout_invert(&inverse, copy)) {
 		miss(known);
 	} else {
@@ -131,12 +128,10 @@ bool delivery_usual(const struct site *site)
 	return known->compared && !known->never && copies_pay(known->inverse.key);
 }
 
-const struct relayout *delivery_of_op(const struct site *site, const struct op *op,
-				      const struct access_list *list,
-				      const struct function *function, const unsigned char *params)
+const struct relayout *delivery_of_op(const struct site *site, const struct sight *sight)
 {
 	static struct relayout inverse;
-	const struct relayout *copy = params ? read_copy(op, list, function, params) : NULL;
+	const struct relayout *copy = read_copy(sight);
 
 	return copy && order_of(copy) == known_of(site)->order && relayout_invert(&inverse, copy)
 		       ? &inverse

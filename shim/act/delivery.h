@@ -16,10 +16,8 @@
 /* A chain of the site closed with its O written in place: the next op is of interest. */
 void delivery_expect(const struct site *site, const struct chain *chain);
 
-/* The next op, whatever it is; params NULL: not readable, or no launch at all. Cheap when none is
- * expected. */
-void delivery_note(const struct op *op, const struct access_list *list,
-		   const struct function *function, const unsigned char *params);
+/* The next op, whatever it is. Cheap when none is expected. */
+void delivery_note(const struct sight *sight);
 
 /* The inverse of the copy that the site's O of so many bytes goes through, for a comparison in that
  * layout; NULL: none is known. */
@@ -33,9 +31,7 @@ bool delivery_usual(const struct site *site);
 
 /* Is the op a copy of the order that was compared? Its inverse, valid until the next call; else
  * NULL. */
-const struct relayout *delivery_of_op(const struct site *site, const struct op *op,
-				      const struct access_list *list,
-				      const struct function *function, const unsigned char *params);
+const struct relayout *delivery_of_op(const struct site *site, const struct sight *sight);
 
 /* A launch waited in vain. */
 void delivery_missed(const struct site *site);

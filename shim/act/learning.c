@@ -141,8 +141,9 @@ enum flow learning_pass_over(struct chain *chain, const char *detail)
 }
 
 /* The program's own ops ran this time: learn of the site, arrange for the comparison. */
-enum flow learning_close(struct chain *chain, struct op *op, const struct access_list *list)
+enum flow learning_close(struct chain *chain, const struct sight *sight)
 {
+	struct op *op = sight->op;
 	COST(PURPOSE_LEARNING);
 	struct attn_args args;
 	char detail[96];
@@ -220,7 +221,7 @@ enum flow learning_close(struct chain *chain, struct op *op, const struct access
 		held_drop(chain);
 		return FLOW_PASS;
 	}
-	held_guard_inputs(chain, op, list);
+	held_guard_inputs(chain, op, sight->list);
 	timing_start(chain->timing, TIMING_GEMM2);
 	op->watcher = chain;
 	return FLOW_PASS;

@@ -11,7 +11,7 @@
 
 /* The closing GEMM is about to run: finds the site and what it computes, asks what is not known.
  * The chain is watched further, or forgotten. */
-enum flow learning_close(struct chain *chain, struct op *op, const struct access_list *list);
+enum flow learning_close(struct chain *chain, const struct sight *sight);
 
 /* The same for what is no attention. */
 enum flow learning_pass_over(struct chain *chain, const char *detail);

@@ -90,13 +90,13 @@ static struct chain *open_or_evict(const struct op *op)
 	return chain_open(op);
 }
 
-static enum flow defer_opening(struct op *op, const struct access_list *list,
-			       const struct site_set *set, bool captured)
+static enum flow defer_opening(const struct sight *sight, const struct site_set *set, bool captured)
 {
+	struct op *op = sight->op;
 	struct chain *chain;
 
 	COST_SHARED(PURPOSE_REPLACING);
-	held_guard(op, list, NULL, op->recorded, op->name);
+	held_guard(sight, NULL, op->recorded);
 	chain = open_or_evict(op);
 	if (!chain)
 		return FLOW_PASS;
@@ -141,28 +141,30 @@ static bool may_defer(const struct op *op, struct site_set *set)
 /* Nothing can be saved or measured here, so that only a chain is held back that can be run in
  * place at any moment, and none is kept once it is replaced. On a stream that joined the capture
  * later such a moment might be too late: it may have been joined back already. */
-enum flow occurrence_open_captured(struct op *op, const struct access_list *list, bool origin)
+enum flow occurrence_open_captured(const struct sight *sight, bool origin)
 {
+	const struct op *op = sight->op;
 	struct site_set set;
 
 	if (!chain_may_open(op))
 		return FLOW_PASS;
 	if ((op->recorded || (config()->graphs == GRAPHS_TRUST && origin)) && may_defer(op, &set))
-		return defer_opening(op, list, &set, true);
+		return defer_opening(sight, &set, true);
 	if (opener_promising(&op->gemm))
 		log_decline(REASON_CAPTURE, op->name);
 	return FLOW_PASS;
 }
 
-enum flow occurrence_open(struct op *op, const struct access_list *list)
+enum flow occurrence_open(const struct sight *sight)
 {
 	const enum config_mode mode = config()->mode;
 	struct site_set set;
+	struct op *op = sight->op;
 	struct chain *chain;
 	bool affordable;
 
 	if (!chain_may_open(op)) {
-		held_guard(op, list, NULL, true, op->name);
+		held_guard(sight, NULL, true);
 		if (op->gemm.by_array)
 			log_decline(REASON_LAYOUT, "operands by address array");
 		else if (op->gemm.batch > 1 && dtype_of_cuda(op->gemm.atype) < 0)
@@ -172,7 +174,7 @@ enum flow occurrence_open(struct op *op, const struct access_list *list)
 	/* The handle says another stream in another thread, where work could not be ordered behind
 	 * it. */
 	if (op->stream == CU_STREAM_PER_THREAD) {
-		held_guard(op, list, NULL, true, op->name);
+		held_guard(sight, NULL, true);
 		if (opener_promising(&op->gemm))
 			log_decline(REASON_STREAM, op->name);
 		return FLOW_PASS;
@@ -182,9 +184,9 @@ enum flow occurrence_open(struct op *op, const struct access_list *list)
 	affordable = ledger_affords(LEDGER_WATCH);
 	if (mode == MODE_REPLACE && !(affordable && site_wants_watch(&op->gemm)) &&
 	    may_defer(op, &set) && !(due_for_sample(&set) && ledger_affords(LEDGER_COMPARE)))
-		return defer_opening(op, list, &set, false);
+		return defer_opening(sight, &set, false);
 	copies_needed(NULL, op->name); /* before the operands are an input of a chain */
-	held_guard(op, list, NULL, true, op->name);
+	held_guard(sight, NULL, true);
 	if (!opener_promising(&op->gemm) && !site_awaits(&op->gemm, SITE_LEARNING))
 		return FLOW_PASS;
 	if (!affordable)
@@ -206,7 +208,7 @@ enum flow occurrence_open(struct op *op, const struct access_list *list)
 		chain->made_by[n] =
 			copies_origin(chain, chain->inputs[n].begin, chain->inputs[n].end);
 	if (chain->preload >= 0) /* about to be added to */
-		held_guard_inputs(chain, op, list);
+		held_guard_inputs(chain, op, sight->list);
 	timing_start(chain->timing, TIMING_GEMM1);
 	op->watcher = chain;
 	return FLOW_PASS;
@@ -215,14 +217,14 @@ enum flow occurrence_open(struct op *op, const struct access_list *list)
 /* ---- deferring
  * ------------------------------------------------------------------------------------- */
 
-enum flow occurrence_defer(struct chain *chain, struct op *op, const struct access_list *list,
-			   const struct function *function, const unsigned char *params)
+enum flow occurrence_defer(struct chain *chain, const struct sight *sight)
 {
+	const struct op *op = sight->op;
 	const int inputs = chain->input_count;
 	int step;
 
 	COST_SHARED(PURPOSE_REPLACING);
-	if (!chain_extend(chain, op, list, function, params)) {
+	if (!chain_extend(chain, sight)) {
 		held_realise(chain, op_queue(op), "chain_broken", false);
 		return FLOW_PASS;
 	}
@@ -234,7 +236,7 @@ enum flow occurrence_defer(struct chain *chain, struct op *op, const struct acce
 	    (chain->recorded || snapshot_unwatched(chain, inputs)))
 		return FLOW_TAKEN;
 	/* Not what any verified site does next: everything so far is run now, this op included. */
-	log_decline(REASON_CHAIN_BROKEN, chain_step_name(&chain->steps[step]));
+	log_decline(REASON_CHAIN_BROKEN, chain->steps[step].name);
 	held_realise(chain, op_queue(op), "chain_broken", false);
 	return FLOW_TAKEN;
 }
@@ -259,8 +261,9 @@ static void add_v(struct chain *chain, const struct op *op)
 		chain->made_by[2] = copies_origin(chain, begin, end);
 }
 
-enum flow occurrence_close(struct chain *chain, struct op *op, const struct access_list *list)
+enum flow occurrence_close(struct chain *chain, const struct sight *sight)
 {
+	struct op *op = sight->op;
 	const int inputs = chain->input_count;
 
 	if (!chain->deferred && !chain->softmax)
@@ -278,16 +281,16 @@ enum flow occurrence_close(struct chain *chain, struct op *op, const struct acce
 			return FLOW_PASS;
 		}
 		if (site)
-			return replace_chain(chain, site, op, list, inputs);
+			return replace_chain(chain, site, sight, inputs);
 		log_decline(REASON_CHAIN_BROKEN, op->name);
 		if (!chain->recorded)
 			site_note_broken(chain->candidates);
 		held_realise(chain, op_queue(op), "chain_broken", false);
-		copies_guard(op, list, op->name); /* V is wanted after all */
+		copies_guard(sight); /* V is wanted after all */
 		if (!chain->used)
 			return FLOW_PASS;
 	}
-	return learning_close(chain, op, list);
+	return learning_close(chain, sight);
 }
 
 void occurrence_ran(struct chain *chain, const struct op *op)

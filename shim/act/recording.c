@@ -170,20 +170,21 @@ static const char *unaccountable(const struct op *op, const struct access_list *
 	return NULL;
 }
 
-void recording_note(struct op *op, const struct access_list *list, const char *who)
+void recording_note(const struct sight *sight)
 {
+	struct op *op = sight->op;
 	struct recorded_graph *graph = following.graph;
 	struct recorded_op *record;
 	const char *why;
 
 	if (!graph)
 		return;
-	why = unaccountable(op, list);
+	why = unaccountable(op, sight->list);
 	if (!why) {
 		record = append(graph);
-		if (record && graph_order_add(&graph->order, graph->op_count - 1, list)) {
+		if (record && graph_order_add(&graph->order, graph->op_count - 1, sight->list)) {
 			record->kind = op->kind;
-			snprintf(record->name, sizeof(record->name), "%s", who);
+			snprintf(record->name, sizeof(record->name), "%s", sight->who);
 			op->recorded = graph->op_count;
 			return;
 		}

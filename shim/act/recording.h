@@ -53,7 +53,7 @@ void recording_begin(const struct op *op);
 void recording_fail(const char *why);
 
 /* Is the op one of a capture that is followed? Then it is noted, and op->recorded set. */
-void recording_note(struct op *op, const struct access_list *list, const char *who);
+void recording_note(const struct sight *sight);
 
 /* It was captured. */
 void recording_ran(const struct op *op);

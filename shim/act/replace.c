@@ -155,24 +155,24 @@ static const struct access *output_of(const struct access_list *list)
 	return NULL;
 }
 
-static bool may_wait(const struct chain *chain, const struct site *site, const struct op *op,
-		     const struct access_list *list)
+static bool may_wait(const struct chain *chain, const struct site *site, const struct sight *sight)
 {
-	const struct access *output = output_of(list);
+	const struct access *output = output_of(sight->list);
+	const struct op *op = sight->op;
 
 	return !chain->captured && !op->gemm.by_array && delivery_usual(site) && output &&
 	       op->context == chain->context && memory_watchable(memory_find(output->begin));
 }
 
-static enum flow wait(struct chain *chain, struct site *site, const struct op *op,
-		      const struct access_list *list, int kept_inputs)
+static enum flow wait(struct chain *chain, struct site *site, const struct sight *sight,
+		      int kept_inputs)
 {
-	const struct access *output = output_of(list);
+	const struct access *output = output_of(sight->list);
 
 	waiting = (struct waiting){.chain = chain,
 				   .site = site,
-				   .op = *op,
-				   .list = *list,
+				   .op = *sight->op,
+				   .list = *sight->list,
 				   .kept_inputs = kept_inputs,
 				   .begin = output->begin,
 				   .end = output->end};
@@ -198,7 +198,9 @@ static void run_instead(void)
 
 	if (chain->deferred)
 		held_realise(chain, chain_queue(chain), "fused_launch", false);
-	copies_guard(&waiting.op, &waiting.list, waiting.op.name); /* V is wanted after all */
+	copies_guard(&(struct sight){.op = &waiting.op,
+				     .list = &waiting.list,
+				     .who = waiting.op.name}); /* V is wanted after all */
 	copies_needed(NULL, waiting.op.name);
 	for (int attempt = 0; attempt < attempts && error; attempt++) {
 		if (!driver_enter(&here, chain->context))
@@ -232,15 +234,14 @@ void replace_settle(void)
 	launched(chain, waiting.site, waiting.kept_inputs);
 }
 
-bool replace_awaited(const struct op *op, const struct access_list *list,
-		     const struct function *function, const unsigned char *params)
+bool replace_awaited(const struct sight *sight)
 {
 	const struct chain *chain = waiting.chain;
 	const struct relayout *inverse;
 
-	if (!chain || !params || op->stream != chain->stream || op->context != chain->context)
+	if (!chain || sight->op->stream != chain->stream || sight->op->context != chain->context)
 		return false;
-	inverse = delivery_of_op(waiting.site, op, list, function, params);
+	inverse = delivery_of_op(waiting.site, sight);
 	if (!inverse || inverse->out_begin != waiting.begin || inverse->out_end != waiting.end ||
 	    !memory_watchable(memory_find(inverse->in_begin)))
 		return false;
@@ -268,17 +269,17 @@ enum flow replace_deliver(void)
 
 /* ---- at once -------------------------------------------------------------------------------- */
 
-enum flow replace_chain(struct chain *chain, struct site *site, const struct op *op,
-			const struct access_list *list, int kept_inputs)
+enum flow replace_chain(struct chain *chain, struct site *site, const struct sight *sight,
+			int kept_inputs)
 {
 	COST(PURPOSE_REPLACING);
-	copies_needed(chain, op->name);
-	if (may_wait(chain, site, op, list))
-		return wait(chain, site, op, list, kept_inputs);
+	copies_needed(chain, sight->who);
+	if (may_wait(chain, site, sight))
+		return wait(chain, site, sight, kept_inputs);
 	delivery_expect(site, chain);
-	if (!save_inputs(chain, list) || launch_behind(chain, site, list, NULL, 0)) {
+	if (!save_inputs(chain, sight->list) || launch_behind(chain, site, sight->list, NULL, 0)) {
 		held_realise(chain, chain_queue(chain), "fused_launch", false);
-		copies_guard(op, list, op->name); /* V is wanted after all */
+		copies_guard(sight); /* V is wanted after all */
 		return FLOW_PASS;
 	}
 	launched(chain, site, kept_inputs);

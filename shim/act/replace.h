@@ -21,8 +21,8 @@
 /* A deferred chain that turned out to be an occurrence of a verified site. Inputs from
  * `kept_inputs` on were added for the closing GEMM alone. FLOW_PASS: it could not be launched, the
  * chain was run instead, and the GEMM is to run. */
-enum flow replace_chain(struct chain *chain, struct site *site, const struct op *op,
-			const struct access_list *list, int kept_inputs);
+enum flow replace_chain(struct chain *chain, struct site *site, const struct sight *sight,
+			int kept_inputs);
 
 /* The kernel for a chain whose stream is being captured for a graph's copy: that and nothing else.
  * 0 or -1. */
@@ -32,8 +32,7 @@ int replace_in_graph(struct chain *chain, struct site *site);
 bool replace_waits(void);
 
 /* Is this next op the copy that it waits for? Asked once for each op. */
-bool replace_awaited(const struct op *op, const struct access_list *list,
-		     const struct function *function, const unsigned char *params);
+bool replace_awaited(const struct sight *sight);
 
 /* It is, and everybody was guarded from it. FLOW_TAKEN: done with the launch. FLOW_PASS: O was made
  * by the program's own GEMM after all. */

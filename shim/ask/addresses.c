@@ -35,8 +35,10 @@ static uint64_t word_at(const unsigned char *params, unsigned at)
 	return word;
 }
 
-static bool may_fill(const struct function *function, const struct op_launch *launch)
+static bool may_fill(const struct sight *sight)
 {
+	const struct function *function = sight->function;
+	const struct op_launch *launch = &sight->op->launch;
 	const uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
 	const uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
 
@@ -87,32 +89,30 @@ static const struct filler *find(uint64_t key)
 	return NULL;
 }
 
-static const struct filler *filler_of(const struct function *function,
-				      const struct op_launch *launch, const unsigned char *params)
+static const struct filler *filler_of(const struct sight *sight)
 {
 	const struct filler *filler = NULL;
 
-	if (filler_count && may_fill(function, launch))
-		filler = find(addresses_key(function, launch, params));
+	if (filler_count && may_fill(sight))
+		filler = find(addresses_key(sight->function, &sight->op->launch, sight->params));
 	return filler && filler->array_count ? filler : NULL;
 }
 
-bool addresses_access(const struct function *function, const struct op_launch *launch,
-		      const unsigned char *params, struct access_list *list)
+bool addresses_access(const struct sight *sight)
 {
-	const struct filler *filler = filler_of(function, launch, params);
+	const struct filler *filler = filler_of(sight);
 
 	for (int i = 0; filler && i < filler->array_count; i++) {
 		const struct address_array *array = &filler->array[i];
-		const uint64_t begin = word_at(params, (unsigned)array->where);
+		const uint64_t begin = word_at(sight->params, (unsigned)array->where);
 		const uint64_t end = begin + 8 * (uint64_t)array->count;
 
-		access_add(list, (struct access){.begin = begin,
-						 .end = end,
-						 .sure_end = end,
-						 .mode = ACCESS_WRITE,
-						 .bounded = true,
-						 .where = array->where});
+		access_add(sight->list, (struct access){.begin = begin,
+							.end = end,
+							.sure_end = end,
+							.mode = ACCESS_WRITE,
+							.bounded = true,
+							.where = array->where});
 	}
 	return filler != NULL;
 }
@@ -132,27 +132,25 @@ static void put_arrays(const struct filler *filler, const unsigned char *params)
 	}
 }
 
-void addresses_note(const struct op *op, const struct function *function,
-		    const unsigned char *params)
+void addresses_note(const struct sight *sight)
 {
 	const struct filler *filler;
 	struct filling *filling;
 
-	if (op->kind == OP_FREE) /* other memory may come to lie there */
+	if (sight->op->kind == OP_FREE) /* other memory may come to lie there */
 		addresses_forget_launches();
-	if (!shadow_wanted() || op->kind != OP_LAUNCH || !function || !params ||
-	    !may_fill(function, &op->launch))
+	if (!shadow_wanted() || !sight->params || !may_fill(sight))
 		return;
-	filler = filler_of(function, &op->launch, params);
+	filler = filler_of(sight);
 	if (filler) {
-		put_arrays(filler, params);
+		put_arrays(filler, sight->params);
 		return;
 	}
 	filling = &recent[recent_count++ % RECENT];
-	filling->function = function;
-	filling->context = op->context;
-	filling->launch = op->launch;
-	memcpy(filling->params, params, function->bytes);
+	filling->function = sight->function;
+	filling->context = sight->op->context;
+	filling->launch = sight->op->launch;
+	memcpy(filling->params, sight->params, sight->function->bytes);
 }
 
 void addresses_forget_launches(void)

@@ -11,7 +11,7 @@
 #ifndef FASHIM_ADDRESSES_H
 #define FASHIM_ADDRESSES_H
 
-#include "shim/op/access.h"
+#include "shim/rules/sight.h"
 
 #define ADDRESSES_POINTERS    16    /* of a launch */
 #define ADDRESSES_PARAM_BYTES 512   /* of a launch */
@@ -50,13 +50,11 @@ uint64_t addresses_key(const struct function *function, const struct op_launch *
 		       const unsigned char *params);
 
 /* Takes in an op in program order, behind shadow_note(): a known kernel's arrays are put into the
- * shadow, others are remembered for a while. params: as function_read_params() copied them. */
-void addresses_note(const struct op *op, const struct function *function,
-		    const unsigned char *params);
+ * shadow, others are remembered for a while. */
+void addresses_note(const struct sight *sight);
 
-/* What the launch of a known kernel touches. false: it is not known. */
-bool addresses_access(const struct function *function, const struct op_launch *launch,
-		      const unsigned char *params, struct access_list *list);
+/* Adds what the launch of a known kernel touches. false: it is not known. */
+bool addresses_access(const struct sight *sight);
 
 /* A GEMM takes arrays that nobody knows: finds out about the kernels that may have filled them.
  * Waits for the device, for each kernel once; not while a stream is being captured. true: something

@@ -34,9 +34,7 @@ static struct result {
 static int result_count, failures;
 
 struct trial {
-	const struct op_launch *launch;
-	const struct function *function;
-	const unsigned char *params;
+	const struct sight *sight;
 	struct mirrors mirrors;
 	uint64_t begin, end;	/* of the scores */
 	unsigned char *seen[2]; /* what each launch left there … */
@@ -89,6 +87,7 @@ static bool look_elsewhere(const struct trial *trial, uint64_t *hash)
 
 static bool run(struct trial *trial, int pass)
 {
+	const struct sight *sight = trial->sight;
 	const uint64_t at = mirrors_place(&trial->mirrors, trial->begin, NULL);
 	const uint64_t bytes = trial->end - trial->begin;
 	uint64_t before = 0, after = 0;
@@ -97,7 +96,7 @@ static bool run(struct trial *trial, int pass)
 	    driver.cuMemsetD8Async((CUdeviceptr)at, pattern[pass], bytes, trial->mirrors.stream) !=
 		    CUDA_SUCCESS ||
 	    !look_behind(trial, &before) ||
-	    !mirrors_launch(&trial->mirrors, trial->function, trial->launch, trial->params) ||
+	    !mirrors_launch(&trial->mirrors, sight->function, &sight->op->launch, sight->params) ||
 	    !look_behind(trial, &after) || !look(trial, at, bytes, NULL, trial->seen[pass]))
 		return false;
 	trial->stops &= before == after;
@@ -122,16 +121,17 @@ static void judge(const struct trial *trial, struct result *result)
 }
 
 /* 0, -EFBIG: too much to look at, -EAGAIN. */
-static int copy_memory(struct trial *trial, const struct op *op)
+static int copy_memory(struct trial *trial)
 {
+	const struct sight *sight = trial->sight;
 	uint64_t word, bytes = 0;
 	unsigned at;
 
-	if (!mirrors_begin(&trial->mirrors, op->context, op->stream))
+	if (!mirrors_begin(&trial->mirrors, sight->op->context, sight->op->stream))
 		return -EAGAIN;
-	for (unsigned i = 0; i < trial->function->param_count; i++)
-		for_each_pointer_word(trial->function, i, at) {
-			memcpy(&word, trial->params + at, 8);
+	for (unsigned i = 0; i < sight->function->param_count; i++)
+		for_each_pointer_word(sight->function, i, at) {
+			memcpy(&word, sight->params + at, 8);
 			if (memory_find(word) && !mirrors_add(&trial->mirrors, word))
 				return -EFBIG;
 		}
@@ -146,25 +146,19 @@ static int copy_memory(struct trial *trial, const struct op *op)
 						       : -EAGAIN;
 }
 
-static int try(struct result *result, const struct op *op, const struct function *function,
-	       const unsigned char *params, uint64_t begin, uint64_t end)
+static int try(struct result *result, const struct sight *sight, uint64_t begin, uint64_t end)
 {
-	struct trial trial = {.launch = &op->launch,
-			      .function = function,
-			      .params = params,
-			      .begin = begin,
-			      .end = end,
-			      .stops = true};
+	struct trial trial = {.sight = sight, .begin = begin, .end = end, .stops = true};
 	struct driver_context here;
 	int error = -EAGAIN;
 
 	COST(PURPOSE_ASKING);
-	if (!driver_enter(&here, op->context))
+	if (!driver_enter(&here, sight->op->context))
 		return error;
 	trial.seen[0] = malloc(end - begin);
 	trial.seen[1] = malloc(end - begin);
 	if (trial.seen[0] && trial.seen[1])
-		error = copy_memory(&trial, op);
+		error = copy_memory(&trial);
 	if (!error && !(run(&trial, 0) && run(&trial, 1)))
 		error = -EAGAIN;
 	if (!error)
@@ -195,12 +189,12 @@ static uint64_t end_of_scores(const struct op *op, uint64_t address)
 	return 0;
 }
 
-static const struct result *ask(const struct op *op, const struct function *function,
-				const unsigned char *params, const struct access *access,
+static const struct result *ask(const struct sight *sight, const struct access *access,
 				uint64_t end)
 {
 	const uint64_t key =
-		hash_mix(addresses_key(function, &op->launch, params), (uint64_t)access->where);
+		hash_mix(addresses_key(sight->function, &sight->op->launch, sight->params),
+			 (uint64_t)access->where);
 	struct ledger_entry entry;
 	struct result *result;
 	int error;
@@ -213,7 +207,7 @@ static const struct result *ask(const struct op *op, const struct function *func
 	entry = ledger_begin(LEDGER_OVERWRITE);
 	result = &results[result_count];
 	*result = (struct result){.key = key};
-	error = try(result, op, function, params, access->pointer, end);
+	error = try(result, sight, access->pointer, end);
 	ledger_end(entry);
 	if (error == -EAGAIN) {
 		failures++;
@@ -223,24 +217,27 @@ static const struct result *ask(const struct op *op, const struct function *func
 	return result;
 }
 
-static bool may_launch(const struct op *op, const struct function *function)
+static bool may_launch(const struct sight *sight)
 {
-	return !function->rule && !op->launch.cooperative && !op->launch.peculiar &&
-	       !mirrors_objection(function);
+	const struct op_launch *launch = &sight->op->launch;
+
+	return sight->params && !sight->function->rule && !launch->cooperative &&
+	       !launch->peculiar && !mirrors_objection(sight->function);
 }
 
-void overwrite_refine(struct access_list *list, const struct op *op,
-		      const struct function *function, const unsigned char *params)
+void overwrite_refine(const struct sight *sight)
 {
-	if (op->kind != OP_LAUNCH || !function || !params || list->opaque ||
-	    config()->ask != ASK_ALL || config()->mode < MODE_COMPARE || !may_launch(op, function))
+	const struct access_list *list = sight->list;
+
+	if (list->opaque || config()->ask != ASK_ALL || config()->mode < MODE_COMPARE ||
+	    !may_launch(sight))
 		return;
 	for (int i = 0; i < list->count; i++) {
-		struct access *access = &list->item[i];
+		struct access *access = &sight->list->item[i];
 		const uint64_t end = access->mode == ACCESS_UNKNOWN && !access->bounded
-					     ? end_of_scores(op, access->pointer)
+					     ? end_of_scores(sight->op, access->pointer)
 					     : 0;
-		const struct result *result = end ? ask(op, function, params, access, end) : NULL;
+		const struct result *result = end ? ask(sight, access, end) : NULL;
 
 		if (!result || !result->bytes || !result->stops)
 			continue;

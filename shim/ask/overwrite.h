@@ -11,13 +11,11 @@
 #ifndef FASHIM_OVERWRITE_H
 #define FASHIM_OVERWRITE_H
 
-#include "shim/op/access.h"
-#include "shim/rules/function.h"
+#include "shim/rules/sight.h"
 
 /* Says of the pointers of a launch that no open chain reads which bytes it overwrites unread, where
  * these are a closed chain's. Waits for the device, for each kernel once; not while a stream is
  * being captured. */
-void overwrite_refine(struct access_list *list, const struct op *op,
-		      const struct function *function, const unsigned char *params);
+void overwrite_refine(const struct sight *sight);
 
 #endif

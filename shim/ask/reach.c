@@ -192,19 +192,18 @@ static void ask(struct answer *answer, const struct op *op, const struct access_
 	ledger_end(entry);
 }
 
-void reach_refine(struct access_list *list, const struct op *op, const struct function *function,
-		  bool may_ask)
+void reach_refine(const struct sight *sight, bool may_ask)
 {
-	struct answer *answer = answer_of(function);
+	struct answer *answer = answer_of(sight->function);
 
 	if (may_ask)
 		take_answers();
 	/* At its first launch, and whenever as many more have passed. */
 	if (may_ask && !answer->asked && (answer->launches & (answer->launches + 1)) == 0)
-		ask(answer, op, list);
+		ask(answer, sight->op, sight->list);
 	answer->launches += may_ask;
-	list->far = !answer->near;
-	list->unsettled = !answer->known;
+	sight->list->far = !answer->near;
+	sight->list->unsettled = !answer->known;
 }
 
 void reach_forget(CUcontext context)

@@ -11,13 +11,11 @@
 #ifndef FASHIM_REACH_H
 #define FASHIM_REACH_H
 
-#include "shim/op/access.h"
-#include "shim/rules/function.h"
+#include "shim/rules/sight.h"
 
 /* Says of a launch's accesses whether it may follow addresses in memory, and whether that is its
  * kernel's own answer or what holds until there is one. Never waits. */
-void reach_refine(struct access_list *list, const struct op *op, const struct function *function,
-		  bool may_ask);
+void reach_refine(const struct sight *sight, bool may_ask);
 
 /* A context is about to go. */
 void reach_forget(CUcontext context);

@@ -461,15 +461,29 @@ static bool extend_by_copy(struct chain *chain, const struct op *op, const struc
 	return true;
 }
 
-bool chain_extend(struct chain *chain, const struct op *op, const struct access_list *list,
-		  const struct function *function, const unsigned char *params)
+void step_keep(struct step *step, const struct sight *sight)
 {
+	const struct op_launch *launch = &sight->op->launch;
+
+	step->kind = OP_LAUNCH;
+	step->function = sight->function;
+	memcpy(step->grid, launch->grid, sizeof(step->grid));
+	memcpy(step->block, launch->block, sizeof(step->block));
+	step->shared_bytes = launch->shared_bytes;
+	memcpy(step->params, sight->params, sight->function->bytes);
+}
+
+bool chain_extend(struct chain *chain, const struct sight *sight)
+{
+	const struct function *function = sight->function;
+	const struct access_list *list = sight->list;
+	const struct op *op = sight->op;
 	struct step *step;
 
 	chain->age = 0;
 	if (op->kind == OP_COPY)
 		return extend_by_copy(chain, op, list);
-	if (op->kind != OP_LAUNCH || !function || !params || list->opaque) {
+	if (!sight->params || list->opaque) {
 		chain->softmax |= !function || chain_kernel_may_be_softmax(function);
 		chain_unfit(chain, REASON_UNKNOWN_KERNEL, op->name);
 		return false;
@@ -481,15 +495,10 @@ bool chain_extend(struct chain *chain, const struct op *op, const struct access_
 	}
 	step = &chain->steps[chain->step_count++];
 	memset(step, 0, offsetof(struct step, params));
-	step->kind = OP_LAUNCH;
+	step_keep(step, sight);
 	step->first_value = chain->value_count;
-	step->function = function;
-	memcpy(step->grid, op->launch.grid, sizeof(step->grid));
-	memcpy(step->block, op->launch.block, sizeof(step->block));
-	step->shared_bytes = op->launch.shared_bytes;
-	memcpy(step->params, params, function->bytes);
 	step->ref_count = 0;
-	rules_meaning(function, &op->launch, params, &step->meaning);
+	rules_meaning(function, &op->launch, sight->params, &step->meaning);
 	rules_settle_constant(&step->meaning);
 	step->name = chain_has_meaning(&step->meaning) ? rules_role_name(step->meaning.role)
 						       : function->name;
@@ -500,12 +509,7 @@ bool chain_extend(struct chain *chain, const struct op *op, const struct access_
 	else
 		link_unknown(chain, step, list);
 	step->signature = chain_sign(&chain->steps[0].gemm, step, list);
-	step->launch_key = chain_launch_key(&chain->steps[0].gemm, op, function, params, list);
+	step->launch_key = chain_launch_key(&chain->steps[0].gemm, sight);
 	chain->softmax = chain->softmax || chain_step_may_be_softmax(step);
 	return true;
-}
-
-const char *chain_step_name(const struct step *step)
-{
-	return step->name;
 }

@@ -180,8 +180,7 @@ int chain_settle_outside(struct chain *chain);
 /* Adds a launch that reads the chain. When it cannot be understood the chain gets `unfit` and stays
  * watched. Overwritten parts of older values are cut. False: the launch could not be kept as a
  * step. */
-bool chain_extend(struct chain *chain, const struct op *op, const struct access_list *list,
-		  const struct function *function, const unsigned char *params);
+bool chain_extend(struct chain *chain, const struct sight *sight);
 
 /* Does the GEMM contract a value of the chain over its last dimension? Fills closer, p_value. */
 bool chain_close(struct chain *chain, const struct op *op);
@@ -197,17 +196,12 @@ bool chain_step_may_be_softmax(const struct step *step);
 /* O was written: where it lies over scores, these are gone. */
 void chain_cut_output(struct chain *chain);
 
-/* A name for people. */
-const char *chain_step_name(const struct step *step);
-
 /* Is it known what a step computes? */
 bool chain_has_meaning(const struct meaning *meaning);
 
 /* Equal for launches of one kernel on one grid with the same constants; how many keys there are
  * does not count. */
-uint64_t chain_launch_key(const struct op_gemm *opener, const struct op *op,
-			  const struct function *function, const unsigned char *params,
-			  const struct access_list *list);
+uint64_t chain_launch_key(const struct op_gemm *opener, const struct sight *sight);
 
 /* Equal for steps that are the same function of the chain's values. list: the step's accesses. */
 uint64_t chain_sign(const struct op_gemm *opener, const struct step *step,

@@ -123,15 +123,16 @@ static uint64_t sign_launch(uint64_t hash, const struct op_gemm *opener,
 	return hash_mix(hash, shared_bytes);
 }
 
-uint64_t chain_launch_key(const struct op_gemm *opener, const struct op *op,
-			  const struct function *function, const unsigned char *params,
-			  const struct access_list *list)
+uint64_t chain_launch_key(const struct op_gemm *opener, const struct sight *sight)
 {
+	const struct function *function = sight->function;
+	const struct op_launch *launch = &sight->op->launch;
+
 	return function->bytes > CHAIN_PARAM_BYTES
 		       ? 0
 		       : sign_launch(hash_mix(0x6c61756e6368ull, function->id), opener, function,
-				     params, op->launch.grid, op->launch.block,
-				     op->launch.shared_bytes, list);
+				     sight->params, launch->grid, launch->block,
+				     launch->shared_bytes, sight->list);
 }
 
 bool chain_has_meaning(const struct meaning *meaning)

@@ -75,16 +75,18 @@ static bool holds(int source, int dtype)
 	       (dtype == ATTN_F32 && (source == ATTN_F16 || source == ATTN_BF16));
 }
 
-bool relayout_read(struct relayout *r, const struct op *op, const struct access_list *list,
-		   const struct function *function, const unsigned char *params)
+bool relayout_read(struct relayout *r, const struct sight *sight)
 {
+	const struct function *function = sight->function;
+	const struct op_launch *launch = &sight->op->launch;
+	const struct access_list *list = sight->list;
 	struct step *step = &r->step;
 	const struct meaning *meaning = &step->meaning;
 	const struct access *out = NULL, *in = NULL;
 
-	if (op->kind != OP_LAUNCH || !function || !function->rule || !params || list->opaque ||
+	if (!sight->params || !function->rule || list->opaque ||
 	    (function->functor.role != ROLE_UNKNOWN && function->functor.role != ROLE_COPY) ||
-	    list->count != 2 || op->launch.cooperative || op->launch.peculiar ||
+	    list->count != 2 || launch->cooperative || launch->peculiar ||
 	    function->bytes > CHAIN_PARAM_BYTES)
 		return false;
 	for (int i = 0; i < 2; i++)
@@ -95,18 +97,13 @@ bool relayout_read(struct relayout *r, const struct op *op, const struct access_
 	if (!out || !in || !in->bounded || out->sure_end != out->end ||
 	    range_overlap(out->begin, out->end, in->begin, in->end))
 		return false;
-	rules_meaning(function, &op->launch, params, &step->meaning);
+	rules_meaning(function, launch, sight->params, &step->meaning);
 	if (meaning->role != ROLE_COPY || meaning->view_count != 2 || meaning->views[0].dtype < 0 ||
 	    !holds(meaning->views[1].dtype, meaning->views[0].dtype) ||
 	    meaning->views[0].element < 2)
 		return false;
-	step->kind = OP_LAUNCH;
+	step_keep(step, sight);
 	step->name = function->name;
-	step->function = function;
-	memcpy(step->grid, op->launch.grid, sizeof(step->grid));
-	memcpy(step->block, op->launch.block, sizeof(step->block));
-	step->shared_bytes = op->launch.shared_bytes;
-	memcpy(step->params, params, function->bytes);
 	step->ref_count = 2;
 	step->refs[0] = (struct ref){.mode = ACCESS_WRITE, .where = out->where};
 	step->refs[1] = (struct ref){.mode = ACCESS_READ, .where = in->where};

@@ -35,8 +35,7 @@ struct relayout {
 };
 
 /* Is the launch such a copy, of 16- or 32-bit numbers, or such a cast? */
-bool relayout_read(struct relayout *r, const struct op *op, const struct access_list *list,
-		   const struct function *function, const unsigned char *params);
+bool relayout_read(struct relayout *r, const struct sight *sight);
 
 /* As an assignment, without room for parameters that the kernel does not have. */
 void relayout_copy(struct relayout *to, const struct relayout *from);

@@ -7,6 +7,7 @@
 #define FASHIM_STEP_H
 
 #include "shim/rules/rules.h"
+#include "shim/rules/sight.h"
 
 #define CHAIN_REFS	  24
 #define CHAIN_PARAM_BYTES 3456
@@ -38,6 +39,9 @@ struct step {
 	uint64_t launch_key; /* chain_launch_key() */
 	uint64_t signature;  /* equal signatures: same code, same constants, same dataflow */
 };
+
+/* Keeps a launch as it was given, but neither its name nor where its pointers lead. */
+void step_keep(struct step *step, const struct sight *sight);
 
 /* What signatures are made with. */
 uint64_t hash_mix(uint64_t hash, uint64_t word);

@@ -31,7 +31,6 @@
 #include "shim/op/graph.h"
 #include "shim/op/memory.h"
 #include "shim/real/bypass.h"
-#include "shim/rules/function.h"
 #include "shim/rules/shadow.h"
 #include "shim/site/site.h"
 
@@ -69,62 +68,60 @@ static bool has_unknown(const struct access_list *list)
 
 /* What is known of a kernel without a rule beside its pointers: all of it, where it is what a
  * verified site does next; else how far it may reach. */
-static void settle_unknown(struct op *op, struct access_list *list, const struct function *function,
-			   const unsigned char *params)
+static void settle_unknown(const struct sight *sight)
 {
-	const struct chain *chain = chain_reader(op, list);
+	struct access_list *list = sight->list;
+	const struct chain *chain = chain_reader(sight->op, list);
 	const struct site *model = NULL;
 
-	if (op->kind != OP_LAUNCH || !has_unknown(list))
+	if (sight->op->kind != OP_LAUNCH || !has_unknown(list))
 		return;
 	if (chain && chain->deferred)
-		model = site_model(
-			chain, chain_launch_key(&chain->steps[0].gemm, op, function, params, list),
-			list);
+		model = site_model(chain, chain_launch_key(&chain->steps[0].gemm, sight), list);
 	if (model) {
 		site_narrow(model, chain, list);
 		return;
 	}
 	if (!chain && !capture_under_way())
-		overwrite_refine(list, op, function, params);
+		overwrite_refine(sight);
 	if (config()->mode >= MODE_COMPARE && has_unknown(list))
-		reach_refine(list, op, function, !capture_under_way());
+		reach_refine(sight, !capture_under_way());
 }
 
 /* An op that reads an open chain. Returns whether it is taken. */
-static enum flow continue_chain(struct chain *chain, struct op *op, struct access_list *list,
-				const struct function *function, const unsigned char *params,
-				const char *who)
+static enum flow continue_chain(struct chain *chain, const struct sight *sight)
 {
 	static struct access_list own; /* as far as the chain is concerned; flow lock */
+	const struct access_list *list = sight->list;
+	struct sight narrowed = *sight;
+	struct op *op = sight->op;
 
 	if (!chain_takes_whole(chain, list)) {
 		/* Partly overwritten scores are no scores: what is made of them can't be told. */
-		chain_unfit(chain, REASON_CHAIN_BROKEN, who);
+		chain_unfit(chain, REASON_CHAIN_BROKEN, sight->who);
 		if (chain->deferred) {
-			held_guard(op, list, NULL, true, who);
+			held_guard(sight, NULL, true);
 			return FLOW_PASS;
 		}
 	}
 	/* A closing GEMM's output is written even where the chain was deferred. */
 	own = *list;
 	site_narrow(NULL, chain, &own);
-	held_guard_step(op, list, &own, chain,
+	narrowed.list = &own;
+	held_guard_step(sight, &own, chain,
 			!chain->deferred || chain->recorded || op->kind == OP_GEMM ||
-				has_unknown(list),
-			who);
+				has_unknown(list));
 	if (op->kind == OP_GEMM) {
 		if (chain_close(chain, op))
-			return occurrence_close(chain, op, list);
+			return occurrence_close(chain, sight);
 		if (!op->gemm.plain && op->gemm.batch > 1)
 			decline_product(&op->gemm);
-		held_guard(op, list, NULL, true,
-			   who); /* a GEMM that reads scores otherwise: a reader */
+		held_guard(sight, NULL, true); /* a GEMM that reads scores otherwise: a reader */
 		return FLOW_PASS;
 	}
 	if (chain->deferred && has_unknown(list)) {
 		/* Not what any verified site does next. */
-		log_decline(REASON_CHAIN_BROKEN, who);
+		log_decline(REASON_CHAIN_BROKEN, sight->who);
 		held_realise(chain, op_queue(op), "chain_broken", false);
 		if (!chain->used)
 			return FLOW_PASS;
@@ -132,10 +129,10 @@ static enum flow continue_chain(struct chain *chain, struct op *op, struct acces
 	if (chain->recorded)
 		held_guard_inputs(chain, op, &own);
 	if (chain->deferred)
-		return occurrence_defer(chain, op, list, function, params);
-	copies_note(op, list, function, params);
+		return occurrence_defer(chain, sight);
+	copies_note(sight);
 	held_guard_inputs(chain, op, &own); /* was one overwritten, the comparison fails */
-	if (chain_extend(chain, op, &own, function, params)) {
+	if (chain_extend(chain, &narrowed)) {
 		timing_start(chain->timing, part_of(&chain->steps[chain->step_count - 1]));
 		op->watcher = chain;
 	}
@@ -175,41 +172,39 @@ static bool device_edits(const struct op *op)
 }
 
 /* An op that is captured. Without FASHIM_GRAPHS no chain is open. */
-static enum flow chains_captured(struct op *op, struct access_list *list,
-				 const struct function *function, const unsigned char *params,
-				 const char *who)
+static enum flow chains_captured(const struct sight *sight)
 {
+	const struct op *op = sight->op;
 	const bool origin = capture_began_on(op->stream);
 	struct chain *reader;
 
 	age_chains();
-	reader = chain_reader(op, list);
+	reader = chain_reader(op, sight->list);
 	if (reader) {
 		const bool closes = reader->recorded && chain_closeness(reader, op);
-		enum flow flow = continue_chain(reader, op, list, function, params, who);
+		enum flow flow = continue_chain(reader, sight);
 
 		if (flow == FLOW_TAKEN || op->kind != OP_GEMM || closes)
 			return flow;
 	} else {
-		held_guard(op, list, NULL, true, who);
+		held_guard(sight, NULL, true);
 	}
-	return op->kind == OP_GEMM ? occurrence_open_captured(op, list, origin) : FLOW_PASS;
+	return op->kind == OP_GEMM ? occurrence_open_captured(sight, origin) : FLOW_PASS;
 }
 
 /* What is followed runs as the program wants it. */
-static enum flow through_captured(struct op *op, struct access_list *list,
-				  const struct function *function, const unsigned char *params,
-				  const char *who)
+static enum flow through_captured(const struct sight *sight)
 {
+	const struct op *op = sight->op;
 	enum flow flow;
 
-	list->opaque |= device_edits(op);
-	graph_note(list);
-	recording_note(op, list, who);
+	sight->list->opaque |= device_edits(op);
+	graph_note(sight->list);
+	recording_note(sight);
 	if (op->kind == OP_GRAPH_LAUNCH) /* beside the capture, perhaps */
 		graph_copy_for(op->handle, op);
-	flow = chains_captured(op, list, function, params, who);
-	looks_guard(list);
+	flow = chains_captured(sight);
+	looks_guard(sight->list);
 	return op->recorded ? FLOW_PASS : flow;
 }
 
@@ -233,24 +228,23 @@ static enum flow through_launch(const struct op *op)
 	return FLOW_PASS;
 }
 
-static enum flow through_chains(struct op *op, struct access_list *list,
-				const struct function *function, const unsigned char *params,
-				const char *who)
+static enum flow through_chains(const struct sight *sight)
 {
-	struct chain *reader = chain_reader(op, list);
+	const struct op *op = sight->op;
+	struct chain *reader = chain_reader(op, sight->list);
 	bool taken = false;
 
 	if (reader) {
-		enum flow flow = continue_chain(reader, op, list, function, params, who);
+		enum flow flow = continue_chain(reader, sight);
 
 		if (flow == FLOW_TAKEN || op->kind != OP_GEMM || op->watcher)
 			return flow;
 	} else if (op->kind != OP_GEMM) {
-		taken = copies_take(op, list, function, params);
-		held_guard(op, list, NULL, !taken, who);
+		taken = copies_take(sight);
+		held_guard(sight, NULL, !taken);
 	}
 	if (op->kind == OP_GEMM)
-		return occurrence_open(op, list);
+		return occurrence_open(sight);
 	return taken ? FLOW_TAKEN : FLOW_PASS;
 }
 
@@ -269,13 +263,12 @@ static void look_for_bypass(void)
 }
 
 /* The op after a closing GEMM tells where O goes; may a fused launch have waited for it? */
-static bool comes_after_output(const struct op *op, const struct access_list *list,
-			       const struct function *function, const unsigned char *params)
+static bool comes_after_output(const struct sight *sight)
 {
-	delivery_note(op, list, function, params);
+	delivery_note(sight);
 	if (!replace_waits())
 		return false;
-	if (!capture_under_way() && replace_awaited(op, list, function, params))
+	if (!capture_under_way() && replace_awaited(sight))
 		return true;
 	replace_settle();
 	return false;
@@ -283,11 +276,7 @@ static bool comes_after_output(const struct op *op, const struct access_list *li
 
 static enum flow ask_all(struct op *op)
 {
-	static unsigned char params[FUNCTION_MAX_BYTES]; /* flow lock */
-	static struct access_list list;
-	const struct function *function = NULL;
-	const unsigned char *readable = NULL;
-	const char *who = op->name;
+	const struct sight *sight;
 	bool delivers;
 	enum flow flow;
 
@@ -300,40 +289,34 @@ static enum flow ask_all(struct op *op)
 	} else if (!through_keeps() && !(op->kind == OP_GRAPH_LAUNCH && graph_copies())) {
 		return FLOW_PASS;
 	}
-	if (op->kind == OP_LAUNCH) {
+	if (op->kind == OP_LAUNCH)
 		log_live()->launches++;
-		function = function_get(op->launch.function);
-		if (function && function_read_params(function, &op->launch, params)) {
-			readable = params;
-			who = function->name;
-		}
-	}
-	if (op->kind == OP_GEMM)
+	else if (op->kind == OP_GEMM)
 		resolve_arrays(op);
-	touch_of_op(&list, op, function, readable);
-	settle_unknown(op, &list, function, readable);
-	delivers = op->kind == OP_LAUNCH && comes_after_output(op, &list, function, readable);
+	sight = touch_see(op);
+	settle_unknown(sight);
+	delivers = op->kind == OP_LAUNCH && comes_after_output(sight);
 	if (capture_takes(op))
-		return through_captured(op, &list, function, readable, who);
+		return through_captured(sight);
 	if (op->kind == OP_GRAPH_LAUNCH && graph_known(op->handle))
 		return through_launch(op);
 	if (op->kind == OP_GRAPH_LAUNCH)
 		graph_copy_for(op->handle, op); /* its copy may still be running */
-	shadow_note(op, &list, function, readable);
-	addresses_note(op, function, readable);
+	shadow_note(sight);
+	addresses_note(sight);
 	age_chains();
-	copies_guard(op, &list, who);
+	copies_guard(sight);
 	if (delivers) {
-		held_guard(op, &list, NULL, true, who);
-		late_guard(op_queue(op), &list);
+		held_guard(sight, NULL, true);
+		late_guard(op_queue(op), sight->list);
 		flow = replace_deliver();
 	} else {
-		flow = through_chains(op, &list, function, readable, who);
+		flow = through_chains(sight);
 	}
 	if (flow == FLOW_PASS && op->kind == OP_GEMM)
-		copies_needed(NULL, who);
-	looks_guard(&list);
-	late_guard(op_queue(op), &list);
+		copies_needed(NULL, sight->who);
+	looks_guard(sight->list);
+	late_guard(op_queue(op), sight->list);
 	return flow;
 }
 
@@ -365,7 +348,7 @@ enum flow through_before(struct op *op)
 	if (record_wanted() && op->kind != OP_ALLOC)
 		record_op(op);
 	if (op->kind != OP_LAUNCH && op->kind != OP_ALLOC)
-		comes_after_output(op, NULL, NULL, NULL);
+		comes_after_output(&(struct sight){.op = op});
 	switch (op->kind) {
 	case OP_ALLOC:
 	case OP_SYNC:

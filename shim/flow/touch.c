@@ -97,14 +97,13 @@ static void add_pointer(struct access_list *list, const unsigned char *params, u
 
 /* No rule: each 8-byte word of a parameter that is a device address may lead to any byte of its
  * allocation, for reading and writing. */
-static void of_unknown_launch(struct access_list *list, const struct function *function,
-			      const unsigned char *params)
+static void of_unknown_launch(const struct sight *sight)
 {
 	unsigned at;
 
-	for (unsigned i = 0; i < function->param_count; i++)
-		for_each_pointer_word(function, i, at)
-			add_pointer(list, params, at);
+	for (unsigned i = 0; i < sight->function->param_count; i++)
+		for_each_pointer_word(sight->function, i, at)
+			add_pointer(sight->list, sight->params, at);
 }
 
 static void grade(struct access_list *list, enum access_grade grade)
@@ -113,9 +112,10 @@ static void grade(struct access_list *list, enum access_grade grade)
 		list->item[i].grade = grade;
 }
 
-void touch_of_op(struct access_list *list, const struct op *op, const struct function *function,
-		 const unsigned char *params)
+void touch_accesses(const struct sight *sight)
 {
+	struct access_list *list = sight->list;
+	const struct op *op = sight->op;
 	const struct allocation *allocation;
 
 	list->count = 0;
@@ -125,14 +125,14 @@ void touch_of_op(struct access_list *list, const struct op *op, const struct fun
 		of_gemm(list, &op->gemm);
 		break;
 	case OP_LAUNCH:
-		if (!function || !params)
+		if (!sight->params)
 			list->opaque = true;
-		else if (rules_access(function, &op->launch, params, list))
+		else if (rules_access(sight->function, &op->launch, sight->params, list))
 			grade(list, GRADE_RULED);
-		else if (addresses_access(function, &op->launch, params, list))
+		else if (addresses_access(sight))
 			grade(list, GRADE_MEASURED);
 		else
-			of_unknown_launch(list, function, params);
+			of_unknown_launch(sight);
 		break;
 	case OP_COPY:
 		add_range(list, &op->copy.source, ACCESS_READ, false);
@@ -162,4 +162,21 @@ void touch_of_op(struct access_list *list, const struct op *op, const struct fun
 	default:
 		break;
 	}
+}
+
+const struct sight *touch_see(struct op *op)
+{
+	static unsigned char params[FUNCTION_MAX_BYTES]; /* flow lock */
+	static struct access_list list;
+	static struct sight sight;
+
+	sight = (struct sight){.op = op, .list = &list, .who = op->name};
+	if (op->kind == OP_LAUNCH)
+		sight.function = function_get(op->launch.function);
+	if (sight.function && function_read_params(sight.function, &op->launch, params)) {
+		sight.params = params;
+		sight.who = sight.function->name;
+	}
+	touch_accesses(&sight);
+	return &sight;
 }

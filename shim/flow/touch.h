@@ -5,12 +5,13 @@
 #ifndef FASHIM_TOUCH_H
 #define FASHIM_TOUCH_H
 
-#include "shim/op/access.h"
-#include "shim/rules/function.h"
+#include "shim/rules/sight.h"
 
-/* params: the launch's parameters as function_read_params() copied them, NULL when unreadable;
- * ignored for other kinds. Flow lock held. */
-void touch_of_op(struct access_list *list, const struct op *op, const struct function *function,
-		 const unsigned char *params);
+/* The op, seen: its kernel, its parameters, and what it touches. Valid until the next is. Flow lock
+ * held. */
+const struct sight *touch_see(struct op *op);
+
+/* The last of it: fills sight->list by what else the sight says. Flow lock held. */
+void touch_accesses(const struct sight *sight);
 
 #endif

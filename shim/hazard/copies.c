@@ -186,12 +186,13 @@ static bool near(const struct held_copy *c, uint64_t low, uint64_t high)
 	       range_overlap(low, high, c->out_begin, c->out_end);
 }
 
-void copies_guard(const struct op *op, const struct access_list *list, const char *who)
+void copies_guard(const struct sight *sight)
 {
+	const struct access_list *list = sight->list;
 	uint64_t low = UINT64_MAX, high = 0;
 
 	if (list->opaque || list->far) {
-		copies_realise_all(who);
+		copies_realise_all(sight->who);
 		return;
 	}
 	for (int i = 0; i < list->count; i++) {
@@ -209,11 +210,11 @@ void copies_guard(const struct op *op, const struct access_list *list, const cha
 		if (!old && !near(c, low, high))
 			continue;
 		for (int i = 0; i < list->count; i++)
-			touch(&t, c, &list->item[i], op->kind == OP_GEMM);
+			touch(&t, c, &list->item[i], sight->op->kind == OP_GEMM);
 		c->asked = t.asks;
 		any_asked |= t.asks;
 		if (t.needs || (t.asks && t.overwrites))
-			make(c, NULL, who);
+			make(c, NULL, sight->who);
 		if (t.overwrites)
 			c->stands = c->held = false;
 		if (t.ends)
@@ -350,35 +351,31 @@ static void hold(struct held_copy *c)
 		poison(c);
 }
 
-static struct held_copy *take(const struct op *op, const struct access_list *list,
-			      const struct function *function, const unsigned char *params)
+static struct held_copy *take(const struct sight *sight)
 {
 	static struct relayout copy; /* flow lock */
 
-	if (!relayout_read(&copy, op, list, function, params) ||
-	    copy.out_end - copy.out_begin < LEAST_BYTES)
+	if (!relayout_read(&copy, sight) || copy.out_end - copy.out_begin < LEAST_BYTES)
 		return NULL;
-	return keep(&copy, op->context, op->stream);
+	return keep(&copy, sight->op->context, sight->op->stream);
 }
 
-bool copies_take(const struct op *op, const struct access_list *list,
-		 const struct function *function, const unsigned char *params)
+bool copies_take(const struct sight *sight)
 {
-	struct held_copy *c = take(op, list, function, params);
+	struct held_copy *c = take(sight);
 
 	if (!c)
 		return false;
 	/* On the default stream of each thread nobody else could make it in its order. */
-	if (op->stream != CU_STREAM_PER_THREAD &&
+	if (sight->op->stream != CU_STREAM_PER_THREAD &&
 	    may_hold(kind_of(relayout_of(c)->key), relayout_of(c)))
 		hold(c);
 	return c->held;
 }
 
-void copies_note(const struct op *op, const struct access_list *list,
-		 const struct function *function, const unsigned char *params)
+void copies_note(const struct sight *sight)
 {
-	take(op, list, function, params);
+	take(sight);
 }
 
 void copies_hold_output(const struct relayout *inverse, CUcontext context, CUstream stream)

@@ -27,7 +27,7 @@
 bool copies_watch(void);
 
 /* Applies the table before an op. A GEMM's reading is left to the two functions below. */
-void copies_guard(const struct op *op, const struct access_list *list, const char *who);
+void copies_guard(const struct sight *sight);
 
 /* The same before a graph is launched that touches these ranges. */
 struct graph_ranges;
@@ -35,12 +35,10 @@ void copies_guard_graph(const struct op *op, const struct graph_ranges *ranges);
 
 /* A launch that reads no open chain. Is it such a copy, it is remembered; true: and held back, as
  * far as anybody can tell it was made. */
-bool copies_take(const struct op *op, const struct access_list *list,
-		 const struct function *function, const unsigned char *params);
+bool copies_take(const struct sight *sight);
 
 /* A launch that reads an open chain, and will run: is it such a copy, it is remembered. */
-void copies_note(const struct op *op, const struct access_list *list,
-		 const struct function *function, const unsigned char *params);
+void copies_note(const struct sight *sight);
 
 /* Operand n of a deferred chain, which lies there: would a held-back copy have made it? Then the
  * chain reads the original instead. */

@@ -419,9 +419,11 @@ static bool meet_comb(struct chain *chain, const struct access_list *list)
 	return true;
 }
 
-static void guard_chain(struct chain *chain, const struct op *op, const struct access_list *list,
-			bool executed, const char *who)
+static void guard_chain(struct chain *chain, const struct sight *sight,
+			const struct access_list *list, bool executed)
 {
+	const struct op *op = sight->op;
+	const char *who = sight->who;
 	bool whole = true, near = false, certain = false;
 	uint64_t saved;
 
@@ -460,45 +462,42 @@ static void guard_chain(struct chain *chain, const struct op *op, const struct a
 		held_drop(chain);
 		return;
 	}
-	for (int i = 0; i < list->count && executed && chain->used; i++)
-		if (list->item[i].mode & ACCESS_WRITE)
-			guard_inputs(chain, list->item[i].begin, list->item[i].end, op_queue(op));
+	if (executed)
+		held_guard_inputs(chain, op, list);
 	if (op->kind == OP_COPY && chain->used && saved_bytes(chain) > saved)
 		wait_as_program_does(chain, op);
 }
 
-void held_guard(const struct op *op, const struct access_list *list, const struct chain *except,
-		bool executed, const char *who)
+void held_guard(const struct sight *sight, const struct chain *except, bool executed)
 {
-	held_guard_step(op, list, list, except, executed, who);
+	held_guard_step(sight, sight->list, except, executed);
 }
 
 /* An op that may read it from anywhere. What continues a chain will be known by the time that one
  * is held back (site_model). */
-static void meet_far(struct chain *chain, const struct op *op, const struct access_list *list,
-		     bool continues, const char *who)
+static void meet_far(struct chain *chain, const struct sight *sight, bool continues)
 {
 	if (chain->deferred)
-		held_realise(chain, op_queue(op), who, false);
+		held_realise(chain, op_queue(sight->op), sight->who, false);
 	else if (any_live(chain) && !continues)
-		note_met(chain, list->unsettled, who);
+		note_met(chain, sight->list->unsettled, sight->who);
 }
 
-void held_guard_step(const struct op *op, const struct access_list *list,
-		     const struct access_list *likely, const struct chain *except, bool executed,
-		     const char *who)
+void held_guard_step(const struct sight *sight, const struct access_list *likely,
+		     const struct chain *except, bool executed)
 {
+	const struct access_list *list = sight->list;
+
 	if (list->opaque) {
-		held_realise_all(who);
+		held_realise_all(sight->who);
 		return;
 	}
 	if (list->far)
-		for_each_chain(chain) if (chain != except)
-			meet_far(chain, op, list, except != NULL, who);
+		for_each_chain(chain) if (chain != except) meet_far(chain, sight, except != NULL);
 	if (!list->count)
 		return;
 	for_each_chain(chain) if (chain != except)
-		guard_chain(chain, op, chain->deferred ? list : likely, executed, who);
+		guard_chain(chain, sight, chain->deferred ? list : likely, executed);
 }
 
 static bool graph_touches(const struct chain *chain, const struct graph_ranges *ranges)

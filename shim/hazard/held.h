@@ -24,14 +24,12 @@
 
 /* Applies the table to every chain but `except`, before the op. `executed`: false when the op is
  * about to be deferred, so that it writes in the program's view but not in memory. */
-void held_guard(const struct op *op, const struct access_list *list, const struct chain *except,
-		bool executed, const char *who);
+void held_guard(const struct sight *sight, const struct chain *except, bool executed);
 
 /* The same for a step of a chain that is being watched: chains whose values are real are told what
  * it `likely` does, so that memory that is merely used again counts as no reading. */
-void held_guard_step(const struct op *op, const struct access_list *list,
-		     const struct access_list *likely, const struct chain *except, bool executed,
-		     const char *who);
+void held_guard_step(const struct sight *sight, const struct access_list *likely,
+		     const struct chain *except, bool executed);
 
 /* The same before a graph is launched that touches these ranges; `order`: and in this order, where
  * that is known. What was closed in the graph `own` is left alone. */

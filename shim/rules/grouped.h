@@ -11,13 +11,11 @@
 #ifndef FASHIM_GROUPED_H
 #define FASHIM_GROUPED_H
 
-#include "shim/op/access.h"
-#include "shim/rules/function.h"
+#include "shim/rules/sight.h"
 
 /* Takes in an op in program order: arrays that it may write are forgotten, those that it fills are
- * remembered. params: as function_read_params() copied them. */
-void grouped_note(const struct op *op, const struct access_list *list,
-		  const struct function *function, const unsigned char *params);
+ * remembered. */
+void grouped_note(const struct sight *sight);
 
 /* Has the program ever grouped products: does it choose which weights to multiply by? */
 bool grouped_seen(void);

@@ -9,7 +9,6 @@
 
 #include "shim/op/memory.h"
 #include "shim/rules/rule_reader.h"
-#include "shim/rules/rules.h"
 
 #define FACTS 16
 #define INT   3 /* c10::ScalarType */
@@ -221,22 +220,21 @@ static void forget(const struct reading *r, const struct access_list *list)
 				facts[k].end = facts[k].begin = 0;
 }
 
-void integers_note(const struct op *op, const struct access_list *list,
-		   const struct function *function, const unsigned char *params)
+void integers_note(const struct sight *sight)
 {
-	struct reading r = {.params = params};
+	struct reading r = {.params = sight->params};
 	struct fact fresh = {0};
 
-	if (op->kind == OP_LAUNCH && function && params) {
-		r.function = function;
-		r.launch = &op->launch;
-		r.behind = function->behind;
-		fresh = of_launch(&r, list);
-	} else if (op->kind == OP_COPY && any) {
-		fresh = of_copy(&op->copy);
+	if (sight->params) {
+		r.function = sight->function;
+		r.launch = &sight->op->launch;
+		r.behind = sight->function->behind;
+		fresh = of_launch(&r, sight->list);
+	} else if (sight->op->kind == OP_COPY && any) {
+		fresh = of_copy(&sight->op->copy);
 	}
 	if (any)
-		forget(&r, list);
+		forget(&r, sight->list);
 	if (fresh.begin >= fresh.end || !memory_watchable(memory_find(fresh.begin)))
 		return; /* or the host may write there unseen */
 	facts[next++ % FACTS] = fresh;

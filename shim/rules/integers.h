@@ -10,12 +10,10 @@
 #ifndef FASHIM_INTEGERS_H
 #define FASHIM_INTEGERS_H
 
-#include "shim/op/access.h"
-#include "shim/rules/function.h"
+#include "shim/rules/sight.h"
 
-/* Takes in an op in program order. params: as function_read_params() copied them. */
-void integers_note(const struct op *op, const struct access_list *list,
-		   const struct function *function, const unsigned char *params);
+/* Takes in an op in program order. */
+void integers_note(const struct sight *sight);
 
 /* Are these 32-bit numbers the running sums of counts, all of them counted, that add up to `total`?
  */

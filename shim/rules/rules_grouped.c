@@ -252,10 +252,11 @@ bool grouped_seen(void)
 	return seen;
 }
 
-void grouped_note(const struct op *op, const struct access_list *list,
-		  const struct function *function, const unsigned char *params)
+void grouped_note(const struct sight *sight)
 {
-	struct reading r = {.function = function, .launch = &op->launch, .params = params};
+	const struct access_list *list = sight->list;
+	struct reading r = {
+		.function = sight->function, .launch = &sight->op->launch, .params = sight->params};
 	struct grouped grouped;
 
 	for (int i = 0; i < list->count && any; i++)
@@ -263,8 +264,8 @@ void grouped_note(const struct op *op, const struct access_list *list,
 			if (overlaps(&remembered[k], ARRAYS, list->item[i].begin,
 				     list->item[i].end))
 				remembered[k].groups = 0;
-	if (op->kind != OP_LAUNCH || !function || !params || !function->rule ||
-	    function->rule->read != rule_read_grouped_operands || !read_operands(&r, &grouped))
+	if (!r.params || !r.function->rule ||
+	    r.function->rule->read != rule_read_grouped_operands || !read_operands(&r, &grouped))
 		return;
 	remembered[next++ % REMEMBERED] = grouped;
 	seen = true;

@@ -103,24 +103,26 @@ static void note_copy(const struct op *op)
 
 /* torch.full() and its like, of which as many elements as may be of interest are one; and arrays of
  * addresses. */
-static void note_fill(const struct op *op, const struct function *function,
-		      const unsigned char *params)
+static void note_fill(const struct sight *sight)
 {
+	const struct function *function = sight->function;
+	const struct op_launch *launch = &sight->op->launch;
 	struct meaning meaning;
 
 	if (function->functor.role == ROLE_ADDRESSES && wanted)
-		rules_put_addresses(function, &op->launch, params);
-	if (function->functor.role != ROLE_FILL || op->launch.grid[0] != 1)
+		rules_put_addresses(function, launch, sight->params);
+	if (function->functor.role != ROLE_FILL || launch->grid[0] != 1)
 		return;
-	rules_meaning(function, &op->launch, params, &meaning);
+	rules_meaning(function, launch, sight->params, &meaning);
 	if (meaning.role == ROLE_FILL && meaning.elements == 1)
-		shadow_put(meaning.views[0].base, params + meaning.scalar_where,
+		shadow_put(meaning.views[0].base, sight->params + meaning.scalar_where,
 			   (uint64_t)meaning.views[0].element);
 }
 
-void shadow_note(const struct op *op, const struct access_list *list,
-		 const struct function *function, const unsigned char *params)
+void shadow_note(const struct sight *sight)
 {
+	const struct access_list *list = sight->list;
+
 	if (list->opaque || list->far) {
 		shadow_clear();
 		return;
@@ -128,12 +130,12 @@ void shadow_note(const struct op *op, const struct access_list *list,
 	for (int i = 0; i < list->count && any; i++)
 		if (list->item[i].mode & ACCESS_WRITE)
 			forget(list->item[i].begin, list->item[i].end);
-	grouped_note(op, list, function, params);
-	integers_note(op, list, function, params);
-	if (op->kind == OP_COPY)
-		note_copy(op);
-	else if (op->kind == OP_LAUNCH && function && params)
-		note_fill(op, function, params);
+	grouped_note(sight);
+	integers_note(sight);
+	if (sight->op->kind == OP_COPY)
+		note_copy(sight->op);
+	else if (sight->params)
+		note_fill(sight);
 }
 
 bool shadow_get(uint64_t address, void *bytes, size_t size)

@@ -11,13 +11,11 @@
 #ifndef FASHIM_SHADOW_H
 #define FASHIM_SHADOW_H
 
-#include "shim/op/access.h"
-#include "shim/rules/function.h"
+#include "shim/rules/sight.h"
 
 /* Takes in an op in program order: what it may write is forgotten, what it writes from the host or
- * as a constant is kept. params: as function_read_params() copied them. */
-void shadow_note(const struct op *op, const struct access_list *list,
-		 const struct function *function, const unsigned char *params);
+ * as a constant is kept. */
+void shadow_note(const struct sight *sight);
 
 /* Before the lock is taken: reads what shadow_note() will read of the host's memory. If that leads
  * nowhere, the fault is the program's, and its handler may not come back. A source that is memory

@@ -88,7 +88,7 @@ void site_announce(struct site *site, const struct chain *chain, const struct at
 				     : "data");
 	json_open_array(json, "chain");
 	for (int i = 0; i < chain->step_count; i++)
-		json_string(json, NULL, chain_step_name(&chain->steps[i]));
+		json_string(json, NULL, chain->steps[i].name);
 	json_string(json, NULL, chain->closer.entry);
 	json_close(json);
 	describe_aliasing(chain, text, sizeof(text));

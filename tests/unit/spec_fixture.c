@@ -6,7 +6,6 @@
 
 #include "shim/site/site.h"
 #include "shim/flow/touch.h"
-#include "shim/rules/function.h"
 #include "shim/real/driver.h"
 
 struct attn_args args;
@@ -22,19 +21,14 @@ struct chain *begin(void)
 
 void join(struct chain *chain, struct op op)
 {
-	static unsigned char params[FUNCTION_MAX_BYTES];
-	static struct access_list list;
-	const struct function *function = NULL;
+	const struct sight *sight;
 
 	driver_resolve();
-	if (op.kind == OP_LAUNCH) {
-		function = function_get(op.launch.function);
-		assert_true(function_read_params(function, &op.launch, params));
-	}
-	touch_of_op(&list, &op, function, params);
+	sight = touch_see(&op);
+	assert_true(op.kind != OP_LAUNCH || sight->params);
 	if (op.kind == OP_LAUNCH)
-		site_narrow(NULL, chain, &list);
-	chain_extend(chain, &op, &list, function, params);
+		site_narrow(NULL, chain, sight->list);
+	chain_extend(chain, sight);
 }
 
 enum reason end_with(struct chain *chain, struct op op, const struct identity *given)

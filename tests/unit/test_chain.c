@@ -5,28 +5,22 @@
  */
 #include "tests/unit/core.h"
 
-#include <string.h>
 
 #include "shim/site/site.h"
 #include "shim/flow/touch.h"
-#include "shim/rules/function.h"
-#include "shim/hazard/held.h"
 #include "shim/real/driver.h"
 
 static struct access_list list;
-static unsigned char params[FUNCTION_MAX_BYTES];
 
-static const struct function *look_at(const struct op *op)
+static const struct sight *look_at(struct op *op)
 {
-	const struct function *function = NULL;
+	const struct sight *sight;
 
 	driver_resolve();
-	if (op->kind == OP_LAUNCH) {
-		function = function_get(op->launch.function);
-		assert_true(function_read_params(function, &op->launch, params));
-	}
-	touch_of_op(&list, op, function, params);
-	return function;
+	sight = touch_see(op);
+	assert_true(op->kind != OP_LAUNCH || sight->params);
+	list = *sight->list;
+	return sight;
 }
 
 static struct chain *begin(void)
@@ -40,12 +34,12 @@ static struct chain *begin(void)
 /* Joins an op; it must read the chain. */
 static bool join(struct chain *chain, struct op op)
 {
-	const struct function *function = look_at(&op);
+	const struct sight *sight = look_at(&op);
 
 	assert_ptr_equal(chain_reader(&op, &list), chain);
 	if (op.kind == OP_LAUNCH)
-		site_narrow(NULL, chain, &list);
-	return chain_extend(chain, &op, &list, function, params);
+		site_narrow(NULL, chain, sight->list);
+	return chain_extend(chain, sight);
 }
 
 static bool is_reader(struct op op)
@@ -391,7 +385,7 @@ static void test_unreadable(void **state)
 	chain = begin();
 	op = core_scale(core.x, core.s, 1);
 	look_at(&op);
-	assert_false(chain_extend(chain, &op, &list, NULL, NULL));
+	assert_false(chain_extend(chain, &(struct sight){.op = &op, .list = &list}));
 	assert_int_equal(chain->unfit, REASON_UNKNOWN_KERNEL);
 	core_begin();
 	chain = begin();

@@ -10,7 +10,6 @@
 
 #include "shim/act/graph_proof.h"
 #include "shim/flow/touch.h"
-#include "shim/rules/function.h"
 #include "tests/apps/aten.h"
 
 #define TEXT_OF(name) #name
@@ -38,17 +37,11 @@ static void begin(void)
 
 static void add(struct op op)
 {
-	static unsigned char params[FUNCTION_MAX_BYTES];
-	static struct access_list list;
-	const struct function *function = NULL;
+	const struct sight *sight = touch_see(&op);
 
-	if (op.kind == OP_LAUNCH) {
-		function = function_get(op.launch.function);
-		assert_true(function && function_read_params(function, &op.launch, params));
-	}
-	touch_of_op(&list, &op, function, params);
-	assert_false(list.opaque);
-	assert_true(graph_order_add(&graph.order, graph.op_count, &list));
+	assert_true(op.kind != OP_LAUNCH || sight->params);
+	assert_false(sight->list->opaque);
+	assert_true(graph_order_add(&graph.order, graph.op_count, sight->list));
 	snprintf(ops[graph.op_count++].name, sizeof(ops[0].name), "%s", op.name);
 }
 

@@ -113,13 +113,14 @@ static const struct change *change;
 static bool changed;
 static int products;
 
-static void note(const struct op *op, const struct function *function, const unsigned char *params)
+static void note(struct op *op, const struct function *function, const unsigned char *params)
 {
 	static struct access_list list;
+	const struct sight sight = {
+		.op = op, .list = &list, .function = function, .params = params};
 
-	memset(&list, 0, sizeof(list));
-	touch_of_op(&list, op, function, params);
-	shadow_note(op, &list, function, params);
+	touch_accesses(&sight);
+	shadow_note(&sight);
 }
 
 static void overwrite(const unsigned char *params)
@@ -262,8 +263,8 @@ static void each(struct op *op, void *argument)
 	if (strstr(name, PREPARE))
 		memcpy(prepared, params, sizeof(prepared));
 	if (strstr(name, PRODUCT)) {
-		memset(&list, 0, sizeof(list));
-		touch_of_op(&list, op, function, params);
+		touch_accesses(&(struct sight){
+			.op = op, .list = &list, .function = function, .params = params});
 		if (products++ == 0)
 			check_product(&list, prepared, params, change->outcome, false);
 		else if (change == changes)

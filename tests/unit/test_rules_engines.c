@@ -486,7 +486,8 @@ static void test_pointers(void **state)
 	assert_touch(1, ACCESS_WRITE, last, 8 * ALL);
 	function = function_get(op.launch.function);
 	assert_true(function_read_params(function, &op.launch, params));
-	shadow_note(&op, &list, function, params);
+	shadow_note(
+		&(struct sight){.op = &op, .list = &list, .function = function, .params = params});
 	assert_true(shadow_get(arrays, word, sizeof(word)));
 	for (int n = 0; n < ALL; n++) {
 		const uint64_t inner = (uint64_t)n % ENTRIES, outer = (uint64_t)n / ENTRIES;

@@ -434,13 +434,14 @@ static void test_read_each_time(void **state)
 							       .end = CORE_ARENA + CORE_ROOM,
 							       .mode = ACCESS_READ,
 							       .grade = GRADE_RULED}};
-	const struct op op = core_unknown(CORE_ARENA, 0, 1);
+	struct access_list list = reading;
+	struct op op = core_unknown(CORE_ARENA, 0, 1);
 
 	(void)state;
 	core_begin();
 	for (int i = 0; i < 4; i++) {
 		core_chain();
-		held_guard(&op, &reading, NULL, true, "gather");
+		held_guard(&(struct sight){.op = &op, .list = &list, .who = "gather"}, NULL, true);
 	}
 	assert_int_equal(sites[0].state, SITE_DECLINED);
 	assert_int_equal(sites[0].reason, REASON_SCORES_READ_BY);
@@ -541,14 +542,14 @@ static void test_memory_of_another(void **state)
 		.count = 1,
 		.item[0] = {.mode = ACCESS_WRITE, .grade = GRADE_RULED, .bounded = true}};
 	struct access_list list = writing;
-	const struct op op = core_other(0, 0, 1);
+	struct op op = core_other(0, 0, 1);
 
 	(void)state;
 	core_begin();
 	list.item[0].pointer = list.item[0].begin = list.item[0].sure_end = core.p - 64;
 	list.item[0].end = core.p + core.score_bytes;
 	core_chain();
-	held_guard(&op, &list, NULL, true, "strided");
+	held_guard(&(struct sight){.op = &op, .list = &list, .who = "strided"}, NULL, true);
 	core_send(core_copy(core.p, CORE_OTHER, core.score_bytes));
 	assert_int_equal(sites[0].state, SITE_LEARNING);
 	core_chain(); /* but when nobody wrote there they are */

@@ -12,7 +12,6 @@
 #include "shim/real/bypass.h"
 #include "shim/act/compare.h"
 #include "shim/real/image.h"
-#include "shim/rules/function.h"
 #include "shim/gpu/fused.h"
 #include "shim/ask/identify.h"
 #include "shim/gpu/looks.h"
@@ -275,22 +274,20 @@ void fused_forget(CUcontext context)
  * ---------------------------------------------------------------------------
  */
 
-void overwrite_refine(struct access_list *list, const struct op *op,
-		      const struct function *function, const unsigned char *params)
+void overwrite_refine(const struct sight *sight)
 {
-	(void)list, (void)op, (void)function, (void)params;
+	(void)sight;
 }
 
 /* ---- shim/ask/reach.c
  * -------------------------------------------------------------------------------
  */
 
-void reach_refine(struct access_list *list, const struct op *op, const struct function *function,
-		  bool may_ask)
+void reach_refine(const struct sight *sight, bool may_ask)
 {
-	(void)op, (void)function, (void)may_ask;
-	list->far = below.far;
-	list->unsettled = below.unsettled;
+	(void)may_ask;
+	sight->list->far = below.far;
+	sight->list->unsettled = below.unsettled;
 }
 
 void reach_forget(CUcontext context)
