@@ -86,7 +86,7 @@ $(O)/tests/cli/test_bootstrap: $(O)/tests/cli/test_bootstrap.o $(call tool_objec
 $(O)/tests/cli/test_kernel_name: $(O)/tests/cli/test_kernel_name.o $(call tool_objects,kernel_name)
 $(O)/tests/cli/test_series: $(O)/tests/cli/test_series.o $(call tool_objects,sample_points histogram)
 $(O)/tests/cli/test_log_versions: $(O)/tests/cli/test_log_versions.o \
-                                  $(call tool_objects,json_member kernel_name line_reader live packed_file run_log sample_points sample_scan)
+                                  $(call tool_objects,json_member kernel_name line_reader live packed_file progress run_log safe_text sample_points sample_scan)
 $(CLI_UNIT_TESTS):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm
@@ -98,7 +98,7 @@ $(O)/tests/cli/test_gate: $(O)/tests/cli/test_gate.o $(filter-out $(call tool_ob
 # Finds the CPU stand-in wherever it is run.
 $(O)/tests/cli/test_gpu.o: CPPFLAGS += -DBUILD_FOLDER='"$(abspath $(O))"'
 $(O)/tests/cli/test_gpu: $(O)/tests/cli/test_gpu.o \
-                         $(call tool_objects,gpu gpu_operands gpu_timer gpu_truth safe_text shim_library tool) | \
+                         $(call tool_objects,gpu gpu_operands gpu_timer gpu_truth progress safe_text shim_library tool) | \
                          $(addprefix $(O)/,libfashim_kernels.so simgpu/libcuda.so.1 simgpu/libsimkernels.so)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -Wl,-rpath,'$$ORIGIN/../../simgpu' -Wl,--disable-new-dtags -lcmocka -lm -ldl

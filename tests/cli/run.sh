@@ -257,6 +257,9 @@ t run_no_place 125 '
 holds run_folder_named 'mkdir -p named; fashim run -o named/%h/x.%p.jsonl true 2>err && fashim run -o named true 2>err && ! ls -A named | grep .'
 holds closing_command_works 'fashim run ./leave_log.sh logs/replace.jsonl 2>err >/dev/null; eval "$(sed -n "s/^fashim: next: //p" err)"'
 
+mkdir few_tools # a PATH without most of what one has
+ln -s "$(command -v sed)" few_tools
+
 # ---- report
 t report_replace 0 'fashim report logs/replace.jsonl'
 t report_ascii 0 'LC_ALL=C fashim report logs/replace.jsonl'
@@ -378,7 +381,7 @@ t report_symbols 0 '
 	sed "1s#\"exe\":\"[^\"]*\"#\"exe\":\"$PWD/bin/ended\"#; 1s/gpu-box/$(uname -n)/; 1s/2026-01-01T00:00:00Z/$(date -u -d tomorrow +%FT%TZ)/; s/\"app+0x10\",\"app+0x20\"/\"ended+$(printf 0x%x $((main + 1)))\",\"ended+0xffffff\",\"libc.so.6+0x10\"/" logs/replace.jsonl >symbols.jsonl
 	stack() { fashim report -s 3 "$@" | sed -n "/^  stack/,/^  calls/p" | sed "\$d; s/ at [a-z.]*:[0-9]*//; s/ended+0x[0-9a-f]*/ended+0xN/"; }
 	stack symbols.jsonl; sed "1s/$(uname -n)/elsewhere/" symbols.jsonl >elsewhere.jsonl; stack elsewhere.jsonl; sed "1s/\"start\":\"[^\"]*\"/\"start\":\"2001-01-01T00:00:00Z\"/" symbols.jsonl >younger.jsonl; stack younger.jsonl
-	mkdir -p few_tools; fashim=$(command -v fashim); PATH=few_tools "$fashim" report -s 3 symbols.jsonl | grep -c "main"; true'
+	fashim=$(command -v fashim); PATH=few_tools "$fashim" report -s 3 symbols.jsonl | grep -c "main"; true'
 t report_csv 0 'fashim report --format=csv logs/replace.jsonl logs/escapes.jsonl | tr -d "\r"'
 t report_csv_empty 0 'fashim report --format=csv logs/gemms.jsonl | wc -l'
 t report_md 0 'fashim report --format=md logs/replace.jsonl logs/compare.jsonl'
@@ -434,6 +437,15 @@ t report_ranks_site 0 'fashim report --site 1 rank0.jsonl rank1.jsonl | tail -12
 t report_ranks_differ 0 'fashim report rank0.jsonl rank1.jsonl other3.jsonl'
 t report_ranks_twice 0 'fashim report rank0.jsonl rank1.jsonl rank1.jsonl rank0.jsonl | grep -E "^(SITE| *[0-9]+:[0-9])"'
 t report_ranks_json 0 'fashim report -f json rank0.jsonl rank1.jsonl | grep -E "\"(site|ranks|calls|saved_us)\":"'
+
+# ---- progress
+# Of a log that comes slowly: on a terminal after two seconds, a line that is gone at the end; elsewhere, and with --quiet, nothing.
+t progress 0 '
+	slow() { head -2 logs/replace.jsonl; sleep 2.3; tail -n +3 logs/replace.jsonl; }
+	for k in 1 2 3; do mkfifo slow.$k; slow >slow.$k & done
+	script -qec "fashim report --header slow.1 2>&1 >/dev/null" /dev/null </dev/null >terminal & script -qec "fashim report --header -q slow.2 2>&1 >/dev/null" /dev/null </dev/null >quietly & fashim report --header slow.3 2>&1 >/dev/null; wait
+	tr "\r\033" "\nE" <terminal | sed "s/[0-9][0-9]*/N/" | uniq; cat quietly'
+holds progress_options 'for command in report diff gate export replay bench tune; do fashim help $command | grep -q "^ *-q, --quiet " || { echo "$command"; exit 1; }; done'
 
 # ---- report: terminals
 # tty COLUMNS COMMAND: what the command prints on a terminal that wide.
@@ -673,7 +685,7 @@ t run_open 3 '
 	fashim run --open -o out.jsonl sh -c "./leave_log.sh logs/replace.jsonl; exit 3"; code=$?; for i in $(seq 200); do grep -q html opened && break; sleep 0.05; done; cat out.html opened; grep -c "</html>" out.1.html
 	fashim run -q --open sh -c "./leave_log.sh logs/replace.jsonl; ./leave_log.sh logs/compare.jsonl" 2>&1 | sed "s/sh\.[0-9]*/sh.PID/;s/app\.[0-9]*/app.PID/"; rm -f out.* opened; exit $code'
 t run_open_nowhere 0 '
-	unset DISPLAY WAYLAND_DISPLAY; fashim run -q --open -o out.jsonl ./leave_log.sh logs/replace.jsonl; mkdir few_tools; ln -s "$(command -v sed)" few_tools; DISPLAY=:9 PATH=bin:few_tools fashim run -q --open -o o.jsonl ./leave_log.sh logs/replace.jsonl
+	unset DISPLAY WAYLAND_DISPLAY; fashim run -q --open -o out.jsonl ./leave_log.sh logs/replace.jsonl; DISPLAY=:9 PATH=bin:few_tools fashim run -q --open -o o.jsonl ./leave_log.sh logs/replace.jsonl
 	fashim run -q --open true; rm -f out.* o.*'
 holds run_deaf_reader 'for i in 1 2 3; do { fashim run sh -c "exit 3"; echo $? >code; } 2>&1 | true; [ "$(cat code)" = 3 ] || exit 1; done'
 holds run_exec 'fashim run sh -c "exec ./leave_log.sh logs/replace.jsonl" 2>err; grep -q "2 replaced" err'

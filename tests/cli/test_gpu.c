@@ -228,7 +228,7 @@ static void racers_take_turns(void **state)
 
 	(void)state;
 	*order = '\0';
-	assert_int_equal(race(racers, 3, 3, us), 0);
+	assert_int_equal(race(racers, 3, 3, us, NULL), 0);
 	assert_string_equal(order, "abccbaabc");
 	for (int r = 0; r < 3; r++)
 		for (int n = 0; n < 3; n++)
@@ -236,7 +236,7 @@ static void racers_take_turns(void **state)
 				    (int)us[r * 3 + n] / 3 == n);
 	noters[1].result = -EIO;
 	*order = '\0';
-	assert_int_equal(race(racers, 3, 3, us), -EIO);
+	assert_int_equal(race(racers, 3, 3, us, NULL), -EIO);
 	assert_string_equal(order, "ab");
 }
 

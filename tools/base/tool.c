@@ -4,6 +4,7 @@
  * and numbers with the unit and grouping that a reader expects.
  */
 #include "tools/base/tool.h"
+#include "tools/base/progress.h"
 #include "tools/base/safe_text.h"
 
 #include <ctype.h>
@@ -43,6 +44,7 @@ void complain(const char *format, ...)
 	fputc('\n', stream);
 	fclose(stream);
 	fflush(stdout);
+	progress_hide();
 	/* Nobody left to tell where this fails. */
 	if (write(STDERR_FILENO, text, size) < 0)
 		errno = 0;

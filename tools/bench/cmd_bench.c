@@ -6,6 +6,7 @@
 #include "tools/commands.h"
 #include "tools/base/format.h"
 #include "tools/base/help_option.h"
+#include "tools/base/progress.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
 #include "tools/bench/document.h"
@@ -77,6 +78,7 @@ static const struct argp_option bench_options[] = {
 	{"referee", KEY_REFEREE, "FILE", 0, "the script that speaks to PyTorch (installed)", 5},
 	{"library", KEY_LIBRARY, "FILE", 0, "another libfashim_kernels.so", 5},
 	{"cublas", KEY_CUBLAS, "FILE", 0, "the libcublas to compare with", 5},
+	QUIET_OPTION(4),
 	{0},
 };
 
@@ -180,6 +182,9 @@ static error_t bench_parse(int key, char *arg, struct argp_state *state)
 	struct bench_options *options = &arguments->options;
 
 	switch (key) {
+	case 'q':
+		progress_quiet();
+		return 0;
 	case KEY_LADDER:
 	case KEY_GATE:
 		if (arguments->what && arguments->what != key)

@@ -4,6 +4,7 @@
  */
 #include "tools/bench/field.h"
 #include "tools/base/json_text.h"
+#include "tools/base/progress.h"
 #include "tools/base/tool.h"
 #include "tools/bench/chain.h"
 #include "tools/gpu/gpu_clock.h"
@@ -187,7 +188,7 @@ int field_race(struct field *field, int rounds, json_t *document)
 				    : (struct racer){gpu_timer_round, &contestant->timer};
 	}
 	clock = gpu_clock_start(&field->bench->gpu);
-	result = race(racers, field->count, rounds, us);
+	result = race(racers, field->count, rounds, us, "rounds in turn");
 	json_object_set_new(document, "clocks", gpu_clock_stop(clock));
 	if (!result)
 		note_times(field, us, rounds);
@@ -279,8 +280,11 @@ int field_errors(struct field *field, int cases)
 	struct gpu_error most[FIELD_MOST] = {0};
 	int result = 0;
 
-	for (int n = 0; !result && n < cases; n++)
+	for (int n = 0; !result && n < cases; n++) {
+		progress("random cases", n, cases, "cases");
 		result = check_case(field, seed + 1 + (uint64_t)n, most);
+	}
+	progress_end();
 	for (int i = 0; !result && i < field->count; i++)
 		if (field->all[i].kind != CONTESTANT_BACKEND)
 			json_object_set_new(field->all[i].record, "error",

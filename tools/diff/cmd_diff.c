@@ -5,6 +5,7 @@
 #include "tools/commands.h"
 #include "tools/base/format.h"
 #include "tools/base/help_option.h"
+#include "tools/base/progress.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
 #include "tools/diff/diff.h"
@@ -26,6 +27,7 @@ static const struct argp_option diff_options[] = {
 	FORMAT_OPTION(OTHER_FORMATS, 0),
 	{"changed", 'd', NULL, 0, "leave out sites that are the same in both", 0},
 	LOG_COLOR_OPTION(0),
+	QUIET_OPTION(0),
 	{0},
 };
 

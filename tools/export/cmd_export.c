@@ -5,6 +5,7 @@
  */
 #include "tools/commands.h"
 #include "tools/base/help_option.h"
+#include "tools/base/progress.h"
 #include "tools/base/tool.h"
 #include "tools/export/export.h"
 #include "tools/read/log_arguments.h"
@@ -34,6 +35,7 @@ static const struct argp_option export_options[] = {
 	 0},
 	{"weight", 'w', "WHAT", 0,
 	 "what a folded stack counts: time (default; GPU time in us) or calls", 0},
+	QUIET_OPTION(0),
 	{0},
 };
 

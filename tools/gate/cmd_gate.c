@@ -6,6 +6,7 @@
 #include "tools/commands.h"
 #include "tools/base/format.h"
 #include "tools/base/help_option.h"
+#include "tools/base/progress.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
 #include "tools/gate/gate.h"
@@ -64,6 +65,7 @@ static const struct argp_option gate_options[] = {
 	 "with --baseline: drift / OLD's, judged alike (2)", 2},
 	FORMAT_OPTION(OTHER_FORMATS, 3),
 	LOG_COLOR_OPTION(3),
+	QUIET_OPTION(3),
 	{0},
 };
 

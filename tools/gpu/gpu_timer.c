@@ -4,6 +4,7 @@
  * replay ahead of the first event hides.
  */
 #include "tools/gpu/gpu_timer.h"
+#include "tools/base/progress.h"
 #include "tools/base/tool.h"
 
 #include <errno.h>
@@ -151,17 +152,21 @@ int gpu_timer_round(void *subject, double *us)
 	return gpu_check(gpu, result, "replaying a graph");
 }
 
-int race(const struct racer *racers, int count, int rounds, double *us)
+int race(const struct racer *racers, int count, int rounds, double *us, const char *what)
 {
 	int result = 0;
 
 	for (int n = 0; n < rounds; n++) {
+		if (what)
+			progress(what, n, rounds, "rounds");
 		for (int i = 0; !result && i < count; i++) {
 			const int r = n % 2 ? count - 1 - i : i;
 
 			result = racers[r].round(racers[r].subject, &us[r * rounds + n]);
 		}
 	}
+	if (what)
+		progress_end();
 	return result;
 }
 
@@ -179,7 +184,7 @@ int gpu_measure(const struct gpu *gpu, const struct gpu_work *works, int count, 
 		racers[made] = (struct racer){gpu_timer_round, &timers[made]};
 	}
 	if (!result)
-		result = race(racers, count, rounds, us);
+		result = race(racers, count, rounds, us, NULL);
 	for (int i = 0; i < made; i++)
 		gpu_timer_free(&timers[i]);
 	free(timers);

@@ -49,9 +49,9 @@ struct racer {
 	void *subject;
 };
 
-/* `rounds` rounds A B C, C B A, …: us[r * rounds + n] is what racer r took in round n. 0 or the
- * first error. */
-int race(const struct racer *racers, int count, int rounds, double *us);
+/* `rounds` rounds A B C, C B A, …: us[r * rounds + n] is what racer r took in round n. what: what
+ * its progress is called; NULL: it says nothing. 0 or the first error. */
+int race(const struct racer *racers, int count, int rounds, double *us, const char *what);
 
 /* All in one, for pieces of work in this process: as race(), behind making and freeing the timers.
  */

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { BLOCK = 1 << 20, LONGEST_LINE = 1 << 20 };
@@ -24,6 +25,13 @@ int line_reader_open(struct line_reader *reader, const char *path)
 		return 0;
 	line_reader_close(reader);
 	return -ENOMEM;
+}
+
+off_t line_reader_size(const struct line_reader *reader)
+{
+	struct stat info;
+
+	return fstat(reader->fd, &info) == 0 && S_ISREG(info.st_mode) ? info.st_size : 0;
 }
 
 int line_reader_close(struct line_reader *reader)

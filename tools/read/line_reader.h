@@ -20,6 +20,8 @@ struct line_reader {
 
 /* - is standard input; what is packed is unpacked (packed_file.h). 0 or -errno. */
 int line_reader_open(struct line_reader *reader, const char *path);
+/* Bytes of the file; 0: not known, as of what is packed or comes through a pipe. */
+off_t line_reader_size(const struct line_reader *reader);
 /* 0, or -EBADMSG where gzip did not like the file, or was not read to its end. */
 int line_reader_close(struct line_reader *reader);
 

@@ -3,6 +3,7 @@
  * argp hands over what is no option in one go.
  */
 #include "tools/read/log_arguments.h"
+#include "tools/base/progress.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
 #include "tools/read/log_paths.h"
@@ -24,6 +25,9 @@ error_t log_arguments_parse(struct log_arguments *logs, int key, char *arg,
 		logs->color = arg;
 		if (color_wanted(arg, stdout) < 0)
 			argp_error(state, "--color takes auto, always or never, not '%s'", arg);
+		return 0;
+	case 'q':
+		progress_quiet();
 		return 0;
 	case ARGP_KEY_ARGS:
 		logs->paths = state->argv + state->next;

@@ -5,6 +5,7 @@
  * line without its newline is a crash's trace and no error.
  */
 #include "tools/read/log_reader.h"
+#include "tools/base/progress.h"
 #include "tools/read/kernel_name.h"
 #include "tools/read/line_reader.h"
 #include "tools/read/live.h"
@@ -499,6 +500,7 @@ static bool too_much(struct weight *weight, const struct run_log *run)
 static int read_lines(struct log_set *set, const char *path, struct line_reader *reader,
 		      uint32_t keep_site)
 {
+	const double size = (double)line_reader_size(reader);
 	struct weight weight = {.run = NULL};
 	struct run_log *run = NULL;
 	uint64_t number = 0;
@@ -511,8 +513,11 @@ static int read_lines(struct log_set *set, const char *path, struct line_reader 
 		if (!length)
 			continue;
 		number++;
-		if (run && set->heads_only && !is_head(line, length))
+		progress(path, (double)(weight.bytes + number), size, "bytes");
+		if (run && set->heads_only && !is_head(line, length)) {
+			weight.bytes += length;
 			continue;
+		}
 		result = take_line(set, path, line, length, &run, keep_site);
 		if (run && result == -EBADMSG) {
 			if (complete)
@@ -560,6 +565,7 @@ int log_read(struct log_set *set, const char *path, uint32_t keep_site)
 	if (result)
 		return problem(set, result, "%s", strerror(-result));
 	result = read_lines(set, path, &reader, keep_site);
+	progress_end();
 	if (line_reader_close(&reader) && (!result || result == -ENODATA))
 		return problem(set, -EBADMSG, "gzip cannot unpack it, or not all of it");
 	return result;

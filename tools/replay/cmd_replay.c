@@ -7,6 +7,7 @@
 #include "tools/commands.h"
 #include "tools/base/format.h"
 #include "tools/base/help_option.h"
+#include "tools/base/progress.h"
 #include "tools/base/json_text.h"
 #include "tools/base/tool.h"
 #include "tools/read/kernel_name.h"
@@ -40,6 +41,7 @@ static const struct argp_option replay_options[] = {
 	{"rounds", 'r', "N", 0, "play the trace N times; short ones are only learned otherwise", 0},
 	{"mode", 'm', "MODE", 0, "audit, compare or replace (default)", 0},
 	FORMAT_OPTION(OTHER_FORMATS, 0),
+	QUIET_OPTION(0),
 	{0},
 };
 
@@ -60,6 +62,9 @@ static error_t replay_parse(int key, char *arg, struct argp_state *state)
 	char *end;
 
 	switch (key) {
+	case 'q':
+		progress_quiet();
+		return 0;
 	case 'a':
 		arguments->all = true;
 		return 0;

@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shim/rules/function.h"
+#include "tools/base/progress.h"
 #include "tools/read/packed_file.h"
 #include "tools/replay/below.h"
 
@@ -311,6 +313,14 @@ static ssize_t next_line(FILE *file, char *line)
 	return -E2BIG;
 }
 
+/* Bytes that are to be read; 0: not known, as of what is packed. */
+static double size_of(int fd)
+{
+	struct stat info;
+
+	return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? (double)info.st_size : 0;
+}
+
 long trace_play(const char *path, void (*each)(struct op *op, void *argument), void *argument)
 {
 	static struct reader reader;
@@ -321,6 +331,8 @@ long trace_play(const char *path, void (*each)(struct op *op, void *argument), v
 	static char line[MAX_LINE];
 	ssize_t length = 0;
 	long number = 0;
+	double read = 0;
+	const double size = fd < 0 ? 0 : size_of(fd);
 
 	reader = (struct reader){.each = each, .argument = argument};
 	if (status) {
@@ -328,6 +340,8 @@ long trace_play(const char *path, void (*each)(struct op *op, void *argument), v
 		return status;
 	}
 	while (!status && (length = next_line(file, line)) > 0) {
+		read += (double)length;
+		progress(path, read, size, "bytes");
 		const bool known = number++ || !strcmp(line, "# fashim-trace 1\n") ||
 				   !strcmp(line, "# fashim-trace 2\n");
 
@@ -341,6 +355,7 @@ long trace_play(const char *path, void (*each)(struct op *op, void *argument), v
 		fprintf(stderr, "fashim: %s:%ld: %s\n", path, number + 1,
 			length == -E2BIG ? "longer than any line of a fashim-trace"
 					 : strerror((int)-length));
+	progress_end();
 	fclose(file);
 	closed = packed_file_end(unpacker);
 	status = length < 0 ? (int)length : status;

@@ -6,6 +6,7 @@
 #include "tools/commands.h"
 #include "tools/base/format.h"
 #include "tools/base/help_option.h"
+#include "tools/base/progress.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
 #include "tools/read/log_arguments.h"
@@ -47,6 +48,7 @@ static const struct argp_option report_options[] = {
 	 "only sites with COLUMN=VALUE, !=, ~ (a part), <, <=, > or >=; may be repeated", 0},
 	{"header", KEY_HEADER, NULL, 0, "only who ran, where, and with which options", 0},
 	LOG_COLOR_OPTION(0),
+	QUIET_OPTION(0),
 	{"no-pager", KEY_NO_PAGER, NULL, 0, "do not page through $PAGER on a terminal", 0},
 	{NULL, 0, NULL, 0, "To send a report to somebody:", 1},
 	{"bundle", KEY_BUNDLE, NULL, 0,

@@ -5,6 +5,7 @@
 #include "tools/commands.h"
 #include "tools/base/format.h"
 #include "tools/base/help_option.h"
+#include "tools/base/progress.h"
 #include "tools/base/tool.h"
 #include "tools/tune/files.h"
 #include "tools/tune/manage.h"
@@ -70,6 +71,7 @@ static const struct argp_option tune_options[] = {
 	 "show which kernels would be tried, the built-in choice first; needs no GPU", 4},
 	{"arch", KEY_ARCH, "N", 0, "with --dry-run: compute capability * 10 (90)", 4},
 	FORMAT_OPTION(OTHER_FORMATS, 5),
+	QUIET_OPTION(5),
 	{0},
 };
 
@@ -146,6 +148,9 @@ static error_t tune_parse(int key, char *arg, struct argp_state *state)
 	struct tune_settings *settings = &arguments->settings;
 
 	switch (key) {
+	case 'q':
+		progress_quiet();
+		return 0;
 	case KEY_FROM:
 		arguments->asked = true;
 		arguments->unread += tune_shapes_add_log(&arguments->shapes, arg) != 0;

@@ -4,6 +4,7 @@
  */
 #include "tools/tune/run.h"
 #include "kernels/images.h"
+#include "tools/base/progress.h"
 #include "tools/base/tool.h"
 #include "tools/tune/contest.h"
 #include "tools/tune/files.h"
@@ -27,18 +28,18 @@ static void on_interrupt(int number)
 
 /* ---- progress ------------------------------------------------------------------------------- */
 
-/* On a terminal a line that is replaced by what came of it; elsewhere the outcome alone. */
+/* A line that is replaced by what came of it. */
 static void show_begin(int number, int count, const char *form, int candidates)
 {
-	if (isatty(STDERR_FILENO))
+	if (progress_wanted())
 		fprintf(stderr, "\r\033[K[%d/%d] %s: %d kernels ...", number, count, form,
 			candidates);
 }
 
 static void show_end(int number, int count, const char *form, const char *what)
 {
-	fprintf(stderr, "%s[%d/%d] %s: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", number,
-		count, form, what);
+	if (progress_wanted())
+		fprintf(stderr, "\r\033[K[%d/%d] %s: %s\n", number, count, form, what);
 }
 
 /* ---- one form ------------------------------------------------------------------------------- */
@@ -154,7 +155,9 @@ static int tune_form(struct run *run, const struct call_form *form, int number, 
 		return result;
 	if (result) {
 		run->outcome->failed++;
-		show_end(number, count, text,
+		if (progress_wanted())
+			fputs("\r\033[K", stderr);
+		complain("%s: %s", text,
 			 candidates ? "the built-in choice fails" : "no kernel takes it");
 		return result == -ENOMEM ? result : 0;
 	}
@@ -219,7 +222,7 @@ int tune_run(struct tune_outcome *outcome, const struct tune_shapes *shapes,
 	sigaction(SIGINT, &before, NULL);
 	gpu_close(&run.gpu);
 	outcome->interrupted = result == -EINTR;
-	if (outcome->interrupted && isatty(STDERR_FILENO))
+	if (outcome->interrupted && progress_wanted())
 		fputs("\r\033[K", stderr);
 	return outcome->interrupted ? 0 : result;
 }
