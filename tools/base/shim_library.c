@@ -26,7 +26,8 @@ char *installed_file(const char *name)
 		if (access(path, R_OK) == 0)
 			return realpath(path, NULL);
 	}
-	complain("%s is neither in %s nor in %s/../lib/fashim", name, self, self);
+	complain("%s is neither in %s nor in %s/../lib/fashim; run make, or install fashim anew",
+		 name, self, self);
 	return NULL;
 }
 
