@@ -152,6 +152,47 @@ static void test_select_rows(void **state)
 	free(available);
 }
 
+/* Tiles of the portable kernels where queries are few: windows of images take the least rows that
+ * hold them, at the width that holds their heads. */
+static void test_select_windows(void **state)
+{
+	static const struct {
+		int batch, heads, length, D;
+		const char *plain, *biased;
+	} calls[] = {
+		{512, 4, 49, 32, "mma_f16_d32_r64", "mma_f16_d32_r64_any"},
+		{512, 4, 64, 24, "mma_f16_d32_r64", "mma_f16_d32_r64_any"},
+		{64, 12, 144, 40, "mma_f16_d48_r64", "mma_f16_d48_r64_any"},
+		{64, 12, 196, 64, "mma_f16_d64_r128", "mma_f16_d64_r128_any"},
+		{4, 16, 2048, 32, "mma_f16_d32_r128", "mma_f16_d32_r128_any"},
+		{4, 16, 2048, 128, "mma_f16_d128_r128", "mma_f16_d128_r128_any"},
+		{4, 16, 2048, 160, "mma_f16_d160_r64", "mma_f16_d160_r64_any"},
+		{1, 8, 512, 64, "mma_f16_d64_r32_any", "mma_f16_d64_r32_any"},
+	};
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(calls) / sizeof(calls[0]); n++) {
+		const int64_t D = calls[n].D, length = calls[n].length;
+		struct attn_args a =
+			call(ATTN_F16, calls[n].batch, calls[n].heads, (int)length, (int)D, (int)D);
+		struct attn_tensor *const t[] = {&a.q, &a.k, &a.v, &a.o};
+
+		for (int i = 0; i < 4; i++)
+			*t[i] = (struct attn_tensor){
+				.base = 4096,
+				.stride = {calls[n].heads * length * D, length * D, D, 1},
+				.dtype = ATTN_F16};
+		a.spec.scale = 0.125f;
+		a.spec.round_x = ATTN_F32;
+		a.spec.window_left = a.spec.window_right = ATTN_NO_WINDOW;
+		a.spec.window_value = -INFINITY;
+		assert_string_equal(attn_select(&a, 80, NULL)->name, calls[n].plain);
+		a.spec.bias[0] = (struct attn_tensor){
+			.base = 4096, .stride = {0, 0, length, 1}, .dtype = ATTN_F16};
+		assert_string_equal(attn_select(&a, 80, NULL)->name, calls[n].biased);
+	}
+}
+
 static void test_images(void **state)
 {
 	static const struct kernel_image images[] = {
@@ -228,8 +269,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_variants),    cmocka_unit_test(test_select),
-		cmocka_unit_test(test_select_rows), cmocka_unit_test(test_images),
-		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_select_rows), cmocka_unit_test(test_select_windows),
+		cmocka_unit_test(test_images),	    cmocka_unit_test(test_parts),
 	};
 
 	return cmocka_run_group_tests(tests, kernels_open, NULL);
