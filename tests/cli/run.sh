@@ -526,6 +526,7 @@ t diff_gpus 0 'sed "1s/Example GPU/Other GPU/; 1s/serve.py/train.py/" logs/new.j
 t diff_simulated 0 'sed "1s/Example GPU/simgpu (CPU)/" logs/new.jsonl >simulated_new.jsonl; fashim diff simulated_new.jsonl logs/new.jsonl | grep note'
 t diff_modes 0 'grep -v "\"sample\"" logs/old.jsonl | sed "1s/\"mode\":\"replace\"/\"mode\":\"audit\"/; s/\"replaced\":[0-9]*/\"replaced\":0/g" >audit.jsonl; fashim diff audit.jsonl logs/new.jsonl'
 t diff_none_common 0 'sed "s/\"D\":64/\"D\":80/" logs/old.jsonl >d80.jsonl; fashim diff d80.jsonl logs/new.jsonl | sed -n "/sites/,\$p"'
+t diff_csv 0 'fashim diff -f csv logs/old.jsonl logs/new.jsonl | tr -d "\r"; fashim diff -f csv d80.jsonl logs/new.jsonl | tr -d "\r" | cut -d, -f1-3,17-19; fashim diff -f csv --changed logs/old.jsonl logs/old.jsonl | wc -l'
 t diff_no_sites 0 'fashim diff logs/gemms.jsonl logs/gemms.jsonl; fashim diff logs/gemms.jsonl logs/streams.jsonl | tail -6'
 t diff_ranks 0 '
 	mkdir ranks; for rank in 0 1; do sed "1s/\"rank\":null/\"rank\":$rank/" logs/old.jsonl >ranks/$rank.jsonl; done
@@ -560,6 +561,7 @@ t gate_baseline_audit 1 'fashim gate --baseline=logs/new.jsonl audit.jsonl | tai
 t gate_color 1 'fashim gate --color=always logs/old.jsonl | tail -9; exit ${PIPESTATUS[0]}'
 t gate_json 1 'fashim gate --format=json logs/old.jsonl'
 t gate_json_baseline 1 'fashim gate --format=json --baseline d80.jsonl logs/new.jsonl'
+t gate_csv 1 'fashim gate -f csv --baseline=logs/old.jsonl logs/new.jsonl | tr -d "\r"; exit ${PIPESTATUS[0]}'
 t gate_markdown 1 'fashim gate -f md --baseline=logs/old.jsonl logs/new.jsonl'
 t gate_junit 1 'fashim gate --format=junit --max-drift=1e-3 --max-ratio=0.95 logs/old.jsonl'
 t gate_junit_escapes 1 'cp logs/escapes.jsonl "a<b>&\"c.jsonl"; fashim gate --format=junit "a<b>&\"c.jsonl"'
@@ -728,6 +730,7 @@ t doctor_junk 1 'doctor ./bad_script; doctor ./logs/junk.bin; doctor ./none'
 t doctor_not_found 1 'doctor no-such-program-here; doctor ./no/such/program'
 t doctor_preloads 0 "LD_PRELOAD=$work/foreign:$work/libgone.so doctor ./calls 2>&1 | grep LD_PRELOAD"
 t doctor_json 0 'LD_LIBRARY_PATH=driver fashim doctor -f json ./calls | sed "1,/\"program\"/d" | head -6'
+t doctor_csv 0 'LD_LIBRARY_PATH=driver fashim doctor -f csv ./calls | tr -d "\r" | sed -n "1p; /^program/p" | sed -E "s/all [0-9]+ libraries/all N libraries/"'
 t doctor_driver 0 'LD_LIBRARY_PATH=driver fashim doctor | grep -E "driver|GPU" | sed "s/: [0-9]* kernel/: N kernel/"'
 for fault in crash 34 100 999 none old; do
 	t "doctor_driver_$fault" 1 "DRIVER=$fault LD_LIBRARY_PATH=driver fashim doctor >out; code=\$?; grep -E 'driver|GPU|^ *->' out; exit \$code"

@@ -21,7 +21,7 @@ struct diff_arguments {
 	struct log_arguments logs; /* two */
 };
 
-#define OTHER_FORMATS ", json or markdown"
+#define OTHER_FORMATS ", json, csv or markdown"
 
 static const struct argp_option diff_options[] = {
 	FORMAT_OPTION(OTHER_FORMATS, 0),
@@ -41,7 +41,9 @@ static const char diff_doc[] =
 	"bootstrap "
 	"resamples, leaves out 1.\n\n"
 	"JSON: {\"format\":\"fashim-diff\",\"version\":1,\"a\",\"b\",\"headers\",\"total\","
-	"\"sites\"}; what is unknown is null, later versions only add members.\n\n"
+	"\"sites\"}; what is unknown is null, later versions only add members. csv has the sites, "
+	"a "
+	"member of a member as a_calls.\n\n"
 	"Exit status: 0, whatever differs ('fashim gate --baseline' judges); 1 when a log cannot "
 	"be "
 	"read; 2 for wrong usage.\n\nExamples:\n"
@@ -81,6 +83,8 @@ static int print_diff(const struct diff_arguments *arguments, const struct repor
 		complain("out of memory");
 	else if (arguments->format == FORMAT_JSON)
 		diff_json(&diff, arguments->style.changed_only);
+	else if (arguments->format == FORMAT_CSV)
+		diff_csv(&diff, arguments->style.changed_only);
 	else
 		diff_table(&diff, &arguments->style);
 	diff_free(&diff);

@@ -57,6 +57,7 @@ struct diff_style {
 };
 
 void diff_table(const struct diff *diff, const struct diff_style *style);
+void diff_csv(const struct diff *diff, bool changed_only);
 void diff_json(const struct diff *diff, bool changed_only);
 
 #endif

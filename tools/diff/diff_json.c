@@ -13,9 +13,11 @@
  *  INTERVAL: {"ratio","low","high","change":"same"|"less"|"more"|null}, of B / A
  *  SIDE: {"site","verdict","calls","replaced","samples","app_us","fused_us","max_rel"}
  *
- * What is unknown is null.
+ * What is unknown is null. As comma-separated values: the sites, "a_calls" for the member of a
+ * member.
  */
 #include "tools/diff/diff.h"
+#include "tools/base/csv_records.h"
 #include "tools/base/json_text.h"
 #include "tools/sites/report_names.h"
 
@@ -88,9 +90,25 @@ static json_t *site_object(const struct diff *diff, const struct diff_site *site
 	return object;
 }
 
+static json_t *site_objects(const struct diff *diff, bool changed_only)
+{
+	json_t *sites = json_array();
+
+	for (int i = 0; i < diff->site_count; i++) {
+		if (!changed_only || diff_changed(&diff->sites[i]))
+			json_array_append_new(sites, site_object(diff, &diff->sites[i]));
+	}
+	return sites;
+}
+
+void diff_csv(const struct diff *diff, bool changed_only)
+{
+	csv_records(stdout, site_objects(diff, changed_only));
+}
+
 void diff_json(const struct diff *diff, bool changed_only)
 {
-	json_t *headers = json_array(), *sites = json_array(), *root;
+	json_t *headers = json_array(), *sites = site_objects(diff, changed_only), *root;
 
 	for (int i = 0; i < diff->header_count; i++) {
 		const struct diff_header *header = &diff->headers[i];
@@ -98,10 +116,6 @@ void diff_json(const struct diff *diff, bool changed_only)
 		json_array_append_new(headers,
 				      json_pack("{s:s,s:o,s:o}", "name", header->name, "a",
 						json_text(header->a), "b", json_text(header->b)));
-	}
-	for (int i = 0; i < diff->site_count; i++) {
-		if (!changed_only || diff_changed(&diff->sites[i]))
-			json_array_append_new(sites, site_object(diff, &diff->sites[i]));
 	}
 	root = json_pack("{s:s,s:i,s:o,s:o,s:o,s:i,s:i,s:i,s:i,s:{s:i,s:o,s:o},s:o}", "format",
 			 "fashim-diff", "version", 1, "a", side_object(diff->a), "b",

@@ -4,6 +4,7 @@
  * needs, and will it see what a program does?
  */
 #include "tools/commands.h"
+#include "tools/base/csv_records.h"
 #include "tools/base/format.h"
 #include "tools/base/help_option.h"
 #include "tools/base/json_text.h"
@@ -17,11 +18,11 @@
 #include <stdlib.h>
 
 struct doctor_arguments {
-	bool json;
+	enum format format;
 	const char *program; /* NULL: only the machine */
 };
 
-#define OTHER_FORMATS " or json"
+#define OTHER_FORMATS ", json or csv"
 
 static const struct argp_option doctor_options[] = {
 	FORMAT_OPTION(OTHER_FORMATS, 0),
@@ -44,7 +45,7 @@ static error_t doctor_parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'f':
-		arguments->json = format_argument(state, arg, OTHER_FORMATS) == FORMAT_JSON;
+		arguments->format = format_argument(state, arg, OTHER_FORMATS);
 		return 0;
 	case ARGP_KEY_ARGS:
 		arguments->program = state->argv[state->next]; /* its arguments do not matter */
@@ -82,6 +83,25 @@ static json_t *json_of(const struct findings *findings)
 						"hint", row->hint));
 	}
 	return rows;
+}
+
+/* The findings of both, and of which of the two each is. */
+static void print_csv(const struct findings *machine, const struct findings *program)
+{
+	json_t *parts[] = {json_of(machine), json_of(program)}, *all = json_array(), *row;
+	size_t index;
+
+	for (int i = 0; i < 2; i++) {
+		json_array_foreach(parts[i], index, row)
+		{
+			json_t *record = json_pack("{s:s}", "of", i ? "program" : "machine");
+
+			json_object_update(record, row);
+			json_array_append_new(all, record);
+		}
+		json_decref(parts[i]);
+	}
+	csv_records(stdout, all);
 }
 
 static void print_json(const struct findings *machine, const struct findings *program)
@@ -125,8 +145,10 @@ int cmd_doctor(int argc, char **argv)
 	doctor_machine(&machine, library);
 	if (arguments.program)
 		doctor_app(&program, arguments.program, library);
-	if (arguments.json) {
+	if (arguments.format == FORMAT_JSON) {
 		print_json(&machine, &program);
+	} else if (arguments.format == FORMAT_CSV) {
+		print_csv(&machine, &program);
 	} else {
 		puts("this machine");
 		print_table(&machine);

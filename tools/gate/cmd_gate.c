@@ -40,7 +40,7 @@ struct gate_arguments {
 	struct log_arguments logs;
 };
 
-#define OTHER_FORMATS ", json, junit or markdown"
+#define OTHER_FORMATS ", json, csv, junit or markdown"
 
 static const struct argp_option gate_options[] = {
 	{"max-ratio", KEY_MAX_RATIO, "R", 0,
@@ -158,6 +158,9 @@ static void fill_usual(struct gate_limits *limits, bool baseline)
 static void print_gate(const struct gate *gate, const struct gate_arguments *arguments)
 {
 	switch (arguments->format) {
+	case FORMAT_CSV:
+		gate_csv(gate);
+		break;
 	case FORMAT_JSON:
 		gate_json(gate);
 		break;

@@ -57,6 +57,7 @@ bool gate_site(const struct gate *gate, const struct gate_check *check, char *bu
 /* The forms, on stdout. */
 void gate_table(const struct gate *gate, bool color);
 void gate_markdown(const struct gate *gate);
+void gate_csv(const struct gate *gate);
 void gate_json(const struct gate *gate);
 void gate_junit(const struct gate *gate);
 

@@ -10,6 +10,7 @@
  * site null: all sites together, or one that only the baseline has. What is unknown is null.
  */
 #include "tools/gate/gate.h"
+#include "tools/base/csv_records.h"
 #include "tools/base/json_text.h"
 
 static json_t *paths_of(const struct report *report)
@@ -35,12 +36,24 @@ static json_t *check_object(const struct gate *gate, const struct gate_check *ch
 		json_text(check->why));
 }
 
-void gate_json(const struct gate *gate)
+static json_t *check_objects(const struct gate *gate)
 {
-	json_t *checks = json_array(), *root;
+	json_t *checks = json_array();
 
 	for (int i = 0; i < gate->count; i++)
 		json_array_append_new(checks, check_object(gate, &gate->checks[i]));
+	return checks;
+}
+
+void gate_csv(const struct gate *gate)
+{
+	csv_records(stdout, check_objects(gate));
+}
+
+void gate_json(const struct gate *gate)
+{
+	json_t *checks = check_objects(gate), *root;
+
 	root = json_pack("{s:s,s:i,s:b,s:o,s:o,s:i,s:i,s:i,s:o}", "format", "fashim-gate",
 			 "version", 1, "passed", gate_passed(gate), "logs", paths_of(gate->report),
 			 "baseline", gate->baseline ? paths_of(gate->baseline) : json_null(),
