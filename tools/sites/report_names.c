@@ -101,9 +101,35 @@ char *report_detail(const char *reason, const char *detail, char *buffer, size_t
 	return buffer;
 }
 
+double report_ulps(const struct report_row *row)
+{
+	static const struct {
+		const char *dtype;
+		int fraction,
+			least; /* bits behind the point; the exponent of the smallest normal */
+	} types[] = {{"f16", 10, -14}, {"bf16", 7, -126}, {"f32", 23, -126}};
+	const struct sample *worst = &row->site->worst;
+	const char *dtype = text_of(row->site->record, "dtype");
+	int exponent;
+
+	if (isnan(row->site->max_rel) || !(worst->worst_index >= 0) || !isfinite(worst->worst_app))
+		return NAN;
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		if (strcmp(dtype, types[i].dtype))
+			continue;
+		/* frexp() says 0.5 to 1 where a type's fraction is 1 to 2. */
+		frexp(worst->worst_app, &exponent);
+		exponent = worst->worst_app == 0 || exponent - 1 < types[i].least ? types[i].least
+										  : exponent - 1;
+		return worst->max_abs / ldexp(1, exponent - types[i].fraction);
+	}
+	return NAN;
+}
+
 char *report_worst(const struct report_row *row, char *buffer, size_t size)
 {
 	const struct sample *worst = &row->site->worst;
+	const double ulps = report_ulps(row);
 	int used = snprintf(buffer, size, "%.1e of the largest output, in call %llu",
 			    row->site->max_rel, (unsigned long long)worst->occurrence);
 
@@ -111,6 +137,9 @@ char *report_worst(const struct report_row *row, char *buffer, size_t size)
 		used += snprintf(
 			buffer + used, size - (size_t)used, ", element %.0f: app %.6g, fused %.6g",
 			fmin(worst->worst_index, 1e18), worst->worst_app, worst->worst_fused);
+	if (!isnan(ulps))
+		used += snprintf(buffer + used, size - (size_t)used, " (%.3g ulp)",
+				 fmin(ulps, 1e18));
 	if (!isnan(row->site->beyond))
 		snprintf(buffer + used, size - (size_t)used,
 			 "; at most %.2g%% of the elements outside the tolerance",

@@ -27,6 +27,10 @@ char *report_shape(const struct report_row *row, char *buffer, size_t size);
 /* "replaced", "declined: scores_read_by", "verified, 1 of 4 samples drift". Returns buffer. */
 char *report_judgement(const struct report_row *row, char *buffer, size_t size);
 
+/* The largest difference of the sample with the largest max_rel, in units in the last place of the
+ * site's dtype at the app's number there; NAN where the log does not tell. */
+double report_ulps(const struct report_row *row);
+
 /* The sample with the largest max_rel, in words: how much, where, and how many elements were beyond
  * the tolerance. Only where max_rel is known. Returns buffer. */
 char *report_worst(const struct report_row *row, char *buffer, size_t size);
