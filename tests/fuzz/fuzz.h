@@ -148,6 +148,8 @@ void aten_fill(CUstream s, CUdeviceptr to, float value, size_t n);
 void aten_scale(CUstream s, CUdeviceptr to, CUdeviceptr from, float factor, size_t n);
 void aten_add_mask(CUstream s, CUdeviceptr to, CUdeviceptr from, CUdeviceptr mask, size_t n,
 		   size_t period);
+/* n numbers to every other place from `to` on. */
+void aten_interleave(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t n);
 void aten_softmax(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t rows, int columns);
 /* to [a,b,depth] from where b and a lie so many bytes apart */
 void aten_permute(CUstream s, CUdeviceptr to, CUdeviceptr from, int a, int b, int depth,

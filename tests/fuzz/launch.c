@@ -254,6 +254,24 @@ void aten_permute(CUstream s, CUdeviceptr to, CUdeviceptr from, int a, int b, in
 	     depth_of(from, (size_t)(a - 1) * a_bytes + (size_t)(b - 1) * b_bytes + d));
 }
 
+void aten_interleave(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t n)
+{
+	struct aten_strided2 l;
+	int count = (int)n;
+
+	trace("aten interleave %llx <- %llx n=%zu", to, from, n);
+	unset(&l, sizeof(l));
+	l.calculator.dims = 0;
+	dimension(&l.calculator, (unsigned)n);
+	l.strides[0] = 4;
+	l.strides[1] = 2;
+	l.at[0] = pointer(to);
+	l.at[1] = pointer(from);
+	launch(s, aten(TEXT(ATEN_COPY_STRIDED)), blocks_of(n, 128), 128, 1, (void *[]){&count, &l});
+	for (size_t i = 0; i < n; i++)
+		mark(to + 2 * i * width, width, depth_of(from, n * width));
+}
+
 void aten_softmax(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t rows, int columns)
 {
 	int count = (int)rows, stride = columns, chunk = -1;

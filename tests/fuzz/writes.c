@@ -154,6 +154,28 @@ static void by_sparse_kernel(struct happening *h)
 	then_look(h);
 }
 
+/* Every other number, and perhaps those between, as interleaved pairs are put together; or somebody
+ * looks first, or other halves come. */
+static void by_turns(struct happening *h)
+{
+	const struct chain *c = h->chain;
+	const bool whole = chance(&h->rng, 60);
+	const CUdeviceptr at = whole ? c->t[h->tensor] : h->at;
+	const size_t n = (whole ? c->bytes[h->tensor] : h->bytes) / width / 2;
+	const unsigned odd = below(&h->rng, 2);
+
+	if (type != F16 || n < 2 || n * width > SPARE_BYTES)
+		return;
+	random_numbers(h->stream, here->spare, next(&h->rng), n);
+	aten_interleave(h->stream, at + odd * width, here->spare, n);
+	if (chance(&h->rng, 30))
+		then_look(h);
+	if (chance(&h->rng, 80))
+		aten_interleave(h->stream, at + !odd * width, here->spare,
+				chance(&h->rng, 85) ? n : n / 2);
+	then_look(h);
+}
+
 /* The causal softmax of a part of P or S over itself, the lower triangle alone. */
 static void by_triangle(struct happening *h)
 {
@@ -376,6 +398,7 @@ const struct event_kind writes[] = {
 	{"write scores by kernel", by_kernel, SCORES_PART, 5},
 	{"write by scaling", by_scaling, ANY_PART, 4},
 	{"write by sparse kernel", by_sparse_kernel, ANY_PART, 6},
+	{"write by turns", by_turns, ANY_PART, 6},
 	{"write a triangle", by_triangle, NOTHING, 4},
 	{"write over and under", over_and_under, ANY_PART, 5},
 	{"write by another address", by_other_addresses, ANY_PART, 6},
