@@ -244,7 +244,7 @@ static void hold(struct graph_copy *copy, struct part *part)
 		if (!chain)
 			return; /* room_for_held() */
 		part->serial = chain->serial;
-		held_count++;
+		held_begin(chain);
 	}
 	for (int i = 0; i < chain->input_count; i++) {
 		if (!chain->inputs[i].lent)

@@ -157,11 +157,11 @@ static struct chain *held_form(const struct graph_copy *copy, const struct chain
 	if (!chain)
 		return NULL;
 	*chain = *from;
-	chain->captured = chain->recorded = false;
-	chain->deferred = chain->closed = true;
+	chain->captured = chain->recorded = chain->deferred = false;
 	chain->candidates = NULL;
 	chain->timing = NULL;
 	chain->graph = copy;
+	chain->closed = true; /* without an output of its own */
 	chain->site = record->site;
 	chain->input_count = record->kept_inputs;
 	chain->relayed[2] = chain->narrow[0] = chain->narrow[1] = -1;

@@ -310,9 +310,8 @@ void learning_closed(struct chain *chain)
 
 	const bool lost = inputs_lost(chain);
 
-	chain->closed = true;
+	chain_end(chain, site);
 	chain->timing = NULL;
-	chain_cut_output(chain);
 	delivery_expect(site, chain);
 	for (int i = 0; i < chain->value_count; i++)
 		if (chain->values[i].outside)

@@ -100,10 +100,9 @@ static enum flow defer_opening(const struct sight *sight, const struct site_set 
 	chain = open_or_evict(op);
 	if (!chain)
 		return FLOW_PASS;
-	chain->deferred = true;
+	held_begin(chain);
 	chain->captured = captured;
 	chain->recorded = op->recorded;
-	held_count++;
 	for (int i = 0; i < CHAIN_COUNT && !chain->candidates; i++) {
 		bool taken = false;
 

@@ -115,9 +115,7 @@ int replace_in_graph(struct chain *chain, struct site *site)
 /* The kernel is on its way: from here on the chain is what might still be asked for. */
 static void launched(struct chain *chain, struct site *site, int kept_inputs)
 {
-	chain->closed = true;
-	chain->site = site;
-	chain_cut_output(chain);
+	chain_end(chain, site);
 	/* The program's first product and its middle kernels read these earlier. */
 	for (int i = 0; i < kept_inputs && !chain->captured; i++)
 		late_reads(chain_queue(chain), chain->inputs[i].begin, chain->inputs[i].end);

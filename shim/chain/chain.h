@@ -196,6 +196,9 @@ bool chain_step_may_be_softmax(const struct step *step);
 /* O was written: where it lies over scores, these are gone. */
 void chain_cut_output(struct chain *chain);
 
+/* The same, and from now on the chain is a closed one, of the site. */
+void chain_end(struct chain *chain, struct site *site);
+
 /* Is it known what a step computes? */
 bool chain_has_meaning(const struct meaning *meaning);
 

@@ -129,6 +129,13 @@ void chain_cut_output(struct chain *chain)
 		range_set_cut(&chain->values[k].live, begin, end);
 }
 
+void chain_end(struct chain *chain, struct site *site)
+{
+	chain->closed = true;
+	chain->site = site;
+	chain_cut_output(chain);
+}
+
 int chain_closeness(const struct chain *chain, const struct op *op)
 {
 	struct contracted p;

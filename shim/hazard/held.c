@@ -55,6 +55,19 @@ void held_drop(struct chain *chain)
 	chain_free(chain);
 }
 
+void held_begin(struct chain *chain)
+{
+	chain->deferred = true;
+	held_count++;
+}
+
+static void held_over(struct chain *chain)
+{
+	chain->deferred = false;
+	chain->candidates = NULL;
+	held_count--;
+}
+
 /* ---- making values real --------------------------------------------------------------------- */
 
 static void note_realised(struct chain *chain, const char *who, bool certain)
@@ -136,9 +149,7 @@ void held_realise(struct chain *chain, struct queue reader, const char *who, boo
 			      chain->site ? chain->site->number : 0, who);
 		late_lose();
 	}
-	chain->deferred = false;
-	chain->candidates = NULL;
-	held_count--;
+	held_over(chain);
 	/* What was read in a copy's place is no operand of the program's product. */
 	for (int n = 0; n < RELAYOUT_OPERANDS; n++)
 		chain->inputs[0].lost |= chain->relayed[n] >= 0;
@@ -158,10 +169,8 @@ void held_realise_all(const char *who)
 		if (!oldest)
 			break;
 		held_realise(oldest, chain_queue(oldest), who, false);
-		if (oldest->used && oldest->deferred) { /* nothing virtual in it, yet open */
-			oldest->deferred = false;
-			held_count--;
-		}
+		if (oldest->used && oldest->deferred) /* nothing virtual in it, yet open */
+			held_over(oldest);
 	}
 }
 

@@ -46,6 +46,10 @@ void held_guard_write(uint64_t begin, uint64_t end, struct queue writer,
 /* A step of the chain itself is about to run (learning) and writes these: keep the inputs. */
 void held_guard_inputs(struct chain *chain, const struct op *op, const struct access_list *list);
 
+/* From now on the chain's steps are kept and not run, and its values are virtual. It goes on so
+ * until held_realise() or held_drop(). */
+void held_begin(struct chain *chain);
+
 /* Makes the chain's virtual values real; `who` wanted them, `certain`ly or perhaps. A closed chain
  * is forgotten afterwards, an open one goes on as if it had never been deferred. */
 void held_realise(struct chain *chain, struct queue reader, const char *who, bool certain);

@@ -339,14 +339,20 @@ static void write_state(const struct site *site)
 	log_commit(json);
 }
 
+/* The log's counters say it, too. */
+static void turn_to(struct site *site, enum site_state state)
+{
+	site->state = state;
+	site->live->state = state;
+}
+
 void site_decline(struct site *site, enum reason reason, const char *detail)
 {
 	if (site->state == SITE_DECLINED)
 		return;
-	site->state = SITE_DECLINED;
+	turn_to(site, SITE_DECLINED);
 	site->reason = reason;
 	snprintf(site->detail, sizeof(site->detail), "%s", detail ? detail : "");
-	site->live->state = SITE_DECLINED;
 	site->live->reason = reason;
 	message_info("site %d declined: %s %s", site->number, log_reason_name(reason),
 		     site->detail);
@@ -365,8 +371,7 @@ void site_verify(struct site *site)
 			site_decline(site, REASON_SCORES_READ_BY, site->met_by);
 		return;
 	}
-	site->state = SITE_VERIFIED;
-	site->live->state = SITE_VERIFIED;
+	turn_to(site, SITE_VERIFIED);
 	site_waits(site, false);
 	if (site->live->reason == REASON_LEARNING || site->live->reason == REASON_NOTHING_COMPARED)
 		site->live->reason = REASON_NONE;
@@ -382,8 +387,7 @@ void site_round(struct site *site, int32_t round_s)
 	site->watches = WATCHES;
 	if (site->state != SITE_VERIFIED)
 		return;
-	site->state = SITE_LEARNING;
-	site->live->state = SITE_LEARNING;
+	turn_to(site, SITE_LEARNING);
 	write_state(site);
 }
 

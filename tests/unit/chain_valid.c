@@ -6,6 +6,7 @@
 #include "tests/unit/chain_valid.h"
 
 #include "shim/hazard/held.h"
+#include "shim/site/site.h"
 
 /* Pieces of [begin, end), in order and apart. */
 static bool inside(const struct range_set *set, uint64_t begin, uint64_t end)
@@ -81,23 +82,97 @@ static const char *wrong_state(const struct chain *chain)
 	return NULL;
 }
 
+/* ---- from one op to the next ---------------------------------------------------------------- */
+
+enum life { WATCHED, HELD, WATCHED_ON, HELD_ON, LIVES };
+
+/* Which of its lives a chain may be in an op later. What is held may be made real and closed by one
+ * op; a closed chain that is made real is no more. */
+static const bool may_become[LIVES][LIVES] = {
+	[WATCHED] = {[WATCHED] = true, [WATCHED_ON] = true},
+	[HELD] = {[HELD] = true, [WATCHED] = true, [WATCHED_ON] = true, [HELD_ON] = true},
+	[WATCHED_ON] = {[WATCHED_ON] = true},
+	[HELD_ON] = {[HELD_ON] = true},
+};
+
+/* The same of sites: what was declined is never learned again. */
+static const bool may_turn[SITE_DECLINED + 1][SITE_DECLINED + 1] = {
+	[SITE_LEARNING] = {true, true, true},
+	[SITE_VERIFIED] = {true, true, true},
+	[SITE_DECLINED] = {[SITE_DECLINED] = true},
+};
+
+static struct {
+	uint64_t serial;
+	enum life life;
+} lives[CHAIN_COUNT];
+static int life_count;
+
+static struct {
+	int number;
+	enum site_state state;
+} turns[SITES];
+
+static enum life life_of(const struct chain *chain)
+{
+	if (chain->closed)
+		return chain->deferred ? HELD_ON : WATCHED_ON;
+	return chain->deferred ? HELD : WATCHED;
+}
+
+static const char *wrong_turn(const struct chain *chain)
+{
+	for (int i = 0; i < life_count; i++)
+		if (lives[i].serial == chain->serial && !may_become[lives[i].life][life_of(chain)])
+			return "a chain has gone back to an earlier life";
+	return NULL;
+}
+
+static const char *wrong_site_turn(void)
+{
+	for (int i = 0; i < site_count; i++)
+		if (turns[i].number == sites[i].number && sites[i].number &&
+		    !may_turn[turns[i].state][sites[i].state])
+			return "a site that was declined is learned again";
+	return NULL;
+}
+
+static void keep_lives(void)
+{
+	life_count = 0;
+	for (int i = 0; i < chain_live; i++) {
+		lives[life_count].serial = chain_list[i]->serial;
+		lives[life_count++].life = life_of(chain_list[i]);
+	}
+	for (int i = 0; i < site_count; i++) {
+		turns[i].number = sites[i].number;
+		turns[i].state = sites[i].state;
+	}
+	for (int i = site_count; i < SITES; i++)
+		turns[i].number = 0;
+}
+
 const char *chains_wrong(void)
 {
+	const char *wrong = wrong_site_turn();
 	int deferred = 0;
 
-	for (int i = 0; i < chain_live; i++) {
+	for (int i = 0; i < chain_live && !wrong; i++) {
 		const struct chain *chain = chain_list[i];
-		const char *wrong = wrong_state(chain);
 
+		wrong = wrong_turn(chain);
+		if (!wrong)
+			wrong = wrong_state(chain);
 		if (!wrong)
 			wrong = wrong_values(chain);
 		if (!wrong)
 			wrong = wrong_inputs(chain);
 		if (!wrong)
 			wrong = wrong_steps(chain);
-		if (wrong)
-			return wrong;
 		deferred += chain->deferred;
 	}
+	keep_lives();
+	if (wrong)
+		return wrong;
 	return deferred == held_count ? NULL : "chains that are held back are miscounted";
 }

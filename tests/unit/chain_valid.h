@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What holds of every chain between two ops.
+ * What holds of every chain between two ops, and which lives of chains and states of sites may
+ * follow one another.
  */
 #ifndef FASHIM_TEST_CHAIN_VALID_H
 #define FASHIM_TEST_CHAIN_VALID_H
