@@ -4,20 +4,7 @@
  * their products, and compute the same in a plain way. A block of 32 threads a row.
  */
 #include "tests/apps/kernels.cuh"
-
-static __device__ float engine_most(float x)
-{
-	for (int lanes = 16; lanes; lanes /= 2)
-		x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, lanes));
-	return x;
-}
-
-static __device__ float engine_sum(float x)
-{
-	for (int lanes = 16; lanes; lanes /= 2)
-		x += __shfl_xor_sync(0xffffffffu, x, lanes);
-	return x;
-}
+#include "tests/apps/warp.cuh"
 
 /* store(j, softmax of score(j)) */
 template <typename Score, typename Store>
@@ -27,10 +14,10 @@ static __device__ void engine_row(int columns, float more, Score score, Store st
 
 	for (int j = threadIdx.x; j < columns; j += 32)
 		most = fmaxf(most, score(j));
-	most = engine_most(most);
+	most = most_of_warp(most);
 	for (int j = threadIdx.x; j < columns; j += 32)
 		sum += expf(score(j) - most);
-	sum = engine_sum(sum) + more;
+	sum = sum_of_warp(sum) + more;
 	for (int j = threadIdx.x; j < columns; j += 32)
 		store(j, expf(score(j) - most) / sum);
 }
@@ -47,30 +34,36 @@ static __device__ float halved(float x)
 	_ZN17fastertransformer20softmax_kernel_h2_v2I6__halfLi4ELi4EEEvPT_PKS2_S5_S5_iiiiS2_
 #define FT_WIDE _ZN17fastertransformer14softmax_kernelI6__halffLi4EEEvPT_PKT0_PKS2_S8_iiiif
 
-/* Sums in half precision: (1 - mask) * -10000 swallows most of a score. */
-extern "C" __global__ void FT_PAIRS(__half *to, const __half *from, const __half *mask,
-				    const __half *slopes, int batch, int heads, int queries,
-				    int keys, __half scale)
+/* score(what the product says, what the mask shows) */
+template <typename From, typename Score>
+static __device__ void masked_rows(__half *to, const From *from, const __half *mask, int heads,
+				   int queries, int keys, Score score)
 {
 	const int b = blockIdx.y, h = blockIdx.z;
-	const float factor = __half2float(scale);
 
-	(void)slopes, (void)batch;
 	for (int i = blockIdx.x; i < queries; i += gridDim.x) {
 		const long long row = ((long long)(b * heads + h) * queries + i) * keys;
 		const __half *shown = mask + (long long)(b * queries + i) * keys;
 
 		engine_row(
 			keys, 1e-6f,
-			[=](int j) {
-				const float hidden = halved(
-					halved(1.0f - __half2float(shown[j])) * -10000.0f);
-
-				return halved(halved(__half2float(from[row + j]) * factor) +
-					      hidden);
-			},
+			[=](int j) { return score(from[row + j], __half2float(shown[j])); },
 			[=](int j, float p) { to[row + j] = __float2half_rn(p); });
 	}
+}
+
+/* Sums in half precision: (1 - mask) * -10000 swallows most of a score. */
+extern "C" __global__ void FT_PAIRS(__half *to, const __half *from, const __half *mask,
+				    const __half *slopes, int batch, int heads, int queries,
+				    int keys, __half scale)
+{
+	const float factor = __half2float(scale);
+
+	(void)slopes, (void)batch;
+	masked_rows(to, from, mask, heads, queries, keys, [=](__half s, float shown) {
+		return halved(halved(__half2float(s) * factor) +
+			      halved(halved(1.0f - shown) * -10000.0f));
+	});
 }
 NAMED_KERNEL(FT_PAIRS)
 
@@ -79,21 +72,9 @@ extern "C" __global__ void FT_WIDE(__half *to, const float *from, const __half *
 				   const __half *slopes, int batch, int heads, int queries,
 				   int keys, float scale)
 {
-	const int b = blockIdx.y, h = blockIdx.z;
-
 	(void)slopes, (void)batch;
-	for (int i = blockIdx.x; i < queries; i += gridDim.x) {
-		const long long row = ((long long)(b * heads + h) * queries + i) * keys;
-		const __half *shown = mask + (long long)(b * queries + i) * keys;
-
-		engine_row(
-			keys, 1e-6f,
-			[=](int j) {
-				return from[row + j] * scale +
-				       (1.0f - __half2float(shown[j])) * -10000.0f;
-			},
-			[=](int j, float p) { to[row + j] = __float2half_rn(p); });
-	}
+	masked_rows(to, from, mask, heads, queries, keys,
+		    [=](float s, float shown) { return s * scale + (1.0f - shown) * -10000.0f; });
 }
 NAMED_KERNEL(FT_WIDE)
 
@@ -118,18 +99,16 @@ extern "C" __global__ void GGML_SOFTMAX(const float *x, const float *mask, const
 	const int row = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
 	const float *from = x + (long long)row * p.columns;
 	float *y = to + (long long)row * p.columns;
-	const float *add =
-		mask ? mask + (blockIdx.x * p.mask_stride[0] +
-			       blockIdx.y % p.mask_size[0] * p.mask_stride[1] +
-			       blockIdx.z % p.mask_size[1] * p.mask_stride[2]) /
-				      4
-		     : mask;
+	const float *add = mask ? mask + (blockIdx.x * p.mask_stride[0] +
+					  blockIdx.y % p.mask_size[0] * p.mask_stride[1] +
+					  blockIdx.z % p.mask_size[1] * p.mask_stride[2]) /
+						   4
+				: mask;
 
 	(void)sinks;
-	engine_row(
-		(int)p.columns, 0,
-		[=](int j) { return from[j] * p.scale + (add ? add[j] : 0.0f); },
-		[=](int j, float value) { y[j] = value; });
+	engine_row((int)p.columns, 0,
+		   [=](int j) { return from[j] * p.scale + (add ? add[j] : 0.0f); },
+		   [=](int j, float value) { y[j] = value; });
 }
 NAMED_KERNEL(GGML_SOFTMAX)
 
@@ -168,12 +147,11 @@ extern "C" __global__ void GGML_SOFTCAP(const float *x, float *to, float scale, 
 }
 NAMED_KERNEL(GGML_SOFTCAP)
 
-extern "C" __global__ void GGML_POINTERS(const void *a, const void *b, char *c, const void **from,
-					 void **to, long long entries, long long outer,
-					 long long all, unsigned long long a2, unsigned long long a3,
-					 unsigned long long b2, unsigned long long b3,
-					 unsigned long long c2, unsigned long long c3,
-					 long long shared2, long long shared3)
+extern "C" __global__ void
+GGML_POINTERS(const void *a, const void *b, char *c, const void **from, void **to,
+	      long long entries, long long outer, long long all, unsigned long long a2,
+	      unsigned long long a3, unsigned long long b2, unsigned long long b3,
+	      unsigned long long c2, unsigned long long c3, long long shared2, long long shared3)
 {
 	const long long o = INDEX, i = (long long)blockIdx.y * blockDim.y + threadIdx.y;
 

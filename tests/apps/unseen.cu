@@ -5,20 +5,7 @@
  * reads besides: a mask, a bias, lengths.
  */
 #include "tests/apps/kernels.cuh"
-
-static __device__ float most_of(float x)
-{
-	for (int lanes = 16; lanes; lanes /= 2)
-		x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, lanes));
-	return x;
-}
-
-static __device__ float sum_of(float x)
-{
-	for (int lanes = 16; lanes; lanes /= 2)
-		x += __shfl_xor_sync(0xffffffffu, x, lanes);
-	return x;
-}
+#include "tests/apps/warp.cuh"
 
 /* y = softmax of score(j) for j < end, zero beyond. */
 template <typename Score>
@@ -28,10 +15,10 @@ static __device__ void softmax_row(__half *y, int end, int columns, float more, 
 
 	for (int j = threadIdx.x; j < end; j += 32)
 		most = fmaxf(most, score(j));
-	most = most_of(most);
+	most = most_of_warp(most);
 	for (int j = threadIdx.x; j < end; j += 32)
 		sum += expf(score(j) - most);
-	sum = sum_of(sum) + more;
+	sum = sum_of_warp(sum) + more;
 	for (int j = threadIdx.x; j < columns; j += 32)
 		y[j] = __float2half_rn(j < end ? expf(score(j) - most) / sum : 0.0f);
 }
@@ -78,7 +65,7 @@ extern "C" __global__ void k0(float scale, int columns, float *to, const __half 
 	x += (long long)blockIdx.x * columns;
 	for (int j = threadIdx.x; j < columns; j += 32)
 		most = fmaxf(most, scale * __half2float(x[j]));
-	most = most_of(most);
+	most = most_of_warp(most);
 	if (!threadIdx.x)
 		to[blockIdx.x] = most;
 }
@@ -92,7 +79,7 @@ extern "C" __global__ void k1(const float *most, float scale, const __half *x, f
 	x += (long long)blockIdx.x * columns;
 	for (int j = threadIdx.x; j < columns; j += 32)
 		sum += expf(scale * __half2float(x[j]) - most[blockIdx.x]);
-	sum = sum_of(sum);
+	sum = sum_of_warp(sum);
 	if (!threadIdx.x)
 		to[blockIdx.x] = sum;
 }
@@ -224,9 +211,8 @@ extern "C" __global__ void slope_heads(__half *x, const float *m, int columns, i
 	const float slope = m[blockIdx.x / rows % heads];
 	const int query = blockIdx.x % rows;
 
-	softmax_row(y, columns, columns, 0, [=](int j) {
-		return 0.25f * __half2float(y[j]) + slope * (float)(j - query);
-	});
+	softmax_row(y, columns, columns, 0,
+		    [=](int j) { return 0.25f * __half2float(y[j]) + slope * (float)(j - query); });
 }
 SIM_KERNEL(slope_heads)
 
@@ -237,9 +223,8 @@ extern "C" __global__ void slope_each(__half *x, const __half *m, int columns, i
 	const float slope = __half2float(m[blockIdx.x / rows]);
 	const int query = blockIdx.x % rows, end = query + 1;
 
-	softmax_row(y, end < columns ? end : columns, columns, 0, [=](int j) {
-		return __half2float(y[j]) - slope * (float)(query - j);
-	});
+	softmax_row(y, end < columns ? end : columns, columns, 0,
+		    [=](int j) { return __half2float(y[j]) - slope * (float)(query - j); });
 	(void)heads;
 }
 SIM_KERNEL(slope_each)
@@ -252,9 +237,8 @@ extern "C" __global__ void slope_powers(__half *x, const __half *m, int columns,
 	const int query = blockIdx.x % rows, end = query + 1, head = blockIdx.x / rows % heads;
 	const float slope = exp2f(-8.0f * (float)(head + 1) / (float)heads);
 
-	softmax_row(y, end < columns ? end : columns, columns, 0, [=](int j) {
-		return 0.25f * __half2float(y[j]) - slope * (float)(query - j);
-	});
+	softmax_row(y, end < columns ? end : columns, columns, 0,
+		    [=](int j) { return 0.25f * __half2float(y[j]) - slope * (float)(query - j); });
 	(void)m;
 }
 SIM_KERNEL(slope_powers)
@@ -313,9 +297,8 @@ extern "C" __global__ void slope_odd(__half *x, const __half *m, int columns, in
 	__half *y = x + (long long)blockIdx.x * columns;
 	const float slope = 0.5f / (float)(1 + blockIdx.x / rows % heads);
 
-	softmax_row(y, columns, columns, 0, [=](int j) {
-		return 0.25f * __half2float(y[j]) + slope * (float)j;
-	});
+	softmax_row(y, columns, columns, 0,
+		    [=](int j) { return 0.25f * __half2float(y[j]) + slope * (float)j; });
 	(void)m;
 }
 SIM_KERNEL(slope_odd)
