@@ -232,6 +232,13 @@ static double limit_of(const struct kernel_case *c)
 	return c->dtype == ATTN_F16 ? 2e-3 : 1.2e-2;
 }
 
+/* What a weight changes by, in relation, where a score is rounded the other way for fp32's sake:
+ * one of 32 at most is a multiple of this. */
+static double flip_of(const struct kernel_case *c)
+{
+	return !c->round_s ? 0.0 : c->dtype == ATTN_F16 ? 0x1p-6 : 0x1p-3;
+}
+
 /* Counts a run. */
 static void enter(struct tally *t, const struct kernel_case *c, double error, int wrong)
 {
@@ -250,7 +257,7 @@ static struct fashim_call *run(const struct kernel_case *c, struct operands *x, 
 	const double limit = limit_of(c);
 	const int may_be_nan = hard_may_be_nan(c->hard, c->hiding);
 	/* Scores beyond 65504 are known to 2^-7 each in fp32, and their weights to twice that. */
-	const double scores = c->hard == HARD_OVERFLOW ? 0x1p-6 : 0;
+	const double scores = c->hard == HARD_OVERFLOW ? 0x1p-6 : flip_of(c);
 	const double worst = c->data == MODEST ? 1e-3 : (limit + scores) * x->most_v;
 	struct buffer *o = c->over_q ? &x->q : &x->o;
 	struct fashim_call *call;
