@@ -441,7 +441,7 @@ t report_ranks_json 0 'fashim report -f json rank0.jsonl rank1.jsonl | grep -E "
 # ---- progress
 # Of a log that comes slowly: on a terminal after two seconds, a line that is gone at the end; elsewhere, and with --quiet, nothing.
 t progress 0 '
-	slow() { head -2 logs/replace.jsonl; sleep 2.3; tail -n +3 logs/replace.jsonl; }
+	slow() { head -2 logs/replace.jsonl; sleep 5; tail -n +3 logs/replace.jsonl; }
 	for k in 1 2 3; do mkfifo slow.$k; slow >slow.$k & done
 	script -qec "fashim report --header slow.1 2>&1 >/dev/null" /dev/null </dev/null >terminal & script -qec "fashim report --header -q slow.2 2>&1 >/dev/null" /dev/null </dev/null >quietly & fashim report --header slow.3 2>&1 >/dev/null; wait
 	tr "\r\033" "\nE" <terminal | sed "s/[0-9][0-9]*/N/" | uniq; cat quietly'
@@ -499,17 +499,20 @@ t top_ended 0 'fashim top logs/replace.jsonl | head -2; fashim top -i 0.1 killed
 t top_usage 2 'for o in "a b" "-i 0" "-i x" "-i 1s"; do fashim top $o 2>err; [ $? = 2 ] || exit 0; head -1 err; done; exit 2'
 t top_full_disk 1 'fashim top logs/replace.jsonl >/dev/full'
 holds top_lines '
-	running lines.jsonl; timeout 1 fashim top -i 0.2 lines.jsonl >out; [ $(wc -l <out) -ge 3 ] && ! grep -v "calls .*, replaced 70 %, saved 7 ms" out || { cat out; exit 1; }'
+	running lines.jsonl; fashim top -i 0.2 lines.jsonl >out & for i in $(seq 600); do [ $(wc -l <out) -ge 3 ] && break; sleep 0.1; done; kill $!
+	[ $(wc -l <out) -ge 3 ] && ! grep -v "calls .*, replaced 70 %, saved 7 ms" out || { cat out; exit 1; }'
 # On a terminal the text changes in its place; at the end what stood there is back, with the last look below it.
 holds top_terminal '
-	running screen.jsonl; escape=$(printf "\033")
-	tty 80 "(sleep 0.7; sed -i 1s/$$/4194305/ screen.jsonl) & fashim top -i 0.1 screen.jsonl; echo left \$?" >out
-	[ "$(grep -o "$escape\[?1049[hl]" out | tr -d "$escape\n")" = "[?1049h[?1049l" ] && [ "$(grep -o "$escape\[H" out | wc -l)" -ge 3 ] || { cat -v out; exit 1; }
-	sed "1,/1049l/d" out >after; grep -q "killed" after && grep -qx "left 0" after && ! grep -q "$escape\[H" after || { cat -v out; exit 1; }
-	sed "/1049l/,\$d" out | sed "s/$escape\[[?0-9]*[a-zA-Z]//g" | awk "{ gsub(/[^ -~]+/, \"x\") } length() > 80 { print; bad = 1 } END { exit bad }"'
+	running screen.jsonl; escape=$(printf "\033"); rm -f out; homes() { grep -o "$escape\[H" out | wc -l; }
+	script -qefc "stty cols 80 rows 30; fashim top -i 0.1 screen.jsonl; echo left \$?" out </dev/null >/dev/null &
+	for i in $(seq 600); do [ "$(homes 2>/dev/null)" -ge 3 ] && break; sleep 0.1; done; sed -i 1s/$$/4194305/ screen.jsonl; wait
+	tr -d "\r" <out | sed "1d;\$d" >shown
+	[ "$(grep -o "$escape\[?1049[hl]" shown | tr -d "$escape\n")" = "[?1049h[?1049l" ] && [ "$(homes)" -ge 3 ] || { cat -v out; exit 1; }
+	sed "1,/1049l/d" shown >after; grep -q "killed" after && grep -qx "left 0" after && ! grep -q "$escape\[H" after || { cat -v out; exit 1; }
+	sed "/1049l/,\$d" shown | sed "s/$escape\[[?0-9]*[a-zA-Z]//g" | awk "{ gsub(/[^ -~]+/, \"x\") } length() > 80 { print; bad = 1 } END { exit bad }"'
 holds top_leaves '
-	running keys.jsonl
-	{ sleep 0.5; printf q; sleep 5; } | timeout 4 script -qec "fashim top keys.jsonl; echo left \$?" /dev/null >out; grep -q "left 0" out || { cat -v out; exit 1; }
+	running keys.jsonl; rm -f out; waits() { for i in $(seq 300); do grep -qs "$1" out && break; sleep 0.1; done; }
+	{ waits 1049h; printf q; waits "left 0"; } | timeout 90 script -qefc "fashim top keys.jsonl; echo left \$?" out >/dev/null; grep -q "left 0" out || { cat -v out; exit 1; }
 	tty 80 "timeout --foreground -s INT 0.5 fashim top keys.jsonl; stty -a" | grep -q " icanon"'
 
 # ---- diff
