@@ -529,7 +529,7 @@ t diff_gpus 0 'sed "1s/Example GPU/Other GPU/; 1s/serve.py/train.py/" logs/new.j
 t diff_simulated 0 'sed "1s/Example GPU/simgpu (CPU)/" logs/new.jsonl >simulated_new.jsonl; fashim diff simulated_new.jsonl logs/new.jsonl | grep note'
 t diff_modes 0 'grep -v "\"sample\"" logs/old.jsonl | sed "1s/\"mode\":\"replace\"/\"mode\":\"audit\"/; s/\"replaced\":[0-9]*/\"replaced\":0/g" >audit.jsonl; fashim diff audit.jsonl logs/new.jsonl'
 t diff_none_common 0 'sed "s/\"D\":64/\"D\":80/" logs/old.jsonl >d80.jsonl; fashim diff d80.jsonl logs/new.jsonl | sed -n "/sites/,\$p"'
-t diff_csv 0 'fashim diff -f csv logs/old.jsonl logs/new.jsonl | tr -d "\r"; fashim diff -f csv d80.jsonl logs/new.jsonl | tr -d "\r" | cut -d, -f1-3,17-19; fashim diff -f csv --changed logs/old.jsonl logs/old.jsonl | wc -l'
+t diff_csv 0 'fashim diff -f csv logs/old.jsonl logs/new.jsonl | tr -d "\r"; sed "s/\"D\":64/\"D\":80/" logs/old.jsonl >other_d.jsonl; fashim diff -f csv other_d.jsonl logs/new.jsonl | tr -d "\r" | cut -d, -f1-3,17-19; fashim diff -f csv --changed logs/old.jsonl logs/old.jsonl | wc -l'
 t diff_no_sites 0 'fashim diff logs/gemms.jsonl logs/gemms.jsonl; fashim diff logs/gemms.jsonl logs/streams.jsonl | tail -6'
 t diff_ranks 0 '
 	mkdir ranks; for rank in 0 1; do sed "1s/\"rank\":null/\"rank\":$rank/" logs/old.jsonl >ranks/$rank.jsonl; done

@@ -65,7 +65,10 @@ void csv_records(FILE *out, json_t *records)
 		}
 	}
 	index = 0;
-	json_object_foreach(columns, key, value) fprintf(out, "%s%s", index++ ? "," : "", key);
+	json_object_foreach(columns, key, value)
+	{
+		fprintf(out, "%s%s", index++ ? "," : "", key);
+	}
 	if (index)
 		fputs("\r\n", out);
 	json_array_foreach(lines, index, record)

@@ -83,8 +83,14 @@ static int walk(json_t *value, const char *key)
 	json_t *member;
 	size_t index;
 
-	json_object_foreach(value, name, member) result = result ? result : walk(member, name);
-	json_array_foreach(value, index, member) result = result ? result : walk(member, key);
+	json_object_foreach(value, name, member)
+	{
+		result = result ? result : walk(member, name);
+	}
+	json_array_foreach(value, index, member)
+	{
+		result = result ? result : walk(member, key);
+	}
 	if (json_is_string(value) && !holds_no_path(key))
 		result = shorten(value, key);
 	return result;
