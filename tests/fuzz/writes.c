@@ -159,19 +159,21 @@ static void by_sparse_kernel(struct happening *h)
 static void by_turns(struct happening *h)
 {
 	const struct chain *c = h->chain;
-	const bool whole = chance(&h->rng, 60);
-	const CUdeviceptr at = whole ? c->t[h->tensor] : h->at;
-	const size_t n = (whole ? c->bytes[h->tensor] : h->bytes) / width / 2;
+	const CUdeviceptr at = chance(&h->rng, 60) ? c->t[h->tensor] : h->at;
+	const size_t all = at == h->at ? h->bytes : c->bytes[h->tensor];
+	const size_t most = c->bytes[V] / width,
+		     n = all / width / 2 < most ? all / width / 2 : most;
 	const unsigned odd = below(&h->rng, 2);
 
-	if (type != F16 || n < 2 || n * width > SPARE_BYTES)
+	/* not by a kernel of its own, before which all that is held back in the arena is made */
+	if (type != F16 || n < 2 || h->tensor == V || !is_ours(c->t[V], c->bytes[V]) ||
+	    (c->t[V] < at + all && at < c->t[V] + c->bytes[V]))
 		return;
-	random_numbers(h->stream, here->spare, next(&h->rng), n);
-	aten_interleave(h->stream, at + odd * width, here->spare, n);
+	aten_interleave(h->stream, at + odd * width, c->t[V], n);
 	if (chance(&h->rng, 30))
 		then_look(h);
 	if (chance(&h->rng, 80))
-		aten_interleave(h->stream, at + !odd * width, here->spare,
+		aten_interleave(h->stream, at + !odd * width, c->t[V],
 				chance(&h->rng, 85) ? n : n / 2);
 	then_look(h);
 }
