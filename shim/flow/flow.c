@@ -133,7 +133,8 @@ enum flow flow_before(struct op *op)
 	if (op->kind == OP_GEMM && op->context && session_note_gemm(op))
 		atexit(finish);
 	flow = through_before(op);
-	settle_at_exit();
+	if (flow == FLOW_TAKEN)
+		settle_at_exit();
 	if (leave() || atomic_exchange(&owed, false)) {
 		op->error = CUDA_ERROR_UNKNOWN;
 		flow = FLOW_FAILED;
