@@ -12,8 +12,8 @@
  *      its exponents are those of fp32, so nothing needs to be scaled, and tiles stay in shared
  *      memory as they came.
  *   2. Matrix instructions truncate when they add to an accumulator, so a long sum drifts towards
- *      0. Products of parts a' b' and the smaller ones have accumulators of their own, and P V of
- *      one tile of keys is added to O by an ordinary, rounding, addition.
+ *      0. Products of parts a' b' and the smaller ones have accumulators of their own; Q K^T of 64
+ *      columns, and P V of one tile of keys, are added up by ordinary, rounding, additions.
  *   3. Column t of a left operand may be any key as long as row t of the right one is the same:
  *      keys 2t and 2t+1 take the places t and t+4, and P is a left operand where it arose.
  *   4. ldmatrix moves 32-bit numbers as pairs of 16-bit ones; V, which it cannot transpose, is
@@ -31,6 +31,9 @@
 #if !FASHIM_TURING
 namespace f32
 {
+
+/* Terms of Q K^T that an accumulator of matrix instructions sums, which truncates. */
+#define SUM_TERMS 64
 
 /* N numbers as sums of two of 11 digits each. CAREFUL: also of what is infinite, or would be once
  * rounded; `finite` is then the first part where that is a number, and else 0. */
@@ -91,25 +94,38 @@ static __device__ __forceinline__ void scores_once(float (&s)[KEYS / 2], const f
 						   const float *k, int terms)
 {
 	constexpr int LINE = WIDTH + PIECE<float>;
-	float low[KEYS / 2];
+	constexpr bool LONG = WIDTH > SUM_TERMS;
+	float low[KEYS / 2], some[KEYS / 2];
+	float(&high)[KEYS / 2] = LONG ? some : s;
 
 #pragma unroll
 	for (int n = 0; n < KEYS / 2; n++)
 		s[n] = low[n] = 0.0f;
-#pragma unroll(CAREFUL ? 1 : 2)
-	for (int d = 0; d < terms; d += 8) {
-		uint32_t bits[4];
-		struct parts<4, CAREFUL> qp, kp;
+#pragma unroll 1
+	for (int first = 0; first < (LONG ? terms : 1); first += SUM_TERMS) {
+		const int last = LONG ? min(first + SUM_TERMS, terms) : terms;
 
-		load_matrix(bits, q + d);
-		qp.set_all(bits);
 #pragma unroll
-		for (int n = 0; n < KEYS / 16; n++) {
-			load_matrix(bits, k + 16 * n * LINE + d);
-			kp.set_all(bits);
-			multiply_parts(&s[8 * n], &low[8 * n], qp, kp, 0);
-			multiply_parts(&s[8 * n + 4], &low[8 * n + 4], qp, kp, 2);
+		for (int n = 0; n < KEYS / 2; n++)
+			high[n] = 0.0f;
+#pragma unroll(CAREFUL ? 1 : 2)
+		for (int d = first; d < last; d += 8) {
+			uint32_t bits[4];
+			struct parts<4, CAREFUL> qp, kp;
+
+			load_matrix(bits, q + d);
+			qp.set_all(bits);
+#pragma unroll
+			for (int n = 0; n < KEYS / 16; n++) {
+				load_matrix(bits, k + 16 * n * LINE + d);
+				kp.set_all(bits);
+				multiply_parts(&high[8 * n], &low[8 * n], qp, kp, 0);
+				multiply_parts(&high[8 * n + 4], &low[8 * n + 4], qp, kp, 2);
+			}
 		}
+#pragma unroll
+		for (int n = 0; LONG && n < KEYS / 2; n++)
+			s[n] += high[n];
 	}
 #pragma unroll
 	for (int n = 0; n < KEYS / 2; n++)
@@ -252,7 +268,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 
 } // namespace f32
 
-#define F32_KERNEL(width, keys, warps, per_sm, start, tile)                                                     \
+#define F32_KERNEL(width, keys, warps, per_sm, start, tile)                                        \
 	extern "C" __global__ void __launch_bounds__(32 * warps, per_sm)                           \
 		fashim_f32_d##width(const __grid_constant__ struct attn_args args)                 \
 	{                                                                                          \

@@ -439,6 +439,10 @@ static const struct attn_variant *choose_rounded(const struct call *call)
 	return choose_rows(call, ATTN_ROUNDED);
 }
 
+/* Multiprocessors that have blocks at a time, and where blocks come in clusters. */
+#define F32_AT_ONCE   132
+#define F32_CLUSTERED 119
+
 /* What fp32 kernels take: blocks work in rounds, each the time that one takes to begin and end and
  * for its tiles of keys, of which a causal call has about half. A block of few rows costs what a
  * full one does. */
@@ -463,7 +467,8 @@ static double f32_cost(const struct attn_variant *v, const struct attn_args *arg
 
 	while (strcmp(c->symbol, v->symbol) != 0)
 		c++;
-	const int64_t at_once = (int64_t)FILL * c->per_sm, parts = v->grid_x_factor;
+	const int64_t parts = v->grid_x_factor;
+	const int64_t at_once = c->per_sm * (parts > 1 ? F32_CLUSTERED : F32_AT_ONCE);
 	const int64_t rounds = (blocks_of(v, args) * parts + at_once - 1) / at_once;
 	const int64_t all = (args->Sk + c->keys - 1) / c->keys, tiles = skips ? (all + 1) / 2 : all;
 
