@@ -28,8 +28,8 @@
 /*        width keys warps per_sm start tile */
 #define F32_VARIANTS(V)                                                                            \
 	V(64, 32, 4, 3, 3900, 5230)                                                                \
-	V(128, 32, 4, 2, 3300, 5450)                                                               \
-	V(256, 16, 4, 1, 2200, 2340)
+	V(128, 32, 4, 2, 3000, 8000)                                                               \
+	V(256, 16, 4, 1, 2200, 3900)
 
 /* Bytes of dynamic shared memory: Q, K and V in rows padded by 16 bytes. */
 #define F32_SHARED(width, keys, warps) ((16 * (warps) + 2 * (keys)) * ((width) + 4) * 4)
