@@ -29,20 +29,30 @@
  *      rescaled anyway, this costs registers, not instructions.
  *   4. A warpgroup waits for its own products; the others fill the gap. 330 TFLOP/s would be the
  *      end of the tensor cores, the aim is 120 (D64) and 150 (D128).
+ *   5. What does not lie in rows on 16 bytes takes another way into the same tiles, by variants of
+ *      their own: the registers that hold numbers under way, and the shared memory, are not both
+ *      there.
+ *   6. Few blocks: the keys are dealt out to a cluster, and its first block adds up.
  *
- * To try next, when measured: S of the next tile started before P V of this one is waited for
- * (costs 32 registers); two warpgroups sharing the keys of 64 rows where blocks are few; bias read
- * ahead; no rescaling where no maximum grew.
+ * Notebook (f32_check, one Hopper GPU): us, and how many times as fast as the chain of a program,
+ * SGEMM, softmax and SGEMM, which see nothing of biases but in the softmax:
  *
- * What parts cannot say is computed by fp32 multiply-adds, a tile at a time, and looked for where
- * operands are split, so that tiles without pay nothing in the products:
- *   - An infinity has no second part. S of a tile with one in K, or of a warp with one in Q, is
- *     made from memory again; V with one is read from there.
- *   - One scale for a tile of V would lose its small rows against the large ones, even where P
- *     hides those (what was never written, behind a mask). So a tile is read from memory if its
- *     rows' largest numbers lie further apart than 2^V_RANGE, rows of zeros aside.
- * Groups therefore wait for V before they split P, not after. The rest is as in wmma.cu. Measured
- * (H200), before that: 128 to 130 TFLOP/s at D 64, 135 to 140 at D 128.
+ *     B4 H16 S2048 D64             544  4.8      B512 H3 S49 D32, bias      32  4.9
+ *     B8 H20 S1500 D64, K [D,Sk]   820  4.6      B128 H4 S256 D36          100  5.1
+ *     B32 H12 S197 D64              78  4.1      B2 H8 4096x77 D40          30  5.0
+ *     the same, odd rows           112  2.9      B8 H16 S512 D80           152  3.7
+ *     B16 H16 S577 D64, odd rows   336  3.7      B4 H8 S1024 D160          522  1.4
+ *     B2 H16 S2048 D128            527  3.8      B2 H8 S1024 D256          278  1.7
+ *     B1 H20 1x1500 D64             17  1.1      B4 H12 16x512 D64          14  2.1
+ *
+ * To try next: at D 128 the group that copies is what the others wait for (tiles of 96 columns took
+ * as long as those of 128), so two of them, or loads of half a tile ahead; S of the next tile
+ * started before P V of this one is waited for (costs 32 registers); bias read ahead; no rescaling
+ * where no maximum grew.
+ *
+ * What parts cannot say is computed by fp32 multiply-adds (f32_plain.cuh), a tile at a time, and
+ * looked for where operands are split, so that tiles without pay nothing in the products. Groups
+ * therefore wait for V before they split P, not after. The rest is as in wmma.cu.
  *
  * Any layout and any D, Dv <= WIDTH: variants read rows that lie on 16 bytes, or anything by way of
  * shared memory (f32_parts.cuh); tiles are zeros past D. One wider than 128 columns has P V in two
@@ -51,9 +61,10 @@
 #include "kernels/f32_variants.h"
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) || !defined(__CUDACC__)
-#include "kernels/cluster.cuh"
 #include "kernels/f32.cuh"
 #include "kernels/f32_parts.cuh"
+#include "kernels/f32_plain.cuh"
+#include "kernels/f32_sums.cuh"
 #include "kernels/tma.cuh"
 
 namespace f32
@@ -222,95 +233,6 @@ static __device__ __forceinline__ void copy_tiles(const struct attn_args &a, con
 	copy_wait();
 }
 
-/* ---- keys dealt out to a cluster ------------------------------------------------------------ */
-
-/* What each thread of a block leaves for the first of its cluster: its part of O, and in a note the
- * maxima and sums of P of its two rows. In place of K and V. */
-template <class S> struct left_over {
-	float4 o[S::WIDTH / 8][128], note[128];
-};
-
-#if FASHIM_CLUSTERS
-static __device__ __forceinline__ float4 load_from(const float4 *at, int block)
-{
-	float4 x;
-
-	asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-		     : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
-		     : "r"(address_in(shared_address(at), block))
-		     : "memory");
-	return x;
-}
-#endif
-
-/* In the first block of the cluster: O, maxima and sums of all blocks. Sums are still those of each
- * lane, all maxima in the same units. */
-template <class S>
-static __device__ __forceinline__ void add_parts(float (&o)[S::WIDTH / 2], float (&row_max)[2],
-						 float (&row_sum)[2], const float (&exponent)[2],
-						 unsigned char *stages, int part, bool idle)
-{
-#if FASHIM_CLUSTERS
-	left_over<S> &own = *(left_over<S> *)stages;
-	const int thread = threadIdx.x;
-
-	part_sync(1, 128); /* other warps may still read K and V */
-	if (!idle && part > 0) {
-#pragma unroll
-		for (int n = 0; n < S::WIDTH / 8; n++)
-			own.o[n][thread] =
-				make_float4(o[4 * n], o[4 * n + 1], o[4 * n + 2], o[4 * n + 3]);
-		own.note[thread] = make_float4(row_max[0], row_max[1], row_sum[0], row_sum[1]);
-	}
-	__syncwarp();
-	cluster_arrive();
-	cluster_wait();
-	if (!idle && part == 0) {
-#pragma unroll 1
-		for (int p = 1; p < S::PARTS; p++) {
-			const float4 note = load_from(&own.note[thread], p);
-			const float theirs[2] = {note.x, note.y}, sums[2] = {note.z, note.w};
-			float mine[2], other[2];
-#pragma unroll
-			for (int r = 0; r < 2; r++) {
-				const float most = fmaxf(row_max[r], theirs[r]);
-				const float base = most == -INFINITY ? 0.0f : most;
-				/* an exponent may be 0 */
-				mine[r] = row_max[r] == -INFINITY
-						  ? 0.0f
-						  : exp2_fast((row_max[r] - base) * exponent[r]);
-				other[r] = theirs[r] == -INFINITY
-						   ? 0.0f
-						   : exp2_fast((theirs[r] - base) * exponent[r]);
-				row_max[r] = most;
-				row_sum[r] = row_sum[r] * mine[r] + sums[r] * other[r];
-			}
-#pragma unroll
-			for (int n = 0; n < S::WIDTH / 8; n++) {
-				const float4 x = load_from(&own.o[n][thread], p);
-				o[4 * n] = fmaf(x.x, other[0], o[4 * n] * mine[0]);
-				o[4 * n + 1] = fmaf(x.y, other[0], o[4 * n + 1] * mine[0]);
-				o[4 * n + 2] = fmaf(x.z, other[1], o[4 * n + 2] * mine[1]);
-				o[4 * n + 3] = fmaf(x.w, other[1], o[4 * n + 3] * mine[1]);
-			}
-		}
-	}
-	__syncwarp();
-#else
-	(void)o, (void)row_max, (void)row_sum, (void)exponent, (void)stages, (void)part, (void)idle;
-#endif
-}
-
-/* For those who have nothing to leave: all of a cluster must come by both barriers. */
-static __device__ __forceinline__ void pass_by(void)
-{
-	__syncwarp();
-	cluster_arrive();
-	cluster_wait();
-	cluster_arrive();
-	cluster_wait();
-}
-
 /* ---- the groups that compute ---------------------------------------------------------------- */
 
 /* d = a' b'' + a'' b' + a' b', a and b in shared memory, over WIDTH terms: S from Q and K. */
@@ -353,76 +275,6 @@ start_values(float (&d)[WIDTH / 2], const uint32_t (&high)[KEYS / 16][4],
 	for (int m = 0; m < KEYS / 16; m++)
 		wgmma_registers<__half, true>::run(d, high[m], operand_moved(v, m * 2048));
 	wgmma_commit();
-}
-
-/* S again, by multiply-adds from memory: for rows i and i+8, keys j, j+1, j+8, ..., times `unit`.
- * Here and below one key after the other, so that there is little code: registers are chosen by
- * comparing all their numbers. */
-template <int N>
-static __device__ __forceinline__ void plain_scores(float (&x)[2][N], const struct attn_args &a,
-						    const struct view &w, int i, int j,
-						    const float (&unit)[2])
-{
-	const float *const q = (const float *)tensor_at(a.q, w.b, w.h, a.H);
-	const float *const k = (const float *)tensor_at(a.k, w.b, w.h, a.H);
-
-#pragma unroll 1
-	for (int n = 0; n < N; n++) {
-		const float *q0 = q + min(i, a.Sq - 1) * a.q.stride[2];
-		const float *q1 = q + min(i + 8, a.Sq - 1) * a.q.stride[2];
-		const float *at = k + min(j + key_of(n), a.Sk - 1) * a.k.stride[2];
-		float low = 0.0f, high = 0.0f;
-#pragma unroll 1
-		for (int d = 0; d < a.D; d++) {
-			low = fmaf(*q0, *at, low);
-			high = fmaf(*q1, *at, high);
-			q0 += a.q.stride[3];
-			q1 += a.q.stride[3];
-			at += a.k.stride[3];
-		}
-#pragma unroll
-		for (int m = 0; m < N; m++) {
-			x[0][m] = m == n ? low * unit[0] : x[0][m];
-			x[1][m] = m == n ? high * unit[1] : x[1][m];
-		}
-	}
-}
-
-/* O += P V, by multiply-adds, V from memory: of keys from j0 on. */
-template <int WIDTH, int N>
-static __device__ __forceinline__ void plain_values(float (&o)[WIDTH / 2], const float (&p)[2][N],
-						    const struct attn_args &a, const struct view &w,
-						    int j0)
-{
-	const int lane = threadIdx.x % 32, c0 = 2 * (lane % 4);
-	const int64_t across = a.v.stride[3];
-	const float *const v = (const float *)tensor_at(a.v, w.b, w.h, a.H) + c0 * across;
-
-#pragma unroll 1
-	for (int n = 0; n < 4 * N; n++) {
-		const int j = j0 + 2 * (n % 4) + key_of(n / 4);
-		float p0 = p[0][0], p1 = p[1][0];
-
-#pragma unroll
-		for (int m = 1; m < N; m++) {
-			p0 = m == n / 4 ? p[0][m] : p0;
-			p1 = m == n / 4 ? p[1][m] : p1;
-		}
-		p0 = __shfl_sync(WARP_ALL, p0, lane / 4 * 4 + n % 4);
-		p1 = __shfl_sync(WARP_ALL, p1, lane / 4 * 4 + n % 4);
-		if (j >= a.Sk)
-			continue;
-		const float *at = v + j * a.v.stride[2];
-#pragma unroll
-		for (int c = 0; c < WIDTH / 8; c++, at += 8 * across) {
-			const float x = 8 * c + c0 < a.Dv ? at[0] : 0.0f;
-			const float y = 8 * c + c0 + 1 < a.Dv ? at[across] : 0.0f;
-			o[4 * c] = fmaf(p0, x, o[4 * c]);
-			o[4 * c + 1] = fmaf(p0, y, o[4 * c + 1]);
-			o[4 * c + 2] = fmaf(p1, x, o[4 * c + 2]);
-			o[4 * c + 3] = fmaf(p1, y, o[4 * c + 3]);
-		}
-	}
 }
 
 /* This warp no longer needs what the barrier stands for. */

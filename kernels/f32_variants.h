@@ -18,9 +18,9 @@
  *   few, many registers per thread of the group that copies, and of those that compute; with
  *             (groups, per_sm) these add up to what a block has
  *
- *   start, tile  what a block takes when per_sm of them share a multiprocessor of an H200, in ns:
- *             to begin and end, and for each tile of keys; fitted to what f32_check measures. By
- * them the fastest variant was chosen in 26 of its 27 calls, in the last one within 5 %
+ *   start, tile  what a block takes when per_sm of them share a multiprocessor of Hopper, in ns:
+ *             to begin and end, and for each tile of keys; fitted to the times of f32_check. By
+ *             them the fastest variant was chosen in 26 of its 27 calls, and one within 5 %
  */
 #ifndef FASHIM_F32_VARIANTS_H
 #define FASHIM_F32_VARIANTS_H
