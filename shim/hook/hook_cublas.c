@@ -105,6 +105,18 @@ bool gemm_is_sane(const struct op_gemm *gemm)
 	       gemm->ldb > 0 && gemm->ldc > 0;
 }
 
+static int64_t at_least_one(int64_t rows)
+{
+	return rows > 1 ? rows : 1;
+}
+
+bool gemm_fits(const struct op_gemm *gemm)
+{
+	return gemm->lda >= at_least_one(gemm->transa ? gemm->k : gemm->m) &&
+	       gemm->ldb >= at_least_one(gemm->transb ? gemm->n : gemm->k) &&
+	       gemm->ldc >= at_least_one(gemm->m);
+}
+
 /* Completes what a body filled in. */
 static void gemm_finish(struct op *op, struct library *library, cublasHandle_t handle,
 			const void *alpha, const void *beta)
@@ -149,6 +161,8 @@ static void opaque_finish(struct op *op, const struct library *library, cublasHa
 			return real arguments;                                                     \
 		__VA_ARGS__;                                                                       \
 		told = op.kind != OP_GEMM || gemm_is_sane(&op.gemm);                               \
+		if (op.kind == OP_GEMM && !gemm_fits(&op.gemm))                                    \
+			op.kind = OP_OPAQUE;                                                       \
 		flow = told ? flow_before(&op) : FLOW_PASS;                                        \
 		if (flow != FLOW_PASS)                                                             \
 			return flow == FLOW_TAKEN ? CUBLAS_STATUS_SUCCESS                          \

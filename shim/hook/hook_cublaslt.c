@@ -299,7 +299,7 @@ static bool describe(struct op *op, const struct library *library, const struct 
 		flipped.transb = gemm->transa ? CUBLAS_OP_N : CUBLAS_OP_T;
 		*gemm = flipped;
 	}
-	return gemm_is_sane(gemm);
+	return gemm_is_sane(gemm) && gemm_fits(gemm);
 }
 
 EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,

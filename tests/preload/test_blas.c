@@ -248,6 +248,15 @@ static void nonsense_is_left_to_cublas(void **state)
 	assert_int_equal(gemm(handle, 0, 0, -8, 8, 8, &one, a, 8, b, 8, &zero, c, 8),
 			 CUBLAS_STATUS_INVALID_VALUE);
 	assert_int_equal(seen->count, 0);
+	for (int i = 0; i < 3; i++) {
+		seen->count = 0;
+		seen->answer = FLOW_PASS;
+		assert_int_equal(gemm(handle, 0, CUBLAS_OP_T, 8, 6, 7, &one, a, i == 0 ? 7 : 8, b,
+				      i == 1 ? 5 : 6, &zero, c, i == 2 ? 7 : 8),
+				 CUBLAS_STATUS_INVALID_VALUE);
+		assert_int_equal(seen->count, 1);
+		assert_int_equal(seen->events[0].op.kind, OP_OPAQUE);
+	}
 	assert_int_equal(gemm(NULL, 0, 0, 8, 8, 8, &one, a, 8, b, 8, &zero, c, 8),
 			 CUBLAS_STATUS_NOT_INITIALIZED);
 	seen->count = 0;
