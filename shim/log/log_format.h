@@ -83,7 +83,8 @@
  * most LIVE_INTERVAL_MS late while anything is counted; a clean end removes it after writing
  * "summary". A reader that finds no summary takes the counters from there and reports
  * "end":"killed". New members of that struct go to its end: readers take as much as they know. A
- * log that has reached FASHIM_OUT_MB gets a violation that says so and its summary, no other record.
+ * log that has reached FASHIM_OUT_MB gets a violation that says so and its summary, no other
+ * record.
  */
 #ifndef FASHIM_LOG_FORMAT_H
 #define FASHIM_LOG_FORMAT_H
