@@ -325,31 +325,49 @@ static __device__ __forceinline__ void multiply_tf32(float c[4], const uint32_t 
 }
 #endif
 
-/* Starts copying 16 bytes to shared memory, of which the first `bytes` (0..16) are read and the
- * rest cleared. Both addresses on 16 bytes; with 0 bytes nothing is read from anywhere. */
-static __device__ __forceinline__ void copy16(void *to, const void *from, int bytes)
+/* Starts copying BYTES (8 or 16) bytes to shared memory, of which the first `bytes` are read and the
+ * rest cleared. Both addresses on BYTES; with 0 bytes nothing is read from anywhere. */
+template <int BYTES>
+static __device__ __forceinline__ void copy_piece(void *to, const void *from, int bytes)
 {
+	static_assert(BYTES == 8 || BYTES == 16, "sizes of a piece");
 #ifndef __CUDACC__
-	sim_copy_async(to, from, bytes, 16 - bytes);
+	sim_copy_async(to, from, bytes, BYTES - bytes);
 #elif FASHIM_TURING
 	union {
 		uint4 all;
+		uint2 half;
 		uint16_t one[8];
 	} u;
 	u.all = make_uint4(0, 0, 0, 0);
-	if (bytes == 16)
+	if (bytes == BYTES && BYTES == 16)
 		u.all = *(const uint4 *)from;
+	else if (bytes == BYTES)
+		u.half = *(const uint2 *)from;
 	else
-		for (int i = 0; i < 8; i++)
+		for (int i = 0; i < BYTES / 2; i++)
 			if (2 * i < bytes)
 				u.one[i] = ((const uint16_t *)from)[i];
-	*(uint4 *)to = u.all;
+	if (BYTES == 16)
+		*(uint4 *)to = u.all;
+	else
+		*(uint2 *)to = u.half;
 #else
-	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-			     (uint32_t)__cvta_generic_to_shared(to)),
-		     "l"(__cvta_generic_to_global(from)), "r"(bytes)
-		     : "memory");
+	const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+	if (BYTES == 16)
+		asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at),
+			     "l"(__cvta_generic_to_global(from)), "r"(bytes)
+			     : "memory");
+	else
+		asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(at),
+			     "l"(__cvta_generic_to_global(from)), "r"(bytes)
+			     : "memory");
 #endif
+}
+
+static __device__ __forceinline__ void copy16(void *to, const void *from, int bytes)
+{
+	copy_piece<16>(to, from, bytes);
 }
 
 static __device__ __forceinline__ void copy_commit(void)
@@ -365,21 +383,7 @@ static __device__ __forceinline__ void copy_commit(void)
 template <int BYTES>
 static __device__ __forceinline__ void copy_async(void *to, const void *from, bool there)
 {
-	static_assert(BYTES == 8 || BYTES == 16, "sizes of a piece");
-	if (BYTES == 16) {
-		copy16(to, from, there ? 16 : 0);
-		return;
-	}
-#ifndef __CUDACC__
-	sim_copy_async(to, from, there ? 8 : 0, there ? 0 : 8);
-#elif FASHIM_TURING
-	*(uint2 *)to = there ? *(const uint2 *)from : make_uint2(0, 0);
-#else
-	asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(
-			     (uint32_t)__cvta_generic_to_shared(to)),
-		     "l"(__cvta_generic_to_global(from)), "r"(there ? 8 : 0)
-		     : "memory");
-#endif
+	copy_piece<BYTES>(to, from, there ? BYTES : 0);
 }
 
 /* Waits for this thread's copies, but for the last COUNT that were committed; others see them

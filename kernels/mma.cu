@@ -65,6 +65,12 @@
  *     D 80                    1.14  1.23
  *     D 96                    0.84  0.83
  *     D 160                   0.84  1.18
+ * Since then, H100, bf16, all in turn (kernel_check -t): slices of 32 keys instead of 16, D 96 702
+ * -> 675 us, D 160 844 -> 710, but D 128 845 -> 964. With a bias tiles of 64 keys count: 16 rows a
+ * warp and 64 keys 369 us, 32 rows and 32 keys 459, 32 rows and 64 keys 360, which spills; D 96 in
+ * tiles of 32 keys was slower, 376, than D 128 in tiles of 64, 295. Windows of 64 x 64, D 32, 2048
+ * of them: tiles of 64 rows 23 us, of 128 46. Rounding S (round_s) costs a call with a bias or mask
+ * 8 to 11 %; a plain one leaves the fast path: 259 -> 504.
  */
 #include "kernels/mma_adapt.cuh"
 #include "kernels/mma_finish.cuh"
@@ -105,9 +111,9 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 		const struct view w = view_in_order(a, ROWS);
 		const T *const q = (const T *)tensor_at(a.q, w.b, w.h, a.H);
 
-		load_tile<T, ROWS, WIDTH, THREADS, AT_ONCE>(
-			shared, q, a.q, SIMPLE ? PIECES_ACROSS : pieces_of(a.q, q), w.first, a.Sq,
-			a.D, threadIdx.x);
+		load_tile<T, ROWS, WIDTH, THREADS, AT_ONCE, !SIMPLE>(
+			shared, q, a.q, SIMPLE ? PIECES_ACROSS : pieces_of(a.q, q, true), w.first,
+			a.Sq, a.D, threadIdx.x);
 		if (threadIdx.x == 0) {
 			key_tiles(a, SIMPLE ? a.Sk : shared_length(a, w, w.first), w.first,
 				  min(w.first + ROWS, a.Sq) - 1, KEYS, &block.begin, &block.end);
@@ -122,8 +128,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 			}
 			block.k = tensor_at(a.k, w.b, w.h, a.H);
 			block.v = tensor_at(a.v, w.b, w.h, a.H);
-			block.k_pieces = pieces_of(a.k, block.k);
-			block.v_pieces = pieces_of(a.v, block.v);
+			block.k_pieces = pieces_of(a.k, block.k, true);
+			block.v_pieces = pieces_of(a.v, block.v, true);
 		}
 		if (thread % 32 == 0 && group == 0)
 			views[warp] = warp_view_of(a, w, w.first + row0, 16 * BLOCKS, KEYS);
@@ -152,12 +158,12 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	}
 
 	auto load_v = [&](int at, int tile) {
-		load_tile<T, KEYS, WIDTH, GROUP_THREADS, AT_ONCE>(
+		load_tile<T, KEYS, WIDTH, GROUP_THREADS, AT_ONCE, !SIMPLE>(
 			v_tiles + at * KEYS * LINE, (const T *)block.v, a.v,
 			SIMPLE ? PIECES_ACROSS : block.v_pieces, tile * KEYS, a.Sk, a.Dv, thread);
 	};
 	auto load_k = [&](int at, int tile) {
-		load_tile<T, KEYS, WIDTH, GROUP_THREADS, AT_ONCE>(
+		load_tile<T, KEYS, WIDTH, GROUP_THREADS, AT_ONCE, !SIMPLE>(
 			k_tiles + at * KEYS * LINE, (const T *)block.k, a.k,
 			SIMPLE ? PIECES_ACROSS : block.k_pieces, tile * KEYS, a.Sk, a.D, thread);
 	};

@@ -87,6 +87,7 @@ static const struct layout layouts[] = {
 	{.order = "bhcr", .pad = 6},		  /* transposed, perhaps in pieces of 16 bytes */
 	{.order = "bhcr", .pad = 3},		  /* transposed, odd leading dimension */
 	{.pad = 8},				  /* longer rows, still in pieces of 16 bytes */
+	{.pad = 4},				  /* of 8 bytes */
 	{.pad = 1},				  /* odd leading dimension */
 	{.offset = 1},				  /* base on an odd element */
 	{.offset = 3, .pad = 5, .order = "bhcr"}, /* all at once */
