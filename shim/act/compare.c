@@ -342,17 +342,6 @@ static bool round_more(struct site *site)
 	return true;
 }
 
-/* That was too slow: scores alone are rounded at less cost, and it may be enough. */
-static bool round_less(struct site *site)
-{
-	const int32_t scores = site->rounds & ~ATTN_ROUND_WEIGHTS;
-
-	if (!(site->round_s & ATTN_ROUND_WEIGHTS) || !scores)
-		return false;
-	site_round(site, scores);
-	return true;
-}
-
 /* Is the fused kernel fast enough, as far as the best times seen tell? Another process on the GPU
  * spoils single samples, so a site is given a few more before it is declined for this. */
 static bool fast_enough(struct site *site, double app_us, double fused_us)
@@ -369,8 +358,6 @@ static bool fast_enough(struct site *site, double app_us, double fused_us)
 	if (!(site->app_us > 0) || site->app_us >= config()->min_speedup * site->fused_us)
 		return true;
 	if (site->samples >= SPEED_SAMPLES) {
-		if (round_less(site))
-			return false;
 		snprintf(detail, sizeof(detail), "%d.%02dx", (int)(site->app_us / site->fused_us),
 			 (int)(site->app_us / site->fused_us * 100) % 100);
 		site_decline(site, REASON_SLOWER, detail);
