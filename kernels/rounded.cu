@@ -14,9 +14,12 @@
  * sum as it is stored. Both walks compute x by the same instructions, so that no exponent is ever
  * positive and the weights of a row add up to one.
  *
- * Why not more: three products instead of two, and two exponentials a score, cost about as much as
- * the fastest kernel twice. It is asked for only where that one moved the program's O too far.
- * A row whose sums are all in one lane's columns costs nothing more than the others.
+ * Why not more: three products instead of two, two exponentials a score, one row of warps a block.
+ * It is asked for only where a faster kernel moved the program's O too far.
+ *
+ * Measured (H100, other work beside it, bf16, B2 H8 S512 D64): 55 us, split.cu 12, the program's own
+ * five kernels 62; S1024 91 us, tma.cu 20, the program 232. O differs from the program's by 1e-5
+ * root mean square, where the others move it by 1e-2; with S rounded but not P, by 2.5e-3.
  */
 #include "kernels/products.cuh"
 #include "kernels/rounded_variants.h"
