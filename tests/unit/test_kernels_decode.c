@@ -550,8 +550,8 @@ static void test_choice_portable(void **state)
 	assert_string_equal(chosen_portable(75, 16, 2048, 64, false, 0), "wmma_f16_d64_r128");
 	assert_string_equal(chosen_portable(80, 16, 2048, 256, false, 0), "wmma_f16_d256_r64");
 	/* a bias, or rows that do not start on 16 bytes */
-	assert_string_equal(chosen_portable(80, 16, 2048, 64, true, 0), "mma_f16_d64_r128_any");
-	assert_string_equal(chosen_portable(80, 16, 2048, 64, false, 2), "mma_f16_d64_r128_any");
+	assert_string_equal(chosen_portable(80, 16, 2048, 64, true, 0), "mma_f16_d64_r64_any");
+	assert_string_equal(chosen_portable(80, 16, 2048, 64, false, 2), "mma_f16_d64_r64_any");
 	/* few blocks */
 	assert_string_equal(chosen_portable(80, 8, 1024, 64, false, 0), "mma_f16_d64_r64");
 	assert_string_equal(chosen_portable(80, 8, 512, 64, false, 0), "mma_f16_d64_r32_any");
