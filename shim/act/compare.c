@@ -252,7 +252,8 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 			slot->rounding = rounding_of(args, may_tf32(chain));
 			slot->round_s = args->spec.round_s;
 			if (grouped_seen())
-				slot->rounding.moved = rounding_where_choices(args->v.dtype);
+				slot->rounding.moved = slot->rounding.wanted =
+					rounding_where_choices(args->v.dtype);
 			snprintf(slot->kernel, sizeof(slot->kernel), "%s", variant->name);
 			slot->tried = site->empty && site->state == SITE_LEARNING &&
 				      trial_begin(&trial, chain, args);
@@ -333,18 +334,28 @@ static double least(double old, double fresh)
 	return !isfinite(fresh) ? old : old > 0 && old < fresh ? old : fresh;
 }
 
-/* Its O moved the program's too far: the next kernel rounds all that the program does. */
+/* The next kernel rounds all that the program does. */
 static bool round_more(struct site *site)
 {
-	if (site->round_s || !site->rounds)
+	if (site->round_s || !site->rounds || site->unrounded)
 		return false;
 	site_round(site, site->rounds);
 	return true;
 }
 
+/* That was too slow: then O may be moved as far as `most`. */
+static bool round_no_more(struct site *site, double most)
+{
+	if (!site->round_s || site->moved > most)
+		return false;
+	site->unrounded = true;
+	site_round(site, 0);
+	return true;
+}
+
 /* Is the fused kernel fast enough, as far as the best times seen tell? Another process on the GPU
  * spoils single samples, so a site is given a few more before it is declined for this. */
-static bool fast_enough(struct site *site, double app_us, double fused_us)
+static bool fast_enough(struct site *site, double app_us, double fused_us, double most)
 {
 	char detail[64];
 
@@ -357,6 +368,8 @@ static bool fast_enough(struct site *site, double app_us, double fused_us)
 		return false;
 	if (!(site->app_us > 0) || site->app_us >= config()->min_speedup * site->fused_us)
 		return true;
+	if (round_no_more(site, most))
+		return false;
 	if (site->samples >= SPEED_SAMPLES) {
 		snprintf(detail, sizeof(detail), "%d.%02dx", (int)(site->app_us / site->fused_us),
 			 (int)(site->app_us / site->fused_us * 100) % 100);
@@ -389,6 +402,24 @@ static void note_empty(struct site *site)
 		site_decline(site, REASON_NOTHING_COMPARED, "");
 }
 
+/* Did O move further than is wanted, and is there a kernel that moves it less? */
+static bool should_round(const struct pending *slot)
+{
+	const struct site *site = slot->site;
+	const struct drift_result *d = &slot->result->drift;
+
+	return verdict_moved(d, slot->rounding.wanted) && !d->nonfinite_mismatch &&
+	       !site->round_s && site->rounds && !site->unrounded;
+}
+
+static void note_moved(struct site *site, const struct drift_result *d)
+{
+	const double moved = d->sum_app2 > 0 ? verdict_rms(d->sum_diff2 / d->sum_app2, 1) : 0;
+
+	if (!site->round_s && moved > site->moved)
+		site->moved = moved;
+}
+
 static void judge(struct pending *slot)
 {
 	struct site *site = slot->site;
@@ -401,7 +432,7 @@ static void judge(struct pending *slot)
 
 	if (!verdict_explains(s, &slot->rounding, false))
 		verdict = "not_explained";
-	else if (verdict_moved(d, &slot->rounding) && !d->nonfinite_mismatch)
+	else if (should_round(slot))
 		verdict = "moved";
 	else if (!verdict_agrees(d, &slot->rounding) ||
 		 !verdict_as_exact(s, &slot->rounding, config()->tolerance))
@@ -411,15 +442,15 @@ static void judge(struct pending *slot)
 	write_sample(slot, app_us, fused_us, verdict);
 	if (slot->round_s != site->round_s) /* of a kernel that is no longer asked */
 		return;
+	note_moved(site, d);
 	if (strcmp(verdict, "moved") == 0 && round_more(site))
 		return;
-	if (d->sum_app2 > 0 && verdict_rms(d->sum_diff2 / d->sum_app2, 1) > site->moved)
-		site->moved = verdict_rms(d->sum_diff2 / d->sum_app2, 1);
 	if (strcmp(verdict, "ok") == 0) {
 		site->passed++;
 		site->live->agreed++;
 		site_agrees(site, slot->keys);
-		if (fast_enough(site, app_us, fused_us) && site->passed >= config()->learn)
+		if (fast_enough(site, app_us, fused_us, slot->rounding.moved) &&
+		    site->passed >= config()->learn)
 			site_verify(site);
 		return;
 	}
@@ -451,7 +482,7 @@ static void reconsider(void)
 	done = true;
 	for (int i = 0; i < site_count; i++)
 		if (sites[i].state == SITE_VERIFIED &&
-		    sites[i].moved > rounding_where_choices(sites[i].dtype) &&
+		    sites[i].moved > rounding_where_choices(sites[i].dtype) && !sites[i].round_s &&
 		    !round_more(&sites[i]))
 			site_decline(&sites[i], REASON_DRIFT, "before a choice");
 }

@@ -18,6 +18,7 @@ struct rounding {
 	double chain;  /* of what lies before O: operands as they are multiplied, S, P, and sums */
 	double apart;  /* most that O may differ from the fused O anywhere, of max |O| … */
 	double moved;  /* … and root mean square, of O's own */
+	double wanted; /* … which should rather be no more than this, if that can be had */
 	double least;  /* least root mean square of an O that may be told from its rounding */
 };
 
@@ -44,8 +45,8 @@ bool verdict_empty(const struct drift_sampled_result *r);
 /* Do the two agree as far as rounding lets them, on all of O? */
 bool verdict_agrees(const struct drift_result *d, const struct rounding *rounding);
 
-/* Did the fused O move the program's by more than it may, however exact it is? */
-bool verdict_moved(const struct drift_result *d, const struct rounding *rounding);
+/* Did the fused O move the program's by more than `limit`, root mean square of its own? */
+bool verdict_moved(const struct drift_result *d, double limit);
 
 /* Beyond this, relative to an element and in absolute terms, a difference is counted in the log. */
 double verdict_noticeable(const struct rounding *rounding);

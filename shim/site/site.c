@@ -383,7 +383,7 @@ void site_round(struct site *site, int32_t round_s)
 {
 	site->round_s = round_s;
 	site->passed = site->samples = 0;
-	site->app_us = site->fused_us = site->moved = 0;
+	site->app_us = site->fused_us = 0;
 	site->watches = WATCHES;
 	if (site->state != SITE_VERIFIED)
 		return;

@@ -55,15 +55,16 @@ struct site {
 		interval; /* occurrences between samples: FASHIM_SAMPLE, growing while they agree */
 	unsigned broken;  /* deferred chains that turned out to be something else */
 	unsigned failed_compares;
-	int32_t rounds;	 /* where the program rounds and a kernel can: enum attn_round_s … */
-	int32_t round_s; /* … and where that is asked of the kernel, once its O moved too far */
+	int32_t rounds; /* where the program rounds and a kernel can: enum attn_round_s … */
+	int32_t round_s; /* … and where that is asked of the kernel, once its O moved too far … */
+	bool unrounded;	 /* … which was too slow */
 	unsigned uncast; /* occurrences whose operands were cast nobody knows from what */
 	unsigned empty;	 /* comparisons in which there was nothing to see */
 	bool announced, timed_last;
 	const char *kernel;	 /* that the site's record names */
 	double app_us, fused_us; /* latest steady comparison */
-	double moved;		 /* by the fused O, at most, root mean square of O's own */
-	unsigned samples;	 /* comparisons logged */
+	double moved;	  /* most that a kernel moved O that does not round as the program does */
+	unsigned samples; /* comparisons logged */
 	struct live_site *live;
 };
 

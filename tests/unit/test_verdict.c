@@ -178,7 +178,7 @@ static void test_agrees(void **state)
 	assert_true(verdict_agrees(&d, &fp32));
 }
 
-static void assert_moved(double moved, int dtype, bool agrees)
+static void assert_moved(double moved, int dtype, bool agrees, bool wanted)
 {
 	const struct rounding rounding = of_types(dtype, dtype, false);
 	const struct drift_result d = {.count = COUNT,
@@ -187,6 +187,7 @@ static void assert_moved(double moved, int dtype, bool agrees)
 				       .sum_diff2 = COUNT * moved * moved};
 
 	assert_int_equal(verdict_agrees(&d, &rounding), agrees);
+	assert_int_equal(!verdict_moved(&d, rounding.wanted), wanted);
 }
 
 /* Subnormal numbers of fp16. */
@@ -209,12 +210,12 @@ static void test_small(void **state)
 static void test_moved(void **state)
 {
 	(void)state;
-	assert_moved(1e-3, ATTN_F16, true);
-	assert_moved(2e-2, ATTN_F16, false);
-	assert_moved(3e-3, ATTN_F16, false);
-	assert_moved(7e-3, ATTN_BF16, true);
-	assert_moved(1e-2, ATTN_BF16, false);
-	assert_moved(2e-2, ATTN_BF16, false); /* T5's unscaled scores */
+	assert_moved(1e-3, ATTN_F16, true, true);
+	assert_moved(3e-3, ATTN_F16, true, false);
+	assert_moved(2e-2, ATTN_F16, false, false);
+	assert_moved(7e-3, ATTN_BF16, true, true);
+	assert_moved(1e-2, ATTN_BF16, true, false);
+	assert_moved(2e-2, ATTN_BF16, false, false); /* T5's unscaled scores */
 	assert_true(rounding_where_choices(ATTN_BF16) < 2.6e-3); /* GPT-OSS */
 	assert_true(rounding_where_choices(ATTN_F16) > 4e-4);
 	assert_true(isinf(rounding_where_choices(ATTN_F32)));
