@@ -257,7 +257,7 @@ void aten_permute(CUstream s, CUdeviceptr to, CUdeviceptr from, int a, int b, in
 void aten_interleave(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t n)
 {
 	struct aten_strided2 l;
-	int count = (int)n;
+	int count = (int)n, depth;
 
 	trace("aten interleave %llx <- %llx n=%zu", to, from, n);
 	unset(&l, sizeof(l));
@@ -268,8 +268,9 @@ void aten_interleave(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t n)
 	l.at[0] = pointer(to);
 	l.at[1] = pointer(from);
 	launch(s, aten(TEXT(ATEN_COPY_STRIDED)), blocks_of(n, 128), 128, 1, (void *[]){&count, &l});
+	depth = depth_of(from, n * width);
 	for (size_t i = 0; i < n; i++)
-		mark(to + 2 * i * width, width, depth_of(from, n * width));
+		mark(to + 2 * i * width, width, depth);
 }
 
 void aten_softmax(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t rows, int columns)
