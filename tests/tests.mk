@@ -29,7 +29,7 @@ check-demo:
 .PHONY: check-demo
 
 .PHONY: test-programs
-test-programs: $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(CLI_TEST_FILES) $(O)/fashim \
+test-programs: $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(CLI_TEST_FILES) $(O)/fashim $(O)/tests/readers/corpus \
                $(sort $(foreach run,$(FUZZ_RUNS) $(FAULT_RUNS) $(ZOO_RUNS),$(firstword $(subst :, ,$(run)))))
 
 test: test-programs $(if $(SAN),,$(CHECKS)) ## every test that needs no GPU
