@@ -248,14 +248,14 @@ enum attn_family {
 /* What a variant cannot do without. Those that need nothing are in the image of every
  * architecture from min_arch on. */
 enum attn_needs {
-	ATTN_NEEDS_ARCH = 1,	/* exactly min_arch, and an image built for it, not from PTX */
-	ATTN_NEEDS_PIECES = 2,	/* D = Dv = max_d; Q, K, V without by_array, rows on 16 bytes */
-	ATTN_NEEDS_PLAIN = 4,	/* no bias, mask or softcap, scale > 0, -inf outside the window */
-	ATTN_NEEDS_DOWN = 8,	/* unit row stride in K, not unit column stride */
-	ATTN_NEEDS_MAPS = 16,	/* Q, K, V (and the bias) can be described by tensor maps */
-	ATTN_NEEDS_BIAS = 32,	/* no mask and at most one bias, 16-bit, in rows of 16 bytes */
-	ATTN_NEEDS_MASK = 64,	/* no bias, but a mask in rows of 16 bytes */
-	ATTN_NEEDS_USUAL = 128, /* no lengths, no sinks, no bias after the mask */
+	ATTN_NEEDS_ARCH = 1,	 /* exactly min_arch, and an image built for it, not from PTX */
+	ATTN_NEEDS_PIECES = 2,	 /* D = Dv = max_d; Q, K, V without by_array, rows on 16 bytes */
+	ATTN_NEEDS_PLAIN = 4,	 /* no bias, mask or softcap, scale > 0, -inf outside the window */
+	ATTN_NEEDS_DOWN = 8,	 /* unit row stride in K, not unit column stride */
+	ATTN_NEEDS_MAPS = 16,	 /* Q, K, V (and the bias) can be described by tensor maps */
+	ATTN_NEEDS_BIAS = 32,	 /* no mask and at most one bias, 16-bit, in rows of 16 bytes */
+	ATTN_NEEDS_MASK = 64,	 /* no bias, but a mask in rows of 16 bytes */
+	ATTN_NEEDS_USUAL = 128,	 /* no lengths, no sinks, no bias after the mask */
 	ATTN_NEEDS_SCORES = 256, /* room in memory for x, which a kernel before leaves there */
 	ATTN_NEEDS_ROWS = 512	 /* Q, K, V without by_array, rows on 16 bytes */
 };

@@ -6,7 +6,6 @@
  */
 #include "shim/ask/measure_parts.h"
 
-
 #include "shim/gpu/fused.h"
 #include "shim/ask/mirror.h"
 #include "shim/real/driver.h"

@@ -35,7 +35,10 @@ static const struct mode {
 	{"sample", {"FASHIM=replace", "FASHIM_SAMPLE=3", NULL}, false, false},
 	{"async", {"FASHIM=replace", "SIMGPU_ASYNC=200", NULL}, false, false},
 	{"graphs", {"FASHIM=replace", "FASHIM_GRAPHS=1", NULL}, false, true},
-	{"prove", {"FASHIM_GRAPHS=prove", "FASHIM_POISON=1", "SIMGPU_ASYNC=200", NULL}, false, false},
+	{"prove",
+	 {"FASHIM_GRAPHS=prove", "FASHIM_POISON=1", "SIMGPU_ASYNC=200", NULL},
+	 false,
+	 false},
 	{"compare", {"FASHIM=compare", NULL}, true, false},
 	{"audit", {"FASHIM=audit", NULL}, true, false},
 };

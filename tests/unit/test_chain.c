@@ -5,7 +5,6 @@
  */
 #include "tests/unit/core.h"
 
-
 #include "shim/site/site.h"
 #include "shim/flow/touch.h"
 #include "shim/real/driver.h"
