@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -43,7 +44,7 @@ static struct module *buckets[BUCKETS];
 static size_t modules, rows;
 static bool stranger_exposed; /* a variable of a module that is not known, perhaps a library's */
 static struct code_targets targets;
-static pid_t owner; /* of all this; CUDA does not survive a fork, and the lock may not either */
+static _Atomic pid_t owner; /* CUDA does not survive a fork, and the lock may not either */
 
 /* ---- modules ------------------------------------------------------------------------------------
  */
@@ -96,9 +97,10 @@ static struct module *add(const void *handle)
 
 static bool begin(void)
 {
-	if (!owner)
-		owner = getpid();
-	else if (owner != getpid())
+	const pid_t me = getpid();
+	pid_t first = 0;
+
+	if (!atomic_compare_exchange_strong(&owner, &first, me) && first != me)
 		return false;
 	pthread_mutex_lock(&lock);
 	return true;
