@@ -29,8 +29,8 @@ static double step_of(int dtype, double fp32)
 }
 
 /* The program's answer is not to move further than this, root mean square over all of O, however
- * much closer to the exact one the fused one may be: as far as what frameworks have of fused
- * attention in bf16 moves it. */
+ * much closer to the exact one the fused one may be. Llama's in bf16 moved by 0.015, which its
+ * model made less of than of its own SDPA; T5's, by more, its model made its whole tolerance of. */
 #define MOVED_RMS 0x1p-6
 
 /* It should rather not move further than this, half of that. Of 116 sites of other people's models

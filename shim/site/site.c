@@ -388,6 +388,8 @@ void site_round(struct site *site, int32_t round_s)
 	if (site->state != SITE_VERIFIED)
 		return;
 	turn_to(site, SITE_LEARNING);
+	if (site->live->reason == REASON_NONE)
+		site->live->reason = REASON_LEARNING;
 	write_state(site);
 }
 

@@ -239,6 +239,13 @@ static void test_states(void **state)
 	assert_int_equal(site->live->replaced, 0);
 	landed();
 	assert_int_equal(site->live->replaced, 1);
+	site_round(site, ATTN_ROUND_PRODUCT); /* another kernel: it is learned again */
+	assert_int_equal(site->state, SITE_LEARNING);
+	assert_int_equal(site->live->reason, REASON_LEARNING);
+	assert_int_equal(site->passed, 0);
+	site_verify(site);
+	assert_int_equal(site->state, SITE_VERIFIED);
+	assert_int_equal(site->live->reason, REASON_NONE);
 	site_decline(site, REASON_DRIFT, "by a test");
 	assert_int_equal(site->live->state, SITE_DECLINED);
 	assert_int_equal(site->live->reason, REASON_DRIFT);
