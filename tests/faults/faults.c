@@ -6,22 +6,25 @@
  * refused, and what it saw before was right. A crash, a hang or another answer is a failure and is
  * listed.
  *
- *     faults [--slice N | --brief] [PROGRAM[:CASE] [KIND[:HOW[:N]]]]
+ *     faults [--jobs N] [--seconds N] [--slice N | --brief] [PROGRAM[:CASE] [KIND[:HOW[:N]]]]
  *
- * --slice: only N calls for each program, kind and way, spread over all; --brief: of a few
- * programs, two of each. KIND locks refuses nothing: no program may see the shim call a function of
- * the driver, with a lock of its own, that is not known to come back while the device is busy
- * (quick_calls.def). Ends with "N passed, N failed"; passed are faults.
+ * --jobs: so many programs at a time; --seconds: none is begun later than that; --slice: only N
+ * calls for each program, kind and way, spread over all; --brief: of a few programs, two of each.
+ * KIND locks refuses nothing: no program may see the shim call a function of the driver, with a
+ * lock of its own, that is not known to come back while the device is busy (quick_calls.def). Ends
+ * with "N passed, N failed"; passed are faults.
  */
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/apps/zoo_run.h"
@@ -72,7 +75,26 @@ static const char *const quick[] = {
 
 static struct fault_found *found;
 static char *found_path, *log_path;
-static long passed, failed;
+
+/* What all workers did. */
+static struct shared {
+	atomic_long passed, failed;
+	struct sweep {
+		atomic_long next; /* of those to be tried, which is the next */
+		atomic_long calls, tried, told, failed;
+	} sweep[PROGRAMS][WAYS];
+	atomic_int locks[PROGRAMS]; /* were they looked at? */
+} * shared;
+
+static void *share(size_t bytes, int fd)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+
+	if (memory == MAP_FAILED)
+		abort();
+	return memory;
+}
 
 static void share_found(void)
 {
@@ -83,9 +105,7 @@ static void share_found(void)
 	fd = open(found_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0 || ftruncate(fd, sizeof(*found)))
 		abort();
-	found = mmap(NULL, sizeof(*found), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (found == MAP_FAILED)
-		abort();
+	found = share(sizeof(*found), fd);
 	close(fd);
 }
 
@@ -168,8 +188,8 @@ static const char *judge(const struct program *program, const struct way *way,
 	return zoo_difference(&seen, under) <= program->tolerance ? NULL : "silent wrong result";
 }
 
-static bool try(const struct program *program, const struct way *way, const struct outcome *plain,
-		long number, long *told)
+static void try(const struct program *program, const struct way *way, const struct outcome *plain,
+		long number, struct sweep *all)
 {
 	struct outcome under;
 	const char *wrong;
@@ -177,19 +197,20 @@ static bool try(const struct program *program, const struct way *way, const stru
 
 	run(&under, program, way, number);
 	wrong = judge(program, way, plain, &under, &error);
-	*told += error;
+	all->told += error;
+	all->tried++;
 	if (wrong) {
 		printf("%s%s%s %s:%s:%ld %s at 0x%lx: %s; status 0x%x; %.200s\n", program->name,
 		       program->example ? ":" : "", program->example ? program->example : "",
 		       way->kind, way->how, number, found->name, (unsigned long)found->caller,
 		       wrong, (unsigned)under.status, under.errors);
 		fflush(stdout);
-		failed++;
+		all->failed++;
+		shared->failed++;
 	} else {
-		passed++;
+		shared->passed++;
 	}
 	zoo_free(&under);
-	return !wrong;
 }
 
 /* How many calls of the kind there are; 0: none, or the program fails by itself. */
@@ -211,32 +232,38 @@ static long count_calls(const struct program *program, const struct way *way,
 	return wrong || error ? 0 : found->count;
 }
 
+static time_t latest; /* 0: no matter when */
+
+/* The calls that nobody has tried yet. */
 static void sweep(const struct program *program, const struct way *way, const struct outcome *plain,
-		  long calls, long only, long slice)
+		  struct sweep *all, long only, long slice)
 {
-	const long before = passed + failed;
-	long told = 0, bad = 0, last = -1;
+	const long calls = all->calls;
+	long at;
 
-	if (!calls) {
-		failed++;
-	} else if (only) {
-		bad += !try(program, way, plain, only, &told);
-	} else if (slice) {
-		for (long i = 0; i < slice; i++) {
-			const long number = (2 * i + 1) * calls / (2 * slice) + 1;
-
-			if (number != last && number <= calls)
-				bad += !try(program, way, plain, number, &told);
-			last = number;
-		}
-	} else {
-		for (long number = 1; number <= calls && number < FAULTS_MOST; number++)
-			bad += !try(program, way, plain, number, &told);
+	if (only) {
+		if (!atomic_fetch_add(&all->next, 1))
+			try(program, way, plain, only, all);
+		return;
 	}
+	while (!latest || time(NULL) < latest) {
+		at = atomic_fetch_add(&all->next, 1);
+		if (slice && slice < calls) {
+			if (at >= slice)
+				break;
+			at = (2 * at + 1) * calls / (2 * slice);
+		}
+		if (at >= calls || at >= FAULTS_MOST)
+			break;
+		try(program, way, plain, at + 1, all);
+	}
+}
+
+static void report(const struct program *program, const struct way *way, const struct sweep *all)
+{
 	printf("%s%s%s %s %s: %ld of %ld calls refused, %ld times told, %ld failed\n",
 	       program->name, program->example ? " " : "", program->example ? program->example : "",
-	       way->kind, way->how, passed + failed - before, calls, told, bad);
-	fflush(stdout);
+	       way->kind, way->how, all->tried, all->calls, all->told, all->failed);
 }
 
 static bool is_quick(const char *name)
@@ -260,8 +287,8 @@ static void look_at_locks(const struct program *program)
 			       program->example ? program->example : "", found->locked[calls]);
 			bad++;
 		}
-	failed += bad + !calls;
-	passed += calls - bad;
+	shared->failed += bad + !calls;
+	shared->passed += calls - bad;
 	zoo_free(&under);
 }
 
@@ -280,47 +307,97 @@ static bool wanted(const char *asked, const char *first, const char *second)
 	       strchr(":", asked[length + 1 + strlen(second)]);
 }
 
-int main(int argc, char **argv)
-{
-	const char *program = NULL, *way = NULL, *colon;
-	long slice = 0, only = 0, calls = 0;
-	unsigned programs_wanted = PROGRAMS;
+/* What was asked for. */
+static struct {
+	const char *program, *way;
+	long only, slice, jobs;
+	unsigned programs;
+} asked = {.jobs = 1, .programs = PROGRAMS};
 
-	if (argc > 2 && !strcmp(argv[1], "--slice")) {
-		slice = atol(argv[2]);
-		argc -= 2;
-		argv += 2;
-	} else if (argc > 1 && !strcmp(argv[1], "--brief")) {
-		slice = SLICE;
-		programs_wanted = BRIEF;
-		argc--;
-		argv++;
-	}
-	program = argc > 1 ? argv[1] : NULL;
-	way = argc > 2 ? argv[2] : NULL;
-	colon = way ? strrchr(way, ':') : NULL;
-	only = colon ? atol(colon + 1) : 0;
-	zoo_time_limit = TIME_LIMIT;
+static void work(void)
+{
+	long calls = 0;
+
 	share_found();
-	for (unsigned p = 0; p < programs_wanted; p++) {
+	for (unsigned p = 0; p < asked.programs; p++) {
 		struct outcome plain;
 
-		if (!wanted(program, programs[p].name, programs[p].example))
+		if (!wanted(asked.program, programs[p].name, programs[p].example))
 			continue;
 		run(&plain, &programs[p], NULL, 0);
 		for (unsigned w = 0; w < WAYS; w++) {
+			struct sweep *all = &shared->sweep[p][w];
+
 			if (!w || strcmp(ways[w].kind, ways[w - 1].kind) != 0)
 				calls = -1;
-			if (!wanted(way, ways[w].kind, ways[w].how))
+			if (!wanted(asked.way, ways[w].kind, ways[w].how))
 				continue;
 			if (calls < 0)
 				calls = count_calls(&programs[p], &ways[w], &plain);
-			sweep(&programs[p], &ways[w], &plain, calls, only, slice);
+			if (calls > all->calls)
+				all->calls = calls;
+			shared->failed += !calls;
+			sweep(&programs[p], &ways[w], &plain, all, asked.only, asked.slice);
 		}
-		if (wanted(way, locks.kind, locks.how))
+		if (wanted(asked.way, locks.kind, locks.how) &&
+		    !atomic_fetch_add(&shared->locks[p], 1))
 			look_at_locks(&programs[p]);
 		zoo_free(&plain);
 	}
-	printf("%ld passed, %ld failed\n", passed, failed);
-	return failed || !passed;
+}
+
+static bool take_options(int argc, char **argv)
+{
+	const char *colon;
+	int at = 1;
+
+	for (; at < argc && argv[at][0] == '-'; at++) {
+		const long number = at + 1 < argc ? atol(argv[at + 1]) : 0;
+
+		if (!strcmp(argv[at], "--brief")) {
+			asked.slice = SLICE;
+			asked.programs = BRIEF;
+			continue;
+		}
+		if (number <= 0)
+			return false;
+		if (!strcmp(argv[at], "--slice"))
+			asked.slice = number;
+		else if (!strcmp(argv[at], "--jobs"))
+			asked.jobs = number;
+		else if (!strcmp(argv[at], "--seconds"))
+			latest = time(NULL) + number;
+		else
+			return false;
+		at++;
+	}
+	asked.program = at < argc ? argv[at] : NULL;
+	asked.way = at + 1 < argc ? argv[at + 1] : NULL;
+	colon = asked.way ? strrchr(asked.way, ':') : NULL;
+	asked.only = colon ? atol(colon + 1) : 0;
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	if (!take_options(argc, argv))
+		return 64;
+	zoo_time_limit = TIME_LIMIT;
+	shared = share(sizeof(*shared), -1);
+	for (long i = 1; i < asked.jobs; i++)
+		if (fork() == 0) {
+			work();
+			exit(0);
+		}
+	work();
+	while (wait(&status) > 0)
+		shared->failed += status != 0;
+	for (unsigned p = 0; p < PROGRAMS; p++)
+		for (unsigned w = 0; w < WAYS; w++)
+			if (shared->sweep[p][w].calls)
+				report(&programs[p], &ways[w], &shared->sweep[p][w]);
+	printf("%ld passed, %ld failed\n", shared->passed, shared->failed);
+	return shared->failed || !shared->passed;
 }

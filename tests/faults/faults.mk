@@ -19,4 +19,4 @@ FAULT_RUNS := $(FAULTS_RUN):--brief
 endif
 
 faults: $(FAULTS_RUN) ## every call that the shim makes is refused once: the programs' answers stay right
-	$(Q)$(FAULTS_RUN) $(FAULTS)
+	$(Q)$(FAULTS_RUN) --jobs $$(nproc) $(FAULTS)
