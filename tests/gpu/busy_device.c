@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LATEST_MS 400
+#define LATEST_MS 200
 
 #define CHECK(call)                                                                                \
 	do {                                                                                       \
@@ -44,6 +44,7 @@ static CUfunction spin, other;
 static CUstream busy, stream, fresh;
 static CUmodule module, late;
 static CUevent event;
+static CUmemoryPool pool;
 static CUgraph graph;
 static CUgraphExec exec;
 static void *host, *spare_host;
@@ -85,6 +86,14 @@ CALL(event_record, cuEventRecord(event, stream))
 CALL(stream_wait, cuStreamWaitEvent(stream, event, 0))
 CALL(event_destroy, cuEventDestroy(event))
 CALL(launch_known, launch(other))
+static int launch_queue_full(void) /* what waits for the kernel itself */
+{
+	void *params[] = {&flag_device};
+
+	for (int i = 0; i < 5000; i++)
+		CHECK(cuLaunchKernel(other, 1, 1, 1, 32, 1, 1, 0, busy, params, NULL));
+	return 0;
+}
 CALL(copy_device, cuMemcpyDtoDAsync(memory, memory + 65536, 65536, stream))
 CALL(copy_2d, cuMemcpy2DAsync(&(CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
 					       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
@@ -107,6 +116,24 @@ CALL(alloc_small, cuMemAlloc(&spare[0], 256 << 10))
 CALL(alloc_large, cuMemAlloc(&spare[1], 256 << 20))
 CALL(free_small, cuMemFree(spare[0]))
 CALL(free_large, cuMemFree(spare[1]))
+static int pool_create(void)
+{
+	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	cuuint64_t keep = UINT64_MAX;
+	const CUresult made = cuMemPoolCreate(&pool, &props);
+
+	return made ? (int)made
+		    : (int)cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
+}
+CALL(pool_alloc_small, cuMemAllocFromPoolAsync(&spare[0], 256 << 10, pool, stream))
+CALL(pool_alloc_large, cuMemAllocFromPoolAsync(&spare[1], 256 << 20, pool, stream))
+CALL(pool_free_small, cuMemFreeAsync(spare[0], stream))
+CALL(pool_free_large, cuMemFreeAsync(spare[1], stream))
+CALL(pool_alloc_again, cuMemAllocFromPoolAsync(&spare[1], 200 << 20, pool, stream))
+CALL(pool_free_again, cuMemFreeAsync(spare[1], stream))
+CALL(pool_trim, cuMemPoolTrimTo(pool, 0))
+CALL(pool_destroy, cuMemPoolDestroy(pool))
 CALL(alloc_host, cuMemAllocHost(&spare_host, 4 << 20))
 CALL(free_host, cuMemFreeHost(spare_host))
 CALL(load_image, cuModuleLoadData(&late, image))
@@ -145,24 +172,52 @@ static const struct {
 	{                                                                                          \
 #call, call                                                                        \
 	}
-	ROW(event_create),     ROW(event_record),
-	ROW(stream_wait),      ROW(event_query),
-	ROW(event_destroy),    ROW(launch_known),
-	ROW(copy_device),      ROW(copy_2d),
-	ROW(copy_to_pinned),   ROW(copy_from_pinned),
-	ROW(copy_to_pageable), ROW(copy_from_pageable),
-	ROW(set_d8),	       ROW(set_d32),
-	ROW(address_range),    ROW(mem_info),
-	ROW(alloc_small),      ROW(alloc_large),
-	ROW(free_small),       ROW(free_large),
-	ROW(alloc_host),       ROW(free_host),
-	ROW(load_image),       ROW(get_functions),
-	ROW(set_attribute),    ROW(load_function),
-	ROW(launch_lazy),      ROW(unload_image),
-	ROW(stream_create),    ROW(stream_destroy),
-	ROW(graph_capture),    ROW(graph_instantiate),
-	ROW(graph_launch),     ROW(graph_exec_destroy),
-	ROW(graph_destroy),    ROW(blas_create),
+	ROW(event_create),
+	ROW(event_record),
+	ROW(stream_wait),
+	ROW(event_query),
+	ROW(event_destroy),
+	ROW(launch_known),
+	ROW(launch_queue_full),
+	ROW(copy_device),
+	ROW(copy_2d),
+	ROW(copy_to_pinned),
+	ROW(copy_from_pinned),
+	ROW(copy_to_pageable),
+	ROW(copy_from_pageable),
+	ROW(set_d8),
+	ROW(set_d32),
+	ROW(address_range),
+	ROW(mem_info),
+	ROW(alloc_small),
+	ROW(alloc_large),
+	ROW(free_small),
+	ROW(free_large),
+	ROW(pool_create),
+	ROW(pool_alloc_small),
+	ROW(pool_alloc_large),
+	ROW(pool_free_small),
+	ROW(pool_free_large),
+	ROW(pool_alloc_again),
+	ROW(pool_free_again),
+	ROW(pool_trim),
+	ROW(pool_destroy),
+	ROW(alloc_host),
+	ROW(free_host),
+	ROW(load_image),
+	ROW(get_functions),
+	ROW(set_attribute),
+	ROW(load_function),
+	ROW(launch_lazy),
+	ROW(unload_image),
+	ROW(stream_create),
+	ROW(stream_destroy),
+	ROW(graph_capture),
+	ROW(graph_instantiate),
+	ROW(graph_launch),
+	ROW(graph_exec_destroy),
+	ROW(graph_destroy),
+	ROW(blas_create),
 	ROW(blas_destroy),
 };
 
