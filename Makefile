@@ -42,6 +42,15 @@ ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS))$(word 2,$(MAKECMDGOALS)),0)
   MAKEFLAGS += -j$(shell nproc)
 endif
 
+# What building needs is there before anything else is looked at: make brings a file that it includes up to date, and
+# then reads all again. For goals that compile nothing it is not asked for.
+needs := build$(if $(filter test% lint% %-tests %sanitized races soak faults fuzz%,$(MAKECMDGOALS)),-test)$(if $(PORTABLE),-portable)
+ifneq ($(filter-out clean help uninstall format lint-format lint-shell lint-dlsym,$(or $(MAKECMDGOALS),all)),)
+include $(TOOLKIT)/setup-$(needs).mk
+endif
+$(TOOLKIT)/setup-%.mk: tools/setup.sh
+	@CUDA='$(CUDA)' CC='$(CC)' tools/setup.sh $(TOOLKIT) $*
+
 all: ## the shim and the tool
 .DEFAULT_GOAL := all
 .PHONY: all demo test test-gpu bench lint format install uninstall clean help setup
@@ -54,25 +63,20 @@ include tests/gpu/gpu.mk
 include tests/tests.mk
 
 # Position-independent by default: most C ends in a shared object.
-$(O)/%.o: %.c | setup
+$(O)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(CFLAGS_$(*F)) -fPIC -MMD -MP -c -o $@ $<
 
-$(O)/%.o: %.S | setup
+$(O)/%.o: %.S
 	@mkdir -p $(@D)
 	$(call say,AS,$<)
 	$(Q)$(CC) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
-setup: ## install by name what is missing here (one line each)
-	@CUDA='$(CUDA)' CC='$(CC)' tools/setup.sh $(TOOLKIT) $(if $(filter test lint %-tests test-programs test-cli,$(MAKECMDGOALS)),test)
-	@$(if $(PORTABLE),CUDA='$(CUDA)' CC='$(CC)' tools/setup.sh $(TOOLKIT) portable)
+setup: ; ## install by name what is missing here (one line each)
 
-# A toolkit that setup is about to bring.
-$(CUDA)/include/%.h: | setup ;
-
-clean: ## remove everything built
-	$(Q)rm -rf $(O)
+clean: ## remove everything built; a toolkit that was fetched stays
+	$(Q)[ ! -d $(O) ] || find $(O) -mindepth 1 -maxdepth 1 ! -name toolkit -exec rm -rf {} +
 
 help: ## this text
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n",$$1,$$2}' $(MAKEFILE_LIST)

@@ -51,7 +51,7 @@ kernel_compile = $(if $(PORTABLE),kernels/portable.sh $$(NVCC) $$(PTXAS) $(1) $$
 # What ptxas says of registers and spills is kept beside the part: tests/unit/check_ptxas.sh.
 # $(1): image, $(2): part
 define kernel_part
-$(K)/$(1)/$(2).fatbin: kernels/$(call kernel_file,$(2)).cu $(kernel_more_$(2)) $(kernel_headers) $(if $(PORTABLE),kernels/portable.sh) | setup
+$(K)/$(1)/$(2).fatbin: kernels/$(call kernel_file,$(2)).cu $(kernel_more_$(2)) $(kernel_headers) $(if $(PORTABLE),kernels/portable.sh)
 	@mkdir -p $$(@D)
 	$$(call say,NVCC,$$@)
 	$$(Q)$(call kernel_compile,$(1)) $$(NVCCFLAGS) \
@@ -113,7 +113,7 @@ $(O)/sim/images.inc: kernels/kernels.mk
 	$(Q)printf '%-63s\0' '.version 8.0 // of the host build' >$(@D)/part
 	$(Q){ echo 'IMAGE(sim, 90, false, $(words $(kernel_parts_any)) * 64)'; \
 	    printf 'PART(sim, %s, "$(@D)/part")\n' $(kernel_parts_any); } >$@
-$(SIM_IMAGES): kernels/images.c kernels/images.h $(O)/sim/images.inc | setup
+$(SIM_IMAGES): kernels/images.c kernels/images.h $(O)/sim/images.inc
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS) -I$(@D) $(CFLAGS) -fPIC -c -o $@ $<
 

@@ -14,7 +14,7 @@ SHIM_FOR_SIM := $(O)/sim/libfashim.so
 $(SHIM_OBJECTS): private CFLAGS += -fvisibility=hidden -ftls-model=initial-exec -fno-math-errno
 
 # The export list: what the tables name, and no version (a named one would not interpose).
-$(SHIM_MAP): shim/libfashim.map.in $(wildcard shim/*.def shim/*/*.def) | setup
+$(SHIM_MAP): shim/libfashim.map.in $(wildcard shim/*.def shim/*/*.def)
 	@mkdir -p $(@D)
 	$(call say,MAP,$@)
 	$(Q)$(CC) -E -P -undef -I. -x c -o $@ $<
@@ -37,11 +37,11 @@ AARCH64_OBJECTS := $(patsubst $(O)/%,$(O)/aarch64/%,$(SHIM_OBJECTS))
 
 $(AARCH64_OBJECTS): private CC := $(AARCH64_CC)
 $(AARCH64_OBJECTS): private CFLAGS += -fvisibility=hidden -ftls-model=initial-exec
-$(O)/aarch64/%.o: %.c | setup
+$(O)/aarch64/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(CFLAGS_$(*F)) -fPIC -MMD -MP -c -o $@ $<
-$(O)/aarch64/%.o: %.S | setup
+$(O)/aarch64/%.o: %.S
 	@mkdir -p $(@D)
 	$(call say,AS,$<)
 	$(Q)$(CC) $(CPPFLAGS) -MMD -MP -c -o $@ $<

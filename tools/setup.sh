@@ -1,31 +1,29 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# setup.sh DIR [test|portable]: brings by name what building needs and this machine lacks, one line for each thing, and
-# is silent and quick when nothing is missing; with `test` also what only tests need, with `portable` the assembler of CUDA 12
-# and a linker that has the names of older C libraries (zig). All is looked at before
+# setup.sh DIR NEEDS: brings by name what building needs and this machine lacks, one line for each thing, and is
+# silent when nothing is missing. NEEDS is `build`; `build-test` brings also what only tests need, `build-portable`
+# the assembler of CUDA 12 and a linker that has the names of older C libraries (zig). All is looked at before
 # anything is fetched: what cannot be installed here is named in one line, with the command that would, and the
 # status is 1. Compilers and C libraries come from the distribution; without a CUDA toolkit (nvcc and headers)
 # NVIDIA's packages on PyPI are unpacked into DIR/cuda. CUDA in the environment names the toolkit that the
-# build will use.
+# build will use. DIR/setup-NEEDS.mk, which is empty, says that all was there.
 
 set -u
-dir=${1:?usage: setup.sh DIR [test|portable]}
-what=${2:-build}
+dir=${1:?usage: setup.sh DIR build[-test][-portable]}
+needs=$2
 cuda=${CUDA:-$dir/cuda}
-stamp=$dir/.complete.$what
-version=4
 
-# The common case, without starting a single process.
-if [ -r "$stamp" ] && read -r stamped <"$stamp" && [ "$stamped" = "$version" ]; then
-	exit 0
-fi
+needed()
+{
+	case -$needs- in *-$1-*) ;; *) return 1 ;; esac
+}
 
 # command or header:Debian package
 tools='cc:gcc c++:g++ awk:mawk gzip:gzip'
 headers='stdio.h:libc6-dev jansson.h:libjansson-dev libsmartcols/libsmartcols.h:libsmartcols-dev
 	sqlite3.h:libsqlite3-dev'
-if [ "$what" = test ]; then
+if needed test; then
 	tools="$tools python3:python3"
 	headers="$headers cmocka.h:libcmocka-dev"
 fi
@@ -57,7 +55,7 @@ linker='ziglang==0.13.0'
 
 have_assembler()
 {
-	[ "$what" != portable ] || { [ -x "$dir/ptxas" ] && [ -x "$dir/ziglang/zig" ]; }
+	! needed portable || { [ -x "$dir/ptxas" ] && [ -x "$dir/ziglang/zig" ]; }
 }
 
 have_toolkit()
@@ -184,4 +182,4 @@ log=$dir/setup.log
 [ -z "$missing" ] || install_packages
 have_toolkit || fetch_toolkit
 have_assembler || fetch_assembler
-echo "$version" >"$stamp"
+: >"$dir/setup-$needs.mk"

@@ -73,7 +73,7 @@ CLI_TESTS      := tests/cli/run.sh:$(O) tests/cli/test_html.sh:$(O) tests/cli/te
 test-cli: $(CLI_TEST_FILES) ## the tests of the command
 	$(Q)tests/cli/run.sh $(O)
 
-$(O)/tests/cli/ended $(O)/tests/cli/live: $(O)/tests/cli/%: tests/cli/%.c shim/log/log_format.h shim/log/reasons.def | setup
+$(O)/tests/cli/ended $(O)/tests/cli/live: $(O)/tests/cli/%: tests/cli/%.c shim/log/log_format.h shim/log/reasons.def
 	@mkdir -p $(@D)
 	$(call say,CCLD,$<)
 	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -o $@ $<
@@ -108,14 +108,14 @@ $(O)/tests/cli/check_trace $(O)/tests/cli/query: $(O)/tests/cli/%: $(O)/tests/cl
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -ljansson -lsqlite3 -lm
 
 # A program that LD_PRELOAD cannot reach.
-$(O)/tests/cli/static: tests/cli/ended.c | setup
+$(O)/tests/cli/static: tests/cli/ended.c
 	@mkdir -p $(@D)
 	$(call say,CCLD,$<)
 	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -static -o $@ $<
 
 # What `fashim doctor` is asked about: programs by their way to cuBLAS, and a driver.
 doctor_cc = $(Q)$(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS)
-$(O)/tests/cli/doctor/libcublas.so.13 $(O)/tests/cli/doctor/libgone.so: tests/cli/calls.c | setup
+$(O)/tests/cli/doctor/libcublas.so.13 $(O)/tests/cli/doctor/libgone.so: tests/cli/calls.c
 	@mkdir -p $(@D)
 	$(call say,CCLD,$@)
 	$(doctor_cc) -D$(if $(filter libgone.so,$(@F)),OTHER,LIBRARY) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
@@ -123,17 +123,17 @@ $(O)/tests/cli/doctor/calls: tests/cli/calls.c $(O)/tests/cli/doctor/libcublas.s
 	$(call say,CCLD,$@)
 	$(doctor_cc) -DCALLS -o $@ $< $(O)/tests/cli/doctor/libcublas.so.13 -Wl,--no-as-needed \
 	  $(O)/tests/cli/doctor/libgone.so -Wl,-rpath,'$$ORIGIN'
-$(O)/tests/cli/doctor/copy_inside $(O)/tests/cli/doctor/opener: tests/cli/calls.c | setup
+$(O)/tests/cli/doctor/copy_inside $(O)/tests/cli/doctor/opener: tests/cli/calls.c
 	@mkdir -p $(@D)
 	$(call say,CCLD,$@)
 	$(doctor_cc) -D$(if $(filter opener,$(@F)),OPENS,CONTAINS) -o $@ $<
-$(O)/tests/cli/doctor/libcuda.so.1: tests/cli/driver.c tests/cli/driver_calls.c shim/real/driver_calls.def | setup
+$(O)/tests/cli/doctor/libcuda.so.1: tests/cli/driver.c tests/cli/driver_calls.c shim/real/driver_calls.def
 	@mkdir -p $(@D)
 	$(call say,CCLD,$@)
 	$(doctor_cc) -fPIC -shared -Wl,-soname,$(@F) -o $@ $(filter %.c,$^)
 
 # Stands in for libfashim.so.
-$(O)/tests/cli/fake.so: tests/cli/fake.c | setup
+$(O)/tests/cli/fake.so: tests/cli/fake.c
 	@mkdir -p $(@D)
 	$(call say,CCLD,$<)
 	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -fPIC -shared -o $@ $<
@@ -185,7 +185,7 @@ lint-format:
 # A second compiler's opinion on every C file, with the same warnings as errors.
 lint-clang: $(lint_ok)
 
-$(O)/lint/%.c.ok: %.c | setup
+$(O)/lint/%.c.ok: %.c
 	@mkdir -p $(@D)
 	$(call say,CLANG,$<)
 	$(Q)clang $(CPPFLAGS) -I$(K) $(lint_paths:%=-D%='""') $(CFLAGS) $(CFLAGS_$(*F)) -fsyntax-only -MMD -MP -MT $@ -MF $(@:.ok=.d) $<

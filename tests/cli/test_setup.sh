@@ -52,7 +52,7 @@ user()
 	chmod +x "$root/bin/id"
 }
 
-# What setup says, its status, and what it asked of others; WHAT: build or test.
+# What setup says, its status, and what it asked of others; NEEDS: build or build-test.
 run()
 {
 	PATH=$root/bin CC='' CUDA=${CUDA_THERE-$root/cuda} "$root/bin/sh" "$setup" "$root/toolkit" "$1" 2>&1 |
@@ -71,8 +71,6 @@ machine complete cc c++ awk gzip python3 apt-get
 compiler NONE
 user 0
 judge "all there" "status 0" "$(run build)"
-find "$root/bin" -type l ! -name sh -delete
-judge "once more, by the stamp alone" "status 0" "$(run build)"
 
 machine compiler_missing awk gzip python3 apt-get
 user 1000
@@ -92,7 +90,7 @@ user 0
 judge "what only tests need is not asked for by a build" "status 0" "$(run build)"
 judge "but by tests" "setup: installed libcmocka-dev
 status 0
-apt-get install -y -qq --no-install-recommends libcmocka-dev" "$(ln -sf "$(command -v env)" "$root/bin/env"; run test)"
+apt-get install -y -qq --no-install-recommends libcmocka-dev" "$(ln -sf "$(command -v env)" "$root/bin/env"; run build-test)"
 
 machine toolkit_missing c++ awk gzip apt-get
 compiler NONE
@@ -106,6 +104,17 @@ compiler NONE
 user 0
 judge "a toolkit that is none" "setup: no CUDA toolkit with cuBLAS in CUDA=ROOT/none; leave CUDA unset to have one fetched
 status 1" "$(CUDA_THERE=$root/none run build)"
+
+# make compiles nothing meanwhile, however many jobs it has.
+machine make_first nproc
+user 0
+for command in make uname dirname find head awk env; do
+	ln -sf "$(command -v $command)" "$root/bin/$command"
+done
+printf '#!/bin/sh\n%s 2\nexit 1\n' "$(command -v sleep)" >"$root/bin/apt-get"
+chmod +x "$root/bin/apt-get"
+judge "make waits for setup" "setup: could not install" \
+	"$(cd "$(dirname "$0")/../.." && env -i PATH="$root/bin" make -j8 O="$root/build" demo 2>&1 | grep -v '^make: \*\*\*' | sed 's/ install .*/ install/')"
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -59,7 +59,7 @@ $(PRELOAD_DIR)/fake/libcuda.so.1: $(PRELOAD_DIR)/fake_driver.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -o $@ $<
 
-$(PRELOAD_DIR)/plugin_next.o: tests/preload/plugin.c | setup
+$(PRELOAD_DIR)/plugin_next.o: tests/preload/plugin.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -DPLUGIN_NEXT $(CFLAGS) -fPIC -c -o $@ $<
 $(PRELOAD_DIR)/libplugin_next.so: $(PRELOAD_DIR)/plugin_next.o

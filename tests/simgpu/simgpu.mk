@@ -17,12 +17,12 @@ SIM_TWICE := stream_calls copy launch graph_calls
 SIM_OBJ   := $(SIM_ONCE:%=$(SIM)/%.o) $(SIM_TWICE:%=$(SIM)/%.o) $(SIM_TWICE:%=$(SIM)/%_ptsz.o) \
              $(SIM)/exports.o
 
-$(SIM)/%_ptsz.o: tests/simgpu/%.c | setup
+$(SIM)/%_ptsz.o: tests/simgpu/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$< per-thread)
 	$(Q)$(CC) $(CPPFLAGS) -DCUDA_API_PER_THREAD_DEFAULT_STREAM $(CFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
-$(SIM)/names: tests/simgpu/simgpu.mk | setup
+$(SIM)/names: tests/simgpu/simgpu.mk
 	@mkdir -p $(@D)
 	$(Q)nm -D --defined-only $(CUDA)/lib64/stubs/libcuda.so >$@
 $(SIM)/exports.S: tests/simgpu/exports.awk $(SIM)/names
@@ -43,22 +43,22 @@ CFLAGS_blas_gemm += -O3
 SIM_VERSION_12 := 120800
 SIM_VERSION_13 := 130100
 
-$(SIM)/blas_exports.S: tests/simgpu/blas_exports.awk $(CUDA)/include/cublas_api.h | setup
+$(SIM)/blas_exports.S: tests/simgpu/blas_exports.awk $(CUDA)/include/cublas_api.h
 	@mkdir -p $(@D)
 	$(Q)awk -v what=stubs -f $^ >$@
-$(SIM)/blas_lt_exports.S: tests/simgpu/blas_exports.awk $(CUDA)/include/cublasLt.h | setup
+$(SIM)/blas_lt_exports.S: tests/simgpu/blas_exports.awk $(CUDA)/include/cublasLt.h
 	@mkdir -p $(@D)
 	$(Q)awk -v what=stubs -f $^ >$@
 
 define sim_cublas
-$(SIM)/blas-$(1).map: tests/simgpu/blas_exports.awk $(CUDA)/include/cublas_api.h | setup
+$(SIM)/blas-$(1).map: tests/simgpu/blas_exports.awk $(CUDA)/include/cublas_api.h
 	@mkdir -p $$(@D)
 	$(Q)awk -v what=map -v node=libcublas.so.$(1) -f $$^ >$$@
-$(SIM)/blas_lt-$(1).map: tests/simgpu/blas_exports.awk $(CUDA)/include/cublasLt.h | setup
+$(SIM)/blas_lt-$(1).map: tests/simgpu/blas_exports.awk $(CUDA)/include/cublasLt.h
 	@mkdir -p $$(@D)
 	$(Q)awk -v what=map -v node=libcublasLt.so.$(1) \
 	  -v more="cublasLt_for_cublas_gemm sim_kernel_nvjet_sim_gemm" -f $$^ >$$@
-$(SIM)/%-$(1).o: tests/simgpu/%.c | setup
+$(SIM)/%-$(1).o: tests/simgpu/%.c
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$< $(1))
 	$(Q)$(CC) $(CPPFLAGS) -DSIM_CUBLAS_VERSION=$(SIM_VERSION_$(1)) $(CFLAGS) -fPIC -MMD -MP -c -o $$@ $$<
@@ -103,7 +103,7 @@ apps-sim: $(foreach a,$(APPS),$(O)/apps/sim/$(a) $(O)/apps/sim/$(a).kernels)
 apps-gpu: $(foreach a,$(APPS),$(O)/apps/gpu/$(a) $(O)/apps/gpu/$(a).kernels)
 
 $(O)/apps/gpu/%.fatbin: tests/apps/%.cu tests/simgpu/cuda_host.h \
-                        $(wildcard tests/apps/*.cu tests/apps/*.cuh) tests/apps/aten.h | setup
+                        $(wildcard tests/apps/*.cu tests/apps/*.cuh) tests/apps/aten.h
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
 	$(Q)$(NVCC) -fatbin -I. $(foreach a,$(APP_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \

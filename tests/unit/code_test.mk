@@ -10,17 +10,17 @@ CODE_MADE := $(CODE_ARCHS:%=$(CODE)/sm_%.cubin) $(CODE)/linked.cubin $(CODE)/com
 CODE_TESTS := $(O)/tests/unit/test_kernel_code $(O)/tests/unit/test_unpack
 UNIT_TESTS += $(CODE_TESTS)
 
-$(CODE)/sm_%.cubin: tests/unit/kernel_code_kernels.cu | setup
+$(CODE)/sm_%.cubin: tests/unit/kernel_code_kernels.cu
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@)
 	$(Q)$(NVCC) -cubin -arch=sm_$* -Wno-deprecated-gpu-targets -diag-suppress 20014 -o $@ $<
 # Functions in sections of their own, put together by the linker.
-$(CODE)/linked.cubin: tests/unit/kernel_code_kernels.cu | setup
+$(CODE)/linked.cubin: tests/unit/kernel_code_kernels.cu
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@)
 	$(Q)$(NVCC) -cubin -rdc=true -arch=sm_90 -diag-suppress 20014 -o $(@:.cubin=.o.cubin) $<
 	$(Q)$(dir $(NVCC))nvlink -suppress-stack-size-warning -arch=sm_90 -o $@ $(@:.cubin=.o.cubin)
-$(CODE)/compute_80.ptx: tests/unit/kernel_code_kernels.cu | setup
+$(CODE)/compute_80.ptx: tests/unit/kernel_code_kernels.cu
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@)
 	$(Q)$(NVCC) -ptx -arch=compute_80 -o $@ $<
