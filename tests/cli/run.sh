@@ -890,7 +890,7 @@ holds bench_simulated_ladder '
 	grep -o "^LADDER[A-Z_]*([0-9 ]*, [0-9a-z_]*" "$LADDER" | sed "s/.*, //" >labels
 	[ "$(wc -l <labels)" -gt 10 ] || exit
 	while read -r label; do
-		grep -qE "^step,\"ladder/$label\",([0-9.]+,){2}([0-9.e-]+,){5}" steps.csv || { echo "no $label"; exit 1; }
+		grep -qE "^step,ladder/$label,([0-9.]+,){2}([0-9.e-]+,){5}" steps.csv || { echo "no $label"; exit 1; }
 	done <labels
 	[ "$(grep -c ^step steps.csv)" = $(($(wc -l <labels) + 1)) ]'
 t bench_simulated_lines 0 'fashim bench -l --from ladder.json | head -3; fashim bench -l -f csv --from ladder.json | grep -v ^step | cut -d, -f1,2'

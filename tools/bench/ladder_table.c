@@ -4,6 +4,8 @@
  */
 #include "tools/bench/ladder.h"
 #include "tools/base/cell_table.h"
+#include "tools/base/json_text.h"
+#include "tools/base/records.h"
 #include "tools/base/tool.h"
 #include "tools/bench/document.h"
 
@@ -190,10 +192,8 @@ static void add_lines(const struct cell_table *cells, const json_t *document, co
 
 	json_array_foreach(list, i, one)
 	{
-		const bool wrong = json_object_get(one, "number") && ladder_step_measured(one) &&
-				   !ladder_step_correct(document, one);
-
-		cell_table_add(cells, document, one, ERROR_COLUMN, color && wrong ? "red" : NULL);
+		cell_table_add(cells, document, one, ERROR_COLUMN,
+			       color && !is_tile(one) && is_wrong(document, one) ? "red" : NULL);
 	}
 }
 
@@ -221,59 +221,36 @@ void ladder_table(const json_t *document, bool color, bool markdown)
 
 /* ---- comma-separated ------------------------------------------------------------------------ */
 
-/* Text in quotes; what would move a cursor is '?'. */
-static void put_text(FILE *out, const char *text)
+static void add_records(json_t *records, const json_t *document, const char *key, const char *kind)
 {
-	fputc('"', out);
-	for (; *text; text++) {
-		if (*text == '"')
-			fputc('"', out);
-		fputc((unsigned char)*text < 0x20 ? '?' : *text, out);
-	}
-	fputc('"', out);
-}
-
-static void put_value(FILE *out, double value)
-{
-	fputc(',', out);
-	if (isfinite(value))
-		fprintf(out, "%.9g", value);
-}
-
-static void csv_lines(FILE *out, const json_t *document, const char *key, const char *kind)
-{
-	static const char *const members[] = {"registers",    "local_bytes", "threads",
-					      "shared_bytes", "blocks",	     "l4_us"};
+	static const char *const members[] = {"registers", "local_bytes", "threads", "shared_bytes",
+					      "blocks",	   "l4_us",	  "adds",    NULL};
 	const json_t *list = json_object_get(document, key), *one;
 	size_t i;
 
 	json_array_foreach(list, i, one)
 	{
 		double half_range, us = bench_median(one, &half_range);
+		json_t *record = json_pack(
+			"{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "kind", kind, "name",
+			json_text(text_of(one, "name")), "us", json_number(us), "half_range_us",
+			json_number(half_range), "tflops", json_number(teraflops(document, one)),
+			"to_flash", json_number(ratio_to(document, one, "SDPA flash")), "to_math",
+			json_number(ratio_to(document, one, "SDPA math")), "to_chain",
+			json_number(ratio_to(document, one, "cuBLAS chain")), "max_error",
+			json_number(error_of(one)));
 
-		fprintf(out, "%s,", kind);
-		put_text(out, text_of(one, "name"));
-		put_value(out, us);
-		put_value(out, half_range);
-		put_value(out, teraflops(document, one));
-		put_value(out, ratio_to(document, one, "SDPA flash"));
-		put_value(out, ratio_to(document, one, "SDPA math"));
-		put_value(out, ratio_to(document, one, "cuBLAS chain"));
-		put_value(out, error_of(one));
-		for (size_t m = 0; m < sizeof(members) / sizeof(*members); m++)
-			put_value(out, bench_number(one, members[m]));
-		fputc(',', out);
-		put_text(out, text_of(one, "adds"));
-		fputs("\r\n", out);
+		copy_members(record, one, members);
+		json_array_append_new(records, record);
 	}
 }
 
 void ladder_csv(const json_t *document, FILE *out)
 {
-	fputs("kind,name,us,half_range_us,tflops,to_flash,to_math,to_chain,max_error,registers,"
-	      "local_bytes,threads,shared_bytes,blocks,l4_us,adds\r\n",
-	      out);
-	csv_lines(out, document, "tiles", "tile");
-	csv_lines(out, document, "references", "reference");
-	csv_lines(out, document, "steps", "step");
+	json_t *records = json_array();
+
+	add_records(records, document, "tiles", "tile");
+	add_records(records, document, "references", "reference");
+	add_records(records, document, "steps", "step");
+	csv_records(out, records, NULL);
 }

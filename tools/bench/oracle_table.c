@@ -4,6 +4,8 @@
  */
 #include "tools/bench/oracle.h"
 #include "tools/base/cell_table.h"
+#include "tools/base/json_text.h"
+#include "tools/base/records.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
 #include "tools/bench/document.h"
@@ -171,19 +173,21 @@ void oracle_csv(const json_t *document, FILE *out)
 {
 	const json_t *comparisons = json_object_get(document, "comparisons"), *one;
 	const double ours = bench_median(json_object_get(document, "candidate"), NULL);
+	json_t *records = json_array();
 	size_t i;
 
-	fputs("reference,reference_us,candidate_us,ratio,low,high,passed\r\n", out);
 	json_array_foreach(comparisons, i, one)
 	{
-		fprintf(out, "%s,%.9g,%.9g,%.9g,", text_of(one, "reference"),
-			bench_median(reference_of(document, one), NULL), ours,
-			bench_number(one, "ratio"));
-		if (isfinite(bench_number(one, "low")))
-			fprintf(out, "%.9g,%.9g", bench_number(one, "low"),
-				bench_number(one, "high"));
-		else
-			fputc(',', out);
-		fprintf(out, ",%d\r\n", json_is_true(json_object_get(one, "passed")));
+		json_array_append_new(
+			records,
+			json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:i}", "reference",
+				  json_text(text_of(one, "reference")), "reference_us",
+				  json_number(bench_median(reference_of(document, one), NULL)),
+				  "candidate_us", json_number(ours), "ratio",
+				  json_number(bench_number(one, "ratio")), "low",
+				  json_number(bench_number(one, "low")), "high",
+				  json_number(bench_number(one, "high")), "passed",
+				  json_is_true(json_object_get(one, "passed"))));
 	}
+	csv_records(out, records, NULL);
 }

@@ -17,8 +17,8 @@
  * member.
  */
 #include "tools/diff/diff.h"
-#include "tools/base/csv_records.h"
 #include "tools/base/json_text.h"
+#include "tools/base/records.h"
 #include "tools/sites/report_names.h"
 
 #include <math.h>
@@ -103,7 +103,7 @@ static json_t *site_objects(const struct diff *diff, bool changed_only)
 
 void diff_csv(const struct diff *diff, bool changed_only)
 {
-	csv_records(stdout, site_objects(diff, changed_only));
+	csv_records(stdout, site_objects(diff, changed_only), NULL);
 }
 
 void diff_json(const struct diff *diff, bool changed_only)

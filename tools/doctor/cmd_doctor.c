@@ -4,11 +4,11 @@
  * needs, and will it see what a program does?
  */
 #include "tools/commands.h"
-#include "tools/base/csv_records.h"
 #include "tools/base/format.h"
 #include "tools/base/help_option.h"
 #include "tools/base/json_text.h"
 #include "tools/base/quote.h"
+#include "tools/base/records.h"
 #include "tools/base/shim_library.h"
 #include "tools/base/tool.h"
 #include "tools/doctor/doctor.h"
@@ -101,7 +101,7 @@ static void print_csv(const struct findings *machine, const struct findings *pro
 		}
 		json_decref(parts[i]);
 	}
-	csv_records(stdout, all);
+	csv_records(stdout, all, NULL);
 }
 
 static void print_json(const struct findings *machine, const struct findings *program)

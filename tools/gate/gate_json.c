@@ -10,8 +10,8 @@
  * site null: all sites together, or one that only the baseline has. What is unknown is null.
  */
 #include "tools/gate/gate.h"
-#include "tools/base/csv_records.h"
 #include "tools/base/json_text.h"
+#include "tools/base/records.h"
 
 static json_t *paths_of(const struct report *report)
 {
@@ -47,7 +47,7 @@ static json_t *check_objects(const struct gate *gate)
 
 void gate_csv(const struct gate *gate)
 {
-	csv_records(stdout, check_objects(gate));
+	csv_records(stdout, check_objects(gate), NULL);
 }
 
 void gate_json(const struct gate *gate)

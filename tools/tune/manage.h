@@ -5,7 +5,7 @@
 #ifndef FASHIM_TUNE_MANAGE_H
 #define FASHIM_TUNE_MANAGE_H
 
-#include "tools/tune/grid.h"
+#include "tools/base/format.h"
 
 /* Both take the cache that was named, or NULL for all of the user's, say on stderr what is wrong
  * with one, and return the command's exit code. */

@@ -4,148 +4,111 @@
  * get every number by itself.
  */
 #include "tools/tune/print.h"
+#include "tools/base/cell_table.h"
 #include "tools/base/json_text.h"
+#include "tools/base/records.h"
 #include "tools/base/tool.h"
 
 #include <math.h>
 
-enum { CELL = 96 };
-
 /* ---- cells ---------------------------------------------------------------------------------- */
 
-static const char *form(const void *row)
-{
-	static char text[FORM_TEXT];
-	const struct tune_result *result = row;
-
-	return call_form_text(&result->form, text);
-}
-
-static const char *built_in(const void *row)
-{
-	return ((const struct tune_result *)row)->built_in;
-}
-
-static const char *kernel(const void *row)
+static void put_form(FILE *out, const void *section, const void *row)
 {
 	const struct tune_result *result = row;
+	char text[FORM_TEXT];
 
-	return *result->kernel ? result->kernel : "-";
+	(void)section;
+	print_safe(out, call_form_text(&result->form, text));
 }
 
-static const char *kernel_name(const void *row)
+static void put_built_in(FILE *out, const void *section, const void *row)
 {
-	return ((const struct tune_result *)row)->kernel;
+	(void)section;
+	print_safe(out, ((const struct tune_result *)row)->built_in);
 }
 
-static const char *time_text(char *text, double us, double spread)
+static void put_kernel(FILE *out, const void *section, const void *row)
+{
+	const struct tune_result *result = row;
+
+	(void)section;
+	print_safe(out, *result->kernel ? result->kernel : "-");
+}
+
+static void put_time(FILE *out, double us, double spread)
 {
 	if (isnan(us))
-		snprintf(text, CELL, "-");
-	else if (isnan(spread))
-		snprintf(text, CELL, "%.2f", us);
+		fputc('-', out);
 	else
-		snprintf(text, CELL, "%.2f %s %.2f", us, utf8_output() ? "±" : "+-", spread);
-	return text;
+		fprintf(out, "%.2f", us);
+	if (!isnan(us) && !isnan(spread))
+		fprintf(out, " %s %.2f", utf8_output() ? "±" : "+-", spread);
 }
 
-static const char *built_in_time(const void *row)
+static void put_built_in_time(FILE *out, const void *section, const void *row)
 {
-	static char text[CELL];
 	const struct tune_result *result = row;
 
-	return time_text(text, result->built_in_us, result->built_in_spread_us);
+	(void)section;
+	put_time(out, result->built_in_us, result->built_in_spread_us);
 }
 
-static const char *kernel_time(const void *row)
+static void put_kernel_time(FILE *out, const void *section, const void *row)
 {
-	static char text[CELL];
 	const struct tune_result *result = row;
 
-	return time_text(text, result->us, result->spread_us);
+	(void)section;
+	put_time(out, result->us, result->spread_us);
 }
 
-static const char *ratio_text(const void *row)
+static void put_ratio(FILE *out, const void *section, const void *row)
 {
-	static char text[CELL];
 	const struct tune_result *result = row;
 
+	(void)section;
 	if (isnan(result->ratio))
-		return "-";
-	if (isnan(result->low))
-		snprintf(text, sizeof(text), "%.3f", result->ratio);
+		fputc('-', out);
 	else
-		snprintf(text, sizeof(text), "%.3f [%.3f, %.3f]", result->ratio, result->low,
-			 result->high);
-	return text;
+		fprintf(out, "%.3f", result->ratio);
+	if (!isnan(result->ratio) && !isnan(result->low))
+		fprintf(out, " [%.3f, %.3f]", result->low, result->high);
 }
 
-static const char *verdict(const void *row)
+static void put_verdict(FILE *out, const void *section, const void *row)
 {
-	static char text[CELL];
 	const struct tune_result *result = row;
 
-	if (!result->choice)
-		return "kept built-in";
-	snprintf(text, sizeof(text), "%.1f %% faster", 100 * (1 - result->ratio));
-	return text;
+	(void)section;
+	if (result->choice)
+		fprintf(out, "%.1f %% faster", 100 * (1 - result->ratio));
+	else
+		fputs("kept built-in", out);
 }
 
-static const char *chosen(const void *row)
-{
-	return ((const struct tune_result *)row)->choice ? "tuned" : "built_in";
-}
-
-#define NUMBER(member)                                                                             \
-	static double number_##member(const void *row)                                             \
-	{                                                                                          \
-		return ((const struct tune_result *)row)->member;                                  \
-	}
-NUMBER(us)
-NUMBER(built_in_us)
-NUMBER(spread_us)
-NUMBER(built_in_spread_us)
-NUMBER(ratio)
-NUMBER(low)
-NUMBER(high)
-#undef NUMBER
-
-static const struct grid_column for_people[] = {
-	{"CALL", NULL, form, NULL, 0},	      {"BUILT-IN CHOICE", NULL, built_in, NULL, 0},
-	{"US", NULL, built_in_time, NULL, 0}, {"FASTEST OTHER", NULL, kernel, NULL, 0},
-	{"US", NULL, kernel_time, NULL, 0},   {"OTHER / BUILT-IN", NULL, ratio_text, NULL, 0},
-	{"VERDICT", NULL, verdict, NULL, 0},
+static const struct cell_column columns[] = {
+	{"CALL", 0, put_form},	      {"BUILT-IN CHOICE", 0, put_built_in},
+	{"US", 0, put_built_in_time}, {"FASTEST OTHER", 0, put_kernel},
+	{"US", 0, put_kernel_time},   {"OTHER / BUILT-IN", 0, put_ratio},
+	{"VERDICT", 0, put_verdict},
 };
 
-static const struct grid_column for_programs[] = {
-	{NULL, "form", form, NULL, 0},
-	{NULL, "chosen", chosen, NULL, 0},
-	{NULL, "built_in", built_in, NULL, 0},
-	{NULL, "built_in_us", NULL, number_built_in_us, 0},
-	{NULL, "built_in_spread_us", NULL, number_built_in_spread_us, 0},
-	{NULL, "kernel", kernel_name, NULL, 0},
-	{NULL, "us", NULL, number_us, 0},
-	{NULL, "spread_us", NULL, number_spread_us, 0},
-	{NULL, "ratio", NULL, number_ratio, 0},
-	{NULL, "low", NULL, number_low, 0},
-	{NULL, "high", NULL, number_high, 0},
-};
+/* ---- records -------------------------------------------------------------------------------- */
 
-static struct grid grid_of(const struct tune_section *section, enum format format)
+static json_t *result_json(const struct tune_result *result)
 {
-	const bool people = format == FORMAT_TABLE || format == FORMAT_MARKDOWN;
+	char form[FORM_TEXT];
 
-	return (struct grid){
-		.columns = people ? for_people : for_programs,
-		.column_count = people ? (int)(sizeof(for_people) / sizeof(*for_people))
-				       : (int)(sizeof(for_programs) / sizeof(*for_programs)),
-		.rows = section->results,
-		.row_count = section->count,
-		.row_size = sizeof(*section->results),
-	};
+	return json_pack("{s:o,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "form",
+			 json_text(call_form_text(&result->form, form)), "chosen",
+			 result->choice ? "tuned" : "built_in", "built_in",
+			 json_text(result->built_in), "built_in_us",
+			 json_number(result->built_in_us), "built_in_spread_us",
+			 json_number(result->built_in_spread_us), "kernel",
+			 json_text(result->kernel), "us", json_number(result->us), "spread_us",
+			 json_number(result->spread_us), "ratio", json_number(result->ratio), "low",
+			 json_number(result->low), "high", json_number(result->high));
 }
-
-/* ---- sections ------------------------------------------------------------------------------- */
 
 static json_t *trial_json(const struct tune_trial *trial)
 {
@@ -170,13 +133,16 @@ static json_t *trial_json(const struct tune_trial *trial)
 
 static json_t *section_json(const struct tune_section *section)
 {
-	const struct grid grid = grid_of(section, FORMAT_JSON);
-	json_t *shapes = grid_json(&grid);
+	json_t *shapes = json_array();
 	char build[20];
 
-	for (int i = 0; section->trials && i < section->count; i++)
-		json_object_set_new(json_array_get(shapes, (size_t)i), "candidates",
-				    trial_json(&section->trials[i]));
+	for (int i = 0; i < section->count; i++) {
+		json_t *shape = result_json(&section->results[i]);
+
+		if (section->trials)
+			json_object_set_new(shape, "candidates", trial_json(&section->trials[i]));
+		json_array_append_new(shapes, shape);
+	}
 	snprintf(build, sizeof(build), "%016llx", (unsigned long long)section->machine.build);
 	return json_pack("{s:o,s:i,s:s,s:o,s:o}", "gpu", json_text(section->machine.gpu), "driver",
 			 section->machine.driver, "build", build, "cache", json_text(section->path),
@@ -204,21 +170,37 @@ static void print_heading(const struct tune_section *section, enum format format
 	fputs(format == FORMAT_MARKDOWN ? "\n\n" : "\n", stdout);
 }
 
+static void print_csv(const struct tune_section *sections, int count)
+{
+	json_t *results = json_array();
+
+	for (int i = 0; i < count; i++)
+		for (int n = 0; n < sections[i].count; n++)
+			json_array_append_new(results, result_json(&sections[i].results[n]));
+	csv_records(stdout, results, result_json(&(struct tune_result){0}));
+}
+
+static void print_section(const struct tune_section *section, bool markdown)
+{
+	struct cell_table cells =
+		cell_table_new(columns, sizeof(columns) / sizeof(*columns), false);
+
+	for (int i = 0; i < section->count; i++)
+		cell_table_add(&cells, section, &section->results[i], 0, NULL);
+	print_lines(cells.table, markdown);
+}
+
 void tune_print(const struct tune_section *sections, int count, enum format format)
 {
-	if (format == FORMAT_JSON) {
+	if (format == FORMAT_JSON)
 		print_json(sections, count);
-		return;
-	}
-	for (int i = 0; i < count; i++) {
-		const struct grid grid = grid_of(&sections[i], format);
-
-		if (format != FORMAT_CSV) {
-			if (i)
-				putchar('\n');
-			print_heading(&sections[i], format);
-		}
-		grid_print(&grid, format, i == 0);
+	else if (format == FORMAT_CSV)
+		print_csv(sections, count);
+	for (int i = 0; i < count && format != FORMAT_JSON && format != FORMAT_CSV; i++) {
+		if (i)
+			putchar('\n');
+		print_heading(&sections[i], format);
+		print_section(&sections[i], format == FORMAT_MARKDOWN);
 	}
 }
 

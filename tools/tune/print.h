@@ -5,8 +5,8 @@
 #ifndef FASHIM_TUNE_PRINT_H
 #define FASHIM_TUNE_PRINT_H
 
+#include "tools/base/format.h"
 #include "tools/tune/cache.h"
-#include "tools/tune/grid.h"
 #include "tools/tune/sweep.h"
 
 /* The candidates of a form, and what became of each. */

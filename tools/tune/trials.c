@@ -4,104 +4,64 @@
  */
 #include "tools/tune/trials.h"
 #include "tools/base/json_text.h"
+#include "tools/base/records.h"
 #include "tools/tune/contest.h"
 #include "tools/tune/layout.h"
 
-#include <stdlib.h>
+#include <libsmartcols/libsmartcols.h>
 
-struct trial_row {
-	const struct call_form *form;
-	const struct attn_variant *variant;
-	bool built_in;
+static const struct record_column columns[] = {
+	{"CALL", "form", 0},
+	{"KERNEL", "kernel", 0},
+	{"ROLE", "role", 0},
+	{"ROWS", "rows_per_block", SCOLS_FL_RIGHT},
+	{"THREADS", "threads", SCOLS_FL_RIGHT},
+	{"SHARED", "shared_bytes", SCOLS_FL_RIGHT},
 };
 
-static const char *trial_form(const void *row)
+/* The kernels of one form. */
+static void add_trials(json_t *trials, const struct contest_kernels *kernels,
+		       const struct call_form *form)
 {
-	static char text[FORM_TEXT];
+	enum { MOST = 256 };
+	struct call_form same = *form;
+	struct attn_args args;
+	int variants[MOST], found;
+	char text[FORM_TEXT];
+	uint64_t bytes;
 
-	return call_form_text(((const struct trial_row *)row)->form, text);
-}
+	tune_layout(&args, &same, 256, &bytes);
+	found = contest_candidates(kernels, &args, variants, MOST);
+	for (int n = 0; n < found; n++) {
+		const struct attn_variant *variant = &attn_variants[variants[n]];
 
-static const char *trial_kernel(const void *row)
-{
-	return ((const struct trial_row *)row)->variant->name;
-}
-
-static const char *trial_role(const void *row)
-{
-	return ((const struct trial_row *)row)->built_in ? "built-in" : "candidate";
-}
-
-static double trial_rows(const void *row)
-{
-	return ((const struct trial_row *)row)->variant->rows_per_block;
-}
-
-static double trial_threads(const void *row)
-{
-	return ((const struct trial_row *)row)->variant->threads;
-}
-
-static double trial_shared(const void *row)
-{
-	return ((const struct trial_row *)row)->variant->shared_bytes;
-}
-
-static const struct grid_column trial_columns[] = {
-	{"CALL", "form", trial_form, NULL, 0},
-	{"KERNEL", "kernel", trial_kernel, NULL, 0},
-	{"ROLE", "role", trial_role, NULL, 0},
-	{"ROWS", "rows_per_block", NULL, trial_rows, 0},
-	{"THREADS", "threads", NULL, trial_threads, 0},
-	{"SHARED", "shared_bytes", NULL, trial_shared, 0},
-};
-
-/* Rows of all forms, malloc'ed; *count of them. */
-static struct trial_row *trial_table(const struct tune_shapes *shapes, int arch, int *count)
-{
-	struct trial_row *rows = NULL;
-	struct contest_kernels kernels;
-	int variants[256];
-
-	*count = 0;
-	contest_kernels_of(&kernels, arch);
-	for (int i = 0; i < shapes->count; i++) {
-		const struct call_form *form = &shapes->forms[i];
-		struct call_form same = *form;
-		struct attn_args args;
-		uint64_t bytes;
-		int found;
-		void *more;
-
-		tune_layout(&args, &same, 256, &bytes);
-		found = contest_candidates(&kernels, &args, variants,
-					   (int)(sizeof(variants) / sizeof(*variants)));
-		more = reallocarray(rows, (size_t)(*count + found) + 1, sizeof(*rows));
-		if (!more)
-			break;
-		rows = more;
-		for (int n = 0; n < found; n++)
-			rows[(*count)++] =
-				(struct trial_row){form, &attn_variants[variants[n]], n == 0};
+		json_array_append_new(trials,
+				      json_pack("{s:s,s:s,s:s,s:f,s:f,s:f}", "form",
+						call_form_text(form, text), "kernel", variant->name,
+						"role", n ? "candidate" : "built-in",
+						"rows_per_block", (double)variant->rows_per_block,
+						"threads", (double)variant->threads, "shared_bytes",
+						(double)variant->shared_bytes));
 	}
-	return rows;
 }
 
 void tune_trials_print(const struct tune_shapes *shapes, int arch, enum format format)
 {
-	struct grid grid = {.columns = trial_columns,
-			    .column_count = sizeof(trial_columns) / sizeof(*trial_columns),
-			    .row_size = sizeof(struct trial_row)};
-	struct trial_row *rows = trial_table(shapes, arch, &grid.row_count);
-	json_t *root;
+	struct contest_kernels kernels;
+	json_t *trials = json_array();
 
-	grid.rows = rows;
+	contest_kernels_of(&kernels, arch);
+	for (int i = 0; i < shapes->count; i++)
+		add_trials(trials, &kernels, &shapes->forms[i]);
 	if (format == FORMAT_JSON) {
-		root = json_pack("{s:s,s:i,s:i,s:o}", "format", "fashim-tune-candidates", "version",
-				 1, "arch", arch, "candidates", grid_json(&grid));
-		json_document(root, 0);
+		json_document(json_pack("{s:s,s:i,s:i,s:o}", "format", "fashim-tune-candidates",
+					"version", 1, "arch", arch, "candidates", trials),
+			      0);
+	} else if (format == FORMAT_CSV) {
+		csv_records(stdout, trials, NULL);
 	} else {
-		grid_print(&grid, format, 1);
+		print_records(columns, sizeof(columns) / sizeof(*columns), trials,
+			      format == FORMAT_MARKDOWN);
+		json_decref(trials);
 	}
-	free(rows);
 }

@@ -5,7 +5,7 @@
 #ifndef FASHIM_TUNE_TRIALS_H
 #define FASHIM_TUNE_TRIALS_H
 
-#include "tools/tune/grid.h"
+#include "tools/base/format.h"
 #include "tools/tune/shapes.h"
 
 /* Prints every kernel of an architecture that takes a form, the built-in choice first. */

@@ -1,12 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An object may lack what another has (a site that is in one of two logs alone): the columns are
- * those of all, in the order in which they are met.
+ * An object may lack what another has (a site that is in one of two logs alone): the columns of
+ * comma-separated values are those of all, in the order in which they are met. They are quoted as
+ * RFC 4180 has it.
  */
-#include "tools/base/csv_records.h"
+#include "tools/base/records.h"
+#include "tools/base/cell_table.h"
 #include "tools/base/csv_text.h"
 
-#include <stdbool.h>
+#include <libsmartcols/libsmartcols.h>
+
+void print_records(const struct record_column *columns, size_t count, const json_t *records,
+		   bool markdown)
+{
+	struct libscols_table *table = scols_new_table();
+	const json_t *record;
+	size_t index;
+
+	if (!table)
+		return;
+	for (size_t c = 0; c < count; c++)
+		scols_table_new_column(table, columns[c].title, 0, columns[c].flags);
+	json_array_foreach(records, index, record)
+	{
+		struct libscols_line *line = scols_table_new_line(table, NULL);
+
+		for (size_t c = 0; line && c < count; c++) {
+			const json_t *value = json_object_get(record, columns[c].key);
+			const char *text = json_is_null(value) ? "-" : json_string_value(value);
+			char number[32];
+
+			snprintf(number, sizeof(number), "%.9g", json_number_value(value));
+			scols_line_set_data(line, c, text ? text : number);
+		}
+	}
+	print_lines(table, markdown);
+}
 
 /* Puts the members of `record` into `flat`, one below the other. */
 static void flatten(json_t *flat, const char *prefix, json_t *record)
@@ -36,9 +65,9 @@ static void put_value(FILE *out, const json_t *value)
 		fputs(json_is_true(value) ? "true" : "false", out);
 }
 
-void csv_records(FILE *out, json_t *records)
+void csv_records(FILE *out, json_t *records, json_t *like)
 {
-	json_t *lines = json_array(), *columns = json_object(), *record;
+	json_t *lines = json_array(), *columns = like ? like : json_object(), *record;
 	const char *key;
 	json_t *value;
 	size_t index;
