@@ -10,6 +10,14 @@
 
 #include <libsmartcols/libsmartcols.h>
 
+const char *record_text(const json_t *value, char number[RECORD_NUMBER])
+{
+	if (json_is_null(value))
+		return "-";
+	snprintf(number, RECORD_NUMBER, "%.9g", json_number_value(value));
+	return json_is_string(value) ? json_string_value(value) : number;
+}
+
 void print_records(const struct record_column *columns, size_t count, const json_t *records,
 		   bool markdown)
 {
@@ -27,11 +35,9 @@ void print_records(const struct record_column *columns, size_t count, const json
 
 		for (size_t c = 0; line && c < count; c++) {
 			const json_t *value = json_object_get(record, columns[c].key);
-			const char *text = json_is_null(value) ? "-" : json_string_value(value);
-			char number[32];
+			char number[RECORD_NUMBER];
 
-			snprintf(number, sizeof(number), "%.9g", json_number_value(value));
-			scols_line_set_data(line, c, text ? text : number);
+			scols_line_set_data(line, c, record_text(value, number));
 		}
 	}
 	print_lines(table, markdown);

@@ -14,8 +14,11 @@ struct record_column {
 	int flags; /* SCOLS_FL_* */
 };
 
-/* Prints a line for each object of `records` on stdout: the members that the columns name, "-" for
- * null. */
+/* A member as text: "-" for null. number: room for one. */
+enum { RECORD_NUMBER = 32 };
+const char *record_text(const json_t *value, char number[RECORD_NUMBER]);
+
+/* Prints a line for each object of `records` on stdout: the members that the columns name. */
 void print_records(const struct record_column *columns, size_t count, const json_t *records,
 		   bool markdown);
 

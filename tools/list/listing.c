@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each row function reads the very table that the shim or the kernels are compiled from.
+ * Each table is read off the very one that the shim or the kernels are compiled from.
  */
 #include "tools/list/listing.h"
 #include "kernels/attention.h"
 #include "tools/base/options.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#define CELL(n, ...) snprintf(cells[n], LISTING_CELL, __VA_ARGS__)
-
-static bool kernel_row(int index, char cells[LISTING_COLUMNS][LISTING_CELL])
+static json_t *kernels(void)
 {
 	static const struct {
 		int bit;
@@ -21,28 +18,33 @@ static bool kernel_row(int index, char cells[LISTING_COLUMNS][LISTING_CELL])
 		     {ATTN_NEEDS_DOWN, "K column-major"}};
 	static const char *const dtypes[] = {
 		[ATTN_F16] = "f16", [ATTN_BF16] = "bf16", [ATTN_F32] = "f32"};
-	const struct attn_variant *variant = &attn_variants[index];
+	json_t *rows = json_array();
 
-	if (index >= attn_variant_total)
-		return false;
-	CELL(0, "%s", variant->name);
-	CELL(1, "sm_%d%s", variant->min_arch, variant->needs & ATTN_NEEDS_ARCH ? "" : "+");
-	CELL(2, "%s", dtypes[variant->dtype]);
-	CELL(3, "%d", (int)variant->max_d);
-	CELL(4, "%d", (int)variant->rows_per_block);
-	CELL(5, "%s", variant->family == ATTN_LADDER ? "forced by FASHIM_KERNEL" : "");
-	for (size_t i = 0; i < sizeof(needs) / sizeof(*needs); i++)
-		if (variant->needs & needs[i].bit)
-			snprintf(cells[5] + strlen(cells[5]), LISTING_CELL - strlen(cells[5]),
-				 "%s%s", *cells[5] ? "; " : "", needs[i].words);
-	return true;
+	for (int i = 0; i < attn_variant_total; i++) {
+		const struct attn_variant *variant = &attn_variants[i];
+		char words[256] = "";
+
+		if (variant->family == ATTN_LADDER)
+			strcpy(words, "forced by FASHIM_KERNEL");
+		for (size_t n = 0; n < sizeof(needs) / sizeof(*needs); n++)
+			if (variant->needs & needs[n].bit)
+				strcat(strcat(words, *words ? "; " : ""), needs[n].words);
+		json_array_append_new(
+			rows,
+			json_pack("{s:s,s:o,s:s,s:i,s:i,s:s}", "name", variant->name, "gpu",
+				  json_sprintf("sm_%d%s", variant->min_arch,
+					       variant->needs & ATTN_NEEDS_ARCH ? "" : "+"),
+				  "dtype", dtypes[variant->dtype], "max_d", (int)variant->max_d,
+				  "rows", (int)variant->rows_per_block, "needs", words));
+	}
+	return rows;
 }
 
-static bool rule_row(int index, char cells[LISTING_COLUMNS][LISTING_CELL])
+static json_t *rules(void)
 {
 	static const struct {
 		const char *kind, *name, *needles[2];
-	} rows[] = {
+	} rules[] = {
 #define LAYOUT(reader, needle) {"parameters", #reader, {needle, ""}},
 #include "shim/rules/kernel_rules.def"
 #undef LAYOUT
@@ -50,69 +52,58 @@ static bool rule_row(int index, char cells[LISTING_COLUMNS][LISTING_CELL])
 #include "shim/rules/kernel_rules.def"
 #undef FUNCTOR
 	};
+	json_t *rows = json_array();
 
-	if ((size_t)index >= sizeof(rows) / sizeof(*rows))
-		return false;
-	CELL(0, "%s", rows[index].kind);
-	CELL(1, "%s", rows[index].name);
-	CELL(2, "%s%s%s", *rows[index].needles[0] ? rows[index].needles[0] : "(any other)",
-	     *rows[index].needles[1] ? " and " : "", rows[index].needles[1]);
-	return true;
+	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++) {
+		const char *const *needles = rules[i].needles;
+
+		json_array_append_new(
+			rows,
+			json_pack("{s:s,s:s,s:o}", "kind", rules[i].kind, "name", rules[i].name,
+				  "match",
+				  json_sprintf("%s%s%s", *needles[0] ? needles[0] : "(any other)",
+					       *needles[1] ? " and " : "", needles[1])));
+	}
+	return rows;
 }
 
-/* Row 0 of the table is "none", which holds nothing back. */
-static bool reason_row(int index, char cells[LISTING_COLUMNS][LISTING_CELL])
+/* "none", which comes first, holds nothing back. */
+static json_t *reasons(void)
 {
-	static const struct {
-		const char *name, *sentence, *hint;
-	} rows[] = {
-#define REASON(id, name, sentence, hint) {name, sentence, hint},
+	json_t *rows = json_array();
+
+#define REASON(id, name, sentence, hint)                                                           \
+	json_array_append_new(rows, json_pack("{s:s,s:s,s:s}", "name", name, "sentence", sentence, \
+					      "hint", hint));
 #include "shim/log/reasons.def"
 #undef REASON
-	};
-
-	if ((size_t)index + 1 >= sizeof(rows) / sizeof(*rows))
-		return false;
-	CELL(0, "%s", rows[index + 1].name);
-	CELL(1, "%s", rows[index + 1].sentence);
-	CELL(2, "%s", rows[index + 1].hint);
-	return true;
+	json_array_remove(rows, 0);
+	return rows;
 }
 
-static bool option_row(int index, char cells[LISTING_COLUMNS][LISTING_CELL])
+static json_t *options(void)
 {
-	if (index >= option_row_count)
-		return false;
-	CELL(0, "%s", option_rows[index].name);
-	CELL(1, "%s", option_rows[index].standard);
-	CELL(2, "%s", option_kind_name(option_rows[index].kind));
-	CELL(3, "%s", option_rows[index].doc);
-	return true;
+	json_t *rows = json_array();
+
+	for (int i = 0; i < option_row_count; i++)
+		json_array_append_new(rows,
+				      json_pack("{s:s,s:s,s:s,s:s}", "name", option_rows[i].name,
+						"default", option_rows[i].standard, "kind",
+						option_kind_name(option_rows[i].kind), "doc",
+						option_rows[i].doc));
+	return rows;
 }
 
 const struct listing listings[] = {
-	{.name = "kernels",
-	 .doc = "compiled variants of the fused kernel: which GPU, type and head dimension",
-	 .columns = {"name", "gpu", "dtype", "max_d", "rows", "needs"},
-	 .number = {[3] = true, [4] = true},
-	 .titles = "| kernel | GPU | dtype | head dimension up to | query rows per block | only "
-		   "for |",
-	 .row = kernel_row},
-	{.name = "rules",
-	 .doc = "kernels of programs whose parameters can be read, by a piece of their name",
-	 .columns = {"kind", "name", "match"},
-	 .titles = "| kind | name | the mangled name contains |",
-	 .row = rule_row},
-	{.name = "reasons",
-	 .doc = "why attention may be left alone, and what to do about it",
-	 .columns = {"name", "sentence", "hint"},
-	 .titles = "| reason | what it means | what you can do |",
-	 .row = reason_row},
-	{.name = "options",
-	 .doc = "environment variables with their defaults",
-	 .columns = {"name", "default", "kind", "doc"},
-	 .titles = "| option | default | kind | what it does |",
-	 .row = option_row},
+	{"kernels", "compiled variants of the fused kernel: which GPU, type and head dimension",
+	 "| kernel | GPU | dtype | head dimension up to | query rows per block | only for |",
+	 kernels},
+	{"rules", "kernels of programs whose parameters can be read, by a piece of their name",
+	 "| kind | name | the mangled name contains |", rules},
+	{"reasons", "why attention may be left alone, and what to do about it",
+	 "| reason | what it means | what you can do |", reasons},
+	{"options", "environment variables with their defaults",
+	 "| option | default | kind | what it does |", options},
 };
 const int listing_count = sizeof(listings) / sizeof(listings[0]);
 

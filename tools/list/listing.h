@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables that fashim is compiled from, as rows of text, and the formats they can be printed in.
+ * The tables that fashim is compiled from, and the formats they can be printed in.
  */
 #ifndef FASHIM_LISTING_H
 #define FASHIM_LISTING_H
 
 #include "tools/base/format.h"
 
-#include <stdbool.h>
-
-#define LISTING_COLUMNS 6
-#define LISTING_CELL	256
+#include <jansson.h>
 
 struct listing {
 	const char *name; /* "kernels"; JSON's format is "fashim-kernels" */
 	const char *doc;
-	const char *columns[LISTING_COLUMNS]; /* JSON's keys; in capitals they head the table */
-	bool number[LISTING_COLUMNS];	      /* a number in JSON */
-	const char *titles;		      /* the Markdown table's heads: "| reason | … |" */
-	/* Fills in the cells of row `index`; false: there are no more. */
-	bool (*row)(int index, char cells[LISTING_COLUMNS][LISTING_CELL]);
+	const char *titles; /* the Markdown table's heads: "| reason | … |" */
+	/* An array of objects that all have the same members: in capitals these head the table. */
+	json_t *(*rows)(void);
 };
 
 extern const struct listing listings[];

@@ -2,112 +2,85 @@
  *
  * One listing in the format that was asked for.
  */
-#include "tools/list/listing.h"
 #include "tools/base/json_text.h"
+#include "tools/base/records.h"
+#include "tools/list/listing.h"
 
 #include <ctype.h>
-#include <jansson.h>
 #include <libsmartcols/libsmartcols.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-static int columns_of(const struct listing *listing)
+static void print_table(const json_t *rows)
 {
-	int count = 0;
+	enum { MOST = 8 };
+	struct record_column columns[MOST];
+	char titles[MOST][32];
+	const char *key;
+	json_t *value;
+	size_t count = 0;
 
-	while (count < LISTING_COLUMNS && listing->columns[count])
-		count++;
-	return count;
+	json_object_foreach(json_array_get(rows, 0), key, value)
+	{
+		char *title = titles[count];
+
+		columns[count++] = (struct record_column){
+			title, key, json_is_number(value) ? SCOLS_FL_RIGHT : 0};
+		for (const char *c = key; *c; c++)
+			*title++ = *c == '_' ? ' ' : (char)toupper((unsigned char)*c);
+		*title = '\0';
+	}
+	columns[count - 1].flags = SCOLS_FL_WRAP;
+	print_records(columns, count, rows, false);
 }
 
-static void print_table(const struct listing *listing)
+/* A line for each row, which begins with `begin`; the first column is a name that one types. */
+static void print_lines_of(const json_t *rows, bool markdown)
 {
-	struct libscols_table *table = scols_new_table();
-	char cells[LISTING_COLUMNS][LISTING_CELL];
-	const int columns = columns_of(listing);
+	const char *key;
+	json_t *row, *value;
+	size_t index;
 
-	if (!table)
-		return;
-	for (int i = 0; i < columns; i++) {
-		char title[32];
-		int length = 0;
+	json_array_foreach(rows, index, row)
+	{
+		size_t left = json_object_size(row);
 
-		for (const char *c = listing->columns[i]; *c; c++)
-			title[length++] = *c == '_' ? ' ' : (char)toupper((unsigned char)*c);
-		title[length] = '\0';
-		scols_table_new_column(table, title, 0,
-				       listing->number[i] ? SCOLS_FL_RIGHT
-				       : i + 1 == columns ? SCOLS_FL_WRAP
-							  : 0);
-	}
-	for (int index = 0; listing->row(index, cells); index++) {
-		struct libscols_line *line = scols_table_new_line(table, NULL);
+		json_object_foreach(row, key, value)
+		{
+			char number[RECORD_NUMBER];
+			const bool first = left == json_object_size(row), last = !--left;
+			const char *text = record_text(value, number);
 
-		for (int i = 0; line && i < columns; i++)
-			scols_line_set_data(line, (size_t)i, cells[i]);
-	}
-	scols_print_table(table);
-	scols_unref_table(table);
-}
-
-static void print_json(const struct listing *listing)
-{
-	char cells[LISTING_COLUMNS][LISTING_CELL], format[64];
-	json_t *rows = json_array(), *root;
-
-	for (int index = 0; listing->row(index, cells); index++) {
-		json_t *row = json_object();
-
-		for (int i = 0; i < columns_of(listing); i++)
-			json_object_set_new(row, listing->columns[i],
-					    listing->number[i] ? json_integer(atoi(cells[i]))
-							       : json_string(cells[i]));
-		json_array_append_new(rows, row);
-	}
-	snprintf(format, sizeof(format), "fashim-%s", listing->name);
-	root = json_pack("{s:s,s:i,s:o}", "format", format, "version", 1, listing->name, rows);
-	json_document(root, 0);
-}
-
-/* The first column is a name that one types. */
-static void print_markdown(const struct listing *listing)
-{
-	char cells[LISTING_COLUMNS][LISTING_CELL];
-
-	puts(listing->titles);
-	for (int i = 0; i < columns_of(listing); i++)
-		fputs("|---", stdout);
-	puts("|");
-	for (int index = 0; listing->row(index, cells); index++) {
-		printf("| `%s` |", cells[0]);
-		for (int i = 1; i < columns_of(listing); i++)
-			printf(" %s |", cells[i]);
+			if (markdown)
+				printf(first ? "| `%s` |" : " %s |", text);
+			else
+				printf("%s%s", text, last ? "" : "\t");
+		}
 		putchar('\n');
 	}
 }
 
-static void print_tsv(const struct listing *listing)
+static void print_markdown(const struct listing *listing, const json_t *rows)
 {
-	char cells[LISTING_COLUMNS][LISTING_CELL];
-
-	for (int index = 0; listing->row(index, cells); index++)
-		for (int i = 0; i < columns_of(listing); i++)
-			printf("%s%c", cells[i], i + 1 < columns_of(listing) ? '\t' : '\n');
+	puts(listing->titles);
+	for (size_t i = 0; i < json_object_size(json_array_get(rows, 0)); i++)
+		fputs("|---", stdout);
+	puts("|");
+	print_lines_of(rows, true);
 }
 
 void listing_print(const struct listing *listing, enum format format)
 {
-	switch (format) {
-	case FORMAT_JSON:
-		print_json(listing);
-		break;
-	case FORMAT_MARKDOWN:
-		print_markdown(listing);
-		break;
-	case FORMAT_TSV:
-		print_tsv(listing);
-		break;
-	default:
-		print_table(listing);
-	}
+	json_t *rows = listing->rows();
+
+	if (format == FORMAT_JSON)
+		json_document(json_pack("{s:o,s:i,s:O}", "format",
+					json_sprintf("fashim-%s", listing->name), "version", 1,
+					listing->name, rows),
+			      0);
+	else if (format == FORMAT_MARKDOWN)
+		print_markdown(listing, rows);
+	else if (format == FORMAT_TSV)
+		print_lines_of(rows, false);
+	else
+		print_table(rows);
+	json_decref(rows);
 }
