@@ -4,6 +4,7 @@
  * error.
  */
 #include "tools/bench/document.h"
+#include "tools/base/escaped.h"
 #include "tools/base/bootstrap.h"
 #include "tools/base/tool.h"
 
@@ -78,13 +79,10 @@ void bench_print_head(FILE *out, const json_t *document)
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
 		const char *value = text_of(machine, parts[i].key);
 
-		if (*value) {
-			fprintf(out, ", %s ", parts[i].name);
-			print_safe(out, value);
-		}
+		if (*value)
+			safe_printf(out, ", %s %s", parts[i].name, value);
 	}
-	fputc('\n', out);
-	print_safe(out, text_of(json_object_get(document, "shape"), "text"));
+	safe_printf(out, "\n%s", text_of(json_object_get(document, "shape"), "text"));
 	if (isfinite(bench_number(document, "rounds")))
 		fprintf(out, ", %.0f rounds in turn", bench_number(document, "rounds"));
 	fputs(", kernel time", out);

@@ -5,6 +5,7 @@
  * for light and dark.
  */
 #include "tools/bench/ladder.h"
+#include "tools/base/escaped.h"
 #include "tools/base/html_text.h"
 #include "tools/base/svg_canvas.h"
 #include "tools/bench/document.h"
@@ -81,12 +82,10 @@ static void draw_labels(const struct picture *picture, const json_t *steps)
 		const double x = place_of(i) + 4, y = TOP + PLOT + 16;
 		char label[96];
 
-		fprintf(picture->out,
-			"<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\" "
-			"transform=\"rotate(-50 %.1f %.1f)\">",
-			x, y, x, y);
-		html_text(picture->out, ladder_step_label(step, label, sizeof(label)));
-		fputs("</text>\n", picture->out);
+		html_printf(picture->out,
+			    "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\" "
+			    "transform=\"rotate(-50 %.1f %.1f)\">%s</text>\n",
+			    x, y, x, y, ladder_step_label(step, label, sizeof(label)));
 	}
 }
 
@@ -132,12 +131,12 @@ static void draw_dots(const struct picture *picture, const json_t *steps, const 
 
 		if (!isfinite(time(step)))
 			continue;
-		fprintf(picture->out,
-			"<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>",
-			hoped ? "hoped" : class, place_of(i), height_of(picture, time(step)));
-		html_text(picture->out, ladder_step_label(step, label, sizeof(label)));
-		fprintf(picture->out, ": %.4g µs%s</title></circle>\n", time(step),
-			hoped ? ", hoped for" : "");
+		html_printf(picture->out,
+			    "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>%s: %.4g "
+			    "µs%s</title></circle>\n",
+			    hoped ? "hoped" : class, place_of(i), height_of(picture, time(step)),
+			    ladder_step_label(step, label, sizeof(label)), time(step),
+			    hoped ? ", hoped for" : "");
 	}
 }
 
@@ -169,10 +168,10 @@ static void draw_levels(const struct picture *picture)
 			continue;
 		taken[count] = place_words(y, taken, count);
 		svg_line(picture->out, "level", LEFT, y, picture->width - RIGHT, y);
-		fprintf(picture->out, "<text class=\"soft\" x=\"%d\" y=\"%.1f\">",
-			picture->width - RIGHT + 8, taken[count++] + 4);
-		html_text(picture->out, text_of(one, "name"));
-		fprintf(picture->out, " %.3g µs</text>\n", us);
+		html_printf(picture->out,
+			    "<text class=\"soft\" x=\"%d\" y=\"%.1f\">%s %.3g µs</text>\n",
+			    picture->width - RIGHT + 8, taken[count++] + 4, text_of(one, "name"),
+			    us);
 	}
 }
 
@@ -180,19 +179,17 @@ static void draw_key(const struct picture *picture)
 {
 	const json_t *machine = json_object_get(picture->document, "machine");
 
-	fprintf(picture->out, "<text class=\"title\" x=\"%d\" y=\"22\">The ladder, ", LEFT);
-	html_text(picture->out, text_of(json_object_get(picture->document, "shape"), "text"));
-	fprintf(picture->out,
-		"</text>\n<circle class=\"here\" cx=\"%d\" cy=\"38\" r=\"4\"/><text x=\"%d\" "
-		"y=\"42\">",
-		LEFT + 4, LEFT + 14);
-	html_text(picture->out, text_of(machine, "gpu"));
-	fprintf(picture->out,
-		"</text>\n<circle class=\"l4\" cx=\"%d\" cy=\"38\" r=\"4\"/><text x=\"%d\" "
-		"y=\"42\">NVIDIA L4, 2025 (B1 H8 S512 D64)</text>\n"
-		"<circle class=\"hoped\" cx=\"%d\" cy=\"38\" r=\"4\"/><text x=\"%d\" "
-		"y=\"42\">hoped for there</text>\n",
-		LEFT + 234, LEFT + 244, LEFT + 484, LEFT + 494);
+	html_printf(picture->out,
+		    "<text class=\"title\" x=\"%d\" y=\"22\">The ladder, %s"
+		    "</text>\n<circle class=\"here\" cx=\"%d\" cy=\"38\" r=\"4\"/><text x=\"%d\" "
+		    "y=\"42\">%s</text>\n<circle class=\"l4\" cx=\"%d\" cy=\"38\" r=\"4\"/><text "
+		    "x=\"%d\" "
+		    "y=\"42\">NVIDIA L4, 2025 (B1 H8 S512 D64)</text>\n"
+		    "<circle class=\"hoped\" cx=\"%d\" cy=\"38\" r=\"4\"/><text x=\"%d\" "
+		    "y=\"42\">hoped for there</text>\n",
+		    LEFT, text_of(json_object_get(picture->document, "shape"), "text"), LEFT + 4,
+		    LEFT + 14, text_of(machine, "gpu"), LEFT + 234, LEFT + 244, LEFT + 484,
+		    LEFT + 494);
 }
 
 /* The steps to draw, for json_decref(): of several kernels of one number the first. */

@@ -3,6 +3,7 @@
  * The oracle's verdict for a person, a line a reference, and as comma-separated values.
  */
 #include "tools/bench/oracle.h"
+#include "tools/base/escaped.h"
 #include "tools/base/cell_table.h"
 #include "tools/base/json_text.h"
 #include "tools/base/records.h"
@@ -116,11 +117,9 @@ static void print_candidate(const json_t *document)
 	const json_t *candidate = json_object_get(document, "candidate");
 	const json_t *error = json_object_get(candidate, "error");
 
-	fputs("candidate ", stdout);
-	print_safe(stdout, text_of(candidate, "name"));
-	printf(": largest error %.1e in %.0f random cases, %.0e allowed",
-	       bench_number(error, "max"), bench_number(error, "cases"),
-	       bench_number(document, "tolerance"));
+	safe_printf(stdout, "candidate %s: largest error %.1e in %.0f random cases, %.0e allowed",
+		    text_of(candidate, "name"), bench_number(error, "max"),
+		    bench_number(error, "cases"), bench_number(document, "tolerance"));
 	if (bench_number(error, "nonfinite") > 0)
 		printf("; %.0f elements are not finite", bench_number(error, "nonfinite"));
 	putchar('\n');

@@ -4,6 +4,7 @@
  * and a line a site. Ratios are B / A.
  */
 #include "tools/base/cell_table.h"
+#include "tools/base/escaped.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
 #include "tools/diff/diff.h"
@@ -161,14 +162,13 @@ static void cell_change(FILE *out, const void *diff, const void *row)
 
 	(void)diff;
 	if (!site->pair.a || !site->pair.b) {
-		fprintf(out, "only in %s, ", site->pair.a ? "A" : "B");
-		print_safe(out, report_judgement(either(site), a, sizeof(a)));
+		safe_printf(out, "only in %s, %s", site->pair.a ? "A" : "B",
+			    report_judgement(either(site), a, sizeof(a)));
 		return;
 	}
 	if (strcmp(report_verdict(site->pair.a), report_verdict(site->pair.b))) {
-		print_safe(out, report_judgement(site->pair.a, a, sizeof(a)));
-		fprintf(out, " %s ", arrow());
-		print_safe(out, report_judgement(site->pair.b, b, sizeof(b)));
+		safe_printf(out, "%s %s %s", report_judgement(site->pair.a, a, sizeof(a)), arrow(),
+			    report_judgement(site->pair.b, b, sizeof(b)));
 		separator = ", ";
 	}
 	for (size_t i = 0; i < sizeof(intervals) / sizeof(*intervals); i++) {
@@ -253,15 +253,10 @@ static void print_headers(const struct diff *diff)
 
 		printf("  %-9s ", i ? "" : "differ");
 		print_safe(stdout, header->name);
-		if (strlen(header->a) + strlen(header->b) > LONGEST_HEADER) {
+		if (strlen(header->a) + strlen(header->b) > LONGEST_HEADER)
 			putchar('\n');
-			continue;
-		}
-		fputs(": ", stdout);
-		print_safe(stdout, header->a);
-		printf(" %s ", arrow());
-		print_safe(stdout, header->b);
-		putchar('\n');
+		else
+			safe_printf(stdout, ": %s %s %s\n", header->a, arrow(), header->b);
 	}
 	if (diff->simulated)
 		printf("  %-9s a CPU stand-in ran one of them: its times say nothing about speed\n",

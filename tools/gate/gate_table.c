@@ -3,6 +3,7 @@
  * fashim gate for a person: a line a check, then the verdict.
  */
 #include "tools/base/cell_table.h"
+#include "tools/base/escaped.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
 #include "tools/gate/gate.h"
@@ -48,8 +49,8 @@ static void cell_shape(FILE *out, const void *gate, const void *row)
 	(void)gate;
 	if (!check->row)
 		return;
-	fprintf(out, "%s ", report_shape(check->row, shape, sizeof(shape)));
-	print_safe(out, text_of(check->row->site->record, "dtype"));
+	safe_printf(out, "%s %s", report_shape(check->row, shape, sizeof(shape)),
+		    text_of(check->row->site->record, "dtype"));
 }
 
 static void cell_measured(FILE *out, const void *gate, const void *row)

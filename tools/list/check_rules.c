@@ -4,6 +4,7 @@
  * somebody who looks at the whole file can say.
  */
 #include "tools/list/check_rules.h"
+#include "tools/base/escaped.h"
 #include "shim/base/user_file.h"
 #include "shim/rules/user_rule.h"
 #include "tools/base/tool.h"
@@ -25,10 +26,7 @@ struct check {
 static void say(struct check *check, int line, const char *wrong)
 {
 	check->mistakes++;
-	print_safe(stdout, check->path);
-	printf(":%d: ", line);
-	print_safe(stdout, wrong);
-	putchar('\n');
+	safe_printf(stdout, "%s:%d: %s\n", check->path, line, wrong);
 }
 
 /* The first rule of a kernel is the one that counts: whose needle holds an earlier one never
@@ -79,8 +77,7 @@ int check_rules(const char *path)
 	}
 	user_rules_parse(text, take, &check);
 	free(text);
-	print_safe(stdout, path);
-	printf(": %d rule%s, ", check.count, check.count == 1 ? "" : "s");
+	safe_printf(stdout, "%s: %d rule%s, ", path, check.count, check.count == 1 ? "" : "s");
 	if (check.mistakes)
 		printf("%d mistake%s\n", check.mistakes, check.mistakes == 1 ? "" : "s");
 	else

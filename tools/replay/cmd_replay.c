@@ -5,6 +5,7 @@
  * op numbers are told once and counted.
  */
 #include "tools/commands.h"
+#include "tools/base/escaped.h"
 #include "tools/base/format.h"
 #include "tools/base/help_option.h"
 #include "tools/base/progress.h"
@@ -125,13 +126,6 @@ static struct told *find_told(struct replay_arguments *arguments, const struct r
 	return &arguments->told[arguments->told_count++];
 }
 
-static void print_call(const char *name)
-{
-	char text[160];
-
-	print_safe(stdout, kernel_name(name, text, sizeof(text)));
-}
-
 static void print_story(const struct replay_story *story)
 {
 	if (story->chain)
@@ -140,16 +134,12 @@ static void print_story(const struct replay_story *story)
 		puts("no chain");
 	for (int i = 0; i < story->line_count; i++) {
 		const struct replay_line *line = &story->lines[i];
-		const bool again = i && line->op == line[-1].op;
+		char call[160];
 
-		if (!again) {
-			printf("%8ld  ", line->op);
-			print_call(line->call);
-			putchar('\n');
-		}
-		fputs("            ", stdout);
-		print_safe(stdout, line->text);
-		putchar('\n');
+		if (!i || line->op != line[-1].op)
+			safe_printf(stdout, "%8ld  %s\n", line->op,
+				    kernel_name(line->call, call, sizeof(call)));
+		safe_printf(stdout, "            %s\n", line->text);
 	}
 }
 

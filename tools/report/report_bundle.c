@@ -4,6 +4,7 @@
  * logs in it: what was taken out of these is not in that either.
  */
 #include "tools/report/report_bundle.h"
+#include "tools/base/escaped.h"
 #include "tools/base/tool.h"
 #include "tools/commands.h"
 #include "tools/read/line_reader.h"
@@ -166,8 +167,7 @@ static void print_libraries(const struct making *making, FILE *out)
 	}
 	json_object_foreach(seen, name, value)
 	{
-		fputs(first ? "libraries: " : ", ", out);
-		print_safe(out, name);
+		safe_printf(out, "%s%s", first ? "libraries: " : ", ", name);
 		first = false;
 	}
 	if (!first)
@@ -186,13 +186,9 @@ static int put_versions(const struct making *making)
 	for (int i = 0; i < making->report->set.count; i++) {
 		const struct run_log *run = making->report->set.runs[i];
 
-		fputs("log of fashim ", out);
-		print_safe(out, text_of(run->header, "fashim"));
-		fputs(": ", out);
-		print_safe(out, report_device(run, device, sizeof(device)));
-		fputs(", mode ", out);
-		print_safe(out, text_of(run->header, "mode"));
-		fputc('\n', out);
+		safe_printf(out, "log of fashim %s: %s, mode %s\n", text_of(run->header, "fashim"),
+			    report_device(run, device, sizeof(device)),
+			    text_of(run->header, "mode"));
 	}
 	print_libraries(making, out);
 	return finish(out);
@@ -317,8 +313,8 @@ static void say(const struct making *making)
 	struct stat info = {.st_size = 0};
 
 	stat(making->output, &info);
-	print_safe(stdout, making->output);
-	printf(": %lld KiB, in it\n", (long long)(info.st_size + 1023) / 1024);
+	safe_printf(stdout, "%s: %lld KiB, in it\n", making->output,
+		    (long long)(info.st_size + 1023) / 1024);
 	printf("  %-14s of fashim, GPU, driver, cuBLAS, and the libraries in call stacks\n",
 	       "versions.txt");
 	printf("  %-14s %d log%s, %llu records, %s arguments, host name and folders\n",

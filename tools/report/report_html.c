@@ -3,6 +3,7 @@
  * The report as one HTML file that needs nothing else: no network, no fonts, no script to be read.
  */
 #include "tools/report/report_html.h"
+#include "tools/base/escaped.h"
 #include "tools/base/tool.h"
 #include "tools/report/report_forms.h"
 #include "tools/report/report_summary.h"
@@ -13,14 +14,16 @@
 
 static void head(FILE *out, const char *command)
 {
-	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-	      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-	      "<meta name=\"generator\" content=\"fashim " FASHIM_VERSION "\">\n"
-	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-	      "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>fashim: ",
-	      out);
-	html_text(out, command);
-	fprintf(out, "</title>\n<style>\n%s</style>\n</head>\n<body>\n", report_html_style);
+	html_printf(out,
+		    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+		    "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+		    "<meta name=\"generator\" content=\"fashim " FASHIM_VERSION "\">\n"
+		    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+		    "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>fashim: %s"
+		    "</title>\n<style>\n",
+		    command);
+	fputs(report_html_style, out);
+	fputs("</style>\n</head>\n<body>\n", out);
 }
 
 static void tile(FILE *out, const char *number, const char *words, const char *class)
@@ -70,9 +73,8 @@ static void summary(FILE *out, const struct report *report)
 	tiles(out, &report->total);
 	fputs("<dl>\n", out);
 	for (int i = 0; i < count; i++) {
-		fprintf(out, "<dt>%s</dt><dd class=\"%s\">", lines[i].name, classes[lines[i].tone]);
-		html_text(out, lines[i].text);
-		fputs("</dd>\n", out);
+		html_printf(out, "<dt>%s</dt><dd class=\"%s\">%s</dd>\n", lines[i].name,
+			    classes[lines[i].tone], lines[i].text);
 	}
 	fputs("</dl>\n</section>\n", out);
 }
@@ -82,23 +84,16 @@ static void options(FILE *out, const struct run_log *run)
 	json_t *values = json_object_get(run->header, "options"), *value;
 	const char *name;
 
-	fputs("<details><summary>Options and identity</summary><dl class=\"mono\">\n", out);
-	fputs("<dt>log</dt><dd>", out);
-	html_text(out, run->path);
-	fputs("</dd>\n<dt>exe</dt><dd>", out);
-	html_text(out, text_of(run->header, "exe"));
-	fputs("</dd>\n<dt>GPU uuid</dt><dd>", out);
-	html_text(out, text_of(run->header, "uuid"));
-	fputs("</dd>\n", out);
+	html_printf(
+		out,
+		"<details><summary>Options and identity</summary><dl class=\"mono\">\n"
+		"<dt>log</dt><dd>%s</dd>\n<dt>exe</dt><dd>%s</dd>\n<dt>GPU uuid</dt><dd>%s</dd>\n",
+		run->path, text_of(run->header, "exe"), text_of(run->header, "uuid"));
 	json_object_foreach(values, name, value)
 	{
 		const char *text = json_string_value(value);
 
-		fputs("<dt>", out);
-		html_text(out, name);
-		fputs("</dt><dd>", out);
-		html_text(out, text ? text : "?");
-		fputs("</dd>\n", out);
+		html_printf(out, "<dt>%s</dt><dd>%s</dd>\n", name, text ? text : "?");
 	}
 	fputs("</dl></details>\n", out);
 }
@@ -109,25 +104,16 @@ static void identity(FILE *out, const struct report *report, int index)
 	char device[256], duration[64];
 
 	fputs("<p class=\"soft\">", out);
-	if (report->set.count > 1) {
-		fprintf(out, "%d: ", index + 1);
-		html_text(out, run->path);
-		fputs(": ", out);
-	}
-	html_text(out, report_device(run, device, sizeof(device)));
-	fputs(", host ", out);
-	html_text(out, text_of(run->header, "host"));
-	fprintf(out, ", pid %.0f", number_of(run->header, "pid", 0));
+	if (report->set.count > 1)
+		html_printf(out, "%d: %s: ", index + 1, run->path);
+	html_printf(out, "%s, host %s, pid %.0f", report_device(run, device, sizeof(device)),
+		    text_of(run->header, "host"), number_of(run->header, "pid", 0));
 	if (json_is_number(json_object_get(run->header, "rank")))
 		fprintf(out, ", rank %.0f", number_of(run->header, "rank", 0));
-	fputs("; fashim ", out);
-	html_text(out, text_of(run->header, "fashim"));
-	fputs(", mode ", out);
-	html_text(out, text_of(run->header, "mode"));
-	fputs(", started ", out);
-	html_text(out, text_of(run->header, "start"));
-	fprintf(out, ", %s%s", report_end(run), report_after(run, duration, sizeof(duration)));
-	fputs("</p>\n", out);
+	html_printf(out, "; fashim %s, mode %s, started %s, %s%s</p>\n",
+		    text_of(run->header, "fashim"), text_of(run->header, "mode"),
+		    text_of(run->header, "start"), report_end(run),
+		    report_after(run, duration, sizeof(duration)));
 	options(out, run);
 }
 
@@ -143,10 +129,9 @@ static void reason_sites(FILE *out, const struct report *report, const struct re
 		fprintf(out, " and %d more", reason->row_count - HTML_LINKS);
 	for (int i = 0; i < KEPT_DETAILS && *reason->details[i]; i++) {
 		fputs(i || reason->row_count ? "<br>" : "", out);
-		fputs("<span class=\"soft mono\">", out);
-		html_text(out,
-			  report_detail(reason->name, reason->details[i], detail, sizeof(detail)));
-		fputs("</span>", out);
+		html_printf(
+			out, "<span class=\"soft mono\">%s</span>",
+			report_detail(reason->name, reason->details[i], detail, sizeof(detail)));
 	}
 }
 
@@ -164,14 +149,11 @@ static void reasons(FILE *out, const struct report *report)
 	for (int i = 0; i < report->reason_count; i++) {
 		const struct report_reason *reason = &report->reasons[i];
 
-		fprintf(out, "<tr><td class=\"number\">%s</td><td><code>",
-			format_count(number, sizeof(number), reason->count));
-		html_text(out, reason->name);
-		fputs("</code></td><td class=\"wrap\">", out);
-		html_text(out, report_sentence(reason));
-		fputs("</td><td class=\"wrap\">", out);
-		html_text(out, reason->hint);
-		fputs("</td><td class=\"wrap\">", out);
+		html_printf(out,
+			    "<tr><td class=\"number\">%s</td><td><code>%s</code></td><td "
+			    "class=\"wrap\">%s</td><td class=\"wrap\">%s</td><td class=\"wrap\">",
+			    format_count(number, sizeof(number), reason->count), reason->name,
+			    report_sentence(reason), reason->hint);
 		reason_sites(out, report, reason);
 		fputs("</td></tr>\n", out);
 	}
@@ -212,9 +194,7 @@ void report_html(const struct report *report, FILE *out)
 	char *command = report_command(report->set.runs[0]);
 
 	head(out, command ? command : "report");
-	fputs("<header>\n<h1>", out);
-	html_text(out, command ? command : "report");
-	fputs("</h1>\n", out);
+	html_printf(out, "<header>\n<h1>%s</h1>\n", command ? command : "report");
 	for (int i = 0; i < report->set.count; i++)
 		identity(out, report, i);
 	fputs("</header>\n<main>\n", out);

@@ -3,6 +3,7 @@
  * The section of one site: what it is, where it is called from, and its four charts.
  */
 #include "tools/report/report_html.h"
+#include "tools/base/escaped.h"
 #include "tools/report/report_svg.h"
 #include "tools/sites/report_names.h"
 
@@ -38,11 +39,8 @@ const char *html_verdict_class(const struct report_row *row)
 /* A definition whose text comes from the log. */
 static void define(FILE *out, const char *name, const char *text)
 {
-	if (!*text)
-		return;
-	fprintf(out, "<dt>%s</dt><dd>", name);
-	html_text(out, text);
-	fputs("</dd>\n", out);
+	if (*text)
+		html_printf(out, "<dt>%s</dt><dd>%s</dd>\n", name, text);
 }
 
 static void heading(FILE *out, const struct report *report, const struct report_row *row)
@@ -50,15 +48,13 @@ static void heading(FILE *out, const struct report *report, const struct report_
 	const json_t *record = row->site->record;
 	char id[48], name[48], shape[160], verdict[160];
 
-	fprintf(out, "<section class=\"site\" id=\"%s\">\n<h3>Site %s ",
-		html_site_id(row, id, sizeof(id)),
-		report_site_name(report, row, name, sizeof(name)));
-	html_text(out, report_shape(row, shape, sizeof(shape)));
-	fputc(' ', out);
-	html_text(out, text_of(record, "dtype"));
-	fprintf(out, " <span class=\"%s\">", html_verdict_class(row));
-	html_text(out, report_judgement(row, verdict, sizeof(verdict)));
-	fputs("</span></h3>\n", out);
+	html_printf(out,
+		    "<section class=\"site\" id=\"%s\">\n<h3>Site %s %s %s <span "
+		    "class=\"%s\">%s</span></h3>\n",
+		    html_site_id(row, id, sizeof(id)),
+		    report_site_name(report, row, name, sizeof(name)),
+		    report_shape(row, shape, sizeof(shape)), text_of(record, "dtype"),
+		    html_verdict_class(row), report_judgement(row, verdict, sizeof(verdict)));
 }
 
 static void items(FILE *out, const json_t *list)
@@ -70,9 +66,7 @@ static void items(FILE *out, const json_t *list)
 	{
 		const char *text = json_string_value(item);
 
-		fputs("<li>", out);
-		html_text(out, text ? text : "?");
-		fputs("</li>", out);
+		html_printf(out, "<li>%s</li>", text ? text : "?");
 	}
 }
 

@@ -4,6 +4,7 @@
  * what was not replaced.
  */
 #include "tools/base/markdown_text.h"
+#include "tools/base/escaped.h"
 #include "tools/base/tool.h"
 #include "tools/report/report_cells.h"
 #include "tools/report/report_forms.h"
@@ -53,13 +54,9 @@ static void write_reasons(FILE *out, const struct report *report)
 	for (int i = 0; i < report->reason_count; i++) {
 		const struct report_reason *reason = &report->reasons[i];
 
-		fprintf(out, "| %s | ", format_count(number, sizeof(number), reason->count));
-		markdown_text(out, reason->name);
-		fputs(" | ", out);
-		markdown_text(out, report_sentence(reason));
-		fputs(" | ", out);
-		markdown_text(out, reason->hint);
-		fputs(" |", out);
+		markdown_printf(out, "| %s | %s | %s | %s |",
+				format_count(number, sizeof(number), reason->count), reason->name,
+				report_sentence(reason), reason->hint);
 		for (int r = 0; r < reason->row_count; r++)
 			fprintf(out, " %s",
 				report_site_name(report, &report->rows[reason->rows[r]], number,
@@ -78,25 +75,15 @@ void report_markdown(const struct report *report, FILE *out)
 		const struct run_log *run = report->set.runs[i];
 		char *command = report_command(run);
 
-		fputs("**", out);
-		markdown_text(out, command ? command : "?");
-		fputs("** on ", out);
-		markdown_text(out, report_device(run, device, sizeof(device)));
-		fputs(", host ", out);
-		markdown_text(out, text_of(run->header, "host"));
-		fputs(", mode ", out);
-		markdown_text(out, text_of(run->header, "mode"));
-		fputs(" (", out);
-		markdown_text(out, run->path);
-		fputs(")  \n", out);
+		markdown_printf(out, "**%s** on %s, host %s, mode %s (%s)  \n",
+				command ? command : "?", report_device(run, device, sizeof(device)),
+				text_of(run->header, "host"), text_of(run->header, "mode"),
+				run->path);
 		free(command);
 	}
 	fputc('\n', out);
-	for (int i = 0; i < count; i++) {
-		fprintf(out, "- %s: ", lines[i].name);
-		markdown_text(out, lines[i].text);
-		fputc('\n', out);
-	}
+	for (int i = 0; i < count; i++)
+		markdown_printf(out, "- %s: %s\n", lines[i].name, lines[i].text);
 	if (report->row_count)
 		write_sites(out, report);
 	if (report->reason_count)

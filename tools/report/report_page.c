@@ -3,6 +3,8 @@
  * Small pieces of text that every part of the report prints.
  */
 #include "tools/report/report_page.h"
+#include "tools/base/tool.h"
+#include "tools/base/escaped.h"
 
 const char *ink(const struct page *page, const char *color)
 {
@@ -17,6 +19,12 @@ const char *plain(const struct page *page)
 void label(const struct page *page, const char *name)
 {
 	fprintf(page->out, "  %s%-9s%s ", ink(page, DIM), name, plain(page));
+}
+
+void line(const struct page *page, const char *name, const char *text)
+{
+	label(page, name);
+	safe_printf(page->out, "%s\n", text);
 }
 
 void print_bars(const struct page *page, const struct histogram *histogram)

@@ -26,6 +26,9 @@ const char *plain(const struct page *page);
 /* "  name      " in front of a line. */
 void label(const struct page *page, const char *name);
 
+/* A whole line of what may be a stranger's text. */
+void line(const struct page *page, const char *name, const char *text);
+
 /* The bins as a row of bars, one column each. */
 void print_bars(const struct page *page, const struct histogram *histogram);
 

@@ -4,6 +4,7 @@
  * samples one by one.
  */
 #include "tools/report/report_page.h"
+#include "tools/base/escaped.h"
 #include "tools/base/tool.h"
 #include "tools/sites/report_names.h"
 #include "tools/sites/site_values.h"
@@ -25,9 +26,7 @@ static void print_list(const struct page *page, const char *name, const json_t *
 			fprintf(page->out, "  %11s%zu more\n", "", json_array_size(list) - most);
 			break;
 		}
-		label(page, index ? "" : name);
-		print_safe(page->out, text ? text : "?");
-		fputc('\n', page->out);
+		line(page, index ? "" : name, text ? text : "?");
 	}
 }
 
@@ -39,10 +38,8 @@ static void print_sample(const struct page *page, const struct sample *sample, b
 		fprintf(page->out, "  app %.1f %s", sample->app_us, page->micro);
 	if (!isnan(sample->fused_us))
 		fprintf(page->out, "  fused %.1f %s", sample->fused_us, page->micro);
-	fprintf(page->out, "  max abs %.1e  max rel %.1e  cosine %.6f  ", sample->max_abs,
-		sample->max_rel, sample->cosine);
-	print_safe(page->out, sample->verdict);
-	fputc('\n', page->out);
+	safe_printf(page->out, "  max abs %.1e  max rel %.1e  cosine %.6f  %s\n", sample->max_abs,
+		    sample->max_rel, sample->cosine, sample->verdict);
 }
 
 static void print_samples(const struct page *page, const struct site_log *site)
@@ -90,13 +87,6 @@ static void print_chain(const struct page *page, const json_t *chain)
 	fputc('\n', page->out);
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* How many lie further from the quartiles than three times what lies between these. Sorts them. */
 static int outliers(double *times, size_t count)
 {
@@ -105,7 +95,7 @@ static int outliers(double *times, size_t count)
 
 	if (count < BOOTSTRAP_FEWEST)
 		return 0;
-	qsort(times, count, sizeof(*times), by_number);
+	sort_values(times, count);
 	low = times[count / 4];
 	high = times[count - 1 - count / 4];
 	room = 3 * (high - low);
@@ -168,10 +158,8 @@ static void print_parts(const struct page *page, const struct report_row *row)
 {
 	char text[120];
 
-	if (!*report_parts(row, page->micro, text, sizeof(text)))
-		return;
-	label(page, "");
-	fprintf(page->out, "%s\n", text);
+	if (*report_parts(row, page->micro, text, sizeof(text)))
+		line(page, "", text);
 }
 
 static void print_times(const struct page *page, const struct report_row *row)
@@ -198,19 +186,12 @@ void print_site(const struct page *page, const struct report_row *row)
 	report_site_name(page->report, row, number, sizeof(number));
 	report_shape(row, shape, sizeof(shape));
 	fprintf(page->out, "\n%sSite %s%s %s ", ink(page, BOLD), number, plain(page), shape);
-	print_safe(page->out, text_of(site->record, "dtype"));
-	fprintf(page->out, ", scale %g, softcap %g, mask ", number_of(site->record, "scale", NAN),
-		number_of(site->record, "softcap", 0));
-	print_safe(page->out, text_of(site->record, "mask"));
-	fputs(", kernel ", page->out);
-	print_safe(page->out, text_of(site->record, "kernel"));
-	fputs(", recognised by ", page->out);
-	print_safe(page->out, text_of(site->record, "route"));
-	fputc('\n', page->out);
+	safe_printf(page->out, "%s, scale %g, softcap %g, mask %s, kernel %s, recognised by %s\n",
+		    text_of(site->record, "dtype"), number_of(site->record, "scale", NAN),
+		    number_of(site->record, "softcap", 0), text_of(site->record, "mask"),
+		    text_of(site->record, "kernel"), text_of(site->record, "route"));
 	print_chain(page, json_object_get(site->record, "chain"));
-	label(page, "aliasing");
-	print_safe(page->out, text_of(site->record, "aliasing"));
-	fputc('\n', page->out);
+	line(page, "aliasing", text_of(site->record, "aliasing"));
 	print_list(page, "python", json_object_get(site->record, "python"), 32);
 	print_list(page, "stack", json_object_get(site->record, "stack"), 32);
 	label(page, "calls");
@@ -227,16 +208,11 @@ void print_site(const struct page *page, const struct report_row *row)
 		fprintf(page->out, ", %llu in replayed graphs",
 			(unsigned long long)site->counters.replays);
 	fputc('\n', page->out);
-	for (int i = 0; i < KEPT_READERS && *site->read_by[i]; i++) {
-		label(page, i ? "" : "read by");
-		print_safe(page->out, site->read_by[i]);
-		fputc('\n', page->out);
-	}
+	for (int i = 0; i < KEPT_READERS && *site->read_by[i]; i++)
+		line(page, i ? "" : "read by", site->read_by[i]);
 	print_times(page, row);
-	if (!isnan(site->max_rel)) {
-		label(page, "drift");
-		fprintf(page->out, "%s\n", report_worst(row, worst, sizeof(worst)));
-	}
+	if (!isnan(site->max_rel))
+		line(page, "drift", report_worst(row, worst, sizeof(worst)));
 	if (site->references) {
 		label(page, "float64");
 		fprintf(page->out,

@@ -4,6 +4,7 @@
  * was not replaced, why, and what to do about it.
  */
 #include "tools/report/report_page.h"
+#include "tools/base/escaped.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
 #include "tools/report/report_forms.h"
@@ -41,13 +42,11 @@ static void print_short_header(const struct page *page, int index)
 {
 	const struct run_log *run = page->report->set.runs[index];
 
-	fprintf(page->out, "%s%d: ", ink(page, BOLD), index + 1);
-	print_safe(page->out, run->path);
+	fputs(ink(page, BOLD), page->out);
+	safe_printf(page->out, "%d: %s", index + 1, run->path);
 	fprintf(page->out, "%s  pid %.0f", plain(page), number_of(run->header, "pid", 0));
 	print_rank(page, run);
-	fputs(", host ", page->out);
-	print_safe(page->out, text_of(run->header, "host"));
-	fputs(", ", page->out);
+	safe_printf(page->out, ", host %s, ", text_of(run->header, "host"));
 	print_end(page, run);
 }
 
@@ -56,21 +55,14 @@ static void print_options(const struct page *page, const json_t *header)
 	json_t *options = json_object_get(header, "options"), *value;
 	const char *name;
 
-	label(page, "uuid");
-	print_safe(page->out, text_of(header, "uuid"));
-	fputc('\n', page->out);
-	label(page, "exe");
-	print_safe(page->out, text_of(header, "exe"));
-	fputc('\n', page->out);
+	line(page, "uuid", text_of(header, "uuid"));
+	line(page, "exe", text_of(header, "exe"));
 	json_object_foreach(options, name, value)
 	{
 		const char *text = json_string_value(value);
 
 		label(page, "option");
-		print_safe(page->out, name);
-		fputc('=', page->out);
-		print_safe(page->out, text ? text : "?");
-		fputc('\n', page->out);
+		safe_printf(page->out, "%s=%s\n", name, text ? text : "?");
 	}
 }
 
@@ -84,21 +76,13 @@ static void print_header(const struct page *page, int index, bool options)
 	if (page->report->set.count > 1)
 		fprintf(page->out, "%d: ", index + 1);
 	print_safe(page->out, run->path);
-	fprintf(page->out, "%s\n  ", plain(page));
-	print_safe(page->out, command ? command : "?");
-	fputs("\n  ", page->out);
-	print_safe(page->out, report_device(run, device, sizeof(device)));
-	fputs(", host ", page->out);
-	print_safe(page->out, text_of(header, "host"));
-	fprintf(page->out, ", pid %.0f", number_of(header, "pid", 0));
+	fputs(plain(page), page->out);
+	safe_printf(page->out, "\n  %s\n  %s, host %s, pid %.0f", command ? command : "?",
+		    report_device(run, device, sizeof(device)), text_of(header, "host"),
+		    number_of(header, "pid", 0));
 	print_rank(page, run);
-	fputs("\n  fashim ", page->out);
-	print_safe(page->out, text_of(header, "fashim"));
-	fputs(", mode ", page->out);
-	print_safe(page->out, text_of(header, "mode"));
-	fputs(", started ", page->out);
-	print_safe(page->out, text_of(header, "start"));
-	fputs(", ", page->out);
+	safe_printf(page->out, "\n  fashim %s, mode %s, started %s, ", text_of(header, "fashim"),
+		    text_of(header, "mode"), text_of(header, "start"));
 	print_end(page, run);
 	if (options)
 		print_options(page, header);
@@ -202,9 +186,7 @@ static void print_reason_sites(const struct page *page, const struct report_reas
 			fprintf(page->out, "%s %s", i > first ? "," : "",
 				report_site_name(page->report, &rows[reason->rows[i]], number,
 						 sizeof(number)));
-		fputc(' ', page->out);
-		print_safe(page->out, text ? text : "?");
-		fputc('\n', page->out);
+		safe_printf(page->out, " %s\n", text ? text : "?");
 		if (!has_python(row))
 			print_reason_stack(page, row, above);
 		above = row;
@@ -227,13 +209,10 @@ static void print_reasons(const struct page *page)
 			format_count(number, sizeof(number), reason->count), ink(page, BOLD));
 		print_safe(page->out, reason->name);
 		fprintf(page->out, "%s: %s\n", plain(page), report_sentence(reason));
-		for (int d = 0; d < KEPT_DETAILS && !reason->row_count && *reason->details[d];
-		     d++) {
-			fputs("              ", page->out);
-			print_safe(page->out, report_detail(reason->name, reason->details[d],
-							    detail, sizeof(detail)));
-			fputc('\n', page->out);
-		}
+		for (int d = 0; d < KEPT_DETAILS && !reason->row_count && *reason->details[d]; d++)
+			safe_printf(page->out, "              %s\n",
+				    report_detail(reason->name, reason->details[d], detail,
+						  sizeof(detail)));
 		if (*reason->hint)
 			fprintf(page->out, "              %s %s\n", page->arrow, reason->hint);
 		print_reason_sites(page, reason);

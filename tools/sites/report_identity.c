@@ -3,6 +3,7 @@
  * Who ran, where and how, for the commands that put reports side by side.
  */
 #include "tools/sites/report_identity.h"
+#include "tools/base/escaped.h"
 #include "tools/base/markdown_text.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
@@ -15,19 +16,14 @@ void print_identity(const char *name, const struct report *report, bool color)
 	const struct run_log *run = report->set.runs[0];
 	char *command = report_command(run), device[300];
 
-	printf("%s%s", color ? BOLD : "", name);
-	print_safe(stdout, run->path);
+	fputs(color ? BOLD : "", stdout);
+	safe_printf(stdout, "%s%s", name, run->path);
 	if (report->set.count > 1)
 		printf(" and %d more", report->set.count - 1);
-	printf("%s\n  ", color ? PLAIN : "");
-	print_safe(stdout, command ? command : "?");
-	fputs("\n  ", stdout);
-	print_safe(stdout, report_device(run, device, sizeof(device)));
-	fputs(", fashim ", stdout);
-	print_safe(stdout, text_of(run->header, "fashim"));
-	fputs(", mode ", stdout);
-	print_safe(stdout, text_of(run->header, "mode"));
-	putchar('\n');
+	fputs(color ? PLAIN : "", stdout);
+	safe_printf(stdout, "\n  %s\n  %s, fashim %s, mode %s\n", command ? command : "?",
+		    report_device(run, device, sizeof(device)), text_of(run->header, "fashim"),
+		    text_of(run->header, "mode"));
 	free(command);
 }
 

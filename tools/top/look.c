@@ -3,6 +3,7 @@
  * The same report as `fashim report` makes of a log without a summary, and rates.
  */
 #include "tools/top/look.h"
+#include "tools/base/escaped.h"
 #include "tools/base/cell_table.h"
 #include "tools/base/terminal.h"
 #include "tools/base/tool.h"
@@ -96,12 +97,10 @@ static void print_head(const struct look *look, const struct run_log *run)
 	print_safe(stdout, command ? command : "?");
 	if (look->color)
 		fputs(PLAIN, stdout);
-	printf("\n  pid %.0f, mode ", number_of(run->header, "pid", 0));
-	print_safe(stdout, text_of(run->header, "mode"));
-	printf(", %s%s\n  ", report_end(run), report_after(run, after, sizeof(after)));
-	print_safe(stdout, report_device(run, device, sizeof(device)));
-	fputs("\n  ", stdout);
-	print_safe(stdout, look->path);
+	safe_printf(stdout, "\n  pid %.0f, mode %s, %s%s\n  %s\n  %s",
+		    number_of(run->header, "pid", 0), text_of(run->header, "mode"), report_end(run),
+		    report_after(run, after, sizeof(after)),
+		    report_device(run, device, sizeof(device)), look->path);
 	if (look->others)
 		printf(", and %d more run%s here", look->others, look->others == 1 ? "s" : "");
 	puts("\n");

@@ -4,6 +4,7 @@
  * get every number by itself.
  */
 #include "tools/tune/print.h"
+#include "tools/base/escaped.h"
 #include "tools/base/cell_table.h"
 #include "tools/base/json_text.h"
 #include "tools/base/records.h"
@@ -163,11 +164,10 @@ static void print_heading(const struct tune_section *section, enum format format
 {
 	const struct tuned_machine *machine = &section->machine;
 
-	print_safe(stdout, machine->gpu);
-	printf(", driver %d.%d, kernels %016llx, ", machine->driver / 1000,
-	       machine->driver % 1000 / 10, (unsigned long long)machine->build);
-	print_safe(stdout, section->path);
-	fputs(format == FORMAT_MARKDOWN ? "\n\n" : "\n", stdout);
+	safe_printf(stdout, "%s, driver %d.%d, kernels %016llx, %s\n", machine->gpu,
+		    machine->driver / 1000, machine->driver % 1000 / 10,
+		    (unsigned long long)machine->build, section->path);
+	fputs(format == FORMAT_MARKDOWN ? "\n" : "", stdout);
 }
 
 static void print_csv(const struct tune_section *sections, int count)
