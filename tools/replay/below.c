@@ -26,6 +26,20 @@
 
 #define MAX_VARIANTS 256
 
+/* Stand-ins take what the real ones take. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+/* One that does nothing, and one that always says the same. */
+#define NOTHING(function, ...)                                                                     \
+	void function(__VA_ARGS__)                                                                 \
+	{                                                                                          \
+	}
+#define ANSWER(type, function, answer, ...)                                                        \
+	type function(__VA_ARGS__)                                                                 \
+	{                                                                                          \
+		return answer;                                                                     \
+	}
+
 struct below below;
 
 void below_note(struct act act)
@@ -45,51 +59,29 @@ void below_reset(void)
 	below.scratch = scratch;
 }
 
-void *real_dlsym(void *handle, const char *name)
-{
-	(void)handle, (void)name;
-	return NULL;
-}
+ANSWER(void *, real_dlsym, NULL, void *handle, const char *name)
+ANSWER(int, blas_version, 130000, const struct library *library)
 
-int blas_version(const struct library *library)
-{
-	(void)library;
-	return 130000;
-}
+/* ---- shim/gpu/blas.c */
 
-/* ---- shim/gpu/blas.c
- * -------------------------------------------------------------------------------
- */
-
-int blas_prepare(const struct library *library, CUcontext context)
-{
-	(void)library, (void)context;
-	return 0;
-}
+ANSWER(int, blas_prepare, 0, const struct library *library, CUcontext context)
 
 int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uint64_t a, uint64_t b,
 	     uint64_t c)
 {
-	(void)gemm, (void)context;
 	below_note((struct act){.kind = ACT_GEMM, .a = a, .b = b, .c = c, .stream = stream});
 	return below.no_rerun ? -1 : 0;
 }
 
-void blas_forget(CUcontext context)
-{
-	(void)context;
-}
+NOTHING(blas_forget, CUcontext context)
 
-/* ---- shim/gpu/scratch.c
- * ----------------------------------------------------------------------------
- */
+/* ---- shim/gpu/scratch.c */
 
 uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool must)
 {
 	static uint64_t next = BELOW_SCRATCH;
 	uint64_t address = next;
 
-	(void)context, (void)stream;
 	if (below.no_scratch && !must)
 		return 0;
 	if (++below.scratch > below.scratch_most)
@@ -100,52 +92,25 @@ uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool mu
 
 void scratch_put(uint64_t address, CUstream stream)
 {
-	(void)stream;
 	if (address)
 		below.scratch--;
 }
 
-void scratch_forget(CUcontext context)
-{
-	(void)context;
-}
-
-void scratch_stream_gone(CUstream stream)
-{
-	(void)stream;
-}
-
-bool scratch_trim(CUcontext context)
-{
-	(void)context;
-	return false;
-}
+NOTHING(scratch_forget, CUcontext context)
+NOTHING(scratch_stream_gone, CUstream stream)
+ANSWER(bool, scratch_trim, false, CUcontext context)
 
 void scratch_take_leaving(struct scratch_leaving *leaving)
 {
 	leaving->count = 0;
 }
 
-void scratch_free(const struct scratch_leaving *leaving)
-{
-	(void)leaving;
-}
+NOTHING(scratch_free, const struct scratch_leaving *leaving)
 
-/* ---- shim/gpu/fused.c
- * ------------------------------------------------------------------------------
- */
+/* ---- shim/gpu/fused.c */
 
-bool fused_prepared(CUcontext context)
-{
-	(void)context;
-	return true;
-}
-
-int fused_prepare(CUcontext context)
-{
-	(void)context;
-	return 0;
-}
+ANSWER(bool, fused_prepared, true, CUcontext context)
+ANSWER(int, fused_prepare, 0, CUcontext context)
 
 static const uint8_t *every_kernel(void)
 {
@@ -157,7 +122,6 @@ static const uint8_t *every_kernel(void)
 
 const struct attn_variant *fused_select(CUcontext context, const struct attn_args *args)
 {
-	(void)context;
 	if (below.no_kernel)
 		return NULL;
 	if (below.odd && args->q.base % 16)
@@ -165,11 +129,7 @@ const struct attn_variant *fused_select(CUcontext context, const struct attn_arg
 	return attn_select_from(args, 90, NULL, every_kernel());
 }
 
-const char *fused_chosen_by(CUcontext context, const struct attn_args *args)
-{
-	(void)context, (void)args;
-	return "built_in";
-}
+ANSWER(const char *, fused_chosen_by, "built_in", CUcontext context, const struct attn_args *args)
 
 static void look(CUcontext context, CUstream stream, const struct attn_variant *variant,
 		 const struct attn_args *args)
@@ -193,16 +153,12 @@ void below_unload(void)
 
 int fused_load(CUcontext context, const struct attn_variant *variant)
 {
-	(void)context;
 	loaded[variant - attn_variants] = true;
 	return 0;
 }
 
-bool fused_loaded(CUcontext context, const struct attn_variant *variant)
-{
-	(void)context;
-	return loaded[variant - attn_variants];
-}
+ANSWER(bool, fused_loaded, loaded[variant - attn_variants], CUcontext context,
+       const struct attn_variant *variant)
 
 int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
 		    const struct attn_args *args)
@@ -221,7 +177,6 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 
 int fused_complement(CUcontext context, CUstream stream, const struct complement_args *args)
 {
-	(void)context;
 	if (args->out)
 		below_note((struct act){
 			.kind = ACT_COMPLEMENT, .a = args->in, .b = args->out, .stream = stream});
@@ -230,7 +185,6 @@ int fused_complement(CUcontext context, CUstream stream, const struct complement
 
 int fused_slopes(CUcontext context, CUstream stream, const struct slopes_args *args)
 {
-	(void)context;
 	if (args->out)
 		below_note((struct act){.kind = ACT_SLOPES,
 					.a = args->slopes.base,
@@ -240,23 +194,15 @@ int fused_slopes(CUcontext context, CUstream stream, const struct slopes_args *a
 }
 
 /* Nobody looks at memory here. */
-int fused_find_addresses(CUcontext context, CUstream stream, const struct addresses_args *args)
-{
-	(void)context, (void)stream, (void)args;
-	return -1;
-}
+ANSWER(int, fused_find_addresses, -1, CUcontext context, CUstream stream,
+       const struct addresses_args *args)
 
 /* The driver's copy by rows is looked at instead. */
-int fused_copy_rows(CUcontext context, CUstream stream, uint64_t to, uint64_t from, uint64_t width,
-		    uint64_t pitch, uint64_t rows)
-{
-	(void)context, (void)stream, (void)to, (void)from, (void)width, (void)pitch, (void)rows;
-	return -1;
-}
+ANSWER(int, fused_copy_rows, -1, CUcontext context, CUstream stream, uint64_t to, uint64_t from,
+       uint64_t width, uint64_t pitch, uint64_t rows)
 
 int fused_lay_out(CUcontext context, CUstream stream, const struct relayout *copy)
 {
-	(void)context;
 	below_note((struct act){.kind = ACT_LAY_OUT,
 				.a = copy->in_begin,
 				.b = copy->out_begin,
@@ -265,89 +211,42 @@ int fused_lay_out(CUcontext context, CUstream stream, const struct relayout *cop
 	return 0;
 }
 
-void fused_forget(CUcontext context)
-{
-	(void)context;
-}
+NOTHING(fused_forget, CUcontext context)
 
-/* ---- shim/ask/overwrite.c
- * ---------------------------------------------------------------------------
- */
+/* ---- shim/ask/overwrite.c */
 
-void overwrite_refine(const struct sight *sight)
-{
-	(void)sight;
-}
+NOTHING(overwrite_refine, const struct sight *sight)
 
-/* ---- shim/ask/reach.c
- * -------------------------------------------------------------------------------
- */
+/* ---- shim/ask/reach.c */
 
 void reach_refine(const struct sight *sight, bool may_ask)
 {
-	(void)may_ask;
 	sight->list->far = below.far;
 	sight->list->unsettled = below.unsettled;
 }
 
-void reach_forget(CUcontext context)
-{
-	(void)context;
-}
+NOTHING(reach_forget, CUcontext context)
 
-/* ---- shim/gpu/nvtx.c
- * --------------------------------------------------------------------------------
- */
+/* ---- shim/gpu/nvtx.c */
 
-void nvtx_look(void)
-{
-}
+NOTHING(nvtx_look, void)
+ANSWER(bool, nvtx_push, false, const char *what, const struct attn_variant *variant,
+       const struct attn_args *args)
+NOTHING(nvtx_pop, bool pushed)
 
-bool nvtx_push(const char *what, const struct attn_variant *variant, const struct attn_args *args)
-{
-	(void)what, (void)variant, (void)args;
-	return false;
-}
+/* ---- shim/gpu/timing.c */
 
-void nvtx_pop(bool pushed)
-{
-	(void)pushed;
-}
+ANSWER(struct timing *, timing_begin, NULL, CUcontext context, CUstream stream)
+NOTHING(timing_start, struct timing *timing, enum timing_part part)
+NOTHING(timing_stop, struct timing *timing)
+NOTHING(timing_drop, struct timing *timing)
 
-/* ---- shim/gpu/timing.c
- * ------------------------------------------------------------------------------
- */
-
-struct timing *timing_begin(CUcontext context, CUstream stream)
-{
-	(void)context, (void)stream;
-	return NULL;
-}
-
-void timing_start(struct timing *timing, enum timing_part part)
-{
-	(void)timing, (void)part;
-}
-
-void timing_stop(struct timing *timing)
-{
-	(void)timing;
-}
-
-void timing_drop(struct timing *timing)
-{
-	(void)timing;
-}
-
-/* ---- shim/act/compare.c
- * ----------------------------------------------------------------------------
- */
+/* ---- shim/act/compare.c */
 
 void compare_start(struct site *site, const struct chain *chain, const struct attn_args *args,
 		   const struct attn_tensor *order, const struct attn_variant *variant,
 		   struct timing *timing)
 {
-	(void)order, (void)timing;
 	fused_load(chain->context, variant);
 	below.verdicts++;
 	below.site = site->number;
@@ -357,24 +256,16 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 		site_verify(site);
 }
 
-void compare_poll(void)
-{
-}
+NOTHING(compare_poll, void)
 
 void compare_wait(const struct site *site, uint64_t most_ns)
 {
-	(void)site;
 	below.waited_ns = most_ns;
 }
 
-void compare_forget(CUcontext context)
-{
-	(void)context;
-}
+NOTHING(compare_forget, CUcontext context)
 
-/* ---- shim/ask
- * ----------------------------------------------------------------------------
- */
+/* ---- shim/ask */
 
 /* No kernel runs here: the first of what it may be. */
 const char *identify_chain(struct identity *identity, const struct attn_args *args,
@@ -393,37 +284,15 @@ const char *identify_chain(struct identity *identity, const struct attn_args *ar
 }
 
 /* No kernel runs here: what is not read later counts as an input. */
-const char *measure_chain(struct chain *chain, bool *waits)
-{
-	(void)chain, (void)waits;
-	return NULL;
-}
+ANSWER(const char *, measure_chain, NULL, struct chain *chain, bool *waits)
 
-/* ---- shim/real/image.c
- * ------------------------------------------------------------------------------
- */
+/* ---- shim/real/image.c */
 
-bool image_by_soname(const char *soname, bool prefix, struct image *image)
-{
-	(void)soname, (void)prefix, (void)image;
-	return false;
-}
+ANSWER(bool, image_by_soname, false, const char *soname, bool prefix, struct image *image)
+ANSWER(void *, image_symbol, NULL, const struct image *image, const char *name)
+ANSWER(bool, image_of, false, const void *address, struct image *image)
 
-void *image_symbol(const struct image *image, const char *name)
-{
-	(void)image, (void)name;
-	return NULL;
-}
-
-bool image_of(const void *address, struct image *image)
-{
-	(void)address, (void)image;
-	return false;
-}
-
-/* ---- shim/real/bypass.c
- * -----------------------------------------------------------------------------
- */
+/* ---- shim/real/bypass.c */
 
 bool bypassed(const char **why)
 {
