@@ -76,7 +76,6 @@ static void cell_name(FILE *out, const void *document, const void *step)
 {
 	char label[96];
 
-	(void)document;
 	print_safe(out, ladder_step_label(step, label, sizeof(label)));
 }
 
@@ -84,7 +83,6 @@ static void cell_us(FILE *out, const void *document, const void *step)
 {
 	double half_range, us = bench_median(step, &half_range);
 
-	(void)document;
 	put_number(out, us, us < 100 ? 2 : 0);
 	if (isfinite(us))
 		fprintf(out, " %s %.*f", utf8_output() ? "±" : "+-", us < 100 ? 2 : 0, half_range);
@@ -133,7 +131,6 @@ static void cell_error(FILE *out, const void *document, const void *step)
 
 static void cell_registers(FILE *out, const void *document, const void *step)
 {
-	(void)document;
 	put_number(out, bench_number(step, "registers"), 0);
 	if (bench_number(step, "local_bytes") > 0)
 		fprintf(out, " +%.0fB", bench_number(step, "local_bytes"));
@@ -141,13 +138,11 @@ static void cell_registers(FILE *out, const void *document, const void *step)
 
 static void cell_shared(FILE *out, const void *document, const void *step)
 {
-	(void)document;
 	put_number(out, bench_number(step, "shared_bytes") / 1024, 1);
 }
 
 static void cell_blocks(FILE *out, const void *document, const void *step)
 {
-	(void)document;
 	put_number(out, bench_number(step, "blocks"), 0);
 }
 
@@ -155,7 +150,6 @@ static void cell_l4(FILE *out, const void *document, const void *step)
 {
 	const double us = bench_number(step, "l4_us");
 
-	(void)document;
 	if (json_is_true(json_object_get(step, "l4_hoped")))
 		fprintf(out, "(%.0f)", us);
 	else
@@ -164,7 +158,6 @@ static void cell_l4(FILE *out, const void *document, const void *step)
 
 static void cell_adds(FILE *out, const void *document, const void *step)
 {
-	(void)document;
 	print_safe(out, text_of(step, "adds"));
 }
 

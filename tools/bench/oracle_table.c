@@ -40,13 +40,11 @@ static void put_time(FILE *out, const json_t *record)
 
 static void cell_verdict(FILE *out, const void *document, const void *comparison)
 {
-	(void)document;
 	fputs(json_is_true(json_object_get(comparison, "passed")) ? "pass" : "FAIL", out);
 }
 
 static void cell_reference(FILE *out, const void *document, const void *comparison)
 {
-	(void)document;
 	print_safe(out, text_of(comparison, "reference"));
 }
 
@@ -57,7 +55,6 @@ static void cell_theirs(FILE *out, const void *document, const void *comparison)
 
 static void cell_ours(FILE *out, const void *document, const void *comparison)
 {
-	(void)comparison;
 	put_time(out, json_object_get(document, "candidate"));
 }
 
@@ -65,7 +62,6 @@ static void cell_ratio(FILE *out, const void *document, const void *comparison)
 {
 	const double low = bench_number(comparison, "low");
 
-	(void)document;
 	fprintf(out, "%.3f", bench_number(comparison, "ratio"));
 	if (isfinite(low))
 		fprintf(out, " [%.3f, %.3f]", low, bench_number(comparison, "high"));
@@ -73,7 +69,6 @@ static void cell_ratio(FILE *out, const void *document, const void *comparison)
 
 static void cell_limit(FILE *out, const void *document, const void *comparison)
 {
-	(void)comparison;
 	fprintf(out, "%g", bench_number(document, "max_ratio"));
 }
 

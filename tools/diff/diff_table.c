@@ -60,19 +60,16 @@ static void cell_shape(FILE *out, const void *diff, const void *row)
 {
 	char shape[160];
 
-	(void)diff;
 	fputs(report_shape(either(row), shape, sizeof(shape)), out);
 }
 
 static void cell_dtype(FILE *out, const void *diff, const void *row)
 {
-	(void)diff;
 	print_safe(out, text_of(either(row)->site->record, "dtype"));
 }
 
 static void cell_mask(FILE *out, const void *diff, const void *row)
 {
-	(void)diff;
 	print_safe(out, text_of(either(row)->site->record, "mask"));
 }
 
@@ -113,31 +110,26 @@ static void put_sides(FILE *out, const struct diff_site *site,
 
 static void cell_app(FILE *out, const void *diff, const void *row)
 {
-	(void)diff;
 	put_sides(out, row, app_of, false);
 }
 
 static void cell_app_ratio(FILE *out, const void *diff, const void *row)
 {
-	(void)diff;
 	put_interval(out, &((const struct diff_site *)row)->app);
 }
 
 static void cell_fused(FILE *out, const void *diff, const void *row)
 {
-	(void)diff;
 	put_sides(out, row, fused_of, false);
 }
 
 static void cell_fused_ratio(FILE *out, const void *diff, const void *row)
 {
-	(void)diff;
 	put_interval(out, &((const struct diff_site *)row)->fused);
 }
 
 static void cell_drift(FILE *out, const void *diff, const void *row)
 {
-	(void)diff;
 	put_sides(out, row, drift_of, true);
 }
 
@@ -160,7 +152,6 @@ static void cell_change(FILE *out, const void *diff, const void *row)
 	char a[96], b[96];
 	int known = 0;
 
-	(void)diff;
 	if (!site->pair.a || !site->pair.b) {
 		safe_printf(out, "only in %s, %s", site->pair.a ? "A" : "B",
 			    report_judgement(either(site), a, sizeof(a)));

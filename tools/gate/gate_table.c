@@ -18,7 +18,6 @@ static void cell_verdict(FILE *out, const void *gate, const void *row)
 	static const char *const words[] = {"pass", "skip", "FAIL"};
 	const struct gate_check *check = row;
 
-	(void)gate;
 	fputs(words[check->verdict], out);
 }
 
@@ -26,7 +25,6 @@ static void cell_name(FILE *out, const void *gate, const void *row)
 {
 	const struct gate_check *check = row;
 
-	(void)gate;
 	fputs(check->name, out);
 }
 
@@ -46,7 +44,6 @@ static void cell_shape(FILE *out, const void *gate, const void *row)
 	const struct gate_check *check = row;
 	char shape[160];
 
-	(void)gate;
 	if (!check->row)
 		return;
 	safe_printf(out, "%s %s", report_shape(check->row, shape, sizeof(shape)),
@@ -57,7 +54,6 @@ static void cell_measured(FILE *out, const void *gate, const void *row)
 {
 	const struct bootstrap_interval *measured = &((const struct gate_check *)row)->measured;
 
-	(void)gate;
 	if (isnan(measured->ratio))
 		fputc('-', out);
 	else if (isnan(measured->low))
@@ -70,14 +66,12 @@ static void cell_limit(FILE *out, const void *gate, const void *row)
 {
 	const struct gate_check *check = row;
 
-	(void)gate;
 	if (!isnan(check->limit))
 		fprintf(out, "%.6g", check->limit);
 }
 
 static void cell_why(FILE *out, const void *gate, const void *row)
 {
-	(void)gate;
 	print_safe(out, ((const struct gate_check *)row)->why);
 }
 

@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* All cells are called alike, whatever they look at. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 void cell_site(const struct cell_style *style, const struct report_row *row, char *cell)
 {
 	report_site_name(style->report, row, cell, CELL);
@@ -20,25 +23,21 @@ void cell_site(const struct cell_style *style, const struct report_row *row, cha
 
 void cell_shape(const struct cell_style *style, const struct report_row *row, char *cell)
 {
-	(void)style;
 	report_shape(row, cell, CELL);
 }
 
 void cell_dtype(const struct cell_style *style, const struct report_row *row, char *cell)
 {
-	(void)style;
 	snprintf(cell, CELL, "%s", text_of(row->site->record, "dtype"));
 }
 
 void cell_mask(const struct cell_style *style, const struct report_row *row, char *cell)
 {
-	(void)style;
 	snprintf(cell, CELL, "%s", text_of(row->site->record, "mask"));
 }
 
 void cell_calls(const struct cell_style *style, const struct report_row *row, char *cell)
 {
-	(void)style;
 	if (row->site->counted)
 		format_count(cell, CELL, row->site->counters.seen);
 }
@@ -67,21 +66,18 @@ void cell_interval(const struct cell_style *style, const struct report_row *row,
 
 void cell_saved(const struct cell_style *style, const struct report_row *row, char *cell)
 {
-	(void)style;
 	if (!isnan(row->saved_us) && row->site->counters.replaced)
 		format_duration(cell, CELL, row->saved_us);
 }
 
 void cell_abs(const struct cell_style *style, const struct report_row *row, char *cell)
 {
-	(void)style;
 	if (!isnan(row->site->max_abs))
 		snprintf(cell, CELL, "%.1e", row->site->max_abs);
 }
 
 void cell_rel(const struct cell_style *style, const struct report_row *row, char *cell)
 {
-	(void)style;
 	if (!isnan(row->site->max_rel))
 		snprintf(cell, CELL, "%.1e", row->site->max_rel);
 }
@@ -95,7 +91,6 @@ void cell_closer(const struct cell_style *style, const struct report_row *row, c
 
 void cell_verdict(const struct cell_style *style, const struct report_row *row, char *cell)
 {
-	(void)style;
 	report_judgement(row, cell, CELL);
 }
 
@@ -103,7 +98,6 @@ void cell_where(const struct cell_style *style, const struct report_row *row, ch
 {
 	const char *place = report_place(row);
 
-	(void)style;
 	if (*place)
 		snprintf(cell, CELL, "%s", place);
 }

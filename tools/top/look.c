@@ -192,7 +192,6 @@ static const struct report_row *row_of(const void *row)
 
 static void put_site(FILE *out, const void *sight, const void *row)
 {
-	(void)sight;
 	fprintf(out, "%u", row_of(row)->site->number);
 }
 
@@ -200,13 +199,11 @@ static void put_shape(FILE *out, const void *sight, const void *row)
 {
 	char shape[160];
 
-	(void)sight;
 	print_safe(out, report_shape(row, shape, sizeof(shape)));
 }
 
 static void put_dtype(FILE *out, const void *sight, const void *row)
 {
-	(void)sight;
 	print_safe(out, text_of(row_of(row)->site->record, "dtype"));
 }
 
@@ -224,7 +221,6 @@ static void put_calls(FILE *out, const void *sight, const void *row)
 {
 	char text[32];
 
-	(void)sight;
 	fputs(format_count(text, sizeof(text), row_of(row)->site->counters.seen), out);
 }
 
@@ -232,7 +228,6 @@ static void put_replaced(FILE *out, const void *sight, const void *row)
 {
 	const struct site_counters *counters = &row_of(row)->site->counters;
 
-	(void)sight;
 	fprintf(out, "%.0f %%", percent(counters->replaced, counters->seen));
 }
 
@@ -241,7 +236,6 @@ static void put_saved(FILE *out, const void *sight, const void *row)
 	const double saved = row_of(row)->saved_us;
 	char text[32];
 
-	(void)sight;
 	fputs(isnan(saved) ? "-" : format_duration(text, sizeof(text), saved), out);
 }
 
@@ -249,7 +243,6 @@ static void put_drift(FILE *out, const void *sight, const void *row)
 {
 	const double drift = row_of(row)->site->max_rel;
 
-	(void)sight;
 	if (isnan(drift))
 		fputc('-', out);
 	else
@@ -260,7 +253,6 @@ static void put_verdict(FILE *out, const void *sight, const void *row)
 {
 	char text[200];
 
-	(void)sight;
 	print_safe(out, report_judgement(row, text, sizeof(text)));
 }
 
@@ -271,7 +263,6 @@ static void put_place(FILE *out, const void *sight, const void *row)
 	const char *place = report_place(row);
 	const size_t length = strlen(place);
 
-	(void)sight;
 	if (length > LONGEST) {
 		place += length - LONGEST + 1;
 		place += strcspn(place, "/ :");

@@ -19,13 +19,11 @@ static void put_form(FILE *out, const void *section, const void *row)
 	const struct tune_result *result = row;
 	char text[FORM_TEXT];
 
-	(void)section;
 	print_safe(out, call_form_text(&result->form, text));
 }
 
 static void put_built_in(FILE *out, const void *section, const void *row)
 {
-	(void)section;
 	print_safe(out, ((const struct tune_result *)row)->built_in);
 }
 
@@ -33,7 +31,6 @@ static void put_kernel(FILE *out, const void *section, const void *row)
 {
 	const struct tune_result *result = row;
 
-	(void)section;
 	print_safe(out, *result->kernel ? result->kernel : "-");
 }
 
@@ -51,7 +48,6 @@ static void put_built_in_time(FILE *out, const void *section, const void *row)
 {
 	const struct tune_result *result = row;
 
-	(void)section;
 	put_time(out, result->built_in_us, result->built_in_spread_us);
 }
 
@@ -59,7 +55,6 @@ static void put_kernel_time(FILE *out, const void *section, const void *row)
 {
 	const struct tune_result *result = row;
 
-	(void)section;
 	put_time(out, result->us, result->spread_us);
 }
 
@@ -67,7 +62,6 @@ static void put_ratio(FILE *out, const void *section, const void *row)
 {
 	const struct tune_result *result = row;
 
-	(void)section;
 	if (isnan(result->ratio))
 		fputc('-', out);
 	else
@@ -80,7 +74,6 @@ static void put_verdict(FILE *out, const void *section, const void *row)
 {
 	const struct tune_result *result = row;
 
-	(void)section;
 	if (result->choice)
 		fprintf(out, "%.1f %% faster", 100 * (1 - result->ratio));
 	else
