@@ -234,6 +234,11 @@ static long count_calls(const struct program *program, const struct way *way,
 
 static time_t latest; /* 0: no matter when */
 
+static bool too_late(void)
+{
+	return latest && time(NULL) >= latest;
+}
+
 /* The calls that nobody has tried yet. */
 static void sweep(const struct program *program, const struct way *way, const struct outcome *plain,
 		  struct sweep *all, long only, long slice)
@@ -246,7 +251,7 @@ static void sweep(const struct program *program, const struct way *way, const st
 			try(program, way, plain, only, all);
 		return;
 	}
-	while (!latest || time(NULL) < latest) {
+	while (!too_late()) {
 		at = atomic_fetch_add(&all->next, 1);
 		if (slice && slice < calls) {
 			if (at >= slice)
@@ -322,7 +327,7 @@ static void work(void)
 	for (unsigned p = 0; p < asked.programs; p++) {
 		struct outcome plain;
 
-		if (!wanted(asked.program, programs[p].name, programs[p].example))
+		if (!wanted(asked.program, programs[p].name, programs[p].example) || too_late())
 			continue;
 		run(&plain, &programs[p], NULL, 0);
 		for (unsigned w = 0; w < WAYS; w++) {
@@ -330,7 +335,7 @@ static void work(void)
 
 			if (!w || strcmp(ways[w].kind, ways[w - 1].kind) != 0)
 				calls = -1;
-			if (!wanted(asked.way, ways[w].kind, ways[w].how))
+			if (!wanted(asked.way, ways[w].kind, ways[w].how) || too_late())
 				continue;
 			if (calls < 0)
 				calls = count_calls(&programs[p], &ways[w], &plain);
