@@ -26,7 +26,10 @@ TEST_RUNS  = $(FUZZ_RUNS) $(FAULT_RUNS) $(ZOO_RUNS) $(SOAK_RUNS) $(READER_RUNS) 
 CHECKS += check-demo
 check-demo:
 	$(Q)! $(MAKE) -n --no-print-directory CUDA=$(CUDA) O=$(O)/none demo_gpu= demo | grep 'bin/nvcc'
-.PHONY: check-demo
+CHECKS += check-tracepoints
+check-tracepoints: $(SHIM_FOR_SIM)
+	$(Q)python3 tests/unit/check_tracepoints.py $< docs/recipes.md
+.PHONY: check-demo check-tracepoints
 
 .PHONY: test-programs
 test-programs: $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(CLI_TEST_FILES) $(O)/fashim $(O)/tests/readers/corpus \

@@ -9,6 +9,7 @@
  */
 #include "shim/act/compare.h"
 
+#include <inttypes.h>
 #include <errno.h>
 #include <math.h>
 #include <sched.h>
@@ -30,6 +31,8 @@
 #include "shim/gpu/timing.h"
 #include "shim/act/trial.h"
 #include "shim/act/verdict.h"
+#include "shim/base/message.h"
+#include "shim/base/tracepoint.h"
 
 #define PENDING	      24
 #define SAMPLE_ROWS   64
@@ -327,6 +330,9 @@ static void write_sample(const struct pending *slot, double app_us, double fused
 	json_string(json, "verdict", verdict);
 	timing_write(slot->timing, json);
 	log_commit(json);
+	TRACEPOINT4(compared, slot->site->number, slot->occurrence, app_us * 1000, fused_us * 1000);
+	message_debug("site %d, call %" PRIu64 " compared: %.1f and %.1f us, %.1e apart: %s",
+		      slot->site->number, slot->occurrence, app_us, fused_us, d->max_abs, verdict);
 }
 
 static double least(double old, double fresh)

@@ -23,6 +23,7 @@
 #include "shim/gpu/made_bias.h"
 #include "shim/hazard/snapshot.h"
 #include "shim/spec/spec.h"
+#include "shim/base/tracepoint.h"
 
 static struct waiting {
 	struct chain *chain; /* NULL: none waits */
@@ -126,6 +127,7 @@ static void launched(struct chain *chain, struct site *site, int kept_inputs)
 		copies_trace_back(chain, n);
 	site->live->seen++;
 	site->live->replaced++;
+	TRACEPOINT2(replaced, site->number, site->live->seen);
 	if (chain->captured) { /* the user's word: nobody looks at the scores */
 		held_drop(chain);
 		return;

@@ -16,6 +16,7 @@
 #include "shim/ask/mirror.h"
 #include "shim/gpu/step_launch.h"
 #include "shim/ask/measure_parts.h"
+#include "shim/base/message.h"
 
 #define RESULTS 128
 
@@ -218,6 +219,10 @@ const char *measure_chain(struct chain *chain, bool *waits)
 		if (!hindrance)
 			run_passes(&session);
 		ledger_end(entry);
+		message_debug("kernels between the products measured: %s",
+			      hindrance		? hindrance
+			      : known(&session) ? "it is known what they write"
+						: "no answer");
 		if (hindrance)
 			return hindrance;
 		if (!known(&session))

@@ -289,7 +289,7 @@ static void keep_out(void)
 	parsed.mode = MODE_OFF;
 	parsed.out = "none";
 	parsed.log = "none";
-	message_set_level(MESSAGE_NONE);
+	message_set_level(MESSAGE_NONE, "");
 	atomic_store_explicit(&ready, true, memory_order_release);
 }
 
@@ -325,7 +325,7 @@ static void read_environment(void)
 		level = MESSAGE_ERROR;
 		parsed.log = "error";
 	}
-	message_set_level((enum message_level)level);
+	message_set_level((enum message_level)level, parsed.log);
 	program_selected = selects(0);
 	atomic_store_explicit(&ready, true, memory_order_release);
 
@@ -335,7 +335,8 @@ static void read_environment(void)
 			      kind_wants[bad[i]->kind],
 			      instead_of_bad(bad[i])[0] ? instead_of_bad(bad[i]) : "nothing");
 	if (bad_level)
-		message_error("FASHIM_LOG=%s: want none, error, warn, info or debug; using error",
+		message_error("FASHIM_LOG=%s: want none, error, warn, info, debug or debug:ROOM,…; "
+			      "using error",
 			      getenv("FASHIM_LOG"));
 	check_lists();
 	warn_unknown();

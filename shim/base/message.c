@@ -24,8 +24,32 @@
 
 #define LINE_SIZE 512
 
+/* Those that have something to say at level debug. */
+static const char *const rooms[] = {"act", "ask",  "code",  "gpu", "hazard",
+				    "log", "real", "rules", "site"};
+
 static atomic_int shown_level = -1;
+static const char *_Atomic shown_rooms;
 static atomic_int severe_count;
+
+/* Is the first word of a list of words between commas this one, of `size` bytes? */
+static bool first_is(const char *list, const char *word, size_t size)
+{
+	return strncmp(list, word, size) == 0 && (list[size] == ',' || !list[size]);
+}
+
+static bool all_are_rooms(const char *list)
+{
+	size_t i;
+
+	do {
+		for (i = 0; i < sizeof(rooms) / sizeof(*rooms); i++)
+			if (first_is(list, rooms[i], strlen(rooms[i])))
+				break;
+		list += strcspn(list, ",");
+	} while (i < sizeof(rooms) / sizeof(*rooms) && *list++);
+	return i < sizeof(rooms) / sizeof(*rooms);
+}
 
 int message_level_named(const char *name)
 {
@@ -34,12 +58,39 @@ int message_level_named(const char *name)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(name, names[i]) == 0)
 			return (int)i;
-	return -EINVAL;
+	return strncmp(name, "debug:", 6) == 0 && all_are_rooms(name + 6) ? MESSAGE_DEBUG : -EINVAL;
 }
 
-void message_set_level(enum message_level level)
+void message_set_level(enum message_level level, const char *name)
 {
+	const char *colon = strchr(name, ':');
+
+	atomic_store(&shown_rooms, colon ? colon + 1 : NULL);
 	atomic_store(&shown_level, (int)level);
+}
+
+/* The room of a source file, "shim/ROOM/file.c". */
+static const char *room_of(const char *file, int *size)
+{
+	const char *room = strstr(file, "shim/");
+
+	room = room ? room + 5 : file;
+	*size = (int)strcspn(room, "/");
+	return room;
+}
+
+static bool room_shown(const char *room, size_t size)
+{
+	const char *list = atomic_load_explicit(&shown_rooms, memory_order_relaxed);
+
+	if (!list)
+		return true;
+	for (; !first_is(list, room, size); list++) {
+		list += strcspn(list, ",");
+		if (!*list)
+			return false;
+	}
+	return true;
 }
 
 /* Holds back the signals that a write can raise and that are not waiting already, and cancellation,
@@ -170,6 +221,16 @@ __attribute__((format(printf, 2, 0))) static void say(enum message_level level, 
 	errno = saved_errno;
 }
 
+__attribute__((format(printf, 2, 3))) static void say_as(enum message_level level,
+							 const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	say(level, format, arguments);
+	va_end(arguments);
+}
+
 #define SAY(level)                                                                                 \
 	do {                                                                                       \
 		va_list arguments;                                                                 \
@@ -191,4 +252,24 @@ void message_warn(const char *format, ...)
 void message_info(const char *format, ...)
 {
 	SAY(MESSAGE_INFO);
+}
+
+void message_debug_of(const char *file, const char *format, ...)
+{
+	char text[LINE_SIZE];
+	va_list arguments;
+	const char *room;
+	int size;
+
+	if (atomic_load_explicit(&shown_level, memory_order_relaxed) < 0)
+		config();
+	if (atomic_load_explicit(&shown_level, memory_order_relaxed) < MESSAGE_DEBUG)
+		return;
+	room = room_of(file, &size);
+	if (!room_shown(room, (size_t)size))
+		return;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	say_as(MESSAGE_DEBUG, "%.*s: %s", size, room, text);
 }

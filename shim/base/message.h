@@ -20,11 +20,18 @@ void message_error(const char *format, ...) __attribute__((format(printf, 1, 2))
 void message_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void message_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The level called `name`, or -EINVAL. */
+/* At level debug, begun with the room that says it, which is the folder of the file. For what a
+ * program does seldom: never on the way of each call. */
+#define message_debug(...) message_debug_of(__FILE__, __VA_ARGS__)
+void message_debug_of(const char *file, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* The level called `name`, or -EINVAL. "debug:site,ask" is debug, of these rooms alone. */
 int message_level_named(const char *name);
 
-/* Shows this level and those more severe. Called once by the configuration. */
-void message_set_level(enum message_level level);
+/* Shows this level and those more severe; of debug the rooms that `name`, which stays where it is,
+ * names behind a colon, or all. Called once by the configuration. */
+void message_set_level(enum message_level level, const char *name);
 
 /* All of `size` bytes to `fd`, without ever raising SIGPIPE or SIGXFSZ in the host. Returns the
  * bytes written, fewer than `size` only on an error, or -errno when nothing was written. */

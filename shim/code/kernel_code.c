@@ -21,6 +21,7 @@
 #include "shim/code/kernel_code_parts.h"
 #include "shim/code/kernel_names.h"
 #include "shim/real/driver.h"
+#include "shim/base/message.h"
 
 #define BUCKETS	    1024
 #define MODULES_MAX (64u << 10)
@@ -144,6 +145,8 @@ static void read_now(struct module *module, const unsigned char *image, size_t b
 		code_table_free(&module->table);
 	}
 	rows += module->table.count;
+	message_debug("image of %zu bytes: %s", bytes,
+		      module->known ? "its kernels are read" : "its kernels stay unknown");
 }
 
 struct place {

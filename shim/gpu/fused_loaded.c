@@ -51,6 +51,8 @@ static CUmodule module_of(struct loaded *slot, const char *symbol)
 		slot->parts[at].data = data;
 		if (driver.cuModuleLoadData(&slot->parts[at].module, data) != CUDA_SUCCESS)
 			slot->parts[at].module = NULL;
+		message_debug("part of the kernels with %s: %s", symbol,
+			      slot->parts[at].module ? "loaded" : "does not load");
 	}
 	return slot->parts[at].module;
 }

@@ -5,11 +5,14 @@
  */
 #include "shim/gpu/scratch.h"
 
+#include <inttypes.h>
+
 #include "shim/base/config.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/late.h"
 #include "shim/log/log.h"
 #include "shim/real/driver.h"
+#include "shim/base/message.h"
 
 #define BLOCKS 512
 #define ROUND  (256u << 10)
@@ -147,6 +150,8 @@ uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool mu
 					       .busy = true};
 	if (total + bytes > log_live()->scratch_peak)
 		log_live()->scratch_peak = total + bytes;
+	message_debug("%" PRIu64 " bytes of scratch taken, %" PRIu64 " in all", bytes,
+		      total + bytes);
 	return address;
 }
 

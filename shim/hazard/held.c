@@ -4,6 +4,7 @@
  */
 #include "shim/hazard/held.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "shim/base/cost.h"
@@ -19,6 +20,8 @@
 #include "shim/site/site.h"
 #include "shim/hazard/snapshot.h"
 #include "shim/gpu/timing.h"
+#include "shim/base/message.h"
+#include "shim/base/tracepoint.h"
 
 int held_count;
 
@@ -80,6 +83,7 @@ static void note_realised(struct chain *chain, const char *who, bool certain)
 	for (int i = 0; i < chain->value_count; i++)
 		bytes += range_set_bytes(&chain->values[i].live);
 	site->live->materialised++;
+	TRACEPOINT2(made_after_all, site->number, bytes);
 	if (site->live->materialised <= 16) {
 		struct json *json = log_record("materialise");
 
@@ -87,6 +91,8 @@ static void note_realised(struct chain *chain, const char *who, bool certain)
 		json_string(json, "by", who);
 		json_uint(json, "bytes", bytes);
 		log_commit(json);
+		message_debug("site %d: %" PRIu64 " bytes of scores made after all, for %s",
+			      site->number, bytes, who);
 	}
 	/* A reader that comes back makes fusing pointless. One stray op at the end of a forward
 	 * does not: a kernel without a rule that reuses the memory, a graph launch that might look

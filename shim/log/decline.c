@@ -7,11 +7,14 @@
 
 #include "shim/base/json.h"
 #include "shim/log/log.h"
+#include "shim/base/message.h"
+#include "shim/base/tracepoint.h"
 
 void log_decline(enum reason reason, const char *detail)
 {
 	struct json *json;
 
+	TRACEPOINT2(passed_on, reason, log_live()->reasons[reason]);
 	if (log_live()->reasons[reason]++)
 		return;
 	json = log_record("decline");
@@ -19,4 +22,5 @@ void log_decline(enum reason reason, const char *detail)
 	json_string(json, "reason", log_reason_name(reason));
 	json_string(json, "detail", detail ? detail : "");
 	log_commit(json);
+	message_debug("passed on: %s %s", log_reason_name(reason), detail ? detail : "");
 }

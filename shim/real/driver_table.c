@@ -14,6 +14,7 @@
 #include "shim/base/locks.h"
 #include "shim/real/resolve.h"
 #include "shim/base/word.h"
+#include "shim/base/message.h"
 
 void *driver_real[DRIVER_COUNT];
 
@@ -101,6 +102,7 @@ int driver_table_load(void)
 	if (!atomic_load_explicit(&loaded, memory_order_relaxed)) {
 		if (image_by_soname("libcuda.so.1", false, &image)) {
 			load_from(&image);
+			message_debug("the driver is %s", image.path);
 			atomic_store_explicit(&loaded, true, memory_order_release);
 		} else {
 			result = -ENOENT;

@@ -14,6 +14,7 @@
 #include "shim/base/word.h"
 #include "shim/real/library_handle.h"
 #include "shim/real/resolve.h"
+#include "shim/base/message.h"
 
 /* What the names of a library, and of its functions, begin with. */
 static const struct family {
@@ -106,6 +107,7 @@ static void fill(struct library *library, const struct image *image)
 	for (unsigned i = 0; i < LIBRARY_GETTER_COUNT; i++)
 		__atomic_store_n(&library->getter[i], image_symbol(image, getter_names[i]),
 				 __ATOMIC_RELAXED);
+	message_debug("%s is %s", image->soname, image->path);
 }
 
 /* Called with the lock held. NULL: no place left. */

@@ -13,6 +13,7 @@
 #include "shim/code/kernel_code.h"
 #include "shim/code/kernel_names.h"
 #include "shim/rules/rules.h"
+#include "shim/base/message.h"
 
 #define RETIRED 256 /* lists */
 
@@ -201,6 +202,7 @@ static struct function *make(CUfunction handle)
 	}
 	rules_bind(function);
 	bind_unset(function);
+	message_debug("%s: %s", function->rule ? "a rule" : "no rule", function->name);
 	function->words = calloc(1, sizeof(*function->words));
 	function->code = calloc(1, sizeof(*function->code));
 	return function;

@@ -4,6 +4,7 @@
  */
 #include "shim/site/site.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "shim/log/log.h"
 #include "shim/log/log_counters.h"
 #include "shim/base/message.h"
+#include "shim/base/tracepoint.h"
 
 struct site sites[SITES];
 int site_count;
@@ -207,6 +209,9 @@ struct site *site_of_chain(const struct chain *chain)
 	}
 	log_live()->site_count = (uint32_t)site_count;
 	site->live->reason = config()->mode < MODE_REPLACE ? REASON_MODE : REASON_LEARNING;
+	TRACEPOINT2(site_new, site->number, scores);
+	message_debug("site %d is new: %d steps, scores of %" PRIu64 " elements", site->number,
+		      site->step_count + 1, scores);
 	return site;
 }
 
@@ -327,6 +332,7 @@ static void write_state(const struct site *site)
 {
 	struct json *json = log_record("state");
 
+	TRACEPOINT4(site_state, site->number, site->live->seen, site->state, site->reason);
 	if (!json)
 		return;
 	json_int(json, "site", site->number);

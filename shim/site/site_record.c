@@ -11,6 +11,7 @@
 #include "shim/log/log.h"
 #include "shim/site/site.h"
 #include "shim/spec/spec.h"
+#include "shim/base/message.h"
 
 static const char *dtype_name(int dtype)
 {
@@ -96,6 +97,9 @@ void site_announce(struct site *site, const struct chain *chain, const struct at
 	write_stack(json, "python", &python);
 	write_stack(json, "stack", &native);
 	log_commit(json);
+	message_debug("site %d: %s by %s%s%s", site->number, call_form_text(&form, text),
+		      *kernel ? kernel : "no kernel", python.count ? ", at " : "",
+		      python.count ? python.frame[0] : "");
 }
 
 void site_record_identity(const struct site *site, const struct attn_args *args)

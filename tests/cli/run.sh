@@ -931,6 +931,16 @@ holds list_check_roles '
 		[ "$(sed -n "s/^$role //p" documented | words)" = "$taken" ] && [ "$taken" ] || { echo "$role: $taken"; exit 1; }
 	done'
 
+# ---- what the shim says of itself
+# The rooms that speak are those that can be chosen, and those that the documentation names.
+holds debug_rooms '
+	cd "$DOCS/.."; rooms=$(grep -rl "message_debug(" shim --include=*.c | cut -d/ -f2 | sort -u | grep -v base)
+	sed -n "/^| room | what it says/,/^\$/s/^| \`\([a-z]*\)\`.*/\1/p" docs/recipes.md | sort | cmp - <(echo "$rooms") &&
+	sed -n "/ rooms\[\] = {/,/};/p" shim/base/message.c | grep -o "\"[a-z]*\"" | tr -d "\"" | sort | cmp - <(echo "$rooms")'
+t debug_messages 0 '
+	said() { FASHIM_LOG=$1 FASHIM_OUT=none FASHIM_MIN_SPEEDUP=0 FASHIM_BUDGET=0 LD_LIBRARY_PATH=$BUILD/simgpu LD_PRELOAD=$BUILD/sim/libfashim.so "$BUILD/apps/sim/"$2 2>&1 >/dev/null | grep -o "^fashim: [A-Z_a-z]*[:=]" | sort -u | xargs; }
+	said info demo; said debug demo; said debug:site,gpu demo; said debug:ask "unseen in_two"; said debug:hook demo'
+
 # ---- env
 # The whole tables are the README's, compared below.
 t reasons 0 'fashim reasons | head -3'

@@ -188,7 +188,12 @@ static void test_rows(void **state)
 		} else if (strcmp(options[i].name, "FASHIM_LOG") == 0) {
 			good(i, "warn", "warn");
 			good(i, "none", "none");
+			good(i, "debug:act,log", "debug:act,log");
 			bad(i, "loud");
+			bad(i, "debug:");
+			bad(i, "debug:site,");
+			bad(i, "debug:sites");
+			bad(i, "debug:site,sit");
 		} else {
 			assert_string_equal(kind, "STRING");
 			kinds |= 16;

@@ -29,22 +29,30 @@ static void say_all(void *argument)
 	message_error("one %d", 1);
 	message_warn("two");
 	message_info("three");
+	message_debug_of("shim/site/site.c", "%s", "four");
+	message_debug_of("shim/ask/probe.c", "five");
 	CHECK(errno == EDOM);
 }
 
 static void test_levels(void **state)
 {
-	static const char *const environments[][2] = {{"FASHIM_LOG=none", NULL},
-						      {NULL, NULL},
-						      {"FASHIM_LOG=warn", NULL},
-						      {"FASHIM_LOG=info", NULL},
-						      {"FASHIM_LOG=debug", NULL}};
-	static const char *const shown[] = {"", "fashim: one 1\n", "fashim: one 1\nfashim: two\n",
-					    "fashim: one 1\nfashim: two\nfashim: three\n",
-					    "fashim: one 1\nfashim: two\nfashim: three\n"};
+	static const char *const environments[][2] = {
+		{"FASHIM_LOG=none", NULL},	    {NULL, NULL},
+		{"FASHIM_LOG=warn", NULL},	    {"FASHIM_LOG=info", NULL},
+		{"FASHIM_LOG=debug", NULL},	    {"FASHIM_LOG=debug:site", NULL},
+		{"FASHIM_LOG=debug:gpu,ask", NULL}, {"FASHIM_LOG=debug:ask,site", NULL}};
+#define THREE "fashim: one 1\nfashim: two\nfashim: three\n"
+	static const char *const shown[] = {"",
+					    "fashim: one 1\n",
+					    "fashim: one 1\nfashim: two\n",
+					    THREE,
+					    THREE "fashim: site: four\nfashim: ask: five\n",
+					    THREE "fashim: site: four\n",
+					    THREE "fashim: ask: five\n",
+					    THREE "fashim: site: four\nfashim: ask: five\n"};
 
 	(void)state;
-	for (int i = 0; i < 5; i++) {
+	for (size_t i = 0; i < sizeof(shown) / sizeof(*shown); i++) {
 		child_run(&child, environments[i], say_all, NULL);
 		assert_true(child_passed(&child));
 		assert_string_equal(child.errors, shown[i]);
