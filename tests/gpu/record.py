@@ -20,12 +20,10 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 import harness
-from catalogue_cases import COMPILED, COMPILED_REPEAT
+from cases import COMPILED
 
 ROWS = os.path.join(harness.HERE, "..", "traces", "traces.def")
 ROW = re.compile(r"^(PROGRAM|BY_RULE|BY_DATA|DECLINED|PASSED_BY)\((?:[A-Z]\d\d, )?(\w+),", re.M)
-C_PROGRAMS = ("two_threads",)
-FEW = 4
 
 
 def rows():
@@ -36,11 +34,10 @@ def rows():
 
 def command_of(name, in_catalogue, folder, outputs):
     """How the program is started; `folder` has the compiled ones."""
-    if name in COMPILED:
-        return [os.path.join(folder, "catalogue", COMPILED[name][0]), outputs,
-                str(COMPILED_REPEAT), name]
-    if name in C_PROGRAMS:
-        return [os.path.join(folder, name), outputs, str(FEW)]
+    entry = COMPILED.get(name)
+    if entry:
+        return [os.path.join(folder, entry.binary), outputs,
+                str(entry.repeat if in_catalogue else entry.few), name]
     return [sys.executable, harness.PROGRAMS_PY, name, "--out", outputs] \
         + ([] if in_catalogue else ["--few"])
 

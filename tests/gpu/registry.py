@@ -44,24 +44,23 @@ class Expect:
 class Program:
     """One row of the table. `few` is the number of forwards for a short run (traces);
     `timed`: None, or keyword arguments of the builder for a timed run. `options`: the
-    shim's, beside its mode."""
+    shim's, beside its mode. `binary`: what is started in place of Python, below the folder of the
+    compiled programs; None where there is a builder."""
 
-    def __init__(self, build, expect, repeat, few, variants, timed, faster, quick, tags, modes,
-                 options):
-        self.name = build.__name__.rstrip("_")
-        self.build, self.expect, self.repeat, self.few = build, expect, repeat, few
+    def __init__(self, name, expect, build=None, binary=None, repeat=8, few=2, variants=(),
+                 timed=None, faster=False, quick=False, tags=(), modes=(), options=()):
+        self.name, self.expect, self.build, self.binary = name, expect, build, binary
+        self.repeat, self.few = repeat, few
         self.variants, self.timed, self.faster = variants, timed, faster
         self.quick, self.tags, self.modes, self.options = quick, tags, modes, dict(options)
-        self.about = (build.__doc__ or "").strip().split("\n")[0]
+        self.about = ((build and build.__doc__) or "").strip().split("\n")[0]
 
 
-def program(expect, repeat=8, few=2, variants=(), timed=None, faster=False, quick=False, tags=(),
-            modes=(), options=()):
+def program(expect, **more):
     """Registers the decorated builder. modes: FASHIM modes to run beside `replace`."""
 
     def register(build):
-        entry = Program(build, expect, repeat, few, variants, timed, faster, quick, tags, modes,
-                        options)
+        entry = Program(build.__name__.rstrip("_"), expect, build, **more)
         assert entry.name not in PROGRAMS, entry.name
         PROGRAMS[entry.name] = entry
         return build

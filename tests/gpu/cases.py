@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalogue: every case by its number, the program that stands for it, and the routes by which
-its meaning may be found. What must come of it (replaced, or declined and why) is the program's
-Expect.
+"""What is run: the compiled programs, and the catalogue: every case by its number, the program that
+stands for it, and the routes by which its meaning may be found. What must come of it (replaced, or
+declined and why) is the program's Expect; Python's programs bring theirs along.
 
 P01–P36 must be replaced, or declined for a stated reason; N01–N08 must not be replaced; I01–I30 are
 the orders of operations that PyTorch's compiler knows; U are kernels nobody wrote a rule for; M are
 whole models.
 """
-from registry import Expect
+from registry import Expect, Program
 
 ANY = ("rule", "data", "identification")
 UNSEEN = ("data", "identification")  # no rule can know these kernels
@@ -131,26 +131,38 @@ CASES = [
     Case("M13", "t5"),
 ]
 
-# The cases of compiled programs: {name: (program in tests/gpu/catalogue/, Expect)}.
+# The compiled programs by name: those of the table, and those of the catalogue.
 COMPILED = {}
-COMPILED_REPEAT = 12
 
 
-def compiled(kind, program, *names, **more):
+def compiled(binary, kind, *names, repeat=12, quick=False, modes=(), few=2, **more):
     for name in names:
-        COMPILED[name] = program, Expect(kind, sites=1, **more)
+        COMPILED[name] = Program(name, Expect(kind, **{"sites": 1, **more}), binary=binary,
+                                 repeat=repeat, few=few, quick=quick, modes=modes)
 
+
+def table_row(name, quick=True, modes=(), **more):
+    compiled(name, "replace", name, repeat=40, few=4, quick=quick, modes=modes,
+             **{"tol": 1e-3, **more})
+
+
+table_row("static_cudart", exact=("P",), modes=("audit", "compare"))
+table_row("dlopen_cublas", exact=("P",))
+table_row("linked_driver", exact=("P",), quick=False)
+table_row("two_threads", chains=4, sites=6)
+table_row("two_contexts", chains=2, sites=4)
+TABLE = tuple(COMPILED)
 
 HALF_SUMS = dict(tol=1e-2)   # products that keep their sums in half precision
 BRAIN = dict(tol=1.6e-2)     # bf16 outputs of up to 1.7
-compiled("replace", "ft", "ft_inplace_minus10000", "ft_float_scores", tol=2e-3)
-compiled("replace", "ct2", "ct2_lengths_16f", "ct2_batch1_gemmex", **HALF_SUMS)
-compiled("replace", "ort", "ort_contrib_over_q", tol=2e-3)
-compiled("replace", "deepspeed", "ds_kv_workspace", tol=2e-3)
-compiled("replace", "ggml", "ggml_prefill_mha", "ggml_prefill_gqa_ptrs", **HALF_SUMS)
-compiled("replace", "marian", "marian_ptr_arrays", **HALF_SUMS)
+compiled("catalogue/ft", "replace", "ft_inplace_minus10000", "ft_float_scores", tol=2e-3)
+compiled("catalogue/ct2", "replace", "ct2_lengths_16f", "ct2_batch1_gemmex", **HALF_SUMS)
+compiled("catalogue/ort", "replace", "ort_contrib_over_q", tol=2e-3)
+compiled("catalogue/deepspeed", "replace", "ds_kv_workspace", tol=2e-3)
+compiled("catalogue/ggml", "replace", "ggml_prefill_mha", "ggml_prefill_gqa_ptrs", **HALF_SUMS)
+compiled("catalogue/marian", "replace", "marian_ptr_arrays", **HALF_SUMS)
 # Its softmax leaves the upper triangle of P alone, which nobody could make anew.
-compiled("decline", "llmc", "llmc_cublaslt_alias", reasons=("layout",), **BRAIN)
-compiled("replace", "megatron", "megatron_fused_causal", **BRAIN)
-compiled("replace", "renamed", "renamed_kernels", tol=2e-3)
-compiled("either", "scalars", "device_scalars", tol=2e-3, reasons=("scalars_on_device",))
+compiled("catalogue/llmc", "decline", "llmc_cublaslt_alias", reasons=("layout",), **BRAIN)
+compiled("catalogue/megatron", "replace", "megatron_fused_causal", **BRAIN)
+compiled("catalogue/renamed", "replace", "renamed_kernels", tol=2e-3)
+compiled("catalogue/scalars", "either", "device_scalars", tol=2e-3, reasons=("scalars_on_device",))

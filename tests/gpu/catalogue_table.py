@@ -46,7 +46,7 @@ def stated(expect):
             "either": "replaced or declined " + reasons}[expect.kind].strip()
 
 
-def row(case, expect, verdict, log):
+def row(case, entry, verdict, log):
     """What is kept of one case."""
     failures = list(verdict.failures)
     taken = {site["site"] for site in log.sites() if site["replaced"]}
@@ -64,7 +64,7 @@ def row(case, expect, verdict, log):
     details = sorted({f"{record.get('reason')}: {record['detail']}"
                       for record in list(log.state.values()) + log.decline
                       if record.get("detail")})
-    return {"number": case.number, "name": case.name, "stated": stated(expect), "outcome": outcome,
+    return {"number": case.number, "name": case.name, "stated": stated(entry.expect), "outcome": outcome,
             "routes": routes, "replaced": verdict.replaced, "seen": verdict.seen,
             "chains": verdict.expected, "reasons": reasons, "details": details[:6],
             "speed_up": speed_up(log), "app_error": finite(worst_error(log, "app_max")),
@@ -74,11 +74,9 @@ def row(case, expect, verdict, log):
             "notes": verdict.notes[:1]}
 
 
-def result(rows, harness, work):
+def result(rows, logs):
     """All that is kept of a run."""
-    header = {}
-    for case in rows:
-        header = header or harness.Log(f"{work}/{case['name']}.jsonl").header or {}
+    header = next((log.header for log in logs if log.header), {})
     kept = {label: header.get(label) for label in ("gpu", "driver", "cublas", "fashim")}
     return kept | {"cases": rows}
 
