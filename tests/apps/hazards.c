@@ -108,6 +108,20 @@ void observe_p(struct bench *b, const struct tensors *t, int repetition)
 	app_observe(&b->report, "P", repetition, t->p, b->scores);
 }
 
+static void run(const struct hazard *hazard)
+{
+	struct bench b;
+
+	if (hazard->run) {
+		hazard->run();
+		return;
+	}
+	bench_open(&b, hazard->placement);
+	for (int r = 0; r < REPETITIONS; r++)
+		hazard->each(&b, r);
+	bench_close(&b);
+}
+
 int main(int argc, char **argv)
 {
 	const struct hazard *groups[] = {
@@ -121,7 +135,7 @@ int main(int argc, char **argv)
 			if (!strcmp(argv[1], "--list")) {
 				printf("%-22s %s\n", h->name, h->about);
 			} else if (!strcmp(argv[1], h->name)) {
-				h->run();
+				run(h);
 				return 0;
 			}
 		}

@@ -58,11 +58,34 @@ void chain(struct bench *b, const struct tensors *t); /* the three above */
 void observe_o(struct bench *b, const struct tensors *t, int repetition);
 void observe_p(struct bench *b, const struct tensors *t, int repetition);
 
+/* A case: all of it in `run`; or what `each` does REPETITIONS times with an open bench. */
 struct hazard {
 	const char *name;
 	void (*run)(void);
 	const char *about;
+	void (*each)(struct bench *b, int r);
+	enum placement placement;
 };
+
+#define ONCE(function, words)                                                                      \
+	{                                                                                          \
+		.name = #function, .run = function, .about = words                                 \
+	}
+#define EACH(function, words)                                                                      \
+	{                                                                                          \
+		.name = #function, .each = function, .about = words                                \
+	}
+#define EACH_APART(function, words)                                                                \
+	{                                                                                          \
+		.name = #function, .each = function, .about = words, .placement = APART            \
+	}
+
+/* The case of that name is a call of what many share. */
+#define CASE(name, call)                                                                           \
+	static void name(void)                                                                     \
+	{                                                                                          \
+		call;                                                                              \
+	}
 
 extern const struct hazard hazards_alias[], hazards_observe[], hazards_order[], hazards_stream[],
 	hazards_forms[], hazards_arrays[], hazards_copies[], hazards_outputs[], hazards_columns[],

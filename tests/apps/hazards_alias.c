@@ -11,79 +11,55 @@ static void contiguous(struct bench *b, CUdeviceptr to, uint64_t seed)
 	app_split_heads(&b->app, to, b->raw, b->shape.rows, b->shape.heads, b->shape.depth);
 }
 
-static void v_into_q(void)
+/* A chain whose V is made contiguous when the scores are done. */
+static void chain_late_v(struct bench *b, const struct tensors *t, uint64_t seed, int r)
 {
-	struct bench b;
+	app_upload_random(b->raw, b->n, seed);
+	chain_open(b, t);
+	chain_middle(b, t);
+	app_split_heads(&b->app, t->v, b->raw, b->shape.rows, b->shape.heads, b->shape.depth);
+	chain_close(b, t);
+	observe_o(b, t, r);
+}
 
-	bench_open(&b, TOGETHER);
-	struct tensors t = b.t;
+static void v_into_q(struct bench *b, int r)
+{
+	struct tensors t = b->t;
+
 	t.v = t.q;
-	for (int r = 0; r < REPETITIONS; r++) {
-		contiguous(&b, t.q, 3 * (uint64_t)r + 1);
-		contiguous(&b, t.k, 3 * (uint64_t)r + 2);
-		app_upload_random(b.raw, b.n, 3 * (uint64_t)r + 3);
-		chain_open(&b, &t);
-		chain_middle(&b, &t);
-		app_split_heads(&b.app, t.v, b.raw, b.shape.rows, b.shape.heads, b.shape.depth);
-		chain_close(&b, &t);
-		observe_o(&b, &t, r);
-	}
-	bench_close(&b);
+	contiguous(b, t.q, 3 * (uint64_t)r + 1);
+	contiguous(b, t.k, 3 * (uint64_t)r + 2);
+	chain_late_v(b, &t, 3 * (uint64_t)r + 3, r);
 }
 
-static void v_into_s(void)
+static void v_into_s(struct bench *b, int r)
 {
-	struct bench b;
+	struct tensors t = b->t;
 
-	bench_open(&b, TOGETHER);
-	struct tensors t = b.t;
 	t.v = t.s;
-	for (int r = 0; r < REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		app_upload_random(b.raw, b.n, 100 + (uint64_t)r);
-		chain_open(&b, &t);
-		chain_middle(&b, &t);
-		app_split_heads(&b.app, t.v, b.raw, b.shape.rows, b.shape.heads, b.shape.depth);
-		chain_close(&b, &t);
-		observe_o(&b, &t, r);
-	}
-	bench_close(&b);
+	bench_inputs(b, r);
+	chain_late_v(b, &t, 100 + (uint64_t)r, r);
 }
 
-static void middle_into_q(void)
+static void middle_into_q(struct bench *b, int r)
 {
-	struct bench b;
+	struct tensors t = b->t;
 
-	bench_open(&b, TOGETHER);
-	struct tensors t = b.t;
 	t.x = t.q;
-	for (int r = 0; r < REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		chain(&b, &t);
-		observe_o(&b, &t, r);
-	}
-	bench_close(&b);
+	bench_inputs(b, r);
+	chain(b, &t);
+	observe_o(b, &t, r);
 }
 
 /* The scale writes where Q was, the mask where S was, softmax where Q was, V's copy where S was. */
-static void bert(void)
+static void bert(struct bench *b, int r)
 {
-	struct bench b;
+	struct tensors t = b->t;
 
-	bench_open(&b, TOGETHER);
-	struct tensors t = b.t;
 	t.x = t.p = t.q;
 	t.m = t.v = t.s;
-	for (int r = 0; r < REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		app_upload_random(b.raw, b.n, 100 + (uint64_t)r);
-		chain_open(&b, &t);
-		chain_middle(&b, &t);
-		app_split_heads(&b.app, t.v, b.raw, b.shape.rows, b.shape.heads, b.shape.depth);
-		chain_close(&b, &t);
-		observe_o(&b, &t, r);
-	}
-	bench_close(&b);
+	bench_inputs(b, r);
+	chain_late_v(b, &t, 100 + (uint64_t)r, r);
 }
 
 static void output_at(struct bench *b, struct tensors t)
@@ -133,22 +109,17 @@ static void softmax_in_place(void)
 }
 
 /* P's place changes from repetition to repetition, as in a warm-up. */
-static void alias_changes(void)
+static void alias_changes(struct bench *b, int r)
 {
-	struct bench b;
+	struct tensors t = b->t;
 
-	bench_open(&b, TOGETHER);
-	struct tensors t = b.t;
-	for (int r = 0; r < REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		t.p = r % 3 == 0 ? b.t.s : r % 3 == 1 ? b.t.x : b.t.p;
-		t.x = r % 2 ? b.t.x : b.t.s;
-		chain(&b, &t);
-		observe_o(&b, &t, r);
-		if (late(r))
-			observe_p(&b, &t, r);
-	}
-	bench_close(&b);
+	bench_inputs(b, r);
+	t.p = r % 3 == 0 ? b->t.s : r % 3 == 1 ? b->t.x : b->t.p;
+	t.x = r % 2 ? b->t.x : b->t.s;
+	chain(b, &t);
+	observe_o(b, &t, r);
+	if (late(r))
+		observe_p(b, &t, r);
 }
 
 /* The next layer's K is made where this layer's P was: the usual, harmless end of a P. */
@@ -220,35 +191,19 @@ static void merged_over_p(bool always)
 	bench_close(&b);
 }
 
-static void merged_below_p(void)
-{
-	merged_over_p(false);
-}
-
-static void merged_always_p(void)
-{
-	merged_over_p(true);
-}
-
 /* Only the first half of P is overwritten so, up to a multiple of 512 bytes, which is where an
  * allocator lets the next tensor begin; the second half is still P and is looked at. */
-static void merged_half_p(void)
+static void merged_half_p(struct bench *b, int r)
 {
-	struct bench b;
-
-	bench_open(&b, TOGETHER);
-	for (int r = 0; r < REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		chain(&b, &b.t);
-		observe_o(&b, &b.t, r);
-		if (!late(r))
-			continue;
-		write_over(&b, b.t.p, 2048, b.scores / 512 * 256, r);
-		app_copy(&b.app, b.spare, b.t.p, b.scores);
-		app_observe(&b.report, "view", r, b.spare, b.scores);
-		observe_p(&b, &b.t, r);
-	}
-	bench_close(&b);
+	bench_inputs(b, r);
+	chain(b, &b->t);
+	observe_o(b, &b->t, r);
+	if (!late(r))
+		return;
+	write_over(b, b->t.p, 2048, b->scores / 512 * 256, r);
+	app_copy(&b->app, b->spare, b->t.p, b->scores);
+	app_observe(&b->report, "view", r, b->spare, b->scores);
+	observe_p(b, &b->t, r);
 }
 
 static void merged_over(struct bench *b, CUdeviceptr input)
@@ -283,23 +238,25 @@ static void merged_below_k(void)
 	merged_over(&b, b.t.k);
 }
 
+CASE(merged_below_p, merged_over_p(false))
+CASE(merged_always_p, merged_over_p(true))
+
 const struct hazard hazards_alias[] = {
-	{"v_into_q", v_into_q, "V is made contiguous in the buffer that held Q"},
-	{"v_into_s", v_into_s, "V's copy lands in S"},
-	{"middle_into_q", middle_into_q, "the scaled scores are written over Q"},
-	{"bert", bert, "scale and softmax into Q, mask and V's copy into S"},
-	{"o_into_q", o_into_q, "O is written over Q"},
-	{"o_into_k", o_into_k, "O is written over K"},
-	{"o_into_s", o_into_s, "O is written over S"},
-	{"softmax_in_place", softmax_in_place, "scale, mask and softmax in place"},
-	{"alias_changes", alias_changes, "P and X change places from call to call"},
-	{"k_into_old_p", k_into_old_p, "the next K is made where the last P was"},
-	{"k_and_p_share", k_and_p_share, "K and P have one place in turn"},
-	{"merged_below_p", merged_below_p, "a tensor that starts below P overwrites it"},
-	{"merged_always_p", merged_always_p, "the same every time"},
-	{"merged_half_p", merged_half_p,
-	 "late, half of P is so overwritten, half stays and is read"},
-	{"merged_below_q", merged_below_q, "between the GEMMs one starts below Q"},
-	{"merged_below_k", merged_below_k, "between the GEMMs one starts below K"},
+	EACH(v_into_q, "V is made contiguous in the buffer that held Q"),
+	EACH(v_into_s, "V's copy lands in S"),
+	EACH(middle_into_q, "the scaled scores are written over Q"),
+	EACH(bert, "scale and softmax into Q, mask and V's copy into S"),
+	ONCE(o_into_q, "O is written over Q"),
+	ONCE(o_into_k, "O is written over K"),
+	ONCE(o_into_s, "O is written over S"),
+	ONCE(softmax_in_place, "scale, mask and softmax in place"),
+	EACH(alias_changes, "P and X change places from call to call"),
+	ONCE(k_into_old_p, "the next K is made where the last P was"),
+	ONCE(k_and_p_share, "K and P have one place in turn"),
+	ONCE(merged_below_p, "a tensor that starts below P overwrites it"),
+	ONCE(merged_always_p, "the same every time"),
+	EACH(merged_half_p, "late, half of P is so overwritten, half stays and is read"),
+	ONCE(merged_below_q, "between the GEMMs one starts below Q"),
+	ONCE(merged_below_k, "between the GEMMs one starts below K"),
 	{0},
 };

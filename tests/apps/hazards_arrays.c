@@ -260,12 +260,12 @@ static void arrays_freed(void)
 }
 
 const struct hazard hazards_arrays[] = {
-	{"address_array", address_array, "address arrays, rewritten between the products"},
-	{"address_array_shared", address_array_shared, "the same, K and V shared by heads"},
-	{"arrays_by_kernel", arrays_by_kernel, "address arrays that a kernel fills"},
-	{"arrays_move", arrays_move, "the same, and the tensors move"},
-	{"arrays_edited", arrays_edited, "the same, and an entry is copied over another"},
-	{"arrays_freed", arrays_freed, "the same, and the arrays lie elsewhere"},
-	{"arrays_by_table", arrays_by_table, "what is filled in depends on other memory"},
+	ONCE(address_array, "address arrays, rewritten between the products"),
+	ONCE(address_array_shared, "the same, K and V shared by heads"),
+	ONCE(arrays_by_kernel, "address arrays that a kernel fills"),
+	ONCE(arrays_move, "the same, and the tensors move"),
+	ONCE(arrays_edited, "the same, and an entry is copied over another"),
+	ONCE(arrays_freed, "the same, and the arrays lie elsewhere"),
+	ONCE(arrays_by_table, "what is filled in depends on other memory"),
 	{0},
 };

@@ -137,32 +137,12 @@ static void attend(bool laid_out, void (*before)(struct bench *b, const struct w
 	bench_close(&b);
 }
 
-static void plain(void)
-{
-	attend(false, NULL, NULL);
-}
-
-static void laid(void)
-{
-	attend(true, NULL, NULL);
-}
-
 /* What was cast is something else by the time of PV. */
 static void edit_narrow(struct bench *b, const struct wide *w)
 {
 	(void)w;
 	CHECK(cuMemsetD16(b->t.q + 512, 0x3c00, b->n / 2));
 	CHECK(cuMemsetD16(b->t.k, 0x3c00, b->n / 3));
-}
-
-static void edited(void)
-{
-	attend(false, NULL, edit_narrow);
-}
-
-static void laid_edited(void)
-{
-	attend(true, NULL, edit_narrow);
 }
 
 /* What was made of it is something else by the time of QK^T. */
@@ -173,22 +153,19 @@ static void edit_wide(struct bench *b, const struct wide *w)
 	CHECK(cuMemsetD32(w->k + 4, 0, b->n / 3));
 }
 
-static void wide_edited(void)
-{
-	attend(false, edit_wide, NULL);
-}
-
-static void laid_wide_edited(void)
-{
-	attend(true, edit_wide, NULL);
-}
+CASE(plain, attend(false, NULL, NULL))
+CASE(cast_laid_out, attend(true, NULL, NULL))
+CASE(cast_edited, attend(false, NULL, edit_narrow))
+CASE(cast_laid_edited, attend(true, NULL, edit_narrow))
+CASE(cast_wide_edited, attend(false, edit_wide, NULL))
+CASE(cast_laid_wide_edited, attend(true, edit_wide, NULL))
 
 const struct hazard hazards_casts[] = {
-	{"cast", plain, "Q and K are cast to fp32 for QK^T, PV is in fp16"},
-	{"cast_edited", edited, "the same, and they are edited before PV"},
-	{"cast_wide_edited", wide_edited, "the same, and the fp32 ones before QK^T"},
-	{"cast_laid_out", laid, "Q is cast, then laid out"},
-	{"cast_laid_edited", laid_edited, "the same, and Q and K are edited before PV"},
-	{"cast_laid_wide_edited", laid_wide_edited, "the same, and in fp32 between the two"},
+	{.name = "cast", .run = plain, .about = "Q and K are cast to fp32 for QK^T, PV is in fp16"},
+	ONCE(cast_edited, "the same, and they are edited before PV"),
+	ONCE(cast_wide_edited, "the same, and the fp32 ones before QK^T"),
+	ONCE(cast_laid_out, "Q is cast, then laid out"),
+	ONCE(cast_laid_edited, "the same, and Q and K are edited before PV"),
+	ONCE(cast_laid_wide_edited, "the same, and in fp32 between the two"),
 	{0},
 };

@@ -98,30 +98,15 @@ static void in_pieces(struct bench *b, CUdeviceptr qkv)
 	app_upload_random(qkv, 3 * b->n, 4711);
 }
 
-static void columns_q(void)
-{
-	overwriting(clear_q);
-}
-
-static void columns_k(void)
-{
-	overwriting(clear_k);
-}
-
-static void columns_v(void)
-{
-	overwriting(clear_v);
-}
-
-static void columns_pieces(void)
-{
-	overwriting(in_pieces);
-}
+CASE(columns_q, overwriting(clear_q))
+CASE(columns_k, overwriting(clear_k))
+CASE(columns_v, overwriting(clear_v))
+CASE(columns_pieces, overwriting(in_pieces))
 
 const struct hazard hazards_columns[] = {
-	{"columns_q", columns_q, "Q, columns of QKV, is overwritten before P is read"},
-	{"columns_k", columns_k, "K, columns of QKV, is overwritten before P is read"},
-	{"columns_v", columns_v, "V, columns between those of Q and K, is overwritten"},
-	{"columns_pieces", columns_pieces, "QKV is overwritten piece by piece before P is read"},
-	{NULL, NULL, NULL},
+	ONCE(columns_q, "Q, columns of QKV, is overwritten before P is read"),
+	ONCE(columns_k, "K, columns of QKV, is overwritten before P is read"),
+	ONCE(columns_v, "V, columns between those of Q and K, is overwritten"),
+	ONCE(columns_pieces, "QKV is overwritten piece by piece before P is read"),
+	{0},
 };

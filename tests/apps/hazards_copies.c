@@ -109,36 +109,6 @@ static void by_product(struct bench *b, const struct originals *from, int r)
 	app_observe(&b->report, "X K", r, b->spare, b->n / (size_t)b->shape.heads);
 }
 
-static void copies(void)
-{
-	looking(nothing);
-}
-
-static void copies_read(void)
-{
-	looking(at_copies);
-}
-
-static void copies_outlive(void)
-{
-	looking(at_copies_after);
-}
-
-static void copies_edited(void)
-{
-	looking(at_parts);
-}
-
-static void copies_and_p(void)
-{
-	looking(at_p);
-}
-
-static void copies_multiplied(void)
-{
-	looking(by_product);
-}
-
 /* The copies are made on one stream and read on another, after an event. */
 static void copies_other_stream(void)
 {
@@ -187,38 +157,39 @@ static void copies_shared(void)
 }
 
 /* At times one head's K serves all heads, and P is read when neither it nor the copies stand. */
-static void copies_repeated(void)
+static void copies_repeated(struct bench *b, int r)
 {
-	struct bench b;
-
-	bench_open(&b, TOGETHER);
-	for (int r = 0; r < REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		if (late(r)) {
-			app_upload_random(b.raw, b.n, 600 + (uint64_t)r);
-			app_repeat_head(&b.app, b.t.k, b.raw, b.shape.rows, b.shape.heads,
-					b.shape.depth);
-		}
-		chain(&b, &b.t);
-		if (late(r)) {
-			app_fill(&b.app, b.t.k, 1.0f, b.n);
-			app_fill(&b.app, b.raw, 2.0f, b.n);
-			observe_p(&b, &b.t, r);
-		}
-		observe_o(&b, &b.t, r);
+	bench_inputs(b, r);
+	if (late(r)) {
+		app_upload_random(b->raw, b->n, 600 + (uint64_t)r);
+		app_repeat_head(&b->app, b->t.k, b->raw, b->shape.rows, b->shape.heads,
+				b->shape.depth);
 	}
-	bench_close(&b);
+	chain(b, &b->t);
+	if (late(r)) {
+		app_fill(&b->app, b->t.k, 1.0f, b->n);
+		app_fill(&b->app, b->raw, 2.0f, b->n);
+		observe_p(b, &b->t, r);
+	}
+	observe_o(b, &b->t, r);
 }
 
+CASE(copies, looking(nothing))
+CASE(copies_read, looking(at_copies))
+CASE(copies_outlive, looking(at_copies_after))
+CASE(copies_edited, looking(at_parts))
+CASE(copies_and_p, looking(at_p))
+CASE(copies_multiplied, looking(by_product))
+
 const struct hazard hazards_copies[] = {
-	{"copies", copies, "Q, K and V made contiguous, and nothing else"},
-	{"copies_read", copies_read, "the contiguous Q, K and V are read"},
-	{"copies_outlive", copies_outlive, "… after the originals were overwritten"},
-	{"copies_edited", copies_edited, "… after parts were overwritten, and edited in place"},
-	{"copies_and_p", copies_and_p, "P is read when Q's original and K's copy are gone"},
-	{"copies_multiplied", copies_multiplied, "K's copy in another product"},
-	{"copies_other_stream", copies_other_stream, "Q's copy is read on another stream"},
-	{"copies_shared", copies_shared, "K's copy serves two attentions"},
-	{"copies_repeated", copies_repeated, "one head's K was copied for all, and is overwritten"},
-	{NULL, NULL, NULL},
+	ONCE(copies, "Q, K and V made contiguous, and nothing else"),
+	ONCE(copies_read, "the contiguous Q, K and V are read"),
+	ONCE(copies_outlive, "… after the originals were overwritten"),
+	ONCE(copies_edited, "… after parts were overwritten, and edited in place"),
+	ONCE(copies_and_p, "P is read when Q's original and K's copy are gone"),
+	ONCE(copies_multiplied, "K's copy in another product"),
+	ONCE(copies_other_stream, "Q's copy is read on another stream"),
+	ONCE(copies_shared, "K's copy serves two attentions"),
+	EACH(copies_repeated, "one head's K was copied for all, and is overwritten"),
+	{0},
 };

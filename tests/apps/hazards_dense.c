@@ -65,20 +65,10 @@ static void layer(void (*late_on)(struct bench *b, const struct layers *l))
 	bench_close(&b);
 }
 
-static void projected(void)
-{
-	layer(NULL);
-}
-
 /* V is another one by now. */
 static void again(struct bench *b, const struct layers *l)
 {
 	dense(b, l, b->t.v, b->t.k);
-}
-
-static void projected_again(void)
-{
-	layer(again);
 }
 
 /* P is one of the operands of a dense layer. */
@@ -87,14 +77,13 @@ static void of_p(struct bench *b, const struct layers *l)
 	dense(b, l, b->t.v, b->t.p);
 }
 
-static void projected_from_p(void)
-{
-	layer(of_p);
-}
+CASE(projected, layer(NULL))
+CASE(projected_again, layer(again))
+CASE(projected_from_p, layer(of_p))
 
 const struct hazard hazards_dense[] = {
-	{"projected", projected, "Q, K and V come from dense layers, O goes to others"},
-	{"projected_again", projected_again, "the same, and V is projected anew before P.V"},
-	{"projected_from_p", projected_from_p, "the same, and V is made of P"},
+	ONCE(projected, "Q, K and V come from dense layers, O goes to others"),
+	ONCE(projected_again, "the same, and V is projected anew before P.V"),
+	ONCE(projected_from_p, "the same, and V is made of P"),
 	{0},
 };

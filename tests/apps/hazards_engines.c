@@ -97,16 +97,6 @@ static void masked(bool wide)
 	bench_close(&b);
 }
 
-static void masked_pairs(void)
-{
-	masked(false);
-}
-
-static void masked_wide(void)
-{
-	masked(true);
-}
-
 /* ---- ggml ------------------------------------------------------------------------------------ */
 
 enum { SHARED = 3 }; /* heads of Q for one of K and V */
@@ -252,20 +242,15 @@ static void prefill(float cap)
 	bench_close(b);
 }
 
-static void prefill_shared(void)
-{
-	prefill(0);
-}
-
-static void prefill_capped(void)
-{
-	prefill(20);
-}
+CASE(masked_pairs, masked(false))
+CASE(masked_wide, masked(true))
+CASE(prefill_shared, prefill(0))
+CASE(prefill_capped, prefill(20))
 
 const struct hazard hazards_engines[] = {
-	{"masked_pairs", masked_pairs, "fp16 scores in place, a mask of ones where keys are shown"},
-	{"masked_wide", masked_wide, "the same of fp32 scores"},
-	{"prefill_shared", prefill_shared, "heads that share K and V, fp32 scores, fp16 P"},
-	{"prefill_capped", prefill_capped, "the same with a softcap"},
+	ONCE(masked_pairs, "fp16 scores in place, a mask of ones where keys are shown"),
+	ONCE(masked_wide, "the same of fp32 scores"),
+	ONCE(prefill_shared, "heads that share K and V, fp32 scores, fp16 P"),
+	ONCE(prefill_capped, "the same with a softcap"),
 	{0},
 };

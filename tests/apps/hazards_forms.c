@@ -46,30 +46,15 @@ static void preloaded(void (*meddle)(struct bench *, int),
 	bench_close(&b);
 }
 
-static void bias_in_s(void)
-{
-	preloaded(NULL, NULL);
-}
-
 static CUdeviceptr in_s(struct bench *b)
 {
 	return b->t.s;
-}
-
-static void bias_in_p(void)
-{
-	preloaded(NULL, in_s);
 }
 
 static void clear_s(struct bench *b, int r)
 {
 	(void)r;
 	CHECK(cuMemsetD16Async(b->t.s, 0x3c00, b->scores, b->app.stream));
-}
-
-static void bias_overwritten(void)
-{
-	preloaded(clear_s, NULL);
 }
 
 /* All of Q, K, V and O as [H,D,S]: O^T = V^T P^T, P being the first operand. */
@@ -103,24 +88,18 @@ static void channels_first(void)
 }
 
 /* A kernel nobody knows leaves more behind than P, and somebody looks at that. */
-static void second_output(void)
+static void second_output(struct bench *b, int r)
 {
-	struct bench b;
+	const unsigned rows = (unsigned)(b->shape.heads * b->shape.rows);
 
-	bench_open(&b, TOGETHER);
-	for (int r = 0; r < REPETITIONS; r++) {
-		const unsigned rows = (unsigned)(b.shape.heads * b.shape.rows);
-
-		bench_inputs(&b, r);
-		chain_open(&b, &b.t);
-		app_scale(&b.app, b.t.x, b.t.s, 0.25f, b.scores);
-		app_launch(&b.app, b.app.softmax_sums, rows, 32,
-			   (void *[]){&b.t.p, &b.t.x, &b.spare, &b.shape.columns});
-		chain_close(&b, &b.t);
-		observe_o(&b, &b.t, r);
-		app_observe(&b.report, "sums", r, b.spare, 2 * rows);
-	}
-	bench_close(&b);
+	bench_inputs(b, r);
+	chain_open(b, &b->t);
+	app_scale(&b->app, b->t.x, b->t.s, 0.25f, b->scores);
+	app_launch(&b->app, b->app.softmax_sums, rows, 32,
+		   (void *[]){&b->t.p, &b->t.x, &b->spare, &b->shape.columns});
+	chain_close(b, &b->t);
+	observe_o(b, &b->t, r);
+	app_observe(&b->report, "sums", r, b->spare, 2 * rows);
 }
 
 /* A kernel nobody knows writes P up to the diagonal; the zeros beyond are the program's, put there
@@ -170,13 +149,17 @@ static void large_scores(void)
 	bench_close(&b);
 }
 
+CASE(bias_in_s, preloaded(NULL, NULL))
+CASE(bias_in_p, preloaded(NULL, in_s))
+CASE(bias_overwritten, preloaded(clear_s, NULL))
+
 const struct hazard hazards_forms[] = {
-	{"bias_in_s", bias_in_s, "QK^T is added to a bias that lies in S"},
-	{"bias_in_p", bias_in_p, "the same, and softmax is in place"},
-	{"bias_overwritten", bias_overwritten, "the same, and S is cleared before P.V"},
-	{"second_output", second_output, "softmax writes the sums of its rows too"},
-	{"lower_triangle", lower_triangle, "softmax writes P up to the diagonal alone"},
-	{"large_scores", large_scores, "O hangs on how the scores are rounded"},
-	{"channels_first", channels_first, "Q, K, V and O as [H,D,S]"},
+	ONCE(bias_in_s, "QK^T is added to a bias that lies in S"),
+	ONCE(bias_in_p, "the same, and softmax is in place"),
+	ONCE(bias_overwritten, "the same, and S is cleared before P.V"),
+	EACH(second_output, "softmax writes the sums of its rows too"),
+	ONCE(lower_triangle, "softmax writes P up to the diagonal alone"),
+	ONCE(large_scores, "O hangs on how the scores are rounded"),
+	ONCE(channels_first, "Q, K, V and O as [H,D,S]"),
 	{0},
 };

@@ -116,18 +116,6 @@ static void copied_in_graph(bool ahead)
 	close_known(&b, exec);
 }
 
-/* The graph itself copies P, behind the chain. */
-static void graph_reader(void)
-{
-	copied_in_graph(false);
-}
-
-/* … or ahead of it: what the replay before has left. */
-static void graph_loop(void)
-{
-	copied_in_graph(true);
-}
-
 /* Behind the chain a part of P is changed where it lies. */
 static void graph_part(void)
 {
@@ -198,16 +186,6 @@ static void v_over_q(bool overwritten)
 			observe_p(&b, &t, r);
 	}
 	close_known(&b, exec);
-}
-
-static void graph_v_over_q(void)
-{
-	v_over_q(false);
-}
-
-static void graph_v_over_q_alone(void)
-{
-	v_over_q(true);
 }
 
 /* Outside, before P is asked for: new inputs, a part of P, a chain of its own. */
@@ -486,21 +464,28 @@ static void graph_waits(void)
 	bench_close(&b);
 }
 
+/* The graph itself copies P, behind the chain. */
+CASE(graph_reader, copied_in_graph(false))
+/* … or ahead of it: what the replay before has left. */
+CASE(graph_loop, copied_in_graph(true))
+CASE(graph_v_over_q, v_over_q(false))
+CASE(graph_v_over_q_alone, v_over_q(true))
+
 const struct hazard hazards_graphs[] = {
-	{"graph_layers", graph_layers, "two layers in a graph; P once, amid the replays"},
-	{"graph_reader", graph_reader, "P is read in the graph, behind the chain"},
-	{"graph_loop", graph_loop, "… ahead of it: that of the replay before"},
-	{"graph_part", graph_part, "a part of P is overwritten in the graph"},
-	{"graph_inputs_go", graph_inputs_go, "Q and K are overwritten in the graph"},
-	{"graph_v_over_q", graph_v_over_q, "V lands in the memory of Q, O in that of K"},
-	{"graph_v_over_q_alone", graph_v_over_q_alone, "… and its scores are overwritten"},
-	{"graph_changes_outside", graph_changes_outside, "inputs and P change after the launch"},
-	{"graph_update", graph_update, "the executable graph is updated"},
-	{"graph_by_hand", graph_by_hand, "child graphs put together by hand"},
-	{"graph_node_added", graph_node_added, "a node is added to the captured graph"},
-	{"graph_branches", graph_branches, "two streams in one capture"},
-	{"graphs_in_turn", graphs_in_turn, "two graphs in the same memory, two streams"},
-	{"graph_waits", graph_waits, "an executable graph on two streams, not waited for"},
-	{"graph_gone", graph_gone, "P is read when the graph, the stream is gone"},
+	ONCE(graph_layers, "two layers in a graph; P once, amid the replays"),
+	ONCE(graph_reader, "P is read in the graph, behind the chain"),
+	ONCE(graph_loop, "… ahead of it: that of the replay before"),
+	ONCE(graph_part, "a part of P is overwritten in the graph"),
+	ONCE(graph_inputs_go, "Q and K are overwritten in the graph"),
+	ONCE(graph_v_over_q, "V lands in the memory of Q, O in that of K"),
+	ONCE(graph_v_over_q_alone, "… and its scores are overwritten"),
+	ONCE(graph_changes_outside, "inputs and P change after the launch"),
+	ONCE(graph_update, "the executable graph is updated"),
+	ONCE(graph_by_hand, "child graphs put together by hand"),
+	ONCE(graph_node_added, "a node is added to the captured graph"),
+	ONCE(graph_branches, "two streams in one capture"),
+	ONCE(graphs_in_turn, "two graphs in the same memory, two streams"),
+	ONCE(graph_waits, "an executable graph on two streams, not waited for"),
+	ONCE(graph_gone, "P is read when the graph, the stream is gone"),
 	{0},
 };

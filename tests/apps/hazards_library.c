@@ -83,24 +83,13 @@ static void run(enum act act)
 	bench_close(&b);
 }
 
-static void library_reads_p(void)
-{
-	run(COPY);
-}
-
-static void library_sets_p(void)
-{
-	run(SET);
-}
-
-static void library_sets_half(void)
-{
-	run(SET_HALF);
-}
+CASE(library_reads_p, run(COPY))
+CASE(library_sets_p, run(SET))
+CASE(library_sets_half, run(SET_HALF))
 
 const struct hazard hazards_library[] = {
-	{"library_reads_p", library_reads_p, "a call of cuDNN copies P"},
-	{"library_sets_p", library_sets_p, "… overwrites all of P, which is read then"},
-	{"library_sets_half", library_sets_half, "… overwrites one half of P"},
-	{NULL, NULL, NULL},
+	ONCE(library_reads_p, "a call of cuDNN copies P"),
+	ONCE(library_sets_p, "… overwrites all of P, which is read then"),
+	ONCE(library_sets_half, "… overwrites one half of P"),
+	{0},
 };

@@ -197,61 +197,6 @@ static void by_host(struct masks *m)
 
 /* ---- cases ---------------------------------------------------------------------------------- */
 
-static void mask_stays(void)
-{
-	with_changes(nothing);
-}
-
-static void mask_filled(void)
-{
-	with_changes(fill);
-}
-
-static void mask_row_filled(void)
-{
-	with_changes(fill_last_row);
-}
-
-static void mask_set(void)
-{
-	with_changes(set);
-}
-
-static void mask_columns_set(void)
-{
-	with_changes(set_columns);
-}
-
-static void mask_uploaded(void)
-{
-	with_changes(upload);
-}
-
-static void mask_copied(void)
-{
-	with_changes(copy);
-}
-
-static void mask_multiplied(void)
-{
-	with_changes(multiply);
-}
-
-static void mask_other_stream(void)
-{
-	with_changes(on_other_stream);
-}
-
-static void mask_other_thread(void)
-{
-	with_changes(by_thread);
-}
-
-static void mask_reallocated(void)
-{
-	with_changes(reallocate);
-}
-
 static CUgraphExec replayed;
 
 static void replay(struct masks *m)
@@ -315,21 +260,33 @@ static void masks_in_turn(void)
 	bench_close(&m.b);
 }
 
+CASE(mask_stays, with_changes(nothing))
+CASE(mask_filled, with_changes(fill))
+CASE(mask_row_filled, with_changes(fill_last_row))
+CASE(mask_set, with_changes(set))
+CASE(mask_columns_set, with_changes(set_columns))
+CASE(mask_uploaded, with_changes(upload))
+CASE(mask_copied, with_changes(copy))
+CASE(mask_multiplied, with_changes(multiply))
+CASE(mask_other_stream, with_changes(on_other_stream))
+CASE(mask_other_thread, with_changes(by_thread))
+CASE(mask_reallocated, with_changes(reallocate))
+
 const struct hazard hazards_masks[] = {
-	{"mask_stays", mask_stays, "layers that share a mask"},
-	{"mask_filled", mask_filled, "… which a kernel changes between two of them"},
-	{"mask_row_filled", mask_row_filled, "… which a kernel changes in its last row"},
-	{"mask_set", mask_set, "… which a memset changes"},
-	{"mask_columns_set", mask_columns_set, "… of which a memset changes some columns"},
-	{"mask_uploaded", mask_uploaded, "… which the host uploads anew"},
-	{"mask_copied", mask_copied, "… over which another one is copied"},
-	{"mask_multiplied", mask_multiplied, "… which a product overwrites"},
-	{"mask_other_stream", mask_other_stream, "… which is changed on another stream"},
-	{"mask_other_thread", mask_other_thread, "… which is changed by another thread"},
-	{"mask_reallocated", mask_reallocated, "… which is freed and made anew"},
-	{"mask_by_graph", mask_by_graph, "… which a graph changes"},
-	{"mask_mapped", mask_mapped, "… which the host writes where it lies"},
-	{"mask_managed", mask_managed, "… which the host writes in managed memory"},
-	{"masks_in_turn", masks_in_turn, "two masks in turn"},
-	{NULL, NULL, NULL},
+	ONCE(mask_stays, "layers that share a mask"),
+	ONCE(mask_filled, "… which a kernel changes between two of them"),
+	ONCE(mask_row_filled, "… which a kernel changes in its last row"),
+	ONCE(mask_set, "… which a memset changes"),
+	ONCE(mask_columns_set, "… of which a memset changes some columns"),
+	ONCE(mask_uploaded, "… which the host uploads anew"),
+	ONCE(mask_copied, "… over which another one is copied"),
+	ONCE(mask_multiplied, "… which a product overwrites"),
+	ONCE(mask_other_stream, "… which is changed on another stream"),
+	ONCE(mask_other_thread, "… which is changed by another thread"),
+	ONCE(mask_reallocated, "… which is freed and made anew"),
+	ONCE(mask_by_graph, "… which a graph changes"),
+	ONCE(mask_mapped, "… which the host writes where it lies"),
+	ONCE(mask_managed, "… which the host writes in managed memory"),
+	ONCE(masks_in_turn, "two masks in turn"),
+	{0},
 };

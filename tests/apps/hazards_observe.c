@@ -29,16 +29,6 @@ static void by_copy(struct bench *b, int r)
 	observe_p(b, &b->t, r);
 }
 
-static void p_copied(void)
-{
-	looking(TOGETHER, by_copy);
-}
-
-static void p_copied_apart(void)
-{
-	looking(APART, by_copy);
-}
-
 static void p_copied_once(void)
 {
 	struct bench b;
@@ -55,29 +45,18 @@ static void p_copied_once(void)
 	bench_close(&b);
 }
 
-static void p_copied_always(void)
+static void p_copied_always(struct bench *b, int r)
 {
-	struct bench b;
-
-	bench_open(&b, TOGETHER);
-	for (int r = 0; r < REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		chain(&b, &b.t);
-		observe_o(&b, &b.t, r);
-		observe_p(&b, &b.t, r);
-	}
-	bench_close(&b);
+	bench_inputs(b, r);
+	chain(b, &b->t);
+	observe_o(b, &b->t, r);
+	observe_p(b, &b->t, r);
 }
 
 static void edit(struct bench *b, int r)
 {
 	app_scale(&b->app, b->t.p, b->t.p, 0.5f, b->scores);
 	observe_p(b, &b->t, r);
-}
-
-static void p_edited(void)
-{
-	looking(TOGETHER, edit);
 }
 
 static void edit_and_use(struct bench *b, int r)
@@ -87,20 +66,10 @@ static void edit_and_use(struct bench *b, int r)
 	app_observe(&b->report, "O of edited P", r, b->t.o, b->n);
 }
 
-static void p_edited_and_used(void)
-{
-	looking(TOGETHER, edit_and_use);
-}
-
 static void partly_cleared(struct bench *b, int r)
 {
 	CHECK(cuMemsetD8(b->t.p + 1000, 0, b->scores));
 	observe_p(b, &b->t, r);
-}
-
-static void p_partly_cleared(void)
-{
-	looking(TOGETHER, partly_cleared);
 }
 
 /* As interleaved pairs of a rotary embedding are put together, in memory that was P's. */
@@ -108,11 +77,6 @@ static void one_half(struct bench *b, int r)
 {
 	app_interleave(&b->app, b->t.p + (r == 9 ? 1002 : 0), b->t.q, b->n / 2);
 	observe_p(b, &b->t, r);
-}
-
-static void p_one_half(void)
-{
-	looking(TOGETHER, one_half);
 }
 
 static void both_halves(struct bench *b, int r)
@@ -125,11 +89,6 @@ static void both_halves(struct bench *b, int r)
 	app_observe(&b->report, "x", r, b->t.x, b->scores);
 }
 
-static void p_both_halves(void)
-{
-	looking(TOGETHER, both_halves);
-}
-
 static void mean(struct bench *b, int r)
 {
 	size_t one = b->scores / (size_t)b->shape.heads;
@@ -138,23 +97,12 @@ static void mean(struct bench *b, int r)
 	app_observe(&b->report, "mean", r, b->spare, one);
 }
 
-static void p_mean(void)
+static void p_mean_always(struct bench *b, int r)
 {
-	looking(TOGETHER, mean);
-}
-
-static void p_mean_always(void)
-{
-	struct bench b;
-
-	bench_open(&b, TOGETHER);
-	for (int r = 0; r < REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		chain(&b, &b.t);
-		mean(&b, r);
-		observe_o(&b, &b.t, r);
-	}
-	bench_close(&b);
+	bench_inputs(b, r);
+	chain(b, &b->t);
+	mean(b, r);
+	observe_o(b, &b->t, r);
 }
 
 static void inner_view(struct bench *b, int r)
@@ -163,11 +111,6 @@ static void inner_view(struct bench *b, int r)
 
 	app_copy(&b->app, b->spare, b->t.p + 2 * from, 500);
 	app_observe(&b->report, "view", r, b->spare, 500);
-}
-
-static void p_view(void)
-{
-	looking(TOGETHER, inner_view);
 }
 
 static void as_2d(struct bench *b, int r)
@@ -190,11 +133,6 @@ static void as_2d(struct bench *b, int r)
 	app_observe_host(&b->report, "tile", r, tile, 40 * 21);
 }
 
-static void p_2d(void)
-{
-	looking(TOGETHER, as_2d);
-}
-
 static void to_peer(struct bench *b, int r)
 {
 	CHECK(cuMemcpyPeerAsync(b->spare, b->app.context, b->t.p, b->app.context, b->scores * 2,
@@ -202,20 +140,10 @@ static void to_peer(struct bench *b, int r)
 	app_observe(&b->report, "peer", r, b->spare, b->scores);
 }
 
-static void p_peer(void)
-{
-	looking(TOGETHER, to_peer);
-}
-
 static void on_device(struct bench *b, int r)
 {
 	CHECK(cuMemcpyDtoDAsync(b->spare, b->t.p + 100, b->scores, b->app.stream));
 	app_observe(&b->report, "copy", r, b->spare, b->scores / 2);
-}
-
-static void p_dtod(void)
-{
-	looking(TOGETHER, on_device);
 }
 
 static void unified(struct bench *b, int r)
@@ -229,11 +157,6 @@ static void unified(struct bench *b, int r)
 	free(copy);
 }
 
-static void p_unified(void)
-{
-	looking(TOGETHER, unified);
-}
-
 static void to_pinned(struct bench *b, int r)
 {
 	void *copy;
@@ -243,11 +166,6 @@ static void to_pinned(struct bench *b, int r)
 	CHECK(cuStreamSynchronize(b->app.stream));
 	app_observe_host(&b->report, "P", r, copy, b->scores);
 	CHECK(cuMemFreeHost(copy));
-}
-
-static void p_pinned(void)
-{
-	looking(APART, to_pinned);
 }
 
 struct visit {
@@ -277,11 +195,6 @@ static void by_thread(struct bench *b, int r)
 	pthread_join(thread, NULL);
 }
 
-static void p_other_thread(void)
-{
-	looking(TOGETHER, by_thread);
-}
-
 /* Q, K and V change before P is read: it cannot be made again from them. */
 static void after_new_inputs(struct bench *b, int r)
 {
@@ -289,21 +202,11 @@ static void after_new_inputs(struct bench *b, int r)
 	observe_p(b, &b->t, r);
 }
 
-static void p_kept(void)
-{
-	looking(TOGETHER, after_new_inputs);
-}
-
 static void after_kernel_on_inputs(struct bench *b, int r)
 {
 	app_scale(&b->app, b->t.q, b->t.q, 3, b->n);
 	app_fill(&b->app, b->t.k, 1, b->n);
 	observe_p(b, &b->t, r);
-}
-
-static void p_kept_kernel(void)
-{
-	looking(TOGETHER, after_kernel_on_inputs);
 }
 
 static void after_free(struct bench *b, int r)
@@ -315,21 +218,11 @@ static void after_free(struct bench *b, int r)
 	b->t.q = app_alloc(b->scores * 2);
 }
 
-static void p_kept_free(void)
-{
-	looking(APART, after_free);
-}
-
 static void after_mask_change(struct bench *b, int r)
 {
 	app_fill(&b->app, b->mask, (float)r * 0.01f, (size_t)b->shape.rows * b->shape.columns);
 	observe_p(b, &b->t, r);
 	app_upload_causal(b->mask, b->shape.rows, b->shape.columns);
-}
-
-static void p_kept_mask(void)
-{
-	looking(TOGETHER, after_mask_change);
 }
 
 static void scores_too(struct bench *b, int r)
@@ -339,29 +232,18 @@ static void scores_too(struct bench *b, int r)
 	observe_p(b, &b->t, r);
 }
 
-static void all_read(void)
-{
-	looking(TOGETHER, scores_too);
-}
-
 /* Another reader of P while the chain is still open. */
-static void p_in_window(void)
+static void p_in_window(struct bench *b, int r)
 {
-	struct bench b;
-
-	bench_open(&b, TOGETHER);
-	for (int r = 0; r < REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		chain_open(&b, &b.t);
-		chain_middle(&b, &b.t);
-		if (late(r))
-			app_copy(&b.app, b.spare, b.t.p, b.scores);
-		chain_close(&b, &b.t);
-		observe_o(&b, &b.t, r);
-		if (late(r))
-			app_observe(&b.report, "copy", r, b.spare, b.scores);
-	}
-	bench_close(&b);
+	bench_inputs(b, r);
+	chain_open(b, &b->t);
+	chain_middle(b, &b->t);
+	if (late(r))
+		app_copy(&b->app, b->spare, b->t.p, b->scores);
+	chain_close(b, &b->t);
+	observe_o(b, &b->t, r);
+	if (late(r))
+		app_observe(&b->report, "copy", r, b->spare, b->scores);
 }
 
 /* A kernel is told by a table in memory, and by nothing else, where P is and where it goes. */
@@ -391,32 +273,52 @@ static void addresses_in_memory(void)
 	bench_close(&b);
 }
 
+CASE(p_copied, looking(TOGETHER, by_copy))
+CASE(p_copied_apart, looking(APART, by_copy))
+CASE(p_edited, looking(TOGETHER, edit))
+CASE(p_edited_and_used, looking(TOGETHER, edit_and_use))
+CASE(p_partly_cleared, looking(TOGETHER, partly_cleared))
+CASE(p_one_half, looking(TOGETHER, one_half))
+CASE(p_both_halves, looking(TOGETHER, both_halves))
+CASE(p_mean, looking(TOGETHER, mean))
+CASE(p_view, looking(TOGETHER, inner_view))
+CASE(p_2d, looking(TOGETHER, as_2d))
+CASE(p_peer, looking(TOGETHER, to_peer))
+CASE(p_dtod, looking(TOGETHER, on_device))
+CASE(p_unified, looking(TOGETHER, unified))
+CASE(p_pinned, looking(APART, to_pinned))
+CASE(p_other_thread, looking(TOGETHER, by_thread))
+CASE(p_kept, looking(TOGETHER, after_new_inputs))
+CASE(p_kept_kernel, looking(TOGETHER, after_kernel_on_inputs))
+CASE(p_kept_free, looking(APART, after_free))
+CASE(p_kept_mask, looking(TOGETHER, after_mask_change))
+CASE(all_read, looking(TOGETHER, scores_too))
+
 const struct hazard hazards_observe[] = {
-	{"p_copied", p_copied, "P is copied to the host in late repetitions"},
-	{"p_copied_apart", p_copied_apart, "the same, each tensor in its own allocation"},
-	{"p_copied_once", p_copied_once, "P is copied once, after 60 clean calls"},
-	{"p_copied_always", p_copied_always, "P is copied to the host every time"},
-	{"p_edited", p_edited, "P is edited in place, then read"},
-	{"p_edited_and_used", p_edited_and_used, "a third of P is edited, then a second P.V"},
-	{"p_partly_cleared", p_partly_cleared, "a memset over the middle of P, then it is read"},
-	{"p_one_half", p_one_half, "every other number of P is overwritten, then it is read"},
-	{"p_both_halves", p_both_halves, "and then the others, and P and X are read"},
-	{"p_mean", p_mean, "mean over heads of P, late"},
-	{"p_mean_always", p_mean_always, "mean over heads of P, every time"},
-	{"p_view", p_view, "a kernel reads from the middle of P"},
-	{"p_2d", p_2d, "a tile of P by cuMemcpy2D"},
-	{"p_peer", p_peer, "P by a peer copy"},
-	{"p_dtod", p_dtod, "part of P by a device-to-device copy"},
-	{"p_unified", p_unified, "P by cuMemcpy"},
-	{"p_pinned", p_pinned, "P by an asynchronous copy to pinned memory"},
-	{"p_other_thread", p_other_thread, "another thread reads P"},
-	{"p_kept", p_kept, "P is read after Q, K and V were uploaded anew"},
-	{"p_kept_kernel", p_kept_kernel, "P is read after kernels wrote Q and K"},
-	{"p_kept_free", p_kept_free, "P is read after Q and K were freed"},
-	{"p_kept_mask", p_kept_mask, "P is read after the mask was changed"},
-	{"all_read", all_read, "the scaled and masked scores and P are read"},
-	{"p_in_window", p_in_window, "a second kernel reads P before P.V"},
-	{"addresses_in_memory", addresses_in_memory,
-	 "a kernel finds P by an address that lies in memory"},
+	ONCE(p_copied, "P is copied to the host in late repetitions"),
+	ONCE(p_copied_apart, "the same, each tensor in its own allocation"),
+	ONCE(p_copied_once, "P is copied once, after 60 clean calls"),
+	EACH(p_copied_always, "P is copied to the host every time"),
+	ONCE(p_edited, "P is edited in place, then read"),
+	ONCE(p_edited_and_used, "a third of P is edited, then a second P.V"),
+	ONCE(p_partly_cleared, "a memset over the middle of P, then it is read"),
+	ONCE(p_one_half, "every other number of P is overwritten, then it is read"),
+	ONCE(p_both_halves, "and then the others, and P and X are read"),
+	ONCE(p_mean, "mean over heads of P, late"),
+	EACH(p_mean_always, "mean over heads of P, every time"),
+	ONCE(p_view, "a kernel reads from the middle of P"),
+	ONCE(p_2d, "a tile of P by cuMemcpy2D"),
+	ONCE(p_peer, "P by a peer copy"),
+	ONCE(p_dtod, "part of P by a device-to-device copy"),
+	ONCE(p_unified, "P by cuMemcpy"),
+	ONCE(p_pinned, "P by an asynchronous copy to pinned memory"),
+	ONCE(p_other_thread, "another thread reads P"),
+	ONCE(p_kept, "P is read after Q, K and V were uploaded anew"),
+	ONCE(p_kept_kernel, "P is read after kernels wrote Q and K"),
+	ONCE(p_kept_free, "P is read after Q and K were freed"),
+	ONCE(p_kept_mask, "P is read after the mask was changed"),
+	ONCE(all_read, "the scaled and masked scores and P are read"),
+	EACH(p_in_window, "a second kernel reads P before P.V"),
+	ONCE(addresses_in_memory, "a kernel finds P by an address that lies in memory"),
 	{0},
 };

@@ -31,19 +31,9 @@ static void new_k(struct bench *b, int r)
 	app_upload_random(b->t.k, b->n, 500 + (uint64_t)r);
 }
 
-static void k_rewritten(void)
-{
-	meddling(new_k);
-}
-
 static void fill_k(struct bench *b, int r)
 {
 	app_fill(&b->app, b->t.k, (float)r, b->n);
-}
-
-static void k_filled(void)
-{
-	meddling(fill_k);
 }
 
 static void clear_q(struct bench *b, int r)
@@ -52,20 +42,10 @@ static void clear_q(struct bench *b, int r)
 	CHECK(cuMemsetD16Async(b->t.q + 64, 0x3c00, b->n / 2, b->app.stream));
 }
 
-static void q_partly_set(void)
-{
-	meddling(clear_q);
-}
-
 static void copy_over_q(struct bench *b, int r)
 {
 	(void)r;
 	CHECK(cuMemcpyDtoDAsync(b->t.q, b->t.v, b->n * 2, b->app.stream));
-}
-
-static void q_copied_over(void)
-{
-	meddling(copy_over_q);
 }
 
 static void new_mask(struct bench *b, int r)
@@ -73,56 +53,38 @@ static void new_mask(struct bench *b, int r)
 	app_fill(&b->app, b->mask, (float)r, (size_t)b->shape.rows * b->shape.columns);
 }
 
-static void mask_after_use(void)
+static void mask_after_use(struct bench *b, int r)
 {
-	struct bench b;
-
-	bench_open(&b, TOGETHER);
-	for (int r = 0; r < REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		chain_open(&b, &b.t);
-		chain_middle(&b, &b.t);
-		if (late(r))
-			new_mask(&b, r);
-		chain_close(&b, &b.t);
-		observe_o(&b, &b.t, r);
-		app_upload_causal(b.mask, b.shape.rows, b.shape.columns);
-	}
-	bench_close(&b);
+	bench_inputs(b, r);
+	chain_open(b, &b->t);
+	chain_middle(b, &b->t);
+	if (late(r))
+		new_mask(b, r);
+	chain_close(b, &b->t);
+	observe_o(b, &b->t, r);
+	app_upload_causal(b->mask, b->shape.rows, b->shape.columns);
 }
 
 /* The mask of this call is written after Q.K was issued: the old one must not be used. */
-static void mask_before_use(void)
+static void mask_before_use(struct bench *b, int r)
 {
-	struct bench b;
-
-	bench_open(&b, TOGETHER);
-	for (int r = 0; r < REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		chain_open(&b, &b.t);
-		app_ramp(&b.app, b.mask, -0.5f * (float)r, 0.0625f,
-			 (size_t)b.shape.rows * b.shape.columns);
-		chain_middle(&b, &b.t);
-		chain_close(&b, &b.t);
-		observe_o(&b, &b.t, r);
-	}
-	bench_close(&b);
+	bench_inputs(b, r);
+	chain_open(b, &b->t);
+	app_ramp(&b->app, b->mask, -0.5f * (float)r, 0.0625f,
+		 (size_t)b->shape.rows * b->shape.columns);
+	chain_middle(b, &b->t);
+	chain_close(b, &b->t);
+	observe_o(b, &b->t, r);
 }
 
-static void v_late(void)
+static void v_late(struct bench *b, int r)
 {
-	struct bench b;
-
-	bench_open(&b, TOGETHER);
-	for (int r = 0; r < REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		chain_open(&b, &b.t);
-		chain_middle(&b, &b.t);
-		app_upload_random(b.t.v, b.n, 700 + (uint64_t)r);
-		chain_close(&b, &b.t);
-		observe_o(&b, &b.t, r);
-	}
-	bench_close(&b);
+	bench_inputs(b, r);
+	chain_open(b, &b->t);
+	chain_middle(b, &b->t);
+	app_upload_random(b->t.v, b->n, 700 + (uint64_t)r);
+	chain_close(b, &b->t);
+	observe_o(b, &b->t, r);
 }
 
 static void edit_p(struct bench *b, int r)
@@ -131,33 +93,21 @@ static void edit_p(struct bench *b, int r)
 	app_scale(&b->app, b->t.p, b->t.p, 0.75f, b->scores);
 }
 
-static void p_edited_in_window(void)
-{
-	meddling(edit_p);
-}
-
 /* The second third of the scaled scores is overwritten before the mask is added. */
-static void partly_overwritten_between_steps(void)
+static void partly_overwritten_between_steps(struct bench *b, int r)
 {
-	struct bench b;
+	const size_t columns = (size_t)b->shape.columns, rows = b->scores / columns;
 
-	bench_open(&b, TOGETHER);
-	for (int r = 0; r < REPETITIONS; r++) {
-		const size_t columns = (size_t)b.shape.columns, rows = b.scores / columns;
-
-		bench_inputs(&b, r);
-		chain_open(&b, &b.t);
-		app_scale(&b.app, b.t.x, b.t.s, 0.25f, b.scores);
-		if (late(r))
-			CHECK(cuMemsetD16Async(b.t.x + b.scores / 3 * 2, 0x3c00, b.scores / 3,
-					       b.app.stream));
-		app_add_mask(&b.app, b.t.m, b.t.x, b.mask, b.scores,
-			     (size_t)b.shape.rows * columns);
-		app_softmax(&b.app, b.t.p, b.t.m, rows, b.shape.columns);
-		chain_close(&b, &b.t);
-		observe_o(&b, &b.t, r);
-	}
-	bench_close(&b);
+	bench_inputs(b, r);
+	chain_open(b, &b->t);
+	app_scale(&b->app, b->t.x, b->t.s, 0.25f, b->scores);
+	if (late(r))
+		CHECK(cuMemsetD16Async(b->t.x + b->scores / 3 * 2, 0x3c00, b->scores / 3,
+				       b->app.stream));
+	app_add_mask(&b->app, b->t.m, b->t.x, b->mask, b->scores, (size_t)b->shape.rows * columns);
+	app_softmax(&b->app, b->t.p, b->t.m, rows, b->shape.columns);
+	chain_close(b, &b->t);
+	observe_o(b, &b->t, r);
 }
 
 static void synchronise(struct bench *b, int r)
@@ -167,19 +117,9 @@ static void synchronise(struct bench *b, int r)
 	CHECK(cuCtxSynchronize());
 }
 
-static void host_sync(void)
-{
-	meddling(synchronise);
-}
-
 static void look_inside(struct bench *b, int r)
 {
 	app_observe(&b->report, "few of P", r, b->t.p + 2 * 777, 5);
-}
-
-static void host_looks(void)
-{
-	meddling(look_inside);
 }
 
 static void allocate_inside(struct bench *b, int r)
@@ -189,11 +129,6 @@ static void allocate_inside(struct bench *b, int r)
 	CHECK(cuMemsetD8(p, r, 100000));
 	app_observe(&b->report, "other", r, p, 16);
 	CHECK(cuMemFree(p));
-}
-
-static void alloc_in_window(void)
-{
-	meddling(allocate_inside);
 }
 
 /* Something throws between the products; the next repetition goes on as if nothing were. */
@@ -241,71 +176,54 @@ static void ends_open(void)
 	CHECK(cuDevicePrimaryCtxRelease(0));
 }
 
-static void free_and_again(void)
+static void free_and_again(struct bench *b, int r)
 {
-	struct bench b;
-
-	bench_open(&b, APART);
-	for (int r = 0; r < REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		chain(&b, &b.t);
-		observe_o(&b, &b.t, r);
-		CUdeviceptr was = b.t.p;
-		CHECK(cuMemFree(b.t.p));
-		CUdeviceptr now = app_alloc(b.scores * 2);
-		app_ramp(&b.app, now, (float)r, 0.5f, b.scores / 2);
-		app_observe(&b.report, now == was ? "same place" : "other place", r, now,
-			    b.scores / 2);
-		CHECK(cuMemFree(now));
-		b.t.p = app_alloc(b.scores * 2);
-	}
-	bench_close(&b);
+	bench_inputs(b, r);
+	chain(b, &b->t);
+	observe_o(b, &b->t, r);
+	CUdeviceptr was = b->t.p;
+	CHECK(cuMemFree(b->t.p));
+	CUdeviceptr now = app_alloc(b->scores * 2);
+	app_ramp(&b->app, now, (float)r, 0.5f, b->scores / 2);
+	app_observe(&b->report, now == was ? "same place" : "other place", r, now, b->scores / 2);
+	CHECK(cuMemFree(now));
+	b->t.p = app_alloc(b->scores * 2);
 }
 
-static void new_each_time(void)
+static void new_each_time(struct bench *b, int r)
 {
-	struct bench b;
+	struct tensors t = b->t;
 
-	bench_open(&b, APART);
-	struct tensors t = b.t;
-	for (int r = 0; r < REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		t.s = app_alloc(b.scores * 2);
-		t.x = app_alloc(b.scores * 2);
-		t.m = t.s;
-		t.p = app_alloc(b.scores * 2);
-		chain(&b, &t);
-		if (late(r))
-			observe_p(&b, &t, r);
-		CHECK(cuMemFree(t.s));
-		CHECK(cuMemFree(t.x));
-		CHECK(cuMemFree(t.p));
-		observe_o(&b, &t, r);
-	}
-	bench_close(&b);
+	bench_inputs(b, r);
+	t.s = app_alloc(b->scores * 2);
+	t.x = app_alloc(b->scores * 2);
+	t.m = t.s;
+	t.p = app_alloc(b->scores * 2);
+	chain(b, &t);
+	if (late(r))
+		observe_p(b, &t, r);
+	CHECK(cuMemFree(t.s));
+	CHECK(cuMemFree(t.x));
+	CHECK(cuMemFree(t.p));
+	observe_o(b, &t, r);
 }
 
-static void pool(void)
+static void pool(struct bench *b, int r)
 {
-	struct bench b;
+	struct tensors t = b->t;
 
-	bench_open(&b, APART);
-	struct tensors t = b.t;
-	for (int r = 0; r < REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		CHECK(cuMemAllocAsync(&t.s, b.scores * 2, b.app.stream));
-		CHECK(cuMemAllocAsync(&t.x, b.scores * 2, b.app.stream));
-		CHECK(cuMemAllocAsync(&t.p, b.scores * 2, b.app.stream));
-		t.m = t.s;
-		chain(&b, &t);
-		if (late(r))
-			observe_p(&b, &t, r);
-		CHECK(cuMemFreeAsync(t.s, b.app.stream));
-		CHECK(cuMemFreeAsync(t.x, b.app.stream));
-		CHECK(cuMemFreeAsync(t.p, b.app.stream));
-		observe_o(&b, &t, r);
-	}
-	bench_close(&b);
+	bench_inputs(b, r);
+	CHECK(cuMemAllocAsync(&t.s, b->scores * 2, b->app.stream));
+	CHECK(cuMemAllocAsync(&t.x, b->scores * 2, b->app.stream));
+	CHECK(cuMemAllocAsync(&t.p, b->scores * 2, b->app.stream));
+	t.m = t.s;
+	chain(b, &t);
+	if (late(r))
+		observe_p(b, &t, r);
+	CHECK(cuMemFreeAsync(t.s, b->app.stream));
+	CHECK(cuMemFreeAsync(t.x, b->app.stream));
+	CHECK(cuMemFreeAsync(t.p, b->app.stream));
+	observe_o(b, &t, r);
 }
 
 /* Decoding: one query, a key more each time, in buffers made for the longest. */
@@ -330,16 +248,6 @@ static void growing(bool biased)
 			observe_p(&b, &b.t, r);
 	}
 	bench_close(&b);
-}
-
-static void growing_keys(void)
-{
-	growing(false);
-}
-
-static void growing_bias(void)
-{
-	growing(true);
 }
 
 /* How much memory there is does not depend on who watches: the program takes all of it, in ever
@@ -474,31 +382,39 @@ static void input_rewritten_after_event(void)
 	bench_close(&b);
 }
 
+CASE(k_rewritten, meddling(new_k))
+CASE(k_filled, meddling(fill_k))
+CASE(q_partly_set, meddling(clear_q))
+CASE(q_copied_over, meddling(copy_over_q))
+CASE(p_edited_in_window, meddling(edit_p))
+CASE(host_sync, meddling(synchronise))
+CASE(host_looks, meddling(look_inside))
+CASE(alloc_in_window, meddling(allocate_inside))
+CASE(growing_keys, growing(false))
+CASE(growing_bias, growing(true))
+
 const struct hazard hazards_order[] = {
-	{"k_rewritten", k_rewritten, "K is uploaded anew between the products"},
-	{"k_filled", k_filled, "a kernel fills K between the products"},
-	{"q_partly_set", q_partly_set, "a memset over part of Q between the products"},
-	{"q_copied_over", q_copied_over, "a copy over Q between the products"},
-	{"mask_after_use", mask_after_use, "the mask changes after it was added, before P.V"},
-	{"mask_before_use", mask_before_use, "the mask is written after Q.K, before it is added"},
-	{"v_late", v_late, "V is uploaded between the products"},
-	{"p_edited_in_window", p_edited_in_window, "P is edited before P.V, late"},
-	{"partly_overwritten_between_steps", partly_overwritten_between_steps,
-	 "a memset over part of the scaled scores, late"},
-	{"host_sync", host_sync, "the host synchronises between the products"},
-	{"host_looks", host_looks, "the host copies five numbers of P between the products"},
-	{"alloc_in_window", alloc_in_window, "allocation and free between the products"},
-	{"never_closed", never_closed, "chains that never reach P.V"},
-	{"ends_open", ends_open, "the program ends in the middle of a chain"},
-	{"free_and_again", free_and_again, "P is freed, its address given out again"},
-	{"new_each_time", new_each_time, "S, X and P are allocated and freed each time"},
-	{"pool", pool, "the same from a stream-ordered pool"},
-	{"memory_full", memory_full, "the program takes all memory there is"},
-	{"growing_keys", growing_keys, "one query, one key more each time"},
-	{"growing_bias", growing_bias, "the same, with a bias that is not zero"},
-	{"two_readers_after_event", two_readers_after_event,
-	 "P is read on two streams that wait for one event"},
-	{"input_rewritten_after_event", input_rewritten_after_event,
-	 "Q is overwritten on a stream that waited for Q.K alone"},
+	ONCE(k_rewritten, "K is uploaded anew between the products"),
+	ONCE(k_filled, "a kernel fills K between the products"),
+	ONCE(q_partly_set, "a memset over part of Q between the products"),
+	ONCE(q_copied_over, "a copy over Q between the products"),
+	EACH(mask_after_use, "the mask changes after it was added, before P.V"),
+	EACH(mask_before_use, "the mask is written after Q.K, before it is added"),
+	EACH(v_late, "V is uploaded between the products"),
+	ONCE(p_edited_in_window, "P is edited before P.V, late"),
+	EACH(partly_overwritten_between_steps, "a memset over part of the scaled scores, late"),
+	ONCE(host_sync, "the host synchronises between the products"),
+	ONCE(host_looks, "the host copies five numbers of P between the products"),
+	ONCE(alloc_in_window, "allocation and free between the products"),
+	ONCE(never_closed, "chains that never reach P.V"),
+	ONCE(ends_open, "the program ends in the middle of a chain"),
+	EACH_APART(free_and_again, "P is freed, its address given out again"),
+	EACH_APART(new_each_time, "S, X and P are allocated and freed each time"),
+	EACH_APART(pool, "the same from a stream-ordered pool"),
+	ONCE(memory_full, "the program takes all memory there is"),
+	ONCE(growing_keys, "one query, one key more each time"),
+	ONCE(growing_bias, "the same, with a bias that is not zero"),
+	ONCE(two_readers_after_event, "P is read on two streams that wait for one event"),
+	ONCE(input_rewritten_after_event, "Q is overwritten on a stream that waited for Q.K alone"),
 	{0},
 };

@@ -110,7 +110,7 @@ static void other_stream(struct bench *b, const struct merged *m, int r)
 }
 
 /* Copied over V: no kernel that still reads V may write there. */
-static void into_v(void)
+static void outputs_into_v(void)
 {
 	struct bench b;
 	const struct merged m = merged_open(&b);
@@ -126,7 +126,7 @@ static void into_v(void)
 }
 
 /* The copy lies where P was, and P is wanted. */
-static void into_p(void)
+static void outputs_into_p(void)
 {
 	struct bench b;
 
@@ -143,7 +143,7 @@ static void into_p(void)
 }
 
 /* The next attention's Q is this one's O, in its own order. */
-static void feeds_next(void)
+static void outputs_feed(void)
 {
 	struct bench b;
 	const struct merged m = merged_open(&b);
@@ -163,65 +163,28 @@ static void feeds_next(void)
 	bench_close(&b);
 }
 
-static void outputs(void)
-{
-	merging(NULL, NULL);
-}
-
-static void outputs_read(void)
-{
-	merging(NULL, read_o);
-}
-
-static void outputs_outlive(void)
-{
-	merging(NULL, read_o_late);
-}
-
-static void outputs_edited(void)
-{
-	merging(NULL, edit_o);
-}
-
-static void outputs_read_before(void)
-{
-	merging(read_o, NULL);
-}
-
-static void outputs_edited_before(void)
-{
-	merging(edit_o, read_o);
-}
-
-static void outputs_inputs_go(void)
-{
-	merging(overwrite_v, read_o);
-}
-
-static void outputs_awaited(void)
-{
-	merging(wait_for_o, read_o);
-}
-
-static void outputs_other_stream(void)
-{
-	merging(other_stream, NULL);
-}
+CASE(outputs, merging(NULL, NULL))
+CASE(outputs_read, merging(NULL, read_o))
+CASE(outputs_outlive, merging(NULL, read_o_late))
+CASE(outputs_edited, merging(NULL, edit_o))
+CASE(outputs_read_before, merging(read_o, NULL))
+CASE(outputs_edited_before, merging(edit_o, read_o))
+CASE(outputs_inputs_go, merging(overwrite_v, read_o))
+CASE(outputs_awaited, merging(wait_for_o, read_o))
+CASE(outputs_other_stream, merging(other_stream, NULL))
 
 const struct hazard hazards_outputs[] = {
-	{"outputs", outputs, "O made [S,H,D], and nothing else"},
-	{"outputs_read", outputs_read, "O is read after it was copied"},
-	{"outputs_outlive", outputs_outlive, "… after the copy was overwritten"},
-	{"outputs_edited", outputs_edited,
-	 "… after it was partly overwritten, and edited in place"},
-	{"outputs_read_before", outputs_read_before, "O is read before it is copied"},
-	{"outputs_edited_before", outputs_edited_before, "O is edited before it is copied"},
-	{"outputs_inputs_go", outputs_inputs_go, "K and V are overwritten before O is copied"},
-	{"outputs_awaited", outputs_awaited, "the host waits between product and copy"},
-	{"outputs_other_stream", outputs_other_stream,
-	 "another stream reads O before it is copied"},
-	{"outputs_into_v", into_v, "O is copied over V"},
-	{"outputs_into_p", into_p, "O is copied over a part of P, whose rest is read"},
-	{"outputs_feed", feeds_next, "O is the next attention's Q too"},
-	{NULL, NULL, NULL},
+	ONCE(outputs, "O made [S,H,D], and nothing else"),
+	ONCE(outputs_read, "O is read after it was copied"),
+	ONCE(outputs_outlive, "… after the copy was overwritten"),
+	ONCE(outputs_edited, "… after it was partly overwritten, and edited in place"),
+	ONCE(outputs_read_before, "O is read before it is copied"),
+	ONCE(outputs_edited_before, "O is edited before it is copied"),
+	ONCE(outputs_inputs_go, "K and V are overwritten before O is copied"),
+	ONCE(outputs_awaited, "the host waits between product and copy"),
+	ONCE(outputs_other_stream, "another stream reads O before it is copied"),
+	ONCE(outputs_into_v, "O is copied over V"),
+	ONCE(outputs_into_p, "O is copied over a part of P, whose rest is read"),
+	ONCE(outputs_feed, "O is the next attention's Q too"),
+	{0},
 };

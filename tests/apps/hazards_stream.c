@@ -45,16 +45,6 @@ static void other_stream(unsigned flags, bool ordered_by_event)
 	bench_close(&b);
 }
 
-static void p_other_stream(void)
-{
-	other_stream(CU_STREAM_NON_BLOCKING, true);
-}
-
-static void p_legacy_stream(void)
-{
-	other_stream(CU_STREAM_DEFAULT, false);
-}
-
 /* Q.K and softmax on one stream, P.V on another. */
 static void chain_over_streams(void)
 {
@@ -84,7 +74,7 @@ static void chain_over_streams(void)
 }
 
 /* The input of a chain is written on another stream right after, ordered by an event. */
-static void next_input_on_copy_stream(void)
+static void next_input(void)
 {
 	CUstream compute, copies;
 	CUevent used, ready;
@@ -394,16 +384,6 @@ static void with_threads(bool per_thread)
 	free(workers);
 }
 
-static void two_threads(void)
-{
-	with_threads(false);
-}
-
-static void per_thread_stream(void)
-{
-	with_threads(true);
-}
-
 static void two_contexts(void)
 {
 	struct bench *b = calloc(2, sizeof(*b));
@@ -462,26 +442,27 @@ static void dlopen_blas(void)
 	with_library("libcublas.so." TEXT(CUBLAS_VER_MAJOR));
 }
 
-static void dlopen_older_blas(void)
-{
-	with_library("libcublas.so.12");
-}
+CASE(p_other_stream, other_stream(CU_STREAM_NON_BLOCKING, true))
+CASE(p_legacy_stream, other_stream(CU_STREAM_DEFAULT, false))
+CASE(two_threads, with_threads(false))
+CASE(per_thread_stream, with_threads(true))
+CASE(dlopen_older_blas, with_library("libcublas.so.12"))
 
 const struct hazard hazards_stream[] = {
-	{"p_other_stream", p_other_stream, "P is read on another stream, after an event"},
-	{"p_legacy_stream", p_legacy_stream, "P is read on the default stream, which waits"},
-	{"chain_over_streams", chain_over_streams, "P.V on another stream than Q.K"},
-	{"next_input", next_input_on_copy_stream, "Q is overwritten by a copy stream"},
-	{"interleaved", interleaved, "two chains in turn on one stream"},
-	{"graph", graph, "a captured chain, replayed with new inputs"},
-	{"graph_half", graph_half, "P.V alone in a graph"},
-	{"graph_o_alone", graph_o_alone, "captured chains of whose scores nobody wants to know"},
-	{"graph_apart", graph_apart, "a graph of other work after each chain"},
-	{"host_function", host_function, "functions of the host's between the kernels"},
-	{"two_threads", two_threads, "two threads, two streams, two handles"},
-	{"per_thread_stream", per_thread_stream, "two threads on their per-thread streams"},
-	{"two_contexts", two_contexts, "two contexts in turn"},
-	{"dlopen_blas", dlopen_blas, "cuBLAS by dlopen and dlsym"},
-	{"dlopen_older_blas", dlopen_older_blas, "cuBLAS 12 beside the one linked"},
+	ONCE(p_other_stream, "P is read on another stream, after an event"),
+	ONCE(p_legacy_stream, "P is read on the default stream, which waits"),
+	ONCE(chain_over_streams, "P.V on another stream than Q.K"),
+	ONCE(next_input, "Q is overwritten by a copy stream"),
+	ONCE(interleaved, "two chains in turn on one stream"),
+	ONCE(graph, "a captured chain, replayed with new inputs"),
+	ONCE(graph_half, "P.V alone in a graph"),
+	ONCE(graph_o_alone, "captured chains of whose scores nobody wants to know"),
+	ONCE(graph_apart, "a graph of other work after each chain"),
+	ONCE(host_function, "functions of the host's between the kernels"),
+	ONCE(two_threads, "two threads, two streams, two handles"),
+	ONCE(per_thread_stream, "two threads on their per-thread streams"),
+	ONCE(two_contexts, "two contexts in turn"),
+	ONCE(dlopen_blas, "cuBLAS by dlopen and dlsym"),
+	ONCE(dlopen_older_blas, "cuBLAS 12 beside the one linked"),
 	{0},
 };

@@ -23,30 +23,19 @@ static void constant_v(uint16_t bits, int until)
 	bench_close(&b);
 }
 
-static void zeros(void)
-{
-	constant_v(0, REPETITIONS);
-}
-
-static void zeros_at_first(void)
-{
-	constant_v(0, 8);
-}
-
-static void one_zero(void)
-{
-	constant_v(0, 2);
-}
-
 static void no_numbers(void)
 {
 	constant_v(0x7e00, 8); /* NaN */
 }
 
+CASE(zeros, constant_v(0, REPETITIONS))
+CASE(zeros_at_first, constant_v(0, 8))
+CASE(one_zero, constant_v(0, 2))
+
 const struct hazard hazards_values[] = {
-	{"zeros", zeros, "V is all zeros"},
-	{"zeros_at_first", zeros_at_first, "the same, in most repetitions"},
-	{"one_zero", one_zero, "the same, in the first two"},
-	{"no_numbers", no_numbers, "V is NaN in most repetitions"},
+	ONCE(zeros, "V is all zeros"),
+	ONCE(zeros_at_first, "the same, in most repetitions"),
+	ONCE(one_zero, "the same, in the first two"),
+	ONCE(no_numbers, "V is NaN in most repetitions"),
 	{0},
 };
