@@ -3,11 +3,7 @@
  * A tuning cache under the whole shim, on the simulated GPU: what it names is what is launched, and
  * the log says so; what does not fit is not; and `fashim tune` writes one that the shim reads.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #include <jansson.h>
 #include <stdio.h>

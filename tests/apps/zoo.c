@@ -9,11 +9,7 @@
  *     zoo GROUP CASE one case of it
  *     zoo GROUP@12.2 on a driver of that CUDA
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #include <math.h>
 #include <signal.h>

@@ -2,11 +2,7 @@
  *
  * Runs in pairs (zoo_compare.h).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #include <stdio.h>
 #include <stdlib.h>

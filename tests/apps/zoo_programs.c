@@ -2,11 +2,7 @@
  *
  * Whole programs under the shim: demos, forks, kills, budgets, rules of the user's.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #include <math.h>
 #include <signal.h>

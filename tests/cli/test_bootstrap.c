@@ -5,15 +5,10 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "tools/base/bootstrap.h"
 
 static uint64_t random_state = 88172645463325252u;

@@ -6,17 +6,12 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "tools/gate/gate.h"
 #include "tools/sites/report_read.h"
 #include "tools/sites/site_match.h"

@@ -5,16 +5,11 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "tools/base/half.h"
 #include "tools/gpu/gpu_timer.h"
 #include "tools/gpu/gpu_truth.h"

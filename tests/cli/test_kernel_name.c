@@ -3,15 +3,10 @@
  * Kernel names as they stand in logs of real programs, whole and cut, and as people get to see
  * them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "tools/read/kernel_name.h"
 
 static const char *const names[][2] = {

@@ -9,12 +9,9 @@
 #define LOG_FORMAT_VERSION 3
 #include "tools/read/log_reader.c"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 static int read_version(const char *version, struct log_set *set)
 {

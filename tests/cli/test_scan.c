@@ -4,14 +4,10 @@
  * field by field, and on damaged lines never stricter than the parser and never outside the line.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/cmocka.h"
 #include <jansson.h>
 
 #include "tools/read/log_name.h"

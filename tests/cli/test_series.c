@@ -3,14 +3,9 @@
  * What the tool keeps of samples in bounded space: thinned points, joined series, histograms.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "tools/base/histogram.h"
 #include "tools/read/sample_points.h"
 #include "tools/base/series.h"

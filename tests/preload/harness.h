@@ -7,11 +7,7 @@
 #define FASHIM_TESTS_HARNESS_H
 
 /* setjmp.h, stdarg.h, stddef.h, stdint.h: cmocka wants them first */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 /* Path of a file beside the running program; static storage, overwritten by the next call but
  * seven. */

@@ -3,11 +3,7 @@
  * The simulated driver keeps the rules that programs and a shim rely on: names and versions,
  * address ranges, argument forms, capture states, contexts.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>

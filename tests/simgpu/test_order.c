@@ -3,11 +3,7 @@
  * The asynchronous mode: what is ordered stays so whatever the workers' delays, and what is not
  * ordered really comes apart, for a mode that hid races would be worth nothing.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 #include <cuda.h>
 #include <semaphore.h>
 #include <stdlib.h>

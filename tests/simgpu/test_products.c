@@ -2,11 +2,7 @@
  *
  * The simulated cuBLAS against plain loops in double precision, and the rules of its interface.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 #include <cublas_v2.h>
 #include <cublasLt.h>
 #include <cuda.h>

@@ -7,11 +7,7 @@
 #define FASHIM_TESTS_CODE_FIXTURE_H
 
 /* cmocka wants them first */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 struct file {
 	unsigned char *at;

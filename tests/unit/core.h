@@ -7,12 +7,7 @@
 #ifndef FASHIM_TEST_CORE_H
 #define FASHIM_TEST_CORE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "shim/chain/chain.h"
 #include "shim/flow/flow.h"
 #include "shim/op/op.h"

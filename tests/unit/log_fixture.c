@@ -4,13 +4,8 @@
  */
 #include "tests/unit/log_fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "shim/log/log.h"
 
 struct child child;

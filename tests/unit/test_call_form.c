@@ -2,11 +2,7 @@
  *
  * Forms of calls: as text and back, from a call, and back to a call that has the same form.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #include <errno.h>
 #include <math.h>

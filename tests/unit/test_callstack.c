@@ -6,14 +6,9 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "tests/unit/callstack_probe.h"
 #include "tests/unit/child.h"
 

@@ -6,12 +6,8 @@
  * that a row says which sites there are, what they compute and what is refused; what a GPU says
  * beyond that is in tests/gpu/reference/catalogue.json, and the two may not contradict each other.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #include <glob.h>
 #include <stdlib.h>

@@ -8,15 +8,10 @@
 #include <errno.h>
 #include <locale.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "shim/base/config.h"
 #include "tests/unit/child.h"
 

@@ -3,14 +3,9 @@
  * Costs by purpose: each moment is counted once, whatever begins inside what.
  */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "shim/base/cost.h"
 
 #define MS 1000000ull

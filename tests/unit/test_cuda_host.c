@@ -8,13 +8,10 @@
 
 #include <dlfcn.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 static const struct sim_kernel *kernel(const char *name)
 {

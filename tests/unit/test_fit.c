@@ -4,11 +4,7 @@
  * computed here, rounded to half precision as programs do, and must be recognised; one that is of
  * no such form must not.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,11 +4,7 @@
  * cuBLAS's own definition; extents and density of contiguous, padded, interleaved and broadcast
  * matrices.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #include <string.h>
 

@@ -6,15 +6,10 @@
 #include <float.h>
 #include <locale.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "shim/base/json.h"
 #include "tests/unit/child.h"
 #include "tests/unit/reader.h"

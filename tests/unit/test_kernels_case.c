@@ -7,14 +7,11 @@
 
 #include <dlfcn.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #define POISON 0xff /* every byte: NaN in each format */
 

@@ -10,13 +10,10 @@
 
 #include <dlfcn.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 static void launch_grid(const char *name, const unsigned grid[3], unsigned threads, void *args,
 			size_t size)

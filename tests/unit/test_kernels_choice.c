@@ -9,13 +9,10 @@
 
 #include <dlfcn.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 static struct attn_args call(int dtype, int batch, int heads, int queries, int D, int Dv)
 {

@@ -11,12 +11,9 @@
 #include "tests/unit/test_kernels_case.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

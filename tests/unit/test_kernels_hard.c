@@ -8,12 +8,9 @@
 #include "tests/unit/test_kernels_case.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 #include <stdio.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #define KEYS 200
 #define ROWS 20

@@ -6,13 +6,9 @@
 #include "tests/simgpu/sim_kernel.h"
 
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 static void *kernels;
 

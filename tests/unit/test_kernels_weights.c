@@ -8,11 +8,8 @@
 
 #include <dlfcn.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #define ROWS 16
 #define MOST 16384 /* keys */

@@ -2,13 +2,8 @@
  *
  * What is affordable, by clocks of the test's own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "shim/gpu/ledger.h"
 
 #define MS  1000000ull

@@ -8,17 +8,12 @@
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "shim/base/cost.h"
 #include "shim/log/log.h"
 #include "tests/unit/log_fixture.h"

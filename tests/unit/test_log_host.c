@@ -8,19 +8,14 @@
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "shim/log/log.h"
 #include "tests/unit/log_fixture.h"
 #include "tests/unit/reader.h"

@@ -5,18 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "shim/base/message.h"
 #include "tests/unit/child.h"
 

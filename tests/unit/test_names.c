@@ -4,17 +4,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "shim/base/names.h"
 #include "tests/unit/child.h"
 

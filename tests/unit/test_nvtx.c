@@ -4,14 +4,9 @@
  * a name nothing is looked for. Each case in a process of its own: NVTX starts once.
  */
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "shim/gpu/nvtx.h"
 #include "tests/unit/child.h"
 

@@ -3,11 +3,7 @@
  * Rows and pitches of strided tensors: those of attention's operands by hand, and many of them by
  * lot, where every byte that a tensor has must lie in a row.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #include <stdlib.h>
 #include <string.h>

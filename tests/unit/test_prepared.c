@@ -2,11 +2,7 @@
  *
  * Launches kept ready: the same call is encoded once, any other byte makes it another call.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -4,17 +4,12 @@
  * CPython 3.13 and 3.14, its dump, its lock; and images that lie.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "shim/site/callstack.h"
 #include "shim/real/resolve.h"
 

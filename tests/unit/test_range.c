@@ -3,11 +3,7 @@
  * Interval sets: cuts in every position, what does not fit, and a comparison with a plain bit map
  * under random cuts.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,11 +3,7 @@
  * Copies read by their sizes and strides, and calls made to read the originals: every element of an
  * operand, found through the new strides, must be the one that the copy would have put there.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #include <stdlib.h>
 #include <string.h>

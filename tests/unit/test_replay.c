@@ -4,12 +4,8 @@
  * sites to be learned. What the core makes of each is a row here; each runs in a process of its
  * own, since the core keeps its state.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #include <dirent.h>
 #include <limits.h>

@@ -4,11 +4,7 @@
  * keeps the built-in choice where the difference is small or uncertain, leaves out what is wrong,
  * fails or is hopeless, stops when told to, and does the same again for the same seed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #include <errno.h>
 #include <math.h>

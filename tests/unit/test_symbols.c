@@ -3,14 +3,9 @@
  * Addresses named at once, held against what dladdr() says of each.
  */
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "shim/site/symbols.h"
 
 static const char *const functions[] = {"strtod",  "qsort",  "memmem",	"fopen", "getenv",

@@ -4,13 +4,8 @@
  * its part of the chain, once, whatever happens between ops.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "shim/real/driver.h"
 #include "shim/gpu/timing.h"
 #include "tests/unit/reader.h"

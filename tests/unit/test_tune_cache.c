@@ -3,11 +3,7 @@
  * The tuning cache from its writer's side: what is put in comes out, one line a form, others' lines
  * stay, two writers at a time lose nothing, and a file that is not ours is left as it is.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #include <errno.h>
 #include <math.h>

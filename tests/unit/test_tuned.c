@@ -3,11 +3,7 @@
  * The tuning cache from the shim's side: found where it should be, read once, and of no effect
  * where anything is wrong with it, which the log then tells.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #include <errno.h>
 #include <stdlib.h>

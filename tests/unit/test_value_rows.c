@@ -2,13 +2,8 @@
  *
  * V that lies across: when it is laid into rows, and where each of its elements goes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/cmocka.h"
 #include "shim/gpu/value_rows.h"
 
 enum { B = 2, H = 3, SK = 70, DV = 8, SQ = 64, ROOM = 2 * B * H * SK * DV };

@@ -3,11 +3,7 @@
  * What comparisons are allowed to show: numbers as a GPU reported them for right answers, and for
  * wrong ones of each size, in every type.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/cmocka.h"
 
 #include <math.h>
 #include <string.h>
