@@ -4,8 +4,6 @@
  */
 #include "shim/hazard/in_order.h"
 
-#include <stddef.h>
-
 bool order_overwrites(const struct graph_order *order, int first, struct range_set *live, int *by)
 {
 	for (int i = 0; i < order->count && live->count; i++) {

@@ -5,8 +5,6 @@
 #include "shim/rules/rules_user.h"
 
 #include <errno.h>
-#include <locale.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -60,7 +60,7 @@ struct site {
 	bool unrounded;	 /* … which was too slow */
 	unsigned uncast; /* occurrences whose operands were cast nobody knows from what */
 	unsigned empty;	 /* comparisons in which there was nothing to see */
-	bool announced, timed_last;
+	bool announced;
 	const char *kernel;	 /* that the site's record names */
 	double app_us, fused_us; /* latest steady comparison */
 	double moved;	  /* most that a kernel moved O that does not round as the program does */

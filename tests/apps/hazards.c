@@ -6,7 +6,6 @@
 #include "hazards.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { HEADS = 3, ROWS = 80, DEPTH = 32 };

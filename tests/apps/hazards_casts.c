@@ -5,7 +5,6 @@
  */
 #include "hazards.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "aten.h"

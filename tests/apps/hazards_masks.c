@@ -10,7 +10,6 @@
 #include "hazards.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { HEADS = 66, ROWS = 72, COLUMNS = 512, DEPTH = 32, LARGEST = ROWS * COLUMNS };

@@ -10,7 +10,6 @@
 #include "tools/base/half.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { HEADS = 3, ROWS = 48, COLUMNS = 72, DEPTH = 40, REPETITIONS = 12 };

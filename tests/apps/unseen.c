@@ -10,7 +10,6 @@
 #include "tools/base/half.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { B = 2, H = 3, Z = B * H, ROWS = 40, KEYS = 40, DEPTH = 32, REPETITIONS = 14 };

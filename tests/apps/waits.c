@@ -10,7 +10,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -12,8 +12,6 @@
  * ran and nothing was replaced, that is a failure, too. FASHIM_LIBRARY: another shim than the one
  * built here.
  */
-#include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
  * the call comes from here. PLUGIN_NEXT builds the library behind it.
  */
 #include <dlfcn.h>
-#include <stddef.h>
 
 const char *fashim_shared_name(void);
 void *plugin_default(const char *name);

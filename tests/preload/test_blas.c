@@ -6,7 +6,6 @@
 #include "blas_fixture.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef cublasStatus_t create_call(cublasHandle_t *handle);

@@ -6,7 +6,6 @@
 #include "harness.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "probe.h"

@@ -6,7 +6,6 @@
  */
 #include "tests/readers/targets.h"
 
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

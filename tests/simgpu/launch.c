@@ -9,7 +9,6 @@
  */
 #include "sim.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define NAME(handle) sim_stream_name(handle, SIM_STANDARD)

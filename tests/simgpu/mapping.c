@@ -8,7 +8,6 @@
  */
 #include "sim.h"
 
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

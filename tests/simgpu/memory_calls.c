@@ -7,7 +7,6 @@
  */
 #include "sim.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define SIM_REFUSE_IN_CAPTURE()                                                                    \

@@ -9,7 +9,6 @@
  */
 #include "sim.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static CUdriverProcAddressQueryResult find(const char *name, int version, bool per_thread,

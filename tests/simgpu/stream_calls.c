@@ -6,8 +6,6 @@
  */
 #include "sim.h"
 
-#include <stdlib.h>
-
 #define NAME(handle) sim_stream_name(handle, SIM_STANDARD)
 
 CUresult CUDAAPI cuStreamSynchronize(CUstream handle)

@@ -7,11 +7,7 @@
 #include <cublasLt.h>
 #include <cuda.h>
 #include <dlfcn.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/base/half.h"
 

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "shim/code/kernel_code_parts.h"
 #include "shim/code/unpack.h"

@@ -4,7 +4,6 @@
  */
 #include "tests/unit/core.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

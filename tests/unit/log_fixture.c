@@ -4,7 +4,6 @@
  */
 #include "tests/unit/log_fixture.h"
 
-#include <stdlib.h>
 #include "tests/cmocka.h"
 #include "shim/log/log.h"
 

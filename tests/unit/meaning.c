@@ -4,7 +4,6 @@
  */
 #include "tests/unit/meaning.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>

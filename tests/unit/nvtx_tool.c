@@ -4,7 +4,6 @@
  * keeps them as text that a test asks for.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include <nvtx3/nvToolsExt.h>
 

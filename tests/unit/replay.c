@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "shim/log/log_counters.h"
-#include "shim/flow/flow.h"
 #include "shim/log/log.h"
 #include "shim/site/site.h"
 #include "tests/unit/chain_valid.h"

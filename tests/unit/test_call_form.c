@@ -5,7 +5,6 @@
 #include "tests/cmocka.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "shim/gpu/call_form.h"

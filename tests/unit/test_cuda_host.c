@@ -9,7 +9,6 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "tests/cmocka.h"
 

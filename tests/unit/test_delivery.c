@@ -8,9 +8,7 @@
 #include <stdlib.h>
 
 #include "shim/hazard/held.h"
-#include "shim/log/log.h"
 #include "shim/act/replace.h"
-#include "shim/site/site.h"
 #include "tests/apps/aten.h"
 
 #define TEXT_OF(name) #name

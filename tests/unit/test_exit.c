@@ -6,13 +6,11 @@
 #include "tests/unit/core.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "shim/hazard/held.h"
-#include "shim/log/log.h"
 #include "shim/real/driver.h"
 #include "shim/site/site.h"
 #include "tests/unit/child.h"

@@ -7,7 +7,6 @@
 #include "tests/cmocka.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/ask/fit.h"

@@ -6,7 +6,6 @@
  */
 #include "tests/unit/core.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "shim/hazard/held.h"

@@ -8,7 +8,6 @@
 
 #include <dlfcn.h>
 #include <math.h>
-#include <stdlib.h>
 #include "tests/cmocka.h"
 
 #define ROWS 16

@@ -7,7 +7,6 @@
 
 #include "shim/hazard/held.h"
 #include "shim/gpu/late.h"
-#include "shim/site/site.h"
 
 #define FIRST  ((CUstream)0x777)
 #define SECOND ((CUstream)0x888)

@@ -2,8 +2,6 @@
  *
  * The log at the end of a process and after forks: a child has a log of its own, or none.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>

@@ -3,13 +3,9 @@
  * The log as a guest: existing files left alone, nothing on stdout, and hosts that change folders,
  * close our descriptor, fill the disk or remove the file.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <locale.h>
 #include <math.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include "tests/cmocka.h"
 #include "shim/base/message.h"
 #include "tests/unit/child.h"

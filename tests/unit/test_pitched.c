@@ -5,7 +5,6 @@
  */
 #include "tests/cmocka.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/base/pitched.h"

@@ -4,7 +4,6 @@
  * sites to be learned. What the core makes of each is a row here; each runs in a process of its
  * own, since the core keeps its state.
  */
-#include <stdbool.h>
 #include "tests/cmocka.h"
 
 #include <dirent.h>

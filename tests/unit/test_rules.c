@@ -6,8 +6,6 @@
 #include "tests/unit/core.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/rules/function.h"

@@ -9,9 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "shim/hazard/copies.h"
 #include "shim/hazard/held.h"
-#include "shim/log/log.h"
 #include "shim/gpu/looks.h"
 #include "shim/site/site.h"
 #include "tests/apps/aten.h"

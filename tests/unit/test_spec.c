@@ -7,12 +7,10 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/rules/function.h"
 #include "shim/real/driver.h"
-#include "shim/site/site.h"
 #include "shim/spec/spec.h"
 #include "tests/apps/aten.h"
 #include "tests/unit/child.h"

@@ -6,10 +6,7 @@
 #include "tests/unit/spec_fixture.h"
 
 #include <cublas_api.h>
-#include <math.h>
 #include <string.h>
-
-#include "shim/site/site.h"
 
 /* The products' kind enters the signature: no two of these are the same site. */
 static int compute_type, math_mode;

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/tune/sweep.h"

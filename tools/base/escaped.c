@@ -5,7 +5,6 @@
 #include "tools/base/escaped.h"
 
 #include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 
 /* The compiler has checked the whole format. */

@@ -83,7 +83,6 @@ static void read_dynamic(struct elf_image *image)
 
 	if (segment(image, PT_DYNAMIC, 0, &dynamic) < 0)
 		return;
-	image->loadable = true;
 	for (uint64_t i = 0; row(image, dynamic.p_offset, i, &entry, sizeof(entry)) && entry.d_tag;
 	     i++)
 		if (entry.d_tag == DT_STRTAB)

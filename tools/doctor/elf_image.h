@@ -18,7 +18,6 @@ struct elf_image {
 	size_t size;
 	int bits;		 /* 32 or 64; of a 32-bit file nothing but `machine` is filled in */
 	uint16_t machine;	 /* EM_* */
-	bool loadable;		 /* has a dynamic section */
 	bool truncated;		 /* its tables lie outside the file */
 	const char *interpreter; /* NULL: the loader is not asked */
 	const char *soname, *rpath, *runpath;

@@ -7,7 +7,6 @@
 #include "tools/report/report_html.h"
 #include "tools/report/report_svg.h"
 #include "tools/sites/report_columns.h"
-#include "tools/sites/report_names.h"
 
 #include <math.h>
 

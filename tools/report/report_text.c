@@ -11,7 +11,6 @@
 #include "tools/report/report_summary.h"
 #include "tools/sites/report_names.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,7 +11,6 @@
 #include "tools/top/screen.h"
 
 #include <argp.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
