@@ -111,12 +111,11 @@ static enum flow defer_opening(const struct sight *sight, const struct site_set 
 			chain->candidates = &candidates[i];
 	}
 	*chain->candidates = *set;
-	for (int n = 0; n < 2 && !captured; n++)
-		chain->made_by[n] =
-			copies_origin(chain, chain->inputs[n].begin, chain->inputs[n].end);
-	if (!captured)
+	if (!captured) {
+		originals_note(chain);
 		for (int n = 0; n < 2; n++)
 			copies_absorb(chain, n, chain->inputs[n].begin, chain->inputs[n].end);
+	}
 	copies_needed(chain, op->name);
 	if (chain->recorded)
 		recording_step(chain, op, 0);
@@ -203,9 +202,7 @@ enum flow occurrence_open(const struct sight *sight)
 		ledger_affords(LEDGER_COMPARE);
 	if (chain->timed)
 		chain->timing = timing_begin(op->context, op->stream);
-	for (int n = 0; n < 2; n++)
-		chain->made_by[n] =
-			copies_origin(chain, chain->inputs[n].begin, chain->inputs[n].end);
+	originals_note(chain);
 	if (chain->preload >= 0) /* about to be added to */
 		held_guard_inputs(chain, op, sight->list);
 	timing_start(chain->timing, TIMING_GEMM1);

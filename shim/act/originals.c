@@ -48,6 +48,17 @@ static bool is_mixed(const struct attn_args *args)
 	return args->q.dtype != args->v.dtype;
 }
 
+void originals_note(struct chain *chain)
+{
+	const bool wide = chain->steps[0].gemm.atype == CUDA_R_32F;
+
+	for (int n = 0; n < 2; n++) {
+		chain->made_by[n] =
+			copies_origin(chain, chain->inputs[n].begin, chain->inputs[n].end);
+		chain->cast_by[n] = wide ? copies_cast(chain->made_by[n], &chain->cast[n]) : 0;
+	}
+}
+
 void originals_settle(struct chain *chain)
 {
 	for (int n = 0; n < 2; n++) {
@@ -55,7 +66,7 @@ void originals_settle(struct chain *chain)
 
 		chain->narrow[n] = -1;
 		if (chain->steps[0].gemm.atype != chain->closer.atype &&
-		    copies_cast(chain->made_by[n], &chain->cast[n]) &&
+		    copies_intact(chain->cast_by[n]) &&
 		    memory_watchable(memory_find(cast->in_begin)))
 			chain->narrow[n] = chain_add_input(chain, cast->in_begin, cast->in_end);
 	}

@@ -22,11 +22,14 @@ bool originals_read(struct attn_args *args, const struct chain *chain,
 void originals_compare(struct attn_args *args, struct attn_tensor *order,
 		       const struct chain *chain);
 
+/* As its first product runs, or is deferred: notes which copies made A and B. */
+void originals_note(struct chain *chain);
+
 /* Mixed calls: QK^T multiplied fp32 numbers and PV 16-bit ones. Where Q and K were cast from the
  * type of V, a call may read what they were cast from: the same numbers.
  *
- * At the close: finds what A and B of such a chain were cast from, if that still is as it was, and
- * takes it for an input. */
+ * At the close: what A and B of such a chain were cast from becomes an input, if it still is as it
+ * was. What lay between, the chain itself may have overwritten. */
 void originals_settle(struct chain *chain);
 
 /* Makes a mixed call read that; any other is left as it is. false: there is nothing to read. */

@@ -104,8 +104,9 @@ struct chain {
 	 * none. Deferred: of A and B alone. */
 	int relayed[RELAYOUT_OPERANDS];
 	uint64_t made_by[RELAYOUT_OPERANDS];
-	int narrow[2]; /* at close: input of which operand n of GEMM1 was cast, as cast[n] says; -1:
-			  none */
+	uint64_t cast_by[2]; /* number of the cast behind A and B of fp32, as cast[n] says; 0: none
+			      */
+	int narrow[2];	     /* at close: input of which operand n of GEMM1 was cast; -1: none */
 	struct value values[CHAIN_VALUES];
 	struct input inputs[CHAIN_INPUTS]; /* [0] A and [1] B of GEMM1; V is added at the close */
 	struct step steps[CHAIN_STEPS];

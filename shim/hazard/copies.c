@@ -420,17 +420,17 @@ const struct relayout *copies_intact(uint64_t number)
 	return c ? relayout_of(c) : NULL;
 }
 
-bool copies_cast(uint64_t number, struct relayout *cast)
+uint64_t copies_cast(uint64_t number, struct relayout *cast)
 {
 	const struct held_copy *c = numbered(number);
 	const struct relayout *before;
 
 	if (c && relayout_casts(relayout_of(c))) {
 		relayout_copy(cast, relayout_of(c));
-		return true;
+		return number;
 	}
 	before = c ? copies_intact(c->cast) : NULL;
-	return before && relayout_join(cast, before, relayout_of(c));
+	return before && relayout_join(cast, before, relayout_of(c)) ? c->cast : 0;
 }
 
 void copies_compared(uint64_t number, const struct site *site, bool possible)

@@ -55,8 +55,8 @@ uint64_t copies_origin(const struct chain *chain, uint64_t begin, uint64_t end);
 const struct relayout *copies_intact(uint64_t number);
 
 /* How the copy with that number, or what it copied, was cast from numbers of fewer bits, if these
- * are as they were: only a description. false: it was not, or nobody knows. */
-bool copies_cast(uint64_t number, struct relayout *cast);
+ * are as they were: only a description. Whose number it gives; 0: it was not, or nobody knows. */
+uint64_t copies_cast(uint64_t number, struct relayout *cast);
 
 /* A comparison read the originals of these copies: from now on they may be held back. Or it was not
  * possible to read them: they never are. */

@@ -14,6 +14,7 @@
 
 struct wide {
 	CUdeviceptr q, k, s, p, raw; /* fp32; raw: Q as [S,H,D] */
+	CUdeviceptr scaled;	     /* where S goes, scaled */
 	CUfunction cast, scale, softmax, lay_out;
 };
 
@@ -24,9 +25,10 @@ static struct wide wide_open(struct bench *b)
 	bench_open(b, TOGETHER);
 	w.q = app_alloc(b->n * 4);
 	w.k = app_alloc(b->n * 4);
-	w.raw = app_alloc(b->n * 4);
+	w.raw = app_alloc((b->n > b->scores ? b->n : b->scores) * 4);
 	w.s = app_alloc(b->scores * 4);
 	w.p = app_alloc(b->scores * 4);
+	w.scaled = w.s;
 	CHECK(cuModuleGetFunction(&w.cast, b->app.module, TEXT(ATEN_CAST)));
 	CHECK(cuModuleGetFunction(&w.scale, b->app.module, TEXT(ATEN_SCALE_F32)));
 	CHECK(cuModuleGetFunction(&w.softmax, b->app.module, TEXT(ATEN_SOFTMAX_F32)));
@@ -92,13 +94,19 @@ static void scores(struct bench *b, const struct wide *w)
 
 static void weights(struct bench *b, const struct wide *w)
 {
-	struct aten_pointers2 p = pointers(w->s, w->s);
+	struct aten_pointers2 p = pointers(w->scaled, w->s);
 	struct aten_scalar_functor f = {0, 0.25f};
 	int count = (int)b->scores, rows = b->shape.heads * b->shape.rows, chunk = -1;
 	CUdeviceptr mask = 0;
 	bool transformer = false;
-	void *params[] = {(void *)&w->p,     (void *)&w->s, &rows,  &b->shape.columns,
-			  &b->shape.columns, &mask,	    &chunk, &transformer};
+	void *params[] = {(void *)&w->p,
+			  (void *)&w->scaled,
+			  &rows,
+			  &b->shape.columns,
+			  &b->shape.columns,
+			  &mask,
+			  &chunk,
+			  &transformer};
 
 	app_launch(&b->app, w->scale, ((unsigned)count + 511) / 512, 128,
 		   (void *[]){&count, &f, &p});
@@ -108,12 +116,17 @@ static void weights(struct bench *b, const struct wide *w)
 }
 
 /* before: comes between the casts and QK^T; inside: between softmax and PV; in late repetitions. */
-static void attend(bool laid_out, void (*before)(struct bench *b, const struct wide *w),
+enum way { CAST, LAID_OUT, REUSED }; /* REUSED: as LAID_OUT, and the scores go where raw was */
+
+static void attend(enum way way, void (*before)(struct bench *b, const struct wide *w),
 		   void (*inside)(struct bench *b, const struct wide *w))
 {
 	struct bench b;
-	const struct wide w = wide_open(&b);
+	struct wide w = wide_open(&b);
+	const bool laid_out = way != CAST;
 
+	if (way == REUSED)
+		w.scaled = w.raw;
 	for (int r = 0; r < REPETITIONS; r++) {
 		bench_inputs(&b, r);
 		cast(&b, &w, laid_out ? w.raw : w.q, b.t.q, b.n, true);
@@ -152,12 +165,14 @@ static void edit_wide(struct bench *b, const struct wide *w)
 	CHECK(cuMemsetD32(w->k + 4, 0, b->n / 3));
 }
 
-CASE(plain, attend(false, NULL, NULL))
-CASE(cast_laid_out, attend(true, NULL, NULL))
-CASE(cast_edited, attend(false, NULL, edit_narrow))
-CASE(cast_laid_edited, attend(true, NULL, edit_narrow))
-CASE(cast_wide_edited, attend(false, edit_wide, NULL))
-CASE(cast_laid_wide_edited, attend(true, edit_wide, NULL))
+CASE(plain, attend(CAST, NULL, NULL))
+CASE(cast_laid_out, attend(LAID_OUT, NULL, NULL))
+CASE(cast_edited, attend(CAST, NULL, edit_narrow))
+CASE(cast_laid_edited, attend(LAID_OUT, NULL, edit_narrow))
+CASE(cast_wide_edited, attend(CAST, edit_wide, NULL))
+CASE(cast_laid_reused, attend(REUSED, NULL, NULL))
+CASE(cast_laid_reused_edited, attend(REUSED, NULL, edit_narrow))
+CASE(cast_laid_wide_edited, attend(LAID_OUT, edit_wide, NULL))
 
 const struct hazard hazards_casts[] = {
 	{.name = "cast", .run = plain, .about = "Q and K are cast to fp32 for QK^T, PV is in fp16"},
@@ -166,5 +181,7 @@ const struct hazard hazards_casts[] = {
 	ONCE(cast_laid_out, "Q is cast, then laid out"),
 	ONCE(cast_laid_edited, "the same, and Q and K are edited before PV"),
 	ONCE(cast_laid_wide_edited, "the same, and in fp32 between the two"),
+	ONCE(cast_laid_reused, "Q is cast, then laid out; the scores go where it was cast to"),
+	ONCE(cast_laid_reused_edited, "the same, and Q and K are edited before PV"),
 	{0},
 };
