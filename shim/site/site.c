@@ -21,6 +21,18 @@ int site_count;
 
 static uint64_t moment; /* occurrences of all sites */
 
+/* Rows of scores, as far as they tell sites apart. A program whose sentences have other lengths in
+ * each call attends with as many queries as keys: only what doubles makes another site, as kernels
+ * differ for short and long rows. */
+#define SQUARE (1ull << 63)
+#define SHORT  16
+static uint64_t rows_class(const struct op_gemm *gemm)
+{
+	if (gemm->n != gemm->m || gemm->n <= SHORT)
+		return (uint64_t)gemm->n;
+	return SQUARE | (uint64_t)(64 - __builtin_clzll((uint64_t)gemm->n - 1));
+}
+
 /* Of the two GEMMs, the number of keys left out. */
 static uint64_t opener_signature(const struct op_gemm *gemm)
 {
@@ -29,7 +41,7 @@ static uint64_t opener_signature(const struct op_gemm *gemm)
 	memcpy(&alpha, &gemm->alpha, 8);
 	memcpy(&beta, &gemm->beta, 8);
 	hash = hash_mix(hash, (uint64_t)gemm->transa << 8 | (uint64_t)gemm->transb);
-	hash = hash_mix(hash, (uint64_t)gemm->n);
+	hash = hash_mix(hash, rows_class(gemm));
 	hash = hash_mix(hash, (uint64_t)gemm->k);
 	hash = hash_mix(hash, (uint64_t)gemm->batch);
 	hash = hash_mix(hash, (uint64_t)gemm->atype << 32 | (uint64_t)gemm->ctype);
@@ -120,6 +132,8 @@ static uint64_t key_of(const struct chain *chain, uint64_t opener, uint64_t clos
 	const bool coarse = never_replaced(chain);
 	uint64_t key = hash_mix(hash_mix(opener, closer), coarse);
 
+	if (!all_by_rule(chain)) /* what was found by data holds for this number of rows */
+		key = hash_mix(key, (uint64_t)chain->steps[0].gemm.n);
 	for (int i = 1; i < chain->step_count; i++)
 		key = hash_mix(key, coarse && chain->steps[i].function
 					    ? chain->steps[i].function->id
@@ -189,6 +203,7 @@ struct site *site_of_chain(const struct chain *chain)
 		.step_count = chain->step_count,
 		.value_count = chain->value_count,
 		.by_data = !by_rule,
+		.rows = gemm->n,
 		.measured = chain->measured,
 		.watches = WATCHES,
 		.interval = config()->sample,
@@ -279,9 +294,10 @@ void site_agrees(struct site *site, int64_t keys)
 		site->keys[1] = keys;
 }
 
-static bool holds_for(const struct site *site, int64_t keys)
+static bool holds_for(const struct site *site, const struct op_gemm *opener)
 {
-	return !site->by_data || site->keys[1] || site->keys[0] == keys;
+	return !site->by_data ||
+	       (site->rows == opener->n && (site->keys[1] || site->keys[0] == opener->m));
 }
 
 bool site_candidates(struct site_set *set, const struct op_gemm *opener)
@@ -292,7 +308,7 @@ bool site_candidates(struct site_set *set, const struct op_gemm *opener)
 	memset(set, 0, sizeof(*set));
 	for (int i = 0; i < site_count; i++)
 		if (sites[i].state == SITE_VERIFIED && sites[i].opener == signature &&
-		    holds_for(&sites[i], opener->m) && !breaks_often(&sites[i])) {
+		    holds_for(&sites[i], opener) && !breaks_often(&sites[i])) {
 			set->bits[i / 64] |= 1ull << (i % 64);
 			any = true;
 		}

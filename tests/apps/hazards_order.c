@@ -250,6 +250,26 @@ static void growing(bool biased)
 	bench_close(&b);
 }
 
+/* Sentences of another length each time, in buffers made for the longest. */
+static void lengths(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	app_upload_random(b.mask, (size_t)b.shape.rows * b.shape.columns, 4711);
+	for (int r = 0; r < 2 * REPETITIONS; r++) {
+		b.shape.rows = b.shape.columns = 17 + r * 7 % 16;
+		b.n = (size_t)b.shape.heads * b.shape.columns * b.shape.depth;
+		b.scores = (size_t)b.shape.heads * b.shape.rows * b.shape.columns;
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (late(r) && r > REPETITIONS)
+			observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
 /* How much memory there is does not depend on who watches: the program takes all of it, in ever
  * smaller pieces, and gives it back. A real GPU is shared with others: there it takes none. */
 static void memory_full(void)
@@ -414,6 +434,7 @@ const struct hazard hazards_order[] = {
 	ONCE(memory_full, "the program takes all memory there is"),
 	ONCE(growing_keys, "one query, one key more each time"),
 	ONCE(growing_bias, "the same, with a bias that is not zero"),
+	ONCE(lengths, "as many queries as keys, another number each time"),
 	ONCE(two_readers_after_event, "P is read on two streams that wait for one event"),
 	ONCE(input_rewritten_after_event, "Q is overwritten on a stream that waited for Q.K alone"),
 	{0},

@@ -58,6 +58,27 @@ static void test_growing_keys(void **state)
 	assert_true(log_live()->sites[0].replaced >= 6);
 }
 
+/* As many queries as keys, another number of them each time: one site in 17 … 32, one in 33 … 64.
+ */
+static void test_lengths(void **state)
+{
+	static const int lengths[] = {20, 31, 17, 32, 25, 19, 60, 33, 64, 50, 41, 18, 30, 63};
+
+	(void)state;
+	core_begin();
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		core.Sq = core.Sk = lengths[i];
+		core_resize();
+		assert_int_equal(landed(), lengths[i] > 32);
+	}
+	assert_int_equal(site_count, 2);
+	assert_int_equal(log_live()->sites[0].replaced, 5);
+	assert_int_equal(log_live()->sites[1].replaced, 3);
+	core.Sk--; /* one key less than queries */
+	core_resize();
+	assert_int_equal(landed(), 2);
+}
+
 static void another(const char *what)
 {
 	const int before = site_count, at = landed();
@@ -570,6 +591,7 @@ int main(void)
 		cmocka_unit_test(test_read_each_time),
 		cmocka_unit_test(test_same),
 		cmocka_unit_test(test_growing_keys),
+		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_another),
 		cmocka_unit_test(test_another_chain),
 		cmocka_unit_test(test_unknown_grows),
