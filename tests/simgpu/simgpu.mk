@@ -19,7 +19,7 @@ SIM_OBJ   := $(SIM_ONCE:%=$(SIM)/%.o) $(SIM_TWICE:%=$(SIM)/%.o) $(SIM_TWICE:%=$(
 
 $(SIM)/%_ptsz.o: tests/simgpu/%.c
 	@mkdir -p $(@D)
-	$(call say,CC,$< per-thread)
+	$(call say,CC,'$< per-thread')
 	$(Q)$(CC) $(CPPFLAGS) -DCUDA_API_PER_THREAD_DEFAULT_STREAM $(CFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
 $(SIM)/names: tests/simgpu/simgpu.mk
@@ -60,7 +60,7 @@ $(SIM)/blas_lt-$(1).map: tests/simgpu/blas_exports.awk $(CUDA)/include/cublasLt.
 	  -v more="cublasLt_for_cublas_gemm sim_kernel_nvjet_sim_gemm" -f $$^ >$$@
 $(SIM)/%-$(1).o: tests/simgpu/%.c
 	@mkdir -p $$(@D)
-	$$(call say,CC,$$< $(1))
+	$$(call say,CC,'$$< $(1)')
 	$(Q)$(CC) $(CPPFLAGS) -DSIM_CUBLAS_VERSION=$(SIM_VERSION_$(1)) $(CFLAGS) -fPIC -MMD -MP -c -o $$@ $$<
 $(SIM_LIB)/libcublasLt.so.$(1): $(SIM)/blas_lt-$(1).o $(SIM)/blas_gemm.o $(SIM)/blas_driver.o \
 		$(SIM)/blas_lt_exports.o $(SIM)/blas_lt-$(1).map
