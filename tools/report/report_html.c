@@ -122,7 +122,7 @@ static void reason_sites(FILE *out, const struct report *report, const struct re
 	char detail[200];
 
 	for (int i = 0; i < reason->row_count && i < HTML_LINKS; i++) {
-		fputs(i ? ", " : "", out);
+		fputs(i ? ", " : reason->row_count > 1 ? "sites " : "site ", out);
 		html_site_link(out, report, &report->rows[reason->rows[i]]);
 	}
 	if (reason->row_count > HTML_LINKS)
@@ -142,7 +142,8 @@ static void reasons(FILE *out, const struct report *report)
 	if (!report->reason_count)
 		return;
 	fputs("<section id=\"not-replaced\">\n<h2>Not replaced, and why</h2>\n"
-	      "<div class=\"scroll\"><table><thead><tr><th class=\"number\">calls</th>"
+	      "<div class=\"scroll\"><table class=\"reasons\"><thead><tr><th "
+	      "class=\"number\">calls</th>"
 	      "<th>reason</th><th>what it means</th><th>what you can do</th>"
 	      "<th>where</th></tr></thead>\n<tbody>\n",
 	      out);

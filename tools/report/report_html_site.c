@@ -138,7 +138,6 @@ static void speedup(FILE *out, const struct report_row *row)
 static void facts(FILE *out, const struct report_row *row)
 {
 	const struct site_log *site = row->site;
-	const struct site_counters *calls = &site->counters;
 	char text[240];
 
 	fputs("<dl>\n", out);
@@ -153,13 +152,7 @@ static void facts(FILE *out, const struct report_row *row)
 		define(out, "detail",
 		       report_detail(site->reason, site->detail, text, sizeof(text)));
 	if (site->counted)
-		fprintf(out,
-			"<dt>calls</dt><dd>%llu seen, %llu replaced, %llu compared, %llu left "
-			"alone, %llu materialised, %llu snapshots</dd>\n",
-			(unsigned long long)calls->seen, (unsigned long long)calls->replaced,
-			(unsigned long long)calls->compared, (unsigned long long)calls->passed,
-			(unsigned long long)calls->materialised,
-			(unsigned long long)calls->snapshots);
+		define(out, "calls", report_calls(row, text, sizeof(text)));
 	for (int i = 0; i < KEPT_READERS && *site->read_by[i]; i++)
 		define(out, "scores read by", site->read_by[i]);
 	define(out, "one call of the app", report_parts(row, "µs", text, sizeof(text)));

@@ -16,7 +16,7 @@ const char report_html_style[] =
 	"63c88b;"
 	"--warn:#e0b34c;--bad:#f2827a;--link:#8ab4f8}}\n"
 	"*{box-sizing:border-box}\n"
-	"body{margin:0 auto;max-width:1480px;padding:24px 20px 64px;background:var(--ground);"
+	"body{margin:0 auto;max-width:1640px;padding:24px 20px 64px;background:var(--ground);"
 	"color:var(--text);font:15px/1.5 system-ui,sans-serif}\n"
 	"h1{font-size:22px;margin:0 0 4px;overflow-wrap:anywhere}\n"
 	"h2{font-size:18px;margin:36px 0 12px}\n"
@@ -35,7 +35,7 @@ const char report_html_style[] =
 	".scroll{overflow-x:auto}\n"
 	"table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums;"
 	"font-size:13px}\n"
-	"th,td{padding:6px 8px;text-align:left;border-bottom:1px solid var(--line);"
+	"th,td{padding:6px;text-align:left;border-bottom:1px solid var(--line);"
 	"white-space:nowrap}\n"
 	"td.wrap{white-space:normal;min-width:180px}\n"
 	"td.where{white-space:normal;min-width:190px;overflow-wrap:anywhere}\n"
@@ -72,6 +72,13 @@ const char report_html_style[] =
 	"details{margin:8px 0}summary{cursor:pointer;color:var(--soft)}\n"
 	"details ol{margin:6px 0;padding-left:28px}\n"
 	"footer{margin-top:40px;color:var(--soft);font-size:13px}\n"
+	"@media(max-width:640px){body{padding:16px 12px 48px}.site{padding:12px}svg "
+	"text{font-size:15px}dl{gap:2px 10px}\n"
+	".reasons thead{display:none}.reasons tr{display:block;padding:8px 0;"
+	"border-bottom:1px solid var(--line)}\n"
+	".reasons td{display:block;padding:1px 0;border:0;text-align:left}"
+	".reasons td:first-child{display:inline;padding-right:8px;font-weight:600}"
+	".reasons td:nth-child(2){display:inline}}\n"
 	"@media print{.site{break-inside:avoid}}\n";
 
 const char report_html_script[] =

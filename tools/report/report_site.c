@@ -181,7 +181,7 @@ static void print_times(const struct page *page, const struct report_row *row)
 void print_site(const struct page *page, const struct report_row *row)
 {
 	const struct site_log *site = row->site;
-	char number[32], shape[160], worst[240];
+	char number[32], shape[160], calls[240], worst[240];
 
 	report_site_name(page->report, row, number, sizeof(number));
 	report_shape(row, shape, sizeof(shape));
@@ -195,18 +195,7 @@ void print_site(const struct page *page, const struct report_row *row)
 	print_list(page, "python", json_object_get(site->record, "python"), 32);
 	print_list(page, "stack", json_object_get(site->record, "stack"), 32);
 	label(page, "calls");
-	fprintf(page->out,
-		"%llu seen, %llu replaced, %llu compared, %llu left alone, %llu materialised, "
-		"%llu snapshots",
-		(unsigned long long)site->counters.seen,
-		(unsigned long long)site->counters.replaced,
-		(unsigned long long)site->counters.compared,
-		(unsigned long long)site->counters.passed,
-		(unsigned long long)site->counters.materialised,
-		(unsigned long long)site->counters.snapshots);
-	if (site->counters.replays)
-		fprintf(page->out, ", %llu in replayed graphs",
-			(unsigned long long)site->counters.replays);
+	print_safe(page->out, report_calls(row, calls, sizeof(calls)));
 	fputc('\n', page->out);
 	for (int i = 0; i < KEPT_READERS && *site->read_by[i]; i++)
 		line(page, i ? "" : "read by", site->read_by[i]);

@@ -68,7 +68,7 @@ static const char run_doc[] =
 	"  fashim run python3 model.py\n"
 	"  fashim run --open ./app\n"
 	"  fashim run -m audit -o run.%p.jsonl -- ./serve\n"
-	"  mpirun -n 8 fashim run python3 train.py";
+	"  mpirun -n 8 fashim run python3 serve.py";
 
 static error_t run_parse(int key, char *arg, struct argp_state *state)
 {

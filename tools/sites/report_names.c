@@ -126,6 +126,33 @@ double report_ulps(const struct report_row *row)
 	return NAN;
 }
 
+char *report_calls(const struct report_row *row, char *buffer, size_t size)
+{
+	const struct site_counters *calls = &row->site->counters;
+	const struct {
+		const char *before;
+		uint64_t number;
+		const char *after;
+		bool always;
+	} parts[] = {
+		{"", calls->seen, " in all", true},
+		{", ", calls->replaced, " replaced", true},
+		{", ", calls->compared, " compared", true},
+		{", ", calls->passed, " left alone", true},
+		{", ", calls->replays, " in replayed graphs", false},
+		{"; scores made after all ", calls->materialised, " times", false},
+		{"; inputs saved ", calls->snapshots, " times", false},
+	};
+	int used = 0;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (parts[i].number || parts[i].always)
+			used += snprintf(buffer + used, size - (size_t)used, "%s%llu%s",
+					 parts[i].before, (unsigned long long)parts[i].number,
+					 parts[i].after);
+	return buffer;
+}
+
 char *report_worst(const struct report_row *row, char *buffer, size_t size)
 {
 	const struct sample *worst = &row->site->worst;

@@ -31,6 +31,9 @@ char *report_judgement(const struct report_row *row, char *buffer, size_t size);
  * site's dtype at the app's number there; NAN where the log does not tell. */
 double report_ulps(const struct report_row *row);
 
+/* What became of the site's calls; `size` of 240 is enough. Returns buffer. */
+char *report_calls(const struct report_row *row, char *buffer, size_t size);
+
 /* The sample with the largest max_rel, in words: how much, where, and how many elements were beyond
  * the tolerance. Only where max_rel is known. Returns buffer. */
 char *report_worst(const struct report_row *row, char *buffer, size_t size);
