@@ -5,8 +5,9 @@
  * Everything a kernel may be asked is in `struct attn_args`, passed by value as the only
  * parameter. It describes
  *
- *     x[b,h,i,j] = scale * sum_d Q[b,h,i,d] K[b,h,j,d]              if round_s == 0, else
- *     x[b,h,i,j] = round_2( scale / alpha * round_1( alpha * sum_d Q[b,h,i,d] K[b,h,j,d] ) )
+ *     t          = scale * scales[b,h,i,j], or scale / scales[b,h,i,j]; scale, where they are none
+ *     x[b,h,i,j] = t * sum_d Q[b,h,i,d] K[b,h,j,d]                  if round_s == 0, else
+ *     x[b,h,i,j] = round_2( t / alpha * round_1( alpha * sum_d Q[b,h,i,d] K[b,h,j,d] ) )
  *     x          = softcap * tanh(x / softcap)                      if softcap != 0
  *     x          = round( x + bias_scale[n] * bias[n][b,h,i,j] )    for each bias in use
  *     x          = mask_value          where the boolean mask says so; before the late biases
@@ -84,7 +85,21 @@ struct attn_tensor {
 	int64_t stride[4]; /* elements, in the order b, h, row, column; by_array: 0 and 1 unused */
 	int32_t dtype;	   /* enum attn_dtype */
 	int32_t by_array;
+	/* Biases, mask and scales that do not differ in all of b: n > 0: they come again every n
+	 * batches, b % n stands in b's place (windows of images); n < 0: -n in a row share one,
+	 * b / -n. 0: b itself. Of biases and scales the same with columns, the keys (those of the
+	 * rows and of the columns of an image). */
+	int32_t batches, columns;
 };
+
+/* What stands in n's place, `of` being one of the two above. */
+ATTN_INLINE int32_t attn_place(int32_t n, int32_t of)
+{
+	const uint32_t size = (uint32_t)(of < 0 ? -of : of);
+	const int32_t turn = of ? (int32_t)((uint32_t)n / size) : 0;
+
+	return of < 0 ? turn : n - turn * of;
+}
 
 /* What becomes of a row whose every x is -inf (or masked with fill -inf). */
 enum attn_empty_row {
@@ -118,7 +133,10 @@ struct attn_spec {
 			    rounded.cu, and without ATTN_ROUND_WEIGHTS by variants of mma.cu; 0: x
 			    stays fp32 up to the biases */
 	float alpha;	 /* with round_s: the part of `scale` that q.k is multiplied by before
-			    ATTN_ROUND_PRODUCT; not 0. The rest is scale / alpha, in fp32 */
+			    ATTN_ROUND_PRODUCT; not 0. The rest is t / alpha, in fp32 */
+	struct attn_tensor scales; /* [B,H,Sq,Sk], F16/BF16/F32, of any sign, read when the kernel
+				      runs; with round_s only one for all of [b,h] */
+	int32_t scales_divide;	   /* 1: they divide, which is to be multiplied by 1 over them */
 
 	float bias_scale[ATTN_MAX_BIAS];
 	struct attn_tensor bias[ATTN_MAX_BIAS]; /* [B,H,Sq,Sk], F16/BF16/F32, added to x */
@@ -138,6 +156,12 @@ struct attn_spec {
 	struct attn_tensor lengths; /* [B,H,Sq,1], ATTN_I32; below 0 is as 0, beyond Sk as Sk */
 	struct attn_tensor sinks;   /* [B,H,Sq,1], F16/BF16/F32, in the units of x */
 };
+
+/* Do scales differ within a head? */
+ATTN_INLINE int attn_scales_each(const struct attn_spec *s)
+{
+	return s->scales.base && (s->scales.stride[2] || s->scales.stride[3]);
+}
 
 struct attn_args {
 	struct attn_tensor q; /* [B,H,Sq,D] */

@@ -188,16 +188,23 @@ static __device__ __forceinline__ void store_to(char *at, int64_t index, int dty
 		((float *)at)[index] = x;
 }
 
+/* So that it is read by LDG, not by generic LD. */
+static __device__ __forceinline__ char *in_global(char *at)
+{
+#ifdef __CUDACC__
+	__builtin_assume(__isGlobal(at));
+#endif
+	return at;
+}
+
 /* Where [b,h,0,0] of an operand lies. */
 static __device__ __forceinline__ char *tensor_at(const struct attn_tensor &t, int b, int h, int H)
 {
-	char *at = t.by_array ? ((char *const *)t.base)[(int64_t)b * H + h]
-			      : (char *)t.base + (b * t.stride[0] + h * t.stride[1]) *
-							 attn_dtype_size(t.dtype);
-#ifdef __CUDACC__
-	__builtin_assume(__isGlobal(at)); /* so that it is read by LDG, not by generic LD */
-#endif
-	return at;
+	if (t.batches)
+		b = attn_place(b, t.batches);
+	return in_global(t.by_array ? ((char *const *)t.base)[(int64_t)b * H + h]
+				    : (char *)t.base + (b * t.stride[0] + h * t.stride[1]) *
+							       attn_dtype_size(t.dtype));
 }
 
 /* ---- instructions --------------------------------------------------------------------------- */

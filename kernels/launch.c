@@ -98,8 +98,8 @@ int attn_in_map(const struct attn_args *args, const struct attn_tensor *t, int d
 	const int64_t unit = t->stride[down ? 2 : 3], line = t->stride[down ? 3 : 2];
 	const int64_t piece = UNIT / attn_dtype_size(t->dtype);
 
-	return !t->by_array && unit == 1 && t->base % UNIT == 0 && line % piece == 0 &&
-	       (line > 0 || lines == 1) && line < STRIDE_LIMIT &&
+	return !t->by_array && !t->batches && !t->columns && unit == 1 && t->base % UNIT == 0 &&
+	       line % piece == 0 && (line > 0 || lines == 1) && line < STRIDE_LIMIT &&
 	       (args->B == 1 ||
 		(t->stride[0] >= 0 && t->stride[0] % piece == 0 && t->stride[0] < STRIDE_LIMIT)) &&
 	       (args->H == 1 ||

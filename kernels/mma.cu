@@ -120,11 +120,11 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 			block.w = w;
 			if (!SIMPLE) {
 				for (int n = 0; n < ATTN_MAX_BIAS; n++)
-					if (a.spec.bias[n].base)
-						block.rows[n] = rows_of(a, w, a.spec.bias[n]);
-				if (a.spec.mask.base)
-					block.rows[ATTN_MAX_BIAS] = rows_of(a, w, a.spec.mask);
-				block.after = a.spec.scale / a.spec.alpha;
+					block.bias[n] = beside_of(a, w, a.spec.bias[n]);
+				block.mask = beside_of(a, w, a.spec.mask);
+				block.scales = beside_of(a, w, a.spec.scales);
+				block.scale = scale_of(a, w.b, w.h);
+				block.after = block.scale / a.spec.alpha;
 			}
 			block.k = tensor_at(a.k, w.b, w.h, a.H);
 			block.v = tensor_at(a.v, w.b, w.h, a.H);

@@ -39,35 +39,29 @@ static __device__ __forceinline__ void round_scores(struct work<BLOCKS, WIDTH, K
 		}
 }
 
-/* Scale and softcap. */
-template <int KEYS, int BLOCKS, int WIDTH>
-static __device__ __forceinline__ void scale_scores(struct work<BLOCKS, WIDTH, KEYS> &u,
-						    const struct attn_spec &s)
-{
-#pragma unroll
-	for (int r = 0; r < 2 * BLOCKS; r++)
-#pragma unroll
-		for (int k = 0; k < KEYS / 4; k++)
-			x_of(u, r, k) *= s.scale;
-	if (s.softcap != 0.0f)
-#pragma unroll
-		for (int r = 0; r < 2 * BLOCKS; r++)
-#pragma unroll
-			for (int k = 0; k < KEYS / 4; k++)
-				x_of(u, r, k) = cap_score(x_of(u, r, k), s.softcap);
-}
-
 /* Has `what` do something to each of the lane's scores whose key is there, with its element of t,
- * of rows as said in block_view: two neighbours at a time, elements side by side, or wherever they
- * are. The rows start at the lane's first, i, and its first key is j. */
+ * of rows as said in block_view: two neighbours at a time, elements side by side, wherever they
+ * are, or for several keys. The rows start at the lane's first, i, and its first key is j. */
 template <typename E, int KEYS, int BLOCKS, int WIDTH, typename F>
 static __device__ __forceinline__ void
-with_elements(struct work<BLOCKS, WIDTH, KEYS> &u, const struct attn_args &a, const struct view &w,
-	      const struct attn_tensor &t, int rows, int i, int j, const F &what)
+with_elements(struct work<BLOCKS, WIDTH, KEYS> &u, const struct attn_args &a,
+	      const struct attn_tensor &t, const struct beside &own, int i, int j, const F &what)
 {
-	const int left = a.Sk - j;
-	const E *const base = (const E *)tensor_at(t, w.b, w.h, a.H) + j * t.stride[3];
+	const int left = a.Sk - j, rows = own.rows;
+	const E *const first = (const E *)in_global(own.at), *const base = first + j * t.stride[3];
 
+	if (rows == FOLDED) {
+#pragma unroll
+		for (int k = 0; k < KEYS / 4; k++) {
+			const int64_t at = attn_place(j + key_of(k), t.columns) * t.stride[3];
+			if (key_of(k) < left)
+#pragma unroll
+				for (int r = 0; r < 2 * BLOCKS; r++)
+					what(x_of(u, r, k),
+					     first[min(i + 8 * r, a.Sq - 1) * t.stride[2] + at]);
+		}
+		return;
+	}
 #pragma unroll
 	for (int r = 0; r < 2 * BLOCKS; r++) {
 		const E *const at = base + min(i + 8 * r, a.Sq - 1) * t.stride[2];
@@ -94,32 +88,60 @@ with_elements(struct work<BLOCKS, WIDTH, KEYS> &u, const struct attn_args &a, co
 	}
 }
 
-/* x += weight * bias */
-template <typename E, int KEYS, int BLOCKS, int WIDTH>
-static __device__ __forceinline__ void add_elements(struct work<BLOCKS, WIDTH, KEYS> &u,
-						    const struct attn_args &a,
-						    const struct block_view &b, int n, int i, int j)
+/* with_elements() of numbers. */
+template <int KEYS, int BLOCKS, int WIDTH, typename F>
+static __device__ __forceinline__ void
+with_numbers(struct work<BLOCKS, WIDTH, KEYS> &u, const struct attn_args &a,
+	     const struct attn_tensor &t, const struct beside &own, int i, int j, const F &what)
 {
-	const float weight = a.spec.bias_scale[n];
-
-	with_elements<E>(u, a, b.w, a.spec.bias[n], b.rows[n], i, j,
-			 [&](float &x, E bias) { x = fmaf(weight, to_float<E>(bias), x); });
+	if (t.dtype == ATTN_F16)
+		with_elements<__half>(u, a, t, own, i, j, [&](float &x, __half number) {
+			what(x, to_float<__half>(number));
+		});
+	else if (t.dtype == ATTN_BF16)
+		with_elements<__nv_bfloat16>(u, a, t, own, i, j,
+					     [&](float &x, __nv_bfloat16 number) {
+						     what(x, to_float<__nv_bfloat16>(number));
+					     });
+	else
+		with_elements<float>(u, a, t, own, i, j, what);
 }
 
-/* The n-th bias, and the rounding after it. */
+/* Scales and softcap. */
+template <int KEYS, int BLOCKS, int WIDTH>
+static __device__ __forceinline__ void scale_scores(struct work<BLOCKS, WIDTH, KEYS> &u,
+						    const struct attn_args &a,
+						    const struct block_view &b, int i, int j)
+{
+	const struct attn_spec &s = a.spec;
+
+#pragma unroll
+	for (int r = 0; r < 2 * BLOCKS; r++)
+#pragma unroll
+		for (int k = 0; k < KEYS / 4; k++)
+			x_of(u, r, k) *= b.scale;
+	if (attn_scales_each(&s))
+		with_numbers(u, a, s.scales, b.scales, i, j,
+			     [&](float &x, float own) { x *= factor_of(s, own); });
+	if (s.softcap != 0.0f)
+#pragma unroll
+		for (int r = 0; r < 2 * BLOCKS; r++)
+#pragma unroll
+			for (int k = 0; k < KEYS / 4; k++)
+				x_of(u, r, k) = cap_score(x_of(u, r, k), s.softcap);
+}
+
+/* x += weight * bias, the n-th of them, and the rounding after it. */
 template <int KEYS, int BLOCKS, int WIDTH>
 static __device__ __forceinline__ void add_bias(struct work<BLOCKS, WIDTH, KEYS> &u,
 						const struct attn_args &a,
 						const struct block_view &b, int n, int i, int j)
 {
 	const struct attn_spec &s = a.spec;
+	const float weight = s.bias_scale[n];
 
-	if (s.bias[n].dtype == ATTN_F16)
-		add_elements<__half>(u, a, b, n, i, j);
-	else if (s.bias[n].dtype == ATTN_BF16)
-		add_elements<__nv_bfloat16>(u, a, b, n, i, j);
-	else
-		add_elements<float>(u, a, b, n, i, j);
+	with_numbers(u, a, s.bias[n], b.bias[n], i, j,
+		     [&](float &x, float bias) { x = fmaf(weight, bias, x); });
 	if (s.round_x != ATTN_F32)
 #pragma unroll
 		for (int r = 0; r < 2 * BLOCKS; r++)
@@ -139,9 +161,9 @@ static __device__ __forceinline__ void hide(struct work<BLOCKS, WIDTH, KEYS> &u,
 	const struct attn_spec &s = a.spec;
 	const bool keeps = s.mask_keeps != 0;
 
-	with_elements<unsigned char>(
-		u, a, b.w, s.mask, b.rows[ATTN_MAX_BIAS], i, j,
-		[&](float &x, unsigned char set) { x = (set != 0) == keeps ? x : s.mask_value; });
+	with_elements<unsigned char>(u, a, s.mask, b.mask, i, j, [&](float &x, unsigned char set) {
+		x = (set != 0) == keeps ? x : s.mask_value;
+	});
 }
 
 /* From q.k to x, for the tile of keys from j0 on, and the lane's maxima anew. */
@@ -158,7 +180,7 @@ static __device__ __forceinline__ void adapt(struct work<BLOCKS, WIDTH, KEYS> &u
 		if (s.round_s)
 			round_scores<T>(u, s, b.after);
 		else
-			scale_scores(u, s);
+			scale_scores(u, a, b, i, j);
 #pragma unroll 1
 		for (int n = 0; n <= ATTN_MAX_BIAS; n++) {
 			if (s.mask.base && n == ATTN_MAX_BIAS - s.late_biases)

@@ -20,12 +20,17 @@ template <int BLOCKS, int WIDTH, int KEYS> struct work {
 
 /* What is the same for all of a block, or of a warp's rows, and is looked up rather than held in
  * registers, which are short. */
-enum rows { IN_PAIRS, SIDE_BY_SIDE, APART };
+enum rows { IN_PAIRS, SIDE_BY_SIDE, APART, FOLDED };
+struct beside {
+	char *at; /* of the head */
+	int rows; /* how to read those */
+};
 struct block_view {
 	struct view w;
-	int rows[ATTN_MAX_BIAS + 1]; /* how to read those of each bias, and of the mask */
-	float after;		     /* with round_s: what S is multiplied by once it is rounded */
-	const void *k, *v;	     /* of the head */
+	struct beside bias[ATTN_MAX_BIAS], mask, scales;
+	float scale;	   /* scale_of() */
+	float after;	   /* with round_s: what S is multiplied by once it is rounded */
+	const void *k, *v; /* of the head */
 	int k_pieces, v_pieces;
 	int begin, end; /* tiles of keys */
 };
@@ -35,18 +40,24 @@ struct warp_view {
 	int clean, clean_end; /* those of which x is q.k for all rows and keys; by is_plain() */
 };
 
-/* Elements of all rows in aligned pairs, one after the other, or neither. */
-static __device__ __forceinline__ int rows_of(const struct attn_args &a, const struct view &w,
-					      const struct attn_tensor &t)
+/* Elements of all rows in aligned pairs, one after the other, or neither; some for several keys. */
+static __device__ __forceinline__ struct beside
+beside_of(const struct attn_args &a, const struct view &w, const struct attn_tensor &t)
 {
-	if (t.stride[3] != 1)
-		return APART;
-	return a.Sk % 2 == 0 && t.stride[2] % 2 == 0 &&
-			       (uint64_t)tensor_at(t, w.b, w.h, a.H) %
-					       (2 * attn_dtype_size(t.dtype)) ==
-				       0
-		       ? IN_PAIRS
-		       : SIDE_BY_SIDE;
+	struct beside found = {NULL, APART};
+
+	if (!t.base)
+		return found;
+	found.at = tensor_at(t, w.b, w.h, a.H);
+	if (t.columns)
+		found.rows = FOLDED;
+	else if (t.stride[3] == 1)
+		found.rows =
+			a.Sk % 2 == 0 && t.stride[2] % 2 == 0 &&
+					(uint64_t)found.at % (2 * attn_dtype_size(t.dtype)) == 0
+				? IN_PAIRS
+				: SIDE_BY_SIDE;
+	return found;
 }
 
 static __device__ __forceinline__ struct warp_view

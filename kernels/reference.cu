@@ -33,17 +33,25 @@ static __device__ bool hidden(const struct attn_args &a, int b, int h, int i, in
 	return set != (a.spec.mask_keeps != 0);
 }
 
-/* From q.k to S, as the program stores it. */
-static __device__ double scaled(const struct attn_args &a, double x)
+/* One of what is added to the scores or multiplies them. */
+static __device__ double element(const struct attn_args &a, const struct attn_tensor &t, int b,
+				 int h, int i, int j)
+{
+	return load_double(tensor_at(t, b, h, a.H),
+			   i * t.stride[2] + attn_place(j, t.columns) * t.stride[3], t.dtype);
+}
+
+/* From q.k to S, as the program stores it; `own`: of the scales. */
+static __device__ double scaled(const struct attn_args &a, double x, double own)
 {
 	const struct attn_spec &s = a.spec;
 
 	if (!s.round_s)
-		return x * s.scale;
+		return x * s.scale * own;
 	x *= s.alpha;
 	if (s.round_s & ATTN_ROUND_PRODUCT)
 		x = round_to((float)x, a.q.dtype);
-	x *= s.scale / s.alpha;
+	x *= s.scale / s.alpha * own;
 	if (s.round_s & ATTN_ROUND_SCALED)
 		x = round_to((float)x, a.q.dtype);
 	return x;
@@ -55,12 +63,16 @@ static __device__ double score(const struct attn_args &a, const char *q, const c
 {
 	const struct attn_spec &s = a.spec;
 	const int64_t at = (int64_t)i + s.window_shift;
-	double x = 0.0;
+	double x = 0.0, own = 1.0;
 
+	if (s.scales.base) {
+		own = element(a, s.scales, b, h, i, j);
+		own = s.scales_divide ? 1.0 / own : own;
+	}
 	for (int d = 0; d < a.D; d++)
 		x += load_double(q, i * a.q.stride[2] + d * a.q.stride[3], a.q.dtype) *
 		     load_double(k, j * a.k.stride[2] + d * a.k.stride[3], a.k.dtype);
-	x = scaled(a, x);
+	x = scaled(a, x, own);
 	if (s.softcap != 0.0f) {
 		const double e = exp(-2.0 * fabs(x / s.softcap)); /* tanh(y) = (1 - e) / (1 + e) */
 		x = s.softcap * copysign((1.0 - e) / (1.0 + e), x / s.softcap);
@@ -70,9 +82,7 @@ static __device__ double score(const struct attn_args &a, const char *q, const c
 			x = s.mask_value;
 		if (n == ATTN_MAX_BIAS || !s.bias[n].base)
 			continue;
-		const struct attn_tensor &t = s.bias[n];
-		const double bias = load_double(tensor_at(t, b, h, a.H),
-						i * t.stride[2] + j * t.stride[3], t.dtype);
+		const double bias = element(a, s.bias[n], b, h, i, j);
 		const bool rounds = bias != 0.0 || s.round_s & ATTN_ROUND_BIASED;
 		x = round_to((float)(x + s.bias_scale[n] * bias), rounds ? s.round_x : ATTN_F32);
 	}

@@ -106,8 +106,9 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	const struct view w = view_of(a, ROWS);
 	const int first = w.first + 16 * warp;
 	const bool idle = first >= a.Sq; /* this warp only helps to load */
-	const float alpha = a.spec.round_s & ~ATTN_ROUND_WEIGHTS ? a.spec.alpha : a.spec.scale;
-	const float after = alpha == a.spec.scale ? 1.0f : a.spec.scale / alpha;
+	const float scale = scale_of(a, w.b, w.h);
+	const float alpha = a.spec.round_s & ~ATTN_ROUND_WEIGHTS ? a.spec.alpha : scale;
+	const float after = alpha == scale ? 1.0f : scale / alpha;
 
 	T *const own = shared + 16 * warp * LINE;
 	T *const k_tile = shared + ROWS * LINE, *const v_tile = k_tile + KEYS * LINE;

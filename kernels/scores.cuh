@@ -26,7 +26,7 @@ struct view {
 static __device__ __forceinline__ bool is_plain(const struct attn_spec &s)
 {
 	return !s.bias[0].base && !s.bias[1].base && !s.mask.base && s.softcap == 0.0f &&
-	       s.scale > 0.0f && !s.lengths.base && !s.sinks.base && !s.round_s &&
+	       !s.scales.base && s.scale > 0.0f && !s.lengths.base && !s.sinks.base && !s.round_s &&
 	       (s.window_value == -INFINITY ||
 		(s.window_left == ATTN_NO_WINDOW && s.window_right == ATTN_NO_WINDOW));
 }
@@ -114,6 +114,40 @@ static __device__ __forceinline__ float cap_score(float x, float softcap)
 	return softcap - __fdividef(2.0f * softcap, 1.0f + exp2_fast(x * (2.0f * LOG2E / softcap)));
 }
 
+/* What q.k is multiplied by for one of the scales. */
+static __device__ __forceinline__ float factor_of(const struct attn_spec &s, float own)
+{
+	return s.scales_divide ? __fdividef(1.0f, own) : own;
+}
+
+/* The same with `scale`, for all of a head. */
+static __device__ __forceinline__ float scale_of(const struct attn_args &a, int b, int h)
+{
+	const struct attn_spec &s = a.spec;
+
+	if (!s.scales.base || attn_scales_each(&s))
+		return s.scale;
+	const float own = load_float(tensor_at(s.scales, b, h, a.H), 0, s.scales.dtype);
+	return s.scale * factor_of(s, own);
+}
+
+/* Has `what` do something to each x whose key is there, with its element of t in row i: wherever
+ * these lie. */
+template <int N, typename F>
+static __device__ __forceinline__ void
+each_element(float (&x)[N], const struct attn_args &a, const struct view &w,
+	     const struct attn_tensor &t, int i, int j, const F &what)
+{
+	const char *const row =
+		tensor_at(t, w.b, w.h, a.H) + i * t.stride[2] * attn_dtype_size(t.dtype);
+#pragma unroll
+	for (int k = 0; k < N; k++)
+		if (j + key_of(k) < a.Sk)
+			what(x[k],
+			     load_float(row, attn_place(j + key_of(k), t.columns) * t.stride[3],
+					t.dtype));
+}
+
 /* From what times `scale` is S to x for keys j, j+1, j+8, ... of row i: all but the window and the
  * row's length. */
 template <bool ANY, int N>
@@ -135,6 +169,10 @@ static __device__ __forceinline__ void modify_scaled(float (&x)[N], const struct
 #pragma unroll
 	for (int k = 0; k < N; k++)
 		x[k] *= scale;
+	if (ANY && attn_scales_each(&s))
+		each_element(x, a, w, s.scales, i, j, [&](float &score, float own) {
+			score *= factor_of(s, own);
+		});
 	if (s.softcap != 0.0f) {
 #pragma unroll
 		for (int k = 0; k < N; k++)
@@ -150,7 +188,10 @@ static __device__ __forceinline__ void modify_scaled(float (&x)[N], const struct
 		const float weight = s.bias_scale[n];
 		const char *at = tensor_at(t, w.b, w.h, a.H) +
 				 (i * t.stride[2] + j * t.stride[3]) * attn_dtype_size(t.dtype);
-		if (t.dtype == ATTN_F16)
+		if (ANY && t.columns)
+			each_element(x, a, w, t, i, j,
+				     [&](float &score, float bias) { score += weight * bias; });
+		else if (t.dtype == ATTN_F16)
 			add_bias(x, (const __half *)at, t.stride[3], weight, left);
 		else if (t.dtype == ATTN_BF16)
 			add_bias(x, (const __nv_bfloat16 *)at, t.stride[3], weight, left);
@@ -175,7 +216,7 @@ template <bool ANY, int N>
 static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_args &a,
 					      const struct view &w, int i, int j)
 {
-	modify_scaled<ANY>(x, a, w, a.spec.scale, i, j);
+	modify_scaled<ANY>(x, a, w, scale_of(a, w.b, w.h), i, j);
 }
 
 /* First and last key that row i may see, as far as int holds them. */

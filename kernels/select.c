@@ -62,6 +62,15 @@ struct call {
 	const uint8_t *available;
 };
 
+/* Does a number of a bias stand for several keys? */
+static int is_folded(const struct attn_spec *s)
+{
+	for (int n = 0; n < ATTN_MAX_BIAS; n++)
+		if (s->bias[n].base && s->bias[n].columns)
+			return 1;
+	return 0;
+}
+
 /* Are dimensions and dtypes such that any kernel here could do it? */
 static int possible(const struct attn_args *args)
 {
@@ -76,6 +85,9 @@ static int possible(const struct attn_args *args)
 		if (args->spec.bias[n].base && args->spec.bias[n].dtype > ATTN_F32)
 			return 0;
 	if (args->spec.sinks.base && args->spec.sinks.dtype > ATTN_F32)
+		return 0;
+	if (args->spec.scales.base && (args->spec.scales.dtype > ATTN_F32 ||
+				       (attn_scales_each(&args->spec) && args->spec.round_s)))
 		return 0;
 	if (args->spec.lengths.base && args->spec.lengths.dtype != ATTN_I32)
 		return 0;
@@ -94,10 +106,29 @@ static int rounds_scores(const struct attn_variant *v, int32_t round_s)
 	return !round_s || (v->family == ATTN_MMA && !(v->needs & ATTN_NEEDS_PLAIN));
 }
 
-/* Are there no lengths, no sinks, and no bias after the mask? */
+/* Are there no lengths, no sinks, no bias after the mask or for several keys, and one scale for all
+ * of a head? */
 static int is_usual(const struct attn_spec *s)
 {
-	return !s->sinks.base && !s->lengths.base && !(s->mask.base && s->late_biases);
+	return !s->sinks.base && !s->lengths.base && !(s->mask.base && s->late_biases) &&
+	       !attn_scales_each(s) && !is_folded(s);
+}
+
+/* Scales, and biases that stand for several keys, are understood by mma.cu and by those that turn
+ * q.k into x by scores.cuh. */
+static int takes_scales(const struct attn_variant *v, const struct attn_spec *s)
+{
+	switch (v->family) {
+	case ATTN_MMA:
+	case ATTN_WMMA:
+	case ATTN_ROUNDED:
+	case ATTN_F32_ANY:
+	case ATTN_F32_SM90:
+	case ATTN_SPLIT:
+		return 1;
+	default:
+		return !s->scales.base && !is_folded(s);
+	}
 }
 
 static int is_plain(const struct attn_spec *s)
@@ -105,8 +136,8 @@ static int is_plain(const struct attn_spec *s)
 	int window = s->window_left != ATTN_NO_WINDOW || s->window_right != ATTN_NO_WINDOW;
 
 	return !s->bias[0].base && !s->bias[1].base && !s->mask.base && s->softcap == 0.0f &&
-	       s->scale > 0.0f && (!window || s->window_value == -INFINITY) && !s->round_s &&
-	       is_usual(s);
+	       !s->scales.base && s->scale > 0.0f && (!window || s->window_value == -INFINITY) &&
+	       !s->round_s && is_usual(s);
 }
 
 /* Do the rows of an operand start on 16 bytes, its columns (down: its rows) having stride 1? */
@@ -203,7 +234,7 @@ static int takes(const struct attn_variant *v, const struct call *call)
 
 	if (args->q.dtype != v->dtype || args->D > v->max_d || args->Dv > v->max_d)
 		return 0;
-	if (!rounds_scores(v, args->spec.round_s))
+	if (!rounds_scores(v, args->spec.round_s) || !takes_scales(v, &args->spec))
 		return 0;
 	if (v->family == ATTN_LADDER)
 		return call->arch >= v->min_arch && call->available && call->available[index] &&

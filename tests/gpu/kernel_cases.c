@@ -76,6 +76,13 @@ const char *kernel_case_name(const struct kernel_case *c, char *text, size_t siz
 	if (c->empty_rows || c->empty_row)
 		add(&t, " empty=%s", empties[c->empty_row]);
 	add(&t, "%s%s", scales[c->scale], datas[c->data]);
+	if (c->scales)
+		add(&t, " %s %s%s%s", c->divides ? "divided by" : "times", types[c->scales_type],
+		    spreads[c->scales], c->scales_each ? "" : " rows");
+	if (c->windows)
+		add(&t, " windows=%d", c->windows);
+	if (c->image)
+		add(&t, " image=%d", c->image);
 	if (c->hard)
 		add(&t, " hard %s", hard_names[c->hard]);
 	if (c->softcap != 0.0f)

@@ -73,6 +73,13 @@ struct kernel_case {
 	int empty_rows;	 /* bias, mask and lengths: every fifth row is all off */
 	int empty_row;	 /* enum attn_empty_row */
 	int scale;	 /* enum scale */
+	int scales;	 /* enum spread: what x is multiplied by, too; HEADS, KEYS: one each */
+	int scales_type; /* enum attn_dtype */
+	int scales_each; /* they differ within a row as well */
+	int divides;	 /* and divide */
+	int windows;	 /* the bias and the mask come again every so many batches; below 0: are
+			    shared by as many */
+	int image;	 /* of biases, the first is one for so many keys, the second of every */
 	int data;	 /* enum data */
 	int hard;	 /* enum hard: instead of that */
 	int hiding;	 /* enum hiding */
@@ -91,6 +98,7 @@ struct kernel_case {
 #define MASK(spread, what) .mask = spread, .mask_holds = what
 #define LENGTHS(spread) .lengths = spread
 #define SINKS(spread, type) .sinks = spread, .sinks_type = ATTN_##type
+#define SCALES(spread, type) .scales = spread, .scales_type = ATTN_##type
 #define STORED(steps) .round_s = steps
 #define STORED_ONCE   STORED(ATTN_ROUND_PRODUCT)
 #define STORED_TWICE  STORED(ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED)
@@ -226,7 +234,30 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_F16, SHAPE(2, 3, 200, 333, 128), MASK(SQUARE, NOISE), STORED_ONCE, .data = LARGE},
 	{IN_BF16, SHAPE(2, 3, 300, 520, 64), LENGTHS(PADDING), STORED_TWICE, .data = LARGE},
 	{IN_F16, SHAPE(2, 3, 300, 520, 64), SINKS(HEADS, F16), STORED_TWICE, .storage = ODD_ROWS},
+	{IN_F16, SHAPE(2, 3, 256, 333, 64), SCALES(HEADS, F16)},
+	{IN_BF16, SHAPE(2, 3, 256, 333, 128), SCALES(HEADS, F32), .divides = 1, .causal = 1},
+	{IN_F16, SHAPE(2, 3, 200, 333, 64), SCALES(FULL, BF16), ADD(HEAD, F16), MASK(SQUARE, NOISE)},
+	{IN_BF16, SHAPE(2, 3, 200, 333, 40), SCALES(SQUARE, BF16), .scales_each = 1, ADD(HEAD, BF16), .second = 1},
+	{IN_F16, SHAPE(2, 3, 300, 520, 64), SCALES(FULL, F16), .scales_each = 1, .divides = 1, .softcap = 3.0f},
+	{IN_F16, SHAPE(2, 3, 300, 520, 192), SCALES(HEADS, F16), .scales_each = 1},
+	{IN_F16, SHAPE(2, 3, 32, 32, 196), SCALES(HEADS, F16), .down = 1},
+	{.dtype = ATTN_F32, SHAPE(2, 3, 48, 48, 196), SCALES(HEADS, F32), .divides = 1},
+	{.dtype = ATTN_F32, SHAPE(2, 3, 300, 333, 64), SCALES(HEADS, F32), ADD(HEAD, F32)},
+	{.dtype = ATTN_F32, SHAPE(2, 3, 300, 333, 64), SCALES(SQUARE, F32), .scales_each = 1, .causal = 1},
+	{IN_BF16, SHAPE(2, 3, 200, 333, 64), SCALES(HEADS, BF16), STORED_TWICE, .data = LARGE},
+	{IN_BF16, SHAPE(2, 3, 200, 333, 64), SCALES(HEADS, BF16), ADD(HEAD, BF16), STORED_ALL_4},
+	{IN_F16, SHAPE(2, 3, 2, 333, 64), SCALES(HEADS, F16)},
+	{IN_BF16, SHAPE(12, 3, 49, 49, 32), ADD(FULL, BF16), .windows = 4, .round_x = 1},
+	{IN_F16, SHAPE(12, 3, 64, 64, 32), SCALES(HEADS, F16), ADD(BATCH, F16), .windows = 3, .round_x = 1},
+	{IN_F16, SHAPE(12, 3, 49, 49, 64), MASK(BATCH, NOISE), .windows = -3, .second = 1},
+	{IN_BF16, SHAPE(12, 3, 300, 300, 64), MASK(FULL, NOISE), ADD(FULL, BF16), .windows = 5},
+	{.dtype = ATTN_F32, SHAPE(12, 3, 49, 49, 32), ADD(FULL, F32), .windows = 4},
+	{IN_F16, SHAPE(2, 3, 196, 196, 96), ADD(FULL, F16), .second = 1, .image = 14, .round_x = 1},
+	{IN_BF16, SHAPE(2, 3, 100, 784, 64), ADD(FULL, BF16), .second = 1, .image = 28},
+	{IN_F16, SHAPE(2, 3, 56, 333, 192), ADD(HEAD, F32), .second = 1, .image = 7},
+	{.dtype = ATTN_F32, SHAPE(2, 3, 196, 196, 96), ADD(FULL, F32), .second = 1, .image = 14},
 	{IN_F16, SHAPE(4, 16, 2048, 2048, 64), .timed = 1},
+	{IN_F16, SHAPE(4, 16, 2048, 2048, 64), SCALES(HEADS, F16), .timed = 1},
 	{IN_F16, SHAPE(2, 16, 4096, 4096, 64), .timed = 1},
 	{IN_F16, SHAPE(2, 16, 4096, 4096, 128), .timed = 1},
 	{IN_BF16, SHAPE(2, 16, 4096, 4096, 128), .timed = 1},
@@ -252,6 +283,9 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_BF16, SHAPE(512, 4, 49, 49, 32), ADD(HEAD, BF16), STORED_THRICE, .timed = 1},
 	{IN_BF16, SHAPE(512, 4, 64, 64, 32), ADD(HEAD, BF16), .second = 1, .timed = 1},
 	{IN_BF16, SHAPE(512, 4, 64, 64, 32), .timed = 1},
+	{IN_BF16, SHAPE(512, 4, 64, 64, 32), SCALES(HEADS, BF16), ADD(FULL, BF16), .windows = 64, .second = 1, .timed = 1},
+	{IN_F16, SHAPE(4, 8, 784, 784, 96), ADD(FULL, F16), .second = 1, .image = 28, .timed = 1},
+	{IN_F16, SHAPE(4, 8, 784, 784, 96), ADD(FULL, F16), .timed = 1},
 	{IN_BF16, SHAPE(256, 4, 64, 64, 36), .timed = 1},
 	{IN_BF16, SHAPE(256, 4, 64, 64, 24), .timed = 1},
 	{IN_BF16, SHAPE(64, 12, 196, 196, 64), .timed = 1},

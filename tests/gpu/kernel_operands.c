@@ -261,6 +261,25 @@ static struct buffer row_sinks(struct attn_tensor *t, const struct kernel_case *
 	return b;
 }
 
+/* What x is multiplied by: from 1/4 to 2, of either sign. */
+static struct buffer factors(struct attn_tensor *t, const struct kernel_case *c)
+{
+	int64_t extent[4];
+	struct buffer b =
+		make_spread(t, c, c->scales, c->scales_type, c->scales_each ? c->Sk : 1, extent);
+
+	if (!c->scales_each)
+		t->stride[3] = 0;
+	FOR_EACH_ELEMENT(t, extent)
+	{
+		const float x = random_number();
+
+		store(operands_element(&b, t, at), fminf(x, 1.75f) + copysignf(0.25f, x), t->dtype);
+	}
+	operands_upload(&b);
+	return b;
+}
+
 /* A bias or mask that varies as `spread` says. */
 static struct buffer scores_like(struct attn_tensor *t, const struct kernel_case *c, int spread,
 				 int dtype, int content, float off, float on)
@@ -317,6 +336,13 @@ static void make_spec(struct operands *x, const struct kernel_case *c)
 		s->mask_value = fill_value(c->mask_fill, c->dtype);
 	}
 	s->late_biases = c->late;
+	if (c->scales) {
+		x->scales = factors(&s->scales, c);
+		s->scales_divide = c->divides;
+	}
+	s->bias[0].batches = s->mask.batches = c->windows;
+	s->bias[0].columns = -c->image;
+	s->bias[1].columns = c->image;
 	if (c->lengths)
 		x->lengths = row_lengths(&s->lengths, c);
 	if (c->sinks)
@@ -421,6 +447,7 @@ void operands_free(struct operands *x)
 	release(&x->mask);
 	release(&x->lengths);
 	release(&x->sinks);
+	release(&x->scales);
 	for (int n = 0; n < 3; n++)
 		if (x->array[n])
 			CHECK(cuMemFree(x->array[n]));

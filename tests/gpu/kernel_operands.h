@@ -35,7 +35,7 @@ struct buffer {
 
 struct operands {
 	struct attn_args args;
-	struct buffer q, k, v, o, bias[ATTN_MAX_BIAS], mask, lengths, sinks;
+	struct buffer q, k, v, o, bias[ATTN_MAX_BIAS], mask, lengths, sinks, scales;
 	CUdeviceptr array[3];
 	double most_v; /* max |V| */
 };

@@ -210,6 +210,125 @@ static void test_scale(void **state)
 
 /* Scores as a program has them that stores each step in 16 bits: large, so that a rounding left out
  * shows in O. Factors are no powers of two, neither are lengths multiples of a tile. */
+/* Scales in memory, one for all, for each head, each row, each score; of any sign; beside all that
+ * may come after them. */
+static void test_scales(void **state)
+{
+	static const struct layout spreads[] = {{.same = "bhrc"},
+						{.same = "brc"},
+						{.same = "rc"},
+						{.same = "bhc"},
+						{.same = "bhr"},
+						{.same = "bh"},
+						{0},
+						{.order = "bhcr", .pad = 1}};
+	static const int dtypes[] = {ATTN_F16, ATTN_BF16, ATTN_F32};
+	struct problem p;
+
+	(void)state;
+	for (size_t n = 0; n < COUNT(spreads) * COUNT(dtypes); n++) {
+		const size_t spread = n % COUNT(spreads);
+
+		init(&p, dtypes[n % 3], 2, 3, 37, 70, 40, 40);
+		problem_scales(&p, dtypes[n / COUNT(spreads)], &spreads[spread], 3.0);
+		problem_check_all(&p, "scales");
+		init(&p, dtypes[n % 3], 2, 3, 70, 67, 64, 48);
+		problem_scales(&p, dtypes[n / COUNT(spreads)], &spreads[spread], 1.0);
+		p.args.spec.scales_divide = n % 2;
+		problem_bias(&p, 0, ATTN_F32, &(struct layout){.same = "b"}, 1.0);
+		problem_mask(&p, n % 2, -INFINITY, NULL, n % 2 ? 0.9 : 0.1);
+		if (n % 3 == 0)
+			p.args.spec.softcap = 5;
+		if (n % 4 == 0)
+			p.args.spec.window_right = 0;
+		p.args.spec.empty_row = ATTN_EMPTY_ZERO;
+		problem_check_all(&p, "scales before a bias");
+	}
+	init(&p, ATTN_F16, 1, 2, 100, 100, 64, 64);
+	problem_scales(&p, ATTN_F16, &(struct layout){.same = "brc"}, 1.0);
+	number_store(element_at(&p.args.spec.scales, 2, 0, 0, 0, 0), ATTN_F16, 0);
+	number_store(element_at(&p.args.spec.scales, 2, 0, 1, 0, 0), ATTN_F16, NAN);
+	problem_check_all(&p, "no scale, and what is none");
+	init(&p, ATTN_F16, 1, 1, 20, 20, 64, 64);
+	problem_scales(&p, ATTN_BOOL, NULL, 1.0);
+	assert_null(attn_select(&p.args, 90, NULL));
+	problem_free(&p);
+}
+
+/* S times a scale, rounded as a program stores it. */
+static void test_rounded_scales(void **state)
+{
+	static const int steps[] = {ATTN_ROUND_PRODUCT, ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED};
+	struct problem p;
+
+	(void)state;
+	for (int n = 0; n < 16; n++) {
+		init(&p, n % 2 ? ATTN_F16 : ATTN_BF16, 2, 3, 50, 70, 64, 64);
+		p.args.spec.alpha = n & 8 ? 1 : p.args.spec.scale;
+		p.args.spec.round_s = steps[n >> 1 & 1] | (n & 4 ? ATTN_ROUND_WEIGHTS : 0);
+		p.args.spec.scales_divide = n & 8 ? 0 : 1;
+		problem_scales(&p, n % 2 ? ATTN_F16 : ATTN_F32, &(struct layout){.same = "brc"},
+			       2.0);
+		problem_check_rounded(&p, "scales, rounded");
+	}
+	init(&p, ATTN_BF16, 1, 2, 50, 70, 64, 64);
+	problem_scales(&p, ATTN_BF16, NULL, 2.0);
+	p.args.spec.alpha = 1;
+	p.args.spec.round_s = ATTN_ROUND_PRODUCT;
+	assert_null(attn_select(&p.args, 90, NULL));
+	problem_free(&p);
+}
+
+/* Biases and masks of some of the batches, which come again or are shared by those in a row. */
+static void test_batches(void **state)
+{
+	static const int batches[] = {1, 2, 3, 5, -2, -3, -6};
+	struct problem p;
+
+	(void)state;
+	for (size_t n = 0; n < 3 * COUNT(batches); n++) {
+		const int of = batches[n % COUNT(batches)];
+
+		init(&p, (int)(n / COUNT(batches)), 6, 2, 33, 49, 32, 32);
+		problem_mask(&p, true, -INFINITY, &(struct layout){.same = n % 2 ? "h" : ""}, 0.7);
+		problem_bias(&p, 0, ATTN_F32, &(struct layout){.same = n % 3 ? "h" : "b"}, 1.0);
+		problem_bias(&p, 1, ATTN_BF16, &(struct layout){.by_array = n % 3 == 1}, 1.0);
+		p.args.spec.mask.batches = of;
+		p.args.spec.bias[n % 2].batches = of;
+		p.args.spec.empty_row = ATTN_EMPTY_ZERO;
+		problem_check_all(&p, "batches that come again");
+		init(&p, (int)(n / COUNT(batches)), 6, 2, 2, 49, 32, 32);
+		problem_mask(&p, true, -INFINITY, NULL, 0.7);
+		problem_scales(&p, ATTN_F32, &(struct layout){.same = "hrc"}, 1.0);
+		p.args.spec.mask.batches = of;
+		p.args.spec.scales.batches = of;
+		problem_check_all(&p, "batches that come again");
+	}
+}
+
+/* Biases of keys that come again, as the columns of an image do, and of keys that share one, as
+ * those in a row of it. */
+static void test_columns(void **state)
+{
+	static const int widths[] = {1, 2, 7, 14, 70};
+	struct problem p;
+
+	(void)state;
+	for (size_t n = 0; n < 6 * COUNT(widths); n++) {
+		const int width = widths[n % COUNT(widths)], dtype = (int)(n / COUNT(widths)) % 3;
+
+		init(&p, dtype, 2, 2, 35, 70, 64, 64);
+		problem_bias(&p, 0, ATTN_F32, &(struct layout){.pad = 1}, 1.0);
+		problem_bias(&p, 1, dtype, &(struct layout){.order = n % 2 ? "bhcr" : NULL}, 1.0);
+		p.args.spec.bias[0].columns = -width;
+		p.args.spec.bias[1].columns = width;
+		p.args.spec.round_x = dtype;
+		if (n % 4 == 0)
+			problem_mask(&p, true, -INFINITY, NULL, 0.9);
+		problem_check_all(&p, "rows and columns of keys");
+	}
+}
+
 static void test_rounded_scores(void **state)
 {
 	static const int steps[] = {ATTN_ROUND_PRODUCT,
@@ -559,6 +678,8 @@ int main(void)
 		cmocka_unit_test(test_head_dims),      cmocka_unit_test(test_layouts),
 		cmocka_unit_test(test_shared_heads),   cmocka_unit_test(test_output_dtypes),
 		cmocka_unit_test(test_output_over_q),  cmocka_unit_test(test_scale),
+		cmocka_unit_test(test_scales),	       cmocka_unit_test(test_rounded_scales),
+		cmocka_unit_test(test_batches),	       cmocka_unit_test(test_columns),
 		cmocka_unit_test(test_rounded_scores), cmocka_unit_test(test_rounded_refusals),
 		cmocka_unit_test(test_softcap),	       cmocka_unit_test(test_bias),
 		cmocka_unit_test(test_mask),	       cmocka_unit_test(test_window),

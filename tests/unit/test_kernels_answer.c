@@ -39,15 +39,25 @@ static void answer_round(struct rounded_score *x, double factor, double term, do
 	x->high = answer_store(fmax(one, other) + error, dtype);
 }
 
+/* What q.k is multiplied by beside `scale`. */
+static double answer_scale(const struct attn_args *a, int b, int h, int i, int j)
+{
+	const struct attn_tensor *t = &a->spec.scales;
+	const double own = t->base ? number_load(element_at(t, a->H, b, h, i, j), t->dtype) : 1;
+
+	return a->spec.scales_divide ? 1 / own : own;
+}
+
 /* S as `round_s` has it: q.k = sum of terms whose magnitudes add up to `size`. */
-static struct rounded_score answer_stored(const struct attn_args *a, double sum, double size)
+static struct rounded_score answer_stored(const struct attn_args *a, double own, double sum,
+					  double size)
 {
 	const struct attn_spec *s = &a->spec;
 	struct rounded_score x = {sum, sum, sum};
 
 	answer_round(&x, s->alpha, 0, fabs(s->alpha) * a->D * 0x1p-24 * size,
 		     s->round_s & ATTN_ROUND_PRODUCT ? a->q.dtype : ATTN_F64);
-	answer_round(&x, s->scale / s->alpha, 0, 0,
+	answer_round(&x, s->scale / s->alpha * own, 0, 0,
 		     s->round_s & ATTN_ROUND_SCALED ? a->q.dtype : ATTN_F64);
 	return x;
 }
@@ -60,7 +70,7 @@ static double answer_score(const struct problem *p, int b, int h, int i, int j, 
 	const struct attn_spec *s = &a->spec;
 	int dtype = a->q.dtype;
 	struct rounded_score stored = {0};
-	double x = 0, size = 0;
+	double x = 0, size = 0, own = answer_scale(a, b, h, i, j);
 
 	for (int d = 0; d < a->D; d++) {
 		double term = number_load(element_at(&a->q, a->H, b, h, i, d), dtype) *
@@ -70,8 +80,8 @@ static double answer_score(const struct problem *p, int b, int h, int i, int j, 
 		size += fabs(term);
 	}
 	if (s->round_s)
-		stored = answer_stored(a, x, size);
-	x = s->round_s ? stored.mid : x * s->scale;
+		stored = answer_stored(a, own, x, size);
+	x = s->round_s ? stored.mid : x * s->scale * own;
 	if (rounded && !s->round_s)
 		x = number_round(x, dtype);
 	if (s->softcap != 0) {

@@ -127,8 +127,11 @@ double number_normal(void)
 
 void *element_at(const struct attn_tensor *t, int H, int64_t b, int64_t h, int64_t r, int64_t c)
 {
-	int64_t size = attn_dtype_size(t->dtype), inner = r * t->stride[2] + c * t->stride[3];
+	int64_t size = attn_dtype_size(t->dtype), inner;
 
+	b = t->batches > 0 ? b % t->batches : t->batches < 0 ? b / -t->batches : b;
+	c = t->columns > 0 ? c % t->columns : t->columns < 0 ? c / -t->columns : c;
+	inner = r * t->stride[2] + c * t->stride[3];
 	if (t->by_array)
 		return ((char **)t->base)[b * H + h] + inner * size;
 	return (char *)t->base + (b * t->stride[0] + h * t->stride[1] + inner) * size;
@@ -262,6 +265,15 @@ void problem_bias(struct problem *p, int n, int dtype, const struct layout *layo
 	dims_of(&p->args, OPERAND_BIAS, d);
 	operand_init(&p->operand[OPERAND_BIAS + n], &p->args.spec.bias[n], dtype, d, layout);
 	operand_fill(&p->args.spec.bias[n], d, size);
+}
+
+void problem_scales(struct problem *p, int dtype, const struct layout *layout, double size)
+{
+	int64_t d[4];
+
+	dims_of(&p->args, OPERAND_SCALES, d);
+	operand_init(&p->operand[OPERAND_SCALES], &p->args.spec.scales, dtype, d, layout);
+	operand_fill(&p->args.spec.scales, d, size);
 }
 
 void problem_mask(struct problem *p, bool keeps, float value, const struct layout *layout,
@@ -477,7 +489,8 @@ void problem_check_all(struct problem *p, const char *what)
 			checked++;
 		} else {
 			assert_true(v->needs & ATTN_NEEDS_PLAIN || p->args.spec.lengths.base ||
-				    p->args.spec.sinks.base || p->args.spec.late_biases);
+				    p->args.spec.sinks.base || p->args.spec.late_biases ||
+				    p->args.spec.scales.base || p->args.spec.bias[0].columns);
 		}
 	}
 	assert_true(checked > 0);

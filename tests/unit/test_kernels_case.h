@@ -43,6 +43,7 @@ enum {
 	OPERAND_MASK = OPERAND_BIAS + 2,
 	OPERAND_LENGTHS,
 	OPERAND_SINKS,
+	OPERAND_SCALES,
 	OPERAND_COUNT
 };
 
@@ -84,6 +85,8 @@ double number_normal(void);
 void problem_init(struct problem *p, int dtype, const int dims[6], const struct layout layouts[4]);
 /* Adds bias n, or the mask, of normal numbers times `size` (mask: set with probability `size`). */
 void problem_bias(struct problem *p, int n, int dtype, const struct layout *layout, double size);
+/* Adds scales, normal times `size`. */
+void problem_scales(struct problem *p, int dtype, const struct layout *layout, double size);
 void problem_mask(struct problem *p, bool keeps, float value, const struct layout *layout,
 		  double share);
 /* Adds lengths, uniform from `least` to `most`, or sinks, normal times `size`. */
