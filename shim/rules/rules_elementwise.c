@@ -294,7 +294,8 @@ static bool read_strided_as(struct reading *r, bool casts)
 		view->element = type_unknown.bytes;
 	}
 	touch_functor(r, functor, lambda + bytes - functor);
-	if (casts && meaning->role != ROLE_ADD && meaning->role != ROLE_COPY)
+	if (casts && meaning->role != ROLE_ADD && meaning->role != ROLE_COPY &&
+	    meaning->role != ROLE_MULTIPLY && meaning->role != ROLE_DIVIDE)
 		meaning->role = ROLE_OPAQUE;
 	else
 		read_functor(r, functor, lambda + bytes - functor);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The score algebra. Walking the steps from S to P, an expression of the form
- *     softcap * tanh(scale * qk / softcap) + sum bias_scale * bias, then mask, then softmax
+ *     softcap * tanh(scale * scales * qk / softcap) + sum bias_scale * bias, mask, softmax
  * is kept up to date; a step that would leave this form ends the walk with a reason. Steps that
  * look at whole rows are in spec_rows.c.
  */
@@ -22,6 +22,12 @@ static enum reason set_tensor(struct walk *walk, const struct step *step, const 
 	return spec_set_tensor(walk, step, view, columns, tensor, index);
 }
 
+static bool same_tensor(const struct attn_tensor *a, const struct attn_tensor *b)
+{
+	return a->base == b->base && a->dtype == b->dtype && a->batches == b->batches &&
+	       a->columns == b->columns && !memcmp(a->stride, b->stride, sizeof(a->stride));
+}
+
 /* ---- steps ---------------------------------------------------------------------------------- */
 
 static enum reason add_bias(struct walk *walk, const struct step *step, const struct view *view,
@@ -29,6 +35,7 @@ static enum reason add_bias(struct walk *walk, const struct step *step, const st
 {
 	struct attn_spec *spec = &walk->args->spec;
 	const struct ref *ref = ref_of(step, view->where);
+	struct attn_tensor again = {0};
 	enum reason reason;
 	int n;
 
@@ -36,8 +43,16 @@ static enum reason add_bias(struct walk *walk, const struct step *step, const st
 		return stop(walk, REASON_MASK_FORM, step->name);
 	for (n = 0; n < ATTN_MAX_BIAS && spec->bias[n].base; n++)
 		;
-	if (n == ATTN_MAX_BIAS)
-		return stop(walk, REASON_MASK_FORM, "more than two biases");
+	if (n == ATTN_MAX_BIAS) { /* but some add one of them twice */
+		if (ref->index != walk->added || (walk->masked && !spec->late_biases) ||
+		    (rounded >= 0 && rounded != spec->round_x) ||
+		    set_tensor(walk, step, view, &again, ref->index) != REASON_NONE ||
+		    !same_tensor(&again, &spec->bias[n - 1]))
+			return stop(walk, REASON_MASK_FORM, "more than two biases");
+		spec->bias_scale[n - 1] += (float)factor;
+		return REASON_NONE;
+	}
+	walk->added = ref->index;
 	reason = set_tensor(walk, step, view, &spec->bias[n], ref->index);
 	if (reason == REASON_NONE && spec->bias[n].dtype > ATTN_F32)
 		return stop(walk, REASON_MASK_FORM, step->name);
@@ -129,6 +144,39 @@ static enum reason apply_scale(struct walk *walk, const struct step *step)
 	return REASON_NONE;
 }
 
+/* S times a tensor, or divided by one: a learned temperature, one for each head, a mask of ones and
+ * zeros. Its numbers are the device's, and may be others the next time. */
+static enum reason apply_scales(struct walk *walk, const struct step *step)
+{
+	struct attn_spec *spec = &walk->args->spec;
+	const struct meaning *meaning = &step->meaning;
+	const bool divides = meaning->role == ROLE_DIVIDE;
+	const enum reason not =
+		meaning->constant ? REASON_SCALARS_ON_DEVICE : REASON_UNKNOWN_KERNEL;
+	const struct ref *scores, *scales;
+	enum reason reason;
+	int at = 2;
+
+	if (walk->softmax || meaning->view_count != 3)
+		return stop(walk, not, step->name);
+	if (spec->scales.base)
+		return stop(walk, not, "multiplied by two tensors");
+	if (walk->tanh || walk->masked || spec->bias[0].base)
+		return stop(walk, not, "multiplied after a bias or mask");
+	scores = ref_of(step, meaning->views[1].where);
+	if (!divides && scores && scores->kind == REF_INPUT)
+		at = 1;
+	scores = ref_of(step, meaning->views[3 - at].where);
+	scales = ref_of(step, meaning->views[at].where);
+	if (!scores || scores->kind != REF_VALUE || !scales || scales->kind != REF_INPUT)
+		return stop(walk, not, step->name);
+	reason = set_tensor(walk, step, &meaning->views[at], &spec->scales, scales->index);
+	if (reason == REASON_NONE && spec->scales.dtype > ATTN_F32)
+		return stop(walk, not, step->name);
+	spec->scales_divide = divides;
+	return reason;
+}
+
 static enum reason apply_tanh(struct walk *walk, const struct step *step)
 {
 	struct attn_spec *spec = &walk->args->spec;
@@ -157,12 +205,6 @@ static enum reason apply_softcap(struct walk *walk, const struct step *step)
 static double lowest(int dtype)
 {
 	return dtype == ATTN_F16 ? -65504 : dtype == ATTN_BF16 ? -0x1.fep127 : -0x1.fffffep127;
-}
-
-static bool same_tensor(const struct attn_tensor *a, const struct attn_tensor *b)
-{
-	return a->base == b->base && a->dtype == b->dtype &&
-	       !memcmp(a->stride, b->stride, sizeof(a->stride));
 }
 
 /* The probabilities of what was hidden become 0 once more. For rows of which a key is left they are
@@ -275,8 +317,11 @@ static enum reason apply_softmax_bias(struct walk *walk, const struct step *step
 	reason = add_bias(walk, step, &meaning->views[2], made ? 1 : meaning->added,
 			  meaning->summed);
 	for (int n = 0; n < ATTN_MAX_BIAS && made && reason == REASON_NONE; n++)
-		if (spec->bias[n].base && (n + 1 == ATTN_MAX_BIAS || !spec->bias[n + 1].base))
+		if (spec->bias[n].base && (n + 1 == ATTN_MAX_BIAS || !spec->bias[n + 1].base)) {
+			if (spec->bias[n].batches || spec->bias[n].columns)
+				return stop(walk, REASON_MASK_FORM, step->name);
 			spec->bias[n].dtype = meaning->summed;
+		}
 	return reason;
 }
 
@@ -351,9 +396,7 @@ static enum reason apply(struct walk *walk, const struct step *step)
 		return apply_where(walk, step);
 	case ROLE_MULTIPLY:
 	case ROLE_DIVIDE: /* by a number that nobody but the device knows, or by a tensor */
-		return stop(walk,
-			    meaning->constant ? REASON_SCALARS_ON_DEVICE : REASON_UNKNOWN_KERNEL,
-			    step->name);
+		return apply_scales(walk, step);
 	case ROLE_COPY:
 		return REASON_NONE;
 	case ROLE_SOFTMAX:
@@ -456,7 +499,7 @@ static enum reason walk_steps(struct walk *walk)
 	walk->value = 0;
 	walk->softmax = walk->tanh = walk->masked = walk->unknown = walk->again = false;
 	walk->shifted = walk->lowest = false;
-	walk->mask = -1;
+	walk->mask = walk->added = -1;
 	walk->dtype = dtype_of_cuda(chain->steps[0].gemm.ctype);
 	memset(walk->sides, 0, sizeof(walk->sides));
 	memset(args, 0, sizeof(*args));
@@ -508,6 +551,8 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 	reason = check_gemms(&walk);
 	if (reason != REASON_NONE)
 		return reason;
+	if (walk.unknown && args->spec.scales.base) /* what data tell of it is true only now */
+		return stop(&walk, REASON_SCALARS_ON_DEVICE, "beside an unknown kernel");
 	detail[0] = '\0';
 	args->spec.round_s = spec_rounding(&walk);
 	args->spec.alpha = (float)chain->steps[0].gemm.alpha;
@@ -525,6 +570,7 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 	spec_set_operands(args, chain, walk.H);
 	for (int i = 0; i < ATTN_MAX_BIAS; i++)
 		spec_settle_heads(&args->spec.bias[i], walk.H);
+	spec_settle_heads(&args->spec.scales, walk.H);
 	spec_settle_heads(&args->spec.mask, walk.H);
 	spec_settle_heads(&args->spec.sinks, walk.H);
 	if (walk.unknown) {

@@ -58,21 +58,75 @@ void spec_set_operands(struct attn_args *args, const struct chain *chain, int64_
 
 /* ---- broadcast operands --------------------------------------------------------------------- */
 
+/* Consecutive entries of a dimension that have one stride. */
+#define PIECES 3
+struct piece {
+	int64_t size, stride;
+};
+
+static bool add_piece(struct piece piece[PIECES], int *count, int64_t size, int64_t stride)
+{
+	struct piece *last = *count ? &piece[*count - 1] : NULL;
+
+	if (last && last->stride * last->size == stride) {
+		last->size *= size;
+		return true;
+	}
+	if (*count == PIECES)
+		return false;
+	piece[(*count)++] = (struct piece){size, stride};
+	return true;
+}
+
+/* Two factors of which one varies: as attn_tensor.batches and .columns say it. */
+static bool fold_pieces(const struct piece *inner, const struct piece *outer, int64_t *stride,
+			int32_t *of)
+{
+	if ((inner->stride && outer->stride) || inner->size > INT32_MAX)
+		return false;
+	*stride = inner->stride ? inner->stride : outer->stride;
+	*of = (int32_t)(inner->stride ? inner->size : *stride ? -inner->size : 0);
+	return true;
+}
+
+/* Z as heads, and batches, which may themselves be of two factors: images and their windows. */
+static bool split_batches(struct walk *walk, struct piece *piece, int pieces, int64_t stride[4],
+			  int32_t *batches)
+{
+	stride[1] = pieces ? piece->stride : 0;
+	stride[0] = -1; /* follows heads, once their number is known */
+	if (pieces <= 1)
+		return true;
+	if (!walk->H)
+		walk->H = piece->size;
+	if (piece->size % walk->H)
+		return false;
+	if (piece->size > walk->H) { /* some of the batches in one piece with the heads */
+		piece->size /= walk->H;
+		piece->stride *= walk->H;
+	} else {
+		piece++;
+		pieces--;
+	}
+	stride[0] = piece->stride;
+	return pieces == 1 || (pieces == 2 && fold_pieces(&piece[0], &piece[1], stride, batches));
+}
+
 /* An element-wise launch walks its output in coalesced dimensions; this finds the strides of one
  * operand along keys, queries, heads and batches. The iteration space is [Z][Sq][Sk] in linear
- * order, and each of its dimensions is a product of pieces of those. Z may fall into two pieces,
- * heads and batches, or the queries may, where heads are folded into them; all operands of a chain
- * must agree where. */
+ * order, and each of its dimensions is a product of pieces of those. Z may fall into pieces, heads
+ * and batches, or the queries may, where heads are folded into them; all operands of a chain must
+ * agree where. So may keys, those of an image in rows. */
 static bool split(struct walk *walk, const struct meaning *meaning, const struct view *view,
-		  int64_t columns, int64_t stride[4])
+		  int64_t columns, int64_t stride[4], struct attn_tensor *tensor)
 {
 	const bool transposed = walk->chain->transposed;
 	const int64_t rows = transposed ? walk->args->Sk : walk->args->Sq;
 	const int64_t inner = walk->fold ? walk->fold : rows;
 	const int64_t target[4] = {columns, inner, rows / inner, walk->Z};
-	int64_t along[3] = {0, 0, 0};		/* columns, inner and outer part of the rows */
-	int64_t piece_size[4], piece_stride[4]; /* of Z */
-	int pieces = 0, dim = 0;
+	int64_t along[3] = {0, 0, 0};		 /* columns, inner and outer part of the rows */
+	struct piece piece[PIECES], key[PIECES]; /* of Z, of the columns */
+	int pieces = 0, keys = 0, dim = 0;
 	int64_t left = meaning->dims ? meaning->size[0] : 1; /* of the iteration dimension */
 	int64_t step = meaning->dims ? view->stride[0] : 0;
 
@@ -90,7 +144,10 @@ static bool split(struct walk *walk, const struct meaning *meaning, const struct
 			take = left < need ? left : need;
 			if (take <= 1 || left % take || need % take)
 				return false;
-			if (t < 3) {
+			if (t == 0 || t == 3) {
+				if (!add_piece(t ? piece : key, t ? &pieces : &keys, take, step))
+					return false;
+			} else {
 				const int64_t done = target[t] / need;
 
 				if (done > 1 && step != along[t] * done) {
@@ -103,37 +160,24 @@ static bool split(struct walk *walk, const struct meaning *meaning, const struct
 				}
 				if (done == 1)
 					along[t] = step;
-			} else if (pieces &&
-				   piece_stride[pieces - 1] * piece_size[pieces - 1] == step) {
-				piece_size[pieces - 1] *= take;
-			} else {
-				if (pieces == 4)
-					return false;
-				piece_size[pieces] = take;
-				piece_stride[pieces++] = step;
 			}
 			need /= take;
 			left /= take;
 			step *= take;
 		}
 	}
+	along[0] = keys ? key[0].stride : 0;
+	if (keys > 1 &&
+	    (keys > 2 || transposed || !fold_pieces(&key[0], &key[1], &along[0], &tensor->columns)))
+		return false;
 	stride[3] = along[transposed];
 	stride[2] = along[walk->fold && walk->inner_heads ? 2 : !transposed];
 	if (walk->fold) {
 		stride[1] = along[walk->inner_heads ? 1 : 2];
-		stride[0] = pieces ? piece_stride[0] : 0;
+		stride[0] = pieces ? piece[0].stride : 0;
 		return pieces <= 1;
 	}
-	if (pieces > 2)
-		return false;
-	if (pieces == 2) {
-		if (walk->H && walk->H != piece_size[0])
-			return false;
-		walk->H = piece_size[0];
-	}
-	stride[1] = pieces ? piece_stride[0] : 0;
-	stride[0] = pieces == 2 ? piece_stride[1] : -1; /* -1: follows heads, once H is known */
-	return true;
+	return split_batches(walk, piece, pieces, stride, &tensor->batches);
 }
 
 enum reason spec_set_tensor(struct walk *walk, const struct step *step, const struct view *view,
@@ -141,7 +185,9 @@ enum reason spec_set_tensor(struct walk *walk, const struct step *step, const st
 {
 	int64_t stride[4];
 
-	if (view->dtype < 0 || !split(walk, &step->meaning, view, columns, stride))
+	tensor->batches = tensor->columns = 0;
+	if (view->dtype < 0 || !split(walk, &step->meaning, view, columns, stride, tensor) ||
+	    (view->dtype == ATTN_BOOL && tensor->columns))
 		return stop(walk, REASON_MASK_FORM, step->name);
 	tensor->base = spec_input_address(walk->chain, index, view->base);
 	tensor->dtype = view->dtype;

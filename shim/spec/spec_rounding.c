@@ -21,8 +21,9 @@ static bool is_narrow(int dtype)
 	return dtype == ATTN_F16 || dtype == ATTN_BF16;
 }
 
-/* One step before the softmax, which stores `dtype`. False: kernels do not round in this order. */
-static bool before_softmax(const struct meaning *meaning, int dtype, int32_t *round_s)
+/* One step before the softmax, which stores `dtype`. False: kernels do not round in this order.
+ * `each`: scales differ within a head, which is done without rounding. */
+static bool before_softmax(const struct meaning *meaning, int dtype, bool each, int32_t *round_s)
 {
 	const bool scaled = *round_s & ATTN_ROUND_SCALED, biased = *round_s & ATTN_ROUND_BIASED;
 
@@ -35,6 +36,11 @@ static bool before_softmax(const struct meaning *meaning, int dtype, int32_t *ro
 		if (is_narrow(dtype))
 			*round_s |= ATTN_ROUND_SCALED;
 		return true;
+	case ROLE_MULTIPLY:
+	case ROLE_DIVIDE:
+		if (is_narrow(dtype))
+			*round_s |= ATTN_ROUND_SCALED;
+		return !scaled && !biased && !each;
 	case ROLE_COPY:
 		if (is_narrow(dtype) && !biased)
 			*round_s |= ATTN_ROUND_SCALED; /* of what was narrow already: no change */
@@ -79,7 +85,8 @@ int32_t spec_rounding(const struct walk *walk)
 
 		if (is_narrow(dtype) && dtype != narrow)
 			return 0;
-		if (!softmax && !before_softmax(meaning, dtype, &round_s))
+		if (!softmax &&
+		    !before_softmax(meaning, dtype, attn_scales_each(&walk->args->spec), &round_s))
 			return 0;
 		if (softmax && meaning->role == ROLE_SCALE && !exact_factor(meaning->scalar))
 			return 0;

@@ -36,6 +36,7 @@ struct walk {
 	int dtype;	  /* of that the walk is at */
 	bool softmax, tanh, masked, shifted, unknown;
 	int mask;    /* the input that a fill took for one; -1: none did */
+	int added;   /* the one that was added last; -1: none was */
 	bool lowest; /* it filled in the lowest number that there is, or -inf */
 	struct {
 		enum side what;

@@ -13,17 +13,26 @@ static const char *dtype_name(int dtype)
 	return dtype >= 0 && dtype < ATTN_DTYPE_COUNT ? names[dtype] : "?";
 }
 
+/* "B", "B%64": as attn_tensor.batches has it. */
+static void place_name(char *text, size_t size, const char *name, int32_t of)
+{
+	if (of)
+		snprintf(text, size, "%s%c%d", name, of > 0 ? '%' : '/', of > 0 ? of : -of);
+	else
+		snprintf(text, size, "%s", name);
+}
+
 static int describe(const struct attn_args *args, const struct attn_tensor *tensor,
 		    const char *what, char *text, size_t size)
 {
 	const bool batch = tensor->stride[0] && args->B > 1,
 		   head = tensor->stride[1] && args->H > 1;
-	char heads[16];
+	char batches[24], columns[24];
 
-	snprintf(heads, sizeof(heads), "%s", head ? "H" : "1");
-	return snprintf(text, size, "%s [%s,%s,%s,%s] %s", what, batch ? "B" : "1", heads,
-			tensor->stride[2] ? "Sq" : "1", tensor->stride[3] ? "Sk" : "1",
-			dtype_name(tensor->dtype));
+	place_name(batches, sizeof(batches), batch ? "B" : "1", tensor->batches);
+	place_name(columns, sizeof(columns), tensor->stride[3] ? "Sk" : "1", tensor->columns);
+	return snprintf(text, size, "%s [%s,%s,%s,%s] %s", what, batches, head ? "H" : "1",
+			tensor->stride[2] ? "Sq" : "1", columns, dtype_name(tensor->dtype));
 }
 
 /* The same for a number of each row. */
@@ -42,6 +51,9 @@ void spec_describe_mask(const struct attn_args *args, char *text, size_t size)
 	size_t used = 0;
 
 	text[0] = '\0';
+	if (spec->scales.base)
+		used += (size_t)describe(args, &spec->scales,
+					 spec->scales_divide ? "divided by" : "times", text, size);
 	for (int i = 0; i <= ATTN_MAX_BIAS; i++) {
 		if (spec->mask.base && i == ATTN_MAX_BIAS - spec->late_biases && used < size)
 			used += (size_t)describe(args, &spec->mask, used ? " + mask" : "mask",

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *meaning_dtype(int dtype)
@@ -36,18 +37,27 @@ __attribute__((format(printf, 3, 4))) static void add(char *text, size_t size, c
 static const char *extent(const struct attn_args *args, const struct attn_tensor *tensor,
 			  bool by_key)
 {
-	static char text[32];
+	static char text[64];
+	char batches[16] = "", columns[16] = "";
 
-	snprintf(text, sizeof(text), "[%s,%s,%s,%s]", tensor->stride[0] && args->B > 1 ? "B" : "1",
+	if (tensor->batches)
+		snprintf(batches, sizeof(batches), "%c%d", tensor->batches > 0 ? '%' : '/',
+			 abs(tensor->batches));
+	if (tensor->columns)
+		snprintf(columns, sizeof(columns), "%c%d", tensor->columns > 0 ? '%' : '/',
+			 abs(tensor->columns));
+	snprintf(text, sizeof(text), "[%s%s,%s,%s,%s%s]",
+		 tensor->stride[0] && args->B > 1 ? "B" : "1", batches,
 		 tensor->stride[1] && args->H > 1 ? "H" : "1", tensor->stride[2] ? "Sq" : "1",
-		 by_key && tensor->stride[3] ? "Sk" : "1");
+		 by_key && tensor->stride[3] ? "Sk" : "1", columns);
 	return text;
 }
 
 /* Batches and heads lie one behind another. */
 static bool one_behind(const struct attn_tensor *tensor, int64_t H)
 {
-	return !tensor->base || (!tensor->by_array && tensor->stride[0] == H * tensor->stride[1]);
+	return !tensor->base || (!tensor->by_array && !tensor->batches &&
+				 tensor->stride[0] == H * tensor->stride[1]);
 }
 
 /* The same with batches as heads, where no input tells them apart: how O lies is not of interest.
@@ -56,7 +66,7 @@ static struct attn_args as_heads(const struct attn_args *args, const struct attn
 {
 	const struct attn_tensor *const inputs[] = {&args->q,	    &args->k,	    &args->v,
 						    &spec->bias[0], &spec->bias[1], &spec->mask,
-						    &spec->lengths, &spec->sinks};
+						    &spec->lengths, &spec->sinks,   &spec->scales};
 	struct attn_args merged = *args;
 
 	for (size_t i = 0; i < sizeof(inputs) / sizeof(*inputs); i++)
@@ -86,6 +96,9 @@ void meaning_words(const struct attn_args *given, const struct attn_spec *spec, 
 
 	text[0] = '\0';
 	add(text, size, "scale %.6g", (double)spec->scale);
+	if (spec->scales.base)
+		add(text, size, spec->scales_divide ? "divided by %s %s" : "times %s %s",
+		    extent(args, &spec->scales, true), meaning_dtype(spec->scales.dtype));
 	if (spec->softcap != 0)
 		add(text, size, "softcap %.6g", (double)spec->softcap);
 	for (int i = 0; i < early; i++)

@@ -245,9 +245,15 @@ static void test_broadcast_denied(void **state)
 
 	(void)state;
 	core_begin();
-	core.H = 6; /* keys in two pieces */
+	core.H = 6; /* keys in three pieces, or in two that both vary */
+	assert_int_equal(broadcast(4, (unsigned[]){Sk / 4, 2, 2, Sq * 6},
+				   (unsigned[]){2, 2, 2, Sk / 2, Sk / 2, 0, Sk, Sk, Sk / 2, Sk * 2,
+						Sk * 2, Sk}),
+			 REASON_MASK_FORM);
+	core_begin();
+	core.H = 6;
 	assert_int_equal(broadcast(3, (unsigned[]){Sk / 2, 2, Sq * 6},
-				   (unsigned[]){2, 2, 2, Sk, Sk, 0, Sk * 2, Sk * 2, Sk}),
+				   (unsigned[]){2, 2, 2, Sk, Sk, 2 * Sk, Sk * 2, Sk * 2, 4 * Sk}),
 			 REASON_MASK_FORM);
 	core_begin();
 	core.H = 6; /* Z in three */
@@ -256,11 +262,228 @@ static void test_broadcast_denied(void **state)
 			  (unsigned[]){2, 2, 2, 0, 0, 0, all, all, 0, all * 2, all * 2, all}),
 		REASON_NONE);
 	core_begin();
+	core.H = 24; /* heads, and batches in three, or in two that both vary */
+	assert_int_equal(broadcast(5, (unsigned[]){Sk * Sq, 2, 2, 3, 2},
+				   (unsigned[]){2, 2, 2, all, all, 0, all * 2, all * 2, all,
+						all * 4, all * 4, 0, all * 12, all * 12, all * 2}),
+			 REASON_MASK_FORM);
+	core_begin();
 	core.H = 12;
 	assert_int_equal(broadcast(4, (unsigned[]){Sk * Sq, 2, 2, 3},
 				   (unsigned[]){2, 2, 2, all, all, 0, all * 2, all * 2, all,
-						all * 4, all * 4, 0}),
+						all * 4, all * 4, all * 3}),
 			 REASON_MASK_FORM);
+}
+
+/* Batches are images and their windows: [1,windows,1,Sq,Sk], [images,1,1,Sq,Sk] and
+ * [1,windows,H,Sq,Sk]. */
+static void test_windows(void **state)
+{
+	const unsigned Sk = 40, Sq = 32, H = 2, W = 3, all = Sq * Sk * 2;
+	const float one = 1;
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	core.H = H * W * 4;
+	assert_int_equal(broadcast(4, (unsigned[]){Sk * Sq, H, W, 4},
+				   (unsigned[]){2, 2, 2, all, all, 0, all * H, all * H, all,
+						all * H * W, all * H * W, 0}),
+			 REASON_NONE);
+	assert_int_equal(args.B, W * 4);
+	assert_int_equal(args.H, H);
+	assert_stride(&args.spec.bias[0], Sq * Sk, 0, Sk, 1);
+	assert_int_equal(args.spec.bias[0].batches, W);
+	/* the number of heads comes from another */
+	for (int windows = 0; windows < 2; windows++) {
+		core_begin();
+		core.H = H * W * 4;
+		chain = begin();
+		join(chain,
+		     core_strided(TEXT(ATEN_ADD_STRIDED), 3, 2, (unsigned[]){Sk * Sq * H, W * 4},
+				  (unsigned[]){2, 2, 2, all * H, all * H, 0},
+				  (uint64_t[]){core.x, core.s, core.mask}, &one, 4));
+		if (windows)
+			join(chain,
+			     core_strided(TEXT(ATEN_ADD_STRIDED), 3, 2,
+					  (unsigned[]){Sk * Sq * H * W, 4},
+					  (unsigned[]){2, 2, 2, all * H * W, all * H * W, 0},
+					  (uint64_t[]){core.x, core.x, CORE_OTHER}, &one, 4));
+		else
+			join(chain,
+			     core_strided(TEXT(ATEN_ADD_STRIDED), 3, 3,
+					  (unsigned[]){Sk * Sq, H * W, 4},
+					  (unsigned[]){2, 2, 2, all, all, 0, all * H * W,
+						       all * H * W, all},
+					  (uint64_t[]){core.x, core.x, CORE_OTHER}, &one, 4));
+		assert_int_equal(finish(chain), REASON_NONE);
+		assert_int_equal(args.H, H);
+		assert_int_equal(args.spec.bias[0].batches, 0);
+		assert_int_equal(args.spec.bias[1].batches, windows ? (int)W : -(int)W);
+		if (windows)
+			assert_stride(&args.spec.bias[1], H * Sq * Sk, Sq * Sk, Sk, 1);
+		else
+			assert_stride(&args.spec.bias[1], Sq * Sk, 0, Sk, 1);
+	}
+}
+
+/* Keys are the places of an image, 8 in a row of it: one number for each row, and one for each
+ * column. */
+static void test_decomposed(void **state)
+{
+	const unsigned Sk = 40, Sq = 32, side = 8, keys = Sk * 2;
+	const float one = 1;
+	struct chain *chain;
+
+	(void)state;
+	core_begin();
+	chain = begin();
+	join(chain,
+	     core_strided(TEXT(ATEN_ADD_STRIDED), 3, 3, (unsigned[]){side, Sk / side, Sq * core.H},
+			  (unsigned[]){2, 2, 0, 2 * side, 2 * side, 2, keys, keys, 2 * Sk / side},
+			  (uint64_t[]){core.x, core.s, core.mask}, &one, 4));
+	join(chain,
+	     core_strided(TEXT(ATEN_ADD_STRIDED), 3, 3, (unsigned[]){side, Sk / side, Sq * core.H},
+			  (unsigned[]){2, 2, 2, 2 * side, 2 * side, 0, keys, keys, 2 * side},
+			  (uint64_t[]){core.x, core.x, CORE_OTHER}, &one, 4));
+	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(args.spec.bias[0].columns, -(int)side);
+	assert_int_equal(args.spec.bias[0].stride[2], Sk / side);
+	assert_int_equal(args.spec.bias[0].stride[3], 1);
+	assert_int_equal(args.spec.bias[1].columns, side);
+	assert_int_equal(args.spec.bias[1].stride[2], side);
+	assert_int_equal(args.spec.bias[1].stride[3], 1);
+}
+
+/* The last of two biases once more is twice that; another is one too many. */
+static void test_added_twice(void **state)
+{
+	for (int other = 0; other < 3; other++) {
+		struct chain *chain;
+
+		(void)state;
+		core_begin();
+		chain = begin();
+		join(chain, core_add_mask(core.x, core.s, CORE_OTHER));
+		join(chain, core_add_mask(core.x, core.x, core.mask));
+		if (other == 2)
+			join(chain, core_masked_fill(core.x, core.x, CORE_OTHER + 0x10000, 0xfc00));
+		join(chain, core_add_mask(core.x, core.x, other == 1 ? CORE_OTHER : core.mask));
+		assert_int_equal(finish(chain), other ? REASON_MASK_FORM : REASON_NONE);
+		if (!other) {
+			assert_true(args.spec.bias_scale[0] == 1);
+			assert_true(args.spec.bias_scale[1] == 2);
+		}
+	}
+}
+
+/* S times or divided by a tensor of these strides; `at`: which operand the tensor is. */
+static struct op multiplied(const char *name, int at, uint64_t out, uint64_t in, int dims,
+			    const unsigned *size, const unsigned *strides)
+{
+	const uint64_t operand[3] = {out, at == 1 ? core.mask : in, at == 1 ? in : core.mask};
+
+	return core_strided(name, 3, dims, size, strides, operand, "", 1);
+}
+
+/* A number for each head, one for all, one for each score. */
+static void test_scales_on_device(void **state)
+{
+	const unsigned Sk = 40, Sq = 32, H = 3, B = 2, all = Sq * Sk * 2;
+	const unsigned heads[] = {2, 2, 0, all, all, 2, all * H, all * H, 0};
+	const unsigned swapped[] = {2, 0, 2, all, 2, all, all * H, 0, all * H};
+	const unsigned size[] = {Sk * Sq, H, B};
+	struct chain *chain;
+
+	(void)state;
+	for (int way = 0; way < 3; way++) {
+		core_begin();
+		core.H = H * B;
+		chain = begin();
+		join(chain, core_scale(core.x, core.s, 0.25f));
+		join(chain,
+		     multiplied(way == 2 ? TEXT(ATEN_DIVIDE_STRIDED) : TEXT(ATEN_MULTIPLY_STRIDED),
+				way == 1 ? 1 : 2, core.x, core.x, 3, size,
+				way == 1 ? swapped : heads));
+		join(chain, core_add_mask(core.x, core.x, CORE_OTHER));
+		assert_int_equal(finish(chain), REASON_NONE);
+		assert_int_equal(args.H, H);
+		assert_int_equal(args.B, B);
+		assert_true(args.spec.scale == 0.25f);
+		assert_int_equal(args.spec.scales.base, core.mask);
+		assert_int_equal(args.spec.scales.dtype, ATTN_F16);
+		assert_stride(&args.spec.scales, 0, 1, 0, 0);
+		assert_int_equal(args.spec.scales_divide, way == 2);
+		assert_int_equal(args.spec.bias[0].base, CORE_OTHER);
+		assert_int_equal(args.spec.round_s, ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED |
+							    ATTN_ROUND_BIASED | ATTN_ROUND_WEIGHTS);
+	}
+	core_begin(); /* one number, stored in 16 bits */
+	chain = begin();
+	join(chain, multiplied(TEXT(ATEN_MULTIPLY_STRIDED), 2, core.x, core.s, 1,
+			       (unsigned[]){Sk * Sq * 3}, (unsigned[]){2, 2, 0}));
+	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(args.spec.scales.base, core.mask);
+	assert_stride(&args.spec.scales, 0, 0, 0, 0);
+	assert_int_equal(args.spec.round_s,
+			 ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED | ATTN_ROUND_WEIGHTS);
+	core_begin(); /* scaled before, and stored */
+	chain = begin();
+	join(chain, core_scale(core.x, core.s, 0.3f));
+	join(chain, multiplied(TEXT(ATEN_MULTIPLY_STRIDED), 2, core.x, core.x, 1,
+			       (unsigned[]){Sk * Sq * 3}, (unsigned[]){2, 2, 0}));
+	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(args.spec.round_s, 0);
+	core_begin(); /* all of it: kernels do not round in between */
+	chain = begin();
+	join(chain, multiplied(TEXT(ATEN_MULTIPLY_STRIDED), 2, core.x, core.s, 2,
+			       (unsigned[]){Sk * Sq, 3}, (unsigned[]){2, 2, 2, all, all, 0}));
+	assert_int_equal(finish(chain), REASON_NONE);
+	assert_stride(&args.spec.scales, 0, 0, Sk, 1);
+	assert_int_equal(args.spec.round_s, 0);
+}
+
+/* By what lies on the device, where no kernel takes it. */
+static void test_scales_denied(void **state)
+{
+	const unsigned Sk = 40, Sq = 32, all = Sq * Sk * 2;
+	const unsigned size[] = {Sk * Sq, 3}, heads[] = {2, 2, 0, all, all, 2};
+	const unsigned swapped[] = {2, 0, 2, all, 2, all};
+	const char *const multiply = TEXT(ATEN_MULTIPLY_STRIDED);
+	struct chain *chain;
+
+	(void)state;
+	core_begin(); /* twice */
+	chain = begin();
+	join(chain, multiplied(multiply, 2, core.x, core.s, 2, size, heads));
+	join(chain, multiplied(multiply, 2, core.x, core.x, 2, size, heads));
+	assert_int_equal(finish(chain), REASON_UNKNOWN_KERNEL);
+	core_begin(); /* after a bias */
+	chain = begin();
+	join(chain, core_add_mask(core.x, core.s, CORE_OTHER));
+	join(chain, multiplied(multiply, 2, core.x, core.x, 2, size, heads));
+	assert_int_equal(finish(chain), REASON_UNKNOWN_KERNEL);
+	core_begin(); /* after softmax */
+	chain = begin();
+	join(chain, core_softmax(core.p, core.s));
+	join(chain, multiplied(multiply, 2, core.p, core.p, 2, size, heads));
+	assert_int_equal(end(chain), REASON_UNKNOWN_KERNEL);
+	core_begin(); /* one number for all, after a mask: named as what it is */
+	chain = begin();
+	join(chain, core_masked_fill(core.x, core.s, CORE_OTHER, 0xfc00));
+	join(chain, multiplied(multiply, 2, core.x, core.x, 1, (unsigned[]){Sk * Sq * 3},
+			       (unsigned[]){2, 2, 0}));
+	assert_int_equal(finish(chain), REASON_SCALARS_ON_DEVICE);
+	core_begin(); /* a number divided by S */
+	chain = begin();
+	join(chain, multiplied(TEXT(ATEN_DIVIDE_STRIDED), 1, core.x, core.s, 2, size, swapped));
+	assert_int_equal(finish(chain), REASON_UNKNOWN_KERNEL);
+	core_begin(); /* beside a kernel that only data could explain, at what the number was then
+		       */
+	chain = begin();
+	join(chain, multiplied(multiply, 2, core.x, core.s, 2, size, heads));
+	join(chain, core_unknown(core.x, core.x, 1));
+	assert_int_equal(finish(chain), REASON_SCALARS_ON_DEVICE);
 }
 
 /* Two biases must agree on where Z falls into batches and heads. */
@@ -534,6 +757,11 @@ int main(void)
 		cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_broadcast),
 		cmocka_unit_test(test_broadcast_denied),
+		cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_decomposed),
+		cmocka_unit_test(test_added_twice),
+		cmocka_unit_test(test_scales_on_device),
+		cmocka_unit_test(test_scales_denied),
 		cmocka_unit_test(test_split_agrees),
 		cmocka_unit_test(test_masked_fill),
 		cmocka_unit_test(test_masked_again),
