@@ -108,7 +108,8 @@ static void add_filter(const struct cudnn_call *call, cudnnFilterDescriptor_t de
 	add_tensor(&told, desc, address, OPERAND_WHOLE, &(const void *){factor});
 #define BLEND_FILTER(desc, address, factor)                                                        \
 	add_filter(&told, desc, address, OPERAND_WHOLE, &(const void *){factor});
-#define SCRATCH(address, bytes) operands_add(told.operands, address, bytes, OPERAND_WRITTEN);
+#define SCRATCH(address, bytes) operands_add(told.operands, address, bytes, OPERAND_SCRATCH);
+#define PARTLY(address, bytes)	operands_add(told.operands, address, bytes, OPERAND_WRITTEN);
 #define KEPT(address, bytes)	operands_add(told.operands, address, bytes, OPERAND_UPDATED);
 
 #define CUDNN(name, parameters, arguments, ...)                                                    \

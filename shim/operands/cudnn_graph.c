@@ -461,6 +461,6 @@ void cudnn_graph_operands(const void *plan, const void *pack, struct operands *o
 		operands->unknown = true;
 	else
 		operands_add(operands, with->pack->workspace, (uint64_t)from->workspace_bytes,
-			     OPERAND_WRITTEN);
+			     OPERAND_SCRATCH);
 	pthread_mutex_unlock(&lock);
 }

@@ -83,7 +83,7 @@ static void add(struct operands *operands, uint64_t begin, uint64_t end, enum op
 		.end = end,
 		.read = (use & OPERAND_READ) != 0,
 		.written = use != OPERAND_READ,
-		.whole = use == OPERAND_WHOLE,
+		.whole = use == OPERAND_WHOLE || use == OPERAND_SCRATCH,
 	};
 }
 

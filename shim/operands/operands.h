@@ -29,6 +29,10 @@ enum operand_use {
 	OPERAND_WRITTEN = 2, /* some of it may be, and nothing is read */
 	OPERAND_UPDATED = 3, /* may be read, may be written */
 	OPERAND_WHOLE = 4,   /* all of it is overwritten unread, if it is dense */
+	/* Room that the library asked for, to work in: what lies there before the call means
+	 * nothing to it, what lies there afterwards to nobody, whichever bytes it used. So what was
+	 * there is gone, as if all of it were overwritten. */
+	OPERAND_SCRATCH = 6,
 };
 
 struct operands {

@@ -56,7 +56,7 @@ static void a_convolution(void **state)
 	assert_int_equal(call->count, 4);
 	has_operand(call, 0, 2 * 3 * 64 * 2, READ);
 	has_operand(call, 4096, 4 * 27 * 2, READ);
-	has_operand(call, 65536, 1000, WRITTEN);
+	has_operand(call, 65536, 1000, WHOLE);
 	has_operand(call, 8192, 2 * 4 * 36 * 2, WHOLE);
 
 	/* What was there counts. */
@@ -313,7 +313,7 @@ static void a_graph(void **state)
 		has_operand(call, 4096, 18, READ);
 		has_operand(call, 12288, 36, READ);
 		has_operand(call, 8192, 288, WHOLE);
-		has_operand(call, 65536, 256, WRITTEN);
+		has_operand(call, 65536, 256, WHOLE);
 	}
 }
 
