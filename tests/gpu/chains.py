@@ -265,6 +265,99 @@ def growing(variant):
     return step
 
 
+# ---- scores multiplied and masked by tensors ---------------------------------------------------
+
+
+def everywhere(variant, drawn, spell):
+    """step(i) for a spelling of the i-th set of tensors; for variant "double" they are upcast."""
+
+    def step(i):
+        given = drawn[i % len(drawn)]
+        if variant == "double":
+            given = [x.double() if x.is_floating_point() else x for x in given]
+        return {"o": spell(*given)}
+
+    return step
+
+
+@program(Expect("replace", sites=1, **FP16), variants=("double",), quick=True)
+def temperature(variant):
+    """a learned temperature in device memory, another each time; no query sees its own key, fp16"""
+    size = small(256, 32)
+    drawn, _ = qkv_sets((4, 8, size, 64), torch.float16)
+    drawn = [x + [draw((), torch.float16, 50 + n, 0.3) - 2] for n, x in enumerate(drawn)]
+    own = torch.eye(size, dtype=torch.bool, device=DEVICE)
+
+    def spell(q, k, v, t):
+        scores = q @ k.transpose(-1, -2) * t.exp()
+        return torch.softmax(scores.masked_fill(own, -65504.0), dim=-1) @ v
+
+    return everywhere(variant, drawn, spell)
+
+
+@program(Expect("replace", sites=1, **BF16), variants=("double",), quick=True)
+def temperature_heads(variant):
+    """cosine attention: a factor for each head, a bias, masks of shifted windows, bf16"""
+    images, windows, H, N = small(16, 2), small(64, 4), 3, small(64, 9)
+    drawn = [[draw((images * windows, H, N, 32), torch.bfloat16, 100 * n + x) for x in range(3)] +
+             [draw((H, 1, 1), torch.bfloat16, 50 + n, 0.3) + 1] for n in range(SETS)]
+    bias = draw((H, N, N), torch.bfloat16, 9)
+    hidden = draw((windows, N, N), torch.bfloat16, 10) > 1
+    mask = torch.zeros(windows, N, N, dtype=torch.bfloat16, device=DEVICE)
+    mask = mask.masked_fill(hidden, -100)
+
+    def spell(q, k, v, t, bias, mask):
+        scores = F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).transpose(-1, -2) * t.exp()
+        scores = (scores + bias).view(images, windows, H, N, N) + mask[None, :, None]
+        return torch.softmax(scores.view(-1, H, N, N), dim=-1) @ v
+
+    return everywhere(variant, [x + [bias, mask] for x in drawn], spell)
+
+
+@program(Expect("replace", sites=1, tol="double", step=1e-6), variants=("double",))
+def temperature_divides(variant):
+    """attention over the channels of heads, divided by a number for each head, strict fp32"""
+    drawn, _ = qkv_sets((small(32, 2), 4, 48, small(196, 20)), torch.float32)
+    drawn = [x + [draw((4, 1, 1), torch.float32, 50 + n, 0.3).exp() * 9]
+             for n, x in enumerate(drawn)]
+
+    def spell(q, k, v, t):
+        return torch.softmax(q @ k.transpose(-1, -2) / t, dim=-1) @ v
+
+    return everywhere(variant, drawn, spell)
+
+
+@program(Expect("replace", sites=1, **FP16), variants=("double",))
+def multiplied_mask(variant):
+    """a mask of ones that is multiplied in, and what is hidden put 1e4 below, fp16"""
+    size = small(512, 32)
+    drawn, scale = qkv_sets((2, 12, size, 64), torch.float16)
+    seen = causal_keep(size).to(torch.float16)
+
+    def spell(q, k, v, seen):
+        scores = q @ k.transpose(-1, -2) * scale
+        return torch.softmax(scores * seen + -1e4 * (1 - seen), dim=-1) @ v
+
+    return everywhere(variant, [x + [seen] for x in drawn], spell)
+
+
+@program(Expect("replace", sites=1, **FP16), variants=("double",), quick=True)
+def two_positions(variant):
+    """biases of an image's rows and of its columns, decomposed, fp16"""
+    B, H, side, D = 2, 4, small(28, 5), 96
+    size = side * side
+    drawn, scale = qkv_sets((B, H, size, D), torch.float16)
+    drawn = [x + [draw((B, H, size, side), torch.float16, 60 + n + 10 * y) for y in range(2)]
+             for n, x in enumerate(drawn)]
+
+    def spell(q, k, v, rows, columns):
+        scores = (q * scale @ k.transpose(-1, -2)).view(B, H, size, side, side)
+        scores = scores + rows[..., None] + columns[..., None, :]
+        return torch.softmax(scores.view(B, H, size, size), dim=-1) @ v
+
+    return everywhere(variant, drawn, spell)
+
+
 # ---- not attention ---------------------------------------------------------------------------
 
 
