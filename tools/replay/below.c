@@ -183,6 +183,13 @@ int fused_complement(CUcontext context, CUstream stream, const struct complement
 	return 0;
 }
 
+/* Nothing is compared here. */
+ANSWER(int, fused_reference, -1, CUcontext context, CUstream stream,
+       const struct reference_args *args)
+ANSWER(int, fused_drift, -1, CUcontext context, CUstream stream, const struct drift_args *args)
+ANSWER(int, fused_drift_sampled, -1, CUcontext context, CUstream stream,
+       const struct drift_sampled_args *args)
+
 int fused_slopes(CUcontext context, CUstream stream, const struct slopes_args *args)
 {
 	if (args->out)
@@ -240,6 +247,9 @@ ANSWER(struct timing *, timing_begin, NULL, CUcontext context, CUstream stream)
 NOTHING(timing_start, struct timing *timing, enum timing_part part)
 NOTHING(timing_stop, struct timing *timing)
 NOTHING(timing_drop, struct timing *timing)
+NOTHING(timing_write, const struct timing *timing, struct json *json)
+ANSWER(double, timing_us, 0, const struct timing *timing)
+ANSWER(double, timing_between, 0, CUevent start, CUevent stop)
 
 /* ---- shim/act/compare.c */
 
