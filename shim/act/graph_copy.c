@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of copies: made, launched, ended.
+ * The life of copies: launches of the program's own, comparisons, replaced, over.
  */
 #include "shim/act/graph_copy_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/act/graph_row.h"
+#include "shim/act/compare.h"
+#include "shim/act/graph_proof.h"
+#include "shim/base/config.h"
 #include "shim/base/cost.h"
 #include "shim/gpu/ledger.h"
-#include "shim/gpu/scratch.h"
 #include "shim/hazard/held.h"
 #include "shim/hazard/snapshot.h"
 #include "shim/log/decline.h"
@@ -19,6 +20,12 @@
 #include "shim/site/site.h"
 
 #define COPIES 64
+
+/* Which launch of a graph is the first that something is done for. */
+#define FIRST_LAUNCH 2
+
+/* Samples that agree make the next one come later, up to this many times FASHIM_SAMPLE. */
+#define MOST_RARE 128
 
 static struct graph_copy *copies[COPIES];
 
@@ -32,7 +39,7 @@ bool graph_copies(void)
 
 const struct graph_order *graph_copy_order(const struct graph_copy *copy)
 {
-	return &copy->order;
+	return copy->over ? NULL : &copy->order;
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -54,10 +61,25 @@ static void hand_over(struct graph_copy *copy, struct part *part)
 		if (!input->lent)
 			continue;
 		input->lent = false;
-		for (int k = 0; k < copy->saved_count; k++)
-			if (copy->saved[k] == input->snapshot)
-				copy->saved[k] = 0;
+		for (int k = 0; k < copy->saved.count; k++)
+			if (copy->saved.block[k] == input->snapshot)
+				copy->saved.block[k] = 0;
 	}
+}
+
+/* Nothing more will be built. */
+static void release_plans(struct graph_copy *copy)
+{
+	struct driver_context here;
+
+	if (!copy->recorded)
+		return;
+	if (driver_enter(&here, copy->recorded->context)) {
+		graph_row_close(&copy->row);
+		driver_leave(&here);
+	}
+	recording_release(copy->recorded);
+	copy->recorded = NULL;
 }
 
 /* The copy is no more. */
@@ -74,14 +96,18 @@ static void end(struct graph_copy *copy)
 		driver.cuGraphExecDestroy(copy->exec);
 		driver_leave(&here);
 	}
-	copy->exec = NULL;
-	for (int i = 0; i < copy->saved_count; i++)
-		scratch_put(copy->saved[i], copy->latest.stream);
+	if (copy->beside)
+		beside_free(copy->beside, copy->latest.stream);
+	release_plans(copy);
+	graph_saved_put(&copy->saved, copy->latest.stream);
 	graph_order_drop(&copy->order);
-	copy->part_count = copy->saved_count = 0;
+	copy->exec = NULL;
+	copy->beside = NULL;
+	copy->part_count = 0;
+	copy->over = true;
 }
 
-void graph_copy_free(struct graph_copy *copy)
+static void free_copy(struct graph_copy *copy)
 {
 	end(copy);
 	for (int i = 0; i < COPIES; i++)
@@ -94,7 +120,14 @@ void graph_copy_forget(const void *exec)
 {
 	for (int i = 0; i < COPIES; i++)
 		if (copies[i] && copies[i]->program == exec)
-			graph_copy_free(copies[i]);
+			free_copy(copies[i]);
+}
+
+void graph_copy_end(const void *exec)
+{
+	for (int i = 0; i < COPIES; i++)
+		if (copies[i] && copies[i]->program == exec)
+			end(copies[i]);
 }
 
 void graph_copies_end(void)
@@ -117,7 +150,7 @@ void graph_copy_forget_stream(CUstream stream)
 		if (ours.stream && !driver_order(copies[i]->latest, ours))
 			copies[i]->latest = ours;
 		else
-			graph_copy_free(copies[i]);
+			free_copy(copies[i]);
 	}
 }
 
@@ -125,8 +158,9 @@ void graph_copy_forget_context(CUcontext context)
 {
 	for (int i = 0; i < COPIES; i++)
 		if (copies[i] && (!context || copies[i]->latest.context == context))
-			graph_copy_free(copies[i]);
+			free_copy(copies[i]);
 	graph_workshop_forget(context);
+	beside_forget(context);
 }
 
 /* ---- making --------------------------------------------------------------------------------- */
@@ -149,28 +183,89 @@ static bool copy_order(struct graph_order *to, const struct graph_order *from)
 	return to->item != NULL;
 }
 
-void graph_copy_make(const struct recorded_graph *graph, CUgraphExec exec, unsigned long long flags)
+/* Is there anything to gain? Else the log is told why not. */
+static bool any_proven(const struct recorded_graph *graph)
 {
-	struct driver_context here;
-	struct graph_copy *copy;
-	int at = 0;
+	static const char *why[RECORDED_CHAINS]; /* flow lock */
+	static struct graph_proof proof;
+	bool any = false;
 
-	graph_copy_forget(exec);
-	while (at < COPIES && copies[at])
-		at++;
-	if (at == COPIES)
-		log_decline(REASON_CAPTURE, "too many graphs");
-	if (at == COPIES || !flags_are_known(flags) || !graph_rows_possible() ||
-	    !driver_enter(&here, graph->context))
-		return;
-	COST(PURPOSE_REPLACING);
-	copy = graph_copy_build(graph, exec, flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
-	driver_leave(&here);
-	if (copy && !copy_order(&copy->order, &graph->order)) {
-		graph_copy_free(copy);
-		copy = NULL;
+	for (int i = 0; i < graph->chain_count; i++) {
+		const struct recorded_chain *record = graph->chain[i];
+
+		why[i] = record->site->number != record->number ||
+					 record->site->state != SITE_VERIFIED
+				 ? "site"
+				 : graph_prove(&proof, graph, record);
+		any |= !why[i];
 	}
-	copies[at] = copy;
+	for (int i = 0; i < graph->chain_count && !any; i++)
+		graph_copy_note(graph, i, false, why[i]);
+	return any;
+}
+
+/* Where the copy of this executable graph goes. It may have had another before it was updated: then
+ * launches wait for that one's. NULL: there is no place. */
+static struct graph_copy **place_for(CUgraphExec exec)
+{
+	struct graph_copy **place = NULL;
+
+	for (int i = 0; i < COPIES; i++)
+		if (copies[i] && copies[i]->program == exec)
+			return &copies[i];
+		else if (!copies[i] && !place)
+			place = &copies[i];
+	return place;
+}
+
+static struct graph_copy *new_copy(struct recorded_graph *graph, const char **why)
+{
+	struct graph_copy *copy = calloc(1, sizeof(*copy));
+	struct driver_context here;
+	CUstream workshop = NULL;
+
+	*why = "memory";
+	if (copy && copy_order(&copy->order, &graph->order) &&
+	    driver_enter(&here, graph->context)) {
+		workshop = graph_workshop(graph->context);
+		if (workshop)
+			*why = graph_row_open(&copy->row, graph);
+		driver_leave(&here);
+	}
+	if (*why) {
+		if (copy)
+			graph_order_drop(&copy->order);
+		free(copy);
+		return NULL;
+	}
+	recording_keep(graph);
+	copy->recorded = graph;
+	copy->context = graph->context;
+	copy->latest = (struct queue){graph->context, workshop};
+	copy->interval = config()->sample;
+	return copy;
+}
+
+void graph_copy_make(struct recorded_graph *graph, CUgraphExec exec, unsigned long long flags)
+{
+	struct graph_copy **place = place_for(exec), *copy;
+	const char *why = "too many graphs";
+
+	COST(PURPOSE_REPLACING);
+	if (place && (!flags_are_known(flags) || !graph_rows_possible() || !any_proven(graph)))
+		return;
+	copy = place ? new_copy(graph, &why) : NULL;
+	if (!copy) {
+		log_decline(REASON_CAPTURE, why);
+		return;
+	}
+	copy->program = exec;
+	copy->flags = flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+	if (*place) {
+		copy->latest = (*place)->latest;
+		free(*place);
+	}
+	*place = copy;
 }
 
 /* ---- launching ------------------------------------------------------------------------------ */
@@ -205,6 +300,76 @@ static bool is_captured(const struct op *op)
 	return captured;
 }
 
+/* What was enqueued for it on a stream of ours comes before the launch. */
+static bool behind_workshop(const struct graph_copy *copy)
+{
+	const struct queue ours = {copy->latest.context, graph_workshop(copy->latest.context)};
+
+	return !driver_order(ours, copy->latest);
+}
+
+static void build_beside(struct graph_copy *copy)
+{
+	const struct ledger_entry entry = ledger_begin(LEDGER_GRAPH);
+	struct driver_context here;
+
+	if (driver_enter(&here, copy->latest.context)) {
+		copy->beside = beside_build(copy->recorded, &copy->row, copy->flags);
+		driver_leave(&here);
+	}
+	ledger_end(entry);
+	if (copy->beside && behind_workshop(copy))
+		return;
+	log_decline(REASON_CAPTURE, "no comparison");
+	end(copy);
+}
+
+static void build(struct graph_copy *copy)
+{
+	const struct ledger_entry entry = ledger_begin(LEDGER_GRAPH);
+	struct driver_context here;
+	bool built = false;
+
+	if (driver_enter(&here, copy->latest.context)) {
+		built = graph_copy_build(copy);
+		driver_leave(&here);
+	}
+	ledger_end(entry);
+	if (built && behind_workshop(copy))
+		release_plans(copy);
+	else
+		end(copy);
+}
+
+/* Not compared enough yet. Launches are the program's while the numbers of one are to come. */
+static enum graph_turn learn(struct graph_copy *copy)
+{
+	if (++copy->launches < FIRST_LAUNCH)
+		return TURN_PROGRAM;
+	compare_poll();
+	if (!copy->beside && ledger_affords(LEDGER_GRAPH))
+		build_beside(copy);
+	if (!copy->beside)
+		return TURN_PROGRAM;
+	if (beside_may_launch(copy->beside) && !beside_settled(copy->beside))
+		return TURN_BESIDE;
+	if (!beside_settled(copy->beside) || !ledger_affords(LEDGER_GRAPH))
+		return TURN_PROGRAM;
+	build(copy);
+	return copy->exec && room_for_held(copy) ? TURN_REPLACED : TURN_PROGRAM;
+}
+
+/* Is a sample due, and can it be had? */
+static bool sample(struct graph_copy *copy)
+{
+	if (!config()->sample || ++copy->since < copy->interval || !beside_may_launch(copy->beside))
+		return false;
+	copy->since = 0;
+	if (copy->interval < MOST_RARE * config()->sample)
+		copy->interval *= 2;
+	return true;
+}
+
 struct graph_copy *graph_copy_for(CUgraphExec exec, const struct op *op)
 {
 	struct graph_copy *copy = NULL;
@@ -214,7 +379,7 @@ struct graph_copy *graph_copy_for(CUgraphExec exec, const struct op *op)
 			copy = copies[i];
 	if (!copy || is_captured(op))
 		return NULL;
-	if (copy->exec && (!sites_stand(copy) || op->context != copy->latest.context))
+	if (!copy->over && op->context != copy->context)
 		end(copy);
 	/* Launches of one executable graph wait for each other, whatever their streams, and two
 	 * stand for this one. */
@@ -223,11 +388,24 @@ struct graph_copy *graph_copy_for(CUgraphExec exec, const struct op *op)
 		end(copy);
 	}
 	copy->latest = op_queue(op);
-	if (!copy->exec) {
-		graph_copy_free(copy);
-		return NULL;
+	if (!copy->over)
+		return copy;
+	free_copy(copy);
+	return NULL;
+}
+
+enum graph_turn graph_copy_turn(struct graph_copy *copy)
+{
+	COST_SHARED(PURPOSE_REPLACING);
+	if (!copy->exec)
+		return learn(copy);
+	if (sample(copy))
+		return TURN_BESIDE;
+	if (!sites_stand(copy)) {
+		end(copy);
+		return TURN_PROGRAM;
 	}
-	return room_for_held(copy) ? copy : NULL;
+	return room_for_held(copy) ? TURN_REPLACED : TURN_PROGRAM;
 }
 
 /* The values of a replay are those of this one: what was held of the replay before is overwritten.
@@ -270,18 +448,24 @@ static void count(const struct site *site)
 	}
 }
 
-bool graph_copy_launch(struct graph_copy *copy, const struct op *op)
+bool graph_copy_launch(struct graph_copy *copy, enum graph_turn turn)
 {
 	struct driver_context here;
 	CUresult result;
 
 	COST_SHARED(PURPOSE_REPLACING);
-	if (!driver_enter(&here, op->context))
+	if (turn == TURN_BESIDE) {
+		if (beside_launch(copy->beside, copy->latest))
+			return true;
+		free_copy(copy);
 		return false;
-	result = driver.cuGraphLaunch(copy->exec, op->stream);
+	}
+	if (!driver_enter(&here, copy->latest.context))
+		return false;
+	result = driver.cuGraphLaunch(copy->exec, copy->latest.stream);
 	driver_leave(&here);
 	if (result != CUDA_SUCCESS) {
-		graph_copy_free(copy);
+		free_copy(copy);
 		return false;
 	}
 	for (int i = 0; i < copy->part_count; i++) {

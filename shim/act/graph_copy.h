@@ -4,7 +4,9 @@
  * what it instantiated of it stay as they are, and run again as soon as anything about them
  * changes: an update, a site that is declined, a stream or context that goes.
  *
- * In the copy a chain's nodes are gone; where its closing GEMM was, a child graph launches the
+ * The first launches are the program's, with comparisons beside them (graph_beside.h). When these
+ * agreed the copy proper is made, and now and then a launch is a comparison again. In the copy a
+ * chain's nodes are gone; where its closing GEMM was, a child graph launches the
  * fused kernel, and where an input is read first that is overwritten later, one saves it. What no
  * later node of the graph overwrites of the scores is held after each launch as if the chain had
  * been replaced outside: held.h makes it real for whoever asks.
@@ -18,26 +20,31 @@
 
 struct graph_copy;
 
-/* An executable graph was made of a graph that recording_of() knows: makes a copy where one of its
- * chains may be replaced. */
-void graph_copy_make(const struct recorded_graph *graph, CUgraphExec exec,
-		     unsigned long long flags);
+/* An executable graph was made of a graph that recording_of() knows: its launches are looked at
+ * where one of the chains may be replaced. */
+void graph_copy_make(struct recorded_graph *graph, CUgraphExec exec, unsigned long long flags);
 
-/* What stands for an executable graph now, on this stream; NULL: itself. Either is ordered behind
- * its latest launch. */
+/* What stands for an executable graph, launched on this stream; NULL: itself. Either is ordered
+ * behind its latest launch. */
 struct graph_copy *graph_copy_for(CUgraphExec exec, const struct op *op);
 
-/* The order in which it touches memory. */
+/* What this launch of it is to be: the program's own, that with comparisons beside its chains, or
+ * with the chains replaced. Asked once for each launch. */
+enum graph_turn { TURN_PROGRAM, TURN_BESIDE, TURN_REPLACED };
+enum graph_turn graph_copy_turn(struct graph_copy *copy);
+
+/* The order in which any of them touches memory; NULL: not known any more. */
 const struct graph_order *graph_copy_order(const struct graph_copy *copy);
 
-/* Launches it; everybody was guarded but what it holds itself. false: it could not be, and is no
- * more. */
-bool graph_copy_launch(struct graph_copy *copy, const struct op *op);
+/* Launches it, where it is not the program's own; everybody was guarded, but in TURN_REPLACED from
+ * what it holds itself. false: it could not be, and is no more. */
+bool graph_copy_launch(struct graph_copy *copy, enum graph_turn turn);
 
 /* Any copy there? */
 bool graph_copies(void);
 
-/* Any executable graph may have been changed. */
+/* This executable graph, any may be changed. */
+void graph_copy_end(const void *exec);
 void graph_copies_end(void);
 
 /* One is gone; a context, a stream is about to go. */

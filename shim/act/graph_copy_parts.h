@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A copy as it is built (graph_copy_build.c) and used (graph_copy.c).
+ * What launches may be of in the place of an executable graph, as it is built (graph_beside.c,
+ * graph_copy_build.c) and used (graph_copy.c).
  *
  * All functions: flow lock held.
  */
 #ifndef FASHIM_GRAPH_COPY_PARTS_H
 #define FASHIM_GRAPH_COPY_PARTS_H
 
+#include "shim/act/graph_beside.h"
+#include "shim/act/graph_child.h"
 #include "shim/act/graph_copy.h"
+#include "shim/act/graph_row.h"
 #include "shim/real/driver_context.h"
 
 /* A chain that is replaced in the copy. */
@@ -20,28 +24,31 @@ struct part {
 };
 
 struct graph_copy {
-	CUgraphExec program, exec; /* exec NULL: it is no more, but the program's has yet to wait */
-	struct queue latest;	   /* where either was launched last */
+	CUgraphExec program;
+	CUcontext context; /* that it was captured in */
+	bool over; /* it is no more, but launches of the program's have yet to wait for its own */
+	struct queue latest; /* where either was launched last */
 	struct graph_order order;
+	unsigned long long flags;
+	unsigned launches; /* so far, of the program's own */
+
+	struct recorded_graph *recorded; /* until there is nothing more to build; NULL then */
+	struct graph_row row;
+
+	struct graph_beside *beside; /* the program's chains, and ours beside them; NULL: none */
+	uint64_t since, interval;    /* launches since it was one of these, between two of them */
+
+	CUgraphExec exec; /* the program's chains replaced; NULL: not yet */
 	int part_count;
 	struct part part[RECORDED_CHAINS];
-	int saved_count;
-	uint64_t saved[RECORDED_CHAINS * 4]; /* scratch for inputs */
+	struct graph_saved saved;
 };
 
-/* A stream of our own on which nodes are captured. NULL: none could be had. It outlives copies:
- * their saved inputs are ordered by it. */
-CUstream graph_workshop(CUcontext context);
+/* Tells the log what became of one of the graph's chains; `why` NULL: it is replaced. */
+void graph_copy_note(const struct recorded_graph *graph, int index, bool held, const char *why);
 
-/* The context is about to go; NULL: any. */
-void graph_workshop_forget(CUcontext context);
-
-/* A copy in which at least one chain is replaced. NULL: none may be, or the driver would not. The
- * context is current. */
-struct graph_copy *graph_copy_build(const struct recorded_graph *graph, CUgraphExec exec,
-				    unsigned long long flags);
-
-/* The copy and all that it holds are no more. */
-void graph_copy_free(struct graph_copy *copy);
+/* Builds copy->exec: what agreed in the comparisons is replaced. false: nothing was, or the driver
+ * would not. The context is current. */
+bool graph_copy_build(struct graph_copy *copy);
 
 #endif

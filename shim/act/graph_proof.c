@@ -45,7 +45,18 @@ static bool must_save(const struct recorded_graph *graph, const struct recorded_
 		}
 		return false;
 	}
-	return order_writes(&graph->order, first, input->begin, input->end);
+	return order_writes(&graph->order, first, graph->op_count, input->begin, input->end);
+}
+
+/* The same for a comparison, which reads it behind the closing GEMM. */
+static bool must_save_beside(const struct recorded_graph *graph,
+			     const struct recorded_chain *record, int index)
+{
+	const struct input *input = &record->chain->inputs[index];
+	const int first = index < record->kept_inputs ? record->reader[index] : record->close;
+
+	return input->lost || !memory_watchable(memory_lookup(input->begin)) ||
+	       order_writes(&graph->order, first, record->close, input->begin, input->end);
 }
 
 static const char *unfit(const struct chain *chain)
@@ -92,7 +103,9 @@ const char *graph_prove(struct graph_proof *proof, const struct recorded_graph *
 			return "scores of the replay before";
 		proof->outlives |= proof->left[i].count > 0;
 	}
-	for (int i = 0; i < chain->input_count; i++)
+	for (int i = 0; i < chain->input_count; i++) {
 		proof->saved[i] = must_save(graph, record, i, proof->outlives);
+		proof->beside[i] = must_save_beside(graph, record, i);
+	}
 	return NULL;
 }

@@ -14,7 +14,8 @@ struct graph_proof {
 	bool outlives;			      /* something of the values is left at the end: */
 	struct range_set left[CHAIN_VALUES];  /* of each value */
 	struct range_set first[CHAIN_VALUES]; /* the same right behind the closing GEMM */
-	bool saved[CHAIN_INPUTS];	      /* inputs to copy before their first reader */
+	bool saved[CHAIN_INPUTS];	      /* inputs to copy before their first reader … */
+	bool beside[CHAIN_INPUTS];	      /* … where they are read behind the closing GEMM */
 };
 
 /* NULL: proven. Else why not, in words that live as long as the graph. */

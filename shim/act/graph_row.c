@@ -206,55 +206,114 @@ const char *graph_row_open(struct graph_row *row, const struct recorded_graph *g
 	return "nodes that came unseen";
 }
 
+bool graph_row_copy(struct graph_row *row, const struct graph_row *from)
+{
+	bool good;
+
+	*row = (struct graph_row){.count = from->count};
+	row->entry = calloc((size_t)from->count, sizeof(*row->entry));
+	good = row->entry && driver.cuGraphClone(&row->clone, from->clone) == CUDA_SUCCESS;
+	for (int i = 0; i < from->count && good; i++) {
+		row->entry[i].op = from->entry[i].op;
+		good = driver.cuGraphNodeFindInClone(&row->entry[i].node, from->entry[i].node,
+						     row->clone) == CUDA_SUCCESS;
+	}
+	if (!good)
+		graph_row_close(row);
+	return good;
+}
+
 /* ---- changing it ---------------------------------------------------------------------------- */
+
+/* The op's nodes in the row. false: it has none. */
+static bool nodes_of(const struct graph_row *row, int op, int *first, int *last)
+{
+	*first = -1;
+	for (int i = 0; i < row->count; i++)
+		if (row->entry[i].op == op) {
+			*first = *first < 0 ? i : *first;
+			*last = i;
+		}
+	return *first >= 0;
+}
+
+/* A node that is this graph; nothing for NULL. */
+static int add_child(const struct graph_row *row, CUgraphNode *node, CUgraph child)
+{
+	int error;
+
+	*node = NULL;
+	if (!child)
+		return 0;
+	error = driver.cuGraphAddChildGraphNode(node, row->clone, NULL, 0, child) != CUDA_SUCCESS;
+	driver.cuGraphDestroy(child);
+	return error ? -1 : 0;
+}
 
 int graph_row_replace(struct graph_row *row, int op, CUgraph child)
 {
-	CUgraphNode instead = NULL;
-	bool found = false;
-	int error = 0;
+	CUgraphNode instead;
+	int first, last, error = add_child(row, &instead, child);
 
-	if (child) {
-		error = driver.cuGraphAddChildGraphNode(&instead, row->clone, NULL, 0, child) !=
-			CUDA_SUCCESS;
-		driver.cuGraphDestroy(child);
-	}
-	for (int i = 0; i < row->count; i++) {
-		if (row->entry[i].op != op)
-			continue;
-		if (!found)
-			row->entry[i].instead = instead;
-		found = row->entry[i].removed = true;
-	}
-	return error || !found ? -1 : 0;
+	if (!nodes_of(row, op, &first, &last) || row->entry[first].removed)
+		return -1;
+	row->entry[first].ahead = instead;
+	for (int i = first; i <= last; i++)
+		row->entry[i].removed = true;
+	return error;
 }
 
-/* An edge from the node before, where the program's does not lead there. */
-static int join(const struct graph_row *row, CUgraphNode before, CUgraphNode node)
+int graph_row_surround(struct graph_row *row, int op, CUgraph ahead, CUgraph behind)
 {
+	CUgraphNode before, after;
+	int first, last, error = add_child(row, &before, ahead);
+
+	error |= add_child(row, &after, behind);
+	if (!nodes_of(row, op, &first, &last) || (before && row->entry[first].ahead) ||
+	    (after && row->entry[last].behind))
+		return -1;
+	if (before)
+		row->entry[first].ahead = before;
+	if (after)
+		row->entry[last].behind = after;
+	return error;
+}
+
+/* An edge from the latest node, which is now this one. */
+static int join(const struct graph_row *row, CUgraphNode *latest, CUgraphNode node)
+{
+	const CUgraphNode before = *latest;
+
+	*latest = node;
 	return before && driver.cuGraphAddDependencies_v2(row->clone, &before, &node, NULL, 1) !=
 				       CUDA_SUCCESS
 		       ? -1
 		       : 0;
 }
 
+/* The program's own edges stay where they are. */
 static int rejoin(const struct graph_row *row)
 {
-	CUgraphNode before = NULL;
-	int error = 0, latest = -1; /* entry that `before` is, if it is one */
+	CUgraphNode latest = NULL;
+	int error = 0, own = -2; /* entry that `latest` is, if it is one */
 
 	for (int i = 0; i < row->count && !error; i++) {
 		const struct row_entry *entry = &row->entry[i];
 
-		if (entry->removed && entry->instead) {
-			error = join(row, before, entry->instead);
-			before = entry->instead;
-			latest = -1;
-		} else if (!entry->removed) {
-			if (i == 0 || latest != i - 1)
-				error = join(row, before, entry->node);
-			before = entry->node;
-			latest = i;
+		if (entry->ahead) {
+			error = join(row, &latest, entry->ahead);
+			own = -2;
+		}
+		if (!entry->removed) {
+			if (own == i - 1)
+				latest = entry->node;
+			else
+				error |= join(row, &latest, entry->node);
+			own = i;
+		}
+		if (entry->behind) {
+			error |= join(row, &latest, entry->behind);
+			own = -2;
 		}
 	}
 	for (int i = 0; i < row->count && !error; i++)

@@ -17,7 +17,7 @@ struct graph_row {
 		CUgraphNode node; /* the clone's */
 		int op;
 		bool removed;
-		CUgraphNode instead; /* the op's first: what stands there now; NULL: nothing */
+		CUgraphNode ahead, behind; /* what stands there besides; NULL: nothing */
 	} * entry;
 };
 
@@ -27,8 +27,15 @@ bool graph_rows_possible(void);
 /* NULL, or why the graph is no row of nodes that are all accounted for. */
 const char *graph_row_open(struct graph_row *row, const struct recorded_graph *graph);
 
+/* Another one like it, which was not changed yet. false: the driver would not. */
+bool graph_row_copy(struct graph_row *row, const struct graph_row *from);
+
 /* Takes an op out and puts a graph, which is destroyed, or nothing (NULL) in its place. 0 or -1. */
 int graph_row_replace(struct graph_row *row, int op, CUgraph child);
+
+/* Leaves an op in and puts graphs, which are destroyed, ahead of it and behind it, or nothing
+ * (NULL). An op has one of each at most. 0 or -1. */
+int graph_row_surround(struct graph_row *row, int op, CUgraph ahead, CUgraph behind);
 
 /* The row as it is now. NULL: the driver would not. */
 CUgraphExec graph_row_instantiate(struct graph_row *row, unsigned long long flags);

@@ -39,10 +39,10 @@ static struct {
 	} open[CHAIN_COUNT];
 } following;
 
-static void drop(struct recorded_graph *graph)
+static void release(struct recorded_graph *graph)
 {
-	if (graph->graph)
-		idle = graph->instantiated ? 0 : idle + 1;
+	if (--graph->users > 0)
+		return;
 	for (int i = 0; i < graph->chain_count; i++) {
 		free(graph->chain[i]->chain);
 		free(graph->chain[i]);
@@ -51,6 +51,13 @@ static void drop(struct recorded_graph *graph)
 	graph_order_drop(&graph->order);
 	free(graph->op);
 	free(graph);
+}
+
+static void drop(struct recorded_graph *graph)
+{
+	if (graph->graph)
+		idle = graph->instantiated ? 0 : idle + 1;
+	release(graph);
 }
 
 static void drop_open_chains(void)
@@ -130,6 +137,7 @@ void recording_begin(const struct op *op)
 	following.graph = calloc(1, sizeof(*following.graph));
 	if (!following.graph)
 		return;
+	following.graph->users = 1;
 	following.graph->context = op->context;
 	following.stream = op->stream;
 	following.handle = place.graph;
@@ -304,7 +312,7 @@ void recording_ended(CUgraph handle)
 	graphs[at] = graph;
 }
 
-const struct recorded_graph *recording_of(CUgraph graph)
+struct recorded_graph *recording_of(CUgraph graph)
 {
 	for (int i = 0; i < GRAPHS; i++)
 		if (graphs[i] && graphs[i]->graph == graph) {
@@ -312,6 +320,16 @@ const struct recorded_graph *recording_of(CUgraph graph)
 			return graphs[i];
 		}
 	return NULL;
+}
+
+void recording_keep(struct recorded_graph *graph)
+{
+	graph->users++;
+}
+
+void recording_release(struct recorded_graph *graph)
+{
+	release(graph);
 }
 
 void recording_forget(const void *graph)

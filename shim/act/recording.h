@@ -41,6 +41,7 @@ struct recorded_graph {
 	CUgraph graph;
 	CUcontext context;
 	bool instantiated; /* was an executable graph made of it? */
+	int users;	   /* recording_keep() */
 	int op_count, op_room;
 	struct recorded_op *op;
 	struct graph_order order;
@@ -70,7 +71,11 @@ void recording_ends(const struct op *op);
 void recording_ended(CUgraph graph);
 
 /* What is known of a graph of which an executable one was made; NULL: nothing. */
-const struct recorded_graph *recording_of(CUgraph graph);
+struct recorded_graph *recording_of(CUgraph graph);
+
+/* It stays as it is until it was released as often, also when its graph is gone. */
+void recording_keep(struct recorded_graph *graph);
+void recording_release(struct recorded_graph *graph);
 
 /* A graph is gone; NULL: any may have been changed. */
 void recording_forget(const void *graph);

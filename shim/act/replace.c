@@ -50,37 +50,46 @@ static bool save_inputs(struct chain *chain, const struct access_list *list)
 	return true;
 }
 
-/* `copy`: inverse of the copy of O that is written in O's place, at `out`; NULL: O is written. */
+/* The call for the chain, which has its biases made (made_bias.h). `copy`: inverse of the copy of O
+ * that is written in O's place, at `out`; NULL: O is written. */
+static bool call_of_chain(struct attn_args *args, struct chain *chain, struct site *site,
+			  const struct relayout *copy, uint64_t out)
+{
+	char detail[96];
+	bool by_data;
+
+	if (spec_of_chain(args, chain, site->by_data ? &site->identity : NULL, &by_data, detail) !=
+	    REASON_NONE) {
+		log_decline(REASON_CHAIN_BROKEN, detail);
+		return false;
+	}
+	args->spec.round_s &= site->round_s;
+	if (!originals_narrow(args, chain)) {
+		log_decline(REASON_CHAIN_BROKEN, "operands cast from what is gone");
+		site->broken++;
+		return false;
+	}
+	if (!made_bias_place(chain, args, site->by_data ? &site->identity : NULL)) {
+		log_decline(chain->captured ? REASON_CAPTURE : REASON_SCRATCH, "bias");
+		return false;
+	}
+	if (originals_read(args, chain, copy, out))
+		return true;
+	log_decline(REASON_CHAIN_BROKEN, "operands copied in another way");
+	made_bias_put(chain);
+	return false;
+}
+
 static int launch_fused(struct chain *chain, struct site *site, const struct relayout *copy,
 			uint64_t out)
 {
 	const struct attn_variant *variant;
 	struct driver_context here;
 	struct attn_args args;
-	char detail[96];
-	bool by_data;
 	int error = -1;
 
-	if (spec_of_chain(&args, chain, site->by_data ? &site->identity : NULL, &by_data, detail) !=
-	    REASON_NONE) {
-		log_decline(REASON_CHAIN_BROKEN, detail);
+	if (!call_of_chain(&args, chain, site, copy, out))
 		return -1;
-	}
-	args.spec.round_s &= site->round_s;
-	if (!originals_narrow(&args, chain)) {
-		log_decline(REASON_CHAIN_BROKEN, "operands cast from what is gone");
-		site->broken++;
-		return -1;
-	}
-	if (!made_bias_place(chain, &args, site->by_data ? &site->identity : NULL)) {
-		log_decline(chain->captured ? REASON_CAPTURE : REASON_SCRATCH, "bias");
-		return -1;
-	}
-	if (!originals_read(&args, chain, copy, out)) {
-		log_decline(REASON_CHAIN_BROKEN, "operands copied in another way");
-		made_bias_put(chain);
-		return -1;
-	}
 	if (driver_enter(&here, chain->context)) {
 		variant = fused_select(chain->context, &args);
 		/* Loading a kernel may allocate, which a capture does not survive. */
@@ -97,6 +106,17 @@ static int launch_fused(struct chain *chain, struct site *site, const struct rel
 	}
 	made_bias_put(chain);
 	return error;
+}
+
+const struct attn_variant *replace_call(struct attn_args *args, struct chain *chain,
+					struct site *site)
+{
+	const struct attn_variant *variant;
+
+	if (!call_of_chain(args, chain, site, NULL, 0))
+		return NULL;
+	variant = fused_select(chain->context, args);
+	return variant && !fused_load(chain->context, variant) ? variant : NULL;
 }
 
 /* The same, behind late work (late.h) on what the closing GEMM reads and writes: V may have been

@@ -24,6 +24,11 @@
 enum flow replace_chain(struct chain *chain, struct site *site, const struct sight *sight,
 			int kept_inputs);
 
+/* The call that stands for a chain of a graph, and the kernel for it, made ready. NULL: there is
+ * none. */
+const struct attn_variant *replace_call(struct attn_args *args, struct chain *chain,
+					struct site *site);
+
 /* The kernel for a chain whose stream is being captured for a graph's copy: that and nothing else.
  * 0 or -1. */
 int replace_in_graph(struct chain *chain, struct site *site);

@@ -160,18 +160,42 @@ void flow_after(struct op *op)
 void flow_graph_instantiated(CUgraph graph, CUgraphExec exec, unsigned long long flags)
 {
 	const int saved = errno;
-	const struct recorded_graph *recorded;
+	struct recorded_graph *recorded;
 
 	if (!flow_active() || !capture_ever())
 		return;
 	enter();
 	graph_instantiated(graph, exec);
-	graph_copy_forget(exec);
+	graph_copy_end(exec);
 	recorded = recording_of(graph);
 	if (recorded && graph_known(exec) && !capture_under_way())
 		graph_copy_make(recorded, exec, flags);
 	leave_untold();
 	errno = saved;
+}
+
+void flow_graph_updating(CUgraphExec exec)
+{
+	const int saved = errno;
+
+	if (!flow_active() || !capture_ever())
+		return;
+	enter();
+	graph_gone(exec);
+	graph_copy_end(exec);
+	leave_untold();
+	errno = saved;
+}
+
+void flow_graph_updated(CUgraph graph, CUgraphExec exec)
+{
+	cuuint64_t flags = ~(cuuint64_t)0; /* unknown ones: no copy is made */
+
+	if (!flow_active() || !capture_ever() || driver_resolve() < 0)
+		return;
+	if (driver.cuGraphExecGetFlags && driver.cuGraphExecGetFlags(exec, &flags) != CUDA_SUCCESS)
+		flags = ~(cuuint64_t)0;
+	flow_graph_instantiated(graph, exec, flags);
 }
 
 void flow_graph_gone(const void *handle)
@@ -188,32 +212,47 @@ void flow_graph_gone(const void *handle)
 	errno = saved;
 }
 
-/* Whatever it is called, what is known of graphs no longer holds. */
+static bool begins(const char *name, const char *with)
+{
+	return strncmp(name, with, strlen(with)) == 0;
+}
+
+/* Nodes added, or given other parameters, by hand: nothing runs. */
+static bool edits_graph(const char *name)
+{
+	return begins(name, "cuGraphAdd") || begins(name, "cuGraphKernelNode") ||
+	       begins(name, "cuGraphRemoveDependencies") ||
+	       strcmp(name, "cuGraphDestroyNode") == 0 ||
+	       (begins(name, "cuGraph") && !begins(name, "cuGraphExec") &&
+		strstr(name, "NodeSetParams"));
+}
+
+/* The same of an executable graph. */
+static bool edits_executable(const char *name)
+{
+	return strcmp(name, "cuGraphNodeSetEnabled") == 0 ||
+	       (begins(name, "cuGraphExec") && strstr(name, "NodeSetParams"));
+}
+
+/* Which graph it is nobody knows here. What was made of one is not changed with it. */
 static void graph_touched(const char *name)
 {
 	const int saved = errno;
 
-	if (strncmp(name, "cuGraph", 7) != 0 || strncmp(name, "cuGraphUpload", 13) == 0 ||
-	    strncmp(name, "cuGraphics", 10) == 0 || !flow_active() || !capture_ever())
+	if (!begins(name, "cuGraph") || begins(name, "cuGraphUpload") ||
+	    begins(name, "cuGraphics") || !flow_active() || !capture_ever())
 		return;
 	enter();
-	graph_changed();
-	recording_forget(NULL);
-	graph_copies_end();
+	if (!edits_executable(name)) {
+		graph_changed();
+		recording_forget(NULL);
+	}
+	if (!edits_graph(name)) {
+		graph_executables_changed();
+		graph_copies_end();
+	}
 	leave_untold();
 	errno = saved;
-}
-
-/* Nodes added or given other parameters by hand: nothing runs. */
-static bool only_edits_graph(const char *name)
-{
-	return strncmp(name, "cuGraphAdd", 10) == 0 ||
-	       strncmp(name, "cuGraphExecUpdate", 17) == 0 ||
-	       strncmp(name, "cuGraphKernelNode", 17) == 0 ||
-	       strncmp(name, "cuGraphRemoveDependencies", 25) == 0 ||
-	       strcmp(name, "cuGraphDestroyNode") == 0 ||
-	       strcmp(name, "cuGraphNodeSetEnabled") == 0 ||
-	       (strncmp(name, "cuGraph", 7) == 0 && strstr(name, "NodeSetParams"));
 }
 
 void flow_flush(const char *name)
@@ -221,8 +260,8 @@ void flow_flush(const char *name)
 	const int saved = errno;
 
 	graph_touched(name);
-	if (only_edits_graph(name) || !flow_active() || (!flow_watching() && !held_count) ||
-	    driver_resolve() < 0)
+	if (edits_graph(name) || edits_executable(name) || !flow_active() ||
+	    (!flow_watching() && !held_count) || driver_resolve() < 0)
 		return;
 	enter();
 	if (record_wanted()) {

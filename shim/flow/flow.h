@@ -32,6 +32,10 @@ void flow_flush(const char *name);
 void flow_graph_instantiated(CUgraph graph, CUgraphExec exec, unsigned long long flags);
 void flow_graph_gone(const void *handle);
 
+/* An executable graph is about to be made equal to another graph; it was. */
+void flow_graph_updating(CUgraphExec exec);
+void flow_graph_updated(CUgraph graph, CUgraphExec exec);
+
 /* The driver had no memory left for the program: gives back what the shim holds idle. true: some
  * was freed, asking again is worth it. */
 bool flow_out_of_memory(void);

@@ -208,20 +208,22 @@ static enum flow through_captured(const struct sight *sight)
 	return op->recorded ? FLOW_PASS : flow;
 }
 
-/* A graph that was captured before our eyes: it, or its copy. */
+/* A graph that was captured before our eyes: it, or what stands for it. */
 static enum flow through_launch(const struct op *op)
 {
 	const struct graph_ranges *ranges = graph_known(op->handle);
 	struct graph_copy *copy = graph_copy_for(op->handle, op);
+	const enum graph_turn turn = copy ? graph_copy_turn(copy) : TURN_PROGRAM;
 
 	shadow_clear();
 	copies_guard_graph(op, ranges);
-	held_guard_graph(op, ranges, copy ? graph_copy_order(copy) : NULL, copy);
+	held_guard_graph(op, ranges, copy ? graph_copy_order(copy) : NULL,
+			 turn == TURN_REPLACED ? copy : NULL);
 	looks_guard_graph(ranges);
 	late_guard_graph(op_queue(op), ranges);
-	if (!copy)
+	if (turn == TURN_PROGRAM)
 		return FLOW_PASS;
-	if (graph_copy_launch(copy, op))
+	if (graph_copy_launch(copy, turn))
 		return FLOW_TAKEN;
 	held_guard_graph(op, ranges, NULL, NULL);
 	late_guard_graph(op_queue(op), ranges);

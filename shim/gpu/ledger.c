@@ -127,6 +127,11 @@ bool ledger_affords(enum ledger_item item)
 	return affords(expected(item));
 }
 
+bool ledger_affords_many(enum ledger_item item, unsigned count)
+{
+	return affords(count * expected(item));
+}
+
 bool ledger_affords_both(enum ledger_item item, enum ledger_item other)
 {
 	return affords(expected(item) + expected(other));

@@ -42,8 +42,9 @@ void ledger_learn(uint64_t *expected, uint64_t took);
 
 /* ---- that of the process ---- */
 
-/* May one more be begun now? */
+/* May one more be begun now, or so many? */
 bool ledger_affords(enum ledger_item item);
+bool ledger_affords_many(enum ledger_item item, unsigned count);
 
 /* How much may be spent now; without a limit UINT64_MAX. */
 uint64_t ledger_left(void);

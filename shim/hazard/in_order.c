@@ -20,12 +20,13 @@ bool order_overwrites(const struct graph_order *order, int first, struct range_s
 	return true;
 }
 
-bool order_writes(const struct graph_order *order, int first, uint64_t begin, uint64_t end)
+bool order_writes(const struct graph_order *order, int first, int last, uint64_t begin,
+		  uint64_t end)
 {
 	for (int i = 0; i < order->count; i++) {
 		const struct graph_touch *touch = &order->item[i];
 
-		if (touch->op >= first && !touch->read &&
+		if (touch->op >= first && touch->op <= last && !touch->read &&
 		    range_overlap(touch->begin, touch->end, begin, end))
 			return true;
 	}

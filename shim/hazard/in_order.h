@@ -12,7 +12,8 @@
  * *by may read some of it, or overwrites it nobody knows how far; *live is of no use then. */
 bool order_overwrites(const struct graph_order *order, int first, struct range_set *live, int *by);
 
-/* May op `first` or one behind it write into [begin, end)? */
-bool order_writes(const struct graph_order *order, int first, uint64_t begin, uint64_t end);
+/* May op `first`, or one from there to op `last`, write into [begin, end)? */
+bool order_writes(const struct graph_order *order, int first, int last, uint64_t begin,
+		  uint64_t end);
 
 #endif

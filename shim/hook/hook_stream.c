@@ -55,6 +55,27 @@ INSTANTIATE(cuGraphInstantiateWithParams_ptsz,
 	    (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
 	    (exec, graph, params), params->flags)
 
+/* While it is updated, and where that fails, it may be anything. */
+#define UPDATE(function, parameters, arguments)                                                    \
+	EXPORT CUresult function parameters                                                        \
+	{                                                                                          \
+		CUresult result;                                                                   \
+                                                                                                   \
+		FIND_REAL(function);                                                               \
+		if (hook_bypassed())                                                               \
+			return real arguments;                                                     \
+		flow_graph_updating(exec);                                                         \
+		result = real arguments;                                                           \
+		if (result == CUDA_SUCCESS)                                                        \
+			flow_graph_updated(graph, exec);                                           \
+		return result;                                                                     \
+	}
+UPDATE(cuGraphExecUpdate,
+       (CUgraphExec exec, CUgraph graph, CUgraphNode *node, CUgraphExecUpdateResult *info),
+       (exec, graph, node, info))
+UPDATE(cuGraphExecUpdate_v2, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info),
+       (exec, graph, info))
+
 /* First: the handle may be given out again as soon as it is free. */
 NOTED_BEFORE(cuGraphDestroy, (CUgraph graph), (graph), flow_graph_gone(graph))
 NOTED_BEFORE(cuGraphExecDestroy, (CUgraphExec graph), (graph), flow_graph_gone(graph))

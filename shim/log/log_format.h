@@ -56,8 +56,8 @@
  * {"type":"graph","site":1,"ops":24,"state":"replaced"|"left","scores":"held"|"overwritten",
  *  "detail":"…"}
  *      an executable graph was made of a captured one that has an occurrence of the site
- *      (FASHIM_GRAPHS=prove): its launches replace it, or why not. scores: whether something of
- * them outlives a launch
+ *      (FASHIM_GRAPHS=prove), and was compared: its launches replace it, or why not. scores:
+ *      whether something of them outlives a launch
  * {"type":"forgotten","site":7,"state":"declined","reason":"dropout","seen":1,…}
  *      the table of sites was full, and this one had not come for the longest: its counters, as in
  *      the summary. Should it come again, it is a site with another number.

@@ -216,7 +216,14 @@ void graph_changed(void)
 	for (int i = 0; i < RECORDS; i++)
 		if (records[i].kind == CAPTURE)
 			records[i].opaque = true;
-		else
+		else if (records[i].kind == GRAPH)
+			drop(&records[i]);
+}
+
+void graph_executables_changed(void)
+{
+	for (int i = 0; i < RECORDS; i++)
+		if (records[i].kind == EXEC)
 			drop(&records[i]);
 }
 

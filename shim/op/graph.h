@@ -53,8 +53,9 @@ void graph_instantiated(CUgraph graph, CUgraphExec exec);
 /* A handle (of either kind) will mean nothing, or something else, from now on. */
 void graph_gone(const void *handle);
 
-/* Some graph was changed by hand: none is known any more. */
+/* Some graph, some executable graph was changed by hand: none of the kind is known any more. */
 void graph_changed(void);
+void graph_executables_changed(void);
 
 /* What a launch touches; NULL: anything. */
 const struct graph_ranges *graph_known(CUgraphExec exec);

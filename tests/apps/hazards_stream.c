@@ -249,7 +249,7 @@ static void graph_o_alone(void)
 	chain_middle(&b, &t);
 	CHECK(cuStreamEndCapture(stream, &captured));
 	CHECK(cuGraphInstantiate(&exec, captured, 0));
-	for (int r = 6; r < 14; r++) {
+	for (int r = 6; r < 18; r++) {
 		bench_inputs(&b, r);
 		CHECK(cuGraphLaunch(exec, stream));
 		CHECK(cuStreamSynchronize(stream));

@@ -243,13 +243,14 @@ static const struct proved {
 	{"graph_inputs_go", 11, true},
 	{"graph_v_over_q", 11, true},
 	{"graph_changes_outside", 20, true},
-	{"graph_update", 9, true},
+	{"graph_update", 18, true},
 	{"graph_by_hand", 1, false},
 	{"graph_node_added", 1, false},
 	{"graph_branches", 1, false},
 	{"graphs_in_turn", 21, true},
 	{"graph_v_over_q_alone", 11, true},
 	{"graph_waits", 60, true},
+	{"graph_overflow", 1, false},
 	{"graph_gone", 20, true},
 };
 

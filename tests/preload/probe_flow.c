@@ -69,6 +69,16 @@ void flow_graph_gone(const void *handle)
 	(void)handle;
 }
 
+void flow_graph_updating(CUgraphExec exec)
+{
+	(void)exec;
+}
+
+void flow_graph_updated(CUgraph graph, CUgraphExec exec)
+{
+	(void)graph, (void)exec;
+}
+
 bool flow_out_of_memory(void)
 {
 	return false;

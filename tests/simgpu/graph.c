@@ -268,6 +268,16 @@ CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec handle)
 	return CUDA_SUCCESS;
 }
 
+CUresult CUDAAPI cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t *flags)
+{
+	SIM_ENTER(" exec=%p", (void *)handle);
+	const struct graph_exec *exec = exec_of(handle);
+	if (!exec || !flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = exec->flags;
+	return CUDA_SUCCESS;
+}
+
 /* The same kinds of nodes with the same edges, only what they do may differ. */
 CUresult CUDAAPI cuGraphExecUpdate(CUgraphExec handle, CUgraph graph,
 				   CUgraphExecUpdateResultInfo *info)

@@ -153,7 +153,7 @@ static void test_edit(void **state)
 	flow_flush("cuGraphAddKernelNode_v2");
 	assert_string_equal(core_acts(), "");
 	flow_flush("cuGraphExecMemcpyNodeSetParams");
-	flow_flush("cuGraphExecUpdate_v2");
+	flow_graph_updating((CUgraphExec)&execs[63]);
 	flow_flush("cuGraphKernelNodeSetAttribute");
 	assert_string_equal(core_acts(), "");
 	flow_flush("cuGraphUpload"); /* these may do anything */

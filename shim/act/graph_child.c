@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One stream for each context, and scratch that belongs to a copy for as long as it lives.
+ */
+#include "shim/act/graph_child.h"
+
+#include "shim/gpu/scratch.h"
+#include "shim/real/driver.h"
+#include "shim/real/driver_context.h"
+
+#define CONTEXTS 16
+
+static struct queue workshops[CONTEXTS];
+
+CUstream graph_workshop(CUcontext context)
+{
+	int at = 0;
+
+	while (at < CONTEXTS && workshops[at].stream && workshops[at].context != context)
+		at++;
+	if (at == CONTEXTS)
+		return NULL;
+	if (!workshops[at].stream &&
+	    driver.cuStreamCreate(&workshops[at].stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+		workshops[at].stream = NULL;
+	workshops[at].context = context;
+	return workshops[at].stream;
+}
+
+void graph_workshop_forget(CUcontext context)
+{
+	for (int i = 0; i < CONTEXTS; i++)
+		if (!context || workshops[i].context == context)
+			workshops[i] = (struct queue){0};
+}
+
+int graph_child_begin(CUstream stream)
+{
+	return driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) ==
+			       CUDA_SUCCESS
+		       ? 0
+		       : -1;
+}
+
+CUgraph graph_child_end(CUstream stream, int error)
+{
+	CUgraph child;
+
+	if (driver.cuStreamEndCapture(stream, &child) != CUDA_SUCCESS)
+		return NULL;
+	if (!error)
+		return child;
+	driver.cuGraphDestroy(child);
+	return NULL;
+}
+
+bool graph_saved_place(struct graph_saved *saved, struct chain *chain, const bool *which,
+		       CUstream stream)
+{
+	const int most = (int)(sizeof(saved->block) / sizeof(saved->block[0]));
+
+	for (int i = 0; i < chain->input_count; i++) {
+		struct input *input = &chain->inputs[i];
+
+		input->lost = false;
+		if (!which[i])
+			continue;
+		if (saved->count == most)
+			return false;
+		input->snapshot =
+			scratch_get(chain->context, stream, input->end - input->begin, false);
+		if (!input->snapshot)
+			return false;
+		input->lent = true;
+		input->unsaved.count = 0;
+		input->taken = 0; /* nobody shares it */
+		saved->block[saved->count++] = input->snapshot;
+	}
+	return true;
+}
+
+bool graph_saved_at(const struct recorded_chain *record, const bool *which, int op)
+{
+	for (int i = 0; i < record->chain->input_count; i++)
+		if (which[i] && record->reader[i] == op)
+			return true;
+	return false;
+}
+
+int graph_saved_copy(const struct recorded_chain *record, const struct chain *chain,
+		     const bool *which, int op)
+{
+	int error = 0;
+
+	for (int i = 0; i < chain->input_count; i++) {
+		const struct input *input = &chain->inputs[i];
+
+		if (which[i] && record->reader[i] == op)
+			error |= driver.cuMemcpyDtoDAsync_v2(
+					 (CUdeviceptr)input->snapshot, (CUdeviceptr)input->begin,
+					 input->end - input->begin, chain->stream) != CUDA_SUCCESS;
+	}
+	return error ? -1 : 0;
+}
+
+void graph_saved_put(struct graph_saved *saved, CUstream stream)
+{
+	for (int i = 0; i < saved->count; i++)
+		scratch_put(saved->block[i], stream);
+	saved->count = 0;
+}
