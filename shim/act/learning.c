@@ -5,6 +5,7 @@
  */
 #include "shim/act/learning.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,26 +50,39 @@ static bool inputs_lost(const struct chain *chain)
 }
 
 /* Kernels, and the means to run deferred steps again, are made ready while nothing depends on them.
- */
-static bool prepare(const struct chain *chain)
+ * 0; -EAGAIN: not yet; or another error. */
+static int prepare(const struct chain *chain)
 {
-	const bool first = !fused_prepared(chain->context);
+	int kernels, products = 0;
 	struct driver_context here;
-	struct ledger_entry entry;
-	bool ready;
 
-	if (config()->mode < MODE_COMPARE)
-		return true;
-	entry = ledger_begin(LEDGER_KERNELS);
 	if (!driver_enter(&here, chain->context))
-		return false;
-	ready = fused_prepare(chain->context) == 0 &&
-		(config()->mode < MODE_REPLACE ||
-		 blas_prepare(chain->steps[0].gemm.library, chain->context) == 0);
+		return -EIO;
+	kernels = fused_prepare(chain->context);
+	if (config()->mode == MODE_REPLACE)
+		products = blas_prepare(chain->steps[0].gemm.library, chain->context);
 	driver_leave(&here);
-	if (first)
-		ledger_end(entry);
-	return ready;
+	return kernels ? kernels : products;
+}
+
+void learning_foresee(const struct chain *chain)
+{
+	if (config()->mode >= MODE_COMPARE && chain->softmax && !chain->deferred &&
+	    affordable_to_prepare(chain))
+		prepare(chain);
+}
+
+/* The variant's kernel, at once where its image is loaded. */
+static int load(const struct chain *chain, const struct attn_variant *variant)
+{
+	struct driver_context here;
+	int error;
+
+	if (!driver_enter(&here, chain->context))
+		return -EIO;
+	error = fused_load(chain->context, variant);
+	driver_leave(&here);
+	return error;
 }
 
 static void announce(struct site *site, const struct chain *chain, const struct attn_args *args,
@@ -189,6 +203,9 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 	args.spec.round_s &= site->round_s;
 	if (!fresh && too_dear(site, chain))
 		return put_off(chain, site);
+	if (reason == REASON_NONE && !mixed && config()->mode >= MODE_COMPARE &&
+	    site->state == SITE_LEARNING && prepare(chain) == -EAGAIN)
+		return put_off(chain, site);
 	site->live->seen++;
 	site->since_sample = 0;
 	if (site->state == SITE_VERIFIED && site->interval < MOST_RARE * config()->sample)
@@ -201,8 +218,10 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 	}
 	if (reason == REASON_NONE && !mixed && site->state == SITE_LEARNING &&
 	    config()->mode >= MODE_COMPARE) {
-		variant = prepare(chain) ? fused_select(chain->context, &args) : NULL;
-		if (!variant) {
+		variant = prepare(chain) ? NULL : fused_select(chain->context, &args);
+		if (variant) {
+			load(chain, variant);
+		} else {
 			reason = REASON_NO_KERNEL;
 			snprintf(detail, sizeof(detail), "D=%d", (int)args.D);
 		}
@@ -243,12 +262,9 @@ static const struct attn_variant *select_in_order(CUcontext context, const struc
 static void load_for_capture(const struct chain *chain, const struct attn_args *args)
 {
 	const struct attn_variant *variant = fused_select(chain->context, args);
-	struct driver_context here;
 
-	if (!config()->graphs || !variant || !driver_enter(&here, chain->context))
-		return;
-	fused_load(chain->context, variant);
-	driver_leave(&here);
+	if (config()->graphs && variant)
+		load(chain, variant);
 }
 
 /* The record was made of the program's own call: a comparison that reads what its operands are
@@ -340,6 +356,11 @@ void learning_closed(struct chain *chain)
 	variant = select_in_order(chain->context, &args, &order);
 	if (!variant) {
 		site_decline(site, REASON_NO_KERNEL, "");
+		made_bias_put(chain);
+		timing_drop(timing);
+		return;
+	}
+	if (load(chain, variant) == -EAGAIN) { /* the next occurrence will find it */
 		made_bias_put(chain);
 		timing_drop(timing);
 		return;

@@ -9,6 +9,10 @@
 
 #include "shim/chain/chain.h"
 
+/* A step was added to the chain: may it be attention, then what a comparison needs is asked for, so
+ * that it is there when the chain is closed (ahead.h). */
+void learning_foresee(const struct chain *chain);
+
 /* The closing GEMM is about to run: finds the site and what it computes, asks what is not known.
  * The chain is watched further, or forgotten. */
 enum flow learning_close(struct chain *chain, const struct sight *sight);

@@ -16,12 +16,16 @@ bool asks_again(const struct site *site)
 	return site->by_data && !site->identified && site->questions < QUESTIONS;
 }
 
+bool affordable_to_prepare(const struct chain *chain)
+{
+	return fused_prepared(chain->context) || ledger_affords_both(LEDGER_KERNELS, LEDGER_SITE);
+}
+
 bool affordable_to_learn(const struct chain *chain, bool fresh, bool by_data)
 {
 	const bool compares = config()->mode >= MODE_COMPARE;
 
-	if (compares && !fused_prepared(chain->context) &&
-	    !ledger_affords_both(LEDGER_KERNELS, LEDGER_SITE))
+	if (compares && !affordable_to_prepare(chain))
 		return false;
 	if (!fresh)
 		return true;

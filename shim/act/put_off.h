@@ -16,6 +16,9 @@
 /* May they be asked of this site once more? */
 bool asks_again(const struct site *site);
 
+/* Are kernels there, or may they be loaded? */
+bool affordable_to_prepare(const struct chain *chain);
+
 /* Can what learning of a closed chain needs first be had now: kernels, and for one without a site
  * that site? */
 bool affordable_to_learn(const struct chain *chain, bool fresh, bool by_data);

@@ -5,6 +5,7 @@
  */
 #include "shim/ask/measure.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -191,6 +192,20 @@ static bool affordable(const struct chain *chain)
 					      : ledger_affords_both(LEDGER_MEASURE, LEDGER_KERNELS);
 }
 
+/* Are the kernels there that look at what was written? What cannot be loaded is as good as there:
+ * it is found out. */
+static bool ready(const struct chain *chain)
+{
+	struct driver_context here;
+	int error;
+
+	if (!driver_enter(&here, chain->context))
+		return true;
+	error = fused_prepare(chain->context);
+	driver_leave(&here);
+	return error != -EAGAIN;
+}
+
 const char *measure_chain(struct chain *chain, bool *waits)
 {
 	static struct measuring session; /* flow lock */
@@ -211,7 +226,7 @@ const char *measure_chain(struct chain *chain, bool *waits)
 		const char *hindrance;
 		struct ledger_entry entry;
 
-		*waits = !affordable(chain);
+		*waits = !affordable(chain) || !ready(chain);
 		if (*waits)
 			return NULL;
 		entry = ledger_begin(LEDGER_MEASURE); /* reads the kernels' code first */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "shim/ask/addresses.h"
-#include "shim/gpu/blas.h"
+#include "shim/gpu/ahead.h"
 #include "shim/flow/capture.h"
 #include "shim/act/compare.h"
 #include "shim/hazard/copies.h"
@@ -73,7 +73,7 @@ void settle_teardown(const struct op *op)
 
 		compare_forget(context);
 		scratch_forget(context);
-		blas_forget(context);
+		ahead_forget(context);
 		fused_forget(context);
 	} else if (strstr(op->name, "Stream")) {
 		graph_copy_forget_stream(op->handle);

@@ -10,6 +10,7 @@
 
 #include "shim/act/delivery.h"
 #include "shim/act/graph_copy.h"
+#include "shim/act/learning.h"
 #include "shim/act/occurrence.h"
 #include "shim/act/recording.h"
 #include "shim/act/replace.h"
@@ -134,6 +135,7 @@ static enum flow continue_chain(struct chain *chain, const struct sight *sight)
 	held_guard_inputs(chain, op, &own); /* was one overwritten, the comparison fails */
 	if (chain_extend(chain, &narrowed)) {
 		timing_start(chain->timing, part_of(&chain->steps[chain->step_count - 1]));
+		learning_foresee(chain);
 		op->watcher = chain;
 	}
 	return FLOW_PASS;

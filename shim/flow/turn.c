@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "shim/base/cost.h"
+#include "shim/gpu/ahead.h"
 #include "shim/gpu/late.h"
 #include "shim/real/driver.h"
 #include "shim/gpu/scratch.h"
@@ -74,6 +75,7 @@ void turn_take(bool sampled)
 int turn_give(void)
 {
 	struct scratch_leaving leaving;
+	struct ahead_wants wants;
 	struct late_waits waits;
 	const int cancel_before = cancel_state;
 	struct cost before;
@@ -81,10 +83,17 @@ int turn_give(void)
 
 	late_take_waits(&waits);
 	scratch_take_leaving(&leaving);
+	ahead_take(&wants);
 	before = outer;
 	pthread_mutex_unlock(&lock);
 	error = late_await(&waits);
 	scratch_free(&leaving);
+	if (wants.count) {
+		ahead_make(&wants);
+		pthread_mutex_lock(&lock);
+		ahead_keep(&wants);
+		pthread_mutex_unlock(&lock);
+	}
 	cost_end(before);
 	hook_depth--;
 	pthread_setcancelstate(cancel_before, NULL);

@@ -29,8 +29,9 @@ bool turn_ours(void);
  * looks once more whether turns are over: that may be so by then. */
 void turn_take(bool sampled);
 
-/* Gives it back, and then waits for what the host has to wait for (late.h) and frees what is to be
- * freed (scratch.h), which waits too: others may have to have their turn before that can be done.
+/* Gives it back, and then waits for what the host has to wait for (late.h), frees what is to be
+ * freed (scratch.h) and makes what was asked for (ahead.h), which wait, too: others may have to have
+ * their turn before that can be done.
  * 0, or -EIO: data of the program's could not be made. */
 int turn_give(void);
 

@@ -1,50 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One private cuBLAS handle per library instance and context. Every entry point's product can be
- * said as cublasGemmStridedBatchedEx.
+ * One private cuBLAS handle per library instance and context (ahead.h). Every entry point's product
+ * can be said as cublasGemmStridedBatchedEx.
  */
 #include "shim/gpu/blas.h"
 
 #include <cublas_v2.h>
 #include <errno.h>
 
-#include "shim/base/cost.h"
 #include "shim/base/half.h"
+#include "shim/gpu/ahead.h"
 #include "shim/op/gemm.h"
 #include "shim/real/library.h"
 
-#define HANDLES 16
-
-static struct private_handle {
-	const struct library *library;
-	CUcontext context;
-	cublasHandle_t handle;
-} handles[HANDLES];
-static int handle_count;
-
-static cublasHandle_t find(const struct library *library, CUcontext context)
+static int create_handle(const void *library, void **made)
 {
-	for (int i = 0; i < handle_count; i++)
-		if (handles[i].library == library && handles[i].context == context)
-			return handles[i].handle;
-	return NULL;
+	__typeof__(&cublasCreate_v2) create;
+
+	create = (__typeof__(create))blas_symbol(library, "cublasCreate_v2");
+	return create && create((cublasHandle_t *)made) == CUBLAS_STATUS_SUCCESS ? 0 : -EIO;
 }
 
 int blas_prepare(const struct library *library, CUcontext context)
 {
-	__typeof__(&cublasCreate_v2) create;
-	cublasHandle_t handle = NULL;
+	void *handle;
 
-	if (find(library, context))
-		return 0;
-	if (handle_count == HANDLES)
-		return -ENOSPC;
-	COST(PURPOSE_IMAGES);
-	create = (__typeof__(create))blas_symbol(library, "cublasCreate_v2");
-	if (!create || create(&handle) != CUBLAS_STATUS_SUCCESS)
-		return -EIO;
-	handles[handle_count++] = (struct private_handle){library, context, handle};
-	return 0;
+	return ahead_get(&handle, context, library, create_handle);
 }
 
 static uint64_t bytes_between(int64_t stride, cudaDataType type)
@@ -67,14 +48,14 @@ int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uin
 	const uint64_t step_a = bytes_between(gemm->stride_a, gemm->atype);
 	const uint64_t step_b = bytes_between(gemm->stride_b, gemm->btype);
 	const uint64_t step_c = bytes_between(gemm->stride_c, gemm->ctype);
-	cublasHandle_t handle = find(gemm->library, context);
+	void *handle;
 
-	if (!handle && blas_prepare(gemm->library, context) == 0)
-		handle = find(gemm->library, context);
+	if (ahead_get_now(&handle, context, gemm->library, create_handle))
+		return -EIO;
 	run = (__typeof__(run))blas_symbol(gemm->library, "cublasGemmStridedBatchedEx");
 	set_stream = (__typeof__(set_stream))blas_symbol(gemm->library, "cublasSetStream_v2");
 	set_math_mode = (__typeof__(set_math_mode))blas_symbol(gemm->library, "cublasSetMathMode");
-	if (!handle || !run || !set_stream || !set_math_mode)
+	if (!run || !set_stream || !set_math_mode)
 		return -EIO;
 	if (set_stream(handle, (cudaStream_t)stream) != CUBLAS_STATUS_SUCCESS ||
 	    set_math_mode(handle, (cublasMath_t)gemm->math_mode) != CUBLAS_STATUS_SUCCESS)
@@ -96,11 +77,4 @@ int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uin
 			return -EIO;
 	}
 	return 0;
-}
-
-void blas_forget(CUcontext context)
-{
-	for (int i = handle_count - 1; i >= 0; i--)
-		if (handles[i].context == context)
-			handles[i] = handles[--handle_count];
 }

@@ -10,13 +10,13 @@
 
 #include "shim/op/op.h"
 
-/* Creates the handle for this library and context ahead of need (it allocates). 0 or -errno. */
+/* The handle for this library and context ahead of need. 0; -EAGAIN: it is asked for (ahead.h);
+ * -EIO.
+ */
 int blas_prepare(const struct library *library, CUcontext context);
 
 /* Runs the product on `stream` with other operand addresses. 0 or -EIO. */
 int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uint64_t a, uint64_t b,
 	     uint64_t c);
-
-void blas_forget(CUcontext context);
 
 #endif

@@ -158,14 +158,16 @@ int fused_load(CUcontext context, const struct attn_variant *variant)
 	struct loaded *slot = fused_of(context);
 	const int index = (int)(variant - attn_variants);
 	CUfunction function;
+	int error;
 
 	if (!slot || index >= FUSED_VARIANTS)
 		return -EIO;
 	if (slot->variants[index])
 		return 0;
 	COST(PURPOSE_IMAGES);
-	if (fused_function(&function, slot, variant->symbol))
-		return -EIO;
+	error = fused_function(&function, slot, variant->symbol);
+	if (error)
+		return error;
 	if (variant->shared_bytes > 48 * 1024 &&
 	    driver.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
 				      variant->shared_bytes) != CUDA_SUCCESS)
@@ -205,10 +207,10 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 	struct relayout copy;
 	struct attn_args laid;
 	uint64_t rows;
-	int error;
+	int error = fused_load(context, variant);
 
-	if (fused_load(context, variant))
-		return -EIO;
+	if (error)
+		return error;
 	if (!value_rows_help(args) ||
 	    attn_select_from(args, slot->arch, variant->name, slot->available) == variant)
 		return launch_attention(context, stream, variant, args);

@@ -13,8 +13,8 @@
 #include "kernels/attention.h"
 #include "kernels/complement.h"
 
-/* Loads the helpers for the current context; variants' kernels are loaded with the first of their
- * part. 0, -ENOENT (no image for this GPU), -EIO. */
+/* Loads the helpers for the current context. 0; -EAGAIN: they are asked for (ahead.h); -ENOENT (no
+ * image for this GPU), -EIO. */
 int fused_prepare(CUcontext context);
 
 /* Was that tried already? */
@@ -26,13 +26,16 @@ const struct attn_variant *fused_select(CUcontext context, const struct attn_arg
 /* What decides so: "forced" (FASHIM_KERNEL), "tuned" (the cache of `fashim tune`), "built_in". */
 const char *fused_chosen_by(CUcontext context, const struct attn_args *args);
 
-/* Makes a variant's kernel ready; this may allocate. 0 or -EIO. */
+/* Makes a variant's kernel ready; this may allocate. 0; -EAGAIN: the part of the image that it is
+ * in is asked for; -EIO. */
 int fused_load(CUcontext context, const struct attn_variant *variant);
 
 /* Is it ready? Launching it then allocates nothing. */
 bool fused_loaded(CUcontext context, const struct attn_variant *variant);
 
 /* All below return 0 or -EIO and only enqueue. */
+
+/* -EAGAIN, too: as fused_load(). */
 int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
 		    const struct attn_args *args);
 int fused_reference(CUcontext context, CUstream stream, const struct reference_args *args);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Module loading. Everything goes through the driver API: no runtime library.
+ * What is loaded of an image. Everything goes through the driver API: no runtime library.
  */
 #include "shim/gpu/fused_loaded.h"
 
@@ -9,6 +9,7 @@
 
 #include "shim/base/cost.h"
 #include "kernels/images.h"
+#include "shim/gpu/ahead.h"
 #include "shim/base/message.h"
 #include "shim/gpu/prepared.h"
 #include "shim/real/driver.h"
@@ -34,27 +35,21 @@ static struct loaded *find(CUcontext context)
 	return NULL;
 }
 
-/* The module that a kernel is in, loaded when the first of its kernels is asked for. NULL: it
- * cannot be loaded. */
-static CUmodule module_of(struct loaded *slot, const char *symbol)
+static int load_module(const void *data, void **made)
+{
+	bool loads = driver.cuModuleLoadData((CUmodule *)made, data) == CUDA_SUCCESS;
+
+	message_debug("a part of the kernels: %s", loads ? "loaded" : "does not load");
+	return loads ? 0 : -EIO;
+}
+
+/* The module that a kernel is in, asked for when the first of its kernels is. 0, -EAGAIN, -EIO. */
+static int module_of(void **module, const struct loaded *slot, const char *symbol)
 {
 	const void *data = kernel_image_part(slot->image, symbol);
-	int at = 0;
 
-	if (!data)
-		return slot->module;
-	while (at < FUSED_PARTS && slot->parts[at].data && slot->parts[at].data != data)
-		at++;
-	if (at == FUSED_PARTS)
-		return NULL;
-	if (!slot->parts[at].data) {
-		slot->parts[at].data = data;
-		if (driver.cuModuleLoadData(&slot->parts[at].module, data) != CUDA_SUCCESS)
-			slot->parts[at].module = NULL;
-		message_debug("part of the kernels with %s: %s", symbol,
-			      slot->parts[at].module ? "loaded" : "does not load");
-	}
-	return slot->parts[at].module;
+	*module = slot->module;
+	return data ? ahead_get(module, slot->context, data, load_module) : 0;
 }
 
 struct loaded *fused_of(CUcontext context)
@@ -66,46 +61,41 @@ struct loaded *fused_of(CUcontext context)
 
 int fused_function(CUfunction *function, struct loaded *slot, const char *symbol)
 {
-	const CUmodule module = module_of(slot, symbol);
+	void *module;
+	const int error = module_of(&module, slot, symbol);
 
-	return module && driver.cuModuleGetFunction(function, module, symbol) == CUDA_SUCCESS
-		       ? 0
-		       : -EIO;
+	if (error)
+		return error;
+	return driver.cuModuleGetFunction(function, module, symbol) == CUDA_SUCCESS ? 0 : -EIO;
 }
 
-static int load(struct loaded *slot)
+static int compute_capability(CUdevice device)
 {
-	const struct kernel_image *image;
-	int major = 0, minor = 0, multiprocessors = 0, cache = 0, version = 0;
+	int major = 0, minor = 0;
+
+	driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+	driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+	return major * 10 + minor;
+}
+
+/* The helpers are there: what else can be known of the image, and of the device. */
+static int look_around(struct loaded *slot, CUdevice device, CUmodule module)
+{
+	int multiprocessors = 0, cache = 0, version = 0;
 	char name[128] = "";
 	CUfunction function;
 	bool is_for_this; /* architecture: with the kernels that need it */
-	CUdevice device;
-	CUmodule module;
 
-	if (driver.cuCtxGetDevice(&device) != CUDA_SUCCESS)
-		return -EIO;
-	driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
-	driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
-	slot->arch = major * 10 + minor;
 	driver.cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
 				    device);
 	driver.cuDeviceGetAttribute(&cache, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device);
 	slot->device.multiprocessors = multiprocessors > 0 ? multiprocessors : 1;
 	slot->device.cache_bytes = cache;
 	slot->device.encode = driver.cuTensorMapEncodeTiled;
-	image = kernel_image_for(slot->arch);
-	if (!image)
-		return -ENOENT;
-	if (driver.cuModuleLoadData(&module, kernel_image_part(image, KERNEL_HELPERS)) !=
-	    CUDA_SUCCESS)
-		return -EIO;
 	for (int i = 0; i < HELPER_COUNT; i++)
 		if (driver.cuModuleGetFunction(&slot->helpers[i], module, helper_symbols[i]) !=
-		    CUDA_SUCCESS) {
-			driver.cuModuleUnload(module);
+		    CUDA_SUCCESS)
 			return -EIO;
-		}
 	is_for_this =
 		driver.cuModuleGetFunction(&function, module, KERNEL_FOR_ARCH) == CUDA_SUCCESS;
 	for (int i = 0; i < attn_variant_total && i < FUSED_VARIANTS; i++) {
@@ -115,11 +105,10 @@ static int load(struct loaded *slot)
 				     (is_for_this && slot->arch == v->min_arch &&
 				      (!(v->needs & ATTN_NEEDS_MAPS) || slot->device.encode));
 	}
-	slot->image = image;
 	slot->module = module;
 	driver.cuDeviceGetName(name, sizeof(name), device);
 	driver.cuDriverGetVersion(&version);
-	slot->tuned = tuned_open(name, version, image->data, image->size);
+	slot->tuned = tuned_open(name, version, slot->image->data, slot->image->size);
 	return 0;
 }
 
@@ -131,20 +120,35 @@ bool fused_prepared(CUcontext context)
 int fused_prepare(CUcontext context)
 {
 	struct loaded *slot = find(context);
-	int error;
+	const struct kernel_image *image;
+	void *module = NULL;
+	int error = -ENOENT, arch;
+	CUdevice device;
 
 	if (slot)
 		return slot->module ? 0 : -ENOENT;
 	if (loaded_count == CONTEXTS)
 		return -ENOENT;
 	COST(PURPOSE_IMAGES);
+	if (driver.cuCtxGetDevice(&device) != CUDA_SUCCESS)
+		return -EIO;
+	arch = compute_capability(device);
+	image = kernel_image_for(arch);
+	if (image)
+		error = ahead_get(&module, context, kernel_image_part(image, KERNEL_HELPERS),
+				  load_module);
+	if (error == -EAGAIN)
+		return error;
 	slot = &loaded[loaded_count++];
 	memset(slot, 0, sizeof(*slot));
 	slot->context = context;
-	error = load(slot);
+	slot->arch = arch;
+	slot->image = image;
+	if (!error)
+		error = look_around(slot, device, module);
 	if (error)
-		message_warn("no kernels for this GPU (compute capability %d.%d)", slot->arch / 10,
-			     slot->arch % 10);
+		message_warn("no kernels for this GPU (compute capability %d.%d)", arch / 10,
+			     arch % 10);
 	return error;
 }
 

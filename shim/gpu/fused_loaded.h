@@ -12,8 +12,7 @@
 #include "kernels/launch.h"
 
 #define FUSED_VARIANTS 256
-#define FUSED_STEPS    8  /* kernels that come before another */
-#define FUSED_PARTS    24 /* of an image */
+#define FUSED_STEPS    8 /* kernels that come before another */
 
 enum helper {
 	HELPER_REFERENCE,
@@ -33,10 +32,6 @@ struct loaded {
 	int arch;
 	const struct kernel_image *image;
 	CUmodule module; /* its helpers; NULL: loading failed, do not try again */
-	struct {
-		const void *data; /* NULL: free */
-		CUmodule module;  /* NULL: the same */
-	} parts[FUSED_PARTS];	  /* loaded so far */
 	CUfunction helpers[HELPER_COUNT];
 	CUfunction variants[FUSED_VARIANTS];
 	struct {
@@ -51,7 +46,7 @@ struct loaded {
 /* Of a context that fused_prepare() was asked for; NULL: it was not, or nothing could be loaded. */
 struct loaded *fused_of(CUcontext context);
 
-/* A kernel of the image; its part is loaded with the first one. 0 or -EIO. */
+/* A kernel of the image. 0; -EAGAIN: the part that it is in is asked for (ahead.h); -EIO. */
 int fused_function(CUfunction *function, struct loaded *slot, const char *symbol);
 
 /* Its one parameter is what `args` points to. 0 or -EIO. */

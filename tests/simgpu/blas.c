@@ -65,7 +65,9 @@ cublasStatus_t CUBLASWINAPI cublasCreate_v2(cublasHandle_t *out)
 	h = calloc(1, sizeof(*h));
 	if (!h)
 		return CUBLAS_STATUS_ALLOC_FAILED;
-	if (d->alloc(&h->own_workspace, WORKSPACE_BYTES)) {
+	/* The vendor's waits for all that the device was given: so does whoever frees. */
+	if (d->alloc(&h->own_workspace, 1) || d->release(h->own_workspace) ||
+	    d->alloc(&h->own_workspace, WORKSPACE_BYTES)) {
 		free(h);
 		return CUBLAS_STATUS_ALLOC_FAILED;
 	}

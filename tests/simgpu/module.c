@@ -6,7 +6,8 @@
  * file where it came as bytes) and its functions are the symbols sim_kernel_<name>. Anything made
  * for a GPU (cubin, fat binary, PTX) stands for fashim's own kernels and becomes libsimkernels.so,
  * which lies beside this library. A CUfunction and a CUkernel are different handles here, as on the
- * real driver: either can be launched, each has its own getters.
+ * real driver: either can be launched, each has its own getters. Loading and unloading a module
+ * wait for all that its context was given, as CUDA 13.0 does on an H100 (tests/gpu/busy_device.c).
  */
 #include "sim.h"
 
@@ -199,6 +200,7 @@ CUresult CUDAAPI cuModuleLoad(CUmodule *out, const char *path)
 	SIM_ENTER_CONTEXT(" path=%s", path ? path : "");
 	if (!out || !path || !ctx)
 		return CUDA_ERROR_INVALID_VALUE;
+	sim_context_drain(ctx);
 	return new_module(SIM_MODULE, load_file(path, &object), &object, out);
 }
 
@@ -209,6 +211,7 @@ CUresult CUDAAPI cuModuleLoadData(CUmodule *out, const void *image)
 	SIM_ENTER_CONTEXT(" image=%p", image);
 	if (!out || !image || !ctx)
 		return CUDA_ERROR_INVALID_VALUE;
+	sim_context_drain(ctx);
 	return new_module(SIM_MODULE, load_image(image, &object), &object, out);
 }
 

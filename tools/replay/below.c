@@ -73,8 +73,6 @@ int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uin
 	return below.no_rerun ? -1 : 0;
 }
 
-NOTHING(blas_forget, CUcontext context)
-
 /* ---- shim/gpu/scratch.c */
 
 uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool must)
