@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One buffer, moved to its front when a block is to be read behind a line's beginning, and doubled
- * for lines longer than it.
+ * One buffer, no larger than the file, moved to its front when something is to be read behind a
+ * line's beginning, and doubled for lines that fill half of it.
  */
 #include "tools/read/line_reader.h"
 #include "tools/read/packed_file.h"
@@ -12,14 +12,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BLOCK = 1 << 20, LONGEST_LINE = 1 << 20 };
+enum { SMALLEST = 1 << 10, LARGEST = 2 << 20, LONGEST_LINE = 1 << 20 };
 
 int line_reader_open(struct line_reader *reader, const char *path)
 {
-	*reader = (struct line_reader){.size = 2 * BLOCK};
+	off_t bytes;
+
+	*reader = (struct line_reader){.size = LARGEST};
 	reader->fd = packed_file_open(path, &reader->unpacker);
 	if (reader->fd < 0)
 		return reader->fd;
+	bytes = line_reader_size(reader);
+	if (bytes > 0 && bytes < LARGEST)
+		reader->size = bytes < SMALLEST ? SMALLEST : (size_t)bytes + 1;
 	reader->buffer = malloc(reader->size);
 	if (reader->buffer)
 		return 0;
@@ -64,7 +69,7 @@ int line_reader_next(struct line_reader *reader, char **line, size_t *length, bo
 		memmove(reader->buffer, from, left);
 		reader->start = 0;
 		reader->used = left;
-		if (reader->size - left < BLOCK) {
+		if (reader->size - left < reader->size / 2) {
 			char *larger;
 
 			if (left > LONGEST_LINE)
