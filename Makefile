@@ -27,7 +27,7 @@ comma    := ,
 # What no sanitizer changes, kernels above all, is made once.
 PLAIN    := $(O)
 ifneq ($(SAN),)
-  CFLAGS  += -fsanitize=$(SAN) -fno-omit-frame-pointer -Wno-maybe-uninitialized -Wno-format-truncation
+  CFLAGS  += -fsanitize=$(SAN) -fno-omit-frame-pointer -Wno-unknown-warning-option -Wno-maybe-uninitialized -Wno-format-truncation
   LDFLAGS += -fsanitize=$(SAN)
   override O := $(O)/san-$(subst $(comma),-,$(SAN))
 endif
