@@ -73,7 +73,7 @@ const char report_html_style[] =
 	"details ol{margin:6px 0;padding-left:28px}\n"
 	"footer{margin-top:40px;color:var(--soft);font-size:13px}\n"
 	"@media(max-width:640px){body{padding:16px 12px 48px}.site{padding:12px}svg "
-	"text{font-size:15px}dl{gap:2px 10px}\n"
+	"text{font-size:13px}dl{gap:2px 10px}\n"
 	".reasons thead{display:none}.reasons tr{display:block;padding:8px 0;"
 	"border-bottom:1px solid var(--line)}\n"
 	".reasons td{display:block;padding:1px 0;border:0;text-align:left}"

@@ -105,13 +105,17 @@ static bool all_simulated(const struct report *report)
 static void say_gain(struct summary *summary)
 {
 	const struct report_total *total = summary->total;
+	const double asking = total->spent_us - total->overhead_us; /* of the GPU */
 	char before[32], after[32];
 
 	if (total->before_us > 0) {
 		start(summary, "GPU time", TONE_PLAIN);
-		more(summary, "%s for attention by itself, %s with fashim and its comparisons",
+		more(summary, "%s for attention by itself, %s with fashim",
 		     format_duration(before, sizeof(before), total->before_us),
 		     format_duration(after, sizeof(after), total->after_us));
+		if (asking > 0)
+			more(summary, " and %s more to learn and compare",
+			     format_duration(before, sizeof(before), asking));
 		if (total->wall_us > 0)
 			more(summary, ", in %s of %s",
 			     summary->report->set.count > 1 ? "runs" : "a run",
