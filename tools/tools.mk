@@ -303,6 +303,6 @@ test-dist: ## the tarball and the wheel of `make dist`, tried in an empty Debian
 	$(Q)tests/dist.sh $(O) $(O)/$(DIST).tar.gz $(O)/fashim-$(VERSION)-*.whl
 .PHONY: test-dist
 
-readme: $(O)/fashim ## write the README's generated tables (options, reasons) anew
+readme: $(O)/fashim $(O)/tests/cli/fake.so ## write anew what the README quotes of the command
 	$(Q)tests/cli/readme.sh $(O) --update
 .PHONY: readme

@@ -1,33 +1,83 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# readme.sh BUILD [--update]: the README's tables of options and reasons must be those that the command
-# is compiled from. Says where they differ; --update writes them anew.
+# readme.sh BUILD [--update | --picture]: what the README quotes of the command must be what the command says: the
+# tables of options and reasons that it is compiled from, and its first screen, from the logs of docs/example. Says where
+# they differ; --update writes them anew, --picture takes docs/report.png from a page in chromium-headless-shell.
 
 set -eu
-build=$1
-readme=$(dirname "$0")/../../README.md
-wanted=$(mktemp)
-trap 'rm -f "$wanted"' EXIT
+build=$(cd "$1" && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
+readme=$here/../../README.md
+example=$here/../../docs/example
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 
-# What stands between "<!-- begin NAME -->" and "<!-- end NAME -->" is replaced by standard input.
+# What stands between "<!-- begin NAME -->" and "<!-- end NAME -->" of $work/readme is replaced by standard input.
 replace()
 {
-	awk -v name="$1" -v table="$2" '
+	cat >"$work/text"
+	awk -v name="$1" -v text="$work/text" '
 		$0 == "<!-- end " name " -->" { skip = 0 }
 		!skip { print }
-		$0 == "<!-- begin " name " -->" { skip = 1; while ((getline line <table) > 0) print line }
-	' "$3"
+		$0 == "<!-- begin " name " -->" { skip = 1; while ((getline line <text) > 0) print line }
+	' "$work/readme" >"$work/next"
+	mv "$work/next" "$work/readme"
 }
 
-table=$(mktemp)
-trap 'rm -f "$wanted" "$wanted.2" "$table"' EXIT
-env -i "$build/fashim" env --format=markdown >"$table"
-replace options "$table" "$readme" >"$wanted"
-env -i "$build/fashim" reasons --format=markdown >"$table"
-replace reasons "$table" "$wanted" >"$wanted.2"
+# In the place of python3 and its model: what they printed, and their log, as a log of this process.
+mkdir "$work/bin"
+cp "$build/fashim" "$work/bin/"
+cp "$build/tests/cli/fake.so" "$work/bin/libfashim.so"
+cat >"$work/bin/python3" <<'EOF'
+#!/bin/sh
+cat "$EXAMPLE/$RUN.out"
+log=$(printf %s "$FASHIM_OUT" | sed "s/%e/python3/; s/%p/$$/; s/%%/%/g")
+gzip -dc "$EXAMPLE/$RUN.jsonl.gz" | sed "1s/\"pid\":[0-9]*/\"pid\":$$/" >"$log"
+EOF
+chmod +x "$work/bin/python3"
+
+# run RUN COMMAND: the command and what it says, with the number that the process had.
+run()
+{
+	pid=$(gzip -dc "$example/$1.jsonl.gz" | sed -n '1s/.*"pid":\([0-9]*\).*/\1/p')
+	echo "\$ $2"
+	(
+		cd "$work"
+		env -i PATH="$work/bin:$PATH" LC_ALL=C.UTF-8 COLUMNS=140 EXAMPLE="$example" RUN="$1" sh -c "$2" 2>&1
+	) | sed "s/python3\.[0-9]*\.jsonl/python3.$pid.jsonl/"
+	rm -f "$work"/fashim.*
+}
+example=$(cd "$example" && pwd)
+
+# The report is of the run's own name.
+report()
+{
+	pid=$(gzip -dc "$example/$1.jsonl.gz" | sed -n '1s/.*"pid":\([0-9]*\).*/\1/p')
+	gzip -dc "$example/$1.jsonl.gz" >"$work/fashim.python3.$pid.jsonl"
+	run "$1" "fashim report fashim.python3.$pid.jsonl"
+}
+
+if [ "${2-}" = --picture ]; then
+	"$build/fashim" report -f html -o "$work/page.html" "$example/compare.jsonl.gz"
+	chromium-headless-shell --no-sandbox --disable-gpu --hide-scrollbars --blink-settings=preferredColorScheme=1 \
+		--window-size=1600,1330 --screenshot="$here/../../docs/report.png" "file://$work/page.html" 2>/dev/null
+	exit
+fi
+cp "$readme" "$work/readme"
+env -i "$build/fashim" env --format=markdown | replace options
+env -i "$build/fashim" reasons --format=markdown | replace reasons
+{
+	echo '```'
+	run replace 'fashim run -- python3 model.py'
+	echo
+	report replace
+	echo
+	run compare 'fashim run --mode compare -- python3 model.py'
+	echo '```'
+} | replace first
 if [ "${2-}" = --update ]; then
-	cat "$wanted.2" >"$readme"
+	cat "$work/readme" >"$readme"
 else
-	diff -u "$readme" "$wanted.2" || { echo "README.md is behind the sources: make readme"; exit 1; }
+	diff -u "$readme" "$work/readme" || { echo "README.md is behind the sources: make readme"; exit 1; }
 fi
