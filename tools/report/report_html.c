@@ -41,6 +41,9 @@ static void tiles(FILE *out, const struct report_total *total)
 	else if (total->replaced)
 		tile(out, format_duration(number, sizeof(number), total->saved_us),
 		     "of GPU time saved", total->saved_us > 0 ? "good" : "bad");
+	else if (total->could_us > 0)
+		tile(out, format_duration(number, sizeof(number), total->could_us),
+		     "of GPU time could be saved", "good");
 	if (total->replaced && !isnan(total->speedup)) {
 		snprintf(number, sizeof(number), "%.2f×", total->speedup);
 		tile(out, number, "as fast, the replaced calls", "");
