@@ -1,14 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# dist.sh BUILD TARBALL WHEEL: a release as its users have it. The tarball in an empty Debian (debootstrap; BARE names
+# dist.sh BUILD TARBALL WHEEL [DEB]: a release as its users have it. The tarball in an empty Debian (debootstrap; BARE names
 # one that is there), without compilers, Python or a GPU: unpacked, and the demo run on the CPU stand-in of BUILD, from
-# the tarball to a report in less than a minute. The wheel in a fresh environment of Python. Root for the first part.
+# the tarball to a report in less than a minute; the Debian package there, too. The wheel in a fresh environment of
+# Python. Root for the first part.
 # Ends with "N passed, N failed".
 set -u
 build=$(cd "$1" && pwd)
 tarball=$(realpath "$2")
 wheel=$(realpath "$3")
+deb=${4:+$(realpath "$4")}
 work=$(mktemp -d)
 passed=0
 failed=0
@@ -57,6 +59,14 @@ if [ "$(id -u)" = 0 ] && { [ -n "${BARE:-}" ] || command -v debootstrap >/dev/nu
 	judge 'the demo is replaced' demo "$bare" "/$command"
 	judge 'within a minute' test $((SECONDS - begun)) -lt 60
 	echo "from the tarball to a report: $((SECONDS - begun)) s; $(du -h "$tarball" | cut -f1) packed"
+	if [ -n "$deb" ]; then
+		rm -f "$bare/log.jsonl"
+		cp "$deb" "$bare/opt/"
+		judge 'the package installs' chroot "$bare" dpkg -i "/opt/${deb##*/}"
+		judge 'its demo is replaced' demo "$bare" fashim
+		judge 'it goes' chroot "$bare" dpkg --purge fashim
+		judge 'without a trace' test ! -e "$bare/usr/bin/fashim" -a ! -e "$bare/usr/lib/fashim"
+	fi
 	rm -rf "$bare/standin" "$bare/opt"/fashim* "$bare/log.jsonl"
 else
 	echo 'no root, or no debootstrap: the tarball was not tried in an empty root'

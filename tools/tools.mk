@@ -286,21 +286,26 @@ DIST_ROOT   = $(O)/dist/root/$(DIST)
 # Two builds of one commit give the same bits.
 DIST_TIME   = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
 
-dist: ## a tarball and a wheel for drivers of CUDA 12 and 13, all GPUs, and glibc from 2.28 on
-	$(Q)$(MAKE) --no-print-directory O=$(O)/dist TOOLKIT=$(TOOLKIT) PORTABLE=1 ARCHS='$(DIST_ARCHS)' all
+DIST_DEB   := fashim_$(VERSION)_$(shell dpkg --print-architecture 2>/dev/null).deb
+dist_make   = $(Q)$(MAKE) --no-print-directory O=$(O)/dist TOOLKIT=$(TOOLKIT) PORTABLE=1 ARCHS='$(DIST_ARCHS)'
+
+dist: ## a tarball, a wheel and a Debian package for drivers of CUDA 12 and 13, all GPUs, and glibc from 2.28 on
+	$(dist_make) all
 	$(Q)python3 tests/unit/check_images.py $(O)/dist/kernels 550
-	$(Q)rm -rf $(O)/dist/root && $(MAKE) --no-print-directory O=$(O)/dist TOOLKIT=$(TOOLKIT) PORTABLE=1 ARCHS='$(DIST_ARCHS)' \
-	    install DESTDIR=$(abspath $(DIST_ROOT)) PREFIX=
+	$(Q)rm -rf $(O)/dist/root
+	$(dist_make) install DESTDIR=$(abspath $(DIST_ROOT)) PREFIX=
 	$(Q)strip --strip-unneeded $(DIST_ROOT)/bin/fashim $(DIST_ROOT)/lib/fashim/*.so
 	$(Q)tools/packaging/check_dist.sh $(DIST_ROOT) $(GLIBC) '$(CURDIR)'
 	$(Q)tar -C $(O)/dist/root --sort=name --mtime=@$(DIST_TIME) --owner=0 --group=0 --numeric-owner -c $(DIST) | \
 	    gzip -9n >$(O)/$(DIST).tar.gz
 	$(Q)python3 tools/packaging/wheel.py $(DIST_ROOT) $(VERSION) $(GLIBC) $(DIST_TIME) $(O)
-	$(Q)cd $(O) && sha256sum $(DIST).tar.gz fashim-$(VERSION)-*.whl | tee $(DIST).sha256
+	$(if $(shell command -v dpkg-shlibdeps),$(dist_make) deb,@echo '  no dpkg-shlibdeps: no Debian package')
+	$(Q)[ ! -e $(O)/dist/$(DIST_DEB) ] || mv $(O)/dist/$(DIST_DEB) $(O)/
+	$(Q)cd $(O) && sha256sum $(DIST).tar.gz fashim-$(VERSION)-*.whl $$(ls $(DIST_DEB) 2>/dev/null) | tee $(DIST).sha256
 .PHONY: dist
 
-test-dist: ## the tarball and the wheel of `make dist`, tried in an empty Debian without compilers (root, debootstrap)
-	$(Q)tests/dist.sh $(O) $(O)/$(DIST).tar.gz $(O)/fashim-$(VERSION)-*.whl
+test-dist: ## what `make dist` made, tried in an empty Debian without compilers (root, debootstrap)
+	$(Q)tests/dist.sh $(O) $(O)/$(DIST).tar.gz $(O)/fashim-$(VERSION)-*.whl $(wildcard $(O)/$(DIST_DEB))
 .PHONY: test-dist
 
 readme: $(O)/fashim $(O)/tests/cli/fake.so ## write anew what the README quotes of the command

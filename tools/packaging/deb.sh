@@ -14,6 +14,7 @@ doc=$root/usr/share/doc/fashim
 arch=$(dpkg --print-architecture)
 maintainer="${DEBFULLNAME:-fashim maintainers} <${DEBEMAIL:-maintainers@fashim.invalid}>"
 epoch=${SOURCE_DATE_EPOCH:-$(git -C "$here" log -1 --format=%ct 2>/dev/null || date +%s)}
+export SOURCE_DATE_EPOCH="$epoch" # of every file in the package
 
 strip --strip-unneeded --remove-section=.comment "$root/usr/bin/fashim" \
 	"$root/usr/lib/fashim/libfashim.so" "$root/usr/lib/fashim/libfashim_kernels.so"
