@@ -92,6 +92,16 @@ bool rule_read_upsample2d(struct reading *r)
 	return rule_takes(r, 4, 4, 4, 1, 72, 72) && resampled(r, 4, 4, PARAM(0));
 }
 
+/* (in, long images, long channels, long width, long out width, out, float). */
+bool rule_read_upsample_nearest1d(struct reading *r)
+{
+	const int64_t planes = rule_product(PARAM(1), PARAM(2), rule_width(r));
+
+	return rule_takes(r, 8, 8, 8, 8, 8, 8, 4) &&
+	       rule_reads(r, 0, rule_times(planes, PARAM(3))) &&
+	       rule_writes(r, 5, rule_times(planes, PARAM(4)));
+}
+
 /* (in, out, long planes, long height, long width, long out height, long out width, float, float).
  */
 bool rule_read_upsample_nearest2d(struct reading *r)
@@ -124,4 +134,18 @@ bool rule_read_roll(struct reading *r)
 	return rule_takes(r, 8, 8, 8, 8, 8, 8, 8, 8) && PARAM(3) >= 0 && PARAM(3) < PARAM(7) &&
 	       images(PARAM(2), rule_product(PARAM(5), PARAM(6))) && rule_reads(r, 0, bytes) &&
 	       rule_writes(r, 1, bytes);
+}
+
+/* (in, out, long width, long on the left, long on the right): a row of blocks for each row, whose
+ * ends are mirrored, or cut off by less than 0. */
+bool rule_read_reflection_pad1d(struct reading *r)
+{
+	const unsigned *grid = r->launch->grid;
+	const int64_t rows = rule_product(grid[1], grid[2], rule_width(r));
+	const int64_t in = rule_times(PARAM(2), 1), left = PARAM(3), right = PARAM(4);
+
+	return rule_takes(r, 8, 8, 8, 8, 8) && left < in && right < in && left > -in &&
+	       right > -in && (int64_t)grid[0] * r->launch->block[0] >= in + left + right &&
+	       rule_reads(r, 0, rule_times(rows, in)) &&
+	       rule_writes(r, 1, rule_times(rows, in + left + right));
 }

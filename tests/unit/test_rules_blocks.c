@@ -115,9 +115,15 @@ static const struct block blocks[] = {
 	{"upsample_bicubic2d", /* [1,768,14,14], channels last */
 	 {R(16, 768 * 14 * 14 * 2), S(88, 768 * 14 * 14 * 2)},
 	 {AT(0, 195), AT(32, 767)}},
+	{"upsample_nearest1d", /* [2,6,100] halves to [2,6,250] */
+	 {R(0, 2 * 6 * 100 * 2), S(40, 2 * 6 * 250 * 2)},
+	 {AT(8, 0), AT(16, 0), AT(24, 0), AT(32, 0)}},
 	{"upsample_nearest2d", /* [2,512,512] to [2,16,16] */
 	 {R(0, 2 * 512 * 512 * 4), S(8, 2 * 16 * 16 * 4)},
 	 {AT(16, 0), AT(44, 0x7fffffff)}},
+	{"reflection_pad1d", /* [2,6,100] halves to [2,6,108] */
+	 {R(0, 2 * 6 * 100 * 2), S(8, 2 * 6 * 108 * 2)},
+	 {AT(16, 0), AT(16, 101), AT(24, 100), AT(36, 0xffffffff)}},
 	{"im2col_kernel", /* [384,384,1], kernels of 9 */
 	 {R(8, 384 * 384 * 2), S(112, 384 * 9 * 384 * 2)},
 	 {AT(0, 1), AT(96, 383), AT(32, 0)}},
