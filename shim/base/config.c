@@ -8,8 +8,6 @@
 
 #include <errno.h>
 #include <fnmatch.h>
-#include <locale.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,121 +17,28 @@
 
 #include "shim/base/message.h"
 #include "shim/base/names.h"
+#include "shim/base/option.h"
 
 extern char **environ;
 
-enum kind { KIND_MODE, KIND_ASK, KIND_GRAPHS, KIND_STRING, KIND_COUNT, KIND_FLAG, KIND_NUMBER };
-
 static const struct row {
 	const char *name, *initial;
-	enum kind kind;
+	enum option_kind kind;
 	size_t place; /* of the field in struct config */
 } rows[] = {
 #define OPTION(field, kind, name, initial, help)                                                   \
-	{name, initial, KIND_##kind, offsetof(struct config, field)},
+	{name, initial, OPTION_##kind, offsetof(struct config, field)},
 #include "shim/base/config.def"
 #undef OPTION
 };
 
 #define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
 
-static const char *const mode_names[] = {"off", "audit", "compare", "replace"};
-static const char *const ask_names[] = {"off", "chain", "all"};
-static const char *const graphs_names[] = {"off", "trust", "prove"};
-static const char *const kind_wants[] = {"off, audit, compare or replace",
-					 "off, chain or all",
-					 "off, trust or prove",
-					 "a shorter text",
-					 "a whole number >= 0",
-					 "0, 1, on or off",
-					 "a number >= 0"};
-
 static struct config parsed;
 static bool program_selected;
 static char strings[16384]; /* what the STRING fields point to */
 static size_t strings_used;
 static atomic_bool ready;
-
-/* Letters of ASCII alone: what is one letter in the host's locale does not matter here. */
-static bool same_word(const char *a, const char *b)
-{
-	for (;; a++, b++) {
-		const int x = *a >= 'A' && *a <= 'Z' ? *a + 32 : *a;
-
-		if (x != *b)
-			return false;
-		if (!x)
-			return true;
-	}
-}
-
-static bool parse_mode(const char *text, enum config_mode *mode)
-{
-	for (size_t i = 0; i < sizeof(mode_names) / sizeof(mode_names[0]); i++)
-		if (same_word(text, mode_names[i]))
-			return *mode = (enum config_mode)i, true;
-	return false;
-}
-
-static bool parse_ask(const char *text, enum config_ask *ask)
-{
-	for (size_t i = 0; i < sizeof(ask_names) / sizeof(ask_names[0]); i++)
-		if (same_word(text, ask_names[i]))
-			return *ask = (enum config_ask)i, true;
-	return false;
-}
-
-static bool parse_count(const char *text, uint64_t *count)
-{
-	uint64_t result = 0;
-
-	for (; *text >= '0' && *text <= '9'; text++)
-		if (__builtin_mul_overflow(result, 10u, &result) ||
-		    __builtin_add_overflow(result, (uint64_t)(*text - '0'), &result))
-			return false;
-	*count = result;
-	return *text == '\0';
-}
-
-static bool parse_flag(const char *text, bool *flag)
-{
-	static const char *const words[] = {"0", "1", "off", "on", "no", "yes", "false", "true"};
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (same_word(text, words[i]))
-			return *flag = i & 1, true;
-	return false;
-}
-
-static bool parse_number(const char *text, double *number)
-{
-	locale_t c_locale;
-	char *end;
-
-	/* Decimal notation only: strtod would take "nan", "0x1p3" and leading space too. */
-	if (!*text || text[strspn(text, "0123456789.eE+-")])
-		return false;
-	c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	if (!c_locale)
-		return false;
-	*number = strtod_l(text, &end, c_locale);
-	freelocale(c_locale);
-	return *end == '\0' && isfinite(*number) && *number >= 0 && *text != '-';
-}
-
-/* As a flag it was once: `1` is the promise. */
-static bool parse_graphs(const char *text, enum config_graphs *graphs)
-{
-	bool trust;
-
-	for (size_t i = 0; i < sizeof(graphs_names) / sizeof(graphs_names[0]); i++)
-		if (same_word(text, graphs_names[i]))
-			return *graphs = (enum config_graphs)i, true;
-	if (!parse_flag(text, &trust))
-		return false;
-	*graphs = trust ? GRAPHS_TRUST : GRAPHS_OFF;
-	return true;
-}
 
 static bool parse_string(const char *text, const char **string)
 {
@@ -150,23 +55,8 @@ static bool parse(const struct row *row, const char *text)
 {
 	void *field = (char *)&parsed + row->place;
 
-	switch (row->kind) {
-	case KIND_MODE:
-		return parse_mode(text, field);
-	case KIND_ASK:
-		return parse_ask(text, field);
-	case KIND_GRAPHS:
-		return parse_graphs(text, field);
-	case KIND_STRING:
-		return parse_string(text, field);
-	case KIND_COUNT:
-		return parse_count(text, field);
-	case KIND_FLAG:
-		return parse_flag(text, field);
-	case KIND_NUMBER:
-		return parse_number(text, field);
-	}
-	return false;
+	return row->kind == OPTION_STRING ? parse_string(text, field)
+					  : option_parse(row->kind, text, field);
 }
 
 /* How many letters must change to turn `a` into `b` (Levenshtein). */
@@ -246,7 +136,8 @@ static struct match match_list(const char *list, int site)
 
 				match.any = true;
 				if (site > 0)
-					match.hit |= entry[1] && parse_count(entry + 1, &number) &&
+					match.hit |= entry[1] &&
+						     option_parse_count(entry + 1, &number) &&
 						     number == (uint64_t)site;
 				else
 					match.hit |= fnmatch(entry, names_program(), 0) == 0;
@@ -293,10 +184,9 @@ static void keep_out(void)
 	atomic_store_explicit(&ready, true, memory_order_release);
 }
 
-/* What a value that is none becomes: a mistyped mode may mean to keep us from acting. */
-static const char *instead_of_bad(const struct row *row)
+static const char *instead_of(const struct row *row)
 {
-	return row->kind == KIND_MODE ? mode_names[MODE_OFF] : row->initial;
+	return option_otherwise(row->kind, row->initial);
 }
 
 static void read_environment(void)
@@ -317,7 +207,7 @@ static void read_environment(void)
 			continue;
 		if (value && *value)
 			bad[bad_count++] = &rows[i];
-		parse(&rows[i], value && *value ? instead_of_bad(&rows[i]) : rows[i].initial);
+		parse(&rows[i], value && *value ? instead_of(&rows[i]) : rows[i].initial);
 	}
 	level = message_level_named(parsed.log);
 	bad_level = level < 0;
@@ -332,8 +222,8 @@ static void read_environment(void)
 	/* A mistyped option that goes unnoticed costs more than a line: these are errors. */
 	for (size_t i = 0; i < bad_count; i++)
 		message_error("%s=%s: want %s; using %s", bad[i]->name, getenv(bad[i]->name),
-			      kind_wants[bad[i]->kind],
-			      instead_of_bad(bad[i])[0] ? instead_of_bad(bad[i]) : "nothing");
+			      option_wants[bad[i]->kind],
+			      *instead_of(bad[i]) ? instead_of(bad[i]) : "nothing");
 	if (bad_level)
 		message_error("FASHIM_LOG=%s: want none, error, warn, info, debug or debug:ROOM,…; "
 			      "using error",
@@ -367,52 +257,21 @@ bool config_selects_site(int site)
 	return program_selected && (site <= 0 || selects(site));
 }
 
-static const char *format(const struct row *row, char *value, size_t size)
-{
-	const void *field = (const char *)&parsed + row->place;
-	locale_t ours, theirs;
-
-	value[0] = '\0';
-	switch (row->kind) {
-	case KIND_MODE:
-		snprintf(value, size, "%s", mode_names[*(const enum config_mode *)field]);
-		break;
-	case KIND_ASK:
-		snprintf(value, size, "%s", ask_names[*(const enum config_ask *)field]);
-		break;
-	case KIND_GRAPHS:
-		snprintf(value, size, "%s", graphs_names[*(const enum config_graphs *)field]);
-		break;
-	case KIND_STRING:
-		snprintf(value, size, "%s", *(const char *const *)field);
-		break;
-	case KIND_COUNT:
-		snprintf(value, size, "%llu", (unsigned long long)*(const uint64_t *)field);
-		break;
-	case KIND_FLAG:
-		snprintf(value, size, "%d", *(const bool *)field);
-		break;
-	case KIND_NUMBER:
-		ours = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-		if (!ours)
-			break;
-		theirs = uselocale(ours);
-		snprintf(value, size, "%.15g", *(const double *)field);
-		uselocale(theirs);
-		freelocale(ours);
-		break;
-	}
-	return row->name;
-}
-
 const char *config_option(size_t index, char *value, size_t size)
 {
 	const int saved_errno = errno;
 	const char *name = NULL;
 
 	config();
-	if (index < ROW_COUNT && size)
-		name = format(&rows[index], value, size);
+	if (index < ROW_COUNT && size) {
+		const void *field = (const char *)&parsed + rows[index].place;
+
+		name = rows[index].name;
+		if (rows[index].kind == OPTION_STRING)
+			snprintf(value, size, "%s", *(const char *const *)field);
+		else
+			option_format(rows[index].kind, field, value, size);
+	}
 	errno = saved_errno;
 	return name;
 }

@@ -3,7 +3,7 @@
 
 LOG_TESTS := test_config test_json test_log test_log_fork test_log_host test_names test_message test_callstack \
              test_python_frames test_cost
-LOG_TEST_OBJECTS := $(call shim_objects,config cost json log log_counters log_header log_live message names own_file) \
+LOG_TEST_OBJECTS := $(call shim_objects,config option cost json log log_counters log_header log_live message names own_file) \
                     $(addprefix $(O)/tests/unit/,child.o log_fixture.o reader.o)
 PROBE_OBJECTS := $(call shim_objects,callstack callstack_python python_frames symbols image locks) $(O)/tests/unit/callstack_probe.o
 
@@ -34,7 +34,7 @@ $(O)/tests/unit/test_symbols: $(O)/tests/unit/test_symbols.o $(call shim_objects
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ldl
 
 UNIT_TESTS += $(O)/tests/unit/test_ledger
-$(O)/tests/unit/test_ledger: $(O)/tests/unit/test_ledger.o $(call shim_objects,ledger config cost message names own_file driver driver_table image locks resolve)
+$(O)/tests/unit/test_ledger: $(O)/tests/unit/test_ledger.o $(call shim_objects,ledger config option cost message names own_file driver driver_table image locks resolve)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread -lm
 

@@ -6,11 +6,7 @@
 #include "tools/base/options.h"
 #include "tools/base/tool.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 const struct option_row option_rows[] = {
 #define OPTION(field, KIND, name, standard, doc) {name, standard, doc, OPTION_##KIND},
@@ -28,50 +24,21 @@ const struct option_row *option_find(const char *name)
 	return NULL;
 }
 
-static bool one_of(const char *text, const char *const *words)
-{
-	for (; *words; words++) {
-		if (!strcasecmp(text, *words))
-			return true;
-	}
-	return false;
-}
-
 bool option_valid(const struct option_row *row, const char *text)
 {
-	static const char *const modes[] = {"off", "audit", "compare", "replace", NULL};
-	static const char *const asks[] = {"off", "chain", "all", NULL};
-	static const char *const graphs[] = {"off", "trust", "prove", NULL};
-	static const char *const flags[] = {"0",   "1",	    "off",  "on", "no",
-					    "yes", "false", "true", NULL};
-	char *end;
+	union {
+		int word;
+		uint64_t count;
+		bool flag;
+		double number;
+	} value;
 
-	switch (row->kind) {
-	case OPTION_MODE:
-		return one_of(text, modes);
-	case OPTION_ASK:
-		return one_of(text, asks);
-	case OPTION_GRAPHS:
-		return one_of(text, graphs) || one_of(text, flags);
-	case OPTION_FLAG:
-		return one_of(text, flags);
-	case OPTION_COUNT:
-		errno = 0;
-		strtoull(text, &end, 10);
-		return text[strspn(text, "0123456789")] == '\0' && !errno;
-	case OPTION_NUMBER:
-		/* Decimal notation only: strtod would take "nan" and "0x1p3" too. */
-		return !text[strspn(text, "0123456789.eE+-")] && *text != '-' &&
-		       isfinite(strtod(text, &end)) && *end == '\0';
-	case OPTION_STRING:
-		break;
-	}
-	return true;
+	return option_parse(row->kind, text, &value);
 }
 
 const char *option_instead(const struct option_row *row)
 {
-	return row->kind == OPTION_MODE ? "off" : row->standard;
+	return option_otherwise(row->kind, row->standard);
 }
 
 const char *option_kind_name(enum option_kind kind)

@@ -7,15 +7,7 @@
 
 #include <stdbool.h>
 
-enum option_kind {
-	OPTION_MODE,
-	OPTION_ASK,
-	OPTION_GRAPHS,
-	OPTION_STRING,
-	OPTION_COUNT,
-	OPTION_FLAG,
-	OPTION_NUMBER
-};
+#include "shim/base/option.h"
 
 struct option_row {
 	const char *name;     /* "FASHIM_SAMPLE" */
