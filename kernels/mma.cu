@@ -73,11 +73,23 @@
  * 8 to 11 %; a plain one leaves the fast path: 259 -> 504.
  */
 #include "kernels/mma_adapt.cuh"
+#include "kernels/mma_copies.cuh"
 #include "kernels/mma_finish.cuh"
 #include "kernels/mma_slices.cuh"
 
 /* Single elements of an operand that a thread has under way: registers are short. */
 #define AT_ONCE 2
+
+/* Tiles before this are steady: whole, clean, and with two behind them that the block needs as well
+ * as one that the warp does. */
+static __device__ __forceinline__ int steady_end(const struct attn_args &a,
+						 const struct block_view &block,
+						 const struct warp_view &own, int keys)
+{
+	if (!can_copy_whole(a.k, a.D) || !can_copy_whole(a.v, a.Dv))
+		return 0;
+	return min(min(own.clean_end, own.end - 1), min(block.end, a.Sk / keys) - 2);
+}
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
@@ -185,8 +197,33 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 #pragma unroll
 		for (int d = 0; d < WIDTH / 16; d++)
 			score_slice<SLICE>(u, queries, k_tiles + k_offset, n, d);
+	constexpr bool STEADY = SIMPLE && GROUPS == 1;
+	const int steady = STEADY && tile < block.end ? steady_end(a, block, view, KEYS) : 0;
 #pragma unroll 1
 	for (; tile < block.end; tile += GROUPS, odd ^= 1) {
+		if (STEADY) {
+#pragma unroll 1
+			for (; !slow && tile >= view.clean && tile < steady; tile++, odd ^= 1) {
+				const T *const next = k_tiles + (odd ^ 1) * KEYS * LINE + k_offset;
+				const T *const value = v_tiles + odd * KEYS * LINE + a_offset;
+
+				if (is_beyond(u, exponent)) {
+					slow = refresh(u, own, group, slow, exponent);
+					if (KEYS > 16 * SLICE)
+						weigh_slice<SLICE, T>(weights, u, 0, exponent);
+				}
+				copy_wait();
+				__syncthreads(); /* V and the next K are there */
+				copy_whole_tile<T, KEYS, WIDTH, THREADS>(
+					v_tiles + (odd ^ 1) * KEYS * LINE, block.v, a.v.stride[2],
+					(tile + 1) * KEYS, a.Dv);
+				copy_whole_tile<T, KEYS, WIDTH, THREADS>(
+					k_tiles + odd * KEYS * LINE, block.k, a.k.stride[2],
+					(tile + 2) * KEYS, a.D);
+				copy_commit();
+				turn<SIMPLE>(u, weights, queries, next, value, exponent);
+			}
+		}
 		const T *const next = k_tiles + (odd ^ 1) * KEYS * LINE + k_offset;
 		const T *const value = v_tiles + odd * KEYS * LINE + a_offset;
 
@@ -210,7 +247,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 			load_k(odd, tile + 2 * GROUPS);
 		copy_commit();
 		if (tile + GROUPS < min(view.end, block.end))
-			turn<SLICE>(u, weights, queries, next, value, exponent);
+			turn<SIMPLE>(u, weights, queries, next, value, exponent);
 		else if (tile < view.end)
 			last_turn(u, value, exponent);
 	}
@@ -226,20 +263,12 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 
 /* ---- the variants ---------------------------------------------------------------------------- */
 
-/* Of D 128 ptxas keeps three sixteens of Q without a spill on sm_80, elsewhere two, and not two
- * there. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 800
-#define KEPT_HERE(width, kept) ((width) == 128 && (kept) == 2 ? 3 : (kept))
-#else
-#define KEPT_HERE(width, kept) (kept)
-#endif
-
 #define VARIANT(symbol, T, width, rows, kind, keys, slice, blocks, groups, kept, per_sm)           \
 	extern "C" __global__ void __launch_bounds__(2 * (rows) / (blocks) * (groups), per_sm)     \
 		symbol(const __grid_constant__ struct attn_args args)                              \
 	{                                                                                          \
 		attention<MMA_IS_PLAIN(kind), T, width, keys, slice, blocks,                       \
-			  (rows) / (16 * (blocks)), groups, KEPT_HERE(width, kept)>(args);         \
+			  (rows) / (16 * (blocks)), groups, kept>(args);                           \
 	}                                                                                          \
 	SIM_KERNEL(symbol)
 

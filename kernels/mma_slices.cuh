@@ -125,40 +125,52 @@ static __device__ __forceinline__ void value_slice(struct work<BLOCKS, WIDTH, KE
 }
 
 /* One turn: this tile's x become P and meet V, and the next tile's scores take their place, with
- * their maxima. With several slices, a slice's exponentials go with the products of the one before:
- * `first` is P of this tile's first slice, and then of the next one's, by the references as they
- * are. */
-template <int SLICE, typename T, int KEYS, int BLOCKS, int WIDTH, int KEPT>
+ * their maxima. With several slices, P of the first one is there already: `first` is that of this
+ * tile, and then of the next, by the references as they are.
+ *
+ * The order in which this is written decides what ptxas makes of it. ALL_SCORES: Q K^T of the whole
+ * tile before any P V, which needs P of all of it. Else P and both products slice by slice, a
+ * slice's exponentials with the products of the one before. */
+template <bool ALL_SCORES, int SLICE, typename T, int KEYS, int BLOCKS, int WIDTH, int KEPT>
 static __device__ __forceinline__ void
 turn(struct work<BLOCKS, WIDTH, KEYS> &u, struct weights<SLICE, BLOCKS> &first,
      const struct queries<T, BLOCKS, WIDTH, KEPT> &q, const T *k, const T *v, float exponent)
 {
 	constexpr int SLICES = KEYS / 16 / SLICE;
-	struct weights<SLICE, BLOCKS> now = first, next;
+	struct weights<SLICE, BLOCKS> p[SLICES];
 
+	p[0] = first;
 #pragma unroll
 	for (int m = 0; m < BLOCKS; m++)
 		u.top[m][0] = u.top[m][1] = -INFINITY;
 	if (SLICES == 1)
-		weigh_slice<SLICE, T>(now, u, 0, exponent);
+		weigh_slice<SLICE, T>(p[0], u, 0, exponent);
 #pragma unroll
 	for (int n = 0; n < SLICES; n++) {
 		if (n + 1 < SLICES)
-			weigh_slice<SLICE, T>(next, u, (n + 1) * SLICE, exponent);
+			weigh_slice<SLICE, T>(p[n + 1], u, (n + 1) * SLICE, exponent);
 		else if (SLICES > 1)
-			weigh_slice<SLICE, T>(next, u, 0, exponent);
-		if (n > 0)
+			weigh_slice<SLICE, T>(first, u, 0, exponent);
+		if (n > 0 && !ALL_SCORES)
 			raise_top<SLICE>(u, (n - 1) * SLICE);
 #pragma unroll
 		for (int d = 0; d < WIDTH / 16; d++) {
 			score_slice<SLICE>(u, q, k, n * SLICE, d);
-			value_slice<SLICE>(u, now, v, n * SLICE, d);
+			if (!ALL_SCORES)
+				value_slice<SLICE>(u, p[n], v, n * SLICE, d);
 		}
-		if (SLICES > 1)
-			now = next;
 	}
-	raise_top<SLICE>(u, (SLICES - 1) * SLICE);
-	first = now;
+	if (!ALL_SCORES) {
+		raise_top<SLICE>(u, (SLICES - 1) * SLICE);
+		return;
+	}
+#pragma unroll
+	for (int n = 0; n < SLICES; n++) {
+		raise_top<SLICE>(u, n * SLICE);
+#pragma unroll
+		for (int d = 0; d < WIDTH / 16; d++)
+			value_slice<SLICE>(u, p[n], v, n * SLICE, d);
+	}
 }
 
 /* The last turn: no tile comes after this. */
