@@ -21,16 +21,31 @@ int site_count;
 
 static uint64_t moment; /* occurrences of all sites */
 
+/* How often 1 must be doubled to be as many: 17 … 32 are alike. */
+static uint64_t doublings(uint64_t number)
+{
+	return (uint64_t)(64 - __builtin_clzll(number - 1));
+}
+
 /* Rows of scores, as far as they tell sites apart. A program whose sentences have other lengths in
  * each call attends with as many queries as keys: only what doubles makes another site, as kernels
  * differ for short and long rows. */
-#define SQUARE (1ull << 63)
-#define SHORT  16
+#define CLASS (1ull << 63)
+#define SHORT 16
 static uint64_t rows_class(const struct op_gemm *gemm)
 {
 	if (gemm->n != gemm->m || gemm->n <= SHORT)
 		return (uint64_t)gemm->n;
-	return SQUARE | (uint64_t)(64 - __builtin_clzll((uint64_t)gemm->n - 1));
+	return CLASS | doublings((uint64_t)gemm->n);
+}
+
+/* The same of batches times heads: the last batch is smaller, beams end. */
+#define FEW 4
+static uint64_t batch_class(const struct op_gemm *gemm)
+{
+	const uint64_t batch = (uint64_t)gemm->batch;
+
+	return batch <= FEW ? batch : CLASS | doublings(batch);
 }
 
 /* Of the two GEMMs, the number of keys left out. */
@@ -43,7 +58,7 @@ static uint64_t opener_signature(const struct op_gemm *gemm)
 	hash = hash_mix(hash, (uint64_t)gemm->transa << 8 | (uint64_t)gemm->transb);
 	hash = hash_mix(hash, rows_class(gemm));
 	hash = hash_mix(hash, (uint64_t)gemm->k);
-	hash = hash_mix(hash, (uint64_t)gemm->batch);
+	hash = hash_mix(hash, batch_class(gemm));
 	hash = hash_mix(hash, (uint64_t)gemm->atype << 32 | (uint64_t)gemm->ctype);
 	hash = hash_mix(hash, (uint64_t)gemm->compute_type << 32 | (uint64_t)gemm->math_mode);
 	return hash_mix(hash_mix(hash_mix(hash, alpha), beta), gemm->scalars_on_device);
@@ -132,8 +147,9 @@ static uint64_t key_of(const struct chain *chain, uint64_t opener, uint64_t clos
 	const bool coarse = never_replaced(chain);
 	uint64_t key = hash_mix(hash_mix(opener, closer), coarse);
 
-	if (!all_by_rule(chain)) /* what was found by data holds for this number of rows */
-		key = hash_mix(key, (uint64_t)chain->steps[0].gemm.n);
+	if (!all_by_rule(chain)) /* what was found by data holds for so many */
+		key = hash_mix(hash_mix(key, (uint64_t)chain->steps[0].gemm.n),
+			       (uint64_t)chain->steps[0].gemm.batch);
 	for (int i = 1; i < chain->step_count; i++)
 		key = hash_mix(key, coarse && chain->steps[i].function
 					    ? chain->steps[i].function->id
@@ -204,6 +220,7 @@ struct site *site_of_chain(const struct chain *chain)
 		.value_count = chain->value_count,
 		.by_data = !by_rule,
 		.rows = gemm->n,
+		.batch = gemm->batch,
 		.measured = chain->measured,
 		.watches = WATCHES,
 		.interval = config()->sample,
@@ -296,8 +313,8 @@ void site_agrees(struct site *site, int64_t keys)
 
 static bool holds_for(const struct site *site, const struct op_gemm *opener)
 {
-	return !site->by_data ||
-	       (site->rows == opener->n && (site->keys[1] || site->keys[0] == opener->m));
+	return !site->by_data || (site->rows == opener->n && site->batch == opener->batch &&
+				  (site->keys[1] || site->keys[0] == opener->m));
 }
 
 bool site_candidates(struct site_set *set, const struct op_gemm *opener)

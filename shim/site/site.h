@@ -2,7 +2,8 @@
  *
  * Call sites: what is known of a chain that comes back. Same code, same constants, same dataflow
  * make the same function; addresses, buffer aliasing and the number of keys do not enter the key,
- * nor, by rule and where there are as many, the number of queries, but for its order of magnitude.
+ * nor, by rule, but for their orders of magnitude, how many heads there are in all batches, and how
+ * many queries where there are as many as keys.
  *
  *   learning → (FASHIM_LEARN good comparisons) → verified → declined, for a named reason, at any
  * time
@@ -37,7 +38,7 @@ struct site {
 		bool outside; /* an input in a value's place */
 	} values[CHAIN_VALUES];
 	bool by_data;		     /* some step has no rule: spec was identified from data */
-	int64_t rows;		     /* by_data: for so many */
+	int64_t rows, batch;	     /* by_data: for so many */
 	int64_t keys[2];	     /* by_data: numbers of keys at which it was right; 0: none */
 	bool measured;		     /* by_data: and its kernels were launched for it */
 	bool identified;	     /* by_data: identity below is settled */

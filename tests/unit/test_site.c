@@ -79,6 +79,23 @@ static void test_lengths(void **state)
 	assert_int_equal(landed(), 2);
 }
 
+/* Another number of batches each time. */
+static void test_batches(void **state)
+{
+	static const int heads[] = {8, 5, 7, 6, 8, 9, 16, 12, 10, 7};
+
+	(void)state;
+	core_begin();
+	for (unsigned i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
+		core.H = heads[i];
+		core_resize();
+		assert_int_equal(landed(), heads[i] > 8);
+	}
+	assert_int_equal(site_count, 2);
+	assert_int_equal(log_live()->sites[0].replaced, 3);
+	assert_int_equal(log_live()->sites[1].replaced, 1);
+}
+
 static void another(const char *what)
 {
 	const int before = site_count, at = landed();
@@ -592,6 +609,7 @@ int main(void)
 		cmocka_unit_test(test_same),
 		cmocka_unit_test(test_growing_keys),
 		cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_batches),
 		cmocka_unit_test(test_another),
 		cmocka_unit_test(test_another_chain),
 		cmocka_unit_test(test_unknown_grows),
