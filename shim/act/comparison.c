@@ -388,11 +388,11 @@ bool comparison_judge(const struct comparison *c)
 			site_verify(site);
 		return true;
 	}
-	if (strcmp(verdict, "nothing_compared") == 0)
-		note_empty(site);
-	else
+	if (strcmp(verdict, "nothing_compared") != 0)
 		site_decline(site,
 			     strcmp(verdict, "not_explained") ? REASON_DRIFT : REASON_NOT_EXPLAINED,
 			     "");
+	else if (!c->in_graph)
+		note_empty(site);
 	return false;
 }

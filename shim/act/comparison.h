@@ -24,6 +24,7 @@ struct comparison_result {
 struct comparison {
 	struct site *site;
 	uint64_t occurrence;
+	bool in_graph;			  /* so that it can't be tried on numbers of ours */
 	struct timing *timing;		  /* of the program's ops; NULL: none */
 	CUevent first, begin, end, last;  /* of all of it first and last, of the fused kernel */
 	struct comparison_result *result; /* pinned */

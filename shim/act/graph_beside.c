@@ -44,7 +44,7 @@ struct compared {
 struct graph_beside {
 	CUcontext context;
 	CUgraphExec exec;
-	int count;
+	int count, room;
 	struct compared *part;
 	struct comparison_buffers buffers; /* … .result: of the first part */
 	struct graph_saved saved;
@@ -98,7 +98,12 @@ void beside_forget(CUcontext context)
 
 static bool is_its_site(const struct site *site, int number)
 {
-	return site->number == number && site->state == SITE_VERIFIED;
+	return site->number == number && site->state != SITE_DECLINED;
+}
+
+bool beside_takes(const struct recorded_chain *record)
+{
+	return is_its_site(record->site, record->number);
 }
 
 /* The chain as it is worked on, and what is called beside it. NULL: nothing is. */
@@ -108,7 +113,7 @@ static const struct attn_variant *open_chain(const struct recorded_graph *graph,
 					     struct graph_saved *saved, struct attn_args *args,
 					     CUstream stream)
 {
-	if (!is_its_site(record->site, record->number) || graph_prove(proof, graph, record))
+	if (!beside_takes(record) || graph_prove(proof, graph, record))
 		return NULL;
 	*chain = *record->chain;
 	chain->stream = stream;
@@ -145,49 +150,94 @@ static bool get_buffers(struct graph_beside *beside, const struct recorded_graph
 	       comparison_buffers_get(&beside->buffers, &most, graph->context, stream);
 }
 
-/* Copies of inputs that this op is the first to read; none: NULL. */
-static int capture_saving(CUgraph *child, const struct recorded_chain *record,
-			  const struct chain *chain, const struct graph_proof *proof, int op)
-{
-	*child = NULL;
-	if (!graph_saved_at(record, proof->beside, op))
-		return 0;
-	if (graph_child_begin(chain->stream))
-		return -1;
-	*child = graph_child_end(chain->stream, graph_saved_copy(record, chain, proof->beside, op));
-	return *child ? 0 : -1;
-}
+/* What is around the program's ops: copies of inputs and the clock's start ahead of them; behind
+ * them its stop and, behind the last one, the comparison. */
+struct around {
+	const struct recorded_chain *record;
+	const struct chain *chain;
+	const struct graph_proof *proof;
+	const struct attn_args *args;
+	const struct attn_variant *variant;
+	const struct comparison *comparison;
+	struct comparison_buffers buffers;
+};
 
-static int capture_comparison(CUgraph *child, const struct comparison *comparison,
-			      const struct chain *chain, const struct attn_args *args,
-			      const struct attn_variant *variant,
-			      const struct comparison_buffers *buffers)
+/* *child is NULL where there is nothing. */
+static int capture_ahead(CUgraph *child, const struct around *a, int op, enum timing_part part)
 {
-	const struct attn_tensor packed = {0};
+	const CUstream stream = a->chain->stream;
 	int error;
 
-	if (graph_child_begin(chain->stream))
+	*child = NULL;
+	if (!a->comparison->timing && !graph_saved_at(a->record, a->proof->beside, op))
+		return 0;
+	if (graph_child_begin(stream))
 		return -1;
-	error = comparison_enqueue(comparison, chain, args, &packed, variant, buffers, NULL);
-	if (!error)
-		error = comparison_mark(comparison->last, chain);
-	*child = graph_child_end(chain->stream, error);
+	error = graph_saved_copy(a->record, a->chain, a->proof->beside, op);
+	timing_start(a->comparison->timing, part);
+	*child = graph_child_end(stream, error);
 	return *child ? 0 : -1;
 }
 
-static int surround(struct graph_row *row, const struct recorded_chain *record,
-		    const struct chain *chain, const struct graph_proof *proof, CUgraph behind)
+static int capture_behind(CUgraph *child, const struct around *a, bool last)
 {
-	CUgraph ahead;
-	int error = capture_saving(&ahead, record, chain, proof, record->close);
+	const struct attn_tensor packed = {0};
+	const CUstream stream = a->chain->stream;
+	int error = 0;
 
-	error |= graph_row_surround(row, record->close, ahead, behind);
-	for (int i = 0; i < chain->step_count && !error; i++) {
-		error = capture_saving(&ahead, record, chain, proof, record->step[i]);
-		if (!error && ahead)
-			error = graph_row_surround(row, record->step[i], ahead, NULL);
+	*child = NULL;
+	if (!a->comparison->timing && !last)
+		return 0;
+	if (graph_child_begin(stream))
+		return -1;
+	timing_stop(a->comparison->timing);
+	if (last)
+		error = comparison_enqueue(a->comparison, a->chain, a->args, &packed, a->variant,
+					   &a->buffers, NULL);
+	if (last && !error)
+		error = comparison_mark(a->comparison->last, a->chain);
+	*child = graph_child_end(stream, error);
+	return *child ? 0 : -1;
+}
+
+static enum timing_part part_of(const struct chain *chain, int step)
+{
+	if (step == 0)
+		return TIMING_GEMM1;
+	if (step == chain->step_count)
+		return TIMING_GEMM2;
+	return chain->steps[step].meaning.role == ROLE_SOFTMAX ? TIMING_SOFTMAX : TIMING_MIDDLE;
+}
+
+static int surround(struct graph_row *row, const struct around *a)
+{
+	const int steps = a->chain->step_count;
+	int error = 0;
+
+	for (int i = 0; i <= steps && !error; i++) {
+		const int op = i < steps ? a->record->step[i] : a->record->close;
+		CUgraph ahead, behind;
+
+		error = capture_ahead(&ahead, a, op, part_of(a->chain, i));
+		error |= capture_behind(&behind, a, i == steps);
+		if (ahead || behind)
+			error |= graph_row_surround(row, op, ahead, behind);
 	}
 	return error;
+}
+
+/* Of a site that is still to be learned one occurrence is timed. false: none can be. */
+static bool settle_timing(struct graph_beside *beside, struct compared *part, CUstream stream)
+{
+	const struct site *site = part->comparison.site;
+
+	if (site->state != SITE_LEARNING)
+		return true;
+	for (int i = 0; i < beside->count; i++)
+		if (beside->part[i].comparison.site == site)
+			return true;
+	part->comparison.timing = timing_of_graph(beside->context, stream);
+	return part->comparison.timing != NULL;
 }
 
 /* -1: the row is of no use any more. */
@@ -196,24 +246,28 @@ static int add_part(struct graph_beside *beside, struct graph_row *row,
 {
 	static struct graph_proof proof; /* flow lock */
 	static struct chain chain;
-	const struct recorded_chain *record = graph->chain[index];
 	struct compared *part = &beside->part[beside->count];
-	struct comparison_buffers buffers = beside->buffers;
-	const struct attn_variant *variant;
+	struct comparison *comparison = &part->comparison;
 	struct attn_args args;
-	CUgraph behind;
+	struct around a = {.record = graph->chain[index],
+			   .chain = &chain,
+			   .proof = &proof,
+			   .args = &args,
+			   .comparison = comparison,
+			   .buffers = beside->buffers};
 
-	variant = open_chain(graph, record, &chain, &proof, &beside->saved, &args, stream);
-	if (!variant || !comparison_events(&part->comparison))
+	a.variant = open_chain(graph, a.record, &chain, &proof, &beside->saved, &args, stream);
+	if (!a.variant || !comparison_events(comparison))
 		return 0;
 	part->index = index;
-	part->number = record->number;
-	comparison_of(&part->comparison, record->site, &chain, &args, variant);
-	buffers.result += (uint64_t)beside->count * sizeof(struct comparison_result);
-	if (capture_comparison(&behind, &part->comparison, &chain, &args, variant, &buffers))
+	part->number = a.record->number;
+	comparison_of(comparison, a.record->site, &chain, &args, a.variant);
+	comparison->in_graph = true;
+	a.buffers.result += (uint64_t)beside->count * sizeof(struct comparison_result);
+	if (!settle_timing(beside, part, stream))
 		return 0;
 	beside->count++;
-	return surround(row, record, &chain, &proof, behind);
+	return surround(row, &a);
 }
 
 struct graph_beside *beside_build(const struct recorded_graph *graph, const struct graph_row *from,
@@ -230,7 +284,8 @@ struct graph_beside *beside_build(const struct recorded_graph *graph, const stru
 	}
 	COST(PURPOSE_LEARNING);
 	beside->context = graph->context;
-	beside->part = calloc((size_t)graph->chain_count, sizeof(*beside->part));
+	beside->room = graph->chain_count;
+	beside->part = calloc((size_t)beside->room, sizeof(*beside->part));
 	if (beside->part && get_buffers(beside, graph, stream) && graph_row_copy(&row, from)) {
 		for (int i = 0; i < graph->chain_count && !error; i++)
 			error = add_part(beside, &row, graph, i, stream);
@@ -271,18 +326,27 @@ static void take_in(struct graph_beside *beside)
 	beside->place = NULL;
 }
 
-bool beside_may_launch(struct graph_beside *beside)
+void beside_take_in(struct graph_beside *beside)
 {
 	struct driver_context here;
-	bool may = false;
 
-	if (!driver_enter(&here, beside->context))
-		return false;
-	if (beside->place && arrived(beside->place))
+	if (!beside->place || !driver_enter(&here, beside->context))
+		return;
+	if (arrived(beside->place))
 		take_in(beside);
-	if (!beside->place && !beside->broken &&
-	    ledger_affords_many(LEDGER_COMPARE, (unsigned)beside->count))
-		may = place_for(beside->context) != NULL;
+	driver_leave(&here);
+}
+
+bool beside_may_launch(const struct graph_beside *beside)
+{
+	struct driver_context here;
+	bool may;
+
+	if (beside->place || beside->broken ||
+	    !ledger_affords_many(LEDGER_COMPARE, (unsigned)beside->count) ||
+	    !driver_enter(&here, beside->context))
+		return false;
+	may = place_for(beside->context) != NULL;
 	driver_leave(&here);
 	return may;
 }
@@ -322,6 +386,7 @@ bool beside_launch(struct graph_beside *beside, struct queue queue)
 		part->comparison.result = &place->memory[i];
 		part->comparison.occurrence = ++site->live->seen;
 		part->promised = ledger_promise(LEDGER_COMPARE);
+		timing_again(part->comparison.timing);
 		site->live->compared++;
 		site->pending++;
 	}
@@ -354,6 +419,18 @@ bool beside_agrees(const struct graph_beside *beside, int index)
 	return false;
 }
 
+bool beside_outdated(const struct graph_beside *beside)
+{
+	for (int i = 0; i < beside->count; i++) {
+		const struct comparison *comparison = &beside->part[i].comparison;
+
+		if (is_its_site(comparison->site, beside->part[i].number) &&
+		    comparison->round_s != comparison->site->round_s)
+			return true;
+	}
+	return false;
+}
+
 /* ---- the end -------------------------------------------------------------------------------- */
 
 static void destroy_events(const struct comparison *comparison)
@@ -364,6 +441,7 @@ static void destroy_events(const struct comparison *comparison)
 	for (int i = 0; i < 4; i++)
 		if (events[i])
 			driver.cuEventDestroy_v2(events[i]);
+	timing_free(comparison->timing);
 }
 
 /* Its numbers may yet come: their place is free once they did. */
@@ -377,10 +455,10 @@ void beside_free(struct graph_beside *beside, CUstream stream)
 			part_over(&beside->part[i], 0);
 		beside->place->user = NULL;
 	}
-	if (entered) {
+	if (entered && beside->part) {
 		if (beside->exec)
 			driver.cuGraphExecDestroy(beside->exec);
-		for (int i = 0; i < beside->count; i++)
+		for (int i = 0; i < beside->room; i++)
 			destroy_events(&beside->part[i].comparison);
 		driver_leave(&here);
 	}

@@ -14,6 +14,9 @@
 
 struct graph_beside;
 
+/* Is the chain's site still the one that it was, and not declined? */
+bool beside_takes(const struct recorded_chain *record);
+
 /* For those chains of the graph that are proven. The row is left as it is. NULL: there is nothing
  * to compare, no room, or the driver would not. The context is current. */
 struct graph_beside *beside_build(const struct recorded_graph *graph, const struct graph_row *row,
@@ -23,15 +26,20 @@ struct graph_beside *beside_build(const struct recorded_graph *graph, const stru
  */
 bool beside_launch(struct graph_beside *beside, struct queue queue);
 
-/* Takes in what came back. May it be launched again: is nothing under way, and can it be afforded?
- */
-bool beside_may_launch(struct graph_beside *beside);
+/* Takes in what came back. */
+void beside_take_in(struct graph_beside *beside);
+
+/* Is nothing under way, and can another launch be afforded? */
+bool beside_may_launch(const struct graph_beside *beside);
 
 /* Is it decided of each chain? */
 bool beside_settled(const struct graph_beside *beside);
 
 /* May chain `index` of the recorded graph be replaced? */
 bool beside_agrees(const struct graph_beside *beside, int index);
+
+/* Is another kernel asked of a site by now? */
+bool beside_outdated(const struct graph_beside *beside);
 
 /* Its last launch was on `stream`. */
 void beside_free(struct graph_beside *beside, CUstream stream);

@@ -193,10 +193,7 @@ static bool any_proven(const struct recorded_graph *graph)
 	for (int i = 0; i < graph->chain_count; i++) {
 		const struct recorded_chain *record = graph->chain[i];
 
-		why[i] = record->site->number != record->number ||
-					 record->site->state != SITE_VERIFIED
-				 ? "site"
-				 : graph_prove(&proof, graph, record);
+		why[i] = beside_takes(record) ? graph_prove(&proof, graph, record) : "site";
 		any |= !why[i];
 	}
 	for (int i = 0; i < graph->chain_count && !any; i++)
@@ -347,6 +344,12 @@ static enum graph_turn learn(struct graph_copy *copy)
 	if (++copy->launches < FIRST_LAUNCH)
 		return TURN_PROGRAM;
 	compare_poll();
+	if (copy->beside)
+		beside_take_in(copy->beside);
+	if (copy->beside && beside_outdated(copy->beside)) {
+		beside_free(copy->beside, copy->latest.stream);
+		copy->beside = NULL;
+	}
 	if (!copy->beside && ledger_affords(LEDGER_GRAPH))
 		build_beside(copy);
 	if (!copy->beside)
@@ -399,6 +402,7 @@ enum graph_turn graph_copy_turn(struct graph_copy *copy)
 	COST_SHARED(PURPOSE_REPLACING);
 	if (!copy->exec)
 		return learn(copy);
+	beside_take_in(copy->beside);
 	if (sample(copy))
 		return TURN_BESIDE;
 	if (!sites_stand(copy)) {

@@ -124,15 +124,18 @@ static enum flow defer_opening(const struct sight *sight, const struct site_set 
 	return FLOW_TAKEN;
 }
 
-/* Is this the beginning of what verified sites do, and worth it? */
+/* Is this the beginning of what verified sites do, and worth it? A graph may be learned of as well.
+ */
 static bool may_defer(const struct op *op, struct site_set *set)
 {
 	const char *why;
 
 	if (bypassed(&why))
 		return false;
-	return config()->mode == MODE_REPLACE && site_candidates(set, &op->gemm) && selected(set) &&
-	       is_scores_memory(op) &&
+	return config()->mode == MODE_REPLACE &&
+	       (op->recorded ? site_candidates_to_learn(set, &op->gemm)
+			     : site_candidates(set, &op->gemm)) &&
+	       selected(set) && is_scores_memory(op) &&
 	       (uint64_t)(op->gemm.m * op->gemm.n * op->gemm.batch) >= config()->minimum;
 }
 

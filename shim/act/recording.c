@@ -113,6 +113,14 @@ static bool place_of(struct place *place, CUcontext context, CUstream stream)
 
 /* ---- following ------------------------------------------------------------------------------ */
 
+static bool any_site(void)
+{
+	for (int i = 0; i < site_count; i++)
+		if (sites[i].state != SITE_DECLINED)
+			return true;
+	return false;
+}
+
 void recording_begin(const struct op *op)
 {
 	struct place place;
@@ -124,7 +132,8 @@ void recording_begin(const struct op *op)
 	if (following.graph)
 		drop(following.graph);
 	following.graph = NULL;
-	if (config()->graphs != GRAPHS_PROVE || config()->mode != MODE_REPLACE || !op->context)
+	if (config()->graphs != GRAPHS_PROVE || config()->mode != MODE_REPLACE || !op->context ||
+	    !any_site())
 		return;
 	if (idle >= MOST_IDLE) {
 		log_decline(REASON_CAPTURE, "graphs of which nothing is made");

@@ -108,11 +108,24 @@ static int launch_fused(struct chain *chain, struct site *site, const struct rel
 	return error;
 }
 
+/* Where the program rounds, as far as there is a kernel that repeats it (learning.c). */
+static void note_rounding(struct attn_args *args, struct chain *chain, struct site *site)
+{
+	const int32_t asked = site->round_s;
+
+	site->round_s = ~0;
+	if (call_of_chain(args, chain, site, NULL, 0))
+		site->rounds = fused_select(chain->context, args) ? args->spec.round_s : 0;
+	site->round_s = asked;
+}
+
 const struct attn_variant *replace_call(struct attn_args *args, struct chain *chain,
 					struct site *site)
 {
 	const struct attn_variant *variant;
 
+	if (site->state == SITE_LEARNING)
+		note_rounding(args, chain, site);
 	if (!call_of_chain(args, chain, site, NULL, 0))
 		return NULL;
 	variant = fused_select(chain->context, args);

@@ -287,8 +287,11 @@ bool flow_out_of_memory(void)
 	enter();
 	looks_forget();
 	/* Freeing is not allowed while a graph is recorded. */
-	if (!capture_under_way() && driver.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
-		freed = scratch_trim(context);
+	if (!capture_under_way() && driver.cuCtxGetCurrent(&context) == CUDA_SUCCESS) {
+		freed = graph_copies();
+		graph_copies_end();
+		freed |= scratch_trim(context);
+	}
 	leave_untold();
 	errno = saved;
 	return freed;

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shim/base/clock.h"
@@ -19,6 +20,7 @@
 
 struct timing {
 	bool used;
+	bool graph; /* a graph's launches record */
 	CUcontext context;
 	CUstream stream;
 	uint64_t begun_ns; /* CLOCK_REALTIME */
@@ -59,6 +61,40 @@ struct timing *timing_begin(CUcontext context, CUstream stream)
 	return NULL;
 }
 
+struct timing *timing_of_graph(CUcontext context, CUstream stream)
+{
+	struct timing *timing = calloc(1, sizeof(*timing));
+
+	if (timing)
+		*timing = (struct timing){.graph = true, .context = context, .stream = stream};
+	return timing;
+}
+
+void timing_free(struct timing *timing)
+{
+	for (int i = 0; timing && i < OPS; i++) {
+		if (timing->start[i])
+			driver.cuEventDestroy_v2(timing->start[i]);
+		if (timing->stop[i])
+			driver.cuEventDestroy_v2(timing->stop[i]);
+	}
+	free(timing);
+}
+
+void timing_again(struct timing *timing)
+{
+	if (timing)
+		timing->begun_ns = clock_ns(CLOCK_REALTIME);
+}
+
+static void record(const struct timing *timing, CUevent event)
+{
+	if (timing->graph)
+		driver.cuEventRecordWithFlags(event, timing->stream, CU_EVENT_RECORD_EXTERNAL);
+	else
+		driver.cuEventRecord(event, timing->stream);
+}
+
 void timing_start(struct timing *timing, enum timing_part part)
 {
 	const int at = timing ? timing->count : 0;
@@ -70,13 +106,13 @@ void timing_start(struct timing *timing, enum timing_part part)
 	     driver.cuEventCreate(&timing->stop[at], CU_EVENT_DEFAULT) != CUDA_SUCCESS))
 		return;
 	timing->part[at] = part;
-	driver.cuEventRecord(timing->start[at], timing->stream);
+	record(timing, timing->start[at]);
 }
 
 void timing_stop(struct timing *timing)
 {
 	if (timing && timing->count < OPS && timing->stop[timing->count])
-		driver.cuEventRecord(timing->stop[timing->count++], timing->stream);
+		record(timing, timing->stop[timing->count++]);
 }
 
 void timing_drop(struct timing *timing)

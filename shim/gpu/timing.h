@@ -20,6 +20,14 @@ enum timing_part { TIMING_GEMM1, TIMING_MIDDLE, TIMING_SOFTMAX, TIMING_GEMM2, TI
 /* Begins with the program's call of GEMM1. NULL when all are in use. */
 struct timing *timing_begin(CUcontext context, CUstream stream);
 
+/* For ops of a graph, whose launches record anew; `stream` is captured while it is told of them.
+ * NULL: no memory. It is given back by timing_free(). */
+struct timing *timing_of_graph(CUcontext context, CUstream stream);
+void timing_free(struct timing *timing);
+
+/* The graph is launched. */
+void timing_again(struct timing *timing);
+
 /* Around each op, on the stream that timing_begin() was told. */
 void timing_start(struct timing *timing, enum timing_part part);
 void timing_stop(struct timing *timing);

@@ -332,6 +332,20 @@ bool site_candidates(struct site_set *set, const struct op_gemm *opener)
 	return any;
 }
 
+bool site_candidates_to_learn(struct site_set *set, const struct op_gemm *opener)
+{
+	const uint64_t signature = opener_signature(opener);
+	bool any = site_candidates(set, opener);
+
+	for (int i = 0; i < site_count; i++)
+		if (sites[i].state == SITE_LEARNING && sites[i].opener == signature &&
+		    !sites[i].by_data) {
+			set->bits[i / 64] |= 1ull << (i % 64);
+			any = true;
+		}
+	return any;
+}
+
 bool site_filter(struct site_set *set, int step, uint64_t signature)
 {
 	bool any = false;
@@ -354,7 +368,8 @@ struct site *site_match_close(const struct site_set *set, const struct chain *ch
 	for (int i = 0; i < site_count; i++)
 		if ((set->bits[i / 64] >> (i % 64) & 1) &&
 		    sites[i].step_count == chain->step_count && sites[i].closer == closer &&
-		    sites[i].state == SITE_VERIFIED) {
+		    (sites[i].state == SITE_VERIFIED ||
+		     (chain->recorded && sites[i].state == SITE_LEARNING))) {
 			sites[i].latest = ++moment;
 			return &sites[i];
 		}

@@ -7,20 +7,26 @@
 
 #include <string.h>
 
-/* A bench on a stream of its own whose chain ran often enough to be known. */
-static void open_known(struct bench *b)
+/* A bench on a stream of its own whose chain ran so often outside. */
+static void open_run(struct bench *b, int runs)
 {
 	CUstream stream;
 
 	bench_open(b, TOGETHER);
 	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	app_set_stream(&b->app, stream);
-	for (int r = 0; r < 4; r++) {
+	for (int r = 0; r < runs; r++) {
 		bench_inputs(b, r);
 		chain(b, &b->t);
 		CHECK(cuStreamSynchronize(stream));
 		observe_o(b, &b->t, r);
 	}
+}
+
+/* … often enough to be known. */
+static void open_known(struct bench *b)
+{
+	open_run(b, 4);
 }
 
 static void begin(struct bench *b)
@@ -485,6 +491,29 @@ static void graph_waits(void)
 	bench_close(&b);
 }
 
+/* Outside it runs but once: what there is to be learned is to be learned of launches. At first
+ * there is nothing to see in them. */
+static void graph_learned(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+
+	open_run(&b, 1);
+	begin(&b);
+	chain(&b, &b.t);
+	exec = end_ready(&b);
+	for (int r = 4; r < 24; r++) {
+		bench_inputs(&b, r);
+		if (r < 8)
+			app_fill(&b.app, b.t.v, 0.f, b.n);
+		launch(&b, exec);
+		observe_o(&b, &b.t, r);
+		if (r == 6 || r == 23)
+			observe_p(&b, &b.t, r);
+	}
+	close_known(&b, exec);
+}
+
 /* In the graph alone S is larger than fp16 can say, so that O is none of numbers: the kernel that
  * is right for the chain outside is not for this one. */
 static void graph_overflow(void)
@@ -530,6 +559,7 @@ const struct hazard hazards_graphs[] = {
 	ONCE(graph_branches, "two streams in one capture"),
 	ONCE(graphs_in_turn, "two graphs in the same memory, two streams"),
 	ONCE(graph_waits, "an executable graph on two streams, not waited for"),
+	ONCE(graph_learned, "a chain that ran but once outside"),
 	ONCE(graph_overflow, "numbers that the chain outside never had"),
 	ONCE(graph_gone, "P is read when the graph, the stream is gone"),
 	{0},

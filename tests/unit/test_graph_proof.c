@@ -173,6 +173,7 @@ static void test_inputs(void **state)
 	assert_true(proof.saved[OPERAND_K]);
 	assert_false(proof.saved[OPERAND_Q]);
 	assert_false(proof.saved[MASK]);
+	assert_false(proof.beside[OPERAND_K]); /* a comparison has read it by then */
 	begin();
 	add(core_memset(core.k, core.k_bytes)); /* ahead: the K that is read */
 	add_chain();
@@ -184,6 +185,7 @@ static void test_inputs(void **state)
 	overwrite_scores();
 	assert_null(prove());
 	assert_true(proof.saved[OPERAND_K]);
+	assert_true(proof.beside[OPERAND_K]);
 }
 
 /* O over Q: the kernel would read what it writes. */
@@ -197,6 +199,8 @@ static void test_output_over_input(void **state)
 	assert_null(prove());
 	assert_true(proof.saved[OPERAND_Q]);
 	assert_false(proof.saved[OPERAND_K]);
+	assert_true(proof.beside[OPERAND_Q]);
+	assert_false(proof.beside[OPERAND_K]);
 }
 
 static void test_unfit(void **state)
