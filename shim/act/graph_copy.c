@@ -28,13 +28,11 @@
 #define MOST_RARE 128
 
 static struct graph_copy *copies[COPIES];
+static int copy_count; /* of them */
 
 bool graph_copies(void)
 {
-	for (int i = 0; i < COPIES; i++)
-		if (copies[i])
-			return true;
-	return false;
+	return copy_count > 0;
 }
 
 const struct graph_order *graph_copy_order(const struct graph_copy *copy)
@@ -111,8 +109,10 @@ static void free_copy(struct graph_copy *copy)
 {
 	end(copy);
 	for (int i = 0; i < COPIES; i++)
-		if (copies[i] == copy)
+		if (copies[i] == copy) {
 			copies[i] = NULL;
+			copy_count--;
+		}
 	free(copy);
 }
 
@@ -260,9 +260,10 @@ void graph_copy_make(struct recorded_graph *graph, CUgraphExec exec, unsigned lo
 	copy->flags = flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 	if (*place) {
 		copy->latest = (*place)->latest;
-		free(*place);
+		free_copy(*place);
 	}
 	*place = copy;
+	copy_count++;
 }
 
 /* ---- launching ------------------------------------------------------------------------------ */

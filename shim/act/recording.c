@@ -170,8 +170,9 @@ static struct recorded_op *append(struct recorded_graph *graph)
 }
 
 /* Why the op ends the following; NULL: it does not. */
-static const char *unaccountable(const struct op *op, const struct access_list *list)
+static const char *unaccountable(const struct sight *sight)
 {
+	const struct op *op = sight->op;
 	struct place place;
 
 	if (op->stream != following.stream || op->context != following.graph->context)
@@ -182,8 +183,8 @@ static const char *unaccountable(const struct op *op, const struct access_list *
 	if (place.tail != following.tail)
 		return "nodes that came unseen";
 	if (op->kind == OP_FREE || op->kind == OP_OPAQUE || op->kind == OP_GRAPH_LAUNCH ||
-	    list->opaque || list->far)
-		return op->name;
+	    sight->list->opaque)
+		return sight->who;
 	return NULL;
 }
 
@@ -196,7 +197,7 @@ void recording_note(const struct sight *sight)
 
 	if (!graph)
 		return;
-	why = unaccountable(op, sight->list);
+	why = unaccountable(sight);
 	if (!why) {
 		record = append(graph);
 		if (record && graph_order_add(&graph->order, graph->op_count - 1, sight->list)) {
@@ -210,6 +211,16 @@ void recording_note(const struct sight *sight)
 	recording_fail(why);
 }
 
+/* What it was that did not lead to one node behind the other. */
+static void fail_row(const struct recorded_op *record, const struct place *place)
+{
+	char why[96];
+
+	snprintf(why, sizeof(why), "not a row of nodes: %s%s", record->name,
+		 place->graph != following.handle ? ", in another graph" : "");
+	recording_fail(why);
+}
+
 void recording_ran(const struct op *op)
 {
 	struct recorded_graph *graph = following.graph;
@@ -220,7 +231,7 @@ void recording_ran(const struct op *op)
 		return;
 	if (!place_of(&place, op->context, op->stream) || place.graph != following.handle ||
 	    !place.plain) {
-		recording_fail("not a row of nodes");
+		fail_row(&graph->op[op->recorded - 1], &place);
 		return;
 	}
 	graph->op[op->recorded - 1].captured = true;

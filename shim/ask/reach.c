@@ -72,7 +72,7 @@ static void settle_cost(const struct question *question, bool known)
 	ledger_settle(LEDGER_REACH, question->promised, us);
 }
 
-static void take_answers(void)
+void reach_take_answers(void)
 {
 	for (int i = 0; i < QUESTIONS; i++) {
 		struct question *question = &questions[i];
@@ -197,7 +197,7 @@ void reach_refine(const struct sight *sight, bool may_ask)
 	struct answer *answer = answer_of(sight->function);
 
 	if (may_ask)
-		take_answers();
+		reach_take_answers();
 	/* At its first launch, and whenever as many more have passed. */
 	if (may_ask && !answer->asked && (answer->launches & (answer->launches + 1)) == 0)
 		ask(answer, sight->op, sight->list);

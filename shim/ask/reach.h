@@ -17,6 +17,9 @@
  * kernel's own answer or what holds until there is one. Never waits. */
 void reach_refine(const struct sight *sight, bool may_ask);
 
+/* Takes in what came back, so that it is known where nothing may be asked. */
+void reach_take_answers(void);
+
 /* A context is about to go. */
 void reach_forget(CUcontext context);
 

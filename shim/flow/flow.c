@@ -31,6 +31,7 @@
 #include "shim/rules/shadow.h"
 
 static atomic_int watching; /* is anything kept that an op might change? */
+static atomic_bool copied;  /* does anything stand for a graph of the program's? */
 
 bool flow_active(void)
 {
@@ -47,6 +48,11 @@ bool flow_active(void)
 bool flow_watching(void)
 {
 	return atomic_load_explicit(&watching, memory_order_relaxed) > 0 || config()->record[0];
+}
+
+bool flow_watching_graphs(void)
+{
+	return flow_watching() || atomic_load_explicit(&copied, memory_order_relaxed);
 }
 
 /* Data of the program's could not be made where no call of its own could say so: the next one does.
@@ -68,6 +74,7 @@ static int leave(void)
 		looks_forget();
 	}
 	atomic_store_explicit(&watching, watched, memory_order_relaxed);
+	atomic_store_explicit(&copied, graph_copies(), memory_order_relaxed);
 	return turn_give();
 }
 

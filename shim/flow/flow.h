@@ -21,6 +21,9 @@ bool flow_active(void);
  * While it is false such an op needs no struct op at all. One relaxed atomic load. */
 bool flow_watching(void);
 
+/* The same for the launch of a graph. */
+bool flow_watching_graphs(void);
+
 enum flow flow_before(struct op *op);
 void flow_after(struct op *op);
 

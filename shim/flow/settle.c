@@ -92,5 +92,6 @@ void settle_before_capture(const struct op *op)
 	/* What a recorded stream is given cannot be ordered behind anything outside: it is by
 	 * make_real(). */
 	late_forget(NULL, NULL);
+	reach_take_answers();
 	capture_expect();
 }

@@ -31,7 +31,7 @@ BOTH(CAPTURE_END, cuStreamEndCapture, ptsz)
 
 #define GRAPH_LAUNCH(function, per_thread, ...)                                                    \
 	DRIVER_HOOK(function, (CUgraphExec graph, CUstream stream), (graph, stream),               \
-		    flow_active(),                                                                 \
+		    flow_watching_graphs(),                                                        \
 		    stream_op(&op, OP_GRAPH_LAUNCH, hook_stream(stream, per_thread));              \
 		    op.handle = graph)
 BOTH(GRAPH_LAUNCH, cuGraphLaunch, ptsz)

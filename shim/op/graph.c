@@ -109,6 +109,9 @@ static void append(struct record *record, const struct access *access)
 		access->begin, access->end, (access->mode & ACCESS_WRITE) != 0};
 }
 
+/* What an op may touch that may follow addresses in memory. */
+static const struct access anywhere = {.end = UINT64_MAX, .mode = ACCESS_UNKNOWN};
+
 /* ---- in order ------------------------------------------------------------------------------- */
 
 static bool add_touch(struct graph_order *order, struct graph_touch touch)
@@ -130,8 +133,8 @@ static bool add_touch(struct graph_order *order, struct graph_touch touch)
 bool graph_order_add(struct graph_order *order, int op, const struct access_list *list)
 {
 	for (int reads = 1; reads >= 0; reads--)
-		for (int i = 0; i < list->count; i++) {
-			const struct access *access = &list->item[i];
+		for (int i = list->far ? -1 : 0; i < list->count; i++) {
+			const struct access *access = i < 0 ? &anywhere : &list->item[i];
 			const bool read = access->mode != ACCESS_WRITE;
 			const struct graph_touch touch = {.begin = access->begin,
 							  .end = access->end,
@@ -168,7 +171,9 @@ void graph_note(const struct access_list *list)
 	for (int i = 0; i < RECORDS; i++) {
 		if (records[i].kind != CAPTURE)
 			continue;
-		records[i].opaque |= list->opaque || list->far;
+		records[i].opaque |= list->opaque;
+		if (list->far)
+			append(&records[i], &anywhere);
 		for (int k = 0; k < list->count; k++)
 			append(&records[i], &list->item[k]);
 	}

@@ -33,7 +33,7 @@ struct graph_order {
 	struct graph_touch *item;
 };
 
-/* Appends an op's accesses. false: no memory. */
+/* Appends an op's accesses; of one that may follow addresses, anything. false: no memory. */
 bool graph_order_add(struct graph_order *order, int op, const struct access_list *list);
 void graph_order_drop(struct graph_order *order);
 

@@ -29,6 +29,11 @@ bool flow_watching(void)
 	return probe.watching;
 }
 
+bool flow_watching_graphs(void)
+{
+	return probe.watching;
+}
+
 static void note(enum probe_when when, const struct op *op, const char *name)
 {
 	unsigned i = __atomic_fetch_add(&probe.count, 1, __ATOMIC_RELAXED);
