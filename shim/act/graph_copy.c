@@ -333,10 +333,15 @@ static void build(struct graph_copy *copy)
 		driver_leave(&here);
 	}
 	ledger_end(entry);
-	if (built && behind_workshop(copy))
-		release_plans(copy);
-	else
+	if (!built || !behind_workshop(copy)) {
 		end(copy);
+		return;
+	}
+	release_plans(copy);
+	if (!config()->sample) {
+		beside_free(copy->beside, copy->latest.stream);
+		copy->beside = NULL;
+	}
 }
 
 /* Not compared enough yet. Launches are the program's while the numbers of one are to come. */
@@ -366,7 +371,7 @@ static enum graph_turn learn(struct graph_copy *copy)
 /* Is a sample due, and can it be had? */
 static bool sample(struct graph_copy *copy)
 {
-	if (!config()->sample || ++copy->since < copy->interval || !beside_may_launch(copy->beside))
+	if (!copy->beside || ++copy->since < copy->interval || !beside_may_launch(copy->beside))
 		return false;
 	copy->since = 0;
 	if (copy->interval < MOST_RARE * config()->sample)
@@ -403,7 +408,8 @@ enum graph_turn graph_copy_turn(struct graph_copy *copy)
 	COST_SHARED(PURPOSE_REPLACING);
 	if (!copy->exec)
 		return learn(copy);
-	beside_take_in(copy->beside);
+	if (copy->beside)
+		beside_take_in(copy->beside);
 	if (sample(copy))
 		return TURN_BESIDE;
 	if (!sites_stand(copy)) {

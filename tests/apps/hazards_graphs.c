@@ -537,6 +537,116 @@ static void graph_overflow(void)
 	close_known(&b, exec);
 }
 
+/* A kernel that nobody knows reads P in the graph. */
+static void graph_unknown(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+
+	open_known(&b);
+	begin(&b);
+	chain(&b, &b.t);
+	app_mean_heads(&b.app, b.spare, b.t.p, b.shape.heads, b.scores / (size_t)b.shape.heads);
+	exec = end_ready(&b);
+	for (int r = 4; r < 12; r++) {
+		bench_inputs(&b, r);
+		launch(&b, exec);
+		observe_o(&b, &b.t, r);
+		app_observe(&b.report, "mean", r, b.spare, b.scores / (size_t)b.shape.heads);
+	}
+	close_known(&b, exec);
+}
+
+/* The host rewrites the mask, in managed memory, between a launch and the question for P. */
+static void graph_managed(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+	CUdeviceptr mask;
+
+	open_run(&b, 0);
+	CHECK(cuMemAllocManaged(&mask, (size_t)b.shape.rows * (size_t)b.shape.rows * 2,
+				CU_MEM_ATTACH_GLOBAL));
+	app_upload_causal(mask, b.shape.rows, b.shape.rows);
+	b.mask = mask;
+	for (int r = 0; r < 4; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		CHECK(cuStreamSynchronize(b.app.stream));
+		observe_o(&b, &b.t, r);
+	}
+	begin(&b);
+	chain(&b, &b.t);
+	exec = end_ready(&b);
+	launch_unknown(&b, exec, &b.t);
+	for (int r = 4; r < 16; r++) {
+		bench_inputs(&b, r);
+		launch(&b, exec);
+		observe_o(&b, &b.t, r);
+		memset((void *)(uintptr_t)mask, 0, (size_t)b.shape.rows * (size_t)r * 2);
+		if (r == 9 || r == 15)
+			observe_p(&b, &b.t, r);
+		app_upload_causal(mask, b.shape.rows, b.shape.rows);
+	}
+	close_known(&b, exec);
+}
+
+static void CUDA_CB nothing(void *data)
+{
+	(void)data;
+}
+
+/* A function of the host's is a node amid the chain. */
+static void graph_host(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+
+	open_known(&b);
+	begin(&b);
+	chain_open(&b, &b.t);
+	CHECK(cuLaunchHostFunc(b.app.stream, nothing, NULL));
+	chain_middle(&b, &b.t);
+	chain_close(&b, &b.t);
+	exec = end_ready(&b);
+	for (int r = 4; r < 9; r++) {
+		bench_inputs(&b, r);
+		launch(&b, exec);
+		observe_o(&b, &b.t, r);
+	}
+	close_known(&b, exec);
+}
+
+/* What is replaced when it is launched is launched in a capture as well, and with that graph. */
+static void graph_nested(void)
+{
+	struct bench b;
+	CUgraphExec exec, outer;
+
+	open_known(&b);
+	begin(&b);
+	chain(&b, &b.t);
+	exec = end_ready(&b);
+	launch_unknown(&b, exec, &b.t);
+	launch(&b, exec);
+	begin(&b);
+	CHECK(cuGraphLaunch(exec, b.app.stream));
+	app_scale(&b.app, b.raw, b.t.o, -1.f, b.n);
+	outer = end_ready(&b);
+	for (int r = 4; r < 20; r++) {
+		bench_inputs(&b, r);
+		CHECK(cuGraphLaunch(r % 4 ? exec : outer, b.app.stream));
+		CHECK(cuStreamSynchronize(b.app.stream));
+		observe_o(&b, &b.t, r);
+		if (r % 4 == 0)
+			app_observe(&b.report, "turned", r, b.raw, b.n);
+		if (r == 8 || r == 15)
+			observe_p(&b, &b.t, r);
+	}
+	CHECK(cuGraphExecDestroy(outer));
+	close_known(&b, exec);
+}
+
 /* The graph itself copies P, behind the chain. */
 CASE(graph_reader, copied_in_graph(false))
 /* … or ahead of it: what the replay before has left. */
@@ -561,6 +671,10 @@ const struct hazard hazards_graphs[] = {
 	ONCE(graph_waits, "an executable graph on two streams, not waited for"),
 	ONCE(graph_learned, "a chain that ran but once outside"),
 	ONCE(graph_overflow, "numbers that the chain outside never had"),
+	ONCE(graph_unknown, "a kernel that nobody knows reads P in the graph"),
+	ONCE(graph_managed, "the host rewrites the mask before P is asked for"),
+	ONCE(graph_host, "a function of the host's amid the chain"),
+	ONCE(graph_nested, "a graph is launched in another's capture"),
 	ONCE(graph_gone, "P is read when the graph, the stream is gone"),
 	{0},
 };

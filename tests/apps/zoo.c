@@ -251,6 +251,10 @@ static const struct proved {
 	{"graph_v_over_q_alone", 11, true},
 	{"graph_waits", 60, true},
 	{"graph_learned", 12, true},
+	{"graph_unknown", 1, false},
+	{"graph_managed", 10, true},
+	{"graph_host", 1, false},
+	{"graph_nested", 8, true},
 	{"graph_overflow", 1, false},
 	{"graph_gone", 20, true},
 };
