@@ -49,20 +49,24 @@ static bool inputs_lost(const struct chain *chain)
 	return false;
 }
 
-/* Kernels, and the means to run deferred steps again, are made ready while nothing depends on them.
- * 0; -EAGAIN: not yet; or another error. */
+int learning_prepare(CUcontext context, const struct library *library)
+{
+	const int kernels = fused_prepare(context);
+	const int products = config()->mode == MODE_REPLACE ? blas_prepare(library, context) : 0;
+
+	return kernels ? kernels : products;
+}
+
 static int prepare(const struct chain *chain)
 {
-	int kernels, products = 0;
 	struct driver_context here;
+	int error;
 
 	if (!driver_enter(&here, chain->context))
 		return -EIO;
-	kernels = fused_prepare(chain->context);
-	if (config()->mode == MODE_REPLACE)
-		products = blas_prepare(chain->steps[0].gemm.library, chain->context);
+	error = learning_prepare(chain->context, chain->steps[0].gemm.library);
 	driver_leave(&here);
-	return kernels ? kernels : products;
+	return error;
 }
 
 void learning_foresee(const struct chain *chain)

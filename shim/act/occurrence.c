@@ -124,8 +124,8 @@ static enum flow defer_opening(const struct sight *sight, const struct site_set 
 	return FLOW_TAKEN;
 }
 
-/* Is this the beginning of what verified sites do, and worth it? A graph may be learned of as well.
- */
+/* Is this the beginning of what verified sites do, and worth it? A graph may be learned of as
+ * well, and a context may have come since the sites were verified. */
 static bool may_defer(const struct op *op, struct site_set *set)
 {
 	const char *why;
@@ -136,7 +136,8 @@ static bool may_defer(const struct op *op, struct site_set *set)
 	       (op->recorded ? site_candidates_to_learn(set, &op->gemm)
 			     : site_candidates(set, &op->gemm)) &&
 	       selected(set) && is_scores_memory(op) &&
-	       (uint64_t)(op->gemm.m * op->gemm.n * op->gemm.batch) >= config()->minimum;
+	       (uint64_t)(op->gemm.m * op->gemm.n * op->gemm.batch) >= config()->minimum &&
+	       !learning_prepare(op->context, op->gemm.library);
 }
 
 /* Nothing can be saved or measured here, so that only a chain is held back that can be run in

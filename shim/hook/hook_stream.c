@@ -128,14 +128,43 @@ static void teardown(struct op *op, void *handle)
 TEARDOWN(cuCtxDestroy, CUcontext)
 TEARDOWN(cuCtxDestroy_v2, CUcontext)
 TEARDOWN(cuCtxDetach, CUcontext)
-TEARDOWN(cuGreenCtxDestroy, CUgreenCtx)
 TEARDOWN(cuStreamDestroy, CUstream)
 TEARDOWN(cuStreamDestroy_v2, CUstream)
 TEARDOWN(cuMemPoolDestroy, CUmemoryPool)
 
-/* The primary context has no handle here: NULL, any context may go. */
+/* The context behind a green one; NULL: nobody says. */
+static CUcontext behind_green(CUgreenCtx green)
+{
+	__typeof__(&cuCtxFromGreenCtx) get = REAL(cuCtxFromGreenCtx);
+	CUcontext context;
+
+	return get && get(&context, green) == CUDA_SUCCESS ? context : NULL;
+}
+
+DRIVER_HOOK(cuGreenCtxDestroy, (CUgreenCtx green), (green), flow_active(),
+	    teardown(&op, behind_green(green)))
+
+/* The device's primary context, which need not be the current one. NULL: there is none, or nobody
+ * says. */
+static CUcontext primary_of(CUdevice device)
+{
+	__typeof__(&cuDevicePrimaryCtxGetState) get = REAL(cuDevicePrimaryCtxGetState);
+	__typeof__(&cuDevicePrimaryCtxRetain) retain = REAL(cuDevicePrimaryCtxRetain);
+	__typeof__(&cuDevicePrimaryCtxRelease_v2) release = REAL(cuDevicePrimaryCtxRelease_v2);
+	CUcontext context;
+	unsigned flags;
+	int active;
+
+	if (!get || !retain || !release || get(device, &flags, &active) != CUDA_SUCCESS ||
+	    !active || retain(&context, device) != CUDA_SUCCESS)
+		return NULL;
+	release(device);
+	return context;
+}
+
 #define TEARDOWN_PRIMARY(function)                                                                 \
-	DRIVER_HOOK(function, (CUdevice device), (device), flow_active(), teardown(&op, NULL))
+	DRIVER_HOOK(function, (CUdevice device), (device), flow_active(),                          \
+		    teardown(&op, primary_of(device)))
 TEARDOWN_PRIMARY(cuDevicePrimaryCtxRelease)
 TEARDOWN_PRIMARY(cuDevicePrimaryCtxRelease_v2)
 TEARDOWN_PRIMARY(cuDevicePrimaryCtxReset)

@@ -417,6 +417,41 @@ static void two_contexts(void)
 	free(b);
 }
 
+/* The primary context goes while another one is current, and comes again with the same handle. */
+static void primary_reset(void)
+{
+	CUcontext other, primary;
+	struct bench b;
+
+	memset(&b, 0, sizeof(b));
+	app_open(&b.app, NULL);
+	primary = b.app.context;
+#if CUDA_VERSION >= 13000
+	CHECK(cuCtxCreate(&other, NULL, 0, 0));
+#else
+	CHECK(cuCtxCreate(&other, 0, 0));
+#endif
+	for (int life = 0; life < 2; life++) {
+		CHECK(cuCtxSetCurrent(primary));
+		if (life)
+			app_open_here(&b.app);
+		bench_place(&b, TOGETHER);
+		for (int r = life * REPETITIONS; r < (life + 1) * REPETITIONS; r++) {
+			bench_inputs(&b, r);
+			chain(&b, &b.t);
+			observe_o(&b, &b.t, r);
+			if (late(r % REPETITIONS))
+				observe_p(&b, &b.t, r);
+		}
+		CHECK(b.app.call.destroy(b.app.blas));
+		CHECK(cuCtxSetCurrent(other));
+		CHECK(cuDevicePrimaryCtxReset(0));
+		CHECK(cuDevicePrimaryCtxRetain(&primary, 0));
+	}
+	app_report(&b.report);
+	CHECK(cuCtxDestroy(other));
+}
+
 static void with_library(const char *name)
 {
 	struct bench b;
@@ -462,6 +497,7 @@ const struct hazard hazards_stream[] = {
 	ONCE(two_threads, "two threads, two streams, two handles"),
 	ONCE(per_thread_stream, "two threads on their per-thread streams"),
 	ONCE(two_contexts, "two contexts in turn"),
+	ONCE(primary_reset, "the primary context goes while another is current, and comes again"),
 	ONCE(dlopen_blas, "cuBLAS by dlopen and dlsym"),
 	ONCE(dlopen_older_blas, "cuBLAS 12 beside the one linked"),
 	{0},

@@ -18,7 +18,7 @@ static enum { COLD, READY, FORKED, EXITED } state;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_context *contexts;
-static struct sim_context *primary[MAX_DEVICES];
+static struct sim_context *primary[MAX_DEVICES], *ended[MAX_DEVICES];
 static unsigned primary_flags[MAX_DEVICES];
 static unsigned next_id = 1;
 int sim_devices = 1;
@@ -114,10 +114,19 @@ static void end_context(struct sim_context *ctx)
 {
 	sim_context_drain(ctx);
 	sim_release_context(ctx);
+	sim_modules_end(ctx);
 	ctx->magic = 0;
 	ctx->sticky = CUDA_SUCCESS;
 	while (depth && stack[depth - 1] == ctx)
 		depth--;
+}
+
+/* The next one has the same handle, as the driver's has. */
+static void end_primary(CUdevice device)
+{
+	end_context(primary[device]);
+	ended[device] = primary[device];
+	primary[device] = NULL;
 }
 
 CUresult CUDAAPI cuInit(unsigned int flags)
@@ -150,9 +159,12 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
 		ctx->retained++;
 	pthread_mutex_unlock(&sim_lock);
 	if (!ctx) {
-		ctx = new_context(device, primary_flags[device]);
+		ctx = ended[device];
+		if (!ctx)
+			ctx = new_context(device, primary_flags[device]);
 		if (!ctx)
 			return CUDA_ERROR_OUT_OF_MEMORY;
+		ctx->magic = SIM_CONTEXT;
 		ctx->primary = true;
 		ctx->retained = 1;
 		primary[device] = ctx;
@@ -166,8 +178,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice device)
 	SIM_ENTER(" device=%d", device);
 	CHECK_DEVICE(device);
 	if (primary[device]) {
-		end_context(primary[device]);
-		primary[device] = NULL;
+		end_primary(device);
 	}
 	return CUDA_SUCCESS;
 }
@@ -179,8 +190,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device)
 	if (!primary[device])
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (--primary[device]->retained == 0) {
-		end_context(primary[device]);
-		primary[device] = NULL;
+		end_primary(device);
 	}
 	return CUDA_SUCCESS;
 }

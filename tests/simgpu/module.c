@@ -28,7 +28,8 @@ struct sim_module {
 	enum sim_magic magic; /* SIM_MODULE or SIM_LIBRARY; 0 once unloaded */
 	void *object;
 	struct sim_function *functions;
-	struct sim_module *module; /* of a library: what cuLibraryGetModule gives */
+	struct sim_module *module;     /* of a library: what cuLibraryGetModule gives */
+	const struct sim_context *ctx; /* of a module: it goes with its context */
 	struct sim_module *next;
 };
 
@@ -133,6 +134,7 @@ static CUresult new_module(enum sim_magic magic, CUresult loaded, void *const *o
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	m->magic = magic;
 	m->object = *object;
+	m->ctx = magic == SIM_MODULE ? sim_current() : NULL;
 	pthread_mutex_lock(&lock);
 	m->next = modules;
 	modules = m;
@@ -231,6 +233,22 @@ CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule *out, const void *image)
 	return cuModuleLoadData(out, image);
 }
 
+static void end_module(struct sim_module *m)
+{
+	m->magic = 0;
+	for (struct sim_function *f = m->functions; f; f = f->next)
+		f->magic = 0;
+}
+
+void sim_modules_end(const struct sim_context *ctx)
+{
+	pthread_mutex_lock(&lock);
+	for (struct sim_module *m = modules; m; m = m->next)
+		if (m->magic == SIM_MODULE && m->ctx == ctx)
+			end_module(m);
+	pthread_mutex_unlock(&lock);
+}
+
 CUresult CUDAAPI cuModuleUnload(CUmodule handle)
 {
 	SIM_ENTER_CONTEXT(" module=%p", (void *)handle);
@@ -238,9 +256,7 @@ CUresult CUDAAPI cuModuleUnload(CUmodule handle)
 	if (!m)
 		return CUDA_ERROR_INVALID_HANDLE;
 	sim_context_drain(ctx);
-	m->magic = 0;
-	for (struct sim_function *f = m->functions; f; f = f->next)
-		f->magic = 0;
+	end_module(m);
 	return CUDA_SUCCESS; /* the code stays mapped: a graph may still hold it */
 }
 

@@ -244,6 +244,7 @@ CUresult sim_release(uint64_t address, enum sim_memory kind);
 CUresult sim_map(struct sim_context *ctx, uint64_t base, size_t bytes, int fd);
 CUresult sim_register(struct sim_context *ctx, uint64_t base, size_t bytes);
 void sim_release_context(struct sim_context *ctx);
+void sim_modules_end(const struct sim_context *ctx);
 size_t sim_memory_in_use(void);
 
 /* ---- modules (module.c) ----------------------------------------------------------------- */
