@@ -21,11 +21,18 @@ static int create_handle(const void *library, void **made)
 	return create && create((cublasHandle_t *)made) == CUBLAS_STATUS_SUCCESS ? 0 : -EIO;
 }
 
+/* Without the flow lock, that is: who has the loader's may be waiting for it. */
+static int keep_and_create(const void *library, void **made)
+{
+	library_keep(library);
+	return create_handle(library, made);
+}
+
 int blas_prepare(const struct library *library, CUcontext context)
 {
 	void *handle;
 
-	return ahead_get(&handle, context, library, create_handle);
+	return ahead_get(&handle, context, library, keep_and_create);
 }
 
 static uint64_t bytes_between(int64_t stride, cudaDataType type)

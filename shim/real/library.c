@@ -6,6 +6,7 @@
  */
 #include "shim/real/library.h"
 
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -367,6 +368,15 @@ void *blas_symbol(const struct library *library, const char *name)
 		return address;
 	library = beside((struct library *)library, other);
 	return library ? image_symbol(&library->image, name) : NULL;
+}
+
+void library_keep(const struct library *library)
+{
+	void *(*open)(const char *path, int flags) =
+		(void *(*)(const char *, int))real_dlopen_address();
+
+	if (open)
+		open(library->image.path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 int blas_version(const struct library *library)

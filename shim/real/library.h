@@ -92,6 +92,10 @@ void *library_getter(const struct library *library, enum library_getter getter);
 void *blas_symbol(const struct library *library, const char *name);
 int blas_version(const struct library *library); /* e.g. 130100, 0 unknown */
 
+/* From now on the library stays, whatever the program closes: a handle of ours works with no other
+ * instance, and what was held back may have to be run. Takes the loader's lock. */
+void library_keep(const struct library *library);
+
 #endif
 
 #endif

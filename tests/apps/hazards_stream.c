@@ -4,6 +4,7 @@
  */
 #include "hazards.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -483,6 +484,37 @@ CASE(two_threads, with_threads(false))
 CASE(per_thread_stream, with_threads(true))
 CASE(dlopen_older_blas, with_library("libcublas.so.12"))
 
+/* The program closes its cuBLAS, reads what is left, and opens it again. */
+static void blas_reopened(void)
+{
+	const char *name = "libcublas.so.12";
+	struct bench b;
+	void *library;
+
+	memset(&b, 0, sizeof(b));
+	if (!app_open(&b.app, name)) {
+		printf("no %s\n", name);
+		return;
+	}
+	bench_place(&b, TOGETHER);
+	for (int life = 0; life < 2; life++) {
+		if (life)
+			app_open(&b.app, name);
+		for (int r = life * REPETITIONS; r < (life + 1) * REPETITIONS; r++) {
+			bench_inputs(&b, r);
+			chain(&b, &b.t);
+			observe_o(&b, &b.t, r);
+			if (late(r % REPETITIONS) && r % 2)
+				observe_p(&b, &b.t, r);
+		}
+		CHECK(b.app.call.destroy(b.app.blas));
+		library = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
+		CHECK(!library || dlclose(library) || dlclose(library));
+		observe_p(&b, &b.t, REPETITIONS * (life + 1));
+	}
+	app_report(&b.report);
+}
+
 const struct hazard hazards_stream[] = {
 	ONCE(p_other_stream, "P is read on another stream, after an event"),
 	ONCE(p_legacy_stream, "P is read on the default stream, which waits"),
@@ -499,6 +531,7 @@ const struct hazard hazards_stream[] = {
 	ONCE(two_contexts, "two contexts in turn"),
 	ONCE(primary_reset, "the primary context goes while another is current, and comes again"),
 	ONCE(dlopen_blas, "cuBLAS by dlopen and dlsym"),
+	ONCE(blas_reopened, "cuBLAS 12 is closed with P unread, and opened again"),
 	ONCE(dlopen_older_blas, "cuBLAS 12 beside the one linked"),
 	{0},
 };

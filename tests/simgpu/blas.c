@@ -10,6 +10,7 @@
 
 #include <cublasLt.h>
 #include <stdlib.h>
+#include <time.h>
 
 #ifndef SIM_CUBLAS_VERSION
 #define SIM_CUBLAS_VERSION 130100
@@ -17,8 +18,20 @@
 #define WORKSPACE_BYTES (4 << 20)
 #define MAGIC		0x5342
 
+/* A handle works with the instance that made it: one that was loaded again is another. */
+static uint64_t instance;
+
+static __attribute__((constructor)) void begin_instance(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	instance = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 struct handle {
 	int magic;
+	uint64_t instance;
 	CUstream stream;
 	cublasPointerMode_t pointer_mode;
 	cublasMath_t math_mode;
@@ -32,7 +45,7 @@ static struct handle *of(cublasHandle_t handle)
 {
 	struct handle *h = (struct handle *)handle;
 
-	return h && h->magic == MAGIC ? h : NULL;
+	return h && h->magic == MAGIC && h->instance == instance ? h : NULL;
 }
 
 #define HANDLE_OR_RETURN(handle)                                                                   \
@@ -72,6 +85,7 @@ cublasStatus_t CUBLASWINAPI cublasCreate_v2(cublasHandle_t *out)
 		return CUBLAS_STATUS_ALLOC_FAILED;
 	}
 	h->magic = MAGIC;
+	h->instance = instance;
 	*out = (cublasHandle_t)h;
 	return CUBLAS_STATUS_SUCCESS;
 }
