@@ -11,4 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+/* Each test is given a state, which few look at. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 #endif

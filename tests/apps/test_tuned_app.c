@@ -108,7 +108,6 @@ static int set_up(void **state)
 	const char *said, *at;
 	json_t *record;
 
-	(void)state;
 	snprintf(log_path, sizeof(log_path), "%s", log);
 	snprintf(cache_path, sizeof(cache_path), "%s", cache);
 	snprintf(log_setting, sizeof(log_setting), "FASHIM_OUT=%s", log);
@@ -135,7 +134,6 @@ static void test_it_decides(void **state)
 {
 	json_t *record;
 
-	(void)state;
 	write_cache(OTHER);
 	expect(run_demo(NULL), OTHER, "tuned");
 	record = record_of("tune");
@@ -146,7 +144,6 @@ static void test_it_decides(void **state)
 
 static void test_what_does_not_fit_does_not(void **state)
 {
-	(void)state;
 	write_cache("wmma_bf16_d64_r32");
 	expect(run_demo(NULL), NULL, "built_in");
 	write_cache("decode_f16_d64");
@@ -155,7 +152,6 @@ static void test_what_does_not_fit_does_not(void **state)
 
 static void test_a_forced_kernel_wins(void **state)
 {
-	(void)state;
 	write_cache(OTHER);
 	expect(run_demo("FASHIM_KERNEL=wmma_f16_d64_r128"), "wmma_f16_d64_r128", "forced");
 }
@@ -167,7 +163,6 @@ static void test_one_part_is_loaded(void **state)
 	char *calls = zoo_scratch("calls"), *text, wanted[700];
 	int loads = 0;
 
-	(void)state;
 	snprintf(wanted, sizeof(wanted), "SIMGPU_LOG=%s", calls);
 	unlink(calls);
 	json_decref(run_demo(wanted));
@@ -185,7 +180,6 @@ static void test_off(void **state)
 	char kept[sizeof(cache_setting)];
 	json_t *record;
 
-	(void)state;
 	write_cache(OTHER);
 	memcpy(kept, cache_setting, sizeof(kept));
 	strcpy(cache_setting, "FASHIM_TUNE_CACHE=off");
@@ -208,7 +202,6 @@ static void test_the_tuner(void **state)
 	int decided = 0, failed = 0;
 	size_t i;
 
-	(void)state;
 	unlink(cache_path);
 	zoo_run(&outcome, argv, settings, false);
 	if (outcome.status)

@@ -209,7 +209,6 @@ static void check_unasked(void **state)
 	struct verdict verdict;
 	const char *said;
 
-	(void)state;
 	zoo_run_plain(&plain, argv, NULL);
 	zoo_run_under(&under, argv, more, log);
 	said = zoo_record_of(&verdict, log);
@@ -305,7 +304,6 @@ void zoo_test_list(void **state)
 	struct outcome outcome;
 	int count = 0;
 
-	(void)state;
 	zoo_run_plain(&outcome, argv, NULL);
 	assert_int_equal(outcome.status, 0);
 	for (char *line = strtok(outcome.text, "\n"); line; line = strtok(NULL, "\n"), count++) {

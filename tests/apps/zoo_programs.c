@@ -47,7 +47,6 @@ static void test_demo(void **state)
 {
 	const char *const argv[] = {"apps/sim/demo", NULL};
 
-	(void)state;
 	compare_program(argv, NULL, 18, 24 * ZOO_TOLERANCE);
 }
 
@@ -56,7 +55,6 @@ static void test_demo_sm80(void **state)
 	const char *const argv[] = {"apps/sim/demo", NULL}, *const more[] = {"SIMGPU_ARCH=80",
 									     NULL};
 
-	(void)state;
 	compare_program(argv, more, 18, 24 * ZOO_TOLERANCE);
 }
 
@@ -64,7 +62,6 @@ static void test_plain_softmax_f16(void **state)
 {
 	const char *const argv[] = {"apps/sim/plain_softmax", "f16", NULL};
 
-	(void)state;
 	compare_program(argv, NULL, 8, ZOO_TOLERANCE);
 }
 
@@ -74,7 +71,6 @@ static void test_ladder_forced(void **state)
 	const char *const argv[] = {"apps/sim/plain_softmax", "f16", NULL};
 	const char *const more[] = {"FASHIM_KERNEL=ladder/08", NULL};
 
-	(void)state;
 	compare_program(argv, more, 8, ZOO_TOLERANCE);
 }
 
@@ -85,7 +81,6 @@ static void test_graphs(void **state)
 	const char *const argv[] = {"apps/sim/hazards", "graph_o_alone", NULL};
 	const char *const more[] = {"FASHIM_GRAPHS=1", NULL};
 
-	(void)state;
 	compare_program(argv, more, 4, ZOO_TOLERANCE);
 }
 
@@ -116,7 +111,6 @@ static void test_user_rules(void **state)
 	char *path = zoo_scratch("rules"), rules[600];
 	const char *const more[] = {"APP_KERNELS=own", rules, NULL};
 
-	(void)state;
 	write_documented_rules(path);
 	snprintf(rules, sizeof(rules), "FASHIM_RULES=%s", path);
 	compare_program(argv, more, 9, ZOO_TOLERANCE);
@@ -128,7 +122,6 @@ static void test_plain_softmax_f32(void **state)
 {
 	const char *const argv[] = {"apps/sim/plain_softmax", NULL};
 
-	(void)state;
 	compare_program(argv, NULL, 8, 2e-6);
 }
 
@@ -145,7 +138,6 @@ static void test_killed(void **state)
 	int status;
 	pid_t pid;
 
-	(void)state;
 	pid = fork();
 	if (pid == 0) {
 		if (!freopen("/dev/null", "w", stdout))
@@ -200,7 +192,6 @@ static void test_fork(void **state)
 	struct outcome plain, under;
 	struct verdict verdict;
 
-	(void)state;
 	zoo_run_plain(&plain, argv, NULL);
 	assert_int_equal(plain.status, 0);
 	zoo_run_under(&under, argv, NULL, log);
@@ -224,7 +215,6 @@ static void test_waits(void **state)
 	struct outcome plain, under;
 	struct verdict verdict;
 
-	(void)state;
 	zoo_run(&plain, argv, environment, true);
 	assert_int_equal(plain.status, 0);
 	assert_non_null(strstr(plain.text, "stuck 0\n"));
@@ -247,7 +237,6 @@ static void test_unwound(void **state)
 	struct outcome plain, under;
 	struct verdict verdict;
 
-	(void)state;
 	zoo_run(&plain, argv, environment, true);
 	assert_int_equal(plain.status, 0);
 	assert_non_null(strstr(plain.text, "faults 4\n"));
@@ -268,7 +257,6 @@ static void test_budget_waits(void **state)
 	const char *const modes[] = {"FASHIM=replace", "FASHIM=compare"};
 	char *log = zoo_scratch("log");
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		const char *const more[] = {modes[i], "FASHIM_BUDGET=1e-9", NULL};
 		struct outcome plain, under;
@@ -295,7 +283,6 @@ static void test_budget_of_stand_in(void **state)
 {
 	const char *const argv[] = {"apps/sim/demo", NULL};
 
-	(void)state;
 	compare_program(argv, (const char *const[]){"FASHIM_BUDGET=", NULL}, 18,
 			24 * ZOO_TOLERANCE);
 }
@@ -323,7 +310,6 @@ static void test_budget_suffices(void **state)
 	double sum = 0, all;
 	size_t bytes;
 
-	(void)state;
 	compare_program(argv, more, 18, 24 * ZOO_TOLERANCE);
 	text = zoo_read(log, &bytes);
 	text = strstr(text, "\"type\":\"summary\"");

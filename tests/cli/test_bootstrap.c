@@ -47,7 +47,6 @@ static void is_that_of_drawing_every_index(void **state)
 	enum { MANY = 40000 };
 	double *ratios = calloc(MANY, sizeof(*ratios));
 
-	(void)state;
 	assert_non_null(ratios);
 	for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++) {
 		double a[64], b[64], resample[64];
@@ -77,7 +76,6 @@ static void covers_the_truth(void **state)
 	enum { TRIALS = 400, SAMPLES = 40 };
 	int covered = 0;
 
-	(void)state;
 	for (int i = 0; i < TRIALS; i++) {
 		double a[SAMPLES], b[SAMPLES];
 		struct bootstrap_interval interval;
@@ -96,7 +94,6 @@ static void same_seed_same_interval(void **state)
 	double a[9], b[9], a_before[9];
 	struct bootstrap_interval one, two, other;
 
-	(void)state;
 	fill(a, 9, 10);
 	fill(b, 9, 5);
 	memcpy(a_before, a, sizeof(a));
@@ -113,7 +110,6 @@ static void constant_times_have_no_width(void **state)
 	static const double a[] = {4, 4, 4, 4, 4}, b[] = {2, 2, 2, 2, 2, 2};
 	struct bootstrap_interval interval;
 
-	(void)state;
 	assert_int_equal(bootstrap_ratio(a, 5, b, 6, 3, &interval), 0);
 	assert_true(interval.ratio == 2 && interval.low == 2 && interval.high == 2);
 }
@@ -124,7 +120,6 @@ static void refuses_what_is_no_sample(void **state)
 	static const double zero[] = {1, 1, 0, 1, 1}, infinite[] = {1, 1, INFINITY, 1, 1};
 	struct bootstrap_interval interval;
 
-	(void)state;
 	assert_int_equal(bootstrap_ratio(few, 4, five, 5, 1, &interval), -ENODATA);
 	assert_true(interval.ratio == 2.5 && isnan(interval.low) && isnan(interval.high));
 	assert_int_equal(bootstrap_ratio(few, 0, five, 5, 1, &interval), -ENODATA);

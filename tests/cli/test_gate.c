@@ -64,7 +64,6 @@ static void likeness_survives_versions(void **state)
 		{"", "app+0x1", "", "", SITE_LIKE_SHAPE},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct site_log a = site_at(64, rows[i].python_a, rows[i].stack_a);
 		struct site_log b = site_at(64, rows[i].python_b, rows[i].stack_b);
@@ -137,7 +136,6 @@ static void check_pairs(const struct report *a, const struct report *b)
 
 static void every_site_is_paired_once(void **state)
 {
-	(void)state;
 	for (int round = 0; round < 500; round++) {
 		struct site_log sites_a[MANY], sites_b[MANY];
 		struct report_row rows_a[MANY], rows_b[MANY];
@@ -217,7 +215,6 @@ static enum gate_verdict verdict_of(const struct report *report, const struct re
 
 static void ratio_is_judged_on_the_upper_end(void **state)
 {
-	(void)state;
 	for (int round = 0; round < 20; round++) {
 		struct report report =
 			read_log(6 + (int)(next_random() % 20), 0.5 + uniform(), 1e-3);
@@ -242,7 +239,6 @@ static void sums_weigh_their_parts(void **state)
 	const struct bootstrap_part alone = {spread, 7, threes, 5, 12};
 	struct bootstrap_interval sum, single;
 
-	(void)state;
 	assert_int_equal(bootstrap_sum_ratio(parts, 2, BOOTSTRAP_SEED, &sum), 0);
 	assert_true(sum.ratio == 60.0 / 80 && sum.low == sum.ratio && sum.high == sum.ratio);
 	assert_int_equal(bootstrap_sum_ratio(&alone, 1, BOOTSTRAP_SEED, &sum), 0);
@@ -256,7 +252,6 @@ static void sums_weigh_their_parts(void **state)
 
 static void few_samples_are_skipped_and_then_fail(void **state)
 {
-	(void)state;
 	for (int count = 0; count <= BOOTSTRAP_FEWEST; count++) {
 		struct report report = read_log(count, 0.5, 1e-3);
 		struct gate_limits limits = no_limits;
@@ -278,7 +273,6 @@ static void shares_and_drift_are_plain_limits(void **state)
 	struct report report = read_log(12, 0.5, 1e-3);
 	struct gate_limits limits = no_limits;
 
-	(void)state;
 	limits.min_replaced = 0.75; /* 60 of 100 - 20 */
 	assert_int_equal(verdict_of(&report, NULL, limits, "min-replaced"), GATE_PASS);
 	limits.min_replaced = 0.7501;
@@ -297,7 +291,6 @@ static void baseline_forgives_what_is_not_sure(void **state)
 	struct report slower = read_log(20, 0.7, 9e-3), unsure = read_log(4, 0.7, 9e-3);
 	struct gate_limits limits = no_limits;
 
-	(void)state;
 	limits.max_slowdown = 1.05;
 	limits.max_drift_growth = 2;
 	assert_int_equal(verdict_of(&same, &old, limits, "max-slowdown"), GATE_PASS);

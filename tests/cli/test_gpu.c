@@ -19,13 +19,11 @@ static const struct gpu_shape small = {1, 2, 40, 56, 64, ATTN_F16, false};
 
 static int open_gpu(void **state)
 {
-	(void)state;
 	return gpu_open(&gpu, BUILD_FOLDER "/libfashim_kernels.so");
 }
 
 static int close_gpu(void **state)
 {
-	(void)state;
 	gpu_close(&gpu);
 	return 0;
 }
@@ -46,7 +44,6 @@ static void shapes_are_told(void **state)
 	const struct gpu_shape causal = {2, 8, 512, 512, 64, ATTN_BF16, true};
 	char text[96];
 
-	(void)state;
 	assert_string_equal(gpu_shape_text(text, sizeof(text), &small), "B1 H2 Sq40 Sk56 D64 f16");
 	assert_string_equal(gpu_shape_text(text, sizeof(text), &causal),
 			    "B2 H8 S512 D64 bf16 causal");
@@ -65,7 +62,6 @@ static void arguments_describe_the_memory(void **state)
 	struct gpu_operands operands;
 	const struct attn_args *args = &operands.args;
 
-	(void)state;
 	assert_int_equal(gpu_operands_make(&gpu, &operands, &causal, 1), 0);
 	assert_true(args->k.base == args->q.base + 2 * 2 * 3 * 40 * 64);
 	assert_true(args->v.base == args->k.base + 2 * 2 * 3 * 56 * 64);
@@ -87,7 +83,6 @@ static void numbers_are_normal(void **state)
 	struct gpu_operands operands;
 	uint16_t *all;
 
-	(void)state;
 	assert_int_equal(gpu_operands_make(&gpu, &operands, &shape, 3), 0);
 	all = download(operands.memory, 4 * count * sizeof(*all));
 	for (int tensor = 0; tensor < 3; tensor++) {
@@ -116,7 +111,6 @@ static void a_seed_determines_them(void **state)
 	struct gpu_operands *sets;
 	uint16_t *got[5];
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		struct gpu_operands operands;
 
@@ -165,7 +159,6 @@ static void every_set_takes_part(void **state)
 	double us = -1;
 	int captured;
 
-	(void)state;
 	assert_int_equal(gpu_timer_make(&timer, &gpu, &work), 0);
 	/* Three calls to warm up, three to estimate, and on a slow day not all that there is room
 	 * for. */
@@ -184,7 +177,6 @@ static void every_set_takes_part(void **state)
 
 static void failures_end_it(void **state)
 {
-	(void)state;
 	for (int at = 1; at <= 10; at++) {
 		struct clearing clearing = {.fails_at = at};
 		const struct gpu_work work = {enqueue_clearing, &clearing, SETS};
@@ -220,7 +212,6 @@ static void racers_take_turns(void **state)
 	const struct racer racers[] = {{note, &noters[0]}, {note, &noters[1]}, {note, &noters[2]}};
 	double us[9];
 
-	(void)state;
 	*order = '\0';
 	assert_int_equal(race(racers, 3, 3, us, NULL), 0);
 	assert_string_equal(order, "abccbaabc");
@@ -252,7 +243,6 @@ static void truth_sees_every_element(void **state)
 	struct gpu_truth truth;
 	struct gpu_error error;
 
-	(void)state;
 	assert_int_equal(gpu_operands_make(&gpu, &operands, &small, 5), 0);
 	assert_int_equal(gpu_truth_make(&truth, &gpu, &operands.args), 0);
 	assert_int_equal(truth.rows, 2 * 40);
@@ -287,7 +277,6 @@ static void kernels_come_near_it(void **state)
 	struct gpu_work work;
 	int index;
 
-	(void)state;
 	assert_non_null(sets);
 	index = gpu.kernels.fashim_kernels_select(&sets[0].args, NULL, 0);
 	assert_true(index >= 0);

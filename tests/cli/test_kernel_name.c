@@ -47,7 +47,6 @@ static void names_are_readable(void **state)
 {
 	char text[200];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		assert_string_equal(kernel_name(names[i][0], text, sizeof(text)), names[i][1]);
 }
@@ -55,7 +54,6 @@ static void names_are_readable(void **state)
 /* Cut anywhere, or given little room, it stays within both. */
 static void every_cut_is_survived(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		for (size_t length = 0; length <= strlen(names[i][0]); length++) {
 			char *cut = strndup(names[i][0], length);

@@ -26,7 +26,6 @@ static void few_points_are_all_there(void **state)
 {
 	struct sample_points points = {0};
 
-	(void)state;
 	for (uint64_t i = 0; i < MOST_POINTS; i++) {
 		struct sample sample = sample_of(i);
 
@@ -47,7 +46,6 @@ static void many_points_are_spread_and_keep_the_worst(void **state)
 	struct sample_points points = {0};
 	uint64_t stride, worst = UINT64_MAX;
 
-	(void)state;
 	for (uint64_t i = 0; i < MANY; i++) {
 		struct sample sample = sample_of(i);
 
@@ -76,7 +74,6 @@ static void joined_points_are_all_there(void **state)
 {
 	struct sample_points one = {0}, two = {0}, none = {0};
 
-	(void)state;
 	for (uint64_t i = 0; i < 3 * MOST_POINTS; i++) {
 		struct sample sample = sample_of(i);
 
@@ -102,7 +99,6 @@ static void joined_series_are_one_series(void **state)
 	static const double values[] = {3, 1e9, 1e9 + 1, 1e9 + 2, -4, 0.5, 7};
 	enum { COUNT = sizeof(values) / sizeof(*values) };
 
-	(void)state;
 	for (int cut = 0; cut <= COUNT; cut++) {
 		struct series all = {0}, left = {0}, right = {0};
 
@@ -124,7 +120,6 @@ static void bins_are_equal_steps(void **state)
 	struct histogram logarithmic = histogram_over(1, 1000, 3, true);
 	struct histogram point = histogram_over(4, 4, 9, false);
 
-	(void)state;
 	for (int i = 0; i < 10; i++)
 		histogram_add(&linear, i);
 	histogram_add(&linear, 10);

@@ -14,7 +14,6 @@ typedef cublasStatus_t gemm_call(cublasHandle_t handle, int n, const float *a, c
 
 static void dlsym_hands_out_hooks(void **state)
 {
-	(void)state;
 	assert_string_equal(owner(dlsym(blas[1], "cublasGemmEx")), PROBE);
 	assert_string_equal(owner(dlsym(lt[1], "cublasLtMatmul")), PROBE);
 	/* libcublas's own dependency, through its handle */
@@ -33,7 +32,6 @@ static void each_version_gets_its_own_calls(void **state)
 {
 	const float one = 1, zero = 0;
 
-	(void)state;
 	for (int which = 0; which < 2; which++) {
 		cublasHandle_t handle = new_handle(which);
 
@@ -55,7 +53,6 @@ static void linked_users_of_two_versions_coexist(void **state)
 	cublasHandle_t handle[2];
 	gemm_call *gemm[2];
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		assert_non_null(user[i]);
 		gemm[i] = (gemm_call *)dlsym(user[i], "user_gemm");
@@ -80,7 +77,6 @@ static void a_stub_is_reached_once_and_does_not_recurse(void **state)
 	unsigned *calls = dlsym(stub, "stub_calls");
 	cublasHandle_t handle;
 
-	(void)state;
 	assert_non_null(stub);
 	/* Without a library there is nobody else to ask. */
 	assert_int_equal(((cublasStatus_t(*)(cublasHandle_t))dlsym(stub, "stub_destroy"))(NULL),
@@ -101,7 +97,6 @@ static void a_product_is_told_as_it_was_said(void **state)
 	const float alpha = 0.125f, beta = 0;
 	const struct op_gemm *gemm;
 
-	(void)state;
 	errno = 4242;
 	assert_int_equal(SYMBOL(blas[1], cublasGemmStridedBatchedEx)(
 				 handle, CUBLAS_OP_T, CUBLAS_OP_N, 6, 5, 4, &alpha, a, CUDA_R_32F,
@@ -167,7 +162,6 @@ static void scalars_are_read_in_their_own_type(void **state)
 	const double dalpha = 0.3, dbeta = 0.7;
 	uint16_t zero = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(halves) / sizeof(halves[0]); i++) {
 		seen->count = 0;
 		assert_int_equal(((hgemm *)dlsym(blas[1], "cublasHgemm"))(handle, 0, 0, 4, 4, 4,
@@ -196,7 +190,6 @@ static void the_handles_state_is_asked(void **state)
 	CUstream stream;
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW);
 
-	(void)state;
 	assert_int_equal(SYMBOL(driver, cuStreamCreate)(&stream, 0), 0);
 	assert_int_equal(SYMBOL(blas[1], cublasSetStream_v2)(handle, (cudaStream_t)stream), 0);
 	assert_int_equal(SYMBOL(blas[1], cublasSetMathMode)(handle, CUBLAS_TF32_TENSOR_OP_MATH), 0);
@@ -223,7 +216,6 @@ static void a_taken_product_does_not_reach_cublas(void **state)
 	cublasHandle_t handle = new_handle(1);
 	const float one = 1, zero = 0;
 
-	(void)state;
 	seen->answer = FLOW_TAKEN;
 	assert_int_equal(SYMBOL(blas[1], cublasSgemm_v2)(handle, 0, 0, 8, 8, 8, &one, a, 8, b, 8,
 							 &zero, c, 8),
@@ -243,7 +235,6 @@ static void nonsense_is_left_to_cublas(void **state)
 	const float one = 1, zero = 0;
 	__typeof__(&cublasSgemm_v2) gemm = SYMBOL(blas[1], cublasSgemm_v2);
 
-	(void)state;
 	assert_int_equal(gemm(handle, 0, 0, -8, 8, 8, &one, a, 8, b, 8, &zero, c, 8),
 			 CUBLAS_STATUS_INVALID_VALUE);
 	assert_int_equal(seen->count, 0);
@@ -271,7 +262,6 @@ static void a_vector_product_is_a_product_of_one_row(void **state)
 	__typeof__(&cublasSgemvStridedBatched) gemv = SYMBOL(blas[1], cublasSgemvStridedBatched);
 	const struct op_gemm *gemm = &seen->events[0].op.gemm;
 
-	(void)state;
 	seen->answer = FLOW_TAKEN;
 	assert_int_equal(
 		gemv(handle, CUBLAS_OP_N, 5, 7, &one, a, 9, 90, b, 2, 20, &zero, c, 3, 30, 4), 0);
@@ -299,7 +289,6 @@ static void a_triangle_solved_is_a_product_in_place(void **state)
 	float **arrays = (float **)c;
 	const struct op_gemm *gemm = &seen->events[0].op.gemm;
 
-	(void)state;
 	seen->answer = FLOW_TAKEN;
 	assert_int_equal(SYMBOL(blas[1], cublasStrsmBatched)(
 				 handle, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N,
@@ -341,7 +330,6 @@ static void arrays_of_pointers_are_named_as_such(void **state)
 	const float **arrays = (const float **)c;
 	const struct op_gemm *gemm = &seen->events[0].op.gemm;
 
-	(void)state;
 	seen->answer = FLOW_TAKEN;
 	assert_int_equal(SYMBOL(blas[1], cublasSgemmBatched)(handle, 0, 1, 4, 5, 6, &one, arrays, 7,
 							     arrays + 8, 8, &zero,
@@ -365,7 +353,6 @@ static void groups_are_opaque(void **state)
 	const float one[1] = {1};
 	const float **arrays = (const float **)c;
 
-	(void)state;
 	seen->answer = FLOW_TAKEN;
 	assert_int_equal(SYMBOL(blas[1], cublasSgemmGroupedBatched)(
 				 handle, none, none, four, four, four, one, arrays, four, arrays,

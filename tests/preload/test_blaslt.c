@@ -51,7 +51,6 @@ static void lt_is_asked_for_what_it_hides(void **state)
 	cublasLtMatmulDesc_t desc = operation();
 	int32_t transpose = CUBLAS_OP_T;
 
-	(void)state;
 	assert_int_equal(SYMBOL(lt[1], cublasLtMatmulDescSetAttribute)(
 				 desc, CUBLASLT_MATMUL_DESC_TRANSA, &transpose, sizeof(transpose)),
 			 0);
@@ -79,7 +78,6 @@ static void lt_takes_a_cublas_handle(void **state)
 	cublasLtMatrixLayout_t l = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 8, 8, 8);
 	cublasLtMatmulDesc_t desc = operation();
 
-	(void)state;
 	for (int which = 0; which < 2; which++) {
 		cublasHandle_t handle = new_handle(which);
 
@@ -116,7 +114,6 @@ static void lt_row_major_is_turned_round(void **state)
 {
 	const struct op_gemm *gemm = product_in_rows(CUBLASLT_ORDER_ROW);
 
-	(void)state;
 	/* C^T[5,6] = B^T[5,8] A^T[8,6]; row-major X is column-major X^T. */
 	assert_int_equal(gemm->m, 5);
 	assert_int_equal(gemm->n, 6);
@@ -134,7 +131,6 @@ static void lt_one_factor_in_rows_is_a_plain_product(void **state)
 {
 	const struct op_gemm *gemm = product_in_rows(CUBLASLT_ORDER_COL);
 
-	(void)state;
 	assert_int_equal(gemm->m, 6);
 	assert_int_equal(gemm->n, 5);
 	assert_int_equal(gemm->a, (uintptr_t)a);
@@ -154,7 +150,6 @@ static void lt_says_what_is_more_than_a_product(void **state)
 	cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_RELU;
 	void *scale = a + 1000;
 
-	(void)state;
 	assert_int_equal(SYMBOL(lt[1], cublasLtMatmulDescSetAttribute)(
 				 relu, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)),
 			 0);
@@ -182,7 +177,6 @@ static void lt_side_effects_are_told(void **state)
 	void *bias = a + 1000;
 	int fills = 0;
 
-	(void)state;
 	assert_int_equal(SYMBOL(lt[1], cublasLtMatmulDescSetAttribute)(
 				 desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)),
 			 0);

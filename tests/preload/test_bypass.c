@@ -52,7 +52,6 @@ static void ordinary_users_are_seen(void **state)
 {
 	void *now, *lazy;
 
-	(void)state;
 	expect_nothing();
 	now = load("libuser13.so", RTLD_NOW);
 	lazy = load("libuser12.so", RTLD_LAZY);
@@ -68,7 +67,6 @@ static void a_deeply_bound_user_is_noticed(void **state)
 {
 	void *library;
 
-	(void)state;
 	for (int lazy = 0; lazy < 2; lazy++) {
 		library = load("libuser13.so", DEEP | (lazy ? RTLD_LAZY : RTLD_NOW));
 		expect("libuser13.so", "cublas");
@@ -82,7 +80,6 @@ static void nothing_is_known_of_a_successor(void **state)
 {
 	void *library, *other, *place;
 
-	(void)state;
 	library = load("libuser13.so", RTLD_NOW);
 	place = dlsym(library, "user_gemm");
 	expect_nothing();
@@ -102,7 +99,6 @@ static void a_deeply_bound_asker_is_noticed(void **state)
 {
 	void *library, *(*find)(const char *);
 
-	(void)state;
 	library = load("libasker.so", DEEP | RTLD_NOW);
 	*(void **)&find = dlsym(library, "asker_find");
 	assert_string_equal(owner(find("cuLaunchKernel")), "libcuda.so.1"); /* past us indeed */
@@ -115,7 +111,6 @@ static void deeply_bound_strangers_do_not_matter(void **state)
 {
 	void *library;
 
-	(void)state;
 	library = load("libplugin.so", DEEP | RTLD_NOW); /* asks dlsym, but has no CUDA */
 	expect_nothing();
 	dlclose(library);
@@ -124,7 +119,6 @@ static void deeply_bound_strangers_do_not_matter(void **state)
 /* What is owed is delivered before such a library is loaded. */
 static void nothing_is_owed_to_it(void **state)
 {
-	(void)state;
 	dlclose(load("libplugin.so", RTLD_NOW));
 	assert_int_equal(seen->count, 0);
 	dlclose(load("libplugin.so", DEEP | RTLD_NOW));
@@ -138,7 +132,6 @@ static void another_namespace_is_noticed(void **state)
 {
 	const char *why;
 
-	(void)state;
 	dlclose(dlmopen(LM_ID_BASE, beside("libplugin.so"), RTLD_NOW));
 	expect_nothing();
 	assert_non_null(dlmopen(LM_ID_NEWLM, beside("libplugin_next.so"), RTLD_NOW));
@@ -148,7 +141,6 @@ static void another_namespace_is_noticed(void **state)
 
 static int begin(void **state)
 {
-	(void)state;
 	seen->count = 0;
 	return 0;
 }

@@ -45,7 +45,6 @@ static void true_stays_true(void **state)
 {
 	size_t output;
 
-	(void)state;
 	assert_int_equal(run("/bin/true", &output), 0);
 	assert_int_equal(output, 0);
 	assert_int_equal(files_in_folder(), 0);
@@ -55,7 +54,6 @@ static void false_stays_false(void **state)
 {
 	size_t output;
 
-	(void)state;
 	assert_int_equal(run("/bin/false", &output), 1);
 	assert_int_equal(output, 0);
 }
@@ -64,7 +62,6 @@ static void a_pipeline_of_children_is_silent(void **state)
 {
 	size_t output;
 
-	(void)state;
 	assert_int_equal(run("/bin/sh -c 'ls / | wc -l >/dev/null; exit 7'", &output), 7);
 	assert_int_equal(output, 0);
 	assert_int_equal(files_in_folder(), 0);

@@ -62,7 +62,6 @@ static void nobody_there(void **state)
 {
 	set_call *set = (set_call *)dlsym(RTLD_DEFAULT, "cudnnSetTensor");
 
-	(void)state;
 	assert_string_equal(owner((void *)set), PROBE);
 	assert_int_not_equal(set(&handle, &small, AT(0), NULL), 0);
 	assert_int_equal(seen->count, 0);
@@ -70,7 +69,6 @@ static void nobody_there(void **state)
 
 static void dlsym_hands_out_hooks(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		void *hook = dlsym(library[stand_in_of(rows[i])], rows[i]);
 
@@ -159,7 +157,6 @@ static void a_failed_call_is_not_followed_up(void **state)
 {
 	set_call *set = (set_call *)dlsym(library[CUDNN_9], "cudnnSetTensor");
 
-	(void)state;
 	state_of[CUDNN_9]->result = 5;
 	assert_int_equal(set(&handle, &small, AT(0), NULL), 5);
 	assert_int_equal(seen->count, 1);
@@ -170,7 +167,6 @@ static void unwatched_calls_are_not_described(void **state)
 {
 	set_call *set = (set_call *)dlsym(library[CUDNN_9], "cudnnSetTensor");
 
-	(void)state;
 	seen->watching = false;
 	assert_int_equal(set(&handle, &small, AT(0), NULL), 0);
 	assert_int_equal(seen->count, 0);
@@ -186,7 +182,6 @@ static void collectives(void **state)
 {
 	const struct op_library *call;
 
-	(void)state;
 	assert_int_equal(
 		SYMBOL(NCCL, ncclAllReduce)(AT(0), AT(4096), 100, NCCL_FLOAT32, 0, COMM, STREAM),
 		0);
@@ -229,7 +224,6 @@ static void collectives(void **state)
 
 static void an_odd_collective_flushes(void **state)
 {
-	(void)state;
 	/* An operation of the program's own. */
 	SYMBOL(NCCL, ncclAllReduce)(AT(0), AT(512), 1, NCCL_FLOAT32, 5, COMM, STREAM);
 	assert_int_equal(seen->count, 3);
@@ -250,7 +244,6 @@ static void a_group_is_declared_at_its_end(void **state)
 {
 	const struct op_library *call;
 
-	(void)state;
 	state_of[NCCL]->scratch = 0;
 	seen->watching = false; /* whoever watches later must know all the same */
 	SYMBOL(NCCL, ncclGroupStart)();
@@ -292,7 +285,6 @@ static void a_group_is_declared_at_its_end(void **state)
 
 static void an_odd_group_flushes(void **state)
 {
-	(void)state;
 	state_of[NCCL]->scratch = 0;
 	SYMBOL(NCCL, ncclGroupStart)();
 	SYMBOL(NCCL, ncclSend)(AT(0), 64, NCCL_INT8, 0, COMM, STREAM);
@@ -319,7 +311,6 @@ static void transforms(void **state)
 	const struct op_library *call;
 	cufftHandle plan = 0;
 
-	(void)state;
 	seen->watching = false;
 	assert_int_equal(SYMBOL(CUFFT, cufftPlan1d)(&plan, 10, FFT_R2C, 3), 0);
 	SYMBOL(CUFFT, cufftSetStream)(plan, STREAM);
@@ -361,7 +352,6 @@ static void embedded_transforms(void **state)
 	const struct op_library *call;
 	size_t bytes;
 
-	(void)state;
 	SYMBOL(CUFFT, cufftXtMakePlanMany)
 	(9, 2, n, in, 2, 100, CUDA_R_16F, out, 1, 16, CUDA_C_16F, 2, &bytes, CUDA_C_16F);
 	seen->count = 0;
@@ -422,7 +412,6 @@ static void sparse_products(void **state)
 	const float one = 1, zero = 0;
 	const struct op_library *call;
 
-	(void)state;
 	assert_int_equal(spmm(&handle, 0, 0, &one, &a, &b, &zero, &c, CUDA_R_32F, 0, AT(16384)), 0);
 	call = the_call("cusparseSpMM");
 	assert_ptr_equal(seen->events[0].op.stream, (void *)0x5000);
@@ -452,7 +441,6 @@ static void factorisations(void **state)
 	const struct op_library *call;
 	cusolverDnHandle_t solver = (cusolverDnHandle_t)(void *)&handle;
 
-	(void)state;
 	SYMBOL(CUSOLVER, cusolverDnSpotrf)(solver, 0, 8, AT(0), 10, AT(4096), 100, AT(8192));
 	call = the_call("cusolverDnSpotrf");
 	assert_int_equal(call->count, 3);

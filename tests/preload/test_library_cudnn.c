@@ -49,7 +49,6 @@ static void a_convolution(void **state)
 			      y = nchw(DATA_HALF, 2, 4, 6, 6);
 	const struct op_library *call;
 
-	(void)state;
 	assert_int_equal(convolve(&x, &w, &y, &zero), 0);
 	call = the_call("cudnnConvolutionForward");
 	assert_ptr_equal(seen->events[0].op.stream, (void *)0x5000);
@@ -86,7 +85,6 @@ static void not_understood(void **state)
 	struct standin_tensor x = nchw(DATA_HALF, 2, 3, 8, 8), w = nchw(DATA_HALF, 4, 3, 3, 3),
 			      y = nchw(DATA_HALF, 2, 4, 6, 6);
 
-	(void)state;
 	x.type = 5; /* vectors of four bytes */
 	convolve(&x, &w, &y, &zero);
 	nothing_declared();
@@ -116,7 +114,6 @@ static void others(void **state)
 	const double none = 0, some = 0x1p-1074;
 	const struct op_library *call;
 
-	(void)state;
 	CALL(cudnnBatchNormalizationForwardTraining)
 	(&handle, 1, &one, &zero, &x, AT(0), &x, AT(4096), &p, AT(8192), AT(8256), 0.5, AT(8320),
 	 AT(8384), 1e-5, AT(8448), NULL);
@@ -303,7 +300,6 @@ static void a_graph(void **state)
 	struct program p = made();
 	const struct op_library *call;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		execute_all(&p);
 		call = the_call("cudnnBackendExecute");
@@ -321,7 +317,6 @@ static void a_pack_that_does_not_fit(void **state)
 {
 	struct program p = made();
 
-	(void)state;
 	execute(&p, 3, (int64_t[]){5, 4, 2}, (void *[]){AT(8192), AT(12288), AT(4096)});
 	nothing_declared();
 	execute(&p, 4, (int64_t[]){5, 4, 2, 1}, (void *[]){AT(8192), NULL, AT(4096), AT(0)});
@@ -369,7 +364,6 @@ static void a_value_is_no_address(void **state)
 {
 	struct program p = tensors();
 
-	(void)state;
 	CALL(cudnnBackendDestroyDescriptor)(p.b);
 	p.b = open_tensor(4, 1, 1);
 	SET(p.b, TENSOR_IS_BY_VALUE, TYPE_BOOLEAN, bool, true);
@@ -426,7 +420,6 @@ static void heuristics_lead_on(void **state)
 	cudnnBackendDescriptor_t heuristics, configs[2];
 	int64_t count;
 
-	(void)state;
 	make_operations(&p, &zero);
 	heuristics = create(HEURISTICS);
 	SET_DESCRIPTOR(heuristics, ENGINEHEUR_OPERATION_GRAPH, p.graph);

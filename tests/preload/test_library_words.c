@@ -21,7 +21,6 @@
 
 static void the_vendors_numbers(void **state)
 {
-	(void)state;
 #ifndef COMPARED
 	skip(); /* no headers, or of an older version that lacks some names */
 #endif
@@ -34,7 +33,6 @@ static void attributes_stand_in_order(void **state)
 #include "shim/operands/cudnn_attributes.def"
 	};
 
-	(void)state;
 	for (unsigned i = 1; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		assert_true(numbers[i - 1] < numbers[i]);
 }

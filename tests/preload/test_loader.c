@@ -25,7 +25,6 @@ static void *(*plugin_next_version)(const char *name, const char *version);
 
 static void passes_without_the_shim(void **state)
 {
-	(void)state;
 	if (plain)
 		skip();
 	setenv("FASHIM_TEST_PLAIN", "1", 1);
@@ -37,7 +36,6 @@ static void passes_without_the_shim(void **state)
 
 static void the_shim_is_there(void **state)
 {
-	(void)state;
 	assert_string_equal(owner((void *)dlsym), plain ? "libc.so.6" : "libfashim.so");
 }
 
@@ -45,7 +43,6 @@ static void default_finds_the_callers_own(void **state)
 {
 	const char *(*name)(void);
 
-	(void)state;
 	assert_null(dlsym(RTLD_DEFAULT, "fashim_shared_name"));
 	for (int twice = 0; twice < 2; twice++) {
 		name = plugin_default("fashim_shared_name");
@@ -58,7 +55,6 @@ static void next_is_next_after_the_caller(void **state)
 {
 	const char *(*name)(void);
 
-	(void)state;
 	for (int twice = 0; twice < 2; twice++) {
 		name = plugin_next("fashim_shared_name");
 		assert_non_null(name);
@@ -69,7 +65,6 @@ static void next_is_next_after_the_caller(void **state)
 
 static void versioned_next_works(void **state)
 {
-	(void)state;
 	assert_ptr_equal(plugin_next_version("memcpy", "GLIBC_2.14"),
 			 dlvsym(RTLD_DEFAULT, "memcpy", "GLIBC_2.14"));
 	assert_non_null(plugin_next_version("memcpy", "GLIBC_2.14"));
@@ -81,7 +76,6 @@ static void strangers_keep_their_functions(void **state)
 {
 	int (*function)(void) = dlsym(plugin, "cublasGemmEx");
 
-	(void)state;
 	assert_non_null(function);
 	assert_int_equal(function(), 4711);
 	assert_string_equal(owner((void *)function), "libplugin.so");
@@ -97,7 +91,6 @@ static void errors_are_told_once(void **state)
 {
 	const char *error;
 
-	(void)state;
 	dlerror();
 	assert_null(dlsym(plugin, "fashim_no_such_name"));
 	error = dlerror();
@@ -132,7 +125,6 @@ static void the_loaders_own_list_may_be_overridden(void **state)
 {
 	unsigned before = phdr_calls;
 
-	(void)state;
 	assert_non_null(dlsym(plugin, "cublasGemmEx"));
 	/* Without the shim nobody looks. With it the override is in use, and works. */
 	assert_true(plain ? phdr_calls == before : phdr_calls > before);
@@ -140,7 +132,6 @@ static void the_loaders_own_list_may_be_overridden(void **state)
 
 static void errno_survives(void **state)
 {
-	(void)state;
 	errno = 4242;
 	dlsym(plugin, "cublasGemmEx");
 	assert_int_equal(errno, 4242);
@@ -167,7 +158,6 @@ static void threads_do_not_mix_up(void **state)
 	pthread_t threads[4];
 	void *wrong;
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, look_up_many, NULL), 0);
 	for (int i = 0; i < 4; i++) {
@@ -195,7 +185,6 @@ static void children_may_ask(void **state)
 	pthread_t threads[3];
 	int status, hung = 0;
 
-	(void)state;
 	driver_library = dlopen(beside("../../simgpu/libcuda.so.1"), RTLD_NOW);
 	blas_library = dlopen(beside("../../simgpu/libcublas.so.13"), RTLD_NOW);
 	assert_non_null(driver_library);

@@ -48,7 +48,6 @@ static void image_free(void *image, size_t bytes)
 
 static int begin(void **state)
 {
-	(void)state;
 	seen->active = true;
 	seen->answer = FLOW_PASS;
 	return 0;
@@ -73,7 +72,6 @@ static void modules(void **state)
 	size_t bytes;
 	void *image;
 
-	(void)state;
 	assert_int_equal(CALL(cuModuleLoad)(&module, KERNELS), 0);
 	assert_module(module);
 	image = image_read(&bytes);
@@ -118,7 +116,6 @@ static void libraries(void **state)
 	size_t bytes;
 	void *image;
 
-	(void)state;
 	assert_int_equal(
 		CALL(cuLibraryLoadFromFile)(&library, KERNELS, NULL, NULL, 0, NULL, NULL, 0), 0);
 	assert_library(library);
@@ -134,7 +131,6 @@ static void not_told(void **state)
 	CUmodule module;
 	CUfunction function;
 
-	(void)state;
 	assert_int_equal(CALL(cuModuleLoad)(&module, "/nowhere"), CUDA_ERROR_FILE_NOT_FOUND);
 	seen->active = false;
 	assert_int_equal(CALL(cuModuleLoad)(&module, KERNELS), 0);
@@ -154,7 +150,6 @@ static void older_drivers(void **state)
 {
 	static const char *const versions[] = {"12.2", "12.4"};
 
-	(void)state;
 	for (int i = 0; i < 2 && !getenv("SIMGPU_DRIVER"); i++) {
 		char command[128];
 

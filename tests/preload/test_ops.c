@@ -23,7 +23,6 @@ static char host[4096];
 
 static int begin(void **state)
 {
-	(void)state;
 	memset(seen, 0, sizeof(*seen));
 	seen->active = seen->watching = true;
 	return 0;
@@ -42,7 +41,6 @@ static void one_dimensional_copies(void **state)
 {
 	const struct op *op;
 
-	(void)state;
 	assert_int_equal(CALL(cuMemcpyHtoD_v2)(device, host, 100), 0);
 	op = the_op(OP_COPY, "cuMemcpyHtoD_v2", 2);
 	assert_true(op->copy.from_host && !op->copy.to_host && op->copy.exact);
@@ -111,7 +109,6 @@ static void boxes_give_their_smallest_range(void **state)
 	};
 	const struct op *op;
 
-	(void)state;
 	assert_int_equal(CALL(cuMemcpy2D_v2)(&flat), 0);
 	op = the_op(OP_COPY, "cuMemcpy2D_v2", 2);
 	assert_true(op->copy.from_host && !op->copy.exact);
@@ -149,7 +146,6 @@ static void fills(void **state)
 {
 	const struct op *op;
 
-	(void)state;
 	assert_int_equal(CALL(cuMemsetD32Async)(device, 7, 10, NULL), 0);
 	op = the_op(OP_FILL, "cuMemsetD32Async", 2);
 	assert_int_equal(op->fill.target.base, device);
@@ -174,7 +170,6 @@ static void fills(void **state)
 
 static void nothing_is_told_while_nobody_watches(void **state)
 {
-	(void)state;
 	seen->watching = false;
 	assert_int_equal(CALL(cuMemsetD8_v2)(device, 9, 4), 0);
 	assert_int_equal(CALL(cuMemcpyHtoD_v2)(device, host, 100), 0);
@@ -189,7 +184,6 @@ static void memory_comes_and_goes(void **state)
 	const struct op *op;
 	void *pinned;
 
-	(void)state;
 	seen->watching = false; /* told all the same */
 	assert_int_equal(CALL(cuMemAlloc_v2)(&address, 12345), 0);
 	op = the_op(OP_ALLOC, "cuMemAlloc_v2", 1);
@@ -237,7 +231,6 @@ static void capture_is_told_before_and_after(void **state)
 	CUstream stream;
 	CUgraph graph;
 
-	(void)state;
 	assert_int_equal(CALL(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING), 0);
 	assert_int_equal(CALL(cuStreamBeginCapture_v2)(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
 			 0);
@@ -313,7 +306,6 @@ static void launches_carry_their_attributes(void **state)
 	const struct op_launch *launch;
 	const struct op *op;
 
-	(void)state;
 	seen->answer = FLOW_TAKEN;
 	assert_int_equal(CALL(cuLaunchKernelEx_ptsz)(&config, (CUfunction)host, params, extra), 0);
 	op = the_op(OP_LAUNCH, "cuLaunchKernelEx_ptsz", 1);
@@ -366,7 +358,6 @@ static void aliased_memory_is_told_as_shared(void **state)
 	CUmemGenericAllocationHandle memory;
 	CUdeviceptr address;
 
-	(void)state;
 	assert_int_equal(CALL(cuMemCreate)(&memory, bytes, &prop, 0), 0);
 	assert_int_equal(CALL(cuMemAddressReserve)(&address, 2 * bytes, 0, 0, 0), 0);
 	begin(state);
@@ -409,7 +400,6 @@ static void memory_for_a_network_card_is_shared(void **state)
 	unsigned on = 1;
 	CUresult result;
 
-	(void)state;
 	/* Flushed first; told if the driver agreed (the simulated one does not know cards). */
 	result = CALL(cuPointerSetAttribute)(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, device + 100);
 	assert_int_equal(EVENT(0)->when, PROBE_FLUSH);
@@ -425,7 +415,6 @@ static void the_context_is_the_current_one(void **state)
 {
 	CUcontext current;
 
-	(void)state;
 	assert_int_equal(CALL(cuCtxGetCurrent)(&current), 0);
 	assert_non_null(current);
 	assert_int_equal(CALL(cuMemsetD8_v2)(device, 9, 4), 0);
@@ -434,7 +423,6 @@ static void the_context_is_the_current_one(void **state)
 
 static void errors_and_errno_pass_through(void **state)
 {
-	(void)state;
 	errno = 4242;
 	assert_int_not_equal(CALL(cuMemFree_v2)(device + 1), 0);
 	assert_int_equal(seen->count, 1);
@@ -465,7 +453,6 @@ static void proc_address_on_a_whole_driver(void **state)
 	CUdriverProcAddressQueryResult status;
 	void *function;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
 		assert_int_equal(
 			get(wanted[i].name, &function, wanted[i].version, wanted[i].flags, &status),

@@ -67,7 +67,6 @@ static void release(struct lines *lines)
 
 static void rows_stand_in_order(void **state)
 {
-	(void)state;
 	for (unsigned i = 1; i < COUNT(driver_rows); i++)
 		assert_true(strcmp(driver_rows[i - 1], driver_rows[i]) < 0);
 	for (unsigned i = 1; i < COUNT(library_rows); i++)
@@ -78,7 +77,6 @@ static void every_driver_function_has_a_row(void **state)
 {
 	struct lines lines;
 
-	(void)state;
 	if (access(CUDA_STUB, R_OK))
 		skip();
 	run(&lines, "nm -D --defined-only $OBJECT | awk '$NF ~ /^cu/ {print $NF}' | LC_ALL=C sort",
@@ -99,7 +97,6 @@ static void exports_are_the_tables(void **state)
 	const char *wanted[COUNT(export_rows)];
 	struct lines lines;
 
-	(void)state;
 	memcpy(wanted, export_rows, sizeof(wanted));
 	qsort(wanted, COUNT(wanted), sizeof(wanted[0]), by_text);
 	run(&lines, "nm -D --defined-only $OBJECT | awk '{print $NF}' | LC_ALL=C sort",
@@ -114,7 +111,6 @@ static void needs_libc_alone(void **state)
 {
 	struct lines lines;
 
-	(void)state;
 	run(&lines,
 	    "readelf -dW $OBJECT | awk '/NEEDED|SONAME|TEXTREL|VERDEF/ {print $2, $NF}' | sort",
 	    beside("../../libfashim.so"));
@@ -131,7 +127,6 @@ static void the_shim_does_not_import_the_loader(void **state)
 {
 	struct lines lines;
 
-	(void)state;
 	run(&lines,
 	    "nm -D --undefined-only $OBJECT | awk '{sub(/@.*/, \"\", $NF); print $NF}' | "
 	    "grep -E '^(dlsym|dlvsym|dlmopen|cu[A-Z].*|cublas.*)$' || true",
@@ -146,7 +141,6 @@ static void the_shim_keeps_to_itself(void **state)
 {
 	struct lines lines;
 
-	(void)state;
 	run(&lines,
 	    "nm -D --undefined-only $OBJECT | awk '{sub(/@.*/, \"\", $NF); print $NF}' | grep -E "
 	    "'^(v?fork|_Fork|clone.*|execv.*|execl.*|posix_spawn.*|system|popen|socket.*|connect|"

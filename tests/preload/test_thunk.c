@@ -27,7 +27,6 @@ typedef int get_v2(const char *name, void **function, int version, uint64_t flag
 
 static int begin(void **state)
 {
-	(void)state;
 	memset(seen, 0, sizeof(*seen));
 	seen->active = true;
 	report[0] = '\0';
@@ -39,7 +38,6 @@ static void an_unknown_export_gets_a_thunk(void **state)
 	int (*sum)(double, int, double, int64_t, float, int, int, int, int, int, int, float) =
 		dlsym(driver, "cuFutureSum");
 
-	(void)state;
 	assert_string_equal(owner((void *)sum), PROBE);
 	assert_int_equal(sum(1.5, 2, 3.25, -4, 5.5f, 6, 7, 8, 9, 10, 11, 12.5f), 77);
 	assert_string_equal(report, "1.5 2 3.25 -4 5.5 6 7 8 9 10 11 12.5");
@@ -54,7 +52,6 @@ static void a_known_function_keeps_its_stack_arguments(void **state)
 	int (*batch)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
 		     uint64_t) = dlsym(driver, "cuMemcpyBatchAsync");
 
-	(void)state;
 	assert_string_equal(owner((void *)batch), PROBE);
 	errno = 4242;
 	assert_int_equal(batch(1, 2, 3, 4, 5, 6, 7, 8, 9), 0);
@@ -69,7 +66,6 @@ static void an_inactive_shim_flushes_nothing(void **state)
 	int (*batch)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
 		     uint64_t) = dlsym(driver, "cuMemcpyBatchAsync");
 
-	(void)state;
 	seen->active = false;
 	assert_int_equal(batch(1, 2, 3, 4, 5, 6, 7, 8, 9), 0);
 	assert_int_equal(seen->count, 0);
@@ -77,7 +73,6 @@ static void an_inactive_shim_flushes_nothing(void **state)
 
 static void inert_functions_are_the_drivers_own(void **state)
 {
-	(void)state;
 	assert_string_equal(owner(dlsym(driver, "cuInit")), FAKE);
 	assert_string_equal(owner(dlsym(driver, "cuCtxGetCurrent")), FAKE);
 	assert_null(dlsym(driver, "cuMemAlloc_v2"));
@@ -90,7 +85,6 @@ static void proc_address_is_swapped_by_identity(void **state)
 	int status = -1;
 	int (*private)(int, int);
 
-	(void)state;
 	assert_string_equal(owner((void *)get), PROBE);
 	assert_int_equal(get("cuLaunchKernel", &function, 4000, 0, NULL), 0);
 	assert_ptr_equal(function, dlsym(driver, "cuLaunchKernel"));
@@ -124,7 +118,6 @@ static void looking_up_itself_gives_the_same_arity(void **state)
 	get_v2 *new = (get_v2 *)dlsym(driver, "cuGetProcAddress_v2");
 	void *function;
 
-	(void)state;
 	assert_int_equal(old("cuGetProcAddress", &function, 11030, 0), 0);
 	assert_ptr_equal(function, old);
 	assert_int_equal(old("cuGetProcAddress", &function, 12000, 0), 0);
@@ -139,7 +132,6 @@ static void default_streams_are_kept_apart(void **state)
 	launch *legacy = (launch *)dlsym(driver, "cuLaunchKernel");
 	launch *per_thread = (launch *)dlsym(driver, "cuLaunchKernel_ptsz");
 
-	(void)state;
 	seen->watching = true;
 	assert_int_equal(legacy((void *)1, 2, 3, 4, 5, 6, 7, 0, NULL, NULL, NULL), 0);
 	assert_int_equal(per_thread((void *)1, 2, 3, 4, 5, 6, 7, 0, NULL, NULL, NULL), 0);
@@ -160,7 +152,6 @@ static void a_taken_launch_does_not_reach_the_driver(void **state)
 	launch *function = (launch *)dlsym(driver, "cuLaunchKernel");
 	unsigned before = *launches;
 
-	(void)state;
 	seen->watching = true;
 	seen->answer = FLOW_TAKEN;
 	assert_int_equal(function((void *)1, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), 0);
@@ -206,7 +197,6 @@ static void an_unwatched_launch_costs_next_to_nothing(void **state)
 	launch **real = (launch **)dlsym(driver, "fake_launch");
 	double with = cost(hook), without = cost(*real);
 
-	(void)state;
 	print_message("launch hook: %.1f ns\n", with - without);
 	assert_int_equal(seen->count, 0);
 	assert_true(with - without < 60);

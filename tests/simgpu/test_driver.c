@@ -24,7 +24,6 @@ static int open_device(void **state)
 {
 	char path[4096];
 
-	(void)state;
 	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
 		return -1;
 	snprintf(path, sizeof(path), "%s/apps/sim/demo.kernels", BUILD_FOLDER);
@@ -38,7 +37,6 @@ static void every_name_has_its_own_address(void **state)
 	char word[256];
 	FILE *f = fopen(BUILD_FOLDER "/tests/simgpu/names", "r");
 
-	(void)state;
 	assert_non_null(f);
 	while (fscanf(f, "%*s %*s %255s", word) == 1) {
 		if (strncmp(word, "cu", 2))
@@ -68,7 +66,6 @@ static void *ask(const char *symbol, int version, cuuint64_t flags)
 
 static void asked_names_are_exports_of_that_abi(void **state)
 {
-	(void)state;
 	assert_ptr_equal(ask("cuMemAlloc", 2000, 0), name("cuMemAlloc"));
 	assert_ptr_equal(ask("cuMemAlloc", 3020, 0), name("cuMemAlloc_v2"));
 	assert_ptr_equal(ask("cuMemAlloc", 13000, 2), name("cuMemAlloc_v2"));
@@ -88,7 +85,6 @@ static void missing_names_are_reported_as_each_arity_does(void **state)
 	CUdriverProcAddressQueryResult status;
 	void *p = (void *)1;
 
-	(void)state;
 	assert_int_equal(old("cuNoSuchThing", &p, 13000, 0), CUDA_ERROR_NOT_FOUND);
 	assert_int_equal(old("cuMemAlloc", &p, 3020, 0), CUDA_SUCCESS);
 	assert_ptr_equal(p, name("cuMemAlloc_v2"));
@@ -107,7 +103,6 @@ static void unknown_functions_say_so(void **state)
 {
 	CUresult (*no)(void) = name("cuTexRefCreate");
 
-	(void)state;
 	assert_int_equal(no(), CUDA_ERROR_NOT_SUPPORTED);
 }
 
@@ -117,7 +112,6 @@ static void allocations_have_exact_ranges(void **state)
 	unsigned char bytes[1000];
 	size_t size;
 
-	(void)state;
 	assert_int_equal(cuMemAlloc(&p, 1000), CUDA_SUCCESS);
 	assert_int_equal(p % 512, 0);
 	assert_int_equal(cuMemGetAddressRange(&base, &size, p + 999), CUDA_SUCCESS);
@@ -152,7 +146,6 @@ static void pitched_copies_leave_the_rest(void **state)
 			   .Height = 5};
 	CUdeviceptr p;
 
-	(void)state;
 	assert_int_equal(cuMemAlloc(&p, sizeof(host)), CUDA_SUCCESS);
 	assert_int_equal(cuMemsetD8(p, 7, sizeof(host)), CUDA_SUCCESS);
 	memset(want, 7, sizeof(want));
@@ -176,7 +169,6 @@ static void mapped_memory_is_one_memory(void **state)
 	unsigned value = 0;
 	CUdeviceptr p;
 
-	(void)state;
 	assert_int_equal(cuMemAddressReserve(&p, 2 * size, 0, 0, 0), CUDA_SUCCESS);
 	assert_int_equal(cuMemCreate(&handle, size, &prop, 0), CUDA_SUCCESS);
 	assert_int_equal(cuMemMap(p, size, 0, handle, 0), CUDA_SUCCESS);
@@ -200,7 +192,6 @@ static void images_are_told_apart(void **state)
 	CUmodule m;
 	FILE *f;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/apps/sim/demo.kernels", BUILD_FOLDER);
 	assert_non_null(f = fopen(path, "rb"));
 	char *bytes = calloc(1, 1 << 20);
@@ -227,7 +218,6 @@ static void functions_and_kernels_are_two_kinds(void **state)
 	char path[4096];
 	size_t offset, size;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/apps/sim/demo.kernels", BUILD_FOLDER);
 	assert_int_equal(cuLibraryLoadFromFile(&library, path, NULL, NULL, 0, NULL, NULL, 0), 0);
 	assert_int_equal(cuLibraryGetKernel(&kernel, library, "app_scale_f16"), CUDA_SUCCESS);
@@ -255,7 +245,6 @@ static void launches_take_both_forms(void **state)
 	long long n = 300;
 	CUdeviceptr p;
 
-	(void)state;
 	for (int i = 0; i < 300; i++)
 		in[i] = 0x3c00; /* 1 */
 	assert_int_equal(cuMemAlloc(&p, 1200), CUDA_SUCCESS);
@@ -308,7 +297,6 @@ static void captured_work_runs_at_each_launch(void **state)
 	CUdeviceptr p;
 	unsigned value[2];
 
-	(void)state;
 	assert_int_equal(cuMemAlloc(&p, 8), CUDA_SUCCESS);
 	cuMemsetD32(p, 0, 2);
 	cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
@@ -377,7 +365,6 @@ static void graphs_can_be_changed(void **state)
 	unsigned value;
 	size_t count = 1;
 
-	(void)state;
 	assert_int_equal(cuMemAlloc(&p, 8), CUDA_SUCCESS);
 	cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
 	graph = two_fills(stream, p, 1, 2);
@@ -422,7 +409,6 @@ static void what_capture_forbids_breaks_it(void **state)
 	CUstream stream;
 	CUdeviceptr p;
 
-	(void)state;
 	cuStreamCreate(&stream, CU_STREAM_DEFAULT);
 	assert_int_equal(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
 	assert_int_equal(cuMemAlloc(&p, 16), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -448,7 +434,6 @@ static void contexts_stack_by_thread(void **state)
 	CUcontext other, now;
 	CUdeviceptr p;
 
-	(void)state;
 	assert_int_equal(cuCtxCreate_v4(&other, NULL, 0, 0), CUDA_SUCCESS);
 	assert_int_equal(cuCtxGetCurrent(&now), CUDA_SUCCESS);
 	assert_ptr_equal(now, other);
@@ -496,7 +481,6 @@ static void since_when_functions_are_there(void **state)
 #undef DRIVER_OPTIONAL
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		if (entry(rows[i].name, rows[i].since) != name(rows[i].name))
 			fail_msg("%s is not there since %d", rows[i].name, rows[i].since);
@@ -534,7 +518,6 @@ static void older_drivers_lack_what_came_later(void **state)
 {
 	static const char *const versions[] = {"12.2", "12.4", "12.8", "13.0"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++) {
 		char command[256];
 		int status;

@@ -21,7 +21,6 @@ static int open_device(void **state)
 	CUcontext context;
 	void *host;
 
-	(void)state;
 	sem_init(&gate, 0, 0);
 	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
 	    cuMemAlloc(&p, 4 * N) || cuMemAllocHost(&host, 4 * N) ||
@@ -75,7 +74,6 @@ static void an_event_orders_streams(void **state)
 {
 	CUevent event;
 
-	(void)state;
 	assert_int_equal(cuEventCreate(&event, 0), CUDA_SUCCESS);
 	assert_int_equal(written_then_read(event), 2);
 	assert_int_equal(cuEventQuery(event), CUDA_SUCCESS);
@@ -84,7 +82,6 @@ static void an_event_orders_streams(void **state)
 
 static void without_it_the_read_is_too_early(void **state)
 {
-	(void)state;
 	assert_int_equal(written_then_read(NULL), 1);
 }
 
@@ -93,7 +90,6 @@ static void the_legacy_stream_waits_for_blocking_ones(void **state)
 	CUstream blocking;
 	unsigned value;
 
-	(void)state;
 	assert_int_equal(cuStreamCreate(&blocking, CU_STREAM_DEFAULT), CUDA_SUCCESS);
 	assert_int_equal(cuMemsetD32(p, 3, N), CUDA_SUCCESS);
 	assert_int_equal(cuLaunchHostFunc(blocking, slow, NULL), CUDA_SUCCESS);
@@ -113,7 +109,6 @@ static void the_legacy_stream_does_not_wait_for_others(void **state)
 {
 	unsigned value;
 
-	(void)state;
 	assert_int_equal(cuMemsetD32(p, 6, N), CUDA_SUCCESS);
 	assert_int_equal(cuCtxSynchronize(), CUDA_SUCCESS);
 	assert_int_equal(cuLaunchHostFunc(a, held, NULL), CUDA_SUCCESS);
@@ -128,7 +123,6 @@ static void pageable_memory_may_change_after_the_call(void **state)
 {
 	unsigned source = 8, value = 0;
 
-	(void)state;
 	assert_int_equal(cuLaunchHostFunc(a, held, NULL), CUDA_SUCCESS);
 	assert_int_equal(cuMemcpyHtoDAsync(p, &source, 4, a), CUDA_SUCCESS);
 	source = 9;
@@ -148,7 +142,6 @@ static void time_passes_between_events(void **state)
 	CUevent from, to;
 	float ms = -1;
 
-	(void)state;
 	cuEventCreate(&from, 0);
 	cuEventCreate(&to, 0);
 	assert_int_equal(cuEventRecord(from, a), CUDA_SUCCESS);

@@ -69,7 +69,6 @@ static int open_device(void **state)
 {
 	CUcontext context;
 
-	(void)state;
 	return cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
 	       cublasCreate(&handle) || cuMemAlloc(&a, ROOM * 8) || cuMemAlloc(&b, ROOM * 8) ||
 	       cuMemAlloc(&c, ROOM * 8);
@@ -114,7 +113,6 @@ static void every_transpose_and_type(void **state)
 	const float alpha = 0.5f, beta = 0.25f;
 	const int lda = 31, ldb = 29, ldc = 21;
 
-	(void)state;
 	for (unsigned t = 0; t < sizeof(types) / sizeof(*types); t++)
 		for (int ta = 0; ta < 2; ta++)
 			for (int tb = 0; tb < 2; tb++) {
@@ -136,7 +134,6 @@ static void typed_entry_points(void **state)
 	const double d1 = 1, d0 = 0;
 	const float f1 = 1, f0 = 0;
 
-	(void)state;
 	inputs(CUDA_R_32F, CUDA_R_32F);
 	assert_int_equal(cublasSgemm(handle, 1, 0, M, N, K, &f1, (float *)a, K, (float *)b, K, &f0,
 				     (float *)c, M),
@@ -162,7 +159,6 @@ static void half_scalars_with_half_compute(void **state)
 			       const void *, int, const void *, int, const uint16_t *, void *,
 			       int) = dlsym(RTLD_DEFAULT, "cublasHgemm");
 
-	(void)state;
 	assert_non_null(gemm);
 	inputs(CUDA_R_16F, CUDA_R_16F);
 	assert_int_equal(
@@ -176,7 +172,6 @@ static void address_arrays_and_device_scalars(void **state)
 	CUdeviceptr arrays, at[3 * BATCH];
 	const float scalars[2] = {0.5f, 1};
 
-	(void)state;
 	inputs(CUDA_R_16F, CUDA_R_16F);
 	for (int i = 0; i < BATCH; i++) {
 		at[i] = a + 2 * 500 * i;
@@ -204,7 +199,6 @@ static void edges(void **state)
 {
 	const float one = 1, zero = 0, half = 0.5f;
 
-	(void)state;
 	inputs(CUDA_R_32F, CUDA_R_32F);
 	cuMemsetD8(c, 0xff, ROOM * 4);
 	assert_int_equal(cublasSgemm(handle, 0, 0, M, N, K, &one, (float *)a, M, (float *)b, K,
@@ -223,7 +217,6 @@ static void bad_arguments(void **state)
 {
 	const float one = 1;
 
-	(void)state;
 	float *p = (float *)a;
 	assert_int_equal(cublasSgemm(NULL, 0, 0, 1, 1, 1, &one, p, 1, p, 1, &one, p, 1),
 			 CUBLAS_STATUS_NOT_INITIALIZED);
@@ -247,7 +240,6 @@ static void lt_with_bias_and_row_major(void **state)
 	uint64_t got = 0;
 	size_t written = 0;
 
-	(void)state;
 	inputs(CUDA_R_32F, CUDA_R_32F);
 	float values[M];
 	for (int i = 0; i < M; i++)
@@ -288,7 +280,6 @@ static void names_carry_the_soname_as_version(void **state)
 {
 	void *library = dlopen("libcublas.so.12", RTLD_NOW | RTLD_LOCAL);
 
-	(void)state;
 	assert_non_null(library);
 	assert_non_null(dlvsym(library, "cublasGemmEx", "libcublas.so.12"));
 	assert_null(dlvsym(library, "cublasGemmEx", "libcublas.so.13"));
@@ -298,7 +289,6 @@ static void names_carry_the_soname_as_version(void **state)
 
 static void conversions_round_to_nearest_even(void **state)
 {
-	(void)state;
 	for (uint32_t h = 0; h < 0x10000; h++) {
 		uint16_t back = float_to_f16(f16_to_float((uint16_t)h));
 		if ((h & 0x7fff) <= 0x7c00)

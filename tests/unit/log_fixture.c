@@ -15,7 +15,6 @@ int fresh(void **state)
 {
 	static int count;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/%d/log.jsonl", child_folder(), count++);
 	snprintf(live_path, sizeof(live_path), "%s.live", path);
 	snprintf(setting, sizeof(setting), "FASHIM_OUT=%s", path);

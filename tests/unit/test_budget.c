@@ -34,7 +34,6 @@ static uint64_t put_off(void)
 /* Nothing is looked at closely, and nothing held against it: later it is learned like any other. */
 static void test_new_sites_wait(void **state)
 {
-	(void)state;
 	begin();
 	overspend();
 	for (int i = 0; i < 6; i++)
@@ -49,7 +48,6 @@ static void test_new_sites_wait(void **state)
 
 static void test_learning_waits(void **state)
 {
-	(void)state;
 	begin();
 	core_chain();
 	assert_int_equal(site_count, 1);
@@ -77,7 +75,6 @@ static void test_samples_are_deferred(void **state)
 {
 	uint64_t compared;
 
-	(void)state;
 	begin();
 	core_learn();
 	compared = sites[0].live->compared;
@@ -98,7 +95,6 @@ static void test_verdicts_under_way(void **state)
 {
 	int verdicts;
 
-	(void)state;
 	begin();
 	core_chain();
 	core_chain();
@@ -125,7 +121,6 @@ static void test_verdicts_under_way(void **state)
 /* The last test: what was saved stays saved. */
 static void test_savings_pay(void **state)
 {
-	(void)state;
 	begin();
 	overspend();
 	for (int i = 0; i < 3; i++)

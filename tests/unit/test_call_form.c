@@ -42,7 +42,6 @@ static const char *const usual_texts[] = {
 
 static void test_text_and_back(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(usual_texts) / sizeof(*usual_texts); i++) {
 		struct call_form form;
 		char text[FORM_TEXT];
@@ -56,7 +55,6 @@ static void test_words_in_any_order(void **state)
 {
 	struct call_form a, b;
 
-	(void)state;
 	assert_int_equal(parse(&a, "4,12,384,384,64,f16,mask=kB,softcap,causal"), 0);
 	assert_int_equal(parse(&b, "4,12,384,384,64,softcap,causal,mask=Bk"), 0);
 	assert_memory_equal(&a, &b, sizeof(a));
@@ -101,7 +99,6 @@ static void test_what_is_no_form(void **state)
 		"x,8,512,512,64",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		struct call_form form;
 
@@ -116,7 +113,6 @@ static void test_length(void **state)
 	const char *text = "1,8,512,512,64,causal";
 	struct call_form form;
 
-	(void)state;
 	assert_int_equal(call_form_parse(&form, text, strlen("1,8,512,512,6")), 0);
 	assert_int_equal(form.D, 6);
 	assert_int_equal(form.window_right, ATTN_NO_WINDOW);
@@ -126,7 +122,6 @@ static void test_length(void **state)
 
 static void test_call_and_back(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(usual_texts) / sizeof(*usual_texts); i++) {
 		struct call_form form, again;
 		struct attn_args args;
@@ -152,7 +147,6 @@ static void test_operands_lie_apart(void **state)
 	struct attn_args args;
 	uint64_t bytes, at[9], size[9];
 
-	(void)state;
 	assert_int_equal(parse(&form, text), 0);
 	assert_int_equal(tune_layout(&args, &form, BASE, &bytes), 0);
 	at[0] = args.q.base, size[0] = 2 * 3 * 16 * 64 * 2;
@@ -193,7 +187,6 @@ static void test_of_a_call(void **state)
 	struct call_form form;
 	char text[FORM_TEXT];
 
-	(void)state;
 	call_form_of(&form, &args);
 	assert_string_equal(call_form_text(&form, text), "2,8,512,512,64,f16,bias=Bk:f16,k_down");
 	args.v.base += 2;
@@ -217,7 +210,6 @@ static void test_unlucky_lengths(void **state)
 	char text[FORM_TEXT];
 	uint64_t bytes;
 
-	(void)state;
 	assert_int_equal(parse(&form, "1,12,197,197,64,k_down"), 0);
 	assert_int_equal(tune_layout(&args, &form, BASE, &bytes), 0);
 	assert_string_equal(call_form_text(&form, text), "1,12,197,197,64,f16,k_down,unaligned=k");

@@ -40,7 +40,6 @@ void callstack_outer(void)
 
 static void test_native(void **state)
 {
-	(void)state;
 	errno = EDOM;
 	callstack_outer();
 	assert_int_equal(errno, EDOM);
@@ -88,7 +87,6 @@ static void test_native_names(void **state)
 	static const char *const names[] = {"_ZThn8_N1A1fEv+0x", "std::function+0x", "forward+0x",
 					    "at::native::_GLOBAL__N_1::gemm+0x"};
 
-	(void)state;
 	plus_plus();
 	assert_true(stack.count > 4);
 	for (int i = 0; i < 4; i++)
@@ -111,7 +109,6 @@ static void test_native_library(void **state)
 {
 	int two[2] = {1, 2}, found = 0, one_form = 0;
 
-	(void)state;
 	qsort(two, 2, sizeof(two[0]), compare_by_stack);
 	assert_true(compared > 0);
 	assert_memory_equal(stack.frame[0], "compare_by_stack+0x", 19);
@@ -140,14 +137,12 @@ __attribute__((noinline)) static int descend(int depth)
 
 static void test_native_deep(void **state)
 {
-	(void)state;
 	assert_int_equal(descend(60), 60);
 	assert_int_equal(stack.count, CALLSTACK_FRAMES);
 }
 
 static void test_no_python(void **state)
 {
-	(void)state;
 	assert_int_equal(probe(), 0);
 }
 
@@ -217,7 +212,6 @@ static int prepare(void **state)
 	char *slash;
 	ssize_t n = readlink("/proc/self/exe", probe_path, sizeof(probe_path) - 32);
 
-	(void)state;
 	if (n < 0)
 		return -1;
 	probe_path[n] = '\0';
@@ -237,7 +231,6 @@ static void test_python(void **state)
 	int ran = 0;
 	char text[8192];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(pythons) / sizeof(pythons[0]); i++) {
 		/* A dump for crash reports escapes what is not ASCII; the others do not. */
 		static const char *const ways[] = {"", "held", "thread"};
@@ -267,7 +260,6 @@ static void test_python_api(void **state)
 		"_Py_DumpTraceback PyUnstable_DumpTraceback Py_Version Py_GetVersion";
 	char text[8192];
 
-	(void)state;
 	if (!run_python("python3", "held", hidden, text, sizeof(text)))
 		skip();
 	expect_frames(text, "caf\xc3\xa9");
@@ -280,7 +272,6 @@ static void test_python_deep(void **state)
 	char text[16384];
 	int lines = 0;
 
-	(void)state;
 	if (!run_python("python3", "deep", "", text, sizeof(text)))
 		skip();
 	for (const char *line = text; *line; line = strchr(line, '\n') + 1)
@@ -294,7 +285,6 @@ static void test_python_long_path(void **state)
 {
 	char text[16384], folder[300], saved[128];
 
-	(void)state;
 	if (!run_python("python3", "", "", text, sizeof(text)))
 		skip();
 	strcpy(saved, model_path);

@@ -134,7 +134,6 @@ static void test_read(void **state)
 {
 	static const enum scalar_type types[] = {HALF, BFLOAT};
 
-	(void)state;
 	for (int form = 0; form < 4; form++) {
 		begin(form % 2, types[form / 2]);
 		learn();
@@ -151,7 +150,6 @@ static void test_read(void **state)
  * products run as the program wrote them. */
 static void test_gone(void **state)
 {
-	(void)state;
 	for (int form = 0; form < 8; form++) {
 		const struct op over = core_memset(form & 2 ? NARROW_K + 64 : NARROW_Q, 8);
 
@@ -184,7 +182,6 @@ static void test_gone(void **state)
 /* The product reads memory that was written behind the cast: other numbers. */
 static void test_other_numbers(void **state)
 {
-	(void)state;
 	for (int with_copy = 0; with_copy < 2; with_copy++) {
 		begin(with_copy, HALF);
 		learn();
@@ -216,7 +213,6 @@ static void test_other_numbers(void **state)
 /* O is written over what was cast. */
 static void test_output_over_original(void **state)
 {
-	(void)state;
 	begin(false, HALF);
 	learn();
 	assert_int_equal(window(), 5);
@@ -228,7 +224,6 @@ static void test_output_over_original(void **state)
 /* Nobody knows what they were cast from: declined, in the end. */
 static void test_never_cast(void **state)
 {
-	(void)state;
 	begin(false, HALF);
 	for (int i = 0; i < 12; i++) {
 		core_send(core_scores());
@@ -245,7 +240,6 @@ static void test_never_cast(void **state)
 /* Cast from another type than PV's: no kernel takes such a call. */
 static void test_other_type(void **state)
 {
-	(void)state;
 	begin(false, HALF);
 	for (int i = 0; i < 12; i++) {
 		narrow = BFLOAT;
@@ -264,7 +258,6 @@ static void test_other_type(void **state)
 /* All of it in fp32, though Q and K were cast: 16-bit kernels would round P. */
 static void test_all_fp32(void **state)
 {
-	(void)state;
 	begin(false, HALF);
 	for (int i = 0; i < 3; i++) {
 		casts();

@@ -274,7 +274,6 @@ static void test_every_trace(void **state)
 	const int expected = COUNT(rows) + COUNT(programs);
 	glob_t found;
 
-	(void)state;
 	assert_int_equal(glob(TRACES "/*.trace.gz", 0, NULL, &found), 0);
 	for (size_t i = 0; i < found.gl_pathc; i++) {
 		const char *path = found.gl_pathv[i] + strlen(TRACES "/");
@@ -357,7 +356,6 @@ static void test_every_case(void **state)
 	const long cases = reader_count(json, "cases");
 	int played = 0, excused = 0;
 
-	(void)state;
 	for (int n = 0; n < cases; n++) {
 		char path[64];
 		const char *name;
@@ -386,7 +384,6 @@ static void test_every_number(void **state)
 		int last;
 	} parts[] = {{'P', 36}, {'N', 8}, {'I', 30}, {'U', 8}};
 
-	(void)state;
 	for (int p = 0; p < COUNT(parts); p++)
 		for (int n = 1; n <= parts[p].last; n++) {
 			char number[16];

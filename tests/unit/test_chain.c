@@ -82,7 +82,6 @@ static void test_may_open(void **state)
 {
 	struct op op;
 
-	(void)state;
 	core_begin();
 #define DENIED(change)                                                                             \
 	do {                                                                                       \
@@ -118,7 +117,6 @@ static void test_open(void **state)
 	struct chain *chain;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	assert_int_equal(chain->input_count, 2);
@@ -154,7 +152,6 @@ static void test_table_full(void **state)
 {
 	struct op op;
 
-	(void)state;
 	core_begin();
 	op = core_scores();
 	for (int i = 0; i < CHAIN_COUNT; i++)
@@ -172,7 +169,6 @@ static void test_versions(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	chain = window();
 	assert_int_equal(chain->step_count, 4);
@@ -195,7 +191,6 @@ static void test_in_place(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	core.x = core.m = core.p = core.s;
 	chain = window();
@@ -211,7 +206,6 @@ static void test_partial_overlap(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	core.p = core.x + core.score_bytes / 2;
 	chain = window();
@@ -225,7 +219,6 @@ static void test_middle_into_q(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	core.x = core.q;
 	chain = window();
@@ -238,7 +231,6 @@ static void test_readers(void **state)
 	struct chain *chain;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	chain = window();
 	assert_true(is_reader(core_scale(CORE_OTHER, core.p, 1)));
@@ -267,7 +259,6 @@ static void test_pointer_words(void **state)
 	const uint64_t block[2] = {CORE_ARENA, CORE_ARENA};
 	struct op op;
 
-	(void)state;
 	core_begin();
 	op = core_launch("somebody_elses", 3, (size_t[]){4, 4, 8},
 			 (const void *[]){numbers, numbers + 1, &core.s});
@@ -310,7 +301,6 @@ static void sum_of_products(int64_t keys, bool scores_first)
 /* A bias that is a product: what is written is as large as the scores. */
 static void test_two_products(void **state)
 {
-	(void)state;
 	sum_of_products(39, true);
 	sum_of_products(39, false);
 	sum_of_products(0, true); /* as good as one another: the latest */
@@ -323,7 +313,6 @@ static void test_projected_values(void **state)
 	struct chain *values, *scores;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	core.Sq = core.Sk;
 	core_resize();
@@ -347,7 +336,6 @@ static void test_copies(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	assert_true(join(chain, core_copy(core.s, core.x, core.score_bytes)));
@@ -361,7 +349,6 @@ static void test_too_long(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	for (int i = 1; i < CHAIN_STEPS; i++) {
@@ -379,7 +366,6 @@ static void test_unreadable(void **state)
 	struct chain *chain;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	op = core_scale(core.x, core.s, 1);
@@ -402,7 +388,6 @@ static void test_end_denied(void **state)
 	struct chain *chain;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	chain = window();
 #define DENIED(change)                                                                             \
@@ -440,7 +425,6 @@ static void test_end_sink(void **state)
 	struct chain *chain;
 	struct op op;
 
-	(void)state;
 	for (int one = 0; one < 2; one++) {
 		core_begin();
 		core.Sq = one ? 1 : core.Sq;
@@ -463,7 +447,6 @@ static void test_end_p_first(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	chain = window();
 	assert_true(ends(chain, core_product(1, 1, core.Sq, core.D, core.Sk, core.p, core.Sk,
@@ -478,7 +461,6 @@ static void test_end_old_version(void **state)
 	struct chain *chain;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	chain = window();
 	op = core_context();

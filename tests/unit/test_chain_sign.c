@@ -30,7 +30,6 @@ static void test_indexer(void **state)
 {
 	uint64_t plain;
 
-	(void)state;
 	core_begin();
 	plain = with_indexer("cupy_exp__float16_float16", 96, 1);
 	assert_int_equal(with_indexer("cupy_exp__float16_float16", 96, 2), plain);
@@ -47,7 +46,6 @@ static void test_indexer_is_known_by_first_name(void **state)
 	const size_t size[] = {8, 24};
 	const void *const value[] = {&core.s, indexer};
 
-	(void)state;
 	core_begin();
 	assert_non_null(
 		function_get(core_launch("cupy_abs", 2, size, value).launch.function)->clear_unset);
@@ -60,7 +58,6 @@ static void test_signatures(void **state)
 	uint64_t scale, add, other, unknown;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	scale = signature(core_scale(core.x, core.s, 0.5f));
 	assert_int_equal(signature(core_scale(core.x, core.s, 0.5f)), scale); /* other garbage */

@@ -56,7 +56,6 @@ static uint64_t materialised(void)
 
 static void test_both_halves(void **state)
 {
-	(void)state;
 	for (int odd = 0; odd < 2; odd++) {
 		core_replaced();
 		assert_false(core_send(half(core.p + 2 * (uint64_t)odd, halves())));
@@ -75,7 +74,6 @@ static void test_halves_of_a_part(void **state)
 {
 	const uint64_t begin = core.p + 400, end = begin + 4 * 100;
 
-	(void)state;
 	core_replaced();
 	assert_false(core_send(half(core.p + 400, 100)));
 	assert_false(core_send(half(core.p + 402, 100)));
@@ -136,7 +134,6 @@ static void interrupt(struct op op, uint64_t from, unsigned width, int64_t count
 
 static void test_interrupted(void **state)
 {
-	(void)state;
 	core_begin();
 	/* read: all of it, what was written, what was not, what lies elsewhere in P */
 	interrupt(core_to_host(core.p, core.score_bytes), core.p, 2, halves());
@@ -161,7 +158,6 @@ static void test_interrupted(void **state)
 /* What overwrites all of it leaves nothing in between. */
 static void test_overwritten(void **state)
 {
-	(void)state;
 	core_replaced();
 	assert_false(core_send(half(core.p + 400, 100)));
 	assert_false(core_send(core_memset(core.p, core.score_bytes)));
@@ -176,7 +172,6 @@ static void test_overwritten(void **state)
 /* A value that ends within two elements is made at once. */
 static void test_in_the_midst(void **state)
 {
-	(void)state;
 	core_replaced();
 	assert_false(core_send(core_memset(core.p, 402)));
 	assert_string_equal(core_acts(), "");
@@ -187,7 +182,6 @@ static void test_in_the_midst(void **state)
 /* Of a chain that is watched: such an owner of the memory later on is no reader. */
 static void test_watched(void **state)
 {
-	(void)state;
 	core_begin();
 	for (int i = 0; i < 4; i++) {
 		const int taken = core_chain();

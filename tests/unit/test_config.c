@@ -107,7 +107,6 @@ static void test_defaults(void **state)
 						  "FASHIM_SAMPLE=5", "FASHIM_TOL=1.5",
 						  "FASHIM_POISON=1", NULL};
 
-	(void)state;
 	child_run(&child, NULL, check_defaults, NULL);
 	assert_true(child_passed(&child));
 	assert_string_equal(child.errors, "");
@@ -119,7 +118,6 @@ static void test_rows(void **state)
 {
 	int kinds = 0;
 
-	(void)state;
 	for (size_t i = 0; i < OPTION_COUNT; i++) {
 		const char *kind = options[i].kind;
 
@@ -211,7 +209,6 @@ static void test_string_copied(void **state)
 {
 	static const char *const environment[] = {"FASHIM_KERNEL=abc", NULL};
 
-	(void)state;
 	child_run(&child, environment, check_string_copied, NULL);
 	assert_true(child_passed(&child));
 }
@@ -230,7 +227,6 @@ static void check_long(void *argument)
 
 static void test_long(void **state)
 {
-	(void)state;
 	child_run(&child, NULL, check_long, NULL);
 	assert_true(child_passed(&child));
 	assert_non_null(strstr(child.errors, "FASHIM_KERNEL=kkk"));
@@ -257,7 +253,6 @@ static void test_comma(void **state)
 
 	const char *name = child_comma_locale();
 
-	(void)state;
 	if (!name)
 		skip();
 	child_run(&child, environment, check_comma, (void *)(uintptr_t)name);
@@ -277,7 +272,6 @@ static void test_unknown(void **state)
 	static const char *const environment[] = {"FASHIM_SAMPEL=3", "FASHIM_WHATEVER_ELSE=1",
 						  "FASHIMA=1", "XFASHIM_OUT=1", NULL};
 
-	(void)state;
 	child_run(&child, environment, only_parse, NULL);
 	assert_true(child_passed(&child));
 	assert_non_null(
@@ -298,7 +292,6 @@ static void test_silence(void **state)
 	static const char *const environment[] = {"FASHIM_SAMPEL=3", "FASHIM=wrong",
 						  "FASHIM_LOG=none", NULL};
 
-	(void)state;
 	child_run(&child, environment, only_parse, NULL);
 	assert_true(child_passed(&child));
 	assert_string_equal(child.errors, "");
@@ -339,7 +332,6 @@ static void test_selection(void **state)
 		{",,", ",", 1, 1, 1, 1},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct selection selection = cases[i];
 
@@ -353,7 +345,6 @@ static void test_bad_site(void **state)
 {
 	static const char *const environment[] = {"FASHIM_SKIP=#x,#2", NULL};
 
-	(void)state;
 	child_run(&child, environment, only_parse, NULL);
 	assert_string_equal(child.errors,
 			    "fashim: FASHIM_SKIP: '#x' is no site number; write #3\n");
@@ -382,7 +373,6 @@ static void test_threads(void **state)
 {
 	static const char *const environment[] = {"FASHIM_SAMPLE=7", NULL};
 
-	(void)state;
 	child_run(&child, environment, ask_together, NULL);
 	assert_true(child_passed(&child));
 }
@@ -431,7 +421,6 @@ static void test_secure(void **state)
 					   "FASHIM_LOG=debug",	   "FASHIM_TOL=x",
 					   "FASHIM_TUNE_CACHE=t",  NULL};
 
-	(void)state;
 	child_run(&child, environment, check_secure, NULL);
 	assert_true(child_passed(&child));
 	assert_string_equal(child.errors, "");
@@ -449,7 +438,6 @@ static void check_without_locale(void *argument)
 
 static void test_without_locale(void **state)
 {
-	(void)state;
 	child_run(&child, NULL, check_without_locale, NULL);
 	assert_true(child_passed(&child));
 }

@@ -65,7 +65,6 @@ static void test_copies_are_read(void **state)
 {
 	uint64_t compared;
 
-	(void)state;
 	begin();
 	for (int i = 0; i < 8; i++)
 		attend(true);
@@ -79,7 +78,6 @@ static void test_copies_are_read(void **state)
 /* Operands that lie otherwise than all that were compared need a kernel that is not there. */
 static void test_unloaded_kernel(void **state)
 {
-	(void)state;
 	begin();
 	for (int i = 0; i < 8; i++)
 		attend(false);
@@ -91,7 +89,6 @@ static void test_unloaded_kernel(void **state)
 /* The log names what ran, not what would have on the copies. */
 static void test_recorded_kernel(void **state)
 {
-	(void)state;
 	begin();
 	for (int i = 0; i < 4; i++)
 		attend(true);
@@ -105,7 +102,6 @@ static void test_counters(void **state)
 {
 	struct live_file before;
 
-	(void)state;
 	begin();
 	for (int i = 0; i < 8; i++)
 		attend(true);
@@ -125,7 +121,6 @@ static void test_site_given_up(void **state)
 {
 	uint64_t held;
 
-	(void)state;
 	begin();
 	for (int i = 0; i < 8; i++)
 		attend(true);
@@ -142,7 +137,6 @@ static void test_does_not_pay(void **state)
 {
 	uint64_t before, held;
 
-	(void)state;
 	begin();
 	for (int i = 0; i < 4; i++)
 		attend(true);

@@ -29,7 +29,6 @@ static void pass(uint64_t ns)
 
 static int fresh(void **state)
 {
-	(void)state;
 	cost_forget();
 	return 0;
 }
@@ -38,7 +37,6 @@ static void one_inside_pauses_the_outer(void **state)
 {
 	const struct cost program = cost_begin(PURPOSE_HOOKS);
 
-	(void)state;
 	pass(MS);
 	{
 		COST(PURPOSE_LEARNING);
@@ -58,7 +56,6 @@ static void one_inside_pauses_the_outer(void **state)
 
 static void the_program_pays_for_nothing(void **state)
 {
-	(void)state;
 	{
 		COST(PURPOSE_HOOKS);
 	}
@@ -70,7 +67,6 @@ static void what_is_under_way_is_in_the_sum(void **state)
 {
 	const struct cost program = cost_begin(PURPOSE_ASKING);
 
-	(void)state;
 	pass(MS);
 	assert_int_equal(cost_ns(PURPOSE_ASKING), 0);
 	assert_int_equal(cost_host_ns(), MS);
@@ -82,7 +78,6 @@ static void lots_are_for_the_cheap(void **state)
 {
 	static const unsigned weights[] = {0, 16};
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct cost program;
 
@@ -103,7 +98,6 @@ static void shared_is_timed_as_its_outer(void **state)
 {
 	struct cost program = cost_begin_weighted(PURPOSE_HOOKS, 0);
 
-	(void)state;
 	{
 		COST_SHARED(PURPOSE_REPLACING);
 		pass(MS);
@@ -141,7 +135,6 @@ static void threads_have_meters_of_their_own(void **state)
 	const struct cost program = cost_begin(PURPOSE_HAZARDS);
 	pthread_t thread[4];
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, spend, NULL), 0);
 	for (int i = 0; i < 4; i++)

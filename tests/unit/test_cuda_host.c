@@ -35,7 +35,6 @@ static void test_parameters(void **state)
 {
 	const struct sim_kernel *k = kernel("host_sum");
 
-	(void)state;
 	assert_int_equal(k->param_count, 4);
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(k->param_offset[i], 8 * i);
@@ -52,7 +51,6 @@ static void test_sum(void **state)
 	long n = 1000;
 	void *params[] = {&from, &unused, &n, &to};
 
-	(void)state;
 	for (int i = 0; i < 1000; i++)
 		in[i] = (float)i;
 	for (unsigned threads = 32; threads <= 1024; threads *= 2) {
@@ -67,7 +65,6 @@ static void test_dimensions(void **state)
 	int out[6 * 30], *to = out;
 	void *params[] = {&to};
 
-	(void)state;
 	assert_int_equal(kernel("host_mirror")
 				 ->run((unsigned[3]){1, 2, 3}, (unsigned[3]){2, 3, 5}, 120, params),
 			 0);
@@ -81,7 +78,6 @@ static void test_barriers(void **state)
 	int out[64] = {0}, *to = out;
 	void *params[] = {&to};
 
-	(void)state;
 	assert_int_equal(launch("host_early_return", 1, 64, 0, params), 0);
 	assert_int_equal(out[0], 32);
 	memset(out, 0, sizeof(out));
@@ -98,7 +94,6 @@ static void test_hand_over(void **state)
 	int out[96] = {0}, *to = out;
 	void *params[] = {&to};
 
-	(void)state;
 	assert_int_equal(launch("host_hand_over", 1, 64, 0, params), 0);
 	for (int n = 0; n < 3; n++)
 		for (int lane = 0; lane < 32; lane++)
@@ -114,7 +109,6 @@ static void test_wmma(void **state)
 	uint16_t *a = left, *b = right;
 	void *params[] = {&to, &sum, &a, &b};
 
-	(void)state;
 	for (int n = 0; n < 256; n++) {
 		in[n] = (float)(1000 * n);
 		number_store(&left[n], ATTN_F16, n * 7 % 19 - 9);
@@ -140,7 +134,6 @@ static void test_impossible(void **state)
 	int out[64], *to = out;
 	void *params[] = {&to};
 
-	(void)state;
 	assert_int_equal(launch("host_early_return", 1, 1025, 0, params), -1);
 	assert_int_equal(launch("host_early_return", 1, 0, 0, params), -1);
 	assert_int_equal(launch("host_early_return", 0, 32, 0, params), -1);
@@ -154,7 +147,6 @@ static void test_warp(void **state)
 	const void *from = in;
 	void *params[] = {&to, &from};
 
-	(void)state;
 	for (unsigned i = 0; i < 32; i++)
 		for (unsigned e = 0; e < 4; e++)
 			in[i][e] = 100 * i + e;
@@ -178,7 +170,6 @@ static void test_conversions(void **state)
 	uint16_t *c = back;
 	void *params[] = {&a, &b, &c};
 
-	(void)state;
 	assert_int_equal(launch("host_convert", 256, 256, 0, params), 0);
 	for (unsigned n = 0; n < 65536; n++) {
 		uint16_t bits = (uint16_t)n;

@@ -54,7 +54,6 @@ static void begin_delivered(void)
 
 static void test_delivered(void **state)
 {
-	(void)state;
 	begin_waiting();
 	assert_true(core_send(merge(MERGED)));
 	assert_string_equal(core_acts(), "F");
@@ -71,7 +70,6 @@ static void test_another_op(void **state)
 	struct op wait = core_event(OP_SYNC, "cuEventRecord");
 	struct op merged;
 
-	(void)state;
 	for (int what = 0; what < 6; what++) {
 		begin_waiting();
 		merged = merge(MERGED);
@@ -108,7 +106,6 @@ static void test_no_copy_any_more(void **state)
 {
 	int waited = 0;
 
-	(void)state;
 	begin_delivered();
 	for (int i = 0; i < 20; i++) {
 		core_chain();
@@ -120,7 +117,6 @@ static void test_no_copy_any_more(void **state)
 
 static void test_o_is_read(void **state)
 {
-	(void)state;
 	begin_delivered();
 	assert_false(core_send(core_to_host(core.o + 64, 2)));
 	assert_string_equal(core_acts(), "T");
@@ -133,7 +129,6 @@ static void test_o_is_read(void **state)
 /* Its copy goes first. */
 static void test_copy_goes(void **state)
 {
-	(void)state;
 	begin_delivered();
 	assert_false(core_send(core_to_host(MERGED, core.o_bytes)));
 	assert_string_equal(core_acts(), "");
@@ -143,7 +138,6 @@ static void test_copy_goes(void **state)
 
 static void test_o_goes(void **state)
 {
-	(void)state;
 	begin_delivered();
 	assert_false(core_send(core_memset(core.o, core.o_bytes)));
 	assert_false(core_send(core_memset(MERGED, core.o_bytes)));
@@ -154,7 +148,6 @@ static void test_o_goes(void **state)
 /* O is an operand of the next product. */
 static void test_o_is_multiplied(void **state)
 {
-	(void)state;
 	begin_delivered();
 	core_send(core_product(0, 0, 8, 8, 8, core.o, 8, 64, core.v, 8, 64, core.x, 8, 64, 1));
 	assert_int_equal(below.count[ACT_LAY_OUT], 1);
@@ -163,7 +156,6 @@ static void test_o_is_multiplied(void **state)
 /* The copy lies over V: V is saved, and the kernel reads what was saved. */
 static void test_copy_over_v(void **state)
 {
-	(void)state;
 	begin_waiting();
 	assert_true(core_send(merge(core.v)));
 	assert_string_equal(core_acts(), "CF");
@@ -175,7 +167,6 @@ static void test_copy_over_v(void **state)
 /* Host memory may be read by somebody whom nobody sees. */
 static void test_copy_in_host_memory(void **state)
 {
-	(void)state;
 	begin_waiting();
 	core_allocate(CORE_APART, 1 << 20, MEMORY_HOST);
 	assert_false(core_send(merge(CORE_APART)));
@@ -186,7 +177,6 @@ static void test_copy_in_host_memory(void **state)
 /* The kernel does not start: the program's own ops run, the product too. */
 static void test_launch_fails(void **state)
 {
-	(void)state;
 	begin_waiting();
 	below.no_fused = true;
 	assert_false(core_send(merge(MERGED)));
@@ -201,7 +191,6 @@ static void test_nothing_runs(void **state)
 {
 	struct op op = merge(MERGED);
 
-	(void)state;
 	begin_waiting();
 	below.no_fused = true;
 	below.no_rerun = true;
@@ -214,7 +203,6 @@ static void test_nothing_runs(void **state)
 /* P is still computed from what it was made of. */
 static void test_p_is_read(void **state)
 {
-	(void)state;
 	begin_delivered();
 	assert_false(core_send(core_to_host(core.p, core.score_bytes)));
 	assert_string_equal(core_acts(), CORE_FORWARD);

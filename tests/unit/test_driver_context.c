@@ -82,7 +82,6 @@ static void test_put_back(void **state)
 {
 	const struct driver_calls before = driver;
 
-	(void)state;
 	driver.cuCtxGetCurrent = get_current;
 	driver.cuCtxPushCurrent_v2 = push;
 	driver.cuCtxPopCurrent_v2 = pop;
@@ -133,7 +132,6 @@ static void test_lives(void **state)
 	};
 	const struct driver_calls before = driver;
 
-	(void)state;
 	driver.cuCtxGetCurrent = get_current;
 	driver.cuCtxPushCurrent_v2 = push;
 	driver.cuCtxPopCurrent_v2 = pop;

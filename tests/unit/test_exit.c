@@ -39,7 +39,6 @@ static void test_exit(void **state)
 {
 	static struct child child;
 
-	(void)state;
 	child_run(&child, NULL, replace_and_exit, NULL);
 	assert_true(child_passed(&child));
 }
@@ -89,7 +88,6 @@ static void test_exit_while_one_waits(void **state)
 {
 	static struct child child;
 
-	(void)state;
 	child_run(&child, NULL, exit_while_one_waits, NULL);
 	assert_true(child_passed(&child));
 }

@@ -116,7 +116,6 @@ static void test_scale(void **state)
 	struct model model = {.left = -1, .round_s = ATTN_F32, .round_x = ATTN_F32};
 	double misfit, rms, most;
 
-	(void)state;
 	ask_scores(plain);
 	assert_true(fit_slope(&grid, &before, &run, &model.scale, &misfit));
 	assert_true(fabs(model.scale / 0.3 - 1) < 1e-4);
@@ -134,7 +133,6 @@ static void test_rounded_scores(void **state)
 	struct model model = {.scale = 0.3, .left = -1, .round_s = ATTN_F32, .round_x = ATTN_F32};
 	double rms, other, most;
 
-	(void)state;
 	ask_scores(kept);
 	model.round_s = ATTN_F16;
 	fit_check(&grid, &far, &model, STEP, &rms, &most);
@@ -153,7 +151,6 @@ static void test_softcap(void **state)
 	struct model model = {.left = -1, .round_s = ATTN_F32, .round_x = ATTN_F32};
 	double misfit, rms, most;
 
-	(void)state;
 	ask_scores(capped);
 	assert_true(fit_slope(&grid, &before, &run, &model.scale, &misfit));
 	assert_true(fit_softcap(&grid, &before, both, &model.scale, &model.cap));
@@ -204,7 +201,6 @@ static void test_scaled_sums(void **state)
 					   .weight = 0.3}}};
 	double rms, most;
 
-	(void)state;
 	begin(50);
 	fill(&run.scores, CONTENT_CENTERED, 3);
 	fill(&run.input[0], CONTENT_CONSTANT, 11);
@@ -236,7 +232,6 @@ static void test_forms(void **state)
 	struct model model;
 	double effect;
 
-	(void)state;
 	begin(50);
 	weight = 1.5;
 	for (int n = 0; n < 8; n++) {
@@ -273,7 +268,6 @@ static void test_strength(void **state)
 	struct model model;
 	double effect;
 
-	(void)state;
 	begin(50);
 	form = (struct form){.column = 1};
 	weight = 10000;
@@ -313,7 +307,6 @@ static void test_edges(void **state)
 	static const int32_t lengths[B] = {KEYS - 3, 41};
 	struct model model = {.scale = 1};
 
-	(void)state;
 	begin(150);
 	compute(&run, window);
 	assert_true(fit_edges(&grid, &run, -1, &model));
@@ -386,7 +379,6 @@ static void test_slopes(void **state)
 	struct model model = {.scale = 0.3, .left = -1, .round_s = ATTN_F32, .round_x = ATTN_F32};
 	double rms, most;
 
-	(void)state;
 	assert_true(ask_slopes(leaning, &model.alibi));
 	assert_int_equal(model.alibi.heads, H);
 	assert_int_equal(model.alibi.first, 2);
@@ -412,7 +404,6 @@ static void test_other_slopes(void **state)
 {
 	struct model model = {.scale = 0.3, .left = -1, .round_s = ATTN_F32, .round_x = ATTN_F32};
 
-	(void)state;
 	assert_false(ask_slopes(odd, &model.alibi));
 	assert_int_equal(model.alibi.heads, 0);
 	assert_true(fit_alibi_slope(&model.alibi, 1) == 0);
@@ -422,7 +413,6 @@ static void test_other_slopes(void **state)
 
 static void test_empty_rows(void **state)
 {
-	(void)state;
 	begin(50);
 	memset(run_p, 0, sizeof(run_p));
 	assert_int_equal(fit_empty_row(&grid, &run), ATTN_EMPTY_ZERO);

@@ -23,7 +23,6 @@ static void test_another_number(void **state)
 	const struct function *function;
 	uint32_t id, beside;
 
-	(void)state;
 	core_begin();
 	core_send(core_scores()); /* from then on there is a driver */
 	function = function_get(first);
@@ -58,7 +57,6 @@ static void test_no_growth(void **state)
 {
 	size_t before;
 
-	(void)state;
 	core_begin();
 	core_send(core_scores()); /* from then on there is a driver */
 	reload(10);

@@ -55,7 +55,6 @@ static uint64_t documented(uint64_t base, int trans, int64_t i, int64_t j, int64
 
 static void test_forms(void **state)
 {
-	(void)state;
 	for (int transa = 0; transa < 3; transa++)
 		for (int transb = 0; transb < 3; transb++) {
 			struct op_gemm op = make(transa, transb);
@@ -91,7 +90,6 @@ static void test_forms(void **state)
 /* The extent is exactly the smallest range that holds every element. */
 static void test_extent(void **state)
 {
-	(void)state;
 	for (int form = 0; form < 4; form++) {
 		struct op_gemm op = make(form & 1, form >> 1);
 		uint64_t begin, end, low = UINT64_MAX, high = 0;
@@ -123,7 +121,6 @@ static void test_extent_odd(void **state)
 				.batch_stride = -32};
 	uint64_t begin, end;
 
-	(void)state;
 	matrix_extent(&matrix, 3, &begin, &end); /* batches go down */
 	assert_int_equal(begin, 1000 - 2 * 64);
 	assert_int_equal(end, 1000 + 64);
@@ -156,7 +153,6 @@ static void test_dense(void **state)
 		{1, 1, 5, 5, 1, 6, true},   {1, 1, 5, 5, 2, 6, false},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		const struct matrix matrix = {.rows = rows[i].rows,
 					      .cols = rows[i].cols,
@@ -185,7 +181,6 @@ static void test_runs(void **state)
 	uint64_t begin, end;
 	int64_t stride;
 
-	(void)state;
 	matrix_extent(&matrix, 6, &begin, &end); /* two matrices, each three times */
 	assert_int_equal(begin, 1000);
 	assert_int_equal(end, 1000 + 2 * 64);
@@ -214,7 +209,6 @@ static void test_output_of_lt(void **state)
 	struct op_gemm op = make(0, 0);
 	struct gemm gemm;
 
-	(void)state;
 	op.d = 0x400000;
 	gemm_from_op(&gemm, &op);
 	assert_int_equal(gemm.c.base, 0x400000);
@@ -222,7 +216,6 @@ static void test_output_of_lt(void **state)
 
 static void test_types(void **state)
 {
-	(void)state;
 	assert_int_equal(dtype_of_cuda(CUDA_R_16F), ATTN_F16);
 	assert_int_equal(dtype_of_cuda(CUDA_R_16BF), ATTN_BF16);
 	assert_int_equal(dtype_of_cuda(CUDA_R_32F), ATTN_F32);
@@ -280,7 +273,6 @@ static void test_extent_beyond(void **state)
 	};
 	uint64_t begin, end;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(beyond) / sizeof(*beyond); i++) {
 		matrix_extent(&beyond[i], 4, &begin, &end);
 		assert_int_equal(begin, 0);

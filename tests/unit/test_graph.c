@@ -47,7 +47,6 @@ static void test_apart(void **state)
 {
 	CUgraphExec exec;
 
-	(void)state;
 	core_begin();
 	exec = CAPTURED(
 		core_copy(CORE_OTHER, CORE_APART, 4096), core_fill(CORE_OTHER, 1000),
@@ -62,7 +61,6 @@ static void test_reader(void **state)
 {
 	CUgraphExec exec;
 
-	(void)state;
 	core_begin();
 	exec = CAPTURED(core_kernel_copy(CORE_OTHER, core.p + 64, 100));
 	core_replaced();
@@ -75,7 +73,6 @@ static void test_writer_of_input(void **state)
 {
 	CUgraphExec exec;
 
-	(void)state;
 	core_begin();
 	exec = CAPTURED(core_memset(core.k, 2));
 	core_replaced();
@@ -91,7 +88,6 @@ static void test_many(void **state)
 	static struct op ops[4000];
 	CUgraphExec exec;
 
-	(void)state;
 	core_begin();
 	for (int i = 0; i < 4000; i++)
 		ops[i] = core_memset(CORE_OTHER + 64 * (uint64_t)(i * 7919 % 4000), 64);
@@ -120,7 +116,6 @@ static void test_unknown(void **state)
 	CUgraph graph;
 	CUgraphExec exec;
 
-	(void)state;
 	everything_is_real((CUgraphExec)&execs[63]); /* never seen */
 	core_begin();
 	everything_is_real(captured("cuStreamBeginCaptureToGraph", &memset, 1));
@@ -146,7 +141,6 @@ static void test_unknown(void **state)
 /* Editing a graph runs nothing and reads nothing. */
 static void test_edit(void **state)
 {
-	(void)state;
 	core_begin();
 	CAPTURED(core_memset(CORE_OTHER, 64));
 	core_replaced();

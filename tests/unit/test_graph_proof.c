@@ -77,7 +77,6 @@ static bool any_saved(void)
 
 static void test_alone(void **state)
 {
-	(void)state;
 	begin();
 	add_chain();
 	assert_null(prove());
@@ -95,7 +94,6 @@ static void overwrite_scores(void)
 
 static void test_overwritten(void **state)
 {
-	(void)state;
 	begin();
 	add_chain();
 	overwrite_scores();
@@ -107,7 +105,6 @@ static void test_overwritten(void **state)
 
 static void test_reader_behind(void **state)
 {
-	(void)state;
 	begin();
 	add_chain();
 	add(core_kernel_copy(CORE_OTHER, core.p + 64, 100));
@@ -123,7 +120,6 @@ static void test_reader_behind(void **state)
 /* The same ahead of the chain reads what the replay before has left. */
 static void test_reader_ahead(void **state)
 {
-	(void)state;
 	begin();
 	add(core_kernel_copy(CORE_OTHER, core.p + 64, 100));
 	add_chain();
@@ -146,7 +142,6 @@ static void test_partly_overwritten(void **state)
 	const unsigned size[2] = {64, 4}, strides[2][2] = {{2, 2}, {256, 256}};
 	const unsigned char nothing = 0;
 
-	(void)state;
 	begin();
 	add_chain();
 	add(core_memset(core.p, core.score_bytes / 2));
@@ -165,7 +160,6 @@ static void test_partly_overwritten(void **state)
 
 static void test_inputs(void **state)
 {
-	(void)state;
 	begin();
 	add_chain();
 	add(core_memset(core.k + core.k_bytes - 2, 2));
@@ -191,7 +185,6 @@ static void test_inputs(void **state)
 /* O over Q: the kernel would read what it writes. */
 static void test_output_over_input(void **state)
 {
-	(void)state;
 	begin();
 	core.o = core.q;
 	add_chain();
@@ -205,7 +198,6 @@ static void test_output_over_input(void **state)
 
 static void test_unfit(void **state)
 {
-	(void)state;
 	begin();
 	add_chain();
 	chain.preload = 0;

@@ -279,7 +279,6 @@ static void each(struct op *op, void *argument)
 
 static void test_products(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
 		change = &changes[i];
 		changed = false;
@@ -306,7 +305,6 @@ static void test_managed(void **state)
 {
 	static const struct change managed = {"managed memory", UNKNOWN, "", LEFT_OUT, 0, 0};
 
-	(void)state;
 	change = &managed;
 	changed = true;
 	products = 0;

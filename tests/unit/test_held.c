@@ -23,7 +23,6 @@ static uint64_t materialised(void)
 
 static void test_elsewhere(void **state)
 {
-	(void)state;
 	core_replaced();
 	assert_false(core_send(core_memset(CORE_OTHER, 4096)));
 	assert_false(core_send(core_to_host(core.o, core.o_bytes)));
@@ -53,7 +52,6 @@ static void overwrite(struct op p, struct op x, struct op s)
 
 static void test_overwritten_by_memset(void **state)
 {
-	(void)state;
 	core_begin();
 	overwrite(core_memset(core.p, core.score_bytes), core_memset(core.x, core.score_bytes),
 		  core_memset(core.s, core.score_bytes));
@@ -61,7 +59,6 @@ static void test_overwritten_by_memset(void **state)
 
 static void test_overwritten_by_copy(void **state)
 {
-	(void)state;
 	core_begin();
 	overwrite(core_from_host(core.p, core.score_bytes),
 		  core_copy(CORE_OTHER, core.x, core.score_bytes),
@@ -70,7 +67,6 @@ static void test_overwritten_by_copy(void **state)
 
 static void test_overwritten_by_kernel(void **state)
 {
-	(void)state;
 	core_begin();
 	overwrite(core_fill(core.p, core.H * core.Sq * core.Sk),
 		  core_fill(core.x, core.H * core.Sq * core.Sk),
@@ -82,7 +78,6 @@ static void test_overwritten_by_gemm(void **state)
 {
 	struct op gemm;
 
-	(void)state;
 	core_replaced();
 	gemm = core_product(0, 0, core.Sk, core.H * core.Sq, 4096, CORE_OTHER, core.Sk, 0,
 			    CORE_OTHER, 4096, 0, core.p, core.Sk, 0, 1);
@@ -103,7 +98,6 @@ static void test_copy_for_nobody(void **state)
 	const uint64_t copy = CORE_OTHER;
 	int taken = 0;
 
-	(void)state;
 	core_begin();
 	for (int i = 0; i < 4; i++) {
 		below_reset();
@@ -122,7 +116,6 @@ static void test_copy_for_nobody(void **state)
 
 static void test_freed(void **state)
 {
-	(void)state;
 	core_replaced();
 	assert_false(core_send(core_free(CORE_ARENA)));
 	assert_string_equal(core_acts(), "");
@@ -138,7 +131,6 @@ static void test_partly_overwritten(void **state)
 	struct range_set p;
 	int copies = 0;
 
-	(void)state;
 	core_replaced();
 	assert_false(core_send(core_memset(core.p + cut, bytes)));
 	assert_string_equal(core_acts(), "");
@@ -167,7 +159,6 @@ static void test_partly_overwritten(void **state)
 /* Of the steps' values only the last is left, in parts: no more than two exist at a time. */
 static void test_room_for_two(void **state)
 {
-	(void)state;
 	core_replaced();
 	assert_false(core_send(core_memset(core.s, core.score_bytes)));
 	assert_false(core_send(core_memset(core.x, core.score_bytes)));
@@ -205,7 +196,6 @@ static void read_in_place(struct op op)
 
 static void test_read_by_copy(void **state)
 {
-	(void)state;
 	core_begin();
 	read_in_place(core_to_host(core.p, core.score_bytes));
 	read_in_place(core_to_host(core.p + 100, 2));
@@ -216,7 +206,6 @@ static void test_read_by_copy(void **state)
 
 static void test_read_by_kernel(void **state)
 {
-	(void)state;
 	core_begin();
 	read_in_place(core_kernel_copy(CORE_OTHER, core.p + 64, 100));
 	read_in_place(core_unknown(core.p + 64, CORE_OTHER, 1));
@@ -228,7 +217,6 @@ static void test_read_by_gemm(void **state)
 {
 	struct op again;
 
-	(void)state;
 	core_begin();
 	again = core_context();
 	again.gemm.a = CORE_OTHER;
@@ -240,7 +228,6 @@ static void test_read_by_gemm(void **state)
 /* Just beside: no read. */
 static void test_read_beside(void **state)
 {
-	(void)state;
 	core_replaced();
 	assert_false(core_send(core_to_host(core.p - 64, 64)));
 	assert_false(core_send(core_to_host(core.p + core.score_bytes, 64)));
@@ -252,7 +239,6 @@ static void test_read_on_other_stream(void **state)
 {
 	struct op op;
 
-	(void)state;
 	core_replaced();
 	op = core_copy(core.p, CORE_OTHER, 64);
 	op.stream = (CUstream)0x777;
@@ -265,7 +251,6 @@ static void test_read_on_other_stream(void **state)
 /* Readers that come every time make the site be declined, by their name. */
 static void test_reader_declines(void **state)
 {
-	(void)state;
 	core_replaced();
 	for (int i = 0; i < 3 && sites[0].state == SITE_VERIFIED; i++) {
 		assert_false(core_send(core_to_host(core.p, core.score_bytes)));
@@ -281,7 +266,6 @@ static void test_reader_declines(void **state)
 /* Once in many is no reason to. */
 static void test_rare_reader(void **state)
 {
-	(void)state;
 	core_replaced();
 	for (int i = 0; i < 40; i++)
 		assert_int_equal(core_chain(), 5);
@@ -298,7 +282,6 @@ static void test_rare_reader(void **state)
  * above it or at its base, may read or write it: it is made real before. */
 static void test_unknown_in_allocation(void **state)
 {
-	(void)state;
 	core_begin();
 	read_in_place(core_unknown(core.p - 2048, 0, 1));
 	read_in_place(core_unknown(core.p + core.score_bytes, 0, 1));
@@ -308,7 +291,6 @@ static void test_unknown_in_allocation(void **state)
 /* One that may follow addresses in memory may read it from anywhere. */
 static void test_unknown_far(void **state)
 {
-	(void)state;
 	core_begin();
 	core_learn();
 	below.far = true;
@@ -331,7 +313,6 @@ static int chains_before_far(int chains)
 /* Where one comes each time, holding back gains nothing: not once is it tried. */
 static void test_unknown_far_each_time(void **state)
 {
-	(void)state;
 	core_begin();
 	below.far = below.unsettled = true; /* what holds until the kernel was looked at */
 	assert_int_equal(chains_before_far(1), 0);
@@ -345,7 +326,6 @@ static void test_unknown_far_each_time(void **state)
 /* As long as it is not settled that one does, it counts against nobody. */
 static void test_unknown_unsettled(void **state)
 {
-	(void)state;
 	core_begin();
 	below.far = below.unsettled = true;
 	assert_int_equal(chains_before_far(3), 0);
@@ -357,7 +337,6 @@ static void test_unknown_unsettled(void **state)
 /* In another allocation no pointer reaches P. */
 static void test_unknown_elsewhere(void **state)
 {
-	(void)state;
 	core_replaced();
 	assert_false(core_send(core_unknown(CORE_APART + 64, CORE_APART, 1)));
 	assert_string_equal(core_acts(), "");
@@ -367,7 +346,6 @@ static void test_unknown_elsewhere(void **state)
  * run before it, and the last product with them. */
 static void test_unknown_in_window(void **state)
 {
-	(void)state;
 	core_waiting();
 	assert_false(core_send(core_unknown(core.q - 4096, 0, 1)));
 	assert_string_equal(core_acts(), CORE_FORWARD);
@@ -386,7 +364,6 @@ static void test_opaque(void **state)
 {
 	struct op op;
 
-	(void)state;
 	core_replaced();
 	core_send(core_event(OP_OPAQUE, "cuImportExternalMemory"));
 	everything_is_real();
@@ -418,7 +395,6 @@ static void test_opaque(void **state)
 /* A sync alone shows nothing of device memory. */
 static void test_sync(void **state)
 {
-	(void)state;
 	core_replaced();
 	core_send(core_event(OP_SYNC, "cuCtxSynchronize"));
 	assert_string_equal(core_acts(), "");
@@ -428,7 +404,6 @@ static void test_sync(void **state)
 /* Nothing is deferred into a capture. */
 static void test_capture(void **state)
 {
-	(void)state;
 	core_begin();
 	core_learn();
 	core_send(core_event(OP_CAPTURE_BEGIN, "cuStreamBeginCapture_v2"));
@@ -460,7 +435,6 @@ static void test_poison(void **state)
 	const char *const environment[] = {"FASHIM_OUT=none", "FASHIM_POISON=1", NULL};
 	static struct child child;
 
-	(void)state;
 	child_run(&child, environment, poison, NULL);
 	assert_true(child_passed(&child));
 }
@@ -475,7 +449,6 @@ static void test_near_reader(void **state)
 	const uint32_t once[3] = {1, 1, 1};
 	struct op op;
 
-	(void)state;
 	core_begin();
 	core_learn();
 	for (int n = 0; n < 6; n++) {

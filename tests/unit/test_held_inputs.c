@@ -36,7 +36,6 @@ static void test_input_overwritten(void **state)
 {
 	uint64_t scratch;
 
-	(void)state;
 	core_begin();
 	scratch = saved(core_from_host(core.k, core.k_bytes), core.k, core.k_bytes)->b;
 	assert_int_equal(core_act(ACT_GEMM, 0)->a, scratch);
@@ -52,7 +51,6 @@ static void test_preload(void **state)
 {
 	uint64_t scratch;
 
-	(void)state;
 	core_begin();
 	core.beta = 1;
 	core_learn();
@@ -82,7 +80,6 @@ static void test_preload(void **state)
 /* Memory that the host writes without a call: what lies there is kept at once. */
 static void test_unwatched(void **state)
 {
-	(void)state;
 	core_begin();
 	core_allocate(CORE_APART, 1 << 20, MEMORY_MANAGED);
 	core.k = CORE_APART;
@@ -107,7 +104,6 @@ static void test_unwatched(void **state)
 /* While the site is learned the program's own GEMM1 destroys the addend: it is saved before. */
 static void test_preload_learned(void **state)
 {
-	(void)state;
 	core_begin();
 	core.beta = 1;
 	assert_int_equal(core_chain(), 0);
@@ -122,7 +118,6 @@ static void test_preload_learned(void **state)
 /* A kernel without a rule is handed K's own address, in K's own allocation. */
 static void test_input_handed_over(void **state)
 {
-	(void)state;
 	core_begin();
 	core.k = CORE_APART;
 	core_learn();
@@ -136,7 +131,6 @@ static void test_input_handed_over(void **state)
 
 static void test_input_freed(void **state)
 {
-	(void)state;
 	core_begin();
 	core_allocate(CORE_APART, 1 << 20, MEMORY_DEVICE);
 	core.k = CORE_APART; /* K in its own allocation */
@@ -153,7 +147,6 @@ static void test_input_freed(void **state)
 /* Once nothing is virtual any more nobody needs the inputs. */
 static void test_input_of_the_dead(void **state)
 {
-	(void)state;
 	core_replaced();
 	assert_false(core_send(core_memset(core.s, core.p + core.score_bytes - core.s)));
 	assert_false(core_send(core_from_host(core.k, core.k_bytes)));
@@ -164,7 +157,6 @@ static void test_input_of_the_dead(void **state)
 /* Without scratch memory the scores are written before the input goes. */
 static void test_no_scratch(void **state)
 {
-	(void)state;
 	core_replaced();
 	below.no_scratch = true;
 	assert_false(core_send(core_from_host(core.k, core.k_bytes)));
@@ -176,7 +168,6 @@ static void test_no_scratch(void **state)
 /* V has been used up: a copy of it would be for nothing. */
 static void test_v_overwritten(void **state)
 {
-	(void)state;
 	core_replaced();
 	assert_false(core_send(core_from_host(core.v, core.v_bytes)));
 	assert_string_equal(core_acts(), "");

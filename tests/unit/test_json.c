@@ -20,7 +20,6 @@ static void test_record(void **state)
 {
 	struct json json;
 
-	(void)state;
 	json_begin(&json, buffer, sizeof(buffer));
 	json_open_object(&json, NULL);
 	json_string(&json, "type", "site");
@@ -81,7 +80,6 @@ static void test_strings(void **state)
 		{"\x80z", "\xef\xbf\xbdz"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		assert_string_equal(written_string(good[i], strlen(good[i])), good[i]);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -148,7 +146,6 @@ static int wrong_doubles(void)
 
 static void test_doubles(void **state)
 {
-	(void)state;
 	assert_int_equal(wrong_doubles(), 0);
 }
 
@@ -182,7 +179,6 @@ static void test_locale(void **state)
 	const char *name = child_comma_locale();
 	struct child child;
 
-	(void)state;
 	if (!name)
 		skip();
 	child_run(&child, NULL, in_comma_locale, (void *)(uintptr_t)name);
@@ -207,7 +203,6 @@ static void test_overflow(void **state)
 	struct json json;
 	size_t whole;
 
-	(void)state;
 	write_sample(&json, sizeof(buffer));
 	whole = json_end(&json);
 	assert_true(whole > 0);
@@ -224,7 +219,6 @@ static void test_misuse(void **state)
 {
 	struct json json;
 
-	(void)state;
 	json_begin(&json, buffer, sizeof(buffer));
 	assert_int_equal(json_end(&json), 0); /* nothing */
 	json_open_object(&json, NULL);

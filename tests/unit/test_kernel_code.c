@@ -168,7 +168,6 @@ static void test_cubins(void **state)
 		    {"sm_89.cubin", 89},   {"sm_90a.cubin", 90},   {"sm_100a.cubin", 100},
 		    {"sm_120.cubin", 120}, {"compute_80.ptx", 80}, {"linked.cubin", 90}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct file file = code_file(rows[i].name);
 		struct code_table table;
@@ -192,7 +191,6 @@ static void test_fat_binaries(void **state)
 		       {90, 0, true},  {100, 0, true}, {103, 0, false}, {120, 0, true},
 		       {121, 0, true}, {90, 75, false}};
 
-	(void)state;
 	for (size_t i = 0; i < 5; i++)
 		for (size_t j = 0; j < sizeof(targets) / sizeof(*targets); j++) {
 			char name[64];
@@ -236,7 +234,6 @@ static void test_layouts_contradict(void **state)
 	} rows[] = {{parameter, 2, 16}, {parameter, 8, 63},   {parameter, 10, 200},
 		    {parameter, 14, 0}, {parameter, 14, 255}, {all, 2, 121}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct file file = code_file("sm_90a.cubin");
 		struct code_table table;
@@ -276,7 +273,6 @@ static void test_text_layouts(void **state)
 		{"(.param .b8 a[])", {65, {0}, {0}}},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct code_table table;
 		struct code_layout layout;
@@ -300,7 +296,6 @@ static void test_layouts_differ(void **state)
 	static const struct code_layout one = {2, {0, 8}, {8, 4}}, other = {2, {0, 8}, {8, 8}};
 	struct code_layout found;
 
-	(void)state;
 	for (int differ = 0; differ < 2; differ++) {
 		struct code_table table = {.layouts = true};
 
@@ -321,7 +316,6 @@ static void test_not_linked(void **state)
 	struct file file = code_file("linked.o.cubin");
 	struct code_table table;
 
-	(void)state;
 	assert_int_equal(read_image(file.at, file.bytes, 90, 0, &table), -EINVAL);
 	code_table_free(&table);
 	free(file.at);
@@ -334,7 +328,6 @@ static void test_what_fits(void **state)
 	static const bool plain[] = {false, true, true, true}, map[] = {false, true, true, false};
 	struct file file = code_file("size.fatbin");
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		struct code_table table;
 
@@ -355,7 +348,6 @@ static void test_images_cut_and_changed(void **state)
 					    "size.fatbin", "none.fatbin"};
 	struct file files[5] = {{0}};
 
-	(void)state;
 	for (unsigned round = 0; round < 1500; round++) {
 		struct file *of = &files[round % 5];
 		struct code_table table;
@@ -392,7 +384,6 @@ static void test_unknown_instruction(void **state)
 		       other[2] = {0x71f7, 0x000fc00000000000};
 	unsigned changed = 0;
 
-	(void)state;
 	for (at = file.at; (size_t)(at - file.at) + 16 <= file.bytes; at += 16)
 		if (!memcmp(at, nop, 16) && ++changed)
 			memcpy(at, other, 16);
@@ -461,7 +452,6 @@ static void test_loaded(void **state)
 {
 	char *copy = strdup(text);
 
-	(void)state;
 	assert_string_equal(hindrance("good", HANDLE(1)), UNKNOWN);
 	errno = 1234;
 	kernel_code_loaded(HANDLE(1), text);
@@ -486,7 +476,6 @@ static void test_file(void **state)
 	char path[] = "/tmp/test_kernel_code_XXXXXX";
 	const int file = mkstemp(path);
 
-	(void)state;
 	assert_true(file >= 0);
 	assert_int_equal(write(file, text, sizeof(text) - 1), sizeof(text) - 1);
 	close(file);
@@ -501,7 +490,6 @@ static void test_file(void **state)
 /* A kernel's library, and the module that it is in a context. */
 static void test_libraries(void **state)
 {
-	(void)state;
 	kernel_code_loaded(HANDLE(5), text);
 	library_answer = HANDLE(5);
 	assert_null(hindrance("good", NULL));
@@ -520,7 +508,6 @@ static void test_libraries(void **state)
 /* Constants are what the image says until the program is told where they are. */
 static void test_constants(void **state)
 {
-	(void)state;
 	kernel_code_loaded(HANDLE(7), text);
 	kernel_code_same(HANDLE(8), HANDLE(7));
 	assert_null(hindrance("scaled", HANDLE(7)));
@@ -549,7 +536,6 @@ static void test_wrapper(void **state)
 		const void *image, *other;
 	} wrapper = {0x466243b1, 1, file.at, NULL};
 
-	(void)state;
 	kernel_code_loaded(HANDLE(9), &wrapper);
 	memset(file.at, 0, file.bytes);
 	free(file.at);
@@ -561,7 +547,6 @@ static void test_wrapper(void **state)
 /* What a simulated GPU loads says of its kernels itself what they do. */
 static void test_simulated(void **state)
 {
-	(void)state;
 	kernel_code_loaded_file(HANDLE(10), BUILD_FOLDER "/apps/sim/hazards.kernels");
 	assert_null(hindrance("app_scale_f16", HANDLE(10)));
 	assert_string_equal(hindrance("reach_global", HANDLE(10)),

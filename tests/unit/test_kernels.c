@@ -33,7 +33,6 @@ static void test_lengths(void **state)
 	static const int lengths[] = {1, 7, 63, 64, 65, 127, 129, 197};
 	struct problem p;
 
-	(void)state;
 	for (size_t q = 0; q < COUNT(lengths); q++)
 		for (size_t k = 0; k < COUNT(lengths); k++) {
 			init(&p, (q + k) % 2 ? ATTN_F16 : ATTN_BF16, 1, 2, lengths[q], lengths[k],
@@ -46,7 +45,6 @@ static void test_long(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	init(&p, ATTN_F16, 1, 1, 500, 500, 64, 64);
 	problem_check_all(&p, "long");
 	init(&p, ATTN_BF16, 1, 1, 1000, 1000, 80, 80);
@@ -64,7 +62,6 @@ static void test_head_dims(void **state)
 	static const int dims[] = {1, 8, 32, 33, 40, 64, 72, 80, 96, 127, 128, 160, 255, 256};
 	struct problem p;
 
-	(void)state;
 	for (size_t d = 0; d < COUNT(dims); d++)
 		for (int dtype = ATTN_F16; dtype <= ATTN_BF16; dtype++) {
 			init(&p, dtype, 1, 1, 70, 75, dims[d], dims[d]);
@@ -101,7 +98,6 @@ static void test_layouts(void **state)
 	struct problem p;
 	char what[64];
 
-	(void)state;
 	for (int operand = 0; operand < 4; operand++)
 		for (size_t l = 0; l < COUNT(layouts); l++) {
 			struct layout of[4] = {{0}};
@@ -129,7 +125,6 @@ static void test_shared_heads(void **state)
 	const struct layout of[4] = {{0}, {.same = "h"}, {.same = "h"}, {0}};
 	struct problem p;
 
-	(void)state;
 	problem_init(&p, ATTN_F16, (int[6]){2, 3, 40, 40, 64, 64}, of);
 	problem_check_all(&p, "shared heads");
 }
@@ -138,7 +133,6 @@ static void test_output_dtypes(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (int dtype = ATTN_F16; dtype <= ATTN_F32; dtype++) {
 		init(&p, ATTN_F16, 1, 2, 40, 70, 64, 64);
 		problem_output(&p, dtype, NULL);
@@ -160,7 +154,6 @@ static void test_output_over_q(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (int n = 0; n < attn_variant_count; n++) {
 		const struct attn_variant *v = &attn_variants[n];
 		unsigned queries = is_few(v) ? 4 : 150;
@@ -199,7 +192,6 @@ static void test_scale(void **state)
 	static const float scales[] = {1.0f, 0.0f, -0.3f, 3.0f, 1e-20f};
 	struct problem p;
 
-	(void)state;
 	for (size_t n = 0; n < COUNT(scales); n++) {
 		init(&p, ATTN_F16, 1, 1, 40, 90, 40, 40);
 		p.args.spec.scale = scales[n];
@@ -225,7 +217,6 @@ static void test_scales(void **state)
 	static const int dtypes[] = {ATTN_F16, ATTN_BF16, ATTN_F32};
 	struct problem p;
 
-	(void)state;
 	for (size_t n = 0; n < COUNT(spreads) * COUNT(dtypes); n++) {
 		const size_t spread = n % COUNT(spreads);
 
@@ -261,7 +252,6 @@ static void test_rounded_scales(void **state)
 	static const int steps[] = {ATTN_ROUND_PRODUCT, ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED};
 	struct problem p;
 
-	(void)state;
 	for (int n = 0; n < 16; n++) {
 		init(&p, n % 2 ? ATTN_F16 : ATTN_BF16, 2, 3, 50, 70, 64, 64);
 		p.args.spec.alpha = n & 8 ? 1 : p.args.spec.scale;
@@ -285,7 +275,6 @@ static void test_batches(void **state)
 	static const int batches[] = {1, 2, 3, 5, -2, -3, -6};
 	struct problem p;
 
-	(void)state;
 	for (size_t n = 0; n < 3 * COUNT(batches); n++) {
 		const int of = batches[n % COUNT(batches)];
 
@@ -313,7 +302,6 @@ static void test_columns(void **state)
 	static const int widths[] = {1, 2, 7, 14, 70};
 	struct problem p;
 
-	(void)state;
 	for (size_t n = 0; n < 6 * COUNT(widths); n++) {
 		const int width = widths[n % COUNT(widths)], dtype = (int)(n / COUNT(widths)) % 3;
 
@@ -346,7 +334,6 @@ static void test_rounded_scores(void **state)
 	struct problem p;
 	char what[64];
 
-	(void)state;
 	for (int n = 0; n < KINDS * 5; n++) {
 		const int kind = n / 5, dtype = n % 2, D = n % 3 == 0 ? 128 : n % 3 == 1 ? 64 : 33;
 		struct attn_spec *s = &p.args.spec;
@@ -381,7 +368,6 @@ static void test_rounded_refusals(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (int n = 0; n < 7; n++) {
 		init(&p, n == 1 ? ATTN_F32 : ATTN_BF16, 1, 1, 40, 90, n == 2 ? 200 : 64, 64);
 		p.args.spec.round_s = ATTN_ROUND_PRODUCT | ATTN_ROUND_BIASED;
@@ -401,7 +387,6 @@ static void test_softcap(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (int n = 0; n < 3; n++) {
 		init(&p, n % 2 ? ATTN_BF16 : ATTN_F16, 1, 1, 40, 90, 40, 40);
 		p.args.spec.scale = 2;
@@ -428,7 +413,6 @@ static void test_bias(void **state)
 	struct problem p;
 	char what[64];
 
-	(void)state;
 	for (size_t l = 0; l < COUNT(bias_layouts); l++)
 		for (int dtype = ATTN_F16; dtype <= ATTN_F32; dtype++) {
 			snprintf(what, sizeof(what), "bias layout %zu dtype %d", l, dtype);
@@ -454,7 +438,6 @@ static void test_mask(void **state)
 	struct problem p;
 	char what[64];
 
-	(void)state;
 	for (size_t l = 0; l < COUNT(bias_layouts); l++)
 		for (size_t f = 0; f < COUNT(fills); f++) {
 			bool keeps = (l + f) % 2;
@@ -493,7 +476,6 @@ static void test_window(void **state)
 	struct problem p;
 	char what[64];
 
-	(void)state;
 	for (size_t n = 0; n < COUNT(w); n++)
 		for (int rule = ATTN_EMPTY_NAN; rule <= ATTN_EMPTY_MEAN; rule++) {
 			snprintf(what, sizeof(what), "window %zu, empty rows by rule %d", n, rule);
@@ -514,7 +496,6 @@ static void test_empty_rows(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (int rule = ATTN_EMPTY_NAN; rule <= ATTN_EMPTY_MEAN; rule++)
 		for (int by_bias = 0; by_bias < 2; by_bias++) {
 			init(&p, by_bias ? ATTN_F16 : ATTN_BF16, 2, 1, 50, 90, 40, 72);
@@ -544,7 +525,6 @@ static void test_finite_fills(void **state)
 	static const float fills[] = {-1e4f, -65504.0f, -1e9f, -3.4028234e38f};
 	struct problem p;
 
-	(void)state;
 	for (size_t n = 0; n < COUNT(fills); n++)
 		for (int round = ATTN_F16; round <= ATTN_F32; round++) {
 			int dtype = fabsf(fills[n]) > 65504 ? ATTN_BF16 : ATTN_F16;
@@ -567,7 +547,6 @@ static void test_large_logits(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (int n = 0; n < 2; n++) {
 		init(&p, n ? ATTN_BF16 : ATTN_F16, 1, 1, 40, 150, 64, 64);
 		p.args.spec.scale = n ? 30 : 10;
@@ -592,7 +571,6 @@ static void test_nonfinite(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (int n = 0; n < 8; n++) {
 		int dtype = n % 2 ? ATTN_BF16 : ATTN_F16;
 		double bad = n / 4 ? INFINITY : NAN;
@@ -641,7 +619,6 @@ static void test_random(void **state)
 	struct problem p;
 	char what[64];
 
-	(void)state;
 	for (int n = 0; n < 150; n++) {
 		int dtype = pick(2), dims[6] = {1 + pick(2),   1 + pick(3),   1 + pick(140),
 						1 + pick(140), 1 + pick(140), 1 + pick(140)};

@@ -340,19 +340,16 @@ static int open_kernels(const char *path)
 
 int kernels_open(void **state)
 {
-	(void)state;
 	return open_kernels(SIM_KERNELS);
 }
 
 int kernels_open_host(void **state)
 {
-	(void)state;
 	return open_kernels(HOST_KERNELS);
 }
 
 int kernels_open_hopper(void **state)
 {
-	(void)state;
 	return open_kernels(HOPPER_KERNELS);
 }
 

@@ -79,7 +79,6 @@ static void test_reference_masks(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (int open = 0; open < 2; open++) {
 		problem_init(&p, ATTN_F16, (int[6]){1, 2, 9, 20, 8, 8}, NULL);
 		problem_bias(&p, 0, ATTN_F16, NULL, 1);
@@ -96,7 +95,6 @@ static void test_reference(void **state)
 	struct layout of[4] = {{0}, {.order = "bhcr"}, {.by_array = true}, {0}};
 	struct problem p;
 
-	(void)state;
 	for (int dtype = ATTN_F16; dtype <= ATTN_F32; dtype++) {
 		problem_init(&p, dtype, (int[6]){2, 2, 5, 150, 33, 140}, of);
 		check_reference(&p);
@@ -131,7 +129,6 @@ static void test_reference(void **state)
 
 static void test_sample_rows(void **state)
 {
-	(void)state;
 	assert_int_equal(attn_sample_row(0, 1, 100), 0);
 	for (int32_t n = 2; n < 50; n++) {
 		assert_int_equal(attn_sample_row(0, n, 1000), 0);
@@ -162,7 +159,6 @@ static void test_drift(void **state)
 	struct drift_args args = {
 		dense(app, ATTN_F32), dense(fused, ATTN_F32), B, H, SQ, DV, 0.25, 0.125, 0};
 
-	(void)state;
 	args.result = (uint64_t)(uintptr_t)&r;
 	for (int n = 0; n < TOTAL; n++) {
 		app[n] = (float)(n % 17) - 8;
@@ -236,7 +232,6 @@ static void test_drift_sampled(void **state)
 		dense(app, ATTN_F32), dense(fused, ATTN_F32), B, H, SQ, DV, ROWS, 0, 0, 0};
 	int64_t row = attn_sample_row(7, ROWS, B * H * SQ);
 
-	(void)state;
 	args.reference = (uint64_t)(uintptr_t)reference;
 	args.result = (uint64_t)(uintptr_t)&r;
 	for (int n = 0; n < TOTAL; n++) {
@@ -285,7 +280,6 @@ static void test_find_addresses(void **state)
 				      .high = 0x8000,
 				      .result = (uint64_t)(uintptr_t)&found};
 
-	(void)state;
 	for (int n = 0; n <= WORDS; n++)
 		memory[n] = (uint64_t)n % 0x900;
 	memory[0] = 0x7000;	/* begins before */
@@ -317,7 +311,6 @@ static void test_count_unwritten(void **state)
 				      .first_pattern = 0x55,
 				      .second_pattern = 0xaa};
 
-	(void)state;
 	memset(first, 0x55, sizeof(first));
 	memset(second, 0x55, sizeof(second)); /* written, by chance as the first pattern */
 	launch("fashim_count_unwritten", 2, INSPECT_THREADS, &args, sizeof(args));
@@ -337,7 +330,6 @@ static void test_slopes(void **state)
 	static const float usual[HEADS] = {0x1p-2f, 0x1p-4f, 0x1p-6f, 0x1p-8f, 0x1p-1f, 0x1p-3f};
 	static float from[SEQUENCES * HEADS * APART], to[SEQUENCES][HEADS][KEYS];
 
-	(void)state;
 	for (int dtype = ATTN_F16; dtype <= ATTN_F32 + 1; dtype++) {
 		const bool computed = dtype > ATTN_F32;
 		struct slopes_args args = {.out = (uint64_t)(uintptr_t)to,
@@ -376,7 +368,6 @@ static void test_complement(void **state)
 	static unsigned char from[4 * COUNT], to[4 * (COUNT + 1)];
 	static const double mask[4] = {1, 0, 0.5, 0x1p-9};
 
-	(void)state;
 	for (int in = ATTN_F16; in <= ATTN_F32; in++)
 		for (int out = ATTN_F16; out <= ATTN_F32; out++) {
 			const double weight = out == ATTN_BF16 ? -9984 : -10000;

@@ -27,7 +27,6 @@ static void test_variants(void **state)
 {
 	char symbol[128];
 
-	(void)state;
 	assert_true(attn_variant_count > 0);
 	for (int n = 0; n < attn_variant_count; n++) {
 		const struct attn_variant *v = &attn_variants[n];
@@ -50,7 +49,6 @@ static void test_select(void **state)
 	struct attn_args a;
 	const struct attn_variant *v, *few;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(arches) / sizeof(arches[0]); i++)
 		for (int D = 1; D <= 257; D++)
 			for (int dtype = ATTN_F16; dtype <= ATTN_F32; dtype++) {
@@ -128,7 +126,6 @@ static void test_select_rows(void **state)
 	};
 	uint8_t *available = malloc((size_t)attn_variant_total);
 
-	(void)state;
 	memset(available, 1, (size_t)attn_variant_total);
 	for (size_t n = 0; n < sizeof(calls) / sizeof(calls[0]); n++) {
 		struct attn_args a = packed_call(calls[n].heads, calls[n].length);
@@ -167,7 +164,6 @@ static void test_select_windows(void **state)
 		{1, 8, 512, 64, "mma_f16_d64_r32_any", "mma_f16_d64_r32_any"},
 	};
 
-	(void)state;
 	for (size_t n = 0; n < sizeof(calls) / sizeof(calls[0]); n++) {
 		const int64_t D = calls[n].D, length = calls[n].length;
 		struct attn_args a =
@@ -199,7 +195,6 @@ static void test_images(void **state)
 	static const int choice[][2] = {{75, 5}, {80, 0},  {86, 0},  {89, 1},
 					{90, 2}, {70, -1}, {100, 4}, {120, 4}};
 
-	(void)state;
 	for (size_t n = 0; n < sizeof(choice) / sizeof(choice[0]); n++)
 		assert_ptr_equal(kernel_image_pick(images, 6, choice[n][0]),
 				 choice[n][1] < 0 ? NULL : &images[choice[n][1]]);
@@ -230,7 +225,6 @@ static int fatbins_before(const struct kernel_image *image, const char *to)
  */
 static void test_parts(void **state)
 {
-	(void)state;
 	assert_true(kernel_image_count > 0);
 	for (int i = 0; i < kernel_image_count; i++) {
 		const struct kernel_image *image = &kernel_images[i];

@@ -64,7 +64,6 @@ static void test_shapes(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (size_t k = 0; k < COUNT(keys); k++)
 		for (size_t d = 0; d < COUNT(widths); d++)
 			for (int queries = 1; queries <= 4; queries++) {
@@ -83,7 +82,6 @@ static void test_head_dims(void **state)
 	static const int dims[] = {1, 7, 8, 33, 40, 72, 96, 127, 136, 255, 256};
 	struct problem p;
 
-	(void)state;
 	for (size_t d = 0; d < COUNT(dims); d++)
 		for (int dtype = ATTN_F16; dtype <= ATTN_BF16; dtype++) {
 			init(&p, dtype, 2, 1, 2, 75, dims[d], dims[d]);
@@ -101,7 +99,6 @@ static void test_rows(void **state)
 	const struct layout shared[4] = {{0}, one, one, {0}};
 	struct problem p;
 
-	(void)state;
 	for (size_t n = 0; n < COUNT(queries); n++)
 		for (int causal = 0; causal < 2; causal++) {
 			const int dtype = n % 2 ? ATTN_BF16 : ATTN_F16, heads = 1 + (int)n * 3;
@@ -146,7 +143,6 @@ static void test_layouts(void **state)
 	struct problem p;
 	char what[64];
 
-	(void)state;
 	for (size_t k = 0; k < COUNT(layouts); k++)
 		for (size_t v = 0; v < COUNT(layouts); v++) {
 			struct layout of[4] = {{0}, layouts[k], layouts[v], {0}};
@@ -179,7 +175,6 @@ static void test_output_dtypes(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	init(&p, ATTN_F16, 1, 2, 3, 70, 64, 64);
 	problem_output(&p, ATTN_F32, NULL);
 	check(&p, false, "O of fp32");
@@ -195,7 +190,6 @@ static void test_scale(void **state)
 	static const float scales[] = {1, 0, -0.3f, 3, 1e-20f, 30};
 	struct problem p;
 
-	(void)state;
 	for (size_t n = 0; n < COUNT(scales); n++)
 		for (int cap = 0; cap < 2; cap++) {
 			init(&p, n % 2 ? ATTN_BF16 : ATTN_F16, 1, 1, 4, 290, 40, 40);
@@ -237,7 +231,6 @@ static void test_bias(void **state)
 	struct problem p;
 	char what[64];
 
-	(void)state;
 	for (size_t l = 0; l < COUNT(bias_layouts); l++)
 		for (int dtype = ATTN_F16; dtype <= ATTN_F32; dtype++) {
 			snprintf(what, sizeof(what), "bias layout %zu dtype %d", l, dtype);
@@ -259,7 +252,6 @@ static void test_mask(void **state)
 	struct problem p;
 	char what[64];
 
-	(void)state;
 	for (size_t l = 0; l < COUNT(bias_layouts); l++)
 		for (size_t f = 0; f < COUNT(fills); f++) {
 			snprintf(what, sizeof(what), "mask layout %zu fill %g", l,
@@ -291,7 +283,6 @@ static void test_window(void **state)
 	struct problem p;
 	char what[64];
 
-	(void)state;
 	for (size_t n = 0; n < COUNT(w); n++)
 		for (int rule = ATTN_EMPTY_NAN; rule <= ATTN_EMPTY_MEAN; rule++) {
 			snprintf(what, sizeof(what), "window %zu, empty rows by rule %d", n, rule);
@@ -312,7 +303,6 @@ static void test_empty_rows(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (int rule = ATTN_EMPTY_NAN; rule <= ATTN_EMPTY_MEAN; rule++)
 		for (int by_bias = 0; by_bias < 2; by_bias++) {
 			init(&p, by_bias ? ATTN_F16 : ATTN_BF16, 1, 1, 4, 190, 64, 72);
@@ -345,7 +335,6 @@ static void test_finite_fills(void **state)
 	static const float fills[] = {-1e4f, -65504.0f, -1e9f, -3.4028234e38f};
 	struct problem p;
 
-	(void)state;
 	for (size_t n = 0; n < COUNT(fills); n++)
 		for (int round = ATTN_BF16; round <= ATTN_F32; round++) {
 			init(&p, ATTN_BF16, 1, 1, 4, 150, 40, 40);
@@ -364,7 +353,6 @@ static void test_nonfinite(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (int n = 0; n < 12; n++) {
 		int dtype = n % 2 ? ATTN_BF16 : ATTN_F16;
 		double bad = n / 6 ? INFINITY : NAN;
@@ -421,7 +409,6 @@ static void test_choice(void **state)
 {
 	const struct attn_variant *v;
 
-	(void)state;
 	for (int dtype = ATTN_F16; dtype <= ATTN_BF16; dtype++)
 		for (int D = 1; D <= 256; D++)
 			for (int heads = 1; heads < 2000; heads *= 3)
@@ -464,7 +451,6 @@ static void test_choice_shared(void **state)
 {
 	struct attn_args a = {.B = 1, .H = 4, .Sq = 1, .Sk = 4096, .D = 64, .Dv = 64};
 
-	(void)state;
 	assert_true(is_decode(attn_select(&a, 90, NULL)));
 	a.H = 5;
 	assert_true(is_few(attn_select(&a, 90, NULL)));
@@ -495,7 +481,6 @@ static const struct attn_variant *chosen_of_all(int batch, int heads, int querie
 
 static void test_choice_split(void **state)
 {
-	(void)state;
 	/* as measured */
 	assert_string_equal(chosen_of_all(1, 8, 512, 64, false)->name, "split_f16_d64_p2");
 	assert_string_equal(chosen_of_all(1, 12, 512, 64, false)->name, "split_f16_d64_p2");
@@ -539,7 +524,6 @@ static const char *chosen_portable(int arch, int heads, int queries, int D, bool
 
 static void test_choice_portable(void **state)
 {
-	(void)state;
 	assert_string_equal(chosen_portable(80, 16, 2048, 64, false, 0), "mma_f16_d64_r128");
 	assert_string_equal(chosen_portable(89, 16, 2048, 40, false, 0), "mma_f16_d48_r128");
 	assert_string_equal(chosen_portable(90, 16, 2048, 80, false, 0), "mma_f16_d80_r128");

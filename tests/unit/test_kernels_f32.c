@@ -71,7 +71,6 @@ static void test_lengths(void **state)
 	static const int lengths[] = {1, 15, 32, 33, 64, 65, 130};
 	struct problem p;
 
-	(void)state;
 	for (size_t q = 0; q < COUNT(lengths); q++)
 		for (size_t k = 0; k < COUNT(lengths); k++) {
 			init(&p, lengths[q], lengths[k], 64, 64, NULL);
@@ -84,7 +83,6 @@ static void test_head_dims(void **state)
 	static const int dims[] = {1, 7, 32, 40, 64, 65, 80, 127, 128, 160, 253, 256};
 	struct problem p;
 
-	(void)state;
 	for (size_t d = 0; d < COUNT(dims); d++) {
 		init(&p, 35, 45, dims[d], dims[d], NULL);
 		check(&p, "head dimension");
@@ -113,7 +111,6 @@ static void test_layouts(void **state)
 	struct problem p;
 	char what[64];
 
-	(void)state;
 	for (int operand = 0; operand < 4; operand++)
 		for (size_t l = 0; l < COUNT(layouts); l++) {
 			struct layout of[4] = {{0}};
@@ -131,7 +128,6 @@ static void test_output_dtypes(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	init(&p, 40, 70, 64, 64, NULL);
 	problem_output(&p, ATTN_F32, &(struct layout){.order = "bhcr", .pad = 1});
 	check(&p, "O transposed");
@@ -142,7 +138,6 @@ static void test_scores(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	init(&p, 50, 90, 64, 64, NULL);
 	problem_bias(&p, 0, ATTN_F32, &(struct layout){.same = "b"}, 2);
 	p.args.spec.scale = 1;
@@ -202,7 +197,6 @@ static void test_magnitudes(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	init(&p, 40, 90, 64, 64, NULL);
 	magnify(&p.args.q, 40, huge);
 	magnify(&p.args.k, 90, tiny);
@@ -222,7 +216,6 @@ static void test_nan(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (int n = 0; n < 3; n++) {
 		init(&p, 40, 100, 64, 64, NULL);
 		*(float *)element_at(n == 0   ? &p.args.q
@@ -239,7 +232,6 @@ static void test_infinities(void **state)
 	const struct layout down = {.order = "bhcr"};
 	struct problem p;
 
-	(void)state;
 	for (int n = 0; n < 3; n++)
 		for (int turned = 0; turned < 2; turned++) {
 			init(&p, 70, 100, 64, 64,
@@ -279,7 +271,6 @@ static void test_choice(void **state)
 	uint8_t available[512];
 	struct problem p;
 
-	(void)state;
 	memset(available, 1, sizeof(available));
 	for (size_t n = 0; n < COUNT(calls); n++) {
 		const struct layout of = calls[n].layout == 1	? down

@@ -121,37 +121,31 @@ static void check_family(int family)
 
 static void test_wmma(void **state)
 {
-	(void)state;
 	check_family(ATTN_WMMA);
 }
 
 static void test_mma(void **state)
 {
-	(void)state;
 	check_family(ATTN_MMA);
 }
 
 static void test_decode(void **state)
 {
-	(void)state;
 	check_family(ATTN_DECODE);
 }
 
 static void test_few(void **state)
 {
-	(void)state;
 	check_family(ATTN_FEW);
 }
 
 static void test_f32(void **state)
 {
-	(void)state;
 	check_family(ATTN_F32_ANY);
 }
 
 static void test_f32_sm90(void **state)
 {
-	(void)state;
 	check_family(ATTN_F32_SM90);
 }
 

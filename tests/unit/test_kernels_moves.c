@@ -39,7 +39,6 @@ static void test_lay_out(void **state)
 	static unsigned char to[16 * ALL + 16] __attribute__((aligned(16)));
 	static const int elements[] = {2, 4, 16};
 
-	(void)state;
 	for (size_t n = 0; n < sizeof(from); n++)
 		from[n] = (unsigned char)(n * 31 + n / 256);
 	for (int e = 0; e < 3; e++) {
@@ -71,7 +70,6 @@ static void test_copy_rows(void **state)
 	static unsigned char from[ROWS * PITCH] __attribute__((aligned(16)));
 	static unsigned char to[ROWS * PITCH] __attribute__((aligned(16)));
 
-	(void)state;
 	for (size_t n = 0; n < sizeof(from); n++)
 		from[n] = (unsigned char)(n * 7 + n / 200);
 	for (unsigned blocks = 1; blocks < 9; blocks++)

@@ -34,7 +34,6 @@ static void test_lengths(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (size_t l = 0; l < COUNT(row_layouts); l++)
 		for (size_t q = 0; q < COUNT(queries); q++)
 			for (size_t t = 0; t < COUNT(dtypes); t++) {
@@ -50,7 +49,6 @@ static void test_no_key(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (int rule = ATTN_EMPTY_NAN; rule <= ATTN_EMPTY_MEAN; rule++)
 		for (size_t q = 0; q < COUNT(queries); q++)
 			for (size_t t = 0; t < COUNT(dtypes); t++) {
@@ -68,7 +66,6 @@ static void test_lengths_and_others(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (size_t q = 0; q < COUNT(queries); q++)
 		for (size_t t = 0; t < COUNT(dtypes); t++) {
 			init(&p, dtypes[t], queries[q], 150);
@@ -94,7 +91,6 @@ static void test_sinks(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (size_t l = 0; l < COUNT(row_layouts); l++)
 		for (size_t q = 0; q < COUNT(queries); q++)
 			for (size_t t = 0; t < COUNT(dtypes); t++) {
@@ -111,7 +107,6 @@ static void test_extreme_sinks(void **state)
 				       3.4028234e38, -INFINITY, INFINITY, NAN};
 	struct problem p;
 
-	(void)state;
 	for (size_t s = 0; s < COUNT(sinks); s++)
 		for (size_t q = 0; q < COUNT(queries); q++)
 			for (size_t t = 0; t < COUNT(dtypes); t++) {
@@ -130,7 +125,6 @@ static void test_sinks_alone(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (size_t q = 0; q < COUNT(queries); q++)
 		for (size_t t = 0; t < COUNT(dtypes); t++) {
 			init(&p, dtypes[t], queries[q], 90);
@@ -154,7 +148,6 @@ static void test_late_biases(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (int late = 1; late <= ATTN_MAX_BIAS; late++)
 		for (size_t q = 0; q < COUNT(queries); q++)
 			for (size_t t = 0; t < COUNT(dtypes); t++) {
@@ -180,7 +173,6 @@ static void test_late_overflow(void **state)
 	} t[] = {{ATTN_F16, -65504.0f}, {ATTN_BF16, -0x1.fep127f}, {ATTN_F32, -3.4028234e38f}};
 	struct problem p;
 
-	(void)state;
 	for (size_t n = 0; n < COUNT(t); n++)
 		for (size_t q = 0; q < COUNT(queries); q++)
 			for (int rule = ATTN_EMPTY_NAN; rule <= ATTN_EMPTY_MEAN; rule++) {
@@ -212,7 +204,6 @@ static void test_choice(void **state)
 	struct attn_args a;
 	struct problem p;
 
-	(void)state;
 	memset(all, 1, sizeof(all));
 	assert_true(attn_variant_total <= (int)sizeof(all));
 	problem_init(&p, ATTN_F16, (int[6]){2, 16, 512, 512, 64, 64}, NULL);

@@ -86,7 +86,6 @@ static void test_tails(void **state)
 {
 	static const double near[] = {7.9, 5.9, 2.1, 0.1, -3.0};
 
-	(void)state;
 	for (int keys = 512; keys <= MOST; keys *= 4)
 		for (size_t n = 0; n < sizeof(near) / sizeof(near[0]); n++)
 			for (int drop = 13; drop <= 24; drop++) {
@@ -98,7 +97,6 @@ static void test_tails(void **state)
 /* Nothing stands out: all weights alike, and small where the reference is 0. */
 static void test_flat(void **state)
 {
-	(void)state;
 	for (int level = -40; level <= 40; level += 5) {
 		for (int j = 0; j < 1024; j++) {
 			v[j] = j % 3 ? 1.0f : -1.0f;
@@ -112,7 +110,6 @@ static void test_flat(void **state)
 /* Logits of any size, and ever larger ones from either end. */
 static void test_steep(void **state)
 {
-	(void)state;
 	for (double size = 0.5; size < 2e4; size *= 6)
 		for (int slope = -1; slope <= 1; slope++) {
 			for (int j = 0; j < 1024; j++) {
@@ -128,7 +125,6 @@ static void test_steep(void **state)
 /* Keys that are hidden, whole tiles of them too; what is infinite or no number. */
 static void test_kinds(void **state)
 {
-	(void)state;
 	for (int hidden = 0; hidden < 4; hidden++) {
 		for (int j = 0; j < 512; j++) {
 			v[j] = (float)number_normal();

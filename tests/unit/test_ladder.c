@@ -141,7 +141,6 @@ static struct known *cases_of(enum kind kind)
 
 static int forget_cases(void **state)
 {
-	(void)state;
 	for (int kind = 0; kind < KINDS; kind++)
 		for (int n = 0; n < CASES && known[kind][n].answer; n++) {
 			problem_free(&known[kind][n].problem);
@@ -281,7 +280,6 @@ static void test_names(void **state)
 	struct problem p;
 	char name[16];
 
-	(void)state;
 	problem_init(&p, ATTN_F16, (int[6]){1, 1, 70, 70, 64, 64}, NULL);
 	for (int n = 0; n < ladder_step_count; n++) {
 		const struct ladder_step *step = &ladder_steps[n];
@@ -307,7 +305,6 @@ static void test_only_if_named(void **state)
 {
 	struct problem p;
 
-	(void)state;
 	for (int length = 1; length < 3000; length *= 3) {
 		problem_init(&p, ATTN_F16, (int[6]){1, 1, length, length, 64, 64}, NULL);
 		assert_int_not_equal(attn_select_from(&p.args, ARCH, NULL, available)->family,
@@ -323,7 +320,6 @@ static void test_refused(void **state)
 	struct problem p;
 	const char *const name = "ladder/01";
 
-	(void)state;
 	problem_init(&p, ATTN_F16, (int[6]){1, 1, 20, 20, 64, 64}, NULL);
 	assert_non_null(attn_select_from(&p.args, ARCH, name, available));
 	assert_null(attn_select_from(&p.args, 75, name, available));

@@ -31,7 +31,6 @@ static void begin(void)
  * second is ordered behind that as well. */
 static void test_second_reader(void **state)
 {
-	(void)state;
 	begin();
 	assert_false(core_send(on(FIRST, core_copy(core.p, CORE_APART, 64))));
 	assert_string_equal(core_acts(), CORE_FORWARD "O");
@@ -48,7 +47,6 @@ static void test_second_reader(void **state)
 /* Somebody who overwrites P, or what P was made of, comes after the making, too. */
 static void test_later_writers(void **state)
 {
-	(void)state;
 	begin();
 	assert_false(core_send(core_to_host(core.p, 2)));
 	assert_string_equal(core_acts(), CORE_FORWARD);
@@ -61,7 +59,6 @@ static void test_later_writers(void **state)
 /* Q may be read at the same time. */
 static void test_later_readers(void **state)
 {
-	(void)state;
 	begin();
 	assert_false(core_send(core_to_host(core.p, 2)));
 	assert_false(core_send(on(FIRST, core_copy(core.q, CORE_APART, 64))));
@@ -71,7 +68,6 @@ static void test_later_readers(void **state)
 /* The program's first product read Q and K long before the fused kernel does. */
 static void test_inputs_of_fused(void **state)
 {
-	(void)state;
 	begin();
 	assert_int_equal(core_chain(), 5);
 	core_send(core_memset(core.s, core.score_bytes));
@@ -95,7 +91,6 @@ static void test_before_fused(void **state)
 {
 	const struct queue other = {BELOW_CONTEXT, FIRST};
 
-	(void)state;
 	begin();
 	core_window();
 	below_reset();
@@ -114,7 +109,6 @@ static void test_before_fused(void **state)
 /* What is done needs no watching any more. */
 static void test_done(void **state)
 {
-	(void)state;
 	begin();
 	core_send(core_free(CORE_ARENA));
 	core_allocate(CORE_ARENA, CORE_ROOM, MEMORY_DEVICE);
@@ -131,7 +125,6 @@ static void test_done(void **state)
 /* More than are remembered: from then on any op may meet the oldest. */
 static void test_many(void **state)
 {
-	(void)state;
 	begin();
 	for (int i = 0; i < 64; i++)
 		late_writes((struct queue){BELOW_CONTEXT, core.stream}, 0x1000, 0x2000);
@@ -147,7 +140,6 @@ static void test_many(void **state)
 /* Streams that cannot be ordered: the host waits, without the lock. */
 static void test_no_order(void **state)
 {
-	(void)state;
 	begin();
 	below.no_order = true;
 	assert_false(core_send(on(FIRST, core_copy(core.p, CORE_APART, 64))));
@@ -160,7 +152,6 @@ static void test_no_order(void **state)
  * of. */
 static void test_host_waits(void **state)
 {
-	(void)state;
 	begin();
 	core_send(core_event(OP_CAPTURE_BEGIN, "cuStreamBeginCapture_v2"));
 	assert_string_equal(core_acts(), CORE_FORWARD);
@@ -179,7 +170,6 @@ static void test_lost(void **state)
 {
 	struct op op;
 
-	(void)state;
 	begin();
 	below.no_rerun = true;
 	op = core_to_host(core.p, core.score_bytes);
@@ -196,7 +186,6 @@ static void test_lost_in_flush(void **state)
 {
 	struct op op = core_memset(CORE_APART, 2);
 
-	(void)state;
 	begin();
 	below.no_rerun = true;
 	flow_flush("cuSomethingNew");
@@ -214,7 +203,6 @@ static void test_no_context(void **state)
 {
 	struct op op;
 
-	(void)state;
 	begin();
 	op = core_memset(CORE_APART, 2);
 	op.context = NULL;
@@ -231,7 +219,6 @@ static void test_no_context(void **state)
 /* A part of X is overwritten before the softmax reads all of it: the program's own ops run. */
 static void test_partly_overwritten_in_window(void **state)
 {
-	(void)state;
 	core_begin();
 	core_learn();
 	late_forget(NULL, NULL);

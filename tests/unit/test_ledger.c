@@ -13,7 +13,6 @@ static void a_share_of_the_run_and_something_once(void **state)
 {
 	struct ledger ledger;
 
-	(void)state;
 	ledger_open(&ledger, 5, 7 * SEC);
 	assert_true(ledger_allows(&ledger, 7 * SEC, 0, 30 * MS));
 	assert_false(ledger_allows(&ledger, 7 * SEC, 0, 30 * MS + 1000));
@@ -30,7 +29,6 @@ static void what_is_left(void **state)
 {
 	struct ledger ledger;
 
-	(void)state;
 	ledger_open(&ledger, 5, 0);
 	assert_int_equal(ledger_room(&ledger, SEC, 20 * MS), 60 * MS);
 	assert_int_equal(ledger_room(&ledger, SEC, 90 * MS), 0);
@@ -43,7 +41,6 @@ static void what_waits_is_affordable_later(void **state)
 	struct ledger ledger;
 	uint64_t now = 0;
 
-	(void)state;
 	ledger_open(&ledger, 5, 0);
 	while (!ledger_allows(&ledger, now, 10 * MS, 120 * MS))
 		now += MS;
@@ -54,7 +51,6 @@ static void savings_pay(void **state)
 {
 	struct ledger ledger;
 
-	(void)state;
 	ledger_open(&ledger, 5, 0);
 	assert_false(ledger_allows(&ledger, SEC, 80 * MS, 20 * MS));
 	ledger.saved = 20 * MS;
@@ -66,7 +62,6 @@ static void what_is_under_way_is_spent(void **state)
 {
 	struct ledger ledger;
 
-	(void)state;
 	ledger_open(&ledger, 5, 0);
 	ledger.promised = 25 * MS;
 	assert_true(ledger_allows(&ledger, 0, 0, 5 * MS));
@@ -77,7 +72,6 @@ static void no_limit(void **state)
 {
 	struct ledger ledger;
 
-	(void)state;
 	ledger_open(&ledger, 0, 0);
 	assert_true(ledger_allows(&ledger, 0, UINT64_MAX, UINT64_MAX));
 }
@@ -87,7 +81,6 @@ static void estimates_are_learnt(void **state)
 {
 	uint64_t expected = 8 * MS;
 
-	(void)state;
 	ledger_learn(&expected, 20 * MS);
 	assert_int_equal(expected, 20 * MS);
 	ledger_learn(&expected, 4 * MS);
@@ -101,7 +94,6 @@ static void before_the_first_they_are_given(void **state)
 {
 	struct ledger ledger;
 
-	(void)state;
 	ledger_open(&ledger, 5, 0);
 #define ITEM(id, purpose, host_us, gpu_us)                                                         \
 	assert_int_equal(ledger.host[LEDGER_##id], host_us * 1000);                                \

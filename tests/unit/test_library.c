@@ -32,7 +32,6 @@ static struct op touching(uint64_t begin, uint64_t bytes, bool read, bool writte
 
 static void test_elsewhere(void **state)
 {
-	(void)state;
 	core_replaced();
 	assert_false(core_send(touching(CORE_OTHER, 4096, true, true, false)));
 	assert_false(core_send(touching(core.k, core.k_bytes, true, false, false)));
@@ -43,7 +42,6 @@ static void test_elsewhere(void **state)
 /* Memory below a buffer is no longer enough to suspect it: operands end where they end. */
 static void test_right_beside(void **state)
 {
-	(void)state;
 	core_replaced();
 	assert_false(core_send(touching(core.p - 4096, 4096, true, true, false)));
 	assert_false(core_send(touching(core.p + core.score_bytes, 64, true, true, false)));
@@ -53,7 +51,6 @@ static void test_right_beside(void **state)
 
 static void test_overwritten(void **state)
 {
-	(void)state;
 	core_begin();
 	core_replaced();
 	assert_false(core_send(touching(core.p, core.score_bytes, false, true, true)));
@@ -72,7 +69,6 @@ static void test_read(void **state)
 		bool read, written, whole;
 	} uses[] = {{true, false, false}, {false, true, false}, {true, true, false}};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
 		core_begin();
 		core_replaced();
@@ -88,7 +84,6 @@ static void test_in_place(void **state)
 {
 	static struct op_library library;
 
-	(void)state;
 	core_begin();
 	core_replaced();
 	library.count = 2;
@@ -103,7 +98,6 @@ static void test_in_place(void **state)
 /* An open chain does not take the call for one of its steps. */
 static void test_inside_a_chain(void **state)
 {
-	(void)state;
 	core_begin();
 	core_waiting();
 	assert_false(core_send(touching(core.p, core.score_bytes, true, false, false)));
@@ -129,7 +123,6 @@ static void test_extents(void **state)
 	int64_t low, high;
 	bool dense;
 
-	(void)state;
 	extent((struct tensor){2, {3, 4}, {4, 1}, 2}, 0, 24, true);
 	extent((struct tensor){2, {3, 4}, {1, 3}, 2}, 0, 24, true);
 	extent((struct tensor){2, {3, 4}, {5, 1}, 2}, 0, 28, false);
@@ -157,7 +150,6 @@ static void test_settling(void **state)
 	static struct operands operands;
 	char *const base = (char *)(uintptr_t)0x10000;
 
-	(void)state;
 	operands.library.count = 0;
 	operands.unknown = false;
 	operands_add(&operands, base, 100, OPERAND_WHOLE);

@@ -63,7 +63,6 @@ static void test_records(void **state)
 	const struct reader_value *header, *sample, *summary;
 	char *text;
 
-	(void)state;
 	run(whole_life);
 	assert_string_equal(child.errors, "");
 	text = log_text();
@@ -150,7 +149,6 @@ static void test_unknown_device(void **state)
 	const struct reader_value *header;
 	char *text;
 
-	(void)state;
 	run(unknown_device);
 	strcpy(strrchr(path, '/'), "/log.r6.jsonl");
 	text = log_text();
@@ -184,7 +182,6 @@ static void test_full_summary(void **state)
 {
 	char *text;
 
-	(void)state;
 	run(full_summary);
 	text = log_text();
 	assert_int_equal(reader_lines(text), 2);
@@ -205,7 +202,6 @@ static void test_locale(void **state)
 	const char *name = child_comma_locale();
 	char *text;
 
-	(void)state;
 	if (!name)
 		skip();
 	child_run(&child, environment, in_comma_locale, (void *)(uintptr_t)name);
@@ -244,7 +240,6 @@ static void test_misuse(void **state)
 {
 	char *text;
 
-	(void)state;
 	run(misuse);
 	text = log_text();
 	assert_int_equal(reader_lines(text), 6);
@@ -270,7 +265,6 @@ static void test_violations_bounded(void **state)
 {
 	char *text;
 
-	(void)state;
 	run(many_violations);
 	text = log_text();
 	assert_int_equal(reader_lines(text), 1 + 32 + 1);
@@ -306,7 +300,6 @@ static void test_threads(void **state)
 	int counts[8] = {0};
 	char *text;
 
-	(void)state;
 	run(from_threads);
 	text = log_text();
 	assert_int_equal(reader_lines(text), 1 + 1600 + 1);
@@ -356,7 +349,6 @@ static void test_cancelled(void **state)
 {
 	char *text;
 
-	(void)state;
 	run(cancelled);
 	text = log_text();
 	assert_true(reader_lines(text) > 52);
@@ -382,7 +374,6 @@ static void test_killed(void **state)
 	FILE *file;
 	char *text;
 
-	(void)state;
 	child_run(&child, environment, killed, NULL);
 	assert_true(WIFSIGNALED(child.status));
 	text = log_text();
@@ -439,7 +430,6 @@ static void test_full(void **state)
 {
 	char *text = two_mib("1");
 
-	(void)state;
 	assert_true(strlen(text) > 900u << 10 && strlen(text) < 1100u << 10);
 	assert_true(ends_full(text));
 	free(text);
@@ -449,7 +439,6 @@ static void test_no_limit(void **state)
 {
 	char *text = two_mib("0");
 
-	(void)state;
 	assert_true(strlen(text) > 2u << 20);
 	assert_false(ends_full(text));
 	free(text);

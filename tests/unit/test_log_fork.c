@@ -26,7 +26,6 @@ static void test_at_exit(void **state)
 {
 	char *text;
 
-	(void)state;
 	run(leave_at_exit);
 	text = log_text();
 	assert_int_equal(reader_lines(text), 3);
@@ -73,7 +72,6 @@ static void test_fork(void **state)
 	char base[256], *text;
 	int parent, forked;
 
-	(void)state;
 	*strrchr(path, '/') = '\0';
 	strcpy(base, path);
 	snprintf(setting, sizeof(setting), "FASHIM_OUT=%s/log.%%p.jsonl", base);
@@ -100,7 +98,6 @@ static void test_silent_fork(void **state)
 	char *text;
 	char second[300];
 
-	(void)state;
 	child_run(&child, environment, fork_in_the_middle, (void *)1);
 	assert_true(child_passed(&child));
 	text = log_text();
@@ -150,7 +147,6 @@ static void test_fork_under_load(void **state)
 {
 	char *text;
 
-	(void)state;
 	run(fork_under_load);
 	text = log_text();
 	assert_true(reader_lines(text) > 2);
@@ -198,7 +194,6 @@ static void test_child_without_handlers(void **state)
 	char *text;
 	char second[300];
 
-	(void)state;
 	child_run(&child, environment, child_without_handlers, NULL);
 	assert_true(child_passed(&child));
 	text = log_text();

@@ -28,7 +28,6 @@ static void test_existing(void **state)
 {
 	char name[300], *text;
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		run(simple);
 	for (int i = 0; i < 4; i++) {
@@ -60,7 +59,6 @@ static void test_relative(void **state)
 {
 	char *text;
 
-	(void)state;
 	run(relative);
 	snprintf(path, sizeof(path), "%s/some/new/folders/test_log_host.log", child_folder());
 	text = log_text();
@@ -85,7 +83,6 @@ static void test_folder(void **state)
 {
 	char name[300];
 
-	(void)state;
 	child_run(&child, NULL, into_folder, (void *)(uintptr_t)child_folder());
 	assert_true(child_passed(&child));
 	snprintf(name, sizeof(name), "%s/new folder/", child_folder());
@@ -108,7 +105,6 @@ static void without_log(void *argument)
 
 static void test_none(void **state)
 {
-	(void)state;
 	strcpy(setting, "FASHIM_OUT=none");
 	run(without_log);
 	assert_string_equal(child.errors, "");
@@ -117,7 +113,6 @@ static void test_none(void **state)
 
 static void test_impossible(void **state)
 {
-	(void)state;
 	strcpy(setting, "FASHIM_OUT=/proc/no/such/place.jsonl");
 	run(without_log);
 	assert_non_null(
@@ -137,7 +132,6 @@ static void test_device(void **state)
 {
 	struct stat status;
 
-	(void)state;
 	strcpy(setting, "FASHIM_OUT=/dev/null");
 	run(to_device);
 	assert_int_equal(stat("/dev/null", &status), 0);
@@ -185,7 +179,6 @@ static void test_descriptor_closed(void **state)
 {
 	char *text;
 
-	(void)state;
 	run(close_all);
 	text = log_text();
 	assert_int_equal(reader_lines(text), 4);
@@ -205,7 +198,6 @@ static void low_numbers(void *argument)
 
 static void test_low_numbers(void **state)
 {
-	(void)state;
 	run(low_numbers);
 }
 
@@ -222,7 +214,6 @@ static void removed(void *argument)
 
 static void test_removed(void **state)
 {
-	(void)state;
 	run(removed);
 }
 
@@ -250,7 +241,6 @@ static void full_disk(void *argument)
 
 static void test_full_disk(void **state)
 {
-	(void)state;
 	run(full_disk);
 }
 
@@ -270,7 +260,6 @@ static void no_room_for_live(void *argument)
 
 static void test_no_room_for_live(void **state)
 {
-	(void)state;
 	run(no_room_for_live);
 }
 
@@ -295,7 +284,6 @@ static void test_truncated_live(void **state)
 	struct stat status;
 	FILE *file;
 
-	(void)state;
 	child_run(&child, environment, truncated_live, NULL);
 	assert_true(WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGKILL);
 	file = fopen(live_path, "r");
@@ -337,7 +325,6 @@ static void beside_another_file(void *argument)
 /* A file or link of that name which is no counters stays as it is. */
 static void test_beside_another_file(void **state)
 {
-	(void)state;
 	run(beside_another_file);
 	fresh(state);
 	child_run(&child, environment, beside_another_file, (void *)1);
@@ -356,7 +343,6 @@ static void left_over(void *argument)
 /* Counters of a log that was removed give way to those of the next one. */
 static void test_left_over(void **state)
 {
-	(void)state;
 	child_run(&child, environment, left_over, NULL);
 	assert_true(exists(live_path));
 	run(simple);
@@ -382,7 +368,6 @@ static void fork_after_close(void *argument)
 
 static void test_fork_after_close(void **state)
 {
-	(void)state;
 	run(fork_after_close);
 }
 
@@ -408,7 +393,6 @@ static void odd_environment(void *argument)
 
 static void test_odd_environment(void **state)
 {
-	(void)state;
 	run(odd_environment);
 }
 
@@ -419,7 +403,6 @@ static void test_long_command_line(void **state)
 	size_t used;
 	long count;
 
-	(void)state;
 	used = (size_t)snprintf(command, sizeof(command), "FASHIM_OUT=%s /proc/%d/exe --host ",
 				path, (int)getpid());
 	for (int i = 0; i < 1000; i++)
@@ -444,7 +427,6 @@ static void test_stdout_untouched(void **state)
 	char command[512], line[128];
 	FILE *pipe;
 
-	(void)state;
 	/* This very program as a host: cmocka prints on stdout, "simple" below does not. */
 	snprintf(command, sizeof(command),
 		 "FASHIM_LOG=debug FASHIM_OUT=%s /proc/%d/exe --host 2>&-", path, (int)getpid());

@@ -87,7 +87,6 @@ static bool changes(struct op op)
 
 static void test_shared(void **state)
 {
-	(void)state;
 	first();
 	for (int i = 0; i < 20; i++)
 		assert_false(looks());
@@ -102,7 +101,6 @@ static void test_written(void **state)
 {
 	const uint64_t end = MASKS + MIDDLE + 72 * 512 * 2;
 
-	(void)state;
 	first();
 	assert_true(changes(core_memset(core.mask, core.mask_bytes)));
 	assert_true(changes(core_memset(end - 1, 1)));
@@ -120,7 +118,6 @@ static void test_written(void **state)
 
 static void test_read(void **state)
 {
-	(void)state;
 	first();
 	assert_false(changes(core_to_host(core.mask, core.mask_bytes)));
 	assert_false(changes(core_copy(core.mask, ELSEWHERE, 4096)));
@@ -132,7 +129,6 @@ static void test_read(void **state)
 /* A kernel without a rule may write anywhere in the allocations that it is pointed into. */
 static void test_unknown(void **state)
 {
-	(void)state;
 	first();
 	assert_true(changes(core_unknown(core.mask, CORE_APART, 1)));
 	assert_true(changes(core_unknown(MASKS, CORE_APART, 1)));
@@ -142,7 +138,6 @@ static void test_unknown(void **state)
 
 static void test_opaque(void **state)
 {
-	(void)state;
 	first_watched();
 	assert_true(changes(core_event(OP_OPAQUE, "cuSomethingNew")));
 	assert_true(changes(core_event(OP_GRAPH_LAUNCH, "cuGraphLaunch")));
@@ -158,7 +153,6 @@ static void test_opaque(void **state)
 
 static void test_freed(void **state)
 {
-	(void)state;
 	first();
 	assert_false(core_send(core_free(MASKS)));
 	core_allocate(MASKS, 16ull << 20, MEMORY_DEVICE);
@@ -193,7 +187,6 @@ static void test_graph(void **state)
 {
 	struct op apart, reads, writes;
 
-	(void)state;
 	first_watched();
 	apart = graph_of(core_copy(ELSEWHERE, CORE_APART, 4096));
 	reads = graph_of(core_kernel_copy(ELSEWHERE, core.mask, 100));
@@ -219,7 +212,6 @@ static void test_guarded(void **state)
 	const uint64_t end = MASKS + MIDDLE + 72 * 512 * 2;
 	const struct queue queue = {BELOW_CONTEXT, core.stream};
 
-	(void)state;
 	first();
 	held_guard_write(end, end + 1, queue, NULL);
 	assert_false(looks());
@@ -233,7 +225,6 @@ static void test_held_back(void **state)
 {
 	uint64_t mask, p;
 
-	(void)state;
 	first();
 	mask = core.mask;
 	p = core.p;
@@ -251,7 +242,6 @@ static void test_held_back(void **state)
 /* When no chain is held and nothing else is watched, ops pass unseen. */
 static void test_unwatched(void **state)
 {
-	(void)state;
 	first();
 	while (chain_live)
 		held_drop(chain_list[0]);
@@ -266,7 +256,6 @@ static void test_memory(void **state)
 {
 	static const enum memory_kind unseen[] = {MEMORY_MANAGED, MEMORY_HOST, MEMORY_SHARED};
 
-	(void)state;
 	first();
 	for (int i = 0; i < 3; i++) { /* also where it becomes so later */
 		core_allocate(MASKS, 16ull << 20, unseen[i]);
@@ -286,7 +275,6 @@ static void test_memory(void **state)
 
 static void test_stream(void **state)
 {
-	(void)state;
 	first();
 	core.stream = STREAM;
 	core_chain();
@@ -300,7 +288,6 @@ static void test_stream(void **state)
 /* As many masks as are kept, in turn; one more, and the one used longest ago goes. */
 static void test_many(void **state)
 {
-	(void)state;
 	first();
 	for (int turn = 0; turn < 3; turn++)
 		for (uint64_t i = 0; i < 8; i++) {
@@ -319,7 +306,6 @@ static void test_many(void **state)
 
 static void test_no_scratch(void **state)
 {
-	(void)state;
 	first();
 	looks_forget();
 	below.no_scratch = true;
@@ -340,7 +326,6 @@ static void test_key(void **state)
 	uint64_t result;
 	bool made;
 
-	(void)state;
 	first();
 	memset(&look, 0, sizeof(look));
 	look.ranges.bias.base = MASKS;
@@ -383,7 +368,6 @@ static void test_step(void **state)
 	struct attn_look look;
 	const struct attn_variant *variant = NULL;
 
-	(void)state;
 	first();
 	args = below.args;
 	for (int i = 0; i < attn_variant_total && !variant; i++)
@@ -440,7 +424,6 @@ static void test_recorded(void **state)
 	const char *const environment[] = {"FASHIM_OUT=none", NULL};
 	static struct child child;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		child_run(&child, environment, replay_row, (void *)(uintptr_t)&rows[i]);
 		print_message("# %s", child.errors);

@@ -37,7 +37,6 @@ static void test_of_heads(void **state)
 {
 	int64_t keys = -1;
 
-	(void)state;
 	identify(1, 0, 1);
 	close_chain();
 	assert_int_equal(args.H, core.H);
@@ -67,7 +66,6 @@ static void test_forms(void **state)
 {
 	int64_t keys;
 
-	(void)state;
 	identify(1, core.H, 1);
 	close_chain();
 	assert_stride(&args.spec.bias[0], core.H * core.Sk, core.Sk, 0, 1);
@@ -91,7 +89,6 @@ static void test_computed(void **state)
 {
 	int64_t keys;
 
-	(void)state;
 	identify(0, 0, 1);
 	given.slope_first = 2;
 	given.slope_most = 8;
@@ -108,7 +105,6 @@ static void test_computed(void **state)
 /* Distances are counted from where they are small: the key that the middle query faces. */
 static void test_origin(void **state)
 {
-	(void)state;
 	identify(1, 0, 1);
 	close_chain();
 	args.Sk = 100;
@@ -124,7 +120,6 @@ static void test_origin(void **state)
 
 static void test_no_room(void **state)
 {
-	(void)state;
 	identify(1, 0, 1);
 	close_chain();
 	below.no_scratch = true;

@@ -45,7 +45,6 @@ static void test_levels(void **state)
 					    THREE "fashim: ask: five\n",
 					    THREE "fashim: site: four\nfashim: ask: five\n"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(shown) / sizeof(*shown); i++) {
 		child_run(&child, environments[i], say_all, NULL);
 		assert_true(child_passed(&child));
@@ -57,7 +56,6 @@ static void test_rank(void **state)
 {
 	static const char *const environment[] = {"RANK=3", NULL};
 
-	(void)state;
 	child_run(&child, environment, say_all, NULL);
 	assert_string_equal(child.errors, "fashim[3]: one 1\n");
 }
@@ -89,7 +87,6 @@ static void test_bounds(void **state)
 	static const char *const environment[] = {"FASHIM_LOG=warn", NULL};
 	const char *line;
 
-	(void)state;
 	child_run(&child, environment, say_much, NULL);
 	assert_true(child_passed(&child));
 	assert_int_equal(count(child.errors, "\n"), MESSAGE_LIMIT + 1);
@@ -121,7 +118,6 @@ static void say_to_nobody(void *argument)
 
 static void test_closed_pipe(void **state)
 {
-	(void)state;
 	child_run(&child, NULL, say_to_nobody, NULL);
 	assert_true(child_passed(&child));
 }
@@ -151,7 +147,6 @@ static void test_threads(void **state)
 {
 	int lines = 0;
 
-	(void)state;
 	child_run(&child, NULL, say_together, NULL);
 	assert_true(child_passed(&child));
 	for (const char *line = child.errors; *line; line = strchr(line, '\n') + 1, lines++) {
@@ -181,7 +176,6 @@ static void meet_size_limit(void *argument)
 
 static void test_size_limit(void **state)
 {
-	(void)state;
 	child_folder();
 	child_run(&child, NULL, meet_size_limit, NULL);
 	assert_true(child_passed(&child));

@@ -17,7 +17,6 @@ static char out[4096];
 
 static int clean(void **state)
 {
-	(void)state;
 	unsetenv("RANK");
 	unsetenv("OMPI_COMM_WORLD_RANK");
 	unsetenv("PMIX_RANK");
@@ -36,7 +35,6 @@ static void test_signs(void **state)
 {
 	char expected[512], host[256];
 
-	(void)state;
 	expect("", "");
 	expect("plain.jsonl", "plain.jsonl");
 	expect("100%%", "100%");
@@ -54,7 +52,6 @@ static void test_signs(void **state)
 
 static void test_variables(void **state)
 {
-	(void)state;
 	setenv("FASHIM_TEST_JOB", "job/%p", 1);
 	expect("<%q{FASHIM_TEST_JOB}>", "<job/%p>");
 	expect("%q{FASHIM_TEST_JOB}%q{FASHIM_TEST_JOB}", "job/%pjob/%p");
@@ -101,7 +98,6 @@ static void test_number(void **state)
 {
 	char pattern[256], expected[256];
 
-	(void)state;
 	snprintf(pattern, sizeof(pattern), "%s/run%%n.log", child_folder());
 	for (int i = 1; i < 4; i++) {
 		snprintf(expected, sizeof(expected), "%s/run%d.log", child_folder(), i);
@@ -112,7 +108,6 @@ static void test_number(void **state)
 
 static void test_room(void **state)
 {
-	(void)state;
 	for (size_t size = 1; size < 12; size++) {
 		const int result = names_expand("abc%%def", out, size); /* 7 long */
 
@@ -138,7 +133,6 @@ static void test_room(void **state)
 
 static void test_insert(void **state)
 {
-	(void)state;
 	assert_int_equal(names_insert("a.b/c.jsonl", "1", out, sizeof(out)), 13);
 	assert_string_equal(out, "a.b/c.1.jsonl");
 	names_insert("a.b/c", "22", out, sizeof(out));
@@ -153,7 +147,6 @@ static void test_calendar(void **state)
 {
 	char expected[64], text[NAMES_UTC_SIZE];
 
-	(void)state;
 	/* Every 7.3 hours from 1970 to 2105, which crosses each day, month end and leap rule. */
 	for (uint64_t seconds = 0; seconds < UINT64_C(4260000000); seconds += 26280 - 1) {
 		const time_t time = (time_t)seconds;
@@ -181,7 +174,6 @@ static void test_start(void **state)
 	char text[NAMES_UTC_SIZE], again[64];
 	struct child child;
 
-	(void)state;
 	nanosleep(&moment, NULL);
 	assert_true(start > UINT64_C(1700000000000000000));
 	assert_true(names_start_ns() == start);

@@ -92,19 +92,16 @@ static void passes(void (*body)(void *))
 
 static void test_without_a_name(void **state)
 {
-	(void)state;
 	passes(without_a_name);
 }
 
 static void test_only_named(void **state)
 {
-	(void)state;
 	passes(only_named);
 }
 
 static void test_seen_too_late(void **state)
 {
-	(void)state;
 	passes(seen_too_late);
 }
 

@@ -46,7 +46,6 @@ static const struct row {
 
 static void test_operands(void **state)
 {
-	(void)state;
 	for (const struct row *row = rows; row < rows + sizeof(rows) / sizeof(*rows); row++) {
 		const struct pitched got = pitched_of(4, row->size, row->stride, 2);
 
@@ -108,7 +107,6 @@ static void test_by_lot(void **state)
 {
 	int pitched = 0;
 
-	(void)state;
 	for (int i = 0; i < 20000; i++) {
 		const int64_t inner = draw(8), gap = draw(24), many = draw(12);
 		const int64_t size[3] = {draw(6), many, inner};

@@ -67,7 +67,6 @@ static struct attn_args call(uint64_t base)
 
 static int begin(void **state)
 {
-	(void)state;
 	prepared_forget();
 	encoded = 0;
 	refuse = false;
@@ -80,7 +79,6 @@ static void test_same(void **state)
 	const struct attn_launch *launch;
 	uint64_t address;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		launch = prepared_launch(&mapped, &one, &device, 0);
 		assert_non_null(launch);
@@ -107,7 +105,6 @@ static void test_other(void **state)
 	const struct attn_args one = call(0x10000000);
 	struct attn_args args = one;
 
-	(void)state;
 	prepared_launch(&mapped, &one, &device, 0);
 #define ANOTHER(variant, what, where, scratch)                                                     \
 	do {                                                                                       \
@@ -137,7 +134,6 @@ static void test_other(void **state)
 /* More calls than are kept: each is still launched as itself. */
 static void test_many(void **state)
 {
-	(void)state;
 	for (int turn = 0; turn < 2; turn++)
 		for (uint64_t i = 1; i <= 1000; i++) {
 			const struct attn_args args = call(i << 22);
@@ -152,7 +148,6 @@ static void test_refused(void **state)
 {
 	const struct attn_args args = call(0x10000000);
 
-	(void)state;
 	refuse = true;
 	assert_null(prepared_launch(&mapped, &args, &device, 0));
 	refuse = false;
@@ -164,7 +159,6 @@ static void test_without_maps(void **state)
 	const struct attn_args args = call(0x10000000);
 	const struct attn_launch *launch = prepared_launch(&plain, &args, &device, 0);
 
-	(void)state;
 	assert_memory_equal(&launch->parameter.args, &args, sizeof(args));
 	assert_int_equal(launch->grid[0], 4);
 	assert_int_equal(encoded, 0);

@@ -226,7 +226,6 @@ void *real_dlsym(void *handle, const char *name)
 
 static int prepare(void **state)
 {
-	(void)state;
 	_Static_assert(offsetof(__typeof__(code_1), type) == TYPE_AT, "type");
 	_Static_assert(offsetof(struct str, type) == TYPE_AT, "type");
 	FILL(runtime_3_13, 0x030d00f0);
@@ -267,7 +266,6 @@ static const char both[] =
 
 static void test_layouts(void **state)
 {
-	(void)state;
 	assert_string_equal(taken(), both);
 	frames[0].executable |= 1; /* a deferred reference */
 	assert_string_equal(taken(), both);
@@ -280,7 +278,6 @@ static void test_layouts(void **state)
 
 static void test_not_ours(void **state)
 {
-	(void)state;
 	version = 0x030f00f0;
 	runtime_3_14.version = version;
 	assert_string_equal(taken(), "");
@@ -311,7 +308,6 @@ static void test_wild(void **state)
 {
 	static const uintptr_t wild[] = {8, 0x1000, UINTPTR_MAX - 7, (uintptr_t)1 << 63};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wild) / sizeof(wild[0]); i++) {
 		prepare(NULL);
 		thread.frame = (struct frame *)wild[i];
@@ -344,7 +340,6 @@ static void test_long_strings(void **state)
 	struct str long_path = {{0}, str_type, characters};
 	struct str long_name = {{0}, str_type, characters};
 
-	(void)state;
 	for (int i = 0; i < 5000; i++)
 		characters[i] = i % 2 ? 0x20ac : 'a' + (uint32_t)i % 26;
 	code_1.filename = &long_path;
@@ -364,7 +359,6 @@ static void test_long_strings(void **state)
 
 static void test_dump(void **state)
 {
-	(void)state;
 	dump_text = "Stack (most recent call first):\n"
 		    "  File \"x.py\", line 12 in forward\n"
 		    "  File \"a \"b\" in c.py\", line ??? in <module>\n"
@@ -381,7 +375,6 @@ static void test_dump(void **state)
 
 static void test_lock(void **state)
 {
-	(void)state;
 	version = 0x03200000;
 	assert_string_equal(taken(), ""); /* nobody holds it */
 	unchecked = &version;		  /* another thread does */

@@ -21,7 +21,6 @@ static void assert_ranges(const struct range_set *set, int count, const uint64_t
 
 static void test_overlap(void **state)
 {
-	(void)state;
 	assert_true(range_overlap(0, 10, 9, 20));
 	assert_true(range_overlap(9, 20, 0, 10));
 	assert_true(range_overlap(0, 10, 3, 4));
@@ -34,7 +33,6 @@ static void test_one(void **state)
 {
 	struct range_set set;
 
-	(void)state;
 	range_set_one(&set, 100, 200);
 	assert_ranges(&set, 1, (uint64_t[]){100, 200});
 	assert_int_equal(range_set_bytes(&set), 100);
@@ -66,7 +64,6 @@ static void test_cut(void **state)
 		{150, UINT64_MAX, 1, {100, 150}},    /* to the end of the world */
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(cuts) / sizeof(*cuts); i++) {
 		struct range_set set;
 
@@ -80,7 +77,6 @@ static void test_touches_and_covers(void **state)
 {
 	struct range_set set;
 
-	(void)state;
 	range_set_one(&set, 0, 100);
 	assert_int_equal(range_set_cut(&set, 40, 60), 0);
 	assert_true(range_set_touches(&set, 39, 40));
@@ -102,7 +98,6 @@ static void test_overflow(void **state)
 {
 	struct range_set set, before;
 
-	(void)state;
 	range_set_one(&set, 0, 1000);
 	for (uint64_t i = 1; i < RANGE_MAX; i++)
 		assert_int_equal(range_set_cut(&set, 20 * i, 20 * i + 10), 0);
@@ -131,7 +126,6 @@ static void test_random(void **state)
 {
 	uint32_t seed = 1;
 
-	(void)state;
 	for (int round = 0; round < 2000; round++) {
 		unsigned char bytes[256];
 		struct range_set set;

@@ -113,7 +113,6 @@ static void test_play_again(void **state)
 	char path[256], variable[sizeof(path) + sizeof("FASHIM_RECORD=")];
 	const char *const environment[] = {variable, "FASHIM_OUT=none", NULL};
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/trace", child_folder());
 	snprintf(variable, sizeof(variable), "FASHIM_RECORD=%s", path);
 	core_begin();
@@ -187,7 +186,6 @@ static void test_closed_by_host(void **state)
 	static struct child child;
 	char *text;
 
-	(void)state;
 	record_at_new_path(closed_by_host, NULL, &child);
 	assert_true(child_passed(&child));
 	text = child_file(beside_path);
@@ -222,7 +220,6 @@ static void test_beside_another_file(void **state)
 	static struct child child;
 	char numbered[300], *text;
 
-	(void)state;
 	for (enum obstacle obstacle = EXISTING; obstacle <= FIFO; obstacle++) {
 		record_at_new_path(beside, &obstacle, &child);
 		assert_true(child_passed(&child));
@@ -254,7 +251,6 @@ static void test_without_room(void **state)
 {
 	static struct child child;
 
-	(void)state;
 	record_at_new_path(without_room, NULL, &child);
 	assert_true(child_passed(&child));
 	assert_non_null(strstr(child.errors, "cannot write the trace"));

@@ -83,7 +83,6 @@ static void test_heads_apart(void **state)
 	const struct relayout r =
 		copy_of(4, (int64_t[]){D, S, 3, 2}, (int64_t[]){1, 3 * D, D, 3 * D * S});
 
-	(void)state;
 	for (int known = 0; known < 2; known++) {
 		const struct attn_args was = known ? call_of(2, 3) : call_of(1, 6);
 		const struct relayout *from[RELAYOUT_TENSORS] = {&r, &r, NULL};
@@ -106,7 +105,6 @@ static void test_transposed(void **state)
 	const struct relayout *from[RELAYOUT_TENSORS] = {NULL, &r, NULL};
 	struct attn_args was = call_of(1, 6), now;
 
-	(void)state;
 	was.k = packed(6, S, D, true);
 	now = was;
 	assert_true(relayout_apply(&now, from, (uint64_t[RELAYOUT_TENSORS]){0, IN, 0}));
@@ -121,7 +119,6 @@ static void test_shared_heads(void **state)
 	const struct relayout *from[RELAYOUT_TENSORS] = {NULL, &r, &r};
 	struct attn_args was = call_of(1, 8), now;
 
-	(void)state;
 	was.q.stride[1] = D; /* [S,H,D], seen in place */
 	was.q.stride[2] = 8 * D;
 	was.spec.bias[0] = (struct attn_tensor){.base = 0x100, .stride = {0, 0, S, 1}};
@@ -146,7 +143,6 @@ static void test_not_by_strides(void **state)
 	const struct attn_args was = call_of(1, 16);
 	struct attn_args now = was;
 
-	(void)state;
 	assert_false(relayout_apply(&now, from, (uint64_t[RELAYOUT_TENSORS]){IN, IN, 0}));
 	assert_memory_equal(&now, &was, sizeof(now));
 }
@@ -156,7 +152,6 @@ static void test_random(void **state)
 {
 	int done = 0;
 
-	(void)state;
 	srand(1);
 	for (int n = 0; n < 3000; n++) {
 		const int H = 1 + rand() % 4, B = 1 + rand() % 3;
@@ -194,7 +189,6 @@ static void test_output(void **state)
 	struct relayout inverse;
 	const struct relayout *from[RELAYOUT_TENSORS] = {[RELAYOUT_O] = &inverse};
 
-	(void)state;
 	assert_true(relayout_invert(&inverse, &copy));
 	assert_int_equal(inverse.out_begin, IN);
 	assert_int_equal(inverse.in_begin, OUT);
@@ -220,7 +214,6 @@ static void test_invert(void **state)
 	const struct relayout repeated = copy_of(2, (int64_t[]){D, S}, (int64_t[]){1, 0});
 	struct relayout inverse, again;
 
-	(void)state;
 	assert_true(relayout_invert(&inverse, &copy));
 	assert_true(relayout_invert(&again, &inverse));
 	assert_memory_equal(again.dim, copy.dim, 3 * sizeof(*copy.dim));

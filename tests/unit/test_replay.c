@@ -88,7 +88,6 @@ static void test_odd(void **state)
 	DIR *folder = opendir(ODD_TRACES);
 	int count = 0;
 
-	(void)state;
 	assert_non_null(folder);
 	while ((entry = readdir(folder))) {
 		if (entry->d_name[0] == '.')

@@ -98,7 +98,6 @@ static void test_extents(void **state)
 {
 	struct survey all = {.look = check_extents};
 
-	(void)state;
 	for (unsigned i = 0; i < TRACES_COUNT; i++) {
 		struct survey survey = {.look = check_extents};
 
@@ -143,7 +142,6 @@ static void check_names(struct survey *survey, const struct op *op, const struct
 
 static void test_names(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < TRACES_COUNT; i++) {
 		struct survey survey = {.look = check_names};
 
@@ -176,7 +174,6 @@ static void test_naive(void **state)
 	struct sighting scale = find("naive_512", ROLE_SCALE, 0), softmax;
 	int skip = 0;
 
-	(void)state;
 	while (scale.meaning.elements != 8 * 512 * 512)
 		scale = find("naive_512", ROLE_SCALE, ++skip);
 	assert_true(scale.meaning.scalar == 0.125);
@@ -208,7 +205,6 @@ static void test_casts(void **state)
 		2 * 12 * (int64_t)softmax.meaning.softmax_cols * softmax.meaning.softmax_cols;
 	bool widened = false, narrowed = false;
 
-	(void)state;
 	assert_int_equal(softmax.meaning.elements, elements);
 	assert_int_equal(softmax.meaning.views[1].dtype, ATTN_F32);
 	for (int skip = 0; skip < 40 && !(widened && narrowed); skip++) {
@@ -233,7 +229,6 @@ static void test_masked_fill(void **state)
 	const struct sighting fill = find("causal_fill", ROLE_MASKED_FILL, 0);
 	const struct meaning *meaning = &fill.meaning;
 
-	(void)state;
 	assert_int_equal(meaning->elements, 16 * 512 * 512);
 	assert_true(isinf(meaning->scalar) && meaning->scalar < 0);
 	assert_int_equal(meaning->view_count, 3);
@@ -253,7 +248,6 @@ static void test_added_mask(void **state)
 	struct sighting add;
 	int skip = -1;
 
-	(void)state;
 	do
 		add = find("causal_add", ROLE_ADD, ++skip);
 	while (add.meaning.elements != 16 * 512 * 512);
@@ -273,7 +267,6 @@ static void test_softcap(void **state)
 	double factors[3];
 	int count = 0;
 
-	(void)state;
 	assert_int_equal(find("softcap", ROLE_TANH, 0).meaning.elements, elements);
 	for (int skip = 0; count < 3; skip++) {
 		const struct sighting scale = find("softcap", ROLE_SCALE, skip);
@@ -288,7 +281,6 @@ static void test_softcap(void **state)
 
 static void test_others(void **state)
 {
-	(void)state;
 	assert_int_equal(find("log_softmax", ROLE_LOG_SOFTMAX, 0).meaning.softmax_cols, 256);
 	assert_true(find("train_dropout", ROLE_DROPOUT, 0).meaning.elements > 0);
 	assert_int_equal(find("naive_f32", ROLE_SOFTMAX, 0).meaning.views[0].dtype, ATTN_F32);
@@ -341,7 +333,6 @@ static void same_twice(struct op first, struct op second)
 
 static void test_garbage(void **state)
 {
-	(void)state;
 	core_begin();
 	for (int i = 0; i < 20; i++) {
 		same_twice(core_scale(core.x, core.s, 0.5f), core_scale(core.x, core.s, 0.5f));
@@ -363,7 +354,6 @@ static void test_scalars(void **state)
 	struct access_list list;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	op = core_scale(core.x, core.s, 0.37f);
 	assert_true(read_op(&op, &meaning, &list));
@@ -400,7 +390,6 @@ static void test_strided_output(void **state)
 	struct meaning meaning;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	op = core_strided(add, 3, 2, size, &dense[0][0], at, &one, 4);
 	assert_true(read_op(&op, &meaning, &list));
@@ -437,7 +426,6 @@ static void test_strided_casts(void **state)
 	struct meaning meaning;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	op = core_strided(copy, 2, 1, size, wide, at, copied, sizeof(copied));
 	assert_true(read_op(&op, &meaning, &list));
@@ -468,7 +456,6 @@ static void test_added_number(void **state)
 	struct meaning meaning;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	op = core_strided(name, 2, 1, size, strides, at, functor, sizeof(functor));
 	assert_true(read_op(&op, &meaning, &list));
@@ -493,7 +480,6 @@ static void test_cupy_copy(void **state)
 	struct access_list list;
 	struct meaning meaning;
 
-	(void)state;
 	assert_true(read_op(&op, &meaning, &list));
 	assert_int_equal(meaning.role, ROLE_COPY);
 	assert_int_equal(meaning.elements, 32);
@@ -545,7 +531,6 @@ static void test_changed_layout(void **state)
 		{"cupy_copy__float32_float16", 2, {32, 32}},
 	};
 
-	(void)state;
 	core_begin();
 	for (int i = 0; i < 16; i++)
 		params[i] = zeros;

@@ -57,7 +57,6 @@ static void test_binary(void **state)
 	static const char before[] = "_Z11k_bin_bcastIXadL_ZN4here6op_addEffEEfffEvPKT0_PKT1_PT2_";
 	const unsigned grid[3] = {1, 1, 12}, block[3] = {5, 5, 1};
 
-	(void)state;
 	for (int n = 0; n < 4; n++) {
 		const uint64_t apart = n == 2 ? 12 : 10;
 		const int summands = n == 1 ? 2 : 1;
@@ -99,7 +98,6 @@ static void test_rms_norm(void **state)
 	const unsigned grid[3] = {6, 2, 1}, block[3] = {256, 1, 1};
 	struct op op;
 
-	(void)state;
 	core_begin();
 	for (int n = 0; n < 2; n++) {
 		SAY(8, core.s, core.x);
@@ -130,7 +128,6 @@ static void test_rope(void **state)
 	const unsigned grid[3] = {24, 1, 1}, block[3] = {1, 256, 1};
 	struct op op;
 
-	(void)state;
 	for (int n = 0; n < 3; n++) {
 		const bool rows = n == 1, part = n == 2;
 
@@ -167,7 +164,6 @@ static void test_moves(void **state)
 	static const char all[] = "_Z21cpy_scalar_contiguousIf6__halfEvPKcPcl";
 	struct op op;
 
-	(void)state;
 	core_begin();
 	SAY(8, core.s, core.q, core.x, 8 * 48, 8, 1, 1, 1, 48, 384, 384, 1, 8, 8, 48, 0, 0);
 	SAY(12, 48, 8, 1, 1, 1);
@@ -219,7 +215,6 @@ static void test_masked_layer(void **state)
 	const uint64_t bytes = 4 * 768;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	for (int n = 0; n < 2; n++) { /* in pairs; fewer threads than elements */
 		SAY(8, core.s, core.x);

@@ -295,7 +295,6 @@ static void test_blocks(void **state)
 {
 	unsigned next = 0;
 
-	(void)state;
 	core_begin();
 	driver_resolve();
 	assert_true(trace_play(KERNEL_BLOCKS, each_launch, &next) > 0);
@@ -355,7 +354,6 @@ static void test_versions(void **state)
 	};
 	const size_t offset[] = {0, 8}, size[] = {4, 648};
 
-	(void)state;
 	core_begin();
 	driver_resolve();
 	driver.cuFuncGetModule = function_module;
@@ -405,7 +403,6 @@ static void test_gaps(void **state)
 {
 	unsigned found = 0;
 
-	(void)state;
 	core_begin();
 	driver_resolve();
 	assert_true(trace_play(KERNEL_BLOCKS, each_top_k, &found) > 0);

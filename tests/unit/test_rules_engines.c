@@ -65,7 +65,6 @@ static void test_masked_block(void **state)
 	struct op op;
 	uint64_t scores, mask;
 
-	(void)state;
 	core_begin();
 	scores = (uint64_t)(core.H * core.Sq * core.Sk);
 	mask = (uint64_t)(core.Sq * core.Sk);
@@ -104,7 +103,6 @@ static void test_masked_before(void **state)
 	int size[4];
 	struct op op;
 
-	(void)state;
 	core_begin();
 	size[0] = 1;
 	size[1] = (int)core.H;
@@ -136,7 +134,6 @@ static void test_masked_refused(void **state)
 	struct masked m;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	for (int n = 0; n < 6; n++) {
 		m = usual(FT_PAIRS);
@@ -169,7 +166,6 @@ static void test_masked_chain(void **state)
 	} forms[] = {{FT_PAIRS, CUDA_R_16F, ATTN_F16, -10000},
 		     {FT_SINGLE, CUDA_R_32F, ATTN_F32, -10000}};
 
-	(void)state;
 	for (int n = 0; n < 2; n++) {
 		struct chain *chain;
 		struct masked m;
@@ -266,7 +262,6 @@ static void test_soft_max_block(void **state)
 	uint64_t scores, sinks = CORE_OTHER;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	_Static_assert(sizeof(p) == 128, "soft_max_params");
 	scores = (uint64_t)(core.H * core.Sq * core.Sk);
@@ -313,7 +308,6 @@ static void test_soft_max_chain(void **state)
 	struct params p;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	p = soft_max_params();
 	p.mask_stride[0] = 4 * apart;
@@ -341,7 +335,6 @@ static void test_sinks(void **state)
 	struct params p;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	p = soft_max_params();
 	op = core_scores();
@@ -365,7 +358,6 @@ static void test_soft_max_before(void **state)
 	const unsigned log2 = 2;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	columns = (int)core.Sk;
 	once = (int)core.Sq;
@@ -385,7 +377,6 @@ static void test_convert_block(void **state)
 	const uint32_t third[3] = {1, 2, 3};
 	struct op op;
 
-	(void)state;
 	core_begin();
 	op = core_launch(GGML_CONVERT, 9, (size_t[]){8, 8, 8, 8, 8, 12, 8, 8, 8},
 			 (const void *[]){&core.q, &core.k, &size[0], &size[1], &size[2], third,
@@ -416,7 +407,6 @@ static void test_softcap(void **state)
 	int64_t count;
 	int elements;
 
-	(void)state;
 	for (int n = 0; n < 2; n++) {
 		core_begin();
 		count = core.H * core.Sq * core.Sk;
@@ -470,7 +460,6 @@ static void test_pointers(void **state)
 	const struct function *function;
 	struct op op, arrayed = core_scores();
 
-	(void)state;
 	core_begin();
 	arrayed.gemm.by_array = true;
 	shadow_resolve_arrays(&arrayed.gemm); /* from here on they are of interest */

@@ -32,7 +32,6 @@ static void test_long_rows(void **state)
 	const int64_t columns = 2048;
 	const unsigned sizes[3] = {2, 64, 10};
 
-	(void)state;
 	core_begin();
 	driver_resolve();
 	check_rows(&forward, 3, (size_t[]){8, 8, 8}, (const void *[]){&a, &b, &columns});
@@ -60,7 +59,6 @@ static void test_no_casts(void **state)
 	const uint64_t at[3] = {CORE_ARENA, CORE_ARENA + 0x1000, CORE_ARENA + 0x2000};
 	static unsigned char params[FUNCTION_MAX_BYTES];
 
-	(void)state;
 	core_begin();
 	driver_resolve();
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -95,7 +93,6 @@ static void test_masked_scatter(void **state)
 				CORE_ARENA + 0x30000};
 	const int count = 1000;
 
-	(void)state;
 	core_begin();
 	driver_resolve();
 	check_rows(&scatter, 3, (size_t[]){4, 16, 32}, (const void *[]){&count, source, at});
@@ -168,7 +165,6 @@ static void test_radix(void **state)
 	const unsigned divider[3] = {100000, 1, 17};
 	const unsigned char empty = 0x5a;
 
-	(void)state;
 	core_begin();
 	driver_resolve();
 	check_rows_in(
@@ -218,7 +214,6 @@ static void test_odd_norms(void **state)
 	const int64_t columns = 147;
 	const float eps = 1e-5f;
 
-	(void)state;
 	core_begin();
 	driver_resolve();
 	for (int i = 0; i < 2; i++)
@@ -250,7 +245,6 @@ static void test_many_operands(void **state)
 	struct access_list list;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	driver_resolve();
 	for (unsigned i = 0; i < 6; i++)
@@ -292,7 +286,6 @@ static void test_functors(void **state)
 	struct access_list list;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	driver_resolve();
 	check_rows(&less_one, 3, (size_t[]){4, 1, 16}, (const void *[]){&count, &empty, at});

@@ -43,7 +43,6 @@ static int loaded(const char *text)
 
 static void test_bad_lines(void **state)
 {
-	(void)state;
 	assert_int_equal(rules_user_load("/nowhere/at/all", &why), -ENOENT);
 	assert_int_equal(loaded("\n  # a remark\n\t\n"), 0);
 #define BAD(line)                                                                                  \
@@ -86,7 +85,6 @@ static void test_odd_files(void **state)
 	char folder[] = "/tmp/fashim-rules-XXXXXX", path[64];
 	int file;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/file", folder);
 	refused(path, "No such file or directory");
@@ -139,7 +137,6 @@ static void learn(struct op middle, struct op last)
 
 static void test_factor(void **state)
 {
-	(void)state;
 	assert_int_equal(loaded("my_scale mul out=p0 in=p1 factor=p2 count=" SCORES " dtype=f16"),
 			 1);
 	core_begin();
@@ -149,7 +146,6 @@ static void test_factor(void **state)
 
 static void test_softmax(void **state)
 {
-	(void)state;
 	assert_int_equal(loaded("my_softmax softmax out=p0 in=p1 columns=40 rows=96 dtype=f16"), 1);
 	core_begin();
 	learn(core_scale(core.x, core.s, 0.5f), core_named("my_softmax_kernel", core.p, core.x, 0));
@@ -163,7 +159,6 @@ static void test_bias(void **state)
 	void *params[3] = {&core.x, &core.s, &core.mask};
 	struct op op;
 
-	(void)state;
 	assert_int_equal(loaded("my_bias add out=p0 in=p1 with=p2 count=" SCORES
 				" period=1280 dtype=f16 with_dtype=bf16"),
 			 1);
@@ -181,7 +176,6 @@ static void test_bias(void **state)
 /* A writer beside attention: its exact extent keeps what lies behind it. */
 static void test_other(void **state)
 {
-	(void)state;
 	assert_int_equal(loaded("my_writer other out=p0 count=100 dtype=f32"), 1);
 	core_replaced();
 	assert_false(core_send(core_named("my_writer", core.p - 400, 0, 0)));
@@ -195,7 +189,6 @@ static void test_other(void **state)
 /* A launch that is not as the rule expects stays unknown. */
 static void test_misfit(void **state)
 {
-	(void)state;
 	assert_int_equal(loaded("my_misfit mul out=p2 in=p1 factor=p0 count=" SCORES " dtype=f16"),
 			 1);
 	core_begin();

@@ -70,7 +70,6 @@ static int chain_with(struct op (*middle)(void), uint16_t scalar)
 
 static void test_divisor(void **state)
 {
-	(void)state;
 	core_begin();
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(chain_with(divide, 0x4800), 0); /* 8 */
@@ -87,7 +86,6 @@ static void test_divisor(void **state)
 
 static void test_unknown_divisor(void **state)
 {
-	(void)state;
 	core_begin();
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(chain_with(divide, 0), 0);
@@ -97,7 +95,6 @@ static void test_unknown_divisor(void **state)
 
 static void test_where(void **state)
 {
-	(void)state;
 	core_begin();
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(chain_with(choose, 0xfbff), 0);
@@ -122,7 +119,6 @@ static void test_forgotten(void **state)
 	static const uint16_t eight = 0x4800;
 	struct op op;
 
-	(void)state;
 	core_begin();
 #define KEPT(what, expected)                                                                       \
 	do {                                                                                       \
@@ -202,7 +198,6 @@ static void test_arrays(void **state)
 	uint64_t table[9];
 	struct op op;
 
-	(void)state;
 	core_begin();
 	core_send(core_scores());
 	op = core_scores();
@@ -248,7 +243,6 @@ static void test_ranges(void **state)
 	struct op op = core_scores(), solve;
 	uint64_t word;
 
-	(void)state;
 	core_begin();
 	core_send(core_scores());
 	solve = op;
@@ -296,7 +290,6 @@ static void test_chain_by_arrays(void **state)
 	struct op op;
 	int taken = 0;
 
-	(void)state;
 	core_begin();
 	op = core_scores();
 	fill(first, &op.gemm, 1);
@@ -328,7 +321,6 @@ static void test_runs(void **state)
 	uint64_t table[3 * MOST_HEADS];
 	struct op op;
 
-	(void)state;
 	core_begin();
 	core.H = 6;
 	core_resize();
@@ -371,7 +363,6 @@ static void test_chain_of_shared_heads(void **state)
 	struct op op;
 	int taken = 0;
 
-	(void)state;
 	core_begin();
 	core.H = 6;
 	core_resize();

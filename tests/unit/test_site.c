@@ -29,7 +29,6 @@ static void test_same(void **state)
 {
 	int first;
 
-	(void)state;
 	core_begin();
 	first = landed();
 	assert_int_equal(first, 0);
@@ -47,7 +46,6 @@ static void test_same(void **state)
 /* Rules know what each step does for any number of keys. */
 static void test_growing_keys(void **state)
 {
-	(void)state;
 	core_begin();
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(landed(), 0);
@@ -64,7 +62,6 @@ static void test_lengths(void **state)
 {
 	static const int lengths[] = {20, 31, 17, 32, 25, 19, 60, 33, 64, 50, 41, 18, 30, 63};
 
-	(void)state;
 	core_begin();
 	for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
 		core.Sq = core.Sk = lengths[i];
@@ -108,7 +105,6 @@ static void test_another(void **state)
 {
 	const struct core plain = (core_begin(), core);
 
-	(void)state;
 	assert_int_equal(landed(), 0);
 #define ANOTHER(change)                                                                            \
 	do {                                                                                       \
@@ -132,7 +128,6 @@ static void test_another_chain(void **state)
 {
 	struct op op;
 
-	(void)state;
 	core_begin();
 	assert_int_equal(landed(), 0);
 	core_send(core_scores());
@@ -177,7 +172,6 @@ static uint64_t unknown_chain(uint32_t word)
  * second: then it is a rule. Words that count keys or scores do not make another site. */
 static void test_unknown_grows(void **state)
 {
-	(void)state;
 	core_begin();
 	for (int i = 0; i < 2; i++) /* identified and compared, compared */
 		assert_int_equal(unknown_chain((uint32_t)core.Sk), 0);
@@ -219,7 +213,6 @@ static bool unknown_into_scores(uint64_t offset)
  * measured to do says nothing of it. */
 static void test_unknown_elsewhere(void **state)
 {
-	(void)state;
 	core_begin();
 	for (int i = 0; i < 2; i++)
 		assert_false(unknown_into_scores(0));
@@ -235,7 +228,6 @@ static void test_unknown_counts(void **state)
 {
 	const int64_t grown = 57;
 
-	(void)state;
 	for (int form = 0; form < 6; form++) {
 		core_begin();
 		for (int i = 0; i < 2; i++) {
@@ -262,7 +254,6 @@ static void test_states(void **state)
 {
 	struct site *site;
 
-	(void)state;
 	core_begin();
 	assert_int_equal(landed(), 0);
 	site = &sites[0];
@@ -299,7 +290,6 @@ static void test_states(void **state)
 
 static void test_no_kernel(void **state)
 {
-	(void)state;
 	core_begin();
 	below.no_kernel = true;
 	landed();
@@ -313,7 +303,6 @@ static void test_candidates(void **state)
 	struct site_set set;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	core_learn();
 	op = core_scores();
@@ -350,7 +339,6 @@ static void fill_table(void)
 /* Whoever has not come for the longest makes room, verified or not. */
 static void test_table_full(void **state)
 {
-	(void)state;
 	core_begin();
 	for (int i = 0; i < 4; i++) {
 		core.scale = scale_of(0);
@@ -380,7 +368,6 @@ static void test_table_full(void **state)
 /* While its scores are held back a site stays. */
 static void test_table_full_of_use(void **state)
 {
-	(void)state;
 	core_begin();
 	core.scale = scale_of(0);
 	core_replaced();
@@ -399,7 +386,6 @@ static void test_table_full_of_numbers(void **state)
 {
 	int gone = 0;
 
-	(void)state;
 	core_begin();
 	fill_table();
 	for (uint32_t i = 0; i < 64; i++)
@@ -413,7 +399,6 @@ static void test_table_full_of_numbers(void **state)
  * that this kernel or others are told do not make another site. */
 static void test_other_kernel(void **state)
 {
-	(void)state;
 	core_begin();
 	for (int i = 0; i < 4; i++) {
 		core_send(core_scores());
@@ -432,7 +417,6 @@ static void test_backoff(void **state)
 	int promising = 0;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	op = core_scores();
 	for (int i = 0; i < 4; i++) {
@@ -456,7 +440,6 @@ static void test_projections(void **state)
 {
 	struct op op;
 
-	(void)state;
 	core_begin();
 	op = core_scores();
 	for (int i = 0; i < 2000; i++) {
@@ -482,7 +465,6 @@ static void test_read_each_time(void **state)
 	struct access_list list = reading;
 	struct op op = core_unknown(CORE_ARENA, 0, 1);
 
-	(void)state;
 	core_begin();
 	for (int i = 0; i < 4; i++) {
 		core_chain();
@@ -511,7 +493,6 @@ static struct op pow_of(uint64_t out, uint64_t in, bool ruled)
  * as V, or twice as many where pairs of heads share a V: PV still belongs to QK^T. */
 static void test_projected_v(void **state)
 {
-	(void)state;
 	for (int shared = 1; shared <= 2; shared++) {
 		core_begin();
 		core.H = 4;
@@ -533,7 +514,6 @@ static void test_dense_layers(void **state)
 {
 	const uint64_t before = log_live()->reasons[REASON_NOT_SOFTMAX];
 
-	(void)state;
 	for (int ruled = 0; ruled < 2; ruled++) {
 		core_begin();
 		for (int i = 0; i < 8; i++) {
@@ -552,7 +532,6 @@ static void test_dense_layers(void **state)
  * opened. */
 static void test_dense_overwritten(void **state)
 {
-	(void)state;
 	core_begin();
 	for (int i = 0; i < 8; i++) {
 		core_send(dense(core.s, 40, 32, 16, core.q));
@@ -565,7 +544,6 @@ static void test_dense_overwritten(void **state)
 /* Dense layers of a single head's depth: that they lead nowhere says nothing of the head. */
 static void test_dense_beside_single_head(void **state)
 {
-	(void)state;
 	core_begin();
 	core.H = 1;
 	core_resize();
@@ -589,7 +567,6 @@ static void test_memory_of_another(void **state)
 	struct access_list list = writing;
 	struct op op = core_other(0, 0, 1);
 
-	(void)state;
 	core_begin();
 	list.item[0].pointer = list.item[0].begin = list.item[0].sure_end = core.p - 64;
 	list.item[0].end = core.p + core.score_bytes;

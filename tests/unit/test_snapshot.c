@@ -90,7 +90,6 @@ static void test_rows(void **state)
 {
 	uint64_t k, q;
 
-	(void)state;
 	columns_replaced();
 	assert_false(core_send(core_memset(QKV + 5 * PITCH, 2 * PITCH)));
 	assert_string_equal(core_acts(), "CC");
@@ -120,7 +119,6 @@ static void test_rows(void **state)
 /* Columns between those that are needed, within a row, are nobody's. */
 static void test_other_columns(void **state)
 {
-	(void)state;
 	columns_replaced();
 	assert_false(core_send(core_memset(core.v, ROW)));
 	assert_false(core_send(core_memset(core.v + 1500ull * PITCH, ROW)));
@@ -133,7 +131,6 @@ static void test_other_columns(void **state)
 /* What nobody overwrote is put beside what was saved when P is wanted. */
 static void test_completed(void **state)
 {
-	(void)state;
 	columns_replaced();
 	assert_false(core_send(core_memset(core.k + (S - 1ull) * PITCH, ROW)));
 	assert_string_equal(core_acts(), "C");
@@ -150,7 +147,6 @@ static void test_completed(void **state)
 /* A driver that does not take the pitch copies everything in between. */
 static void test_no_pitch(void **state)
 {
-	(void)state;
 	columns_replaced();
 	below.no_rows = true;
 	assert_false(core_send(core_memset(QKV, BYTES + ROW)));
@@ -166,7 +162,6 @@ static void test_no_pitch(void **state)
  * needs V. */
 static void test_narrow(void **state)
 {
-	(void)state;
 	heads_apart = 3 * D;
 	columns_replaced();
 	heads_apart = D;
@@ -182,7 +177,6 @@ static void test_narrow(void **state)
 /* In the window the kernel reads the snapshot: all of it. */
 static void test_in_window(void **state)
 {
-	(void)state;
 	columns_replaced();
 	core_send(columns_scores());
 	core_send(core_scale(core.x, core.s, core.scale));
@@ -198,7 +192,6 @@ static void test_rows_and_all(void **state)
 	const struct op op = columns_scores();
 	struct chain *chain;
 
-	(void)state;
 	columns_replaced();
 	chain = chain_open(&op);
 	assert_int_equal(chain->inputs[1].pitched.width, ROW);
@@ -213,7 +206,6 @@ static void test_parts_on_streams(void **state)
 {
 	struct op op;
 
-	(void)state;
 	columns_replaced();
 	assert_false(core_send(core_memset(core.q, 2)));
 	op = core_memset(core.q + FIRST * PITCH, 2);
@@ -244,7 +236,6 @@ static void test_shared(void **state)
 {
 	const uint64_t first = CORE_ARENA + 0x61000;
 
-	(void)state;
 	core_replaced();
 	elsewhere();
 	assert_int_equal(core_chain(), 5);
@@ -267,7 +258,6 @@ static void test_shared(void **state)
 /* A mask that was written since is another one. */
 static void test_other_version(void **state)
 {
-	(void)state;
 	core_replaced();
 	assert_false(core_send(core_memset(core.mask, core.mask_bytes)));
 	elsewhere();
@@ -324,7 +314,6 @@ static void replaced_with_repeated_keys(void)
 
 static void test_traced_back(void **state)
 {
-	(void)state;
 	replaced_with_repeated_keys();
 	assert_false(core_send(core_memset(core.k, core.k_bytes)));
 	assert_string_equal(core_acts(), "");
@@ -372,7 +361,6 @@ static void test_not_traced_back(void **state)
 		{4096, untouched, untouched, "FC"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		learned();
 		assert_false(core_send(copy_keys(CORE_OTHER, rows[i].apart)));
@@ -420,7 +408,6 @@ static void test_recorded(void **state)
 	const char *const environment[] = {"FASHIM_OUT=none", NULL};
 	static struct child child;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(recorded) / sizeof(*recorded); i++) {
 		child_run(&child, environment, replay_recorded, (void *)(uintptr_t)&recorded[i]);
 		print_message("# %s", child.errors);

@@ -27,7 +27,6 @@ static void test_operands(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	join(chain, core_scale(core.x, core.s, core.scale));
@@ -70,7 +69,6 @@ static void test_rounding(void **state)
 		[ALPHA] = ATTN_ROUND_PRODUCT | ATTN_ROUND_WEIGHTS,
 	};
 
-	(void)state;
 	for (int kind = 0; kind < KINDS; kind++) {
 		struct op op = core_scores();
 		uint64_t x = core.x;
@@ -104,7 +102,6 @@ static void test_layouts(void **state)
 	struct chain *chain;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	op = core_scores();
 	op.gemm.transa = 0; /* K as [H,D,Sk] */
@@ -134,7 +131,6 @@ static void test_transposed(void **state)
 	struct chain *chain;
 	struct op op;
 
-	(void)state;
 	for (int biased = 0; biased < 2; biased++) {
 		core_begin();
 		op = core_product(1, 0, core.Sq, core.Sk, core.D, core.q, core.D, core.Sq * core.D,
@@ -180,7 +176,6 @@ static void test_snapshots(void **state)
 	struct chain *chain;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	join(chain, core_add_mask(core.x, core.s, core.mask));
@@ -206,7 +201,6 @@ static void test_not_softmax(void **state)
 	struct chain *chain;
 	struct op op;
 
-	(void)state;
 	core_begin(); /* linear attention */
 	chain = begin();
 	join(chain, core_scale(core.p, core.s, 0.25f));
@@ -242,7 +236,6 @@ static void test_dataflow(void **state)
 	struct chain *chain;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	join(chain, core_scale(core.x, core.s, 0.25f));
@@ -266,7 +259,6 @@ static void test_part_of_the_scores(void **state)
 	struct chain *chain;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	core.H--;
@@ -292,7 +284,6 @@ static void test_backward(void **state)
 	struct op op;
 	void *words[7];
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	op = core_event(OP_LAUNCH, "cuLaunchKernel");
@@ -316,7 +307,6 @@ static void test_gemm_forms(void **state)
 	struct chain *chain;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	op = core_scores();
 	op.gemm.scalars_on_device = true;
@@ -366,7 +356,6 @@ static void test_by_data(void **state)
 	struct op op;
 	int count;
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	join(chain, core_unknown(core.s, 0, 0.375f)); /* scale, mask and softmax in one, in place */
@@ -408,7 +397,6 @@ static void test_words(void **state)
 	struct attn_args a = {.B = 2, .H = 3, .Sq = 4, .Sk = 5};
 	char text[128];
 
-	(void)state;
 	a.spec.window_right = ATTN_NO_WINDOW;
 	spec_describe_mask(&a, text, sizeof(text));
 	assert_string_equal(text, "none");
@@ -477,7 +465,6 @@ static void test_told(void **state)
 	const char *const environment[] = {"FASHIM_OUT=none", NULL};
 	static struct child child;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(told) / sizeof(*told); i++) {
 		child_run(&child, environment, replay_told, (void *)(uintptr_t)&told[i]);
 		if (!child_passed(&child))

@@ -61,7 +61,6 @@ static void test_softmax(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	begin_f32();
 	chain = scores();
 	join(chain, core_scale(core.x, core.s, 0.25f));
@@ -78,7 +77,6 @@ static void test_bias(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	begin_f32();
 	chain = scores();
 	join(chain, core_scale(core.x, core.s, 0.25f));
@@ -99,7 +97,6 @@ static void test_bias_in_place(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	begin_f32();
 	chain = scores();
 	join(chain, core_add_mask(core.s, core.s, core.mask));
@@ -125,7 +122,6 @@ static void test_kinds(void **state)
 {
 	const int flag = CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
 
-	(void)state;
 	assert_kind(CUBLAS_COMPUTE_32F, CUBLAS_DEFAULT_MATH, REASON_NONE);
 	assert_kind(CUBLAS_COMPUTE_32F, CUBLAS_DEFAULT_MATH | flag, REASON_NONE);
 	assert_kind(CUBLAS_COMPUTE_32F, CUBLAS_TF32_TENSOR_OP_MATH, REASON_NONE);
@@ -141,7 +137,6 @@ static void test_one_of_two(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	begin_f32();
 	chain = scores();
 	compute_type = CUBLAS_COMPUTE_32F_FAST_16F;
@@ -160,7 +155,6 @@ static void test_by_data(void **state)
 	struct chain *chain;
 	int count;
 
-	(void)state;
 	begin_f32();
 	chain = scores();
 	join(chain, core_unknown(core.s, core.mask, 0.375f));

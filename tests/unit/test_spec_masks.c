@@ -21,7 +21,6 @@ static void test_scales(void **state)
 	struct chain *chain;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	op = core_scores();
 	op.gemm.alpha = 0.5;
@@ -42,7 +41,6 @@ static void test_scale_after_bias(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	join(chain, core_scale(core.x, core.s, 0.5f));
@@ -67,7 +65,6 @@ static void test_preloaded(void **state)
 	struct chain *chain;
 	struct op op;
 
-	(void)state;
 	core_begin();
 	op = core_scores();
 	op.gemm.alpha = 0.5;
@@ -96,7 +93,6 @@ static void test_softcap(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	join(chain, core_scale(core.x, core.s, 0.25f));
@@ -123,7 +119,6 @@ static void test_bias(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	join(chain, core_add_mask(core.x, core.s, core.mask));
@@ -153,7 +148,6 @@ static void test_broadcast(void **state)
 {
 	const unsigned Sk = 40, Sq = 32, H = 3, B = 2, keys = Sk * 2, all = Sq * Sk * 2;
 
-	(void)state;
 	/* [B,1,1,Sk]: padding. Heads and queries are one dimension. */
 	core_begin();
 	core.H = H * B;
@@ -213,7 +207,6 @@ static void test_folded(void **state)
 	const unsigned Sk = 40, Sq = 8, H = 4, B = 3, keys = Sk * 2;
 	const unsigned all = Sk * Sq * H * 2, rows = H * 8, batch = Sq * H * 8;
 
-	(void)state;
 	core_begin(); /* [B,Sq,H,Sk] + [B,Sq,1,Sk] */
 	assert_int_equal(broadcast(4, (unsigned[]){Sk, H, Sq, B},
 				   (unsigned[]){2, 2, 2, keys, keys, 0, keys * H, keys * H, keys,
@@ -243,7 +236,6 @@ static void test_broadcast_denied(void **state)
 {
 	const unsigned Sk = 40, Sq = 32, all = Sq * Sk * 2;
 
-	(void)state;
 	core_begin();
 	core.H = 6; /* keys in three pieces, or in two that both vary */
 	assert_int_equal(broadcast(4, (unsigned[]){Sk / 4, 2, 2, Sq * 6},
@@ -283,7 +275,6 @@ static void test_windows(void **state)
 	const float one = 1;
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	core.H = H * W * 4;
 	assert_int_equal(broadcast(4, (unsigned[]){Sk * Sq, H, W, 4},
@@ -335,7 +326,6 @@ static void test_decomposed(void **state)
 	const float one = 1;
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	join(chain,
@@ -361,7 +351,6 @@ static void test_added_twice(void **state)
 	for (int other = 0; other < 3; other++) {
 		struct chain *chain;
 
-		(void)state;
 		core_begin();
 		chain = begin();
 		join(chain, core_add_mask(core.x, core.s, CORE_OTHER));
@@ -395,7 +384,6 @@ static void test_scales_on_device(void **state)
 	const unsigned size[] = {Sk * Sq, H, B};
 	struct chain *chain;
 
-	(void)state;
 	for (int way = 0; way < 3; way++) {
 		core_begin();
 		core.H = H * B;
@@ -452,7 +440,6 @@ static void test_scales_denied(void **state)
 	const char *const multiply = TEXT(ATEN_MULTIPLY_STRIDED);
 	struct chain *chain;
 
-	(void)state;
 	core_begin(); /* twice */
 	chain = begin();
 	join(chain, multiplied(multiply, 2, core.x, core.s, 2, size, heads));
@@ -492,7 +479,6 @@ static void test_split_agrees(void **state)
 	const unsigned Sk = 40, Sq = 32, all = Sq * Sk * 2;
 	const float one = 1;
 
-	(void)state;
 	for (int second = 2; second <= 3; second++) {
 		const unsigned h = (unsigned)second;
 		struct chain *chain;
@@ -517,7 +503,6 @@ static void test_masked_fill(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	join(chain, core_scale(core.x, core.s, 0.25f));
@@ -561,7 +546,6 @@ static void test_softmax_mask(void **state)
 	const int64_t Sk = 40, Sq = 32, H = 3, B = 2;
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	core.H = H * B;
 	assert_int_equal(with_masked_softmax(MASKED_SOFTMAX, -1, false), REASON_NONE);
@@ -601,7 +585,6 @@ static void test_softmax_mask_denied(void **state)
 		"HalfES2_fLi6ELb1ELb1EEEvPT0_PKT_iiiPKbib";
 	static const int chunks[] = {40 * 32 + 1, 40 * 7, 39, 0, -1};
 
-	(void)state;
 	core_begin();
 	core.H = 2;
 	core.Sq = 3;
@@ -629,7 +612,6 @@ static void test_bias_after_mask(void **state)
 	struct chain *chain;
 	char text[96];
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	join(chain, core_masked_fill(core.x, core.s, CORE_OTHER, 0xfbff));
@@ -680,7 +662,6 @@ static enum reason with_zeros(uint64_t again, uint16_t filled, uint16_t with, bo
 
 static void test_masked_again(void **state)
 {
-	(void)state;
 	core_begin(); /* -inf, also beside a bias */
 	for (int biased = 0; biased < 2; biased++) {
 		assert_int_equal(with_zeros(CORE_OTHER, 0xfc00, 0, biased, 1), REASON_NONE);
@@ -710,7 +691,6 @@ static void test_masked_by_another(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	join(chain, core_masked_fill(core.x, core.s, CORE_OTHER, 0xfc00));
@@ -724,7 +704,6 @@ static void test_forms_denied(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	core_begin(); /* three biases */
 	chain = begin();
 	for (uint64_t i = 0; i < 3; i++)

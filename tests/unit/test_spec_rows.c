@@ -115,7 +115,6 @@ static enum reason end_sliced(struct chain *chain)
 
 static void test_sinks(void **state)
 {
-	(void)state;
 	for (unsigned apart = 0; apart < 2; apart++) {
 		struct chain *chain;
 		char text[96];
@@ -147,7 +146,6 @@ static void test_each_alone(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	join(chain, largest(LARGEST, core.s, (unsigned)core.Sk));
@@ -169,7 +167,6 @@ static void test_distances_scaled(void **state)
 {
 	static const float factors[] = {4, 0, -4};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(factors) / sizeof(*factors); i++) {
 		struct chain *chain;
 
@@ -193,7 +190,6 @@ static void test_denied(void **state)
 {
 	struct chain *chain;
 
-	(void)state;
 	core_begin(); /* the largest of other scores */
 	chain = begin();
 	join(chain, largest(LARGEST, core.s, (unsigned)core.Sk));
@@ -237,7 +233,6 @@ static void test_copies(void **state)
 	const int64_t elements = core.H * core.Sq * core.Sk;
 	struct chain *chain;
 
-	(void)state;
 	core_begin();
 	chain = begin();
 	join(chain, core_softmax(core.p, core.s));

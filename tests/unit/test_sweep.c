@@ -109,7 +109,6 @@ static void test_finds_the_fastest(void **state)
 {
 	struct fixture f;
 
-	(void)state;
 	for (int fastest = 1; fastest < 16; fastest++) {
 		set_up(&f, 16);
 		f.world.us[fastest] = 9;
@@ -130,7 +129,6 @@ static void test_keeps_the_built_in_choice(void **state)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f, 8);
 	assert_int_equal(run(&f), 0);
 	assert_int_equal(f.sweep.best, 0);
@@ -143,7 +141,6 @@ static void test_a_small_gain_is_none(void **state)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f, 4);
 	f.world.us[2] = 9.95;
 	for (int i = 0; i < 4; i++)
@@ -159,7 +156,6 @@ static void test_an_uncertain_gain_is_none(void **state)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f, 2);
 	f.sweep.rounds = 10;
 	f.world.us[1] = 9.7;
@@ -173,7 +169,6 @@ static void test_a_single_kernel(void **state)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f, 1);
 	assert_int_equal(run(&f), 0);
 	assert_int_equal(f.sweep.best, 0);
@@ -186,7 +181,6 @@ static void test_the_built_in_choice_may_stand_anywhere(void **state)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f, 8);
 	f.sweep.built_in = 5;
 	assert_int_equal(run(&f), 0);
@@ -200,7 +194,6 @@ static void test_wrong_ones_are_left_out(void **state)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f, 6);
 	f.world.us[2] = f.world.us[3] = f.world.us[4] = 5;
 	f.world.error[2] = 2.6e-3; /* more than 2 * 1e-3 + 5e-4 */
@@ -222,7 +215,6 @@ static void test_failing_ones_are_left_out(void **state)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f, 4);
 	f.world.us[1] = 5;
 	f.world.broken = 1;
@@ -236,7 +228,6 @@ static void test_hopeless_ones_are_not_timed(void **state)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f, 4);
 	f.world.first_us[3] = SWEEP_HOPELESS * 14 + 1; /* the built-in choice takes 14 */
 	assert_int_equal(run(&f), 0);
@@ -249,7 +240,6 @@ static void test_the_built_in_choice_must_work(void **state)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f, 3);
 	f.world.broken = 0;
 	assert_int_equal(run(&f), -EIO);
@@ -266,7 +256,6 @@ static void test_halving(void **state)
 	struct fixture f;
 	int ranked = 0, halved = 0, decided = 0;
 
-	(void)state;
 	set_up(&f, 12);
 	assert_int_equal(run(&f), 0);
 	for (int i = 0; i < 12; i++) {
@@ -290,7 +279,6 @@ static void test_rounds_take_turns(void **state)
 	struct fixture f;
 	int first[2] = {0, 0};
 
-	(void)state;
 	set_up(&f, 2);
 	assert_int_equal(run(&f), 0);
 	assert_int_equal(f.world.times % 2, 0);
@@ -305,7 +293,6 @@ static void test_the_seed_decides_the_order(void **state)
 {
 	struct fixture a, b, c;
 
-	(void)state;
 	set_up(&a, 10);
 	set_up(&b, 10);
 	set_up(&c, 10);
@@ -324,7 +311,6 @@ static void test_stops_when_told(void **state)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f, 10);
 	f.world.stop_after = 17;
 	assert_int_equal(run(&f), -EINTR);
@@ -340,7 +326,6 @@ static void test_a_lost_gpu_ends_it(void **state)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f, 10);
 	f.world.fail_after = 40;
 	assert_int_equal(run(&f), -ENODEV);

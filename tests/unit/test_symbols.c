@@ -20,7 +20,6 @@ static void as_dladdr_says(void **state)
 	int count = 0, named = 0;
 	Dl_info info;
 
-	(void)state;
 	assert_true(image_by_soname("libc.so.6", false, &image));
 	for (int i = 0; i < FUNCTIONS; i++) {
 		const uintptr_t begin = (uintptr_t)image_symbol(&image, functions[i]);
@@ -54,7 +53,6 @@ static void without_a_table(void **state)
 	struct symbol_at asked = {0};
 	struct image image;
 
-	(void)state;
 	assert_true(image_by_soname("libc.so.6", false, &image));
 	image.gnu_hash = NULL;
 	assert_false(symbols_find(&image, &asked, 1));

@@ -46,7 +46,6 @@ static CUresult elapsed(float *ms, CUevent start, CUevent stop)
 
 static int setup(void **state)
 {
-	(void)state;
 	clock_ms = 0;
 	elapsed_answer = CUDA_SUCCESS;
 	driver.cuEventCreate = create;
@@ -98,7 +97,6 @@ static void ops_are_counted_to_their_parts(void **state)
 	struct timing *timing = timing_begin(CONTEXT, STREAM_A);
 	const struct reader_value *value;
 
-	(void)state;
 	run_chain(timing);
 	assert_us(timing_us(timing), 270);
 	value = written(timing);
@@ -115,7 +113,6 @@ static void events_are_used_again(void **state)
 	struct timing *timing = timing_begin(CONTEXT, STREAM_A);
 	int before;
 
-	(void)state;
 	run_chain(timing);
 	timing_drop(timing);
 	before = event_count;
@@ -134,7 +131,6 @@ static void streams_keep_their_numbers(void **state)
 	} places[] = {{CONTEXT, STREAM_A}, {CONTEXT, STREAM_B}, {OTHER, STREAM_A}};
 	double first[3];
 
-	(void)state;
 	for (int round = 0; round < 2; round++)
 		for (int i = 0; i < 3; i++) {
 			struct timing *timing = timing_begin(places[i].context, places[i].stream);
@@ -154,7 +150,6 @@ static void unknown_times_are_not_written(void **state)
 {
 	struct timing *timing = timing_begin(CONTEXT, STREAM_A);
 
-	(void)state;
 	run_chain(timing);
 	elapsed_answer = CUDA_ERROR_NOT_READY;
 	assert_true(isnan(timing_us(timing)));
@@ -167,7 +162,6 @@ static void none_to_be_had_is_harmless(void **state)
 	struct timing *taken[64];
 	int count = 0;
 
-	(void)state;
 	while (count < 64 && (taken[count] = timing_begin(CONTEXT, STREAM_A)))
 		count++;
 	assert_in_range(count, 1, 63);
@@ -185,7 +179,6 @@ static void a_context_that_went_is_forgotten(void **state)
 	struct timing *timing = timing_begin(CONTEXT, STREAM_A);
 	int before;
 
-	(void)state;
 	run_chain(timing);
 	timing_forget(CONTEXT);
 	before = event_count;

@@ -22,7 +22,6 @@ static int fresh(void **state)
 {
 	static int number;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/%d/deep/tune.txt", child_folder(), number++);
 	return 0;
 }
@@ -66,7 +65,6 @@ static void test_put_and_read(void **state)
 	struct tune_cache cache;
 	char text[FORM_TEXT];
 
-	(void)state;
 	kept.choice = false;
 	kept.low = kept.high = NAN;
 	put("1,8,512,512,64", "split_f16_d64_p1");
@@ -92,7 +90,6 @@ static void test_the_file_as_documented(void **state)
 {
 	char *text;
 
-	(void)state;
 	put("1,8,512,512,64", "split_f16_d64_p1");
 	text = child_file(path);
 	assert_string_equal(text,
@@ -107,7 +104,6 @@ static void test_a_form_has_one_line(void **state)
 {
 	struct tune_cache cache;
 
-	(void)state;
 	put("1,8,512,512,64", "split_f16_d64_p1");
 	put("1,8,256,256,64", "wmma_f16_d64_r32");
 	put("1,8,512,512,64", "split_f16_d64_p2");
@@ -121,7 +117,6 @@ static void test_unknown_lines_stay(void **state)
 {
 	char *text;
 
-	(void)state;
 	put("1,8,512,512,64", "split_f16_d64_p1");
 	write_text("fashim-tune 1\ngpu NVIDIA H200\ndriver 13000\nbuild 0123456789abcdef\n"
 		   "# by hand\nlater 1,2 x=3\nchoice 1,8,512,512,64,f16 wmma_f16_d64_r64 new=1");
@@ -145,7 +140,6 @@ static void test_others_files_are_left_alone(void **state)
 	};
 	const struct tune_result result = result_for("1,8,512,512,64", "split_f16_d64_p1");
 
-	(void)state;
 	put("1,8,512,512,64", "split_f16_d64_p1");
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		char *text;
@@ -162,7 +156,6 @@ static void test_nothing_to_put(void **state)
 {
 	const struct tune_result result = result_for("1,8,512,512,64", "");
 
-	(void)state;
 	assert_int_equal(tune_cache_put(path, &h200, &result), -ENODATA);
 	assert_int_not_equal(access(path, F_OK), 0);
 }
@@ -172,7 +165,6 @@ static void test_a_folder_in_the_way(void **state)
 	const struct tune_result result = result_for("1,8,512,512,64", "split_f16_d64_p1");
 	struct tune_cache cache;
 
-	(void)state;
 	put("1,8,512,512,64", "split_f16_d64_p1");
 	unlink(path);
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -185,7 +177,6 @@ static void test_reading_what_is_none(void **state)
 {
 	struct tune_cache cache;
 
-	(void)state;
 	assert_int_equal(tune_cache_read(&cache, "/nonexistent/tune.txt"), -ENOENT);
 	tune_cache_free(&cache);
 	put("1,8,512,512,64", "split_f16_d64_p1");
@@ -203,7 +194,6 @@ static void test_writers_at_a_time(void **state)
 	struct tune_cache cache;
 	int status;
 
-	(void)state;
 	for (int w = 0; w < 8; w++)
 		if (fork() == 0) {
 			for (int i = 1; i <= 10; i++) {

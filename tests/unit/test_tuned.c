@@ -115,7 +115,6 @@ static const struct reader_value *record(void)
 
 static void test_a_choice_counts(void **state)
 {
-	(void)state;
 	write_cache("choice " CALL " " KERNEL " built_in=x us=1\n");
 	run_with(with_cache, expect_kernel);
 	assert_string_equal(reader_string(record(), "cache"), cache_path);
@@ -125,7 +124,6 @@ static void test_a_choice_counts(void **state)
 
 static void test_other_lines_do_not_matter(void **state)
 {
-	(void)state;
 	write_cache("# a word\n\nlater is=better\nkept " CALL " other_kernel\n"
 		    "choice " CALL "\nchoice 1,2,x y\nchoice 1,1,1,1,8 no_such_kernel\n"
 		    "choice 1,1,1,1,8 ladder/01_minimal\n"
@@ -136,7 +134,6 @@ static void test_other_lines_do_not_matter(void **state)
 
 static void test_the_last_line_counts(void **state)
 {
-	(void)state;
 	write_cache("choice " CALL " wmma_f16_d64_r32\nchoice " CALL " " KERNEL "\n");
 	run_with(with_cache, expect_kernel);
 	write_cache("choice " CALL " " KERNEL "\nkept " CALL " " KERNEL "\n");
@@ -160,7 +157,6 @@ static void expect_only_its_form(void *argument)
 
 static void test_other_forms_are_not_meant(void **state)
 {
-	(void)state;
 	write_cache("choice " CALL " " KERNEL "\n");
 	run_with(with_cache, expect_only_its_form);
 }
@@ -180,7 +176,6 @@ static void read_once(void *argument)
 
 static void test_it_is_read_once(void **state)
 {
-	(void)state;
 	write_cache("choice " CALL " " KERNEL "\n");
 	errno = 0;
 	run_with(with_cache, read_once);
@@ -193,7 +188,6 @@ static void test_the_usual_place(void **state)
 	char folder[400], file[1200], name[256], xdg[420], home[420];
 	const char *const by_xdg[] = {setting, NULL};
 
-	(void)state;
 	assert_int_equal(tuned_name(&here, name, sizeof(name)), 0);
 	snprintf(folder, sizeof(folder), "%s.home", cache_path);
 	assert_int_equal(mkdir(folder, 0700), 0);
@@ -229,7 +223,6 @@ static void test_names(void **state)
 	struct tuned_machine machine = {"NVIDIA H200 (a/b)", 13000, 255};
 	char name[128];
 
-	(void)state;
 	assert_int_equal(tuned_name(&machine, name, sizeof(name)), 0);
 	assert_string_equal(name, "tune-NVIDIA_H200__a_b_-13000-00000000000000ff.txt");
 	assert_int_equal(tuned_name(&machine, name, 20), -ENAMETOOLONG);
@@ -245,7 +238,6 @@ static void test_off(void **state)
 {
 	const char *const off[] = {setting, "FASHIM_TUNE_CACHE=off", NULL};
 
-	(void)state;
 	run_with(off, expect_off);
 	assert_null(record());
 }
@@ -269,7 +261,6 @@ static void test_of_another_machine(void **state)
 {
 	const char *choice = "choice " CALL " " KERNEL "\n";
 
-	(void)state;
 	write_at(cache_path, "NVIDIA H100", here.driver, here.build, choice);
 	expect_ignored("made for NVIDIA H100, driver 13000");
 	write_at(cache_path, here.gpu, 12080, here.build, choice);
@@ -307,7 +298,6 @@ static void test_what_is_no_cache(void **state)
 	};
 	char *large = malloc(TUNED_LARGEST + 1);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		write_raw(texts[i], strlen(texts[i]));
 		expect_ignored("no tuning cache");
@@ -329,7 +319,6 @@ static void test_zero_bytes(void **state)
 		snprintf(text, sizeof(text), "fashim-tune 1\ngpu %s\ndriver %d\nbuild %016llx\n",
 			 here.gpu, here.driver, (unsigned long long)here.build);
 
-	(void)state;
 	memcpy(text + length, behind, sizeof(behind));
 	write_raw(text, (size_t)length + sizeof(behind));
 	run_with(with_cache, expect_none);
@@ -338,7 +327,6 @@ static void test_zero_bytes(void **state)
 
 static void test_what_cannot_be_read(void **state)
 {
-	(void)state;
 	expect_ignored("No such file");
 	assert_int_equal(mkdir(cache_path, 0700), 0);
 	expect_ignored("not a regular file");
@@ -351,7 +339,6 @@ static void test_a_warning_where_asked_for(void **state)
 {
 	const char *const settings[] = {setting, cache_setting, "FASHIM_LOG=warn", NULL};
 
-	(void)state;
 	run_with(settings, expect_none);
 	assert_non_null(strstr(child.errors, "is ignored: No such file"));
 	assert_null(strchr(strchr(child.errors, '\n') + 1, '\n'));
@@ -361,7 +348,6 @@ static void test_the_build(void **state)
 {
 	char other[sizeof(image)];
 
-	(void)state;
 	memcpy(other, image, sizeof(image));
 	assert_true(tuned_build(other, sizeof(other)) == here.build);
 	for (size_t i = 0; i < sizeof(other); i++) {

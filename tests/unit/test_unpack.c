@@ -51,7 +51,6 @@ static void test_decoders(void **state)
 	static const char *const modes[] = {"default.fatbin", "size.fatbin", "speed.fatbin"};
 	struct file none = code_file("none.fatbin");
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		struct file file = code_file(modes[i]);
 		struct packed packed;
@@ -85,7 +84,6 @@ static void test_decoders_cut_and_changed(void **state)
 	static const char *const modes[] = {"size.fatbin", "speed.fatbin"};
 	unsigned refused = 0;
 
-	(void)state;
 	for (unsigned round = 0; round < 3000; round++) {
 		static struct file file[2];
 		struct file *of = &file[round & 1];
@@ -122,7 +120,6 @@ static void test_small_frames(void **state)
 				   again[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 5, 0x2b, 0, 0, 'x'};
 	unsigned char both[sizeof(raw) + sizeof(again)], out[8];
 
-	(void)state;
 	memcpy(both, raw, sizeof(raw));
 	memcpy(both + sizeof(raw), again, sizeof(again));
 	assert_int_equal(unpack_zstd(both, sizeof(both), out, 8), 0);

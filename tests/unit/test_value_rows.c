@@ -70,7 +70,6 @@ static void test_rows(void **state)
 	const int64_t head = (SK + 2) * DV;
 	struct attn_args args = call(H * head, head);
 
-	(void)state;
 	check(&args);
 	assert_int_equal(value_rows_bytes(&args), 2 * B * H * SK * DV);
 	args = call(head, 0); /* heads share V */
@@ -86,7 +85,6 @@ static void test_not(void **state)
 {
 	struct attn_args args;
 
-	(void)state;
 	for (int n = 0; n < 5; n++) {
 		args = call(H * SK * DV, SK * DV);
 		if (n == 0)

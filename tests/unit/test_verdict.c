@@ -54,7 +54,6 @@ static void assert_explained(double app, int in, bool tf32, bool by_rule, bool b
 
 static void test_explains(void **state)
 {
-	(void)state;
 	assert_explained(3e-4, ATTN_F16, false, true, true);
 	assert_explained(8e-3, ATTN_F16, false, true, false);
 	assert_explained(3e-2, ATTN_F16, false, false, false);
@@ -77,7 +76,6 @@ static void test_empty(void **state)
 	const struct drift_sampled_result some = sampled(3e-4, 3e-4);
 	const struct drift_result whole = {.count = COUNT};
 
-	(void)state;
 	for (int type = ATTN_F16; type <= ATTN_F32; type++) {
 		const struct rounding rounding = of_types(type, type, false);
 
@@ -96,7 +94,6 @@ static void test_one_element(void **state)
 	const struct rounding fp32 = of_types(ATTN_F32, ATTN_F32, false);
 	struct drift_sampled_result r = sampled(3e-7, 3e-7);
 
-	(void)state;
 	r.max_app = 1e-3;
 	assert_false(verdict_explains(&r, &fp32, false));
 	assert_true(verdict_as_exact(&r, &fp32, FACTOR));
@@ -113,7 +110,6 @@ static void test_not_finite(void **state)
 	struct drift_sampled_result r = sampled(3e-7, 3e-7);
 	struct drift_result d = whole(0);
 
-	(void)state;
 	r.app_nonfinite = 1;
 	assert_false(verdict_explains(&r, &fp32, false));
 	assert_true(verdict_as_exact(&r, &fp32, FACTOR));
@@ -136,7 +132,6 @@ static void assert_exact(double app, double fused, int dtype, bool tf32, bool ex
 
 static void test_as_exact(void **state)
 {
-	(void)state;
 	assert_exact(3e-4, 1e-4, ATTN_F16, false, true);
 	assert_exact(3e-4, 8e-4, ATTN_F16, false, true); /* a rounding step on top */
 	assert_exact(3e-4, 1e-3, ATTN_F16, false, false);
@@ -160,7 +155,6 @@ static void test_agrees(void **state)
 	const struct rounding fp16 = of_types(ATTN_F16, ATTN_F16, false);
 	struct drift_result d = whole(2e-5);
 
-	(void)state;
 	assert_true(verdict_agrees(&d, &fp32));
 	d = whole(1e-3);
 	assert_false(verdict_agrees(&d, &fp32));
@@ -193,7 +187,6 @@ static void test_small(void **state)
 	const struct rounding bf16 = of_types(ATTN_BF16, ATTN_BF16, false);
 	struct drift_result d = {.count = COUNT, .max_app = 1e-4, .sum_app2 = COUNT * 1e-10};
 
-	(void)state;
 	assert_true(verdict_agrees(&d, &fp16));
 	d.sum_diff2 = COUNT * 1e-17;
 	assert_false(verdict_agrees(&d, &fp16));
@@ -205,7 +198,6 @@ static void test_small(void **state)
 /* The fused O may be the better one: the program's is not to move far. */
 static void test_moved(void **state)
 {
-	(void)state;
 	assert_moved(1e-3, ATTN_F16, true, true);
 	assert_moved(3e-3, ATTN_F16, true, false);
 	assert_moved(2e-2, ATTN_F16, false, false);
@@ -223,7 +215,6 @@ static void test_wider_output(void **state)
 	const struct rounding wide = of_types(ATTN_F16, ATTN_F32, false);
 	struct drift_sampled_result r = sampled(3e-4, 1e-4);
 
-	(void)state;
 	assert_true(verdict_explains(&r, &wide, true));
 	assert_true(verdict_as_exact(&r, &wide, FACTOR));
 	r = sampled(3e-4, 7e-4); /* no rounding step of fp16 to be had here */
@@ -233,7 +224,6 @@ static void test_wider_output(void **state)
 
 static void test_rms(void **state)
 {
-	(void)state;
 	assert_true(verdict_rms(16, 4) == 2);
 	assert_true(verdict_rms(0, 4) == 0);
 	assert_true(verdict_rms(0, 0) == 0);

@@ -20,7 +20,6 @@ static uint64_t materialised(void)
 /* K changes between the products: the fused kernel gets the old one. */
 static void test_window_input(void **state)
 {
-	(void)state;
 	core_waiting();
 	assert_false(core_send(core_from_host(core.k, core.k_bytes)));
 	assert_string_equal(core_acts(), "C");
@@ -33,7 +32,6 @@ static void test_window_input(void **state)
 /* V is made where Q was: Q is saved first. */
 static void test_window_v_into_q(void **state)
 {
-	(void)state;
 	core_waiting();
 	core.v = core.q;
 	assert_false(core_send(core_kernel_copy(core.q, CORE_OTHER, core.H * core.Sk * core.D)));
@@ -45,7 +43,6 @@ static void test_window_v_into_q(void **state)
 /* Somebody reads S in the window: all so far is run; the rest runs as the program asks. */
 static void test_window_read(void **state)
 {
-	(void)state;
 	core_waiting();
 	assert_false(core_send(core_to_host(core.p, 2)));
 	assert_string_equal(core_acts(), CORE_FORWARD);
@@ -57,7 +54,6 @@ static void test_window_read(void **state)
 /* P is overwritten before it is used: the chain is broken, the product takes what is there. */
 static void test_window_p_overwritten(void **state)
 {
-	(void)state;
 	core_waiting();
 	assert_false(core_send(core_memset(core.p, core.score_bytes)));
 	assert_false(core_send(core_context()));
@@ -76,7 +72,6 @@ static void test_window_other_product(void **state)
 {
 	struct op op;
 
-	(void)state;
 	core_waiting();
 	op = core_context();
 	op.gemm.b += 2;
@@ -97,7 +92,6 @@ static void test_window_other_product(void **state)
 /* O over Q: the fused kernel must not read what it writes in another block. */
 static void test_o_over_inputs(void **state)
 {
-	(void)state;
 	core_begin();
 	core.o = core.k;
 	core_learn();
@@ -113,7 +107,6 @@ static void test_o_over_s(void **state)
 {
 	const struct chain *chain;
 
-	(void)state;
 	core_begin();
 	core.o = core.s;
 	core_learn();
@@ -136,7 +129,6 @@ static void test_o_over_s(void **state)
 
 static void test_fused_fails(void **state)
 {
-	(void)state;
 	core_waiting();
 	below.no_fused = true;
 	assert_false(core_send(core_context()));
@@ -151,7 +143,6 @@ static void test_fused_fails(void **state)
 /* The same buffers again: the next S, X and P take the place of the last ones, nothing is run. */
 static void test_reuse(void **state)
 {
-	(void)state;
 	core_replaced();
 	for (int i = 1; i < 64; i++)
 		assert_int_equal(core_chain(), 5);
@@ -170,7 +161,6 @@ static void test_many(void **state)
 {
 	const int most = CHAIN_COUNT + 10;
 
-	(void)state;
 	core_replaced();
 	for (int i = 0; i < most; i++) {
 		const uint64_t by = 3 * core.score_bytes;
@@ -194,7 +184,6 @@ static void test_chain_reads_chain(void **state)
 {
 	struct op op;
 
-	(void)state;
 	core_replaced();
 	op = core_scores();
 	op.gemm.a = core.p;
@@ -210,7 +199,6 @@ static void test_chain_reads_chain(void **state)
 /* Managed memory may be read by the host unseen. */
 static void test_managed(void **state)
 {
-	(void)state;
 	core_begin();
 	core_allocate(CORE_ARENA, CORE_ROOM, MEMORY_MANAGED);
 	for (int i = 0; i < 6; i++)
