@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # readme.sh BUILD [--update | --picture]: what the README quotes of the command must be what the command says: the
-# tables of options and reasons that it is compiled from, and its first screen, from the logs of docs/example. Says where
+# tables of options and reasons that it is compiled from, that of kernel times the one that was measured last, and its first screen, from the logs of docs/example. Says where
 # they differ; --update writes them anew, --picture takes docs/report.png from a page in chromium-headless-shell.
 
 set -eu
@@ -67,6 +67,11 @@ fi
 cp "$readme" "$work/readme"
 env -i "$build/fashim" env --format=markdown | replace options
 env -i "$build/fashim" reasons --format=markdown | replace reasons
+# What was measured last on a GPU; nothing to compare with before that.
+measured=$here/../gpu/reference/bench.json
+if [ -f "$measured" ]; then
+	env -i "$(command -v python3)" "$here/../gpu/bench" --from "$measured" --markdown | replace bench
+fi
 {
 	echo '```'
 	run replace 'fashim run -- python3 model.py'

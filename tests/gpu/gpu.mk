@@ -101,7 +101,8 @@ $(O)/gpu/f32_check.fatbin: tests/gpu/f32_check.cu tests/gpu/f32_chain.h $(kernel
 kernel-check: $(O)/gpu/kernel_check ## every kernel against double precision (on a GPU)
 	$(Q)$< $(KERNEL_CHECK_FLAGS)
 bench: $(O)/libfashim_kernels.so ## our kernels beside PyTorch's (on a GPU, needs PyTorch)
-	$(Q)python3 tests/gpu/bench --lib $< --json $(O)/bench.json $(BENCH_FLAGS)
+	$(Q)python3 tests/gpu/bench --lib $< --json $(O)/bench.json \
+	    --commit "$$(git describe --always --dirty 2>/dev/null)" $(BENCH_FLAGS)
 sanitize: $(O)/gpu/kernel_check ## compute-sanitizer over every kernel (on a GPU)
 	$(Q)tests/gpu/sanitize_kernels.sh $< $(SANITIZE_FLAGS)
 

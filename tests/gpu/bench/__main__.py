@@ -2,8 +2,8 @@
 """Our kernels beside PyTorch's, on one GPU, in one process.
 
     python3 tests/gpu/bench --lib build/libfashim_kernels.so [--image FILE] [--quick] [--rows REGEX]
-            [--kernel NAME | --all-variants] [--rounds N] [--json FILE] [--readme] [--list]
-    python3 tests/gpu/bench --from FILE [--readme]          a table from results kept
+            [--kernel NAME | --all-variants] [--rounds N] [--json FILE] [--commit TEXT] [--list]
+    python3 tests/gpu/bench --from FILE [--markdown]        a table from results kept; or the README's
 
 --quick: the rows marked so, 3 rounds. --image: the variants of this part alone (build/kernels/sm_90a/tma_f16.fatbin).
 Exit status 1 where a goal or the accuracy rule is short.
@@ -11,6 +11,7 @@ Exit status 1 where a goal or the accuracy rule is short.
 The JSON file, rewritten after every row:
 
     schema      "fashim-bench/1"
+    commit      what the kernels were built of; null where nobody said so
     device      gpu, sm, multiprocessors, driver, max_sm_clock, torch, cuda, cudnn
     copy_gbps   GB/s of a large copy on the device, bytes read and written
     rounds      rounds per row, in which all contestants take turns
@@ -132,8 +133,8 @@ def run(options):
         for name in library.present():
             print(f"{name:28} {library.resources(name)}")
         return None
-    result = {"schema": "fashim-bench/1", "device": machine.describe(), "rounds": options.rounds,
-              "copy_gbps": machine.copy_bandwidth() * 1e-9, "rows": []}
+    result = {"schema": "fashim-bench/1", "commit": options.commit, "device": machine.describe(),
+              "rounds": options.rounds, "copy_gbps": machine.copy_bandwidth() * 1e-9, "rows": []}
     print("\n".join(table.header_lines(result) + [table.TITLE]), flush=True)
     rows = [row for row in ROWS if re.search(options.rows, row.name)
             and (row.quick or not options.quick or options.rows)]
@@ -168,7 +169,8 @@ def main():
     which.add_argument("--all-variants", action="store_true")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("--readme", action="store_true", help="print the Markdown table at the end")
+    parser.add_argument("--markdown", action="store_true", help="with --from: print the README's table alone")
+    parser.add_argument("--commit", metavar="TEXT", help="what the kernels were built of")
     parser.add_argument("--no-names", action="store_true", help="do not profile which kernels peers launch")
     parser.add_argument("--list", action="store_true", help="print the variants in the image")
     parser.add_argument("--from", dest="kept", metavar="FILE", help="print results kept; nothing is run")
@@ -177,6 +179,9 @@ def main():
     if options.kept:
         with open(options.kept) as file:
             result = json.load(file)
+        if options.markdown:
+            print(table.markdown(result))
+            return 0
         lines = table.header_lines(result) + [table.TITLE]
         for row in result["rows"]:
             lines += [f"{row['name']:44} FAILED: {row['error']}"] if "error" in row else \
@@ -187,8 +192,6 @@ def main():
         if result is None:
             return 0
     print(table.summary(result))
-    if options.readme:
-        print("\n" + table.markdown(result))
     good = all("error" not in row and all(g["met"] for g in row["goals"])
                and all(a["met"] is not False for a in row.get("accuracy", {}).values()) for row in result["rows"])
     return 0 if good else 1

@@ -81,14 +81,14 @@ def summary(result):
 
 def markdown(result):
     """The table of the README."""
-    lines = ["| B H S D | fused µs | chain µs | flash µs | cuDNN µs | mem-efficient µs | fused rate | "
-             "best peer / fused | error / most exact peer |", "|---|---|---|---|---|---|---|---|---|"]
+    lines = ["| B H S D | fused µs | the chain | FlashAttention-2 | cuDNN | mem-efficient | fused rate | "
+             "fastest of these / fused | error / most exact peer |", "|---|---|---|---|---|---|---|---|---|"]
     for row in result["rows"]:
         cells = [number(times(row, label).get("us")) for label in ("ours",) + PEERS]
         best = row["best_ratio"]
         lines.append(f"| {row['name']} | {' | '.join(cells)} | {rate(row)} | {f'{best:.2f}' if best else '-'} | "
                      f"{accuracy_text(row)} |")
     d = result["device"]
-    return "\n".join(lines + ["", f"{d['gpu']}, driver {d['driver']}, PyTorch {d['torch']}, cuDNN {d['cudnn']}; "
-                              f"medians of {result['rounds']} rounds in which all take turns, GPU time, "
-                              f"random inputs that do not fit the cache."])
+    return "\n".join(lines + ["", f"{d['gpu']}, driver {d['driver']}, PyTorch {d['torch']}, cuDNN {d['cudnn']}, kernels "
+                              f"as of {result['commit'] or 'no commit'}; medians of {result['rounds']} rounds in which all "
+                              f"take turns, GPU time, random inputs that do not fit the cache."])
