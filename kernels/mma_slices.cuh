@@ -25,10 +25,10 @@ template <typename T, int BLOCKS, int WIDTH, int KEPT> struct queries {
 	}
 	__device__ __forceinline__ void get(uint32_t (&q)[4], int m, int d) const
 	{
-		if (d < KEPT) {
+		if (KEPT > 0 && d < KEPT) {
 #pragma unroll
 			for (int e = 0; e < 4; e++)
-				q[e] = kept[KEPT ? m : 0][KEPT && d < KEPT ? d : 0][e];
+				q[e] = kept[KEPT ? m : 0][d < KEPT ? d : 0][e];
 		} else {
 			load_matrix(q, at + 16 * m * (WIDTH + PAD) + 16 * d);
 		}

@@ -89,6 +89,7 @@ def markdown(result):
         lines.append(f"| {row['name']} | {' | '.join(cells)} | {rate(row)} | {f'{best:.2f}' if best else '-'} | "
                      f"{accuracy_text(row)} |")
     d = result["device"]
-    return "\n".join(lines + ["", f"{d['gpu']}, driver {d['driver']}, PyTorch {d['torch']}, cuDNN {d['cudnn']}, kernels "
-                              f"as of {result['commit'] or 'no commit'}; medians of {result['rounds']} rounds in which all "
-                              f"take turns, GPU time, random inputs that do not fit the cache."])
+    lines += ["", f"{d['gpu']}, driver {d['driver']}, PyTorch {d['torch']}, cuDNN {d['cudnn']}, kernels as of "
+                  f"{result['commit'] or 'no commit'}; medians of {result['rounds']} rounds in which all take turns, "
+                  f"GPU time, random inputs that do not fit the cache."]
+    return "\n".join(lines)
