@@ -62,6 +62,41 @@ static void test_overwritten(void **state)
 	assert_int_equal(sites[0].live->materialised, 0);
 }
 
+/* What the library works in may lie where a part of the scores does: that part is gone, and the
+ * rest is made for whoever reads it. Where something is read as well, it is no room to work in. */
+static void test_workspace(void **state)
+{
+	static struct operands operands;
+
+	(void)state;
+	for (int read = 0; read < 2; read++) {
+		char *half;
+		struct op op;
+
+		core_begin();
+		core_replaced();
+		half = (char *)(uintptr_t)(core.p + core.score_bytes / 2);
+		operands.library.count = 0;
+		operands.unknown = false;
+		operands_add(&operands, half, core.score_bytes, OPERAND_SCRATCH);
+		if (read)
+			operands_add(&operands, half, 16, OPERAND_READ);
+		assert_true(operands_settle(&operands));
+		op = library_call(&operands.library);
+		assert_false(core_send(op));
+		assert_string_equal(core_acts(), read ? CORE_FORWARD : "");
+		if (read)
+			continue;
+		assert_true(held_virtual(core_only_chain()));
+		assert_false(
+			core_send(touching((uint64_t)(uintptr_t)half, 64, true, false, false)));
+		assert_string_equal(core_acts(), "");
+		assert_false(core_send(touching(core.p, 64, true, false, false)));
+		assert_string_not_equal(core_acts(), "");
+		assert_int_equal(sites[0].live->materialised, 1);
+	}
+}
+
 /* P is made before a call that reads it, or that may leave some of it as it is. */
 static void test_read(void **state)
 {
@@ -177,10 +212,11 @@ static void test_settling(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_elsewhere),   cmocka_unit_test(test_right_beside),
-		cmocka_unit_test(test_overwritten), cmocka_unit_test(test_read),
-		cmocka_unit_test(test_in_place),    cmocka_unit_test(test_inside_a_chain),
-		cmocka_unit_test(test_extents),	    cmocka_unit_test(test_settling),
+		cmocka_unit_test(test_elsewhere),      cmocka_unit_test(test_right_beside),
+		cmocka_unit_test(test_overwritten),    cmocka_unit_test(test_read),
+		cmocka_unit_test(test_workspace),      cmocka_unit_test(test_in_place),
+		cmocka_unit_test(test_inside_a_chain), cmocka_unit_test(test_extents),
+		cmocka_unit_test(test_settling),
 	};
 
 	return CORE_MAIN("library", tests);
