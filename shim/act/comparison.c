@@ -324,7 +324,7 @@ static const char *judge_agreement(const struct comparison *c)
 
 	if (site->state != SITE_LEARNING || !verdict_empty(&c->result->own))
 		return "ok";
-	if (!c->tried || verdict_empty(t))
+	if (!c->tried || verdict_empty(t) || verdict_no_numbers(&c->result->drift))
 		return "nothing_compared";
 	return verdict_explains(t, &c->rounding, true) ? "ok" : "drift";
 }

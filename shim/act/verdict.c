@@ -130,6 +130,11 @@ bool verdict_empty(const struct drift_sampled_result *r)
 	return !(r->sum_ref2 > 0);
 }
 
+bool verdict_no_numbers(const struct drift_result *d)
+{
+	return d->count == 0;
+}
+
 double verdict_noticeable(const struct rounding *rounding)
 {
 	return NOTICEABLE * rounding->chain;

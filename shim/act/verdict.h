@@ -42,6 +42,10 @@ bool verdict_as_exact(const struct drift_sampled_result *r, const struct roundin
 /* Was there nothing to see: only zeros, or no numbers at all, in all rows that were looked at? */
 bool verdict_empty(const struct drift_sampled_result *r);
 
+/* Is not one element of O a number? What overflowed in the program's 16 bits to give that need not
+ * do so in a fused kernel: right on other numbers is not enough then. */
+bool verdict_no_numbers(const struct drift_result *d);
+
 /* Do the two agree as far as rounding lets them, on all of O? */
 bool verdict_agrees(const struct drift_result *d, const struct rounding *rounding);
 

@@ -25,7 +25,26 @@ static void constant_v(uint16_t bits, int until)
 
 static void no_numbers(void)
 {
-	constant_v(0x7e00, 8); /* NaN */
+	constant_v(0x7e00, 4); /* NaN */
+}
+
+/* Upstream something overflows, so that O is no number; then the scores themselves do, which only
+ * the program keeps in fp16. */
+static void overflow(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		CHECK(cuMemsetD16(b.t.q, r < 8 ? 0x7e00 : 0x5c00, b.n)); /* NaN, 256 */
+		CHECK(cuMemsetD16(b.t.k, 0x5c00, b.n));
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (late(r))
+			observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
 }
 
 CASE(zeros, constant_v(0, REPETITIONS))
@@ -36,6 +55,7 @@ const struct hazard hazards_values[] = {
 	ONCE(zeros, "V is all zeros"),
 	ONCE(zeros_at_first, "the same, in most repetitions"),
 	ONCE(one_zero, "the same, in the first two"),
-	ONCE(no_numbers, "V is NaN in most repetitions"),
+	ONCE(no_numbers, "V is NaN in the first repetitions"),
+	ONCE(overflow, "Q is NaN in most repetitions, then scores overflow"),
 	{0},
 };

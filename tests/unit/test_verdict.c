@@ -74,7 +74,7 @@ static void test_empty(void **state)
 	const struct drift_sampled_result nothing = {.count = 0};
 	const struct drift_sampled_result zeros = {.count = COUNT};
 	const struct drift_sampled_result some = sampled(3e-4, 3e-4);
-	const struct drift_result whole = {.count = COUNT};
+	const struct drift_result whole = {.count = COUNT}, none = {.count = 0};
 
 	for (int type = ATTN_F16; type <= ATTN_F32; type++) {
 		const struct rounding rounding = of_types(type, type, false);
@@ -83,6 +83,8 @@ static void test_empty(void **state)
 		assert_true(verdict_agrees(&whole, &rounding));
 		assert_true(verdict_as_exact(&zeros, &rounding, FACTOR));
 	}
+	assert_false(verdict_no_numbers(&whole));
+	assert_true(verdict_no_numbers(&none));
 	assert_true(verdict_empty(&nothing));
 	assert_true(verdict_empty(&zeros));
 	assert_false(verdict_empty(&some));
