@@ -15,13 +15,8 @@
 #define FASHIM_HOPPER_CUH
 
 #include "kernels/device.cuh"
+#include "kernels/slabs.cuh"
 #include "kernels/wgmma.cuh"
-
-/* Where piece `piece` (16 bytes) of line `line` lies in slabs of `lines` lines; in bytes. */
-static __device__ __forceinline__ int slab_at(int line, int piece, int lines)
-{
-	return piece / 8 * lines * 128 + line * 128 + (piece % 8 ^ line % 8) * 16;
-}
 
 /* How the instructions are told of an operand: at `shared` (bytes), slabs `slab` bytes apart. */
 static __device__ __forceinline__ uint64_t operand_at(uint32_t shared, uint32_t slab)
@@ -35,13 +30,6 @@ static __device__ __forceinline__ uint64_t operand_moved(uint64_t operand, int b
 {
 	return operand + (uint32_t)(bytes >> 4);
 }
-
-/* Dynamic shared memory that slabs lie in. */
-#ifdef __CUDACC__
-#define SLABS_SHARED(name) extern __shared__ __align__(1024) unsigned char name[]
-#else
-#define SLABS_SHARED(name) unsigned char *const name = (unsigned char *)sim_current->block->shared
-#endif
 
 /* Starts copying 16 bytes to `shared`, of which the first `bytes` are read, the rest cleared. */
 static __device__ __forceinline__ void copy_piece(uint32_t shared, const void *from, int bytes)
