@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # readme.sh BUILD [--update | --picture]: what the README quotes of the command must be what the command says: the
-# tables of options and reasons that it is compiled from, that of kernel times the one that was measured last, and its first screen, from the logs of docs/example. Says where
-# they differ; --update writes them anew, --picture takes docs/report.png from a page in chromium-headless-shell.
+# tables of options and reasons that it is compiled from, the kernel times that were measured last, and its first
+# screen, from the logs of docs/example. Says where they differ; --update writes them anew, --picture takes
+# docs/report.png from a page in chromium-headless-shell.
 
 set -eu
 build=$(cd "$1" && pwd)
