@@ -197,14 +197,18 @@ static __device__ __forceinline__ char *in_global(char *at)
 	return at;
 }
 
-/* Where [b,h,0,0] of an operand lies. */
-static __device__ __forceinline__ char *tensor_at(const struct attn_tensor &t, int b, int h, int H)
+/* Where [b,h,0,0] of Q, K, V or O lies. */
+static __device__ __forceinline__ char *matrix_at(const struct attn_tensor &t, int b, int h, int H)
 {
-	if (t.batches)
-		b = attn_place(b, t.batches);
 	return in_global(t.by_array ? ((char *const *)t.base)[(int64_t)b * H + h]
 				    : (char *)t.base + (b * t.stride[0] + h * t.stride[1]) *
 							       attn_dtype_size(t.dtype));
+}
+
+/* The same of any operand. */
+static __device__ __forceinline__ char *tensor_at(const struct attn_tensor &t, int b, int h, int H)
+{
+	return matrix_at(t, t.batches ? attn_place(b, t.batches) : b, h, H);
 }
 
 /* ---- instructions --------------------------------------------------------------------------- */

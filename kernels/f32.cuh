@@ -95,7 +95,7 @@ static __device__ __forceinline__ void finish(const float (&o)[WIDTH / 2], float
 {
 	const int t = threadIdx.x % 4;
 	const int64_t across = a.o.stride[3];
-	char *const out = tensor_at(a.o, w.b, w.h, a.H);
+	char *const out = matrix_at(a.o, w.b, w.h, a.H);
 	const bool pairs = a.o.dtype == ATTN_F32 && across == 1 && a.o.stride[2] % 2 == 0 &&
 			   (uint64_t)out % 8 == 0 && a.Dv % 2 == 0;
 
@@ -135,7 +135,7 @@ static __device__ __forceinline__ void finish(const float (&o)[WIDTH / 2], float
 	}
 	if (a.spec.empty_row != ATTN_EMPTY_MEAN || (sum[0] != 0.0f && sum[1] != 0.0f))
 		return;
-	const float *const v = (const float *)tensor_at(a.v, w.b, w.h, a.H);
+	const float *const v = (const float *)matrix_at(a.v, w.b, w.h, a.H);
 #pragma unroll 1
 	for (int n = 0; n < WIDTH / 4; n++) {
 		const int c = n / 2 * 8 + 2 * t + n % 2;

@@ -23,8 +23,8 @@ static __device__ __forceinline__ void plain_scores(float (&x)[2][N], const stru
 						    const struct view &w, int i, int j,
 						    const float (&unit)[2])
 {
-	const float *const q = (const float *)tensor_at(a.q, w.b, w.h, a.H);
-	const float *const k = (const float *)tensor_at(a.k, w.b, w.h, a.H);
+	const float *const q = (const float *)matrix_at(a.q, w.b, w.h, a.H);
+	const float *const k = (const float *)matrix_at(a.k, w.b, w.h, a.H);
 
 #pragma unroll 1
 	for (int n = 0; n < N; n++) {
@@ -56,7 +56,7 @@ static __device__ __forceinline__ void plain_values(float (&o)[WIDTH / 2], const
 {
 	const int lane = threadIdx.x % 32, c0 = 2 * (lane % 4);
 	const int64_t across = a.v.stride[3];
-	const float *const v = (const float *)tensor_at(a.v, w.b, w.h, a.H) + c0 * across;
+	const float *const v = (const float *)matrix_at(a.v, w.b, w.h, a.H) + c0 * across;
 
 #pragma unroll 1
 	for (int n = 0; n < 4 * N; n++) {

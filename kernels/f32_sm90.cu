@@ -154,8 +154,8 @@ static __device__ __forceinline__ void copy_tiles(const struct attn_args &a, con
 {
 	constexpr int TILE = S::TILE, KEYS = S::KEYS, WIDTH = S::WIDTH, LINE = S::LINE;
 	constexpr bool DIRECT = S::RAWS == 0;
-	const float *const k_at = (const float *)tensor_at(a.k, w.b, w.h, a.H);
-	const float *const v_at = (const float *)tensor_at(a.v, w.b, w.h, a.H);
+	const float *const k_at = (const float *)matrix_at(a.k, w.b, w.h, a.H);
+	const float *const v_at = (const float *)matrix_at(a.v, w.b, w.h, a.H);
 	const uint32_t barriers = shared_address(shared.barrier);
 	float *const raw_v = raw + (S::RAWS == 2 ? KEYS * LINE : 0);
 	struct share<WIDTH, KEYS> k, v;
@@ -291,7 +291,7 @@ static __device__ __forceinline__ void split_queries(const struct attn_args &a,
 						     const struct view &w, unsigned char *q_tile,
 						     C &shared, int group, int groups)
 {
-	const float *const at = (const float *)tensor_at(a.q, w.b, w.h, a.H);
+	const float *const at = (const float *)matrix_at(a.q, w.b, w.h, a.H);
 	const int first = w.first + 64 * group;
 	struct share<S::WIDTH, 64> q;
 
