@@ -81,9 +81,11 @@ static double answer_score(const struct problem *p, int b, int h, int i, int j, 
 	}
 	if (s->round_s)
 		stored = answer_stored(a, own, x, size);
-	x = s->round_s ? stored.mid : x * s->scale * own;
+	x = s->round_s ? stored.mid : x * s->scale;
 	if (rounded && !s->round_s)
 		x = number_round(x, dtype);
+	if (s->scales.base && !s->round_s) /* a kernel of its own */
+		x = rounded ? number_round(x * own, dtype) : x * own;
 	if (s->softcap != 0) {
 		x = s->softcap * tanh(x / s->softcap);
 		if (rounded)

@@ -269,11 +269,20 @@ void problem_bias(struct problem *p, int n, int dtype, const struct layout *layo
 
 void problem_scales(struct problem *p, int dtype, const struct layout *layout, double size)
 {
+	struct attn_tensor *t = &p->args.spec.scales;
 	int64_t d[4];
 
 	dims_of(&p->args, OPERAND_SCALES, d);
-	operand_init(&p->operand[OPERAND_SCALES], &p->args.spec.scales, dtype, d, layout);
-	operand_fill(&p->args.spec.scales, d, size);
+	operand_init(&p->operand[OPERAND_SCALES], t, dtype, d, layout);
+	for (int b = 0; b < (t->stride[0] ? d[0] : 1); b++)
+		for (int h = 0; h < (t->stride[1] ? d[1] : 1); h++)
+			for (int i = 0; i < (t->stride[2] ? d[2] : 1); i++)
+				for (int j = 0; j < (t->stride[3] ? d[3] : 1); j++) {
+					const double x = number_normal() * size;
+
+					number_store(element_at(t, (int)d[1], b, h, i, j), dtype,
+						     x + copysign(0.25, x));
+				}
 }
 
 void problem_mask(struct problem *p, bool keeps, float value, const struct layout *layout,

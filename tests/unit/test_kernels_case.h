@@ -85,7 +85,7 @@ double number_normal(void);
 void problem_init(struct problem *p, int dtype, const int dims[6], const struct layout layouts[4]);
 /* Adds bias n, or the mask, of normal numbers times `size` (mask: set with probability `size`). */
 void problem_bias(struct problem *p, int n, int dtype, const struct layout *layout, double size);
-/* Adds scales, normal times `size`. */
+/* Adds scales, normal times `size`, but for those near 0: no program divides by such. */
 void problem_scales(struct problem *p, int dtype, const struct layout *layout, double size);
 void problem_mask(struct problem *p, bool keeps, float value, const struct layout *layout,
 		  double share);
