@@ -71,6 +71,42 @@ static void test_head_dims(void **state)
 		}
 }
 
+/* Tiles of keys one after the other that are whole and clean, which mma.cu walks over in a loop of
+ * its own: begun late (a window), ended early (causal), left where scores grow from tile to tile,
+ * or are so large that rows have offsets; rows of K as far apart as those of V, or not. */
+static void test_whole_tiles(void **state)
+{
+	static const struct layout wide[4] = {{0}, {.pad = 8}, {.pad = 24}, {0}};
+	static const struct {
+		int left, right;
+		float scale;
+	} kinds[] = {{ATTN_NO_WINDOW, ATTN_NO_WINDOW, 0.2f},
+		     {ATTN_NO_WINDOW, 0, 0.2f},
+		     {150, 140, 0.2f},
+		     {ATTN_NO_WINDOW, ATTN_NO_WINDOW, 30.0f},
+		     {ATTN_NO_WINDOW, ATTN_NO_WINDOW, 1e6f}};
+	struct problem p;
+
+	(void)state;
+	for (int n = 0; n < attn_variant_count; n++)
+		for (size_t k = 0; k < COUNT(kinds); k++) {
+			const struct attn_variant *v = &attn_variants[n];
+
+			if (v->family != ATTN_MMA || !(v->needs & ATTN_NEEDS_PLAIN))
+				continue;
+			problem_init(&p, v->dtype,
+				     (int[6]){1, 1, 140, 330, v->max_d - 8 * (k % 2), v->max_d},
+				     k % 2 ? wide : NULL);
+			p.args.spec.window_left = kinds[k].left;
+			p.args.spec.window_right = kinds[k].right;
+			p.args.spec.window_shift = 100;
+			p.args.spec.scale = kinds[k].scale;
+			p.row_step = 3;
+			problem_check(&p, v, "whole tiles");
+			problem_free(&p);
+		}
+}
+
 /* ---- layouts --------------------------------------------------------------------------------- */
 
 static const struct layout layouts[] = {
@@ -651,17 +687,29 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lengths),	       cmocka_unit_test(test_long),
-		cmocka_unit_test(test_head_dims),      cmocka_unit_test(test_layouts),
-		cmocka_unit_test(test_shared_heads),   cmocka_unit_test(test_output_dtypes),
-		cmocka_unit_test(test_output_over_q),  cmocka_unit_test(test_scale),
-		cmocka_unit_test(test_scales),	       cmocka_unit_test(test_rounded_scales),
-		cmocka_unit_test(test_batches),	       cmocka_unit_test(test_columns),
-		cmocka_unit_test(test_rounded_scores), cmocka_unit_test(test_rounded_refusals),
-		cmocka_unit_test(test_softcap),	       cmocka_unit_test(test_bias),
-		cmocka_unit_test(test_mask),	       cmocka_unit_test(test_window),
-		cmocka_unit_test(test_empty_rows),     cmocka_unit_test(test_finite_fills),
-		cmocka_unit_test(test_large_logits),   cmocka_unit_test(test_nonfinite),
+		cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_whole_tiles),
+		cmocka_unit_test(test_long),
+		cmocka_unit_test(test_head_dims),
+		cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_shared_heads),
+		cmocka_unit_test(test_output_dtypes),
+		cmocka_unit_test(test_output_over_q),
+		cmocka_unit_test(test_scale),
+		cmocka_unit_test(test_scales),
+		cmocka_unit_test(test_rounded_scales),
+		cmocka_unit_test(test_batches),
+		cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_rounded_scores),
+		cmocka_unit_test(test_rounded_refusals),
+		cmocka_unit_test(test_softcap),
+		cmocka_unit_test(test_bias),
+		cmocka_unit_test(test_mask),
+		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_empty_rows),
+		cmocka_unit_test(test_finite_fills),
+		cmocka_unit_test(test_large_logits),
+		cmocka_unit_test(test_nonfinite),
 		cmocka_unit_test(test_random),
 	};
 
