@@ -35,6 +35,10 @@
  *   9. What is the same for a block or warp lies in shared memory (block_view, warp_view); plain
  *      calls of well aligned operands have kernels of their own, in which nothing else holds
  *      registers (SIMPLE).
+ *  10. Most tiles of a plain call have nothing to ask for: they are whole, clean, and not the last.
+ *      A loop of its own takes these. Its copies are 45 instructions instead of 131, and no limit
+ *      is looked up in shared memory; Q K^T of the whole tile comes first there, so that the maxima
+ *      and the next exponentials meet P V.
  *
  * Rules worth knowing: those of wmma.cu.
  *
@@ -57,15 +61,25 @@
  * What ptxas makes of the order of instructions decides more than their number. Loading the first
  * tiles within the loop instead of before it spilled 600 bytes.
  *
- * Measured (H200, random data, kernel alone, beside FlashAttention-2 as PyTorch 2.11 launches it):
- *     2048 keys, 64 heads     full, causal    4096 keys, 32 heads     full, causal
- *     D 64                    1.00  1.03                              1.02  1.14
- *     D 128                   0.92  0.89                              0.92  0.88
- *     D 40                    1.29  1.40
- *     D 80                    1.14  1.23
- *     D 96                    0.84  0.83
- *     D 160                   0.84  1.18
- * Since then, H100, bf16, all in turn (kernel_check -t): slices of 32 keys instead of 16, D 96 702
+ * Measured (H100, bf16, random data, kernel alone, in turn with FlashAttention-2 as PyTorch 2.11
+ * launches it, 32 heads, 4096 keys), of its speed, full and causal, before 10. and with it:
+ *     D 64     1.03          1.18  1.27
+ *     D 96     0.95          1.14  1.09
+ *     D 128    0.97  0.93    1.02  0.96
+ * and with it in another order, the next exponentials with P V (those of D 160: slice by slice, 16
+ * heads):
+ *     D 40     1.36  1.44    1.57  1.64
+ *     D 80     1.23  1.37    1.33  1.47
+ *     D 160    1.05          1.18  1.48
+ * That order and whose addresses registers hold decide as much as anything: of 335 ways to write
+ * this, D 64 ranged from 1.02 to 1.24; D 160 in 128 rows, 32 keys and a spill of 86 bytes reached
+ * 1.52 and 1.87. Cutting a turn into blocks by branches that are never taken slows it down (D 128
+ * 0.88 to 0.95). D 192 and 256: 0.97 and 0.92 at best, with 64 keys and one block.
+ * What is left at D 128, by leaving it out: copies 16 %, the barrier 13 %, the vote 5 %. There
+ * FlashAttention-2 takes 323 million instructions that wait 1.3 cycles each for fixed latencies,
+ * this 232 million that wait 2.1; tensor cores are at 56 % with both. A scheduler alone takes 6.1
+ * cycles for an m16n8k16.
+ * Before 10., H100, bf16, all in turn (kernel_check -t): slices of 32 keys instead of 16, D 96 702
  * -> 675 us, D 160 844 -> 710, but D 128 845 -> 964. With a bias tiles of 64 keys count: 16 rows a
  * warp and 64 keys 369 us, 32 rows and 32 keys 459, 32 rows and 64 keys 360, which spills; D 96 in
  * tiles of 32 keys was slower, 376, than D 128 in tiles of 64, 295. Windows of 64 x 64, D 32, 2048
