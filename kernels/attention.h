@@ -281,7 +281,8 @@ enum attn_needs {
 	ATTN_NEEDS_MASK = 64,	 /* no bias, but a mask in rows of 16 bytes */
 	ATTN_NEEDS_USUAL = 128,	 /* no lengths, no sinks, no bias after the mask */
 	ATTN_NEEDS_SCORES = 256, /* room in memory for x, which a kernel before leaves there */
-	ATTN_NEEDS_ROWS = 512	 /* Q, K, V without by_array, rows on 16 bytes */
+	ATTN_NEEDS_ROWS = 512,	 /* Q, K, V without by_array, rows on 16 bytes */
+	ATTN_NEEDS_SHORT = 1024	 /* few keys, and x in 16 bits: rounded_variants.h */
 };
 
 /* First attn_variant_count variants that need nothing, then the others. */

@@ -12,217 +12,367 @@
  * How: first K alone, for the maximum and the sum of each row, which each lane keeps for its own
  * columns, so that no shuffle stands in the loop; then K again and V, with P = exp(x - maximum) /
  * sum as it is stored. Both walks compute x by the same instructions, so that no exponent is ever
- * positive and the weights of a row add up to one.
+ * positive and the weights of a row add up to one. In the order in which it was decided:
+ *   1. Tiles lie in slabs (slabs.cuh), which both ldmatrix and Hopper's matrix instructions read:
+ *      one source, of which a warpgroup's 64 rows are multiplied at once where that can be.
+ *   2. A group's tiles come in one ring, K of the first walk, then K and V by turns: copies go on
+ *      from the first walk to the second.
+ *   3. Where keys are few (_short), x stays in registers: in 16 bits, which are all it has once it
+ *      was stored, so that K is read and multiplied once. select.c knows which calls have such an
+ * x.
+ *   4. Few queries: 16 rows, a warp a tile, x in shared memory as far as it fits; blocks of a
+ *      cluster share the keys (_p4), whose maxima, sums and O they tell each other.
+ *   5. The exponent is one multiply-add: the maximum times log2(e) is rounded once for a row, and
+ *      what that is off by is in its sum and its weights alike (rounded_scores.cuh). A warp that
+ *      did so for one row and not for another gave weights of 1.001.
+ *   6. What is the same for a block waits in shared memory: two blocks of 256 threads leave 128
+ *      registers, and all that is live between the walks counts.
  *
- * Why not more: three products instead of two, two exponentials a score, one row of warps a block.
- * It is asked for only where a faster kernel moved the program's O too far.
+ * Tried and dropped: O of one tile under way while the next is scored: ptxas serialises all matrix
+ * instructions then (C7515), as O is live across branches. P V waits for itself now.
  *
- * Measured (H100, other work beside it, bf16, B2 H8 S512 D64): 55 us, split.cu 12, the program's own
- * five kernels 62; S1024 91 us, tma.cu 20, the program 232. O differs from the program's by 1e-5
- * root mean square, where the others move it by 1e-2; with S rounded but not P, by 2.5e-3.
+ * Measured (H100, bf16, us of a graph of 20; the fastest kernel that does not round, and the
+ * program's chain of matmul, softmax, matmul in PyTorch: tests/gpu/rounded.py):
+ *                                              rounded   fastest     chain
+ *     B4 H16 S197 D64                             17.4  tma  7.4      29.6
+ *     B1 H8 S4096 D40                              266  tma 96.4       787
+ *     B4 H8 S512 D64, bias of heads               32.5  tma 12.4      49.9
+ *     B4 H12 S1024 D64 causal                     61.0  tma 24.6       398
+ *     B8 H32 Sq1 Sk2048 D128                      92.5  decode 92.0    110
+ *     B1 H32 Sq1 Sk2048 D128                      45.0  decode 11.7   22.4   (one block a head)
+ *     B2 H8 S1024 D256                             101  tma 27.5      99.7   (64 rows)
+ * The kernel of before took 55 us for B2 H8 S512 D64. O is within 2e-5 to 1e-4 of the chain's, root
+ * mean square, where the others move it by 7e-3 to 1.6e-2. No unit is full: 266 us in the second
+ * line are 75 of exponentials, 54 of matrix instructions and some 120 of issue slots, one after the
+ * other as two warpgroups share a barrier.
  */
-#include "kernels/products.cuh"
+#include "kernels/cluster.cuh"
+#include "kernels/groups.cuh"
+#include "kernels/mma_work.cuh"
+#include "kernels/rounded_products.cuh"
+#include "kernels/rounded_scores.cuh"
 #include "kernels/rounded_variants.h"
-#include "kernels/rows_out.cuh"
 
-/* One tile of x for a warp's 16 rows: S with the program's roundings, biases, masks. */
-template <typename T, int KEYS, int WIDTH>
-static __device__ __forceinline__ void
-rounded_tile(float (&x)[2][KEYS / 4], const struct queries<T, 1, WIDTH> &queries, const T *k,
-	     const struct attn_args &a, const struct view &w, float alpha, float after, int first,
-	     int j0)
+namespace rounded
 {
-	const bool product = a.spec.round_s & ATTN_ROUND_PRODUCT;
-	const bool scaled = a.spec.round_s & ATTN_ROUND_SCALED;
-	const int i = first + threadIdx.x % 32 / 4, j = j0 + 2 * (threadIdx.x % 4);
-	float s[1][KEYS / 8][4];
 
-	score_tile<T, KEYS>(s, queries, k);
-#pragma unroll
-	for (int r = 0; r < 2; r++) {
-#pragma unroll
-		for (int n = 0; n < KEYS / 4; n += 2) {
-			float2 two = make_float2(alpha * s[0][n / 2][2 * r],
-						 alpha * s[0][n / 2][2 * r + 1]);
-			if (product)
-				two = unpack2<T>(pack2<T>(two.x, two.y));
-			two.x *= after;
-			two.y *= after;
-			if (scaled)
-				two = unpack2<T>(pack2<T>(two.x, two.y));
-			x[r][n] = two.x;
-			x[r][n + 1] = two.y;
-		}
-		modify_scaled<true>(x[r], a, w, 1.0f, i + 8 * r, j);
-	}
-	hide_tile<true, KEYS>(x, a, w, first, j0);
-}
+/* What is the same for all of a block, and is looked up rather than held in registers. */
+struct common {
+	struct view w;
+	struct rounding how;
+	const void *operand[2]; /* K and V of the head */
+	int pieces[2];
+};
+static_assert(sizeof(struct common) <= ROUNDED_COMMON, "room in shared memory");
 
-/* exp(x - row_max), where a row that has seen no key yet counts from 0. */
-static __device__ __forceinline__ float weight_of(float x, float row_max)
+/* Waits for the block, or for all blocks of the cluster, and for what they stored. */
+template <int SHARES> static __device__ __forceinline__ void meet_all(void)
 {
-	return exp2_fast((x - (row_max == -INFINITY ? 0.0f : row_max)) * LOG2E);
-}
-
-/* The maxima and sums of the lane's own columns, with those of one tile. */
-template <int N>
-static __device__ __forceinline__ void count_tile(const float (&x)[2][N], float (&row_max)[2],
-						  float (&row_sum)[2])
-{
-#pragma unroll
-	for (int r = 0; r < 2; r++) {
-		float most = row_max[r], sum = 0.0f;
-#pragma unroll
-		for (int n = 0; n < N; n++)
-			most = fmaxf(most, x[r][n]); /* passes NaN by; exp2 brings it back */
-#pragma unroll
-		for (int n = 0; n < N; n++)
-			sum += weight_of(x[r][n], most);
-		row_sum[r] = row_sum[r] * weight_of(row_max[r], most) + sum;
-		row_max[r] = most;
+	if (SHARES == 1) {
+		__syncthreads();
+	} else {
+		cluster_arrive();
+		cluster_wait();
 	}
 }
 
-/* The row's maximum and sum, from those of the four lanes that share it. */
-static __device__ __forceinline__ void count_row(float &row_max, float &row_sum)
+/* O, plus what COUNT others left of it from `at` on. */
+template <int COUNT, int THREADS, int N>
+static __device__ __forceinline__ void add_others(float (&o)[N], const float *at)
 {
-	float most = fmaxf(row_max, __shfl_xor_sync(WARP_ALL, row_max, 1));
-
-	most = fmaxf(most, __shfl_xor_sync(WARP_ALL, most, 2));
-	row_sum *= row_max == -INFINITY ? 1.0f : weight_of(row_max, most); /* 0 or NaN stays */
-	row_sum += __shfl_xor_sync(WARP_ALL, row_sum, 1);
-	row_sum += __shfl_xor_sync(WARP_ALL, row_sum, 2);
-	row_max = most;
+#pragma unroll
+	for (int other = 0; other < COUNT; other++)
+#pragma unroll
+		for (int n = 0; n < N; n++)
+			o[n] += at[(other * N + n) * THREADS];
 }
 
-/* ROW_WARPS warps of 16 rows each, with tiles of KEYS keys; D, Dv <= WIDTH. */
-template <typename T, int WIDTH, int KEYS, int ROW_WARPS>
+/* What the block is to do; of PARTS of a cluster all the same. */
+template <int PARTS>
+static __device__ __forceinline__ struct view own_view(const struct attn_args &a, int rows)
+{
+	if (PARTS == 1)
+		return view_in_order(a, rows);
+	struct view w = view_of(a, rows);
+
+	w.first = blockIdx.x / PARTS * rows;
+	return w;
+}
+
+/* ROW_WARPS warps of 16 rows each, in each of GROUPS, in each of PARTS blocks; D, Dv <= WIDTH. */
+template <typename T, int WIDTH, int KEYS, int ROW_WARPS, int GROUPS, int STAGES, int KEPT,
+	  bool HELD, int PARTS, bool ANY>
 static __device__ __forceinline__ void attention(const struct attn_args &a)
 {
-	constexpr int ROWS = 16 * ROW_WARPS, LINE = WIDTH + PAD, THREADS = 32 * ROW_WARPS;
+	constexpr int ROWS = 16 * ROW_WARPS, THREADS = 32 * ROW_WARPS, AHEAD = STAGES - 1;
+	constexpr int TILE = KEYS * WIDTH * 2, OWN = 16 * (WIDTH + PAD);
+	constexpr bool GROUPED = ROUNDED_HOPPER && ROW_WARPS % 4 == 0;
+	constexpr int SHARES = FASHIM_CLUSTERS ? PARTS : 1, WORKERS = GROUPS * SHARES;
+	static_assert(ROWS * (WIDTH + PAD) * 2 + (GROUPS + PARTS - 2) * GROUP_NUMBERS<1, WIDTH, 0> *
+							 THREADS * 4 <=
+			      ROWS * WIDTH * 2 + ROUNDED_TILES(WIDTH, KEYS, GROUPS, STAGES),
+		      "O and what others have of it fit where Q, K and V were");
 
-	DYNAMIC_SHARED(T, shared);
-	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, thread = threadIdx.x;
-	const struct view w = view_of(a, ROWS);
-	const int first = w.first + 16 * warp;
-	const bool idle = first >= a.Sq; /* this warp only helps to load */
-	const float scale = scale_of(a, w.b, w.h);
-	const float alpha = a.spec.round_s & ~ATTN_ROUND_WEIGHTS ? a.spec.alpha : scale;
-	const float after = alpha == scale ? 1.0f : scale / alpha;
+	SLABS_SHARED(shared);
+	const int group = GROUPS > 1 ? threadIdx.x / THREADS : 0;
+	const int thread = threadIdx.x - group * THREADS;
+	const int row_warp = thread / 32, lane = threadIdx.x % 32;
+	const int part = PARTS > 1 ? blockIdx.x % PARTS : 0, worker = part * GROUPS + group;
 
-	T *const own = shared + 16 * warp * LINE;
-	T *const k_tile = shared + ROWS * LINE, *const v_tile = k_tile + KEYS * LINE;
-	const int a_offset = (lane % 16) * LINE + lane / 16 * 8;
-	const int k_offset = (lane / 16 * 8 + lane % 8) * LINE + lane / 8 % 2 * 8;
+	if (part >= SHARES)
+		return;
+	if (SHARES > 1)
+		cluster_here();
+	unsigned char *const all_tiles = shared + ROWS * WIDTH * 2;
+	unsigned char *const tiles = all_tiles + group * STAGES * TILE;
+	float2 *const notes = (float2 *)(all_tiles + GROUPS * STAGES * TILE);
+	struct common &common = *(struct common *)(notes + PARTS * GROUPS * ROWS);
 
-	const T *const q = (const T *)tensor_at(a.q, w.b, w.h, a.H);
-	const T *const k = (const T *)tensor_at(a.k, w.b, w.h, a.H);
-	const T *const v = (const T *)tensor_at(a.v, w.b, w.h, a.H);
-	const int k_pieces = pieces_of(a.k, k), v_pieces = pieces_of(a.v, v);
-	auto load_keys = [&](T *to, int tile) {
-		load_tile<T, KEYS, WIDTH, THREADS>(to, k, a.k, k_pieces, tile * KEYS, a.Sk, a.D,
-						   thread);
+	if (threadIdx.x == 0) {
+		const struct view w = own_view<PARTS>(a, ROWS);
+
+		common.w = w;
+		common.how = rounding_of(a, w);
+		common.operand[0] = tensor_at(a.k, w.b, w.h, a.H);
+		common.operand[1] = tensor_at(a.v, w.b, w.h, a.H);
+		common.pieces[0] = pieces_of(a.k, common.operand[0]);
+		common.pieces[1] = pieces_of(a.v, common.operand[1]);
+	}
+	__syncthreads();
+	const struct view &w = common.w;
+	const int first = w.first + 16 * row_warp;
+	{
+		const T *const q = (const T *)tensor_at(a.q, w.b, w.h, a.H);
+
+		load_slabs<T, ROWS, WIDTH, THREADS * GROUPS>(shared, q, a.q.stride[2],
+							     a.q.stride[3], pieces_of(a.q, q),
+							     w.first, a.Sq, a.D, threadIdx.x);
+		copy_commit();
+	}
+
+	/* the group's tiles of keys, and which of them rows that are multiplied at a time see */
+	typedef typename products_of<GROUPED, T, WIDTH, KEYS, ROWS, HELD>::type products_type;
+	constexpr int AT_ONCE = products_type::THREADS / 2;
+	const int first_here = w.first + 16 * row_warp / AT_ONCE * AT_ONCE;
+	int begin, end, seen = 0, seen_end = 0;
+	key_tiles(a, ANY ? shared_length(a, w, w.first) : a.Sk, w.first,
+		  min(w.first + ROWS, a.Sq) - 1, KEYS, &begin, &end);
+	if (first_here < a.Sq)
+		key_tiles(a, a.Sk, first_here, min(first_here + AT_ONCE, a.Sq) - 1, KEYS, &seen,
+			  &seen_end);
+	const int count = max(0, (end - begin - worker + WORKERS - 1) / WORKERS);
+	auto tile_of = [&](int n) { return begin + worker + n * WORKERS; };
+	auto is_seen = [&](int n) { return tile_of(n) >= seen && tile_of(n) < seen_end; };
+
+	struct keeper<T, KEYS, KEPT> kept;
+	bool keeps = KEPT > 0;
+	if constexpr (KEPT < 0) {
+		const int rows = min(a.Sq - w.first, ROWS);
+
+		kept.line = (end - begin + WORKERS - 1) / WORKERS * GROUPS * KEYS;
+		keeps = (int64_t)rows * kept.line <= ROUNDED_X(KEPT);
+		kept.group_step = GROUPS * KEYS;
+		kept.at = (float *)((char *)&common + ROUNDED_COMMON) + lane / 4 * kept.line +
+			  group * KEYS + 2 * (lane % 4);
+		kept.there[0] = lane / 4 < rows;
+		kept.there[1] = lane / 4 + 8 < rows;
+	}
+
+	/* step n of the group: what it reads, to be there when the group meets next but AHEAD - 1
+	 */
+	const int steps = count * (keeps ? 2 : 3);
+	auto load = [&](int n) {
+		const int second = n - count, which = keeps ? second : second / 2;
+		const bool value = second >= 0 && (keeps || second % 2);
+		unsigned char *const to = tiles + n % STAGES * TILE;
+		const int j0 = tile_of(second < 0 ? n : which) * KEYS;
+
+		if (n < steps)
+			load_slabs<T, KEYS, WIDTH, THREADS>(to, (const T *)common.operand[value],
+							    value ? a.v.stride[2] : a.k.stride[2],
+							    value ? a.v.stride[3] : a.k.stride[3],
+							    common.pieces[value], j0, a.Sk,
+							    value ? a.Dv : a.D, thread);
 		copy_commit();
 	};
+	products_type products;
+	auto meet = [&](int n) -> const unsigned char * {
+		copy_wait_but<AHEAD - 1>();
+		products.ready();
+		if (THREADS == 32)
+			__syncwarp();
+		else
+			group_barrier<GROUPS>(group, THREADS);
+		load(n + AHEAD);
+		return tiles + n % STAGES * TILE;
+	};
 
-	int begin, end;
-	key_tiles(a, shared_length(a, w, w.first), w.first, min(w.first + ROWS, a.Sq) - 1, KEYS,
-		  &begin, &end);
-	load_tile<T, ROWS, WIDTH, THREADS>(shared, q, a.q, pieces_of(a.q, q), w.first, a.Sq, a.D,
-					   thread);
-	if (begin < end)
-		load_keys(k_tile, begin);
-	copy_commit();
-	copy_wait();
-	__syncthreads();
-
-	struct queries<T, 1, WIDTH> queries;
-	queries.init(own + a_offset);
-	float x[2][KEYS / 4], row_max[2] = {-INFINITY, -INFINITY}, row_sum[2] = {0.0f, 0.0f};
-
-	/* the first walk: K in both tiles by turns */
+	const float exponent = common.how.unit * LOG2E;
 #pragma unroll 1
-	for (int tile = begin; tile < end; tile++) {
-		T *const here = (tile - begin) % 2 ? v_tile : k_tile;
-		if (tile + 1 < end)
-			load_keys((tile - begin) % 2 ? k_tile : v_tile, tile + 1);
-		if (!idle) {
-			rounded_tile<T, KEYS>(x, queries, here + k_offset, a, w, alpha, after,
-					      first, tile * KEYS);
-			count_tile(x, row_max, row_sum);
-		}
-		copy_wait();
-		__syncthreads(); /* the next keys are there, these may go */
-	}
+	for (int n = 0; n < AHEAD; n++)
+		load(n);
+	copy_wait_but<AHEAD>();
+	products.ready();
+	__syncthreads();
+	products.init(shared, 16 * row_warp);
 
-	float part[2], out[1][2], sums[1][2];
-#pragma unroll
-	for (int r = 0; r < 2; r++) {
-		count_row(row_max[r], row_sum[r]);
-		part[r] = count_sink(row_sum[r], row_max[r], a, w.b, w.h, first + 8 * r + lane / 4,
-				     1.0f);
-		part[r] = row_sum[r] == 0.0f ? 0.0f : part[r] / row_sum[r];
-		sums[0][r] = row_sum[r] == 0.0f ? 0.0f : 1.0f; /* the weights hold the rest */
-		out[0][r] = a.spec.out_scale;
-	}
-
-	float o[1][WIDTH / 8][4];
+	struct counts counts;
+	float s[KEYS / 2], o[WIDTH / 2], x[2][KEYS / 4];
+	counts.init();
 #pragma unroll
 	for (int n = 0; n < WIDTH / 2; n++)
-		o[0][n / 4][n % 4] = 0.0f;
-	if (begin < end)
-		load_keys(k_tile, begin);
-	copy_wait();
-	__syncthreads();
+		o[n] = 0.0f;
+
+	auto score = [&](int n, const unsigned char *keys) {
+		products.scores(s, keys);
+		scores_to_x<ANY, T, KEYS>(x, s, common.how, a, w, first, tile_of(n) * KEYS);
+	};
+
+	/* the first walk */
+#pragma unroll 1
+	for (int n = 0; n < count; n++) {
+		const unsigned char *const keys = meet(n);
+
+		if (is_seen(n)) {
+			score(n, keys);
+			if (keeps)
+				kept.put(n, x);
+			counts.add(x, exponent);
+		}
+	}
+
+	/* what all have found */
+	counts.over_lanes(exponent);
+	if (WORKERS > 1) {
+		const int row = 16 * row_warp + lane / 4;
+
+		if (SHARES > 1)
+			cluster_wait(); /* until the others run */
+		if (lane % 4 < SHARES)
+#pragma unroll
+			for (int to = lane % 4; to < SHARES; to += 4)
+#pragma unroll
+				for (int r = 0; r < 2; r++) {
+					float2 *const note = notes + worker * ROWS + row + 8 * r;
+
+					if (SHARES == 1) {
+						*note = make_float2(counts.most[r], counts.sum[r]);
+						continue;
+					}
+					store_in_block(&note->x, to, counts.most[r]);
+					store_in_block(&note->y, to, counts.sum[r]);
+				}
+		meet_all<SHARES>();
+		counts.init();
+#pragma unroll
+		for (int other = 0; other < WORKERS; other++)
+#pragma unroll
+			for (int r = 0; r < 2; r++) {
+				const float2 two = notes[other * ROWS + row + 8 * r];
+				counts.join(r, two.x, two.y, exponent);
+			}
+	}
+	float share[2]; /* what a row's weights are multiplied by; 0: it has no key */
+#pragma unroll
+	for (int r = 0; r < 2; r++) {
+		share[r] = !ANY ? 1.0f
+				: count_sink(counts.sum[r], counts.most[r], a, w.b, w.h,
+					     first + 8 * r + lane / 4, 1.0f);
+		share[r] = counts.sum[r] == 0.0f ? 0.0f : share[r] / counts.sum[r];
+	}
 
 	/* the second walk */
-#pragma unroll 1
-	for (int tile = begin; tile < end; tile++) {
-		const int j0 = tile * KEYS;
+	if constexpr (KEPT > 0) {
+#pragma unroll
+		for (int n = 0; n < KEPT; n++)
+			if (n < count) {
+				const unsigned char *const values = meet(count + n);
 
-		load_tile<T, KEYS, WIDTH, THREADS>(v_tile, v, a.v, v_pieces, j0, a.Sk, a.Dv,
-						   thread);
-		copy_commit();
-		if (!idle) {
-			rounded_tile<T, KEYS>(x, queries, k_tile + k_offset, a, w, alpha, after,
-					      first, j0);
-#pragma unroll
-			for (int r = 0; r < 2; r++)
-#pragma unroll
-				for (int n = 0; n < KEYS / 4; n++)
-					x[r][n] = weight_of(x[r][n], row_max[r]) * part[r];
+				if (is_seen(n)) {
+					uint32_t p[KEYS / 16][4];
+
+					kept.get(n, x);
+					x_to_weights<T, KEYS>(p, x, counts.most, share, exponent);
+					products.values(o, p, values);
+				}
+			}
+	} else {
+#pragma unroll 1
+		for (int n = 0; n < count; n++) {
+			uint32_t p[KEYS / 16][4];
+			const unsigned char *const keys = keeps ? nullptr : meet(count + 2 * n);
+
+			if (is_seen(n)) {
+				if (keeps)
+					kept.get(n, x);
+				else
+					score(n, keys);
+				x_to_weights<T, KEYS>(p, x, counts.most, share, exponent);
+			}
+			const unsigned char *const values =
+				meet(keeps ? count + n : count + 2 * n + 1);
+
+			if (is_seen(n))
+				products.values(o, p, values);
 		}
-		copy_wait();
-		__syncthreads(); /* V is there, K may go */
-		if (tile + 1 < end)
-			load_keys(k_tile, tile + 1);
-		if (!idle) {
-			float p[1][KEYS / 8][4];
-#pragma unroll
-			for (int n = 0; n < KEYS / 2; n++)
-				p[0][n / 4][n % 4] = x[n % 4 / 2][n / 4 * 2 + n % 2];
-			value_tile<T, KEYS, WIDTH>(o, p, v_tile + a_offset);
-		}
-		copy_wait();
-		__syncthreads(); /* K is there, V may go */
 	}
-	if (idle)
+
+	/* what groups, then blocks, have of O; the room of Q, K and V is free */
+	constexpr int NUMBERS = WIDTH / 2 * THREADS;
+	float *const room = (float *)(shared + ROWS * (WIDTH + PAD) * 2) + thread;
+	__syncthreads();
+	if (GROUPS > 1) {
+		if (group > 0)
+#pragma unroll
+			for (int n = 0; n < WIDTH / 2; n++)
+				room[(group - 1) * NUMBERS + n * THREADS] = o[n];
+		meet_all<SHARES>();
+		if (group > 0 && SHARES == 1)
+			return;
+		if (group == 0)
+			add_others<GROUPS - 1, THREADS>(o, room);
+	}
+	if (SHARES > 1) {
+		float *const theirs = room + (GROUPS - 1) * NUMBERS;
+
+		if (group == 0 && part > 0)
+#pragma unroll
+			for (int n = 0; n < WIDTH / 2; n++)
+				store_in_block(theirs + (part - 1) * NUMBERS + n * THREADS, 0,
+					       o[n]);
+		meet_all<SHARES>();
+		if (group > 0 || part > 0)
+			return;
+		add_others<SHARES - 1, THREADS>(o, theirs);
+	}
+	if (first >= a.Sq)
 		return;
-	divide_rows<T, 1, WIDTH>(o, sums, out, own, a, w);
-	store_rows<T, 1, WIDTH>(o, own, a, w, first);
+	float(&rows)[1][WIDTH / 8][4] = *(float(*)[1][WIDTH / 8][4]) o;
+	T *const own = (T *)shared + row_warp * OWN;
+	const float sums[1][2] = {{share[0] == 0.0f ? 0.0f : 1.0f, share[1] == 0.0f ? 0.0f : 1.0f}};
+	const float out[1][2] = {{a.spec.out_scale, a.spec.out_scale}};
+	divide_rows<T, 1, WIDTH>(rows, sums, out, own, a, w);
+	store_rows<T, 1, WIDTH>(rows, own, a, w, first);
 }
 
-#define VARIANT(symbol, T, width, keys, row_warps, per_sm)                                         \
-	extern "C" __global__ void __launch_bounds__(32 * row_warps, per_sm)                       \
-		symbol(const __grid_constant__ struct attn_args args)                              \
+} // namespace rounded
+
+/* The addresses that lanes of a warp read from by themselves take registers: 128 do not do. */
+#define PER_SM_HERE(rows, per_sm) (ROUNDED_HOPPER || (rows) < 128 ? (per_sm) : 1)
+
+#define VARIANT(symbol, T, rows, width, keys, groups, stages, kept, held, parts, any, per_sm)      \
+	extern "C" __global__ void CLUSTER_OF(parts)                                               \
+		__launch_bounds__(2 * (rows) * (groups), PER_SM_HERE(rows, per_sm))                \
+			symbol(const __grid_constant__ struct attn_args args)                      \
 	{                                                                                          \
-		attention<T, width, keys, row_warps>(args);                                        \
+		rounded::attention<T, width, keys, (rows) / 16, groups, stages, kept, held, parts, \
+				   any>(args);                                                     \
 	}                                                                                          \
 	SIM_KERNEL(symbol)
 
-#define ROUNDED_F16(rows, width, keys, row_warps, per_sm)                                          \
-	VARIANT(fashim_rounded_f16_d##width##_r##rows, __half, width, keys, row_warps, per_sm)
-#define ROUNDED_BF16(rows, width, keys, row_warps, per_sm)                                         \
-	VARIANT(fashim_rounded_bf16_d##width##_r##rows, __nv_bfloat16, width, keys, row_warps,     \
-		per_sm)
+#define ROUNDED_F16(rows, kind, width, ...)                                                        \
+	VARIANT(fashim_rounded_f16_d##width##_r##rows##kind, __half, rows, width, __VA_ARGS__)
+#define ROUNDED_BF16(rows, kind, width, ...)                                                       \
+	VARIANT(fashim_rounded_bf16_d##width##_r##rows##kind, __nv_bfloat16, rows, width,          \
+		__VA_ARGS__)
 EXPAND_TYPES(ROUNDED_VARIANTS, ROUNDED_F16, ROUNDED_BF16)

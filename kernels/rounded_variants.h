@@ -2,22 +2,55 @@
  *
  * The compiled shapes of rounded.cu, once for the kernels themselves and once for select.c's table.
  *
- *   rows       query rows per block, = 16 * row_warps
- *   width      largest D and Dv
- *   keys       keys per tile
- *   row_warps  warps side by side over the rows
- *   per_sm     blocks per multiprocessor to leave registers for
+ *   rows    query rows per block: a warp for 16 of them, in each group
+ *   kind    _split, for grids that are small: groups share the keys; _short: x stays in registers
+ *   width   largest D and Dv
+ *   keys    keys per tile
+ *   groups  sets of warps, each with its share of the key tiles
+ *   stages  tiles of K or V that a group has in shared memory
+ *   kept    tiles of x that a group keeps for the second walk; 0: none, -1: in shared memory,
+ *           where they fit
+ *   held    Q stays in registers
+ *   parts   blocks, of one cluster, that share the keys of a tile of rows
+ *   any     1: with lengths, sinks, biases after the mask or for several keys, which take registers
+ *   per_sm  blocks per multiprocessor to leave registers for
  */
 #ifndef FASHIM_ROUNDED_VARIANTS_H
 #define FASHIM_ROUNDED_VARIANTS_H
 
-/*        rows width keys row_warps per_sm */
+/*        rows kind width keys groups stages kept held parts any per_sm; within a width, rows
+ * rising, of the same rows parts rising */
 #define ROUNDED_VARIANTS(V)                                                                        \
-	V(64, 64, 64, 4, 3)                                                                        \
-	V(64, 128, 64, 4, 2)                                                                       \
-	V(64, 256, 32, 4, 2)
+	V(16, , 64, 32, 4, 4, -1, 1, 1, 1, 2)                                                      \
+	V(16, _p4, 64, 32, 4, 4, -1, 1, 4, 1, 2)                                                   \
+	V(64, _short, 64, 64, 4, 2, 2, 0, 1, 1, 1)                                                 \
+	V(64, _split, 64, 64, 2, 4, 0, 1, 1, 1, 1)                                                 \
+	V(128, , 64, 64, 1, 4, 0, 0, 1, 0, 2)                                                      \
+	V(16, , 128, 16, 4, 4, -1, 1, 1, 1, 2)                                                     \
+	V(16, _p4, 128, 16, 4, 4, -1, 1, 4, 1, 2)                                                  \
+	V(64, _short, 128, 64, 2, 2, 4, 0, 1, 1, 1)                                                \
+	V(64, _split, 128, 64, 2, 2, 0, 1, 1, 1, 1)                                                \
+	V(128, , 128, 64, 1, 4, 0, 1, 1, 1, 1)                                                     \
+	V(16, , 256, 16, 4, 2, -1, 0, 1, 1, 2)                                                     \
+	V(64, , 256, 32, 1, 4, 0, 0, 1, 1, 1)                                                      \
+	V(128, , 256, 32, 1, 2, 0, 0, 1, 1, 1)
 
-/* Bytes of dynamic shared memory: Q, K and V, in rows padded by 16 bytes. */
-#define ROUNDED_SHARED(rows, width, keys) (((rows) + 2 * (keys)) * ((width) + 8) * 2)
+/* Room for x in shared memory, in floats. */
+#define ROUNDED_X(kept) ((kept) < 0 ? 6656 : 0)
+
+/* Bytes of dynamic shared memory: Q, the tiles of K and V, the groups' maxima and sums, what all
+ * threads have in common, x. */
+#define ROUNDED_COMMON				   128
+#define ROUNDED_TILES(width, keys, groups, stages) ((groups) * (stages) * (keys) * (width)*2)
+#define ROUNDED_SHARED(rows, width, keys, groups, stages, kept, parts)                             \
+	((rows) * (width)*2 + ROUNDED_TILES(width, keys, groups, stages) +                         \
+	 (parts) * (groups) * (rows)*8 + ROUNDED_COMMON + ROUNDED_X(kept) * 4)
+
+/* Keys that the variants which keep x in registers have room for. */
+#define ROUNDED_SHORT_KEYS 512
+
+/* Rows of the variants for few queries, and from how many keys on blocks may share them. */
+#define ROUNDED_FEW_ROWS    16
+#define ROUNDED_PARTED_KEYS 512
 
 #endif

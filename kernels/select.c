@@ -21,6 +21,7 @@
 #include "kernels/f32_variants.h"
 #include "kernels/few_variants.h"
 #include "kernels/launch.h"
+#include "kernels/rounded_variants.h"
 #include "kernels/split_variants.h"
 
 #include <math.h>
@@ -104,6 +105,38 @@ static int rounds_scores(const struct attn_variant *v, int32_t round_s)
 	if (v->family == ATTN_ROUNDED || round_s & ATTN_ROUND_WEIGHTS)
 		return v->family == ATTN_ROUNDED && round_s & ATTN_ROUND_WEIGHTS;
 	return !round_s || (v->family == ATTN_MMA && !(v->needs & ATTN_NEEDS_PLAIN));
+}
+
+/* Does a number of 16 bits hold this? */
+static int is_narrow(float x, int dtype)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	if (isinf(x))
+		return 1;
+	return dtype == ATTN_BF16 ? !(bits & 0xffff)
+				  : !(bits & 0x1fff) && fabsf(x) <= 65504.0f &&
+					    (fabsf(x) >= 0x1p-14f || x == 0.0f);
+}
+
+/* Is x, when it is stored for the last time, in 16 bits, but for a factor that the exponential may
+ * take? rounding_of() of rounded_scores.cuh has the same rule. */
+static int is_x_narrow(const struct attn_args *args)
+{
+	const struct attn_spec *s = &args->spec;
+	const int biased = s->bias[0].base || s->bias[1].base;
+	const int finite = (s->mask.base && !isinf(s->mask_value)) || !isinf(s->window_value);
+
+	if (!is_narrow(s->mask.base ? s->mask_value : 0.0f, args->q.dtype) ||
+	    !is_narrow(s->window_value, args->q.dtype))
+		return 0;
+	if (biased)
+		return s->round_x == args->q.dtype;
+	return s->round_s & ATTN_ROUND_SCALED ||
+	       (s->round_s & ATTN_ROUND_PRODUCT && !s->scales.base &&
+		(s->scale == s->alpha ||
+		 (s->scale / s->alpha > 0.0f && !finite && !s->sinks.base)));
 }
 
 /* Are there no lengths, no sinks, no bias after the mask or for several keys, and one scale for all
@@ -242,6 +275,8 @@ static int takes(const struct attn_variant *v, const struct call *call)
 	if (v->needs & ATTN_NEEDS_USUAL && !is_usual(&args->spec))
 		return 0;
 	if (v->needs & ATTN_NEEDS_PLAIN && !is_plain(&args->spec))
+		return 0;
+	if (v->needs & ATTN_NEEDS_SHORT && (args->Sk > ROUNDED_SHORT_KEYS || !is_x_narrow(args)))
 		return 0;
 	if (v->needs & ATTN_NEEDS_ROWS &&
 	    !(in_rows(args, &args->q) && in_rows(args, &args->k) && in_rows(args, &args->v)))
@@ -465,9 +500,33 @@ static const struct attn_variant *choose_wmma(const struct call *call)
 	return choose_rows(call, ATTN_WMMA);
 }
 
+/* Is the variant, of rounded.cu, for so many queries, or for so few blocks? */
+static int suits_rounded(const struct attn_variant *v, const struct attn_args *args)
+{
+	const int few = args->Sq <= ROUNDED_FEW_ROWS;
+
+	if (v->rows_per_block == ROUNDED_FEW_ROWS) {
+		const int64_t blocks = blocks_of(v, args);
+
+		return v->grid_x_factor == 1 ||
+		       (few && blocks < FILL && args->Sk >= ROUNDED_PARTED_KEYS);
+	}
+	return !few && blocks_of(v, args) >= (v->rows_per_block > 64 ? FILL * 3 / 4 : FILL / 4);
+}
+
+/* Of the narrowest width, rows rising: the last that suits the call, but what walks over few keys
+ * once comes before what walks over them twice. */
 static const struct attn_variant *choose_rounded(const struct call *call)
 {
-	return choose_rows(call, ATTN_ROUNDED);
+	const struct attn_variant *best = NULL, *v;
+
+	for (int n = 0; (v = next_of(ATTN_ROUNDED, call, &n));) {
+		if (best && (best->max_d != v->max_d || best->needs & ATTN_NEEDS_SHORT))
+			break;
+		if (!best || suits_rounded(v, call->args))
+			best = v;
+	}
+	return best;
 }
 
 /* Multiprocessors that have blocks at a time, and where blocks come in clusters. */

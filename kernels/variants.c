@@ -41,13 +41,14 @@
 #define MMA_F16(...)  MMA_ROW("f16", ATTN_F16, __VA_ARGS__)
 #define MMA_BF16(...) MMA_ROW("bf16", ATTN_BF16, __VA_ARGS__)
 
-#define ROUNDED_ROW(type, dtype, rows, width, keys, row_warps)                                     \
-	ROW("rounded_" type "_d" #width "_r" #rows, AMPERE, dtype, ATTN_ROUNDED, width, rows,      \
-	    32 * (row_warps), ROUNDED_SHARED(rows, width, keys), 1, 0, 0)
-#define ROUNDED_F16(rows, width, keys, row_warps, per_sm)                                          \
-	ROUNDED_ROW("f16", ATTN_F16, rows, width, keys, row_warps)
-#define ROUNDED_BF16(rows, width, keys, row_warps, per_sm)                                         \
-	ROUNDED_ROW("bf16", ATTN_BF16, rows, width, keys, row_warps)
+#define ROUNDED_ROW(type, dtype, rows, kind, width, keys, groups, stages, kept, held, parts, any,  \
+		    per_sm)                                                                        \
+	ROW("rounded_" type "_d" #width "_r" #rows #kind, (parts) > 1 ? HOPPER : AMPERE, dtype,    \
+	    ATTN_ROUNDED, width, rows, 2 * (rows) * (groups),                                      \
+	    ROUNDED_SHARED(rows, width, keys, groups, stages, kept, parts), parts,                 \
+	    ((kept) > 0) * ATTN_NEEDS_SHORT | !(any)*ATTN_NEEDS_USUAL, 0)
+#define ROUNDED_F16(...)  ROUNDED_ROW("f16", ATTN_F16, __VA_ARGS__)
+#define ROUNDED_BF16(...) ROUNDED_ROW("bf16", ATTN_BF16, __VA_ARGS__)
 
 #define DECODE_ROW(type, dtype, width, parts)                                                      \
 	ROW("decode_" type "_d" #width "_p" #parts, (parts) > 1 ? HOPPER : AMPERE, dtype,          \

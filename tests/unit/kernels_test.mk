@@ -4,7 +4,7 @@
 #   UNIT_TESTS: programs that `make test` runs; CHECKS: targets it needs.
 
 UNIT_TESTS += $(addprefix $(O)/tests/unit/,test_cuda_host test_kernels_checks test_kernels_choice test_kernels_decode test_kernels_f32 \
-    test_kernels_rows test_kernels_moves test_kernels_weights \
+    test_kernels_rounded test_kernels_rows test_kernels_moves test_kernels_weights \
     test_kernels_hard test_kernels test_ladder)
 CHECKS     += check-ptxas
 
@@ -22,14 +22,21 @@ $(O)/simgpu/libhostkernels.so: $(PLAIN)/simgpu/cu/tests/unit/cuda_host_kernels.o
 
 # What the matrix instructions and barriers of Hopper do, in tests/simgpu/hopper.
 $(PLAIN)/simgpu/cu/kernels/f32_sm90.o: HOSTCU_FLAGS := -Itests/simgpu/hopper $(HOSTCU_FLAGS)
-$(O)/simgpu/libhopperkernels.so: $(PLAIN)/simgpu/cu/kernels/f32_sm90.o $(PLAIN)/simgpu/cuda_host.o
+# What Hopper compiles to something else.
+$(PLAIN)/simgpu/cu/hopper/%.o: %.cu tests/simgpu/cuda_host.h tests/simgpu/cuda_host_ptx.h tests/simgpu/sim_kernel.h
+	@mkdir -p $(@D)
+	$(call say,HOSTCU,$@)
+	$(Q)$(CXX) -DFASHIM_HOPPER_HOST -Itests/simgpu/hopper $(HOSTCU_FLAGS) -MMD -MP -c -o $@ $<
+$(O)/simgpu/libhopperkernels.so: $(PLAIN)/simgpu/cu/kernels/f32_sm90.o $(PLAIN)/simgpu/cu/hopper/kernels/rounded.o \
+    $(PLAIN)/simgpu/cuda_host.o
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -shared -static-libstdc++ -static-libgcc -Wl,--no-undefined -o $@ $^ -lm
-$(T)/test_kernels_f32 $(T)/test_kernels_hard: | $(O)/simgpu/libhopperkernels.so
+$(T)/test_kernels_f32 $(T)/test_kernels_hard $(T)/test_kernels_rounded: | $(O)/simgpu/libhopperkernels.so
 
 $(T)/test_kernels: $(T)/test_kernels.o $(kernel_case) $(KERNEL_CHOICE)
 $(T)/test_kernels_decode: $(T)/test_kernels_decode.o $(kernel_case) $(KERNEL_CHOICE)
 $(T)/test_kernels_f32: $(T)/test_kernels_f32.o $(kernel_case) $(KERNEL_CHOICE)
+$(T)/test_kernels_rounded: $(T)/test_kernels_rounded.o $(kernel_case) $(KERNEL_CHOICE)
 $(T)/test_kernels_rows: $(T)/test_kernels_rows.o $(kernel_case) $(KERNEL_CHOICE)
 $(T)/test_kernels_moves: $(T)/test_kernels_moves.o
 $(T)/test_kernels_weights: $(T)/test_kernels_weights.o $(kernel_case) $(KERNEL_CHOICE)
@@ -38,9 +45,9 @@ $(T)/test_ladder: $(T)/test_ladder.o $(kernel_case) $(KERNEL_CHOICE)
 $(T)/test_kernels_checks: $(T)/test_kernels_checks.o $(kernel_case) $(KERNEL_CHOICE)
 $(T)/test_kernels_choice: $(T)/test_kernels_choice.o $(kernel_case) $(KERNEL_OBJECTS)
 $(T)/test_cuda_host: $(T)/test_cuda_host.o $(kernel_case) $(KERNEL_CHOICE)
-$(T)/test_kernels $(T)/test_kernels_checks $(T)/test_kernels_choice $(T)/test_kernels_decode $(T)/test_kernels_f32 $(T)/test_kernels_rows $(T)/test_kernels_moves $(T)/test_kernels_hard $(T)/test_ladder: | $(O)/simgpu/libsimkernels.so
+$(T)/test_kernels $(T)/test_kernels_checks $(T)/test_kernels_choice $(T)/test_kernels_decode $(T)/test_kernels_f32 $(T)/test_kernels_rounded $(T)/test_kernels_rows $(T)/test_kernels_moves $(T)/test_kernels_hard $(T)/test_ladder: | $(O)/simgpu/libsimkernels.so
 $(T)/test_cuda_host $(T)/test_kernels_weights: | $(O)/simgpu/libhostkernels.so
-$(addprefix $(T)/,test_kernels test_kernels_checks test_kernels_choice test_kernels_decode test_kernels_f32 test_kernels_rows test_kernels_moves test_kernels_weights test_kernels_hard test_ladder test_cuda_host):
+$(addprefix $(T)/,test_kernels test_kernels_checks test_kernels_choice test_kernels_decode test_kernels_f32 test_kernels_rounded test_kernels_rows test_kernels_moves test_kernels_weights test_kernels_hard test_ladder test_cuda_host):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lm -ldl
 

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rounded.cu, as built for the host, against a chain in double precision that rounds where a
+ * program does: every variant that takes a call, on the matrix instructions of a warp and on
+ * Hopper's. Keys in every number of tiles, for each way in which they are dealt out and kept.
+ */
+#include "kernels/attention.h"
+#include "tests/unit/test_kernels_case.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include "tests/cmocka.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+#define PRODUCT ATTN_ROUND_PRODUCT
+#define SCALED	ATTN_ROUND_SCALED
+#define BIASED	ATTN_ROUND_BIASED
+#define WEIGHTS ATTN_ROUND_WEIGHTS
+
+/* With all variants of the least width that takes it; frees. */
+static void check(struct problem *p, const char *what)
+{
+	int width = 0;
+
+	for (int n = 0; n < attn_variant_count; n++) {
+		const struct attn_variant *v = &attn_variants[n];
+
+		if (v->family != ATTN_ROUNDED || attn_select(&p->args, 90, v->name) != v ||
+		    (width && v->max_d > width))
+			continue;
+		width = v->max_d;
+		problem_check(p, v, what);
+	}
+	assert_true(width > 0);
+	assert_int_equal(attn_select(&p->args, 90, NULL)->family, ATTN_ROUNDED);
+	problem_free(p);
+}
+
+static void init(struct problem *p, int dtype, int Sq, int Sk, int D, int round_s,
+		 const struct layout *layouts)
+{
+	struct attn_spec *s = &p->args.spec;
+
+	problem_init(p, dtype, (int[6]){1, 2, Sq, Sk, D, D}, layouts);
+	s->round_s = round_s;
+	s->alpha = round_s & SCALED ? 0.7f : s->scale;
+	s->round_x = round_s & BIASED ? dtype : ATTN_F32;
+}
+
+static void test_lengths(void **state)
+{
+	static const int queries[] = {1, 15, 17, 64, 65, 130};
+	static const int keys[] = {1, 31, 64, 65, 129, 255, 300, 512, 513, 700};
+	struct problem p;
+
+	(void)state;
+	for (size_t q = 0; q < COUNT(queries); q++)
+		for (size_t k = 0; k < COUNT(keys); k++) {
+			init(&p, (int)(q + k) % 2, queries[q], keys[k], 64,
+			     k % 2 ? PRODUCT | WEIGHTS : PRODUCT | SCALED | WEIGHTS, NULL);
+			p.row_step = 1 + queries[q] / 13;
+			check(&p, "lengths");
+		}
+}
+
+static void test_head_dims(void **state)
+{
+	static const int dims[] = {1, 33, 40, 64, 72, 80, 127, 128, 160, 256};
+	struct problem p;
+
+	(void)state;
+	for (size_t d = 0; d < COUNT(dims); d++) {
+		init(&p, (int)d % 2, 70, 150, dims[d], PRODUCT | SCALED | WEIGHTS, NULL);
+		p.row_step = 9;
+		check(&p, "head dimension");
+	}
+}
+
+static const struct layout layouts[] = {
+	{.order = "brhc"},
+	{.order = "brch"},
+	{.order = "bhcr"},
+	{.order = "bhcr", .pad = 6},
+	{.order = "bhcr", .pad = 3},
+	{.pad = 8},
+	{.pad = 4},
+	{.pad = 1},
+	{.offset = 1},
+	{.step = 3, .pad = 2},
+	{.by_array = true},
+	{.same = "h"},
+};
+
+static void test_layouts(void **state)
+{
+	struct problem p;
+	char what[64];
+
+	(void)state;
+	for (int operand = 0; operand < 4; operand++)
+		for (size_t l = 0; l < COUNT(layouts); l++) {
+			struct layout of[4] = {{0}};
+
+			if (operand == 3 && layouts[l].same)
+				continue;
+			of[operand] = layouts[l];
+			snprintf(what, sizeof(what), "layout %zu of %c", l, "QKVO"[operand]);
+			init(&p, (int)l % 2, 67, 90, l % 3 ? 48 : 100, PRODUCT | WEIGHTS, of);
+			p.row_step = 7;
+			check(&p, what);
+		}
+}
+
+/* What happens to scores, as each set of steps may be asked for: with numbers so large that a
+ * rounding left out shows. */
+static void test_scores(void **state)
+{
+	static const int steps[] = {WEIGHTS, PRODUCT | WEIGHTS, SCALED | WEIGHTS,
+				    PRODUCT | SCALED | WEIGHTS};
+	static const struct layout odd = {.pad = 1}, shared = {.same = "hr"};
+	enum { PLAIN, BIAS, KEYS, ODD, TWO, MASK, FINITE, LATE, LENGTHS, SINKS, SCALES, KINDS };
+	struct problem p;
+	char what[64];
+
+	(void)state;
+	for (size_t n = 0; n < KINDS * COUNT(steps); n++) {
+		const int kind = (int)(n / COUNT(steps)), dtype = (int)n % 2;
+		const bool biased = kind >= BIAS && kind <= TWO;
+		struct attn_spec *s = &p.args.spec;
+
+		init(&p, dtype, 50 + (int)n, n % 3 ? 180 : 560, n % 2 ? 64 : 33,
+		     steps[n % COUNT(steps)] | (biased ? BIASED : 0), NULL);
+		s->alpha = n % 3 ? 0.7f : -0.43f;
+		s->scale = s->alpha * (n % 4 ? 3.3f : 1.0f);
+		p.row_step = 5;
+		if (biased || kind == LATE)
+			problem_bias(&p, 0, n % 4 ? dtype : ATTN_F32,
+				     kind == KEYS  ? &shared
+				     : kind == ODD ? &odd
+						   : NULL,
+				     3);
+		if (kind == TWO)
+			problem_bias(&p, 1, ATTN_F32, NULL, 3);
+		if (kind == MASK || kind == FINITE || kind == LATE)
+			problem_mask(&p, true, kind == MASK ? -INFINITY : -9984.0f,
+				     n % 3 ? NULL : &odd, 0.7);
+		if (kind == LATE)
+			s->late_biases = ATTN_MAX_BIAS;
+		if (kind == LENGTHS)
+			problem_lengths(&p, NULL, 1, p.args.Sk);
+		if (kind == SINKS)
+			problem_sinks(&p, dtype, NULL, 3);
+		if (kind == SCALES)
+			problem_scales(&p, ATTN_F32, &(struct layout){.same = "brc"}, 1);
+		snprintf(what, sizeof(what), "scores, steps %d, kind %d", s->round_s, kind);
+		check(&p, what);
+	}
+}
+
+/* Tiles of keys that some rows, or all, do not see. */
+static void test_windows(void **state)
+{
+	static const int windows[][3] = {/* left, right, shift */
+					 {ATTN_NO_WINDOW, 0, 0},
+					 {ATTN_NO_WINDOW, 0, 300},
+					 {ATTN_NO_WINDOW, 0, -70},
+					 {70, 0, 200},
+					 {10, 90, 100},
+					 {50, ATTN_NO_WINDOW, 250},
+					 {ATTN_NO_WINDOW, 3, -500},
+					 {5, 5, 380}};
+	struct problem p;
+	char what[64];
+
+	(void)state;
+	for (size_t n = 0; n < 3 * COUNT(windows); n++) {
+		const int *window = windows[n % COUNT(windows)];
+		struct attn_spec *s = &p.args.spec;
+
+		init(&p, (int)n % 2, n % 3 ? 150 : 12, n % 4 ? 450 : 600, 64,
+		     PRODUCT | SCALED | WEIGHTS, NULL);
+		s->window_left = window[0];
+		s->window_right = window[1];
+		s->window_shift = window[2];
+		s->window_value = n < 2 * COUNT(windows) ? -INFINITY : -9984.0f;
+		s->empty_row = n < COUNT(windows) ? ATTN_EMPTY_ZERO : ATTN_EMPTY_MEAN;
+		p.row_step = 5;
+		snprintf(what, sizeof(what), "window %zu", n);
+		check(&p, what);
+	}
+}
+
+/* Rows without a key, and rows that are masked by a number: uniform. Maxima beyond what a product
+ * holds, or infinite. */
+static void test_extremes(void **state)
+{
+	struct problem p;
+
+	(void)state;
+	for (int empty = ATTN_EMPTY_NAN; empty <= ATTN_EMPTY_MEAN; empty++)
+		for (int n = 0; n < 4; n++) {
+			const float lowest = n % 2 ? -0x1.fep127f : -65504.0f;
+
+			init(&p, n % 2, n < 2 ? 40 : 9, n < 2 ? 300 : 530, 64,
+			     PRODUCT | SCALED | WEIGHTS, NULL);
+			p.args.spec.empty_row = empty;
+			problem_mask(&p, true, empty == ATTN_EMPTY_NAN ? lowest : -INFINITY,
+				     &(struct layout){.same = "bhr"}, 0.0);
+			check(&p, "rows without a key");
+			init(&p, n % 2, n < 2 ? 40 : 9, 300, 64, PRODUCT | WEIGHTS, NULL);
+			p.args.spec.empty_row = empty;
+			p.args.spec.alpha = p.args.spec.scale = 1500.0f;
+			check(&p, "scores far from 0");
+		}
+}
+
+/* Which variant is chosen where. */
+static void test_choice(void **state)
+{
+	static const struct {
+		int heads, queries, keys, round_s, rows, parts, kept;
+	} calls[] = {
+		{64, 1, 4096, PRODUCT | WEIGHTS, 16, 4, 0},
+		{64, 1, 100, PRODUCT | WEIGHTS, 16, 1, 0},
+		{256, 9, 4096, PRODUCT | WEIGHTS, 16, 1, 0},
+		{64, 512, 512, PRODUCT | WEIGHTS, 64, 1, 1},
+		{64, 512, 513, PRODUCT | WEIGHTS, 128, 1, 0},
+		{64, 512, 512, WEIGHTS, 128, 1, 0},
+		{8, 512, 2048, PRODUCT | WEIGHTS, 64, 1, 0},
+	};
+
+	(void)state;
+	for (size_t n = 0; n < COUNT(calls); n++) {
+		struct problem p;
+		const struct attn_variant *v;
+
+		problem_init(&p, ATTN_BF16, (int[6]){1, 1, 1, 1, 64, 64}, NULL);
+		p.args.H = calls[n].heads;
+		p.args.Sq = calls[n].queries;
+		p.args.Sk = calls[n].keys;
+		p.args.spec.round_s = calls[n].round_s;
+		p.args.spec.alpha = p.args.spec.scale;
+		v = attn_select(&p.args, 90, NULL);
+		assert_non_null(v);
+		assert_int_equal(v->family, ATTN_ROUNDED);
+		assert_int_equal(v->rows_per_block, calls[n].rows);
+		assert_int_equal(v->grid_x_factor, calls[n].parts);
+		assert_int_equal((v->needs & ATTN_NEEDS_SHORT) != 0, calls[n].kept);
+		problem_free(&p);
+	}
+}
+
+#define TESTS                                                                                      \
+	cmocka_unit_test(test_lengths), cmocka_unit_test(test_head_dims),                          \
+		cmocka_unit_test(test_layouts), cmocka_unit_test(test_scores),                     \
+		cmocka_unit_test(test_windows), cmocka_unit_test(test_extremes)
+
+int main(void)
+{
+	const struct CMUnitTest warps[] = {TESTS, cmocka_unit_test(test_choice)};
+	const struct CMUnitTest warpgroups[] = {TESTS};
+
+	return cmocka_run_group_tests_name("rounded, by warps", warps, kernels_open, NULL) +
+	       cmocka_run_group_tests_name("rounded, by warpgroups", warpgroups,
+					   kernels_open_hopper, NULL);
+}
