@@ -18,8 +18,8 @@
  *   2. A group's tiles come in one ring, K of the first walk, then K and V by turns: copies go on
  *      from the first walk to the second.
  *   3. Where keys are few (_short), x stays in registers: in 16 bits, which are all it has once it
- *      was stored, so that K is read and multiplied once. select.c knows which calls have such an
- * x.
+ *      was stored, so that K is read and multiplied once. Which calls have such an x, select.c
+ *      knows.
  *   4. Few queries: 16 rows, a warp a tile, x in shared memory as far as it fits; blocks of a
  *      cluster share the keys (_p4), whose maxima, sums and O they tell each other.
  *   5. The exponent is one multiply-add: the maximum times log2(e) is rounded once for a row, and
@@ -41,10 +41,10 @@
  *     B8 H32 Sq1 Sk2048 D128                      92.5  decode 92.0    110
  *     B1 H32 Sq1 Sk2048 D128                      45.0  decode 11.7   22.4   (one block a head)
  *     B2 H8 S1024 D256                             101  tma 27.5      99.7   (64 rows)
- * The kernel of before took 55 us for B2 H8 S512 D64. O is within 2e-5 to 1e-4 of the chain's, root
- * mean square, where the others move it by 7e-3 to 1.6e-2. No unit is full: 266 us in the second
- * line are 75 of exponentials, 54 of matrix instructions and some 120 of issue slots, one after the
- * other as two warpgroups share a barrier.
+ * O is within 2e-5 to 1.4e-4 of the chain's, root mean square, where the others move it by 7e-3 to
+ * 1.6e-2. Of the 266 us in the second line exponentials need 75, matrix instructions 54 and issue
+ * slots some 120, as counted, not measured: they hardly overlap. Not timed yet: _p4, and 128 rows
+ * of D 256, which halve what is read of K and V. On sm_80 nothing was.
  */
 #include "kernels/cluster.cuh"
 #include "kernels/groups.cuh"
