@@ -250,7 +250,6 @@ static void check_comma(void *argument)
 static void test_comma(void **state)
 {
 	static const char *const environment[] = {"FASHIM_TOL=2.5", NULL};
-
 	const char *name = child_comma_locale();
 
 	if (!name)
