@@ -366,6 +366,8 @@ static enum reason apply(struct walk *walk, const struct step *step)
 
 	if (meaning->role == ROLE_CAT)
 		return rows_apply_cat(walk, step);
+	if (rows_drop_sink(walk, step))
+		return REASON_NONE;
 	if (meaning->role != ROLE_UNKNOWN && meaning->role != ROLE_OPAQUE &&
 	    meaning->elements != walk->Z * walk->args->Sq * walk->columns)
 		return stop(walk, REASON_LAYOUT, step->name);

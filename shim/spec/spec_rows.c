@@ -129,6 +129,38 @@ bool rows_apply_safe(struct walk *walk, const struct step *step)
 	return true;
 }
 
+bool rows_drop_sink(struct walk *walk, const struct step *step)
+{
+	const struct meaning *meaning = &step->meaning;
+	const struct view *to = &meaning->views[0], *from = &meaning->views[1];
+	const int64_t keys = walk->args->Sk, rows = walk->Z * walk->args->Sq;
+	int64_t within = 1, above = 1; /* elements of a row, and rows, that are gone through */
+	const struct ref *ref;
+
+	if (meaning->role != ROLE_COPY || !walk->softmax || walk->chain->transposed ||
+	    walk->columns != keys + 1 || meaning->view_count != 2 ||
+	    meaning->elements != rows * keys)
+		return false;
+	ref = ref_of(step, from->where);
+	if (!ref || ref->kind != REF_VALUE || ref->delta != 0)
+		return false;
+	for (int d = 0; d < meaning->dims; d++) {
+		const bool inner = within < keys;
+		const int64_t apart = inner ? within : above * (keys + 1);
+
+		if (meaning->size[d] == 1)
+			continue;
+		if (from->stride[d] != apart * from->element ||
+		    to->stride[d] != within * above * to->element)
+			return false;
+		*(inner ? &within : &above) *= meaning->size[d];
+	}
+	if (within != keys || above != rows)
+		return false;
+	walk->columns = keys;
+	return true;
+}
+
 enum reason rows_apply_cat(struct walk *walk, const struct step *step)
 {
 	const struct meaning *meaning = &step->meaning;

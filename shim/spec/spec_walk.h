@@ -104,4 +104,7 @@ bool rows_apply_safe(struct walk *walk, const struct step *step);
 /* A sink: one more column behind the scores. */
 enum reason rows_apply_cat(struct walk *walk, const struct step *step);
 
+/* A copy of P without the sink's column, which is behind each row? The keys are left. */
+bool rows_drop_sink(struct walk *walk, const struct step *step);
+
 #endif

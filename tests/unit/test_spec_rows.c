@@ -141,6 +141,37 @@ static void test_sinks(void **state)
 	}
 }
 
+/* out = the first `kept` columns of in, whose rows are `width` wide. */
+static struct op keep_columns(uint64_t out, uint64_t in, unsigned kept, unsigned width)
+{
+	const unsigned strides[2][2] = {{2, 2}, {2 * kept, 2 * width}};
+
+	return core_strided(TEXT(ATEN_COPY_STRIDED), 2, 2,
+			    (unsigned[]){kept, (unsigned)(core.H * core.Sq)}, &strides[0][0],
+			    (uint64_t[]){out, in}, "", 1);
+}
+
+/* P is copied without the sink's column: P V has no more of it. */
+static void test_sink_left_out(void **state)
+{
+	(void)state;
+	for (unsigned wrong = 0; wrong < 3; wrong++) {
+		const unsigned keys = (core_begin(), (unsigned)core.Sk);
+		struct chain *chain = begin();
+		const uint64_t weights = core.p, sliced = LESS;
+
+		join(chain, put_behind(BOTH, core.s, SINKS, 0));
+		join(chain, softmax_of_both(BOTH));
+		/* a column later: it would keep the sink's, and leave out the first key's */
+		join(chain, keep_columns(sliced, weights + (wrong == 1 ? 2 : 0), keys,
+					 wrong == 2 ? keys : columns()));
+		core.p = sliced;
+		assert_int_equal(end(chain) == REASON_NONE, !wrong);
+		if (!wrong)
+			assert_int_equal(args.spec.sinks.base, SINKS);
+	}
+}
+
 /* The largest taken off without a sink, and a sink without that. */
 static void test_each_alone(void **state)
 {
@@ -260,11 +291,9 @@ static void test_copies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sinks),
-		cmocka_unit_test(test_each_alone),
-		cmocka_unit_test(test_distances_scaled),
-		cmocka_unit_test(test_denied),
-		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_sinks),	   cmocka_unit_test(test_sink_left_out),
+		cmocka_unit_test(test_each_alone), cmocka_unit_test(test_distances_scaled),
+		cmocka_unit_test(test_denied),	   cmocka_unit_test(test_copies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
