@@ -287,7 +287,7 @@ DIST_ROOT   = $(O)/dist/root/$(DIST)
 DIST_TIME   = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
 
 DIST_DEB   := fashim_$(VERSION)_$(shell dpkg --print-architecture 2>/dev/null).deb
-dist_make   = $(Q)$(MAKE) --no-print-directory O=$(O)/dist TOOLKIT=$(TOOLKIT) PORTABLE=1 ARCHS='$(DIST_ARCHS)'
+dist_make   = +$(Q)$(MAKE) --no-print-directory O=$(O)/dist TOOLKIT=$(TOOLKIT) PORTABLE=1 ARCHS='$(DIST_ARCHS)'
 
 dist: ## a tarball, a wheel and a Debian package for drivers of CUDA 12 and 13, all GPUs, and glibc from 2.28 on
 	$(dist_make) all
