@@ -206,6 +206,33 @@ static void test_fork(void **state)
 	free(log);
 }
 
+/* FASHIM_MIN_SPEEDUP holds where the driver has but the older function that tells times. */
+static void test_slower_on_older_driver(void **state)
+{
+	char *library = zoo_path("libfashim.so"), *log = zoo_scratch("log"), preload[1100],
+	     out[600];
+	const char *const argv[] = {"apps/sim/demo", "10", NULL};
+	const char *const environment[] = {
+		preload, out, "SIMGPU_ARCH=80", "FASHIM_BUDGET=0", "FASHIM_MIN_SPEEDUP=100000",
+		NULL};
+	struct outcome under;
+	struct verdict verdict;
+
+	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", library);
+	snprintf(out, sizeof(out), "FASHIM_OUT=%s", log);
+	unlink(log);
+	zoo_driver = "12.2";
+	zoo_run(&under, argv, environment, false);
+	zoo_driver = NULL;
+	zoo_read_log(log, &verdict);
+	assert_int_equal(under.status, 0);
+	assert_int_equal(verdict.replaced, 0);
+	assert_non_null(strstr(verdict.reasons, " slower "));
+	zoo_free(&under);
+	free(library);
+	free(log);
+}
+
 /* What the shim gives back while the device is busy keeps no other thread from its calls. */
 static void test_waits(void **state)
 {
@@ -345,6 +372,7 @@ int zoo_programs(void)
 		cmocka_unit_test(test_plain_softmax_f32),
 		cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_slower_on_older_driver),
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_unwound),
 		cmocka_unit_test(test_budget_waits),
