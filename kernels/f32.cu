@@ -213,13 +213,13 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	/* where an operand lies, and how to read it, is worked out for each tile: registers are few
 	 */
 	auto load = [&](float *to, const struct attn_tensor &operand, int n, int columns) {
-		const float *at = (const float *)tensor_at(operand, w.b, w.h, a.H);
+		const float *at = (const float *)matrix_at(operand, w.b, w.h, a.H);
 		load_tile<float, KEYS, WIDTH, THREADS>(to, at, operand, pieces_of(operand, at),
 						       n * KEYS, a.Sk, columns, thread);
 	};
 	key_tiles(a, shared_length(a, w, w.first), w.first, min(w.first + ROWS, a.Sq) - 1, KEYS,
 		  &tile, &end);
-	const float *const q = (const float *)tensor_at(a.q, w.b, w.h, a.H);
+	const float *const q = (const float *)matrix_at(a.q, w.b, w.h, a.H);
 	load_tile<float, ROWS, WIDTH, THREADS>(shared, q, a.q, pieces_of(a.q, q), w.first, a.Sq,
 					       a.D, thread);
 	if (tile < end)
