@@ -30,9 +30,8 @@ bool turn_ours(void);
 void turn_take(bool sampled);
 
 /* Gives it back, and then waits for what the host has to wait for (late.h), frees what is to be
- * freed (scratch.h) and makes what was asked for (ahead.h), which wait, too: others may have to have
- * their turn before that can be done.
- * 0, or -EIO: data of the program's could not be made. */
+ * freed (scratch.h) and makes what was asked for (ahead.h), which wait, too: others may have to
+ * have their turn before that can be done. 0, or -EIO: data of the program's could not be made. */
 int turn_give(void);
 
 /* The process is ending: nobody gets another. Turn held. */
