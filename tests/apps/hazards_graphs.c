@@ -617,36 +617,6 @@ static void graph_host(void)
 	close_known(&b, exec);
 }
 
-/* What is replaced when it is launched is launched in a capture as well, and with that graph. */
-static void graph_nested(void)
-{
-	struct bench b;
-	CUgraphExec exec, outer;
-
-	open_known(&b);
-	begin(&b);
-	chain(&b, &b.t);
-	exec = end_ready(&b);
-	launch_unknown(&b, exec, &b.t);
-	launch(&b, exec);
-	begin(&b);
-	CHECK(cuGraphLaunch(exec, b.app.stream));
-	app_scale(&b.app, b.raw, b.t.o, -1.f, b.n);
-	outer = end_ready(&b);
-	for (int r = 4; r < 20; r++) {
-		bench_inputs(&b, r);
-		CHECK(cuGraphLaunch(r % 4 ? exec : outer, b.app.stream));
-		CHECK(cuStreamSynchronize(b.app.stream));
-		observe_o(&b, &b.t, r);
-		if (r % 4 == 0)
-			app_observe(&b.report, "turned", r, b.raw, b.n);
-		if (r == 8 || r == 15)
-			observe_p(&b, &b.t, r);
-	}
-	CHECK(cuGraphExecDestroy(outer));
-	close_known(&b, exec);
-}
-
 /* The graph itself copies P, behind the chain. */
 CASE(graph_reader, copied_in_graph(false))
 /* … or ahead of it: what the replay before has left. */
@@ -674,7 +644,6 @@ const struct hazard hazards_graphs[] = {
 	ONCE(graph_unknown, "a kernel that nobody knows reads P in the graph"),
 	ONCE(graph_managed, "the host rewrites the mask before P is asked for"),
 	ONCE(graph_host, "a function of the host's amid the chain"),
-	ONCE(graph_nested, "a graph is launched in another's capture"),
 	ONCE(graph_gone, "P is read when the graph, the stream is gone"),
 	{0},
 };

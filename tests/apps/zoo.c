@@ -253,7 +253,6 @@ static const struct proved {
 	{"graph_unknown", 1, false},
 	{"graph_managed", 10, true},
 	{"graph_host", 1, false},
-	{"graph_nested", 8, true},
 	{"graph_overflow", 1, false},
 	{"graph_gone", 20, true},
 };

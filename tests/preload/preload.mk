@@ -6,7 +6,7 @@ PRELOAD_DIR := $(O)/tests/preload
 SIM_LIBRARIES_TESTED := $(addprefix $(O)/simgpu/,libcuda.so.1 libcublas.so.12 libcublas.so.13)
 
 # The layer alone: everything of the shim that flow.h does not hide.
-INTERPOSITION := bypass cost gemm image locks driver resolve preload driver_table hook_table thunk hook_cublas hook_cublaslt \
+INTERPOSITION := bypass config cost gemm message names option own_file image locks driver resolve preload driver_table hook_table thunk hook_cublas hook_cublaslt \
   library operands hook_library hook_cudnn hook_cudnn_backend cudnn_graph cudnn_tensor cudnn_attributes hook_nccl hook_cufft fft_plan \
   hook_cusolver hook_cusparse library_handle library_entry \
   hook_launch hook_copy hook_fill hook_memory hook_shared hook_stream hook_module hook_procaddress \
