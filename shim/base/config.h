@@ -13,7 +13,7 @@
 
 enum config_mode { MODE_OFF, MODE_AUDIT, MODE_COMPARE, MODE_REPLACE };
 enum config_ask { ASK_OFF, ASK_CHAIN, ASK_ALL };
-enum config_graphs { GRAPHS_OFF, GRAPHS_TRUST, GRAPHS_PROVE };
+enum config_graphs { GRAPHS_OFF, GRAPHS_PROVE, GRAPHS_TRUST };
 
 /* One field per row; strings live as long as the process. */
 struct config {

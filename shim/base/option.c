@@ -15,12 +15,12 @@ enum { MOST_WORDS = 4 };
 static const char *const words[][MOST_WORDS] = {
 	[OPTION_MODE] = {"off", "audit", "compare", "replace"},
 	[OPTION_ASK] = {"off", "chain", "all"},
-	[OPTION_GRAPHS] = {"off", "trust", "prove"},
+	[OPTION_GRAPHS] = {"off", "prove", "trust"},
 };
 
 const char *const option_wants[] = {"off, audit, compare or replace",
 				    "off, chain or all",
-				    "off, trust or prove",
+				    "off, prove or trust",
 				    "a shorter text",
 				    "a whole number >= 0",
 				    "0, 1, on or off",
@@ -93,7 +93,7 @@ bool option_parse(enum option_kind kind, const char *text, void *value)
 	case OPTION_MODE:
 	case OPTION_ASK:
 		return parse_word(kind, text, value);
-	case OPTION_GRAPHS: /* as a flag it was once: `1` is the promise */
+	case OPTION_GRAPHS: /* `1` is what needs no promise */
 		return parse_word(kind, text, value) ||
 		       (parse_flag(text, &flag) && (*(int *)value = flag, true));
 	case OPTION_COUNT:

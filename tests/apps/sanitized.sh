@@ -48,7 +48,7 @@ done
 under "$apps/hazards" p_copied APP_KERNELS=own
 under "$apps/hazards" copies_other_stream SIMGPU_ASYNC=200
 under "$apps/hazards" graph_inputs_go FASHIM_GRAPHS=prove
-under "$apps/hazards" graph_o_alone FASHIM_GRAPHS=1
+under "$apps/hazards" graph_o_alone FASHIM_GRAPHS=trust
 under "$apps/hazards" p_copied FASHIM_RECORD="$work/trace"
 under "$apps/unseen" lengths
 under "$apps/unwound" SIMGPU_LOG=/dev/null

@@ -79,7 +79,7 @@ static void test_ladder_forced(void **state)
 static void test_graphs(void **state)
 {
 	const char *const argv[] = {"apps/sim/hazards", "graph_o_alone", NULL};
-	const char *const more[] = {"FASHIM_GRAPHS=1", NULL};
+	const char *const more[] = {"FASHIM_GRAPHS=trust", NULL};
 
 	compare_program(argv, more, 4, ZOO_TOLERANCE);
 }

@@ -8,7 +8,8 @@
 
 #include <stdint.h>
 
-/* In a mark: downstream of scores that a graph made, which FASHIM_GRAPHS=1 promises not to read. */
+/* In a mark: downstream of scores that a graph made, which FASHIM_GRAPHS=trust promises not to
+ * read. */
 #define DUMP_PROMISED 0x80
 #define DUMP_MAGIC    0xf0220002u
 

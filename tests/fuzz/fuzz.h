@@ -109,7 +109,7 @@ bool is_ours(CUdeviceptr p, size_t bytes); /* within one live allocation of this
 CUdeviceptr base_of(CUdeviceptr p, size_t *bytes);
 int depth_of(CUdeviceptr p, size_t bytes);
 void mark(CUdeviceptr p, size_t bytes, int depth);
-/* Scores of a graph, which FASHIM_GRAPHS=1 promises that nobody reads; or no longer. */
+/* Scores of a graph, which FASHIM_GRAPHS=trust promises that nobody reads; or no longer. */
 void mark_promised(CUdeviceptr p, size_t bytes, bool promised);
 void mark_copy(CUdeviceptr to, CUdeviceptr from, size_t bytes);
 /* The arena: a free place as an allocator might choose it, taken by an occurrence until it ends. */

@@ -143,8 +143,8 @@ static void test_rows(void **state)
 			good(i, "prove", "prove");
 			good(i, "Trust", "trust");
 			good(i, "off", "off");
-			good(i, "1", "trust"); /* as the flag that it once was */
-			good(i, "on", "trust");
+			good(i, "1", "prove");
+			good(i, "on", "prove");
 			good(i, "0", "off");
 			bad(i, "2");
 			bad(i, "proven");
