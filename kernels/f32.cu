@@ -214,8 +214,12 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	 */
 	auto load = [&](float *to, const struct attn_tensor &operand, int n, int columns) {
 		const float *at = (const float *)matrix_at(operand, w.b, w.h, a.H);
+		int again = thread;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900 /* it is not kept there, either */
+		asm volatile("mov.u32 %0, %%tid.x;" : "=r"(again));
+#endif
 		load_tile<float, KEYS, WIDTH, THREADS>(to, at, operand, pieces_of(operand, at),
-						       n * KEYS, a.Sk, columns, thread);
+						       n * KEYS, a.Sk, columns, again);
 	};
 	key_tiles(a, shared_length(a, w, w.first), w.first, min(w.first + ROWS, a.Sq) - 1, KEYS,
 		  &tile, &end);

@@ -120,13 +120,13 @@ static __device__ __forceinline__ void modify(float (&x)[PER], const attn_args &
 	for (int n = 0; n <= ATTN_MAX_BIAS; n++) {
 		if (s.mask.base && n == ATTN_MAX_BIAS - s.late_biases)
 			apply_mask(x, s,
-				   (const unsigned char *)tensor_at(s.mask, b, w.h, a.H) +
+				   (const unsigned char *)matrix_at(s.mask, b, w.h, a.H) +
 					   w.i * s.mask.stride[2] + j * s.mask.stride[3],
 				   left);
 		if (n == ATTN_MAX_BIAS || !s.bias[n].base)
 			continue;
 		const attn_tensor &t = s.bias[n];
-		const char *at = tensor_at(t, b, w.h, a.H) +
+		const char *at = matrix_at(t, b, w.h, a.H) +
 				 (w.i * t.stride[2] + j * t.stride[3]) * attn_dtype_size(t.dtype);
 		if (t.dtype == ATTN_F16)
 			add_run(x, (const __half *)at, t.stride[3], s.bias_scale[n], left);
@@ -395,13 +395,13 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 
 	tile<T, WIDTH> w;
 	w.q = (const T *)queries;
-	w.k = {(const T *)tensor_at(a.k, b, h0, a.H),
+	w.k = {(const T *)matrix_at(a.k, b, h0, a.H),
 	       a.k.stride[2],
 	       a.k.stride[3],
 	       a.Sk,
 	       a.D,
 	       false};
-	w.v = {(const T *)tensor_at(a.v, b, h0, a.H),
+	w.v = {(const T *)matrix_at(a.v, b, h0, a.H),
 	       a.v.stride[2],
 	       a.v.stride[3],
 	       a.Sk,
@@ -426,7 +426,7 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 
 		queries[r][c] = make_uint4(0, 0, 0, 0);
 		if (r < count)
-			queries[r][c] = load_query((const T *)tensor_at(a.q, b, h0 + r / per, a.H),
+			queries[r][c] = load_query((const T *)matrix_at(a.q, b, h0 + r / per, a.H),
 						   a.q, i0 + r % per, 8 * c, a.D);
 	}
 
@@ -507,11 +507,11 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 			out = s.empty_row == ATTN_EMPTY_NAN ? NAN : 0.0f;
 			if (s.empty_row == ATTN_EMPTY_MEAN)
 				out = s.out_scale *
-				      mean_of<T>((const T *)tensor_at(a.v, b, h, a.H) +
+				      mean_of<T>((const T *)matrix_at(a.v, b, h, a.H) +
 							 c * a.v.stride[3],
 						 a.v.stride[2], a.Sk);
 		}
-		store_to(tensor_at(a.o, b, h, a.H),
+		store_to(matrix_at(a.o, b, h, a.H),
 			 (i0 + r % per) * a.o.stride[2] + c * a.o.stride[3], a.o.dtype, out);
 	}
 }

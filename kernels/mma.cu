@@ -135,7 +135,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	float exponent;
 	{
 		const struct view w = view_in_order(a, ROWS);
-		const T *const q = (const T *)tensor_at(a.q, w.b, w.h, a.H);
+		const T *const q = (const T *)matrix_at(a.q, w.b, w.h, a.H);
 
 		load_tile<T, ROWS, WIDTH, THREADS, AT_ONCE, !SIMPLE>(
 			shared, q, a.q, SIMPLE ? PIECES_ACROSS : pieces_of(a.q, q, true), w.first,
@@ -152,8 +152,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 				block.scale = scale_of(a, w.b, w.h);
 				block.after = block.scale / a.spec.alpha;
 			}
-			block.k = tensor_at(a.k, w.b, w.h, a.H);
-			block.v = tensor_at(a.v, w.b, w.h, a.H);
+			block.k = matrix_at(a.k, w.b, w.h, a.H);
+			block.v = matrix_at(a.v, w.b, w.h, a.H);
 			block.k_pieces = pieces_of(a.k, block.k, true);
 			block.v_pieces = pieces_of(a.v, block.v, true);
 		}

@@ -147,8 +147,18 @@ static int is_usual(const struct attn_spec *s)
 	       !attn_scales_each(s) && !is_folded(s);
 }
 
+/* Does anything that belongs to the scores come again after some batches? */
+static int is_of_batches(const struct attn_spec *s)
+{
+	for (int n = 0; n < ATTN_MAX_BIAS; n++)
+		if (s->bias[n].base && s->bias[n].batches)
+			return 1;
+	return (s->mask.base && s->mask.batches) || (s->lengths.base && s->lengths.batches) ||
+	       (s->sinks.base && s->sinks.batches);
+}
+
 /* Scales, and biases that stand for several keys, are understood by mma.cu and by those that turn
- * q.k into x by scores.cuh. */
+ * q.k into x by scores.cuh. few.cu and sm90.cu have no register for a batch of the bias's own. */
 static int takes_scales(const struct attn_variant *v, const struct attn_spec *s)
 {
 	switch (v->family) {
@@ -159,6 +169,9 @@ static int takes_scales(const struct attn_variant *v, const struct attn_spec *s)
 	case ATTN_F32_SM90:
 	case ATTN_SPLIT:
 		return 1;
+	case ATTN_FEW:
+	case ATTN_SM90:
+		return !s->scales.base && !is_folded(s) && !is_of_batches(s);
 	default:
 		return !s->scales.base && !is_folded(s);
 	}

@@ -96,7 +96,7 @@ finish(float (&o)[WIDTH / 2], float (&sum)[2], const float (&row_max)[2], unsign
        const struct attn_args &a, const struct view &w, int first)
 {
 	const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-	char *const out = tensor_at(a.o, w.b, w.h, a.H);
+	char *const out = matrix_at(a.o, w.b, w.h, a.H);
 	bool empty[2];
 
 #pragma unroll
@@ -118,7 +118,7 @@ finish(float (&o)[WIDTH / 2], float (&sum)[2], const float (&row_max)[2], unsign
 		}
 	}
 	if (__any_sync(WARP_ALL, empty[0] || empty[1])) {
-		const T *v = (const T *)tensor_at(a.v, w.b, w.h, a.H);
+		const T *v = (const T *)matrix_at(a.v, w.b, w.h, a.H);
 		float *mean = (float *)own;
 		for (int c = lane; c < WIDTH; c += 32) {
 			float total = 0.0f;
@@ -190,9 +190,9 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	const uint32_t q_shared = (uint32_t)__cvta_generic_to_shared(hopper_shared);
 	const uint32_t kv_shared = q_shared + ROWS * WIDTH * 2;
 
-	const T *const q = (const T *)tensor_at(a.q, w.b, w.h, a.H);
-	const T *const k = (const T *)tensor_at(a.k, w.b, w.h, a.H);
-	const T *const v = (const T *)tensor_at(a.v, w.b, w.h, a.H);
+	const T *const q = (const T *)matrix_at(a.q, w.b, w.h, a.H);
+	const T *const k = (const T *)matrix_at(a.k, w.b, w.h, a.H);
+	const T *const v = (const T *)matrix_at(a.v, w.b, w.h, a.H);
 
 	int tile, end;
 	key_tiles(a, ANY ? shared_length(a, w, w.first) : a.Sk, w.first,
@@ -266,7 +266,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 		struct ahead<N> bias0;
 		const bool read = SHUFFLED && j0 + KEYS <= a.Sk && a.spec.bias[0].base &&
 				  (!ANY || a.spec.late_biases < ATTN_MAX_BIAS) &&
-				  can_read_ahead(a, tensor_at(a.spec.bias[0], w.b, w.h, a.H));
+				  can_read_ahead(a, matrix_at(a.spec.bias[0], w.b, w.h, a.H));
 		settle(s);
 		wgmma_begin();
 #pragma unroll

@@ -102,7 +102,7 @@ static __device__ __forceinline__ void read_ahead(struct ahead<N> &b, const stru
 						  const struct view &w, int j0)
 {
 	const struct attn_tensor &t = a.spec.bias[0];
-	const char *const at = tensor_at(t, w.b, w.h, a.H);
+	const char *const at = matrix_at(t, w.b, w.h, a.H);
 	const int thread = thread_again(), row = w.first + thread / 32 * 16 + thread % 32 / 4;
 #pragma unroll
 	for (int r = 0; r < 2; r++) {
@@ -154,7 +154,7 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 		if (s.mask.base)
 			apply_mask<SHUFFLED>(
 				x,
-				(const unsigned char *)tensor_at(s.mask, w.b, w.h, a.H) +
+				(const unsigned char *)matrix_at(s.mask, w.b, w.h, a.H) +
 					i * s.mask.stride[2] + j * s.mask.stride[3],
 				s.mask.stride[3], s.mask_keeps != 0, s.mask_value, left);
 	};
@@ -189,7 +189,7 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 		const struct attn_tensor &t = s.bias[n];
 		if (!t.base)
 			continue;
-		const char *at = tensor_at(t, w.b, w.h, a.H) +
+		const char *at = matrix_at(t, w.b, w.h, a.H) +
 				 (i * t.stride[2] + j * t.stride[3]) * attn_dtype_size(t.dtype);
 		if (t.dtype == ATTN_F16)
 			add_bias<__half, SHUFFLED>(x, (const __half *)at, t.stride[3],
