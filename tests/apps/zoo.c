@@ -351,8 +351,7 @@ int main(int argc, char **argv)
 		if (!strcmp(name, groups[i].name))
 			group = &groups[i];
 	for (int i = 0; i < HAZARDS && group; i++)
-		if (!zoo_driver || strcmp(hazards[i].name, "two_contexts")) /* cuCtxCreate_v4() */
-			add(hazards[i].name, check_hazard, &hazards[i], only);
+		add(hazards[i].name, check_hazard, &hazards[i], only);
 	if (!test_count) {
 		fprintf(stderr, "usage: zoo replace|async|poison|compare|audit|off|own|unseen|"
 				"graphs|programs[@DRIVER] [CASE]\n");
