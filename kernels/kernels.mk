@@ -19,6 +19,7 @@ kernel_known  := $(if $(filter all,$(ARCHS)),$(patsubst compute_%,%,$(shell $(NV
 kernel_archs  := $(patsubst 90,90a,$(if $(filter native,$(ARCHS)),$(or $(kernel_native),80 90),\
     $(if $(filter all,$(ARCHS)),$(filter $(kernel_known),75 80 86 89 90 100 120),$(ARCHS))))
 kernel_images := $(kernel_archs:%=sm_%) $(PTX:%=compute_%)
+kernel_arch    = $(lastword $(subst _, ,$(1)))
 kernel_headers := kernels/attention.h $(wildcard kernels/*.cuh kernels/*_variants.h)
 kernel_sources := $(wildcard kernels/*.cu) $(kernel_headers)
 
@@ -28,7 +29,7 @@ kernel_sources := $(wildcard kernels/*.cu) $(kernel_headers)
 kernel_parts_any := mma_f16 mma_bf16 few_f16 few_bf16 wmma_f16 wmma_bf16 rounded_f16 rounded_bf16 ladder decode_f16 decode_bf16 f32 helpers
 kernel_parts_75  := wmma_f16 helpers
 kernel_parts_90a := tma_f16 tma_bf16 $(kernel_parts_any) sm90_f32 sm90 split_f16 split_bf16
-kernel_parts      = $(or $(kernel_parts_$(lastword $(subst _, ,$(1)))),$(kernel_parts_any))
+kernel_parts      = $(or $(kernel_parts_$(call kernel_arch,$(1))),$(kernel_parts_any))
 kernel_part_files = $(patsubst %,$(K)/$(1)/%.fatbin,$(call kernel_parts,$(1)))
 kernel_objects   := $(foreach image,$(kernel_images),$(call kernel_part_files,$(image)))
 
@@ -45,23 +46,32 @@ KERNEL_OBJECTS = $(KERNEL_CHOICE) $(if $(SAN),$(SIM_IMAGES),$(K)/images.o)
 
 NVCCFLAGS += -O3 -std=c++17 -I. -Wno-deprecated-gpu-targets
 
-kernel_compile = $(if $(PORTABLE),kernels/portable.sh $$(NVCC) $$(PTXAS) $(1) $$< $$@,$$(NVCC) -fatbin -Xfatbin -compress-all \
-    -gencode=arch=$(1:sm_%=compute_%)$(comma)code=$(1) -Xptxas -v -o $$@ $$<)
+# PTX is made once for the image of an architecture and for what GPUs that come later are given of it.
+# $(1): architecture, $(2): part
+define kernel_ptx
+$(K)/compute_$(1)/$(2).ptx: kernels/$(call kernel_file,$(2)).cu $(kernel_more_$(2)) $(kernel_headers)
+	@mkdir -p $$(@D)
+	$$(call say,PTX,$$@)
+	$$(Q)$$(NVCC) -ptx -arch=compute_$(1) $$(NVCCFLAGS) $(if $(filter %_f16,$(2)),-DFASHIM_ONLY_F16) \
+	    $(if $(filter %_bf16,$(2)),-DFASHIM_ONLY_BF16) -o $$@ $$<
+endef
+$(foreach arch,$(sort 80 $(foreach image,$(kernel_images),$(call kernel_arch,$(image)))),$(foreach part,$(call kernel_parts,$(arch)),$(eval $(call kernel_ptx,$(arch),$(part)))))
+
+kernel_assemble = $(if $(PORTABLE),kernels/portable.sh $$(NVCC) $$(PTXAS) $(1) $$< $$@,$$(NVCC) -fatbin -Xfatbin -compress-all \
+    -gencode=arch=$(1:sm_%=compute_%)$(comma)code=$(1) -Wno-deprecated-gpu-targets -Xptxas -v -o $$@ $$<)
 
 # What ptxas says of registers and spills is kept beside the part: tests/unit/check_ptxas.sh.
 # $(1): image, $(2): part
 define kernel_part
-$(K)/$(1)/$(2).fatbin: kernels/$(call kernel_file,$(2)).cu $(kernel_more_$(2)) $(kernel_headers) $(if $(PORTABLE),kernels/portable.sh)
+$(K)/$(1)/$(2).fatbin: $(K)/compute_$(call kernel_arch,$(1))/$(2).ptx $(if $(PORTABLE),kernels/portable.sh)
 	@mkdir -p $$(@D)
-	$$(call say,NVCC,$$@)
-	$$(Q)$(call kernel_compile,$(1)) $$(NVCCFLAGS) \
-	    $(if $(filter %_f16,$(2)),-DFASHIM_ONLY_F16) $(if $(filter %_bf16,$(2)),-DFASHIM_ONLY_BF16) \
-	    >$$(@:.fatbin=.ptxas) 2>&1 || { cat $$(@:.fatbin=.ptxas) >&2; rm -f $$@; exit 1; }
+	$$(call say,PTXAS,$$@)
+	$$(Q)$(call kernel_assemble,$(1)) >$$(@:.fatbin=.ptxas) 2>&1 || { cat $$(@:.fatbin=.ptxas) >&2; rm -f $$@; exit 1; }
 endef
 $(foreach image,$(kernel_images),$(foreach part,$(call kernel_parts,$(image)),$(eval $(call kernel_part,$(image),$(part)))))
 
 # images.inc: for each image a line IMAGE(label, arch, ptx, bytes), then its parts, PART(label, name, "file").
-kernel_line = echo "IMAGE($(1), $(patsubst %a,%,$(lastword $(subst _, ,$(1)))), $(if $(filter sm_%,$(1)),false,true), \
+kernel_line = echo "IMAGE($(1), $(patsubst %a,%,$(call kernel_arch,$(1))), $(if $(filter sm_%,$(1)),false,true), \
     $$(cat $(call kernel_part_files,$(1)) | wc -c))"; printf 'PART($(1), %s, "$(K)/$(1)/%s.fatbin")\n' \
     $(foreach part,$(call kernel_parts,$(1)),$(part) $(part));
 

@@ -56,10 +56,10 @@ check-ptxas: $(filter-out %/ladder.fatbin,$(filter $(K)/sm_%,$(kernel_objects)))
 
 # The smallest part as PORTABLE=1 makes it: older drivers load that, and not the same from nvcc alone.
 CHECKS += check-portable
-$(O)/tests/unit/portable/compute_80/helpers.fatbin: kernels/helpers.cu $(kernel_more_helpers) $(kernel_headers) kernels/portable.sh
+$(O)/tests/unit/portable/compute_80/helpers.fatbin: $(K)/compute_80/helpers.ptx kernels/portable.sh
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@)
-	$(Q)kernels/portable.sh $(NVCC) $(dir $(NVCC))ptxas compute_80 $< $@ $(NVCCFLAGS) >$(@:.fatbin=.ptxas) 2>&1 || \
+	$(Q)kernels/portable.sh $(NVCC) $(dir $(NVCC))ptxas compute_80 $< $@ >$(@:.fatbin=.ptxas) 2>&1 || \
 	    { cat $(@:.fatbin=.ptxas) >&2; exit 1; }
 check-portable: $(O)/tests/unit/portable/compute_80/helpers.fatbin $(if $(PORTABLE),,$(filter $(K)/%/helpers.fatbin,$(kernel_objects)))
 	$(Q)python3 tests/unit/check_images.py $(O)/tests/unit/portable 550
