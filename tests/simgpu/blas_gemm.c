@@ -13,7 +13,9 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define COLUMNS 4 /* of D at a time */
 
@@ -164,6 +166,15 @@ static int one_product(const struct gemm_args *g, int64_t batch, void *a, void *
 	return 0;
 }
 
+static bool runs_nothing; /* SIMGPU_RUN=none */
+
+static __attribute__((constructor)) void look(void)
+{
+	const char *value = getenv("SIMGPU_RUN");
+
+	runs_nothing = value && !strcmp(value, "none");
+}
+
 static int run(const unsigned grid[3], const unsigned block[3], unsigned shared, void **params)
 {
 	struct gemm_args g = *(const struct gemm_args *)params[0];
@@ -171,6 +182,8 @@ static int run(const unsigned grid[3], const unsigned block[3], unsigned shared,
 	size_t size = is_double ? 8 : 4;
 
 	(void)grid, (void)block, (void)shared;
+	if (runs_nothing)
+		return 0;
 	if (g.alpha_at)
 		g.alpha = load(g.alpha_at, 0, g.scale_type);
 	if (g.beta_at)

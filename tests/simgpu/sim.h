@@ -278,6 +278,9 @@ extern const unsigned sim_entry_count;
 #define SIM_NEWEST 13000
 extern int sim_version;
 
+/* SIMGPU_RUN=none: kernels that are not fashim's do nothing, nor do products (version.c). */
+bool sim_runs_nothing(void);
+
 CUresult sim_unsupported(const char *name);
 
 #endif

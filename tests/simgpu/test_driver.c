@@ -209,6 +209,28 @@ static void images_are_told_apart(void **state)
 	assert_int_equal(cuModuleGetFunction(&found, m, "fashim_drift"), CUDA_SUCCESS);
 }
 
+/* SIMGPU_RUN=none */
+static void strangers_kernels_do_nothing(void **state)
+{
+	static const uint32_t fat_binary[16] = {0xba55ed50};
+	static const char own[] = ".version 8.0 // of the host build\n";
+	size_t offset, size;
+	CUfunction function;
+	CUmodule m;
+
+	setenv("SIMGPU_RUN", "none", 1);
+	assert_int_equal(cuModuleLoadData(&m, fat_binary), CUDA_SUCCESS);
+	assert_int_equal(cuModuleGetFunction(&function, m, "whatever"), CUDA_SUCCESS);
+	assert_int_equal(cuFuncGetParamInfo(function, 0, &offset, &size), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), 0);
+	assert_int_equal(cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(cuModuleUnload(m), CUDA_SUCCESS);
+	assert_int_equal(cuModuleLoadData(&m, own), CUDA_SUCCESS);
+	assert_int_equal(cuModuleGetFunction(&function, m, "whatever"), CUDA_ERROR_NOT_FOUND);
+	assert_int_equal(cuModuleUnload(m), CUDA_SUCCESS);
+	unsetenv("SIMGPU_RUN");
+}
+
 static void functions_and_kernels_are_two_kinds(void **state)
 {
 	CUlibrary library;
@@ -543,6 +565,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(pitched_copies_leave_the_rest),
 		cmocka_unit_test(mapped_memory_is_one_memory),
 		cmocka_unit_test(images_are_told_apart),
+		cmocka_unit_test(strangers_kernels_do_nothing),
 		cmocka_unit_test(functions_and_kernels_are_two_kinds),
 		cmocka_unit_test(launches_take_both_forms),
 		cmocka_unit_test(captured_work_runs_at_each_launch),

@@ -10,10 +10,18 @@
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 int sim_version = SIM_NEWEST;
+
+bool sim_runs_nothing(void)
+{
+	const char *value = getenv("SIMGPU_RUN");
+
+	return value && !strcmp(value, "none");
+}
 
 extern ElfW(Dyn) _DYNAMIC[];
 
