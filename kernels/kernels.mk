@@ -40,7 +40,7 @@ kernel_file           = $(or $(kernel_file_$(1)),$(patsubst %_bf16,%,$(1:%_f16=%
 kernel_more_ladder   := $(wildcard kernels/ladder/*)
 kernel_more_helpers  := $(addprefix kernels/,$(shell sed -n 's/^.include "kernels\/\(.*\)"/\1/p' kernels/helpers.cu))
 
-KERNEL_CHOICE  := $(K)/select.o $(K)/variants.o $(K)/launch.o $(K)/ladder/ladder.o
+KERNEL_CHOICE  := $(K)/select.o $(K)/takes.o $(K)/variants.o $(K)/launch.o $(K)/ladder/ladder.o
 # A sanitised shim meets the simulated GPU alone.
 KERNEL_OBJECTS = $(KERNEL_CHOICE) $(if $(SAN),$(SIM_IMAGES),$(K)/images.o)
 

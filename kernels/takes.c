@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What each family demands of a call: see takes.h.
+ */
+#include "kernels/takes.h"
+
+#include "kernels/launch.h"
+#include "kernels/rounded_variants.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#define SM90_STRIDE (1 << 22) /* of rows: a tile of them is within reach of 31 bits */
+
+/* What every GPU of an architecture lets one block have, in bytes. */
+#define SHARED_TURING (64 * 1024)
+#define SHARED_OTHER  (99 * 1024)
+
+/* Does a number of a bias stand for several keys? */
+static int is_folded(const struct attn_spec *s)
+{
+	for (int n = 0; n < ATTN_MAX_BIAS; n++)
+		if (s->bias[n].base && s->bias[n].columns)
+			return 1;
+	return 0;
+}
+
+int attn_possible(const struct attn_args *args)
+{
+	if (args->B < 1 || args->H < 1 || args->Sq < 1 || args->Sk < 1 || args->D < 1 ||
+	    args->Dv < 1 || args->B > 65535 || args->H > 65535)
+		return 0;
+	if (args->k.dtype != args->q.dtype || args->v.dtype != args->q.dtype)
+		return 0;
+	if (args->o.dtype != ATTN_F16 && args->o.dtype != ATTN_BF16 && args->o.dtype != ATTN_F32)
+		return 0;
+	for (int n = 0; n < ATTN_MAX_BIAS; n++)
+		if (args->spec.bias[n].base && args->spec.bias[n].dtype > ATTN_F32)
+			return 0;
+	if (args->spec.sinks.base && args->spec.sinks.dtype > ATTN_F32)
+		return 0;
+	if (args->spec.scales.base && (args->spec.scales.dtype > ATTN_F32 ||
+				       (attn_scales_each(&args->spec) && args->spec.round_s)))
+		return 0;
+	if (args->spec.lengths.base && args->spec.lengths.dtype != ATTN_I32)
+		return 0;
+	if (args->spec.round_s &&
+	    (args->q.dtype == ATTN_F32 || args->spec.softcap != 0.0f || args->spec.alpha == 0.0f ||
+	     (args->spec.round_s & ATTN_ROUND_BIASED && args->spec.round_x != args->q.dtype)))
+		return 0;
+	return !args->spec.mask.base || args->spec.mask.dtype == ATTN_BOOL;
+}
+
+/* Does the variant round scores as `round_s` asks for? rounded.cu is for nothing else. */
+static int rounds_scores(const struct attn_variant *v, int32_t round_s)
+{
+	if (v->family == ATTN_ROUNDED || round_s & ATTN_ROUND_WEIGHTS)
+		return v->family == ATTN_ROUNDED && round_s & ATTN_ROUND_WEIGHTS;
+	return !round_s || (v->family == ATTN_MMA && !(v->needs & ATTN_NEEDS_PLAIN));
+}
+
+/* Does a number of 16 bits hold this? */
+static int is_narrow(float x, int dtype)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	if (isinf(x))
+		return 1;
+	return dtype == ATTN_BF16 ? !(bits & 0xffff)
+				  : !(bits & 0x1fff) && fabsf(x) <= 65504.0f &&
+					    (fabsf(x) >= 0x1p-14f || x == 0.0f);
+}
+
+/* Is x, when it is stored for the last time, in 16 bits, but for a factor that the exponential may
+ * take? rounding_of() of rounded_scores.cuh has the same rule. */
+static int is_x_narrow(const struct attn_args *args)
+{
+	const struct attn_spec *s = &args->spec;
+	const int biased = s->bias[0].base || s->bias[1].base;
+	const int finite = (s->mask.base && !isinf(s->mask_value)) || !isinf(s->window_value);
+
+	if (!is_narrow(s->mask.base ? s->mask_value : 0.0f, args->q.dtype) ||
+	    !is_narrow(s->window_value, args->q.dtype))
+		return 0;
+	if (biased)
+		return s->round_x == args->q.dtype;
+	return s->round_s & ATTN_ROUND_SCALED ||
+	       (s->round_s & ATTN_ROUND_PRODUCT && !s->scales.base &&
+		(s->scale == s->alpha ||
+		 (s->scale / s->alpha > 0.0f && !finite && !s->sinks.base)));
+}
+
+int attn_is_usual(const struct attn_spec *s)
+{
+	return !s->sinks.base && !s->lengths.base && !(s->mask.base && s->late_biases) &&
+	       !attn_scales_each(s) && !is_folded(s);
+}
+
+/* Does anything that belongs to the scores come again after some batches? */
+static int is_of_batches(const struct attn_spec *s)
+{
+	for (int n = 0; n < ATTN_MAX_BIAS; n++)
+		if (s->bias[n].base && s->bias[n].batches)
+			return 1;
+	return (s->mask.base && s->mask.batches) || (s->lengths.base && s->lengths.batches) ||
+	       (s->sinks.base && s->sinks.batches);
+}
+
+/* Scales, and biases that stand for several keys, are understood by mma.cu and by those that turn
+ * q.k into x by scores.cuh. few.cu and sm90.cu have no register for a batch of the bias's own. */
+static int takes_scales(const struct attn_variant *v, const struct attn_spec *s)
+{
+	switch (v->family) {
+	case ATTN_MMA:
+	case ATTN_WMMA:
+	case ATTN_ROUNDED:
+	case ATTN_F32_ANY:
+	case ATTN_F32_SM90:
+	case ATTN_SPLIT:
+		return 1;
+	case ATTN_FEW:
+	case ATTN_SM90:
+		return !s->scales.base && !is_folded(s) && !is_of_batches(s);
+	default:
+		return !s->scales.base && !is_folded(s);
+	}
+}
+
+int attn_is_plain(const struct attn_spec *s)
+{
+	int window = s->window_left != ATTN_NO_WINDOW || s->window_right != ATTN_NO_WINDOW;
+
+	return !s->bias[0].base && !s->bias[1].base && !s->mask.base && s->softcap == 0.0f &&
+	       !s->scales.base && s->scale > 0.0f && (!window || s->window_value == -INFINITY) &&
+	       !s->round_s && attn_is_usual(s);
+}
+
+/* Do the rows of an operand start on 16 bytes, its columns (down: its rows) having stride 1? */
+static int in_pieces(const struct attn_args *args, const struct attn_tensor *t, int down)
+{
+	const int64_t unit = t->stride[down ? 2 : 3], line = t->stride[down ? 3 : 2];
+	const int piece = 16 / attn_dtype_size(t->dtype);
+
+	return !t->by_array && unit == 1 && t->base % 16 == 0 && line % piece == 0 && line >= 0 &&
+	       line <= SM90_STRIDE && (args->B == 1 || t->stride[0] % piece == 0) &&
+	       (args->H == 1 || t->stride[1] % piece == 0);
+}
+
+static int fits_sm90(const struct attn_variant *v, const struct attn_args *args)
+{
+	return args->D == v->max_d && args->Dv == v->max_d && in_pieces(args, &args->q, 0) &&
+	       in_pieces(args, &args->k, v->needs & ATTN_NEEDS_DOWN) &&
+	       in_pieces(args, &args->v, 0);
+}
+
+/* Do the rows of an operand start on 16 bytes, with any distance from one to the next? */
+static int in_rows(const struct attn_args *args, const struct attn_tensor *t)
+{
+	const int piece = 16 / attn_dtype_size(t->dtype);
+
+	return !t->by_array && t->stride[3] == 1 && t->base % 16 == 0 &&
+	       t->stride[2] % piece == 0 && (args->B == 1 || t->stride[0] % piece == 0) &&
+	       (args->H == 1 || t->stride[1] % piece == 0);
+}
+
+/* Can K be copied into rows that a map describes (launch.c does so)? */
+static int can_repack(const struct attn_tensor *k, int down)
+{
+	const int64_t unit = k->stride[down ? 2 : 3], line = k->stride[down ? 3 : 2];
+
+	return !k->by_array && unit == 1 && line > 0 && k->stride[0] >= 0 && k->stride[1] >= 0;
+}
+
+static int fits_tma(const struct attn_variant *v, const struct attn_args *args)
+{
+	const int down = v->needs & ATTN_NEEDS_DOWN;
+	const struct attn_spec *s = &args->spec;
+	const int windowed = s->window_left != ATTN_NO_WINDOW || s->window_right != ATTN_NO_WINDOW;
+	const int emptied = windowed || s->bias[0].base || s->mask.base;
+
+	if (emptied && s->empty_row == ATTN_EMPTY_MEAN)
+		return 0;
+	if (v->needs & ATTN_NEEDS_BIAS && (s->mask.base || s->bias[1].base))
+		return 0;
+	if (v->needs & ATTN_NEEDS_BIAS && s->bias[0].base &&
+	    (s->bias[0].dtype != v->dtype || !attn_in_map(args, &s->bias[0], 0, 1) ||
+	     (s->round_x != ATTN_F32 && s->round_x != v->dtype)))
+		return 0;
+	if (v->needs & ATTN_NEEDS_MASK && (!s->mask.base || s->bias[0].base || s->bias[1].base ||
+					   !attn_in_map(args, &s->mask, 0, 1)))
+		return 0;
+	return attn_in_map(args, &args->q, 0, args->Sq) &&
+	       attn_in_map(args, &args->v, 0, args->Sk) &&
+	       (attn_in_map(args, &args->k, down, down ? args->D : args->Sk) ||
+		can_repack(&args->k, down));
+}
+
+static int fits_split(const struct attn_args *args)
+{
+	return attn_in_map(args, &args->q, 0, args->Sq) &&
+	       attn_in_map(args, &args->k, 0, args->Sk) && attn_in_map(args, &args->v, 0, args->Sk);
+}
+
+/* The kernels of kernels/ladder: f16 throughout, no row without a key that is to be a mean. */
+static int fits_ladder(const struct attn_variant *v, const struct attn_args *args)
+{
+	const struct attn_spec *s = &args->spec;
+	const int windowed = s->window_left != ATTN_NO_WINDOW || s->window_right != ATTN_NO_WINDOW;
+
+	if (!attn_is_plain(s) || args->o.dtype != ATTN_F16 ||
+	    (windowed && s->empty_row == ATTN_EMPTY_MEAN))
+		return 0;
+	return !(v->needs & ATTN_NEEDS_PIECES) ||
+	       (fits_sm90(v, args) && in_pieces(args, &args->o, 0));
+}
+
+/* f32_sm90.cu, where rows are read in pieces: of numbers that are all there. */
+static int fits_f32_sm90(const struct attn_variant *v, const struct attn_args *args)
+{
+	return !(v->needs & ATTN_NEEDS_ROWS) || (args->D % 4 == 0 && args->Dv % 4 == 0);
+}
+
+int attn_takes(const struct attn_variant *v, const struct attn_call *call)
+{
+	const struct attn_args *args = call->args;
+	const int index = (int)(v - attn_variants);
+	const int shared = call->arch < 80 ? SHARED_TURING : SHARED_OTHER;
+
+	if (args->q.dtype != v->dtype || args->D > v->max_d || args->Dv > v->max_d)
+		return 0;
+	if (!rounds_scores(v, args->spec.round_s) || !takes_scales(v, &args->spec))
+		return 0;
+	if (v->family == ATTN_LADDER)
+		return call->arch >= v->min_arch && call->available && call->available[index] &&
+		       fits_ladder(v, args);
+	if (v->needs & ATTN_NEEDS_USUAL && !attn_is_usual(&args->spec))
+		return 0;
+	if (v->needs & ATTN_NEEDS_PLAIN && !attn_is_plain(&args->spec))
+		return 0;
+	if (v->needs & ATTN_NEEDS_SHORT && (args->Sk > ROUNDED_SHORT_KEYS || !is_x_narrow(args)))
+		return 0;
+	if (v->needs & ATTN_NEEDS_ROWS &&
+	    !(in_rows(args, &args->q) && in_rows(args, &args->k) && in_rows(args, &args->v)))
+		return 0;
+	/* decode.cu has one limit for both */
+	if (v->family == ATTN_DECODE && args->spec.lengths.base &&
+	    args->spec.window_value != -INFINITY)
+		return 0;
+	if (!(v->needs & ATTN_NEEDS_ARCH))
+		return call->arch >= v->min_arch && v->shared_bytes <= shared;
+	if (call->arch != v->min_arch || !call->available || !call->available[index])
+		return 0;
+	if (v->family == ATTN_SPLIT)
+		return fits_split(args);
+	if (v->family == ATTN_F32_SM90)
+		return fits_f32_sm90(v, args);
+	return v->family == ATTN_TMA ? fits_tma(v, args) : fits_sm90(v, args);
+}
