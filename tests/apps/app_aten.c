@@ -13,9 +13,6 @@
 static_assert(sizeof(struct aten_strided2) == 536, "as traced");
 static_assert(sizeof(struct aten_strided3) == 648, "as traced");
 
-#define TEXT_(x) #x
-#define TEXT(x)	 TEXT_(x)
-
 static __thread unsigned garbage = 0x5eed;
 
 static void *unset(void *block, size_t bytes)

@@ -5,6 +5,10 @@
 #ifndef FASHIM_ATEN_H
 #define FASHIM_ATEN_H
 
+/* A name below as a string. */
+#define TEXT_(name) #name
+#define TEXT(name)  TEXT_(name)
+
 /* clang-format off: one name, one line */
 #define ATEN_SCALE                                                                                 \
 	_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_13AUnaryFunctorIN3c104HalfES4_S4_NS0_15binary_internal10MulFunctorIfEEEESt5arrayIPcLm2EEEEviT0_T1_

@@ -9,9 +9,6 @@
 
 #include "aten.h"
 
-#define TEXT_(x) #x
-#define TEXT(x)	 TEXT_(x)
-
 struct wide {
 	CUdeviceptr q, k, s, p, raw; /* fp32; raw: Q as [S,H,D] */
 	CUdeviceptr scaled;	     /* where S goes, scaled */

@@ -11,9 +11,6 @@
 #include "tests/apps/aten.h"
 #include "tools/base/half.h"
 
-#define TEXT_(x) #x
-#define TEXT(x)	 TEXT_(x)
-
 static const char *const type_name[] = {"f16", "bf16", "f32"};
 
 CUmodule load_module(void)

@@ -16,9 +16,6 @@
 #include "tests/apps/aten.h"
 #include "tests/unit/chain_valid.h"
 
-#define TEXT_(x) #x
-#define TEXT(x)	 TEXT_(x)
-
 #define BLOCKS	     64
 #define BLOCK_PARAMS 24
 

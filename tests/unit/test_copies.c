@@ -12,9 +12,6 @@
 #include "shim/site/site.h"
 #include "tests/apps/aten.h"
 
-#define TEXT_OF(name) #name
-#define TEXT(name)    TEXT_OF(name)
-
 /* Q made contiguous, [H,Sq,D], from [Sq,H,D] that begins at an odd place. */
 static struct op copy_q(void)
 {

@@ -11,9 +11,6 @@
 #include "shim/act/replace.h"
 #include "tests/apps/aten.h"
 
-#define TEXT_OF(name) #name
-#define TEXT(name)    TEXT_OF(name)
-
 #define MERGED CORE_OTHER /* [Sq,H,D] */
 
 /* O, [H,Sq,D], made [Sq,H,D]. */

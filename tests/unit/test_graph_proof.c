@@ -12,9 +12,6 @@
 #include "shim/flow/touch.h"
 #include "tests/apps/aten.h"
 
-#define TEXT_OF(name) #name
-#define TEXT(name)    TEXT_OF(name)
-
 #define OPS 16
 
 enum { OPERAND_K, OPERAND_Q, MASK }; /* the chain's inputs, as cuBLAS names them */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What makes two chains the same site, how a site's state moves, and how openers that lead nowhere
- * are left alone.
+ * What makes two chains the same site, and how a site's state moves. Openers that lead nowhere:
+ * test_openers.c.
  */
 #include "tests/unit/core.h"
 
@@ -412,46 +412,6 @@ static void test_other_kernel(void **state)
 	assert_int_equal(sites[0].reason, REASON_UNKNOWN_KERNEL);
 }
 
-static void test_backoff(void **state)
-{
-	int promising = 0;
-	struct op op;
-
-	core_begin();
-	op = core_scores();
-	for (int i = 0; i < 4; i++) {
-		assert_true(opener_promising(&op.gemm));
-		opener_result(&op.gemm, false);
-	}
-	for (int i = 0; i < 1024; i++)
-		promising += opener_promising(&op.gemm);
-	assert_int_equal(promising, 4); /* one in 256 */
-	op.gemm.n = op.gemm.m = 7;	/* the same weights, another number of rows */
-	assert_false(opener_promising(&op.gemm));
-	op.gemm.k = 9;
-	assert_true(opener_promising(&op.gemm));
-	op = core_scores();
-	opener_result(&op.gemm, true);
-	assert_true(opener_promising(&op.gemm));
-}
-
-/* The same, seen from outside: products that never become attention stop costing. */
-static void test_projections(void **state)
-{
-	struct op op;
-
-	core_begin();
-	op = core_scores();
-	for (int i = 0; i < 2000; i++) {
-		core_send(op);
-		core_send(core_memset(core.s, core.score_bytes));
-	}
-	assert_true(chain_live <= 1);
-	assert_int_equal(site_count, 0);
-	op.gemm.batch = 2; /* another opener still is looked at */
-	assert_true(opener_promising(&op.gemm));
-}
-
 /* A kernel that is known to read on without a known end begins below P, at every occurrence: were P
  * held back, it would have to be made each time. */
 static void test_read_each_time(void **state)
@@ -473,88 +433,6 @@ static void test_read_each_time(void **state)
 	assert_int_equal(sites[0].state, SITE_DECLINED);
 	assert_int_equal(sites[0].reason, REASON_SCORES_READ_BY);
 	assert_int_equal(sites[0].live->replaced, 0);
-}
-
-/* A dense layer: [rows,depth] of `in` times weights make [rows,width]. */
-static struct op dense(uint64_t out, int64_t width, int64_t rows, int64_t depth, uint64_t in)
-{
-	return core_product(1, 0, width, rows, depth, CORE_OTHER, depth, 0, in, depth, 0, out,
-			    width, 0, 1);
-}
-
-/* An element-wise kernel of ATen that is neither softmax nor a part of one, with a rule or none. */
-static struct op pow_of(uint64_t out, uint64_t in, bool ruled)
-{
-	return ruled ? core_other(out, in, 2)
-		     : core_named("_ZN2at6native10pow_kernelIfEEvPT_PKS2_f", out, in, 2);
-}
-
-/* V comes out of a dense layer, whose chain is open while attention runs, and O has as many numbers
- * as V, or twice as many where pairs of heads share a V: PV still belongs to QK^T. */
-static void test_projected_v(void **state)
-{
-	for (int shared = 1; shared <= 2; shared++) {
-		core_begin();
-		core.H = 4;
-		core.Sk = core.Sq;
-		core_resize();
-		for (int i = 0; i < 5; i++) {
-			core_send(dense(core.v, core.D, core.H / shared * core.Sk, 32, core.o));
-			assert_int_equal(core_chain(), i < 3 ? 0 : 5);
-			core_send(core_memset(core.v, core.v_bytes));
-		}
-		assert_int_equal(site_count, 1);
-		assert_int_equal(sites[0].live->replaced, 2);
-	}
-}
-
-/* Between two dense layers there is no attention, whatever kernels of ATen are: no site, only a
- * count, and soon nothing is looked at any more. */
-static void test_dense_layers(void **state)
-{
-	const uint64_t before = log_live()->reasons[REASON_NOT_SOFTMAX];
-
-	for (int ruled = 0; ruled < 2; ruled++) {
-		core_begin();
-		for (int i = 0; i < 8; i++) {
-			core_send(dense(core.s, 48, 32, 16, core.q));
-			core_send(pow_of(core.p, core.s, ruled));
-			core_send(core_product(0, 0, 24, 32, 48, CORE_OTHER, 24, 0, core.p, 48, 0,
-					       core.o, 24, 0, 1));
-		}
-		assert_int_equal(site_count, 0);
-	}
-	assert_true(log_live()->reasons[REASON_NOT_SOFTMAX] >= before + 4);
-	assert_true(log_live()->reasons[REASON_NOT_SOFTMAX] <= before + 10);
-}
-
-/* What a dense layer made is overwritten before anybody could have closed a chain: soon none is
- * opened. */
-static void test_dense_overwritten(void **state)
-{
-	core_begin();
-	for (int i = 0; i < 8; i++) {
-		core_send(dense(core.s, 40, 32, 16, core.q));
-		assert_int_equal(chain_live, i < 4);
-		core_send(core_memset(core.s, 40 * 32 * 2));
-		assert_int_equal(chain_live, 0);
-	}
-}
-
-/* Dense layers of a single head's depth: that they lead nowhere says nothing of the head. */
-static void test_dense_beside_single_head(void **state)
-{
-	core_begin();
-	core.H = 1;
-	core_resize();
-	for (int i = 0; i < 8; i++) {
-		core_send(dense(core.x, 48, 32, core.D, core.q));
-		core_send(core_kernel_copy(core.p, core.x, 48 * 32));
-		core_send(core_product(0, 0, 24, 32, 48, CORE_OTHER, 24, 0, core.p, 48, 0, core.o,
-				       24, 0, 1));
-	}
-	core_learn();
-	assert_int_equal(core_chain(), 5);
 }
 
 /* A tensor begins below P, runs over it and is written with gaps: from then on its readers are not
@@ -599,13 +477,7 @@ int main(void)
 		cmocka_unit_test(test_table_full_of_use),
 		cmocka_unit_test(test_table_full_of_numbers),
 		cmocka_unit_test(test_other_kernel),
-		cmocka_unit_test(test_backoff),
-		cmocka_unit_test(test_projections),
 		cmocka_unit_test(test_memory_of_another),
-		cmocka_unit_test(test_projected_v),
-		cmocka_unit_test(test_dense_layers),
-		cmocka_unit_test(test_dense_overwritten),
-		cmocka_unit_test(test_dense_beside_single_head),
 	};
 
 	return CORE_MAIN("site", tests);

@@ -16,9 +16,6 @@
 #include "tests/unit/child.h"
 #include "tests/unit/replay.h"
 
-#define TEXT_OF(name) #name
-#define TEXT(name)    TEXT_OF(name)
-
 /* Q, K and V are columns of one tensor, [S,3,H,D]: 8 MiB of rows each, in 24 MiB. */
 enum { H = 16, S = 2048, D = 128, ROW = 2 * H * D, PITCH = 3 * ROW };
 

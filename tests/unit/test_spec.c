@@ -17,9 +17,6 @@
 #include "tests/unit/replay.h"
 #include "tests/unit/spec_fixture.h"
 
-#define TEXT_(x) #x
-#define TEXT(x)	 TEXT_(x)
-
 /* ---- operands
  * ---------------------------------------------------------------------------------------- */
 

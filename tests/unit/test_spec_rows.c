@@ -9,9 +9,6 @@
 
 #include "tests/apps/aten.h"
 
-#define TEXT_(x) #x
-#define TEXT(x)	 TEXT_(x)
-
 #define BOTH	(CORE_OTHER + 0x100000) /* scores and sinks */
 #define LARGEST (CORE_OTHER + 0x200000) /* of each row, and behind it where it was found */
 #define LESS	(CORE_OTHER + 0x300000)
