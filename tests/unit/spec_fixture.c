@@ -49,6 +49,15 @@ enum reason finish(struct chain *chain)
 	return end(chain);
 }
 
+struct chain *chain_of(const struct op *ops, size_t count)
+{
+	struct chain *chain = begin();
+
+	for (size_t i = 0; i < count; i++)
+		join(chain, ops[i]);
+	return chain;
+}
+
 void assert_stride(const struct attn_tensor *tensor, int64_t b, int64_t h, int64_t row,
 		   int64_t column)
 {

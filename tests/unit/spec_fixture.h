@@ -24,6 +24,15 @@ enum reason end(struct chain *chain);
 /* The caller's steps lead from S to X; softmax makes P of X. */
 enum reason finish(struct chain *chain);
 
+/* All of it after core_begin(): the verdict on a chain of these ops, and softmax, or (ENDED) of
+ * these alone. */
+#define FINISHED(...) CHAIN_OF(finish, __VA_ARGS__)
+#define ENDED(...)    CHAIN_OF(end, __VA_ARGS__)
+#define CHAIN_OF(ends, ...)                                                                        \
+	(core_begin(), ends(chain_of((struct op[]){__VA_ARGS__},                                   \
+				     sizeof((struct op[]){__VA_ARGS__}) / sizeof(struct op))))
+struct chain *chain_of(const struct op *ops, size_t count);
+
 void assert_stride(const struct attn_tensor *tensor, int64_t b, int64_t h, int64_t row,
 		   int64_t column);
 

@@ -83,17 +83,19 @@ static void casts(void)
 		core_send(lay_out(core.q, WIDE_Q));
 }
 
-/* How many of the ops from QK^T on were kept. */
+/* From QK^T to what PV reads: how many were kept. */
+static int scores(enum scalar_type type)
+{
+	const int taken = core_window();
+
+	return taken + core_send(cast(NARROW_P, type, core.p, FLOAT, core.H * core.Sq * core.Sk));
+}
+
+/* The same, after the casts. */
 static int window(void)
 {
-	int taken;
-
 	casts();
-	taken = core_send(core_scores());
-	taken += core_send(core_scale(core.x, core.s, core.scale));
-	taken += core_send(core_add_mask(core.m, core.x, core.mask));
-	taken += core_send(core_softmax(core.p, core.m));
-	return taken + core_send(cast(NARROW_P, narrow, core.p, FLOAT, core.H * core.Sq * core.Sk));
+	return scores(narrow);
 }
 
 static int chain(void)
@@ -158,11 +160,7 @@ static void test_gone(void **state)
 		if (form & 4) {
 			casts();
 			core_send(over);
-			core_send(core_scores());
-			core_send(core_scale(core.x, core.s, core.scale));
-			core_send(core_add_mask(core.m, core.x, core.mask));
-			core_send(core_softmax(core.p, core.m));
-			core_send(cast(NARROW_P, HALF, core.p, FLOAT, core.H * core.Sq * core.Sk));
+			scores(HALF);
 		} else {
 			assert_int_equal(window(), 5);
 			core_send(over);
@@ -187,11 +185,7 @@ static void test_other_numbers(void **state)
 		learn();
 		casts();
 		core_send(core_memset(core.q + 16, 16));
-		core_send(core_scores());
-		core_send(core_scale(core.x, core.s, core.scale));
-		core_send(core_add_mask(core.m, core.x, core.mask));
-		core_send(core_softmax(core.p, core.m));
-		core_send(cast(NARROW_P, HALF, core.p, FLOAT, core.H * core.Sq * core.Sk));
+		scores(HALF);
 		assert_false(core_send(context(NARROW_P, core.o)));
 		assert_int_equal(below.count[ACT_FUSED], 0);
 	}
@@ -201,11 +195,7 @@ static void test_other_numbers(void **state)
 	core_send(cast(core.k, FLOAT, NARROW_K, HALF, core.H * core.Sk * core.D));
 	core_send(core_memset(WIDE_Q + 4, 4));
 	core_send(lay_out(core.q, WIDE_Q));
-	core_send(core_scores());
-	core_send(core_scale(core.x, core.s, core.scale));
-	core_send(core_add_mask(core.m, core.x, core.mask));
-	core_send(core_softmax(core.p, core.m));
-	core_send(cast(NARROW_P, HALF, core.p, FLOAT, core.H * core.Sq * core.Sk));
+	scores(HALF);
 	assert_false(core_send(context(NARROW_P, core.o)));
 	assert_int_equal(below.count[ACT_FUSED], 0);
 }
@@ -226,11 +216,7 @@ static void test_never_cast(void **state)
 {
 	begin(false, HALF);
 	for (int i = 0; i < 12; i++) {
-		core_send(core_scores());
-		core_send(core_scale(core.x, core.s, core.scale));
-		core_send(core_add_mask(core.m, core.x, core.mask));
-		core_send(core_softmax(core.p, core.m));
-		core_send(cast(NARROW_P, HALF, core.p, FLOAT, core.H * core.Sq * core.Sk));
+		scores(HALF);
 		assert_false(core_send(context(NARROW_P, core.o)));
 	}
 	assert_int_equal(sites[0].state, SITE_DECLINED);
@@ -245,11 +231,7 @@ static void test_other_type(void **state)
 		narrow = BFLOAT;
 		casts();
 		narrow = HALF;
-		core_send(core_scores());
-		core_send(core_scale(core.x, core.s, core.scale));
-		core_send(core_add_mask(core.m, core.x, core.mask));
-		core_send(core_softmax(core.p, core.m));
-		core_send(cast(NARROW_P, HALF, core.p, FLOAT, core.H * core.Sq * core.Sk));
+		scores(HALF);
 		assert_false(core_send(context(NARROW_P, core.o)));
 	}
 	assert_int_equal(sites[0].reason, REASON_DTYPE);

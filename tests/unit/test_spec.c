@@ -22,12 +22,7 @@
 
 static void test_operands(void **state)
 {
-	struct chain *chain;
-
-	core_begin();
-	chain = begin();
-	join(chain, core_scale(core.x, core.s, core.scale));
-	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(FINISHED(core_scale(core.x, core.s, core.scale)), REASON_NONE);
 	assert_false(by_data);
 	assert_int_equal(args.B * args.H, core.H);
 	assert_int_equal(args.Sq, core.Sq);
@@ -198,24 +193,16 @@ static void test_not_softmax(void **state)
 	struct chain *chain;
 	struct op op;
 
-	core_begin(); /* linear attention */
-	chain = begin();
-	join(chain, core_scale(core.p, core.s, 0.25f));
-	assert_int_equal(end(chain), REASON_NOT_SOFTMAX);
+	/* linear attention */
+	assert_int_equal(ENDED(core_scale(core.p, core.s, 0.25f)), REASON_NOT_SOFTMAX);
 	core_begin(); /* nothing between the products at all */
 	chain = begin();
 	op = core_context();
 	op.gemm.b = core.s;
 	assert_int_equal(end_with(chain, op, NULL), REASON_NOT_SOFTMAX);
-	core_begin();
-	chain = begin();
-	join(chain, core_log_softmax(core.p, core.s));
-	assert_int_equal(end(chain), REASON_NOT_SOFTMAX);
+	assert_int_equal(ENDED(core_log_softmax(core.p, core.s)), REASON_NOT_SOFTMAX);
 	assert_string_equal(detail, "log_softmax");
-	core_begin();
-	chain = begin();
-	join(chain, core_softmax(core.x, core.s));
-	assert_int_equal(finish(chain), REASON_NOT_SOFTMAX);
+	assert_int_equal(FINISHED(core_softmax(core.x, core.s)), REASON_NOT_SOFTMAX);
 	core_begin(); /* over rows of another length */
 	chain = begin();
 	core.Sq *= 2;
@@ -233,16 +220,11 @@ static void test_dataflow(void **state)
 	struct chain *chain;
 	struct op op;
 
-	core_begin();
-	chain = begin();
-	join(chain, core_scale(core.x, core.s, 0.25f));
-	join(chain, core_softmax(core.p, core.s));
-	assert_int_equal(end(chain), REASON_SCORES_READ_BY);
-	core_begin();
-	chain = begin();
-	join(chain, core_softmax(core.p, core.s));
-	join(chain, core_scale(core.x, core.p, 0.25f)); /* a copy of P that is not used */
-	assert_int_equal(end(chain), REASON_SCORES_READ_BY);
+	assert_int_equal(ENDED(core_scale(core.x, core.s, 0.25f), core_softmax(core.p, core.s)),
+			 REASON_SCORES_READ_BY);
+	/* a copy of P that is not used */
+	assert_int_equal(ENDED(core_softmax(core.p, core.s), core_scale(core.x, core.p, 0.25f)),
+			 REASON_SCORES_READ_BY);
 	core_begin();
 	chain = begin();
 	join(chain, core_softmax(core.p, core.s));

@@ -179,15 +179,14 @@ static void test_windows(void **state)
 static void test_decomposed(void **state)
 {
 	const unsigned Sk = 40, Sq = 32, side = 8, keys = Sk * 2;
-	struct chain *chain;
 
-	core_begin();
-	chain = begin();
-	join(chain, added(core.s, core.mask, 3, (unsigned[]){side, Sk / side, Sq * core.H},
-			  (unsigned[]){2, 2, 0, 2 * side, 2 * side, 2, keys, keys, 2 * Sk / side}));
-	join(chain, added(core.x, CORE_OTHER, 3, (unsigned[]){side, Sk / side, Sq * core.H},
-			  (unsigned[]){2, 2, 2, 2 * side, 2 * side, 0, keys, keys, 2 * side}));
-	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(
+		FINISHED(added(core.s, core.mask, 3, (unsigned[]){side, Sk / side, Sq * core.H},
+			       (unsigned[]){2, 2, 0, 2 * side, 2 * side, 2, keys, keys,
+					    2 * Sk / side}),
+			 added(core.x, CORE_OTHER, 3, (unsigned[]){side, Sk / side, Sq * core.H},
+			       (unsigned[]){2, 2, 2, 2 * side, 2 * side, 0, keys, keys, 2 * side})),
+		REASON_NONE);
 	assert_int_equal(args.spec.bias[0].columns, -(int)side);
 	assert_int_equal(args.spec.bias[0].stride[2], Sk / side);
 	assert_int_equal(args.spec.bias[0].stride[3], 1);
@@ -236,27 +235,25 @@ static void test_scales_on_device(void **state)
 		assert_int_equal(args.spec.round_s, ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED |
 							    ATTN_ROUND_BIASED | ATTN_ROUND_WEIGHTS);
 	}
-	core_begin(); /* one number, stored in 16 bits */
-	chain = begin();
-	join(chain, multiplied(TEXT(ATEN_MULTIPLY_STRIDED), 2, core.x, core.s, 1,
-			       (unsigned[]){Sk * Sq * 3}, (unsigned[]){2, 2, 0}));
-	assert_int_equal(finish(chain), REASON_NONE);
+	/* one number, stored in 16 bits */
+	assert_int_equal(FINISHED(multiplied(TEXT(ATEN_MULTIPLY_STRIDED), 2, core.x, core.s, 1,
+					     (unsigned[]){Sk * Sq * 3}, (unsigned[]){2, 2, 0})),
+			 REASON_NONE);
 	assert_int_equal(args.spec.scales.base, core.mask);
 	assert_stride(&args.spec.scales, 0, 0, 0, 0);
 	assert_int_equal(args.spec.round_s,
 			 ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED | ATTN_ROUND_WEIGHTS);
-	core_begin(); /* scaled before, and stored */
-	chain = begin();
-	join(chain, core_scale(core.x, core.s, 0.3f));
-	join(chain, multiplied(TEXT(ATEN_MULTIPLY_STRIDED), 2, core.x, core.x, 1,
-			       (unsigned[]){Sk * Sq * 3}, (unsigned[]){2, 2, 0}));
-	assert_int_equal(finish(chain), REASON_NONE);
+	/* scaled before, and stored */
+	assert_int_equal(FINISHED(core_scale(core.x, core.s, 0.3f),
+				  multiplied(TEXT(ATEN_MULTIPLY_STRIDED), 2, core.x, core.x, 1,
+					     (unsigned[]){Sk * Sq * 3}, (unsigned[]){2, 2, 0})),
+			 REASON_NONE);
 	assert_int_equal(args.spec.round_s, 0);
-	core_begin(); /* all of it: kernels do not round in between */
-	chain = begin();
-	join(chain, multiplied(TEXT(ATEN_MULTIPLY_STRIDED), 2, core.x, core.s, 2,
-			       (unsigned[]){Sk * Sq, 3}, (unsigned[]){2, 2, 2, all, all, 0}));
-	assert_int_equal(finish(chain), REASON_NONE);
+	/* all of it: kernels do not round in between */
+	assert_int_equal(
+		FINISHED(multiplied(TEXT(ATEN_MULTIPLY_STRIDED), 2, core.x, core.s, 2,
+				    (unsigned[]){Sk * Sq, 3}, (unsigned[]){2, 2, 2, all, all, 0})),
+		REASON_NONE);
 	assert_stride(&args.spec.scales, 0, 0, Sk, 1);
 	assert_int_equal(args.spec.round_s, 0);
 }
@@ -268,39 +265,32 @@ static void test_scales_denied(void **state)
 	const unsigned size[] = {Sk * Sq, 3}, heads[] = {2, 2, 0, all, all, 2};
 	const unsigned swapped[] = {2, 0, 2, all, 2, all};
 	const char *const multiply = TEXT(ATEN_MULTIPLY_STRIDED);
-	struct chain *chain;
 
-	core_begin(); /* twice */
-	chain = begin();
-	join(chain, multiplied(multiply, 2, core.x, core.s, 2, size, heads));
-	join(chain, multiplied(multiply, 2, core.x, core.x, 2, size, heads));
-	assert_int_equal(finish(chain), REASON_UNKNOWN_KERNEL);
-	core_begin(); /* after a bias */
-	chain = begin();
-	join(chain, core_add_mask(core.x, core.s, CORE_OTHER));
-	join(chain, multiplied(multiply, 2, core.x, core.x, 2, size, heads));
-	assert_int_equal(finish(chain), REASON_UNKNOWN_KERNEL);
-	core_begin(); /* after softmax */
-	chain = begin();
-	join(chain, core_softmax(core.p, core.s));
-	join(chain, multiplied(multiply, 2, core.p, core.p, 2, size, heads));
-	assert_int_equal(end(chain), REASON_UNKNOWN_KERNEL);
-	core_begin(); /* one number for all, after a mask: named as what it is */
-	chain = begin();
-	join(chain, core_masked_fill(core.x, core.s, CORE_OTHER, 0xfc00));
-	join(chain, multiplied(multiply, 2, core.x, core.x, 1, (unsigned[]){Sk * Sq * 3},
-			       (unsigned[]){2, 2, 0}));
-	assert_int_equal(finish(chain), REASON_SCALARS_ON_DEVICE);
-	core_begin(); /* a number divided by S */
-	chain = begin();
-	join(chain, multiplied(TEXT(ATEN_DIVIDE_STRIDED), 1, core.x, core.s, 2, size, swapped));
-	assert_int_equal(finish(chain), REASON_UNKNOWN_KERNEL);
-	core_begin(); /* beside a kernel that only data could explain, at what the number was then
-		       */
-	chain = begin();
-	join(chain, multiplied(multiply, 2, core.x, core.s, 2, size, heads));
-	join(chain, core_unknown(core.x, core.x, 1));
-	assert_int_equal(finish(chain), REASON_SCALARS_ON_DEVICE);
+	/* twice */
+	assert_int_equal(FINISHED(multiplied(multiply, 2, core.x, core.s, 2, size, heads),
+				  multiplied(multiply, 2, core.x, core.x, 2, size, heads)),
+			 REASON_UNKNOWN_KERNEL);
+	/* after a bias */
+	assert_int_equal(FINISHED(core_add_mask(core.x, core.s, CORE_OTHER),
+				  multiplied(multiply, 2, core.x, core.x, 2, size, heads)),
+			 REASON_UNKNOWN_KERNEL);
+	/* after softmax */
+	assert_int_equal(ENDED(core_softmax(core.p, core.s),
+			       multiplied(multiply, 2, core.p, core.p, 2, size, heads)),
+			 REASON_UNKNOWN_KERNEL);
+	/* one number for all, after a mask: named as what it is */
+	assert_int_equal(FINISHED(core_masked_fill(core.x, core.s, CORE_OTHER, 0xfc00),
+				  multiplied(multiply, 2, core.x, core.x, 1,
+					     (unsigned[]){Sk * Sq * 3}, (unsigned[]){2, 2, 0})),
+			 REASON_SCALARS_ON_DEVICE);
+	/* a number divided by S */
+	assert_int_equal(FINISHED(multiplied(TEXT(ATEN_DIVIDE_STRIDED), 1, core.x, core.s, 2, size,
+					     swapped)),
+			 REASON_UNKNOWN_KERNEL);
+	/* beside a kernel that only data could explain, at what the number was then */
+	assert_int_equal(FINISHED(multiplied(multiply, 2, core.x, core.s, 2, size, heads),
+				  core_unknown(core.x, core.x, 1)),
+			 REASON_SCALARS_ON_DEVICE);
 }
 
 /* Two biases must agree on where Z falls into batches and heads. */

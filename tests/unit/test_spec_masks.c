@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The meaning of what happens to scores: factors, softcap, biases, boolean masks, and the forms that
- * no kernel takes. Tensors that are broadcast: test_spec_broadcast.c.
+ * The meaning of what happens to scores: factors, softcap, biases, boolean masks, and the forms
+ * that no kernel takes. Tensors that are broadcast: test_spec_broadcast.c.
  */
 #include "tests/unit/spec_fixture.h"
 
@@ -32,24 +32,18 @@ static void test_scales(void **state)
 /* A factor after a bias multiplies both. */
 static void test_scale_after_bias(void **state)
 {
-	struct chain *chain;
-
-	core_begin();
-	chain = begin();
-	join(chain, core_scale(core.x, core.s, 0.5f));
-	join(chain, core_add_mask(core.x, core.x, core.mask));
-	join(chain, core_masked_fill(core.x, core.x, CORE_OTHER, 0xfbff));
-	join(chain, core_scale(core.x, core.x, 0.25f));
-	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(FINISHED(core_scale(core.x, core.s, 0.5f),
+				  core_add_mask(core.x, core.x, core.mask),
+				  core_masked_fill(core.x, core.x, CORE_OTHER, 0xfbff),
+				  core_scale(core.x, core.x, 0.25f)),
+			 REASON_NONE);
 	assert_true(args.spec.scale == 0.125f);
 	assert_true(args.spec.bias_scale[0] == 0.25f);
 	assert_true(args.spec.mask_value == -65504 * 0.25f);
 	/* what was rounded cannot be scaled before, but for what is exact */
-	core_begin();
-	chain = begin();
-	join(chain, core_add_mask(core.x, core.s, core.mask));
-	join(chain, core_scale(core.x, core.x, 0.3f));
-	assert_int_equal(finish(chain), REASON_MASK_FORM);
+	assert_int_equal(FINISHED(core_add_mask(core.x, core.s, core.mask),
+				  core_scale(core.x, core.x, 0.3f)),
+			 REASON_MASK_FORM);
 }
 
 /* S = 0.5 QK^T + 2 C: what lay in S's memory is a bias with S's own layout. */
@@ -84,38 +78,25 @@ static void test_preloaded(void **state)
 /* cap tanh(scale qk / cap) */
 static void test_softcap(void **state)
 {
-	struct chain *chain;
-
-	core_begin();
-	chain = begin();
-	join(chain, core_scale(core.x, core.s, 0.25f));
-	join(chain, core_scale(core.x, core.x, 1 / 8.0f));
-	join(chain, core_tanh(core.x, core.x));
-	join(chain, core_scale(core.x, core.x, 8));
-	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(FINISHED(core_scale(core.x, core.s, 0.25f),
+				  core_scale(core.x, core.x, 1 / 8.0f), core_tanh(core.x, core.x),
+				  core_scale(core.x, core.x, 8)),
+			 REASON_NONE);
 	/* x = softcap * tanh(scale qk / softcap): tanh's argument must come out as 0.25 qk / 8 */
 	assert_true(args.spec.softcap == 8);
 	assert_true(args.spec.scale / args.spec.softcap == 0.25f / 8);
-	core_begin();
-	chain = begin();
-	join(chain, core_tanh(core.x, core.s));
-	join(chain, core_tanh(core.x, core.x)); /* twice is no form of ours */
-	assert_int_equal(finish(chain), REASON_MASK_FORM);
-	core_begin();
-	chain = begin();
-	join(chain, core_add_mask(core.x, core.s, core.mask));
-	join(chain, core_tanh(core.x, core.x)); /* tanh of the bias too */
-	assert_int_equal(finish(chain), REASON_MASK_FORM);
+	/* twice is no form of ours */
+	assert_int_equal(FINISHED(core_tanh(core.x, core.s), core_tanh(core.x, core.x)),
+			 REASON_MASK_FORM);
+	/* tanh of the bias too */
+	assert_int_equal(
+		FINISHED(core_add_mask(core.x, core.s, core.mask), core_tanh(core.x, core.x)),
+		REASON_MASK_FORM);
 }
 
 static void test_bias(void **state)
 {
-	struct chain *chain;
-
-	core_begin();
-	chain = begin();
-	join(chain, core_add_mask(core.x, core.s, core.mask));
-	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(FINISHED(core_add_mask(core.x, core.s, core.mask)), REASON_NONE);
 	assert_int_equal(args.spec.bias[0].base, core.mask);
 	assert_int_equal(args.spec.bias[0].dtype, ATTN_F16);
 	assert_int_equal(args.spec.bias[0].stride[1], 0);
@@ -149,13 +130,9 @@ static void test_added_twice(void **state)
 
 static void test_masked_fill(void **state)
 {
-	struct chain *chain;
-
-	core_begin();
-	chain = begin();
-	join(chain, core_scale(core.x, core.s, 0.25f));
-	join(chain, core_masked_fill(core.x, core.x, core.mask, 0xfc00));
-	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(FINISHED(core_scale(core.x, core.s, 0.25f),
+				  core_masked_fill(core.x, core.x, core.mask, 0xfc00)),
+			 REASON_NONE);
 	assert_int_equal(args.spec.mask.base, core.mask);
 	assert_int_equal(args.spec.mask.dtype, ATTN_BOOL);
 	assert_int_equal(args.spec.mask.stride[2], core.Sk);
@@ -192,7 +169,6 @@ static enum reason with_masked_softmax(const char *name, int chunk, bool in_chun
 static void test_softmax_mask(void **state)
 {
 	const int64_t Sk = 40, Sq = 32, H = 3, B = 2;
-	struct chain *chain;
 
 	core_begin();
 	core.H = H * B;
@@ -214,11 +190,10 @@ static void test_softmax_mask(void **state)
 	assert_int_equal(with_masked_softmax(MASKED_SOFTMAX, (int)(H * Sq * Sk), true),
 			 REASON_NONE);
 	assert_stride(&args.spec.mask, 0, 0, 0, 1);
-	core_begin(); /* a mask before it */
-	chain = begin();
-	join(chain, core_masked_fill(core.s, core.s, CORE_OTHER, 0xfbff));
-	join(chain, masked_softmax(MASKED_SOFTMAX, -1, false));
-	assert_int_equal(end(chain), REASON_MASK_FORM);
+	/* a mask before it */
+	assert_int_equal(ENDED(core_masked_fill(core.s, core.s, CORE_OTHER, 0xfbff),
+			       masked_softmax(MASKED_SOFTMAX, -1, false)),
+			 REASON_MASK_FORM);
 	core_begin(); /* the mask is made of the scores */
 	core.mask = core.s;
 	assert_int_equal(with_masked_softmax(MASKED_SOFTMAX, -1, false), REASON_MASK_FORM);
@@ -257,36 +232,31 @@ static void test_softmax_mask_denied(void **state)
 /* Biases on top of a mask: they find the fill there. */
 static void test_bias_after_mask(void **state)
 {
-	struct chain *chain;
 	char text[96];
 
-	core_begin();
-	chain = begin();
-	join(chain, core_masked_fill(core.x, core.s, CORE_OTHER, 0xfbff));
-	join(chain, core_add_mask(core.x, core.x, core.mask));
-	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(FINISHED(core_masked_fill(core.x, core.s, CORE_OTHER, 0xfbff),
+				  core_add_mask(core.x, core.x, core.mask)),
+			 REASON_NONE);
 	assert_int_equal(args.spec.mask.base, CORE_OTHER);
 	assert_int_equal(args.spec.bias[0].base, core.mask);
 	assert_int_equal(args.spec.late_biases, 2);
 	assert_int_equal(args.spec.round_x, ATTN_F16);
 	spec_describe_mask(&args, text, sizeof(text));
 	assert_string_equal(text, "mask [1,1,Sq,Sk] bool + bias [1,1,Sq,Sk] f16");
-	core_begin(); /* one on either side */
-	chain = begin();
-	join(chain, core_add_mask(core.x, core.s, core.mask));
-	join(chain, core_masked_fill(core.x, core.x, CORE_OTHER, 0xfbff));
-	join(chain, core_add_mask(core.x, core.x, CORE_OTHER + 0x10000));
-	join(chain, core_scale(core.x, core.x, 0.5f));
-	assert_int_equal(finish(chain), REASON_NONE);
+	/* one on either side */
+	assert_int_equal(FINISHED(core_add_mask(core.x, core.s, core.mask),
+				  core_masked_fill(core.x, core.x, CORE_OTHER, 0xfbff),
+				  core_add_mask(core.x, core.x, CORE_OTHER + 0x10000),
+				  core_scale(core.x, core.x, 0.5f)),
+			 REASON_NONE);
 	assert_int_equal(args.spec.bias[0].base, core.mask);
 	assert_int_equal(args.spec.bias[1].base, CORE_OTHER + 0x10000);
 	assert_int_equal(args.spec.late_biases, 1);
 	assert_true(args.spec.mask_value == -65504 * 0.5f);
-	core_begin(); /* none: then nothing is late */
-	chain = begin();
-	join(chain, core_add_mask(core.x, core.s, core.mask));
-	join(chain, core_masked_fill(core.x, core.x, CORE_OTHER, 0xfbff));
-	assert_int_equal(finish(chain), REASON_NONE);
+	/* none: then nothing is late */
+	assert_int_equal(FINISHED(core_add_mask(core.x, core.s, core.mask),
+				  core_masked_fill(core.x, core.x, CORE_OTHER, 0xfbff)),
+			 REASON_NONE);
 	assert_int_equal(args.spec.late_biases, 0);
 }
 
@@ -357,20 +327,16 @@ static void test_forms_denied(void **state)
 	for (uint64_t i = 0; i < 3; i++)
 		join(chain, core_add_mask(core.x, i ? core.x : core.s, CORE_OTHER + 0x10000 * i));
 	assert_int_equal(finish(chain), REASON_MASK_FORM);
-	core_begin(); /* two masks */
-	chain = begin();
-	join(chain, core_masked_fill(core.x, core.s, CORE_OTHER, 0xfc00));
-	join(chain, core_masked_fill(core.x, core.x, CORE_OTHER + 0x10000, 0xfc00));
-	assert_int_equal(finish(chain), REASON_MASK_FORM);
-	core_begin(); /* a bias on P */
-	chain = begin();
-	join(chain, core_softmax(core.p, core.s));
-	join(chain, core_add_mask(core.p, core.p, core.mask));
-	assert_int_equal(end(chain), REASON_MASK_FORM);
-	core_begin(); /* S + S */
-	chain = begin();
-	join(chain, core_add_mask(core.x, core.s, core.s));
-	assert_int_equal(finish(chain), REASON_MASK_FORM);
+	/* two masks */
+	assert_int_equal(FINISHED(core_masked_fill(core.x, core.s, CORE_OTHER, 0xfc00),
+				  core_masked_fill(core.x, core.x, CORE_OTHER + 0x10000, 0xfc00)),
+			 REASON_MASK_FORM);
+	/* a bias on P */
+	assert_int_equal(
+		ENDED(core_softmax(core.p, core.s), core_add_mask(core.p, core.p, core.mask)),
+		REASON_MASK_FORM);
+	/* S + S */
+	assert_int_equal(FINISHED(core_add_mask(core.x, core.s, core.s)), REASON_MASK_FORM);
 }
 
 int main(void)

@@ -174,11 +174,9 @@ static void test_each_alone(void **state)
 {
 	struct chain *chain;
 
-	core_begin();
-	chain = begin();
-	join(chain, largest(LARGEST, core.s, (unsigned)core.Sk));
-	join(chain, take_off(core.x, core.s, LARGEST, (unsigned)core.Sk));
-	assert_int_equal(finish(chain), REASON_NONE);
+	assert_int_equal(FINISHED(largest(LARGEST, core.s, (unsigned)core.Sk),
+				  take_off(core.x, core.s, LARGEST, (unsigned)core.Sk)),
+			 REASON_NONE);
 	assert_int_equal(args.spec.sinks.base, 0);
 	assert_int_equal(args.spec.bias[0].base, 0);
 	core_begin();
@@ -196,16 +194,12 @@ static void test_distances_scaled(void **state)
 	static const float factors[] = {4, 0, -4};
 
 	for (unsigned i = 0; i < sizeof(factors) / sizeof(*factors); i++) {
-		struct chain *chain;
-
-		core_begin();
-		chain = begin();
-		join(chain, core_add_mask(core.m, core.s, core.mask));
-		join(chain, core_scale(core.x, core.m, 0.25f));
-		join(chain, largest(LARGEST, core.x, (unsigned)core.Sk));
-		join(chain, take_off(LESS, core.x, LARGEST, (unsigned)core.Sk));
-		join(chain, core_scale(core.x, LESS, factors[i]));
-		assert_int_equal(finish(chain), i ? REASON_MASK_FORM : REASON_NONE);
+		assert_int_equal(FINISHED(core_add_mask(core.m, core.s, core.mask),
+					  core_scale(core.x, core.m, 0.25f),
+					  largest(LARGEST, core.x, (unsigned)core.Sk),
+					  take_off(LESS, core.x, LARGEST, (unsigned)core.Sk),
+					  core_scale(core.x, LESS, factors[i])),
+				 i ? REASON_MASK_FORM : REASON_NONE);
 		if (i)
 			continue;
 		assert_true(args.spec.scale == 1);
@@ -224,12 +218,11 @@ static void test_denied(void **state)
 	join(chain, core_scale(core.x, core.s, 2));
 	join(chain, take_off(core.x, core.x, LARGEST, (unsigned)core.Sk));
 	assert_int_not_equal(finish(chain), REASON_NONE);
-	core_begin(); /* a mask for scores that stand relative to their largest */
-	chain = begin();
-	join(chain, largest(LARGEST, core.s, (unsigned)core.Sk));
-	join(chain, take_off(core.x, core.s, LARGEST, (unsigned)core.Sk));
-	join(chain, core_masked_fill(core.x, core.x, CORE_OTHER, 0xfbff));
-	assert_int_equal(finish(chain), REASON_MASK_FORM);
+	/* a mask for scores that stand relative to their largest */
+	assert_int_equal(FINISHED(largest(LARGEST, core.s, (unsigned)core.Sk),
+				  take_off(core.x, core.s, LARGEST, (unsigned)core.Sk),
+				  core_masked_fill(core.x, core.x, CORE_OTHER, 0xfbff)),
+			 REASON_MASK_FORM);
 	core_begin(); /* where the largest was found, taken for it */
 	chain = begin();
 	join(chain, largest(LARGEST, core.s, (unsigned)core.Sk));
@@ -261,22 +254,17 @@ static void test_copies(void **state)
 	const int64_t elements = core.H * core.Sq * core.Sk;
 	struct chain *chain;
 
-	core_begin();
-	chain = begin();
-	join(chain, core_softmax(core.p, core.s));
-	join(chain, core_kernel_copy(BOTH, core.p, elements));
-	assert_int_equal(end(chain), REASON_NONE);
-	core_begin();
-	chain = begin();
-	join(chain, core_softmax(core.m, core.s));
-	join(chain, core_kernel_copy(core.p, core.m, elements));
-	assert_int_equal(end(chain), REASON_NONE);
-	core_begin(); /* … though by a copy of the driver's */
-	chain = begin();
-	join(chain, core_kernel_copy(core.x, core.s, elements));
-	join(chain, core_copy(core.x, core.m, core.score_bytes));
-	join(chain, core_softmax(core.p, core.m));
-	assert_int_equal(end(chain), REASON_NONE);
+	assert_int_equal(
+		ENDED(core_softmax(core.p, core.s), core_kernel_copy(BOTH, core.p, elements)),
+		REASON_NONE);
+	assert_int_equal(
+		ENDED(core_softmax(core.m, core.s), core_kernel_copy(core.p, core.m, elements)),
+		REASON_NONE);
+	/* … though by a copy of the driver's */
+	assert_int_equal(ENDED(core_kernel_copy(core.x, core.s, elements),
+			       core_copy(core.x, core.m, core.score_bytes),
+			       core_softmax(core.p, core.m)),
+			 REASON_NONE);
 	core_begin(); /* what is read further on is no longer what was copied */
 	chain = begin();
 	join(chain, core_kernel_copy(BOTH, core.s, elements));
