@@ -296,28 +296,19 @@ CUresult CUDAAPI cuCtxSetCurrent(CUcontext handle)
 CUresult CUDAAPI cuCtxGetCurrent(CUcontext *out)
 {
 	SIM_ENTER(" ");
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = (CUcontext)sim_current();
-	return CUDA_SUCCESS;
+	SIM_ANSWER(out, (CUcontext)sim_current());
 }
 
 CUresult CUDAAPI cuCtxGetDevice(CUdevice *device)
 {
 	SIM_ENTER_CONTEXT(" ");
-	if (!device)
-		return CUDA_ERROR_INVALID_VALUE;
-	*device = ctx->device;
-	return CUDA_SUCCESS;
+	SIM_ANSWER(device, ctx->device);
 }
 
 CUresult CUDAAPI cuCtxGetFlags(unsigned int *flags)
 {
 	SIM_ENTER_CONTEXT(" ");
-	if (!flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	*flags = ctx->flags;
-	return CUDA_SUCCESS;
+	SIM_ANSWER(flags, ctx->flags);
 }
 
 CUresult CUDAAPI cuCtxGetId(CUcontext handle, unsigned long long *id)

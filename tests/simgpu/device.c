@@ -20,10 +20,7 @@ CUresult CUDAAPI cuDriverGetVersion(int *version)
 CUresult CUDAAPI cuDeviceGetCount(int *count)
 {
 	SIM_ENTER(" ");
-	if (!count)
-		return CUDA_ERROR_INVALID_VALUE;
-	*count = sim_devices;
-	return CUDA_SUCCESS;
+	SIM_ANSWER(count, sim_devices);
 }
 
 CUresult CUDAAPI cuDeviceGet(CUdevice *device, int ordinal)
@@ -163,10 +160,7 @@ CUresult CUDAAPI cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
 	SIM_ENTER(" ");
-	if (!mode)
-		return CUDA_ERROR_INVALID_VALUE;
-	*mode = CU_MODULE_LAZY_LOADING;
-	return CUDA_SUCCESS;
+	SIM_ANSWER(mode, CU_MODULE_LAZY_LOADING);
 }
 
 CUresult CUDAAPI cuGetExportTable(const void **table, const CUuuid *id)

@@ -57,6 +57,15 @@ void sim_log(const char *name, const char *format, ...) __attribute__((format(pr
 	if (!ctx)                                                                                  \
 	return CUDA_ERROR_INVALID_CONTEXT
 
+/* The end of a call that tells one thing. */
+#define SIM_ANSWER(out, value)                                                                     \
+	do {                                                                                       \
+		if (!(out))                                                                        \
+			return CUDA_ERROR_INVALID_VALUE;                                           \
+		*(out) = (value);                                                                  \
+		return CUDA_SUCCESS;                                                               \
+	} while (0)
+
 /* ---- contexts (context.c) --------------------------------------------------------------- */
 
 enum sim_magic {

@@ -72,50 +72,35 @@ CUresult CUDAAPI cuStreamGetFlags(CUstream handle, unsigned int *flags)
 {
 	SIM_ENTER(" stream=%s", NAME(handle));
 	SIM_STREAM_OR_RETURN(stream, handle);
-	if (!flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	*flags = stream->flags;
-	return CUDA_SUCCESS;
+	SIM_ANSWER(flags, stream->flags);
 }
 
 CUresult CUDAAPI cuStreamGetPriority(CUstream handle, int *priority)
 {
 	SIM_ENTER(" stream=%s", NAME(handle));
 	SIM_STREAM_OR_RETURN(stream, handle);
-	if (!priority)
-		return CUDA_ERROR_INVALID_VALUE;
-	*priority = stream->priority;
-	return CUDA_SUCCESS;
+	SIM_ANSWER(priority, stream->priority);
 }
 
 CUresult CUDAAPI cuStreamGetId(CUstream handle, unsigned long long *id)
 {
 	SIM_ENTER(" stream=%s", NAME(handle));
 	SIM_STREAM_OR_RETURN(stream, handle);
-	if (!id)
-		return CUDA_ERROR_INVALID_VALUE;
-	*id = stream->id;
-	return CUDA_SUCCESS;
+	SIM_ANSWER(id, stream->id);
 }
 
 CUresult CUDAAPI cuStreamGetDevice(CUstream handle, CUdevice *device)
 {
 	SIM_ENTER(" stream=%s", NAME(handle));
 	SIM_STREAM_OR_RETURN(stream, handle);
-	if (!device)
-		return CUDA_ERROR_INVALID_VALUE;
-	*device = stream->ctx->device;
-	return CUDA_SUCCESS;
+	SIM_ANSWER(device, stream->ctx->device);
 }
 
 CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext *out)
 {
 	SIM_ENTER(" stream=%s", NAME(handle));
 	SIM_STREAM_OR_RETURN(stream, handle);
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = (CUcontext)stream->ctx;
-	return CUDA_SUCCESS;
+	SIM_ANSWER(out, (CUcontext)stream->ctx);
 }
 
 CUresult CUDAAPI cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t bytes,
