@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/apps/aten.h"
+#include "tests/apps/aten_blocks.h"
 #include "tools/base/half.h"
 
 static const char *const type_name[] = {"f16", "bf16", "f32"};
@@ -131,19 +131,6 @@ void repeat_heads(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t size, int
 
 /* ---- ATen's ---------------------------------------------------------------------------------- */
 
-static __thread unsigned garbage = 0x5eed;
-
-static void *unset(void *block, size_t bytes)
-{
-	unsigned char *p = block;
-
-	for (size_t i = 0; i < bytes; i++) {
-		garbage = garbage * 1664525u + 1013904223u;
-		p[i] = (unsigned char)(garbage >> 24);
-	}
-	return block;
-}
-
 static CUfunction aten(const char *name)
 {
 	CUfunction f;
@@ -152,26 +139,21 @@ static CUfunction aten(const char *name)
 	return f;
 }
 
-static char *pointer(CUdeviceptr p)
-{
-	return (char *)(uintptr_t)p;
-}
-
 void aten_copy(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t n)
 {
-	struct aten_pointers2 p = {{pointer(to), pointer(from)}};
+	struct aten_pointers2 p = {{aten_pointer(to), aten_pointer(from)}};
 	struct aten_empty_functor f;
 	int count = (int)n;
 
 	trace("aten copy %llx <- %llx n=%zu", to, from, n);
 	launch(s, aten(TEXT(ATEN_COPY)), blocks_of(n, 512), 128, 1,
-	       (void *[]){&count, unset(&f, sizeof(f)), &p});
+	       (void *[]){&count, aten_unset(&f, sizeof(f)), &p});
 	mark_copy(to, from, n * width);
 }
 
 void aten_fill(CUstream s, CUdeviceptr to, float value, size_t n)
 {
-	struct aten_pointers1 p = {{pointer(to)}};
+	struct aten_pointers1 p = {{aten_pointer(to)}};
 	struct aten_fill_functor f = {float_to_f16(value)};
 	int count = (int)n;
 
@@ -182,46 +164,22 @@ void aten_fill(CUstream s, CUdeviceptr to, float value, size_t n)
 
 void aten_scale(CUstream s, CUdeviceptr to, CUdeviceptr from, float factor, size_t n)
 {
-	struct aten_pointers2 p = {{pointer(to), pointer(from)}};
-	struct aten_scalar_functor f;
+	struct aten_pointers2 p = {{aten_pointer(to), aten_pointer(from)}};
+	struct aten_scalar_functor f = aten_factor(factor);
 	int count = (int)n;
 
 	trace("aten scale %llx <- %llx n=%zu by %g", to, from, n, (double)factor);
-	unset(&f, sizeof(f));
-	f.scalar = factor;
 	launch(s, aten(TEXT(ATEN_SCALE)), blocks_of(n, 512), 128, 1, (void *[]){&count, &f, &p});
 	mark(to, n * width, depth_of(from, n * width));
-}
-
-static void dimension(struct aten_calculator *c, unsigned size)
-{
-	unsigned shift = 0;
-
-	while (shift < 31 && 1u << shift < size)
-		shift++;
-	c->size[c->dims].divisor = size;
-	c->size[c->dims].magic =
-		(unsigned)((((uint64_t)1 << 32) * (((uint64_t)1 << shift) - size)) / size + 1);
-	c->size[c->dims++].shift = shift;
 }
 
 void aten_add_mask(CUstream s, CUdeviceptr to, CUdeviceptr from, CUdeviceptr mask, size_t n,
 		   size_t period)
 {
-	const unsigned strides[2][3] = {{2, 2, 2}, {(unsigned)period * 2, (unsigned)period * 2, 0}};
-	struct aten_strided3 l;
+	struct aten_strided3 l = aten_masked(to, from, mask, n, period);
 	int count = (int)n;
 
 	trace("aten add %llx <- %llx + %llx n=%zu", to, from, mask, n);
-	unset(&l, sizeof(l));
-	l.calculator.dims = 0;
-	dimension(&l.calculator, (unsigned)period);
-	dimension(&l.calculator, (unsigned)(n / period));
-	memcpy(l.strides, strides, sizeof(strides));
-	l.at[0] = pointer(to);
-	l.at[1] = pointer(from);
-	l.at[2] = pointer(mask);
-	l.factor = 1;
 	launch(s, aten(TEXT(ATEN_ADD_STRIDED)), blocks_of(n, 128), 128, 1, (void *[]){&count, &l});
 	mark(to, n * width, deeper(depth_of(from, n * width), depth_of(mask, period * width)));
 }
@@ -230,22 +188,14 @@ void aten_permute(CUstream s, CUdeviceptr to, CUdeviceptr from, int a, int b, in
 		  size_t b_bytes, size_t a_bytes)
 {
 	const unsigned d = (unsigned)depth * 2;
-	const unsigned strides[3][2] = {
-		{2, 2}, {d, (unsigned)b_bytes}, {d * (unsigned)b, (unsigned)a_bytes}};
 	const size_t n = (size_t)a * (size_t)b * (size_t)depth;
-	struct aten_strided2 l;
+	struct aten_strided2 l = aten_copied(
+		to, from, 3, (unsigned[]){(unsigned)depth, (unsigned)b, (unsigned)a},
+		(unsigned[]){2, 2, d, (unsigned)b_bytes, d * (unsigned)b, (unsigned)a_bytes});
 	int count = (int)n;
 
 	trace("aten permute %llx <- %llx %d,%d,%d by %zu,%zu", to, from, a, b, depth, a_bytes,
 	      b_bytes);
-	unset(&l, sizeof(l));
-	l.calculator.dims = 0;
-	dimension(&l.calculator, (unsigned)depth);
-	dimension(&l.calculator, (unsigned)b);
-	dimension(&l.calculator, (unsigned)a);
-	memcpy(l.strides, strides, sizeof(strides));
-	l.at[0] = pointer(to);
-	l.at[1] = pointer(from);
 	launch(s, aten(TEXT(ATEN_COPY_STRIDED)), blocks_of(n, 128), 128, 1, (void *[]){&count, &l});
 	mark(to, n * width,
 	     depth_of(from, (size_t)(a - 1) * a_bytes + (size_t)(b - 1) * b_bytes + d));
@@ -253,17 +203,11 @@ void aten_permute(CUstream s, CUdeviceptr to, CUdeviceptr from, int a, int b, in
 
 void aten_interleave(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t n)
 {
-	struct aten_strided2 l;
+	struct aten_strided2 l =
+		aten_copied(to, from, 1, (unsigned[]){(unsigned)n}, (unsigned[]){4, 2});
 	int count = (int)n, depth;
 
 	trace("aten interleave %llx <- %llx n=%zu", to, from, n);
-	unset(&l, sizeof(l));
-	l.calculator.dims = 0;
-	dimension(&l.calculator, (unsigned)n);
-	l.strides[0] = 4;
-	l.strides[1] = 2;
-	l.at[0] = pointer(to);
-	l.at[1] = pointer(from);
 	launch(s, aten(TEXT(ATEN_COPY_STRIDED)), blocks_of(n, 128), 128, 1, (void *[]){&count, &l});
 	depth = depth_of(from, n * width);
 	for (size_t i = 0; i < n; i++)
