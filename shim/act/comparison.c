@@ -214,6 +214,16 @@ int comparison_enqueue(const struct comparison *comparison, const struct chain *
 
 /* ---- verdicts ------------------------------------------------------------------------------- */
 
+/* What a comparison came to, and the sample's word for it. */
+enum outcome {
+	OUTCOME_OK,
+	OUTCOME_NOT_EXPLAINED,
+	OUTCOME_MOVED,
+	OUTCOME_DRIFT,
+	OUTCOME_NOTHING_COMPARED
+};
+static const char *const outcomes[] = {"ok", "not_explained", "moved", "drift", "nothing_compared"};
+
 static void write_sample(const struct comparison *c, double app_us, double fused_us,
 			 const char *verdict)
 {
@@ -317,16 +327,16 @@ static bool fast_enough(struct site *site, double app_us, double fused_us, doubl
 /* What a comparison is worth in which the two agreed. Known by its rules, or found out by asking
  * its kernels, the program's function needs no more than that; but the kernel must have been right
  * on something. */
-static const char *judge_agreement(const struct comparison *c)
+static enum outcome judge_agreement(const struct comparison *c)
 {
 	const struct site *site = c->site;
 	const struct drift_sampled_result *t = &c->result->trial;
 
 	if (site->state != SITE_LEARNING || !verdict_empty(&c->result->own))
-		return "ok";
+		return OUTCOME_OK;
 	if (!c->tried || verdict_empty(t) || verdict_no_numbers(&c->result->drift))
-		return "nothing_compared";
-	return verdict_explains(t, &c->rounding, true) ? "ok" : "drift";
+		return OUTCOME_NOTHING_COMPARED;
+	return verdict_explains(t, &c->rounding, true) ? OUTCOME_OK : OUTCOME_DRIFT;
 }
 
 /* The next one is tried on numbers of ours. */
@@ -356,30 +366,32 @@ static void note_moved(struct site *site, const struct drift_result *d)
 		site->moved = moved;
 }
 
+static enum outcome judge(const struct comparison *c)
+{
+	const struct drift_sampled_result *s = &c->result->own;
+
+	if (!verdict_explains(s, &c->rounding, false))
+		return OUTCOME_NOT_EXPLAINED;
+	if (should_round(c))
+		return OUTCOME_MOVED;
+	if (!verdict_agrees(&c->result->drift, &c->rounding) ||
+	    !verdict_as_exact(s, &c->rounding, config()->tolerance))
+		return OUTCOME_DRIFT;
+	return judge_agreement(c);
+}
+
 bool comparison_judge(const struct comparison *c)
 {
 	struct site *site = c->site;
-	const struct drift_result *d = &c->result->drift;
-	const struct drift_sampled_result *s = &c->result->own;
 	const double app_us = timing_us(c->timing), fused_us = timing_between(c->begin, c->end);
-	const char *verdict;
+	const enum outcome outcome = judge(c);
 
-	if (!verdict_explains(s, &c->rounding, false))
-		verdict = "not_explained";
-	else if (should_round(c))
-		verdict = "moved";
-	else if (!verdict_agrees(d, &c->rounding) ||
-		 !verdict_as_exact(s, &c->rounding, config()->tolerance))
-		verdict = "drift";
-	else
-		verdict = judge_agreement(c);
-	write_sample(c, app_us, fused_us, verdict);
+	write_sample(c, app_us, fused_us, outcomes[outcome]);
 	if (c->round_s != site->round_s) /* of a kernel that is no longer asked */
 		return false;
-	note_moved(site, d);
-	if (strcmp(verdict, "moved") == 0 && comparison_round_more(site))
-		return false;
-	if (strcmp(verdict, "ok") == 0) {
+	note_moved(site, &c->result->drift);
+	switch (outcome) {
+	case OUTCOME_OK:
 		site->passed++;
 		site->live->agreed++;
 		site_agrees(site, c->keys);
@@ -387,12 +399,20 @@ bool comparison_judge(const struct comparison *c)
 		    site->passed >= config()->learn)
 			site_verify(site);
 		return true;
+	case OUTCOME_NOTHING_COMPARED:
+		if (!c->in_graph)
+			note_empty(site);
+		return false;
+	case OUTCOME_NOT_EXPLAINED:
+		site_decline(site, REASON_NOT_EXPLAINED, "");
+		return false;
+	case OUTCOME_MOVED:
+		if (comparison_round_more(site))
+			return false;
+		break;
+	case OUTCOME_DRIFT:
+		break;
 	}
-	if (strcmp(verdict, "nothing_compared") != 0)
-		site_decline(site,
-			     strcmp(verdict, "not_explained") ? REASON_DRIFT : REASON_NOT_EXPLAINED,
-			     "");
-	else if (!c->in_graph)
-		note_empty(site);
+	site_decline(site, REASON_DRIFT, "");
 	return false;
 }

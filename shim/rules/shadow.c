@@ -62,7 +62,7 @@ void shadow_put(uint64_t begin, const void *bytes, uint64_t size)
  * later. */
 static bool host_settled(const struct op *op)
 {
-	return !strstr(op->name, "Async") || !memory_lookup((uint64_t)(uintptr_t)op->copy.host);
+	return !op->copy.later || !memory_lookup((uint64_t)(uintptr_t)op->copy.host);
 }
 
 /* Bytes that are kept of what is copied from op->copy.host. */

@@ -166,7 +166,7 @@ static void test_forgotten(void **state)
 	core_allocate((uint64_t)(uintptr_t)&eight & ~4095ull, 8192, MEMORY_HOST);
 	core_send(core_scores());
 	op = upload(SCALAR, &eight, 2);
-	op.name = "cuMemcpyHtoDAsync_v2";
+	op.copy.later = true;
 	core_send(op);
 	assert_false(known());
 }
