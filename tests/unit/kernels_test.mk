@@ -3,9 +3,8 @@
 # said of registers and spills.
 #   UNIT_TESTS: programs that `make test` runs; CHECKS: targets it needs.
 
-UNIT_TESTS += $(addprefix $(O)/tests/unit/,test_cuda_host test_kernels_checks test_kernels_choice test_kernels_decode test_kernels_f32 \
-    test_kernels_rounded test_kernels_rows test_kernels_moves test_kernels_weights \
-    test_kernels_hard test_kernels test_ladder)
+KERNEL_TESTS := test_cuda_host test_ladder test_kernels $(addprefix test_kernels_,checks choice decode f32 hard moves rounded rows scores weights)
+UNIT_TESTS += $(addprefix $(O)/tests/unit/,$(KERNEL_TESTS))
 CHECKS     += check-ptxas
 
 T := $(O)/tests/unit
@@ -33,21 +32,12 @@ $(O)/simgpu/libhopperkernels.so: $(PLAIN)/simgpu/cu/kernels/f32_sm90.o $(PLAIN)/
 	$(Q)$(CXX) -shared -static-libstdc++ -static-libgcc -Wl,--no-undefined -o $@ $^ -lm
 $(T)/test_kernels_f32 $(T)/test_kernels_hard $(T)/test_kernels_rounded: | $(O)/simgpu/libhopperkernels.so
 
-$(T)/test_kernels: $(T)/test_kernels.o $(kernel_case) $(KERNEL_CHOICE)
-$(T)/test_kernels_decode: $(T)/test_kernels_decode.o $(kernel_case) $(KERNEL_CHOICE)
-$(T)/test_kernels_f32: $(T)/test_kernels_f32.o $(kernel_case) $(KERNEL_CHOICE)
-$(T)/test_kernels_rounded: $(T)/test_kernels_rounded.o $(kernel_case) $(KERNEL_CHOICE)
-$(T)/test_kernels_rows: $(T)/test_kernels_rows.o $(kernel_case) $(KERNEL_CHOICE)
-$(T)/test_kernels_moves: $(T)/test_kernels_moves.o
-$(T)/test_kernels_weights: $(T)/test_kernels_weights.o $(kernel_case) $(KERNEL_CHOICE)
-$(T)/test_kernels_hard: $(T)/test_kernels_hard.o $(kernel_case) $(KERNEL_CHOICE)
-$(T)/test_ladder: $(T)/test_ladder.o $(kernel_case) $(KERNEL_CHOICE)
-$(T)/test_kernels_checks: $(T)/test_kernels_checks.o $(kernel_case) $(KERNEL_CHOICE)
-$(T)/test_kernels_choice: $(T)/test_kernels_choice.o $(kernel_case) $(KERNEL_OBJECTS)
-$(T)/test_cuda_host: $(T)/test_cuda_host.o $(kernel_case) $(KERNEL_CHOICE)
-$(T)/test_kernels $(T)/test_kernels_checks $(T)/test_kernels_choice $(T)/test_kernels_decode $(T)/test_kernels_f32 $(T)/test_kernels_rounded $(T)/test_kernels_rows $(T)/test_kernels_moves $(T)/test_kernels_hard $(T)/test_ladder: | $(O)/simgpu/libsimkernels.so
+kernels_on_sim := $(addprefix $(T)/,$(filter-out test_cuda_host test_kernels_weights,$(KERNEL_TESTS)))
+$(kernels_on_sim): | $(O)/simgpu/libsimkernels.so
 $(T)/test_cuda_host $(T)/test_kernels_weights: | $(O)/simgpu/libhostkernels.so
-$(addprefix $(T)/,test_kernels test_kernels_checks test_kernels_choice test_kernels_decode test_kernels_f32 test_kernels_rounded test_kernels_rows test_kernels_moves test_kernels_weights test_kernels_hard test_ladder test_cuda_host):
+$(filter-out %_moves %_choice,$(addprefix $(T)/,$(KERNEL_TESTS))): $(kernel_case) $(KERNEL_CHOICE)
+$(T)/test_kernels_choice: $(kernel_case) $(KERNEL_OBJECTS)
+$(addprefix $(T)/,$(KERNEL_TESTS)): %: %.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lm -ldl
 

@@ -123,6 +123,53 @@ double number_normal(void)
 	return (sum - 3) * M_SQRT2;
 }
 
+/* ---- layouts --------------------------------------------------------------------------------- */
+
+const struct layout bias_layouts[BIAS_LAYOUTS] = {
+	{0},
+	{.same = "hr"},		     /* padding mask, one row per batch */
+	{.same = "bh"},		     /* one matrix for all */
+	{.same = "b"},		     /* relative positions */
+	{.same = "c"},		     /* one number per row */
+	{.same = "bhrc"},	     /* a constant */
+	{.order = "bhcr", .pad = 1}, /* transposed */
+	{.pad = 3, .offset = 1},
+	{.step = 2},
+	{.by_array = true},
+};
+
+static const struct layout odd_layouts[] = {
+	{.order = "brhc"},
+	{.order = "brch"},
+	{.order = "bhcr"},
+	{.order = "bhcr", .pad = 6},
+	{.order = "bhcr", .pad = 3},
+	{.pad = 8},
+	{.pad = 4},
+	{.pad = 1},
+	{.offset = 1},
+	{.offset = 3, .pad = 5, .order = "bhcr"},
+	{.step = 3, .pad = 2},
+	{.by_array = true},
+	{.same = "h"},
+};
+
+void check_layouts(void (*check_one)(const struct layout layouts[4], int n, const char *what))
+{
+	char what[64];
+
+	for (int operand = 0; operand < 4; operand++)
+		for (size_t n = 0; n < sizeof(odd_layouts) / sizeof(odd_layouts[0]); n++) {
+			struct layout layouts[4] = {{0}};
+
+			if (operand == OPERAND_O && odd_layouts[n].same)
+				continue;
+			layouts[operand] = odd_layouts[n];
+			snprintf(what, sizeof(what), "layout %zu of %c", n, "QKVO"[operand]);
+			check_one(layouts, (int)n, what);
+		}
+}
+
 /* ---- operands -------------------------------------------------------------------------------- */
 
 void *element_at(const struct attn_tensor *t, int H, int64_t b, int64_t h, int64_t r, int64_t c)
@@ -362,7 +409,7 @@ int kernels_open_hopper(void **state)
 	return open_kernels(HOPPER_KERNELS);
 }
 
-static int run(struct problem *p, const struct attn_variant *v)
+void problem_run(struct problem *p, const struct attn_variant *v)
 {
 	char name[128];
 	const struct sim_kernel *kernel;
@@ -377,7 +424,7 @@ static int run(struct problem *p, const struct attn_variant *v)
 	assert_non_null(kernel);
 	assert_int_equal(kernel->param_count, 1);
 	assert_int_equal(kernel->param_size[0], sizeof(p->args));
-	return kernel->run(grid, block, (unsigned)v->shared_bytes, params);
+	assert_int_equal(kernel->run(grid, block, (unsigned)v->shared_bytes, params), 0);
 }
 
 /* Marks in `seen` the bytes of O that belong to an element, and checks that all others still hold
@@ -442,7 +489,7 @@ void problem_check(struct problem *p, const struct attn_variant *v, const char *
 
 	memset(m->map, POISON, m->map_bytes - 4096);
 	memcpy(before, m->map, m->map_bytes - 4096);
-	assert_int_equal(run(p, v), 0);
+	problem_run(p, v);
 	check_outside(p, before, name);
 	for (size_t r = 0; r < rows; r += (size_t)p->row_step, n++) {
 		int i = (int)(r % (size_t)a->Sq), h = (int)(r / (size_t)a->Sq % (size_t)a->H);
@@ -467,7 +514,7 @@ void problem_check(struct problem *p, const struct attn_variant *v, const char *
 	free(answer);
 }
 
-static bool is_few(const struct attn_variant *v)
+bool takes_few_queries(const struct attn_variant *v)
 {
 	return v->family == ATTN_DECODE || v->family == ATTN_FEW;
 }
@@ -486,7 +533,8 @@ void problem_check_all(struct problem *p, const char *what)
 	for (int n = 0; n < attn_variant_count; n++) {
 		const struct attn_variant *v = &attn_variants[n];
 
-		if (is_few(v) && (v->grid_x_factor > 1 || p->args.B * p->args.H * p->args.Sq > 40))
+		if (takes_few_queries(v) &&
+		    (v->grid_x_factor > 1 || p->args.B * p->args.H * p->args.Sq > 40))
 			continue;
 		if (v->dtype != p->args.q.dtype || v->max_d != narrowest[v->family])
 			continue;

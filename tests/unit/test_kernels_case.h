@@ -26,6 +26,14 @@ struct layout {
 	bool by_array;
 };
 
+/* In which biases and masks lie. */
+#define BIAS_LAYOUTS 10
+extern const struct layout bias_layouts[BIAS_LAYOUTS];
+
+/* Has each of Q, K, V and O checked in every layout that is not the usual one, the others in that.
+ */
+void check_layouts(void (*check_one)(const struct layout layouts[4], int n, const char *what));
+
 struct operand {
 	void *map; /* what was mapped */
 	size_t map_bytes;
@@ -107,7 +115,11 @@ void problem_row(const struct problem *p, int b, int h, int i, bool rounded, dou
  * by its share of the key's distance from O. */
 double problem_row_loose(const struct problem *p, int b, int h, int i, bool rounded, double *out);
 
-/* Runs the variant `v` of `kernels` on the problem and compares: cmocka
+/* Is it a variant for a handful of queries? */
+bool takes_few_queries(const struct attn_variant *v);
+/* Runs the variant `v` of `kernels` on the problem. */
+void problem_run(struct problem *p, const struct attn_variant *v);
+/* Runs it and compares: cmocka
  * failures name the problem by `what`. Every element of O within twice the error of the rounded
  * chain plus one rounding step (with round_s: and problem_row_loose), NaN and infinity where the
  * answer has them, nothing else written.

@@ -214,18 +214,6 @@ static void test_scale(void **state)
 	check(&p, false, "logits near the end of float");
 }
 
-static const struct layout bias_layouts[] = {
-	{0},
-	{.same = "hr"},
-	{.same = "bh"},
-	{.same = "c"},
-	{.same = "bhrc"},
-	{.order = "bhcr", .pad = 1},
-	{.pad = 3, .offset = 1},
-	{.step = 2},
-	{.by_array = true},
-};
-
 static void test_bias(void **state)
 {
 	struct problem p;
