@@ -10,7 +10,7 @@
 # shellcheck disable=SC2016
 
 set -u
-build=$(cd "${1:?usage: run.sh BUILD [--update]}" && pwd)
+build=$(cd "${1:?usage: run.sh BUILD [--update]}" && pwd) || exit 2
 update=${2-}
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
