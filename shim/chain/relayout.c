@@ -239,6 +239,7 @@ static bool split(struct attn_args *args, int64_t heads)
 					       &args->o,
 					       &args->spec.bias[0],
 					       &args->spec.bias[1],
+					       &args->spec.scales,
 					       &args->spec.mask,
 					       &args->spec.sinks,
 					       &args->spec.lengths};

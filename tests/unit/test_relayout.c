@@ -122,6 +122,8 @@ static void test_shared_heads(void **state)
 	was.q.stride[1] = D; /* [S,H,D], seen in place */
 	was.q.stride[2] = 8 * D;
 	was.spec.bias[0] = (struct attn_tensor){.base = 0x100, .stride = {0, 0, S, 1}};
+	was.spec.bias[1] = was.spec.scales = was.spec.mask = was.spec.sinks = was.spec.lengths =
+		(struct attn_tensor){.base = 0x100, .stride = {8 * S, S, 1, 0}};
 	now = was;
 	assert_true(relayout_apply(&now, from, (uint64_t[RELAYOUT_TENSORS]){0, IN, IN}));
 	assert_int_equal(now.B, 2);
@@ -129,6 +131,11 @@ static void test_shared_heads(void **state)
 	assert_int_equal(now.q.stride[0], 4 * D);
 	assert_int_equal(now.k.stride[1], 0);
 	assert_int_equal(now.spec.bias[0].stride[0], 0);
+	assert_int_equal(now.spec.bias[1].stride[0], 4 * S);
+	assert_int_equal(now.spec.scales.stride[0], 4 * S);
+	assert_int_equal(now.spec.mask.stride[0], 4 * S);
+	assert_int_equal(now.spec.sinks.stride[0], 4 * S);
+	assert_int_equal(now.spec.lengths.stride[0], 4 * S);
 	compare(&r, &was, &was.k, &now, &now.k);
 	compare(&r, &was, &was.v, &now, &now.v);
 }
