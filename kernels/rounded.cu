@@ -272,13 +272,14 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 				counts.join(r, two.x, two.y, exponent);
 			}
 	}
-	float share[2]; /* what a row's weights are multiplied by; 0: it has no key */
+	float share[2]; /* what a row's weights are multiplied by; below 0: it has no key */
 #pragma unroll
 	for (int r = 0; r < 2; r++) {
 		share[r] = !ANY ? 1.0f
 				: count_sink(counts.sum[r], counts.most[r], a, w.b, w.h,
 					     first + 8 * r + lane / 4, 1.0f);
-		share[r] = counts.sum[r] == 0.0f ? 0.0f : share[r] / counts.sum[r];
+		/* 0 is what is left beside a sink that lies far above */
+		share[r] = counts.sum[r] == 0.0f ? -1.0f : share[r] / counts.sum[r];
 	}
 
 	/* the second walk */
@@ -349,7 +350,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 		return;
 	float(&rows)[1][WIDTH / 8][4] = *(float(*)[1][WIDTH / 8][4]) o;
 	T *const own = (T *)shared + row_warp * OWN;
-	const float sums[1][2] = {{share[0] == 0.0f ? 0.0f : 1.0f, share[1] == 0.0f ? 0.0f : 1.0f}};
+	const float sums[1][2] = {{share[0] < 0.0f ? 0.0f : 1.0f, share[1] < 0.0f ? 0.0f : 1.0f}};
 	const float out[1][2] = {{a.spec.out_scale, a.spec.out_scale}};
 	divide_rows<T, 1, WIDTH>(rows, sums, out, own, a, w);
 	store_rows<T, 1, WIDTH>(rows, own, a, w, first);

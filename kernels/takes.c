@@ -79,7 +79,8 @@ static int is_x_narrow(const struct attn_args *args)
 {
 	const struct attn_spec *s = &args->spec;
 	const int biased = s->bias[0].base || s->bias[1].base;
-	const int finite = (s->mask.base && !isinf(s->mask_value)) || !isinf(s->window_value);
+	const int finite =
+		(s->mask.base && s->mask_value != -INFINITY) || s->window_value != -INFINITY;
 
 	if (!is_narrow(s->mask.base ? s->mask_value : 0.0f, args->q.dtype) ||
 	    !is_narrow(s->window_value, args->q.dtype))

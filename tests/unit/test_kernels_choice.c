@@ -186,6 +186,36 @@ static void test_select_windows(void **state)
 	}
 }
 
+/* Is a variant of rounded.cu chosen that keeps x, where there is any? */
+static bool keeps_x(const struct attn_args *a)
+{
+	const struct attn_variant *v = attn_select(a, 90, NULL);
+
+	assert_non_null(v);
+	assert_int_equal(v->family, ATTN_ROUNDED);
+	return v->needs & ATTN_NEEDS_SHORT;
+}
+
+/* What rounded.cu would not compute as it is asked for. */
+static void test_select_rounded(void **state)
+{
+	struct attn_args a = packed_call(64, 512);
+
+	(void)state;
+	a.spec.round_s = ATTN_ROUND_PRODUCT | ATTN_ROUND_WEIGHTS;
+	a.spec.round_p = ATTN_F16;
+	a.spec.alpha = 1;
+	assert_true(keeps_x(&a)); /* in 16 bits, but for a factor */
+	a.spec.mask =
+		(struct attn_tensor){.base = 4096, .stride = {0, 0, a.Sk, 1}, .dtype = ATTN_BOOL};
+	a.spec.mask_value = -INFINITY;
+	assert_true(keeps_x(&a));
+	a.spec.mask_value = INFINITY; /* the factor is no longer left to the exponential */
+	assert_false(keeps_x(&a));
+	a.spec.mask_value = -65504.0f;
+	assert_false(keeps_x(&a));
+}
+
 static void test_images(void **state)
 {
 	static const struct kernel_image images[] = {
@@ -259,9 +289,10 @@ static void test_parts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_variants),    cmocka_unit_test(test_select),
-		cmocka_unit_test(test_select_rows), cmocka_unit_test(test_select_windows),
-		cmocka_unit_test(test_images),	    cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_variants),       cmocka_unit_test(test_select),
+		cmocka_unit_test(test_select_rows),    cmocka_unit_test(test_select_windows),
+		cmocka_unit_test(test_select_rounded), cmocka_unit_test(test_images),
+		cmocka_unit_test(test_parts),
 	};
 
 	return cmocka_run_group_tests(tests, kernels_open, NULL);

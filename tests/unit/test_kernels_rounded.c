@@ -192,6 +192,11 @@ static void test_extremes(void **state)
 			p.args.spec.empty_row = empty;
 			p.args.spec.alpha = p.args.spec.scale = 1500.0f;
 			check(&p, "scores far from 0");
+			init(&p, n % 2, 40, 300, 64, PRODUCT | SCALED | WEIGHTS, NULL);
+			p.args.spec.empty_row = empty;
+			problem_mask(&p, true, lowest, &(struct layout){.same = "bhr"}, 0.0);
+			problem_sinks(&p, n % 2, NULL, 3);
+			check(&p, "rows without weight beside a sink");
 		}
 }
 
