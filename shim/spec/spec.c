@@ -371,6 +371,8 @@ static enum reason apply(struct walk *walk, const struct step *step)
 	if (meaning->role != ROLE_UNKNOWN && meaning->role != ROLE_OPAQUE &&
 	    meaning->elements != walk->Z * walk->args->Sq * walk->columns)
 		return stop(walk, REASON_LAYOUT, step->name);
+	if (meaning->role != ROLE_SOFTMAX && !rows_in_order(walk, step))
+		walk->astray = step->name;
 	/* once the scores stand relative to one another, or beside a sink, softmax is all that may
 	 * come; and, where there is no sink, a factor for the distances */
 	if (!walk->softmax && (walk->shifted || walk->columns != walk->args->Sk) &&
@@ -502,6 +504,7 @@ static enum reason walk_steps(struct walk *walk)
 	walk->softmax = walk->tanh = walk->masked = walk->unknown = walk->again = false;
 	walk->shifted = walk->lowest = false;
 	walk->mask = walk->added = -1;
+	walk->astray = NULL;
 	walk->dtype = dtype_of_cuda(chain->steps[0].gemm.ctype);
 	memset(walk->sides, 0, sizeof(walk->sides));
 	memset(args, 0, sizeof(*args));
@@ -550,6 +553,8 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 		return stop(&walk, REASON_SCORES_READ_BY, chain->steps[chain->step_count - 1].name);
 	if (!walk.softmax && !walk.unknown)
 		return stop(&walk, REASON_NOT_SOFTMAX, "");
+	if (walk.astray)
+		return stop(&walk, REASON_LAYOUT, walk.astray);
 	reason = check_gemms(&walk);
 	if (reason != REASON_NONE)
 		return reason;

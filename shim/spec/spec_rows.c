@@ -6,6 +6,29 @@
  */
 #include "shim/spec/spec_walk.h"
 
+bool rows_in_order(const struct walk *walk, const struct step *step)
+{
+	const struct meaning *meaning = &step->meaning;
+
+	for (int i = 0; i < meaning->view_count; i++) {
+		const struct view *view = &meaning->views[i];
+		const struct ref *ref = i ? ref_of(step, view->where) : NULL;
+		int64_t apart = view->element;
+
+		if (i &&
+		    (!ref || ref->kind != REF_VALUE || walk->sides[ref->index].what != SIDE_NONE))
+			continue;
+		for (int d = 0; d < meaning->dims; d++) {
+			if (meaning->size[d] == 1)
+				continue;
+			if (view->stride[d] != apart)
+				return false;
+			apart *= meaning->size[d];
+		}
+	}
+	return true;
+}
+
 bool rows_dead(const struct walk *walk, const struct step *step)
 {
 	const struct chain *chain = walk->chain;
@@ -69,6 +92,7 @@ bool rows_note_side(struct walk *walk, const struct step *step, enum reason *rea
 	}
 	*reason = REASON_NONE;
 	if (what == SIDE_NONE || walk->chain->transposed ||
+	    (what == SIDE_HIDDEN && !rows_in_order(walk, step)) ||
 	    meaning->elements != walk->Z * walk->args->Sq * walk->columns ||
 	    (what != SIDE_HIDDEN && meaning->softmax_cols != walk->columns)) {
 		*reason = stop(walk, REASON_SCORES_READ_BY, step->name);

@@ -35,9 +35,10 @@ struct walk {
 	int scores;	  /* the one that softmax took */
 	int dtype;	  /* of that the walk is at */
 	bool softmax, tanh, masked, shifted, unknown;
-	int mask;    /* the input that a fill took for one; -1: none did */
-	int added;   /* the one that was added last; -1: none was */
-	bool lowest; /* it filled in the lowest number that there is, or -inf */
+	int mask;	    /* the input that a fill took for one; -1: none did */
+	int added;	    /* the one that was added last; -1: none was */
+	const char *astray; /* a step that goes through the scores in another order; NULL: none */
+	bool lowest;	    /* it filled in the lowest number that there is, or -inf */
 	struct {
 		enum side what;
 		int of; /* version of the scores */
@@ -87,6 +88,10 @@ enum reason spec_set_folded(struct walk *walk);
  * rows. */
 enum reason spec_set_tensor(struct walk *walk, const struct step *step, const struct view *view,
 			    int64_t columns, struct attn_tensor *tensor, int index);
+
+/* Does an element-wise step go through the scores as they lie, and store them so? Else what it says
+ * of one would be taken for another's. */
+bool rows_in_order(const struct walk *walk, const struct step *step);
 
 /* Does nobody read what the step makes of the scores, within the chain? */
 bool rows_dead(const struct walk *walk, const struct step *step);

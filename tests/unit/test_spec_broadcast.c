@@ -315,13 +315,39 @@ static void test_split_agrees(void **state)
 	}
 }
 
+/* The scores of a row are read from a column, or stored to one. */
+static void test_other_order(void **state)
+{
+	const unsigned n = 32, all = n * n * 2, size[] = {n, n, 3};
+	const unsigned across[] = {2, 2 * n, 2, 2 * n, 2, 2 * n, all, all, 0};
+	const unsigned down[] = {2 * n, 2, 2, 2, 2 * n, 2 * n, all, all, 0};
+	const float one = 1;
+
+	(void)state;
+	for (int stored = 0; stored < 2; stored++)
+		for (int added = 0; added < 2; added++) {
+			struct chain *chain;
+
+			core_begin();
+			core.Sk = core.Sq = n;
+			core_resize();
+			chain = begin();
+			join(chain, core_strided(added ? TEXT(ATEN_ADD_STRIDED)
+						       : TEXT(ATEN_MULTIPLY_STRIDED),
+						 3, 3, size, stored ? down : across,
+						 (uint64_t[]){core.x, core.s, core.mask}, &one, 4));
+			assert_int_equal(finish(chain), REASON_LAYOUT);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_broadcast),	 cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_broadcast_denied), cmocka_unit_test(test_windows),
 		cmocka_unit_test(test_decomposed),	 cmocka_unit_test(test_scales_on_device),
-		cmocka_unit_test(test_scales_denied),	 cmocka_unit_test(test_split_agrees),
+		cmocka_unit_test(test_scales_denied),	 cmocka_unit_test(test_other_order),
+		cmocka_unit_test(test_split_agrees),
 	};
 
 	return CORE_MAIN("broadcast", tests);
