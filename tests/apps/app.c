@@ -167,15 +167,19 @@ static void *allocate(size_t bytes)
 	return p;
 }
 
+/* A small pageable copy may return before it has arrived, and streams here do not wait for it. */
+void app_upload(CUdeviceptr to, const void *data, size_t bytes)
+{
+	CHECK(cuMemcpyHtoD(to, data, bytes));
+	CHECK(cuStreamSynchronize(CU_STREAM_LEGACY));
+}
+
 void app_upload_random(CUdeviceptr to, size_t n, uint64_t seed)
 {
 	uint16_t *data = allocate(n * 2);
 
 	app_random_f16(data, n, seed);
-	CHECK(cuMemcpyHtoD(to, data, n * 2));
-	/* A small pageable copy may return before it has arrived, and streams here do not wait for
-	 * it. */
-	CHECK(cuStreamSynchronize(CU_STREAM_LEGACY));
+	app_upload(to, data, n * 2);
 	free(data);
 }
 
@@ -186,8 +190,7 @@ void app_upload_causal(CUdeviceptr to, int rows, int columns)
 	for (int i = 0; i < rows; i++)
 		for (int j = 0; j < columns; j++)
 			data[(size_t)i * columns + j] = j <= i + columns - rows ? 0 : 0xfc00;
-	CHECK(cuMemcpyHtoD(to, data, (size_t)rows * columns * 2));
-	CHECK(cuStreamSynchronize(CU_STREAM_LEGACY));
+	app_upload(to, data, (size_t)rows * columns * 2);
 	free(data);
 }
 

@@ -69,6 +69,8 @@ CUdeviceptr app_alloc(size_t bytes);
 /* n numbers of a uniform distribution in [-1,1), the same for the same seed, as fp16 or fp32. */
 void app_random_f16(uint16_t *out, size_t n, uint64_t seed);
 void app_random_f32(float *out, size_t n, uint64_t seed);
+/* Bytes that are on the device when it returns. */
+void app_upload(CUdeviceptr to, const void *data, size_t bytes);
 /* Writes random fp16 to device memory by a synchronous copy. */
 void app_upload_random(CUdeviceptr to, size_t n, uint64_t seed);
 /* Causal mask [rows,columns] in fp16: 0 or -inf. */

@@ -60,7 +60,7 @@ static void masks_open(struct masks *m)
 	b->mask = app_alloc(m->size * 2);
 	m->other = app_alloc(m->size * 2);
 	fill_half(m->half, b->shape.rows);
-	CHECK(cuMemcpyHtoD(m->other, m->zeros, m->size * 2));
+	app_upload(m->other, m->zeros, m->size * 2);
 }
 
 static void inputs(struct masks *m, int forward)
@@ -83,7 +83,7 @@ static void changing(struct masks *m, void (*change)(struct masks *m))
 {
 	for (int f = 0; f < FORWARDS; f++) {
 		inputs(m, f);
-		CHECK(cuMemcpyHtoD(m->b.mask, m->half, m->size * 2));
+		app_upload(m->b.mask, m->half, m->size * 2);
 		attend(m, "O", f);
 		attend(m, "O2", f);
 		if (f >= 2)
@@ -248,7 +248,7 @@ static void masks_in_turn(void)
 	CUdeviceptr mask[2];
 
 	masks_open(&m);
-	CHECK(cuMemcpyHtoD(m.b.mask, m.half, m.size * 2));
+	app_upload(m.b.mask, m.half, m.size * 2);
 	mask[0] = m.b.mask;
 	mask[1] = m.other;
 	for (int layer = 0; layer < 3 * FORWARDS; layer++) {
