@@ -69,10 +69,14 @@ cp "$readme" "$work/readme"
 env -i "$build/fashim" env --format=markdown | replace options
 env -i "$build/fashim" reasons --format=markdown | replace reasons
 # What was measured last on a GPU; nothing to compare with before that.
-measured=$here/../gpu/reference/bench.json
-if [ -f "$measured" ]; then
-	env -i "$(command -v python3)" "$here/../gpu/bench" --from "$measured" --markdown | replace bench
-fi
+# measured NAME PROGRAM: its table of the results kept under that name
+measured()
+{
+	kept=$here/../gpu/reference/$1.json
+	[ ! -f "$kept" ] || env -i "$(command -v python3)" "$here/../gpu/$2" --from "$kept" --markdown | replace "$1"
+}
+measured times times.py
+measured bench bench
 {
 	echo '```'
 	run replace 'fashim run -- python3 model.py'

@@ -110,7 +110,8 @@ profile: ## what binds each kernel: Nsight Compute and compute-sanitizer (on a G
 	$(Q)python3 tests/gpu/profile_kernels.py --build $(O) --out $(O)/profile $(PROFILE_FLAGS)
 
 times: ## whole models: eager, under the shim, edited to SDPA (on a GPU, needs transformers)
-	$(Q)python3 tests/gpu/times.py --lib $(O)/libfashim.so --out $(O)/times $(TIMES_FLAGS)
+	$(Q)python3 tests/gpu/times.py --lib $(O)/libfashim.so --out $(O)/times \
+	    --commit "$$(git describe --always --dirty 2>/dev/null)" $(TIMES_FLAGS)
 
 # Nothing is built where there is no device: all.sh then says "skipped" and passes.
 ifneq ($(wildcard /dev/nvidia0 /dev/nvidiactl),)

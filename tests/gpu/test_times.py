@@ -179,7 +179,7 @@ class RunTest(unittest.TestCase):
             times.Contestant(label, environment, out, (me, "--worker", variant))
             for label, environment, variant in (
                 ("eager", plain, "eager"), ("shim", shim, "eager"), ("sdpa", plain, "sdpa"))]
-        arguments = SimpleNamespace(rounds=3, limit=1.5, seconds=60, out=out, work=out)
+        arguments = SimpleNamespace(rounds=3, limit=1.5, seconds=60, out=out, work=out, commit="0123abc")
         said, sys.stderr = sys.stderr, open(os.devnull, "w")
         try:
             cls.result = times.run([times.Model(name, f"made up: {name}", 1024, "f16")
@@ -243,6 +243,7 @@ class RunTest(unittest.TestCase):
         self.assertEqual(len(times_table.failures(self.result)), 4)
         self.assertIn("| made up: good | 2 | 1 | 0.98 | 2.00 | 1.02 |",
                       times_table.markdown(self.result))
+        self.assertIn("the shim as of 0123abc; medians of 3 rounds", times_table.markdown(self.result))
         with open(os.path.join(self.folder.name, "times.json")) as file:
             self.assertEqual(len(json.load(file)["models"]), 7)
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole models, GPU milliseconds a forward: eager, eager under the shim, edited to SDPA.
 
-    times.py --lib build/libfashim.so --out DIR [--only GLOB,…] [--rounds N] [--kernels N]
+    times.py --lib build/libfashim.so --out DIR [--only GLOB,…] [--rounds N] [--kernels N] [--commit TEXT]
+    times.py --from FILE [--markdown]       what a run kept; or the README's table of it
 
 One process a contestant lives through the whole run. All build a model at once; then one at a time
 has the GPU, in rounds A B C, C B A, …, so that ratios are of rounds beside each other. Models have
@@ -304,7 +305,7 @@ def shim_part(log, mode):
 def run(models, contestants, log, arguments, compare=compare_outputs):
     """Both passes over all models. Returns what times.json holds."""
     start, times = time.monotonic(), Times(contestants, log, arguments, compare)
-    result = {"rounds": arguments.rounds, "models": [], "shim": {}}
+    result = {"commit": arguments.commit, "rounds": arguments.rounds, "models": [], "shim": {}}
     for contestant in contestants:
         contestant.server.spawn()
     for contestant in contestants:
@@ -337,14 +338,23 @@ def write(folder, name, text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--lib", required=True, help="the shim")
-    parser.add_argument("--out", required=True, help="folder for the results")
+    parser.add_argument("--lib", default="build/libfashim.so", help="the shim")
+    parser.add_argument("--out", default="build/times", help="folder for the results")
+    parser.add_argument("--commit", metavar="TEXT", help="what the shim was built of")
+    parser.add_argument("--from", dest="kept", metavar="FILE", help="print results kept; nothing is run")
+    parser.add_argument("--markdown", action="store_true", help="with --from: print the README's table alone")
     parser.add_argument("--only", default="*", help="comma-separated globs of models")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--kernels", type=int, default=0, help="list so many kernels of each")
     parser.add_argument("--limit", type=float, default=60, help="seconds for a pass of a model")
     parser.add_argument("--seconds", type=float, default=240, help="no model is begun later")
     arguments = parser.parse_args()
+    if arguments.kept:
+        with open(arguments.kept) as file:
+            result = json.load(file)
+        print(times_table.markdown(result) if arguments.markdown else times_table.text(result, arguments.kernels),
+              end="")
+        return 0
     if not harness.have_gpu():
         print("skipped: no CUDA device here; nothing was timed")
         return 0

@@ -123,4 +123,7 @@ def markdown(result):
                  for key in ("busy eager/shim", "busy shim/sdpa")]
         lines.append(f"| {row['about']} | " + " | ".join(
             busy + [number(cell).replace("-", "–") for cell in cells]) + " |")
+    shim = result["shim"]
+    lines += ["", f"{shim.get('gpu')}, CUDA driver {shim.get('driver')}, the shim as of {result.get('commit') or 'no commit'}; "
+                  f"medians of {result['rounds']} rounds in turn."]
     return "\n".join(lines) + "\n"
