@@ -29,54 +29,6 @@
 namespace step18
 {
 
-/* Each other group's sums count in those of group 0; by way of shared memory, where THREADS
- * threads of a group have a column each. */
-template <int GROUPS, int THREADS>
-static __device__ __forceinline__ void merge_groups(struct warp_sums &w, float *room, int group,
-						    float exponent)
-{
-	constexpr int NUMBERS = LADDER_D / 2 + 4;
-	const int column = threadIdx.x % THREADS;
-
-	if (GROUPS == 1)
-		return;
-	__syncthreads(); /* nobody needs K and V any more, which were there */
-	if (group > 0) {
-		float *to = room + (group - 1) * NUMBERS * THREADS + column;
-#pragma unroll
-		for (int n = 0; n < LADDER_D / 2; n++, to += THREADS)
-			*to = w.o[n / 4][n % 4];
-#pragma unroll
-		for (int r = 0; r < 2; r++, to += 2 * THREADS) {
-			to[0] = w.max[r];
-			to[THREADS] = w.sum[r];
-		}
-	}
-	__syncthreads();
-	if (group > 0)
-		return;
-#pragma unroll 1
-	for (int other = 1; other < GROUPS; other++) {
-		const float *from = room + (other - 1) * NUMBERS * THREADS + column;
-		float ours[2], theirs[2];
-
-#pragma unroll
-		for (int r = 0; r < 2; r++) {
-			const float *const row = from + (LADDER_D / 2 + 2 * r) * THREADS;
-			const float max = fmaxf(w.max[r], row[0]);
-			const float base = max == -INFINITY ? 0.0f : max;
-			ours[r] = exp2_fast((w.max[r] - base) * exponent);
-			theirs[r] = exp2_fast((row[0] - base) * exponent);
-			w.max[r] = max;
-			w.sum[r] = w.sum[r] * ours[r] + row[THREADS] * theirs[r];
-		}
-#pragma unroll
-		for (int n = 0; n < LADDER_D / 2; n++, from += THREADS)
-			w.o[n / 4][n % 4] =
-				w.o[n / 4][n % 4] * ours[n / 2 % 2] + *from * theirs[n / 2 % 2];
-	}
-}
-
 template <int ROWS, int KEYS, int STAGES, int GROUPS>
 static __device__ __forceinline__ void attention(const struct attn_args &a)
 {

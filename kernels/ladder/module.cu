@@ -20,3 +20,5 @@
 #include "kernels/ladder/16_swizzle.cu"
 #include "kernels/ladder/17_persistent.cu"
 #include "kernels/ladder/18_tuned.cu"
+#include "kernels/ladder/19_one_stage.cu"
+#include "kernels/ladder/20_rolling_slices.cu"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What steps 16 to 18 of the ladder share: tiles without padding, and a warp that keeps 16 rows of
+ * What steps 16 to 20 of the ladder share: tiles without padding, and a warp that keeps 16 rows of
  * S, P and O in its registers.
  *
  * A row of 64 halves is 128 bytes, eight pieces of 16, and spans all banks once. Piece c of row r
@@ -127,32 +127,101 @@ add_values(struct warp_sums &w, const float (&p)[2][KEYS / 4], __half (*v)[LADDE
 	}
 }
 
-/* One step for the 16 rows from row `first` of all on, over the KEYS keys from key j of all on,
- * which are the lines from `key` on of the tiles k and v. */
+/* Hides, of scores of the 16 rows from row `first` of all on and the KEYS keys from key j of all
+ * on, those of keys that a row does not see. */
+template <int KEYS>
+static __device__ __forceinline__ void hide_keys(const struct attn_args &a, float (&x)[2][KEYS / 4],
+						 int first, int j)
+{
+	const int lane = threadIdx.x % 32, i = first + lane / 4, own = j + 2 * (lane % 4);
+
+	if (keys_begin(a, first + 15) <= j && keys_end(a, first) >= j + KEYS)
+		return;
+#pragma unroll
+	for (int r = 0; r < 2; r++) {
+		const int begin = keys_begin(a, i + 8 * r), end = keys_end(a, i + 8 * r);
+#pragma unroll
+		for (int n = 0; n < KEYS / 4; n++)
+			if (own + key_of(n) < begin || own + key_of(n) >= end)
+				x[r][n] = -INFINITY;
+	}
+}
+
+/* P of the 16 rows from row `first` of all on, over the KEYS keys from key j of all on, which are
+ * the lines from `key` on of the tile k; what was summed up so far is scaled to match. */
+template <int KEYS>
+static __device__ __forceinline__ void weigh_keys(const struct attn_args &a, struct warp_sums &w,
+						  float (&x)[2][KEYS / 4], __half (*k)[LADDER_D],
+						  int key, int first, int j)
+{
+	float keep[2];
+
+	multiply_keys<KEYS>(x, w, k, key);
+	hide_keys<KEYS>(a, x, first, j);
+	softmax_step(x, w.max, w.sum, keep, a.spec.scale * LOG2E);
+#pragma unroll
+	for (int n = 0; n < LADDER_D / 2; n++)
+		w.o[n / 4][n % 4] *= keep[n / 2 % 2];
+}
+
+/* One step for these rows and keys. */
 template <int KEYS>
 static __device__ __forceinline__ void attend(const struct attn_args &a, struct warp_sums &w,
 					      __half (*k)[LADDER_D], __half (*v)[LADDER_D], int key,
 					      int first, int j)
 {
-	const int lane = threadIdx.x % 32, i = first + lane / 4, own = j + 2 * (lane % 4);
-	float x[2][KEYS / 4], keep[2];
+	float x[2][KEYS / 4];
 
-	multiply_keys<KEYS>(x, w, k, key);
-	if (keys_begin(a, first + 15) > j || keys_end(a, first) < j + KEYS) {
+	weigh_keys<KEYS>(a, w, x, k, key, first, j);
+	add_values<KEYS>(w, x, v, key);
+}
+
+/* Each other group's sums count in those of group 0; by way of shared memory, where THREADS
+ * threads of a group have a column each. */
+template <int GROUPS, int THREADS>
+static __device__ __forceinline__ void merge_groups(struct warp_sums &w, float *room, int group,
+						    float exponent)
+{
+	constexpr int NUMBERS = LADDER_D / 2 + 4;
+	const int column = threadIdx.x % THREADS;
+
+	if (GROUPS == 1)
+		return;
+	__syncthreads(); /* nobody needs K and V any more, which were there */
+	if (group > 0) {
+		float *to = room + (group - 1) * NUMBERS * THREADS + column;
 #pragma unroll
-		for (int r = 0; r < 2; r++) {
-			const int begin = keys_begin(a, i + 8 * r), end = keys_end(a, i + 8 * r);
+		for (int n = 0; n < LADDER_D / 2; n++, to += THREADS)
+			*to = w.o[n / 4][n % 4];
 #pragma unroll
-			for (int n = 0; n < KEYS / 4; n++)
-				if (own + key_of(n) < begin || own + key_of(n) >= end)
-					x[r][n] = -INFINITY;
+		for (int r = 0; r < 2; r++, to += 2 * THREADS) {
+			to[0] = w.max[r];
+			to[THREADS] = w.sum[r];
 		}
 	}
-	softmax_step(x, w.max, w.sum, keep, a.spec.scale * LOG2E);
+	__syncthreads();
+	if (group > 0)
+		return;
+#pragma unroll 1
+	for (int other = 1; other < GROUPS; other++) {
+		const float *from = room + (other - 1) * NUMBERS * THREADS + column;
+		float ours[2], theirs[2];
+
 #pragma unroll
-	for (int n = 0; n < LADDER_D / 2; n++)
-		w.o[n / 4][n % 4] *= keep[n / 2 % 2];
-	add_values<KEYS>(w, x, v, key);
+		for (int r = 0; r < 2; r++) {
+			const float *const row = from + (LADDER_D / 2 + 2 * r) * THREADS;
+			const float max = fmaxf(w.max[r], row[0]);
+			const float base = max == -INFINITY ? 0.0f : max;
+			ours[r] = exp2_fast((w.max[r] - base) * exponent);
+			theirs[r] = exp2_fast((row[0] - base) * exponent);
+			w.max[r] = max;
+			w.sum[r] = w.sum[r] * ours[r] + row[THREADS] * theirs[r];
+		}
+#pragma unroll
+		for (int n = 0; n < LADDER_D / 2; n++, from += THREADS)
+			w.o[n / 4][n % 4] =
+				w.o[n / 4][n % 4] * ours[n / 2 % 2] + *from * theirs[n / 2 % 2];
+	}
 }
 
 /* The rows, divided by their sums, go to memory by way of `own`, 16 lines of shared memory that

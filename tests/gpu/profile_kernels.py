@@ -212,7 +212,8 @@ def tables(result):
 
 def page_table(result):
     """The kernels alone, and of the ladder's last step the one that was chosen."""
-    return kernel_table(result, [row for row in result["rows"] if "/18_tuned_" not in row["variant"]])
+    return kernel_table(result, [row for row in result["rows"]
+                                 if not re.search("/(18_tuned|20_rolling_slices)_", row["variant"])])
 
 
 def write_page(path, text):
