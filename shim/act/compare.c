@@ -128,18 +128,20 @@ static void finish(struct pending *slot)
 	timing_drop(comparison->timing);
 }
 
-/* Sites that were verified before the program chose anything. */
+/* Sites that were verified before the program chose anything, or before it was known that little
+ * moves it far. */
 static void reconsider(void)
 {
-	static bool done;
+	static unsigned before;
+	const unsigned now = comparison_strict();
 
-	if (done || !grouped_seen())
+	if (now == before)
 		return;
-	done = true;
+	before = now;
 	for (int i = 0; i < site_count; i++)
-		if (sites[i].state == SITE_VERIFIED &&
-		    sites[i].moved > rounding_where_choices(sites[i].dtype) && !sites[i].round_s &&
-		    !comparison_round_more(&sites[i]))
+		if (sites[i].state == SITE_VERIFIED && !sites[i].round_s &&
+		    sites[i].moved > comparison_wanted(sites[i].dtype) &&
+		    !comparison_round_more(&sites[i]) && grouped_seen())
 			site_decline(&sites[i], REASON_DRIFT, "before a choice");
 }
 

@@ -283,25 +283,15 @@ static double least(double old, double fresh)
 
 bool comparison_round_more(struct site *site)
 {
-	if (site->round_s || !site->rounds || site->unrounded)
+	if (site->round_s || !site->rounds)
 		return false;
 	site_round(site, site->rounds);
 	return true;
 }
 
-/* That was too slow: then O may be moved as far as `most`. */
-static bool round_no_more(struct site *site, double most)
-{
-	if (!site->round_s || site->moved > most)
-		return false;
-	site->unrounded = true;
-	site_round(site, 0);
-	return true;
-}
-
 /* Is the fused kernel fast enough, as far as the best times seen tell? Another process on the GPU
  * spoils single samples, so a site is given a few more before it is declined for this. */
-static bool fast_enough(struct site *site, double app_us, double fused_us, double most)
+static bool fast_enough(struct site *site, double app_us, double fused_us)
 {
 	char detail[64];
 
@@ -314,8 +304,6 @@ static bool fast_enough(struct site *site, double app_us, double fused_us, doubl
 		return false;
 	if (!(site->app_us > 0) || site->app_us >= config()->min_speedup * site->fused_us)
 		return true;
-	if (round_no_more(site, most))
-		return false;
 	if (site->samples >= SPEED_SAMPLES) {
 		snprintf(detail, sizeof(detail), "%d.%02dx", (int)(site->app_us / site->fused_us),
 			 (int)(site->app_us / site->fused_us * 100) % 100);
@@ -348,22 +336,47 @@ static void note_empty(struct site *site)
 		site_decline(site, REASON_NOTHING_COMPARED, "");
 }
 
+/* Some site's scores, of operands of that type, are so large that their rounding decides: whatever
+ * moves its operands a little makes it round them otherwise. */
+static bool steep[ATTN_F32];
+
+unsigned comparison_strict(void)
+{
+	unsigned strict = grouped_seen();
+
+	for (int dtype = 0; dtype < ATTN_F32; dtype++)
+		strict |= (unsigned)steep[dtype] << (dtype + 1);
+	return strict;
+}
+
+double comparison_wanted(int dtype)
+{
+	return dtype < ATTN_F32 && (steep[dtype] || grouped_seen()) ? rounding_where_choices(dtype)
+								    : INFINITY;
+}
+
 /* Did O move further than is wanted, and is there a kernel that moves it less? */
 static bool should_round(const struct comparison *c)
 {
 	const struct site *site = c->site;
 	const struct drift_result *d = &c->result->drift;
 
-	return verdict_moved(d, c->rounding.wanted) && !d->nonfinite_mismatch && !site->round_s &&
-	       site->rounds && !site->unrounded;
+	return (verdict_moved(d, c->rounding.wanted) ||
+		verdict_moved(d, comparison_wanted(site->dtype))) &&
+	       !d->nonfinite_mismatch && !site->round_s && site->rounds;
 }
 
-static void note_moved(struct site *site, const struct drift_result *d)
+static void note_moved(const struct comparison *c)
 {
+	const struct drift_result *d = &c->result->drift;
 	const double moved = d->sum_app2 > 0 ? verdict_rms(d->sum_diff2 / d->sum_app2, 1) : 0;
+	struct site *site = c->site;
 
-	if (!site->round_s && moved > site->moved)
-		site->moved = moved;
+	if (site->round_s || !(moved > site->moved))
+		return;
+	site->moved = moved;
+	if (site->dtype < ATTN_F32 && site->rounds && moved > c->rounding.wanted)
+		steep[site->dtype] = true;
 }
 
 static enum outcome judge(const struct comparison *c)
@@ -389,14 +402,13 @@ bool comparison_judge(const struct comparison *c)
 	write_sample(c, app_us, fused_us, outcomes[outcome]);
 	if (c->round_s != site->round_s) /* of a kernel that is no longer asked */
 		return false;
-	note_moved(site, &c->result->drift);
+	note_moved(c);
 	switch (outcome) {
 	case OUTCOME_OK:
 		site->passed++;
 		site->live->agreed++;
 		site_agrees(site, c->keys);
-		if (fast_enough(site, app_us, fused_us, c->rounding.moved) &&
-		    site->passed >= config()->learn)
+		if (fast_enough(site, app_us, fused_us) && site->passed >= config()->learn)
 			site_verify(site);
 		return true;
 	case OUTCOME_NOTHING_COMPARED:

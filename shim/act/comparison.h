@@ -74,4 +74,13 @@ bool comparison_judge(const struct comparison *comparison);
  * cannot. */
 bool comparison_round_more(struct site *site);
 
+/* How far may a kernel move O, of that type, before one is asked that rounds all that the program
+ * does? As little as that does where the program chooses by what comes of it, or where some site's
+ * scores are so large that whatever moves their operands makes them round otherwise; else INFINITY,
+ * and struct rounding says it. */
+double comparison_wanted(int dtype);
+
+/* Changes where comparison_wanted() does. */
+unsigned comparison_strict(void);
+
 #endif

@@ -58,9 +58,8 @@ struct site {
 		interval; /* occurrences between samples: FASHIM_SAMPLE, growing while they agree */
 	unsigned broken;  /* deferred chains that turned out to be something else */
 	unsigned failed_compares;
-	int32_t rounds; /* where the program rounds and a kernel can: enum attn_round_s … */
-	int32_t round_s; /* … and where that is asked of the kernel, once its O moved too far … */
-	bool unrounded;	 /* … which was too slow */
+	int32_t rounds;	 /* where the program rounds and a kernel can: enum attn_round_s … */
+	int32_t round_s; /* … and where that is asked of the kernel, once its O moved too far */
 	unsigned uncast; /* occurrences whose operands were cast nobody knows from what */
 	unsigned empty;	 /* comparisons in which there was nothing to see */
 	bool announced;

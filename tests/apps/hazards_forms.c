@@ -149,6 +149,30 @@ static void large_scores(void)
 	bench_close(&b);
 }
 
+/* O hangs on how large scores are rounded, as above, and their queries are what an attention of
+ * small scores made: by whatever that is moved, more of them are rounded otherwise. */
+static void steep_after_flat(struct bench *b, int r)
+{
+	const size_t rows = (size_t)b->shape.heads * b->shape.rows;
+	const bool ruled = b->app.aten.used;
+	struct tensors steep = b->t;
+	struct bench half = *b; /* of the keys: another site */
+
+	half.shape.columns /= 2;
+	steep.q = b->t.o;
+	steep.o = b->raw;
+	bench_inputs(b, r);
+	chain_open(b, &b->t);
+	app_scale(&b->app, b->t.x, b->t.s, ruled ? 2.1f : 0.1f, b->scores);
+	app_softmax(&b->app, b->t.p, b->t.x, rows, b->shape.columns);
+	chain_close(b, &b->t);
+	chain_open(&half, &steep);
+	app_scale(&b->app, steep.x, steep.s, ruled ? 40.37f : 0.37f, b->scores / 2);
+	app_softmax(&b->app, steep.p, steep.x, rows, half.shape.columns);
+	chain_close(&half, &steep);
+	observe_o(b, &steep, r);
+}
+
 CASE(bias_in_s, preloaded(NULL, NULL))
 CASE(bias_in_p, preloaded(NULL, in_s))
 CASE(bias_overwritten, preloaded(clear_s, NULL))
@@ -160,6 +184,7 @@ const struct hazard hazards_forms[] = {
 	EACH(second_output, "softmax writes the sums of its rows too"),
 	ONCE(lower_triangle, "softmax writes P up to the diagonal alone"),
 	ONCE(large_scores, "O hangs on how the scores are rounded"),
+	EACH(steep_after_flat, "the same, of queries that were replaced"),
 	ONCE(channels_first, "Q, K, V and O as [H,D,S]"),
 	{0},
 };
