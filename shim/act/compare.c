@@ -141,8 +141,10 @@ static void reconsider(void)
 	for (int i = 0; i < site_count; i++)
 		if (sites[i].state == SITE_VERIFIED && !sites[i].round_s &&
 		    sites[i].moved > comparison_wanted(sites[i].dtype) &&
-		    !comparison_round_more(&sites[i]) && grouped_seen())
-			site_decline(&sites[i], REASON_DRIFT, "before a choice");
+		    !comparison_round_more(&sites[i]) &&
+		    (grouped_seen() || sites[i].dtype == ATTN_F32))
+			site_decline(&sites[i], REASON_DRIFT,
+				     grouped_seen() ? "before a choice" : "before large scores");
 }
 
 void compare_poll(void)

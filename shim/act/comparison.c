@@ -338,32 +338,40 @@ static void note_empty(struct site *site)
 
 /* Some site's scores, of operands of that type, are so large that their rounding decides: whatever
  * moves its operands a little makes it round them otherwise. */
-static bool steep[ATTN_F32];
+static bool steep[ATTN_F32 + 1];
 
 unsigned comparison_strict(void)
 {
 	unsigned strict = grouped_seen();
 
-	for (int dtype = 0; dtype < ATTN_F32; dtype++)
+	for (int dtype = 0; dtype <= ATTN_F32; dtype++)
 		strict |= (unsigned)steep[dtype] << (dtype + 1);
 	return strict;
 }
 
 double comparison_wanted(int dtype)
 {
-	return dtype < ATTN_F32 && (steep[dtype] || grouped_seen()) ? rounding_where_choices(dtype)
-								    : INFINITY;
+	if (dtype == ATTN_F32) /* no kernel repeats what the program does */
+		return steep[dtype] ? 0 : INFINITY;
+	return steep[dtype] || grouped_seen() ? rounding_where_choices(dtype) : INFINITY;
 }
 
-/* Did O move further than is wanted, and is there a kernel that moves it less? */
+/* Did O move further than is wanted? */
+static bool has_moved(const struct comparison *c)
+{
+	const struct drift_result *d = &c->result->drift;
+
+	return verdict_moved(d, c->rounding.wanted) ||
+	       verdict_moved(d, comparison_wanted(c->site->dtype));
+}
+
+/* … and is there a kernel that moves it less? */
 static bool should_round(const struct comparison *c)
 {
 	const struct site *site = c->site;
-	const struct drift_result *d = &c->result->drift;
 
-	return (verdict_moved(d, c->rounding.wanted) ||
-		verdict_moved(d, comparison_wanted(site->dtype))) &&
-	       !d->nonfinite_mismatch && !site->round_s && site->rounds;
+	return has_moved(c) && !c->result->drift.nonfinite_mismatch && !site->round_s &&
+	       site->rounds;
 }
 
 static void note_moved(const struct comparison *c)
@@ -375,7 +383,7 @@ static void note_moved(const struct comparison *c)
 	if (site->round_s || !(moved > site->moved))
 		return;
 	site->moved = moved;
-	if (site->dtype < ATTN_F32 && site->rounds && moved > c->rounding.wanted)
+	if ((site->rounds || site->dtype == ATTN_F32) && moved > c->rounding.wanted)
 		steep[site->dtype] = true;
 }
 
@@ -388,6 +396,7 @@ static enum outcome judge(const struct comparison *c)
 	if (should_round(c))
 		return OUTCOME_MOVED;
 	if (!verdict_agrees(&c->result->drift, &c->rounding) ||
+	    (c->site->dtype == ATTN_F32 && has_moved(c)) ||
 	    !verdict_as_exact(s, &c->rounding, config()->tolerance))
 		return OUTCOME_DRIFT;
 	return judge_agreement(c);
