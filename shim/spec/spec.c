@@ -64,22 +64,10 @@ static enum reason add_bias(struct walk *walk, const struct step *step, const st
 	return reason;
 }
 
-/* GEMM1 added to what lay in its output: a bias with the scores' own layout. */
-static void add_preload(struct walk *walk)
+/* Is it the scores, and not what was found of them? */
+static bool is_scores(const struct walk *walk, const struct ref *ref)
 {
-	const struct op_gemm *opener = &walk->chain->steps[0].gemm;
-	struct attn_spec *spec = &walk->args->spec;
-	struct gemm gemm;
-
-	if (walk->chain->preload < 0)
-		return;
-	gemm_from_op(&gemm, opener);
-	spec_operand(&spec->bias[0],
-		     spec_input_address(walk->chain, walk->chain->preload, gemm.c.base), &gemm.c,
-		     !walk->chain->transposed, 1);
-	spec->bias[0].stride[0] = INT64_MIN; /* follows heads, once H is known */
-	spec->bias_scale[0] = (float)opener->beta;
-	spec->round_x = gemm.c.dtype;
+	return ref && ref->kind == REF_VALUE && walk->sides[ref->index].what == SIDE_NONE;
 }
 
 static enum reason apply_add(struct walk *walk, const struct step *step)
@@ -92,16 +80,15 @@ static enum reason apply_add(struct walk *walk, const struct step *step)
 		return stop(walk, REASON_MASK_FORM, step->name);
 	first = ref_of(step, meaning->views[1].where);
 	second = ref_of(step, meaning->views[2].where);
-	if (scaled && meaning->scalar == -1 && !walk->softmax && first &&
-	    first->kind == REF_VALUE &&
+	if (scaled && meaning->scalar == -1 && !walk->softmax && is_scores(walk, first) &&
 	    rows_is_side(walk, step, &meaning->views[2], SIDE_LARGEST, walk->from)) {
 		walk->shifted = true;
 		return REASON_NONE;
 	}
-	if (first && first->kind == REF_VALUE)
+	if (is_scores(walk, first))
 		return add_bias(walk, step, &meaning->views[2], scaled ? meaning->scalar : 1,
 				meaning->views[0].dtype);
-	if (second && second->kind == REF_VALUE && !scaled)
+	if (is_scores(walk, second) && !scaled)
 		return add_bias(walk, step, &meaning->views[1], 1, meaning->views[0].dtype);
 	return stop(walk, REASON_MASK_FORM, step->name);
 }
@@ -268,8 +255,8 @@ static enum reason apply_where(struct walk *walk, const struct step *step)
 			    step->name);
 	mask = ref_of(step, meaning->views[1].where);
 	scores = ref_of(step, meaning->views[meaning->constant == 2 ? 3 : 2].where);
-	if (!mask || mask->kind != REF_INPUT || meaning->views[1].dtype != ATTN_BOOL || !scores ||
-	    scores->kind != REF_VALUE)
+	if (!mask || mask->kind != REF_INPUT || meaning->views[1].dtype != ATTN_BOOL ||
+	    !is_scores(walk, scores))
 		return stop(walk, REASON_MASK_FORM, step->name);
 	walk->masked = true;
 	spec->mask_keeps = meaning->constant == 3;
@@ -360,6 +347,18 @@ static enum reason apply_softmax(struct walk *walk, const struct step *step)
 	return reason;
 }
 
+/* The scores as another type, or for another: not as whole numbers, nor their bits. */
+static enum reason apply_copy(struct walk *walk, const struct step *step)
+{
+	const struct meaning *meaning = &step->meaning;
+	const int to = meaning->views[0].dtype, from = meaning->views[1].dtype;
+
+	if (meaning->view_count == 2 &&
+	    ((to < 0) != (from < 0) || (from >= 0 && !walk->unknown && from != walk->dtype)))
+		return stop(walk, REASON_DTYPE, step->name);
+	return REASON_NONE;
+}
+
 static enum reason apply(struct walk *walk, const struct step *step)
 {
 	const struct meaning *meaning = &step->meaning;
@@ -402,7 +401,7 @@ static enum reason apply(struct walk *walk, const struct step *step)
 	case ROLE_DIVIDE: /* by a number that nobody but the device knows, or by a tensor */
 		return apply_scales(walk, step);
 	case ROLE_COPY:
-		return REASON_NONE;
+		return apply_copy(walk, step);
 	case ROLE_SOFTMAX:
 		return apply_softmax(walk, step);
 	case ROLE_LOG_SOFTMAX:
@@ -515,7 +514,7 @@ static enum reason walk_steps(struct walk *walk)
 	if (chain->unfit != REASON_NONE)
 		return stop(walk, chain->unfit, chain->detail);
 	walk->columns = args->Sk;
-	add_preload(walk);
+	spec_set_preload(walk);
 	for (int i = 1; i < chain->step_count && reason == REASON_NONE; i++) {
 		const struct step *step = &chain->steps[i];
 
@@ -526,6 +525,7 @@ static enum reason walk_steps(struct walk *walk)
 			reason = apply(walk, step);
 		if (step->meaning.view_count && step->meaning.views[0].dtype >= 0)
 			walk->dtype = step->meaning.views[0].dtype;
+		spec_store_fill(walk);
 	}
 	if (reason == REASON_NONE && walk->columns - args->Sk != chain->further)
 		return stop(walk, REASON_MASK_FORM,

@@ -251,3 +251,20 @@ enum reason spec_settle_runs(struct walk *walk)
 	}
 	return REASON_NONE;
 }
+
+void spec_set_preload(struct walk *walk)
+{
+	const struct op_gemm *opener = &walk->chain->steps[0].gemm;
+	struct attn_spec *spec = &walk->args->spec;
+	struct gemm gemm;
+
+	if (walk->chain->preload < 0)
+		return;
+	gemm_from_op(&gemm, opener);
+	spec_operand(&spec->bias[0],
+		     spec_input_address(walk->chain, walk->chain->preload, gemm.c.base), &gemm.c,
+		     !walk->chain->transposed, 1);
+	spec->bias[0].stride[0] = INT64_MIN; /* follows heads, once H is known */
+	spec->bias_scale[0] = (float)opener->beta;
+	spec->round_x = gemm.c.dtype;
+}

@@ -21,6 +21,18 @@ static bool is_narrow(int dtype)
 	return dtype == ATTN_F16 || dtype == ATTN_BF16;
 }
 
+void spec_store_fill(struct walk *walk)
+{
+	/* half a unit above the largest number */
+	const float beyond = walk->dtype == ATTN_F16	? 65520.0f
+			     : walk->dtype == ATTN_BF16 ? 0x1.ffp127f
+							: INFINITY;
+	float *value = &walk->args->spec.mask_value;
+
+	if (!walk->softmax && fabsf(*value) >= beyond)
+		*value = copysignf(INFINITY, *value);
+}
+
 /* One step before the softmax, which stores `dtype`. False: kernels do not round in this order.
  * `each`: scales differ within a head, which is done without rounding. */
 static bool before_softmax(const struct meaning *meaning, int dtype, bool each, int32_t *round_s)

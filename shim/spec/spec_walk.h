@@ -74,6 +74,12 @@ void spec_set_operands(struct attn_args *args, const struct chain *chain, int64_
 /* A broadcast operand that follows the heads, once their number is known. */
 void spec_settle_heads(struct attn_tensor *tensor, int64_t H);
 
+/* GEMM1 added to what lay in its output: a bias with the scores' own layout. */
+void spec_set_preload(struct walk *walk);
+
+/* The fill, where the scores now are: in 16 bits what is too large for them is infinite. */
+void spec_store_fill(struct walk *walk);
+
 /* What the chain rounds on its way, as a set of enum attn_round_s; 0 where kernels do not round
  * like that. */
 int32_t spec_rounding(const struct walk *walk);

@@ -284,6 +284,20 @@ struct op core_fill(uint64_t out, int64_t elements)
 			   (const void *[]){&n, &value, &out});
 }
 
+struct op core_cast(uint64_t out, enum core_number to, uint64_t in, enum core_number from,
+		    int64_t elements)
+{
+	const uint64_t pointers[2] = {out, in};
+	const uint32_t load[2] = {from, from == CORE_FLOAT || from == CORE_INT ? 4 : 2},
+		       store[2] = {to, to == CORE_FLOAT || to == CORE_INT ? 4 : 2};
+	const unsigned char nothing = 0;
+	const int n = (int)elements;
+
+	return core_launch(
+		TEXT(ATEN_CAST), 7, (size_t[]){4, 1, 16, 1, 1, 8, 8},
+		(const void *[]){&n, &nothing, pointers, &nothing, &nothing, load, store});
+}
+
 struct op core_strided(const char *name, int operands, int dims, const unsigned *size,
 		       const unsigned *strides, const uint64_t *pointers, const void *functor,
 		       size_t functor_bytes)

@@ -59,6 +59,10 @@ struct op core_fill(uint64_t out, int64_t elements); /* a kernel */
 struct op core_masked_fill(uint64_t out, uint64_t in, uint64_t mask,
 			   uint16_t value); /* bool mask [Sq,Sk] */
 struct op core_kernel_copy(uint64_t out, uint64_t in, int64_t elements);
+/* The same from one type to another. */
+enum core_number { CORE_INT = 3, CORE_HALF = 5, CORE_FLOAT = 6, CORE_BFLOAT = 15 };
+struct op core_cast(uint64_t out, enum core_number to, uint64_t in, enum core_number from,
+		    int64_t elements);
 /* Element-wise over up to four operands, output first; strides in bytes, [dim][operand]. */
 struct op core_strided(const char *name, int operands, int dims, const unsigned *size,
 		       const unsigned *strides, const uint64_t *pointers, const void *functor,

@@ -7,8 +7,6 @@
 
 #include "shim/site/site.h"
 
-enum scalar_type { HALF = 5, FLOAT = 6, BFLOAT = 15 };
-
 /* Where 16-bit Q, K and P lie; Q in fp32 before it was laid out for the product. */
 #define NARROW_Q (CORE_OTHER + 0x1000)
 #define NARROW_K (CORE_OTHER + 0x21000)
@@ -17,26 +15,7 @@ enum scalar_type { HALF = 5, FLOAT = 6, BFLOAT = 15 };
 
 /* Has `copied` made Q contiguous between cast and product? And the type that was cast. */
 static bool copied;
-static enum scalar_type narrow;
-
-static struct op cast(uint64_t out, enum scalar_type to, uint64_t in, enum scalar_type from,
-		      int64_t elements)
-{
-	static const char name[] =
-		"_ZN2at6native27unrolled_elementwise_kernelIZZZNS0_23direct_copy_kernel_cudaERNS_"
-		"18TensorIteratorBaseEENKUlvE1_clEvENKUlvE5_clEvEUlfE_St5arrayIPcLm2EELi4E23Trivial"
-		"OffsetCalculatorILi1EjESB_NS0_6memory12LoadWithCastILi1EEENSC_"
-		"13StoreWithCastILi1EEEEEviT_T0_T2_T3_T4_T5_";
-	const uint64_t pointers[2] = {out, in};
-	const uint32_t load[2] = {from, from == FLOAT ? 4 : 2},
-		       store[2] = {to, to == FLOAT ? 4 : 2};
-	const unsigned char nothing = 0;
-	const int n = (int)elements;
-
-	return core_launch(
-		name, 7, (size_t[]){4, 1, 16, 1, 1, 8, 8},
-		(const void *[]){&n, &nothing, pointers, &nothing, &nothing, load, store});
-}
+static enum core_number narrow;
 
 /* [H,Sq,D] from [Sq,H,D], in fp32. */
 static struct op lay_out(uint64_t out, uint64_t in)
@@ -58,13 +37,14 @@ static struct op context(uint64_t p, uint64_t o)
 {
 	struct op op = core_context();
 
-	op.gemm.atype = op.gemm.btype = op.gemm.ctype = narrow == HALF ? CUDA_R_16F : CUDA_R_16BF;
+	op.gemm.atype = op.gemm.btype = op.gemm.ctype =
+		narrow == CORE_HALF ? CUDA_R_16F : CUDA_R_16BF;
 	op.gemm.b = p;
 	op.gemm.c = o;
 	return op;
 }
 
-static void begin(bool with_copy, enum scalar_type type)
+static void begin(bool with_copy, enum core_number type)
 {
 	core_begin();
 	core.type = CUDA_R_32F;
@@ -76,19 +56,20 @@ static void begin(bool with_copy, enum scalar_type type)
 
 static void casts(void)
 {
-	core_send(
-		cast(copied ? WIDE_Q : core.q, FLOAT, NARROW_Q, narrow, core.H * core.Sq * core.D));
-	core_send(cast(core.k, FLOAT, NARROW_K, narrow, core.H * core.Sk * core.D));
+	core_send(core_cast(copied ? WIDE_Q : core.q, CORE_FLOAT, NARROW_Q, narrow,
+			    core.H * core.Sq * core.D));
+	core_send(core_cast(core.k, CORE_FLOAT, NARROW_K, narrow, core.H * core.Sk * core.D));
 	if (copied)
 		core_send(lay_out(core.q, WIDE_Q));
 }
 
 /* From QK^T to what PV reads: how many were kept. */
-static int scores(enum scalar_type type)
+static int scores(enum core_number type)
 {
 	const int taken = core_window();
 
-	return taken + core_send(cast(NARROW_P, type, core.p, FLOAT, core.H * core.Sq * core.Sk));
+	return taken +
+	       core_send(core_cast(NARROW_P, type, core.p, CORE_FLOAT, core.H * core.Sq * core.Sk));
 }
 
 /* The same, after the casts. */
@@ -116,7 +97,7 @@ static void learn(void)
 
 static void assert_reads_narrow(void)
 {
-	const int dtype = narrow == HALF ? ATTN_F16 : ATTN_BF16;
+	const int dtype = narrow == CORE_HALF ? ATTN_F16 : ATTN_BF16;
 	const int64_t D = core.D;
 
 	assert_int_equal(below.args.q.dtype, dtype);
@@ -134,7 +115,7 @@ static void assert_reads_narrow(void)
 
 static void test_read(void **state)
 {
-	static const enum scalar_type types[] = {HALF, BFLOAT};
+	static const enum core_number types[] = {CORE_HALF, CORE_BFLOAT};
 
 	for (int form = 0; form < 4; form++) {
 		begin(form % 2, types[form / 2]);
@@ -155,12 +136,12 @@ static void test_gone(void **state)
 	for (int form = 0; form < 8; form++) {
 		const struct op over = core_memset(form & 2 ? NARROW_K + 64 : NARROW_Q, 8);
 
-		begin(form & 1, HALF);
+		begin(form & 1, CORE_HALF);
 		learn();
 		if (form & 4) {
 			casts();
 			core_send(over);
-			scores(HALF);
+			scores(CORE_HALF);
 		} else {
 			assert_int_equal(window(), 5);
 			core_send(over);
@@ -181,21 +162,21 @@ static void test_gone(void **state)
 static void test_other_numbers(void **state)
 {
 	for (int with_copy = 0; with_copy < 2; with_copy++) {
-		begin(with_copy, HALF);
+		begin(with_copy, CORE_HALF);
 		learn();
 		casts();
 		core_send(core_memset(core.q + 16, 16));
-		scores(HALF);
+		scores(CORE_HALF);
 		assert_false(core_send(context(NARROW_P, core.o)));
 		assert_int_equal(below.count[ACT_FUSED], 0);
 	}
-	begin(true, HALF); /* between the cast and the copy */
+	begin(true, CORE_HALF); /* between the cast and the copy */
 	learn();
-	core_send(cast(WIDE_Q, FLOAT, NARROW_Q, HALF, core.H * core.Sq * core.D));
-	core_send(cast(core.k, FLOAT, NARROW_K, HALF, core.H * core.Sk * core.D));
+	core_send(core_cast(WIDE_Q, CORE_FLOAT, NARROW_Q, CORE_HALF, core.H * core.Sq * core.D));
+	core_send(core_cast(core.k, CORE_FLOAT, NARROW_K, CORE_HALF, core.H * core.Sk * core.D));
 	core_send(core_memset(WIDE_Q + 4, 4));
 	core_send(lay_out(core.q, WIDE_Q));
-	scores(HALF);
+	scores(CORE_HALF);
 	assert_false(core_send(context(NARROW_P, core.o)));
 	assert_int_equal(below.count[ACT_FUSED], 0);
 }
@@ -203,7 +184,7 @@ static void test_other_numbers(void **state)
 /* O is written over what was cast. */
 static void test_output_over_original(void **state)
 {
-	begin(false, HALF);
+	begin(false, CORE_HALF);
 	learn();
 	assert_int_equal(window(), 5);
 	assert_false(core_send(context(NARROW_P, NARROW_Q)));
@@ -214,9 +195,9 @@ static void test_output_over_original(void **state)
 /* Nobody knows what they were cast from: declined, in the end. */
 static void test_never_cast(void **state)
 {
-	begin(false, HALF);
+	begin(false, CORE_HALF);
 	for (int i = 0; i < 12; i++) {
-		scores(HALF);
+		scores(CORE_HALF);
 		assert_false(core_send(context(NARROW_P, core.o)));
 	}
 	assert_int_equal(sites[0].state, SITE_DECLINED);
@@ -226,12 +207,12 @@ static void test_never_cast(void **state)
 /* Cast from another type than PV's: no kernel takes such a call. */
 static void test_other_type(void **state)
 {
-	begin(false, HALF);
+	begin(false, CORE_HALF);
 	for (int i = 0; i < 12; i++) {
-		narrow = BFLOAT;
+		narrow = CORE_BFLOAT;
 		casts();
-		narrow = HALF;
-		scores(HALF);
+		narrow = CORE_HALF;
+		scores(CORE_HALF);
 		assert_false(core_send(context(NARROW_P, core.o)));
 	}
 	assert_int_equal(sites[0].reason, REASON_DTYPE);
@@ -240,7 +221,7 @@ static void test_other_type(void **state)
 /* All of it in fp32, though Q and K were cast: 16-bit kernels would round P. */
 static void test_all_fp32(void **state)
 {
-	begin(false, HALF);
+	begin(false, CORE_HALF);
 	for (int i = 0; i < 3; i++) {
 		casts();
 		assert_int_equal(core_chain(), 0);

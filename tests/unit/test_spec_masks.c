@@ -339,6 +339,56 @@ static void test_forms_denied(void **state)
 	assert_int_equal(FINISHED(core_add_mask(core.x, core.s, core.s)), REASON_MASK_FORM);
 }
 
+/* Scores that become whole numbers on the way are others. */
+static void test_whole_numbers(void **state)
+{
+	for (int whole = 0; whole < 2; whole++) {
+		const int64_t elements = (core_begin(), core.H * core.Sq * core.Sk);
+		struct chain *chain = begin();
+
+		join(chain, core_cast(CORE_OTHER, whole ? CORE_INT : CORE_FLOAT, core.s, CORE_HALF,
+				      elements));
+		join(chain, core_cast(core.x, CORE_HALF, CORE_OTHER, whole ? CORE_INT : CORE_FLOAT,
+				      elements));
+		assert_int_equal(finish(chain), whole ? REASON_DTYPE : REASON_NONE);
+	}
+	core_begin(); /* bits of fp32 taken for whole numbers */
+	core.type = CUDA_R_32F;
+	core.math_mode *= 16;
+	core_resize();
+	{
+		struct chain *chain = begin();
+
+		join(chain,
+		     core_cast(core.x, CORE_FLOAT, core.s, CORE_INT, core.H * core.Sq * core.Sk));
+		assert_int_equal(finish(chain), REASON_DTYPE);
+	}
+}
+
+/* A fill, or a sum, that 16 bits do not hold once it is scaled or cast: -inf, so that a row of
+ * nothing else is NaN. */
+static void test_fill_overflows(void **state)
+{
+	const int64_t elements = (core_begin(), core.H * core.Sq * core.Sk);
+	struct chain *chain;
+
+	assert_int_equal(FINISHED(core_masked_fill(core.x, core.s, CORE_OTHER, 0xfbff),
+				  core_scale(core.x, core.x, 2)),
+			 REASON_NONE);
+	assert_true(args.spec.mask_value == -INFINITY);
+	core_begin(); /* scaled where there is room for it */
+	chain = begin();
+	join(chain, core_masked_fill(core.x, core.s, CORE_OTHER, 0xfbff));
+	join(chain, core_cast(CORE_OTHER + 0x40000, CORE_FLOAT, core.x, CORE_HALF, elements));
+	core.type = CUDA_R_32F;
+	join(chain, core_scale(CORE_OTHER + 0x40000, CORE_OTHER + 0x40000, 2));
+	core.type = CUDA_R_16F;
+	join(chain, core_cast(core.m, CORE_HALF, CORE_OTHER + 0x40000, CORE_FLOAT, elements));
+	join(chain, core_softmax(core.p, core.m));
+	assert_int_equal(end(chain), REASON_NONE);
+	assert_true(args.spec.mask_value == -INFINITY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -355,6 +405,8 @@ int main(void)
 		cmocka_unit_test(test_softmax_mask_denied),
 		cmocka_unit_test(test_bias_after_mask),
 		cmocka_unit_test(test_forms_denied),
+		cmocka_unit_test(test_whole_numbers),
+		cmocka_unit_test(test_fill_overflows),
 	};
 
 	return CORE_MAIN("masks", tests);

@@ -248,6 +248,22 @@ static void test_denied(void **state)
 	assert_int_equal(end_sliced(chain), REASON_MASK_FORM);
 }
 
+/* Not the scores, but the largest of each row, less what is no score. */
+static void test_largest_instead(void **state)
+{
+	const unsigned keys = (core_begin(), (unsigned)core.Sk),
+		       rows = (unsigned)(core.H * core.Sq);
+	const unsigned strides[2][3] = {{2, 0, 2}, {2 * keys, 2, 2 * keys}};
+	const float less = -1;
+	struct chain *chain = begin();
+
+	join(chain, largest(LARGEST, core.s, keys));
+	join(chain,
+	     core_strided(TEXT(ATEN_ADD_STRIDED), 3, 2, (unsigned[]){keys, rows}, &strides[0][0],
+			  (uint64_t[]){core.x, LARGEST, CORE_OTHER}, &less, 4));
+	assert_int_equal(finish(chain), REASON_MASK_FORM);
+}
+
 /* A copy of P that no op of the chain reads is no part of it; one that is read is. */
 static void test_copies(void **state)
 {
@@ -276,9 +292,10 @@ static void test_copies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sinks),	   cmocka_unit_test(test_sink_left_out),
-		cmocka_unit_test(test_each_alone), cmocka_unit_test(test_distances_scaled),
-		cmocka_unit_test(test_denied),	   cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_sinks),		cmocka_unit_test(test_sink_left_out),
+		cmocka_unit_test(test_each_alone),	cmocka_unit_test(test_distances_scaled),
+		cmocka_unit_test(test_denied),		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_largest_instead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
