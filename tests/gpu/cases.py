@@ -120,6 +120,7 @@ def table_row(name, quick=True, modes=(), **more):
 table_row("static_cudart", exact=("P",), modes=("audit", "compare"))
 table_row("dlopen_cublas", exact=("P",))
 table_row("linked_driver", exact=("P",), quick=False)
+table_row("linked_driver_asan", exact=("P",), quick=False)
 table_row("two_threads", chains=4, sites=6)
 table_row("two_contexts", chains=2, sites=4)
 TABLE = tuple(COMPILED)

@@ -4,7 +4,7 @@
 #     make test-gpu [GPU_FLAGS='--quick --only bert*']
 
 GPU_PROGRAMS := $(addprefix $(O)/gpu/,static_cudart two_threads dlopen_cublas linked_driver \
-                two_contexts busy_device)
+                linked_driver_asan two_contexts busy_device)
 GPU_OUT      ?= $(O)/gpu/out
 GPU_FLAGS    ?=
 GPU_ARCHS    := -gencode arch=compute_75,code=compute_75 -gencode arch=compute_90,code=sm_90
@@ -41,6 +41,13 @@ $(addprefix $(O)/gpu/,linked_driver two_contexts busy_device): $(O)/gpu/%: tests
 	$(call say,CCLD,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(GPU_LINK) -Wl,-rpath-link,$(CUDA)/lib64 \
 		-lcublas -lcuda -lm
+
+# Linked statically: the machine that runs it may have another compiler's runtime, or none.
+$(O)/gpu/linked_driver_asan: tests/gpu/linked_driver.c tests/gpu/driver_app.h
+	@mkdir -p $(@D)
+	$(call say,CCLD,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=address $(if $(findstring clang,$(CC)),-static-libsan,-static-libasan) -o $@ $< \
+		$(GPU_LINK) -Wl,-rpath-link,$(CUDA)/lib64 -lcublas -lcuda -lm
 
 # The catalogue's programs: the call sequences of inference engines.
 CATALOGUE_PROGRAMS := $(patsubst tests/gpu/catalogue/%.cu,$(O)/gpu/catalogue/%, \

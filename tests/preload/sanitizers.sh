@@ -80,19 +80,28 @@ for sanitizer in address thread undefined leak; do
 	fi
 done
 
-# replaced RUNTIME: what a program computes and how many chains were replaced, under a sanitizer's runtime.
+# replaced PROGRAM RUNTIME: what it computes and how many chains were replaced, under a sanitizer's runtime.
 replaced()
 {
 	rm -rf logs
 	LD_LIBRARY_PATH=$build/simgpu SIMGPU_ARCH=80 FASHIM_MIN_SPEEDUP=0 FASHIM_BUDGET=0 FASHIM_OUT=logs/l.jsonl \
-		ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$1$build/libfashim.so "$build/apps/sim/demo" 2>&1
+		ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$2$build/libfashim.so "$1" 2>&1
 	tail -n 1 logs/l.jsonl | grep -o '"replaced":[1-9][0-9]*'
 }
 
-plain=$(replaced "")
+demo=$build/apps/sim/demo
+blas=$(readelf -d "$demo" | sed -nE 's/.*NEEDED.*\[(libcublas[^]]*)\]/\1/p')
+plain=$(replaced "$demo" "")
 for library in libasan libtsan; do
 	runtime=$(gcc -print-file-name=$library.so)
-	[ "${runtime#/}" = "$runtime" ] || judge "demo under $library" "$plain" "$(replaced "$runtime:")"
+	[ "${runtime#/}" = "$runtime" ] || judge "demo under $library" "$plain" "$(replaced "$demo" "$runtime:")"
+done
+# The runtime linked into the program comes before the shim.
+cp "$demo.kernels" .
+for flag in address,-static-libasan thread,-static-libtsan; do
+	gcc "-fsanitize=${flag%,*}" "${flag#*,}" -o demo "$build"/tests/apps/{demo,app,app_aten}.o -L"$build/simgpu" \
+		"-l:$blas" -l:libcuda.so.1 -Wl,-rpath-link,"$build/simgpu" -ldl -lpthread -lm &&
+		judge "demo with ${flag%,*}" "$plain" "$(replaced ./demo "")"
 done
 case $plain in
 *'"replaced"'*) ;;
