@@ -5,8 +5,8 @@
 #     all.sh BUILD OUT [run.py's options]
 #
 # BUILD: libfashim.so, gpu/ and apps/gpu/ as `make gpu-programs apps-gpu` leaves them. The table of programs
-# (run.py), the hazard zoo in four settings, memcheck, the kernels by themselves, the cost of watching. Ends
-# with one line for each part; exit status 1 when a part failed.
+# (run.py), the hazard zoo in four settings, memcheck, the kernels by themselves, programs on two GPUs
+# where there are two, the cost of watching. Ends with one line for each part; exit status 1 when a part failed.
 set -u
 [ -e /dev/nvidia0 ] || [ -e /dev/nvidiactl ] || {
 	echo "skipped: no CUDA device here; the GPU tests did not run"
@@ -67,6 +67,7 @@ $names
 NAMES
 part programs python3 "$here/run.py" --lib "$build/libfashim.so" --out "$out" "$@"
 part "fp32 kernels" "$build/gpu/f32_check" "$build/gpu/f32_check.fatbin"
+part "many GPUs" python3 "$here/many.py" --lib "$build/libfashim.so" --out "$out"
 part "cost of watching" python3 "$here/audit_cost.py" --lib "$build/libfashim.so" --out "$out/audit"
 printf '%s' "$summary"
 exit $failed

@@ -125,6 +125,12 @@ table_row("two_threads", chains=4, sites=6)
 table_row("two_contexts", chains=2, sites=4)
 TABLE = tuple(COMPILED)
 
+# Two GPUs in one process, by where the memory lies that both reach; each has as many chains on
+# either, and of the first one's five P are asked for by the other (many.py runs them).
+PEERS = {name: Program(name, Expect("replace", chains=2, sites=2, tol=1e-3, exact=("P",)),
+                       binary="peers", repeat=80, modes=("poison",))
+         for name in ("peers_plain", "peers_pool", "peers_mapped")}
+
 HALF_SUMS = dict(tol=1e-2)   # products that keep their sums in half precision
 BRAIN = dict(tol=1.6e-2)     # bf16 outputs of up to 1.7
 compiled("catalogue/ft", "replace", "ft_inplace_minus10000", "ft_float_scores", tol=2e-3)

@@ -20,15 +20,20 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS_PY = os.path.join(HERE, "programs.py")
 
 
-def have_gpu():
-    """Is there a CUDA driver with at least one device?"""
+def device_count():
+    """Devices of the CUDA driver; 0 without one."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return False
+        return 0
     count = ctypes.c_int(0)
-    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 \
-        and count.value > 0
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return 0
+    return count.value
+
+
+def have_gpu():
+    return device_count() > 0
 
 
 def library_path():

@@ -27,12 +27,13 @@ from registry import PROGRAMS  # noqa: E402
 TABLE = ("other_libraries", "chains", "hazards", "graphs", "models")
 CATALOGUE = ("catalogue_chains", "catalogue_inductor", "catalogue_refusals", "catalogue_unseen")
 MODELS = ("models", "catalogue_models")
+MANY = ("two_gpus",)  # many.py's
 
 
 def load(names):
     """Imports no more than the named programs need; importing transformers takes seconds. Without
     names: what run.py makes its table of, which the catalogue's programs are not part of."""
-    for module in TABLE[:-1] + CATALOGUE + MODELS if names else TABLE:
+    for module in TABLE[:-1] + MANY + CATALOGUE + MODELS if names else TABLE:
         __import__(module)
         if names and all(name in PROGRAMS for name in names):
             return
@@ -223,7 +224,7 @@ def time_alone(name, variant):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--out", help="file for one program's outputs")
+    parser.add_argument("--out", help="file for one program's outputs; %%r: the rank")
     parser.add_argument("--out-dir", help="folder for NAME.npz of each program")
     parser.add_argument("--repeat", type=int, help="forwards, instead of the program's own number")
     parser.add_argument("--few", action="store_true", help="the short run: few forwards")
@@ -251,6 +252,7 @@ def main():
             continue
         repeat = arguments.repeat or (entry.few if arguments.few else entry.repeat)
         path = arguments.out or os.path.join(arguments.out_dir or ".", name + ".npz")
+        path = path.replace("%r", os.environ.get("RANK", "0"))
         try:
             with gpu_turn():
                 record(entry, path, repeat, arguments.also.split(","))

@@ -45,14 +45,17 @@ class Program:
     """One row of the table. `few` is the number of forwards for a short run (traces);
     `timed`: None, or keyword arguments of the builder for a timed run. `options`: the
     shim's, beside its mode. `binary`: what is started in place of Python, below the folder of the
-    compiled programs; None where there is a builder."""
+    compiled programs; None where there is a builder. `ranks`: processes that are one program, each
+    with outputs and a log that must be as expected. `tags`: what starts them, "torchrun" or "mps"."""
 
     def __init__(self, name, expect, build=None, binary=None, repeat=8, few=2, variants=(),
-                 timed=None, faster=False, quick=False, tags=(), modes=(), options=()):
+                 timed=None, faster=False, quick=False, tags=(), modes=(), options=(),
+                 ranks=1):
         self.name, self.expect, self.build, self.binary = name, expect, build, binary
         self.repeat, self.few = repeat, few
         self.variants, self.timed, self.faster = variants, timed, faster
         self.quick, self.tags, self.modes, self.options = quick, tags, modes, dict(options)
+        self.ranks = ranks
         self.about = ((build and build.__doc__) or "").strip().split("\n")[0]
 
 
