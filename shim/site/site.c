@@ -457,14 +457,16 @@ static struct opener {
 } openers[OPENERS];
 
 /* How many rows there are does not count. In a batch of one, that of dense layers, the other
- * dimension tells their weights from one another, and these from the keys of a single head. */
+ * dimension tells their weights from one another, and these from the keys of a single head. Of
+ * others the number in the batch tells attention, which has as many as there are heads, from what Q
+ * is multiplied with besides: a table of relative positions has one for each row of an image. */
 static struct opener *opener_slot(const struct op_gemm *gemm)
 {
 	struct op_gemm shape = *gemm;
 	uint64_t key;
 
 	shape.n = 0;
-	key = opener_signature(&shape);
+	key = hash_mix(opener_signature(&shape), (uint64_t)gemm->batch);
 	if (gemm->batch == 1)
 		key = hash_mix(key, (uint64_t)gemm->m);
 	for (unsigned i = 0; i < 8; i++) {

@@ -30,6 +30,22 @@ static void test_backoff(void **state)
 	assert_true(opener_promising(&op.gemm));
 }
 
+/* Q is multiplied with a table of relative positions as well, once for each row of an image: no
+ * site, and no reason to leave alone what is one for each head. */
+static void test_batches(void **state)
+{
+	struct op op;
+
+	core_begin();
+	op = core_scores();
+	op.gemm.batch = 28;
+	for (int i = 0; i < 4; i++)
+		opener_result(&op.gemm, false);
+	assert_false(opener_promising(&op.gemm));
+	op.gemm.batch = 32;
+	assert_true(opener_promising(&op.gemm));
+}
+
 /* The same, seen from outside: products that never become attention stop costing. */
 static void test_projections(void **state)
 {
@@ -133,6 +149,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_backoff),
+		cmocka_unit_test(test_batches),
 		cmocka_unit_test(test_projections),
 		cmocka_unit_test(test_projected_v),
 		cmocka_unit_test(test_dense_layers),
