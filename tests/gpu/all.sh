@@ -20,18 +20,27 @@ mkdir -p "$out"
 failed=0
 summary=""
 
+# Where there are two GPUs the programs, whose sites depend on times, have one to themselves meanwhile.
+first=
+second=
+if [ -z "${CUDA_VISIBLE_DEVICES:-}" ] && [ "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ')" -ge 2 ]; then
+	first=CUDA_VISIBLE_DEVICES=0
+	second=CUDA_VISIBLE_DEVICES=1
+fi
+
+took() { # WORD NAME SECONDS
+	summary="$summary$(printf '  %-5s %s, %s s' "$1" "$2" "$3")
+"
+}
+
 part() { # NAME COMMAND…
 	name=$1
 	shift
 	echo "== $name"
-	if "$@"; then
-		summary="$summary  ok    $name
-"
-	else
-		summary="$summary  FAIL  $name
-"
-		failed=1
-	fi
+	began=$(date +%s)
+	word=ok
+	"$@" || word=FAIL failed=1
+	took $word "$name" $(($(date +%s) - began))
 }
 
 # Parts that time nothing run side by side; what each said follows when all are done.
@@ -40,8 +49,10 @@ beside() { # NAME COMMAND…
 	name=$1
 	shift
 	{
-		"$@" >"$out/beside.$number" 2>&1
-		echo $? >"$out/beside.$number.status"
+		began=$(date +%s)
+		word=ok
+		"$@" >"$out/beside.$number" 2>&1 || word=FAIL
+		echo "$word $(($(date +%s) - began))" >"$out/beside.$number.status"
 	} &
 	names="$names$name
 "
@@ -50,22 +61,26 @@ beside() { # NAME COMMAND…
 number=0
 names=""
 for setting in FASHIM=replace FASHIM_POISON=1 FASHIM=compare APP_KERNELS=own; do
-	beside "zoo $setting" python3 "$here/zoo.py" --lib "$build/libfashim.so" --apps "$build/apps/gpu" \
+	beside "zoo $setting" env $second python3 "$here/zoo.py" --lib "$build/libfashim.so" --apps "$build/apps/gpu" \
 		--jobs 4 --out "$out/zoo.$setting.txt" "$setting"
 done
-beside memcheck sh "$here/sanitize.sh" "$build/libfashim.so" "$out/sanitize"
-beside kernels "$build/gpu/kernel_check" -q
+beside memcheck env $second sh "$here/sanitize.sh" "$build/libfashim.so" "$out/sanitize"
+beside kernels env $second "$build/gpu/kernel_check" -q
+[ -n "$first" ] || wait
+beside programs env $first python3 "$here/run.py" --lib "$build/libfashim.so" --out "$out" "$@"
 wait
 number=0
 while read -r name; do
 	[ -n "$name" ] || continue
 	number=$((number + 1))
-	# shellcheck disable=SC2016 # the inner shell expands it
-	part "$name" sh -c 'cat "$1"; exit "$(cat "$1.status")"' sh "$out/beside.$number"
+	echo "== $name"
+	cat "$out/beside.$number"
+	read -r word seconds <"$out/beside.$number.status"
+	[ "$word" = ok ] || failed=1
+	took "$word" "$name" "$seconds"
 done <<NAMES
 $names
 NAMES
-part programs python3 "$here/run.py" --lib "$build/libfashim.so" --out "$out" "$@"
 part "fp32 kernels" "$build/gpu/f32_check" "$build/gpu/f32_check.fatbin"
 part "many GPUs" python3 "$here/many.py" --lib "$build/libfashim.so" --out "$out"
 part "cost of watching" python3 "$here/audit_cost.py" --lib "$build/libfashim.so" --out "$out/audit"
