@@ -9,6 +9,10 @@
  *
  * RTLD_NEXT and RTLD_DEFAULT are never swapped: the loader's own search meets our exports where
  * they stand in the scope, and who asks for what comes after us shall have it.
+ *
+ * Others override dlsym, too: tracers, and what shares a GPU among containers. They look for the
+ * loader's own by its version, and such a search passes our export, which has none; with what they
+ * find they would call CUDA past the shim. Who asks for what we would ask ourselves gets ours.
  */
 #include "shim/hook/preload.h"
 
@@ -22,6 +26,14 @@
 #include "shim/real/library.h"
 #include "shim/real/driver.h"
 #include "shim/real/resolve.h"
+#include "shim/base/word.h"
+
+/* What is owed is delivered before somebody comes who would not ask for it. */
+static void deliver(const char *name)
+{
+	if (hook_depth == 0 && driver_real[DRIVER_cuInit] && flow_active())
+		flow_flush(name);
+}
 
 static void *swap(void *found, const char *name)
 {
@@ -33,6 +45,10 @@ static void *swap(void *found, const char *name)
 		return driver_hook_for(found, name);
 	if (library_is_soname(image.soname))
 		return library_hook_for(&image, found, name);
+	if (image.dynamic != _DYNAMIC && image_symbol(&image, "dlsym")) {
+		deliver("dlsym");
+		bypass_note_answer();
+	}
 	return found;
 }
 
@@ -45,6 +61,39 @@ static void *preload_dlvsym(void *handle, const char *name, const char *version)
 {
 	return swap(real_dlvsym(handle, name, version), name);
 }
+
+/* ---- the loader's own functions ------------------------------------------------------------- */
+
+/* dlopen is none of them: sanitizers ask for it before anything of libc's may be called. */
+static bool is_of_loader(const char *name)
+{
+	return name && name[0] == 'd' && name[1] == 'l' &&
+	       (word_same(name, "dlsym") || word_same(name, "dlvsym"));
+}
+
+static void *ours_before(void *found)
+{
+	if (found && found == real_dlsym_address())
+		return (void *)dlsym;
+	if (found && found == real_dlvsym_address())
+		return (void *)dlvsym;
+	return found;
+}
+
+/* Entered by a jump: the return address is the caller's. */
+static void *loader_dlsym(void *handle, const char *name)
+{
+	return ours_before(handle == RTLD_NEXT ? resolve_next(name, __builtin_return_address(0))
+					       : real_dlsym(handle, name));
+}
+
+static void *loader_dlvsym(void *handle, const char *name, const char *version)
+{
+	return ours_before(handle == RTLD_NEXT ? resolve_next(name, __builtin_return_address(0))
+					       : real_dlvsym(handle, name, version));
+}
+
+/* ---- where to go ---------------------------------------------------------------------------- */
 
 /* Names that could be ours: those in the tables, and whatever else is spelt like a driver function
  * (cu, capital letter), because a newer driver has functions that the tables lack. */
@@ -64,14 +113,9 @@ static bool may_be_ours(void *handle, const char *name)
 
 void *preload_route_dlsym(void *handle, const char *name)
 {
+	if (is_of_loader(name))
+		return (void *)loader_dlsym;
 	return may_be_ours(handle, name) ? (void *)preload_dlsym : real_dlsym_address();
-}
-
-/* What is owed is delivered before a library comes that would not ask for it. */
-static void deliver(const char *name)
-{
-	if (hook_depth == 0 && driver_real[DRIVER_cuInit] && flow_active())
-		flow_flush(name);
 }
 
 static void note_flags(const char *name, int flags)
@@ -103,5 +147,7 @@ void *preload_route_dlmopen(long space, const char *file, int flags)
 void *preload_route_dlvsym(void *handle, const char *name, const char *version)
 {
 	(void)version;
+	if (is_of_loader(name))
+		return (void *)loader_dlvsym;
 	return may_be_ours(handle, name) ? (void *)preload_dlvsym : real_dlvsym_address();
 }

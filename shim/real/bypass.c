@@ -24,7 +24,7 @@
 #define CLEAN	2048 /* objects that are not looked at again, a power of two */
 
 static atomic_int deep_from = -1; /* objects there were when RTLD_DEEPBIND was first asked for */
-static atomic_bool other_namespace;
+static atomic_bool other_namespace, other_answers;
 
 /* ---- what the loader did -------------------------------------------------------------------- */
 
@@ -58,6 +58,11 @@ void bypass_note_open(void)
 void bypass_note_namespace(void)
 {
 	atomic_store(&other_namespace, true);
+}
+
+void bypass_note_answer(void)
+{
+	atomic_store(&other_answers, true);
 }
 
 /* ---- one object ----------------------------------------------------------------------------- */
@@ -269,6 +274,11 @@ bool bypassed(const char **why)
 	*why = text;
 	if (atomic_load_explicit(&other_namespace, memory_order_relaxed)) {
 		*why = "dlmopen() was called: what it loads does not see the shim";
+		return true;
+	}
+	if (atomic_load_explicit(&other_answers, memory_order_relaxed)) {
+		*why = "another library answers dlsym() with functions of its own in the driver's "
+		       "stead";
 		return true;
 	}
 	now = image_changes(&unloaded);

@@ -2,7 +2,9 @@
  *
  * Calls that go past the shim. A library that was loaded with RTLD_DEEPBIND, or prelinked, is bound
  * to libcuda and cuBLAS themselves, and what dlmopen() loads lives in a world without the shim:
- * what they read is not known, so nothing may be left out for them.
+ * what they read is not known, so nothing may be left out for them. The same of an object that
+ * stands behind the shim and overrides dlsym, too, to give out functions of its own in CUDA's
+ * stead.
  */
 #ifndef FASHIM_BYPASS_H
 #define FASHIM_BYPASS_H
@@ -22,5 +24,8 @@ bool bypass_by_namespace(long space);
 /* It will be: of what is loaded from now on. */
 void bypass_note_open(void);
 void bypass_note_namespace(void);
+
+/* Somebody else's function was given out for one of CUDA's. */
+void bypass_note_answer(void);
 
 #endif

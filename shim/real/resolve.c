@@ -10,24 +10,20 @@
 
 #include "shim/real/image.h"
 
-/* Search for the next definition of a name behind the shim in load order. */
+/* Search for the next definition of a name behind an object in load order. */
 struct behind {
 	const char *name;
-	bool passed; /* the shim has been met */
-	bool whole;  /* objects before the shim count as well */
+	const ElfW(Dyn) * object;
+	bool passed; /* the object has been met */
+	bool whole;  /* those before it count as well */
 	void *found;
 };
-
-static bool is_shim(const struct image *image)
-{
-	return image->dynamic == _DYNAMIC;
-}
 
 static bool defined_behind(const struct image *image, void *data)
 {
 	struct behind *behind = data;
 
-	if (is_shim(image)) {
+	if (image->dynamic == behind->object) {
 		behind->passed = true;
 		return false;
 	}
@@ -38,7 +34,7 @@ static bool defined_behind(const struct image *image, void *data)
 
 static void *find_behind(const char *name)
 {
-	struct behind behind = {.name = name};
+	struct behind behind = {.name = name, .object = _DYNAMIC};
 
 	image_find(defined_behind, &behind);
 	if (!behind.found) {
@@ -53,9 +49,21 @@ void *resolve_stub(const char *name, const void *caller)
 	struct image image;
 	void *found = NULL;
 
-	if (caller && image_of(caller, &image) && !is_shim(&image))
+	if (caller && image_of(caller, &image) && image.dynamic != _DYNAMIC)
 		found = image_symbol(&image, name);
 	return found ? found : find_behind(name);
+}
+
+void *resolve_next(const char *name, const void *caller)
+{
+	struct behind behind = {.name = name};
+	struct image image;
+
+	if (!image_of(caller, &image))
+		return find_behind(name);
+	behind.object = image.dynamic;
+	image_find(defined_behind, &behind);
+	return behind.found;
 }
 
 static void *loader_function(_Atomic(void *) *slot, const char *name)
@@ -63,7 +71,7 @@ static void *loader_function(_Atomic(void *) *slot, const char *name)
 	void *address = atomic_load_explicit(slot, memory_order_relaxed);
 
 	if (!address) {
-		struct behind behind = {.name = name};
+		struct behind behind = {.name = name, .object = _DYNAMIC};
 
 		image_find_at_start(defined_behind, &behind);
 		address = behind.found ? behind.found : find_behind(name);

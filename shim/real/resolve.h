@@ -18,4 +18,8 @@ void *real_dlmopen_address(void);
  * the shim: what a call would have reached if the shim were not there. NULL: none. */
 void *resolve_stub(const char *name, const void *caller);
 
+/* A function `name`, of whatever version, in the first object loaded behind the caller's. NULL:
+ * none. */
+void *resolve_next(const char *name, const void *caller);
+
 #endif

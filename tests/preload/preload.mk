@@ -67,6 +67,15 @@ $(PRELOAD_DIR)/libplugin_next.so: $(PRELOAD_DIR)/plugin_next.o
 $(PRELOAD_DIR)/libplugin.so: $(PRELOAD_DIR)/plugin.o $(PRELOAD_DIR)/libplugin_next.so
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' -Wl,--no-as-needed -o $@ $^
 
+# Others that stand between a program and the driver.
+WRAPPERS := $(foreach w,asks finds overrides,$(PRELOAD_DIR)/libwrapper_$(w).so)
+CPPFLAGS_wrapper_asks      := -DASKS_DLSYM
+CPPFLAGS_wrapper_overrides := -DOVERRIDES_DLSYM
+$(WRAPPERS): $(PRELOAD_DIR)/lib%.so: tests/preload/wrapper.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CPPFLAGS_$*) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic -o $@ $< -ldl
+
 $(PRELOAD_DIR)/libasker.so: $(PRELOAD_DIR)/asker.o
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -o $@ $< -ldl
 
@@ -85,7 +94,7 @@ $(addprefix $(PRELOAD_DIR)/,libuser_cudnn8.so libuser_cudnn9.so): $(PRELOAD_DIR)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN/standin' -o $@ $< $(PRELOAD_DIR)/standin/libcudnn.so.$*
 # As a user meets it: programs of other compilers and sanitizers.
 ifeq ($(SAN),)
-PRELOAD_TESTS_OF_PROGRAMS := tests/preload/sanitizers.sh tests/preload/rights.sh
-CLI_TEST_FILES += $(O)/apps/sim/demo
+PRELOAD_TESTS_OF_PROGRAMS := tests/preload/sanitizers.sh tests/preload/rights.sh tests/preload/interposers.sh
+CLI_TEST_FILES += $(O)/apps/sim/demo $(WRAPPERS)
 CLI_TESTS += $(PRELOAD_TESTS_OF_PROGRAMS:%=%:$(O))
 endif
