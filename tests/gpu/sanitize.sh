@@ -40,7 +40,7 @@ under()
 	shift 4
 	LD_PRELOAD=$preload FASHIM=replace FASHIM_ONLY=${program##*/} FASHIM_MIN_SPEEDUP=0 FASHIM_BUDGET=0 \
 		FASHIM_OUT=$log.jsonl FASHIM_LOG=warn timeout "$limit" \
-		compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 9 \
+		compute-sanitizer --tool "$tool" --report-api-errors no --print-limit 1000 --error-exitcode 9 \
 		"$program" "$@" >"$log.txt" 2>&1
 	status=$?
 	rm -f "$log.bin" "$log.bin.1"
