@@ -383,6 +383,8 @@ t report_symbols 0 '
 	stack() { fashim report -s 3 "$@" | sed -n "/^  stack/,/^  calls/p" | sed "\$d; s/ at [a-z.]*:[0-9]*//; s/ended+0x[0-9a-f]*/ended+0xN/"; }
 	stack symbols.jsonl; sed "1s/$(uname -n)/elsewhere/" symbols.jsonl >elsewhere.jsonl; stack elsewhere.jsonl; sed "1s/\"start\":\"[^\"]*\"/\"start\":\"2001-01-01T00:00:00Z\"/" symbols.jsonl >younger.jsonl; stack younger.jsonl
 	fashim=$(command -v fashim); PATH=few_tools "$fashim" report -s 3 symbols.jsonl | grep -c "main"; true'
+# What the page shows of a stack before one clicks: a deep one's innermost frame.
+t report_deep_stack 0 'sed "s/\"model.py:12 forward\",/&\"a\",\"b\",\"c\",\"d\",\"e\",/" logs/replace.jsonl >deep.jsonl; for log in logs/replace.jsonl deep.jsonl; do fashim report -f html $log | grep -o "<details[^/]*Python <code>[^<]*"; done'
 t report_csv 0 'fashim report --format=csv logs/replace.jsonl logs/escapes.jsonl | tr -d "\r"'
 t report_csv_empty 0 'fashim report --format=csv logs/gemms.jsonl | wc -l'
 t report_md 0 'fashim report --format=md logs/replace.jsonl logs/compare.jsonl'

@@ -154,6 +154,14 @@ def check_structure(text):
     return problems, page
 
 
+def over_an_edge(chart):
+    """Times that do not stand behind all that their bar consists of."""
+    boxes = [[float(box.get(name)) for name in ("x", "y", "width", "height")] for box in chart.iter("{*}rect")]
+    return ["%s stands in its bar" % time.text for time in chart.iter("{*}text")
+            if re.search(r"\d", time.text) and any(y <= float(time.get("y")) <= y + height and x + width > float(time.get("x"))
+                                                   for x, y, width, height in boxes)]
+
+
 def check_charts(text):
     problems = []
     charts = re.findall(r"<svg.*?</svg>", text, re.S)
@@ -170,6 +178,7 @@ def check_charts(text):
                 limit = height if "y" in name or name == "height" else width
                 if not math.isfinite(value) or value < 0 or value > limit:
                     problems.append("%s=%s in %s" % (name, value, element.tag))
+        problems += over_an_edge(tree) if tree[0].text.startswith("One call") else []
     if re.search(r"\b(nan|inf)\b", "".join(charts)):
         problems.append("nan or inf in a chart")
     return problems

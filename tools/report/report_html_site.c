@@ -79,12 +79,17 @@ static void chain(FILE *out, const json_t *steps)
 	fputs("</ol>\n", out);
 }
 
+/* The innermost frame is always seen, a deep stack behind a click. */
 static void frames(FILE *out, const char *title, bool open, const json_t *list)
 {
+	enum { SHORT = 6 };
+	const char *innermost = json_string_value(json_array_get(list, 0));
+
 	if (!json_array_size(list))
 		return;
-	fprintf(out, "<details%s><summary>%s</summary><ol class=\"mono\">", open ? " open" : "",
-		title);
+	html_printf(out, "<details%s><summary>%s <code>%s</code></summary><ol class=\"mono\">",
+		    open && json_array_size(list) <= SHORT ? " open" : "", title,
+		    innermost ? innermost : "?");
 	items(out, list);
 	fputs("</ol></details>\n", out);
 }

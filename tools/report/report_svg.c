@@ -12,7 +12,8 @@
 /* ---- where the time went ------------------------------------------------------------------------
  */
 
-enum { NAME_ROOM = 68, TIME_ROOM = 60 }; /* for the longest name of a part, for a time */
+/* For the longest name of a part, and for the time behind a bar: the longest bar leaves it room. */
+enum { NAME_ROOM = 68, TIME_ROOM = 60, BAR_ROOM = SVG_RIGHT - SVG_LEFT - TIME_ROOM };
 
 /* One part of a bar; how far it is from SVG_LEFT where it ends. */
 static double part(FILE *out, const char *class, double from, double us, double scale, double y)
@@ -22,20 +23,16 @@ static double part(FILE *out, const char *class, double from, double us, double 
 	return us > 0 ? from + us * scale : from;
 }
 
-/* The time beside the end of its bar: behind it where there is room, else inside. */
+/* The time behind a bar that ends there. */
 static void bar_time(FILE *out, double end, double y, double us)
 {
 	char duration[32];
-	bool inside = SVG_LEFT + end > SVG_RIGHT - TIME_ROOM;
 
 	format_duration(duration, sizeof(duration), us);
-	fprintf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n",
-		inside ? "inside" : "value", SVG_LEFT + end + (inside ? -6 : 6), y + 12.5,
-		inside ? "end" : "start", duration);
+	svg_words(out, SVG_LEFT + end + 6, y + 12.5, "start", duration);
 }
 
-/* The app's bar, in the parts that the log tells of, those with room for it named: at the right end
- * stands the time. Where it ends. */
+/* The app's bar, in the parts that the log tells of, those with room for it named. Where it ends. */
 static double app_parts(FILE *out, const struct report_row *row, double scale, double y)
 {
 	static const char *const classes[] = {"app part", "app part between", "app part softmax",
@@ -48,7 +45,7 @@ static double app_parts(FILE *out, const struct report_row *row, double scale, d
 		sum += us[i];
 	for (int i = 0; i < PART_COUNT; i++, end = next) {
 		next = part(out, classes[i], end, us[i] / sum * row->app_us, scale, y);
-		if (fmin(next, SVG_RIGHT - SVG_LEFT - TIME_ROOM) - end > NAME_ROOM)
+		if (next - end > NAME_ROOM)
 			fprintf(out, "<text class=\"inside\" x=\"%.1f\" y=\"%.1f\">%s</text>\n",
 				SVG_LEFT + end + 4, y + 12.5, chain_part_names[i]);
 	}
@@ -58,7 +55,7 @@ static double app_parts(FILE *out, const struct report_row *row, double scale, d
 static void one_call(FILE *out, const struct report_row *row)
 {
 	double app = row->app_us, fused = row->fused_us;
-	double scale = (SVG_RIGHT - SVG_LEFT) / fmax(app, fused);
+	double scale = BAR_ROOM / fmax(app, fused);
 
 	svg_words(out, 0, 14, "start", "one call");
 	svg_words(out, SVG_LEFT - 6, 34, "end", "app");
@@ -71,7 +68,7 @@ static void all_calls(FILE *out, const struct report_row *row)
 {
 	const struct site_counters *calls = &row->site->counters;
 	double left_alone = (double)(calls->seen - calls->replaced) * row->app_us;
-	double scale = (SVG_RIGHT - SVG_LEFT) / fmax(row->before_us, row->after_us), end;
+	double scale = BAR_ROOM / fmax(row->before_us, row->after_us), end;
 
 	svg_words(out, 0, 84, "start", "all calls");
 	svg_words(out, SVG_LEFT - 6, 104, "end", "without");
@@ -80,7 +77,7 @@ static void all_calls(FILE *out, const struct report_row *row)
 	end = part(out, "app", 0, left_alone, scale, 113.5);
 	end = part(out, "fused", end, row->after_us - left_alone, scale, 113.5);
 	if (row->before_us > row->after_us)
-		part(out, "saved", end, row->before_us - row->after_us, scale, 113.5);
+		end = part(out, "saved", end, row->before_us - row->after_us, scale, 113.5);
 	bar_time(out, end, 113.5, row->after_us);
 }
 
