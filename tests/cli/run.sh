@@ -954,6 +954,9 @@ t env_typo 0 'FASHIM_SAMPEL=8 FASHIM_XYZZY=1 FASHIM=compare fashim env | sed "s/
 t env_invalid 0 'FASHIM=maybe FASHIM_SAMPLE=-1 FASHIM_TOL=nan FASHIM_POISON=yes fashim env | grep -E "^FASHIM(_SAMPLE|_TOL|_POISON)? " | sed -E "s/ +/ /g" | cut -d" " -f1-3'
 t env_bad_format 2 'fashim env --format=yaml'
 t env_argument 2 'fashim env x'
+# On a narrow terminal words stay whole, and nothing is wider than it.
+t lists_narrow 0 'export COLUMNS=60; fashim env | head -12; fashim reasons | head -12; fashim list kernels | sed -n "1,3p;/mma_f16_d32_r128 /,+1p"; fashim list rules | head -5'
+holds lists_narrow_fit 'export COLUMNS=60; for words in env reasons "list kernels" "list options"; do fashim $words | LC_ALL=C.UTF-8 awk "length() > 60 { print; bad = 1 } / \$/ { print \"a space at its end:\", \$0; bad = 1 } END { exit bad }" || exit; done'
 # ---- tune: what needs no GPU
 t help_tune 0 'fashim help tune'
 t tune_bad 0 '

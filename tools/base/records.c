@@ -7,6 +7,7 @@
 #include "tools/base/records.h"
 #include "tools/base/cell_table.h"
 #include "tools/base/csv_text.h"
+#include "tools/base/terminal.h"
 
 #include <libsmartcols/libsmartcols.h>
 
@@ -18,13 +19,84 @@ const char *record_text(const json_t *value, char number[RECORD_NUMBER])
 	return json_is_string(value) ? json_string_value(value) : number;
 }
 
-void print_records(const struct record_column *columns, size_t count, const json_t *records,
-		   bool markdown)
+static const char *member_text(const json_t *record, const struct record_column *column,
+			       char number[RECORD_NUMBER])
 {
-	struct libscols_table *table = scols_new_table();
+	return record_text(json_object_get(record, column->key), number);
+}
+
+/* Columns that the widest text of a column takes. */
+static int widest(const struct record_column *column, const json_t *records)
+{
+	int most = display_width(column->title);
+	char number[RECORD_NUMBER];
 	const json_t *record;
 	size_t index;
 
+	json_array_foreach(records, index, record)
+	{
+		int width = display_width(member_text(record, column, number));
+
+		most = width > most ? width : most;
+	}
+	return most;
+}
+
+/* What of a record stands side by side: its name, and what is short. */
+static bool beside(size_t column, int width)
+{
+	enum { SHORT = 26 };
+
+	return column == 0 || width <= SHORT;
+}
+
+/* Columns side by side; below them, folded at words, the long texts of the same record. */
+static void print_stacked(const struct record_column *columns, size_t count, const int widths[],
+			  const json_t *records, int screen)
+{
+	FILE *out = folded_stream(stdout, screen);
+
+	/* The line of titles is number 0. */
+	for (size_t line = 0; out && line <= json_array_size(records); line++) {
+		const json_t *record = line ? json_array_get(records, line - 1) : NULL;
+		char number[RECORD_NUMBER];
+		int missing = 0;
+
+		for (size_t c = 0; c < count; c++) {
+			const char *text = record ? member_text(record, &columns[c], number)
+						  : columns[c].title;
+
+			if (!beside(c, widths[c]))
+				continue;
+			fprintf(out, "%*s%s", missing, "", text);
+			missing = widths[c] + 2 - display_width(text);
+		}
+		fputc('\n', out);
+		for (size_t c = 0; record && c < count; c++)
+			if (!beside(c, widths[c]) && *member_text(record, &columns[c], number))
+				fprintf(out, "    %s\n", member_text(record, &columns[c], number));
+	}
+	if (out)
+		fclose(out);
+}
+
+void print_records(const struct record_column *columns, size_t count, const json_t *records,
+		   bool markdown)
+{
+	enum { MOST = 32 };
+	const int screen = markdown || count > MOST ? 0 : terminal_width(stdout);
+	int widths[MOST], all = -1;
+	struct libscols_table *table;
+	const json_t *record;
+	size_t index;
+
+	for (size_t c = 0; screen && c < count; c++)
+		all += 1 + (widths[c] = widest(&columns[c], records));
+	if (all > screen) {
+		print_stacked(columns, count, widths, records, screen);
+		return;
+	}
+	table = scols_new_table();
 	if (!table)
 		return;
 	for (size_t c = 0; c < count; c++)
@@ -34,10 +106,9 @@ void print_records(const struct record_column *columns, size_t count, const json
 		struct libscols_line *line = scols_table_new_line(table, NULL);
 
 		for (size_t c = 0; line && c < count; c++) {
-			const json_t *value = json_object_get(record, columns[c].key);
 			char number[RECORD_NUMBER];
 
-			scols_line_set_data(line, c, record_text(value, number));
+			scols_line_set_data(line, c, member_text(record, &columns[c], number));
 		}
 	}
 	print_lines(table, markdown);

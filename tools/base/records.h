@@ -18,7 +18,8 @@ struct record_column {
 enum { RECORD_NUMBER = 32 };
 const char *record_text(const json_t *value, char number[RECORD_NUMBER]);
 
-/* Prints a line for each object of `records` on stdout: the members that the columns name. */
+/* Prints a line for each object of `records` on stdout: the members that the columns name. On a
+ * terminal that is too narrow for such a table, long texts stand below what is short. */
 void print_records(const struct record_column *columns, size_t count, const json_t *records,
 		   bool markdown);
 

@@ -8,11 +8,11 @@
 #include "tools/base/help_option.h"
 #include "tools/base/json_text.h"
 #include "tools/base/options.h"
+#include "tools/base/records.h"
 #include "tools/base/tool.h"
 
 #include <argp.h>
 #include <jansson.h>
-#include <libsmartcols/libsmartcols.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,15 +68,13 @@ static const char *value_of(const struct option_row *row)
 	return text && *text ? text : row->standard;
 }
 
-static int print_json(void)
+/* Every option as an object. */
+static json_t *rows_of_options(void)
 {
 	json_t *rows = json_array();
-	json_t *root =
-		json_pack("{s:s,s:i,s:o}", "format", "fashim-env", "version", 1, "options", rows);
 
 	for (int i = 0; i < option_row_count; i++) {
 		const struct option_row *row = &option_rows[i];
-
 		json_t *value = json_string(value_of(row));
 
 		json_array_append_new(
@@ -85,7 +83,14 @@ static int print_json(void)
 					value ? value : json_string("(not UTF-8)"), "default",
 					row->standard, "source", source_of(row), "doc", row->doc));
 	}
-	json_document(root, 0);
+	return rows;
+}
+
+static int print_json(void)
+{
+	json_document(json_pack("{s:s,s:i,s:o}", "format", "fashim-env", "version", 1, "options",
+				rows_of_options()),
+		      0);
 	return EXIT_OK;
 }
 
@@ -104,27 +109,20 @@ static int print_markdown(void)
 
 static int print_table(void)
 {
-	struct libscols_table *table = scols_new_table();
+	static const struct record_column columns[] = {{"OPTION", "name", 0},
+						       {"VALUE", "value", 0},
+						       {"SOURCE", "source", 0},
+						       {"WHAT IT DOES", "doc", 0}};
+	json_t *rows = rows_of_options(), *row;
+	size_t index;
 
-	if (!table)
-		return EXIT_FAILED;
-	scols_table_new_column(table, "OPTION", 0, 0);
-	scols_table_new_column(table, "VALUE", 0, 0);
-	scols_table_new_column(table, "SOURCE", 0, 0);
-	scols_table_new_column(table, "WHAT IT DOES", 0, SCOLS_FL_WRAP);
-	for (int i = 0; i < option_row_count; i++) {
-		const struct option_row *row = &option_rows[i];
-		struct libscols_line *line = scols_table_new_line(table, NULL);
-
-		if (!line)
-			break;
-		scols_line_set_data(line, 0, row->name);
-		scols_line_set_data(line, 1, *value_of(row) ? value_of(row) : "-");
-		scols_line_set_data(line, 2, source_of(row));
-		scols_line_set_data(line, 3, row->doc);
+	json_array_foreach(rows, index, row)
+	{
+		if (!*json_string_value(json_object_get(row, "value")))
+			json_object_set_new(row, "value", json_null());
 	}
-	scols_print_table(table);
-	scols_unref_table(table);
+	print_records(columns, sizeof(columns) / sizeof(*columns), rows, false);
+	json_decref(rows);
 	return EXIT_OK;
 }
 

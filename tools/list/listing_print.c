@@ -28,7 +28,6 @@ static void print_table(const json_t *rows)
 			*title++ = *c == '_' ? ' ' : (char)toupper((unsigned char)*c);
 		*title = '\0';
 	}
-	columns[count - 1].flags = SCOLS_FL_WRAP;
 	print_records(columns, count, rows, false);
 }
 
