@@ -38,6 +38,11 @@ test-programs: $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(CLI_TEST_FILES) $(O)/fas
 test: test-programs $(if $(SAN),,$(CHECKS)) ## every test that needs no GPU
 	$(Q)tests/run.sh $(TEST_JOBS) $(TEST_RUNS)
 
+# Whole programs are among what the command is tried with.
+.PHONY: test-cli
+test-cli: $(CLI_TEST_FILES) $(SHIM_FOR_SIM) apps-sim ## the tests of the command
+	$(Q)tests/cli/run.sh $(O)
+
 # What is built once more takes as much of a minute as it runs. No leaks: the shim keeps what it has to its end.
 SANITIZED_RUNS := tests/apps/sanitized.sh:$(O) $(addprefix $(O)/tests/unit/,$(CORE_TESTS) $(filter-out test_cost,$(LOG_TESTS))) $(CODE_TESTS) \
                   $(PRELOAD_TEST_PROGRAMS) $(O)/tests/readers/corpus:tests/readers/corpus

@@ -70,9 +70,6 @@ CLI_TEST_FILES := $(O)/fashim $(CLI_UNIT_TESTS) $(addprefix $(O)/tests/cli/,test
                   $(addprefix $(O)/simgpu/,libcuda.so.1 libcublas.so.12 libcublas.so.13 libsimkernels.so)
 CLI_TESTS      := tests/cli/run.sh:$(O) tests/cli/test_html.sh:$(O) tests/cli/test_setup.sh:$(O) $(CLI_UNIT_TESTS) $(O)/tests/cli/test_gpu
 
-test-cli: $(CLI_TEST_FILES) ## the tests of the command
-	$(Q)tests/cli/run.sh $(O)
-
 $(O)/tests/cli/ended $(O)/tests/cli/live: $(O)/tests/cli/%: tests/cli/%.c shim/log/log_format.h shim/log/reasons.def
 	@mkdir -p $(@D)
 	$(call say,CCLD,$<)
@@ -175,7 +172,7 @@ lint_ok  = $(patsubst %,$(O)/lint/%.ok,$(filter %.c,$(lint_c)))
 DLSYM_ALLOWED := shim/real/resolve.c
 
 lint: lint-format lint-clang lint-cppcheck lint-shell lint-dlsym lint-rooms ## everything that reads the sources and complains
-.PHONY: test-cli lint-format lint-clang lint-cppcheck lint-shell lint-dlsym lint-rooms rooms
+.PHONY: lint-format lint-clang lint-cppcheck lint-shell lint-dlsym lint-rooms rooms
 
 lint-format:
 	$(call say,FORMAT,'$(words $(lint_c)) files')
