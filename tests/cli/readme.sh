@@ -62,7 +62,7 @@ report()
 if [ "${2-}" = --picture ]; then
 	"$build/fashim" report -f html -o "$work/page.html" "$example/compare.jsonl.gz"
 	chromium-headless-shell --no-sandbox --disable-gpu --hide-scrollbars --blink-settings=preferredColorScheme=1 \
-		--window-size=1600,1330 --screenshot="$here/../../docs/report.png" "file://$work/page.html" 2>/dev/null
+		--window-size=1600,1350 --screenshot="$here/../../docs/report.png" "file://$work/page.html" 2>/dev/null
 	exit
 fi
 cp "$readme" "$work/readme"
