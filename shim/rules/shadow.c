@@ -138,13 +138,15 @@ void shadow_note(const struct sight *sight)
 		note_fill(sight);
 }
 
+/* Of memory that the host or another process may write unseen nothing is known for sure. */
 bool shadow_get(uint64_t address, void *bytes, size_t size)
 {
 	for (int i = 0; i < PIECES; i++) {
 		const struct piece *piece = &pieces[i];
 
 		if (address < piece->begin || address - piece->begin >= piece->size ||
-		    size > piece->size - (address - piece->begin))
+		    size > piece->size - (address - piece->begin) ||
+		    !memory_watchable(memory_lookup(address)))
 			continue;
 		memcpy(bytes, content[i] + (address - piece->begin), size);
 		return true;

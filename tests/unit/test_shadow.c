@@ -171,6 +171,22 @@ static void test_forgotten(void **state)
 	assert_false(known());
 }
 
+/* The host may write these without a call, or another process. */
+static void test_written_unseen(void **state)
+{
+	static const enum memory_kind kinds[] = {MEMORY_MANAGED, MEMORY_HOST, MEMORY_SHARED};
+	static const uint16_t eight = 0x4800;
+
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		core_begin();
+		core_send(core_scores());
+		assert_false(core_send(upload(SCALAR, &eight, 2)));
+		assert_true(known());
+		core_allocate(CORE_ARENA, CORE_ROOM, kinds[i]); /* as it is given to others */
+		assert_false(known());
+	}
+}
+
 /* ---- arrays of addresses -------------------------------------------------------------------- */
 
 #define MOST_HEADS 6
@@ -405,6 +421,7 @@ int main(void)
 		cmocka_unit_test(test_unknown_divisor),
 		cmocka_unit_test(test_where),
 		cmocka_unit_test(test_forgotten),
+		cmocka_unit_test(test_written_unseen),
 		cmocka_unit_test(test_arrays),
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_runs),
