@@ -68,6 +68,15 @@ static int64_t shape_reach(const struct shape *shape)
 	return last <= RULE_ROOM ? last : -1;
 }
 
+int64_t rule_reach(unsigned dims, const int64_t *size, const int64_t *stride)
+{
+	struct shape shape = {.dims = dims};
+
+	memcpy(shape.size, size, dims * sizeof(*size));
+	memcpy(shape.stride, stride, dims * sizeof(*stride));
+	return shape_reach(&shape) + 1;
+}
+
 static int64_t word_at(const struct reading *r, unsigned at, unsigned bytes)
 {
 	return bytes == 8 ? (int64_t)rule_u64_at(r, at) : (int32_t)rule_u32_at(r, at);

@@ -101,6 +101,10 @@ int64_t rule_product_of(unsigned count, const int64_t *factors);
 /* Do elements, `step` apart at the least, lie without a gap? At most 25 dimensions. */
 bool rule_dense(unsigned dims, const int64_t *size, const int64_t *stride, int64_t step);
 
+/* Elements from the first to beyond the last, of sizes and strides; at most 25 dimensions. 0: they
+ * are none. */
+int64_t rule_reach(unsigned dims, const int64_t *size, const int64_t *stride);
+
 /* TensorInfo {data, sizes[25], strides[25], dims}: elements from data to beyond the last, where
  * dimension `dim` has `size` in place of what it says (-1: none). 0: it is not one. *dense: they
  * lie without a gap. */

@@ -23,6 +23,65 @@ bool rule_read_max_pool(struct reading *r)
 	       rule_writes(r, 15, outputs * width) && rule_writes(r, 16, outputs * 8);
 }
 
+/* Channels are the last dimension: (in, int images, channels, height, width, out height, out width,
+ * 8 int, strides of these four, int blocks of an image, int, out, long places). */
+bool rule_read_max_pool_last(struct reading *r)
+{
+	const int64_t size[] = {PARAM(1), PARAM(2), PARAM(3), PARAM(4)};
+	const int64_t stride[] = {PARAM(15), PARAM(16), PARAM(17), PARAM(18)};
+	const int64_t outputs = rule_product(PARAM(1), PARAM(2), PARAM(5), PARAM(6));
+	const int64_t width = rule_width(r), in = rule_reach(4, size, stride);
+	const unsigned i = rule_size_of(r, 2);
+
+	return rule_takes(r, 8, 4, i, i, i, i, i, 4, 4, 4, 4, 4, 4, 4, 4, i, i, i, i, 4, 4, 8, 8) &&
+	       r->launch->grid[0] == rule_times(PARAM(1), PARAM(19)) &&
+	       rule_reads(r, 0, rule_times(in, width)) &&
+	       rule_writes(r, 21, rule_times(outputs, width)) &&
+	       rule_writes(r, 22, rule_times(outputs, 8));
+}
+
+/* Windows are found by numbers of 24 bits, beyond which they may leave the image. */
+#define WINDOWS (1 << 24)
+
+/* (in, out, int height, width, out height, out width, long strides of planes, rows and columns),
+ * behind `out` where it takes the largest long places: a column of blocks for each plane. */
+bool rule_read_adaptive_pool(struct reading *r)
+{
+	const unsigned n = rule_size_of(r, 2) == 8;
+	const int64_t planes = r->launch->grid[0], width = rule_width(r);
+	const int64_t size[] = {planes, PARAM(n + 2), PARAM(n + 3)};
+	const int64_t stride[] = {PARAM(n + 6), PARAM(n + 7), PARAM(n + 8)};
+	const int64_t outputs = rule_product(planes, PARAM(n + 4), PARAM(n + 5));
+
+	if (!(n ? rule_takes(r, 8, 8, 8, 4, 4, 4, 4, 8, 8, 8)
+		: rule_takes(r, 8, 8, 4, 4, 4, 4, 8, 8, 8)) ||
+	    rule_times(size[1], PARAM(n + 4)) > WINDOWS ||
+	    rule_times(size[2], PARAM(n + 5)) > WINDOWS)
+		return false;
+	return rule_reads(r, 0, rule_times(rule_reach(3, size, stride), width)) &&
+	       rule_writes(r, 1, rule_times(outputs, width)) &&
+	       (!n || rule_writes(r, 2, rule_times(outputs, 8)));
+}
+
+/* Channels are the last dimension: (in, out, int images, channels, height, width, out height, out
+ * width, blocks of an image, int, strides of images, channels, rows and columns, of the type that
+ * the name has first). */
+bool rule_read_adaptive_pool_last(struct reading *r)
+{
+	const int64_t size[] = {PARAM(2), PARAM(3), PARAM(4), PARAM(5)};
+	const int64_t stride[] = {PARAM(10), PARAM(11), PARAM(12), PARAM(13)};
+	const int64_t outputs = rule_product(PARAM(2), PARAM(3), PARAM(6), PARAM(7));
+	const unsigned i = (unsigned)rule_next_type(r).bytes;
+	const int64_t width = rule_width(r);
+
+	return rule_takes(r, 8, 8, 4, 4, 4, 4, 4, 4, 4, 4, i, i, i, i) &&
+	       r->launch->grid[0] == rule_times(PARAM(2), PARAM(8)) &&
+	       rule_times(size[2], PARAM(6)) <= WINDOWS &&
+	       rule_times(size[3], PARAM(7)) <= WINDOWS &&
+	       rule_reads(r, 0, rule_times(rule_reach(4, size, stride), width)) &&
+	       rule_writes(r, 1, rule_times(outputs, width));
+}
+
 /* (int outputs, in, long channels, long height, long width, out height, int out width, 6 int, out,
  * int, bool, bool); the out height is a long where the channels are not the last dimension. */
 bool rule_read_avg_pool(struct reading *r)
