@@ -81,6 +81,18 @@ static void read_functor(struct reading *r, unsigned at, unsigned bytes)
 	}
 }
 
+/* The same of one that casts what it loads and stores: of few is it known what they mean then. */
+static void read_cast_functor(struct reading *r, bool casts, unsigned at, unsigned bytes)
+{
+	const enum rule_role role = r->meaning->role;
+
+	if (casts && role != ROLE_ADD && role != ROLE_COPY && role != ROLE_MULTIPLY &&
+	    role != ROLE_DIVIDE)
+		r->meaning->role = ROLE_OPAQUE;
+	else
+		read_functor(r, at, bytes);
+}
+
 /* Does the output take every other element? One half of what two launches write, as rotary
  * embeddings of interleaved pairs are put together. */
 static void note_comb(struct reading *r)
@@ -211,8 +223,7 @@ bool rule_read_unrolled(struct reading *r)
 	for (unsigned i = 0; i < count; i++)
 		rule_set_view(r, (int)i, rule_offset(r, 2) + 8 * i, types[i]);
 	rule_one_dimension(r, (int32_t)rule_u32_at(r, rule_offset(r, 0)));
-	if (r->meaning->role != ROLE_COPY)
-		r->meaning->role = ROLE_OPAQUE;
+	read_cast_functor(r, !without, rule_offset(r, 1), rule_size_of(r, 1));
 	touch_functor(r, rule_offset(r, 1), rule_size_of(r, 1));
 	return rule_finish_views(r);
 }
@@ -294,11 +305,7 @@ static bool read_strided_as(struct reading *r, bool casts)
 		view->element = type_unknown.bytes;
 	}
 	touch_functor(r, functor, lambda + bytes - functor);
-	if (casts && meaning->role != ROLE_ADD && meaning->role != ROLE_COPY &&
-	    meaning->role != ROLE_MULTIPLY && meaning->role != ROLE_DIVIDE)
-		meaning->role = ROLE_OPAQUE;
-	else
-		read_functor(r, functor, lambda + bytes - functor);
+	read_cast_functor(r, casts, functor, lambda + bytes - functor);
 	return rule_finish_views(r);
 }
 

@@ -347,11 +347,17 @@ static enum reason apply_softmax(struct walk *walk, const struct step *step)
 	return reason;
 }
 
-/* The scores as another type, or for another: not as whole numbers, nor their bits. */
+/* The scores as another type, or for another: not as whole numbers, nor their bits. A sum in fp32
+ * that becomes one in 16 bits is rounded as one that never was wider: a fill of -3e38 in it hides
+ * then. */
 static enum reason apply_copy(struct walk *walk, const struct step *step)
 {
+	struct attn_spec *spec = &walk->args->spec;
 	const struct meaning *meaning = &step->meaning;
 	const int to = meaning->views[0].dtype, from = meaning->views[1].dtype;
+
+	if (!walk->softmax && spec->bias[0].base && (to == ATTN_F16 || to == ATTN_BF16))
+		spec->round_x = to;
 
 	if (meaning->view_count == 2 &&
 	    ((to < 0) != (from < 0) || (from >= 0 && !walk->unknown && from != walk->dtype)))

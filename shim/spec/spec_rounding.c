@@ -34,8 +34,10 @@ void spec_store_fill(struct walk *walk)
 }
 
 /* One step before the softmax, which stores `dtype`. False: kernels do not round in this order.
- * `each`: scales differ within a head, which is done without rounding. */
-static bool before_softmax(const struct meaning *meaning, int dtype, bool each, int32_t *round_s)
+ * `each`: scales differ within a head, which is done without rounding; *sums: so many were stored
+ * in fp32 since. */
+static bool before_softmax(const struct meaning *meaning, int dtype, bool each, int *sums,
+			   int32_t *round_s)
 {
 	const bool scaled = *round_s & ATTN_ROUND_SCALED, biased = *round_s & ATTN_ROUND_BIASED;
 
@@ -54,14 +56,18 @@ static bool before_softmax(const struct meaning *meaning, int dtype, bool each, 
 			*round_s |= ATTN_ROUND_SCALED;
 		return !scaled && !biased && !each;
 	case ROLE_COPY:
-		if (is_narrow(dtype) && !biased)
+		if (is_narrow(dtype) && *sums)
+			*round_s |= ATTN_ROUND_BIASED;
+		else if (is_narrow(dtype) && !biased)
 			*round_s |= ATTN_ROUND_SCALED; /* of what was narrow already: no change */
-		return true;
+		return !is_narrow(dtype) || *sums < 2;
 	case ROLE_ADD:
 	case ROLE_ADD_SCALED:
 		if (is_narrow(dtype))
 			*round_s |= ATTN_ROUND_BIASED;
-		return is_narrow(dtype) || !biased;
+		else
+			++*sums;
+		return is_narrow(dtype) ? !*sums : !biased;
 	case ROLE_SOFTMAX:
 		return exact_factor(meaning->factor) || !(scaled || biased);
 	case ROLE_ADD_CONSTANT:
@@ -81,6 +87,7 @@ int32_t spec_rounding(const struct walk *walk)
 	const int product = dtype_of_cuda(opener->ctype);
 	int32_t round_s = 0;
 	bool softmax = false;
+	int sums = 0;
 
 	if (walk->unknown || walk->tanh || walk->shifted || !is_narrow(narrow) ||
 	    opener->alpha == 0)
@@ -98,7 +105,8 @@ int32_t spec_rounding(const struct walk *walk)
 		if (is_narrow(dtype) && dtype != narrow)
 			return 0;
 		if (!softmax &&
-		    !before_softmax(meaning, dtype, attn_scales_each(&walk->args->spec), &round_s))
+		    !before_softmax(meaning, dtype, attn_scales_each(&walk->args->spec), &sums,
+				    &round_s))
 			return 0;
 		if (softmax && meaning->role == ROLE_SCALE && !exact_factor(meaning->scalar))
 			return 0;

@@ -107,6 +107,62 @@ static void test_bias(void **state)
 	assert_int_equal(args.spec.bias[1].base, 0);
 }
 
+#define ADD_CASTS                                                                                  \
+	"_ZN2at6native27unrolled_elementwise_kernelINS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EELi"   \
+	"4E23TrivialOffsetCalculatorILi2EjES7_ILi1EjENS0_6memory12LoadWithCastILi2EEENSA_13Stor"  \
+	"eWithCastILi1EEEEEviT_T0_T2_T3_T4_T5_"
+
+/* The sum, in fp32, of numbers in fp32 and others in fp16. */
+static struct op add_casts(uint64_t out, enum core_number to, uint64_t wide, uint64_t narrow)
+{
+	const uint64_t pointers[3] = {out, wide, narrow};
+	const struct {
+		unsigned char types[4];
+		uint32_t bytes[2];
+	} load = {{CORE_FLOAT, CORE_HALF}, {4, 2}};
+	const uint32_t store[2] = {to, to == CORE_FLOAT ? 4 : 2};
+	const unsigned char nothing = 0;
+	const float one = 1;
+	const int n = (int)(core.H * core.Sq * core.Sk);
+
+	return core_launch(
+		ADD_CASTS, 7, (size_t[]){4, 4, 24, 1, 1, 12, 8},
+		(const void *[]){&n, &one, pointers, &nothing, &nothing, &load, store});
+}
+
+/* Scores in fp16 whose masks are added in fp32, for a softmax of fp16: rounded behind them. */
+static void test_bias_in_fp32(void **state)
+{
+	const uint64_t wide = CORE_OTHER, sum = wide + 0x40000, mask = wide + 0x80000;
+	const int64_t count = core.H * core.Sq * core.Sk;
+
+	assert_int_equal(FINISHED(core_cast(wide, CORE_FLOAT, core.s, CORE_HALF, count),
+				  add_casts(sum, CORE_FLOAT, wide, mask),
+				  core_cast(core.x, CORE_HALF, sum, CORE_FLOAT, count)),
+			 REASON_NONE);
+	assert_int_equal(args.spec.bias[0].base, mask);
+	assert_int_equal(args.spec.bias[0].dtype, ATTN_F16);
+	assert_true(args.spec.bias_scale[0] == 1);
+	assert_stride(&args.spec.bias[0], count, core.Sq * core.Sk, core.Sk, 1);
+	assert_int_equal(args.spec.round_x, ATTN_F16);
+	assert_int_equal(args.spec.round_s,
+			 ATTN_ROUND_PRODUCT | ATTN_ROUND_BIASED | ATTN_ROUND_WEIGHTS);
+	/* two of them are rounded once, which no kernel does in this order */
+	assert_int_equal(FINISHED(core_cast(wide, CORE_FLOAT, core.s, CORE_HALF, count),
+				  add_casts(sum, CORE_FLOAT, wide, mask),
+				  add_casts(wide, CORE_FLOAT, sum, mask + 0x40000),
+				  core_cast(core.x, CORE_HALF, wide, CORE_FLOAT, count)),
+			 REASON_NONE);
+	assert_int_equal(args.spec.bias[1].base, mask + 0x40000);
+	assert_int_equal(args.spec.round_x, ATTN_F16);
+	assert_int_equal(args.spec.round_s, 0);
+	/* the sum itself is stored in fp16 */
+	assert_int_equal(FINISHED(core_cast(wide, CORE_FLOAT, core.s, CORE_HALF, count),
+				  add_casts(core.x, CORE_HALF, wide, mask)),
+			 REASON_NONE);
+	assert_int_equal(args.spec.round_x, ATTN_F16);
+}
+
 /* The last of two biases once more is twice that; another is one too many. */
 static void test_added_twice(void **state)
 {
@@ -397,6 +453,7 @@ int main(void)
 		cmocka_unit_test(test_scale_after_bias),
 		cmocka_unit_test(test_softcap),
 		cmocka_unit_test(test_bias),
+		cmocka_unit_test(test_bias_in_fp32),
 		cmocka_unit_test(test_added_twice),
 		cmocka_unit_test(test_masked_fill),
 		cmocka_unit_test(test_masked_again),
