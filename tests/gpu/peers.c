@@ -22,9 +22,9 @@ static CUdevice device[2];
 
 static CUdeviceptr from_pool(size_t bytes)
 {
-	const CUmemAccessDesc peer = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
-						   .id = device[1]},
-				      .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	const CUmemAccessDesc peer = {
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device[1]},
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUmemoryPool pool;
 	CUdeviceptr address;
 
@@ -47,8 +47,8 @@ static CUdeviceptr mapped(size_t bytes)
 	size_t unit;
 
 	for (int i = 0; i < 2; i++)
-		access[i].location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE,
-						     .id = device[i]};
+		access[i].location =
+			(CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device[i]};
 	CHECK(cuMemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
 	bytes = (bytes + unit - 1) / unit * unit;
 	CHECK(cuMemCreate(&handle, bytes, &prop, 0));
