@@ -233,6 +233,14 @@ t closing_numbered 0 'cp logs/gemms.jsonl own.jsonl; fashim run -o own.jsonl ./l
 t closing_elsewhere 0 'fashim run sh -c "cd none; exec ../leave_log.sh ../logs/replace.jsonl"; ls none'
 t closing_children 0 'fashim run sh -c "./leave_log.sh logs/replace.jsonl; ./leave_log.sh logs/compare.jsonl; exit 9"; echo $?'
 t closing_rank 0 'RANK=0 fashim run sh -c "./leave_log.sh logs/replace.jsonl; exec ./leave_log.sh logs/gemms.jsonl"'
+# A launcher, torchrun COUNT COMMAND…; rank 0 of what it starts so waits for what the others leave.
+printf '#!/bin/sh\nn=$1; shift\nwhile [ $((n -= 1)) -ge 0 ]; do RANK=$n "$@" & done\nwait $!\n' >bin/torchrun; chmod +x bin/torchrun
+printf '#!/bin/sh\n[ $RANK != 0 ] || until [ $(grep -ls summary fashim.app.*.jsonl | wc -l) = 2 ]; do sleep 0.05; done\nexec ./leave_log.sh logs/replace.jsonl\n' >last.sh; chmod +x last.sh
+t closing_launched 0 'fashim run torchrun 3 ./last.sh'
+t closing_ranks 0 'torchrun 3 fashim run ./last.sh'
+t closing_ranks_script 0 'torchrun 3 fashim run sh -c "./last.sh; :"'
+t closing_ranks_batch 0 'export SLURM_PROCID=0; fashim run torchrun 3 ./last.sh; fashim run sh -c "RANK=5 ./leave_log.sh logs/gemms.jsonl"'
+t closing_ranks_fail 127 'RANK=1 fashim run ./nowhere'
 t closing_junk 0 'fashim run ./leave_log.sh logs/headless.jsonl'
 t closing_others 0 'cp logs/replace.jsonl fashim.app.1.jsonl; fashim run true'
 t closing_empty 0 'fashim run ./leave_log.sh logs/empty.jsonl'
@@ -439,6 +447,9 @@ t report_ranks 0 'fashim report rank0.jsonl rank1.jsonl rank2.jsonl rank3.jsonl'
 t report_ranks_site 0 'fashim report --site 1 rank0.jsonl rank1.jsonl | tail -12'
 t report_ranks_differ 0 'fashim report rank0.jsonl rank1.jsonl other3.jsonl'
 t report_ranks_twice 0 'fashim report rank0.jsonl rank1.jsonl rank1.jsonl rank0.jsonl | grep -E "^(SITE| *[0-9]+:[0-9])"'
+for rank in 0 1 2 3 4 5 6 7; do sed "1s/\"rank\":[0-9]*/\"rank\":$rank/" rank0.jsonl >"eight$rank.jsonl"; done
+sed -i 's/"replaced":9500,"compared":98,"passed":2,/"replaced":1200,"compared":98,"passed":8302,/; s/"saved_us":484500.0/"saved_us":61200.0/' eight5.jsonl
+t report_ranks_eight 0 'fashim report eight?.jsonl | grep -E "^  (calls|ranks|saved)|^SITE|^[0-9]"; fashim report -f md eight?.jsonl | grep ranks; ! fashim report --site 1 eight?.jsonl | grep "^  ranks"'
 t report_ranks_json 0 'fashim report -f json rank0.jsonl rank1.jsonl | grep -E "\"(site|ranks|calls|saved_us)\":"'
 
 # ---- progress

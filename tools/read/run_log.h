@@ -86,6 +86,10 @@ struct run_log {
 	uint64_t unreadable;	   /* lines that are no JSON */
 	bool truncated;		   /* the last line was cut short */
 	const struct run_log *job; /* the first log of a job whose ranks were merged, or NULL */
+	struct {
+		uint64_t calls, replaced;
+		double saved_us;
+	} own; /* of this run alone, whatever was merged into it */
 };
 
 /* The site, made when new; NULL when the number is 0 or memory is short. Not after a site was

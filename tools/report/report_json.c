@@ -8,6 +8,7 @@
  *           "end":"exit"|"killed"|"running"|"unknown","wall_us","overhead_us","gemms","launches",
  *           "costs_us":{"host":{…},"gpu":{…}},      by purpose
  *           "scratch_peak","copies":{"held","made","unfit","by"},"violations","first_violation",
+ *           "calls","replaced","saved_us",           of this run alone
  *           "unreadable_lines","truncated","simulated"}],
  *  "total":{"sites","replaced_sites","verified_sites","learning_sites","declined_sites","calls",
  *           "replaced","compared","passed","materialised","gemms","launches","saved_us","could_save_us",
@@ -102,6 +103,10 @@ static json_t *log_object(const struct run_log *run)
 	json_object_set_new(log, "scratch_peak",
 			    run->counted ? count(run->scratch_peak) : json_null());
 	json_object_set_new(log, "copies", run->counted ? copies_object(run) : json_null());
+	json_object_set_new(log, "calls", run->counted ? count(run->own.calls) : json_null());
+	json_object_set_new(log, "replaced", run->counted ? count(run->own.replaced) : json_null());
+	json_object_set_new(log, "saved_us",
+			    run->counted ? json_number(run->own.saved_us) : json_null());
 	json_object_set_new(log, "violations", count(run->violations));
 	json_object_set_new(log, "first_violation",
 			    run->violations ? text(run->violation) : json_null());

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The report in at most eleven lines: what was found, what it gained, how far the numbers moved and
- * what watching cost.
+ * The report in at most thirteen lines: what was found, what it gained, how far the numbers moved
+ * and what watching cost.
  */
 #include "tools/base/tool.h"
 #include "tools/report/report_summary.h"
@@ -100,6 +100,71 @@ static bool all_simulated(const struct report *report)
 		if (!report->set.runs[i]->simulated)
 			return false;
 	return true;
+}
+
+struct extremes {
+	double least, most;
+	double least_rank, most_rank;
+};
+
+static void extend(struct extremes *extremes, double value, double rank)
+{
+	if (!(value >= extremes->least)) {
+		extremes->least = value;
+		extremes->least_rank = rank;
+	}
+	if (!(value <= extremes->most)) {
+		extremes->most = value;
+		extremes->most_rank = rank;
+	}
+}
+
+static bool in_a_job(const struct log_set *set, const struct run_log *run)
+{
+	for (int i = 0; i < set->count; i++)
+		if (run->job || set->runs[i]->job == run)
+			return true;
+	return false;
+}
+
+/* What a rank that does less than the others has in common with none of them. */
+static void say_ranks(struct summary *summary)
+{
+	struct extremes share = {NAN, NAN, 0, 0}, saved = {NAN, NAN, 0, 0};
+	const struct log_set *set = &summary->report->set;
+	char least[32], most[32];
+	int ranks = 0;
+
+	for (int i = 0; i < set->count; i++) {
+		const struct run_log *run = set->runs[i];
+		const double rank = number_of(run->header, "rank", 0);
+
+		if (!in_a_job(set, run) || !run->counted)
+			continue;
+		ranks++;
+		extend(&share,
+		       run->own.calls ? 100.0 * (double)run->own.replaced / (double)run->own.calls
+				      : 0,
+		       rank);
+		extend(&saved, run->own.saved_us, rank);
+	}
+	if (ranks < 2 || report_partial(summary->report))
+		return;
+	start(summary, "ranks", share.least < 0.9 * share.most ? TONE_WARNING : TONE_PLAIN);
+	if (share.most - share.least < 1)
+		more(summary, "%d: %.0f%% of the calls replaced in each", ranks, share.most);
+	else
+		more(summary, "%d: %.0f%% (rank %.0f) to %.0f%% (rank %.0f) of the calls replaced",
+		     ranks, share.least, share.least_rank, share.most, share.most_rank);
+	format_duration(most, sizeof(most), saved.most);
+	format_duration(least, sizeof(least), saved.least);
+	if (!summary->total->replaced || all_simulated(summary->report))
+		return;
+	if (strcmp(least, most))
+		more(summary, "; %s (rank %.0f) to %s (rank %.0f) saved", least, saved.least_rank,
+		     most, saved.most_rank);
+	else
+		more(summary, "; %s saved", most);
 }
 
 static void say_gain(struct summary *summary)
@@ -289,6 +354,7 @@ int report_summary(const struct report *report, struct summary_line *lines)
 	say_sites(&summary);
 	if (say_calls(&summary) && !all_simulated(report))
 		say_gain(&summary);
+	say_ranks(&summary);
 	if (report->total.simulated)
 		say_simulated(&summary);
 	say_drift(&summary);

@@ -7,9 +7,9 @@
 
 #include "tools/sites/report.h"
 
-/* The summary, at most ten lines: one name and one sentence each, `tone` says how good the news is.
+/* The summary, at most thirteen lines: one name and one sentence each, `tone` says how good the news is.
  */
-enum { SUMMARY_LINES = 12 };
+enum { SUMMARY_LINES = 13 };
 enum summary_tone { TONE_PLAIN, TONE_GOOD, TONE_WARNING, TONE_BAD };
 
 struct summary_line {

@@ -61,8 +61,8 @@ static const struct argp_option run_options[] = {
 static const char run_doc[] =
 	"Starts PROGRAM with libfashim.so preloaded. Its standard streams, signals and exit status "
 	"are passed through unchanged; at its end a few lines on stderr say what was found and "
-	"what to type next. Under mpirun each rank speaks for itself; below another fashim run "
-	"only the outer one speaks.\v"
+	"what to type next. Under mpirun rank 0 speaks, of its own process; below another fashim "
+	"run only the outer one speaks.\v"
 	"Exit status: the program's own, or its signal; 125 when fashim itself fails, 126 when the "
 	"program cannot be executed, 127 when it is not found.\n\nExamples:\n"
 	"  fashim run python3 model.py\n"
@@ -292,8 +292,9 @@ static void say_nothing_seen(const char *program)
 	findings_free(&findings);
 }
 
-/* Under mpirun every rank has a `fashim run` of its own; each then speaks of its own process alone,
- * and says who it is. NULL: this is no rank. */
+/* Under mpirun every rank has a `fashim run` of its own. The first one speaks at the end, of its
+ * own process alone, for others may still run; whoever has something to complain of says who it is.
+ * NULL: this is no rank. */
 static const char *rank(void)
 {
 	static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
@@ -303,6 +304,11 @@ static const char *rank(void)
 		if (getenv(names[i]))
 			return getenv(names[i]);
 	return NULL;
+}
+
+static bool speaks(void)
+{
+	return !rank() || !strcmp(rank(), "0");
 }
 
 /* The logs that are new, and the command that reads them. */
@@ -347,7 +353,7 @@ static char *next_command(const struct closing *closing)
 }
 
 /* Takes in one log that is new. */
-static void read_new(struct closing *closing, const char *name, pid_t pid)
+static void read_new(struct closing *closing, const char *name)
 {
 	struct log_set *set = &closing->report.set;
 	const int read = set->count;
@@ -364,11 +370,29 @@ static void read_new(struct closing *closing, const char *name, pid_t pid)
 			complain("%s: %s", name, full ? "empty: the disk is full" : set->problem);
 		return;
 	}
-	if (set->count > read && rank() &&
-	    number_of(set->runs[read]->header, "pid", 0) != (double)pid)
-		log_set_remove(set, read);
-	else if (set->count > read)
+	if (set->count > read)
 		closing->paths.names[closing->paths.count++] = strdup(name);
+}
+
+/* Keeps the logs in whose header a number is this one, if there are any. */
+static bool keep_those(struct log_set *set, const char *key, double value)
+{
+	bool any = false;
+
+	for (int i = 0; i < set->count; i++)
+		any |= number_of(set->runs[i]->header, key, -1) == value;
+	for (int i = set->count - 1; any && i >= 0; i--)
+		if (number_of(set->runs[i]->header, key, -1) != value)
+			log_set_remove(set, i);
+	return any;
+}
+
+/* A rank's logs: that of its own process; where that left none, as a script does, those of what
+ * has the same rank; of a launcher in a batch script, which is a rank as well, all. */
+static void keep_own(struct log_set *set, pid_t pid)
+{
+	if (!keep_those(set, "pid", (double)pid))
+		keep_those(set, "rank", strtod(rank(), NULL));
 }
 
 /* Reads the logs that are new since `before`, and says what is in them, or shows it. */
@@ -381,11 +405,14 @@ static void say_closing(pid_t pid, const struct run_arguments *arguments,
 
 	for (size_t i = 0; closing.paths.names && i < after.count; i++)
 		if (!log_names_hold(before, after.names[i]))
-			read_new(&closing, after.names[i], pid);
+			read_new(&closing, after.names[i]);
+	if (rank())
+		keep_own(&closing.report.set, pid);
 	if (closing.unreadable > SAID_UNREADABLE)
 		complain("%d more logs cannot be read", closing.unreadable - SAID_UNREADABLE);
 	next = next_command(&closing);
-	if (closing.report.set.count && next && report_build(&closing.report, NULL) == 0) {
+	if (closing.report.set.count && next && !report_merge_ranks(&closing.report.set) &&
+	    report_build(&closing.report, NULL) == 0) {
 		if (*here->problem && !closing.unreadable && !arguments->quiet)
 			complain("the log is not here: %s", here->problem);
 		if (!arguments->quiet)
@@ -424,7 +451,7 @@ static int start_and_wait(const struct run_arguments *arguments, const struct lo
 	complain_as(rank());
 	if (result)
 		say_not_started(arguments->program[0], -result);
-	else if (!nested && (arguments->open || !arguments->quiet))
+	else if (!nested && speaks() && (arguments->open || !arguments->quiet))
 		say_closing(pid, arguments, &before, here);
 	log_names_free(&before);
 	if (!result)

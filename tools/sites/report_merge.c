@@ -102,8 +102,21 @@ static struct site_log *twin_of(const struct log_set *set, int index, const stru
 	return NULL;
 }
 
+static void tally_own(struct run_log *run)
+{
+	for (uint32_t i = 0; i < run->site_count; i++) {
+		if (!run->sites[i])
+			continue;
+		run->own.calls += run->sites[i]->counters.seen;
+		run->own.replaced += run->sites[i]->counters.replaced;
+		run->own.saved_us += run->sites[i]->counters.saved_us;
+	}
+}
+
 int report_merge_ranks(struct log_set *set)
 {
+	for (int r = 0; r < set->count; r++)
+		tally_own(set->runs[r]);
 	for (int r = 1; r < set->count; r++) {
 		struct run_log *run = set->runs[r];
 
