@@ -8,6 +8,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Bytes of the widest of PyTorch's numbers, a complex one of doubles. */
+#define WIDEST 16
+
 static enum rule_role functor_role(const struct reading *r)
 {
 	static const struct {
@@ -115,11 +118,11 @@ bool rule_finish_views(struct reading *r)
 		const struct view *view = &meaning->views[i];
 		const int64_t bytes = view_bytes(meaning, view);
 
-		if (!view->element) { /* of unknown width: at least one byte, at most eight */
+		if (!view->element) { /* of unknown width: at least one byte */
 			int64_t least = view_dense(meaning, view) ? meaning->elements : 0;
 
-			rule_touch(r, (unsigned)view->where, i ? ACCESS_READ : ACCESS_WRITE, 0,
-				   (uint64_t)least, false);
+			rule_touch(r, (unsigned)view->where, i ? ACCESS_READ : ACCESS_WRITE,
+				   (uint64_t)bytes + WIDEST, (uint64_t)least, true);
 			meaning->role = ROLE_OPAQUE;
 		} else if (i) {
 			rule_reads_at(r, (unsigned)view->where, bytes);
@@ -144,8 +147,11 @@ void rule_one_dimension(struct reading *r, int64_t elements)
 	r->meaning->elements = elements;
 	r->meaning->dims = 1;
 	r->meaning->size[0] = elements;
-	for (int i = 0; i < r->meaning->view_count; i++)
-		r->meaning->views[i].stride[0] = r->meaning->views[i].element;
+	for (int i = 0; i < r->meaning->view_count; i++) {
+		const int element = r->meaning->views[i].element;
+
+		r->meaning->views[i].stride[0] = element ? element : WIDEST;
+	}
 }
 
 /* A functor that nobody knows may hold pointers of its own, to follow as far as they go. */

@@ -40,7 +40,7 @@ static const struct block blocks[] = {
 	 {S(616, 4 * 12 * 384 * 64 * 4), R(624, 4 * 12 * 384 * 64 * 4), R(632, 384 * 64 * 2)},
 	 {AT(0, 4 * 12 * 384 * 64 * 2), AT(8, 0xffffffff)}},
 	{"24pow_tensor_tensor_kernelE", /* where its types stand is not known */
-	 {W(616, FAR, 0), R(624, FAR), R(632, FAR)},
+	 {W(616, 383 * 4 + 16, 0), R(624, 16), R(632, 383 * 4 + 16)},
 	 {AT(0, 385)}},
 	{"12LoadWithCastILi2E", /* longs of longs and bools */
 	 {S(8, 4 * 8), R(16, 4 * 8), R(24, 4)},
