@@ -172,6 +172,27 @@ bool rule_read_upsample_nearest2d(struct reading *r)
 	       rule_writes(r, 1, rule_product(PARAM(2), width, PARAM(5), PARAM(6)));
 }
 
+/* (number places, input [N,C,…], grid [N,height,width,2], output [N,C,height,width], int, int, bool),
+ * tensors of numbers: of the input, whatever lies inside it. */
+bool rule_read_grid_sampler(struct reading *r)
+{
+	const unsigned number = rule_size_of(r, 0), info = number == 4 ? 216 : 416;
+	const int64_t width = rule_width(r), images = rule_tensor_size(r, 3, 0);
+	const int64_t height = rule_tensor_size(r, 3, 2), columns = rule_tensor_size(r, 3, 3);
+	bool dense;
+	const int64_t out = rule_tensor_elements(r, 3, -1, 0, &dense);
+
+	return rule_takes(r, number, info, info, info, 4, 4, 1) &&
+	       rule_product(images, height, columns) == PARAM(0) &&
+	       rule_tensor_size(r, 1, 0) == images && rule_tensor_size(r, 2, 0) == images &&
+	       rule_tensor_size(r, 1, 1) == rule_tensor_size(r, 3, 1) &&
+	       rule_tensor_size(r, 2, 1) == height && rule_tensor_size(r, 2, 2) == columns &&
+	       rule_tensor_size(r, 2, 3) == 2 &&
+	       rule_reads(r, 1, rule_tensor_elements(r, 1, -1, 0, NULL) * width) &&
+	       rule_reads(r, 2, rule_tensor_elements(r, 2, -1, 0, NULL) * width) &&
+	       rule_writes_some(r, 3, out * width, dense);
+}
+
 /* (long N, image, long height, width, kernel height, kernel width, 6 more, column height, column
  * width, columns). */
 bool rule_read_im2col(struct reading *r)
