@@ -117,14 +117,19 @@ $(O)/simgpu/libsimkernels.so: $(sort $(foreach part,$(kernel_parts_any),$(PLAIN)
 	$(call say,LINK,$@)
 	$(Q)$(CXX) -shared -static-libstdc++ -static-libgcc -Wl,--no-undefined -o $@ $^ -lm
 
-# In place of an image: text that the simulated GPU takes for one, and stands its host build for.
-SIM_IMAGES := $(O)/sim/images.o
-$(O)/sim/images.inc: kernels/kernels.mk
+# In place of images: text that the simulated GPU takes for machine code, and stands its host build for. In text/ it
+# passes for what it is, PTX that has yet to be compiled.
+SIM_IMAGES  := $(O)/sim/images.o
+TEXT_IMAGES := $(O)/text/images.o
+$(O)/sim/images.inc:  sim_images := 80, false|90, false
+$(O)/text/images.inc: sim_images := 80, true
+$(O)/sim/images.inc $(O)/text/images.inc: kernels/kernels.mk
 	@mkdir -p $(@D)
-	$(Q)printf '%-63s\0' '.version 8.0 // of the host build' >$(@D)/part
-	$(Q){ echo 'IMAGE(sim, 90, false, $(words $(kernel_parts_any)) * 64)'; \
-	    printf 'PART(sim, %s, "$(@D)/part")\n' $(kernel_parts_any); } >$@
-$(SIM_IMAGES): kernels/images.c kernels/images.h $(O)/sim/images.inc
+	$(Q)for part in $(kernel_parts_any); do printf '%-63s\0' ".version 8.0 // of the host build: $$part" >$(@D)/$$part.part; done
+	$(Q)echo '$(sim_images)' | tr '|' '\n' | while read -r arch ptx; do \
+	    echo "IMAGE(sim_$${arch%,}, $$arch $$ptx, $(words $(kernel_parts_any)) * 64)"; \
+	    for part in $(kernel_parts_any); do echo "PART(sim_$${arch%,}, $$part, \"$(@D)/$$part.part\")"; done; done >$@
+$(SIM_IMAGES) $(TEXT_IMAGES): $(O)/%/images.o: kernels/images.c kernels/images.h $(O)/%/images.inc
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS) -I$(@D) $(CFLAGS) -fPIC -c -o $@ $<
 

@@ -10,6 +10,7 @@ SHIM_MAP     := $(O)/shim/libfashim.map
 SHIM_LIBRARY := $(O)/libfashim.so
 # The same without images for a GPU: kernels/kernels.mk.
 SHIM_FOR_SIM := $(O)/sim/libfashim.so
+SHIM_OF_TEXT := $(O)/text/libfashim.so
 
 $(SHIM_OBJECTS): private CFLAGS += -fvisibility=hidden -ftls-model=initial-exec -fno-math-errno
 
@@ -21,7 +22,8 @@ $(SHIM_MAP): shim/libfashim.map.in $(wildcard shim/*.def shim/*/*.def)
 
 $(SHIM_LIBRARY): $(SHIM_OBJECTS) $(KERNEL_OBJECTS) $(SHIM_MAP)
 $(SHIM_FOR_SIM): $(SHIM_OBJECTS) $(KERNEL_CHOICE) $(SIM_IMAGES) $(SHIM_MAP)
-$(SHIM_LIBRARY) $(SHIM_FOR_SIM):
+$(SHIM_OF_TEXT): $(SHIM_OBJECTS) $(KERNEL_CHOICE) $(TEXT_IMAGES) $(SHIM_MAP)
+$(SHIM_LIBRARY) $(SHIM_FOR_SIM) $(SHIM_OF_TEXT):
 	$(call say,LD,$@)
 	$(Q)$(LINK) -shared -o $@ $(filter %.o,$^) $(LDFLAGS) \
 	  -Wl,--version-script=$(SHIM_MAP) -Wl,-Bsymbolic -Wl,-z,defs,-z,relro,-z,now -Wl,--as-needed \

@@ -66,7 +66,7 @@ endif
 CLI_UNIT_TESTS := $(addprefix $(O)/tests/cli/,test_bootstrap test_kernel_name test_series test_log_versions)
 CLI_TEST_FILES := $(O)/fashim $(CLI_UNIT_TESTS) $(addprefix $(O)/tests/cli/,test_gpu test_scan test_gate check_trace query ended live static fake.so \
                   doctor/calls doctor/copy_inside doctor/opener doctor/libcuda.so.1) \
-                  $(O)/man/fashim.7 $(O)/completion/fashim $(O)/libfashim_kernels.so \
+                  $(O)/man/fashim.7 $(O)/completion/fashim $(O)/sim/libfashim_kernels.so \
                   $(addprefix $(O)/simgpu/,libcuda.so.1 libcublas.so.12 libcublas.so.13 libsimkernels.so)
 CLI_TESTS      := tests/cli/run.sh:$(O) tests/cli/test_html.sh:$(O) tests/cli/test_setup.sh:$(O) $(CLI_UNIT_TESTS) $(O)/tests/cli/test_gpu
 
@@ -96,7 +96,7 @@ $(O)/tests/cli/test_gate: $(O)/tests/cli/test_gate.o $(filter-out $(call tool_ob
 $(O)/tests/cli/test_gpu.o: CPPFLAGS += -DBUILD_FOLDER='"$(abspath $(O))"'
 $(O)/tests/cli/test_gpu: $(O)/tests/cli/test_gpu.o \
                          $(call tool_objects,gpu gpu_operands gpu_timer gpu_truth progress safe_text shim_library tool) | \
-                         $(addprefix $(O)/,libfashim_kernels.so simgpu/libcuda.so.1 simgpu/libsimkernels.so)
+                         $(addprefix $(O)/,sim/libfashim_kernels.so simgpu/libcuda.so.1 simgpu/libsimkernels.so)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -Wl,-rpath,'$$ORIGIN/../../simgpu' -Wl,--disable-new-dtags -lcmocka -lm -ldl
 

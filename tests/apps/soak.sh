@@ -42,7 +42,7 @@ soak()
 	run "$kind" "$rounds" || return
 	plain=$((last[0] - first[0]))
 	rm -f "$work"/log*
-	run "$kind" "$rounds" LD_PRELOAD="$build/libfashim.so" FASHIM_OUT="$work/log" FASHIM_MIN_SPEEDUP=0 || return
+	run "$kind" "$rounds" LD_PRELOAD="$build/sim/libfashim.so" FASHIM_OUT="$work/log" FASHIM_MIN_SPEEDUP=0 || return
 	printf '%s %s: memory %s to %s kB (plain gains %s), descriptors %s to %s, log %s to %s bytes, %s to %s ns a round\n' \
 		"$kind" "$rounds" "${first[0]}" "${last[0]}" "$plain" "${first[1]}" "${last[1]}" \
 		"${first[2]}" "${last[2]}" "${first[3]}" "${last[3]}"

@@ -103,7 +103,7 @@ static void expect(json_t *site, const char *kernel, const char *chosen_by)
 static int set_up(void **state)
 {
 	char *log = zoo_scratch("log.jsonl"), *cache = zoo_scratch("tune.txt");
-	char *library = zoo_path("libfashim.so");
+	char *library = zoo_path("sim/libfashim.so");
 	static const char here[] = "here is simgpu (CPU), 13000, ";
 	const char *said, *at;
 	json_t *record;
@@ -194,14 +194,18 @@ static void test_off(void **state)
 /* Times of the simulated GPU mean nothing, but all the steps are gone. */
 static void test_the_tuner(void **state)
 {
-	const char *const argv[] = {"fashim",	   "tune",    "--shape",       "1,2,16,24,64",
-				    "--rounds=10", "--top=2", "--format=json", NULL};
+	char *kernels = zoo_path("sim/libfashim_kernels.so"), library[700];
+	const char *const argv[] = {"fashim",	     "tune",	    "--shape",
+				    "1,2,16,24,64",  "--rounds=10", "--top=2",
+				    "--format=json", library,	    NULL};
 	const char *const settings[] = {"LC_ALL=C.UTF-8", cache_setting, NULL};
 	struct outcome outcome;
 	json_t *root, *cache, *shape, *candidate;
 	int decided = 0, failed = 0;
 	size_t i;
 
+	snprintf(library, sizeof(library), "--library=%s", kernels);
+	free(kernels);
 	unlink(cache_path);
 	zoo_run(&outcome, argv, settings, false);
 	if (outcome.status)

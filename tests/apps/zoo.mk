@@ -16,14 +16,14 @@ $(ZOO): $(addprefix $(O)/tests/,apps/zoo.o apps/zoo_compare.o apps/zoo_programs.
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm
 $(O)/tests/apps/zoo_programs.o: CPPFLAGS += -DRULES_DOCS='"$(abspath docs/rules.md)"'
-$(ZOO): | simgpu apps-sim $(O)/libfashim.so $(O)/fashim
+$(ZOO): | simgpu apps-sim $(SHIM_FOR_SIM) $(O)/fashim
 
 # A few seconds of it in `make test`.
 .PHONY: soak
 ifeq ($(SAN),)
 SOAK_RUNS := tests/apps/soak.sh:$(O):short
 endif
-soak: $(O)/libfashim.so simgpu apps-sim ## what the shim holds does not grow as long as a program runs
+soak: $(SHIM_FOR_SIM) simgpu apps-sim ## what the shim holds does not grow as long as a program runs
 	$(Q)tests/apps/soak.sh $(O)
 
 # With another build of all of it: minutes.

@@ -21,7 +21,7 @@ void zoo_run_plain(struct outcome *outcome, const char *const *argv, const char 
 void zoo_run_under(struct outcome *outcome, const char *const *argv, const char *const *more,
 		   const char *log)
 {
-	char preload[600], out[600], *library = zoo_path("libfashim.so");
+	char preload[600], out[600], *library = zoo_path("sim/libfashim.so");
 	const char *environment[16] = {preload, out, "FASHIM_MIN_SPEEDUP=0", NULL};
 	int count = 3;
 

@@ -129,7 +129,7 @@ static void test_plain_softmax_f32(void **state)
 static void test_killed(void **state)
 {
 	char *log = zoo_scratch("killed"), *live = zoo_scratch("killed.live");
-	char *library = zoo_path("libfashim.so"), *libraries = zoo_path("simgpu");
+	char *library = zoo_path("sim/libfashim.so"), *libraries = zoo_path("simgpu");
 	char *program = zoo_path("apps/sim/demo");
 	const char *const argv[] = {"fashim", "report", log, NULL};
 	const char *const none[] = {"LC_ALL=C.UTF-8", NULL};
@@ -209,7 +209,7 @@ static void test_fork(void **state)
 /* FASHIM_MIN_SPEEDUP holds where the driver has but the older function that tells times. */
 static void test_slower_on_older_driver(void **state)
 {
-	char *library = zoo_path("libfashim.so"), *log = zoo_scratch("log"), preload[1100],
+	char *library = zoo_path("sim/libfashim.so"), *log = zoo_scratch("log"), preload[1100],
 	     out[600];
 	const char *const argv[] = {"apps/sim/demo", "10", NULL};
 	const char *const environment[] = {

@@ -881,7 +881,7 @@ mkdir none_driver
 : >none_driver/libcuda.so.1
 t bench_no_driver 2 'LD_LIBRARY_PATH=none_driver fashim bench --ladder'
 t bench_old_driver 2 'LD_LIBRARY_PATH=driver fashim bench --ladder'
-export SIMGPU="$build/simgpu" BENCH="--library=$build/libfashim_kernels.so --referee=$here/referee.py --shape=1,1,64,64 --rounds=5 --cases=2 --max-ratio=1e-4"
+export SIMGPU="$build/simgpu" BENCH="--library=$build/sim/libfashim_kernels.so --referee=$here/referee.py --shape=1,1,64,64 --rounds=5 --cases=2 --max-ratio=1e-4"
 t bench_no_kernels 2 'LD_LIBRARY_PATH=$SIMGPU fashim bench --gate; LD_LIBRARY_PATH=$SIMGPU fashim bench --gate --library=no_such.so'
 t bench_no_cublas 2 'LD_LIBRARY_PATH=$SIMGPU fashim bench --gate --cublas=/no/such/libcublas.so $BENCH'
 t bench_no_kernel 2 'LD_LIBRARY_PATH=$SIMGPU fashim bench --gate --no-python --kernel=wmma_f16_d65 $BENCH'
@@ -1014,7 +1014,7 @@ t tune_clear_log 1 'cp logs/replace.jsonl mine.jsonl; fashim tune --clear --cach
 # ---- tune: on the simulated GPU
 # Interrupted when the first result is there: that one is kept, and shown.
 holds tune_interrupted '
-	LD_LIBRARY_PATH=$SIMGPU fashim tune --library='"$build"'/libfashim_kernels.so --rounds=10 --cache=cut.txt -f csv \
+	LD_LIBRARY_PATH=$SIMGPU fashim tune --library='"$build"'/sim/libfashim_kernels.so --rounds=10 --cache=cut.txt -f csv \
 	    -s 1,1,1,16,64 -s 1,8,16,64,64 -s 1,8,16,96,64 -s 1,8,32,96,64 -s 1,8,64,128,64 -s 1,8,96,128,64 >cut.csv 2>cut.err & pid=$!
 	for i in $(seq 3000); do [ -e cut.txt ] && break; sleep 0.1; done
 	kill -INT $pid; wait $pid; code=$?
@@ -1022,12 +1022,12 @@ holds tune_interrupted '
 	[ $code = 130 ] && [ $kept -ge 1 ] && [ $kept -lt 6 ] && [ $(wc -l <cut.csv) = $((kept + 1)) ] &&
 	    grep -q "interrupted: the results of $kept of 6 calls are kept" cut.err'
 holds tune_again '
-	LD_LIBRARY_PATH=$SIMGPU fashim tune --library='"$build"'/libfashim_kernels.so --rounds=10 --cache=cut.txt -s 1,1,1,16,64 >again.out 2>&1 && grep -c 1,1,1,16,64 cut.txt | grep -qx 1'
+	LD_LIBRARY_PATH=$SIMGPU fashim tune --library='"$build"'/sim/libfashim_kernels.so --rounds=10 --cache=cut.txt -s 1,1,1,16,64 >again.out 2>&1 && grep -c 1,1,1,16,64 cut.txt | grep -qx 1'
 t tune_no_kernel 1 '
-	LD_LIBRARY_PATH=$SIMGPU fashim tune --library='"$build"'/libfashim_kernels.so --cache=cut.txt -s 1,1,1,16,512 -f csv | tr -d "\r"; exit ${PIPESTATUS[0]}'
+	LD_LIBRARY_PATH=$SIMGPU fashim tune --library='"$build"'/sim/libfashim_kernels.so --cache=cut.txt -s 1,1,1,16,512 -f csv | tr -d "\r"; exit ${PIPESTATUS[0]}'
 t tune_not_ours 0 '
 	cp logs/tune_h200.txt other.txt
-	LD_LIBRARY_PATH=$SIMGPU fashim tune --library='"$build"'/libfashim_kernels.so --rounds=10 --cache=other.txt -s 1,1,1,16,64 2>&1 >/dev/null | grep "not of this"; cmp other.txt logs/tune_h200.txt'
+	LD_LIBRARY_PATH=$SIMGPU fashim tune --library='"$build"'/sim/libfashim_kernels.so --rounds=10 --cache=other.txt -s 1,1,1,16,64 2>&1 >/dev/null | grep "not of this"; cmp other.txt logs/tune_h200.txt'
 
 holds scanner "'$build/tests/cli/test_scan'"
 t log_examples 0 'command -v jq >/dev/null || { cat '"$here"'/expected/log_examples.out; exit 0; }

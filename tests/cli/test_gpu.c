@@ -19,7 +19,7 @@ static const struct gpu_shape small = {1, 2, 40, 56, 64, ATTN_F16, false};
 
 static int open_gpu(void **state)
 {
-	return gpu_open(&gpu, BUILD_FOLDER "/libfashim_kernels.so");
+	return gpu_open(&gpu, BUILD_FOLDER "/sim/libfashim_kernels.so");
 }
 
 static int close_gpu(void **state)

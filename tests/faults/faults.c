@@ -114,7 +114,7 @@ static void run(struct outcome *outcome, const struct program *program, const st
 		long number)
 {
 	char path[64], preload[1200], fault[64], told[600], out[600];
-	char *library = zoo_path("libfashim.so"), *refuser = zoo_path("tests/faults/fault.so");
+	char *library = zoo_path("sim/libfashim.so"), *refuser = zoo_path("tests/faults/fault.so");
 	const char *const argv[] = {path, program->example, NULL};
 	const char *environment[10] = {"SIMGPU_ARCH=80"};
 	int count = 1;

@@ -11,7 +11,7 @@ $(O)/tests/faults/fault.so: $(O)/tests/faults/fault.o
 $(FAULTS_RUN): $(addprefix $(O)/tests/,faults/faults.o apps/zoo_run.o unit/child.o)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -ljansson -lm
-$(FAULTS_RUN): | $(O)/tests/faults/fault.so simgpu apps-sim $(O)/libfashim.so
+$(FAULTS_RUN): | $(O)/tests/faults/fault.so simgpu apps-sim $(SHIM_FOR_SIM)
 
 # A few of them in `make test`.
 ifeq ($(SAN),)

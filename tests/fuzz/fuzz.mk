@@ -22,13 +22,13 @@ $(FUZZ)/run: $(addprefix $(O)/tests/,fuzz/run.o fuzz/differ.o apps/zoo_run.o uni
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -ljansson -lm
 
-$(FUZZ)/run: | $(FUZZ_APP) $(FUZZ_APP).kernels simgpu $(O)/libfashim.so
+$(FUZZ)/run: | $(FUZZ_APP) $(FUZZ_APP).kernels simgpu $(SHIM_FOR_SIM)
 # About a minute of it in `make test`.
 ifeq ($(SAN),)
 FUZZ_RUNS := $(FUZZ)/run:1-70
 endif
 
-fuzz-programs: $(FUZZ)/run $(FUZZ_APP) $(FUZZ_APP).kernels simgpu $(O)/libfashim.so
+fuzz-programs: $(FUZZ)/run $(FUZZ_APP) $(FUZZ_APP).kernels simgpu $(SHIM_FOR_SIM)
 
 SEEDS ?= 1-200
 fuzz: fuzz-programs ## random programs over the simulated GPU, plain against the shim: SEEDS=1-200

@@ -78,7 +78,7 @@ static void run_under(struct outcome *outcome, const char *seed, const struct mo
 		      const char *log)
 {
 	const char *environment[9] = {DEVICES, "FASHIM_MIN_SPEEDUP=0", "FASHIM_BUDGET=0"}, *given;
-	char preload[700], out[700], *built = zoo_path("libfashim.so");
+	char preload[700], out[700], *built = zoo_path("sim/libfashim.so");
 	int count = 3;
 
 	given = getenv("FASHIM_LIBRARY");

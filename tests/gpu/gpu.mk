@@ -90,6 +90,10 @@ $(O)/gpu/profile_launch: $(addprefix $(O)/tests/gpu/,profile_launch.o kernel_cas
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(gpu_driver) -lm
 
 $(O)/libfashim_kernels.so: $(KERNEL_HOST)
+# For tests on the simulated GPU: kernels/kernels.mk.
+$(O)/sim/libfashim_kernels.so:  $(KERNEL_CHOICE) $(SIM_IMAGES) $(K)/bench_abi.o
+$(O)/text/libfashim_kernels.so: $(KERNEL_CHOICE) $(TEXT_IMAGES) $(K)/bench_abi.o
+$(addprefix $(O)/,libfashim_kernels.so sim/libfashim_kernels.so text/libfashim_kernels.so):
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared $(LDFLAGS) -Wl,--no-undefined -o $@ $^ $(gpu_driver) -lm
 

@@ -39,7 +39,7 @@ CFLAGS_user        += -fno-optimize-sibling-calls
 CFLAGS_library_user += -fno-optimize-sibling-calls
 CFLAGS_fake_driver += -fno-builtin
 
-$(PRELOAD_TEST_PROGRAMS): %: %.o $(PRELOAD_DIR)/harness.o $(PRELOAD_TEST_LIBRARIES) $(O)/libfashim.so $(SIM_LIBRARIES_TESTED)
+$(PRELOAD_TEST_PROGRAMS): %: %.o $(PRELOAD_DIR)/harness.o $(PRELOAD_TEST_LIBRARIES) $(O)/libfashim.so $(SHIM_FOR_SIM) $(SIM_LIBRARIES_TESTED)
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $(filter %.o,$^) $(LDFLAGS) -lcmocka -ldl -lpthread
 $(addprefix $(PRELOAD_DIR)/,test_blas test_blaslt): $(PRELOAD_DIR)/blas_fixture.o

@@ -24,7 +24,7 @@ judge()
 }
 
 mkdir "$work/out"
-cp "$build/libfashim.so" "$build"/simgpu/*.so* "$build/apps/sim/demo.kernels" "$work/"
+cp "$build/sim/libfashim.so" "$build"/simgpu/*.so* "$build/apps/sim/demo.kernels" "$work/"
 cc -o "$work/demo" "$build"/tests/apps/{demo,app,app_aten}.o -Wl,--no-as-needed -L"$work" -l:libfashim.so \
 	-l:libcublas.so.13 -l:libcuda.so.1 -Wl,-rpath,"$work" -Wl,-rpath-link,"$work" -ldl -lpthread -lm || exit 1
 

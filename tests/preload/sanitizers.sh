@@ -85,7 +85,7 @@ replaced()
 {
 	rm -rf logs
 	LD_LIBRARY_PATH=$build/simgpu SIMGPU_ARCH=80 FASHIM_MIN_SPEEDUP=0 FASHIM_BUDGET=0 FASHIM_OUT=logs/l.jsonl \
-		ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$2$build/libfashim.so "$1" 2>&1
+		ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$2$build/sim/libfashim.so "$1" 2>&1
 	tail -n 1 logs/l.jsonl | grep -o '"replaced":[1-9][0-9]*'
 }
 

@@ -22,4 +22,4 @@ endif
 $(TUNED_APP): $(addprefix $(O)/tests/,apps/test_tuned_app.o apps/zoo_run.o unit/child.o)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm
-$(TUNED_APP): | simgpu apps-sim $(O)/libfashim.so $(O)/fashim $(O)/libfashim_kernels.so
+$(TUNED_APP): | simgpu apps-sim $(SHIM_FOR_SIM) $(O)/fashim $(O)/sim/libfashim_kernels.so
