@@ -81,3 +81,19 @@ const void *kernel_image_part(const struct kernel_image *image, const char *symb
 			return parts[i].data;
 	return NULL;
 }
+
+size_t kernel_image_part_bytes(const void *part)
+{
+	const char *const begin = part, *end = NULL;
+
+	for (int i = 0; i < kernel_image_count; i++) {
+		const char *const data = kernel_images[i].data;
+
+		if (begin >= data && begin < data + kernel_images[i].size)
+			end = data + kernel_images[i].size;
+	}
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (parts[i].data > begin && parts[i].data < end)
+			end = parts[i].data;
+	return (size_t)(end - begin);
+}

@@ -32,6 +32,9 @@ const struct kernel_image *kernel_image_pick(const struct kernel_image *images, 
  * the image has none such, or it is a helper. */
 const void *kernel_image_part(const struct kernel_image *image, const char *symbol);
 
+/* Its size. */
+size_t kernel_image_part_bytes(const void *part);
+
 /* In place of a name: the part with the helpers, which each image has. */
 #define KERNEL_HELPERS "fashim_helpers_"
 

@@ -29,7 +29,7 @@ $(O)/tools/replay.o: $(REPLAY_PARTS)
 # ---- the command --------------------------------------------------------------------------------
 
 TOOL_OBJECTS := $(filter-out $(REPLAY_FILES),$(TOOL_FILES)) $(O)/tools/replay.o $(KERNEL_CHOICE) \
-                $(call shim_objects,call_form option tuned_file user_file user_rule)
+                $(call shim_objects,call_form kernel_cache option tuned_file user_file user_rule)
 TOOL_LIBS    := -ljansson -lsmartcols -lsqlite3 -lm -lpthread -ldl
 
 all: $(O)/fashim $(O)/libfashim_kernels.so $(O)/referee.py

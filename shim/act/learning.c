@@ -57,6 +57,16 @@ int learning_prepare(CUcontext context, const struct library *library)
 	return kernels ? kernels : products;
 }
 
+/* Are there kernels of ours at all? What was asked of them, or with them, says nothing if not.
+ * variant: one that does not load, or NULL. */
+static enum reason missing(const struct chain *chain, const struct attn_variant *variant,
+			   char detail[96])
+{
+	const int error = fused_missing(chain->context, variant, detail, 96);
+
+	return error == -ENODATA ? REASON_NOT_PREPARED : error ? REASON_NO_IMAGE : REASON_NONE;
+}
+
 static int prepare(const struct chain *chain)
 {
 	struct driver_context here;
@@ -178,7 +188,9 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 	if (waits)
 		return put_off(chain, NULL);
 	if (unmeasured) {
-		log_decline(REASON_UNACCOUNTED_POINTER, unmeasured);
+		reason = missing(chain, NULL, detail);
+		log_decline(reason ? reason : REASON_UNACCOUNTED_POINTER,
+			    reason ? detail : unmeasured);
 		opener_result(&chain->steps[0].gemm, false);
 		held_drop(chain);
 		return FLOW_PASS;
@@ -223,9 +235,9 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 	if (reason == REASON_NONE && !mixed && site->state == SITE_LEARNING &&
 	    config()->mode >= MODE_COMPARE) {
 		variant = prepare(chain) ? NULL : fused_select(chain->context, &args);
-		if (variant) {
-			load(chain, variant);
-		} else {
+		if (!variant || load(chain, variant) == -EIO)
+			reason = missing(chain, variant, detail);
+		if (!variant && !reason) {
 			reason = REASON_NO_KERNEL;
 			snprintf(detail, sizeof(detail), "D=%d", (int)args.D);
 		}

@@ -25,14 +25,15 @@ static const char *refusal(const struct stat *info, size_t largest)
 	return NULL;
 }
 
-static char *read_all(int fd, size_t size, const char **why)
+static char *read_all(int fd, size_t *size, const char **why)
 {
-	char *text = malloc(size + 1);
+	const size_t room = *size;
+	char *text = malloc(room + 1);
 	size_t used = 0;
 	ssize_t n = 0;
 
-	while (text && used < size) {
-		n = read(fd, text + used, size - used);
+	while (text && used < room) {
+		n = read(fd, text + used, room - used);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -45,10 +46,18 @@ static char *read_all(int fd, size_t size, const char **why)
 		return NULL;
 	}
 	text[used] = '\0';
+	*size = used;
 	return text;
 }
 
 char *user_file_read(const char *path, size_t largest, const char **why)
+{
+	size_t size;
+
+	return user_file_bytes(path, largest, &size, why);
+}
+
+char *user_file_bytes(const char *path, size_t largest, size_t *size, const char **why)
 {
 	struct stat info;
 	char *text = NULL;
@@ -60,10 +69,11 @@ char *user_file_read(const char *path, size_t largest, const char **why)
 		*why = strerror(errno);
 	} else {
 		*why = refusal(&info, largest);
+		*size = (size_t)info.st_size;
 		if (*why)
 			errno = EINVAL;
 		else
-			text = read_all(fd, (size_t)info.st_size, why);
+			text = read_all(fd, size, why);
 	}
 	error = errno;
 	if (fd >= 0)

@@ -13,9 +13,14 @@
 #include "kernels/attention.h"
 #include "kernels/complement.h"
 
-/* Loads the helpers for the current context. 0; -EAGAIN: they are asked for (ahead.h); -ENOENT (no
- * image for this GPU), -EIO. */
+/* Loads the helpers for the current context. 0; -EAGAIN: they are asked for (ahead.h); -ENOENT: no
+ * image for this GPU, or none that this driver loads; -ENODATA: text alone, which nobody compiled
+ * for it (kernel_cache.h); -EIO: no context. */
 int fused_prepare(CUcontext context);
+
+/* Why nothing can be loaded, as fused_prepare() found it, or this variant (or NULL), as
+ * fused_load() did; in `detail` on what GPU. 0: not that anybody knew of. */
+int fused_missing(CUcontext context, const struct attn_variant *variant, char *detail, size_t size);
 
 /* Was that tried already? */
 bool fused_prepared(CUcontext context);

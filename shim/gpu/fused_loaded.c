@@ -5,11 +5,14 @@
 #include "shim/gpu/fused_loaded.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shim/base/cost.h"
 #include "kernels/images.h"
 #include "shim/gpu/ahead.h"
+#include "shim/gpu/kernel_cache.h"
 #include "shim/base/message.h"
 #include "shim/gpu/prepared.h"
 #include "shim/real/driver.h"
@@ -43,13 +46,46 @@ static int load_module(const void *data, void **made)
 	return loads ? 0 : -EIO;
 }
 
+static int compute_capability(CUdevice device)
+{
+	int major = 0, minor = 0;
+
+	driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+	driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+	return major * 10 + minor;
+}
+
+/* Of text, what was compiled of it before: the driver would take a minute of the program's time. */
+static int load_compiled(const void *text, void **made)
+{
+	int version = 0, error = -ENODATA;
+	CUdevice device;
+	const void *code = NULL;
+	char *file = NULL;
+
+	driver.cuDriverGetVersion(&version);
+	if (driver.cuCtxGetDevice(&device) == CUDA_SUCCESS)
+		code = kernel_cache_read(&file, text, kernel_image_part_bytes(text),
+					 compute_capability(device), version);
+	if (code)
+		error = load_module(code, made);
+	free(file);
+	return error;
+}
+
+static int ask_for(void **module, CUcontext context, const struct kernel_image *image,
+		   const void *part)
+{
+	return ahead_get(module, context, part, image->ptx ? load_compiled : load_module);
+}
+
 /* The module that a kernel is in, asked for when the first of its kernels is. 0, -EAGAIN, -EIO. */
 static int module_of(void **module, const struct loaded *slot, const char *symbol)
 {
 	const void *data = kernel_image_part(slot->image, symbol);
 
 	*module = slot->module;
-	return data ? ahead_get(module, slot->context, data, load_module) : 0;
+	return data ? ask_for(module, slot->context, slot->image, data) : 0;
 }
 
 struct loaded *fused_of(CUcontext context)
@@ -67,15 +103,6 @@ int fused_function(CUfunction *function, struct loaded *slot, const char *symbol
 	if (error)
 		return error;
 	return driver.cuModuleGetFunction(function, module, symbol) == CUDA_SUCCESS ? 0 : -EIO;
-}
-
-static int compute_capability(CUdevice device)
-{
-	int major = 0, minor = 0;
-
-	driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
-	driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
-	return major * 10 + minor;
 }
 
 /* The helpers are there: what else can be known of the image, and of the device. */
@@ -112,6 +139,22 @@ static int look_around(struct loaded *slot, CUdevice device, CUmodule module)
 	return 0;
 }
 
+/* What an image that does not load comes to. */
+static int missing(const struct kernel_image *image)
+{
+	return image && image->ptx ? -ENODATA : -ENOENT;
+}
+
+int fused_missing(CUcontext context, const struct attn_variant *variant, char *detail, size_t size)
+{
+	const struct loaded *slot = find(context);
+
+	if (!slot || (!slot->error && !variant))
+		return 0;
+	snprintf(detail, size, "sm_%d", slot->arch);
+	return missing(slot->image);
+}
+
 bool fused_prepared(CUcontext context)
 {
 	return find(context) != NULL;
@@ -126,7 +169,7 @@ int fused_prepare(CUcontext context)
 	CUdevice device;
 
 	if (slot)
-		return slot->module ? 0 : -ENOENT;
+		return slot->error;
 	if (loaded_count == CONTEXTS)
 		return -ENOENT;
 	COST(PURPOSE_IMAGES);
@@ -135,8 +178,7 @@ int fused_prepare(CUcontext context)
 	arch = compute_capability(device);
 	image = kernel_image_for(arch);
 	if (image)
-		error = ahead_get(&module, context, kernel_image_part(image, KERNEL_HELPERS),
-				  load_module);
+		error = ask_for(&module, context, image, kernel_image_part(image, KERNEL_HELPERS));
 	if (error == -EAGAIN)
 		return error;
 	slot = &loaded[loaded_count++];
@@ -146,10 +188,15 @@ int fused_prepare(CUcontext context)
 	slot->image = image;
 	if (!error)
 		error = look_around(slot, device, module);
-	if (error)
-		message_warn("no kernels for this GPU (compute capability %d.%d)", arch / 10,
-			     arch % 10);
-	return error;
+	if (!error)
+		return 0;
+	slot->error = missing(image);
+	message_warn(slot->error == -ENODATA
+			     ? "the kernels for this GPU (compute capability %d.%d) are not "
+			       "compiled: fashim doctor --prepare"
+			     : "no kernels for this GPU (compute capability %d.%d)",
+		     arch / 10, arch % 10);
+	return slot->error;
 }
 
 int fused_launch(CUfunction function, CUstream stream, const unsigned grid[3], unsigned threads,

@@ -32,6 +32,7 @@ struct loaded {
 	int arch;
 	const struct kernel_image *image;
 	CUmodule module; /* its helpers; NULL: loading failed, do not try again */
+	int error;	 /* why */
 	CUfunction helpers[HELPER_COUNT];
 	CUfunction variants[FUSED_VARIANTS];
 	struct {

@@ -31,6 +31,11 @@ static uint64_t mix_bytes(uint64_t hash, const void *data, size_t bytes)
 	return mix(mix(hash, word), bytes);
 }
 
+uint64_t tuned_number(const void *data, size_t bytes)
+{
+	return mix_bytes(0, data, bytes);
+}
+
 uint64_t tuned_build(const void *image, size_t bytes)
 {
 	uint64_t hash = mix_bytes(0, image, bytes);

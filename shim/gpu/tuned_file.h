@@ -44,6 +44,9 @@ struct tuned_machine {
 /* A number that changes with the kernels: their table, and the image for the GPU. */
 uint64_t tuned_build(const void *image, size_t bytes);
 
+/* A number that changes with the bytes. */
+uint64_t tuned_number(const void *data, size_t bytes);
+
 /* $XDG_CACHE_HOME/fashim or $HOME/.cache/fashim. 0, -ENOENT where neither variable holds an
  * absolute path, -ENAMETOOLONG. */
 int tuned_folder(char *path, size_t size);

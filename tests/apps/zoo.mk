@@ -16,7 +16,12 @@ $(ZOO): $(addprefix $(O)/tests/,apps/zoo.o apps/zoo_compare.o apps/zoo_programs.
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -lm
 $(O)/tests/apps/zoo_programs.o: CPPFLAGS += -DRULES_DOCS='"$(abspath docs/rules.md)"'
-$(ZOO): | simgpu apps-sim $(SHIM_FOR_SIM) $(O)/fashim
+$(ZOO): | simgpu apps-sim $(SHIM_FOR_SIM) $(O)/fashim $(addprefix $(O)/text/,fashim libfashim.so libfashim_kernels.so)
+
+# The command, beside a shim that has text alone.
+$(O)/text/fashim: $(O)/fashim
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
 
 # A few seconds of it in `make test`.
 .PHONY: soak

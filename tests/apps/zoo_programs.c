@@ -233,6 +233,101 @@ static void test_slower_on_older_driver(void **state)
 	free(log);
 }
 
+/* One of the shims that lie in text/, which have no machine code: the demo under it, and what the
+ * log says. */
+static void run_text(struct verdict *verdict, const struct outcome *plain, const char *cache,
+		     const char *more)
+{
+	const char *const argv[] = {"apps/sim/demo", NULL};
+	char *library = zoo_path("text/libfashim.so"), *log = zoo_scratch("log"), preload[1100],
+	     out[600];
+	const char *const environment[] = {
+		preload, out, cache, "SIMGPU_JIT=off", "FASHIM_BUDGET=0", "FASHIM_MIN_SPEEDUP=0",
+		more,	 NULL};
+	struct outcome under;
+
+	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", library);
+	snprintf(out, sizeof(out), "FASHIM_OUT=%s", log);
+	unlink(log);
+	zoo_run(&under, argv, environment, true);
+	zoo_read_log(log, verdict);
+	assert_int_equal(under.status, 0);
+	assert_int_equal(verdict->violations, 0);
+	assert_true(zoo_difference(plain, &under) <= 24 * ZOO_TOLERANCE);
+	zoo_free(&under);
+	free(library);
+	free(log);
+}
+
+/* `fashim doctor --prepare` beside it, which says `words`. */
+static void prepare_text(const char *cache, int status, const char *words)
+{
+	const char *const argv[] = {"text/fashim", "doctor", "--prepare", NULL};
+	const char *const environment[] = {cache, "SIMGPU_JIT=off", "LC_ALL=C.UTF-8", NULL};
+	struct outcome doctor;
+
+	zoo_run(&doctor, argv, environment, false);
+	assert_true(WIFEXITED(doctor.status));
+	if (WEXITSTATUS(doctor.status) != status || !strstr(doctor.errors, words))
+		fail_msg("%d: %s%s", WEXITSTATUS(doctor.status), doctor.text, doctor.errors);
+	zoo_free(&doctor);
+}
+
+/* The files of a folder but the oldest, which has the helpers, are cut short. Their number. */
+static int spoil(const char *folder)
+{
+	char command[2048], line[32] = "0";
+	FILE *pipe;
+
+	snprintf(command, sizeof(command),
+		 "cd %s && set -- $(ls -tr *.cubin) && shift && echo $# && truncate -s 3000 $*",
+		 folder);
+	pipe = popen(command, "r");
+	assert_non_null(pipe);
+	assert_non_null(fgets(line, sizeof(line), pipe));
+	assert_int_equal(pclose(pipe), 0);
+	return atoi(line);
+}
+
+/* A GPU for which there is PTX alone: no driver is asked to compile it in a call of the program's,
+ * and what `fashim doctor --prepare` compiled is loaded, if it is whole. */
+static void test_prepared(void **state)
+{
+	const char *const argv[] = {"apps/sim/demo", NULL};
+	char *folder = zoo_scratch("cache"), cache[600], files[700], words[64];
+	struct verdict verdict;
+	struct outcome plain;
+	int spoilt;
+
+	snprintf(cache, sizeof(cache), "XDG_CACHE_HOME=%s", folder);
+	snprintf(files, sizeof(files), "%s/fashim", folder);
+	zoo_run_plain(&plain, argv, NULL);
+	run_text(&verdict, &plain, cache, NULL);
+	assert_int_equal(verdict.replaced, 0);
+	assert_non_null(strstr(verdict.reasons, " not_prepared "));
+
+	prepare_text(cache, 0, "kernels for sm_90: ");
+	run_text(&verdict, &plain, cache, NULL);
+	assert_true(verdict.replaced >= 18);
+	run_text(&verdict, &plain, cache, "SIMGPU_DRIVER=12.2"); /* older than what compiled */
+	assert_int_equal(verdict.replaced, 0);
+	run_text(&verdict, &plain, cache, "SIMGPU_ARCH=120"); /* another GPU */
+	assert_int_equal(verdict.replaced, 0);
+
+	prepare_text(cache, 0, "0 parts compiled (0.0 MiB)");
+	spoilt = spoil(files);
+	assert_true(spoilt > 5);
+	run_text(&verdict, &plain, cache, NULL);
+	assert_int_equal(verdict.replaced, 0);
+	assert_non_null(strstr(verdict.reasons, " not_prepared "));
+	snprintf(words, sizeof(words), " %d parts compiled", spoilt);
+	prepare_text(cache, 0, words);
+	run_text(&verdict, &plain, cache, NULL);
+	assert_true(verdict.replaced >= 18);
+	zoo_free(&plain);
+	free(folder);
+}
+
 /* What the shim gives back while the device is busy keeps no other thread from its calls. */
 static void test_waits(void **state)
 {
@@ -373,6 +468,7 @@ int zoo_programs(void)
 		cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_slower_on_older_driver),
+		cmocka_unit_test(test_prepared),
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_unwound),
 		cmocka_unit_test(test_budget_waits),

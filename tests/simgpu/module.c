@@ -6,9 +6,10 @@
  * file where it came as bytes) and its functions are the symbols sim_kernel_<name>. Anything made
  * for a GPU (cubin, fat binary, PTX) stands for fashim's own kernels and becomes libsimkernels.so,
  * which lies beside this library. With SIMGPU_RUN=none kernels of all images but fashim's own do
- * nothing, and whoever asks for their parameters has to look into the image. A CUfunction and a
- * CUkernel are different handles here, as on the real driver: either can be launched, each has its
- * own getters. Loading and unloading a module wait for all that its context was given, as CUDA 13.0
+ * nothing, and whoever asks for their parameters has to look into the image. With SIMGPU_JIT=off
+ * text is refused, also in a fat binary (link.c makes a cubin of it). A CUfunction and a CUkernel
+ * are different handles here, as on the real driver: either can be launched, each has its own
+ * getters. Loading and unloading a module wait for all that its context was given, as CUDA 13.0
  * does on an H100 (tests/gpu/busy_device.c).
  */
 #include "sim.h"
@@ -25,6 +26,7 @@
 #define CUBIN_MACHINE  190
 #define FATBIN_MAGIC   0xba55ed50u
 #define FATBIN_WRAPPER 0x466243b1u
+#define FATBIN_TEXT    1
 
 struct sim_module {
 	enum sim_magic magic; /* SIM_MODULE or SIM_LIBRARY; 0 once unloaded */
@@ -103,12 +105,35 @@ static int do_nothing(const unsigned grid[3], const unsigned block[3], unsigned 
 	return 0;
 }
 
+/* PTX, or a fat binary whose first entry, hence all of ours, is that. */
+static bool is_text(const void *image)
+{
+	uint16_t header, kind;
+	uint32_t word;
+
+	memcpy(&word, image, sizeof(word));
+	if (word != FATBIN_MAGIC)
+		return memcmp(image, ELFMAG, SELFMAG) != 0 && word != FATBIN_WRAPPER;
+	memcpy(&header, (const char *)image + 6, sizeof(header));
+	memcpy(&kind, (const char *)image + header, sizeof(kind));
+	return kind == FATBIN_TEXT;
+}
+
+static bool compiles(void)
+{
+	const char *value = getenv("SIMGPU_JIT");
+
+	return !value || strcmp(value, "off") != 0;
+}
+
 static CUresult load_image(const void *image, void **object)
 {
 	const Elf64_Ehdr *e = image;
 	uint32_t word;
 
 	memcpy(&word, image, sizeof(word));
+	if (!compiles() && is_text(image))
+		return CUDA_ERROR_JIT_COMPILATION_DISABLED;
 	if (is_strange(image) && (memcmp(image, ELFMAG, SELFMAG) || !host_elf(e))) {
 		*object = &strange;
 		return CUDA_SUCCESS;

@@ -12,7 +12,7 @@ simgpu: $(SIM_LIB)/libcuda.so.1 $(foreach m,12 13,$(SIM_LIB)/libcublas.so.$(m)) 
         $(SIM_LIB)/libcudnn.so.9 $(SIM_LIB)/libsimkernels.so ## the simulated GPU
 
 # ---- driver: exports and their table from the toolkit's own lists --------------------------
-SIM_ONCE  := log version context device stream memory memory_calls mapping module graph capture procaddr
+SIM_ONCE  := log version context device stream memory memory_calls mapping module link graph capture procaddr
 SIM_TWICE := stream_calls copy launch graph_calls
 SIM_OBJ   := $(SIM_ONCE:%=$(SIM)/%.o) $(SIM_TWICE:%=$(SIM)/%.o) $(SIM_TWICE:%=$(SIM)/%_ptsz.o) \
              $(SIM)/exports.o

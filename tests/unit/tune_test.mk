@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tuning: forms of calls, the cache from both sides, the search over made-up times; and the whole
+# Tuning: forms of calls, the caches from both sides, the search over made-up times; and the whole
 # shim on the simulated GPU with a cache.
 
-TUNE_TESTS := $(addprefix $(O)/tests/unit/,test_call_form test_sweep test_tune_cache test_tuned)
+TUNE_TESTS := $(addprefix $(O)/tests/unit/,test_call_form test_sweep test_tune_cache test_tuned test_kernel_cache)
 UNIT_TESTS += $(TUNE_TESTS)
 FORM_OBJECTS := $(call shim_objects,call_form tuned_file) $(KERNEL_CHOICE)
 
 $(O)/tests/unit/test_call_form: $(call tool_objects,layout) $(FORM_OBJECTS)
 $(O)/tests/unit/test_sweep: $(call tool_objects,sweep bootstrap)
-$(O)/tests/unit/test_tune_cache: $(call tool_objects,cache) $(O)/tests/unit/child.o $(FORM_OBJECTS)
+$(O)/tests/unit/test_tune_cache: $(call tool_objects,cache folders) $(O)/tests/unit/child.o $(FORM_OBJECTS)
 $(O)/tests/unit/test_tuned: $(call shim_objects,tuned user_file) $(LOG_TEST_OBJECTS) $(FORM_OBJECTS)
+$(O)/tests/unit/test_kernel_cache: $(call shim_objects,kernel_cache user_file) $(O)/tests/unit/child.o $(FORM_OBJECTS)
 $(TUNE_TESTS): %: %.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(sort $^) -lcmocka -lpthread -ldl -lm

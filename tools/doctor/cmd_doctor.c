@@ -12,6 +12,7 @@
 #include "tools/base/shim_library.h"
 #include "tools/base/tool.h"
 #include "tools/doctor/doctor.h"
+#include "tools/doctor/prepare.h"
 
 #include <argp.h>
 #include <jansson.h>
@@ -19,12 +20,19 @@
 
 struct doctor_arguments {
 	enum format format;
+	bool prepare;
 	const char *program; /* NULL: only the machine */
 };
+
+enum { KEY_PREPARE = 0x100 };
 
 #define OTHER_FORMATS ", json or csv"
 
 static const struct argp_option doctor_options[] = {
+	{"prepare", KEY_PREPARE, NULL, 0,
+	 "first compile the kernels for GPUs for which there is text alone (PTX), which may take "
+	 "minutes, and keep them in $XDG_CACHE_HOME/fashim",
+	 0},
 	FORMAT_OPTION(OTHER_FORMATS, 0),
 	{0},
 };
@@ -35,8 +43,10 @@ static const char doctor_doc[] =
 	"Each line begins with ok, note, warn (something is not seen or may go wrong) or FAIL "
 	"(fashim cannot serve). JSON: {\"format\":\"fashim-doctor\",\"version\":1,\"machine\":"
 	"[{\"state\",\"subject\",\"text\",\"hint\"}],\"program\":[…]}.\n\n"
-	"Exit status: 0; 1 when a line says FAIL; 2 for wrong usage.\n\nExamples:\n"
+	"Exit status: 0; 1 when a line says FAIL, or something could not be compiled; 2 for wrong "
+	"usage.\n\nExamples:\n"
 	"  fashim doctor\n"
+	"  fashim doctor --prepare\n"
 	"  fashim doctor python3 model.py";
 
 static error_t doctor_parse(int key, char *arg, struct argp_state *state)
@@ -46,6 +56,9 @@ static error_t doctor_parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'f':
 		arguments->format = format_argument(state, arg, OTHER_FORMATS);
+		return 0;
+	case KEY_PREPARE:
+		arguments->prepare = true;
 		return 0;
 	case ARGP_KEY_ARGS:
 		arguments->program = state->argv[state->next]; /* its arguments do not matter */
@@ -137,11 +150,12 @@ int cmd_doctor(int argc, char **argv)
 	struct doctor_arguments arguments = {0};
 	struct findings machine = {0}, program = {0};
 	char *library;
-	int code;
+	int code, error;
 
 	if (argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &arguments))
 		return EXIT_USAGE;
 	library = shim_library();
+	error = arguments.prepare ? doctor_prepare(library) : 0;
 	doctor_machine(&machine, library);
 	if (arguments.program)
 		doctor_app(&program, arguments.program, library);
@@ -157,7 +171,8 @@ int cmd_doctor(int argc, char **argv)
 		print_table(&program);
 		print_verdict(&machine, &program, arguments.program);
 	}
-	code = finding_broken(&machine) || finding_broken(&program) ? EXIT_FAILED : EXIT_OK;
+	code = error || finding_broken(&machine) || finding_broken(&program) ? EXIT_FAILED
+									     : EXIT_OK;
 	findings_free(&machine);
 	findings_free(&program);
 	free(library);

@@ -6,6 +6,7 @@
 #include "tools/doctor/doctor.h"
 #include "kernels/attention.h"
 #include "tools/base/options.h"
+#include "tools/doctor/kernels.h"
 #include "tools/doctor/probe.h"
 
 #include <cuda.h>
@@ -42,7 +43,7 @@ static void say_place(const char *key, void *symbol)
 		printf("%s %s\n", key, info.dli_fname);
 }
 
-static void say_gpu(void *handle, int device)
+static void say_gpu(void *handle, int device, const struct kernels *kernels, int version)
 {
 	int (*name)(char *, int, int) = dlsym(handle, "cuDeviceGetName");
 	int (*attribute)(int *, int, int) = dlsym(handle, "cuDeviceGetAttribute");
@@ -58,6 +59,9 @@ static void say_gpu(void *handle, int device)
 	attribute(&minor, ATTRIBUTE_MINOR, device);
 	memory(&bytes, device);
 	printf("gpu%d %d %zu %s\n", device, major * 10 + minor, bytes >> 20, text);
+	fflush(stdout);
+	if (kernels)
+		printf("image%d %s\n", device, kernels_state(kernels, major * 10 + minor, version));
 }
 
 /* What the shim would call: driver_calls.def. */
@@ -85,13 +89,14 @@ static void say_lacking(void *handle)
 			printf("lacks%d yes\n", i);
 }
 
-static void ask_driver(void *unused)
+static void ask_driver(void *shim)
 {
+	struct kernels kernels;
 	void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	int (*version)(int *), (*init)(unsigned), (*count)(int *);
-	int number = 0, result;
+	int number = 0, gpus, result;
+	bool have_kernels;
 
-	(void)unused;
 	if (!handle) {
 		printf("missing %s\n", dlerror());
 		return;
@@ -111,11 +116,14 @@ static void ask_driver(void *unused)
 	fflush(stdout);
 	result = init(0);
 	printf("init %d\n", result);
-	if (result || count(&number))
+	if (result || count(&gpus))
 		return;
-	printf("count %d\n", number);
-	for (int i = 0; i < number && i < GPU_MAX; i++)
-		say_gpu(handle, i);
+	printf("count %d\n", gpus);
+	fflush(stdout);
+	have_kernels = kernels_open(&kernels, shim);
+	for (int i = 0; i < gpus && i < GPU_MAX; i++)
+		say_gpu(handle, i, have_kernels ? &kernels : NULL, number);
+	kernels_close(&kernels);
 }
 
 static void ask_blas(void *unused)
@@ -178,7 +186,8 @@ static const char *container_hint(bool library)
 	return library ? "" : "install NVIDIA's driver; without a GPU: make demo, fashim replay";
 }
 
-static void check_gpu(struct findings *findings, int device, const char *value)
+/* image: of kernels_state(); NULL: it could not be looked up. */
+static void check_gpu(struct findings *findings, int device, const char *value, const char *image)
 {
 	int arch = 0, kernels = 0, used = 0;
 	size_t mebibytes = 0;
@@ -196,9 +205,18 @@ static void check_gpu(struct findings *findings, int device, const char *value)
 		kernels += variant->needs & ATTN_NEEDS_ARCH ? variant->min_arch == arch
 							    : variant->min_arch <= arch;
 	}
-	if (kernels)
-		finding_add(findings, FINDING_OK, "GPU", "", "%s: %d kernel variants", subject_text,
-			    kernels);
+	if (kernels && image && !strcmp(image, "none"))
+		finding_add(findings, FINDING_BROKEN, "GPU", "build for it: make ARCHS=...",
+			    "%s: this build has no kernels for it", subject_text);
+	else if (kernels && image && !strcmp(image, "text"))
+		finding_add(findings, FINDING_BROKEN, "GPU", "fashim doctor --prepare",
+			    "%s: this build has no machine code for it, only text, which nobody "
+			    "compiled here yet",
+			    subject_text);
+	else if (kernels)
+		finding_add(findings, FINDING_OK, "GPU", "", "%s: %d kernel variants%s",
+			    subject_text, kernels,
+			    image && !strcmp(image, "prepared") ? ", compiled here" : "");
 	else
 		finding_add(findings, FINDING_BROKEN, "GPU", "",
 			    "%s: no kernel is compiled for it; sm_75 is the oldest", subject_text);
@@ -238,12 +256,12 @@ static void check_calls(struct findings *findings, const struct probe *probe)
 	}
 }
 
-static void check_driver(struct findings *findings, struct probe *probe)
+static void check_driver(struct findings *findings, struct probe *probe, const char *library)
 {
-	char text[512], version[32] = "?", key[16];
+	char text[512], version[32] = "?", key[16], image[16];
 	int init = 0, count = 0;
 
-	if (probe_run(probe, ask_driver, NULL))
+	if (probe_run(probe, ask_driver, (void *)(uintptr_t)library))
 		return;
 	probe_value(probe->text, "version", version, sizeof(version));
 	if (probe_value(probe->text, "missing", text, sizeof(text))) {
@@ -284,9 +302,13 @@ static void check_driver(struct findings *findings, struct probe *probe)
 		finding_add(findings, FINDING_BROKEN, "GPU", "unset CUDA_VISIBLE_DEVICES",
 			    "none is visible");
 	for (int i = 0; i < count && i < GPU_MAX; i++) {
+		const char *state;
+
+		snprintf(key, sizeof(key), "image%d", i);
+		state = probe_value(probe->text, key, image, sizeof(image));
 		snprintf(key, sizeof(key), "gpu%d", i);
 		if (probe_value(probe->text, key, text, sizeof(text)))
-			check_gpu(findings, i, text);
+			check_gpu(findings, i, text, state);
 	}
 }
 
@@ -377,7 +399,7 @@ void doctor_machine(struct findings *findings, const char *library)
 	if (!probe)
 		return;
 	check_shim(findings, probe, library);
-	check_driver(findings, probe);
+	check_driver(findings, probe, library);
 	check_blas(findings, probe);
 	check_toolkit(findings);
 	check_log(findings);

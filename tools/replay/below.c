@@ -109,6 +109,8 @@ NOTHING(scratch_free, const struct scratch_leaving *leaving)
 
 ANSWER(bool, fused_prepared, true, CUcontext context)
 ANSWER(int, fused_prepare, 0, CUcontext context)
+ANSWER(int, fused_missing, 0, CUcontext context, const struct attn_variant *variant, char *detail,
+       size_t size)
 
 static const uint8_t *every_kernel(void)
 {

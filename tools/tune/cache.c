@@ -4,17 +4,16 @@
  * the folder, which needs no file of its own.
  */
 #include "tools/tune/cache.h"
+#include "tools/base/folders.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct {
@@ -124,18 +123,6 @@ void tune_cache_free(struct tune_cache *cache)
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
-
-static int make_folders(const char *path)
-{
-	char part[PATH_MAX];
-
-	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
-		if (mkdir(part, 0700) && errno != EEXIST)
-			return -errno;
-	}
-	return 0;
-}
 
 /* The folder, locked, as a descriptor; or -errno. */
 static int lock_folder(const char *path)
