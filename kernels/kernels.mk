@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # The kernels: one image per architecture, in parts, embedded into an object; and their build for the host.
 #   ARCHS   native (the GPU here; "80 90a" without one), all, or a list such as "80 90a"
-#   PTX     architecture whose PTX is added for GPUs that come later (empty: none)
+#   PTX     architecture whose PTX is added for GPUs that come later: 80 where there is an image for that, of the same
+#           text; else none, which leaves out a third of the work (`fashim doctor --prepare` compiles what is added)
 #   PORTABLE  1: for other machines: images that older drivers load, too (portable.sh; setup brings CUDA 12's ptxas), and glibc 2.28
 # KERNEL_OBJECTS: what a program links to have them; KERNEL_CHOICE: only the choice among them.
 
 ARCHS ?= native
-PTX   ?= 80
 PORTABLE ?=
 PTXAS ?= $(TOOLKIT)/ptxas
 
@@ -18,6 +18,7 @@ kernel_native := $(if $(filter native,$(ARCHS)),$(sort $(shell nvidia-smi --quer
 kernel_known  := $(if $(filter all,$(ARCHS)),$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch 2>/dev/null)))
 kernel_archs  := $(patsubst 90,90a,$(if $(filter native,$(ARCHS)),$(or $(kernel_native),80 90),\
     $(if $(filter all,$(ARCHS)),$(filter $(kernel_known),75 80 86 89 90 100 120),$(ARCHS))))
+PTX           ?= $(filter 80,$(kernel_archs))
 kernel_images := $(kernel_archs:%=sm_%) $(PTX:%=compute_%)
 kernel_arch    = $(lastword $(subst _, ,$(1)))
 kernel_headers := kernels/attention.h $(wildcard kernels/*.cuh kernels/*_variants.h)
@@ -47,7 +48,13 @@ KERNEL_OBJECTS = $(KERNEL_CHOICE) $(if $(SAN),$(SIM_IMAGES),$(K)/images.o)
 # A loop over nothing is what some widths leave of one (warning 128).
 NVCCFLAGS += -O3 -std=c++17 -I. -Wno-deprecated-gpu-targets -diag-suppress 128
 
-# PTX is made once for the image of an architecture and for what GPUs that come later are given of it.
+# Text is the longer half of most parts. It is made once for an image and for what GPUs that come later are given of it,
+# and for GPUs that no source tells apart.
+kernel_text_86  := 80
+kernel_text_89  := 80
+kernel_text_120 := 100
+kernel_text      = $(or $(kernel_text_$(1)),$(1))
+
 # $(1): architecture, $(2): part
 define kernel_ptx
 $(K)/compute_$(1)/$(2).ptx: kernels/$(call kernel_file,$(2)).cu $(kernel_more_$(2)) $(kernel_headers)
@@ -56,15 +63,15 @@ $(K)/compute_$(1)/$(2).ptx: kernels/$(call kernel_file,$(2)).cu $(kernel_more_$(
 	$$(Q)$$(NVCC) -ptx -arch=compute_$(1) $$(NVCCFLAGS) $(if $(filter %_f16,$(2)),-DFASHIM_ONLY_F16) \
 	    $(if $(filter %_bf16,$(2)),-DFASHIM_ONLY_BF16) -o $$@ $$<
 endef
-$(foreach arch,$(sort 80 $(foreach image,$(kernel_images),$(call kernel_arch,$(image)))),$(foreach part,$(call kernel_parts,$(arch)),$(eval $(call kernel_ptx,$(arch),$(part)))))
+$(foreach arch,$(sort 80 $(foreach image,$(kernel_images),$(call kernel_text,$(call kernel_arch,$(image))))),$(foreach part,$(call kernel_parts,$(arch)),$(eval $(call kernel_ptx,$(arch),$(part)))))
 
 kernel_assemble = $(if $(PORTABLE),kernels/portable.sh $$(NVCC) $$(PTXAS) $(1) $$< $$@,$$(NVCC) -fatbin -Xfatbin -compress-all \
-    -gencode=arch=$(1:sm_%=compute_%)$(comma)code=$(1) -Wno-deprecated-gpu-targets -Xptxas -v -o $$@ $$<)
+    -gencode=arch=compute_$(call kernel_text,$(call kernel_arch,$(1)))$(comma)code=$(1) -Wno-deprecated-gpu-targets -Xptxas -v -o $$@ $$<)
 
 # What ptxas says of registers and spills is kept beside the part: tests/unit/check_ptxas.sh.
 # $(1): image, $(2): part
 define kernel_part
-$(K)/$(1)/$(2).fatbin: $(K)/compute_$(call kernel_arch,$(1))/$(2).ptx $(if $(PORTABLE),kernels/portable.sh)
+$(K)/$(1)/$(2).fatbin: $(K)/compute_$(call kernel_text,$(call kernel_arch,$(1)))/$(2).ptx $(if $(PORTABLE),kernels/portable.sh)
 	@mkdir -p $$(@D)
 	$$(call say,PTXAS,$$@)
 	$$(Q)$(call kernel_assemble,$(1)) >$$(@:.fatbin=.ptxas) 2>&1 || { cat $$(@:.fatbin=.ptxas) >&2; rm -f $$@; exit 1; }

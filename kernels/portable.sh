@@ -21,7 +21,6 @@ ptx=${out%.fatbin}.old.ptx
 sed "s/^\.version .*/.version $isa/; /\.pragma \"used_bytes_mask/d" "$made" >"$ptx"
 case $image in
 compute_*)
-	"$ptxas" "-arch=sm_$arch" -v "$ptx" -o /dev/null
 	set -- "--image3=kind=ptx,sm=$arch,file=$ptx"
 	;;
 *)
