@@ -97,6 +97,16 @@ $(K)/images.o: $(K)/images.inc
 
 kernels: $(KERNEL_OBJECTS) ## the kernels for ARCHS
 
+# One part for one architecture after the other, TURN by TURN: those that nobody's build has need not all be compiled to
+# see that they still do. What spills is said, not judged: check_ptxas.sh judges where kernels were measured.
+TURN ?= 0
+kernel_turns := $(foreach arch,75 86 89 100 120,$(foreach part,$(call kernel_parts,$(arch)),sm_$(arch)/$(part)))
+kernel_turn   = $(K)/$(word $(shell echo $$(($(TURN) % $(words $(kernel_turns)) + 1))),$(kernel_turns)).fatbin
+.PHONY: other-kernels
+other-kernels: ## one part of the kernels for an architecture of nobody's build: TURN=number
+	$(Q)$(MAKE) --no-print-directory ARCHS='75 86 89 100 120' PTX= $(kernel_turn)
+	$(Q)grep -c 'bytes spill stores' $(kernel_turn:.fatbin=.ptxas) | sed 's#^#  $(kernel_turn): kernels: #'
+
 # ---- on the host --------------------------------------------------------------------------------
 
 # Conversions of 16-bit numbers in hardware, where there is such.

@@ -4,13 +4,14 @@
 # toolkits.sh FOLDER [VERSION...]: compiles the shim against the headers of older CUDA toolkits (NVIDIA's packages
 # on PyPI; what FOLDER/VERSION lacks is fetched, 400 MB each, and all but headers and cuBLAS's names are dropped),
 # and looks up cuBLAS's functions that the shim watches in the libraries themselves. Prints a table in Markdown;
-# status 1 where a file does not compile.
+# status 1 where a file does not compile, 2 where all do but a toolkit could not be fetched.
 set -u
 folder=${1:?usage: toolkits.sh FOLDER [VERSION...]}
 shift
 [ $# -gt 0 ] || set -- 11.8 12.1 12.4 12.6 12.8 13.0
 cc=${CC:-cc}
 failed=0
+last=
 
 # fetch VERSION PACKAGE...: unpacks their wheels into FOLDER/VERSION.
 fetch()
@@ -80,7 +81,7 @@ echo '|---|---|---|---|'
 for version; do
 	prepare "$version" || {
 		echo "$version could not be fetched" >&2
-		failed=1
+		[ $failed = 1 ] || failed=2
 		continue
 	}
 	include=
@@ -108,5 +109,6 @@ for version; do
 	last=$version
 done
 echo
-echo "Products that are not watched by name, so that their kernels are looked at one by one: $(unwatched "$folder/${last:?}"/*.names)"
+[ -z "$last" ] ||
+	echo "Products that are not watched by name, so that their kernels are looked at one by one: $(unwatched "$folder/$last"/*.names)"
 exit $failed
