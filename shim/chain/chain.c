@@ -248,13 +248,40 @@ static bool writes_scores(const struct chain *chain, const struct access_list *l
 	return false;
 }
 
+/* Does an element-wise launch read the chain's numbers as they lie? A product that it turns over or
+ * repeats is not what it makes scores of. */
+static bool reads_in_order(const struct chain *chain, const struct op *op)
+{
+	static unsigned char params[FUNCTION_MAX_BYTES]; /* flow lock */
+	const struct function *function;
+	struct meaning meaning;
+
+	if (op->kind != OP_LAUNCH)
+		return false;
+	function = function_get(op->launch.function);
+	if (!function || !function_read_params(function, &op->launch, params))
+		return false;
+	rules_meaning(function, &op->launch, params, &meaning);
+	for (int i = 1; i < meaning.view_count; i++) {
+		const struct view *view = &meaning.views[i];
+
+		if (chain_value_at(chain, view->base) >= 0)
+			return view_in_order(&meaning, view);
+	}
+	return false;
+}
+
 /* Of a sum of two products, as of a bias that is one, which are the scores? */
-static bool likelier(const struct chain *chain, const struct chain *other,
+static bool likelier(const struct chain *chain, const struct chain *other, const struct op *op,
 		     const struct access_list *list)
 {
 	const bool fits = writes_scores(chain, list);
+	bool in_order;
 
-	return fits != writes_scores(other, list) ? fits : chain->serial > other->serial;
+	if (fits != writes_scores(other, list))
+		return fits;
+	in_order = reads_in_order(chain, op);
+	return in_order != reads_in_order(other, op) ? in_order : chain->serial > other->serial;
 }
 
 /* Of two chains that an op reads, which does it belong to? */
@@ -263,7 +290,7 @@ static bool takes_before(const struct chain *chain, const struct chain *other, c
 {
 	const int closeness = chain_closeness(chain, op) - chain_closeness(other, op);
 
-	return closeness ? closeness > 0 : likelier(chain, other, list);
+	return closeness ? closeness > 0 : likelier(chain, other, op, list);
 }
 
 struct chain *chain_reader(const struct op *op, const struct access_list *list)

@@ -60,6 +60,21 @@ struct meaning {
 	int summed;
 };
 
+/* Does a view go through its memory as it lies, element by element? */
+static inline bool view_in_order(const struct meaning *meaning, const struct view *view)
+{
+	int64_t apart = view->element;
+
+	for (int d = 0; d < meaning->dims; d++) {
+		if (meaning->size[d] == 1)
+			continue;
+		if (view->stride[d] != apart)
+			return false;
+		apart *= meaning->size[d];
+	}
+	return true;
+}
+
 /* Binds function->rule and function->functor by name, once per kernel. */
 void rules_bind(struct function *function);
 

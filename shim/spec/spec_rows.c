@@ -13,18 +13,12 @@ bool rows_in_order(const struct walk *walk, const struct step *step)
 	for (int i = 0; i < meaning->view_count; i++) {
 		const struct view *view = &meaning->views[i];
 		const struct ref *ref = i ? ref_of(step, view->where) : NULL;
-		int64_t apart = view->element;
 
 		if (i &&
 		    (!ref || ref->kind != REF_VALUE || walk->sides[ref->index].what != SIDE_NONE))
 			continue;
-		for (int d = 0; d < meaning->dims; d++) {
-			if (meaning->size[d] == 1)
-				continue;
-			if (view->stride[d] != apart)
-				return false;
-			apart *= meaning->size[d];
-		}
+		if (!view_in_order(meaning, view))
+			return false;
 	}
 	return true;
 }

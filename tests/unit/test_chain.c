@@ -5,6 +5,8 @@
  */
 #include "tests/unit/core.h"
 
+#include "tests/apps/aten.h"
+
 #include "shim/site/site.h"
 #include "shim/flow/touch.h"
 #include "shim/real/driver.h"
@@ -273,11 +275,14 @@ static void test_pointer_words(void **state)
 	assert_int_equal(list.count, 2);
 }
 
-/* S plus a product that has `keys` columns more than S: whose step is the sum? */
-static void sum_of_products(int64_t keys, bool scores_first)
+/* S plus a product that has `keys` columns more than S, read as it lies or, as a mask, once more for
+ * each head: whose step is the sum? */
+static void sum_of_products(int64_t keys, bool repeated, bool scores_first)
 {
+	const unsigned size[1] = {(unsigned)(core.H * core.Sq * core.Sk)}, strides[3] = {2, 2, 2};
 	struct chain *scores, *other;
-	struct op op;
+	const float one = 1;
+	struct op op, sum;
 
 	core_begin();
 	op = core_scores();
@@ -288,23 +293,24 @@ static void sum_of_products(int64_t keys, bool scores_first)
 	scores = scores_first ? begin() : NULL;
 	other = chain_open(&op);
 	scores = scores_first ? scores : begin();
-	op = core_add_mask(core.x, core.s, CORE_OTHER);
-	look_at(&op);
-	assert_ptr_equal(chain_reader(&op, &list), keys || !scores_first ? scores : other);
+	sum = repeated ? core_add_mask(core.x, core.s, CORE_OTHER)
+		       : core_strided(TEXT(ATEN_ADD_STRIDED), 3, 1, size, strides,
+				      (uint64_t[]){core.x, core.s, CORE_OTHER}, &one, 4);
+	look_at(&sum);
+	assert_ptr_equal(chain_reader(&sum, &list),
+			 keys || repeated || !scores_first ? scores : other);
 	chain_free(scores);
-	op = core_add_mask(core.x, core.s, CORE_OTHER);
-	look_at(&op);
-	assert_ptr_equal(chain_reader(&op, &list), other);
+	look_at(&sum);
+	assert_ptr_equal(chain_reader(&sum, &list), other);
 	chain_free(other);
 }
 
-/* A bias that is a product: what is written is as large as the scores. */
+/* A bias that is a product: what is written is as large as the scores, and these are not repeated.
+ */
 static void test_two_products(void **state)
 {
-	sum_of_products(39, true);
-	sum_of_products(39, false);
-	sum_of_products(0, true); /* as good as one another: the latest */
-	sum_of_products(0, false);
+	for (int form = 0; form < 8; form++)
+		sum_of_products(form & 1 ? 39 : 0, form & 2, form & 4);
 }
 
 /* V was projected a moment ago, and PV is as large as that projection: whose product is it? */
