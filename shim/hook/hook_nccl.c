@@ -141,16 +141,6 @@ static void settle_group(void)
 				t[i].operand.whole = false;
 }
 
-static bool same_device(void)
-{
-	const CUcontext current = hook_context();
-
-	for (int i = 0; i < group->count; i++)
-		if (group->transfer[i].context != current)
-			return false;
-	return true;
-}
-
 /* Offers the next op made of transfers of one stream, what they read first. false: none is left. */
 static bool declare_some(struct library_call *call, const char *name)
 {
@@ -164,7 +154,8 @@ static bool declare_some(struct library_call *call, const char *name)
 			struct transfer *t = &group->transfer[i];
 
 			if (t->operand.begin == t->operand.end || t->operand.read != (pass == 0) ||
-			    (any && t->stream != call->op.stream) ||
+			    (any &&
+			     (t->stream != call->op.stream || t->context != call->op.context)) ||
 			    call->operands.library.count == OPERANDS_MAX)
 				continue;
 			any = true;
@@ -182,7 +173,7 @@ static bool declare_group(const char *name)
 {
 	struct library_call call;
 
-	if (group_unknown || (group && !same_device())) {
+	if (group_unknown) {
 		flow_flush(name);
 		return false;
 	}

@@ -4,6 +4,7 @@
  */
 #include "library_fixture.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct probe *seen;
@@ -17,6 +18,7 @@ bool library_start(char **argv)
 	void *driver;
 	CUcontext context;
 
+	setenv("SIMGPU_DEVICES", "2", 1);
 	start_under(argv, PROBE, "../../simgpu");
 	driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	seen = dlsym(RTLD_DEFAULT, "probe");

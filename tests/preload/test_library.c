@@ -304,6 +304,41 @@ static void an_odd_group_flushes(void **state)
 	assert_int_equal(seen->events[0].when, PROBE_FLUSH);
 }
 
+/* One process, two devices, and a default stream in each: an op for either. */
+static void a_group_of_two_devices(void **state)
+{
+	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+	__typeof__(&cuCtxSetCurrent) set_current =
+		(__typeof__(&cuCtxSetCurrent))dlsym(driver, "cuCtxSetCurrent");
+	__typeof__(&cuCtxGetCurrent) get_current =
+		(__typeof__(&cuCtxGetCurrent))dlsym(driver, "cuCtxGetCurrent");
+	__typeof__(&cuDevicePrimaryCtxRetain) retain =
+		(__typeof__(&cuDevicePrimaryCtxRetain))dlsym(driver, "cuDevicePrimaryCtxRetain");
+	CUcontext context[2];
+
+	assert_int_equal(get_current(&context[0]), 0);
+	assert_int_equal(retain(&context[1], 1), 0);
+	begin(state);
+	state_of[NCCL]->scratch = 0;
+	SYMBOL(NCCL, ncclGroupStart)();
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(set_current(context[i]), 0);
+		handle.device = i;
+		SYMBOL(NCCL, ncclAllReduce)
+		(AT(i * 4096), AT(i * 4096), 8, NCCL_INT8, 0, COMM, NULL);
+	}
+	assert_int_equal(set_current(context[0]), 0);
+	handle.device = 0;
+	SYMBOL(NCCL, ncclGroupEnd)();
+	assert_int_equal(seen->count, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(seen->events[i].op.kind, OP_LIBRARY);
+		assert_ptr_equal(seen->events[i].op.context, context[i]);
+		has_operand(&seen->events[i].library, i * 4096, 8, READ);
+		assert_int_equal(seen->events[i].library.count, 2);
+	}
+}
+
 /* ---- cuFFT ---------------------------------------------------------------------------------- */
 
 static void transforms(void **state)
@@ -486,6 +521,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(an_odd_collective_flushes, begin),
 		cmocka_unit_test_setup(a_group_is_declared_at_its_end, begin),
 		cmocka_unit_test_setup(an_odd_group_flushes, begin),
+		cmocka_unit_test_setup(a_group_of_two_devices, begin),
 		cmocka_unit_test_setup(transforms, begin),
 		cmocka_unit_test_setup(embedded_transforms, begin),
 		cmocka_unit_test_setup(sparse_products, begin),
