@@ -258,7 +258,7 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 	}
 	held_guard_inputs(chain, op, sight->list);
 	timing_start(chain->timing, TIMING_GEMM2);
-	op->watcher = chain;
+	chain_watch(op, chain);
 	return FLOW_PASS;
 }
 

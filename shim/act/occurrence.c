@@ -210,7 +210,7 @@ enum flow occurrence_open(const struct sight *sight)
 	if (chain->preload >= 0) /* about to be added to */
 		held_guard_inputs(chain, op, sight->list);
 	timing_start(chain->timing, TIMING_GEMM1);
-	op->watcher = chain;
+	chain_watch(op, chain);
 	return FLOW_PASS;
 }
 
@@ -295,7 +295,7 @@ enum flow occurrence_close(struct chain *chain, const struct sight *sight)
 
 void occurrence_ran(struct chain *chain, const struct op *op)
 {
-	if (!chain->used || chain->stream != op->stream)
+	if (!chain->used || chain->serial != op->watched)
 		return;
 	timing_stop(chain->timing);
 	if (op->kind == OP_GEMM && chain->p_value >= 0 && !chain->closed)

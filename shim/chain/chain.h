@@ -128,6 +128,13 @@ static inline struct queue chain_queue(const struct chain *chain)
 	return (struct queue){chain->context, chain->stream};
 }
 
+/* The chain wants to hear of the op once it ran. */
+static inline void chain_watch(struct op *op, struct chain *chain)
+{
+	op->watcher = chain;
+	op->watched = chain->serial;
+}
+
 /* A product of a kind that attention is made of? */
 bool chain_plain_product(const struct op_gemm *op);
 

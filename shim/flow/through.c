@@ -136,7 +136,7 @@ static enum flow continue_chain(struct chain *chain, const struct sight *sight)
 	if (chain_extend(chain, &narrowed)) {
 		timing_start(chain->timing, part_of(&chain->steps[chain->step_count - 1]));
 		learning_foresee(chain);
-		op->watcher = chain;
+		chain_watch(op, chain);
 	}
 	return FLOW_PASS;
 }

@@ -152,7 +152,8 @@ struct op {
 		void *handle; /* OP_TEARDOWN: what goes; OP_GRAPH_LAUNCH: the executable graph;
 				 OP_CAPTURE_END: where the graph's handle will be */
 	};
-	void *watcher;	/* flow's own, between flow_before() and flow_after() */
+	void *watcher;	  /* flow's own, between flow_before() and flow_after(): a chain … */
+	uint64_t watched; /* … and its serial, for its place may be another chain's by then */
 	int recorded;	/* the same: number, from 1, among the ops of a capture that is followed */
 	CUresult error; /* flow_before()'s, where it says FLOW_FAILED */
 };
