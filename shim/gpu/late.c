@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The latest pieces of such work in a ring, each with the queue it is on; and for each pair of
- * queues up to which piece the one is behind the other. No event is made before somebody comes who
- * must wait: then for all that is on the queue by then. A piece that leaves the ring counts as one
+ * queues up to which piece the one is behind the other. A piece that leaves the ring counts as one
  * that touches everything; where a program has one stream, nobody ever asks.
+ *
+ * Whoever waits does so for a fence that was set at the end of the turn, not for all that is on the
+ * queue by then: that may be a kernel of the program's which itself waits for what is to wait here,
+ * as those of a collective do, one on each device.
  */
 #include "shim/gpu/late.h"
 
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 
 #include "shim/base/cost.h"
 #include "shim/log/log.h"
@@ -23,18 +28,62 @@ static struct work {
 	bool writes;
 } works[WORKS];
 static uint64_t latest; /* serial of the latest piece: works[serial % WORKS] */
+static bool unfenced;	/* was some enqueued in this turn? */
+
+/* An event behind a queue's late work. It is recorded anew, but not while a thread waits for it. */
+struct late_fence {
+	CUevent event;
+	atomic_int users; /* the queue, and threads that wait */
+};
 
 static struct known_queue {
 	struct queue queue;
 	uint64_t latest;	      /* serial of its latest piece */
 	uint64_t dropped;	      /* … and of the latest that left the ring */
 	uint64_t behind[LATE_QUEUES]; /* it waits for the other's work up to this piece */
-	CUevent fence;		      /* all up to `fenced` is done when this is; NULL: none */
+	struct late_fence *fence;     /* all up to `fenced` is done when this is; NULL: none */
 	uint64_t fenced;
 } queues[LATE_QUEUES];
 static int queue_count;
 
 static struct late_waits waiting;
+
+/* Without the lock, or with it. */
+static void give_fence(struct late_fence *fence)
+{
+	if (!fence || atomic_fetch_sub(&fence->users, 1) > 1)
+		return;
+	if (fence->event)
+		driver.cuEventDestroy_v2(fence->event);
+	free(fence);
+}
+
+static struct late_fence *take_fence(struct late_fence *fence)
+{
+	if (fence)
+		atomic_fetch_add(&fence->users, 1);
+	return fence;
+}
+
+static void set_fence(struct known_queue *known)
+{
+	struct late_fence *fence = known->fence;
+
+	if (fence && known->fenced == known->latest)
+		return;
+	if (fence && atomic_load(&fence->users) > 1) {
+		give_fence(fence);
+		fence = NULL;
+	}
+	if (!fence && (fence = calloc(1, sizeof(*fence))))
+		fence->users = 1;
+	if (fence && !(fence->event = driver_mark(known->queue, fence->event))) {
+		give_fence(fence);
+		fence = NULL;
+	}
+	known->fence = fence;
+	known->fenced = known->latest;
+}
 
 /* The same handle means another stream in each thread. */
 static bool has_number(struct queue queue)
@@ -86,6 +135,7 @@ static void add(struct queue queue, uint64_t begin, uint64_t end, bool writes)
 	*work = (struct work){
 		.begin = begin, .end = end, .serial = latest, .queue = at, .writes = writes};
 	queues[at].latest = latest;
+	unfenced = true;
 }
 
 void late_reads(struct queue queue, uint64_t begin, uint64_t end)
@@ -100,7 +150,8 @@ void late_writes(struct queue queue, uint64_t begin, uint64_t end)
 
 static void order_behind(struct queue reader, int number, int at)
 {
-	if (driver_order(queues[at].queue, reader))
+	set_fence(&queues[at]);
+	if (!queues[at].fence || driver_follow(queues[at].fence->event, reader))
 		late_host_waits(queues[at].queue);
 	if (number >= 0)
 		queues[number].behind[at] = queues[at].latest;
@@ -167,6 +218,19 @@ void late_guard(struct queue reader, const struct access_list *list)
 		guard_numbered(reader, meets_list, list);
 }
 
+void late_guard_host(const struct access_list *list)
+{
+	for (int at = 0; at < queue_count; at++) {
+		bool must = queues[at].dropped > 0;
+
+		for (int i = 0; i < WORKS && !must; i++)
+			must = works[i].serial && works[i].queue == at &&
+			       meets_list(&works[i], list);
+		if (must)
+			late_host_waits(queues[at].queue);
+	}
+}
+
 void late_guard_graph(struct queue reader, const struct graph_ranges *ranges)
 {
 	if (latest)
@@ -177,45 +241,17 @@ void late_guard_graph(struct queue reader, const struct graph_ranges *ranges)
  *
  * Asked only when nothing else needs watching. */
 
-static void set_fence(struct known_queue *known)
-{
-	struct driver_context here;
-
-	if (!driver_enter(&here, known->queue.context))
-		return;
-	if (driver.cuEventCreate(&known->fence, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
-		known->fence = NULL;
-	if (known->fence &&
-	    driver.cuEventRecord(known->fence, known->queue.stream) != CUDA_SUCCESS) {
-		driver.cuEventDestroy_v2(known->fence);
-		known->fence = NULL;
-	}
-	known->fenced = known->latest;
-	driver_leave(&here);
-}
-
-static void drop_fence(struct known_queue *known)
-{
-	if (known->fence)
-		driver.cuEventDestroy_v2(known->fence);
-	known->fence = NULL;
-}
-
 static bool is_done(struct known_queue *known)
 {
 	struct driver_context here;
 	CUresult result;
 
-	if (!known->fence)
-		set_fence(known);
+	set_fence(known);
 	if (!known->fence || !driver_enter(&here, known->queue.context))
 		return false;
-	result = driver.cuEventQuery(known->fence);
+	result = driver.cuEventQuery(known->fence->event);
 	driver_leave(&here);
-	if (result != CUDA_SUCCESS)
-		return false;
-	drop_fence(known);
-	return known->fenced == known->latest;
+	return result == CUDA_SUCCESS;
 }
 
 bool late_pending(void)
@@ -239,15 +275,43 @@ bool late_pending(void)
 
 /* ---- the host ------------------------------------------------------------------------------- */
 
+/* What the queue's late work is fenced by, as far as there is such. */
+static struct late_fence *fence_of(struct queue queue)
+{
+	const int at = has_number(queue) ? number_of(queue) : -1;
+
+	if (at < 0 || !queues[at].latest)
+		return NULL;
+	set_fence(&queues[at]);
+	return queues[at].fence;
+}
+
+static void wait_for(struct queue queue, struct late_fence *fence)
+{
+	struct late_wait *wait = waiting.wait;
+
+	while (wait < waiting.wait + waiting.count && !queue_same(wait->queue, queue))
+		wait++;
+	if (wait == waiting.wait + LATE_QUEUES) {
+		log_violation("too many streams to wait for");
+		return;
+	}
+	if (wait == waiting.wait + waiting.count)
+		waiting.wait[waiting.count++] = (struct late_wait){queue, take_fence(fence)};
+	else if (wait->fence != fence && wait->fence) {
+		give_fence(wait->fence);
+		wait->fence = take_fence(fence);
+	}
+}
+
 void late_host_waits(struct queue queue)
 {
-	for (int i = 0; i < waiting.count; i++)
-		if (queue_same(waiting.queue[i], queue))
-			return;
-	if (waiting.count < LATE_QUEUES)
-		waiting.queue[waiting.count++] = queue;
-	else
-		log_violation("too many streams to wait for");
+	wait_for(queue, fence_of(queue));
+}
+
+void late_host_waits_stream(struct queue queue)
+{
+	wait_for(queue, NULL);
 }
 
 void late_host_waits_all(void)
@@ -264,25 +328,37 @@ void late_lose(void)
 
 void late_take_waits(struct late_waits *waits)
 {
+	for (int i = 0; i < queue_count && unfenced; i++)
+		if (queues[i].latest)
+			set_fence(&queues[i]);
+	unfenced = false;
 	waits->count = waiting.count;
 	waits->lost = waiting.lost;
-	for (int i = 0; i < waiting.count; i++)
-		waits->queue[i] = waiting.queue[i];
+	for (int i = 0; i < waiting.count; i++) {
+		struct late_fence *fence = fence_of(waiting.wait[i].queue);
+
+		if (fence && waiting.wait[i].fence) /* there may be more by now */
+			wait_for(waiting.wait[i].queue, fence);
+		waits->wait[i] = waiting.wait[i];
+	}
 	waiting.count = 0;
 	waiting.lost = false;
 }
 
-int late_await(const struct late_waits *waits)
+int late_await(struct late_waits *waits)
 {
 	int error = waits->lost ? -EIO : 0;
 
 	for (int i = 0; i < waits->count; i++) {
+		struct late_wait *wait = &waits->wait[i];
+
 		COST(PURPOSE_HAZARDS);
-		if (driver_await(waits->queue[i])) {
-			if (driver_context_lives(waits->queue[i].context))
+		if (driver_await(wait->queue, wait->fence ? wait->fence->event : NULL)) {
+			if (driver_context_lives(wait->queue.context))
 				log_violation("what was made late could not be waited for");
 			error = -EIO;
 		}
+		give_fence(wait->fence);
 	}
 	return error;
 }
@@ -293,7 +369,7 @@ static void forget_queue(int at)
 {
 	const int last = --queue_count;
 
-	drop_fence(&queues[at]);
+	give_fence(queues[at].fence);
 	for (int i = 0; i < WORKS; i++) {
 		if (works[i].queue == at)
 			works[i] = (struct work){0};

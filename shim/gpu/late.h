@@ -27,10 +27,16 @@ bool late_pending(void);
 void late_guard(struct queue reader, const struct access_list *list);
 void late_guard_graph(struct queue reader, const struct graph_ranges *ranges);
 
-/* The host itself must wait until what is on the queue now is done: an order could not be
+/* Before something that the host does at once: it waits for such work on what is touched. */
+void late_guard_host(const struct access_list *list);
+
+/* The host itself must wait until the late work on the queue is done: an order could not be
  * established, or nobody knows where what comes next will run. */
 void late_host_waits(struct queue queue);
 void late_host_waits_all(void);
+
+/* The same for all that is on the queue now. */
+void late_host_waits_stream(struct queue queue);
 
 /* The stream, or (stream NULL) all of a context, is about to go: what is on it is done when the
  * program's call returns, or is waited for here. */
@@ -39,16 +45,20 @@ void late_forget(CUcontext context, CUstream stream);
 /* Data of the program's could not be made: its own call has to say so. */
 void late_lose(void);
 
-/* What the host has to wait for, taken out under the lock … */
+/* At the end of a turn: what was enqueued in it is told from what the program enqueues next. What
+ * the host has to wait for is taken out under the lock … */
 #define LATE_QUEUES 32
 struct late_waits {
 	int count;
-	struct queue queue[LATE_QUEUES];
+	struct late_wait {
+		struct queue queue;
+		struct late_fence *fence; /* NULL: all that is on the queue */
+	} wait[LATE_QUEUES];
 	bool lost; /* late_lose() was called */
 };
 void late_take_waits(struct late_waits *waits);
 
 /* … and waited for without it. 0, or -EIO: what the program is about to see may not be there. */
-int late_await(const struct late_waits *waits);
+int late_await(struct late_waits *waits);
 
 #endif

@@ -169,7 +169,7 @@ void scratch_stream_gone(CUstream stream)
 	for (int i = 0; i < block_count; i++)
 		if (blocks[i].stream == stream && !hand_over(&blocks[i], CU_STREAM_LEGACY)) {
 			/* The host waits for all of it before the stream goes. */
-			late_host_waits((struct queue){blocks[i].context, stream});
+			late_host_waits_stream((struct queue){blocks[i].context, stream});
 			blocks[i].stream = CU_STREAM_LEGACY;
 		}
 }

@@ -49,46 +49,52 @@ bool queue_same(struct queue a, struct queue b)
 	return a.stream == b.stream && a.context == b.context;
 }
 
-/* What is on the queue now, as an event that outlives its own destruction where it is waited for.
- */
-static CUevent mark(struct queue queue)
+CUevent driver_mark(struct queue queue, CUevent again)
 {
 	struct driver_context here;
-	CUevent event = NULL;
+	CUevent event = again;
+	bool made = false;
 
-	if (!driver_enter(&here, queue.context))
-		return NULL;
-	if (driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
-		event = NULL;
-	if (event && driver.cuEventRecord(event, queue.stream) != CUDA_SUCCESS) {
-		driver.cuEventDestroy_v2(event);
-		event = NULL;
+	if (driver_enter(&here, queue.context)) {
+		if (!event && driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+			event = NULL;
+		made = event && driver.cuEventRecord(event, queue.stream) == CUDA_SUCCESS;
+		driver_leave(&here);
 	}
-	driver_leave(&here);
-	return event;
+	if (event && !made)
+		driver.cuEventDestroy_v2(event);
+	return made ? event : NULL;
 }
 
-int driver_order(struct queue earlier, struct queue later)
+int driver_follow(CUevent event, struct queue later)
 {
 	struct driver_context here;
-	CUevent event;
 	int error = -EIO;
 
-	if (queue_same(earlier, later))
-		return 0;
-	event = mark(earlier);
-	if (!event)
-		return -EIO;
 	if (driver_enter(&here, later.context)) {
 		if (driver.cuStreamWaitEvent(later.stream, event, 0) == CUDA_SUCCESS)
 			error = 0;
 		driver_leave(&here);
 	}
+	return error;
+}
+
+int driver_order(struct queue earlier, struct queue later)
+{
+	CUevent event;
+	int error;
+
+	if (queue_same(earlier, later))
+		return 0;
+	event = driver_mark(earlier, NULL);
+	if (!event)
+		return -EIO;
+	error = driver_follow(event, later);
 	driver.cuEventDestroy_v2(event);
 	return error;
 }
 
-int driver_await(struct queue queue)
+int driver_await(struct queue queue, CUevent event)
 {
 	struct driver_context here;
 	CUresult result = CUDA_ERROR_UNKNOWN;
@@ -96,7 +102,8 @@ int driver_await(struct queue queue)
 	for (int attempt = 0; attempt < 2 && result != CUDA_SUCCESS; attempt++) {
 		if (!driver_enter(&here, queue.context))
 			continue;
-		result = driver.cuStreamSynchronize(queue.stream);
+		result = event ? driver.cuEventSynchronize(event)
+			       : driver.cuStreamSynchronize(queue.stream);
 		driver_leave(&here);
 	}
 	return result == CUDA_SUCCESS ? 0 : -EIO;

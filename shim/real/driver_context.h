@@ -40,11 +40,17 @@ bool driver_may_capture(CUstream stream);
 
 bool queue_same(struct queue a, struct queue b);
 
-/* Work enqueued on `later` from now on waits for what is on `earlier` now, in whatever contexts. 0,
- * or -EIO: it does not wait. */
+/* What is on the queue now, as an event, which outlives its own destruction where it is waited for
+ * by then. `again`: one to record anew, or NULL. NULL: there is none, and `again` is no more. */
+CUevent driver_mark(struct queue queue, CUevent again);
+
+/* Work enqueued on `later` from now on waits for the event, or for what is on `earlier` now, in
+ * whatever contexts. 0, or -EIO: it does not wait. */
+int driver_follow(CUevent event, struct queue later);
 int driver_order(struct queue earlier, struct queue later);
 
-/* Waits until what is on the queue now is done. 0 or -EIO. Never under the flow lock. */
-int driver_await(struct queue queue);
+/* Waits until the event, or (NULL) what is on the queue now, is done. 0 or -EIO. Never under the
+ * flow lock. */
+int driver_await(struct queue queue, CUevent event);
 
 #endif

@@ -58,7 +58,8 @@ struct below {
 	bool far;	      /* kernels without a rule follow addresses in memory … */
 	bool unsettled;	      /* … or the answer is not there yet */
 	bool unfinished;      /* no event is ever done */
-	int waits;	      /* for a stream, by the host */
+	int waits;	      /* for a stream, or an event, by the host */
+	int marks;	      /* events recorded */
 	const struct attn_variant
 		*odd;	       /* fits where Q lies at no multiple of 16; NULL: as elsewhere */
 	int looks, looked;     /* at masks, by fused launches; of these, spared */
