@@ -321,6 +321,8 @@ static enum flow ask_all(struct op *op)
 		copies_needed(NULL, sight->who);
 	looks_guard(sight->list);
 	late_guard(op_queue(op), sight->list);
+	if (op->kind == OP_FREE && op->alloc.at_once)
+		late_guard_host(sight->list);
 	return flow;
 }
 
@@ -372,7 +374,7 @@ enum flow through_before(struct op *op)
 		break;
 	}
 	if (op->kind == OP_FREE)
-		memory_remove(op->alloc.range.base);
+		memory_remove(op->alloc.range.base, op->alloc.range.bytes);
 	return flow;
 }
 

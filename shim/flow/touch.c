@@ -80,6 +80,22 @@ static void of_library(struct access_list *list, const struct op_library *librar
 						 .bounded = true});
 }
 
+/* What lay there is gone, in every mapping of the range. */
+static void of_free(struct access_list *list, const struct op_range *range)
+{
+	const struct allocation *allocation = memory_find(range->base);
+	uint64_t end = range->base + range->bytes;
+
+	if (allocation && allocation->base == range->base && allocation->bytes > range->bytes)
+		end = allocation->base + allocation->bytes;
+	if (end > range->base)
+		access_add(list, (struct access){.begin = range->base,
+						 .end = end,
+						 .sure_end = end,
+						 .mode = ACCESS_WRITE,
+						 .bounded = true});
+}
+
 static void add_pointer(struct access_list *list, const unsigned char *params, unsigned at)
 {
 	uint64_t word, begin, end;
@@ -116,7 +132,6 @@ void touch_accesses(const struct sight *sight)
 {
 	struct access_list *list = sight->list;
 	const struct op *op = sight->op;
-	const struct allocation *allocation;
 
 	list->count = 0;
 	list->opaque = list->far = list->unsettled = false;
@@ -145,14 +160,7 @@ void touch_accesses(const struct sight *sight)
 		of_library(list, op->library);
 		break;
 	case OP_FREE:
-		allocation = memory_find(op->alloc.range.base);
-		if (allocation && allocation->base == op->alloc.range.base)
-			access_add(list,
-				   (struct access){.begin = allocation->base,
-						   .end = allocation->base + allocation->bytes,
-						   .sure_end = allocation->base + allocation->bytes,
-						   .mode = ACCESS_WRITE,
-						   .bounded = true});
+		of_free(list, &op->alloc.range);
 		break;
 	case OP_OPAQUE:
 	case OP_GRAPH_LAUNCH:

@@ -26,6 +26,7 @@ static void freed(struct op *op, CUstream stream, uint64_t base, uint64_t bytes)
 	op->kind = OP_FREE;
 	op->stream = stream;
 	op->alloc.range = (struct op_range){base, bytes};
+	op->alloc.at_once = true;
 }
 
 ALLOC_HOOK(cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes), (address, bytes), CU_STREAM_LEGACY,
@@ -74,6 +75,24 @@ ALLOC_HOOK(cuMemMap,
 	   (address, bytes, offset, handle, flags), CU_STREAM_LEGACY, address, bytes,
 	   mapping_made(handle, address, bytes))
 
+/* ---- who may reach it ----------------------------------------------------------------------- */
+
+static bool takes_away(const CUmemAccessDesc *access, size_t count)
+{
+	for (size_t i = 0; access && i < count; i++)
+		if (access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+			return true;
+	return false;
+}
+
+/* Where a device loses memory, what is held back there can be made no more. */
+NOTED_BEFORE(cuMemSetAccess,
+	     (CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count),
+	     (address, bytes, access, count),
+	     if (takes_away(access, count)) flow_flush("cuMemSetAccess"))
+NOTED_BEFORE(cuMemPoolSetAccess, (CUmemoryPool pool, const CUmemAccessDesc *access, size_t count),
+	     (pool, access, count), if (takes_away(access, count)) flow_flush("cuMemPoolSetAccess"))
+
 /* ---- the end of memory ---------------------------------------------------------------------- */
 
 #define FREE(function, type, base)                                                                 \
@@ -86,7 +105,8 @@ FREE(cuIpcCloseMemHandle, CUdeviceptr, address)
 
 #define FREE_ASYNC(function, per_thread, ...)                                                      \
 	DRIVER_HOOK(function, (CUdeviceptr address, CUstream stream), (address, stream),           \
-		    flow_active(), freed(&op, hook_stream(stream, per_thread), address, 0))
+		    flow_active(), freed(&op, hook_stream(stream, per_thread), address, 0);        \
+		    op.alloc.at_once = false)
 BOTH(FREE_ASYNC, cuMemFreeAsync, ptsz)
 
 DRIVER_HOOK(cuMemUnmap, (CUdeviceptr address, size_t bytes), (address, bytes), flow_active(),

@@ -67,14 +67,16 @@ int memory_add(uint64_t base, uint64_t bytes, enum memory_kind kind, CUcontext c
 	return 0;
 }
 
-void memory_remove(uint64_t base)
+void memory_remove(uint64_t base, uint64_t bytes)
 {
-	size_t at = upper_bound(base);
+	const size_t above = upper_bound(base);
+	const size_t first = above > 0 && table[above - 1].base == base ? above - 1 : above;
+	size_t end = above;
 
-	if (at > 0 && table[at - 1].base == base) {
-		memmove(&table[at - 1], &table[at], (count - at) * sizeof(*table));
-		count--;
-	}
+	while (end < count && table[end].base - base < bytes)
+		end++;
+	memmove(&table[first], &table[end], (count - end) * sizeof(*table));
+	count -= end - first;
 }
 
 const struct allocation *memory_find(uint64_t address)

@@ -20,8 +20,9 @@ struct allocation {
 /* Enters an allocation; one that it overlaps (freed unseen) is dropped. 0 or -ENOMEM. */
 int memory_add(uint64_t base, uint64_t bytes, enum memory_kind kind, CUcontext context);
 
-/* Forgets the allocation that starts at base; NULL-like addresses and unknown ones are ignored. */
-void memory_remove(uint64_t base);
+/* Forgets the allocation that starts at base, and those that lie within `bytes` (0: none) from
+ * there; NULL-like addresses and unknown ones are ignored. */
+void memory_remove(uint64_t base, uint64_t bytes);
 
 /* The allocation that holds the address, or NULL. Never asks the driver. */
 const struct allocation *memory_find(uint64_t address);

@@ -118,6 +118,7 @@ enum memory_kind {
 struct op_alloc {
 	struct op_range range;
 	enum memory_kind kind;
+	bool at_once; /* OP_FREE: when the call is made, whatever the streams still do */
 };
 
 /* Bytes that a library's call touches, however many kernels it launches: it may read and may write
@@ -147,7 +148,8 @@ struct op {
 		struct op_launch launch;
 		struct op_copy copy;
 		struct op_fill fill;
-		struct op_alloc alloc;	    /* OP_ALLOC, OP_FREE (bytes may be 0: unknown) */
+		struct op_alloc alloc;	    /* OP_ALLOC, OP_FREE (bytes may be 0: the
+				       allocation that begins there) */
 		struct op_library *library; /* the hook's, for the call */
 		void *handle; /* OP_TEARDOWN: what goes; OP_GRAPH_LAUNCH: the executable graph;
 				 OP_CAPTURE_END: where the graph's handle will be */

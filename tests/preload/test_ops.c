@@ -205,7 +205,7 @@ static void memory_comes_and_goes(void **state)
 	assert_ptr_equal(op->stream, CU_STREAM_PER_THREAD);
 	begin(state);
 	assert_int_equal(CALL(cuMemFreeAsync)(address, CU_STREAM_PER_THREAD), 0);
-	the_op(OP_FREE, "cuMemFreeAsync", 2);
+	assert_false(the_op(OP_FREE, "cuMemFreeAsync", 2)->alloc.at_once);
 
 	begin(state);
 	assert_int_equal(CALL(cuMemAllocManaged)(&address, 64, CU_MEM_ATTACH_GLOBAL), 0);
@@ -379,6 +379,7 @@ static void aliased_memory_is_told_as_shared(void **state)
 	begin(state);
 	assert_int_equal(CALL(cuMemUnmap)(address, 2 * bytes), 0);
 	assert_int_equal(the_op(OP_FREE, "cuMemUnmap", 2)->alloc.range.bytes, 2 * bytes);
+	assert_true(EVENT(0)->op.alloc.at_once);
 	begin(state);
 	assert_int_equal(CALL(cuMemMap)(address, bytes, 0, memory, 0), 0);
 	assert_int_equal(the_op(OP_ALLOC, "cuMemMap", 1)->alloc.kind, MEMORY_MAPPED);
@@ -393,6 +394,31 @@ static void aliased_memory_is_told_as_shared(void **state)
 	assert_int_equal(EVENT(1)->op.alloc.kind, MEMORY_SHARED);
 	assert_int_equal(EVENT(1)->op.alloc.range.base, address);
 	assert_int_equal(CALL(cuMemUnmap)(address, bytes), 0);
+}
+
+/* A device that is given access can do no harm; of one that loses it, it cannot be told. */
+static void access_that_is_taken_away_flushes(void **state)
+{
+	CUmemAccessDesc access[2] = {
+		{.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+		 .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
+		{.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+		 .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
+	};
+	CUmemoryPool pool = NULL;
+
+	CALL(cuDeviceGetDefaultMemPool)(&pool, 0);
+	begin(state);
+	CALL(cuMemSetAccess)(device, 4096, access, 2);
+	CALL(cuMemPoolSetAccess)(pool, access, 2);
+	assert_int_equal(seen->count, 0);
+	access[1].flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	CALL(cuMemSetAccess)(device, 4096, access, 2);
+	CALL(cuMemPoolSetAccess)(pool, access, 2);
+	CALL(cuCtxDisablePeerAccess)(NULL);
+	assert_int_equal(seen->count, 3);
+	for (unsigned i = 0; i < seen->count; i++)
+		assert_int_equal(EVENT(i)->when, PROBE_FLUSH);
 }
 
 static void memory_for_a_network_card_is_shared(void **state)
@@ -479,6 +505,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(launches_may_be_peculiar, begin),
 		cmocka_unit_test_setup(launches_carry_their_attributes, begin),
 		cmocka_unit_test_setup(aliased_memory_is_told_as_shared, begin),
+		cmocka_unit_test_setup(access_that_is_taken_away_flushes, begin),
 		cmocka_unit_test_setup(memory_for_a_network_card_is_shared, begin),
 		cmocka_unit_test_setup(the_context_is_the_current_one, begin),
 		cmocka_unit_test_setup(errors_and_errno_pass_through, begin),

@@ -81,8 +81,8 @@ void core_begin(void)
 	site_count = 0;
 	below.scratch = 0;
 	below_reset();
-	memory_remove(CORE_ARENA);
-	memory_remove(CORE_APART);
+	memory_remove(CORE_ARENA, 0);
+	memory_remove(CORE_APART, 0);
 	memory_add(CORE_ARENA, CORE_ROOM, MEMORY_DEVICE, BELOW_CONTEXT);
 	memory_add(CORE_APART, 1 << 20, MEMORY_DEVICE, BELOW_CONTEXT);
 	core = (struct core){.H = 3,
@@ -125,7 +125,7 @@ bool core_send(struct op op)
 
 void core_allocate(uint64_t base, uint64_t bytes, enum memory_kind kind)
 {
-	memory_remove(base);
+	memory_remove(base, 0);
 	memory_add(base, bytes, kind, BELOW_CONTEXT);
 }
 

@@ -7,6 +7,7 @@
 
 #include "shim/hazard/held.h"
 #include "shim/gpu/late.h"
+#include "shim/op/memory.h"
 
 #define FIRST  ((CUstream)0x777)
 #define SECOND ((CUstream)0x888)
@@ -165,6 +166,49 @@ static void test_host_waits(void **state)
 	assert_int_equal(below.waits, 1);
 }
 
+/* Who waits does so for what was made, not for what the program has enqueued behind it. */
+static void test_fence(void **state)
+{
+	int marks;
+
+	begin();
+	assert_false(core_send(core_to_host(core.p, 2)));
+	marks = below.marks;
+	assert_int_equal(marks, 1);
+	assert_false(core_send(core_memset(CORE_APART, 2)));
+	assert_false(core_send(on(FIRST, core_memset(core.q, 2))));
+	flow_flush("cuSomethingNew");
+	assert_string_equal(core_acts(), CORE_FORWARD "O");
+	assert_int_equal(below.waits, 1);
+	assert_int_equal(below.marks, marks);
+}
+
+/* A range that goes at once, whatever the streams still do, with all that is mapped into it: what
+ * is saved of it is waited for. */
+static void test_unmapped(void **state)
+{
+	struct op op = core_free(CORE_ARENA);
+
+	begin();
+	memory_remove(CORE_ARENA, 0);
+	memory_add(CORE_ARENA, 0x20000, MEMORY_MAPPED, BELOW_CONTEXT);
+	memory_add(CORE_ARENA + 0x20000, 0x10000, MEMORY_MAPPED, BELOW_CONTEXT);
+	memory_add(CORE_ARENA + 0x30000, CORE_ROOM - 0x30000, MEMORY_MAPPED, BELOW_CONTEXT);
+	op.alloc.range.bytes = 0x30000;
+	op.alloc.at_once = true;
+	assert_false(core_send(op));
+	assert_int_equal(below.count[ACT_COPY], 2);
+	assert_int_equal(below.waits, 1);
+	assert_null(memory_find(core.q));
+	assert_null(memory_find(core.k));
+	assert_non_null(memory_find(core.v));
+	/* in the order of the stream nobody waits */
+	begin();
+	op.alloc.at_once = false;
+	assert_false(core_send(op));
+	assert_int_equal(below.waits, 0);
+}
+
 /* What cannot be made: the call that wants it fails. */
 static void test_lost(void **state)
 {
@@ -247,6 +291,8 @@ int main(void)
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_no_order),
 		cmocka_unit_test(test_host_waits),
+		cmocka_unit_test(test_fence),
+		cmocka_unit_test(test_unmapped),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_lost_in_flush),
 		cmocka_unit_test(test_no_context),

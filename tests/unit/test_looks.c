@@ -262,7 +262,7 @@ static void test_memory(void **state)
 		assert_true(looks());
 		assert_true(looks());
 	}
-	memory_remove(MASKS);
+	memory_remove(MASKS, 0);
 	assert_true(looks());
 	assert_true(looks());
 	core_allocate(MASKS, MIDDLE + core.mask_bytes, MEMORY_DEVICE);

@@ -42,7 +42,7 @@ static void record(void *argument)
 	struct op op = core_event(OP_ALLOC, "cuMemAlloc_v2");
 
 	(void)argument;
-	memory_remove(CORE_ARENA);
+	memory_remove(CORE_ARENA, 0);
 	op.alloc.range = (struct op_range){CORE_ARENA, CORE_ROOM};
 	core_send(op);
 	CHECK(memory_find(CORE_ARENA)->id == (uint32_t)numbers[1] >> 8);

@@ -42,7 +42,7 @@ static void take_in(struct op *op, void *argument)
 		memory_add(op->alloc.range.base, op->alloc.range.bytes, op->alloc.kind,
 			   op->context);
 	if (op->kind == OP_FREE)
-		memory_remove(op->alloc.range.base);
+		memory_remove(op->alloc.range.base, 0);
 	if (op->kind != OP_LAUNCH)
 		return;
 	driver_resolve();

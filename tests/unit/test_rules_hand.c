@@ -182,7 +182,7 @@ static void test_radix(void **state)
 				       &at[6], &items, &bits[0], &bits[2], &empty});
 	memory_add(1ull << 40, 3ull << 30, MEMORY_DEVICE, NULL);
 	check_refused(&pass, 32, 1ull << 40);
-	memory_remove(1ull << 40);
+	memory_remove(1ull << 40, 0);
 	check_refused(&pass, 32, 1ull << 41); /* nobody's memory */
 }
 
