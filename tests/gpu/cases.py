@@ -128,7 +128,8 @@ TABLE = tuple(COMPILED)
 # Two GPUs in one process, by where the memory lies that both reach; each has as many chains on
 # either, and of the first one's five P are asked for by the other (many.py runs them).
 PEERS = {name: Program(name, Expect("replace", chains=2, sites=2, tol=1e-3, exact=("P",)),
-                       binary="peers", repeat=80, modes=("poison",))
+                       binary="peers", repeat=80,
+                       modes=("poison",) if name == "peers_plain" else ())
          for name in ("peers_plain", "peers_pool", "peers_mapped")}
 
 HALF_SUMS = dict(tol=1e-2)   # products that keep their sums in half precision

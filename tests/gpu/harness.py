@@ -4,12 +4,14 @@
 Nothing here knows what a program computes. A run that crashes, hangs or writes half a log gives a
 Run or a Log that says so; it never raises.
 """
+import contextlib
 import ctypes
 import glob
 import importlib.util
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -83,8 +85,46 @@ class Run:
         return "\n".join(self.stderr.strip().splitlines()[-lines:])
 
 
-def launch(command, environment, timeout, base):
-    """Runs a command to its end; its output goes to BASE.stdout and BASE.stderr."""
+def descendants(pid):
+    """The process and all that it has started, as far as they live."""
+    parents = {}
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(path) as file:
+                number, _, rest = file.read().partition(" (")
+            parents[int(number)] = int(rest.rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            pass  # it has ended
+    found = [pid]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found
+
+
+def write_stacks(pid, path):
+    """Where all threads of a process that hangs are, and of those below it: by a debugger, and, of
+    Python's, by its own handler of SIGABRT (clean_environment)."""
+    debugger = shutil.which("gdb") or shutil.which("cuda-gdb")
+    everybody = descendants(pid)
+    with open(path, "w") as out:
+        for one in everybody if debugger else ():
+            out.write(f"== process {one}\n")
+            out.flush()
+            try:
+                subprocess.run([debugger, "-p", str(one), "-batch", "-ex", "thread apply all bt 40"],
+                               stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=30,
+                               check=False)
+            except subprocess.TimeoutExpired:
+                out.write("the debugger did not come to an end\n")
+    for one in everybody:
+        with contextlib.suppress(OSError):
+            os.kill(one, signal.SIGABRT)
+    time.sleep(2)
+
+
+def launch(command, environment, timeout, base, stacks=False):
+    """Runs a command to its end; its output goes to BASE.stdout and BASE.stderr, and, with `stacks`,
+    where its threads are when the time is over to BASE.stacks."""
     start, hung = time.monotonic(), False
     with open(base + ".stdout", "w+", errors="replace") as out, \
             open(base + ".stderr", "w+", errors="replace") as err:
@@ -94,7 +134,14 @@ def launch(command, environment, timeout, base):
             rc = process.wait(timeout)
         except subprocess.TimeoutExpired:
             hung = True
-            os.killpg(process.pid, signal.SIGKILL)
+            everybody = descendants(process.pid)
+            if stacks:
+                write_stacks(process.pid, base + ".stacks")
+            for one in everybody:
+                with contextlib.suppress(OSError):
+                    os.kill(one, signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
             rc = process.wait()
         out.seek(0)
         err.seek(0)

@@ -52,7 +52,8 @@ static CUdeviceptr mapped(size_t bytes)
 	CHECK(cuMemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
 	bytes = (bytes + unit - 1) / unit * unit;
 	CHECK(cuMemCreate(&handle, bytes, &prop, 0));
-	CHECK(cuMemAddressReserve(&address, bytes, 0, 0, 0));
+	/* apart from its neighbours, into which a kernel that nobody knows might walk */
+	CHECK(cuMemAddressReserve(&address, bytes + unit, 0, 0, 0));
 	CHECK(cuMemMap(address, bytes, 0, handle, 0));
 	CHECK(cuMemSetAccess(address, bytes, access, 2));
 	CHECK(cuMemRelease(handle));

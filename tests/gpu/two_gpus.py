@@ -29,7 +29,7 @@ def join():
     """Becomes a rank of the group; one whose peer died does not outlive it for long."""
     if dist.is_initialized():
         return
-    signal.alarm(int(os.environ.get("RANK_SECONDS", 60)))
+    signal.alarm(int(os.environ.get("RANK_SECONDS", 60)))  # a launcher's end does not end its ranks
     if ON_GPU:
         torch.cuda.set_device(RANK)
     dist.init_process_group("nccl" if ON_GPU else "gloo", timeout=datetime.timedelta(seconds=45))
@@ -81,8 +81,7 @@ def tensor_parallel(variant, dtype):
     return step
 
 
-@program(Expect("replace", chains=LAYERS, tol="sdpa"), repeat=8, variants=("sdpa",), ranks=2,
-         modes=("poison",))
+@program(Expect("replace", chains=LAYERS, tol="sdpa"), repeat=8, variants=("sdpa",), ranks=2)
 def tensor_parallel_f16(variant):
     """tensor parallel layers with all-reduce, fp16"""
     return tensor_parallel(variant, torch.float16)
@@ -135,7 +134,7 @@ def ring(variant, blocks):
 
 
 @program(Expect("replace", chains=2 * LAYERS, sites=4, tol="sdpa"), repeat=8, variants=("sdpa",),
-         ranks=2, modes=("poison",))
+         ranks=2)
 def ring_blocks(variant):
     """keys and values sent round while they are attended to; O is the blocks' mean"""
 
@@ -145,9 +144,9 @@ def ring_blocks(variant):
     return ring(variant, blocks)
 
 
-# Each block's scores are read by logsumexp, too.
-@program(Expect("either", chains=2 * LAYERS, sites=4, tol=8e-3), repeat=8, ranks=2,
-         modes=("poison",))
+# The sum of exponents is taken of the scores, behind the softmax: they are needed in each hop.
+@program(Expect("decline", chains=2 * LAYERS, sites=4, tol=8e-3, reasons=("scores_read_by",)),
+         repeat=8, ranks=2)
 def ring_attention(variant):
     """ring attention: blocks merged by their sums of exponents"""
 
@@ -168,7 +167,7 @@ def ring_attention(variant):
 
 
 @program(Expect("replace", chains=LAYERS, sites=2, tol="sdpa"), repeat=8, variants=("sdpa",),
-         ranks=2, modes=("poison",))
+         ranks=2)
 def ulysses(variant):
     """half of the tokens with all heads become all tokens with half of the heads, and back"""
     join()
@@ -264,8 +263,7 @@ def stages(variant):
     return [Stage(n, variant).half().requires_grad_(False) for n in range(LAYERS)]
 
 
-@program(Expect("replace", chains=4 * LAYERS, sites=4, tol="sdpa"), repeat=6, variants=("sdpa",),
-         modes=("poison",))
+@program(Expect("replace", chains=4 * LAYERS, sites=4, tol="sdpa"), repeat=6, variants=("sdpa",))
 def pipeline(variant):
     """the first layers on GPU 0, the others on GPU 1, four micro-batches one behind the other"""
     layers = stages(variant)
