@@ -95,6 +95,14 @@ static void settle(void)
 {
 	if (!flow_active() || !turn_ours())
 		return;
+	/* A signal's handler ends the process: what lies half done is not touched again. */
+	if (turn_mine()) {
+		if (held_count)
+			log_violation("the process ended in the midst of a call: scores that were "
+				      "held back are not computed");
+		turn_end();
+		return;
+	}
 	enter();
 	settle_finally();
 	turn_end();
@@ -114,9 +122,11 @@ static void finish(void)
 {
 	if (!turn_ours())
 		return;
-	enter();
-	compare_poll();
-	leave();
+	if (!turn_mine()) {
+		enter();
+		compare_poll();
+		leave();
+	}
 	log_finish();
 }
 

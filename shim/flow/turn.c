@@ -15,6 +15,7 @@
 #include "shim/gpu/scratch.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread bool mine __attribute__((tls_model("initial-exec")));
 static atomic_int owner; /* pid; 0: no turn was taken yet */
 atomic_bool turn_ended;	 /* in a forked child, or when the process is ending */
 
@@ -24,6 +25,7 @@ static void in_forked_child(void)
 	 * gone. In a namespace of its own the child may have our pid. */
 	turn_end();
 	owner = -1;
+	mine = false;
 }
 
 /* ---- the clock ------------------------------------------------------------------------------ */
@@ -57,12 +59,29 @@ bool turn_ours(void)
  * where that happens. It is, when the program's own call comes to such a place. */
 static int cancel_state; /* of who has the turn */
 
+bool turn_mine(void)
+{
+	return mine;
+}
+
+static void hold(void)
+{
+	pthread_mutex_lock(&lock);
+	mine = true;
+}
+
+static void let_go(void)
+{
+	mine = false;
+	pthread_mutex_unlock(&lock);
+}
+
 void turn_take(bool sampled)
 {
 	int before;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-	pthread_mutex_lock(&lock);
+	hold();
 	cancel_state = before;
 	hook_depth++;
 	start_clock(sampled);
@@ -85,14 +104,14 @@ int turn_give(void)
 	scratch_take_leaving(&leaving);
 	ahead_take(&wants);
 	before = outer;
-	pthread_mutex_unlock(&lock);
+	let_go();
 	error = late_await(&waits);
 	scratch_free(&leaving);
 	if (wants.count) {
 		ahead_make(&wants);
-		pthread_mutex_lock(&lock);
+		hold();
 		ahead_keep(&wants);
-		pthread_mutex_unlock(&lock);
+		let_go();
 	}
 	cost_end(before);
 	hook_depth--;

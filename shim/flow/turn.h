@@ -25,6 +25,10 @@ static inline bool turn_over(void)
  * not its own. */
 bool turn_ours(void);
 
+/* Has this thread the turn? Whoever begins anew, as an exit handler does, and finds it so, was
+ * called out of the midst of it, or it was left by a jump. */
+bool turn_mine(void);
+
 /* Waits for the turn. sampled: there are so many of these that only some are timed. Whoever has it
  * looks once more whether turns are over: that may be so by then. */
 void turn_take(bool sampled);
@@ -34,7 +38,7 @@ void turn_take(bool sampled);
  * have their turn before that can be done. 0, or -EIO: data of the program's could not be made. */
 int turn_give(void);
 
-/* The process is ending: nobody gets another. Turn held. */
+/* The process is ending: nobody gets another. */
 void turn_end(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include "tests/unit/core.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -92,10 +93,57 @@ static void test_exit_while_one_waits(void **state)
 	assert_true(child_passed(&child));
 }
 
+/* ---- a handler that ends the process --------------------------------------------------------- */
+
+static void end_here(int number)
+{
+	exit(number == SIGTERM ? 0 : 1);
+}
+
+/* In the midst of a call of the program's. */
+static CUresult launch_and_be_ended(CUfunction function, unsigned x, unsigned y, unsigned z,
+				    unsigned a, unsigned b, unsigned c, unsigned shared,
+				    CUstream stream, void **params, void **extra)
+{
+	raise(SIGTERM);
+	return launch_below(function, x, y, z, a, b, c, shared, stream, params, extra);
+}
+
+static void see_nothing_launched(void)
+{
+	CHECK(strchr(core_acts(), 'L') == NULL);
+	CHECK(!core_send(core_scores()) && !core_send(core_copy(core.p, CORE_APART, 64)));
+	CHECK(strchr(core_acts(), 'L') == NULL);
+}
+
+static void exit_in_a_handler(void *argument)
+{
+	(void)argument;
+	alarm(60); /* where it waits for itself */
+	setenv("FASHIM_OUT", "none", 1);
+	atexit(see_nothing_launched);
+	core_replaced();
+	launch_below = driver.cuLaunchKernel;
+	driver.cuLaunchKernel = launch_and_be_ended;
+	signal(SIGTERM, end_here);
+	core_send(core_copy(core.p, CORE_APART, 64));
+	CHECK(false);
+}
+
+static void test_exit_in_a_handler(void **state)
+{
+	static struct child child;
+
+	child_run(&child, NULL, exit_in_a_handler, NULL);
+	assert_true(child_passed(&child));
+	assert_non_null(strstr(child.errors, "are not computed"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_exit),
-					   cmocka_unit_test(test_exit_while_one_waits)};
+					   cmocka_unit_test(test_exit_while_one_waits),
+					   cmocka_unit_test(test_exit_in_a_handler)};
 
 	return CORE_MAIN("exit", tests);
 }
