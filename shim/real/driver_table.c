@@ -93,6 +93,7 @@ static void load_from(const struct image *image)
 
 int driver_table_load(void)
 {
+	const char *path = NULL;
 	struct image image;
 	int saved = errno, result = 0;
 
@@ -103,12 +104,17 @@ int driver_table_load(void)
 		if (image_by_soname("libcuda.so.1", false, &image)) {
 			load_from(&image);
 			message_debug("the driver is %s", image.path);
+			path = image.path;
 			atomic_store_explicit(&loaded, true, memory_order_release);
 		} else {
 			result = -ENOENT;
 		}
 	}
 	lock_give(LOCK_DRIVER_TABLE);
+	/* Programs that look whether there is a GPU close the driver again, and it may come back
+	 * elsewhere. Without the lock: who has the loader's may be waiting for it. */
+	if (path)
+		real_keep(path);
 	errno = saved;
 	return result;
 }

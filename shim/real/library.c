@@ -372,11 +372,7 @@ void *blas_symbol(const struct library *library, const char *name)
 
 void library_keep(const struct library *library)
 {
-	void *(*open)(const char *path, int flags) =
-		(void *(*)(const char *, int))real_dlopen_address();
-
-	if (open)
-		open(library->image.path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+	real_keep(library->image.path);
 }
 
 int blas_version(const struct library *library)

@@ -5,6 +5,7 @@
  */
 #include "shim/real/resolve.h"
 
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
@@ -114,4 +115,12 @@ void *real_dlvsym(void *handle, const char *name, const char *version)
 	void *(*real)(void *, const char *, const char *) = real_dlvsym_address();
 
 	return real ? real(handle, name, version) : NULL;
+}
+
+void real_keep(const char *path)
+{
+	void *(*open)(const char *, int) = real_dlopen_address();
+
+	if (open)
+		open(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }

@@ -14,6 +14,9 @@ void *real_dlvsym_address(void);
 void *real_dlopen_address(void);
 void *real_dlmopen_address(void);
 
+/* A loaded object stays, whoever closes it. Takes the loader's lock. */
+void real_keep(const char *path);
+
 /* A function `name` in the object that holds `caller` or, failing that, in any object loaded behind
  * the shim: what a call would have reached if the shim were not there. NULL: none. */
 void *resolve_stub(const char *name, const void *caller);

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -211,11 +212,40 @@ static void children_may_ask(void **state)
 	assert_int_equal(hung, 0);
 }
 
+/* What looks for a GPU, closes the driver and leaves the rest to others. Before the tests that keep
+ * it open. */
+static void a_driver_that_was_closed_may_come_back_elsewhere(void **state)
+{
+	const char *file = beside("../../simgpu/libcuda.so.1");
+	int (*free_memory)(uint64_t), (*found)(uint64_t);
+	void *driver;
+	char *place;
+
+	for (int again = 0; again < 2; again++) {
+		driver = dlopen(file, RTLD_NOW | (again ? RTLD_GLOBAL : RTLD_LOCAL));
+		assert_non_null(driver);
+		free_memory = (__typeof__(free_memory))dlsym(driver, "cuMemFree_v2");
+		assert_non_null(free_memory);
+		if (again)
+			break;
+		place = (char *)((uintptr_t)dlsym(driver, "cuDriverGetVersion") & ~0xffffful);
+		dlclose(driver);
+		for (size_t at = 0; at < 2 << 20; at += 4096) /* what lies there stays */
+			mmap(place + at, 4096, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	}
+	found = (__typeof__(found))dlsym(RTLD_DEFAULT, "cuMemFree_v2");
+	assert_non_null(found);
+	assert_int_equal(found(0), free_memory(0));
+	assert_string_equal(owner((void *)found), plain ? "libcuda.so.1" : "libfashim.so");
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(passes_without_the_shim),
 		cmocka_unit_test(the_shim_is_there),
+		cmocka_unit_test(a_driver_that_was_closed_may_come_back_elsewhere),
 		cmocka_unit_test(default_finds_the_callers_own),
 		cmocka_unit_test(next_is_next_after_the_caller),
 		cmocka_unit_test(versioned_next_works),
