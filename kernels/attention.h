@@ -8,7 +8,7 @@
  *     t          = scale * scales[b,h,i,j], or scale / scales[b,h,i,j]; scale, where they are none
  *     x[b,h,i,j] = t * sum_d Q[b,h,i,d] K[b,h,j,d]                  if round_s == 0, else
  *     x[b,h,i,j] = round_2( t / alpha * round_1( alpha * sum_d Q[b,h,i,d] K[b,h,j,d] ) )
- *     x          = softcap * tanh(x / softcap)                      if softcap != 0
+ *     x          = round_5( softcap * round_4( tanh( round_3( x / softcap ))))  if softcap != 0
  *     x          = round( x + bias_scale[n] * bias[n][b,h,i,j] )    for each bias in use
  *     x          = mask_value          where the boolean mask says so; before the late biases
  *     x          = window_value        where j lies outside the window of row i
@@ -21,7 +21,8 @@
  * bits, multiplies it in place, and adds a bias in place: x is then a number of 8 digits (bf16),
  * which says more of its O than all that happens afterwards. What happens afterwards is that P is
  * divided by its sum and rounded to `round_p`: where `round_s` has ATTN_ROUND_WEIGHTS it is, else
- * kernels round what is not divided yet.
+ * kernels round what is not divided yet. round_3 to round_5 are what a program does that divides by
+ * the softcap, takes the tanh and multiplies in place: to the dtype of Q with ATTN_ROUND_CAPPED.
  *
  * The sink's own weight meets no V: it only makes the others smaller. Rows where all scores, the
  * sink's too, are -inf: `empty_row`.
@@ -114,7 +115,9 @@ enum attn_round_s {
 	ATTN_ROUND_SCALED = 2,	/* that times what else `scale` holds */
 	ATTN_ROUND_BIASED = 4,	/* after each bias, as `round_x` has it (which is then the dtype of
 				   Q), where the bias is 0 too */
-	ATTN_ROUND_WEIGHTS = 8	/* P, once it is divided by its sum: to `round_p`, not wider */
+	ATTN_ROUND_WEIGHTS = 8, /* P, once it is divided by its sum: to `round_p`, not wider */
+	ATTN_ROUND_CAPPED = 16	/* x / softcap, its tanh, and softcap times that; where there is a
+				   softcap, and with ATTN_ROUND_WEIGHTS */
 };
 
 #define ATTN_MAX_BIAS  2
@@ -129,9 +132,9 @@ struct attn_spec {
 			    fully masked row uniform */
 	int32_t round_p; /* dtype P is rounded to before P.V; kernels may use a wider one */
 	int32_t empty_row;
-	int32_t round_s; /* enum attn_round_s, or-ed: for Q in 16 bits and without softcap; done by
-			    rounded.cu, and without ATTN_ROUND_WEIGHTS by variants of mma.cu; 0: x
-			    stays fp32 up to the biases */
+	int32_t round_s; /* enum attn_round_s, or-ed: for Q in 16 bits, and with a softcap only if
+			    that is rounded, too; done by rounded.cu, and without ATTN_ROUND_WEIGHTS
+			    by variants of mma.cu; 0: x stays fp32 up to the biases */
 	float alpha;	 /* with round_s: the part of `scale` that q.k is multiplied by before
 			    ATTN_ROUND_PRODUCT; not 0. The rest is t / alpha, in fp32 */
 	struct attn_tensor scales; /* [B,H,Sq,Sk], F16/BF16/F32, of any sign, read when the kernel

@@ -73,7 +73,11 @@ static __device__ double score(const struct attn_args &a, const char *q, const c
 		x += load_double(q, i * a.q.stride[2] + d * a.q.stride[3], a.q.dtype) *
 		     load_double(k, j * a.k.stride[2] + d * a.k.stride[3], a.k.dtype);
 	x = scaled(a, x, own);
-	if (s.softcap != 0.0f) {
+	if (s.round_s & ATTN_ROUND_CAPPED) {
+		x = tanh((double)round_to((float)(x * (1.0 / s.softcap)), a.q.dtype));
+		x = s.softcap * round_to((float)x, a.q.dtype);
+		x = round_to((float)x, a.q.dtype);
+	} else if (s.softcap != 0.0f) {
 		const double e = exp(-2.0 * fabs(x / s.softcap)); /* tanh(y) = (1 - e) / (1 + e) */
 		x = s.softcap * copysign((1.0 - e) / (1.0 + e), x / s.softcap);
 	}

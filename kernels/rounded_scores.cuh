@@ -15,6 +15,7 @@ namespace rounded
 struct rounding {
 	bool product, scaled; /* is S rounded, and S times `after`? */
 	float alpha, after;
+	float cap;  /* softcap; 0: none */
 	float unit; /* what is left to multiply x by: its exponential does */
 };
 
@@ -29,8 +30,9 @@ static __device__ __forceinline__ struct rounding rounding_of(const struct attn_
 	r.scaled = s.round_s & ATTN_ROUND_SCALED;
 	r.alpha = s.round_s & ~ATTN_ROUND_WEIGHTS ? s.alpha : scale;
 	r.after = r.alpha == scale ? 1.0f : scale / r.alpha;
+	r.cap = s.softcap;
 	r.unit = 1.0f;
-	if (!r.scaled && !s.bias[0].base && !s.bias[1].base && !s.scales.base && r.after > 0.0f &&
+	if (!r.scaled && r.cap == 0.0f && !s.bias[0].base && !s.bias[1].base && !s.scales.base && r.after > 0.0f &&
 	    (!s.mask.base || s.mask_value == -INFINITY) && s.window_value == -INFINITY &&
 	    !s.sinks.base) {
 		r.unit = r.after;
@@ -72,6 +74,21 @@ template <int N> static __device__ __forceinline__ void multiply_all(float (&x)[
 			x[r][n] *= factor;
 }
 
+/* cap * tanh(x / cap), of which each step is stored. */
+template <typename T, int N> static __device__ __forceinline__ void cap_all(float (&x)[2][N], float cap)
+{
+	multiply_all(x, 1.0f / cap);
+	round_all<T>(x);
+#pragma unroll
+	for (int r = 0; r < 2; r++)
+#pragma unroll
+		for (int n = 0; n < N; n++)
+			x[r][n] = tanhf(x[r][n]);
+	round_all<T>(x);
+	multiply_all(x, cap);
+	round_all<T>(x);
+}
+
 /* x of a tile, from j0 on, for the warp's rows from `first` on; ANY as in scores.cuh. */
 template <bool ANY, typename T, int KEYS>
 static __device__ __forceinline__ void
@@ -91,10 +108,12 @@ scores_to_x(float (&x)[2][KEYS / 4], const float (&s)[KEYS / 2], const struct ro
 		multiply_all(x, how.after);
 	if (how.scaled)
 		round_all<T>(x);
+	if (ANY && how.cap != 0.0f)
+		cap_all<T>(x, how.cap);
 	if (a.spec.bias[0].base || a.spec.bias[1].base || a.spec.mask.base)
 #pragma unroll
 		for (int r = 0; r < 2; r++)
-			modify_scaled<ANY>(x[r], a, w, 1.0f, i + 8 * r, j);
+			modify_capped<ANY>(x[r], a, w, i + 8 * r, j);
 	hide_tile<ANY, KEYS>(x, a, w, first, j0);
 }
 

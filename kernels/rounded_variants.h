@@ -12,7 +12,8 @@
  *           where they fit
  *   held    Q stays in registers
  *   parts   blocks, of one cluster, that share the keys of a tile of rows
- *   any     1: with lengths, sinks, biases after the mask or for several keys, which take registers
+ *   any     1: with lengths, sinks, softcaps, biases after the mask or for several keys, which take
+ *           registers
  *   per_sm  blocks per multiprocessor to leave registers for
  */
 #ifndef FASHIM_ROUNDED_VARIANTS_H

@@ -148,12 +148,11 @@ each_element(float (&x)[N], const struct attn_args &a, const struct view &w,
 					t.dtype));
 }
 
-/* From what times `scale` is S to x for keys j, j+1, j+8, ... of row i: all but the window and the
+/* From scaled and capped scores to x for keys j, j+1, j+8, ... of row i: all but the window and the
  * row's length. */
 template <bool ANY, int N>
-static __device__ __forceinline__ void modify_scaled(float (&x)[N], const struct attn_args &a,
-						     const struct view &w, float scale, int i,
-						     int j)
+static __device__ __forceinline__ void modify_capped(float (&x)[N], const struct attn_args &a,
+						     const struct view &w, int i, int j)
 {
 	const struct attn_spec &s = a.spec;
 	const int left = a.Sk - j;
@@ -166,18 +165,6 @@ static __device__ __forceinline__ void modify_scaled(float (&x)[N], const struct
 	};
 
 	i = min(i, a.Sq - 1);
-#pragma unroll
-	for (int k = 0; k < N; k++)
-		x[k] *= scale;
-	if (ANY && attn_scales_each(&s))
-		each_element(x, a, w, s.scales, i, j, [&](float &score, float own) {
-			score *= factor_of(s, own);
-		});
-	if (s.softcap != 0.0f) {
-#pragma unroll
-		for (int k = 0; k < N; k++)
-			x[k] = cap_score(x[k], s.softcap);
-	}
 #pragma unroll 1
 	for (int n = 0; n < ATTN_MAX_BIAS; n++) {
 		if (ANY && n == ATTN_MAX_BIAS - s.late_biases)
@@ -216,7 +203,22 @@ template <bool ANY, int N>
 static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_args &a,
 					      const struct view &w, int i, int j)
 {
-	modify_scaled<ANY>(x, a, w, scale_of(a, w.b, w.h), i, j);
+	const struct attn_spec &s = a.spec;
+	const float scale = scale_of(a, w.b, w.h);
+
+#pragma unroll
+	for (int k = 0; k < N; k++)
+		x[k] *= scale;
+	if (ANY && attn_scales_each(&s))
+		each_element(x, a, w, s.scales, min(i, a.Sq - 1), j, [&](float &score, float own) {
+			score *= factor_of(s, own);
+		});
+	if (s.softcap != 0.0f) {
+#pragma unroll
+		for (int k = 0; k < N; k++)
+			x[k] = cap_score(x[k], s.softcap);
+	}
+	modify_capped<ANY>(x, a, w, i, j);
 }
 
 /* First and last key that row i may see, as far as int holds them. */

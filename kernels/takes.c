@@ -46,7 +46,9 @@ int attn_possible(const struct attn_args *args)
 	if (args->spec.lengths.base && args->spec.lengths.dtype != ATTN_I32)
 		return 0;
 	if (args->spec.round_s &&
-	    (args->q.dtype == ATTN_F32 || args->spec.softcap != 0.0f || args->spec.alpha == 0.0f ||
+	    (args->q.dtype == ATTN_F32 || args->spec.alpha == 0.0f ||
+	     (args->spec.softcap != 0.0f) != !!(args->spec.round_s & ATTN_ROUND_CAPPED) ||
+	     (args->spec.softcap != 0.0f && !(args->spec.round_s & ATTN_ROUND_WEIGHTS)) ||
 	     (args->spec.round_s & ATTN_ROUND_BIASED && args->spec.round_x != args->q.dtype)))
 		return 0;
 	return !args->spec.mask.base || args->spec.mask.dtype == ATTN_BOOL;
@@ -87,7 +89,7 @@ static int is_x_narrow(const struct attn_args *args)
 		return 0;
 	if (biased)
 		return s->round_x == args->q.dtype;
-	return s->round_s & ATTN_ROUND_SCALED ||
+	return s->round_s & (ATTN_ROUND_SCALED | ATTN_ROUND_CAPPED) ||
 	       (s->round_s & ATTN_ROUND_PRODUCT && !s->scales.base &&
 		(s->scale == s->alpha ||
 		 (s->scale / s->alpha > 0.0f && !finite && !s->sinks.base)));
@@ -96,7 +98,7 @@ static int is_x_narrow(const struct attn_args *args)
 int attn_is_usual(const struct attn_spec *s)
 {
 	return !s->sinks.base && !s->lengths.base && !(s->mask.base && s->late_biases) &&
-	       !attn_scales_each(s) && !is_folded(s);
+	       !attn_scales_each(s) && !is_folded(s) && !(s->round_s & ATTN_ROUND_CAPPED);
 }
 
 /* Does anything that belongs to the scores come again after some batches? */

@@ -33,13 +33,30 @@ void spec_store_fill(struct walk *walk)
 		*value = copysignf(INFINITY, *value);
 }
 
+/* Are the steps around `at` a softcap, each of which stores 16 bits: divided by it, tanh, times it?
+ */
+static bool is_softcap(const struct chain *chain, int at, int narrow)
+{
+	if (at + 1 >= chain->step_count)
+		return false;
+	for (int i = at - 1; i <= at + 1; i++) {
+		const struct meaning *meaning = &chain->steps[i].meaning;
+
+		if (meaning->role != (i == at ? ROLE_TANH : ROLE_SCALE) ||
+		    meaning->views[0].dtype != narrow)
+			return false;
+	}
+	return true;
+}
+
 /* One step before the softmax, which stores `dtype`. False: kernels do not round in this order.
  * `each`: scales differ within a head, which is done without rounding; *sums: so many were stored
  * in fp32 since. */
 static bool before_softmax(const struct meaning *meaning, int dtype, bool each, int *sums,
 			   int32_t *round_s)
 {
-	const bool scaled = *round_s & ATTN_ROUND_SCALED, biased = *round_s & ATTN_ROUND_BIASED;
+	const bool scaled = *round_s & (ATTN_ROUND_SCALED | ATTN_ROUND_CAPPED);
+	const bool biased = *round_s & ATTN_ROUND_BIASED;
 
 	switch (meaning->role) {
 	case ROLE_SCALE:
@@ -89,8 +106,7 @@ int32_t spec_rounding(const struct walk *walk)
 	bool softmax = false;
 	int sums = 0;
 
-	if (walk->unknown || walk->tanh || walk->shifted || !is_narrow(narrow) ||
-	    opener->alpha == 0)
+	if (walk->unknown || walk->shifted || !is_narrow(narrow) || opener->alpha == 0)
 		return 0;
 	if (chain->preload >= 0 && is_narrow(product))
 		round_s = ATTN_ROUND_BIASED;
@@ -104,9 +120,13 @@ int32_t spec_rounding(const struct walk *walk)
 
 		if (is_narrow(dtype) && dtype != narrow)
 			return 0;
-		if (!softmax &&
-		    !before_softmax(meaning, dtype, attn_scales_each(&walk->args->spec), &sums,
-				    &round_s))
+		if (!softmax && is_softcap(chain, i + 1, narrow)) {
+			round_s |= ATTN_ROUND_CAPPED;
+			i += 2;
+			continue;
+		}
+		if (!softmax && !before_softmax(meaning, dtype, attn_scales_each(&walk->args->spec),
+						&sums, &round_s))
 			return 0;
 		if (softmax && meaning->role == ROLE_SCALE && !exact_factor(meaning->scalar))
 			return 0;

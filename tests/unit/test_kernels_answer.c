@@ -39,6 +39,18 @@ static void answer_round(struct rounded_score *x, double factor, double term, do
 	x->high = answer_store(fmax(one, other) + error, dtype);
 }
 
+/* The softcap of what is stored, whose steps are stored. */
+static void answer_cap(struct rounded_score *x, double cap, int dtype)
+{
+	double *each[] = {&x->low, &x->mid, &x->high};
+
+	answer_round(x, 1 / cap, 0, 0, dtype);
+	for (int n = 0; n < 3; n++)
+		*each[n] = answer_store(
+			tanh(*each[n]) * (1 + (n - 1) * copysign(0x1p-22, *each[n])), dtype);
+	answer_round(x, cap, 0, 0, dtype);
+}
+
 /* What q.k is multiplied by beside `scale`. */
 static double answer_scale(const struct attn_args *a, int b, int h, int i, int j)
 {
@@ -81,12 +93,14 @@ static double answer_score(const struct problem *p, int b, int h, int i, int j, 
 	}
 	if (s->round_s)
 		stored = answer_stored(a, own, x, size);
+	if (s->round_s & ATTN_ROUND_CAPPED)
+		answer_cap(&stored, s->softcap, dtype);
 	x = s->round_s ? stored.mid : x * s->scale;
 	if (rounded && !s->round_s)
 		x = number_round(x, dtype);
 	if (s->scales.base && !s->round_s) /* a kernel of its own */
 		x = rounded ? number_round(x * own, dtype) : x * own;
-	if (s->softcap != 0) {
+	if (s->softcap != 0 && !s->round_s) {
 		x = s->softcap * tanh(x / s->softcap);
 		if (rounded)
 			x = number_round(x, dtype);

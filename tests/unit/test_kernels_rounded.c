@@ -99,14 +99,29 @@ static void test_scores(void **state)
 	static const int steps[] = {WEIGHTS, PRODUCT | WEIGHTS, SCALED | WEIGHTS,
 				    PRODUCT | SCALED | WEIGHTS};
 	static const struct layout odd = {.pad = 1}, shared = {.same = "hr"};
-	enum { PLAIN, BIAS, KEYS, ODD, TWO, MASK, FINITE, LATE, LENGTHS, SINKS, SCALES, KINDS };
+	enum {
+		PLAIN,
+		BIAS,
+		KEYS,
+		ODD,
+		TWO,
+		MASK,
+		FINITE,
+		LATE,
+		LENGTHS,
+		SINKS,
+		SCALES,
+		CAP,
+		CAP_BIAS,
+		KINDS
+	};
 	struct problem p;
 	char what[64];
 
 	(void)state;
 	for (size_t n = 0; n < KINDS * COUNT(steps); n++) {
 		const int kind = (int)(n / COUNT(steps)), dtype = (int)n % 2;
-		const bool biased = kind >= BIAS && kind <= TWO;
+		const bool biased = (kind >= BIAS && kind <= TWO) || kind == CAP_BIAS;
 		struct attn_spec *s = &p.args.spec;
 
 		init(&p, dtype, 50 + (int)n, n % 3 ? 180 : 560, n % 2 ? 64 : 33,
@@ -131,6 +146,10 @@ static void test_scores(void **state)
 			problem_lengths(&p, NULL, 1, p.args.Sk);
 		if (kind == SINKS)
 			problem_sinks(&p, dtype, NULL, 3);
+		if (kind >= CAP) {
+			s->round_s |= ATTN_ROUND_CAPPED;
+			s->softcap = n % 4 ? 5.0f : 30.0f;
+		}
 		if (kind == SCALES)
 			problem_scales(&p, ATTN_F32, &(struct layout){.same = "brc"}, 1);
 		snprintf(what, sizeof(what), "scores, steps %d, kind %d", s->round_s, kind);

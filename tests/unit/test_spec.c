@@ -50,7 +50,7 @@ static void test_operands(void **state)
 /* Where the program's own steps round, between QK^T and PV. */
 static void test_rounding(void **state)
 {
-	enum { PLAIN, SCALED, EXACT, BIASED, TANH, ALPHA, KINDS };
+	enum { PLAIN, SCALED, EXACT, BIASED, TANH, ALPHA, CAPPED, CAPPED_LATER, KINDS };
 	static const int32_t expected[KINDS] = {
 		[PLAIN] = ATTN_ROUND_PRODUCT | ATTN_ROUND_WEIGHTS,
 		[SCALED] = ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED | ATTN_ROUND_WEIGHTS,
@@ -59,6 +59,9 @@ static void test_rounding(void **state)
 			   ATTN_ROUND_WEIGHTS,
 		[TANH] = 0,
 		[ALPHA] = ATTN_ROUND_PRODUCT | ATTN_ROUND_WEIGHTS,
+		[CAPPED] = ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED | ATTN_ROUND_CAPPED |
+			   ATTN_ROUND_BIASED | ATTN_ROUND_WEIGHTS,
+		[CAPPED_LATER] = 0,
 	};
 
 	for (int kind = 0; kind < KINDS; kind++) {
@@ -76,7 +79,14 @@ static void test_rounding(void **state)
 			join(chain, core_tanh(core.x, core.s));
 		else
 			join(chain, core_scale(core.x, core.s, kind == EXACT ? -0.5f : 0.3f));
-		if (kind == BIASED) {
+		if (kind == CAPPED || kind == CAPPED_LATER) {
+			join(chain, core_scale(core.x, core.x, 0.02f));
+			join(chain, core_tanh(core.x, core.x));
+			join(chain, core_scale(core.x, core.x, 50));
+		}
+		if (kind == CAPPED_LATER)
+			join(chain, core_scale(core.x, core.x, 0.7f));
+		if (kind == BIASED || kind == CAPPED) {
 			join(chain, core_add_mask(core.m, core.x, core.mask));
 			x = core.m;
 		}
