@@ -456,7 +456,7 @@ static struct opener {
 	uint32_t failures, skipped;
 } openers[OPENERS];
 
-/* How many rows there are does not count. In a batch of one, that of dense layers, the other
+/* How many rows there are does not count, but where it is a single one. In a batch of one, that of dense layers, the other
  * dimension tells their weights from one another, and these from the keys of a single head. Of
  * others the number in the batch tells attention, which has as many as there are heads, from what Q
  * is multiplied with besides: a table of relative positions has one for each row of an image. */
@@ -465,7 +465,7 @@ static struct opener *opener_slot(const struct op_gemm *gemm)
 	struct op_gemm shape = *gemm;
 	uint64_t key;
 
-	shape.n = 0;
+	shape.n = gemm->n == 1;
 	key = hash_mix(opener_signature(&shape), (uint64_t)gemm->batch);
 	if (gemm->batch == 1)
 		key = hash_mix(key, (uint64_t)gemm->m);

@@ -42,6 +42,10 @@ static void test_batches(void **state)
 	for (int i = 0; i < 4; i++)
 		opener_result(&op.gemm, false);
 	assert_false(opener_promising(&op.gemm));
+	op.gemm.n = 1; /* a class token, behind talking heads */
+	assert_true(opener_promising(&op.gemm));
+	op.gemm.n = 2;
+	assert_false(opener_promising(&op.gemm));
 	op.gemm.batch = 32;
 	assert_true(opener_promising(&op.gemm));
 }
