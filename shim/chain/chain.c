@@ -271,15 +271,27 @@ static bool reads_in_order(const struct chain *chain, const struct op *op)
 	return false;
 }
 
+/* May it be replaced, for all that is known? Not where something gathers or shifts what the product
+ * made, as is done with positions. */
+static bool may_be_attention(const struct chain *chain)
+{
+	for (int i = 1; i < chain->step_count; i++)
+		if (chain->steps[i].meaning.role == ROLE_OPAQUE)
+			return false;
+	return chain->unfit == REASON_NONE;
+}
+
 /* Of a sum of two products, as of a bias that is one, which are the scores? */
 static bool likelier(const struct chain *chain, const struct chain *other, const struct op *op,
 		     const struct access_list *list)
 {
-	const bool fits = writes_scores(chain, list);
+	const bool fits = writes_scores(chain, list), may = may_be_attention(chain);
 	bool in_order;
 
 	if (fits != writes_scores(other, list))
 		return fits;
+	if (may != may_be_attention(other))
+		return may;
 	in_order = reads_in_order(chain, op);
 	return in_order != reads_in_order(other, op) ? in_order : chain->serial > other->serial;
 }

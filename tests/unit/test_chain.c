@@ -313,6 +313,29 @@ static void test_two_products(void **state)
 		sum_of_products(form & 1 ? 39 : 0, form & 2, form & 4);
 }
 
+/* As good as one another, but for what was gathered from the later one. */
+static void test_gathered_product(void **state)
+{
+	const unsigned size[1] = {(unsigned)(core.H * core.Sq * core.Sk)}, strides[3] = {2, 2, 2};
+	const uint64_t gathered = CORE_OTHER + 0x40000;
+	struct chain *scores, *other;
+	const float one = 1;
+	struct op op, sum;
+
+	core_begin();
+	scores = begin();
+	op = core_scores();
+	op.gemm.c = CORE_OTHER;
+	other = chain_open(&op);
+	assert_true(join(other, core_other(gathered, CORE_OTHER, 2)));
+	sum = core_strided(TEXT(ATEN_ADD_STRIDED), 3, 1, size, strides,
+			   (uint64_t[]){core.x, core.s, gathered}, &one, 4);
+	look_at(&sum);
+	assert_ptr_equal(chain_reader(&sum, &list), scores);
+	chain_free(scores);
+	chain_free(other);
+}
+
 /* V was projected a moment ago, and PV is as large as that projection: whose product is it? */
 static void test_projected_values(void **state)
 {
@@ -485,6 +508,7 @@ int main(void)
 		cmocka_unit_test(test_in_place),	 cmocka_unit_test(test_partial_overlap),
 		cmocka_unit_test(test_middle_into_q),	 cmocka_unit_test(test_readers),
 		cmocka_unit_test(test_pointer_words),	 cmocka_unit_test(test_two_products),
+		cmocka_unit_test(test_gathered_product),
 		cmocka_unit_test(test_projected_values), cmocka_unit_test(test_copies),
 		cmocka_unit_test(test_too_long),	 cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_end_sink),	 cmocka_unit_test(test_end_denied),
