@@ -172,8 +172,8 @@ bool rule_read_upsample_nearest2d(struct reading *r)
 	       rule_writes(r, 1, rule_product(PARAM(2), width, PARAM(5), PARAM(6)));
 }
 
-/* (number places, input [N,C,…], grid [N,height,width,2], output [N,C,height,width], int, int, bool),
- * tensors of numbers: of the input, whatever lies inside it. */
+/* (number places, input [N,C,…], grid [N,height,width,2], output [N,C,height,width], int, int,
+ * bool), tensors of numbers: of the input, whatever lies inside it. */
 bool rule_read_grid_sampler(struct reading *r)
 {
 	const unsigned number = rule_size_of(r, 0), info = number == 4 ? 216 : 416;

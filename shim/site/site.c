@@ -456,10 +456,11 @@ static struct opener {
 	uint32_t failures, skipped;
 } openers[OPENERS];
 
-/* How many rows there are does not count, but where it is a single one. In a batch of one, that of dense layers, the other
- * dimension tells their weights from one another, and these from the keys of a single head. Of
- * others the number in the batch tells attention, which has as many as there are heads, from what Q
- * is multiplied with besides: a table of relative positions has one for each row of an image. */
+/* How many rows there are does not count, but where it is a single one. In a batch of one, that of
+ * dense layers, the other dimension tells their weights from one another, and these from the keys
+ * of a single head. Of others the number in the batch tells attention, which has as many as there
+ * are heads, from what Q is multiplied with besides: a table of relative positions has one for each
+ * row of an image. */
 static struct opener *opener_slot(const struct op_gemm *gemm)
 {
 	struct op_gemm shape = *gemm;

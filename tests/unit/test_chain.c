@@ -275,8 +275,8 @@ static void test_pointer_words(void **state)
 	assert_int_equal(list.count, 2);
 }
 
-/* S plus a product that has `keys` columns more than S, read as it lies or, as a mask, once more for
- * each head: whose step is the sum? */
+/* S plus a product that has `keys` columns more than S, read as it lies or, as a mask, once more
+ * for each head: whose step is the sum? */
 static void sum_of_products(int64_t keys, bool repeated, bool scores_first)
 {
 	const unsigned size[1] = {(unsigned)(core.H * core.Sq * core.Sk)}, strides[3] = {2, 2, 2};
@@ -508,11 +508,11 @@ int main(void)
 		cmocka_unit_test(test_in_place),	 cmocka_unit_test(test_partial_overlap),
 		cmocka_unit_test(test_middle_into_q),	 cmocka_unit_test(test_readers),
 		cmocka_unit_test(test_pointer_words),	 cmocka_unit_test(test_two_products),
-		cmocka_unit_test(test_gathered_product),
-		cmocka_unit_test(test_projected_values), cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_too_long),	 cmocka_unit_test(test_unreadable),
-		cmocka_unit_test(test_end_sink),	 cmocka_unit_test(test_end_denied),
-		cmocka_unit_test(test_end_p_first),	 cmocka_unit_test(test_end_old_version),
+		cmocka_unit_test(test_gathered_product), cmocka_unit_test(test_projected_values),
+		cmocka_unit_test(test_copies),		 cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_unreadable),	 cmocka_unit_test(test_end_sink),
+		cmocka_unit_test(test_end_denied),	 cmocka_unit_test(test_end_p_first),
+		cmocka_unit_test(test_end_old_version),
 	};
 
 	return CORE_MAIN("chain", tests);

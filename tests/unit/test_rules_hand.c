@@ -50,7 +50,7 @@ static void test_no_casts(void **state)
 		"18TensorIteratorBaseERKT_EUliE_EEviT1_";
 	static const struct {
 		unsigned char functor[4]; /* itself, types of the output and of both inputs */
-		bool known[3]; /* the widest number has 16 bytes */
+		bool known[3];		  /* the widest number has 16 bytes */
 	} cases[] = {{{0x7f, 0, 0, 0}, {false, false, false}},
 		     {{0, 6, 6, 5}, {true, true, false}},
 		     {{0, 7, 99, 6}, {false, false, true}},

@@ -109,7 +109,7 @@ static void test_bias(void **state)
 
 #define ADD_CASTS                                                                                  \
 	"_ZN2at6native27unrolled_elementwise_kernelINS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EELi"   \
-	"4E23TrivialOffsetCalculatorILi2EjES7_ILi1EjENS0_6memory12LoadWithCastILi2EEENSA_13Stor"  \
+	"4E23TrivialOffsetCalculatorILi2EjES7_ILi1EjENS0_6memory12LoadWithCastILi2EEENSA_13Stor"   \
 	"eWithCastILi1EEEEEviT_T0_T2_T3_T4_T5_"
 
 /* The sum, in fp32, of numbers in fp32 and others in fp16. */
@@ -125,9 +125,8 @@ static struct op add_casts(uint64_t out, enum core_number to, uint64_t wide, uin
 	const float one = 1;
 	const int n = (int)(core.H * core.Sq * core.Sk);
 
-	return core_launch(
-		ADD_CASTS, 7, (size_t[]){4, 4, 24, 1, 1, 12, 8},
-		(const void *[]){&n, &one, pointers, &nothing, &nothing, &load, store});
+	return core_launch(ADD_CASTS, 7, (size_t[]){4, 4, 24, 1, 1, 12, 8},
+			   (const void *[]){&n, &one, pointers, &nothing, &nothing, &load, store});
 }
 
 /* Scores in fp16 whose masks are added in fp32, for a softmax of fp16: rounded behind them. */
