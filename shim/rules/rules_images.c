@@ -172,6 +172,19 @@ bool rule_read_upsample_nearest2d(struct reading *r)
 	       rule_writes(r, 1, rule_product(PARAM(2), width, PARAM(5), PARAM(6)));
 }
 
+/* Channels are the last dimension: (in, out, long channels, height, width, out height, out width,
+ * float, float, long numbers). */
+bool rule_read_upsample_nearest2d_last(struct reading *r)
+{
+	const int64_t width = rule_width(r), outputs = PARAM(9);
+	const int64_t count = images(outputs, rule_product(PARAM(2), PARAM(5), PARAM(6)));
+
+	return rule_takes(r, 8, 8, 8, 8, 8, 8, 8, 4, 4, 8) &&
+	       (int64_t)r->launch->grid[0] * r->launch->block[0] >= outputs &&
+	       rule_reads(r, 0, rule_product(count, PARAM(2), width, PARAM(3), PARAM(4))) &&
+	       rule_writes(r, 1, rule_times(outputs, width));
+}
+
 /* (number places, input [N,C,…], grid [N,height,width,2], output [N,C,height,width], int, int,
  * bool), tensors of numbers: of the input, whatever lies inside it. */
 bool rule_read_grid_sampler(struct reading *r)
@@ -228,4 +241,28 @@ bool rule_read_reflection_pad1d(struct reading *r)
 	       right > -in && (int64_t)grid[0] * r->launch->block[0] >= in + left + right &&
 	       rule_reads(r, 0, rule_times(rows, in)) &&
 	       rule_writes(r, 1, rule_times(rows, in + left + right));
+}
+
+/* May an edge be mirrored so far, or cut off? */
+static bool mirrors(int64_t size, int64_t before, int64_t behind)
+{
+	return before < size && behind < size && before > -size && behind > -size;
+}
+
+/* (in, out, long width, long height, int above, below, left, right, int, int, int planes): a row of
+ * blocks for each plane, and of those for each image. The two numbers are where a part of them
+ * begins. */
+bool rule_read_reflection_pad2d(struct reading *r)
+{
+	const unsigned *grid = r->launch->grid;
+	const int64_t planes = rule_product(grid[1], grid[2], rule_width(r));
+	const int64_t width = rule_times(PARAM(2), 1), height = rule_times(PARAM(3), 1);
+	const int64_t out = rule_times(width + PARAM(6) + PARAM(7), height + PARAM(4) + PARAM(5));
+
+	return rule_takes(r, 8, 8, 8, 8, 4, 4, 4, 4, 4, 4, 4) &&
+	       mirrors(height, PARAM(4), PARAM(5)) && mirrors(width, PARAM(6), PARAM(7)) &&
+	       PARAM(8) == 0 && PARAM(9) == 0 && PARAM(10) == grid[1] &&
+	       (int64_t)grid[0] * r->launch->block[0] >= out &&
+	       rule_reads(r, 0, rule_product(planes, width, height)) &&
+	       rule_writes(r, 1, rule_times(planes, out));
 }
