@@ -67,6 +67,7 @@ CLI_UNIT_TESTS := $(addprefix $(O)/tests/cli/,test_bootstrap test_kernel_name te
 CLI_TEST_FILES := $(O)/fashim $(CLI_UNIT_TESTS) $(addprefix $(O)/tests/cli/,test_gpu test_scan test_gate check_trace query ended live static fake.so \
                   doctor/calls doctor/copy_inside doctor/opener doctor/libcuda.so.1) \
                   $(O)/man/fashim.7 $(O)/completion/fashim $(O)/sim/libfashim_kernels.so \
+                  $(addprefix $(O)/text/,fashim libfashim.so libfashim_kernels.so) \
                   $(addprefix $(O)/simgpu/,libcuda.so.1 libcublas.so.12 libcublas.so.13 libsimkernels.so)
 CLI_TESTS      := tests/cli/run.sh:$(O) tests/cli/test_html.sh:$(O) tests/cli/test_setup.sh:$(O) $(CLI_UNIT_TESTS) $(O)/tests/cli/test_gpu
 

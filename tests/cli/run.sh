@@ -753,6 +753,11 @@ for fault in crash 34 100 999 none old; do
 	t "doctor_driver_$fault" 1 "DRIVER=$fault LD_LIBRARY_PATH=driver fashim doctor >out; code=\$?; grep -E 'driver|GPU|^ *->' out; exit \$code"
 done
 t doctor_driver_lacks 0 "SIMGPU_DRIVER=12.2 LD_LIBRARY_PATH=$build/simgpu fashim doctor | grep driver | sed 's#, /.*/#, FOLDER/#; s/with CUDA [0-9]*/with CUDA N/'"
+# A build with text alone: for one GPU it can be compiled, for the other it is too new.
+t doctor_text 1 "
+	for arch in 120 75; do SIMGPU_ARCH=\$arch XDG_CACHE_HOME=$work/none LD_LIBRARY_PATH=$build/simgpu '$build/text/fashim' doctor | grep -A1 GPU; done
+	SIMGPU_ARCH=120 XDG_CACHE_HOME=/proc/none LD_LIBRARY_PATH=$build/simgpu '$build/text/fashim' doctor --prepare -f csv | grep GPU; exit \${PIPESTATUS[0]}"
+t doctor_prepare 0 "SIMGPU_ARCH=120 XDG_CACHE_HOME=$work/compiled LD_LIBRARY_PATH=$build/simgpu '$build/text/fashim' doctor --prepare | grep GPU | sed 's#: [0-9]* kernel#: N kernel#'; ls $work/compiled/fashim | wc -l"
 t doctor_driver_early 0 'DRIVER=early LD_LIBRARY_PATH=driver fashim doctor | grep -A1 warn | sed "s/with CUDA [0-9]*/with CUDA N/"'
 t doctor_bad_format 2 'fashim doctor --format=xml'
 t doctor_no_shim 1 'LD_LIBRARY_PATH=driver alone/fashim doctor | head -3; exit ${PIPESTATUS[0]}'
