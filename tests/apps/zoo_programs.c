@@ -305,6 +305,9 @@ static void test_prepared(void **state)
 	run_text(&verdict, &plain, cache, NULL);
 	assert_int_equal(verdict.replaced, 0);
 	assert_non_null(strstr(verdict.reasons, " not_prepared "));
+	run_text(&verdict, &plain, cache, "SIMGPU_ARCH=75"); /* too old for that text */
+	assert_int_equal(verdict.replaced, 0);
+	assert_non_null(strstr(verdict.reasons, " no_image "));
 
 	prepare_text(cache, 0, "kernels for sm_90: ");
 	run_text(&verdict, &plain, cache, NULL);

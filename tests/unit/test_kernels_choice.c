@@ -279,6 +279,9 @@ static void test_parts(void **state)
 				continue;
 			assert_true(part < end && part != helpers);
 			assert_true(fatbins_before(image, part) >= 0);
+			assert_int_equal(
+				fatbins_before(image, part + kernel_image_part_bytes(part)),
+				fatbins_before(image, part) + 1);
 			if (w->family != v->family ||
 			    (w->dtype == ATTN_F32) != (v->dtype == ATTN_F32))
 				assert_ptr_not_equal(part, kernel_image_part(image, w->symbol));
