@@ -508,7 +508,7 @@ t top_here 0 'mkdir top_here; cd top_here; cp -r ../logs .; running fashim.one.1
 	cp fashim.one.1.jsonl fashim.two.1.jsonl; cp fashim.one.1.jsonl.live fashim.two.1.jsonl.live; touch -d 2001-01-01 *.one.*; fashim top | sed -n 4p; fashim top fashim.one.1.jsonl.live | sed -n 4p'
 # The program keeps its counters open, as the shim does.
 t top_process 0 'running process.jsonl; exec 120<process.jsonl.live; fashim top $$ | sed -n "4,5p" | looked'
-t top_nobody 1 'mkdir nobody; cd nobody; fashim top; fashim top 4194305; sleep 60 & fashim top $! 2>&1 | sed "s/process [0-9]*/process N/"; kill $!; fashim top no_such.jsonl; exit 1'
+t top_nobody 1 'mkdir nobody; cd nobody; fashim top; fashim top 4194305; sleep 60 & fashim top $! 2>&1 | sed "s/$!/N/g"; kill $!; fashim top no_such.jsonl; exit 1'
 t top_ended 0 'fashim top logs/replace.jsonl | head -2; fashim top -i 0.1 killed_live.jsonl | looked; fashim top -i 0.1 logs/replace.jsonl | looked'
 t top_usage 2 'for o in "a b" "-i 0" "-i x" "-i 1s"; do fashim top $o 2>err; [ $? = 2 ] || exit 0; head -1 err; done; exit 2'
 t top_full_disk 1 'fashim top logs/replace.jsonl >/dev/full'
@@ -759,6 +759,13 @@ t doctor_text 1 "
 	SIMGPU_ARCH=120 XDG_CACHE_HOME=/proc/none LD_LIBRARY_PATH=$build/simgpu '$build/text/fashim' doctor --prepare -f csv | grep GPU; exit \${PIPESTATUS[0]}"
 t doctor_prepare 0 "SIMGPU_ARCH=120 XDG_CACHE_HOME=$work/compiled LD_LIBRARY_PATH=$build/simgpu '$build/text/fashim' doctor --prepare | grep GPU | sed 's#: [0-9]* kernel#: N kernel#'; ls $work/compiled/fashim | wc -l"
 t doctor_driver_early 0 'DRIVER=early LD_LIBRARY_PATH=driver fashim doctor | grep -A1 warn | sed "s/with CUDA [0-9]*/with CUDA N/"'
+# Of a process: the shim is in it, was not asked for, was asked for and is not there; it maps libraries of these names.
+t doctor_process 1 '
+	look() { doctor "$1" | sed -E "s/$1/PID/g; s#/.*/sleep#sleep#"; return "${PIPESTATUS[0]}"; }
+	for preload in "$PWD/bin/libfashim.so $PWD/libcublas.so.13 $PWD/driver/libcuda.so.1" "" "$PWD/nowhere/libfashim.so"; do
+		LD_PRELOAD=$preload FASHIM=audit sleep 100 2>err & for i in $(seq 600); do [ "$(cat /proc/$!/comm)" = sleep ] && grep -q libc.so /proc/$!/maps && break; sleep 0.1; done
+		look $!; echo "status $?"; kill $!
+	done; look 4194305'
 t doctor_bad_format 2 'fashim doctor --format=xml'
 t doctor_no_shim 1 'LD_LIBRARY_PATH=driver alone/fashim doctor | head -3; exit ${PIPESTATUS[0]}'
 t doctor_options 0 'FASHIM_SAMPEL=1 FASHIM_TOL=nan LD_LIBRARY_PATH=driver fashim doctor | grep options'

@@ -21,7 +21,7 @@
 struct doctor_arguments {
 	enum format format;
 	bool prepare;
-	const char *program; /* NULL: only the machine */
+	const char *program; /* or the number of a process; NULL: only the machine */
 };
 
 enum { KEY_PREPARE = 0x100 };
@@ -39,7 +39,8 @@ static const struct argp_option doctor_options[] = {
 
 static const char doctor_doc[] =
 	"Looks at this machine, and at PROGRAM without starting it, and says what the shim will "
-	"serve, what it will not see, and what can be done about that.\v"
+	"serve, what it will not see, and what can be done about that. Of a process that runs, PID, "
+	"it says whether the shim is in it.\v"
 	"Each line begins with ok, note, warn (something is not seen or may go wrong) or FAIL "
 	"(fashim cannot serve). JSON: {\"format\":\"fashim-doctor\",\"version\":1,\"machine\":"
 	"[{\"state\",\"subject\",\"text\",\"hint\"}],\"program\":[…]}.\n\n"
@@ -47,7 +48,8 @@ static const char doctor_doc[] =
 	"usage.\n\nExamples:\n"
 	"  fashim doctor\n"
 	"  fashim doctor --prepare\n"
-	"  fashim doctor python3 model.py";
+	"  fashim doctor python3 model.py\n"
+	"  fashim doctor 4242";
 
 static error_t doctor_parse(int key, char *arg, struct argp_state *state)
 {
@@ -127,12 +129,15 @@ static void print_json(const struct findings *machine, const struct findings *pr
 
 /* The last line: one sentence, and what to type next. */
 static void print_verdict(const struct findings *machine, const struct findings *program,
-			  const char *name)
+			  const char *name, bool process)
 {
 	if (finding_broken(program)) {
-		printf("\nfashim cannot serve %s as it is: see FAIL above\n", name);
+		printf("\nfashim cannot serve %s%s as it is: see FAIL above\n",
+		       process ? "process " : "", name);
 	} else if (finding_broken(machine)) {
 		printf("\nfashim cannot serve on this machine as it is: see FAIL above\n");
+	} else if (process) {
+		printf("\nfashim is in process %s; next: fashim top %s\n", name, name);
 	} else if (name) {
 		printf("\nfashim can serve %s; next: fashim run ", name);
 		print_quoted(stdout, name);
@@ -145,10 +150,11 @@ static void print_verdict(const struct findings *machine, const struct findings 
 int cmd_doctor(int argc, char **argv)
 {
 	const struct argp parser = {
-		doctor_options, doctor_parse, "[PROGRAM [ARGUMENT...]]", doctor_doc, help_option,
+		doctor_options, doctor_parse, "[PROGRAM [ARGUMENT...]|PID]", doctor_doc, help_option,
 		NULL,		NULL};
 	struct doctor_arguments arguments = {0};
 	struct findings machine = {0}, program = {0};
+	bool process = false;
 	char *library;
 	int code, error;
 
@@ -158,6 +164,8 @@ int cmd_doctor(int argc, char **argv)
 	error = arguments.prepare ? doctor_prepare(library) : 0;
 	doctor_machine(&machine, library);
 	if (arguments.program)
+		process = doctor_process(&program, arguments.program);
+	if (arguments.program && !process)
 		doctor_app(&program, arguments.program, library);
 	if (arguments.format == FORMAT_JSON) {
 		print_json(&machine, &program);
@@ -167,9 +175,9 @@ int cmd_doctor(int argc, char **argv)
 		puts("this machine");
 		print_table(&machine);
 		if (arguments.program)
-			puts(arguments.program);
+			printf("%s%s\n", process ? "process " : "", arguments.program);
 		print_table(&program);
-		print_verdict(&machine, &program, arguments.program);
+		print_verdict(&machine, &program, arguments.program, process);
 	}
 	code = error || finding_broken(&machine) || finding_broken(&program) ? EXIT_FAILED
 									     : EXIT_OK;

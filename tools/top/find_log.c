@@ -61,8 +61,8 @@ static char *log_of_process(long pid)
 	closedir(folder);
 	if (!found)
 		complain("process %ld has no log: it runs without the shim, writes none, or has "
-			 "not called cuBLAS yet",
-			 pid);
+			 "not called cuBLAS yet; see fashim doctor %ld",
+			 pid, pid);
 	return found;
 }
 
@@ -106,8 +106,8 @@ static char *newest_running(int *others)
 		newest = log;
 	}
 	if (!newest)
-		complain("nothing is running here: no fashim.*.jsonl" LIVE
-			 " of a process that is there; name its log or its number");
+		complain("no process that is running has its log here (fashim.*.jsonl); name its log "
+			 "or its number");
 	globfree(&found);
 	free(folder);
 	free(state);
