@@ -39,7 +39,8 @@ static const struct argp_option doctor_options[] = {
 
 static const char doctor_doc[] =
 	"Looks at this machine, and at PROGRAM without starting it, and says what the shim will "
-	"serve, what it will not see, and what can be done about that. Of a process that runs, PID, "
+	"serve, what it will not see, and what can be done about that. Of a process that runs, "
+	"PID, "
 	"it says whether the shim is in it.\v"
 	"Each line begins with ok, note, warn (something is not seen or may go wrong) or FAIL "
 	"(fashim cannot serve). JSON: {\"format\":\"fashim-doctor\",\"version\":1,\"machine\":"
@@ -149,9 +150,13 @@ static void print_verdict(const struct findings *machine, const struct findings 
 
 int cmd_doctor(int argc, char **argv)
 {
-	const struct argp parser = {
-		doctor_options, doctor_parse, "[PROGRAM [ARGUMENT...]|PID]", doctor_doc, help_option,
-		NULL,		NULL};
+	const struct argp parser = {doctor_options,
+				    doctor_parse,
+				    "[PROGRAM [ARGUMENT...]|PID]",
+				    doctor_doc,
+				    help_option,
+				    NULL,
+				    NULL};
 	struct doctor_arguments arguments = {0};
 	struct findings machine = {0}, program = {0};
 	bool process = false;

@@ -70,10 +70,11 @@ static void say_shim(struct findings *findings, const char *pid, bool named)
 	if (mapped(pid, "libfashim.so", path))
 		finding_add(findings, FINDING_OK, "shim", "", "%s is loaded", path);
 	else if (named)
-		finding_add(findings, FINDING_BROKEN, "shim",
-			    "fashim doctor PROGRAM says what keeps it out; or the file is not where "
-			    "LD_PRELOAD says, as in a container",
-			    "LD_PRELOAD names it, and it is not loaded");
+		finding_add(
+			findings, FINDING_BROKEN, "shim",
+			"fashim doctor PROGRAM says what keeps it out; or the file is not where "
+			"LD_PRELOAD says, as in a container",
+			"LD_PRELOAD names it, and it is not loaded");
 	else
 		finding_add(findings, FINDING_BROKEN, "shim",
 			    "start the program again with fashim run, or with LD_PRELOAD set",
@@ -116,7 +117,8 @@ bool doctor_process(struct findings *findings, const char *word)
 	say_shim(findings, word, preloads(word, options, sizeof(options)));
 	if (*options)
 		finding_add(findings, FINDING_NOTE, "options", "", "%s", options);
-	say_library(findings, word, "driver", "libcuda.so", "no libcuda.so is loaded: no CUDA so far");
+	say_library(findings, word, "driver", "libcuda.so",
+		    "no libcuda.so is loaded: no CUDA so far");
 	say_library(findings, word, "cuBLAS", "libcublas",
 		    "no libcublas is loaded: no GEMM of cuBLAS's so far, or cuBLAS is linked into "
 		    "the program");

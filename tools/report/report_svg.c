@@ -32,7 +32,8 @@ static void bar_time(FILE *out, double end, double y, double us)
 	svg_words(out, SVG_LEFT + end + 6, y + 12.5, "start", duration);
 }
 
-/* The app's bar, in the parts that the log tells of, those with room for it named. Where it ends. */
+/* The app's bar, in the parts that the log tells of, those with room for it named. Where it ends.
+ */
 static double app_parts(FILE *out, const struct report_row *row, double scale, double y)
 {
 	static const char *const classes[] = {"app part", "app part between", "app part softmax",

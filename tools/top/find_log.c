@@ -106,7 +106,8 @@ static char *newest_running(int *others)
 		newest = log;
 	}
 	if (!newest)
-		complain("no process that is running has its log here (fashim.*.jsonl); name its log "
+		complain("no process that is running has its log here (fashim.*.jsonl); name its "
+			 "log "
 			 "or its number");
 	globfree(&found);
 	free(folder);
