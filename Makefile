@@ -73,7 +73,7 @@ $(O)/%.o: %.S
 	$(call say,AS,$<)
 	$(Q)$(CC) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
-setup: ; ## install by name what is missing here (one line each)
+setup: ; ## install by name what is missing here
 
 clean: ## remove everything built; a toolkit that was fetched stays
 	$(Q)[ ! -d $(O) ] || find $(O) -mindepth 1 -maxdepth 1 ! -name toolkit -exec rm -rf {} +

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# setup.sh DIR NEEDS: brings by name what building needs and this machine lacks, one line for each thing, and is
+# setup.sh DIR NEEDS: brings by name what building needs and this machine lacks, says first what that is, and is
 # silent when nothing is missing. NEEDS is `build`; `build-test` brings also what only tests need, `build-portable`
 # the assembler of CUDA 12 and a linker that has the names of older C libraries (zig). All is looked at before
 # anything is fetched: what cannot be installed here is named in one line, with the command that would, and the
@@ -98,15 +98,13 @@ may_install()
 
 install_packages()
 {
+	say "installing$missing with apt-get"
 	quick='-y -qq -o Acquire::Retries=0 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20'
 	# shellcheck disable=SC2086 # lists of words
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get install $quick --no-install-recommends $missing >"$log" 2>&1 ||
 		{ as_root env DEBIAN_FRONTEND=noninteractive apt-get update $quick >"$log" 2>&1 &&
 		  as_root env DEBIAN_FRONTEND=noninteractive apt-get install $quick --no-install-recommends $missing >"$log" 2>&1; } ||
 		stop "could not install$missing (see $log)"
-	for package in $missing; do
-		say "installed $package"
-	done
 }
 
 # Wheels keep everything under nvidia/cu13; zip files unpacked by Python lose the mode bits.

@@ -88,7 +88,7 @@ machine tests_only c++ awk gzip python3 apt-get
 compiler cmocka.h
 user 0
 judge "what only tests need is not asked for by a build" "status 0" "$(run build)"
-judge "but by tests" "setup: installed libcmocka-dev
+judge "but by tests" "setup: installing libcmocka-dev with apt-get
 status 0
 apt-get install -y -qq --no-install-recommends libcmocka-dev" "$(ln -sf "$(command -v env)" "$root/bin/env"; run build-test)"
 
@@ -113,8 +113,9 @@ for command in make uname dirname find head awk env; do
 done
 printf '#!/bin/sh\n%s 2\nexit 1\n' "$(command -v sleep)" >"$root/bin/apt-get"
 chmod +x "$root/bin/apt-get"
-judge "make waits for setup" "setup: could not install" \
-	"$(cd "$(dirname "$0")/../.." && env -i PATH="$root/bin" make -j8 O="$root/build" demo 2>&1 | grep -v '^make: \*\*\*' | sed 's/ install .*/ install/')"
+judge "make waits for setup, which says what it is about to do" "setup: installing PACKAGES with apt-get
+setup: could not install" \
+	"$(cd "$(dirname "$0")/../.." && env -i PATH="$root/bin" make -j8 O="$root/build" demo 2>&1 | grep -v '^make: \*\*\*' | sed 's/ install .*/ install/; s/installing .* with/installing PACKAGES with/')"
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
