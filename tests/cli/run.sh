@@ -766,6 +766,7 @@ t doctor_process 1 '
 		LD_PRELOAD=$preload FASHIM=audit sleep 100 2>err & for i in $(seq 600); do [ "$(cat /proc/$!/comm)" = sleep ] && grep -q libc.so /proc/$!/maps && break; sleep 0.1; done
 		look $!; echo "status $?"; kill $!
 	done; look 4194305'
+t doctor_full_disk 1 'for form in table json csv; do LD_LIBRARY_PATH=driver fashim doctor -f $form ./calls >/dev/full; [ $? = 1 ] || exit 0; done; exit 1'
 t doctor_bad_format 2 'fashim doctor --format=xml'
 t doctor_no_shim 1 'LD_LIBRARY_PATH=driver alone/fashim doctor | head -3; exit ${PIPESTATUS[0]}'
 t doctor_options 0 'FASHIM_SAMPEL=1 FASHIM_TOL=nan LD_LIBRARY_PATH=driver fashim doctor | grep options'

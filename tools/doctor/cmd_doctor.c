@@ -184,6 +184,7 @@ int cmd_doctor(int argc, char **argv)
 		print_table(&program);
 		print_verdict(&machine, &program, arguments.program, process);
 	}
+	error |= finish_output("findings");
 	code = error || finding_broken(&machine) || finding_broken(&program) ? EXIT_FAILED
 									     : EXIT_OK;
 	findings_free(&machine);
