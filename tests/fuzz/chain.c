@@ -278,7 +278,10 @@ static void context(struct chain *c, enum tensor v, enum tensor o)
 		.stride_c = z->layout == O_BY_ROWS ? z->depth : (long long)c->rows * z->depth,
 	};
 
-	if (o == O && c->o_over_q && !c->t[O] && c->t[Q] && c->bytes[Q] >= bytes &&
+	/* Where K and V lie among Q, a product would write over what it still reads, which means
+	 * nothing. */
+	if (o == O && c->o_over_q && z->layout != INTERLEAVED && !c->t[O] && c->t[Q] &&
+	    c->bytes[Q] >= bytes &&
 	    (z->placing == APART || (z->placing == IN_ARENA && arena_free(c->t[Q], bytes)))) {
 		alias(c, O, Q);
 		c->bytes[O] = bytes;
