@@ -137,6 +137,22 @@ void graph_copies_end(void)
 			end(copies[i]);
 }
 
+static bool order_touches(const struct graph_order *order, uint64_t begin, uint64_t end)
+{
+	for (int i = 0; i < order->count; i++)
+		if (range_overlap(order->item[i].begin, order->item[i].end, begin, end))
+			return true;
+	return false;
+}
+
+void graph_copies_end_in(uint64_t begin, uint64_t end_address)
+{
+	for (int i = 0; i < COPIES; i++)
+		if (copies[i] && !copies[i]->over &&
+		    order_touches(&copies[i]->order, begin, end_address))
+			end(copies[i]);
+}
+
 /* Whoever comes later waits for the stream's work at our own. */
 void graph_copy_forget_stream(CUstream stream)
 {

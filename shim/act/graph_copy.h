@@ -47,6 +47,9 @@ bool graph_copies(void);
 void graph_copy_end(const void *exec);
 void graph_copies_end(void);
 
+/* The same of those whose ops touch the range: from now on others may look there unseen. */
+void graph_copies_end_in(uint64_t begin, uint64_t end);
+
 /* One is gone; a context, a stream is about to go. */
 void graph_copy_forget(const void *exec);
 void graph_copy_forget_context(CUcontext context);

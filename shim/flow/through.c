@@ -390,6 +390,9 @@ void through_after(struct op *op)
 	} else if (op->kind == OP_ALLOC) {
 		memory_add(op->alloc.range.base, op->alloc.range.bytes, op->alloc.kind,
 			   op->context);
+		if (op->alloc.kind == MEMORY_SHARED)
+			graph_copies_end_in(op->alloc.range.base,
+					    op->alloc.range.base + op->alloc.range.bytes);
 		if (record_wanted())
 			record_op(op);
 	} else if (op->recorded) {

@@ -454,6 +454,53 @@ static void graph_gone(void)
 	bench_close(&b);
 }
 
+/* P's memory gets a second name, by which it is read between replays. */
+static void graph_aliased(void)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemAccessDesc access = {.location = prop.location,
+				  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr address;
+	CUgraphExec exec;
+	CUstream stream;
+	struct bench b;
+	size_t unit, bytes;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuMemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	bytes = (b.scores * 2 + unit - 1) / unit * unit;
+	CHECK(cuMemCreate(&handle, bytes, &prop, 0));
+	CHECK(cuMemAddressReserve(&address, 2 * bytes, 0, 0, 0));
+	CHECK(cuMemMap(address, bytes, 0, handle, 0));
+	CHECK(cuMemSetAccess(address, bytes, &access, 1));
+	b.t.p = address;
+	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	app_set_stream(&b.app, stream);
+	for (int r = 0; r < 4; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		CHECK(cuStreamSynchronize(stream));
+	}
+	begin(&b);
+	chain(&b, &b.t);
+	exec = end_ready(&b);
+	launch_unknown(&b, exec, &b.t);
+	for (int r = 4; r < 12; r++) {
+		if (r == 9) {
+			CHECK(cuMemMap(address + bytes, bytes, 0, handle, 0));
+			CHECK(cuMemSetAccess(address + bytes, bytes, &access, 1));
+		}
+		bench_inputs(&b, r);
+		launch(&b, exec);
+		observe_o(&b, &b.t, r);
+		if (r >= 9)
+			app_observe(&b.report, "P by another name", r, address + bytes, b.scores);
+	}
+	close_known(&b, exec);
+}
+
 /* Launches of one executable graph wait for each other whatever their streams, also where it is
  * updated in between. Each makes the next one's Q. */
 static void graph_waits(void)
@@ -639,6 +686,7 @@ const struct hazard hazards_graphs[] = {
 	ONCE(graph_branches, "two streams in one capture"),
 	ONCE(graphs_in_turn, "two graphs in the same memory, two streams"),
 	ONCE(graph_waits, "an executable graph on two streams, not waited for"),
+	ONCE(graph_aliased, "P is read by a second name for its memory"),
 	ONCE(graph_learned, "a chain that ran but once outside"),
 	ONCE(graph_overflow, "numbers that the chain outside never had"),
 	ONCE(graph_unknown, "a kernel that nobody knows reads P in the graph"),

@@ -249,6 +249,7 @@ static const struct proved {
 	{"graphs_in_turn", 21, true},
 	{"graph_v_over_q_alone", 11, true},
 	{"graph_waits", 60, true},
+	{"graph_aliased", 6, true},
 	{"graph_learned", 12, true},
 	{"graph_unknown", 1, false},
 	{"graph_managed", 10, true},
