@@ -7,7 +7,8 @@
 
 #include "tools/sites/report.h"
 
-/* The summary, at most thirteen lines: one name and one sentence each, `tone` says how good the news is.
+/* The summary, at most thirteen lines: one name and one sentence each, `tone` says how good the
+ * news is.
  */
 enum { SUMMARY_LINES = 13 };
 enum summary_tone { TONE_PLAIN, TONE_GOOD, TONE_WARNING, TONE_BAD };
