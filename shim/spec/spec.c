@@ -59,6 +59,7 @@ static enum reason add_bias(struct walk *walk, const struct step *step, const st
 	spec->bias_scale[n] = (float)factor;
 	if (walk->masked && !spec->late_biases)
 		spec->late_biases = ATTN_MAX_BIAS - n;
+	walk->mixed |= n && rounded == ATTN_F32 && spec->round_x != ATTN_F32;
 	if (rounded >= 0)
 		spec->round_x = rounded;
 	return reason;
@@ -344,7 +345,8 @@ static enum reason apply_softmax(struct walk *walk, const struct step *step)
 	if (reason == REASON_NONE && meaning->view_count > 3)
 		reason = apply_sinks(walk, step);
 	walk->softmax = true;
-	return reason;
+	return walk->mixed ? stop(walk, REASON_MASK_FORM, "biases are rounded in two ways")
+			   : reason;
 }
 
 /* The scores as another type, or for another: not as whole numbers, nor their bits. A sum in fp32
@@ -356,8 +358,10 @@ static enum reason apply_copy(struct walk *walk, const struct step *step)
 	const struct meaning *meaning = &step->meaning;
 	const int to = meaning->views[0].dtype, from = meaning->views[1].dtype;
 
-	if (!walk->softmax && spec->bias[0].base && (to == ATTN_F16 || to == ATTN_BF16))
+	if (!walk->softmax && spec->bias[0].base && (to == ATTN_F16 || to == ATTN_BF16)) {
 		spec->round_x = to;
+		walk->mixed = false;
+	}
 
 	if (meaning->view_count == 2 &&
 	    ((to < 0) != (from < 0) || (from >= 0 && !walk->unknown && from != walk->dtype)))
@@ -507,7 +511,7 @@ static enum reason walk_steps(struct walk *walk)
 
 	walk->value = 0;
 	walk->softmax = walk->tanh = walk->masked = walk->unknown = walk->again = false;
-	walk->shifted = walk->lowest = false;
+	walk->shifted = walk->lowest = walk->mixed = false;
 	walk->mask = walk->added = -1;
 	walk->astray = NULL;
 	walk->dtype = dtype_of_cuda(chain->steps[0].gemm.ctype);

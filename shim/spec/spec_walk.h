@@ -39,6 +39,7 @@ struct walk {
 	int added;	    /* the one that was added last; -1: none was */
 	const char *astray; /* a step that goes through the scores in another order; NULL: none */
 	bool lowest;	    /* it filled in the lowest number that there is, or -inf */
+	bool mixed;	    /* a bias was rounded to 16 bits, and one after it was not */
 	struct {
 		enum side what;
 		int of; /* version of the scores */

@@ -129,6 +129,20 @@ static struct op add_casts(uint64_t out, enum core_number to, uint64_t wide, uin
 			   (const void *[]){&n, &one, pointers, &nothing, &nothing, &load, store});
 }
 
+/* Of fp32 scores, to P in fp16. */
+static struct op softmax_wide(uint64_t out, uint64_t in)
+{
+	static const char name[] = "_ZN43_GLOBAL__N__b6de9c8c_10_SoftMax_cu_9f978f6320softmax_warp_"
+				   "forwardIfN3c104HalfEfLi9ELb0ELb0EEEvPT0_PKT_iiiPKbib";
+	const int rows = (int)(core.H * core.Sq), keys = (int)core.Sk;
+	const unsigned char no = 0;
+	const uint64_t mask = 0;
+	const int chunk = 0;
+
+	return core_launch(name, 8, (size_t[]){8, 8, 4, 4, 4, 8, 4, 1},
+			   (const void *[]){&out, &in, &rows, &keys, &keys, &mask, &chunk, &no});
+}
+
 /* Scores in fp16 whose masks are added in fp32, for a softmax of fp16: rounded behind them. */
 static void test_bias_in_fp32(void **state)
 {
@@ -155,6 +169,18 @@ static void test_bias_in_fp32(void **state)
 	assert_int_equal(args.spec.bias[1].base, mask + 0x40000);
 	assert_int_equal(args.spec.round_x, ATTN_F16);
 	assert_int_equal(args.spec.round_s, 0);
+	/* the first rounded alone: what it swallows of the scores is lost, of the second is not */
+	assert_int_equal(ENDED(core_add_mask(core.x, core.s, core.mask),
+			       core_cast(wide, CORE_FLOAT, core.x, CORE_HALF, count),
+			       add_casts(sum, CORE_FLOAT, wide, mask), softmax_wide(core.p, sum)),
+			 REASON_MASK_FORM);
+	assert_string_equal(detail, "biases are rounded in two ways");
+	assert_int_equal(FINISHED(core_add_mask(core.x, core.s, core.mask),
+				  core_cast(wide, CORE_FLOAT, core.x, CORE_HALF, count),
+				  add_casts(sum, CORE_FLOAT, wide, mask),
+				  core_cast(core.x, CORE_HALF, sum, CORE_FLOAT, count)),
+			 REASON_NONE);
+	assert_int_equal(args.spec.round_x, ATTN_F16);
 	/* the sum itself is stored in fp16 */
 	assert_int_equal(FINISHED(core_cast(wide, CORE_FLOAT, core.s, CORE_HALF, count),
 				  add_casts(core.x, CORE_HALF, wide, mask)),
