@@ -32,9 +32,9 @@ static __device__ __forceinline__ struct rounding rounding_of(const struct attn_
 	r.after = r.alpha == scale ? 1.0f : scale / r.alpha;
 	r.cap = s.softcap;
 	r.unit = 1.0f;
-	if (!r.scaled && r.cap == 0.0f && !s.bias[0].base && !s.bias[1].base && !s.scales.base && r.after > 0.0f &&
-	    (!s.mask.base || s.mask_value == -INFINITY) && s.window_value == -INFINITY &&
-	    !s.sinks.base) {
+	if (!r.scaled && r.cap == 0.0f && !s.bias[0].base && !s.bias[1].base && !s.scales.base &&
+	    r.after > 0.0f && (!s.mask.base || s.mask_value == -INFINITY) &&
+	    s.window_value == -INFINITY && !s.sinks.base) {
 		r.unit = r.after;
 		r.after = 1.0f;
 	}
@@ -75,7 +75,8 @@ template <int N> static __device__ __forceinline__ void multiply_all(float (&x)[
 }
 
 /* cap * tanh(x / cap), of which each step is stored. */
-template <typename T, int N> static __device__ __forceinline__ void cap_all(float (&x)[2][N], float cap)
+template <typename T, int N>
+static __device__ __forceinline__ void cap_all(float (&x)[2][N], float cap)
 {
 	multiply_all(x, 1.0f / cap);
 	round_all<T>(x);

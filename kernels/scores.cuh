@@ -210,9 +210,8 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 	for (int k = 0; k < N; k++)
 		x[k] *= scale;
 	if (ANY && attn_scales_each(&s))
-		each_element(x, a, w, s.scales, min(i, a.Sq - 1), j, [&](float &score, float own) {
-			score *= factor_of(s, own);
-		});
+		each_element(x, a, w, s.scales, min(i, a.Sq - 1), j,
+			     [&](float &score, float own) { score *= factor_of(s, own); });
 	if (s.softcap != 0.0f) {
 #pragma unroll
 		for (int k = 0; k < N; k++)
