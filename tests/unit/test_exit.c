@@ -16,6 +16,9 @@
 #include "shim/site/site.h"
 #include "tests/unit/child.h"
 
+/* A child starts without options. However slow the machine is, it learns. */
+static const char *const options[] = {"FASHIM_OUT=none", "FASHIM_BUDGET=0", NULL};
+
 /* What a library registered long ago sees when the process ends. */
 static void see_the_end(void)
 {
@@ -30,7 +33,6 @@ static void see_the_end(void)
 static void replace_and_exit(void *argument)
 {
 	(void)argument;
-	setenv("FASHIM_OUT", "none", 1); /* a child starts without options */
 	atexit(see_the_end);
 	core_replaced();
 	exit(0);
@@ -40,7 +42,7 @@ static void test_exit(void **state)
 {
 	static struct child child;
 
-	child_run(&child, NULL, replace_and_exit, NULL);
+	child_run(&child, options, replace_and_exit, NULL);
 	assert_true(child_passed(&child));
 }
 
@@ -77,7 +79,6 @@ static void see_the_late_one(void)
 static void exit_while_one_waits(void *argument)
 {
 	(void)argument;
-	setenv("FASHIM_OUT", "none", 1);
 	atexit(see_the_late_one);
 	core_replaced();
 	launch_below = driver.cuLaunchKernel;
@@ -89,7 +90,7 @@ static void test_exit_while_one_waits(void **state)
 {
 	static struct child child;
 
-	child_run(&child, NULL, exit_while_one_waits, NULL);
+	child_run(&child, options, exit_while_one_waits, NULL);
 	assert_true(child_passed(&child));
 }
 
@@ -120,7 +121,6 @@ static void exit_in_a_handler(void *argument)
 {
 	(void)argument;
 	alarm(60); /* where it waits for itself */
-	setenv("FASHIM_OUT", "none", 1);
 	atexit(see_nothing_launched);
 	core_replaced();
 	launch_below = driver.cuLaunchKernel;
@@ -134,7 +134,7 @@ static void test_exit_in_a_handler(void **state)
 {
 	static struct child child;
 
-	child_run(&child, NULL, exit_in_a_handler, NULL);
+	child_run(&child, options, exit_in_a_handler, NULL);
 	assert_true(child_passed(&child));
 	assert_non_null(strstr(child.errors, "are not computed"));
 }
