@@ -47,7 +47,7 @@ compiled() {
 }
 
 export XDG_CACHE_HOME="$out/cache"
-part 'text alone: left alone' demo '"not_prepared":'
+part 'text alone: left alone' demo '"not_prepared"'
 part 'text alone: compiled' compiled
 part 'text alone: replaced' demo '"replaced":[1-9]'
 part 'portable: zoo' python3 "$here/zoo.py" --lib "$portable/libfashim.so" --apps "$native/apps/gpu" --jobs 8 \
