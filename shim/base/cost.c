@@ -9,6 +9,10 @@
 
 #include "shim/base/clock.h"
 
+/* No cheap thing takes that long: the thread lost the processor to another one, or waited, which
+ * does not stand for what the others of its lot took. */
+#define NO_LOT_NS 1000000
+
 static _Atomic uint64_t host[PURPOSE_COUNT], gpu[PURPOSE_COUNT];
 
 static __thread struct meter {
@@ -39,8 +43,10 @@ static void turn_to(struct cost next)
 	if (last.weight || next.weight) {
 		const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
+		const uint64_t took = now - meter.since;
+
 		if (last.weight)
-			cost_add(last.purpose, (now - meter.since) * last.weight);
+			cost_add(last.purpose, took > NO_LOT_NS ? took : took * last.weight);
 		meter.since = now;
 	}
 	meter.now = next;

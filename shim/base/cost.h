@@ -31,7 +31,7 @@ struct cost {
 struct cost cost_begin(enum purpose purpose);
 
 /* The same where it happens too often for a look at the clock each time: of many, the caller times
- * one in `weight` by lot, and gives 0 for the others. */
+ * one in `weight` by lot, and gives 0 for the others. More than a millisecond counts once. */
 struct cost cost_begin_weighted(enum purpose purpose, unsigned weight);
 
 /* As often timed as what it happens in. */

@@ -94,6 +94,20 @@ static void lots_are_for_the_cheap(void **state)
 	}
 }
 
+/* A time slice that was lost in an op that stands for sixteen was lost once. */
+static void what_is_rare_counts_once(void **state)
+{
+	struct cost program = cost_begin_weighted(PURPOSE_HOOKS, 16);
+
+	pass(30 * MS);
+	cost_end(program);
+	assert_int_equal(cost_ns(PURPOSE_HOOKS), 30 * MS);
+	program = cost_begin_weighted(PURPOSE_HOOKS, 16);
+	pass(MS / 1000);
+	cost_end(program);
+	assert_int_equal(cost_ns(PURPOSE_HOOKS), 30 * MS + 16 * MS / 1000);
+}
+
 static void shared_is_timed_as_its_outer(void **state)
 {
 	struct cost program = cost_begin_weighted(PURPOSE_HOOKS, 0);
@@ -153,6 +167,7 @@ int main(void)
 		cmocka_unit_test_setup(the_program_pays_for_nothing, fresh),
 		cmocka_unit_test_setup(what_is_under_way_is_in_the_sum, fresh),
 		cmocka_unit_test_setup(lots_are_for_the_cheap, fresh),
+		cmocka_unit_test_setup(what_is_rare_counts_once, fresh),
 		cmocka_unit_test_setup(shared_is_timed_as_its_outer, fresh),
 		cmocka_unit_test_setup(threads_have_meters_of_their_own, fresh),
 	};
