@@ -20,8 +20,9 @@
 #include "shim/real/resolve.h"
 #include "shim/base/word.h"
 
-#define WATCHED 16   /* libraries that the shim stands before */
-#define CLEAN	2048 /* objects that are not looked at again, a power of two */
+#define WATCHED 16    /* libraries that the shim stands before */
+#define CLEAN	2048  /* objects that are not looked at again, a power of two */
+#define IMPORTS 65536 /* symbols of an object */
 
 static atomic_int deep_from = -1; /* objects there were when RTLD_DEEPBIND was first asked for */
 static atomic_bool other_namespace, other_answers;
@@ -155,6 +156,36 @@ static bool bound_past(const struct search *search, const struct image *image, e
 	return false;
 }
 
+/* Which of its symbols an object wants of those that we stand before: few, and mostly none, while
+ * the places that the loader filled are many, and lie in memory that nobody needs any more. */
+static struct imports {
+	size_t count; /* 0: not known */
+	uint64_t wanted[IMPORTS / 64];
+} imports;
+
+/* false: it wants none. */
+static bool find_imports(const struct image *image)
+{
+	const size_t count = image_imports(image);
+	bool any = false;
+
+	imports.count = count <= IMPORTS ? count : 0;
+	memset(imports.wanted, 0, (imports.count + 63) / 64 * 8);
+	for (size_t i = 1; i < imports.count; i++)
+		if (image->symbols[i].st_shndx == SHN_UNDEF &&
+		    want_of(image->strings + image->symbols[i].st_name) != WANT_NOTHING) {
+			imports.wanted[i / 64] |= 1ull << i % 64;
+			any = true;
+		}
+	return any || !imports.count;
+}
+
+static bool may_be_wanted(size_t number)
+{
+	return !imports.count ||
+	       (number < imports.count && imports.wanted[number / 64] >> number % 64 & 1);
+}
+
 /* The places of one table of relocations. */
 static bool look_at_places(const struct search *search, const struct image *image,
 			   const ElfW(Rela) * place, size_t count)
@@ -164,7 +195,8 @@ static bool look_at_places(const struct search *search, const struct image *imag
 		const char *name;
 		enum want want;
 
-		if (!number || image->symbols[number].st_shndx != SHN_UNDEF)
+		if (!number || !may_be_wanted(number) ||
+		    image->symbols[number].st_shndx != SHN_UNDEF)
 			continue;
 		name = image->strings + image->symbols[number].st_name;
 		want = want_of(name);
@@ -179,9 +211,10 @@ static bool look_at_places(const struct search *search, const struct image *imag
 	return false;
 }
 
-/* Objects that were looked at twice, the second time after something else had been loaded: at the
- * first the loader may still have been about to bind them. Of these there is nothing more to learn,
- * until something is unloaded: another may come to lie in its place. */
+/* Objects that want nothing, and those that were looked at twice, the second time after something
+ * else had been loaded: at the first the loader may still have been about to bind them. Of these
+ * there is nothing more to learn, until something is unloaded: another may come to lie in its
+ * place. */
 static struct clean {
 	uintptr_t begin; /* 0: free */
 	const ElfW(Dyn) * dynamic;
@@ -205,15 +238,15 @@ static bool known_clean(const struct image *image)
 	return clean_of(image)->twice;
 }
 
-static void note_clean(const struct image *image, unsigned long long changes)
+static void note_clean(const struct image *image, unsigned long long changes, bool for_good)
 {
 	struct clean *of = clean_of(image);
 
 	if (of->begin)
-		of->twice = changes != of->first;
+		of->twice = for_good || changes != of->first;
 	else if (clean_count < CLEAN / 4 * 3) {
 		clean_count++;
-		*of = (struct clean){image->begin, image->dynamic, changes, false};
+		*of = (struct clean){image->begin, image->dynamic, changes, for_good};
 	}
 }
 
@@ -228,12 +261,13 @@ static bool look_at(const struct image *image, void *data)
 	const ElfW(Rela) *places = NULL, *calls = NULL;
 	size_t places_bytes = 0, calls_bytes = 0, relative = 0;
 	struct search *search = data;
-	bool found = false;
+	bool found = false, wants;
 
 	if (known_clean(image)) {
 		search->index++;
 		return false;
 	}
+	wants = find_imports(image);
 	for (const ElfW(Dyn) *entry = image->dynamic; entry->d_tag != DT_NULL; entry++) {
 		if (entry->d_tag == DT_RELA)
 			places = image_pointer(image, entry->d_un.d_ptr);
@@ -246,7 +280,7 @@ static bool look_at(const struct image *image, void *data)
 		else if (entry->d_tag == DT_PLTRELSZ)
 			calls_bytes = entry->d_un.d_val;
 	}
-	if (image->dynamic != _DYNAMIC && !is_watched_library(image)) {
+	if (wants && image->dynamic != _DYNAMIC && !is_watched_library(image)) {
 		found = calls && look_at_places(search, image, calls, calls_bytes / sizeof(*calls));
 		/* Nearly all places of a large library are addresses of its own, and come first. */
 		places_bytes /= sizeof(*places);
@@ -255,7 +289,7 @@ static bool look_at(const struct image *image, void *data)
 			 look_at_places(search, image, places + relative, places_bytes - relative));
 	}
 	if (!found)
-		note_clean(image, search->changes);
+		note_clean(image, search->changes, !wants);
 	search->index++;
 	return found;
 }

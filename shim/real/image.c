@@ -265,6 +265,21 @@ void *image_symbol(const struct image *image, const char *name)
 	return image->sysv_hash ? sysv_lookup(image, name) : NULL;
 }
 
+/* A program may have a function's address that others are to take for it: then it can be found,
+ * too. A table in which there is nothing says nothing. */
+size_t image_imports(const struct image *image)
+{
+	const uint32_t *table = image->gnu_hash, *buckets;
+
+	if (!table || !image->path[0])
+		return 0;
+	buckets = table + 4 + table[2] * (sizeof(ElfW(Addr)) / sizeof(*table));
+	for (uint32_t i = 0; i < table[0]; i++)
+		if (buckets[i])
+			return table[1];
+	return 0;
+}
+
 bool image_needs(const struct image *image, const char *soname)
 {
 	for (const ElfW(Dyn) *entry = image->dynamic; entry->d_tag != DT_NULL; entry++)

@@ -52,6 +52,10 @@ bool image_by_soname(const char *soname, bool prefix, struct image *image);
  * Never the address of an indirect function. */
 void *image_symbol(const struct image *image, const char *name);
 
+/* How many symbols stand before all that others may find, as linkers put them: in a shared object
+ * every symbol that it wants of others is one of them. 0: nobody can tell. */
+size_t image_imports(const struct image *image);
+
 /* Does `soname` stand among the libraries that the object needs? */
 bool image_needs(const struct image *image, const char *soname);
 

@@ -21,7 +21,7 @@ PRELOAD_TEST_PROGRAMS := $(PRELOAD_TEST_NAMES:%=$(PRELOAD_DIR)/%)
 STANDINS := $(addprefix $(PRELOAD_DIR)/standin/lib,cudnn.so.8 cudnn.so.9 nccl.so.2 cufft.so.11 cusparse.so.12 \
   cusolver.so.12)
 PRELOAD_TEST_LIBRARIES := $(PRELOAD_DIR)/libprobe.so $(PRELOAD_DIR)/fake/libcuda.so.1 \
-  $(addprefix $(PRELOAD_DIR)/,libplugin.so libplugin_next.so libasker.so libstub.so libuser12.so libuser13.so \
+  $(addprefix $(PRELOAD_DIR)/,libplugin.so libplugin_next.so libasker.so libstub.so libuser12.so libuser13.so libuser_mute.so \
     libuser_cudnn8.so libuser_cudnn9.so) $(STANDINS)
 
 .PHONY: preload-tests
@@ -85,6 +85,12 @@ $(PRELOAD_DIR)/libstub.so: $(PRELOAD_DIR)/stub.o
 $(addprefix $(PRELOAD_DIR)/,libuser12.so libuser13.so): $(PRELOAD_DIR)/libuser%.so: $(PRELOAD_DIR)/user.o $(SIM_LIBRARIES_TESTED)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN/../../simgpu' -o $@ $< \
 	  $(O)/simgpu/libcublas.so.$* $(O)/simgpu/libcublasLt.so.$*
+
+# One in which nothing can be found: all its symbols are imports, and its hash table is empty.
+$(PRELOAD_DIR)/libuser_mute.so: $(PRELOAD_DIR)/user.o $(SIM_LIBRARIES_TESTED)
+	$(Q)printf '{ local: *; };\n' >$(@:.so=.map)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=$(@:.so=.map) \
+	  -Wl,-rpath,'$$ORIGIN/../../simgpu' -o $@ $< $(O)/simgpu/libcublas.so.13 $(O)/simgpu/libcublasLt.so.13
 
 # Stand-ins for other GPU libraries, all of one source, and two users of differing cuDNNs.
 $(STANDINS): $(addprefix $(PRELOAD_DIR)/,standin.o standin_answers.o)

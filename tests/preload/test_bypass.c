@@ -75,6 +75,16 @@ static void a_deeply_bound_user_is_noticed(void **state)
 	}
 }
 
+static void one_that_exports_nothing_is_noticed(void **state)
+{
+	void *library = load("libuser_mute.so", DEEP | RTLD_NOW);
+
+	assert_null(dlsym(library, "user_gemm"));
+	expect("libuser_mute.so", "cublas");
+	dlclose(library);
+	expect_nothing();
+}
+
 /* What is known of an object ends with it, though another comes to lie in its place. */
 static void nothing_is_known_of_a_successor(void **state)
 {
@@ -150,6 +160,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ordinary_users_are_seen),
 		cmocka_unit_test(a_deeply_bound_user_is_noticed),
+		cmocka_unit_test(one_that_exports_nothing_is_noticed),
 		cmocka_unit_test(nothing_is_known_of_a_successor),
 		cmocka_unit_test(a_deeply_bound_asker_is_noticed),
 		cmocka_unit_test(deeply_bound_strangers_do_not_matter),
