@@ -537,7 +537,7 @@ bool chain_extend(struct chain *chain, const struct sight *sight)
 	step_keep(step, sight);
 	step->first_value = chain->value_count;
 	step->ref_count = 0;
-	rules_meaning(function, &op->launch, sight->params, &step->meaning);
+	rules_meaning_seen(sight, &step->meaning);
 	rules_settle_constant(&step->meaning);
 	step->name = chain_has_meaning(&step->meaning) ? rules_role_name(step->meaning.role)
 						       : function->name;

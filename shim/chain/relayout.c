@@ -97,7 +97,7 @@ bool relayout_read(struct relayout *r, const struct sight *sight)
 	if (!out || !in || !in->bounded || out->sure_end != out->end ||
 	    range_overlap(out->begin, out->end, in->begin, in->end))
 		return false;
-	rules_meaning(function, launch, sight->params, &step->meaning);
+	rules_meaning_seen(sight, &step->meaning);
 	if (meaning->role != ROLE_COPY || meaning->view_count != 2 || meaning->views[0].dtype < 0 ||
 	    !holds(meaning->views[1].dtype, meaning->views[0].dtype) ||
 	    meaning->views[0].element < 2)

@@ -142,7 +142,8 @@ void touch_accesses(const struct sight *sight)
 	case OP_LAUNCH:
 		if (!sight->params)
 			list->opaque = true;
-		else if (rules_access(sight->function, &op->launch, sight->params, list))
+		else if (rules_access(sight->function, &op->launch, sight->params, list,
+				      sight->meaning))
 			grade(list, GRADE_RULED);
 		else if (addresses_access(sight))
 			grade(list, GRADE_MEASURED);
@@ -176,6 +177,7 @@ const struct sight *touch_see(struct op *op)
 {
 	static unsigned char params[FUNCTION_MAX_BYTES]; /* flow lock */
 	static struct access_list list;
+	static struct meaning meaning;
 	static struct sight sight;
 
 	sight = (struct sight){.op = op, .list = &list, .who = op->name};
@@ -183,6 +185,7 @@ const struct sight *touch_see(struct op *op)
 		sight.function = function_get(op->launch.function);
 	if (sight.function && function_read_params(sight.function, &op->launch, params)) {
 		sight.params = params;
+		sight.meaning = &meaning;
 		sight.who = sight.function->name;
 	}
 	touch_accesses(&sight);

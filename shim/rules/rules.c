@@ -64,17 +64,25 @@ static bool read_with(const struct function *function, const struct op_launch *l
 }
 
 bool rules_access(const struct function *function, const struct op_launch *launch,
-		  const unsigned char *params, struct access_list *list)
+		  const unsigned char *params, struct access_list *list, struct meaning *meaning)
 {
-	struct meaning meaning;
+	struct meaning unwanted;
 
-	return read_with(function, launch, params, list, &meaning);
+	return read_with(function, launch, params, list, meaning ? meaning : &unwanted);
 }
 
 void rules_meaning(const struct function *function, const struct op_launch *launch,
 		   const unsigned char *params, struct meaning *meaning)
 {
 	read_with(function, launch, params, NULL, meaning);
+}
+
+void rules_meaning_seen(const struct sight *sight, struct meaning *meaning)
+{
+	if (sight->meaning)
+		*meaning = *sight->meaning;
+	else
+		rules_meaning(sight->function, &sight->op->launch, sight->params, meaning);
 }
 
 static bool one_element(const struct meaning *meaning, const struct view *view)

@@ -18,6 +18,7 @@
 
 #include "shim/op/access.h"
 #include "shim/rules/function.h"
+#include "shim/rules/sight.h"
 
 enum rule_role {
 #define ROLE(id, name) ROLE_##id,
@@ -79,13 +80,16 @@ static inline bool view_in_order(const struct meaning *meaning, const struct vie
 void rules_bind(struct function *function);
 
 /* Exact accesses of a launch with a rule. false: no rule, or the parameters are not as it expects.
- */
+ * What it means is read on the way; meaning NULL: nobody wants it. */
 bool rules_access(const struct function *function, const struct op_launch *launch,
-		  const unsigned char *params, struct access_list *list);
+		  const unsigned char *params, struct access_list *list, struct meaning *meaning);
 
 /* What it means; role ROLE_UNKNOWN without a rule, ROLE_OPAQUE when only the accesses are known. */
 void rules_meaning(const struct function *function, const struct op_launch *launch,
 		   const unsigned char *params, struct meaning *meaning);
+
+/* The same of a launch with parameters that was seen: as read then, where it was. */
+void rules_meaning_seen(const struct sight *sight, struct meaning *meaning);
 
 /* A step that takes a number from device memory: settles `constant` and `scalar` (shadow.h). A
  * product or quotient with a number that is known becomes ROLE_SCALE. */

@@ -56,7 +56,7 @@ bool read_block(const struct function *function, const struct op_launch *launch,
 		const unsigned char *params, struct access_list *list)
 {
 	memset(list, 0, sizeof(*list));
-	return rules_access(function, launch, params, list);
+	return rules_access(function, launch, params, list, NULL);
 }
 
 void check_spoilt(const struct block *block, const struct function *function,

@@ -24,7 +24,7 @@ bool read_op(const struct op *op)
 	assert_non_null(function->rule);
 	assert_true(function_read_params(function, &op->launch, params));
 	rules_meaning(function, &op->launch, params, &meaning);
-	return rules_access(function, &op->launch, params, &list);
+	return rules_access(function, &op->launch, params, &list, NULL);
 }
 
 void assert_touch(int n, enum access_mode mode, uint64_t begin, uint64_t bytes)

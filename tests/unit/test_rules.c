@@ -52,7 +52,7 @@ static void take_in(struct op *op, void *argument)
 	sighting.list.opaque = false;
 	rules_meaning(sighting.function, &op->launch, params, &sighting.meaning);
 	survey->launches++;
-	if (rules_access(sighting.function, &op->launch, params, &sighting.list))
+	if (rules_access(sighting.function, &op->launch, params, &sighting.list, NULL))
 		survey->ruled++;
 	survey->look(survey, op, &sighting);
 }
@@ -303,7 +303,7 @@ static bool read_op(const struct op *op, struct meaning *meaning, struct access_
 	function = function_get(op->launch.function);
 	assert_true(function_read_params(function, &op->launch, params));
 	memset(list, 0, sizeof(*list));
-	known = rules_access(function, &op->launch, params, list);
+	known = rules_access(function, &op->launch, params, list, NULL);
 	rules_meaning(function, &op->launch, params, meaning);
 	return known;
 }

@@ -306,7 +306,7 @@ static void test_softmax_mask_denied(void **state)
 		op = masked_softmax(MASKED_SOFTMAX, chunks[i], true);
 		function = function_get(op.launch.function);
 		assert_true(function_read_params(function, &op.launch, params));
-		assert_false(rules_access(function, &op.launch, params, &list));
+		assert_false(rules_access(function, &op.launch, params, &list, NULL));
 	}
 }
 
