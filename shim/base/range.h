@@ -28,6 +28,17 @@ static inline bool range_overlap(uint64_t a_begin, uint64_t a_end, uint64_t b_be
 	return a_begin < b_end && b_begin < a_end;
 }
 
+/* Makes a range reach around another one, too; an empty one becomes it. */
+static inline void range_widen(struct range *range, uint64_t begin, uint64_t end)
+{
+	const bool empty = range->begin >= range->end;
+
+	if (empty || begin < range->begin)
+		range->begin = begin;
+	if (empty || end > range->end)
+		range->end = end;
+}
+
 void range_set_one(struct range_set *set, uint64_t begin, uint64_t end);
 
 /* Does [begin, end) meet the set? */

@@ -22,12 +22,14 @@ static struct kept {
 	uint64_t used;	 /* the larger, the later */
 } kept[LOOKS];
 static int kept_count;
+static struct range around; /* what they were looks at, and perhaps more */
 
 static void forget(struct kept *k)
 {
 	scratch_put(k->result, k->stream);
 	k->result = 0;
-	kept_count--;
+	if (!--kept_count)
+		around = (struct range){0};
 }
 
 void looks_forget(void)
@@ -92,6 +94,8 @@ uint64_t looks_get(CUcontext context, CUstream stream, const struct attn_look *l
 		k->context = context;
 		k->stream = stream;
 		kept_count++;
+		range_widen(&around, look->ranges.bias.base,
+			    look->ranges.bias.base + look->read_bytes);
 	}
 	k->used = ++uses;
 	return k->result;
@@ -101,6 +105,8 @@ uint64_t looks_get(CUcontext context, CUstream stream, const struct attn_look *l
 
 void looks_guard_write(uint64_t begin, uint64_t end)
 {
+	if (!range_overlap(begin, end, around.begin, around.end))
+		return;
 	for (int i = 0; i < LOOKS && kept_count; i++) {
 		const uint64_t read = kept[i].look.ranges.bias.base;
 

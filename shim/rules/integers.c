@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "shim/base/range.h"
 #include "shim/op/memory.h"
 #include "shim/rules/rule_reader.h"
 
@@ -27,13 +28,13 @@ static struct fact {
 	int64_t number;
 } facts[FACTS];
 static unsigned next;
-static bool any; /* may one of them hold? */
+static struct range around; /* all of them; empty: none holds */
 
 void integers_clear(void)
 {
-	for (int i = 0; i < FACTS && any; i++)
+	for (int i = 0; i < FACTS && around.end; i++)
 		facts[i].end = facts[i].begin = 0;
-	any = false;
+	around = (struct range){0};
 }
 
 /* The fact that covers these bytes, from the beginning of a number to the end of one. */
@@ -161,20 +162,20 @@ static struct fact of_scan(const struct reading *r, const struct access_list *li
 	return fact_at(whole_write(list, rule_offset(r, 1)), 4, ENDS, counts->number);
 }
 
-static struct fact of_launch(const struct reading *r, const struct access_list *list)
-{
-	static const struct {
-		bool (*read)(struct reading *r);
-		struct fact (*make)(const struct reading *r, const struct access_list *list);
-	} makers[] = {{rule_read_top_k, of_top_k},	     {rule_read_unrolled, of_cast},
-		      {rule_read_vectorized, of_fill},	     {rule_read_radix_tile, of_radix_tile},
-		      {rule_read_radix_pass, of_radix_pass}, {rule_read_histogram, of_histogram},
-		      {rule_read_device_scan, of_scan}};
+static const struct maker {
+	bool (*read)(struct reading *r);
+	struct fact (*make)(const struct reading *r, const struct access_list *list);
+} makers[] = {{rule_read_top_k, of_top_k},	     {rule_read_unrolled, of_cast},
+	      {rule_read_vectorized, of_fill},	     {rule_read_radix_tile, of_radix_tile},
+	      {rule_read_radix_pass, of_radix_pass}, {rule_read_histogram, of_histogram},
+	      {rule_read_device_scan, of_scan}};
 
+static const struct maker *maker_of(const struct function *function)
+{
 	for (unsigned i = 0; i < sizeof(makers) / sizeof(*makers); i++)
-		if (r->function->rule && r->function->rule->read == makers[i].read)
-			return makers[i].make(r, list);
-	return (struct fact){0};
+		if (function && function->rule && function->rule->read == makers[i].read)
+			return &makers[i];
+	return NULL;
 }
 
 static struct fact of_copy(const struct op_copy *copy)
@@ -210,35 +211,46 @@ static bool sorts(const struct reading *r, const struct access *access, const st
 	return width[access->where == (int)rule_offset(r, 4)] == fact->width;
 }
 
-static void forget(const struct reading *r, const struct access_list *list)
+static void forget(const struct reading *r, const struct access *write)
 {
-	for (int i = 0; i < list->count; i++)
-		for (int k = 0; k < FACTS && (list->item[i].mode & ACCESS_WRITE); k++)
-			if (list->item[i].begin < facts[k].end &&
-			    facts[k].begin < list->item[i].end &&
-			    !sorts(r, &list->item[i], &facts[k]))
-				facts[k].end = facts[k].begin = 0;
+	if (!range_overlap(write->begin, write->end, around.begin, around.end))
+		return;
+	around = (struct range){0};
+	for (int k = 0; k < FACTS; k++) {
+		struct fact *fact = &facts[k];
+
+		if (range_overlap(write->begin, write->end, fact->begin, fact->end) &&
+		    !sorts(r, write, fact))
+			fact->end = fact->begin = 0;
+		if (fact->begin < fact->end)
+			range_widen(&around, fact->begin, fact->end);
+	}
 }
 
 void integers_note(const struct sight *sight)
 {
+	const struct maker *maker = sight->params ? maker_of(sight->function) : NULL;
 	struct reading r = {.params = sight->params};
 	struct fact fresh = {0};
 
+	if (!maker && !around.end)
+		return;
 	if (sight->params) {
 		r.function = sight->function;
 		r.launch = &sight->op->launch;
 		r.behind = sight->function->behind;
-		fresh = of_launch(&r, sight->list);
-	} else if (sight->op->kind == OP_COPY && any) {
-		fresh = of_copy(&sight->op->copy);
 	}
-	if (any)
-		forget(&r, sight->list);
+	if (maker)
+		fresh = maker->make(&r, sight->list);
+	else if (sight->op->kind == OP_COPY)
+		fresh = of_copy(&sight->op->copy);
+	for (int i = 0; i < sight->list->count; i++)
+		if (sight->list->item[i].mode & ACCESS_WRITE)
+			forget(&r, &sight->list->item[i]);
 	if (fresh.begin >= fresh.end || !memory_watchable(memory_find(fresh.begin)))
 		return; /* or the host may write there unseen */
 	facts[next++ % FACTS] = fresh;
-	any = true;
+	range_widen(&around, fresh.begin, fresh.end);
 }
 
 bool integers_end_at(uint64_t address, uint64_t count, int64_t total)

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "shim/base/range.h"
 #include "shim/op/gemm.h"
 #include "shim/op/memory.h"
 #include "shim/real/driver.h"
@@ -22,7 +23,7 @@ static struct piece {
 } pieces[PIECES];
 static unsigned char content[PIECES][PIECE_BYTES]; /* apart: every op goes through the ranges */
 static unsigned next;
-static bool any; /* may one of them hold something? */
+static struct range around; /* all of them; empty: none holds anything */
 static bool wanted;
 
 bool shadow_wanted(void)
@@ -32,19 +33,26 @@ bool shadow_wanted(void)
 
 void shadow_clear(void)
 {
-	for (int i = 0; i < PIECES && any; i++)
+	for (int i = 0; i < PIECES && around.end; i++)
 		pieces[i].size = 0;
-	any = false;
+	around = (struct range){0};
 	grouped_clear();
 	integers_clear();
 }
 
 static void forget(uint64_t begin, uint64_t end)
 {
-	for (int i = 0; i < PIECES; i++)
-		if (pieces[i].size && begin < pieces[i].begin + pieces[i].size &&
-		    pieces[i].begin < end)
-			pieces[i].size = 0;
+	if (!range_overlap(begin, end, around.begin, around.end))
+		return;
+	around = (struct range){0};
+	for (int i = 0; i < PIECES; i++) {
+		struct piece *piece = &pieces[i];
+
+		if (begin < piece->begin + piece->size && piece->begin < end)
+			piece->size = 0;
+		if (piece->size)
+			range_widen(&around, piece->begin, piece->begin + piece->size);
+	}
 }
 
 void shadow_put(uint64_t begin, const void *bytes, uint64_t size)
@@ -55,7 +63,8 @@ void shadow_put(uint64_t begin, const void *bytes, uint64_t size)
 		return;
 	pieces[at] = (struct piece){begin, size};
 	memcpy(content[at], bytes, size);
-	any = true;
+	if (size)
+		range_widen(&around, begin, begin + size);
 }
 
 /* May the host's bytes be read now? A copy from pinned memory that nobody waits for reads them
@@ -113,7 +122,7 @@ static void note_fill(const struct sight *sight)
 		rules_put_addresses(function, launch, sight->params);
 	if (function->functor.role != ROLE_FILL || launch->grid[0] != 1)
 		return;
-	rules_meaning(function, launch, sight->params, &meaning);
+	rules_meaning_seen(sight, &meaning);
 	if (meaning.role == ROLE_FILL && meaning.elements == 1)
 		shadow_put(meaning.views[0].base, sight->params + meaning.scalar_where,
 			   (uint64_t)meaning.views[0].element);
@@ -127,7 +136,7 @@ void shadow_note(const struct sight *sight)
 		shadow_clear();
 		return;
 	}
-	for (int i = 0; i < list->count && any; i++)
+	for (int i = 0; i < list->count; i++)
 		if (list->item[i].mode & ACCESS_WRITE)
 			forget(list->item[i].begin, list->item[i].end);
 	grouped_note(sight);
