@@ -73,8 +73,7 @@ struct chain {
 	bool captured; /* deferred while a graph is recorded: run in place, or not at all */
 	bool recorded; /* captured, only followed: its ops are recorded as the program gave them */
 	enum reason unfit; /* why it can never be replaced, REASON_NONE while it can */
-	char detail[96];
-	CUcontext context;
+	CUcontext context; /* this and what follows, to `age`, is read for every op */
 	CUstream stream;
 	struct site *site;  /* closed or deferred to one */
 	uint64_t serial;    /* order of opening */
@@ -87,6 +86,7 @@ struct chain {
 	bool met;	    /* watched: an op would have had its scores made real … */
 	bool perhaps_met;   /* … or will not any more, once more is known of it */
 	bool suspected;	    /* an unknown kernel was handed its scores after the close */
+	char detail[96];    /* of `unfit` */
 	const void *graph; /* closed in a graph whose launches make its values anew; NULL: not so */
 	struct timing *timing;
 	struct slopes_args slopes; /* of what is being launched (made_bias.h) */

@@ -80,12 +80,36 @@ static uint64_t sign_count(uint64_t hash, unsigned count, unsigned shift)
 	return hash_mix(hash, 0x6b657973ull << 32 | count << 8 | shift);
 }
 
-static uint64_t sign_word(uint64_t hash, const struct says *says, uint32_t word)
+/* Which of them it is, or none: COUNTS * SHIFTS. */
+static unsigned said_by(const struct says *says, uint32_t word)
 {
-	for (unsigned i = 0; word > SMALL && word >= says->least && i < COUNTS * SHIFTS; i++)
-		if (word == says->word[i])
-			return sign_count(hash, i / SHIFTS, i % SHIFTS);
-	return hash_mix(hash, word);
+	unsigned i = 0;
+
+	if (word <= SMALL || word < says->least)
+		return COUNTS * SHIFTS;
+	while (i < COUNTS * SHIFTS && word != says->word[i])
+		i++;
+	return i;
+}
+
+static uint64_t sign_word(uint64_t hash, uint32_t word, unsigned said)
+{
+	return said < COUNTS * SHIFTS ? sign_count(hash, said / SHIFTS, said % SHIFTS)
+				      : hash_mix(hash, word);
+}
+
+/* Two words next to each other: nearly all say nothing of the kind, and are signed at once. */
+static uint64_t sign_pair(uint64_t hash, const struct says *says, const unsigned char *bytes)
+{
+	unsigned said[2];
+	uint32_t word[2];
+
+	memcpy(word, bytes, sizeof(word));
+	for (int i = 0; i < 2; i++)
+		said[i] = said_by(says, word[i]);
+	if (said[0] == COUNTS * SHIFTS && said[1] == COUNTS * SHIFTS)
+		return hash_mix(hash, (uint64_t)word[1] << 32 | word[0]);
+	return sign_word(sign_word(hash, word[0], said[0]), word[1], said[1]);
 }
 
 static uint64_t sign_grid(uint64_t hash, const struct says *says, uint32_t blocks)
@@ -103,20 +127,18 @@ static uint64_t sign_launch(uint64_t hash, const struct op_gemm *opener,
 			    const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
 			    const struct access_list *list)
 {
-	unsigned char bytes[CHAIN_PARAM_BYTES + 4] = {0};
+	unsigned char bytes[CHAIN_PARAM_BYTES + 8]; /* whole pairs of words */
 	const uint64_t zero = 0;
 	struct says says;
-	uint32_t word;
 
 	say(&says, opener);
 	memcpy(bytes, params, function->bytes);
+	memset(bytes + function->bytes, 0, 8);
 	for (int i = 0; i < list->count; i++)
 		if ((unsigned)list->item[i].where + 8 <= function->bytes)
 			memcpy(bytes + list->item[i].where, &zero, 8);
-	for (unsigned at = 0; at < function->bytes; at += 4) {
-		memcpy(&word, bytes + at, 4);
-		hash = sign_word(hash, &says, word);
-	}
+	for (unsigned at = 0; at < function->bytes; at += 8)
+		hash = sign_pair(hash, &says, bytes + at);
 	for (int i = 0; i < 3; i++)
 		hash = sign_grid(hash, &says, grid[i]);
 	hash = hash_bytes(hash, block, 3 * sizeof(*block));

@@ -72,11 +72,12 @@ static bool has_unknown(const struct access_list *list)
 static void settle_unknown(const struct sight *sight)
 {
 	struct access_list *list = sight->list;
-	const struct chain *chain = chain_reader(sight->op, list);
 	const struct site *model = NULL;
+	const struct chain *chain;
 
 	if (sight->op->kind != OP_LAUNCH || !has_unknown(list))
 		return;
+	chain = chain_reader(sight->op, list);
 	if (chain && chain->deferred)
 		model = site_model(chain, chain_launch_key(&chain->steps[0].gemm, sight), list);
 	if (model) {

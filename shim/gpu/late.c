@@ -207,6 +207,8 @@ static void guard_numbered(struct queue reader,
 			   bool (*meets)(const struct work *work, const void *what),
 			   const void *what)
 {
+	if (queue_count == 1 && has_number(reader) && queue_same(queues[0].queue, reader))
+		return; /* all of it is the reader's own */
 	if (queue_count && queue_count < LATE_QUEUES && has_number(reader))
 		enter_queue(reader);
 	guard(reader, meets, what);

@@ -27,24 +27,25 @@
 #define LOGGED	    16	 /* copies made after all that the log tells of */
 #define LEAST_BYTES 1024 /* a smaller one may be a number that some kernel takes */
 
+/* Each op is held against all of them: what that takes lies in one line of the cache. */
 static struct held_copy {
-	bool stands; /* nobody overwrote the copy; or would have, had it been made */
-	bool held;   /* not made yet */
-	bool asked;  /* held, and the op at hand reads it */
-	bool output; /* of a fused kernel that wrote the copy's input: made by a kernel of ours */
+	_Alignas(64) uint64_t out_begin;
+	uint64_t out_end, in_begin, in_end;
 	uint64_t since; /* number of the op before it */
+	bool stands;	/* nobody overwrote the copy; or would have, had it been made */
+	bool held;	/* not made yet */
+	bool output; /* of a fused kernel that wrote the copy's input: made by a kernel of ours */
 	uint64_t number;
 	uint64_t cast; /* number of the cast that made what this is made of; 0: none */
 	CUcontext context;
 	CUstream stream;
-	uint64_t out_begin, out_end, in_begin, in_end;
 } copies[COPIES];
 static struct relayout relayouts[COPIES];
 
 static uint64_t used;  /* a bit for each copy: what it is made of is as it was */
+static uint64_t asked; /* … it stands, and the op at hand, a product, reads it */
 static uint64_t count; /* of copies seen */
 static uint64_t ops;   /* that were guarded against */
-static bool any_asked; /* is one of them */
 
 static struct kind {
 	uint64_t key;
@@ -79,6 +80,11 @@ static struct kind *kind_of(uint64_t key)
 	return free;
 }
 
+static uint64_t bit_of(const struct held_copy *c)
+{
+	return 1ull << (c - copies);
+}
+
 static struct relayout *relayout_of(const struct held_copy *c)
 {
 	return &relayouts[c - copies];
@@ -87,7 +93,7 @@ static struct relayout *relayout_of(const struct held_copy *c)
 static void forget(struct held_copy *c)
 {
 	c->stands = c->held = false;
-	used &= ~(1ull << (c - copies));
+	used &= ~bit_of(c);
 }
 
 /* ---- making them ---------------------------------------------------------------------------- */
@@ -200,19 +206,18 @@ void copies_guard(const struct sight *sight)
 		high = list->item[i].end > high ? list->item[i].end : high;
 	}
 	ops++;
-	any_asked = false;
+	asked = 0;
 	for_each_copy(c)
 	{
 		const bool old = ops - c->since > PATIENCE;
 		struct touch t = {.needs = old, .ends = old};
 
-		c->asked = false;
 		if (!old && !near(c, low, high))
 			continue;
 		for (int i = 0; i < list->count; i++)
 			touch(&t, c, &list->item[i], sight->op->kind == OP_GEMM);
-		c->asked = t.asks;
-		any_asked |= t.asks;
+		if (t.asks)
+			asked |= bit_of(c);
 		if (t.needs || (t.asks && t.overwrites))
 			make(c, NULL, sight->who);
 		if (t.overwrites)
@@ -245,9 +250,9 @@ void copies_guard_graph(const struct op *op, const struct graph_ranges *ranges)
 
 void copies_needed(const struct chain *opened, const char *who)
 {
-	if (!any_asked)
+	if (!asked)
 		return;
-	for_each_copy(c) if (c->held && c->asked) make(c, opened, who);
+	for_each_copy(c) if (c->held && (asked & bit_of(c))) make(c, opened, who);
 }
 
 /* ---- keeping them --------------------------------------------------------------------------- */
@@ -327,7 +332,8 @@ static struct held_copy *keep(const struct relayout *copy, CUcontext context, CU
 	const uint64_t cast = cast_before(copy, context, stream);
 	struct held_copy *c = slot();
 
-	used |= 1ull << (c - copies);
+	used |= bit_of(c);
+	asked &= ~bit_of(c);
 	*c = (struct held_copy){.stands = true,
 				.since = ops,
 				.number = ++count,
@@ -455,7 +461,7 @@ bool copies_absorb(struct chain *chain, int n, uint64_t begin, uint64_t end)
 	    !chain_relay(chain, n, relayout_of(c)))
 		return false;
 	kind_of(relayout_of(c)->key)->fed++;
-	c->asked = false;
+	asked &= ~bit_of(c);
 	return true;
 }
 
