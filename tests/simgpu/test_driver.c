@@ -204,7 +204,7 @@ static void images_are_told_apart(void **state)
 	assert_int_equal(cuModuleGetFunction(&found, m, "app_copy"), CUDA_ERROR_NOT_FOUND);
 	assert_int_equal(cuModuleUnload(m), CUDA_SUCCESS);
 	assert_int_equal(cuModuleLoadData(&m, noise), CUDA_ERROR_INVALID_IMAGE);
-	assert_int_equal(cuModuleLoad(&m, "/nonexistent"), CUDA_ERROR_FILE_NOT_FOUND);
+	assert_int_equal(cuModuleLoad(&m, BUILD_FOLDER "/no-such-file"), CUDA_ERROR_FILE_NOT_FOUND);
 	assert_int_equal(cuModuleLoadData(&m, ptx), CUDA_SUCCESS); /* fashim's own */
 	assert_int_equal(cuModuleGetFunction(&found, m, "fashim_drift"), CUDA_SUCCESS);
 }

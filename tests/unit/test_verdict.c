@@ -205,9 +205,9 @@ static void test_moved(void **state)
 	assert_moved(2e-2, ATTN_F16, false, false);
 	assert_moved(7e-3, ATTN_BF16, true, true);
 	assert_moved(1e-2, ATTN_BF16, true, false);
-	assert_moved(2e-2, ATTN_BF16, false, false);		 /* T5's unscaled scores */
+	assert_moved(2e-2, ATTN_BF16, false, false); /* T5's unscaled scores */
 	assert_moved(2e-6, ATTN_F32, true, true);
-	assert_moved(1e-5, ATTN_F32, true, false); /* Visformer's, of 1e7 */
+	assert_moved(1e-5, ATTN_F32, true, false);		 /* Visformer's, of 1e7 */
 	assert_true(rounding_where_choices(ATTN_BF16) < 2.6e-3); /* GPT-OSS */
 	assert_true(rounding_where_choices(ATTN_F16) > 4e-4);
 	assert_true(isinf(rounding_where_choices(ATTN_F32)));
