@@ -8,7 +8,7 @@
 set -u
 build=$(cd "${1:?usage: interposers.sh BUILD}" && pwd)
 here=$build/tests/preload
-shim=$build/libfashim.so
+shim=$build/sim/libfashim.so
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0
