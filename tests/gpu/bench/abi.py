@@ -13,12 +13,14 @@ DTYPES = {"torch.float16": F16, "torch.bfloat16": BF16, "torch.float32": F32, "t
 
 
 class Tensor(Structure):
-    _fields_ = [("base", c_uint64), ("stride", c_int64 * 4), ("dtype", c_int32), ("by_array", c_int32)]
+    _fields_ = [("base", c_uint64), ("stride", c_int64 * 4), ("dtype", c_int32), ("by_array", c_int32), ("batches", c_int32),
+                ("columns", c_int32)]
 
 
 class Spec(Structure):
     _fields_ = [("scale", c_float), ("softcap", c_float), ("out_scale", c_float), ("round_x", c_int32),
                 ("round_p", c_int32), ("empty_row", c_int32), ("round_s", c_int32), ("alpha", c_float),
+                ("scales", Tensor), ("scales_divide", c_int32),
                 ("bias_scale", c_float * 2), ("bias", Tensor * 2), ("mask", Tensor), ("mask_keeps", c_int32),
                 ("mask_value", c_float), ("late_biases", c_int32), ("window_left", c_int32), ("window_right", c_int32),
                 ("window_shift", c_int32), ("window_value", c_float), ("lengths", Tensor),
