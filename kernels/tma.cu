@@ -225,6 +225,7 @@ struct kernel {
 			else
 				add_bias<T>(s, at, step ? ROWS * 128 : 1024, row, step,
 					 spec.bias_scale[0]);
+			reads_before_copies();
 			__syncwarp();
 			if (lane == 0)
 				barrier_arrive(b_empty(bp.stage));

@@ -55,6 +55,14 @@ static __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t p
 		     : "memory");
 }
 
+/* Orders what this thread has read of shared memory before copies that are started behind an
+ * arrival of its warp: loads and copies are different ways to memory, which no barrier orders by
+ * itself. */
+static __device__ __forceinline__ void reads_before_copies(void)
+{
+	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 /* Copies the box at `column`, `row`, `head`, `batch` of the tensor that `map` (a CUtensorMap in
  * parameter memory) describes; what lies outside the tensor arrives as zeros, and is counted. */
 static __device__ __forceinline__ void copy_box(uint32_t shared, const void *map, uint32_t barrier,
