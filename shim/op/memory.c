@@ -75,6 +75,8 @@ void memory_remove(uint64_t base, uint64_t bytes)
 
 	while (end < count && table[end].base - base < bytes)
 		end++;
+	if (first == end)
+		return;
 	memmove(&table[first], &table[end], (count - end) * sizeof(*table));
 	count -= end - first;
 }
