@@ -5,9 +5,11 @@ Nothing here knows what a program computes. A run that crashes, hangs or writes 
 Run or a Log that says so; it never raises.
 """
 import contextlib
+import contextlib
 import ctypes
 import glob
 import importlib.util
+import io
 import json
 import os
 import select
@@ -64,6 +66,17 @@ def shim_environment(library, mode, log, **more):
     """`more`: further FASHIM_* options."""
     return clean_environment(LD_PRELOAD=os.path.abspath(library), FASHIM=mode, FASHIM_OUT=log,
                              FASHIM_LOG="warn", **{"FASHIM_BUDGET": "0", **more})
+
+
+def printed(show, path):
+    """What show() returns; what it prints is kept in a file, too."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        result = show()
+    print(text.getvalue(), end="")
+    with open(path, "w") as file:
+        file.write(text.getvalue())
+    return result
 
 
 class Run:

@@ -12,7 +12,6 @@ programs that hang.
 import argparse
 import contextlib
 import fnmatch
-import io
 import json
 import os
 import shutil
@@ -186,14 +185,14 @@ def main():
     runner = Runner(arguments)
     verdicts = runner.run()
     seconds = time.monotonic() - start
-    text = io.StringIO()
-    with contextlib.redirect_stdout(text):
+
+    def show():
         failed = table.print_table(verdicts, {}, seconds)
         for line in runner.skipped:
             print("skipped:", line)
-    print(text.getvalue(), end="")
-    with open(os.path.join(arguments.out, "many.txt"), "w") as file:
-        file.write(text.getvalue())
+        return failed
+
+    failed = harness.printed(show, os.path.join(arguments.out, "many.txt"))
     with open(os.path.join(arguments.out, "many.json"), "w") as file:
         json.dump({"verdicts": [v.as_dict() for v in verdicts], "seconds": seconds}, file, indent=1, default=str)
     runner.keep_logs(os.path.join(arguments.out, "many"))

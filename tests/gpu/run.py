@@ -21,7 +21,6 @@ import argparse
 import contextlib
 import fcntl
 import fnmatch
-import io
 import json
 import os
 import shutil
@@ -315,12 +314,7 @@ def main():
     with open(os.path.join(arguments.out, name), "w") as file:
         json.dump(kept, file, indent=1, default=str, allow_nan=not arguments.catalogue)
     runner.pack(os.path.join(arguments.out, "logs.tar.gz"))
-    text = io.StringIO()
-    with contextlib.redirect_stdout(text):
-        failed = show()
-    print(text.getvalue(), end="")
-    with open(os.path.join(arguments.out, "table.txt"), "w") as file:
-        file.write(text.getvalue())
+    failed = harness.printed(show, os.path.join(arguments.out, "table.txt"))
     if arguments.keep:
         print(f"outputs and logs: {runner.work}")
     else:
