@@ -42,7 +42,6 @@ static void turn_to(struct cost next)
 
 	if (last.weight || next.weight) {
 		const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-
 		const uint64_t took = now - meter.since;
 
 		if (last.weight)
