@@ -2,12 +2,14 @@
  *
  * The kernels by themselves on a real GPU, every variant on every case that it takes.
  *
- *     kernel_check [-i IMAGE] [-k VARIANT] [-q | -s | -t] [-v] [WORD...]
+ *     kernel_check [-i IMAGE] [-k VARIANT] [-q | -s | -t] [-r TIMES] [-v] [WORD...]
  *
  *   -i  a compiled part of the image (build/kernels/sm_90a/tma_f16.fatbin), and its variants alone
  *   -k  only variants whose names contain this; those of the ladder only if this begins with
  *       "ladder", and then on calls at random, a hundred of which every step takes
  *   -q  every seventh case of the sweep, one at least for each variant, and nothing is timed
+ *   -r  launches every run this often again; O must be the same, bit for bit: to find races, best
+ *       while other processes share the GPU
  *   -s  for compute-sanitizer: one small case per variant, tightly allocated
  *   -t  the timed cases only: of all variants in turn, the median of 20 rounds after 5 to warm up
  *   -v  a line for every run, not only for those that went wrong, and for every variant
@@ -42,7 +44,7 @@ static int arch; /* of the GPU: 90 */
 static struct {
 	const char *variant;
 	char **words;
-	int verbose, quick;
+	int verbose, quick, again;
 } options;
 
 static struct tally {
@@ -80,7 +82,7 @@ static double *truth_of(const struct attn_args *a)
 
 struct verdict {
 	double rel, worst;
-	int64_t nonfinite, unwritten, astray;
+	int64_t nonfinite, unwritten, astray, changed;
 };
 
 /* Are they both NaN, or the same infinity once `want` is stored as `dtype`? */
@@ -213,6 +215,8 @@ static void report(const struct kernel_case *c, int n, const struct verdict *v, 
 		printf("  UNWRITTEN %lld", (long long)v->unwritten);
 	if (v->astray)
 		printf("  ASTRAY %lld bytes", (long long)v->astray);
+	if (v->changed)
+		printf("  CHANGED in %lld of %d launches", (long long)v->changed, options.again);
 	printf("%s\n", wrong ? "  WRONG" : "");
 	fflush(stdout);
 }
@@ -250,6 +254,37 @@ static void enter(struct tally *t, const struct kernel_case *c, double error, in
 	t->wrong += wrong;
 }
 
+/* Runs a call; `image` gets what the buffer of O holds then. */
+static void launch(const struct kernel_case *c, struct buffer *o, struct fashim_call *call,
+		   char *image)
+{
+	if (c->over_q)
+		operands_upload(o);
+	else
+		CHECK(cuMemsetD8(o->block, OPERAND_POISON, o->bytes));
+	if (fashim_kernels_launch(call, NULL)) {
+		fprintf(stderr, "kernel_check: %s\n", fashim_kernels_error());
+		exit(1);
+	}
+	CHECK(cuCtxSynchronize());
+	CHECK(cuMemcpyDtoH(image, o->block, o->bytes));
+}
+
+/* Of the launches that -r asks for, how many gave something else than `image`? */
+static int64_t launch_again(const struct kernel_case *c, struct buffer *o, struct fashim_call *call,
+			    const char *image)
+{
+	char *other = options.again ? malloc(o->bytes) : NULL;
+	int64_t changed = 0;
+
+	for (int n = 0; n < options.again; n++) {
+		launch(c, o, call, other);
+		changed += memcmp(image, other, o->bytes) != 0;
+	}
+	free(other);
+	return changed;
+}
+
 /* Runs a variant and compares. Returns the call, to be freed. */
 static struct fashim_call *run(const struct kernel_case *c, struct operands *x, int n,
 			       const double *truth)
@@ -260,31 +295,24 @@ static struct fashim_call *run(const struct kernel_case *c, struct operands *x, 
 	const double scores = c->hard == HARD_OVERFLOW ? 0x1p-6 : flip_of(c);
 	const double worst = c->data == MODEST ? 1e-3 : (limit + scores) * x->most_v;
 	struct buffer *o = c->over_q ? &x->q : &x->o;
+	char *image = malloc(o->bytes);
 	struct fashim_call *call;
 	struct verdict v = {0};
 	int wrong;
 
-	if (c->over_q)
-		operands_upload(&x->q);
-	else
-		CHECK(cuMemsetD8(o->block, OPERAND_POISON, o->bytes));
-	if (fashim_kernels_prepare(&call, n, &x->args) || fashim_kernels_launch(call, NULL)) {
+	if (fashim_kernels_prepare(&call, n, &x->args)) {
 		fprintf(stderr, "kernel_check: %s\n", fashim_kernels_error());
 		exit(1);
 	}
-	CHECK(cuCtxSynchronize());
-	if (c->over_q) {
-		char *image = malloc(o->bytes);
-
-		CHECK(cuMemcpyDtoH(image, o->block, o->bytes));
-		compare(&v, &x->args, image + o->margin, truth, may_be_nan);
-		free(image);
-	} else {
-		CHECK(cuMemcpyDtoH(o->host, o->block, o->bytes));
-		compare(&v, &x->args, o->host + o->margin, truth, may_be_nan);
+	launch(c, o, call, image);
+	v.changed = launch_again(c, o, call, image);
+	compare(&v, &x->args, image + o->margin, truth, may_be_nan);
+	if (!c->over_q) {
+		memcpy(o->host, image, o->bytes);
 		inspect_poison(&v, &x->args, o);
 	}
-	wrong = v.nonfinite || v.unwritten || v.astray || !(v.rel < limit) || v.worst >= worst;
+	free(image);
+	wrong = v.nonfinite || v.unwritten || v.astray || v.changed || !(v.rel < limit) || v.worst >= worst;
 	if ((wrong && tallies[n].wrong < SHOWN) || options.verbose)
 		report(c, n, &v, wrong);
 	enter(&tallies[n], c, v.rel, wrong);
@@ -468,7 +496,7 @@ int main(int argc, char **argv)
 	CUcontext context;
 	CUdevice device;
 
-	while ((option = getopt(argc, argv, "i:k:qstv")) != -1) {
+	while ((option = getopt(argc, argv, "i:k:qr:stv")) != -1) {
 		switch (option) {
 		case 'i':
 			image = optarg;
@@ -479,6 +507,9 @@ int main(int argc, char **argv)
 		case 'q':
 			options.quick = 1;
 			step = 7;
+			break;
+		case 'r':
+			options.again = atoi(optarg);
 			break;
 		case 's':
 			operands_tight = 1;
@@ -491,7 +522,7 @@ int main(int argc, char **argv)
 			break;
 		default:
 			fprintf(stderr, "usage: kernel_check [-i IMAGE] [-k VARIANT] [-q | -s | "
-					"-t] [-v] [WORD...]\n");
+					"-t] [-r TIMES] [-v] [WORD...]\n");
 			return 2;
 		}
 	}
