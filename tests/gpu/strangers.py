@@ -2,7 +2,7 @@
 """Runs a zoo of other people's models, plain and under the shim in several settings, by forking.
 
     strangers.py --zoo FOLDER --lib build/libfashim.so --out DIR [--only GLOB,…] [--jobs 12] [--deadline SECONDS]
-            [--separate] [--settings 'replace;poison=FASHIM_POISON=1;sample=FASHIM_SAMPLE=3']
+            [--separate] [--settings 'replace;poison=FASHIM_POISON=1;sample=FASHIM_SAMPLE=3'] [--time REPEATS]
 
 FOLDER holds a `wild.py` (cases, differences, what a log says) and `wildcases/*.py`. Importing PyTorch and transformers
 costs 10 to 20 s of CPU a process, so one server a setting imports once, before CUDA is initialised, and forks a child for
@@ -10,6 +10,10 @@ each case: 280 cases in one setting took 321 s of a machine with 16 cores and on
 loaded into the servers and wakes up in the children. Cases run in the order of --only, the first patterns first. A
 setting is NAME or NAME=VARIABLE=VALUE,…; `plain` is there always. One line a case and setting, the zoo's own flags;
 DIR/wild.json keeps every figure, DIR/SETTING/NAME.jsonl the logs. The status is 1 where a case is WRONG or crashed.
+
+--time: how long instead, one process at a time, plain and each setting in turn, REPEATS times 40 iterations or as many as
+the case has, if more; a figure is the median of the later half. `first3` are the first three together. SLOWER: more than
+3 % above plain, and every run above every plain one; DIR/time.json keeps them. Nothing else should run on the machine.
 """
 import argparse
 import fnmatch
@@ -18,6 +22,7 @@ import os
 import resource
 import select
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -36,6 +41,7 @@ def parse():
     parser.add_argument("--timeout", type=int, default=120)
     parser.add_argument("--deadline", type=float, default=1e9)
     parser.add_argument("--separate", action="store_true", help="the second plain run in a process of its own")
+    parser.add_argument("--time", type=int, default=0, metavar="REPEATS")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--server", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -55,7 +61,7 @@ def in_order(cases, only, skip):
 
 
 def serve(arguments, wild):
-    """Reads lines `NAME VARIANTS STEM`, forks for each, answers `STEM STATUS SECONDS CPU` when it has ended."""
+    """Reads lines `NAME VARIANTS ITERATIONS STEM`, forks for each, answers `STEM STATUS SECONDS CPU` when it has ended."""
     for name in ("torch", "torchvision", "transformers", "timm", "einops"):
         try:
             __import__(name)
@@ -81,12 +87,12 @@ def serve(arguments, wild):
             open_input = bool(data)
             *lines, text = (text + data).split("\n")
             for line in lines:
-                name, variants, stem = line.split("\t")
+                name, variants, iterations, stem = line.split("\t")
                 pid = os.fork()
                 if not pid:
                     signal.set_wakeup_fd(-1)
                     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                    child(wild, name, variants, stem, arguments)
+                    child(wild, name, variants, int(iterations) or None, stem, arguments)
                 running[pid] = (stem, time.monotonic())
         while running:
             try:
@@ -101,7 +107,7 @@ def serve(arguments, wild):
                       f"{usage.ru_utime + usage.ru_stime:.2f}", flush=True)
 
 
-def child(wild, name, variants, stem, arguments):
+def child(wild, name, variants, iterations, stem, arguments):
     """One case in a process of its own; never returns."""
     with open(stem + ".pid", "w") as file:
         file.write(str(os.getpid()))
@@ -114,7 +120,7 @@ def child(wild, name, variants, stem, arguments):
     signal.alarm(arguments.timeout)
     status = 1
     try:
-        status = wild.run_one(argparse.Namespace(name=name, device=arguments.device, iters=None, variants=variants,
+        status = wild.run_one(argparse.Namespace(name=name, device=arguments.device, iters=iterations, variants=variants,
                                                  verbose=False, out=stem + ".npz"))
     except BaseException:
         traceback.print_exc()
@@ -144,9 +150,9 @@ class Server:
     def stem(self, case):
         return os.path.join(self.folder, case)
 
-    def ask(self, case, variants):
+    def ask(self, case, variants, iterations=0):
         self.waiting[case] = True
-        self.process.stdin.write(f"{case}\t{variants}\t{self.stem(case)}\n".encode())
+        self.process.stdin.write(f"{case}\t{variants}\t{iterations}\t{self.stem(case)}\n".encode())
         self.process.stdin.flush()
 
     def answers(self):
@@ -209,6 +215,69 @@ def judge(wild, entry, server, plain, again, status, seconds, cpu):
     return row
 
 
+def timing(wild, entry, servers, repeats):
+    """One row: medians of the runs, plain and each setting in turn."""
+    runs = {server.name: [] for server in servers}
+    row = {"name": entry.name, "dtype": entry.dtype, "flags": [], "runs": runs}
+    for _ in range(repeats):
+        for server in servers:
+            variant = "a" if server.name == "plain" else "c"
+            server.ask(entry.name, variant, max(40, entry.iters or 0))
+            status = None
+            while status is None:
+                select.select([server.process.stdout], [], [], 1.0)
+                for _, status, _, _ in server.answers():
+                    pass
+            if status != 0:
+                row["flags"].append(f"{server.name}:{status}")
+                return row
+            path = server.stem(entry.name)
+            runs[server.name].append(wild.medians(wild.load_npz(path + ".npz"), variant))
+            with open(path + ".pid") as file:
+                log = os.path.join(server.folder, file.read() + ".jsonl")
+            if os.path.exists(log):
+                os.replace(log, path + ".jsonl")
+            os.remove(path + ".npz")
+    row["ratio"], row["first3"] = {}, {}
+    for server in servers[1:]:
+        plain, ours = runs["plain"], runs[server.name]
+        for key, field in (("ratio", "wall"), ("first3", "wall3")):
+            row[key][server.name] = statistics.median(run[field] for run in ours) / \
+                statistics.median(run[field] for run in plain)
+        if row["ratio"][server.name] > 1.03:
+            apart = min(run["wall"] for run in ours) > max(run["wall"] for run in plain)
+            row["flags"].append(f"{server.name}:" + ("SLOWER" if apart else "SLOWER(noisy)"))
+    return row
+
+
+def time_all(wild, names, servers, arguments):
+    """Prints and keeps a row for each case that is begun before the deadline."""
+    start, rows = time.monotonic(), []
+    for name in names:
+        if time.monotonic() - start > arguments.deadline:
+            break
+        row = timing(wild, wild.CASES[name], servers, arguments.time)
+        rows.append(row)
+        log = wild.read_log(servers[-1].stem(name) + ".jsonl")
+        text = " ".join(f"{server}: {min(r['wall'] for r in row['runs']['plain']):.2f} -> "
+                        f"{min(r['wall'] for r in row['runs'][server]):.2f} ms x{ratio:.3f} first3 x{row['first3'][server]:.2f}"
+                        for server, ratio in row.get("ratio", {}).items())
+        row["replaced"], row["seen"] = log["replaced"], log["seen"]
+        print(f"{name:28} {row['dtype']} {text} repl {log['replaced']}/{log['seen']} [{' '.join(row['flags']) or 'ok'}]",
+              flush=True)
+        with open(os.path.join(arguments.out, "time.json"), "w") as file:
+            json.dump(rows, file, indent=1, default=str)
+    for server in servers[1:]:
+        ratios = sorted(row["ratio"][server.name] for row in rows if row.get("ratio"))
+        if ratios:
+            over = sum(ratio > 1.03 for ratio in ratios)
+            plain, ours = (sum(statistics.median(r["wall"] for r in row["runs"][s]) for row in rows if row.get("ratio"))
+                           for s in ("plain", server.name))
+            print(f"{server.name}: {len(ratios)} cases, ratio median {statistics.median(ratios):.3f}, {ratios[0]:.3f} to "
+                  f"{ratios[-1]:.3f}, {over} above 1.03, sum {ours / plain:.3f}")
+    return 0
+
+
 def main():
     arguments = parse()
     sys.path.insert(0, arguments.zoo)
@@ -228,6 +297,8 @@ def main():
         name, _, variables = text.partition("=")
         settings.append(Server(arguments, wild, name, [v for v in variables.split(",") if v]))
     servers = [plain] + ([again] if again else []) + settings
+    if arguments.time:
+        return time_all(wild, names, servers, arguments)
     todo, ended, rows = names, {}, []
     judged, cut = set(), 0
 
