@@ -19,6 +19,9 @@ void delivery_expect(const struct site *site, const struct chain *chain);
 /* The next op, whatever it is. Cheap when none is expected. */
 void delivery_note(const struct sight *sight);
 
+/* The next op will not be seen. */
+void delivery_forget(void);
+
 /* The inverse of the copy that the site's O of so many bytes goes through, for a comparison in that
  * layout; NULL: none is known. */
 const struct relayout *delivery_known(const struct site *site, uint64_t bytes);

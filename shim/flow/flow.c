@@ -17,6 +17,7 @@
 #include "shim/base/config.h"
 #include "shim/flow/capture.h"
 #include "shim/flow/record.h"
+#include "shim/flow/rest.h"
 #include "shim/flow/session.h"
 #include "shim/flow/through.h"
 #include "shim/flow/settle.h"
@@ -137,7 +138,7 @@ enum flow flow_before(struct op *op)
 
 	op->watcher = NULL;
 	op->recorded = 0;
-	if (!flow_active() || driver_resolve() < 0)
+	if (!flow_active() || driver_resolve() < 0 || (op->kind == OP_GEMM && rest_passes()))
 		return FLOW_PASS;
 	if (op->kind == OP_GEMM)
 		nvtx_look();

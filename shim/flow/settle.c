@@ -11,6 +11,7 @@
 #include "shim/gpu/ahead.h"
 #include "shim/flow/capture.h"
 #include "shim/act/compare.h"
+#include "shim/act/delivery.h"
 #include "shim/hazard/copies.h"
 #include "shim/rules/function.h"
 #include "shim/gpu/fused.h"
@@ -49,6 +50,14 @@ void settle_and_forget(const char *who)
 {
 	settle_all(who);
 	drop_all_chains();
+}
+
+void settle_to_rest(const char *who)
+{
+	settle_and_forget(who);
+	delivery_forget();
+	addresses_forget_launches();
+	reach_take_answers();
 }
 
 void settle_finally(void)

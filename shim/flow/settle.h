@@ -16,6 +16,9 @@ void settle_all(const char *who);
 /* The same, and nothing is remembered of what ran before. */
 void settle_and_forget(const char *who);
 
+/* Before ops go unseen for a while: what is known of memory may not hold behind them. */
+void settle_to_rest(const char *who);
+
 /* At the end of the process: counted for no site. */
 void settle_finally(void);
 

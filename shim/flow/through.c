@@ -20,6 +20,7 @@
 #include "shim/base/config.h"
 #include "shim/flow/capture.h"
 #include "shim/flow/record.h"
+#include "shim/flow/rest.h"
 #include "shim/flow/settle.h"
 #include "shim/flow/touch.h"
 #include "shim/gpu/late.h"
@@ -37,8 +38,8 @@
 
 bool through_keeps(void)
 {
-	return chain_live || shadow_wanted() || capture_under_way() || copies_watch() ||
-	       late_pending();
+	return chain_live || capture_under_way() ||
+	       (!rest_now() && (shadow_wanted() || copies_watch())) || late_pending();
 }
 
 /* ---- chains --------------------------------------------------------------------------------- */
@@ -244,6 +245,9 @@ static enum flow through_chains(const struct sight *sight)
 
 		if (flow == FLOW_TAKEN || op->kind != OP_GEMM || op->watcher)
 			return flow;
+	} else if (rest_begun()) {
+		held_guard(sight, NULL, true);
+		return FLOW_PASS;
 	} else if (op->kind != OP_GEMM) {
 		taken = copies_take(sight);
 		held_guard(sight, NULL, !taken);
@@ -279,6 +283,20 @@ static bool comes_after_output(const struct sight *sight)
 	return false;
 }
 
+/* Does nobody need to see a product? */
+static bool may_rest(const struct op *op)
+{
+	switch (rest_turn(op, !chain_live && !late_pending())) {
+	case REST_BEGINS:
+		settle_to_rest(op->name);
+		return false;
+	case REST_ON:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static enum flow ask_all(struct op *op)
 {
 	const struct sight *sight;
@@ -291,6 +309,8 @@ static enum flow ask_all(struct op *op)
 	}
 	if (op->kind == OP_GEMM) {
 		look_for_bypass();
+		if (may_rest(op))
+			return FLOW_PASS;
 	} else if (!through_keeps() && !(op->kind == OP_GRAPH_LAUNCH && graph_copies())) {
 		return FLOW_PASS;
 	}
@@ -365,6 +385,7 @@ enum flow through_before(struct op *op)
 		settle_teardown(op);
 		break;
 	case OP_CAPTURE_BEGIN:
+		rest_end();
 		settle_before_capture(op);
 		break;
 	case OP_CAPTURE_END:

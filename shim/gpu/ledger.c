@@ -68,8 +68,8 @@ static __attribute__((constructor)) void note_beginning(void)
 	began_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
-/* The CPU stand-in for a GPU, whose times say nothing. */
-static bool on_stand_in(void)
+/* The CPU stand-in, whose times say nothing. */
+bool ledger_on_stand_in(void)
 {
 	char name[16] = "";
 	CUdevice device;
@@ -89,7 +89,8 @@ static struct ledger *of_process(void)
 	if (!opened) {
 		opened = true;
 		given = secure_getenv("FASHIM_BUDGET");
-		ledger_open(&ledger, (given && *given) || !on_stand_in() ? config()->budget : 0,
+		ledger_open(&ledger,
+			    (given && *given) || !ledger_on_stand_in() ? config()->budget : 0,
 			    began_ns);
 	}
 	return &ledger;
@@ -173,4 +174,14 @@ void ledger_settle(enum ledger_item item, uint64_t promised, double us)
 void ledger_saved(uint64_t ns)
 {
 	of_process()->saved += ns;
+}
+
+uint64_t ledger_saved_ns(void)
+{
+	return of_process()->saved;
+}
+
+double ledger_percent(void)
+{
+	return of_process()->percent;
 }

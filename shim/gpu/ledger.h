@@ -4,8 +4,8 @@
  * program's run time so far, and ALLOWANCE_MS once, unless what it saved outweighs it. Spent is all
  * that cost.h counts; but only what can be put off asks here first, and waits where it is not
  * affordable: at a later occurrence more time has passed. What safety needs asks nobody, and what
- * is verified goes on being replaced. On the CPU stand-in, whose times say nothing, there is no
- * limit unless FASHIM_BUDGET is set.
+ * is verified goes on being replaced, as long as that is worth its time (flow/rest.h). On the CPU
+ * stand-in, whose times say nothing, there is no limit unless FASHIM_BUDGET is set.
  *
  * Flow lock held.
  */
@@ -65,7 +65,14 @@ void ledger_end(struct ledger_entry entry);
 uint64_t ledger_promise(enum ledger_item item);
 void ledger_settle(enum ledger_item item, uint64_t promised, double us);
 
-/* A fused kernel ran in a chain's place. */
+/* A fused kernel ran in a chain's place; the GPU time of all that did. */
 void ledger_saved(uint64_t ns);
+uint64_t ledger_saved_ns(void);
+
+/* What may be spent of the run time; 0: no limit. */
+double ledger_percent(void);
+
+/* Is the GPU none? */
+bool ledger_on_stand_in(void);
 
 #endif

@@ -65,12 +65,14 @@
  *
  * {"type":"summary","end":"exit"|"killed","wall_us":1.0,"gemms":9,"launches":99,"overhead_us":1.0,
  *  "costs_us":{"host":{"hooks":0.4,"log":0.6},"gpu":{"learning":30.0}},
- *  "scratch_peak":1048576,"copies":{"held":300,"made":2,"unfit":0},"reasons":{"capture":3},
+ *  "scratch_peak":1048576,"copies":{"held":300,"made":2,"unfit":0},
+ *  "rests":{"count":2,"products":5120,"us":1.2e6},"reasons":{"capture":3},
  *  "sites":[{"site":1,"state":"verified","reason":"none","seen":100,"replaced":96,"compared":4,
  *            "agreed":4,"passed":0,"materialised":0,"snapshots":12,"saved_us":590.4,"replays":50}]}
  *      last record of a clean end. launches: those looked at, which is while a chain is in view;
- *      overhead_us: host time in the shim, one-time loading and learning included.
- *      costs_us: the same by purpose (purposes.def), each moment counted once, those that are
+ *      overhead_us: host time in the shim, one-time loading and learning included. rests: how
+ * often, for how many products and how long nothing was looked at, as the GPU waited for the
+ * program. costs_us: the same by purpose (purposes.def), each moment counted once, those that are
  *      not 0; and the GPU's time for comparisons and questions that the host did not wait for.
  *      copies, of operands and outputs: held back; of these, made after all; kinds whose strides no
  *      kernel could be given in their place.
@@ -131,11 +133,14 @@ struct live_file {
 	uint64_t cost_ns[LIVE_PURPOSES]; /* overhead_ns, by the order of purposes.def */
 	uint64_t cost_gpu_ns[LIVE_PURPOSES];
 	uint64_t replays[LIVE_SITES]; /* of `replaced`, those in a replayed graph */
+	uint64_t rests, rest_products,
+		rest_ns; /* stood aside: times, products that passed, how long */
 };
 
-/* What every version 2 has, and what there was before graphs. */
-#define LIVE_LEAST	offsetof(struct live_file, cost_ns)
-#define LIVE_WITH_COSTS offsetof(struct live_file, replays)
+/* What every version 2 has, what there was before graphs, and before rests. */
+#define LIVE_LEAST	  offsetof(struct live_file, cost_ns)
+#define LIVE_WITH_COSTS	  offsetof(struct live_file, replays)
+#define LIVE_WITH_REPLAYS offsetof(struct live_file, rests)
 
 _Static_assert(REASON_COUNT <= 64, "live_file.reasons is too small");
 

@@ -129,6 +129,13 @@ void log_summary(struct json *json, const struct live_file *live, uint64_t start
 	json_uint(json, "made", live->copies_made);
 	json_uint(json, "unfit", live->copies_unfit);
 	json_close(json);
+	if (live->rests) {
+		json_open_object(json, "rests");
+		json_uint(json, "count", live->rests);
+		json_uint(json, "products", live->rest_products);
+		json_double(json, "us", (double)live->rest_ns / 1e3);
+		json_close(json);
+	}
 	json_open_object(json, "reasons");
 	for (unsigned i = 0; i < REASON_COUNT; i++)
 		if (live->reasons[i])

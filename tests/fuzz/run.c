@@ -32,6 +32,7 @@ static const struct mode {
 	{"tight", {"FASHIM=replace", "FASHIM_SCRATCH_MB=1", NULL}, false, false},
 	{"sample", {"FASHIM=replace", "FASHIM_SAMPLE=3", NULL}, false, false},
 	{"async", {"FASHIM=replace", "SIMGPU_ASYNC=200", NULL}, false, false},
+	{"rest", {"FASHIM=replace", "FASHIM_POISON=1", "SIMGPU_REST=6", NULL}, false, false},
 	{"graphs", {"FASHIM=replace", "FASHIM_GRAPHS=trust", NULL}, false, true},
 	{"prove",
 	 {"FASHIM_GRAPHS=prove", "FASHIM_POISON=1", "SIMGPU_ASYNC=200", NULL},

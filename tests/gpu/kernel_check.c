@@ -312,7 +312,8 @@ static struct fashim_call *run(const struct kernel_case *c, struct operands *x, 
 		inspect_poison(&v, &x->args, o);
 	}
 	free(image);
-	wrong = v.nonfinite || v.unwritten || v.astray || v.changed || !(v.rel < limit) || v.worst >= worst;
+	wrong = v.nonfinite || v.unwritten || v.astray || v.changed || !(v.rel < limit) ||
+		v.worst >= worst;
 	if ((wrong && tallies[n].wrong < SHOWN) || options.verbose)
 		report(c, n, &v, wrong);
 	enter(&tallies[n], c, v.rel, wrong);

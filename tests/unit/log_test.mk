@@ -33,6 +33,11 @@ $(O)/tests/unit/test_symbols: $(O)/tests/unit/test_symbols.o $(call shim_objects
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ldl
 
+UNIT_TESTS += $(O)/tests/unit/test_rest
+$(O)/tests/unit/test_rest: $(O)/tests/unit/test_rest.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka
+
 UNIT_TESTS += $(O)/tests/unit/test_ledger
 $(O)/tests/unit/test_ledger: $(O)/tests/unit/test_ledger.o $(call shim_objects,ledger config option cost message names own_file driver driver_table image locks resolve)
 	$(call say,LINK,$@)

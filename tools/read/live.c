@@ -113,7 +113,8 @@ int live_read(struct run_log *run)
 	result = -EPROTO;
 	memset(live, 0, sizeof(*live));
 	length = (size_t)read(fd, live, sizeof(*live));
-	if ((length != sizeof(*live) && length != LIVE_WITH_COSTS && length != LIVE_LEAST) ||
+	if ((length != sizeof(*live) && length != LIVE_WITH_REPLAYS && length != LIVE_WITH_COSTS &&
+	     length != LIVE_LEAST) ||
 	    memcmp(live->magic, LIVE_MAGIC, sizeof(live->magic)) || live->version != LIVE_VERSION)
 		goto out;
 	for (uint32_t i = 0; i < live->site_count && i < LIVE_SITES; i++)
@@ -139,6 +140,8 @@ int live_read(struct run_log *run)
 	run->copies_held = live->copies_held;
 	run->copies_made = live->copies_made;
 	run->copies_unfit = live->copies_unfit;
+	run->rests = live->rests;
+	run->rest_us = (double)live->rest_ns / 1e3;
 	run->counted = true;
 	snprintf(run->end, sizeof(run->end), running ? "running" : "killed");
 	result = 0;

@@ -288,7 +288,8 @@ static void take_costs(struct run_log *run, const json_t *costs)
 
 static int take_summary(struct run_log *run, json_t *record)
 {
-	const json_t *copies = json_object_get(record, "copies");
+	const json_t *copies = json_object_get(record, "copies"),
+		     *rests = json_object_get(record, "rests");
 	const json_t *entry;
 	json_t *value;
 	const char *key;
@@ -304,6 +305,8 @@ static int take_summary(struct run_log *run, json_t *record)
 	run->copies_held = count_of(copies, "held");
 	run->copies_made = count_of(copies, "made");
 	run->copies_unfit = count_of(copies, "unfit");
+	run->rests = count_of(rests, "count");
+	run->rest_us = number_of(rests, "us", 0);
 	run->counted = true;
 	json_object_foreach(json_object_get(record, "reasons"), key, value)
 	{

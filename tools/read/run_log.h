@@ -79,6 +79,8 @@ struct run_log {
 	double cost_us[PURPOSE_COUNT], cost_gpu_us[PURPOSE_COUNT]; /* of the host, of the GPU */
 	uint64_t gemms, launches, scratch_peak;
 	uint64_t copies_held, copies_made, copies_unfit;
+	uint64_t rests;	  /* times that it stood aside … */
+	double rest_us;	  /* … for so long together */
 	bool counted;	  /* the numbers above are known */
 	char copy_by[80]; /* who wanted the first copy that was made after all */
 	uint64_t violations;

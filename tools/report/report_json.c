@@ -62,6 +62,15 @@ static json_t *copies_object(const struct run_log *run)
 	return copies;
 }
 
+static json_t *rests_object(const struct run_log *run)
+{
+	json_t *rests = json_object();
+
+	json_object_set_new(rests, "count", count(run->rests));
+	json_object_set_new(rests, "us", json_number(run->rest_us));
+	return rests;
+}
+
 static json_t *by_purpose(const double *us)
 {
 	json_t *object = json_object();
@@ -103,6 +112,7 @@ static json_t *log_object(const struct run_log *run)
 	json_object_set_new(log, "scratch_peak",
 			    run->counted ? count(run->scratch_peak) : json_null());
 	json_object_set_new(log, "copies", run->counted ? copies_object(run) : json_null());
+	json_object_set_new(log, "rests", run->counted ? rests_object(run) : json_null());
 	json_object_set_new(log, "calls", run->counted ? count(run->own.calls) : json_null());
 	json_object_set_new(log, "replaced", run->counted ? count(run->own.replaced) : json_null());
 	json_object_set_new(log, "saved_us",

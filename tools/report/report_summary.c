@@ -325,6 +325,23 @@ static void say_copies(struct summary *summary)
 		     total->copies_unfit == 1 ? "" : "s");
 }
 
+/* While the GPU waits for the program there is nothing to gain. */
+static void say_rests(struct summary *summary)
+{
+	const struct report_total *total = summary->total;
+	char number[32], took[32];
+
+	if (!total->rests)
+		return;
+	start(summary, "stood aside", TONE_PLAIN);
+	more(summary, "%s time%s, %s together", format_count(number, sizeof(number), total->rests),
+	     total->rests == 1 ? "" : "s", format_duration(took, sizeof(took), total->rest_us));
+	if (total->wall_us > 0)
+		more(summary, " (%.0f %% of the run)", 100 * total->rest_us / total->wall_us);
+	more(summary, ": the GPU waited for the program, which is no faster for a GPU that does "
+		      "less; FASHIM_BUDGET=0 replaces all the same");
+}
+
 /* The shim's own errors: how many, and the first. */
 static void say_errors(struct summary *summary)
 {
@@ -359,6 +376,7 @@ int report_summary(const struct report *report, struct summary_line *lines)
 		say_simulated(&summary);
 	say_drift(&summary);
 	say_copies(&summary);
+	say_rests(&summary);
 	say_shim(&summary);
 	say_errors(&summary);
 	return summary.count;

@@ -284,6 +284,8 @@ static void build_total(struct report *report)
 		total->gemms += run->gemms;
 		total->launches += run->launches;
 		total->copies_held += run->copies_held;
+		total->rests += run->rests;
+		total->rest_us += run->rest_us;
 		total->copies_made += run->copies_made;
 		total->copies_unfit += run->copies_unfit;
 		total->overhead_us += run->overhead_us;

@@ -41,6 +41,8 @@ struct report_total {
 	uint64_t calls, replaced, compared, passed, materialised;
 	uint64_t gemms, launches, samples, nonfinite, violations;
 	uint64_t copies_held, copies_made, copies_unfit;
+	uint64_t rests; /* times that the shim stood aside … */
+	double rest_us; /* … for so long together */
 	double saved_us, could_us, overhead_us, speedup;
 	double cost_us[PURPOSE_COUNT], cost_gpu_us[PURPOSE_COUNT];
 	double spent_us; /* overhead_us and what the GPU took for comparisons and questions */

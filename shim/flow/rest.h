@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Standing aside. Where the GPU waits for the program there is nothing to gain by giving it less to
+ * do, and what the shim takes of the host is lost. Such a program is watched for as long as it
+ * takes to know, then everything is as it believes, and its products and launches pass unseen for a
+ * while; then it is looked at again. What was known of its memory is forgotten at the beginning,
+ * since what happens meanwhile nobody sees.
+ *
+ * Whether it pays is a comparison of two times, both of the latest products: what they took, and
+ * what they would have taken without the shim, which is whatever is longer of the host's time less
+ * what the shim took of it, and the GPU's with what was saved put back. How busy the GPU is tells a
+ * sample of products that find their stream empty. FASHIM_BUDGET=0: never; nor on the CPU stand-in.
+ *
+ * Flow lock held, except where it says otherwise.
+ */
+#ifndef FASHIM_REST_H
+#define FASHIM_REST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/op/op.h"
+
+/* ---- the arithmetic: times in ns ---- */
+
+struct rest_window {
+	uint64_t wall, host;  /* passed; of it the shim's on the host */
+	uint64_t saved;	      /* of the GPU's time */
+	unsigned asked, idle; /* products asked for their stream, and found it empty */
+};
+
+/* Would the program have been faster without the shim, by enough of its time to matter? percent:
+ * what the shim may cost, of which half is enough. */
+static inline bool rest_pays(const struct rest_window *window, double percent)
+{
+	const double wall = (double)window->wall, host = (double)window->host;
+	double busy;
+
+	if (!window->asked || percent <= 0 || host >= wall)
+		return false;
+	busy = wall * (double)(window->asked - window->idle) / (double)window->asked;
+	return host > wall * percent / 200 && busy + (double)window->saved < wall - host;
+}
+
+/* ---- that of the process ---- */
+
+enum rest {
+	REST_NOT,    /* the product is looked at */
+	REST_BEGINS, /* from now on nothing is kept back: it must all be as the program believes */
+	REST_ON	     /* the product passes */
+};
+
+/* A product comes. quiet: nothing is held back, and all that was made late is done. */
+enum rest rest_turn(const struct op *op, bool quiet);
+
+/* Most products need not even ask; any thread, without the lock. */
+bool rest_passes(void);
+
+/* Is nothing begun any more? */
+bool rest_begun(void);
+
+/* Is nothing watched, either? */
+bool rest_now(void);
+
+/* Never again: a graph is captured, whose ops must be seen. */
+void rest_end(void);
+
+#endif
