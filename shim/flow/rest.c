@@ -47,6 +47,7 @@ static struct {
 	uint64_t paced;	   /* … so many products */
 	double busy;	   /* of the GPU's time, as the rest began; below 0: not known yet */
 	uint64_t until;	   /* the rest's end */
+	uint64_t last;	   /* until when it is counted */
 	uint64_t length;
 	bool tried; /* this rest was seen to be faster */
 } state = {.distrust = DISTRUST};
@@ -154,6 +155,7 @@ static void sleep_now(uint64_t now)
 {
 	begin_window(now);
 	state.until = now + state.length;
+	state.last = now;
 	state.busy = -1;
 	state.tried = false;
 	log_live()->rests++;
@@ -165,7 +167,6 @@ static void sleep_now(uint64_t now)
 
 static void wake(uint64_t now)
 {
-	log_live()->rest_ns += now - state.began;
 	state.agreeing = 0;
 	state.paced_ns = state.paced = 0;
 	atomic_store(&phase, AWAKE);
@@ -203,6 +204,8 @@ static enum rest asleep(const struct op *op, uint64_t now)
 
 	state.products += passed;
 	log_live()->rest_products += passed;
+	log_live()->rest_ns += now - state.last;
+	state.last = now;
 	if (alternating) {
 		if (state.products < alternating)
 			return REST_ON;
