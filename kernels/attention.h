@@ -190,7 +190,8 @@ struct attn_map {
 
 enum attn_map_of { ATTN_MAP_Q, ATTN_MAP_K, ATTN_MAP_V, ATTN_MAP_BIAS, ATTN_MAP_COUNT };
 
-/* What a mapped variant takes instead of struct attn_args. Boxes of Q, K and V are 64 elements
+/* What a mapped variant takes instead of struct attn_args, and a rounded one, for whose operands
+ * there are no maps. Boxes of Q, K and V are 64 elements
  * wide, 128-byte swizzled; along a dimension of stride 0 a map has one element, and `step` is 0:
  * the coordinate for (h, b) is (h * step[..][0], b * step[..][1]). */
 struct attn_mapped {
@@ -254,7 +255,7 @@ struct attn_variant {
 	int32_t grid_x_factor; /* blocks that share the keys of a tile of rows: a cluster, if > 1;
 				  0: as many blocks as fit the GPU, each taking tiles in turn */
 	int32_t needs;	       /* enum attn_needs, or-ed */
-	int32_t keys;	       /* mapped variants: keys in a box of K and V; 0: not mapped */
+	int32_t keys;	       /* in a tile, which a look at a bias goes by; 0: none does */
 	int32_t family;	       /* enum attn_family: the file it comes from */
 };
 

@@ -115,6 +115,7 @@ int fashim_kernels_open(const char *file)
 	result = file ? cuModuleLoad(&given, file) : find(&f, "fashim_reference");
 	if (result != CUDA_SUCCESS)
 		return failed(file ? file : "embedded image", result);
+	gpu.looks = find(&f, KERNEL_FOR_ARCH) == CUDA_SUCCESS;
 	memset(available, 0, sizeof(available));
 	for (int n = 0; n < attn_variant_total; n++)
 		available[n] = (file ? cuModuleGetFunction(&f, given, attn_variants[n].symbol)
@@ -164,7 +165,7 @@ int fashim_kernels_prepare(struct fashim_call **call, int n, const struct attn_a
 	c->scratch = 0;
 	error = function_of(&c->function, n);
 	if (!error) {
-		const uint64_t bytes = attn_launch_scratch(&attn_variants[n], args);
+		const uint64_t bytes = attn_launch_scratch(&attn_variants[n], args, &gpu);
 
 		if (bytes && cuMemAlloc(&c->scratch, bytes) != CUDA_SUCCESS)
 			c->scratch = 0;

@@ -114,12 +114,28 @@ static int must_repack(const struct attn_variant *v, const struct attn_args *a)
 	return !attn_in_map(a, &a->k, down, down ? a->D : a->Sk);
 }
 
+/* May a tile of rows leave keys out, and the bias unread, because a look at it says so? Mapped
+ * variants with a bias have one that can be looked at. */
+static int may_look(const struct attn_variant *v, const struct attn_args *a,
+		    const struct attn_device *device)
+{
+	const struct attn_spec *s = &a->spec;
+	const struct attn_tensor *bias = &s->bias[0];
+
+	if (v->family != ATTN_ROUNDED)
+		return v->needs & ATTN_NEEDS_BIAS;
+	return device->looks && v->keys && bias->base && bias->dtype == v->dtype &&
+	       attn_in_map(a, bias, 0, 1) && (s->round_x == ATTN_F32 || s->round_x == v->dtype) &&
+	       !s->bias[1].base && !s->mask.base && !s->lengths.base;
+}
+
 /* A bias that heads share, as masks are: worth a look before. */
-static int wants_ranges(const struct attn_variant *v, const struct attn_args *a)
+static int wants_ranges(const struct attn_variant *v, const struct attn_args *a,
+			const struct attn_device *device)
 {
 	const struct attn_tensor *bias = &a->spec.bias[0];
 
-	return v->needs & ATTN_NEEDS_BIAS && bias->base && bias->stride[1] == 0 && a->H > 1 &&
+	return may_look(v, a, device) && bias->base && bias->stride[1] == 0 && a->H > 1 &&
 	       a->Sk >= RANGES_KEYS_LEAST && a->Sk <= RANGES_TILES * v->keys &&
 	       v->rows_per_block <= RANGES_ROWS && a->spec.window_left == ATTN_NO_WINDOW &&
 	       a->spec.window_right == ATTN_NO_WINDOW;
@@ -158,13 +174,14 @@ static int32_t read_batches(const struct attn_args *a)
 	return a->spec.bias[0].stride[0] ? a->B : 1;
 }
 
-static uint64_t ranges_bytes(const struct attn_variant *v, const struct attn_args *a)
+static uint64_t ranges_bytes(const struct attn_variant *v, const struct attn_args *a,
+			     const struct attn_device *device)
 {
 	const uint64_t bytes = (uint64_t)read_batches(a) *
 			       ((uint64_t)read_tiles(v, a) * sizeof(struct attn_range) +
 				(uint64_t)read_rows(a) * sizeof(struct attn_span));
 
-	return wants_ranges(v, a) ? (bytes + ALIGNED - 1) / ALIGNED * ALIGNED : 0;
+	return wants_ranges(v, a, device) ? (bytes + ALIGNED - 1) / ALIGNED * ALIGNED : 0;
 }
 
 static struct attn_ranges ranges_of(const struct attn_variant *v, const struct attn_args *a)
@@ -178,20 +195,21 @@ static struct attn_ranges ranges_of(const struct attn_variant *v, const struct a
 }
 
 int attn_launch_look(struct attn_look *look, const struct attn_variant *v,
-		     const struct attn_args *a)
+		     const struct attn_args *a, const struct attn_device *device)
 {
 	const struct attn_tensor *bias = &a->spec.bias[0];
 	const int64_t last = (a->B - 1) * bias->stride[0] + (a->Sq - 1) * bias->stride[2];
 
-	if (!(v->needs & ATTN_NEEDS_MAPS) || !wants_ranges(v, a) || must_repack(v, a))
+	if (!wants_ranges(v, a, device) || (v->needs & ATTN_NEEDS_MAPS && must_repack(v, a)))
 		return 0;
 	look->ranges = ranges_of(v, a);
 	look->read_bytes = (uint64_t)(last + a->Sk) * (uint64_t)attn_dtype_size(bias->dtype);
-	look->bytes = ranges_bytes(v, a);
+	look->bytes = ranges_bytes(v, a, device);
 	return 1;
 }
 
-uint64_t attn_launch_scratch(const struct attn_variant *v, const struct attn_args *a)
+uint64_t attn_launch_scratch(const struct attn_variant *v, const struct attn_args *a,
+			     const struct attn_device *device)
 {
 	int64_t stride[3];
 	uint64_t bytes = 0;
@@ -199,10 +217,8 @@ uint64_t attn_launch_scratch(const struct attn_variant *v, const struct attn_arg
 	if (v->needs & ATTN_NEEDS_SCORES)
 		return (uint64_t)a->B * (uint64_t)a->H * (uint64_t)a->Sq * (uint64_t)a->Sk *
 		       sizeof(float);
-	if (!(v->needs & ATTN_NEEDS_MAPS))
-		return 0;
-	bytes = ranges_bytes(v, a);
-	if (must_repack(v, a))
+	bytes = ranges_bytes(v, a, device);
+	if (v->needs & ATTN_NEEDS_MAPS && must_repack(v, a))
 		bytes += copy_strides(a, v->needs & ATTN_NEEDS_DOWN, stride);
 	return bytes;
 }
@@ -294,20 +310,22 @@ int attn_launch_prepare(struct attn_launch *launch, const struct attn_variant *v
 		add_scores(launch, args, scratch);
 		return 0;
 	}
-	if (!(variant->needs & ATTN_NEEDS_MAPS)) {
+	if (!(variant->needs & ATTN_NEEDS_MAPS) && variant->family != ATTN_ROUNDED) {
 		launch->parameter.args = *args;
 		return 0;
 	}
+	launch->parameter.mapped.attn = *args;
+	if (scratch && wants_ranges(variant, args, device))
+		add_ranges(launch, variant, scratch);
+	if (variant->family == ATTN_ROUNDED)
+		return 0;
 	if (!device->encode)
 		return -EINVAL;
-	launch->parameter.mapped.attn = *args;
 	launch->parameter.mapped.section = section(args, device);
-	if (scratch && wants_ranges(variant, args))
-		add_ranges(launch, variant, scratch);
 	if (must_repack(variant, args)) {
 		if (!scratch)
 			return -EINVAL;
-		add_repack(launch, variant, scratch + ranges_bytes(variant, args));
+		add_repack(launch, variant, scratch + ranges_bytes(variant, args, device));
 	}
 	return encode_all(&launch->parameter.mapped, variant, device);
 }

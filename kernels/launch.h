@@ -45,6 +45,7 @@ struct attn_look {
 
 struct attn_device {
 	int multiprocessors;
+	int looks;	     /* does fashim_ranges run here: is the image for sm_90a? */
 	int64_t cache_bytes; /* second level */
 	/* cuTensorMapEncodeTiled; NULL where the driver has none: mapped variants then fail */
 	CUresult (*encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *,
@@ -54,12 +55,13 @@ struct attn_device {
 };
 
 /* Bytes of the GPU's memory that the steps before fill; 0: there are none. */
-uint64_t attn_launch_scratch(const struct attn_variant *variant, const struct attn_args *args);
+uint64_t attn_launch_scratch(const struct attn_variant *variant, const struct attn_args *args,
+			     const struct attn_device *device);
 
 /* 1: the only step before is this look, and its result all of the scratch. It may be made once for
  * several launches. */
 int attn_launch_look(struct attn_look *look, const struct attn_variant *variant,
-		     const struct attn_args *args);
+		     const struct attn_args *args, const struct attn_device *device);
 
 /* Can a tensor map describe the operand, its rows (down: its columns) being `lines`? */
 int attn_in_map(const struct attn_args *args, const struct attn_tensor *t, int down, int lines);

@@ -134,7 +134,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 
 	float exponent;
 	{
-		const struct view w = view_in_order(a, ROWS);
+		const struct view w = view_in_order(a, ROWS, a.spec.window_right != ATTN_NO_WINDOW);
 		const T *const q = (const T *)matrix_at(a.q, w.b, w.h, a.H);
 
 		load_tile<T, ROWS, WIDTH, THREADS, AT_ONCE, !SIMPLE>(

@@ -80,13 +80,14 @@ warp_view_of(const struct attn_args &a, const struct view &w, int first, int row
 /* K and V of so many heads at a time are to stay in the second-level cache; bytes. */
 #define SECTION (20 << 20)
 
-/* What the block is to do. With a window the tiles with the most keys come first, those of all
- * heads of a section before the next. */
-static __device__ __forceinline__ struct view view_in_order(const struct attn_args &a, int rows)
+/* What the block is to do. Where later rows may see more keys, as with a window, the tiles with the
+ * most come first, those of all heads of a section before the next. */
+static __device__ __forceinline__ struct view view_in_order(const struct attn_args &a, int rows,
+							    bool rising)
 {
 	struct view w = view_of(a, rows);
 
-	if (a.spec.window_right == ATTN_NO_WINDOW)
+	if (!rising)
 		return w;
 	const int heads = gridDim.y * gridDim.z, tiles = gridDim.x;
 	const int64_t bytes = (int64_t)a.Sk * (a.D + a.Dv) * 2;

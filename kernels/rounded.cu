@@ -25,7 +25,10 @@
  *   5. The exponent is one multiply-add: the maximum times log2(e) is rounded once for a row, and
  *      what that is off by is in its sum and its weights alike (rounded_scores.cuh). A warp that
  *      did so for one row and not for another gave weights of 1.001.
- *   6. What is the same for a block waits in shared memory: two blocks of 256 threads leave 128
+ *   6. A mask that comes as a bias is looked at once for all heads (prepare.cu): tiles of keys that it
+ *      hides are left out, and where it is 0, or what the rows' spans say, it is not read, only the
+ *      rounding of x + 0 is done. Llama-1B's four layers of 4096 keys: 13.6 to 7.6 ms in all.
+ *   7. What is the same for a block waits in shared memory: two blocks of 256 threads leave 128
  *      registers, and all that is live between the walks counts.
  *
  * Tried and dropped: O of one tile under way while the next is scored: ptxas serialises all matrix
@@ -40,11 +43,15 @@
  *     B4 H12 S1024 D64 causal                     61.0  tma 24.6       398
  *     B8 H32 Sq1 Sk2048 D128                      92.5  decode 92.0    110
  *     B1 H32 Sq1 Sk2048 D128                      45.0  decode 11.7   22.4   (one block a head)
- *     B2 H8 S1024 D256                             101  tma 27.5      99.7   (64 rows)
+ *     B2 H8 S1024 D256                             106  tma 27.5     100.3   (64 rows)
+ *     B1 H32 S4096 D64, causal as a bias           569  tma  175      4972
+ *     B1 H32 S2048 D128, the same                  286  tma 84.5      1128
+ *     B1 H8 S2048 D256, the same                   198  tma 59.5       310
  * O is within 2e-5 to 1.4e-4 of the chain's, root mean square, where the others move it by 7e-3 to
  * 1.6e-2. Of the 266 us in the second line exponentials need 75, matrix instructions 54 and issue
- * slots some 120, as counted, not measured: they hardly overlap. Not timed yet: _p4, and 128 rows
- * of D 256, which halve what is read of K and V. On sm_80 nothing was.
+ * slots some 120, as counted, not measured: they hardly overlap. Four blocks a head (_p4) take 23.2
+ * us in the sixth line. 128 rows of D 256 were slower than 64: 115 and 228 us. On sm_80 nothing was
+ * timed.
  */
 #include "kernels/cluster.cuh"
 #include "kernels/groups.cuh"
@@ -62,6 +69,8 @@ struct common {
 	struct rounding how;
 	const void *operand[2]; /* K and V of the head */
 	int pieces[2];
+	struct attn_range range; /* of tiles of keys; if somebody looked at the bias */
+	bool ranged, spanned;	 /* did somebody; and is it all in the spans of rows? */
 };
 static_assert(sizeof(struct common) <= ROUNDED_COMMON, "room in shared memory");
 
@@ -89,10 +98,13 @@ static __device__ __forceinline__ void add_others(float (&o)[N], const float *at
 
 /* What the block is to do; of PARTS of a cluster all the same. */
 template <int PARTS>
-static __device__ __forceinline__ struct view own_view(const struct attn_args &a, int rows)
+static __device__ __forceinline__ struct view own_view(const struct attn_mapped &m, int rows)
 {
+	const struct attn_args &a = m.attn;
+
 	if (PARTS == 1)
-		return view_in_order(a, rows);
+		return view_in_order(a, rows,
+				     a.spec.window_right != ATTN_NO_WINDOW || m.range_step[1] > 0);
 	struct view w = view_of(a, rows);
 
 	w.first = blockIdx.x / PARTS * rows;
@@ -102,8 +114,9 @@ static __device__ __forceinline__ struct view own_view(const struct attn_args &a
 /* ROW_WARPS warps of 16 rows each, in each of GROUPS, in each of PARTS blocks; D, Dv <= WIDTH. */
 template <typename T, int WIDTH, int KEYS, int ROW_WARPS, int GROUPS, int STAGES, int KEPT,
 	  bool HELD, int PARTS, bool ANY>
-static __device__ __forceinline__ void attention(const struct attn_args &a)
+static __device__ __forceinline__ void attention(const struct attn_mapped &m)
 {
+	const struct attn_args &a = m.attn;
 	constexpr int ROWS = 16 * ROW_WARPS, THREADS = 32 * ROW_WARPS, AHEAD = STAGES - 1;
 	constexpr int TILE = KEYS * WIDTH * 2, OWN = 16 * (WIDTH + PAD);
 	constexpr bool GROUPED = ROUNDED_HOPPER && ROW_WARPS % 4 == 0;
@@ -126,10 +139,11 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	unsigned char *const all_tiles = shared + ROWS * WIDTH * 2;
 	unsigned char *const tiles = all_tiles + group * STAGES * TILE;
 	float2 *const notes = (float2 *)(all_tiles + GROUPS * STAGES * TILE);
-	struct common &common = *(struct common *)(notes + PARTS * GROUPS * ROWS);
+	int2 *const spans = (int2 *)(notes + PARTS * GROUPS * ROWS);
+	struct common &common = *(struct common *)(spans + ROWS);
 
 	if (threadIdx.x == 0) {
-		const struct view w = own_view<PARTS>(a, ROWS);
+		const struct view w = own_view<PARTS>(m, ROWS);
 
 		common.w = w;
 		common.how = rounding_of(a, w);
@@ -137,9 +151,30 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 		common.operand[1] = tensor_at(a.v, w.b, w.h, a.H);
 		common.pieces[0] = pieces_of(a.k, common.operand[0]);
 		common.pieces[1] = pieces_of(a.v, common.operand[1]);
+		common.ranged = ROWS > ROUNDED_FEW_ROWS && m.ranges;
+		common.spanned = false;
+		if (common.ranged) {
+			const struct attn_range range =
+				((const struct attn_range *)m.ranges)[w.b * m.range_step[0] +
+								      w.first / ROWS *
+									      m.range_step[1]];
+
+			common.range = range;
+			common.spanned =
+				range.clear_end - range.clear_begin == range.end - range.begin;
+		}
 	}
 	__syncthreads();
 	const struct view &w = common.w;
+	if (common.spanned)
+		for (int r = threadIdx.x; r < ROWS; r += THREADS * GROUPS) {
+			const struct attn_span span =
+				((const struct attn_span *)
+					 m.spans)[w.b * m.span_step[0] +
+						  min(w.first + r, a.Sq - 1) * m.span_step[1]];
+
+			spans[r] = make_int2(span.first, span.last);
+		}
 	const int first = w.first + 16 * row_warp;
 	{
 		const T *const q = (const T *)tensor_at(a.q, w.b, w.h, a.H);
@@ -157,6 +192,10 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 	int begin, end, seen = 0, seen_end = 0;
 	key_tiles(a, ANY ? shared_length(a, w, w.first) : a.Sk, w.first,
 		  min(w.first + ROWS, a.Sq) - 1, KEYS, &begin, &end);
+	if (common.ranged) {
+		begin = common.range.begin;
+		end = common.range.end;
+	}
 	if (first_here < a.Sq)
 		key_tiles(a, a.Sk, first_here, min(first_here + AT_ONCE, a.Sq) - 1, KEYS, &seen,
 			  &seen_end);
@@ -225,7 +264,12 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 
 	auto score = [&](int n, const unsigned char *keys) {
 		products.scores(s, keys);
-		scores_to_x<ANY, T, KEYS>(x, s, common.how, a, w, first, tile_of(n) * KEYS);
+		const int tile = tile_of(n);
+
+		scores_to_x<ANY, T, KEYS>(x, s, common.how, a, w, first, tile * KEYS,
+					  common.ranged && tile >= common.range.clear_begin &&
+						  tile < common.range.clear_end,
+					  common.spanned ? spans + 16 * row_warp : nullptr);
 	};
 
 	/* the first walk */
@@ -364,7 +408,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 #define VARIANT(symbol, T, rows, width, keys, groups, stages, kept, held, parts, any, per_sm)      \
 	extern "C" __global__ void CLUSTER_OF(parts)                                               \
 		__launch_bounds__(2 * (rows) * (groups), PER_SM_HERE(rows, per_sm))                \
-			symbol(const __grid_constant__ struct attn_args args)                      \
+			symbol(const __grid_constant__ struct attn_mapped args)                    \
 	{                                                                                          \
 		rounded::attention<T, width, keys, (rows) / 16, groups, stages, kept, held, parts, \
 				   any>(args);                                                     \

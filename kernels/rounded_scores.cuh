@@ -90,11 +90,32 @@ static __device__ __forceinline__ void cap_all(float (&x)[2][N], float cap)
 	round_all<T>(x);
 }
 
-/* x of a tile, from j0 on, for the warp's rows from `first` on; ANY as in scores.cuh. */
+/* What is left of x of the warp's rows within their spans: first and last key of each. */
+template <int KEYS>
+static __device__ __forceinline__ void hide_outside(float (&x)[2][KEYS / 4], const int2 *spans,
+						    int j0)
+{
+	const int2 keys[2] = {spans[threadIdx.x % 32 / 4], spans[threadIdx.x % 32 / 4 + 8]};
+	const int j = j0 + 2 * (threadIdx.x % 4);
+
+	if (__all_sync(WARP_ALL, max(keys[0].x, keys[1].x) <= j0 &&
+					 min(keys[0].y, keys[1].y) >= j0 + KEYS - 1))
+		return;
+#pragma unroll
+	for (int r = 0; r < 2; r++)
+#pragma unroll
+		for (int n = 0; n < KEYS / 4; n++)
+			if (j + key_of(n) < keys[r].x || j + key_of(n) > keys[r].y)
+				x[r][n] = -INFINITY;
+}
+
+/* x of a tile, from j0 on, for the warp's rows from `first` on; ANY as in scores.cuh. clear: the bias
+ * is 0 here, or says what `spans` says, if there are any. */
 template <bool ANY, typename T, int KEYS>
 static __device__ __forceinline__ void
 scores_to_x(float (&x)[2][KEYS / 4], const float (&s)[KEYS / 2], const struct rounding &how,
-	    const struct attn_args &a, const struct view &w, int first, int j0)
+	    const struct attn_args &a, const struct view &w, int first, int j0, bool clear,
+	    const int2 *spans)
 {
 	const int i = first + threadIdx.x % 32 / 4, j = j0 + 2 * (threadIdx.x % 4);
 
@@ -111,11 +132,18 @@ scores_to_x(float (&x)[2][KEYS / 4], const float (&s)[KEYS / 2], const struct ro
 		round_all<T>(x);
 	if (ANY && how.cap != 0.0f)
 		cap_all<T>(x, how.cap);
-	if (a.spec.bias[0].base || a.spec.bias[1].base || a.spec.mask.base)
+	if (clear) { /* 0 is added, and the sum stored */
+		if (a.spec.round_x != ATTN_F32)
+			round_all<T>(x);
+	} else if (a.spec.bias[0].base || a.spec.bias[1].base || a.spec.mask.base) {
 #pragma unroll
 		for (int r = 0; r < 2; r++)
 			modify_capped<ANY>(x[r], a, w, i + 8 * r, j);
-	hide_tile<ANY, KEYS>(x, a, w, first, j0);
+	}
+	if (spans)
+		hide_outside<KEYS>(x, spans, j0);
+	else
+		hide_tile<ANY, KEYS>(x, a, w, first, j0);
 }
 
 /* A maximum as what exponentials are relative to: a row that has seen no key yet counts from 0. */

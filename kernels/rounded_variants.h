@@ -33,19 +33,18 @@
 	V(64, _split, 128, 64, 2, 2, 0, 1, 1, 1, 1)                                                \
 	V(128, , 128, 64, 1, 4, 0, 1, 1, 1, 1)                                                     \
 	V(16, , 256, 16, 4, 2, -1, 0, 1, 1, 2)                                                     \
-	V(64, , 256, 32, 1, 4, 0, 0, 1, 1, 1)                                                      \
-	V(128, , 256, 32, 1, 2, 0, 0, 1, 1, 1)
+	V(64, , 256, 32, 1, 4, 0, 0, 1, 1, 1)
 
 /* Room for x in shared memory, in floats. */
 #define ROUNDED_X(kept) ((kept) < 0 ? 6656 : 0)
 
-/* Bytes of dynamic shared memory: Q, the tiles of K and V, the groups' maxima and sums, what all
- * threads have in common, x. */
+/* Bytes of dynamic shared memory: Q, the tiles of K and V, the groups' maxima and sums, rows'
+ * spans, what all threads have in common, x. */
 #define ROUNDED_COMMON				   128
 #define ROUNDED_TILES(width, keys, groups, stages) ((groups) * (stages) * (keys) * (width)*2)
 #define ROUNDED_SHARED(rows, width, keys, groups, stages, kept, parts)                             \
 	((rows) * (width)*2 + ROUNDED_TILES(width, keys, groups, stages) +                         \
-	 (parts) * (groups) * (rows)*8 + ROUNDED_COMMON + ROUNDED_X(kept) * 4)
+	 (parts) * (groups) * (rows)*8 + (rows)*8 + ROUNDED_COMMON + ROUNDED_X(kept) * 4)
 
 /* Keys that the variants which keep x in registers have room for. */
 #define ROUNDED_SHORT_KEYS 512

@@ -46,7 +46,8 @@
 	ROW("rounded_" type "_d" #width "_r" #rows #kind, (parts) > 1 ? HOPPER : AMPERE, dtype,    \
 	    ATTN_ROUNDED, width, rows, 2 * (rows) * (groups),                                      \
 	    ROUNDED_SHARED(rows, width, keys, groups, stages, kept, parts), parts,                 \
-	    ((kept) > 0) * ATTN_NEEDS_SHORT | !(any)*ATTN_NEEDS_USUAL, 0)
+	    ((kept) > 0) * ATTN_NEEDS_SHORT | !(any)*ATTN_NEEDS_USUAL,                             \
+	    (rows) > ROUNDED_FEW_ROWS ? (keys) : 0)
 #define ROUNDED_F16(...)  ROUNDED_ROW("f16", ATTN_F16, __VA_ARGS__)
 #define ROUNDED_BF16(...) ROUNDED_ROW("bf16", ATTN_BF16, __VA_ARGS__)
 

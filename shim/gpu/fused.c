@@ -128,16 +128,16 @@ struct room {
 };
 
 static struct room room_for(CUcontext context, CUstream stream, const struct attn_variant *variant,
-			    const struct attn_args *args)
+			    const struct attn_args *args, const struct attn_device *device)
 {
-	const uint64_t bytes = attn_launch_scratch(variant, args);
+	const uint64_t bytes = attn_launch_scratch(variant, args, device);
 	struct room room = {0};
 	struct attn_look look;
 
 	/* a captured fused_launch is replayed when the scratch is somebody else's */
 	if (!bytes || driver_may_capture(stream))
 		return room;
-	if (attn_launch_look(&look, variant, args))
+	if (attn_launch_look(&look, variant, args, device))
 		room.address = looks_get(context, stream, &look, &room.looked);
 	room.kept = room.address != 0;
 	if (!room.address)
@@ -188,7 +188,7 @@ static int launch_attention(CUcontext context, CUstream stream, const struct att
 	struct room room;
 	int error = -EIO;
 
-	room = room_for(context, stream, variant, args);
+	room = room_for(context, stream, variant, args, &slot->device);
 	what = prepared_launch(variant, args, &slot->device, room.address);
 	if (what && (room.looked || !launch_steps(slot, stream, what)))
 		error = fused_launch(slot->variants[index], stream, what->grid, what->threads,

@@ -125,6 +125,7 @@ static int look_around(struct loaded *slot, CUdevice device, CUmodule module)
 			return -EIO;
 	is_for_this =
 		driver.cuModuleGetFunction(&function, module, KERNEL_FOR_ARCH) == CUDA_SUCCESS;
+	slot->device.looks = is_for_this;
 	for (int i = 0; i < attn_variant_total && i < FUSED_VARIANTS; i++) {
 		const struct attn_variant *v = &attn_variants[i];
 

@@ -24,6 +24,8 @@ SHAPES = [("small", 2, 8, 512, 512, 64, ""), ("padding", 8, 12, 512, 512, 64, "k
           ("llama", 1, 32, 2048, 2048, 128, "causal"), ("vit", 4, 16, 197, 197, 64, ""),
           ("unet", 1, 8, 4096, 4096, 40, ""), ("t5", 4, 8, 512, 512, 64, "heads"),
           ("decode", 8, 32, 1, 2048, 128, ""), ("decode-one", 1, 32, 1, 2048, 128, ""),
+          ("long", 1, 32, 4096, 4096, 64, "tensor"), ("deep", 1, 32, 2048, 2048, 128, "tensor"),
+          ("wider", 1, 8, 2048, 2048, 256, "tensor"),
           ("gpt", 4, 12, 1024, 1024, 64, "causal"), ("wide", 2, 8, 1024, 1024, 256, "")]
 
 
@@ -61,7 +63,7 @@ def operands(shape, dtype):
             bias[b, ..., Sk - 20 * b - 1:] = lowest
     if added == "heads":
         bias = torch.randn(1, H, Sq, Sk, device="cuda", dtype=dtype)
-    if added == "causal":
+    if added in ("causal", "tensor"):
         bias = torch.full((1, 1, Sq, Sk), lowest, device="cuda", dtype=dtype).triu(1 + Sk - Sq)
     return q, k, v, bias
 

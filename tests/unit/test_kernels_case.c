@@ -417,13 +417,18 @@ void problem_run(struct problem *p, const struct attn_variant *v)
 	unsigned grid[3] = {((unsigned)p->args.Sq + rows - 1) / rows * (unsigned)v->grid_x_factor,
 			    (unsigned)p->args.H, (unsigned)p->args.B};
 	unsigned block[3] = {(unsigned)v->threads, 1, 1};
-	void *params[1] = {&p->args};
+	static struct attn_mapped mapped;
+	const bool takes_looks = v->family == ATTN_ROUNDED;
+	void *params[1] = {takes_looks ? (void *)&mapped : &p->args};
 
+	mapped = (struct attn_mapped){.attn = p->args};
+	if (takes_looks && p->look)
+		p->look(p, v, &mapped);
 	snprintf(name, sizeof(name), "sim_kernel_%s", v->symbol);
 	kernel = dlsym(kernels, name);
 	assert_non_null(kernel);
 	assert_int_equal(kernel->param_count, 1);
-	assert_int_equal(kernel->param_size[0], sizeof(p->args));
+	assert_int_equal(kernel->param_size[0], takes_looks ? sizeof(mapped) : sizeof(p->args));
 	assert_int_equal(kernel->run(grid, block, (unsigned)v->shared_bytes, params), 0);
 }
 

@@ -69,6 +69,8 @@ struct problem {
 	/* Called once the answer is known, with these two: changes what may not matter. */
 	void (*spoil)(struct problem *p, int kind, int hiding);
 	int kind, hiding;
+	/* What fashim_ranges finds for the variant: fills ranges, spans and their steps. */
+	void (*look)(struct problem *p, const struct attn_variant *v, struct attn_mapped *mapped);
 	bool may_be_nan; /* instead of the answer */
 	int more_steps;	 /* of rounding: where the chain has no number, nor then an error of its own
 			  */

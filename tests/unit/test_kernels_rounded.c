@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include "tests/cmocka.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -157,6 +158,139 @@ static void test_scores(void **state)
 	}
 }
 
+/* A look at the bias, as prepare.cu takes it; where the kernel is told that it need not read it, it
+ * finds NaN. */
+enum { CAUSAL, PADDED, BAND, PARTLY, LOOKS };
+static const float dead = -INFINITY;
+
+static float bias_at(const struct problem *p, int b, int i, int j)
+{
+	return (float)number_load(element_at(&p->args.spec.bias[0], p->args.H, b, 0, i, j),
+				  p->args.q.dtype);
+}
+
+static void look(struct problem *p, const struct attn_variant *v, struct attn_mapped *mapped)
+{
+	static struct attn_range ranges[64];
+	static struct attn_span spans[1024];
+	const struct attn_args *a = &p->args;
+	const int rows = v->rows_per_block, tiles = (a->Sq + rows - 1) / rows;
+
+	if (!v->keys)
+		return;
+	for (int n = 0; n < a->B * tiles; n++) {
+		const int b = n / tiles, first = n % tiles * rows,
+			  last = first + rows < a->Sq ? first + rows : a->Sq;
+		const int count = (a->Sk + v->keys - 1) / v->keys;
+		struct attn_range *r = &ranges[n];
+		bool spanned = true, sees[64] = {false}, zero[64];
+
+		memset(zero, 1, sizeof(zero));
+		for (int i = first; i < last; i++) {
+			struct attn_span *span = &spans[b * a->Sq + i];
+			int zeros = 0;
+
+			*span = (struct attn_span){INT32_MAX, -1};
+			for (int j = 0; j < a->Sk; j++) {
+				const float bias = bias_at(p, b, i, j);
+
+				sees[j / v->keys] |= bias > dead;
+				zero[j / v->keys] &= bias == 0;
+				spanned &= bias == 0 || bias == dead;
+				if (bias != 0)
+					continue;
+				zeros++;
+				span->first = j < span->first ? j : span->first;
+				span->last = j;
+			}
+			spanned &= zeros && zeros == span->last - span->first + 1;
+		}
+		*r = (struct attn_range){0, count, 0, 0};
+		while (!sees[r->begin])
+			r->begin++;
+		while (!sees[r->end - 1])
+			r->end--;
+		r->clear_begin = r->begin;
+		while (r->clear_begin < r->end && !zero[r->clear_begin])
+			r->clear_begin++;
+		r->clear_end = r->clear_begin;
+		while (r->clear_end < r->end && zero[r->clear_end])
+			r->clear_end++;
+		if (spanned) {
+			r->clear_begin = r->begin;
+			r->clear_end = r->end;
+		}
+		for (int i = first; i < last; i++)
+			for (int j = 0; j < a->Sk; j++) {
+				const int tile = j / v->keys;
+
+				if (tile < r->begin || tile >= r->end ||
+				    (tile >= r->clear_begin && tile < r->clear_end))
+					number_store(element_at(&a->spec.bias[0], a->H, b, 0, i, j),
+						     a->q.dtype, NAN);
+			}
+	}
+	mapped->ranges = (uint64_t)(uintptr_t)ranges;
+	mapped->spans = (uint64_t)(uintptr_t)spans;
+	mapped->range_step[0] = tiles;
+	mapped->span_step[0] = a->Sq;
+	mapped->range_step[1] = mapped->span_step[1] = 1;
+}
+
+static float mask_of(int kind, int i, int j, int Sq, int Sk)
+{
+	const int there = j - i - (Sk - Sq);
+
+	switch (kind) {
+	case CAUSAL:
+		return there > 0 ? dead : 0;
+	case PADDED: /* on the left, and causal */
+		return there > 0 || j < 70 ? dead : 0;
+	case BAND:
+		return there > 0 || there < -90 ? dead : 0;
+	default: /* a few numbers of its own, far from the others */
+		return there > 0 ? dead : j < 30 ? 0.5f : 0;
+	}
+}
+
+static void test_looks(void **state)
+{
+	static const struct layout shared = {.same = "h"};
+	struct problem p;
+	char what[64];
+	int checked = 0;
+
+	(void)state;
+	for (int n = 0; n < 4 * LOOKS; n++) {
+		const int kind = n % LOOKS, dtype = n / LOOKS % 2, D = n / LOOKS < 2 ? 64 : 128;
+		const int Sq = 140, Sk = 200 + 17 * n;
+
+		for (int m = 0; m < attn_variant_count; m++) {
+			const struct attn_variant *v = &attn_variants[m];
+
+			if (v->family != ATTN_ROUNDED || v->max_d != D || v->dtype != dtype)
+				continue;
+			init(&p, dtype, Sq, Sk, D,
+			     PRODUCT | SCALED | WEIGHTS | (n % 3 ? BIASED : 0), NULL);
+			problem_bias(&p, 0, dtype, &shared, 0);
+			for (int i = 0; i < Sq; i++)
+				for (int j = 0; j < Sk; j++)
+					number_store(
+						element_at(&p.args.spec.bias[0], 2, 0, 0, i, j),
+						dtype, (double)mask_of(kind, i, j, Sq, Sk));
+			p.row_step = 7;
+			p.look = look;
+			snprintf(what, sizeof(what), "look %d", kind);
+			if (attn_select(&p.args, 90, v->name) == v) {
+				problem_check(&p, v, what);
+				checked += v->keys > 0;
+			}
+			problem_free(&p);
+		}
+	}
+	assert_true(checked >= 4 * LOOKS);
+}
+
 /* Tiles of keys that some rows, or all, do not see. */
 static void test_windows(void **state)
 {
@@ -258,7 +392,8 @@ static void test_choice(void **state)
 #define TESTS                                                                                      \
 	cmocka_unit_test(test_lengths), cmocka_unit_test(test_head_dims),                          \
 		cmocka_unit_test(test_layouts), cmocka_unit_test(test_scores),                     \
-		cmocka_unit_test(test_windows), cmocka_unit_test(test_extremes)
+		cmocka_unit_test(test_looks), cmocka_unit_test(test_windows),                      \
+		cmocka_unit_test(test_extremes)
 
 int main(void)
 {

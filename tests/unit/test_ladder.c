@@ -187,7 +187,7 @@ static void check(const struct known *k, const char *what)
 static void run_variant(struct problem *p, const struct attn_variant *v)
 {
 	const struct attn_device device = {.multiprocessors = 3};
-	const uint64_t bytes = attn_launch_scratch(v, &p->args);
+	const uint64_t bytes = attn_launch_scratch(v, &p->args, &device);
 	struct attn_launch l;
 	void *scratch = NULL;
 

@@ -374,9 +374,9 @@ static void test_step(void **state)
 		if (attn_variants[i].family == ATTN_TMA && attn_variants[i].needs & ATTN_NEEDS_BIAS)
 			variant = &attn_variants[i];
 	assert_non_null(variant);
-	assert_int_equal(attn_launch_look(&look, variant, &args), 1);
+	assert_int_equal(attn_launch_look(&look, variant, &args, &device), 1);
 	assert_int_equal(look.read_bytes, core.mask_bytes);
-	assert_int_equal(look.bytes, attn_launch_scratch(variant, &args));
+	assert_int_equal(look.bytes, attn_launch_scratch(variant, &args, &device));
 	assert_int_equal(attn_launch_prepare(&launch, variant, &args, &device, 0x7000), 0);
 	assert_int_equal(launch.before_count, 1);
 	assert_int_equal(launch.before[0].parameter.ranges.out, 0x7000);
@@ -385,16 +385,16 @@ static void test_step(void **state)
 	assert_memory_equal(&launch.before[0].parameter.ranges, &look.ranges, sizeof(look.ranges));
 
 	args.B = 3; /* each with a mask of its own, or all with one */
-	assert_int_equal(attn_launch_look(&look, variant, &args), 1);
+	assert_int_equal(attn_launch_look(&look, variant, &args, &device), 1);
 	assert_int_equal(look.read_bytes, core.mask_bytes);
 	args.spec.bias[0].stride[0] = core.Sq * core.Sk + 64;
-	assert_int_equal(attn_launch_look(&look, variant, &args), 1);
+	assert_int_equal(attn_launch_look(&look, variant, &args, &device), 1);
 	assert_int_equal(look.read_bytes, 3 * core.mask_bytes + 2 * 128);
 	args.k.base += 2; /* K has to be copied too: the scratch is not the look's alone */
-	assert_int_equal(attn_launch_look(&look, variant, &args), 0);
+	assert_int_equal(attn_launch_look(&look, variant, &args, &device), 0);
 	args.k.base -= 2;
 	args.spec.bias[0].stride[1] = 8; /* heads do not share it: nobody looks */
-	assert_int_equal(attn_launch_look(&look, variant, &args), 0);
+	assert_int_equal(attn_launch_look(&look, variant, &args, &device), 0);
 }
 
 /* ---- recorded programs ---------------------------------------------------------------------- */

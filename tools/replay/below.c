@@ -134,10 +134,11 @@ ANSWER(const char *, fused_chosen_by, "built_in", CUcontext context, const struc
 static void look(CUcontext context, CUstream stream, const struct attn_variant *variant,
 		 const struct attn_args *args)
 {
+	const struct attn_device device = {.looks = 1};
 	struct attn_look look;
 	bool made = false;
 
-	if (!attn_launch_look(&look, variant, args))
+	if (!attn_launch_look(&look, variant, args, &device))
 		return;
 	looks_get(context, stream, &look, &made);
 	below.looks++;
