@@ -6,13 +6,15 @@
  * refused, and what it saw before was right. A crash, a hang or another answer is a failure and is
  * listed.
  *
- *     faults [--jobs N] [--seconds N] [--slice N | --brief] [PROGRAM[:CASE] [KIND[:HOW[:N]]]]
+ *     faults [--jobs N] [--seconds N] [--slice N | --share K/N | --brief]
+ *            [PROGRAM[:CASE] [KIND[:HOW[:N]]]]
  *
  * --jobs: so many programs at a time; --seconds: none is begun later than that; --slice: only N
- * calls for each program, kind and way, spread over all; --brief: of a few programs, two of each.
- * KIND locks refuses nothing: no program may see the shim call a function of the driver, with a
- * lock of its own, that is not known to come back while the device is busy (quick_calls.def). Ends
- * with "N passed, N failed"; passed are faults.
+ * calls for each program, kind and way, spread over all; --share: every N-th call from the K-th on,
+ * so that N runs together try all; --brief: of a few programs, two of each. KIND locks refuses
+ * nothing: no program may see the shim call a function of the driver, with a lock of its own, that
+ * is not known to come back while the device is busy (quick_calls.def). Ends with "N passed, N
+ * failed"; passed are faults.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -239,20 +241,27 @@ static bool too_late(void)
 	return latest && time(NULL) >= latest;
 }
 
+/* What was asked for. */
+static struct {
+	const char *program, *way;
+	long only, slice, share, shares, jobs;
+	unsigned programs;
+} asked = {.share = 1, .shares = 1, .jobs = 1, .programs = PROGRAMS};
+
 /* The calls that nobody has tried yet. */
 static void sweep(const struct program *program, const struct way *way, const struct outcome *plain,
-		  struct sweep *all, long only, long slice)
+		  struct sweep *all)
 {
-	const long calls = all->calls;
+	const long calls = all->calls, slice = asked.slice;
 	long at;
 
-	if (only) {
+	if (asked.only) {
 		if (!atomic_fetch_add(&all->next, 1))
-			try(program, way, plain, only, all);
+			try(program, way, plain, asked.only, all);
 		return;
 	}
 	while (!too_late()) {
-		at = atomic_fetch_add(&all->next, 1);
+		at = atomic_fetch_add(&all->next, 1) * asked.shares + asked.share - 1;
 		if (slice && slice < calls) {
 			if (at >= slice)
 				break;
@@ -297,27 +306,20 @@ static void look_at_locks(const struct program *program)
 	zoo_free(&under);
 }
 
-static bool wanted(const char *asked, const char *first, const char *second)
+static bool wanted(const char *pattern, const char *first, const char *second)
 {
 	const size_t length = strlen(first);
 
-	if (!asked)
+	if (!pattern)
 		return true;
-	if (strncmp(asked, first, length) != 0)
+	if (strncmp(pattern, first, length) != 0)
 		return false;
-	if (!asked[length])
+	if (!pattern[length])
 		return true;
-	return asked[length] == ':' && second &&
-	       strncmp(asked + length + 1, second, strlen(second)) == 0 &&
-	       strchr(":", asked[length + 1 + strlen(second)]);
+	return pattern[length] == ':' && second &&
+	       strncmp(pattern + length + 1, second, strlen(second)) == 0 &&
+	       strchr(":", pattern[length + 1 + strlen(second)]);
 }
-
-/* What was asked for. */
-static struct {
-	const char *program, *way;
-	long only, slice, jobs;
-	unsigned programs;
-} asked = {.jobs = 1, .programs = PROGRAMS};
 
 static void work(void)
 {
@@ -342,7 +344,7 @@ static void work(void)
 			if (calls > all->calls)
 				all->calls = calls;
 			shared->failed += !calls;
-			sweep(&programs[p], &ways[w], &plain, all, asked.only, asked.slice);
+			sweep(&programs[p], &ways[w], &plain, all);
 		}
 		if (wanted(asked.way, locks.kind, locks.how) &&
 		    !atomic_fetch_add(&shared->locks[p], 1))
@@ -366,7 +368,11 @@ static bool take_options(int argc, char **argv)
 		}
 		if (number <= 0)
 			return false;
-		if (!strcmp(argv[at], "--slice"))
+		if (!strcmp(argv[at], "--share")) {
+			if (sscanf(argv[at + 1], "%ld/%ld", &asked.share, &asked.shares) != 2 ||
+			    asked.share > asked.shares)
+				return false;
+		} else if (!strcmp(argv[at], "--slice"))
 			asked.slice = number;
 		else if (!strcmp(argv[at], "--jobs"))
 			asked.jobs = number;
