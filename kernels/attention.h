@@ -323,11 +323,13 @@ ATTN_INLINE int64_t attn_sample_row(int32_t r, int32_t n, int64_t total)
 }
 
 /* drift.cu: compares the app's O with the fused O over all B*H*Sq*Dv elements.
- *   kernel `fashim_drift(struct drift_args)`, any grid.x, block.x = DRIFT_THREADS; `result` must
- *   hold a zeroed struct drift_result.
+ *   kernel `fashim_drift(struct drift_args)`, grid.x = drift_blocks(), block.x = DRIFT_THREADS;
+ *   `result` must hold a zeroed struct drift_result.
  * and both with the double reference on sampled rows:
  *   kernel `fashim_drift_sampled(struct drift_sampled_args)`, grid.x = rows, block.x =
- *   DRIFT_THREADS; `result` zeroed beforehand. */
+ *   DRIFT_THREADS; `result` zeroed beforehand.
+ * A result is one only where its `blocks` are those of the grid: in memory that was not zeroed, or
+ * is written to by others, some or all of them give up. */
 #define DRIFT_THREADS 256
 struct drift_result {
 	double sum_diff2; /* sum (app - fused)^2 over finite pairs */
@@ -341,6 +343,7 @@ struct drift_result {
 	uint64_t count;		     /* finite pairs */
 	uint64_t nonfinite_mismatch; /* NaN/Inf on one side, or different ones */
 	uint64_t beyond;	     /* |app - fused| > abs_tol + rel_tol * |app| */
+	uint64_t blocks;	     /* that added their sums */
 	uint64_t lock;		     /* the kernel's own */
 };
 struct drift_args {
@@ -350,6 +353,15 @@ struct drift_args {
 	uint64_t result;
 };
 
+ATTN_INLINE uint32_t drift_blocks(const struct drift_args *args)
+{
+	const uint64_t elements =
+		(uint64_t)args->B * (uint64_t)args->H * (uint64_t)args->Sq * (uint64_t)args->Dv;
+	const uint64_t blocks = (elements + 8 * DRIFT_THREADS - 1) / (8 * DRIFT_THREADS);
+
+	return blocks < 1 ? 1 : blocks > 1024 ? 1024 : (uint32_t)blocks;
+}
+
 struct drift_sampled_result {
 	double sum_ref2;	     /* sum ref^2 */
 	double sum_app2, sum_fused2; /* sum (app - ref)^2, sum (fused - ref)^2 */
@@ -357,7 +369,7 @@ struct drift_sampled_result {
 	double max_ref;		     /* max |ref| */
 	uint64_t count;
 	uint64_t app_nonfinite, fused_nonfinite; /* finiteness differs from the reference's */
-	uint64_t lock;
+	uint64_t blocks, lock;			 /* as above */
 };
 struct drift_sampled_args {
 	struct attn_tensor app, fused; /* fused.base may be 0: app only */

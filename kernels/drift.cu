@@ -4,7 +4,8 @@
  *
  * Each block sums over its share in double precision, then one thread adds the block's sums to the
  * result under a lock, so that the largest difference and where it lies stay one pair. Pairs in
- * which either side is NaN or infinite are not summed but counted, unless both agree.
+ * which either side is NaN or infinite are not summed but counted, unless both agree. Blocks that
+ * added their sums are counted, too: without all of them nothing was measured.
  */
 #include "kernels/device.cuh"
 
@@ -48,17 +49,36 @@ static __device__ double block_max(double x, double *part)
 	return part[0];
 }
 
-static __device__ void lock_take(uint64_t *lock)
+enum lock : unsigned long long { FREE, TAKEN, GIVEN_UP };
+
+/* Some tenths of a second; a thousand blocks that wait for one another need some thousandths. */
+#define LOCK_TRIES (1 << 18)
+
+/* Waits for the lock, but not for ever: in memory that was not zeroed nobody would give it. A block
+ * that gives up adds nothing, and is missing in the result; those that come later do not wait. */
+static __device__ bool lock_take(uint64_t *lock)
 {
-	while (atomicCAS((unsigned long long *)lock, 0ull, 1ull) != 0ull)
+	unsigned long long *const word = (unsigned long long *)lock;
+
+	for (int tries = 0; tries < LOCK_TRIES; tries++) {
+		const unsigned long long before = atomicCAS(word, FREE, TAKEN);
+
+		if (before == FREE) {
+			__threadfence();
+			return true;
+		}
+		if (before != TAKEN)
+			return false;
 		__nanosleep(100);
-	__threadfence();
+	}
+	atomicCAS(word, TAKEN, GIVEN_UP);
+	return false;
 }
 
 static __device__ void lock_give(uint64_t *lock)
 {
 	__threadfence();
-	atomicExch((unsigned long long *)lock, 0ull);
+	atomicCAS((unsigned long long *)lock, TAKEN, FREE);
 }
 
 static __device__ double element(const struct attn_tensor &t, int H, int64_t b, int64_t h,
@@ -125,7 +145,9 @@ extern "C" __global__ void __launch_bounds__(DRIFT_THREADS)
 
 	struct drift_result *r = (struct drift_result *)args.result;
 	volatile struct drift_result *v = r;
-	lock_take(&r->lock);
+	if (!lock_take(&r->lock))
+		return;
+	v->blocks += 1;
 	v->sum_diff2 += diff2;
 	v->sum_app2 += app2;
 	v->sum_fused2 += fused2;
@@ -195,7 +217,9 @@ extern "C" __global__ void __launch_bounds__(DRIFT_THREADS)
 
 	struct drift_sampled_result *r = (struct drift_sampled_result *)args.result;
 	volatile struct drift_sampled_result *v = r;
-	lock_take(&r->lock);
+	if (!lock_take(&r->lock))
+		return;
+	v->blocks += 1;
 	v->sum_ref2 += ref2;
 	v->sum_app2 += app2;
 	v->sum_fused2 += fused2;

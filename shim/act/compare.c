@@ -97,8 +97,7 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 	ledger_end(entry);
 	if (error) {
 		timing_drop(timing);
-		if (++site->failed_compares >= 4)
-			site_decline(site, REASON_SCRATCH, "no comparison could be made");
+		comparison_failed(site);
 		return;
 	}
 	slot->promised = ledger_promise(LEDGER_COMPARE);

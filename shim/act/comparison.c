@@ -31,6 +31,9 @@
 /* Comparisons with nothing to see before a site is given up. */
 #define MOST_EMPTY 8
 
+/* Those that could not be made. */
+#define MOST_FAILED 4
+
 /* ---- making ready --------------------------------------------------------------------------- */
 
 bool comparison_events(struct comparison *comparison)
@@ -43,6 +46,12 @@ bool comparison_events(struct comparison *comparison)
 		    driver.cuEventCreate(events[i], CU_EVENT_DEFAULT) != CUDA_SUCCESS)
 			return false;
 	return true;
+}
+
+static struct drift_args drift_of(const struct attn_args *args)
+{
+	return (struct drift_args){
+		.app = args->o, .B = args->B, .H = args->H, .Sq = args->Sq, .Dv = args->Dv};
 }
 
 static int rows_of(const struct attn_args *args)
@@ -61,9 +70,12 @@ static bool may_tf32(const struct chain *chain)
 void comparison_of(struct comparison *comparison, struct site *site, const struct chain *chain,
 		   const struct attn_args *args, const struct attn_variant *variant)
 {
+	const struct drift_args drift = drift_of(args);
+
 	comparison->site = site;
 	comparison->occurrence = site->live->seen;
 	comparison->rows = rows_of(args);
+	comparison->blocks = drift_blocks(&drift);
 	comparison->keys = args->Sk;
 	comparison->rounding = rounding_of(args, may_tf32(chain));
 	comparison->round_s = args->spec.round_s;
@@ -168,20 +180,12 @@ int comparison_enqueue(const struct comparison *comparison, const struct chain *
 	const double noticeable = verdict_noticeable(&comparison->rounding);
 	const int rows = comparison->rows;
 	struct attn_args fused = *args;
-	struct drift_args drift = {
-		.app = args->o,
-		.B = args->B,
-		.H = args->H,
-		.Sq = args->Sq,
-		.Dv = args->Dv,
-		.abs_tol = noticeable,
-		.rel_tol = noticeable,
-		.result = buffers->result + offsetof(struct comparison_result, drift),
-	};
+	struct drift_args drift = drift_of(args);
 	bool ranged;
 	int error = 0;
 
-	/* Kernels of ours take a lock in there: it must be free. */
+	drift.abs_tol = drift.rel_tol = noticeable;
+	drift.result = buffers->result + offsetof(struct comparison_result, drift);
 	if (comparison_mark(comparison->first, chain) ||
 	    driver.cuMemsetD8Async((CUdeviceptr)buffers->result, 0,
 				   sizeof(struct comparison_result), chain->stream) != CUDA_SUCCESS)
@@ -402,7 +406,23 @@ static enum outcome judge(const struct comparison *c)
 	return judge_agreement(c);
 }
 
-bool comparison_judge(const struct comparison *c)
+void comparison_failed(struct site *site)
+{
+	if (++site->failed_compares >= MOST_FAILED)
+		site_decline(site, REASON_SCRATCH, "no comparison could be made");
+}
+
+/* Did all blocks of the kernels that measure add their sums to what was zero before? */
+static bool was_measured(const struct comparison *c)
+{
+	const struct comparison_result *r = c->result;
+	const uint64_t rows = (uint64_t)c->rows;
+
+	return r->drift.blocks == c->blocks && r->own.blocks == rows &&
+	       r->trial.blocks == (c->tried ? rows : 0);
+}
+
+static bool take_in(const struct comparison *c)
 {
 	struct site *site = c->site;
 	const double app_us = timing_us(c->timing), fused_us = timing_between(c->begin, c->end);
@@ -436,4 +456,16 @@ bool comparison_judge(const struct comparison *c)
 	}
 	site_decline(site, REASON_DRIFT, "");
 	return false;
+}
+
+bool comparison_judge(const struct comparison *c)
+{
+	bool agreed = false;
+
+	if (was_measured(c))
+		agreed = take_in(c);
+	else
+		comparison_failed(c->site);
+	*c->result = (struct comparison_result){0};
+	return agreed;
 }

@@ -29,6 +29,7 @@ struct comparison {
 	CUevent first, begin, end, last;  /* of all of it first and last, of the fused kernel */
 	struct comparison_result *result; /* pinned */
 	int rows;
+	uint32_t blocks; /* of the kernel that fills result->drift */
 	bool tried;	 /* result->trial is of the kernel on numbers of ours */
 	int32_t round_s; /* what the kernel rounded as the program does */
 	struct rounding rounding;
@@ -67,8 +68,12 @@ int comparison_enqueue(const struct comparison *comparison, const struct chain *
 int comparison_mark(CUevent event, const struct chain *chain);
 
 /* The numbers are in *result, the events were passed: what that means for the site. Did the two
- * agree? */
+ * agree? *result is empty then, so that no numbers are taken for those of two comparisons. */
 bool comparison_judge(const struct comparison *comparison);
+
+/* One could not be made, or did not come to its end: a site is given up to which that happens again
+ * and again. */
+void comparison_failed(struct site *site);
 
 /* From now on the site's kernel shall round all that the program does. false: it does already, or
  * cannot. */

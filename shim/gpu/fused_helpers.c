@@ -35,12 +35,8 @@ int fused_reference(CUcontext context, CUstream stream, const struct reference_a
 
 int fused_drift(CUcontext context, CUstream stream, const struct drift_args *args)
 {
-	uint64_t elements =
-		(uint64_t)args->B * (uint64_t)args->H * (uint64_t)args->Sq * (uint64_t)args->Dv;
-	uint64_t blocks = (elements + 8 * DRIFT_THREADS - 1) / (8 * DRIFT_THREADS);
-
-	return launch_helper(context, stream, HELPER_DRIFT, blocks > 1024 ? 1024 : blocks,
-			     DRIFT_THREADS, args);
+	return launch_helper(context, stream, HELPER_DRIFT, drift_blocks(args), DRIFT_THREADS,
+			     args);
 }
 
 int fused_drift_sampled(CUcontext context, CUstream stream, const struct drift_sampled_args *args)

@@ -6,6 +6,7 @@
  *   memory   malloc and its kind
  *   file     open, write and their kind
  *   locks    none: noted is which functions of the driver are called with a lock of the shim's
+ *   fills    none, but what the shim fills with bytes stays as it is
  *   once     the N-th call (from 1; 0: none, they are counted)
  *   from     that and all later ones
  *   sticky   driver: that one, and the context is broken for everybody
@@ -38,7 +39,7 @@
 #define REFUSAL 2   /* CUDA_ERROR_OUT_OF_MEMORY */
 #define BROKEN	719 /* CUDA_ERROR_LAUNCH_FAILED */
 
-enum kind { NONE, DRIVER, MEMORY, FILES, LOCKS };
+enum kind { NONE, DRIVER, MEMORY, FILES, LOCKS, FILLS };
 
 static enum kind kind;
 static bool from, sticky;
@@ -83,6 +84,7 @@ static __attribute__((constructor)) void start(void)
 	       : !strcmp(what, "memory") ? MEMORY
 	       : !strcmp(what, "file")	 ? FILES
 	       : !strcmp(what, "locks")	 ? LOCKS
+	       : !strcmp(what, "fills")	 ? FILLS
 					 : NONE;
 }
 
@@ -161,6 +163,9 @@ int fault_refuses(const char *name, const void *caller)
 {
 	if (kind == LOCKS && locks_held && is_ours(caller))
 		note_locked(name);
+	if (kind == FILLS)
+		return !strcmp(name, "cuMemsetD8Async") && refuses(FILLS, name, caller) ? SIM_LOST
+											: 0;
 	if (sticky && strncmp(name, "cublas", 6) == 0) /* it breaks no context */
 		return 0;
 	if (!refuses(DRIVER, name, caller))

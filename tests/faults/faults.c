@@ -13,8 +13,8 @@
  * calls for each program, kind and way, spread over all; --share: every N-th call from the K-th on,
  * so that N runs together try all; --brief: of a few programs, two of each. KIND locks refuses
  * nothing: no program may see the shim call a function of the driver, with a lock of its own, that
- * is not known to come back while the device is busy (quick_calls.def). Ends with "N passed, N
- * failed"; passed are faults.
+ * is not known to come back while the device is busy (quick_calls.def). KIND fills: see
+ * lose_fills(). Ends with "N passed, N failed"; passed are faults.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -58,6 +58,8 @@ static const struct program {
 #define PROGRAMS (sizeof(programs) / sizeof(*programs))
 #define BRIEF	 5 /* of them */
 #define SLICE	 2
+/* Of them, those in which the shim fills only what comparisons count in. */
+#define COMPARING 3
 
 static const struct way {
 	const char *kind, *how;
@@ -67,7 +69,7 @@ static const struct way {
 };
 #define WAYS (sizeof(ways) / sizeof(*ways))
 
-static const struct way locks = {"locks", "once"};
+static const struct way locks = {"locks", "once"}, fills = {"fills", "from"};
 
 /* What may be called with a lock of the shim's. */
 static const char *const quick[] = {
@@ -85,7 +87,7 @@ static struct shared {
 		atomic_long next; /* of those to be tried, which is the next */
 		atomic_long calls, tried, told, failed;
 	} sweep[PROGRAMS][WAYS];
-	atomic_int locks[PROGRAMS]; /* were they looked at? */
+	atomic_int locks[PROGRAMS], fills[PROGRAMS]; /* were they looked at? */
 } * shared;
 
 static void *share(size_t bytes, int fd)
@@ -306,6 +308,27 @@ static void look_at_locks(const struct program *program)
 	zoo_free(&under);
 }
 
+/* What a comparison counts in is not zero before, from the number-th one on: it holds what lay
+ * there, or what an earlier one counted. Nothing is verified, and nothing waits for ever. */
+static void lose_fills(const struct program *program, const struct outcome *plain, long number)
+{
+	struct outcome under;
+	struct verdict verdict;
+	bool right;
+
+	run(&under, program, &fills, number);
+	zoo_read_log(log_path, &verdict);
+	right = found->count && under.status == plain->status && !verdict.replaced &&
+		zoo_difference(plain, &under) == 0;
+	if (!right)
+		printf("%s: %ld fills lost from %ld on: status 0x%x, %d replaced, %g apart\n",
+		       program->name, atomic_load(&found->count), number, (unsigned)under.status,
+		       (int)verdict.replaced, zoo_difference(plain, &under));
+	shared->passed += right;
+	shared->failed += !right;
+	zoo_free(&under);
+}
+
 static bool wanted(const char *pattern, const char *first, const char *second)
 {
 	const size_t length = strlen(first);
@@ -349,6 +372,10 @@ static void work(void)
 		if (wanted(asked.way, locks.kind, locks.how) &&
 		    !atomic_fetch_add(&shared->locks[p], 1))
 			look_at_locks(&programs[p]);
+		if (p < COMPARING && wanted(asked.way, fills.kind, fills.how) &&
+		    !atomic_fetch_add(&shared->fills[p], 1))
+			for (long number = 1; number <= 2; number++)
+				lose_fills(&programs[p], &plain, number);
 		zoo_free(&plain);
 	}
 }

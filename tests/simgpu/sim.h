@@ -48,7 +48,7 @@ void sim_log(const char *name, const char *format, ...) __attribute__((format(pr
 		if (ready_ == CUDA_SUCCESS)                                                        \
 			ready_ = sim_refusal(SIM_REFUSED());                                       \
 		if (ready_ != CUDA_SUCCESS)                                                        \
-			return ready_;                                                             \
+			return ready_ == (CUresult)SIM_LOST ? CUDA_SUCCESS : ready_;               \
 	} while (0)
 
 /* The same for calls that need a current context, which becomes the variable `ctx`. */

@@ -203,6 +203,7 @@ static void test_drift(void **state)
 		assert_true(fabs(r.sum_fused2 - expect.sum_fused2) < 1e-6);
 		assert_true(fabs(r.sum_dot - expect.sum_dot) < 1e-6);
 		assert_int_equal(r.lock, 0);
+		assert_int_equal(r.blocks, blocks);
 	}
 	/* the same numbers in another layout and dtype differ by nothing */
 	{
@@ -258,6 +259,7 @@ static void test_drift_sampled(void **state)
 	assert_true(r.sum_app2 == 0.25 * (ROWS * DV - 2));
 	assert_true(r.sum_fused2 == 0.0625 * (ROWS * DV - 2));
 	assert_int_equal(r.lock, 0);
+	assert_int_equal(r.blocks, ROWS);
 
 	args.fused.base = 0;
 	memset(&r, 0, sizeof(r));
@@ -265,6 +267,44 @@ static void test_drift_sampled(void **state)
 	assert_int_equal(r.app_nonfinite, 2);
 	assert_int_equal(r.fused_nonfinite, 0);
 	assert_true(r.max_app == 0.5 && r.max_fused == 0 && r.sum_fused2 == 0);
+}
+
+/* Memory that was not zeroed, as the failed or overtaken fill before them leaves it: they come
+ * back, and their count of blocks says that nothing was measured. */
+static void test_drift_unprepared(void **state)
+{
+	enum { BLOCKS = 7, ROWS = 5 };
+	static const int bytes[] = {0x00, 0x01, 0x02, 0x7f, 0xff};
+	static float app[TOTAL], fused[TOTAL];
+	static double reference[ROWS * DV];
+	struct drift_result r;
+	struct drift_sampled_result s;
+	struct drift_args args = {
+		dense(app, ATTN_F32), dense(fused, ATTN_F32), B, H, SQ, DV, 0.25, 0.125, 0};
+	struct drift_sampled_args sampled = {
+		dense(app, ATTN_F32), dense(fused, ATTN_F32), B, H, SQ, DV, ROWS, 0, 0, 0};
+
+	args.result = (uint64_t)(uintptr_t)&r;
+	sampled.reference = (uint64_t)(uintptr_t)reference;
+	sampled.result = (uint64_t)(uintptr_t)&s;
+	for (size_t i = 0; i < sizeof(bytes) / sizeof(*bytes); i++)
+		for (uint64_t lock = 0; lock < 4; lock++) {
+			memset(&r, bytes[i], sizeof(r));
+			memset(&s, bytes[i], sizeof(s));
+			if (lock < 3) /* else it is what the memory holds */
+				r.lock = s.lock = lock;
+			launch("fashim_drift", BLOCKS, DRIFT_THREADS, &args, sizeof(args));
+			launch("fashim_drift_sampled", ROWS, DRIFT_THREADS, &sampled,
+			       sizeof(sampled));
+			assert_int_equal(r.blocks == BLOCKS, !bytes[i] && lock % 3 == 0);
+			assert_int_equal(s.blocks == ROWS, !bytes[i] && lock % 3 == 0);
+		}
+	/* what an earlier one left */
+	memset(&r, 0, sizeof(r));
+	for (unsigned n = 1; n < 4; n++) {
+		launch("fashim_drift", BLOCKS, DRIFT_THREADS, &args, sizeof(args));
+		assert_int_equal(r.blocks, n * BLOCKS);
+	}
 }
 
 /* ---- looks at memory ------------------------------------------------------------------------- */
@@ -397,11 +437,11 @@ static void test_complement(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reference),	cmocka_unit_test(test_reference_masks),
-		cmocka_unit_test(test_sample_rows),	cmocka_unit_test(test_drift),
-		cmocka_unit_test(test_drift_sampled),	cmocka_unit_test(test_find_addresses),
-		cmocka_unit_test(test_count_unwritten), cmocka_unit_test(test_slopes),
-		cmocka_unit_test(test_complement),
+		cmocka_unit_test(test_reference),      cmocka_unit_test(test_reference_masks),
+		cmocka_unit_test(test_sample_rows),    cmocka_unit_test(test_drift),
+		cmocka_unit_test(test_drift_sampled),  cmocka_unit_test(test_drift_unprepared),
+		cmocka_unit_test(test_find_addresses), cmocka_unit_test(test_count_unwritten),
+		cmocka_unit_test(test_slopes),	       cmocka_unit_test(test_complement),
 
 	};
 
