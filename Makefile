@@ -45,7 +45,7 @@ endif
 # What building needs is there before anything else is looked at: make brings a file that it includes up to date, and
 # then reads all again. For goals that compile nothing it is not asked for.
 needs := build$(if $(filter test% lint% %-tests %sanitized races soak faults fuzz%,$(MAKECMDGOALS)),-test)$(if $(PORTABLE),-portable)
-ifneq ($(filter-out clean help uninstall format lint-format lint-shell lint-dlsym,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out clean help uninstall format lint-format lint-shell lint-dlsym lint-waits,$(or $(MAKECMDGOALS),all)),)
 include $(TOOLKIT)/setup-$(needs).mk
 endif
 $(TOOLKIT)/setup-%.mk: tools/setup.sh

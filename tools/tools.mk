@@ -172,8 +172,8 @@ lint_ok  = $(patsubst %,$(O)/lint/%.ok,$(filter %.c,$(lint_c)))
 # Where glibc's own dlsym may be called by its name; everything else must use real_dlsym().
 DLSYM_ALLOWED := shim/real/resolve.c
 
-lint: lint-format lint-clang lint-cppcheck lint-shell lint-dlsym lint-rooms ## everything that reads the sources and complains
-.PHONY: lint-format lint-clang lint-cppcheck lint-shell lint-dlsym lint-rooms rooms
+lint: lint-format lint-clang lint-cppcheck lint-shell lint-dlsym lint-rooms lint-waits ## everything that reads the sources and complains
+.PHONY: lint-format lint-clang lint-cppcheck lint-shell lint-dlsym lint-rooms lint-waits rooms
 
 lint-format:
 	$(call say,FORMAT,'$(words $(lint_c)) files')
@@ -205,6 +205,9 @@ lint-dlsym:
 	$(Q)! grep -nE '(^|[^_[:alnum:]])dlv?sym\(' $(filter-out $(DLSYM_ALLOWED),$(filter shim/%,$(lint_c))) \
 	    | grep -vE '^[^:]*:[0-9]*:[[:space:]]*(/?\*|.*\*/)'
 
+lint-waits:
+	$(call say,WAITS,shim)
+	$(Q)python3 tests/lint/waits.py tests/faults/quick_calls.def shim
 
 lint-rooms: $(SHIM_OBJECTS) $(TOOL_FILES)
 	$(call say,ROOMS,'shim tools')

@@ -99,7 +99,7 @@ void scratch_free(const struct scratch_leaving *leaving)
 }
 
 /* At once: the device has no memory left, and the program's data depend on some. */
-static bool make_room(CUcontext context)
+static bool free_now(CUcontext context)
 {
 	bool freed = false;
 
@@ -141,7 +141,7 @@ uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool mu
 	if (block_count == BLOCKS)
 		return 0;
 	if (driver.cuMemAlloc_v2(&address, bytes) != CUDA_SUCCESS &&
-	    (!must || !make_room(context) || driver.cuMemAlloc_v2(&address, bytes) != CUDA_SUCCESS))
+	    (!must || !free_now(context) || driver.cuMemAlloc_v2(&address, bytes) != CUDA_SUCCESS))
 		return 0;
 	blocks[block_count++] = (struct block){.address = address,
 					       .bytes = bytes,

@@ -74,6 +74,7 @@ static const struct way locks = {"locks", "once"}, fills = {"fills", "from"};
 /* What may be called with a lock of the shim's. */
 static const char *const quick[] = {
 #define QUICK(name) #name,
+#define WAITS(name, where, times)
 #include "tests/faults/quick_calls.def"
 };
 
@@ -380,6 +381,25 @@ static void work(void)
 	}
 }
 
+/* The locks of all other hazards, too; graphs are replaced as well. */
+static void look_at_hazards(void)
+{
+	const char *const argv[] = {"apps/sim/hazards", "--list", NULL}, *const none[] = {NULL};
+	struct program program = {"hazards", NULL, {"FASHIM_GRAPHS=prove"}, TOLERANCE};
+	struct outcome list;
+	char *rest, *line;
+
+	zoo_run(&list, argv, none, false);
+	for (line = strtok_r(list.text, "\n", &rest); line && !too_late();
+	     line = strtok_r(NULL, "\n", &rest)) {
+		line[strcspn(line, " ")] = '\0';
+		program.example = line;
+		if (wanted(asked.program, program.name, program.example))
+			look_at_locks(&program);
+	}
+	zoo_free(&list);
+}
+
 static bool take_options(int argc, char **argv)
 {
 	const char *colon;
@@ -430,6 +450,8 @@ int main(int argc, char **argv)
 			exit(0);
 		}
 	work();
+	if (asked.programs == PROGRAMS && wanted(asked.way, locks.kind, locks.how))
+		look_at_hazards();
 	while (wait(&status) > 0)
 		shared->failed += status != 0;
 	for (unsigned p = 0; p < PROGRAMS; p++)
