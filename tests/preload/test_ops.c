@@ -251,6 +251,27 @@ static void capture_is_told_before_and_after(void **state)
 	assert_int_equal(EVENT(0)->when, PROBE_BEFORE);
 }
 
+/* Whoever ends a context by another name is told to end that context. */
+static void contexts_end_by_other_names(void **state)
+{
+	CUcontext context;
+	CUgreenCtx green;
+
+	assert_int_equal(CALL(cuGreenCtxCreate)(&green, NULL, 0, CU_GREEN_CTX_DEFAULT_STREAM), 0);
+	assert_int_equal(CALL(cuCtxFromGreenCtx)(&context, green), 0);
+	assert_ptr_not_equal(context, green);
+	begin(state);
+	assert_int_equal(CALL(cuGreenCtxDestroy)(green), 0);
+	assert_ptr_equal(the_op(OP_TEARDOWN, "cuGreenCtxDestroy", 2)->handle, context);
+	assert_int_equal(EVENT(0)->when, PROBE_BEFORE);
+
+	assert_int_equal(CALL(cuDevicePrimaryCtxRetain)(&context, 0), 0);
+	begin(state);
+	assert_int_equal(CALL(cuDevicePrimaryCtxRelease_v2)(0), 0);
+	assert_ptr_equal(the_op(OP_TEARDOWN, "cuDevicePrimaryCtxRelease_v2", 2)->handle, context);
+	assert_int_equal(EVENT(0)->when, PROBE_BEFORE);
+}
+
 /* Which of them make a launch one that nobody else can repeat. */
 static void launches_may_be_peculiar(void **state)
 {
@@ -502,6 +523,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(nothing_is_told_while_nobody_watches, begin),
 		cmocka_unit_test_setup(memory_comes_and_goes, begin),
 		cmocka_unit_test_setup(capture_is_told_before_and_after, begin),
+		cmocka_unit_test_setup(contexts_end_by_other_names, begin),
 		cmocka_unit_test_setup(launches_may_be_peculiar, begin),
 		cmocka_unit_test_setup(launches_carry_their_attributes, begin),
 		cmocka_unit_test_setup(aliased_memory_is_told_as_shared, begin),

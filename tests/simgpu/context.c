@@ -257,6 +257,38 @@ CUresult CUDAAPI cuCtxDestroy(CUcontext handle)
 	return CUDA_SUCCESS;
 }
 
+/* A green context is a name for a context that has the whole device. */
+CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc resources, CUdevice device,
+				  unsigned int flags)
+{
+	SIM_ENTER(" device=%d flags=%u", device, flags);
+	struct sim_context **green = malloc(sizeof(*green));
+	(void)resources;
+	if (!out || device < 0 || device >= sim_devices || !green)
+		return free(green), CUDA_ERROR_INVALID_VALUE;
+	*green = new_context(device, 0);
+	*out = (CUgreenCtx)green;
+	return *green ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult CUDAAPI cuCtxFromGreenCtx(CUcontext *out, CUgreenCtx green)
+{
+	SIM_ENTER(" green=%p", (void *)green);
+	if (!green)
+		return CUDA_ERROR_INVALID_VALUE;
+	SIM_ANSWER(out, (CUcontext) * (struct sim_context **)green);
+}
+
+CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx green)
+{
+	SIM_ENTER(" green=%p", (void *)green);
+	if (!green)
+		return CUDA_ERROR_INVALID_VALUE;
+	end_context(*(struct sim_context **)green);
+	free(green);
+	return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuCtxPushCurrent(CUcontext handle)
 {
 	SIM_ENTER(" ctx=%u", sim_context(handle) ? sim_context(handle)->id : 0);
