@@ -118,6 +118,32 @@ static void test_verdicts_under_way(void **state)
 	assert_int_equal(core_chain(), KEPT);
 }
 
+/* A kernel without a rule that is told another number each time: each is another chain, and what it
+ * computes is not asked of all of them. */
+static void test_varying_constants(void **state)
+{
+	struct op op;
+	int asked = 0;
+
+	begin();
+	for (int i = 0; i < 300; i++) {
+		below.guesses = 0;
+		core_send(core_scores());
+		core_send(core_unknown(core.s, 0, 1.5f + (float)i));
+		op = core_context();
+		op.gemm.b = core.s;
+		core_send(op);
+		if (!below.guesses)
+			continue;
+		asked++;
+		cost_add(PURPOSE_ASKING, SECOND);
+	}
+	assert_int_equal(asked, 1);
+	assert_int_equal(site_count, 1);
+	assert_true(put_off() > 0);
+	cost_forget();
+}
+
 /* The last test: what was saved stays saved. */
 static void test_savings_pay(void **state)
 {
@@ -138,6 +164,7 @@ int main(void)
 		cmocka_unit_test(test_learning_waits),
 		cmocka_unit_test(test_samples_are_deferred),
 		cmocka_unit_test(test_verdicts_under_way),
+		cmocka_unit_test(test_varying_constants),
 		cmocka_unit_test(test_savings_pay),
 	};
 
