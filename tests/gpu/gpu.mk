@@ -4,7 +4,7 @@
 #     make test-gpu [GPU_FLAGS='--quick --only bert*']
 
 GPU_PROGRAMS := $(addprefix $(O)/gpu/,static_cudart two_threads dlopen_cublas linked_driver \
-                linked_driver_asan two_contexts busy_device peers)
+                linked_driver_asan two_contexts busy_device stale_lock peers)
 GPU_OUT      ?= $(O)/gpu/out
 GPU_FLAGS    ?=
 GPU_ARCHS    := -gencode arch=compute_75,code=compute_75 -gencode arch=compute_90,code=sm_90
@@ -36,7 +36,7 @@ $(O)/gpu/dlopen_cublas: tests/gpu/dlopen_cublas.c tests/gpu/driver_app.h
 	$(call say,CCLD,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< -ldl -lm
 
-$(addprefix $(O)/gpu/,linked_driver two_contexts busy_device peers): $(O)/gpu/%: tests/gpu/%.c tests/gpu/driver_app.h
+$(addprefix $(O)/gpu/,linked_driver two_contexts busy_device stale_lock peers): $(O)/gpu/%: tests/gpu/%.c tests/gpu/driver_app.h
 	@mkdir -p $(@D)
 	$(call say,CCLD,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(GPU_LINK) -Wl,-rpath-link,$(CUDA)/lib64 \
