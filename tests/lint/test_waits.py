@@ -41,7 +41,8 @@ class Room(unittest.TestCase):
             for name, text in (("shim/room/a.c", a), ("shim/room/b.c", b), ("table", table)):
                 with open(f"{folder}/{name}", "w", encoding="utf-8") as file:
                     file.write(text)
-            return [line[len(folder) + 1:].split(" by ")[0] for line in waits.check(f"{folder}/table", f"{folder}/shim")]
+            found = waits.check(f"{folder}/table", f"{folder}/shim")
+            return [line[len(folder) + 1:].split(" by ")[0] for line in found]
 
     def test_as_written(self):
         self.assertEqual(self.complaints(), [])

@@ -9,8 +9,9 @@ TABLE (tests/faults/quick_calls.def) has rows
     QUICK(name)                          may be called anywhere, also with a lock
     WAITS(name, "room/file.c", times)    is called so often there, and nowhere else; it waits, or calls what waits
 
-A call is `driver.NAME`, blas_symbol(…, "NAME"), or NAME( where a row has the name of a function of the shim's own. So a
-new call, or one more in a file that has some, fails until somebody has thought about the lock and written it down.
+A call is `driver.NAME`, blas_symbol(…, "NAME"), or NAME( where a row has the name of a function of the shim's own.
+So a new call, or one more in a file that has some, fails until somebody has thought about the lock and written it
+down.
 """
 import collections
 import glob
