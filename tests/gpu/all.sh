@@ -58,6 +58,7 @@ beside() { # NAME COMMAND…
 "
 }
 
+rm -f "$out"/beside.*
 number=0
 names=""
 for setting in FASHIM=replace FASHIM_POISON=1 FASHIM=compare APP_KERNELS=own; do
@@ -65,9 +66,15 @@ for setting in FASHIM=replace FASHIM_POISON=1 FASHIM=compare APP_KERNELS=own; do
 		--jobs 4 --out "$out/zoo.$setting.txt" "$setting"
 done
 beside memcheck env $second sh "$here/sanitize.sh" "$build/libfashim.so" "$out/sanitize"
-beside kernels env $second "$build/gpu/kernel_check" -q
-[ -n "$first" ] || wait
+if [ -z "$first" ]; then
+	beside kernels "$build/gpu/kernel_check" -q
+	wait
+fi
 beside programs env $first python3 "$here/run.py" --lib "$build/libfashim.so" --out "$out" "$@"
+if [ -n "$first" ]; then # behind them
+	until [ -e "$out/beside.$number.status" ]; do sleep 1; done
+	beside kernels env $first "$build/gpu/kernel_check" -q
+fi
 wait
 number=0
 while read -r name; do

@@ -16,11 +16,13 @@ def median(values):
 
 def speed_up(log):
     """Time of the program's own chains over that of the fused kernel, all sites together, each
-    weighted by its calls. A site's first comparison pays for loading code and does not count."""
+    weighted by its calls. A kernel's first comparison pays for loading code and does not count; of a site that learned
+    another kernel only that one's do."""
     app = fused = 0.0
     for site in log.sites():
         samples = [s for s in log.sample if s["site"] == site["site"] and s.get("app_us")
                    and s.get("fused_us")]
+        samples = [s for s in samples if s.get("kernel") == samples[-1].get("kernel")]
         samples = samples[1:] or samples
         if samples:
             app += site["seen"] * median([s["app_us"] for s in samples])

@@ -111,6 +111,13 @@ class JudgeTest(unittest.TestCase):
         self.sites = [site(10, 6)]
         self.finds("all but 3 expected")
 
+    def test_learned_twice(self):
+        self.sites = [site(10, 6)]
+        self.more = [{"type": "sample", "site": 1, "occurrence": 2, "verdict": "moved"}]
+        self.assertEqual(self.failures(), [])
+        self.sites = [site(10, 5)]
+        self.finds("all but 4 expected")
+
     def test_unseen(self):
         self.sites = [site(6, 3)]
         self.finds("replaced 3 of 10 chains")
