@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Calls of the shim that are refused, over the simulated GPU (tests/faults/faults.c).
-#   make faults [FAULTS='--slice 10'|'hazards:p_copied driver:once:17']
+#   make faults [FAULTS='--slice 10'|'--share 1/5'|'hazards:p_copied driver:once:17']
 
 .PHONY: faults
 FAULTS_RUN := $(O)/tests/faults/faults
