@@ -17,6 +17,7 @@ $(FAULTS_RUN): | $(O)/tests/faults/fault.so simgpu apps-sim $(SHIM_FOR_SIM)
 ifeq ($(SAN),)
 FAULT_RUNS := $(FAULTS_RUN):--brief
 endif
+CHECKS += lint-waits
 
 faults: $(FAULTS_RUN) ## every call that the shim makes is refused once: the programs' answers stay right
 	$(Q)$(FAULTS_RUN) --jobs $$(nproc) $(FAULTS)
