@@ -97,7 +97,7 @@ void compare_start(struct site *site, const struct chain *chain, const struct at
 	ledger_end(entry);
 	if (error) {
 		timing_drop(timing);
-		comparison_failed(site);
+		comparison_failed(site, "no comparison could be made");
 		return;
 	}
 	slot->promised = ledger_promise(LEDGER_COMPARE);

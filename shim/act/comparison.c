@@ -406,10 +406,10 @@ static enum outcome judge(const struct comparison *c)
 	return judge_agreement(c);
 }
 
-void comparison_failed(struct site *site)
+void comparison_failed(struct site *site, const char *what)
 {
 	if (++site->failed_compares >= MOST_FAILED)
-		site_decline(site, REASON_SCRATCH, "no comparison could be made");
+		site_decline(site, REASON_SCRATCH, what);
 }
 
 /* Did all blocks of the kernels that measure add their sums to what was zero before? */
@@ -465,7 +465,7 @@ bool comparison_judge(const struct comparison *c)
 	if (was_measured(c))
 		agreed = take_in(c);
 	else
-		comparison_failed(c->site);
+		comparison_failed(c->site, "comparisons did not come to their end");
 	*c->result = (struct comparison_result){0};
 	return agreed;
 }

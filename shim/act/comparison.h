@@ -72,8 +72,8 @@ int comparison_mark(CUevent event, const struct chain *chain);
 bool comparison_judge(const struct comparison *comparison);
 
 /* One could not be made, or did not come to its end: a site is given up to which that happens again
- * and again. */
-void comparison_failed(struct site *site);
+ * and again, and what is said of it. */
+void comparison_failed(struct site *site, const char *what);
 
 /* From now on the site's kernel shall round all that the program does. false: it does already, or
  * cannot. */
