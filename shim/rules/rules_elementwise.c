@@ -77,9 +77,9 @@ static void read_functor(struct reading *r, unsigned at, unsigned bytes)
 		if (rule_has(r, "CompareEqFunctor") &&
 		    (bytes < 8 || rule_u32_at(r, at) != 0 || rule_f32_at(r, at + 4) != -INFINITY))
 			meaning->role = ROLE_OPAQUE;
-	} else if (meaning->role != ROLE_TANH && meaning->role != ROLE_COPY &&
-		   meaning->role != ROLE_WHERE && meaning->role != ROLE_MULTIPLY &&
-		   meaning->role != ROLE_DIVIDE) {
+	} else if (meaning->role != ROLE_TANH && meaning->role != ROLE_EXP &&
+		   meaning->role != ROLE_COPY && meaning->role != ROLE_WHERE &&
+		   meaning->role != ROLE_MULTIPLY && meaning->role != ROLE_DIVIDE) {
 		meaning->role = ROLE_OPAQUE;
 	}
 }

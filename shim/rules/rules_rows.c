@@ -30,13 +30,15 @@ void rule_mean_reduction(struct reading *r, const struct reduction *what)
 	const bool all = rule_has(r, "15and_kernel_cuda") && what->from.dtype == ATTN_BOOL;
 	const bool most = (rule_has(r, "6MaxOpsI") || rule_has(r, "13MaxNanFunctorI")) &&
 			  what->from.dtype >= 0 && what->from.dtype <= ATTN_F32;
+	const bool sum = rule_has(r, "11sum_functorI") && what->from.dtype >= 0 &&
+			 what->from.dtype <= ATTN_F32;
 
-	if ((!all && !most) || what->to.dtype != what->from.dtype ||
+	if ((!all && !most && !sum) || what->to.dtype != what->from.dtype ||
 	    !calculator_dense(r, what->inner, 1, 0, what->from.bytes) ||
 	    !calculator_dense(r, what->outer, 2, 1, what->columns * what->from.bytes) ||
 	    !calculator_dense(r, what->outer, 2, 0, what->to.bytes))
 		return;
-	meaning->role = all ? ROLE_ROW_ALL : ROLE_ROW_MAX;
+	meaning->role = all ? ROLE_ROW_ALL : sum ? ROLE_ROW_SUM : ROLE_ROW_MAX;
 	meaning->view_count = 2;
 	rule_set_view(r, 0, what->out, what->to);
 	rule_set_view(r, 1, what->in, what->from);

@@ -156,7 +156,7 @@ static enum reason apply_scales(struct walk *walk, const struct step *step)
 		at = 1;
 	scores = ref_of(step, meaning->views[3 - at].where);
 	scales = ref_of(step, meaning->views[at].where);
-	if (!scores || scores->kind != REF_VALUE || !scales || scales->kind != REF_INPUT)
+	if (!is_scores(walk, scores) || !scales || scales->kind != REF_INPUT)
 		return stop(walk, not, step->name);
 	reason = set_tensor(walk, step, &meaning->views[at], &spec->scales, scales->index);
 	if (reason == REASON_NONE && spec->scales.dtype > ATTN_F32)
@@ -382,11 +382,13 @@ static enum reason apply(struct walk *walk, const struct step *step)
 		return stop(walk, REASON_LAYOUT, step->name);
 	if (meaning->role != ROLE_SOFTMAX && !rows_in_order(walk, step))
 		walk->astray = step->name;
+	if (walk->raised)
+		return rows_apply_sum(walk, step);
 	/* once the scores stand relative to one another, or beside a sink, softmax is all that may
 	 * come; and, where there is no sink, a factor for the distances */
 	if (!walk->softmax && (walk->shifted || walk->columns != walk->args->Sk) &&
-	    meaning->role != ROLE_SOFTMAX && meaning->role != ROLE_COPY &&
-	    (meaning->role != ROLE_ADD_SCALED || walk->shifted) &&
+	    meaning->role != ROLE_SOFTMAX && meaning->role != ROLE_EXP &&
+	    meaning->role != ROLE_COPY && (meaning->role != ROLE_ADD_SCALED || walk->shifted) &&
 	    (meaning->role != ROLE_SCALE || walk->columns != walk->args->Sk ||
 	     !(meaning->scalar > 0)))
 		return stop(walk, REASON_MASK_FORM, step->name);
@@ -414,6 +416,8 @@ static enum reason apply(struct walk *walk, const struct step *step)
 		return apply_copy(walk, step);
 	case ROLE_SOFTMAX:
 		return apply_softmax(walk, step);
+	case ROLE_EXP:
+		return rows_apply_exp(walk, step);
 	case ROLE_LOG_SOFTMAX:
 		return stop(walk, REASON_NOT_SOFTMAX, "log_softmax");
 	case ROLE_DROPOUT:
@@ -431,8 +435,9 @@ static enum reason apply(struct walk *walk, const struct step *step)
  */
 static enum reason follow(struct walk *walk, const struct step *step)
 {
-	const bool sides =
-		step->meaning.role == ROLE_WHERE || step->meaning.role == ROLE_ADD_SCALED;
+	const bool sides = step->meaning.role == ROLE_WHERE ||
+			   step->meaning.role == ROLE_ADD_SCALED ||
+			   step->meaning.role == ROLE_DIVIDE;
 	int next = walk->value;
 
 	walk->from = walk->value;
@@ -511,7 +516,7 @@ static enum reason walk_steps(struct walk *walk)
 
 	walk->value = 0;
 	walk->softmax = walk->tanh = walk->masked = walk->unknown = walk->again = false;
-	walk->shifted = walk->lowest = walk->mixed = false;
+	walk->shifted = walk->raised = walk->lowest = walk->mixed = false;
 	walk->mask = walk->added = -1;
 	walk->astray = NULL;
 	walk->dtype = dtype_of_cuda(chain->steps[0].gemm.ctype);

@@ -2,7 +2,7 @@
  *
  * What programs do with whole rows of scores. Safe softmax asks of each row whether all of it is
  * -inf, and makes its P 0; a sink is appended as a column, and the row's largest score taken off
- * before softmax, which changes nothing.
+ * before softmax, which changes nothing; or softmax itself is spelt out.
  */
 #include "shim/spec/spec_walk.h"
 
@@ -81,6 +81,14 @@ bool rows_note_side(struct walk *walk, const struct step *step, enum reason *rea
 		if (scores)
 			what = SIDE_LARGEST;
 		break;
+	case ROLE_ROW_SUM:
+		if (!walk->raised)
+			return false;
+		/* no weight is above 1; what is infinite in 16 bits divides them to nothing */
+		if (read == walk->value &&
+		    (meaning->views[0].dtype != ATTN_F16 || walk->columns < 65504))
+			what = SIDE_SUM;
+		break;
 	default:
 		return false;
 	}
@@ -129,6 +137,37 @@ bool rows_is_side(const struct walk *walk, const struct step *step, const struct
 	return ref && ref->kind == REF_VALUE && ref->delta == 0 &&
 	       walk->sides[ref->index].what == what && walk->sides[ref->index].of == of &&
 	       per_row(&step->meaning, view, walk->columns);
+}
+
+enum reason rows_apply_exp(struct walk *walk, const struct step *step)
+{
+	const struct meaning *meaning = &step->meaning;
+
+	/* without their largest they may be too large for it, as softmax's never are */
+	if (walk->softmax || walk->unknown || !walk->shifted || walk->columns != walk->args->Sk ||
+	    meaning->view_count != 2 || meaning->views[0].dtype < 0 ||
+	    meaning->views[0].dtype > ATTN_F32 || meaning->views[1].dtype != walk->dtype)
+		return stop(walk, REASON_UNKNOWN_KERNEL, step->name);
+	walk->scores = walk->from;
+	walk->raised = true;
+	return REASON_NONE;
+}
+
+enum reason rows_apply_sum(struct walk *walk, const struct step *step)
+{
+	const struct meaning *meaning = &step->meaning;
+	const struct ref *weights;
+
+	if (meaning->role != ROLE_DIVIDE || meaning->view_count != 3 ||
+	    !rows_is_side(walk, step, &meaning->views[2], SIDE_SUM, walk->from))
+		return stop(walk, REASON_MASK_FORM, step->name);
+	weights = ref_of(step, meaning->views[1].where);
+	if (!weights || weights->kind != REF_VALUE || weights->index != walk->from)
+		return stop(walk, REASON_MASK_FORM, step->name);
+	walk->raised = false;
+	walk->softmax = true;
+	return walk->mixed ? stop(walk, REASON_MASK_FORM, "biases are rounded in two ways")
+			   : REASON_NONE;
 }
 
 bool rows_apply_safe(struct walk *walk, const struct step *step)

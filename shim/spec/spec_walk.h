@@ -16,9 +16,10 @@
 
 enum side {
 	SIDE_NONE,
-	SIDE_HIDDEN, /* of each score: is it -inf? */
-	SIDE_EMPTY,  /* of each row: are all? */
-	SIDE_LARGEST /* of each row: the largest */
+	SIDE_HIDDEN,  /* of each score: is it -inf? */
+	SIDE_EMPTY,   /* of each row: are all? */
+	SIDE_LARGEST, /* of each row: the largest */
+	SIDE_SUM      /* of each row of weights: their sum */
 };
 
 struct walk {
@@ -35,6 +36,7 @@ struct walk {
 	int scores;	  /* the one that softmax took */
 	int dtype;	  /* of that the walk is at */
 	bool softmax, tanh, masked, shifted, unknown;
+	bool raised;	    /* e was raised to the scores: what is missing is their sum */
 	int mask;	    /* the input that a fill took for one; -1: none did */
 	int added;	    /* the one that was added last; -1: none was */
 	const char *astray; /* a step that goes through the scores in another order; NULL: none */
@@ -109,6 +111,11 @@ bool rows_note_side(struct walk *walk, const struct step *step, enum reason *rea
 /* Is the operand the side value `what` of the version `of` of the scores, one number for a row? */
 bool rows_is_side(const struct walk *walk, const struct step *step, const struct view *view,
 		  enum side what, int of);
+
+/* e to the power of scores of which the largest was taken off, and that divided by the sum of its
+ * row: softmax, spelt out. */
+enum reason rows_apply_exp(struct walk *walk, const struct step *step);
+enum reason rows_apply_sum(struct walk *walk, const struct step *step);
 
 /* P = where(all of the row was -inf, 0, P). False: the step is not that. */
 bool rows_apply_safe(struct walk *walk, const struct step *step);

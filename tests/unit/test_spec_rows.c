@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The meaning of what happens to whole rows of scores: a sink put behind them, their largest taken
- * off, P copied for nobody. (Safe softmax is in a recorded trace, sdpa_math.)
+ * off, softmax spelt out, P copied for nobody. (Safe softmax is in a recorded trace, sdpa_math.)
  */
 #include "tests/unit/spec_fixture.h"
 
@@ -13,6 +13,8 @@
 #define LARGEST (CORE_OTHER + 0x200000) /* of each row, and behind it where it was found */
 #define LESS	(CORE_OTHER + 0x300000)
 #define SINKS	(CORE_OTHER + 0x400000)
+#define RAISED	(CORE_OTHER + 0x500000) /* e to the power of the scores */
+#define SUM	(CORE_OTHER + 0x600000) /* of each row */
 
 static unsigned columns(void)
 {
@@ -53,12 +55,10 @@ static struct op put_behind(uint64_t out, uint64_t in, uint64_t sinks, unsigned 
 	return op;
 }
 
-/* The largest of each row of `width`, and where it is. */
-static struct op largest(uint64_t out, uint64_t in, unsigned width)
+/* Each row of `width` becomes one number, and perhaps the place of one. */
+static struct op reduced(const char *name, unsigned outputs, uint64_t out, uint64_t in,
+			 unsigned width)
 {
-	static const char name[] =
-		"_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIN3c104HalfENS0_"
-		"6MaxOpsIS4_EEjS4_Li4ELi4EEEEEvT1_";
 	const unsigned rows = (unsigned)(core.H * core.Sq), inner = 88, outer = 492;
 	const uint64_t place = out + 0x10000;
 	unsigned char block[1064] = {0};
@@ -74,9 +74,54 @@ static struct op largest(uint64_t out, uint64_t in, unsigned width)
 	set(block, outer + 308, 2 * width);
 	memcpy(block + sizeof(block) - 64, &in, 8);
 	memcpy(block + sizeof(block) - 56, &out, 8);
-	memcpy(block + sizeof(block) - 48, &place, 8);
-	set(block, sizeof(block) - 4, 2); /* outputs */
+	if (outputs == 2)
+		memcpy(block + sizeof(block) - 48, &place, 8);
+	set(block, sizeof(block) - 4, outputs);
 	return core_launch(name, 1, (size_t[]){sizeof(block)}, (const void *[]){block});
+}
+
+/* The largest of each row of `width`, and where it is. */
+static struct op largest(uint64_t out, uint64_t in, unsigned width)
+{
+	return reduced("_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIN3c104HalfENS0_"
+		       "6MaxOpsIS4_EEjS4_Li4ELi4EEEEEvT1_",
+		       2, out, in, width);
+}
+
+static struct op summed(uint64_t out, uint64_t in)
+{
+	return reduced(
+		"_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIN3c104HalfENS0_14func_"
+		"wrapper_tIS4_ZNS0_11sum_functorIS4_fS4_EclERNS_14TensorIteratorEEUlffE_EEjS4_"
+		"Li4ELi8EEEEEvT1_",
+		1, out, in, (unsigned)core.Sk);
+}
+
+static struct op raised(uint64_t out, uint64_t in)
+{
+	static const char name[] =
+		"_ZN2at6native29vectorized_elementwise_kernelILi8EZZZNS0_15exp_kernel_cudaERNS_"
+		"18TensorIteratorBaseEENKUlvE0_clEvENKUlvE1_clEvEUlN3c104HalfEE_"
+		"St5arrayIPcLm2EEEEvi"
+		"T0_T1_";
+	const int n = (int)(core.H * core.Sq * core.Sk);
+	const char functor = 0;
+
+	return core_launch(name, 3, (size_t[]){4, 1, 16},
+			   (const void *[]){&n, &functor, (uint64_t[]){out, in}});
+}
+
+/* out = in / by, one number for each row; `upside_down`: by / in */
+static struct op divided(uint64_t out, uint64_t in, uint64_t by, bool upside_down)
+{
+	const unsigned keys = (unsigned)core.Sk;
+	const unsigned strides[2][3] = {
+		{2, upside_down ? 0 : 2, upside_down ? 2 : 0},
+		{2 * keys, upside_down ? 2 : 2 * keys, upside_down ? 2 * keys : 2}};
+
+	return core_strided(TEXT(ATEN_DIVIDE_STRIDED), 3, 2,
+			    (unsigned[]){keys, (unsigned)(core.H * core.Sq)}, &strides[0][0],
+			    (uint64_t[]){out, upside_down ? by : in, upside_down ? in : by}, "", 1);
 }
 
 /* out = in - largest */
@@ -208,6 +253,74 @@ static void test_distances_scaled(void **state)
 	}
 }
 
+/* exp(x - largest), divided by its sum, is softmax … */
+static void test_spelt_out(void **state)
+{
+	assert_int_equal(
+		ENDED(core_scale(core.x, core.s, 0.25f), core_add_mask(core.m, core.x, core.mask),
+		      largest(LARGEST, core.m, (unsigned)core.Sk),
+		      take_off(LESS, core.m, LARGEST, (unsigned)core.Sk), raised(RAISED, LESS),
+		      summed(SUM, RAISED), divided(core.p, RAISED, SUM, false)),
+		REASON_NONE);
+	assert_true(args.spec.scale == 0.25f);
+	assert_int_equal(args.spec.bias[0].base, core.mask);
+	assert_int_equal(args.spec.sinks.base, 0);
+	/* in place */
+	assert_int_equal(ENDED(largest(LARGEST, core.s, (unsigned)core.Sk),
+			       take_off(core.p, core.s, LARGEST, (unsigned)core.Sk),
+			       raised(core.p, core.p), summed(SUM, core.p),
+			       divided(core.p, core.p, SUM, false)),
+			 REASON_NONE);
+}
+
+/* … and not with a step less, or another one between them. */
+static void test_misspelt(void **state)
+{
+	const unsigned keys = (core_begin(), (unsigned)core.Sk);
+	const struct op most = largest(LARGEST, core.s, keys);
+	const struct op less = take_off(LESS, core.s, LARGEST, keys);
+
+	/* the largest was not taken off */
+	assert_int_equal(ENDED(raised(RAISED, core.s), summed(SUM, RAISED),
+			       divided(core.p, RAISED, SUM, false)),
+			 REASON_UNKNOWN_KERNEL);
+	/* not divided */
+	assert_int_equal(ENDED(most, less, raised(core.p, LESS)), REASON_NOT_SOFTMAX);
+	/* divided by the largest */
+	assert_int_equal(
+		ENDED(most, less, raised(RAISED, LESS), divided(core.p, RAISED, LARGEST, false)),
+		REASON_MASK_FORM);
+	/* the sum of something else: of what the weights were made of */
+	assert_int_not_equal(ENDED(most, less, summed(SUM, LESS), raised(RAISED, LESS),
+				   divided(core.p, RAISED, SUM, false)),
+			     REASON_NONE);
+	/* the sum divided by the weights */
+	assert_int_equal(ENDED(most, less, raised(RAISED, LESS), summed(SUM, RAISED),
+			       divided(core.p, RAISED, SUM, true)),
+			 REASON_MASK_FORM);
+	/* weights that were changed after they were summed, or before */
+	assert_int_equal(ENDED(most, less, raised(RAISED, LESS), summed(SUM, RAISED),
+			       core_scale(core.x, RAISED, 2), divided(core.p, core.x, SUM, false)),
+			 REASON_MASK_FORM);
+	assert_int_equal(ENDED(most, less, raised(RAISED, LESS),
+			       core_masked_fill(core.x, RAISED, CORE_OTHER, 0), summed(SUM, core.x),
+			       divided(core.p, core.x, SUM, false)),
+			 REASON_MASK_FORM);
+	/* softmax of the weights */
+	assert_int_equal(ENDED(most, less, raised(RAISED, LESS), core_softmax(core.p, RAISED)),
+			 REASON_MASK_FORM);
+	/* divided twice */
+	assert_int_not_equal(ENDED(most, less, raised(RAISED, LESS), summed(SUM, RAISED),
+				   divided(core.x, RAISED, SUM, false),
+				   divided(core.p, core.x, SUM, false)),
+			     REASON_NONE);
+	/* scores divided by their largest */
+	assert_int_not_equal(FINISHED(most, divided(core.x, core.s, LARGEST, false)), REASON_NONE);
+	/* the largest divided by what is no score */
+	assert_int_not_equal(FINISHED(most, divided(core.x, CORE_OTHER, LARGEST, true)),
+			     REASON_NONE);
+}
+
 static void test_denied(void **state)
 {
 	struct chain *chain;
@@ -295,7 +408,8 @@ int main(void)
 		cmocka_unit_test(test_sinks),		cmocka_unit_test(test_sink_left_out),
 		cmocka_unit_test(test_each_alone),	cmocka_unit_test(test_distances_scaled),
 		cmocka_unit_test(test_denied),		cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_largest_instead),
+		cmocka_unit_test(test_largest_instead), cmocka_unit_test(test_spelt_out),
+		cmocka_unit_test(test_misspelt),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
