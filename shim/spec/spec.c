@@ -281,17 +281,6 @@ static enum reason apply_softmax_mask(struct walk *walk, const struct step *step
 	return set_tensor(walk, step, view, &spec->mask, ref->index);
 }
 
-const struct meaning *spec_complement(const struct chain *chain)
-{
-	for (int i = 1; i < chain->step_count; i++) {
-		const struct meaning *meaning = &chain->steps[i].meaning;
-
-		if (meaning->role == ROLE_SOFTMAX && meaning->shown_by_ones)
-			return meaning;
-	}
-	return NULL;
-}
-
 /* What softmax adds to the scores. */
 static enum reason apply_softmax_bias(struct walk *walk, const struct step *step)
 {

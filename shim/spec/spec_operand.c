@@ -3,6 +3,7 @@
  * Where Q, K, V, O and what is broadcast over the scores lie, by strides along batches, heads, rows
  * and columns; and how many of what there are heads.
  */
+#include "shim/spec/spec.h"
 #include "shim/spec/spec_walk.h"
 
 /* ---- operands ------------------------------------------------------------------------------- */
@@ -267,4 +268,15 @@ void spec_set_preload(struct walk *walk)
 	spec->bias[0].stride[0] = INT64_MIN; /* follows heads, once H is known */
 	spec->bias_scale[0] = (float)opener->beta;
 	spec->round_x = gemm.c.dtype;
+}
+
+const struct meaning *spec_complement(const struct chain *chain)
+{
+	for (int i = 1; i < chain->step_count; i++) {
+		const struct meaning *meaning = &chain->steps[i].meaning;
+
+		if (meaning->role == ROLE_SOFTMAX && meaning->shown_by_ones)
+			return meaning;
+	}
+	return NULL;
 }
