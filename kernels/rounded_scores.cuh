@@ -14,6 +14,7 @@ namespace rounded
 /* How S becomes x; the same for all of a head. */
 struct rounding {
 	bool product, scaled; /* is S rounded, and S times `after`? */
+	bool stored;	      /* is x what was rounded last, before any bias? */
 	float alpha, after;
 	float cap;  /* softcap; 0: none */
 	float unit; /* what is left to multiply x by: its exponential does */
@@ -38,6 +39,7 @@ static __device__ __forceinline__ struct rounding rounding_of(const struct attn_
 		r.unit = r.after;
 		r.after = 1.0f;
 	}
+	r.stored = r.scaled || r.cap != 0.0f || (r.product && r.after == 1.0f);
 	return r;
 }
 
@@ -133,7 +135,7 @@ scores_to_x(float (&x)[2][KEYS / 4], const float (&s)[KEYS / 2], const struct ro
 	if (ANY && how.cap != 0.0f)
 		cap_all<T>(x, how.cap);
 	if (clear) { /* 0 is added, and the sum stored */
-		if (a.spec.round_x != ATTN_F32)
+		if (!how.stored && a.spec.round_x != ATTN_F32)
 			round_all<T>(x);
 	} else if (a.spec.bias[0].base || a.spec.bias[1].base || a.spec.mask.base) {
 #pragma unroll

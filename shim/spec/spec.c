@@ -197,7 +197,8 @@ static double lowest(int dtype)
 
 /* The probabilities of what was hidden become 0 once more. For rows of which a key is left they are
  * already; rows of which none is are 0 in all. So they are, too, where the fill was finite but no
- * score can be as low as it. */
+ * score can be as low as it. Not with a bias: where that is -inf for all keys that the mask leaves,
+ * what is left is NaN, and no kernel tells such a row from one that is hidden. */
 static enum reason apply_mask_again(struct walk *walk, const struct step *step,
 				    const struct ref *ref)
 {
@@ -210,9 +211,8 @@ static enum reason apply_mask_again(struct walk *walk, const struct step *step,
 	if (!walk->masked || walk->unknown || walk->shifted || spec->late_biases ||
 	    spec->mask_keeps || spec->sinks.base || walk->columns != walk->args->Sk ||
 	    step->meaning.scalar != 0 || ref->index != walk->mask ||
-	    !same_tensor(&mask, &spec->mask) ||
-	    (spec->mask_value != -INFINITY &&
-	     (!walk->lowest || spec->bias[0].base || spec->softcap != 0)))
+	    !same_tensor(&mask, &spec->mask) || spec->bias[0].base ||
+	    (spec->mask_value != -INFINITY && (!walk->lowest || spec->softcap != 0)))
 		return stop(walk, REASON_MASK_FORM, step->name);
 	spec->mask_value = -INFINITY;
 	spec->empty_row = ATTN_EMPTY_ZERO;

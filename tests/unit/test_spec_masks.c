@@ -361,14 +361,14 @@ static enum reason with_zeros(uint64_t again, uint16_t filled, uint16_t with, bo
 
 static void test_masked_again(void **state)
 {
-	core_begin(); /* -inf, also beside a bias */
-	for (int biased = 0; biased < 2; biased++) {
-		assert_int_equal(with_zeros(CORE_OTHER, 0xfc00, 0, biased, 1), REASON_NONE);
-		assert_true(isinf(args.spec.mask_value) && args.spec.mask_value < 0);
-		assert_int_equal(args.spec.mask.base, CORE_OTHER);
-		assert_int_equal(args.spec.empty_row, ATTN_EMPTY_ZERO);
-		core_begin();
-	}
+	core_begin();
+	assert_int_equal(with_zeros(CORE_OTHER, 0xfc00, 0, false, 1), REASON_NONE);
+	assert_true(isinf(args.spec.mask_value) && args.spec.mask_value < 0);
+	assert_int_equal(args.spec.mask.base, CORE_OTHER);
+	assert_int_equal(args.spec.empty_row, ATTN_EMPTY_ZERO);
+	core_begin(); /* a bias may hide all that the mask leaves: NaN is not made 0 */
+	assert_int_equal(with_zeros(CORE_OTHER, 0xfc00, 0, true, 1), REASON_MASK_FORM);
+	core_begin();
 	/* the lowest number: as good, where nothing else is as low */
 	assert_int_equal(with_zeros(CORE_OTHER, 0xfbff, 0, false, 1), REASON_NONE);
 	assert_true(isinf(args.spec.mask_value) && args.spec.mask_value < 0);
