@@ -113,6 +113,7 @@
  * need nothing come first. */
 const struct attn_variant attn_variants[] = {
 	/* clang-format off */
+	WMMA_NARROW_VARIANTS(WMMA_F16)
 	WMMA_VARIANTS(WMMA_F16)
 	WMMA_VARIANTS(WMMA_BF16)
 	MMA_VARIANTS(MMA_F16)
@@ -137,6 +138,7 @@ const struct attn_variant attn_variants[] = {
 const int attn_variant_total = (int)(sizeof(attn_variants) / sizeof(attn_variants[0]));
 
 #define ONE(...) +1
-const int attn_variant_count = 2 * (0 WMMA_VARIANTS(ONE)) + 2 * (0 MMA_VARIANTS(ONE)) +
-			       2 * (0 ROUNDED_VARIANTS(ONE)) + 2 * (0 DECODE_VARIANTS(ONE)) +
-			       2 * (0 FEW_VARIANTS(ONE)) + (0 F32_VARIANTS(ONE));
+const int attn_variant_count = (0 WMMA_NARROW_VARIANTS(ONE)) + 2 * (0 WMMA_VARIANTS(ONE)) +
+			       2 * (0 MMA_VARIANTS(ONE)) + 2 * (0 ROUNDED_VARIANTS(ONE)) +
+			       2 * (0 DECODE_VARIANTS(ONE)) + 2 * (0 FEW_VARIANTS(ONE)) +
+			       (0 F32_VARIANTS(ONE));

@@ -267,4 +267,6 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 #define WMMA_BF16(rows, width, keys, blocks, row_warps, groups, per_sm, any)                       \
 	VARIANT(fashim_wmma_bf16_d##width##_r##rows, __nv_bfloat16, width, keys, blocks,           \
 		row_warps, groups, per_sm, any)
+#define WMMA_NONE(...)
+EXPAND_TYPES(WMMA_NARROW_VARIANTS, WMMA_F16, WMMA_NONE)
 EXPAND_TYPES(WMMA_VARIANTS, WMMA_F16, WMMA_BF16)

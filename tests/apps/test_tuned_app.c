@@ -144,7 +144,7 @@ static void test_it_decides(void **state)
 
 static void test_what_does_not_fit_does_not(void **state)
 {
-	write_cache("wmma_bf16_d64_r32");
+	write_cache("wmma_bf16_d256_r32");
 	expect(run_demo(NULL), NULL, "built_in");
 	write_cache("decode_f16_d64");
 	expect(run_demo(NULL), NULL, "built_in");

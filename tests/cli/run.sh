@@ -909,7 +909,7 @@ simulated()
 }
 export -f simulated
 t bench_simulated_gate 1 '
-	simulated --gate --kernel=wmma_f16_d64_r32 --evidence gate.json >/dev/null; code=$?
+	simulated --gate --kernel=wmma_f16_d64_r64 --evidence gate.json >/dev/null; code=$?
 	grep -E "\"(name|reference|passed|correct|refused|torch|fused)\"" gate.json; exit $code'
 export LADDER="$here/../../kernels/ladder/ladder.def"
 holds bench_simulated_ladder '

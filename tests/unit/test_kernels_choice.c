@@ -216,6 +216,96 @@ static void test_select_rounded(void **state)
 	assert_false(keeps_x(&a));
 }
 
+/* What calls differ in that a choice looks at, but for sizes. */
+enum call_kind {
+	KIND_PLAIN,
+	KIND_CAUSAL,
+	KIND_BIAS,
+	KIND_BIASES,
+	KIND_MASK,
+	KIND_SINKS,
+	KIND_ROUNDED,
+	KIND_ROUNDED_SINKS,
+	KIND_COUNT
+};
+
+/* A call of a kind; down: K lies across; odd: rows start anywhere. */
+static struct attn_args call_of(enum call_kind kind, int dtype, int heads, int queries, int keys,
+				int D, int down, int odd)
+{
+	struct attn_args a = call(dtype, 1, heads, queries, D, D);
+	struct attn_tensor *const t[] = {&a.q, &a.k, &a.v, &a.o};
+	const int64_t line = D + odd;
+
+	a.Sk = keys;
+	for (int n = 0; n < 4; n++)
+		*t[n] = (struct attn_tensor){
+			.base = 4096, .stride = {0, 8192 * line, line, 1}, .dtype = dtype};
+	if (down) {
+		a.k.stride[2] = 1;
+		a.k.stride[3] = (keys + 7) / 8 * 8 + odd;
+	}
+	a.spec.scale = a.spec.alpha = 0.125f;
+	a.spec.round_x = ATTN_F32;
+	a.spec.window_left = a.spec.window_right = ATTN_NO_WINDOW;
+	a.spec.window_value = -INFINITY;
+	if (kind == KIND_CAUSAL)
+		a.spec.window_right = 0;
+	for (int n = 0; n < (kind == KIND_BIAS) + 2 * (kind == KIND_BIASES); n++)
+		a.spec.bias[n] = (struct attn_tensor){
+			.base = 4096, .stride = {0, 0, keys, 1}, .dtype = dtype};
+	if (kind == KIND_MASK)
+		a.spec.mask = (struct attn_tensor){
+			.base = 4096, .stride = {0, 0, keys, 1}, .dtype = ATTN_BOOL};
+	if (kind == KIND_SINKS || kind == KIND_ROUNDED_SINKS)
+		a.spec.sinks =
+			(struct attn_tensor){.base = 4096, .stride = {0, 1, 0, 0}, .dtype = dtype};
+	if (kind >= KIND_ROUNDED)
+		a.spec.round_s = ATTN_ROUND_PRODUCT | ATTN_ROUND_WEIGHTS;
+	a.spec.round_p = dtype;
+	return a;
+}
+
+/* Nothing is compiled that no call is given to: a variant that is always dearer than another that
+ * takes the same costs every build, and every program's image, for nothing. */
+static void test_each_is_chosen(void **state)
+{
+	static const int arches[] = {75, 80, 90},
+			 widths[] = {32, 40, 64, 80, 96, 128, 160, 192, 256};
+	static const int heads[] = {1, 4, 8, 16, 32, 64, 256, 1024};
+	static const int lengths[] = {1, 2, 4, 16, 49, 64, 128, 197, 512, 2048, 4096};
+	const size_t total = (size_t)attn_variant_total;
+	uint8_t *available = malloc(total), *chosen = calloc(total, 1);
+	int idle = 0;
+
+	(void)state;
+	memset(available, 1, total);
+#define EACH(n, of) for (size_t n = 0; n < sizeof(of) / sizeof(of[0]); n++)
+	EACH(arch, arches)
+	EACH(d, widths) EACH(h, heads) EACH(q, lengths)
+		EACH(k, lengths) for (int kind = 0; kind < KIND_COUNT * 3 * 4; kind++)
+	{
+		const int how = kind / KIND_COUNT, dtype = how / 4;
+		const struct attn_args a =
+			call_of((enum call_kind)(kind % KIND_COUNT), dtype, heads[h], lengths[q],
+				lengths[k], widths[d], how & 1, how >> 1 & 1);
+		const struct attn_variant *v = attn_select_from(
+			&a, arches[arch], NULL, arches[arch] == 90 ? available : NULL);
+
+		if (v)
+			chosen[v - attn_variants] = 1;
+	}
+#undef EACH
+	for (size_t n = 0; n < total; n++)
+		if (!chosen[n] && attn_variants[n].family != ATTN_LADDER) {
+			printf("never chosen: %s\n", attn_variants[n].name);
+			idle++;
+		}
+	free(available);
+	free(chosen);
+	assert_int_equal(idle, 0);
+}
+
 static void test_images(void **state)
 {
 	static const struct kernel_image images[] = {
@@ -294,8 +384,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_variants),       cmocka_unit_test(test_select),
 		cmocka_unit_test(test_select_rows),    cmocka_unit_test(test_select_windows),
-		cmocka_unit_test(test_select_rounded), cmocka_unit_test(test_images),
-		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_select_rounded), cmocka_unit_test(test_each_is_chosen),
+		cmocka_unit_test(test_images),	       cmocka_unit_test(test_parts),
 	};
 
 	return cmocka_run_group_tests(tests, kernels_open, NULL);

@@ -208,7 +208,7 @@ static void test_rounded_refusals(void **state)
 		if (n == 6)
 			p.args.spec.round_x = ATTN_F16;
 		assert_int_equal(attn_select(&p.args, 90, NULL) != NULL, n == 0);
-		assert_null(attn_select(&p.args, 90, "wmma_bf16_d64_r128"));
+		assert_null(attn_select(&p.args, 90, "wmma_bf16_d256_r64"));
 		problem_free(&p);
 	}
 }
