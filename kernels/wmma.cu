@@ -14,8 +14,8 @@
  *   2. One buffer for K and one for V: V_j arrives while S is computed, K_j+1 while P V is; half
  *      the shared memory of two full stages, so twice the blocks per multiprocessor.
  *   3. Rows padded by 16 bytes: ldmatrix then meets no bank twice.
- *   4. Few blocks (one sentence, few heads): GROUPS of warps take every GROUPS-th key tile of the
- *      same rows and add up at the end. 32 rows and 4 groups make 128 blocks of B1 H8 S512.
+ *   4. Where blocks are few GROUPS of warps may take every GROUPS-th key tile of the same rows and
+ *      add up at the end. No variant has more than one since mma.cu is chosen in their place.
  *   5. Calls without bias, mask and softcap fold the scale into the exponent: one FFMA and one exp2
  *      per score. scores.cuh says when that would be wrong and what is done then.
  *
