@@ -225,6 +225,22 @@ def softcap(variant):
     return step
 
 
+@program(Expect("either", sites=1, reasons=("drift", "slower"), **FP16), variants=("double",))
+def softmax_spelt_out(variant):
+    """softmax spelt as exp of the difference to the largest, over its sum, fp16"""
+    drawn, scale = qkv_sets((2, 8, small(256, 32), 64), torch.float16)
+
+    def step(i):
+        q, k, v = drawn[i % SETS]
+        if variant == "double":
+            q, k, v = q.double(), k.double(), v.double()
+        scores = q * scale @ k.transpose(-1, -2)
+        weights = torch.exp(scores - scores.amax(dim=-1, keepdim=True))
+        return {"o": weights / weights.sum(dim=-1, keepdim=True) @ v}
+
+    return step
+
+
 @program(Expect("either", sites=2, tol=4e-3))
 def autocast(variant):
     """fp32 tensors under autocast"""

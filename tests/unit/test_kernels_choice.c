@@ -282,8 +282,9 @@ static void test_each_is_chosen(void **state)
 	memset(available, 1, total);
 #define EACH(n, of) for (size_t n = 0; n < sizeof(of) / sizeof(of[0]); n++)
 	EACH(arch, arches)
-	EACH(d, widths) EACH(h, heads) EACH(q, lengths)
-		EACH(k, lengths) for (int kind = 0; kind < KIND_COUNT * 3 * 4; kind++)
+	EACH(d, widths)
+	EACH(h, heads)
+	EACH(q, lengths) EACH(k, lengths) for (int kind = 0; kind < KIND_COUNT * 3 * 4; kind++)
 	{
 		const int how = kind / KIND_COUNT, dtype = how / 4;
 		const struct attn_args a =

@@ -66,7 +66,7 @@ static json_t *rests_object(const struct run_log *run)
 {
 	json_t *rests = json_object();
 
-	json_object_set_new(rests, "count", count(run->rests));
+	json_object_set_new(rests, "times", count(run->rests));
 	json_object_set_new(rests, "us", json_number(run->rest_us));
 	return rests;
 }
