@@ -24,7 +24,7 @@
 
 static const struct mode {
 	const char *name;
-	const char *environment[4];
+	const char *environment[5];
 	bool exact, promised;
 } modes[] = {
 	{"replace", {"FASHIM=replace", NULL}, false, false},
@@ -32,7 +32,10 @@ static const struct mode {
 	{"tight", {"FASHIM=replace", "FASHIM_SCRATCH_MB=1", NULL}, false, false},
 	{"sample", {"FASHIM=replace", "FASHIM_SAMPLE=3", NULL}, false, false},
 	{"async", {"FASHIM=replace", "SIMGPU_ASYNC=200", NULL}, false, false},
-	{"rest", {"FASHIM=replace", "FASHIM_POISON=1", "SIMGPU_REST=6", NULL}, false, false},
+	{"rest",
+	 {"FASHIM=replace", "FASHIM_POISON=1", "SIMGPU_REST=6", "SIMGPU_ASYNC=200", NULL},
+	 false,
+	 false},
 	{"graphs", {"FASHIM=replace", "FASHIM_GRAPHS=trust", NULL}, false, true},
 	{"prove",
 	 {"FASHIM_GRAPHS=prove", "FASHIM_POISON=1", "SIMGPU_ASYNC=200", NULL},
@@ -78,7 +81,7 @@ static void run_program(struct outcome *outcome, const char *seed, const char *t
 static void run_under(struct outcome *outcome, const char *seed, const struct mode *mode,
 		      const char *log)
 {
-	const char *environment[9] = {DEVICES, "FASHIM_MIN_SPEEDUP=0", "FASHIM_BUDGET=0"}, *given;
+	const char *environment[12] = {DEVICES, "FASHIM_MIN_SPEEDUP=0", "FASHIM_BUDGET=0"}, *given;
 	char preload[700], out[700], *built = zoo_path("sim/libfashim.so");
 	int count = 3;
 
@@ -87,7 +90,7 @@ static void run_under(struct outcome *outcome, const char *seed, const struct mo
 	snprintf(out, sizeof(out), "FASHIM_OUT=%s", log);
 	environment[count++] = preload;
 	environment[count++] = out;
-	for (int i = 0; i < 3 && mode->environment[i]; i++)
+	for (int i = 0; mode->environment[i]; i++)
 		environment[count++] = mode->environment[i];
 	unlink(log);
 	run_program(outcome, seed, NULL, environment);
