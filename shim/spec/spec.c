@@ -347,6 +347,8 @@ static enum reason apply_copy(struct walk *walk, const struct step *step)
 	const struct meaning *meaning = &step->meaning;
 	const int to = meaning->views[0].dtype, from = meaning->views[1].dtype;
 
+	if (!meaning->view_count) /* the driver's, of bytes */
+		return REASON_NONE;
 	if (!walk->softmax && spec->bias[0].base && (to == ATTN_F16 || to == ATTN_BF16)) {
 		spec->round_x = to;
 		walk->mixed = false;

@@ -154,6 +154,22 @@ def causal_add(variant):
     return simple(variant, (2, 8, size, 64), torch.float16, spell, bias=bias)
 
 
+@program(Expect("replace", sites=1, most=6e-3, **FP16), variants=("double",), quick=True)
+def alibi_in_fp32(variant):
+    """ALiBi in fp32 makes fp16 scores fp32; masked_fill copies them by the driver (MPT)"""
+    H, size = 8, small(512, 32)
+    keep = causal_keep(size)
+    slopes = 2.0 ** -torch.arange(1, H + 1, device=DEVICE, dtype=torch.float32)
+    bias = slopes[:, None, None] * torch.arange(1 - size, 1, device=DEVICE)
+
+    def spell(q, k, v, scale):
+        scores = q @ k.transpose(-1, -2) * scale + bias
+        scores = scores.masked_fill(~keep, torch.finfo(q.dtype).min)
+        return torch.softmax(scores, dim=-1).to(v.dtype) @ v
+
+    return simple(variant, (2, H, size, 64), torch.float16, spell, bias=bias, keep=keep)
+
+
 @program(Expect("replace", sites=1, **FP16), variants=("double",), quick=True)
 def baddbmm(variant):
     """baddbmm(beta=0, alpha=s), softmax, bmm, fp16"""

@@ -188,6 +188,26 @@ static void test_bias_in_fp32(void **state)
 	assert_int_equal(args.spec.round_x, ATTN_F16);
 }
 
+/* A copy of the driver's knows no type: what was in fp32 before it is in fp32 behind it. */
+static void test_bias_copied_by_driver(void **state)
+{
+	const uint64_t wide = CORE_OTHER, sum = wide + 0x40000, copy = wide + 0x80000;
+	const int64_t count = core.H * core.Sq * core.Sk;
+
+	assert_int_equal(ENDED(core_cast(wide, CORE_FLOAT, core.s, CORE_HALF, count),
+			       add_casts(sum, CORE_FLOAT, wide, wide + 0xc0000),
+			       core_copy(sum, copy, 4 * (uint64_t)count),
+			       softmax_wide(core.p, copy)),
+			 REASON_NONE);
+	assert_int_equal(args.spec.round_x, ATTN_F32);
+	assert_int_equal(args.spec.round_s, ATTN_ROUND_PRODUCT | ATTN_ROUND_WEIGHTS);
+	/* in 16 bits, too */
+	assert_int_equal(FINISHED(core_add_mask(core.p, core.s, core.mask),
+				  core_copy(core.p, core.x, core.score_bytes)),
+			 REASON_NONE);
+	assert_int_equal(args.spec.round_x, ATTN_F16);
+}
+
 /* The last of two biases once more is twice that; another is one too many. */
 static void test_added_twice(void **state)
 {
@@ -479,6 +499,7 @@ int main(void)
 		cmocka_unit_test(test_softcap),
 		cmocka_unit_test(test_bias),
 		cmocka_unit_test(test_bias_in_fp32),
+		cmocka_unit_test(test_bias_copied_by_driver),
 		cmocka_unit_test(test_added_twice),
 		cmocka_unit_test(test_masked_fill),
 		cmocka_unit_test(test_masked_again),
