@@ -548,7 +548,9 @@ bool chain_extend(struct chain *chain, const struct sight *sight)
 	else
 		link_unknown(chain, step, list);
 	step->signature = chain_sign(&chain->steps[0].gemm, step, list);
-	step->launch_key = chain_launch_key(&chain->steps[0].gemm, sight);
+	step->launch_key = step->meaning.role == ROLE_UNKNOWN /* only these are asked for it */
+				   ? chain_launch_key(&chain->steps[0].gemm, sight)
+				   : 0;
 	chain->softmax = chain->softmax || chain_step_may_be_softmax(step);
 	return true;
 }

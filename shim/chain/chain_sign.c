@@ -7,28 +7,6 @@
 
 #include <string.h>
 
-uint64_t hash_mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * 0x9fb21c651e98df25ull;
-	hash ^= hash >> 32;
-	hash *= 0xd6e8feb86659fd93ull;
-	return hash ^ (hash >> 29);
-}
-
-uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
-{
-	const unsigned char *from = bytes;
-	uint64_t word;
-
-	for (; size >= 8; size -= 8, from += 8) {
-		memcpy(&word, from, 8);
-		hash = hash_mix(hash, word);
-	}
-	word = 0;
-	memcpy(&word, from, size);
-	return hash_mix(hash, word ^ (uint64_t)size << 56);
-}
-
 static uint64_t sign_meaning(uint64_t hash, const struct meaning *meaning)
 {
 	uint64_t scalar;
@@ -170,7 +148,7 @@ uint64_t chain_sign(const struct op_gemm *opener, const struct step *step,
 	/* What a rule has no words for is never replaced: it needs no telling apart by its
 	 * constants. */
 	if (step->meaning.role != ROLE_UNKNOWN) {
-		hash = hash_bytes(hash, step->function->name, strlen(step->function->name));
+		hash = hash_mix(hash, step->function->name_hash);
 		hash = sign_meaning(hash, &step->meaning);
 	} else {
 		hash = hash_mix(hash, step->function->id);

@@ -6,6 +6,7 @@
 #ifndef FASHIM_STEP_H
 #define FASHIM_STEP_H
 
+#include "shim/base/hash.h"
 #include "shim/rules/rules.h"
 #include "shim/rules/sight.h"
 
@@ -36,15 +37,11 @@ struct step {
 	int ref_count;
 	struct ref refs[CHAIN_REFS];
 	int first_value;     /* of the chain's values those before were there already */
-	uint64_t launch_key; /* chain_launch_key() */
+	uint64_t launch_key; /* chain_launch_key() of a kernel that no rule has words for, else 0 */
 	uint64_t signature;  /* equal signatures: same code, same constants, same dataflow */
 };
 
 /* Keeps a launch as it was given, but neither its name nor where its pointers lead. */
 void step_keep(struct step *step, const struct sight *sight);
-
-/* What signatures are made with. */
-uint64_t hash_mix(uint64_t hash, uint64_t word);
-uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "shim/real/driver.h"
 #include "shim/base/cost.h"
+#include "shim/base/hash.h"
 #include "shim/code/kernel_code.h"
 #include "shim/code/kernel_names.h"
 #include "shim/rules/rules.h"
@@ -41,6 +42,8 @@ static void ask_name(struct function *function)
 	function->name = name ? strdup(name) : kernel_name(function->handle);
 	if (!function->name)
 		function->name = strdup("?");
+	function->name_hash =
+		function->name ? hash_bytes(0, function->name, strlen(function->name)) : 0;
 }
 
 static CUresult param_info(const struct function *function, unsigned i, size_t *offset,
@@ -134,13 +137,9 @@ static void bind_unset(struct function *function)
 			function->clear_unset = rows[i].clear;
 }
 
-static struct function **list_of(const char *name)
+static struct function **list_of(const struct function *function)
 {
-	uint32_t hash = 2166136261u;
-
-	for (; *name; name++)
-		hash = (hash ^ (unsigned char)*name) * 16777619u;
-	return &retired[hash % RETIRED];
+	return &retired[function->name_hash % RETIRED];
 }
 
 /* One that is gone, of the same name and parameters: who still refers to it finds what it expects,
@@ -148,7 +147,7 @@ static struct function **list_of(const char *name)
  * since the code may be another. */
 static struct function *revive(const struct function *fresh)
 {
-	for (struct function **at = list_of(fresh->name); *at; at = &(*at)->older) {
+	for (struct function **at = list_of(fresh); *at; at = &(*at)->older) {
 		struct function *function = *at;
 
 		if (strcmp(function->name, fresh->name) != 0 ||
@@ -255,7 +254,7 @@ void function_forget_all(void)
 {
 	for (size_t i = 0; i < slot_count; i++)
 		if (slots[i]) {
-			struct function **list = list_of(slots[i]->name);
+			struct function **list = list_of(slots[i]);
 
 			slots[i]->older = *list;
 			*list = slots[i];

@@ -47,7 +47,8 @@ struct name_words {
 /* What every launch asks for comes first: it is often out of the cache. */
 struct function {
 	CUfunction handle;
-	char *name;			/* mangled, "?" when the driver does not tell */
+	char *name; /* mangled, "?" when the driver does not tell */
+	uint64_t name_hash;
 	const struct kernel_rule *rule; /* NULL: none */
 	const char
 		*behind; /* of the name, where `rule` is one of kernel_rules.def: what it names */
