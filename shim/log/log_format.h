@@ -82,11 +82,11 @@
  * is not told: that would take an event pair around every launch.
  *
  * Beside the log lies LOG.live, a `struct live_file` that is written with each record and else at
- * most LIVE_INTERVAL_MS late while anything is counted; a clean end removes it after writing
- * "summary". A reader that finds no summary takes the counters from there and reports
- * "end":"killed". New members of that struct go to its end: readers take as much as they know. A
- * log that has reached FASHIM_OUT_MB gets a violation that says so and its summary, no other
- * record.
+ * most LIVE_INTERVAL_MS late (LIVE_LONGEST_MS where writing takes long) while anything is counted;
+ * a clean end removes it after writing "summary". A reader that finds no summary takes the counters
+ * from there and reports "end":"killed". New members of that struct go to its end: readers take as
+ * much as they know. A log that has reached FASHIM_OUT_MB gets a violation that says so and its
+ * summary, no other record.
  */
 #ifndef FASHIM_LOG_FORMAT_H
 #define FASHIM_LOG_FORMAT_H
@@ -110,6 +110,7 @@ enum site_state { SITE_LEARNING, SITE_VERIFIED, SITE_DECLINED };
 #define LIVE_VERSION	 2
 #define LIVE_SITES	 256
 #define LIVE_INTERVAL_MS 20
+#define LIVE_LONGEST_MS	 500
 #define LIVE_PURPOSES	 16
 
 struct live_site {

@@ -38,13 +38,24 @@ void log_live_costs(void)
 	}
 }
 
+/* A write takes at most this part of the time until the next: on a slow file they are rarer. */
+#define SHARE 200
+
 /* With the lock. */
 static void write_locked(void)
 {
+	const uint64_t began = clock_ns(CLOCK_MONOTONIC);
+	uint64_t took, wait;
+
 	COST(PURPOSE_LOG);
 	log_live_costs();
 	own_file_overwrite(&file, &counters, sizeof(counters));
-	atomic_store(&due_ms, clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000 + LIVE_INTERVAL_MS);
+	took = clock_ns(CLOCK_MONOTONIC) - began;
+	wait = took * SHARE / 1000000;
+	wait = wait < LIVE_INTERVAL_MS	? LIVE_INTERVAL_MS
+	       : wait > LIVE_LONGEST_MS ? LIVE_LONGEST_MS
+					: wait;
+	atomic_store(&due_ms, clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000 + wait);
 }
 
 /* Whether `name` is counters of a log that is gone. */

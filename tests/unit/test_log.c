@@ -363,7 +363,7 @@ static void killed(void *argument)
 	log_live()->gemms = 77;
 	log_live()->site_count = 1;
 	log_live()->sites[0].seen = 33;
-	usleep(2 * LIVE_INTERVAL_MS * 1000);
+	usleep((LIVE_LONGEST_MS + LIVE_INTERVAL_MS) * 1000);
 	log_live(); /* the next count */
 	raise(SIGKILL);
 }

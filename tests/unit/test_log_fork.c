@@ -175,7 +175,7 @@ static void child_without_handlers(void *argument)
 	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 	if (pid == 0) {
 		log_live()->gemms += 100;
-		usleep(2 * LIVE_INTERVAL_MS * 1000);
+		usleep((LIVE_LONGEST_MS + LIVE_INTERVAL_MS) * 1000);
 		log_live();
 		if (argument)
 			write_sample(2);

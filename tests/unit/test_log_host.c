@@ -273,7 +273,7 @@ static void truncated_live(void *argument)
 	for (int i = 0; i < LIVE_SITES; i++)
 		log_live()->sites[i].seen = 5;
 	log_live()->gemms = 2;
-	usleep(2 * LIVE_INTERVAL_MS * 1000);
+	usleep((LIVE_LONGEST_MS + LIVE_INTERVAL_MS) * 1000);
 	log_live();
 	raise(SIGKILL);
 }
