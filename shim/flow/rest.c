@@ -25,12 +25,13 @@
 #define WINDOW_NS  4000000u /* … and time */
 #define ASKED	   4	    /* of so many products one is asked for its stream */
 #define AGREEING   3	    /* windows that say so, before the first rest */
-#define LEARNS	   12	    /* windows in which sites may be learned undisturbed */
+#define LEARNS	   12	    /* windows in which sites may be learned, or listed, undisturbed */
 #define UNSEEN	   16	    /* of so many products one is counted during a rest */
 #define TRIAL	   256	    /* products of a rest that must be faster than those before */
 #define FIRST_REST 20	    /* times as long as a window, and at least … */
 #define LEAST_NS   200000000u
 #define LONGEST_NS 60000000000u
+#define LOOK_NS	   1000000000u /* the longest where nothing is replaced: something new may come */
 #define CHANGED	   0.25 /* more of the GPU's time is used than when the rest began: it is over */
 #define SAMPLES	   32
 #define DISTRUST   64 /* windows after a rest that did not pay */
@@ -61,6 +62,11 @@ static unsigned alternating; /* a test wants to rest after, and for, so many pro
 
 /* ---- windows -------------------------------------------------------------------------------- */
 
+static bool only_watches(void)
+{
+	return config()->mode == MODE_AUDIT;
+}
+
 static bool is_possible(void)
 {
 	static bool asked;
@@ -71,7 +77,8 @@ static bool is_possible(void)
 		asked = true;
 		alternating = text ? (unsigned)atoi(text) : 0;
 	}
-	return config()->mode == MODE_REPLACE && (ledger_percent() > 0 || alternating) &&
+	return (config()->mode == MODE_REPLACE || only_watches()) &&
+	       (ledger_percent() > 0 || alternating) &&
 	       !atomic_load_explicit(&never, memory_order_relaxed) && !record_wanted();
 }
 
@@ -113,6 +120,12 @@ static bool decide(uint64_t now)
 	const bool learning = learned() != state.learned;
 
 	state.windows++;
+	if (only_watches()) {
+		const uint64_t length = rest_from_watching(&window, ledger_percent());
+
+		state.length = length < LOOK_NS ? length : LOOK_NS;
+		return state.length && state.windows > LEARNS;
+	}
 	if (state.distrusted) {
 		state.distrusted--;
 		state.agreeing = 0;
@@ -137,7 +150,7 @@ static bool decide(uint64_t now)
 
 static enum rest awake(const struct op *op, uint64_t now)
 {
-	if (state.products % ASKED == 0)
+	if (state.products % ASKED == 0 && !only_watches())
 		ask(op);
 	state.products++;
 	if (alternating ? state.products < alternating
@@ -208,6 +221,9 @@ static enum rest asleep(const struct op *op, uint64_t now)
 	state.last = now;
 	if (alternating) {
 		if (state.products < alternating)
+			return REST_ON;
+	} else if (only_watches()) {
+		if (now < state.until)
 			return REST_ON;
 	} else {
 		ask(op);

@@ -6,6 +6,9 @@
  * while; then it is looked at again. What was known of its memory is forgotten at the beginning,
  * since what happens meanwhile nobody sees.
  *
+ * Where nothing is replaced (FASHIM=audit) watching is all cost, and sites come again and again:
+ * they are watched from time to time, so that it takes little of the whole.
+ *
  * Whether it pays is a comparison of two times, both of the latest products: what they took, and
  * what they would have taken without the shim, which is whatever is longer of the host's time less
  * what the shim took of it, and the GPU's with what was saved put back. How busy the GPU is tells a
@@ -40,6 +43,19 @@ static inline bool rest_pays(const struct rest_window *window, double percent)
 		return false;
 	busy = wall * (double)(window->asked - window->idle) / (double)window->asked;
 	return host > wall * percent / 200 && busy + (double)window->saved < wall - host;
+}
+
+/* The part of FASHIM_BUDGET that watching may take, as the shim counts it: caches that are filled
+ * with other things cost the program as much again (measured: rest.c). */
+#define WATCHING 0.2
+
+/* How long not to watch, where nothing is replaced, for a window to have been that part of the time
+ * until the next; 0: it was no more anyway. */
+static inline uint64_t rest_from_watching(const struct rest_window *window, double percent)
+{
+	const double whole = percent > 0 ? (double)window->host * 100 / (percent * WATCHING) : 0;
+
+	return whole > (double)window->wall ? (uint64_t)(whole - (double)window->wall) : 0;
 }
 
 /* ---- that of the process ---- */

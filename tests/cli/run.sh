@@ -297,6 +297,7 @@ t report_pipe 0 'fashim report <(cat logs/gemms.jsonl) | sed 1d'
 t report_killed 0 'fashim report killed_live.jsonl'
 t report_killed_ending 0 'cp killed_live.jsonl ended.jsonl; "$BUILD/tests/cli/live" ended.jsonl.live ended; fashim report ended.jsonl | grep -E "started|shim "'
 t report_rests 0 'SIMGPU_REST=8 FASHIM_MIN_SPEEDUP=0 FASHIM_OUT=rests.jsonl LD_LIBRARY_PATH=$BUILD/simgpu LD_PRELOAD=$BUILD/sim/libfashim.so "$BUILD/apps/sim/demo" 60 >/dev/null; "$BUILD/fashim" report rests.jsonl | sed -n "s/^ *stood aside [0-9]* times, .* together\(.*\): the GPU.*/stood aside/p"; "$BUILD/fashim" report -f json rests.jsonl | grep -c "\"times\": [1-9]"'
+t report_rests_watching 0 'FASHIM=audit SIMGPU_REST=8 FASHIM_OUT=watching.jsonl LD_LIBRARY_PATH=$BUILD/simgpu LD_PRELOAD=$BUILD/sim/libfashim.so "$BUILD/apps/sim/demo" 60 >/dev/null; "$BUILD/fashim" report watching.jsonl | sed -n "s/^ *stood aside [0-9]* times, .* together\(.*\)\(: what was called.*\)/stood aside\2/p"'
 t report_killed_later 0 'sed "/\"sample\"/s/}\$/,\"at_us\":1234567.8}/" killed_live.jsonl >later.jsonl; cp killed_live.jsonl.live later.jsonl.live; fashim report later.jsonl | grep -E "started|shim "; fashim report -f html later.jsonl | grep -o "killed after[^<]*"; fashim report -f json later.jsonl | grep wall_us'
 t report_running 0 '
 	sed "1s/\"pid\":[0-9]*/\"pid\":$$/; 1s/\"host\":\"[^\"]*\"/\"host\":\"$(uname -n)\"/" logs/killed.jsonl >running.jsonl; "$BUILD/tests/cli/live" running.jsonl.live begun

@@ -23,7 +23,8 @@ def main():
     os.makedirs(arguments.out, exist_ok=True)
     log = os.path.join(arguments.out, "audit_cost.jsonl")
     plain = harness.Server(dict(os.environ), os.path.join(arguments.out, "plain.err"))
-    audit = harness.Server(harness.shim_environment(os.path.abspath(arguments.lib), "audit", log),
+    audit = harness.Server(harness.shim_environment(os.path.abspath(arguments.lib), "audit", log,
+                                                    FASHIM_BUDGET="5"),
                            os.path.join(arguments.out, "audit.err"))
     for name in arguments.names:
         for server in (plain, audit):

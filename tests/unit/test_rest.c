@@ -50,12 +50,25 @@ static void what_is_not_known_changes_nothing(void **state)
 	assert_true(rest_pays(&free, 5));
 }
 
+static void watching_takes_a_fifth_of_the_budget(void **state)
+{
+	/* BERT, a forward and a third: 0.5 ms of 6.6 are a hundredth of 50 */
+	const struct rest_window window = {.wall = 6600 * US, .host = 500 * US},
+				 cheap = {.wall = 6600 * US, .host = 60 * US};
+
+	assert_int_equal(rest_from_watching(&window, 5), 50000 * US - 6600 * US);
+	assert_int_equal(rest_from_watching(&window, 50), 0);
+	assert_int_equal(rest_from_watching(&cheap, 5), 0);
+	assert_int_equal(rest_from_watching(&window, 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_gpu_that_waits_gains_nothing),
 		cmocka_unit_test(a_busy_gpu_gains),
 		cmocka_unit_test(what_is_not_known_changes_nothing),
+		cmocka_unit_test(watching_takes_a_fifth_of_the_budget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

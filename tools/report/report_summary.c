@@ -325,7 +325,7 @@ static void say_copies(struct summary *summary)
 		     total->copies_unfit == 1 ? "" : "s");
 }
 
-/* While the GPU waits for the program there is nothing to gain. */
+/* While the GPU waits for the program there is nothing to gain; nor is watching all of it. */
 static void say_rests(struct summary *summary)
 {
 	const struct report_total *total = summary->total;
@@ -338,8 +338,12 @@ static void say_rests(struct summary *summary)
 	     total->rests == 1 ? "" : "s", format_duration(took, sizeof(took), total->rest_us));
 	if (total->wall_us > 0)
 		more(summary, " (%.0f %% of the run)", 100 * total->rest_us / total->wall_us);
-	more(summary, ": the GPU waited for the program, which is no faster for a GPU that does "
-		      "less; FASHIM_BUDGET=0 replaces all the same");
+	if (!strcmp(text_of(summary->report->set.runs[0]->header, "mode"), "audit"))
+		more(summary, ", to cost the program little: what was called then is not counted; "
+			      "FASHIM_BUDGET=0 counts all");
+	else
+		more(summary, ": the GPU waited for the program, which is no faster for a GPU that "
+			      "does less; FASHIM_BUDGET=0 replaces all the same");
 }
 
 /* The shim's own errors: how many, and the first. */
