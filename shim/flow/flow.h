@@ -24,6 +24,9 @@ bool flow_watching(void);
 /* The same for the launch of a graph. */
 bool flow_watching_graphs(void);
 
+/* A product comes: need nobody see it? Asked before its struct op is filled in. */
+bool flow_rests(void);
+
 enum flow flow_before(struct op *op);
 void flow_after(struct op *op);
 

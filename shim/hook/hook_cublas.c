@@ -157,7 +157,7 @@ static void opaque_finish(struct op *op, const struct library *library, cublasHa
 		bool told;                                                                         \
 		BLAS_REAL(function, handle, arguments)                                             \
                                                                                                    \
-		if (hook_bypassed())                                                               \
+		if (hook_bypassed() || flow_rests())                                               \
 			return real arguments;                                                     \
 		__VA_ARGS__;                                                                       \
 		told = op.kind != OP_GEMM || gemm_is_sane(&op.gemm);                               \

@@ -320,7 +320,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
 	unsigned fill_count = 0;
 	BLAS_REAL(cublasLtMatmul, handle, ARGUMENTS)
 
-	if (hook_bypassed())
+	if (hook_bypassed() || flow_rests())
 		return real ARGUMENTS;
 	op.kind = describe(&op, library, &call, &written) ? OP_GEMM : OP_OPAQUE;
 	op.gemm.handle = handle;
