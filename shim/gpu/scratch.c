@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A first-fit pool of whole blocks. A block used last on another stream is handed over with an
- * event, so nobody waits on the host.
+ * A first-fit pool of whole blocks, allocated several of a size at a time: a model of twelve layers
+ * wants some sixty in its first forward, and where others use the GPU, too, each allocation takes
+ * milliseconds. A block used last on another stream is handed over with an event, so nobody waits
+ * on the host.
  */
 #include "shim/gpu/scratch.h"
 
@@ -14,11 +16,15 @@
 #include "shim/real/driver.h"
 #include "shim/base/message.h"
 
-#define BLOCKS 512
-#define ROUND  (256u << 10)
+#define BLOCKS	 512
+#define ROUND	 (256u << 10)
+#define AT_LEAST 4  /* blocks at a time, then as many as there are of the size already … */
+#define AT_MOST	 16 /* … up to so many, and */
+#define TOGETHER (8u << 20)
 
 struct block {
 	uint64_t address, bytes;
+	uint64_t allocation; /* what it is a part of */
 	CUcontext context;
 	CUstream stream; /* of its last use */
 	bool busy;
@@ -63,12 +69,28 @@ static void set_leaving(struct block *block, bool leaving)
 	block->leaving = leaving;
 }
 
+/* Is no block of the allocation in use? */
+static bool is_idle(uint64_t allocation)
+{
+	for (int i = 0; i < block_count; i++)
+		if (blocks[i].allocation == allocation && blocks[i].busy)
+			return false;
+	return true;
+}
+
+static void forget_allocation(uint64_t allocation)
+{
+	for (int i = block_count - 1; i >= 0; i--)
+		if (blocks[i].allocation == allocation)
+			forget(i);
+}
+
 bool scratch_trim(CUcontext context)
 {
 	bool any = false;
 
 	for (int i = 0; i < block_count; i++)
-		if (!blocks[i].busy && blocks[i].context == context) {
+		if (blocks[i].context == context && is_idle(blocks[i].allocation)) {
 			set_leaving(&blocks[i], true);
 			any = true;
 		}
@@ -78,13 +100,17 @@ bool scratch_trim(CUcontext context)
 void scratch_take_leaving(struct scratch_leaving *leaving)
 {
 	leaving->count = 0;
-	for (int i = block_count - 1;
-	     i >= 0 && leaving_count > 0 && leaving->count < SCRATCH_LEAVING; i--)
-		if (blocks[i].leaving) {
+	for (int i = 0; i < block_count && leaving_count > 0 && leaving->count < SCRATCH_LEAVING;) {
+		const struct block block = blocks[i];
+
+		if (block.leaving && is_idle(block.allocation)) {
 			leaving->piece[leaving->count++] = (struct scratch_piece){
-				.context = blocks[i].context, .address = blocks[i].address};
-			forget(i);
+				.context = block.context, .address = block.allocation};
+			forget_allocation(block.allocation);
+			continue;
 		}
+		set_leaving(&blocks[i++], false); /* another of its allocation is wanted again */
+	}
 }
 
 void scratch_free(const struct scratch_leaving *leaving)
@@ -103,13 +129,32 @@ static bool free_now(CUcontext context)
 {
 	bool freed = false;
 
-	for (int i = block_count - 1; i >= 0; i--)
-		if (!blocks[i].busy && blocks[i].context == context) {
-			driver.cuMemFree_v2((CUdeviceptr)blocks[i].address);
-			forget(i);
-			freed = true;
+	for (int i = 0; i < block_count;) {
+		const struct block block = blocks[i];
+
+		if (block.context != context || !is_idle(block.allocation)) {
+			i++;
+			continue;
 		}
+		driver.cuMemFree_v2((CUdeviceptr)block.allocation);
+		forget_allocation(block.allocation);
+		freed = true;
+	}
 	return freed;
+}
+
+/* How many blocks of a size to allocate at once, where so many bytes are left to the bound. */
+static int how_many(CUcontext context, uint64_t bytes, uint64_t left)
+{
+	int count = 0;
+
+	for (int i = 0; i < block_count; i++)
+		count += blocks[i].context == context && blocks[i].bytes == bytes;
+	count = count < AT_LEAST ? AT_LEAST : count > AT_MOST ? AT_MOST : count;
+	while (count > 1 && (block_count + count > BLOCKS || (uint64_t)count * bytes > TOGETHER ||
+			     (uint64_t)count * bytes > left))
+		count /= 2;
+	return count;
 }
 
 uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool must)
@@ -118,6 +163,7 @@ uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool mu
 	struct block *best = NULL;
 	CUdeviceptr address = 0;
 	uint64_t total;
+	int count;
 
 	bytes = (bytes + ROUND - 1) / ROUND * ROUND;
 	for (int i = 0; i < block_count; i++) {
@@ -140,18 +186,24 @@ uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool mu
 	}
 	if (block_count == BLOCKS)
 		return 0;
-	if (driver.cuMemAlloc_v2(&address, bytes) != CUDA_SUCCESS &&
+	count = how_many(context, bytes, total < bound ? bound - total : 0);
+	if (count > 1 && driver.cuMemAlloc_v2(&address, (uint64_t)count * bytes) != CUDA_SUCCESS)
+		count = 1;
+	if (count == 1 && driver.cuMemAlloc_v2(&address, bytes) != CUDA_SUCCESS &&
 	    (!must || !free_now(context) || driver.cuMemAlloc_v2(&address, bytes) != CUDA_SUCCESS))
 		return 0;
-	blocks[block_count++] = (struct block){.address = address,
-					       .bytes = bytes,
-					       .context = context,
-					       .stream = stream,
-					       .busy = true};
-	if (total + bytes > log_live()->scratch_peak)
-		log_live()->scratch_peak = total + bytes;
-	message_debug("%" PRIu64 " bytes of scratch taken, %" PRIu64 " in all", bytes,
-		      total + bytes);
+	for (int i = 0; i < count; i++)
+		blocks[block_count++] = (struct block){.address = address + (uint64_t)i * bytes,
+						       .bytes = bytes,
+						       .allocation = address,
+						       .context = context,
+						       .stream = stream,
+						       .busy = i == 0};
+	total += (uint64_t)count * bytes;
+	if (total > log_live()->scratch_peak)
+		log_live()->scratch_peak = total;
+	message_debug("%" PRIu64 " bytes of scratch taken, %" PRIu64 " in all",
+		      (uint64_t)count * bytes, total);
 	return address;
 }
 

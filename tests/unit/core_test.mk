@@ -20,3 +20,8 @@ $(O)/tests/unit/test_grouped.o: CPPFLAGS += -DMOE_EXPERTS='"$(abspath tests/unit
 $(addprefix $(O)/tests/unit/,$(CORE_TESTS)): $(O)/tests/unit/%: $(O)/tests/unit/%.o $(CORE_HELPERS) $(CORE_OBJECTS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lpthread -ldl -lm
+
+UNIT_TESTS += $(O)/tests/unit/test_scratch
+$(O)/tests/unit/test_scratch: $(O)/tests/unit/test_scratch.o $(call shim_objects,scratch)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Device memory of the shim's own: few allocations for many blocks, none beyond the bound, and
+ * freed as they were allocated.
+ */
+#include "tests/cmocka.h"
+
+#include <string.h>
+
+#include "shim/base/config.h"
+#include "shim/base/message.h"
+#include "shim/gpu/late.h"
+#include "shim/gpu/scratch.h"
+#include "shim/log/log.h"
+#include "shim/real/driver.h"
+#include "shim/real/driver_context.h"
+
+#define KB(n)	((uint64_t)(n) << 10)
+#define CONTEXT ((CUcontext)0x1000)
+#define STREAM	((CUstream)0x2000)
+
+struct driver_calls driver;
+
+static struct config options;
+static struct live_file counters;
+static struct {
+	uint64_t address, bytes;
+} allocated[64];
+static int allocations, frees;
+static uint64_t largest; /* that the device gives at once */
+
+const struct config *config(void)
+{
+	return &options;
+}
+
+struct live_file *log_live(void)
+{
+	return &counters;
+}
+
+void message_debug_of(const char *file, const char *format, ...)
+{
+	(void)file;
+	(void)format;
+}
+
+int driver_order(struct queue earlier, struct queue later)
+{
+	(void)earlier;
+	(void)later;
+	return 0;
+}
+
+bool driver_enter(struct driver_context *here, CUcontext context)
+{
+	(void)here;
+	(void)context;
+	return true;
+}
+
+void driver_leave(struct driver_context *here)
+{
+	(void)here;
+}
+
+void late_host_waits_stream(struct queue queue)
+{
+	(void)queue;
+}
+
+static CUresult allocate(CUdeviceptr *address, size_t bytes)
+{
+	if (bytes > largest)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*address = 0x7f0000000000 + (CUdeviceptr)allocations * KB(1 << 20);
+	allocated[allocations].address = *address;
+	allocated[allocations++].bytes = bytes;
+	return CUDA_SUCCESS;
+}
+
+static CUresult release(CUdeviceptr address)
+{
+	for (int i = 0; i < allocations; i++)
+		if (allocated[i].address == address && allocated[i].bytes) {
+			allocated[i].bytes = 0;
+			frees++;
+			return CUDA_SUCCESS;
+		}
+	fail_msg("%llx was never allocated, or is freed again", (unsigned long long)address);
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+static int begin(void **state)
+{
+	driver.cuMemAlloc_v2 = allocate;
+	driver.cuMemFree_v2 = release;
+	scratch_forget(CONTEXT);
+	memset(&counters, 0, sizeof(counters));
+	allocations = frees = 0;
+	largest = UINT64_MAX;
+	options.scratch_mb = 64;
+	return state ? 0 : -1;
+}
+
+static uint64_t get(uint64_t bytes)
+{
+	return scratch_get(CONTEXT, STREAM, bytes, false);
+}
+
+static void free_leaving(void)
+{
+	struct scratch_leaving leaving;
+
+	scratch_take_leaving(&leaving);
+	scratch_free(&leaving);
+}
+
+/* Is [address, +bytes) within what the device gave? */
+static bool is_ours(uint64_t address, uint64_t bytes)
+{
+	for (int i = 0; i < allocations; i++)
+		if (address >= allocated[i].address &&
+		    address + bytes <= allocated[i].address + allocated[i].bytes)
+			return true;
+	return false;
+}
+
+static void many_blocks_take_few_allocations(void **state)
+{
+	uint64_t block[60];
+
+	for (int i = 0; i < 60; i++) {
+		block[i] = get(KB(200));
+		assert_true(is_ours(block[i], KB(200)));
+		for (int j = 0; j < i; j++)
+			assert_true(block[i] + KB(200) <= block[j] ||
+				    block[j] + KB(200) <= block[i]);
+	}
+	assert_in_range(allocations, 1, 7);
+	scratch_put(block[7], STREAM);
+	assert_int_equal(get(KB(200)), block[7]);
+	assert_true(get(KB(9 << 10))); /* large ones come alone */
+	assert_int_equal(allocated[allocations - 1].bytes, KB(9 << 10));
+}
+
+static void the_bound_holds(void **state)
+{
+	int count = 0;
+
+	options.scratch_mb = 1;
+	while (count < 10 && get(KB(256)))
+		count++;
+	assert_int_equal(count, 4);
+	assert_int_equal(counters.scratch_peak, KB(1024));
+	assert_true(scratch_get(CONTEXT, STREAM, KB(256), true)); /* the program's data */
+	assert_int_equal(allocated[allocations - 1].bytes, KB(256));
+}
+
+static void an_allocation_goes_when_all_of_it_is_idle(void **state)
+{
+	const uint64_t first = get(KB(256)), second = get(KB(256));
+
+	assert_int_equal(allocations, 1);
+	scratch_put(first, STREAM);
+	assert_false(scratch_trim(CONTEXT));
+	free_leaving();
+	assert_int_equal(frees, 0);
+	scratch_put(second, STREAM);
+	assert_true(scratch_trim(CONTEXT));
+	assert_int_equal(get(KB(256)) != 0, true); /* wanted again before it went */
+	free_leaving();
+	assert_int_equal(frees, 0);
+	assert_int_equal(allocations, 1);
+	scratch_put(first, STREAM);
+	scratch_put(second, STREAM);
+	assert_true(scratch_trim(CONTEXT));
+	free_leaving();
+	assert_int_equal(frees, 1);
+	assert_true(get(KB(256)));
+	assert_int_equal(allocations, 2);
+}
+
+static void little_memory_is_asked_for_little(void **state)
+{
+	uint64_t block;
+
+	largest = KB(256);
+	block = get(KB(256));
+	assert_true(block);
+	assert_int_equal(allocated[0].bytes, KB(256));
+	/* The device has no more: what is idle goes for what has to be. */
+	scratch_put(block, STREAM);
+	largest = KB(100);
+	assert_int_equal(scratch_get(CONTEXT, STREAM, KB(1024), true), 0);
+	assert_int_equal(frees, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(many_blocks_take_few_allocations, begin),
+		cmocka_unit_test_setup(the_bound_holds, begin),
+		cmocka_unit_test_setup(an_allocation_goes_when_all_of_it_is_idle, begin),
+		cmocka_unit_test_setup(little_memory_is_asked_for_little, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
