@@ -29,6 +29,11 @@ bool flow_watching(void)
 	return probe.watching;
 }
 
+bool flow_rests(void)
+{
+	return false;
+}
+
 bool flow_watching_graphs(void)
 {
 	return probe.watching;
