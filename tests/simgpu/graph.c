@@ -124,7 +124,8 @@ struct graph_exec {
 	enum sim_magic magic;
 	struct sim_graph *graph;
 	unsigned long long flags;
-	struct sim_ticket latest; /* launch: the next one waits for it, on whatever stream */
+	pthread_mutex_t launching; /* launches of several threads come one behind the other */
+	struct sim_ticket latest;  /* launch: the next one waits for it, on whatever stream */
 };
 
 struct graph_work {
@@ -218,6 +219,8 @@ CUresult sim_graph_launch(CUgraphExec handle, struct sim_stream *stream)
 	work = sim_work_new(sizeof(*work), run_graph, CU_GRAPH_NODE_TYPE_GRAPH);
 	if (!work)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	sim_delay();
+	pthread_mutex_lock(&exec->launching);
 	work->graph = exec->graph;
 	pthread_mutex_lock(&sim_lock);
 	work->graph->users++;
@@ -228,6 +231,7 @@ CUresult sim_graph_launch(CUgraphExec handle, struct sim_stream *stream)
 	pthread_mutex_lock(&sim_lock);
 	exec->latest = (struct sim_ticket){stream, stream->submitted};
 	pthread_mutex_unlock(&sim_lock);
+	pthread_mutex_unlock(&exec->launching);
 	return result;
 }
 
@@ -242,6 +246,7 @@ CUresult sim_graph_instantiate(CUgraphExec *out, CUgraph handle, unsigned long l
 	if (!exec)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	exec->magic = SIM_GRAPH_EXEC;
+	pthread_mutex_init(&exec->launching, NULL);
 	exec->graph = copy_graph(g);
 	exec->graph->users = 1;
 	exec->flags = flags;

@@ -181,6 +181,8 @@ CUresult sim_submit(struct sim_stream *stream, struct sim_work *work, bool wait)
 void sim_stream_drain(struct sim_stream *stream);
 void sim_context_drain(struct sim_context *ctx);
 CUresult sim_event_record(struct sim_event *event, struct sim_stream *stream, bool external);
+/* In asynchronous mode a thread stays so long between a call and what the call enqueues. */
+void sim_delay(void);
 /* The stream's next work waits for what the ticket stands for. */
 void sim_stream_after(struct sim_stream *stream, const struct sim_ticket *ticket);
 CUresult sim_stream_wait(struct sim_stream *stream, struct sim_event *event);

@@ -13,6 +13,7 @@
  */
 #include "sim.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,15 +122,24 @@ static bool may_run(const struct sim_work *work)
 	return true;
 }
 
-/* Sleeps as long as the stream and the number of the work say: the same in every run. */
-static void linger(const struct sim_stream *stream)
+static void sleep_by(uint64_t x)
 {
-	uint64_t x =
-		(stream->done + 1) * 0x9e3779b97f4a7c15ull + stream->id * 0xbf58476d1ce4e5b9ull;
-
 	x ^= x >> 31;
 	if (sim_jitter)
 		usleep((useconds_t)((x * 0x94d049bb133111ebull >> 33) % sim_jitter));
+}
+
+/* Sleeps as long as the stream and the number of the work say: the same in every run. */
+static void linger(const struct sim_stream *stream)
+{
+	sleep_by((stream->done + 1) * 0x9e3779b97f4a7c15ull + stream->id * 0xbf58476d1ce4e5b9ull);
+}
+
+void sim_delay(void)
+{
+	static atomic_uint calls;
+
+	sleep_by((atomic_fetch_add(&calls, 1) + 1) * 0x9e3779b97f4a7c15ull);
 }
 
 static void *worker(void *argument)
@@ -400,7 +410,9 @@ CUresult CUDAAPI cuEventCreate(CUevent *out, unsigned int flags)
 	if (!out || flags > 7)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&sim_lock);
-	for (event = events; event && event->magic; event = event->next)
+	/* A record of one that is gone may still be queued. */
+	for (event = events; event && (event->magic || !sim_ticket_done(&event->at));
+	     event = event->next)
 		;
 	if (!event) {
 		event = malloc(sizeof(*event));
@@ -424,10 +436,9 @@ CUresult CUDAAPI cuEventDestroy(CUevent handle)
 	struct sim_event *event = sim_event(handle);
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	/* A record may still be queued; reuse must wait for it. */
-	if (event->at.stream)
-		sim_stream_drain(event->at.stream);
+	pthread_mutex_lock(&sim_lock);
 	event->magic = 0;
+	pthread_mutex_unlock(&sim_lock);
 	return CUDA_SUCCESS;
 }
 

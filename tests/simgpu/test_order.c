@@ -5,7 +5,9 @@
  */
 #include "tests/cmocka.h"
 #include <cuda.h>
+#include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -153,6 +155,59 @@ static void time_passes_between_events(void **state)
 	assert_true(ms >= 30 && ms < 3000);
 }
 
+static atomic_int inside, most_inside, runs;
+
+static void CUDA_CB alone(void *unused)
+{
+	const int others = atomic_fetch_add(&inside, 1);
+
+	(void)unused;
+	if (others >= atomic_load(&most_inside))
+		atomic_store(&most_inside, others + 1);
+	usleep(500);
+	atomic_fetch_sub(&inside, 1);
+	atomic_fetch_add(&runs, 1);
+}
+
+struct launcher {
+	CUgraphExec exec;
+	CUstream stream;
+};
+
+static void *launch(void *argument)
+{
+	const struct launcher *l = argument;
+
+	for (int i = 0; i < 20; i++)
+		if (cuGraphLaunch(l->exec, l->stream))
+			return NULL;
+	cuStreamSynchronize(l->stream);
+	return NULL;
+}
+
+/* Whatever their streams, and whichever threads launch it. */
+static void a_graph_runs_once_at_a_time(void **state)
+{
+	struct launcher l[2];
+	pthread_t thread[2];
+	CUgraph graph;
+
+	assert_int_equal(cuStreamBeginCapture(a, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+	assert_int_equal(cuLaunchHostFunc(a, alone, NULL), CUDA_SUCCESS);
+	assert_int_equal(cuStreamEndCapture(a, &graph), CUDA_SUCCESS);
+	assert_int_equal(cuGraphInstantiate(&l[0].exec, graph, 0), CUDA_SUCCESS);
+	l[0].stream = a;
+	l[1] = (struct launcher){l[0].exec, b};
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, launch, &l[i]), 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	assert_int_equal(runs, 40);
+	assert_int_equal(most_inside, 1);
+	assert_int_equal(cuGraphExecDestroy(l[0].exec), CUDA_SUCCESS);
+	assert_int_equal(cuGraphDestroy(graph), CUDA_SUCCESS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +217,7 @@ int main(void)
 		cmocka_unit_test(the_legacy_stream_does_not_wait_for_others),
 		cmocka_unit_test(pageable_memory_may_change_after_the_call),
 		cmocka_unit_test(time_passes_between_events),
+		cmocka_unit_test(a_graph_runs_once_at_a_time),
 	};
 
 	setenv("SIMGPU_ASYNC", "300", 1);
