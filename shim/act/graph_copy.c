@@ -395,17 +395,28 @@ static bool sample(struct graph_copy *copy)
 	return true;
 }
 
-struct graph_copy *graph_copy_for(CUgraphExec exec, const struct op *op)
+static struct graph_copy *copy_of(const void *exec)
 {
-	struct graph_copy *copy = NULL;
-
 	for (int i = 0; i < COPIES; i++)
 		if (copies[i] && copies[i]->program == exec)
-			copy = copies[i];
+			return copies[i];
+	return NULL;
+}
+
+struct graph_copy *graph_copy_for(CUgraphExec exec, struct op *op)
+{
+	struct graph_copy *copy = copy_of(exec);
+
 	if (!copy || is_captured(op))
 		return NULL;
 	if (!copy->over && op->context != copy->context)
 		end(copy);
+	/* The driver lets launches of one executable graph wait for each other, but not those of
+	 * two, and nothing can be ordered behind a launch that another thread has yet to make. */
+	if (!copy->over && copy->under_way) {
+		log_decline(REASON_CAPTURE, "launched by two threads at once");
+		end(copy);
+	}
 	/* Launches of one executable graph wait for each other, whatever their streams, and two
 	 * stand for this one. */
 	if (driver_order(copy->latest, op_queue(op))) {
@@ -413,10 +424,20 @@ struct graph_copy *graph_copy_for(CUgraphExec exec, const struct op *op)
 		end(copy);
 	}
 	copy->latest = op_queue(op);
-	if (!copy->over)
-		return copy;
-	free_copy(copy);
-	return NULL;
+	copy->under_way = true;
+	op->watcher = copy;
+	return copy->over ? NULL : copy;
+}
+
+/* All later ones are behind this one now. */
+void graph_copy_passed(const struct op *op)
+{
+	struct graph_copy *copy = copy_of(op->handle);
+
+	if (copy)
+		copy->under_way = false;
+	if (copy && copy->over)
+		free_copy(copy);
 }
 
 enum graph_turn graph_copy_turn(struct graph_copy *copy)
@@ -475,26 +496,28 @@ static void count(const struct site *site)
 	}
 }
 
-bool graph_copy_launch(struct graph_copy *copy, enum graph_turn turn)
+static bool launch(const struct graph_copy *copy)
 {
 	struct driver_context here;
 	CUresult result;
 
-	COST_SHARED(PURPOSE_REPLACING);
-	if (turn == TURN_BESIDE) {
-		if (beside_launch(copy->beside, copy->latest))
-			return true;
-		free_copy(copy);
-		return false;
-	}
 	if (!driver_enter(&here, copy->latest.context))
 		return false;
 	result = driver.cuGraphLaunch(copy->exec, copy->latest.stream);
 	driver_leave(&here);
-	if (result != CUDA_SUCCESS) {
-		free_copy(copy);
+	return result == CUDA_SUCCESS;
+}
+
+bool graph_copy_launch(struct graph_copy *copy, enum graph_turn turn)
+{
+	COST_SHARED(PURPOSE_REPLACING);
+	if (turn == TURN_BESIDE ? !beside_launch(copy->beside, copy->latest) : !launch(copy)) {
+		end(copy);
 		return false;
 	}
+	copy->under_way = false;
+	if (turn == TURN_BESIDE)
+		return true;
 	for (int i = 0; i < copy->part_count; i++) {
 		count(copy->part[i].site);
 		hold(copy, &copy->part[i]);

@@ -25,8 +25,10 @@ struct graph_copy;
 void graph_copy_make(struct recorded_graph *graph, CUgraphExec exec, unsigned long long flags);
 
 /* What stands for an executable graph, launched on this stream; NULL: itself. Either is ordered
- * behind its latest launch. */
-struct graph_copy *graph_copy_for(CUgraphExec exec, const struct op *op);
+ * behind its latest launch. A launch of the program's own is made after the lock was given back;
+ * when it was, graph_copy_passed() is told, if op->watcher is set. */
+struct graph_copy *graph_copy_for(CUgraphExec exec, struct op *op);
+void graph_copy_passed(const struct op *op);
 
 /* What this launch of it is to be: the program's own, that with comparisons beside its chains, or
  * with the chains replaced. Asked once for each launch. */

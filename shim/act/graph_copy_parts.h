@@ -28,6 +28,7 @@ struct graph_copy {
 	CUcontext context; /* that it was captured in */
 	bool over; /* it is no more, but launches of the program's have yet to wait for its own */
 	struct queue latest; /* where either was launched last */
+	bool under_way;	     /* one of the program's was not seen to be enqueued yet */
 	struct graph_order order;
 	unsigned long long flags;
 	unsigned launches; /* so far, of the program's own */

@@ -199,7 +199,7 @@ static enum flow chains_captured(const struct sight *sight)
 /* What is followed runs as the program wants it. */
 static enum flow through_captured(const struct sight *sight)
 {
-	const struct op *op = sight->op;
+	struct op *op = sight->op;
 	enum flow flow;
 
 	sight->list->opaque |= device_edits(op);
@@ -213,7 +213,7 @@ static enum flow through_captured(const struct sight *sight)
 }
 
 /* A graph that was captured before our eyes: it, or what stands for it. */
-static enum flow through_launch(const struct op *op)
+static enum flow through_launch(struct op *op)
 {
 	const struct graph_ranges *ranges = graph_known(op->handle);
 	struct graph_copy *copy = graph_copy_for(op->handle, op);
@@ -419,6 +419,8 @@ void through_after(struct op *op)
 			record_op(op);
 	} else if (op->recorded) {
 		recording_ran(op);
+	} else if (op->kind == OP_GRAPH_LAUNCH) {
+		graph_copy_passed(op);
 	} else {
 		occurrence_ran(op->watcher, op);
 	}

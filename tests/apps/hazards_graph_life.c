@@ -4,6 +4,8 @@
  */
 #include "graph_bench.h"
 
+#include <pthread.h>
+
 /* The executable graph is given other nodes: O goes elsewhere, from another Q. */
 static void graph_update(void)
 {
@@ -256,6 +258,115 @@ static void graph_waits(void)
 	bench_close(&b);
 }
 
+struct launcher {
+	CUcontext context;
+	CUgraphExec exec;
+	CUstream stream;
+	int launches;
+	pthread_barrier_t *both;
+};
+
+static void *launch_often(void *arg)
+{
+	const struct launcher *l = arg;
+
+	CHECK(cuCtxSetCurrent(l->context));
+	for (int k = 0; k < l->launches; k++) {
+		pthread_barrier_wait(l->both);
+		CHECK(cuGraphLaunch(l->exec, l->stream));
+	}
+	CHECK(cuStreamSynchronize(l->stream));
+	return NULL;
+}
+
+/* Two threads launch it at the same time, each on a stream of its own. */
+static void launch_at_once(CUgraphExec exec, int launches)
+{
+	struct launcher l[2];
+	pthread_t thread[2];
+	pthread_barrier_t both;
+
+	pthread_barrier_init(&both, NULL, 2);
+	for (int i = 0; i < 2; i++) {
+		l[i] = (struct launcher){.exec = exec, .launches = launches, .both = &both};
+		CHECK(cuCtxGetCurrent(&l[i].context));
+		CHECK(cuStreamCreate(&l[i].stream, CU_STREAM_NON_BLOCKING));
+		if (pthread_create(&thread[i], NULL, launch_often, &l[i]))
+			app_fail("pthread_create", 1);
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	for (int i = 0; i < 2; i++)
+		CHECK(cuStreamDestroy(l[i].stream));
+	pthread_barrier_destroy(&both);
+}
+
+/* Each launch makes the next one's Q, so that which of them comes first makes no difference, but
+ * two at once do. */
+static CUgraph two_steps(struct bench *b, float factor)
+{
+	begin(b);
+	for (int k = 0; k < 2; k++) {
+		chain(b, &b->t);
+		app_scale(&b->app, b->t.q, b->t.o, factor, b->n);
+	}
+	overwrite_scores(b); /* else others wait for what is held of them */
+	return end(b);
+}
+
+static void graph_two_threads(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+	CUgraph graph;
+
+	open_known(&b);
+	for (int r = 4; r < 10; r++) {
+		graph = two_steps(&b, 1.5f);
+		CHECK(cuGraphInstantiate(&exec, graph, 0));
+		CHECK(cuGraphDestroy(graph));
+		bench_inputs(&b, r);
+		CHECK(cuStreamSynchronize(b.app.stream));
+		launch_at_once(exec, 6);
+		observe_o(&b, &b.t, r);
+		CHECK(cuGraphExecDestroy(exec));
+	}
+	bench_close(&b);
+}
+
+/* The same where launches of another thread, and of what the graph was before it was updated, are
+ * still under way; and what it is now was changed by hand, as far as anybody can tell. */
+static void graph_two_threads_later(void)
+{
+	CUDA_KERNEL_NODE_PARAMS nothing = {0};
+	CUgraphExecUpdateResultInfo info;
+	struct bench b;
+	CUgraphExec exec;
+	CUgraph first, second;
+
+	open_known(&b);
+	for (int r = 4; r < 16; r++) {
+		first = two_steps(&b, 1.5f);
+		second = two_steps(&b, -1.5f);
+		CHECK(cuGraphInstantiate(&exec, first, 0));
+		bench_inputs(&b, r);
+		for (int k = 0; k < 4; k++)
+			launch(&b, exec);
+		for (int k = 0; k < 4; k++)
+			CHECK(cuGraphLaunch(exec, b.app.stream));
+		cuGraphKernelNodeSetParams(NULL, &nothing); /* is refused */
+		CHECK(cuGraphExecUpdate(exec, second, &info));
+		launch_at_once(exec, 1);
+		CHECK(cuStreamSynchronize(b.app.stream));
+		observe_o(&b, &b.t, r);
+		app_observe(&b.report, "O scaled", r, b.t.q, b.n);
+		CHECK(cuGraphExecDestroy(exec));
+		CHECK(cuGraphDestroy(first));
+		CHECK(cuGraphDestroy(second));
+	}
+	bench_close(&b);
+}
+
 const struct hazard hazards_graph_life[] = {
 	ONCE(graph_update, "the executable graph is updated"),
 	ONCE(graph_by_hand, "child graphs put together by hand"),
@@ -263,6 +374,8 @@ const struct hazard hazards_graph_life[] = {
 	ONCE(graph_branches, "two streams in one capture"),
 	ONCE(graphs_in_turn, "two graphs in the same memory, two streams"),
 	ONCE(graph_waits, "an executable graph on two streams, not waited for"),
+	ONCE(graph_two_threads, "an executable graph, by two threads at once"),
+	ONCE(graph_two_threads_later, "… once it was updated"),
 	ONCE(graph_gone, "P is read when the graph, the stream is gone"),
 	{0},
 };

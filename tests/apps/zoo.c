@@ -298,6 +298,36 @@ static void check_proved(void **state)
 	free(log);
 }
 
+/* Launches that the driver is given at the same time are the program's own. */
+static const struct at_once {
+	const char *name, *said;
+} at_once[] = {
+	{"graph_two_threads", "launched by two threads at once"},
+	{"graph_two_threads_later", "\"state\":\"replaced\""},
+};
+
+#define AT_ONCE ((int)(sizeof(at_once) / sizeof(*at_once)))
+
+static void check_at_once(void **state)
+{
+	const struct at_once *row = *state;
+	const char *const argv[] = {"apps/sim/hazards", row->name, NULL};
+	const char *const more[] = {"FASHIM_GRAPHS=prove", "SIMGPU_ASYNC=2000", NULL};
+	char *log = zoo_scratch("log");
+	struct outcome plain, under;
+	struct verdict verdict;
+
+	zoo_run_plain(&plain, argv, NULL);
+	assert_int_equal(plain.status, 0);
+	zoo_run_under(&under, argv, more, log);
+	print_message("# %s: %s\n", row->name, zoo_record_of(&verdict, log));
+	zoo_assert_same(&plain, &under, &verdict, false);
+	assert_true(mentions(log, row->said));
+	zoo_free(&under);
+	zoo_free(&plain);
+	free(log);
+}
+
 void zoo_test_list(void **state)
 {
 	const char *const argv[] = {"apps/sim/hazards", "--list", NULL};
@@ -346,6 +376,8 @@ int main(int argc, char **argv)
 		add(unseen[i].name, check_unseen, &unseen[i], only);
 	if (!strcmp(name, "unseen"))
 		add("unasked", check_unasked, NULL, only);
+	for (int i = 0; i < AT_ONCE && !strcmp(name, "graphs"); i++)
+		add(at_once[i].name, check_at_once, &at_once[i], only);
 	for (int i = 0; i < PROVED && !strcmp(name, "graphs"); i++)
 		add(proved[i].name, check_proved, &proved[i], only);
 	for (unsigned i = 0; i < sizeof(groups) / sizeof(*groups); i++)
