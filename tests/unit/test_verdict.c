@@ -197,6 +197,22 @@ static void test_small(void **state)
 	assert_true(verdict_agrees(&d, &fp16));
 }
 
+/* A kernel that rounds where the program does hardly moves it. */
+static void test_rounded_moves_little(void **state)
+{
+	struct attn_args args = {.v.dtype = ATTN_F16,
+				 .o.dtype = ATTN_F16,
+				 .spec.round_p = ATTN_F16,
+				 .spec.round_s = ATTN_ROUND_PRODUCT | ATTN_ROUND_WEIGHTS};
+	struct drift_result d = {
+		.count = COUNT, .max_app = 4, .sum_app2 = COUNT, .sum_diff2 = COUNT * 5e-3 * 5e-3};
+	struct rounding rounding = rounding_of(&args, false);
+
+	assert_false(verdict_agrees(&d, &rounding));
+	d.sum_diff2 = COUNT * 2e-4 * 2e-4;
+	assert_true(verdict_agrees(&d, &rounding));
+}
+
 /* The fused O may be the better one: the program's is not to move far. */
 static void test_moved(void **state)
 {
@@ -236,11 +252,12 @@ static void test_rms(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_explains),     cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_one_element),  cmocka_unit_test(test_not_finite),
-		cmocka_unit_test(test_as_exact),     cmocka_unit_test(test_agrees),
-		cmocka_unit_test(test_moved),	     cmocka_unit_test(test_small),
-		cmocka_unit_test(test_wider_output), cmocka_unit_test(test_rms),
+		cmocka_unit_test(test_explains),    cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_one_element), cmocka_unit_test(test_not_finite),
+		cmocka_unit_test(test_as_exact),    cmocka_unit_test(test_agrees),
+		cmocka_unit_test(test_moved),	    cmocka_unit_test(test_rounded_moves_little),
+		cmocka_unit_test(test_small),	    cmocka_unit_test(test_wider_output),
+		cmocka_unit_test(test_rms),
 	};
 
 	return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);
