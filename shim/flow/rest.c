@@ -27,7 +27,8 @@
 #define AGREEING   3	    /* windows that say so, before the first rest */
 #define LEARNS	   12	    /* windows in which sites may be learned, or listed, undisturbed */
 #define UNSEEN	   16	    /* of so many products one is counted during a rest */
-#define TRIAL	   256	    /* products of a rest that must be faster than those before */
+#define TRIAL	   256	    /* products of a rest that must be faster than those before … */
+#define LONG_TRIAL 1024	    /* … or so many: other work on the machine slows some, too */
 #define FIRST_REST 20	    /* times as long as a window, and at least … */
 #define LEAST_NS   200000000u
 #define LONGEST_NS 60000000000u
@@ -191,9 +192,9 @@ static bool was_slower(uint64_t now)
 {
 	if (state.tried || state.products < TRIAL)
 		return false;
-	state.tried = true;
-	return (double)(now - state.began) / state.products >=
-	       (double)state.paced_ns / (double)state.paced;
+	state.tried = (double)(now - state.began) / state.products <
+		      (double)state.paced_ns / (double)state.paced;
+	return !state.tried && state.products >= LONG_TRIAL;
 }
 
 /* Has the GPU more to do than when the rest began? */
