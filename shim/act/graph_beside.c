@@ -5,6 +5,7 @@
  */
 #include "shim/act/graph_beside.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +44,9 @@ struct compared {
 
 struct graph_beside {
 	CUcontext context;
+	struct graph_making *making; /* NULL: it is made, … */
 	CUgraphExec exec;
+	const char *failed; /* … or this is why not */
 	int count, room;
 	struct compared *part;
 	struct comparison_buffers buffers; /* … .result: of the first part */
@@ -290,10 +293,10 @@ struct graph_beside *beside_build(const struct recorded_graph *graph, const stru
 		for (int i = 0; i < graph->chain_count && !error; i++)
 			error = add_part(beside, &row, graph, i, stream);
 		if (!error && beside->count)
-			beside->exec = graph_row_instantiate(&row, flags);
+			beside->making = graph_row_make(&row, graph->context, flags);
 		graph_row_close(&row);
 	}
-	if (beside->exec)
+	if (beside->making)
 		return beside;
 	beside_free(beside, stream);
 	return NULL;
@@ -330,6 +333,9 @@ void beside_take_in(struct graph_beside *beside)
 {
 	struct driver_context here;
 
+	if (beside->making &&
+	    graph_making_take(beside->making, &beside->exec, &beside->failed) != -EAGAIN)
+		beside->making = NULL;
 	if (!beside->place || !driver_enter(&here, beside->context))
 		return;
 	if (arrived(beside->place))
@@ -337,12 +343,17 @@ void beside_take_in(struct graph_beside *beside)
 	driver_leave(&here);
 }
 
+const char *beside_failed(const struct graph_beside *beside)
+{
+	return beside->making || beside->exec ? NULL : beside->failed;
+}
+
 bool beside_may_launch(const struct graph_beside *beside)
 {
 	struct driver_context here;
 	bool may;
 
-	if (beside->place || beside->broken ||
+	if (!beside->exec || beside->place || beside->broken ||
 	    !ledger_affords_many(LEDGER_COMPARE, (unsigned)beside->count) ||
 	    !driver_enter(&here, beside->context))
 		return false;
@@ -462,6 +473,7 @@ void beside_free(struct graph_beside *beside, CUstream stream)
 			destroy_events(&beside->part[i].comparison);
 		driver_leave(&here);
 	}
+	graph_making_drop(beside->making);
 	comparison_buffers_put(&beside->buffers, stream);
 	graph_saved_put(&beside->saved, stream);
 	free(beside->part);

@@ -17,7 +17,8 @@ struct graph_beside;
 /* Is the chain's site still the one that it was, and not declined? */
 bool beside_takes(const struct recorded_chain *record);
 
-/* For those chains of the graph that are proven. The row is left as it is. NULL: there is nothing
+/* For those chains of the graph that are proven; it is made when the turn is over. The row is left
+ * as it is. NULL: there is nothing
  * to compare, no room, or the driver would not. The context is current. */
 struct graph_beside *beside_build(const struct recorded_graph *graph, const struct graph_row *row,
 				  unsigned long long flags);
@@ -26,10 +27,13 @@ struct graph_beside *beside_build(const struct recorded_graph *graph, const stru
  */
 bool beside_launch(struct graph_beside *beside, struct queue queue);
 
-/* Takes in what came back. */
+/* Takes in what came back, and itself when it was made. */
 void beside_take_in(struct graph_beside *beside);
 
-/* Is nothing under way, and can another launch be afforded? */
+/* It is to be made yet (NULL), or why it cannot be. */
+const char *beside_failed(const struct graph_beside *beside);
+
+/* Is it made, nothing under way, and can another launch be afforded? */
 bool beside_may_launch(const struct graph_beside *beside);
 
 /* Is it decided of each chain? */

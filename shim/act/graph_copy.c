@@ -4,6 +4,7 @@
  */
 #include "shim/act/graph_copy_parts.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,11 +95,13 @@ static void end(struct graph_copy *copy)
 		driver.cuGraphExecDestroy(copy->exec);
 		driver_leave(&here);
 	}
+	graph_making_drop(copy->making);
 	if (copy->beside)
 		beside_free(copy->beside, copy->latest.stream);
 	release_plans(copy);
 	graph_saved_put(&copy->saved, copy->latest.stream);
 	graph_order_drop(&copy->order);
+	copy->making = NULL;
 	copy->exec = NULL;
 	copy->beside = NULL;
 	copy->part_count = 0;
@@ -349,10 +352,30 @@ static void build(struct graph_copy *copy)
 		driver_leave(&here);
 	}
 	ledger_end(entry);
-	if (!built || !behind_workshop(copy)) {
+	if (!built || !behind_workshop(copy))
 		end(copy);
+}
+
+static void leave_alone(struct graph_copy *copy, const char *why)
+{
+	graph_copy_note_all(copy, why);
+	end(copy);
+}
+
+/* What was built, as soon as it was made. */
+static void take_built(struct graph_copy *copy)
+{
+	const char *why;
+	const int error = graph_making_take(copy->making, &copy->exec, &why);
+
+	if (error == -EAGAIN)
+		return;
+	copy->making = NULL;
+	if (error) {
+		leave_alone(copy, why);
 		return;
 	}
+	graph_copy_note_all(copy, NULL);
 	release_plans(copy);
 	if (!config()->sample) {
 		beside_free(copy->beside, copy->latest.stream);
@@ -360,14 +383,23 @@ static void build(struct graph_copy *copy)
 	}
 }
 
-/* Not compared enough yet. Launches are the program's while the numbers of one are to come. */
+/* Not compared enough yet. Launches are the program's while the numbers of one are to come, and
+ * while an executable graph of ours is made. */
 static enum graph_turn learn(struct graph_copy *copy)
 {
 	if (++copy->launches < FIRST_LAUNCH)
 		return TURN_PROGRAM;
+	if (copy->making) {
+		take_built(copy);
+		return TURN_PROGRAM;
+	}
 	compare_poll();
 	if (copy->beside)
 		beside_take_in(copy->beside);
+	if (copy->beside && beside_failed(copy->beside)) {
+		leave_alone(copy, beside_failed(copy->beside));
+		return TURN_PROGRAM;
+	}
 	if (copy->beside && beside_outdated(copy->beside)) {
 		beside_free(copy->beside, copy->latest.stream);
 		copy->beside = NULL;
@@ -378,10 +410,9 @@ static enum graph_turn learn(struct graph_copy *copy)
 		return TURN_PROGRAM;
 	if (beside_may_launch(copy->beside) && !beside_settled(copy->beside))
 		return TURN_BESIDE;
-	if (!beside_settled(copy->beside) || !ledger_affords(LEDGER_GRAPH))
-		return TURN_PROGRAM;
-	build(copy);
-	return copy->exec && room_for_held(copy) ? TURN_REPLACED : TURN_PROGRAM;
+	if (beside_settled(copy->beside) && ledger_affords(LEDGER_GRAPH))
+		build(copy);
+	return TURN_PROGRAM;
 }
 
 /* Is a sample due, and can it be had? */
@@ -443,12 +474,17 @@ void graph_copy_passed(const struct op *op)
 enum graph_turn graph_copy_turn(struct graph_copy *copy)
 {
 	COST_SHARED(PURPOSE_REPLACING);
-	if (!copy->exec)
-		return learn(copy);
-	if (copy->beside)
-		beside_take_in(copy->beside);
-	if (sample(copy))
-		return TURN_BESIDE;
+	if (!copy->exec) {
+		const enum graph_turn turn = learn(copy);
+
+		if (!copy->exec)
+			return turn;
+	} else {
+		if (copy->beside)
+			beside_take_in(copy->beside);
+		if (sample(copy))
+			return TURN_BESIDE;
+	}
 	if (!sites_stand(copy)) {
 		end(copy);
 		return TURN_PROGRAM;

@@ -150,12 +150,15 @@ void graph_copy_note(const struct recorded_graph *graph, int index, bool held, c
 		log_decline(REASON_CAPTURE, why);
 }
 
+void graph_copy_note_all(const struct graph_copy *copy, const char *why)
+{
+	for (int i = 0; i < copy->recorded->chain_count; i++)
+		graph_copy_note(copy->recorded, i, copy->outcome[i].held,
+				copy->outcome[i].why ? copy->outcome[i].why : why);
+}
+
 bool graph_copy_build(struct graph_copy *copy)
 {
-	static struct { /* of each chain; flow lock */
-		const char *why;
-		bool held;
-	} outcome[RECORDED_CHAINS];
 	const struct recorded_graph *graph = copy->recorded;
 	const CUstream stream = graph_workshop(graph->context);
 	struct graph_row row;
@@ -168,18 +171,16 @@ bool graph_copy_build(struct graph_copy *copy)
 	for (int i = 0; i < graph->chain_count && whole; i++) {
 		const int at = copy->part_count;
 
-		outcome[i].why = add_part(copy, &row, graph, i, stream);
-		outcome[i].held = copy->part[at].chain != NULL;
-		whole = outcome[i].why != half_made;
+		copy->outcome[i].why = add_part(copy, &row, graph, i, stream);
+		copy->outcome[i].held = copy->part[at].chain != NULL;
+		whole = copy->outcome[i].why != half_made;
 	}
 	if (whole && copy->part_count)
-		copy->exec = graph_row_instantiate(&row, copy->flags);
+		copy->making = graph_row_make(&row, graph->context, copy->flags);
 	graph_row_close(&row);
-	for (int i = 0; i < graph->chain_count && whole; i++)
-		graph_copy_note(graph, i, outcome[i].held,
-				outcome[i].why || copy->exec ? outcome[i].why
-							     : "cuGraphInstantiate");
 	if (!whole)
 		log_decline(REASON_CAPTURE, half_made);
-	return copy->exec != NULL;
+	else if (!copy->making)
+		graph_copy_note_all(copy, half_made);
+	return copy->making != NULL;
 }

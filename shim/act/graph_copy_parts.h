@@ -39,7 +39,12 @@ struct graph_copy {
 	struct graph_beside *beside; /* the program's chains, and ours beside them; NULL: none */
 	uint64_t since, interval;    /* launches since it was one of these, between two of them */
 
-	CUgraphExec exec; /* the program's chains replaced; NULL: not yet */
+	struct graph_making *making; /* that is to be … */
+	CUgraphExec exec;	     /* … the program's chains replaced; NULL: not yet */
+	struct {
+		const char *why; /* each chain of `recorded` is left alone; NULL: it is not … */
+		bool held;	 /* … and something of its scores outlives a launch */
+	} outcome[RECORDED_CHAINS];
 	int part_count;
 	struct part part[RECORDED_CHAINS];
 	struct graph_saved saved;
@@ -48,8 +53,11 @@ struct graph_copy {
 /* Tells the log what became of one of the graph's chains; `why` NULL: it is replaced. */
 void graph_copy_note(const struct recorded_graph *graph, int index, bool held, const char *why);
 
-/* Builds copy->exec: what agreed in the comparisons is replaced. false: nothing was, or the driver
+/* Asks for copy->exec: what agreed in the comparisons is replaced. false: nothing was, or the driver
  * would not. The context is current. */
 bool graph_copy_build(struct graph_copy *copy);
+
+/* Tells the log what became of the chains; `why`: of none was made what was asked for. */
+void graph_copy_note_all(const struct graph_copy *copy, const char *why);
 
 #endif

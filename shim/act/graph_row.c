@@ -322,14 +322,15 @@ static int rejoin(const struct graph_row *row)
 	return error;
 }
 
-CUgraphExec graph_row_instantiate(struct graph_row *row, unsigned long long flags)
+struct graph_making *graph_row_make(struct graph_row *row, CUcontext context,
+				    unsigned long long flags)
 {
-	CUgraphExec exec = NULL;
+	const CUgraph graph = row->clone;
 
-	if (rejoin(row) ||
-	    driver.cuGraphInstantiateWithFlags(&exec, row->clone, flags) != CUDA_SUCCESS)
+	if (rejoin(row))
 		return NULL;
-	return exec;
+	row->clone = NULL;
+	return graph_making_ask(graph, context, flags);
 }
 
 void graph_row_close(struct graph_row *row)

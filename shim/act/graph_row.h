@@ -8,6 +8,7 @@
 #ifndef FASHIM_GRAPH_ROW_H
 #define FASHIM_GRAPH_ROW_H
 
+#include "shim/act/graph_making.h"
 #include "shim/act/recording.h"
 
 struct graph_row {
@@ -37,8 +38,10 @@ int graph_row_replace(struct graph_row *row, int op, CUgraph child);
  * (NULL). An op has one of each at most. 0 or -1. */
 int graph_row_surround(struct graph_row *row, int op, CUgraph ahead, CUgraph behind);
 
-/* The row as it is now. NULL: the driver would not. */
-CUgraphExec graph_row_instantiate(struct graph_row *row, unsigned long long flags);
+/* Asks for an executable graph of the row as it is now, of which nothing is left but to close it.
+ * NULL: the driver would not. */
+struct graph_making *graph_row_make(struct graph_row *row, CUcontext context,
+				    unsigned long long flags);
 
 void graph_row_close(struct graph_row *row);
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
+#include "shim/act/graph_making.h"
 #include "shim/base/cost.h"
 #include "shim/gpu/ahead.h"
 #include "shim/gpu/late.h"
@@ -94,6 +95,7 @@ void turn_take(bool sampled)
 int turn_give(void)
 {
 	struct scratch_leaving leaving;
+	struct graph_making *making;
 	struct ahead_wants wants;
 	struct late_waits waits;
 	const int cancel_before = cancel_state;
@@ -103,14 +105,21 @@ int turn_give(void)
 	late_take_waits(&waits);
 	scratch_take_leaving(&leaving);
 	ahead_take(&wants);
+	making = graph_making_next();
 	before = outer;
 	let_go();
 	error = late_await(&waits);
 	scratch_free(&leaving);
-	if (wants.count) {
+	if (wants.count)
 		ahead_make(&wants);
+	if (making)
+		graph_making_make(making);
+	if (wants.count || making) {
 		hold();
-		ahead_keep(&wants);
+		if (making)
+			graph_making_keep(making);
+		if (wants.count)
+			ahead_keep(&wants);
 		let_go();
 	}
 	cost_end(before);

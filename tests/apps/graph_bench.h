@@ -59,11 +59,12 @@ static inline void launch(struct bench *b, CUgraphExec exec)
 	CHECK(cuStreamSynchronize(b->app.stream));
 }
 
-/* Launches of which none can be replaced yet: one is the program's own, two are compared. What is
- * in view between them may be asked for. */
+/* Launches of which none can be replaced yet: two are compared, and others are the program's own,
+ * before there is what they are compared by, and before there is what replaces. What is in view
+ * between them may be asked for. */
 static inline void launch_unknown(struct bench *b, CUgraphExec exec, const struct tensors *t)
 {
-	for (int r = 101; r < 104; r++) {
+	for (int r = 101; r < 106; r++) {
 		bench_inputs(b, r);
 		launch(b, exec);
 		observe_o(b, t, r);
