@@ -47,6 +47,7 @@ struct meaning {
 	int view_count; /* views[0] is the output */
 	struct view views[FUNCTOR_OPERANDS];
 	double scalar;	      /* factor, fill value; ROLE_SOFTCAP: factor before the tanh */
+	bool keeps;	      /* ROLE_MASKED_FILL: it fills where the mask is false */
 	int scalar_where;     /* ROLE_FILL: byte offset of the value in the parameters */
 	int constant;	      /* view of the one element in device memory that is `scalar`; 0: there
 				 is none; -1: there is, but nobody knows the number */

@@ -209,9 +209,9 @@ static enum reason apply_mask_again(struct walk *walk, const struct step *step,
 	if (reason != REASON_NONE)
 		return reason;
 	if (!walk->masked || walk->unknown || walk->shifted || spec->late_biases ||
-	    spec->mask_keeps || spec->sinks.base || walk->columns != walk->args->Sk ||
-	    step->meaning.scalar != 0 || ref->index != walk->mask ||
-	    !same_tensor(&mask, &spec->mask) || spec->bias[0].base ||
+	    spec->mask_keeps || step->meaning.keeps || spec->sinks.base ||
+	    walk->columns != walk->args->Sk || step->meaning.scalar != 0 ||
+	    ref->index != walk->mask || !same_tensor(&mask, &spec->mask) || spec->bias[0].base ||
 	    (spec->mask_value != -INFINITY && (!walk->lowest || spec->softcap != 0)))
 		return stop(walk, REASON_MASK_FORM, step->name);
 	spec->mask_value = -INFINITY;
@@ -235,7 +235,7 @@ static enum reason apply_mask(struct walk *walk, const struct step *step)
 	walk->masked = true;
 	walk->mask = ref->index;
 	walk->lowest = meaning->scalar <= lowest(meaning->views[0].dtype);
-	spec->mask_keeps = 0;
+	spec->mask_keeps = meaning->keeps;
 	spec->mask_value = (float)meaning->scalar;
 	return set_tensor(walk, step, &meaning->views[2], &spec->mask, ref->index);
 }
@@ -531,6 +531,9 @@ static enum reason walk_steps(struct walk *walk)
 			reason = apply(walk, step);
 		if (step->meaning.view_count && step->meaning.views[0].dtype >= 0)
 			walk->dtype = step->meaning.views[0].dtype;
+		if (walk->softmax && (walk->dtype == ATTN_F16 || walk->dtype == ATTN_BF16) &&
+		    args->spec.round_p == ATTN_F32)
+			args->spec.round_p = walk->dtype; /* and widened again, for PV in fp32 */
 		spec_store_fill(walk);
 	}
 	if (reason == REASON_NONE && walk->columns - args->Sk != chain->further)

@@ -2,12 +2,12 @@
 # The shim's core without a driver: interval algebra, GEMMs, rules, chains, meaning, sites, hazards, and
 # recorded traces played to all of it. tools/replay/below.c stands for what is below the core.
 
-CORE_TESTS := test_halves test_driver_context test_ahead test_late test_range test_gemm test_rules test_chain test_chain_sign test_spec test_spec_broadcast test_spec_f32 test_spec_masks test_spec_rows test_verdict test_fit test_made_bias test_site test_openers test_held test_held_inputs test_pitched test_snapshot test_exit test_copies test_casts test_window test_replay test_catalogue test_shadow test_graph test_graph_proof test_rules_user test_prepared test_looks test_relayout test_record test_delivery test_rules_blocks test_rules_hand test_rules_engines test_rules_between test_grouped test_value_rows test_library test_function test_budget test_comb
+CORE_TESTS := test_halves test_driver_context test_ahead test_late test_range test_gemm test_rules test_chain test_chain_sign test_spec test_spec_broadcast test_spec_f32 test_spec_masks test_spec_rows test_verdict test_fit test_made_bias test_site test_openers test_held test_held_inputs test_pitched test_snapshot test_exit test_copies test_casts test_window test_replay test_catalogue test_shadow test_graph test_graph_proof test_rules_user test_prepared test_looks test_relayout test_record test_delivery test_rules_blocks test_rules_hand test_rules_engines test_rules_between test_rules_cupy test_grouped test_value_rows test_library test_function test_budget test_comb
 CORE_HELPERS := $(addprefix $(O)/tests/unit/,core.o chain_valid.o replay.o child.o) $(addprefix $(O)/tools/replay/,below.o below_driver.o guess.o feed.o trace.o) $(addprefix $(O)/tools/,read/packed_file.o base/progress.o base/safe_text.o)
 
-$(addprefix $(O)/tests/unit/,test_chain_sign test_spec test_spec_broadcast test_spec_f32 test_spec_masks test_spec_rows test_made_bias test_rules_engines): $(O)/tests/unit/spec_fixture.o
+$(addprefix $(O)/tests/unit/,test_chain_sign test_spec test_spec_broadcast test_spec_f32 test_spec_masks test_spec_rows test_made_bias test_rules_engines test_rules_cupy): $(O)/tests/unit/spec_fixture.o
 $(addprefix $(O)/tests/unit/,test_rules_blocks test_rules_hand): $(O)/tests/unit/block.o
-$(addprefix $(O)/tests/unit/,test_rules_engines test_rules_between): $(O)/tests/unit/rule_op.o
+$(addprefix $(O)/tests/unit/,test_rules_engines test_rules_between test_rules_cupy): $(O)/tests/unit/rule_op.o
 UNIT_TESTS += $(addprefix $(O)/tests/unit/,$(CORE_TESTS))
 
 $(O)/tests/unit/test_catalogue: $(addprefix $(O)/tests/unit/,meaning.o reader.o)

@@ -467,46 +467,6 @@ static void test_added_number(void **state)
 }
 
 /* Another parameter layout under a known name is an unknown kernel, never a misread one. */
-/* [4,8] out of rows that are `row` bytes apart, behind one another. */
-static struct op cupy_copy(const char *name, uint64_t elements, int64_t row)
-{
-	const uint64_t from[6] = {CORE_ARENA, elements, 4, 8, (uint64_t)row, 4};
-	const uint64_t to[6] = {CORE_ARENA + 0x1000, elements, 4, 8, 16, 2};
-	const uint64_t indexer[5] = {elements, 4, 8, 0, 0};
-
-	return core_launch(name, 3, (size_t[]){48, 48, 40}, (const void *[]){from, to, indexer});
-}
-
-static void test_cupy_copy(void **state)
-{
-	struct op op = (core_begin(), cupy_copy("cupy_copy__float32_float16", 32, 64));
-	struct access_list list;
-	struct meaning meaning;
-
-	assert_true(read_op(&op, &meaning, &list));
-	assert_int_equal(meaning.role, ROLE_COPY);
-	assert_int_equal(meaning.elements, 32);
-	assert_int_equal(meaning.size[0], 8);
-	assert_int_equal(meaning.size[1], 4);
-	assert_int_equal(meaning.views[0].dtype, ATTN_F16);
-	assert_int_equal(meaning.views[1].dtype, ATTN_F32);
-	assert_int_equal(meaning.views[1].stride[1], 64);
-	assert_int_equal(list.count, 2);
-	assert_int_equal(list.item[0].begin, CORE_ARENA + 0x1000);
-	assert_int_equal(list.item[0].sure_end, CORE_ARENA + 0x1000 + 64);
-	assert_int_equal(list.item[1].begin, CORE_ARENA);
-	assert_int_equal(list.item[1].end, CORE_ARENA + 3 * 64 + 32);
-	op = cupy_copy("cupy_copy__float32_float16", 32, -64); /* backwards */
-	assert_false(read_op(&op, &meaning, &list));
-	op = cupy_copy("cupy_copy__float32_float16", 31, 64); /* not of that shape */
-	assert_false(read_op(&op, &meaning, &list));
-	op = cupy_copy("cupy_copy__float32_float16_float16", 32, 64);
-	assert_false(read_op(&op, &meaning, &list));
-	op = cupy_copy("cupy_copy__float64_float16", 32, 64);
-	assert_false(read_op(&op, &meaning, &list));
-	assert_int_equal(list.count, 0);
-}
-
 static void test_changed_layout(void **state)
 {
 	static unsigned char zeros[4096];
@@ -564,7 +524,6 @@ int main(void)
 		cmocka_unit_test(test_naive),	       cmocka_unit_test(test_casts),
 		cmocka_unit_test(test_masked_fill),    cmocka_unit_test(test_added_mask),
 		cmocka_unit_test(test_softcap),	       cmocka_unit_test(test_others),
-		cmocka_unit_test(test_cupy_copy),
 	};
 
 	return CORE_MAIN("rules", tests);
