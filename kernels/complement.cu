@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A mask of ones where a key is shown, which a program turns into a bias inside a kernel of its own,
- * written out as the bias that the kernels here take. A program that adds in 16 bits also takes the
- * difference and the product in them.
+ * A mask of ones where a key is shown, which a program turns into a bias inside a kernel of its
+ * own, written out as the bias that the kernels here take. A program that adds in 16 bits also
+ * takes the difference and the product in them. Or whole numbers of which zero, or all others, hide
+ * a key.
  */
 #include "kernels/complement.h"
 #include "kernels/device.cuh"
+
+static __device__ bool is_set(uint64_t in, int64_t n, int type)
+{
+	return type == ATTN_BOOL  ? ((const unsigned char *)in)[n] != 0
+	       : type == ATTN_I32 ? ((const int32_t *)in)[n] != 0
+				  : ((const int64_t *)in)[n] != 0;
+}
 
 extern "C" __global__ void __launch_bounds__(COMPLEMENT_THREADS)
 	fashim_complement(const __grid_constant__ struct complement_args a)
@@ -14,6 +22,13 @@ extern "C" __global__ void __launch_bounds__(COMPLEMENT_THREADS)
 
 	for (int64_t n = (int64_t)blockIdx.x * COMPLEMENT_THREADS + threadIdx.x; n < a.count;
 	     n += step) {
+		if (a.flags) {
+			const bool shown =
+				is_set(a.in, n, a.in_dtype) == (a.flags == COMPLEMENT_KEEPS);
+
+			store_to((char *)a.out, n, a.out_dtype, shown ? 0.0f : a.weight);
+			continue;
+		}
 		const float mask = load_float((const void *)a.in, n, a.in_dtype);
 
 		store_to((char *)a.out, n, a.out_dtype,

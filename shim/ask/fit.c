@@ -19,9 +19,9 @@
 
 /* ---- what was put in ------------------------------------------------------------------------- */
 
-static unsigned hash_of(uint64_t element, unsigned seed)
+static unsigned hash_of(uint64_t element, uint64_t period, unsigned seed)
 {
-	uint32_t x = (uint32_t)(element % FIT_PERIOD) * 0x9e3779b1u + seed * 0x85ebca6bu;
+	uint32_t x = (uint32_t)(element % period) * 0x9e3779b1u + seed * 0x85ebca6bu;
 
 	x ^= x >> 16;
 	x *= 0x7feb352du;
@@ -30,15 +30,24 @@ static unsigned hash_of(uint64_t element, unsigned seed)
 	return (x ^ x >> 16) & 127;
 }
 
+uint64_t content_period(const struct content *content)
+{
+	return content->kind == CONTENT_FLAGS ? FIT_FLAGS : FIT_PERIOD;
+}
+
 double content_value(const struct content *content, uint64_t element)
 {
+	const unsigned hash = hash_of(element, content_period(content), content->seed);
+
 	switch (content->kind) {
 	case CONTENT_HASH:
-		return -(double)hash_of(element, content->seed) / 64 *
-		       power_of_two(content->exponent);
+		return -(double)hash / 64 * power_of_two(content->exponent);
 	case CONTENT_CENTERED:
-		return ((double)hash_of(element, content->seed) / 64 - 1) *
-		       power_of_two(content->exponent);
+		return ((double)hash / 64 - 1) * power_of_two(content->exponent);
+	case CONTENT_STEPS:
+		return hash % 2 ? content->low : 0;
+	case CONTENT_FLAGS:
+		return hash < content->ones;
 	case CONTENT_CONSTANT:
 		return -power_of_two(content->exponent);
 	case CONTENT_EMPTY:

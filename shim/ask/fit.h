@@ -22,6 +22,7 @@
 #define FIT_ROWS   48
 #define FIT_INPUTS 4
 #define FIT_PERIOD 16381 /* elements after which made-up numbers repeat; prime */
+#define FIT_FLAGS  8191	 /* the same of flags, which may have eight bytes each; prime */
 #define FIT_WORDS  65536 /* whole numbers of an input that are looked at */
 
 /* What an operand was filled with. */
@@ -31,18 +32,24 @@ enum content_kind {
 	CONTENT_CENTERED, /* multiples of 1/64 in [-1, 1), times 2^exponent */
 	CONTENT_CONSTANT, /* -2^exponent */
 	CONTENT_EMPTY,	  /* minus infinity */
+	CONTENT_STEPS,	  /* 0 or `low` */
+	CONTENT_FLAGS,	  /* 0 or 1, of `ones` in 128 the latter */
 	CONTENT_WORDS	  /* whole numbers, given */
 };
 
 struct content {
 	enum content_kind kind;
-	int dtype, exponent;
-	unsigned seed;
+	int dtype, exponent; /* flags: ATTN_BOOL, ATTN_I32, or ATTN_F64: of eight bytes */
+	unsigned seed, ones;
+	double low;
 	const int32_t *words; /* CONTENT_WORDS: `count` of them */
 	uint64_t count;	      /* elements that were filled; what lies behind is not known */
 };
 
 double content_value(const struct content *content, uint64_t element);
+
+/* After how many elements it repeats, words apart. */
+uint64_t content_period(const struct content *content);
 
 /* Which rows of P are looked at. */
 struct fit_grid {
@@ -75,6 +82,8 @@ enum reading_kind {
 	READ_RAMP,    /* weight * input * j is */
 	READ_SIDES,   /* weight * input * |i - j| is */
 	READ_LENGTHS, /* keys from there on are not seen */
+	READ_FLAGS    /* a key is seen where it is `keeps`; elsewhere, after all else, weight is
+			 added, or stands in the score's place */
 };
 
 struct reading {
@@ -82,6 +91,7 @@ struct reading {
 	int input, dtype;
 	struct form form;
 	double weight;
+	bool keeps, replaces;
 };
 
 /* Slopes that no input holds: weight * 2^attn_slope_exponent(z % heads) * j is added. */
@@ -115,6 +125,11 @@ bool fit_softcap(const struct fit_grid *grid, const struct observation *zero,
 bool fit_edges(const struct fit_grid *grid, const struct observation *run, int lengths,
 	       struct model *model);
 
+/* The same where an input holds flags: sets causal, shift and left, and adds a reading of flags
+ * that hide with minus infinity. */
+bool fit_flags(const struct fit_grid *grid, const struct observation *run, int input,
+	       struct model *model);
+
 /* What `input` of the second run does, all else being equal: adds a reading. *effect: most that ln
  * P moved by; infinite where too little of P was left to tell. */
 bool fit_input(const struct fit_grid *grid, const struct observation *before,
@@ -130,6 +145,11 @@ bool fit_alibi(const double *slope, const double *span, int64_t Z, double step,
 
 /* The slope of z, 0 where there is none. */
 double fit_alibi_slope(const struct alibi *alibi, int64_t z);
+
+/* Is there a row of which all keys that flags leave have the low score, and one that they hide has
+ * not (CONTENT_STEPS)? */
+bool fit_tells_hidden(const struct fit_grid *grid, const struct observation *run,
+		      const struct model *model);
 
 /* How far the model is from a run, in units of `step` relative to P: root mean square and most. */
 void fit_check(const struct fit_grid *grid, const struct observation *run,

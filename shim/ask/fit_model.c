@@ -46,6 +46,22 @@ static void edges_of_row(const struct fit_grid *grid, const struct observation *
 		}
 }
 
+/* Do flags leave key j to row r? */
+static bool kept(const struct fit_grid *grid, const struct observation *run,
+		 const struct model *model, int r, int64_t j)
+{
+	for (int k = 0; k < model->readings; k++) {
+		const struct reading *reading = &model->reading[k];
+
+		if (reading->kind == READ_FLAGS &&
+		    (content_value(&run->input[reading->input],
+				   fit_form_at(&reading->form, grid->row[r].z, grid->row[r].i,
+					       j)) != 0) != reading->keeps)
+			return false;
+	}
+	return true;
+}
+
 static int64_t top_of_row(const struct fit_grid *grid, const float *p)
 {
 	int64_t top = 0;
@@ -72,8 +88,10 @@ static bool edges_agree(const struct fit_grid *grid, const struct observation *r
 		int64_t begin, end;
 
 		edges_of_row(grid, run, model, r, &begin, &end);
+		while (begin < end && !kept(grid, run, model, r, begin))
+			begin++; /* a row that sees nothing is asked apart */
 		for (int64_t j = 0; j < grid->Sk && begin < end; j++)
-			if ((p[j] > 0) != (j >= begin && j < end) &&
+			if ((p[j] > 0) != (j >= begin && j < end && kept(grid, run, model, r, j)) &&
 			    (p[j] > 0 || must_show(grid, model, r, j, top)))
 				return false;
 	}
@@ -90,6 +108,8 @@ static int64_t left_of(const struct fit_grid *grid, const struct observation *ru
 
 		while (j < grid->Sk && !(p[j] > 0))
 			j++;
+		while (j && j < grid->Sk && !kept(grid, run, model, r, j - 1))
+			j--;
 		if (j && j < grid->Sk && must_show(grid, model, r, j - 1, top_of_row(grid, p)))
 			return grid->row[r].i + shift - j;
 	}
@@ -137,6 +157,50 @@ bool fit_edges(const struct fit_grid *grid, const struct observation *run, int l
 	return false;
 }
 
+/* Elements of an input that a form goes to. */
+static uint64_t form_extent(const struct fit_grid *grid, const struct form *form)
+{
+	uint64_t most = 0;
+
+	for (int64_t z = 0; z < grid->Z; z++) {
+		const uint64_t last = fit_form_at(form, z, grid->Sq - 1, grid->Sk - 1);
+
+		most = last > most ? last : most;
+	}
+	return most + 1;
+}
+
+bool fit_flags(const struct fit_grid *grid, const struct observation *run, int input,
+	       struct model *model)
+{
+	struct reading *reading = &model->reading[model->readings];
+	const int64_t pairs = grid->Sq * grid->Sk;
+
+	if (model->readings == FIT_INPUTS)
+		return false;
+	model->readings++;
+	for (int each = 0; each < 2; each++)
+		for (int n = 0;; n++) {
+			*reading = (struct reading){.kind = READ_FLAGS,
+						    .input = input,
+						    .dtype = run->input[input].dtype,
+						    .weight = -INFINITY};
+			if (!fit_nth_along(grid, n, each ? pairs : grid->Sk, &reading->form))
+				break;
+			reading->form.row = each ? grid->Sk : 0;
+			reading->form.column = 1;
+			if (form_extent(grid, &reading->form) > run->input[input].count)
+				continue;
+			for (int keeps = 1; keeps >= 0; keeps--) {
+				reading->keeps = keeps;
+				if (try_windows(grid, run, model))
+					return true;
+			}
+		}
+	model->readings--;
+	return false;
+}
+
 /* ---- the whole --------------------------------------------------------------------------------
  */
 
@@ -167,7 +231,7 @@ static double score_of(const struct fit_grid *grid, const struct observation *ru
 		const struct reading *reading = &model->reading[k];
 		double more;
 
-		if (reading->kind == READ_LENGTHS)
+		if (reading->kind == READ_LENGTHS || reading->kind == READ_FLAGS)
 			continue;
 		more = content_value(
 			&run->input[reading->input],
@@ -175,7 +239,13 @@ static double score_of(const struct fit_grid *grid, const struct observation *ru
 		x += reading->weight / later * more * (reading->kind == READ_RAMP ? (double)j : 1);
 		x = round_to(x, model->round_x);
 	}
-	return x * later;
+	x *= later;
+	for (int k = 0; k < model->readings && !kept(grid, run, model, r, j); k++)
+		if (model->reading[k].kind == READ_FLAGS)
+			x = round_to(model->reading[k].weight +
+					     (model->reading[k].replaces ? 0 : x),
+				     model->round_x);
+	return x;
 }
 
 /* Softmax of row r as the model has it. */
@@ -196,6 +266,29 @@ static void expect_row(const struct fit_grid *grid, const struct observation *ru
 	}
 	for (int64_t j = 0; j < grid->Sk; j++)
 		p[j] /= sum;
+}
+
+bool fit_tells_hidden(const struct fit_grid *grid, const struct observation *run,
+		      const struct model *model)
+{
+	for (int r = 0; r < grid->rows; r++) {
+		bool seen = false, low = true, other = false;
+		int64_t begin, end;
+
+		edges_of_row(grid, run, model, r, &begin, &end);
+		for (int64_t j = begin; j < end; j++) {
+			const bool zero =
+				content_value(&run->scores, fit_score_at(grid, r, j)) == 0;
+			const bool left = kept(grid, run, model, r, j);
+
+			seen |= left;
+			low &= !left || !zero;
+			other |= !left && zero;
+		}
+		if (seen && low && other)
+			return true;
+	}
+	return false;
 }
 
 void fit_check(const struct fit_grid *grid, const struct observation *run,

@@ -19,13 +19,11 @@
 #include "shim/ask/probe.h"
 
 /* What the kernels' own arithmetic may cost, in rounding steps of P. */
-#define MOST_RMS 12
-#define MOST	 128
-#define STRAIGHT 4	 /* steps that a straight line may be off, root mean square */
-#define REACH	 4	 /* differences of scores that P shows well */
-#define NEAR	 0x1p-9	 /* a number of the program's own is meant */
-#define PLAIN	 0x1p-14 /* … or a short one */
-#define FARTHER	 4	 /* the second run for a softcap: 2^this times as far */
+#define MOST_RMS IDENTIFY_RMS
+#define MOST	 IDENTIFY_MOST
+#define STRAIGHT 4 /* steps that a straight line may be off, root mean square */
+#define REACH	 4 /* differences of scores that P shows well */
+#define FARTHER	 4 /* the second run for a softcap: 2^this times as far */
 #define SMALLEST (-13)
 
 struct session {
@@ -85,6 +83,9 @@ static void set_plain(const struct session *session, struct observation *run)
 	for (int i = 0; i < session->probe.inputs; i++)
 		run->input[i] = session->probe.input[i].is == PROBE_LENGTHS
 					? words(session, i, session->probe.input[i].words)
+				: session->probe.input[i].is == PROBE_FLAGS
+					? identify_flags_content(&session->probe, &session->model,
+								 i, 128, 0)
 					: numbers(session, i, CONTENT_ZERO, ATTN_F16, 0, 0);
 }
 
@@ -144,50 +145,12 @@ static const char *check_sums(struct session *session)
 	return NULL;
 }
 
-/* ---- scale and softcap ----------------------------------------------------------------------- */
-
-/* With few enough digits to be somebody's choice; else as found. */
-static double rounded(double found)
-{
-	const double unit = power_of_two(exponent_of(found) - 6),
-		     short_of = nearest(found / unit) * unit;
-
-	return fabs(short_of / found - 1) < PLAIN ? short_of : found;
-}
-
-/* Numbers among the constants of the unknown kernels, in any form, and what is usual. */
 static double meant(const struct session *session, double found)
 {
-	const struct chain *chain = session->chain;
-	double best = rounded(found), nearest_by = NEAR;
-	const double usual[] = {1, 1 / sqrt((double)session->args->D)};
-
-	for (int n = 0; n < 2; n++)
-		if (fabs(usual[n] / found - 1) < nearest_by) {
-			best = usual[n];
-			nearest_by = fabs(usual[n] / found - 1);
-		}
-	for (int s = 1; s < chain->step_count; s++) {
-		const struct step *step = &chain->steps[s];
-
-		for (unsigned at = 0; step->function && at + 4 <= step->function->bytes; at += 4) {
-			float narrow;
-			double wide = 0, candidate[2];
-
-			memcpy(&narrow, step->params + at, 4);
-			if (at + 8 <= step->function->bytes)
-				memcpy(&wide, step->params + at, 8);
-			candidate[0] = (double)narrow;
-			candidate[1] = wide;
-			for (int n = 0; n < 2; n++)
-				if (fabs(candidate[n] / found - 1) < nearest_by) {
-					best = candidate[n];
-					nearest_by = fabs(candidate[n] / found - 1);
-				}
-		}
-	}
-	return best;
+	return identify_meant(session->chain, session->args->D, found);
 }
+
+/* ---- scale and softcap ----------------------------------------------------------------------- */
 
 static const int roundings[] = {ATTN_F32, ATTN_F16, ATTN_BF16};
 
@@ -425,6 +388,9 @@ static void set_all(const struct session *session, struct observation *run, enum
 		if (session->probe.input[i].is == PROBE_NUMBERS)
 			run->input[i] = numbers(session, i, kind, reading->dtype,
 						exponent_for(session, reading, reach), seed + 1);
+		if (session->probe.input[i].is == PROBE_FLAGS)
+			run->input[i] = identify_flags_content(&session->probe, &session->model, i,
+							       64, seed + 1);
 	}
 }
 
@@ -492,16 +458,30 @@ static const char *check_all(struct session *session)
 	return why;
 }
 
+/* What becomes of keys that flags hide. `zero` is of no use any more. */
+static const char *find_fill(struct session *session)
+{
+	session->empty = ATTN_EMPTY_NAN;
+	set_plain(session, &session->run);
+	set_plain(session, &session->far);
+	set_plain(session, &session->zero);
+	return identify_fill(&session->probe,
+			     (struct observation *[]){&session->run, &session->far, &session->zero},
+			     session->step, &session->model, &session->empty);
+}
+
 /* Rows that see nothing: of length zero, or under biases of minus infinity. */
 static const char *find_empty(struct session *session)
 {
-	const int input = length_input(session);
+	const struct reading *flags = identify_flags_reading(&session->model);
+	const int input = length_input(session), hidden = session->empty;
 	int32_t *none = NULL;
 	const char *why = NULL;
 
-	session->empty = ATTN_EMPTY_NAN;
-	if (!session->model.readings)
+	if (session->model.readings == (flags ? 1 : 0))
 		return NULL;
+	if (flags && !isinf(flags->weight))
+		return "a number for what a mask hides, and more beside it";
 	set_all(session, &session->run, CONTENT_EMPTY, 0, 31);
 	if (input >= 0) {
 		none = calloc(1, session->probe.input[input].bytes);
@@ -512,14 +492,17 @@ static const char *find_empty(struct session *session)
 	else
 		session->empty = fit_empty_row(&session->probe.grid, &session->run);
 	free(none);
-	return why ? why : session->empty < 0 ? "rows without a key come out differently" : NULL;
+	return why ? why
+	       : session->empty < 0 || (flags && session->empty != hidden)
+		       ? "rows without a key come out differently"
+		       : NULL;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 static const char *check_inputs(struct session *session, bool *blank)
 {
-	int lengths = 0;
+	int lengths = 0, flags = 0;
 
 	*blank = false;
 
@@ -527,12 +510,14 @@ static const char *check_inputs(struct session *session, bool *blank)
 		const enum probe_class is = session->probe.input[i].is;
 
 		lengths += is == PROBE_LENGTHS;
+		flags += is == PROBE_FLAGS;
 		*blank = *blank || is == PROBE_BLANK;
-		if (is == PROBE_BLANK || is == PROBE_UNKNOWN || lengths > 1) {
+		if (is == PROBE_BLANK || is == PROBE_UNKNOWN || lengths > 1 || flags > 1) {
 			snprintf(session->detail, session->size, "pointer %d of %d: %s", i + 1,
 				 session->probe.inputs,
 				 is == PROBE_BLANK     ? "nothing but zeros lies there"
 				 : is == PROBE_UNKNOWN ? "neither numbers nor lengths lie there"
+				 : flags > 1	       ? "flags, a second time"
 						       : "lengths, a second time");
 			return session->detail;
 		}
@@ -543,12 +528,14 @@ static const char *check_inputs(struct session *session, bool *blank)
 static const char *find_all(struct session *session, struct identity *identity)
 {
 	static const char *(*const questions[])(struct session *) = {
-		check_sums, find_slopes, find_edges, check_slopes,
-		find_scale, find_inputs, check_all,  find_empty};
+		check_sums,  find_slopes, find_edges, check_slopes, find_scale,
+		find_inputs, find_fill,	  check_all,  find_empty};
 	const char *why = check_inputs(session, &identity->blank);
 
 	session->model.round_s = session->model.round_x = ATTN_F32;
 	session->model.left = -1;
+	set_plain(session, &session->run);
+	why = why ? why : identify_flags(&session->probe, &session->run, &session->model);
 	set_plain(session, &session->zero);
 	if (!why && !ask(session, &session->zero))
 		why = refused;

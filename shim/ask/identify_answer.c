@@ -5,6 +5,10 @@
  */
 #include "shim/ask/identify_parts.h"
 
+#include <math.h>
+
+#define SWALLOWS (-0x1p100) /* added to a score, nothing is left of that */
+
 static bool settle(int64_t *heads, int64_t Z, int64_t found)
 {
 	const bool agrees = *heads == Z || *heads == found;
@@ -56,7 +60,43 @@ static int set_alibi(struct identity *identity, const struct alibi *alibi, int b
 	return bias + 1;
 }
 
-static const char *set_readings(struct identity *identity, const struct model *model, int bias)
+/* Does the type hold the number? */
+static bool type_holds(int dtype, double x)
+{
+	return dtype != ATTN_F32 && (isinf(x) || x == (dtype == ATTN_F16 ? -65504 : -0x1.fep127));
+}
+
+/* A mask of bytes is a mask, unless what it hides is but made small; all else becomes a bias of the
+ * type of Q, where that holds the number. */
+static const char *set_flags(struct identity *identity, const struct model *model,
+			     const struct reading *reading, int own, int *bias)
+{
+	struct attn_spec *spec = &identity->spec;
+
+	if (reading->dtype == ATTN_BOOL && (reading->replaces || isinf(reading->weight))) {
+		set_tensor(&spec->mask, reading, identity->heads);
+		spec->mask_keeps = reading->keeps;
+		spec->mask_value = (float)reading->weight;
+		return NULL;
+	}
+	if (reading->replaces && reading->weight > SWALLOWS)
+		return "whole numbers choose between a score and a number";
+	if (*bias == ATTN_MAX_BIAS)
+		return "more biases than a kernel takes";
+	set_tensor(&spec->bias[*bias], reading, identity->heads);
+	spec->bias[*bias].dtype = type_holds(own, reading->weight) ? own : ATTN_F32;
+	spec->bias_scale[*bias] = 1;
+	if (!isinf(reading->weight))
+		spec->round_x = model->round_x;
+	identity->flags_type = reading->dtype;
+	identity->flags_keep = reading->keeps;
+	identity->flags_weight = (float)reading->weight;
+	identity->flags = ++*bias;
+	return NULL;
+}
+
+static const char *set_readings(struct identity *identity, const struct model *model, int own,
+				int bias)
 {
 	struct attn_spec *spec = &identity->spec;
 
@@ -65,6 +105,13 @@ static const char *set_readings(struct identity *identity, const struct model *m
 
 		if (reading->kind == READ_LENGTHS) {
 			set_tensor(&spec->lengths, reading, identity->heads);
+			continue;
+		}
+		if (reading->kind == READ_FLAGS) {
+			const char *why = set_flags(identity, model, reading, own, &bias);
+
+			if (why)
+				return why;
 			continue;
 		}
 		if (bias == ATTN_MAX_BIAS)
@@ -103,5 +150,6 @@ const char *identify_answer(struct identity *identity, const struct model *model
 	spec->empty_row = asked->empty;
 	spec->round_p = asked->p_rounding;
 	identity->pointers = asked->inputs;
-	return set_readings(identity, model, set_alibi(identity, &model->alibi, bias));
+	return set_readings(identity, model, asked->args->q.dtype,
+			    set_alibi(identity, &model->alibi, bias));
 }

@@ -12,7 +12,9 @@
 #include "shim/real/driver.h"
 #include "shim/rules/rules.h"
 
-#define PIECE 4096 /* bytes of an input that are looked at in one go */
+#define PIECE	    4096	 /* bytes of an input that are looked at in one go */
+#define FLAGS_LEAST 16		 /* bytes of flags that are some … */
+#define FLAGS_MOST  (8ull << 20) /* … and that are looked at */
 
 /* ---- numbers in their types ------------------------------------------------------------------ */
 
@@ -26,6 +28,14 @@ static uint32_t encode(double x, int dtype)
 		return half_bits(narrow);
 	memcpy(&bits, &narrow, sizeof(bits));
 	return dtype == ATTN_BF16 ? bits >> 16 : bits;
+}
+
+/* Flags are whole numbers. */
+static uint64_t bits_of(const struct content *content, uint64_t element)
+{
+	const double x = content_value(content, element);
+
+	return content->kind == CONTENT_FLAGS ? x != 0 : encode(x, content->dtype);
 }
 
 static double decode(const unsigned char *bytes, int dtype)
@@ -66,6 +76,19 @@ static bool is_length(const unsigned char *bytes, int64_t keys)
 	return word >= 0 && word <= keys;
 }
 
+const int probe_flag_types[PROBE_WIDTHS] = {ATTN_F64, ATTN_I32, ATTN_BOOL};
+
+/* Eight bytes, or the last four. */
+static bool are_flags(const unsigned char *bytes, int type, uint64_t count)
+{
+	uint32_t word[2] = {0};
+
+	memcpy(word, bytes, count);
+	if (type == ATTN_BOOL)
+		return !((word[0] | word[1]) & 0xfefefefe);
+	return word[0] <= 1 && word[1] <= (type == ATTN_I32);
+}
+
 static bool read_piece(const struct probe *probe, uint64_t from, uint64_t bytes)
 {
 	const struct mirrors *mirrors = &probe->mirrors;
@@ -102,6 +125,46 @@ static uint64_t prefix(const struct probe *probe, const struct probe_input *inpu
 	return bytes / size * size;
 }
 
+/* How many bytes from the beginning may be flags. */
+static uint64_t flags_prefix(const struct probe *probe, const struct probe_input *input,
+			     uint64_t room, int type)
+{
+	const uint64_t width = (uint64_t)attn_dtype_size(type);
+	const struct fit_grid *grid = &probe->grid;
+	const uint64_t all = (uint64_t)(grid->Z * grid->Sq * grid->Sk) * width;
+	uint64_t bytes = all < room ? all : room;
+
+	bytes = bytes < FLAGS_MOST ? bytes : FLAGS_MOST;
+	for (uint64_t done = 0; done < bytes;) {
+		const uint64_t more = bytes - done < MIRROR_HOST ? bytes - done : MIRROR_HOST;
+
+		if (!read_piece(probe, input->begin + done, more))
+			return 0;
+		for (uint64_t at = 0; at < more; at += 8, done += 8) {
+			const uint64_t left = more - at < 8 ? more - at : 8;
+
+			if (!are_flags(probe->mirrors.host + at, type, left))
+				return done;
+		}
+	}
+	return bytes / width * width;
+}
+
+/* Are zeros and ones all that there is, rather than lengths of `words` bytes? */
+static bool look_for_flags(const struct probe *probe, struct probe_input *input, uint64_t room,
+			   uint64_t words)
+{
+	bool found = false;
+
+	for (int n = 0; n < PROBE_WIDTHS; n++) {
+		input->flags[n] = flags_prefix(probe, input, room, probe_flag_types[n]);
+		found |= input->flags[n] >= FLAGS_LEAST &&
+			 (input->flags[n] > words ||
+			  (input->flags[n] == words && probe_flag_types[n] != ATTN_BOOL));
+	}
+	return found;
+}
+
 static bool keep_words(const struct probe *probe, struct probe_input *input)
 {
 	input->words = malloc(input->bytes);
@@ -127,9 +190,13 @@ static void look_at(const struct probe *probe, struct probe_input *input)
 
 	most = most < room ? most : room;
 	bytes = prefix(probe, input, most < 4 * FIT_WORDS ? most : 4 * FIT_WORDS, -1, &blank);
-	if (bytes >= 4 && !blank) {
+	if (bytes >= 4 ? !blank : look_for_flags(probe, input, room, 0)) {
 		input->bytes = bytes;
-		input->is = keep_words(probe, input) ? PROBE_LENGTHS : PROBE_UNKNOWN;
+		input->is = PROBE_FLAGS;
+		if (bytes >= 4 && !look_for_flags(probe, input, room, bytes))
+			input->is = PROBE_LENGTHS;
+		if (bytes >= 4 && !keep_words(probe, input))
+			input->is = PROBE_UNKNOWN;
 		return;
 	}
 	input->is = bytes >= 4 ? PROBE_BLANK : PROBE_UNKNOWN;
@@ -213,12 +280,14 @@ static bool fill(const struct probe *probe, uint64_t begin, uint64_t bytes,
 	const uint64_t to = mirrors_place(&probe->mirrors, begin, NULL);
 	unsigned char *host = probe->mirrors.host;
 
-	for (uint64_t n = 0; n < FIT_PERIOD && n * size < bytes; n++) {
-		const uint32_t bits = encode(content_value(content, n), content->dtype);
+	const uint64_t period = content_period(content);
+
+	for (uint64_t n = 0; n < period && n * size < bytes; n++) {
+		const uint64_t bits = bits_of(content, n);
 
 		memcpy(host + n * size, &bits, size);
 	}
-	return mirrors_fill(&probe->mirrors, to, bytes, FIT_PERIOD * size);
+	return mirrors_fill(&probe->mirrors, to, bytes, period * size);
 }
 
 static bool put_words(const struct probe *probe, const struct probe_input *input,

@@ -15,12 +15,14 @@
 #include "shim/ask/fit.h"
 #include "shim/ask/mirror.h"
 
-#define PROBE_KEYS 16384 /* most in a row */
+#define PROBE_KEYS   16384 /* most in a row */
+#define PROBE_WIDTHS 3	   /* of flags: probe_flag_types[] */
 
 enum probe_class {
 	PROBE_UNKNOWN, /* neither, or a mixture */
 	PROBE_BLANK,   /* nothing but zeros: may be anything */
 	PROBE_NUMBERS, /* floating point */
+	PROBE_FLAGS,   /* zeros and ones, of one, four or eight bytes */
 	PROBE_LENGTHS  /* whole numbers from 0 to that of the keys */
 };
 
@@ -28,7 +30,9 @@ enum probe_class {
 struct probe_input {
 	uint64_t begin, bytes; /* as far as it looks like its class */
 	enum probe_class is;
-	int32_t *words; /* PROBE_LENGTHS: what was there */
+	int32_t *words; /* what was there, of `bytes`: PROBE_LENGTHS, and PROBE_FLAGS as long as
+			   nobody has set these to one of … */
+	uint64_t flags[PROBE_WIDTHS]; /* PROBE_FLAGS: as far as they may be those of that width */
 };
 
 struct probe {
@@ -39,6 +43,8 @@ struct probe {
 	int inputs;
 	struct probe_input input[FIT_INPUTS];
 };
+
+extern const int probe_flag_types[PROBE_WIDTHS]; /* widest first, as content.dtype has them */
 
 /* Makes the copies and looks at the inputs. NULL, or why it cannot be done. To be closed in any
  * case. */

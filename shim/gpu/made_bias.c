@@ -2,7 +2,7 @@
  *
  * The key from which distances are counted lies amid the queries, the last of them facing the last
  * key: no number becomes larger than it must, and those of the keys that matter least do. A mask's
- * complement has the mask's own strides.
+ * complement has the mask's own strides, and so has what flags hide.
  */
 #include "shim/gpu/made_bias.h"
 
@@ -47,11 +47,45 @@ static bool slopes_place(struct chain *chain, struct attn_args *args,
 	return slopes->out != 0;
 }
 
+/* Elements from the first of a bias to behind its last. */
+static int64_t reach_of(const struct attn_tensor *bias, const struct attn_args *args)
+{
+	const int64_t size[4] = {args->B, args->H, args->Sq, args->Sk};
+	int64_t count = 1;
+
+	for (int d = 0; d < 4; d++)
+		count += (size[d] - 1) * bias->stride[d];
+	return count;
+}
+
+/* Room for what is made of `bias`, which then lies there. */
+static bool make_of(struct chain *chain, struct attn_tensor *bias, const struct attn_args *args)
+{
+	struct complement_args *complement = &chain->complement;
+
+	complement->in = bias->base;
+	complement->out_dtype = bias->dtype;
+	complement->count = reach_of(bias, args);
+	complement->out = room_for(chain, (uint64_t)complement->count *
+						  (uint64_t)attn_dtype_size(bias->dtype));
+	bias->base = complement->out;
+	return complement->out != 0;
+}
+
+static bool flags_place(struct chain *chain, struct attn_args *args,
+			const struct identity *identity)
+{
+	if (!identity || !identity->flags)
+		return true;
+	chain->complement.in_dtype = identity->flags_type;
+	chain->complement.weight = identity->flags_weight;
+	chain->complement.flags = identity->flags_keep ? COMPLEMENT_KEEPS : COMPLEMENT_HIDES;
+	return make_of(chain, &args->spec.bias[identity->flags - 1], args);
+}
+
 static bool complement_place(struct chain *chain, struct attn_args *args)
 {
 	const struct meaning *meaning = spec_complement(chain);
-	struct complement_args *complement = &chain->complement;
-	const int64_t size[4] = {args->B, args->H, args->Sq, args->Sk};
 	struct attn_tensor *bias = NULL;
 
 	if (!meaning)
@@ -60,22 +94,16 @@ static bool complement_place(struct chain *chain, struct attn_args *args)
 		bias = &args->spec.bias[n]; /* softmax's own is the last */
 	if (!bias)
 		return false;
-	complement->in = bias->base;
-	complement->in_dtype = meaning->views[2].dtype;
-	complement->out_dtype = bias->dtype;
-	complement->weight = (float)meaning->added;
-	complement->count = 1;
-	for (int d = 0; d < 4; d++)
-		complement->count += (size[d] - 1) * bias->stride[d];
-	complement->out = room_for(chain, (uint64_t)complement->count *
-						  (uint64_t)attn_dtype_size(bias->dtype));
-	bias->base = complement->out;
-	return complement->out != 0;
+	chain->complement.in_dtype = meaning->views[2].dtype;
+	chain->complement.weight = (float)meaning->added;
+	chain->complement.flags = COMPLEMENT_NUMBERS;
+	return make_of(chain, bias, args);
 }
 
 bool made_bias_place(struct chain *chain, struct attn_args *args, const struct identity *identity)
 {
-	if (slopes_place(chain, args, identity) && complement_place(chain, args))
+	if (slopes_place(chain, args, identity) && flags_place(chain, args, identity) &&
+	    complement_place(chain, args))
 		return true;
 	made_bias_put(chain);
 	return false;

@@ -131,7 +131,8 @@ uint64_t identity_extent(const struct identity *identity, const struct attn_args
 			continue;
 		*keys = stride[3] && !slopes ? args->Sk : 0;
 		return (uint64_t)(last / (slopes ? args->Sk : 1) + 1) *
-		       (uint64_t)attn_dtype_size(tensor->dtype);
+		       (uint64_t)attn_dtype_size(n == identity->flags - 1 ? identity->flags_type
+									  : tensor->dtype);
 	}
 	return 0;
 }

@@ -20,12 +20,21 @@ struct identity {
 	int slopes;
 	int32_t slope_first;
 	float slope_most;
+	/* Which of spec.bias, from 1, is no bias but flags of `flags_type` (complement.h): where
+	 * they hide, flags_weight is added; 0: none. */
+	int flags;
+	int32_t flags_type;
+	bool flags_keep;
+	float flags_weight;
 };
 
 /* The tensors of a spec that may stand for such pointers; NULL behind the last. */
 static inline struct attn_tensor *identity_tensor(struct attn_spec *spec, int n)
 {
-	return n < ATTN_MAX_BIAS ? &spec->bias[n] : n == ATTN_MAX_BIAS ? &spec->lengths : NULL;
+	return n < ATTN_MAX_BIAS	? &spec->bias[n]
+	       : n == ATTN_MAX_BIAS	? &spec->lengths
+	       : n == ATTN_MAX_BIAS + 1 ? &spec->mask
+					: NULL;
 }
 
 /* Completes args, whose operands are set, for this occurrence. `identity` NULL: nothing is known

@@ -27,7 +27,11 @@ enum filling {
 	SHOWN,
 	SLOPES,
 	HALF_SLOPES,
-	ZEROS
+	ZEROS,
+	KEPT_BYTES, /* of keys; later on, a sequence sees nothing */
+	KEPT_WORDS,
+	KEPT_LONGS,
+	HIDDEN_BYTES /* of pairs */
 };
 
 /* Where O is written, and what becomes of the input. */
@@ -71,6 +75,12 @@ static const struct example {
 	{"zeros", "add_keys", ZEROS, APART, 1},
 	{"every_other", "every_other", NOTHING, APART, 0.25f},
 	{"squares", "squares", NOTHING, APART, 0.25f},
+	{"kept_bytes", "where_keys", KEPT_BYTES, APART, 1},
+	{"near_bytes", "where_near", KEPT_BYTES, APART, 1},
+	{"hidden_bytes", "hide_pairs", HIDDEN_BYTES, APART, 1},
+	{"kept_words", "add_ints", KEPT_WORDS, APART, 1},
+	{"kept_longs", "add_words", KEPT_LONGS, APART, 1},
+	{"half_longs", "half_words", KEPT_LONGS, APART, 1},
 };
 
 static const struct example *example;
@@ -138,6 +148,30 @@ static void upload(CUdeviceptr to, size_t n, uint64_t seed)
 	CHECK(cuMemcpyHtoD(to, data, n * 4));
 }
 
+/* Zeros and ones, of so many bytes each. */
+static void upload_flags(CUdeviceptr to, int r)
+{
+	static unsigned char flags[ROWS * KEYS];
+	static int32_t words[B * KEYS];
+	static int64_t longs[B * KEYS];
+
+	for (int i = 0; i < ROWS * KEYS; i++)
+		flags[i] = i % KEYS && (i % KEYS * 7 + i / KEYS * 5 + r) % 4 == 0;
+	for (int i = 0; i < B * KEYS; i++) {
+		const bool seen = i % KEYS <= KEYS - 9 - i / KEYS * 5 - r;
+
+		longs[i] = words[i] = seen && (i < KEYS || r < REPETITIONS - 3);
+		if (example->filling == KEPT_BYTES)
+			flags[i] = longs[i] != 0;
+	}
+	if (example->filling == KEPT_LONGS)
+		CHECK(cuMemcpyHtoD(to, longs, sizeof(longs)));
+	else if (example->filling == KEPT_WORDS)
+		CHECK(cuMemcpyHtoD(to, words, sizeof(words)));
+	else
+		CHECK(cuMemcpyHtoD(to, flags, sizeof(flags)));
+}
+
 /* What the kernels read besides; another one each time. */
 static void upload_input(CUdeviceptr to, int r)
 {
@@ -145,6 +179,10 @@ static void upload_input(CUdeviceptr to, int r)
 	static int32_t words[Z * ROWS];
 	float slopes[Z];
 
+	if (example->filling >= KEPT_BYTES) {
+		upload_flags(to, r);
+		return;
+	}
 	memset(halves, 0, sizeof(halves));
 	for (int i = 0; i < Z * ROWS; i++) {
 		const int whole = i < H * ROWS ? KEYS - r % 3 : KEYS - 11 - r;

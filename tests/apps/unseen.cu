@@ -338,3 +338,79 @@ extern "C" __global__ void squares(__half *x, const __half *m, int columns, int 
 	(void)m, (void)heads, (void)rows;
 }
 SIM_KERNEL(squares)
+
+/* ---- flags: which keys are seen ---------------------------------------------------------------
+ */
+
+/* [B,1,1,Sk] bytes choose between the score and a number. */
+extern "C" __global__ void where_keys(__half *x, const unsigned char *m, int columns, int heads,
+				      int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const unsigned char *b = m + blockIdx.x / (heads * rows) * columns;
+
+	softmax_row(y, columns, columns, 0,
+		    [=](int j) { return b[j] ? 0.25f * __half2float(y[j]) : -1e9f; });
+}
+SIM_KERNEL(where_keys)
+
+/* A number that scores get to. */
+extern "C" __global__ void where_near(__half *x, const unsigned char *m, int columns, int heads,
+				      int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const unsigned char *b = m + blockIdx.x / (heads * rows) * columns;
+
+	softmax_row(y, columns, columns, 0,
+		    [=](int j) { return b[j] ? 0.25f * __half2float(y[j]) : -300.0f; });
+}
+SIM_KERNEL(where_near)
+
+/* [1,1,Sq,Sk] bytes hide. */
+extern "C" __global__ void hide_pairs(__half *x, const unsigned char *m, int columns, int heads,
+				      int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const unsigned char *b = m + blockIdx.x % rows * columns;
+
+	softmax_row(y, columns, columns, 0,
+		    [=](int j) { return b[j] ? -INFINITY : 0.25f * __half2float(y[j]); });
+	(void)heads;
+}
+SIM_KERNEL(hide_pairs)
+
+/* [B,1,1,Sk] long words: what is hidden is made small, and stays a number among others. */
+extern "C" __global__ void add_words(__half *x, const long long *m, int columns, int heads,
+				     int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const long long *b = m + blockIdx.x / (heads * rows) * columns;
+
+	softmax_row(y, columns, columns, 0,
+		    [=](int j) { return 0.25f * __half2float(y[j]) + (b[j] ? 0.0f : -65504.0f); });
+}
+SIM_KERNEL(add_words)
+
+/* Words, the lowest number that there is, and no key beyond the query. */
+extern "C" __global__ void add_ints(__half *x, const int *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const int *b = m + blockIdx.x / (heads * rows) * columns, end = blockIdx.x % rows + 1;
+
+	softmax_row(y, end < columns ? end : columns, columns, 0, [=](int j) {
+		return 0.25f * __half2float(y[j]) + (b[j] ? 0.0f : -3.402823466e38f);
+	});
+}
+SIM_KERNEL(add_ints)
+
+/* Flags that are weights. */
+extern "C" __global__ void half_words(__half *x, const long long *m, int columns, int heads,
+				      int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const long long *b = m + blockIdx.x / (heads * rows) * columns;
+
+	softmax_row(y, columns, columns, 0,
+		    [=](int j) { return __half2float(y[j]) * (b[j] ? 0.25f : 0.125f); });
+}
+SIM_KERNEL(half_words)

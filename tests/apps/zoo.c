@@ -227,6 +227,12 @@ static const struct unseen {
 	{"zeros", 0, "mask_not_discriminated"},
 	{"every_other", 0, "not_explained"},
 	{"squares", 0, "not_explained"},
+	{"kept_bytes", 12, NULL},
+	{"near_bytes", 0, "not_explained"},
+	{"hidden_bytes", 12, NULL},
+	{"kept_words", 12, NULL},
+	{"kept_longs", 12, NULL},
+	{"half_longs", 0, "not_explained"},
 };
 
 #define UNSEEN ((int)(sizeof(unseen) / sizeof(*unseen)))

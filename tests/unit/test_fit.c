@@ -326,6 +326,106 @@ static void test_edges(void **state)
 	assert_false(model.causal);
 }
 
+/* ---- flags ------------------------------------------------------------------------------------
+ */
+
+static bool set(const struct observation *of, int64_t at)
+{
+	return content_value(&of->input[0], (uint64_t)at) != 0;
+}
+
+/* [B,1,1,Sk] are shown, none beyond the query; [H,Sq,Sk] hide. */
+static double shown_keys(const struct observation *of, double s, int64_t z, int64_t i, int64_t j)
+{
+	return set(of, z / H * KEYS + j) && j <= i ? s : NAN;
+}
+
+static double hidden_pairs(const struct observation *of, double s, int64_t z, int64_t i, int64_t j)
+{
+	return set(of, (z % H * grid.Sq + i) * KEYS + j) ? NAN : s;
+}
+
+/* As numbers among others: x - 1000, or -1000 in its place. */
+static double lowered(const struct observation *of, double s, int64_t z, int64_t i, int64_t j)
+{
+	return (set(of, z / H * KEYS + j) ? 0 : -1000) + s + 0 * (double)i;
+}
+
+static double replaced(const struct observation *of, double s, int64_t z, int64_t i, int64_t j)
+{
+	return set(of, z / H * KEYS + j) ? s + 0 * (double)i : -1000;
+}
+
+static void set_flags(unsigned ones, uint64_t count)
+{
+	run.input[0] = (struct content){
+		.kind = CONTENT_FLAGS, .dtype = ATTN_I32, .seed = 9, .ones = ones, .count = count};
+}
+
+static void test_flags(void **state)
+{
+	struct model model = {.scale = 1, .left = -1};
+
+	begin(50);
+	set_flags(64, B * KEYS);
+	compute(&run, shown_keys);
+	assert_true(fit_flags(&grid, &run, 0, &model));
+	assert_int_equal(model.readings, 1);
+	assert_int_equal(model.reading[0].kind, READ_FLAGS);
+	assert_int_equal(model.reading[0].dtype, ATTN_I32);
+	assert_int_equal(model.reading[0].form.along, FORM_QUOTIENT);
+	assert_int_equal(model.reading[0].form.heads, H);
+	assert_int_equal(model.reading[0].form.row, 0);
+	assert_true(model.reading[0].keeps);
+	assert_true(model.causal);
+	assert_int_equal(model.left, -1);
+	set_flags(64, B * KEYS - 1); /* they do not reach that far */
+	assert_false(fit_flags(&grid, &run, 0, &model));
+	model = (struct model){.scale = 1, .left = -1};
+	set_flags(64, H * 50 * KEYS);
+	compute(&run, hidden_pairs);
+	assert_true(fit_flags(&grid, &run, 0, &model));
+	assert_int_equal(model.reading[0].form.along, FORM_MODULO);
+	assert_int_equal(model.reading[0].form.row, KEYS);
+	assert_false(model.reading[0].keeps);
+	assert_false(model.causal);
+	model = (struct model){.scale = 1, .left = -1};
+	compute(&run, every_other); /* by no flags */
+	assert_false(fit_flags(&grid, &run, 0, &model));
+	assert_int_equal(model.readings, 0);
+}
+
+/* A number for what is hidden shows where scores are lower still. */
+static void test_hidden_numbers(void **state)
+{
+	struct model model = {.scale = 1, .left = -1, .round_s = ATTN_F32, .round_x = ATTN_F32};
+	double rms, most;
+
+	begin(50);
+	set_flags(64, B * KEYS);
+	compute(&run, lowered);
+	assert_true(fit_flags(&grid, &run, 0, &model));
+	run.scores = (struct content){.kind = CONTENT_STEPS, .dtype = ATTN_F32, .seed = 7};
+	run.scores.low = -1016;
+	assert_false(fit_tells_hidden(&grid, &run, &model)); /* each row has a score of 0 left */
+	set_flags(1, B * KEYS);
+	assert_true(fit_tells_hidden(&grid, &run, &model));
+	compute(&run, lowered);
+	for (int n = 0; n < 4; n++) {
+		model.reading[0].weight = n < 2 ? -1000 : n < 3 ? -1032 : -INFINITY;
+		model.reading[0].replaces = n == 1;
+		fit_check(&grid, &run, &model, STEP, &rms, &most);
+		assert_int_equal(rms < 2, n == 0);
+	}
+	compute(&run, replaced);
+	for (int n = 0; n < 2; n++) {
+		model.reading[0].weight = -1000;
+		model.reading[0].replaces = n == 1;
+		fit_check(&grid, &run, &model, STEP, &rms, &most);
+		assert_int_equal(rms < 2, n == 1);
+	}
+}
+
 /* ---- slopes of the kernel's own ---------------------------------------------------------------
  */
 
@@ -433,6 +533,7 @@ int main(void)
 		cmocka_unit_test(test_rounded_scores), cmocka_unit_test(test_scaled_sums),
 		cmocka_unit_test(test_forms),	       cmocka_unit_test(test_strength),
 		cmocka_unit_test(test_edges),	       cmocka_unit_test(test_slopes),
+		cmocka_unit_test(test_flags),	       cmocka_unit_test(test_hidden_numbers),
 		cmocka_unit_test(test_other_slopes),   cmocka_unit_test(test_empty_rows),
 	};
 

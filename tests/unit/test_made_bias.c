@@ -118,6 +118,62 @@ static void test_origin(void **state)
 	made_bias_put(chain);
 }
 
+/* Flags of a pointer: a bias of fp16 with their strides, made of them each time. */
+static void test_flags(void **state)
+{
+	int64_t keys;
+
+	core_begin();
+	given = (struct identity){.heads = core.H,
+				  .pointers = 1,
+				  .flags = 1,
+				  .flags_type = ATTN_F64,
+				  .flags_keep = true,
+				  .flags_weight = -65504};
+	given.spec.scale = 0.5f;
+	given.spec.bias_scale[0] = 1;
+	given.spec.bias[0] =
+		(struct attn_tensor){.base = 1, .stride = {core.Sk, 0, 0, 1}, .dtype = ATTN_F16};
+	close_chain();
+	assert_stride(&args.spec.bias[0], core.Sk, 0, 0, 1);
+	assert_int_equal(args.spec.bias[0].base, core.mask);
+	assert_int_equal(identity_extent(&given, &args, chain, 1, &keys),
+			 8 * (uint64_t)(args.B * core.Sk));
+	assert_int_equal(keys, core.Sk);
+	assert_true(made_bias_place(chain, &args, &given));
+	assert_int_equal(chain->complement.in, core.mask);
+	assert_int_equal(chain->complement.in_dtype, ATTN_F64);
+	assert_int_equal(chain->complement.out_dtype, ATTN_F16);
+	assert_int_equal(chain->complement.count, args.B * core.Sk);
+	assert_int_equal(chain->complement.flags, COMPLEMENT_KEEPS);
+	assert_true(chain->complement.weight == -65504);
+	assert_int_equal(args.spec.bias[0].base, chain->complement.out);
+	assert_int_equal(below.scratch, 1);
+	made_bias_put(chain);
+	assert_int_equal(below.scratch, 0);
+}
+
+/* Bytes are the mask itself. */
+static void test_mask(void **state)
+{
+	int64_t keys;
+
+	core_begin();
+	given = (struct identity){.heads = core.H, .pointers = 1};
+	given.spec.scale = 0.5f;
+	given.spec.mask_keeps = 1;
+	given.spec.mask_value = -1e9f;
+	given.spec.mask =
+		(struct attn_tensor){.base = 1, .stride = {0, 0, core.Sk, 1}, .dtype = ATTN_BOOL};
+	close_chain();
+	assert_int_equal(args.spec.mask.base, core.mask);
+	assert_stride(&args.spec.mask, 0, 0, core.Sk, 1);
+	assert_int_equal(identity_extent(&given, &args, chain, 1, &keys),
+			 (uint64_t)(core.Sq * core.Sk));
+	assert_true(made_bias_place(chain, &args, &given));
+	assert_int_equal(below.scratch, 0);
+}
+
 static void test_no_room(void **state)
 {
 	identify(1, 0, 1);
@@ -139,6 +195,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_of_heads), cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_computed), cmocka_unit_test(test_origin),
+		cmocka_unit_test(test_flags),	 cmocka_unit_test(test_mask),
 		cmocka_unit_test(test_no_room),
 	};
 

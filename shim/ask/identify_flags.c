@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Masks of zeros and ones. Where scores are all the same, flags at random show by which keys are
+ * left what they are of and which of both hides. What a hidden key's score becomes decides rows
+ * that see nothing, and rows whose scores are lower still: these are made, on either side of each
+ * number that it may be.
+ */
+#include "shim/ask/identify_parts.h"
+
+#include <math.h>
+
+#include "shim/ask/fit_parts.h"
+#include "shim/base/elementary.h"
+
+#define HALF  64     /* keys of 128 that are seen */
+#define FEW   3	     /* a row, so that in some all scores are low that are */
+#define TURNS 16     /* to have such a row */
+#define REACH 4	     /* differences of scores that P shows well */
+#define FAR   10     /* and 2^this times as much, which what is added swallows or does not */
+#define ASIDE 0x1p-6 /* of a number, on either side of it */
+#define FILLS 24     /* numbers that are tried */
+
+static const char refused[] = "the kernels could not be launched again";
+
+static int flags_input(const struct probe *probe)
+{
+	for (int i = 0; i < probe->inputs; i++)
+		if (probe->input[i].is == PROBE_FLAGS)
+			return i;
+	return -1;
+}
+
+const struct reading *identify_flags_reading(const struct model *model)
+{
+	for (int k = 0; k < model->readings; k++)
+		if (model->reading[k].kind == READ_FLAGS)
+			return &model->reading[k];
+	return NULL;
+}
+
+static struct content flags_of(const struct probe *probe, int input, int type, unsigned ones,
+			       unsigned seed)
+{
+	return (struct content){.kind = CONTENT_FLAGS,
+				.dtype = type,
+				.seed = seed,
+				.ones = ones,
+				.count = probe_elements(probe, input, type)};
+}
+
+struct content identify_flags_content(const struct probe *probe, const struct model *model,
+				      int input, unsigned kept, unsigned seed)
+{
+	const struct reading *reading = identify_flags_reading(model);
+
+	return reading ? flags_of(probe, input, reading->dtype, reading->keeps ? kept : 128 - kept,
+				  seed)
+		       : flags_of(probe, input, ATTN_BOOL, 0, seed);
+}
+
+/* Does any of the rows have a key, by this reading? */
+static bool leave_keys(const struct fit_grid *grid, const struct content *lengths,
+		       const struct form *form)
+{
+	for (int r = 0; r < grid->rows; r++)
+		if (content_value(lengths, fit_form_at(form, grid->row[r].z, grid->row[r].i, 0)) >=
+		    1)
+			return true;
+	return false;
+}
+
+/* Lengths of 0 and 1 look the same. */
+static bool are_lengths(struct probe *probe, int input, struct observation *run)
+{
+	struct model model = {.left = -1, .round_s = ATTN_F32, .round_x = ATTN_F32};
+
+	if (!probe->input[input].words)
+		return false;
+	run->input[input] = (struct content){.kind = CONTENT_WORDS,
+					     .dtype = ATTN_I32,
+					     .words = probe->input[input].words,
+					     .count = probe_elements(probe, input, ATTN_I32)};
+	return probe_run(probe, run) && fit_edges(&probe->grid, run, input, &model) &&
+	       leave_keys(&probe->grid, &run->input[input], &model.reading[0].form);
+}
+
+const char *identify_flags(struct probe *probe, struct observation *run, struct model *model)
+{
+	const int input = flags_input(probe);
+
+	if (input < 0)
+		return NULL;
+	if (are_lengths(probe, input, run)) {
+		probe->input[input].is = PROBE_LENGTHS;
+		return NULL;
+	}
+	for (int n = 0; n < PROBE_WIDTHS; n++) {
+		if (!probe->input[input].flags[n])
+			continue;
+		probe->input[input].bytes = probe->input[input].flags[n];
+		run->input[input] = flags_of(probe, input, probe_flag_types[n], HALF, 41);
+		if (!probe_run(probe, run))
+			return refused;
+		if (fit_flags(&probe->grid, run, input, model))
+			return NULL;
+	}
+	return "the keys that are seen do not follow the flags read";
+}
+
+static bool agrees(const struct probe *probe, const struct observation *run,
+		   const struct model *model, double step, double *rms)
+{
+	double most;
+
+	fit_check(&probe->grid, run, model, step, rms, &most);
+	return *rms < IDENTIFY_RMS && most < IDENTIFY_MOST;
+}
+
+/* A score of about -x after scaling, exact in every type; as far as the type of scores goes. */
+static double low_score(const struct probe *probe, const struct model *model, double x, bool *far)
+{
+	const double most = probe->score_dtype == ATTN_F16 ? 0x1p15 : 0x1p126;
+	const double score = -x / model->scale;
+	const double unit = power_of_two(exponent_of(score) - 7);
+
+	*far = !(fabs(score) <= most);
+	if (*far)
+		return score < 0 ? -most : most;
+	return nearest(score / unit) * unit;
+}
+
+/* Few keys are seen, and some row has but low scores among them. false: none has. */
+static bool set_steps(const struct probe *probe, const struct model *model, double low,
+		      struct observation *run)
+{
+	const struct reading *reading = identify_flags_reading(model);
+	const int64_t few = (128 * FEW + probe->grid.Sk - 1) / probe->grid.Sk;
+
+	for (unsigned turn = 0; turn < TURNS; turn++) {
+		run->scores = (struct content){.kind = CONTENT_STEPS,
+					       .dtype = probe->score_dtype,
+					       .seed = 61 + 2 * turn,
+					       .low = low,
+					       .count = UINT64_MAX};
+		run->input[reading->input] = identify_flags_content(
+			probe, model, reading->input, few < 64 ? (unsigned)few : 64, 62 + 2 * turn);
+		if (fit_tells_hidden(&probe->grid, run, model))
+			return true;
+	}
+	return false;
+}
+
+/* With low scores on either side of the number, does what is hidden stand out where it should? */
+static const char *holds_aside(const struct probe *probe, struct observation *run,
+			       const struct model *model, double step, bool *holds)
+{
+	const double weight = identify_flags_reading(model)->weight;
+	bool far = false;
+
+	*holds = true;
+	for (int side = -1; side <= 1 && *holds && !far; side += 2) {
+		const double low = low_score(probe, model, -weight * (1 + side * ASIDE), &far);
+		double rms;
+
+		if (!set_steps(probe, model, low, run))
+			return "too few rows to tell what a mask hides";
+		if (!probe_run(probe, run))
+			return refused;
+		*holds = agrees(probe, run, model, step, &rms);
+	}
+	return NULL;
+}
+
+/* Of the ways in which numbers may come in, that which explains rows that see nothing best. */
+static const char *find_number(const struct probe *probe, struct observation *const run[3],
+			       double step, struct model *model)
+{
+	static const int roundings[] = {ATTN_F32, ATTN_F16, ATTN_BF16};
+	const struct reading *reading = identify_flags_reading(model);
+	struct reading *flags = &model->reading[reading - model->reading];
+	struct model best = *model;
+	double fill[FILLS], least = INFINITY;
+	const int fills = identify_fills(probe->chain, fill, FILLS);
+
+	for (int n = 0; n < 4 * fills; n++) { /* replaced, or added with a rounding */
+		double rms[2];
+		const char *why;
+		bool holds;
+
+		flags->weight = fill[n / 4];
+		flags->replaces = n % 4 == 0;
+		model->round_x = roundings[n % 4 ? n % 4 - 1 : 0];
+		if (!agrees(probe, run[0], model, step, &rms[0]) ||
+		    !agrees(probe, run[1], model, step, &rms[1]) || rms[0] + rms[1] >= least)
+			continue;
+		why = holds_aside(probe, run[2], model, step, &holds);
+		if (why)
+			return why;
+		if (holds) {
+			least = rms[0] + rms[1];
+			best = *model;
+		}
+	}
+	*model = best;
+	return least < INFINITY ? NULL : "what a mask hides becomes a number that is not known";
+}
+
+const char *identify_fill(struct probe *probe, struct observation *const run[3], double step,
+			  struct model *model, int *empty)
+{
+	const struct reading *reading = identify_flags_reading(model);
+	const int most = probe->score_dtype == ATTN_F16 ? 15 : 64;
+
+	if (!reading)
+		return NULL;
+	for (int n = 0; n < 2; n++) {
+		const int exponent = exponent_of(REACH / fabs(model->scale)) + (n ? FAR : 0);
+
+		run[n]->scores = (struct content){.kind = CONTENT_CENTERED,
+						  .dtype = probe->score_dtype,
+						  .exponent = exponent < most ? exponent : most,
+						  .seed = 51,
+						  .count = UINT64_MAX};
+		run[n]->input[reading->input] =
+			identify_flags_content(probe, model, reading->input, 0, 0);
+		if (!probe_run(probe, run[n]))
+			return refused;
+	}
+	*empty = fit_empty_row(&probe->grid, run[0]);
+	if (*empty == ATTN_EMPTY_NAN || *empty == ATTN_EMPTY_ZERO)
+		return fit_empty_row(&probe->grid, run[1]) == *empty
+			       ? NULL
+			       : "rows without a key come out differently";
+	*empty = ATTN_EMPTY_NAN;
+	return find_number(probe, run, step, model);
+}
