@@ -53,8 +53,8 @@ struct graph_copy {
 /* Tells the log what became of one of the graph's chains; `why` NULL: it is replaced. */
 void graph_copy_note(const struct recorded_graph *graph, int index, bool held, const char *why);
 
-/* Asks for copy->exec: what agreed in the comparisons is replaced. false: nothing was, or the driver
- * would not. The context is current. */
+/* Asks for copy->exec: what agreed in the comparisons is replaced. false: nothing was, or the
+ * driver would not. The context is current. */
 bool graph_copy_build(struct graph_copy *copy);
 
 /* Tells the log what became of the chains; `why`: of none was made what was asked for. */

@@ -218,12 +218,17 @@ void scratch_put(uint64_t address, CUstream stream)
 
 void scratch_stream_gone(CUstream stream)
 {
-	for (int i = 0; i < block_count; i++)
-		if (blocks[i].stream == stream && !hand_over(&blocks[i], CU_STREAM_LEGACY)) {
+	bool ordered = false; /* one order is that of all its blocks */
+
+	for (int i = 0; i < block_count; i++) {
+		if (blocks[i].stream != stream)
+			continue;
+		if (!ordered && !hand_over(&blocks[i], CU_STREAM_LEGACY))
 			/* The host waits for all of it before the stream goes. */
 			late_host_waits_stream((struct queue){blocks[i].context, stream});
-			blocks[i].stream = CU_STREAM_LEGACY;
-		}
+		blocks[i].stream = CU_STREAM_LEGACY;
+		ordered = true;
+	}
 }
 
 void scratch_forget(CUcontext context)

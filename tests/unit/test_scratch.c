@@ -45,10 +45,11 @@ void message_debug_of(const char *file, const char *format, ...)
 	(void)format;
 }
 
+static int orders; /* of streams */
+
 int driver_order(struct queue earlier, struct queue later)
 {
-	(void)earlier;
-	(void)later;
+	orders += earlier.stream != later.stream;
 	return 0;
 }
 
@@ -144,6 +145,18 @@ static void many_blocks_take_few_allocations(void **state)
 	assert_int_equal(allocated[allocations - 1].bytes, KB(9 << 10));
 }
 
+static void a_stream_that_goes_is_ordered_once(void **state)
+{
+	const uint64_t block = get(KB(256));
+
+	scratch_put(block, STREAM);
+	orders = 0;
+	scratch_stream_gone(STREAM);
+	assert_int_equal(orders, 1);
+	assert_true(scratch_get(CONTEXT, CU_STREAM_LEGACY, KB(256), false));
+	assert_int_equal(orders, 1);
+}
+
 static void the_bound_holds(void **state)
 {
 	int count = 0;
@@ -201,6 +214,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(many_blocks_take_few_allocations, begin),
 		cmocka_unit_test_setup(the_bound_holds, begin),
+		cmocka_unit_test_setup(a_stream_that_goes_is_ordered_once, begin),
 		cmocka_unit_test_setup(an_allocation_goes_when_all_of_it_is_idle, begin),
 		cmocka_unit_test_setup(little_memory_is_asked_for_little, begin),
 	};
