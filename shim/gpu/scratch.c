@@ -27,6 +27,7 @@ struct block {
 	uint64_t allocation; /* what it is a part of */
 	CUcontext context;
 	CUstream stream; /* of its last use */
+	bool used;	 /* ever */
 	bool busy;
 	bool leaving; /* nobody wants it */
 };
@@ -51,7 +52,7 @@ static bool hand_over(struct block *block, CUstream stream)
 	const struct queue before = {block->context, block->stream};
 	const struct queue behind = {block->context, stream};
 
-	if (driver_order(before, behind))
+	if (block->used && driver_order(before, behind))
 		return false;
 	block->stream = stream;
 	return true;
@@ -174,7 +175,7 @@ uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool mu
 			best = block;
 	}
 	if (best && hand_over(best, stream)) {
-		best->busy = true;
+		best->busy = best->used = true;
 		set_leaving(best, false);
 		return best->address;
 	}
@@ -198,6 +199,7 @@ uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool mu
 						       .allocation = address,
 						       .context = context,
 						       .stream = stream,
+						       .used = i == 0,
 						       .busy = i == 0};
 	total += (uint64_t)count * bytes;
 	if (total > log_live()->scratch_peak)
@@ -221,7 +223,7 @@ void scratch_stream_gone(CUstream stream)
 	bool ordered = false; /* one order is that of all its blocks */
 
 	for (int i = 0; i < block_count; i++) {
-		if (blocks[i].stream != stream)
+		if (blocks[i].stream != stream || !blocks[i].used)
 			continue;
 		if (!ordered && !hand_over(&blocks[i], CU_STREAM_LEGACY))
 			/* The host waits for all of it before the stream goes. */

@@ -155,6 +155,10 @@ static void a_stream_that_goes_is_ordered_once(void **state)
 	assert_int_equal(orders, 1);
 	assert_true(scratch_get(CONTEXT, CU_STREAM_LEGACY, KB(256), false));
 	assert_int_equal(orders, 1);
+	/* what nobody used yet is behind nobody */
+	assert_true(scratch_get(CONTEXT, (CUstream)0x3000, KB(256), false));
+	assert_int_equal(allocations, 1);
+	assert_int_equal(orders, 1);
 }
 
 static void the_bound_holds(void **state)
