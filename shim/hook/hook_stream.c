@@ -4,6 +4,7 @@
  * streams.
  */
 #include "shim/hook/hook_driver.h"
+#include "shim/hook/hook_memory.h"
 
 static void stream_op(struct op *op, enum op_kind kind, CUstream stream)
 {
@@ -36,9 +37,17 @@ BOTH(CAPTURE_END, cuStreamEndCapture, ptsz)
 		    op.handle = graph)
 BOTH(GRAPH_LAUNCH, cuGraphLaunch, ptsz)
 
+/* It takes memory of the device's, that copies of other graphs may have. */
 #define INSTANTIATE(function, parameters, arguments, flags)                                        \
-	NOTED_AFTER(function, parameters, arguments, !hook_bypassed(),                             \
-		    flow_graph_instantiated(graph, *exec, flags))
+	EXPORT CUresult function parameters                                                        \
+	{                                                                                          \
+		CUresult result;                                                                   \
+                                                                                                   \
+		ALLOC_REAL(function, arguments);                                                   \
+		if (result == CUDA_SUCCESS && !hook_bypassed())                                    \
+			flow_graph_instantiated(graph, *exec, flags);                              \
+		return result;                                                                     \
+	}
 INSTANTIATE(cuGraphInstantiate,
 	    (CUgraphExec * exec, CUgraph graph, CUgraphNode *node, char *text, size_t size),
 	    (exec, graph, node, text, size), 0)

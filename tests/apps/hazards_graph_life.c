@@ -5,6 +5,7 @@
 #include "graph_bench.h"
 
 #include <pthread.h>
+#include <string.h>
 
 /* The executable graph is given other nodes: O goes elsewhere, from another Q. */
 static void graph_update(void)
@@ -367,6 +368,54 @@ static void graph_two_threads_later(void)
 	bench_close(&b);
 }
 
+/* Takes all memory but so much. A real GPU is shared with others: there it takes none. */
+static void leave_memory(size_t least)
+{
+	size_t left, all, bytes = (size_t)1 << 34;
+	char name[64] = "";
+	CUdeviceptr piece;
+
+	CHECK(cuDeviceGetName(name, sizeof(name), 0));
+	if (strncmp(name, "simgpu", 6) != 0)
+		return;
+	CHECK(cuMemGetInfo(&left, &all));
+	while (left > least) {
+		bytes = bytes < left - least ? bytes : left - least;
+		if (cuMemAlloc(&piece, bytes))
+			bytes /= 2;
+		CHECK(cuMemGetInfo(&left, &all));
+	}
+}
+
+/* There is as much memory as the program's graphs need and, first, two of somebody else's. */
+static void in_memory(size_t least, int graphs)
+{
+	struct bench b;
+	CUgraphExec exec, others[2];
+	CUgraph graph;
+
+	open_known(&b);
+	begin(&b);
+	chain(&b, &b.t);
+	graph = end(&b);
+	leave_memory(least);
+	CHECK(cuGraphInstantiate(&exec, graph, 0));
+	launch_unknown(&b, exec, &b.t);
+	for (int r = 4; r < 12; r++) {
+		for (int i = 0; i < graphs && r == 8; i++)
+			CHECK(cuGraphInstantiate(&others[i], graph, 0));
+		bench_inputs(&b, r);
+		launch(&b, exec);
+		observe_o(&b, &b.t, r);
+	}
+	observe_p(&b, &b.t, 11);
+	CHECK(cuGraphDestroy(graph));
+	close_known(&b, exec);
+}
+
+CASE(graph_little_memory, in_memory(12 << 20, 0))
+CASE(graph_memory_full, in_memory(36 << 20, 2))
+
 const struct hazard hazards_graph_life[] = {
 	ONCE(graph_update, "the executable graph is updated"),
 	ONCE(graph_by_hand, "child graphs put together by hand"),
@@ -376,6 +425,8 @@ const struct hazard hazards_graph_life[] = {
 	ONCE(graph_waits, "an executable graph on two streams, not waited for"),
 	ONCE(graph_two_threads, "an executable graph, by two threads at once"),
 	ONCE(graph_two_threads_later, "… once it was updated"),
+	ONCE(graph_little_memory, "there is memory for the program's graph alone"),
+	ONCE(graph_memory_full, "for its graphs, but no others beside them"),
 	ONCE(graph_gone, "P is read when the graph, the stream is gone"),
 	{0},
 };

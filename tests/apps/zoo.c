@@ -85,6 +85,8 @@ static const struct proved {
 	{"graph_managed", 1, true},
 	{"graph_host", 1, false},
 	{"graph_overflow", 1, false},
+	{"graph_little_memory", 1, false},
+	{"graph_memory_full", 1, true},
 	{"graph_gone", 1, true},
 };
 

@@ -120,10 +120,13 @@ static struct sim_graph *copy_graph(const struct sim_graph *g)
 
 /* ---- graphs ----------------------------------------------------------------------------- */
 
+#define EXEC_BYTES (8 << 20) /* that an executable graph takes of the device's memory */
+
 struct graph_exec {
 	enum sim_magic magic;
 	struct sim_graph *graph;
 	unsigned long long flags;
+	uint64_t memory;	   /* of the device's */
 	pthread_mutex_t launching; /* launches of several threads come one behind the other */
 	struct sim_ticket latest;  /* launch: the next one waits for it, on whatever stream */
 };
@@ -245,6 +248,10 @@ CUresult sim_graph_instantiate(CUgraphExec *out, CUgraph handle, unsigned long l
 	exec = calloc(1, sizeof(*exec));
 	if (!exec)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (sim_allocate(sim_current(), EXEC_BYTES, SIM_DEVICE, &exec->memory)) {
+		free(exec);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	exec->magic = SIM_GRAPH_EXEC;
 	pthread_mutex_init(&exec->launching, NULL);
 	exec->graph = copy_graph(g);
@@ -268,6 +275,7 @@ CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec handle)
 	if (!exec)
 		return CUDA_ERROR_INVALID_VALUE;
 	exec->magic = 0;
+	sim_release(exec->memory, SIM_DEVICE);
 	leave_graph(exec->graph);
 	free(exec);
 	return CUDA_SUCCESS;
