@@ -193,6 +193,8 @@ void flow_graph_instantiated(CUgraph graph, CUgraphExec exec, unsigned long long
 	recorded = recording_of(graph);
 	if (recorded && graph_known(exec) && !capture_under_way())
 		graph_copy_make(recorded, exec, flags);
+	if (graph_copies())
+		rest_break();
 	leave_untold();
 	errno = saved;
 }

@@ -57,7 +57,6 @@ static struct {
 /* First nothing is begun any more; when what was made late is done, nothing is watched. */
 enum { AWAKE, FALLING, ASLEEP };
 static atomic_int phase;
-static atomic_bool never;
 static atomic_uint unseen;
 static unsigned alternating; /* a test wants to rest after, and for, so many products */
 
@@ -79,8 +78,7 @@ static bool is_possible(void)
 		alternating = text ? (unsigned)atoi(text) : 0;
 	}
 	return (config()->mode == MODE_REPLACE || only_watches()) &&
-	       (ledger_percent() > 0 || alternating) &&
-	       !atomic_load_explicit(&never, memory_order_relaxed) && !record_wanted();
+	       (ledger_percent() > 0 || alternating) && !record_wanted();
 }
 
 static void ask(const struct op *op)
@@ -281,9 +279,8 @@ bool rest_passes(void)
 	       atomic_fetch_add_explicit(&unseen, 1, memory_order_relaxed) % UNSEEN != UNSEEN - 1;
 }
 
-void rest_end(void)
+void rest_break(void)
 {
-	atomic_store(&never, true);
 	if (rest_begun())
 		wake(clock_ns(CLOCK_MONOTONIC));
 }

@@ -78,7 +78,8 @@ bool rest_begun(void);
 /* Is nothing watched, either? */
 bool rest_now(void);
 
-/* Never again: a graph is captured, whose ops must be seen. */
-void rest_end(void);
+/* It is over, for something has begun that must be seen. Until that has ended nobody asks for a
+ * turn. */
+void rest_break(void);
 
 #endif

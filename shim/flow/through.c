@@ -283,12 +283,18 @@ static bool comes_after_output(const struct sight *sight)
 	return false;
 }
 
-/* Does nobody need to see a product? */
+/* Does nobody need to see a product? What is captured, and what may look at the scores of a graph
+ * that is replaced, must be seen. */
 static bool may_rest(const struct op *op)
 {
+	if (capture_under_way() || graph_copies())
+		return false;
 	switch (rest_turn(op, !chain_live && !late_pending())) {
 	case REST_BEGINS:
-		settle_to_rest(op->name);
+		if (capture_takes(op))
+			rest_break();
+		else
+			settle_to_rest(op->name);
 		return false;
 	case REST_ON:
 		return true;
@@ -352,6 +358,7 @@ static enum flow ask_all(struct op *op)
 static void capture_begun(const struct op *op)
 {
 	capture_add(op->stream);
+	rest_break();
 	shadow_clear(); /* what holds now may not hold when the graph is launched */
 	graph_begin(op->stream, strstr(op->name, "ToGraph") != NULL);
 	if (!strstr(op->name, "ToGraph"))
@@ -385,7 +392,6 @@ enum flow through_before(struct op *op)
 		settle_teardown(op);
 		break;
 	case OP_CAPTURE_BEGIN:
-		rest_end();
 		settle_before_capture(op);
 		break;
 	case OP_CAPTURE_END:
