@@ -197,6 +197,9 @@ bool chain_close(struct chain *chain, const struct op *op);
  * 2: it does, and a softmax there is or may be. */
 int chain_closeness(const struct chain *chain, const struct op *op);
 
+/* Is a step surely one, or are some together? */
+bool chain_has_softmax(const struct chain *chain);
+
 /* Is this kernel, or step, a softmax, or may it be one? */
 bool chain_kernel_may_be_softmax(const struct function *function);
 bool chain_step_may_be_softmax(const struct step *step);

@@ -155,6 +155,20 @@ bool chain_kernel_may_be_softmax(const struct function *function)
 	       strstr(name, "exp");
 }
 
+bool chain_has_softmax(const struct chain *chain)
+{
+	bool raised = false;
+
+	for (int i = 1; i < chain->step_count; i++) {
+		const enum rule_role role = chain->steps[i].meaning.role;
+
+		raised |= role == ROLE_EXP;
+		if (role == ROLE_SOFTMAX || (role == ROLE_ROW_SUM && raised))
+			return true;
+	}
+	return false;
+}
+
 bool chain_step_may_be_softmax(const struct step *step)
 {
 	switch (step->meaning.role) {

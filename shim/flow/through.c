@@ -153,8 +153,7 @@ static void age_chains(void)
 		if (chain->deferred) {
 			held_realise(chain, chain_queue(chain), "patience", false);
 		} else {
-			opener_result(&chain->steps[0].gemm, false);
-			held_drop(chain);
+			held_give_up(chain);
 		}
 	}
 }

@@ -114,6 +114,17 @@ static void note_late(const struct chain *chain)
 			late_writes(chain_queue(chain), r->begin, r->end);
 }
 
+void held_give_up(struct chain *chain)
+{
+	const bool unfit = chain->unfit != REASON_NONE;
+
+	opener_result(&chain->steps[0].gemm, false);
+	if (chain->steps[0].gemm.batch > 1 && chain_has_softmax(chain))
+		log_decline(unfit ? chain->unfit : REASON_LAYOUT,
+			    unfit ? chain->detail : "no product takes what softmax made");
+	held_drop(chain);
+}
+
 /* 0, or the data are lost: whoever wants them gets the driver's error from their own call. */
 static int make_real(struct chain *chain, struct queue reader)
 {
@@ -472,9 +483,10 @@ static void guard_chain(struct chain *chain, const struct sight *sight,
 	if (!chain->used)
 		return;
 	if (!any_live(chain)) {
-		if (!chain->closed && !chain->deferred) /* it led nowhere */
-			opener_result(&chain->steps[0].gemm, false);
-		held_drop(chain);
+		if (!chain->closed && !chain->deferred)
+			held_give_up(chain);
+		else
+			held_drop(chain);
 		return;
 	}
 	if (executed)

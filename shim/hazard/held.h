@@ -66,6 +66,10 @@ void held_poison(struct chain *chain);
 /* Forgets a chain and gives back what it held. */
 void held_drop(struct chain *chain);
 
+/* The same of one that led nowhere; a batch of softmaxes that did is counted, with what stood
+ * against it. */
+void held_give_up(struct chain *chain);
+
 /* Is any value of the chain virtual? */
 bool held_virtual(const struct chain *chain);
 

@@ -149,9 +149,46 @@ static void test_dense_beside_single_head(void **state)
 	assert_int_equal(core_chain(), 5);
 }
 
+/* Softmaxes that no product takes have a reason in the log; other work has none, nor has one row of
+ * experts that are chosen among. */
+static void test_led_nowhere(void **state)
+{
+	struct op op;
+
+	core_begin();
+	core_send(core_scores());
+	core_send(core_scale(core.x, core.s, 2));
+	core_send(core_memset(core.s, core.score_bytes));
+	core_send(core_memset(core.x, core.score_bytes));
+	assert_int_equal(log_live()->reasons[REASON_LAYOUT], 0);
+	core_send(core_scores());
+	core_send(core_softmax(core.p, core.s));
+	core_send(core_memset(core.s, core.score_bytes));
+	core_send(core_memset(core.p, core.score_bytes));
+	assert_int_equal(log_live()->reasons[REASON_LAYOUT], 1);
+	core_send(core_scores());
+	core_send(core_softmax(core.p, core.s));
+	core_send(core_to_host(core.p, core.score_bytes));
+	for (int i = 0; i < CHAIN_PATIENCE; i++)
+		core_send(core_memset(CORE_OTHER, 64));
+	assert_int_equal(log_live()->reasons[REASON_LAYOUT], 1);
+	assert_int_equal(log_live()->reasons[REASON_SCORES_READ_BY], 1);
+	core_begin();
+	core.H = 1;
+	core_resize();
+	op = core_scores();
+	op.gemm.batch = 1;
+	core_send(op);
+	core_send(core_softmax(core.p, core.s));
+	core_send(core_memset(core.s, core.score_bytes));
+	core_send(core_memset(core.p, core.score_bytes));
+	assert_int_equal(log_live()->reasons[REASON_LAYOUT], 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_led_nowhere),
 		cmocka_unit_test(test_backoff),
 		cmocka_unit_test(test_batches),
 		cmocka_unit_test(test_projections),

@@ -69,6 +69,21 @@ static void say_sites(struct summary *summary)
 		more(summary, " (of %d in all)", summary->report->site_count);
 }
 
+/* Nothing was found, and nothing says why: then there was nothing to see. */
+static void say_nothing_seen(struct summary *summary)
+{
+	const struct report_total *total = summary->total;
+
+	if (summary->report->site_count || summary->report->reason_count || !total->counted ||
+	    report_partial(summary->report))
+		return;
+	start(summary, "not seen", TONE_PLAIN);
+	more(summary,
+	     total->gemms ? "no softmax between any two of its GEMMs; " : "no GEMM by cuBLAS; ");
+	more(summary, "products by kernels of the program's own (Triton's, XLA's), and those that "
+		      "CUDA graphs replay, are not seen");
+}
+
 /* Counters of runs that left none are missing in every sum; say so. False when there are none at
  * all.
  */
@@ -373,6 +388,7 @@ int report_summary(const struct report *report, struct summary_line *lines)
 	struct summary summary = {report, &report->total, lines, 0};
 
 	say_sites(&summary);
+	say_nothing_seen(&summary);
 	if (say_calls(&summary) && !all_simulated(report))
 		say_gain(&summary);
 	say_ranks(&summary);
