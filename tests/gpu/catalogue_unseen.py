@@ -168,6 +168,38 @@ def triton_softmax_bias(variant):
     return spelt(variant, sets, lambda *a: (spell if a[0].dtype == torch.float64 else fast)(*a))
 
 
+def masked(variant, seen_of, hide):
+    """attention compiled with a mask [B,Sk] of what seen_of() makes of where keys are hidden"""
+    from catalogue_chains import hidden_keys
+    B, H, size = 2, 8, small(512, 24)
+
+    def spell(q, k, v, seen):
+        scores = torch.bmm(q, k.transpose(1, 2)).view(B, H, size, size)
+        scores = (scores if q.dtype == torch.float64 else scores.float()) * 0.125
+        scores = hide(scores, seen[:, None, None, :].bool())
+        weights = torch.softmax(scores, dim=-1).to(q.dtype)
+        return torch.bmm(weights.view(B * H, size, size), v)
+
+    sets = [[x.view(B * H, size, 64) for x in s] +
+            [seen_of(hidden_keys(B, size, n, torch.float16).view(B, size) == 0)]
+            for n, s in enumerate(bhsd(B, H, size, 64, torch.float16))]
+    fast = compiled(spell)
+    return spelt(variant, sets, lambda *a: (spell if a[0].dtype == torch.float64 else fast)(*a))
+
+
+@program(Expect("replace", sites=1, **FP16), variants=("double",))
+def triton_mask_added(variant):
+    """an int64 mask becomes 0 or the lowest number, which is added, in the softmax kernel"""
+    return masked(variant, lambda seen: seen.long(),
+                  lambda x, seen: x + torch.where(seen, 0.0, torch.finfo(torch.float16).min))
+
+
+@program(Expect("replace", sites=1, **FP16), variants=("double",))
+def triton_mask_chosen(variant):
+    """a bool mask chooses between the score and -1e9 there"""
+    return masked(variant, lambda seen: seen, lambda x, seen: torch.where(seen, x, -1e9))
+
+
 @program(Expect("replace", sites=1, tol=2e-3), repeat=8)
 def cupy_raw_kernel(variant):
     """CuPy: products by cuBLAS, a RawModule of its own for the softmax"""
