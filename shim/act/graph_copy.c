@@ -442,6 +442,11 @@ struct graph_copy *graph_copy_for(CUgraphExec exec, struct op *op)
 		return NULL;
 	if (!copy->over && op->context != copy->context)
 		end(copy);
+	/* The handle says another stream in another thread. */
+	if (!copy->over && op->stream == CU_STREAM_PER_THREAD) {
+		log_decline(REASON_STREAM, "a graph's");
+		end(copy);
+	}
 	/* The driver lets launches of one executable graph wait for each other, but not those of
 	 * two, and nothing can be ordered behind a launch that another thread has yet to make. */
 	if (!copy->over && copy->under_way) {
@@ -454,7 +459,8 @@ struct graph_copy *graph_copy_for(CUgraphExec exec, struct op *op)
 		log_violation("a graph could not be ordered behind its own launch");
 		end(copy);
 	}
-	copy->latest = op_queue(op);
+	if (op->stream != CU_STREAM_PER_THREAD)
+		copy->latest = op_queue(op);
 	copy->under_way = true;
 	op->watcher = copy;
 	return copy->over ? NULL : copy;

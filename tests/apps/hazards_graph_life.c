@@ -264,6 +264,7 @@ struct launcher {
 	CUgraphExec exec;
 	CUstream stream;
 	int launches;
+	int turn; /* 1, 2: first, or second; 0: at once */
 	pthread_barrier_t *both;
 };
 
@@ -274,14 +275,18 @@ static void *launch_often(void *arg)
 	CHECK(cuCtxSetCurrent(l->context));
 	for (int k = 0; k < l->launches; k++) {
 		pthread_barrier_wait(l->both);
+		if (l->turn == 2)
+			pthread_barrier_wait(l->both);
 		CHECK(cuGraphLaunch(l->exec, l->stream));
+		if (l->turn == 1)
+			pthread_barrier_wait(l->both);
 	}
 	CHECK(cuStreamSynchronize(l->stream));
 	return NULL;
 }
 
-/* Two threads launch it at the same time, each on a stream of its own. */
-static void launch_at_once(CUgraphExec exec, int launches)
+/* Two threads launch it, at the same time or by turns, each on a stream of its own. */
+static void launch_twice(CUgraphExec exec, int launches, bool by_turns)
 {
 	struct launcher l[2];
 	pthread_t thread[2];
@@ -289,15 +294,20 @@ static void launch_at_once(CUgraphExec exec, int launches)
 
 	pthread_barrier_init(&both, NULL, 2);
 	for (int i = 0; i < 2; i++) {
-		l[i] = (struct launcher){.exec = exec, .launches = launches, .both = &both};
+		l[i] = (struct launcher){.exec = exec,
+					 .stream = CU_STREAM_PER_THREAD,
+					 .launches = launches,
+					 .turn = by_turns ? i + 1 : 0,
+					 .both = &both};
 		CHECK(cuCtxGetCurrent(&l[i].context));
-		CHECK(cuStreamCreate(&l[i].stream, CU_STREAM_NON_BLOCKING));
+		if (!by_turns)
+			CHECK(cuStreamCreate(&l[i].stream, CU_STREAM_NON_BLOCKING));
 		if (pthread_create(&thread[i], NULL, launch_often, &l[i]))
 			app_fail("pthread_create", 1);
 	}
 	for (int i = 0; i < 2; i++)
 		pthread_join(thread[i], NULL);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2 && !by_turns; i++)
 		CHECK(cuStreamDestroy(l[i].stream));
 	pthread_barrier_destroy(&both);
 }
@@ -315,7 +325,7 @@ static CUgraph two_steps(struct bench *b, float factor)
 	return end(b);
 }
 
-static void graph_two_threads(void)
+static void two_threads(bool by_turns)
 {
 	struct bench b;
 	CUgraphExec exec;
@@ -328,12 +338,16 @@ static void graph_two_threads(void)
 		CHECK(cuGraphDestroy(graph));
 		bench_inputs(&b, r);
 		CHECK(cuStreamSynchronize(b.app.stream));
-		launch_at_once(exec, 6);
+		launch_twice(exec, 6, by_turns);
 		observe_o(&b, &b.t, r);
 		CHECK(cuGraphExecDestroy(exec));
 	}
 	bench_close(&b);
 }
+
+CASE(graph_two_threads, two_threads(false))
+/* By turns, on what is the thread's own default stream. */
+CASE(graph_per_thread, two_threads(true))
 
 /* The same where launches of another thread, and of what the graph was before it was updated, are
  * still under way; and what it is now was changed by hand, as far as anybody can tell. */
@@ -357,7 +371,7 @@ static void graph_two_threads_later(void)
 			CHECK(cuGraphLaunch(exec, b.app.stream));
 		cuGraphKernelNodeSetParams(NULL, &nothing); /* is refused */
 		CHECK(cuGraphExecUpdate(exec, second, &info));
-		launch_at_once(exec, 1);
+		launch_twice(exec, 1, false);
 		CHECK(cuStreamSynchronize(b.app.stream));
 		observe_o(&b, &b.t, r);
 		app_observe(&b.report, "O scaled", r, b.t.q, b.n);
@@ -424,6 +438,7 @@ const struct hazard hazards_graph_life[] = {
 	ONCE(graphs_in_turn, "two graphs in the same memory, two streams"),
 	ONCE(graph_waits, "an executable graph on two streams, not waited for"),
 	ONCE(graph_two_threads, "an executable graph, by two threads at once"),
+	ONCE(graph_per_thread, "… by turns, on the default stream of each"),
 	ONCE(graph_two_threads_later, "… once it was updated"),
 	ONCE(graph_little_memory, "there is memory for the program's graph alone"),
 	ONCE(graph_memory_full, "for its graphs, but no others beside them"),

@@ -333,6 +333,7 @@ static const struct at_once {
 	const char *name, *said;
 } at_once[] = {
 	{"graph_two_threads", "launched by two threads at once"},
+	{"graph_per_thread", "\"reason\":\"stream\""},
 	{"graph_two_threads_later", "\"state\":\"replaced\""},
 };
 
