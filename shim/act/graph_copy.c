@@ -156,21 +156,32 @@ void graph_copies_end_in(uint64_t begin, uint64_t end_address)
 			end(copies[i]);
 }
 
-/* Whoever comes later waits for the stream's work at our own. */
+/* Whoever comes later waits for the latest launch at our own stream. */
+static bool wait_at_ours(struct graph_copy *copy)
+{
+	const struct queue ours = {copy->latest.context, graph_workshop(copy->latest.context)};
+
+	if (!ours.stream || driver_order(copy->latest, ours))
+		return false;
+	copy->latest = ours;
+	return true;
+}
+
 void graph_copy_forget_stream(CUstream stream)
 {
-	for (int i = 0; i < COPIES; i++) {
-		struct queue ours;
-
-		if (!copies[i] || copies[i]->latest.stream != stream)
-			continue;
-		ours = (struct queue){copies[i]->latest.context,
-				      graph_workshop(copies[i]->latest.context)};
-		if (ours.stream && !driver_order(copies[i]->latest, ours))
-			copies[i]->latest = ours;
-		else
+	for (int i = 0; i < COPIES; i++)
+		if (copies[i] && copies[i]->latest.stream == stream && !wait_at_ours(copies[i]))
 			free_copy(copies[i]);
-	}
+}
+
+void graph_copies_before_capture(void)
+{
+	for (int i = 0; i < COPIES; i++)
+		if (copies[i] && !wait_at_ours(copies[i])) {
+			log_violation("a graph's stream is captured, and others cannot wait for "
+				      "its launch");
+			end(copies[i]);
+		}
 }
 
 void graph_copy_forget_context(CUcontext context)
@@ -305,14 +316,14 @@ static bool room_for_held(const struct graph_copy *copy)
 	return more <= CHAIN_COUNT - chain_live;
 }
 
-static bool is_captured(const struct op *op)
+static bool is_captured(struct queue queue)
 {
 	struct driver_context here;
 	bool captured;
 
-	if (!driver_enter(&here, op->context))
+	if (!driver_enter(&here, queue.context))
 		return true;
-	captured = driver_may_capture(op->stream);
+	captured = driver_may_capture(queue.stream);
 	driver_leave(&here);
 	return captured;
 }
@@ -426,6 +437,14 @@ static bool sample(struct graph_copy *copy)
 	return true;
 }
 
+/* What the queue is given from now on waits for the latest launch. Whoever waits for a stream that
+ * is captured is captured with it. */
+static bool order_behind(const struct graph_copy *copy, struct queue queue)
+{
+	return queue_same(copy->latest, queue) ||
+	       (!is_captured(copy->latest) && !driver_order(copy->latest, queue));
+}
+
 static struct graph_copy *copy_of(const void *exec)
 {
 	for (int i = 0; i < COPIES; i++)
@@ -438,7 +457,7 @@ struct graph_copy *graph_copy_for(CUgraphExec exec, struct op *op)
 {
 	struct graph_copy *copy = copy_of(exec);
 
-	if (!copy || is_captured(op))
+	if (!copy || is_captured(op_queue(op)))
 		return NULL;
 	if (!copy->over && op->context != copy->context)
 		end(copy);
@@ -455,7 +474,7 @@ struct graph_copy *graph_copy_for(CUgraphExec exec, struct op *op)
 	}
 	/* Launches of one executable graph wait for each other, whatever their streams, and two
 	 * stand for this one. */
-	if (driver_order(copy->latest, op_queue(op))) {
+	if (!order_behind(copy, op_queue(op))) {
 		log_violation("a graph could not be ordered behind its own launch");
 		end(copy);
 	}

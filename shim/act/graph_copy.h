@@ -45,6 +45,10 @@ bool graph_copy_launch(struct graph_copy *copy, enum graph_turn turn);
 /* Any copy there? */
 bool graph_copies(void);
 
+/* A capture is about to begin: nothing can be ordered any more behind what a stream that it takes
+ * was given before. */
+void graph_copies_before_capture(void);
+
 /* This executable graph, any may be changed. */
 void graph_copy_end(const void *exec);
 void graph_copies_end(void);

@@ -98,6 +98,7 @@ void settle_before_capture(const struct op *op)
 {
 	make_real(op->name);
 	drop_all_chains();
+	graph_copies_before_capture();
 	/* What a recorded stream is given cannot be ordered behind anything outside: it is by
 	 * make_real(). */
 	late_forget(NULL, NULL);

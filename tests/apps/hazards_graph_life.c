@@ -382,6 +382,39 @@ static void graph_two_threads_later(void)
 	bench_close(&b);
 }
 
+/* The stream of the latest launch is captured when the next one comes, on another stream. */
+static void graph_stream_captured(void)
+{
+	struct bench b;
+	CUgraphExec exec, other;
+	CUstream streams[2];
+
+	open_known(&b);
+	streams[0] = b.app.stream;
+	CHECK(cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING));
+	begin(&b);
+	chain(&b, &b.t);
+	app_scale(&b.app, b.t.q, b.t.o, 1.5f, b.n);
+	overwrite_scores(&b);
+	exec = end_ready(&b);
+	bench_inputs(&b, 4);
+	for (int r = 4; r < 14; r++) {
+		CHECK(cuGraphLaunch(exec, streams[0]));
+		if (r < 10)
+			CHECK(cuStreamSynchronize(streams[0]));
+		begin(&b);
+		app_copy(&b.app, b.spare, b.t.o, b.n);
+		CHECK(cuGraphLaunch(exec, streams[1]));
+		other = end_ready(&b);
+		CHECK(cuStreamSynchronize(streams[1]));
+		observe_o(&b, &b.t, r);
+		launch(&b, other);
+		app_observe(&b.report, "O copied", r, b.spare, b.n);
+		CHECK(cuGraphExecDestroy(other));
+	}
+	close_known(&b, exec);
+}
+
 /* Takes all memory but so much. A real GPU is shared with others: there it takes none. */
 static void leave_memory(size_t least)
 {
@@ -440,6 +473,7 @@ const struct hazard hazards_graph_life[] = {
 	ONCE(graph_two_threads, "an executable graph, by two threads at once"),
 	ONCE(graph_per_thread, "… by turns, on the default stream of each"),
 	ONCE(graph_two_threads_later, "… once it was updated"),
+	ONCE(graph_stream_captured, "its stream is captured when it is launched again"),
 	ONCE(graph_little_memory, "there is memory for the program's graph alone"),
 	ONCE(graph_memory_full, "for its graphs, but no others beside them"),
 	ONCE(graph_gone, "P is read when the graph, the stream is gone"),

@@ -87,6 +87,7 @@ static const struct proved {
 	{"graph_overflow", 1, false},
 	{"graph_little_memory", 1, false},
 	{"graph_memory_full", 1, true},
+	{"graph_stream_captured", 1, true},
 	{"graph_gone", 1, true},
 };
 
