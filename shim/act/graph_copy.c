@@ -28,8 +28,12 @@
 /* Samples that agree make the next one come later, up to this many times FASHIM_SAMPLE. */
 #define MOST_RARE 128
 
+/* Copies in a row that ended before anything was replaced, until there are no more. */
+#define MOST_WASTED 32
+
 static struct graph_copy *copies[COPIES];
 static int copy_count; /* of them */
+static int wasted;     /* in a row, up to now */
 
 bool graph_copies(void)
 {
@@ -81,11 +85,17 @@ static void release_plans(struct graph_copy *copy)
 	copy->recorded = NULL;
 }
 
+bool graph_copies_wanted(void)
+{
+	return wasted < MOST_WASTED;
+}
+
 /* The copy is no more. */
 static void end(struct graph_copy *copy)
 {
 	struct driver_context here;
 
+	wasted = copy->exec ? 0 : wasted + !copy->over;
 	for (int i = 0; i < copy->part_count; i++) {
 		if (is_held(&copy->part[i]))
 			hand_over(copy, &copy->part[i]);
@@ -279,7 +289,8 @@ void graph_copy_make(struct recorded_graph *graph, CUgraphExec exec, unsigned lo
 	const char *why = "too many graphs";
 
 	COST(PURPOSE_REPLACING);
-	if (place && (!flags_are_known(flags) || !graph_rows_possible() || !any_proven(graph)))
+	if (place && (!graph_copies_wanted() || !flags_are_known(flags) || !graph_rows_possible() ||
+		      !any_proven(graph)))
 		return;
 	copy = place ? new_copy(graph, &why) : NULL;
 	if (!copy) {
@@ -386,6 +397,7 @@ static void take_built(struct graph_copy *copy)
 		leave_alone(copy, why);
 		return;
 	}
+	wasted = 0;
 	graph_copy_note_all(copy, NULL);
 	release_plans(copy);
 	if (!config()->sample) {

@@ -20,6 +20,10 @@
 
 struct graph_copy;
 
+/* Not where one after the other went, or was updated, before anything could be replaced in it: a
+ * program may make or update one for each step. */
+bool graph_copies_wanted(void);
+
 /* An executable graph was made of a graph that recording_of() knows: its launches are looked at
  * where one of the chains may be replaced. */
 void graph_copy_make(struct recorded_graph *graph, CUgraphExec exec, unsigned long long flags);

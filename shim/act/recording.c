@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/act/graph_copy.h"
 #include "shim/base/config.h"
 #include "shim/hazard/held.h"
 #include "shim/log/decline.h"
@@ -135,8 +136,10 @@ void recording_begin(const struct op *op)
 	if (config()->graphs != GRAPHS_PROVE || config()->mode != MODE_REPLACE || !op->context ||
 	    !any_site())
 		return;
-	if (idle >= MOST_IDLE) {
-		log_decline(REASON_CAPTURE, "graphs of which nothing is made");
+	if (idle >= MOST_IDLE || !graph_copies_wanted()) {
+		log_decline(REASON_CAPTURE, idle >= MOST_IDLE
+						    ? "graphs of which nothing is made"
+						    : "graphs that change before they are known");
 		return;
 	}
 	if (!place_of(&place, op->context, op->stream) ||

@@ -382,6 +382,25 @@ static void graph_two_threads_later(void)
 	bench_close(&b);
 }
 
+/* A new graph for each step. */
+static void graph_each_step(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+
+	open_known(&b);
+	for (int r = 4; r < 48; r++) {
+		begin(&b);
+		chain(&b, &b.t);
+		exec = end_ready(&b);
+		bench_inputs(&b, r);
+		launch(&b, exec);
+		observe_o(&b, &b.t, r);
+		CHECK(cuGraphExecDestroy(exec));
+	}
+	bench_close(&b);
+}
+
 /* The stream of the latest launch is captured when the next one comes, on another stream. */
 static void graph_stream_captured(void)
 {
@@ -474,6 +493,7 @@ const struct hazard hazards_graph_life[] = {
 	ONCE(graph_per_thread, "… by turns, on the default stream of each"),
 	ONCE(graph_two_threads_later, "… once it was updated"),
 	ONCE(graph_stream_captured, "its stream is captured when it is launched again"),
+	ONCE(graph_each_step, "a new graph for each step"),
 	ONCE(graph_little_memory, "there is memory for the program's graph alone"),
 	ONCE(graph_memory_full, "for its graphs, but no others beside them"),
 	ONCE(graph_gone, "P is read when the graph, the stream is gone"),
