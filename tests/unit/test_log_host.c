@@ -10,11 +10,24 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 #include "tests/cmocka.h"
 #include "shim/log/log.h"
 #include "tests/unit/log_fixture.h"
 #include "tests/unit/reader.h"
+
+/* libc's, on a file whose writes take so long. */
+static unsigned slow_us, written;
+
+ssize_t pwrite(int fd, const void *data, size_t size, off_t place)
+{
+	written++;
+	usleep(slow_us);
+	return syscall(SYS_pwrite64, fd, data, size, place);
+}
 
 static void simple(void *argument)
 {
@@ -263,6 +276,34 @@ static void test_no_room_for_live(void **state)
 	run(no_room_for_live);
 }
 
+/* A file that takes long is written more rarely: 200 times what it took passes in between. */
+static void slow_live(void *argument)
+{
+	struct timespec begin, now;
+
+	(void)argument;
+	log_open();
+	slow_us = 2000;
+	usleep((LIVE_LONGEST_MS + LIVE_INTERVAL_MS) * 1000);
+	log_live();
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	written = 0;
+	do {
+		log_live();
+		usleep(5000);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 <
+		 200);
+	CHECK(written == 0);
+	slow_us = 0;
+	log_finish();
+}
+
+static void test_slow_live(void **state)
+{
+	run(slow_live);
+}
+
 /* Somebody empties LOG.live, as who clears logs does. */
 static void truncated_live(void *argument)
 {
@@ -450,6 +491,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(test_removed, fresh),
 		cmocka_unit_test_setup(test_full_disk, fresh),
 		cmocka_unit_test_setup(test_no_room_for_live, fresh),
+		cmocka_unit_test_setup(test_slow_live, fresh),
 		cmocka_unit_test_setup(test_truncated_live, fresh),
 		cmocka_unit_test_setup(test_beside_another_file, fresh),
 		cmocka_unit_test_setup(test_left_over, fresh),
