@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(COMPLEMENT_THREADS)
 
 	for (int64_t n = (int64_t)blockIdx.x * COMPLEMENT_THREADS + threadIdx.x; n < a.count;
 	     n += step) {
-		if (a.flags) {
+		if (a.flags == COMPLEMENT_KEEPS || a.flags == COMPLEMENT_HIDES) {
 			const bool shown =
 				is_set(a.in, n, a.in_dtype) == (a.flags == COMPLEMENT_KEEPS);
 
@@ -31,6 +31,10 @@ extern "C" __global__ void __launch_bounds__(COMPLEMENT_THREADS)
 		}
 		const float mask = load_float((const void *)a.in, n, a.in_dtype);
 
+		if (a.flags == COMPLEMENT_FLOORS) {
+			store_to((char *)a.out, n, a.out_dtype, mask < a.weight ? a.weight : mask);
+			continue;
+		}
 		store_to((char *)a.out, n, a.out_dtype,
 			 round_to(1.0f - mask, a.out_dtype) * a.weight);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * complement.cu: out[n] = (1 - in[n]) * weight, each step of it rounded to the output's type; of
- * flags, whole numbers of any width, weight where they hide and else 0.
+ * flags, whole numbers of any width, weight where they hide and else 0; or in[n], raised to weight.
  *   kernel `fashim_complement(struct complement_args)`, any grid.x, block.x = COMPLEMENT_THREADS.
  */
 #ifndef FASHIM_COMPLEMENT_H
@@ -11,7 +11,7 @@
 
 #define COMPLEMENT_THREADS 256
 
-enum complement_flags { COMPLEMENT_NUMBERS, COMPLEMENT_KEEPS, COMPLEMENT_HIDES };
+enum complement_flags { COMPLEMENT_NUMBERS, COMPLEMENT_KEEPS, COMPLEMENT_HIDES, COMPLEMENT_FLOORS };
 
 struct complement_args {
 	uint64_t in, out; /* out 0: there is nothing to do */

@@ -399,11 +399,19 @@ static enum outcome judge(const struct comparison *c)
 		return OUTCOME_NOT_EXPLAINED;
 	if (should_round(c))
 		return OUTCOME_MOVED;
-	if (!verdict_agrees(&c->result->drift, &c->rounding) ||
+	if (verdict_disagreement(&c->result->drift, &c->rounding) ||
 	    (c->site->dtype == ATTN_F32 && has_moved(c)) ||
 	    !verdict_as_exact(s, &c->rounding, config()->tolerance))
 		return OUTCOME_DRIFT;
 	return judge_agreement(c);
+}
+
+/* What a drift is. */
+static const char *what_drifted(const struct comparison *c)
+{
+	const char *what = verdict_disagreement(&c->result->drift, &c->rounding);
+
+	return what ? what : has_moved(c) ? "it moves too far" : "less exact";
 }
 
 void comparison_failed(struct site *site, const char *what)
@@ -454,7 +462,7 @@ static bool take_in(const struct comparison *c)
 	case OUTCOME_DRIFT:
 		break;
 	}
-	site_decline(site, REASON_DRIFT, "");
+	site_decline(site, REASON_DRIFT, what_drifted(c));
 	return false;
 }
 

@@ -7,6 +7,7 @@
 #include "shim/act/verdict.h"
 
 #include <math.h>
+#include <stddef.h>
 
 /* What rounding may cost the program's own O: generous for a chain whose meaning is known by rule,
  * strict where the data alone decide. Root mean square, maximum. */
@@ -128,12 +129,17 @@ bool verdict_moved(const struct drift_result *d, double limit)
 	return !isinf(limit) && !(d->sum_diff2 <= limit * limit * d->sum_app2);
 }
 
-bool verdict_agrees(const struct drift_result *d, const struct rounding *rounding)
+const char *verdict_disagreement(const struct drift_result *d, const struct rounding *rounding)
 {
-	return !d->nonfinite_mismatch &&
-	       (isinf(rounding->apart) || d->max_abs <= rounding->apart * d->max_app) &&
-	       !verdict_moved(d, rounding->moved) &&
-	       (d->sum_diff2 == 0 || d->sum_app2 >= rounding->least * rounding->least * d->count);
+	if (d->nonfinite_mismatch)
+		return "what is no number on one side is one on the other";
+	if (!(isinf(rounding->apart) || d->max_abs <= rounding->apart * d->max_app))
+		return "single numbers are far apart";
+	if (verdict_moved(d, rounding->moved))
+		return "it moves too far";
+	if (d->sum_diff2 != 0 && !(d->sum_app2 >= rounding->least * rounding->least * d->count))
+		return "below the normal numbers of fp16";
+	return NULL;
 }
 
 bool verdict_empty(const struct drift_sampled_result *r)

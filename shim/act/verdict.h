@@ -46,8 +46,8 @@ bool verdict_empty(const struct drift_sampled_result *r);
  * do so in a fused kernel: right on other numbers is not enough then. */
 bool verdict_no_numbers(const struct drift_result *d);
 
-/* Do the two agree as far as rounding lets them, on all of O? */
-bool verdict_agrees(const struct drift_result *d, const struct rounding *rounding);
+/* In what the two disagree further than rounding lets them, on all of O; NULL: in nothing. */
+const char *verdict_disagreement(const struct drift_result *d, const struct rounding *rounding);
 
 /* Did the fused O move the program's by more than `limit`, root mean square of its own? */
 bool verdict_moved(const struct drift_result *d, double limit);

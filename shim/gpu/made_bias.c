@@ -83,6 +83,16 @@ static bool flags_place(struct chain *chain, struct attn_args *args,
 	return make_of(chain, &args->spec.bias[identity->flags - 1], args);
 }
 
+static bool floor_place(struct chain *chain, struct attn_args *args)
+{
+	if (!args->spec.bias[0].base || !spec_floors(chain))
+		return true;
+	chain->complement.in_dtype = args->spec.bias[0].dtype;
+	chain->complement.weight = (float)SPEC_FLOOR;
+	chain->complement.flags = COMPLEMENT_FLOORS;
+	return make_of(chain, &args->spec.bias[0], args);
+}
+
 static bool complement_place(struct chain *chain, struct attn_args *args)
 {
 	const struct meaning *meaning = spec_complement(chain);
@@ -103,7 +113,7 @@ static bool complement_place(struct chain *chain, struct attn_args *args)
 bool made_bias_place(struct chain *chain, struct attn_args *args, const struct identity *identity)
 {
 	if (slopes_place(chain, args, identity) && flags_place(chain, args, identity) &&
-	    complement_place(chain, args))
+	    floor_place(chain, args) && complement_place(chain, args))
 		return true;
 	made_bias_put(chain);
 	return false;

@@ -95,11 +95,12 @@ static bool one_element(const struct meaning *meaning, const struct view *view)
 
 void rules_settle_constant(struct meaning *meaning)
 {
-	const bool where = meaning->role == ROLE_WHERE, product = meaning->role == ROLE_MULTIPLY;
+	const bool where = meaning->role == ROLE_WHERE, most = meaning->role == ROLE_MAXIMUM;
+	const bool either = meaning->role == ROLE_MULTIPLY || most;
 
-	if (!where && !product && meaning->role != ROLE_DIVIDE)
+	if (!where && !either && meaning->role != ROLE_DIVIDE)
 		return;
-	for (int i = where ? 2 : product ? 1 : 2; i < meaning->view_count; i++) {
+	for (int i = either ? 1 : 2; i < meaning->view_count; i++) {
 		const struct view *view = &meaning->views[i];
 
 		if (!one_element(meaning, view))
@@ -110,7 +111,7 @@ void rules_settle_constant(struct meaning *meaning)
 		meaning->constant = i;
 		if (meaning->role == ROLE_DIVIDE)
 			meaning->scalar = 1 / meaning->scalar;
-		if (!where)
+		if (!where && !most)
 			meaning->role = ROLE_SCALE;
 		return;
 	}

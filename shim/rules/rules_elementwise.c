@@ -79,7 +79,8 @@ static void read_functor(struct reading *r, unsigned at, unsigned bytes)
 			meaning->role = ROLE_OPAQUE;
 	} else if (meaning->role != ROLE_TANH && meaning->role != ROLE_EXP &&
 		   meaning->role != ROLE_COPY && meaning->role != ROLE_WHERE &&
-		   meaning->role != ROLE_MULTIPLY && meaning->role != ROLE_DIVIDE) {
+		   meaning->role != ROLE_MULTIPLY && meaning->role != ROLE_DIVIDE &&
+		   meaning->role != ROLE_MAXIMUM) {
 		meaning->role = ROLE_OPAQUE;
 	}
 }

@@ -375,6 +375,8 @@ static enum reason apply(struct walk *walk, const struct step *step)
 		walk->astray = step->name;
 	if (walk->raised)
 		return rows_apply_sum(walk, step);
+	if (!spec_follows_floor(walk, step))
+		return stop(walk, REASON_MASK_FORM, step->name);
 	/* once the scores stand relative to one another, or beside a sink, softmax is all that may
 	 * come; and, where there is no sink, a factor for the distances */
 	if (!walk->softmax && (walk->shifted || walk->columns != walk->args->Sk) &&
@@ -398,6 +400,8 @@ static enum reason apply(struct walk *walk, const struct step *step)
 		return apply_softcap(walk, step);
 	case ROLE_MASKED_FILL:
 		return apply_mask(walk, step);
+	case ROLE_MAXIMUM:
+		return spec_apply_floor(walk, step);
 	case ROLE_WHERE:
 		return apply_where(walk, step);
 	case ROLE_MULTIPLY:
@@ -507,7 +511,7 @@ static enum reason walk_steps(struct walk *walk)
 
 	walk->value = 0;
 	walk->softmax = walk->tanh = walk->masked = walk->unknown = walk->again = false;
-	walk->shifted = walk->raised = walk->lowest = walk->mixed = false;
+	walk->shifted = walk->raised = walk->lowest = walk->mixed = walk->floored = false;
 	walk->mask = walk->added = -1;
 	walk->astray = NULL;
 	walk->dtype = dtype_of_cuda(chain->steps[0].gemm.ctype);

@@ -20,6 +20,10 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
  * mask's address and strides, and its own type. NULL: there is none. */
 const struct meaning *spec_complement(const struct chain *chain);
 
+/* The lowest fp32, below which the chain's only bias is not to be. */
+#define SPEC_FLOOR (-0x1.fffffep127)
+bool spec_floors(const struct chain *chain);
+
 /* "none", "causal", "bias [B,1,Sq,Sk] f16" … */
 void spec_describe_mask(const struct attn_args *args, char *text, size_t size);
 

@@ -280,3 +280,49 @@ const struct meaning *spec_complement(const struct chain *chain)
 	}
 	return NULL;
 }
+
+/* ---- floors ---------------------------------------------------------------------------------- */
+
+enum reason spec_apply_floor(struct walk *walk, const struct step *step)
+{
+	const struct attn_spec *spec = &walk->args->spec;
+	const struct meaning *meaning = &step->meaning;
+	const struct ref *scores;
+
+	if (walk->softmax || walk->unknown || walk->masked || walk->floored ||
+	    walk->columns != walk->args->Sk || meaning->view_count != 3)
+		return stop(walk, REASON_MASK_FORM, step->name);
+	if (meaning->constant <= 0)
+		return stop(walk,
+			    meaning->constant ? REASON_SCALARS_ON_DEVICE : REASON_UNKNOWN_KERNEL,
+			    step->name);
+	scores = ref_of(step, meaning->views[3 - meaning->constant].where);
+	if (!scores || scores->kind != REF_VALUE || walk->sides[scores->index].what != SIDE_NONE ||
+	    meaning->views[0].dtype != ATTN_F32 || !(meaning->scalar <= SPEC_FLOOR))
+		return stop(walk, REASON_MASK_FORM, step->name);
+	/* Any number and the floor make the floor: the bias may as well be raised to it. */
+	if (spec->bias[0].base &&
+	    (spec->bias[1].base || walk->chain->preload >= 0 || spec->bias[0].dtype != ATTN_F32 ||
+	     spec->bias[0].batches || spec->bias[0].columns || spec->bias_scale[0] != 1 ||
+	     spec->round_x != ATTN_F32 || meaning->scalar != SPEC_FLOOR))
+		return stop(walk, REASON_MASK_FORM, step->name);
+	walk->floored = true;
+	return REASON_NONE;
+}
+
+bool spec_follows_floor(const struct walk *walk, const struct step *step)
+{
+	const struct meaning *meaning = &step->meaning;
+
+	return !walk->floored || walk->softmax ||
+	       (meaning->role == ROLE_COPY && meaning->views[0].dtype == ATTN_F32) ||
+	       (meaning->role == ROLE_SOFTMAX && meaning->factor == 1 && meaning->view_count == 2);
+}
+
+bool spec_floors(const struct chain *chain)
+{
+	for (int i = 1; i < chain->step_count; i++)
+		if (chain->steps[i].meaning.role == ROLE_MAXIMUM)
+			return true;
+	return false;
+}

@@ -41,6 +41,7 @@ struct walk {
 	int added;	    /* the one that was added last; -1: none was */
 	const char *astray; /* a step that goes through the scores in another order; NULL: none */
 	bool lowest;	    /* it filled in the lowest number that there is, or -inf */
+	bool floored;	    /* nothing is below the lowest number any more */
 	bool mixed;	    /* a bias was rounded to 16 bits, and one after it was not */
 	struct {
 		enum side what;
@@ -125,5 +126,11 @@ enum reason rows_apply_cat(struct walk *walk, const struct step *step);
 
 /* A copy of P without the sink's column, which is behind each row? The keys are left. */
 bool rows_drop_sink(struct walk *walk, const struct step *step);
+
+/* max(x, the lowest fp32): it makes a difference where a bias was -inf. Then only softmax may
+ * follow.
+ */
+enum reason spec_apply_floor(struct walk *walk, const struct step *step);
+bool spec_follows_floor(const struct walk *walk, const struct step *step);
 
 #endif

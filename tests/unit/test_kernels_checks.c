@@ -434,6 +434,54 @@ static void test_complement(void **state)
 		}
 }
 
+/* Whole numbers of any width, the halves of a long one apart; and numbers that are not to be too
+ * low. */
+static void test_flags(void **state)
+{
+	enum { COUNT = 70 };
+	static const int types[] = {ATTN_BOOL, ATTN_I32, ATTN_F64};
+	static int64_t from[COUNT];
+	static float to[COUNT];
+
+	for (int t = 0; t < 3; t++)
+		for (int flags = COMPLEMENT_KEEPS; flags <= COMPLEMENT_HIDES; flags++) {
+			const int width = attn_dtype_size(types[t]);
+			struct complement_args args = {.in = (uint64_t)(uintptr_t)from,
+							     .out = (uint64_t)(uintptr_t)to,
+							     .count = COUNT,
+							     .in_dtype = types[t],
+							     .out_dtype = ATTN_F32,
+							     .weight = -65504,
+							     .flags = flags};
+
+			memset(from, 0, sizeof(from));
+			for (int n = 0; n < COUNT; n += 3) /* each time another byte of it */
+				((unsigned char *)from)[n * width + n % width] = 1;
+			launch("fashim_complement", 2, COMPLEMENT_THREADS, &args, sizeof(args));
+			for (int n = 0; n < COUNT; n++)
+				assert_true(
+					to[n] ==
+					((n % 3 == 0) == (flags == COMPLEMENT_KEEPS) ? 0 : -65504));
+		}
+}
+
+static void test_floor(void **state)
+{
+	static const float from[4] = {-INFINITY, 3, NAN, -0x1.fffffep127f};
+	float to[5] = {0, 0, 0, 0, 7};
+	struct complement_args args = {.in = (uint64_t)(uintptr_t)from,
+					     .out = (uint64_t)(uintptr_t)to,
+					     .count = 4,
+					     .in_dtype = ATTN_F32,
+					     .out_dtype = ATTN_F32,
+					     .weight = -0x1.fffffep127f,
+					     .flags = COMPLEMENT_FLOORS};
+
+	launch("fashim_complement", 1, COMPLEMENT_THREADS, &args, sizeof(args));
+	assert_true(to[0] == from[3] && to[1] == 3 && isnan(to[2]) && to[3] == from[3]);
+	assert_true(to[4] == 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -442,6 +490,7 @@ int main(void)
 		cmocka_unit_test(test_drift_sampled),  cmocka_unit_test(test_drift_unprepared),
 		cmocka_unit_test(test_find_addresses), cmocka_unit_test(test_count_unwritten),
 		cmocka_unit_test(test_slopes),	       cmocka_unit_test(test_complement),
+		cmocka_unit_test(test_flags),	       cmocka_unit_test(test_floor),
 
 	};
 

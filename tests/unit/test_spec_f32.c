@@ -5,6 +5,9 @@
  */
 #include "tests/unit/spec_fixture.h"
 
+#include "shim/gpu/made_bias.h"
+#include "shim/rules/shadow.h"
+
 #include <cublas_api.h>
 #include <string.h>
 
@@ -106,6 +109,67 @@ static void test_bias_in_place(void **state)
 	assert_int_equal(args.spec.bias[0].base, core.mask);
 }
 
+/* out = the larger of `in` and a number on the device, as fairseq's descendants have it. */
+#define NUMBER CORE_OTHER
+static struct op maximum(uint64_t out, uint64_t in)
+{
+	static const char name[] =
+		"_ZN2at6native18elementwise_kernelILi128ELi2EZNS0_22gpu_kernel_impl_nocastINS0_"
+		"13BinaryFunctorIfffZZZNS0_19maximum_kernel_cudaERNS_18TensorIteratorBaseEENKUlvE0_"
+		"clEvENKUlvE0_clEvEUlffE_EEEEvS5_RKT_EUliE_EEviT1_";
+	const unsigned n = (unsigned)(core.H * core.Sq * core.Sk), strides[3] = {4, 4, 0};
+	const unsigned char empty = 0;
+
+	return core_strided(name, 3, 1, &n, strides, (uint64_t[]){out, in, NUMBER}, &empty, 1);
+}
+
+/* S, a bias, max(, number), softmax; number 0: nobody knows it. `late`: the bias comes behind. */
+static enum reason floored(float number, bool late)
+{
+	struct chain *chain;
+
+	begin_f32();
+	if (number != 0)
+		shadow_put(NUMBER, &number, sizeof(number));
+	chain = scores();
+	if (!late)
+		join(chain, core_add_mask(core.x, core.s, core.mask));
+	join(chain, maximum(core.m, late ? core.s : core.x));
+	if (late)
+		join(chain, core_add_mask(core.m, core.m, core.mask));
+	return close_on(chain, core.m);
+}
+
+static void test_floor(void **state)
+{
+	const float lowest = -0x1.fffffep127f;
+	struct chain *chain;
+
+	assert_int_equal(floored(lowest, false), REASON_NONE);
+	assert_f32();
+	assert_int_equal(args.spec.bias[0].base, core.mask);
+	chain = core_only_chain();
+	assert_true(made_bias_place(chain, &args, NULL));
+	assert_int_equal(chain->complement.in, core.mask);
+	assert_int_equal(chain->complement.in_dtype, ATTN_F32);
+	assert_int_equal(chain->complement.out_dtype, ATTN_F32);
+	assert_int_equal(chain->complement.count, core.Sq * core.Sk);
+	assert_int_equal(chain->complement.flags, COMPLEMENT_FLOORS);
+	assert_true(chain->complement.weight == lowest);
+	assert_int_equal(args.spec.bias[0].base, chain->complement.out);
+	made_bias_put(chain);
+	assert_int_equal(floored(-1e30f, false), REASON_MASK_FORM); /* a number as others are */
+	assert_int_equal(floored(0, false), REASON_SCALARS_ON_DEVICE);
+	assert_int_equal(floored(lowest, true), REASON_MASK_FORM); /* or lower after all */
+	begin_f32();
+	shadow_put(NUMBER, &lowest, sizeof(lowest));
+	chain = scores();
+	join(chain, maximum(core.m, core.s)); /* nothing is as low */
+	assert_int_equal(close_on(chain, core.m), REASON_NONE);
+	assert_true(made_bias_place(chain, &args, NULL));
+	assert_int_equal(below.scratch, 0);
+}
+
 static void assert_kind(int type, int mode, enum reason expected)
 {
 	struct chain *chain;
@@ -174,9 +238,10 @@ static void test_by_data(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_softmax),	      cmocka_unit_test(test_bias),
-		cmocka_unit_test(test_bias_in_place), cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_one_of_two),    cmocka_unit_test(test_by_data),
+		cmocka_unit_test(test_softmax), cmocka_unit_test(test_bias),
+		cmocka_unit_test(test_floor),	cmocka_unit_test(test_bias_in_place),
+		cmocka_unit_test(test_kinds),	cmocka_unit_test(test_one_of_two),
+		cmocka_unit_test(test_by_data),
 	};
 
 	return CORE_MAIN("spec of fp32", tests);

@@ -80,7 +80,7 @@ static void test_empty(void **state)
 		const struct rounding rounding = of_types(type, type, false);
 
 		assert_true(verdict_explains(&zeros, &rounding, true));
-		assert_true(verdict_agrees(&whole, &rounding));
+		assert_null(verdict_disagreement(&whole, &rounding));
 		assert_true(verdict_as_exact(&zeros, &rounding, FACTOR));
 	}
 	assert_false(verdict_no_numbers(&whole));
@@ -120,8 +120,9 @@ static void test_not_finite(void **state)
 	assert_true(verdict_explains(&r, &fp32, false));
 	assert_false(verdict_as_exact(&r, &fp32, FACTOR));
 	d.nonfinite_mismatch = 1;
-	assert_false(verdict_agrees(&d, &fp32));
-	assert_false(verdict_agrees(&d, &fp16));
+	assert_string_equal(verdict_disagreement(&d, &fp32),
+			    "what is no number on one side is one on the other");
+	assert_non_null(verdict_disagreement(&d, &fp16));
 }
 
 static void assert_exact(double app, double fused, int dtype, bool tf32, bool expected)
@@ -157,17 +158,17 @@ static void test_agrees(void **state)
 	const struct rounding fp16 = of_types(ATTN_F16, ATTN_F16, false);
 	struct drift_result d = whole(2e-5);
 
-	assert_true(verdict_agrees(&d, &fp32));
+	assert_null(verdict_disagreement(&d, &fp32));
 	d = whole(1e-3);
-	assert_false(verdict_agrees(&d, &fp32));
-	assert_true(verdict_agrees(&d, &tf32));
+	assert_non_null(verdict_disagreement(&d, &fp32));
+	assert_null(verdict_disagreement(&d, &tf32));
 	d = whole(1);
-	assert_false(verdict_agrees(&d, &tf32));
-	assert_true(verdict_agrees(&d, &fp16)); /* its rows may be decided by rounding */
+	assert_non_null(verdict_disagreement(&d, &tf32));
+	assert_null(verdict_disagreement(&d, &fp16)); /* its rows may be decided by rounding */
 	d.max_app = 0;
-	assert_false(verdict_agrees(&d, &fp32));
+	assert_non_null(verdict_disagreement(&d, &fp32));
 	d.max_abs = 0;
-	assert_true(verdict_agrees(&d, &fp32));
+	assert_null(verdict_disagreement(&d, &fp32));
 }
 
 static void assert_moved(double moved, int dtype, bool agrees, bool wanted)
@@ -178,7 +179,7 @@ static void assert_moved(double moved, int dtype, bool agrees, bool wanted)
 				       .sum_app2 = COUNT,
 				       .sum_diff2 = COUNT * moved * moved};
 
-	assert_int_equal(verdict_agrees(&d, &rounding), agrees);
+	assert_int_equal(!verdict_disagreement(&d, &rounding), agrees);
 	assert_int_equal(!verdict_moved(&d, rounding.wanted), wanted);
 }
 
@@ -189,12 +190,12 @@ static void test_small(void **state)
 	const struct rounding bf16 = of_types(ATTN_BF16, ATTN_BF16, false);
 	struct drift_result d = {.count = COUNT, .max_app = 1e-4, .sum_app2 = COUNT * 1e-10};
 
-	assert_true(verdict_agrees(&d, &fp16));
+	assert_null(verdict_disagreement(&d, &fp16));
 	d.sum_diff2 = COUNT * 1e-17;
-	assert_false(verdict_agrees(&d, &fp16));
-	assert_true(verdict_agrees(&d, &bf16));
+	assert_non_null(verdict_disagreement(&d, &fp16));
+	assert_null(verdict_disagreement(&d, &bf16));
 	d.sum_app2 = COUNT * 1e-8;
-	assert_true(verdict_agrees(&d, &fp16));
+	assert_null(verdict_disagreement(&d, &fp16));
 }
 
 /* A kernel that rounds where the program does hardly moves it. */
