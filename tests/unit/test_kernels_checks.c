@@ -447,12 +447,12 @@ static void test_flags(void **state)
 		for (int flags = COMPLEMENT_KEEPS; flags <= COMPLEMENT_HIDES; flags++) {
 			const int width = attn_dtype_size(types[t]);
 			struct complement_args args = {.in = (uint64_t)(uintptr_t)from,
-							     .out = (uint64_t)(uintptr_t)to,
-							     .count = COUNT,
-							     .in_dtype = types[t],
-							     .out_dtype = ATTN_F32,
-							     .weight = -65504,
-							     .flags = flags};
+						       .out = (uint64_t)(uintptr_t)to,
+						       .count = COUNT,
+						       .in_dtype = types[t],
+						       .out_dtype = ATTN_F32,
+						       .weight = -65504,
+						       .flags = flags};
 
 			memset(from, 0, sizeof(from));
 			for (int n = 0; n < COUNT; n += 3) /* each time another byte of it */
@@ -470,12 +470,12 @@ static void test_floor(void **state)
 	static const float from[4] = {-INFINITY, 3, NAN, -0x1.fffffep127f};
 	float to[5] = {0, 0, 0, 0, 7};
 	struct complement_args args = {.in = (uint64_t)(uintptr_t)from,
-					     .out = (uint64_t)(uintptr_t)to,
-					     .count = 4,
-					     .in_dtype = ATTN_F32,
-					     .out_dtype = ATTN_F32,
-					     .weight = -0x1.fffffep127f,
-					     .flags = COMPLEMENT_FLOORS};
+				       .out = (uint64_t)(uintptr_t)to,
+				       .count = 4,
+				       .in_dtype = ATTN_F32,
+				       .out_dtype = ATTN_F32,
+				       .weight = -0x1.fffffep127f,
+				       .flags = COMPLEMENT_FLOORS};
 
 	launch("fashim_complement", 1, COMPLEMENT_THREADS, &args, sizeof(args));
 	assert_true(to[0] == from[3] && to[1] == 3 && isnan(to[2]) && to[3] == from[3]);
