@@ -12,6 +12,19 @@
 
 static struct queue workshops[CONTEXTS];
 
+static CUstream new_stream(CUcontext context)
+{
+	struct driver_context here;
+	CUstream stream;
+
+	if (!driver_enter(&here, context))
+		return NULL;
+	if (driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+		stream = NULL;
+	driver_leave(&here);
+	return stream;
+}
+
 CUstream graph_workshop(CUcontext context)
 {
 	int at = 0;
@@ -20,10 +33,8 @@ CUstream graph_workshop(CUcontext context)
 		at++;
 	if (at == CONTEXTS)
 		return NULL;
-	if (!workshops[at].stream &&
-	    driver.cuStreamCreate(&workshops[at].stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
-		workshops[at].stream = NULL;
-	workshops[at].context = context;
+	if (!workshops[at].stream)
+		workshops[at] = (struct queue){context, new_stream(context)};
 	return workshops[at].stream;
 }
 
