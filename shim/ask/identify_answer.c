@@ -135,6 +135,7 @@ const char *identify_answer(struct identity *identity, const struct model *model
 	const int bias = identity_bias_place(asked->chain);
 
 	identity->heads = asked->args->H;
+	identity->flags = 0;
 	if (!settle_heads(&identity->heads, opener->batch, model))
 		return "inputs disagree on the number of heads";
 	if (bias && model->cap > 0)

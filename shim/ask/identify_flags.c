@@ -12,13 +12,14 @@
 #include "shim/ask/fit_parts.h"
 #include "shim/base/elementary.h"
 
-#define HALF  64     /* keys of 128 that are seen */
-#define FEW   3	     /* a row, so that in some all scores are low that are */
-#define TURNS 16     /* to have such a row */
-#define REACH 4	     /* differences of scores that P shows well */
-#define FAR   10     /* and 2^this times as much, which what is added swallows or does not */
-#define ASIDE 0x1p-6 /* of a number, on either side of it */
-#define FILLS 24     /* numbers that are tried */
+#define HALF	  64	 /* keys of 128 that are seen */
+#define FEW	  3	 /* a row, so that in some all scores are low that are */
+#define TURNS	  16	 /* to have such a row */
+#define REACH	  4	 /* differences of scores that P shows well */
+#define FAR	  10	 /* and 2^this times as much, which what is added swallows or does not */
+#define ASIDE	  0x1p-6 /* of a number, on either side of it */
+#define FILLS	  24	 /* numbers that are tried */
+#define SOME_ROWS 6	 /* that are looked at first */
 
 static const char refused[] = "the kernels could not be launched again";
 
@@ -171,38 +172,84 @@ static const char *holds_aside(const struct probe *probe, struct observation *ru
 	return NULL;
 }
 
-/* Of the ways in which numbers may come in, that which explains rows that see nothing best. */
-static const char *find_number(const struct probe *probe, struct observation *const run[3],
-			       double step, struct model *model)
+static const char not_known[] = "what a mask hides becomes a number that is not known";
+
+/* Does the model explain rows that see nothing, with scores near together and far apart? A few rows
+ * first: most numbers are none of it. */
+static bool explains(const struct probe *probe, struct observation *const run[3],
+		     const struct model *model, double step, double *rms)
+{
+	struct fit_grid few = probe->grid;
+	double most, far;
+
+	few.rows = few.rows < SOME_ROWS ? few.rows : SOME_ROWS;
+	fit_check(&few, run[0], model, step, rms, &most);
+	if (!(*rms < IDENTIFY_RMS) || !agrees(probe, run[0], model, step, rms) ||
+	    !agrees(probe, run[1], model, step, &far))
+		return false;
+	*rms += far;
+	return true;
+}
+
+/* The scores are gone there, so that only low ones tell by which number. */
+static const char *find_replaced(const struct probe *probe, struct observation *run, double step,
+				 struct model *model, struct reading *flags)
+{
+	double fill[FILLS];
+	const int fills = identify_fills(probe->chain, fill, FILLS);
+	const char *why = NULL;
+	bool holds = false;
+
+	for (int n = 0; n < fills && !holds && !why; n++) {
+		flags->weight = fill[n];
+		why = holds_aside(probe, run, model, step, &holds);
+	}
+	return why ? why : holds ? NULL : not_known;
+}
+
+/* By how they are rounded, too: the number that explains them best. */
+static const char *find_added(const struct probe *probe, struct observation *const run[3],
+			      double step, struct model *model, struct reading *flags)
 {
 	static const int roundings[] = {ATTN_F32, ATTN_F16, ATTN_BF16};
-	const struct reading *reading = identify_flags_reading(model);
-	struct reading *flags = &model->reading[reading - model->reading];
 	struct model best = *model;
-	double fill[FILLS], least = INFINITY;
+	double fill[FILLS], least = INFINITY, rms;
 	const int fills = identify_fills(probe->chain, fill, FILLS);
 
-	for (int n = 0; n < 4 * fills; n++) { /* replaced, or added with a rounding */
-		double rms[2];
+	for (int n = 0; n < 3 * fills; n++) {
 		const char *why;
 		bool holds;
 
-		flags->weight = fill[n / 4];
-		flags->replaces = n % 4 == 0;
-		model->round_x = roundings[n % 4 ? n % 4 - 1 : 0];
-		if (!agrees(probe, run[0], model, step, &rms[0]) ||
-		    !agrees(probe, run[1], model, step, &rms[1]) || rms[0] + rms[1] >= least)
+		flags->weight = fill[n / 3];
+		model->round_x = roundings[n % 3];
+		if (!explains(probe, run, model, step, &rms) || rms >= least)
 			continue;
 		why = holds_aside(probe, run[2], model, step, &holds);
 		if (why)
 			return why;
 		if (holds) {
-			least = rms[0] + rms[1];
+			least = rms;
 			best = *model;
 		}
 	}
 	*model = best;
-	return least < INFINITY ? NULL : "what a mask hides becomes a number that is not known";
+	return least < INFINITY ? NULL : not_known;
+}
+
+static const char *find_number(const struct probe *probe, struct observation *const run[3],
+			       double step, struct model *model)
+{
+	const struct reading *reading = identify_flags_reading(model);
+	struct reading *flags = &model->reading[reading - model->reading];
+	double rms;
+
+	flags->replaces = true;
+	identify_fills(probe->chain, &flags->weight, 1);
+	model->round_x = ATTN_F32;
+	if (explains(probe, run, model, step, &rms))
+		return find_replaced(probe, run[2], step, model, flags);
+	flags->replaces = false;
+	return find_added(probe, run, step, model, flags);
 }
 
 const char *identify_fill(struct probe *probe, struct observation *const run[3], double step,
