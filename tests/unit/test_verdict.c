@@ -209,9 +209,9 @@ static void test_rounded_moves_little(void **state)
 		.count = COUNT, .max_app = 4, .sum_app2 = COUNT, .sum_diff2 = COUNT * 5e-3 * 5e-3};
 	struct rounding rounding = rounding_of(&args, false);
 
-	assert_false(verdict_agrees(&d, &rounding));
+	assert_non_null(verdict_disagreement(&d, &rounding));
 	d.sum_diff2 = COUNT * 2e-4 * 2e-4;
-	assert_true(verdict_agrees(&d, &rounding));
+	assert_null(verdict_disagreement(&d, &rounding));
 }
 
 /* The fused O may be the better one: the program's is not to move far. */
