@@ -85,6 +85,9 @@ for case in two_threads p_other_thread mask_other_thread two_contexts host_funct
 	count replaced "$apps/hazards" $case SIMGPU_ASYNC=200
 done
 count under 0 "$apps/hazards" per_thread_stream
+for case in graph_two_threads graph_two_threads_later graph_per_thread; do
+	count under 0 "$apps/hazards" $case SIMGPU_ASYNC=2000
+done
 count replaced "$apps/hazards" copies_other_stream SIMGPU_ASYNC=200
 count replaced "$apps/hazards" outputs_other_stream SIMGPU_ASYNC=200
 count replaced "$apps/waits" SIMGPU_ASYNC=1 APP_KERNELS=own

@@ -47,7 +47,8 @@ for case in bert p_copied p_partly_cleared k_rewritten outputs_edited copies_rea
 done
 under "$apps/hazards" p_copied APP_KERNELS=own
 under "$apps/hazards" copies_other_stream SIMGPU_ASYNC=200
-under "$apps/hazards" graph_inputs_go FASHIM_GRAPHS=prove
+under "$apps/hazards" graph_inputs_go
+under "$apps/hazards" graph_memory_full
 under "$apps/hazards" graph_o_alone FASHIM_GRAPHS=trust
 under "$apps/hazards" p_copied FASHIM_RECORD="$work/trace"
 under "$apps/unseen" lengths
