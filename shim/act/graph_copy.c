@@ -166,12 +166,32 @@ void graph_copies_end_in(uint64_t begin, uint64_t end_address)
 			end(copies[i]);
 }
 
+static bool is_captured(struct queue queue)
+{
+	struct driver_context here;
+	bool captured;
+
+	if (!driver_enter(&here, queue.context))
+		return true;
+	captured = driver_may_capture(queue.stream);
+	driver_leave(&here);
+	return captured;
+}
+
+/* What the queue is given from now on waits for the latest launch. Whoever waits for a stream that
+ * is captured is captured with it. */
+static bool order_behind(const struct graph_copy *copy, struct queue queue)
+{
+	return queue_same(copy->latest, queue) ||
+	       (!is_captured(copy->latest) && !driver_order(copy->latest, queue));
+}
+
 /* Whoever comes later waits for the latest launch at our own stream. */
 static bool wait_at_ours(struct graph_copy *copy)
 {
 	const struct queue ours = {copy->latest.context, graph_workshop(copy->latest.context)};
 
-	if (!ours.stream || driver_order(copy->latest, ours))
+	if (!ours.stream || !order_behind(copy, ours))
 		return false;
 	copy->latest = ours;
 	return true;
@@ -327,18 +347,6 @@ static bool room_for_held(const struct graph_copy *copy)
 	return more <= CHAIN_COUNT - chain_live;
 }
 
-static bool is_captured(struct queue queue)
-{
-	struct driver_context here;
-	bool captured;
-
-	if (!driver_enter(&here, queue.context))
-		return true;
-	captured = driver_may_capture(queue.stream);
-	driver_leave(&here);
-	return captured;
-}
-
 /* What was enqueued for it on a stream of ours comes before the launch. */
 static bool behind_workshop(const struct graph_copy *copy)
 {
@@ -447,14 +455,6 @@ static bool sample(struct graph_copy *copy)
 	if (copy->interval < MOST_RARE * config()->sample)
 		copy->interval *= 2;
 	return true;
-}
-
-/* What the queue is given from now on waits for the latest launch. Whoever waits for a stream that
- * is captured is captured with it. */
-static bool order_behind(const struct graph_copy *copy, struct queue queue)
-{
-	return queue_same(copy->latest, queue) ||
-	       (!is_captured(copy->latest) && !driver_order(copy->latest, queue));
 }
 
 static struct graph_copy *copy_of(const void *exec)
