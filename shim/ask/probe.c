@@ -30,12 +30,22 @@ static uint32_t encode(double x, int dtype)
 	return dtype == ATTN_BF16 ? bits >> 16 : bits;
 }
 
-/* Flags are whole numbers. */
+/* Whole numbers that are all set, but not to a kernel that counts with them, or asks for one of
+ * them. A byte may be of a type that knows 0 and 1 alone, of which some look at the lowest bit. */
+static uint64_t set_flag(int dtype, uint64_t element)
+{
+	static const uint64_t word[] = {1, 2, 1, UINT64_MAX, 1, 0x100}, byte[] = {1, 3, 0xff};
+
+	return dtype == ATTN_BOOL ? byte[element % 3] : word[element % 6];
+}
+
 static uint64_t bits_of(const struct content *content, uint64_t element)
 {
 	const double x = content_value(content, element);
 
-	return content->kind == CONTENT_FLAGS ? x != 0 : encode(x, content->dtype);
+	if (content->kind == CONTENT_FLAGS)
+		return x != 0 ? set_flag(content->dtype, element) : 0;
+	return encode(x, content->dtype);
 }
 
 static double decode(const unsigned char *bytes, int dtype)

@@ -31,7 +31,8 @@ enum filling {
 	KEPT_BYTES, /* of keys; later on, a sequence sees nothing */
 	KEPT_WORDS,
 	KEPT_LONGS,
-	HIDDEN_BYTES /* of pairs */
+	COUNTED_LONGS, /* later on, some are 2 */
+	HIDDEN_BYTES   /* of pairs */
 };
 
 /* Where O is written, and what becomes of the input. */
@@ -81,6 +82,7 @@ static const struct example {
 	{"kept_words", "add_ints", KEPT_WORDS, APART, 1},
 	{"kept_longs", "add_words", KEPT_LONGS, APART, 1},
 	{"half_longs", "half_words", KEPT_LONGS, APART, 1},
+	{"counted_longs", "count_words", COUNTED_LONGS, APART, 1},
 };
 
 static const struct example *example;
@@ -163,8 +165,10 @@ static void upload_flags(CUdeviceptr to, int r)
 		longs[i] = words[i] = seen && (i < KEYS || r < REPETITIONS - 3);
 		if (example->filling == KEPT_BYTES)
 			flags[i] = longs[i] != 0;
+		if (example->filling == COUNTED_LONGS && r >= REPETITIONS - 3 && i % 7 == 3)
+			longs[i] *= 2;
 	}
-	if (example->filling == KEPT_LONGS)
+	if (example->filling == KEPT_LONGS || example->filling == COUNTED_LONGS)
 		CHECK(cuMemcpyHtoD(to, longs, sizeof(longs)));
 	else if (example->filling == KEPT_WORDS)
 		CHECK(cuMemcpyHtoD(to, words, sizeof(words)));

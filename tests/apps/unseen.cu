@@ -403,6 +403,19 @@ extern "C" __global__ void add_ints(__half *x, const int *m, int columns, int he
 }
 SIM_KERNEL(add_ints)
 
+/* What looks like flags, and counts: 2 is not 1. */
+extern "C" __global__ void count_words(__half *x, const long long *m, int columns, int heads,
+				       int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const long long *b = m + blockIdx.x / (heads * rows) * columns;
+
+	softmax_row(y, columns, columns, 0, [=](int j) {
+		return 0.25f * __half2float(y[j]) + (1.0f - (float)b[j]) * -65504.0f;
+	});
+}
+SIM_KERNEL(count_words)
+
 /* Flags that are weights. */
 extern "C" __global__ void half_words(__half *x, const long long *m, int columns, int heads,
 				      int rows)

@@ -236,6 +236,7 @@ static const struct unseen {
 	{"kept_words", 12, NULL},
 	{"kept_longs", 12, NULL},
 	{"half_longs", 0, "not_explained"},
+	{"counted_longs", 0, "not_explained"},
 };
 
 #define UNSEEN ((int)(sizeof(unseen) / sizeof(*unseen)))
