@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs with CUDA graphs, plain and under the shim as it is by default, side by side.
+"""Programs with CUDA graphs, plain and under FASHIM_GRAPHS=prove, side by side.
 
-    graphs_default.py --lib build/libfashim.so --out DIR [--deadline 110] [--rounds 5] [CASE …]
+    graphs_replayed.py --lib build/libfashim.so --out DIR [--deadline 110] [--rounds 5] [CASE …]
 
 Each case has two processes, one of them under the shim. All prepare at once; then each makes 1000
 replays with other inputs every time and keeps what comes out of some of them, and the P of its first
@@ -323,7 +323,8 @@ class Contestant:
         environment = harness.clean_environment(**more)
         if label == "shim":
             environment = harness.shim_environment(arguments.lib, "replace", self.log,
-                                                   FASHIM_BUDGET=arguments.budget, **more)
+                                                   FASHIM_BUDGET=arguments.budget,
+                                                   FASHIM_GRAPHS="prove", **more)
         self.server = harness.Server(environment, os.path.join(out, f"{name}.{label}.stderr"),
                                      [os.path.abspath(__file__), "--serve", name])
 
