@@ -130,6 +130,44 @@ static void v_over_q(bool overwritten)
 	close_known(&b, exec);
 }
 
+/* A part of K is written ahead of the chain, in the graph, and another layer behind it; launches go
+ * on and on, and nobody waits but to look. */
+static void graph_cache(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+	CUdeviceptr news;
+
+	open_known(&b);
+	struct tensors second = b.t;
+	second.o = b.raw;
+	second.s = b.spare;
+	news = app_alloc(8 * b.n * 2);
+	for (int i = 0; i < 8; i++)
+		app_upload_random(news + (uint64_t)i * b.n * 2, b.n, 900 + (uint64_t)i);
+	begin(&b);
+	app_scale(&b.app, b.t.k, b.t.q, 0.5f, b.n / 4);
+	app_scale(&b.app, b.t.v, b.t.q, 0.25f, b.n / 4);
+	chain(&b, &b.t);
+	app_scale(&b.app, b.t.k, b.t.v, 0.5f, b.n / 8);
+	chain(&b, &second);
+	exec = end_ready(&b);
+	launch_unknown(&b, exec, &second);
+	for (int r = 0; r < 300; r++) {
+		app_copy(&b.app, b.t.q, news + (uint64_t)(r * 5 % 8) * b.n * 2, b.n);
+		CHECK(cuGraphLaunch(exec, b.app.stream));
+		if (r % 40 == 7 || r == 250) {
+			CHECK(cuStreamSynchronize(b.app.stream));
+			observe_o(&b, &b.t, r);
+			observe_o(&b, &second, r);
+		}
+		if (r == 250)
+			observe_p(&b, &second, r);
+	}
+	CHECK(cuStreamSynchronize(b.app.stream));
+	close_known(&b, exec);
+}
+
 /* Outside, before P is asked for: new inputs, a part of P, a chain of its own. */
 static void graph_changes_outside(void)
 {
@@ -342,6 +380,8 @@ const struct hazard hazards_graphs[] = {
 	ONCE(graph_layers, "two layers in a graph; P once, amid the replays"),
 	ONCE(graph_reader, "P is read in the graph, behind the chain"),
 	ONCE(graph_loop, "… ahead of it: that of the replay before"),
+	ONCE(graph_cache,
+	     "keys and values are written in the graph; launches that nobody waits for"),
 	ONCE(graph_part, "a part of P is overwritten in the graph"),
 	ONCE(graph_inputs_go, "Q and K are overwritten in the graph"),
 	ONCE(graph_v_over_q, "V lands in the memory of Q, O in that of K"),

@@ -66,6 +66,7 @@ static const struct proved {
 	{"graph_o_alone", 3, true},
 	{"graph_apart", 21, false},
 	{"graph_layers", 1, true},
+	{"graph_cache", 1, true},
 	{"graph_reader", 1, false},
 	{"graph_loop", 1, false},
 	{"graph_part", 1, true},
