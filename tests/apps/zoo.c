@@ -103,13 +103,23 @@ static int least_proved(const char *name)
 	return 0;
 }
 
-/* Drivers before 12.3 do not tell what a graph holds. */
+/* Drivers before 12.3 do not tell what a graph holds: it is left as it is, for that reason. */
+static bool tells_graphs(void)
+{
+	return !zoo_driver || atof(zoo_driver) >= 12.3;
+}
+
 static int least_of(const struct hazard *hazard)
 {
-	for (int i = 0; i < PROVED; i++)
-		if (zoo_driver && atof(zoo_driver) < 12.3 && !strcmp(proved[i].name, hazard->name))
+	for (int i = 0; i < PROVED && !tells_graphs(); i++)
+		if (!strcmp(proved[i].name, hazard->name))
 			return proved[i].outside;
 	return group->app[0] ? hazard->replaced_own : hazard->replaced;
+}
+
+static const char *reason_of(const struct hazard *hazard)
+{
+	return !tells_graphs() && !strncmp(hazard->name, "graph", 5) ? NULL : hazard->reason;
 }
 
 /* The words that a call log has and that must not be in it. */
@@ -145,7 +155,7 @@ static void check_hazard(void **state)
 	const char *more[8] = {NULL};
 	struct outcome plain, under;
 	struct verdict verdict;
-	const char *said;
+	const char *said, *reason;
 	int count = 0, least;
 
 	snprintf(wanted, sizeof(wanted), "SIMGPU_LOG=%s", calls);
@@ -182,9 +192,9 @@ static void check_hazard(void **state)
 		assert_int_equal(verdict.materialised > verdict.replaced, 0);
 	if (group->expect && least == 0)
 		assert_int_equal(verdict.replaced, 0);
-	if (group->expect && hazard->reason && !group->app[0] &&
-	    !strstr(verdict.reasons, hazard->reason))
-		fail_msg("expected the reason %s: %s", hazard->reason, said);
+	reason = reason_of(hazard);
+	if (group->expect && reason && !group->app[0] && !strstr(verdict.reasons, reason))
+		fail_msg("expected the reason %s: %s", reason, said);
 	if (!group->exact && !group->expect && least > 0)
 		assert_true(verdict.replaced > 0);
 	if (!group->exact && verdict.seen && !verdict.replaced && !names_any(verdict.reasons))
