@@ -235,7 +235,19 @@ t closing_children 0 'fashim run sh -c "./leave_log.sh logs/replace.jsonl; ./lea
 t closing_rank 0 'RANK=0 fashim run sh -c "./leave_log.sh logs/replace.jsonl; exec ./leave_log.sh logs/gemms.jsonl"'
 # A launcher, torchrun COUNT COMMAND…; rank 0 of what it starts so waits for what the others leave.
 printf '#!/bin/sh\nn=$1; shift\nwhile [ $((n -= 1)) -ge 0 ]; do RANK=$n "$@" & done\nwait $!\n' >bin/torchrun; chmod +x bin/torchrun
-printf '#!/bin/sh\n[ $RANK != 0 ] || until [ $(grep -ls summary fashim.app.*.jsonl | wc -l) = 2 ]; do sleep 0.05; done\nexec ./leave_log.sh logs/replace.jsonl\n' >last.sh; chmod +x last.sh
+# Rank 0 begins before the others end, and ends last.
+cat >last.sh <<'END'
+#!/bin/sh
+if [ $RANK = 0 ]; then
+	: >begun
+	until [ $(grep -ls summary fashim.app.*.jsonl | wc -l) = 2 ]; do sleep 0.05; done
+	rm -f begun
+else
+	until [ -e begun ]; do sleep 0.05; done
+fi
+exec ./leave_log.sh logs/replace.jsonl
+END
+chmod +x last.sh
 t closing_launched 0 'fashim run torchrun 3 ./last.sh'
 t closing_ranks 0 'torchrun 3 fashim run ./last.sh'
 t closing_ranks_script 0 'torchrun 3 fashim run sh -c "./last.sh; :"'
