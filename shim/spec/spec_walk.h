@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The walk from S to P, between its files: spec.c takes steps that act on single scores,
- * spec_operand.c tells where their operands lie, spec_rows.c takes those that look at a whole row
+ * spec_operand.c tells where their operands lie, spec_masks.c takes those that hide scores by a
+ * boolean mask, spec_rows.c those that look at a whole row
  * beside the softmax: was all of it hidden, what is its largest score, is there one score more than
  * keys. The latter leave *side* values behind, which are not the scores but what is known of them.
  */
@@ -11,6 +12,7 @@
 #include "shim/chain/chain.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define ANY_VALUE (-1) /* behind an unknown kernel: data will tell */
 
@@ -98,6 +100,33 @@ enum reason spec_set_folded(struct walk *walk);
  * rows. */
 enum reason spec_set_tensor(struct walk *walk, const struct step *step, const struct view *view,
 			    int64_t columns, struct attn_tensor *tensor, int index);
+
+/* The same for one that is broadcast over the scores alone. */
+static inline enum reason set_tensor(struct walk *walk, const struct step *step,
+				     const struct view *view, struct attn_tensor *tensor, int index)
+{
+	const int64_t columns = walk->chain->transposed ? walk->args->Sq : walk->args->Sk;
+
+	return spec_set_tensor(walk, step, view, columns, tensor, index);
+}
+
+static inline bool same_tensor(const struct attn_tensor *a, const struct attn_tensor *b)
+{
+	return a->base == b->base && a->dtype == b->dtype && a->batches == b->batches &&
+	       a->columns == b->columns && !memcmp(a->stride, b->stride, sizeof(a->stride));
+}
+
+/* Is it the scores, and not what was found of them? */
+static inline bool is_scores(const struct walk *walk, const struct ref *ref)
+{
+	return ref && ref->kind == REF_VALUE && walk->sides[ref->index].what == SIDE_NONE;
+}
+
+/* Steps with a mask: out = mask ? number : x, with the number in the step or (where) in memory, and
+ * softmax's own mask. */
+enum reason spec_apply_mask(struct walk *walk, const struct step *step);
+enum reason spec_apply_where(struct walk *walk, const struct step *step);
+enum reason spec_apply_softmax_mask(struct walk *walk, const struct step *step);
 
 /* Does an element-wise step go through the scores as they lie, and store them so? Else what it says
  * of one would be taken for another's. */

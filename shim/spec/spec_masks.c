@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Steps by which a boolean mask hides scores: with a number in their place, or in the softmax.
+ */
+#include <math.h>
+
+#include "shim/spec/spec.h"
+#include "shim/spec/spec_walk.h"
+
+/* The lowest number of a type that is finite. */
+static double lowest(int dtype)
+{
+	return dtype == ATTN_F16 ? -65504 : dtype == ATTN_BF16 ? -0x1.fep127 : SPEC_FLOOR;
+}
+
+/* The probabilities of what was hidden become 0 once more. For rows of which a key is left they are
+ * already; rows of which none is are 0 in all. So they are, too, where the fill was finite but no
+ * score can be as low as it. Not with a bias: where that is -inf for all keys that the mask leaves,
+ * what is left is NaN, and no kernel tells such a row from one that is hidden. */
+static enum reason apply_mask_again(struct walk *walk, const struct step *step,
+				    const struct ref *ref)
+{
+	struct attn_spec *spec = &walk->args->spec;
+	struct attn_tensor mask = {0};
+	enum reason reason = set_tensor(walk, step, &step->meaning.views[2], &mask, ref->index);
+
+	if (reason != REASON_NONE)
+		return reason;
+	if (!walk->masked || walk->unknown || walk->shifted || spec->late_biases ||
+	    spec->mask_keeps || step->meaning.keeps || spec->sinks.base ||
+	    walk->columns != walk->args->Sk || step->meaning.scalar != 0 ||
+	    ref->index != walk->mask || !same_tensor(&mask, &spec->mask) || spec->bias[0].base ||
+	    (spec->mask_value != -INFINITY && (!walk->lowest || spec->softcap != 0)))
+		return stop(walk, REASON_MASK_FORM, step->name);
+	spec->mask_value = -INFINITY;
+	spec->empty_row = ATTN_EMPTY_ZERO;
+	return REASON_NONE;
+}
+
+enum reason spec_apply_mask(struct walk *walk, const struct step *step)
+{
+	struct attn_spec *spec = &walk->args->spec;
+	const struct meaning *meaning = &step->meaning;
+	const struct ref *ref;
+
+	if ((walk->masked && !walk->softmax) || meaning->view_count != 3)
+		return stop(walk, REASON_MASK_FORM, step->name);
+	ref = ref_of(step, meaning->views[2].where);
+	if (!ref || ref->kind != REF_INPUT || meaning->views[2].dtype != ATTN_BOOL)
+		return stop(walk, REASON_MASK_FORM, step->name);
+	if (walk->softmax)
+		return apply_mask_again(walk, step, ref);
+	walk->masked = true;
+	walk->mask = ref->index;
+	walk->lowest = meaning->scalar <= lowest(meaning->views[0].dtype);
+	spec->mask_keeps = meaning->keeps;
+	spec->mask_value = (float)meaning->scalar;
+	return set_tensor(walk, step, &meaning->views[2], &spec->mask, ref->index);
+}
+
+/* where(mask, x, number) or where(mask, number, x): the number is in device memory, and known. */
+enum reason spec_apply_where(struct walk *walk, const struct step *step)
+{
+	struct attn_spec *spec = &walk->args->spec;
+	const struct meaning *meaning = &step->meaning;
+	const struct ref *mask, *scores;
+
+	if (rows_apply_safe(walk, step))
+		return REASON_NONE;
+	if (walk->softmax || walk->masked || meaning->view_count != 4)
+		return stop(walk, REASON_MASK_FORM, step->name);
+	if (meaning->constant <= 0)
+		return stop(walk, meaning->constant ? REASON_SCALARS_ON_DEVICE : REASON_MASK_FORM,
+			    step->name);
+	mask = ref_of(step, meaning->views[1].where);
+	scores = ref_of(step, meaning->views[meaning->constant == 2 ? 3 : 2].where);
+	if (!mask || mask->kind != REF_INPUT || meaning->views[1].dtype != ATTN_BOOL ||
+	    !is_scores(walk, scores))
+		return stop(walk, REASON_MASK_FORM, step->name);
+	walk->masked = true;
+	spec->mask_keeps = meaning->constant == 3;
+	spec->mask_value = (float)meaning->scalar;
+	return set_tensor(walk, step, &meaning->views[1], &spec->mask, mask->index);
+}
+
+/* Softmax over the keys that a mask leaves: with -inf where it is true. */
+enum reason spec_apply_softmax_mask(struct walk *walk, const struct step *step)
+{
+	struct attn_spec *spec = &walk->args->spec;
+	const struct view *view = &step->meaning.views[2];
+	const struct ref *ref = ref_of(step, view->where);
+
+	if (walk->masked || walk->shifted || walk->columns != walk->args->Sk || !ref ||
+	    ref->kind != REF_INPUT)
+		return stop(walk, REASON_MASK_FORM, step->name);
+	walk->masked = true;
+	spec->mask_keeps = 0;
+	spec->mask_value = -INFINITY;
+	return set_tensor(walk, step, view, &spec->mask, ref->index);
+}
