@@ -3,7 +3,7 @@
  * A mask of ones where a key is shown, which a program turns into a bias inside a kernel of its
  * own, written out as the bias that the kernels here take. A program that adds in 16 bits also
  * takes the difference and the product in them. Or whole numbers of which zero, or all others, hide
- * a key.
+ * a key; or a bias whose numbers are raised to a least one.
  */
 #include "kernels/complement.h"
 #include "kernels/device.cuh"

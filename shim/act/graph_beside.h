@@ -18,8 +18,8 @@ struct graph_beside;
 bool beside_takes(const struct recorded_chain *record);
 
 /* For those chains of the graph that are proven; it is made when the turn is over. The row is left
- * as it is. NULL: there is nothing
- * to compare, no room, or the driver would not. The context is current. */
+ * as it is. NULL: there is nothing to compare, no room, or the driver would not. The context is
+ * current. */
 struct graph_beside *beside_build(const struct recorded_graph *graph, const struct graph_row *row,
 				  unsigned long long flags);
 

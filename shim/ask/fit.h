@@ -33,7 +33,7 @@ enum content_kind {
 	CONTENT_CONSTANT, /* -2^exponent */
 	CONTENT_EMPTY,	  /* minus infinity */
 	CONTENT_STEPS,	  /* 0 or `low` */
-	CONTENT_FLAGS,	  /* 0 or 1, of `ones` in 128 the latter */
+	CONTENT_FLAGS,	  /* set, of `ones` in 128, or 0; with what is up to who fills (probe.c) */
 	CONTENT_WORDS	  /* whole numbers, given */
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Masks of zeros and ones. Where scores are all the same, flags at random show by which keys are
- * left what they are of and which of both hides. What a hidden key's score becomes decides rows
- * that see nothing, and rows whose scores are lower still: these are made, on either side of each
- * number that it may be.
+ * Masks of zeros and ones, of which any value but 0 must count as one. Where scores are all the
+ * same, flags at random show by which keys are left what they are of and which of both hides. What
+ * a hidden key's score becomes decides rows that see nothing, and rows whose scores are lower
+ * still: these are made, on either side of each number that it may be.
  */
 #include "shim/ask/identify_parts.h"
 
