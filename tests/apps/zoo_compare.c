@@ -25,10 +25,9 @@ void zoo_run_under(struct outcome *outcome, const char *const *argv, const char 
 	const char *environment[16] = {preload, out, "FASHIM_MIN_SPEEDUP=0", NULL};
 	int count = 3;
 
-	for (; more && *more && count < 13; more++)
+	for (; more && *more && count < 14; more++)
 		environment[count++] = *more;
 	environment[count++] = "FASHIM_BUDGET=0"; /* where `more` has not said otherwise */
-	environment[count++] = "FASHIM_GRAPHS=prove";
 	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", library);
 	snprintf(out, sizeof(out), "FASHIM_OUT=%s", log);
 	unlink(log);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA graphs under FASHIM_GRAPHS=prove: attention captured by PyTorch and replayed with other inputs.
+"""CUDA graphs (FASHIM_GRAPHS=prove): attention captured by PyTorch and replayed with other inputs.
 
 Warm-up iterations are what a site is verified by; a graph's chains are replaced in its launches, after
 the first of these were compared. Launches that the program makes while those numbers are under way are its
@@ -12,7 +12,6 @@ import torch
 from common import DEVICE, ON_GPU, draw, small, sync
 from registry import Expect, program
 
-PROVE = {"FASHIM_GRAPHS": "prove"}
 REPLAYS = small(1000, 4)
 STEPS = small(400, 4)
 WARM_UP = 8
@@ -69,7 +68,7 @@ def captured(run):
 
 @program(Expect("replace", chains=6 * REPLAYS, fixed=6 * WARM_UP, sites=2, share=0.95, tol=4e-3,
                 slack=6 * COMPARED, exact=("P",)),
-         repeat=1, few=1, quick=True, modes=("poison", "off"), options=PROVE)
+         repeat=1, few=1, quick=True, modes=("poison", "off"))
 def graph_layers(variant):
     """a captured network; the first layer's P is asked for after half of the replays"""
     net = network(6)
@@ -101,7 +100,7 @@ def graph_layers(variant):
 # tol: outputs reach 14, where two steps of fp16 are 2^-6
 @program(Expect("replace", chains=6 * STEPS, fixed=6 * WARM_UP, sites=4, share=0.95, tol=1.6e-2,
                 slack=6 * COMPARED),
-         repeat=1, few=1, modes=("poison",), options=PROVE)
+         repeat=1, few=1, modes=("poison",))
 def graph_decode(variant):
     """a captured decoding step: a cache that grows in its place, a mask made from the position"""
     B, H, D, S, L = small(8, 2), small(16, 2), 64, small(1024, 32), 6
@@ -138,7 +137,7 @@ def graph_decode(variant):
     return step
 
 
-@program(Expect("either", chains=4 * 300, sites=6, tol=4e-3), repeat=1, few=1, options=PROVE)
+@program(Expect("either", chains=4 * 300, sites=6, tol=4e-3), repeat=1, few=1)
 def graph_compiled(variant):
     """torch.compile(mode="reduce-overhead"), which captures what it compiled"""
     import torch._inductor.config as inductor

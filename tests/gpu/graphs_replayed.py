@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs with CUDA graphs, plain and under FASHIM_GRAPHS=prove, side by side.
+"""Programs with CUDA graphs, plain and under the shim as it is by default, side by side.
 
     graphs_replayed.py --lib build/libfashim.so --out DIR [--deadline 110] [--rounds 5] [CASE …]
 
@@ -323,8 +323,7 @@ class Contestant:
         environment = harness.clean_environment(**more)
         if label == "shim":
             environment = harness.shim_environment(arguments.lib, "replace", self.log,
-                                                   FASHIM_BUDGET=arguments.budget,
-                                                   FASHIM_GRAPHS="prove", **more)
+                                                   FASHIM_BUDGET=arguments.budget, **more)
         self.server = harness.Server(environment, os.path.join(out, f"{name}.{label}.stderr"),
                                      [os.path.abspath(__file__), "--serve", name])
 

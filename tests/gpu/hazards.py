@@ -316,10 +316,9 @@ def reallocate(variant):
     return step
 
 
-# share: a replay may read anything, so it makes the scores of the eager call before it real; where that
-# keeps happening the site is given up
-@program(Expect("replace", chains=18, sites=1, share=0.6, tol=1e-3, exact=("replay",),
-                reasons=("capture",)), repeat=1, few=1, quick=True,
+# share: replays are the program's own while the numbers of those that were compared are on the way, and
+# nobody waits here; slack: those that are compared
+@program(Expect("replace", chains=118, sites=1, share=0.4, slack=3, tol=1e-3), repeat=1, few=1, quick=True,
          modes=("audit", "compare", "off"))
 def graph(variant):
     """torch.cuda.graph: warm-up, capture, 100 replays, and eager calls among them"""

@@ -65,7 +65,7 @@ def run_case(case, program, lib, extra, folder):
     """(case, replaced, seen, line for the table, passed)"""
     base = os.path.join(folder, case)
     environment = dict(os.environ, LD_LIBRARY_PATH=harness.library_path())
-    preloaded = dict(environment, LD_PRELOAD=lib, FASHIM="replace", FASHIM_MIN_SPEEDUP="0", FASHIM_BUDGET="0", FASHIM_GRAPHS="prove",
+    preloaded = dict(environment, LD_PRELOAD=lib, FASHIM="replace", FASHIM_MIN_SPEEDUP="0", FASHIM_BUDGET="0",
                      FASHIM_OUT=base + ".jsonl", APP_DUMP=base + ".shim")
     preloaded.update(extra)
     plain_extra = {k: v for k, v in extra.items() if k.startswith("APP_")}
