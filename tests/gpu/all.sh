@@ -61,10 +61,8 @@ beside() { # NAME COMMAND…
 rm -f "$out"/beside.*
 number=0
 names=""
-for setting in FASHIM=replace FASHIM_POISON=1 FASHIM=compare APP_KERNELS=own; do
-	beside "zoo $setting" env $second python3 "$here/zoo.py" --lib "$build/libfashim.so" --apps "$build/apps/gpu" \
-		--jobs 4 --out "$out/zoo.$setting.txt" "$setting"
-done
+beside zoo env $second python3 "$here/zoo.py" --lib "$build/libfashim.so" --apps "$build/apps/gpu" --jobs 16 \
+	--out "$out" FASHIM=replace FASHIM_POISON=1 FASHIM=compare APP_KERNELS=own
 beside memcheck env $second sh "$here/sanitize.sh" "$build/libfashim.so" "$out/sanitize"
 if [ -z "$first" ]; then
 	beside kernels "$build/gpu/kernel_check" -q

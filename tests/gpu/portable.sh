@@ -51,7 +51,7 @@ part 'text alone: left alone' demo '"not_prepared"'
 part 'text alone: compiled' compiled
 part 'text alone: replaced' demo '"replaced":[1-9]'
 part 'portable: zoo' python3 "$here/zoo.py" --lib "$portable/libfashim.so" --apps "$native/apps/gpu" --jobs 8 \
-	--out "$out/zoo.txt" FASHIM=replace
+	--out "$out" FASHIM=replace
 part 'portable: kernels' "$portable/gpu/kernel_check" -q
 part 'portable: times' python3 "$here/portable.py" "$native/gpu/kernel_check" "$portable/gpu/kernel_check"
 printf '%s' "$summary"
