@@ -233,14 +233,17 @@ bool rule_read_ggml_convert_four(struct reading *r)
 	       read_unary(r, ROLE_COPY, to, from, 1, 0, rule_times(rule_number(r, 2), 4));
 }
 
-/* (in, out, float factor, float summand, int or long elements). */
+/* (in, out, float factor, float summand, int or long elements); before, without a summand. */
 bool rule_read_ggml_scale(struct reading *r)
 {
-	if (!rule_takes(r, 8, 8, 4, 4, 4) && !rule_takes(r, 8, 8, 4, 4, 8))
+	const bool before = rule_takes(r, 8, 8, 4, 4);
+
+	if (!before && !rule_takes(r, 8, 8, 4, 4, 4) && !rule_takes(r, 8, 8, 4, 4, 8))
 		return false;
 	r->meaning->scalar = (double)rule_f32_at(r, rule_offset(r, 2));
-	return read_unary(r, rule_f32_at(r, rule_offset(r, 3)) != 0 ? ROLE_OPAQUE : ROLE_SCALE,
-			  type_float, type_float, 1, 0, rule_number(r, 4));
+	return read_unary(
+		r, !before && rule_f32_at(r, rule_offset(r, 3)) != 0 ? ROLE_OPAQUE : ROLE_SCALE,
+		type_float, type_float, 1, 0, rule_number(r, before ? 3 : 4));
 }
 
 /* (in, out, float factor, float cap, int elements): cap * tanh(factor * in). */

@@ -287,31 +287,61 @@ bool rule_read_ggml_gated(struct reading *r)
 	return true;
 }
 
-/* The types of cpy_1_scalar<from, to>, or of <from, to> itself, behind the needle. */
-static bool copied_types(const struct reading *r, const char *needle, struct type *from,
-			 struct type *to)
+/* The types of <from, to> behind the needle. */
+static bool copied_types(const struct reading *r, const char *needle, struct type type[2])
 {
 	const char *at = rule_find(r, needle);
 
 	if (!at)
 		return false;
 	at += strlen(needle);
-	*from = rule_template_type(&at, type_unknown);
-	*to = rule_template_type(&at, *from);
-	return from->bytes && to->bytes;
+	type[0] = rule_template_type(&at, type_unknown);
+	type[1] = rule_template_type(&at, type[0]);
+	return type[0].bytes && type[1].bytes;
+}
+
+/* Those in the name of a function, as cpy_1_f32_f16(). */
+static bool named_types(const struct reading *r, struct type type[2])
+{
+	static const struct {
+		const char *name;
+		const struct type *type;
+	} known[] = {{"f32", &type_float}, {"f16", &type_half}, {"bf16", &type_bfloat}};
+	const char *at = rule_find(r, "cpy_1_f");
+
+	if (!at)
+		return false;
+	at += strlen("cpy_1");
+	for (unsigned s = 0; s < 2; s++) {
+		unsigned n = 0;
+
+		while (n < 3 &&
+		       (*at != '_' || strncmp(at + 1, known[n].name, strlen(known[n].name))))
+			n++;
+		if (n == 3)
+			return false;
+		type[s] = *known[n].type;
+		at += 1 + strlen(known[n].name);
+	}
+	return *at == 'E';
 }
 
 /* <cpy_1_scalar<from, to>>(in, out, long elements, sizes of in[3], strides of in[4], sizes of out
- * [3], strides of out[4]): strides in bytes; words of four bytes, once. */
+ * [3], strides of out[4]): strides in bytes. Once <cpy_1_flt<from, to>>, before <cpy_1_FROM_TO>,
+ * words of four bytes, and for a while two more: where addresses lie to write to, if any, and which
+ * of these. */
 bool rule_read_ggml_copy(struct reading *r)
 {
 	struct extent side[2];
 	struct type type[2];
-	const unsigned word = rule_size_of(r, 2);
+	const unsigned word = rule_size_of(r, 2), count = r->function->param_count;
 
-	if (!copied_types(r, "12cpy_1_scalarI", &type[0], &type[1]) ||
-	    r->function->param_count != 17 || (word != 4 && word != 8) || rule_size_of(r, 0) != 8 ||
-	    rule_size_of(r, 1) != 8)
+	if (!copied_types(r, "12cpy_1_scalarI", type) && !copied_types(r, "9cpy_1_fltI", type) &&
+	    !named_types(r, type))
+		return false;
+	if ((count != 17 && (count != 19 || word != 4 || rule_size_of(r, 17) != 8 ||
+			     rule_size_of(r, 18) != 4 || rule_u64_at(r, rule_offset(r, 17)))) ||
+	    (word != 4 && word != 8) || rule_size_of(r, 0) != 8 || rule_size_of(r, 1) != 8)
 		return false;
 	for (unsigned i = 2; i < 17; i++)
 		if (rule_size_of(r, i) != word)
@@ -346,9 +376,8 @@ bool rule_read_ggml_copy_dense(struct reading *r)
 	struct extent all = {.size = {rule_number(r, 2), 1, 1, 1}, .stride = {1}};
 	struct type type[2];
 
-	if (!copied_types(r, "21cpy_scalar_contiguousI", &type[0], &type[1]) ||
-	    !rule_takes(r, 8, 8, 8) || !threads(r, all.size[0], 1, 1) ||
-	    !touch(r, 1, &all, type[1].bytes, true, true) ||
+	if (!copied_types(r, "21cpy_scalar_contiguousI", type) || !rule_takes(r, 8, 8, 8) ||
+	    !threads(r, all.size[0], 1, 1) || !touch(r, 1, &all, type[1].bytes, true, true) ||
 	    !touch(r, 0, &all, type[0].bytes, false, false))
 		return false;
 	r->meaning->role = ROLE_OPAQUE;

@@ -155,6 +155,8 @@ static void test_rope(void **state)
 	}
 }
 
+#define HERE(name, function) "_Z" name "IXadL_ZN4here" function "PKcPcEEEvS2_S3_iii"
+
 static void test_moves(void **state)
 {
 	static const char set[] = "_Z10k_set_rowsIfl6__halfEvPKT_PKT0_PT1_llllllllllllll5uint3S9_";
@@ -186,6 +188,27 @@ static void test_moves(void **state)
 	assert_touch(1, ACCESS_READ, core.s, 4 * (2 * 16 + 8 + 8));
 	op.launch.block[0] = 32; /* would leave some */
 	assert_false(read_op(&op));
+	for (int n = 0; n < 4;
+	     n++) { /* the same in words of four bytes, and to where addresses say */
+		const bool halves = n == 1, indirect = n == 3;
+
+		SAY(8, core.s, core.x);
+		SAY(4, 48, 8, 3, 2, 4, 64, 32, 192, 8, 3, 2);
+		SAY(4, halves ? 2 : 4, halves ? 16 : 32, halves ? 48 : 96, halves ? 96 : 192);
+		if (n > 1) {
+			say(8, indirect ? core.q : 0);
+			say(4, 1);
+		}
+		op = launch_said(n ? n == 1 ? HERE("11cpy_f32_f16", "13cpy_1_f32_f16E")
+					    : HERE("11cpy_f32_f16", "13cpy_1_f32_f32E")
+				   : HERE("7cpy_flt", "9cpy_1_fltIffEEv"),
+				 (const unsigned[]){1, 1, 1}, (const unsigned[]){64, 1, 1});
+		assert_int_equal(read_op(&op), !indirect);
+		if (indirect)
+			continue;
+		assert_touch(0, ACCESS_WRITE, core.x, halves ? 96 : 192);
+		assert_touch(1, ACCESS_READ, core.s, 4 * (2 * 16 + 8 + 8));
+	}
 	for (int n = 0; n < 2; n++) { /* 5 rows of 16 floats, in units of 16 bytes */
 		SAY(8, core.s, core.q, core.x, n ? 4 : 16, 1);
 		say(12, 1);
