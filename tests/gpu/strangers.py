@@ -11,11 +11,14 @@ loaded into the servers and wakes up in the children. Cases run in the order of 
 setting is NAME or NAME=VARIABLE=VALUE,…; `plain` is there always. One line a case and setting, the zoo's own flags;
 DIR/wild.json keeps every figure, DIR/SETTING/NAME.jsonl the logs. The status is 1 where a case is WRONG or crashed.
 
---time: how long instead, one process at a time, plain and each setting in turn, REPEATS times 40 iterations or as many as
-the case has, if more; a figure is the median of the later half. `first3` are the first three together. SLOWER: more than
-3 % above plain, and every run above every plain one; DIR/time.json keeps them. Nothing else should run on the machine.
+--time: how long instead. The processes of a case, plain and one for each setting, take turns, an iteration each, so that
+both meet the same machine: 40 iterations or as many as the case has, if more, all of it REPEATS times. A ratio is the
+median of those of neighbouring iterations, in the later half; behind it the quarters of these. `first3` is the same of
+the first three. SLOWER: more than 3 % above plain, and so in three quarters; DIR/time.json keeps all. Nothing
+else should run on the GPU.
 """
 import argparse
+import contextlib
 import fnmatch
 import json
 import os
@@ -61,7 +64,7 @@ def in_order(cases, only, skip):
 
 
 def serve(arguments, wild):
-    """Reads lines `NAME VARIANTS ITERATIONS STEM`, forks for each, answers `STEM STATUS SECONDS CPU` when it has ended."""
+    """Reads lines `NAME VARIANTS ITERATIONS STEM NEXT`, forks for each, answers `STEM STATUS SECONDS CPU` when it has ended."""
     for name in ("torch", "torchvision", "transformers", "timm", "einops"):
         try:
             __import__(name)
@@ -87,11 +90,13 @@ def serve(arguments, wild):
             open_input = bool(data)
             *lines, text = (text + data).split("\n")
             for line in lines:
-                name, variants, iterations, stem = line.split("\t")
+                name, variants, iterations, stem, following = line.split("\t")
                 pid = os.fork()
                 if not pid:
                     signal.set_wakeup_fd(-1)
                     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                    if following:
+                        take_turns(wild, stem + TURN, following + TURN)
                     child(wild, name, variants, int(iterations) or None, stem, arguments)
                 running[pid] = (stem, time.monotonic())
         while running:
@@ -105,6 +110,29 @@ def serve(arguments, wild):
                 stem, start = running.pop(pid)
                 print(f"{stem}\t{os.waitstatus_to_exitcode(status)}\t{time.monotonic() - start:.2f}\t"
                       f"{usage.ru_utime + usage.ru_stime:.2f}", flush=True)
+
+
+TURN = ".turn"  # a pipe: whose turn it is finds something in its own
+
+
+def take_turns(wild, own, following):
+    """From now on an iteration of the zoo's loop waits until the one before, of the other process, has ended."""
+    mine, yours = (os.open(path, os.O_RDWR) for path in (own, following))
+    flat = wild.flat
+
+    @contextlib.contextmanager
+    def begin():
+        os.read(mine, 1)
+        yield
+
+    def ended(value, prefix="o"):
+        """Where the loop looks at what came out, not timed."""
+        if prefix == "o":
+            os.write(yours, b".")
+            os.read(mine, 1)
+        return flat(value, prefix)
+
+    wild.gpu_turn, wild.flat = begin, ended
 
 
 def child(wild, name, variants, iterations, stem, arguments):
@@ -150,9 +178,9 @@ class Server:
     def stem(self, case):
         return os.path.join(self.folder, case)
 
-    def ask(self, case, variants, iterations=0):
+    def ask(self, case, variants, iterations=0, following=""):
         self.waiting[case] = True
-        self.process.stdin.write(f"{case}\t{variants}\t{iterations}\t{self.stem(case)}\n".encode())
+        self.process.stdin.write(f"{case}\t{variants}\t{iterations}\t{self.stem(case)}\t{following}\n".encode())
         self.process.stdin.flush()
 
     def answers(self):
@@ -215,24 +243,43 @@ def judge(wild, entry, server, plain, again, status, seconds, cpu):
     return row
 
 
+def in_turns(servers, case, variants, iterations):
+    """Runs a case in all servers, an iteration each; their exit statuses by name."""
+    pipes, statuses = [], {}
+    for server in servers:
+        path = server.stem(case) + TURN
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(path)
+        os.mkfifo(path)
+        pipes.append(os.open(path, os.O_RDWR))
+    for n, server in enumerate(servers):
+        server.ask(case, variants[n], iterations, servers[(n + 1) % len(servers)].stem(case))
+    os.write(pipes[0], b".")
+    while len(statuses) < len(servers):
+        select.select([server.process.stdout for server in servers], [], [], 1.0)
+        for n, server in enumerate(servers):
+            for _, status, _, _ in server.answers():
+                statuses[server.name] = status
+                os.write(pipes[(n + 1) % len(servers)], b"." * 4096)  # who has ended holds nobody up
+    for n, server in enumerate(servers):
+        os.close(pipes[n])
+        os.remove(server.stem(case) + TURN)
+    return statuses
+
+
 def timing(wild, entry, servers, repeats):
-    """One row: medians of the runs, plain and each setting in turn."""
+    """One row: what each run took, in pairs with plain's."""
     runs = {server.name: [] for server in servers}
     row = {"name": entry.name, "dtype": entry.dtype, "flags": [], "runs": runs}
+    variants = ["a" if server.name == "plain" else "c" for server in servers]
     for _ in range(repeats):
-        for server in servers:
-            variant = "a" if server.name == "plain" else "c"
-            server.ask(entry.name, variant, max(40, entry.iters or 0))
-            status = None
-            while status is None:
-                select.select([server.process.stdout], [], [], 1.0)
-                for _, status, _, _ in server.answers():
-                    pass
-            if status != 0:
-                row["flags"].append(f"{server.name}:{status}")
-                return row
+        statuses = in_turns(servers, entry.name, variants, max(40, entry.iters or 0))
+        row["flags"] += [f"{name}:{status}" for name, status in statuses.items() if status != 0]
+        if row["flags"]:
+            return row
+        for server, variant in zip(servers, variants):
             path = server.stem(entry.name)
-            runs[server.name].append(wild.medians(wild.load_npz(path + ".npz"), variant))
+            runs[server.name].append(wild.load_npz(path + ".npz")[variant + "#wall"].tolist())
             with open(path + ".pid") as file:
                 log = os.path.join(server.folder, file.read() + ".jsonl")
             if os.path.exists(log):
@@ -240,14 +287,18 @@ def timing(wild, entry, servers, repeats):
             os.remove(path + ".npz")
     row["ratio"], row["first3"] = {}, {}
     for server in servers[1:]:
-        plain, ours = runs["plain"], runs[server.name]
-        for key, field in (("ratio", "wall"), ("first3", "wall3")):
-            row[key][server.name] = statistics.median(run[field] for run in ours) / \
-                statistics.median(run[field] for run in plain)
-        if row["ratio"][server.name] > 1.03:
-            apart = min(run["wall"] for run in ours) > max(run["wall"] for run in plain)
-            row["flags"].append(f"{server.name}:" + ("SLOWER" if apart else "SLOWER(noisy)"))
+        pairs = list(zip(runs["plain"], runs[server.name]))
+        row["first3"][server.name] = statistics.median(sum(ours[:3]) / sum(plain[:3]) for plain, ours in pairs)
+        ratios = [b / a for plain, ours in pairs for a, b in list(zip(plain, ours))[len(plain) // 2:]]
+        row["ratio"][server.name] = lower, middle, upper = statistics.quantiles(ratios, n=4)
+        if middle > 1.03:
+            row["flags"].append(f"{server.name}:" + ("SLOWER" if lower > 1.03 else "SLOWER(noisy)"))
     return row
+
+
+def later(row, server):
+    """Milliseconds of an iteration, the median of the later half."""
+    return statistics.median(ms for run in row["runs"][server] for ms in run[len(run) // 2:])
 
 
 def time_all(wild, names, servers, arguments):
@@ -259,20 +310,19 @@ def time_all(wild, names, servers, arguments):
         row = timing(wild, wild.CASES[name], servers, arguments.time)
         rows.append(row)
         log = wild.read_log(servers[-1].stem(name) + ".jsonl")
-        text = " ".join(f"{server}: {min(r['wall'] for r in row['runs']['plain']):.2f} -> "
-                        f"{min(r['wall'] for r in row['runs'][server]):.2f} ms x{ratio:.3f} first3 x{row['first3'][server]:.2f}"
-                        for server, ratio in row.get("ratio", {}).items())
+        text = " ".join(f"{server}: {later(row, 'plain'):.2f} -> {later(row, server):.2f} ms x{middle:.3f} [{lower:.3f}, "
+                        f"{upper:.3f}] first3 x{row['first3'][server]:.2f}"
+                        for server, (lower, middle, upper) in row.get("ratio", {}).items())
         row["replaced"], row["seen"] = log["replaced"], log["seen"]
         print(f"{name:28} {row['dtype']} {text} repl {log['replaced']}/{log['seen']} [{' '.join(row['flags']) or 'ok'}]",
               flush=True)
         with open(os.path.join(arguments.out, "time.json"), "w") as file:
             json.dump(rows, file, indent=1, default=str)
     for server in servers[1:]:
-        ratios = sorted(row["ratio"][server.name] for row in rows if row.get("ratio"))
+        ratios = sorted(row["ratio"][server.name][1] for row in rows if row.get("ratio"))
         if ratios:
             over = sum(ratio > 1.03 for ratio in ratios)
-            plain, ours = (sum(statistics.median(r["wall"] for r in row["runs"][s]) for row in rows if row.get("ratio"))
-                           for s in ("plain", server.name))
+            plain, ours = (sum(later(row, s) for row in rows if row.get("ratio")) for s in ("plain", server.name))
             print(f"{server.name}: {len(ratios)} cases, ratio median {statistics.median(ratios):.3f}, {ratios[0]:.3f} to "
                   f"{ratios[-1]:.3f}, {over} above 1.03, sum {ours / plain:.3f}")
     return 0
