@@ -536,6 +536,8 @@ static void be_odd(struct chain *c)
 
 	c->odd = (int)(ODD_Q + below(&c->rng, 3));
 	c->odd_value = values[below(&c->rng, 3)];
+	if (c->odd == ODD_V && site_hides_tiles(c->site))
+		c->odd = ODD_Q;
 }
 
 void chain_plan(struct chain *c, const struct site *z, int number, int nth, bool learned)

@@ -222,6 +222,9 @@ struct chain {
 
 void site_make(struct site *z, struct lane *l, int number, struct rng *r);
 void site_mask(const struct site *z, CUstream s, struct rng *r);
+/* May all rows of a kernel's tile be kept from keys that it then skips? What is no number in V of
+ * these does not reach O, a difference that kernels/attention.h names. */
+bool site_hides_tiles(const struct site *z);
 void chain_plan(struct chain *c, const struct site *z, int number, int nth, bool learned);
 bool chain_step(struct chain *c); /* the next one, after what happens before it; false: none left */
 void chain_input(struct chain *c, enum tensor which); /* made anew, where it lies */

@@ -110,6 +110,11 @@ static void be_large(struct site *z)
 	z->occurrences = 12;
 }
 
+bool site_hides_tiles(const struct site *z)
+{
+	return z->masked != UNMASKED && z->columns > 16;
+}
+
 void site_make(struct site *z, struct lane *l, int number, struct rng *r)
 {
 	*z = (struct site){.number = number, .lane = l};
