@@ -9,23 +9,26 @@
  */
 #include "shim/flow/rest.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "shim/base/clock.h"
 #include "shim/base/config.h"
 #include "shim/base/cost.h"
+#include "shim/base/message.h"
 #include "shim/flow/record.h"
 #include "shim/gpu/ledger.h"
 #include "shim/log/log.h"
 #include "shim/real/driver.h"
 #include "shim/site/site.h"
 
-#define WINDOW	   128	    /* products, at least … */
+#define WINDOW	   64	    /* products, at least … */
 #define WINDOW_NS  4000000u /* … and time */
+#define PAUSE_NS   2000000u /* longer without a product is the program's other business */
 #define ASKED	   4	    /* of so many products one is asked for its stream */
 #define AGREEING   3	    /* windows that say so, before the first rest */
-#define LEARNS	   12	    /* windows in which sites may be learned, or listed, undisturbed */
+#define LEARNS	   24	    /* windows in which sites may be learned, or listed, undisturbed */
 #define UNSEEN	   16	    /* of so many products one is counted during a rest */
 #define TRIAL	   256	    /* products of a rest that must be faster than those before … */
 #define LONG_TRIAL 1024	    /* … or so many: other work on the machine slows some, too */
@@ -35,27 +38,29 @@
 #define LOOK_NS	   1000000000u /* the longest where nothing is replaced: something new may come */
 #define CHANGED	   0.25 /* more of the GPU's time is used than when the rest began: it is over */
 #define SAMPLES	   32
-#define DISTRUST   64 /* windows after a rest that did not pay */
+#define DISTRUST   128 /* windows after a rest that did not pay */
 
 static struct {
 	uint64_t began, host, saved; /* at the beginning of the window, or of the rest */
+	uint64_t came;		     /* the product before */
+	uint64_t spent;		     /* since the beginning, without pauses */
 	unsigned products, asked, idle;
 	uint64_t learned;    /* occurrences of sites being learned */
 	unsigned windows;    /* so far */
 	unsigned agreeing;   /* windows in a row */
 	unsigned distrusted; /* windows to come in which nothing is decided */
 	unsigned distrust;
-	uint64_t paced_ns; /* of the windows that agree … */
+	uint64_t paced_ns; /* spent in the windows that agree … */
 	uint64_t paced;	   /* … so many products */
 	double busy;	   /* of the GPU's time, as the rest began; below 0: not known yet */
 	uint64_t until;	   /* the rest's end */
 	uint64_t last;	   /* until when it is counted */
 	uint64_t length;
-	bool tried; /* this rest was seen to be faster */
 } state = {.distrust = DISTRUST};
 
-/* First nothing is begun any more; when what was made late is done, nothing is watched. */
-enum { AWAKE, FALLING, ASLEEP };
+/* First nothing is begun any more; when what was made late is done, nothing is watched. Products
+ * are counted until the rest is known to be faster, then most of them need not even ask. */
+enum { AWAKE, FALLING, TRIED, ASLEEP };
 static atomic_int phase;
 static atomic_uint unseen;
 static unsigned alternating; /* a test wants to rest after, and for, so many products */
@@ -99,18 +104,29 @@ static uint64_t learned(void)
 
 static void begin_window(uint64_t now)
 {
-	state.began = now;
+	state.began = state.came = now;
+	state.spent = 0;
 	state.host = cost_host_ns();
 	state.saved = ledger_saved_ns();
 	state.products = state.asked = state.idle = 0;
 	state.learned = learned();
 }
 
+/* One more product has come. What lies between two of them is at most a pause: it is the time of
+ * its models that a program has the shim for, however long it then looks at what came out. */
+static void spend(uint64_t now)
+{
+	const uint64_t passed = now - state.came;
+
+	state.spent += passed < PAUSE_NS ? passed : PAUSE_NS;
+	state.came = now;
+}
+
 /* The window has ended: does what it says hold long enough to act on it? */
 static bool decide(uint64_t now)
 {
 	const struct rest_window window = {
-		.wall = now - state.began,
+		.wall = only_watches() ? now - state.began : state.spent,
 		.host = cost_host_ns() - state.host,
 		.saved = ledger_saved_ns() - state.saved,
 		.asked = state.asked,
@@ -119,6 +135,10 @@ static bool decide(uint64_t now)
 	const bool learning = learned() != state.learned;
 
 	state.windows++;
+	message_debug("%u products in %" PRIu64 " us, %" PRIu64 " of them ours; %" PRIu64
+		      " us of the GPU's saved, %u of %u found it idle%s",
+		      state.products, window.wall / 1000, window.host / 1000, window.saved / 1000,
+		      window.idle, window.asked, learning ? "; learning" : "");
 	if (only_watches()) {
 		const uint64_t length = rest_from_watching(&window, ledger_percent());
 
@@ -140,7 +160,7 @@ static bool decide(uint64_t now)
 		state.paced_ns = state.paced = 0;
 	if (state.agreeing < (state.length ? 1 : AGREEING))
 		return false;
-	state.length = state.length ? 2 * state.length : FIRST_REST * window.wall;
+	state.length = state.length ? 2 * state.length : FIRST_REST * (now - state.began);
 	state.length = state.length < LEAST_NS	   ? LEAST_NS
 		       : state.length > LONGEST_NS ? LONGEST_NS
 						   : state.length;
@@ -152,8 +172,9 @@ static enum rest awake(const struct op *op, uint64_t now)
 	if (state.products % ASKED == 0 && !only_watches())
 		ask(op);
 	state.products++;
+	spend(now);
 	if (alternating ? state.products < alternating
-			: state.products < WINDOW || now - state.began < WINDOW_NS)
+			: state.products < WINDOW || state.spent < WINDOW_NS)
 		return REST_NOT;
 	if (!alternating && !decide(now)) {
 		begin_window(now);
@@ -169,10 +190,9 @@ static void sleep_now(uint64_t now)
 	state.until = now + state.length;
 	state.last = now;
 	state.busy = -1;
-	state.tried = false;
 	log_live()->rests++;
 	atomic_store(&unseen, 0);
-	atomic_store(&phase, ASLEEP);
+	atomic_store(&phase, only_watches() || alternating ? ASLEEP : TRIED);
 }
 
 /* ---- rests ---------------------------------------------------------------------------------- */
@@ -185,14 +205,19 @@ static void wake(uint64_t now)
 	begin_window(now);
 }
 
-/* Was it worth it? Of the first products of a rest. */
+/* Was it not worth it? Of the first products of a rest. */
 static bool was_slower(uint64_t now)
 {
-	if (state.tried || state.products < TRIAL)
+	if (atomic_load(&phase) != TRIED)
 		return false;
-	state.tried = (double)(now - state.began) / state.products <
-		      (double)state.paced_ns / (double)state.paced;
-	return !state.tried && state.products >= LONG_TRIAL;
+	spend(now);
+	if (state.products < TRIAL)
+		return false;
+	if ((double)state.spent / state.products < (double)state.paced_ns / (double)state.paced) {
+		atomic_store(&phase, ASLEEP);
+		return false;
+	}
+	return state.products >= LONG_TRIAL;
 }
 
 /* Has the GPU more to do than when the rest began? */
@@ -212,7 +237,8 @@ static bool has_changed(void)
 
 static enum rest asleep(const struct op *op, uint64_t now)
 {
-	const unsigned passed = alternating ? 1 : UNSEEN;
+	const bool tried = atomic_load(&phase) == TRIED;
+	const unsigned passed = alternating || tried ? 1 : UNSEEN;
 
 	state.products += passed;
 	log_live()->rest_products += passed;
@@ -225,7 +251,8 @@ static enum rest asleep(const struct op *op, uint64_t now)
 		if (now < state.until)
 			return REST_ON;
 	} else {
-		ask(op);
+		if (!tried || state.products % UNSEEN == 0)
+			ask(op);
 		if (was_slower(now)) {
 			state.distrusted = state.distrust;
 			state.distrust *= 2;
@@ -270,12 +297,12 @@ bool rest_begun(void)
 
 bool rest_now(void)
 {
-	return atomic_load_explicit(&phase, memory_order_relaxed) == ASLEEP;
+	return atomic_load_explicit(&phase, memory_order_relaxed) >= TRIED;
 }
 
 bool rest_passes(void)
 {
-	return rest_now() && !alternating &&
+	return atomic_load_explicit(&phase, memory_order_relaxed) == ASLEEP && !alternating &&
 	       atomic_fetch_add_explicit(&unseen, 1, memory_order_relaxed) % UNSEEN != UNSEEN - 1;
 }
 
