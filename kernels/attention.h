@@ -421,7 +421,8 @@ struct slopes_args {
 };
 
 /* lay_out.cu: `count` numbers one behind another at `to`: from[sum of stride[d] * index in d], the
- * first dimension the fastest. Strides in elements of 2, 4 or 16 bytes.
+ * first dimension the fastest. Strides in elements of 2, 4 or 16 bytes. Numbers of 16 bits at
+ * `from` are made fp32 on the way where `cast` says of which type they are.
  *   kernel `fashim_lay_out(struct lay_out_args)`, any grid.x, block.x = LAY_OUT_THREADS. */
 #define LAY_OUT_THREADS 256
 #define LAY_OUT_DIMS	8
@@ -429,6 +430,7 @@ struct lay_out_args {
 	uint64_t to, from;
 	int64_t count;
 	int32_t element, dims;
+	int32_t cast; /* enum attn_dtype, and 1; 0: none */
 	int64_t size[LAY_OUT_DIMS], stride[LAY_OUT_DIMS];
 };
 

@@ -34,7 +34,7 @@
 #define MOST_RARE 128
 
 /* Occurrences of QK^T and PV in different types, with nothing known of the casts before them, until
- * the site is declined for it. */
+ * Q and K are taken for what they are, and V is cast for them. */
 #define MOST_UNCAST 8
 
 static bool inputs_lost(const struct chain *chain)
@@ -173,7 +173,7 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 {
 	struct op *op = sight->op;
 	COST(PURPOSE_LEARNING);
-	struct attn_args args;
+	struct attn_args args, as_it_is;
 	char detail[96];
 	bool by_data = false;
 	const struct attn_variant *variant = NULL;
@@ -206,7 +206,8 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 	if (reason == REASON_NOT_SOFTMAX && strcmp(detail, "log_softmax") != 0)
 		return learning_pass_over(chain, detail);
 	opener_result(&chain->steps[0].gemm, true);
-	mixed = reason == REASON_NONE && !originals_narrow(&args, chain);
+	as_it_is = args;
+	mixed = reason == REASON_NONE && !originals_narrow(&args, chain, false);
 	fresh = !site_known(chain);
 	if (!affordable_to_learn(chain, fresh, by_data))
 		return put_off(chain, NULL);
@@ -228,9 +229,12 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 		site->interval *= 2;
 	chain->site = site;
 	/* What was cast before any chain was in view is not known: it may be the next time. */
-	if (mixed && ++site->uncast >= MOST_UNCAST && !site->passed) {
-		reason = REASON_DTYPE;
-		snprintf(detail, sizeof(detail), "QK^T and PV in different types");
+	if (mixed && ++site->uncast >= MOST_UNCAST && !site->passed)
+		site->wide = true;
+	if (site->wide) {
+		args = as_it_is;
+		args.spec.round_s &= site->round_s;
+		mixed = false;
 	}
 	if (reason == REASON_NONE && !mixed && site->state == SITE_LEARNING &&
 	    config()->mode >= MODE_COMPARE) {
@@ -353,7 +357,7 @@ void learning_closed(struct chain *chain)
 	    enough_under_way(site) ||
 	    spec_of_chain(&args, chain, site->identified ? &site->identity : NULL, &by_data,
 			  detail) != REASON_NONE ||
-	    !originals_narrow(&args, chain)) {
+	    !originals_narrow(&args, chain, site->wide)) {
 		timing_drop(timing);
 		return;
 	}

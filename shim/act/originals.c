@@ -72,12 +72,12 @@ void originals_settle(struct chain *chain)
 	}
 }
 
-bool originals_narrow(struct attn_args *args, const struct chain *chain)
+bool originals_narrow(struct attn_args *args, const struct chain *chain, bool wide)
 {
 	const struct relayout *from[RELAYOUT_TENSORS] = {NULL};
 	uint64_t in[RELAYOUT_TENSORS] = {0};
 
-	if (!is_mixed(args))
+	if (!is_mixed(args) || wide)
 		return true;
 	for (int n = 0; n < 2; n++) {
 		const struct relayout *cast = &chain->cast[n];

@@ -32,7 +32,8 @@ void originals_note(struct chain *chain);
  * was. What lay between, the chain itself may have overwritten. */
 void originals_settle(struct chain *chain);
 
-/* Makes a mixed call read that; any other is left as it is. false: there is nothing to read. */
-bool originals_narrow(struct attn_args *args, const struct chain *chain);
+/* Makes a mixed call read that; any other is left as it is, and so is one of a site of which that
+ * is not possible (`wide`). false: there is nothing to read. */
+bool originals_narrow(struct attn_args *args, const struct chain *chain, bool wide);
 
 #endif

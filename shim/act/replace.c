@@ -64,7 +64,7 @@ static bool call_of_chain(struct attn_args *args, struct chain *chain, struct si
 		return false;
 	}
 	args->spec.round_s &= site->round_s;
-	if (!originals_narrow(args, chain)) {
+	if (!originals_narrow(args, chain, site->wide)) {
 		log_decline(REASON_CHAIN_BROKEN, "operands cast from what is gone");
 		site->broken++;
 		return false;

@@ -48,7 +48,8 @@ static int is_general(const struct attn_variant *v)
 	return v->family == ATTN_WMMA || v->family == ATTN_MMA;
 }
 
-/* Where only the general kernels take V as it lies, may another take it in rows? */
+/* Where only the general kernels take V as it lies, may another take it in rows? Where none takes
+ * it as it is, it is cast. */
 static const struct attn_variant *choose_for_rows(const struct loaded *slot,
 						  const struct attn_args *args,
 						  const struct attn_variant *found, const char **by)
@@ -58,11 +59,11 @@ static const struct attn_variant *choose_for_rows(const struct loaded *slot,
 	struct attn_args laid;
 	const char *why;
 
-	if (!found || !is_general(found) || !value_rows_help(args))
+	if (!value_rows_cast(args) && (!found || !is_general(found) || !value_rows_help(args)))
 		return found;
 	value_rows_lay(&laid, &copy, args, SOMEWHERE);
 	variant = choose(slot, &laid, &why);
-	if (!variant || is_general(variant))
+	if (!variant || (found && is_general(variant)))
 		return found;
 	*by = why;
 	return variant;
@@ -211,7 +212,7 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 
 	if (error)
 		return error;
-	if (!value_rows_help(args) ||
+	if ((!value_rows_help(args) && !value_rows_cast(args)) ||
 	    attn_select_from(args, slot->arch, variant->name, slot->available) == variant)
 		return launch_attention(context, stream, variant, args);
 	/* a captured fused_launch is replayed when the scratch is somebody else's */

@@ -107,7 +107,8 @@ static void widen(struct lay_out_args *args)
 {
 	const int64_t wide = 16 / args->element;
 
-	if (args->stride[0] != 1 || args->size[0] % wide || (args->to | args->from) % 16)
+	if (args->cast || args->stride[0] != 1 || args->size[0] % wide ||
+	    (args->to | args->from) % 16)
 		return;
 	for (int d = 1; d < args->dims; d++)
 		if (args->stride[d] % wide)
@@ -125,7 +126,8 @@ int fused_lay_out(CUcontext context, CUstream stream, const struct relayout *cop
 				    .from = copy->in_begin,
 				    .count = 1,
 				    .element = attn_dtype_size(copy->dtype),
-				    .dims = copy->dims};
+				    .dims = copy->dims,
+				    .cast = copy->dtype == copy->source ? 0 : copy->source + 1};
 	uint64_t blocks;
 
 	for (int d = 0; d < copy->dims; d++) {

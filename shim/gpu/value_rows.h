@@ -2,7 +2,7 @@
  *
  * V that lies across: its keys side by side, as where a cache keeps V transposed. Of the kernels
  * that are fast none takes it so; laid into rows first, which is little beside the product, they
- * do.
+ * do. So do those for fp32 with a V of 16 bits, once it was cast.
  */
 #ifndef FASHIM_VALUE_ROWS_H
 #define FASHIM_VALUE_ROWS_H
@@ -14,6 +14,9 @@
 
 /* May it be worth it? */
 bool value_rows_help(const struct attn_args *args);
+
+/* Is it of 16 bits, beside a Q and a K of fp32? No kernel takes the call as it is. */
+bool value_rows_cast(const struct attn_args *args);
 
 /* Bytes of the rows. */
 uint64_t value_rows_bytes(const struct attn_args *args);

@@ -61,6 +61,7 @@ struct site {
 	int32_t rounds;	 /* where the program rounds and a kernel can: enum attn_round_s … */
 	int32_t round_s; /* … and where that is asked of the kernel, once its O moved too far */
 	unsigned uncast; /* occurrences whose operands were cast nobody knows from what */
+	bool wide;	 /* Q and K are read as they are, in fp32, and V is cast */
 	unsigned empty;	 /* comparisons in which there was nothing to see */
 	bool announced;
 	const char *kernel;	 /* that the site's record names */

@@ -89,11 +89,19 @@ static void scores(struct bench *b, const struct wide *w)
 			       CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 }
 
+static void scale(struct bench *b, const struct wide *w, CUdeviceptr out, CUdeviceptr in, size_t n,
+		  float factor)
+{
+	struct aten_pointers2 p = pointers(out, in);
+	struct aten_scalar_functor f = {0, factor};
+	int count = (int)n;
+
+	app_launch(&b->app, w->scale, ((unsigned)n + 511) / 512, 128, (void *[]){&count, &f, &p});
+}
+
 static void weights(struct bench *b, const struct wide *w)
 {
-	struct aten_pointers2 p = pointers(w->scaled, w->s);
-	struct aten_scalar_functor f = {0, 0.25f};
-	int count = (int)b->scores, rows = b->shape.heads * b->shape.rows, chunk = -1;
+	int rows = b->shape.heads * b->shape.rows, chunk = -1;
 	CUdeviceptr mask = 0;
 	bool transformer = false;
 	void *params[] = {(void *)&w->p,
@@ -105,8 +113,7 @@ static void weights(struct bench *b, const struct wide *w)
 			  &chunk,
 			  &transformer};
 
-	app_launch(&b->app, w->scale, ((unsigned)count + 511) / 512, 128,
-		   (void *[]){&count, &f, &p});
+	scale(b, w, w->scaled, w->s, b->scores, 0.25f);
 	CHECK(cuLaunchKernel(w->softmax, (unsigned)(rows + 3) / 4, 1, 1, 32, 4, 1, 0, b->app.stream,
 			     params, NULL));
 	cast(b, w, b->t.p, w->p, b->scores, false);
@@ -146,6 +153,28 @@ static void attend(enum way way, void (*before)(struct bench *b, const struct wi
 	bench_close(&b);
 }
 
+/* Q and K never were numbers of 16 bits, as where their positions are turned in fp32. */
+static void never_narrow(void)
+{
+	struct bench b;
+	struct wide w = wide_open(&b);
+
+	for (int r = 0; r < 2 * REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		cast(&b, &w, w.raw, b.t.q, b.n, true);
+		scale(&b, &w, w.q, w.raw, b.n, 0.7f);
+		cast(&b, &w, w.raw, b.t.k, b.n, true);
+		scale(&b, &w, w.k, w.raw, b.n, 1.3f);
+		scores(&b, &w);
+		weights(&b, &w);
+		chain_close(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (r == 2 * REPETITIONS - 2)
+			observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
 /* What was cast is something else by the time of PV. */
 static void edit_narrow(struct bench *b, const struct wide *w)
 {
@@ -162,6 +191,7 @@ static void edit_wide(struct bench *b, const struct wide *w)
 	CHECK(cuMemsetD32(w->k + 4, 0, b->n / 3));
 }
 
+CASE(cast_never, never_narrow())
 CASE(plain, attend(CAST, NULL, NULL))
 CASE(cast_laid_out, attend(LAID_OUT, NULL, NULL))
 CASE(cast_edited, attend(CAST, NULL, edit_narrow))
@@ -173,6 +203,7 @@ CASE(cast_laid_wide_edited, attend(LAID_OUT, edit_wide, NULL))
 
 const struct hazard hazards_casts[] = {
 	{.name = "cast", .run = plain, .about = "Q and K are cast to fp32 for QK^T, PV is in fp16"},
+	ONCE(cast_never, "Q and K are of fp32, and V is of fp16"),
 	ONCE(cast_edited, "the same, and they are edited before PV"),
 	ONCE(cast_wide_edited, "the same, and the fp32 ones before QK^T"),
 	ONCE(cast_laid_out, "Q is cast, then laid out"),

@@ -6,6 +6,7 @@
 #include "tests/simgpu/sim_kernel.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "tests/cmocka.h"
@@ -63,6 +64,36 @@ static void test_lay_out(void **state)
 	}
 }
 
+/* The same of 16 bits, made fp32. */
+static void test_lay_out_cast(void **state)
+{
+	enum { D = 5, S = 7 };
+	static const unsigned short numbers[2][3] = {{0x3c00, 0xc100, 0x7c00},
+						     {0x3f80, 0xc020, 0x7f80}};
+	static const float made[3] = {1, -2.5f, INFINITY};
+	unsigned short from[D * S];
+	float to[D * S + 1];
+
+	for (int type = 0; type < 2; type++) {
+		struct lay_out_args args = {.to = address(to),
+					    .from = address(from),
+					    .count = D * S,
+					    .element = 4,
+					    .dims = 2,
+					    .cast = 1 + (type ? ATTN_BF16 : ATTN_F16),
+					    .size = {D, S},
+					    .stride = {S, 1}};
+
+		for (int n = 0; n < D * S; n++)
+			from[n] = numbers[type][n % 3];
+		to[D * S] = 3;
+		launch("fashim_lay_out", 1, LAY_OUT_THREADS, &args, sizeof(args));
+		for (int n = 0; n < D * S; n++)
+			assert_true(to[n] == made[(n % D * S + n / D) % 3]);
+		assert_true(to[D * S] == 3);
+	}
+}
+
 /* Rows copied, what lies between them left alone, whatever the number of blocks. */
 static void test_copy_rows(void **state)
 {
@@ -94,6 +125,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lay_out),
+		cmocka_unit_test(test_lay_out_cast),
 		cmocka_unit_test(test_copy_rows),
 	};
 

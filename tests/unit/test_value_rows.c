@@ -14,6 +14,7 @@ static struct attn_args call(int64_t b, int64_t h)
 
 	args.v = (struct attn_tensor){
 		.base = 0x1000, .stride = {b, h, 1, SK + 2}, .dtype = ATTN_BF16};
+	args.q.dtype = args.k.dtype = ATTN_BF16;
 	return args;
 }
 
@@ -44,7 +45,7 @@ static void check(const struct attn_args *args)
 
 	for (int n = 0; n < ROOM; n++)
 		from[n] = n;
-	assert_true(value_rows_help(args));
+	assert_true(value_rows_help(args) || value_rows_cast(args));
 	value_rows_lay(&laid, &copy, args, at);
 	assert_int_equal(copy.in_begin, args->v.base);
 	assert_int_equal(copy.out_begin, at);
@@ -61,6 +62,9 @@ static void check(const struct attn_args *args)
 					assert_int_equal(to[b * y[0] + h * y[1] + j * y[2] + d],
 							 b * x[0] + h * x[1] + j * x[2] + d * x[3]);
 				}
+	assert_int_equal(laid.v.dtype, args->q.dtype);
+	assert_int_equal(copy.dtype, args->q.dtype);
+	assert_int_equal(copy.source, args->v.dtype);
 	laid.v = args->v;
 	assert_memory_equal(&laid, args, sizeof(laid));
 }
@@ -79,6 +83,26 @@ static void test_rows(void **state)
 	check(&args);
 	args = call(head, B * head); /* heads are the outer ones */
 	check(&args);
+}
+
+/* Of 16 bits beside a Q and a K of fp32, in rows or across. */
+static void test_cast(void **state)
+{
+	struct attn_args args = call(H * (SK + 2) * DV, (SK + 2) * DV);
+
+	assert_false(value_rows_cast(&args));
+	args.q.dtype = args.k.dtype = ATTN_F32;
+	check(&args);
+	assert_int_equal(value_rows_bytes(&args), 4 * B * H * SK * DV);
+	args.v.stride[2] = DV;
+	args.v.stride[3] = 1;
+	args.Sq = 1;
+	check(&args);
+	args.v.by_array = 1;
+	assert_false(value_rows_cast(&args));
+	args.v.by_array = 0;
+	args.v.dtype = ATTN_F32;
+	assert_false(value_rows_cast(&args));
 }
 
 static void test_not(void **state)
@@ -103,7 +127,8 @@ static void test_not(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_not)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_cast),
+					   cmocka_unit_test(test_not)};
 
 	return cmocka_run_group_tests_name("value_rows", tests, NULL, NULL);
 }

@@ -122,11 +122,15 @@ static const uint8_t *every_kernel(void)
 
 const struct attn_variant *fused_select(CUcontext context, const struct attn_args *args)
 {
+	struct attn_args cast = *args;
+
 	if (below.no_kernel)
 		return NULL;
 	if (below.odd && args->q.base % 16)
 		return below.odd;
-	return attn_select_from(args, 90, NULL, every_kernel());
+	if (args->q.dtype == ATTN_F32) /* as value_rows.h has it */
+		cast.v.dtype = ATTN_F32;
+	return attn_select_from(&cast, 90, NULL, every_kernel());
 }
 
 ANSWER(const char *, fused_chosen_by, "built_in", CUcontext context, const struct attn_args *args)
