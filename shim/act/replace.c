@@ -188,13 +188,26 @@ static const struct access *output_of(const struct access_list *list)
 	return NULL;
 }
 
+static bool may_run_later(const struct op *op)
+{
+	struct driver_context here;
+	bool ready;
+
+	if (!driver_enter(&here, op->context))
+		return false;
+	ready = !blas_prepare(op->gemm.library, op->context);
+	driver_leave(&here);
+	return ready;
+}
+
 static bool may_wait(const struct chain *chain, const struct site *site, const struct sight *sight)
 {
 	const struct access *output = output_of(sight->list);
 	const struct op *op = sight->op;
 
 	return !chain->captured && !op->gemm.by_array && delivery_usual(site) && output &&
-	       op->context == chain->context && memory_watchable(memory_find(output->begin));
+	       op->context == chain->context && memory_watchable(memory_find(output->begin)) &&
+	       may_run_later(op);
 }
 
 static enum flow wait(struct chain *chain, struct site *site, const struct sight *sight,

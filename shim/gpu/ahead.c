@@ -60,22 +60,6 @@ int ahead_get(void **made, CUcontext context, const void *what, ahead_maker *mak
 	return thing->state == MADE ? 0 : thing->state == FAILED ? -EIO : -EAGAIN;
 }
 
-int ahead_get_now(void **made, CUcontext context, const void *what, ahead_maker *make)
-{
-	struct thing *thing = find(context, what);
-
-	if (!thing)
-		thing = ask(context, what, make);
-	*made = NULL;
-	if (!thing || (thing->state != MADE && make(what, made)))
-		return -EIO;
-	if (thing->state == MADE)
-		*made = thing->made;
-	else
-		settle(thing, *made);
-	return 0;
-}
-
 void ahead_forget(CUcontext context)
 {
 	for (int i = thing_count - 1; i >= 0; i--)

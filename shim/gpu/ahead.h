@@ -3,7 +3,8 @@
  * What the driver makes only when the device has nothing else to do: an image is loaded, a handle
  * of cuBLAS is created. The device may be waiting for a call of another thread, so neither is done
  * under the lock: it is asked for, made after the turn was given back (turn.h), and there when the
- * next turn asks again. Whoever needs it learns so one op earlier, or does without it once.
+ * next turn asks again. Whoever needs it learns so one op earlier, or does without it once. What
+ * the program's data will depend on is asked for before anything is held back.
  *
  * All functions but ahead_make(): flow lock held.
  */
@@ -20,9 +21,6 @@ typedef int ahead_maker(const void *what, void **made);
 
 /* What was made of `what` for the context. 0; -EAGAIN: it is asked for; -EIO: it cannot be made. */
 int ahead_get(void **made, CUcontext context, const void *what, ahead_maker *make);
-
-/* The same at once, for what the program's data depend on: the context is current. 0 or -EIO. */
-int ahead_get_now(void **made, CUcontext context, const void *what, ahead_maker *make);
 
 /* The context is about to go, and what was made for it with it. */
 void ahead_forget(CUcontext context);

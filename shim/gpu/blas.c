@@ -13,26 +13,21 @@
 #include "shim/op/gemm.h"
 #include "shim/real/library.h"
 
+/* Without the flow lock, that is: who has the loader's may be waiting for it. */
 static int create_handle(const void *library, void **made)
 {
 	__typeof__(&cublasCreate_v2) create;
 
+	library_keep(library);
 	create = (__typeof__(create))blas_symbol(library, "cublasCreate_v2");
 	return create && create((cublasHandle_t *)made) == CUBLAS_STATUS_SUCCESS ? 0 : -EIO;
-}
-
-/* Without the flow lock, that is: who has the loader's may be waiting for it. */
-static int keep_and_create(const void *library, void **made)
-{
-	library_keep(library);
-	return create_handle(library, made);
 }
 
 int blas_prepare(const struct library *library, CUcontext context)
 {
 	void *handle;
 
-	return ahead_get(&handle, context, library, keep_and_create);
+	return ahead_get(&handle, context, library, create_handle);
 }
 
 static uint64_t bytes_between(int64_t stride, cudaDataType type)
@@ -57,7 +52,7 @@ int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uin
 	const uint64_t step_c = bytes_between(gemm->stride_c, gemm->ctype);
 	void *handle;
 
-	if (ahead_get_now(&handle, context, gemm->library, create_handle))
+	if (ahead_get(&handle, context, gemm->library, create_handle))
 		return -EIO;
 	run = (__typeof__(run))blas_symbol(gemm->library, "cublasGemmStridedBatchedEx");
 	set_stream = (__typeof__(set_stream))blas_symbol(gemm->library, "cublasSetStream_v2");

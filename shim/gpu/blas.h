@@ -15,7 +15,8 @@
  */
 int blas_prepare(const struct library *library, CUcontext context);
 
-/* Runs the product on `stream` with other operand addresses. 0 or -EIO. */
+/* Runs the product on `stream` with other operand addresses. 0 or -EIO: also where blas_prepare()
+ * never said 0 for its library and context. Nothing is held back before it did. */
 int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uint64_t a, uint64_t b,
 	     uint64_t c);
 

@@ -73,9 +73,6 @@ static void test_failed(void **state)
 	assert_int_equal(ahead_get(&made, CONTEXT, "image", refuse), -EIO);
 	turn();
 	assert_int_equal(made_count, 1);
-	/* What data depend on is tried once more. */
-	assert_int_equal(ahead_get_now(&made, CONTEXT, "image", make), 0);
-	assert_ptr_equal(made, &results[1]);
 }
 
 static void test_made_by_another_thread(void **state)
@@ -111,21 +108,6 @@ static void test_forgotten_meanwhile(void **state)
 	assert_ptr_equal(made, &results[1]);
 }
 
-static void test_now(void **state)
-{
-	struct ahead_wants wants;
-	void *made;
-
-	ahead_get(&made, CONTEXT, "image", make);
-	ahead_take(&wants);
-	ahead_make(&wants);
-	assert_int_equal(ahead_get_now(&made, CONTEXT, "image", make), 0);
-	assert_ptr_equal(made, &results[1]);
-	ahead_keep(&wants);
-	assert_int_equal(ahead_get(&made, CONTEXT, "image", make), 0);
-	assert_ptr_equal(made, &results[1]);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -133,7 +115,6 @@ int main(void)
 		cmocka_unit_test_setup(test_failed, begin),
 		cmocka_unit_test_setup(test_made_by_another_thread, begin),
 		cmocka_unit_test_setup(test_forgotten_meanwhile, begin),
-		cmocka_unit_test_setup(test_now, begin),
 	};
 
 	return CORE_MAIN("ahead", tests);

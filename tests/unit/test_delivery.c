@@ -98,6 +98,28 @@ static void test_another_op(void **state)
 	}
 }
 
+/* The second product is another library's, in which ours would have to be run after all. */
+static void test_another_library(void **state)
+{
+	static const char library;
+	struct op product;
+
+	for (int ready = 0; ready < 2; ready++) {
+		begin_waiting();
+		core_send(merge(MERGED));
+		core_send(core_memset(core.o, core.o_bytes));
+		core_window();
+		below_reset();
+		below.no_handle = ready ? NULL : (const struct library *)&library;
+		product = core_context();
+		product.gemm.library = (const struct library *)&library;
+		assert_true(core_send(product));
+		assert_string_equal(core_acts(), ready ? "" : "F");
+		assert_int_equal(replace_waits(), ready);
+		core_send(core_event(OP_SYNC, "cuEventRecord"));
+	}
+}
+
 /* A program that never comes with the copy again is not waited for. */
 static void test_no_copy_any_more(void **state)
 {
@@ -208,12 +230,13 @@ static void test_p_is_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_delivered),	    cmocka_unit_test(test_another_op),
-		cmocka_unit_test(test_no_copy_any_more),    cmocka_unit_test(test_o_is_read),
-		cmocka_unit_test(test_copy_goes),	    cmocka_unit_test(test_o_goes),
-		cmocka_unit_test(test_o_is_multiplied),	    cmocka_unit_test(test_copy_over_v),
-		cmocka_unit_test(test_copy_in_host_memory), cmocka_unit_test(test_launch_fails),
-		cmocka_unit_test(test_p_is_read),	    cmocka_unit_test(test_nothing_runs),
+		cmocka_unit_test(test_delivered),	cmocka_unit_test(test_another_op),
+		cmocka_unit_test(test_another_library), cmocka_unit_test(test_no_copy_any_more),
+		cmocka_unit_test(test_o_is_read),	cmocka_unit_test(test_copy_goes),
+		cmocka_unit_test(test_o_goes),		cmocka_unit_test(test_o_is_multiplied),
+		cmocka_unit_test(test_copy_over_v),	cmocka_unit_test(test_copy_in_host_memory),
+		cmocka_unit_test(test_launch_fails),	cmocka_unit_test(test_p_is_read),
+		cmocka_unit_test(test_nothing_runs),
 	};
 
 	return CORE_MAIN("delivery", tests);

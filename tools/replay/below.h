@@ -69,6 +69,9 @@ struct below {
 	struct attn_args args; /* of the latest comparison or fused launch */
 	int guesses;	       /* candidates of the latest chain that had any */
 	struct attn_spec guess[GUESSES];
+
+	/* No product of its can be run by us. */
+	const struct library *no_handle;
 };
 
 extern struct below below;
