@@ -30,6 +30,7 @@ struct block {
 	bool used;	 /* ever */
 	bool busy;
 	bool leaving; /* nobody wants it */
+	bool in_host; /* the device's memory was exhausted */
 };
 
 static struct block blocks[BLOCKS];
@@ -41,7 +42,7 @@ static uint64_t held_bytes(CUcontext context)
 	uint64_t bytes = 0;
 
 	for (int i = 0; i < block_count; i++)
-		if (blocks[i].context == context)
+		if (blocks[i].context == context && !blocks[i].in_host)
 			bytes += blocks[i].bytes;
 	return bytes;
 }
@@ -91,7 +92,8 @@ bool scratch_trim(CUcontext context)
 	bool any = false;
 
 	for (int i = 0; i < block_count; i++)
-		if (blocks[i].context == context && is_idle(blocks[i].allocation)) {
+		if (blocks[i].context == context && !blocks[i].in_host &&
+		    is_idle(blocks[i].allocation)) {
 			set_leaving(&blocks[i], true);
 			any = true;
 		}
@@ -125,23 +127,57 @@ void scratch_free(const struct scratch_leaving *leaving)
 		}
 }
 
-/* At once: the device has no memory left, and the program's data depend on some. */
-static bool free_now(CUcontext context)
+/* The smallest of those that are as large. any: however much larger, and in the host's memory. */
+static struct block *find_idle(CUcontext context, uint64_t bytes, bool any)
 {
-	bool freed = false;
+	struct block *best = NULL;
 
-	for (int i = 0; i < block_count;) {
-		const struct block block = blocks[i];
+	for (int i = 0; i < block_count; i++) {
+		struct block *block = &blocks[i];
 
-		if (block.context != context || !is_idle(block.allocation)) {
-			i++;
-			continue;
-		}
-		driver.cuMemFree_v2((CUdeviceptr)block.allocation);
-		forget_allocation(block.allocation);
-		freed = true;
+		if (!block->busy && block->context == context && block->bytes >= bytes &&
+		    (any || (block->bytes <= 2 * bytes && !block->in_host)) &&
+		    (!best || block->bytes < best->bytes))
+			best = block;
 	}
-	return freed;
+	return best;
+}
+
+/* 0: there is none, or it cannot be had. */
+static uint64_t take_idle(CUcontext context, CUstream stream, uint64_t bytes, bool any)
+{
+	struct block *block = find_idle(context, bytes, any);
+
+	if (!block || !hand_over(block, stream))
+		return 0;
+	block->busy = block->used = true;
+	set_leaving(block, false);
+	return block->address;
+}
+
+/* The device has no memory left, and the program's data depend on some. What is freed would wait
+ * for all that the device was given, which may itself wait for another thread's turn. So it is
+ * freed when the turn is over, and what is wanted now lies in the host's memory, where kernels of
+ * any context find it at the same address. It is kept for the next time until its context goes. */
+static uint64_t get_elsewhere(CUcontext context, CUstream stream, uint64_t bytes)
+{
+	uint64_t address = take_idle(context, stream, bytes, true);
+	void *memory;
+
+	scratch_trim(context);
+	if (address || driver.cuMemAllocHost_v2(&memory, bytes) != CUDA_SUCCESS)
+		return address;
+	address = (uint64_t)(uintptr_t)memory;
+	blocks[block_count++] = (struct block){.address = address,
+					       .bytes = bytes,
+					       .allocation = address,
+					       .context = context,
+					       .stream = stream,
+					       .used = true,
+					       .busy = true,
+					       .in_host = true};
+	message_debug("%" PRIu64 " bytes of scratch taken of the host's memory", bytes);
+	return address;
 }
 
 /* How many blocks of a size to allocate at once, where so many bytes are left to the bound. */
@@ -161,24 +197,14 @@ static int how_many(CUcontext context, uint64_t bytes, uint64_t left)
 uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool must)
 {
 	const uint64_t bound = config()->scratch_mb << 20;
-	struct block *best = NULL;
 	CUdeviceptr address = 0;
-	uint64_t total;
+	uint64_t total, idle;
 	int count;
 
 	bytes = (bytes + ROUND - 1) / ROUND * ROUND;
-	for (int i = 0; i < block_count; i++) {
-		struct block *block = &blocks[i];
-
-		if (!block->busy && block->context == context && block->bytes >= bytes &&
-		    block->bytes <= 2 * bytes && (!best || block->bytes < best->bytes))
-			best = block;
-	}
-	if (best && hand_over(best, stream)) {
-		best->busy = best->used = true;
-		set_leaving(best, false);
-		return best->address;
-	}
+	idle = take_idle(context, stream, bytes, false);
+	if (idle)
+		return idle;
 	total = held_bytes(context);
 	if (total + bytes > bound) {
 		scratch_trim(context);
@@ -190,9 +216,8 @@ uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool mu
 	count = how_many(context, bytes, total < bound ? bound - total : 0);
 	if (count > 1 && driver.cuMemAlloc_v2(&address, (uint64_t)count * bytes) != CUDA_SUCCESS)
 		count = 1;
-	if (count == 1 && driver.cuMemAlloc_v2(&address, bytes) != CUDA_SUCCESS &&
-	    (!must || !free_now(context) || driver.cuMemAlloc_v2(&address, bytes) != CUDA_SUCCESS))
-		return 0;
+	if (count == 1 && driver.cuMemAlloc_v2(&address, bytes) != CUDA_SUCCESS)
+		return must ? get_elsewhere(context, stream, bytes) : 0;
 	for (int i = 0; i < count; i++)
 		blocks[block_count++] = (struct block){.address = address + (uint64_t)i * bytes,
 						       .bytes = bytes,

@@ -5,7 +5,8 @@
  *
  * Freeing waits for all that the device was given, and that may itself wait for another thread's
  * call. So what is to be freed stays in the pool until the turn is given back (turn.h): it counts
- * as held, and may be used again instead.
+ * as held, and may be used again instead. Whoever must have some where the device has none left is
+ * given memory of the host's.
  *
  * All functions but scratch_free(): flow lock held, the context current.
  */
@@ -17,7 +18,8 @@
 #include <stdint.h>
 
 /* A block whose earlier users are done as seen from `stream`. 0: the pool is exhausted. `must`: go
- * beyond the bound rather than fail (materialisation: the program's data depend on it). */
+ * beyond the bound rather than fail, and beyond the device's memory (materialisation: the program's
+ * data depend on it). */
 uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool must);
 
 /* Gives a block back; its last use is on `stream`. 0 is ignored. */

@@ -332,9 +332,8 @@ static void test_prepared(void **state)
 }
 
 /* A program that says whether something that it waits for did not come. */
-static void not_stuck(const char *program, const char *const *environment, int least)
+static void not_stuck(const char *const *argv, const char *const *environment, int least)
 {
-	const char *const argv[] = {program, NULL};
 	char *log = zoo_scratch("log");
 	struct outcome plain, under;
 	struct verdict verdict;
@@ -343,7 +342,7 @@ static void not_stuck(const char *program, const char *const *environment, int l
 	assert_int_equal(plain.status, 0);
 	assert_non_null(strstr(plain.text, "stuck 0\n"));
 	zoo_run_under(&under, argv, environment, log);
-	print_message("# %s: %s\n", program, zoo_record_of(&verdict, log));
+	print_message("# %s: %s\n", argv[0], zoo_record_of(&verdict, log));
 	assert_non_null(strstr(under.text, "stuck 0\n"));
 	zoo_assert_same(&plain, &under, &verdict, false);
 	assert_true(verdict.replaced >= least);
@@ -355,18 +354,29 @@ static void not_stuck(const char *program, const char *const *environment, int l
 /* What the shim gives back while the device is busy keeps no other thread from its calls. */
 static void test_waits(void **state)
 {
+	const char *const argv[] = {"apps/sim/waits", NULL};
 	const char *const environment[] = {"SIMGPU_ASYNC=1", "APP_KERNELS=own", NULL};
 
-	not_stuck("apps/sim/waits", environment, 1);
+	not_stuck(argv, environment, 1);
+}
+
+/* Nor does what is made after all where the device has no memory left. */
+static void test_waits_without_memory(void **state)
+{
+	const char *const argv[] = {"apps/sim/waits", "memory", NULL};
+	const char *const environment[] = {"SIMGPU_ASYNC=1", NULL};
+
+	not_stuck(argv, environment, 1);
 }
 
 /* Two devices meet in each repetition; a second one's op waits for no more of the first than it
  * must. */
 static void test_collective(void **state)
 {
+	const char *const argv[] = {"apps/sim/collective", NULL};
 	const char *const environment[] = {"SIMGPU_ASYNC=1", "SIMGPU_DEVICES=2", NULL};
 
-	not_stuck("apps/sim/collective", environment, 40);
+	not_stuck(argv, environment, 40);
 }
 
 /* Whoever leaves a call of theirs half way leaves nothing behind that stops the others. */
@@ -489,6 +499,7 @@ int zoo_programs(void)
 		cmocka_unit_test(test_slower_on_older_driver),
 		cmocka_unit_test(test_prepared),
 		cmocka_unit_test(test_waits),
+		cmocka_unit_test(test_waits_without_memory),
 		cmocka_unit_test(test_collective),
 		cmocka_unit_test(test_unwound),
 		cmocka_unit_test(test_budget_waits),

@@ -80,6 +80,18 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes)
 	return CUDA_SUCCESS;
 }
 
+static char host[4 << 20];
+static size_t in_host;
+
+static CUresult allocate_host(void **memory, size_t bytes)
+{
+	if (in_host + bytes > sizeof(host))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*memory = host + in_host;
+	in_host += bytes;
+	return CUDA_SUCCESS;
+}
+
 static CUresult release(CUdeviceptr address)
 {
 	for (int i = 0; i < allocations; i++)
@@ -96,9 +108,11 @@ static int begin(void **state)
 {
 	driver.cuMemAlloc_v2 = allocate;
 	driver.cuMemFree_v2 = release;
+	driver.cuMemAllocHost_v2 = allocate_host;
 	scratch_forget(CONTEXT);
 	memset(&counters, 0, sizeof(counters));
 	allocations = frees = 0;
+	in_host = 0;
 	largest = UINT64_MAX;
 	options.scratch_mb = 64;
 	return state ? 0 : -1;
@@ -206,11 +220,40 @@ static void little_memory_is_asked_for_little(void **state)
 	block = get(KB(256));
 	assert_true(block);
 	assert_int_equal(allocated[0].bytes, KB(256));
-	/* The device has no more: what is idle goes for what has to be. */
+	assert_int_equal(get(KB(512)), 0);
+	assert_int_equal(in_host, 0);
 	scratch_put(block, STREAM);
+}
+
+/* The program's data need some where the device has none: nothing is freed before the turn is over.
+ */
+static void exhausted_memory_is_made_up_for(void **state)
+{
+	uint64_t small, large, block;
+
+	largest = KB(1024);
+	small = get(KB(256));
+	large = get(KB(1024));
+	scratch_put(small, STREAM);
+	scratch_put(large, STREAM);
 	largest = KB(100);
-	assert_int_equal(scratch_get(CONTEXT, STREAM, KB(1024), true), 0);
-	assert_int_equal(frees, 1);
+	block = scratch_get(CONTEXT, STREAM, KB(300), true);
+	assert_int_equal(block, large); /* larger than is handed out otherwise */
+	scratch_put(block, STREAM);
+	block = scratch_get(CONTEXT, STREAM, KB(2048), true);
+	assert_int_equal(block, (uint64_t)(uintptr_t)host);
+	assert_int_equal(frees, 0);
+	assert_int_equal(scratch_get(CONTEXT, STREAM, KB(3072), true), 0); /* not there either */
+	free_leaving();
+	assert_int_equal(frees, 2);
+	/* That of the host is for the same again, and not for what can do without. */
+	scratch_put(block, STREAM);
+	assert_int_equal(get(KB(2048)), 0);
+	assert_int_equal(scratch_get(CONTEXT, STREAM, KB(512), true), block);
+	scratch_put(block, STREAM);
+	assert_false(scratch_trim(CONTEXT));
+	largest = UINT64_MAX;
+	assert_true(is_ours(scratch_get(CONTEXT, STREAM, KB(512), true), KB(512)));
 }
 
 int main(void)
@@ -221,6 +264,7 @@ int main(void)
 		cmocka_unit_test_setup(a_stream_that_goes_is_ordered_once, begin),
 		cmocka_unit_test_setup(an_allocation_goes_when_all_of_it_is_idle, begin),
 		cmocka_unit_test_setup(little_memory_is_asked_for_little, begin),
+		cmocka_unit_test_setup(exhausted_memory_is_made_up_for, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
