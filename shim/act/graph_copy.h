@@ -30,7 +30,7 @@ void graph_copy_make(struct recorded_graph *graph, CUgraphExec exec, unsigned lo
 
 /* What stands for an executable graph, launched on this stream; NULL: itself. Either is ordered
  * behind its latest launch. A launch of the program's own is made after the lock was given back;
- * when it was, graph_copy_passed() is told, if op->watcher is set. */
+ * when it was, or the driver refused it, graph_copy_passed() is told, if op->watcher is set. */
 struct graph_copy *graph_copy_for(CUgraphExec exec, struct op *op);
 void graph_copy_passed(const struct op *op);
 

@@ -161,6 +161,7 @@ enum flow flow_before(struct op *op)
 	if (leave() || atomic_exchange(&owed, false)) {
 		op->error = CUDA_ERROR_UNKNOWN;
 		flow = FLOW_FAILED;
+		flow_refused(op);
 	}
 	errno = saved;
 	return flow;
@@ -176,6 +177,19 @@ void flow_after(struct op *op)
 		return;
 	enter();
 	through_after(op);
+	leave_untold();
+	errno = saved;
+}
+
+/* A launch of the program's own is awaited; what else runs is taken for done before it does. */
+void flow_refused(struct op *op)
+{
+	const int saved = errno;
+
+	if (op->kind != OP_GRAPH_LAUNCH || !op->watcher || !flow_active())
+		return;
+	enter();
+	graph_copy_passed(op);
 	leave_untold();
 	errno = saved;
 }

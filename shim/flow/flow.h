@@ -6,8 +6,8 @@
  *      and the hook returns success without calling the real function; FLOW_FAILED, that data of
  *      the program's could not be made: the hook returns an error (op.error) without calling it,
  *   3. otherwise calls the real function (no lock of ours is held) and, when it succeeded,
- *      flow_after() with the same op.
- * All three leave errno and the current context as they found them.
+ *      flow_after() with the same op; when the driver refused it, flow_refused().
+ * All of them leave errno and the current context as they found them.
  */
 #ifndef FASHIM_FLOW_H
 #define FASHIM_FLOW_H
@@ -29,6 +29,7 @@ bool flow_rests(void);
 
 enum flow flow_before(struct op *op);
 void flow_after(struct op *op);
+void flow_refused(struct op *op);
 
 /* For driver functions nobody wrote a hook for: makes memory everywhere what it would be without
  * us. `name` is for the log. Cheap when nothing is held back. */

@@ -59,6 +59,8 @@
 		result = real arguments;                                                           \
 		if (result == CUDA_SUCCESS)                                                        \
 			flow_after(&op);                                                           \
+		else                                                                               \
+			flow_refused(&op);                                                         \
 		return result;                                                                     \
 	} while (0)
 

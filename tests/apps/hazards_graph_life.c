@@ -401,6 +401,26 @@ static void graph_each_step(void)
 	bench_close(&b);
 }
 
+/* A launch that the driver refuses is tried once more. */
+static void graph_launched_again(void)
+{
+	struct bench b;
+	CUgraphExec exec;
+
+	open_known(&b);
+	begin(&b);
+	chain(&b, &b.t);
+	exec = end_ready(&b);
+	for (int r = 4; r < 16; r++) {
+		bench_inputs(&b, r);
+		if (cuGraphLaunch(exec, b.app.stream))
+			CHECK(cuGraphLaunch(exec, b.app.stream));
+		CHECK(cuStreamSynchronize(b.app.stream));
+		observe_o(&b, &b.t, r);
+	}
+	close_known(&b, exec);
+}
+
 /* The stream of the latest launch is captured when the next one comes, on another stream. */
 static void graph_stream_captured(void)
 {
@@ -492,6 +512,7 @@ const struct hazard hazards_graph_life[] = {
 	ONCE(graph_two_threads, "an executable graph, by two threads at once"),
 	ONCE(graph_per_thread, "… by turns, on the default stream of each"),
 	ONCE(graph_two_threads_later, "… once it was updated"),
+	ONCE(graph_launched_again, "a launch of it that is refused is tried again"),
 	ONCE(graph_stream_captured, "its stream is captured when it is launched again"),
 	ONCE(graph_each_step, "a new graph for each step"),
 	ONCE(graph_little_memory, "there is memory for the program's graph alone"),

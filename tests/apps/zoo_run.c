@@ -232,6 +232,16 @@ static void mask(char *line)
 	}
 }
 
+bool zoo_mentions(const char *path, const char *word)
+{
+	size_t bytes;
+	char *text = zoo_read(path, &bytes);
+	const bool found = text && strstr(text, word);
+
+	free(text);
+	return found;
+}
+
 bool zoo_same_text(const char *a, const char *b, bool exact_but_o, int *where)
 {
 	char *copies[2] = {strdup(a), strdup(b)}, *rest[2] = {copies[0], copies[1]};

@@ -51,6 +51,9 @@ struct verdict {
 
 void zoo_read_log(const char *path, struct verdict *verdict);
 
+/* Is the word in a line of the file? false, too, where there is none. */
+bool zoo_mentions(const char *path, const char *word);
+
 /* The same text but for hashes, sums and other numbers that rounding changes? On false *where is
  * the number of the first line that differs, from 1. With `exact_but_o` only lines of outputs (they
  * begin with "O") may have other hashes. */

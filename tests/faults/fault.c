@@ -7,6 +7,7 @@
  *   file     open, write and their kind
  *   locks    none: noted is which functions of the driver are called with a lock of the shim's
  *   fills    none, but what the shim fills with bytes stays as it is
+ *   launches the program's own launches of graphs
  *   once     the N-th call (from 1; 0: none, they are counted)
  *   from     that and all later ones
  *   sticky   driver: that one, and the context is broken for everybody
@@ -39,7 +40,7 @@
 #define REFUSAL 2   /* CUDA_ERROR_OUT_OF_MEMORY */
 #define BROKEN	719 /* CUDA_ERROR_LAUNCH_FAILED */
 
-enum kind { NONE, DRIVER, MEMORY, FILES, LOCKS, FILLS };
+enum kind { NONE, DRIVER, MEMORY, FILES, LOCKS, FILLS, LAUNCHES };
 
 static enum kind kind;
 static bool from, sticky;
@@ -64,11 +65,11 @@ static int look_at(struct dl_phdr_info *object, size_t size, void *unused)
 static __attribute__((constructor)) void start(void)
 {
 	const char *text = getenv("FAULT"), *file = getenv("FAULT_FOUND");
-	char what[8], how[8];
+	char what[16], how[8];
 	void *memory;
 	int fd;
 
-	if (!text || sscanf(text, "%7[a-z]:%7[a-z]:%ld", what, how, &wanted) != 3)
+	if (!text || sscanf(text, "%15[a-z]:%7[a-z]:%ld", what, how, &wanted) != 3)
 		return;
 	fd = file ? open(file, O_RDWR | O_CLOEXEC) : -1;
 	if (fd >= 0) {
@@ -80,12 +81,13 @@ static __attribute__((constructor)) void start(void)
 	dl_iterate_phdr(look_at, NULL);
 	from = !strcmp(how, "from");
 	sticky = !strcmp(how, "sticky");
-	kind = !strcmp(what, "driver")	 ? DRIVER
-	       : !strcmp(what, "memory") ? MEMORY
-	       : !strcmp(what, "file")	 ? FILES
-	       : !strcmp(what, "locks")	 ? LOCKS
-	       : !strcmp(what, "fills")	 ? FILLS
-					 : NONE;
+	kind = !strcmp(what, "driver")	   ? DRIVER
+	       : !strcmp(what, "memory")   ? MEMORY
+	       : !strcmp(what, "file")	   ? FILES
+	       : !strcmp(what, "locks")	   ? LOCKS
+	       : !strcmp(what, "fills")	   ? FILLS
+	       : !strcmp(what, "launches") ? LAUNCHES
+					   : NONE;
 }
 
 static bool is_forwarded(const void *caller)
@@ -102,7 +104,8 @@ static bool refuses(enum kind of, const char *name, const void *caller)
 	long number;
 	bool refused;
 
-	if (of != kind || at < begin || at >= end || (of == DRIVER && is_forwarded(caller)))
+	if (of != kind || at < begin || at >= end ||
+	    ((of == DRIVER || of == LAUNCHES) && is_forwarded(caller) != (of == LAUNCHES)))
 		return false;
 	number = atomic_fetch_add(&found->count, 1) + 1;
 	refused = wanted && (number == wanted || (from && number > wanted));
@@ -166,6 +169,10 @@ int fault_refuses(const char *name, const void *caller)
 	if (kind == FILLS)
 		return !strcmp(name, "cuMemsetD8Async") && refuses(FILLS, name, caller) ? SIM_LOST
 											: 0;
+	if (kind == LAUNCHES)
+		return strcmp(name, "cuGraphLaunch") == 0 && refuses(LAUNCHES, name, caller)
+			       ? REFUSAL
+			       : 0;
 	if (sticky && strncmp(name, "cublas", 6) == 0) /* it breaks no context */
 		return 0;
 	if (!refuses(DRIVER, name, caller))

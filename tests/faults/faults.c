@@ -14,7 +14,7 @@
  * so that N runs together try all; --brief: of a few programs, two of each. KIND locks refuses
  * nothing: no program may see the shim call a function of the driver, with a lock of its own, that
  * is not known to come back while the device is busy (quick_calls.def). KIND fills: see
- * lose_fills(). Ends with "N passed, N failed"; passed are faults.
+ * lose_fills(); launches: see refuse_launches(). Ends with "N passed, N failed"; passed are faults.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -48,6 +48,7 @@ static const struct program {
 	{"hazards", "outputs_edited", {NULL}, TOLERANCE},
 	{"hazards", "graph_o_alone", {"FASHIM_GRAPHS=trust"}, TOLERANCE},
 	{"hazards", "graph_inputs_go", {NULL}, TOLERANCE},
+	{"hazards", "graph_launched_again", {NULL}, TOLERANCE},
 	/* not in it */
 	{"hazards", "k_rewritten", {NULL}, TOLERANCE},
 	{"hazards", "copies_read", {NULL}, TOLERANCE},
@@ -56,10 +57,12 @@ static const struct program {
 	{"unseen", "lengths", {NULL}, TOLERANCE},
 };
 #define PROGRAMS (sizeof(programs) / sizeof(*programs))
-#define BRIEF	 5 /* of them */
+#define BRIEF	 6 /* of them */
 #define SLICE	 2
 /* Of them, those in which the shim fills only what comparisons count in. */
 #define COMPARING 3
+/* The one that launches once more what was refused. */
+#define LAUNCHING 5
 
 static const struct way {
 	const char *kind, *how;
@@ -69,7 +72,8 @@ static const struct way {
 };
 #define WAYS (sizeof(ways) / sizeof(*ways))
 
-static const struct way locks = {"locks", "once"}, fills = {"fills", "from"};
+static const struct way locks = {"locks", "once"}, fills = {"fills", "from"},
+			launches = {"launches", "once"};
 
 /* What may be called with a lock of the shim's. */
 static const char *const quick[] = {
@@ -88,7 +92,7 @@ static struct shared {
 		atomic_long next; /* of those to be tried, which is the next */
 		atomic_long calls, tried, told, failed;
 	} sweep[PROGRAMS][WAYS];
-	atomic_int locks[PROGRAMS], fills[PROGRAMS]; /* were they looked at? */
+	atomic_int locks[PROGRAMS], fills[PROGRAMS], launches; /* were they looked at? */
 } * shared;
 
 static void *share(size_t bytes, int fd)
@@ -330,6 +334,29 @@ static void lose_fills(const struct program *program, const struct outcome *plai
 	zoo_free(&under);
 }
 
+/* A graph is replaced as ever, where the driver refused one of the program's own launches of it,
+ * and the program launched it again. */
+static void refuse_launches(const struct program *program, const struct outcome *plain, long number)
+{
+	struct outcome under;
+	struct verdict verdict;
+	bool right;
+
+	run(&under, program, &launches, number);
+	zoo_read_log(log_path, &verdict);
+	right = found->name[0] && under.status == plain->status && !verdict.violations &&
+		zoo_mentions(log_path, "\"state\":\"replaced\"") &&
+		!zoo_mentions(log_path, "two threads") &&
+		zoo_difference(plain, &under) <= program->tolerance;
+	if (!right)
+		printf("%s:%s: launch %ld of %ld refused: status 0x%x, %d replaced, reasons %s\n",
+		       program->name, program->example, number, atomic_load(&found->count),
+		       (unsigned)under.status, (int)verdict.replaced, verdict.reasons);
+	shared->passed += right;
+	shared->failed += !right;
+	zoo_free(&under);
+}
+
 static bool wanted(const char *pattern, const char *first, const char *second)
 {
 	const size_t length = strlen(first);
@@ -377,6 +404,10 @@ static void work(void)
 		    !atomic_fetch_add(&shared->fills[p], 1))
 			for (long number = 1; number <= 2; number++)
 				lose_fills(&programs[p], &plain, number);
+		if (p == LAUNCHING && wanted(asked.way, launches.kind, launches.how) &&
+		    !atomic_fetch_add(&shared->launches, 1))
+			for (long number = 1; number <= 3; number++)
+				refuse_launches(&programs[p], &plain, number);
 		zoo_free(&plain);
 	}
 }

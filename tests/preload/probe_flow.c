@@ -64,6 +64,11 @@ enum flow flow_before(struct op *op)
 	return probe.answer;
 }
 
+void flow_refused(struct op *op)
+{
+	(void)op;
+}
+
 void flow_after(struct op *op)
 {
 	note(PROBE_AFTER, op, op->name);
