@@ -27,15 +27,16 @@ static CUstream new_stream(CUcontext context)
 
 CUstream graph_workshop(CUcontext context)
 {
-	int at = 0;
+	struct queue *free = NULL;
 
-	while (at < CONTEXTS && workshops[at].stream && workshops[at].context != context)
-		at++;
-	if (at == CONTEXTS)
-		return NULL;
-	if (!workshops[at].stream)
-		workshops[at] = (struct queue){context, new_stream(context)};
-	return workshops[at].stream;
+	for (int i = 0; i < CONTEXTS; i++)
+		if (workshops[i].stream && workshops[i].context == context)
+			return workshops[i].stream;
+		else if (!workshops[i].stream)
+			free = &workshops[i];
+	if (free)
+		*free = (struct queue){context, new_stream(context)};
+	return free ? free->stream : NULL;
 }
 
 void graph_workshop_forget(CUcontext context)
