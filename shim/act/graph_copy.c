@@ -204,14 +204,20 @@ void graph_copy_forget_stream(CUstream stream)
 			free_copy(copies[i]);
 }
 
+static void set_apart(struct graph_copy *copy)
+{
+	if (wait_at_ours(copy))
+		return;
+	log_violation("a graph's stream is captured, and others cannot wait for its launch");
+	end(copy);
+}
+
+/* Of what is under way that is done once it was enqueued. */
 void graph_copies_before_capture(void)
 {
 	for (int i = 0; i < COPIES; i++)
-		if (copies[i] && !wait_at_ours(copies[i])) {
-			log_violation("a graph's stream is captured, and others cannot wait for "
-				      "its launch");
-			end(copies[i]);
-		}
+		if (copies[i] && !copies[i]->under_way)
+			set_apart(copies[i]);
 }
 
 void graph_copy_forget_context(CUcontext context)
@@ -498,14 +504,17 @@ struct graph_copy *graph_copy_for(CUgraphExec exec, struct op *op)
 }
 
 /* All later ones are behind this one now. */
-void graph_copy_passed(const struct op *op)
+void graph_copy_passed(const struct op *op, bool capture)
 {
 	struct graph_copy *copy = copy_of(op->handle);
 
-	if (copy)
-		copy->under_way = false;
-	if (copy && copy->over)
+	if (!copy)
+		return;
+	copy->under_way = false;
+	if (copy->over)
 		free_copy(copy);
+	else if (capture)
+		set_apart(copy);
 }
 
 enum graph_turn graph_copy_turn(struct graph_copy *copy)

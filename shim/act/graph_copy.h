@@ -30,9 +30,10 @@ void graph_copy_make(struct recorded_graph *graph, CUgraphExec exec, unsigned lo
 
 /* What stands for an executable graph, launched on this stream; NULL: itself. Either is ordered
  * behind its latest launch. A launch of the program's own is made after the lock was given back;
- * when it was, or the driver refused it, graph_copy_passed() is told, if op->watcher is set. */
+ * when it was, or the driver refused it, graph_copy_passed() is told, if op->watcher is set.
+ * capture: one is under way, which the launch's stream may join any moment. */
 struct graph_copy *graph_copy_for(CUgraphExec exec, struct op *op);
-void graph_copy_passed(const struct op *op);
+void graph_copy_passed(const struct op *op, bool capture);
 
 /* What this launch of it is to be: the program's own, that with comparisons beside its chains, or
  * with the chains replaced. Asked once for each launch. */

@@ -189,7 +189,7 @@ void flow_refused(struct op *op)
 	if (op->kind != OP_GRAPH_LAUNCH || !op->watcher || !flow_active())
 		return;
 	enter();
-	graph_copy_passed(op);
+	graph_copy_passed(op, capture_under_way());
 	leave_untold();
 	errno = saved;
 }

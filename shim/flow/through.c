@@ -425,7 +425,7 @@ void through_after(struct op *op)
 	} else if (op->recorded) {
 		recording_ran(op);
 	} else if (op->kind == OP_GRAPH_LAUNCH) {
-		graph_copy_passed(op);
+		graph_copy_passed(op, capture_under_way());
 	} else {
 		occurrence_ran(op->watcher, op);
 	}

@@ -454,6 +454,53 @@ static void graph_stream_captured(void)
 	close_known(&b, exec);
 }
 
+/* It is launched on a stream that joins a capture afterwards, and another capture begins before
+ * that one ends. */
+static void graph_stream_joins(void)
+{
+	struct bench b;
+	CUgraphExec exec, other;
+	CUgraph empty;
+	CUstream streams[3];
+	CUevent fork, join;
+
+	open_known(&b);
+	streams[0] = b.app.stream;
+	for (int i = 1; i < 3; i++)
+		CHECK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+	CHECK(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
+	CHECK(cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
+	begin(&b);
+	chain(&b, &b.t);
+	app_scale(&b.app, b.t.q, b.t.o, 1.5f, b.n);
+	overwrite_scores(&b);
+	exec = end_ready(&b);
+	bench_inputs(&b, 4);
+	for (int r = 4; r < 14; r++) {
+		CHECK(cuGraphLaunch(exec, streams[r % 2]));
+		CHECK(cuStreamSynchronize(streams[r % 2]));
+		begin(&b);
+		CHECK(cuGraphLaunch(exec, streams[1]));
+		CHECK(cuEventRecord(fork, streams[0]));
+		CHECK(cuStreamWaitEvent(streams[1], fork, 0));
+		CHECK(cuStreamBeginCapture(streams[2], CU_STREAM_CAPTURE_MODE_GLOBAL));
+		CHECK(cuStreamEndCapture(streams[2], &empty));
+		b.app.stream = streams[1];
+		app_copy(&b.app, b.spare, b.t.o, b.n);
+		b.app.stream = streams[0];
+		CHECK(cuEventRecord(join, streams[1]));
+		CHECK(cuStreamWaitEvent(streams[0], join, 0));
+		other = end_ready(&b);
+		CHECK(cuGraphDestroy(empty));
+		CHECK(cuStreamSynchronize(streams[1]));
+		observe_o(&b, &b.t, r);
+		launch(&b, other);
+		app_observe(&b.report, "O copied", r, b.spare, b.n);
+		CHECK(cuGraphExecDestroy(other));
+	}
+	close_known(&b, exec);
+}
+
 /* Takes all memory but so much. A real GPU is shared with others: there it takes none. */
 static void leave_memory(size_t least)
 {
@@ -514,6 +561,7 @@ const struct hazard hazards_graph_life[] = {
 	ONCE(graph_two_threads_later, "… once it was updated"),
 	ONCE(graph_launched_again, "a launch of it that is refused is tried again"),
 	ONCE(graph_stream_captured, "its stream is captured when it is launched again"),
+	ONCE(graph_stream_joins, "… is captured with another when a third begins to be"),
 	ONCE(graph_each_step, "a new graph for each step"),
 	ONCE(graph_little_memory, "there is memory for the program's graph alone"),
 	ONCE(graph_memory_full, "for its graphs, but no others beside them"),

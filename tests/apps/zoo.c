@@ -90,6 +90,7 @@ static const struct proved {
 	{"graph_memory_full", 1, true},
 	{"graph_launched_again", 1, true},
 	{"graph_stream_captured", 1, true},
+	{"graph_stream_joins", 1, true},
 	{"graph_gone", 1, true},
 };
 
