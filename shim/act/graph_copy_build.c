@@ -5,6 +5,7 @@
 #include "shim/act/graph_copy_parts.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "shim/act/graph_proof.h"
 #include "shim/act/replace.h"
@@ -15,6 +16,80 @@
 #include "shim/log/log.h"
 #include "shim/real/driver.h"
 #include "shim/site/site.h"
+
+/* ---- what is to be built ----------------------------------------------------------------------
+ */
+
+static bool copy_order(struct graph_order *to, const struct graph_order *from)
+{
+	*to = *from;
+	to->room = from->count;
+	to->item = malloc((size_t)from->count * sizeof(*from->item) + 1);
+	if (to->item && from->count)
+		memcpy(to->item, from->item, (size_t)from->count * sizeof(*from->item));
+	return to->item != NULL;
+}
+
+bool graph_copy_any_proven(const struct recorded_graph *graph)
+{
+	static const char *why[RECORDED_CHAINS]; /* flow lock */
+	static struct graph_proof proof;
+	bool any = false;
+
+	for (int i = 0; i < graph->chain_count; i++) {
+		const struct recorded_chain *record = graph->chain[i];
+
+		why[i] = beside_takes(record) ? graph_prove(&proof, graph, record) : "site";
+		any |= !why[i];
+	}
+	for (int i = 0; i < graph->chain_count && !any; i++)
+		graph_copy_note(graph, i, false, why[i]);
+	return any;
+}
+
+struct graph_copy *graph_copy_new(struct recorded_graph *graph, const char **why)
+{
+	struct graph_copy *copy = calloc(1, sizeof(*copy));
+	struct driver_context here;
+	CUstream workshop = NULL;
+
+	*why = "memory";
+	if (copy && copy_order(&copy->order, &graph->order) &&
+	    driver_enter(&here, graph->context)) {
+		workshop = graph_workshop(graph->context);
+		if (workshop)
+			*why = graph_row_open(&copy->row, graph);
+		driver_leave(&here);
+	}
+	if (*why) {
+		if (copy)
+			graph_order_drop(&copy->order);
+		free(copy);
+		return NULL;
+	}
+	recording_keep(graph);
+	copy->recorded = graph;
+	copy->context = graph->context;
+	copy->latest = (struct queue){graph->context, workshop};
+	copy->interval = config()->sample;
+	return copy;
+}
+
+void graph_copy_release_plans(struct graph_copy *copy)
+{
+	struct driver_context here;
+
+	if (!copy->recorded)
+		return;
+	if (driver_enter(&here, copy->recorded->context)) {
+		graph_row_close(&copy->row);
+		driver_leave(&here);
+	}
+	recording_release(copy->recorded);
+	copy->recorded = NULL;
+}
+
+/* ---- building -------------------------------------------------------------------------------- */
 
 static int poison(const struct chain *chain, const struct graph_proof *proof, CUstream stream)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What launches may be of in the place of an executable graph, as it is built (graph_beside.c,
- * graph_copy_build.c) and used (graph_copy.c).
+ * graph_copy_build.c), used (graph_copy_turn.c) and over (graph_copy.c).
  *
  * All functions: flow lock held.
  */
@@ -49,6 +49,26 @@ struct graph_copy {
 	struct part part[RECORDED_CHAINS];
 	struct graph_saved saved;
 };
+
+static inline bool graph_part_held(const struct part *part)
+{
+	return part->held && part->held->used && part->held->serial == part->serial;
+}
+
+/* The copy is no more. */
+void graph_copy_over(struct graph_copy *copy);
+
+/* One came to replace something. */
+void graph_copies_pay(void);
+
+/* Is there anything to gain? Else the log is told why not. */
+bool graph_copy_any_proven(const struct recorded_graph *graph);
+
+/* A copy that nobody knows of yet, nothing built. NULL: *why. */
+struct graph_copy *graph_copy_new(struct recorded_graph *graph, const char **why);
+
+/* Nothing more will be built. */
+void graph_copy_release_plans(struct graph_copy *copy);
 
 /* Tells the log what became of one of the graph's chains; `why` NULL: it is replaced. */
 void graph_copy_note(const struct recorded_graph *graph, int index, bool held, const char *why);
