@@ -167,7 +167,7 @@ demo: $(if $(demo_gpu),all apps-gpu,$(O)/sim/fashim $(SHIM_FOR_SIM) simgpu $(dem
 lint_c   = $(shell find shim kernels tools tests -name '*.[ch]')
 lint_sh  = $(shell find tools tests -name '*.sh')
 # What single tests are told by -D: places.
-lint_paths := HOST_KERNELS HOPPER_KERNELS SIM_KERNELS TRACES REFERENCE BUILD_FOLDER TOOL KERNEL_BLOCKS CODE_FOLDER RULES_DOCS MOE_EXPERTS
+lint_paths := HOST_KERNELS HOPPER_KERNELS SIM_KERNELS TRACES REFERENCE BUILD_FOLDER TOOL KERNEL_BLOCKS CODE_FOLDER RULES_DOCS ODD_TRACES MOE_EXPERTS
 lint_ok  = $(patsubst %,$(O)/lint/%.ok,$(filter %.c,$(lint_c)))
 # Where glibc's own dlsym may be called by its name; everything else must use real_dlsym().
 DLSYM_ALLOWED := shim/real/resolve.c

@@ -15,7 +15,7 @@ void allocated(const char *name, CUstream stream, uint64_t base, uint64_t bytes,
 		.name = name,
 		.context = hook_context(),
 		.stream = stream,
-		.alloc = {{base, bytes}, kind},
+		.alloc = {.range = {base, bytes}, .kind = kind},
 	};
 
 	flow_after(&op);
