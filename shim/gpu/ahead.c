@@ -37,8 +37,9 @@ static struct thing *ask(CUcontext context, const void *what, ahead_maker *make)
 
 	if (thing_count == THINGS)
 		return NULL;
+	number++;
 	things[thing_count] =
-		(struct thing){.context = context, .what = what, .make = make, .number = ++number};
+		(struct thing){.context = context, .what = what, .make = make, .number = number};
 	wanted_count++;
 	return &things[thing_count++];
 }
