@@ -9,25 +9,11 @@
  * while it has its lock must not (tests/faults/faults.c): whoever lets the kernel go may be a
  * thread that wants the lock. IMAGE: kernels as the shim loads them.
  */
-#include <cuda.h>
-#include <cublas_v2.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "driver_app.h"
 
 #define LATEST_MS 200
-
-#define CHECK(call)                                                                                \
-	do {                                                                                       \
-		const int status_ = (int)(call);                                                   \
-		if (status_) {                                                                     \
-			printf("%s: status %d\n", #call, status_);                                 \
-			exit(2);                                                                   \
-		}                                                                                  \
-	} while (0)
 
 static const char text[] =
 	".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -52,14 +38,6 @@ static char pageable[1 << 20];
 static const void *image;
 static CUfunction found[64];
 static cublasHandle_t blas;
-
-static double now_ms(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
-}
 
 static void *let_go(void *unused)
 {

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The vendor's headers rename some of these (cuMemAlloc is cuMemAlloc_v2); the macros below see the
@@ -62,6 +63,14 @@ struct api {
 		}                                                                                  \
 	} while (0)
 
+static inline double now_ms(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
+}
+
 #define SOFTMAX_THREADS 128 /* as in app_kernels.h */
 
 struct chain {
@@ -76,7 +85,7 @@ struct chain {
 };
 
 /* The kernels lie beside the executable. */
-static void chain_module(struct chain *c)
+static inline void chain_module(struct chain *c)
 {
 	char path[PATH_MAX], *slash;
 	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 32);
@@ -90,8 +99,8 @@ static void chain_module(struct chain *c)
 	CHECK(c->api->cuModuleGetFunction(&c->fill, c->module, "fill_inputs"));
 }
 
-static void chain_open(struct chain *c, const struct api *api, CUcontext context, int batch,
-		       int size, int depth)
+static inline void chain_open(struct chain *c, const struct api *api, CUcontext context, int batch,
+			      int size, int depth)
 {
 	size_t thin = 2ul * batch * size * depth, wide = 2ul * batch * size * size;
 
@@ -113,7 +122,7 @@ static void chain_open(struct chain *c, const struct api *api, CUcontext context
 	CHECK(api->cublasSetStream(c->blas, c->stream));
 }
 
-static void chain_fill_one(struct chain *c, CUdeviceptr to, unsigned seed)
+static inline void chain_fill_one(struct chain *c, CUdeviceptr to, unsigned seed)
 {
 	int count = c->batch * c->size * c->depth;
 	void *parameters[] = {&to, &count, &seed};
@@ -123,14 +132,14 @@ static void chain_fill_one(struct chain *c, CUdeviceptr to, unsigned seed)
 				     c->stream, parameters, NULL));
 }
 
-static void chain_fill(struct chain *c, unsigned seed)
+static inline void chain_fill(struct chain *c, unsigned seed)
 {
 	chain_fill_one(c, c->q, 3 * seed);
 	chain_fill_one(c, c->k, 3 * seed + 1);
 	chain_fill_one(c, c->v, 3 * seed + 2);
 }
 
-static void chain_scores(struct chain *c)
+static inline void chain_scores(struct chain *c)
 {
 	const float one = 1, zero = 0;
 	long long thin = (long long)c->size * c->depth, wide = (long long)c->size * c->size;
@@ -143,7 +152,7 @@ static void chain_scores(struct chain *c)
 		CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 }
 
-static void chain_softmax(struct chain *c)
+static inline void chain_softmax(struct chain *c)
 {
 	float scale = 1.0f / sqrtf((float)c->depth);
 	void *parameters[] = {&c->s, &c->p, &c->size, &scale};
@@ -153,7 +162,7 @@ static void chain_softmax(struct chain *c)
 				     SOFTMAX_THREADS, 1, 1, 0, c->stream, parameters, NULL));
 }
 
-static void chain_values(struct chain *c)
+static inline void chain_values(struct chain *c)
 {
 	const float one = 1, zero = 0;
 	long long thin = (long long)c->size * c->depth, wide = (long long)c->size * c->size;
@@ -167,7 +176,7 @@ static void chain_values(struct chain *c)
 }
 
 /* Value of an IEEE half, exactly. */
-static float half_value(uint16_t bits)
+static inline float half_value(uint16_t bits)
 {
 	int exponent = bits >> 10 & 31, fraction = bits & 1023;
 	float value = exponent == 31 ? (fraction ? NAN : INFINITY)
@@ -177,7 +186,8 @@ static float half_value(uint16_t bits)
 	return bits >> 15 ? -value : value;
 }
 
-static void chain_save(struct chain *c, FILE *out, const char *name, CUdeviceptr from, size_t count)
+static inline void chain_save(struct chain *c, FILE *out, const char *name, CUdeviceptr from,
+			      size_t count)
 {
 	uint16_t *host = malloc(count * sizeof(*host));
 	float *wide = malloc(count * sizeof(*wide));
@@ -194,12 +204,12 @@ static void chain_save(struct chain *c, FILE *out, const char *name, CUdeviceptr
 	free(wide);
 }
 
-static void chain_save_o(struct chain *c, FILE *out, const char *name)
+static inline void chain_save_o(struct chain *c, FILE *out, const char *name)
 {
 	chain_save(c, out, name, c->o, (size_t)c->batch * (size_t)c->size * (size_t)c->depth);
 }
 
-static void chain_close(struct chain *c)
+static inline void chain_close(struct chain *c)
 {
 	CHECK(c->api->cuCtxSetCurrent(c->context));
 	CHECK(c->api->cuStreamSynchronize(c->stream));

@@ -7,29 +7,16 @@
  * for each state of that memory with the milliseconds that it took, and ends with "N passed, N
  * failed". IMAGE: the helpers as the shim loads them (build/kernels/sm_90a/helpers.fatbin).
  */
-#include <cuda.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "kernels/attention.h"
+#include "driver_app.h"
 
 #define LATEST_MS 5000
 #define ELEMENTS  (8 * DRIFT_THREADS * 1024) /* of fp32, for as many blocks as there may be */
 #define DEPTH	  256
 #define ROWS	  (ELEMENTS / DEPTH)
 #define SAMPLED	  64
-
-#define CHECK(call)                                                                                \
-	do {                                                                                       \
-		const int status_ = (int)(call);                                                   \
-		if (status_) {                                                                     \
-			printf("%s: status %d\n", #call, status_);                                 \
-			exit(2);                                                                   \
-		}                                                                                  \
-	} while (0)
 
 static const struct state {
 	const char *name;
@@ -45,14 +32,6 @@ static const struct state {
 static CUfunction drift, sampled;
 static CUdeviceptr app, fused, reference, result;
 static int passed, failed;
-
-static double now_ms(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
-}
 
 static struct attn_tensor rows_at(CUdeviceptr base)
 {
