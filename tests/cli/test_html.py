@@ -222,13 +222,22 @@ def find_browser(work):
     return browser, None
 
 
-def look(browser, path, work, width, scheme):
-    """What the probe says of the page at `path`."""
-    dom = rendered(browser, "file://" + path, work, "--hide-scrollbars", "--window-size=%d,1000" % width,
+# A window cannot be as narrow as a telephone, a frame can.
+FRAME = """<!DOCTYPE html><style>:root{color-scheme:light dark}iframe{border:0}</style>
+<iframe src="probed.html" width="%d" height="1000"></iframe><pre id="probe"></pre>
+<script>onmessage = function (event) { document.getElementById('probe').textContent = event.data; };</script>"""
+
+
+def look(browser, work, width, scheme):
+    """What the probe says of the page probed.html."""
+    path = os.path.join(work, "frame.html")
+    with open(path, "w", encoding="utf-8") as frame:
+        frame.write(FRAME % width)
+    dom = rendered(browser, "file://" + path, work, "--hide-scrollbars", "--window-size=1700,1100",
                    "--blink-settings=preferredColorScheme=%d" % scheme)
-    found = re.search(r'<pre id="probe">(.*?)</pre>', dom, re.S)
+    found = re.search(r'<pre id="probe">(.+?)</pre>', dom, re.S)
     if not found:
-        return {"complaints": ["the browser gave no answer"], "ground": "", "charts": -1}
+        return {"complaints": ["the browser gave no answer"], "ground": "", "charts": -1, "width": -1}
     return json.loads(html.unescape(found.group(1)))
 
 
@@ -238,8 +247,10 @@ def check_in_browser(browser, text, work):
     path = os.path.join(work, "probed.html")
     with open(path, "w", encoding="utf-8") as page:
         page.write(probed)
-    light, dark = look(browser, path, work, 1280, 1), look(browser, path, work, 500, 0)
+    light, dark = look(browser, work, 1600, 1), look(browser, work, 400, 0)
     problems = light["complaints"] + dark["complaints"]
+    if (light["width"], dark["width"]) != (1600, 400):
+        problems.append("pages of %s and %s pixels were looked at" % (light["width"], dark["width"]))
     if light["ground"] == dark["ground"]:
         problems.append("light and dark look the same: " + light["ground"])
     if light["charts"] != text.count('<svg class="chart"'):

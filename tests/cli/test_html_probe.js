@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs inside a page of the HTML report, in a browser. Leaves what it found as JSON in an element called
- * "probe": a list of complaints, which should be empty, and what the page looks like. */
+ * Runs inside a page of the HTML report, in a frame of a browser. Tells the page around it what it found, as JSON:
+ * a list of complaints, which should be empty, and what the page looks like. */
 'use strict';
 var complaints = [];
 window.addEventListener('error', function (event) { complaints.push('script: ' + event.message); });
@@ -62,6 +62,21 @@ function checkCharts() {
   });
 }
 
+/* Three charts of a site are one row where there is room for them; labels of a small one can be read. */
+function checkLayout() {
+  document.querySelectorAll('.charts').forEach(function (charts) {
+    var tops = Array.from(charts.children).map(function (chart) { return chart.getBoundingClientRect().top; });
+    if (tops.length === 3 && document.documentElement.clientWidth >= 1200 && Math.max(...tops) > Math.min(...tops))
+      complaints.push('three charts in more than one row');
+  });
+  document.querySelectorAll('svg.chart').forEach(function (svg) {
+    var pixels = 12 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+    var text = svg.querySelector('text');
+    if (text) pixels *= parseFloat(getComputedStyle(text).fontSize) / 12;
+    if (pixels < 10.5) complaints.push('letters of ' + pixels.toFixed(1) + ' pixels in a chart');
+  });
+}
+
 function checkSorting() {
   document.querySelectorAll('table.sortable').forEach(function (table) {
     var count = table.tBodies[0].rows.length;
@@ -92,14 +107,12 @@ window.addEventListener('load', function () {
     complaints.push('wider than its window: ' + document.documentElement.scrollWidth);
   checkContrast();
   checkCharts();
+  checkLayout();
   checkSorting();
-  var result = document.createElement('pre');
-  result.id = 'probe';
-  result.textContent = JSON.stringify({
+  parent.postMessage(JSON.stringify({
     complaints: complaints,
     ground: getComputedStyle(document.body).backgroundColor,
     width: document.documentElement.clientWidth,
     charts: document.querySelectorAll('svg.chart').length,
-  });
-  document.body.append(result);
+  }), '*');
 });

@@ -187,7 +187,8 @@ static void sites(FILE *out, const struct report *report)
 	      out);
 	if (report->total.warm_up_excluded)
 		fputs(" but the first, where there are three or more", out);
-	fputs(". Speed-up: ratio of the medians; the interval is a bootstrap's. Max rel: of the "
+	fputs(". Speed-up: ratio of the medians; the interval is a bootstrap's, "
+	      "its dotted line is 1×. Max rel: of the "
 	      "largest output. Closer to float64: whose RMS error is smaller (fused error / app "
 	      "error).</p>\n</section>\n",
 	      out);

@@ -23,7 +23,9 @@ struct mirror {
 /* A share of the median as its distance from it. */
 static const char *as_distance(char *buffer, size_t size, double value)
 {
-	snprintf(buffer, size, "%+.1f %%", 100 * (value - 1));
+	const double percent = 100 * (value - 1);
+
+	snprintf(buffer, size, fabs(percent) < 1000 ? "%+.1f %%" : "%+.2g %%", percent);
 	return buffer;
 }
 
