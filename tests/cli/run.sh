@@ -300,6 +300,8 @@ t report_many_logs 0 'fashim report logs/gemms.jsonl logs/replace.jsonl logs/kil
 t report_parts 0 'fashim report --site 1 logs/streams.jsonl | grep -A1 "^  app"; fashim report -f json logs/streams.jsonl | grep -A5 parts_us; fashim report -f html logs/streams.jsonl | grep -o "class=.inside.*middle ops<\|class=.app part softmax.\|one call of the app</dt>.*"'
 t report_simulated 0 'sed "1s/Example GPU/simgpu (CPU)/" logs/replace.jsonl >simulated.jsonl; fashim report --site 1 simulated.jsonl; fashim run ./leave_log.sh simulated.jsonl
 	fashim report -f html simulated.jsonl | grep -o "class=.tile.*"; fashim report -f json simulated.jsonl | grep -E "_us|speedup"; fashim report simulated.jsonl logs/replace.jsonl | sed -n 3,8p'
+# How much slower it was said to be is such a time, too.
+t report_slower 0 'sed "1s/Example GPU/simgpu (CPU)/" logs/old.jsonl >simulated_old.jsonl; for log in logs/old.jsonl simulated_old.jsonl; do fashim report $log | grep -A4 "slower:"; fashim report -f csv --filter site=5 $log | tail -1 | cut -d, -f14-18; fashim report -f html $log | grep -c "0.50x"; fashim top $log | grep -c "^ *cost"; done; true'
 t report_could 0 'fashim report -f html logs/compare.jsonl | grep -o "class=.tile.*"'
 t report_shared_gpu 0 'sed "/\"site\":1,\"occurrence\":64,/{p;s/52\.0/5200.0/}" logs/replace.jsonl >shared_gpu.jsonl; fashim report shared_gpu.jsonl | grep "GPU time\|saved  \|^   1 "'
 t report_copies 0 'sed "s/\"reasons\":{/\"copies\":{\"held\":1200,\"made\":4,\"unfit\":1},&/;2i{\"type\":\"copy\",\"by\":\"_Z13reduce_kernelPf\",\"bytes\":4096}" logs/replace.jsonl >copies.jsonl; fashim report copies.jsonl | grep "^ *copies"; fashim report -f json copies.jsonl | grep -A5 copies\"'

@@ -89,6 +89,7 @@ const char *report_place(const struct report_row *row)
 
 char *report_detail(const char *reason, const char *detail, char *buffer, size_t size)
 {
+	const bool slower = !strcmp(reason, "slower");
 	const char *lead =
 		strchr(detail, ' ') ? "" : "in "; /* a sentence, or what an op is called */
 
@@ -97,7 +98,8 @@ char *report_detail(const char *reason, const char *detail, char *buffer, size_t
 	if (!*detail || !strcmp(reason, detail))
 		snprintf(buffer, size, "%s", "");
 	else
-		snprintf(buffer, size, "%s%s", lead, detail);
+		snprintf(buffer, size, "%s%s%s", slower ? "" : lead, detail,
+			 slower ? " as fast" : "");
 	return buffer;
 }
 

@@ -147,6 +147,8 @@ static void print_cost(const struct sight *sight)
 	const double then = sight->before ? sight->before->spent_us : 0;
 	char spent[32];
 
+	if (total->simulated)
+		return;
 	printf("  cost      %s of ours", format_duration(spent, sizeof(spent), total->spent_us));
 	if (sight->seconds > 0)
 		printf(", %.2g %% of the time", (total->spent_us - then) / sight->seconds / 1e4);
