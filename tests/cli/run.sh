@@ -334,9 +334,11 @@ t report_cut 1 'fashim report logs/cut.jsonl'
 t report_empty_directory 1 'fashim report none'
 t report_one_bad 1 'fashim report no_such.jsonl logs/gemms.jsonl'
 t report_no_log 2 'mkdir nothing; cd nothing; fashim report'
+# Whatever its name is; other programs write *.jsonl, too.
 t report_newest 0 '
-	mkdir new; cd new; for log in gemms replace compare; do cp ../logs/$log.jsonl fashim.$log.1.jsonl; done
-	touch -d 2001-01-01 fashim.compare.1.jsonl; touch -d 2003-01-01 fashim.gemms.1.jsonl; touch -d 2002-01-01 fashim.replace.1.jsonl; cp fashim.replace.1.jsonl other.jsonl
+	mkdir new; cd new; for log in gemms replace compare; do cp ../logs/$log.jsonl fashim.$log.1.jsonl; done; cp ../logs/other.jsonl ../logs/empty.jsonl .; mkdir folder.jsonl
+	touch -d 2001-01-01 fashim.compare.1.jsonl; touch -d 2003-01-01 fashim.gemms.1.jsonl; touch -d 2002-01-01 fashim.replace.1.jsonl
+	fashim report | head -1; cp fashim.replace.1.jsonl named.jsonl; fashim report | head -1; rm named.jsonl
 	fashim report | head -1; mkdir -p "$XDG_STATE_HOME/fashim"; mv fashim.* "$XDG_STATE_HOME/fashim"; fashim report | head -1; rm -r "$XDG_STATE_HOME"'
 t report_stdin 0 'fashim report - <logs/gemms.jsonl | head -3; cat logs/gemms.jsonl | fashim report -f csv - | wc -l'
 t report_packed 1 '

@@ -40,7 +40,7 @@ error_t log_arguments_parse(struct log_arguments *logs, int key, char *arg,
 		}
 		logs->found = log_paths_newest();
 		if (!logs->found)
-			argp_error(state, "no log named, and there is no fashim.*.jsonl here");
+			argp_error(state, "no log named, and there is none here");
 		logs->paths = &logs->found;
 		logs->count = 1;
 		return 0;

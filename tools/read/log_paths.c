@@ -74,14 +74,29 @@ int log_set_read(struct log_set *set, const char *path, uint32_t keep_site)
 	return directory ? read_directory(set, path, keep_site) : read_file(set, path, keep_site);
 }
 
-/* The newest FOLDER/fashim.*.jsonl, malloc'ed, or NULL. */
+/* Whether a file's first line is a log's, as the shim writes it; other programs write *.jsonl, too.
+ */
+static bool begins_a_log(const char *path)
+{
+	static const char head[] = "{\"type\":\"header\",\"format\":\"" LOG_FORMAT_NAME "\"";
+	char begin[sizeof(head) - 1];
+	FILE *file = fopen(path, "re");
+	const bool is = file && fread(begin, sizeof(begin), 1, file) == 1 &&
+			!memcmp(begin, head, sizeof(begin));
+
+	if (file)
+		fclose(file);
+	return is;
+}
+
+/* The newest log of a folder, malloc'ed, or NULL. */
 static char *newest_in(const char *folder)
 {
 	char *pattern = NULL, *newest = NULL;
 	struct timespec latest = {0};
 	glob_t found = {0};
 
-	if (asprintf(&pattern, "%sfashim.*.jsonl", folder) < 0)
+	if (asprintf(&pattern, "%s*.jsonl", folder) < 0)
 		return NULL;
 	glob(pattern, 0, NULL, &found);
 	for (size_t i = 0; i < found.gl_pathc; i++) {
@@ -92,6 +107,8 @@ static char *newest_in(const char *folder)
 		if (newest && (info.st_mtim.tv_sec < latest.tv_sec ||
 			       (info.st_mtim.tv_sec == latest.tv_sec &&
 				info.st_mtim.tv_nsec < latest.tv_nsec)))
+			continue;
+		if (!begins_a_log(found.gl_pathv[i]))
 			continue;
 		latest = info.st_mtim;
 		free(newest);

@@ -13,8 +13,8 @@
  * read. 0, or -errno when at least one could not be read. */
 int log_set_read(struct log_set *set, const char *path, uint32_t keep_site);
 
-/* The newest log with a name of the shim's own making, here or, where there is none, in the folder
- * that `fashim run` falls back to; malloc'ed, or NULL. */
+/* The newest log here or, where there is none, in the folder that `fashim run` falls back to;
+ * malloc'ed, or NULL. */
 char *log_paths_newest(void);
 
 #endif

@@ -71,7 +71,7 @@ static void look_in(const char *folder, glob_t *paths)
 {
 	char *pattern;
 
-	if (asprintf(&pattern, "%sfashim.*.jsonl" LIVE, folder) < 0)
+	if (asprintf(&pattern, "%s*.jsonl" LIVE, folder) < 0)
 		return;
 	glob(pattern, paths->gl_pathc ? GLOB_APPEND : 0, NULL, paths);
 	free(pattern);
@@ -106,9 +106,8 @@ static char *newest_running(int *others)
 		newest = log;
 	}
 	if (!newest)
-		complain("no process that is running has its log here (fashim.*.jsonl); name its "
-			 "log "
-			 "or its number");
+		complain("no process that is running has its log here (*.jsonl); name its log or "
+			 "its number");
 	globfree(&found);
 	free(folder);
 	free(state);
