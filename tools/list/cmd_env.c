@@ -18,7 +18,7 @@
 
 extern char **environ;
 
-#define OTHER_FORMATS ", json or markdown"
+#define OTHER_FORMATS ", json, csv or markdown"
 
 static const struct argp_option env_options[] = {
 	FORMAT_OPTION(OTHER_FORMATS, 0),
@@ -142,7 +142,10 @@ int cmd_env(int argc, char **argv)
 				 value_of(&option_rows[i]), option_kind_name(option_rows[i].kind),
 				 option_instead(&option_rows[i]));
 	}
+	if (format == FORMAT_CSV)
+		csv_records(stdout, rows_of_options(), NULL);
 	result = format == FORMAT_JSON	     ? print_json()
+		 : format == FORMAT_CSV	     ? EXIT_OK
 		 : format == FORMAT_MARKDOWN ? print_markdown()
 					     : print_table();
 	return finish_output("options") ? EXIT_FAILED : result;

@@ -21,7 +21,7 @@ struct list_arguments {
 
 enum { KEY_CHECK = 256 };
 
-#define OTHER_FORMATS ", json, markdown or tsv"
+#define OTHER_FORMATS ", json, csv, markdown or tsv"
 
 static const struct argp_option list_options[] = {
 	FORMAT_OPTION(OTHER_FORMATS, 0),
@@ -39,7 +39,8 @@ static const char list_doc[] =
 	"Prints a table that fashim is compiled from: kernels, rules, reasons or options; without "
 	"a name, which tables there are.\v"
 	"JSON: {\"format\":\"fashim-TABLE\",\"version\":1,\"TABLE\":[{…}]} with the table's "
-	"columns as members. tsv is without heads, for cut and awk.\n\nExit status: 0; 1 where "
+	"columns as members. tsv is csv without heads, quotes and commas, for cut and awk.\n\nExit "
+	"status: 0; 1 where "
 	"--check finds a mistake, or the shim would not read the file; 2 for wrong "
 	"usage.\n\nExamples:\n"
 	"  fashim list kernels\n"

@@ -79,6 +79,8 @@ void listing_print(const struct listing *listing, enum format format)
 		print_markdown(listing, rows);
 	else if (format == FORMAT_TSV)
 		print_lines_of(rows, false);
+	else if (format == FORMAT_CSV)
+		csv_records(stdout, json_incref(rows), NULL);
 	else
 		print_table(rows);
 	json_decref(rows);
