@@ -22,10 +22,12 @@ TEST_JOBS ?= 2
 # The longest first.
 TEST_RUNS  = $(FUZZ_RUNS) $(FAULT_RUNS) $(ZOO_RUNS) $(SOAK_RUNS) $(READER_RUNS) $(UNIT_TESTS) $(PRELOAD_TEST_PROGRAMS) $(CLI_TESTS)
 
-# Without a GPU the demo compiles nothing for one.
+# Without a GPU the demo compiles nothing for one. What it shows to be typed is what it runs.
 CHECKS += check-demo
 check-demo:
 	$(Q)! $(MAKE) -n --no-print-directory CUDA=$(CUDA) O=$(O)/none demo_gpu= demo | grep 'bin/nvcc'
+	$(Q)$(MAKE) -n --no-print-directory CUDA=$(CUDA) O=$(O)/none demo_gpu= demo | \
+	    awk "/^echo '[$$] / { shown = substr(\$$0, 9, length - 9); getline; steps++; if (\$$0 != shown) bad = 1 } END { exit bad || steps != 3 }"
 CHECKS += check-tracepoints
 check-tracepoints: $(SHIM_FOR_SIM)
 	$(Q)python3 tests/unit/check_tracepoints.py $< docs/recipes.md

@@ -143,8 +143,17 @@ demo_gpu := $(shell nvidia-smi -L >/dev/null 2>&1 && echo gpu)
 demo_app  = $(O)/apps/$(if $(demo_gpu),gpu,sim)/demo
 # On the CPU stand-in the fused kernel is emulated thread by thread and not faster: replace all the same.
 # So short a run could not afford to learn anything, hence no budget.
-demo_env  = FASHIM_BUDGET=0 $(if $(demo_gpu),,FASHIM_MIN_SPEEDUP=0 LD_LIBRARY_PATH=$(abspath $(O))/simgpu$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH})
-demo_log  = $(O)/demo.jsonl
+demo_place = $(if $(demo_gpu),,LD_LIBRARY_PATH=$(O)/simgpu )
+demo_env   = FASHIM_BUDGET=0 $(if $(demo_gpu),,FASHIM_MIN_SPEEDUP=0 )$(demo_place)
+demo_tool  = $(O)/$(if $(demo_gpu),,sim/)fashim
+demo_log   = $(O)/demo.jsonl
+
+# A command, shown as it can be typed again, and what it says.
+define demo_step
+	$(Q)echo '$$ $(1)'
+	$(Q)$(1)
+
+endef
 
 # There it is one program whose shim has no kernels for a GPU: they take long to compile.
 $(O)/sim/fashim: $(O)/fashim
@@ -153,14 +162,12 @@ $(O)/sim/fashim: $(O)/fashim
 
 demo: $(if $(demo_gpu),all apps-gpu,$(O)/sim/fashim $(SHIM_FOR_SIM) simgpu $(demo_app) $(demo_app).kernels) ## an unmodified program with and without the shim, then the report
 	$(Q)rm -f $(demo_log) $(demo_log).live
-	$(Q)echo '$$ $(demo_app)'
-	$(Q)$(demo_env) $(demo_app)
-	$(Q)echo '$$ fashim run -o $(demo_log) -- $(demo_app)'
-	$(Q)$(demo_env) $(O)/$(if $(demo_gpu),,sim/)fashim run -o $(demo_log) -- $(demo_app)
-	$(Q)echo '$$ fashim report $(demo_log)'
-	$(Q)$(O)/fashim report $(demo_log)
-	$(Q)echo 'The two checksums differ by the drift: the fused kernel rounds elsewhere. fashim is $(O)/fashim.'
-	$(Q)$(if $(demo_gpu),:,echo 'There is no GPU here: the program ran on the CPU stand-in, and speed was not measured. make builds the library for a GPU.')
+	$(call demo_step,$(demo_place)$(demo_app))
+	$(call demo_step,$(demo_env)$(demo_tool) run -o $(demo_log) -- $(demo_app))
+	$(call demo_step,$(O)/fashim report $(demo_log))
+	$(Q)echo 'The two checksums differ by the drift: the fused kernel rounds elsewhere.'
+	$(Q)echo 'FASHIM_BUDGET=0: so short a run could not afford to learn anything otherwise.'
+	$(Q)$(if $(demo_gpu),:,echo 'There is no GPU here: the program ran on the CPU stand-in, and speed was not measured. Its fused kernel is not faster, hence FASHIM_MIN_SPEEDUP=0. make builds the library for a GPU.')
 
 # ---- lint and format ----------------------------------------------------------------------------
 

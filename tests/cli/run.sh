@@ -183,6 +183,8 @@ t directory 126 'fashim run ./logs'
 t bad_interpreter 127 'fashim run ./bad_script'
 t no_library 125 'alone/fashim run true'
 t installed 0 'prefix/bin/fashim run sh -c "echo \$LD_PRELOAD"'
+# What is to be typed next can be, as the command was.
+t next_as_called 0 'mkdir "a(b"; cp bin/* "a(b"; "./a(b/fashim" run ./leave_log.sh logs/replace.jsonl 2>said; cat said; eval "$(sed -n "s/^fashim: next: //p" said)" | sed -n 2p; "a(b/fashim" run true; rm -r "a(b"'
 t no_program 125 'fashim run'
 t bad_mode 125 'fashim run --mode=repalce true'
 t bad_option 125 'fashim run --frob true'
@@ -221,7 +223,7 @@ holds sigchld_ignored 'trap "" CHLD; fashim run sh -c "exit 5" 2>/dev/null; [ $?
 # ---- run: its last words
 t closing_nothing 0 'fashim run true'
 t closing_off 0 'fashim run --mode off true'
-t closing_folder 0 'mkdir folder; FASHIM_MIN_SPEEDUP=0 FASHIM_BUDGET=0 LD_LIBRARY_PATH=$BUILD/simgpu "$BUILD/fashim" run -o folder -- "$BUILD/apps/sim/demo" 6 2>&1 >/dev/null | sed "s/demo\.[0-9]*/demo.PID/g; s#/[^ ]*/folder#folder#"; ls folder | sed "s/[0-9][0-9]*/PID/"'
+t closing_folder 0 'mkdir folder; FASHIM_MIN_SPEEDUP=0 FASHIM_BUDGET=0 LD_LIBRARY_PATH=$BUILD/simgpu "$BUILD/fashim" run -o folder -- "$BUILD/apps/sim/demo" 6 2>&1 >/dev/null | sed "s/demo\.[0-9]*/demo.PID/g; s#/[^ ]*/folder#folder#; s#next: [^ ]*/fashim#next: fashim#"; ls folder | sed "s/[0-9][0-9]*/PID/"'
 t closing_none 0 'fashim run -o none true'
 t closing_static 0 'fashim run ./static true'
 t closing_replace 0 'fashim run ./leave_log.sh logs/replace.jsonl'

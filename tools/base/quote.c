@@ -5,6 +5,7 @@
 #include "tools/base/quote.h"
 #include "tools/base/safe_text.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* $'…' of bash, zsh and ksh, where a name has what must not reach a terminal as it is. */
@@ -71,4 +72,13 @@ char *quoted(const char *word)
 	print_quoted(stream, word);
 	fclose(stream);
 	return text;
+}
+
+const char *quoted_tool(void)
+{
+	static char *place;
+
+	if (!place && strchr(program_invocation_name, '/'))
+		place = quoted(program_invocation_name);
+	return place ? place : "fashim";
 }

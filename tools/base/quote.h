@@ -13,4 +13,7 @@ void print_quoted(FILE *stream, const char *word);
 /* The same in memory. Malloc'ed, or NULL. */
 char *quoted(const char *word);
 
+/* This command as it was called, for lines to type: "fashim" where PATH has it, else its place. */
+const char *quoted_tool(void);
+
 #endif

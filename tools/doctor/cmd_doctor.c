@@ -138,13 +138,14 @@ static void print_verdict(const struct findings *machine, const struct findings 
 	} else if (finding_broken(machine)) {
 		printf("\nfashim cannot serve on this machine as it is: see FAIL above\n");
 	} else if (process) {
-		printf("\nfashim is in process %s; next: fashim top %s\n", name, name);
+		printf("\nfashim is in process %s; next: %s top %s\n", name, quoted_tool(), name);
 	} else if (name) {
-		printf("\nfashim can serve %s; next: fashim run ", name);
+		printf("\nfashim can serve %s; next: %s run ", name, quoted_tool());
 		print_quoted(stdout, name);
 		putchar('\n');
 	} else {
-		printf("\nfashim can serve programs that use cuBLAS; next: fashim run PROGRAM\n");
+		printf("\nfashim can serve programs that use cuBLAS; next: %s run PROGRAM\n",
+		       quoted_tool());
 	}
 }
 

@@ -3,6 +3,7 @@
  * Few lines, the most important first: a program's own output stands above them.
  */
 #include "tools/run/closing.h"
+#include "tools/base/quote.h"
 #include "tools/base/tool.h"
 
 #include <math.h>
@@ -41,7 +42,7 @@ void report_closing(const struct report *report, const char *next)
 			 "disk was full",
 			 (unsigned long long)total->sites, plural(total->sites), processes,
 			 report->set.count > 1 ? "a log" : "the log");
-		complain("next: fashim report %s", next);
+		complain("next: %s report %s", quoted_tool(), next);
 		return;
 	}
 	if (!total->sites)
@@ -68,5 +69,5 @@ void report_closing(const struct report *report, const char *next)
 	else if (reason)
 		complain("nothing replaced, mostly because: %s",
 			 *reason->sentence ? reason->sentence : reason->name);
-	complain("next: fashim report %s", next);
+	complain("next: %s report %s", quoted_tool(), next);
 }

@@ -287,7 +287,7 @@ static void say_nothing_seen(const char *program)
 	else
 		complain("no CUDA GEMM was seen, so there is nothing to report");
 	word = quoted(program);
-	complain("next: fashim doctor %s", word ? word : program);
+	complain("next: %s doctor %s", quoted_tool(), word ? word : program);
 	free(word);
 	findings_free(&findings);
 }
