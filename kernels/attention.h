@@ -8,6 +8,7 @@
  *     t          = scale * scales[b,h,i,j], or scale / scales[b,h,i,j]; scale, where they are none
  *     x[b,h,i,j] = t * sum_d Q[b,h,i,d] K[b,h,j,d]                  if round_s == 0, else
  *     x[b,h,i,j] = round_2( t / alpha * round_1( alpha * sum_d Q[b,h,i,d] K[b,h,j,d] ) )
+ *     where sum_d of either sign that is beyond `overflow` counts as infinite, if that is not 0
  *     x          = round_5( softcap * round_4( tanh( round_3( x / softcap ))))  if softcap != 0
  *     x          = round( x + bias_scale[n] * bias[n][b,h,i,j] )    for each bias in use
  *     x          = mask_value          where the boolean mask says so; before the late biases
@@ -30,12 +31,14 @@
  * What is no number goes where the formula takes it: P = 0 times an infinity or NaN of V is NaN, an
  * infinite x makes its row NaN or hides its key. A kernel that computes all of this at once can
  * still differ in kind from the program that stores each step:
- *   - S beyond 65504 is an infinity where the program stores it in fp16, which makes rows NaN. Here
- *     x is fp32 unless round_s says otherwise, and the row is a row of numbers; so with rows of P
- *     whose fp16 sum overflows.
- *   - Keys outside a window whose value is -inf, past `lengths`, or hidden by a bias of -inf from
- *     every row of a tile may be skipped altogether. Then a NaN or infinity in their V does not
- *     reach O, nor one in their K where a bias hides them (-inf plus NaN).
+ *   - S that the program stores in fp16 as an infinity is one here from `overflow` on, which lies a
+ *     little higher; with round_s from where it does there. Where x is no more than q.k times a
+ *     factor, all that is looked at is a score of the row that is about its largest: within 2^14,
+ *     as P has it. And a row of which every S is beyond on the negative side is one of numbers.
+ *   - Rows of P whose fp16 sum overflows are rows of numbers.
+ *   - Keys outside a window whose value is -inf, past `lengths`, or hidden by a bias of -inf, or of
+ *     the lowest number, from every row of a tile may be skipped altogether. Then a NaN or infinity
+ *     in their V does not reach O, nor one in their K or S where a bias hides them (-inf plus NaN).
  *   - Which P are 0 differs at the edge: here those below 2^-25 (fp16) or 2^-126 of about the
  *     largest of the row, there what its own format rounds to 0 once divided by the sum. With an
  *     infinity in V such a key gives NaN on one side and an infinity on the other.
@@ -142,6 +145,9 @@ struct attn_spec {
 	int32_t scales_divide;	   /* 1: they divide, which is to be multiplied by 1 over them */
 
 	float bias_scale[ATTN_MAX_BIAS];
+	float overflow; /* above 0: q.k beyond this, of either sign, is infinite: S in fp16 cannot
+			   hold it. 0: there is no such limit. Done where Q is fp16, but by
+			   rounded.cu, which has S itself in fp16, and by kernels/ladder */
 	struct attn_tensor bias[ATTN_MAX_BIAS]; /* [B,H,Sq,Sk], F16/BF16/F32, added to x */
 
 	struct attn_tensor mask; /* [B,H,Sq,Sk], ATTN_BOOL */

@@ -254,9 +254,11 @@ static __device__ __forceinline__ int window_end(const attn_args &a, int i)
 }
 
 /* From q.k to x for key j of row i. */
+template <typename T>
 static __device__ __forceinline__ float score(float x, const extras &e, const extra_rows &rows,
 					      const attn_spec &s, int j, int begin, int end)
 {
+	x = overflow_score<T>(s, x);
 	x *= s.scale;
 	if (s.softcap != 0.0f) /* tanh(y) = 1 - 2 / (1 + e^2y) */
 		x = s.softcap -
@@ -376,7 +378,7 @@ __device__ __forceinline__ void query<T, WIDTH>::weigh(float (&p)[BATCH], const 
 						       const attn_args &a, int j)
 {
 	j += own;
-	float x = score(sum_by_halves<LANES>(p), e, rows, a.spec, j, begin, end);
+	float x = score<T>(sum_by_halves<LANES>(p), e, rows, a.spec, j, begin, end);
 	if (j >= a.Sk)
 		x = -INFINITY;
 

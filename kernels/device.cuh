@@ -57,6 +57,9 @@
 
 /* ---- element types -------------------------------------------------------------------------- */
 
+template <typename T> constexpr bool IS_F16 = false;
+template <> constexpr bool IS_F16<__half> = true;
+
 template <typename T> static __device__ __forceinline__ float to_float(T x);
 template <> __device__ __forceinline__ float to_float<__half>(__half x)
 {

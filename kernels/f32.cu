@@ -258,7 +258,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 			if (!w.plain)
 #pragma unroll
 				for (int r = 0; r < 2; r++)
-					modify<true>(x[r], a, w, first + g + 8 * r, j0 + 2 * t);
+					modify<true, float>(x[r], a, w, first + g + 8 * r, j0 + 2 * t);
 			limit<KEYS, true>(x, a, w, first, j0);
 			softmax(x, row_max, row_sum, factor, exponent);
 			values<WIDTH, KEYS>(o, x, factor, v_own, a.Dv);

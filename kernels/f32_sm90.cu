@@ -387,7 +387,7 @@ compute_tiles(const struct attn_args &a, const struct view &w, unsigned char *q_
 		if (!plain)
 #pragma unroll
 			for (int r = 0; r < 2; r++)
-				modify<false>(x[r], a, w, i + 8 * r, j0 + 2 * t);
+				modify<false, float>(x[r], a, w, i + 8 * r, j0 + 2 * t);
 		limit<KEYS, false>(x, a, w, first, j0);
 		softmax(x, row_max, row_sum, factor, exponent);
 		barrier_wait(barriers + 16 * V_THERE + 8 * stage, parity);

@@ -99,7 +99,7 @@ static __device__ __forceinline__ void apply_mask(float (&x)[PER], const attn_sp
 }
 
 /* From q.k to x for neighbouring keys from j on: all but the window and the row's length. */
-template <int PER>
+template <typename T, int PER>
 static __device__ __forceinline__ void modify(float (&x)[PER], const attn_args &a, int b,
 					      const row &w, int j)
 {
@@ -108,7 +108,7 @@ static __device__ __forceinline__ void modify(float (&x)[PER], const attn_args &
 
 #pragma unroll
 	for (int k = 0; k < PER; k++)
-		x[k] *= s.scale;
+		x[k] = s.scale * overflow_score<T>(s, x[k]);
 	if (s.softcap != 0.0f) { /* tanh(y) = 1 - 2 / (1 + e^2y) */
 		const float to_exponent = 2.0f * LOG2E / s.softcap;
 #pragma unroll
@@ -256,7 +256,7 @@ __device__ __forceinline__ void tile<T, WIDTH>::weigh(uint32_t (&p)[G::PER / 4][
 		for (int n = 0; n < G::PER; n++)
 			x[r][n] = s[n / 2][2 * r + n % 2];
 		if (!plain)
-			modify(x[r], a, b, rows[r], own);
+			modify<T>(x[r], a, b, rows[r], own);
 		if (j < all_begin || j + G::KEYS > all_end) {
 			/* worked out anew, as registers are all in use */
 			const int begin = first_key(a.spec, rows[r].i);
@@ -503,6 +503,8 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 		merge<SHARES>(of_blocks, r, e % SHARE, w.exponent, max, sum, out);
 		const float factor = count_sink(sum, max, a, b, h, i0 + r % per, 1.0f);
 		out *= s.out_scale * factor / sum;
+		if (w.plain && row_overflows<T>(s, max, 1.0f))
+			out = NAN;
 		if (sum == 0.0f) { /* every x is -inf */
 			out = s.empty_row == ATTN_EMPTY_NAN ? NAN : 0.0f;
 			if (s.empty_row == ATTN_EMPTY_MEAN)

@@ -222,7 +222,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 				const T *const value = v_tiles + odd * KEYS * LINE + a_offset;
 
 				if (is_beyond(u, exponent)) {
-					slow = refresh(u, own, group, slow, exponent);
+					slow = refresh(u, own, group, slow, exponent, a.spec,
+						       SIMPLE || block.w.plain);
 					if (KEYS > 16 * SLICE)
 						weigh_slice<SLICE, T>(weights, u, 0, exponent);
 				}
@@ -247,7 +248,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 			if (anew)
 				adapt<SIMPLE, T>(u, a, block, view.first, tile * KEYS);
 			if (is_beyond(u, exponent) || slow) {
-				slow = refresh(u, own, group, slow, exponent);
+				slow = refresh(u, own, group, slow, exponent, a.spec,
+						       SIMPLE || block.w.plain);
 				anew = true;
 			}
 			if (anew && KEYS > 16 * SLICE)

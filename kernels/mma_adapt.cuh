@@ -108,13 +108,15 @@ with_numbers(struct work<BLOCKS, WIDTH, KEYS> &u, const struct attn_args &a,
 }
 
 /* Scales and softcap. */
-template <int KEYS, int BLOCKS, int WIDTH>
+template <typename T, int KEYS, int BLOCKS, int WIDTH>
 static __device__ __forceinline__ void scale_scores(struct work<BLOCKS, WIDTH, KEYS> &u,
 						    const struct attn_args &a,
 						    const struct block_view &b, int i, int j)
 {
 	const struct attn_spec &s = a.spec;
 
+	overflow_scores<T, BLOCKS * KEYS / 2>(
+		s, [&](int n) -> float & { return x_of(u, n / (KEYS / 4), n % (KEYS / 4)); });
 #pragma unroll
 	for (int r = 0; r < 2 * BLOCKS; r++)
 #pragma unroll
@@ -180,7 +182,7 @@ static __device__ __forceinline__ void adapt(struct work<BLOCKS, WIDTH, KEYS> &u
 		if (s.round_s)
 			round_scores<T>(u, s, b.after);
 		else
-			scale_scores(u, a, b, i, j);
+			scale_scores<T>(u, a, b, i, j);
 #pragma unroll 1
 		for (int n = 0; n <= ATTN_MAX_BIAS; n++) {
 			if (s.mask.base && n == ATTN_MAX_BIAS - s.late_biases)

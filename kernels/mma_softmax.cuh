@@ -25,10 +25,12 @@ static __device__ __forceinline__ float *offset_of(T *own, int row, int group)
 }
 
 /* New references, of the scores to come; what was summed up so far is scaled to match. `slow`: some
- * row of the warp has an offset or none but its first reference. Returns that of now on. */
+ * row of the warp has an offset or none but its first reference. Returns that of now on. `plain`:
+ * scores are q.k, and a row of which S overflows becomes NaN by its reference. */
 template <typename T, int KEYS, int BLOCKS, int WIDTH>
 static __device__ __forceinline__ bool refresh(struct work<BLOCKS, WIDTH, KEYS> &u, T *own,
-					       int group, bool slow, float exponent)
+					       int group, bool slow, float exponent,
+					       const struct attn_spec &s, bool plain)
 {
 	const int g = threadIdx.x % 32 / 4;
 	float offset[BLOCKS][2];
@@ -51,6 +53,8 @@ static __device__ __forceinline__ bool refresh(struct work<BLOCKS, WIDTH, KEYS> 
 				const bool far = fabsf(top * exponent) > FAR && top != INFINITY;
 				offset[m][r] = far ? top : 0.0f;
 				now = far ? 0.0f : top * exponent;
+				if (plain && row_overflows<T>(s, top, 1.0f))
+					now = NAN;
 			}
 			/* never above 1, but for rows whose sums are 0 */
 			const float factor = fminf(

@@ -46,8 +46,11 @@ static __device__ double scaled(const struct attn_args &a, double x, double own)
 {
 	const struct attn_spec &s = a.spec;
 
-	if (!s.round_s)
+	if (!s.round_s) {
+		if (s.overflow != 0.0f && fabs(x) > s.overflow)
+			x = copysign(INFINITY, x);
 		return x * s.scale * own;
+	}
 	x *= s.alpha;
 	if (s.round_s & ATTN_ROUND_PRODUCT)
 		x = round_to((float)x, a.q.dtype);

@@ -114,6 +114,45 @@ static __device__ __forceinline__ float cap_score(float x, float softcap)
 	return softcap - __fdividef(2.0f * softcap, 1.0f + exp2_fast(x * (2.0f * LOG2E / softcap)));
 }
 
+/* Where the program stores S in fp16, q.k that this cannot hold becomes infinite. */
+template <typename T>
+static __device__ __forceinline__ float overflow_score(const struct attn_spec &s, float x)
+{
+	return IS_F16<T> && s.overflow != 0.0f && fabsf(x) > s.overflow ? copysignf(INFINITY, x)
+									 : x;
+}
+
+/* The same for x(n) of N that a lane has, all of a warp together. There is hardly ever one, which a
+ * sum of squares tells. */
+template <typename T, int N, typename F>
+static __device__ __forceinline__ void overflow_scores(const struct attn_spec &s, const F &x)
+{
+	const float limit = s.overflow;
+	float even = 0.0f, odd = 0.0f;
+
+	if (!IS_F16<T> || limit == 0.0f)
+		return;
+#pragma unroll
+	for (int n = 0; n < N; n += 2) {
+		even = fmaf(x(n), x(n), even);
+		odd = fmaf(x(n + 1), x(n + 1), odd);
+	}
+	if (!__any_sync(WARP_ALL, !(even + odd <= limit * limit)))
+		return;
+#pragma unroll
+	for (int n = 0; n < N; n++)
+		x(n) = overflow_score<T>(s, x(n));
+}
+
+/* The same of a row whose x is no more than q.k, times `unit`, or -inf: it is NaN. `reference` is a
+ * score of the row, about its largest, or what such begin with, which is 0 or below. */
+template <typename T>
+static __device__ __forceinline__ bool row_overflows(const struct attn_spec &s, float reference,
+						     float unit)
+{
+	return IS_F16<T> && s.overflow != 0.0f && reference > s.overflow * unit;
+}
+
 /* What q.k is multiplied by for one of the scales. */
 static __device__ __forceinline__ float factor_of(const struct attn_spec &s, float own)
 {
@@ -198,14 +237,15 @@ static __device__ __forceinline__ void modify_capped(float (&x)[N], const struct
 		hide();
 }
 
-/* The same from q.k. */
-template <bool ANY, int N>
+/* The same from q.k, of operands of type T. */
+template <bool ANY, typename T, int N>
 static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_args &a,
 					      const struct view &w, int i, int j)
 {
 	const struct attn_spec &s = a.spec;
 	const float scale = scale_of(a, w.b, w.h);
 
+	overflow_scores<T, N>(s, [&](int k) -> float & { return x[k]; });
 #pragma unroll
 	for (int k = 0; k < N; k++)
 		x[k] *= scale;

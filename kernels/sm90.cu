@@ -289,8 +289,8 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 #pragma unroll
 		for (int n = 0; n < KEYS / 2; n++)
 			x[n / 2 % 2][n / 4 * 2 + n % 2] = s[n];
-		modify<SHUFFLED, ANY>(x[0], a, w, i, j, read, bias0.piece[0]);
-		modify<SHUFFLED, ANY>(x[1], a, w, i + 8, j, read, bias0.piece[1]);
+		modify<T, SHUFFLED, ANY>(x[0], a, w, i, j, read, bias0.piece[0]);
+		modify<T, SHUFFLED, ANY>(x[1], a, w, i + 8, j, read, bias0.piece[1]);
 		if (w.window &&
 		    (first_key(a.spec, row + 15) > j0 || last_key(a.spec, row) < j0 + KEYS - 1)) {
 #pragma unroll

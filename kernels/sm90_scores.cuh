@@ -143,7 +143,7 @@ template <int N> static __device__ __forceinline__ void round_all(float (&x)[N],
 
 /* All but the window and the row's length, for the lane's keys of row i, of which j is the first.
  * `pieces`: the first bias, if `have`. */
-template <bool SHUFFLED, bool ANY, int N>
+template <typename T, bool SHUFFLED, bool ANY, int N>
 static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_args &a,
 					      const struct view &w, int i, int j, bool have,
 					      const uint4 (&pieces)[N / 8])
@@ -162,7 +162,7 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 	i = min(i, a.Sq - 1);
 #pragma unroll
 	for (int k = 0; k < N; k++)
-		x[k] *= s.scale;
+		x[k] = s.scale * overflow_score<T>(s, x[k]);
 	if (s.softcap != 0.0f) {
 		const float to_exponent = 2.0f * LOG2E / s.softcap;
 #pragma unroll

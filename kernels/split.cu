@@ -95,6 +95,7 @@ static __device__ __forceinline__ void hide(float (&s)[N], const sight &see, int
 }
 
 /* From q.k to x for the thread's two rows: all but the window. */
+template <typename T>
 static __device__ __forceinline__ void modify_box(float (&s)[N], const struct attn_args &a,
 						  const struct view &w, int i, int j)
 {
@@ -104,7 +105,7 @@ static __device__ __forceinline__ void modify_box(float (&s)[N], const struct at
 #pragma unroll
 		for (int k = 0; k < N / 2; k++)
 			x[k] = s[k / 2 * 4 + 2 * r + k % 2];
-		modify<false>(x, a, w, i + 8 * r, j);
+		modify<false, T>(x, a, w, i + 8 * r, j);
 #pragma unroll
 		for (int k = 0; k < N / 2; k++)
 			s[k / 2 * 4 + 2 * r + k % 2] = x[k];
@@ -158,7 +159,7 @@ static __device__ __forceinline__ void turn(uint32_t (&w)[4])
 }
 
 /* O for COUNT/4 groups of 8 columns from `column` on, of rows i and i+8. */
-template <typename T, int COUNT>
+template <typename T, bool PLAIN, int COUNT>
 static __device__ __forceinline__ void finish(float (&o)[COUNT], const totals &total,
 					      const struct attn_args &a, int b, int h, int i,
 					      int column)
@@ -174,6 +175,8 @@ static __device__ __forceinline__ void finish(float (&o)[COUNT], const totals &t
 		empty[r] = total.sum[r] == 0.0f && a.spec.empty_row == ATTN_EMPTY_MEAN;
 		if (total.sum[r] == 0.0f)
 			weight = a.spec.empty_row == ATTN_EMPTY_NAN ? NAN : 0.0f;
+		if (PLAIN && row_overflows<T>(a.spec, total.max[r], 1.0f))
+			weight = NAN;
 #pragma unroll
 		for (int n = 0; n < COUNT; n += 4) {
 			o[n + 2 * r] *= weight;
@@ -338,7 +341,7 @@ static __device__ __forceinline__ void attention(const struct attn_mapped &m)
 		wgmma_wait<0>();
 		settle(s);
 		if constexpr (!PLAIN)
-			modify_box(s, a, w, row + g, mine);
+			modify_box<T>(s, a, w, row + g, mine);
 		if (j < see.from || j + KEYS - 1 > see.to)
 			hide(s, see, mine, a.Sk, outside);
 
@@ -387,7 +390,7 @@ static __device__ __forceinline__ void attention(const struct attn_mapped &m)
 		for (int n = 0; n < CHUNK; n++)
 			of_block[n] = of_group[n];
 	}
-	finish<T, CHUNK>(of_block, t, a, b, h, row + g, 2 * (group * COUNT + part * CHUNK));
+	finish<T, PLAIN>(of_block, t, a, b, h, row + g, 2 * (group * COUNT + part * CHUNK));
 }
 
 } // namespace split

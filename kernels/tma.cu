@@ -199,6 +199,14 @@ struct kernel {
 		       !is_spanned(w);
 	}
 
+	/* Is x of all these rows no more than q.k times a positive factor, or hidden? Then it is asked
+	 * at the end whether S overflows. */
+	static __device__ __forceinline__ bool is_settled(const struct attn_mapped &m,
+							  const struct work &w)
+	{
+		return KIND == TMA_PLAIN || (is_simple(m) && is_spanned(w));
+	}
+
 	/* From q.k to x, but for the window, and for a factor, which is returned: where that is all
 	 * there is to do, it costs nothing together with the exponentials. */
 	__device__ __forceinline__ float modify(float (&s)[KEYS / 2], const struct attn_mapped &m,
@@ -209,6 +217,8 @@ struct kernel {
 		const int lane = threadIdx.x % 32, row = 64 * group + threadIdx.x / 32 % 4 * 16;
 		const uint32_t at = base + BIAS_AT + bp.stage * BIAS_BYTES;
 
+		if (!is_settled(m, w))
+			overflow_scores<T, KEYS / 2>(spec, [&](int n) -> float & { return s[n]; });
 		if (is_simple(m) && !has_bias(m, w, j) && !is_rounded(m, w))
 			return spec.scale;
 #pragma unroll
@@ -427,6 +437,8 @@ struct kernel {
 						o[n] *= factor[n / 2 % 2];
 				}
 			}
+			if (is_settled(m, w))
+				spoil_rows<T>(p, rows, a.spec, KIND == TMA_PLAIN ? 1.0f : a.spec.scale);
 			if (lane == 0)
 				barrier_arrive(q_empty(qp.stage));
 			advance<Q_STAGES>(qp);

@@ -147,6 +147,18 @@ static __device__ __forceinline__ void weights_anew(uint32_t (&p)[N / 8][4], con
 	}
 }
 
+/* Where S of a row overflows, its P of the last tile becomes NaN, and all of its O with it: that takes
+ * no register that lives on, as its O would. */
+template <typename T, int N>
+static __device__ __forceinline__ void spoil_rows(uint32_t (&p)[N][4], const struct rows &rows,
+						  const struct attn_spec &spec, float unit)
+{
+#pragma unroll
+	for (int r = 0; r < 2; r++)
+		if (row_overflows<T>(spec, rows.reference[r], unit))
+			p[0][r] = 0x7fff7fff;
+}
+
 } // namespace tma
 
 #endif

@@ -46,7 +46,7 @@ template <int BLOCKS, int WIDTH> struct sums {
 /* ---- a tile of scores ------------------------------------------------------------------------ */
 
 /* Scores of a warp's rows against the keys from j0 on become P; the sums so far are rescaled. */
-template <int KEYS, bool ANY, int BLOCKS, int WIDTH>
+template <typename T, int KEYS, bool ANY, int BLOCKS, int WIDTH>
 static __device__ __forceinline__ void
 softmax_tile(float (&s)[BLOCKS][KEYS / 8][4], struct sums<BLOCKS, WIDTH> &sums,
 	     const struct attn_args &a, const struct view &w, int first, int j0)
@@ -63,7 +63,7 @@ softmax_tile(float (&s)[BLOCKS][KEYS / 8][4], struct sums<BLOCKS, WIDTH> &sums,
 	if (!w.plain)
 #pragma unroll
 		for (int r = 0; r < ROWS; r++)
-			modify<ANY>(x[r], a, w, i + 8 * r, j);
+			modify<ANY, T>(x[r], a, w, i + 8 * r, j);
 	hide_tile<ANY, KEYS>(x, a, w, first, j0);
 	softmax_step(x, &sums.max[0][0], &sums.sum[0][0], factor, w.exponent);
 #pragma unroll
@@ -154,6 +154,8 @@ static __device__ __forceinline__ void finish(struct sums<BLOCKS, WIDTH> &sums, 
 				weight[m][half] *= count_sink(
 					sum, sums.max[m][half], a, w.b, w.h,
 					first + 16 * m + 8 * half + threadIdx.x % 32 / 4, 1.0f);
+			if (w.plain && row_overflows<T>(a.spec, sums.max[m][half], 1.0f))
+				weight[m][half] = NAN;
 		}
 	divide_rows<T, BLOCKS, WIDTH>(sums.o, sums.sum, weight, own, a, w);
 	store_rows<T, BLOCKS, WIDTH>(sums.o, own, a, w, first);
@@ -234,7 +236,7 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 				k_tile, k, a.k, k_pieces, j0 + GROUPS * KEYS, a.Sk, a.D, thread);
 		copy_commit();
 		if (!idle) {
-			softmax_tile<KEYS, ANY>(s, sums, a, w, first, j0);
+			softmax_tile<T, KEYS, ANY>(s, sums, a, w, first, j0);
 			value_tile<T, KEYS, WIDTH>(sums.o, s, v_tile + a_offset);
 		}
 		copy_wait();

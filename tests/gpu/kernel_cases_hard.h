@@ -6,7 +6,7 @@
  *
  * Where a fused kernel may differ in kind from the program's chain, attention.h says so; here:
  *   - HARD_OVERFLOW: a chain that stores S in fp16 has infinities, hence NaN. Expected is what the
- *     formula gives: numbers.
+ *     formula gives without a limit for S: numbers.
  *   - HARD_V_*_HIDDEN with a NaN or infinity: 0 times it is NaN in the chain, and nothing where
  *     keys are skipped. Expected is either; so with HARD_K_NAN_HIDDEN if a bias of -inf hides it.
  */
@@ -25,6 +25,8 @@ enum hard {
 	HARD_WIDE_TAIL, /* 128 weights of 2^-12.9, as many together */
 	HARD_DENORMAL,	/* V, by column, below the least normal number, K by row */
 	HARD_OVERFLOW,	/* q.k beyond what fp16 holds */
+	HARD_STORED,	/* the same in some rows, at some keys, and just below in others; fp16 has
+			   a limit for S */
 	HARD_UNEVEN,	/* rows of V of all sizes */
 	HARD_Q_INF,
 	HARD_K_INF,
@@ -45,9 +47,9 @@ enum hiding { HIDE_NOT, HIDE_MASK, HIDE_BIAS, HIDE_WINDOW, HIDINGS };
 #define HARD_TAIL_KEYS 4096
 
 static const char *const hard_names[HARD_KINDS] = {
-	"",	      "flat",	   "to-1e4",	 "tail",      "wide-tail", "denormal",
-	"overflow",   "uneven",	   "Q-inf",	 "K-inf",     "V-inf",	   "V-nan",
-	"K-huge-off", "K-nan-off", "V-huge-off", "V-inf-off", "V-nan-off",
+	"",	    "flat",	  "to-1e4",    "tail",	     "wide-tail", "denormal",
+	"overflow", "stored",	  "uneven",    "Q-inf",	     "K-inf",	  "V-inf",
+	"V-nan",    "K-huge-off", "K-nan-off", "V-huge-off", "V-inf-off", "V-nan-off",
 };
 
 static inline int hard_is_hidden_kind(int kind)
@@ -75,6 +77,30 @@ static inline int hard_is_peak(int kind, int64_t j, int Sk)
 
 	return kind == HARD_WIDE_TAIL ? place >= 0
 				      : place == 0 || place == 10 || place == 20 || place == 30;
+}
+
+/* attn_spec's `overflow`. */
+static inline float hard_limit(int kind, int dtype)
+{
+	return kind == HARD_STORED && dtype == ATTN_F16 ? 65776.0f : 0.0f;
+}
+
+/* HARD_STORED: of each eight rows the second is beyond at one key in 16, the eighth at one in 7,
+ * which masks hide, and the third is 65504. */
+static inline float hard_stored(char operand, int64_t row, int64_t column, float x)
+{
+	if (operand == 'k')
+		return column > 1 ? x : (column ? row % 7 == 3 : row % 16 == 5) ? 256.0f : 0.0f;
+	switch (row % 8) {
+	case 1:
+		return column == 0 ? 300.0f : 0.0f;
+	case 2:
+		return column == 0 ? 255.875f : 0.0f;
+	case 7:
+		return column == 1 ? 300.0f : 0.0f;
+	default:
+		return column > 1 ? x : 0.0f;
+	}
 }
 
 /* What element [row, column] of Q, K or V ('q', 'k', 'v') is in such a case, `x` being a normal
@@ -106,6 +132,8 @@ static inline float hard_number(int kind, char operand, int dtype, int D, int Sk
 											  : x;
 	case HARD_OVERFLOW:
 		return operand == 'v' ? x : rintf(100.0f * x);
+	case HARD_STORED:
+		return operand == 'v' ? x : hard_stored(operand, row, column, x);
 	case HARD_UNEVEN:
 		return operand == 'v' ? ldexpf(x, (int)(row * 7 % (2 * most + 1)) - most) : x;
 	case HARD_Q_INF:

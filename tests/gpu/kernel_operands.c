@@ -336,6 +336,7 @@ static void make_spec(struct operands *x, const struct kernel_case *c)
 		s->mask_value = fill_value(c->mask_fill, c->dtype);
 	}
 	s->late_biases = c->late;
+	s->overflow = hard_limit(c->hard, c->dtype);
 	if (c->scales) {
 		x->scales = factors(&s->scales, c);
 		s->scales_divide = c->divides;

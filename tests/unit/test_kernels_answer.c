@@ -95,6 +95,8 @@ static double answer_score(const struct problem *p, int b, int h, int i, int j, 
 		stored = answer_stored(a, own, x, size);
 	if (s->round_s & ATTN_ROUND_CAPPED)
 		answer_cap(&stored, s->softcap, dtype);
+	if (s->overflow != 0 && !s->round_s && fabs(x) > s->overflow)
+		x = copysign(INFINITY, x);
 	x = s->round_s ? stored.mid : x * s->scale;
 	if (rounded && !s->round_s)
 		x = number_round(x, dtype);

@@ -85,6 +85,7 @@ static void check(const struct attn_variant *v, int kind, int hiding)
 	fill(&p, kind, 'k');
 	fill(&p, kind, 'v');
 	hide(&p, hiding);
+	p.args.spec.overflow = hard_limit(kind, v->dtype);
 	p.spoil = hard_is_hidden_kind(kind) ? spoil : NULL;
 	p.kind = kind;
 	p.hiding = hiding;
@@ -98,24 +99,26 @@ static void check(const struct attn_variant *v, int kind, int hiding)
 	problem_free(&p);
 }
 
+static void check_kind(const struct attn_variant *v, int kind)
+{
+	const int hidden = hard_is_hidden_kind(kind);
+	const int last = hidden || kind == HARD_STORED ? HIDE_WINDOW : HIDE_NOT;
+
+	for (int hiding = hidden ? HIDE_MASK : HIDE_NOT; hiding <= last; hiding++)
+		if (!(v->needs & ATTN_NEEDS_PLAIN) || hiding == HIDE_NOT || hiding == HIDE_WINDOW)
+			check(v, kind, hiding);
+}
+
 /* The variants of a family; of those that share keys only the first, since on the host they do not.
- */
+ * HARD_STORED is for test_stored(). */
 static void check_family(int family)
 {
 	for (int n = 0; n < attn_variant_total; n++) {
 		const struct attn_variant *v = &attn_variants[n];
 
-		if (v->family != family || v->grid_x_factor > 1)
-			continue;
-		for (int kind = HARD_FLAT; kind < HARD_KINDS; kind++) {
-			const int hidden = hard_is_hidden_kind(kind);
-
-			for (int hiding = hidden; hiding < (hidden ? HIDINGS : HIDE_NOT + 1);
-			     hiding++)
-				if (!(v->needs & ATTN_NEEDS_PLAIN) || hiding == HIDE_NOT ||
-				    hiding == HIDE_WINDOW)
-					check(v, kind, hiding);
-		}
+		for (int kind = HARD_FLAT; kind < HARD_KINDS; kind++)
+			if (v->family == family && v->grid_x_factor <= 1 && kind != HARD_STORED)
+				check_kind(v, kind);
 	}
 }
 
@@ -149,13 +152,21 @@ static void test_f32_sm90(void **state)
 	check_family(ATTN_F32_SM90);
 }
 
+static void test_stored(void **state)
+{
+	for (int n = 0; n < attn_variant_count; n++)
+		if (attn_variants[n].dtype == ATTN_F16 && attn_variants[n].grid_x_factor <= 1 &&
+		    attn_variants[n].family != ATTN_ROUNDED)
+			check_kind(&attn_variants[n], HARD_STORED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest hopper[] = {cmocka_unit_test(test_f32_sm90)};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_wmma),   cmocka_unit_test(test_mma),
 		cmocka_unit_test(test_decode), cmocka_unit_test(test_few),
-		cmocka_unit_test(test_f32),
+		cmocka_unit_test(test_f32),    cmocka_unit_test(test_stored),
 	};
 
 	int failed = cmocka_run_group_tests_name("portable", tests, kernels_open, NULL);
