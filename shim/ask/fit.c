@@ -52,6 +52,8 @@ double content_value(const struct content *content, uint64_t element)
 		return -power_of_two(content->exponent);
 	case CONTENT_EMPTY:
 		return -INFINITY;
+	case CONTENT_BEYOND:
+		return INFINITY;
 	case CONTENT_WORDS:
 		return element < content->count ? content->words[element] : NAN;
 	default:

@@ -32,6 +32,7 @@ enum content_kind {
 	CONTENT_CENTERED, /* multiples of 1/64 in [-1, 1), times 2^exponent */
 	CONTENT_CONSTANT, /* -2^exponent */
 	CONTENT_EMPTY,	  /* minus infinity */
+	CONTENT_BEYOND,	  /* infinity */
 	CONTENT_STEPS,	  /* 0 or `low` */
 	CONTENT_FLAGS,	  /* set, of `ones` in 128, or 0; with what is up to who fills (probe.c) */
 	CONTENT_WORDS	  /* whole numbers, given */

@@ -3,7 +3,8 @@
  * One question at a time: with scores of zero and inputs without effect, which keys are seen; with
  * random scores, how P follows them; with one input at a time, where and how it enters. Then the
  * whole answer is held against runs with everything at once, and last, what becomes of rows that
- * see nothing. An answer that does not reproduce all of P, in every row looked at, is none.
+ * see nothing, and of scores that are infinite. An answer that does not reproduce all of P, in
+ * every row looked at, is none.
  */
 #include "shim/ask/identify.h"
 
@@ -35,6 +36,7 @@ struct session {
 	double step;			   /* of P's rounding */
 	int p_rounding;			   /* the narrowest type that holds all of P */
 	int empty;			   /* what becomes of rows that see nothing */
+	bool overflows;			   /* infinite scores do what the formula has them do */
 	char *detail;
 	size_t size;
 };
@@ -498,6 +500,25 @@ static const char *find_empty(struct session *session)
 		       : NULL;
 }
 
+/* Scores in fp16 that overflowed: do they make a row NaN and, below, one that sees nothing? */
+static const char *find_overflow(struct session *session)
+{
+	static const enum content_kind kinds[] = {CONTENT_BEYOND, CONTENT_EMPTY};
+	int becomes[2];
+
+	if (session->probe.score_dtype != ATTN_F16)
+		return NULL;
+	for (int n = 0; n < 2; n++) {
+		set_plain(session, &session->run);
+		session->run.scores = scores_of(session, kinds[n], 0, 0);
+		if (!ask(session, &session->run))
+			return refused;
+		becomes[n] = fit_empty_row(&session->probe.grid, &session->run);
+	}
+	session->overflows = becomes[0] == ATTN_EMPTY_NAN && becomes[1] == session->empty;
+	return NULL;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 static const char *check_inputs(struct session *session, bool *blank)
@@ -529,7 +550,7 @@ static const char *find_all(struct session *session, struct identity *identity)
 {
 	static const char *(*const questions[])(struct session *) = {
 		check_sums,  find_slopes, find_edges, check_slopes, find_scale,
-		find_inputs, find_fill,	  check_all,  find_empty};
+		find_inputs, find_fill,	  check_all,  find_empty,   find_overflow};
 	const char *why = check_inputs(session, &identity->blank);
 
 	session->model.round_s = session->model.round_x = ATTN_F32;
@@ -547,7 +568,8 @@ static const char *find_all(struct session *session, struct identity *identity)
 						     .args = session->args,
 						     .inputs = session->probe.inputs,
 						     .p_rounding = session->p_rounding,
-						     .empty = session->empty});
+						     .empty = session->empty,
+						     .overflows = session->overflows});
 }
 
 const char *identify_chain(struct identity *identity, const struct attn_args *args,

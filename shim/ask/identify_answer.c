@@ -151,6 +151,7 @@ const char *identify_answer(struct identity *identity, const struct model *model
 	spec->empty_row = asked->empty;
 	spec->round_p = asked->p_rounding;
 	identity->pointers = asked->inputs;
+	identity->overflows = asked->overflows;
 	return set_readings(identity, model, asked->args->q.dtype,
 			    set_alibi(identity, &model->alibi, bias));
 }

@@ -52,6 +52,7 @@ struct asked {
 	const struct attn_args *args; /* its operands */
 	int inputs;		      /* pointers that were told apart */
 	int p_rounding, empty;
+	bool overflows;
 };
 
 /* NULL, or why no kernel computes the model. */

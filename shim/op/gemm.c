@@ -179,3 +179,17 @@ enum fp32_product gemm_fp32_product(const struct op_gemm *op)
 		return FP32_NO_OTHER;
 	}
 }
+
+bool gemm_sums_wide(const struct op_gemm *op)
+{
+	switch (op->compute_type) {
+	case CUBLAS_COMPUTE_32F:
+	case CUBLAS_COMPUTE_32F_PEDANTIC:
+	case CUBLAS_COMPUTE_32F_FAST_16F:
+	case CUBLAS_COMPUTE_32F_FAST_16BF:
+	case CUBLAS_COMPUTE_32F_FAST_TF32:
+		return true;
+	default:
+		return false;
+	}
+}

@@ -59,4 +59,7 @@ enum fp32_product {
 };
 enum fp32_product gemm_fp32_product(const struct op_gemm *op);
 
+/* Does a product of 16-bit numbers sum in fp32, whatever it stores? */
+bool gemm_sums_wide(const struct op_gemm *op);
+
 #endif

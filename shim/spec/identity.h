@@ -12,9 +12,10 @@
  * from 1; strides are those of the number of keys it was found with. */
 struct identity {
 	struct attn_spec spec;
-	int64_t heads; /* 0: as the products have them */
-	int pointers;  /* as many of them are accounted for */
-	bool blank;    /* not found: nothing but zeros lies where one of them leads */
+	int64_t heads;	/* 0: as the products have them */
+	int pointers;	/* as many of them are accounted for */
+	bool blank;	/* not found: nothing but zeros lies where one of them leads */
+	bool overflows; /* scores that are infinite do as attention.h's formula says */
 	/* Which of spec.bias, from 1, is no bias but slopes [B,H,1,1], to be multiplied by the
 	 * number of the key (slopes.h); 0: none. Its base 0: attn_slope_exponent() of these. */
 	int slopes;

@@ -439,6 +439,7 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 	struct walk walk = {
 		.args = args, .chain = chain, .Z = chain->steps[0].gemm.batch, .detail = detail};
 	enum reason reason;
+	float overflow;
 
 	detail[0] = '\0';
 	*by_data = false;
@@ -462,6 +463,8 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 		return stop(&walk, REASON_SCALARS_ON_DEVICE, "beside an unknown kernel");
 	detail[0] = '\0';
 	args->spec.round_s = spec_rounding(&walk);
+	overflow = spec_overflow(&walk);
+	args->spec.overflow = walk.unknown ? 0 : overflow;
 	args->spec.alpha = (float)chain->steps[0].gemm.alpha;
 	if (walk.fold)
 		return walk.unknown ? stop(&walk, REASON_UNACCOUNTED_POINTER,
@@ -482,7 +485,9 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 	spec_settle_heads(&args->spec.sinks, walk.H);
 	if (walk.unknown) {
 		*by_data = true;
-		return identity_apply(args, chain, given, detail);
+		reason = identity_apply(args, chain, given, detail);
+		args->spec.overflow = given && given->overflows ? overflow : 0;
+		return reason;
 	}
 	return REASON_NONE;
 }

@@ -2,7 +2,7 @@
  *
  * Where a chain rounds its scores: what each of its steps stores in 16 bits on the way from S to P
  * (`round_s` of attention.h). Fused kernels keep all of that in fp32; one that repeats it is asked
- * for where the difference shows.
+ * for where the difference shows. And from where on S is infinite there.
  */
 #include "shim/spec/spec_walk.h"
 
@@ -31,6 +31,22 @@ void spec_store_fill(struct walk *walk)
 
 	if (!walk->softmax && fabsf(*value) >= beyond)
 		*value = copysignf(INFINITY, *value);
+}
+
+/* fp16 rounds 65520 and more to an infinity. What is larger by this much is surely that: another
+ * order of its sum, scores rounded after the product, nothing makes as great a difference. */
+#define SURELY_BEYOND (65520.0 * (1 + 0x1p-8))
+
+float spec_overflow(const struct walk *walk)
+{
+	const struct op_gemm *opener = &walk->chain->steps[0].gemm;
+
+	/* a floor makes numbers of infinities */
+	if (walk->floored || opener->atype != CUDA_R_16F || opener->ctype != CUDA_R_16F ||
+	    !gemm_sums_wide(opener) || opener->scalars_on_device || opener->alpha == 0 ||
+	    opener->beta != 0)
+		return 0;
+	return (float)(SURELY_BEYOND / fabs(opener->alpha));
 }
 
 /* Are the steps around `at` a softcap, each of which stores 16 bits: divided by it, tanh, times it?

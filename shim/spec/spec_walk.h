@@ -90,6 +90,9 @@ void spec_store_fill(struct walk *walk);
  * like that. */
 int32_t spec_rounding(const struct walk *walk);
 
+/* `overflow` of attention.h: q.k beyond this is an infinity once GEMM1 has stored it. */
+float spec_overflow(const struct walk *walk);
+
 /* Entries of a product that come in runs: these are the heads, and nothing else may be. */
 enum reason spec_settle_runs(struct walk *walk);
 

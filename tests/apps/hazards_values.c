@@ -47,6 +47,50 @@ static void overflow(void)
 	bench_close(&b);
 }
 
+/* Of every five rows S is, at the first key, infinite in the second and 65504 in the fourth. */
+static void raise_rows(const struct bench *b)
+{
+	const int rows = b->shape.rows, depth = b->shape.depth;
+
+	for (int n = 0; n < b->shape.heads * rows; n++) {
+		const CUdeviceptr row = (CUdeviceptr)(n * depth * 2);
+
+		if (n % rows == 0)
+			CHECK(cuMemsetD16(b->t.k + row, 0x5400, (size_t)depth)); /* 64 */
+		if (n % rows % 5 == 1)
+			CHECK(cuMemsetD16(b->t.q + row, 0x5400, (size_t)depth));
+		if (n % rows % 5 == 3)
+			CHECK(cuMemsetD16(b->t.q + row, 0x4fff, (size_t)depth)); /* 31.98 */
+	}
+}
+
+/* Rows of S overflow only once the site is known, without a mask and below one. */
+static void rows_overflow(struct bench *b, int r)
+{
+	bench_inputs(b, r);
+	if (late(r))
+		raise_rows(b);
+	chain_open(b, &b->t);
+	app_scale(&b->app, b->t.x, b->t.s, 0.5f, b->scores);
+	app_softmax(&b->app, b->t.p, b->t.x, (size_t)(b->shape.heads * b->shape.rows),
+		    b->shape.columns);
+	chain_close(b, &b->t);
+	observe_o(b, &b->t, r);
+	if (r == REPETITIONS - 1)
+		observe_p(b, &b->t, r);
+}
+
+static void masked_rows_overflow(struct bench *b, int r)
+{
+	bench_inputs(b, r);
+	if (late(r))
+		raise_rows(b);
+	chain(b, &b->t);
+	observe_o(b, &b->t, r);
+	if (r == REPETITIONS - 1)
+		observe_p(b, &b->t, r);
+}
+
 CASE(zeros, constant_v(0, REPETITIONS))
 CASE(zeros_at_first, constant_v(0, 8))
 CASE(one_zero, constant_v(0, 2))
@@ -57,5 +101,7 @@ const struct hazard hazards_values[] = {
 	ONCE(one_zero, "the same, in the first two"),
 	ONCE(no_numbers, "V is NaN in the first repetitions"),
 	ONCE(overflow, "Q is NaN in most repetitions, then scores overflow"),
+	EACH(rows_overflow, "scores overflow in some rows of late repetitions"),
+	EACH(masked_rows_overflow, "the same, below a mask"),
 	{0},
 };

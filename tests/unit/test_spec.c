@@ -97,6 +97,61 @@ static void test_rounding(void **state)
 	}
 }
 
+/* From which q.k on S is an infinity for sure, once GEMM1 has stored it: for what is computed by
+ * rules, or by kernels that do with it as ours. */
+static void test_overflow(void **state)
+{
+	enum { PLAIN, ALPHA, BELOW, SCALED, ADDED_TO, SUMS_F16, STORES_F32, BF16, UNKNOWN, KINDS };
+	static const float expected[KINDS] = {
+		[PLAIN] = 65776, [ALPHA] = 4 * 65776.0f, [BELOW] = 2 * 65776.0f, [SCALED] = 65776};
+	struct identity given = {0};
+
+	for (int kind = 0; kind < KINDS; kind++) {
+		struct op op;
+		struct chain *chain;
+		enum reason reason;
+
+		core_begin();
+		op = core_scores();
+		op.gemm.alpha = kind == ALPHA ? 0.25 : kind == BELOW ? -0.5 : 1;
+		if (kind == ADDED_TO)
+			op.gemm.beta = 1;
+		if (kind == SUMS_F16)
+			op.gemm.compute_type = 64; /* CUBLAS_COMPUTE_16F */
+		if (kind == STORES_F32)
+			op.gemm.ctype = CUDA_R_32F;
+		if (kind == BF16)
+			op.gemm.atype = op.gemm.btype = op.gemm.ctype = CUDA_R_16BF;
+		chain = chain_open(&op);
+		if (kind == SCALED)
+			join(chain, core_scale(core.x, core.s, 0.125f));
+		if (kind == UNKNOWN)
+			join(chain, core_unknown(core.s, 0, 0.375f));
+		else
+			join(chain, core_softmax(core.p, kind == SCALED ? core.x : core.s));
+		op = core_context();
+		if (kind == BF16)
+			op.gemm.atype = op.gemm.btype = op.gemm.ctype = CUDA_R_16BF;
+		if (kind == UNKNOWN)
+			op.gemm.b = core.s;
+		reason = end_with(chain, op, NULL);
+		if (fabsf(args.spec.overflow - expected[kind]) > 1 || reason != REASON_NONE)
+			fail_msg("kind %d: reason %d, %g", kind, reason,
+				 (double)args.spec.overflow);
+		if (kind != UNKNOWN)
+			continue;
+		given.spec = args.spec;
+		given.pointers = 0;
+		assert_int_equal(spec_of_chain(&args, chain, &given, &by_data, detail),
+				 REASON_NONE);
+		assert_true(args.spec.overflow == 0);
+		given.overflows = true;
+		assert_int_equal(spec_of_chain(&args, chain, &given, &by_data, detail),
+				 REASON_NONE);
+		assert_true(fabsf(args.spec.overflow - 65776) < 1);
+	}
+}
+
 /* [B,S,H,D] in memory, K transposed, Dv unlike D, O transposed with P the first operand. */
 static void test_layouts(void **state)
 {
@@ -465,12 +520,19 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_told), /* first: in processes that know nothing yet */
-		cmocka_unit_test(test_operands),  cmocka_unit_test(test_rounding),
-		cmocka_unit_test(test_layouts),	  cmocka_unit_test(test_transposed),
-		cmocka_unit_test(test_snapshots), cmocka_unit_test(test_not_softmax),
-		cmocka_unit_test(test_dataflow),  cmocka_unit_test(test_part_of_the_scores),
-		cmocka_unit_test(test_backward),  cmocka_unit_test(test_gemm_forms),
-		cmocka_unit_test(test_by_data),	  cmocka_unit_test(test_words),
+		cmocka_unit_test(test_operands),
+		cmocka_unit_test(test_rounding),
+		cmocka_unit_test(test_overflow),
+		cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_transposed),
+		cmocka_unit_test(test_snapshots),
+		cmocka_unit_test(test_not_softmax),
+		cmocka_unit_test(test_dataflow),
+		cmocka_unit_test(test_part_of_the_scores),
+		cmocka_unit_test(test_backward),
+		cmocka_unit_test(test_gemm_forms),
+		cmocka_unit_test(test_by_data),
+		cmocka_unit_test(test_words),
 	};
 
 	return CORE_MAIN("spec", tests);
