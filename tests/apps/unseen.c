@@ -76,6 +76,7 @@ static const struct example {
 	{"zeros", "add_keys", ZEROS, APART, 1},
 	{"every_other", "every_other", NOTHING, APART, 0.25f},
 	{"squares", "squares", NOTHING, APART, 0.25f},
+	{"cut", "cut", NOTHING, APART, 1},
 	{"kept_bytes", "where_keys", KEPT_BYTES, APART, 1},
 	{"near_bytes", "where_near", KEPT_BYTES, APART, 1},
 	{"hidden_bytes", "hide_pairs", HIDDEN_BYTES, APART, 1},
@@ -148,6 +149,16 @@ static void upload(CUdeviceptr to, size_t n, uint64_t seed)
 	}
 	app_random_f32(data, n, seed);
 	CHECK(cuMemcpyHtoD(to, data, n * 4));
+}
+
+/* S of every fifth query overflows at the first key. */
+static void raise_rows(CUdeviceptr q, CUdeviceptr k)
+{
+	for (int n = 0; n < Z * ROWS; n++)
+		if (n % ROWS % 5 == 1)
+			CHECK(cuMemsetD16(q + (CUdeviceptr)(n * DEPTH * 2), 0x5400, DEPTH));
+	for (int n = 0; n < Z * KEYS; n += KEYS)
+		CHECK(cuMemsetD16(k + (CUdeviceptr)(n * DEPTH * 2), 0x5400, DEPTH)); /* 64 */
 }
 
 /* Zeros and ones, of so many bytes each. */
@@ -310,6 +321,8 @@ int main(int argc, char **argv)
 		upload(q, NQ, 3 * (uint64_t)r + 1);
 		upload(k, NK, 3 * (uint64_t)r + 2);
 		upload(v, NK, 3 * (uint64_t)r + 3);
+		if (is("cut") && r >= REPETITIONS - 3)
+			raise_rows(q, k);
 		if (example->place == BEHIND)
 			mask = masks + (CUdeviceptr)(r % 4 * 512);
 		upload_input(mask, r);

@@ -229,6 +229,7 @@ static const struct unseen {
 	{"zeros", 0, "mask_not_discriminated"},
 	{"every_other", 0, "not_explained"},
 	{"squares", 0, "not_explained"},
+	{"cut", 12, NULL},
 	{"kept_bytes", 12, NULL},
 	{"near_bytes", 0, "not_explained"},
 	{"hidden_bytes", 12, NULL},
