@@ -300,6 +300,31 @@ def threads(variant):
     return step
 
 
+@program(Expect("replace", chains=3, sites=3, tol=1e-3), repeat=12, few=3)
+def late_overflow(variant):
+    """q and k grow, until in the last two forwards the product of one key and every seventh query
+    is more than fp16 holds: NaN, but where masked_fill hides it"""
+    sets = inputs()
+    size = sets[0][0].shape[2]
+    key, rows = 3, slice(5, None, 7)
+    hidden = torch.zeros(size, size, dtype=torch.bool, device=DEVICE)
+    hidden[size // 2:, key] = True
+    padding = torch.zeros(2, 1, 1, size, dtype=torch.float16, device=DEVICE)
+    padding[1, ..., -size // 4:] = torch.finfo(torch.float16).min
+
+    def step(i):
+        q, k, v = (x.clone() for x in sets[i % SETS])
+        grown = 96.0 if i >= 10 else 24.0 if i >= 8 else 6.0  # 8 * grown^2: 73728, 4608, 288
+        q[..., :8] = k[..., :8] = 0
+        q[:, :, rows, :8] = k[:, :, key, :8] = grown
+        masked = (q @ k.transpose(-1, -2) * 0.125).masked_fill(hidden, float("-inf"))
+        padded = q @ k.transpose(-1, -2) * 0.125 + padding
+        return {"plain": chain(q, k, v)[0], "masked": torch.softmax(masked, dim=-1) @ v,
+                "padded": torch.softmax(padded, dim=-1) @ v}
+
+    return step
+
+
 @program(Expect("replace", sites=2, tol=1e-3), repeat=12, few=3)
 def reallocate(variant):
     """memory goes back to the driver after every chain and comes again at the same address"""
