@@ -13,13 +13,13 @@
 #define ROWS 16
 #define MOST 16384 /* keys */
 
-static float x[ROWS * MOST], v[MOST], out[ROWS];
+static float x[ROWS * MOST], v[MOST], out[ROWS], overflow;
 
 static void run(const char *name, int keys, int bf16)
 {
 	const float *x_at = x, *v_at = v;
 	float *out_at = out;
-	void *params[5] = {&x_at, &v_at, &keys, &bf16, &out_at};
+	void *params[6] = {&x_at, &v_at, &keys, &bf16, &overflow, &out_at};
 	const struct sim_kernel *kernel = dlsym(kernels, name);
 
 	assert_non_null(kernel);
@@ -150,13 +150,38 @@ static void test_kinds(void **state)
 	}
 }
 
+/* Of every four rows the second and third have one score that is beyond the limit, or just below:
+ * in the tile that comes first, or later, where the others' scores are a reference already. */
+static void test_overflow(void **state)
+{
+	static const float others[] = {0, -300, 5000};
+	const float limit = 8222;
+
+	for (int n = 0; n < 24; n++) {
+		const int key = n / 6 * 128 + 77, bf16 = n % 2;
+
+		for (int i = 0; i < ROWS * 512; i++)
+			x[i] = others[n % 3] + (float)number_normal();
+		for (int i = 0; i < ROWS; i++)
+			if (i % 4 == 1 || i % 4 == 2)
+				x[i * 512 + key] = i % 4 == 1 ? limit + 16 : limit - 16;
+		for (int split = 0; split < 2; split++) {
+			overflow = limit;
+			run(split ? "sim_kernel_host_split_rows" : "sim_kernel_host_tma_rows", 512,
+			    bf16);
+			overflow = 0;
+			for (int i = 0; i < ROWS; i++)
+				assert_int_equal(isnan(out[i]) != 0, i % 4 == 1 && !bf16);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tails),
-		cmocka_unit_test(test_flat),
-		cmocka_unit_test(test_steep),
-		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_tails),	 cmocka_unit_test(test_flat),
+		cmocka_unit_test(test_steep),	 cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_overflow),
 	};
 
 	return cmocka_run_group_tests(tests, kernels_open_host, NULL);

@@ -50,7 +50,8 @@ static __device__ void write_rows(float *out, const float (&o)[2], const float (
 
 /* x[16][keys], keys a multiple of 128; from the last tile to the first, as tma.cu does. */
 template <typename T>
-static __device__ void tma_rows(const float *x, const float *v, int keys, float *out)
+static __device__ void tma_rows(const float *x, const float *v, int keys,
+				const struct attn_spec &spec, float *out)
 {
 	constexpr int N = 64;
 	float s[N], factor[2], o[2] = {0.0f, 0.0f}, sum[2] = {0.0f, 0.0f};
@@ -76,6 +77,8 @@ static __device__ void tma_rows(const float *x, const float *v, int keys, float 
 				sum[r] *= factor[r];
 			}
 		}
+		if (j == 0)
+			tma::spoil_rows<T>(p, rows, spec, 1.0f);
 		add_tile<T, N>(o, sum, p, v + j);
 	}
 	write_rows(out, o, sum);
@@ -83,7 +86,8 @@ static __device__ void tma_rows(const float *x, const float *v, int keys, float 
 
 /* keys a multiple of 64; from the first box to the last, as split.cu does. */
 template <typename T>
-static __device__ void split_rows(const float *x, const float *v, int keys, float *out)
+static __device__ void split_rows(const float *x, const float *v, int keys,
+				  const struct attn_spec &spec, float *out)
 {
 	constexpr int N = split::N;
 	float s[N], factor[2], o[2] = {0.0f, 0.0f}, sum[2] = {0.0f, 0.0f};
@@ -106,25 +110,34 @@ static __device__ void split_rows(const float *x, const float *v, int keys, floa
 		}
 		add_tile<T, N>(o, sum, p, v + j);
 	}
+	for (int r = 0; r < 2; r++)
+		if (row_overflows<T>(spec, t.max[r], 1.0f))
+			o[r] = NAN;
 	write_rows(out, o, sum);
 }
 
 extern "C" __global__ void host_tma_rows(const float *x, const float *v, int keys, int bf16,
-					 float *out)
+					 float overflow, float *out)
 {
+	struct attn_spec spec = {};
+
+	spec.overflow = overflow;
 	if (bf16)
-		tma_rows<__nv_bfloat16>(x, v, keys, out);
+		tma_rows<__nv_bfloat16>(x, v, keys, spec, out);
 	else
-		tma_rows<__half>(x, v, keys, out);
+		tma_rows<__half>(x, v, keys, spec, out);
 }
 SIM_KERNEL(host_tma_rows)
 
 extern "C" __global__ void host_split_rows(const float *x, const float *v, int keys, int bf16,
-					   float *out)
+					   float overflow, float *out)
 {
+	struct attn_spec spec = {};
+
+	spec.overflow = overflow;
 	if (bf16)
-		split_rows<__nv_bfloat16>(x, v, keys, out);
+		split_rows<__nv_bfloat16>(x, v, keys, spec, out);
 	else
-		split_rows<__half>(x, v, keys, out);
+		split_rows<__half>(x, v, keys, spec, out);
 }
 SIM_KERNEL(host_split_rows)
