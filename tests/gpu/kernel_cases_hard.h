@@ -79,10 +79,10 @@ static inline int hard_is_peak(int kind, int64_t j, int Sk)
 				      : place == 0 || place == 10 || place == 20 || place == 30;
 }
 
-/* attn_spec's `overflow`. */
+/* attn_spec's `overflow`: as most programs in fp16 have it. */
 static inline float hard_limit(int kind, int dtype)
 {
-	return kind == HARD_STORED && dtype == ATTN_F16 ? 65776.0f : 0.0f;
+	return dtype == ATTN_F16 && (kind == HARD_NOT || kind == HARD_STORED) ? 65776.0f : 0.0f;
 }
 
 /* HARD_STORED: of each eight rows the second is beyond at one key in 16, the eighth at one in 7,
