@@ -154,11 +154,13 @@ static void attend(enum way way, void (*before)(struct bench *b, const struct wi
 }
 
 /* Q and K never were numbers of 16 bits, as where their positions are turned in fp32. */
-static void never_narrow(void)
+static void never_narrow(bool over_q)
 {
 	struct bench b;
 	struct wide w = wide_open(&b);
 
+	if (over_q)
+		b.t.o = w.q;
 	for (int r = 0; r < 2 * REPETITIONS; r++) {
 		bench_inputs(&b, r);
 		cast(&b, &w, w.raw, b.t.q, b.n, true);
@@ -191,7 +193,8 @@ static void edit_wide(struct bench *b, const struct wide *w)
 	CHECK(cuMemsetD32(w->k + 4, 0, b->n / 3));
 }
 
-CASE(cast_never, never_narrow())
+CASE(cast_never, never_narrow(false))
+CASE(cast_never_over_q, never_narrow(true))
 CASE(plain, attend(CAST, NULL, NULL))
 CASE(cast_laid_out, attend(LAID_OUT, NULL, NULL))
 CASE(cast_edited, attend(CAST, NULL, edit_narrow))
@@ -204,6 +207,7 @@ CASE(cast_laid_wide_edited, attend(LAID_OUT, edit_wide, NULL))
 const struct hazard hazards_casts[] = {
 	{.name = "cast", .run = plain, .about = "Q and K are cast to fp32 for QK^T, PV is in fp16"},
 	ONCE(cast_never, "Q and K are of fp32, and V is of fp16"),
+	ONCE(cast_never_over_q, "the same, and O goes where Q was"),
 	ONCE(cast_edited, "the same, and they are edited before PV"),
 	ONCE(cast_wide_edited, "the same, and the fp32 ones before QK^T"),
 	ONCE(cast_laid_out, "Q is cast, then laid out"),
