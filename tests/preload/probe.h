@@ -24,6 +24,8 @@ struct probe_event {
 
 struct probe {
 	bool active, watching; /* what flow_active() and flow_watching() say */
+	bool rests;	       /* what flow_rests() says … */
+	unsigned asked;	       /* … so often */
 	enum flow answer;      /* what flow_before() says */
 	bool (*bypassed)(const char **why);
 	unsigned count; /* events so far; those beyond PROBE_EVENTS are counted only */

@@ -31,7 +31,8 @@ bool flow_watching(void)
 
 bool flow_rests(void)
 {
-	return false;
+	__atomic_fetch_add(&probe.asked, 1, __ATOMIC_RELAXED);
+	return probe.rests;
 }
 
 bool flow_watching_graphs(void)

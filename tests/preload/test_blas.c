@@ -229,6 +229,23 @@ static void a_taken_product_does_not_reach_cublas(void **state)
 	assert_true(c[0] != -1);
 }
 
+/* Nothing is asked of the handle, and nothing told. */
+static void at_rest_a_product_passes_before_it_is_described(void **state)
+{
+	cublasHandle_t handle = new_handle(1);
+	const float one = 1, zero = 0;
+
+	seen->count = seen->asked = 0;
+	seen->watching = false;
+	seen->rests = true;
+	assert_int_equal(SYMBOL(blas[1], cublasSgemm_v2)(handle, 0, 0, 8, 8, 8, &one, a, 8, b, 8,
+							 &zero, c, 8),
+			 0);
+	assert_int_equal(seen->asked, 1);
+	assert_int_equal(seen->count, 0);
+	assert_true(c[0] != -1);
+}
+
 static void nonsense_is_left_to_cublas(void **state)
 {
 	cublasHandle_t handle = new_handle(1);
@@ -377,6 +394,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(scalars_are_read_in_their_own_type, begin),
 		cmocka_unit_test_setup(the_handles_state_is_asked, begin),
 		cmocka_unit_test_setup(a_taken_product_does_not_reach_cublas, begin),
+		cmocka_unit_test_setup(at_rest_a_product_passes_before_it_is_described, begin),
 		cmocka_unit_test_setup(nonsense_is_left_to_cublas, begin),
 		cmocka_unit_test_setup(a_vector_product_is_a_product_of_one_row, begin),
 		cmocka_unit_test_setup(a_triangle_solved_is_a_product_in_place, begin),

@@ -205,6 +205,20 @@ static void lt_side_effects_are_told(void **state)
 	seen->answer = FLOW_PASS;
 }
 
+static void lt_at_rest_passes_before_it_is_described(void **state)
+{
+	const float zero = 0;
+	cublasLtMatrixLayout_t square = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 8, 8, 8);
+
+	seen->watching = false;
+	seen->rests = true;
+	seen->asked = 0;
+	assert_int_equal(matmul(operation(), &zero, square, square, square, b, NULL), 0);
+	assert_int_equal(seen->asked, 1);
+	assert_int_equal(seen->count, 0);
+	assert_true(c[0] != -1);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +228,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(lt_one_factor_in_rows_is_a_plain_product, begin),
 		cmocka_unit_test_setup(lt_says_what_is_more_than_a_product, begin),
 		cmocka_unit_test_setup(lt_side_effects_are_told, begin),
+		cmocka_unit_test_setup(lt_at_rest_passes_before_it_is_described, begin),
 	};
 
 	(void)argc;
