@@ -21,41 +21,6 @@
  */
 #define OPEN_FLAGS (O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW)
 
-/* Folders of `name`, as far as they are missing; failures show when the file is created. */
-static void make_folders(char *name)
-{
-	for (char *slash = strchr(name + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		mkdir(name, 0777);
-		*slash = '/';
-	}
-}
-
-int own_file_name(const char *pattern, const char *in_folder, char path[PATH_MAX])
-{
-	char name[PATH_MAX], longer[PATH_MAX];
-	struct stat status;
-	int used = 0, n;
-
-	path[0] = '\0';
-	if (names_expand(pattern, name, sizeof(name)) < 0)
-		return -ENAMETOOLONG;
-	n = (int)strlen(name);
-	if ((n && name[n - 1] == '/') || (stat(name, &status) == 0 && S_ISDIR(status.st_mode))) {
-		n = snprintf(longer, sizeof(longer), "%s/%s", pattern, in_folder);
-		if (n >= (int)sizeof(longer) || names_expand(longer, name, sizeof(name)) < 0)
-			return -ENAMETOOLONG;
-	}
-	if (name[0] != '/') {
-		if (!getcwd(path, PATH_MAX - 1))
-			return -errno;
-		used = (int)strlen(path);
-		path[used++] = '/';
-	}
-	n = snprintf(path + used, PATH_MAX - (size_t)used, "%s", name);
-	return n < PATH_MAX - used ? 0 : -ENAMETOOLONG;
-}
-
 /* Our descriptor away from the low numbers, which hosts expect to get when they ask for one. Where
  * the limit allows no high one, it is good for one write (rest). */
 static int move_up(int fd)
@@ -146,7 +111,6 @@ int own_file_create(struct own_file *file, const char *path)
 	if (strlen(path) >= sizeof(name))
 		return -ENAMETOOLONG;
 	strcpy(name, path);
-	make_folders(name);
 	strcpy(file->path, path);
 	if (stat(path, &status) == 0 && S_ISCHR(status.st_mode)) {
 		const int fd = open_device(path);

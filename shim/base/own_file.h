@@ -27,11 +27,7 @@ struct own_file {
 		.fd = -1                                                                           \
 	}
 
-/* Into `path`: the pattern expanded (names.h) and absolute; where that is a folder, the file
- * `in_folder`, a pattern too, in it. 0 or -errno. */
-int own_file_name(const char *pattern, const char *in_folder, char path[PATH_MAX]);
-
-/* Creates the file `path` with its folders or, where something has that name, the first free one
+/* Creates the file `path` or, where something has that name, the first free one
  * with a number before its extension; of what stands there only a device (/dev/null) is used. 0 or
  * -errno. */
 int own_file_create(struct own_file *file, const char *path);

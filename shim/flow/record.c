@@ -18,6 +18,7 @@
 #include "shim/op/memory.h"
 #include "shim/base/message.h"
 #include "shim/base/own_file.h"
+#include "shim/base/own_place.h"
 
 /* A symbolic address. No pair of small numbers looks like one, nor does a pointer of the host. */
 #define SYMBOL_MARK  0xe000000000000000ull
@@ -91,7 +92,7 @@ static void open_trace(void)
 	int error, cancel_state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-	error = own_file_name(config()->record, "fashim.%e.%p.trace", path);
+	error = own_place(config()->record, "fashim.%e.%p.trace", path);
 	if (error == 0)
 		error = own_file_create(&file, path);
 	if (error) {

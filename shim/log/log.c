@@ -22,6 +22,7 @@
 #include "shim/base/message.h"
 #include "shim/base/names.h"
 #include "shim/base/own_file.h"
+#include "shim/base/own_place.h"
 
 #define RECORD_SIZE	131072 /* the summary of LIVE_SITES sites takes half */
 #define VIOLATION_LIMIT 32
@@ -107,6 +108,24 @@ static void open_live(void)
 			     strerror_r(-error, text, sizeof(text)));
 }
 
+/* The log in the place that the user named, or in the usual one for such files. 0 or -errno: no
+ * log, `path` is where the first would be. */
+static int create(void)
+{
+	const bool named = strcmp(config()->out, IN_FOLDER) != 0;
+	char elsewhere[PATH_MAX], text[64];
+	int error = own_place(config()->out, IN_FOLDER, path);
+
+	if (!error)
+		error = own_file_create(&file, path);
+	if (!error || own_place_usual(IN_FOLDER, elsewhere) || own_file_create(&file, elsewhere))
+		return error;
+	if (named)
+		message_error("the log is not at %s (%s) but at %s", path[0] ? path : config()->out,
+			      strerror_r(-error, text, sizeof(text)), file.path);
+	return 0;
+}
+
 static void open_locked(void)
 {
 	static bool fork_handled;
@@ -120,9 +139,7 @@ static void open_locked(void)
 		fork_handled = pthread_atfork(NULL, NULL, forget) == 0;
 	names_start_ns();
 	atomic_store(&owner, (int)getpid());
-	error = fork_handled ? own_file_name(config()->out, IN_FOLDER, path) : -ENOMEM;
-	if (error == 0)
-		error = own_file_create(&file, path);
+	error = fork_handled ? create() : -ENOMEM;
 	if (error) {
 		char text[64];
 

@@ -276,6 +276,15 @@ t run_no_place 125 '
 	done
 	FASHIM_OUT=/no/folder/x fashim run echo started; code=$?
 	[ -s out ] || [ -e - ] || [ -e no_folder ] || [ -e /dev/stdout.1 ] || exit $code'
+mkdir preloaded
+# The library alone makes none either, and says where the log is instead.
+t out_no_folder 0 'cd preloaded; for out in no_folder/x.jsonl /no_folder/ no_folder/%h/x.jsonl; do
+	FASHIM_OUT=$out FASHIM_RECORD=no_folder/x.trace XDG_STATE_HOME=$PWD/state LD_LIBRARY_PATH=$BUILD/simgpu LD_PRELOAD=$BUILD/sim/libfashim.so \
+		"$BUILD/apps/sim/demo" 1 2>&1 >/dev/null | sed -E "s#[^ (]*/preloaded#.#g; s/demo\.[0-9]+/demo.PID/g; s#no_folder/[^/ ]+/x.jsonl#no_folder/HOST/x.jsonl#"
+	[ ! -e no_folder ] && [ ! -e /no_folder ] && grep -c summary state/fashim/*; rm -r state; done'
+t doctor_no_folder 0 'cd preloaded
+	FASHIM_OUT=no_folder/x.jsonl XDG_STATE_HOME=/place LD_LIBRARY_PATH=$BUILD/simgpu "$BUILD/fashim" doctor | grep " log "
+	FASHIM_OUT=no_folder/x.jsonl env -u HOME -u XDG_STATE_HOME LD_LIBRARY_PATH=$BUILD/simgpu "$BUILD/fashim" doctor | grep " log "'
 holds run_folder_named 'mkdir -p named; fashim run -o named/%h/x.%p.jsonl true 2>err && fashim run -o named true 2>err && ! ls -A named | grep .'
 holds closing_command_works 'fashim run ./leave_log.sh logs/replace.jsonl 2>err >/dev/null; eval "$(sed -n "s/^fashim: next: //p" err)"'
 

@@ -83,7 +83,7 @@ done
 # replaced PROGRAM RUNTIME: what it computes and how many chains were replaced, under a sanitizer's runtime.
 replaced()
 {
-	rm -rf logs
+	rm -rf logs && mkdir logs
 	LD_LIBRARY_PATH=$build/simgpu SIMGPU_ARCH=80 FASHIM_MIN_SPEEDUP=0 FASHIM_BUDGET=0 FASHIM_OUT=logs/l.jsonl \
 		ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$2$build/sim/libfashim.so "$1" 2>&1
 	tail -n 1 logs/l.jsonl | grep -o '"replaced":[1-9][0-9]*'

@@ -4,6 +4,10 @@
  */
 #include "tests/unit/log_fixture.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
 #include "tests/cmocka.h"
 #include "shim/log/log.h"
 
@@ -15,7 +19,11 @@ int fresh(void **state)
 {
 	static int count;
 
-	snprintf(path, sizeof(path), "%s/%d/log.jsonl", child_folder(), count++);
+	snprintf(path, sizeof(path), "%s/%d", child_folder(), count++);
+	mkdir(path, 0700);
+	strcat(path, "/log.jsonl");
+	unsetenv("XDG_STATE_HOME"); /* where a log goes that has no place */
+	unsetenv("HOME");
 	snprintf(live_path, sizeof(live_path), "%s.live", path);
 	snprintf(setting, sizeof(setting), "FASHIM_OUT=%s", path);
 	return 0;

@@ -3,7 +3,7 @@
 
 LOG_TESTS := test_config test_json test_log test_log_fork test_log_host test_names test_message test_callstack \
              test_python_frames test_cost
-LOG_TEST_OBJECTS := $(call shim_objects,config option cost json log log_counters log_header log_live message names own_file) \
+LOG_TEST_OBJECTS := $(call shim_objects,config option cost json log log_counters log_header log_live message names own_file own_place) \
                     $(addprefix $(O)/tests/unit/,child.o log_fixture.o reader.o)
 PROBE_OBJECTS := $(call shim_objects,callstack callstack_python python_frames symbols image locks) $(O)/tests/unit/callstack_probe.o
 

@@ -60,7 +60,7 @@ static void relative(void *argument)
 {
 	(void)argument;
 	CHECK(chdir(child_folder()) == 0);
-	setenv("FASHIM_OUT", "some/new/folders/%e.log", 1);
+	setenv("FASHIM_OUT", "%e/new/folders/%e.log", 1);
 	CHECK(log_open());
 	CHECK(chdir("/") == 0);
 	CHECK(log_path()[0] == '/');
@@ -73,7 +73,8 @@ static void test_relative(void **state)
 	char *text;
 
 	run(relative);
-	snprintf(path, sizeof(path), "%s/some/new/folders/test_log_host.log", child_folder());
+	snprintf(path, sizeof(path), "%s/test_log_host/new/folders/test_log_host.log",
+		 child_folder());
 	text = log_text();
 	assert_int_equal(reader_lines(text), 3);
 	free(text);
@@ -99,8 +100,28 @@ static void test_folder(void **state)
 	child_run(&child, NULL, into_folder, (void *)(uintptr_t)child_folder());
 	assert_true(child_passed(&child));
 	snprintf(name, sizeof(name), "%s/new folder/", child_folder());
+	mkdir(name, 0700);
 	child_run(&child, NULL, into_folder, name);
 	assert_true(child_passed(&child));
+}
+
+static void into_state(void *argument)
+{
+	char name[300];
+	struct stat status;
+
+	(void)argument;
+	snprintf(name, sizeof(name), "%s/home", child_folder());
+	mkdir(name, 0755);
+	setenv("HOME", name, 1);
+	CHECK(log_open());
+	write_sample(1);
+	log_finish();
+	strcat(name, "/.local/state/fashim");
+	CHECK(stat(name, &status) == 0 && (status.st_mode & 0777) == 0700);
+	sprintf(name + strlen(name), "/fashim.test_log_host.%d.jsonl", (int)getpid());
+	CHECK(strcmp(log_path(), name) == 0);
+	CHECK(reader_lines(child_file(name)) == 3);
 }
 
 static void without_log(void *argument)
@@ -114,6 +135,70 @@ static void without_log(void *argument)
 	log_finish();
 	log_live()->gemms++;
 	CHECK(log_live()->gemms == 2);
+}
+
+/* A folder that somebody named is not made, but the log is, where such files go. */
+static const char *missing; /* what the test's variables say */
+
+static void into_missing(void *argument)
+{
+	char name[300];
+
+	snprintf(name, sizeof(name), "%s/%s", child_folder(), missing);
+	setenv("FASHIM_OUT", name, 1);
+	into_state(argument);
+}
+
+static void test_missing_folder(void **state)
+{
+	static const char *const names[] = {"no/such/x.jsonl", "no/", "no/%h/x.jsonl"};
+	char name[300];
+
+	/* A file is none either. */
+	snprintf(name, sizeof(name), "%s/file", child_folder());
+	fclose(fopen(name, "w"));
+	missing = "file/x.jsonl";
+	run(into_missing);
+	assert_non_null(strstr(child.errors, " (Not a directory) but at "));
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		missing = names[i];
+		run(into_missing);
+		snprintf(name, sizeof(name), "%s/no", child_folder());
+		assert_false(exists(name));
+		snprintf(name, sizeof(name), "fashim: the log is not at %s/no", child_folder());
+		assert_memory_equal(child.errors, name, strlen(name));
+		assert_non_null(strstr(child.errors, " (No such file or directory) but at "));
+		assert_int_equal(strcspn(child.errors, "\n"), strlen(child.errors) - 1);
+	}
+}
+
+/* Nobody named one, and the current folder takes none: nothing is said. */
+static void into_current(void *argument)
+{
+	setenv("FASHIM_OUT", "", 1);
+	CHECK(chdir("/proc") == 0);
+	into_state(argument);
+}
+
+static void test_unusable_folder(void **state)
+{
+	run(into_current);
+	assert_string_equal(child.errors, "");
+}
+
+static void without_home(void *argument)
+{
+	setenv("HOME", "/nonexistent", 1);
+	without_log(argument);
+}
+
+static void test_no_home(void **state)
+{
+	snprintf(setting, sizeof(setting), "FASHIM_OUT=%s/no/such/x.jsonl", child_folder());
+	run(without_home);
+	assert_false(exists("/nonexistent"));
+	assert_non_null(strstr(child.errors, "fashim: no log: "));
 }
 
 static void test_none(void **state)
@@ -483,6 +568,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(test_existing, fresh),
 		cmocka_unit_test_setup(test_relative, fresh),
 		cmocka_unit_test_setup(test_folder, fresh),
+		cmocka_unit_test_setup(test_missing_folder, fresh),
+		cmocka_unit_test_setup(test_unusable_folder, fresh),
+		cmocka_unit_test_setup(test_no_home, fresh),
 		cmocka_unit_test_setup(test_none, fresh),
 		cmocka_unit_test_setup(test_impossible, fresh),
 		cmocka_unit_test_setup(test_device, fresh),

@@ -8,10 +8,10 @@
 #include "tools/base/options.h"
 #include "tools/doctor/kernels.h"
 #include "tools/doctor/probe.h"
+#include "tools/read/log_place.h"
 
 #include <cuda.h>
 #include <dlfcn.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -371,25 +371,32 @@ static void check_environment(struct findings *findings)
 	}
 }
 
-/* Folders below the pattern are made by the shim; the first that exists must let it. */
+/* As the shim will find it. */
 static void check_log(struct findings *findings)
 {
 	const char *pattern = getenv("FASHIM_OUT");
-	char folder[PATH_MAX];
+	const bool usual = !pattern || !*pattern;
+	struct log_place place;
+	char path[PATH_MAX], *instead;
 
-	if (!pattern || !*pattern)
+	if (usual)
 		pattern = option_find("FASHIM_OUT")->standard;
 	if (!strcmp(pattern, "none"))
 		return;
-	snprintf(folder, sizeof(folder), "%s%s", *pattern == '/' ? "" : "./", pattern);
-	do
-		*strrchr(folder, '/') = '\0';
-	while (*folder && access(folder, F_OK));
-	if (access(*folder ? folder : "/", W_OK))
-		finding_add(findings, FINDING_BROKEN, "log", "set FASHIM_OUT, or -o",
-			    "%s cannot be written: %s", *folder ? folder : "/", strerror(errno));
-	else
+	snprintf(path, sizeof(path), "%s%s", *pattern == '/' ? "" : "./", pattern);
+	if (!log_place_look(&place, path)) {
 		finding_add(findings, FINDING_OK, "log", "", "%s can be written", pattern);
+		return;
+	}
+	instead = log_place_state(false);
+	if (instead)
+		finding_add(findings, FINDING_WARN, "log", "set FASHIM_OUT, or -o",
+			    "%s; %sthe log will be in %s", place.problem,
+			    usual ? "" : "fashim run refuses it, of the library alone ", instead);
+	else
+		finding_add(findings, FINDING_BROKEN, "log", "set FASHIM_OUT, or -o", "%s",
+			    place.problem);
+	free(instead);
 }
 
 void doctor_machine(struct findings *findings, const char *library)

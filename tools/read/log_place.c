@@ -127,7 +127,7 @@ char *log_place_state(bool make)
 
 	if (state && *state == '/')
 		length = asprintf(&folder, "%s/fashim", state);
-	else if (home && *home == '/')
+	else if (home && *home == '/' && access(home, F_OK) == 0)
 		length = asprintf(&folder, "%s/.local/state/fashim", home);
 	else
 		return NULL;
