@@ -45,12 +45,14 @@ void message_debug_of(const char *file, const char *format, ...)
 	(void)format;
 }
 
-static int orders; /* of streams */
+static int orders;    /* of streams */
+static bool no_order; /* an event cannot be had */
+static int waits;     /* of the host, for all of a stream */
 
 int driver_order(struct queue earlier, struct queue later)
 {
 	orders += earlier.stream != later.stream;
-	return 0;
+	return no_order && earlier.stream != later.stream ? -1 : 0;
 }
 
 bool driver_enter(struct driver_context *here, CUcontext context)
@@ -67,7 +69,8 @@ void driver_leave(struct driver_context *here)
 
 void late_host_waits_stream(struct queue queue)
 {
-	(void)queue;
+	assert_ptr_equal(queue.stream, STREAM);
+	waits++;
 }
 
 static CUresult allocate(CUdeviceptr *address, size_t bytes)
@@ -111,7 +114,8 @@ static int begin(void **state)
 	driver.cuMemAllocHost_v2 = allocate_host;
 	scratch_forget(CONTEXT);
 	memset(&counters, 0, sizeof(counters));
-	allocations = frees = 0;
+	allocations = frees = waits = 0;
+	no_order = false;
 	in_host = 0;
 	largest = UINT64_MAX;
 	options.scratch_mb = 64;
@@ -173,6 +177,28 @@ static void a_stream_that_goes_is_ordered_once(void **state)
 	assert_true(scratch_get(CONTEXT, (CUstream)0x3000, KB(256), false));
 	assert_int_equal(allocations, 1);
 	assert_int_equal(orders, 1);
+}
+
+/* Whoever takes a block would run into its earlier users. */
+static void what_cannot_be_ordered_is_not_handed_over(void **state)
+{
+	const uint64_t block = get(KB(9 << 10));
+	uint64_t other;
+
+	scratch_put(block, STREAM);
+	no_order = true;
+	other = scratch_get(CONTEXT, CU_STREAM_LEGACY, KB(9 << 10), false);
+	assert_int_not_equal(other, 0);
+	assert_int_not_equal(other, block);
+	/* Nor where the device has no other, and the host none. */
+	largest = 0;
+	in_host = sizeof(host);
+	assert_int_equal(scratch_get(CONTEXT, CU_STREAM_LEGACY, KB(9 << 10), true), 0);
+	assert_int_equal(get(KB(9 << 10)), block);
+	scratch_put(block, STREAM);
+	assert_int_equal(waits, 0);
+	scratch_stream_gone(STREAM);
+	assert_int_equal(waits, 1);
 }
 
 static void the_bound_holds(void **state)
@@ -261,6 +287,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(many_blocks_take_few_allocations, begin),
 		cmocka_unit_test_setup(the_bound_holds, begin),
+		cmocka_unit_test_setup(what_cannot_be_ordered_is_not_handed_over, begin),
 		cmocka_unit_test_setup(a_stream_that_goes_is_ordered_once, begin),
 		cmocka_unit_test_setup(an_allocation_goes_when_all_of_it_is_idle, begin),
 		cmocka_unit_test_setup(little_memory_is_asked_for_little, begin),
