@@ -228,6 +228,7 @@ bool graph_copy_launch(struct graph_copy *copy, enum graph_turn turn)
 {
 	COST_SHARED(PURPOSE_REPLACING);
 	if (turn == TURN_BESIDE ? !beside_launch(copy->beside, copy->latest) : !launch(copy)) {
+		log_decline(REASON_CAPTURE, "the driver refuses its copy");
 		graph_copy_over(copy);
 		return false;
 	}

@@ -8,6 +8,7 @@
  *   locks    none: noted is which functions of the driver are called with a lock of the shim's
  *   fills    none, but what the shim fills with bytes stays as it is
  *   launches the program's own launches of graphs
+ *   copies   the shim's
  *   once     the N-th call (from 1; 0: none, they are counted)
  *   from     that and all later ones
  *   sticky   driver: that one, and the context is broken for everybody
@@ -40,7 +41,7 @@
 #define REFUSAL 2   /* CUDA_ERROR_OUT_OF_MEMORY */
 #define BROKEN	719 /* CUDA_ERROR_LAUNCH_FAILED */
 
-enum kind { NONE, DRIVER, MEMORY, FILES, LOCKS, FILLS, LAUNCHES };
+enum kind { NONE, DRIVER, MEMORY, FILES, LOCKS, FILLS, LAUNCHES, COPIES };
 
 static enum kind kind;
 static bool from, sticky;
@@ -87,6 +88,7 @@ static __attribute__((constructor)) void start(void)
 	       : !strcmp(what, "locks")	   ? LOCKS
 	       : !strcmp(what, "fills")	   ? FILLS
 	       : !strcmp(what, "launches") ? LAUNCHES
+	       : !strcmp(what, "copies")   ? COPIES
 					   : NONE;
 }
 
@@ -105,7 +107,8 @@ static bool refuses(enum kind of, const char *name, const void *caller)
 	bool refused;
 
 	if (of != kind || at < begin || at >= end ||
-	    ((of == DRIVER || of == LAUNCHES) && is_forwarded(caller) != (of == LAUNCHES)))
+	    ((of == DRIVER || of == LAUNCHES || of == COPIES) &&
+	     is_forwarded(caller) != (of == LAUNCHES)))
 		return false;
 	number = atomic_fetch_add(&found->count, 1) + 1;
 	refused = wanted && (number == wanted || (from && number > wanted));
@@ -169,10 +172,9 @@ int fault_refuses(const char *name, const void *caller)
 	if (kind == FILLS)
 		return !strcmp(name, "cuMemsetD8Async") && refuses(FILLS, name, caller) ? SIM_LOST
 											: 0;
-	if (kind == LAUNCHES)
-		return strcmp(name, "cuGraphLaunch") == 0 && refuses(LAUNCHES, name, caller)
-			       ? REFUSAL
-			       : 0;
+	if (kind == LAUNCHES || kind == COPIES)
+		return strcmp(name, "cuGraphLaunch") == 0 && refuses(kind, name, caller) ? REFUSAL
+											 : 0;
 	if (sticky && strncmp(name, "cublas", 6) == 0) /* it breaks no context */
 		return 0;
 	if (!refuses(DRIVER, name, caller))
