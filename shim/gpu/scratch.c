@@ -212,7 +212,7 @@ uint64_t scratch_get(CUcontext context, CUstream stream, uint64_t bytes, bool mu
 			return 0;
 	}
 	if (block_count == BLOCKS)
-		return 0;
+		return must ? take_idle(context, stream, bytes, true) : 0;
 	count = how_many(context, bytes, total < bound ? bound - total : 0);
 	if (count > 1 && driver.cuMemAlloc_v2(&address, (uint64_t)count * bytes) != CUDA_SUCCESS)
 		count = 1;

@@ -282,6 +282,22 @@ static void exhausted_memory_is_made_up_for(void **state)
 	assert_true(is_ours(scratch_get(CONTEXT, STREAM, KB(512), true), KB(512)));
 }
 
+static void a_full_table_has_what_it_has(void **state)
+{
+	uint64_t large;
+	int count = 0;
+
+	options.scratch_mb = 1024;
+	large = get(KB(9 << 10));
+	while (count < 1000 && get(KB(256)))
+		count++;
+	assert_in_range(count, 100, 999);
+	scratch_put(large, STREAM);
+	assert_int_equal(get(KB(256)), 0);
+	assert_int_equal(scratch_get(CONTEXT, STREAM, KB(256), true), large);
+	assert_int_equal(scratch_get(CONTEXT, STREAM, KB(256), true), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -292,6 +308,7 @@ int main(void)
 		cmocka_unit_test_setup(an_allocation_goes_when_all_of_it_is_idle, begin),
 		cmocka_unit_test_setup(little_memory_is_asked_for_little, begin),
 		cmocka_unit_test_setup(exhausted_memory_is_made_up_for, begin),
+		cmocka_unit_test_setup(a_full_table_has_what_it_has, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
