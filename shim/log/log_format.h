@@ -125,7 +125,7 @@ struct live_file {
 	char magic[8];
 	uint32_t version;
 	uint32_t site_count;	    /* sites[n] is site n + 1 + turn * LIVE_SITES */
-	uint64_t start_ns, last_ns; /* CLOCK_REALTIME */
+	uint64_t start_ns, last_ns; /* CLOCK_REALTIME; the latter of this state of the file */
 	uint64_t gemms, launches, overhead_ns, scratch_peak;
 	uint64_t copies_held, copies_made, copies_unfit;
 	uint64_t reasons[64]; /* indexed by enum reason; occurrences without a site of their own too

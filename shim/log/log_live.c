@@ -49,6 +49,7 @@ static void write_locked(void)
 
 	COST(PURPOSE_LOG);
 	log_live_costs();
+	counters.last_ns = clock_ns(CLOCK_REALTIME);
 	own_file_overwrite(&file, &counters, sizeof(counters));
 	took = clock_ns(CLOCK_MONOTONIC) - began;
 	wait = took * SHARE / 1000000;

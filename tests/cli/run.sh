@@ -324,6 +324,16 @@ t report_killed 0 'fashim report killed_live.jsonl'
 t report_killed_ending 0 'cp killed_live.jsonl ended.jsonl; "$BUILD/tests/cli/live" ended.jsonl.live ended; fashim report ended.jsonl | grep -E "started|shim "'
 t report_rests 0 'SIMGPU_REST=8 FASHIM_MIN_SPEEDUP=0 FASHIM_OUT=rests.jsonl LD_LIBRARY_PATH=$BUILD/simgpu LD_PRELOAD=$BUILD/sim/libfashim.so "$BUILD/apps/sim/demo" 60 >/dev/null; "$BUILD/fashim" report rests.jsonl | sed -n "s/^ *stood aside [0-9]* times, .* together\(.*\): the GPU.*/stood aside/p"; "$BUILD/fashim" report -f json rests.jsonl | grep -c "\"times\": [1-9]"'
 t report_rests_watching 0 'FASHIM=audit SIMGPU_REST=8 FASHIM_OUT=watching.jsonl LD_LIBRARY_PATH=$BUILD/simgpu LD_PRELOAD=$BUILD/sim/libfashim.so "$BUILD/apps/sim/demo" 60 >/dev/null; "$BUILD/fashim" report watching.jsonl | sed -n "s/^ *stood aside [0-9]* times, .* together\(.*\)\(: what was called.*\)/stood aside\2/p"'
+# What the shim writes until it is killed tells how long that took, long after the last comparison.
+holds report_killed_truly '
+	export FASHIM_SAMPLE=0 FASHIM_MIN_SPEEDUP=0 FASHIM_BUDGET=0 FASHIM_OUT=truly.jsonl
+	LD_LIBRARY_PATH=$BUILD/simgpu LD_PRELOAD=$BUILD/sim/libfashim.so "$BUILD/apps/sim/demo" 100000 >/dev/null & pid=$!
+	calls() { "$BUILD/fashim" report -f json truly.jsonl 2>/dev/null | sed -n "s/^ *\"calls\": \([0-9]*\).*/\1/p" | head -1; }
+	until_more() { for i in $(seq 1200); do [ "$(calls)" -gt "$1" ] 2>/dev/null && break; sleep 0.1; done; }
+	until_more 6; "$BUILD/fashim" report truly.jsonl | grep -q "still running after" || exit
+	before=$(calls); sleep 1; until_more "$before"; kill -KILL $pid; wait $pid 2>/dev/null
+	compared=$(sed -n "s/.*\"at_us\":\([0-9]*\).*/\1/p" truly.jsonl | tail -1); wall=$("$BUILD/fashim" report -f json truly.jsonl | sed -n "s/^ *\"wall_us\": \([0-9]*\).*/\1/p" | head -1)
+	"$BUILD/fashim" report truly.jsonl | grep "killed after more than" && [ "$wall" -gt $((compared + 1000000)) ] || { echo "compared $compared wall $wall"; exit 1; }'
 t report_killed_later 0 'sed "/\"sample\"/s/}\$/,\"at_us\":1234567.8}/" killed_live.jsonl >later.jsonl; cp killed_live.jsonl.live later.jsonl.live; fashim report later.jsonl | grep -E "started|shim "; fashim report -f html later.jsonl | grep -o "killed after[^<]*"; fashim report -f json later.jsonl | grep wall_us'
 t report_running 0 '
 	sed "1s/\"pid\":[0-9]*/\"pid\":$$/; 1s/\"host\":\"[^\"]*\"/\"host\":\"$(uname -n)\"/" logs/killed.jsonl >running.jsonl; "$BUILD/tests/cli/live" running.jsonl.live begun

@@ -62,7 +62,8 @@ static bool still_running(const json_t *header)
 	return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
 }
 
-/* The shim notes the time at the end alone; 0: a killed process took its own with it. */
+/* Until now, or until the file was written last: a killed process went on for a while. 0: a shim
+ * that noted the time at the end alone was killed. */
 static double duration_us(const struct live_file *live, bool running)
 {
 	struct timespec now;

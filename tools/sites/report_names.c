@@ -301,12 +301,13 @@ const char *report_sentence(const struct report_reason *reason)
 
 char *report_after(const struct run_log *run, char *buffer, size_t size)
 {
-	const double us = run->wall_us > 0 ? run->wall_us : run->last_us;
+	const bool known = run->wall_us > 0 && strcmp(run->end, "killed") != 0;
+	const double us = known ? run->wall_us : fmax(run->wall_us, run->last_us);
 	char duration[32];
 
 	*buffer = '\0';
 	if (us > 0)
-		snprintf(buffer, size, " after %s%s", run->wall_us > 0 ? "" : "more than ",
+		snprintf(buffer, size, " after %s%s", known ? "" : "more than ",
 			 format_duration(duration, sizeof(duration), us));
 	return buffer;
 }
