@@ -77,6 +77,15 @@ measured()
 }
 measured times times.py
 measured bench bench
+# The verdict on one kernel, without the names of the kernels that it was judged beside.
+kept=$here/../gpu/reference/gate.json
+[ ! -f "$kept" ] || {
+	echo '```'
+	echo '$ fashim bench --gate'
+	env -i LC_ALL=C.UTF-8 "$build/fashim" bench --gate --from "$kept" | sed -E '/^VERDICT/,/^$/{s/ KERNELS$//; s/( [0-9.]+e-[0-9]+) .*/\1/}'
+	echo '```'
+	sed -n 's/^ *"commit": "\(.*\)",*$/\nKernels as of \1./p' "$kept"
+} | replace gate
 {
 	echo '```'
 	run replace 'fashim run -- python3 model.py'
