@@ -475,7 +475,7 @@ t report_bundle_trace 0 '
 	fashim report --bundle -o t.tgz --trace "$TRACES/naive_512.trace.gz" logs/replace.jsonl killed_live.jsonl | sed 1d; tar -tzf t.tgz; tar -xzf t.tgz; cd fashim-bundle; fashim report . 2>/dev/null | cmp - report.txt; fashim replay trace.txt | tail -1; rm -r ../fashim-bundle'
 t report_bundle_bad 1 '
 	fashim report --bundle logs/replace.jsonl; rm fashim-bundle.tar.gz; fashim report --bundle -o none/no/x.tgz logs/replace.jsonl; fashim report --bundle -o /dev/full logs/replace.jsonl
-	fashim report --bundle --trace nowhere logs/replace.jsonl; fashim report --bundle - <logs/replace.jsonl; fashim report --bundle logs/junk.bin; ls fashim-bundle* 2>/dev/null; TMPDIR=/no/where fashim report --bundle logs/replace.jsonl 2>&1 | sed "s/-......:/-X:/"; exit ${PIPESTATUS[0]}'
+	fashim report --bundle --trace nowhere logs/replace.jsonl; fashim report --bundle - <logs/replace.jsonl; timeout 60 fashim report --bundle <(cat logs/replace.jsonl); fashim report --bundle logs/junk.bin; ls fashim-bundle* 2>/dev/null; TMPDIR=/no/where fashim report --bundle logs/replace.jsonl 2>&1 | sed "s/-......:/-X:/"; exit ${PIPESTATUS[0]}'
 t report_bundle_usage 2 'for o in --trace=x --private "--bundle -f html" "--bundle --site 1" "--bundle -o private.jsonl private.jsonl"; do fashim report $o logs/replace.jsonl 2>err; [ $? = 2 ] || exit 0; head -1 err; done; exit 2'
 
 # ---- report: ranks of one job

@@ -120,6 +120,14 @@ static int put_log(struct making *making, const char *path)
 	return result;
 }
 
+/* What can be read a second time. */
+static bool is_file(const char *path)
+{
+	struct stat info;
+
+	return strcmp(path, "-") != 0 && !(stat(path, &info) == 0 && S_ISFIFO(info.st_mode));
+}
+
 /* Each file once, however many runs it holds. */
 static int put_logs(struct making *making)
 {
@@ -131,9 +139,9 @@ static int put_logs(struct making *making)
 
 		if (i && !strcmp(path, set->runs[i - 1]->path))
 			continue;
-		result = strcmp(path, "-") ? put_log(making, path) : -ESPIPE;
+		result = is_file(path) ? put_log(making, path) : -ESPIPE;
 		if (result == -ESPIPE)
-			complain("a bundle is made of files, not of standard input");
+			complain("a bundle is made of files, not of standard input or a pipe");
 		else if (result)
 			complain("%s: %s", path, strerror(-result));
 	}
