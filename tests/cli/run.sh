@@ -1077,6 +1077,18 @@ holds tune_interrupted '
 	    grep -q "interrupted: the results of $kept of 6 calls are kept" cut.err'
 holds tune_again '
 	LD_LIBRARY_PATH=$SIMGPU fashim tune --library='"$build"'/sim/libfashim_kernels.so --rounds=10 --cache=cut.txt -s 1,1,1,16,64 >again.out 2>&1 && grep -c 1,1,1,16,64 cut.txt | grep -qx 1'
+# Whatever takes long says so on a terminal, and its line is gone at the end.
+holds progress_everywhere '
+	slow() { head -2; sleep 5; cat; }
+	for k in diff gate export html; do mkfifo pace.$k; slow <logs/new.jsonl >pace.$k & done; mkfifo pace.replay; gzip -dc "$TRACES/naive_512.trace.gz" | slow >pace.replay &
+	on() { local name=$1; shift; script -qec "LD_LIBRARY_PATH=$SIMGPU fashim $* 2>&1 >/dev/null" /dev/null </dev/null >said.$name & }
+	on diff diff pace.diff logs/new.jsonl; on gate gate pace.gate; on export export pace.export; on html report -f html -o pace.html.out pace.html; on replay replay pace.replay
+	on bench bench $BENCH --ladder; on tune tune --library='"$build"'/sim/libfashim_kernels.so --rounds=10 --cache=pace.txt -s 1,8,16,64,64; wait
+	for name in diff gate export html replay bench tune; do
+		tr "\r\033" "\nE" <said.$name >lines
+		case $name in bench) grep -q "rounds in turn: [0-9]* %" lines ;; tune) grep -q "^E\[K\[1/1\] 1,8,16,64,64" lines ;; *) grep -q "^E\[K.*: [0-9.]* bytes" lines ;; esac &&
+		    { [ $name = tune ] || [ "$(grep -c "^E\[K" lines)" -ge 2 ]; } || { echo "$name"; cat -v said.$name; exit 1; }
+	done'
 t tune_no_kernel 1 '
 	LD_LIBRARY_PATH=$SIMGPU fashim tune --library='"$build"'/sim/libfashim_kernels.so --cache=cut.txt -s 1,1,1,16,512 -f csv | tr -d "\r"; exit ${PIPESTATUS[0]}'
 t tune_not_ours 0 '
