@@ -4,7 +4,7 @@
 # readme.sh BUILD [--update | --picture]: what the README quotes of the command must be what the command says: the
 # tables of options and reasons that it is compiled from, the kernel times that were measured last, and its first
 # screen, from the logs of docs/example. Says where they differ; --update writes them anew, --picture takes
-# docs/report.png from a page in chromium-headless-shell.
+# docs/report.png from a page in Chromium.
 
 set -eu
 build=$(cd "$1" && pwd)
@@ -61,7 +61,7 @@ report()
 
 if [ "${2-}" = --picture ]; then
 	"$build/fashim" report -f html -o "$work/page.html" "$example/compare.jsonl.gz"
-	chromium-headless-shell --no-sandbox --disable-gpu --hide-scrollbars --blink-settings=preferredColorScheme=1 \
+	"$(command -v chromium-headless-shell || command -v chromium)" --headless --no-sandbox --disable-gpu --hide-scrollbars --blink-settings=preferredColorScheme=1 \
 		--window-size=1600,1350 --screenshot="$here/../../docs/report.png" "file://$work/page.html" 2>/dev/null
 	exit
 fi
