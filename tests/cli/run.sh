@@ -1005,6 +1005,18 @@ holds debug_rooms '
 	cd "$DOCS/.."; rooms=$(grep -rl "message_debug(" shim --include=*.c | cut -d/ -f2 | sort -u | grep -v base)
 	sed -n "/^| room | what it says/,/^\$/s/^| \`\([a-z]*\)\`.*/\1/p" docs/recipes.md | sort | cmp - <(echo "$rooms") &&
 	sed -n "/ rooms\[\] = {/,/};/p" shim/base/message.c | grep -o "\"[a-z]*\"" | tr -d "\"" | sort | cmp - <(echo "$rooms")'
+# A debugger stops at the tracepoints, and finds their arguments where docs/recipes.md has them.
+t tracepoints 0 '
+	{ gdb -batch -ex "break main" -ex run bin/ended </dev/null 2>&1 | grep -q "^Breakpoint 1, "; } 2>/dev/null && ! grep -q __asan "$BUILD/sim/libfashim.so" || { cat '"$here"'/expected/tracepoints.out; exit 0; }
+	at() { printf "break -probe-stap fashim:%s\ncommands\nsilent\nprintf \"%s%s\\\\n\", %s\ncontinue\nend\n" "$1" "$1" "$2" "$3"; }
+	{
+		printf "set environment %s\n" "LD_PRELOAD $BUILD/sim/libfashim.so" "LD_LIBRARY_PATH $BUILD/simgpu" "FASHIM_OUT none" "FASHIM_MIN_SPEEDUP 0" "FASHIM_BUDGET 0"
+		printf "break main\nrun 6\n"
+		at site_new " site %d, %ld scores" "(int)\$_probe_arg0, (long)\$_probe_arg1"; at site_state " site %d call %d: %d" "(int)\$_probe_arg0, (int)\$_probe_arg1, (int)\$_probe_arg2"
+		at compared " site %d call %d, timed %d %d" "(int)\$_probe_arg0, (int)\$_probe_arg1, (long)\$_probe_arg2 > 0, (long)\$_probe_arg3 > 0"
+		at replaced " site %d call %d" "(int)\$_probe_arg0, (int)\$_probe_arg1"; echo continue
+	} >points.gdb
+	gdb -batch -x points.gdb "$BUILD/apps/sim/demo" 2>&1 </dev/null | grep -E "^(site_|compared|replaced)"'
 t debug_messages 0 '
 	said() { FASHIM_LOG=$1 FASHIM_OUT=none FASHIM_MIN_SPEEDUP=0 FASHIM_BUDGET=0 LD_LIBRARY_PATH=$BUILD/simgpu LD_PRELOAD=$BUILD/sim/libfashim.so "$BUILD/apps/sim/"$2 2>&1 >/dev/null | grep -o "^fashim: [A-Z_a-z]*[:=]" | sort -u | xargs; }
 	said info demo; said debug demo; said debug:site,gpu demo; said debug:ask "unseen in_two"; said debug:hook demo'
