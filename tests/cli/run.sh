@@ -649,6 +649,8 @@ export PATH="$PATH:$build/tests/cli"
 t help_export 0 'fashim help export'
 t export_perfetto 0 'fashim export logs/streams.jsonl'
 t export_untimed 0 'fashim export --format=chrome logs/replace.jsonl | head -16; fashim export logs/old.jsonl >trace; check_trace trace'
+# Where the stand-in was busy is told, how much faster it was is not.
+t export_simulated 0 'sed "1s/Example GPU/simgpu (CPU)/" logs/streams.jsonl >stand_in.jsonl; for log in logs/streams.jsonl stand_in.jsonl; do fashim export $log | grep -c "\"cat\":\"fused\""; fashim export $log | grep -c speedup; done; true'
 t export_two_runs 0 'fashim export two_runs.jsonl logs/old.jsonl | grep process_name'
 t export_escapes 0 'fashim export logs/escapes.jsonl | head -12; fashim export -f folded logs/escapes.jsonl | head -3'
 t export_folded 0 'fashim export -f folded logs/old.jsonl'

@@ -29,6 +29,7 @@ struct trace {
 	struct timeline timeline;
 	FILE *out;
 	bool begun;		   /* some event is written */
+	bool simulated;		   /* no GPU's times are in the run being written */
 	long long process;	   /* of the run being written */
 	struct slice_names *names; /* of its sites, by number - 1 */
 	uint32_t name_count;
@@ -231,7 +232,7 @@ static void put_call(struct trace *trace, const struct timeline_slice *slice, co
 	fputs(",\"cat\":\"attention\"", trace->out);
 	put_quoted(trace, "name", name);
 	fprintf(trace->out, ",\"args\":{\"call\":%llu", (unsigned long long)slice->occurrence);
-	if (slice->app_ns > 0 && slice->fused_ns > 0)
+	if (slice->app_ns > 0 && slice->fused_ns > 0 && !trace->simulated)
 		fprintf(trace->out, ",\"speedup\":%.3f",
 			(double)slice->app_ns / (double)slice->fused_ns);
 	if (isfinite(slice->max_rel))
@@ -267,6 +268,7 @@ static int put_run(struct trace *trace, const struct export *export, int run, si
 	const struct timeline *timeline = &trace->timeline;
 
 	trace->process = process_id(export, run);
+	trace->simulated = log->simulated;
 	free_names(trace);
 	trace->names = calloc((size_t)log->site_count + 1, sizeof(*trace->names));
 	if (!trace->names)
