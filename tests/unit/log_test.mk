@@ -38,11 +38,6 @@ $(O)/tests/unit/test_rest: $(O)/tests/unit/test_rest.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka
 
-UNIT_TESTS += $(O)/tests/unit/test_rest_trial
-$(O)/tests/unit/test_rest_trial: $(O)/tests/unit/test_rest_trial.o $(call shim_objects,rest)
-	$(call say,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka
-
 UNIT_TESTS += $(O)/tests/unit/test_ledger
 $(O)/tests/unit/test_ledger: $(O)/tests/unit/test_ledger.o $(call shim_objects,ledger config option cost message names own_file driver driver_table image locks resolve)
 	$(call say,LINK,$@)
