@@ -11,6 +11,7 @@
  *   copies   the shim's
  *   once     the N-th call (from 1; 0: none, they are counted)
  *   from     that and all later ones
+ *   late     launches: none is refused, but all take their time
  *   sticky   driver: that one, and the context is broken for everybody
  * A call is the shim's when it returns into the shim's code. A function that the shim exports
  * forwards the program's call, though: what such a function calls of the driver is the program's.
@@ -44,7 +45,7 @@
 enum kind { NONE, DRIVER, MEMORY, FILES, LOCKS, FILLS, LAUNCHES, COPIES };
 
 static enum kind kind;
-static bool from, sticky;
+static bool from, sticky, late;
 static long wanted;
 static uintptr_t begin, end; /* code of the shim */
 static struct fault_found own, *found = &own;
@@ -82,6 +83,7 @@ static __attribute__((constructor)) void start(void)
 	dl_iterate_phdr(look_at, NULL);
 	from = !strcmp(how, "from");
 	sticky = !strcmp(how, "sticky");
+	late = !strcmp(how, "late");
 	kind = !strcmp(what, "driver")	   ? DRIVER
 	       : !strcmp(what, "memory")   ? MEMORY
 	       : !strcmp(what, "file")	   ? FILES
@@ -172,9 +174,16 @@ int fault_refuses(const char *name, const void *caller)
 	if (kind == FILLS)
 		return !strcmp(name, "cuMemsetD8Async") && refuses(FILLS, name, caller) ? SIM_LOST
 											: 0;
-	if (kind == LAUNCHES || kind == COPIES)
-		return strcmp(name, "cuGraphLaunch") == 0 && refuses(kind, name, caller) ? REFUSAL
-											 : 0;
+	if (kind == LAUNCHES || kind == COPIES) {
+		bool refused;
+
+		if (strcmp(name, "cuGraphLaunch") != 0)
+			return 0;
+		refused = refuses(kind, name, caller);
+		if (late && is_ours(caller) && is_forwarded(caller))
+			usleep(50000);
+		return refused && !late ? REFUSAL : 0;
+	}
 	if (sticky && strncmp(name, "cublas", 6) == 0) /* it breaks no context */
 		return 0;
 	if (!refuses(DRIVER, name, caller))

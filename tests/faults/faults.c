@@ -74,7 +74,8 @@ static const struct way {
 #define WAYS (sizeof(ways) / sizeof(*ways))
 
 static const struct way locks = {"locks", "once"}, fills = {"fills", "from"},
-			launches = {"launches", "once"}, copies = {"copies", "once"};
+			launches = {"launches", "once"}, copies = {"copies", "once"},
+			late = {"launches", "late"};
 
 /* What may be called with a lock of the shim's. */
 static const char *const quick[] = {
@@ -93,7 +94,7 @@ static struct shared {
 		atomic_long next; /* of those to be tried, which is the next */
 		atomic_long calls, tried, told, failed;
 	} sweep[PROGRAMS][WAYS];
-	atomic_int locks[PROGRAMS], fills[PROGRAMS], launches; /* were they looked at? */
+	atomic_int locks[PROGRAMS], fills[PROGRAMS], launches, late; /* were they looked at? */
 } * shared;
 
 static void *share(size_t bytes, int fd)
@@ -363,6 +364,32 @@ static void refuse_launches(const struct program *program, const struct way *way
 	zoo_free(&under);
 }
 
+/* What the driver makes of it is the program's, however long another thread's launch is under way.
+ */
+static void launch_late(void)
+{
+	const struct program program = {
+		"hazards", "graph_late_launch", {"SIMGPU_ASYNC=2000"}, TOLERANCE};
+	struct outcome plain, under;
+	struct verdict verdict;
+	bool right;
+
+	run(&plain, &program, NULL, 0);
+	run(&under, &program, &late, 1);
+	zoo_read_log(log_path, &verdict);
+	right = found->count && !under.status && !verdict.violations &&
+		zoo_mentions(log_path, "\"state\":\"replaced\"") &&
+		zoo_difference(&plain, &under) <= program.tolerance;
+	if (!right)
+		printf("%s:%s: status 0x%x, %d replaced, %g apart, reasons %s\n", program.name,
+		       program.example, (unsigned)under.status, (int)verdict.replaced,
+		       zoo_difference(&plain, &under), verdict.reasons);
+	shared->passed += right;
+	shared->failed += !right;
+	zoo_free(&plain);
+	zoo_free(&under);
+}
+
 static bool wanted(const char *pattern, const char *first, const char *second)
 {
 	const size_t length = strlen(first);
@@ -416,6 +443,9 @@ static void work(void)
 				refuse_launches(&programs[p], &launches, &plain, number);
 				refuse_launches(&programs[p], &copies, &plain, number);
 			}
+		if (p == LAUNCHING && wanted(asked.way, late.kind, late.how) &&
+		    !atomic_fetch_add(&shared->late, 1))
+			launch_late();
 		zoo_free(&plain);
 	}
 }
