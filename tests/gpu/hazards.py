@@ -300,7 +300,8 @@ def threads(variant):
     return step
 
 
-@program(Expect("replace", chains=3, sites=3, tol=1e-3), repeat=12, few=3)
+# tol: outputs are single rows of V, which reach 4, where a step of fp16 is 2^-9
+@program(Expect("replace", chains=3, sites=3, tol=2e-3), repeat=12, few=3)
 def late_overflow(variant):
     """q and k grow, until in the last two forwards the product of one key and every seventh query
     is more than fp16 holds: NaN, but where masked_fill hides it"""
