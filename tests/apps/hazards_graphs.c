@@ -283,8 +283,8 @@ static void graph_overflow(void)
 	for (int r = 4; r < 14; r++) {
 		bench_inputs(&b, r);
 		for (size_t h = 0; h < b.n; h += b.n / (size_t)b.shape.heads)
-			CHECK(cuMemsetD16(b.t.k + 2 * h, 0x5001,
-					  (size_t)b.shape.depth)); /* 32.03 */
+			CHECK(cuMemsetD16Async(b.t.k + 2 * h, 0x5001 /* 32.03 */,
+					       (size_t)b.shape.depth, b.app.stream));
 		launch(&b, exec);
 		observe_o(&b, &b.t, r);
 		if (r == 9)
