@@ -3,8 +3,7 @@
  * One question at a time: with scores of zero and inputs without effect, which keys are seen; with
  * random scores, how P follows them; with one input at a time, where and how it enters. Then the
  * whole answer is held against runs with everything at once, and last, what becomes of rows that
- * see nothing, and of scores that are infinite. An answer that does not reproduce all of P, in
- * every row looked at, is none.
+ * see nothing, and of infinite scores. An answer that does not reproduce all of P is none.
  */
 #include "shim/ask/identify.h"
 
@@ -503,19 +502,15 @@ static const char *find_empty(struct session *session)
 /* Scores in fp16 that overflowed: do they make a row NaN and, below, one that sees nothing? */
 static const char *find_overflow(struct session *session)
 {
-	static const enum content_kind kinds[] = {CONTENT_BEYOND, CONTENT_EMPTY};
-	int becomes[2];
-
-	if (session->probe.score_dtype != ATTN_F16)
-		return NULL;
-	for (int n = 0; n < 2; n++) {
+	session->overflows = session->probe.score_dtype == ATTN_F16;
+	for (int n = 0; n < 2 && session->overflows; n++) {
 		set_plain(session, &session->run);
-		session->run.scores = scores_of(session, kinds[n], 0, 0);
+		session->run.scores = scores_of(session, n ? CONTENT_EMPTY : CONTENT_BEYOND, 0, 0);
 		if (!ask(session, &session->run))
 			return refused;
-		becomes[n] = fit_empty_row(&session->probe.grid, &session->run);
+		session->overflows = fit_empty_row(&session->probe.grid, &session->run) ==
+				     (n ? session->empty : ATTN_EMPTY_NAN);
 	}
-	session->overflows = becomes[0] == ATTN_EMPTY_NAN && becomes[1] == session->empty;
 	return NULL;
 }
 
