@@ -25,8 +25,8 @@
 #define LINE_SIZE 512
 
 /* Those that have something to say at level debug. */
-static const char *const rooms[] = {"act", "ask",  "code",  "gpu", "hazard",
-				    "log", "real", "rules", "site"};
+static const char *const rooms[] = {"act",    "ask", "code", "flow",  "gpu",
+				    "hazard", "log", "real", "rules", "site"};
 
 static atomic_int shown_level = -1;
 static const char *_Atomic shown_rooms;

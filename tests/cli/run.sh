@@ -1097,7 +1097,7 @@ holds progress_everywhere '
 	for k in diff gate export html; do mkfifo pace.$k; slow <logs/new.jsonl >pace.$k & done; mkfifo pace.replay; gzip -dc "$TRACES/naive_512.trace.gz" | slow >pace.replay &
 	on() { local name=$1; shift; script -qec "LD_LIBRARY_PATH=$SIMGPU fashim $* 2>&1 >/dev/null" /dev/null </dev/null >said.$name & }
 	on diff diff pace.diff logs/new.jsonl; on gate gate pace.gate; on export export pace.export; on html report -f html -o pace.html.out pace.html; on replay replay pace.replay
-	on bench bench $BENCH --ladder; on tune tune --library='"$build"'/sim/libfashim_kernels.so --rounds=10 --cache=pace.txt -s 1,8,16,64,64; wait
+	on bench bench $BENCH --rounds=20 --ladder; on tune tune --library='"$build"'/sim/libfashim_kernels.so --rounds=10 --cache=pace.txt -s 1,8,16,64,64; wait
 	for name in diff gate export html replay bench tune; do
 		tr "\r\033" "\nE" <said.$name >lines
 		case $name in bench) grep -q "rounds in turn: [0-9]* %" lines ;; tune) grep -q "^E\[K\[1/1\] 1,8,16,64,64" lines ;; *) grep -q "^E\[K.*: [0-9.]* bytes" lines ;; esac &&
