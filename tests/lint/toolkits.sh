@@ -39,6 +39,9 @@ names()
 # prepare VERSION: its packages have other names from 13 on.
 prepare()
 {
+	case $1 in # cuda_fp16.h wants <nv/target>, which comes apart
+	12.[4-9]) [ -d "$folder/$1/nvidia/cuda_cccl" ] || fetch "$1" nvidia-cuda-cccl-cu12 || return 1 ;;
+	esac
 	[ ! -e "$folder/$1/.complete" ] || return 0
 	case $1 in
 	13.*) fetch "$1" nvidia-cuda-runtime nvidia-cuda-crt && fetch_cublas "$1" nvidia-cublas ;;
