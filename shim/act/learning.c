@@ -173,7 +173,7 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 {
 	struct op *op = sight->op;
 	COST(PURPOSE_LEARNING);
-	struct attn_args args, as_it_is;
+	struct attn_args args;
 	char detail[96];
 	bool by_data = false;
 	const struct attn_variant *variant = NULL;
@@ -206,8 +206,6 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 	if (reason == REASON_NOT_SOFTMAX && strcmp(detail, "log_softmax") != 0)
 		return learning_pass_over(chain, detail);
 	opener_result(&chain->steps[0].gemm, true);
-	as_it_is = args;
-	mixed = reason == REASON_NONE && !originals_narrow(&args, chain, false);
 	fresh = !site_known(chain);
 	if (!affordable_to_learn(chain, fresh, by_data))
 		return put_off(chain, NULL);
@@ -217,9 +215,15 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 		held_drop(chain);
 		return FLOW_PASS;
 	}
+	mixed = reason == REASON_NONE && !originals_narrow(&args, chain, site->wide);
 	args.spec.round_s &= site->round_s;
 	if (!fresh && too_dear(site, chain))
 		return put_off(chain, site);
+	/* What was cast before any chain was in view is not known: it may be the next time. */
+	if (mixed && ++site->uncast >= MOST_UNCAST && !site->passed) {
+		site->wide = true;
+		mixed = false;
+	}
 	if (reason == REASON_NONE && !mixed && config()->mode >= MODE_COMPARE &&
 	    site->state == SITE_LEARNING && prepare(chain) == -EAGAIN)
 		return put_off(chain, site);
@@ -228,14 +232,6 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 	if (site->state == SITE_VERIFIED && site->interval < MOST_RARE * config()->sample)
 		site->interval *= 2;
 	chain->site = site;
-	/* What was cast before any chain was in view is not known: it may be the next time. */
-	if (mixed && ++site->uncast >= MOST_UNCAST && !site->passed)
-		site->wide = true;
-	if (site->wide) {
-		args = as_it_is;
-		args.spec.round_s &= site->round_s;
-		mixed = false;
-	}
 	if (reason == REASON_NONE && !mixed && site->state == SITE_LEARNING &&
 	    config()->mode >= MODE_COMPARE) {
 		variant = prepare(chain) ? NULL : fused_select(chain->context, &args);

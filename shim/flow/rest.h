@@ -27,7 +27,7 @@
 /* ---- the arithmetic: times in ns ---- */
 
 struct rest_window {
-	uint64_t wall, host;  /* passed; of it the shim's on the host */
+	uint64_t wall, host;  /* passed, without pauses; of it the shim's on the host */
 	uint64_t saved;	      /* of the GPU's time */
 	unsigned asked, idle; /* products asked for their stream, and found it empty */
 };

@@ -218,6 +218,19 @@ static void test_never_cast(void **state)
 	assert_reads_wide();
 }
 
+/* The kernels are not loaded yet when that is found: the site waits for them. */
+static void test_never_cast_kernels_later(void **state)
+{
+	begin(false, CORE_HALF);
+	for (int i = 0; i < 18; i++) {
+		below_reset();
+		below.kernels_later = i == 7 ? 9 : 0;
+		scores(CORE_HALF);
+		core_send(context(NARROW_P, core.o));
+	}
+	assert_reads_wide();
+}
+
 /* Cast from another type than PV's. */
 static void test_other_type(void **state)
 {
@@ -255,9 +268,13 @@ static void test_all_fp32(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read),	      cmocka_unit_test(test_gone),
-		cmocka_unit_test(test_other_numbers), cmocka_unit_test(test_output_over_original),
-		cmocka_unit_test(test_never_cast),    cmocka_unit_test(test_other_type),
+		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_other_numbers),
+		cmocka_unit_test(test_output_over_original),
+		cmocka_unit_test(test_never_cast),
+		cmocka_unit_test(test_never_cast_kernels_later),
+		cmocka_unit_test(test_other_type),
 		cmocka_unit_test(test_all_fp32),
 	};
 

@@ -112,7 +112,8 @@ NOTHING(scratch_free, const struct scratch_leaving *leaving)
 /* ---- shim/gpu/fused.c */
 
 ANSWER(bool, fused_prepared, true, CUcontext context)
-ANSWER(int, fused_prepare, 0, CUcontext context)
+ANSWER(int, fused_prepare, below.kernels_later &&below.kernels_later-- ? -EAGAIN : 0,
+       CUcontext context)
 ANSWER(int, fused_missing, 0, CUcontext context, const struct attn_variant *variant, char *detail,
        size_t size)
 

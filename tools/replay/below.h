@@ -46,20 +46,21 @@ struct below {
 	uint64_t count[ACT_KINDS];
 	int acts; /* in act[], the first BELOW_ACTS */
 	struct act act[BELOW_ACTS];
-	uint64_t saved;	      /* bytes copied to scratch */
-	int64_t scratch;      /* pieces taken and not given back; survives the reset */
-	int64_t scratch_most; /* that were out at a time */
-	bool no_scratch;      /* requests that may fail do */
-	bool no_rows;	      /* copies by rows fail */
-	bool no_kernel;	      /* no variant fits */
-	bool no_fused;	      /* the fused launch fails */
-	bool no_order;	      /* streams cannot be ordered */
-	bool no_rerun;	      /* held-back launches and products fail */
-	bool far;	      /* kernels without a rule follow addresses in memory … */
-	bool unsettled;	      /* … or the answer is not there yet */
-	bool unfinished;      /* no event is ever done */
-	int waits;	      /* for a stream, or an event, by the host */
-	int marks;	      /* events recorded */
+	uint64_t saved;		/* bytes copied to scratch */
+	int64_t scratch;	/* pieces taken and not given back; survives the reset */
+	int64_t scratch_most;	/* that were out at a time */
+	bool no_scratch;	/* requests that may fail do */
+	bool no_rows;		/* copies by rows fail */
+	bool no_kernel;		/* no variant fits */
+	unsigned kernels_later; /* so often they are not loaded yet */
+	bool no_fused;		/* the fused launch fails */
+	bool no_order;		/* streams cannot be ordered */
+	bool no_rerun;		/* held-back launches and products fail */
+	bool far;		/* kernels without a rule follow addresses in memory … */
+	bool unsettled;		/* … or the answer is not there yet */
+	bool unfinished;	/* no event is ever done */
+	int waits;		/* for a stream, or an event, by the host */
+	int marks;		/* events recorded */
 	const struct attn_variant
 		*odd;	       /* fits where Q lies at no multiple of 16; NULL: as elsewhere */
 	int looks, looked;     /* at masks, by fused launches; of these, spared */
