@@ -183,6 +183,16 @@ static void graph_late_launch(void)
 	bench_close(&b);
 }
 
+/* A chain whose output is the next launch's Q. */
+static CUgraphExec one_step(struct bench *b)
+{
+	begin(b);
+	chain(b, &b->t);
+	app_scale(&b->app, b->t.q, b->t.o, 1.5f, b->n);
+	overwrite_scores(b);
+	return end_ready(b);
+}
+
 /* The stream of the latest launch is captured when the next one comes, on another stream. */
 static void graph_stream_captured(void)
 {
@@ -193,11 +203,7 @@ static void graph_stream_captured(void)
 	open_known(&b);
 	streams[0] = b.app.stream;
 	CHECK(cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING));
-	begin(&b);
-	chain(&b, &b.t);
-	app_scale(&b.app, b.t.q, b.t.o, 1.5f, b.n);
-	overwrite_scores(&b);
-	exec = end_ready(&b);
+	exec = one_step(&b);
 	bench_inputs(&b, 4);
 	for (int r = 4; r < 14; r++) {
 		CHECK(cuGraphLaunch(exec, streams[0]));
@@ -232,11 +238,7 @@ static void graph_stream_joins(void)
 		CHECK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
 	CHECK(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
 	CHECK(cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
-	begin(&b);
-	chain(&b, &b.t);
-	app_scale(&b.app, b.t.q, b.t.o, 1.5f, b.n);
-	overwrite_scores(&b);
-	exec = end_ready(&b);
+	exec = one_step(&b);
 	bench_inputs(&b, 4);
 	for (int r = 4; r < 14; r++) {
 		CHECK(cuGraphLaunch(exec, streams[r % 2]));
