@@ -115,13 +115,22 @@ static void put(int is_double, void *to, int64_t index, double value)
 		((float *)to)[index] = (float)value;
 }
 
+/* As cuBLAS rounds alpha times the sum before it adds to it. */
+static double rounded(double x, int type)
+{
+	return type == CUDA_R_16F    ? f16_to_float(float_to_f16((float)x))
+	       : type == CUDA_R_16BF ? bf16_to_float(float_to_bf16((float)x))
+				     : x;
+}
+
 static double finish(const struct gemm_args *g, double sum, uint64_t c, uint64_t bias, int64_t i,
 		     int64_t j)
 {
 	double x = g->alpha * sum;
 
 	if (g->beta != 0)
-		x += g->beta * load(c, i * g->c.row + j * g->c.column, g->c.type);
+		x = rounded(x, g->d.type) +
+		    g->beta * load(c, i * g->c.row + j * g->c.column, g->c.type);
 	if (bias)
 		x += load(bias, i, g->bias_type);
 	if (g->relu && !(x > 0))

@@ -92,7 +92,8 @@ static void check(cudaDataType type, int ta, int tb, int lda, int ldb, int ldc, 
 					sum += ha[z * sa + (ta ? i * lda + p : p * lda + i)] *
 					       hb[z * sb + (tb ? p * ldb + j : j * ldb + p)];
 				size_t at = (size_t)(z * sc + (long)j * ldc + i);
-				double want = rounded(type, alpha * sum + beta * hc[at]);
+				double want =
+					rounded(type, rounded(type, alpha * sum) + beta * hc[at]);
 				if (result(type, at) != want)
 					fail_msg("batch %d [%d,%d]: %g, not %g", z, i, j,
 						 result(type, at), want);

@@ -69,6 +69,14 @@ static void test_preloaded(void **state)
 	assert_int_equal(args.spec.bias[1].base, core.mask);
 	assert_true(args.spec.bias_scale[1] == 1);
 	assert_int_equal(args.spec.round_x, ATTN_F16);
+	core_begin(); /* rounded before it is added to, and then again */
+	op.gemm.alpha = 0.3;
+	chain = chain_open(&op);
+	join(chain, core_add_mask(core.x, core.s, core.mask));
+	assert_int_equal(finish(chain), REASON_NONE);
+	assert_true(args.spec.alpha == 0.3f);
+	assert_int_equal(args.spec.round_s,
+			 ATTN_ROUND_PRODUCT | ATTN_ROUND_BIASED | ATTN_ROUND_WEIGHTS);
 	core_begin(); /* tanh of it is no form of ours */
 	chain = chain_open(&op);
 	join(chain, core_tanh(core.x, core.s));
