@@ -33,9 +33,9 @@ void spec_store_fill(struct walk *walk)
 		*value = copysignf(INFINITY, *value);
 }
 
-/* fp16 rounds 65520 and more to an infinity. What is larger by this much is surely that: another
- * order of its sum, scores rounded after the product, nothing makes as great a difference. */
-#define SURELY_BEYOND (65520.0 * (1 + 0x1p-8))
+/* fp16 rounds 65520 and more to an infinity. What is larger by this much is that: another order of
+ * an fp32 sum makes no such difference, unless its terms are a thousand times the sum. */
+#define SURELY_BEYOND (65520.0 * (1 + 0x1p-13))
 
 float spec_overflow(const struct walk *walk)
 {
