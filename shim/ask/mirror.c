@@ -177,19 +177,38 @@ bool mirrors_any_address(const struct addresses_result *found)
 	return found->count > ADDRESSES_FOUND;
 }
 
+int mirrors_find_addresses(CUcontext context, CUstream stream, uint64_t base, uint64_t bytes,
+			   uint64_t room)
+{
+	struct memory_stretch stretch[MEMORY_STRETCHES];
+	const int stretches = memory_stretches(stretch);
+	int error = 0;
+
+	for (int i = 0; i < stretches && !error; i++) {
+		const struct addresses_args args = {.base = base,
+						    .bytes = bytes,
+						    .low = stretch[i].low,
+						    .high = stretch[i].high,
+						    .result = room};
+
+		error = fused_find_addresses(context, stream, &args);
+	}
+	return error;
+}
+
 bool mirrors_self_contained(struct mirrors *mirrors)
 {
 	const uint64_t room = scratch_get(mirrors->context, mirrors->stream,
 					  sizeof(struct addresses_result), false);
-	struct addresses_args args = {.result = room};
-	bool done = room && memory_bounds(&args.low, &args.high) &&
+	bool done = room &&
 		    driver.cuMemsetD8Async((CUdeviceptr)room, 0, sizeof(struct addresses_result),
 					   mirrors->stream) == CUDA_SUCCESS;
 
 	for (int i = 0; i < mirrors->count && done; i++) {
-		args.base = mirrors->item[i].copy;
-		args.bytes = mirrors->item[i].end - mirrors->item[i].begin;
-		done = !fused_find_addresses(mirrors->context, mirrors->stream, &args);
+		const struct mirror *mirror = &mirrors->item[i];
+
+		done = !mirrors_find_addresses(mirrors->context, mirrors->stream, mirror->copy,
+					       mirror->end - mirror->begin, room);
 	}
 	done = done &&
 	       driver.cuMemcpyDtoHAsync_v2(mirrors->host, (CUdeviceptr)room,

@@ -51,6 +51,11 @@ const char *mirrors_objection(const struct function *function);
 /* Does any of these words lead to the program's memory, or are they too many to tell? */
 bool mirrors_any_address(const struct addresses_result *found);
 
+/* Enqueues the search for such in [base, base+bytes): into the struct addresses_result at `room` on
+ * the device, beside what is there. 0 or what the driver says. */
+int mirrors_find_addresses(CUcontext context, CUstream stream, uint64_t base, uint64_t bytes,
+			   uint64_t room);
+
 /* Is there nothing in the copies, as they are now, that leads back to the program's memory? Waits.
  */
 bool mirrors_self_contained(struct mirrors *mirrors);

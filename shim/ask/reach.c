@@ -121,22 +121,18 @@ static struct question *free_question(CUcontext context)
 
 static int look(const struct op *op, const struct access_list *list, uint64_t room)
 {
-	struct addresses_args args = {.result = room};
 	int error = driver.cuMemsetD8Async((CUdeviceptr)room, 0, sizeof(struct addresses_result),
 					   op->stream) != CUDA_SUCCESS;
 
-	if (!memory_bounds(&args.low, &args.high))
-		return -1;
 	for (int i = 0; i < list->count && !error; i++) {
+		const struct access *access = &list->item[i];
 		bool before = false;
 
 		for (int k = 0; k < i; k++)
-			before |= list->item[k].begin == list->item[i].begin;
-		if (before || list->item[i].grade != GRADE_UNKNOWN)
-			continue;
-		args.base = list->item[i].begin;
-		args.bytes = list->item[i].end - args.base;
-		error = fused_find_addresses(op->context, op->stream, &args);
+			before |= list->item[k].begin == access->begin;
+		if (!before && access->grade == GRADE_UNKNOWN)
+			error = mirrors_find_addresses(op->context, op->stream, access->begin,
+						       access->end - access->begin, room);
 	}
 	return error;
 }

@@ -113,13 +113,51 @@ bool memory_reach(uint64_t address, uint64_t *begin, uint64_t *end)
 	return true;
 }
 
-bool memory_bounds(uint64_t *low, uint64_t *high)
+static uint64_t gap_before(size_t at)
 {
-	if (!count)
-		return false;
-	*low = table[0].base;
-	*high = table[count - 1].base + table[count - 1].bytes;
-	return true;
+	return table[at].base - (table[at - 1].base + table[at - 1].bytes);
+}
+
+/* First allocation behind the widest gap among those from `first` to `end`; 0: all are narrow. */
+static size_t behind_widest_gap(size_t first, size_t end)
+{
+	size_t widest = 0;
+
+	for (size_t i = first + 1; i < end; i++)
+		if (gap_before(i) >= (widest ? gap_before(widest) + 1 : MEMORY_GAP))
+			widest = i;
+	return widest;
+}
+
+int memory_stretches(struct memory_stretch stretch[MEMORY_STRETCHES])
+{
+	size_t first[MEMORY_STRETCHES + 1] = {0, count};
+	int stretches = count > 0;
+
+	while (stretches && stretches < MEMORY_STRETCHES) {
+		size_t widest = 0, found;
+		int in = 0;
+
+		for (int i = 0; i < stretches; i++) {
+			found = behind_widest_gap(first[i], first[i + 1]);
+			if (found && (!widest || gap_before(found) > gap_before(widest))) {
+				widest = found;
+				in = i;
+			}
+		}
+		if (!widest)
+			break;
+		memmove(&first[in + 2], &first[in + 1], (size_t)(stretches - in) * sizeof(*first));
+		first[in + 1] = widest;
+		stretches++;
+	}
+	for (int i = 0; i < stretches; i++) {
+		const struct allocation *last = &table[first[i + 1] - 1];
+
+		stretch[i] =
+			(struct memory_stretch){table[first[i]].base, last->base + last->bytes};
+	}
+	return stretches;
 }
 
 const struct allocation *memory_lookup(uint64_t address)

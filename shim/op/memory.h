@@ -31,8 +31,15 @@ const struct allocation *memory_find(uint64_t address);
  * is mapped without a gap before and behind; also from its very end. false: no allocation. */
 bool memory_reach(uint64_t address, uint64_t *begin, uint64_t *end);
 
-/* The lowest byte of all allocations and the first one beyond; false: there is none. */
-bool memory_bounds(uint64_t *low, uint64_t *high);
+/* Where allocations lie: in how many stretches, rising, with gaps of MEMORY_GAP and more between
+ * them. What is mapped or comes of a pool lies far from the rest, and a pair of small integers
+ * would pass for an address between them. */
+#define MEMORY_STRETCHES 4
+#define MEMORY_GAP	 (1ull << 32)
+struct memory_stretch {
+	uint64_t low, high;
+};
+int memory_stretches(struct memory_stretch stretch[MEMORY_STRETCHES]);
 
 /* As memory_find(), but an unknown address is looked up with cuMemGetAddressRange and remembered.
  */

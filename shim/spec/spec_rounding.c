@@ -124,8 +124,8 @@ int32_t spec_rounding(const struct walk *walk)
 
 	if (walk->unknown || walk->shifted || !is_narrow(narrow) || opener->alpha == 0)
 		return 0;
-	/* cuBLAS 13 rounds alpha q.k before it adds beta C, and then the sum (H100, fp16 and bf16: 6e-5
-	 * of the scores are another number, 0.1 of them where it were rounded once). */
+	/* cuBLAS 13 rounds alpha q.k before it adds beta C, and then the sum (H100, fp16 and bf16:
+	 * 6e-5 of the scores are another number, 0.1 of them where it were rounded once). */
 	if (is_narrow(product))
 		round_s = ATTN_ROUND_PRODUCT | (chain->preload >= 0 ? ATTN_ROUND_BIASED : 0);
 	if (is_narrow(product) && product != narrow)

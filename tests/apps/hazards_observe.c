@@ -246,6 +246,39 @@ static void p_in_window(struct bench *b, int r)
 		app_observe(&b->report, "copy", r, b->spare, b->scores);
 }
 
+/* Memory that is mapped lies far from the rest, and pairs of integers are addresses between them.
+ */
+static void integers_between(void)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUdeviceptr integers, copy, far;
+	CUmemGenericAllocationHandle handle;
+	long long count = 4096; /* of two bytes */
+	CUfunction copy_unknown;
+	struct bench b;
+	size_t unit;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuModuleGetFunction(&copy_unknown, b.app.module, "app_copy_f16"));
+	CHECK(cuMemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	CHECK(cuMemCreate(&handle, unit, &prop, 0));
+	CHECK(cuMemAddressReserve(&far, unit, 0, 0, 0));
+	CHECK(cuMemMap(far, unit, 0, handle, 0));
+	integers = app_alloc(2 * (size_t)count);
+	copy = app_alloc(2 * (size_t)count);
+	CHECK(cuMemsetD32(integers, 0x7eff, (size_t)count / 2));
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		app_launch(&b.app, copy_unknown, (unsigned)((count + 255) / 256), 256,
+			   (void *[]){&copy, &integers, &count});
+		app_observe(&b.report, "integers", r, copy, (size_t)count);
+	}
+	bench_close(&b);
+}
+
 /* A kernel is told by a table in memory, and by nothing else, where P is and where it goes. */
 static void addresses_in_memory(void)
 {
@@ -319,6 +352,7 @@ const struct hazard hazards_observe[] = {
 	ONCE(p_kept_mask, "P is read after the mask was changed"),
 	ONCE(all_read, "the scaled and masked scores and P are read"),
 	EACH(p_in_window, "a second kernel reads P before P.V"),
+	ONCE(integers_between, "a kernel reads integers that could be addresses"),
 	ONCE(addresses_in_memory, "a kernel finds P by an address that lies in memory"),
 	{0},
 };

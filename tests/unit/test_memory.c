@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where allocations lie (shim/op/memory.h).
+ */
+#include "tests/cmocka.h"
+
+#include "shim/op/memory.h"
+
+#define MANY 6
+
+static struct memory_stretch stretch[MEMORY_STRETCHES];
+
+static void add(uint64_t base, uint64_t bytes)
+{
+	assert_int_equal(memory_add(base, bytes, MEMORY_DEVICE, NULL), 0);
+}
+
+static void assert_stretch(int n, uint64_t low, uint64_t high)
+{
+	assert_int_equal(stretch[n].low, low);
+	assert_int_equal(stretch[n].high, high);
+}
+
+/* One that grows, until a gap lies in it that is wide. */
+static void test_stretches(void **state)
+{
+	assert_int_equal(memory_stretches(stretch), 0);
+	add(0x7f0000000000, 0x1000);
+	assert_int_equal(memory_stretches(stretch), 1);
+	assert_stretch(0, 0x7f0000000000, 0x7f0000001000);
+	add(0x7f0000001000 + MEMORY_GAP - 1, 0x100);
+	assert_int_equal(memory_stretches(stretch), 1);
+	assert_stretch(0, 0x7f0000000000, 0x7f0000001000 + MEMORY_GAP + 0xff);
+	add(0x302000000, 0x200);
+	assert_int_equal(memory_stretches(stretch), 2);
+	assert_stretch(0, 0x302000000, 0x302000200);
+	assert_stretch(1, 0x7f0000000000, 0x7f0000001000 + MEMORY_GAP + 0xff);
+	memory_remove(0x302000000, 0x200);
+	assert_int_equal(memory_stretches(stretch), 1);
+}
+
+/* More than there is room for: those that lie nearest to each other are one. */
+static void test_many(void **state)
+{
+	static const uint64_t base[MANY] = {0x1000000000, 0x3000000000,	 0x3400000000,
+					    0x9000000000, 0x20000000000, 0x20200000000};
+
+	memory_remove(0x7f0000000000, 2 * MEMORY_GAP);
+	for (int i = MANY - 1; i >= 0; i--)
+		add(base[i], 16);
+	assert_int_equal(memory_stretches(stretch), MEMORY_STRETCHES);
+	assert_stretch(0, base[0], base[0] + 16);
+	assert_stretch(1, base[1], base[2] + 16);
+	assert_stretch(2, base[3], base[3] + 16);
+	assert_stretch(3, base[4], base[5] + 16);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stretches),
+		cmocka_unit_test(test_many),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
