@@ -27,7 +27,9 @@ DRIVERS = (  # driver, newest ELF ABI, newest PTX, Zstandard
     (570, 7, (8, 7), True),
     (580, 8, (9, 0), True),
 )
-FIRST = {100: 570, 103: 570, 120: 570}  # the driver that first knew a GPU, where that is none of the above
+# The driver that first knew a GPU, where that is none of the above, and the ABI in which the toolkit of that driver
+# wrote such cubins: CUDA 12.8's ptxas writes 8 for Blackwell, 7 for all others.
+FIRST = {100: (570, 8), 103: (570, 8), 120: (570, 8)}
 FATBIN, PTX, CUBIN = 0xBA55ED50, 1, 2
 LZ4, ZSTD = 0x2000, 0x8000
 
@@ -101,9 +103,10 @@ def needs(path):
 
 
 def oldest(abi, ptx, packings, arch):
+    first, first_abi = FIRST.get(arch, (0, 0))
     for driver, newest_abi, newest_ptx, zstd in DRIVERS:
-        if (abi or 0) <= newest_abi and (ptx or (0, 0)) <= newest_ptx and ("zstd" not in packings or zstd) and \
-                driver >= FIRST.get(arch, 0):
+        if (abi or 0) <= max(newest_abi, first_abi) and (ptx or (0, 0)) <= newest_ptx and \
+                ("zstd" not in packings or zstd) and driver >= first:
             return driver
     return None
 
@@ -128,7 +131,7 @@ def main():
         driver = oldest(abi, ptx, packings, arch)
         # What is packed by Zstandard is not opened here: CUDA 13's compiler made it.
         shown = "580 (not opened)" if "zstd" in packings else driver or "?"
-        late |= limit is not None and ("zstd" in packings or driver is None or driver > max(limit, FIRST.get(arch, 0)))
+        late |= limit is not None and ("zstd" in packings or driver is None or driver > max(limit, FIRST.get(arch, (0, 0))[0]))
         print(f"{name:12} {abi if abi is not None else '-':>8} {'%d.%d' % ptx if ptx else '-':>5} {','.join(sorted(packings)):8} {shown}")
     return 1 if late else 0
 
