@@ -95,6 +95,12 @@ static int is_x_narrow(const struct attn_args *args)
 		 (s->scale / s->alpha > 0.0f && !finite && !s->sinks.base)));
 }
 
+/* Keys for which a variant of rounded.cu has registers. */
+static int short_keys(const struct attn_variant *v)
+{
+	return v->threads > 2 * v->rows_per_block ? ROUNDED_SHORT_KEYS : ROUNDED_WINDOW_KEYS;
+}
+
 int attn_is_usual(const struct attn_spec *s)
 {
 	return !s->sinks.base && !s->lengths.base && !(s->mask.base && s->late_biases) &&
@@ -242,7 +248,7 @@ int attn_takes(const struct attn_variant *v, const struct attn_call *call)
 		return 0;
 	if (v->needs & ATTN_NEEDS_PLAIN && !attn_is_plain(&args->spec))
 		return 0;
-	if (v->needs & ATTN_NEEDS_SHORT && (args->Sk > ROUNDED_SHORT_KEYS || !is_x_narrow(args)))
+	if (v->needs & ATTN_NEEDS_SHORT && (args->Sk > short_keys(v) || !is_x_narrow(args)))
 		return 0;
 	if (v->needs & ATTN_NEEDS_ROWS &&
 	    !(in_rows(args, &args->q) && in_rows(args, &args->k) && in_rows(args, &args->v)))

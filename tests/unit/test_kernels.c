@@ -187,9 +187,10 @@ static void test_output_over_q(void **state)
 	for (int n = 0; n < attn_variant_count; n++) {
 		const struct attn_variant *v = &attn_variants[n];
 		const int queries = takes_few_queries(v) ? 4 : 150;
+		const int keys = strstr(v->name, "_window") ? 60 : 80; /* it has no room for more */
 		unsigned char *apart;
 
-		init(&p, v->dtype, 2, 2, queries, 80, v->max_d, v->max_d);
+		init(&p, v->dtype, 2, 2, queries, keys, v->max_d, v->max_d);
 		problem_check(&p, v, "O apart from Q");
 		apart = malloc(p.operand[OPERAND_O].bytes);
 		memcpy(apart, p.operand[OPERAND_O].data, p.operand[OPERAND_O].bytes);
