@@ -9,12 +9,17 @@
  * warps, then blocks, add up at the end. The next keys are asked for as soon as the registers of
  * the present ones are free, so that each thread has some 8 to 16 pieces under way at any time.
  *
- *   - A lane holds 8 keys x 8 columns, as 8 pieces of 16 bytes. Along which dimension a piece lies
- *     does not matter: with K or V transposed, a piece is 8 keys of one column, and the products
- *     read it the other way round.
+ *   - A lane holds 8 keys x 8 columns, as 8 pieces of 16 bytes (of fp32, half as much: struct
+ *     held). Along which dimension a piece lies does not matter: with K or V transposed, a piece is
+ *     8 keys of one column, and the products read it the other way round.
  *   - The products of 8 keys are summed over the lanes by halving: 7 shuffles, after which lane u
  *     of every eight holds the score of key u alone. Bias, mask, window and exponential are then
  *     computed once per key and read in whole sectors.
+ *   - fp32 operands are multiplied in fp32, and what has many terms is added up in double: memory
+ *     leaves the time for it. Sums in fp32 alone, as well ordered, are twice as far off (1.5e-7 to
+ *     4.6e-7 instead of 0.8e-7 to 1.4e-7 of O in test_kernels_decode), and a program's products of
+ *     vectors are off by 1.3e-7. The exponential is that of libm, of the whole difference (exp_of):
+ *     2^(x log2 e) is off by 1e-6 where x is -20.
  *   - Blocks of a cluster leave their sums in the shared memory of the first one, which writes O.
  *     Without clusters (before sm_90, or in the host build) the first block takes all the keys and
  *     the others return at once: right, but slow; the selector does not choose it.
@@ -44,52 +49,123 @@ namespace decode
 {
 
 constexpr int WARPS = DECODE_THREADS / 32;
-constexpr int BATCH = 8; /* keys, and columns, that a lane holds at a time */
+constexpr int PIECES = DECODE_PIECES; /* of 16 bytes, that a lane holds of K and of V at a time */
+
+/* What these are: COLUMNS of KEYS, of which a line of a piece or two lies along memory, those of a
+ * key (ACROSS) or those of a column (DOWN). Of 16 bits 8 x 8, of 32 bits 4 x 8, or 8 x 4 where a
+ * row would take more lanes than there are. */
+template <typename T, int WIDTH> struct held {
+	static constexpr int PIECE = 16 / sizeof(T);
+	static constexpr int COLUMNS = WIDTH / 32 > PIECE ? WIDTH / 32 : PIECE;
+	static constexpr int KEYS = PIECES * PIECE / COLUMNS;
+	static constexpr int ACROSS_LINE = COLUMNS / PIECE, DOWN_LINE = KEYS / PIECE;
+};
+
+/* What scores are summed in over lanes, weights and weighted V over tiles of keys. */
+template <typename T> struct summed {
+	typedef float type;
+};
+template <> struct summed<float> {
+	typedef double type;
+};
 
 /* ---- operands ------------------------------------------------------------------------------- */
 
-enum arrangement { ELEMENTS, ACROSS, DOWN }; /* piece r holds row r, the same, or column r */
+enum arrangement { ELEMENTS, ACROSS, DOWN }; /* line r holds row r, the same, or column r */
 
-static __device__ __forceinline__ arrangement arrangement_of(const attn_tensor &t, const void *at,
+template <typename T>
+static __device__ __forceinline__ arrangement arrangement_of(const attn_tensor &t, const T *at,
 							     int columns)
 {
+	constexpr int PIECE = 16 / sizeof(T);
+
 	if ((uint64_t)at % 16)
 		return ELEMENTS;
-	if (t.stride[3] == 1 && t.stride[2] % 8 == 0 && columns % 8 == 0)
+	if (t.stride[3] == 1 && t.stride[2] % PIECE == 0 && columns % PIECE == 0)
 		return ACROSS;
-	return t.stride[2] == 1 && t.stride[3] % 8 == 0 ? DOWN : ELEMENTS;
+	return t.stride[2] == 1 && t.stride[3] % PIECE == 0 ? DOWN : ELEMENTS;
 }
 
-/* Rows j..j+7, columns c..c+7, both multiples of 8; 0 beyond `rows` and `columns`. In pieces: those
- * ACROSS, or DOWN where all 8 rows are there. */
-template <typename T>
-static __device__ __forceinline__ void load_pieces(uint4 (&piece)[BATCH], const T *at,
-						   const attn_tensor &t, arrangement how, int j,
-						   int rows, int c, int columns)
+/* The first `count` lines, of LINE pieces, `next` elements apart; a line has `length` elements. */
+template <int LINE, typename T>
+static __device__ __forceinline__ void load_lines(uint4 (&piece)[PIECES], const T *at, int64_t next,
+						  int count, int length)
 {
-	const int64_t next = how == DOWN ? t.stride[3] : t.stride[2];
-	int count = how == DOWN ? columns - c : rows - j;
-
-	at += j * t.stride[2] + c * t.stride[3];
-	if (how == ACROSS && c >= columns)
-		count = 0;
 #pragma unroll
-	for (int r = 0; r < BATCH; r++) {
-		piece[r] = make_uint4(0, 0, 0, 0);
-		if (r < count)
-			piece[r] = *(const uint4 *)at;
-		at += next;
+	for (int n = 0; n < PIECES; n++) {
+		const int first = n % LINE * (16 / (int)sizeof(T));
+
+		piece[n] = make_uint4(0, 0, 0, 0);
+		if (n / LINE < count && (first == 0 || first < length))
+			piece[n] = *(const uint4 *)(at + first);
+		if (n % LINE == LINE - 1)
+			at += next;
 	}
 }
 
-/* The same for any arrangement. */
-template <typename T>
-static __device__ __forceinline__ void load_any(uint4 (&piece)[BATCH], const T *at,
+/* What a lane holds from row j and column c on, multiples of KEYS and COLUMNS; 0 beyond `rows` and
+ * `columns`. In pieces: those ACROSS, or DOWN where all KEYS rows are there. */
+template <int WIDTH, typename T>
+static __device__ __forceinline__ void load_pieces(uint4 (&piece)[PIECES], const T *at,
+						   const attn_tensor &t, arrangement how, int j,
+						   int rows, int c, int columns)
+{
+	typedef held<T, WIDTH> H;
+
+	at += j * t.stride[2] + c * t.stride[3];
+	if (H::ACROSS_LINE == H::DOWN_LINE) {
+		const int64_t next = how == DOWN ? t.stride[3] : t.stride[2];
+		const int count = how == DOWN			? columns - c
+				  : how == ACROSS && c >= columns ? 0
+								  : rows - j;
+
+		load_lines<1>(piece, at, next, count, H::PIECE);
+	} else if (how == DOWN) {
+		load_lines<H::DOWN_LINE>(piece, at, t.stride[3], columns - c, H::KEYS);
+	} else {
+		load_lines<H::ACROSS_LINE>(piece, at, t.stride[2], c < columns ? rows - j : 0,
+					   columns - c);
+	}
+}
+
+/* As load_lines, with `inner` from one element of a line to the next. */
+template <int LINE, typename T>
+static __device__ __forceinline__ void load_elements(uint4 (&piece)[PIECES], const T *at,
+						     int64_t next, int64_t inner, int count,
+						     int length)
+{
+	constexpr int PIECE = 16 / sizeof(T);
+
+#pragma unroll
+	for (int n = 0; n < PIECES; n++) {
+		union {
+			uint4 all;
+			T one[PIECE];
+		} u;
+		u.all = make_uint4(0, 0, 0, 0);
+		const int first = n % LINE * PIECE;
+		const T *from = at + first * inner;
+		const int left = n / LINE < count ? length - first : 0;
+#pragma unroll
+		for (int k = 0; k < PIECE; k++, from += inner)
+			if (k < left)
+				u.one[k] = *from;
+		piece[n] = u.all;
+		if (n % LINE == LINE - 1)
+			at += next;
+	}
+}
+
+/* As load_pieces, for any arrangement. */
+template <int WIDTH, typename T>
+static __device__ __forceinline__ void load_any(uint4 (&piece)[PIECES], const T *at,
 						const attn_tensor &t, arrangement how, int j,
 						int rows, int c, int columns)
 {
-	if (how == ACROSS || (how == DOWN && j + BATCH <= rows)) {
-		load_pieces(piece, at, t, how, j, rows, c, columns);
+	typedef held<T, WIDTH> H;
+
+	if (how == ACROSS || (how == DOWN && j + H::KEYS <= rows)) {
+		load_pieces<WIDTH>(piece, at, t, how, j, rows, c, columns);
 		return;
 	}
 	const int64_t next = how == DOWN ? t.stride[3] : t.stride[2];
@@ -98,85 +174,69 @@ static __device__ __forceinline__ void load_any(uint4 (&piece)[BATCH], const T *
 	const int length = how == DOWN ? rows - j : columns - c;
 
 	at += j * t.stride[2] + c * t.stride[3];
-#pragma unroll
-	for (int r = 0; r < BATCH; r++) {
-		union {
-			uint4 all;
-			T one[BATCH];
-		} u;
-		u.all = make_uint4(0, 0, 0, 0);
-		const T *from = at;
-		const int left = r < count ? length : 0;
-#pragma unroll
-		for (int k = 0; k < BATCH; k++, from += inner)
-			if (k < left)
-				u.one[k] = *from;
-		piece[r] = u.all;
-		at += next;
-	}
+	if (H::ACROSS_LINE == H::DOWN_LINE || how != DOWN)
+		load_elements<H::ACROSS_LINE>(piece, at, next, inner, count, length);
+	else
+		load_elements<H::DOWN_LINE>(piece, at, next, inner, count, length);
 }
 
 template <typename T>
-static __device__ __forceinline__ void widen(float (&x)[BATCH], const uint4 &piece)
+static __device__ __forceinline__ void widen(float *x, const uint4 &piece)
 {
 	union {
 		uint4 all;
-		T one[BATCH];
+		T one[16 / sizeof(T)];
 	} u;
 
 	u.all = piece;
 #pragma unroll
-	for (int k = 0; k < BATCH; k++)
+	for (int k = 0; k < (int)(16 / sizeof(T)); k++)
 		x[k] = to_float<T>(u.one[k]);
 }
 
-/* Columns c..c+7 of one row of Q, as a piece: what is done with it must not delay K and V. */
+/* Columns c, c+1, ... of one row of Q, as a piece: what is done with it must not delay K and V. */
 template <typename T>
 static __device__ __forceinline__ uint4 load_query(const T *at, const attn_tensor &t, int i, int c,
 						   int columns)
 {
+	constexpr int PIECE = 16 / sizeof(T);
 	union {
 		uint4 all;
-		T one[BATCH];
+		T one[PIECE];
 	} u;
 
 	u.all = make_uint4(0, 0, 0, 0);
 	at += i * t.stride[2] + c * t.stride[3];
-	if (t.stride[3] == 1 && (uint64_t)at % 16 == 0 && c + BATCH <= columns) {
+	if (t.stride[3] == 1 && (uint64_t)at % 16 == 0 && c + PIECE <= columns) {
 		u.all = *(const uint4 *)at;
 	} else {
 #pragma unroll
-		for (int k = 0; k < BATCH; k++)
+		for (int k = 0; k < PIECE; k++)
 			if (c + k < columns)
 				u.one[k] = at[k * t.stride[3]];
 	}
 	return u.all;
 }
 
-/* sum[n] += weight[m] square[m][n]: there is a weight for each piece, or for each place in one. */
-template <typename T>
+/* sum[n] += weight[m] x[m][n], the lines being those of m (BY_LINE) or those of n. */
+template <typename T, int LINE, bool BY_LINE, int COUNT, int WEIGHTS>
 static __device__ __forceinline__ void
-add_products(float (&sum)[BATCH], const float (&weight)[BATCH], const uint4 (&piece)[BATCH],
-	     bool weight_per_piece)
+add_products(float (&sum)[COUNT], const float (&weight)[WEIGHTS], const uint4 (&piece)[PIECES])
 {
-	if (weight_per_piece) {
+	constexpr int PIECE = 16 / sizeof(T);
+
 #pragma unroll
-		for (int r = 0; r < BATCH; r++) {
-			float x[BATCH];
-			widen<T>(x, piece[r]);
+	for (int n = 0; n < PIECES; n++) {
+		const int line = n / LINE, first = n % LINE * PIECE;
+		float x[PIECE];
+
+		widen<T>(x, piece[n]);
 #pragma unroll
-			for (int k = 0; k < BATCH; k++)
-				sum[k] = fmaf(weight[r], x[k], sum[k]);
-		}
-	} else {
-#pragma unroll
-		for (int r = 0; r < BATCH; r++) {
-			float x[BATCH];
-			widen<T>(x, piece[r]);
-#pragma unroll
-			for (int k = 0; k < BATCH; k++)
-				sum[r] = fmaf(weight[k], x[k], sum[r]);
-		}
+		for (int k = 0; k < PIECE; k++)
+			if (BY_LINE)
+				sum[first + k] = fmaf(weight[line], x[k], sum[first + k]);
+			else
+				sum[line] = fmaf(weight[first + k], x[k], sum[line]);
 	}
 }
 
@@ -255,14 +315,15 @@ static __device__ __forceinline__ int window_end(const attn_args &a, int i)
 
 /* From q.k to x for key j of row i. */
 template <typename T>
-static __device__ __forceinline__ float score(float x, const extras &e, const extra_rows &rows,
-					      const attn_spec &s, int j, int begin, int end)
+static __device__ __forceinline__ float score(typename summed<T>::type product, const extras &e,
+					      const extra_rows &rows, const attn_spec &s, int j,
+					      int begin, int end)
 {
-	x = overflow_score<T>(s, x);
-	x *= s.scale;
-	if (s.softcap != 0.0f) /* tanh(y) = 1 - 2 / (1 + e^2y) */
-		x = s.softcap -
-		    __fdividef(2.0f * s.softcap, 1.0f + exp2_fast(x * (2.0f * LOG2E / s.softcap)));
+	if constexpr (!IS_F32<T>)
+		product = overflow_score<T>(s, product);
+	float x = (float)(product * s.scale);
+	if (s.softcap != 0.0f)
+		x = IS_F32<T> ? s.softcap * tanhf(x / s.softcap) : cap_score(x, s.softcap);
 #pragma unroll
 	for (int n = 0; n <= ATTN_MAX_BIAS; n++) {
 		if (e.masked && n == ATTN_MAX_BIAS - s.late_biases)
@@ -274,27 +335,31 @@ static __device__ __forceinline__ float score(float x, const extras &e, const ex
 	return j < begin || j >= end ? s.window_value : x;
 }
 
-/* x[u] summed over the LANES lanes of a group, for u = lane % 8. */
-template <int LANES> static __device__ __forceinline__ float sum_by_halves(const float (&x)[BATCH])
+/* x[u] summed over the LANES lanes of a group, for u = lane % KEYS. */
+template <typename T, int LANES, int KEYS>
+static __device__ __forceinline__ typename summed<T>::type sum_by_halves(const float (&x)[KEYS])
 {
 	const int lane = threadIdx.x % 32;
-	float y[BATCH];
+	typename summed<T>::type y[KEYS / 2];
 
 #pragma unroll
-	for (int k = 0; k < BATCH; k++)
-		y[k] = x[k];
-#pragma unroll
-	for (int half = BATCH / 2; half; half /= 2) {
+	for (int half = KEYS / 2; half; half /= 2) {
 		const bool upper = lane & half;
 #pragma unroll
 		for (int k = 0; k < half; k++) {
-			const float keep = upper ? y[k + half] : y[k];
-			const float give = upper ? y[k] : y[k + half];
-			y[k] = keep + __shfl_xor_sync(WARP_ALL, give, half);
+			if (half == KEYS / 2) {
+				const float give = upper ? x[k] : x[k + half];
+				const float keep = upper ? x[k + half] : x[k];
+				y[k] = keep + __shfl_xor_sync(WARP_ALL, give, half);
+			} else {
+				const auto give = upper ? y[k] : y[k + half];
+				y[k] = upper ? y[k + half] : y[k];
+				y[k] += __shfl_xor_sync(WARP_ALL, give, half);
+			}
 		}
 	}
 #pragma unroll
-	for (int lanes = BATCH; lanes < LANES; lanes *= 2)
+	for (int lanes = KEYS; lanes < LANES; lanes *= 2)
 		y[0] += __shfl_xor_sync(WARP_ALL, y[0], lanes);
 	return y[0];
 }
@@ -302,11 +367,11 @@ template <int LANES> static __device__ __forceinline__ float sum_by_halves(const
 /* ---- sums ----------------------------------------------------------------------------------- */
 
 /* What sums under the maximum `mine` count under the maximum `common`. */
-static __device__ __forceinline__ float share(float mine, float common)
+template <typename T> static __device__ __forceinline__ float share(float mine, float common)
 {
 	if (mine == -INFINITY)
 		return 1.0f; /* they are 0 or NaN */
-	return exp2_fast((mine - common) * LOG2E);
+	return exp_of<T>(mine, common);
 }
 
 /* Sums over some of the keys. */
@@ -316,18 +381,18 @@ template <int WIDTH, int COUNT> struct partial {
 };
 
 /* Column c of COUNT sums, as one. */
-template <int WIDTH, int COUNT>
+template <typename T, int WIDTH, int COUNT, typename S>
 static __device__ __forceinline__ void merge(const partial<WIDTH, COUNT> &from, int c, float &max,
-					     float &sum, float &o)
+					     S &sum, S &o)
 {
 	max = from.max[0];
 #pragma unroll
 	for (int n = 1; n < COUNT; n++)
 		max = fmaxf(max, from.max[n]);
-	sum = o = 0.0f;
+	sum = o = 0;
 #pragma unroll
 	for (int n = 0; n < COUNT; n++) {
-		const float weight = share(from.max[n], max);
+		const S weight = share<T>(from.max[n], max);
 		sum += weight * from.sum[n];
 		o += weight * from.o[n][c];
 	}
@@ -336,10 +401,17 @@ static __device__ __forceinline__ void merge(const partial<WIDTH, COUNT> &from, 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
 /* One lane's view of its query row, and its sums so far. */
-template <typename T, int WIDTH> struct query {
-	static constexpr int LANES = WIDTH / BATCH, GROUPS = 32 / LANES;
-	static constexpr int KEYS = GROUPS * BATCH; /* of a warp at a time: a tile */
-	static_assert(LANES >= BATCH && LANES <= 32, "eight owners of scores in each group");
+template <typename T, int WIDTH> struct query : held<T, WIDTH> {
+	typedef typename summed<T>::type number;
+	using held<T, WIDTH>::PIECE;
+	using held<T, WIDTH>::COLUMNS;
+	using held<T, WIDTH>::KEYS;
+	using held<T, WIDTH>::ACROSS_LINE;
+	using held<T, WIDTH>::DOWN_LINE;
+	static constexpr int LANES = WIDTH / COLUMNS, GROUPS = 32 / LANES;
+	static constexpr int TILE = GROUPS * KEYS; /* keys of a warp at a time */
+	static_assert(LANES >= KEYS && LANES <= 32, "an owner of each score in each group");
+	static_assert(TILE * WARPS == DECODE_KEYS(WIDTH, sizeof(T)), "what the choice goes by");
 
 	const T *k, *v;
 	arrangement k_how, v_how;
@@ -348,53 +420,86 @@ template <typename T, int WIDTH> struct query {
 	int column;	/* first of the lane's columns */
 	int first;	/* of the group's keys within a tile */
 	int own;	/* the one whose score is this lane's */
-	uint4 q;
+	uint4 q[ACROSS_LINE];
 
-	float o[BATCH], max, sum; /* `sum` over the lane's own keys */
+	number o[COLUMNS], sum; /* `sum` over the lane's own keys */
+	float max;
 
 	/* The lane's share of q.k for the group's keys. */
-	__device__ __forceinline__ void multiply(float (&p)[BATCH], const uint4 (&piece)[BATCH]);
+	__device__ __forceinline__ void multiply(float (&p)[KEYS], const uint4 (&piece)[PIECES]);
 
 	/* From these to the keys' weights, for the tile from key j on. */
-	__device__ __forceinline__ void weigh(float (&p)[BATCH], const extras &e,
-					      const attn_args &a, int j);
+	__device__ __forceinline__ void weigh(float (&p)[KEYS], const extras &e, const attn_args &a,
+					      int j);
+
+	/* The weighted sum of V. */
+	__device__ __forceinline__ void add_values(const float (&p)[KEYS],
+						   const uint4 (&piece)[PIECES]);
 };
 
 template <typename T, int WIDTH>
-__device__ __forceinline__ void query<T, WIDTH>::multiply(float (&p)[BATCH],
-							  const uint4 (&piece)[BATCH])
+__device__ __forceinline__ void query<T, WIDTH>::multiply(float (&p)[KEYS],
+							  const uint4 (&piece)[PIECES])
 {
-	float x[BATCH];
+	float x[COLUMNS];
 
-	widen<T>(x, q);
 #pragma unroll
-	for (int n = 0; n < BATCH; n++)
+	for (int n = 0; n < ACROSS_LINE; n++)
+		widen<T>(x + n * PIECE, q[n]);
+#pragma unroll
+	for (int n = 0; n < KEYS; n++)
 		p[n] = 0.0f;
-	add_products<T>(p, x, piece, k_how == DOWN);
+	if (k_how == DOWN)
+		add_products<T, DOWN_LINE, true>(p, x, piece);
+	else
+		add_products<T, ACROSS_LINE, false>(p, x, piece);
 }
 
 template <typename T, int WIDTH>
-__device__ __forceinline__ void query<T, WIDTH>::weigh(float (&p)[BATCH], const extras &e,
+__device__ __forceinline__ void query<T, WIDTH>::weigh(float (&p)[KEYS], const extras &e,
 						       const attn_args &a, int j)
 {
 	j += own;
-	float x = score<T>(sum_by_halves<LANES>(p), e, rows, a.spec, j, begin, end);
+	float x = score<T>(sum_by_halves<T, LANES>(p), e, rows, a.spec, j, begin, end);
 	if (j >= a.Sk)
 		x = -INFINITY;
 
-	float most = fmaxf(max, x); /* passes NaN by; exp2 brings it back */
+	float most = fmaxf(max, x); /* passes NaN by; the exponential brings it back */
 #pragma unroll
 	for (int lanes = 1; lanes < 32; lanes *= 2)
-		if (lanes < BATCH || lanes >= LANES)
+		if (lanes < KEYS || lanes >= LANES)
 			most = fmaxf(most, __shfl_xor_sync(WARP_ALL, most, lanes));
-	const float factor = share(max, most);
+	const float factor = share<T>(max, most);
 	max = most;
-	x = exp2_fast((x - (most == -INFINITY ? 0.0f : most)) * LOG2E);
+	x = exp_of<T>(x, most == -INFINITY ? 0.0f : most);
 	sum = sum * factor + x;
 #pragma unroll
-	for (int n = 0; n < BATCH; n++) {
-		p[n] = __shfl_sync(WARP_ALL, x, n, BATCH);
+	for (int n = 0; n < KEYS; n++)
+		p[n] = __shfl_sync(WARP_ALL, x, n, KEYS);
+#pragma unroll
+	for (int n = 0; n < COLUMNS; n++)
 		o[n] *= factor;
+}
+
+template <typename T, int WIDTH>
+__device__ __forceinline__ void query<T, WIDTH>::add_values(const float (&p)[KEYS],
+							    const uint4 (&piece)[PIECES])
+{
+	auto add = [&](float(&to)[COLUMNS]) {
+		if (v_how != DOWN)
+			add_products<T, ACROSS_LINE, true>(to, p, piece);
+		else
+			add_products<T, DOWN_LINE, false>(to, p, piece);
+	};
+	if constexpr (IS_F32<T>) {
+		float some[COLUMNS] = {};
+
+		add(some);
+#pragma unroll
+		for (int n = 0; n < COLUMNS; n++)
+			o[n] += some[n];
+	} else {
+		add(o);
 	}
 }
 
@@ -404,32 +509,32 @@ template <typename T, int WIDTH>
 static __device__ __forceinline__ int add_tiles(query<T, WIDTH> &w, const attn_args &a, int tile,
 						int tiles, int step)
 {
-	uint4 k[BATCH], v[BATCH];
+	uint4 k[PIECES], v[PIECES];
 	extras e;
 
 	if (tile >= tiles)
 		return tile;
-	const int j0 = tile * w.KEYS;
-	load_pieces(k, w.k, a.k, w.k_how, j0 + w.first, a.Sk, w.column, a.D);
+	const int j0 = tile * w.TILE;
+	load_pieces<WIDTH>(k, w.k, a.k, w.k_how, j0 + w.first, a.Sk, w.column, a.D);
 	load_extras(e, w.rows, a.spec, j0 + w.own, a.Sk);
-	load_pieces(v, w.v, a.v, w.v_how, j0 + w.first, a.Sk, w.column, a.Dv);
+	load_pieces<WIDTH>(v, w.v, a.v, w.v_how, j0 + w.first, a.Sk, w.column, a.Dv);
 #pragma unroll 1
 	for (;;) {
-		const int j = tile * w.KEYS, next = j + step * w.KEYS;
+		const int j = tile * w.TILE, next = j + step * w.TILE;
 		const extras now = e;
-		float p[BATCH];
+		float p[w.KEYS];
 
 		tile += step;
 		w.multiply(p, k);
 		if (tile < tiles) {
-			load_pieces(k, w.k, a.k, w.k_how, next + w.first, a.Sk, w.column, a.D);
+			load_pieces<WIDTH>(k, w.k, a.k, w.k_how, next + w.first, a.Sk, w.column, a.D);
 			load_extras(e, w.rows, a.spec, next + w.own, a.Sk);
 		}
 		w.weigh(p, now, a, j);
-		add_products<T>(w.o, p, v, w.v_how != DOWN);
+		w.add_values(p, v);
 		if (tile >= tiles)
 			return tile;
-		load_pieces(v, w.v, a.v, w.v_how, next + w.first, a.Sk, w.column, a.Dv);
+		load_pieces<WIDTH>(v, w.v, a.v, w.v_how, next + w.first, a.Sk, w.column, a.Dv);
 	}
 }
 
@@ -440,17 +545,17 @@ static __device__ __forceinline__ void add_other_tiles(query<T, WIDTH> &w, const
 {
 #pragma unroll 1
 	for (; tile < tiles; tile += step) {
-		const int j = tile * w.KEYS;
-		uint4 piece[BATCH];
-		float p[BATCH];
+		const int j = tile * w.TILE;
+		uint4 piece[PIECES];
+		float p[w.KEYS];
 		extras e;
 
 		load_extras(e, w.rows, a.spec, j + w.own, a.Sk);
-		load_any(piece, w.k, a.k, w.k_how, j + w.first, a.Sk, w.column, a.D);
+		load_any<WIDTH>(piece, w.k, a.k, w.k_how, j + w.first, a.Sk, w.column, a.D);
 		w.multiply(p, piece);
 		w.weigh(p, e, a, j);
-		load_any(piece, w.v, a.v, w.v_how, j + w.first, a.Sk, w.column, a.Dv);
-		add_products<T>(w.o, p, piece, w.v_how != DOWN);
+		load_any<WIDTH>(piece, w.v, a.v, w.v_how, j + w.first, a.Sk, w.column, a.Dv);
+		w.add_values(p, piece);
 	}
 }
 
@@ -480,24 +585,27 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 	w.rows = find_extras(a, b, h, i);
 	w.begin = window_begin(a, i);
 	w.end = min(window_end(a, i), length_of(a, b, h, i));
-	w.column = lane % w.LANES * BATCH;
-	w.first = lane / w.LANES * BATCH;
-	w.own = w.first + lane % BATCH;
-	w.q = load_query((const T *)tensor_at(a.q, b, h, a.H), a.q, i, w.column, a.D);
-	w.max = -INFINITY;
-	w.sum = 0.0f;
+	w.column = lane % w.LANES * w.COLUMNS;
+	w.first = lane / w.LANES * w.KEYS;
+	w.own = w.first + lane % w.KEYS;
 #pragma unroll
-	for (int n = 0; n < BATCH; n++)
-		w.o[n] = 0.0f;
+	for (int n = 0; n < w.ACROSS_LINE; n++)
+		w.q[n] = load_query((const T *)tensor_at(a.q, b, h, a.H), a.q, i,
+				    w.column + n * w.PIECE, a.D);
+	w.max = -INFINITY;
+	w.sum = 0;
+#pragma unroll
+	for (int n = 0; n < w.COLUMNS; n++)
+		w.o[n] = 0;
 
-	int tile = part * WARPS + warp, tiles = (a.Sk - 1) / w.KEYS + 1;
+	int tile = part * WARPS + warp, tiles = (a.Sk - 1) / w.TILE + 1;
 	if (s.window_value == -INFINITY) {
-		tile += w.begin / w.KEYS;
-		tiles = w.end ? (w.end - 1) / w.KEYS + 1 : 0;
+		tile += w.begin / w.TILE;
+		tiles = w.end ? (w.end - 1) / w.TILE + 1 : 0;
 	}
 	if (w.k_how != ELEMENTS && w.v_how != ELEMENTS) {
 		const bool across = w.k_how == ACROSS && w.v_how == ACROSS;
-		tile = add_tiles(w, a, tile, across ? tiles : min(tiles, a.Sk / w.KEYS),
+		tile = add_tiles(w, a, tile, across ? tiles : min(tiles, a.Sk / w.TILE),
 				 SHARES * WARPS);
 	}
 	add_other_tiles(w, a, tile, tiles, SHARES * WARPS);
@@ -505,70 +613,78 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 	/* lanes, warps, blocks */
 #pragma unroll
 	for (int lanes = 1; lanes < 32; lanes *= 2) {
-		if (lanes < BATCH || lanes >= w.LANES)
+		if (lanes < w.KEYS || lanes >= w.LANES)
 			w.sum += __shfl_xor_sync(WARP_ALL, w.sum, lanes);
 		if (lanes >= w.LANES)
 #pragma unroll
-			for (int n = 0; n < BATCH; n++)
+			for (int n = 0; n < w.COLUMNS; n++)
 				w.o[n] += __shfl_xor_sync(WARP_ALL, w.o[n], lanes);
 	}
 	if (lane < w.LANES)
 #pragma unroll
-		for (int n = 0; n < BATCH; n += 4)
+		for (int n = 0; n < w.COLUMNS; n += 4)
 			*(float4 *)&of_warps.o[warp][w.column + n] =
-				make_float4(w.o[n], w.o[n + 1], w.o[n + 2], w.o[n + 3]);
+				make_float4((float)w.o[n], (float)w.o[n + 1], (float)w.o[n + 2],
+					    (float)w.o[n + 3]);
 	if (lane == 0) {
 		of_warps.max[warp] = w.max;
-		of_warps.sum[warp] = w.sum;
+		of_warps.sum[warp] = (float)w.sum;
 	}
 	__syncthreads();
 
 	const int c = threadIdx.x;
-	float max = 0.0f, sum = 0.0f, out = 0.0f;
+	float max = 0.0f;
+	typename summed<T>::type sum = 0, out = 0;
 	if (c < WIDTH)
-		merge(of_warps, c, max, sum, out);
+		merge<T>(of_warps, c, max, sum, out);
 	if (SHARES > 1) {
 		cluster_wait();
 		if (c < WIDTH)
-			store_in_block(&of_blocks.o[part][c], 0, out);
+			store_in_block(&of_blocks.o[part][c], 0, (float)out);
 		if (c == 0) {
 			store_in_block(&of_blocks.max[part], 0, max);
-			store_in_block(&of_blocks.sum[part], 0, sum);
+			store_in_block(&of_blocks.sum[part], 0, (float)sum);
 		}
 		cluster_arrive();
 		if (part > 0)
 			return;
 		cluster_wait();
 		if (c < WIDTH)
-			merge(of_blocks, c, max, sum, out);
+			merge<T>(of_blocks, c, max, sum, out);
 	}
 	if (c >= a.Dv)
 		return;
-	const float factor = count_sink(sum, max, a, b, h, i, 1.0f);
+	const float factor = count_sink<T>(sum, max, a, b, h, i, 1.0f);
 	out *= s.out_scale * factor / sum;
-	if (sum == 0.0f) { /* every x is -inf */
+	if (sum == 0) { /* every x is -inf */
 		out = s.empty_row == ATTN_EMPTY_NAN ? NAN : 0.0f;
 		if (s.empty_row == ATTN_EMPTY_MEAN)
 			out = s.out_scale *
 			      mean_of<T>(w.v + c * a.v.stride[3], a.v.stride[2], a.Sk);
 	}
-	store_to(tensor_at(a.o, b, h, a.H), i * a.o.stride[2] + c * a.o.stride[3], a.o.dtype, out);
+	store_to(tensor_at(a.o, b, h, a.H), i * a.o.stride[2] + c * a.o.stride[3], a.o.dtype,
+		 (float)out);
 }
 
 } /* namespace decode */
 
 /* ---- the variants: the same rows as in select.c --------------------------------------------- */
 
-#define DECODE_KERNEL(symbol, T, width, parts)                                                     \
-	extern "C" __global__ void CLUSTER_OF(parts) __launch_bounds__(DECODE_THREADS, 2)          \
+#define DECODE_KERNEL(symbol, T, width, parts, per_sm)                                             \
+	extern "C" __global__ void CLUSTER_OF(parts) __launch_bounds__(DECODE_THREADS, per_sm)     \
 		symbol(const __grid_constant__ struct attn_args args)                              \
 	{                                                                                          \
 		decode::attention<T, width, parts>(args);                                          \
 	}                                                                                          \
 	SIM_KERNEL(symbol)
 
+/* Of fp32 the widest takes more registers than two blocks leave, before Hopper any does. One block
+ * has enough under way, too. */
 #define DECODE_F16(width, parts)                                                                   \
-	DECODE_KERNEL(fashim_decode_f16_d##width##_p##parts, __half, width, parts)
+	DECODE_KERNEL(fashim_decode_f16_d##width##_p##parts, __half, width, parts, 2)
 #define DECODE_BF16(width, parts)                                                                  \
-	DECODE_KERNEL(fashim_decode_bf16_d##width##_p##parts, __nv_bfloat16, width, parts)
-EXPAND_TYPES(DECODE_VARIANTS, DECODE_F16, DECODE_BF16)
+	DECODE_KERNEL(fashim_decode_bf16_d##width##_p##parts, __nv_bfloat16, width, parts, 2)
+#define DECODE_F32(width, parts)                                                                   \
+	DECODE_KERNEL(fashim_decode_f32_d##width##_p##parts, float, width, parts,                  \
+		      (width) > 128 || !FASHIM_CLUSTERS ? 1 : 2)
+EXPAND_ALL_TYPES(DECODE_VARIANTS, DECODE_F16, DECODE_BF16, DECODE_F32)

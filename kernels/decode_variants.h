@@ -9,9 +9,10 @@
 #define FASHIM_DECODE_VARIANTS_H
 
 #define DECODE_THREADS 256
+#define DECODE_PIECES  8 /* of 16 bytes, of K and of V, that a thread holds at a time */
 
-/* Keys that a block reads at a time: 8 for each width/8 of its threads. */
-#define DECODE_KEYS(width) (64 * DECODE_THREADS / (width))
+/* Keys that a block reads at a time, of elements of `size` bytes. */
+#define DECODE_KEYS(width, size) (DECODE_PIECES * 16 / (int)(size)*DECODE_THREADS / (width))
 
 /*        width parts; parts rising within a width */
 #define DECODE_VARIANTS(V)                                                                         \

@@ -53,12 +53,24 @@
 #define EXPAND_TYPES(VARIANTS, F16, BF16) VARIANTS(F16) VARIANTS(BF16)
 #endif
 
+/* The same of a family that has variants of fp32, too. */
+#if defined(FASHIM_ONLY_F32)
+#define EXPAND_ALL_TYPES(VARIANTS, F16, BF16, F32) VARIANTS(F32)
+#elif defined(FASHIM_ONLY_F16) || defined(FASHIM_ONLY_BF16)
+#define EXPAND_ALL_TYPES(VARIANTS, F16, BF16, F32) EXPAND_TYPES(VARIANTS, F16, BF16)
+#else
+#define EXPAND_ALL_TYPES(VARIANTS, F16, BF16, F32) EXPAND_TYPES(VARIANTS, F16, BF16) VARIANTS(F32)
+#endif
+
 #define WARP_ALL 0xffffffffu
+#define LOG2E	 1.4426950408889634f
 
 /* ---- element types -------------------------------------------------------------------------- */
 
 template <typename T> constexpr bool IS_F16 = false;
 template <> constexpr bool IS_F16<__half> = true;
+template <typename T> constexpr bool IS_F32 = false;
+template <> constexpr bool IS_F32<float> = true;
 
 template <typename T> static __device__ __forceinline__ float to_float(T x);
 template <> __device__ __forceinline__ float to_float<__half>(__half x)
@@ -226,6 +238,19 @@ static __device__ __forceinline__ float exp2_fast(float x)
 #else
 	return exp2f(x);
 #endif
+}
+
+/* e^(x - base), for the weights of keys of type T: in fp32 to about a unit in the last place, which
+ * takes what is lost of the difference, too; else as exact as fp32 has that times log2(e). */
+template <typename T> static __device__ __forceinline__ float exp_of(float x, float base)
+{
+	const float less = x - base;
+
+	if (!IS_F32<T>)
+		return exp2_fast(less * LOG2E);
+	const float power = expf(less), back = less - x;
+	const float lost = (x - (less - back)) - (base + back);
+	return fabsf(less) < INFINITY ? fmaf(power, lost, power) : power;
 }
 
 /* Waits for `count` threads of the block at barrier `id`. */

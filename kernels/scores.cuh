@@ -11,8 +11,6 @@
 
 #include "kernels/device.cuh"
 
-#define LOG2E 1.4426950408889634f
-
 /* A call seen from one block: set up once, mostly the same for all its threads. */
 struct view {
 	int b, h;
@@ -322,9 +320,10 @@ static __device__ __forceinline__ void key_tiles(const struct attn_args &a, int 
 
 /* Counts the sink of row i into the sum under the maximum `row_max`, both in the units of x (no
  * call with sinks is plain), `one` being what the maximum itself counted. Returns what the row's O
- * is to be multiplied by for it. */
+ * is to be multiplied by for it. T: as exp_of has it. */
+template <typename T = __half, typename S>
 static __device__ __forceinline__ float
-count_sink(float &sum, float row_max, const struct attn_args &a, int b, int h, int i, float one)
+count_sink(S &sum, float row_max, const struct attn_args &a, int b, int h, int i, float one)
 {
 	const struct attn_tensor &t = a.spec.sinks;
 
@@ -334,9 +333,9 @@ count_sink(float &sum, float row_max, const struct attn_args &a, int b, int h, i
 		load_float(tensor_at(t, b, h, a.H), min(i, a.Sq - 1) * t.stride[2], t.dtype);
 	if (sink == -INFINITY)
 		return 1.0f;
-	const float common = fmaxf(row_max, sink); /* passes NaN by; exp2 brings it back */
-	const float factor = row_max == -INFINITY ? 1.0f : exp2_fast((row_max - common) * LOG2E);
-	sum = sum * factor + one * exp2_fast((sink - common) * LOG2E);
+	const float common = fmaxf(row_max, sink); /* passes NaN by; the exponential brings it back */
+	const float factor = row_max == -INFINITY ? 1.0f : exp_of<T>(row_max, common);
+	sum = sum * factor + one * exp_of<T>(sink, common);
 	return factor;
 }
 

@@ -7,7 +7,7 @@
  * speed, each for its best variant that takes the call:
  *
  *   few.cu      a handful of queries, or of heads that share K and V
- *   decode.cu   one query or two; as in few.cu, the keys are split among blocks
+ *   decode.cu   one query or two, fp32 too; as in few.cu, the keys are split among blocks
  *   split.cu    Hopper, too few rows to fill the GPU: likewise
  *   tma.cu      Hopper, operands that tensor maps describe
  *   sm90.cu     Hopper, rows on 16 bytes
@@ -33,7 +33,9 @@
 
 /* A row of decode.cu reads K and V for itself. Up to this many queries of a head, or rows of heads
  * that share K and V, this costs less than few.cu's tile of 16 rows does; where few.cu has no
- * variant, up to as many queries as rows. */
+ * variant, up to as many queries as rows. Of fp32 up to this many queries, however many heads share
+ * K and V: that is where decode.cu is as exact as a program's products of vectors, which the
+ * other fp32 kernels are not. */
 #define DECODE_QUERIES 2
 #define DECODE_ROWS    4
 
@@ -74,7 +76,7 @@ static int keys_of(const struct attn_variant *v)
 {
 	switch (v->family) {
 	case ATTN_DECODE:
-		return DECODE_KEYS(v->max_d);
+		return DECODE_KEYS(v->max_d, attn_dtype_size(v->dtype));
 	case ATTN_FEW:
 		return FEW_KEYS(v->max_d);
 	default:
@@ -101,7 +103,7 @@ static const struct attn_variant *choose_decode(const struct attn_call *call)
 {
 	const struct attn_args *args = call->args;
 
-	if (args->Sq > DECODE_ROWS)
+	if (args->Sq > (args->q.dtype == ATTN_F32 ? DECODE_QUERIES : DECODE_ROWS))
 		return NULL;
 	return choose_parts(call, ATTN_DECODE, (int64_t)args->B * args->H * args->Sq, FILL);
 }

@@ -56,6 +56,7 @@
 	    ATTN_DECODE, width, 1, DECODE_THREADS, 0, parts, 0, 0)
 #define DECODE_F16(width, parts)  DECODE_ROW("f16", ATTN_F16, width, parts)
 #define DECODE_BF16(width, parts) DECODE_ROW("bf16", ATTN_BF16, width, parts)
+#define DECODE_F32(width, parts)  DECODE_ROW("f32", ATTN_F32, width, parts)
 
 #define FEW_ROW(type, dtype, width, parts)                                                         \
 	ROW("few_" type "_d" #width "_p" #parts, (parts) > 1 ? HOPPER : AMPERE, dtype, ATTN_FEW,   \
@@ -122,6 +123,7 @@ const struct attn_variant attn_variants[] = {
 	ROUNDED_VARIANTS(ROUNDED_BF16)
 	DECODE_VARIANTS(DECODE_F16)
 	DECODE_VARIANTS(DECODE_BF16)
+	DECODE_VARIANTS(DECODE_F32)
 	FEW_VARIANTS(FEW_F16)
 	FEW_VARIANTS(FEW_BF16)
 	F32_VARIANTS(F32_ROW)
@@ -140,5 +142,5 @@ const int attn_variant_total = (int)(sizeof(attn_variants) / sizeof(attn_variant
 #define ONE(...) +1
 const int attn_variant_count = (0 WMMA_NARROW_VARIANTS(ONE)) + 2 * (0 WMMA_VARIANTS(ONE)) +
 			       2 * (0 MMA_VARIANTS(ONE)) + 2 * (0 ROUNDED_VARIANTS(ONE)) +
-			       2 * (0 DECODE_VARIANTS(ONE)) + 2 * (0 FEW_VARIANTS(ONE)) +
+			       3 * (0 DECODE_VARIANTS(ONE)) + 2 * (0 FEW_VARIANTS(ONE)) +
 			       (0 F32_VARIANTS(ONE));

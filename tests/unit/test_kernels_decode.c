@@ -12,10 +12,14 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "tests/cmocka.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* decode.cu has all three, few.cu the first two. */
+static const int dtypes[] = {ATTN_F16, ATTN_BF16, ATTN_F32};
 
 static bool is_decode(const struct attn_variant *v)
 {
@@ -45,8 +49,9 @@ static void check(struct problem *p, bool parts, const char *what)
 		problem_check(p, v, what);
 		checked++;
 	}
-	/* few.cu has none beyond 128 */
-	assert_int_equal(checked, (parts ? 4 : 1) * (width > 128 ? 1 : 2));
+	/* few.cu has none beyond 128, nor of fp32 */
+	assert_int_equal(checked,
+			 (parts ? 4 : 1) * (width > 128 || p->args.q.dtype == ATTN_F32 ? 1 : 2));
 	problem_free(p);
 }
 
@@ -67,7 +72,7 @@ static void test_shapes(void **state)
 	for (size_t k = 0; k < COUNT(keys); k++)
 		for (size_t d = 0; d < COUNT(widths); d++)
 			for (int queries = 1; queries <= 4; queries++) {
-				int dtype = (k + d + (size_t)queries) % 2 ? ATTN_BF16 : ATTN_F16;
+				const int dtype = dtypes[(k + d + (size_t)queries) % 3];
 
 				if (keys[k] > 2000 && queries % 2 != (int)d % 2)
 					continue;
@@ -79,11 +84,11 @@ static void test_shapes(void **state)
 
 static void test_head_dims(void **state)
 {
-	static const int dims[] = {1, 7, 8, 33, 40, 72, 96, 127, 136, 255, 256};
+	static const int dims[] = {1, 4, 7, 8, 33, 40, 68, 72, 96, 127, 132, 136, 252, 255, 256};
 	struct problem p;
 
 	for (size_t d = 0; d < COUNT(dims); d++)
-		for (int dtype = ATTN_F16; dtype <= ATTN_BF16; dtype++) {
+		for (int dtype = ATTN_F16; dtype <= ATTN_F32; dtype++) {
 			init(&p, dtype, 2, 1, 2, 75, dims[d], dims[d]);
 			check(&p, false, "head dimension");
 			init(&p, dtype, 1, 2, 1, 100, dims[d], dims[COUNT(dims) - 1 - d]);
@@ -101,7 +106,7 @@ static void test_rows(void **state)
 
 	for (size_t n = 0; n < COUNT(queries); n++)
 		for (int causal = 0; causal < 2; causal++) {
-			const int dtype = n % 2 ? ATTN_BF16 : ATTN_F16, heads = 1 + (int)n * 3;
+			const int dtype = dtypes[(n + (size_t)causal) % 3], heads = 1 + (int)n * 3;
 
 			problem_init(&p, dtype, (int[6]){2, 2, queries[n], 150, 64, 40}, NULL);
 			p.args.spec.window_right = causal ? 0 : ATTN_NO_WINDOW;
@@ -137,32 +142,45 @@ static const struct layout layouts[] = {
 	{.order = "rbhc", .pad = 7},
 };
 
-/* Each operand in each layout, and K and V in each pair of them. */
+/* K and V in each pair of layouts: of 16 bits, and as lanes hold them of fp32, four columns or
+ * eight at a time. */
 static void test_layouts(void **state)
+{
+	static const struct {
+		int narrow, D, Dv;
+	} kinds[] = {{1, 40, 48}, {0, 44, 40}, {0, 132, 144}};
+	struct problem p;
+	char what[64];
+
+	for (size_t n = 0; n < COUNT(kinds) * COUNT(layouts) * COUNT(layouts); n++) {
+		const size_t k = n / COUNT(layouts) % COUNT(layouts), v = n % COUNT(layouts);
+		const size_t kind = n / COUNT(layouts) / COUNT(layouts);
+		struct layout of[4] = {{0}, layouts[k], layouts[v], {0}};
+		const int length = (int[]){61, 64, 60, 72}[(k + v) % 4];
+
+		snprintf(what, sizeof(what), "layouts %zu of K, %zu of V", k, v);
+		problem_init(&p, kinds[kind].narrow ? dtypes[k % 2] : ATTN_F32,
+			     (int[6]){2, 2, 1, length, kinds[kind].D, kinds[kind].Dv}, of);
+		check(&p, false, what);
+	}
+}
+
+static void test_other_layouts(void **state)
 {
 	struct problem p;
 	char what[64];
 
-	for (size_t k = 0; k < COUNT(layouts); k++)
-		for (size_t v = 0; v < COUNT(layouts); v++) {
-			struct layout of[4] = {{0}, layouts[k], layouts[v], {0}};
-			int length = (int[]){61, 64, 60, 72}[(k + v) % 4];
+	for (size_t l = 0; l < COUNT(layouts) * COUNT(dtypes); l++) {
+		const struct layout *layout = &layouts[l / COUNT(dtypes)];
+		struct layout of[4] = {*layout, {0}, {0}, {0}};
 
-			snprintf(what, sizeof(what), "layouts %zu of K, %zu of V", k, v);
-			problem_init(&p, k % 2 ? ATTN_BF16 : ATTN_F16,
-				     (int[6]){2, 2, 1, length, 40, 48}, of);
-			check(&p, false, what);
-		}
-	for (size_t l = 0; l < COUNT(layouts); l++) {
-		struct layout of[4] = {layouts[l], {0}, {0}, {0}};
-
-		snprintf(what, sizeof(what), "layout %zu of Q and O", l);
-		if (!layouts[l].same)
-			of[3] = layouts[l];
-		problem_init(&p, ATTN_F16, (int[6]){2, 3, 3, 50, 96, 72}, of);
+		snprintf(what, sizeof(what), "layout %zu of Q and O", l / COUNT(dtypes));
+		if (!layout->same)
+			of[3] = *layout;
+		problem_init(&p, dtypes[l % COUNT(dtypes)], (int[6]){2, 3, 3, 50, 96, 72}, of);
 		check(&p, false, what);
 	}
-	for (int dtype = ATTN_F16; dtype <= ATTN_BF16; dtype++)
+	for (int dtype = ATTN_F16; dtype <= ATTN_F32; dtype++)
 		for (size_t k = 0; k < COUNT(keys) - 2; k++) {
 			struct layout of[4] = {{0}, layouts[3], layouts[k % 2 ? 3 : 0], {0}};
 
@@ -181,6 +199,9 @@ static void test_output_dtypes(void **state)
 	init(&p, ATTN_BF16, 1, 2, 3, 70, 64, 64);
 	problem_output(&p, ATTN_F16, &(struct layout){.order = "bhcr", .pad = 1});
 	check(&p, false, "O of f16, transposed");
+	init(&p, ATTN_F32, 1, 2, 3, 70, 64, 64);
+	problem_output(&p, ATTN_F32, &(struct layout){.order = "bhcr", .pad = 1});
+	check(&p, false, "all of fp32, O transposed");
 }
 
 /* ---- scores ---------------------------------------------------------------------------------- */
@@ -192,7 +213,7 @@ static void test_scale(void **state)
 
 	for (size_t n = 0; n < COUNT(scales); n++)
 		for (int cap = 0; cap < 2; cap++) {
-			init(&p, n % 2 ? ATTN_BF16 : ATTN_F16, 1, 1, 4, 290, 40, 40);
+			init(&p, dtypes[(n + (size_t)cap) % 3], 1, 1, 4, 290, 40, 40);
 			p.args.spec.scale = scales[n];
 			p.args.spec.softcap = cap ? 5 : 0;
 			p.args.spec.out_scale = 0.5f + (float)n;
@@ -222,7 +243,7 @@ static void test_bias(void **state)
 	for (size_t l = 0; l < COUNT(bias_layouts); l++)
 		for (int dtype = ATTN_F16; dtype <= ATTN_F32; dtype++) {
 			snprintf(what, sizeof(what), "bias layout %zu dtype %d", l, dtype);
-			init(&p, dtype == ATTN_BF16 ? ATTN_BF16 : ATTN_F16, 2, 2, 2, 300, 40, 40);
+			init(&p, dtype, 2, 2, 2, 300, 40, 40);
 			problem_bias(&p, (int)l % 2, dtype, &bias_layouts[l], 2);
 			p.args.spec.bias_scale[l % 2] = l % 3 ? 1.0f : -0.5f;
 			p.args.spec.softcap = l % 2 ? 0.0f : 20.0f;
@@ -230,6 +251,10 @@ static void test_bias(void **state)
 				p.args.spec.round_x = ATTN_F32;
 			else
 				problem_bias(&p, 1 - (int)l % 2, ATTN_F32, NULL, 2);
+			check(&p, false, what);
+			/* a bias of 16 bits that fp32 scores stay fp32 behind */
+			init(&p, ATTN_F32, 2, 2, 2, 70, 40, 40);
+			problem_bias(&p, (int)l % 2, dtype, &bias_layouts[l], 2);
 			check(&p, false, what);
 		}
 }
@@ -244,7 +269,7 @@ static void test_mask(void **state)
 		for (size_t f = 0; f < COUNT(fills); f++) {
 			snprintf(what, sizeof(what), "mask layout %zu fill %g", l,
 				 (double)fills[f]);
-			init(&p, f % 2 ? ATTN_BF16 : ATTN_F16, 2, 2, 2, 70, 40, 40);
+			init(&p, dtypes[(f + l) % 3], 2, 2, 2, 70, 40, 40);
 			problem_mask(&p, (l + f) % 2, fills[f], &bias_layouts[l], 0.5);
 			check(&p, false, what);
 		}
@@ -274,7 +299,7 @@ static void test_window(void **state)
 	for (size_t n = 0; n < COUNT(w); n++)
 		for (int rule = ATTN_EMPTY_NAN; rule <= ATTN_EMPTY_MEAN; rule++) {
 			snprintf(what, sizeof(what), "window %zu, empty rows by rule %d", n, rule);
-			init(&p, n % 2 ? ATTN_BF16 : ATTN_F16, 1, 2, w[n].Sq, w[n].Sk, 40, 64);
+			init(&p, dtypes[(n + (size_t)rule) % 3], 1, 2, w[n].Sq, w[n].Sk, 40, 64);
 			p.args.spec.window_left = w[n].left;
 			p.args.spec.window_right = w[n].right;
 			p.args.spec.window_shift = w[n].shift;
@@ -293,7 +318,7 @@ static void test_empty_rows(void **state)
 
 	for (int rule = ATTN_EMPTY_NAN; rule <= ATTN_EMPTY_MEAN; rule++)
 		for (int by_bias = 0; by_bias < 2; by_bias++) {
-			init(&p, by_bias ? ATTN_F16 : ATTN_BF16, 1, 1, 4, 190, 64, 72);
+			init(&p, dtypes[(by_bias + rule) % 3], 1, 1, 4, 190, 64, 72);
 			p.args.spec.empty_row = rule;
 			p.args.spec.out_scale = 0.5f;
 			if (by_bias)
@@ -325,7 +350,7 @@ static void test_finite_fills(void **state)
 
 	for (size_t n = 0; n < COUNT(fills); n++)
 		for (int round = ATTN_BF16; round <= ATTN_F32; round++) {
-			init(&p, ATTN_BF16, 1, 1, 4, 150, 40, 40);
+			init(&p, n % 2 ? ATTN_F32 : ATTN_BF16, 1, 1, 4, 150, 40, 40);
 			problem_bias(&p, 0, ATTN_F32, &(struct layout){.same = "bh"}, 0);
 			p.args.spec.round_x = round;
 			for (int i = 0; i < 4; i++)
@@ -341,9 +366,9 @@ static void test_nonfinite(void **state)
 {
 	struct problem p;
 
-	for (int n = 0; n < 12; n++) {
-		int dtype = n % 2 ? ATTN_BF16 : ATTN_F16;
-		double bad = n / 6 ? INFINITY : NAN;
+	for (int n = 0; n < 18; n++) {
+		const int dtype = dtypes[n / 6];
+		double bad = n % 2 ? INFINITY : NAN;
 
 		init(&p, dtype, 1, 1, 3, 300, 40, 40);
 		if (n / 2 % 3 == 0)
@@ -368,6 +393,76 @@ static void test_nonfinite(void **state)
 	p.args.spec.out_scale = 1e6f;
 	p.args.spec.scale = 20;
 	check(&p, false, "overflow of O");
+}
+
+/* ---- how exact --------------------------------------------------------------------------------
+ */
+
+/* What fp32 variants may be off by, root mean square, in relation to O: a program's products of
+ * vectors are, with a softmax between them. */
+#define EXACT 1.4e-7
+
+/* Runs the narrowest variant on one block; the error. Frees. */
+static double error_of(struct problem *p)
+{
+	const struct attn_args *a = &p->args;
+	double *exact = malloc((size_t)a->Dv * sizeof(*exact)), error2 = 0, sum2 = 0;
+	const struct attn_variant *v = attn_select(a, 80, NULL);
+
+	assert_true(v && is_decode(v) && v->dtype == ATTN_F32 && v->grid_x_factor == 1);
+	problem_run(p, v);
+	for (int row = 0; row < a->B * a->H * a->Sq; row++) {
+		const int i = row % a->Sq, h = row / a->Sq % a->H, b = row / a->Sq / a->H;
+
+		problem_row(p, b, h, i, false, exact);
+		for (int d = 0; d < a->Dv; d++) {
+			const double o = number_load(element_at(&a->o, a->H, b, h, i, d), ATTN_F32);
+
+			error2 += (o - exact[d]) * (o - exact[d]);
+			sum2 += exact[d] * exact[d];
+		}
+	}
+	free(exact);
+	problem_free(p);
+	return sqrt(error2 / sum2);
+}
+
+/* Many keys; scores far from their maximum, which say what the exponential is worth; V whose mean
+ * is not 0, of which sums grow; what else takes an exponential. */
+static void test_exact(void **state)
+{
+	static const int lengths[] = {100, 2049, 20000};
+	struct problem p;
+
+	for (size_t d = 1; d < COUNT(widths); d++)
+		for (size_t k = 0; k < COUNT(lengths); k++) {
+			init(&p, ATTN_F32, 1, 2, 2, lengths[k], widths[d], widths[d]);
+			assert_true(error_of(&p) < EXACT);
+		}
+	init(&p, ATTN_F32, 1, 2, 2, 2049, 64, 64);
+	for (int h = 0; h < 2; h++)
+		for (int j = 0; j < 2049; j++)
+			for (int c = 0; c < 64; c++)
+				*(float *)element_at(&p.args.v, 2, 0, h, j, c) += 3;
+	assert_true(error_of(&p) < EXACT);
+	/* all but the first key 12 to 20 below that one, whose V is 0 */
+	init(&p, ATTN_F32, 1, 2, 2, 20000, 64, 64);
+	p.args.spec.scale = 0;
+	problem_bias(&p, 0, ATTN_F32, &(struct layout){.same = "bhr"}, 0);
+	for (int j = 1; j < 20000; j++)
+		number_store(element_at(&p.args.spec.bias[0], 2, 0, 0, 0, j), ATTN_F32,
+			     -12 - j % 1001 / 128.0);
+	for (int n = 0; n < 2 * 64; n++)
+		number_store(element_at(&p.args.v, 2, 0, n / 64, 0, n % 64), ATTN_F32, 0);
+	assert_true(error_of(&p) < EXACT);
+	init(&p, ATTN_F32, 1, 2, 2, 500, 128, 128);
+	problem_sinks(&p, ATTN_F32, NULL, 1);
+	for (int n = 0; n < 4; n++)
+		*(float *)element_at(&p.args.spec.sinks, 2, 0, n / 2, n % 2, 0) += 20;
+	assert_true(error_of(&p) < EXACT);
+	init(&p, ATTN_F32, 1, 2, 2, 500, 128, 128);
+	p.args.spec.softcap = 50;
+	assert_true(error_of(&p) < EXACT);
 }
 
 /* ---- choices --------------------------------------------------------------------------------- */
@@ -397,7 +492,7 @@ static void test_choice(void **state)
 {
 	const struct attn_variant *v;
 
-	for (int dtype = ATTN_F16; dtype <= ATTN_BF16; dtype++)
+	for (int dtype = ATTN_F16; dtype <= ATTN_F32; dtype++)
 		for (int D = 1; D <= 256; D++)
 			for (int heads = 1; heads < 2000; heads *= 3)
 				for (size_t k = 0; k < COUNT(keys); k++) {
@@ -407,10 +502,11 @@ static void test_choice(void **state)
 					assert_true(v && is_decode(v) && v->dtype == dtype);
 					assert_true(v->max_d >= D &&
 						    (v->max_d == 64 || v->max_d / 2 < D));
-					check_parts(v, heads, length, DECODE_KEYS(v->max_d));
+					check_parts(v, heads, length,
+						    DECODE_KEYS(v->max_d, attn_dtype_size(dtype)));
 					v = chosen(80, dtype, 1, heads, 1, length, D);
 					assert_true(v && is_decode(v) && v->grid_x_factor == 1);
-					if (D > 128)
+					if (D > 128 || dtype == ATTN_F32)
 						continue;
 					v = chosen(90, dtype, 1, heads, 16, length, D);
 					assert_true(v && is_few(v) && v->dtype == dtype);
@@ -424,6 +520,12 @@ static void test_choice(void **state)
 	assert_int_equal(chosen(90, ATTN_F16, 1, 16, 1, 1024, 64)->grid_x_factor, 4);
 	assert_int_equal(chosen(90, ATTN_F16, 16, 8, 4, 2048, 64)->grid_x_factor, 1);
 	assert_int_equal(chosen(90, ATTN_F16, 1, 32, 16, 4096, 128)->grid_x_factor, 4);
+
+	/* of fp32, wherever a program multiplies by vectors */
+	assert_true(is_decode(chosen(90, ATTN_F32, 1, 8, 2, 500, 64)));
+	assert_true(is_decode(chosen(80, ATTN_F32, 1, 8, 2, 500, 256)));
+	assert_int_equal(chosen(90, ATTN_F32, 1, 8, 3, 500, 64)->family, ATTN_F32_ANY);
+	assert_null(chosen(75, ATTN_F32, 1, 8, 1, 500, 64));
 
 	assert_true(is_decode(chosen(90, ATTN_F16, 1, 8, 2, 500, 64)));
 	assert_true(is_few(chosen(90, ATTN_F16, 1, 8, 3, 500, 64)));
@@ -442,6 +544,9 @@ static void test_choice_shared(void **state)
 	assert_true(is_decode(attn_select(&a, 90, NULL)));
 	a.H = 5;
 	assert_true(is_few(attn_select(&a, 90, NULL)));
+	a.q.dtype = a.k.dtype = a.v.dtype = a.o.dtype = ATTN_F32; /* there is no tile of fp32 */
+	assert_true(is_decode(attn_select(&a, 90, NULL)));
+	a.q.dtype = a.k.dtype = a.v.dtype = a.o.dtype = ATTN_F16;
 	a.H = 160;
 	assert_int_equal(attn_select(&a, 90, NULL)->grid_x_factor, 8);
 	a.B = 13; /* 130 tiles */
@@ -533,6 +638,7 @@ int main(void)
 		cmocka_unit_test(test_head_dims),
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_other_layouts),
 		cmocka_unit_test(test_output_dtypes),
 		cmocka_unit_test(test_scale),
 		cmocka_unit_test(test_bias),
@@ -541,6 +647,7 @@ int main(void)
 		cmocka_unit_test(test_empty_rows),
 		cmocka_unit_test(test_finite_fills),
 		cmocka_unit_test(test_nonfinite),
+		cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_choice),
 		cmocka_unit_test(test_choice_shared),
 		cmocka_unit_test(test_choice_portable),

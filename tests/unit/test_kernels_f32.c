@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fp32 kernels, as built for the host: no less exact than a chain in fp32 arithmetic, whatever
- * the lengths, layouts, magnitudes, biases, masks and windows. First the portable ones, of which
- * the one that would be chosen is run; then all of Hopper's that take a call.
+ * The fp32 kernels for any number of queries, as built for the host: no less exact than a chain in
+ * fp32 arithmetic, whatever the lengths, layouts, magnitudes, biases, masks and windows. First the
+ * portable ones, of which the one that would be chosen is run; then all of Hopper's that take a
+ * call. One query or two are chosen for, and are tested, as test_kernels_decode.c has it.
  */
 #include "kernels/attention.h"
 #include "tests/unit/test_kernels_case.h"
@@ -34,6 +35,15 @@ static int open_hopper(void **state)
 	return kernels_open_hopper(state);
 }
 
+/* The portable variant that would be chosen, if queries were too many for decode.cu. */
+static const struct attn_variant *portable_of(const struct problem *p)
+{
+	struct attn_args many = p->args;
+
+	many.Sq = many.Sq > 2 ? many.Sq : 3;
+	return attn_select(&many, 90, NULL);
+}
+
 /* Checks with the variant that would be chosen, or with all of Hopper's, the widest aside where
  * half of it would do; frees. */
 static void check(struct problem *p, const char *what)
@@ -55,7 +65,7 @@ static void check(struct problem *p, const char *what)
 		checked++;
 	}
 	if (!on_hopper) {
-		const struct attn_variant *v = attn_select(&p->args, 90, NULL);
+		const struct attn_variant *v = portable_of(p);
 
 		assert_non_null(v);
 		assert_int_equal(v->family, ATTN_F32_ANY);
@@ -238,8 +248,8 @@ static void test_infinities(void **state)
 	check(&p, "V of 1e30 behind a bias");
 }
 
-/* On Hopper anything of fp32 but lengths and sinks goes to f32_sm90.cu, and few rows to the blocks
- * of clusters. */
+/* On Hopper anything of fp32 but lengths and sinks, and one query or two, goes to f32_sm90.cu, and
+ * few rows to the blocks of clusters. */
 static void test_choice(void **state)
 {
 	const struct layout down = {.order = "bhcr"}, odd = {.pad = 1};
@@ -247,8 +257,8 @@ static void test_choice(void **state)
 		int Sq, Sk, D, layout, parts;
 	} calls[] = {{3000, 300, 64, 0, 1}, {3000, 300, 64, 1, 1},  {3000, 300, 64, 2, 1},
 		     {3000, 49, 32, 0, 1},  {3000, 300, 40, 0, 1},  {3000, 300, 37, 2, 1},
-		     {3000, 300, 96, 0, 1}, {3000, 300, 160, 0, 1}, {1, 1500, 64, 0, 8},
-		     {1, 1500, 128, 1, 4}};
+		     {3000, 300, 96, 0, 1}, {3000, 300, 160, 0, 1}, {3, 1500, 64, 0, 8},
+		     {3, 1500, 128, 1, 4}};
 	uint8_t available[512];
 	struct problem p;
 
