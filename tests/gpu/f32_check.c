@@ -39,6 +39,7 @@
 #define ROUNDS 5
 #define TURN   1000.0f
 #define TIMED  32 /* things that are timed in turn, at most */
+#define FEW    16 /* queries that a kernel with a row per block is asked for, at most */
 #define LIMIT  2.0
 #define ULP    0x1p-23
 #define ARCH   90
@@ -115,6 +116,21 @@ static const struct shape shapes[] = {
 	{"one query", SHAPE(2, 8, 1, 700, 64)},
 	{"one query, unaligned", SHAPE(2, 8, 1, 700, 128), .pad = 1},
 	{"one query d256", SHAPE(2, 8, 1, 70, 256)},
+	{"one query, K down", SHAPE(2, 8, 1, 1000, 64), .down = 1},
+	{"one query, K, V down odd", SHAPE(2, 8, 1, 1001, 128), .down = 2},
+	{"one query d40", SHAPE(2, 8, 1, 700, 40), .bshd = 1},
+	{"one query d192 K down", SHAPE(2, 8, 1, 700, 192), .down = 1},
+	{"one query of many keys", SHAPE(1, 8, 1, 40000, 64)},
+	{"one query, many keys d128", SHAPE(1, 8, 1, 40000, 128)},
+	{"one query, many keys d256", SHAPE(1, 8, 1, 20000, 256)},
+	{"two queries, bias", SHAPE(2, 8, 2, 1000, 64), .bias = 1},
+	{"two queries, window", SHAPE(2, 8, 2, 1000, 128), .causal = 2, .left = 300},
+	{"one query, outliers", SHAPE(2, 8, 1, 3000, 64), .data = OUTLIERS},
+	{"one query, steep", SHAPE(2, 8, 1, 3000, 64), .data = STEEP},
+	{"one query, steep d256", SHAPE(2, 8, 1, 3000, 256), .data = STEEP},
+	{"one query, uneven", SHAPE(2, 8, 1, 3000, 128), .data = UNEVEN},
+	{"one query, tail", SHAPE(1, 8, 1, 16384, 64), .data = TAIL},
+	{"one query, V faint", SHAPE(1, 8, 1, 3000, 128), .data = FAINT},
 	{"outliers, unaligned", SHAPE(1, 4, 512, 1024, 64), .data = OUTLIERS, .pad = 1},
 	{"uneven, K down", SHAPE(1, 4, 512, 1024, 64), .data = UNEVEN, .down = 1},
 	{"uneven d32", SHAPE(1, 4, 512, 1024, 32), .data = UNEVEN},
@@ -159,7 +175,18 @@ static const struct shape shapes[] = {
 	{"B2 H8 S1024 D256", SHAPE(2, 8, 1024, 1024, 256), .timed = 1},
 	{"B1 H8 S512 D128", SHAPE(1, 8, 512, 512, 128), .timed = 1},
 	{"B1 H32 1x2048 D128", SHAPE(1, 32, 1, 2048, 128), .timed = 1},
+	{"B1 H32 1x16384 D128", SHAPE(1, 32, 1, 16384, 128), .timed = 1},
+	{"B1 H32 2x2048 D128", SHAPE(1, 32, 2, 2048, 128), .timed = 1},
+	{"B1 H32 4x2048 D128", SHAPE(1, 32, 4, 2048, 128), .timed = 1},
+	{"B1 H32 1x300 D128", SHAPE(1, 32, 1, 300, 128), .timed = 1},
+	{"B1 H12 1x40 D64", SHAPE(1, 12, 1, 40, 64), .timed = 1},
 	{"B1 H20 1x1500 D64", SHAPE(1, 20, 1, 1500, 64), .timed = 1},
+	{"B1 H20 1x1500 D64 K down", SHAPE(1, 20, 1, 1500, 64), .down = 1, .timed = 1},
+	{"B1 H20 4x1500 D64", SHAPE(1, 20, 4, 1500, 64), .timed = 1},
+	{"B16 H8 1x2048 D64", SHAPE(16, 8, 1, 2048, 64), .timed = 1},
+	{"B16 H8 4x2048 D64", SHAPE(16, 8, 4, 2048, 64), .timed = 1},
+	{"B1 H8 1x8192 D256", SHAPE(1, 8, 1, 8192, 256), .timed = 1},
+	{"B32 H8 1x2048 D256", SHAPE(32, 8, 1, 2048, 256), .timed = 1},
 	{"B8 H12 1x512 D64", SHAPE(8, 12, 1, 512, 64), .timed = 1},
 	{"B4 H12 16x512 D64", SHAPE(4, 12, 16, 512, 64), .timed = 1},
 	{"B8 H12 64x64 D64", SHAPE(8, 12, 64, 64, 64), .timed = 1},
@@ -525,6 +552,7 @@ static void check(const struct shape *s, const char *word)
 		const struct attn_variant *v = &attn_variants[n];
 
 		if (attn_select_from(&a, ARCH, v->name, available) == v &&
+		    (v->rows_per_block > 1 || s->Sq <= FEW) &&
 		    (!word || strstr(s->name, word) || strstr(v->name, word)))
 			timed[count++] =
 				(struct timed){.v = v, .f = run(s, &a, v, truth, &chain, rows)};

@@ -4,6 +4,8 @@
  * be as exact as, a chain in fp32 arithmetic. That one adds in the order in which cuBLAS's SGEMM
  * does, one product after the other, and rounds wherever a chain of kernels would store.
  */
+#define FASHIM_ONLY_F32
+#include "kernels/decode.cu"
 #include "kernels/f32.cu"
 #include "kernels/f32_sm90.cu"
 #include "kernels/reference.cu"

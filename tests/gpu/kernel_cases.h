@@ -92,6 +92,7 @@ struct kernel_case {
 /* clang-format off */
 #define IN_F16 .dtype = ATTN_F16
 #define IN_BF16 .dtype = ATTN_BF16
+#define IN_F32 .dtype = ATTN_F32
 #define SHAPE(b, h, sq, sk, d) .B = b, .H = h, .Sq = sq, .Sk = sk, .D = d
 #define ADD(spread, type) .bias = spread, .bias_type = ATTN_##type
 #define ADD_FILL(spread, type, what, with) ADD(spread, type), .bias_holds = what, .bias_fill = with
@@ -269,9 +270,9 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_F16, SHAPE(2, 3, 300, 520, 64), SCALES(FULL, F16), .scales_each = 1, .divides = 1, .softcap = 3.0f},
 	{IN_F16, SHAPE(2, 3, 300, 520, 192), SCALES(HEADS, F16), .scales_each = 1},
 	{IN_F16, SHAPE(2, 3, 32, 32, 196), SCALES(HEADS, F16), .down = 1},
-	{.dtype = ATTN_F32, SHAPE(2, 3, 48, 48, 196), SCALES(HEADS, F32), .divides = 1},
-	{.dtype = ATTN_F32, SHAPE(2, 3, 300, 333, 64), SCALES(HEADS, F32), ADD(HEAD, F32)},
-	{.dtype = ATTN_F32, SHAPE(2, 3, 300, 333, 64), SCALES(SQUARE, F32), .scales_each = 1, .causal = 1},
+	{IN_F32, SHAPE(2, 3, 48, 48, 196), SCALES(HEADS, F32), .divides = 1},
+	{IN_F32, SHAPE(2, 3, 300, 333, 64), SCALES(HEADS, F32), ADD(HEAD, F32)},
+	{IN_F32, SHAPE(2, 3, 300, 333, 64), SCALES(SQUARE, F32), .scales_each = 1, .causal = 1},
 	{IN_BF16, SHAPE(2, 3, 200, 333, 64), SCALES(HEADS, BF16), STORED_TWICE, .data = LARGE},
 	{IN_BF16, SHAPE(2, 3, 200, 333, 64), SCALES(HEADS, BF16), ADD(HEAD, BF16), STORED_ALL_4},
 	{IN_F16, SHAPE(2, 3, 2, 333, 64), SCALES(HEADS, F16)},
@@ -279,11 +280,24 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_F16, SHAPE(12, 3, 64, 64, 32), SCALES(HEADS, F16), ADD(BATCH, F16), .windows = 3, .round_x = 1},
 	{IN_F16, SHAPE(12, 3, 49, 49, 64), MASK(BATCH, NOISE), .windows = -3, .second = 1},
 	{IN_BF16, SHAPE(12, 3, 300, 300, 64), MASK(FULL, NOISE), ADD(FULL, BF16), .windows = 5},
-	{.dtype = ATTN_F32, SHAPE(12, 3, 49, 49, 32), ADD(FULL, F32), .windows = 4},
+	{IN_F32, SHAPE(12, 3, 49, 49, 32), ADD(FULL, F32), .windows = 4},
 	{IN_F16, SHAPE(2, 3, 196, 196, 96), ADD(FULL, F16), .second = 1, .image = 14, .round_x = 1},
 	{IN_BF16, SHAPE(2, 3, 100, 784, 64), ADD(FULL, BF16), .second = 1, .image = 28},
 	{IN_F16, SHAPE(2, 3, 56, 333, 192), ADD(HEAD, F32), .second = 1, .image = 7},
-	{.dtype = ATTN_F32, SHAPE(2, 3, 196, 196, 96), ADD(FULL, F32), .second = 1, .image = 14},
+	{IN_F32, SHAPE(2, 3, 196, 196, 96), ADD(FULL, F32), .second = 1, .image = 14},
+	{IN_F32, SHAPE(2, 12, 1, 1000, 64)},
+	{IN_F32, SHAPE(2, 12, 1, 1001, 64), .down = 1, .down_all = 1},
+	{IN_F32, SHAPE(2, 12, 2, 1000, 128), .storage = SHARED_KV},
+	{IN_F32, SHAPE(2, 12, 1, 5000, 256), .down = 1},
+	{IN_F32, SHAPE(2, 12, 1, 777, 252), .storage = BY_ARRAY},
+	{IN_F32, SHAPE(2, 12, 2, 777, 100), .storage = FUSED, .causal = 2, .left = 300},
+	{IN_F32, SHAPE(2, 12, 1, 1000, 64), ADD_FILL(PADDING, F32, TAIL, FILL_LOWEST)},
+	{IN_F32, SHAPE(2, 12, 1, 1000, 64), ADD(HEAD, BF16), .second = 1},
+	{IN_F32, SHAPE(2, 12, 1, 1000, 128), MASK(PADDING, TAIL), ADD(HEAD, F32), .late = 1},
+	{IN_F32, SHAPE(2, 12, 1, 1000, 64), LENGTHS(PADDING), NO_KEY(ZERO)},
+	{IN_F32, SHAPE(2, 64, 1, 1000, 64), SINKS(HEADS, F32)},
+	{IN_F32, SHAPE(2, 12, 1, 1000, 256), .softcap = 3.0f},
+	{IN_F32, SHAPE(2, 12, 1, 3000, 128), .data = STEEP},
 	{IN_F16, SHAPE(2, 3, 300, 333, 64), ADD_FILL(BATCH, F16, PREFIX, FILL_LOWEST), .round_x = 1, .hard = HARD_STORED},
 	{IN_F16, SHAPE(2, 3, 300, 333, 128), ADD_FILL(PADDING, F16, PREFIX, FILL_LOWEST), .round_x = 1, .hard = HARD_STORED},
 	{IN_F16, SHAPE(2, 3, 300, 333, 64), ADD(FULL, F16), .hard = HARD_STORED},
@@ -346,6 +360,16 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_BF16, SHAPE(4, 16, 1024, 1024, 160), ADD(SQUARE, BF16), .timed = 1},
 	{IN_BF16, SHAPE(2, 16, 4096, 4096, 96), .timed = 1},
 	{IN_BF16, SHAPE(2, 8, 4096, 4096, 160), .timed = 1},
+	{IN_F32, SHAPE(1, 12, 1, 64, 64), .timed = 1},
+	{IN_F32, SHAPE(1, 12, 1, 1024, 64), .storage = SHARED_KV, .timed = 1},
+	{IN_F32, SHAPE(4, 16, 1, 128, 64), ADD_FILL(PADDING, F32, TAIL, FILL_LOWEST), .timed = 1},
+	{IN_F32, SHAPE(1, 32, 1, 4096, 128), .timed = 1},
+	{IN_F32, SHAPE(1, 32, 2, 4096, 128), .timed = 1},
+	{IN_F32, SHAPE(1, 32, 4, 4096, 128), .timed = 1},
+	{IN_F32, SHAPE(1, 32, 1, 32768, 128), .timed = 1},
+	{IN_F32, SHAPE(16, 8, 1, 2048, 64), .timed = 1},
+	{IN_F32, SHAPE(1, 8, 1, 4096, 64), .timed = 1},
+	{IN_F32, SHAPE(1, 8, 1, 8192, 256), .timed = 1},
 };
 
 /* ---- the sweep: B2 H2, all pairs of lengths, all widths ------------------------------------- */
