@@ -33,8 +33,9 @@ ifneq ($(SAN),)
 endif
 
 # A portable build is linked against the names of an older C library than is here (setup brings zig, which has them).
-# LINK: the compiler as linker.
+# LINK: the compiler as linker. What it is made of says nothing of where that was: two builds have the same bits.
 GLIBC   ?= 2.28
+CFLAGS  += $(if $(PORTABLE),-ffile-prefix-map=$(CURDIR)=.)
 LINK     = $(if $(PORTABLE),ZIG_GLOBAL_CACHE_DIR=$(TOOLKIT)/zig-cache $(TOOLKIT)/ziglang/zig cc -target $(shell uname -m)-linux-gnu.$(GLIBC),$(CC))
 
 # All cores where no -j says otherwise. Several goals (make clean all) are made one after the other.

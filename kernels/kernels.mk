@@ -57,6 +57,9 @@ kernel_text_89  := 80
 kernel_text_120 := 100
 kernel_text      = $(or $(kernel_text_$(1)),$(1))
 
+# In the names of what is a file's own nvcc has a hash of where it was compiled: two builds shall have the same bits.
+kernel_place := _INTERNAL_[0-9a-f]\{8\}_
+
 # $(1): architecture, $(2): part
 define kernel_ptx
 $(K)/compute_$(1)/$(2).ptx: kernels/$(call kernel_file,$(2)).cu $(kernel_more_$(2)) $(kernel_headers)
@@ -64,6 +67,7 @@ $(K)/compute_$(1)/$(2).ptx: kernels/$(call kernel_file,$(2)).cu $(kernel_more_$(
 	$$(call say,PTX,$$@)
 	$$(Q)$$(NVCC) -ptx -arch=compute_$(1) $$(NVCCFLAGS) $(if $(filter %_f16,$(2)),-DFASHIM_ONLY_F16) \
 	    $(if $(filter %_bf16,$(2)),-DFASHIM_ONLY_BF16) $(if $(filter %_f32,$(2)),-DFASHIM_ONLY_F32) -o $$@ $$<
+	$$(Q)sed -i 's/$(kernel_place)/_INTERNAL_00000000_/g' $$@
 endef
 $(foreach arch,$(sort 80 $(foreach image,$(kernel_images),$(call kernel_text,$(call kernel_arch,$(image))))),$(foreach part,$(call kernel_parts,$(arch)),$(eval $(call kernel_ptx,$(arch),$(part)))))
 
