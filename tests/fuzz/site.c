@@ -128,7 +128,7 @@ void site_make(struct site *z, struct lane *l, int number, struct rng *r)
 		z->rows = z->columns;
 	z->late_v = z->layout != INTERLEAVED && chance(r, 40);
 	z->merged = z->layout != O_BY_ROWS && chance(r, 50);
-	z->grows = z->masked == UNMASKED && chance(r, 12);
+	z->grows = z->masked == UNMASKED && chance(r, 12) && z->layout != INTERLEAVED;
 	z->quiet_inputs = chance(r, 60);
 	z->device_scalars = chance(r, 8);
 	z->form = (enum form)ONE_OF(r, STRIDED, STRIDED, STRIDED, TYPED, TYPED, ARRAYS, LT, LT);
