@@ -553,105 +553,17 @@ static void test_choice_shared(void **state)
 	assert_int_equal(attn_select(&a, 90, NULL)->grid_x_factor, 1);
 }
 
-/* What is chosen with Hopper's variants for contiguous operands. */
-static const struct attn_variant *chosen_of_all(int batch, int heads, int queries, int D, bool bias)
-{
-	static uint8_t available[1024];
-	struct attn_args a = {
-		.B = batch, .H = heads, .Sq = queries, .Sk = queries, .D = D, .Dv = D};
-	const struct attn_tensor t = {
-		.base = 4096, .stride = {(int64_t)heads * queries * D, (int64_t)queries * D, D, 1}};
-
-	assert_true(attn_variant_total <= (int)sizeof(available));
-	memset(available, 1, sizeof(available));
-	a.q = a.k = a.v = a.o = t;
-	a.spec.scale = 1.0f;
-	a.spec.window_left = a.spec.window_right = ATTN_NO_WINDOW;
-	if (bias)
-		a.spec.bias[0] = (struct attn_tensor){.base = 4096, .stride = {queries, 0, 0, 1}};
-	return attn_select_from(&a, 90, NULL, available);
-}
-
-static void test_choice_split(void **state)
-{
-	/* as measured */
-	assert_string_equal(chosen_of_all(1, 8, 512, 64, false)->name, "split_f16_d64_p2");
-	assert_string_equal(chosen_of_all(1, 12, 512, 64, false)->name, "split_f16_d64_p2");
-	assert_string_equal(chosen_of_all(8, 12, 128, 64, false)->name, "split_f16_d64_p1");
-	assert_string_equal(chosen_of_all(1, 12, 128, 64, false)->name, "split_f16_d64_p1");
-	assert_string_equal(chosen_of_all(1, 8, 512, 64, true)->name, "split_f16_d64_p2_any");
-	/* 100 blocks of 128 rows, or 64 of those with a bias */
-	assert_int_equal(chosen_of_all(1, 99, 128, 64, false)->family, ATTN_SPLIT);
-	assert_int_equal(chosen_of_all(1, 100, 128, 64, false)->family, ATTN_TMA);
-	assert_int_equal(chosen_of_all(1, 25, 512, 64, false)->family, ATTN_TMA);
-	assert_int_equal(chosen_of_all(1, 63, 128, 64, true)->family, ATTN_SPLIT);
-	assert_int_equal(chosen_of_all(1, 64, 128, 64, true)->family, ATTN_TMA);
-	/* those for D 128 only where all blocks run at once */
-	assert_string_equal(chosen_of_all(1, 8, 512, 128, false)->name, "split_f16_d128_p2");
-	assert_int_equal(chosen_of_all(1, 9, 512, 128, false)->family, ATTN_TMA);
-	/* any number of queries, but for few of them where the call is not plain */
-	assert_int_equal(chosen_of_all(1, 8, 16, 64, true)->family, ATTN_FEW);
-	assert_int_equal(chosen_of_all(1, 8, 16, 64, false)->family, ATTN_SPLIT);
-	assert_int_equal(chosen_of_all(32, 16, 4, 64, false)->family, ATTN_SPLIT);
-	assert_int_equal(chosen_of_all(4, 32, 8, 128, false)->family, ATTN_TMA);
-	assert_int_equal(chosen_of_all(1, 8, 17, 64, false)->family, ATTN_SPLIT);
-	assert_int_equal(chosen_of_all(1, 8, 17, 256, false)->family, ATTN_WMMA);
-}
-
-/* What a GPU without variants of its own is given: of plain calls the narrowest that fills it. */
-static const char *chosen_portable(int arch, int heads, int queries, int D, bool bias, int offset)
-{
-	struct attn_args a = {.B = 1, .H = heads, .Sq = queries, .Sk = queries, .D = D, .Dv = D};
-	const struct attn_tensor t = {
-		.base = 4096, .stride = {(int64_t)heads * queries * D, (int64_t)queries * D, D, 1}};
-
-	a.q = a.k = a.v = a.o = t;
-	a.q.base += (uint64_t)offset;
-	a.spec.scale = 1.0f;
-	a.spec.window_left = a.spec.window_right = ATTN_NO_WINDOW;
-	a.spec.window_value = -INFINITY;
-	if (bias)
-		a.spec.bias[0] = (struct attn_tensor){.base = 4096, .stride = {queries, 0, 0, 1}};
-	return attn_select(&a, arch, NULL)->name;
-}
-
-static void test_choice_portable(void **state)
-{
-	assert_string_equal(chosen_portable(80, 16, 2048, 64, false, 0), "mma_f16_d64_r128");
-	assert_string_equal(chosen_portable(89, 16, 2048, 40, false, 0), "mma_f16_d48_r128");
-	assert_string_equal(chosen_portable(90, 16, 2048, 80, false, 0), "mma_f16_d80_r128");
-	assert_string_equal(chosen_portable(80, 16, 2048, 160, false, 0), "mma_f16_d160_r64");
-	assert_string_equal(chosen_portable(75, 16, 2048, 64, false, 0), "wmma_f16_d64_r128");
-	assert_string_equal(chosen_portable(80, 16, 2048, 256, false, 0), "wmma_f16_d256_r64");
-	/* a bias, or rows that do not start on 16 bytes */
-	assert_string_equal(chosen_portable(80, 16, 2048, 64, true, 0), "mma_f16_d64_r64_any");
-	assert_string_equal(chosen_portable(80, 16, 2048, 64, false, 2), "mma_f16_d64_r64_any");
-	/* few blocks */
-	assert_string_equal(chosen_portable(80, 8, 1024, 64, false, 0), "mma_f16_d64_r64");
-	assert_string_equal(chosen_portable(80, 8, 512, 64, false, 0), "mma_f16_d64_r32_any");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shapes),
-		cmocka_unit_test(test_head_dims),
-		cmocka_unit_test(test_rows),
-		cmocka_unit_test(test_layouts),
-		cmocka_unit_test(test_other_layouts),
-		cmocka_unit_test(test_output_dtypes),
-		cmocka_unit_test(test_scale),
-		cmocka_unit_test(test_bias),
-		cmocka_unit_test(test_mask),
-		cmocka_unit_test(test_window),
-		cmocka_unit_test(test_empty_rows),
-		cmocka_unit_test(test_finite_fills),
-		cmocka_unit_test(test_nonfinite),
-		cmocka_unit_test(test_exact),
-		cmocka_unit_test(test_choice),
-		cmocka_unit_test(test_choice_shared),
-		cmocka_unit_test(test_choice_portable),
-		cmocka_unit_test(test_choice_split),
+		cmocka_unit_test(test_shapes),	      cmocka_unit_test(test_head_dims),
+		cmocka_unit_test(test_rows),	      cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_other_layouts), cmocka_unit_test(test_output_dtypes),
+		cmocka_unit_test(test_scale),	      cmocka_unit_test(test_bias),
+		cmocka_unit_test(test_mask),	      cmocka_unit_test(test_window),
+		cmocka_unit_test(test_empty_rows),    cmocka_unit_test(test_finite_fills),
+		cmocka_unit_test(test_nonfinite),     cmocka_unit_test(test_exact),
+		cmocka_unit_test(test_choice),	      cmocka_unit_test(test_choice_shared),
 	};
 
 	return cmocka_run_group_tests(tests, kernels_open, NULL);
