@@ -129,9 +129,17 @@ static __device__ __forceinline__ float score(typename summed<T>::type product, 
 					      const extra_rows &rows, const attn_spec &s, int j,
 					      int begin, int end)
 {
-	if constexpr (!IS_F32<T>)
-		product = overflow_score<T>(s, product);
-	float x = (float)(product * s.scale);
+	float x;
+
+	if constexpr (IS_F32<T>) {
+		x = (float)(product * s.scale);
+	} else {
+		float two[2] = {product, 0.0f};
+
+		if (s.round_s)
+			store_scores<T, 2>(s, s.scale, [&](int k) -> float & { return two[k]; });
+		x = s.round_s ? two[0] : s.scale * overflow_score<T>(s, product);
+	}
 	if (s.softcap != 0.0f)
 		x = IS_F32<T> ? s.softcap * tanhf(x / s.softcap) : cap_score(x, s.softcap);
 #pragma unroll

@@ -98,7 +98,8 @@ static __device__ __forceinline__ void apply_mask(float (&x)[PER], const attn_sp
 			x[k] = s.mask_value;
 }
 
-/* From q.k to x for neighbouring keys from j on: all but the window and the row's length. */
+/* From q.k to x for neighbouring keys from j on: all but the window and the row's length. Where the
+ * program stores S, what comes is that. */
 template <typename T, int PER>
 static __device__ __forceinline__ void modify(float (&x)[PER], const attn_args &a, int b,
 					      const row &w, int j)
@@ -106,9 +107,10 @@ static __device__ __forceinline__ void modify(float (&x)[PER], const attn_args &
 	const attn_spec &s = a.spec;
 	const int left = a.Sk - j;
 
+	if (!s.round_s)
 #pragma unroll
-	for (int k = 0; k < PER; k++)
-		x[k] = s.scale * overflow_score<T>(s, x[k]);
+		for (int k = 0; k < PER; k++)
+			x[k] = s.scale * overflow_score<T>(s, x[k]);
 	if (s.softcap != 0.0f) { /* tanh(y) = 1 - 2 / (1 + e^2y) */
 		const float to_exponent = 2.0f * LOG2E / s.softcap;
 #pragma unroll
@@ -198,8 +200,7 @@ template <typename T, int WIDTH> struct tile {
 						   uint32_t (&word)[WORDS]) const;
 	/* From these to P, as left operands. */
 	__device__ __forceinline__ void weigh(uint32_t (&p)[G::PER / 4][4],
-					      const float (&s)[G::TILES][4], const attn_args &a,
-					      int j);
+					      float (&s)[G::TILES][4], const attn_args &a, int j);
 	/* o += P V */
 	__device__ __forceinline__ void multiply_v(const uint32_t (&p)[G::PER / 4][4],
 						   uint32_t (&word)[WORDS]);
@@ -244,12 +245,16 @@ __device__ __forceinline__ void tile<T, WIDTH>::multiply_k(float (&s)[G::TILES][
 
 template <typename T, int WIDTH>
 __device__ __forceinline__ void tile<T, WIDTH>::weigh(uint32_t (&p)[G::PER / 4][4],
-						      const float (&s)[G::TILES][4],
+						      float (&s)[G::TILES][4],
 						      const attn_args &a, int j)
 {
 	const int own = j + threadIdx.x % 4 * G::PER;
 	float x[2][G::PER], factor[2], unrounded[2] = {0.0f, 0.0f};
 
+	if (a.spec.round_s)
+		store_scores<T, 4 * G::TILES>(a.spec, a.spec.scale, [&](int n) -> float & {
+			return s[n / 4][n % 4];
+		});
 #pragma unroll
 	for (int r = 0; r < 2; r++) {
 #pragma unroll

@@ -150,7 +150,6 @@ static __device__ __forceinline__ void attention(const struct attn_args &a)
 				block.mask = beside_of(a, w, a.spec.mask);
 				block.scales = beside_of(a, w, a.spec.scales);
 				block.scale = scale_of(a, w.b, w.h);
-				block.after = block.scale / a.spec.alpha;
 			}
 			block.k = matrix_at(a.k, w.b, w.h, a.H);
 			block.v = matrix_at(a.v, w.b, w.h, a.H);

@@ -15,30 +15,6 @@ static __device__ __forceinline__ float &x_of(struct work<BLOCKS, WIDTH, KEYS> &
 	return u.s[k / 4][r / 2][k / 2 % 2][r % 2 * 2 + k % 2];
 }
 
-/* S as a program has it that stores it in T: `alpha` and then, anew, `after`. */
-template <typename T, int KEYS, int BLOCKS, int WIDTH>
-static __device__ __forceinline__ void round_scores(struct work<BLOCKS, WIDTH, KEYS> &u,
-						    const struct attn_spec &s, float after)
-{
-	const bool product = s.round_s & ATTN_ROUND_PRODUCT, scaled = s.round_s & ATTN_ROUND_SCALED;
-
-#pragma unroll
-	for (int r = 0; r < 2 * BLOCKS; r++)
-#pragma unroll
-		for (int k = 0; k < KEYS / 4; k += 2) {
-			float2 x =
-				make_float2(s.alpha * x_of(u, r, k), s.alpha * x_of(u, r, k + 1));
-			if (product)
-				x = unpack2<T>(pack2<T>(x.x, x.y));
-			x.x *= after;
-			x.y *= after;
-			if (scaled)
-				x = unpack2<T>(pack2<T>(x.x, x.y));
-			x_of(u, r, k) = x.x;
-			x_of(u, r, k + 1) = x.y;
-		}
-}
-
 /* Has `what` do something to each of the lane's scores whose key is there, with its element of t,
  * of rows as said in block_view: two neighbours at a time, elements side by side, wherever they
  * are, or for several keys. The rows start at the lane's first, i, and its first key is j. */
@@ -107,21 +83,24 @@ with_numbers(struct work<BLOCKS, WIDTH, KEYS> &u, const struct attn_args &a,
 		with_elements<float>(u, a, t, own, i, j, what);
 }
 
-/* Scales and softcap. */
+/* S as the program stores it, scales and softcap. */
 template <typename T, int KEYS, int BLOCKS, int WIDTH>
 static __device__ __forceinline__ void scale_scores(struct work<BLOCKS, WIDTH, KEYS> &u,
 						    const struct attn_args &a,
 						    const struct block_view &b, int i, int j)
 {
 	const struct attn_spec &s = a.spec;
+	constexpr int COUNT = BLOCKS * KEYS / 2;
+	auto score = [&](int n) -> float & { return x_of(u, n / (KEYS / 4), n % (KEYS / 4)); };
 
-	overflow_scores<T, BLOCKS * KEYS / 2>(
-		s, [&](int n) -> float & { return x_of(u, n / (KEYS / 4), n % (KEYS / 4)); });
+	if (s.round_s) {
+		store_scores<T, COUNT>(s, b.scale, score);
+	} else {
+		overflow_scores<T, COUNT>(s, score);
 #pragma unroll
-	for (int r = 0; r < 2 * BLOCKS; r++)
-#pragma unroll
-		for (int k = 0; k < KEYS / 4; k++)
-			x_of(u, r, k) *= b.scale;
+		for (int n = 0; n < COUNT; n++)
+			score(n) *= b.scale;
+	}
 	if (attn_scales_each(&s))
 		with_numbers(u, a, s.scales, b.scales, i, j,
 			     [&](float &x, float own) { x *= factor_of(s, own); });
@@ -179,10 +158,7 @@ static __device__ __forceinline__ void adapt(struct work<BLOCKS, WIDTH, KEYS> &u
 	const struct view &w = b.w;
 
 	if (!SIMPLE && !w.plain) {
-		if (s.round_s)
-			round_scores<T>(u, s, b.after);
-		else
-			scale_scores<T>(u, a, b, i, j);
+		scale_scores<T>(u, a, b, i, j);
 #pragma unroll 1
 		for (int n = 0; n <= ATTN_MAX_BIAS; n++) {
 			if (s.mask.base && n == ATTN_MAX_BIAS - s.late_biases)

@@ -29,7 +29,6 @@ struct block_view {
 	struct view w;
 	struct beside bias[ATTN_MAX_BIAS], mask, scales;
 	float scale;	   /* scale_of() */
-	float after;	   /* with round_s: what S is multiplied by once it is rounded */
 	const void *k, *v; /* of the head */
 	int k_pieces, v_pieces;
 	int begin, end; /* tiles of keys */

@@ -117,7 +117,7 @@ template <typename T>
 static __device__ __forceinline__ float overflow_score(const struct attn_spec &s, float x)
 {
 	return IS_F16<T> && s.overflow != 0.0f && fabsf(x) > s.overflow ? copysignf(INFINITY, x)
-									 : x;
+									: x;
 }
 
 /* The same for x(n) of N that a lane has, all of a warp together. There is hardly ever one, which a
@@ -149,6 +149,29 @@ static __device__ __forceinline__ bool row_overflows(const struct attn_spec &s, 
 						     float unit)
 {
 	return IS_F16<T> && s.overflow != 0.0f && reference > s.overflow * unit;
+}
+
+/* Where `round_s` says so: q.k times scale, as a program has it that stores it in T. */
+template <typename T, int N, typename F>
+static __device__ __forceinline__ void store_scores(const struct attn_spec &s, float scale,
+						    const F &x)
+{
+	const bool product = s.round_s & ATTN_ROUND_PRODUCT, scaled = s.round_s & ATTN_ROUND_SCALED;
+	const float after = __fdividef(scale, s.alpha);
+
+#pragma unroll
+	for (int n = 0; n < N; n += 2) { /* all of it for two: less is in registers */
+		float2 two = make_float2(s.alpha * x(n), s.alpha * x(n + 1));
+
+		if (product)
+			two = unpack2<T>(pack2<T>(two.x, two.y));
+		two.x *= after;
+		two.y *= after;
+		if (scaled)
+			two = unpack2<T>(pack2<T>(two.x, two.y));
+		x(n) = two.x;
+		x(n + 1) = two.y;
+	}
 }
 
 /* What q.k is multiplied by for one of the scales. */
@@ -242,11 +265,19 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 {
 	const struct attn_spec &s = a.spec;
 	const float scale = scale_of(a, w.b, w.h);
+	bool stored = false;
 
-	overflow_scores<T, N>(s, [&](int k) -> float & { return x[k]; });
+	if constexpr (!IS_F32<T>) {
+		stored = s.round_s;
+		if (stored)
+			store_scores<T, N>(s, scale, [&](int k) -> float & { return x[k]; });
+	}
+	if (!stored) {
+		overflow_scores<T, N>(s, [&](int k) -> float & { return x[k]; });
 #pragma unroll
-	for (int k = 0; k < N; k++)
-		x[k] *= scale;
+		for (int k = 0; k < N; k++)
+			x[k] *= scale;
+	}
 	if (ANY && attn_scales_each(&s))
 		each_element(x, a, w, s.scales, min(i, a.Sq - 1), j,
 			     [&](float &score, float own) { score *= factor_of(s, own); });
@@ -322,8 +353,8 @@ static __device__ __forceinline__ void key_tiles(const struct attn_args &a, int 
  * call with sinks is plain), `one` being what the maximum itself counted. Returns what the row's O
  * is to be multiplied by for it. T: as exp_of has it. */
 template <typename T = __half, typename S>
-static __device__ __forceinline__ float
-count_sink(S &sum, float row_max, const struct attn_args &a, int b, int h, int i, float one)
+static __device__ __forceinline__ float count_sink(S &sum, float row_max, const struct attn_args &a,
+						   int b, int h, int i, float one)
 {
 	const struct attn_tensor &t = a.spec.sinks;
 
@@ -333,7 +364,8 @@ count_sink(S &sum, float row_max, const struct attn_args &a, int b, int h, int i
 		load_float(tensor_at(t, b, h, a.H), min(i, a.Sq - 1) * t.stride[2], t.dtype);
 	if (sink == -INFINITY)
 		return 1.0f;
-	const float common = fmaxf(row_max, sink); /* passes NaN by; the exponential brings it back */
+	const float common =
+		fmaxf(row_max, sink); /* passes NaN by; the exponential brings it back */
 	const float factor = row_max == -INFINITY ? 1.0f : exp_of<T>(row_max, common);
 	sum = sum * factor + one * exp_of<T>(sink, common);
 	return factor;

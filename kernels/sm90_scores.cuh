@@ -160,9 +160,13 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 	};
 
 	i = min(i, a.Sq - 1);
+	if (s.round_s) {
+		store_scores<T, N>(s, s.scale, [&](int k) -> float & { return x[k]; });
+	} else {
 #pragma unroll
-	for (int k = 0; k < N; k++)
-		x[k] = s.scale * overflow_score<T>(s, x[k]);
+		for (int k = 0; k < N; k++)
+			x[k] = s.scale * overflow_score<T>(s, x[k]);
+	}
 	if (s.softcap != 0.0f) {
 		const float to_exponent = 2.0f * LOG2E / s.softcap;
 #pragma unroll

@@ -54,12 +54,13 @@ int attn_possible(const struct attn_args *args)
 	return !args->spec.mask.base || args->spec.mask.dtype == ATTN_BOOL;
 }
 
-/* Does the variant round scores as `round_s` asks for? rounded.cu is for nothing else. */
+/* Does the variant round scores as `round_s` asks for? rounded.cu is for nothing else, and alone in
+ * rounding P once it is divided. */
 static int rounds_scores(const struct attn_variant *v, int32_t round_s)
 {
 	if (v->family == ATTN_ROUNDED || round_s & ATTN_ROUND_WEIGHTS)
 		return v->family == ATTN_ROUNDED && round_s & ATTN_ROUND_WEIGHTS;
-	return !round_s || (v->family == ATTN_MMA && !(v->needs & ATTN_NEEDS_PLAIN));
+	return !round_s || !(v->needs & ATTN_NEEDS_PLAIN);
 }
 
 /* Does a number of 16 bits hold this? */

@@ -49,6 +49,11 @@
  * look itself took 10, 16, 8 us by tiles of keys with rows' bits in shared memory, 17, 27, 12 when
  * rows' spans came to that by atomics of each piece; 8.6, 13, 6.8 now that a warp has a row.
  *
+ * S as a program stores it (round_s), bf16, H100: B4 H16 S2048 138 us without, 177 with one rounding;
+ * B1 H32 S4096 causal 157 and 192, as a tensor 182 and 222; D128 S4096 400 and, rounded twice, 529.
+ * Kernels of their own that round within the loop of the exponentials: 170, 183, 210, 500, but
+ * rounded twice D64 220 instead of 208. Not kept: half as many kernels again for 5 %.
+ *
  * A bias that is one: [B,1,S,S], B8 H16 S512: 36 to 38 us where none takes 23; [B,H,S,S] S2048: D64
  * 107 us, D128 137 (cuDNN 142, 237). K as [D,197], copied before: B32 H16 58 us. None rounds x.
  */
@@ -204,7 +209,22 @@ struct kernel {
 	static __device__ __forceinline__ bool is_settled(const struct attn_mapped &m,
 							  const struct work &w)
 	{
-		return KIND == TMA_PLAIN || (is_simple(m) && is_spanned(w));
+		return KIND == TMA_PLAIN ||
+		       (is_simple(m) && is_spanned(w) && !m.attn.spec.round_s);
+	}
+
+	/* S as the program stores it. Returns what it is still to be multiplied by. */
+	static __device__ __forceinline__ float stored(float (&s)[KEYS / 2],
+						       const struct attn_mapped &m,
+						       const struct work &w)
+	{
+		const struct attn_spec &spec = m.attn.spec;
+
+		if (spec.round_s)
+			return store_scores<T>(s, spec);
+		if (!is_settled(m, w))
+			overflow_scores<T, KEYS / 2>(spec, [&](int n) -> float & { return s[n]; });
+		return spec.scale;
 	}
 
 	/* From q.k to x, but for the window, and for a factor, which is returned: where that is all
@@ -217,13 +237,13 @@ struct kernel {
 		const int lane = threadIdx.x % 32, row = 64 * group + threadIdx.x / 32 % 4 * 16;
 		const uint32_t at = base + BIAS_AT + bp.stage * BIAS_BYTES;
 
-		if (!is_settled(m, w))
-			overflow_scores<T, KEYS / 2>(spec, [&](int n) -> float & { return s[n]; });
+		const float left = stored(s, m, w);
+
 		if (is_simple(m) && !has_bias(m, w, j) && !is_rounded(m, w))
-			return spec.scale;
+			return left;
 #pragma unroll
 		for (int n = 0; n < KEYS / 2; n++)
-			s[n] *= spec.scale;
+			s[n] *= left;
 		if (spec.softcap != 0.0f)
 			soft_cap(s, spec.softcap);
 		if (has_bias(m, w, j)) {

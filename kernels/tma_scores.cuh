@@ -17,8 +17,8 @@ struct span {
 	int low[2], high[2];
 };
 
-/* x += weight * bias, for rows of this warp, the first of which is `row` within the tile. step: 1, or
- * 0 where rows share theirs; slab: bytes of 64 columns. */
+/* x += weight * bias, for rows of this warp, the first of which is `row` within the tile. step: 1,
+ * or 0 where rows share theirs; slab: bytes of 64 columns. */
 template <typename T, int N>
 static __device__ __forceinline__ void add_bias(float (&s)[N], uint32_t at, int slab, int row,
 						int step, float weight)
@@ -41,7 +41,7 @@ static __device__ __forceinline__ void add_bias(float (&s)[N], uint32_t at, int 
 	}
 }
 
-/* x as the program stored it after its bias: T, says select.c. */
+/* As T holds them. */
 template <typename T, int N> static __device__ __forceinline__ void round_all(float (&s)[N])
 {
 #pragma unroll
@@ -50,6 +50,27 @@ template <typename T, int N> static __device__ __forceinline__ void round_all(fl
 		s[n] = two.x;
 		s[n + 1] = two.y;
 	}
+}
+
+/* q.k as a program has it that stores it (round_s), but for a factor, which is returned. */
+template <typename T, int N>
+static __device__ __forceinline__ float store_scores(float (&s)[N], const struct attn_spec &spec)
+{
+	const float after = __fdividef(spec.scale, spec.alpha);
+
+	if (spec.alpha != 1.0f)
+#pragma unroll
+		for (int n = 0; n < N; n++)
+			s[n] *= spec.alpha;
+	if (spec.round_s & ATTN_ROUND_PRODUCT)
+		round_all<T>(s);
+	if (!(spec.round_s & ATTN_ROUND_SCALED))
+		return after;
+#pragma unroll
+	for (int n = 0; n < N; n++)
+		s[n] *= after;
+	round_all<T>(s);
+	return 1.0f;
 }
 
 /* x = value where the mask says so. */
@@ -76,8 +97,8 @@ static __device__ __forceinline__ void apply_mask(float (&s)[N], uint32_t at, in
 	}
 }
 
-/* x = tanh of it, between -cap and cap. tanh(y) = 1 - 2 / (1 + e^2y): exact enough, as what counts is
- * cap * tanh. */
+/* x = tanh of it, between -cap and cap. tanh(y) = 1 - 2 / (1 + e^2y): exact enough, as what counts
+ * is cap * tanh. */
 template <int N> static __device__ __forceinline__ void soft_cap(float (&s)[N], float cap)
 {
 	const float to_exponent = 2.0f * LOG2E / cap;

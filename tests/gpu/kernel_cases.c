@@ -63,7 +63,7 @@ const char *kernel_case_name(const struct kernel_case *c, char *text, size_t siz
 	if (c->round_x)
 		add(&t, " rounded");
 	if (c->round_s)
-		add(&t, " stored=%d", c->round_s);
+		add(&t, " stored=%d%s", c->round_s, c->apart ? " apart" : "");
 	if (c->mask)
 		add(&t, " mask%s %s %s%s", spreads[c->mask], contents[c->mask_holds],
 		    fills[c->mask_fill], c->mask_drops ? " drops" : "");

@@ -63,6 +63,7 @@ struct kernel_case {
 	int late;	 /* so many biases come after the mask */
 	int round_x;	 /* x is rounded to the dtype */
 	int round_s;	 /* enum attn_round_s, or-ed */
+	int apart;	 /* S is scaled by a kernel of its own: alpha is 1 */
 	int mask;	 /* enum spread */
 	int mask_holds;	 /* enum content */
 	int mask_fill;	 /* enum fill */
@@ -107,6 +108,7 @@ struct kernel_case {
 #define STORED_ALL_4  STORED(ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED | ATTN_ROUND_BIASED | ATTN_ROUND_WEIGHTS), .round_x = 1
 #define STORED_CAPPED STORED(ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED | ATTN_ROUND_CAPPED | ATTN_ROUND_WEIGHTS), .softcap = 3.0f
 #define STORED_THRICE STORED(ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED | ATTN_ROUND_BIASED), .round_x = 1
+#define STORED_PLACED STORED(ATTN_ROUND_PRODUCT | ATTN_ROUND_BIASED), .round_x = 1
 #define NO_KEY(becomes) .empty_rows = 1, .empty_row = ATTN_EMPTY_##becomes
 
 static const struct kernel_case kernel_cases[] = {
@@ -263,6 +265,30 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_F16, SHAPE(2, 3, 200, 333, 128), MASK(SQUARE, NOISE), STORED_ONCE, .data = LARGE},
 	{IN_BF16, SHAPE(2, 3, 300, 520, 64), LENGTHS(PADDING), STORED_TWICE, .data = LARGE},
 	{IN_F16, SHAPE(2, 3, 300, 520, 64), SINKS(HEADS, F16), STORED_TWICE, .storage = ODD_ROWS},
+	{IN_BF16, SHAPE(2, 3, 1, 1000, 128), STORED_TWICE, .data = LARGE},
+	{IN_F16, SHAPE(2, 3, 3, 777, 64), ADD(KEYS, F16), STORED_THRICE, .data = LARGE},
+	{IN_BF16, SHAPE(2, 8, 1, 1000, 64), MASK(KEYS, NOISE), STORED_ONCE, .storage = SHARED_KV, .data = LARGE},
+	{IN_BF16, SHAPE(2, 3, 9, 700, 64), ADD(SQUARE, BF16), STORED_THRICE, .data = LARGE},
+	{IN_F16, SHAPE(2, 8, 4, 500, 128), STORED_TWICE, .storage = SHARED_KV, .data = LARGE},
+	{IN_BF16, SHAPE(1, 3, 100, 777, 128), ADD(HEAD, BF16), STORED_THRICE, .data = LARGE},
+	{IN_F16, SHAPE(1, 3, 100, 777, 64), MASK(SQUARE, NOISE), STORED_TWICE, .data = LARGE},
+	{IN_BF16, SHAPE(2, 3, 300, 333, 96), STORED_TWICE, .causal = 2, .data = LARGE},
+	{IN_F16, SHAPE(2, 3, 300, 333, 192), STORED_TWICE, .data = LARGE},
+	{IN_BF16, SHAPE(2, 3, 300, 520, 256), ADD(SQUARE, BF16), STORED_THRICE, .data = LARGE},
+	{IN_BF16, SHAPE(2, 3, 300, 336, 64), STORED_ONCE, .down = 1, .data = LARGE},
+	{IN_F16, SHAPE(2, 3, 300, 333, 128), ADD_FILL(PADDING, F16, TAIL, FILL_LOWEST), STORED_THRICE, NO_KEY(NAN)},
+	{IN_BF16, SHAPE(2, 3, 300, 333, 64), STORED_ONCE, .apart = 1, .data = LARGE},
+	{IN_F16, SHAPE(2, 3, 500, 500, 64), STORED_ONCE, .apart = 1, .causal = 1, .data = LARGE},
+	{IN_F16, SHAPE(2, 3, 300, 333, 64), STORED_TWICE, .apart = 1, .data = STEEP},
+	{IN_BF16, SHAPE(2, 3, 300, 333, 40), STORED_TWICE, .apart = 1, .data = LARGE},
+	{IN_F16, SHAPE(2, 3, 300, 500, 80), STORED_TWICE, .apart = 1, .causal = 2, .data = LARGE},
+	{IN_BF16, SHAPE(2, 3, 500, 1000, 128), STORED_TWICE, .apart = 1, .causal = 1, .left = 300, .data = LARGE},
+	{IN_F16, SHAPE(2, 3, 300, 333, 128), STORED_ONCE, .apart = 1},
+	{IN_BF16, SHAPE(2, 3, 520, 520, 64), ADD_FILL(BATCH, BF16, TRIANGLE, FILL_LOWEST), STORED_THRICE, .apart = 1, .data = LARGE},
+	{IN_BF16, SHAPE(2, 3, 520, 776, 128), ADD_FILL(PADDING, BF16, TAIL, FILL_LOWEST), STORED_THRICE, .apart = 1, NO_KEY(NAN), .data = LARGE},
+	{IN_F16, SHAPE(2, 3, 256, 256, 64), ADD(HEAD, F16), STORED_PLACED, .apart = 1, .data = LARGE},
+	{IN_BF16, SHAPE(2, 3, 256, 264, 96), ADD(FULL, BF16), STORED_PLACED, .apart = 1, .data = LARGE},
+	{IN_F16, SHAPE(2, 3, 520, 520, 128), ADD_FILL(BATCH, F16, BLOCKS, FILL_LOWEST), STORED_PLACED, .apart = 1, .data = LARGE},
 	{IN_F16, SHAPE(2, 3, 256, 333, 64), SCALES(HEADS, F16)},
 	{IN_BF16, SHAPE(2, 3, 256, 333, 128), SCALES(HEADS, F32), .divides = 1, .causal = 1},
 	{IN_F16, SHAPE(2, 3, 200, 333, 64), SCALES(FULL, BF16), ADD(HEAD, F16), MASK(SQUARE, NOISE)},
@@ -325,6 +351,14 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_F16, SHAPE(4, 16, 1024, 1024, 64), ADD_FILL(BATCH, F16, TRIANGLE, FILL_LOWEST), .round_x = 1, .timed = 1},
 	{IN_BF16, SHAPE(1, 32, 4096, 4096, 64), .causal = 1, .timed = 1},
 	{IN_BF16, SHAPE(1, 32, 4096, 4096, 64), ADD_FILL(BATCH, BF16, TRIANGLE, FILL_LOWEST), .round_x = 1, .timed = 1},
+	{IN_BF16, SHAPE(1, 32, 4096, 4096, 64), ADD_FILL(BATCH, BF16, TRIANGLE, FILL_LOWEST), STORED_PLACED, .apart = 1, .timed = 1},
+	{IN_BF16, SHAPE(1, 32, 2048, 2048, 128), ADD_FILL(BATCH, BF16, TRIANGLE, FILL_LOWEST), .round_x = 1, .timed = 1},
+	{IN_BF16, SHAPE(1, 32, 2048, 2048, 128), ADD_FILL(BATCH, BF16, TRIANGLE, FILL_LOWEST), STORED_THRICE, .apart = 1, .timed = 1},
+	{IN_BF16, SHAPE(4, 16, 2048, 2048, 64), .timed = 1},
+	{IN_BF16, SHAPE(4, 16, 2048, 2048, 64), STORED_ONCE, .apart = 1, .timed = 1},
+	{IN_BF16, SHAPE(2, 16, 4096, 4096, 128), STORED_TWICE, .apart = 1, .timed = 1},
+	{IN_BF16, SHAPE(1, 32, 4096, 4096, 64), STORED_ONCE, .apart = 1, .causal = 1, .timed = 1},
+	{IN_F16, SHAPE(8, 16, 512, 512, 64), ADD_FILL(PADDING, F16, PREFIX, FILL_LOWEST), STORED_PLACED, .apart = 1, .timed = 1},
 	{IN_F16, SHAPE(8, 16, 512, 512, 64), ADD_FILL(BATCH, F16, PREFIX, FILL_LOWEST), .round_x = 1, .timed = 1},
 	{IN_F16, SHAPE(8, 16, 512, 512, 64), ADD_FILL(PADDING, F16, PREFIX, FILL_LOWEST), .round_x = 1, .timed = 1},
 	{IN_F16, SHAPE(8, 16, 512, 512, 64), ADD_FILL(BATCH, F16, OPEN, FILL_LOWEST), .round_x = 1, .timed = 1},

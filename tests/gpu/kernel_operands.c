@@ -314,7 +314,9 @@ static void make_spec(struct operands *x, const struct kernel_case *c)
 	s->round_x = c->round_x ? c->dtype : ATTN_F32;
 	s->round_p = c->dtype;
 	s->round_s = c->round_s;
-	s->alpha = c->round_s & ATTN_ROUND_SCALED ? 0.7f : s->scale; /* then the rest */
+	s->alpha = c->apart			    ? 1.0f
+		   : c->round_s & ATTN_ROUND_SCALED ? 0.7f
+						    : s->scale; /* then the rest */
 	s->empty_row = c->empty_row;
 	s->window_left = c->left ? c->left : ATTN_NO_WINDOW;
 	s->window_right = c->causal ? 0 : ATTN_NO_WINDOW;

@@ -524,10 +524,10 @@ bool takes_few_queries(const struct attn_variant *v)
 	return v->family == ATTN_DECODE || v->family == ATTN_FEW;
 }
 
-void problem_check_all(struct problem *p, const char *what)
+/* Of each family the narrowest width that takes the call: are there any, and is it worth the host's
+ * time? */
+static void find_narrowest(int narrowest[], const struct problem *p)
 {
-	int narrowest[ATTN_LADDER + 1] = {0}, checked = 0; /* that takes it, by family */
-
 	for (int n = 0; n < attn_variant_count; n++) {
 		const struct attn_variant *v = &attn_variants[n];
 		int *least = &narrowest[v->family];
@@ -535,13 +535,24 @@ void problem_check_all(struct problem *p, const char *what)
 		if (attn_select(&p->args, 90, v->name) == v && (!*least || v->max_d < *least))
 			*least = v->max_d;
 	}
+}
+
+static bool is_worth(const struct attn_variant *v, const int narrowest[], const struct problem *p)
+{
+	return v->dtype == p->args.q.dtype && v->max_d == narrowest[v->family] &&
+	       !(takes_few_queries(v) &&
+		 (v->grid_x_factor > 1 || p->args.B * p->args.H * p->args.Sq > 40));
+}
+
+void problem_check_all(struct problem *p, const char *what)
+{
+	int narrowest[ATTN_LADDER + 1] = {0}, checked = 0;
+
+	find_narrowest(narrowest, p);
 	for (int n = 0; n < attn_variant_count; n++) {
 		const struct attn_variant *v = &attn_variants[n];
 
-		if (takes_few_queries(v) &&
-		    (v->grid_x_factor > 1 || p->args.B * p->args.H * p->args.Sq > 40))
-			continue;
-		if (v->dtype != p->args.q.dtype || v->max_d != narrowest[v->family])
+		if (!is_worth(v, narrowest, p))
 			continue;
 		if (attn_select(&p->args, 90, v->name) == v) {
 			problem_check(p, v, what);
@@ -558,17 +569,24 @@ void problem_check_all(struct problem *p, const char *what)
 
 void problem_check_rounded(struct problem *p, const char *what)
 {
-	const int family = p->args.spec.round_s & ATTN_ROUND_WEIGHTS ? ATTN_ROUNDED : ATTN_MMA;
-	int checked = 0;
+	const bool weights = p->args.spec.round_s & ATTN_ROUND_WEIGHTS;
+	int narrowest[ATTN_LADDER + 1] = {0}, checked = 0;
 
-	for (int n = 0; n < attn_variant_count; n++)
-		if (attn_select(&p->args, 90, attn_variants[n].name) == &attn_variants[n]) {
-			assert_int_equal(attn_variants[n].family, family);
-			problem_check(p, &attn_variants[n], what);
+	find_narrowest(narrowest, p);
+	for (int n = 0; n < attn_variant_count; n++) {
+		const struct attn_variant *v = &attn_variants[n];
+
+		if (attn_select(&p->args, 90, v->name) != v)
+			continue;
+		assert_int_equal(v->family == ATTN_ROUNDED, weights);
+		if (v->family == ATTN_MMA || v->family == ATTN_ROUNDED ||
+		    is_worth(v, narrowest, p)) {
+			problem_check(p, v, what);
 			checked++;
 		}
+	}
 	assert_true(checked > 0);
-	assert_int_equal(attn_select(&p->args, 90, NULL)->family, family);
+	assert_int_equal(attn_select(&p->args, 90, NULL)->family == ATTN_ROUNDED, weights);
 	problem_free(p);
 }
 
