@@ -11,7 +11,8 @@
  *   -r  launches every run this often again; O must be the same, bit for bit: to find races, best
  *       while other processes share the GPU
  *   -s  for compute-sanitizer: one small case per variant, tightly allocated
- *   -t  the timed cases only: of all variants in turn, the median of 20 rounds after 5 to warm up
+ *   -t  the timed cases only: of all variants in turn but those far behind, the median of 20 rounds
+ *       after 5 to warm up
  *   -v  a line for every run, not only for those that went wrong, and for every variant
  *   WORD  only cases whose names contain all of these
  *
@@ -164,11 +165,28 @@ static float time_of(const struct fashim_call *call, int launches, CUevent begin
 	return 1e3f * ms / (float)launches;
 }
 
+/* Of what a round took, the least, and a call no more that took so many times as long: nobody asks
+ * what it takes exactly. */
+#define FAR_BEHIND 6
+static void leave_behind(struct fashim_call *calls[], const float us[])
+{
+	float least = INFINITY;
+
+	for (int n = 0; n < attn_variant_total; n++)
+		if (calls[n] && us[n] < least)
+			least = us[n];
+	for (int n = 0; n < attn_variant_total; n++)
+		if (calls[n] && us[n] > FAR_BEHIND * least)
+			calls[n] = NULL;
+}
+
 /* Times the calls that were made, of all variants in turn, so that clocks are the same for all. Of
  * short ones several are launched at a time. */
-static void time_in_turn(const struct kernel_case *c, struct fashim_call *const calls[], int chosen)
+static void time_in_turn(const struct kernel_case *c, struct fashim_call *const all[], int chosen)
 {
 	static float times[VARIANTS][RUNS];
+	struct fashim_call *calls[VARIANTS];
+	float last[VARIANTS];
 	const double pairs = (c->causal ? 0.5 : 1.0) * c->Sq * c->Sk;
 	int launches[VARIANTS];
 	char name[160];
@@ -176,18 +194,20 @@ static void time_in_turn(const struct kernel_case *c, struct fashim_call *const 
 
 	CHECK(cuEventCreate(&begin, 0));
 	CHECK(cuEventCreate(&end, 0));
-	for (int round = -WARM; round < RUNS; round++)
+	memcpy(calls, all, (size_t)attn_variant_total * sizeof(calls[0]));
+	for (int round = -WARM; round < RUNS; round++) {
 		for (int n = 0; n < attn_variant_total; n++) {
-			float us;
-
 			if (!calls[n])
 				continue;
-			us = time_of(calls[n], round > -WARM ? launches[n] : 1, begin, end);
+			last[n] = time_of(calls[n], round > -WARM ? launches[n] : 1, begin, end);
 			if (round >= 0)
-				times[n][round] = us;
+				times[n][round] = last[n];
 			else
-				launches[n] = us < BURST ? (int)(BURST / us) + 1 : 1;
+				launches[n] = last[n] < BURST ? (int)(BURST / last[n]) + 1 : 1;
 		}
+		if (round == -1)
+			leave_behind(calls, last);
+	}
 	kernel_case_name(c, name, sizeof(name));
 	for (int n = 0; n < attn_variant_total; n++) {
 		if (!calls[n])
