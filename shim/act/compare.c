@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shim/act/comparison.h"
+#include "shim/act/roundings.h"
 #include "shim/act/trial.h"
 #include "shim/base/clock.h"
 #include "shim/base/cost.h"
@@ -138,10 +139,9 @@ static void reconsider(void)
 		return;
 	before = now;
 	for (int i = 0; i < site_count; i++)
-		if (sites[i].state == SITE_VERIFIED && !sites[i].round_s &&
+		if (sites[i].state == SITE_VERIFIED && !(sites[i].round_s & ATTN_ROUND_WEIGHTS) &&
 		    sites[i].moved > comparison_wanted(sites[i].dtype) &&
-		    !comparison_round_more(&sites[i]) &&
-		    (grouped_seen() || sites[i].dtype == ATTN_F32))
+		    !roundings_more(&sites[i]) && (grouped_seen() || sites[i].dtype == ATTN_F32))
 			site_decline(&sites[i], REASON_DRIFT,
 				     grouped_seen() ? "before a choice" : "before large scores");
 }

@@ -75,10 +75,6 @@ bool comparison_judge(const struct comparison *comparison);
  * and again, and what is said of it. */
 void comparison_failed(struct site *site, const char *what);
 
-/* From now on the site's kernel shall round all that the program does. false: it does already, or
- * cannot. */
-bool comparison_round_more(struct site *site);
-
 /* How far may a kernel move O, of that type, before one is asked that rounds all that the program
  * does? As little as that does where the program chooses by what comes of it, or where some site's
  * scores are so large that whatever moves their operands makes them round otherwise; else INFINITY,

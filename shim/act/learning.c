@@ -22,6 +22,7 @@
 #include "shim/act/originals.h"
 #include "shim/gpu/ledger.h"
 #include "shim/act/put_off.h"
+#include "shim/act/roundings.h"
 #include "shim/log/decline.h"
 #include "shim/site/site.h"
 #include "shim/gpu/made_bias.h"
@@ -216,7 +217,6 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 		return FLOW_PASS;
 	}
 	mixed = reason == REASON_NONE && !originals_narrow(&args, chain, site->wide);
-	args.spec.round_s &= site->round_s;
 	if (!fresh && too_dear(site, chain))
 		return put_off(chain, site);
 	/* What was cast before any chain was in view is not known: it may be the next time. */
@@ -234,6 +234,7 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 	chain->site = site;
 	if (reason == REASON_NONE && !mixed && site->state == SITE_LEARNING &&
 	    config()->mode >= MODE_COMPARE) {
+		roundings_note(site, chain->context, &args);
 		variant = prepare(chain) ? NULL : fused_select(chain->context, &args);
 		if (!variant || load(chain, variant) == -EIO)
 			reason = missing(chain, variant, detail);
@@ -292,14 +293,6 @@ static void correct_record(struct site *site, const struct chain *chain,
 		return;
 	site->kernel = variant->name;
 	site_announce(site, chain, args, variant->name);
-}
-
-/* Where the program rounds, as far as there is a kernel that repeats it; asked of the kernel at
- * hand is what the site needs. */
-static void note_rounding(struct site *site, const struct chain *chain, struct attn_args *args)
-{
-	site->rounds = fused_select(chain->context, args) ? args->spec.round_s : 0;
-	args->spec.round_s &= site->round_s;
 }
 
 /* Comparisons whose results are still to come may be all that are needed. */
@@ -366,7 +359,7 @@ void learning_closed(struct chain *chain)
 		timing_drop(timing);
 		return;
 	}
-	note_rounding(site, chain, &args);
+	roundings_note(site, chain->context, &args);
 	load_for_capture(chain, &args);
 	originals_compare(&args, &order, chain);
 	variant = select_in_order(chain->context, &args, &order);

@@ -18,6 +18,7 @@
 #include "shim/op/memory.h"
 #include "shim/gpu/nvtx.h"
 #include "shim/act/originals.h"
+#include "shim/act/roundings.h"
 #include "shim/log/decline.h"
 #include "shim/site/site.h"
 #include "shim/gpu/made_bias.h"
@@ -108,15 +109,17 @@ static int launch_fused(struct chain *chain, struct site *site, const struct rel
 	return error;
 }
 
-/* Where the program rounds, as far as there is a kernel that repeats it (learning.c). */
+/* Where the program rounds, as far as there is a kernel that repeats it. */
 static void note_rounding(struct attn_args *args, struct chain *chain, struct site *site)
 {
 	const int32_t asked = site->round_s;
+	bool known;
 
 	site->round_s = ~0;
-	if (call_of_chain(args, chain, site, NULL, 0))
-		site->rounds = fused_select(chain->context, args) ? args->spec.round_s : 0;
+	known = call_of_chain(args, chain, site, NULL, 0);
 	site->round_s = asked;
+	if (known)
+		roundings_note(site, chain->context, args);
 }
 
 const struct attn_variant *replace_call(struct attn_args *args, struct chain *chain,

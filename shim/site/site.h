@@ -59,7 +59,7 @@ struct site {
 	unsigned broken;  /* deferred chains that turned out to be something else */
 	unsigned failed_compares;
 	int32_t rounds;	 /* where the program rounds and a kernel can: enum attn_round_s … */
-	int32_t round_s; /* … and where that is asked of the kernel, once its O moved too far */
+	int32_t round_s; /* … and what of that is asked of it (roundings.h) */
 	unsigned uncast; /* occurrences whose operands were cast nobody knows from what */
 	bool wide;	 /* Q and K are read as they are, in fp32, and V is cast */
 	unsigned empty;	 /* comparisons in which there was nothing to see */

@@ -326,6 +326,20 @@ def late_overflow(variant):
     return step
 
 
+# tol: outputs reach 4, where a step of bf16 is 2^-5
+@program(Expect("replace", chains=1, sites=1, tol=4e-2), repeat=12, few=3)
+def late_steep(variant):
+    """scores in bf16 that grow twenty-fold once their site is verified: the program's rounding of them
+    then moves outputs by 0.4"""
+    sets = qkv_sets((2, 8, small(384, 32), 64), torch.bfloat16)[0]
+
+    def step(i):
+        q, k, v = sets[i % SETS]
+        return {"o": chain(q * (20.0 if i >= 8 else 1.0), k, v)[0]}
+
+    return step
+
+
 @program(Expect("replace", sites=2, tol=1e-3), repeat=12, few=3)
 def reallocate(variant):
     """memory goes back to the driver after every chain and comes again at the same address"""
