@@ -439,12 +439,15 @@ static bool take_in(const struct comparison *c)
 {
 	struct site *site = c->site;
 	const double app_us = timing_us(c->timing), fused_us = timing_between(c->begin, c->end);
-	const enum outcome outcome = judge(c);
+	const bool current = c->round_s == site->round_s; /* of the kernel that is asked now */
+	enum outcome outcome;
 
+	if (current)
+		note_moved(c);
+	outcome = judge(c);
 	write_sample(c, app_us, fused_us, outcomes[outcome]);
-	if (c->round_s != site->round_s) /* of a kernel that is no longer asked */
+	if (!current)
 		return false;
-	note_moved(c);
 	switch (outcome) {
 	case OUTCOME_OK:
 		site->passed++;

@@ -3,7 +3,7 @@
  * The fp32 kernels for any number of queries, as built for the host: no less exact than a chain in
  * fp32 arithmetic, whatever the lengths, layouts, magnitudes, biases, masks and windows. First the
  * portable ones, of which the one that would be chosen is run; then all of Hopper's that take a
- * call. One query or two are chosen for, and are tested, as test_kernels_decode.c has it.
+ * call. Up to four queries are chosen for, and are tested, as test_kernels_decode.c has it.
  */
 #include "kernels/attention.h"
 #include "tests/unit/test_kernels_case.h"
@@ -40,7 +40,7 @@ static const struct attn_variant *portable_of(const struct problem *p)
 {
 	struct attn_args many = p->args;
 
-	many.Sq = many.Sq > 2 ? many.Sq : 3;
+	many.Sq = many.Sq > 4 ? many.Sq : 5;
 	return attn_select(&many, 90, NULL);
 }
 
@@ -257,8 +257,8 @@ static void test_choice(void **state)
 		int Sq, Sk, D, layout, parts;
 	} calls[] = {{3000, 300, 64, 0, 1}, {3000, 300, 64, 1, 1},  {3000, 300, 64, 2, 1},
 		     {3000, 49, 32, 0, 1},  {3000, 300, 40, 0, 1},  {3000, 300, 37, 2, 1},
-		     {3000, 300, 96, 0, 1}, {3000, 300, 160, 0, 1}, {3, 1500, 64, 0, 8},
-		     {3, 1500, 128, 1, 4}};
+		     {3000, 300, 96, 0, 1}, {3000, 300, 160, 0, 1}, {5, 1500, 64, 0, 8},
+		     {5, 1500, 128, 1, 4}};
 	uint8_t available[512];
 	struct problem p;
 
