@@ -8,7 +8,8 @@
  *   the scores   bf16, at first: of a score 8 bits are left, so that as scores grow, after weeks of
  *                training or with the next input, they soon decide what O is, which no comparison
  *                made before foresees. Kernels do it in registers.
- *   P, too       where O moved too far without, and before the program chooses (grouped products)
+ *   P, too       where O moved too far without, and where next to nothing may move it
+ *                (comparison_wanted())
  *
  * All functions: flow lock held.
  */
