@@ -266,6 +266,47 @@ static struct attn_args call_of(enum call_kind kind, int dtype, int heads, int q
 	return a;
 }
 
+/* Scores rounded alone: the same families as for other calls, of these never what is for plain ones
+ * nor what rounds P as well. */
+static void test_select_scores(void **state)
+{
+	static const struct {
+		enum call_kind kind;
+		int heads, queries, keys, D, family;
+	} calls[] = {
+		{KIND_PLAIN, 16, 2048, 2048, 64, ATTN_TMA},
+		{KIND_CAUSAL, 32, 2048, 2048, 128, ATTN_TMA},
+		{KIND_BIAS, 16, 2048, 2048, 64, ATTN_TMA},
+		{KIND_MASK, 16, 2048, 2048, 128, ATTN_TMA},
+		{KIND_BIASES, 16, 2048, 2048, 64, ATTN_SM90},
+		{KIND_SINKS, 64, 2048, 2048, 64, ATTN_SM90},
+		{KIND_PLAIN, 8, 256, 512, 64, ATTN_SPLIT},
+		{KIND_PLAIN, 32, 1, 4096, 128, ATTN_DECODE},
+		{KIND_BIAS, 32, 16, 4096, 64, ATTN_FEW},
+		{KIND_PLAIN, 16, 2048, 2048, 256, ATTN_TMA},
+	};
+	uint8_t *available = malloc((size_t)attn_variant_total);
+
+	(void)state;
+	memset(available, 1, (size_t)attn_variant_total);
+	for (size_t n = 0; n < sizeof(calls) / sizeof(calls[0]); n++)
+		for (int arch = 80; arch <= 90; arch += 10) {
+			struct attn_args a =
+				call_of(calls[n].kind, ATTN_BF16, calls[n].heads, calls[n].queries,
+					calls[n].keys, calls[n].D, 0, 0);
+			const struct attn_variant *v;
+
+			a.spec.round_s = ATTN_ROUND_PRODUCT;
+			v = attn_select_from(&a, arch, NULL, arch == 90 ? available : NULL);
+			assert_non_null(v);
+			assert_false(v->needs & ATTN_NEEDS_PLAIN);
+			assert_int_not_equal(v->family, ATTN_ROUNDED);
+			if (arch == 90)
+				assert_int_equal(v->family, calls[n].family);
+		}
+	free(available);
+}
+
 /* Nothing is compiled that no call is given to: a variant that is always dearer than another that
  * takes the same costs every build, and every program's image, for nothing. */
 static void test_each_is_chosen(void **state)
@@ -461,11 +502,12 @@ static void test_select_portable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_variants),       cmocka_unit_test(test_select),
-		cmocka_unit_test(test_select_rows),    cmocka_unit_test(test_select_windows),
-		cmocka_unit_test(test_select_rounded), cmocka_unit_test(test_each_is_chosen),
-		cmocka_unit_test(test_images),	       cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_select_split),   cmocka_unit_test(test_select_portable),
+		cmocka_unit_test(test_variants),	cmocka_unit_test(test_select),
+		cmocka_unit_test(test_select_rows),	cmocka_unit_test(test_select_windows),
+		cmocka_unit_test(test_select_rounded),	cmocka_unit_test(test_select_scores),
+		cmocka_unit_test(test_each_is_chosen),	cmocka_unit_test(test_images),
+		cmocka_unit_test(test_parts),		cmocka_unit_test(test_select_split),
+		cmocka_unit_test(test_select_portable),
 	};
 
 	return cmocka_run_group_tests(tests, kernels_open, NULL);
