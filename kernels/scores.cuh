@@ -117,7 +117,7 @@ template <typename T>
 static __device__ __forceinline__ float overflow_score(const struct attn_spec &s, float x)
 {
 	return IS_F16<T> && s.overflow != 0.0f && fabsf(x) > s.overflow ? copysignf(INFINITY, x)
-									: x;
+									 : x;
 }
 
 /* The same for x(n) of N that a lane has, all of a warp together. There is hardly ever one, which a

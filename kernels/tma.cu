@@ -52,7 +52,7 @@
  * S as a program stores it (round_s), bf16, H100: B4 H16 S2048 138 us without, 177 with one rounding;
  * B1 H32 S4096 causal 157 and 192, as a tensor 182 and 222; D128 S4096 400 and, rounded twice, 529.
  * Kernels of their own that round within the loop of the exponentials: 170, 183, 210, 500, but
- * rounded twice D64 220 instead of 208. Not kept: half as many kernels again for 5 %.
+ * rounded twice D64 220 instead of 208. Not kept: a fifth as many kernels again for 5 %.
  *
  * A bias that is one: [B,1,S,S], B8 H16 S512: 36 to 38 us where none takes 23; [B,H,S,S] S2048: D64
  * 107 us, D128 137 (cuDNN 142, 237). K as [D,197], copied before: B32 H16 58 us. None rounds x.

@@ -17,8 +17,8 @@ struct span {
 	int low[2], high[2];
 };
 
-/* x += weight * bias, for rows of this warp, the first of which is `row` within the tile. step: 1,
- * or 0 where rows share theirs; slab: bytes of 64 columns. */
+/* x += weight * bias, for rows of this warp, the first of which is `row` within the tile. step: 1, or
+ * 0 where rows share theirs; slab: bytes of 64 columns. */
 template <typename T, int N>
 static __device__ __forceinline__ void add_bias(float (&s)[N], uint32_t at, int slab, int row,
 						int step, float weight)
@@ -52,7 +52,7 @@ template <typename T, int N> static __device__ __forceinline__ void round_all(fl
 	}
 }
 
-/* q.k as a program has it that stores it (round_s), but for a factor, which is returned. */
+/* store_scores() of scores.cuh, but for a factor, which is returned: the exponentials take it in. */
 template <typename T, int N>
 static __device__ __forceinline__ float store_scores(float (&s)[N], const struct attn_spec &spec)
 {
@@ -97,8 +97,8 @@ static __device__ __forceinline__ void apply_mask(float (&s)[N], uint32_t at, in
 	}
 }
 
-/* x = tanh of it, between -cap and cap. tanh(y) = 1 - 2 / (1 + e^2y): exact enough, as what counts
- * is cap * tanh. */
+/* x = tanh of it, between -cap and cap. tanh(y) = 1 - 2 / (1 + e^2y): exact enough, as what counts is
+ * cap * tanh. */
 template <int N> static __device__ __forceinline__ void soft_cap(float (&s)[N], float cap)
 {
 	const float to_exponent = 2.0f * LOG2E / cap;

@@ -373,7 +373,7 @@ def multiplied_mask(variant):
     return everywhere(variant, [x + [seen] for x in drawn], spell)
 
 
-# The fused kernel takes about as long as the chain here, so that which is faster hangs on the host.
+# Whether the fused kernel or the chain is the faster here hangs on the host.
 @program(Expect("replace", sites=1, **FP16), variants=("double",), quick=True,
          options={"FASHIM_MIN_SPEEDUP": "0"})
 def two_positions(variant):

@@ -166,9 +166,9 @@ static float time_of(const struct fashim_call *call, int launches, CUevent begin
 }
 
 /* Of what a round took, the least, and a call no more that took so many times as long: nobody asks
- * what it takes exactly. */
+ * what it takes exactly, unless it is chosen. */
 #define FAR_BEHIND 6
-static void leave_behind(struct fashim_call *calls[], const float us[])
+static void leave_behind(struct fashim_call *calls[], const float us[], int chosen)
 {
 	float least = INFINITY;
 
@@ -176,7 +176,7 @@ static void leave_behind(struct fashim_call *calls[], const float us[])
 		if (calls[n] && us[n] < least)
 			least = us[n];
 	for (int n = 0; n < attn_variant_total; n++)
-		if (calls[n] && us[n] > FAR_BEHIND * least)
+		if (calls[n] && us[n] > FAR_BEHIND * least && n != chosen)
 			calls[n] = NULL;
 }
 
@@ -206,7 +206,7 @@ static void time_in_turn(const struct kernel_case *c, struct fashim_call *const 
 				launches[n] = last[n] < BURST ? (int)(BURST / last[n]) + 1 : 1;
 		}
 		if (round == -1)
-			leave_behind(calls, last);
+			leave_behind(calls, last, chosen);
 	}
 	kernel_case_name(c, name, sizeof(name));
 	for (int n = 0; n < attn_variant_total; n++) {

@@ -211,6 +211,9 @@ static void test_rounded_refusals(void **state)
 		assert_int_equal(attn_select(&p.args, 90, "wmma_bf16_d256_r64") != NULL,
 				 n == 0 || n == 2);
 		assert_null(attn_select(&p.args, 90, "mma_bf16_d64_r128")); /* for plain calls */
+		p.args.spec.round_s = 0;
+		if (n == 0)
+			assert_non_null(attn_select(&p.args, 90, "mma_bf16_d64_r128"));
 		problem_free(&p);
 	}
 }
