@@ -234,6 +234,22 @@ class RunTest(unittest.TestCase):
         killed = dict(self.result, shim=dict(self.result["shim"], scratch_mib=None))
         self.assertIn("scratch of the shim: not known", times_table.text(killed))
 
+    def test_each_model_has_its_own_process(self):
+        logs = [name for name in os.listdir(self.folder.name) if name.endswith(".jsonl")]
+        self.assertGreaterEqual(len(logs), 7)
+
+    def test_several_runs_as_one(self):
+        def only(name, **other):
+            return dict(self.result, models=[self.rows[name]], shim=dict(self.result["shim"], **other))
+        merged = times.merged([only("good", complaints=["one"]), only("after", scratch_mib=48.0)])
+        self.assertEqual([row["name"] for row in merged["models"]], ["good", "after"])
+        self.assertEqual((merged["shim"]["complaints"][:1], merged["shim"]["scratch_mib"]), (["one"], 48.0))
+        self.assertIsNone(times.merged([only("good"), only("after", scratch_mib=None)])["shim"]["scratch_mib"])
+        with self.assertRaisesRegex(ValueError, "different GPUs"):
+            times.merged([only("good"), only("after", gpu="another")])
+        with self.assertRaisesRegex(ValueError, "differ in commit"):
+            times.merged([only("good"), dict(only("after"), commit="fedcba9")])
+
     def test_tables(self):
         text = times_table.text(self.result, 1)
         self.assertIn("FAILED dies: failed: shim: ended, status 3", text)

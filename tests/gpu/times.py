@@ -3,13 +3,14 @@
 """Whole models, GPU milliseconds a forward: eager, eager under the shim, edited to SDPA.
 
     times.py --lib build/libfashim.so --out DIR [--only GLOB,…] [--rounds N] [--kernels N] [--commit TEXT]
-    times.py --from FILE [--markdown]       what a run kept; or the README's table of it
+    times.py --from FILE… [--markdown]      what runs kept, as one; or the README's table of it
 
-One process a contestant lives through the whole run. All build a model at once; then one at a time
-has the GPU, in rounds A B C, C B A, …, so that ratios are of rounds beside each other. Models have
-the width and length of real ones and 2 to 6 layers (models.py, catalogue_models.py).
+A model has processes of its own, one a contestant, as it has for its users: the shim learns of a process what
+it then asks of every site in it. All build the model at once; then one at a time has the GPU, in rounds A B C,
+C B A, …, so that ratios are of rounds beside each other. Models have the width and length of real ones and 2 to
+6 layers (models.py, catalogue_models.py).
 
-Two passes. The first times forwards by events and by the host's clock, beginning with the first
+Two passes a model. The first times forwards by events and by the host's clock, beginning with the first
 ten, each by itself: what learning costs. Code that a model needs is loaded by its first forward in
 either process, as CUDA does by default. The second pass asks the profiler how long the GPU was
 busy; once it was used, a process's launches are slower, which is why it comes last.
@@ -28,6 +29,7 @@ import tempfile
 import time
 import traceback
 from collections import namedtuple
+from types import SimpleNamespace
 
 import harness
 import times_figures as figures
@@ -302,33 +304,62 @@ def shim_part(log, mode):
             "scratch_limit_mib": float(options.get("FASHIM_SCRATCH_MB", 1024))}
 
 
+def merged(results):
+    """Several as one: each model's row is of the last that has it, and it is all of one shim on one kind of GPU."""
+    for key in ("commit", "rounds"):
+        if len({result[key] for result in results}) > 1:
+            raise ValueError(f"they differ in {key}: " + ", ".join(str(result[key]) for result in results))
+    rows = {row["name"]: row for result in results for row in result["models"]}
+    order = [model.name for model in MODELS]
+    rows = sorted(rows.values(), key=lambda row: order.index(row["name"]) if row["name"] in order else len(order))
+    shims = [result["shim"] for result in results]
+    return dict(results[0], models=rows, shim=together_said(shims), seconds=sum(result.get("seconds", 0) for result in results))
+
+
+def together_said(shims):
+    """What shim_part said of several processes as one; scratch is not known where it is not of one of them."""
+    scratch = [shim["scratch_mib"] for shim in shims]
+    known = [shim for shim in shims if shim["gpu"]]
+    if len({shim["gpu"] for shim in known}) > 1:
+        raise ValueError("they ran on different GPUs: " + ", ".join(sorted({shim["gpu"] for shim in known})))
+    return dict((known or shims)[0], complaints=[line for shim in shims for line in shim["complaints"]],
+                scratch_mib=None if None in scratch else max(scratch))
+
+
 def run(models, contestants, log, arguments, compare=compare_outputs):
-    """Both passes over all models. Returns what times.json holds."""
-    start, times = time.monotonic(), Times(contestants, log, arguments, compare)
+    """Both passes over all models, each in processes of its own. Returns what times.json holds."""
+    start, times, shims = time.monotonic(), Times(contestants, log, arguments, compare), []
     result = {"commit": arguments.commit, "rounds": arguments.rounds, "models": [], "shim": {}}
-    for contestant in contestants:
-        contestant.server.spawn()
-    for contestant in contestants:
-        contestant.server.answer(120)
-    for work in (times.first_pass, times.second_pass):
-        for model in models:
-            if time.monotonic() - start > arguments.seconds:
-                times.one(model, out_of_time)
-            else:
+    for model in models:
+        if time.monotonic() - start > arguments.seconds:
+            times.one(model, out_of_time)
+        else:
+            log.path = None
+            for contestant in contestants:
+                contestant.server.spawn()
+            for contestant in contestants:
+                contestant.server.answer(120)
+            for work in (times.first_pass, times.second_pass):
                 times.one(model, work)
-            print(f"# {time.monotonic() - start:5.0f} s  {work.__name__} {model.name}: "
-                  f"{times.rows[model.name].get('failed', 'done')}", file=sys.stderr, flush=True)
-            result["models"] = list(times.rows.values())
-            write(arguments.out, "times.json", json.dumps(result, indent=1))
-    for contestant in contestants:
-        contestant.server.stop(20)
-    result.update(shim=shim_part(log, "replace"), seconds=time.monotonic() - start)
-    write(arguments.out, "times.json", json.dumps(result, indent=1))
+            for contestant in contestants:
+                contestant.server.stop(20)
+            if not times.rows[model.name].get("failed"):  # or the row says so
+                shims.append(shim_part(log, "replace"))
+        print(f"# {time.monotonic() - start:5.0f} s  {model.name}: {times.rows[model.name].get('failed', 'done')}",
+              file=sys.stderr, flush=True)
+        result.update(models=list(times.rows.values()), seconds=time.monotonic() - start)
+        result["shim"] = together_said(shims or [shim_part(SimpleNamespace(path=None), "replace")])
+        write(arguments.out, "times.json", json.dumps(result, indent=1))
     return result
 
 
 def out_of_time(model, row):
     raise Failed("not measured: the run's time was over")
+
+
+def read(path):
+    with open(path) as file:
+        return json.load(file)
 
 
 def write(folder, name, text):
@@ -341,7 +372,7 @@ def main():
     parser.add_argument("--lib", default="build/libfashim.so", help="the shim")
     parser.add_argument("--out", default="build/times", help="folder for the results")
     parser.add_argument("--commit", metavar="TEXT", help="what the shim was built of")
-    parser.add_argument("--from", dest="kept", metavar="FILE", help="print results kept; nothing is run")
+    parser.add_argument("--from", dest="kept", metavar="FILE", nargs="+", help="print results kept; nothing is run")
     parser.add_argument("--markdown", action="store_true", help="with --from: print the README's table alone")
     parser.add_argument("--only", default="*", help="comma-separated globs of models")
     parser.add_argument("--rounds", type=int, default=5)
@@ -350,8 +381,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=240, help="no model is begun later")
     arguments = parser.parse_args()
     if arguments.kept:
-        with open(arguments.kept) as file:
-            result = json.load(file)
+        result = merged([read(path) for path in arguments.kept])
         print(times_table.markdown(result) if arguments.markdown else times_table.text(result, arguments.kernels),
               end="")
         return 0
