@@ -454,8 +454,7 @@ static void guard_chain(struct chain *chain, const struct sight *sight,
 	uint64_t saved;
 
 	for (int i = 0; i < list->count && !near; i++)
-		near = range_overlap(list->item[i].begin, list->item[i].end, chain->low,
-				     chain->high);
+		near = chain_meets(chain, list->item[i].begin, list->item[i].end);
 	if (!near)
 		return;
 	saved = op->kind == OP_COPY ? saved_bytes(chain) : 0;
@@ -514,6 +513,7 @@ void held_guard_step(const struct sight *sight, const struct access_list *likely
 		     const struct chain *except, bool executed)
 {
 	const struct access_list *list = sight->list;
+	uint64_t near;
 
 	if (list->opaque) {
 		held_realise_all(sight->who);
@@ -521,9 +521,12 @@ void held_guard_step(const struct sight *sight, const struct access_list *likely
 	}
 	if (list->far)
 		for_each_chain(chain) if (chain != except) meet_far(chain, sight, except != NULL);
-	if (!list->count)
+	near = chain_near_any(list) | (likely != list ? chain_near_any(likely) : 0);
+	if (except)
+		near &= ~chain_bit(except);
+	if (!near)
 		return;
-	for_each_chain(chain) if (chain != except)
+	for_each_chain(chain) if (near & chain_bit(chain))
 		guard_chain(chain, sight, chain->deferred ? list : likely, executed);
 }
 

@@ -21,6 +21,11 @@ int site_count;
 
 static uint64_t moment; /* occurrences of all sites */
 
+/* While sites come up, others may follow; with the last of so many occurrences none is new. */
+#define YOUNG 64
+static uint64_t newest;	     /* moment of the latest new one */
+static unsigned changes = 1; /* sites made, forgotten and declined */
+
 /* How often 1 must be doubled to be as many: 17 … 32 are alike. */
 static uint64_t doublings(uint64_t number)
 {
@@ -107,6 +112,7 @@ static void forget(struct site *site)
 	const uint64_t turn = site->live->turn;
 	struct json *json = log_record("forgotten");
 
+	changes++;
 	log_counters(json, (unsigned)(site - sites), log_live());
 	log_commit(json);
 	log_live()->replays[site - sites] = 0;
@@ -155,6 +161,20 @@ static uint64_t key_of(const struct chain *chain, uint64_t opener, uint64_t clos
 					    ? chain->steps[i].function->id
 					    : chain->steps[i].signature);
 	return key;
+}
+
+bool site_hopeful(void)
+{
+	static unsigned counted;
+	static bool any;
+
+	if (counted != changes) {
+		counted = changes;
+		any = false;
+		for (int i = 0; i < site_count; i++)
+			any |= sites[i].state != SITE_DECLINED;
+	}
+	return any || !site_count || moment - newest < YOUNG;
 }
 
 bool site_known(const struct chain *chain)
@@ -226,6 +246,8 @@ struct site *site_of_chain(const struct chain *chain)
 		.interval = config()->sample,
 		.live = live,
 	};
+	changes++;
+	newest = moment;
 	for (int i = 1; i < chain->step_count; i++)
 		site->steps[i] = chain->steps[i].signature;
 	for (int i = 1; i < chain->step_count; i++) {
@@ -405,6 +427,7 @@ void site_decline(struct site *site, enum reason reason, const char *detail)
 	if (site->state == SITE_DECLINED)
 		return;
 	turn_to(site, SITE_DECLINED);
+	changes++;
 	site->reason = reason;
 	snprintf(site->detail, sizeof(site->detail), "%s", detail ? detail : "");
 	site->live->reason = reason;

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "shim/hazard/copies.h"
 #include "shim/log/log.h"
 #include "shim/site/site.h"
 #include "tests/apps/aten.h"
@@ -129,6 +130,26 @@ static void test_site_given_up(void **state)
 	assert_int_equal(log_live()->copies_held, held);
 }
 
+/* Where all sites are given up, ops between products are not even looked at. What was held back
+ * until then is made for its reader, the product itself. */
+static void test_no_hope(void **state)
+{
+	uint64_t made;
+
+	begin();
+	for (int i = 0; i < 8; i++)
+		attend(true);
+	core_send(copy_q());
+	site_decline(&sites[0], REASON_SLOWER, "");
+	made = log_live()->copies_made;
+	attend(false);
+	assert_int_equal(log_live()->copies_made, made + 1);
+	assert_true(copies_watch()); /* another site may come */
+	for (int i = 0; i < 64; i++)
+		attend(false);
+	assert_false(copies_watch());
+}
+
 /* Copies that are made after all, again and again, are left alone from then on. */
 static void test_does_not_pay(void **state)
 {
@@ -153,7 +174,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_copies_are_read), cmocka_unit_test(test_unloaded_kernel),
 		cmocka_unit_test(test_recorded_kernel), cmocka_unit_test(test_counters),
-		cmocka_unit_test(test_site_given_up),	cmocka_unit_test(test_does_not_pay),
+		cmocka_unit_test(test_site_given_up),	cmocka_unit_test(test_no_hope),
+		cmocka_unit_test(test_does_not_pay),
 	};
 
 	setenv("FASHIM_GRAPHS", "trust", 1);
