@@ -2,11 +2,12 @@
  *
  * The kernels by themselves on a real GPU, every variant on every case that it takes.
  *
- *     kernel_check [-i IMAGE] [-k VARIANT] [-q | -s | -t] [-r TIMES] [-v] [WORD...]
+ *     kernel_check [-i IMAGE] [-k VARIANT] [-c | -q | -s | -t] [-r TIMES] [-v] [WORD...]
  *
  *   -i  a compiled part of the image (build/kernels/sm_90a/tma_f16.fatbin), and its variants alone
  *   -k  only variants whose names contain this; those of the ladder only if this begins with
  *       "ladder", and then on calls at random, a hundred of which every step takes
+ *   -c  the timed cases as -t does, of each the variant that is chosen for it; nothing is compared
  *   -q  every seventh case of the sweep, one at least for each variant, and nothing is timed
  *   -r  launches every run this often again; O must be the same, bit for bit: to find races, best
  *       while other processes share the GPU
@@ -45,7 +46,7 @@ static int arch; /* of the GPU: 90 */
 static struct {
 	const char *variant;
 	char **words;
-	int verbose, quick, again;
+	int verbose, quick, again, chosen;
 } options;
 
 static struct tally {
@@ -305,6 +306,18 @@ static int64_t launch_again(const struct kernel_case *c, struct buffer *o, struc
 	return changed;
 }
 
+/* The call of a variant, to be freed. */
+static struct fashim_call *prepare(struct operands *x, int n)
+{
+	struct fashim_call *call;
+
+	if (fashim_kernels_prepare(&call, n, &x->args)) {
+		fprintf(stderr, "kernel_check: %s\n", fashim_kernels_error());
+		exit(1);
+	}
+	return call;
+}
+
 /* Runs a variant and compares. Returns the call, to be freed. */
 static struct fashim_call *run(const struct kernel_case *c, struct operands *x, int n,
 			       const double *truth)
@@ -316,14 +329,10 @@ static struct fashim_call *run(const struct kernel_case *c, struct operands *x, 
 	const double worst = c->data == MODEST ? 1e-3 : (limit + scores) * x->most_v;
 	struct buffer *o = c->over_q ? &x->q : &x->o;
 	char *image = malloc(o->bytes);
-	struct fashim_call *call;
+	struct fashim_call *const call = prepare(x, n);
 	struct verdict v = {0};
 	int wrong;
 
-	if (fashim_kernels_prepare(&call, n, &x->args)) {
-		fprintf(stderr, "kernel_check: %s\n", fashim_kernels_error());
-		exit(1);
-	}
 	launch(c, o, call, image);
 	v.changed = launch_again(c, o, call, image);
 	compare(&v, &x->args, image + o->margin, truth, may_be_nan);
@@ -374,12 +383,23 @@ static void check(const struct kernel_case *c, int only)
 	char name[160];
 	struct operands x;
 	double *truth;
+	int chosen;
 
 	kernel_case_name(c, name, sizeof(name));
 	for (char **word = options.words; *word; word++)
 		if (!strstr(name, *word))
 			return;
 	x = operands_make(c);
+	chosen = fashim_kernels_select(&x.args, NULL, 0);
+	if (options.chosen) {
+		if (chosen >= 0 && is_wanted(chosen)) {
+			calls[chosen] = prepare(&x, chosen);
+			time_in_turn(c, calls, chosen);
+			fashim_kernels_free(calls[chosen]);
+		}
+		operands_free(&x);
+		return;
+	}
 	truth = truth_of(&x.args);
 	operands_spoil(&x, c);
 	for (int n = 0; n < attn_variant_total; n++)
@@ -387,7 +407,7 @@ static void check(const struct kernel_case *c, int only)
 		    fashim_kernels_select(&x.args, attn_variants[n].name, 0) == n)
 			calls[n] = run(c, &x, n, truth);
 	if (c->timed && !options.quick)
-		time_in_turn(c, calls, fashim_kernels_select(&x.args, NULL, 0));
+		time_in_turn(c, calls, chosen);
 	for (int n = 0; n < attn_variant_total; n++)
 		fashim_kernels_free(calls[n]);
 	free(truth);
@@ -517,8 +537,11 @@ int main(int argc, char **argv)
 	CUcontext context;
 	CUdevice device;
 
-	while ((option = getopt(argc, argv, "i:k:qr:stv")) != -1) {
+	while ((option = getopt(argc, argv, "ci:k:qr:stv")) != -1) {
 		switch (option) {
+		case 'c':
+			options.chosen = timed = 1;
+			break;
 		case 'i':
 			image = optarg;
 			break;
@@ -542,8 +565,8 @@ int main(int argc, char **argv)
 			options.verbose = 1;
 			break;
 		default:
-			fprintf(stderr, "usage: kernel_check [-i IMAGE] [-k VARIANT] [-q | -s | "
-					"-t] [-r TIMES] [-v] [WORD...]\n");
+			fprintf(stderr, "usage: kernel_check [-i IMAGE] [-k VARIANT] [-c | -q | "
+					"-s | -t] [-r TIMES] [-v] [WORD...]\n");
 			return 2;
 		}
 	}
@@ -570,5 +593,5 @@ int main(int argc, char **argv)
 			check_idle();
 		}
 	}
-	return summary(!timed && !*options.words) != 0;
+	return options.chosen ? 0 : summary(!timed && !*options.words) != 0;
 }

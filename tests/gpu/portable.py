@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do the kernels of a portable build, which CUDA 12's assembler made, run as fast as those of the native one?
 
-    portable.py NATIVE PORTABLE [--rounds N] [WORD…]
+    portable.py [--rounds N] [--all] NATIVE PORTABLE [WORD…]
 
-NATIVE, PORTABLE: the two builds' gpu/kernel_check. Both time their variants (kernel_check -t, the cases whose names
-have all WORDs) in turn, N times. Of each variant and case the fastest of the rounds counts; a variant is slower where
-the median over its cases is by more than 2 %. Prints those, and all in one line; status 1 where there is one.
+NATIVE, PORTABLE: the two builds' gpu/kernel_check. Both time the variant that is chosen for each timed case (kernel_check
+-c; with --all every one that takes it, -t, which takes minutes a round), of the cases whose names have all WORDs, in
+turn, N times. Of each variant and case the fastest of the rounds counts; a variant is slower where the median over its
+cases is by more than 2 %. Prints those, and all in one line; status 1 where there is one.
 """
 import argparse
 import math
@@ -63,13 +64,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("native")
     parser.add_argument("portable")
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--all", action="store_true")
     parser.add_argument("words", nargs="*")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     rounds = {options.native: [], options.portable: []}
     for _ in range(options.rounds):
         for program, results in rounds.items():
-            said = subprocess.run([program, "-t", *options.words], capture_output=True, text=True)
+            said = subprocess.run([program, "-t" if options.all else "-c", *options.words], capture_output=True, text=True)
             if said.returncode:
                 sys.exit(f"{program}: {said.stdout[-500:]}{said.stderr[-500:]}")
             results.append(times(said.stdout))
