@@ -136,7 +136,7 @@ struct attn_spec {
 	int32_t round_p; /* dtype P is rounded to before P.V; kernels may use a wider one */
 	int32_t empty_row;
 	int32_t round_s; /* enum attn_round_s, or-ed: for Q in 16 bits, and with a softcap only if
-			    that is rounded, too; with ATTN_ROUND_WEIGHTS done by rounded.cu,
+			    that is rounded, too; with ATTN_ROUND_WEIGHTS done by rounded.cu or twice.cu,
 			    without by all variants but those for plain calls; 0: x stays fp32 up to
 			    the biases */
 	float alpha;	 /* with round_s: the part of `scale` that q.k is multiplied by before
@@ -274,6 +274,7 @@ enum attn_family {
 	ATTN_FEW,
 	ATTN_F32_ANY,
 	ATTN_TMA,
+	ATTN_TWICE,
 	ATTN_SPLIT,
 	ATTN_SM90,
 	ATTN_F32_SM90,

@@ -30,7 +30,7 @@ kernel_sources := $(wildcard kernels/*.cu) $(kernel_headers)
 # too, has it for its last word.
 kernel_parts_any := mma_f16 mma_bf16 few_f16 few_bf16 wmma_f16 wmma_bf16 rounded_f16 rounded_bf16 ladder decode_f16 decode_bf16 decode_f32 f32 helpers
 kernel_parts_75  := wmma_f16 helpers
-kernel_parts_90a := tma_f16 tma_bf16 $(kernel_parts_any) sm90_f32 sm90 split_f16 split_bf16
+kernel_parts_90a := tma_f16 tma_bf16 twice_f16 twice_bf16 $(kernel_parts_any) sm90_f32 sm90 split_f16 split_bf16
 kernel_parts      = $(or $(kernel_parts_$(call kernel_arch,$(1))),$(kernel_parts_any))
 kernel_part_files = $(patsubst %,$(K)/$(1)/%.fatbin,$(call kernel_parts,$(1)))
 kernel_objects   := $(foreach image,$(kernel_images),$(call kernel_part_files,$(image)))

@@ -14,6 +14,7 @@
  *   mma.cu      anything, from sm_80 on
  *   wmma.cu     anything
  *   f32_sm90.cu, f32.cu  fp32: whichever takes least by their measured times
+ *   twice.cu    Hopper, P rounded as the program does: operands that tensor maps describe
  *   rounded.cu  whatever is to be rounded as the program does, and nothing else
  */
 #include "kernels/attention.h"
@@ -259,6 +260,17 @@ static const struct attn_variant *choose_wmma(const struct attn_call *call)
 	return choose_rows(call, ATTN_WMMA);
 }
 
+/* Of fewer keys rounded.cu, where x fits into its registers, was not compared; with 512 it takes
+ * 170 us for 104 (H100, bf16, B8 H16 D64 with a bias). */
+static const struct attn_variant *choose_twice(const struct attn_call *call)
+{
+	int n = 0;
+
+	if (call->args->Sq <= FEW_QUERIES || call->args->Sk < ROUNDED_SHORT_KEYS)
+		return NULL;
+	return next_of(ATTN_TWICE, call, &n);
+}
+
 /* Is the variant, of rounded.cu, for so many queries, or for so few blocks? */
 static int suits_rounded(const struct attn_variant *v, const struct attn_args *args)
 {
@@ -356,8 +368,8 @@ const struct attn_variant *attn_select_from(const struct attn_args *args, int ar
 					    const char *forced, const uint8_t *available)
 {
 	static const struct attn_variant *(*const families[])(const struct attn_call *) = {
-		choose_few, choose_decode, choose_split,   choose_tma, choose_sm90,
-		choose_mma, choose_wmma,   choose_rounded, choose_f32};
+		choose_few, choose_decode, choose_split, choose_tma,	 choose_sm90,
+		choose_mma, choose_wmma,   choose_twice, choose_rounded, choose_f32};
 	const struct attn_call call = {args, arch, available};
 	const struct attn_variant *v = NULL;
 

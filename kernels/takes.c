@@ -54,12 +54,14 @@ int attn_possible(const struct attn_args *args)
 	return !args->spec.mask.base || args->spec.mask.dtype == ATTN_BOOL;
 }
 
-/* Does the variant round scores as `round_s` asks for? rounded.cu is for nothing else, and alone in
- * rounding P once it is divided. */
+/* Does the variant round scores as `round_s` asks for? rounded.cu and twice.cu are for nothing
+ * else, and alone in rounding P once it is divided. */
 static int rounds_scores(const struct attn_variant *v, int32_t round_s)
 {
-	if (v->family == ATTN_ROUNDED || round_s & ATTN_ROUND_WEIGHTS)
-		return v->family == ATTN_ROUNDED && round_s & ATTN_ROUND_WEIGHTS;
+	const int divides = v->family == ATTN_ROUNDED || v->family == ATTN_TWICE;
+
+	if (divides || round_s & ATTN_ROUND_WEIGHTS)
+		return divides && round_s & ATTN_ROUND_WEIGHTS;
 	return !round_s || !(v->needs & ATTN_NEEDS_PLAIN);
 }
 
@@ -207,6 +209,12 @@ static int fits_tma(const struct attn_variant *v, const struct attn_args *args)
 		can_repack(&args->k, down));
 }
 
+static int fits_twice(const struct attn_variant *v, const struct attn_args *args)
+{
+	return args->spec.softcap == 0.0f && args->spec.window_value == -INFINITY &&
+	       fits_tma(v, args);
+}
+
 static int fits_split(const struct attn_args *args)
 {
 	return attn_in_map(args, &args->q, 0, args->Sq) &&
@@ -266,5 +274,7 @@ int attn_takes(const struct attn_variant *v, const struct attn_call *call)
 		return fits_split(args);
 	if (v->family == ATTN_F32_SM90)
 		return fits_f32_sm90(v, args);
+	if (v->family == ATTN_TWICE)
+		return fits_twice(v, args);
 	return v->family == ATTN_TMA ? fits_tma(v, args) : fits_sm90(v, args);
 }

@@ -12,6 +12,7 @@
 #include "kernels/sm90_variants.h"
 #include "kernels/split_variants.h"
 #include "kernels/tma_variants.h"
+#include "kernels/twice_variants.h"
 #include "kernels/wmma_variants.h"
 
 #define TURING 75
@@ -79,6 +80,13 @@
 #define TMA_F16(...)  TMA_ROW("f16", ATTN_F16, __VA_ARGS__)
 #define TMA_BF16(...) TMA_ROW("bf16", ATTN_BF16, __VA_ARGS__)
 
+#define TWICE_ROW(type, dtype, name, width, groups, keys, q_stages, stages)                        \
+	ROW("twice_" type "_" #name, HOPPER, dtype, ATTN_TWICE, width, 64 * (groups),              \
+	    TMA_THREADS(groups), TMA_SHARED(width, groups, keys, q_stages, stages, TMA_BIAS), 0,   \
+	    ATTN_NEEDS_ARCH | ATTN_NEEDS_MAPS | ATTN_NEEDS_USUAL | ATTN_NEEDS_BIAS, keys)
+#define TWICE_F16(...)	TWICE_ROW("f16", ATTN_F16, __VA_ARGS__)
+#define TWICE_BF16(...) TWICE_ROW("bf16", ATTN_BF16, __VA_ARGS__)
+
 #define SPLIT_ROW(type, dtype, name, width, parts, stages, per_sm, plain)                          \
 	ROW("split_" type "_" #name, HOPPER, dtype, ATTN_SPLIT, width, SPLIT_ROWS,                 \
 	    128 * SPLIT_GROUPS, SPLIT_SHARED(width, parts, stages), parts,                         \
@@ -131,6 +139,8 @@ const struct attn_variant attn_variants[] = {
 	SPLIT_VARIANTS(SPLIT_BF16)
 	TMA_VARIANTS(TMA_F16)
 	TMA_VARIANTS(TMA_BF16)
+	TWICE_VARIANTS(TWICE_F16)
+	TWICE_VARIANTS(TWICE_BF16)
 	SM90_VARIANTS(SM90_F16)
 	SM90_VARIANTS(SM90_BF16)
 	F32_SM90_VARIANTS(F32_SM90_ROW)

@@ -301,9 +301,49 @@ static void test_select_scores(void **state)
 			assert_non_null(v);
 			assert_false(v->needs & ATTN_NEEDS_PLAIN);
 			assert_int_not_equal(v->family, ATTN_ROUNDED);
+			assert_int_not_equal(v->family, ATTN_TWICE);
 			if (arch == 90)
 				assert_int_equal(v->family, calls[n].family);
 		}
+	free(available);
+}
+
+/* Where twice.cu takes a call whose P is rounded, and what it leaves to rounded.cu. */
+static void test_select_twice(void **state)
+{
+	uint8_t *available = malloc((size_t)attn_variant_total);
+	const struct attn_args whole = call_of(KIND_ROUNDED, ATTN_BF16, 32, 2048, 2048, 128, 0, 0);
+
+	(void)state;
+	memset(available, 1, (size_t)attn_variant_total);
+#define FAMILY(family_, ...)                                                                       \
+	do {                                                                                       \
+		struct attn_args a = whole;                                                        \
+		__VA_ARGS__;                                                                       \
+		const struct attn_variant *v = attn_select_from(&a, 90, NULL, available);          \
+		assert_non_null(v);                                                                \
+		assert_int_equal(v->family, family_);                                              \
+	} while (0)
+	FAMILY(ATTN_TWICE, );
+	FAMILY(ATTN_TWICE, a.spec.window_right = 0);
+	FAMILY(ATTN_TWICE, a.spec.bias[0] = ((struct attn_tensor){
+				   .base = 4096, .stride = {0, 0, 2048, 1}, .dtype = ATTN_BF16}));
+	FAMILY(ATTN_TMA, a.spec.round_s = ATTN_ROUND_PRODUCT);
+	FAMILY(ATTN_ROUNDED, a.Sq = 64);
+	FAMILY(ATTN_ROUNDED, a.Sk = 511);
+	FAMILY(ATTN_ROUNDED, a.D = a.Dv = 136);
+	FAMILY(ATTN_ROUNDED, a.q.stride[2] = a.q.stride[2] + 1);
+	FAMILY(ATTN_ROUNDED, a.spec.window_right = 0; a.spec.window_value = -65504.0f);
+	FAMILY(ATTN_ROUNDED, a.spec.window_right = 0; a.spec.empty_row = ATTN_EMPTY_MEAN);
+	FAMILY(ATTN_ROUNDED, a.spec.softcap = 50.0f; a.spec.round_s |= ATTN_ROUND_CAPPED);
+	FAMILY(ATTN_ROUNDED, a.spec.bias[0] = ((struct attn_tensor){
+				     .base = 4096, .stride = {0, 0, 2048, 1}, .dtype = ATTN_F32}));
+	FAMILY(ATTN_ROUNDED, a.spec.mask = ((struct attn_tensor){
+				     .base = 4096, .stride = {0, 0, 2048, 1}, .dtype = ATTN_BOOL}));
+	FAMILY(ATTN_ROUNDED, a.spec.sinks = ((struct attn_tensor){
+				     .base = 4096, .stride = {0, 1, 0, 0}, .dtype = ATTN_BF16}));
+	FAMILY(ATTN_ROUNDED, memset(available, 0, (size_t)attn_variant_total));
+#undef FAMILY
 	free(available);
 }
 
@@ -502,12 +542,12 @@ static void test_select_portable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_variants),	cmocka_unit_test(test_select),
-		cmocka_unit_test(test_select_rows),	cmocka_unit_test(test_select_windows),
-		cmocka_unit_test(test_select_rounded),	cmocka_unit_test(test_select_scores),
-		cmocka_unit_test(test_each_is_chosen),	cmocka_unit_test(test_images),
-		cmocka_unit_test(test_parts),		cmocka_unit_test(test_select_split),
-		cmocka_unit_test(test_select_portable),
+		cmocka_unit_test(test_variants),       cmocka_unit_test(test_select),
+		cmocka_unit_test(test_select_rows),    cmocka_unit_test(test_select_windows),
+		cmocka_unit_test(test_select_rounded), cmocka_unit_test(test_select_scores),
+		cmocka_unit_test(test_select_twice),   cmocka_unit_test(test_each_is_chosen),
+		cmocka_unit_test(test_images),	       cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_select_split),   cmocka_unit_test(test_select_portable),
 	};
 
 	return cmocka_run_group_tests(tests, kernels_open, NULL);
