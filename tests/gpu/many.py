@@ -15,7 +15,6 @@ import fnmatch
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -29,12 +28,6 @@ from cases import PEERS
 from registry import PROGRAMS
 
 SECONDS = 50  # for one program; none takes a third of it where nothing hangs
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @contextlib.contextmanager
@@ -79,8 +72,7 @@ class Runner:
             program += ["--also", ",".join(entry.variants)]
         if "torchrun" not in entry.tags:
             return [sys.executable, *program]
-        return [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(entry.ranks), "--master-addr",
-                "127.0.0.1", "--master-port", str(free_port()), *program]
+        return [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(entry.ranks), *program]
 
     def environment(self, entry, mode, more):
         if mode == "plain":
@@ -102,7 +94,8 @@ class Runner:
             run = harness.launch(command, self.environment(entry, mode, more), limit, self.path(entry, mode, "all"),
                                  stacks=True)
             return [run] * entry.ranks
-        more.update(WORLD_SIZE=entry.ranks, MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port())
+        # Ranks meet in a file: a port that was free may be another's by the time that one listens there.
+        more.update(WORLD_SIZE=entry.ranks, RANKS_MEET=self.path(entry, mode, "meet"))
 
         def one(rank):
             environment = self.environment(entry, mode, dict(more, RANK=rank, LOCAL_RANK=rank))

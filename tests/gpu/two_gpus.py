@@ -32,7 +32,11 @@ def join():
     signal.alarm(int(os.environ.get("RANK_SECONDS", 60)))  # a launcher's end does not end its ranks
     if ON_GPU:
         torch.cuda.set_device(RANK)
-    dist.init_process_group("nccl" if ON_GPU else "gloo", timeout=datetime.timedelta(seconds=45))
+    backend, patience = "nccl" if ON_GPU else "gloo", datetime.timedelta(seconds=45)
+    if "RANKS_MEET" in os.environ:
+        dist.init_process_group(backend, "file://" + os.environ["RANKS_MEET"], patience, RANKS, RANK)
+    else:  # under a launcher
+        dist.init_process_group(backend, timeout=patience)
     atexit.register(dist.destroy_process_group)
 
 
