@@ -247,8 +247,9 @@ class RunTest(unittest.TestCase):
         self.assertIsNone(times.merged([only("good"), only("after", scratch_mib=None)])["shim"]["scratch_mib"])
         with self.assertRaisesRegex(ValueError, "different GPUs"):
             times.merged([only("good"), only("after", gpu="another")])
-        with self.assertRaisesRegex(ValueError, "differ in commit"):
-            times.merged([only("good"), dict(only("after"), commit="fedcba9")])
+        newer = times.merged([only("good"), dict(only("after"), commit="fedcba9", rounds=2)])
+        self.assertEqual((newer["commit"], newer["rounds"]), ("0123abc (made up: after: fedcba9)", 2))
+        self.assertEqual(times.merged([newer])["commit"], newer["commit"])
 
     def test_tables(self):
         text = times_table.text(self.result, 1)
