@@ -136,9 +136,9 @@ struct attn_spec {
 	int32_t round_p; /* dtype P is rounded to before P.V; kernels may use a wider one */
 	int32_t empty_row;
 	int32_t round_s; /* enum attn_round_s, or-ed: for Q in 16 bits, and with a softcap only if
-			    that is rounded, too; with ATTN_ROUND_WEIGHTS done by rounded.cu or twice.cu,
-			    without by all variants but those for plain calls; 0: x stays fp32 up to
-			    the biases */
+			    that is rounded, too; with ATTN_ROUND_WEIGHTS done by rounded.cu or
+			    twice.cu, without by all variants but those for plain calls; 0: x stays
+			    fp32 up to the biases */
 	float alpha;	 /* with round_s: the part of `scale` that q.k is multiplied by before
 			    ATTN_ROUND_PRODUCT; not 0. The rest is t / alpha, in fp32 */
 	struct attn_tensor scales; /* [B,H,Sq,Sk], F16/BF16/F32, of any sign, read when the kernel

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The compiled shapes of twice.cu, once for the kernels themselves and once for select.c's table; the
- * words are those of tma_variants.h.
+ * The compiled shapes of twice.cu, once for the kernels themselves and once for select.c's table;
+ * the words are those of tma_variants.h.
  */
 #ifndef FASHIM_TWICE_VARIANTS_H
 #define FASHIM_TWICE_VARIANTS_H

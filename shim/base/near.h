@@ -17,13 +17,6 @@ struct near_pages {
 	uint64_t things[NEAR_PAGES];
 };
 
-/* The body for each word that has pages of [begin, end). */
-#define for_each_near(pages, word, begin, end)                                                     \
-	for (uint64_t at_ = (begin) >> NEAR_PAGE, left_ = near_count(begin, end); left_;           \
-	     at_++, left_--)                                                                       \
-		for (__typeof__(&(pages)->things[0]) word = &(pages)->things[at_ % NEAR_PAGES];    \
-		     word; word = 0)
-
 static inline uint64_t near_count(uint64_t begin, uint64_t end)
 {
 	const uint64_t last = end > begin ? end - 1 : begin;
@@ -34,7 +27,10 @@ static inline uint64_t near_count(uint64_t begin, uint64_t end)
 
 static inline void near_add(struct near_pages *pages, unsigned thing, uint64_t begin, uint64_t end)
 {
-	for_each_near(pages, word, begin, end) *word |= 1ull << thing;
+	const uint64_t first = begin >> NEAR_PAGE, count = near_count(begin, end);
+
+	for (uint64_t i = 0; i < count; i++)
+		pages->things[(first + i) % NEAR_PAGES] |= 1ull << thing;
 }
 
 static inline void near_remove(struct near_pages *pages, unsigned thing)
@@ -46,11 +42,13 @@ static inline void near_remove(struct near_pages *pages, unsigned thing)
 /* A bit for each that may have a byte of [begin, end). */
 static inline uint64_t near_of(const struct near_pages *pages, uint64_t begin, uint64_t end)
 {
+	const uint64_t first = begin >> NEAR_PAGE, count = near_count(begin, end);
 	uint64_t things = 0;
 
-	if (near_count(begin, end) > NEAR_LOOK)
+	if (count > NEAR_LOOK)
 		return UINT64_MAX;
-	for_each_near(pages, word, begin, end) things |= *word;
+	for (uint64_t i = 0; i < count; i++)
+		things |= pages->things[(first + i) % NEAR_PAGES];
 	return things;
 }
 
