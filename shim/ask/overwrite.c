@@ -173,11 +173,10 @@ static int try(struct result *result, const struct sight *sight, uint64_t begin,
 /* Where the scores end that a closed chain has there; 0: none begin there. */
 static uint64_t end_of_scores(const struct op *op, uint64_t address)
 {
-	const uint64_t near = chain_near(address, address + 1);
-
 	for_each_chain(chain)
 	{
-		if (!(near & chain_bit(chain)) || !chain->closed || chain->context != op->context)
+		if (!chain->closed || chain->context != op->context || address < chain->low ||
+		    address >= chain->high)
 			continue;
 		for (int i = 0; i < chain->value_count; i++) {
 			const struct value *value = &chain->values[i];

@@ -10,11 +10,8 @@
 
 struct chain *chain_list[CHAIN_COUNT];
 int chain_live;
-struct chain *chain_slots; /* CHAIN_COUNT of them once the first was opened */
-uint64_t chain_open_slots;
-struct range chain_around[CHAIN_COUNT];
 
-static struct near_pages places; /* of values and inputs */
+static struct chain *chains; /* CHAIN_COUNT of them once the first was opened */
 static uint64_t serial;
 static uint64_t moment; /* counts inputs and snapshots */
 
@@ -45,29 +42,12 @@ bool chain_may_open(const struct op *op)
 	return matrix_dense(&gemm.c, gemm.batch) && matrix_even(&gemm.c, gemm.batch, &apart);
 }
 
-_Static_assert(CHAIN_COUNT <= 64, "a bit for each slot");
-
-/* A graph's chains lie elsewhere, and are not looked for. */
-static void note_place(const struct chain *chain, uint64_t begin, uint64_t end)
+static void widen(struct chain *chain, uint64_t begin, uint64_t end)
 {
-	if (!chain_slots || chain < chain_slots || chain >= chain_slots + CHAIN_COUNT)
-		return;
-	near_add(&places, (unsigned)(chain - chain_slots), begin, end);
-	range_widen(&chain_around[chain - chain_slots], begin, end);
-}
-
-uint64_t chain_near(uint64_t begin, uint64_t end)
-{
-	return near_of(&places, begin, end);
-}
-
-uint64_t chain_near_any(const struct access_list *list)
-{
-	uint64_t near = 0;
-
-	for (int i = 0; i < list->count; i++)
-		near |= near_of(&places, list->item[i].begin, list->item[i].end);
-	return near;
+	if (begin < chain->low)
+		chain->low = begin;
+	if (end > chain->high)
+		chain->high = end;
 }
 
 static struct value *add_value(struct chain *chain, uint64_t begin, uint64_t end)
@@ -79,7 +59,7 @@ static struct value *add_value(struct chain *chain, uint64_t begin, uint64_t end
 	value = &chain->values[chain->value_count++];
 	*value = (struct value){.begin = begin, .end = end};
 	range_set_one(&value->live, begin, end);
-	note_place(chain, begin, end);
+	widen(chain, begin, end);
 	return value;
 }
 
@@ -88,7 +68,7 @@ static struct input *set_input(struct chain *chain, int index, uint64_t begin, u
 	struct input *input = &chain->inputs[index];
 
 	*input = (struct input){.begin = begin, .end = end, .since = chain_moment()};
-	note_place(chain, begin, end);
+	widen(chain, begin, end);
 	return input;
 }
 
@@ -132,21 +112,12 @@ void chain_unfit(struct chain *chain, enum reason reason, const char *detail)
 /* One that is free, not in use yet; NULL: none. */
 static struct chain *free_chain(void)
 {
-	if (!chain_slots)
-		chain_slots = calloc(CHAIN_COUNT, sizeof(*chain_slots));
-	for (int i = 0; chain_slots && i < CHAIN_COUNT; i++)
-		if (!chain_slots[i].used)
-			return &chain_slots[i];
+	if (!chains)
+		chains = calloc(CHAIN_COUNT, sizeof(*chains));
+	for (int i = 0; chains && i < CHAIN_COUNT; i++)
+		if (!chains[i].used)
+			return &chains[i];
 	return NULL;
-}
-
-static void enlist(struct chain *chain)
-{
-	chain->used = true;
-	chain->serial = ++serial;
-	chain_list[chain_live++] = chain;
-	if (!chain->closed)
-		chain_open_slots |= chain_bit(chain);
 }
 
 struct chain *chain_again(const struct chain *from)
@@ -156,11 +127,9 @@ struct chain *chain_again(const struct chain *from)
 	if (!chain)
 		return NULL;
 	*chain = *from;
-	enlist(chain);
-	for (int i = 0; i < chain->value_count; i++)
-		note_place(chain, chain->values[i].begin, chain->values[i].end);
-	for (int i = 0; i < chain->input_count; i++)
-		note_place(chain, chain->inputs[i].begin, chain->inputs[i].end);
+	chain->used = true;
+	chain->serial = ++serial;
+	chain_list[chain_live++] = chain;
 	return chain;
 }
 
@@ -174,13 +143,16 @@ struct chain *chain_open(const struct op *op)
 	if (!chain)
 		return NULL;
 	memset(chain, 0, offsetof(struct chain, values));
+	chain->used = true;
 	chain->context = op->context;
 	chain->stream = op->stream;
+	chain->serial = ++serial;
 	chain->p_value = -1;
+	chain->low = UINT64_MAX;
 	for (int n = 0; n < RELAYOUT_OPERANDS; n++)
 		chain->relayed[n] = -1;
 	chain->narrow[0] = chain->narrow[1] = -1;
-	enlist(chain);
+	chain_list[chain_live++] = chain;
 
 	gemm_from_op(&gemm, &op->gemm);
 	add_operand(chain, &gemm.a, gemm.batch);
@@ -236,9 +208,6 @@ void chain_free(struct chain *chain)
 			break;
 		}
 	chain->used = false;
-	chain_open_slots &= ~chain_bit(chain);
-	near_remove(&places, (unsigned)(chain - chain_slots));
-	chain_around[chain - chain_slots] = (struct range){0};
 }
 
 int chain_value_at(const struct chain *chain, uint64_t address)
@@ -339,18 +308,13 @@ static bool takes_before(const struct chain *chain, const struct chain *other, c
 struct chain *chain_reader(const struct op *op, const struct access_list *list)
 {
 	struct chain *found = NULL;
-	uint64_t near;
 
 	if ((op->kind != OP_LAUNCH && op->kind != OP_GEMM && op->kind != OP_COPY) ||
 	    (op->kind == OP_COPY && (list->count != 2 || !op->copy.later)))
 		return NULL; /* to or from the host, or one that the host waits for */
-	if (!chain_open_slots)
-		return NULL;
-	near = chain_near_any(list);
-	for_each_open_chain(chain) if ((near & chain_bit(chain)) && chain->stream == op->stream &&
-				       chain->context == op->context && reads(chain, list) &&
-				       (!found || takes_before(chain, found, op, list))) found =
-		chain;
+	for_each_chain(chain) if (!chain->closed && chain->stream == op->stream &&
+				  chain->context == op->context && reads(chain, list) &&
+				  (!found || takes_before(chain, found, op, list))) found = chain;
 	return found;
 }
 

@@ -25,7 +25,6 @@
 #include "shim/real/driver_context.h"
 #include "shim/op/gemm.h"
 #include "shim/log/log_format.h"
-#include "shim/base/near.h"
 #include "shim/base/pitched.h"
 #include "shim/base/range.h"
 #include "shim/chain/relayout.h"
@@ -74,19 +73,20 @@ struct chain {
 	bool captured; /* deferred while a graph is recorded: run in place, or not at all */
 	bool recorded; /* captured, only followed: its ops are recorded as the program gave them */
 	enum reason unfit; /* why it can never be replaced, REASON_NONE while it can */
-	CUcontext context; /* this and what follows, to `age`, is read for many ops */
+	CUcontext context; /* this and what follows, to `age`, is read for every op */
 	CUstream stream;
-	struct site *site; /* closed or deferred to one */
-	uint64_t serial;   /* order of opening */
-	unsigned age;	   /* ops since the last step */
-	bool gaps;	   /* a step leaves bytes of what it writes alone: never held back */
-	bool timed;	   /* will be compared: its inputs are kept, its ops are timed */
-	bool measured;	   /* what its unknown kernels write was found out by launching them */
-	bool softmax;	   /* a step is a softmax, or may be one */
-	bool met;	   /* watched: an op would have had its scores made real … */
-	bool perhaps_met;  /* … or will not any more, once more is known of it */
-	bool suspected;	   /* an unknown kernel was handed its scores after the close */
-	char detail[96];   /* of `unfit` */
+	struct site *site;  /* closed or deferred to one */
+	uint64_t serial;    /* order of opening */
+	uint64_t low, high; /* no value or input lies outside */
+	unsigned age;	    /* ops since the last step */
+	bool gaps;	    /* a step leaves bytes of what it writes alone: never held back */
+	bool timed;	    /* will be compared: its inputs are kept, its ops are timed */
+	bool measured;	    /* what its unknown kernels write was found out by launching them */
+	bool softmax;	    /* a step is a softmax, or may be one */
+	bool met;	    /* watched: an op would have had its scores made real … */
+	bool perhaps_met;   /* … or will not any more, once more is known of it */
+	bool suspected;	    /* an unknown kernel was handed its scores after the close */
+	char detail[96];    /* of `unfit` */
 	const void *graph; /* closed in a graph whose launches make its values anew; NULL: not so */
 	struct timing *timing;
 	struct slopes_args slopes; /* of what is being launched (made_bias.h) */
@@ -114,39 +114,13 @@ struct chain {
 	struct relayout cast[2]; /* only described: no step is kept */
 };
 
-extern struct chain *chain_list[CHAIN_COUNT];  /* those in use, in no order */
-extern int chain_live;			       /* how many */
-extern struct chain *chain_slots;	       /* all there may be, each in its slot */
-extern uint64_t chain_open_slots;	       /* a bit for each that is in use and not closed */
-extern struct range chain_around[CHAIN_COUNT]; /* by slot; apart, as each op goes through them */
+extern struct chain *chain_list[CHAIN_COUNT]; /* those in use, in no order */
+extern int chain_live;			      /* how many */
 
 /* The body may drop any chain, also this one; a chain may then be visited twice. */
 #define for_each_chain(c)                                                                          \
 	for (int c##_at = chain_live; c##_at-- > 0;)                                               \
 		for (struct chain *c = c##_at < chain_live ? chain_list[c##_at] : NULL; c; c = NULL)
-
-/* The same of those that are not closed, each once. */
-#define for_each_open_chain(c)                                                                     \
-	for (uint64_t c##_left = chain_open_slots; c##_left; c##_left &= c##_left - 1)             \
-		for (struct chain *c = &chain_slots[__builtin_ctzll(c##_left)];                    \
-		     c && c->used && !c->closed; c = NULL)
-
-static inline uint64_t chain_bit(const struct chain *chain)
-{
-	return 1ull << (chain - chain_slots);
-}
-
-/* A bit for each chain that may have a value or an input in [begin, end), also for some others. */
-uint64_t chain_near(uint64_t begin, uint64_t end);
-uint64_t chain_near_any(const struct access_list *list);
-
-/* Does [begin, end) meet a range that holds all of a chain's values and inputs? */
-static inline bool chain_meets(const struct chain *chain, uint64_t begin, uint64_t end)
-{
-	const struct range *around = &chain_around[chain - chain_slots];
-
-	return range_overlap(begin, end, around->begin, around->end);
-}
 
 /* Where its work goes. */
 static inline struct queue chain_queue(const struct chain *chain)

@@ -132,7 +132,6 @@ void chain_cut_output(struct chain *chain)
 void chain_end(struct chain *chain, struct site *site)
 {
 	chain->closed = true;
-	chain_open_slots &= ~chain_bit(chain);
 	chain->site = site;
 	chain_cut_output(chain);
 }

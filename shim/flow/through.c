@@ -146,9 +146,9 @@ static enum flow continue_chain(struct chain *chain, const struct sight *sight)
 /* Chains that wait for a closing GEMM do not wait for ever. */
 static void age_chains(void)
 {
-	for_each_open_chain(chain)
+	for_each_chain(chain)
 	{
-		if (++chain->age < CHAIN_PATIENCE)
+		if (chain->closed || ++chain->age < CHAIN_PATIENCE)
 			continue;
 		if (chain->deferred) {
 			held_realise(chain, chain_queue(chain), "patience", false);

@@ -9,7 +9,6 @@
 #include "shim/real/bypass.h"
 #include "shim/base/config.h"
 #include "shim/base/cost.h"
-#include "shim/base/near.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
 #include "shim/op/graph.h"
@@ -28,8 +27,10 @@
 #define LOGGED	    16	 /* copies made after all that the log tells of */
 #define LEAST_BYTES 1024 /* a smaller one may be a number that some kernel takes */
 
+/* Each op is held against all of them: what that takes lies in one line of the cache. */
 static struct held_copy {
-	uint64_t out_begin, out_end, in_begin, in_end;
+	_Alignas(64) uint64_t out_begin;
+	uint64_t out_end, in_begin, in_end;
 	uint64_t since; /* number of the op before it */
 	bool stands;	/* nobody overwrote the copy; or would have, had it been made */
 	bool held;	/* not made yet */
@@ -40,16 +41,11 @@ static struct held_copy {
 	CUstream stream;
 } copies[COPIES];
 static struct relayout relayouts[COPIES];
-static struct near_pages places; /* of what they write and of what they read */
-static struct {
-	struct range out, in;
-} spans[COPIES]; /* the same once more: a large op goes through all of them */
 
-static uint64_t used;	/* a bit for each copy: what it is made of is as it was */
-static uint64_t asked;	/* … it stands, and the op at hand, a product, reads it */
-static uint64_t count;	/* of copies seen */
-static uint64_t ops;	/* that were guarded against */
-static uint64_t eldest; /* none is since before this one */
+static uint64_t used;  /* a bit for each copy: what it is made of is as it was */
+static uint64_t asked; /* … it stands, and the op at hand, a product, reads it */
+static uint64_t count; /* of copies seen */
+static uint64_t ops;   /* that were guarded against */
 
 static struct kind {
 	uint64_t key;
@@ -98,7 +94,6 @@ static void forget(struct held_copy *c)
 {
 	c->stands = c->held = false;
 	used &= ~bit_of(c);
-	near_remove(&places, (unsigned)(c - copies));
 }
 
 /* ---- making them ---------------------------------------------------------------------------- */
@@ -190,78 +185,46 @@ static void touch(struct touch *t, const struct held_copy *c, const struct acces
 		t->needs = true;
 }
 
-static void guard(struct held_copy *c, const struct sight *sight)
+/* May an access in [low, high) touch the copy or what it is made of? */
+static bool near(const struct held_copy *c, uint64_t low, uint64_t high)
 {
-	const bool old = ops - c->since > PATIENCE;
-	struct touch t = {.needs = old, .ends = old};
-
-	for (int i = 0; i < sight->list->count; i++)
-		touch(&t, c, &sight->list->item[i], sight->op->kind == OP_GEMM);
-	if (t.asks)
-		asked |= bit_of(c);
-	if (t.needs || (t.asks && t.overwrites))
-		make(c, NULL, sight->who);
-	if (t.overwrites)
-		c->stands = c->held = false;
-	if (t.ends)
-		forget(c);
-}
-
-/* Which of a set have bytes in the range. */
-static uint64_t within(uint64_t set, const struct range *range)
-{
-	uint64_t found = 0;
-
-	for (; set; set &= set - 1) {
-		const int i = __builtin_ctzll(set);
-
-		if (range_overlap(range->begin, range->end, spans[i].in.begin, spans[i].in.end) ||
-		    range_overlap(range->begin, range->end, spans[i].out.begin, spans[i].out.end))
-			found |= set & -set;
-	}
-	return found;
-}
-
-/* Which have waited for too long; rarely asked. */
-static uint64_t too_old(void)
-{
-	uint64_t old = 0;
-
-	if (ops - eldest <= PATIENCE)
-		return 0;
-	eldest = ops;
-	for_each_copy(c)
-	{
-		if (ops - c->since > PATIENCE)
-			old |= bit_of(c);
-		else if (c->since < eldest)
-			eldest = c->since;
-	}
-	return old;
+	return range_overlap(low, high, c->in_begin, c->in_end) ||
+	       range_overlap(low, high, c->out_begin, c->out_end);
 }
 
 void copies_guard(const struct sight *sight)
 {
 	const struct access_list *list = sight->list;
-	struct range around = {UINT64_MAX, 0};
-	uint64_t near = 0;
+	uint64_t low = UINT64_MAX, high = 0;
 
 	if (list->opaque || list->far) {
 		copies_realise_all(sight->who);
 		return;
 	}
+	for (int i = 0; i < list->count; i++) {
+		low = list->item[i].begin < low ? list->item[i].begin : low;
+		high = list->item[i].end > high ? list->item[i].end : high;
+	}
 	ops++;
 	asked = 0;
-	for (int i = 0; i < list->count; i++) {
-		const struct access *a = &list->item[i];
+	for_each_copy(c)
+	{
+		const bool old = ops - c->since > PATIENCE;
+		struct touch t = {.needs = old, .ends = old};
 
-		near |= near_of(&places, a->begin, a->end);
-		around.begin = a->begin < around.begin ? a->begin : around.begin;
-		around.end = a->end > around.end ? a->end : around.end;
+		if (!old && !near(c, low, high))
+			continue;
+		for (int i = 0; i < list->count; i++)
+			touch(&t, c, &list->item[i], sight->op->kind == OP_GEMM);
+		if (t.asks)
+			asked |= bit_of(c);
+		if (t.needs || (t.asks && t.overwrites))
+			make(c, NULL, sight->who);
+		if (t.overwrites)
+			c->stands = c->held = false;
+		if (t.ends)
+			forget(c);
 	}
-	near = within(near & used, &around) | too_old();
-	for (; near; near &= near - 1)
-		guard(&copies[__builtin_ctzll(near)], sight);
 }
 
 void copies_guard_graph(const struct op *op, const struct graph_ranges *ranges)
@@ -377,10 +340,6 @@ static struct held_copy *keep(const struct relayout *copy, CUcontext context, CU
 
 	used |= bit_of(c);
 	asked &= ~bit_of(c);
-	spans[c - copies].in = (struct range){copy->in_begin, copy->in_end};
-	spans[c - copies].out = (struct range){copy->out_begin, copy->out_end};
-	near_add(&places, (unsigned)(c - copies), copy->in_begin, copy->in_end);
-	near_add(&places, (unsigned)(c - copies), copy->out_begin, copy->out_end);
 	*c = (struct held_copy){.stands = true,
 				.since = ops,
 				.number = ++count,

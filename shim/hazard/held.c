@@ -454,7 +454,8 @@ static void guard_chain(struct chain *chain, const struct sight *sight,
 	uint64_t saved;
 
 	for (int i = 0; i < list->count && !near; i++)
-		near = chain_meets(chain, list->item[i].begin, list->item[i].end);
+		near = range_overlap(list->item[i].begin, list->item[i].end, chain->low,
+				     chain->high);
 	if (!near)
 		return;
 	saved = op->kind == OP_COPY ? saved_bytes(chain) : 0;
@@ -513,7 +514,6 @@ void held_guard_step(const struct sight *sight, const struct access_list *likely
 		     const struct chain *except, bool executed)
 {
 	const struct access_list *list = sight->list;
-	uint64_t near;
 
 	if (list->opaque) {
 		held_realise_all(sight->who);
@@ -521,12 +521,9 @@ void held_guard_step(const struct sight *sight, const struct access_list *likely
 	}
 	if (list->far)
 		for_each_chain(chain) if (chain != except) meet_far(chain, sight, except != NULL);
-	near = chain_near_any(list) | (likely != list ? chain_near_any(likely) : 0);
-	if (except)
-		near &= ~chain_bit(except);
-	if (!near)
+	if (!list->count)
 		return;
-	for_each_chain(chain) if (near & chain_bit(chain))
+	for_each_chain(chain) if (chain != except)
 		guard_chain(chain, sight, chain->deferred ? list : likely, executed);
 }
 

@@ -81,7 +81,8 @@ struct site *site_of_chain(const struct chain *chain);
 /* Is there one already? */
 bool site_known(const struct chain *chain);
 
-/* May any site ever be replaced? Not where all are declined, and none was new for a while. */
+/* May any site ever be replaced? Not where there are some, all are declined, and none was new for a
+ * while. */
 bool site_hopeful(void);
 
 /* Learning of it had to be put off, or went on. */

@@ -250,6 +250,9 @@ class RunTest(unittest.TestCase):
         newer = times.merged([only("good"), dict(only("after"), commit="fedcba9", rounds=2)])
         self.assertEqual((newer["commit"], newer["rounds"]), ("0123abc (made up: after: fedcba9)", 2))
         self.assertEqual(times.merged([newer])["commit"], newer["commit"])
+        unnamed = dict(only("good"), commit=None)
+        self.assertIsNone(times.merged([unnamed])["commit"])
+        self.assertEqual(times.merged([unnamed, only("after")])["commit"], "no commit (made up: after: 0123abc)")
 
     def test_tables(self):
         text = times_table.text(self.result, 1)

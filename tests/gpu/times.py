@@ -307,17 +307,19 @@ def shim_part(log, mode):
 def merged(results):
     """Several as one, all on one kind of GPU: each model's row is of the last that has it. Rounds are what all have; the
     commit is the first one's, and of rows that are of another what that is."""
-    rows = {row["name"]: dict(row, commit=row.get("commit", result["commit"])) for result in results for row in result["models"]}
-    commit, others = (results[0]["commit"] or "no commit").split(" (")[0], {}
+    rows = {row["name"]: dict(row, commit=row.get("commit", result["commit"]))
+            for result in results for row in result["models"]}
+    commit, others = (results[0]["commit"] or "").split(" (")[0] or None, {}
     for row in rows.values():
         if row["commit"] != commit:
-            others.setdefault(row["commit"], []).append(row["about"].split(",")[0])
+            others.setdefault(row["commit"] or "no commit", []).append(row["about"].split(",")[0])
     if others:
-        commit += " (" + "; ".join(f"{', '.join(names)}: {of}" for of, names in others.items()) + ")"
+        commit = f"{commit or 'no commit'} (" + "; ".join(f"{', '.join(names)}: {of}" for of, names in others.items()) + ")"
     order = [model.name for model in MODELS]
     rows = sorted(rows.values(), key=lambda row: order.index(row["name"]) if row["name"] in order else len(order))
     shims = [result["shim"] for result in results]
-    return dict(results[0], commit=commit, rounds=min(result["rounds"] for result in results), models=rows, shim=together_said(shims), seconds=sum(result.get("seconds", 0) for result in results))
+    return dict(results[0], commit=commit, rounds=min(result["rounds"] for result in results), models=rows,
+                shim=together_said(shims), seconds=sum(result.get("seconds", 0) for result in results))
 
 
 def together_said(shims):
