@@ -15,13 +15,15 @@ bool graph_rows_possible(void)
 	return driver.cuStreamCreate && driver.cuStreamBeginCapture_v2 &&
 	       driver.cuStreamEndCapture && driver.cuGraphClone && driver.cuGraphDestroy &&
 	       driver.cuGraphGetNodes && driver.cuGraphGetEdges_v2 && driver.cuGraphNodeGetType &&
-	       driver.cuGraphNodeFindInClone && driver.cuGraphAddChildGraphNode &&
+	       driver.cuGraphChildGraphNodeGetGraph && driver.cuGraphAddChildGraphNode &&
 	       driver.cuGraphAddDependencies_v2 && driver.cuGraphDestroyNode &&
 	       driver.cuGraphInstantiateWithFlags && driver.cuGraphExecDestroy &&
 	       driver.cuGraphLaunch;
 }
 
 /* ---- the nodes in their order --------------------------------------------------------------- */
+
+#define DEEPEST 8 /* child graphs in child graphs */
 
 struct edge {
 	CUgraphNode from, to;
@@ -43,7 +45,8 @@ static int by_node(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The edges, each of them full, by where they begin. */
+/* The edges, each of them full, by where they begin. Asked for none, the driver says that this is
+ * wrong. */
 static bool read_edges(struct edge *edge, CUgraph graph, size_t count)
 {
 	CUgraphNode *from = calloc(2 * count + 1, sizeof(*from));
@@ -99,24 +102,26 @@ static bool follow_edges(CUgraphNode *nodes, size_t count, const struct edge *ed
 	return true;
 }
 
+/* NULL: not a row; of an empty graph a row of none. */
 static CUgraphNode *ordered_nodes(CUgraph graph, size_t *count)
 {
 	CUgraphNode *nodes = NULL;
 	struct edge *edge = NULL;
 	size_t edges = 0, listed;
-	bool good = driver.cuGraphGetNodes(graph, NULL, count) == CUDA_SUCCESS && *count &&
+	bool good = driver.cuGraphGetNodes(graph, NULL, count) == CUDA_SUCCESS &&
 		    driver.cuGraphGetEdges_v2(graph, NULL, NULL, NULL, &edges) == CUDA_SUCCESS &&
-		    edges + 1 == *count;
+		    (*count ? edges + 1 == *count : !edges);
 
 	if (good) {
 		listed = *count;
-		nodes = calloc(*count, sizeof(*nodes));
-		edge = calloc(*count, sizeof(*edge));
-		good = nodes && edge &&
-		       driver.cuGraphGetNodes(graph, nodes, &listed) == CUDA_SUCCESS &&
-		       listed == *count && read_edges(edge, graph, edges) &&
-		       follow_edges(nodes, *count, edge);
+		nodes = calloc(*count + 1, sizeof(*nodes));
+		edge = calloc(*count + 1, sizeof(*edge));
+		good = nodes && edge;
 	}
+	if (good && *count)
+		good = driver.cuGraphGetNodes(graph, nodes, &listed) == CUDA_SUCCESS &&
+		       listed == *count && (!edges || read_edges(edge, graph, edges)) &&
+		       follow_edges(nodes, *count, edge);
 	free(edge);
 	if (good)
 		return nodes;
@@ -124,103 +129,173 @@ static CUgraphNode *ordered_nodes(CUgraph graph, size_t *count)
 	return NULL;
 }
 
+static struct row_entry *append(struct graph_row *row)
+{
+	const int room = row->room ? 2 * row->room : 64;
+	struct row_entry *grown;
+
+	if (row->count == row->room) {
+		grown = realloc(row->entry, (size_t)room * sizeof(*grown));
+		if (!grown)
+			return NULL;
+		row->entry = grown;
+		row->room = room;
+	}
+	row->entry[row->count] = (struct row_entry){.op = -1};
+	return &row->entry[row->count++];
+}
+
+static bool read_level(struct graph_row *row, CUgraph graph, int depth)
+{
+	size_t count = 0;
+	CUgraphNode *nodes = depth < DEEPEST ? ordered_nodes(graph, &count) : NULL;
+	bool good = nodes != NULL;
+
+	for (size_t i = 0; i < count && good; i++) {
+		struct row_entry *entry = append(row);
+		CUgraphNodeType type;
+		CUgraph child;
+
+		good = entry && driver.cuGraphNodeGetType(nodes[i], &type) == CUDA_SUCCESS;
+		if (!good)
+			break;
+		entry->node = nodes[i];
+		entry->graph = graph;
+		entry->depth = depth;
+		entry->is_child = type == CU_GRAPH_NODE_TYPE_GRAPH;
+		if (entry->is_child)
+			good = driver.cuGraphChildGraphNodeGetGraph(nodes[i], &child) ==
+				       CUDA_SUCCESS &&
+			       read_level(row, child, depth + 1);
+	}
+	free(nodes);
+	return good;
+}
+
+bool graph_row_read(struct graph_row *row, CUgraph graph)
+{
+	memset(row, 0, sizeof(*row));
+	if (read_level(row, graph, 0) && row->count)
+		return true;
+	graph_row_close(row);
+	return false;
+}
+
 /* ---- whose they are ------------------------------------------------------------------------- */
 
 /* A kernel is one node; products and calls of libraries are a few. */
-static bool fits(const struct recorded_op *op, const CUgraphNode *nodes, size_t count)
+static bool fits(const struct recorded_op *op, CUgraphNode node)
 {
 	const bool several = op->kind == OP_GEMM || op->kind == OP_LIBRARY;
+	CUgraphNodeType type;
 
-	if (!several && count > 1)
+	if (driver.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS)
 		return false;
-	for (size_t i = 0; i < count; i++) {
-		CUgraphNodeType type;
-
-		if (driver.cuGraphNodeGetType(nodes[i], &type) != CUDA_SUCCESS)
-			return false;
-		switch (type) {
-		case CU_GRAPH_NODE_TYPE_KERNEL:
-			if (!several && op->kind != OP_LAUNCH && op->kind != OP_FILL)
-				return false;
-			break;
-		case CU_GRAPH_NODE_TYPE_MEMCPY:
-			if (!several && op->kind != OP_COPY)
-				return false;
-			break;
-		case CU_GRAPH_NODE_TYPE_MEMSET:
-			if (!several && op->kind != OP_FILL)
-				return false;
-			break;
-		default:
-			return false;
-		}
+	switch (type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		return several || op->kind == OP_LAUNCH || op->kind == OP_FILL;
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		return several || op->kind == OP_COPY;
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		return several || op->kind == OP_FILL;
+	case CU_GRAPH_NODE_TYPE_EMPTY:
+		return several || op->kind == OP_SYNC;
+	default:
+		return false;
 	}
-	return true;
 }
 
-static bool attribute(struct graph_row *row, const struct recorded_graph *graph,
-		      const CUgraphNode *nodes)
+/* The op's nodes are those behind the latest op's up to its own last one. false: they are not what
+ * it can have become. */
+static bool attribute_op(struct graph_row *row, const struct recorded_op *record, int op, int *at,
+			 CUgraphNode *latest)
 {
-	const int count = row->count;
+	const bool several = record->kind == OP_GEMM || record->kind == OP_LIBRARY;
+	int nodes = 0;
+
+	for (; *at < row->count && record->last && *latest != record->last; ++*at) {
+		struct row_entry *entry = &row->entry[*at];
+
+		if (entry->is_child)
+			continue;
+		if (!fits(record, entry->node) || (nodes++ && !several))
+			return false;
+		entry->op = op;
+		*latest = entry->node;
+	}
+	return *latest == record->last;
+}
+
+static bool attribute(struct graph_row *row, const struct recorded_graph *graph)
+{
+	CUgraphNode latest = NULL;
 	int at = 0;
 
-	for (int op = 0; op < graph->op_count; op++) {
-		const int first = at;
-
-		if (!graph->op[op].captured)
+	for (int op = 0; op < graph->op_count; op++)
+		if (!graph->op[op].captured || !attribute_op(row, &graph->op[op], op, &at, &latest))
 			return false;
-		while (at < count && (at == 0 || nodes[at - 1] != graph->op[op].last) &&
-		       graph->op[op].last)
-			row->entry[at++].op = op;
-		if (!fits(&graph->op[op], nodes + first, (size_t)(at - first)) ||
-		    (at ? nodes[at - 1] : NULL) != graph->op[op].last)
-			return false;
-	}
-	return at == count;
+	while (at < row->count && row->entry[at].is_child)
+		at++;
+	return at == row->count;
 }
 
-const char *graph_row_open(struct graph_row *row, const struct recorded_graph *graph)
+bool graph_row_count(struct recorded_graph *graph)
 {
-	CUgraphNode *nodes;
-	size_t count = 0;
+	struct graph_row row;
+	bool good = graph_row_read(&row, graph->graph);
+
+	if (good && attribute(&row, graph)) {
+		for (int op = 0; op < graph->op_count; op++)
+			graph->op[op].nodes = 0;
+		for (int i = 0; i < row.count; i++)
+			if (!row.entry[i].is_child)
+				graph->op[row.entry[i].op].nodes++;
+	} else {
+		good = false;
+	}
+	graph_row_close(&row);
+	return good;
+}
+
+/* ---- clones --------------------------------------------------------------------------------- */
+
+/* The nodes of a clone stand in the same order. */
+static bool clone_row(struct graph_row *row, const struct graph_row *from, CUgraph graph)
+{
+	CUgraph clone;
 	bool good;
 
 	memset(row, 0, sizeof(*row));
-	nodes = ordered_nodes(graph->graph, &count);
-	if (!nodes)
-		return "not a row of nodes";
-	row->count = (int)count;
-	row->entry = calloc(count, sizeof(*row->entry));
-	good = row->entry && attribute(row, graph, nodes);
-	if (good && driver.cuGraphClone(&row->clone, graph->graph) != CUDA_SUCCESS) {
-		row->clone = NULL;
-		good = false;
-	}
-	for (size_t i = 0; i < count && good; i++)
-		good = driver.cuGraphNodeFindInClone(&row->entry[i].node, nodes[i], row->clone) ==
-		       CUDA_SUCCESS;
-	free(nodes);
-	if (good)
-		return NULL;
-	graph_row_close(row);
-	return "nodes that came unseen";
-}
-
-bool graph_row_copy(struct graph_row *row, const struct graph_row *from)
-{
-	bool good;
-
-	*row = (struct graph_row){.count = from->count};
-	row->entry = calloc((size_t)from->count, sizeof(*row->entry));
-	good = row->entry && driver.cuGraphClone(&row->clone, from->clone) == CUDA_SUCCESS;
+	if (driver.cuGraphClone(&clone, graph) != CUDA_SUCCESS)
+		return false;
+	good = graph_row_read(row, clone) && row->count == from->count;
+	row->clone = clone;
 	for (int i = 0; i < from->count && good; i++) {
 		row->entry[i].op = from->entry[i].op;
-		good = driver.cuGraphNodeFindInClone(&row->entry[i].node, from->entry[i].node,
-						     row->clone) == CUDA_SUCCESS;
+		good = row->entry[i].is_child == from->entry[i].is_child &&
+		       row->entry[i].depth == from->entry[i].depth;
 	}
 	if (!good)
 		graph_row_close(row);
 	return good;
+}
+
+const char *graph_row_open(struct graph_row *row, const struct recorded_graph *graph)
+{
+	struct graph_row own;
+	bool good;
+
+	memset(row, 0, sizeof(*row));
+	if (!graph_row_read(&own, graph->graph))
+		return "not a row of nodes";
+	good = attribute(&own, graph) && clone_row(row, &own, graph->graph);
+	graph_row_close(&own);
+	return good ? NULL : "nodes that came unseen";
+}
+
+bool graph_row_copy(struct graph_row *row, const struct graph_row *from)
+{
+	return clone_row(row, from, from->clone);
 }
 
 /* ---- changing it ---------------------------------------------------------------------------- */
@@ -237,88 +312,140 @@ static bool nodes_of(const struct graph_row *row, int op, int *first, int *last)
 	return *first >= 0;
 }
 
-/* A node that is this graph; nothing for NULL. */
-static int add_child(const struct graph_row *row, CUgraphNode *node, CUgraph child)
+static void drop_child(CUgraph child)
+{
+	if (child)
+		driver.cuGraphDestroy(child);
+}
+
+/* A node of the entry's graph that is this child, which is destroyed; nothing for NULL. Another one
+ * that is there already is an error. */
+static int add_child(const struct row_entry *entry, CUgraphNode *node, CUgraph child)
 {
 	int error;
 
-	*node = NULL;
 	if (!child)
 		return 0;
-	error = driver.cuGraphAddChildGraphNode(node, row->clone, NULL, 0, child) != CUDA_SUCCESS;
-	driver.cuGraphDestroy(child);
+	error = *node ||
+		driver.cuGraphAddChildGraphNode(node, entry->graph, NULL, 0, child) != CUDA_SUCCESS;
+	drop_child(child);
 	return error ? -1 : 0;
 }
 
 int graph_row_replace(struct graph_row *row, int op, CUgraph child)
 {
-	CUgraphNode instead;
-	int first, last, error = add_child(row, &instead, child);
+	int first, last;
 
-	if (!nodes_of(row, op, &first, &last) || row->entry[first].removed)
+	if (!nodes_of(row, op, &first, &last) || row->entry[first].removed) {
+		drop_child(child);
 		return -1;
-	row->entry[first].ahead = instead;
+	}
 	for (int i = first; i <= last; i++)
-		row->entry[i].removed = true;
-	return error;
+		row->entry[i].removed = !row->entry[i].is_child;
+	return add_child(&row->entry[first], &row->entry[first].ahead, child);
 }
 
 int graph_row_surround(struct graph_row *row, int op, CUgraph ahead, CUgraph behind)
 {
-	CUgraphNode before, after;
-	int first, last, error = add_child(row, &before, ahead);
+	int first, last;
 
-	error |= add_child(row, &after, behind);
-	if (!nodes_of(row, op, &first, &last) || (before && row->entry[first].ahead) ||
-	    (after && row->entry[last].behind))
+	if (!nodes_of(row, op, &first, &last)) {
+		drop_child(ahead);
+		drop_child(behind);
 		return -1;
-	if (before)
-		row->entry[first].ahead = before;
-	if (after)
-		row->entry[last].behind = after;
-	return error;
+	}
+	return add_child(&row->entry[first], &row->entry[first].ahead, ahead) |
+	       add_child(&row->entry[last], &row->entry[last].behind, behind);
 }
 
 /* An edge from the latest node, which is now this one. */
-static int join(const struct graph_row *row, CUgraphNode *latest, CUgraphNode node)
+static int join(CUgraph graph, CUgraphNode *latest, CUgraphNode node)
 {
 	const CUgraphNode before = *latest;
 
 	*latest = node;
-	return before && driver.cuGraphAddDependencies_v2(row->clone, &before, &node, NULL, 1) !=
+	return before && driver.cuGraphAddDependencies_v2(graph, &before, &node, NULL, 1) !=
 				       CUDA_SUCCESS
 		       ? -1
 		       : 0;
 }
 
-/* The program's own edges stay where they are. */
-static int rejoin(const struct graph_row *row)
+/* One graph's nodes, from its first entry on. The program's own edges stay where they are. */
+static int rejoin_level(const struct graph_row *row, int from)
 {
+	const CUgraph graph = row->entry[from].graph;
 	CUgraphNode latest = NULL;
-	int error = 0, own = -2; /* entry that `latest` is, if it is one */
+	bool own = false; /* is `latest` what the program's edge leads from? */
+	int error = 0;
 
+	for (int i = from; i < row->count && !error; i++) {
+		const struct row_entry *entry = &row->entry[i];
+
+		if (entry->depth < row->entry[from].depth)
+			break;
+		if (entry->graph != graph)
+			continue;
+		if (entry->ahead)
+			error = join(graph, &latest, entry->ahead);
+		if (entry->removed) {
+			own = false;
+		} else {
+			if (own && !entry->ahead)
+				latest = entry->node;
+			else
+				error |= join(graph, &latest, entry->node);
+			own = true;
+		}
+		if (entry->behind) {
+			error |= join(graph, &latest, entry->behind);
+			own = false;
+		}
+	}
+	return error;
+}
+
+/* Where the nodes of a child graph end. */
+static int end_of_child(const struct graph_row *row, int child)
+{
+	int i = child + 1;
+
+	while (i < row->count && row->entry[i].depth > row->entry[child].depth)
+		i++;
+	return i;
+}
+
+/* A child graph of which nothing is left goes, too. */
+static void remove_empty(struct graph_row *row)
+{
+	for (int i = row->count - 1; i >= 0; i--) {
+		const int end = row->entry[i].is_child ? end_of_child(row, i) : i;
+		bool left = end <= i + 1;
+
+		for (int k = i + 1; k < end; k++)
+			left |= !row->entry[k].removed || row->entry[k].ahead ||
+				row->entry[k].behind;
+		if (!left)
+			row->entry[i].removed = true;
+	}
+}
+
+static int rejoin(struct graph_row *row)
+{
+	int error = 0;
+
+	remove_empty(row);
+	for (int i = 0; i < row->count && !error; i++)
+		if (i == 0 || row->entry[i].depth > row->entry[i - 1].depth)
+			error = rejoin_level(row, i);
 	for (int i = 0; i < row->count && !error; i++) {
 		const struct row_entry *entry = &row->entry[i];
 
-		if (entry->ahead) {
-			error = join(row, &latest, entry->ahead);
-			own = -2;
-		}
-		if (!entry->removed) {
-			if (own == i - 1)
-				latest = entry->node;
-			else
-				error |= join(row, &latest, entry->node);
-			own = i;
-		}
-		if (entry->behind) {
-			error |= join(row, &latest, entry->behind);
-			own = -2;
-		}
+		if (!entry->removed)
+			continue;
+		error = driver.cuGraphDestroyNode(entry->node) != CUDA_SUCCESS;
+		if (entry->is_child) /* with what it held */
+			i = end_of_child(row, i) - 1;
 	}
-	for (int i = 0; i < row->count && !error; i++)
-		if (row->entry[i].removed)
-			error = driver.cuGraphDestroyNode(row->entry[i].node) != CUDA_SUCCESS;
 	return error;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A clone of a captured graph whose nodes stand in one row, and the ops that they came from: some
- * are taken out, others stand in their place.
+ * A clone of a graph whose nodes stand in one row, those of child graphs in their place, and the
+ * ops that they came from: some are taken out, others stand in their place.
  *
  * All functions: flow lock held, the graph's context current.
  */
@@ -12,10 +12,13 @@
 #include "shim/act/recording.h"
 
 struct graph_row {
-	CUgraph clone;
-	int count;
+	CUgraph clone; /* NULL: it was only read */
+	int count, room;
 	struct row_entry {
-		CUgraphNode node; /* the clone's */
+		CUgraphNode node;
+		CUgraph graph; /* that it is a node of */
+		int depth;     /* of that one among child graphs, from 0 */
+		bool is_child; /* a child graph, whose own nodes come next */
 		int op;
 		bool removed;
 		CUgraphNode ahead, behind; /* what stands there besides; NULL: nothing */
@@ -24,6 +27,13 @@ struct graph_row {
 
 /* Does the driver have what this takes? */
 bool graph_rows_possible(void);
+
+/* The graph's own nodes, to look at. false: they are no row. */
+bool graph_row_read(struct graph_row *row, CUgraph graph);
+
+/* How many nodes each op of a captured graph became (recorded_op.nodes). false: not all are
+ * accounted for. */
+bool graph_row_count(struct recorded_graph *graph);
 
 /* NULL, or why the graph is no row of nodes that are all accounted for. */
 const char *graph_row_open(struct graph_row *row, const struct recorded_graph *graph);

@@ -15,9 +15,14 @@
 #include "shim/real/driver.h"
 #include "shim/site/site.h"
 
-#define GRAPHS	    64 /* of which something is known at a time */
+#define GRAPHS	    128 /* of which something is known at a time */
 #define MOST_OPS    65536
 #define MOST_CHAINS 256 /* of all graphs */
+
+/* Without a chain, a graph may yet become a part of one that has some: so many ops of it. The
+ * oldest of these makes room where there are too many. */
+#define MOST_PART_OPS 64
+#define MOST_PARTS    (GRAPHS / 2)
 
 /* Graphs in a row of which nothing was made, until no further one is followed: a program may
  * capture one for each step, to update another by it. */
@@ -26,6 +31,7 @@
 static struct recorded_graph *graphs[GRAPHS];
 static int chains; /* kept of them all */
 static int idle;   /* graphs in a row of which nothing was made */
+static uint64_t serials;
 
 /* The capture that is followed. */
 static struct {
@@ -33,6 +39,7 @@ static struct {
 	CUstream stream;
 	CUgraph handle;
 	CUgraphNode tail;
+	bool built;   /* there is no capture, but a graph that is read */
 	bool ending;  /* it should have ended by now */
 	struct open { /* chains that are open: what will be their records */
 		uint64_t serial;
@@ -49,6 +56,8 @@ static void release(struct recorded_graph *graph)
 		free(graph->chain[i]);
 	}
 	chains -= graph->chain_count;
+	for (int i = 0; i < graph->op_count; i++)
+		free(graph->op[i].gemm);
 	graph_order_drop(&graph->order);
 	free(graph->op);
 	free(graph);
@@ -56,7 +65,7 @@ static void release(struct recorded_graph *graph)
 
 static void drop(struct recorded_graph *graph)
 {
-	if (graph->graph)
+	if (graph->graph && graph->chain_count)
 		idle = graph->instantiated ? 0 : idle + 1;
 	release(graph);
 }
@@ -114,12 +123,23 @@ static bool place_of(struct place *place, CUcontext context, CUstream stream)
 
 /* ---- following ------------------------------------------------------------------------------ */
 
-static bool any_site(void)
+static bool worthwhile(void)
 {
-	for (int i = 0; i < site_count; i++)
-		if (sites[i].state != SITE_DECLINED)
-			return true;
-	return false;
+	return config()->graphs == GRAPHS_PROVE && config()->mode == MODE_REPLACE;
+}
+
+static bool follow(CUgraph graph, CUcontext context, CUstream stream)
+{
+	memset(&following, 0, sizeof(following));
+	following.graph = calloc(1, sizeof(*following.graph));
+	if (!following.graph)
+		return false;
+	following.graph->users = 1;
+	following.graph->context = context;
+	following.graph->serial = ++serials;
+	following.stream = stream;
+	following.handle = graph;
+	return true;
 }
 
 void recording_begin(const struct op *op)
@@ -133,8 +153,7 @@ void recording_begin(const struct op *op)
 	if (following.graph)
 		drop(following.graph);
 	following.graph = NULL;
-	if (config()->graphs != GRAPHS_PROVE || config()->mode != MODE_REPLACE || !op->context ||
-	    !any_site())
+	if (!worthwhile() || !op->context)
 		return;
 	if (idle >= MOST_IDLE || !graph_copies_wanted()) {
 		log_decline(REASON_CAPTURE, idle >= MOST_IDLE
@@ -145,14 +164,16 @@ void recording_begin(const struct op *op)
 	if (!place_of(&place, op->context, op->stream) ||
 	    place.status != CU_STREAM_CAPTURE_STATUS_ACTIVE || place.tail)
 		return;
-	memset(&following, 0, sizeof(following));
-	following.graph = calloc(1, sizeof(*following.graph));
-	if (!following.graph)
-		return;
-	following.graph->users = 1;
-	following.graph->context = op->context;
-	following.stream = op->stream;
-	following.handle = place.graph;
+	follow(place.graph, op->context, op->stream);
+}
+
+bool recording_begin_built(CUgraph graph, CUcontext context, CUstream stream)
+{
+	if (following.graph || !worthwhile() || !graph_copies_wanted() ||
+	    !follow(graph, context, stream))
+		return false;
+	following.built = true;
+	return true;
 }
 
 static struct recorded_op *append(struct recorded_graph *graph)
@@ -181,7 +202,7 @@ static const char *unaccountable(const struct sight *sight)
 
 	if (op->stream != following.stream || op->context != following.graph->context)
 		return "more than one stream";
-	if (op->kind == OP_GEMM || op->kind == OP_LIBRARY) {
+	if (!following.built && (op->kind == OP_GEMM || op->kind == OP_LIBRARY)) {
 		if (!place_of(&place, op->context, op->stream) || place.graph != following.handle ||
 		    !place.plain)
 			return "work beside the capture";
@@ -194,9 +215,20 @@ static const char *unaccountable(const struct sight *sight)
 	return NULL;
 }
 
+static bool keep(struct recorded_op *record, const struct sight *sight)
+{
+	record->kind = sight->op->kind;
+	snprintf(record->name, sizeof(record->name), "%s", sight->who);
+	if (record->kind != OP_GEMM)
+		return true;
+	record->gemm = malloc(sizeof(*record->gemm));
+	if (record->gemm)
+		*record->gemm = sight->op->gemm;
+	return record->gemm != NULL;
+}
+
 void recording_note(const struct sight *sight)
 {
-	struct op *op = sight->op;
 	struct recorded_graph *graph = following.graph;
 	struct recorded_op *record;
 	const char *why;
@@ -206,10 +238,9 @@ void recording_note(const struct sight *sight)
 	why = unaccountable(sight);
 	if (!why) {
 		record = append(graph);
-		if (record && graph_order_add(&graph->order, graph->op_count - 1, sight->list)) {
-			record->kind = op->kind;
-			snprintf(record->name, sizeof(record->name), "%s", sight->who);
-			op->recorded = graph->op_count;
+		if (record && keep(record, sight) &&
+		    graph_order_add(&graph->order, graph->op_count - 1, sight->list)) {
+			sight->op->recorded = graph->op_count;
 			return;
 		}
 		why = "too many nodes";
@@ -232,7 +263,7 @@ void recording_ran(const struct op *op)
 	struct recorded_graph *graph = following.graph;
 	struct place place;
 
-	if (!graph || op->recorded < 1 || op->recorded > graph->op_count ||
+	if (!graph || following.built || op->recorded < 1 || op->recorded > graph->op_count ||
 	    op->stream != following.stream)
 		return;
 	if (!place_of(&place, op->context, op->stream) || place.graph != following.handle ||
@@ -242,6 +273,19 @@ void recording_ran(const struct op *op)
 	}
 	graph->op[op->recorded - 1].captured = true;
 	graph->op[op->recorded - 1].last = following.tail = place.tail;
+}
+
+void recording_found(const struct op *op, CUgraphNode last, int nodes)
+{
+	struct recorded_graph *graph = following.graph;
+	struct recorded_op *record;
+
+	if (!graph || op->recorded < 1 || op->recorded > graph->op_count)
+		return;
+	record = &graph->op[op->recorded - 1];
+	record->captured = true;
+	record->nodes = nodes;
+	record->last = following.tail = nodes ? last : following.tail;
 }
 
 /* ---- chains --------------------------------------------------------------------------------- */
@@ -319,23 +363,55 @@ void recording_ends(const struct op *op)
 		recording_fail("nodes that came unseen");
 }
 
+static bool has_product(const struct recorded_graph *graph)
+{
+	for (int i = 0; i < graph->op_count; i++)
+		if (graph->op[i].gemm)
+			return true;
+	return false;
+}
+
+/* Where the next one goes. NULL: there is no room. */
+static struct recorded_graph **place_for(const struct recorded_graph *graph)
+{
+	struct recorded_graph **free = NULL, **oldest = NULL;
+	int parts = 0;
+
+	for (int i = 0; i < GRAPHS; i++)
+		if (!graphs[i]) {
+			free = &graphs[i];
+		} else if (!graphs[i]->chain_count) {
+			parts++;
+			if (!oldest || graphs[i]->serial < (*oldest)->serial)
+				oldest = &graphs[i];
+		}
+	if (!oldest || (free && (graph->chain_count || parts < MOST_PARTS)))
+		return free;
+	drop(*oldest);
+	*oldest = NULL;
+	return oldest;
+}
+
 void recording_ended(CUgraph handle)
 {
-	struct recorded_graph *graph = following.graph;
-	int at = 0;
+	struct recorded_graph *graph = following.graph, **place;
 
 	recording_forget(handle);
 	following.graph = NULL;
 	if (!graph)
 		return;
-	while (at < GRAPHS && graphs[at])
-		at++;
-	if (handle != following.handle || at == GRAPHS || !graph->chain_count) {
+	if (handle != following.handle ||
+	    (!graph->chain_count && (graph->op_count > MOST_PART_OPS || !has_product(graph)))) {
+		drop(graph);
+		return;
+	}
+	place = place_for(graph);
+	if (!place) {
 		drop(graph);
 		return;
 	}
 	graph->graph = handle;
-	graphs[at] = graph;
+	*place = graph;
 }
 
 struct recorded_graph *recording_of(CUgraph graph)

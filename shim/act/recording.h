@@ -7,7 +7,8 @@
  *
  * Followed is one capture at a time, on one stream. Whatever cannot be accounted for ends that: a
  * second stream, a node that no op of ours became, an op that may touch anything, work beside the
- * capture. Then the graph runs as it is.
+ * capture. Then the graph runs as it is. A graph that was put together by hand is followed in the
+ * same way, by whoever reads it node by node (flow/assembly.h).
  *
  * All functions: flow lock held.
  */
@@ -23,6 +24,8 @@ struct recorded_op {
 	CUgraphNode last; /* once it was captured: the latest node then; NULL: none yet */
 	bool captured;
 	enum op_kind kind;
+	int nodes;	      /* how many it became, where somebody counted (graph_row.h) */
+	struct op_gemm *gemm; /* a product; else NULL */
 	char name[40];
 };
 
@@ -40,6 +43,7 @@ struct recorded_chain {
 struct recorded_graph {
 	CUgraph graph;
 	CUcontext context;
+	uint64_t serial;   /* later ones have more */
 	bool instantiated; /* was an executable graph made of it? */
 	int users;	   /* recording_keep() */
 	int op_count, op_room;
@@ -53,11 +57,16 @@ struct recorded_graph {
 void recording_begin(const struct op *op);
 void recording_fail(const char *why);
 
+/* The same of a graph that nobody captured. Its ops are said to be on this stream. false: there is
+ * no use in it, or no memory. */
+bool recording_begin_built(CUgraph graph, CUcontext context, CUstream stream);
+
 /* Is the op one of a capture that is followed? Then it is noted, and op->recorded set. */
 void recording_note(const struct sight *sight);
 
-/* It was captured. */
+/* It was captured; is so many nodes, of which this is the last. */
 void recording_ran(const struct op *op);
+void recording_found(const struct op *op, CUgraphNode last, int nodes);
 
 /* A chain that it opens, or that it extends: from input `inputs` on it is their first reader. */
 void recording_step(const struct chain *chain, const struct op *op, int inputs);
@@ -70,7 +79,7 @@ void recording_close(const struct chain *chain, struct site *site, const struct 
 void recording_ends(const struct op *op);
 void recording_ended(CUgraph graph);
 
-/* What is known of a graph of which an executable one was made; NULL: nothing. */
+/* What is known of a graph of which something is made; NULL: nothing. */
 struct recorded_graph *recording_of(CUgraph graph);
 
 /* It stays as it is until it was released as often, also when its graph is gone. */

@@ -11,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/act/built.h"
 #include "shim/act/compare.h"
 #include "shim/act/graph_copy.h"
 #include "shim/act/recording.h"
 #include "shim/base/config.h"
+#include "shim/flow/assembly.h"
 #include "shim/flow/capture.h"
 #include "shim/flow/record.h"
 #include "shim/flow/rest.h"
@@ -194,6 +196,45 @@ void flow_refused(struct op *op)
 	errno = saved;
 }
 
+void flow_graph_created(CUgraph graph)
+{
+	const int saved = errno;
+
+	if (!flow_active() || config()->graphs != GRAPHS_PROVE || config()->mode != MODE_REPLACE)
+		return;
+	enter();
+	built_begin(graph);
+	leave_untold();
+	errno = saved;
+}
+
+/* Some graph's nodes are not what they were; which one nobody knows here. */
+static void changed_by_hand(void)
+{
+	graph_changed();
+	recording_forget(NULL);
+	built_forget(NULL);
+}
+
+void flow_graph_added(CUgraph graph, const CUgraphNode *node, CUgraph child)
+{
+	const int saved = errno;
+
+	if (!flow_active() || !capture_ever())
+		return;
+	enter();
+	if (built_is(graph)) {
+		graph_gone(graph);
+		recording_forget(graph);
+	} else {
+		changed_by_hand();
+	}
+	if (child && built_is(graph) && !capture_under_way())
+		assembly_added(graph, *node, child);
+	leave_untold();
+	errno = saved;
+}
+
 void flow_graph_instantiated(CUgraph graph, CUgraphExec exec, unsigned long long flags)
 {
 	const int saved = errno;
@@ -202,10 +243,12 @@ void flow_graph_instantiated(CUgraph graph, CUgraphExec exec, unsigned long long
 	if (!flow_active() || !capture_ever())
 		return;
 	enter();
+	if (!capture_under_way() && !recording_of(graph))
+		assembly_read(graph);
 	graph_instantiated(graph, exec);
 	graph_copy_end(exec);
 	recorded = recording_of(graph);
-	if (recorded && graph_known(exec) && !capture_under_way())
+	if (recorded && recorded->chain_count && graph_known(exec) && !capture_under_way())
 		graph_copy_make(recorded, exec, flags);
 	if (graph_copies())
 		rest_break();
@@ -246,6 +289,7 @@ void flow_graph_gone(const void *handle)
 	enter();
 	graph_gone(handle);
 	recording_forget(handle);
+	built_forget(handle);
 	graph_copy_forget(handle);
 	leave_untold();
 	errno = saved;
@@ -282,10 +326,8 @@ static void graph_touched(const char *name)
 	    begins(name, "cuGraphics") || !flow_active() || !capture_ever())
 		return;
 	enter();
-	if (!edits_executable(name)) {
-		graph_changed();
-		recording_forget(NULL);
-	}
+	if (!edits_executable(name))
+		changed_by_hand();
 	if (!edits_graph(name)) {
 		graph_executables_changed();
 		graph_copies_end();

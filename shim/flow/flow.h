@@ -35,6 +35,10 @@ void flow_refused(struct op *op);
  * us. `name` is for the log. Cheap when nothing is held back. */
 void flow_flush(const char *name);
 
+/* An empty graph was made; a node (NULL: edges) was added to one, a copy of `child` if not NULL. */
+void flow_graph_created(CUgraph graph);
+void flow_graph_added(CUgraph graph, const CUgraphNode *node, CUgraph child);
+
 /* An executable graph was made of a graph; a handle of either kind is about to be destroyed. */
 void flow_graph_instantiated(CUgraph graph, CUgraphExec exec, unsigned long long flags);
 void flow_graph_gone(const void *handle);

@@ -354,22 +354,60 @@ static enum flow ask_all(struct op *op)
 
 /* ---- captures ------------------------------------------------------------------------------- */
 
-static void capture_begun(const struct op *op)
+static void begin_recorded(const struct op *op, bool onto)
 {
 	capture_add(op->stream);
 	rest_break();
 	shadow_clear(); /* what holds now may not hold when the graph is launched */
-	graph_begin(op->stream, strstr(op->name, "ToGraph") != NULL);
-	if (!strstr(op->name, "ToGraph"))
+	graph_begin(op->stream, onto);
+}
+
+static void capture_begun(const struct op *op)
+{
+	const bool onto = strstr(op->name, "ToGraph");
+
+	begin_recorded(op, onto);
+	if (!onto)
 		recording_begin(op);
+}
+
+static void drop_recorded(const struct op *op)
+{
+	for_each_chain(chain) if (chain->captured && chain->stream == op->stream)
+		held_realise(chain, chain_queue(chain), op->name, false);
 }
 
 static void capture_end(const struct op *op)
 {
-	for_each_chain(chain) if (chain->captured && chain->stream == op->stream)
-		held_realise(chain, chain_queue(chain), op->name, false);
+	drop_recorded(op);
 	recording_ends(op);
 	capture_remove(op->stream);
+}
+
+void through_assembly_begins(const struct op *begin)
+{
+	settle_before_capture(begin);
+	begin_recorded(begin, false);
+}
+
+void through_assembled(struct op *op)
+{
+	const struct sight *sight = touch_see(op);
+
+	settle_unknown(sight);
+	through_captured(sight);
+}
+
+void through_assembly_ends(const struct op *begin, CUgraph graph, bool whole)
+{
+	drop_recorded(begin);
+	capture_remove(begin->stream);
+	if (!whole) {
+		graph_note(&(struct access_list){.opaque = true});
+		recording_fail("nodes that came unseen");
+	}
+	graph_end(begin->stream, graph);
+	recording_ended(graph);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */

@@ -19,4 +19,10 @@ enum flow through_before(struct op *op);
 /* It was made, and succeeded. */
 void through_after(struct op *op);
 
+/* The same for a graph that was put together by hand, whose ops are read when something is made of
+ * it, between these two; `whole`: they are all of its nodes. */
+void through_assembly_begins(const struct op *begin);
+void through_assembled(struct op *op);
+void through_assembly_ends(const struct op *begin, CUgraph graph, bool whole);
+
 #endif

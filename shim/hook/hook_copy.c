@@ -4,6 +4,7 @@
  * opaque.
  */
 #include "shim/hook/hook_driver.h"
+#include "shim/op/copy_box.h"
 
 /* ---- one dimension -------------------------------------------------------------------------- */
 
@@ -91,115 +92,23 @@ BOTH(COPY_PEER_ASYNC, cuMemcpyPeerAsync, ptsz)
 
 /* ---- two and three dimensions --------------------------------------------------------------- */
 
-/* A box of `depth` planes of `height` rows of `width` bytes. */
-struct box {
-	uint64_t base;
-	uint64_t x, y, z;
-	uint64_t pitch, rows; /* bytes from row to row, rows from plane to plane */
-	uint64_t width, height, depth;
-};
-
-/* The smallest range that holds the box; *exact is cleared when other bytes lie in it. */
-static struct op_range box_range(const struct box *box, bool *exact)
-{
-	uint64_t pitch = box->pitch ? box->pitch : box->width;
-	uint64_t rows = box->rows ? box->rows : box->height;
-	uint64_t bytes;
-
-	if (!box->width || !box->height || !box->depth)
-		return (struct op_range){box->base, 0};
-	bytes = ((box->depth - 1) * rows + box->height - 1) * pitch + box->width;
-	if (bytes != box->width * box->height * box->depth)
-		*exact = false;
-	return (struct op_range){box->base + (box->z * rows + box->y) * pitch + box->x, bytes};
-}
-
-struct side {
-	CUmemorytype type;
-	const void *host;
-	struct box box;
-};
-
-static void copy_boxes(struct op *op, CUstream stream, const struct side *source,
-		       const struct side *target)
-{
-	op->stream = stream;
-	if (source->type == CU_MEMORYTYPE_ARRAY || target->type == CU_MEMORYTYPE_ARRAY) {
-		op->kind = OP_OPAQUE;
-		return;
-	}
-	op->kind = OP_COPY;
-	op->copy = (struct op_copy){
-		.exact = true,
-		.from_host = source->type == CU_MEMORYTYPE_HOST,
-		.to_host = target->type == CU_MEMORYTYPE_HOST,
-	};
-	if (!op->copy.from_host)
-		op->copy.source = box_range(&source->box, &op->copy.exact);
-	else
-		op->copy.host = source->host;
-	if (!op->copy.to_host)
-		op->copy.target = box_range(&target->box, &op->copy.exact);
-}
-
-static void copy_2d(struct op *op, CUstream stream, const CUDA_MEMCPY2D *copy)
-{
-	struct side source = {
-		copy->srcMemoryType,
-		copy->srcHost,
-		{copy->srcDevice, copy->srcXInBytes, copy->srcY, 0, copy->srcPitch, copy->Height,
-		 copy->WidthInBytes, copy->Height, 1},
-	};
-	struct side target = {
-		copy->dstMemoryType,
-		copy->dstHost,
-		{copy->dstDevice, copy->dstXInBytes, copy->dstY, 0, copy->dstPitch, copy->Height,
-		 copy->WidthInBytes, copy->Height, 1},
-	};
-
-	copy_boxes(op, stream, &source, &target);
-}
-
-#define SIDES_3D                                                                                   \
-	struct side source = {                                                                     \
-		copy->srcMemoryType,                                                               \
-		copy->srcHost,                                                                     \
-		{copy->srcDevice, copy->srcXInBytes, copy->srcY, copy->srcZ, copy->srcPitch,       \
-		 copy->srcHeight, copy->WidthInBytes, copy->Height, copy->Depth},                  \
-	};                                                                                         \
-	struct side target = {                                                                     \
-		copy->dstMemoryType,                                                               \
-		copy->dstHost,                                                                     \
-		{copy->dstDevice, copy->dstXInBytes, copy->dstY, copy->dstZ, copy->dstPitch,       \
-		 copy->dstHeight, copy->WidthInBytes, copy->Height, copy->Depth},                  \
-	}
-
-static void copy_3d(struct op *op, CUstream stream, const CUDA_MEMCPY3D *copy)
-{
-	SIDES_3D;
-
-	copy_boxes(op, stream, &source, &target);
-}
-
-static void copy_3d_peer(struct op *op, CUstream stream, const CUDA_MEMCPY3D_PEER *copy)
-{
-	SIDES_3D;
-
-	copy_boxes(op, stream, &source, &target);
-}
+/* The fillers of copy_box.h, on a stream. */
+#define ON(stream_, fill, copy)                                                                    \
+	op.stream = stream_;                                                                       \
+	fill(&op, copy)
 
 #define COPY_BOX(function, per_thread, structure, fill)                                            \
 	DRIVER_HOOK(function, (const structure *copy), (copy), copy &&flow_watching(),             \
-		    fill(&op, hook_stream(NULL, per_thread), copy))
+		    ON(hook_stream(NULL, per_thread), fill, copy))
 #define COPY_BOX_ASYNC(function, per_thread, structure, fill)                                      \
 	DRIVER_HOOK(function, (const structure *copy, CUstream stream), (copy, stream),            \
-		    copy &&flow_watching(), fill(&op, hook_stream(stream, per_thread), copy);      \
+		    copy &&flow_watching(), ON(hook_stream(stream, per_thread), fill, copy);       \
 		    op.copy.later = true)
 
-BOTH(COPY_BOX, cuMemcpy2D_v2, ptds, CUDA_MEMCPY2D, copy_2d)
-BOTH(COPY_BOX, cuMemcpy2DUnaligned_v2, ptds, CUDA_MEMCPY2D, copy_2d)
-BOTH(COPY_BOX_ASYNC, cuMemcpy2DAsync_v2, ptsz, CUDA_MEMCPY2D, copy_2d)
-BOTH(COPY_BOX, cuMemcpy3D_v2, ptds, CUDA_MEMCPY3D, copy_3d)
-BOTH(COPY_BOX_ASYNC, cuMemcpy3DAsync_v2, ptsz, CUDA_MEMCPY3D, copy_3d)
-BOTH(COPY_BOX, cuMemcpy3DPeer, ptds, CUDA_MEMCPY3D_PEER, copy_3d_peer)
-BOTH(COPY_BOX_ASYNC, cuMemcpy3DPeerAsync, ptsz, CUDA_MEMCPY3D_PEER, copy_3d_peer)
+BOTH(COPY_BOX, cuMemcpy2D_v2, ptds, CUDA_MEMCPY2D, copy_box_2d)
+BOTH(COPY_BOX, cuMemcpy2DUnaligned_v2, ptds, CUDA_MEMCPY2D, copy_box_2d)
+BOTH(COPY_BOX_ASYNC, cuMemcpy2DAsync_v2, ptsz, CUDA_MEMCPY2D, copy_box_2d)
+BOTH(COPY_BOX, cuMemcpy3D_v2, ptds, CUDA_MEMCPY3D, copy_box_3d)
+BOTH(COPY_BOX_ASYNC, cuMemcpy3DAsync_v2, ptsz, CUDA_MEMCPY3D, copy_box_3d)
+BOTH(COPY_BOX, cuMemcpy3DPeer, ptds, CUDA_MEMCPY3D_PEER, copy_box_3d_peer)
+BOTH(COPY_BOX_ASYNC, cuMemcpy3DPeerAsync, ptsz, CUDA_MEMCPY3D_PEER, copy_box_3d_peer)

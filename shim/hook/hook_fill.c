@@ -3,20 +3,12 @@
  * Memory set to a value.
  */
 #include "shim/hook/hook_driver.h"
+#include "shim/op/copy_box.h"
 
-static void fill(struct op *op, CUstream stream, CUdeviceptr target, size_t pitch, size_t width,
-		 size_t height)
-{
-	op->kind = OP_FILL;
-	op->stream = stream;
-	op->fill.target.base = target;
-	op->fill.target.bytes = width && height ? (height - 1) * pitch + width : 0;
-	op->fill.exact = height <= 1 || pitch == width;
-}
-
-#define FILL_HOOK(function, per_thread, parameters, arguments, stream, pitch, bytes, rows)         \
+#define FILL_HOOK(function, per_thread, parameters, arguments, on, pitch, bytes, rows)             \
 	DRIVER_HOOK(function, parameters, arguments, flow_watching(),                              \
-		    fill(&op, hook_stream(stream, per_thread), target, pitch, bytes, rows))
+		    op.stream = hook_stream(on, per_thread);                                       \
+		    fill_box(&op, target, pitch, bytes, rows))
 #define FILL(function, per_thread, element)                                                        \
 	FILL_HOOK(function, per_thread, (CUdeviceptr target, element value, size_t count),         \
 		  (target, value, count), NULL, 0, count * sizeof(element), 1)

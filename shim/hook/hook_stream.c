@@ -4,7 +4,6 @@
  * streams.
  */
 #include "shim/hook/hook_driver.h"
-#include "shim/hook/hook_memory.h"
 
 static void stream_op(struct op *op, enum op_kind kind, CUstream stream)
 {
@@ -36,58 +35,6 @@ BOTH(CAPTURE_END, cuStreamEndCapture, ptsz)
 		    stream_op(&op, OP_GRAPH_LAUNCH, hook_stream(stream, per_thread));              \
 		    op.handle = graph)
 BOTH(GRAPH_LAUNCH, cuGraphLaunch, ptsz)
-
-/* It takes memory of the device's, that copies of other graphs may have. */
-#define INSTANTIATE(function, parameters, arguments, flags)                                        \
-	EXPORT CUresult function parameters                                                        \
-	{                                                                                          \
-		CUresult result;                                                                   \
-                                                                                                   \
-		ALLOC_REAL(function, arguments);                                                   \
-		if (result == CUDA_SUCCESS && !hook_bypassed())                                    \
-			flow_graph_instantiated(graph, *exec, flags);                              \
-		return result;                                                                     \
-	}
-INSTANTIATE(cuGraphInstantiate,
-	    (CUgraphExec * exec, CUgraph graph, CUgraphNode *node, char *text, size_t size),
-	    (exec, graph, node, text, size), 0)
-INSTANTIATE(cuGraphInstantiate_v2,
-	    (CUgraphExec * exec, CUgraph graph, CUgraphNode *node, char *text, size_t size),
-	    (exec, graph, node, text, size), 0)
-INSTANTIATE(cuGraphInstantiateWithFlags,
-	    (CUgraphExec * exec, CUgraph graph, unsigned long long flags), (exec, graph, flags),
-	    flags)
-INSTANTIATE(cuGraphInstantiateWithParams,
-	    (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
-	    (exec, graph, params), params->flags)
-INSTANTIATE(cuGraphInstantiateWithParams_ptsz,
-	    (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
-	    (exec, graph, params), params->flags)
-
-/* While it is updated, and where that fails, it may be anything. */
-#define UPDATE(function, parameters, arguments)                                                    \
-	EXPORT CUresult function parameters                                                        \
-	{                                                                                          \
-		CUresult result;                                                                   \
-                                                                                                   \
-		FIND_REAL(function);                                                               \
-		if (hook_bypassed())                                                               \
-			return real arguments;                                                     \
-		flow_graph_updating(exec);                                                         \
-		result = real arguments;                                                           \
-		if (result == CUDA_SUCCESS)                                                        \
-			flow_graph_updated(graph, exec);                                           \
-		return result;                                                                     \
-	}
-UPDATE(cuGraphExecUpdate,
-       (CUgraphExec exec, CUgraph graph, CUgraphNode *node, CUgraphExecUpdateResult *info),
-       (exec, graph, node, info))
-UPDATE(cuGraphExecUpdate_v2, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info),
-       (exec, graph, info))
-
-/* First: the handle may be given out again as soon as it is free. */
-NOTED_BEFORE(cuGraphDestroy, (CUgraph graph), (graph), flow_graph_gone(graph))
-NOTED_BEFORE(cuGraphExecDestroy, (CUgraphExec graph), (graph), flow_graph_gone(graph))
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 

@@ -53,6 +53,16 @@ static inline CUgraphExec end_ready(struct bench *b)
 	return exec;
 }
 
+/* A copy of `child`, which is destroyed, behind the latest node; it is the latest then. */
+static inline void graph_add(CUgraph graph, CUgraphNode *latest, CUgraph child)
+{
+	CUgraphNode node;
+
+	CHECK(cuGraphAddChildGraphNode(&node, graph, latest, *latest != NULL, child));
+	CHECK(cuGraphDestroy(child));
+	*latest = node;
+}
+
 static inline void launch(struct bench *b, CUgraphExec exec)
 {
 	CHECK(cuGraphLaunch(exec, b->app.stream));

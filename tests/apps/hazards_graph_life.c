@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Graphs with attention in them: put together by hand, changed, launched in turn, and gone.
+ * Graphs with attention in them: changed, launched in turn, and gone.
  */
 #include "graph_bench.h"
 
@@ -40,46 +40,6 @@ static void graph_update(void)
 	close_known(&b, exec);
 }
 
-static void add(CUgraph graph, CUgraphNode *before, CUgraph child)
-{
-	CUgraphNode node;
-
-	CHECK(cuGraphAddChildGraphNode(&node, graph, before, *before != NULL, child));
-	CHECK(cuGraphDestroy(child));
-	*before = node;
-}
-
-/* Nobody captures the whole: each op is captured alone, and added by hand. */
-static void graph_by_hand(void)
-{
-	CUgraphNode before = NULL;
-	struct bench b;
-	CUgraphExec exec;
-	CUgraph graph;
-
-	open_known(&b);
-	CHECK(cuGraphCreate(&graph, 0));
-	begin(&b);
-	chain_open(&b, &b.t);
-	add(graph, &before, end(&b));
-	begin(&b);
-	chain_middle(&b, &b.t);
-	add(graph, &before, end(&b));
-	begin(&b);
-	chain_close(&b, &b.t);
-	add(graph, &before, end(&b));
-	CHECK(cuGraphInstantiate(&exec, graph, 0));
-	for (int r = 4; r < 9; r++) {
-		bench_inputs(&b, r);
-		launch(&b, exec);
-		observe_o(&b, &b.t, r);
-		if (r % 2)
-			observe_p(&b, &b.t, r);
-	}
-	CHECK(cuGraphDestroy(graph));
-	close_known(&b, exec);
-}
-
 /* A captured graph to which a node is added: a reader of P. */
 static void graph_node_added(void)
 {
@@ -98,7 +58,7 @@ static void graph_node_added(void)
 	graph = end(&b);
 	CHECK(cuGraphGetNodes(graph, node, &count));
 	before = node[count - 1];
-	add(graph, &before, reader);
+	graph_add(graph, &before, reader);
 	CHECK(cuGraphInstantiate(&exec, graph, 0));
 	for (int r = 4; r < 9; r++) {
 		bench_inputs(&b, r);
@@ -347,7 +307,6 @@ CASE(graph_memory_full, in_memory(36 << 20, 2))
 
 const struct hazard hazards_graph_life[] = {
 	ONCE(graph_update, "the executable graph is updated"),
-	ONCE(graph_by_hand, "child graphs put together by hand"),
 	ONCE(graph_node_added, "a node is added to the captured graph"),
 	ONCE(graph_branches, "two streams in one capture"),
 	ONCE(graphs_in_turn, "two graphs in the same memory, two streams"),

@@ -8,7 +8,7 @@
  * GPU. Asynchronous copies from pageable host memory are staged inside the call, those to pageable
  * memory wait, as drivers do.
  */
-#include "sim.h"
+#include "sim_graph.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -292,6 +292,42 @@ static CUresult run_fill(struct sim_work *work)
 	}
 	return CUDA_SUCCESS;
 }
+
+#ifndef CUDA_API_PER_THREAD_DEFAULT_STREAM
+void sim_fill_params(const struct sim_work *work, CUDA_MEMSET_NODE_PARAMS *params)
+{
+	const struct fill_work *f = (const struct fill_work *)work;
+
+	*params = (CUDA_MEMSET_NODE_PARAMS){.dst = f->address,
+					    .pitch = f->pitch,
+					    .value = f->value,
+					    .elementSize = f->size,
+					    .width = f->width,
+					    .height = f->rows};
+}
+
+/* Rows and slices as they lie, for which an address and pitches are enough. */
+void sim_copy_params(const struct sim_work *work, CUDA_MEMCPY3D *params)
+{
+	const struct copy_work *c = (const struct copy_work *)work;
+
+	*params = (CUDA_MEMCPY3D){
+		.srcMemoryType = c->from.host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+		.srcHost = (const void *)(uintptr_t)c->from.address,
+		.srcDevice = c->from.address,
+		.srcPitch = c->from.pitch,
+		.srcHeight = c->from.pitch ? c->from.slice / c->from.pitch : 0,
+		.dstMemoryType = c->to.host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+		.dstHost = (void *)(uintptr_t)c->to.address,
+		.dstDevice = c->to.address,
+		.dstPitch = c->to.pitch,
+		.dstHeight = c->to.pitch ? c->to.slice / c->to.pitch : 0,
+		.WidthInBytes = c->width,
+		.Height = c->rows,
+		.Depth = c->slices,
+	};
+}
+#endif
 
 static CUresult fill(CUstream handle, bool synchronous, uint64_t address, size_t pitch,
 		     unsigned value, unsigned size, size_t width, size_t rows)

@@ -375,7 +375,7 @@ CUresult CUDAAPI cuGraphGetEdges(CUgraph handle, CUgraphNode *from, CUgraphNode 
 {
 	SIM_ENTER(" graph=%p", (void *)handle);
 	struct sim_graph *g = graph_of(handle);
-	if (!g || !count)
+	if (!g || !count || (from && !*count))
 		return CUDA_ERROR_INVALID_VALUE;
 	size_t n = 0;
 	for (struct sim_node *node = g->head; node; node = node->next)

@@ -7,7 +7,7 @@
  * caller may reuse its memory at once. Limits are those of the simulated device and refused in the
  * call, before anything runs.
  */
-#include "sim.h"
+#include "sim_graph.h"
 
 #include <string.h>
 
@@ -15,6 +15,7 @@
 
 struct launch_work {
 	struct sim_work work;
+	CUfunction function;
 	const struct sim_kernel *kernel;
 	unsigned grid[3], block[3], shared;
 	void **params;
@@ -33,6 +34,26 @@ static CUresult run_launch(struct sim_work *work)
 	return l->kernel->run(l->grid, l->block, l->shared, l->params) ? CUDA_ERROR_LAUNCH_FAILED
 								       : CUDA_SUCCESS;
 }
+
+#ifndef CUDA_API_PER_THREAD_DEFAULT_STREAM
+CUresult sim_launch_params(const struct sim_work *work, CUDA_KERNEL_NODE_PARAMS *params)
+{
+	const struct launch_work *l = (const struct launch_work *)work;
+
+	*params = (CUDA_KERNEL_NODE_PARAMS){
+		.func = l->function,
+		.gridDimX = l->grid[0],
+		.gridDimY = l->grid[1],
+		.gridDimZ = l->grid[2],
+		.blockDimX = l->block[0],
+		.blockDimY = l->block[1],
+		.blockDimZ = l->block[2],
+		.sharedMemBytes = l->shared,
+		.kernelParams = l->params,
+	};
+	return CUDA_SUCCESS;
+}
+#endif
 
 static size_t parameter_bytes(const struct sim_kernel *k)
 {
@@ -92,6 +113,7 @@ static CUresult launch(CUfunction handle, const struct shape *shape, CUstream wh
 			 CU_GRAPH_NODE_TYPE_KERNEL);
 	if (!l)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	l->function = handle;
 	l->kernel = k;
 	memcpy(l->grid, shape->grid, sizeof(l->grid));
 	memcpy(l->block, shape->block, sizeof(l->block));

@@ -39,6 +39,12 @@ struct sim_graph *sim_graph_new(void);
 struct sim_node *sim_graph_add(struct sim_graph *g, CUgraphNodeType type);
 void sim_graph_edge(struct sim_node *from, struct sim_node *to);
 
+/* What a captured launch, fill, copy is to do. What `params` points to lives as long as the work.
+ */
+CUresult sim_launch_params(const struct sim_work *work, CUDA_KERNEL_NODE_PARAMS *params);
+void sim_fill_params(const struct sim_work *work, CUDA_MEMSET_NODE_PARAMS *params);
+void sim_copy_params(const struct sim_work *work, CUDA_MEMCPY3D *params);
+
 /* Without nodes, as an empty graph. */
 void sim_graph_empty(struct sim_graph *g);
 

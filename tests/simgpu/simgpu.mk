@@ -15,7 +15,7 @@ simgpu: $(SIM_LIB)/libcuda.so.1 $(foreach m,12 13,$(SIM_LIB)/libcublas.so.$(m)) 
         $(SIM_LIB)/libcudnn.so.9 $(SIM_LIB)/libsimkernels.so ## the simulated GPU
 
 # ---- driver: exports and their table from the toolkit's own lists --------------------------
-SIM_ONCE  := log version context device stream memory memory_calls mapping module link graph capture procaddr
+SIM_ONCE  := log version context device stream memory memory_calls mapping module link graph graph_nodes capture procaddr
 SIM_TWICE := stream_calls copy launch graph_calls
 SIM_OBJ   := $(SIM_ONCE:%=$(SIM)/%.o) $(SIM_TWICE:%=$(SIM)/%.o) $(SIM_TWICE:%=$(SIM)/%_ptsz.o) \
              $(SIM)/exports.o
@@ -91,7 +91,7 @@ APPS             := demo hazards plain_softmax unseen
 APP_SRC_hazards  := hazards hazards_alias hazards_observe hazards_order \
                     hazards_stream hazards_forms hazards_arrays hazards_copies \
                     hazards_outputs hazards_columns hazards_masks hazards_library hazards_dense \
-                    hazards_values hazards_casts hazards_engines hazards_graphs hazards_graph_life hazards_graph_threads
+                    hazards_values hazards_casts hazards_engines hazards_graphs hazards_graph_life hazards_graph_threads hazards_graph_hand
 APP_KERNELS      := all
 APP_KERNELS_plain_softmax := plain_softmax
 APP_KERNELS_unseen := unseen
