@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "shim/act/compare.h"
+#include "shim/act/learning.h"
 #include "shim/base/config.h"
 #include "shim/base/cost.h"
 #include "shim/gpu/ledger.h"
@@ -19,6 +20,9 @@
 
 /* Which launch of a graph is the first that something is done for. */
 #define FIRST_LAUNCH 2
+
+/* Launches for which kernels of ours are awaited. */
+#define MOST_UNKNOWN 64
 
 /* Samples that agree make the next one come later, up to this many times FASHIM_SAMPLE. */
 #define MOST_RARE 128
@@ -80,6 +84,22 @@ static void build(struct graph_copy *copy)
 		graph_copy_over(copy);
 }
 
+/* Is there a kernel for each site that graphs alone have shown? false: nobody knows yet. */
+static bool sites_known(const struct graph_copy *copy)
+{
+	const struct recorded_graph *graph = copy->recorded;
+	struct driver_context here;
+	bool known = true;
+
+	if (!driver_enter(&here, graph->context))
+		return false;
+	for (int i = 0; i < graph->chain_count; i++)
+		if (beside_takes(graph->chain[i]))
+			known &= !learning_in_graph(graph->chain[i]->site, graph->chain[i]->chain);
+	driver_leave(&here);
+	return known;
+}
+
 static void leave_alone(struct graph_copy *copy, const char *why)
 {
 	graph_copy_note_all(copy, why);
@@ -112,7 +132,9 @@ static void take_built(struct graph_copy *copy)
  * while an executable graph of ours is made. */
 static enum graph_turn learn(struct graph_copy *copy)
 {
-	if (++copy->launches < FIRST_LAUNCH)
+	const bool known = copy->beside || sites_known(copy);
+
+	if (++copy->launches < FIRST_LAUNCH || (!known && copy->launches < MOST_UNKNOWN))
 		return TURN_PROGRAM;
 	if (copy->making) {
 		take_built(copy);

@@ -22,6 +22,7 @@
 #include "shim/act/originals.h"
 #include "shim/gpu/ledger.h"
 #include "shim/act/put_off.h"
+#include "shim/act/replace.h"
 #include "shim/act/roundings.h"
 #include "shim/log/decline.h"
 #include "shim/site/site.h"
@@ -169,6 +170,65 @@ enum flow learning_pass_over(struct chain *chain, const char *detail)
 	return FLOW_PASS;
 }
 
+/* The kernel for a site that is being learned. */
+static enum reason choose(const struct attn_variant **variant, struct site *site,
+			  const struct chain *chain, struct attn_args *args, char detail[96])
+{
+	enum reason reason = REASON_NONE;
+
+	roundings_note(site, chain->context, args);
+	*variant = prepare(chain) ? NULL : fused_select(chain->context, args);
+	if (!*variant || load(chain, *variant) == -EIO)
+		reason = missing(chain, *variant, detail);
+	if (*variant || reason)
+		return reason;
+	snprintf(detail, 96, "D=%d", (int)args->D);
+	return REASON_NO_KERNEL;
+}
+
+struct site *learning_recorded(const struct chain *chain)
+{
+	struct attn_args args;
+	struct site *site;
+	char detail[96];
+	bool by_data = false;
+	const enum reason reason = spec_of_chain(&args, chain, NULL, &by_data, detail);
+
+	opener_result(&chain->steps[0].gemm, chain->softmax);
+	if (reason != REASON_NONE || by_data) {
+		log_decline(reason != REASON_NONE ? reason : REASON_UNKNOWN_KERNEL, detail);
+		return NULL;
+	}
+	site = site_of_chain(chain);
+	return site && site->state != SITE_DECLINED && config_selects_site(site->number) ? site
+											 : NULL;
+}
+
+int learning_in_graph(struct site *site, struct chain *chain)
+{
+	const struct attn_variant *variant = NULL;
+	struct attn_args args;
+	char detail[96];
+	bool by_data = false;
+	enum reason reason;
+
+	if (site->state != SITE_LEARNING)
+		return 0;
+	if (prepare(chain) == -EAGAIN)
+		return -EAGAIN;
+	if (site->announced)
+		return replace_call(&args, chain, site) ? 0 : -EAGAIN;
+	reason = spec_of_chain(&args, chain, NULL, &by_data, detail);
+	if (reason == REASON_NONE)
+		reason = choose(&variant, site, chain, &args, detail);
+	announce(site, chain, &args, variant ? variant->name : "");
+	if (reason != REASON_NONE) {
+		site_decline(site, reason, detail);
+		site->live->reason = site->reason;
+	}
+	return -EAGAIN;
+}
+
 /* The program's own ops ran this time: learn of the site, arrange for the comparison. */
 enum flow learning_close(struct chain *chain, const struct sight *sight)
 {
@@ -233,16 +293,8 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 		site->interval *= 2;
 	chain->site = site;
 	if (reason == REASON_NONE && !mixed && site->state == SITE_LEARNING &&
-	    config()->mode >= MODE_COMPARE) {
-		roundings_note(site, chain->context, &args);
-		variant = prepare(chain) ? NULL : fused_select(chain->context, &args);
-		if (!variant || load(chain, variant) == -EIO)
-			reason = missing(chain, variant, detail);
-		if (!variant && !reason) {
-			reason = REASON_NO_KERNEL;
-			snprintf(detail, sizeof(detail), "D=%d", (int)args.D);
-		}
-	}
+	    config()->mode >= MODE_COMPARE)
+		reason = choose(&variant, site, chain, &args, detail);
 	if (variant && by_data)
 		identify(site, chain, &args);
 	announce(site, chain, &args, variant ? variant->name : "");

@@ -21,6 +21,16 @@ void learning_foresee(const struct chain *chain);
  * The chain is watched further, or forgotten. */
 enum flow learning_close(struct chain *chain, const struct sight *sight);
 
+/* The same of a chain that is followed in a graph (recording.h): the site of which it is one more,
+ * or that begins with it. NULL: none is, or it is not to be replaced. */
+struct site *learning_recorded(const struct chain *chain);
+
+/* Before occurrences in graphs are compared: is there a kernel for a site that may have been seen
+ * in graphs alone? 0; -EAGAIN: not yet. Where there will be none it is declined. The context is
+ * current.
+ */
+int learning_in_graph(struct site *site, struct chain *chain);
+
 /* The same for what is no attention. */
 enum flow learning_pass_over(struct chain *chain, const char *detail);
 

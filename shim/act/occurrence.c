@@ -4,6 +4,8 @@
  */
 #include "shim/act/occurrence.h"
 
+#include <string.h>
+
 #include "shim/act/compare.h"
 #include "shim/act/learning.h"
 #include "shim/act/originals.h"
@@ -140,6 +142,17 @@ static bool may_defer(const struct op *op, struct site_set *set)
 	       !learning_prepare(op->context, op->gemm.library);
 }
 
+/* Is it followed although no site is known that it could be one of? Which that is shows when it
+ * closes. */
+static bool may_explore(const struct op *op)
+{
+	const char *why;
+
+	return op->recorded && !bypassed(&why) && opener_promising(&op->gemm) &&
+	       is_scores_memory(op) &&
+	       (uint64_t)(op->gemm.m * op->gemm.n * op->gemm.batch) >= config()->minimum;
+}
+
 /* Nothing can be saved or measured here, so that only a chain is held back that can be run in
  * place at any moment, and none is kept once it is replaced. On a stream that joined the capture
  * later such a moment might be too late: it may have been joined back already. */
@@ -152,6 +165,10 @@ enum flow occurrence_open_captured(const struct sight *sight, bool origin)
 		return FLOW_PASS;
 	if ((op->recorded || (config()->graphs == GRAPHS_TRUST && origin)) && may_defer(op, &set))
 		return defer_opening(sight, &set, true);
+	if (may_explore(op)) {
+		memset(&set, 0, sizeof(set));
+		return defer_opening(sight, &set, true);
+	}
 	if (opener_promising(&op->gemm))
 		log_decline(REASON_CAPTURE, op->name);
 	return FLOW_PASS;
@@ -231,12 +248,17 @@ enum flow occurrence_defer(struct chain *chain, const struct sight *sight)
 	step = chain->step_count - 1;
 	if (chain->recorded)
 		recording_step(chain, op, inputs);
-	if (chain->unfit == REASON_NONE && !chain->gaps &&
-	    site_filter(chain->candidates, step, chain->steps[step].signature) &&
-	    (chain->recorded || snapshot_unwatched(chain, inputs)))
-		return FLOW_TAKEN;
+	if (chain->unfit == REASON_NONE && !chain->gaps) {
+		const bool any = site_filter(chain->candidates, step, chain->steps[step].signature);
+
+		if (chain->recorded || (any && snapshot_unwatched(chain, inputs)))
+			return FLOW_TAKEN;
+	}
 	/* Not what any verified site does next: everything so far is run now, this op included. */
-	log_decline(REASON_CHAIN_BROKEN, chain->steps[step].name);
+	if (!chain->recorded)
+		log_decline(REASON_CHAIN_BROKEN, chain->steps[step].name);
+	else
+		opener_result(&chain->steps[0].gemm, false);
 	held_realise(chain, op_queue(op), "chain_broken", false);
 	return FLOW_TAKEN;
 }
@@ -275,6 +297,8 @@ enum flow occurrence_close(struct chain *chain, const struct sight *sight)
 	if (chain->deferred) {
 		struct site *site = site_match_close(chain->candidates, chain);
 
+		if (!site && chain->recorded)
+			site = learning_recorded(chain);
 		if (site && chain->recorded) {
 			recording_close(chain, site, op, inputs);
 			held_drop(chain);

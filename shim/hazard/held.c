@@ -147,7 +147,8 @@ static int make_real(struct chain *chain, struct queue reader)
 void held_realise(struct chain *chain, struct queue reader, const char *who, bool certain)
 {
 	if (chain->recorded) { /* what it holds is real in each replay */
-		log_decline(REASON_CAPTURE, who);
+		if (site_set_any(chain->candidates))
+			log_decline(REASON_CAPTURE, who);
 		held_drop(chain);
 		return;
 	}

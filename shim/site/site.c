@@ -383,6 +383,14 @@ bool site_filter(struct site_set *set, int step, uint64_t signature)
 	return any;
 }
 
+bool site_set_any(const struct site_set *set)
+{
+	for (int i = 0; i < SITES / 64; i++)
+		if (set->bits[i])
+			return true;
+	return false;
+}
+
 struct site *site_match_close(const struct site_set *set, const struct chain *chain)
 {
 	const uint64_t closer = closer_signature(&chain->closer, p_is_operand_a(chain));

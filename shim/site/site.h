@@ -107,6 +107,7 @@ bool site_candidates(struct site_set *set, const struct op_gemm *opener);
 
 /* Those too that are still to be learned, as far as rules say all that there is to say of them. */
 bool site_candidates_to_learn(struct site_set *set, const struct op_gemm *opener);
+bool site_set_any(const struct site_set *set);
 void site_note_broken(const struct site_set *set);
 
 /* A comparison with so many keys agreed. What was found by data is taken for a rule once it was

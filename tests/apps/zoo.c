@@ -80,6 +80,8 @@ static const struct proved {
 	{"graph_hand_reader", 1, false},
 	{"graph_hand_inside", 1, false},
 	{"graph_hand_update", 1, true},
+	{"graph_never_outside", 0, true},
+	{"graph_hand_alone", 0, true},
 	{"graph_node_added", 1, false},
 	{"graph_branches", 1, false},
 	{"graphs_in_turn", 1, true},
