@@ -148,8 +148,7 @@ static bool may_explore(const struct op *op)
 {
 	const char *why;
 
-	return op->recorded && !bypassed(&why) && opener_promising(&op->gemm) &&
-	       is_scores_memory(op) &&
+	return op->recorded && !bypassed(&why) && is_scores_memory(op) &&
 	       (uint64_t)(op->gemm.m * op->gemm.n * op->gemm.batch) >= config()->minimum;
 }
 
@@ -165,12 +164,13 @@ enum flow occurrence_open_captured(const struct sight *sight, bool origin)
 		return FLOW_PASS;
 	if ((op->recorded || (config()->graphs == GRAPHS_TRUST && origin)) && may_defer(op, &set))
 		return defer_opening(sight, &set, true);
+	if (!opener_promising(&op->gemm))
+		return FLOW_PASS;
 	if (may_explore(op)) {
 		memset(&set, 0, sizeof(set));
 		return defer_opening(sight, &set, true);
 	}
-	if (opener_promising(&op->gemm))
-		log_decline(REASON_CAPTURE, op->name);
+	log_decline(REASON_CAPTURE, op->name);
 	return FLOW_PASS;
 }
 

@@ -482,9 +482,15 @@ void site_round(struct site *site, int32_t round_s)
 
 #define OPENERS 512
 
+/* A library that tries what is fastest issues one product again and again, and looks at what it
+ * made. So many of these say nothing of the same product in the program. */
+#define MOST_REPEATED 64
+
 static struct opener {
 	uint64_t key;
 	uint32_t failures, skipped;
+	uint32_t repeated; /* failures that were not counted, for … */
+	bool again;	   /* … the product before was the same */
 } openers[OPENERS];
 
 /* How many rows there are does not count, but where it is a single one. In a batch of one, that of
@@ -515,13 +521,27 @@ static struct opener *opener_slot(const struct op_gemm *gemm)
 	return &openers[key % OPENERS];
 }
 
+/* Tries become rarer as they fail, down to this of so many calls. What is done once for each head
+ * or image is seldom a dense layer. */
+static unsigned rarest(const struct op_gemm *gemm)
+{
+	return gemm->batch > 1 ? 16 : 256;
+}
+
 bool opener_promising(const struct op_gemm *gemm)
 {
+	static uint64_t latest; /* flow lock */
 	struct opener *slot = opener_slot(gemm);
+	unsigned every;
 
+	slot->again = latest == slot->key;
+	latest = slot->key;
 	if (slot->failures < 4)
 		return true;
-	return ++slot->skipped % 256 == 0;
+	every = slot->failures < 10 ? 1u << (slot->failures - 2) : 256;
+	if (every > rarest(gemm))
+		every = rarest(gemm);
+	return ++slot->skipped % every == 0;
 }
 
 void opener_result(const struct op_gemm *gemm, bool closed)
@@ -530,6 +550,8 @@ void opener_result(const struct op_gemm *gemm, bool closed)
 
 	if (closed)
 		slot->failures = 0;
+	else if (gemm->batch > 1 && slot->again && slot->repeated < MOST_REPEATED)
+		slot->repeated++;
 	else
 		slot->failures++;
 }

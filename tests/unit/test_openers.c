@@ -7,27 +7,61 @@
 #include "shim/log/log.h"
 #include "shim/site/site.h"
 
+/* Of so many calls, each of which fails: how many are looked at? */
+static int tries(struct op_gemm *gemm, int calls)
+{
+	int tried = 0;
+
+	for (int i = 0; i < calls; i++) {
+		struct op_gemm other = *gemm;
+
+		other.k += 8; /* between two of them there is another product */
+		opener_promising(&other);
+		if (!opener_promising(gemm))
+			continue;
+		opener_result(gemm, false);
+		tried++;
+	}
+	return tried;
+}
+
 static void test_backoff(void **state)
 {
-	int promising = 0;
 	struct op op;
 
 	core_begin();
 	op = core_scores();
-	for (int i = 0; i < 4; i++) {
-		assert_true(opener_promising(&op.gemm));
-		opener_result(&op.gemm, false);
-	}
-	for (int i = 0; i < 1024; i++)
-		promising += opener_promising(&op.gemm);
-	assert_int_equal(promising, 4); /* one in 256 */
-	op.gemm.n = op.gemm.m = 7;	/* the same weights, another number of rows */
+	op.gemm.batch = 1;
+	assert_int_equal(tries(&op.gemm, 4), 4);
+	assert_int_equal(tries(&op.gemm, 4 + 8 + 16 + 32 + 64 + 128), 6);
+	assert_int_equal(tries(&op.gemm, 1024), 4);
+	op.gemm.n = 7; /* the same weights, another number of rows */
 	assert_false(opener_promising(&op.gemm));
 	op.gemm.k = 9;
 	assert_true(opener_promising(&op.gemm));
 	op = core_scores();
+	op.gemm.batch = 12;
+	assert_int_equal(tries(&op.gemm, 4), 4);
+	assert_int_equal(tries(&op.gemm, 4 + 8), 2);
+	assert_int_equal(tries(&op.gemm, 160), 10);
 	opener_result(&op.gemm, true);
 	assert_true(opener_promising(&op.gemm));
+}
+
+/* Somebody tries out how fast a product is. */
+static void test_repeated(void **state)
+{
+	struct op op;
+
+	core_begin();
+	op = core_scores();
+	op.gemm.batch = 12;
+	for (int i = 0; i < 60; i++) {
+		assert_true(opener_promising(&op.gemm));
+		opener_result(&op.gemm, false);
+	}
+	assert_true(tries(&op.gemm, 1000) > 0);
+	assert_false(opener_promising(&op.gemm));
 }
 
 /* Q is multiplied with a table of relative positions as well, once for each row of an image: no
@@ -125,7 +159,7 @@ static void test_dense_layers(void **state)
 static void test_dense_overwritten(void **state)
 {
 	core_begin();
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < 7; i++) {
 		core_send(dense(core.s, 40, 32, 16, core.q));
 		assert_int_equal(chain_live, i < 4);
 		core_send(core_memset(core.s, 40 * 32 * 2));
@@ -190,6 +224,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_led_nowhere),
 		cmocka_unit_test(test_backoff),
+		cmocka_unit_test(test_repeated),
 		cmocka_unit_test(test_batches),
 		cmocka_unit_test(test_projections),
 		cmocka_unit_test(test_projected_v),
