@@ -9,7 +9,7 @@ SIM_LIBRARIES_TESTED := $(addprefix $(O)/simgpu/,libcuda.so.1 libcublas.so.12 li
 INTERPOSITION := bypass config cost gemm message names option own_file image locks driver resolve preload driver_table hook_table thunk hook_cublas hook_cublaslt \
   library operands hook_library hook_cudnn hook_cudnn_backend cudnn_graph cudnn_tensor cudnn_attributes hook_nccl hook_cufft fft_plan \
   hook_cusolver hook_cusparse library_handle library_entry \
-  hook_launch hook_copy hook_fill hook_memory hook_shared hook_stream hook_module hook_procaddress \
+  hook_launch hook_copy hook_fill copy_box hook_memory hook_shared hook_stream hook_graph hook_module hook_procaddress \
   kernel_code kernel_names kernel_table kernel_layout kernel_code_cubin kernel_code_ptx kernel_code_image unpack_lz4 unpack_zstd zstd_tables \
   preload_entry thunk_entry
 PROBE_OBJECTS := $(call shim_objects,$(INTERPOSITION)) $(PRELOAD_DIR)/probe_flow.o

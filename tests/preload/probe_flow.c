@@ -75,6 +75,16 @@ void flow_after(struct op *op)
 	note(PROBE_AFTER, op, op->name);
 }
 
+void flow_graph_created(CUgraph graph)
+{
+	(void)graph;
+}
+
+void flow_graph_added(CUgraph graph, const CUgraphNode *node, CUgraph child)
+{
+	(void)graph, (void)node, (void)child;
+}
+
 void flow_graph_instantiated(CUgraph graph, CUgraphExec exec, unsigned long long flags)
 {
 	(void)graph, (void)exec, (void)flags;
