@@ -144,6 +144,7 @@ int fashim_kernels_select(const struct attn_args *args, const char *forced, int 
 static int function_of(CUfunction *f, int n)
 {
 	const struct attn_variant *v = &attn_variants[n];
+	const CUclusterSchedulingPolicy policy = attn_launch_policy(v);
 	CUresult result;
 
 	if (!fashim_kernels_present(n))
@@ -152,6 +153,9 @@ static int function_of(CUfunction *f, int n)
 	if (result == CUDA_SUCCESS)
 		result = cuFuncSetAttribute(*f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
 					    v->shared_bytes);
+	if (result == CUDA_SUCCESS && policy != CU_CLUSTER_SCHEDULING_POLICY_DEFAULT)
+		result = cuFuncSetAttribute(
+			*f, CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, (int)policy);
 	return result == CUDA_SUCCESS ? 0 : failed(v->symbol, result);
 }
 

@@ -6,8 +6,9 @@
  * What: one query row per block (or per cluster of PARTS blocks, each with its share of the keys).
  * A warp takes 8 keys per group of lanes at a time; a group is as many lanes as a row of WIDTH
  * elements has pieces of 16 bytes. Scores and sums are fp32, the online softmax is per warp, and
- * warps, then blocks, add up at the end. The next keys are asked for as soon as the registers of
- * the present ones are free, so that each thread has some 8 to 16 pieces under way at any time.
+ * warps, then blocks, add up at the end. K and V come through shared memory, copied by the lane that
+ * takes them from there: the next ones are asked for as soon as the present ones are in registers,
+ * so that each thread has some 8 to 16 pieces under way at any time, and no register waits for one.
  *
  *   - A lane holds 8 keys x 8 columns, as 8 pieces of 16 bytes (of fp32, half as much: struct
  *     held). Along which dimension a piece lies does not matter: with K or V transposed, a piece is
@@ -29,20 +30,36 @@
  * As in wmma.cu, keys outside the window, or past a row's length, are skipped if the value there is
  * -inf, and O may be Q's own memory with Q's own strides. P is not rounded.
  *
- * Notebook, H200, f16, one query, inputs out of cache, best number of parts:
+ * Notebook, f16, one query, inputs out of cache, best number of parts; `before`: K and V loaded into
+ * registers; `reading`: a kernel that only reads as many bytes; `peer`: the fastest of PyTorch's.
  *
- *     B  H   keys     D    parts  us      GB/s
- *     1  32  4096     128  4      21.2    3173    (1: 39.3, 2: 24.9, 8: 24.8)
- *     1  32  32768    128  4      131.7   4078    (1: 281.9, 2: 159.8, 8: 153.4)
- *     16 8   2048     64   1      19.7    3403    (2: 19.9, 4: 27.8, 8: 28.4)
- *     1  8   4096     64   8      7.5     1115    (1: 20.4, 2: 12.3, 4: 10.7)
- *     1  16  1024     64   4      5.5     759     (1: 7.5, 2: 5.9, 8: 6.0)
+ *     B  H   keys     D    parts  us, H100  GB/s  before  reading  peer    (other parts)
+ *     1  32  4096     128  4      25.7      2608  28.7    22.8     28.6    (3: 27.4, 7: 27.1, 8: 28.8)
+ *     1  32  32768    128  4      177.0     3033  198     171.8    182     (3: 192, 7: 184, 8: 189)
+ *     16 8   2048     64   1      25.0      2689  28.0    22.7     26.1    (4: 27.4)
+ *     1  8   4096     64   8      6.57      1278  8.18    4.1              (4: 7.2)
+ *     1  16  1024     64   4      5.22      803   5.88    2.9              (8: 5.9)
+ *
+ * On an H200, not yet balanced (below), in the same order, and before: 21.1 (24.1), 141 (156), 18.9
+ * (23.4), 6.2 (7.9), 5.2 (5.8).
+ *
+ *   - Blocks have to be alike. 32 clusters of 4 take 120 of 132 multiprocessors and 8 of these twice,
+ *     which then end last; told to balance (attn_launch_policy), the GPU uses 124, and 4 of them
+ *     twice: 25.7 instead of 27.8 us, 177 instead of 195.
+ *   - Whole lines for the second-level cache (ask_piece): without, on the H200, 22.0 instead of 18.9
+ *     in the third line, and 167 instead of 141 in the second. Twice as much at a time: 20.2, 151.
  *
  * fp32, H100, B1 H12 D64, heads that share K and V, which the cache has: 1024 keys 6.6 us in 8 parts
  * (1: 11.8, 2: 8.9, 4: 7.3; f32_sm90.cu's tile of many queries 31.4), 64 keys 5.0 in one (6.3).
  *
- * Tried and dropped: loads that leave no trace in the first-level cache (24.6 instead of 21.2 us in
- * the first line); the matrix instructions, rows padded to 16 (few.cu: 38.9 us there, at best).
+ * Tried and dropped, the first three lines: more under way, by a third slot (H100: 26.7, 186, 25.3),
+ * by 512 threads (128 KB a block: clusters wait for a second round; third line 25.0) or by 128 threads
+ * with 4 slots (26.2, 179; 5.4 in the last line); less, by 128 threads with 3 (H100, not balanced:
+ * 27.8, 194, 25.8); Hopper's copy engine, a tile at a time (H200: 22.2 in 8 parts, 138, 19.2, where
+ * the same without was 21.3, 138, 18.9); for each warp keys that follow one another, and heads that
+ * start at different keys (no better); the arguments asked for at once at the start (nothing). Of the
+ * kernel before: loads that leave no trace in the first-level cache (24.6 instead of 21.2 us in the
+ * first line, H200); the matrix instructions, rows padded to 16 (few.cu: 38.9 us there, at best).
  */
 #include "kernels/cluster.cuh"
 #include "kernels/decode_operands.cuh"
@@ -123,8 +140,9 @@ static __device__ __forceinline__ int window_end(const attn_args &a, int i)
 			(int64_t)a.Sk);
 }
 
-/* From q.k to x for key j of row i. */
-template <typename T>
+/* From q.k to x for key j of row i. SIMPLE, here and below: there is neither bias nor mask, and K and
+ * V lie ACROSS. */
+template <typename T, bool SIMPLE>
 static __device__ __forceinline__ float score(typename summed<T>::type product, const extras &e,
 					      const extra_rows &rows, const attn_spec &s, int j,
 					      int begin, int end)
@@ -143,7 +161,7 @@ static __device__ __forceinline__ float score(typename summed<T>::type product, 
 	if (s.softcap != 0.0f)
 		x = IS_F32<T> ? s.softcap * tanhf(x / s.softcap) : cap_score(x, s.softcap);
 #pragma unroll
-	for (int n = 0; n <= ATTN_MAX_BIAS; n++) {
+	for (int n = 0; n <= ATTN_MAX_BIAS && !SIMPLE; n++) {
 		if (e.masked && n == ATTN_MAX_BIAS - s.late_biases)
 			x = s.mask_value;
 		if (n < ATTN_MAX_BIAS && rows.bias[n])
@@ -244,18 +262,22 @@ template <typename T, int WIDTH> struct query : held<T, WIDTH> {
 	float max;
 
 	/* The lane's share of q.k for the group's keys. */
+	template <bool SIMPLE>
 	__device__ __forceinline__ void multiply(float (&p)[KEYS], const uint4 (&piece)[PIECES]);
 
 	/* From these to the keys' weights, for the tile from key j on. */
+	template <bool SIMPLE>
 	__device__ __forceinline__ void weigh(float (&p)[KEYS], const extras &e, const attn_args &a,
 					      int j);
 
 	/* The weighted sum of V. */
+	template <bool SIMPLE>
 	__device__ __forceinline__ void add_values(const float (&p)[KEYS],
 						   const uint4 (&piece)[PIECES]);
 };
 
 template <typename T, int WIDTH>
+template <bool SIMPLE>
 __device__ __forceinline__ void query<T, WIDTH>::multiply(float (&p)[KEYS],
 							  const uint4 (&piece)[PIECES])
 {
@@ -267,18 +289,19 @@ __device__ __forceinline__ void query<T, WIDTH>::multiply(float (&p)[KEYS],
 #pragma unroll
 	for (int n = 0; n < KEYS; n++)
 		p[n] = 0.0f;
-	if (k_how == DOWN)
+	if (!SIMPLE && k_how == DOWN)
 		add_products<T, DOWN_LINE, true>(p, x, piece);
 	else
 		add_products<T, ACROSS_LINE, false>(p, x, piece);
 }
 
 template <typename T, int WIDTH>
+template <bool SIMPLE>
 __device__ __forceinline__ void query<T, WIDTH>::weigh(float (&p)[KEYS], const extras &e,
 						       const attn_args &a, int j)
 {
 	j += own;
-	float x = score<T>(sum_by_halves<T, LANES>(p), e, rows, a.spec, j, begin, end);
+	float x = score<T, SIMPLE>(sum_by_halves<T, LANES>(p), e, rows, a.spec, j, begin, end);
 	if (j >= a.Sk)
 		x = -INFINITY;
 
@@ -300,11 +323,12 @@ __device__ __forceinline__ void query<T, WIDTH>::weigh(float (&p)[KEYS], const e
 }
 
 template <typename T, int WIDTH>
+template <bool SIMPLE>
 __device__ __forceinline__ void query<T, WIDTH>::add_values(const float (&p)[KEYS],
 							    const uint4 (&piece)[PIECES])
 {
 	auto add = [&](float(&to)[COLUMNS]) {
-		if (v_how != DOWN)
+		if (SIMPLE || v_how != DOWN)
 			add_products<T, ACROSS_LINE, true>(to, p, piece);
 		else
 			add_products<T, DOWN_LINE, false>(to, p, piece);
@@ -322,38 +346,50 @@ __device__ __forceinline__ void query<T, WIDTH>::add_values(const float (&p)[KEY
 }
 
 /* Adds tiles tile, tile+step, ... that lie below `tiles` and consist of pieces; returns the first
- * one not done. */
-template <typename T, int WIDTH>
-static __device__ __forceinline__ int add_tiles(query<T, WIDTH> &w, const attn_args &a, int tile,
-						int tiles, int step)
+ * one not done. What is asked for comes to the warp's two slots, one of K and one of V; a lane takes
+ * from there only what it asked for itself, so that it waits for nobody. */
+template <typename T, int WIDTH, bool SIMPLE>
+static __device__ __forceinline__ int add_tiles(query<T, WIDTH> &w, const attn_args &a,
+						unsigned char *slots, int tile, int tiles, int step)
 {
-	uint4 k[PIECES], v[PIECES];
+	unsigned char *const k = slots + threadIdx.x % 32 * 16, *const v = k + DECODE_SLOT;
 	extras e;
 
-	if (tile >= tiles)
-		return tile;
-	const int j0 = tile * w.TILE;
-	load_pieces<WIDTH>(k, w.k, a.k, w.k_how, j0 + w.first, a.Sk, w.column, a.D);
-	load_extras(e, w.rows, a.spec, j0 + w.own, a.Sk);
-	load_pieces<WIDTH>(v, w.v, a.v, w.v_how, j0 + w.first, a.Sk, w.column, a.Dv);
+	auto ask_for_k = [&](int at) {
+		if (at < tiles) {
+			ask_pieces<WIDTH, SIMPLE>(k, w.k, a.k, w.k_how, at * w.TILE + w.first, a.Sk,
+						  w.column, a.D);
+			if (!SIMPLE)
+				load_extras(e, w.rows, a.spec, at * w.TILE + w.own, a.Sk);
+		}
+		copy_commit();
+	};
+	auto ask_for_v = [&](int at) {
+		if (at < tiles)
+			ask_pieces<WIDTH, SIMPLE>(v, w.v, a.v, w.v_how, at * w.TILE + w.first, a.Sk,
+						  w.column, a.Dv);
+		copy_commit();
+	};
+
+	ask_for_k(tile);
+	ask_for_v(tile);
 #pragma unroll 1
-	for (;;) {
-		const int j = tile * w.TILE, next = j + step * w.TILE;
+	for (; tile < tiles; tile += step) {
 		const extras now = e;
+		uint4 piece[PIECES];
 		float p[w.KEYS];
 
-		tile += step;
-		w.multiply(p, k);
-		if (tile < tiles) {
-			load_pieces<WIDTH>(k, w.k, a.k, w.k_how, next + w.first, a.Sk, w.column, a.D);
-			load_extras(e, w.rows, a.spec, next + w.own, a.Sk);
-		}
-		w.weigh(p, now, a, j);
-		w.add_values(p, v);
-		if (tile >= tiles)
-			return tile;
-		load_pieces<WIDTH>(v, w.v, a.v, w.v_how, next + w.first, a.Sk, w.column, a.Dv);
+		copy_wait_but<1>();
+		take_pieces(piece, k);
+		w.template multiply<SIMPLE>(p, piece);
+		ask_for_k(tile + step);
+		w.template weigh<SIMPLE>(p, now, a, tile * w.TILE);
+		copy_wait_but<1>();
+		take_pieces(piece, v);
+		w.template add_values<SIMPLE>(p, piece);
+		ask_for_v(tile + step);
 	}
+	return tile;
 }
 
 /* The same for tiles of any kind, one operand at a time. */
@@ -370,10 +406,10 @@ static __device__ __forceinline__ void add_other_tiles(query<T, WIDTH> &w, const
 
 		load_extras(e, w.rows, a.spec, j + w.own, a.Sk);
 		load_any<WIDTH>(piece, w.k, a.k, w.k_how, j + w.first, a.Sk, w.column, a.D);
-		w.multiply(p, piece);
-		w.weigh(p, e, a, j);
+		w.template multiply<false>(p, piece);
+		w.template weigh<false>(p, e, a, j);
 		load_any<WIDTH>(piece, w.v, a.v, w.v_how, j + w.first, a.Sk, w.column, a.Dv);
-		w.add_values(p, piece);
+		w.template add_values<false>(p, piece);
 	}
 }
 
@@ -396,11 +432,10 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 		cluster_here();
 
 	query<T, WIDTH> w;
-	w.k = (const T *)tensor_at(a.k, b, h, a.H);
-	w.v = (const T *)tensor_at(a.v, b, h, a.H);
+	w.k = head_of<T>(a.k, b, h, a.H);
+	w.v = head_of<T>(a.v, b, h, a.H);
 	w.k_how = arrangement_of(a.k, w.k, a.D);
 	w.v_how = arrangement_of(a.v, w.v, a.Dv);
-	w.rows = find_extras(a, b, h, i);
 	w.begin = window_begin(a, i);
 	w.end = min(window_end(a, i), length_of(a, b, h, i));
 	w.column = lane % w.LANES * w.COLUMNS;
@@ -408,7 +443,7 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 	w.own = w.first + lane % w.KEYS;
 #pragma unroll
 	for (int n = 0; n < w.ACROSS_LINE; n++)
-		w.q[n] = load_query((const T *)tensor_at(a.q, b, h, a.H), a.q, i,
+		w.q[n] = load_query(head_of<T>(a.q, b, h, a.H), a.q, i,
 				    w.column + n * w.PIECE, a.D);
 	w.max = -INFINITY;
 	w.sum = 0;
@@ -421,12 +456,19 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 		tile += w.begin / w.TILE;
 		tiles = w.end ? (w.end - 1) / w.TILE + 1 : 0;
 	}
-	if (w.k_how != ELEMENTS && w.v_how != ELEMENTS) {
-		const bool across = w.k_how == ACROSS && w.v_how == ACROSS;
-		tile = add_tiles(w, a, tile, across ? tiles : min(tiles, a.Sk / w.TILE),
-				 SHARES * WARPS);
+	DYNAMIC_SHARED(unsigned char, slots);
+	slots += warp * 2 * DECODE_SLOT;
+	const bool across = w.k_how == ACROSS && w.v_how == ACROSS;
+	if (across && !s.bias[0].base && !s.bias[1].base && !s.mask.base) {
+		add_tiles<T, WIDTH, true>(w, a, slots, tile, tiles, SHARES * WARPS);
+	} else {
+		w.rows = find_extras(a, b, h, i);
+		if (w.k_how != ELEMENTS && w.v_how != ELEMENTS)
+			tile = add_tiles<T, WIDTH, false>(
+				w, a, slots, tile, across ? tiles : min(tiles, a.Sk / w.TILE),
+				SHARES * WARPS);
+		add_other_tiles(w, a, tile, tiles, SHARES * WARPS);
 	}
-	add_other_tiles(w, a, tile, tiles, SHARES * WARPS);
 
 	/* lanes, warps, blocks */
 #pragma unroll
@@ -480,7 +522,7 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 			out = s.out_scale *
 			      mean_of<T>(w.v + c * a.v.stride[3], a.v.stride[2], a.Sk);
 	}
-	store_to(tensor_at(a.o, b, h, a.H), i * a.o.stride[2] + c * a.o.stride[3], a.o.dtype,
+	store_to(matrix_at(a.o, b, h, a.H), i * a.o.stride[2] + c * a.o.stride[3], a.o.dtype,
 		 (float)out);
 }
 

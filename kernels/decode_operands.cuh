@@ -48,6 +48,16 @@ static __device__ __forceinline__ arrangement arrangement_of(const attn_tensor &
 	return t.stride[2] == 1 && t.stride[3] % PIECE == 0 ? DOWN : ELEMENTS;
 }
 
+/* As matrix_at, of Q, K or V, whose size is known. */
+template <typename T>
+static __device__ __forceinline__ const T *head_of(const attn_tensor &t, int b, int h, int H)
+{
+	const T *const at = t.by_array ? ((T *const *)t.base)[(int64_t)b * H + h]
+				       : (T *)t.base + b * t.stride[0] + h * t.stride[1];
+
+	return (const T *)in_global((char *)at);
+}
+
 /* The first `count` lines, of LINE pieces, `next` elements apart; a line has `length` elements. */
 template <int LINE, typename T>
 static __device__ __forceinline__ void load_lines(uint4 (&piece)[PIECES], const T *at, int64_t next,
@@ -88,6 +98,73 @@ static __device__ __forceinline__ void load_pieces(uint4 (&piece)[PIECES], const
 		load_lines<H::ACROSS_LINE>(piece, at, t.stride[2], c < columns ? rows - j : 0,
 					   columns - c);
 	}
+}
+
+/* Starts copying 16 bytes to shared memory, or clears them, as copy_async does. The second-level
+ * cache is to read whole lines, as lanes ask for parts of several each time. */
+static __device__ __forceinline__ void ask_piece(void *to, const void *from, bool there)
+{
+#ifdef __CUDACC__
+	asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(
+			     (uint32_t)__cvta_generic_to_shared(to)),
+		     "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0)
+		     : "memory");
+#else
+	copy_async<16>(to, from, there);
+#endif
+}
+
+/* As load_lines, but starts to copy them to a lane's places in a slot: those of a piece are 32
+ * pieces behind those of the one before. */
+template <int LINE, typename T>
+static __device__ __forceinline__ void ask_lines(unsigned char *to, const T *at, int64_t next,
+						 int count, int length)
+{
+#pragma unroll
+	for (int n = 0; n < PIECES; n++) {
+		const int first = n % LINE * (16 / (int)sizeof(T));
+
+		ask_piece(to + n * (32 * 16), at + first,
+			  n / LINE < count && (first == 0 || first < length));
+		if (n % LINE == LINE - 1)
+			at += next;
+	}
+}
+
+/* As load_pieces. ALL_ACROSS: `how` is ACROSS. */
+template <int WIDTH, bool ALL_ACROSS, typename T>
+static __device__ __forceinline__ void ask_pieces(unsigned char *to, const T *at,
+						  const attn_tensor &t, arrangement how, int j,
+						  int rows, int c, int columns)
+{
+	typedef held<T, WIDTH> H;
+
+	at += j * t.stride[2] + c * (ALL_ACROSS ? 1 : t.stride[3]);
+	if (ALL_ACROSS) {
+		ask_lines<H::ACROSS_LINE>(to, at, t.stride[2], c < columns ? rows - j : 0,
+					  columns - c);
+	} else if (H::ACROSS_LINE == H::DOWN_LINE) {
+		const int64_t next = how == DOWN ? t.stride[3] : t.stride[2];
+		const int count = how == DOWN			? columns - c
+				  : how == ACROSS && c >= columns ? 0
+								  : rows - j;
+
+		ask_lines<1>(to, at, next, count, H::PIECE);
+	} else if (how == DOWN) {
+		ask_lines<H::DOWN_LINE>(to, at, t.stride[3], columns - c, H::KEYS);
+	} else {
+		ask_lines<H::ACROSS_LINE>(to, at, t.stride[2], c < columns ? rows - j : 0,
+					  columns - c);
+	}
+}
+
+/* What came to a lane's places, from the first of these on. */
+static __device__ __forceinline__ void take_pieces(uint4 (&piece)[PIECES],
+						   const unsigned char *from)
+{
+#pragma unroll
+	for (int n = 0; n < PIECES; n++)
+		piece[n] = *(const uint4 *)(from + n * (32 * 16));
 }
 
 /* As load_lines, with `inner` from one element of a line to the next. */

@@ -11,6 +11,10 @@
 #define DECODE_THREADS 256
 #define DECODE_PIECES  8 /* of 16 bytes, of K and of V, that a thread holds at a time */
 
+/* Bytes of what a warp holds so of K, or of V; the shared memory that both come through. */
+#define DECODE_SLOT   (32 * DECODE_PIECES * 16)
+#define DECODE_SHARED (DECODE_THREADS / 32 * 2 * DECODE_SLOT)
+
 /* Keys that a block reads at a time, of elements of `size` bytes. */
 #define DECODE_KEYS(width, size) (DECODE_PIECES * 16 / (int)(size)*DECODE_THREADS / (width))
 

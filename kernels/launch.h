@@ -63,6 +63,10 @@ uint64_t attn_launch_scratch(const struct attn_variant *variant, const struct at
 int attn_launch_look(struct attn_look *look, const struct attn_variant *variant,
 		     const struct attn_args *args, const struct attn_device *device);
 
+/* How the driver is to place the blocks of a variant's clusters: what it is told once of a
+ * function, if it knows of that (CUDA 11.8). */
+CUclusterSchedulingPolicy attn_launch_policy(const struct attn_variant *variant);
+
 /* Can a tensor map describe the operand, its rows (down: its columns) being `lines`? */
 int attn_in_map(const struct attn_args *args, const struct attn_tensor *t, int down, int lines);
 

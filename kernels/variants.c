@@ -54,7 +54,7 @@
 
 #define DECODE_ROW(type, dtype, width, parts)                                                      \
 	ROW("decode_" type "_d" #width "_p" #parts, (parts) > 1 ? HOPPER : AMPERE, dtype,          \
-	    ATTN_DECODE, width, 1, DECODE_THREADS, 0, parts, 0, 0)
+	    ATTN_DECODE, width, 1, DECODE_THREADS, DECODE_SHARED, parts, 0, 0)
 #define DECODE_F16(width, parts)  DECODE_ROW("f16", ATTN_F16, width, parts)
 #define DECODE_BF16(width, parts) DECODE_ROW("bf16", ATTN_BF16, width, parts)
 #define DECODE_F32(width, parts)  DECODE_ROW("f32", ATTN_F32, width, parts)

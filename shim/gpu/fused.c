@@ -158,6 +158,7 @@ int fused_load(CUcontext context, const struct attn_variant *variant)
 {
 	struct loaded *slot = fused_of(context);
 	const int index = (int)(variant - attn_variants);
+	const CUclusterSchedulingPolicy policy = attn_launch_policy(variant);
 	CUfunction function;
 	int error;
 
@@ -173,6 +174,10 @@ int fused_load(CUcontext context, const struct attn_variant *variant)
 	    driver.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
 				      variant->shared_bytes) != CUDA_SUCCESS)
 		return -EIO;
+	if (policy != CU_CLUSTER_SCHEDULING_POLICY_DEFAULT) /* faster so, but not without */
+		driver.cuFuncSetAttribute(function,
+					  CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+					  (int)policy);
 	/* otherwise some drivers only do so at its first fused_launch */
 	if (driver.cuFuncLoad && driver.cuFuncLoad(function) != CUDA_SUCCESS)
 		return -EIO;

@@ -8,6 +8,7 @@
 #include "kernels/attention.h"
 #include "kernels/decode_variants.h"
 #include "kernels/few_variants.h"
+#include "kernels/launch.h"
 #include "tests/unit/test_kernels_case.h"
 
 #include <math.h>
@@ -554,6 +555,19 @@ static void test_choice_shared(void **state)
 	assert_int_equal(attn_select(&a, 90, NULL)->grid_x_factor, 1);
 }
 
+/* Clusters of decode.cu are balanced: no others were measured. */
+static void test_policy(void **state)
+{
+	for (int n = 0; n < attn_variant_total; n++) {
+		const struct attn_variant *v = &attn_variants[n];
+
+		assert_int_equal(attn_launch_policy(v),
+				 is_decode(v) && v->grid_x_factor > 1
+					 ? CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING
+					 : CU_CLUSTER_SCHEDULING_POLICY_DEFAULT);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -565,6 +579,7 @@ int main(void)
 		cmocka_unit_test(test_empty_rows),    cmocka_unit_test(test_finite_fills),
 		cmocka_unit_test(test_nonfinite),     cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_choice),	      cmocka_unit_test(test_choice_shared),
+		cmocka_unit_test(test_policy),
 	};
 
 	return cmocka_run_group_tests(tests, kernels_open, NULL);
