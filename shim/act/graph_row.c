@@ -226,11 +226,10 @@ static bool attribute_op(struct graph_row *row, const struct recorded_op *record
 	return *latest == record->last;
 }
 
-static bool attribute(struct graph_row *row, const struct recorded_graph *graph)
+/* All nodes from an entry on, the node before which is `latest`. */
+static bool attribute(struct graph_row *row, const struct recorded_graph *graph, int at,
+		      CUgraphNode latest)
 {
-	CUgraphNode latest = NULL;
-	int at = 0;
-
 	for (int op = 0; op < graph->op_count; op++)
 		if (!graph->op[op].captured || !attribute_op(row, &graph->op[op], op, &at, &latest))
 			return false;
@@ -239,19 +238,32 @@ static bool attribute(struct graph_row *row, const struct recorded_graph *graph)
 	return at == row->count;
 }
 
-bool graph_row_count(struct recorded_graph *graph)
+/* The entry behind a node of the graph's own; -1: it has no such node. */
+static int entry_behind(const struct graph_row *row, CUgraphNode node)
+{
+	for (int i = 0; i < row->count; i++)
+		if (row->entry[i].node == node) {
+			while (++i < row->count && row->entry[i].depth)
+				;
+			return i;
+		}
+	return node ? -1 : 0;
+}
+
+bool graph_row_count(struct recorded_graph *graph, CUgraphNode behind, CUgraphNode *first)
 {
 	struct graph_row row;
 	bool good = graph_row_read(&row, graph->graph);
+	const int from = good ? entry_behind(&row, behind) : -1;
 
-	if (good && attribute(&row, graph)) {
+	good = from >= 0 && from < row.count && attribute(&row, graph, from, behind);
+	if (good) {
+		*first = row.entry[from].node;
 		for (int op = 0; op < graph->op_count; op++)
 			graph->op[op].nodes = 0;
-		for (int i = 0; i < row.count; i++)
+		for (int i = from; i < row.count; i++)
 			if (!row.entry[i].is_child)
 				graph->op[row.entry[i].op].nodes++;
-	} else {
-		good = false;
 	}
 	graph_row_close(&row);
 	return good;
@@ -288,7 +300,7 @@ const char *graph_row_open(struct graph_row *row, const struct recorded_graph *g
 	memset(row, 0, sizeof(*row));
 	if (!graph_row_read(&own, graph->graph))
 		return "not a row of nodes";
-	good = attribute(&own, graph) && clone_row(row, &own, graph->graph);
+	good = attribute(&own, graph, 0, NULL) && clone_row(row, &own, graph->graph);
 	graph_row_close(&own);
 	return good ? NULL : "nodes that came unseen";
 }

@@ -31,9 +31,9 @@ bool graph_rows_possible(void);
 /* The graph's own nodes, to look at. false: they are no row. */
 bool graph_row_read(struct graph_row *row, CUgraph graph);
 
-/* How many nodes each op of a captured graph became (recorded_op.nodes). false: not all are
- * accounted for. */
-bool graph_row_count(struct recorded_graph *graph);
+/* How many nodes each op of a captured graph became (recorded_op.nodes), of those behind a node
+ * (NULL: all). *first is the first of them. false: not all are accounted for. */
+bool graph_row_count(struct recorded_graph *graph, CUgraphNode behind, CUgraphNode *first);
 
 /* NULL, or why the graph is no row of nodes that are all accounted for. */
 const char *graph_row_open(struct graph_row *row, const struct recorded_graph *graph);

@@ -170,6 +170,17 @@ enum flow learning_pass_over(struct chain *chain, const char *detail)
 	return FLOW_PASS;
 }
 
+/* The record was made of the program's own call: a comparison that reads what its operands are
+ * copies of may be for another kernel. */
+static void correct_record(struct site *site, const struct chain *chain,
+			   const struct attn_args *args, const struct attn_variant *variant)
+{
+	if (site->state != SITE_LEARNING || site->kernel == variant->name)
+		return;
+	site->kernel = variant->name;
+	site_announce(site, chain, args, variant->name);
+}
+
 /* The kernel for a site that is being learned. */
 static enum reason choose(const struct attn_variant **variant, struct site *site,
 			  const struct chain *chain, struct attn_args *args, char detail[96])
@@ -200,8 +211,10 @@ struct site *learning_recorded(const struct chain *chain)
 		return NULL;
 	}
 	site = site_of_chain(chain);
-	return site && site->state != SITE_DECLINED && config_selects_site(site->number) ? site
-											 : NULL;
+	if (!site || site->state == SITE_DECLINED || !config_selects_site(site->number))
+		return NULL;
+	announce(site, chain, &args, "");
+	return site;
 }
 
 int learning_in_graph(struct site *site, struct chain *chain)
@@ -216,12 +229,13 @@ int learning_in_graph(struct site *site, struct chain *chain)
 		return 0;
 	if (prepare(chain) == -EAGAIN)
 		return -EAGAIN;
-	if (site->announced)
+	if (site->kernel && site->kernel[0])
 		return replace_call(&args, chain, site) ? 0 : -EAGAIN;
 	reason = spec_of_chain(&args, chain, NULL, &by_data, detail);
 	if (reason == REASON_NONE)
 		reason = choose(&variant, site, chain, &args, detail);
-	announce(site, chain, &args, variant ? variant->name : "");
+	if (variant)
+		correct_record(site, chain, &args, variant);
 	if (reason != REASON_NONE) {
 		site_decline(site, reason, detail);
 		site->live->reason = site->reason;
@@ -334,17 +348,6 @@ static void load_for_capture(const struct chain *chain, const struct attn_args *
 
 	if (config()->graphs && variant)
 		load(chain, variant);
-}
-
-/* The record was made of the program's own call: a comparison that reads what its operands are
- * copies of may be for another kernel. */
-static void correct_record(struct site *site, const struct chain *chain,
-			   const struct attn_args *args, const struct attn_variant *variant)
-{
-	if (site->state != SITE_LEARNING || site->kernel == variant->name)
-		return;
-	site->kernel = variant->name;
-	site_announce(site, chain, args, variant->name);
 }
 
 /* Comparisons whose results are still to come may be all that are needed. */

@@ -39,7 +39,9 @@ static struct {
 	CUstream stream;
 	CUgraph handle;
 	CUgraphNode tail;
-	bool built;   /* there is no capture, but a graph that is read */
+	bool built; /* there is no capture, but a graph that is read */
+	bool onto;  /* it goes into a graph, behind this node: */
+	CUgraphNode behind;
 	bool ending;  /* it should have ended by now */
 	struct open { /* chains that are open: what will be their records */
 		uint64_t serial;
@@ -142,7 +144,17 @@ static bool follow(CUgraph graph, CUcontext context, CUstream stream)
 	return true;
 }
 
-void recording_begin(const struct op *op)
+CUgraph recording_place(const struct op *op)
+{
+	struct place place;
+
+	return op->context && place_of(&place, op->context, op->stream) &&
+			       place.status == CU_STREAM_CAPTURE_STATUS_ACTIVE
+		       ? place.graph
+		       : NULL;
+}
+
+void recording_begin(const struct op *op, bool onto)
 {
 	struct place place;
 
@@ -162,9 +174,11 @@ void recording_begin(const struct op *op)
 		return;
 	}
 	if (!place_of(&place, op->context, op->stream) ||
-	    place.status != CU_STREAM_CAPTURE_STATUS_ACTIVE || place.tail)
+	    place.status != CU_STREAM_CAPTURE_STATUS_ACTIVE || (place.tail && !onto) ||
+	    !place.plain || !follow(place.graph, op->context, op->stream))
 		return;
-	follow(place.graph, op->context, op->stream);
+	following.onto = onto;
+	following.behind = following.tail = place.tail;
 }
 
 bool recording_begin_built(CUgraph graph, CUcontext context, CUstream stream)
@@ -363,14 +377,6 @@ void recording_ends(const struct op *op)
 		recording_fail("nodes that came unseen");
 }
 
-static bool has_product(const struct recorded_graph *graph)
-{
-	for (int i = 0; i < graph->op_count; i++)
-		if (graph->op[i].gemm)
-			return true;
-	return false;
-}
-
 /* Where the next one goes. NULL: there is no room. */
 static struct recorded_graph **place_for(const struct recorded_graph *graph)
 {
@@ -392,6 +398,22 @@ static struct recorded_graph **place_for(const struct recorded_graph *graph)
 	return oldest;
 }
 
+struct recorded_graph *recording_taken(CUgraph handle, CUgraphNode *behind)
+{
+	struct recorded_graph *graph = following.graph;
+
+	if (!graph || !following.onto)
+		return NULL;
+	recording_forget(handle);
+	following.graph = NULL;
+	graph->graph = handle;
+	*behind = following.behind;
+	if (handle == following.handle)
+		return graph;
+	release(graph);
+	return NULL;
+}
+
 void recording_ended(CUgraph handle)
 {
 	struct recorded_graph *graph = following.graph, **place;
@@ -401,7 +423,7 @@ void recording_ended(CUgraph handle)
 	if (!graph)
 		return;
 	if (handle != following.handle ||
-	    (!graph->chain_count && (graph->op_count > MOST_PART_OPS || !has_product(graph)))) {
+	    (!graph->chain_count && graph->op_count > MOST_PART_OPS)) {
 		drop(graph);
 		return;
 	}

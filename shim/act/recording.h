@@ -53,9 +53,13 @@ struct recorded_graph {
 	struct recorded_chain *chain[RECORDED_CHAINS];
 };
 
-/* A capture began on the op's stream; none can be followed any more that is under way. */
-void recording_begin(const struct op *op);
+/* A capture began on the op's stream; none can be followed any more that is under way. `onto`: into
+ * a graph that may hold nodes already. */
+void recording_begin(const struct op *op, bool onto);
 void recording_fail(const char *why);
+
+/* The graph that the stream is captured into; NULL: nobody can tell. */
+CUgraph recording_place(const struct op *op);
 
 /* The same of a graph that nobody captured. Its ops are said to be on this stream. false: there is
  * no use in it, or no memory. */
@@ -78,6 +82,10 @@ void recording_close(const struct chain *chain, struct site *site, const struct 
 /* The capture is about to end; has ended as this graph. */
 void recording_ends(const struct op *op);
 void recording_ended(CUgraph graph);
+
+/* Instead, of one that went into a graph: what was captured, for whoever releases it, and behind
+ * which node it stands there. NULL: it was not, or not followed to its end. */
+struct recorded_graph *recording_taken(CUgraph graph, CUgraphNode *behind);
 
 /* What is known of a graph of which something is made; NULL: nothing. */
 struct recorded_graph *recording_of(CUgraph graph);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The ops pass the same questions as those of a capture, on a stream of our own that nothing is
- * enqueued on.
+ * enqueued on. A part is a child, or what was captured into the graph.
  */
 #include "shim/flow/assembly.h"
 
@@ -178,18 +178,19 @@ static bool pass_part(const struct op *begin, const struct graph_row *row, int *
 static bool pass_all(const struct op *begin, const struct graph_row *row)
 {
 	for (int i = 0; i < row->count;) {
-		const struct row_entry *entry = &row->entry[i++];
-		const struct recorded_graph *part =
-			entry->is_child ? built_part(entry->graph, entry->node) : NULL;
+		const struct row_entry *entry = &row->entry[i];
+		const struct recorded_graph *part = built_part(entry->graph, entry->node);
 		struct op op = {0};
 
+		if (entry->is_child || !part)
+			i++; /* a part that is no child begins with this node */
 		if (part) {
 			if (part->context != begin->context || !pass_part(begin, row, &i, part) ||
 			    (i < row->count && row->entry[i].depth > entry->depth))
 				return false;
-		} else if (!entry->is_child) {
-			if (!read_node(&op, entry->node) || !pass(begin, &op, entry->node, 1))
-				return false;
+		} else if (entry->is_child || /* its kernels say nothing that is certain */
+			   !read_node(&op, entry->node) || !pass(begin, &op, entry->node, 1)) {
+			return false;
 		}
 	}
 	return true;
@@ -221,10 +222,38 @@ void assembly_read(CUgraph graph)
 void assembly_added(CUgraph graph, CUgraphNode node, CUgraph child)
 {
 	struct recorded_graph *part;
+	CUgraphNode first;
 
 	if (!recording_of(child))
 		assembly_read(child);
 	part = recording_of(child);
-	if (part && graph_rows_possible() && graph_row_count(part))
+	if (part && graph_rows_possible() && graph_row_count(part, NULL, &first))
 		built_add(graph, node, part);
+}
+
+void assembly_capture_begun(const struct op *op)
+{
+	const CUgraph graph = recording_place(op);
+
+	if (built_is(graph)) {
+		recording_begin(op, true);
+		return;
+	}
+	/* It may be one inside another. */
+	recording_fail("more than one capture");
+	recording_forget(NULL);
+	built_forget(NULL);
+}
+
+bool assembly_capture_ended(CUgraph graph)
+{
+	CUgraphNode behind, first;
+	struct recorded_graph *part = recording_taken(graph, &behind);
+
+	if (!part)
+		return false;
+	if (graph_rows_possible() && graph_row_count(part, behind, &first))
+		built_add(graph, first, part);
+	recording_release(part);
+	return true;
 }

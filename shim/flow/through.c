@@ -18,6 +18,7 @@
 #include "shim/ask/overwrite.h"
 #include "shim/ask/reach.h"
 #include "shim/base/config.h"
+#include "shim/flow/assembly.h"
 #include "shim/flow/capture.h"
 #include "shim/flow/record.h"
 #include "shim/flow/rest.h"
@@ -367,8 +368,10 @@ static void capture_begun(const struct op *op)
 	const bool onto = strstr(op->name, "ToGraph");
 
 	begin_recorded(op, onto);
-	if (!onto)
-		recording_begin(op);
+	if (onto)
+		assembly_capture_begun(op);
+	else
+		recording_begin(op, false);
 }
 
 static void drop_recorded(const struct op *op)
@@ -449,8 +452,11 @@ void through_after(struct op *op)
 		capture_begun(op);
 	} else if (op->kind == OP_CAPTURE_END) {
 		if (op->handle) {
-			graph_end(op->stream, *(CUgraph *)op->handle);
-			recording_ended(*(CUgraph *)op->handle);
+			const CUgraph graph = *(CUgraph *)op->handle;
+
+			graph_end(op->stream, graph);
+			if (!assembly_capture_ended(graph))
+				recording_ended(graph);
 		}
 	} else if (op->kind == OP_ALLOC) {
 		memory_add(op->alloc.range.base, op->alloc.range.bytes, op->alloc.kind,

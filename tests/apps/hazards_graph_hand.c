@@ -56,6 +56,26 @@ static void add_fill(CUgraph graph, CUgraphNode *latest, CUdeviceptr to, size_t 
 	*latest = node;
 }
 
+static void begin_onto(struct bench *b, CUgraph graph, const CUgraphNode *latest)
+{
+	CHECK(cuStreamBeginCaptureToGraph(b->app.stream, graph, latest, NULL, *latest != NULL,
+					  CU_STREAM_CAPTURE_MODE_GLOBAL));
+}
+
+static void end_onto(struct bench *b, CUgraphNode *latest)
+{
+	CUstreamCaptureStatus status;
+	const CUgraphNode *nodes;
+	const CUgraphEdgeData *edges;
+	cuuint64_t id;
+	CUgraph graph;
+	size_t count;
+
+	CHECK(cuStreamGetCaptureInfo(b->app.stream, &status, &id, &graph, &nodes, &edges, &count));
+	*latest = nodes[0];
+	CHECK(cuStreamEndCapture(b->app.stream, &graph));
+}
+
 static void add_open(struct bench *b, CUgraph graph, CUgraphNode *latest, const struct tensors *t)
 {
 	begin(b);
@@ -155,6 +175,28 @@ static void graph_hand_nodes(void)
 	latest = empty;
 	add_middle(&b, graph, &latest, &b.t);
 	add_close(&b, graph, &latest, &b.t);
+	add_copy(graph, &latest, b.spare, b.t.o, b.n * 2);
+	replay(&b, graph, &b.t, "O");
+}
+
+/* Products are captured into the graph itself. */
+static void graph_hand_onto(void)
+{
+	CUgraphNode latest = NULL;
+	struct bench b;
+	CUgraph graph;
+
+	open_known(&b);
+	clear_spare(&b);
+	graph = new_graph();
+	add_fill(graph, &latest, b.spare, b.scores / 2);
+	begin_onto(&b, graph, &latest);
+	chain_open(&b, &b.t);
+	end_onto(&b, &latest);
+	add_middle(&b, graph, &latest, &b.t);
+	begin_onto(&b, graph, &latest);
+	chain_close(&b, &b.t);
+	end_onto(&b, &latest);
 	add_copy(graph, &latest, b.spare, b.t.o, b.n * 2);
 	replay(&b, graph, &b.t, "O");
 }
@@ -296,6 +338,7 @@ static void graph_hand_alone(void)
 const struct hazard hazards_graph_hand[] = {
 	ONCE(graph_by_hand, "child graphs put together by hand"),
 	ONCE(graph_hand_nodes, "children and nodes of all kinds"),
+	ONCE(graph_hand_onto, "products are captured into the graph"),
 	ONCE(graph_hand_nested, "put together of what was put together"),
 	ONCE(graph_hand_reader, "a node put there by hand reads P"),
 	ONCE(graph_hand_inside, "so does one inside a child"),

@@ -76,6 +76,7 @@ static const struct proved {
 	{"graph_update", 1, true},
 	{"graph_by_hand", 1, true},
 	{"graph_hand_nodes", 1, true},
+	{"graph_hand_onto", 1, true},
 	{"graph_hand_nested", 1, true},
 	{"graph_hand_reader", 1, false},
 	{"graph_hand_inside", 1, false},

@@ -123,7 +123,7 @@ CUresult sim_capture_permits(void)
 	return result;
 }
 
-CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode)
+CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, CUgraph graph)
 {
 	struct sim_capture *c;
 
@@ -132,7 +132,7 @@ CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode)
 	if ((int)mode < 0 || mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
 	c = calloc(1, sizeof(*c));
-	if (!c || !(c->graph = sim_graph_new())) {
+	if (!c || !(c->graph = graph ? (struct sim_graph *)graph : sim_graph_new())) {
 		free(c);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}

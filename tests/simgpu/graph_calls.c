@@ -10,7 +10,23 @@ CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
 {
 	SIM_ENTER(" stream=%s mode=%d", NAME(handle), mode);
 	SIM_STREAM_OR_RETURN(stream, handle);
-	return sim_capture_begin(stream, mode);
+	return sim_capture_begin(stream, mode, NULL);
+}
+
+CUresult CUDAAPI cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph,
+					     const CUgraphNode *before,
+					     const CUgraphEdgeData *edges, size_t count,
+					     CUstreamCaptureMode mode)
+{
+	SIM_ENTER(" stream=%s mode=%d", NAME(handle), mode);
+	SIM_STREAM_OR_RETURN(stream, handle);
+	(void)edges;
+	if (!graph || count > SIM_LAST)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUresult result = sim_capture_begin(stream, mode, graph);
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
+		stream->last[stream->last_count++] = (struct sim_node *)before[i];
+	return result;
 }
 
 CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *out)

@@ -219,7 +219,8 @@ bool sim_capture_in_context(struct sim_context *ctx, bool invalidate); /* any bl
 /* Without the lock: CUDA_SUCCESS, or CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED for a call that must
  * not be made while a capture is under way (synchronous copies, allocation …). */
 CUresult sim_capture_permits(void);
-CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode);
+/* graph: to add to; NULL: a new one. */
+CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, CUgraph graph);
 CUresult sim_capture_end(struct sim_stream *stream, CUgraph *out);
 CUstreamCaptureStatus sim_capture_status(struct sim_stream *stream, unsigned long long *id,
 					 CUgraph *graph, CUgraphNode *last, size_t *count);
