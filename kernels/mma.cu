@@ -74,7 +74,7 @@
  * That order and whose addresses registers hold decide as much as anything: of 335 ways to write
  * this, D 64 ranged from 1.02 to 1.24; D 160 in 128 rows, 32 keys and a spill of 86 bytes reached
  * 1.52 and 1.87. Cutting a turn into blocks by branches that are never taken slows it down (D 128
- * 0.88 to 0.95). D 192 and 256: 0.97 and 0.92 at best, with 64 keys and one block.
+ * 0.88 to 0.95).
  * What is left at D 128, by leaving it out: copies 16 %, the barrier 13 %, the vote 5 %. There
  * FlashAttention-2 takes 323 million instructions that wait 1.3 cycles each for fixed latencies,
  * this 232 million that wait 2.1; tensor cores are at 56 % with both. A scheduler alone takes 6.1
@@ -85,6 +85,35 @@
  * tiles of 32 keys was slower, 376, than D 128 in tiles of 64, 295. Windows of 64 x 64, D 32, 2048
  * of them: tiles of 64 rows 23 us, of 128 46. Rounding S (round_s) costs a call with a bias or mask
  * 8 to 11 %; a plain one leaves the fast path: 259 -> 504.
+ *
+ * D 192 and 256, plain calls: O takes 96 and 128 registers of 16 rows, so that a warp has no 32,
+ * and a multiprocessor no more than eight warps. H200, f16, B2 H8, 4096 keys, full and causal, in
+ * turn with FlashAttention-2 (D 256 849 and 537 us, D 192 646 and 438) and wmma.cu in width 256
+ * (1200 and 769, D 192 1158 and 754); "kept": sixteens of Q in registers:
+ *     D 256: 64 rows, 16 keys, kept 16, two blocks    940  618 us  0.90  0.87 of FlashAttention-2
+ *            the same, kept 12                        985  652     0.86  0.82
+ *            64 rows, 32 keys, none kept, two blocks  973  643     99 KB a block: Hopper alone
+ *            128 rows, 32 keys, kept 16               942  642     0.89  0.84; spills
+ *            the same, kept 8, 4, none                990, 1033, 1086
+ *            128 rows, 64 keys, none kept             951  650     198 KB: Hopper alone
+ *            the same, slices of 32, of 64            965, 960
+ *            112 rows, 16 keys, kept 12, one block   1249  772
+ *            64 rows, 16 keys, kept 12, one block    1550  931
+ *     D 192: 128 rows, 64 keys, kept 8                718  431     0.90  1.02
+ *            the same, kept 12                        701  419     0.92  1.05; spills on sm_89
+ *            slices of 64 and 32, none kept           739, 758
+ *            64 rows, 32 keys, kept 12, two blocks    787  459     0.82  0.95; one block 1025
+ *            112 rows, 32 keys, kept 10               865  476     0.75  0.92
+ * bf16 the same within 1.5 %, but D 256 in 112 rows 1197. Which order the two products come in is
+ * no difference. 112 rows are for GPUs with 99 KB of shared memory, which give one block of 64
+ * rows to a multiprocessor; none of these was at hand, what is said of them is Hopper with one
+ * block.
+ * Each K and V is read by every warp for its 16 rows: an ldmatrix takes shared memory for 4 cycles
+ * and feeds two m16n8k16, so Q in registers counts more than anything. To halve that, pairs of
+ * warps shared 32 rows, each with half of a tile's keys for S and half of O's columns, P passing
+ * through shared memory, K and V in single buffers: 945 and 646 in 128 rows and 64 keys, 960 and
+ * 638 in two blocks of 64 rows, D 192 728 and 713. A quarter less to read, and no faster; a tile
+ * has three barriers then, and no exponential is among the products of the scores.
  */
 #include "kernels/mma_adapt.cuh"
 #include "kernels/mma_copies.cuh"

@@ -221,14 +221,27 @@ static const struct attn_variant *choose_rows(const struct attn_call *call, int 
 	return best;
 }
 
+/* row_cost() of the widths that have registers for no more than eight warps a multiprocessor: what
+ * counts is how many there are, in one block or two. Measured, f16, H200, 4096 keys: D 192, 128,
+ * 112 and 64 rows: 718, 865 and 787 us, and 64 rows where one block fits (more shared memory was
+ * asked for) 1025; D 256, 112 and 64 rows: 1249 and 940, and one block 1550 where two took 985. */
+static double wide_row_cost(const struct attn_variant *v, int arch)
+{
+	const int two_fit = 2 * (v->shared_bytes + 2048) <= attn_shared_of(arch) + 1024;
+
+	return v->rows_per_block >= 128 ? 1.0 : v->rows_per_block > 64 ? 1.2 : two_fit ? 1.1 : 1.45;
+}
+
 /* What a row costs in tiles of so many. Plain calls: fewer rows read K and V more often. With
  * biases and the like four warps of 32 rows wait for these longer than four of 16 do. Measured,
  * bf16, H100: D 64, 2048 keys, 128 and 64 rows: 259 and 293 us; with a bias, 459 and 369; D 128,
  * with a bias, 798 and 553. */
-static double row_cost(const struct attn_variant *v)
+static double row_cost(const struct attn_variant *v, int arch)
 {
 	const int plain = v->needs & ATTN_NEEDS_PLAIN;
 
+	if (v->max_d > 160)
+		return wide_row_cost(v, arch);
 	return v->rows_per_block >= 128	 ? (plain ? 1.0 : 1.4)
 	       : v->rows_per_block >= 64 ? 1.12
 					 : 1.3;
@@ -245,7 +258,7 @@ static const struct attn_variant *choose_mma(const struct attn_call *call)
 	for (int n = 0; (v = next_of(ATTN_MMA, call, &n));) {
 		const int64_t blocks = blocks_of(v, call->args);
 		const double cost = (double)(blocks > FILL ? blocks : FILL) * v->rows_per_block *
-				    row_cost(v) * v->max_d;
+				    row_cost(v, call->arch) * v->max_d;
 
 		if (!best || cost < least) {
 			best = v;

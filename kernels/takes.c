@@ -13,9 +13,19 @@
 
 #define SM90_STRIDE (1 << 22) /* of rows: a tile of them is within reach of 31 bits */
 
-/* What every GPU of an architecture lets one block have, in bytes. */
-#define SHARED_TURING (64 * 1024)
-#define SHARED_OTHER  (99 * 1024)
+/* Kilobytes; of an architecture that is not known, as little as any from sm_80 on has. */
+int attn_shared_of(int arch)
+{
+	static const struct {
+		int arch, most;
+	} known[] = {{75, 64}, {80, 163}, {87, 163}, {90, 227}, {100, 227}, {103, 227}, {110, 227}};
+	const int count = (int)(sizeof(known) / sizeof(known[0]));
+	int n = 0;
+
+	while (n < count && known[n].arch != arch)
+		n++;
+	return 1024 * (n < count ? known[n].most : arch < 80 ? 64 : 99);
+}
 
 /* Does a number of a bias stand for several keys? */
 static int is_folded(const struct attn_spec *s)
@@ -244,7 +254,6 @@ int attn_takes(const struct attn_variant *v, const struct attn_call *call)
 {
 	const struct attn_args *args = call->args;
 	const int index = (int)(v - attn_variants);
-	const int shared = call->arch < 80 ? SHARED_TURING : SHARED_OTHER;
 
 	if (args->q.dtype != v->dtype || args->D > v->max_d || args->Dv > v->max_d)
 		return 0;
@@ -267,7 +276,7 @@ int attn_takes(const struct attn_variant *v, const struct attn_call *call)
 	    args->spec.window_value != -INFINITY)
 		return 0;
 	if (!(v->needs & ATTN_NEEDS_ARCH))
-		return call->arch >= v->min_arch && v->shared_bytes <= shared;
+		return call->arch >= v->min_arch && v->shared_bytes <= attn_shared_of(call->arch);
 	if (call->arch != v->min_arch || !call->available || !call->available[index])
 		return 0;
 	if (v->family == ATTN_SPLIT)

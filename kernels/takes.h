@@ -22,6 +22,10 @@ int attn_possible(const struct attn_args *args);
 /* Can the variant compute the call, which is possible, there? */
 int attn_takes(const struct attn_variant *v, const struct attn_call *call);
 
+/* Bytes of shared memory that every GPU of an architecture lets one block have; a multiprocessor
+ * has one kilobyte more, and keeps one for each block. */
+int attn_shared_of(int arch);
+
 /* Are there no lengths, no sinks, no bias after the mask or for several keys, and one scale for all
  * of a head? */
 int attn_is_usual(const struct attn_spec *s);

@@ -33,6 +33,7 @@
 
 #include "kernel_operands.h"
 #include "kernels/bench_abi.h"
+#include "kernels/takes.h"
 
 #define ROWS	 512 /* sampled */
 #define RUNS	 20
@@ -368,7 +369,9 @@ static int is_for_here(int n)
 {
 	const struct attn_variant *v = &attn_variants[n];
 
-	return v->needs & ATTN_NEEDS_ARCH ? arch == v->min_arch : arch >= v->min_arch;
+	return v->needs & ATTN_NEEDS_ARCH
+		       ? arch == v->min_arch
+		       : arch >= v->min_arch && v->shared_bytes <= attn_shared_of(arch);
 }
 
 static int is_wanted(int n)

@@ -53,7 +53,8 @@ static void test_long(void **state)
 
 static void test_head_dims(void **state)
 {
-	static const int dims[] = {1, 8, 32, 33, 40, 64, 72, 80, 96, 127, 128, 160, 255, 256};
+	static const int dims[] = {1,  8,   32,	 33,  40,  64,	72,  80,
+				   96, 127, 128, 160, 184, 192, 255, 256};
 	struct problem p;
 
 	for (size_t d = 0; d < COUNT(dims); d++)

@@ -4,6 +4,7 @@
  */
 #include "kernels/attention.h"
 #include "kernels/images.h"
+#include "kernels/takes.h"
 #include "tests/simgpu/sim_kernel.h"
 #include "tests/unit/test_kernels_case.h"
 
@@ -37,7 +38,7 @@ static void test_variants(void **state)
 		assert_non_null(k);
 		assert_string_equal(k->name, v->symbol);
 		assert_true(v->threads % 32 == 0 && v->threads <= 1024);
-		assert_true(v->shared_bytes <= 99 * 1024);
+		assert_true(v->shared_bytes <= attn_shared_of(80));
 		for (int m = 0; m < n; m++)
 			assert_string_not_equal(attn_variants[m].name, v->name);
 	}
@@ -351,7 +352,7 @@ static void test_select_twice(void **state)
  * takes the same costs every build, and every program's image, for nothing. */
 static void test_each_is_chosen(void **state)
 {
-	static const int arches[] = {75, 80, 90},
+	static const int arches[] = {75, 80, 89, 90},
 			 widths[] = {32, 40, 64, 80, 96, 128, 160, 192, 256};
 	static const int heads[] = {1, 4, 8, 16, 32, 64, 256, 1024};
 	static const int lengths[] = {1, 2, 4, 16, 49, 64, 128, 197, 512, 2048, 4096};
@@ -503,7 +504,7 @@ static void test_select_split(void **state)
 	assert_int_equal(chosen_of_all(32, 16, 4, 64, false)->family, ATTN_SPLIT);
 	assert_int_equal(chosen_of_all(4, 32, 8, 128, false)->family, ATTN_TMA);
 	assert_int_equal(chosen_of_all(1, 8, 17, 64, false)->family, ATTN_SPLIT);
-	assert_int_equal(chosen_of_all(1, 8, 17, 256, false)->family, ATTN_WMMA);
+	assert_int_equal(chosen_of_all(1, 8, 17, 256, false)->family, ATTN_MMA);
 }
 
 /* What a GPU without variants of its own is given: of plain calls the narrowest that fills it. */
@@ -530,7 +531,21 @@ static void test_select_portable(void **state)
 	assert_string_equal(chosen_portable(90, 16, 2048, 80, false, 0), "mma_f16_d80_r128");
 	assert_string_equal(chosen_portable(80, 16, 2048, 160, false, 0), "mma_f16_d160_r64");
 	assert_string_equal(chosen_portable(75, 16, 2048, 64, false, 0), "wmma_f16_d64_r128");
-	assert_string_equal(chosen_portable(80, 16, 2048, 256, false, 0), "wmma_f16_d256_r64");
+	/* wide ones by how much shared memory there is, for a block and for two */
+	assert_int_equal(attn_shared_of(80), 163 * 1024);
+	assert_int_equal(attn_shared_of(86), 99 * 1024);
+	assert_int_equal(attn_shared_of(101), 99 * 1024); /* not known */
+	assert_int_equal(attn_shared_of(70), 64 * 1024);
+	assert_string_equal(chosen_portable(75, 16, 2048, 256, false, 0), "wmma_f16_d256_r32");
+	assert_string_equal(chosen_portable(80, 16, 2048, 192, false, 0), "mma_f16_d192_r128");
+	assert_string_equal(chosen_portable(89, 16, 2048, 192, false, 0), "mma_f16_d192_r112");
+	assert_string_equal(chosen_portable(80, 8, 1024, 192, false, 0), "mma_f16_d192_r64");
+	assert_string_equal(chosen_portable(80, 16, 2048, 256, false, 0), "mma_f16_d256_r64");
+	assert_string_equal(chosen_portable(86, 16, 2048, 256, false, 0), "mma_f16_d256_r112");
+	assert_string_equal(chosen_portable(120, 16, 2048, 256, false, 0), "mma_f16_d256_r112");
+	assert_string_equal(chosen_portable(86, 8, 64, 256, false, 0), "mma_f16_d256_r64");
+	assert_string_equal(chosen_portable(80, 16, 2048, 256, true, 0), "wmma_f16_d256_r64");
+	assert_string_equal(chosen_portable(80, 16, 2048, 256, false, 2), "wmma_f16_d256_r64");
 	/* a bias, or rows that do not start on 16 bytes */
 	assert_string_equal(chosen_portable(80, 16, 2048, 64, true, 0), "mma_f16_d64_r64_any");
 	assert_string_equal(chosen_portable(80, 16, 2048, 64, false, 2), "mma_f16_d64_r64_any");
