@@ -56,21 +56,36 @@ static void add_fill(CUgraph graph, CUgraphNode *latest, CUdeviceptr to, size_t 
 	*latest = node;
 }
 
-static void begin_onto(struct bench *b, CUgraph graph, const CUgraphNode *latest)
+/* Older drivers have no such captures. */
+static bool has_onto(void)
 {
-	CHECK(cuStreamBeginCaptureToGraph(b->app.stream, graph, latest, NULL, *latest != NULL,
-					  CU_STREAM_CAPTURE_MODE_GLOBAL));
+	int version;
+
+	CHECK(cuDriverGetVersion(&version));
+	return version >= 12030;
 }
 
-static void end_onto(struct bench *b, CUgraphNode *latest)
+static void begin_onto(struct bench *b, CUgraph graph, const CUgraphNode *latest)
+{
+	if (has_onto())
+		CHECK(cuStreamBeginCaptureToGraph(b->app.stream, graph, latest, NULL,
+						  *latest != NULL, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	else
+		begin(b);
+}
+
+static void end_onto(struct bench *b, CUgraph graph, CUgraphNode *latest)
 {
 	CUstreamCaptureStatus status;
 	const CUgraphNode *nodes;
 	const CUgraphEdgeData *edges;
 	cuuint64_t id;
-	CUgraph graph;
 	size_t count;
 
+	if (!has_onto()) {
+		graph_add(graph, latest, end(b));
+		return;
+	}
 	CHECK(cuStreamGetCaptureInfo(b->app.stream, &status, &id, &graph, &nodes, &edges, &count));
 	*latest = nodes[0];
 	CHECK(cuStreamEndCapture(b->app.stream, &graph));
@@ -192,11 +207,11 @@ static void graph_hand_onto(void)
 	add_fill(graph, &latest, b.spare, b.scores / 2);
 	begin_onto(&b, graph, &latest);
 	chain_open(&b, &b.t);
-	end_onto(&b, &latest);
+	end_onto(&b, graph, &latest);
 	add_middle(&b, graph, &latest, &b.t);
 	begin_onto(&b, graph, &latest);
 	chain_close(&b, &b.t);
-	end_onto(&b, &latest);
+	end_onto(&b, graph, &latest);
 	add_copy(graph, &latest, b.spare, b.t.o, b.n * 2);
 	replay(&b, graph, &b.t, "O");
 }
