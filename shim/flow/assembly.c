@@ -14,6 +14,7 @@
 #include "shim/flow/capture.h"
 #include "shim/flow/through.h"
 #include "shim/op/copy_box.h"
+#include "shim/op/graph.h"
 #include "shim/real/driver.h"
 
 static const char name[] = "a node of a graph"; /* of ops */
@@ -77,7 +78,6 @@ static bool read_fill(struct op *op, CUgraphNode node)
 
 	if (driver.cuGraphMemsetNodeGetParams(node, &fill) != CUDA_SUCCESS)
 		return false;
-	op->kind = OP_FILL;
 	fill_box(op, fill.dst, fill.pitch, fill.width * fill.elementSize, fill.height);
 	return true;
 }
@@ -138,8 +138,7 @@ static bool pass(const struct op *begin, struct op *op, CUgraphNode last, int no
 	return true;
 }
 
-/* The nodes of a child, from entry *at on: as many for each op as it became when it was captured.
- */
+/* The nodes of a part, from entry *at on: as many for each op as it became when it was captured. */
 static bool pass_part(const struct op *begin, const struct graph_row *row, int *at,
 		      const struct recorded_graph *part)
 {
@@ -239,8 +238,9 @@ void assembly_capture_begun(const struct op *op)
 		recording_begin(op, true);
 		return;
 	}
-	/* It may be one inside another. */
+	/* It may be one inside another, of which nothing is known any more then. */
 	recording_fail("more than one capture");
+	graph_changed();
 	recording_forget(NULL);
 	built_forget(NULL);
 }
@@ -250,10 +250,11 @@ bool assembly_capture_ended(CUgraph graph)
 	CUgraphNode behind, first;
 	struct recorded_graph *part = recording_taken(graph, &behind);
 
-	if (!part)
-		return false;
-	if (graph_rows_possible() && graph_row_count(part, behind, &first))
+	if (part && graph_rows_possible() && graph_row_count(part, behind, &first))
 		built_add(graph, first, part);
-	recording_release(part);
-	return true;
+	else /* nobody knows what went into it: kernels of products, perhaps */
+		built_forget(graph);
+	if (part)
+		recording_release(part);
+	return part != NULL;
 }

@@ -149,10 +149,13 @@ static CUgraph new_graph(void)
 	return graph;
 }
 
-static void clear_spare(struct bench *b)
+/* A bench whose chain ran so often outside, and an empty graph. */
+static CUgraph open_graph(struct bench *b, int runs)
 {
+	open_run(b, runs);
 	app_fill(&b->app, b->spare, 1.f, b->scores);
 	CHECK(cuStreamSynchronize(b->app.stream));
+	return new_graph();
 }
 
 /* Each op is a child of its own. */
@@ -162,9 +165,7 @@ static void graph_by_hand(void)
 	struct bench b;
 	CUgraph graph;
 
-	open_known(&b);
-	clear_spare(&b);
-	graph = new_graph();
+	graph = open_graph(&b, 4);
 	add_open(&b, graph, &latest, &b.t);
 	begin(&b);
 	chain_middle(&b, &b.t);
@@ -180,9 +181,7 @@ static void graph_hand_nodes(void)
 	struct bench b;
 	CUgraph graph;
 
-	open_known(&b);
-	clear_spare(&b);
-	graph = new_graph();
+	graph = open_graph(&b, 4);
 	add_fill(graph, &latest, b.spare, b.scores / 2);
 	add_copy(graph, &latest, b.raw, b.t.q, b.n * 2);
 	add_open(&b, graph, &latest, &b.t);
@@ -201,9 +200,7 @@ static void graph_hand_onto(void)
 	struct bench b;
 	CUgraph graph;
 
-	open_known(&b);
-	clear_spare(&b);
-	graph = new_graph();
+	graph = open_graph(&b, 4);
 	add_fill(graph, &latest, b.spare, b.scores / 2);
 	begin_onto(&b, graph, &latest);
 	chain_open(&b, &b.t);
@@ -223,9 +220,7 @@ static void graph_hand_nested(void)
 	struct bench b;
 	CUgraph layer, graph;
 
-	open_known(&b);
-	clear_spare(&b);
-	layer = new_graph();
+	layer = open_graph(&b, 4);
 	add_chain(&b, layer, &latest, &b.t);
 	graph = new_graph();
 	latest = NULL;
@@ -243,9 +238,7 @@ static void graph_hand_reader(void)
 	struct bench b;
 	CUgraph graph;
 
-	open_known(&b);
-	clear_spare(&b);
-	graph = new_graph();
+	graph = open_graph(&b, 4);
 	add_chain(&b, graph, &latest, &b.t);
 	begin(&b);
 	app_copy(&b.app, b.spare, b.t.p, b.scores);
@@ -262,9 +255,7 @@ static void graph_hand_inside(void)
 	struct bench b;
 	CUgraph graph, inside, captured;
 
-	open_known(&b);
-	clear_spare(&b);
-	graph = new_graph();
+	graph = open_graph(&b, 4);
 	begin(&b);
 	app_copy(&b.app, b.spare, b.t.p, b.scores);
 	captured = end(&b);
@@ -276,6 +267,39 @@ static void graph_hand_inside(void)
 	CHECK(cuGraphAddKernelNode(&reader, inside, &node[count - 1], 1, &kernel));
 	CHECK(cuGraphDestroy(captured));
 	replay(&b, graph, &b.t, "spare");
+}
+
+/* A reader of P is captured into a child of a graph that was known. Attention runs outside. */
+static void graph_hand_inside_onto(void)
+{
+	CUgraphNode latest = NULL, inner;
+	size_t one = 1;
+	struct bench b;
+	CUgraph graph, inside;
+	CUgraphExec exec;
+
+	graph = open_graph(&b, 4);
+	begin(&b);
+	app_copy(&b.app, b.spare, b.t.q, b.n);
+	graph_add(graph, &latest, end(&b));
+	CHECK(cuGraphInstantiate(&exec, graph, 0));
+	CHECK(cuGraphExecDestroy(exec));
+	CHECK(cuGraphChildGraphNodeGetGraph(latest, &inside));
+	CHECK(cuGraphGetNodes(inside, &inner, &one));
+	latest = inner;
+	begin_onto(&b, inside, &latest);
+	app_copy(&b.app, b.spare, b.t.p, b.scores);
+	end_onto(&b, inside, &latest);
+	CHECK(cuGraphInstantiate(&exec, graph, 0));
+	CHECK(cuGraphDestroy(graph));
+	for (int r = 4; r < 12; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		launch(&b, exec);
+		observe_o(&b, &b.t, r);
+		app_observe(&b.report, "copy", r, b.spare, b.scores);
+	}
+	close_known(&b, exec);
 }
 
 /* The executable graph becomes equal to another one, whose O goes elsewhere. */
@@ -321,7 +345,6 @@ static void graph_never_outside(void)
 	CUgraphExec exec;
 
 	open_run(&b, 0);
-	clear_spare(&b);
 	begin(&b);
 	chain(&b, &b.t);
 	exec = end_ready(&b);
@@ -342,9 +365,7 @@ static void graph_hand_alone(void)
 	struct bench b;
 	CUgraph graph;
 
-	open_run(&b, 0);
-	clear_spare(&b);
-	graph = new_graph();
+	graph = open_graph(&b, 0);
 	add_chain(&b, graph, &latest, &b.t);
 	add_copy(graph, &latest, b.spare, b.t.o, b.n * 2);
 	replay(&b, graph, &b.t, "O");
@@ -357,6 +378,7 @@ const struct hazard hazards_graph_hand[] = {
 	ONCE(graph_hand_nested, "put together of what was put together"),
 	ONCE(graph_hand_reader, "a node put there by hand reads P"),
 	ONCE(graph_hand_inside, "so does one inside a child"),
+	ONCE(graph_hand_inside_onto, "one is captured into a child of a known graph"),
 	ONCE(graph_hand_update, "an executable graph is updated by one"),
 	ONCE(graph_never_outside, "a chain that ran in a captured graph alone"),
 	ONCE(graph_hand_alone, "in one put together by hand alone"),
