@@ -75,11 +75,17 @@ struct extras {
 	bool masked;
 };
 
-/* The parts of row i of biases and mask: set up once. */
+/* The parts of row i of biases and mask: set up once, the same for the whole block. Before Hopper
+ * ptxas spills registers of two blocks (28 bytes) unless these lie in shared memory. */
 struct extra_rows {
 	const char *bias[ATTN_MAX_BIAS]; /* NULL: none */
 	const unsigned char *mask;
 };
+#if FASHIM_CLUSTERS
+#define EACH_BLOCK /* in registers */
+#else
+#define EACH_BLOCK __shared__
+#endif
 
 static __device__ __forceinline__ extra_rows find_extras(const attn_args &a, int b, int h, int i)
 {
@@ -251,7 +257,7 @@ template <typename T, int WIDTH> struct query : held<T, WIDTH> {
 
 	const T *k, *v;
 	arrangement k_how, v_how;
-	extra_rows rows;
+	const extra_rows &rows;
 	int begin, end; /* the keys it may see */
 	int column;	/* first of the lane's columns */
 	int first;	/* of the group's keys within a tile */
@@ -260,6 +266,10 @@ template <typename T, int WIDTH> struct query : held<T, WIDTH> {
 
 	number o[COLUMNS], sum; /* `sum` over the lane's own keys */
 	float max;
+
+	__device__ __forceinline__ explicit query(const extra_rows &of_block) : rows(of_block)
+	{
+	}
 
 	/* The lane's share of q.k for the group's keys. */
 	template <bool SIMPLE>
@@ -431,7 +441,8 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 	if (SHARES > 1)
 		cluster_here();
 
-	query<T, WIDTH> w;
+	EACH_BLOCK extra_rows rows;
+	query<T, WIDTH> w(rows);
 	w.k = head_of<T>(a.k, b, h, a.H);
 	w.v = head_of<T>(a.v, b, h, a.H);
 	w.k_how = arrangement_of(a.k, w.k, a.D);
@@ -462,7 +473,10 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 	if (across && !s.bias[0].base && !s.bias[1].base && !s.mask.base) {
 		add_tiles<T, WIDTH, true>(w, a, slots, tile, tiles, SHARES * WARPS);
 	} else {
-		w.rows = find_extras(a, b, h, i);
+		if (FASHIM_CLUSTERS || threadIdx.x == 0)
+			rows = find_extras(a, b, h, i);
+		if (!FASHIM_CLUSTERS)
+			__syncthreads();
 		if (w.k_how != ELEMENTS && w.v_how != ELEMENTS)
 			tile = add_tiles<T, WIDTH, false>(
 				w, a, slots, tile, across ? tiles : min(tiles, a.Sk / w.TILE),
