@@ -196,6 +196,19 @@ void flow_refused(struct op *op)
 	errno = saved;
 }
 
+void flow_capture_asked(CUstream stream, const char *name)
+{
+	const int saved = errno;
+
+	if (!flow_active() || config()->graphs != GRAPHS_TRUST || !capture_ever())
+		return;
+	enter();
+	if (capture_under_way())
+		through_capture_asked(stream, name);
+	leave_untold();
+	errno = saved;
+}
+
 void flow_graph_created(CUgraph graph)
 {
 	const int saved = errno;

@@ -39,6 +39,9 @@ void flow_flush(const char *name);
 void flow_graph_created(CUgraph graph);
 void flow_graph_added(CUgraph graph, const CUgraphNode *node, CUgraph child);
 
+/* The program is about to ask where the capture on this stream has come to, or to move it. */
+void flow_capture_asked(CUstream stream, const char *name);
+
 /* An executable graph was made of a graph; a handle of either kind is about to be destroyed. */
 void flow_graph_instantiated(CUgraph graph, CUgraphExec exec, unsigned long long flags);
 void flow_graph_gone(const void *handle);

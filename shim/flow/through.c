@@ -387,6 +387,13 @@ static void capture_end(const struct op *op)
 	capture_remove(op->stream);
 }
 
+void through_capture_asked(CUstream stream, const char *who)
+{
+	for_each_chain(chain) if (chain->captured && !chain->recorded && !chain->closed &&
+				  chain->stream == stream)
+		held_realise(chain, chain_queue(chain), who, false);
+}
+
 void through_assembly_begins(const struct op *begin)
 {
 	settle_before_capture(begin);

@@ -19,6 +19,9 @@ enum flow through_before(struct op *op);
 /* It was made, and succeeded. */
 void through_after(struct op *op);
 
+/* What is held back of this stream's capture becomes nodes: the program's own come behind them. */
+void through_capture_asked(CUstream stream, const char *who);
+
 /* The same for a graph that was put together by hand, whose ops are read when something is made of
  * it, between these two; `whole`: they are all of its nodes. */
 void through_assembly_begins(const struct op *begin);

@@ -29,6 +29,27 @@ BOTH(CAPTURE_BEGIN, cuStreamBeginCaptureToGraph, ptsz,
 		    op.handle = graph)
 BOTH(CAPTURE_END, cuStreamEndCapture, ptsz)
 
+/* The program learns what its own nodes are to come behind, or says what the stream goes on from. A
+ * call that asks for neither the graph nor its last nodes learns nothing of the kind. */
+#define CAPTURE_ASKED(function, per_thread, parameters, arguments, asks)                           \
+	NOTED_BEFORE(function, parameters, arguments,                                              \
+		     if (asks) flow_capture_asked(hook_stream(stream, per_thread), #function))
+BOTH(CAPTURE_ASKED, cuStreamGetCaptureInfo_v2, ptsz,
+     (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+      const CUgraphNode **last, size_t *count),
+     (stream, status, id, graph, last, count), graph || last)
+BOTH(CAPTURE_ASKED, cuStreamGetCaptureInfo_v3, ptsz,
+     (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+      const CUgraphNode **last, const CUgraphEdgeData **edges, size_t *count),
+     (stream, status, id, graph, last, edges, count), graph || last)
+BOTH(CAPTURE_ASKED, cuStreamUpdateCaptureDependencies, ptsz,
+     (CUstream stream, CUgraphNode *last, size_t count, unsigned flags),
+     (stream, last, count, flags), true)
+BOTH(CAPTURE_ASKED, cuStreamUpdateCaptureDependencies_v2, ptsz,
+     (CUstream stream, CUgraphNode *last, const CUgraphEdgeData *edges, size_t count,
+      unsigned flags),
+     (stream, last, edges, count, flags), true)
+
 #define GRAPH_LAUNCH(function, per_thread, ...)                                                    \
 	DRIVER_HOOK(function, (CUgraphExec graph, CUstream stream), (graph, stream),               \
 		    flow_watching_graphs(),                                                        \

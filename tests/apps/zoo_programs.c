@@ -84,6 +84,16 @@ static void test_graphs(void **state)
 	compare_program(argv, more, 4, ZOO_TOLERANCE);
 }
 
+/* Between products that are captured into a graph the program asks where the graph ends, and puts
+ * nodes of its own behind: what was held back has to be there by then. */
+static void test_graphs_asked(void **state)
+{
+	const char *const argv[] = {"apps/sim/hazards", "graph_hand_onto", NULL};
+	const char *const more[] = {"FASHIM_GRAPHS=trust", NULL};
+
+	compare_program(argv, more, 1, ZOO_TOLERANCE);
+}
+
 /* The examples of docs/rules.md: lines between "```rules" and "```". */
 static void write_documented_rules(const char *path)
 {
@@ -493,6 +503,7 @@ int zoo_programs(void)
 		cmocka_unit_test(test_ladder_forced),
 		cmocka_unit_test(test_user_rules),
 		cmocka_unit_test(test_graphs),
+		cmocka_unit_test(test_graphs_asked),
 		cmocka_unit_test(test_plain_softmax_f32),
 		cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_fork),

@@ -75,6 +75,11 @@ void flow_after(struct op *op)
 	note(PROBE_AFTER, op, op->name);
 }
 
+void flow_capture_asked(CUstream stream, const char *name)
+{
+	(void)stream, (void)name;
+}
+
 void flow_graph_created(CUgraph graph)
 {
 	(void)graph;
