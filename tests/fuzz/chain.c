@@ -556,6 +556,8 @@ void chain_plan(struct chain *c, const struct site *z, int number, int nth, bool
 			    .factor = 2 / sqrtf((float)z->depth),
 			    .device_scalars = z->device_scalars};
 	c->from_last = chance(r, 30);
+	if (z->in_graphs)
+		c->manner = CAPTURED;
 	if (!learned)
 		return;
 	if (chance(r, 6))
@@ -569,7 +571,9 @@ void chain_plan(struct chain *c, const struct site *z, int number, int nth, bool
 	c->o_over_q = chance(r, 12);
 	c->device_scalars ^= chance(r, 3);
 	c->beta = chance(r, 3) ? 0.5f : 0;
-	if (chance(r, 8))
+	if (z->in_graphs)
+		;
+	else if (chance(r, 8))
 		c->manner = ABANDONED;
 	else if (chance(r, 12))
 		c->manner = CAPTURED;

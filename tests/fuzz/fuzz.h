@@ -184,7 +184,8 @@ struct site {
 	int heads, groups, rows, columns, depth;
 	bool aten, scaled_apart, scaled_in_product, x_in_place, m_in_place, p_in_place;
 	bool late_v, merged, grows, quiet_inputs, device_scalars;
-	bool large; /* K and V: what is saved of them before a part changes is a part */
+	bool in_graphs; /* all its occurrences */
+	bool large;	/* K and V: what is saved of them before a part changes is a part */
 	enum masked masked;
 	enum layout layout;
 	enum copied copied;
@@ -233,9 +234,12 @@ void chain_between(struct chain *c);		      /* the calls from SCORES to MERGE al
 size_t scores_of(const struct chain *c);	      /* numbers in S */
 size_t queries_of(const struct chain *c);	      /* in Q and O */
 size_t keys_of(const struct chain *c);		      /* in K and V as the products see them */
-void chain_captured(struct chain *c);		      /* as a graph, launched more than once */
 void chain_many(struct chain *c);		      /* more of them open than anybody expects */
-void graph_again(CUstream s);			      /* launches a graph that was kept */
+
+/* ---- graphs (graph.c) ---------------------------------------------------------------------- */
+
+void chain_captured(struct chain *c); /* as a graph, launched more than once */
+void graph_again(CUstream s);	      /* launches a graph that was kept */
 bool graph_kept(void);
 void graph_forget(void);
 

@@ -108,6 +108,7 @@ static void be_large(struct site *z)
 	z->grows = z->merged = false;
 	z->alpha = z->scaled_in_product ? 0.25f : 1;
 	z->occurrences = 12;
+	z->in_graphs = false;
 }
 
 bool site_hides_tiles(const struct site *z)
@@ -135,6 +136,7 @@ void site_make(struct site *z, struct lane *l, int number, struct rng *r)
 	z->placing = (enum placing)ONE_OF(r, IN_ARENA, IN_ARENA, IN_ARENA, IN_ARENA, APART, APART,
 					  APART, FRESH, POOLED);
 	z->occurrences = 9 + (int)below(r, 7);
+	z->in_graphs = chance(r, 12);
 	if (type != F32 && z->form != ARRAYS && chance(r, 5))
 		be_large(z);
 	trace("site %d: heads=%d/%d rows=%d columns=%d depth=%d aten=%d masked=%d layout=%d "
