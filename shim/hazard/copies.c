@@ -35,8 +35,8 @@ static struct held_copy {
 	bool stands;	/* nobody overwrote the copy; or would have, had it been made */
 	bool held;	/* not made yet */
 	bool output; /* of a fused kernel that wrote the copy's input: made by a kernel of ours */
-	uint64_t number;
-	uint64_t cast; /* number of the cast that made what this is made of; 0: none */
+	uint64_t number; /* chain_moment() when it was made */
+	uint64_t cast;	 /* number of the cast that made what this is made of; 0: none */
 	CUcontext context;
 	CUstream stream;
 } copies[COPIES];
@@ -44,7 +44,6 @@ static struct relayout relayouts[COPIES];
 
 static uint64_t used;  /* a bit for each copy: what it is made of is as it was */
 static uint64_t asked; /* … it stands, and the op at hand, a product, reads it */
-static uint64_t count; /* of copies seen */
 static uint64_t ops;   /* that were guarded against */
 
 static struct kind {
@@ -342,7 +341,7 @@ static struct held_copy *keep(const struct relayout *copy, CUcontext context, CU
 	asked &= ~bit_of(c);
 	*c = (struct held_copy){.stands = true,
 				.since = ops,
-				.number = ++count,
+				.number = chain_moment(),
 				.cast = cast,
 				.context = context,
 				.stream = stream,
@@ -480,7 +479,9 @@ void copies_trace_back(struct chain *chain, int n)
 	if (chain->relayed[n] >= 0 || input->snapshot || input->lost)
 		return;
 	c = made_here(chain, input->begin, input->end);
-	if (c && 2 * (c->in_end - c->in_begin) <= bytes && !relayout_casts(relayout_of(c)) &&
-	    memory_watchable(memory_find(c->in_begin)))
+	/* One that came later, into memory that the operand left: it is held back, and the operand
+	 * still lies there. */
+	if (c && c->number < input->since && 2 * (c->in_end - c->in_begin) <= bytes &&
+	    !relayout_casts(relayout_of(c)) && memory_watchable(memory_find(c->in_begin)))
 		chain_relay(chain, n, relayout_of(c));
 }

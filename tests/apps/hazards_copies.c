@@ -174,6 +174,26 @@ static void copies_repeated(struct bench *b, int r)
 	observe_o(b, &b->t, r);
 }
 
+/* One head's V is copied for all into the memory that Q has left, and P is read when both are gone.
+ */
+static void copies_over_q(struct bench *b, int r)
+{
+	struct tensors t = b->t;
+
+	bench_inputs(b, r);
+	app_upload_random(b->raw, b->n, 700 + (uint64_t)r);
+	chain_open(b, &t);
+	chain_middle(b, &t);
+	t.v = t.q;
+	app_repeat_head(&b->app, t.v, b->raw, b->shape.rows, b->shape.heads, b->shape.depth);
+	chain_close(b, &t);
+	if (late(r)) {
+		app_fill(&b->app, b->raw, 2.0f, b->n);
+		observe_p(b, &t, r);
+	}
+	observe_o(b, &t, r);
+}
+
 CASE(copies, looking(nothing))
 CASE(copies_read, looking(at_copies))
 CASE(copies_outlive, looking(at_copies_after))
@@ -191,5 +211,6 @@ const struct hazard hazards_copies[] = {
 	ONCE(copies_other_stream, "Q's copy is read on another stream"),
 	ONCE(copies_shared, "K's copy serves two attentions"),
 	EACH(copies_repeated, "one head's K was copied for all, and is overwritten"),
+	EACH(copies_over_q, "one head's V is copied for all to where Q lay, and P is read"),
 	{0},
 };
