@@ -4,7 +4,7 @@
  * children that were captured as they were then, kernels, copies and fills as the driver describes
  * their nodes.
  *
- * All functions: flow lock held; the first two: no capture under way.
+ * Both: flow lock held, no capture under way.
  */
 #ifndef FASHIM_ASSEMBLY_H
 #define FASHIM_ASSEMBLY_H
@@ -17,9 +17,5 @@ void assembly_read(CUgraph graph);
 
 /* A child was added to it as this node. */
 void assembly_added(CUgraph graph, CUgraphNode node, CUgraph child);
-
-/* A capture began that goes into a graph that may hold nodes; has ended. false: it did not. */
-void assembly_capture_begun(const struct op *op);
-bool assembly_capture_ended(CUgraph graph);
 
 #endif

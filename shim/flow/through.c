@@ -18,8 +18,8 @@
 #include "shim/ask/overwrite.h"
 #include "shim/ask/reach.h"
 #include "shim/base/config.h"
-#include "shim/flow/assembly.h"
 #include "shim/flow/capture.h"
+#include "shim/flow/onto.h"
 #include "shim/flow/record.h"
 #include "shim/flow/rest.h"
 #include "shim/flow/settle.h"
@@ -369,7 +369,7 @@ static void capture_begun(const struct op *op)
 
 	begin_recorded(op, onto);
 	if (onto)
-		assembly_capture_begun(op);
+		onto_begun(op);
 	else
 		recording_begin(op, false);
 }
@@ -462,7 +462,7 @@ void through_after(struct op *op)
 			const CUgraph graph = *(CUgraph *)op->handle;
 
 			graph_end(op->stream, graph);
-			if (!assembly_capture_ended(graph))
+			if (!onto_ended(graph))
 				recording_ended(graph);
 		}
 	} else if (op->kind == OP_ALLOC) {
