@@ -21,6 +21,13 @@ size_t scores_of(const struct chain *c)
 	return (size_t)c->site->heads * (size_t)c->rows * (size_t)c->columns;
 }
 
+size_t score_bytes(const struct chain *c, enum tensor t)
+{
+	const bool wide = t == W || (t != P && c->site->wide_scores);
+
+	return scores_of(c) * (wide ? sizeof(float) : width);
+}
+
 size_t queries_of(const struct chain *c)
 {
 	return (size_t)c->site->heads * (size_t)c->rows * (size_t)c->site->depth;
@@ -35,7 +42,7 @@ size_t keys_of(const struct chain *c)
 
 /* ---- where tensors lie ----------------------------------------------------------------------- */
 
-static CUdeviceptr place(struct chain *c, enum tensor t, size_t bytes)
+CUdeviceptr chain_place(struct chain *c, enum tensor t, size_t bytes)
 {
 	const struct site *z = c->site;
 
@@ -54,14 +61,14 @@ static CUdeviceptr place(struct chain *c, enum tensor t, size_t bytes)
 	return c->t[t];
 }
 
-static void alias(struct chain *c, enum tensor t, enum tensor of)
+void chain_alias(struct chain *c, enum tensor t, enum tensor of)
 {
 	c->t[t] = c->t[of];
 	c->bytes[t] = c->bytes[of];
 }
 
 /* The program needs it no more; what it holds stays to be seen until something else lies there. */
-static void give(struct chain *c, enum tensor t)
+void chain_give(struct chain *c, enum tensor t)
 {
 	if (c->site->placing == IN_ARENA && c->manner != CAPTURED && c->manner != MANY)
 		arena_give(c->t[t]);
@@ -149,10 +156,10 @@ static bool from_last(struct chain *c, size_t n)
 		if (!arena_free(o, n * width))
 			return false;
 		arena_hold(o, n * width, c->number); /* not over what it is made of */
-		place(c, Q, n * width);
+		chain_place(c, Q, n * width);
 		arena_give(o);
 	}
-	place(c, Q, n * width);
+	chain_place(c, Q, n * width);
 	if (o < c->t[Q] + n * width && c->t[Q] < o + n * width)
 		return false;
 	if (c->site->aten)
@@ -166,7 +173,7 @@ static void interleaved(struct chain *c)
 {
 	const size_t each = (size_t)c->site->heads * (size_t)c->site->depth * width;
 
-	place(c, Q, (size_t)c->rows * 3 * each);
+	chain_place(c, Q, (size_t)c->rows * 3 * each);
 	upload(c, Q, c->t[Q], (size_t)c->rows * 3 * each / width);
 	c->t[K] = c->t[Q] + each;
 	c->t[V] = c->t[Q] + 2 * each;
@@ -184,9 +191,9 @@ void chain_input(struct chain *c, enum tensor t)
 	if (z->layout == INTERLEAVED) {
 		interleaved(c);
 	} else if (z->copied == SPLIT) {
-		place(c, raw, n * width);
+		chain_place(c, raw, n * width);
 		upload(c, raw, c->t[raw], n);
-		place(c, t, n * width);
+		chain_place(c, t, n * width);
 		if (z->aten)
 			aten_permute(c->stream, c->t[t], c->t[raw], z->heads, rows, z->depth,
 				     (size_t)(z->heads * z->depth) * width,
@@ -194,11 +201,11 @@ void chain_input(struct chain *c, enum tensor t)
 		else
 			split_heads(c->stream, c->t[t], c->t[raw], rows, z->heads, z->depth);
 		if (chance(&c->rng, 50))
-			give(c, raw);
+			chain_give(c, raw);
 	} else if (z->copied == REPEATED && t != Q) {
-		place(c, raw, (size_t)z->groups * each * width);
+		chain_place(c, raw, (size_t)z->groups * each * width);
 		upload(c, raw, c->t[raw], (size_t)z->groups * each);
-		place(c, t, n * width);
+		chain_place(c, t, n * width);
 		if (z->aten && z->groups == 1)
 			aten_permute(c->stream, c->t[t], c->t[raw], z->heads, rows, z->depth,
 				     (size_t)z->depth * width, 0);
@@ -209,9 +216,9 @@ void chain_input(struct chain *c, enum tensor t)
 			repeat_heads(c->stream, c->t[t], c->t[raw], each, z->groups,
 				     z->heads / z->groups);
 		if (chance(&c->rng, 30))
-			give(c, raw);
+			chain_give(c, raw);
 	} else if (t != Q || !from_last(c, n)) {
-		place(c, t, n * width);
+		chain_place(c, t, n * width);
 		upload(c, t, c->t[t], n);
 	}
 }
@@ -233,7 +240,8 @@ static void scores(struct chain *c)
 		.alpha = c->alpha,
 		.a = c->t[K],
 		.b = c->t[Q],
-		.c = place(c, S, scores_of(c) * width),
+		.wide = z->wide_scores,
+		.c = chain_place(c, S, score_bytes(c, S)),
 		.lda = z->layout == K_TRANSPOSED ? c->columns : z->depth,
 		.ldb = z->depth,
 		.ldc = c->columns,
@@ -250,8 +258,8 @@ static void scores(struct chain *c)
 	if (c->twice)
 		multiply(c->stream, &p);
 	if (z->layout != INTERLEAVED) {
-		give(c, Q);
-		give(c, K);
+		chain_give(c, Q);
+		chain_give(c, K);
 	}
 }
 
@@ -283,13 +291,13 @@ static void context(struct chain *c, enum tensor v, enum tensor o)
 	if (o == O && c->o_over_q && z->layout != INTERLEAVED && !c->t[O] && c->t[Q] &&
 	    c->bytes[Q] >= bytes &&
 	    (z->placing == APART || (z->placing == IN_ARENA && arena_free(c->t[Q], bytes)))) {
-		alias(c, O, Q);
+		chain_alias(c, O, Q);
 		c->bytes[O] = bytes;
 		if (z->placing == IN_ARENA)
 			arena_hold(c->t[O], bytes, c->number);
 		trace("O over Q");
 	}
-	p.c = place(c, o, bytes);
+	p.c = chain_place(c, o, bytes);
 	if (z->layout == INTERLEAVED && v == V) {
 		p.lda = 3 * z->heads * z->depth;
 		p.stride_a = z->depth;
@@ -300,86 +308,11 @@ static void context(struct chain *c, enum tensor v, enum tensor o)
 	mark(p.c, bytes, depth_of(p.c, bytes) + 1);
 }
 
-/* ---- the middle ------------------------------------------------------------------------------ */
-
-static void scale(struct chain *c)
-{
-	const size_t n = scores_of(c);
-
-	if (c->site->x_in_place)
-		alias(c, X, S);
-	else
-		place(c, X, n * width);
-	if (c->site->aten)
-		aten_scale(c->stream, c->t[X], c->t[S], c->factor, n);
-	else
-		scale_numbers(c->stream, c->t[X], c->t[S], c->factor, n);
-	if (!c->site->x_in_place)
-		give(c, S);
-}
-
-static void add(struct chain *c, enum tensor from)
-{
-	const size_t n = scores_of(c), period = (size_t)c->rows * (size_t)c->columns;
-
-	if (c->site->m_in_place)
-		alias(c, M, from);
-	else
-		place(c, M, n * width);
-	if (c->site->aten)
-		aten_add_mask(c->stream, c->t[M], c->t[from], c->site->mask, n, period);
-	else
-		add_mask(c->stream, c->t[M], c->t[from], c->site->mask, n, period);
-	if (!c->site->m_in_place)
-		give(c, from);
-}
-
-static void softmax(struct chain *c, enum tensor from)
-{
-	const struct site *z = c->site;
-	const size_t bytes = scores_of(c) * width, rows = (size_t)z->heads * (size_t)c->rows;
-	float f = z->scaled_apart || z->scaled_in_product ? 1 : c->factor;
-	CUdeviceptr mask = z->mask, in = c->t[from];
-	int depth = depth_of(in, bytes), written;
-
-	if (z->p_in_place)
-		alias(c, P, from);
-	else
-		place(c, P, bytes);
-	if (z->masked == LOWER && z->placing != APART)
-		set_bytes(c->stream, c->t[P], 0, bytes);
-	if (z->aten) {
-		aten_softmax(c->stream, c->t[P], in, rows, c->columns);
-		return;
-	}
-	trace("softmax %d %llx <- %llx rows=%zu columns=%d by %g", z->masked, c->t[P], in, rows,
-	      c->columns, (double)f);
-	if (z->masked == BY_KEYS) {
-		launch(c->stream, kernel("keys"), rows, 32, 1,
-		       (void *[]){&c->t[P], &in, &mask, &f, &c->columns});
-		written = depth_of(mask, z->mask_bytes);
-		depth = written > depth ? written : depth;
-	} else if (z->masked == CAUSAL || z->masked == LOWER) {
-		launch(c->stream, kernel(z->masked == LOWER ? "lower" : "causal"), rows, 32, 1,
-		       (void *[]){&c->t[P], &in, &f, &c->columns, &c->rows});
-	} else {
-		launch(c->stream, kernel("softmax"), rows, 32, 1,
-		       (void *[]){&c->t[P], &in, &f, &c->columns});
-	}
-	if (z->masked == LOWER) {
-		written = depth_of(c->t[P], bytes);
-		depth = written > depth ? written : depth;
-	}
-	mark(c->t[P], bytes, depth);
-	if (!z->p_in_place)
-		give(c, from);
-}
-
 static void merge(struct chain *c)
 {
 	const struct site *z = c->site;
 
-	place(c, MERGED, queries_of(c) * width);
+	chain_place(c, MERGED, queries_of(c) * width);
 	if (z->aten) /* [rows,heads,depth] from [heads,rows,depth] */
 		aten_permute(c->stream, c->t[MERGED], c->t[O], c->rows, z->heads, z->depth,
 			     (size_t)(c->rows * z->depth) * width, (size_t)z->depth * width);
@@ -462,13 +395,13 @@ static void perform(struct chain *c, enum step step)
 		scores(c);
 		break;
 	case SCALE:
-		scale(c);
+		middle_scale(c);
 		break;
 	case MASK:
-		add(c, x);
+		middle_mask(c, x);
 		break;
 	case SOFTMAX:
-		softmax(c, c->site->masked == ADDED ? M : x);
+		middle_softmax(c, c->site->masked == ADDED ? M : x);
 		break;
 	case LATE_V:
 		chain_input(c, V);
@@ -476,7 +409,7 @@ static void perform(struct chain *c, enum step step)
 	case CONTEXT:
 		context(c, V, O);
 		if (c->second_v) {
-			place(c, V2, keys_of(c) * width);
+			chain_place(c, V2, keys_of(c) * width);
 			upload(c, V2, c->t[V2], keys_of(c));
 			context(c, V2, O2);
 		}

@@ -84,7 +84,7 @@ static void describe(const struct item *plain, const struct item *under, size_t 
 		 "%zu of "
 		 "%u (at +%u), the first is %g and should be %g, %d attentions upstream%s",
 		 h->lane, h->occurrence, h->step, h->what, bad, all, types[type].name, first, last,
-		 h->bytes, h->offset, b, a, plain->marks[first / 2] & ~DUMP_PROMISED,
+		 h->bytes, h->offset, b, a, plain->marks[first / 2] & ~DUMP_FLAGS,
 		 isfinite(most) ? "" : ", not a number or infinite");
 }
 
@@ -101,11 +101,12 @@ static bool same_item(const struct item *plain, const struct item *under, bool e
 	for (size_t i = 0; i < bytes; i += width) {
 		const size_t n = bytes - i < width ? bytes - i : width;
 		const int one = plain->marks[i / 2], other = plain->marks[(i + n - 1) / 2],
-			  mark = one > other ? one : other, depth = mark & ~DUMP_PROMISED;
+			  flags = (one | other) & DUMP_FLAGS,
+			  depth = fmax(one & ~DUMP_FLAGS, other & ~DUMP_FLAGS);
 		double s = INFINITY;
 
 		if (memcmp(plain->data + i, under->data + i, n) == 0 ||
-		    (promised && mark & DUMP_PROMISED))
+		    (promised && flags & DUMP_PROMISED) || (!exact && flags & DUMP_WIDE && depth))
 			continue;
 		if (depth && !exact && n == width)
 			s = share(type, depth, number(type, plain->data + i),

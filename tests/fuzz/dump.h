@@ -11,7 +11,11 @@
 /* In a mark: downstream of scores that a graph made, which FASHIM_GRAPHS=trust promises not to
  * read. */
 #define DUMP_PROMISED 0x80
-#define DUMP_MAGIC    0xf0220002u
+/* In fp32, where the program's numbers are of 16 bits, and downstream of an output: not compared.
+ */
+#define DUMP_WIDE  0x40
+#define DUMP_FLAGS (DUMP_PROMISED | DUMP_WIDE)
+#define DUMP_MAGIC 0xf0220002u
 
 struct dump_header {
 	uint32_t magic, type; /* enum type */

@@ -23,10 +23,10 @@ bool left_out(const char *list, int number)
 static bool pick(struct happening *h, enum asks asks)
 {
 	static const enum tensor wanted[][16] = {
-		[SCORES_PART] = {P, P, P, P, P, P, P, S, S, S, X, X, M, M, O, MERGED},
+		[SCORES_PART] = {P, P, P, P, P, P, W, S, S, S, X, X, M, M, O, MERGED},
 		[INPUT_PART] = {Q, Q, Q, K, K, K, V, V, V, RAW_Q, RAW_K, RAW_V, RAW_K, RAW_V, V2,
 				O},
-		[ANY_PART] = {P, P, P, P, S, S, X, M, Q, K, V, RAW_K, RAW_V, O, O, MERGED},
+		[ANY_PART] = {P, P, P, W, S, S, X, M, Q, K, V, RAW_K, RAW_V, O, O, MERGED},
 	};
 	const struct chain *c = h->chain;
 

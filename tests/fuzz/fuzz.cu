@@ -50,21 +50,24 @@ static __device__ int visible(int row, int rows, int columns)
 	SIM_KERNEL(fuzz_##name##_##s)
 #define EACH(name, s, parameters, body)                                                            \
 	KERNEL(name, s, parameters, long long i = INDEX; if (i < n) { body })
-#define ROW(T) const T *x = in + (long long)blockIdx.x * columns; T *y = out + (long long)blockIdx.x * columns
+#define ROW const long long at = (long long)blockIdx.x * columns; auto *y = out + at; auto *x = in + at
+/* From scores of type A to a P of type B, with masks of type T. */
+#define SOFTMAXES(more, A, B, T, s)                                                                \
+	KERNEL(softmax##more, s, (B *out, const A *in, float f, int columns),                      \
+	       ROW; softmax(y, columns, columns, false, [=](int j) { return f * number(x[j]); });) \
+	KERNEL(causal##more, s, (B *out, const A *in, float f, int columns, int rows),             \
+	       ROW; softmax(y, visible(blockIdx.x, rows, columns), columns, false, [=](int j) { return f * number(x[j]); });) \
+	/* what lies beyond the diagonal is not written */                                         \
+	KERNEL(lower##more, s, (B *out, const A *in, float f, int columns, int rows),              \
+	       ROW; softmax(y, visible(blockIdx.x, rows, columns), columns, true, [=](int j) { return f * number(x[j]); });) \
+	KERNEL(keys##more, s, (B *out, const A *in, const T *mask, float f, int columns),          \
+	       ROW; softmax(y, columns, columns, false, [=](int j) { return f * number(x[j]) + number(mask[j]); });)
 
 #define KERNELS(T, s)                                                                              \
 	EACH(scale, s, (T *out, const T *in, float f, long long n), store(out + i, number(in[i]) * f);) \
 	EACH(add, s, (T *out, const T *in, const T *mask, long long n, long long period),          \
 	     store(out + i, number(in[i]) + number(mask[i % period]));)                            \
-	KERNEL(softmax, s, (T *out, const T *in, float f, int columns),                            \
-	       ROW(T); softmax(y, columns, columns, false, [=](int j) { return f * number(x[j]); });) \
-	KERNEL(causal, s, (T *out, const T *in, float f, int columns, int rows),                   \
-	       ROW(T); softmax(y, visible(blockIdx.x, rows, columns), columns, false, [=](int j) { return f * number(x[j]); });) \
-	/* what lies beyond the diagonal is not written */                                         \
-	KERNEL(lower, s, (T *out, const T *in, float f, int columns, int rows),                    \
-	       ROW(T); softmax(y, visible(blockIdx.x, rows, columns), columns, true, [=](int j) { return f * number(x[j]); });) \
-	KERNEL(keys, s, (T *out, const T *in, const T *mask, float f, int columns),                \
-	       ROW(T); softmax(y, columns, columns, false, [=](int j) { return f * number(x[j]) + number(mask[j]); });) \
+	SOFTMAXES(, T, T, T, s)                                                                    \
 	EACH(copy, s, (T *out, const T *in, long long n), out[i] = in[i];)                         \
 	EACH(fill, s, (T *out, float v, long long n), store(out + i, v);)                          \
 	EACH(random, s, (T *out, unsigned state, long long n),                                     \
@@ -92,6 +95,18 @@ static __device__ int visible(int row, int rows, int columns)
 	/* the address lies in memory */                                                           \
 	EACH(copy_through, s, (T *out, const T *const *in, long long n), out[i] = (*in)[i];)
 
+/* Between numbers of 16 bits scores or P in fp32. */
+#define WIDE(T, s)                                                                                 \
+	EACH(scale_wide, s, (float *out, const float *in, float f, long long n), out[i] = in[i] * f;) \
+	EACH(add_wide, s, (float *out, const float *in, const T *mask, long long n, long long period), \
+	     out[i] = in[i] + number(mask[i % period]);)                                           \
+	EACH(narrow, s, (T *out, const float *in, long long n), store(out + i, in[i]);)            \
+	SOFTMAXES(_ww, float, float, T, s)                                                         \
+	SOFTMAXES(_wn, float, T, T, s)                                                             \
+	SOFTMAXES(_nw, T, float, T, s)
+
+WIDE(__half, f16)
+WIDE(__nv_bfloat16, bf16)
 KERNELS(__half, f16)
 KERNELS(__nv_bfloat16, bf16)
 KERNELS(float, f32)

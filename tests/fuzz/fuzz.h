@@ -107,10 +107,12 @@ CUdeviceptr allocate_async(size_t bytes, CUstream s);
 void release(CUdeviceptr p, CUstream s, bool async);
 bool is_ours(CUdeviceptr p, size_t bytes); /* within one live allocation of this lane */
 CUdeviceptr base_of(CUdeviceptr p, size_t *bytes);
-int depth_of(CUdeviceptr p, size_t bytes);
+int depth_of(CUdeviceptr p, size_t bytes); /* and DUMP_FLAGS that any of it has */
 void mark(CUdeviceptr p, size_t bytes, int depth);
 /* Scores of a graph, which FASHIM_GRAPHS=trust promises that nobody reads; or no longer. */
 void mark_promised(CUdeviceptr p, size_t bytes, bool promised);
+/* Numbers in fp32 among others, downstream of what has that depth. */
+void mark_wide(CUdeviceptr p, size_t bytes, int depth);
 void mark_copy(CUdeviceptr to, CUdeviceptr from, size_t bytes);
 /* The arena: a free place as an allocator might choose it, taken by an occurrence until it ends. */
 CUdeviceptr arena_take(struct rng *r, size_t bytes, int owner);
@@ -160,7 +162,7 @@ enum form { STRIDED, TYPED, ARRAYS, LT, FORMS };
  */
 struct product {
 	enum form form;
-	bool transposed, device_scalars;
+	bool transposed, device_scalars, wide; /* wide: C in fp32 */
 	int m, n, k, batch;
 	float alpha, beta;
 	CUdeviceptr a, b, c;
@@ -171,7 +173,7 @@ void multiply(CUstream s, const struct product *p);
 
 /* ---- sites and occurrences (site.c, chain.c) ---------------------------------------------- */
 
-enum tensor { Q, K, V, S, X, M, P, O, RAW_Q, RAW_K, RAW_V, MERGED, V2, O2, TENSORS };
+enum tensor { Q, K, V, S, X, M, W, P, O, RAW_Q, RAW_K, RAW_V, MERGED, V2, O2, TENSORS };
 extern const char *const tensor_name[TENSORS];
 enum placing { IN_ARENA, APART, FRESH, POOLED };
 enum masked { UNMASKED, ADDED, BY_KEYS, CAUSAL, LOWER }; /* LOWER: writes no other scores */
@@ -184,8 +186,9 @@ struct site {
 	int heads, groups, rows, columns, depth;
 	bool aten, scaled_apart, scaled_in_product, x_in_place, m_in_place, p_in_place;
 	bool late_v, merged, grows, quiet_inputs, device_scalars;
-	bool in_graphs; /* all its occurrences */
-	bool large;	/* K and V: what is saved of them before a part changes is a part */
+	bool in_graphs;		  /* all its occurrences */
+	bool wide_scores, wide_p; /* in fp32, of numbers of 16 bits; P is made narrow, from W */
+	bool large; /* K and V: what is saved of them before a part changes is a part */
 	enum masked masked;
 	enum layout layout;
 	enum copied copied;
@@ -231,10 +234,18 @@ bool chain_step(struct chain *c); /* the next one, after what happens before it;
 void chain_input(struct chain *c, enum tensor which); /* made anew, where it lies */
 void chain_do(struct chain *c, enum step step);	      /* this one, where the site has it */
 void chain_between(struct chain *c);		      /* the calls from SCORES to MERGE alone */
-size_t scores_of(const struct chain *c);	      /* numbers in S */
-size_t queries_of(const struct chain *c);	      /* in Q and O */
-size_t keys_of(const struct chain *c);		      /* in K and V as the products see them */
-void chain_many(struct chain *c);		      /* more of them open than anybody expects */
+/* Where a tensor lies, from its first use on; over another one; no more (middle.c: the steps). */
+CUdeviceptr chain_place(struct chain *c, enum tensor t, size_t bytes);
+void chain_alias(struct chain *c, enum tensor t, enum tensor of);
+void chain_give(struct chain *c, enum tensor t);
+void middle_scale(struct chain *c);
+void middle_mask(struct chain *c, enum tensor from);
+void middle_softmax(struct chain *c, enum tensor from);
+size_t scores_of(const struct chain *c);		  /* numbers in S */
+size_t score_bytes(const struct chain *c, enum tensor t); /* of S … P */
+size_t queries_of(const struct chain *c);		  /* in Q and O */
+size_t keys_of(const struct chain *c);			  /* in K and V as the products see them */
+void chain_many(struct chain *c); /* more of them open than anybody expects */
 
 /* ---- graphs (graph.c) ---------------------------------------------------------------------- */
 

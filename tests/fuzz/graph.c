@@ -32,25 +32,20 @@ static bool overlap(CUdeviceptr a, size_t a_bytes, CUdeviceptr b, size_t b_bytes
 	return a < b + b_bytes && b < a + a_bytes;
 }
 
-static size_t score_bytes(const struct chain *c)
-{
-	return scores_of(c) * width;
-}
-
 static void tail(const struct chain *c, const struct draft *d)
 {
 	if (d->copy && d->by_engine) {
 		trace("P %llx copied to %llx", c->t[P], d->copy);
 		if (!here->dry)
-			OK(cuMemcpyDtoDAsync(d->copy, c->t[P], score_bytes(c), c->stream));
-		mark_copy(d->copy, c->t[P], score_bytes(c));
+			OK(cuMemcpyDtoDAsync(d->copy, c->t[P], score_bytes(c, P), c->stream));
+		mark_copy(d->copy, c->t[P], score_bytes(c, P));
 	} else if (d->copy) {
 		copy_numbers(c->stream, d->copy, c->t[P], scores_of(c));
 	}
 	if (d->changes_q)
 		random_numbers(c->stream, c->t[Q], d->rng.state, c->bytes[Q] / width / 2);
 	if (d->wipes_p) /* with what LOWER leaves where it writes nothing */
-		set_bytes(c->stream, c->t[P], c->site->masked == LOWER ? 0 : 60, score_bytes(c));
+		set_bytes(c->stream, c->t[P], c->site->masked == LOWER ? 0 : 60, score_bytes(c, P));
 }
 
 static void do_step(struct chain *c, const struct draft *d, int step)
@@ -224,7 +219,7 @@ static struct draft draft_of(struct chain *c)
 
 	d.wrapped = chance(r, 25) ? 1 + (int)below(r, 2) : 0;
 	if (c->site->placing == IN_ARENA && chance(r, 50))
-		d.copy = arena_take(r, score_bytes(c), c->number);
+		d.copy = arena_take(r, score_bytes(c, P), c->number);
 	d.by_engine = chance(r, 40);
 	d.changes_q = c->site->layout != INTERLEAVED && chance(r, 20);
 	d.wipes_p = chance(r, 20);
@@ -237,7 +232,7 @@ static void promise(struct chain *c, bool promised)
 {
 	for (int t = S; t <= P; t++)
 		if (c->t[t])
-			mark_promised(c->t[t], score_bytes(c), promised);
+			mark_promised(c->t[t], c->bytes[t], promised);
 }
 
 /* The marks that a launch of the graph leaves. */
@@ -267,7 +262,7 @@ static bool can_run_again(const struct chain *c)
 		if (!is_ours(c->t[t], c->bytes[t]))
 			return false;
 	return is_ours(c->t[O], c->bytes[O]) &&
-	       (c->site->masked != LOWER || (depth_of(c->t[P], c->bytes[P]) & ~DUMP_PROMISED) == 0);
+	       (c->site->masked != LOWER || (depth_of(c->t[P], c->bytes[P]) & ~DUMP_FLAGS) == 0);
 }
 
 /* The graph's inputs lie where they lay; whatever came to lie there since is overwritten. */
@@ -326,7 +321,7 @@ static void update(struct chain *c, const struct draft *d, CUgraphExec exec)
 	CUgraphExecUpdateResultInfo info;
 	CUgraph graph;
 
-	if (c->site->placing != IN_ARENA || score_bytes(c) > 8192)
+	if (c->site->placing != IN_ARENA || score_bytes(c, W) > 8192)
 		return;
 	for (int t = S; t <= P; t++)
 		c->t[t] = 0;
@@ -378,9 +373,9 @@ static void launches(struct chain *c, const struct draft *d, CUgraphExec exec)
 		if (chance(&c->rng, 50))
 			observe(c->stream, "O", c->t[O], queries_of(c) * width);
 		if (chance(&c->rng, 40))
-			observe(c->stream, "P", c->t[P], score_bytes(c));
+			observe(c->stream, "P", c->t[P], score_bytes(c, P));
 		if (d->copy && chance(&c->rng, 50))
-			observe(c->stream, "copy of P", d->copy, score_bytes(c));
+			observe(c->stream, "copy of P", d->copy, score_bytes(c, P));
 	}
 }
 

@@ -11,7 +11,7 @@
 
 /* What is large is looked at in the end alone. */
 enum { LARGE = 2 << 20 };
-enum { MOST = 4096, TAKEN = 96, DEEPEST = 100 };
+enum { MOST = 4096, TAKEN = 96, DEEPEST = 50 };
 
 static struct memory {
 	CUdeviceptr base;
@@ -115,18 +115,27 @@ static uint8_t *marks_at(CUdeviceptr p, size_t bytes)
 int depth_of(CUdeviceptr p, size_t bytes)
 {
 	const uint8_t *m = marks_at(p, bytes);
-	int most = 0;
+	int most = 0, flags = 0;
 
-	for (size_t i = 0; i < (bytes + 1) / 2; i++)
-		most = m[i] > most ? m[i] : most;
-	return most;
+	for (size_t i = 0; i < (bytes + 1) / 2; i++) {
+		const int depth = m[i] & ~DUMP_FLAGS;
+
+		flags |= m[i] & DUMP_FLAGS;
+		most = depth > most ? depth : most;
+	}
+	return most | flags;
 }
 
 void mark(CUdeviceptr p, size_t bytes, int depth)
 {
-	const int promised = depth & DUMP_PROMISED, most = depth & ~DUMP_PROMISED;
+	const int flags = depth & DUMP_FLAGS, most = depth & ~DUMP_FLAGS;
 
-	memset(marks_at(p, bytes), promised | (most < DEEPEST ? most : DEEPEST), (bytes + 1) / 2);
+	memset(marks_at(p, bytes), flags | (most < DEEPEST ? most : DEEPEST), (bytes + 1) / 2);
+}
+
+void mark_wide(CUdeviceptr p, size_t bytes, int depth)
+{
+	mark(p, bytes, depth & ~DUMP_FLAGS ? depth | DUMP_WIDE : depth & ~DUMP_WIDE);
 }
 
 void mark_promised(CUdeviceptr p, size_t bytes, bool promised)

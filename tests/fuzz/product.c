@@ -5,9 +5,14 @@
  */
 #include "fuzz.h"
 
-static CUdeviceptr address(CUdeviceptr base, long long stride, int i)
+static size_t size_of_c(const struct product *p)
 {
-	return base + (CUdeviceptr)(stride * i * (long long)width);
+	return p->wide ? sizeof(float) : width;
+}
+
+static CUdeviceptr address(CUdeviceptr base, long long stride, int i, size_t size)
+{
+	return base + (CUdeviceptr)(stride * i * (long long)size);
 }
 
 /* Addresses of A, B and C of each product, in memory that nothing else uses. */
@@ -21,9 +26,9 @@ static CUdeviceptr write_arrays(CUstream s, const struct product *p)
 	to = here->arrays + (CUdeviceptr)here->arrays_at;
 	here->arrays_at += (int)sizeof(list);
 	for (int i = 0; i < p->batch; i++) {
-		list[i] = address(p->a, p->stride_a, i);
-		list[16 + i] = address(p->b, p->stride_b, i);
-		list[32 + i] = address(p->c, p->stride_c, i);
+		list[i] = address(p->a, p->stride_a, i, width);
+		list[16 + i] = address(p->b, p->stride_b, i, width);
+		list[32 + i] = address(p->c, p->stride_c, i, size_of_c(p));
 	}
 	settle(s);
 	OK(cuMemcpyHtoD(to, list, sizeof(list)));
@@ -31,12 +36,17 @@ static CUdeviceptr write_arrays(CUstream s, const struct product *p)
 	return to;
 }
 
-static void layout(cublasLtMatrixLayout_t *l, int rows, int columns, int ld, int batch,
-		   long long stride)
+static cudaDataType type_of_c(const struct product *p)
+{
+	return p->wide ? CUDA_R_32F : cuda_type();
+}
+
+static void layout(cublasLtMatrixLayout_t *l, cudaDataType t, int rows, int columns, int ld,
+		   int batch, long long stride)
 {
 	int64_t apart = stride;
 
-	OK(cublasLtMatrixLayoutCreate(l, cuda_type(), (uint64_t)rows, (uint64_t)columns, ld));
+	OK(cublasLtMatrixLayoutCreate(l, t, (uint64_t)rows, (uint64_t)columns, ld));
 	OK(cublasLtMatrixLayoutSetAttribute(*l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch,
 					    sizeof(batch)));
 	OK(cublasLtMatrixLayoutSetAttribute(*l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart,
@@ -56,10 +66,10 @@ static void by_lt(CUstream s, const struct product *p, const void *alpha, const 
 	if (p->device_scalars)
 		OK(cublasLtMatmulDescSetAttribute(d, CUBLASLT_MATMUL_DESC_POINTER_MODE, &mode,
 						  sizeof(mode)));
-	layout(&a, p->transposed ? p->k : p->m, p->transposed ? p->m : p->k, p->lda, p->batch,
-	       p->stride_a);
-	layout(&b, p->k, p->n, p->ldb, p->batch, p->stride_b);
-	layout(&c, p->m, p->n, p->ldc, p->batch, p->stride_c);
+	layout(&a, cuda_type(), p->transposed ? p->k : p->m, p->transposed ? p->m : p->k, p->lda,
+	       p->batch, p->stride_a);
+	layout(&b, cuda_type(), p->k, p->n, p->ldb, p->batch, p->stride_b);
+	layout(&c, type_of_c(p), p->m, p->n, p->ldc, p->batch, p->stride_c);
 	OK(cublasLtMatmul(here->lt, d, alpha, (void *)p->a, a, (void *)p->b, b, beta, (void *)p->c,
 			  c, (void *)p->c, c, NULL, NULL, 0, (cudaStream_t)s));
 	OK(cublasLtMatrixLayoutDestroy(a));
@@ -71,7 +81,7 @@ static void by_lt(CUstream s, const struct product *p, const void *alpha, const 
 static void by_cublas(CUstream s, const struct product *p, const void *alpha, const void *beta)
 {
 	const cublasOperation_t op = p->transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-	const cudaDataType t = cuda_type();
+	const cudaDataType t = cuda_type(), wide = type_of_c(p);
 	void *a = (void *)p->a, *b = (void *)p->b, *c = (void *)p->c;
 
 	OK(cublasSetStream(here->blas, (cudaStream_t)s));
@@ -80,7 +90,7 @@ static void by_cublas(CUstream s, const struct product *p, const void *alpha, co
 
 		OK(cublasGemmBatchedEx(here->blas, op, CUBLAS_OP_N, p->m, p->n, p->k, alpha,
 				       (const void **)to, t, p->lda, (const void **)(to + 128), t,
-				       p->ldb, beta, (void **)(to + 256), t, p->ldc, p->batch,
+				       p->ldb, beta, (void **)(to + 256), wide, p->ldc, p->batch,
 				       CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 	} else if (p->form == TYPED && type == F32) {
 		OK(cublasSgemmStridedBatched(here->blas, op, CUBLAS_OP_N, p->m, p->n, p->k, alpha,
@@ -88,12 +98,12 @@ static void by_cublas(CUstream s, const struct product *p, const void *alpha, co
 					     c, p->ldc, p->stride_c, p->batch));
 	} else if (p->form == TYPED && p->batch == 1) {
 		OK(cublasGemmEx(here->blas, op, CUBLAS_OP_N, p->m, p->n, p->k, alpha, a, t, p->lda,
-				b, t, p->ldb, beta, c, t, p->ldc, CUBLAS_COMPUTE_32F,
+				b, t, p->ldb, beta, c, wide, p->ldc, CUBLAS_COMPUTE_32F,
 				CUBLAS_GEMM_DEFAULT));
 	} else {
 		OK(cublasGemmStridedBatchedEx(here->blas, op, CUBLAS_OP_N, p->m, p->n, p->k, alpha,
 					      a, t, p->lda, p->stride_a, b, t, p->ldb, p->stride_b,
-					      beta, c, t, p->ldc, p->stride_c, p->batch,
+					      beta, c, wide, p->ldc, p->stride_c, p->batch,
 					      CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 	}
 }
@@ -131,8 +141,9 @@ void multiply(CUstream s, const struct product *p)
 	      (double)p->beta);
 	for (int i = 0; i < p->batch; i++)
 		for (int j = 0; j < p->n; j++)
-			mark(address(p->c, p->stride_c, i) + (size_t)(j * p->ldc) * width,
-			     (size_t)p->m * width, depth);
+			(p->wide ? mark_wide : mark)(address(p->c, p->stride_c, i, size_of_c(p)) +
+							     (size_t)(j * p->ldc) * size_of_c(p),
+						     (size_t)p->m * size_of_c(p), depth);
 	if (here->dry)
 		return;
 	if (p->device_scalars) {

@@ -8,8 +8,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-const char *const tensor_name[TENSORS] = {"Q", "K",	"V",	 "S",	  "X",	    "M",  "P",
-					  "O", "raw Q", "raw K", "raw V", "merged", "V2", "O2"};
+const char *const tensor_name[TENSORS] = {"Q",	   "K",	     "V",      "S",  "X",
+					  "M",	   "wide P", "P",      "O",  "raw Q",
+					  "raw K", "raw V",  "merged", "V2", "O2"};
 
 static int one_of(struct rng *r, const int *list, unsigned n)
 {
@@ -49,6 +50,11 @@ static void middle(struct site *z, struct rng *r)
 	z->x_in_place = chance(r, 40);
 	z->m_in_place = chance(r, 50);
 	z->p_in_place = z->masked != LOWER && chance(r, 25);
+	if (type != F32 && !z->aten && chance(r, 35)) {
+		z->wide_scores = chance(r, 60);
+		z->wide_p = !z->wide_scores || chance(r, 40);
+		z->p_in_place = false;
+	}
 }
 
 static size_t tensor_bytes(const struct site *z, enum tensor t)
@@ -56,8 +62,8 @@ static size_t tensor_bytes(const struct site *z, enum tensor t)
 	const size_t rows = (size_t)(z->rows > z->columns ? z->rows : z->columns),
 		     heads = (size_t)z->heads;
 
-	if (t == S || t == X || t == M || t == P)
-		return heads * (size_t)z->rows * (size_t)(z->columns + 32) * width;
+	if (t >= S && t <= P)
+		return heads * (size_t)z->rows * (size_t)(z->columns + 32) * sizeof(float);
 	return heads * (rows + 32) * (size_t)z->depth * width * (z->layout == INTERLEAVED ? 3 : 1);
 }
 
@@ -142,10 +148,11 @@ void site_make(struct site *z, struct lane *l, int number, struct rng *r)
 	trace("site %d: heads=%d/%d rows=%d columns=%d depth=%d aten=%d masked=%d layout=%d "
 	      "copied=%d "
 	      "placing=%d form=%d apart=%d in product=%d in place=%d%d%d late=%d merged=%d "
-	      "grows=%d",
+	      "grows=%d wide=%d%d",
 	      number, z->heads, z->groups, z->rows, z->columns, z->depth, z->aten, z->masked,
 	      z->layout, z->copied, z->placing, z->form, z->scaled_apart, z->scaled_in_product,
-	      z->x_in_place, z->m_in_place, z->p_in_place, z->late_v, z->merged, z->grows);
+	      z->x_in_place, z->m_in_place, z->p_in_place, z->late_v, z->merged, z->grows,
+	      z->wide_scores, z->wide_p);
 	if (z->masked == ADDED || z->masked == BY_KEYS) {
 		z->mask_bytes =
 			(size_t)(z->masked == ADDED ? z->rows : 1) * (size_t)z->columns * width;

@@ -4,13 +4,14 @@
  */
 #include "fuzz.h"
 
-enum { MOST = 56 };
+enum { MOST = 56, MIDDLE = P - S + 1 };
 
 void chain_many(struct chain *c)
 {
 	static __thread struct chain all[MOST];
-	const size_t score = (scores_of(c) * width + 511) & ~(size_t)511,
-		     query = (queries_of(c) * width + 511) & ~(size_t)511, each = 4 * score + query;
+	const size_t score = (score_bytes(c, W) + 511) & ~(size_t)511,
+		     query = (queries_of(c) * width + 511) & ~(size_t)511,
+		     each = MIDDLE * score + query;
 	const int count = 44 + (int)below(&c->rng, MOST - 44);
 	const bool abandoned = chance(&c->rng, 40);
 	CUdeviceptr block;
@@ -31,11 +32,11 @@ void chain_many(struct chain *c)
 	trace("%d at once", count);
 	for (int i = 0; i < count; i++) {
 		all[i] = *c;
-		for (int t = 0; t < 4; t++) {
+		for (int t = 0; t < MIDDLE; t++) {
 			all[i].t[S + t] = block + each * (size_t)i + score * (size_t)t;
-			all[i].bytes[S + t] = scores_of(c) * width;
+			all[i].bytes[S + t] = score_bytes(c, (enum tensor)(S + t));
 		}
-		all[i].t[O] = block + each * (size_t)i + 4 * score;
+		all[i].t[O] = block + each * (size_t)i + MIDDLE * score;
 		all[i].bytes[O] = queries_of(c) * width;
 		chain_do(&all[i], SCORES);
 	}
