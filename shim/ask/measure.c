@@ -13,9 +13,7 @@
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
 #include "shim/gpu/ledger.h"
-#include "shim/op/memory.h"
 #include "shim/ask/mirror.h"
-#include "shim/gpu/step_launch.h"
 #include "shim/ask/measure_parts.h"
 #include "shim/base/message.h"
 
@@ -52,34 +50,6 @@ static int ref_of_value(const struct step *step, int value)
 	return -1;
 }
 
-static void no_further(uint64_t *end, uint64_t begin, uint64_t other)
-{
-	if (other > begin && other < *end)
-		*end = other;
-}
-
-/* No further than the next pointer of the same launch, nor than what may be an input of any, nor
- * than the most that could be written. */
-static uint64_t room_behind(const struct measuring *session, const struct step *step,
-			    uint64_t begin)
-{
-	const struct chain *chain = session->chain;
-	const struct allocation *allocation = memory_find(begin);
-	uint64_t end = begin + 4 * session->elements + WINDOW;
-
-	if (!allocation)
-		return 0;
-	no_further(&end, begin, allocation->base + allocation->bytes);
-	for (int i = 0; i < step->ref_count; i++)
-		no_further(&end, begin, step_pointer(chain, step, i));
-	for (int i = 1; i < chain->value_count; i++)
-		if (chain->values[i].provisional || chain->values[i].outside)
-			no_further(&end, begin, chain->values[i].begin);
-	for (int i = 0; i < chain->input_count; i++)
-		no_further(&end, begin, chain->inputs[i].begin);
-	return end - begin;
-}
-
 static void find_subjects(struct measuring *session)
 {
 	const struct chain *chain = session->chain;
@@ -100,9 +70,9 @@ static void find_subjects(struct measuring *session)
 			.step = s,
 			.fixed = fixed,
 			.length = fixed ? (int64_t)(chain->values[v].end - chain->values[v].begin)
-					: 0,
-			.room = room_behind(session, &chain->steps[s], chain->values[v].begin)};
+					: 0};
 	}
+	measure_find_rooms(session);
 }
 
 static bool known(const struct measuring *session)

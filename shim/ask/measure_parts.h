@@ -23,7 +23,7 @@
 /* A value of unknown length, and what was seen of it. */
 struct subject {
 	int value, step;
-	uint64_t room;	/* bytes behind it that are no other pointer's */
+	uint64_t room;	/* bytes behind its first that are nobody else's while the step runs */
 	int64_t length; /* bytes written; 0: none; -1: not clear */
 	bool fixed;	/* P: the product that reads it says how long it is */
 	uint64_t kept;	/* what the first of two launches left there */
@@ -53,6 +53,9 @@ static inline bool measure_is_unknown(const struct step *step)
 
 /* The lengths that a tensor may have. */
 void measure_find_lengths(struct measuring *session);
+
+/* How far each subject may go, as far as is known by now of what is written. */
+void measure_find_rooms(struct measuring *session);
 
 /* Copies all windows to `into` (MEASURE_WINDOWS of them). */
 bool measure_read_windows(const struct measuring *session, const struct subject *subject,

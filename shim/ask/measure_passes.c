@@ -163,6 +163,8 @@ static bool run_watched(struct measuring *session, int number, int pass)
 
 bool measure_pass(struct measuring *session, int pass)
 {
+	if (pass == PATTERNS)
+		measure_find_rooms(session);
 	if (!mirrors_refresh(&session->mirrors) || !measure_fill_scores(session, (unsigned)pass))
 		return false;
 	for (int s = 1; s < session->chain->step_count; s++)

@@ -7,6 +7,8 @@
 #include "shim/ask/measure_parts.h"
 
 #include "shim/ask/mirror.h"
+#include "shim/gpu/step_launch.h"
+#include "shim/op/memory.h"
 #include "shim/real/driver.h"
 
 /* Lengths of two, four or eight bytes a row, of two or four a score; none so close to the one
@@ -21,6 +23,64 @@ void measure_find_lengths(struct measuring *session)
 	for (int i = 0; i < MEASURE_LENGTHS; i++)
 		if (lengths[i] >= last + 2 * WINDOW)
 			session->length[session->length_count++] = last = lengths[i];
+}
+
+static void no_further(uint64_t *end, uint64_t begin, uint64_t other)
+{
+	if (other > begin && other < *end)
+		*end = other;
+}
+
+/* Does the step with that number, or a later one, get a pointer to it? */
+static bool used_from(const struct chain *chain, int step, int kind, int index)
+{
+	for (int s = step; s < chain->step_count; s++)
+		for (int i = 0; i < chain->steps[s].ref_count; i++)
+			if ((int)chain->steps[s].refs[i].kind == kind &&
+			    chain->steps[s].refs[i].index == index)
+				return true;
+	return false;
+}
+
+static bool is_written(const struct measuring *session, int value)
+{
+	for (int i = 0; i < session->subject_count; i++)
+		if (session->subjects[i].value == value && session->subjects[i].written)
+			return true;
+	return false;
+}
+
+/* No further than the next pointer of the same launch, nor than what this or a later step reads and
+ * none makes, nor than the most that could be written. What is read no more (K, behind the product)
+ * or not made yet, the value may lie over: were it cut short there, it would pass for one of
+ * shorter elements. */
+static uint64_t room_behind(const struct measuring *session, const struct subject *subject)
+{
+	const struct chain *chain = session->chain;
+	const struct step *step = &chain->steps[subject->step];
+	const uint64_t begin = chain->values[subject->value].begin;
+	const struct allocation *allocation = memory_find(begin);
+	uint64_t end = begin + 4 * session->elements + WINDOW;
+
+	if (!allocation)
+		return 0;
+	no_further(&end, begin, allocation->base + allocation->bytes);
+	for (int i = 0; i < step->ref_count; i++)
+		no_further(&end, begin, step_pointer(chain, step, i));
+	for (int i = 1; i < chain->value_count; i++)
+		if ((chain->values[i].provisional || chain->values[i].outside) &&
+		    used_from(chain, subject->step, REF_VALUE, i) && !is_written(session, i))
+			no_further(&end, begin, chain->values[i].begin);
+	for (int i = 0; i < chain->input_count; i++)
+		if (used_from(chain, subject->step, REF_INPUT, i))
+			no_further(&end, begin, chain->inputs[i].begin);
+	return end - begin;
+}
+
+void measure_find_rooms(struct measuring *session)
+{
+	for (int i = 0; i < session->subject_count; i++)
+		session->subjects[i].room = room_behind(session, &session->subjects[i]);
 }
 
 /* Stretch by stretch; the last of all lies behind the longest. */

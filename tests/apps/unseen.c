@@ -50,6 +50,7 @@ static const struct example {
 	float alpha;
 } examples[] = {
 	{"bent", NULL, NOTHING, APART, 1},
+	{"bent_over_k", NULL, NOTHING, APART, 1},
 	{"wider_again", NULL, NOTHING, APART, 1},
 	{"in_three", NULL, NOTHING, APART, 1},
 	{"in_two", NULL, HIDDEN_KEYS, APART, 0.25f},
@@ -241,7 +242,7 @@ static CUdeviceptr middle(CUdeviceptr s, CUdeviceptr p, CUdeviceptr m, CUdevicep
 	double scale = 0.25, cap = 1.5;
 	long long n = SCORES, per = SCORES / B;
 
-	if (is("bent")) {
+	if (is("bent") || is("bent_over_k")) {
 		launch("to_wide", blocks, 32, (void *[]){&s, &x, &n});
 		launch("bend", blocks, 32, (void *[]){&x, &y, &n, &scale, &cap});
 		launch("to_half", blocks, 32, (void *[]){&y, &s, &n});
@@ -315,6 +316,8 @@ int main(int argc, char **argv)
 		o = q;
 	else if (example->place == BEHIND)
 		o = masks + SCORES * 4 - NQ * 2;
+	if (is("bent_over_k")) /* in the midst of X, twice as long as S */
+		k = x + SCORES * 2;
 	if (is("shared_keys"))
 		arrays = app_alloc(6 * Z * sizeof(void *));
 	for (int r = 0; r < REPETITIONS; r++) {
@@ -331,6 +334,8 @@ int main(int argc, char **argv)
 		if (example->place == REPLACED && r >= REPETITIONS / 2)
 			upload_input(mask, r + 1);
 		product(CUBLAS_OP_N, DEPTH, ROWS, KEYS, 1, v, weights, o);
+		if (is("bent_over_k") && r >= REPETITIONS - 2)
+			app_observe(&report, "X", r, k, SCORES);
 		CHECK(cuMemcpyDtoH(result, o, NQ * (wide ? 4 : 2)));
 		if (wide)
 			app_observe_f32(&report, "O", r, result, NQ);

@@ -211,6 +211,7 @@ static const struct unseen {
 	const char *reason;
 } unseen[] = {
 	{"bent", 12, NULL},
+	{"bent_over_k", 11, NULL}, /* K was not kept; the half of X where it lay is looked at */
 	{"wider_again", 0, "unaccounted_pointer"},
 	{"in_three", 12, NULL},
 	{"in_two", 12, NULL},
