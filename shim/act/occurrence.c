@@ -31,7 +31,26 @@ static struct site_set candidates[CHAIN_COUNT];
 
 static bool is_scores_memory(const struct op *op)
 {
-	return memory_watchable(memory_lookup(op->gemm.c));
+	struct gemm gemm;
+	uint64_t begin, end;
+
+	gemm_from_op(&gemm, &op->gemm);
+	matrix_extent(&gemm.c, gemm.batch, &begin, &end);
+	return memory_watchable_range(begin, end);
+}
+
+/* May what the latest steps write be held back, from this value on? Of one that may be an input it
+ * is asked when that is known. */
+static bool values_watchable(const struct chain *chain, int from)
+{
+	for (int i = from; i < chain->value_count; i++) {
+		const struct value *value = &chain->values[i];
+
+		if (!value->outside && !value->provisional &&
+		    !memory_watchable_range(value->begin, value->end))
+			return false;
+	}
+	return true;
 }
 
 /* A verified site is compared again now and then; in mode `compare` always. */
@@ -231,13 +250,24 @@ enum flow occurrence_open(const struct sight *sight)
 	return FLOW_PASS;
 }
 
+bool occurrence_extend(struct chain *chain, const struct sight *sight)
+{
+	const int values = chain->value_count;
+
+	if (!chain_extend(chain, sight))
+		return false;
+	if (!values_watchable(chain, values))
+		chain_unfit(chain, REASON_MEMORY, chain->steps[chain->step_count - 1].name);
+	return true;
+}
+
 /* ---- deferring
  * ------------------------------------------------------------------------------------- */
 
 enum flow occurrence_defer(struct chain *chain, const struct sight *sight)
 {
 	const struct op *op = sight->op;
-	const int inputs = chain->input_count;
+	const int inputs = chain->input_count, values = chain->value_count;
 	int step;
 
 	COST_SHARED(PURPOSE_REPLACING);
@@ -251,7 +281,8 @@ enum flow occurrence_defer(struct chain *chain, const struct sight *sight)
 	if (chain->unfit == REASON_NONE && !chain->gaps) {
 		const bool any = site_filter(chain->candidates, step, chain->steps[step].signature);
 
-		if (chain->recorded || (any && snapshot_unwatched(chain, inputs)))
+		if (chain->recorded ||
+		    (any && values_watchable(chain, values) && snapshot_unwatched(chain, inputs)))
 			return FLOW_TAKEN;
 	}
 	/* Not what any verified site does next: everything so far is run now, this op included. */

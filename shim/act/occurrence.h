@@ -18,6 +18,10 @@ enum flow occurrence_open(const struct sight *sight);
  * (recording.h), else only counted. What is followed counts as deferred, but runs as it is. */
 enum flow occurrence_open_captured(const struct sight *sight, bool origin);
 
+/* A further op of a watched chain: as chain_extend(). What it writes where somebody may look unseen
+ * is never held back. */
+bool occurrence_extend(struct chain *chain, const struct sight *sight);
+
 /* A further op of a deferred chain: taken as long as it is what a verified site does next. */
 enum flow occurrence_defer(struct chain *chain, const struct sight *sight);
 

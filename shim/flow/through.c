@@ -136,7 +136,7 @@ static enum flow continue_chain(struct chain *chain, const struct sight *sight)
 		return occurrence_defer(chain, sight);
 	copies_note(sight);
 	held_guard_inputs(chain, op, &own); /* was one overwritten, the comparison fails */
-	if (chain_extend(chain, &narrowed)) {
+	if (occurrence_extend(chain, &narrowed)) {
 		timing_start(chain->timing, part_of(&chain->steps[chain->step_count - 1]));
 		learning_foresee(chain);
 		chain_watch(op, chain);

@@ -204,7 +204,7 @@ bool snapshot_take(struct chain *chain, int index)
 bool snapshot_unwatched(struct chain *chain, int from)
 {
 	for (int i = from; i < chain->input_count; i++)
-		if (!memory_watchable(memory_lookup(chain->inputs[i].begin)) &&
+		if (!memory_watchable_range(chain->inputs[i].begin, chain->inputs[i].end) &&
 		    !snapshot_take(chain, i))
 			return false;
 	return true;

@@ -191,3 +191,15 @@ bool memory_watchable(const struct allocation *allocation)
 	       (allocation->kind == MEMORY_DEVICE || allocation->kind == MEMORY_ASYNC ||
 		allocation->kind == MEMORY_MAPPED);
 }
+
+bool memory_watchable_range(uint64_t begin, uint64_t end)
+{
+	while (begin < end) {
+		const struct allocation *allocation = memory_lookup(begin);
+
+		if (!memory_watchable(allocation))
+			return false;
+		begin = allocation->base + allocation->bytes;
+	}
+	return true;
+}

@@ -49,3 +49,6 @@ const struct allocation *memory_lookup(uint64_t address);
 bool memory_watchable(const struct allocation *allocation);
 
 #endif
+/* The same of all that lies in a range, in however many allocations; as memory_lookup(). */
+bool memory_watchable_range(uint64_t begin, uint64_t end);
+

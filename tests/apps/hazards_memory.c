@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory that is touched without a parameter that says so: by the host, by another mapping, by a
+ * texture, by cuBLAS to work in; and constants that kernels read.
+ */
+#include "hazards.h"
+
+#include <string.h>
+
+enum { GRANULE = 2 << 20 };
+
+/* ---- P that the host reads without a call --------------------------------------------------- */
+
+static const void *pointer(CUdeviceptr address)
+{
+	return (const void *)(uintptr_t)address;
+}
+
+/* p: where the host finds P. */
+static void host_sees_p(struct bench *b, int r, const void *p)
+{
+	bench_inputs(b, r);
+	chain(b, &b->t);
+	observe_o(b, &b->t, r);
+	CHECK(cuStreamSynchronize(b->app.stream));
+	if (p && late(r))
+		app_observe_host(&b->report, "P", r, p, b->scores);
+}
+
+static void p_managed(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuMemAllocManaged(&b.t.p, b.scores * 2, CU_MEM_ATTACH_GLOBAL));
+	for (int r = 0; r < REPETITIONS; r++)
+		host_sees_p(&b, r, pointer(b.t.p));
+	bench_close(&b);
+}
+
+/* From the second half on. */
+static void p_managed_late(void)
+{
+	CUdeviceptr managed;
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuMemAllocManaged(&managed, b.scores * 2, CU_MEM_ATTACH_GLOBAL));
+	for (int r = 0; r < REPETITIONS; r++) {
+		if (r == REPETITIONS / 2)
+			b.t.p = managed;
+		host_sees_p(&b, r, r < REPETITIONS / 2 ? NULL : pointer(managed));
+	}
+	bench_close(&b);
+}
+
+static void p_mapped(void)
+{
+	struct bench b;
+	void *host;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuMemHostAlloc(&host, b.scores * 2, CU_MEMHOSTALLOC_DEVICEMAP));
+	CHECK(cuMemHostGetDevicePointer(&b.t.p, host, 0));
+	for (int r = 0; r < REPETITIONS; r++)
+		host_sees_p(&b, r, host);
+	bench_close(&b);
+}
+
+const struct hazard hazards_memory[] = {
+	ONCE(p_managed, "the host reads P in managed memory"),
+	ONCE(p_managed_late, "… which is there from some moment on"),
+	ONCE(p_mapped, "… in its own"),
+	{0},
+};
