@@ -109,6 +109,8 @@ FREE(cuIpcCloseMemHandle, CUdeviceptr, address)
 		    op.alloc.at_once = false)
 BOTH(FREE_ASYNC, cuMemFreeAsync, ptsz)
 
+/* Physical memory that the program still has a handle of may come back elsewhere, with all that
+ * lies in it. */
 DRIVER_HOOK(cuMemUnmap, (CUdeviceptr address, size_t bytes), (address, bytes), flow_active(),
-	    freed(&op, CU_STREAM_LEGACY, address, bytes);
-	    mapping_gone(address, bytes))
+	    if (mapping_gone(address, bytes)) flow_flush("cuMemUnmap");
+	    freed(&op, CU_STREAM_LEGACY, address, bytes))

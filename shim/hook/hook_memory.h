@@ -14,7 +14,8 @@ void allocated(const char *name, CUstream stream, uint64_t base, uint64_t bytes,
 /* Physical memory was mapped: what the range is to be told as. MEMORY_SHARED when the same memory
  * is mapped twice or known to another process. */
 enum memory_kind mapping_made(CUmemGenericAllocationHandle handle, uint64_t base, uint64_t bytes);
-void mapping_gone(uint64_t base, uint64_t bytes);
+/* … and is unmapped: may what lies there be seen again? Not if all handles were released. */
+bool mapping_gone(uint64_t base, uint64_t bytes);
 
 /* Calls the real function, and once more where the shim could give memory back. */
 #define ALLOC_REAL(function, arguments)                                                            \

@@ -143,13 +143,18 @@ enum memory_kind mapping_made(CUmemGenericAllocationHandle handle, uint64_t base
 	return kind;
 }
 
-void mapping_gone(uint64_t base, uint64_t bytes)
+bool mapping_gone(uint64_t base, uint64_t bytes)
 {
+	bool remains = false;
+
 	lock_take(LOCK_MAPPING);
 	for (unsigned i = mapping_count; i-- > 0;)
-		if (mappings[i].base >= base && mappings[i].base - base < bytes)
+		if (mappings[i].base >= base && mappings[i].base - base < bytes) {
+			remains |= mappings[i].handle != 0;
 			mappings[i] = mappings[--mapping_count];
+		}
 	lock_give(LOCK_MAPPING);
+	return remains;
 }
 
 /* Every mapping of the handle, or that may be of it because its own handle was released, is shared.

@@ -67,9 +67,62 @@ static void p_mapped(void)
 	bench_close(&b);
 }
 
+/* ---- P whose physical memory moves ---------------------------------------------------------- */
+
+static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					      .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
+
+static CUdeviceptr reserve(void)
+{
+	CUdeviceptr at;
+
+	CHECK(cuMemAddressReserve(&at, GRANULE, 0, 0, 0));
+	return at;
+}
+
+static void map(CUdeviceptr at, CUmemGenericAllocationHandle physical)
+{
+	const CUmemAccessDesc access = {.location = on_device.location,
+					.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+
+	CHECK(cuMemMap(at, GRANULE, 0, physical, 0));
+	CHECK(cuMemSetAccess(at, GRANULE, &access, 1));
+}
+
+/* P's memory is mapped elsewhere, and read there. */
+static void p_moves(void)
+{
+	CUmemGenericAllocationHandle physical;
+	CUdeviceptr here, there;
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuMemCreate(&physical, GRANULE, &on_device, 0));
+	here = reserve();
+	there = reserve();
+	map(here, physical);
+	b.t.p = here;
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (!late(r))
+			continue;
+		CHECK(cuStreamSynchronize(b.app.stream));
+		CHECK(cuMemUnmap(here, GRANULE));
+		map(there, physical);
+		app_observe(&b.report, "P", r, there, b.scores);
+		CHECK(cuMemUnmap(there, GRANULE));
+		map(here, physical);
+		observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
 const struct hazard hazards_memory[] = {
 	ONCE(p_managed, "the host reads P in managed memory"),
 	ONCE(p_managed_late, "… which is there from some moment on"),
 	ONCE(p_mapped, "… in its own"),
+	ONCE(p_moves, "P's physical memory is mapped elsewhere, and read there"),
 	{0},
 };

@@ -396,11 +396,14 @@ static void aliased_memory_is_told_as_shared(void **state)
 	assert_int_equal(EVENT(2)->op.alloc.kind, MEMORY_SHARED);
 	assert_int_equal(EVENT(2)->op.alloc.range.base, address + bytes);
 
-	/* Unmapped and mapped anew it has one name again. */
+	/* Unmapped and mapped anew it has one name again, and holds what it held. */
 	begin(state);
 	assert_int_equal(CALL(cuMemUnmap)(address, 2 * bytes), 0);
-	assert_int_equal(the_op(OP_FREE, "cuMemUnmap", 2)->alloc.range.bytes, 2 * bytes);
-	assert_true(EVENT(0)->op.alloc.at_once);
+	assert_int_equal(seen->count, 3);
+	assert_int_equal(EVENT(0)->when, PROBE_FLUSH);
+	assert_int_equal(EVENT(1)->op.kind, OP_FREE);
+	assert_int_equal(EVENT(1)->op.alloc.range.bytes, 2 * bytes);
+	assert_true(EVENT(1)->op.alloc.at_once);
 	begin(state);
 	assert_int_equal(CALL(cuMemMap)(address, bytes, 0, memory, 0), 0);
 	assert_int_equal(the_op(OP_ALLOC, "cuMemMap", 1)->alloc.kind, MEMORY_MAPPED);
@@ -414,7 +417,12 @@ static void aliased_memory_is_told_as_shared(void **state)
 	assert_int_equal(EVENT(1)->op.kind, OP_ALLOC);
 	assert_int_equal(EVENT(1)->op.alloc.kind, MEMORY_SHARED);
 	assert_int_equal(EVENT(1)->op.alloc.range.base, address);
+
+	/* Without a handle nobody can map it again. */
+	assert_int_equal(CALL(cuMemRelease)(memory), 0);
+	begin(state);
 	assert_int_equal(CALL(cuMemUnmap)(address, bytes), 0);
+	the_op(OP_FREE, "cuMemUnmap", 2);
 }
 
 /* A device that is given access can do no harm; of one that loses it, it cannot be told. */
