@@ -31,11 +31,28 @@ static size_t upper_bound(uint64_t address)
 	return low;
 }
 
+/* Marks all that [base, base + bytes) lies in. false: not all of it is known. */
+static bool mark_shared(uint64_t base, uint64_t bytes)
+{
+	const uint64_t end = base + bytes;
+
+	while (base < end) {
+		const size_t at = upper_bound(base);
+		struct allocation *allocation = at > 0 ? &table[at - 1] : NULL;
+
+		if (!allocation || base - allocation->base >= allocation->bytes)
+			return false;
+		allocation->kind = MEMORY_SHARED;
+		base = allocation->base + allocation->bytes;
+	}
+	return true;
+}
+
 int memory_add(uint64_t base, uint64_t bytes, enum memory_kind kind, CUcontext context)
 {
 	size_t at;
 
-	if (!base || !bytes)
+	if (!base || !bytes || (kind == MEMORY_SHARED && mark_shared(base, bytes)))
 		return 0;
 	at = upper_bound(base);
 	if (at > 0 && table[at - 1].base == base && table[at - 1].bytes == bytes) {

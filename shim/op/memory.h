@@ -17,7 +17,8 @@ struct allocation {
 	enum memory_kind kind;
 };
 
-/* Enters an allocation; one that it overlaps (freed unseen) is dropped. 0 or -ENOMEM. */
+/* Enters an allocation; one that it overlaps (freed unseen) is dropped. What is shared may be a
+ * part of allocations that are known: then these are, from end to end. 0 or -ENOMEM. */
 int memory_add(uint64_t base, uint64_t bytes, enum memory_kind kind, CUcontext context);
 
 /* Forgets the allocation that starts at base, and those that lie within `bytes` (0: none) from
@@ -48,7 +49,7 @@ const struct allocation *memory_lookup(uint64_t address);
 /* May scores in this allocation be elided? Managed, host, shared memory may be read unseen. */
 bool memory_watchable(const struct allocation *allocation);
 
-#endif
 /* The same of all that lies in a range, in however many allocations; as memory_lookup(). */
 bool memory_watchable_range(uint64_t begin, uint64_t end);
 
+#endif

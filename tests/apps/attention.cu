@@ -188,3 +188,14 @@ extern "C" __global__ void app_accumulate_f16(float *out, const __half *in, long
 		out[i] += __half2float(in[i]);
 }
 SIM_KERNEL(app_accumulate_f16)
+
+/* out[i] = what a texture has there */
+extern "C" __global__ void app_copy_texture_f16(__half *out, cudaTextureObject_t in, long long n)
+{
+	long long i = INDEX;
+
+	if (i < n)
+		out[i] = __ushort_as_half(tex1Dfetch<unsigned short>(in, (int)i));
+}
+SIM_KERNEL(app_copy_texture_f16)
+SIM_DEED(TEXTURES, app_copy_texture_f16)

@@ -119,10 +119,47 @@ static void p_moves(void)
 	bench_close(&b);
 }
 
+/* ---- P that a kernel reads through a texture ---------------------------------------------- */
+
+/* The texture is of P alone, in an allocation that holds the other tensors as well. */
+static void p_in_texture(void)
+{
+	CUfunction copy_texture;
+	CUtexObject texture;
+	CUdeviceptr copy;
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	const CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_LINEAR,
+					     .res.linear = {.devPtr = b.t.p,
+							    .format = CU_AD_FORMAT_UNSIGNED_INT16,
+							    .numChannels = 1,
+							    .sizeInBytes = b.scores * 2}};
+	const CUDA_TEXTURE_DESC desc = {.flags = CU_TRSF_READ_AS_INTEGER};
+	long long n = (long long)b.scores;
+
+	CHECK(cuModuleGetFunction(&copy_texture, b.app.module, "app_copy_texture_f16"));
+	CHECK(cuTexObjectCreate(&texture, &resource, &desc, NULL));
+	copy = app_alloc(b.scores * 2);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (!late(r))
+			continue;
+		app_launch(&b.app, copy_texture, (unsigned)((n + 255) / 256), 256,
+			   (void *[]){&copy, &texture, &n});
+		app_observe(&b.report, "P", r, copy, b.scores);
+	}
+	CHECK(cuTexObjectDestroy(texture));
+	bench_close(&b);
+}
+
 const struct hazard hazards_memory[] = {
 	ONCE(p_managed, "the host reads P in managed memory"),
 	ONCE(p_managed_late, "… which is there from some moment on"),
 	ONCE(p_mapped, "… in its own"),
 	ONCE(p_moves, "P's physical memory is mapped elsewhere, and read there"),
+	ONCE(p_in_texture, "a kernel reads P through a texture"),
 	{0},
 };

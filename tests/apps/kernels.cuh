@@ -9,6 +9,16 @@
 #include <cuda_fp16.h>
 #endif
 #include "tests/simgpu/cuda_host.h"
+#ifndef __CUDACC__
+#include "tests/simgpu/cuda_host_texture.h"
+#endif
+
+/* One that the driver finds by its name. */
+#ifdef __CUDACC__
+#define CONSTANT __constant__
+#else
+#define CONSTANT __attribute__((visibility("default")))
+#endif
 
 #define INDEX ((long long)blockIdx.x * blockDim.x + threadIdx.x)
 

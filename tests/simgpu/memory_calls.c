@@ -7,7 +7,10 @@
  */
 #include "sim.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "cuda_host_texture.h"
 
 #define SIM_REFUSE_IN_CAPTURE()                                                                    \
 	do {                                                                                       \
@@ -244,6 +247,39 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute 
 		memset(data[i], 0, word ? 4 : 8);
 		attribute(data[i], what[i], address);
 	}
+	return CUDA_SUCCESS;
+}
+
+/* ---- textures of linear memory --------------------------------------------------------------- */
+
+CUresult CUDAAPI cuTexObjectCreate(CUtexObject *out, const CUDA_RESOURCE_DESC *resource,
+				   const CUDA_TEXTURE_DESC *desc,
+				   const CUDA_RESOURCE_VIEW_DESC *view)
+{
+	struct sim_texture *texture;
+
+	SIM_ENTER_CONTEXT(" ");
+	(void)view;
+	if (!out || !resource || !desc)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (resource->resType != CU_RESOURCE_TYPE_LINEAR)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!sim_valid(resource->res.linear.devPtr, resource->res.linear.sizeInBytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	texture = malloc(sizeof(*texture));
+	if (!texture)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*texture =
+		(struct sim_texture){resource->res.linear.devPtr, resource->res.linear.sizeInBytes};
+	*out = (uintptr_t)texture;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuTexObjectDestroy(CUtexObject object)
+{
+	SIM_ENTER_CONTEXT(" ");
+	sim_context_drain(ctx);
+	free((void *)(uintptr_t)object);
 	return CUDA_SUCCESS;
 }
 

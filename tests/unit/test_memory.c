@@ -55,11 +55,51 @@ static void test_many(void **state)
 	assert_stretch(3, base[4], base[5] + 16);
 }
 
+static void assert_kind(uint64_t address, uint64_t base, enum memory_kind kind)
+{
+	const struct allocation *allocation = memory_find(address);
+
+	assert_non_null(allocation);
+	assert_int_equal(allocation->base, base);
+	assert_int_equal(allocation->kind, kind);
+}
+
+/* A texture of a part, a range in several mappings: all that they lie in is shared, and stays
+ * known. */
+static void test_shared_part(void **state)
+{
+	add(0x50000000, 0x1000);
+	add(0x50001000, 0x1000);
+	add(0x50002000, 0x1000);
+	add(0x50004000, 0x1000);
+	assert_int_equal(memory_add(0x50000800, 0x100, MEMORY_SHARED, NULL), 0);
+	assert_kind(0x50000000, 0x50000000, MEMORY_SHARED);
+	assert_kind(0x50000fff, 0x50000000, MEMORY_SHARED);
+	assert_kind(0x50001000, 0x50001000, MEMORY_DEVICE);
+	assert_int_equal(memory_add(0x50001800, 0x1000, MEMORY_SHARED, NULL), 0);
+	assert_kind(0x50001000, 0x50001000, MEMORY_SHARED);
+	assert_kind(0x50002fff, 0x50002000, MEMORY_SHARED);
+	assert_kind(0x50004000, 0x50004000, MEMORY_DEVICE);
+	/* What is not known was freed unseen, and something else is there. */
+	assert_int_equal(memory_add(0x50003800, 0x1000, MEMORY_SHARED, NULL), 0);
+	assert_kind(0x50004000, 0x50003800, MEMORY_SHARED);
+	assert_null(memory_find(0x50004800));
+	assert_false(memory_watchable_range(0x50000000, 0x50001000));
+	memory_remove(0x50000000, 0x5000);
+	add(0x50000000, 0x1000);
+	add(0x50001000, 0x1000);
+	assert_true(memory_watchable_range(0x50000800, 0x50001800));
+	assert_int_equal(memory_add(0x50001000, 0x1000, MEMORY_MANAGED, NULL), 0);
+	assert_false(memory_watchable_range(0x50000800, 0x50001800));
+	assert_true(memory_watchable_range(0x50000800, 0x50001000));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stretches),
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_shared_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
