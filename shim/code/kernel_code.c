@@ -243,22 +243,37 @@ void kernel_code_same(const void *handle, const void *library)
 	errno = kept;
 }
 
-void kernel_code_exposed(const void *handle)
+/* Of a module that was not read no kernel was launched again. */
+static bool reads_constants(const struct module *module)
+{
+	bool any = false;
+
+	for (size_t i = 0; module->known && i < module->table.count && !any; i++)
+		any = module->table.rows[i].deeds & DEED_CONSTANTS;
+	return any;
+}
+
+bool kernel_code_exposed(const void *handle)
 {
 	const int kept = errno;
 	struct module *module;
+	bool news;
 
 	if (!begin())
-		return;
+		return false;
 	module = find(handle);
 	if (module && module->same)
 		module = find(module->same);
-	if (module)
+	if (module) {
+		news = !module->exposed && reads_constants(module);
 		module->exposed = true;
-	else
+	} else {
+		news = !stranger_exposed;
 		stranger_exposed = true;
+	}
 	pthread_mutex_unlock(&lock);
 	errno = kept;
+	return news;
 }
 
 void kernel_code_unloaded(const void *handle)

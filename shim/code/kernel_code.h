@@ -27,8 +27,9 @@ void kernel_code_loaded_file(const void *handle, const char *path);
 void kernel_code_same(const void *module, const void *library);
 
 /* The program was given the address of a variable of that module or library: it may write what
- * kernels take for constants. */
-void kernel_code_exposed(const void *handle);
+ * kernels take for constants. true: for the first time, and what was found out about kernels by
+ * launching them may not hold any more. */
+bool kernel_code_exposed(const void *handle);
 
 /* The handle ends now. */
 void kernel_code_unloaded(const void *handle);

@@ -58,12 +58,29 @@ static struct op_range global_range(const CUdeviceptr *address, const size_t *by
 	return bytes ? (struct op_range){*address, *bytes} : allocation_of(*address);
 }
 
+/* What is held back of its kernels is made while their constants are what they were, and what was
+ * found out about them is forgotten as if they went. */
+static CUresult expose(const char *name, void *handle)
+{
+	struct op op = {.kind = OP_TEARDOWN,
+			.name = name,
+			.context = hook_context(),
+			.stream = CU_STREAM_LEGACY,
+			.handle = handle};
+
+	if (!flow_active() || !kernel_code_exposed(handle))
+		return CUDA_SUCCESS;
+	return flow_before(&op) == FLOW_FAILED ? op.error : CUDA_SUCCESS;
+}
+
 #define GET_GLOBAL(function, owner, kind)                                                          \
 	EXPORT CUresult function(CUdeviceptr *address, size_t *bytes, owner from,                  \
 				 const char *name)                                                 \
 	{                                                                                          \
-		if (flow_active())                                                                 \
-			kernel_code_exposed(from);                                                 \
+		const CUresult lost = expose(#function, from);                                     \
+                                                                                                   \
+		if (lost != CUDA_SUCCESS)                                                          \
+			return lost;                                                               \
 		ALLOC_BODY(function, (address, bytes, from, name), CU_STREAM_LEGACY,               \
 			   global_range(address, bytes).base, global_range(address, bytes).bytes,  \
 			   kind);                                                                  \

@@ -19,6 +19,20 @@ extern "C" __global__ void app_scale_f16(__half *out, const __half *in, float fa
 }
 SIM_KERNEL(app_scale_f16)
 
+/* The same by a factor that the program may set */
+extern "C" {
+CONSTANT float app_factor = 0.25f;
+}
+extern "C" __global__ void app_scale_constant_f16(__half *out, const __half *in, long long n)
+{
+	long long i = INDEX;
+
+	if (i < n)
+		out[i] = __float2half_rn(__half2float(in[i]) * app_factor);
+}
+SIM_KERNEL(app_scale_constant_f16)
+SIM_DEED(CONSTANTS, app_scale_constant_f16)
+
 /* out[i] = in[i] + mask[i % period]: one mask for all heads */
 extern "C" __global__ void app_add_mask_f16(__half *out, const __half *in, const __half *mask,
 					    long long n, long long period)

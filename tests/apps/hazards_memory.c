@@ -155,11 +155,39 @@ static void p_in_texture(void)
 	bench_close(&b);
 }
 
+/* ---- constants that change ------------------------------------------------------------------- */
+
+/* A kernel's factor is what the module says, until the program sets it. */
+static void constant_set(struct bench *b, int r)
+{
+	static CUfunction scale;
+	static CUdeviceptr factor;
+	const float value = 0.25f + 0.5f * (float)(r - 6);
+	long long n = (long long)b->scores;
+	size_t bytes;
+
+	if (!r)
+		CHECK(cuModuleGetFunction(&scale, b->app.module, "app_scale_constant_f16"));
+	bench_inputs(b, r);
+	if (r == 7)
+		CHECK(cuModuleGetGlobal(&factor, &bytes, b->app.module, "app_factor"));
+	if (late(r))
+		CHECK(cuMemcpyHtoD(factor, &value, sizeof(value)));
+	chain_open(b, &b->t);
+	app_launch(&b->app, scale, (unsigned)((n + 255) / 256), 256,
+		   (void *[]){&b->t.x, &b->t.s, &n});
+	app_softmax(&b->app, b->t.p, b->t.x, b->scores / (size_t)b->shape.columns,
+		    b->shape.columns);
+	chain_close(b, &b->t);
+	observe_o(b, &b->t, r);
+}
+
 const struct hazard hazards_memory[] = {
 	ONCE(p_managed, "the host reads P in managed memory"),
 	ONCE(p_managed_late, "… which is there from some moment on"),
 	ONCE(p_mapped, "… in its own"),
 	ONCE(p_moves, "P's physical memory is mapped elsewhere, and read there"),
 	ONCE(p_in_texture, "a kernel reads P through a texture"),
+	EACH_APART(constant_set, "a kernel's constant is set to something else"),
 	{0},
 };

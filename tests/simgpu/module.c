@@ -324,6 +324,25 @@ CUresult CUDAAPI cuModuleGetFunction(CUfunction *out, CUmodule handle, const cha
 	return result;
 }
 
+/* A variable with a name of C's. */
+CUresult CUDAAPI cuModuleGetGlobal(CUdeviceptr *out, size_t *bytes, CUmodule handle,
+				   const char *name)
+{
+	SIM_ENTER_CONTEXT(" name=%s", name ? name : "");
+	struct sim_module *m = module_of(handle, SIM_MODULE);
+	void *at = m && name ? dlsym(m->object, name) : NULL;
+	Elf64_Sym *symbol;
+	Dl_info info;
+	if (!at || !dladdr1(at, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol)
+		return CUDA_ERROR_NOT_FOUND;
+	sim_register(ctx, (uintptr_t)at, symbol->st_size); /* may have been before */
+	if (out)
+		*out = (uintptr_t)at;
+	if (bytes)
+		*bytes = symbol->st_size;
+	return CUDA_SUCCESS;
+}
+
 /* ---- libraries -------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuLibraryLoadData(CUlibrary *out, const void *image, CUjit_option *jit,

@@ -512,7 +512,8 @@ static void test_constants(void **state)
 	kernel_code_same(HANDLE(8), HANDLE(7));
 	assert_null(hindrance("scaled", HANDLE(7)));
 	assert_null(hindrance("scaled", HANDLE(8)));
-	kernel_code_exposed(HANDLE(8));
+	assert_true(kernel_code_exposed(HANDLE(8)));
+	assert_false(kernel_code_exposed(HANDLE(7))); /* no news */
 	assert_string_equal(hindrance("scaled", HANDLE(7)),
 			    "it reads constants that the program may have set");
 	assert_null(hindrance("good", HANDLE(7)));
@@ -520,8 +521,12 @@ static void test_constants(void **state)
 	kernel_code_unloaded(HANDLE(8));
 	/* One that nobody told of may be a library's. */
 	kernel_code_loaded(HANDLE(7), text);
+	assert_false(kernel_code_exposed(HANDLE(7))); /* nobody asked about its kernels */
+	kernel_code_unloaded(HANDLE(7));
+	kernel_code_loaded(HANDLE(7), text);
 	assert_null(hindrance("scaled", HANDLE(7)));
-	kernel_code_exposed(HANDLE(99));
+	assert_true(kernel_code_exposed(HANDLE(99)));
+	assert_false(kernel_code_exposed(HANDLE(98)));
 	assert_non_null(hindrance("scaled", HANDLE(7)));
 	assert_null(hindrance("good", HANDLE(7)));
 	kernel_code_unloaded(HANDLE(7));
