@@ -45,6 +45,13 @@ static void of_gemm(struct access_list *list, const struct op_gemm *op)
 		reads_c = false;
 	}
 	add_matrix(list, &gemm.c, gemm.batch, reads_c ? ACCESS_UNKNOWN : ACCESS_WRITE, 2);
+	if (op->workspace_bytes) /* behind the output, which is asked for first */
+		access_add(list, (struct access){.begin = op->workspace,
+						 .end = op->workspace + op->workspace_bytes,
+						 .sure_end = op->workspace + op->workspace_bytes,
+						 .mode = ACCESS_WRITE,
+						 .bounded = true,
+						 .where = 5});
 	if (op->extra) /* an auxiliary output or a bias: either way it is touched */
 		access_add(list, (struct access){.begin = op->extra,
 						 .end = op->extra + op->extra_bytes,

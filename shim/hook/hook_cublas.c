@@ -121,9 +121,12 @@ bool gemm_fits(const struct op_gemm *gemm)
 static void gemm_finish(struct op *op, struct library *library, cublasHandle_t handle,
 			const void *alpha, const void *beta)
 {
+	const struct range workspace = library_handle_workspace(handle);
 	struct op_gemm *gemm = &op->gemm;
 
 	op->kind = OP_GEMM;
+	gemm->workspace = workspace.begin;
+	gemm->workspace_bytes = workspace.end - workspace.begin;
 	gemm->entry = op->name;
 	op->context = hook_context();
 	gemm->library = library;
@@ -399,3 +402,24 @@ typedef __nv_bfloat16_raw __nv_bfloat16;
 #include "shim/real/cublas_hooks.def"
 
 BLAS_HANDLE(cublasCreate_v2, cublasDestroy_v2, cublasHandle_t)
+
+/* ---- what products work in ---------------------------------------------------------------------
+ *
+ * Not a product: what the real function does to memory is seen as ever. */
+
+#define WORKSPACE(function, parameters, arguments, begin, bytes)                                   \
+	EXPORT cublasStatus_t function parameters                                                  \
+	{                                                                                          \
+		cublasStatus_t status;                                                             \
+		BLAS_REAL(function, handle, arguments)                                             \
+                                                                                                   \
+		status = real arguments;                                                           \
+		if (status == CUBLAS_STATUS_SUCCESS)                                               \
+			library_handle_set_workspace(handle,                                       \
+						     (struct range){begin, (begin) + (bytes)});    \
+		return status;                                                                     \
+	}
+WORKSPACE(cublasSetWorkspace_v2, (cublasHandle_t handle, void *workspace, size_t bytes),
+	  (handle, workspace, bytes), ADDRESS(workspace), bytes)
+/* Whichever the stream: back to the library's own. */
+WORKSPACE(cublasSetStream_v2, (cublasHandle_t handle, cudaStream_t stream), (handle, stream), 0, 0)

@@ -70,7 +70,9 @@ struct op_gemm {
 	const char *besides;	/* what it does besides or instead, one word; NULL: nothing known */
 	uint64_t extra;		/* Lt: a further address that is read (bias) or 0; with … */
 	uint64_t extra_bytes;
-	uint64_t d; /* Lt: output address when it differs from c, else 0 */
+	uint64_t d;	    /* Lt: output address when it differs from c, else 0 */
+	uint64_t workspace; /* the program's memory that it may work in, whatever lies there … */
+	uint64_t workspace_bytes; /* … 0: none */
 };
 
 /* A kernel launch. params/extra as given to cuLaunchKernel; use launch_params() to read them. */

@@ -17,6 +17,7 @@
 static struct slot {
 	_Atomic(uintptr_t) key;
 	_Atomic(struct library *) library;
+	_Atomic(uint64_t) begin, end; /* its workspace, if that is the program's */
 } slots[SLOTS];
 
 static unsigned hash(uintptr_t key)
@@ -57,6 +58,7 @@ void library_handle_made(const void *handle, struct library *library)
 	}
 	if (slot) {
 		atomic_store_explicit(&slot->library, library, memory_order_relaxed);
+		atomic_store_explicit(&slot->end, 0, memory_order_relaxed);
 		atomic_store_explicit(&slot->key, (uintptr_t)handle, memory_order_release);
 	}
 	lock_give(LOCK_LIBRARY);
@@ -78,4 +80,25 @@ struct library *library_of_handle(const void *handle)
 	struct slot *slot = find(handle);
 
 	return slot ? atomic_load_explicit(&slot->library, memory_order_relaxed) : NULL;
+}
+
+/* A handle is for one thread at a time. */
+void library_handle_set_workspace(const void *handle, struct range workspace)
+{
+	struct slot *slot = find(handle);
+
+	if (!slot)
+		return;
+	atomic_store_explicit(&slot->begin, workspace.begin, memory_order_relaxed);
+	atomic_store_explicit(&slot->end, workspace.end, memory_order_relaxed);
+}
+
+struct range library_handle_workspace(const void *handle)
+{
+	struct slot *slot = find(handle);
+
+	if (!slot)
+		return (struct range){0, 0};
+	return (struct range){atomic_load_explicit(&slot->begin, memory_order_relaxed),
+			      atomic_load_explicit(&slot->end, memory_order_relaxed)};
 }

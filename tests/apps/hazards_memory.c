@@ -182,6 +182,61 @@ static void constant_set(struct bench *b, int r)
 	observe_o(b, &b->t, r);
 }
 
+/* ---- memory that cuBLAS works in ---------------------------------------------------------- */
+
+static void work_in(struct bench *b, CUdeviceptr workspace, size_t bytes)
+{
+	CHECK(cublasSetWorkspace(b->app.blas, (void *)(uintptr_t)workspace, bytes));
+}
+
+/* Back to its own. */
+static void work_elsewhere(struct bench *b)
+{
+	CHECK(cublasSetStream(b->app.blas, b->app.stream));
+}
+
+static void multiply(struct bench *b)
+{
+	const struct app_shape one_head = {1, b->shape.rows, b->shape.rows, b->shape.depth};
+
+	app_scores(&b->app, one_head, b->raw, b->raw, b->spare);
+}
+
+/* Once the chain is through, cuBLAS works where its Q was. */
+static void workspace_over_q(struct bench *b, int r)
+{
+	bench_inputs(b, r);
+	chain(b, &b->t);
+	observe_o(b, &b->t, r);
+	if (!late(r))
+		return;
+	work_in(b, b->t.q, b->n * 2);
+	multiply(b);
+	work_elsewhere(b);
+	observe_p(b, &b->t, r);
+}
+
+/* The same of the first half of P; but where the stream was set since, all of P is left alone. */
+static void workspace_over_p(struct bench *b, int r)
+{
+	const size_t half = b->scores / 2;
+
+	bench_inputs(b, r);
+	chain(b, &b->t);
+	observe_o(b, &b->t, r);
+	if (!late(r))
+		return;
+	work_in(b, b->t.p, half * 2);
+	if (r == 9)
+		work_elsewhere(b);
+	multiply(b);
+	work_elsewhere(b);
+	if (r == 9)
+		observe_p(b, &b->t, r);
+	else
+		app_observe(&b->report, "half of P", r, b->t.p + half * 2, half);
+}
+
 const struct hazard hazards_memory[] = {
 	ONCE(p_managed, "the host reads P in managed memory"),
 	ONCE(p_managed_late, "… which is there from some moment on"),
@@ -189,5 +244,7 @@ const struct hazard hazards_memory[] = {
 	ONCE(p_moves, "P's physical memory is mapped elsewhere, and read there"),
 	ONCE(p_in_texture, "a kernel reads P through a texture"),
 	EACH_APART(constant_set, "a kernel's constant is set to something else"),
+	EACH(workspace_over_q, "cuBLAS works where Q was, then P is read"),
+	EACH(workspace_over_p, "… where half of P was, whose other half is read"),
 	{0},
 };

@@ -288,6 +288,10 @@ static cublasStatus_t product(cublasHandle_t handle, const struct call *c, const
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	if (!c->m || !c->n || !c->batch)
 		return CUBLAS_STATUS_SUCCESS;
+	/* Sums of parts, say. */
+	if (h->workspace && h->workspace_bytes &&
+	    blas_driver()->fill((uintptr_t)h->workspace, 0xa5, h->workspace_bytes, h->stream))
+		return CUBLAS_STATUS_EXECUTION_FAILED;
 	return c->by_lt && c->k ? through_lt(h, c, alpha, beta) : direct(h, c, alpha, beta);
 }
 

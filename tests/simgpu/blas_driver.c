@@ -31,6 +31,7 @@ static void find(void)
 		{"cuLibraryLoadFromFile", 12000, &driver.library_load},
 		{"cuLibraryGetKernel", 12000, &driver.library_kernel},
 		{"cuLaunchKernelEx", 11060, &driver.launch},
+		{"cuMemsetD8Async", 3020, &driver.fill},
 	};
 
 	if (!ask)

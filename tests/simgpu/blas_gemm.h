@@ -43,6 +43,7 @@ struct blas_driver {
 	__typeof__(&cuLibraryLoadFromFile) library_load;
 	__typeof__(&cuLibraryGetKernel) library_kernel;
 	__typeof__(&cuLaunchKernelEx) launch;
+	__typeof__(&cuMemsetD8Async) fill;
 };
 const struct blas_driver *blas_driver(void);
 

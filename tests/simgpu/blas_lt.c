@@ -344,7 +344,7 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatm
 	const struct layout *ld = (const struct layout *)d_layout;
 	struct gemm_args g = {0};
 
-	(void)algo, (void)workspace, (void)workspace_bytes;
+	(void)algo;
 	if (!handle)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (!d || !la || !lb || !lc || !ld)
@@ -368,6 +368,9 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatm
 	if (!epilogue(&g, d))
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	g.scale_type = d->scale;
+	if (workspace && workspace_bytes &&
+	    blas_driver()->fill((uintptr_t)workspace, 0xa5, workspace_bytes, (CUstream)stream))
+		return CUBLAS_STATUS_EXECUTION_FAILED;
 	return cublasLt_for_cublas_gemm(
 		&g, alpha, beta, d->pointer_mode == CUBLASLT_POINTER_MODE_DEVICE, (CUstream)stream);
 }
