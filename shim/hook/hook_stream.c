@@ -82,6 +82,10 @@ BOTH(STREAM_CALL, cuEventRecordWithFlags, ptsz, (CUevent event, CUstream stream,
 BOTH(STREAM_CALL, cuStreamWaitEvent, ptsz, (CUstream stream, CUevent event, unsigned flags),
      (stream, event, flags))
 WAIT(cuEventQuery, (CUevent event), (event))
+WAIT(cuCtxRecordEvent, (CUcontext context, CUevent event), (context, event))
+WAIT(cuCtxWaitEvent, (CUcontext context, CUevent event), (context, event))
+WAIT(cuGreenCtxRecordEvent, (CUgreenCtx context, CUevent event), (context, event))
+WAIT(cuGreenCtxWaitEvent, (CUgreenCtx context, CUevent event), (context, event))
 
 /* A function of the program's own calls no driver and sees no memory of the device's. What else it
  * may write can be written unseen at any time, and is saved beforehand (snapshot.h). */

@@ -109,6 +109,31 @@ static void other_stream(struct bench *b, const struct merged *m, int r)
 	CHECK(cuStreamDestroy(other));
 }
 
+/* The event is recorded for all of the context: of the streams none is named. */
+static void all_streams(struct bench *b, const struct merged *m, int r)
+{
+	CUresult (*record)(CUcontext context, CUevent event) = NULL;
+	CUstream here = b->app.stream, other;
+	CUevent done;
+
+	(void)m;
+	CHECK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	CHECK(cuEventCreate(&done, CU_EVENT_DISABLE_TIMING));
+	cuGetProcAddress("cuCtxRecordEvent", (void **)&record, 12050, 0, NULL);
+	if (record)
+		CHECK(record(b->app.context, done));
+	else
+		CHECK(cuEventRecord(done, here));
+	CHECK(cuStreamWaitEvent(other, done, 0));
+	app_set_stream(&b->app, other);
+	app_copy(&b->app, b->spare, b->t.o, b->n);
+	CHECK(cuStreamSynchronize(other));
+	app_set_stream(&b->app, here);
+	observe(b, "O other", r, b->spare);
+	CHECK(cuEventDestroy(done));
+	CHECK(cuStreamDestroy(other));
+}
+
 /* Copied over V: no kernel that still reads V may write there. */
 static void outputs_into_v(void)
 {
@@ -172,6 +197,7 @@ CASE(outputs_edited_before, merging(edit_o, read_o))
 CASE(outputs_inputs_go, merging(overwrite_v, read_o))
 CASE(outputs_awaited, merging(wait_for_o, read_o))
 CASE(outputs_other_stream, merging(other_stream, NULL))
+CASE(outputs_all_streams, merging(all_streams, NULL))
 
 const struct hazard hazards_outputs[] = {
 	ONCE(outputs, "O made [S,H,D], and nothing else"),
@@ -183,6 +209,7 @@ const struct hazard hazards_outputs[] = {
 	ONCE(outputs_inputs_go, "K and V are overwritten before O is copied"),
 	ONCE(outputs_awaited, "the host waits between product and copy"),
 	ONCE(outputs_other_stream, "another stream reads O before it is copied"),
+	ONCE(outputs_all_streams, "… behind an event of the whole context"),
 	ONCE(outputs_into_v, "O is copied over V"),
 	ONCE(outputs_into_p, "O is copied over a part of P, whose rest is read"),
 	ONCE(outputs_feed, "O is the next attention's Q too"),

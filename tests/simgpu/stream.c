@@ -369,6 +369,57 @@ CUresult sim_stream_wait(struct sim_stream *stream, struct sim_event *event)
 		false);
 }
 
+/* ---- all streams of a context --------------------------------------------------------------- */
+
+/* One that is behind all that the context's others hold. NULL: no memory, or one of them captures.
+ */
+static struct sim_stream *behind_all(struct sim_context *ctx)
+{
+	struct sim_stream *all = sim_stream_new(ctx, CU_STREAM_NON_BLOCKING, 0);
+	struct sim_stream *first;
+	struct sim_ticket at;
+
+	pthread_mutex_lock(&sim_lock);
+	first = streams;
+	pthread_mutex_unlock(&sim_lock);
+	for (struct sim_stream *s = first; all && s; s = s->next) {
+		if (s->ctx != ctx || s == all)
+			continue;
+		if (s->capture)
+			return NULL;
+		at = (struct sim_ticket){s, s->submitted};
+		sim_stream_after(all, &at);
+		sim_submit(all,
+			   sim_work_new(sizeof(struct sim_work), run_nothing,
+					CU_GRAPH_NODE_TYPE_EMPTY),
+			   false);
+	}
+	return all;
+}
+
+CUresult CUDAAPI cuCtxRecordEvent(CUcontext handle, CUevent event)
+{
+	struct sim_context *ctx = sim_context(handle);
+	struct sim_stream *all;
+
+	SIM_ENTER(" event=%p", (void *)event);
+	if (!ctx)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!sim_event(event))
+		return CUDA_ERROR_INVALID_HANDLE;
+	all = behind_all(ctx);
+	return all ? sim_event_record(sim_event(event), all, false)
+		   : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+CUresult CUDAAPI cuGreenCtxRecordEvent(CUgreenCtx green, CUevent event)
+{
+	CUcontext ctx;
+	CUresult result = cuCtxFromGreenCtx(&ctx, green);
+
+	return result == CUDA_SUCCESS ? cuCtxRecordEvent(ctx, event) : result;
+}
+
 /* ---- entry points without a stream-0 flavour -------------------------------------------- */
 
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
