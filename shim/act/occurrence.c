@@ -264,6 +264,16 @@ bool occurrence_extend(struct chain *chain, const struct sight *sight)
 /* ---- deferring
  * ------------------------------------------------------------------------------------- */
 
+/* A launch that says more than a step of a chain can keep, an event to be triggered, say: it is
+ * watched from here on, and runs as it is. */
+static enum flow watch_instead(struct chain *chain, const struct sight *sight)
+{
+	held_realise(chain, op_queue(sight->op), "chain_broken", false);
+	if (chain->used)
+		occurrence_extend(chain, sight);
+	return FLOW_PASS;
+}
+
 enum flow occurrence_defer(struct chain *chain, const struct sight *sight)
 {
 	const struct op *op = sight->op;
@@ -271,6 +281,9 @@ enum flow occurrence_defer(struct chain *chain, const struct sight *sight)
 	int step;
 
 	COST_SHARED(PURPOSE_REPLACING);
+	if (op->kind == OP_LAUNCH && !chain->recorded &&
+	    (op->launch.cooperative || op->launch.peculiar))
+		return watch_instead(chain, sight);
 	if (!chain_extend(chain, sight)) {
 		held_realise(chain, op_queue(op), "chain_broken", false);
 		return FLOW_PASS;

@@ -201,9 +201,31 @@ CUresult CUDAAPI cuLaunchKernel_ptsz(CUfunction f, unsigned int gx, unsigned int
 				     unsigned int bz, unsigned int shared, CUstream stream,
 				     void **params, void **extra);
 
+static void launch_marked(struct app *app, CUfunction f, unsigned blocks, unsigned threads,
+			  void **params)
+{
+	CUlaunchAttribute mark = {
+		.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
+		.value.programmaticEvent.event = app->mark,
+	};
+	const CUlaunchConfig config = {.gridDimX = blocks,
+				       .gridDimY = 1,
+				       .gridDimZ = 1,
+				       .blockDimX = threads,
+				       .blockDimY = 1,
+				       .blockDimZ = 1,
+				       .hStream = app->stream,
+				       .attrs = &mark,
+				       .numAttrs = 1};
+
+	CHECK(cuLaunchKernelEx(&config, f, params, NULL));
+}
+
 void app_launch(struct app *app, CUfunction f, unsigned blocks, unsigned threads, void **params)
 {
-	if (app->per_thread)
+	if (app->mark)
+		launch_marked(app, f, blocks, threads, params);
+	else if (app->per_thread)
 		CHECK(cuLaunchKernel_ptsz(f, blocks, 1, 1, threads, 1, 1, 0, app->stream, params,
 					  NULL));
 	else

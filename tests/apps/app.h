@@ -50,6 +50,7 @@ struct app {
 	cublasHandle_t blas;
 	CUstream stream; /* of the handle and of every launch below */
 	bool per_thread; /* launches by cuLaunchKernel_ptsz */
+	CUevent mark;	 /* launches trigger it; NULL: none */
 };
 
 /* Initialises the driver, makes the primary context of device 0 current, loads PROGRAM.kernels

@@ -413,6 +413,44 @@ CASE(alloc_in_window, meddling(allocate_inside))
 CASE(growing_keys, growing(false))
 CASE(growing_bias, growing(true))
 
+/* The chain's first kernel triggers an event, by which another stream waits for what came before.
+ */
+static void event_of_launch(void)
+{
+	CUstream compute, other;
+	CUevent begun;
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuStreamCreate(&compute, CU_STREAM_NON_BLOCKING));
+	CHECK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	CHECK(cuEventCreate(&begun, CU_EVENT_DISABLE_TIMING));
+	app_set_stream(&b.app, compute);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		for (int i = 0; i < 30; i++)
+			app_fill(&b.app, b.spare, (float)(r * i), b.scores);
+		chain_open(&b, &b.t);
+		b.app.mark = late(r) ? begun : NULL;
+		app_scale(&b.app, b.t.x, b.t.s, 0.25f, b.scores);
+		b.app.mark = NULL;
+		app_softmax(&b.app, b.t.p, b.t.x, b.scores / (size_t)b.shape.columns,
+			    b.shape.columns);
+		chain_close(&b, &b.t);
+		if (late(r)) {
+			CHECK(cuStreamWaitEvent(other, begun, 0));
+			b.app.stream = other;
+			app_copy(&b.app, b.raw, b.spare, b.n);
+			b.app.stream = compute;
+			CHECK(cuStreamSynchronize(other));
+			app_observe(&b.report, "copy", r, b.raw, b.n);
+		}
+		CHECK(cuStreamSynchronize(compute));
+		observe_o(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
 const struct hazard hazards_order[] = {
 	ONCE(k_rewritten, "K is uploaded anew between the products"),
 	ONCE(k_filled, "a kernel fills K between the products"),
@@ -437,5 +475,6 @@ const struct hazard hazards_order[] = {
 	ONCE(lengths, "as many queries as keys, another number each time"),
 	ONCE(two_readers_after_event, "P is read on two streams that wait for one event"),
 	ONCE(input_rewritten_after_event, "Q is overwritten on a stream that waited for Q.K alone"),
+	ONCE(event_of_launch, "a launch of the chain's triggers an event"),
 	{0},
 };

@@ -166,5 +166,10 @@ CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **
 			       {c->blockDimX, c->blockDimY, c->blockDimZ},
 			       c->sharedMemBytes};
 	LOG_LAUNCH(f, shape, c->hStream, extra);
-	return launch(f, &shape, c->hStream, params, extra);
+	CUresult result = launch(f, &shape, c->hStream, params, extra);
+	for (unsigned i = 0; i < c->numAttrs && result == CUDA_SUCCESS; i++)
+		if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+			result = cuEventRecord(c->attrs[i].value.programmaticEvent.event,
+					       c->hStream);
+	return result;
 }
