@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shim/base/cost.h"
+#include "shim/base/range.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
 #include "shim/gpu/ledger.h"
@@ -16,6 +17,7 @@
 #include "shim/real/driver.h"
 #include "shim/gpu/scratch.h"
 #include "shim/gpu/timing.h"
+#include "shim/rules/shadow.h"
 
 #define KERNELS	   1024
 #define QUESTIONS  8
@@ -25,17 +27,58 @@ static struct answer {
 	uint32_t function; /* its number, 0: free */
 	uint32_t launches;
 	bool near, asked;
-	bool known; /* there was an answer, or there will be none */
+	bool known;	/* there was an answer, or there will be none */
+	uint64_t since; /* moment of the latest place when it was asked for */
 } answers[KERNELS];
+
+/* Where copies put addresses, the latest of them, in a ring. */
+#define PLACES 16
+static struct place {
+	uint64_t begin, end;
+	uint64_t moment; /* from 1 */
+} places[PLACES];
+static uint64_t latest; /* moment: places[moment % PLACES] */
 
 static struct question {
 	struct answer *of; /* NULL: free */
 	uint32_t function;
 	CUcontext context; /* of the event */
 	CUevent begun, done;
+	uint64_t since;			 /* of the answer */
 	uint64_t promised;		 /* to the ledger */
 	struct addresses_result *result; /* pinned */
 } questions[QUESTIONS];
+
+static bool holds_addresses(uint64_t begin, uint64_t end, uint64_t since)
+{
+	for (int i = 0; i < PLACES; i++)
+		if (places[i].moment > since &&
+		    range_overlap(begin, end, places[i].begin, places[i].end))
+			return true;
+	return false;
+}
+
+void reach_note(const struct op *op)
+{
+	const struct op_range *from = &op->copy.source, *to = &op->copy.target;
+
+	if (op->kind != OP_COPY || !to->bytes ||
+	    !(shadow_brings_addresses(op) ||
+	      holds_addresses(from->base, from->base + from->bytes, 0)))
+		return;
+	latest++;
+	places[latest % PLACES] = (struct place){to->base, to->base + to->bytes, latest};
+}
+
+/* Was an address put where the launch is pointed to, behind the answer's back? */
+static bool is_stale(const struct answer *answer, const struct access_list *list)
+{
+	bool any = false;
+
+	for (int i = 0; i < list->count && !any && answer->since < latest; i++)
+		any = holds_addresses(list->item[i].begin, list->item[i].end, answer->since);
+	return any;
+}
 
 static struct answer *answer_of(const struct function *function)
 {
@@ -87,6 +130,7 @@ void reach_take_answers(void)
 		if (question->of->function == question->function) {
 			question->of->asked = false;
 			question->of->known = true;
+			question->of->since = question->since;
 			question->of->near =
 				result == CUDA_SUCCESS && !mirrors_any_address(question->result);
 		}
@@ -181,6 +225,7 @@ static void ask(struct answer *answer, const struct op *op, const struct access_
 	if (question && enqueue(question, op, list)) {
 		question->of = answer;
 		question->function = answer->function;
+		question->since = latest;
 		question->promised = ledger_promise(LEDGER_REACH);
 		answer->asked = true;
 	}
@@ -191,14 +236,17 @@ static void ask(struct answer *answer, const struct op *op, const struct access_
 void reach_refine(const struct sight *sight, bool may_ask)
 {
 	struct answer *answer = answer_of(sight->function);
+	bool stale;
 
 	if (may_ask)
 		reach_take_answers();
+	stale = is_stale(answer, sight->list);
 	/* At its first launch, and whenever as many more have passed. */
-	if (may_ask && !answer->asked && (answer->launches & (answer->launches + 1)) == 0)
+	if (may_ask && !answer->asked &&
+	    (stale || (answer->launches & (answer->launches + 1)) == 0))
 		ask(answer, sight->op, sight->list);
 	answer->launches += may_ask;
-	sight->list->far = !answer->near;
+	sight->list->far = !answer->near || stale;
 	sight->list->unsettled = !answer->known;
 }
 

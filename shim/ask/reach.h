@@ -3,8 +3,8 @@
  * How far a kernel without a rule may reach: only into the allocations that its parameters point
  * into, or by addresses that lie in memory there (arrays of pointers to matrices, say) anywhere.
  * Before its first launch, and ever more rarely later, our own kernel looks on its stream for such
- * addresses in all that it was pointed to. Where there are some, or as long as the answer is not
- * back, it may touch anything.
+ * addresses in all that it was pointed to; and again where a copy was seen to bring some. Where
+ * there are some, or as long as the answer is not back, it may touch anything.
  *
  * All functions: flow lock held.
  */
@@ -16,6 +16,9 @@
 /* Says of a launch's accesses whether it may follow addresses in memory, and whether that is its
  * kernel's own answer or what holds until there is one. Never waits. */
 void reach_refine(const struct sight *sight, bool may_ask);
+
+/* Takes in an op in program order: a copy may put addresses where there were none. */
+void reach_note(const struct op *op);
 
 /* Takes in what came back, so that it is known where nothing may be asked. */
 void reach_take_answers(void);

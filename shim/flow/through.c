@@ -335,6 +335,7 @@ static enum flow ask_all(struct op *op)
 		graph_copy_for(op->handle, op); /* its copy may still be running */
 	shadow_note(sight);
 	addresses_note(sight);
+	reach_note(op);
 	age_chains();
 	copies_guard(sight);
 	if (delivers) {

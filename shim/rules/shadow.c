@@ -110,6 +110,20 @@ static void note_copy(const struct op *op)
 		shadow_put(op->copy.target.base, op->copy.host, bytes);
 }
 
+bool shadow_brings_addresses(const struct op *op)
+{
+	const uint64_t bytes = op->kind == OP_COPY ? bytes_kept(op) : 0;
+	const unsigned char *host = op->copy.host;
+	uint64_t word;
+
+	for (uint64_t at = 0; at + 8 <= bytes; at += 8) {
+		memcpy(&word, host + at, 8);
+		if (word && memory_find(word))
+			return true;
+	}
+	return false;
+}
+
 /* torch.full() and its like, of which as many elements as may be of interest are one; and arrays of
  * addresses. */
 static void note_fill(const struct sight *sight)

@@ -28,6 +28,9 @@ void shadow_put(uint64_t address, const void *bytes, uint64_t size);
 /* Copies `size` bytes at a device address; false: not known. */
 bool shadow_get(uint64_t address, void *bytes, size_t size);
 
+/* Does a copy bring addresses of allocations from the host, as far as its bytes are kept? */
+bool shadow_brings_addresses(const struct op *op);
+
 /* The number that the one element there holds (dtype: enum attn_dtype, 16-bit or fp32). */
 bool shadow_number(uint64_t address, int dtype, double *number);
 

@@ -327,6 +327,41 @@ CASE(p_kept_free, looking(APART, after_free))
 CASE(p_kept_mask, looking(TOGETHER, after_mask_change))
 CASE(all_read, looking(TOGETHER, scores_too))
 
+/* The same with a table that holds nothing at first, and is filled by the host, or by a copy of
+ * what the host filled. */
+static void addresses_come_late(void)
+{
+	CUdeviceptr table, ready, copy;
+	CUfunction copy_by_table;
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuModuleGetFunction(&copy_by_table, b.app.module, "app_copy_by_table_f16"));
+	table = app_alloc(2 * sizeof(CUdeviceptr));
+	ready = app_alloc(2 * sizeof(CUdeviceptr));
+	copy = app_alloc(b.scores * 2);
+	CHECK(cuMemsetD8(table, 0, 2 * sizeof(CUdeviceptr)));
+	for (int r = 0; r < 2 * REPETITIONS; r++) {
+		const CUdeviceptr addresses[2] = {copy, b.t.p};
+		long long n = late(r) ? (long long)b.scores : 0;
+
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (late(r))
+			CHECK(cuMemcpyHtoD(r % 4 == 1 ? table : ready, addresses,
+					   sizeof(addresses)));
+		if (late(r) && r % 4 == 3)
+			CHECK(cuMemcpyDtoD(table, ready, sizeof(addresses)));
+		app_launch(&b.app, copy_by_table, (unsigned)((b.scores + 255) / 256), 256,
+			   (void *[]){&table, &n});
+		if (late(r))
+			app_observe(&b.report, "copy", r, copy, b.scores);
+		CHECK(cuMemsetD8(table, 0, 2 * sizeof(CUdeviceptr)));
+	}
+	bench_close(&b);
+}
+
 const struct hazard hazards_observe[] = {
 	ONCE(p_copied, "P is copied to the host in late repetitions"),
 	ONCE(p_copied_apart, "the same, each tensor in its own allocation"),
@@ -354,5 +389,6 @@ const struct hazard hazards_observe[] = {
 	EACH(p_in_window, "a second kernel reads P before P.V"),
 	ONCE(integers_between, "a kernel reads integers that could be addresses"),
 	ONCE(addresses_in_memory, "a kernel finds P by an address that lies in memory"),
+	ONCE(addresses_come_late, "… which comes there after many launches"),
 	{0},
 };
