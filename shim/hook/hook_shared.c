@@ -107,6 +107,19 @@ SHARE_HOOK(cuTexObjectCreate,
 	   (texture, resource, desc, view), texture_range(resource).base,
 	   texture_range(resource).bytes)
 
+/* The texture of a module, before there were objects. */
+SHARE_HOOK(cuTexRefSetAddress_v2,
+	   (size_t * offset, CUtexref texture, CUdeviceptr address, size_t bytes),
+	   (offset, texture, address, bytes), address, bytes)
+
+#define TEXTURE_2D(function)                                                                       \
+	SHARE_HOOK(function,                                                                       \
+		   (CUtexref texture, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr address,      \
+		    size_t pitch),                                                                 \
+		   (texture, desc, address, pitch), address, pitch * desc->Height)
+TEXTURE_2D(cuTexRefSetAddress2D_v2)
+TEXTURE_2D(cuTexRefSetAddress2D_v3)
+
 /* ---- mapped memory -------------------------------------------------------------------------- */
 
 #define MAPPINGS 4096 /* more than that, and the rest counts as shared */

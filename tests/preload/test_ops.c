@@ -466,6 +466,29 @@ static void memory_for_a_network_card_is_shared(void **state)
 	}
 }
 
+static void memory_for_a_texture_is_shared(void **state)
+{
+	const CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_LINEAR,
+					     .res.linear = {.devPtr = device + 512,
+							    .format = CU_AD_FORMAT_FLOAT,
+							    .numChannels = 1,
+							    .sizeInBytes = 1024}};
+	const CUDA_TEXTURE_DESC desc = {.flags = 0};
+	CUtexObject texture;
+
+	assert_int_equal(CALL(cuTexObjectCreate)(&texture, &resource, &desc, NULL), 0);
+	assert_int_equal(CALL(cuTexRefSetAddress_v2)(NULL, NULL, device + 512, 1024), 0);
+	assert_int_equal(seen->count, 4);
+	for (unsigned i = 0; i < seen->count; i += 2) {
+		assert_int_equal(EVENT(i)->when, PROBE_FLUSH);
+		assert_int_equal(EVENT(i + 1)->op.kind, OP_ALLOC);
+		assert_int_equal(EVENT(i + 1)->op.alloc.kind, MEMORY_SHARED);
+		assert_int_equal(EVENT(i + 1)->op.alloc.range.base, device + 512);
+		assert_int_equal(EVENT(i + 1)->op.alloc.range.bytes, 1024);
+	}
+	assert_int_equal(CALL(cuTexObjectDestroy)(texture), 0);
+}
+
 static void the_context_is_the_current_one(void **state)
 {
 	CUcontext current;
@@ -537,6 +560,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(aliased_memory_is_told_as_shared, begin),
 		cmocka_unit_test_setup(access_that_is_taken_away_flushes, begin),
 		cmocka_unit_test_setup(memory_for_a_network_card_is_shared, begin),
+		cmocka_unit_test_setup(memory_for_a_texture_is_shared, begin),
 		cmocka_unit_test_setup(the_context_is_the_current_one, begin),
 		cmocka_unit_test_setup(errors_and_errno_pass_through, begin),
 		cmocka_unit_test_setup(proc_address_on_a_whole_driver, begin),

@@ -283,6 +283,19 @@ CUresult CUDAAPI cuTexObjectDestroy(CUtexObject object)
 	return CUDA_SUCCESS;
 }
 
+/* No module has references. */
+CUresult CUDAAPI cuTexRefSetAddress(size_t *offset, CUtexref texture, CUdeviceptr address,
+				    size_t bytes)
+{
+	SIM_ENTER(" address=0x%llx bytes=%zu", address, bytes);
+	(void)texture;
+	if (!sim_valid(address, bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (offset)
+		*offset = 0;
+	return CUDA_SUCCESS;
+}
+
 /* ---- pools: names for the one there is -------------------------------------------------- */
 
 static struct sim_pool {
