@@ -8,6 +8,10 @@
 #include <string.h>
 
 #include "shim/ask/addresses.h"
+#include "shim/flow/capture.h"
+#include "shim/gpu/late.h"
+#include "shim/hazard/copies.h"
+#include "shim/hazard/held.h"
 #include "shim/op/gemm.h"
 #include "shim/op/memory.h"
 #include "shim/rules/rules.h"
@@ -22,6 +26,17 @@ static void add_matrix(struct access_list *list, const struct matrix *matrix, in
 	if (mode == ACCESS_WRITE && matrix_dense(matrix, batch))
 		access.sure_end = access.end;
 	access_add(list, access);
+}
+
+/* Frameworks say with each product where it may work, and keep that apart: it is one access more
+ * where anything lies near that somebody may want, or where nobody knows yet (a graph). */
+static bool workspace_matters(const struct op_gemm *op)
+{
+	const uint64_t end = op->workspace + op->workspace_bytes;
+
+	return op->workspace_bytes &&
+	       (capture_under_way() || late_pending() || held_near(op->workspace, end) ||
+		copies_near(op->workspace, end));
 }
 
 static void of_gemm(struct access_list *list, const struct op_gemm *op)
@@ -45,7 +60,7 @@ static void of_gemm(struct access_list *list, const struct op_gemm *op)
 		reads_c = false;
 	}
 	add_matrix(list, &gemm.c, gemm.batch, reads_c ? ACCESS_UNKNOWN : ACCESS_WRITE, 2);
-	if (op->workspace_bytes) /* behind the output, which is asked for first */
+	if (workspace_matters(op)) /* behind the output, which is asked for first */
 		access_add(list, (struct access){.begin = op->workspace,
 						 .end = op->workspace + op->workspace_bytes,
 						 .sure_end = op->workspace + op->workspace_bytes,

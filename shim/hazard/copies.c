@@ -191,6 +191,12 @@ static bool near(const struct held_copy *c, uint64_t low, uint64_t high)
 	       range_overlap(low, high, c->out_begin, c->out_end);
 }
 
+bool copies_near(uint64_t begin, uint64_t end)
+{
+	for_each_copy(c) if (near(c, begin, end)) return true;
+	return false;
+}
+
 void copies_guard(const struct sight *sight)
 {
 	const struct access_list *list = sight->list;

@@ -26,6 +26,9 @@
 /* Is anything remembered that an op might change, or any copy worth looking for? */
 bool copies_watch(void);
 
+/* Is any copy, or what it is made of, there? */
+bool copies_near(uint64_t begin, uint64_t end);
+
 /* Applies the table before an op. A GEMM's reading is left to the two functions below. */
 void copies_guard(const struct sight *sight);
 

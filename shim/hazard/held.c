@@ -579,6 +579,12 @@ void held_guard_graph(const struct op *op, const struct graph_ranges *ranges,
 		guard_chain_from_graph(chain, op, ranges, chain->deferred ? order : NULL);
 }
 
+bool held_near(uint64_t begin, uint64_t end)
+{
+	for_each_chain(chain) if (range_overlap(begin, end, chain->low, chain->high)) return true;
+	return false;
+}
+
 void held_guard_write(uint64_t begin, uint64_t end, struct queue writer, const struct chain *except)
 {
 	const struct access_list list = {

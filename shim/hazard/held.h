@@ -38,6 +38,9 @@ struct graph_order;
 void held_guard_graph(const struct op *op, const struct graph_ranges *ranges,
 		      const struct graph_order *order, const void *own);
 
+/* Does any chain, held back or watched, have anything there, or on both sides of it? */
+bool held_near(uint64_t begin, uint64_t end);
+
 /* The same for a range that we write ourselves on a queue (write-back, poison): it is ordered
  * behind late work there. */
 void held_guard_write(uint64_t begin, uint64_t end, struct queue writer,
