@@ -28,6 +28,7 @@
 #include "shim/gpu/nvtx.h"
 #include "shim/gpu/scratch.h"
 #include "shim/hazard/held.h"
+#include "shim/log/decline.h"
 #include "shim/log/log.h"
 #include "shim/op/graph.h"
 #include "shim/real/driver.h"
@@ -282,12 +283,30 @@ void flow_graph_updating(CUgraphExec exec)
 	errno = saved;
 }
 
+/* Was any node of an executable graph ever disabled? It stays so when that is updated, and which
+ * one it was nobody knows here. */
+static atomic_bool disabled;
+
+static void updated_unknown(void)
+{
+	const int saved = errno;
+
+	enter();
+	log_decline(REASON_CAPTURE, "updated, and nodes of it may be disabled");
+	leave_untold();
+	errno = saved;
+}
+
 void flow_graph_updated(CUgraph graph, CUgraphExec exec)
 {
 	cuuint64_t flags = ~(cuuint64_t)0; /* unknown ones: no copy is made */
 
 	if (!flow_active() || !capture_ever() || driver_resolve() < 0)
 		return;
+	if (atomic_load_explicit(&disabled, memory_order_relaxed)) {
+		updated_unknown();
+		return;
+	}
 	if (driver.cuGraphExecGetFlags && driver.cuGraphExecGetFlags(exec, &flags) != CUDA_SUCCESS)
 		flags = ~(cuuint64_t)0;
 	flow_graph_instantiated(graph, exec, flags);
@@ -335,6 +354,8 @@ static void graph_touched(const char *name)
 {
 	const int saved = errno;
 
+	if (strcmp(name, "cuGraphNodeSetEnabled") == 0)
+		atomic_store_explicit(&disabled, true, memory_order_relaxed);
 	if (!begins(name, "cuGraph") || begins(name, "cuGraphUpload") ||
 	    begins(name, "cuGraphics") || !flow_active() || !capture_ever())
 		return;

@@ -128,7 +128,8 @@ int main(int argc, char **argv)
 		hazards_forms,	    hazards_arrays,	   hazards_copies,     hazards_outputs,
 		hazards_columns,    hazards_masks,	   hazards_library,    hazards_dense,
 		hazards_values,	    hazards_casts,	   hazards_engines,    hazards_graphs,
-		hazards_graph_life, hazards_graph_threads, hazards_graph_hand, hazards_memory};
+		hazards_graph_life, hazards_graph_threads, hazards_graph_hand, hazards_graph_nodes,
+		hazards_memory};
 
 	for (unsigned g = 0; argc == 2 && g < sizeof(groups) / sizeof(*groups); g++)
 		for (const struct hazard *h = groups[g]; h->name; h++) {

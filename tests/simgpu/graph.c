@@ -192,6 +192,8 @@ static CUresult run_nodes(struct sim_graph *g)
 		if (!next)
 			return CUDA_ERROR_UNKNOWN; /* a circle */
 		next->done = true;
+		if (next->disabled)
+			continue;
 		if (next->body)
 			r = next->body->work->run(next->body->work);
 		else if (next->child)
@@ -291,6 +293,32 @@ CUresult CUDAAPI cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t *flags)
 	return CUDA_SUCCESS;
 }
 
+/* The program names them as the nodes of the graph that the first one was made of, and those that
+ * are disabled stay so, whatever they are updated to. */
+static void keep_nodes(struct sim_graph *updated, const struct sim_graph *before)
+{
+	const struct sim_node *old = before->head;
+
+	for (struct sim_node *node = updated->head; node && old; node = node->next) {
+		node->origin = old->origin;
+		node->disabled = old->disabled;
+		if (node->child && old->child)
+			keep_nodes(node->child, old->child);
+		old = old->next;
+	}
+}
+
+/* … of a graph inside it, perhaps. */
+static struct sim_node *copy_within(const struct sim_graph *copy, const struct sim_node *origin)
+{
+	struct sim_node *found = copy_in(copy, origin);
+
+	for (struct sim_node *node = copy->head; node && !found; node = node->next)
+		if (node->child)
+			found = copy_within(node->child, origin);
+	return found;
+}
+
 /* The same kinds of nodes with the same edges, only what they do may differ. */
 CUresult CUDAAPI cuGraphExecUpdate(CUgraphExec handle, CUgraph graph,
 				   CUgraphExecUpdateResultInfo *info)
@@ -310,9 +338,22 @@ CUresult CUDAAPI cuGraphExecUpdate(CUgraphExec handle, CUgraph graph,
 		info->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
 		return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 	}
-	leave_graph(exec->graph);
+	struct sim_graph *before = exec->graph;
 	exec->graph = copy_graph(g);
 	exec->graph->users = 1;
+	keep_nodes(exec->graph, before);
+	leave_graph(before);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode node, unsigned int enabled)
+{
+	SIM_ENTER(" exec=%p node=%p enabled=%u", (void *)handle, (void *)node, enabled);
+	struct graph_exec *exec = exec_of(handle);
+	struct sim_node *copy = exec ? copy_within(exec->graph, (struct sim_node *)node) : NULL;
+	if (!copy || !copy->body)
+		return CUDA_ERROR_INVALID_VALUE;
+	copy->disabled = !enabled;
 	return CUDA_SUCCESS;
 }
 

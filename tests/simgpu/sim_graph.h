@@ -21,6 +21,7 @@ struct sim_node {
 	unsigned count; /* of these */
 	struct sim_graph *graph;
 	const struct sim_node *origin; /* that it is a copy of */
+	bool disabled;		       /* in an executable graph: nothing is done in its place */
 	bool done;
 	struct sim_node *next;
 };
