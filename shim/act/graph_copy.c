@@ -259,8 +259,11 @@ static struct graph_copy *copy_of(const void *exec)
 struct graph_copy *graph_copy_for(CUgraphExec exec, struct op *op)
 {
 	struct graph_copy *copy = copy_of(exec);
+	struct queue queue = op_queue(op);
 
-	if (!copy || is_captured(op_queue(op)))
+	if (copy && !queue.context) /* the stream knows its own */
+		queue.context = copy->latest.context;
+	if (!copy || is_captured(queue))
 		return NULL;
 	if (!copy->over && op->context != copy->context)
 		graph_copy_over(copy);
@@ -277,12 +280,12 @@ struct graph_copy *graph_copy_for(CUgraphExec exec, struct op *op)
 	}
 	/* Launches of one executable graph wait for each other, whatever their streams, and two
 	 * stand for this one. */
-	if (!order_behind(copy, op_queue(op))) {
+	if (!order_behind(copy, queue)) {
 		log_violation("a graph could not be ordered behind its own launch");
 		graph_copy_over(copy);
 	}
 	if (op->stream != CU_STREAM_PER_THREAD)
-		copy->latest = op_queue(op);
+		copy->latest = queue;
 	copy->under_way = true;
 	op->watcher = copy;
 	return copy->over ? NULL : copy;

@@ -309,8 +309,10 @@ static enum flow ask_all(struct op *op)
 	bool delivers;
 	enum flow flow;
 
-	if (!op->context) { /* the driver did not say which one is current */
+	if (!op->context) { /* none is current, or the driver did not say which one */
 		settle_and_forget(op->name);
+		if (op->kind == OP_GRAPH_LAUNCH)
+			graph_copy_for(op->handle, op);
 		return FLOW_PASS;
 	}
 	if (op->kind == OP_GEMM) {

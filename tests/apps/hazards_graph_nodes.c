@@ -5,6 +5,9 @@
  */
 #include "graph_bench.h"
 
+/* What every driver has, whichever the headers make of cuCtxCreate(). */
+CUresult CUDAAPI cuCtxCreate_v2(CUcontext *out, unsigned int flags, CUdevice device);
+
 /* Q is scaled ahead of the chain, but that node is disabled, also in what the executable graph is
  * updated to. */
 static void graph_disabled(void)
@@ -37,7 +40,52 @@ static void graph_disabled(void)
 	close_known(&b, exec);
 }
 
+/* Launches of one executable graph wait for each other, also where the context is another one, or
+ * none is current. Each makes the next one's Q. */
+static void launched_elsewhere(bool none)
+{
+	struct bench b;
+	CUgraphExec exec;
+	CUstream streams[2];
+	CUcontext here, there = NULL;
+
+	open_known(&b);
+	CHECK(cuCtxGetCurrent(&here));
+	if (!none) {
+		CHECK(cuCtxCreate_v2(&there, 0, 0));
+		CHECK(cuCtxSetCurrent(here));
+	}
+	streams[0] = b.app.stream;
+	CHECK(cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING));
+	begin(&b);
+	for (int k = 0; k < 4; k++)
+		chain(&b, &b.t);
+	app_scale(&b.app, b.t.q, b.t.o, 1.5f, b.n);
+	overwrite_scores(&b);
+	exec = end_ready(&b);
+	for (int r = 4; r < 12; r++) {
+		bench_inputs(&b, r);
+		for (int k = 0; k < 3; k++) {
+			CHECK(cuGraphLaunch(exec, streams[0]));
+			if (r >= 10)
+				CHECK(cuCtxSetCurrent(there));
+			CHECK(cuGraphLaunch(exec, streams[1]));
+			CHECK(cuCtxSetCurrent(here));
+		}
+		CHECK(cuStreamSynchronize(streams[0]));
+		CHECK(cuStreamSynchronize(streams[1]));
+		observe_o(&b, &b.t, r);
+		observe_p(&b, &b.t, r);
+	}
+	close_known(&b, exec);
+}
+
+CASE(graph_no_context, launched_elsewhere(true))
+CASE(graph_other_context, launched_elsewhere(false))
+
 const struct hazard hazards_graph_nodes[] = {
 	ONCE(graph_disabled, "a node of an executable graph is disabled"),
+	ONCE(graph_no_context, "it is launched where no context is current"),
+	ONCE(graph_other_context, "… where another one is"),
 	{0},
 };

@@ -88,6 +88,8 @@ static const struct proved {
 	{"graphs_in_turn", 1, true},
 	{"graph_v_over_q_alone", 1, true},
 	{"graph_waits", 1, true},
+	{"graph_no_context", 1, true},
+	{"graph_other_context", 1, true},
 	{"graph_aliased", 1, true},
 	{"graph_learned", 0, true},
 	{"graph_unknown", 1, false},
