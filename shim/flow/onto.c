@@ -11,6 +11,9 @@ void onto_begun(const struct op *op)
 	const CUgraph graph = recording_place(op);
 
 	if (built_is(graph)) {
+		/* Nodes may come to it and stay, even if the capture fails. */
+		graph_gone(graph);
+		recording_forget(graph);
 		recording_begin(op, true);
 		return;
 	}

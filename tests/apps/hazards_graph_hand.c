@@ -269,37 +269,69 @@ static void graph_hand_inside(void)
 	replay(&b, graph, &b.t, "spare");
 }
 
-/* A reader of P is captured into a child of a graph that was known. Attention runs outside. */
+/* A graph that is known: it copies Q. */
+static CUgraph known_graph(struct bench *b, CUgraphNode *latest)
+{
+	CUgraph graph = open_graph(b, 4);
+	CUgraphExec exec;
+
+	begin(b);
+	app_copy(&b->app, b->spare, b->t.q, b->n);
+	graph_add(graph, latest, end(b));
+	CHECK(cuGraphInstantiate(&exec, graph, 0));
+	CHECK(cuGraphExecDestroy(exec));
+	return graph;
+}
+
+/* Attention runs outside, and the graph, which is destroyed, behind it. */
+static void run_behind(struct bench *b, CUgraph graph)
+{
+	CUgraphExec exec;
+
+	CHECK(cuGraphInstantiate(&exec, graph, 0));
+	CHECK(cuGraphDestroy(graph));
+	for (int r = 4; r < 12; r++) {
+		bench_inputs(b, r);
+		chain(b, &b->t);
+		launch(b, exec);
+		observe_o(b, &b->t, r);
+		app_observe(&b->report, "copy", r, b->spare, b->scores);
+	}
+	close_known(b, exec);
+}
+
+/* A reader of P is captured into a child of a graph that was known. */
 static void graph_hand_inside_onto(void)
 {
 	CUgraphNode latest = NULL, inner;
 	size_t one = 1;
 	struct bench b;
 	CUgraph graph, inside;
-	CUgraphExec exec;
 
-	graph = open_graph(&b, 4);
-	begin(&b);
-	app_copy(&b.app, b.spare, b.t.q, b.n);
-	graph_add(graph, &latest, end(&b));
-	CHECK(cuGraphInstantiate(&exec, graph, 0));
-	CHECK(cuGraphExecDestroy(exec));
+	graph = known_graph(&b, &latest);
 	CHECK(cuGraphChildGraphNodeGetGraph(latest, &inside));
 	CHECK(cuGraphGetNodes(inside, &inner, &one));
 	latest = inner;
 	begin_onto(&b, inside, &latest);
 	app_copy(&b.app, b.spare, b.t.p, b.scores);
 	end_onto(&b, inside, &latest);
-	CHECK(cuGraphInstantiate(&exec, graph, 0));
-	CHECK(cuGraphDestroy(graph));
-	for (int r = 4; r < 12; r++) {
-		bench_inputs(&b, r);
-		chain(&b, &b.t);
-		launch(&b, exec);
-		observe_o(&b, &b.t, r);
-		app_observe(&b.report, "copy", r, b.spare, b.scores);
-	}
-	close_known(&b, exec);
+	run_behind(&b, graph);
+}
+
+/* … into the graph itself by a capture that is broken off. What of it is in the graph then the
+ * driver does not say. */
+static void graph_hand_broken(void)
+{
+	CUgraphNode latest = NULL;
+	struct bench b;
+	CUgraph graph, none;
+
+	graph = known_graph(&b, &latest);
+	begin_onto(&b, graph, &latest);
+	app_copy(&b.app, b.spare, b.t.p, b.scores);
+	if (!cuStreamSynchronize(b.app.stream) || !cuStreamEndCapture(b.app.stream, &none))
+		app_fail("a capture that should be broken", 1);
+	run_behind(&b, graph);
 }
 
 /* The executable graph becomes equal to another one, whose O goes elsewhere. */
@@ -379,6 +411,7 @@ const struct hazard hazards_graph_hand[] = {
 	ONCE(graph_hand_reader, "a node put there by hand reads P"),
 	ONCE(graph_hand_inside, "so does one inside a child"),
 	ONCE(graph_hand_inside_onto, "one is captured into a child of a known graph"),
+	ONCE(graph_hand_broken, "… into the graph, by a capture that is broken off"),
 	ONCE(graph_hand_update, "an executable graph is updated by one"),
 	ONCE(graph_never_outside, "a chain that ran in a captured graph alone"),
 	ONCE(graph_hand_alone, "in one put together by hand alone"),

@@ -10,6 +10,7 @@
 
 struct sim_capture {
 	struct sim_graph *graph;
+	bool onto; /* it is the program's own: what was captured stays there */
 	struct sim_stream *origin;
 	CUstreamCaptureMode mode;
 	CUstreamCaptureStatus status;
@@ -142,6 +143,7 @@ CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, 
 		free(c);
 		return CUDA_ERROR_ILLEGAL_STATE;
 	}
+	c->onto = graph != NULL;
 	c->origin = stream;
 	c->mode = mode;
 	c->status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -172,7 +174,8 @@ CUresult sim_capture_end(struct sim_stream *stream, CUgraph *out)
 		if (c->status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
 			*out = (CUgraph)c->graph;
 		} else {
-			sim_graph_empty(c->graph);
+			if (!c->onto)
+				sim_graph_empty(c->graph);
 			*out = NULL;
 			result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 		}
