@@ -312,11 +312,13 @@ void flow_graph_updated(CUgraph graph, CUgraphExec exec)
 	flow_graph_instantiated(graph, exec, flags);
 }
 
+/* Also before anything was captured: a handle that was given out again would be taken for a graph
+ * that was made by hand. */
 void flow_graph_gone(const void *handle)
 {
 	const int saved = errno;
 
-	if (!flow_active() || !capture_ever())
+	if (!flow_active())
 		return;
 	enter();
 	graph_gone(handle);

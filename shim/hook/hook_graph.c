@@ -37,33 +37,38 @@ NOTED_AFTER(cuGraphAddEmptyNode,
 	    (CUgraphNode * node, CUgraph graph, const CUgraphNode *before, size_t count),
 	    (node, graph, before, count), !hook_bypassed(), flow_graph_added(graph, node, NULL))
 
-/* The graph that the node is to be a copy of. Behind its handle newer drivers have a word that is 0
- * where it is copied and not moved: a graph that moves is no graph of its own any more. */
-static CUgraph copied_child(const CUgraphNodeParams *params)
-{
-	struct {
-		CUgraph graph;
-		int ownership;
-	} child;
+/* The graph that the node is to be. Behind its handle newer drivers have a word that is 0 where it
+ * is copied and not moved: a graph that moves is no graph of its own any more. */
+struct child {
+	CUgraph graph; /* NULL: it is a node of another kind */
+	int moved;
+};
 
-	memcpy(&child, &params->graph, sizeof(child));
-	return params->type == CU_GRAPH_NODE_TYPE_GRAPH && !child.ownership ? child.graph : NULL;
+static struct child child_of(const CUgraphNodeParams *params)
+{
+	struct child child = {0};
+
+	if (params && params->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		memcpy(&child, &params->graph, sizeof(child));
+	return child;
 }
 
 /* Its kind was asked before the call, which may write into the parameters. */
 #define ADD_ANY(function, parameters, arguments)                                                   \
 	EXPORT CUresult function parameters                                                        \
 	{                                                                                          \
-		CUgraph child;                                                                     \
+		struct child child;                                                                \
 		CUresult result;                                                                   \
                                                                                                    \
 		FIND_REAL(function);                                                               \
-		child = params ? copied_child(params) : NULL;                                      \
-		if (params && params->type == CU_GRAPH_NODE_TYPE_GRAPH && !child)                  \
+		child = child_of(params);                                                          \
+		if (child.moved) {                                                                 \
 			flow_flush(#function);                                                     \
+			flow_graph_gone(child.graph);                                              \
+		}                                                                                  \
 		result = real arguments;                                                           \
 		if (result == CUDA_SUCCESS && !hook_bypassed())                                    \
-			flow_graph_added(graph, node, child);                                      \
+			flow_graph_added(graph, node, child.moved ? NULL : child.graph);           \
 		return result;                                                                     \
 	}
 ADD_ANY(cuGraphAddNode,

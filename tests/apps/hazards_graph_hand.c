@@ -5,6 +5,8 @@
  */
 #include "graph_bench.h"
 
+#include <string.h>
+
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
 /* The nodes of what was captured, one by one. */
@@ -334,6 +336,55 @@ static void graph_hand_broken(void)
 	run_behind(&b, graph);
 }
 
+/* The graph becomes a child, which goes with its parent. Its handle stays as long. */
+static void move_and_destroy(CUgraph graph)
+{
+	const struct {
+		CUgraph graph;
+		long moved;
+	} child = {graph, 1};
+	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_GRAPH};
+	CUgraph parent = new_graph();
+	CUgraphNode node;
+
+	memcpy(&params.graph, &child, sizeof(child));
+	CHECK(cuGraphAddNode(&node, parent, NULL, NULL, 0, &params));
+	CHECK(cuGraphDestroy(parent));
+}
+
+/* … by hand while it is captured, where one had its handle that was made by hand. */
+static void handle_again(bool moved)
+{
+	CUstreamCaptureStatus status;
+	const CUgraphEdgeData *edges;
+	const CUgraphNode *nodes;
+	CUgraphNode latest;
+	struct bench b;
+	CUgraph graph;
+	cuuint64_t id;
+	size_t count;
+
+	graph = open_graph(&b, 4);
+	if (moved && has_onto())
+		move_and_destroy(graph);
+	else
+		CHECK(cuGraphDestroy(graph));
+	begin(&b);
+	app_copy(&b.app, b.spare, b.t.q, b.n);
+	if (has_onto()) {
+		CHECK(cuStreamGetCaptureInfo(b.app.stream, &status, &id, &graph, &nodes, &edges,
+					     &count));
+		latest = nodes[0];
+		add_copy(graph, &latest, b.spare, b.t.p, b.scores * 2);
+	} else {
+		app_copy(&b.app, b.spare, b.t.p, b.scores);
+	}
+	run_behind(&b, end(&b));
+}
+
+CASE(graph_hand_handle, handle_again(false))
+CASE(graph_hand_moved, handle_again(true))
+
 /* The executable graph becomes equal to another one, whose O goes elsewhere. */
 static void graph_hand_update(void)
 {
@@ -412,6 +463,8 @@ const struct hazard hazards_graph_hand[] = {
 	ONCE(graph_hand_inside, "so does one inside a child"),
 	ONCE(graph_hand_inside_onto, "one is captured into a child of a known graph"),
 	ONCE(graph_hand_broken, "… into the graph, by a capture that is broken off"),
+	ONCE(graph_hand_handle, "… by hand, amid a capture"),
+	ONCE(graph_hand_moved, "… by the handle of a graph that moved"),
 	ONCE(graph_hand_update, "an executable graph is updated by one"),
 	ONCE(graph_never_outside, "a chain that ran in a captured graph alone"),
 	ONCE(graph_hand_alone, "in one put together by hand alone"),

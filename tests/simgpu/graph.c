@@ -10,17 +10,26 @@
 
 static struct sim_graph *graphs; /* never freed, only emptied: late callers may hold a handle */
 
+/* The handle of one that was destroyed is given out again. */
 struct sim_graph *sim_graph_new(void)
 {
-	struct sim_graph *g = calloc(1, sizeof(*g));
+	struct sim_graph *g;
 
+	pthread_mutex_lock(&sim_lock);
+	for (g = graphs; g && !g->gone;)
+		g = g->next;
+	if (!g) {
+		g = calloc(1, sizeof(*g));
+		if (g) {
+			g->next = graphs;
+			graphs = g;
+		}
+	}
 	if (g) {
 		g->magic = SIM_GRAPH;
-		pthread_mutex_lock(&sim_lock);
-		g->next = graphs;
-		graphs = g;
-		pthread_mutex_unlock(&sim_lock);
+		g->gone = false;
 	}
+	pthread_mutex_unlock(&sim_lock);
 	return g;
 }
 
@@ -73,6 +82,7 @@ static void free_node(struct sim_node *node)
 	if (node->child) {
 		sim_graph_empty(node->child);
 		node->child->magic = 0;
+		node->child->gone = true;
 	}
 	free(node->before);
 	free(node);
@@ -374,6 +384,7 @@ CUresult CUDAAPI cuGraphDestroy(CUgraph handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	g->magic = 0;
 	sim_graph_empty(g);
+	g->gone = true;
 	return CUDA_SUCCESS;
 }
 

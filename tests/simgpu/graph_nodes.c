@@ -123,12 +123,33 @@ CUresult CUDAAPI cuGraphAddEmptyNode(CUgraphNode *out, CUgraph handle, const CUg
 	return CUDA_SUCCESS;
 }
 
-/* The general form of these. */
+/* A graph that moves into another one keeps its handle. */
+static CUresult move(CUgraphNode *out, CUgraph handle, const CUgraphNode *before, size_t count,
+		     CUgraph child)
+{
+	struct sim_graph *g = graph_of(handle), *of = graph_of(child);
+	struct sim_node *node;
+
+	if (!out || !g || !of || g == of)
+		return CUDA_ERROR_INVALID_VALUE;
+	node = sim_graph_add(g, CU_GRAPH_NODE_TYPE_GRAPH);
+	node->child = of;
+	for (size_t i = 0; i < count; i++)
+		sim_graph_edge((struct sim_node *)before[i], node);
+	*out = (CUgraphNode)node;
+	return CUDA_SUCCESS;
+}
+
+/* The general form of these. Of a child there is a word behind its handle in newer headers: it
+ * moves.
+ */
 CUresult CUDAAPI cuGraphAddNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *before,
 				const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *p)
 {
 	SIM_ENTER(" graph=%p", (void *)graph);
 	(void)edges;
+	if (p && p->type == CU_GRAPH_NODE_TYPE_GRAPH && ((const CUgraph *)&p->graph)[1])
+		return move(out, graph, before, count, p->graph.graph);
 	if (p && p->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		return cuGraphAddChildGraphNode(out, graph, before, count, p->graph.graph);
 	if (p && p->type == CU_GRAPH_NODE_TYPE_EMPTY)

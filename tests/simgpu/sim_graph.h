@@ -31,6 +31,7 @@ struct sim_graph {
 	struct sim_node *head;
 	unsigned count;
 	unsigned users; /* an executable graph's: that, and its launches under way */
+	bool gone;	/* the next one may be here */
 	struct sim_graph *next;
 };
 
