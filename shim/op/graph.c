@@ -158,9 +158,17 @@ void graph_order_drop(struct graph_order *order)
 
 /* ---- from capture to launch ----------------------------------------------------------------- */
 
+/* One handle says another stream in each thread, which may all be captured at once. */
+static const void *capture_on(CUstream stream)
+{
+	static __thread char own __attribute__((tls_model("initial-exec")));
+
+	return stream == CU_STREAM_PER_THREAD ? (const void *)&own : stream;
+}
+
 void graph_begin(CUstream stream, bool onto)
 {
-	struct record *record = add(CAPTURE, stream);
+	struct record *record = add(CAPTURE, capture_on(stream));
 
 	if (record)
 		record->opaque = onto;
@@ -181,7 +189,7 @@ void graph_note(const struct access_list *list)
 
 void graph_end(CUstream stream, CUgraph graph)
 {
-	struct record *record = find(CAPTURE, stream);
+	struct record *record = find(CAPTURE, capture_on(stream));
 
 	drop(find(GRAPH, graph));
 	if (!record)

@@ -265,6 +265,67 @@ static void graph_stream_joins(void)
 	close_known(&b, exec);
 }
 
+/* ---- two threads capture -------------------------------------------------------------------- */
+
+static sem_t begun, ended;
+
+/* On the thread's own default stream, until the other's capture has ended. */
+static void *capture_beside(void *context)
+{
+	CUgraph graph;
+
+	CHECK(cuCtxSetCurrent(context));
+	CHECK(cuStreamBeginCapture(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_RELAXED));
+	sem_post(&begun);
+	sem_wait(&ended);
+	CHECK(cuStreamEndCapture(CU_STREAM_PER_THREAD, &graph));
+	CHECK(cuGraphDestroy(graph));
+	return NULL;
+}
+
+/* Attention runs outside, and a graph behind it that copies P. */
+static void run_copies(struct bench *b, CUgraph graph)
+{
+	CUgraphExec exec;
+
+	CHECK(cuGraphInstantiate(&exec, graph, 0));
+	CHECK(cuGraphDestroy(graph));
+	for (int r = 4; r < 12; r++) {
+		bench_inputs(b, r);
+		chain(b, &b->t);
+		launch(b, exec);
+		observe_o(b, &b->t, r);
+		app_observe(&b->report, "copy", r, b->spare, b->scores);
+	}
+	close_known(b, exec);
+}
+
+static void graph_both_capture(void)
+{
+	pthread_t thread;
+	struct bench b;
+	CUcontext context;
+	CUgraph graph;
+	CUstream stream;
+
+	open_known(&b);
+	CHECK(cuCtxGetCurrent(&context));
+	sem_init(&begun, 0, 0);
+	sem_init(&ended, 0, 0);
+	stream = b.app.stream;
+	b.app.stream = CU_STREAM_PER_THREAD;
+	CHECK(cuStreamBeginCapture(b.app.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	app_copy(&b.app, b.spare, b.t.p, b.scores);
+	if (pthread_create(&thread, NULL, capture_beside, context))
+		app_fail("pthread_create", 1);
+	sem_wait(&begun);
+	graph = end(&b);
+	sem_post(&ended);
+	pthread_join(thread, NULL);
+	b.app.stream = stream;
+	run_copies(&b, graph);
+}
+
 const struct hazard hazards_graph_threads[] = {
 	ONCE(graph_two_threads, "an executable graph, by two threads at once"),
 	ONCE(graph_per_thread, "… by turns, on the default stream of each"),
@@ -272,5 +333,6 @@ const struct hazard hazards_graph_threads[] = {
 	ONCE(graph_stream_captured, "its stream is captured when it is launched again"),
 	ONCE(graph_stream_joins, "… is captured with another when a third begins to be"),
 	ONCE(graph_late_launch, "another stream is captured while it is being launched"),
+	ONCE(graph_both_capture, "two threads capture, each its own default stream"),
 	{0},
 };
