@@ -189,10 +189,11 @@ void flow_refused(struct op *op)
 {
 	const int saved = errno;
 
-	if (op->kind != OP_GRAPH_LAUNCH || !op->watcher || !flow_active())
+	if ((op->kind != OP_CAPTURE_END && (op->kind != OP_GRAPH_LAUNCH || !op->watcher)) ||
+	    !flow_active() || driver_resolve() < 0)
 		return;
 	enter();
-	graph_copy_passed(op, capture_under_way());
+	through_refused(op);
 	leave_untold();
 	errno = saved;
 }

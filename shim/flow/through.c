@@ -387,7 +387,34 @@ static void capture_end(const struct op *op)
 {
 	drop_recorded(op);
 	recording_ends(op);
+}
+
+static void capture_ended(const struct op *op)
+{
+	const CUgraph graph = op->handle ? *(CUgraph *)op->handle : NULL;
+
 	capture_remove(op->stream);
+	if (!graph)
+		return;
+	graph_end(op->stream, graph);
+	if (!onto_ended(graph))
+		recording_ended(graph);
+}
+
+/* It may go on, if another thread should end it. */
+static void capture_goes_on(const struct op *op)
+{
+	struct driver_context here;
+	bool ended = true;
+
+	if (driver_enter(&here, op->context)) {
+		ended = !driver_may_capture(op->stream);
+		driver_leave(&here);
+	}
+	if (ended)
+		capture_remove(op->stream);
+	graph_note(&(struct access_list){.opaque = true});
+	recording_fail(op->name);
 }
 
 void through_capture_asked(CUstream stream, const char *who)
@@ -461,13 +488,7 @@ void through_after(struct op *op)
 	if (op->kind == OP_CAPTURE_BEGIN) {
 		capture_begun(op);
 	} else if (op->kind == OP_CAPTURE_END) {
-		if (op->handle) {
-			const CUgraph graph = *(CUgraph *)op->handle;
-
-			graph_end(op->stream, graph);
-			if (!onto_ended(graph))
-				recording_ended(graph);
-		}
+		capture_ended(op);
 	} else if (op->kind == OP_ALLOC) {
 		memory_add(op->alloc.range.base, op->alloc.range.bytes, op->alloc.kind,
 			   op->context);
@@ -483,4 +504,12 @@ void through_after(struct op *op)
 	} else {
 		occurrence_ran(op->watcher, op);
 	}
+}
+
+void through_refused(const struct op *op)
+{
+	if (op->kind == OP_CAPTURE_END)
+		capture_goes_on(op);
+	else
+		graph_copy_passed(op, capture_under_way());
 }

@@ -19,6 +19,9 @@ enum flow through_before(struct op *op);
 /* It was made, and succeeded. */
 void through_after(struct op *op);
 
+/* … or was refused: the end of a capture, the launch of a graph. */
+void through_refused(const struct op *op);
+
 /* What is held back of this stream's capture becomes nodes: the program's own come behind them. */
 void through_capture_asked(CUstream stream, const char *who);
 

@@ -326,6 +326,33 @@ static void graph_both_capture(void)
 	run_copies(&b, graph);
 }
 
+static void *end_too_early(void *arg)
+{
+	const struct bench *b = arg;
+	CUgraph graph;
+
+	CHECK(cuCtxSetCurrent(b->app.context));
+	if (!cuStreamEndCapture(b->app.stream, &graph))
+		app_fail("the end of another thread's capture", 1);
+	return NULL;
+}
+
+/* It is refused to another thread, and the capture goes on. */
+static void graph_end_refused(void)
+{
+	pthread_t thread;
+	struct bench b;
+
+	open_known(&b);
+	begin(&b);
+	app_copy(&b.app, b.spare, b.t.q, b.n);
+	if (pthread_create(&thread, NULL, end_too_early, &b))
+		app_fail("pthread_create", 1);
+	pthread_join(thread, NULL);
+	app_copy(&b.app, b.spare, b.t.p, b.scores);
+	run_copies(&b, end(&b));
+}
+
 const struct hazard hazards_graph_threads[] = {
 	ONCE(graph_two_threads, "an executable graph, by two threads at once"),
 	ONCE(graph_per_thread, "… by turns, on the default stream of each"),
@@ -334,5 +361,6 @@ const struct hazard hazards_graph_threads[] = {
 	ONCE(graph_stream_joins, "… is captured with another when a third begins to be"),
 	ONCE(graph_late_launch, "another stream is captured while it is being launched"),
 	ONCE(graph_both_capture, "two threads capture, each its own default stream"),
+	ONCE(graph_end_refused, "another thread would end the capture, and may not"),
 	{0},
 };
