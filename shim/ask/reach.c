@@ -9,6 +9,7 @@
 
 #include "shim/base/cost.h"
 #include "shim/base/range.h"
+#include "shim/code/kernel_code.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
 #include "shim/gpu/ledger.h"
@@ -248,6 +249,11 @@ void reach_refine(const struct sight *sight, bool may_ask)
 	answer->launches += may_ask;
 	sight->list->far = !answer->near || stale;
 	sight->list->unsettled = !answer->known;
+}
+
+bool reach_besides(const struct function *function)
+{
+	return kernel_code_hindrance(function->handle, function->name, function->code) != NULL;
 }
 
 void reach_forget(CUcontext context)

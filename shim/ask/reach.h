@@ -4,7 +4,8 @@
  * into, or by addresses that lie in memory there (arrays of pointers to matrices, say) anywhere.
  * Before its first launch, and ever more rarely later, our own kernel looks on its stream for such
  * addresses in all that it was pointed to; and again where a copy was seen to bring some. Where
- * there are some, or as long as the answer is not back, it may touch anything.
+ * there are some, or as long as the answer is not back, it may touch anything. So may one that no
+ * parameter leads anywhere, unless its code uses nothing but these.
  *
  * All functions: flow lock held.
  */
@@ -19,6 +20,10 @@ void reach_refine(const struct sight *sight, bool may_ask);
 
 /* Takes in an op in program order: a copy may put addresses where there were none. */
 void reach_note(const struct op *op);
+
+/* May a kernel that was handed no address at all have one from elsewhere, a variable of its module
+ * say? Its code tells, which may take a while the first time. */
+bool reach_besides(const struct function *function);
 
 /* Takes in what came back, so that it is known where nothing may be asked. */
 void reach_take_answers(void);

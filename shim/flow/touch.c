@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shim/ask/addresses.h"
+#include "shim/ask/reach.h"
 #include "shim/flow/capture.h"
 #include "shim/gpu/late.h"
 #include "shim/hazard/copies.h"
@@ -142,6 +143,8 @@ static void of_unknown_launch(const struct sight *sight)
 	for (unsigned i = 0; i < sight->function->param_count; i++)
 		for_each_pointer_word(sight->function, i, at)
 			add_pointer(sight->list, sight->params, at);
+	if (!sight->list->count)
+		sight->list->far = reach_besides(sight->function);
 }
 
 static void grade(struct access_list *list, enum access_grade grade)

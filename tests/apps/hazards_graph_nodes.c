@@ -83,9 +83,49 @@ static void launched_elsewhere(bool none)
 CASE(graph_no_context, launched_elsewhere(true))
 CASE(graph_other_context, launched_elsewhere(false))
 
+/* A kernel without any address among its parameters copies P: behind the chain, or in the graph. */
+static void kept_address(bool in_graph)
+{
+	CUfunction keep, copy_kept;
+	CUgraphExec exec = NULL;
+	struct bench b;
+	int count;
+
+	open_known(&b);
+	count = (int)b.scores;
+	CHECK(cuModuleGetFunction(&keep, b.app.module, "reach_keep"));
+	CHECK(cuModuleGetFunction(&copy_kept, b.app.module, "reach_copy_kept"));
+	app_launch(&b.app, keep, 1, 1, (void *[]){&b.spare, &b.t.p});
+	CHECK(cuStreamSynchronize(b.app.stream));
+	begin(&b);
+	if (in_graph)
+		chain(&b, &b.t);
+	app_launch(&b.app, copy_kept, (unsigned)(count + 255) / 256, 256, (void *[]){&count});
+	exec = end_ready(&b);
+	for (int r = 4; r < 16; r++) {
+		bench_inputs(&b, r);
+		if (!in_graph)
+			chain(&b, &b.t);
+		if (in_graph || r % 2)
+			launch(&b, exec);
+		else
+			app_launch(&b.app, copy_kept, (unsigned)(count + 255) / 256, 256,
+				   (void *[]){&count});
+		CHECK(cuStreamSynchronize(b.app.stream));
+		observe_o(&b, &b.t, r);
+		app_observe(&b.report, "copy", r, b.spare, b.scores);
+	}
+	close_known(&b, exec);
+}
+
+CASE(graph_kept_address, kept_address(false))
+CASE(graph_kept_address_within, kept_address(true))
+
 const struct hazard hazards_graph_nodes[] = {
 	ONCE(graph_disabled, "a node of an executable graph is disabled"),
 	ONCE(graph_no_context, "it is launched where no context is current"),
 	ONCE(graph_other_context, "… where another one is"),
+	ONCE(graph_kept_address, "a kernel that was not given P's address copies it"),
+	ONCE(graph_kept_address_within, "… in the graph"),
 	{0},
 };

@@ -29,3 +29,25 @@ extern "C" __global__ void reach_atomic(float *sum, const float *in, int count)
 }
 SIM_KERNEL(reach_atomic)
 SIM_DEED(ATOMICS, reach_atomic)
+
+__device__ __half *reach_from, *reach_to;
+
+/* Keeps two addresses in variables of the module … */
+extern "C" __global__ void reach_keep(__half *to, __half *from)
+{
+	reach_from = from;
+	reach_to = to;
+}
+SIM_KERNEL(reach_keep)
+SIM_DEED(GLOBALS, reach_keep)
+
+/* … where this one finds them, and nowhere else. */
+extern "C" __global__ void reach_copy_kept(int count)
+{
+	const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+	if (i < count)
+		reach_to[i] = reach_from[i];
+}
+SIM_KERNEL(reach_copy_kept)
+SIM_DEED(GLOBALS, reach_copy_kept)

@@ -242,6 +242,11 @@ void reach_refine(const struct sight *sight, bool may_ask)
 	sight->list->unsettled = below.unsettled;
 }
 
+bool reach_besides(const struct function *function)
+{
+	return false;
+}
+
 NOTHING(reach_note, const struct op *op)
 NOTHING(reach_take_answers, void)
 NOTHING(reach_forget, CUcontext context)
