@@ -223,9 +223,11 @@ void flow_graph_created(CUgraph graph)
 	errno = saved;
 }
 
-/* Some graph's nodes are not what they were; which one nobody knows here. */
+/* Some graph's nodes are not what they were, of one that is being captured perhaps; which one
+ * nobody knows here. */
 static void changed_by_hand(void)
 {
+	recording_fail("changed by hand");
 	graph_changed();
 	recording_forget(NULL);
 	built_forget(NULL);

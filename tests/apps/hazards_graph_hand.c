@@ -26,10 +26,9 @@ static void add_nodes(CUgraph graph, CUgraphNode *latest, CUgraph captured)
 	CHECK(cuGraphDestroy(captured));
 }
 
-static void add_copy(CUgraph graph, CUgraphNode *latest, CUdeviceptr to, CUdeviceptr from,
-		     size_t bytes)
+static CUDA_MEMCPY3D copy_of(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
-	const CUDA_MEMCPY3D copy = {
+	return (CUDA_MEMCPY3D){
 		.srcMemoryType = CU_MEMORYTYPE_DEVICE,
 		.srcDevice = from,
 		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
@@ -38,6 +37,12 @@ static void add_copy(CUgraph graph, CUgraphNode *latest, CUdeviceptr to, CUdevic
 		.Height = 1,
 		.Depth = 1,
 	};
+}
+
+static void add_copy(CUgraph graph, CUgraphNode *latest, CUdeviceptr to, CUdeviceptr from,
+		     size_t bytes)
+{
+	const CUDA_MEMCPY3D copy = copy_of(to, from, bytes);
 	CUgraphNode node;
 	CUcontext context;
 
@@ -76,7 +81,8 @@ static void begin_onto(struct bench *b, CUgraph graph, const CUgraphNode *latest
 		begin(b);
 }
 
-static void end_onto(struct bench *b, CUgraph graph, CUgraphNode *latest)
+/* Amid a capture: the node captured last, and its graph. */
+static CUgraphNode captured_last(struct bench *b, CUgraph *graph)
 {
 	CUstreamCaptureStatus status;
 	const CUgraphNode *nodes;
@@ -84,12 +90,17 @@ static void end_onto(struct bench *b, CUgraph graph, CUgraphNode *latest)
 	cuuint64_t id;
 	size_t count;
 
+	CHECK(cuStreamGetCaptureInfo(b->app.stream, &status, &id, graph, &nodes, &edges, &count));
+	return nodes[0];
+}
+
+static void end_onto(struct bench *b, CUgraph graph, CUgraphNode *latest)
+{
 	if (!has_onto()) {
 		graph_add(graph, latest, end(b));
 		return;
 	}
-	CHECK(cuStreamGetCaptureInfo(b->app.stream, &status, &id, &graph, &nodes, &edges, &count));
-	*latest = nodes[0];
+	*latest = captured_last(b, &graph);
 	CHECK(cuStreamEndCapture(b->app.stream, &graph));
 }
 
@@ -248,6 +259,26 @@ static void graph_hand_reader(void)
 	replay(&b, graph, &b.t, "spare");
 }
 
+/* So does one in a child that copied something else when it was captured. */
+static void graph_hand_changed(void)
+{
+	CUgraphNode latest = NULL;
+	CUDA_MEMCPY3D copy;
+	struct bench b;
+	CUgraph graph, child;
+
+	graph = open_graph(&b, 4);
+	copy = copy_of(b.spare, b.t.p, b.scores * 2);
+	begin(&b);
+	CHECK(cuMemcpyDtoDAsync(b.spare, has_onto() ? b.t.q : b.t.p, b.scores * 2, b.app.stream));
+	if (has_onto())
+		CHECK(cuGraphMemcpyNodeSetParams(captured_last(&b, &child), &copy));
+	child = end(&b);
+	add_chain(&b, graph, &latest, &b.t);
+	graph_add(graph, &latest, child);
+	replay(&b, graph, &b.t, "spare");
+}
+
 /* So does one that is put into a child, and nobody sees where. */
 static void graph_hand_inside(void)
 {
@@ -355,14 +386,9 @@ static void move_and_destroy(CUgraph graph)
 /* … by hand while it is captured, where one had its handle that was made by hand. */
 static void handle_again(bool moved)
 {
-	CUstreamCaptureStatus status;
-	const CUgraphEdgeData *edges;
-	const CUgraphNode *nodes;
 	CUgraphNode latest;
 	struct bench b;
 	CUgraph graph;
-	cuuint64_t id;
-	size_t count;
 
 	graph = open_graph(&b, 4);
 	if (moved && has_onto())
@@ -372,9 +398,7 @@ static void handle_again(bool moved)
 	begin(&b);
 	app_copy(&b.app, b.spare, b.t.q, b.n);
 	if (has_onto()) {
-		CHECK(cuStreamGetCaptureInfo(b.app.stream, &status, &id, &graph, &nodes, &edges,
-					     &count));
-		latest = nodes[0];
+		latest = captured_last(&b, &graph);
 		add_copy(graph, &latest, b.spare, b.t.p, b.scores * 2);
 	} else {
 		app_copy(&b.app, b.spare, b.t.p, b.scores);
@@ -460,6 +484,7 @@ const struct hazard hazards_graph_hand[] = {
 	ONCE(graph_hand_onto, "products are captured into the graph"),
 	ONCE(graph_hand_nested, "put together of what was put together"),
 	ONCE(graph_hand_reader, "a node put there by hand reads P"),
+	ONCE(graph_hand_changed, "so does one that was changed amid a capture"),
 	ONCE(graph_hand_inside, "so does one inside a child"),
 	ONCE(graph_hand_inside_onto, "one is captured into a child of a known graph"),
 	ONCE(graph_hand_broken, "… into the graph, by a capture that is broken off"),

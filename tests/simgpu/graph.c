@@ -73,12 +73,18 @@ static void drop_edge(struct sim_node *from, struct sim_node *to)
 			to->before[i--] = to->before[--to->count];
 }
 
-static void free_node(struct sim_node *node)
+void sim_graph_set_body(struct sim_node *node, struct body *body)
 {
 	if (node->body && !__atomic_sub_fetch(&node->body->users, 1, __ATOMIC_ACQ_REL)) {
 		free(node->body->work);
 		free(node->body);
 	}
+	node->body = body;
+}
+
+static void free_node(struct sim_node *node)
+{
+	sim_graph_set_body(node, NULL);
 	if (node->child) {
 		sim_graph_empty(node->child);
 		node->child->magic = 0;
@@ -318,6 +324,17 @@ static void keep_nodes(struct sim_graph *updated, const struct sim_graph *before
 	}
 }
 
+/* Launches under way go on with what it was. */
+static void update(struct graph_exec *exec, const struct sim_graph *to)
+{
+	struct sim_graph *before = exec->graph;
+
+	exec->graph = copy_graph(to);
+	exec->graph->users = 1;
+	keep_nodes(exec->graph, before);
+	leave_graph(before);
+}
+
 /* … of a graph inside it, perhaps. */
 static struct sim_node *copy_within(const struct sim_graph *copy, const struct sim_node *origin)
 {
@@ -348,12 +365,18 @@ CUresult CUDAAPI cuGraphExecUpdate(CUgraphExec handle, CUgraph graph,
 		info->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
 		return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 	}
-	struct sim_graph *before = exec->graph;
-	exec->graph = copy_graph(g);
-	exec->graph->users = 1;
-	keep_nodes(exec->graph, before);
-	leave_graph(before);
+	update(exec, g);
 	return CUDA_SUCCESS;
+}
+
+struct sim_node *sim_graph_exec_node(CUgraphExec handle, CUgraphNode node)
+{
+	struct graph_exec *exec = exec_of(handle);
+
+	if (!exec || !copy_within(exec->graph, (struct sim_node *)node))
+		return NULL;
+	update(exec, exec->graph);
+	return copy_within(exec->graph, (struct sim_node *)node);
 }
 
 CUresult CUDAAPI cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode node, unsigned int enabled)

@@ -28,12 +28,10 @@ static CUresult begin(CUstream *stream)
 	return result;
 }
 
-/* The one node that was captured becomes the graph's. */
-static CUresult end(CUstream stream, CUresult result, struct sim_graph *g, CUgraphNode *out,
-		    const CUgraphNode *before, size_t count)
+/* What the one node that was captured does. */
+static CUresult end(CUstream stream, CUresult result, CUgraphNodeType *type, struct body **body)
 {
 	struct sim_graph *captured = NULL;
-	struct sim_node *node;
 	CUresult ended = cuStreamEndCapture(stream, (CUgraph *)&captured);
 
 	cuStreamDestroy(stream);
@@ -42,38 +40,78 @@ static CUresult end(CUstream stream, CUresult result, struct sim_graph *g, CUgra
 	if (result == CUDA_SUCCESS && captured->count != 1)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS) {
-		node = sim_graph_add(g, captured->head->type);
-		node->body = captured->head->body;
+		*type = captured->head->type;
+		*body = captured->head->body;
 		captured->head->body = NULL;
-		for (size_t i = 0; i < count; i++)
-			sim_graph_edge((struct sim_node *)before[i], node);
-		*out = (CUgraphNode)node;
 	}
 	if (ended == CUDA_SUCCESS)
 		cuGraphDestroy((CUgraph)captured);
 	return result;
 }
 
-#define ADD(...)                                                                                   \
+static CUresult add(CUresult result, struct sim_graph *g, CUgraphNodeType type, struct body *body,
+		    CUgraphNode *out, const CUgraphNode *before, size_t count)
+{
+	struct sim_node *node;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	node = sim_graph_add(g, type);
+	node->body = body;
+	for (size_t i = 0; i < count; i++)
+		sim_graph_edge((struct sim_node *)before[i], node);
+	*out = (CUgraphNode)node;
+	return CUDA_SUCCESS;
+}
+
+static CUresult set(CUresult result, struct sim_node *node, CUgraphNodeType type, struct body *body)
+{
+	if (result == CUDA_SUCCESS && node->type != type)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		sim_graph_set_body(node, body);
+	return result;
+}
+
+/* The call is captured on `stream`. */
+#define CAPTURED(call)                                                                             \
+	CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;                                           \
+	struct body *body = NULL;                                                                  \
+	CUstream stream;                                                                           \
+	CUresult result = begin(&stream);                                                          \
+                                                                                                   \
+	if (result == CUDA_SUCCESS)                                                                \
+	result = end(stream, call, &type, &body)
+
+#define ADD(call)                                                                                  \
 	do {                                                                                       \
 		struct sim_graph *g = graph_of(handle);                                            \
-		CUstream stream;                                                                   \
-		CUresult result;                                                                   \
                                                                                                    \
 		if (!g || !out || !p)                                                              \
 			return CUDA_ERROR_INVALID_VALUE;                                           \
-		result = begin(&stream);                                                           \
-		return result != CUDA_SUCCESS ? result                                             \
-					      : end(stream, __VA_ARGS__, g, out, before, count);   \
+		CAPTURED(call);                                                                    \
+		return add(result, g, type, body, out, before, count);                             \
 	} while (0)
+
+#define SET(which, call)                                                                           \
+	do {                                                                                       \
+		struct sim_node *n = (struct sim_node *)(which);                                   \
+                                                                                                   \
+		if (!n || !p)                                                                      \
+			return CUDA_ERROR_INVALID_VALUE;                                           \
+		CAPTURED(call);                                                                    \
+		return set(result, n, type, body);                                                 \
+	} while (0)
+
+#define LAUNCH                                                                                     \
+	cuLaunchKernel(p->func, p->gridDimX, p->gridDimY, p->gridDimZ, p->blockDimX, p->blockDimY, \
+		       p->blockDimZ, p->sharedMemBytes, stream, p->kernelParams, p->extra)
 
 CUresult CUDAAPI cuGraphAddKernelNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *before,
 				      size_t count, const CUDA_KERNEL_NODE_PARAMS *p)
 {
 	SIM_ENTER(" graph=%p", (void *)handle);
-	ADD(cuLaunchKernel(p->func, p->gridDimX, p->gridDimY, p->gridDimZ, p->blockDimX,
-			   p->blockDimY, p->blockDimZ, p->sharedMemBytes, stream, p->kernelParams,
-			   p->extra));
+	ADD(LAUNCH);
 }
 
 CUresult CUDAAPI cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *before,
@@ -172,6 +210,49 @@ CUresult CUDAAPI cuGraphAddNode(CUgraphNode *out, CUgraph graph, const CUgraphNo
 		return cuGraphAddKernelNode(out, graph, before, count, &kernel);
 	}
 	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* ---- changing ---------------------------------------------------------------------------- */
+
+CUresult CUDAAPI cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *p)
+{
+	SIM_ENTER(" node=%p", (void *)node);
+	SET(node, LAUNCH);
+}
+
+CUresult CUDAAPI cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *p)
+{
+	SIM_ENTER(" node=%p", (void *)node);
+	SET(node, cuMemcpy3DAsync(p, stream));
+}
+
+CUresult CUDAAPI cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p)
+{
+	SIM_ENTER(" node=%p", (void *)node);
+	SET(node, fill(p, stream));
+}
+
+CUresult CUDAAPI cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+						const CUDA_KERNEL_NODE_PARAMS *p)
+{
+	SIM_ENTER(" exec=%p node=%p", (void *)exec, (void *)node);
+	SET(sim_graph_exec_node(exec, node), LAUNCH);
+}
+
+CUresult CUDAAPI cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
+						const CUDA_MEMCPY3D *p, CUcontext context)
+{
+	SIM_ENTER(" exec=%p node=%p", (void *)exec, (void *)node);
+	(void)context;
+	SET(sim_graph_exec_node(exec, node), cuMemcpy3DAsync(p, stream));
+}
+
+CUresult CUDAAPI cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
+						const CUDA_MEMSET_NODE_PARAMS *p, CUcontext context)
+{
+	SIM_ENTER(" exec=%p node=%p", (void *)exec, (void *)node);
+	(void)context;
+	SET(sim_graph_exec_node(exec, node), fill(p, stream));
 }
 
 /* ---- asking ------------------------------------------------------------------------------ */

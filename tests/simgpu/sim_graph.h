@@ -47,6 +47,13 @@ CUresult sim_launch_params(const struct sim_work *work, CUDA_KERNEL_NODE_PARAMS 
 void sim_fill_params(const struct sim_work *work, CUDA_MEMSET_NODE_PARAMS *params);
 void sim_copy_params(const struct sim_work *work, CUDA_MEMCPY3D *params);
 
+/* What the node does from now on; what it did lives on in copies. */
+void sim_graph_set_body(struct sim_node *node, struct body *body);
+
+/* The executable graph's own node that was made of this one, of which no launch under way has the
+ * body. NULL: it has none. */
+struct sim_node *sim_graph_exec_node(CUgraphExec exec, CUgraphNode node);
+
 /* Without nodes, as an empty graph. */
 void sim_graph_empty(struct sim_graph *g);
 
