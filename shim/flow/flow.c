@@ -31,6 +31,7 @@
 #include "shim/log/decline.h"
 #include "shim/log/log.h"
 #include "shim/op/graph.h"
+#include "shim/real/bypass.h"
 #include "shim/real/driver.h"
 #include "shim/rules/shadow.h"
 
@@ -252,14 +253,27 @@ void flow_graph_added(CUgraph graph, const CUgraphNode *node, CUgraph child)
 	errno = saved;
 }
 
+#define UNKNOWN_FLAGS (~0ull)
+
+/* Nobody sees such a graph launched. Of one that is updated flags may be unknown: it was made with
+ * them before. */
+static bool for_device(unsigned long long flags)
+{
+	return flags != UNKNOWN_FLAGS && flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+}
+
 void flow_graph_instantiated(CUgraph graph, CUgraphExec exec, unsigned long long flags)
 {
 	const int saved = errno;
 	struct recorded_graph *recorded;
 
-	if (!flow_active() || !capture_ever())
+	if (!flow_active() || (!capture_ever() && !for_device(flags)))
 		return;
 	enter();
+	if (for_device(flags)) {
+		bypass_note_device_launches();
+		settle_and_forget("cuGraphInstantiate");
+	}
 	if (!capture_under_way() && !recording_of(graph))
 		assembly_read(graph);
 	graph_instantiated(graph, exec);
@@ -302,7 +316,7 @@ static void updated_unknown(void)
 
 void flow_graph_updated(CUgraph graph, CUgraphExec exec)
 {
-	cuuint64_t flags = ~(cuuint64_t)0; /* unknown ones: no copy is made */
+	cuuint64_t flags = UNKNOWN_FLAGS; /* no copy is made */
 
 	if (!flow_active() || !capture_ever() || driver_resolve() < 0)
 		return;
@@ -311,7 +325,7 @@ void flow_graph_updated(CUgraph graph, CUgraphExec exec)
 		return;
 	}
 	if (driver.cuGraphExecGetFlags && driver.cuGraphExecGetFlags(exec, &flags) != CUDA_SUCCESS)
-		flags = ~(cuuint64_t)0;
+		flags = UNKNOWN_FLAGS;
 	flow_graph_instantiated(graph, exec, flags);
 }
 

@@ -25,7 +25,7 @@
 #define IMPORTS 65536 /* symbols of an object */
 
 static atomic_int deep_from = -1; /* objects there were when RTLD_DEEPBIND was first asked for */
-static atomic_bool other_namespace, other_answers;
+static atomic_bool other_namespace, other_answers, device_launches;
 
 /* ---- what the loader did -------------------------------------------------------------------- */
 
@@ -64,6 +64,11 @@ void bypass_note_namespace(void)
 void bypass_note_answer(void)
 {
 	atomic_store(&other_answers, true);
+}
+
+void bypass_note_device_launches(void)
+{
+	atomic_store(&device_launches, true);
 }
 
 /* ---- one object ----------------------------------------------------------------------------- */
@@ -313,6 +318,10 @@ bool bypassed(const char **why)
 	if (atomic_load_explicit(&other_answers, memory_order_relaxed)) {
 		*why = "another library answers dlsym() with functions of its own in the driver's "
 		       "stead";
+		return true;
+	}
+	if (atomic_load_explicit(&device_launches, memory_order_relaxed)) {
+		*why = "a graph was made that kernels may launch";
 		return true;
 	}
 	now = image_changes(&unloaded);

@@ -25,6 +25,9 @@ bool bypass_by_namespace(long space);
 void bypass_note_open(void);
 void bypass_note_namespace(void);
 
+/* A graph was made executable so that kernels may launch it, with whatever it reads. */
+void bypass_note_device_launches(void);
+
 /* Somebody else's function was given out for one of CUDA's. */
 void bypass_note_answer(void);
 

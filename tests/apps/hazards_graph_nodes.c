@@ -121,7 +121,35 @@ static void kept_address(bool in_graph)
 CASE(graph_kept_address, kept_address(false))
 CASE(graph_kept_address_within, kept_address(true))
 
+/* A graph that kernels may launch, where nobody sees it. */
+static void graph_for_device(void)
+{
+	CUDA_MEMSET_NODE_PARAMS fill = {.elementSize = 4, .height = 1};
+	CUcontext context;
+	CUgraphNode node;
+	CUgraphExec exec;
+	CUgraph graph;
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	fill.dst = b.spare;
+	fill.width = b.scores / 2;
+	CHECK(cuCtxGetCurrent(&context));
+	CHECK(cuGraphCreate(&graph, 0));
+	CHECK(cuGraphAddMemsetNode(&node, graph, NULL, 0, &fill, context));
+	CHECK(cuGraphInstantiateWithFlags(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH));
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+	}
+	CHECK(cuGraphExecDestroy(exec));
+	CHECK(cuGraphDestroy(graph));
+	bench_close(&b);
+}
+
 const struct hazard hazards_graph_nodes[] = {
+	ONCE(graph_for_device, "a graph that kernels may launch"),
 	ONCE(graph_disabled, "a node of an executable graph is disabled"),
 	ONCE(graph_no_context, "it is launched where no context is current"),
 	ONCE(graph_other_context, "… where another one is"),

@@ -329,3 +329,5 @@ bool bypassed(const char **why)
 	*why = "";
 	return false;
 }
+
+NOTHING(bypass_note_device_launches, void)
