@@ -58,6 +58,7 @@ void library_handle_made(const void *handle, struct library *library)
 	}
 	if (slot) {
 		atomic_store_explicit(&slot->library, library, memory_order_relaxed);
+		atomic_store_explicit(&slot->begin, 0, memory_order_relaxed);
 		atomic_store_explicit(&slot->end, 0, memory_order_relaxed);
 		atomic_store_explicit(&slot->key, (uintptr_t)handle, memory_order_release);
 	}

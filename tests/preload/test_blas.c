@@ -380,6 +380,51 @@ static void groups_are_opaque(void **state)
 	assert_string_equal(seen->events[0].name, "cublasSgemmGroupedBatched");
 }
 
+static const struct op_gemm *multiply_in(cublasHandle_t handle)
+{
+	const float one = 1, zero = 0;
+
+	seen->count = 0;
+	assert_int_equal(SYMBOL(blas[1], cublasSgemm_v2)(handle, CUBLAS_OP_N, CUBLAS_OP_N, 8, 8, 8,
+							 &one, a, 8, b, 8, &zero, c, 8),
+			 0);
+	return the_gemm();
+}
+
+static void set_workspace(cublasHandle_t handle)
+{
+	assert_int_equal(SYMBOL(blas[1], cublasSetWorkspace_v2)(handle, b, 512), 0);
+}
+
+/* What a handle works in lasts until it is told otherwise, is given another stream, or ends: one
+ * that comes by the same name knows nothing of it. */
+static void a_workspace_ends_with_its_handle(void **state)
+{
+	cublasHandle_t old[32], new[32];
+	int again = 0;
+
+	for (int i = 0; i < 32; i++) {
+		old[i] = new_handle(1);
+		assert_int_equal(multiply_in(old[i])->workspace_bytes, 0);
+		set_workspace(old[i]);
+		assert_int_equal(multiply_in(old[i])->workspace, (uintptr_t)b);
+		assert_int_equal(multiply_in(old[i])->workspace_bytes, 512);
+	}
+	assert_int_equal(SYMBOL(blas[1], cublasSetStream_v2)(old[0], NULL), 0);
+	assert_int_equal(multiply_in(old[0])->workspace_bytes, 0);
+	for (int i = 0; i < 32; i++)
+		assert_int_equal(SYMBOL(blas[1], cublasDestroy_v2)(old[i]), 0);
+	for (int i = 0; i < 32; i++) {
+		new[i] = new_handle(1);
+		for (int k = 1; k < 32; k++) /* given out again, and had one */
+			again += new[i] == old[k];
+		assert_int_equal(multiply_in(new[i])->workspace_bytes, 0);
+	}
+	assert_true(again > 0);
+	for (int i = 0; i < 32; i++)
+		assert_int_equal(SYMBOL(blas[1], cublasDestroy_v2)(new[i]), 0);
+}
+
 int main(int argc, char **argv)
 {
 	/* Needs a process without libcublas. */
@@ -400,6 +445,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(a_triangle_solved_is_a_product_in_place, begin),
 		cmocka_unit_test_setup(arrays_of_pointers_are_named_as_such, begin),
 		cmocka_unit_test_setup(groups_are_opaque, begin),
+		cmocka_unit_test_setup(a_workspace_ends_with_its_handle, begin),
 	};
 
 	(void)argc;
