@@ -89,6 +89,24 @@ static inline void close_known(struct bench *b, CUgraphExec exec)
 	bench_close(b);
 }
 
+/* Attention runs outside, and the graph, which is destroyed, behind it,
+ * with a copy of P in it. */
+static inline void run_behind(struct bench *b, CUgraph graph)
+{
+	CUgraphExec exec;
+
+	CHECK(cuGraphInstantiate(&exec, graph, 0));
+	CHECK(cuGraphDestroy(graph));
+	for (int r = 4; r < 12; r++) {
+		bench_inputs(b, r);
+		chain(b, &b->t);
+		launch(b, exec);
+		observe_o(b, &b->t, r);
+		app_observe(&b->report, "copy", r, b->spare, b->scores);
+	}
+	close_known(b, exec);
+}
+
 /* Nothing of the scores is left for anybody. */
 static inline void overwrite_scores(struct bench *b)
 {

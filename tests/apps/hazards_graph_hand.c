@@ -316,23 +316,6 @@ static CUgraph known_graph(struct bench *b, CUgraphNode *latest)
 	return graph;
 }
 
-/* Attention runs outside, and the graph, which is destroyed, behind it. */
-static void run_behind(struct bench *b, CUgraph graph)
-{
-	CUgraphExec exec;
-
-	CHECK(cuGraphInstantiate(&exec, graph, 0));
-	CHECK(cuGraphDestroy(graph));
-	for (int r = 4; r < 12; r++) {
-		bench_inputs(b, r);
-		chain(b, &b->t);
-		launch(b, exec);
-		observe_o(b, &b->t, r);
-		app_observe(&b->report, "copy", r, b->spare, b->scores);
-	}
-	close_known(b, exec);
-}
-
 /* A reader of P is captured into a child of a graph that was known. */
 static void graph_hand_inside_onto(void)
 {

@@ -283,23 +283,6 @@ static void *capture_beside(void *context)
 	return NULL;
 }
 
-/* Attention runs outside, and a graph behind it that copies P. */
-static void run_copies(struct bench *b, CUgraph graph)
-{
-	CUgraphExec exec;
-
-	CHECK(cuGraphInstantiate(&exec, graph, 0));
-	CHECK(cuGraphDestroy(graph));
-	for (int r = 4; r < 12; r++) {
-		bench_inputs(b, r);
-		chain(b, &b->t);
-		launch(b, exec);
-		observe_o(b, &b->t, r);
-		app_observe(&b->report, "copy", r, b->spare, b->scores);
-	}
-	close_known(b, exec);
-}
-
 static void graph_both_capture(void)
 {
 	pthread_t thread;
@@ -323,7 +306,7 @@ static void graph_both_capture(void)
 	sem_post(&ended);
 	pthread_join(thread, NULL);
 	b.app.stream = stream;
-	run_copies(&b, graph);
+	run_behind(&b, graph);
 }
 
 static void *end_too_early(void *arg)
@@ -350,7 +333,7 @@ static void graph_end_refused(void)
 		app_fail("pthread_create", 1);
 	pthread_join(thread, NULL);
 	app_copy(&b.app, b.spare, b.t.p, b.scores);
-	run_copies(&b, end(&b));
+	run_behind(&b, end(&b));
 }
 
 const struct hazard hazards_graph_threads[] = {

@@ -90,15 +90,15 @@ static void wait_for_o(struct bench *b, const struct merged *m, int r)
 }
 
 /* O is read on another stream that waits for an event, and only then copied. */
-static void other_stream(struct bench *b, const struct merged *m, int r)
+static void read_behind_event(struct bench *b, int r,
+			      void (*record)(struct bench *b, CUevent event))
 {
 	CUstream here = b->app.stream, other;
 	CUevent done;
 
-	(void)m;
 	CHECK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	CHECK(cuEventCreate(&done, CU_EVENT_DISABLE_TIMING));
-	CHECK(cuEventRecord(done, here));
+	record(b, done);
 	CHECK(cuStreamWaitEvent(other, done, 0));
 	app_set_stream(&b->app, other);
 	app_copy(&b->app, b->spare, b->t.o, b->n);
@@ -109,29 +109,33 @@ static void other_stream(struct bench *b, const struct merged *m, int r)
 	CHECK(cuStreamDestroy(other));
 }
 
-/* The event is recorded for all of the context: of the streams none is named. */
-static void all_streams(struct bench *b, const struct merged *m, int r)
+static void of_stream(struct bench *b, CUevent event)
+{
+	CHECK(cuEventRecord(event, b->app.stream));
+}
+
+/* For all of the context: of the streams none is named. Older drivers have no such event. */
+static void of_context(struct bench *b, CUevent event)
 {
 	CUresult (*record)(CUcontext context, CUevent event) = NULL;
-	CUstream here = b->app.stream, other;
-	CUevent done;
 
-	(void)m;
-	CHECK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-	CHECK(cuEventCreate(&done, CU_EVENT_DISABLE_TIMING));
 	cuGetProcAddress("cuCtxRecordEvent", (void **)&record, 12050, 0, NULL);
 	if (record)
-		CHECK(record(b->app.context, done));
+		CHECK(record(b->app.context, event));
 	else
-		CHECK(cuEventRecord(done, here));
-	CHECK(cuStreamWaitEvent(other, done, 0));
-	app_set_stream(&b->app, other);
-	app_copy(&b->app, b->spare, b->t.o, b->n);
-	CHECK(cuStreamSynchronize(other));
-	app_set_stream(&b->app, here);
-	observe(b, "O other", r, b->spare);
-	CHECK(cuEventDestroy(done));
-	CHECK(cuStreamDestroy(other));
+		of_stream(b, event);
+}
+
+static void other_stream(struct bench *b, const struct merged *m, int r)
+{
+	(void)m;
+	read_behind_event(b, r, of_stream);
+}
+
+static void all_streams(struct bench *b, const struct merged *m, int r)
+{
+	(void)m;
+	read_behind_event(b, r, of_context);
 }
 
 /* Copied over V: no kernel that still reads V may write there. */
