@@ -9,7 +9,9 @@
 #include "refuse.h"
 
 #include <cublasLt.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #ifndef SIM_CUBLAS_VERSION
@@ -53,6 +55,28 @@ static struct handle *of(cublasHandle_t handle)
 	if (!h)                                                                                    \
 	return CUBLAS_STATUS_NOT_INITIALIZED
 
+/* The last one that was destroyed is the next one made, at the same address, whatever the allocator
+ * does: what is known of a handle must end with it. */
+static _Atomic(struct handle *) spare;
+
+static __attribute__((destructor)) void end_instance(void)
+{
+	free(atomic_exchange(&spare, NULL));
+}
+
+static struct handle *blank(void)
+{
+	struct handle *h = atomic_exchange(&spare, NULL);
+
+	return h ? memset(h, 0, sizeof(*h)) : calloc(1, sizeof(*h));
+}
+
+static void spent(struct handle *h)
+{
+	h->magic = 0;
+	free(atomic_exchange(&spare, h));
+}
+
 /* Of what a test wants refused, all that the shim calls itself. */
 #define REFUSE()                                                                                   \
 	do {                                                                                       \
@@ -75,13 +99,13 @@ cublasStatus_t CUBLASWINAPI cublasCreate_v2(cublasHandle_t *out)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
 	if (!ctx && (d->primary_retain(&ctx, 0) || d->ctx_set(ctx)))
 		return CUBLAS_STATUS_NOT_INITIALIZED;
-	h = calloc(1, sizeof(*h));
+	h = blank();
 	if (!h)
 		return CUBLAS_STATUS_ALLOC_FAILED;
 	/* The vendor's waits for all that the device was given: so does whoever frees. */
 	if (d->alloc(&h->own_workspace, 1) || d->release(h->own_workspace) ||
 	    d->alloc(&h->own_workspace, WORKSPACE_BYTES)) {
-		free(h);
+		spent(h);
 		return CUBLAS_STATUS_ALLOC_FAILED;
 	}
 	h->magic = MAGIC;
@@ -94,8 +118,7 @@ cublasStatus_t CUBLASWINAPI cublasDestroy_v2(cublasHandle_t handle)
 {
 	HANDLE_OR_RETURN(handle);
 	blas_driver()->release(h->own_workspace);
-	h->magic = 0;
-	free(h);
+	spent(h);
 	return CUBLAS_STATUS_SUCCESS;
 }
 
