@@ -27,9 +27,10 @@
 static struct answer {
 	uint32_t function; /* its number, 0: free */
 	uint32_t launches;
-	bool near, asked;
-	bool known;	/* there was an answer, or there will be none */
-	uint64_t since; /* moment of the latest place when it was asked for */
+	bool near, asked, read;
+	enum code_reach code; /* once it was read */
+	bool known;	      /* there was an answer, or there will be none */
+	uint64_t since;	      /* moment of the latest place when it was asked for */
 } answers[KERNELS];
 
 /* Where copies put addresses, the latest of them, in a ring. */
@@ -234,11 +235,30 @@ static void ask(struct answer *answer, const struct op *op, const struct access_
 	ledger_end(entry);
 }
 
+/* What the code says holds whatever lies in memory. */
+static void read_code(struct answer *answer, const struct function *function)
+{
+	struct ledger_entry entry;
+
+	if (answer->read || !ledger_affords(LEDGER_CODE))
+		return;
+	COST(PURPOSE_ASKING);
+	entry = ledger_begin(LEDGER_CODE);
+	answer->code = kernel_code_reach(function->handle, function->name, function->code);
+	answer->read = true;
+	ledger_end(entry);
+}
+
 void reach_refine(const struct sight *sight, bool may_ask)
 {
 	struct answer *answer = answer_of(sight->function);
 	bool stale;
 
+	read_code(answer, sight->function);
+	if (answer->read && answer->code != CODE_BY_VALUE) {
+		sight->list->far = answer->code == CODE_FOLLOWS;
+		return;
+	}
 	if (may_ask)
 		reach_take_answers();
 	stale = is_stale(answer, sight->list);

@@ -2,10 +2,11 @@
  *
  * How far a kernel without a rule may reach: only into the allocations that its parameters point
  * into, or by addresses that lie in memory there (arrays of pointers to matrices, say) anywhere.
- * Before its first launch, and ever more rarely later, our own kernel looks on its stream for such
- * addresses in all that it was pointed to; and again where a copy was seen to bring some. Where
- * there are some, or as long as the answer is not back, it may touch anything. So may one that no
- * parameter leads anywhere, unless its code uses nothing but these.
+ * Its code may tell: that no number from memory becomes a part of an address, or that one does as
+ * it lay there. Of others, before the first launch and ever more rarely later, our own kernel looks
+ * on its stream for such addresses in all that it was pointed to; and again where a copy was seen
+ * to bring some. Where there are some, or as long as the answer is not back, it may touch anything.
+ * So may one that no parameter leads anywhere, unless its code uses nothing but these.
  *
  * All functions: flow lock held.
  */

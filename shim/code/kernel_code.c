@@ -354,6 +354,7 @@ static const char *gravest(uint32_t deeds)
 #include "shim/code/kernel_code.def"
 	};
 
+	deeds &= (1u << DEEDS) - 1;
 	return deeds ? words[__builtin_ctz(deeds)] : NULL;
 }
 
@@ -363,6 +364,23 @@ const char *kernel_code_hindrance(CUfunction handle, const char *name, uint32_t 
 	uint32_t deeds = ask(handle, name, known, &exposed);
 
 	return gravest(exposed ? deeds : deeds & ~(uint32_t)DEED_CONSTANTS);
+}
+
+/* Whatever leads to other memory, or to other code. */
+#define REACHES                                                                                    \
+	(DEED_UNKNOWN | DEED_LAUNCHES | DEED_INDIRECT | DEED_GLOBALS | DEED_TEXTURES | DEED_MAPS | \
+	 CODE_UNPROVEN)
+
+enum code_reach kernel_code_reach(CUfunction handle, const char *name, uint32_t *known)
+{
+	bool exposed;
+	uint32_t deeds = ask(handle, name, known, &exposed);
+
+	if (deeds & DEED_FOLLOWS)
+		return CODE_FOLLOWS;
+	if (deeds & CODE_SAYS_NEAR)
+		deeds &= ~CODE_UNPROVEN;
+	return deeds & REACHES ? CODE_BY_VALUE : CODE_NEAR;
 }
 
 int kernel_code_beside(CUfunction handle, const char *name)

@@ -43,6 +43,16 @@ void kernel_code_unloaded(const void *handle);
  * before (NULL: it is not kept). */
 const char *kernel_code_hindrance(CUfunction handle, const char *name, uint32_t *known);
 
+/* How far a kernel gets from the allocations that its parameters point into. */
+enum code_reach {
+	CODE_NEAR,     /* not at all: that is proven, */
+	CODE_BY_VALUE, /* perhaps by what it loads, somehow computed, or nobody knows, */
+	CODE_FOLLOWS,  /* by addresses that it loads */
+};
+
+/* Costs what a first hindrance does. */
+enum code_reach kernel_code_reach(CUfunction handle, const char *name, uint32_t *known);
+
 /* Does the image that it comes from have a kernel of that name, too? -1: not known. */
 int kernel_code_beside(CUfunction handle, const char *name);
 

@@ -46,7 +46,7 @@ enum code_class {
 
 /* By the lowest nine bits. */
 static const uint8_t classes[512] = {
-#define SASS(opcode, name, what) [opcode] = CLASS_##what,
+#define SASS(opcode, name, what, how, from, use, predicates) [opcode] = CLASS_##what,
 #include "shim/code/kernel_code.def"
 };
 
@@ -393,6 +393,18 @@ static uint32_t deeds_of_code(const struct cubin *cubin, unsigned section, size_
 	return deeds;
 }
 
+static uint32_t deeds_of_paths(const struct cubin *cubin, size_t bytes, const unsigned char *code)
+{
+	switch (code_reach_of(code, bytes, cubin->sm)) {
+	case CODE_NEAR:
+		return 0;
+	case CODE_FOLLOWS:
+		return DEED_FOLLOWS;
+	default:
+		return CODE_UNPROVEN;
+	}
+}
+
 /* ---- parameters ---------------------------------------------------------------------------------
  */
 
@@ -460,8 +472,9 @@ static uint32_t visit(struct cubin *cubin, unsigned section, unsigned *waiting)
 		const unsigned char *code = content(cubin, section, &bytes);
 
 		work->looked_at = true;
-		work->deeds =
-			code && bytes ? deeds_of_code(cubin, section, bytes, code) : DEED_UNKNOWN;
+		work->deeds = code && bytes ? deeds_of_code(cubin, section, bytes, code) |
+						      deeds_of_paths(cubin, bytes, code)
+					    : DEED_UNKNOWN;
 	}
 	for (size_t i = 0; relocation_of(cubin, section, i, &where, &symbol); i++) {
 		unsigned called = 0;
@@ -482,8 +495,12 @@ static uint32_t deeds_of_kernel(struct cubin *cubin, unsigned section)
 
 	cubin->work[section].visit = ++cubin->visit;
 	cubin->queue[waiting++] = section;
-	while (waiting)
-		deeds |= visit(cubin, cubin->queue[--waiting], &waiting);
+	while (waiting) {
+		const unsigned next = cubin->queue[--waiting];
+
+		/* Of a function elsewhere it is not known what it is called with. */
+		deeds |= visit(cubin, next, &waiting) | (next == section ? 0 : CODE_UNPROVEN);
+	}
 	return deeds;
 }
 

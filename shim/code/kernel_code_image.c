@@ -166,7 +166,8 @@ static bool add_simulated(const char *symbol, struct code_table *table)
 		const char *beginning;
 		uint32_t deeds;
 	} rows[] = {
-		{"sim_kernel_", 0},
+		{"sim_kernel_", CODE_UNPROVEN},
+		{"sim_near_", CODE_SAYS_NEAR},
 #define DEED(name, words) {"sim_deed_" #name "_", DEED_##name},
 #include "shim/code/kernel_code.def"
 	};

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shim/code/kernel_code.h"
+
 /* What a kernel may do; 0: none of it. The rows stand in kernel_code.def, the gravest first. */
 enum kernel_deed {
 #define DEED(name, words) DEED_INDEX_##name,
@@ -20,6 +22,16 @@ enum kernel_deed {
 #define DEED(name, words) DEED_##name = 1 << DEED_INDEX_##name,
 #include "shim/code/kernel_code.def"
 };
+
+/* Of code for that architecture (its major * 10 + minor), which begins with the kernel's own, as it
+ * can be told by that alone (kernel_code_follows.c). */
+enum code_reach code_reach_of(const unsigned char *code, size_t bytes, unsigned sm);
+
+/* Beside its deeds: nothing is proven of where a kernel's addresses come from. */
+#define CODE_UNPROVEN (1u << 30)
+
+/* Or what a simulated GPU runs says of itself that it is near. */
+#define CODE_SAYS_NEAR (1u << 29)
 
 /* Kernels by a hash of their name, sorted once they are all in. */
 struct code_table {

@@ -450,7 +450,7 @@ static int read_function(struct reader *r, bool entry, struct code_table *table)
 		r->caller->deeds |= deeds;
 		return 0;
 	}
-	return code_table_add(table, name.at, name.length, deeds) &&
+	return code_table_add(table, name.at, name.length, deeds | CODE_UNPROVEN) &&
 			       code_table_place(table, &layout)
 		       ? 0
 		       : -ENOMEM;

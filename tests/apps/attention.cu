@@ -18,6 +18,7 @@ extern "C" __global__ void app_scale_f16(__half *out, const __half *in, float fa
 		out[i] = __float2half_rn(__half2float(in[i]) * factor);
 }
 SIM_KERNEL(app_scale_f16)
+SIM_NEAR(app_scale_f16)
 
 /* The same by a factor that the program may set */
 extern "C" {
@@ -43,6 +44,7 @@ extern "C" __global__ void app_add_mask_f16(__half *out, const __half *in, const
 		out[i] = __float2half_rn(__half2float(in[i]) + __half2float(mask[i % period]));
 }
 SIM_KERNEL(app_add_mask_f16)
+SIM_NEAR(app_add_mask_f16)
 
 /* y = softmax of x, by 32 threads; the sum of exp(x - largest) */
 static __device__ float softmax_row(__half *y, const __half *x, int columns)
@@ -70,6 +72,7 @@ extern "C" __global__ void app_softmax_f16(__half *out, const __half *in, int co
 	softmax_row(out + row, in + row, columns);
 }
 SIM_KERNEL(app_softmax_f16)
+SIM_NEAR(app_softmax_f16)
 
 /* The same, and sums[row] = sum of exp(in - largest): a second output */
 extern "C" __global__ void app_softmax_sums_f16(__half *out, const __half *in, float *sums,
@@ -82,6 +85,7 @@ extern "C" __global__ void app_softmax_sums_f16(__half *out, const __half *in, f
 		sums[blockIdx.x] = sum;
 }
 SIM_KERNEL(app_softmax_sums_f16)
+SIM_NEAR(app_softmax_sums_f16)
 
 /* The same of the first columns of each row, as many as a causal mask leaves; the others are not
  * touched */
@@ -93,6 +97,7 @@ extern "C" __global__ void app_softmax_lower_f16(__half *out, const __half *in, 
 	softmax_row(out + row, in + row, blockIdx.x % rows + 1);
 }
 SIM_KERNEL(app_softmax_lower_f16)
+SIM_NEAR(app_softmax_lower_f16)
 
 /* out[i] = in[i] */
 extern "C" __global__ void app_copy_f16(__half *out, const __half *in, long long n)
@@ -103,6 +108,7 @@ extern "C" __global__ void app_copy_f16(__half *out, const __half *in, long long
 		out[i] = in[i];
 }
 SIM_KERNEL(app_copy_f16)
+SIM_NEAR(app_copy_f16)
 
 /* The same, of what a table in memory says: where to, where from */
 extern "C" __global__ void app_copy_by_table_f16(__half *const *table, long long n)
@@ -113,6 +119,30 @@ extern "C" __global__ void app_copy_by_table_f16(__half *const *table, long long
 		table[0][i] = table[1][i];
 }
 SIM_KERNEL(app_copy_by_table_f16)
+SIM_DEED(FOLLOWS, app_copy_by_table_f16)
+
+/* The same by way of shared memory, where its code might have put the addresses itself. */
+extern "C" __global__ void app_copy_staged_f16(__half *const *table, long long n)
+{
+	__shared__ __half *staged[2];
+	long long i = INDEX;
+
+	if (threadIdx.x < 2)
+		staged[threadIdx.x] = table[threadIdx.x];
+	__syncthreads();
+	if (i < n)
+		staged[0][i] = staged[1][i];
+}
+SIM_KERNEL(app_copy_staged_f16)
+
+/* Such a table */
+extern "C" __global__ void app_put_two(__half **table, __half *one, __half *other)
+{
+	table[0] = one;
+	table[1] = other;
+}
+SIM_KERNEL(app_put_two)
+SIM_NEAR(app_put_two)
 
 /* out [heads,rows,depth] = in [rows,heads,depth], made contiguous */
 extern "C" __global__ void app_split_heads_f16(__half *out, const __half *in, int rows, int heads,
@@ -125,6 +155,7 @@ extern "C" __global__ void app_split_heads_f16(__half *out, const __half *in, in
 		out[i] = in[(r * heads + h) * depth + d];
 }
 SIM_KERNEL(app_split_heads_f16)
+SIM_NEAR(app_split_heads_f16)
 
 /* out[i] = value */
 extern "C" __global__ void app_fill_f16(__half *out, float value, long long n)
@@ -135,6 +166,7 @@ extern "C" __global__ void app_fill_f16(__half *out, float value, long long n)
 		out[i] = __float2half_rn(value);
 }
 SIM_KERNEL(app_fill_f16)
+SIM_NEAR(app_fill_f16)
 
 /* Addresses for both products of as many heads as there are threads: K, Q, S, V, P, O. `thin` and
  * `wide` are the bytes of a head; `shared` heads have one K and V. */
@@ -152,6 +184,7 @@ extern "C" __global__ void app_fill_addresses(char **to, char *k, char *q, char 
 	to[5 * all + i] = o + i * thin;
 }
 SIM_KERNEL(app_fill_addresses)
+SIM_NEAR(app_fill_addresses)
 
 /* The same, but which K and V a head has is for a table in memory to say. */
 extern "C" __global__ void app_look_up_addresses(char **to, char *k, char *q, char *s, char *v,
@@ -168,6 +201,7 @@ extern "C" __global__ void app_look_up_addresses(char **to, char *k, char *q, ch
 	to[5 * all + i] = o + i * thin;
 }
 SIM_KERNEL(app_look_up_addresses)
+SIM_NEAR(app_look_up_addresses)
 
 /* out[i] = start + step * (i % 101): a tensor whose every element tells where it stands */
 extern "C" __global__ void app_ramp_f16(__half *out, float start, float step, long long n)
@@ -178,6 +212,7 @@ extern "C" __global__ void app_ramp_f16(__half *out, float start, float step, lo
 		out[i] = __float2half_rn(start + step * (float)(i % 101));
 }
 SIM_KERNEL(app_ramp_f16)
+SIM_NEAR(app_ramp_f16)
 
 /* out[i] = mean over heads of in[h,i] */
 extern "C" __global__ void app_mean_heads_f16(__half *out, const __half *in, int heads, long long n)
@@ -192,6 +227,7 @@ extern "C" __global__ void app_mean_heads_f16(__half *out, const __half *in, int
 	out[i] = __float2half_rn(sum / (float)heads);
 }
 SIM_KERNEL(app_mean_heads_f16)
+SIM_NEAR(app_mean_heads_f16)
 
 /* out[i] += in[i], in float */
 extern "C" __global__ void app_accumulate_f16(float *out, const __half *in, long long n)
@@ -202,6 +238,7 @@ extern "C" __global__ void app_accumulate_f16(float *out, const __half *in, long
 		out[i] += __half2float(in[i]);
 }
 SIM_KERNEL(app_accumulate_f16)
+SIM_NEAR(app_accumulate_f16)
 
 /* out[i] = what a texture has there */
 extern "C" __global__ void app_copy_texture_f16(__half *out, cudaTextureObject_t in, long long n)

@@ -287,7 +287,7 @@ static void addresses_in_memory(void)
 	struct bench b;
 
 	bench_open(&b, TOGETHER);
-	CHECK(cuModuleGetFunction(&copy_by_table, b.app.module, "app_copy_by_table_f16"));
+	CHECK(cuModuleGetFunction(&copy_by_table, b.app.module, "app_copy_staged_f16"));
 	table = app_alloc(2 * sizeof(CUdeviceptr));
 	copy = app_alloc(b.scores * 2);
 	CHECK(cuMemcpyHtoD(table, (CUdeviceptr[]){copy, b.t.p}, 2 * sizeof(CUdeviceptr)));
@@ -336,7 +336,7 @@ static void addresses_come_late(void)
 	struct bench b;
 
 	bench_open(&b, TOGETHER);
-	CHECK(cuModuleGetFunction(&copy_by_table, b.app.module, "app_copy_by_table_f16"));
+	CHECK(cuModuleGetFunction(&copy_by_table, b.app.module, "app_copy_staged_f16"));
 	table = app_alloc(2 * sizeof(CUdeviceptr));
 	ready = app_alloc(2 * sizeof(CUdeviceptr));
 	copy = app_alloc(b.scores * 2);
@@ -358,6 +358,37 @@ static void addresses_come_late(void)
 		if (late(r))
 			app_observe(&b.report, "copy", r, copy, b.scores);
 		CHECK(cuMemsetD8(table, 0, 2 * sizeof(CUdeviceptr)));
+	}
+	bench_close(&b);
+}
+
+/* A kernel fills the table, between two chains, when the one that follows it was seen to find
+ * nothing there many times: that it will is in its code alone. */
+static void addresses_written(void)
+{
+	CUfunction copy_by_table, put_two;
+	CUdeviceptr table, copy;
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuModuleGetFunction(&copy_by_table, b.app.module, "app_copy_by_table_f16"));
+	CHECK(cuModuleGetFunction(&put_two, b.app.module, "app_put_two"));
+	table = app_alloc(2 * sizeof(CUdeviceptr));
+	copy = app_alloc(b.scores * 2);
+	CHECK(cuMemsetD8(table, 0, 2 * sizeof(CUdeviceptr)));
+	for (int r = 0; r < 2 * REPETITIONS; r++) {
+		const bool filled = r > 8;
+		long long n = filled ? (long long)b.scores : 0;
+
+		bench_inputs(&b, r);
+		if (r == 8)
+			app_launch(&b.app, put_two, 1, 1, (void *[]){&table, &copy, &b.t.p});
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		app_launch(&b.app, copy_by_table, (unsigned)((b.scores + 255) / 256), 256,
+			   (void *[]){&table, &n});
+		if (filled)
+			app_observe(&b.report, "copy", r, copy, b.scores);
 	}
 	bench_close(&b);
 }
@@ -390,5 +421,6 @@ const struct hazard hazards_observe[] = {
 	ONCE(integers_between, "a kernel reads integers that could be addresses"),
 	ONCE(addresses_in_memory, "a kernel finds P by an address that lies in memory"),
 	ONCE(addresses_come_late, "… which comes there after many launches"),
+	ONCE(addresses_written, "… and that a kernel put there"),
 	{0},
 };

@@ -31,6 +31,7 @@ extern "C" __global__ void to_wide(const __half *in, float *out, long long n)
 		out[INDEX] = __half2float(in[INDEX]);
 }
 SIM_KERNEL(to_wide)
+SIM_NEAR(to_wide)
 
 extern "C" __global__ void to_half(const float *in, __half *out, long long n)
 {
@@ -38,6 +39,7 @@ extern "C" __global__ void to_half(const float *in, __half *out, long long n)
 		out[INDEX] = __float2half_rn(in[INDEX]);
 }
 SIM_KERNEL(to_half)
+SIM_NEAR(to_half)
 
 extern "C" __global__ void bend(const float *in, float *out, long long n, double s, double c)
 {
@@ -45,6 +47,7 @@ extern "C" __global__ void bend(const float *in, float *out, long long n, double
 		out[INDEX] = tanhf(in[INDEX] * (float)s / (float)c) * (float)c;
 }
 SIM_KERNEL(bend)
+SIM_NEAR(bend)
 
 extern "C" __global__ void rows16(const __half *x, __half *y, int columns, float factor)
 {
@@ -54,6 +57,7 @@ extern "C" __global__ void rows16(const __half *x, __half *y, int columns, float
 		    [=](int j) { return factor * __half2float(from[j]); });
 }
 SIM_KERNEL(rows16)
+SIM_NEAR(rows16)
 
 /* ---- a softmax in three -----------------------------------------------------------------------
  */
@@ -70,6 +74,7 @@ extern "C" __global__ void k0(float scale, int columns, float *to, const __half 
 		to[blockIdx.x] = most;
 }
 SIM_KERNEL(k0)
+SIM_NEAR(k0)
 
 extern "C" __global__ void k1(const float *most, float scale, const __half *x, float *to,
 			      int columns)
@@ -84,6 +89,7 @@ extern "C" __global__ void k1(const float *most, float scale, const __half *x, f
 		to[blockIdx.x] = sum;
 }
 SIM_KERNEL(k1)
+SIM_NEAR(k1)
 
 extern "C" __global__ void k2(int columns, const float *sum, __half *y, const float *most,
 			      const __half *x, float scale)
@@ -95,6 +101,7 @@ extern "C" __global__ void k2(int columns, const float *sum, __half *y, const fl
 				       sum[blockIdx.x]);
 }
 SIM_KERNEL(k2)
+SIM_NEAR(k2)
 
 /* ---- a mask in half precision first, a softmax then ------------------------------------------ */
 
@@ -109,6 +116,7 @@ extern "C" __global__ void plus_keys(const __half *x, const __half *m, __half *y
 				       __half2float(m[i / per * columns + i % columns]));
 }
 SIM_KERNEL(plus_keys)
+SIM_NEAR(plus_keys)
 
 /* The scores, scaled, in half precision. */
 extern "C" __global__ void times(const __half *x, __half *y, long long n, float factor)
@@ -117,6 +125,7 @@ extern "C" __global__ void times(const __half *x, __half *y, long long n, float 
 		y[INDEX] = __float2half_rn(factor * __half2float(x[INDEX]));
 }
 SIM_KERNEL(times)
+SIM_NEAR(times)
 
 /* ---- addresses for the products -------------------------------------------------------------- */
 
@@ -132,6 +141,7 @@ extern "C" __global__ void point(const __half **to, const __half *a, const __hal
 	to[2 * all + i] = c + i * size_c;
 }
 SIM_KERNEL(point)
+SIM_NEAR(point)
 
 /* ---- with a further input, in place -----------------------------------------------------------
  */
@@ -145,6 +155,7 @@ extern "C" __global__ void by_length(__half *x, const int *m, int columns, int h
 	(void)heads, (void)rows;
 }
 SIM_KERNEL(by_length)
+SIM_NEAR(by_length)
 
 /* A length for each sequence. */
 extern "C" __global__ void by_sequence(__half *x, const int *m, int columns, int heads, int rows)
@@ -155,6 +166,7 @@ extern "C" __global__ void by_sequence(__half *x, const int *m, int columns, int
 		    [=](int j) { return 0.25f * __half2float(y[j]); });
 }
 SIM_KERNEL(by_sequence)
+SIM_NEAR(by_sequence)
 
 /* [B,1,1,Sk] is added. */
 extern "C" __global__ void add_keys(__half *x, const __half *m, int columns, int heads, int rows)
@@ -166,6 +178,7 @@ extern "C" __global__ void add_keys(__half *x, const __half *m, int columns, int
 		    [=](int j) { return 0.25f * __half2float(y[j]) + __half2float(b[j]); });
 }
 SIM_KERNEL(add_keys)
+SIM_NEAR(add_keys)
 
 /* [1,1,Sq,Sk] is added. */
 extern "C" __global__ void add_pairs(__half *x, const __half *m, int columns, int heads, int rows)
@@ -178,6 +191,7 @@ extern "C" __global__ void add_pairs(__half *x, const __half *m, int columns, in
 	(void)heads;
 }
 SIM_KERNEL(add_pairs)
+SIM_NEAR(add_pairs)
 
 /* [1,H,Sq,Sk] is added, and no key is seen beyond the query. */
 extern "C" __global__ void add_heads(__half *x, const __half *m, int columns, int heads, int rows)
@@ -190,6 +204,7 @@ extern "C" __global__ void add_heads(__half *x, const __half *m, int columns, in
 		    [=](int j) { return __half2float(y[j]) + __half2float(b[j]); });
 }
 SIM_KERNEL(add_heads)
+SIM_NEAR(add_heads)
 
 /* (1 - m) * -10000 with m [B,1,Sq,Sk]; a little more in the sum. */
 extern "C" __global__ void hide(__half *x, const __half *m, int columns, int heads, int rows)
@@ -203,6 +218,7 @@ extern "C" __global__ void hide(__half *x, const __half *m, int columns, int hea
 	});
 }
 SIM_KERNEL(hide)
+SIM_NEAR(hide)
 
 /* Slopes [H], times the distance of query and key. */
 extern "C" __global__ void slope_heads(__half *x, const float *m, int columns, int heads, int rows)
@@ -215,6 +231,7 @@ extern "C" __global__ void slope_heads(__half *x, const float *m, int columns, i
 		    [=](int j) { return 0.25f * __half2float(y[j]) + slope * (float)(j - query); });
 }
 SIM_KERNEL(slope_heads)
+SIM_NEAR(slope_heads)
 
 /* The same in half precision, for each sequence and head; no key is seen beyond the query. */
 extern "C" __global__ void slope_each(__half *x, const __half *m, int columns, int heads, int rows)
@@ -228,6 +245,7 @@ extern "C" __global__ void slope_each(__half *x, const __half *m, int columns, i
 	(void)heads;
 }
 SIM_KERNEL(slope_each)
+SIM_NEAR(slope_each)
 
 /* Slopes of the kernel's own, one progression; no key is seen beyond the query. */
 extern "C" __global__ void slope_powers(__half *x, const __half *m, int columns, int heads,
@@ -242,6 +260,7 @@ extern "C" __global__ void slope_powers(__half *x, const __half *m, int columns,
 	(void)m;
 }
 SIM_KERNEL(slope_powers)
+SIM_NEAR(slope_powers)
 
 /* The usual two progressions, and [B,1,1,Sk] is added. */
 extern "C" __global__ void slope_usual(__half *x, const __half *m, int columns, int heads, int rows)
@@ -290,6 +309,7 @@ extern "C" __global__ void slope_sides(__half *x, const float *m, int columns, i
 	});
 }
 SIM_KERNEL(slope_sides)
+SIM_NEAR(slope_sides)
 
 /* Slopes of the kernel's own that are of no progression. */
 extern "C" __global__ void slope_odd(__half *x, const __half *m, int columns, int heads, int rows)
@@ -302,6 +322,7 @@ extern "C" __global__ void slope_odd(__half *x, const __half *m, int columns, in
 	(void)m;
 }
 SIM_KERNEL(slope_odd)
+SIM_NEAR(slope_odd)
 
 /* The usual slopes, on either side of the query. */
 extern "C" __global__ void slope_bent(__half *x, const __half *m, int columns, int heads, int rows)
@@ -327,6 +348,7 @@ extern "C" __global__ void every_other(__half *x, const __half *m, int columns, 
 	(void)m, (void)heads, (void)rows;
 }
 SIM_KERNEL(every_other)
+SIM_NEAR(every_other)
 
 /* Squares. */
 extern "C" __global__ void squares(__half *x, const __half *m, int columns, int heads, int rows)
@@ -338,6 +360,7 @@ extern "C" __global__ void squares(__half *x, const __half *m, int columns, int 
 	(void)m, (void)heads, (void)rows;
 }
 SIM_KERNEL(squares)
+SIM_NEAR(squares)
 
 /* No infinities: where S overflowed, a large number. */
 extern "C" __global__ void cut(__half *x, const __half *m, int columns, int heads, int rows)
@@ -349,6 +372,7 @@ extern "C" __global__ void cut(__half *x, const __half *m, int columns, int head
 	(void)m, (void)heads, (void)rows;
 }
 SIM_KERNEL(cut)
+SIM_NEAR(cut)
 
 /* ---- flags: which keys are seen ---------------------------------------------------------------
  */
@@ -364,6 +388,7 @@ extern "C" __global__ void where_keys(__half *x, const unsigned char *m, int col
 		    [=](int j) { return b[j] ? 0.25f * __half2float(y[j]) : -1e9f; });
 }
 SIM_KERNEL(where_keys)
+SIM_NEAR(where_keys)
 
 /* A number that scores get to. */
 extern "C" __global__ void where_near(__half *x, const unsigned char *m, int columns, int heads,
@@ -376,6 +401,7 @@ extern "C" __global__ void where_near(__half *x, const unsigned char *m, int col
 		    [=](int j) { return b[j] ? 0.25f * __half2float(y[j]) : -300.0f; });
 }
 SIM_KERNEL(where_near)
+SIM_NEAR(where_near)
 
 /* [1,1,Sq,Sk] bytes hide. */
 extern "C" __global__ void hide_pairs(__half *x, const unsigned char *m, int columns, int heads,
@@ -389,6 +415,7 @@ extern "C" __global__ void hide_pairs(__half *x, const unsigned char *m, int col
 	(void)heads;
 }
 SIM_KERNEL(hide_pairs)
+SIM_NEAR(hide_pairs)
 
 /* [B,1,1,Sk] long words: what is hidden is made small, and stays a number among others. */
 extern "C" __global__ void add_words(__half *x, const long long *m, int columns, int heads,
@@ -401,6 +428,7 @@ extern "C" __global__ void add_words(__half *x, const long long *m, int columns,
 		    [=](int j) { return 0.25f * __half2float(y[j]) + (b[j] ? 0.0f : -65504.0f); });
 }
 SIM_KERNEL(add_words)
+SIM_NEAR(add_words)
 
 /* Words, the lowest number that there is, and no key beyond the query. */
 extern "C" __global__ void add_ints(__half *x, const int *m, int columns, int heads, int rows)
@@ -413,6 +441,7 @@ extern "C" __global__ void add_ints(__half *x, const int *m, int columns, int he
 	});
 }
 SIM_KERNEL(add_ints)
+SIM_NEAR(add_ints)
 
 /* What looks like flags, and counts: 2 is not 1. */
 extern "C" __global__ void count_words(__half *x, const long long *m, int columns, int heads,
@@ -438,3 +467,4 @@ extern "C" __global__ void half_words(__half *x, const long long *m, int columns
 		    [=](int j) { return __half2float(y[j]) * (b[j] ? 0.25f : 0.125f); });
 }
 SIM_KERNEL(half_words)
+SIM_NEAR(half_words)

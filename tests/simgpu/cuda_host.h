@@ -18,6 +18,7 @@
  *   - say of each kernel that reaches more than its parameters lead to what that is, since nobody
  *     can read it off the host's code as it is read off a GPU's (shim/code/kernel_code.def has the
  *     words):                                     SIM_DEED(GLOBALS, my_kernel)
+ *     and of one that takes no part of an address from memory:    SIM_NEAR(my_kernel)
  *   - declare dynamic shared memory inside the kernel as    DYNAMIC_SHARED(float, buffer);
  *     instead of `extern __shared__ float buffer[]`. Static `__shared__ T x[N]` works as it is,
  *     but is not shared between functions and not reset between blocks, as on a GPU.
@@ -35,6 +36,7 @@
 
 #define SIM_KERNEL(name)
 #define SIM_DEED(what, name)
+#define SIM_NEAR(name)
 #define DYNAMIC_SHARED(type, name)                                                                 \
 	extern __shared__ __align__(16) unsigned char fashim_dynamic_shared[];                     \
 	type *name = (type *)fashim_dynamic_shared
@@ -156,6 +158,10 @@ void sim_copy_wait(unsigned groups_left);
 #define SIM_DEED(what, name)                                                                       \
 	extern "C" const char sim_deed_##what##_##name __attribute__((visibility("default")));     \
 	const char sim_deed_##what##_##name = 1;
+
+#define SIM_NEAR(name)                                                                             \
+	extern "C" const char sim_near_##name __attribute__((visibility("default")));              \
+	const char sim_near_##name = 1;
 
 #define SIM_KERNEL(name)                                                                           \
 	extern "C" const struct sim_kernel sim_kernel_##name                                       \

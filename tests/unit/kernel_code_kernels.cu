@@ -10,6 +10,7 @@ __device__ float variable[16];
 __device__ const float constants_of_device[4] = {1, 2, 3, 4};
 __managed__ int managed;
 __constant__ float constant[16];
+__constant__ float *constant_address;
 
 __device__ __noinline__ float repeated(float x, int n)
 {
@@ -114,6 +115,134 @@ __global__ void parameters(char a, struct mixed b, const float *c, short d, stru
 	o[0] = a + b.a + (float)b.b + b.c[4] + c[0] + d + e.c[0] + f;
 }
 __global__ void no_parameters() {}
+
+/* Eight numbers a thread, some of which may not be there. */
+__global__ void tails(float *o, const float *i, int n)
+{
+	const int t = blockIdx.x * blockDim.x * 8 + threadIdx.x;
+	float v[8];
+
+#pragma unroll
+	for (int k = 0; k < 8; k++)
+		v[k] = t + k * blockDim.x < n ? i[t + k * blockDim.x] : 0;
+#pragma unroll
+	for (int k = 0; k < 8; k++)
+		if (t + k * blockDim.x < n)
+			o[t + k * blockDim.x] = fmaxf(v[k], 0);
+}
+
+/* Strides that are divided by, and parts of vectors. */
+__global__ void strided(float4 *o, const float4 *i, long long rows, long long columns, long long s)
+{
+	for (long long t = blockIdx.x * (long long)blockDim.x + threadIdx.x; t < rows * columns;
+	     t += (long long)gridDim.x * blockDim.x) {
+		float4 v = i[t / columns * s + t % columns];
+
+		v.x += v.y, v.z *= v.w;
+		o[t] = v;
+	}
+}
+
+__global__ void tiles(float *c, const float *a, const float *b, int n)
+{
+	__shared__ float s[2][16][16];
+	float sum = 0;
+
+	for (int k = 0; k < n; k += 16) {
+		s[0][threadIdx.y][threadIdx.x] = a[(blockIdx.y * 16 + threadIdx.y) * n + k + threadIdx.x];
+		s[1][threadIdx.y][threadIdx.x] = b[(k + threadIdx.y) * n + blockIdx.x * 16 + threadIdx.x];
+		__syncthreads();
+		for (int j = 0; j < 16; j++)
+			sum += s[0][threadIdx.y][j] * s[1][j][threadIdx.x];
+		__syncthreads();
+	}
+	c[(blockIdx.y * 16 + threadIdx.y) * n + blockIdx.x * 16 + threadIdx.x] = sum;
+}
+
+/* ---- what lies in memory says where -------------------------------------------------------------- */
+
+__global__ void listed(float *const *t, int n) { t[0][threadIdx.x] = t[n][threadIdx.x]; }
+struct view {
+	long long count;
+	float *at;
+};
+__global__ void described(const struct view *v, float *o, int stride)
+{
+	if (threadIdx.x < v->count)
+		o[threadIdx.x] = v->at[threadIdx.x * stride];
+}
+struct node {
+	struct node *next;
+	float value;
+};
+__global__ void linked(const struct node *node, float *o)
+{
+	float sum = 0;
+
+	for (; node; node = node->next)
+		sum += node->value;
+	o[0] = sum;
+}
+__global__ void tagged(const unsigned long long *t, float *o)
+{
+	o[threadIdx.x] = ((const float *)(t[blockIdx.x] & ~7ull))[threadIdx.x];
+}
+__global__ void halved(const unsigned *lower, const unsigned *upper, float *o)
+{
+	o[threadIdx.x] =
+		((const float *)((unsigned long long)upper[0] << 32 | lower[0]))[threadIdx.x];
+}
+__global__ void shuffled(float *const *t, float *o)
+{
+	const unsigned long long at = __shfl_sync(~0u, (unsigned long long)t[threadIdx.x], 3);
+
+	o[threadIdx.x] = *(const float *)at;
+}
+
+/* ---- perhaps ------------------------------------------------------------------------------------- */
+
+__global__ void staged(float *const *t, float *o)
+{
+	__shared__ float *s[32];
+
+	s[threadIdx.x] = t[threadIdx.x];
+	__syncthreads();
+	o[threadIdx.x] = s[31 - threadIdx.x][0];
+}
+__global__ void chosen(float *const *t, float *o, const float *i)
+{
+	o[threadIdx.x] = (o[0] > 0 ? i : t[0])[threadIdx.x];
+}
+__global__ void kept(float *const *t, float *o, int n)
+{
+	const float *all[24];
+
+	for (int k = 0; k < 24; k++)
+		all[k] = k & 1 ? t[k] : o + k;
+	o[threadIdx.x] = all[n % 24][0];
+}
+__global__ void gathered(const int *t, const float *i, float *o) { o[threadIdx.x] = i[t[threadIdx.x]]; }
+__global__ void gathered_far(const long long *t, const float *i, float *o)
+{
+	o[threadIdx.x] = i[t[threadIdx.x]];
+}
+__global__ void scaled(const unsigned long long *t, float *o)
+{
+	o[threadIdx.x] = *(const float *)(t[threadIdx.x] << 4);
+}
+__global__ void spelt(const unsigned char *t, float *o)
+{
+	unsigned long long at = 0;
+
+	for (int k = 0; k < 8; k++)
+		at |= (unsigned long long)t[k] << (8 * k);
+	o[threadIdx.x] = ((const float *)at)[threadIdx.x];
+}
+__global__ void exchanged(unsigned long long *t, float *o)
+{
+	o[threadIdx.x] = *(const float *)atomicExch(t, 0ull);
+}
+__global__ void by_constant(float *o) { o[threadIdx.x] = constant_address[threadIdx.x]; }
 
 /* ---- not ---------------------------------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@
 #include "shim/code/kernel_code.h"
 #include "shim/code/kernel_code_parts.h"
 #include "shim/real/driver.h"
+#include "code_expected.h"
 #include "code_fixture.h"
 
 /* ---- a driver with one GPU, or two --------------------------------------------------------------
@@ -60,93 +61,6 @@ int driver_resolve(void)
 	return 0;
 }
 
-/* ---- what is expected of each kernel ------------------------------------------------------------
- */
-
-#define SM90 (1u << 31) /* only there from sm_90 on */
-
-static const struct {
-	const char *name;
-	uint32_t deeds; /* those that must be found; 0: none may be */
-} kernels[] = {
-	{"plain", 0},
-	{"shared_atomics", 0},
-	{"switched", 0},
-	{"calling", 0},
-	{"recursing", 0},
-	{"dividing", 0},
-	{"barriers", 0},
-	{"parameters", 0},
-	{"no_parameters", 0},
-	{"writes_variable", DEED_GLOBALS},
-	{"writes_managed", DEED_GLOBALS},
-	{"reads_variable", DEED_GLOBALS},
-	{"calls_writer", DEED_GLOBALS},
-	{"reads_constant", DEED_CONSTANTS},
-	{"adds", DEED_ATOMICS},
-	{"exchanges", DEED_ATOMICS},
-	{"prints", DEED_LAUNCHES},
-	{"allocates", DEED_LAUNCHES},
-	{"waits", DEED_ATOMICS},
-	{"loads_volatile", DEED_ATOMICS},
-	{"acquires", DEED_ATOMICS},
-	{"syncs_grid", DEED_ATOMICS},
-	{"textured", DEED_TEXTURES},
-	{"surfaced", DEED_TEXTURES},
-	{"traps", DEED_TRAPS},
-	{"by_pointer", DEED_INDIRECT},
-	{"by_table", DEED_INDIRECT | DEED_GLOBALS},
-	{"bulk_copies", SM90},
-	{"through_map", SM90 | DEED_MAPS},
-	{"bulk_reduces", SM90 | DEED_ATOMICS},
-	{"multicasts", SM90 | DEED_ATOMICS},
-};
-#define KERNELS (sizeof(kernels) / sizeof(*kernels))
-
-static void assert_layout(const struct code_table *table, const char *image, const char *name,
-			  const struct code_layout *wanted)
-{
-	struct code_layout found;
-
-	if (!code_table_layout(table, name, &found))
-		fail_msg("%s: it is not known how the parameters of %s lie", image, name);
-	assert_int_equal(found.count, wanted->count);
-	for (unsigned i = 0; i < wanted->count; i++)
-		if (found.offset[i] != wanted->offset[i] || found.size[i] != wanted->size[i])
-			fail_msg("%s: parameter %u of %s is %u bytes at %u", image, i, name,
-				 found.size[i], found.offset[i]);
-}
-
-/* As the compiler lays them out. */
-static void assert_layouts(const struct code_table *table, const char *image)
-{
-	static const struct code_layout none = {0}, plain = {3, {0, 8, 16}, {8, 8, 4}},
-					mixed = {7,
-						 {0, 8, 48, 56, 64, 104, 112},
-						 {1, 40, 8, 2, 40, 1, 8}};
-	struct code_layout found;
-
-	assert_layout(table, image, "no_parameters", &none);
-	assert_layout(table, image, "plain", &plain);
-	assert_layout(table, image, "parameters", &mixed);
-	assert_false(code_table_layout(table, "there_is_none", &found));
-}
-
-/* Every kernel's deeds, and no unknown code among them. */
-static void assert_kernels(const struct code_table *table, const char *image, bool sm90)
-{
-	for (size_t i = 0; i < KERNELS; i++) {
-		const uint32_t wanted = kernels[i].deeds & ~SM90,
-			       found = code_table_deeds(table, kernels[i].name);
-
-		if (kernels[i].deeds & SM90 && !sm90)
-			continue;
-		if ((wanted ? (found & wanted) != wanted : found != 0) || found & DEED_UNKNOWN)
-			fail_msg("%s: %s does %#x, not %#x", image, kernels[i].name, found, wanted);
-	}
-	assert_int_equal(code_table_deeds(table, "there_is_none"), DEED_UNKNOWN);
-}
-
 static int read_image(const unsigned char *image, size_t bytes, uint16_t sm, uint16_t other,
 		      struct code_table *table)
 {
@@ -164,16 +78,19 @@ static void test_cubins(void **state)
 	static const struct {
 		const char *name;
 		uint16_t sm;
-	} rows[] = {{"sm_75.cubin", 75},   {"sm_80.cubin", 80},	   {"sm_86.cubin", 86},
-		    {"sm_89.cubin", 89},   {"sm_90a.cubin", 90},   {"sm_100a.cubin", 100},
-		    {"sm_120.cubin", 120}, {"compute_80.ptx", 80}, {"linked.cubin", 90}};
+		enum traced traced;
+	} rows[] = {{"sm_75.cubin", 75, TRACED},     {"sm_80.cubin", 80, TRACED},
+		    {"sm_86.cubin", 86, TRACED},     {"sm_89.cubin", 89, TRACED},
+		    {"sm_90a.cubin", 90, TRACED},    {"sm_100a.cubin", 100, UNTRACED},
+		    {"sm_120.cubin", 120, UNTRACED}, {"compute_80.ptx", 80, UNTRACED},
+		    {"linked.cubin", 90, WITHIN}};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct file file = code_file(rows[i].name);
 		struct code_table table;
 
 		assert_int_equal(read_image(file.at, file.bytes, rows[i].sm, 0, &table), 0);
-		assert_kernels(&table, rows[i].name, rows[i].sm >= 90);
+		assert_kernels(&table, rows[i].name, rows[i].sm >= 90, rows[i].traced);
 		assert_layouts(&table, rows[i].name);
 		code_table_free(&table);
 		free(file.at);
@@ -202,7 +119,8 @@ static void test_fat_binaries(void **state)
 			assert_int_equal(read_image(file.at, file.bytes, targets[j].sm,
 						    targets[j].other, &table),
 					 0);
-			assert_kernels(&table, name, targets[j].sm90);
+			assert_kernels(&table, name, targets[j].sm90,
+				       targets[j].sm <= 90 ? TRACED : UNTRACED);
 			assert_layouts(&table, name);
 			code_table_free(&table);
 			free(file.at);
@@ -242,8 +160,8 @@ static void test_layouts_contradict(void **state)
 
 		assert_true(change_attribute(&file, rows[i].head, rows[i].at, rows[i].value));
 		assert_int_equal(read_image(file.at, file.bytes, 90, 0, &table), 0);
-		for (size_t k = 0; k < KERNELS; k++)
-			unknown += !code_table_layout(&table, kernels[k].name, &layout);
+		for (size_t k = 0; code_expected(k); k++)
+			unknown += !code_table_layout(&table, code_expected(k), &layout);
 		if (unknown != 1)
 			fail_msg("change %zu made %u layouts unknown", i, unknown);
 		code_table_free(&table);
