@@ -40,6 +40,30 @@ static bool workspace_matters(const struct op_gemm *op)
 		copies_near(op->workspace, end));
 }
 
+/* The longest there is, a complex number of two doubles. */
+static void add_scalar(struct access_list *list, uint64_t address)
+{
+	if (address)
+		access_add(list, (struct access){.begin = address,
+						 .end = address + 16,
+						 .sure_end = address,
+						 .mode = ACCESS_READ,
+						 .bounded = true,
+						 .where = 6});
+}
+
+static void of_operands(struct access_list *list, const struct op_operand *o, int count, int where)
+{
+	for (int i = 0; i < count; i++, o++)
+		access_add(list, (struct access){.begin = o->begin,
+						 .end = o->end,
+						 .sure_end = o->whole ? o->end : o->begin,
+						 .mode = (o->read ? ACCESS_READ : 0) |
+							 (o->written ? ACCESS_WRITE : 0),
+						 .bounded = true,
+						 .where = where});
+}
+
 static void of_gemm(struct access_list *list, const struct op_gemm *op)
 {
 	struct gemm gemm;
@@ -74,6 +98,11 @@ static void of_gemm(struct access_list *list, const struct op_gemm *op)
 						 .mode = ACCESS_UNKNOWN,
 						 .bounded = true,
 						 .where = 3});
+	if (op->scalars_on_device) {
+		add_scalar(list, op->alpha_at);
+		add_scalar(list, op->beta_at);
+	}
+	of_operands(list, op->beside, op->beside_count, 6);
 }
 
 static void add_range(struct access_list *list, const struct op_range *range, enum access_mode mode,
@@ -88,19 +117,6 @@ static void add_range(struct access_list *list, const struct op_range *range, en
 					 .sure_end = sure ? end : range->base,
 					 .mode = mode,
 					 .bounded = true});
-}
-
-static void of_library(struct access_list *list, const struct op_library *library)
-{
-	const struct op_operand *o = library->operand;
-
-	for (int i = 0; i < library->count; i++, o++)
-		access_add(list, (struct access){.begin = o->begin,
-						 .end = o->end,
-						 .sure_end = o->whole ? o->end : o->begin,
-						 .mode = (o->read ? ACCESS_READ : 0) |
-							 (o->written ? ACCESS_WRITE : 0),
-						 .bounded = true});
 }
 
 /* What lay there is gone, in every mapping of the range. */
@@ -183,7 +199,7 @@ void touch_accesses(const struct sight *sight)
 		add_range(list, &op->fill.target, ACCESS_WRITE, op->fill.exact);
 		break;
 	case OP_LIBRARY:
-		of_library(list, op->library);
+		of_operands(list, op->library->operand, op->library->count, 0);
 		break;
 	case OP_FREE:
 		of_free(list, &op->alloc.range);

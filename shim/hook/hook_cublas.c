@@ -135,7 +135,10 @@ static void gemm_finish(struct op *op, struct library *library, cublasHandle_t h
 		flush_instead(op);
 		return;
 	}
-	if (!gemm->scalars_on_device) {
+	if (gemm->scalars_on_device) {
+		gemm->alpha_at = ADDRESS(alpha);
+		gemm->beta_at = ADDRESS(beta);
+	} else {
 		gemm->alpha = gemm_scalar(alpha, gemm->compute_type, gemm->ctype);
 		gemm->beta = gemm_scalar(beta, gemm->compute_type, gemm->ctype);
 	}

@@ -2,8 +2,8 @@
  *
  * cublasLtMatmul. Its operation and its four matrices are opaque descriptors; what they say is
  * asked of the library's own getters and put into the words of struct op_gemm. Row-major operands
- * become transposed column-major ones. Memory that the product touches beyond A, B, C and D
- * (auxiliary output, gradients of a bias, the workspace) is offered as fills of its own.
+ * become transposed column-major ones. What the product touches beyond A, B, C and D goes along
+ * (factors, auxiliary output, gradients of a bias); the workspace is offered as a fill of its own.
  */
 
 #include "shim/real/cublas_headers.h"
@@ -19,6 +19,7 @@ struct matrix {
 	int64_t ld, stride;
 	int32_t batch;
 	uint32_t batch_mode;
+	int64_t plane; /* bytes to the imaginary parts, where these lie apart */
 };
 
 static bool ask_layout(layout_getter get, cublasLtMatrixLayout_t layout, struct matrix *matrix)
@@ -41,8 +42,12 @@ static bool ask_layout(layout_getter get, cublasLtMatrixLayout_t layout, struct 
 	/* Libraries before 13 do not know the attribute: strided. */
 	if (matrix->batch > 1 && ASK(CUBLASLT_MATRIX_LAYOUT_BATCH_MODE, matrix->batch_mode))
 		matrix->batch_mode = CUBLASLT_BATCH_MODE_STRIDED;
+	if (matrix->type != CUDA_R_16F && matrix->type != CUDA_R_16BF &&
+	    matrix->type != CUDA_R_32F && ASK(CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET, matrix->plane))
+		return false;
 #undef ASK
-	return matrix->order == CUBLASLT_ORDER_COL || matrix->order == CUBLASLT_ORDER_ROW;
+	return !matrix->plane &&
+	       (matrix->order == CUBLASLT_ORDER_COL || matrix->order == CUBLASLT_ORDER_ROW);
 }
 
 /* What the operation's descriptor says. */
@@ -53,6 +58,10 @@ struct operation {
 	int32_t bias_type, aux_type;
 	int64_t aux_ld, aux_stride, bias_stride;
 	void *amax, *scale[4]; /* scale: of A, B, C, D */
+	int32_t scale_mode[4]; /* 0: one number */
+	void *aux_amax, *out_scale;
+	void *counters[2]; /* of pieces of A or B that are there, of D that are */
+	int32_t fill;
 };
 
 static bool ask_operation(desc_getter get, cublasLtMatmulDesc_t desc, struct operation *operation)
@@ -66,7 +75,8 @@ static bool ask_operation(desc_getter get, cublasLtMatmulDesc_t desc, struct ope
 	get(desc, CUBLASLT_MATMUL_DESC_##attribute, &(field), sizeof(field), &written)
 	if (ASK(COMPUTE_TYPE, operation->compute_type) || ASK(SCALE_TYPE, operation->scale_type) ||
 	    ASK(POINTER_MODE, operation->pointer_mode) || ASK(TRANSA, operation->transa) ||
-	    ASK(TRANSB, operation->transb) || ASK(EPILOGUE, operation->epilogue))
+	    ASK(TRANSB, operation->transb) || ASK(EPILOGUE, operation->epilogue) ||
+	    ASK(FILL_MODE, operation->fill))
 		return false;
 	if (operation->epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
 		ASK(BIAS_POINTER, operation->bias);
@@ -76,12 +86,20 @@ static bool ask_operation(desc_getter get, cublasLtMatmulDesc_t desc, struct ope
 		ASK(EPILOGUE_AUX_DATA_TYPE, operation->aux_type);
 		ASK(EPILOGUE_AUX_LD, operation->aux_ld);
 		ASK(EPILOGUE_AUX_BATCH_STRIDE, operation->aux_stride);
+		ASK(EPILOGUE_AUX_AMAX_POINTER, operation->aux_amax);
 	}
 	ASK(AMAX_D_POINTER, operation->amax);
 	ASK(A_SCALE_POINTER, operation->scale[0]);
 	ASK(B_SCALE_POINTER, operation->scale[1]);
 	ASK(C_SCALE_POINTER, operation->scale[2]);
 	ASK(D_SCALE_POINTER, operation->scale[3]);
+	for (int i = 0; i < 4; i++)
+		if (operation->scale[i])
+			get(desc, CUBLASLT_MATMUL_DESC_A_SCALE_MODE + i, &operation->scale_mode[i],
+			    sizeof(operation->scale_mode[i]), &written);
+	ASK(D_OUT_SCALE_POINTER, operation->out_scale);
+	ASK(ATOMIC_SYNC_IN_COUNTERS_POINTER, operation->counters[0]);
+	ASK(ATOMIC_SYNC_OUT_COUNTERS_POINTER, operation->counters[1]);
 #undef ASK
 	return true;
 }
@@ -110,16 +128,36 @@ static uint64_t element_bits(int type)
 	return type == CUDA_R_4F_E2M1 ? 4 : type >= CUDA_R_8F_E4M3 ? 8 : 128;
 }
 
-/* Memory written besides D. */
-struct written {
-	struct op_range range[3];
-	unsigned count;
-};
-
-static void add_written(struct written *written, const void *address, uint64_t bytes)
+/* Memory that is read and written besides. None of it is surely overwritten whole: some lengths are
+ * those of the longest there may be. */
+static void touch_besides(struct op_gemm *gemm, const void *address, uint64_t bytes, bool read,
+			  bool write)
 {
 	if (address && bytes)
-		written->range[written->count++] = (struct op_range){ADDRESS(address), bytes};
+		gemm->beside[gemm->beside_count++] = (struct op_operand){
+			ADDRESS(address), ADDRESS(address) + bytes, .read = read, .written = write};
+}
+
+/* One number, or at most as many bytes as there are runs of 16, in tiles of 128 by 128. */
+static uint64_t scale_bytes(int32_t mode, const struct matrix *matrix)
+{
+	const uint64_t rows = (matrix->rows + 127) / 128, cols = (matrix->cols + 127) / 128;
+
+	return mode ? rows * cols * 1024 * (uint64_t)(matrix->batch > 1 ? matrix->batch : 1)
+		    : sizeof(float);
+}
+
+static void touch_factors(struct op_gemm *gemm, const struct operation *operation,
+			  const struct matrix *a, const struct matrix *b, const struct matrix *d)
+{
+	const struct matrix *of[] = {a, b, d, d};
+
+	for (int i = 0; i < 4; i++)
+		touch_besides(gemm, operation->scale[i],
+			      scale_bytes(operation->scale_mode[i], of[i]), true, false);
+	touch_besides(gemm, operation->out_scale, scale_bytes(1, d), false, true);
+	touch_besides(gemm, operation->amax, sizeof(float), false, true);
+	touch_besides(gemm, operation->aux_amax, sizeof(float), false, true);
 }
 
 struct matmul {
@@ -131,7 +169,7 @@ struct matmul {
 
 /* Bias, auxiliary matrix and their directions. */
 static void describe_epilogue(const struct operation *operation, const struct matrix *d,
-			      struct op_gemm *gemm, struct written *written)
+			      struct op_gemm *gemm)
 {
 	const unsigned aux = 128, derivative = 8 | 64;
 	uint64_t bias_bits =
@@ -152,14 +190,14 @@ static void describe_epilogue(const struct operation *operation, const struct ma
 		gemm->extra_bytes = gemm->extra ? bias_bytes : 0;
 	} else if (operation->epilogue &
 		   (16 | CUBLASLT_EPILOGUE_BGRADA | CUBLASLT_EPILOGUE_BGRADB)) {
-		add_written(written, operation->bias,
-			    (gemm->m > gemm->n ? gemm->m : gemm->n) * bias_bits / 8);
+		touch_besides(gemm, operation->bias,
+			      (gemm->m > gemm->n ? gemm->m : gemm->n) * bias_bits / 8, false, true);
 	}
 	if (operation->epilogue & derivative) {
 		gemm->extra = ADDRESS(operation->aux);
 		gemm->extra_bytes = gemm->extra ? aux_bytes : 0;
 	} else if (operation->epilogue & aux) {
-		add_written(written, operation->aux, aux_bytes);
+		touch_besides(gemm, operation->aux, aux_bytes, false, true);
 	}
 }
 
@@ -204,12 +242,13 @@ static const char *beside_product(const struct operation *operation, const struc
 	for (int i = 0; i < 4; i++)
 		if (operation->scale[i])
 			return scaled[i];
+	if (operation->out_scale)
+		return "scales_of_output";
 	return a->batch != d->batch || b->batch != d->batch ? "batch_counts_that_differ" : NULL;
 }
 
 /* Fills op->gemm; false: the descriptors say something that op_gemm has no words for. */
-static bool describe(struct op *op, const struct library *library, const struct matmul *call,
-		     struct written *written)
+static bool describe(struct op *op, const struct library *library, const struct matmul *call)
 {
 	desc_getter get_desc = LIBRARY_ASK(library, cublasLtMatmulDescGetAttribute);
 	layout_getter get_layout = LIBRARY_ASK(library, cublasLtMatrixLayoutGetAttribute);
@@ -223,12 +262,19 @@ static bool describe(struct op *op, const struct library *library, const struct 
 	    !ask_layout(get_layout, call->Adesc, &a) || !ask_layout(get_layout, call->Bdesc, &b) ||
 	    !ask_layout(get_layout, call->Ddesc, &d))
 		return false;
+	/* A triangle of D; pieces whose turn others give and wait for, by counters. */
+	if (operation.fill != CUBLAS_FILL_MODE_FULL || operation.counters[0] ||
+	    operation.counters[1])
+		return false;
 	gemm->compute_type = operation.compute_type;
 	gemm->scalars_on_device = operation.pointer_mode != CUBLASLT_POINTER_MODE_HOST;
 	if (!gemm->scalars_on_device) {
 		gemm->alpha = scalar(call->alpha, operation.scale_type);
 		gemm->beta = scalar(call->beta, operation.scale_type);
-	} else if (operation.pointer_mode != CUBLASLT_POINTER_MODE_DEVICE) {
+	} else if (operation.pointer_mode == CUBLASLT_POINTER_MODE_DEVICE) {
+		gemm->alpha_at = ADDRESS(call->alpha);
+		gemm->beta_at = ADDRESS(call->beta);
+	} else {
 		return false; /* a vector of alphas */
 	}
 	reads_c = call->C && (gemm->scalars_on_device || gemm->beta != 0);
@@ -251,13 +297,15 @@ static bool describe(struct op *op, const struct library *library, const struct 
 	gemm->stride_b = b.stride;
 	gemm->stride_c = d.stride;
 	gemm->batch = d.batch;
-	gemm->by_array = d.batch_mode == CUBLASLT_BATCH_MODE_POINTER_ARRAY;
+	gemm->by_array = a.batch_mode == CUBLASLT_BATCH_MODE_POINTER_ARRAY ||
+			 b.batch_mode == CUBLASLT_BATCH_MODE_POINTER_ARRAY ||
+			 d.batch_mode == CUBLASLT_BATCH_MODE_POINTER_ARRAY;
 	gemm->besides = beside_product(&operation, &a, &b, &d);
 	gemm->plain = !gemm->besides && gemm_is_plain(gemm);
 
 	if (operation.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
-		describe_epilogue(&operation, &d, gemm, written);
-	add_written(written, operation.amax, sizeof(float));
+		describe_epilogue(&operation, &d, gemm);
+	touch_factors(gemm, &operation, &a, &b, &d);
 
 	if (reads_c && call->C != call->D) {
 		if (!ask_layout(get_layout, call->Cdesc, &c) || gemm->extra)
@@ -313,36 +361,28 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
 	(handle, desc, alpha, A, Adesc, B, Bdesc, beta, C, Cdesc, D, Ddesc, algo, workspace,       \
 	 workspace_bytes, stream)
 	struct matmul call = {alpha, beta, A, B, C, D, Adesc, Bdesc, Cdesc, Ddesc, desc};
-	struct op op = {.name = "cublasLtMatmul"}, fills[4];
-	struct written written = {.count = 0};
+	struct op op = {.name = "cublasLtMatmul"}, fill = {.kind = OP_FILL, .name = op.name};
 	cublasStatus_t status;
 	enum flow flow;
-	unsigned fill_count = 0;
+	bool fills;
 	BLAS_REAL(cublasLtMatmul, handle, ARGUMENTS)
 
 	if (hook_bypassed() || flow_rests())
 		return real ARGUMENTS;
-	op.kind = describe(&op, library, &call, &written) ? OP_GEMM : OP_OPAQUE;
+	op.kind = describe(&op, library, &call) ? OP_GEMM : OP_OPAQUE;
 	op.gemm.handle = handle;
 	op.context = hook_context();
 	op.stream = hook_stream((CUstream)stream, false);
-	if (op.kind == OP_GEMM && flow_watching()) {
-		if (workspace && workspace_bytes)
-			fills[fill_count++].fill.target =
-				(struct op_range){ADDRESS(workspace), workspace_bytes};
-		for (unsigned i = 0; i < written.count; i++)
-			fills[fill_count++].fill.target = written.range[i];
-	}
+	fills = op.kind == OP_GEMM && workspace && workspace_bytes && flow_watching();
 	flow = flow_before(&op);
 	if (flow != FLOW_PASS)
 		return flow == FLOW_TAKEN ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
-	for (unsigned i = 0; i < fill_count; i++) {
-		fills[i].kind = OP_FILL;
-		fills[i].name = op.name;
-		fills[i].context = op.context;
-		fills[i].stream = op.stream;
-		fills[i].fill.exact = true;
-		if (flow_before(&fills[i]) == FLOW_FAILED)
+	if (fills) {
+		fill.context = op.context;
+		fill.stream = op.stream;
+		fill.fill.target = (struct op_range){ADDRESS(workspace), workspace_bytes};
+		fill.fill.exact = true;
+		if (flow_before(&fill) == FLOW_FAILED)
 			return CUBLAS_STATUS_EXECUTION_FAILED;
 	}
 	hook_depth++;
@@ -350,8 +390,8 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
 	hook_depth--;
 	if (status == CUBLAS_STATUS_SUCCESS) {
 		flow_after(&op);
-		for (unsigned i = 0; i < fill_count; i++)
-			flow_after(&fills[i]);
+		if (fills)
+			flow_after(&fill);
 	}
 	return status;
 #undef ARGUMENTS

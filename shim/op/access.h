@@ -39,7 +39,7 @@ struct access {
 	enum access_grade grade;
 	bool bounded; /* end comes from a rule or an exact extent, not from the allocation */
 	int where;    /* launch: byte offset of the pointer in the parameters; GEMM: 0 A, 1 B, 2 C,
-			 3 extra, 4 C beside D, 5 workspace; else 0 */
+			 3 extra, 4 C beside D, 5 workspace, 6 others; else 0 */
 };
 
 struct access_list {

@@ -41,6 +41,17 @@ enum op_kind {
 	OP_KIND_COUNT
 };
 
+/* Bytes that a library's call touches, however many kernels it launches: it may read and may write
+ * them as marked, and none outside its operands. Those it reads stand first. */
+struct op_operand {
+	uint64_t begin, end;
+	bool read, written;
+	bool whole; /* every byte of [begin,end) is overwritten, none read before */
+};
+
+/* Factors of four matrices, a bias, what is left for a gradient, and what is said of the output. */
+#define OPERANDS_BESIDE 9
+
 /* A cuBLAS product in cuBLAS's own column-major words, exactly as the app said it, so that it can
  * be issued again:  C[m,n] = alpha * op(A)[m,k] op(B)[k,n] + beta * C, `batch` times. */
 struct op_gemm {
@@ -60,19 +71,22 @@ struct op_gemm {
 			heads that share K */
 	int64_t inner_a, inner_b, inner_c;
 	bool by_array;
-	bool scalars_on_device; /* alpha/beta unknown to the host: never deferred */
-	double alpha, beta;	/* real part, when on the host */
-	int compute_type;	/* cublasComputeType_t */
-	int algo;		/* cublasGemmAlgo_t */
-	int math_mode;		/* cublasMath_t of the handle */
-	bool plain;		/* no epilogue, bias, scaling, fp64 or complex: may be replaced.
-				   false: extents count, recognition does not. */
-	const char *besides;	/* what it does besides or instead, one word; NULL: nothing known */
-	uint64_t extra;		/* Lt: a further address that is read (bias) or 0; with … */
+	bool scalars_on_device;	    /* alpha/beta unknown to the host: never deferred */
+	double alpha, beta;	    /* real part, when on the host */
+	uint64_t alpha_at, beta_at; /* addresses, when not */
+	int compute_type;	    /* cublasComputeType_t */
+	int algo;		    /* cublasGemmAlgo_t */
+	int math_mode;		    /* cublasMath_t of the handle */
+	bool plain;		    /* no epilogue, bias, scaling, fp64 or complex: may be replaced.
+				       false: extents count, recognition does not. */
+	const char *besides; /* what it does besides or instead, one word; NULL: nothing known */
+	uint64_t extra;	     /* Lt: a further address that is read (bias) or 0; with … */
 	uint64_t extra_bytes;
 	uint64_t d;	    /* Lt: output address when it differs from c, else 0 */
 	uint64_t workspace; /* the program's memory that it may work in, whatever lies there … */
 	uint64_t workspace_bytes; /* … 0: none */
+	int beside_count;
+	struct op_operand beside[OPERANDS_BESIDE]; /* Lt: what it touches besides all that */
 };
 
 /* A kernel launch. params/extra as given to cuLaunchKernel; use launch_params() to read them. */
@@ -121,14 +135,6 @@ struct op_alloc {
 	struct op_range range;
 	enum memory_kind kind;
 	bool at_once; /* OP_FREE: when the call is made, whatever the streams still do */
-};
-
-/* Bytes that a library's call touches, however many kernels it launches: it may read and may write
- * them as marked, and none outside its operands. Those it reads stand first. */
-struct op_operand {
-	uint64_t begin, end;
-	bool read, written;
-	bool whole; /* every byte of [begin,end) is overwritten, none read before */
 };
 
 #define OPERANDS_MAX 48

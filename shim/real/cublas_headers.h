@@ -24,7 +24,12 @@
 #define CUBLASLT_BATCH_MODE_POINTER_ARRAY      1
 #endif
 #if CUBLAS_VERSION < 120800
-#define CUDA_R_4F_E2M1 ((cudaDataType)33)
+#define CUDA_R_4F_E2M1				 ((cudaDataType)33)
+#define CUBLASLT_MATMUL_DESC_A_SCALE_MODE	 ((cublasLtMatmulDescAttributes_t)31)
+#define CUBLASLT_MATMUL_DESC_D_OUT_SCALE_POINTER ((cublasLtMatmulDescAttributes_t)36)
 #endif
+/* Which newer ones have no more. */
+#define CUBLASLT_MATMUL_DESC_ATOMIC_SYNC_IN_COUNTERS_POINTER  ((cublasLtMatmulDescAttributes_t)29)
+#define CUBLASLT_MATMUL_DESC_ATOMIC_SYNC_OUT_COUNTERS_POINTER ((cublasLtMatmulDescAttributes_t)30)
 
 #endif

@@ -237,6 +237,38 @@ static void workspace_over_p(struct bench *b, int r)
 		app_observe(&b->report, "half of P", r, b->t.p + half * 2, half);
 }
 
+/* ---- factors that lie on the device -------------------------------------------------------- */
+
+/* What a product is multiplied by is two of P's numbers, whichever they are. */
+static void factor_in_p(struct bench *b, int r)
+{
+	enum { SIDE = 8 };
+	static float result[SIDE * SIDE], zero = 0;
+	static CUdeviceptr beta, product;
+	const CUdeviceptr alpha = b->t.p + 2 * (CUdeviceptr)b->shape.columns;
+	const int depth = b->shape.depth;
+
+	if (!r) {
+		beta = app_alloc(sizeof(zero));
+		product = app_alloc(sizeof(result));
+		app_upload(beta, &zero, sizeof(zero));
+	}
+	bench_inputs(b, r);
+	chain(b, &b->t);
+	observe_o(b, &b->t, r);
+	if (!late(r))
+		return;
+	CHECK(cublasSetPointerMode(b->app.blas, CUBLAS_POINTER_MODE_DEVICE));
+	CHECK(cublasGemmEx(b->app.blas, CUBLAS_OP_T, CUBLAS_OP_N, SIDE, SIDE, depth, (void *)alpha,
+			   (void *)b->t.k, CUDA_R_16F, depth, (void *)b->t.q, CUDA_R_16F, depth,
+			   (void *)beta, (void *)product, CUDA_R_32F, SIDE, CUBLAS_COMPUTE_32F,
+			   CUBLAS_GEMM_DEFAULT));
+	CHECK(cublasSetPointerMode(b->app.blas, CUBLAS_POINTER_MODE_HOST));
+	CHECK(cuStreamSynchronize(b->app.stream));
+	CHECK(cuMemcpyDtoH(result, product, sizeof(result)));
+	app_observe_f32(&b->report, "product", r, result, SIDE * SIDE);
+}
+
 const struct hazard hazards_memory[] = {
 	ONCE(p_managed, "the host reads P in managed memory"),
 	ONCE(p_managed_late, "… which is there from some moment on"),
@@ -246,5 +278,6 @@ const struct hazard hazards_memory[] = {
 	EACH_APART(constant_set, "a kernel's constant is set to something else"),
 	EACH(workspace_over_q, "cuBLAS works where Q was, then P is read"),
 	EACH(workspace_over_p, "… where half of P was, whose other half is read"),
+	EACH_APART(factor_in_p, "cuBLAS multiplies by what lies in P"),
 	{0},
 };

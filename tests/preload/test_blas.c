@@ -209,6 +209,8 @@ static void the_handles_state_is_asked(void **state)
 							 8, (float *)16, c, 8),
 			 0);
 	assert_true(seen->events[0].op.gemm.scalars_on_device);
+	assert_int_equal(seen->events[0].op.gemm.alpha_at, 8);
+	assert_int_equal(seen->events[0].op.gemm.beta_at, 16);
 }
 
 static void a_taken_product_does_not_reach_cublas(void **state)

@@ -205,6 +205,86 @@ static void lt_side_effects_are_told(void **state)
 	seen->answer = FLOW_PASS;
 }
 
+static void set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute,
+		const void *value, size_t size)
+{
+	assert_int_equal(
+		SYMBOL(lt[1], cublasLtMatmulDescSetAttribute)(desc, attribute, value, size), 0);
+}
+
+static bool touches(const void *address, uint64_t bytes, bool read, bool written)
+{
+	const struct op_gemm *gemm = &seen->events[0].op.gemm;
+
+	for (int i = 0; i < gemm->beside_count; i++) {
+		const struct op_operand *o = &gemm->beside[i];
+
+		if (o->begin == (uintptr_t)address && o->end == o->begin + bytes)
+			return o->read == read && o->written == written && !o->whole;
+	}
+	return false;
+}
+
+/* None of it is surely overwritten: the gradient of a bias may be shorter than the longer side. */
+static void lt_touches_what_pointers_lead_to(void **state)
+{
+	const float zero = 0;
+	cublasLtMatrixLayout_t l = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 8, 8, 8);
+	cublasLtMatmulDesc_t scaled = operation(), gradient = operation();
+	const uint32_t epilogue = CUBLASLT_EPILOGUE_DRELU_BGRAD;
+	void *at[] = {a + 1000, a + 1100, a + 1200};
+	const int64_t stride = 32;
+
+	seen->answer = FLOW_TAKEN;
+	set(scaled, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &at[0], sizeof(at[0]));
+	set(scaled, CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, &at[1], sizeof(at[1]));
+	assert_int_equal(matmul(scaled, &zero, l, l, l, c, NULL), 0);
+	assert_int_equal(seen->events[0].op.gemm.beside_count, 2);
+	assert_true(touches(at[0], 4, true, false));
+	assert_true(touches(at[1], 4, true, false));
+
+	set(gradient, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue));
+	set(gradient, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at[0], sizeof(at[0]));
+	set(gradient, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &at[1], sizeof(at[1]));
+	set(gradient, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &stride, sizeof(stride));
+	assert_int_equal(matmul(gradient, &zero, l, l, l, c, NULL), 0);
+	assert_int_equal(seen->count, 1);
+	assert_int_equal(seen->events[0].op.gemm.beside_count, 1);
+	assert_true(touches(at[0], 8 * sizeof(float), false, true));
+	assert_int_equal(seen->events[0].op.gemm.extra, (uintptr_t)at[1]);
+	seen->answer = FLOW_PASS;
+}
+
+static void lt_factors_may_lie_on_the_device(void **state)
+{
+	cublasLtMatrixLayout_t l = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 8, 8, 8);
+	const int32_t mode = CUBLASLT_POINTER_MODE_DEVICE;
+	cublasLtMatmulDesc_t desc = operation();
+
+	set(desc, CUBLASLT_MATMUL_DESC_POINTER_MODE, &mode, sizeof(mode));
+	seen->answer = FLOW_TAKEN;
+	assert_int_equal(matmul(desc, (const float *)16, l, l, l, c, NULL), 0);
+	assert_true(seen->events[0].op.gemm.scalars_on_device);
+	assert_int_equal(seen->events[0].op.gemm.beta_at, 16);
+	assert_true(seen->events[0].op.gemm.alpha_at != 0);
+	seen->answer = FLOW_PASS;
+}
+
+/* A product of which only a triangle is stored is no product, nor known. */
+static void lt_half_a_product_may_be_anything(void **state)
+{
+	const float zero = 0;
+	cublasLtMatrixLayout_t l = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 8, 8, 8);
+	const int32_t lower = CUBLAS_FILL_MODE_LOWER;
+	cublasLtMatmulDesc_t desc = operation();
+
+	set(desc, CUBLASLT_MATMUL_DESC_FILL_MODE, &lower, sizeof(lower));
+	seen->answer = FLOW_TAKEN;
+	assert_int_equal(matmul(desc, &zero, l, l, l, c, NULL), 0);
+	assert_int_equal(seen->events[0].op.kind, OP_OPAQUE);
+	seen->answer = FLOW_PASS;
+}
+
 static void lt_at_rest_passes_before_it_is_described(void **state)
 {
 	const float zero = 0;
@@ -228,6 +308,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(lt_one_factor_in_rows_is_a_plain_product, begin),
 		cmocka_unit_test_setup(lt_says_what_is_more_than_a_product, begin),
 		cmocka_unit_test_setup(lt_side_effects_are_told, begin),
+		cmocka_unit_test_setup(lt_touches_what_pointers_lead_to, begin),
+		cmocka_unit_test_setup(lt_factors_may_lie_on_the_device, begin),
+		cmocka_unit_test_setup(lt_half_a_product_may_be_anything, begin),
 		cmocka_unit_test_setup(lt_at_rest_passes_before_it_is_described, begin),
 	};
 

@@ -122,6 +122,7 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t
 	memset(d, 0, sizeof(*d));
 	d->compute = compute;
 	d->scale = scale;
+	d->fill = CUBLAS_FILL_MODE_FULL;
 	d->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
 	d->bias_type = -1;
 	d->aux_type = -1;

@@ -275,6 +275,28 @@ static void test_pointer_words(void **state)
 	assert_int_equal(list.count, 2);
 }
 
+/* Factors on the device, of the product or of an operand. */
+static void test_besides_a_product(void **state)
+{
+	struct op op;
+
+	core_begin();
+	op = core_scores();
+	look_at(&op);
+	assert_int_equal(list.count, 3);
+	op.gemm.scalars_on_device = true;
+	op.gemm.alpha_at = core.p + 4;
+	op.gemm.beside_count = 1;
+	op.gemm.beside[0] = (struct op_operand){CORE_OTHER, CORE_OTHER + 4, .read = true};
+	look_at(&op);
+	assert_int_equal(list.count, 5);
+	assert_int_equal(list.item[3].begin, core.p + 4);
+	assert_int_equal(list.item[3].mode, ACCESS_READ);
+	assert_int_equal(list.item[4].begin, CORE_OTHER);
+	assert_int_equal(list.item[4].end, CORE_OTHER + 4);
+	assert_int_equal(list.item[4].mode, ACCESS_READ);
+}
+
 /* S plus a product that has `keys` columns more than S, read as it lies or, as a mask, once more
  * for each head: whose step is the sum? */
 static void sum_of_products(int64_t keys, bool repeated, bool scores_first)
@@ -503,16 +525,16 @@ static void test_end_old_version(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_may_open),	 cmocka_unit_test(test_open),
-		cmocka_unit_test(test_table_full),	 cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_in_place),	 cmocka_unit_test(test_partial_overlap),
-		cmocka_unit_test(test_middle_into_q),	 cmocka_unit_test(test_readers),
-		cmocka_unit_test(test_pointer_words),	 cmocka_unit_test(test_two_products),
-		cmocka_unit_test(test_gathered_product), cmocka_unit_test(test_projected_values),
-		cmocka_unit_test(test_copies),		 cmocka_unit_test(test_too_long),
-		cmocka_unit_test(test_unreadable),	 cmocka_unit_test(test_end_sink),
-		cmocka_unit_test(test_end_denied),	 cmocka_unit_test(test_end_p_first),
-		cmocka_unit_test(test_end_old_version),
+		cmocka_unit_test(test_may_open),	  cmocka_unit_test(test_open),
+		cmocka_unit_test(test_table_full),	  cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_in_place),	  cmocka_unit_test(test_partial_overlap),
+		cmocka_unit_test(test_middle_into_q),	  cmocka_unit_test(test_readers),
+		cmocka_unit_test(test_besides_a_product), cmocka_unit_test(test_pointer_words),
+		cmocka_unit_test(test_two_products),	  cmocka_unit_test(test_gathered_product),
+		cmocka_unit_test(test_projected_values),  cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_too_long),	  cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_end_sink),	  cmocka_unit_test(test_end_denied),
+		cmocka_unit_test(test_end_p_first),	  cmocka_unit_test(test_end_old_version),
 	};
 
 	return CORE_MAIN("chain", tests);
