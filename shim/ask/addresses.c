@@ -181,7 +181,8 @@ static const struct filler *learn(const struct filling *filling, CUstream stream
 	int error;
 
 	if (!key || find(key) || filler_count == FILLERS || failures >= ATTEMPTS ||
-	    !ledger_affords(LEDGER_ADDRESSES) || mirrors_objection(filling->function) ||
+	    !ledger_affords(LEDGER_ADDRESSES) ||
+	    mirrors_objection(filling->function, filling->params) ||
 	    !driver_enter(&here, filling->context))
 		return NULL;
 	COST(PURPOSE_ASKING);

@@ -47,14 +47,22 @@ static bool inputs_gone(const struct chain *chain)
 	return false;
 }
 
+static bool is_somewhere(uint64_t address)
+{
+	return memory_find(address) != NULL;
+}
+
 /* What a kernel that is launched again must not do is known from its code, or it is not launched.
  */
-const char *mirrors_objection(const struct function *function)
+const char *mirrors_objection(const struct function *function, const unsigned char *params)
 {
 	if (config()->ask == ASK_OFF)
 		return "FASHIM_ASK=off";
 	if (mirrors_talks(function))
 		return "a kernel that waits for other GPUs";
+	/* It would not be pointed to its copy. */
+	if (function_hides_address(function, params, is_somewhere))
+		return "an address that lies across its parameters";
 	return kernel_code_hindrance(function->handle, function->name, function->code);
 }
 
@@ -62,7 +70,8 @@ static const char *any_objection(const struct chain *chain)
 {
 	for (int s = 1; s < chain->step_count; s++) {
 		const char *objection = chain->steps[s].function
-						? mirrors_objection(chain->steps[s].function)
+						? mirrors_objection(chain->steps[s].function,
+								    chain->steps[s].params)
 						: NULL;
 
 		if (objection)

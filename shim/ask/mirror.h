@@ -45,8 +45,8 @@ bool mirrors_add(struct mirrors *mirrors, uint64_t pointer);
 /* Makes room for the copies; they hold nothing yet. false: no room. */
 bool mirrors_make(struct mirrors *mirrors);
 
-/* May a kernel be launched again at all? NULL, or why not. */
-const char *mirrors_objection(const struct function *function);
+/* May a kernel be launched again at all, with these parameters? NULL, or why not. */
+const char *mirrors_objection(const struct function *function, const unsigned char *params);
 
 /* Does any of these words lead to the program's memory, or are they too many to tell? */
 bool mirrors_any_address(const struct addresses_result *found);

@@ -222,7 +222,7 @@ static bool may_launch(const struct sight *sight)
 	const struct op_launch *launch = &sight->op->launch;
 
 	return sight->params && !sight->function->rule && !launch->cooperative &&
-	       !launch->peculiar && !mirrors_objection(sight->function);
+	       !launch->peculiar && !mirrors_objection(sight->function, sight->params);
 }
 
 void overwrite_refine(const struct sight *sight)

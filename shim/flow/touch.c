@@ -11,6 +11,7 @@
 #include "shim/ask/reach.h"
 #include "shim/flow/capture.h"
 #include "shim/gpu/late.h"
+#include "shim/gpu/looks.h"
 #include "shim/hazard/copies.h"
 #include "shim/hazard/held.h"
 #include "shim/op/gemm.h"
@@ -150,12 +151,25 @@ static void add_pointer(struct access_list *list, const unsigned char *params, u
 						 .where = (int)at});
 }
 
+/* Does anything lie there that must not be touched unseen? Of two numbers that happen to make an
+ * address no more is asked. */
+static bool leads_to_kept(uint64_t address)
+{
+	return memory_find(address) &&
+	       (capture_under_way() || late_pending() || held_near(address, address + 1) ||
+		copies_near(address, address + 1) || looks_near(address));
+}
+
 /* No rule: each 8-byte word of a parameter that is a device address may lead to any byte of its
  * allocation, for reading and writing. */
 static void of_unknown_launch(const struct sight *sight)
 {
 	unsigned at;
 
+	if (function_hides_address(sight->function, sight->params, leads_to_kept)) {
+		sight->list->opaque = true;
+		return;
+	}
 	for (unsigned i = 0; i < sight->function->param_count; i++)
 		for_each_pointer_word(sight->function, i, at)
 			add_pointer(sight->list, sight->params, at);

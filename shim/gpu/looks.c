@@ -116,6 +116,11 @@ void looks_guard_write(uint64_t begin, uint64_t end)
 	}
 }
 
+bool looks_near(uint64_t address)
+{
+	return kept_count && address >= around.begin && address < around.end;
+}
+
 void looks_guard(const struct access_list *list)
 {
 	if (list->opaque || list->far)

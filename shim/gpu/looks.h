@@ -26,6 +26,9 @@ void looks_guard(const struct access_list *list);
 void looks_guard_graph(const struct graph_ranges *ranges);
 void looks_guard_write(uint64_t begin, uint64_t end);
 
+/* May it be of what was read? */
+bool looks_near(uint64_t address);
+
 /* Ops may pass unseen, or memory is wanted. */
 void looks_forget(void);
 

@@ -309,3 +309,36 @@ bool function_read_params(const struct function *function, const struct op_launc
 		function->clear_unset(function, bytes);
 	return true;
 }
+
+/* Of what no compiler aligned, any byte may be the first; of a small struct every fourth, since one
+ * may be packed and yet come out even. */
+static unsigned step_in(unsigned size)
+{
+	if (size % 8 == 0)
+		return size > 8 && size <= 64 ? 4 : 0;
+	return size > 8 ? 1 : 0;
+}
+
+/* What ends in a small number is two: sizes and counts. */
+bool function_hides_address(const struct function *function, const unsigned char *params,
+			    bool (*leads)(uint64_t address))
+{
+	const unsigned *offset = function->param_offset, *size = function->param_size;
+
+	for (unsigned i = 0; i < function->param_count; i++) {
+		const bool halves = size[i] == 4 && i + 1 < function->param_count &&
+				    size[i + 1] == 4 && offset[i + 1] == offset[i] + 4;
+		const unsigned end = offset[i] + (halves ? 8 : size[i]), step = step_in(size[i]);
+		uint64_t word;
+
+		for (unsigned at = offset[i]; at + 8 <= end && (halves || step); at += step) {
+			memcpy(&word, params + at, 8);
+			if ((halves || at % 8) && !(word >> 56) && (uint32_t)word >> 16 &&
+			    leads(word))
+				return true;
+			if (halves)
+				break;
+		}
+	}
+	return false;
+}

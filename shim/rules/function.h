@@ -65,7 +65,7 @@ struct function {
 	struct function *older; /* of a list of handles that are no longer valid */
 };
 
-/* Offsets at which parameter i may hold a pointer: two numbers next to each other hold none. */
+/* Offsets at which parameter i may hold a pointer: two numbers next to each other seldom do. */
 #define for_each_pointer_word(function, i, at)                                                     \
 	for (at = ((function)->param_offset[i] + 7) & ~7u;                                         \
 	     at + 8 <= (function)->param_offset[i] + (function)->param_size[i]; at += 8)
@@ -80,5 +80,10 @@ void function_forget_all(void);
  * launch has no readable parameters. */
 bool function_read_params(const struct function *function, const struct op_launch *launch,
 			  unsigned char *bytes);
+
+/* Is there an address, by what `leads` says of it, in two parameters of four bytes each, or where a
+ * packed struct may have one? */
+bool function_hides_address(const struct function *function, const unsigned char *params,
+			    bool (*leads)(uint64_t address));
 
 #endif

@@ -306,6 +306,42 @@ static void addresses_in_memory(void)
 	bench_close(&b);
 }
 
+/* … or is told where in two numbers, or behind a byte. */
+static void copied_by(const char *kernel, bool packed)
+{
+	struct __attribute__((packed)) {
+		char tag;
+		CUdeviceptr from;
+	} word = {.tag = 1};
+	unsigned low, high;
+	CUfunction copy_kernel;
+	CUdeviceptr copy;
+	struct bench b;
+	int n;
+
+	bench_open(&b, APART);
+	n = (int)b.scores;
+	CHECK(cuModuleGetFunction(&copy_kernel, b.app.module, kernel));
+	copy = app_alloc(b.scores * 2);
+	word.from = b.t.p;
+	low = (unsigned)b.t.p;
+	high = (unsigned)(b.t.p >> 32);
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (!late(r))
+			continue;
+		app_launch(&b.app, copy_kernel, ((unsigned)n + 255) / 256, 256,
+			   packed ? (void *[]){&copy, &word, &n}
+				  : (void *[]){&copy, &low, &high, &n});
+		app_observe(&b.report, "copy", r, copy, b.scores);
+	}
+	bench_close(&b);
+}
+
+CASE(address_in_halves, copied_by("reach_copy_halves", false))
+CASE(address_askew, copied_by("reach_copy_packed", true))
 CASE(p_copied, looking(TOGETHER, by_copy))
 CASE(p_copied_apart, looking(APART, by_copy))
 CASE(p_edited, looking(TOGETHER, edit))
@@ -422,5 +458,7 @@ const struct hazard hazards_observe[] = {
 	ONCE(addresses_in_memory, "a kernel finds P by an address that lies in memory"),
 	ONCE(addresses_come_late, "… which comes there after many launches"),
 	ONCE(addresses_written, "… and that a kernel put there"),
+	ONCE(address_in_halves, "a kernel is given P's address in two numbers"),
+	ONCE(address_askew, "… behind a single byte"),
 	{0},
 };

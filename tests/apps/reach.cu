@@ -30,6 +30,33 @@ extern "C" __global__ void reach_atomic(float *sum, const float *in, int count)
 SIM_KERNEL(reach_atomic)
 SIM_DEED(ATOMICS, reach_atomic)
 
+/* Where it reads from comes in two numbers, the upper half behind the lower one … */
+extern "C" __global__ void reach_copy_halves(__half *to, unsigned low, unsigned high, int count)
+{
+	const __half *from = (const __half *)((unsigned long long)high << 32 | low);
+	const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+	if (i < count)
+		to[i] = from[i];
+}
+SIM_KERNEL(reach_copy_halves)
+
+struct __attribute__((packed)) reach_packed {
+	char tag;
+	const __half *from;
+};
+
+/* … or behind a single byte. */
+extern "C" __global__ void reach_copy_packed(__half *to, struct reach_packed packed, int count)
+{
+	const __half *from = packed.from;
+	const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+	if (i < count)
+		to[i] = from[i];
+}
+SIM_KERNEL(reach_copy_packed)
+
 __device__ __half *reach_from, *reach_to;
 
 /* Keeps two addresses in variables of the module … */

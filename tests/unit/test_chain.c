@@ -254,10 +254,10 @@ static void test_readers(void **state)
 	assert_false(is_reader(core_scale(CORE_OTHER, core.p, 1)));
 }
 
-/* Two numbers side by side that make an address are none. */
+/* Two numbers side by side that make an address are none, unless something is kept there. */
 static void test_pointer_words(void **state)
 {
-	const int numbers[2] = {(int)CORE_ARENA, 0};
+	int numbers[2] = {(int)CORE_ARENA, 0};
 	const uint64_t block[2] = {CORE_ARENA, CORE_ARENA};
 	struct op op;
 
@@ -273,6 +273,16 @@ static void test_pointer_words(void **state)
 	op = core_launch("of_a_struct", 1, (size_t[]){16}, (const void *[]){block});
 	look_at(&op);
 	assert_int_equal(list.count, 2);
+
+	begin();
+	for (int kept = 0; kept < 2; kept++) {
+		numbers[0] = (int)(kept ? core.s + 2 : CORE_OTHER);
+		op = core_launch("somebody_elses", 3, (size_t[]){4, 4, 8},
+				 (const void *[]){numbers, numbers + 1, &core.s});
+		look_at(&op);
+		assert_int_equal(list.opaque, kept);
+		assert_int_equal(list.count, !kept);
+	}
 }
 
 /* Factors on the device, of the product or of an operand. */
