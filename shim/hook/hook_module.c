@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Images of kernels come and go. Whoever loads one, at whatever depth: handles are given out again,
- * and what is remembered of one must not outlive it (kernel_code.h).
+ * and what is remembered of one must not outlive it (kernel_code.h). And what kernels are allowed.
  */
 #include "shim/hook/hook_driver.h"
 
@@ -68,3 +68,48 @@ LOAD(cuKernelGetFunction, (CUfunction * function, CUkernel kernel), (function, k
 	}
 UNLOAD(cuModuleUnload, CUmodule)
 UNLOAD(cuLibraryUnload, CUlibrary)
+
+/* ---- what a kernel is allowed -------------------------------------------------------------------
+ *
+ * Launches that are held back may need what they were given: it is not taken from them. Many
+ * programs ask for as much again before each launch. */
+
+/* `now`: what was asked for, with the driver's `answer`. */
+static bool lessens(CUfunction_attribute attribute, int value, CUresult answer, const int *now)
+{
+	if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+		return false;
+	if (answer != CUDA_SUCCESS)
+		return true;
+	return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? value < *now
+									    : value != *now;
+}
+
+static bool function_loses(CUfunction function, CUfunction_attribute attribute, int value)
+{
+	__typeof__(&cuFuncGetAttribute) get = REAL(cuFuncGetAttribute);
+	int now;
+
+	return lessens(attribute, value,
+		       get ? get(&now, attribute, function) : CUDA_ERROR_NOT_FOUND, &now);
+}
+
+static bool kernel_loses(CUkernel kernel, CUfunction_attribute attribute, int value,
+			 CUdevice device)
+{
+	__typeof__(&cuKernelGetAttribute) get = REAL(cuKernelGetAttribute);
+	int now;
+
+	return lessens(attribute, value,
+		       get ? get(&now, attribute, kernel, device) : CUDA_ERROR_NOT_FOUND, &now);
+}
+
+NOTED_BEFORE(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value),
+	     (function, attribute, value),
+	     if (flow_watching() && function_loses(function, attribute, value))
+		     flow_flush("cuFuncSetAttribute"))
+NOTED_BEFORE(cuKernelSetAttribute,
+	     (CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device),
+	     (attribute, value, kernel, device),
+	     if (flow_watching() && kernel_loses(kernel, attribute, value, device))
+		     flow_flush("cuKernelSetAttribute"))

@@ -182,6 +182,34 @@ static void constant_set(struct bench *b, int r)
 	observe_o(b, &b->t, r);
 }
 
+/* ---- what a kernel is allowed ---------------------------------------------------------------- */
+
+/* Once it was launched with much shared memory, a kernel is not allowed as much any more. */
+static void shared_lowered(struct bench *b, int r)
+{
+	enum { MUCH = 96 << 10 };
+	static CUfunction scale;
+	const unsigned blocks = (unsigned)((b->scores + 255) / 256);
+	long long n = (long long)b->scores;
+	float factor = 0.5f;
+
+	if (!r)
+		CHECK(cuModuleGetFunction(&scale, b->app.module, "app_scale_f16"));
+	bench_inputs(b, r);
+	CHECK(cuFuncSetAttribute(scale, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, MUCH));
+	chain_open(b, &b->t);
+	CHECK(cuLaunchKernel(scale, blocks, 1, 1, 256, 1, 1, MUCH, b->app.stream,
+			     (void *[]){&b->t.x, &b->t.s, &factor, &n}, NULL));
+	app_softmax(&b->app, b->t.p, b->t.x, b->scores / (size_t)b->shape.columns,
+		    b->shape.columns);
+	chain_close(b, &b->t);
+	observe_o(b, &b->t, r);
+	if (!late(r))
+		return;
+	CHECK(cuFuncSetAttribute(scale, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 0));
+	observe_p(b, &b->t, r);
+}
+
 /* ---- memory that cuBLAS works in ---------------------------------------------------------- */
 
 static void work_in(struct bench *b, CUdeviceptr workspace, size_t bytes)
@@ -276,6 +304,8 @@ const struct hazard hazards_memory[] = {
 	ONCE(p_moves, "P's physical memory is mapped elsewhere, and read there"),
 	ONCE(p_in_texture, "a kernel reads P through a texture"),
 	EACH_APART(constant_set, "a kernel's constant is set to something else"),
+	EACH_APART(shared_lowered,
+		   "a kernel may have less shared memory than when it was launched"),
 	EACH(workspace_over_q, "cuBLAS works where Q was, then P is read"),
 	EACH(workspace_over_p, "… where half of P was, whose other half is read"),
 	EACH_APART(factor_in_p, "cuBLAS multiplies by what lies in P"),
