@@ -7,6 +7,8 @@
  */
 #include "shim/hook/hook_memory.h"
 
+#include <stdatomic.h>
+
 void allocated(const char *name, CUstream stream, uint64_t base, uint64_t bytes,
 	       enum memory_kind kind)
 {
@@ -46,17 +48,34 @@ ALLOC_HOOK(cuMemHostRegister, (void *address, size_t bytes, unsigned flags),
 ALLOC_HOOK(cuMemHostRegister_v2, (void *address, size_t bytes, unsigned flags),
 	   (address, bytes, flags), CU_STREAM_LEGACY, ADDRESS(address), bytes, MEMORY_HOST)
 
+/* ---- pools ---------------------------------------------------------------------------------- */
+
+static atomic_bool host_reads_pools;
+
+/* A pool may be of the host's memory, or managed, wherever the program has it from. */
+static enum memory_kind pool_kind(CUdeviceptr address)
+{
+	__typeof__(&cuPointerGetAttribute) get = REAL(cuPointerGetAttribute);
+	unsigned type = 0, managed = 0;
+
+	if (atomic_load_explicit(&host_reads_pools, memory_order_relaxed) || !get ||
+	    get(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
+	    get(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) != CUDA_SUCCESS)
+		return MEMORY_SHARED;
+	return type == CU_MEMORYTYPE_HOST ? MEMORY_HOST : managed ? MEMORY_MANAGED : MEMORY_ASYNC;
+}
+
 #define ALLOC_ASYNC(function, per_thread, ...)                                                     \
 	ALLOC_HOOK(function, (CUdeviceptr * address, size_t bytes, CUstream stream),               \
 		   (address, bytes, stream), hook_stream(stream, per_thread), *address, bytes,     \
-		   MEMORY_ASYNC)
+		   pool_kind(*address))
 BOTH(ALLOC_ASYNC, cuMemAllocAsync, ptsz)
 
 #define ALLOC_FROM_POOL(function, per_thread, ...)                                                 \
 	ALLOC_HOOK(function,                                                                       \
 		   (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream),      \
 		   (address, bytes, pool, stream), hook_stream(stream, per_thread), *address,      \
-		   bytes, MEMORY_ASYNC)
+		   bytes, pool_kind(*address))
 BOTH(ALLOC_FROM_POOL, cuMemAllocFromPoolAsync, ptsz)
 
 /* Physical memory: no range yet, but it may run out. */
@@ -85,13 +104,37 @@ static bool takes_away(const CUmemAccessDesc *access, size_t count)
 	return false;
 }
 
+static bool reaches_host(const CUmemAccessDesc *access, size_t count)
+{
+	for (size_t i = 0; access && i < count; i++)
+		if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE &&
+		    access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+			return true;
+	return false;
+}
+
+/* The host reads from now on without a call. */
+static void share_with_host(const char *name, uint64_t base, uint64_t bytes)
+{
+	flow_flush(name);
+	allocated(name, CU_STREAM_LEGACY, base, bytes, MEMORY_SHARED);
+}
+
+static void share_pools(void)
+{
+	atomic_store_explicit(&host_reads_pools, true, memory_order_relaxed);
+	share_with_host("cuMemPoolSetAccess", 0, UINT64_MAX);
+}
+
 /* Where a device loses memory, what is held back there can be made no more. */
 NOTED_BEFORE(cuMemSetAccess,
 	     (CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count),
 	     (address, bytes, access, count),
-	     if (takes_away(access, count)) flow_flush("cuMemSetAccess"))
+	     if (takes_away(access, count)) flow_flush("cuMemSetAccess");
+	     if (reaches_host(access, count)) share_with_host("cuMemSetAccess", address, bytes))
 NOTED_BEFORE(cuMemPoolSetAccess, (CUmemoryPool pool, const CUmemAccessDesc *access, size_t count),
-	     (pool, access, count), if (takes_away(access, count)) flow_flush("cuMemPoolSetAccess"))
+	     (pool, access, count), if (takes_away(access, count)) flow_flush("cuMemPoolSetAccess");
+	     if (reaches_host(access, count)) share_pools())
 
 /* ---- the end of memory ---------------------------------------------------------------------- */
 

@@ -48,10 +48,19 @@ static bool mark_shared(uint64_t base, uint64_t bytes)
 	return true;
 }
 
+static void mark_pools(void)
+{
+	for (size_t i = 0; i < count; i++)
+		if (table[i].kind == MEMORY_ASYNC)
+			table[i].kind = MEMORY_SHARED;
+}
+
 int memory_add(uint64_t base, uint64_t bytes, enum memory_kind kind, CUcontext context)
 {
 	size_t at;
 
+	if (!base && kind == MEMORY_SHARED)
+		mark_pools();
 	if (!base || !bytes || (kind == MEMORY_SHARED && mark_shared(base, bytes)))
 		return 0;
 	at = upper_bound(base);

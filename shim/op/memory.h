@@ -18,7 +18,8 @@ struct allocation {
 };
 
 /* Enters an allocation; one that it overlaps (freed unseen) is dropped. What is shared may be a
- * part of allocations that are known: then these are, from end to end. 0 or -ENOMEM. */
+ * part of allocations that are known: then these are, from end to end; from 0 on it is all that
+ * came of pools. 0 or -ENOMEM. */
 int memory_add(uint64_t base, uint64_t bytes, enum memory_kind kind, CUcontext context);
 
 /* Forgets the allocation that starts at base, and those that lie within `bytes` (0: none) from

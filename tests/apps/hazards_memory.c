@@ -67,6 +67,29 @@ static void p_mapped(void)
 	bench_close(&b);
 }
 
+#define NODE_OF_HOST                                                                               \
+	{                                                                                          \
+		.type = CU_MEM_LOCATION_TYPE_HOST_NUMA                                             \
+	}
+
+/* Memory of the host's from a pool of the program's; where there is no such pool, managed. */
+static void p_in_host_pool(void)
+{
+	const CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				      .location = NODE_OF_HOST};
+	CUmemoryPool pool;
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	if (cuMemPoolCreate(&pool, &props))
+		CHECK(cuMemAllocManaged(&b.t.p, b.scores * 2, CU_MEM_ATTACH_GLOBAL));
+	else
+		CHECK(cuMemAllocFromPoolAsync(&b.t.p, b.scores * 2, pool, b.app.stream));
+	for (int r = 0; r < REPETITIONS; r++)
+		host_sees_p(&b, r, pointer(b.t.p));
+	bench_close(&b);
+}
+
 /* ---- P whose physical memory moves ---------------------------------------------------------- */
 
 static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -80,13 +103,37 @@ static CUdeviceptr reserve(void)
 	return at;
 }
 
+static const CUmemAccessDesc access_of[] = {
+	{.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+	 .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
+	{.location = NODE_OF_HOST, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
+};
+
 static void map(CUdeviceptr at, CUmemGenericAllocationHandle physical)
 {
-	const CUmemAccessDesc access = {.location = on_device.location,
-					.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-
 	CHECK(cuMemMap(at, GRANULE, 0, physical, 0));
-	CHECK(cuMemSetAccess(at, GRANULE, &access, 1));
+	CHECK(cuMemSetAccess(at, GRANULE, access_of, 1));
+}
+
+/* P is mapped memory of the host's, where there is any. */
+static void p_on_host_node(void)
+{
+	const CUmemAllocationProp on_host = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					     .location = NODE_OF_HOST};
+	CUmemGenericAllocationHandle physical;
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	if (cuMemCreate(&physical, GRANULE, &on_host, 0)) {
+		CHECK(cuMemAllocManaged(&b.t.p, b.scores * 2, CU_MEM_ATTACH_GLOBAL));
+	} else {
+		b.t.p = reserve();
+		CHECK(cuMemMap(b.t.p, GRANULE, 0, physical, 0));
+		CHECK(cuMemSetAccess(b.t.p, GRANULE, access_of, 2));
+	}
+	for (int r = 0; r < REPETITIONS; r++)
+		host_sees_p(&b, r, pointer(b.t.p));
+	bench_close(&b);
 }
 
 /* P's memory is mapped elsewhere, and read there. */
@@ -301,6 +348,8 @@ const struct hazard hazards_memory[] = {
 	ONCE(p_managed, "the host reads P in managed memory"),
 	ONCE(p_managed_late, "… which is there from some moment on"),
 	ONCE(p_mapped, "… in its own"),
+	ONCE(p_in_host_pool, "… which comes from a pool"),
+	ONCE(p_on_host_node, "… which is mapped"),
 	ONCE(p_moves, "P's physical memory is mapped elsewhere, and read there"),
 	ONCE(p_in_texture, "a kernel reads P through a texture"),
 	EACH_APART(constant_set, "a kernel's constant is set to something else"),

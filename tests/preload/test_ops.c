@@ -450,6 +450,24 @@ static void access_that_is_taken_away_flushes(void **state)
 		assert_int_equal(EVENT(i)->when, PROBE_FLUSH);
 }
 
+/* … and the host reads without a call. Last: no pool is watched after it. */
+static void access_of_the_host_shares(void **state)
+{
+	const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_HOST_NUMA, 0},
+					CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUdeviceptr address;
+
+	CALL(cuMemSetAccess)(device, 4096, &access, 1);
+	CALL(cuMemPoolSetAccess)(NULL, &access, 1);
+	CALL(cuMemAllocAsync)(&address, 512, CU_STREAM_PER_THREAD);
+	assert_int_equal(seen->count, 5);
+	assert_int_equal(EVENT(0)->when, PROBE_FLUSH);
+	assert_int_equal(EVENT(1)->op.alloc.range.base, device);
+	assert_int_equal(EVENT(3)->op.alloc.range.base, 0);
+	for (int i = 1; i < 5; i += i < 3 ? 2 : 1)
+		assert_int_equal(EVENT(i)->op.alloc.kind, MEMORY_SHARED);
+}
+
 static void memory_for_a_network_card_is_shared(void **state)
 {
 	unsigned on = 1;
@@ -564,6 +582,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(the_context_is_the_current_one, begin),
 		cmocka_unit_test_setup(errors_and_errno_pass_through, begin),
 		cmocka_unit_test_setup(proc_address_on_a_whole_driver, begin),
+		cmocka_unit_test_setup(access_of_the_host_shares, begin),
 	};
 	CUcontext context;
 

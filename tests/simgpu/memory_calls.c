@@ -296,12 +296,34 @@ CUresult CUDAAPI cuTexRefSetAddress(size_t *offset, CUtexref texture, CUdevicept
 	return CUDA_SUCCESS;
 }
 
-/* ---- pools: names for the one there is -------------------------------------------------- */
+/* ---- pools: names for the two there are, on the device and the host's
+ * -------------------------------------------------- */
 
 static struct sim_pool {
 	enum sim_magic magic;
 	uint64_t threshold;
-} standard_pool = {.magic = SIM_POOL};
+} standard_pool = {.magic = SIM_POOL}, host_pool = {.magic = SIM_POOL};
+
+CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
+{
+	SIM_ENTER(" ");
+	if (!pool || !props)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pool = (CUmemoryPool)(props->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? &standard_pool
+										   : &host_pool);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
+{
+	SIM_ENTER(" ");
+	return pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+bool sim_pool_on_host(CUmemoryPool pool)
+{
+	return pool == (CUmemoryPool)&host_pool;
+}
 
 CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
 {

@@ -254,6 +254,7 @@ bool sim_valid(uint64_t address, uint64_t bytes);
 bool sim_is_device_address(uint64_t address);
 CUresult sim_allocate(struct sim_context *ctx, size_t bytes, enum sim_memory kind, uint64_t *out);
 CUresult sim_release(uint64_t address, enum sim_memory kind);
+bool sim_pool_on_host(CUmemoryPool pool); /* memory_calls.c */
 CUresult sim_map(struct sim_context *ctx, uint64_t base, size_t bytes, int fd);
 CUresult sim_register(struct sim_context *ctx, uint64_t base, size_t bytes);
 void sim_release_context(struct sim_context *ctx);

@@ -185,29 +185,34 @@ static CUresult run_free(struct sim_work *work)
 	return sim_release(((struct free_work *)work)->address, SIM_ASYNC);
 }
 
-CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream handle)
+static CUresult allocate(CUdeviceptr *out, size_t bytes, CUstream handle, enum sim_memory kind)
 {
 	uint64_t address = 0;
 
-	SIM_ENTER(" stream=%s bytes=%zu", NAME(handle), bytes);
 	SIM_STREAM_OR_RETURN(stream, handle);
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (stream->capture) /* allocation nodes are not simulated */
 		return CUDA_ERROR_NOT_SUPPORTED;
-	CUresult result = sim_allocate(stream->ctx, bytes, SIM_ASYNC, &address);
+	CUresult result = sim_allocate(stream->ctx, bytes, kind, &address);
 	if (result == CUDA_SUCCESS)
 		*out = address;
 	return result;
 }
 
+CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream handle)
+{
+	SIM_ENTER(" stream=%s bytes=%zu", NAME(handle), bytes);
+	return allocate(out, bytes, handle, SIM_ASYNC);
+}
+
 CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool pool,
 					 CUstream handle)
 {
-	SIM_LOG(" stream=%s bytes=%zu", NAME(handle), bytes);
+	SIM_ENTER(" stream=%s bytes=%zu", NAME(handle), bytes);
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
-	return cuMemAllocAsync(out, bytes, handle);
+	return allocate(out, bytes, handle, sim_pool_on_host(pool) ? SIM_MANAGED : SIM_ASYNC);
 }
 
 CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr address, CUstream handle)
