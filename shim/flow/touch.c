@@ -106,6 +106,23 @@ static void of_gemm(struct access_list *list, const struct op_gemm *op)
 	of_operands(list, op->beside, op->beside_count, 6);
 }
 
+/* A call that is refused leaves alone what it would have overwritten: here, one that goes beyond
+ * the memory where it begins … */
+static bool succeeds(const struct op_range *range)
+{
+	return !memory_find(range->base) || memory_holds(range->base, range->bytes);
+}
+
+/* … or asks for what no device has. */
+static bool may_run(const struct op_launch *launch)
+{
+	const unsigned *grid = launch->grid, *block = launch->block;
+
+	return grid[0] && grid[1] && grid[2] && grid[1] <= 65535 && grid[2] <= 65535 && block[0] &&
+	       block[1] && block[2] && (uint64_t)block[0] * block[1] <= 1024 &&
+	       (uint64_t)block[0] * block[1] * block[2] <= 1024;
+}
+
 static void add_range(struct access_list *list, const struct op_range *range, enum access_mode mode,
 		      bool sure)
 {
@@ -195,7 +212,7 @@ void touch_accesses(const struct sight *sight)
 		of_gemm(list, &op->gemm);
 		break;
 	case OP_LAUNCH:
-		if (!sight->params)
+		if (!sight->params || !may_run(&op->launch))
 			list->opaque = true;
 		else if (rules_access(sight->function, &op->launch, sight->params, list,
 				      sight->meaning))
@@ -207,10 +224,13 @@ void touch_accesses(const struct sight *sight)
 		break;
 	case OP_COPY:
 		add_range(list, &op->copy.source, ACCESS_READ, false);
-		add_range(list, &op->copy.target, ACCESS_WRITE, op->copy.exact);
+		add_range(list, &op->copy.target, ACCESS_WRITE,
+			  op->copy.exact && succeeds(&op->copy.source) &&
+				  succeeds(&op->copy.target));
 		break;
 	case OP_FILL:
-		add_range(list, &op->fill.target, ACCESS_WRITE, op->fill.exact);
+		add_range(list, &op->fill.target, ACCESS_WRITE,
+			  op->fill.exact && succeeds(&op->fill.target));
 		break;
 	case OP_LIBRARY:
 		of_operands(list, op->library->operand, op->library->count, 0);

@@ -116,6 +116,22 @@ const struct allocation *memory_find(uint64_t address)
 	return NULL;
 }
 
+bool memory_holds(uint64_t base, uint64_t bytes)
+{
+	const struct allocation *allocation;
+	uint64_t end, next;
+
+	if (__builtin_add_overflow(base, bytes, &end))
+		return false;
+	for (; base < end; base = next) {
+		allocation = memory_find(base);
+		if (!allocation)
+			return false;
+		next = allocation->base + allocation->bytes;
+	}
+	return true;
+}
+
 static bool abut(const struct allocation *lower, const struct allocation *upper)
 {
 	return lower->kind == MEMORY_MAPPED && upper->kind == MEMORY_MAPPED &&

@@ -29,6 +29,9 @@ void memory_remove(uint64_t base, uint64_t bytes);
 /* The allocation that holds the address, or NULL. Never asks the driver. */
 const struct allocation *memory_find(uint64_t address);
 
+/* Are all of these bytes in allocations? Never asks the driver. */
+bool memory_holds(uint64_t base, uint64_t bytes);
+
 /* All that a pointer may lead to by counting: its allocation, and where it is mapped memory, what
  * is mapped without a gap before and behind; also from its very end. false: no allocation. */
 bool memory_reach(uint64_t address, uint64_t *begin, uint64_t *end);

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "aten.h"
+
 enum { GRANULE = 2 << 20 };
 
 /* ---- P that the host reads without a call --------------------------------------------------- */
@@ -312,6 +314,35 @@ static void workspace_over_p(struct bench *b, int r)
 		app_observe(&b->report, "half of P", r, b->t.p + half * 2, half);
 }
 
+/* ---- calls that fail ------------------------------------------------------------------------ */
+
+/* They would have overwritten P, and go beyond the end of its memory, or have no blocks. */
+static void refused_over_p(struct bench *b, int r)
+{
+	const size_t far = (size_t)1 << 40;
+	struct aten_pointers1 p = {{(void *)b->t.p}};
+	struct aten_fill_functor f = {0x4200};
+	long long n = (long long)b->scores;
+	int count = (int)n;
+	float value = 3;
+
+	bench_inputs(b, r);
+	chain(b, &b->t);
+	observe_o(b, &b->t, r);
+	if (r == 7 && !cuMemsetD8Async(b->t.p, 0xff, far, b->app.stream))
+		app_fail("a fill beyond memory", 0);
+	if (r == 9 && !cuMemcpyDtoDAsync(b->t.p, b->raw, far, b->app.stream))
+		app_fail("a copy beyond memory", 0);
+	if (r == 11 && !cuLaunchKernel(b->app.aten.used ? b->app.aten.fill : b->app.fill, 0, 1, 1,
+				       256, 1, 1, 0, b->app.stream,
+				       b->app.aten.used ? (void *[]){&count, &f, &p}
+							: (void *[]){&b->t.p, &value, &n},
+				       NULL))
+		app_fail("a launch of no blocks", 0);
+	if (late(r))
+		observe_p(b, &b->t, r);
+}
+
 /* ---- factors that lie on the device -------------------------------------------------------- */
 
 /* What a product is multiplied by is two of P's numbers, whichever they are. */
@@ -357,6 +388,7 @@ const struct hazard hazards_memory[] = {
 		   "a kernel may have less shared memory than when it was launched"),
 	EACH(workspace_over_q, "cuBLAS works where Q was, then P is read"),
 	EACH(workspace_over_p, "… where half of P was, whose other half is read"),
+	EACH_APART(refused_over_p, "calls that would overwrite P fail"),
 	EACH_APART(factor_in_p, "cuBLAS multiplies by what lies in P"),
 	{0},
 };

@@ -92,6 +92,9 @@ static void test_shared_part(void **state)
 	assert_int_equal(memory_add(0x50001000, 0x1000, MEMORY_MANAGED, NULL), 0);
 	assert_false(memory_watchable_range(0x50000800, 0x50001800));
 	assert_true(memory_watchable_range(0x50000800, 0x50001000));
+	assert_true(memory_holds(0x50000800, 0x1800));
+	assert_false(memory_holds(0x50000800, 0x1801));
+	assert_false(memory_holds(0x50000800, UINT64_MAX));
 	/* All that came of pools. */
 	assert_int_equal(memory_add(0x50002000, 0x1000, MEMORY_ASYNC, NULL), 0);
 	assert_int_equal(memory_add(0, UINT64_MAX, MEMORY_SHARED, NULL), 0);

@@ -334,6 +334,8 @@ static void test_backward(void **state)
 	op.launch.function = below_function(name, 7, offset, size);
 	op.launch.grid[0] = 12;
 	op.launch.grid[1] = op.launch.grid[2] = 1;
+	op.launch.block[0] = 128;
+	op.launch.block[1] = op.launch.block[2] = 1;
 	words[0] = (void *)(uintptr_t)&core.p;
 	words[1] = (void *)(uintptr_t)&core.s;
 	words[2] = (void *)(uintptr_t)&p;
