@@ -112,7 +112,8 @@ static int64_t at_least_one(int64_t rows)
 
 bool gemm_fits(const struct op_gemm *gemm)
 {
-	return gemm->lda >= at_least_one(gemm->transa ? gemm->k : gemm->m) &&
+	return gemm->transa <= CUBLAS_OP_C && gemm->transb <= CUBLAS_OP_C &&
+	       gemm->lda >= at_least_one(gemm->transa ? gemm->k : gemm->m) &&
 	       gemm->ldb >= at_least_one(gemm->transb ? gemm->n : gemm->k) &&
 	       gemm->ldc >= at_least_one(gemm->m);
 }

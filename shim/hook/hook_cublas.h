@@ -54,8 +54,8 @@ bool gemm_is_plain(const struct op_gemm *gemm);
 /* false: sizes that cuBLAS will refuse. Nobody shall compute extents from them. */
 bool gemm_is_sane(const struct op_gemm *gemm);
 
-/* Are the leading dimensions as long as the matrices? Otherwise cuBLAS is likely to say no, and
- * nothing is said in its place. */
+/* Are the leading dimensions as long as the matrices, and these transposed or not? Otherwise cuBLAS
+ * is likely to say no, and nothing is said in its place. */
 bool gemm_fits(const struct op_gemm *gemm);
 
 #endif

@@ -46,7 +46,7 @@ static bool ask_layout(layout_getter get, cublasLtMatrixLayout_t layout, struct 
 	    matrix->type != CUDA_R_32F && ASK(CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET, matrix->plane))
 		return false;
 #undef ASK
-	return !matrix->plane &&
+	return !matrix->plane && matrix->batch_mode <= CUBLASLT_BATCH_MODE_POINTER_ARRAY &&
 	       (matrix->order == CUBLASLT_ORDER_COL || matrix->order == CUBLASLT_ORDER_ROW);
 }
 
@@ -262,8 +262,10 @@ static bool describe(struct op *op, const struct library *library, const struct 
 	    !ask_layout(get_layout, call->Adesc, &a) || !ask_layout(get_layout, call->Bdesc, &b) ||
 	    !ask_layout(get_layout, call->Ddesc, &d))
 		return false;
-	/* A triangle of D; pieces whose turn others give and wait for, by counters. */
-	if (operation.fill != CUBLAS_FILL_MODE_FULL || operation.counters[0] ||
+	/* A triangle of D; pieces whose turn others give and wait for, by counters; conjugates that
+	 * are not transposed. */
+	if (operation.transa > CUBLAS_OP_C || operation.transb > CUBLAS_OP_C ||
+	    operation.fill != CUBLAS_FILL_MODE_FULL || operation.counters[0] ||
 	    operation.counters[1])
 		return false;
 	gemm->compute_type = operation.compute_type;

@@ -275,12 +275,24 @@ static void lt_half_a_product_may_be_anything(void **state)
 {
 	const float zero = 0;
 	cublasLtMatrixLayout_t l = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 8, 8, 8);
-	const int32_t lower = CUBLAS_FILL_MODE_LOWER;
+	const int32_t lower = CUBLAS_FILL_MODE_LOWER, conjugated = CUBLAS_OP_CONJG, two = 2;
+	const cublasLtMatrixLayoutAttribute_t batch_mode = (cublasLtMatrixLayoutAttribute_t)8;
 	cublasLtMatmulDesc_t desc = operation();
 
 	set(desc, CUBLASLT_MATMUL_DESC_FILL_MODE, &lower, sizeof(lower));
 	seen->answer = FLOW_TAKEN;
 	assert_int_equal(matmul(desc, &zero, l, l, l, c, NULL), 0);
+	assert_int_equal(seen->events[0].op.kind, OP_OPAQUE);
+
+	/* Nor is one of groups, or of conjugates. */
+	desc = operation();
+	set(desc, CUBLASLT_MATMUL_DESC_TRANSA, &conjugated, sizeof(conjugated));
+	assert_int_equal(matmul(desc, &zero, l, l, l, c, NULL), 0);
+	assert_int_equal(seen->events[0].op.kind, OP_OPAQUE);
+	SYMBOL(lt[1], cublasLtMatrixLayoutSetAttribute)
+	(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &two, sizeof(two));
+	SYMBOL(lt[1], cublasLtMatrixLayoutSetAttribute)(l, batch_mode, &two, sizeof(two));
+	assert_int_equal(matmul(operation(), &zero, l, l, l, c, NULL), 0);
 	assert_int_equal(seen->events[0].op.kind, OP_OPAQUE);
 	seen->answer = FLOW_PASS;
 }
