@@ -48,7 +48,9 @@ void addresses_forget_context(CUcontext context)
 
 static bool add_pointer(struct probe *probe, int where, uint64_t value)
 {
-	if (!memory_find(value))
+	uint64_t begin, end;
+
+	if (!memory_reach(value, &begin, &end))
 		return true;
 	if (probe->pointer_count == ADDRESSES_POINTERS || !mirrors_add(&probe->mirrors, value))
 		return false;

@@ -124,7 +124,7 @@ static void judge(const struct trial *trial, struct result *result)
 static int copy_memory(struct trial *trial)
 {
 	const struct sight *sight = trial->sight;
-	uint64_t word, bytes = 0;
+	uint64_t word, begin, end, bytes = 0;
 	unsigned at;
 
 	if (!mirrors_begin(&trial->mirrors, sight->op->context, sight->op->stream))
@@ -132,7 +132,7 @@ static int copy_memory(struct trial *trial)
 	for (unsigned i = 0; i < sight->function->param_count; i++)
 		for_each_pointer_word(sight->function, i, at) {
 			memcpy(&word, sight->params + at, 8);
-			if (memory_find(word) && !mirrors_add(&trial->mirrors, word))
+			if (memory_reach(word, &begin, &end) && !mirrors_add(&trial->mirrors, word))
 				return -EFBIG;
 		}
 	for (int i = 0; i < trial->mirrors.count; i++)

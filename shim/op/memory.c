@@ -138,14 +138,22 @@ static bool abut(const struct allocation *lower, const struct allocation *upper)
 	       lower->base + lower->bytes == upper->base;
 }
 
+/* Who counts from one begins an element before the first, or a row. */
+#define BEFORE	   16
+#define ROW_BEFORE (64u << 10) /* where nothing else lies */
+
 bool memory_reach(uint64_t address, uint64_t *begin, uint64_t *end)
 {
 	const size_t above = upper_bound(address);
-	size_t first = above - 1, last = first;
-
 	/* Behind the last byte is where one begins who walks back. */
-	if (!above || address - table[first].base > table[first].bytes)
+	const bool inside = above && address - table[above - 1].base <= table[above - 1].bytes;
+	const uint64_t next = above < count ? table[above].base - address : UINT64_MAX;
+	size_t first = inside ? above - 1 : above, last = first;
+
+	if (!inside && next > ROW_BEFORE)
 		return false;
+	if (inside && next <= BEFORE)
+		last++;
 	while (first > 0 && abut(&table[first - 1], &table[first]))
 		first--;
 	while (last + 1 < count && abut(&table[last], &table[last + 1]))

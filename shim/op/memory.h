@@ -33,7 +33,8 @@ const struct allocation *memory_find(uint64_t address);
 bool memory_holds(uint64_t base, uint64_t bytes);
 
 /* All that a pointer may lead to by counting: its allocation, and where it is mapped memory, what
- * is mapped without a gap before and behind; also from its very end. false: no allocation. */
+ * is mapped without a gap before and behind; also from its very end, and from a little before it.
+ * false: no allocation. */
 bool memory_reach(uint64_t address, uint64_t *begin, uint64_t *end);
 
 /* Where allocations lie: in how many stretches, rising, with gaps of MEMORY_GAP and more between

@@ -306,8 +306,11 @@ static void addresses_in_memory(void)
 	bench_close(&b);
 }
 
-/* … or is told where in two numbers, or behind a byte. */
-static void copied_by(const char *kernel, bool packed)
+/* … or is told where in two numbers, or behind a byte, or where the element before the first would
+ * be. */
+enum telling { IN_HALVES, PACKED, FROM_ONE };
+
+static void copied_by(const char *kernel, enum telling telling)
 {
 	struct __attribute__((packed)) {
 		char tag;
@@ -315,7 +318,7 @@ static void copied_by(const char *kernel, bool packed)
 	} word = {.tag = 1};
 	unsigned low, high;
 	CUfunction copy_kernel;
-	CUdeviceptr copy;
+	CUdeviceptr copy, one_before[2];
 	struct bench b;
 	int n;
 
@@ -326,6 +329,8 @@ static void copied_by(const char *kernel, bool packed)
 	word.from = b.t.p;
 	low = (unsigned)b.t.p;
 	high = (unsigned)(b.t.p >> 32);
+	one_before[0] = copy - 2;
+	one_before[1] = b.t.p - 2;
 	for (int r = 0; r < REPETITIONS; r++) {
 		bench_inputs(&b, r);
 		chain(&b, &b.t);
@@ -333,15 +338,17 @@ static void copied_by(const char *kernel, bool packed)
 		if (!late(r))
 			continue;
 		app_launch(&b.app, copy_kernel, ((unsigned)n + 255) / 256, 256,
-			   packed ? (void *[]){&copy, &word, &n}
-				  : (void *[]){&copy, &low, &high, &n});
+			   telling == PACKED	 ? (void *[]){&copy, &word, &n}
+			   : telling == FROM_ONE ? (void *[]){&one_before[0], &one_before[1], &n}
+						 : (void *[]){&copy, &low, &high, &n});
 		app_observe(&b.report, "copy", r, copy, b.scores);
 	}
 	bench_close(&b);
 }
 
-CASE(address_in_halves, copied_by("reach_copy_halves", false))
-CASE(address_askew, copied_by("reach_copy_packed", true))
+CASE(address_in_halves, copied_by("reach_copy_halves", IN_HALVES))
+CASE(address_askew, copied_by("reach_copy_packed", PACKED))
+CASE(address_before, copied_by("reach_copy_from_one", FROM_ONE))
 CASE(p_copied, looking(TOGETHER, by_copy))
 CASE(p_copied_apart, looking(APART, by_copy))
 CASE(p_edited, looking(TOGETHER, edit))
@@ -460,5 +467,6 @@ const struct hazard hazards_observe[] = {
 	ONCE(addresses_written, "… and that a kernel put there"),
 	ONCE(address_in_halves, "a kernel is given P's address in two numbers"),
 	ONCE(address_askew, "… behind a single byte"),
+	ONCE(address_before, "… less an element, and counts from one"),
 	{0},
 };

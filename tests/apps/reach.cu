@@ -57,6 +57,16 @@ extern "C" __global__ void reach_copy_packed(__half *to, struct reach_packed pac
 }
 SIM_KERNEL(reach_copy_packed)
 
+/* Counts from one. */
+extern "C" __global__ void reach_copy_from_one(__half *to, const __half *from, int count)
+{
+	const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x) + 1;
+
+	if (i <= count)
+		to[i] = from[i];
+}
+SIM_KERNEL(reach_copy_from_one)
+
 __device__ __half *reach_from, *reach_to;
 
 /* Keeps two addresses in variables of the module … */

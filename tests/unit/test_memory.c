@@ -92,6 +92,15 @@ static void test_shared_part(void **state)
 	assert_int_equal(memory_add(0x50001000, 0x1000, MEMORY_MANAGED, NULL), 0);
 	assert_false(memory_watchable_range(0x50000800, 0x50001800));
 	assert_true(memory_watchable_range(0x50000800, 0x50001000));
+	/* From a little before it, too, whatever ends there; a row before it where nothing does. */
+	for (unsigned i = 0; i < 4; i++) {
+		const uint64_t from[] = {0x50000ff0, 0x50000fef, 0x4fff0000, 0x4ffeffff};
+		uint64_t begin = 0, end = 0;
+
+		assert_int_equal(memory_reach(from[i], &begin, &end), i < 3);
+		assert_int_equal(begin, i < 3 ? 0x50000000 : 0);
+		assert_int_equal(end, i == 0 ? 0x50002000 : i < 3 ? 0x50001000 : 0);
+	}
 	assert_true(memory_holds(0x50000800, 0x1800));
 	assert_false(memory_holds(0x50000800, 0x1801));
 	assert_false(memory_holds(0x50000800, UINT64_MAX));
