@@ -157,6 +157,25 @@ CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, 
 	return CUDA_SUCCESS;
 }
 
+static void mark_before(struct sim_node *node)
+{
+	if (node->done)
+		return;
+	node->done = true;
+	for (unsigned i = 0; i < node->count; i++)
+		mark_before(node->before[i]);
+}
+
+/* Is all that other streams were given behind what the first one goes on from? */
+static bool is_joined(const struct sim_capture *c)
+{
+	for (struct sim_node *node = c->graph->head; node; node = node->next)
+		node->done = false;
+	for (unsigned i = 0; i < c->origin->last_count; i++)
+		mark_before(c->origin->last[i]);
+	return sim_stream_all_done(c);
+}
+
 CUresult sim_capture_end(struct sim_stream *stream, CUgraph *out)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -171,13 +190,16 @@ CUresult sim_capture_end(struct sim_stream *stream, CUgraph *out)
 		 !pthread_equal(c->thread, pthread_self()))
 		result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 	if (result == CUDA_SUCCESS) {
-		if (c->status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+		if (c->status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+			result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+		else if (!is_joined(c))
+			result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+		if (result == CUDA_SUCCESS) {
 			*out = (CUgraph)c->graph;
 		} else {
 			if (!c->onto)
 				sim_graph_empty(c->graph);
 			*out = NULL;
-			result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 		}
 		c->status = CU_STREAM_CAPTURE_STATUS_NONE;
 		sim_stream_leave(c);

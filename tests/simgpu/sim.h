@@ -188,6 +188,8 @@ void sim_stream_after(struct sim_stream *stream, const struct sim_ticket *ticket
 CUresult sim_stream_wait(struct sim_stream *stream, struct sim_event *event);
 /* With the lock held: every stream of a capture that has ended goes back to ordinary work. */
 void sim_stream_leave(struct sim_capture *capture);
+/* Are the last nodes of all streams of the capture marked as done? */
+bool sim_stream_all_done(const struct sim_capture *capture);
 bool sim_ticket_done(const struct sim_ticket *ticket);
 
 /* What stream 0 means in the file being compiled. */

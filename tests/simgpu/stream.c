@@ -11,7 +11,7 @@
  * also lets each piece of work wait up to n microseconds first, so that little stays in order by
  * luck.
  */
-#include "sim.h"
+#include "sim_graph.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -277,6 +277,15 @@ void sim_stream_leave(struct sim_capture *capture)
 	for (struct sim_stream *s = streams; s; s = s->next)
 		if (s->capture == capture)
 			s->capture = NULL;
+}
+
+bool sim_stream_all_done(const struct sim_capture *capture)
+{
+	for (const struct sim_stream *s = streams; s; s = s->next)
+		for (unsigned i = 0; s->capture == capture && i < s->last_count; i++)
+			if (!s->last[i]->done)
+				return false;
+	return true;
 }
 
 /* ---- events, with the engine's help ----------------------------------------------------- */

@@ -208,6 +208,29 @@ static void a_graph_runs_once_at_a_time(void **state)
 	assert_int_equal(cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
+static void forked_streams_must_join(void **state)
+{
+	CUstream stream, other;
+	CUgraph graph;
+	CUevent event;
+
+	cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+	cuStreamCreate(&other, CU_STREAM_NON_BLOCKING);
+	cuEventCreate(&event, 0);
+	for (int joined = 0; joined < 2; joined++) {
+		assert_int_equal(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
+		cuEventRecord(event, stream);
+		assert_int_equal(cuStreamWaitEvent(other, event, 0), CUDA_SUCCESS);
+		assert_int_equal(cuMemsetD8Async(p, 0, 16, other), CUDA_SUCCESS);
+		cuEventRecord(event, other);
+		if (joined)
+			assert_int_equal(cuStreamWaitEvent(stream, event, 0), CUDA_SUCCESS);
+		assert_int_equal(cuStreamEndCapture(stream, &graph),
+				 joined ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+	}
+	cuGraphDestroy(graph);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +241,7 @@ int main(void)
 		cmocka_unit_test(pageable_memory_may_change_after_the_call),
 		cmocka_unit_test(time_passes_between_events),
 		cmocka_unit_test(a_graph_runs_once_at_a_time),
+		cmocka_unit_test(forked_streams_must_join),
 	};
 
 	setenv("SIMGPU_ASYNC", "300", 1);
