@@ -20,16 +20,6 @@
 /* ---- what is to be built ----------------------------------------------------------------------
  */
 
-static bool copy_order(struct graph_order *to, const struct graph_order *from)
-{
-	*to = *from;
-	to->room = from->count;
-	to->item = malloc((size_t)from->count * sizeof(*from->item) + 1);
-	if (to->item && from->count)
-		memcpy(to->item, from->item, (size_t)from->count * sizeof(*from->item));
-	return to->item != NULL;
-}
-
 bool graph_copy_any_proven(const struct recorded_graph *graph)
 {
 	static const char *why[RECORDED_CHAINS]; /* flow lock */
@@ -54,7 +44,7 @@ struct graph_copy *graph_copy_new(struct recorded_graph *graph, const char **why
 	CUstream workshop = NULL;
 
 	*why = "memory";
-	if (copy && copy_order(&copy->order, &graph->order) &&
+	if (copy && graph_order_copy(&copy->order, &graph->order) &&
 	    driver_enter(&here, graph->context)) {
 		workshop = graph_workshop(graph->context);
 		if (workshop)

@@ -76,6 +76,116 @@ static const char *unfit(const struct chain *chain)
 	return NULL;
 }
 
+/* ---- what runs beside it -------------------------------------------------------------------- */
+
+/* Bytes that the chain's ops touch, and which of them does so. */
+#define MOST_OWN    256
+#define WHOLE_CHAIN (-1) /* its values, until nobody asks for them any more */
+
+struct own {
+	int count;
+	struct graph_touch item[MOST_OWN];
+};
+
+static bool is_step(const struct recorded_chain *record, int op)
+{
+	for (int i = 0; i < record->chain->step_count; i++)
+		if (record->step[i] == op)
+			return true;
+	return op == record->close;
+}
+
+static bool own_add(struct own *own, struct graph_touch touch)
+{
+	if (own->count == MOST_OWN)
+		return false;
+	own->item[own->count++] = touch;
+	return true;
+}
+
+/* By its ops' own words, and by those of the chain. */
+static bool own_touches(struct own *own, const struct graph_order *order,
+			const struct recorded_chain *record)
+{
+	const struct chain *chain = record->chain;
+	bool whole = true;
+
+	own->count = 0;
+	for (int i = 0; i < order->count && whole; i++)
+		if (is_step(record, order->item[i].op))
+			whole = own_add(own, order->item[i]);
+	for (int i = 0; i < chain->value_count && whole; i++)
+		whole = own_add(own, (struct graph_touch){.begin = chain->values[i].begin,
+							  .end = chain->values[i].end,
+							  .op = WHOLE_CHAIN});
+	for (int i = 0; i < chain->input_count && whole; i++)
+		whole = own_add(own, (struct graph_touch){.begin = chain->inputs[i].begin,
+							  .end = chain->inputs[i].end,
+							  .op = record->reader[i],
+							  .read = true});
+	return whole;
+}
+
+static bool in_row(const struct graph_order *order, const struct recorded_chain *record)
+{
+	const int steps = record->chain->step_count;
+
+	for (int i = 0; i < steps; i++)
+		if (!graph_order_before(order, record->step[i],
+					i + 1 < steps ? record->step[i + 1] : record->close))
+			return false;
+	return true;
+}
+
+static bool apart(const struct graph_order *order, int a, int b)
+{
+	return graph_order_before(order, a, b) || graph_order_before(order, b, a);
+}
+
+/* Is an op before or behind the one of the chain's that touches the same bytes, and before or
+ * behind its last one, where inputs are read instead? Of a value each of its ops counts. */
+static bool keeps_apart(const struct graph_order *order, const struct recorded_chain *record,
+			int op, int own)
+{
+	if (own != WHOLE_CHAIN)
+		return apart(order, op, own) && apart(order, op, record->close);
+	for (int i = 0; i < record->chain->step_count; i++)
+		if (!apart(order, op, record->step[i]))
+			return false;
+	return apart(order, op, record->close);
+}
+
+static bool touch_keeps_apart(const struct graph_order *order, const struct recorded_chain *record,
+			      const struct own *own, const struct graph_touch *touch)
+{
+	for (int i = 0; i < own->count; i++)
+		if (!(touch->read && own->item[i].read) &&
+		    range_overlap(touch->begin, touch->end, own->item[i].begin, own->item[i].end) &&
+		    !keeps_apart(order, record, touch->op, own->item[i].op))
+			return false;
+	return true;
+}
+
+/* Of the orders in which ops may run the proof looks at one. It says the same of all where the
+ * chain's ops are in a row, and none that touches what they touch, and does not only read what they
+ * read, runs beside them. */
+static const char *beside_it(const struct graph_order *order, const struct recorded_chain *record)
+{
+	static struct own own; /* flow lock */
+
+	if (!order->path)
+		return NULL;
+	if (!in_row(order, record))
+		return "steps beside each other";
+	if (!own_touches(&own, order, record))
+		return "too many operands";
+	for (int i = 0; i < order->count; i++)
+		if (!is_step(record, order->item[i].op) &&
+		    !touch_keeps_apart(order, record, &own, &order->item[i]))
+			return "its memory is used beside it";
+	return NULL;
+}
+
 const char *graph_prove(struct graph_proof *proof, const struct recorded_graph *graph,
 			const struct recorded_chain *record)
 {
@@ -84,6 +194,8 @@ const char *graph_prove(struct graph_proof *proof, const struct recorded_graph *
 	int by = 0;
 
 	memset(proof, 0, sizeof(*proof));
+	if (!why)
+		why = beside_it(&graph->order, record);
 	if (why)
 		return why;
 	for (int i = 0; i < chain->value_count; i++) {

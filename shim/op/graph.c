@@ -153,7 +153,45 @@ bool graph_order_add(struct graph_order *order, int op, const struct access_list
 void graph_order_drop(struct graph_order *order)
 {
 	free(order->item);
+	free(order->path);
 	*order = (struct graph_order){0};
+}
+
+static void *duplicate(const void *from, size_t bytes)
+{
+	void *to = malloc(bytes + 1);
+
+	if (to && bytes)
+		memcpy(to, from, bytes);
+	return to;
+}
+
+bool graph_order_copy(struct graph_order *to, const struct graph_order *from)
+{
+	*to = *from;
+	to->room = from->count;
+	to->item = duplicate(from->item, (size_t)from->count * sizeof(*from->item));
+	if (from->path)
+		to->path = duplicate(from->path, (size_t)from->path_count * sizeof(*from->path));
+	if (to->item && (to->path || !from->path))
+		return true;
+	graph_order_drop(to);
+	return false;
+}
+
+bool graph_order_before(const struct graph_order *order, int a, int b)
+{
+	const struct graph_path *first, *second;
+
+	if (!order->path || a >= b)
+		return a < b;
+	first = &order->path[a];
+	second = &order->path[b];
+	if (first->line < 0 || second->line < 0)
+		return false;
+	if (first->line == second->line && first->at == second->at) /* in one child graph */
+		return true;
+	return second->begun[first->line] >= first->at;
 }
 
 /* ---- from capture to launch ----------------------------------------------------------------- */

@@ -28,14 +28,31 @@ struct graph_touch {
 	bool read;
 };
 
+/* Where an op stands among those that run beside each other. Each line is a row of ops, each of
+ * them behind the one before. */
+#define GRAPH_LINES 16
+
+struct graph_path {
+	int line, at;		/* so far along its line it ends; -1: nothing of it runs */
+	int begun[GRAPH_LINES]; /* so far along each line all is done when it begins */
+};
+
 struct graph_order {
 	int count, room;
 	struct graph_touch *item;
+	int path_count;		 /* ops of … */
+	struct graph_path *path; /* NULL: each op is behind the one before */
 };
 
 /* Appends an op's accesses; of one that may follow addresses, anything. false: no memory. */
 bool graph_order_add(struct graph_order *order, int op, const struct access_list *list);
 void graph_order_drop(struct graph_order *order);
+
+/* Another one like it. false: no memory. */
+bool graph_order_copy(struct graph_order *to, const struct graph_order *from);
+
+/* Is op `a` done before op `b` begins, however the graph is run? */
+bool graph_order_before(const struct graph_order *order, int a, int b);
 
 /* A capture began on a stream, into an empty graph or (`onto`) one that may hold nodes already. */
 void graph_begin(CUstream stream, bool onto);

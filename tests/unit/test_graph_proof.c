@@ -205,6 +205,132 @@ static void test_unfit(void **state)
 	assert_non_null(prove());
 }
 
+/* ---- ops beside each other ------------------------------------------------------------------ */
+
+static struct graph_path paths[OPS];
+
+/* All ops are in a row but this one, which is behind those up to `from` and before those from `to`
+ * on, and beside the others. */
+static void put_beside(int op, int from, int to)
+{
+	memset(paths, 0, sizeof(paths));
+	for (int i = 0; i < graph.op_count; i++)
+		paths[i] = (struct graph_path){.at = i + 1, .begun = {i, i >= to}};
+	paths[op] = (struct graph_path){.line = 1, .at = 1, .begun = {from}};
+	graph.order.path = paths;
+	graph.order.path_count = graph.op_count;
+}
+
+static const char *prove_beside(int op, int from, int to)
+{
+	const char *why;
+
+	put_beside(op, from, to);
+	why = prove();
+	graph.order.path = NULL;
+	return why;
+}
+
+enum { OPENS, SCALES, MASKS, SOFTMAX, CLOSES, BEHIND }; /* the chain's ops where it comes first */
+
+static void test_beside_order(void **state)
+{
+	begin();
+	for (int i = 0; i < 4; i++)
+		add(core_memset(core.q, 2));
+	put_beside(1, 1, 3);
+	assert_true(graph_order_before(&graph.order, 0, 1));
+	assert_false(graph_order_before(&graph.order, 1, 2));
+	assert_false(graph_order_before(&graph.order, 2, 1));
+	assert_true(graph_order_before(&graph.order, 1, 3));
+	assert_true(graph_order_before(&graph.order, 0, 3));
+	assert_false(graph_order_before(&graph.order, 3, 0));
+	paths[2] = paths[1]; /* in one child */
+	assert_true(graph_order_before(&graph.order, 1, 2));
+	assert_false(graph_order_before(&graph.order, 2, 1));
+	paths[1].line = -1; /* nothing of it runs */
+	assert_false(graph_order_before(&graph.order, 0, 1));
+	assert_false(graph_order_before(&graph.order, 1, 3));
+	graph.order.path = NULL;
+}
+
+static void test_beside_unrelated(void **state)
+{
+	begin();
+	add_chain();
+	add(core_kernel_copy(CORE_OTHER, core.q, 100)); /* reads what the chain reads */
+	assert_null(prove_beside(BEHIND, 0, BEHIND));
+	assert_true(proof.outlives);
+	assert_false(any_saved());
+}
+
+static void test_beside_scores(void **state)
+{
+	for (int from = OPENS; from <= CLOSES; from++) {
+		begin();
+		add_chain();
+		add(core_memset(core.p, core.score_bytes));
+		assert_non_null(prove_beside(BEHIND, from, BEHIND));
+		begin();
+		add_chain();
+		add(core_memset(core.s, 64));
+		assert_non_null(prove_beside(BEHIND, from, BEHIND));
+	}
+	assert_null(prove_beside(BEHIND, CLOSES + 1, BEHIND));
+	begin();
+	add_chain();
+	add(core_memset(core.o, 2));
+	assert_non_null(prove_beside(BEHIND, CLOSES, BEHIND));
+	assert_null(prove_beside(BEHIND, CLOSES + 1, BEHIND));
+}
+
+/* Who reads what was overwritten must be behind whoever did that. */
+static void test_beside_overwriter(void **state)
+{
+	begin();
+	add_chain();
+	add(core_memset(core.p, core.score_bytes));
+	add(core_kernel_copy(CORE_OTHER, core.p + 64, 100));
+	assert_null(prove_beside(BEHIND + 1, BEHIND + 1, BEHIND + 2));
+	assert_non_null(prove_beside(BEHIND + 1, BEHIND, BEHIND + 2));
+	begin(); /* ahead: what the replay before has left */
+	add(core_memset(core.p, core.score_bytes));
+	add(core_kernel_copy(CORE_OTHER, core.p + 64, 100));
+	add_chain();
+	assert_null(prove_beside(1, 1, 2));
+	assert_non_null(prove_beside(1, 0, 2));
+}
+
+static void test_beside_inputs(void **state)
+{
+	begin(); /* V is made beside all that comes before the closing product */
+	add(core_memset(core.v, core.v_bytes));
+	add_chain();
+	assert_null(prove_beside(0, 0, 1 + CLOSES));
+	assert_non_null(prove_beside(0, 0, 1 + CLOSES + 1));
+	begin(); /* Q goes when it was read, and before the closing product, or beside that */
+	add_chain();
+	add(core_memset(core.q, core.q_bytes));
+	assert_non_null(prove_beside(BEHIND, OPENS, BEHIND));
+	assert_non_null(prove_beside(BEHIND, SCALES, BEHIND));
+	assert_non_null(prove_beside(BEHIND, CLOSES, BEHIND));
+	assert_null(prove_beside(BEHIND, CLOSES + 1, BEHIND));
+	assert_true(proof.saved[OPERAND_Q]);
+	begin(); /* the mask is written before it is read, and beside the first product */
+	add(core_memset(core.mask, core.mask_bytes));
+	add_chain();
+	assert_null(prove_beside(0, 0, 1 + MASKS));
+	assert_non_null(prove_beside(0, 0, 1 + SOFTMAX));
+}
+
+static void test_beside_steps(void **state)
+{
+	begin();
+	add_chain();
+	assert_non_null(prove_beside(SOFTMAX, SCALES, CLOSES));
+	assert_null(prove_beside(SOFTMAX, SOFTMAX, CLOSES));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,6 +342,12 @@ int main(void)
 		cmocka_unit_test(test_inputs),
 		cmocka_unit_test(test_output_over_input),
 		cmocka_unit_test(test_unfit),
+		cmocka_unit_test(test_beside_order),
+		cmocka_unit_test(test_beside_unrelated),
+		cmocka_unit_test(test_beside_scores),
+		cmocka_unit_test(test_beside_overwriter),
+		cmocka_unit_test(test_beside_inputs),
+		cmocka_unit_test(test_beside_steps),
 	};
 
 	return CORE_MAIN("graph proof", tests);
