@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The nodes of a row run one after the other, so that the comparisons of one graph have their
- * scratch together; only their numbers lie apart. These are copied to the host behind a launch.
+ * Where chains run beside each other, theirs are put one behind the other, so that the comparisons
+ * of one graph have their scratch together; only their numbers lie apart. These are copied to the
+ * host behind a launch.
  */
 #include "shim/act/graph_beside.h"
 
@@ -269,6 +270,8 @@ static int add_part(struct graph_beside *beside, struct graph_row *row,
 	a.buffers.result += (uint64_t)beside->count * sizeof(struct comparison_result);
 	if (!settle_timing(beside, part, stream))
 		return 0;
+	if (beside->count)
+		graph_row_one_by_one(row, graph->chain[part[-1].index]->close, a.record->close);
 	beside->count++;
 	return surround(row, &a);
 }

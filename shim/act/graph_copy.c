@@ -225,13 +225,16 @@ static struct graph_copy **place_for(CUgraphExec exec)
 void graph_copy_make(struct recorded_graph *graph, CUgraphExec exec, unsigned long long flags)
 {
 	struct graph_copy **place = place_for(exec), *copy;
-	const char *why = "too many graphs";
+	const char *why = place ? NULL : "too many graphs";
 
 	COST(PURPOSE_REPLACING);
-	if (place && (!graph_copies_wanted() || !flags_are_known(flags) || !graph_rows_possible() ||
-		      !graph_copy_any_proven(graph)))
+	if (place && (!graph_copies_wanted() || !flags_are_known(flags) || !graph_rows_possible()))
 		return;
-	copy = place ? graph_copy_new(graph, &why) : NULL;
+	if (place && graph->branched)
+		why = graph_copy_order_ops(graph);
+	if (place && !why && !graph_copy_any_proven(graph))
+		return;
+	copy = place && !why ? graph_copy_new(graph, &why) : NULL;
 	if (!copy) {
 		log_decline(REASON_CAPTURE, why);
 		return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Only graphs are copied whose nodes stand in one row, each behind the one before.
+ * Only graphs are copied whose nodes are all accounted for, and in a known order.
  */
 #include "shim/act/graph_copy_parts.h"
 
@@ -19,6 +19,18 @@
 
 /* ---- what is to be built ----------------------------------------------------------------------
  */
+
+const char *graph_copy_order_ops(struct recorded_graph *graph)
+{
+	struct driver_context here;
+	const char *why = "context";
+
+	if (driver_enter(&here, graph->context)) {
+		why = graph_row_order(graph);
+		driver_leave(&here);
+	}
+	return why;
+}
 
 bool graph_copy_any_proven(const struct recorded_graph *graph)
 {

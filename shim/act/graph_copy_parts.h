@@ -61,6 +61,9 @@ void graph_copy_over(struct graph_copy *copy);
 /* One came to replace something. */
 void graph_copies_pay(void);
 
+/* Which ops run beside each other. NULL, or why nobody knows. */
+const char *graph_copy_order_ops(struct recorded_graph *graph);
+
 /* Is there anything to gain? Else the log is told why not. */
 bool graph_copy_any_proven(const struct recorded_graph *graph);
 

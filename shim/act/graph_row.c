@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The order of the nodes is that of the edges; the order in which the driver lists either says
- * nothing.
+ * Nodes become ops here, and a graph's those of its clone.
  */
 #include "shim/act/graph_row.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/act/graph_level.h"
 #include "shim/real/driver.h"
 
 bool graph_rows_possible(void)
@@ -25,110 +25,6 @@ bool graph_rows_possible(void)
 
 #define DEEPEST 8 /* child graphs in child graphs */
 
-struct edge {
-	CUgraphNode from, to;
-};
-
-static int by_from(const void *a, const void *b)
-{
-	const uintptr_t x = (uintptr_t)((const struct edge *)a)->from,
-			y = (uintptr_t)((const struct edge *)b)->from;
-
-	return x < y ? -1 : x > y;
-}
-
-static int by_node(const void *a, const void *b)
-{
-	const uintptr_t x = (uintptr_t) * (const CUgraphNode *)a,
-			y = (uintptr_t) * (const CUgraphNode *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* The edges, each of them full, by where they begin. Asked for none, the driver says that this is
- * wrong. */
-static bool read_edges(struct edge *edge, CUgraph graph, size_t count)
-{
-	CUgraphNode *from = calloc(2 * count + 1, sizeof(*from));
-	CUgraphEdgeData *data = calloc(count + 1, sizeof(*data));
-	size_t listed = count;
-	bool good = from && data &&
-		    driver.cuGraphGetEdges_v2(graph, from, from + count, data, &listed) ==
-			    CUDA_SUCCESS &&
-		    listed == count;
-
-	for (size_t i = 0; i < count && good; i++) {
-		edge[i] = (struct edge){from[i], from[count + i]};
-		good = !data[i].from_port && !data[i].to_port && !data[i].type;
-	}
-	free(from);
-	free(data);
-	if (good)
-		qsort(edge, count, sizeof(*edge), by_from);
-	return good;
-}
-
-/* The node that no edge leads to. */
-static CUgraphNode root_of(const CUgraphNode *nodes, size_t count, const struct edge *edge)
-{
-	CUgraphNode *to = calloc(count, sizeof(*to)), root = NULL;
-
-	if (!to)
-		return NULL;
-	for (size_t i = 0; i + 1 < count; i++)
-		to[i] = edge[i].to;
-	qsort(to, count - 1, sizeof(*to), by_node);
-	for (size_t i = 0; i < count && !root; i++)
-		if (!bsearch(&nodes[i], to, count - 1, sizeof(*to), by_node))
-			root = nodes[i];
-	free(to);
-	return root;
-}
-
-/* As many edges as lead from one end of the row to the other, each from the node before. */
-static bool follow_edges(CUgraphNode *nodes, size_t count, const struct edge *edge)
-{
-	CUgraphNode node = root_of(nodes, count, edge);
-
-	for (size_t i = 0; i < count && node; i++) {
-		const struct edge key = {.from = node};
-		const struct edge *next = bsearch(&key, edge, count - 1, sizeof(*edge), by_from);
-
-		nodes[i] = node;
-		node = next ? next->to : NULL;
-		if ((node == NULL) != (i + 1 == count))
-			return false;
-	}
-	return true;
-}
-
-/* NULL: not a row; of an empty graph a row of none. */
-static CUgraphNode *ordered_nodes(CUgraph graph, size_t *count)
-{
-	CUgraphNode *nodes = NULL;
-	struct edge *edge = NULL;
-	size_t edges = 0, listed;
-	bool good = driver.cuGraphGetNodes(graph, NULL, count) == CUDA_SUCCESS &&
-		    driver.cuGraphGetEdges_v2(graph, NULL, NULL, NULL, &edges) == CUDA_SUCCESS &&
-		    (*count ? edges + 1 == *count : !edges);
-
-	if (good) {
-		listed = *count;
-		nodes = calloc(*count + 1, sizeof(*nodes));
-		edge = calloc(*count + 1, sizeof(*edge));
-		good = nodes && edge;
-	}
-	if (good && *count)
-		good = driver.cuGraphGetNodes(graph, nodes, &listed) == CUDA_SUCCESS &&
-		       listed == *count && (!edges || read_edges(edge, graph, edges)) &&
-		       follow_edges(nodes, *count, edge);
-	free(edge);
-	if (good)
-		return nodes;
-	free(nodes);
-	return NULL;
-}
-
 static struct row_entry *append(struct graph_row *row)
 {
 	const int room = row->room ? 2 * row->room : 64;
@@ -141,44 +37,89 @@ static struct row_entry *append(struct graph_row *row)
 		row->entry = grown;
 		row->room = room;
 	}
-	row->entry[row->count] = (struct row_entry){.op = -1};
+	row->entry[row->count] = (struct row_entry){.op = -1, .after = -1};
 	return &row->entry[row->count++];
 }
 
-static bool read_level(struct graph_row *row, CUgraph graph, int depth)
+/* Entry `at` waits for those of the nodes that node `number` waits for. */
+static bool append_before(struct graph_row *row, int at, const struct graph_level *level,
+			  int number, const int *entries)
 {
-	size_t count = 0;
-	CUgraphNode *nodes = depth < DEEPEST ? ordered_nodes(graph, &count) : NULL;
-	bool good = nodes != NULL;
+	const int more = level->first[number + 1] - level->first[number];
 
-	for (size_t i = 0; i < count && good; i++) {
-		struct row_entry *entry = append(row);
-		CUgraphNodeType type;
-		CUgraph child;
+	if (row->before_count + more > row->before_room) {
+		const int room = 2 * (row->before_count + more) + 64;
+		int *grown = realloc(row->before, (size_t)room * sizeof(*grown));
 
-		good = entry && driver.cuGraphNodeGetType(nodes[i], &type) == CUDA_SUCCESS;
-		if (!good)
-			break;
-		entry->node = nodes[i];
-		entry->graph = graph;
-		entry->depth = depth;
-		entry->is_child = type == CU_GRAPH_NODE_TYPE_GRAPH;
-		if (entry->is_child)
-			good = driver.cuGraphChildGraphNodeGetGraph(nodes[i], &child) ==
-				       CUDA_SUCCESS &&
-			       read_level(row, child, depth + 1);
+		if (!grown)
+			return false;
+		row->before = grown;
+		row->before_room = room;
 	}
-	free(nodes);
+	row->entry[at].before = row->before_count;
+	row->entry[at].before_count = more;
+	for (int i = level->first[number]; i < level->first[number + 1]; i++)
+		row->before[row->before_count++] = entries[level->before[i]];
+	return true;
+}
+
+static bool read_graph(struct graph_row *row, CUgraph graph, int depth,
+		       const struct recorded_graph *captured);
+
+static bool read_node(struct graph_row *row, CUgraph graph, int depth, CUgraphNode node)
+{
+	struct row_entry *entry = append(row);
+	CUgraphNodeType type;
+	CUgraph child;
+
+	if (!entry || driver.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS)
+		return false;
+	entry->node = node;
+	entry->graph = graph;
+	entry->depth = depth;
+	entry->is_child = type == CU_GRAPH_NODE_TYPE_GRAPH;
+	return !entry->is_child ||
+	       (driver.cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS &&
+		read_graph(row, child, depth + 1, NULL));
+}
+
+/* Children must be rows. */
+static bool read_graph(struct graph_row *row, CUgraph graph, int depth,
+		       const struct recorded_graph *captured)
+{
+	struct graph_level level;
+	bool good = depth < DEEPEST && graph_level_read(&level, graph, captured);
+	int *entries = NULL; /* of the nodes */
+
+	if (!good)
+		return false;
+	entries = calloc((size_t)level.count + 1, sizeof(*entries));
+	good = entries && (level.row || !depth);
+	row->branched |= !level.row;
+	for (int i = 0; i < level.count && good; i++) {
+		entries[i] = row->count;
+		good = read_node(row, graph, depth, level.node[i]) &&
+		       append_before(row, entries[i], &level, i, entries);
+	}
+	free(entries);
+	graph_level_close(&level);
 	return good;
 }
 
-bool graph_row_read(struct graph_row *row, CUgraph graph)
+bool graph_row_read(struct graph_row *row, CUgraph graph, const struct recorded_graph *captured)
 {
 	memset(row, 0, sizeof(*row));
-	if (read_level(row, graph, 0) && row->count)
+	if (read_graph(row, graph, 0, captured) && row->count)
 		return true;
 	graph_row_close(row);
 	return false;
+}
+
+bool graph_row_linked(const struct graph_row *row, int entry)
+{
+	const struct row_entry *e = &row->entry[entry];
+
+	return e->before_count == 1 && row->before[e->before] == entry - 1;
 }
 
 /* ---- whose they are ------------------------------------------------------------------------- */
@@ -205,6 +146,20 @@ static bool fits(const struct recorded_op *op, CUgraphNode node)
 	}
 }
 
+/* It became no node where it ended at the last one of an op before it. */
+static bool became_none(const struct graph_row *row, const struct recorded_op *record, int at)
+{
+	if (!row->branched || !record->last)
+		return row->branched;
+	for (int i = at; i < row->count; i++)
+		if (row->entry[i].node == record->last)
+			return false;
+	for (int i = at - 1; i >= 0; i--)
+		if (row->entry[i].node == record->last)
+			return i + 1 == at || row->entry[i + 1].op != row->entry[i].op;
+	return false;
+}
+
 /* The op's nodes are those behind the latest op's up to its own last one. false: they are not what
  * it can have become. */
 static bool attribute_op(struct graph_row *row, const struct recorded_op *record, int op, int *at,
@@ -213,6 +168,8 @@ static bool attribute_op(struct graph_row *row, const struct recorded_op *record
 	const bool several = record->kind == OP_GEMM || record->kind == OP_LIBRARY;
 	int nodes = 0;
 
+	if (*latest != record->last && became_none(row, record, *at))
+		return true;
 	for (; *at < row->count && record->last && *latest != record->last; ++*at) {
 		struct row_entry *entry = &row->entry[*at];
 
@@ -223,7 +180,28 @@ static bool attribute_op(struct graph_row *row, const struct recorded_op *record
 		entry->op = op;
 		*latest = entry->node;
 	}
-	return *latest == record->last;
+	return *latest == record->last &&
+	       (!row->branched || !record->nodes || record->nodes == nodes);
+}
+
+/* The nodes of an op must be a row of their own in a graph that is none: what comes before one of
+ * them, or behind it, does so of all. */
+static bool ops_are_rows(const struct graph_row *row)
+{
+	int *behind = calloc((size_t)row->count + 1, sizeof(*behind)); /* so many of each */
+	bool good = behind != NULL;
+
+	for (int i = 0; i < row->before_count && good; i++)
+		behind[row->before[i]]++;
+	for (int i = 1; i < row->count && good; i++) {
+		const struct row_entry *entry = &row->entry[i];
+
+		if (entry->op >= 0 && entry->op == entry[-1].op)
+			good = entry->graph == entry[-1].graph && graph_row_linked(row, i) &&
+			       behind[i - 1] == 1;
+	}
+	free(behind);
+	return good;
 }
 
 /* All nodes from an entry on, the node before which is `latest`. */
@@ -235,7 +213,7 @@ static bool attribute(struct graph_row *row, const struct recorded_graph *graph,
 			return false;
 	while (at < row->count && row->entry[at].is_child)
 		at++;
-	return at == row->count;
+	return at == row->count && (!row->branched || ops_are_rows(row));
 }
 
 /* The entry behind a node of the graph's own; -1: it has no such node. */
@@ -253,7 +231,7 @@ static int entry_behind(const struct graph_row *row, CUgraphNode node)
 bool graph_row_count(struct recorded_graph *graph, CUgraphNode behind, CUgraphNode *first)
 {
 	struct graph_row row;
-	bool good = graph_row_read(&row, graph->graph);
+	bool good = graph_row_read(&row, graph->graph, NULL) && !row.branched;
 	const int from = good ? entry_behind(&row, behind) : -1;
 
 	good = from >= 0 && from < row.count && attribute(&row, graph, from, behind);
@@ -271,7 +249,59 @@ bool graph_row_count(struct recorded_graph *graph, CUgraphNode behind, CUgraphNo
 
 /* ---- clones --------------------------------------------------------------------------------- */
 
-/* The nodes of a clone stand in the same order. */
+/* The nodes of a row's clone stand in the same order. */
+static bool read_clone(struct graph_row *row, const struct graph_row *from, CUgraph clone)
+{
+	bool good = graph_row_read(row, clone, NULL) && row->count == from->count;
+
+	for (int i = 0; i < from->count && good; i++) {
+		row->entry[i].op = from->entry[i].op;
+		good = row->entry[i].is_child == from->entry[i].is_child &&
+		       row->entry[i].depth == from->entry[i].depth;
+	}
+	return good;
+}
+
+/* Of one that is no row the driver says which is which. Child graphs are rows. */
+static bool find_clone(struct graph_row *row, const struct graph_row *from, CUgraph clone)
+{
+	for (int i = 0; i < from->count;) {
+		const struct row_entry *theirs = &from->entry[i];
+		CUgraphNode node;
+		bool good;
+
+		if (driver.cuGraphNodeFindInClone(&node, theirs->node, clone) != CUDA_SUCCESS ||
+		    !read_node(row, clone, 0, node) || row->entry[i].is_child != theirs->is_child)
+			return false;
+		do {
+			good = i < row->count && row->entry[i].depth == from->entry[i].depth &&
+			       row->entry[i].is_child == from->entry[i].is_child;
+			if (!good)
+				return false;
+			row->entry[i].op = from->entry[i].op;
+			row->entry[i].before = from->entry[i].before;
+			row->entry[i].before_count = from->entry[i].before_count;
+			i++;
+		} while (i < from->count && from->entry[i].depth);
+		if (row->count != i)
+			return false;
+	}
+	row->branched = true;
+	return true;
+}
+
+static bool copy_before(struct graph_row *row, const struct graph_row *from)
+{
+	const size_t bytes = (size_t)from->before_count * sizeof(*row->before);
+
+	free(row->before);
+	row->before = malloc(bytes + 1);
+	if (row->before)
+		memcpy(row->before, from->before, bytes);
+	row->before_count = row->before_room = row->before ? from->before_count : 0;
+	return row->before != NULL;
+}
+
 static bool clone_row(struct graph_row *row, const struct graph_row *from, CUgraph graph)
 {
 	CUgraph clone;
@@ -280,29 +310,39 @@ static bool clone_row(struct graph_row *row, const struct graph_row *from, CUgra
 	memset(row, 0, sizeof(*row));
 	if (driver.cuGraphClone(&clone, graph) != CUDA_SUCCESS)
 		return false;
-	good = graph_row_read(row, clone) && row->count == from->count;
+	good = from->branched ? find_clone(row, from, clone) && copy_before(row, from)
+			      : read_clone(row, from, clone) && !row->branched;
 	row->clone = clone;
-	for (int i = 0; i < from->count && good; i++) {
-		row->entry[i].op = from->entry[i].op;
-		good = row->entry[i].is_child == from->entry[i].is_child &&
-		       row->entry[i].depth == from->entry[i].depth;
-	}
 	if (!good)
 		graph_row_close(row);
 	return good;
 }
 
+/* The graph's own nodes, each an op's. NULL, or why they are not. */
+static const char *read_own(struct graph_row *own, const struct recorded_graph *graph)
+{
+	if (!graph_row_read(own, graph->graph, graph->built ? NULL : graph))
+		return "not a row of nodes";
+	if (attribute(own, graph, 0, NULL))
+		return NULL;
+	graph_row_close(own);
+	return "nodes that came unseen";
+}
+
 const char *graph_row_open(struct graph_row *row, const struct recorded_graph *graph)
 {
 	struct graph_row own;
-	bool good;
+	const char *why = read_own(&own, graph);
 
 	memset(row, 0, sizeof(*row));
-	if (!graph_row_read(&own, graph->graph))
-		return "not a row of nodes";
-	good = attribute(&own, graph, 0, NULL) && clone_row(row, &own, graph->graph);
+	if (why)
+		return why;
+	if (own.branched && !graph->order.path)
+		why = "not a row of nodes";
+	else if (!clone_row(row, &own, graph->graph))
+		why = "nodes that came unseen";
 	graph_row_close(&own);
-	return good ? NULL : "nodes that came unseen";
+	return why;
 }
 
 bool graph_row_copy(struct graph_row *row, const struct graph_row *from)
@@ -310,173 +350,108 @@ bool graph_row_copy(struct graph_row *row, const struct graph_row *from)
 	return clone_row(row, from, from->clone);
 }
 
-/* ---- changing it ---------------------------------------------------------------------------- */
-
-/* The op's nodes in the row. false: it has none. */
-static bool nodes_of(const struct graph_row *row, int op, int *first, int *last)
-{
-	*first = -1;
-	for (int i = 0; i < row->count; i++)
-		if (row->entry[i].op == op) {
-			*first = *first < 0 ? i : *first;
-			*last = i;
-		}
-	return *first >= 0;
-}
-
-static void drop_child(CUgraph child)
-{
-	if (child)
-		driver.cuGraphDestroy(child);
-}
-
-/* A node of the entry's graph that is this child, which is destroyed; nothing for NULL. Another one
- * that is there already is an error. */
-static int add_child(const struct row_entry *entry, CUgraphNode *node, CUgraph child)
-{
-	int error;
-
-	if (!child)
-		return 0;
-	error = *node ||
-		driver.cuGraphAddChildGraphNode(node, entry->graph, NULL, 0, child) != CUDA_SUCCESS;
-	drop_child(child);
-	return error ? -1 : 0;
-}
-
-int graph_row_replace(struct graph_row *row, int op, CUgraph child)
-{
-	int first, last;
-
-	if (!nodes_of(row, op, &first, &last) || row->entry[first].removed) {
-		drop_child(child);
-		return -1;
-	}
-	for (int i = first; i <= last; i++)
-		row->entry[i].removed = !row->entry[i].is_child;
-	return add_child(&row->entry[first], &row->entry[first].ahead, child);
-}
-
-int graph_row_surround(struct graph_row *row, int op, CUgraph ahead, CUgraph behind)
-{
-	int first, last;
-
-	if (!nodes_of(row, op, &first, &last)) {
-		drop_child(ahead);
-		drop_child(behind);
-		return -1;
-	}
-	return add_child(&row->entry[first], &row->entry[first].ahead, ahead) |
-	       add_child(&row->entry[last], &row->entry[last].behind, behind);
-}
-
-/* An edge from the latest node, which is now this one. */
-static int join(CUgraph graph, CUgraphNode *latest, CUgraphNode node)
-{
-	const CUgraphNode before = *latest;
-
-	*latest = node;
-	return before && driver.cuGraphAddDependencies_v2(graph, &before, &node, NULL, 1) !=
-				       CUDA_SUCCESS
-		       ? -1
-		       : 0;
-}
-
-/* One graph's nodes, from its first entry on. The program's own edges stay where they are. */
-static int rejoin_level(const struct graph_row *row, int from)
-{
-	const CUgraph graph = row->entry[from].graph;
-	CUgraphNode latest = NULL;
-	bool own = false; /* is `latest` what the program's edge leads from? */
-	int error = 0;
-
-	for (int i = from; i < row->count && !error; i++) {
-		const struct row_entry *entry = &row->entry[i];
-
-		if (entry->depth < row->entry[from].depth)
-			break;
-		if (entry->graph != graph)
-			continue;
-		if (entry->ahead)
-			error = join(graph, &latest, entry->ahead);
-		if (entry->removed) {
-			own = false;
-		} else {
-			if (own && !entry->ahead)
-				latest = entry->node;
-			else
-				error |= join(graph, &latest, entry->node);
-			own = true;
-		}
-		if (entry->behind) {
-			error |= join(graph, &latest, entry->behind);
-			own = false;
-		}
-	}
-	return error;
-}
-
-/* Where the nodes of a child graph end. */
-static int end_of_child(const struct graph_row *row, int child)
-{
-	int i = child + 1;
-
-	while (i < row->count && row->entry[i].depth > row->entry[child].depth)
-		i++;
-	return i;
-}
-
-/* A child graph of which nothing is left goes, too. */
-static void remove_empty(struct graph_row *row)
-{
-	for (int i = row->count - 1; i >= 0; i--) {
-		const int end = row->entry[i].is_child ? end_of_child(row, i) : i;
-		bool left = end <= i + 1;
-
-		for (int k = i + 1; k < end; k++)
-			left |= !row->entry[k].removed || row->entry[k].ahead ||
-				row->entry[k].behind;
-		if (!left)
-			row->entry[i].removed = true;
-	}
-}
-
-static int rejoin(struct graph_row *row)
-{
-	int error = 0;
-
-	remove_empty(row);
-	for (int i = 0; i < row->count && !error; i++)
-		if (i == 0 || row->entry[i].depth > row->entry[i - 1].depth)
-			error = rejoin_level(row, i);
-	for (int i = 0; i < row->count && !error; i++) {
-		const struct row_entry *entry = &row->entry[i];
-
-		if (!entry->removed)
-			continue;
-		error = driver.cuGraphDestroyNode(entry->node) != CUDA_SUCCESS;
-		if (entry->is_child) /* with what it held */
-			i = end_of_child(row, i) - 1;
-	}
-	return error;
-}
-
-struct graph_making *graph_row_make(struct graph_row *row, CUcontext context,
-				    unsigned long long flags)
-{
-	const CUgraph graph = row->clone;
-
-	if (rejoin(row))
-		return NULL;
-	row->clone = NULL;
-	return graph_making_ask(graph, context, flags);
-}
-
 void graph_row_close(struct graph_row *row)
 {
 	if (row->clone)
 		driver.cuGraphDestroy(row->clone);
 	free(row->entry);
+	free(row->before);
 	row->clone = NULL;
 	row->entry = NULL;
+	row->before = NULL;
+}
+
+/* ---- beside each other ---------------------------------------------------------------------- */
+
+/* A line for a node: one that it goes on, that of a node it waits for first; or a new one. -1:
+ * there are too many. */
+static int line_for(const struct graph_row *row, int at, const struct graph_path *path,
+		    const int *length)
+{
+	const struct row_entry *entry = &row->entry[at];
+
+	for (int i = 0; i < entry->before_count; i++) {
+		const struct graph_path *before = &path[row->before[entry->before + i]];
+
+		if (before->at == length[before->line])
+			return before->line;
+	}
+	for (int line = 0; line < GRAPH_LINES; line++)
+		if (length[line] == path[at].begun[line]) /* 0: a new one */
+			return line;
+	return -1;
+}
+
+/* Where each of the graph's own nodes stands. */
+static bool lay_lines(struct graph_path *path, const struct graph_row *row)
+{
+	int length[GRAPH_LINES] = {0};
+
+	for (int at = 0; at < row->count; at++) {
+		const struct row_entry *entry = &row->entry[at];
+
+		if (entry->depth)
+			continue;
+		for (int i = 0; i < entry->before_count; i++) {
+			const struct graph_path *before = &path[row->before[entry->before + i]];
+
+			for (int line = 0; line < GRAPH_LINES; line++)
+				if (path[at].begun[line] < before->begun[line])
+					path[at].begun[line] = before->begun[line];
+			if (path[at].begun[before->line] < before->at)
+				path[at].begun[before->line] = before->at;
+		}
+		path[at].line = line_for(row, at, path, length);
+		if (path[at].line < 0)
+			return false;
+		path[at].at = ++length[path[at].line];
+	}
+	return true;
+}
+
+/* That of each op: it begins with its first node, and ends with its last one. */
+static bool place_ops(struct graph_order *order, const struct graph_row *row,
+		      const struct graph_path *path, int ops)
+{
+	int outer = 0;
+
+	order->path = calloc((size_t)ops + 1, sizeof(*order->path));
+	if (!order->path)
+		return false;
+	order->path_count = ops;
+	for (int op = 0; op < ops; op++)
+		order->path[op].line = -1;
+	for (int i = 0; i < row->count; i++) {
+		struct graph_path *own =
+			row->entry[i].op < 0 ? NULL : &order->path[row->entry[i].op];
+
+		outer = row->entry[i].depth ? outer : i;
+		if (!own)
+			continue;
+		if (own->line < 0)
+			*own = path[outer];
+		own->line = path[outer].line;
+		own->at = path[outer].at;
+	}
+	return true;
+}
+
+const char *graph_row_order(struct recorded_graph *graph)
+{
+	struct graph_path *path;
+	struct graph_row own;
+	const char *why = graph->order.path ? NULL : read_own(&own, graph);
+
+	if (why || graph->order.path)
+		return why;
+	path = own.branched ? calloc((size_t)own.count, sizeof(*path)) : NULL;
+	if (own.branched && (!driver.cuGraphNodeFindInClone || !path))
+		why = "not a row of nodes";
+	else if (own.branched && !lay_lines(path, &own))
+		why = "too many nodes beside each other";
+	else if (own.branched && !place_ops(&graph->order, &own, path, graph->op_count))
+		why = "memory";
+	free(path);
+	graph_row_close(&own);
+	return why;
 }

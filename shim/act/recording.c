@@ -93,12 +93,27 @@ struct place {
 	CUstreamCaptureStatus status;
 	CUgraph graph;
 	CUgraphNode tail; /* NULL: nothing was captured yet */
-	bool plain;	  /* what comes next begins when that one node is done */
+	bool plain;	  /* what comes next begins when that node is done, … */
+	bool single;	  /* … and needs no other one */
+	bool known;	  /* each is the last one of an op that is followed */
 };
 
 static bool is_plain(const CUgraphEdgeData *edge)
 {
 	return !edge || (!edge->from_port && !edge->to_port && !edge->type);
+}
+
+/* Mostly it is the latest op's. */
+static bool is_known(CUgraphNode node)
+{
+	const struct recorded_graph *graph = following.graph;
+
+	if (node == following.tail || node == following.behind)
+		return true;
+	for (int i = graph ? graph->op_count - 1 : -1; i >= 0; i--)
+		if (graph->op[i].last == node)
+			return true;
+	return false;
 }
 
 static bool place_of(struct place *place, CUcontext context, CUstream stream)
@@ -116,7 +131,12 @@ static bool place_of(struct place *place, CUcontext context, CUstream stream)
 	result = driver.cuStreamGetCaptureInfo_v3(stream, &place->status, &id, &place->graph,
 						  &nodes, &edges, &count);
 	if (result == CUDA_SUCCESS && place->status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
-		place->plain = count <= 1 && (!count || is_plain(edges));
+		place->plain = place->known = true;
+		for (size_t i = 0; i < count; i++) {
+			place->plain &= !edges || is_plain(&edges[i]);
+			place->known = place->known && is_known(nodes[i]);
+		}
+		place->single = count <= 1;
 		place->tail = count ? nodes[0] : NULL;
 	}
 	driver_leave(&here);
@@ -175,18 +195,19 @@ void recording_begin(const struct op *op, bool onto)
 	}
 	if (!place_of(&place, op->context, op->stream) ||
 	    place.status != CU_STREAM_CAPTURE_STATUS_ACTIVE || (place.tail && !onto) ||
-	    !place.plain || !follow(place.graph, op->context, op->stream))
+	    !place.plain || !place.single || !follow(place.graph, op->context, op->stream))
 		return;
 	following.onto = onto;
 	following.behind = following.tail = place.tail;
 }
 
-bool recording_begin_built(CUgraph graph, CUcontext context, CUstream stream)
+bool recording_begin_built(CUgraph graph, CUcontext context, CUstream stream, bool branched)
 {
 	if (following.graph || !worthwhile() || !graph_copies_wanted() ||
 	    !follow(graph, context, stream))
 		return false;
-	following.built = true;
+	following.built = following.graph->built = true;
+	following.graph->branched = branched;
 	return true;
 }
 
@@ -207,22 +228,37 @@ static struct recorded_op *append(struct recorded_graph *graph)
 	return &graph->op[graph->op_count++];
 }
 
-/* Why the op ends the following; NULL: it does not. A node that came unseen before it is found when
- * nodes are counted (graph_row.c), but ahead of an op that may become several. */
+/* Why an op ends the following, by where its stream stands; NULL: it does not. A node that came
+ * unseen before it is found when nodes are counted (graph_row.c), but ahead of an op that may
+ * become several. */
+static const char *misplaced(const struct op *op)
+{
+	const bool joined = op->stream != following.stream;
+	struct place place;
+
+	if (!place_of(&place, op->context, op->stream) || place.graph != following.handle ||
+	    !place.plain)
+		return joined ? "more than one stream" : "work beside the capture";
+	if (!place.known)
+		return "nodes that came unseen";
+	if ((joined || !place.single) && following.onto)
+		return "more than one stream";
+	following.graph->branched |= joined || !place.single;
+	return NULL;
+}
+
 static const char *unaccountable(const struct sight *sight)
 {
 	const struct op *op = sight->op;
-	struct place place;
+	const bool joined = op->stream != following.stream;
+	const char *why = NULL;
 
-	if (op->stream != following.stream || op->context != following.graph->context)
+	if (op->context != following.graph->context || (joined && following.built))
 		return "more than one stream";
-	if (!following.built && (op->kind == OP_GEMM || op->kind == OP_LIBRARY)) {
-		if (!place_of(&place, op->context, op->stream) || place.graph != following.handle ||
-		    !place.plain)
-			return "work beside the capture";
-		if (place.tail != following.tail)
-			return "nodes that came unseen";
-	}
+	if (!following.built && (joined || op->kind == OP_GEMM || op->kind == OP_LIBRARY))
+		why = misplaced(op);
+	if (why)
+		return why;
 	if (op->kind == OP_FREE || op->kind == OP_OPAQUE || op->kind == OP_GRAPH_LAUNCH ||
 	    sight->list->opaque)
 		return sight->who;
@@ -277,15 +313,19 @@ void recording_ran(const struct op *op)
 	struct recorded_graph *graph = following.graph;
 	struct place place;
 
-	if (!graph || following.built || op->recorded < 1 || op->recorded > graph->op_count ||
-	    op->stream != following.stream)
+	if (!graph || following.built || op->recorded < 1 || op->recorded > graph->op_count)
 		return;
+	/* Behind more than one node it became none. */
 	if (!place_of(&place, op->context, op->stream) || place.graph != following.handle ||
-	    !place.plain) {
+	    !place.plain || (!place.single && !place.known)) {
 		fail_row(&graph->op[op->recorded - 1], &place);
 		return;
 	}
 	graph->op[op->recorded - 1].captured = true;
+	if (!place.single) {
+		graph->branched = true;
+		return;
+	}
 	graph->op[op->recorded - 1].last = following.tail = place.tail;
 }
 
@@ -373,7 +413,8 @@ void recording_ends(const struct op *op)
 		return;
 	following.ending = true;
 	if (!place_of(&place, following.graph->context, op->stream) ||
-	    place.graph != following.handle || !place.plain || place.tail != following.tail)
+	    place.graph != following.handle || !place.plain || !place.known ||
+	    (following.onto && (!place.single || place.tail != following.tail)))
 		recording_fail("nodes that came unseen");
 }
 

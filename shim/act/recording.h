@@ -5,10 +5,10 @@
  * of them are occurrences of verified sites. From that graph_proof.h tells what may be left out of
  * a copy of the graph (graph_copy.h).
  *
- * Followed is one capture at a time, on one stream. Whatever cannot be accounted for ends that: a
- * second stream, a node that no op of ours became, an op that may touch anything, work beside the
- * capture. Then the graph runs as it is. A graph that was put together by hand is followed in the
- * same way, by whoever reads it node by node (flow/assembly.h).
+ * Followed is one capture at a time, on the stream that it began on and those that join it.
+ * Whatever cannot be accounted for ends that: a node that no op of ours became, an op that may
+ * touch anything, work beside the capture. Then the graph runs as it is. A graph that was put
+ * together by hand is followed in the same way, by whoever reads it node by node (flow/assembly.h).
  *
  * All functions: flow lock held.
  */
@@ -45,6 +45,8 @@ struct recorded_graph {
 	CUcontext context;
 	uint64_t serial;   /* later ones have more */
 	bool instantiated; /* was an executable graph made of it? */
+	bool built;	   /* it was read, in the order in which the driver lists its nodes */
+	bool branched;	   /* some ops may run beside each other (graph_row_order()) */
 	int users;	   /* recording_keep() */
 	int op_count, op_room;
 	struct recorded_op *op;
@@ -61,9 +63,9 @@ void recording_fail(const char *why);
 /* The graph that the stream is captured into; NULL: nobody can tell. */
 CUgraph recording_place(const struct op *op);
 
-/* The same of a graph that nobody captured. Its ops are said to be on this stream. false: there is
- * no use in it, or no memory. */
-bool recording_begin_built(CUgraph graph, CUcontext context, CUstream stream);
+/* The same of a graph that nobody captured. Its ops are said to be on this stream, even where they
+ * run beside each other (`branched`). false: there is no use in it, or no memory. */
+bool recording_begin_built(CUgraph graph, CUcontext context, CUstream stream, bool branched);
 
 /* Is the op one of a capture that is followed? Then it is noted, and op->recorded set. */
 void recording_note(const struct sight *sight);

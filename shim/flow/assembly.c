@@ -143,6 +143,7 @@ static bool pass_part(const struct op *begin, const struct graph_row *row, int *
 		      const struct recorded_graph *part)
 {
 	static struct op_library library; /* flow lock */
+	const int begun = *at;
 
 	for (int k = 0; k < part->op_count; k++) {
 		const struct recorded_op *record = &part->op[k];
@@ -150,11 +151,15 @@ static bool pass_part(const struct op *begin, const struct graph_row *row, int *
 		CUgraphNode last = NULL;
 		int nodes = 0;
 
-		for (; nodes < record->nodes && *at < row->count; ++*at)
+		for (; nodes < record->nodes && *at < row->count; ++*at) {
+			if (row->branched && *at > begun && !row->entry[*at].depth &&
+			    !graph_row_linked(row, *at))
+				return false; /* a node of somebody else's */
 			if (!row->entry[*at].is_child) {
 				last = row->entry[*at].node;
 				nodes++;
 			}
+		}
 		if (nodes != record->nodes)
 			return false;
 		if (record->gemm) {
@@ -208,9 +213,9 @@ void assembly_read(CUgraph graph)
 	    driver.cuCtxGetCurrent(&begin.context) != CUDA_SUCCESS || !begin.context)
 		return;
 	begin.stream = graph_workshop(begin.context);
-	if (!begin.stream || !graph_row_read(&row, graph))
+	if (!begin.stream || !graph_row_read(&row, graph, NULL))
 		return;
-	if (recording_begin_built(graph, begin.context, begin.stream)) {
+	if (recording_begin_built(graph, begin.context, begin.stream, row.branched)) {
 		through_assembly_begins(&begin);
 		whole = pass_all(&begin, &row);
 		through_assembly_ends(&begin, graph, whole);

@@ -124,11 +124,13 @@ static void run(const struct hazard *hazard)
 int main(int argc, char **argv)
 {
 	const struct hazard *groups[] = {
-		hazards_alias,	    hazards_observe,	   hazards_order,      hazards_stream,
-		hazards_forms,	    hazards_arrays,	   hazards_copies,     hazards_outputs,
-		hazards_columns,    hazards_masks,	   hazards_library,    hazards_dense,
-		hazards_values,	    hazards_casts,	   hazards_engines,    hazards_graphs,
-		hazards_graph_life, hazards_graph_threads, hazards_graph_hand, hazards_graph_nodes,
+		hazards_alias,	    hazards_observe,	 hazards_order,
+		hazards_stream,	    hazards_forms,	 hazards_arrays,
+		hazards_copies,	    hazards_outputs,	 hazards_columns,
+		hazards_masks,	    hazards_library,	 hazards_dense,
+		hazards_values,	    hazards_casts,	 hazards_engines,
+		hazards_graphs,	    hazards_graph_life,	 hazards_graph_threads,
+		hazards_graph_hand, hazards_graph_nodes, hazards_graph_branches,
 		hazards_memory};
 
 	for (unsigned g = 0; argc == 2 && g < sizeof(groups) / sizeof(*groups); g++)

@@ -70,44 +70,6 @@ static void graph_node_added(void)
 	close_known(&b, exec);
 }
 
-/* Beside the chain, on a second stream that is joined back, other work. */
-static void graph_branches(void)
-{
-	struct bench b;
-	CUgraphExec exec;
-	CUstream first, second;
-	CUevent fork, join;
-
-	open_known(&b);
-	first = b.app.stream;
-	CHECK(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
-	CHECK(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
-	CHECK(cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
-	begin(&b);
-	CHECK(cuEventRecord(fork, first));
-	CHECK(cuStreamWaitEvent(second, fork, 0));
-	chain_open(&b, &b.t);
-	b.app.stream = second;
-	app_copy(&b.app, b.spare, b.raw, b.n);
-	b.app.stream = first;
-	chain_middle(&b, &b.t);
-	chain_close(&b, &b.t);
-	CHECK(cuEventRecord(join, second));
-	CHECK(cuStreamWaitEvent(first, join, 0));
-	app_scale(&b.app, b.raw, b.spare, -1.f, b.n);
-	exec = end_ready(&b);
-	app_upload_random(b.raw, b.n, 91);
-	for (int r = 4; r < 9; r++) {
-		bench_inputs(&b, r);
-		launch(&b, exec);
-		observe_o(&b, &b.t, r);
-		app_observe(&b.report, "turned", r, b.raw, b.n);
-		if (r % 2)
-			observe_p(&b, &b.t, r);
-	}
-	close_known(&b, exec);
-}
-
 /* Two graphs that share all their memory, in turn; one is launched on two streams. */
 static void graphs_in_turn(void)
 {
@@ -308,7 +270,6 @@ CASE(graph_memory_full, in_memory(36 << 20, 2))
 const struct hazard hazards_graph_life[] = {
 	ONCE(graph_update, "the executable graph is updated"),
 	ONCE(graph_node_added, "a node is added to the captured graph"),
-	ONCE(graph_branches, "two streams in one capture"),
 	ONCE(graphs_in_turn, "two graphs in the same memory, two streams"),
 	ONCE(graph_waits, "an executable graph on two streams, not waited for"),
 	ONCE(graph_launched_again, "a launch of it that is refused is tried again"),
