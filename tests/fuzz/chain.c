@@ -456,13 +456,6 @@ void chain_do(struct chain *c, enum step step)
 	perform(c, step);
 }
 
-void chain_between(struct chain *c)
-{
-	for (int step = SCORES; step <= MERGE; step++)
-		if (step != LATE_V)
-			chain_do(c, (enum step)step);
-}
-
 static void be_odd(struct chain *c)
 {
 	static const float values[] = {NAN, INFINITY, -INFINITY};

@@ -233,7 +233,6 @@ void chain_plan(struct chain *c, const struct site *z, int number, int nth, bool
 bool chain_step(struct chain *c); /* the next one, after what happens before it; false: none left */
 void chain_input(struct chain *c, enum tensor which); /* made anew, where it lies */
 void chain_do(struct chain *c, enum step step);	      /* this one, where the site has it */
-void chain_between(struct chain *c);		      /* the calls from SCORES to MERGE alone */
 /* Where a tensor lies, from its first use on; over another one; no more (middle.c: the steps). */
 CUdeviceptr chain_place(struct chain *c, enum tensor t, size_t bytes);
 void chain_alias(struct chain *c, enum tensor t, enum tensor of);

@@ -2,7 +2,8 @@
  *
  * Occurrences in a graph that is launched again after its inputs have changed and later, where
  * other things lie in its memory by then. A graph is captured as a whole or put together by hand,
- * of children, of captures into it and of single nodes; copied, put into another one, updated.
+ * of children, of captures into it and of single nodes; copied, put into another one, updated. Some
+ * have a branch.
  */
 #include "fuzz.h"
 
@@ -15,7 +16,16 @@ struct draft {
 	bool by_engine;	  /* a copy and no kernel */
 	bool changes_q;	  /* behind its last reader */
 	bool wipes_p;
+	enum { NO_BRANCH, APART_FROM_IT, READS_P, MAKES_V, CHANGES_Q, WIPES_S } branch;
+	int forks, joins;   /* ahead of which steps the branch does so */
+	CUdeviceptr beside; /* that it writes; or 0 */
 };
+
+/* Of each lane: another stream for branches. */
+static struct {
+	CUstream stream;
+	CUevent event[2];
+} beside[2];
 
 static struct kept {
 	CUgraphExec exec;
@@ -48,6 +58,51 @@ static void tail(const struct chain *c, const struct draft *d)
 		set_bytes(c->stream, c->t[P], c->site->masked == LOWER ? 0 : 60, score_bytes(c, P));
 }
 
+static void branch(const struct chain *c, const struct draft *d, CUstream s)
+{
+	switch (d->branch) {
+	case APART_FROM_IT:
+		random_numbers(s, d->beside, d->rng.state, queries_of(c));
+		break;
+	case READS_P:
+		copy_numbers(s, d->beside, c->t[P], scores_of(c));
+		break;
+	case MAKES_V:
+		random_numbers(s, c->t[V], d->rng.state, c->bytes[V] / width / 2);
+		break;
+	case CHANGES_Q:
+		random_numbers(s, c->t[Q], d->rng.state, c->bytes[Q] / width / 2);
+		break;
+	case WIPES_S:
+		if (c->t[S] != c->t[P])
+			set_bytes(s, c->t[S], 60, score_bytes(c, S) / 2);
+		break;
+	default:
+		break;
+	}
+}
+
+static void order_beside(CUstream before, CUstream after, int event)
+{
+	trace("stream %p waits for %p", (void *)after, (void *)before);
+	OK(cuEventRecord(beside[here->number].event[event], before));
+	OK(cuStreamWaitEvent(after, beside[here->number].event[event], 0));
+}
+
+static void fork_or_join(const struct chain *c, const struct draft *d, int step)
+{
+	const CUstream other = beside[here->number].stream;
+
+	if (d->branch && step == d->joins && !here->dry)
+		order_beside(other, c->stream, 1);
+	if (d->branch && step == d->forks && here->dry)
+		branch(c, d, c->stream);
+	else if (d->branch && step == d->forks) {
+		order_beside(c->stream, other, 0);
+		branch(c, d, other);
+	}
+}
+
 static void do_step(struct chain *c, const struct draft *d, int step)
 {
 	if (step == TAIL)
@@ -61,6 +116,7 @@ static void do_step(struct chain *c, const struct draft *d, int step)
 struct building {
 	CUgraph graph;
 	CUgraphNode latest;
+	CUgraphNode branch; /* that is to be joined; NULL: none */
 };
 
 static void add_child(struct building *b, CUgraph part)
@@ -128,10 +184,33 @@ static CUgraph capture(struct chain *c, const struct draft *d, int from, int to)
 	CUgraph graph;
 
 	OK(cuStreamBeginCapture(c->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-	for (int step = from; step <= to; step++)
+	for (int step = from; step <= to; step++) {
+		if (from < to)
+			fork_or_join(c, d, step);
 		do_step(c, d, step);
+	}
 	OK(cuStreamEndCapture(c->stream, &graph));
 	return graph;
+}
+
+/* The same of a branch by nodes. */
+static void add_branch(struct building *b, const struct chain *c, const struct draft *d, int step)
+{
+	CUgraph part;
+
+	if (b->branch && step == d->joins) {
+		OK(cuGraphAddEmptyNode(&b->latest, b->graph, (CUgraphNode[]){b->latest, b->branch},
+				       2));
+		b->branch = NULL;
+	}
+	if (!d->branch || step != d->forks)
+		return;
+	OK(cuStreamBeginCapture(c->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	branch(c, d, c->stream);
+	OK(cuStreamEndCapture(c->stream, &part));
+	trace("as a branch");
+	OK(cuGraphAddChildGraphNode(&b->branch, b->graph, &b->latest, b->latest != NULL, part));
+	OK(cuGraphDestroy(part));
 }
 
 static void capture_onto(struct building *b, struct chain *c, const struct draft *d, int step)
@@ -179,22 +258,25 @@ static void add_step(struct building *b, struct chain *c, const struct draft *d,
 
 static CUgraph make(struct chain *c, const struct draft *d)
 {
-	struct building b = {NULL, NULL};
+	struct building b = {NULL, NULL, NULL};
 	struct rng r = d->rng;
 	CUgraph clone;
 
-	trace("a graph begins: by hand=%d cloned=%d wrapped=%d copy=%llx/%d", d->by_hand, d->cloned,
-	      d->wrapped, d->copy, d->by_engine);
+	trace("a graph begins: by hand=%d cloned=%d wrapped=%d copy=%llx/%d branch=%d %d-%d",
+	      d->by_hand, d->cloned, d->wrapped, d->copy, d->by_engine, (int)d->branch, d->forks,
+	      d->joins);
 	OK(cuStreamSynchronize(c->stream));
 	if (d->by_hand) {
 		OK(cuGraphCreate(&b.graph, 0));
-		for (int step = SCORES; step <= TAIL; step++)
+		for (int step = SCORES; step <= TAIL; step++) {
+			add_branch(&b, c, d, step);
 			add_step(&b, c, d, step, &r);
+		}
 	} else {
 		b.graph = capture(c, d, SCORES, TAIL);
 	}
 	for (int i = 0; i < d->wrapped; i++) {
-		struct building around = {NULL, NULL};
+		struct building around = {NULL, NULL, NULL};
 
 		OK(cuGraphCreate(&around.graph, 0));
 		if (chance(&r, 30))
@@ -212,6 +294,41 @@ static CUgraph make(struct chain *c, const struct draft *d)
 	return b.graph;
 }
 
+static int one_of(struct rng *r, int least, int most)
+{
+	return least + (int)below(r, (unsigned)(most - least + 1));
+}
+
+/* Between two steps, so that nobody races with it. */
+static void add_branch_to(struct draft *d, struct chain *c)
+{
+	struct rng r = rng_of((uint64_t)c->number, 4711);
+	const int kind = (int)below(&r, 16);
+
+	d->branch = kind <= WIPES_S ? kind : kind <= 7 ? APART_FROM_IT : NO_BRANCH;
+	if ((d->branch == MAKES_V || d->branch == CHANGES_Q) && c->site->layout == INTERLEAVED)
+		d->branch = NO_BRANCH;
+	if ((d->branch == APART_FROM_IT || d->branch == READS_P) && c->site->placing != IN_ARENA)
+		d->branch = NO_BRANCH;
+	d->forks = one_of(&r, SCORES, CONTEXT);
+	if (d->branch == READS_P || d->branch == WIPES_S)
+		d->forks = CONTEXT;
+	if (d->branch == CHANGES_Q)
+		d->forks = one_of(&r, SCALE, CONTEXT);
+	if (d->branch == MAKES_V)
+		d->forks = one_of(&r, SCORES, SOFTMAX);
+	d->joins = one_of(&r, d->forks + 1, d->branch == MAKES_V ? CONTEXT : TAIL);
+	if (d->branch == APART_FROM_IT)
+		d->beside = arena_take(&r, queries_of(c) * width, c->number);
+	if (d->branch == READS_P)
+		d->beside = arena_take(&r, score_bytes(c, P), c->number);
+	if (!beside[here->number].stream) {
+		OK(cuStreamCreate(&beside[here->number].stream, CU_STREAM_NON_BLOCKING));
+		for (int i = 0; i < 2; i++)
+			OK(cuEventCreate(&beside[here->number].event[i], CU_EVENT_DISABLE_TIMING));
+	}
+}
+
 static struct draft draft_of(struct chain *c)
 {
 	struct rng *r = &c->rng;
@@ -223,6 +340,7 @@ static struct draft draft_of(struct chain *c)
 	d.by_engine = chance(r, 40);
 	d.changes_q = c->site->layout != INTERLEAVED && chance(r, 20);
 	d.wipes_p = chance(r, 20);
+	add_branch_to(&d, c);
 	return d;
 }
 
@@ -242,7 +360,11 @@ static void marks_only(struct chain *c, const struct draft *d)
 
 	promise(c, false);
 	here->dry = true;
-	chain_between(c);
+	for (int s = SCORES; s <= TAIL; s++) {
+		fork_or_join(c, d, s);
+		if (s < TAIL && s != LATE_V)
+			chain_do(c, (enum step)s);
+	}
 	promise(c, true);
 	tail(c, d);
 	here->dry = false;
