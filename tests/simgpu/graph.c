@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Graphs. An executable graph is a copy of its own; launching runs it as one piece of work, of the
- * nodes that may run always the one that was added last, so that nothing is in order by luck.
+ * nodes that may run always the one that was added last, and the next time the one that was added
+ * first, so that nothing is in order by luck.
  */
 #include "sim_graph.h"
 
@@ -193,6 +194,7 @@ static CUresult run_nodes(struct sim_graph *g)
 
 	for (node = g->head; node; node = node->next)
 		node->done = false;
+	g->runs++;
 	for (unsigned i = 0; i < g->count; i++) {
 		struct sim_node *next = NULL;
 		CUresult r = CUDA_SUCCESS;
@@ -202,7 +204,7 @@ static CUresult run_nodes(struct sim_graph *g)
 
 			for (unsigned k = 0; k < node->count; k++)
 				ready = ready && node->before[k]->done;
-			if (ready)
+			if (ready && (!next || g->runs % 2))
 				next = node;
 		}
 		if (!next)

@@ -30,6 +30,7 @@ struct sim_graph {
 	enum sim_magic magic;
 	struct sim_node *head;
 	unsigned count;
+	unsigned runs;	/* so far */
 	unsigned users; /* an executable graph's: that, and its launches under way */
 	bool gone;	/* the next one may be here */
 	struct sim_graph *next;
