@@ -193,8 +193,9 @@ static void graph_fork_inputs(void)
 	replay(&f, end_ready(&f.b), NULL);
 }
 
-/* Q is overwritten beside the softmax: that is read by then. */
-static void inputs_go(bool joined)
+/* Q is overwritten beside the softmax: that is read by then. Or beside the closing product, too,
+ * and nothing is left of the scores for which it would be saved. */
+static void input_goes(bool joined)
 {
 	struct fork f;
 
@@ -202,13 +203,17 @@ static void inputs_go(bool joined)
 	begin(&f.b);
 	chain_open(&f.b, &f.b.t);
 	fork_off(&f);
-	app_scale(&f.side.app, f.b.t.q, f.b.raw, 2.f, f.b.n);
+	if (joined)
+		app_scale(&f.side.app, f.b.t.q, f.b.raw, 2.f, f.b.n);
 	chain_middle(&f.b, &f.b.t);
 	if (joined)
 		join(&f);
 	chain_close(&f.b, &f.b.t);
-	if (!joined)
+	if (!joined) {
+		app_scale(&f.side.app, f.b.t.q, f.b.raw, 2.f, f.b.n);
 		join(&f);
+		overwrite_scores(&f.b);
+	}
 	replay(&f, end_ready(&f.b), NULL);
 }
 
@@ -485,8 +490,8 @@ static void graph_hand_fork_onto(void)
 	replay(&f, ready(graph), NULL);
 }
 
-CASE(graph_fork_input_goes, inputs_go(false))
-CASE(graph_fork_input_gone, inputs_go(true))
+CASE(graph_fork_input_goes, input_goes(false))
+CASE(graph_fork_input_gone, input_goes(true))
 
 const struct hazard hazards_graph_branches[] = {
 	ONCE(graph_fork, "another stream joins the capture, for something else"),
