@@ -29,6 +29,7 @@ struct reading {
 	size_t edge_count;
 	struct edge *edge; /* by where they end */
 	int *first;	   /* of each node: its first edge */
+	int *after;	   /* which node alone waits for it, and for no other; else -1 */
 	int *place;	   /* in the order, once it has one; else -1 */
 	int *trail;	   /* nodes that wait for the one behind them, here */
 	int *next;	   /* of each of these: which edge to follow */
@@ -69,10 +70,11 @@ static bool read_nodes(struct reading *r, CUgraph graph)
 	r->node = calloc(count + 1, sizeof(*r->node));
 	r->sorted = calloc(count + 1, sizeof(*r->sorted));
 	r->first = calloc(count + 2, sizeof(*r->first));
+	r->after = calloc(count + 1, sizeof(*r->after));
 	r->place = calloc(count + 1, sizeof(*r->place));
 	r->trail = calloc(count + 1, sizeof(*r->trail));
 	r->next = calloc(count + 1, sizeof(*r->next));
-	if (!r->node || !r->sorted || !r->first || !r->place || !r->trail || !r->next)
+	if (!r->node || !r->sorted || !r->first || !r->after || !r->place || !r->trail || !r->next)
 		return false;
 	listed = count;
 	if (count &&
@@ -129,12 +131,28 @@ static bool read_edges(struct reading *r, CUgraph graph)
 	return true;
 }
 
+static void find_links(struct reading *r)
+{
+	int *waiting = r->next; /* for each node so many; not in use yet */
+
+	for (size_t i = 0; i < r->edge_count; i++) {
+		const struct edge *edge = &r->edge[i];
+
+		r->after[edge->from] = edge->to;
+		waiting[edge->from]++;
+	}
+	for (int i = 0; i < r->count; i++)
+		if (waiting[i] != 1 || r->first[r->after[i] + 1] - r->first[r->after[i]] != 1)
+			r->after[i] = -1;
+}
+
 static void close_reading(struct reading *r)
 {
 	free(r->node);
 	free(r->sorted);
 	free(r->edge);
 	free(r->first);
+	free(r->after);
 	free(r->place);
 	free(r->trail);
 	free(r->next);
@@ -155,8 +173,9 @@ static void append(struct graph_level *level, struct reading *r, int number)
 	r->place[number] = at;
 }
 
-/* The node, behind all that it waits for. false: it waits for itself. */
-static bool append_behind(struct graph_level *level, struct reading *r, int number)
+/* The node, behind all that it waits for, and (`linked`) what is linked to each of them. false: it
+ * waits for itself. */
+static bool append_behind(struct graph_level *level, struct reading *r, int number, bool linked)
 {
 	int depth = 0;
 
@@ -171,7 +190,9 @@ static bool append_behind(struct graph_level *level, struct reading *r, int numb
 		       r->place[r->edge[r->next[depth]].from] >= 0)
 			r->next[depth]++;
 		if (r->next[depth] == r->first[at + 1]) {
-			append(level, r, at);
+			for (int next = at; next >= 0 && r->place[next] < 0;
+			     next = linked ? r->after[next] : -1)
+				append(level, r, next);
 			depth--;
 			continue;
 		}
@@ -192,10 +213,10 @@ static bool order_nodes(struct graph_level *level, struct reading *r,
 	for (int i = 0; captured && i < captured->op_count && good; i++) {
 		const int number = captured->op[i].last ? number_of(r, captured->op[i].last) : -1;
 
-		good = number < 0 || append_behind(level, r, number);
+		good = number < 0 || append_behind(level, r, number, false);
 	}
 	for (int i = 0; i < r->count && good; i++)
-		good = append_behind(level, r, i);
+		good = append_behind(level, r, i, !captured);
 	return good;
 }
 
@@ -205,6 +226,8 @@ bool graph_level_read(struct graph_level *level, CUgraph graph,
 	struct reading r = {0};
 	bool good = read_nodes(&r, graph) && read_edges(&r, graph);
 
+	if (good)
+		find_links(&r);
 	*level = (struct graph_level){.row = true};
 	if (good) {
 		level->node = calloc((size_t)r.count + 1, sizeof(*level->node));

@@ -20,8 +20,9 @@ struct graph_level {
 	bool row;    /* each node waits for the one before, and for no other */
 };
 
-/* Ops that were captured come in the order in which they were (NULL: there are none), else nodes in
- * that in which the driver lists them, as far as the edges allow. false: there are edges that say
+/* Ops that were captured come in the order in which they were (NULL: there are none). Else nodes
+ * come in that in which the driver lists them, as far as the edges allow, but one that waits for
+ * one other alone, for which nobody else waits, right behind it. false: there are edges that say
  * more than that one node waits for another, or no memory. */
 bool graph_level_read(struct graph_level *level, CUgraph graph,
 		      const struct recorded_graph *captured);

@@ -228,21 +228,102 @@ static int entry_behind(const struct graph_row *row, CUgraphNode node)
 	return node ? -1 : 0;
 }
 
-bool graph_row_count(struct recorded_graph *graph, CUgraphNode behind, CUgraphNode *first)
+/* Of a row all that is behind a node. */
+static bool count_behind(struct graph_row *row, struct recorded_graph *graph, CUgraphNode behind,
+			 CUgraphNode *first)
+{
+	const int from = entry_behind(row, behind);
+
+	if (from < 0 || from >= row->count || !attribute(row, graph, from, behind))
+		return false;
+	*first = row->entry[from].node;
+	for (int op = 0; op < graph->op_count; op++)
+		graph->op[op].nodes = 0;
+	for (int i = from; i < row->count; i++)
+		if (!row->entry[i].is_child)
+			graph->op[row->entry[i].op].nodes++;
+	return true;
+}
+
+/* Does the entry wait for these nodes, and for no other? */
+static bool waits_for(const struct graph_row *row, int entry, const CUgraphNode *node, int count)
+{
+	const struct row_entry *e = &row->entry[entry];
+
+	if (e->before_count != count)
+		return false;
+	for (int i = 0; i < count; i++) {
+		bool waits = false;
+
+		for (int k = 0; k < count; k++)
+			waits |= row->entry[row->before[e->before + k]].node == node[i];
+		if (!waits)
+			return false;
+	}
+	return true;
+}
+
+/* The first of an op's nodes, back from its last one to what it is behind. NULL: it is not, or they
+ * are no row. */
+static CUgraphNode count_back(const struct graph_row *row, struct recorded_op *record,
+			      const CUgraphNode *behind, int count)
+{
+	const bool several = record->kind == OP_GEMM || record->kind == OP_LIBRARY;
+	int at = row->count - 1;
+
+	while (at >= 0 && (row->entry[at].depth || row->entry[at].node != record->last))
+		at--;
+	while (at >= 0 && fits(record, row->entry[at].node)) {
+		if (record->nodes++ && !several)
+			return NULL;
+		if (waits_for(row, at, behind, count))
+			return row->entry[at].node;
+		if (row->entry[at].before_count != 1)
+			return NULL;
+		at = row->before[row->entry[at].before];
+	}
+	return NULL;
+}
+
+/* Of a graph with branches what was captured into it, behind all of these nodes. */
+static bool count_among(const struct graph_row *row, struct recorded_graph *graph,
+			const struct recorded_behind *behind, CUgraphNode *first)
+{
+	const CUgraphNode *before = behind->node;
+	int count = behind->count;
+
+	*first = NULL;
+	for (int op = 0; op < graph->op_count; op++) {
+		struct recorded_op *record = &graph->op[op];
+		CUgraphNode begin;
+
+		record->nodes = 0;
+		if (!record->captured)
+			return false;
+		if (!record->last || (count == 1 && record->last == *before))
+			continue;
+		begin = count_back(row, record, before, count);
+		if (!begin)
+			return false;
+		*first = *first ? *first : begin;
+		before = &record->last;
+		count = 1;
+	}
+	return *first != NULL;
+}
+
+bool graph_row_count(struct recorded_graph *graph, const struct recorded_behind *behind,
+		     CUgraphNode *first)
 {
 	struct graph_row row;
-	bool good = graph_row_read(&row, graph->graph, NULL) && !row.branched;
-	const int from = good ? entry_behind(&row, behind) : -1;
+	bool good = graph_row_read(&row, graph->graph, NULL);
 
-	good = from >= 0 && from < row.count && attribute(&row, graph, from, behind);
-	if (good) {
-		*first = row.entry[from].node;
-		for (int op = 0; op < graph->op_count; op++)
-			graph->op[op].nodes = 0;
-		for (int i = from; i < row.count; i++)
-			if (!row.entry[i].is_child)
-				graph->op[row.entry[i].op].nodes++;
-	}
+	if (good && row.branched)
+		good = behind && count_among(&row, graph, behind, first);
+	else if (good)
+		good = (!behind || behind->count <= 1) &&
+		       count_behind(&row, graph, behind && behind->count ? behind->node[0] : NULL,
+				    first);
 	graph_row_close(&row);
 	return good;
 }

@@ -42,10 +42,11 @@ bool graph_row_read(struct graph_row *row, CUgraph graph, const struct recorded_
 /* Does the entry wait for the one before it, and for no other? */
 bool graph_row_linked(const struct graph_row *row, int entry);
 
-/* How many nodes each op of a captured graph became (recorded_op.nodes), of those behind a node
- * (NULL: all). *first is the first of them. false: not all are accounted for, or they are no row.
- */
-bool graph_row_count(struct recorded_graph *graph, CUgraphNode behind, CUgraphNode *first);
+/* How many nodes each op of a captured graph became (recorded_op.nodes), of those behind what was
+ * there before (NULL: the graph is the capture's, and a row). *first is the first of them. false:
+ * not all are accounted for, or they are no row. */
+bool graph_row_count(struct recorded_graph *graph, const struct recorded_behind *behind,
+		     CUgraphNode *first);
 
 /* Which of a graph's ops run beside each other (graph_order.path). NULL, or why nobody knows. */
 const char *graph_row_order(struct recorded_graph *graph);

@@ -40,8 +40,8 @@ static struct {
 	CUgraph handle;
 	CUgraphNode tail;
 	bool built; /* there is no capture, but a graph that is read */
-	bool onto;  /* it goes into a graph, behind this node: */
-	CUgraphNode behind;
+	bool onto;  /* it goes into a graph, behind these nodes: */
+	struct recorded_behind behind;
 	bool ending;  /* it should have ended by now */
 	struct open { /* chains that are open: what will be their records */
 		uint64_t serial;
@@ -92,10 +92,11 @@ void recording_fail(const char *why)
 struct place {
 	CUstreamCaptureStatus status;
 	CUgraph graph;
-	CUgraphNode tail; /* NULL: nothing was captured yet */
-	bool plain;	  /* what comes next begins when that node is done, … */
-	bool single;	  /* … and needs no other one */
-	bool known;	  /* each is the last one of an op that is followed */
+	CUgraphNode tail;	       /* NULL: nothing was captured yet */
+	bool plain;		       /* what comes next begins when that node is done, … */
+	bool single;		       /* … and needs no other one */
+	struct recorded_behind behind; /* that one, and the others; -1: too many */
+	bool known;		       /* each is the last one of an op that is followed */
 };
 
 static bool is_plain(const CUgraphEdgeData *edge)
@@ -108,8 +109,11 @@ static bool is_known(CUgraphNode node)
 {
 	const struct recorded_graph *graph = following.graph;
 
-	if (node == following.tail || node == following.behind)
+	if (node == following.tail)
 		return true;
+	for (int i = 0; i < following.behind.count; i++)
+		if (following.behind.node[i] == node)
+			return true;
 	for (int i = graph ? graph->op_count - 1 : -1; i >= 0; i--)
 		if (graph->op[i].last == node)
 			return true;
@@ -135,7 +139,10 @@ static bool place_of(struct place *place, CUcontext context, CUstream stream)
 		for (size_t i = 0; i < count; i++) {
 			place->plain &= !edges || is_plain(&edges[i]);
 			place->known = place->known && is_known(nodes[i]);
+			if (i < RECORDED_BEHIND)
+				place->behind.node[i] = nodes[i];
 		}
+		place->behind.count = count <= RECORDED_BEHIND ? (int)count : -1;
 		place->single = count <= 1;
 		place->tail = count ? nodes[0] : NULL;
 	}
@@ -195,10 +202,11 @@ void recording_begin(const struct op *op, bool onto)
 	}
 	if (!place_of(&place, op->context, op->stream) ||
 	    place.status != CU_STREAM_CAPTURE_STATUS_ACTIVE || (place.tail && !onto) ||
-	    !place.plain || !place.single || !follow(place.graph, op->context, op->stream))
+	    !place.plain || place.behind.count < 0 || !follow(place.graph, op->context, op->stream))
 		return;
 	following.onto = onto;
-	following.behind = following.tail = place.tail;
+	following.behind = place.behind;
+	following.tail = place.tail;
 }
 
 bool recording_begin_built(CUgraph graph, CUcontext context, CUstream stream, bool branched)
@@ -241,7 +249,7 @@ static const char *misplaced(const struct op *op)
 		return joined ? "more than one stream" : "work beside the capture";
 	if (!place.known)
 		return "nodes that came unseen";
-	if ((joined || !place.single) && following.onto)
+	if (joined && following.onto)
 		return "more than one stream";
 	following.graph->branched |= joined || !place.single;
 	return NULL;
@@ -414,7 +422,7 @@ void recording_ends(const struct op *op)
 	following.ending = true;
 	if (!place_of(&place, following.graph->context, op->stream) ||
 	    place.graph != following.handle || !place.plain || !place.known ||
-	    (following.onto && (!place.single || place.tail != following.tail)))
+	    (following.onto && place.tail != following.tail))
 		recording_fail("nodes that came unseen");
 }
 
@@ -439,7 +447,7 @@ static struct recorded_graph **place_for(const struct recorded_graph *graph)
 	return oldest;
 }
 
-struct recorded_graph *recording_taken(CUgraph handle, CUgraphNode *behind)
+struct recorded_graph *recording_taken(CUgraph handle, struct recorded_behind *behind)
 {
 	struct recorded_graph *graph = following.graph;
 

@@ -19,6 +19,13 @@
 #include "shim/op/graph.h"
 
 #define RECORDED_CHAINS 128 /* of a graph */
+#define RECORDED_BEHIND 16
+
+/* The nodes that something begins behind. */
+struct recorded_behind {
+	int count;
+	CUgraphNode node[RECORDED_BEHIND];
+};
 
 struct recorded_op {
 	CUgraphNode last; /* once it was captured: the latest node then; NULL: none yet */
@@ -86,8 +93,8 @@ void recording_ends(const struct op *op);
 void recording_ended(CUgraph graph);
 
 /* Instead, of one that went into a graph: what was captured, for whoever releases it, and behind
- * which node it stands there. NULL: it was not, or not followed to its end. */
-struct recorded_graph *recording_taken(CUgraph graph, CUgraphNode *behind);
+ * which nodes it stands there. NULL: it was not, or not followed to its end. */
+struct recorded_graph *recording_taken(CUgraph graph, struct recorded_behind *behind);
 
 /* What is known of a graph of which something is made; NULL: nothing. */
 struct recorded_graph *recording_of(CUgraph graph);

@@ -26,10 +26,11 @@ void onto_begun(const struct op *op)
 
 bool onto_ended(CUgraph graph)
 {
-	CUgraphNode behind, first;
+	struct recorded_behind behind;
+	CUgraphNode first;
 	struct recorded_graph *part = recording_taken(graph, &behind);
 
-	if (part && graph_rows_possible() && graph_row_count(part, behind, &first))
+	if (part && graph_rows_possible() && graph_row_count(part, &behind, &first))
 		built_add(graph, first, part);
 	else /* nobody knows what went into it: kernels of products, perhaps */
 		built_forget(graph);

@@ -456,38 +456,52 @@ static void graph_hand_fork_reader(void)
 	replay(&f, ready(graph), NULL);
 }
 
-/* Products and all that is between them are nodes of one graph, captured into it beside a copy. */
+/* What is captured into the graph, or added to it by drivers that have no such captures. */
+static CUgraphNode capture_onto(struct fork *f, CUgraph graph, const CUgraphNode *before,
+				size_t count, const struct tensors *t)
+{
+	CUstreamCaptureStatus status;
+	const CUgraphEdgeData *edges;
+	const CUgraphNode *nodes;
+	CUgraphNode last;
+	cuuint64_t id;
+	int version;
+
+	CHECK(cuDriverGetVersion(&version));
+	if (version < 12030) {
+		CHECK(cuGraphAddEmptyNode(&last, graph, before, count));
+		return add_chain(f, graph, last, t, NULL);
+	}
+	CHECK(cuStreamBeginCaptureToGraph(f->b.app.stream, graph, before, NULL, count,
+					  CU_STREAM_CAPTURE_MODE_GLOBAL));
+	chain(&f->b, t);
+	CHECK(cuStreamGetCaptureInfo(f->b.app.stream, &status, &id, &graph, &nodes, &edges,
+				     &count));
+	last = nodes[0];
+	CHECK(cuStreamEndCapture(f->b.app.stream, &graph));
+	return last;
+}
+
+/* Products and all that is between them are nodes of one graph, captured into it: where it is a row
+ * yet, and where it has branches already, behind some of them. */
 static void graph_hand_fork_onto(void)
 {
-	CUgraphNode root, last;
-	CUstreamCaptureStatus status;
-	const CUgraphNode *nodes;
-	const CUgraphEdgeData *edges;
-	cuuint64_t id;
-	size_t count;
-	int version;
+	struct tensors second;
+	CUgraphNode root, two[2], last;
 	struct fork f;
 	CUgraph graph;
 
 	open_fork(&f, 4);
 	f.copy = app_alloc(2 * f.b.n);
+	second = more_tensors(&f);
 	CHECK(cuGraphCreate(&graph, 0));
-	CHECK(cuDriverGetVersion(&version));
 	root = add_copy(&f, graph, NULL, f.b.t.q, f.b.raw, f.b.n);
-	if (version >= 12030) { /* older ones have no such captures */
-		CHECK(cuStreamBeginCaptureToGraph(f.b.app.stream, graph, &root, NULL, 1,
-						  CU_STREAM_CAPTURE_MODE_GLOBAL));
-		chain(&f.b, &f.b.t);
-		CHECK(cuStreamGetCaptureInfo(f.b.app.stream, &status, &id, &graph, &nodes, &edges,
-					     &count));
-		last = nodes[0];
-		CHECK(cuStreamEndCapture(f.b.app.stream, &graph));
-	} else {
-		last = add_chain(&f, graph, root, &f.b.t, NULL);
-	}
-	add_copy(&f, graph, root, f.b.spare, f.b.t.q, f.b.n);
-	add_copy(&f, graph, last, f.copy, f.b.t.o, f.b.n);
-	replay(&f, ready(graph), NULL);
+	last = capture_onto(&f, graph, &root, 1, &f.b.t);
+	two[0] = add_copy(&f, graph, root, f.b.spare, f.b.t.q, f.b.n);
+	two[1] = add_copy(&f, graph, last, f.b.t.v, f.b.raw, f.b.n);
+	last = capture_onto(&f, graph, two, 2, &second);
+	add_copy(&f, graph, last, f.copy, second.o, f.b.n);
+	replay(&f, ready(graph), &second);
 }
 
 CASE(graph_fork_input_goes, input_goes(false))
@@ -511,6 +525,6 @@ const struct hazard hazards_graph_branches[] = {
 	ONCE(graph_fork_late, "it is itself before it joins, and afterwards"),
 	ONCE(graph_hand_fork, "two chains beside each other, put together by hand"),
 	ONCE(graph_hand_fork_reader, "P is read beside the closing product by a node"),
-	ONCE(graph_hand_fork_onto, "a branch beside a chain that was captured into the graph"),
+	ONCE(graph_hand_fork_onto, "chains that are captured into a graph with branches"),
 	{0},
 };

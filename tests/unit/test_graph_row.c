@@ -373,12 +373,98 @@ static void test_unknown(void **state)
 	assert_false(graph_order_before(&graph.order, 0, 2));
 }
 
+/* As it is listed, but behind all that it waits for, and rows within it in one piece. */
+static void test_listed(void **state)
+{
+	for (int round = 0; round < 1000; round++) {
+		const struct fake *f = &fakes[0];
+		int place[NODES], waiting, waits;
+		struct graph_row row;
+
+		make_graph(1 + random_below(OPS), 5 + random_below(40));
+		assert_true(graph_row_read(&row, graph.graph, NULL));
+		assert_int_equal(row.count, f->count);
+		for (int i = 0; i < row.count; i++)
+			place[number_of(row.entry[i].node)] = i;
+		for (int a = 0; a < f->count; a++)
+			for (int b = 0; b < f->count; b++) {
+				if (!f->edge[a][b])
+					continue;
+				assert_true(place[a] < place[b]);
+				waiting = waits = 0;
+				for (int i = 0; i < f->count; i++) {
+					waiting += f->edge[a][i];
+					waits += f->edge[i][b];
+				}
+				if (waiting == 1 && waits == 1)
+					assert_int_equal(place[a] + 1, place[b]);
+				assert_int_equal(graph_row_linked(&row, place[b]),
+						 waits == 1 && place[a] + 1 == place[b]);
+			}
+		graph_row_close(&row);
+	}
+}
+
+/* ---- a part of a graph ---------------------------------------------------------------------- */
+
+/* What the last few ops of the graph are, behind some of the others and in a row, was captured into
+ * it. */
+static void make_part(struct recorded_graph *part, struct recorded_behind *behind, int from)
+{
+	struct fake *f = &fakes[0];
+
+	*part = graph;
+	part->op = ops + from;
+	part->op_count = graph.op_count - from;
+	behind->count = 0;
+	for (int op = from; op < graph.op_count; op++)
+		for (int before = 0; before < op; before++) {
+			bool *edge = &f->edge[last[before]][first[op]];
+
+			*edge = op == from ? *edge : before + 1 == op;
+			if (*edge && op == from)
+				behind->node[behind->count++] = node_of(graph.graph, last[before]);
+		}
+}
+
+static void test_part(void **state)
+{
+	for (int round = 0; round < 1000; round++) {
+		struct recorded_behind behind;
+		struct recorded_graph part;
+		CUgraphNode begin;
+		int from, other;
+
+		make_graph(4 + random_below(OPS - 4), 20 + random_below(40));
+		from = 2 + random_below(graph.op_count - 3);
+		make_part(&part, &behind, from);
+		if (!behind.count || behind.count > RECORDED_BEHIND)
+			continue;
+		fakes[0].edge[last[0]][first[1]] = false; /* surely no row */
+		assert_true(graph_row_count(&part, &behind, &begin));
+		assert_ptr_equal(begin, node_of(graph.graph, first[from]));
+		for (int op = from; op < graph.op_count; op++)
+			assert_int_equal(ops[op].nodes, last[op] - first[op] + 1);
+		assert_false(graph_row_count(&part, NULL, &begin)); /* there is more */
+		other = from + 1;
+		if (other < graph.op_count) { /* somebody else before its second op */
+			fakes[0].edge[last[0]][first[other]] = true;
+			assert_false(graph_row_count(&part, &behind, &begin));
+			fakes[0].edge[last[0]][first[other]] = false;
+		}
+		if (behind.count > 1) { /* behind less than it is */
+			behind.count--;
+			assert_false(graph_row_count(&part, &behind, &begin));
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_before),
-		cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_before),	cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_unknown), cmocka_unit_test(test_listed),
+		cmocka_unit_test(test_part),
 	};
 
 	return cmocka_run_group_tests_name("graph rows", tests, begin, NULL);
