@@ -5,6 +5,7 @@
  */
 #include "graph_bench.h"
 
+#include <pthread.h>
 #include <string.h>
 
 /* ---- streams beside each other -------------------------------------------------------------- */
@@ -141,6 +142,33 @@ static void graph_fork_aside(void)
 	fork_off(&f);
 	app_scale(&f.b.app, f.b.spare, f.b.raw, 0.25f, f.b.n);
 	chain(&f.side, &f.b.t);
+	join(&f);
+	replay(&f, end_ready(&f.b), NULL);
+}
+
+static void *give_aside(void *arg)
+{
+	struct fork *f = arg;
+
+	CHECK(cuCtxSetCurrent(f->b.app.context));
+	app_scores(&f->side.app, f->b.shape, f->b.raw, f->b.raw, f->b.spare);
+	app_scale(&f->side.app, f->b.spare, f->b.spare, 0.5f, f->b.n);
+	return NULL;
+}
+
+/* Another thread gives the other stream its work, while this one goes on. */
+static void graph_fork_thread(void)
+{
+	pthread_t thread;
+	struct fork f;
+
+	open_fork(&f, 4);
+	begin(&f.b);
+	fork_off(&f);
+	if (pthread_create(&thread, NULL, give_aside, &f))
+		app_fail("pthread_create", 1);
+	chain(&f.b, &f.b.t);
+	pthread_join(thread, NULL);
 	join(&f);
 	replay(&f, end_ready(&f.b), NULL);
 }
@@ -511,6 +539,7 @@ const struct hazard hazards_graph_branches[] = {
 	ONCE(graph_fork, "another stream joins the capture, for something else"),
 	ONCE(graph_fork_overwritten, "… and scores are overwritten beside each other"),
 	ONCE(graph_fork_aside, "the chain runs on the stream that joined"),
+	ONCE(graph_fork_thread, "another thread captures beside the chain"),
 	ONCE(graph_fork_two, "two chains beside each other, three times"),
 	ONCE(graph_fork_inputs, "inputs are made beside each other, V beside the scores"),
 	ONCE(graph_fork_input_goes, "Q is overwritten beside softmax and the second product"),

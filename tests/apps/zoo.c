@@ -87,6 +87,7 @@ static const struct proved {
 	{"graph_fork", 1, true},
 	{"graph_fork_overwritten", 1, true},
 	{"graph_fork_aside", 1, true},
+	{"graph_fork_thread", 1, true},
 	{"graph_fork_two", 1, true},
 	{"graph_fork_inputs", 1, true},
 	{"graph_fork_input_goes", 1, false},

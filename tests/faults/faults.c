@@ -51,6 +51,8 @@ static const struct program {
 	{"hazards", "graph_inputs_go", {NULL}, TOLERANCE},
 	{"hazards", "graph_launched_again", {NULL}, TOLERANCE},
 	/* not in it */
+	{"hazards", "graph_fork_two", {NULL}, TOLERANCE},
+	{"hazards", "graph_hand_fork_onto", {NULL}, TOLERANCE},
 	{"hazards", "k_rewritten", {NULL}, TOLERANCE},
 	{"hazards", "copies_read", {NULL}, TOLERANCE},
 	{"hazards", "address_array", {NULL}, TOLERANCE},
