@@ -91,6 +91,17 @@ static void replay(struct fork *f, CUgraphExec exec, const struct tensors *secon
 	close_fork(f, exec);
 }
 
+/* What is captured, from its begin on the bench's own stream to its end. */
+static void forked(void (*capture)(struct fork *f))
+{
+	struct fork f;
+
+	open_fork(&f, 4);
+	begin(&f.b);
+	capture(&f);
+	replay(&f, end_ready(&f.b), NULL);
+}
+
 /* ---- what has nothing to do with it --------------------------------------------------------- */
 
 /* A product and more beside the chain. */
@@ -114,36 +125,26 @@ static void graph_fork(void)
 }
 
 /* Nothing of the scores is left for anybody. */
-static void graph_fork_overwritten(void)
+static void scores_go(struct fork *f)
 {
-	struct fork f;
-
-	open_fork(&f, 4);
-	begin(&f.b);
-	fork_off(&f);
-	app_scale(&f.side.app, f.b.spare, f.b.raw, 0.25f, f.b.n);
-	chain(&f.b, &f.b.t);
-	join(&f);
-	fork_off(&f);
-	app_fill(&f.b.app, f.b.t.s, 1.f, f.b.scores);
-	app_fill(&f.side.app, f.b.t.x, 2.f, f.b.scores);
-	app_fill(&f.side.app, f.b.t.p, 3.f, f.b.scores);
-	join(&f);
-	replay(&f, end_ready(&f.b), NULL);
+	fork_off(f);
+	app_scale(&f->side.app, f->b.spare, f->b.raw, 0.25f, f->b.n);
+	chain(&f->b, &f->b.t);
+	join(f);
+	fork_off(f);
+	app_fill(&f->b.app, f->b.t.s, 1.f, f->b.scores);
+	app_fill(&f->side.app, f->b.t.x, 2.f, f->b.scores);
+	app_fill(&f->side.app, f->b.t.p, 3.f, f->b.scores);
+	join(f);
 }
 
 /* The chain runs on the stream that joined. */
-static void graph_fork_aside(void)
+static void chain_aside(struct fork *f)
 {
-	struct fork f;
-
-	open_fork(&f, 4);
-	begin(&f.b);
-	fork_off(&f);
-	app_scale(&f.b.app, f.b.spare, f.b.raw, 0.25f, f.b.n);
-	chain(&f.side, &f.b.t);
-	join(&f);
-	replay(&f, end_ready(&f.b), NULL);
+	fork_off(f);
+	app_scale(&f->b.app, f->b.spare, f->b.raw, 0.25f, f->b.n);
+	chain(&f->side, &f->b.t);
+	join(f);
 }
 
 static void *give_aside(void *arg)
@@ -202,23 +203,18 @@ static void graph_fork_two(void)
 /* ---- inputs --------------------------------------------------------------------------------- */
 
 /* Q and K are made beside each other, V beside the scores. */
-static void graph_fork_inputs(void)
+static void inputs_made(struct fork *f)
 {
-	struct fork f;
-
-	open_fork(&f, 4);
-	begin(&f.b);
-	fork_off(&f);
-	app_scale(&f.b.app, f.b.t.q, f.b.raw, 2.f, f.b.n);
-	app_scale(&f.side.app, f.b.t.k, f.b.t.v, 0.5f, f.b.n / 2);
-	join(&f);
-	fork_off(&f);
-	chain_open(&f.b, &f.b.t);
-	app_scale(&f.side.app, f.b.t.v, f.b.t.v, 0.75f, f.b.n / 2);
-	chain_middle(&f.b, &f.b.t);
-	join(&f);
-	chain_close(&f.b, &f.b.t);
-	replay(&f, end_ready(&f.b), NULL);
+	fork_off(f);
+	app_scale(&f->b.app, f->b.t.q, f->b.raw, 2.f, f->b.n);
+	app_scale(&f->side.app, f->b.t.k, f->b.t.v, 0.5f, f->b.n / 2);
+	join(f);
+	fork_off(f);
+	chain_open(&f->b, &f->b.t);
+	app_scale(&f->side.app, f->b.t.v, f->b.t.v, 0.75f, f->b.n / 2);
+	chain_middle(&f->b, &f->b.t);
+	join(f);
+	chain_close(&f->b, &f->b.t);
 }
 
 /* Q is overwritten beside the softmax: that is read by then. Or beside the closing product, too,
@@ -246,101 +242,71 @@ static void input_goes(bool joined)
 }
 
 /* All of them are overwritten beside each other, behind the chain; then P is asked for. */
-static void graph_fork_inputs_go(void)
+static void inputs_go(struct fork *f)
 {
-	struct fork f;
-
-	open_fork(&f, 4);
-	begin(&f.b);
-	fork_off(&f);
-	app_scale(&f.side.app, f.b.spare, f.b.raw, 0.25f, f.b.n);
-	chain(&f.b, &f.b.t);
-	join(&f);
-	fork_off(&f);
-	app_scale(&f.side.app, f.b.t.q, f.b.t.o, 3.f, f.b.n);
-	app_fill(&f.b.app, f.b.t.k, 7.f, f.b.n / 2);
-	join(&f);
-	replay(&f, end_ready(&f.b), NULL);
+	fork_off(f);
+	app_scale(&f->side.app, f->b.spare, f->b.raw, 0.25f, f->b.n);
+	chain(&f->b, &f->b.t);
+	join(f);
+	fork_off(f);
+	app_scale(&f->side.app, f->b.t.q, f->b.t.o, 3.f, f->b.n);
+	app_fill(&f->b.app, f->b.t.k, 7.f, f->b.n / 2);
+	join(f);
 }
 
 /* V is written beside the chain, in no order, with what lies there already. */
-static void graph_fork_race(void)
+static void race(struct fork *f)
 {
-	struct fork f;
-
-	open_fork(&f, 4);
-	begin(&f.b);
-	app_scale(&f.b.app, f.b.t.v, f.b.raw, 1.f, f.b.n);
-	fork_off(&f);
-	chain(&f.b, &f.b.t);
-	app_scale(&f.side.app, f.b.t.v, f.b.raw, 1.f, f.b.n);
-	join(&f);
-	replay(&f, end_ready(&f.b), NULL);
+	app_scale(&f->b.app, f->b.t.v, f->b.raw, 1.f, f->b.n);
+	fork_off(f);
+	chain(&f->b, &f->b.t);
+	app_scale(&f->side.app, f->b.t.v, f->b.raw, 1.f, f->b.n);
+	join(f);
 }
 
 /* ---- scores --------------------------------------------------------------------------------- */
 
 /* P is copied beside the closing product. */
-static void graph_fork_reader(void)
+static void reader(struct fork *f)
 {
-	struct fork f;
-
-	open_fork(&f, 4);
-	begin(&f.b);
-	chain_open(&f.b, &f.b.t);
-	chain_middle(&f.b, &f.b.t);
-	fork_off(&f);
-	chain_close(&f.b, &f.b.t);
-	app_copy(&f.side.app, f.b.spare, f.b.t.p, f.b.scores);
-	join(&f);
-	replay(&f, end_ready(&f.b), NULL);
+	chain_open(&f->b, &f->b.t);
+	chain_middle(&f->b, &f->b.t);
+	fork_off(f);
+	chain_close(&f->b, &f->b.t);
+	app_copy(&f->side.app, f->b.spare, f->b.t.p, f->b.scores);
+	join(f);
 }
 
 /* That which the replay before has left is read ahead of the chain, beside something else. */
-static void graph_fork_loop(void)
+static void read_before(struct fork *f)
 {
-	struct fork f;
-
-	open_fork(&f, 4);
-	begin(&f.b);
-	fork_off(&f);
-	app_scale(&f.b.app, f.b.t.q, f.b.raw, 2.f, f.b.n);
-	app_copy(&f.side.app, f.b.spare, f.b.t.p, f.b.scores);
-	join(&f);
-	chain(&f.b, &f.b.t);
-	replay(&f, end_ready(&f.b), NULL);
+	fork_off(f);
+	app_scale(&f->b.app, f->b.t.q, f->b.raw, 2.f, f->b.n);
+	app_copy(&f->side.app, f->b.spare, f->b.t.p, f->b.scores);
+	join(f);
+	chain(&f->b, &f->b.t);
 }
 
 /* S is overwritten beside the closing product, which reads P alone; a half of it. */
-static void graph_fork_scores(void)
+static void scores_beside(struct fork *f)
 {
-	struct fork f;
-
-	open_fork(&f, 4);
-	begin(&f.b);
-	chain_open(&f.b, &f.b.t);
-	chain_middle(&f.b, &f.b.t);
-	fork_off(&f);
-	app_fill(&f.side.app, f.b.t.s, 3.f, f.b.scores / 2);
-	app_scale(&f.side.app, f.b.spare, f.b.t.s, 2.f, f.b.scores);
-	chain_close(&f.b, &f.b.t);
-	join(&f);
-	replay(&f, end_ready(&f.b), NULL);
+	chain_open(&f->b, &f->b.t);
+	chain_middle(&f->b, &f->b.t);
+	fork_off(f);
+	app_fill(&f->side.app, f->b.t.s, 3.f, f->b.scores / 2);
+	app_scale(&f->side.app, f->b.spare, f->b.t.s, 2.f, f->b.scores);
+	chain_close(&f->b, &f->b.t);
+	join(f);
 }
 
 /* The softmax is another stream's. */
-static void graph_fork_middle(void)
+static void middle_aside(struct fork *f)
 {
-	struct fork f;
-
-	open_fork(&f, 4);
-	begin(&f.b);
-	chain_open(&f.b, &f.b.t);
-	fork_off(&f);
-	chain_middle(&f.side, &f.b.t);
-	join(&f);
-	chain_close(&f.b, &f.b.t);
-	replay(&f, end_ready(&f.b), NULL);
+	chain_open(&f->b, &f->b.t);
+	fork_off(f);
+	chain_middle(&f->side, &f->b.t);
+	join(f);
+	chain_close(&f->b, &f->b.t);
 }
 
 /* ---- captures that do not end well ---------------------------------------------------------- */
@@ -532,6 +498,15 @@ static void graph_hand_fork_onto(void)
 	replay(&f, ready(graph), &second);
 }
 
+CASE(graph_fork_overwritten, forked(scores_go))
+CASE(graph_fork_aside, forked(chain_aside))
+CASE(graph_fork_inputs, forked(inputs_made))
+CASE(graph_fork_inputs_go, forked(inputs_go))
+CASE(graph_fork_race, forked(race))
+CASE(graph_fork_reader, forked(reader))
+CASE(graph_fork_loop, forked(read_before))
+CASE(graph_fork_scores, forked(scores_beside))
+CASE(graph_fork_middle, forked(middle_aside))
 CASE(graph_fork_input_goes, input_goes(false))
 CASE(graph_fork_input_gone, input_goes(true))
 
