@@ -28,15 +28,17 @@
 #define ROWS_MAX    (1u << 20)	/* kernels in all tables */
 #define AT_ONCE_MAX (16u << 20) /* bytes of an image that has to be read while it is loaded, */
 #define PACKED_MAX  (4u << 20)	/* and of a fat binary */
+#define READINGS    3		/* of an image for a kernel each; then for all */
 #define ASKED	    (1u << 31)	/* in what is kept of a kernel: its deeds are known */
 
 struct module {
 	const void *handle;
 	const void *same;	    /* the library that it belongs to; NULL: none */
-	const unsigned char *image; /* not read yet; NULL: it was, or cannot be */
+	const unsigned char *image; /* while it may be read again, else NULL */
 	size_t bytes;
 	struct code_table table;
 	bool known, exposed;
+	unsigned readings;
 	struct module *next;
 };
 
@@ -132,13 +134,19 @@ static bool find_targets(void)
 	return targets.count != 0;
 }
 
-static void read_now(struct module *module, const unsigned char *image, size_t bytes)
+/* wanted: as in code_table. */
+static void read_now(struct module *module, const unsigned char *image, size_t bytes,
+		     const char *wanted)
 {
 	const bool ready = find_targets();
 
+	rows -= module->table.count;
+	code_table_free(&module->table);
+	module->readings++;
+	module->table.wanted = wanted;
 	module->table.layouts = !driver.cuFuncGetParamInfo || !driver.cuKernelGetParamInfo;
 	module->known = ready && !code_read_image(image, bytes, &targets, &module->table);
-	module->image = NULL;
+	module->table.wanted = NULL;
 	code_table_sort(&module->table);
 	if (!module->known || module->table.count > ROWS_MAX - rows) {
 		module->known = false;
@@ -195,7 +203,7 @@ void kernel_code_loaded(const void *handle, const void *image)
 		module->image = image;
 		module->bytes = bytes;
 	} else if (bytes && bytes <= (code_is_fatbin(image) ? PACKED_MAX : AT_ONCE_MAX)) {
-		read_now(module, image, bytes);
+		read_now(module, image, bytes, NULL);
 	}
 	pthread_mutex_unlock(&lock);
 	errno = kept;
@@ -215,7 +223,7 @@ void kernel_code_loaded_file(const void *handle, const char *path)
 		    status.st_size <= AT_ONCE_MAX)
 			image = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
 		if (image != MAP_FAILED) {
-			read_now(module, image, (size_t)status.st_size);
+			read_now(module, image, (size_t)status.st_size, NULL);
 			munmap(image, (size_t)status.st_size);
 		}
 		pthread_mutex_unlock(&lock);
@@ -310,14 +318,24 @@ static struct module *module_of(CUfunction function)
 	return module && module->same ? find(module->same) : module;
 }
 
-/* With its table, if it can be had. NULL: it cannot. */
-static struct module *module_read(CUfunction function)
+/* Does its table say all of that kernel? */
+static bool is_read(const struct module *module, const char *name)
+{
+	const struct code_row *row = code_table_row(&module->table, name, strlen(name));
+
+	return module->readings && !(module->known && row && row->deeds & CODE_UNREAD);
+}
+
+/* With its table, if it can be had, and all that it can say of the kernel. NULL: it cannot. */
+static struct module *module_read(CUfunction function, const char *name)
 {
 	struct module *module = module_of(function);
 
 	/* What it lies in may have been closed without a word. */
-	if (module && module->image && stays(module->image, module->bytes))
-		read_now(module, module->image, module->bytes);
+	if (module && module->image && !is_read(module, name) &&
+	    stays(module->image, module->bytes))
+		read_now(module, module->image, module->bytes,
+			 module->readings < READINGS ? name : NULL);
 	return module && module->known ? module : NULL;
 }
 
@@ -334,7 +352,7 @@ static uint32_t ask(CUfunction function, const char *name, uint32_t *kept, bool 
 
 		COST(PURPOSE_IMAGES);
 		if (!deeds) {
-			module = module_read(function);
+			module = module_read(function, name);
 			deeds = (module ? code_table_deeds(&module->table, name) : DEED_UNKNOWN) |
 				ASKED;
 		}
@@ -369,7 +387,7 @@ const char *kernel_code_hindrance(CUfunction handle, const char *name, uint32_t 
 /* Whatever leads to other memory, or to other code. */
 #define REACHES                                                                                    \
 	(DEED_UNKNOWN | DEED_LAUNCHES | DEED_INDIRECT | DEED_GLOBALS | DEED_TEXTURES | DEED_MAPS | \
-	 CODE_UNPROVEN)
+	 CODE_UNPROVEN | CODE_UNREAD)
 
 enum code_reach kernel_code_reach(CUfunction handle, const char *name, uint32_t *known)
 {
@@ -391,7 +409,7 @@ int kernel_code_beside(CUfunction handle, const char *name)
 	if (driver_resolve() < 0 || !begin())
 		return -1;
 	COST(PURPOSE_IMAGES);
-	module = module_read(handle);
+	module = module_read(handle, name);
 	if (module)
 		found = code_table_row(&module->table, name, strlen(name)) != NULL;
 	pthread_mutex_unlock(&lock);
@@ -408,7 +426,7 @@ int kernel_code_layout(CUfunction handle, const char *name, unsigned room, unsig
 	if (driver_resolve() < 0 || !begin())
 		return -1;
 	COST(PURPOSE_IMAGES);
-	module = module_read(handle);
+	module = module_read(handle, name);
 	known = module && code_table_layout(&module->table, name, &layout) && layout.count <= room;
 	pthread_mutex_unlock(&lock);
 	for (unsigned i = 0; known && i < layout.count; i++) {

@@ -393,9 +393,12 @@ static uint32_t deeds_of_code(const struct cubin *cubin, unsigned section, size_
 	return deeds;
 }
 
-static uint32_t deeds_of_paths(const struct cubin *cubin, size_t bytes, const unsigned char *code)
+static uint32_t deeds_of_paths(const struct cubin *cubin, unsigned section)
 {
-	switch (code_reach_of(code, bytes, cubin->sm)) {
+	size_t bytes;
+	const unsigned char *code = content(cubin, section, &bytes);
+
+	switch (code ? code_reach_of(code, bytes, cubin->sm) : CODE_BY_VALUE) {
 	case CODE_NEAR:
 		return 0;
 	case CODE_FOLLOWS:
@@ -472,9 +475,8 @@ static uint32_t visit(struct cubin *cubin, unsigned section, unsigned *waiting)
 		const unsigned char *code = content(cubin, section, &bytes);
 
 		work->looked_at = true;
-		work->deeds = code && bytes ? deeds_of_code(cubin, section, bytes, code) |
-						      deeds_of_paths(cubin, bytes, code)
-					    : DEED_UNKNOWN;
+		work->deeds =
+			code && bytes ? deeds_of_code(cubin, section, bytes, code) : DEED_UNKNOWN;
 	}
 	for (size_t i = 0; relocation_of(cubin, section, i, &where, &symbol); i++) {
 		unsigned called = 0;
@@ -488,18 +490,22 @@ static uint32_t visit(struct cubin *cubin, unsigned section, unsigned *waiting)
 	return work->deeds | named;
 }
 
-static uint32_t deeds_of_kernel(struct cubin *cubin, unsigned section)
+/* traced: its addresses are. */
+static uint32_t deeds_of_kernel(struct cubin *cubin, unsigned section, bool traced)
 {
 	unsigned waiting = 0;
-	uint32_t deeds = 0;
+	uint32_t deeds = traced ? 0 : CODE_UNREAD;
 
 	cubin->work[section].visit = ++cubin->visit;
 	cubin->queue[waiting++] = section;
 	while (waiting) {
 		const unsigned next = cubin->queue[--waiting];
 
-		/* Of a function elsewhere it is not known what it is called with. */
-		deeds |= visit(cubin, next, &waiting) | (next == section ? 0 : CODE_UNPROVEN);
+		deeds |= visit(cubin, next, &waiting);
+		if (traced)
+			deeds |= deeds_of_paths(cubin, next);
+		if (next != section) /* it is not known what that is called with */
+			deeds |= CODE_UNPROVEN;
 	}
 	return deeds;
 }
@@ -521,8 +527,10 @@ int code_read_cubin(const unsigned char *image, size_t bytes, struct code_table 
 			continue;
 		if (table->layouts)
 			read_layout(&cubin, symbol->st_shndx, &layout);
-		if (!code_table_add(table, name, strlen(name),
-				    deeds_of_kernel(&cubin, symbol->st_shndx)) ||
+		if (!code_table_add(
+			    table, name, strlen(name),
+			    deeds_of_kernel(&cubin, symbol->st_shndx,
+					    !table->wanted || !strcmp(name, table->wanted))) ||
 		    (table->layouts && !code_table_place(table, &layout)))
 			result = -ENOMEM;
 	}

@@ -30,6 +30,10 @@ enum code_reach code_reach_of(const unsigned char *code, size_t bytes, unsigned 
 /* Beside its deeds: nothing is proven of where a kernel's addresses come from. */
 #define CODE_UNPROVEN (1u << 30)
 
+/* It was not looked into: only where the kernel that is asked about takes its addresses from is
+ * found out (code_table.wanted). */
+#define CODE_UNREAD (1u << 28)
+
 /* Or what a simulated GPU runs says of itself that it is near. */
 #define CODE_SAYS_NEAR (1u << 29)
 
@@ -41,8 +45,9 @@ struct code_table {
 		uint32_t deeds;
 		uint32_t layout; /* where in `places` it begins, counted from 1; 0: not known */
 	} * rows;
-	bool layouts;	  /* are wanted */
-	uint16_t *places; /* of each layout: how many parameters, then their offsets and sizes */
+	bool layouts;	    /* are wanted */
+	const char *wanted; /* the kernel whose addresses are traced; NULL: those of all */
+	uint16_t *places;   /* of each layout: how many parameters, then their offsets and sizes */
 	size_t place_count, place_room;
 };
 

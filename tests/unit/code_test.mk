@@ -30,7 +30,9 @@ $(CODE)/%.fatbin: $(CODE_ARCHS:%=$(CODE)/sm_%.cubin) $(CODE)/compute_80.ptx
 	  --image3=kind=ptx,sm=80,file=$(CODE)/compute_80.ptx
 
 $(O)/tests/unit/code_fixture.o: CPPFLAGS += -DCODE_FOLDER='"$(abspath $(CODE))"'
-$(O)/tests/unit/test_kernel_code.o: CPPFLAGS += -DBUILD_FOLDER='"$(abspath $(O))"'
+$(O)/tests/unit/test_kernel_code.o: CPPFLAGS += -DBUILD_FOLDER='"$(abspath $(O))"' \
+  $(if $(wildcard $(NVCC)),-DCODE_EMBEDDED='"$(abspath $(CODE)/sm_90a.cubin)"')
+$(O)/tests/unit/test_kernel_code.o: $(if $(wildcard $(NVCC)),$(CODE)/sm_90a.cubin)
 $(CODE_TESTS): %: %.o $(addprefix $(O)/,tests/unit/code_fixture.o tests/unit/code_expected.o \
     ) $(call shim_objects,config cost message names option own_file kernel_code kernel_names kernel_table kernel_layout kernel_code_cubin kernel_code_follows kernel_code_made kernel_code_image kernel_code_ptx \
       unpack_lz4 unpack_zstd zstd_tables) | $(if $(wildcard $(NVCC)),$(CODE_MADE)) apps-sim

@@ -467,6 +467,43 @@ static void test_wrapper(void **state)
 	kernel_code_unloaded(HANDLE(9));
 }
 
+/* An image that stays is read for one kernel and again for others, then for all. */
+#ifdef CODE_EMBEDDED
+__asm__(".pushsection .rodata\n.balign 16\nembedded_cubin: .incbin \"" CODE_EMBEDDED
+	"\"\n.popsection");
+extern const unsigned char embedded_cubin[] __attribute__((visibility("hidden")));
+static const unsigned char *const embedded = embedded_cubin;
+#else
+static const unsigned char *const embedded = NULL;
+#endif
+
+static void test_where_addresses_come_from(void **state)
+{
+	static const struct {
+		const char *name;
+		enum code_reach reach;
+	} rows[] = {{"listed", CODE_FOLLOWS},  {"plain", CODE_NEAR},
+		    {"staged", CODE_BY_VALUE}, {"tails", CODE_NEAR},
+		    {"linked", CODE_BY_VALUE}, {"described", CODE_FOLLOWS},
+		    {"absent", CODE_BY_VALUE}};
+
+	if (!embedded)
+		skip();
+	kernel_code_loaded(HANDLE(11), embedded);
+	module_answer = HANDLE(11);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		uint32_t code = 0;
+
+		for (int again = 0; again < 2; again++)
+			if (kernel_code_reach(HANDLE(77), rows[i].name, &code) != rows[i].reach)
+				fail_msg("%s", rows[i].name);
+	}
+	assert_string_equal(hindrance("listed", HANDLE(11)),
+			    "it follows addresses that it finds in memory");
+	assert_null(hindrance("plain", HANDLE(11)));
+	kernel_code_unloaded(HANDLE(11));
+}
+
 /* What a simulated GPU loads says of its kernels itself what they do. */
 static void test_simulated(void **state)
 {
@@ -497,6 +534,7 @@ int main(void)
 		cmocka_unit_test(test_libraries),
 		cmocka_unit_test(test_constants),
 		cmocka_unit_test(test_wrapper),
+		cmocka_unit_test(test_where_addresses_come_from),
 		cmocka_unit_test(test_simulated),
 	};
 
