@@ -33,7 +33,7 @@ static bool must_save(const struct recorded_graph *graph, const struct recorded_
 	const int first =
 		outlives && index < record->kept_inputs ? record->reader[index] : record->close;
 
-	if (input->lost || !memory_watchable(memory_lookup(input->begin)))
+	if (input->lost || !memory_watchable_range(input->begin, input->end))
 		return true;
 	if (first == record->close) {
 		for (int i = 0; i < graph->order.count; i++) {
@@ -55,7 +55,7 @@ static bool must_save_beside(const struct recorded_graph *graph,
 	const struct input *input = &record->chain->inputs[index];
 	const int first = index < record->kept_inputs ? record->reader[index] : record->close;
 
-	return input->lost || !memory_watchable(memory_lookup(input->begin)) ||
+	return input->lost || !memory_watchable_range(input->begin, input->end) ||
 	       order_writes(&graph->order, first, record->close, input->begin, input->end);
 }
 
@@ -71,7 +71,7 @@ static const char *unfit(const struct chain *chain)
 	for (int i = 0; i < chain->value_count; i++)
 		if (chain->values[i].live.count &&
 		    (chain->values[i].outside || chain->values[i].provisional ||
-		     !memory_watchable(memory_lookup(chain->values[i].begin))))
+		     !memory_watchable_range(chain->values[i].begin, chain->values[i].end)))
 			return "memory of scores";
 	return NULL;
 }

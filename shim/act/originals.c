@@ -67,7 +67,7 @@ void originals_settle(struct chain *chain)
 		chain->narrow[n] = -1;
 		if (chain->steps[0].gemm.atype != chain->closer.atype &&
 		    copies_intact(chain->cast_by[n]) &&
-		    memory_watchable(memory_find(cast->in_begin)))
+		    memory_watchable_range(cast->in_begin, cast->in_end))
 			chain->narrow[n] = chain_add_input(chain, cast->in_begin, cast->in_end);
 	}
 }

@@ -209,8 +209,8 @@ static bool may_wait(const struct chain *chain, const struct site *site, const s
 	const struct op *op = sight->op;
 
 	return !chain->captured && !op->gemm.by_array && delivery_usual(site) && output &&
-	       op->context == chain->context && memory_watchable(memory_find(output->begin)) &&
-	       may_run_later(op);
+	       op->context == chain->context &&
+	       memory_watchable_range(output->begin, output->end) && may_run_later(op);
 }
 
 static enum flow wait(struct chain *chain, struct site *site, const struct sight *sight,
@@ -292,7 +292,7 @@ bool replace_awaited(const struct sight *sight)
 		return false;
 	inverse = delivery_of_op(waiting.site, sight);
 	if (!inverse || inverse->out_begin != waiting.begin || inverse->out_end != waiting.end ||
-	    !memory_watchable(memory_find(inverse->in_begin)))
+	    !memory_watchable_range(inverse->in_begin, inverse->in_end))
 		return false;
 	waiting.inverse = inverse;
 	return true;

@@ -310,8 +310,8 @@ static bool may_hold(const struct kind *kind, const struct relayout *copy)
 	return config()->mode == MODE_REPLACE && kind->compared && !kind->never && pays(kind) &&
 	       ledger_affords(LEDGER_HOLD) && kind->site->key == kind->site_key &&
 	       kind->site->state == SITE_VERIFIED && !bypassed(&why) &&
-	       memory_watchable(memory_find(copy->in_begin)) &&
-	       memory_watchable(memory_find(copy->out_begin));
+	       memory_watchable_range(copy->in_begin, copy->in_end) &&
+	       memory_watchable_range(copy->out_begin, copy->out_end);
 }
 
 /* FASHIM_POISON: who reads a copy that was never made shall read NaN. */
@@ -488,6 +488,6 @@ void copies_trace_back(struct chain *chain, int n)
 	/* One that came later, into memory that the operand left: it is held back, and the operand
 	 * still lies there. */
 	if (c && c->number < input->since && 2 * (c->in_end - c->in_begin) <= bytes &&
-	    !relayout_casts(relayout_of(c)) && memory_watchable(memory_find(c->in_begin)))
+	    !relayout_casts(relayout_of(c)) && memory_watchable_range(c->in_begin, c->in_end))
 		chain_relay(chain, n, relayout_of(c));
 }

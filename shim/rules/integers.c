@@ -247,7 +247,7 @@ void integers_note(const struct sight *sight)
 	for (int i = 0; i < sight->list->count; i++)
 		if (sight->list->item[i].mode & ACCESS_WRITE)
 			forget(&r, &sight->list->item[i]);
-	if (fresh.begin >= fresh.end || !memory_watchable(memory_find(fresh.begin)))
+	if (fresh.begin >= fresh.end || !memory_watchable_range(fresh.begin, fresh.end))
 		return; /* or the host may write there unseen */
 	facts[next++ % FACTS] = fresh;
 	range_widen(&around, fresh.begin, fresh.end);

@@ -54,7 +54,8 @@ static bool overlaps(const struct grouped *grouped, int arrays, uint64_t begin, 
 static bool apart(const struct grouped *grouped)
 {
 	for (int i = 0; i < ARRAYS; i++)
-		if (!memory_watchable(memory_find(grouped->array[i])) ||
+		if (!memory_watchable_range(grouped->array[i],
+					    grouped->array[i] + array_bytes(grouped, i)) ||
 		    overlaps(grouped, i, grouped->array[i],
 			     grouped->array[i] + array_bytes(grouped, i)))
 			return false;

@@ -3,7 +3,7 @@
  * Memory that is touched without a parameter that says so: by the host, by another mapping, by a
  * texture, by cuBLAS to work in; and constants that kernels read.
  */
-#include "hazards.h"
+#include "graph_bench.h"
 
 #include <string.h>
 
@@ -136,6 +136,43 @@ static void p_on_host_node(void)
 	for (int r = 0; r < REPETITIONS; r++)
 		host_sees_p(&b, r, pointer(b.t.p));
 	bench_close(&b);
+}
+
+/* A graph's P begins in the device's memory and ends in the host's, where such can be mapped. */
+static void graph_p_half_shown(void)
+{
+	const CUmemAllocationProp on_host = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					     .location = NODE_OF_HOST};
+	CUmemGenericAllocationHandle lower, upper;
+	CUgraphExec exec;
+	CUdeviceptr room;
+	struct bench b;
+
+	open_known(&b);
+	if (cuMemCreate(&upper, GRANULE, &on_host, 0)) {
+		CHECK(cuMemAllocManaged(&b.t.p, b.scores * 2, CU_MEM_ATTACH_GLOBAL));
+	} else {
+		CHECK(cuMemAddressReserve(&room, 2 * GRANULE, 0, 0, 0));
+		CHECK(cuMemCreate(&lower, GRANULE, &on_device, 0));
+		map(room, lower);
+		CHECK(cuMemMap(room + GRANULE, GRANULE, 0, upper, 0));
+		CHECK(cuMemSetAccess(room + GRANULE, GRANULE, access_of, 2));
+		b.t.p = room + GRANULE - b.scores;
+	}
+	begin(&b);
+	chain(&b, &b.t);
+	exec = end_ready(&b);
+	launch_unknown(&b, exec, &b.t);
+	for (int r = 4; r < 16; r++) {
+		bench_inputs(&b, r);
+		launch(&b, exec);
+		observe_o(&b, &b.t, r);
+		CHECK(cuStreamSynchronize(b.app.stream));
+		if (r > 12)
+			app_observe_host(&b.report, "P", r, pointer(b.t.p + b.scores),
+					 b.scores / 2);
+	}
+	close_known(&b, exec);
 }
 
 /* P's memory is mapped elsewhere, and read there. */
@@ -381,6 +418,7 @@ const struct hazard hazards_memory[] = {
 	ONCE(p_mapped, "… in its own"),
 	ONCE(p_in_host_pool, "… which comes from a pool"),
 	ONCE(p_on_host_node, "… which is mapped"),
+	ONCE(graph_p_half_shown, "… in a graph, and P begins in the device's memory"),
 	ONCE(p_moves, "P's physical memory is mapped elsewhere, and read there"),
 	ONCE(p_in_texture, "a kernel reads P through a texture"),
 	EACH_APART(constant_set, "a kernel's constant is set to something else"),

@@ -89,7 +89,16 @@ bool sim_valid(uint64_t address, uint64_t bytes)
 {
 	struct sim_allocation a;
 
-	return !bytes || (sim_find(address, &a) && bytes <= a.base + a.bytes - address);
+	for (uint64_t left; bytes; address += left, bytes -= left) {
+		if (!sim_find(address, &a))
+			return false;
+		left = a.base + a.bytes - address;
+		if (bytes <= left)
+			return true;
+		if (a.kind != SIM_MAPPED)
+			return false;
+	}
+	return true;
 }
 
 static bool insert(const struct sim_allocation *a)

@@ -250,7 +250,8 @@ struct sim_allocation {
 
 /* Copies the allocation that holds the address to *out. false: none does. */
 bool sim_find(uint64_t address, struct sim_allocation *out);
-/* Is [address, address+bytes) inside one live allocation? True for bytes == 0. */
+/* Is [address, address+bytes) inside one live allocation, or what is mapped without a gap? True for
+ * bytes == 0. */
 bool sim_valid(uint64_t address, uint64_t bytes);
 /* Is the address in the range that device memory is taken from, allocated or not? */
 bool sim_is_device_address(uint64_t address);
