@@ -202,14 +202,17 @@ static unsigned registers_written(const struct made_instruction *in, unsigned *s
 		*surely = count > 4 ? 0 : count;
 		break;
 	case HOW_TWO:
-	case HOW_ATOMIC:
-	case HOW_EXCHANGE:
 		count = 2;
 		*surely = 0;
 		break;
 	case HOW_FOUR:
+	case HOW_ATOMIC:
 	case HOW_MATRIX:
 		count = 4;
+		*surely = 0;
+		break;
+	case HOW_EIGHT:
+		count = 8;
 		*surely = 0;
 		break;
 	case HOW_REST:
@@ -266,6 +269,7 @@ static enum made result(const struct made_instruction *in, enum made local,
 		break;
 	case HOW_TWO:
 	case HOW_FOUR:
+	case HOW_EIGHT:
 	case HOW_REST:
 		made = MADE_VALUE;
 		break;

@@ -16,30 +16,30 @@
 enum how {
 	HOW_UNSURE,
 	HOW_NOTHING,
-	HOW_FRESH,    /* one register, of which memory says nothing */
-	HOW_SELECT,   /* one, either source */
-	HOW_KEEP,     /* one, a part of each source, or the sum */
-	HOW_MIX,      /* one, computed in another way */
-	HOW_PAIR,     /* two, of pairs */
-	HOW_LOOSE,    /* one or two, of one or of a pair */
-	HOW_TWO,      /* one or two of whichever, from elsewhere */
-	HOW_FOUR,     /* up to four, of matrices */
-	HOW_REST,     /* nobody counts how many */
-	HOW_LEA,      /* (A and C, shifted) + B */
-	HOW_MAD,      /* A * B + C */
-	HOW_WIDE,     /* the same, and C and the result are pairs */
-	HOW_HIGH,     /* the upper half of that */
-	HOW_LOAD,     /* from an address in A and the next register, or in uniform ones */
-	HOW_ATOMIC,   /* the same */
-	HOW_GLOBAL,   /* memory at such an address, but no register, */
-	HOW_FETCH,    /* nor here, for it goes to shared memory */
-	HOW_BULK,     /* the same, and all addresses are in uniform registers */
-	HOW_STORE,    /* to such an address, perhaps in local memory, */
-	HOW_SPILL,    /* or surely there */
-	HOW_LOCAL,    /* from there */
-	HOW_SHARED,   /* from shared memory */
-	HOW_MATRIX,   /* the same, up to four registers */
-	HOW_EXCHANGE, /* the same, up to two */
+	HOW_FRESH,  /* one register, of which memory says nothing */
+	HOW_SELECT, /* one, either source */
+	HOW_KEEP,   /* one, a part of each source, or the sum */
+	HOW_MIX,    /* one, computed in another way */
+	HOW_PAIR,   /* two, of pairs */
+	HOW_LOOSE,  /* one or two, of one or of a pair */
+	HOW_TWO,    /* one or two of whichever, from elsewhere */
+	HOW_FOUR,   /* up to four, of matrices, */
+	HOW_EIGHT,  /* or up to eight */
+	HOW_REST,   /* nobody counts how many */
+	HOW_LEA,    /* (A and C, shifted) + B */
+	HOW_MAD,    /* A * B + C */
+	HOW_WIDE,   /* the same, and C and the result are pairs */
+	HOW_HIGH,   /* the upper half of that */
+	HOW_LOAD,   /* from an address in A and the next register, or in uniform ones */
+	HOW_ATOMIC, /* the same, up to four registers */
+	HOW_GLOBAL, /* memory at such an address, but no register, */
+	HOW_FETCH,  /* nor here, for it goes to shared memory */
+	HOW_BULK,   /* the same, and all addresses are in uniform registers */
+	HOW_STORE,  /* to such an address, perhaps in local memory, */
+	HOW_SPILL,  /* or surely there */
+	HOW_LOCAL,  /* from there */
+	HOW_SHARED, /* from shared memory */
+	HOW_MATRIX, /* the same, up to four registers */
 	HOW_CONSTANT,
 	HOW_BRANCH,
 	HOW_COLLECT, /* a branch, in one of its forms */

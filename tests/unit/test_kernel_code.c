@@ -517,6 +517,39 @@ static void test_simulated(void **state)
 	kernel_code_unloaded(HANDLE(10));
 }
 
+/* ---- code of a few words ------------------------------------------------------------------------
+ */
+
+/* Addresses come from memory in ways that the kernels above do not show, or that no compiler's
+ * release makes of them for sure. */
+static void test_words(void **state)
+{
+#define LDG_WORDS 0x0000000402027981, 0x000ea2000c1e1b00 /* LDG.64 R2, [R2.64] */
+#define USE_WORDS 0x0000000406007981, 0x000ea2000c1e1900 /* LDG R0, [R6.64] */
+#define END_WORDS 0x000000000000794d, 0x000fea0003800000 /* EXIT */
+	static const struct {
+		unsigned sm;
+		enum code_reach reach;
+		uint64_t code[10];
+	} few[] = {
+		{90, CODE_NEAR, {USE_WORDS, END_WORDS}},
+		/* ATOMG.EXCH.128 R4, [R2.64], R8 */
+		{90, CODE_BY_VALUE, {0x00000008020479a8, 0x001ea2000c1ee9c4, USE_WORDS, END_WORDS}},
+		/* ATOMG.ADD.F32x4 R4, [R2.64], R12 */
+		{90, CODE_BY_VALUE, {0x0000000c020479a3, 0x001ea200081ef7c4, USE_WORDS, END_WORDS}},
+		/* LDGMC.ADD.F16x8 R4, [RZ.U32+UR4] */
+		{90, CODE_BY_VALUE, {0x00000000ff0479a5, 0x000ea20008014504, USE_WORDS, END_WORDS}},
+		/* DMMA.16x8x8 R0, R8, R4, RZ */
+		{90, CODE_BY_VALUE, {0x000000040800723f, 0x004e2400000020ff, USE_WORDS, END_WORDS}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(few) / sizeof(*few); i++)
+		if (code_reach_of((const unsigned char *)few[i].code, sizeof(few[i].code),
+				  few[i].sm) != few[i].reach)
+			fail_msg("code %zu reaches differently", i);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -529,6 +562,7 @@ int main(void)
 		cmocka_unit_test(test_what_fits),
 		cmocka_unit_test(test_images_cut_and_changed),
 		cmocka_unit_test(test_unknown_instruction),
+		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_loaded),
 		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_libraries),
