@@ -449,7 +449,7 @@ static enum made pair(const struct made_file *file, unsigned at, enum made *uppe
 enum made made_address(const struct made_instruction *in, const struct made_state *state,
 		       enum made *upper)
 {
-	const bool bulk = in->how == HOW_BULK, loads = in->how == HOW_LOAD || in->how == HOW_FETCH;
+	const bool bulk = in->how == HOW_BULK, loads = in->how == HOW_LOAD;
 	const unsigned a = bits(in->low, 24, 8);
 	enum made made;
 
