@@ -180,6 +180,7 @@ static unsigned registers_written(const struct made_instruction *in, unsigned *s
 	*surely = 1;
 	switch (in->how) {
 	case HOW_FRESH:
+	case HOW_VOTES:
 	case HOW_SELECT:
 	case HOW_KEEP:
 	case HOW_MIX:
@@ -267,6 +268,7 @@ static enum made result(const struct made_instruction *in, enum made local,
 	case HOW_LOCAL:
 		made = possible(local); /* of some of it */
 		break;
+	case HOW_VOTES:
 	case HOW_TWO:
 	case HOW_FOUR:
 	case HOW_EIGHT:

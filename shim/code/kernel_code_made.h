@@ -17,6 +17,7 @@ enum how {
 	HOW_UNSURE,
 	HOW_NOTHING,
 	HOW_FRESH,  /* one register, of which memory says nothing */
+	HOW_VOTES,  /* one, of a predicate of each thread */
 	HOW_SELECT, /* one, either source */
 	HOW_KEEP,   /* one, a part of each source, or the sum */
 	HOW_MIX,    /* one, computed in another way */
