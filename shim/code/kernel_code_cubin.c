@@ -521,16 +521,19 @@ int code_read_cubin(const unsigned char *image, size_t bytes, struct code_table 
 	for (size_t i = 0; !result && i < cubin.symbols; i++) {
 		const Elf64_Sym *symbol = &cubin.symbol[i];
 		const char *name = symbol_name(&cubin, symbol);
+		uint32_t deeds;
 
 		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || !(symbol->st_other & ENTRY) ||
 		    !symbol->st_shndx || symbol->st_shndx >= cubin.sections)
 			continue;
 		if (table->layouts)
 			read_layout(&cubin, symbol->st_shndx, &layout);
-		if (!code_table_add(
-			    table, name, strlen(name),
-			    deeds_of_kernel(&cubin, symbol->st_shndx,
-					    !table->wanted || !strcmp(name, table->wanted))) ||
+		deeds = deeds_of_kernel(&cubin, symbol->st_shndx,
+					!table->wanted || !strcmp(name, table->wanted));
+		/* Paths are followed from where the section begins. */
+		if (symbol->st_value)
+			deeds |= CODE_UNPROVEN;
+		if (!code_table_add(table, name, strlen(name), deeds) ||
 		    (table->layouts && !code_table_place(table, &layout)))
 			result = -ENOMEM;
 	}

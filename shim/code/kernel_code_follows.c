@@ -245,6 +245,8 @@ static void leave(struct walk *walk, const struct block *block, const union regi
 		arrive(walk, target_of(walk, last, &in), with);
 	if (in.how == HOW_RETURN && block->called >= 0)
 		go_on_behind_calls(walk, &walk->called[block->called], with);
+	else if (in.how == HOW_RETURN) /* nobody called: a jump to anywhere */
+		walk->unsure = true;
 	for (size_t i = 0; called && in.guard == MADE_ALWAYS && i < WORDS; i++)
 		kept.bits[i] &= ~called->written.bits[i];
 	if (!made_stops(&in))

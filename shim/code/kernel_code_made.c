@@ -487,17 +487,16 @@ int64_t made_distance(const struct made_instruction *in, unsigned sm)
 	return bytes % MADE_INSTRUCTION ? INT64_MIN : bytes / MADE_INSTRUCTION;
 }
 
-/* Branches and exits have a second predicate, and some branches are taken by those who are
+/* Branches, returns and exits have a second predicate, and some branches are taken by those who are
  * together, or are not. */
 bool made_stops(const struct made_instruction *in)
 {
 	const bool plain = in->guard == MADE_ALWAYS && bits(in->high, 23, 4) == MADE_ALWAYS;
 
 	switch (in->how) {
-	case HOW_RETURN:
-		return in->guard == MADE_ALWAYS;
 	case HOW_BRANCH:
 		return plain && in->shape == 4 && !bits(in->low, 32, 2);
+	case HOW_RETURN:
 	case HOW_EXIT:
 		return plain;
 	default:

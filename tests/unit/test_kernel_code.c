@@ -4,6 +4,7 @@
  * the same from every kind of image, what happens when images come and go, and inputs that are cut
  * off or changed, which end at a page that cannot be read.
  */
+#include <elf.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -312,6 +313,29 @@ static void test_unknown_instruction(void **state)
 	free(file.at);
 }
 
+/* A kernel that does not begin where its section does. */
+static void test_later_entry(void **state)
+{
+	struct file file = code_file("sm_90a.cubin");
+	const Elf64_Ehdr *head = (const void *)file.at;
+	const Elf64_Shdr *section = (const void *)(file.at + head->e_shoff);
+	struct code_table table;
+
+	(void)state;
+	for (unsigned i = 0; i < head->e_shnum; i++) {
+		Elf64_Sym *symbol = (void *)(file.at + section[i].sh_offset);
+
+		for (size_t k = 0;
+		     section[i].sh_type == SHT_SYMTAB && k < section[i].sh_size / sizeof(*symbol);
+		     k++)
+			symbol[k].st_value += ELF64_ST_TYPE(symbol[k].st_info) == STT_FUNC ? 16 : 0;
+	}
+	assert_int_equal(read_image(file.at, file.bytes, 90, 0, &table), 0);
+	assert_true(code_table_deeds(&table, "plain") & CODE_UNPROVEN);
+	code_table_free(&table);
+	free(file.at);
+}
+
 /* ---- images come and go -------------------------------------------------------------------------
  */
 
@@ -555,6 +579,8 @@ static void test_words(void **state)
 		{80, CODE_FOLLOWS, {LDG_WORDS, 0x000000000200798f, 0x004fe80005800100, END_WORDS}},
 		/* DMMA.16x8x8 R0, R8, R4, RZ */
 		{90, CODE_BY_VALUE, {0x000000040800723f, 0x004e2400000020ff, USE_WORDS, END_WORDS}},
+		/* RET.REL R20: a jump, where nobody called */
+		{80, CODE_BY_VALUE, {0x0000000014007950, 0x000fea0003c3ffff, END_WORDS}},
 	};
 
 	(void)state;
@@ -576,6 +602,7 @@ int main(void)
 		cmocka_unit_test(test_what_fits),
 		cmocka_unit_test(test_images_cut_and_changed),
 		cmocka_unit_test(test_unknown_instruction),
+		cmocka_unit_test(test_later_entry),
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_loaded),
 		cmocka_unit_test(test_file),
