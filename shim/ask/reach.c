@@ -267,7 +267,10 @@ void reach_refine(const struct sight *sight, bool may_ask)
 	    (stale || (answer->launches & (answer->launches + 1)) == 0))
 		ask(answer, sight->op, sight->list);
 	answer->launches += may_ask;
-	sight->list->far = !answer->near || stale;
+	sight->list->far = !answer->near || stale ||
+			   (answer->read &&
+			    kernel_code_variables(sight->function->handle, sight->function->name,
+						  sight->function->code));
 	sight->list->unsettled = !answer->known;
 }
 

@@ -6,7 +6,8 @@
  * it lay there. Of others, before the first launch and ever more rarely later, our own kernel looks
  * on its stream for such addresses in all that it was pointed to; and again where a copy was seen
  * to bring some. Where there are some, or as long as the answer is not back, it may touch anything.
- * So may one that no parameter leads anywhere, unless its code uses nothing but these.
+ * So may one that finds them in variables of its module, and one that no parameter leads anywhere,
+ * unless its code uses nothing but these.
  *
  * All functions: flow lock held.
  */

@@ -384,6 +384,14 @@ const char *kernel_code_hindrance(CUfunction handle, const char *name, uint32_t 
 	return gravest(exposed ? deeds : deeds & ~(uint32_t)DEED_CONSTANTS);
 }
 
+bool kernel_code_variables(CUfunction handle, const char *name, uint32_t *known)
+{
+	bool exposed;
+	uint32_t deeds = ask(handle, name, known, &exposed);
+
+	return deeds & CODE_KEEPS || (deeds & DEED_CONSTANTS && exposed);
+}
+
 /* Whatever leads to other memory, or to other code. */
 #define REACHES                                                                                    \
 	(DEED_UNKNOWN | DEED_LAUNCHES | DEED_INDIRECT | DEED_GLOBALS | DEED_TEXTURES | DEED_MAPS | \

@@ -53,6 +53,10 @@ enum code_reach {
 /* Costs what a first hindrance does. */
 enum code_reach kernel_code_reach(CUfunction handle, const char *name, uint32_t *known);
 
+/* Does it use what the program or another kernel may have put addresses into: variables of its
+ * module, or constants that the program may have set? */
+bool kernel_code_variables(CUfunction handle, const char *name, uint32_t *known);
+
 /* Does the image that it comes from have a kernel of that name, too? -1: not known. */
 int kernel_code_beside(CUfunction handle, const char *name);
 

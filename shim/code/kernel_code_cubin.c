@@ -214,7 +214,7 @@ static uint32_t deeds_of_symbol(const struct cubin *cubin, size_t index, unsigne
 	if (symbol->st_shndx == SHN_UNDEF) {
 		if (begins(name, ".nv.reservedSmem"))
 			return 0;
-		return type == STT_FUNC ? DEED_LAUNCHES : DEED_GLOBALS;
+		return type == STT_FUNC ? DEED_LAUNCHES : DEED_GLOBALS | CODE_KEEPS;
 	}
 	if (symbol->st_shndx >= cubin->sections || (type > STT_FUNC && type != STT_SECTION))
 		return type == STT_LOOS || type == STT_LOOS + 1 ? DEED_TEXTURES : DEED_UNKNOWN;
@@ -229,7 +229,10 @@ static uint32_t deeds_of_symbol(const struct cubin *cubin, size_t index, unsigne
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
 		if (type == STT_OBJECT && !strcmp(name, tables[i]))
 			return 0;
-	return begins(where, ".nv.global") ? DEED_GLOBALS : DEED_UNKNOWN;
+	if (!begins(where, ".nv.global"))
+		return DEED_UNKNOWN;
+	return DEED_GLOBALS |
+	       (symbol->st_size < 8 || code_is_string(name, strlen(name)) ? 0 : CODE_KEEPS);
 }
 
 /* A word of bank 4 is read; offset -1: any. */

@@ -176,8 +176,9 @@ static bool add_simulated(const char *symbol, struct code_table *table)
 		const size_t length = strlen(rows[i].beginning);
 
 		if (!strncmp(symbol, rows[i].beginning, length))
-			return code_table_add(table, symbol + length, strlen(symbol + length),
-					      rows[i].deeds);
+			return code_table_add(
+				table, symbol + length, strlen(symbol + length),
+				rows[i].deeds | (rows[i].deeds & DEED_GLOBALS ? CODE_KEEPS : 0));
 	}
 	return true;
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "shim/code/kernel_code.h"
 
@@ -36,6 +37,15 @@ enum code_reach code_reach_of(const unsigned char *code, size_t bytes, unsigned 
 
 /* Or what a simulated GPU runs says of itself that it is near. */
 #define CODE_SAYS_NEAR (1u << 29)
+
+/* Or a variable of its module may hold an address; compilers' own for strings hold none. */
+#define CODE_KEEPS (1u << 27)
+
+static inline bool code_is_string(const char *name, size_t length)
+{
+	return (length >= 4 && !memcmp(name, "$str", 4)) ||
+	       (length >= 10 && !memcmp(name, "__unnamed_", 10));
+}
 
 /* Kernels by a hash of their name, sorted once they are all in. */
 struct code_table {

@@ -326,6 +326,8 @@ static bool add_variable(struct reader *r, uint32_t deeds)
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
 		if (is(&r->token, tables[i]))
 			return true;
+	if (deeds == DEED_GLOBALS && !code_is_string(r->token.at, r->token.length))
+		deeds |= CODE_KEEPS;
 	return code_table_add(&r->names, r->token.at, r->token.length, deeds);
 }
 

@@ -346,6 +346,35 @@ static void copied_by(const char *kernel, enum telling telling)
 	bench_close(&b);
 }
 
+/* … or finds it in a variable of its module, where some other kernel put it. */
+static void address_in_module(void)
+{
+	CUfunction keep, copy_kept;
+	CUdeviceptr copy, other;
+	struct bench b;
+	int n;
+
+	bench_open(&b, APART);
+	n = (int)b.scores;
+	CHECK(cuModuleGetFunction(&keep, b.app.module, "reach_keep"));
+	CHECK(cuModuleGetFunction(&copy_kept, b.app.module, "reach_copy_kept_to"));
+	copy = app_alloc(b.scores * 2);
+	other = app_alloc(b.scores * 2);
+	CHECK(cuMemsetD16(other, 0x3c00, b.scores));
+	app_launch(&b.app, keep, 1, 1, (void *[]){&copy, &other});
+	for (int r = 0; r < 2 * REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		if (r == REPETITIONS)
+			app_launch(&b.app, keep, 1, 1, (void *[]){&copy, &b.t.p});
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		app_launch(&b.app, copy_kept, ((unsigned)n + 255) / 256, 256,
+			   (void *[]){&copy, &n});
+		app_observe(&b.report, "copy", r, copy, b.scores);
+	}
+	bench_close(&b);
+}
+
 CASE(address_in_halves, copied_by("reach_copy_halves", IN_HALVES))
 CASE(address_askew, copied_by("reach_copy_packed", PACKED))
 CASE(address_before, copied_by("reach_copy_from_one", FROM_ONE))
@@ -468,5 +497,6 @@ const struct hazard hazards_observe[] = {
 	ONCE(address_in_halves, "a kernel is given P's address in two numbers"),
 	ONCE(address_askew, "… behind a single byte"),
 	ONCE(address_before, "… less an element, and counts from one"),
+	ONCE(address_in_module, "… nowhere but in a variable of its module"),
 	{0},
 };

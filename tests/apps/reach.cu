@@ -88,3 +88,14 @@ extern "C" __global__ void reach_copy_kept(int count)
 }
 SIM_KERNEL(reach_copy_kept)
 SIM_DEED(GLOBALS, reach_copy_kept)
+
+/* … or one of them, while it is told the other. */
+extern "C" __global__ void reach_copy_kept_to(__half *to, int count)
+{
+	const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+	if (i < count)
+		to[i] = reach_from[i];
+}
+SIM_KERNEL(reach_copy_kept_to)
+SIM_DEED(GLOBALS, reach_copy_kept_to)
