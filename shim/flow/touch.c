@@ -118,9 +118,11 @@ static bool may_run(const struct op_launch *launch)
 {
 	const unsigned *grid = launch->grid, *block = launch->block;
 
-	return grid[0] && grid[1] && grid[2] && grid[1] <= 65535 && grid[2] <= 65535 && block[0] &&
-	       block[1] && block[2] && (uint64_t)block[0] * block[1] <= 1024 &&
-	       (uint64_t)block[0] * block[1] * block[2] <= 1024;
+	return grid[0] && grid[1] && grid[2] && grid[0] <= INT32_MAX && grid[1] <= 65535 &&
+	       grid[2] <= 65535 && block[0] && block[1] && block[2] && block[2] <= 64 &&
+	       (uint64_t)block[0] * block[1] <= 1024 &&
+	       (uint64_t)block[0] * block[1] * block[2] <= 1024 &&
+	       launch->shared_bytes <= 227u << 10;
 }
 
 static void add_range(struct access_list *list, const struct op_range *range, enum access_mode mode,
