@@ -11,7 +11,7 @@
 #define LDG   0x181
 #define WORDS (sizeof(struct made_file) / sizeof(uint64_t))
 
-enum { FROM__ = 0, FROM_A = 1, FROM_B = 2, FROM_AB = 3, FROM_ABC = 7 };
+enum { FROM__ = 0, FROM_A = 1, FROM_B = 2, FROM_C = 4, FROM_AB = 3, FROM_ABC = 7 };
 
 /* Registers of the thread, uniform ones, or from the former to the latter. */
 enum file_use { USE_R, USE_U, USE_X };
@@ -115,8 +115,9 @@ static enum made operand(const struct made_instruction *in, const struct made_st
 			 enum operand which, unsigned neighbour)
 {
 	const bool warp = in->use == USE_U;
-	/* The lower word has C, or an immediate, a constant or a uniform register in its place. */
-	const bool swapped = in->shape == 2 || in->shape == 3 || in->shape == 7;
+	/* Where there is a C, the lower word has it, or what stands in its place. */
+	const bool swapped =
+		in->from & FROM_C && (in->shape == 2 || in->shape == 3 || in->shape == 7);
 	const bool lower = which && (which == OPERAND_C) == swapped;
 	unsigned at = which == OPERAND_A ? bits(in->low, 24, 8)
 		      : lower		 ? bits(in->low, 32, 8)
