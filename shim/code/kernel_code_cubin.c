@@ -198,6 +198,26 @@ static bool relocation_of(const struct cubin *cubin, unsigned section, size_t i,
 	return false;
 }
 
+/* Is there room for an address in a variable? Not where a table's numbers are. */
+static bool may_keep(const struct cubin *cubin, const Elf64_Sym *symbol, const char *name)
+{
+	size_t bytes;
+	const unsigned char *all = content(cubin, symbol->st_shndx, &bytes);
+	const uint64_t begin = symbol->st_value, size = symbol->st_size;
+	uint64_t word;
+
+	if (size < sizeof(word) || code_is_string(name, strlen(name)))
+		return false;
+	if (!all || begin > bytes || size > bytes - begin)
+		return true;
+	for (uint64_t at = (begin + 7) & ~7ull; at + sizeof(word) <= begin + size; at += 8) {
+		memcpy(&word, all + at, sizeof(word));
+		if (!word)
+			return true;
+	}
+	return false;
+}
+
 /* What it is to name that symbol in the code of `section` (or in bank 4, then 0). *called: another
  * section whose code it leads to. */
 static uint32_t deeds_of_symbol(const struct cubin *cubin, size_t index, unsigned section,
@@ -231,8 +251,7 @@ static uint32_t deeds_of_symbol(const struct cubin *cubin, size_t index, unsigne
 			return 0;
 	if (!begins(where, ".nv.global"))
 		return DEED_UNKNOWN;
-	return DEED_GLOBALS |
-	       (symbol->st_size < 8 || code_is_string(name, strlen(name)) ? 0 : CODE_KEEPS);
+	return DEED_GLOBALS | (may_keep(cubin, symbol, name) ? CODE_KEEPS : 0);
 }
 
 /* A word of bank 4 is read; offset -1: any. */
