@@ -10,7 +10,6 @@
 #include <string.h>
 
 const char *only_kind;
-bool indirect;
 
 bool left_out(const char *list, int number)
 {
@@ -44,7 +43,9 @@ static bool pick(struct happening *h, enum asks asks)
 
 static const struct event_kind *choose(const struct site *z, struct rng *r)
 {
-	const struct event_kind *tables[] = {reads, writes, orders};
+	const struct event_kind *tables[] = {reads,    writes,	orders, addresses,
+					     refusals, factors, mapped};
+	const int count = sizeof(tables) / sizeof(*tables);
 	const char *only = only_kind;
 	unsigned all = 0, at;
 
@@ -52,14 +53,16 @@ static const struct event_kind *choose(const struct site *z, struct rng *r)
 		only = chance(r, 50) ? "write both ends" : "write inputs by and by";
 	if (!only && graph_kept() && chance(r, 30))
 		only = "kept graph";
-	for (int i = 0; i < 3; i++)
+	if (!only && z->mapping && chance(r, 40))
+		only = "by a second address";
+	for (int i = 0; i < count; i++)
 		for (const struct event_kind *k = tables[i]; k->name; k++) {
 			if (only && strcmp(k->name, only) == 0)
 				return k;
 			all += (unsigned)k->weight;
 		}
 	at = below(r, all);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < count; i++)
 		for (const struct event_kind *k = tables[i]; k->name; k++) {
 			if (at < (unsigned)k->weight)
 				return k;

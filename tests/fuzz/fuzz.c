@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  *     fuzz SEED [--trace FILE] [--without-occurrences N,…] [--without-events N,…] [--only KIND]
- *          [--indirect]
+ *          [--count]
  *
  * Runs the program that the seed stands for. With APP_DUMP=FILE all that it observed goes there
  * (dump.h). Status 2, and a line on stderr, where a call fails.
@@ -77,6 +77,44 @@ void trace(const char *format, ...)
 	fprintf(trace_file, "[%d:%d.%d] %s\n", here ? here->number : 0,
 		here ? here->occurrence : -1, here ? here->step : -1, line);
 	fflush(trace_file);
+}
+
+/* ---- what occurs ------------------------------------------------------------------------------
+ */
+
+static struct {
+	const char *what;
+	int times;
+} occurred[65];
+static pthread_mutex_t occurring = PTHREAD_MUTEX_INITIALIZER;
+
+void occurs(const char *what)
+{
+	int i = 0;
+
+	pthread_mutex_lock(&occurring);
+	while (occurred[i].what && strcmp(occurred[i].what, what) != 0)
+		i++;
+	occurred[i].what = what;
+	occurred[i].times++;
+	pthread_mutex_unlock(&occurring);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Threads come to them in any order. */
+static void print_occurred(void)
+{
+	int count = 0;
+
+	while (occurred[count].what)
+		count++;
+	qsort(occurred, (size_t)count, sizeof(*occurred), by_name);
+	for (int i = 0; occurred[i].what; i++)
+		printf("occurs %d %s\n", occurred[i].times, occurred[i].what);
 }
 
 cudaDataType cuda_type(void)
@@ -170,11 +208,17 @@ void lane_open(struct lane *l, int number, struct rng *r)
 	l->ones = allocate(512 * width);
 	l->arrays = allocate(ARRAY_BYTES);
 	l->scalars = allocate(512);
+	l->tables = allocate(TABLE_BYTES);
+	l->work = allocate(WORK_BYTES);
+	if (chance(r, 25))
+		OK(cublasCreate(&l->second));
 	OK(cuMemAllocHost((void **)&l->pinned, PINNED_BYTES));
 	set_numbers(l->arena, 0, ARENA_BYTES / width);
 	set_numbers(l->spare, 0, SPARE_BYTES / width);
 	set_numbers(l->ones, 1, 512);
 	OK(cuMemsetD8(l->scalars, 0, 512));
+	OK(cuMemsetD8(l->tables, 0, TABLE_BYTES));
+	OK(cuMemsetD8(l->work, 0, WORK_BYTES));
 	OK(cuCtxSynchronize());
 }
 
@@ -201,6 +245,8 @@ void lane_close(struct lane *l)
 	observe_everything();
 	graph_forget();
 	OK(cublasDestroy(l->blas));
+	if (l->second)
+		OK(cublasDestroy(l->second));
 	OK(cublasLtDestroy(l->lt));
 	OK(cuModuleUnload(l->module));
 	fclose(l->dump);
@@ -387,9 +433,11 @@ static void write_dump(void)
 
 int main(int argc, char **argv)
 {
+	bool count = false;
+
 	for (int i = 2; i < argc; i++) {
-		if (!strcmp(argv[i], "--indirect")) {
-			indirect = true;
+		if (!strcmp(argv[i], "--count")) {
+			count = true;
 			continue;
 		}
 		if (i + 1 == argc)
@@ -405,12 +453,14 @@ int main(int argc, char **argv)
 	}
 	if (argc < 2) {
 		fprintf(stderr, "usage: fuzz SEED [--trace FILE] [--without-occurrences N,...] "
-				"[--without-events N,...] [--only KIND] [--indirect]\n");
+				"[--without-events N,...] [--only KIND] [--count]\n");
 		return 64;
 	}
 	seed = strtoull(argv[1], NULL, 10);
 	program();
 	write_dump();
 	printf("seed %s, %d lanes, %d sites\n", argv[1], lane_count, site_count);
+	if (count)
+		print_occurred();
 	return 0;
 }

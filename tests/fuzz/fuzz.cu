@@ -45,6 +45,11 @@ static __device__ int visible(int row, int rows, int columns)
 	return end < 0 ? 0 : end < columns ? end : columns;
 }
 
+struct __attribute__((packed)) askew {
+	char tag;
+	void *at;
+};
+
 #define KERNEL(name, s, parameters, body)                                                          \
 	extern "C" __global__ void fuzz_##name##_##s parameters { body }                           \
 	SIM_KERNEL(fuzz_##name##_##s)
@@ -62,6 +67,16 @@ static __device__ int visible(int row, int rows, int columns)
 	       ROW; softmax(y, visible(blockIdx.x, rows, columns), columns, true, [=](int j) { return f * number(x[j]); });) \
 	KERNEL(keys##more, s, (B *out, const A *in, const T *mask, float f, int columns),          \
 	       ROW; softmax(y, columns, columns, false, [=](int j) { return f * number(x[j]) + number(mask[j]); });)
+
+#define APARTS(how, T, s)                                                                          \
+	EACH(copy_halves_##how, s, (T *out, unsigned low, unsigned high, long long n),             \
+	     out[i] = ((const T *)((unsigned long long)high << 32 | low))[i];)                     \
+	EACH(fill_halves_##how, s, (unsigned low, unsigned high, float v, long long n),            \
+	     store((T *)((unsigned long long)high << 32 | low) + i, v);)                           \
+	EACH(copy_askew_##how, s, (T *out, struct askew p, long long n), out[i] = ((const T *)p.at)[i];) \
+	EACH(fill_askew_##how, s, (struct askew p, float v, long long n), store((T *)p.at + i, v);) \
+	EACH(copy_from_one_##how, s, (T *out, const T *in, long long n), out[i] = in[i + 1];)      \
+	EACH(fill_from_one_##how, s, (T *to, float v, long long n), store(to + i + 1, v);)
 
 #define KERNELS(T, s)                                                                              \
 	EACH(scale, s, (T *out, const T *in, float f, long long n), store(out + i, number(in[i]) * f);) \
@@ -92,8 +107,27 @@ static __device__ int visible(int row, int rows, int columns)
 	EACH(copy_after, s, (T *out, const T *start, long long skip, long long n), out[i] = start[skip + i];) \
 	/* every `step`th number only */                                                           \
 	EACH(fill_some, s, (T *out, float v, int step, long long n), if (i % step == 0) store(out + i, v);) \
-	/* the address lies in memory */                                                           \
-	EACH(copy_through, s, (T *out, const T *const *in, long long n), out[i] = (*in)[i];)
+	/* the address lies in memory; a kernel whose code shows that, and one of which nobody knows */ \
+	EACH(copy_through, s, (T *out, const T *const *in, long long skip, long long n), out[i] = (*in)[skip + i];) \
+	SIM_DEED(FOLLOWS, fuzz_copy_through_##s)                                                   \
+	EACH(copy_by_table, s, (T *out, const T *const *in, long long skip, long long n), out[i] = (*in)[skip + i];) \
+	EACH(fill_through, s, (T *const *to, long long skip, float v, long long n), store(*to + skip + i, v);) \
+	SIM_DEED(FOLLOWS, fuzz_fill_through_##s)                                                   \
+	EACH(fill_by_table, s, (T *const *to, long long skip, float v, long long n), store(*to + skip + i, v);) \
+	EACH(copy_twice_through, s, (T *out, const T *const *const *in, long long skip, long long n), out[i] = (**in)[skip + i];) \
+	SIM_DEED(FOLLOWS, fuzz_copy_twice_through_##s)                                             \
+	/* puts an address there */                                                                \
+	KERNEL(put, s, (void **cell, void *value), if (!INDEX) *cell = value;)                     \
+	SIM_NEAR(fuzz_put_##s)                                                                     \
+	/* the address in two numbers, behind a byte, or of the number before the first */         \
+	APARTS(near, T, s)                                                                         \
+	SIM_NEAR(fuzz_copy_halves_near_##s)                                                        \
+	SIM_NEAR(fuzz_fill_halves_near_##s)                                                        \
+	SIM_NEAR(fuzz_copy_askew_near_##s)                                                         \
+	SIM_NEAR(fuzz_fill_askew_near_##s)                                                         \
+	SIM_NEAR(fuzz_copy_from_one_near_##s)                                                      \
+	SIM_NEAR(fuzz_fill_from_one_near_##s)                                                      \
+	APARTS(any, T, s)
 
 /* Between numbers of 16 bits scores or P in fp32. */
 #define WIDE(T, s)                                                                                 \

@@ -46,6 +46,8 @@ void die(const char *call, int status, int line) __attribute__((noreturn));
 			die(#call, status_, __LINE__);                                             \
 	} while (0)
 void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* One more of those (a string constant), for --count. */
+void occurs(const char *what);
 
 /* ---- types of numbers --------------------------------------------------------------------- */
 
@@ -70,12 +72,15 @@ struct lane {
 	bool blocking;		       /* stream obeys the legacy default stream */
 	bool dry;		       /* marks only: a graph does the calls */
 	CUevent event[3];
-	cublasHandle_t blas;
+	cublasHandle_t blas, second; /* second: some products in its place; or NULL */
 	cublasLtHandle_t lt;
 	CUdeviceptr arena, spare, ones, scalars, sibling;
 	char *pinned;
-	CUdeviceptr arrays;
-	int arrays_at;
+	CUdeviceptr arrays, tables; /* tables: cells of eight bytes with addresses */
+	int arrays_at, tables_at;
+	CUdeviceptr
+		work; /* where cuBLAS may work, and nobody knows what lies there, or the program */
+	bool working;
 	size_t align;
 	FILE *dump;
 	char *dump_bytes;
@@ -87,6 +92,8 @@ enum { LAST = 9999 }; /* the occurrence that the end of the program counts as */
 #define SPARE_BYTES  ((size_t)128 << 10)
 #define PINNED_BYTES ((size_t)128 << 10)
 #define ARRAY_BYTES  ((size_t)64 << 10)
+#define TABLE_BYTES  ((size_t)16 << 10)
+#define WORK_BYTES   ((size_t)16 << 10)
 
 extern struct lane lanes[2];
 extern int lane_count;
@@ -109,6 +116,10 @@ bool is_ours(CUdeviceptr p, size_t bytes); /* within one live allocation of this
 CUdeviceptr base_of(CUdeviceptr p, size_t *bytes);
 int depth_of(CUdeviceptr p, size_t bytes); /* and DUMP_FLAGS that any of it has */
 void mark(CUdeviceptr p, size_t bytes, int depth);
+/* Another address of what lies at `of`, from now on; no more. */
+void appears(CUdeviceptr p, size_t bytes, CUdeviceptr of);
+void disappears(CUdeviceptr p);
+CUdeviceptr known(CUdeviceptr p, size_t bytes); /* that the driver gave */
 /* Scores of a graph, which FASHIM_GRAPHS=trust promises that nobody reads; or no longer. */
 void mark_promised(CUdeviceptr p, size_t bytes, bool promised);
 /* Numbers in fp32 among others, downstream of what has that depth. */
@@ -195,7 +206,8 @@ struct site {
 	enum placing placing;
 	enum form form;
 	float alpha;
-	CUdeviceptr mask, fixed[TENSORS];
+	CUdeviceptr mask, fixed[TENSORS], table; /* table: addresses of these; or 0 */
+	struct mapping *mapping;		 /* that these lie in; or NULL */
 	size_t mask_bytes;
 	int occurrences;
 };
@@ -253,6 +265,18 @@ void graph_again(CUstream s);	      /* launches a graph that was kept */
 bool graph_kept(void);
 void graph_forget(void);
 
+/* ---- memory at two addresses (mapped.c) ---------------------------------------------------- */
+
+/* Room for so many bytes. */
+struct mapping *mapping_make(size_t bytes, CUdeviceptr *at);
+
+/* ---- addresses in memory (addresses.c) ----------------------------------------------------- */
+
+/* Puts an address there, in one of the ways in which programs do so. */
+void address_put(CUstream s, struct rng *r, CUdeviceptr cell, CUdeviceptr address);
+/* A place for that many. */
+CUdeviceptr address_cells(int n);
+
 /* ---- events (event.c and its kinds) -------------------------------------------------------- */
 
 struct happening {
@@ -270,11 +294,11 @@ struct event_kind {
 	enum asks asks;
 	int weight;
 };
-extern const struct event_kind reads[], writes[], orders[];
+extern const struct event_kind reads[], writes[], orders[], addresses[], refusals[], factors[],
+	mapped[];
 void event_happen(struct chain *c, int number);
 void event_between(struct lane *l, int number); /* while no chain is under way */
 bool left_out(const char *list, int number);
 extern const char *only_kind, *without_events;
-extern bool indirect; /* also kernels that find an address in device memory */
 
 #endif

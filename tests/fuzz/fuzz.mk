@@ -5,7 +5,8 @@
 .PHONY: fuzz fuzz-programs
 FUZZ       := $(O)/tests/fuzz
 FUZZ_APP   := $(O)/apps/sim/fuzz
-FUZZ_PARTS := fuzz memory launch product site chain middle graph special event reads writes orders
+FUZZ_PARTS := fuzz memory launch product site chain middle graph special event reads writes orders \
+              addresses refusals factors mapped
 
 $(FUZZ_APP).kernels: $(PLAIN)/simgpu/cu/tests/fuzz/fuzz.o $(PLAIN)/simgpu/cuda_host.o
 	@mkdir -p $(@D)

@@ -35,7 +35,7 @@ static struct memory *find(CUdeviceptr p)
 	return found;
 }
 
-static CUdeviceptr known(CUdeviceptr p, size_t bytes)
+CUdeviceptr known(CUdeviceptr p, size_t bytes)
 {
 	struct memory *m;
 
@@ -65,6 +65,20 @@ CUdeviceptr allocate_async(size_t bytes, CUstream s)
 	OK(cuMemAllocAsync(&p, bytes, s));
 	trace("cuMemAllocAsync %llx bytes=%zu", p, bytes);
 	return known(p, bytes);
+}
+
+void appears(CUdeviceptr p, size_t bytes, CUdeviceptr of)
+{
+	uint8_t *marks = find(of)->marks;
+
+	known(p, bytes);
+	free(find(p)->marks);
+	find(p)->marks = marks;
+}
+
+void disappears(CUdeviceptr p)
+{
+	find(p)->lane = NULL;
 }
 
 void release(CUdeviceptr p, CUstream s, bool async)
@@ -281,6 +295,8 @@ void observe_everything(void)
 	trace("observe everything");
 	for (int i = 0; i < count; i++)
 		if (table[i].lane == here && table[i].base != here->arrays &&
+		    table[i].base != here->tables &&
+		    !(table[i].base == here->work && here->working) &&
 		    (table[i].bytes < LARGE || here->occurrence == LAST))
 			observe(here->stream, "everything", table[i].base, table[i].bytes);
 }

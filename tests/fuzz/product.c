@@ -5,6 +5,8 @@
  */
 #include "fuzz.h"
 
+#include <string.h>
+
 static size_t size_of_c(const struct product *p)
 {
 	return p->wide ? sizeof(float) : width;
@@ -78,32 +80,49 @@ static void by_lt(CUstream s, const struct product *p, const void *alpha, const 
 	OK(cublasLtMatmulDescDestroy(d));
 }
 
-static void by_cublas(CUstream s, const struct product *p, const void *alpha, const void *beta)
+/* Setting the stream took cuBLAS back to memory of its own. What a graph works in is never looked
+ * at again. */
+static void work_somewhere(cublasHandle_t blas, CUstream s)
+{
+	CUstreamCaptureStatus status;
+
+	if (!here->working)
+		return;
+	OK(cuStreamIsCapturing(s ? s : CU_STREAM_LEGACY, &status));
+	if (status != CU_STREAM_CAPTURE_STATUS_NONE)
+		return;
+	OK(cublasSetWorkspace(blas, (void *)here->work, WORK_BYTES));
+	occurs("a product that works in the program's memory");
+}
+
+static void by_cublas(cublasHandle_t blas, CUstream s, const struct product *p, const void *alpha,
+		      const void *beta)
 {
 	const cublasOperation_t op = p->transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
 	const cudaDataType t = cuda_type(), wide = type_of_c(p);
 	void *a = (void *)p->a, *b = (void *)p->b, *c = (void *)p->c;
 
-	OK(cublasSetStream(here->blas, (cudaStream_t)s));
+	OK(cublasSetStream(blas, (cudaStream_t)s));
+	work_somewhere(blas, s);
 	if (p->form == ARRAYS && p->batch <= 16) {
 		CUdeviceptr to = write_arrays(s, p);
 
-		OK(cublasGemmBatchedEx(here->blas, op, CUBLAS_OP_N, p->m, p->n, p->k, alpha,
+		OK(cublasGemmBatchedEx(blas, op, CUBLAS_OP_N, p->m, p->n, p->k, alpha,
 				       (const void **)to, t, p->lda, (const void **)(to + 128), t,
 				       p->ldb, beta, (void **)(to + 256), wide, p->ldc, p->batch,
 				       CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 	} else if (p->form == TYPED && type == F32) {
-		OK(cublasSgemmStridedBatched(here->blas, op, CUBLAS_OP_N, p->m, p->n, p->k, alpha,
-					     a, p->lda, p->stride_a, b, p->ldb, p->stride_b, beta,
-					     c, p->ldc, p->stride_c, p->batch));
+		OK(cublasSgemmStridedBatched(blas, op, CUBLAS_OP_N, p->m, p->n, p->k, alpha, a,
+					     p->lda, p->stride_a, b, p->ldb, p->stride_b, beta, c,
+					     p->ldc, p->stride_c, p->batch));
 	} else if (p->form == TYPED && p->batch == 1) {
-		OK(cublasGemmEx(here->blas, op, CUBLAS_OP_N, p->m, p->n, p->k, alpha, a, t, p->lda,
-				b, t, p->ldb, beta, c, wide, p->ldc, CUBLAS_COMPUTE_32F,
+		OK(cublasGemmEx(blas, op, CUBLAS_OP_N, p->m, p->n, p->k, alpha, a, t, p->lda, b, t,
+				p->ldb, beta, c, wide, p->ldc, CUBLAS_COMPUTE_32F,
 				CUBLAS_GEMM_DEFAULT));
 	} else {
-		OK(cublasGemmStridedBatchedEx(here->blas, op, CUBLAS_OP_N, p->m, p->n, p->k, alpha,
-					      a, t, p->lda, p->stride_a, b, t, p->ldb, p->stride_b,
-					      beta, c, wide, p->ldc, p->stride_c, p->batch,
+		OK(cublasGemmStridedBatchedEx(blas, op, CUBLAS_OP_N, p->m, p->n, p->k, alpha, a, t,
+					      p->lda, p->stride_a, b, t, p->ldb, p->stride_b, beta,
+					      c, wide, p->ldc, p->stride_c, p->batch,
 					      CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 	}
 }
@@ -129,9 +148,42 @@ static int upstream(const struct product *p)
 	return depth;
 }
 
+/* Where alpha and beta lie on the device: in a place of their own, whose bytes the host sets each
+ * time, or where something else lies before and afterwards, as the stream comes to it. */
+static CUdeviceptr factors_of(CUstream s, const struct product *p, struct rng *r)
+{
+	const float both[] = {p->alpha, p->beta};
+	CUdeviceptr at = here->scalars;
+	unsigned bits[2];
+
+	if (chance(r, 40)) {
+		settle(s);
+		OK(cuMemcpyHtoD(at, both, sizeof(both)));
+		OK(cuStreamSynchronize(CU_STREAM_LEGACY));
+		return at;
+	}
+	at = arena_take(r, sizeof(both), LAST);
+	arena_give(at);
+	memcpy(bits, both, sizeof(bits));
+	trace("factors at %llx", at);
+	occurs("factors in the arena");
+	if (chance(r, 50)) {
+		OK(cuMemsetD32Async(at, bits[0], 1, s));
+		OK(cuMemsetD32Async(at + sizeof(float), bits[1], 1, s));
+	} else {
+		OK(cuCtxSynchronize());
+		memcpy(here->pinned, both, sizeof(both));
+		OK(cuMemcpyHtoDAsync(at, here->pinned, sizeof(both), s));
+	}
+	mark(at, sizeof(both), 0);
+	return at;
+}
+
 void multiply(CUstream s, const struct product *p)
 {
 	const void *alpha = &p->alpha, *beta = &p->beta;
+	struct rng r = rng_of((uint64_t)here->occurrence, 8000 + (uint64_t)here->step);
+	cublasHandle_t blas = here->blas;
 	const int depth = upstream(p);
 
 	trace("product form=%d %s%d,%d,%d A=%llx/%d+%lld B=%llx/%d+%lld C=%llx/%d+%lld x%d "
@@ -147,19 +199,24 @@ void multiply(CUstream s, const struct product *p)
 	if (here->dry)
 		return;
 	if (p->device_scalars) {
-		const float both[] = {p->alpha, p->beta};
-
-		settle(s);
-		OK(cuMemcpyHtoD(here->scalars, both, sizeof(both)));
-		OK(cuStreamSynchronize(CU_STREAM_LEGACY));
-		alpha = (void *)here->scalars;
-		beta = (void *)(here->scalars + sizeof(float));
-		OK(cublasSetPointerMode(here->blas, CUBLAS_POINTER_MODE_DEVICE));
+		alpha = (void *)factors_of(s, p, &r);
+		beta = (const char *)alpha + sizeof(float);
 	}
+	if (here->second && chance(&r, 50)) {
+		blas = here->second;
+		occurs("a product of a second handle");
+	}
+	if (p->device_scalars)
+		OK(cublasSetPointerMode(blas, CUBLAS_POINTER_MODE_DEVICE));
 	if (p->form == LT)
 		by_lt(s, p, alpha, beta);
 	else
-		by_cublas(s, p, alpha, beta);
-	if (p->device_scalars)
-		OK(cublasSetPointerMode(here->blas, CUBLAS_POINTER_MODE_HOST));
+		by_cublas(blas, s, p, alpha, beta);
+	if (!p->device_scalars)
+		return;
+	OK(cublasSetPointerMode(blas, CUBLAS_POINTER_MODE_HOST));
+	if (alpha != (void *)here->scalars && chance(&r, 70)) {
+		occurs("factors overwritten behind their product");
+		set_bytes(s, (CUdeviceptr)alpha, 0x38, 2 * sizeof(float));
+	}
 }

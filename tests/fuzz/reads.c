@@ -154,22 +154,6 @@ static void by_other_addresses(struct happening *h)
 	seen(h, "by another address", h->stream, to);
 }
 
-static void through_memory(struct happening *h)
-{
-	CUdeviceptr to = room(h), cell = here->arrays + ARRAY_BYTES - 8;
-	size_t n = numbers(h);
-
-	if (!indirect)
-		return;
-	settle(h->stream);
-	OK(cuMemcpyHtoD(cell, &h->at, 8));
-	OK(cuStreamSynchronize(CU_STREAM_LEGACY));
-	launch(h->stream, kernel("copy_through"), blocks_of(n, 64), 64, 1,
-	       (void *[]){&to, &cell, &n});
-	mark_copy(to, h->at, h->bytes);
-	seen(h, "through memory", h->stream, to);
-}
-
 static void by_tile(struct happening *h)
 {
 	const struct chain *c = h->chain;
@@ -444,7 +428,6 @@ const struct event_kind reads[] = {
 	{"read by parameter buffer", by_buffer, SCORES_PART, 2},
 	{"read by configuration", by_config, SCORES_PART, 2},
 	{"read by another address", by_other_addresses, SCORES_PART, 7},
-	{"read through memory", through_memory, SCORES_PART, 2},
 	{"read by tile", by_tile, SCORES_PART, 4},
 	{"read by host function", by_host_function, SCORES_PART, 3},
 	{"read by unified copy", by_unified_copy, SCORES_PART, 2},

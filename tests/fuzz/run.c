@@ -5,7 +5,7 @@
  * program looked at. The shim's log must be whole and speak of no violation.
  *
  *     run SEEDS [--modes MODE,…|all] [--jobs N] [--trace FILE] [--stop] [--quiet]
- *         [--without-occurrences N,…] [--without-events N,…] [--only KIND] [--indirect]
+ *         [--without-occurrences N,…] [--without-events N,…] [--only KIND] [--count]
  *
  * SEEDS: 7, 1-200, 3,9,12-14. Without --modes a seed runs in `replace` and in one of the others.
  * Ends with the share of chains that were replaced, and "N passed, N failed"; where several seeds
@@ -58,6 +58,10 @@ static struct {
 struct total {
 	long seeds, passed, failed, seen, replaced, differing;
 	double share;
+	struct {
+		char what[48];
+		int seeds, times;
+	} occurs[64]; /* with --count, in the plain runs */
 };
 
 /* ---- one run -----------------------------------------------------------------------------------
@@ -185,6 +189,28 @@ static void run_mode(const char *seed, const struct outcome *plain, const struct
 	zoo_free(&under);
 }
 
+static void add_occurring(struct total *total, const char *what, int seeds, int times)
+{
+	for (unsigned i = 0; i < sizeof(total->occurs) / sizeof(*total->occurs); i++) {
+		if (*total->occurs[i].what && strcmp(total->occurs[i].what, what) != 0)
+			continue;
+		snprintf(total->occurs[i].what, sizeof(total->occurs[i].what), "%s", what);
+		total->occurs[i].seeds += seeds;
+		total->occurs[i].times += times;
+		return;
+	}
+}
+
+static void count_occurring(struct total *total, const char *text)
+{
+	char what[48];
+	int times;
+
+	for (; text; text = strchr(text, '\n'), text += text != NULL)
+		if (sscanf(text, "occurs %d %47[^\n]", &times, what) == 2)
+			add_occurring(total, what, 1, times);
+}
+
 static void run_seed(int number, struct total *total)
 {
 	const char *const environment[] = {DEVICES, NULL};
@@ -200,6 +226,7 @@ static void run_seed(int number, struct total *total)
 		       (unsigned)plain.status, plain.errors);
 		total->failed++;
 	} else {
+		count_occurring(total, plain.text);
 		for (unsigned m = 0; m < MODES; m++)
 			if (wanted(&modes[m], number))
 				run_mode(seed, &plain, &modes[m], log, total);
@@ -244,6 +271,10 @@ static void add(struct total *sum, const struct total *part)
 	sum->replaced += part->replaced;
 	sum->differing += part->differing;
 	sum->share = part->share > sum->share ? part->share : sum->share;
+	for (unsigned i = 0; i < sizeof(part->occurs) / sizeof(*part->occurs); i++)
+		if (*part->occurs[i].what)
+			add_occurring(sum, part->occurs[i].what, part->occurs[i].seeds,
+				      part->occurs[i].times);
 }
 
 static bool run_jobs(struct total *sum)
@@ -282,7 +313,7 @@ static bool for_program(const char *word, const char *value)
 	static const char *const with_value[] = {"--without-occurrences", "--without-events",
 						 "--only"};
 
-	if (!strcmp(word, "--indirect")) {
+	if (!strcmp(word, "--count")) {
 		options.program[options.program_count++] = word;
 		return true;
 	}
@@ -305,7 +336,7 @@ static bool read_options(int argc, char **argv)
 			options.stop = true;
 		else if (!strcmp(argv[i], "--quiet"))
 			options.quiet = true;
-		else if (!strcmp(argv[i], "--indirect"))
+		else if (!strcmp(argv[i], "--count"))
 			for_program(argv[i], NULL);
 		else if (!value)
 			return false;
@@ -348,6 +379,10 @@ int main(int argc, char **argv)
 		printf("nothing was replaced\n");
 		total.failed++;
 	}
+	for (unsigned i = 0; i < sizeof(total.occurs) / sizeof(*total.occurs); i++)
+		if (*total.occurs[i].what)
+			printf("%4d times in %d seeds: %s\n", total.occurs[i].times,
+			       total.occurs[i].seeds, total.occurs[i].what);
 	printf("%ld of %ld chains replaced (%ld %%); %ld seeds differ; at most %.2f of a "
 	       "tolerance\n",
 	       total.replaced, total.seen, total.seen ? 100 * total.replaced / total.seen : 0,

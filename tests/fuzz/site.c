@@ -122,6 +122,33 @@ bool site_hides_tiles(const struct site *z)
 	return z->masked != UNMASKED && z->columns > 16;
 }
 
+static void place(struct site *z, struct rng *r)
+{
+	CUdeviceptr at = 0;
+	size_t all = 0;
+
+	for (int t = 0; t < TENSORS; t++)
+		all += (tensor_bytes(z, (enum tensor)t) + 511) & ~(size_t)511;
+	if (!z->large && chance(r, 12)) {
+		occurs("a site in mapped memory");
+		z->mapping = mapping_make(all, &at);
+	}
+	for (int t = 0; t < TENSORS; t++) {
+		const size_t bytes = tensor_bytes(z, (enum tensor)t);
+
+		z->fixed[t] = at ? at : allocate(bytes);
+		if (at)
+			at += (bytes + 511) & ~(size_t)511;
+		/* some programs rely on what lies there since then */
+		set_bytes(z->lane->stream, z->fixed[t], 0, bytes);
+	}
+	if (!chance(r, 60))
+		return;
+	z->table = address_cells(TENSORS);
+	for (int t = 0; t < TENSORS; t++)
+		address_put(z->lane->stream, r, z->table + 8 * (CUdeviceptr)t, z->fixed[t]);
+}
+
 void site_make(struct site *z, struct lane *l, int number, struct rng *r)
 {
 	*z = (struct site){.number = number, .lane = l};
@@ -160,9 +187,6 @@ void site_make(struct site *z, struct lane *l, int number, struct rng *r)
 			chance(r, 50) ? arena_take(r, z->mask_bytes, -1) : allocate(z->mask_bytes);
 		site_mask(z, l->stream, r);
 	}
-	for (int t = 0; t < TENSORS && z->placing == APART; t++) {
-		z->fixed[t] = allocate(tensor_bytes(z, (enum tensor)t));
-		/* some programs rely on what lies there since then */
-		set_bytes(l->stream, z->fixed[t], 0, tensor_bytes(z, (enum tensor)t));
-	}
+	if (z->placing == APART)
+		place(z, r);
 }
