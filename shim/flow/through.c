@@ -478,7 +478,7 @@ enum flow through_before(struct op *op)
 		flow = ask_all(op);
 		break;
 	}
-	if (op->kind == OP_FREE)
+	if (op->kind == OP_FREE && touch_frees(op))
 		memory_remove(op->alloc.range.base, op->alloc.range.bytes);
 	return flow;
 }
@@ -499,6 +499,8 @@ void through_after(struct op *op)
 			record_op(op);
 	} else if (op->recorded) {
 		recording_ran(op);
+	} else if (op->kind == OP_FREE && !touch_frees(op)) {
+		memory_remove(op->alloc.range.base, op->alloc.range.bytes);
 	} else if (op->kind == OP_GRAPH_LAUNCH) {
 		graph_copy_passed(op, capture_under_way());
 	} else {

@@ -16,6 +16,7 @@
 #include "shim/hazard/held.h"
 #include "shim/op/gemm.h"
 #include "shim/op/memory.h"
+#include "shim/real/driver.h"
 #include "shim/rules/rules.h"
 
 static void add_matrix(struct access_list *list, const struct matrix *matrix, int64_t batch,
@@ -65,6 +66,12 @@ static void of_operands(struct access_list *list, const struct op_operand *o, in
 						 .where = where});
 }
 
+static void leave_unsure(struct access_list *list)
+{
+	for (int i = 0; i < list->count; i++)
+		list->item[i].sure_end = list->item[i].begin;
+}
+
 static void of_gemm(struct access_list *list, const struct op_gemm *op)
 {
 	struct gemm gemm;
@@ -104,16 +111,30 @@ static void of_gemm(struct access_list *list, const struct op_gemm *op)
 		add_scalar(list, op->beta_at);
 	}
 	of_operands(list, op->beside, op->beside_count, 6);
+	if (op->may_fail)
+		leave_unsure(list);
 }
 
 /* A call that is refused leaves alone what it would have overwritten: here, one that goes beyond
- * the memory where it begins … */
+ * the memory where it begins, or begins in none, for all that is known … */
 static bool succeeds(const struct op_range *range)
 {
-	return !memory_find(range->base) || memory_holds(range->base, range->bytes);
+	return !range->bytes ||
+	       (memory_lookup(range->base) && memory_holds(range->base, range->bytes));
 }
 
-/* … or asks for what no device has. */
+/* Of what everybody may have no more is asked. */
+static bool shared_fits(const struct op_launch *launch)
+{
+	int most;
+
+	return launch->shared_bytes <= 48 << 10 ||
+	       driver.cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+					 launch->function) != CUDA_SUCCESS ||
+	       (int64_t)launch->shared_bytes <= most;
+}
+
+/* … or asks for what no device has, or its kernel is not allowed. */
 static bool may_run(const struct op_launch *launch)
 {
 	const unsigned *grid = launch->grid, *block = launch->block;
@@ -121,8 +142,7 @@ static bool may_run(const struct op_launch *launch)
 	return grid[0] && grid[1] && grid[2] && grid[0] <= INT32_MAX && grid[1] <= 65535 &&
 	       grid[2] <= 65535 && block[0] && block[1] && block[2] && block[2] <= 64 &&
 	       (uint64_t)block[0] * block[1] <= 1024 &&
-	       (uint64_t)block[0] * block[1] * block[2] <= 1024 &&
-	       launch->shared_bytes <= 227u << 10;
+	       (uint64_t)block[0] * block[1] * block[2] <= 1024 && shared_fits(launch);
 }
 
 static void add_range(struct access_list *list, const struct op_range *range, enum access_mode mode,
@@ -139,10 +159,27 @@ static void add_range(struct access_list *list, const struct op_range *range, en
 					 .bounded = true});
 }
 
-/* What lay there is gone, in every mapping of the range. */
-static void of_free(struct access_list *list, const struct op_range *range)
+bool touch_frees(const struct op *op)
 {
+	const struct op_range *range = &op->alloc.range;
 	const struct allocation *allocation = memory_find(range->base);
+	const enum memory_kind kind = allocation ? allocation->kind : MEMORY_SHARED;
+
+	if (kind == MEMORY_SHARED || op->alloc.kind == MEMORY_SHARED)
+		return true;
+	if (op->alloc.kind == MEMORY_DEVICE)
+		return kind != MEMORY_HOST && kind != MEMORY_MAPPED;
+	return op->alloc.kind == kind &&
+	       (kind != MEMORY_MAPPED || range->bytes >= allocation->bytes);
+}
+
+/* What lay there is gone, in every mapping of the range; or is not, where the call does not go with
+ * the memory. */
+static void of_free(struct access_list *list, const struct op *op)
+{
+	const struct op_range *range = &op->alloc.range;
+	const struct allocation *allocation = memory_find(range->base);
+	const bool frees = touch_frees(op);
 	uint64_t end = range->base + range->bytes;
 
 	if (allocation && allocation->base == range->base && allocation->bytes > range->bytes)
@@ -150,8 +187,8 @@ static void of_free(struct access_list *list, const struct op_range *range)
 	if (end > range->base)
 		access_add(list, (struct access){.begin = range->base,
 						 .end = end,
-						 .sure_end = end,
-						 .mode = ACCESS_WRITE,
+						 .sure_end = frees ? end : range->base,
+						 .mode = frees ? ACCESS_WRITE : ACCESS_UNKNOWN,
 						 .bounded = true});
 }
 
@@ -238,7 +275,7 @@ void touch_accesses(const struct sight *sight)
 		of_operands(list, op->library->operand, op->library->count, 0);
 		break;
 	case OP_FREE:
-		of_free(list, &op->alloc.range);
+		of_free(list, op);
 		break;
 	case OP_OPAQUE:
 	case OP_GRAPH_LAUNCH:

@@ -14,4 +14,8 @@ const struct sight *touch_see(struct op *op);
 /* The last of it: fills sight->list by what else the sight says. Flow lock held. */
 void touch_accesses(const struct sight *sight);
 
+/* Of an OP_FREE, while its memory is known: does it go with how that was allocated? Else it will be
+ * refused. Flow lock held. */
+bool touch_frees(const struct op *op);
+
 #endif

@@ -99,6 +99,17 @@ bool gemm_is_plain(const struct op_gemm *gemm)
 	return plain_type(gemm->atype) && plain_type(gemm->btype) && plain_type(gemm->ctype);
 }
 
+bool gemm_may_fail(const struct op_gemm *gemm)
+{
+	const bool half = gemm->compute_type == CUBLAS_COMPUTE_16F ||
+			  gemm->compute_type == CUBLAS_COMPUTE_16F_PEDANTIC;
+
+	if (!plain_type(gemm->atype) && !plain_type(gemm->btype))
+		return false;
+	return !gemm_is_plain(gemm) || gemm->atype != gemm->btype ||
+	       (gemm->ctype != gemm->atype && (half || gemm->ctype != CUDA_R_32F));
+}
+
 bool gemm_is_sane(const struct op_gemm *gemm)
 {
 	return gemm->m >= 0 && gemm->n >= 0 && gemm->k >= 0 && gemm->batch >= 0 && gemm->lda > 0 &&
@@ -143,7 +154,8 @@ static void gemm_finish(struct op *op, struct library *library, cublasHandle_t h
 		gemm->alpha = gemm_scalar(alpha, gemm->compute_type, gemm->ctype);
 		gemm->beta = gemm_scalar(beta, gemm->compute_type, gemm->ctype);
 	}
-	gemm->plain = gemm_is_plain(gemm);
+	gemm->may_fail = !alpha || !beta || gemm_may_fail(gemm);
+	gemm->plain = alpha && beta && gemm_is_plain(gemm);
 }
 
 /* A call that struct op_gemm has no words for. */

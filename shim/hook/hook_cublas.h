@@ -51,6 +51,9 @@ double gemm_scalar(const void *address, int compute_type, cudaDataType ctype);
 /* Do compute type and data types lie within what may be replaced at all? */
 bool gemm_is_plain(const struct op_gemm *gemm);
 
+/* Are types among them that cuBLAS offers no product of? */
+bool gemm_may_fail(const struct op_gemm *gemm);
+
 /* false: sizes that cuBLAS will refuse. Nobody shall compute extents from them. */
 bool gemm_is_sane(const struct op_gemm *gemm);
 

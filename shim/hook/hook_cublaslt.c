@@ -268,6 +268,11 @@ static bool describe(struct op *op, const struct library *library, const struct 
 	    operation.fill != CUBLAS_FILL_MODE_FULL || operation.counters[0] ||
 	    operation.counters[1])
 		return false;
+	/* No product: it is refused. */
+	if ((operation.transa ? a.cols : a.rows) != d.rows ||
+	    (operation.transb ? b.rows : b.cols) != d.cols ||
+	    (operation.transa ? a.rows : a.cols) != (operation.transb ? b.cols : b.rows))
+		return false;
 	gemm->compute_type = operation.compute_type;
 	gemm->scalars_on_device = operation.pointer_mode != CUBLASLT_POINTER_MODE_HOST;
 	if (!gemm->scalars_on_device) {
@@ -303,7 +308,8 @@ static bool describe(struct op *op, const struct library *library, const struct 
 			 b.batch_mode == CUBLASLT_BATCH_MODE_POINTER_ARRAY ||
 			 d.batch_mode == CUBLASLT_BATCH_MODE_POINTER_ARRAY;
 	gemm->besides = beside_product(&operation, &a, &b, &d);
-	gemm->plain = !gemm->besides && gemm_is_plain(gemm);
+	gemm->may_fail = !call->alpha || !call->beta || gemm_may_fail(gemm);
+	gemm->plain = call->alpha && call->beta && !gemm->besides && gemm_is_plain(gemm);
 
 	if (operation.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
 		describe_epilogue(&operation, &d, gemm);

@@ -23,11 +23,13 @@ void allocated(const char *name, CUstream stream, uint64_t base, uint64_t bytes,
 	flow_after(&op);
 }
 
-static void freed(struct op *op, CUstream stream, uint64_t base, uint64_t bytes)
+static void freed(struct op *op, CUstream stream, uint64_t base, uint64_t bytes,
+		  enum memory_kind kind)
 {
 	op->kind = OP_FREE;
 	op->stream = stream;
 	op->alloc.range = (struct op_range){base, bytes};
+	op->alloc.kind = kind;
 	op->alloc.at_once = true;
 }
 
@@ -138,17 +140,18 @@ NOTED_BEFORE(cuMemPoolSetAccess, (CUmemoryPool pool, const CUmemAccessDesc *acce
 
 /* ---- the end of memory ---------------------------------------------------------------------- */
 
-#define FREE(function, type, base)                                                                 \
+#define FREE(function, type, base, kind)                                                           \
 	DRIVER_HOOK(function, (type address), (address), flow_active(),                            \
-		    freed(&op, CU_STREAM_LEGACY, base, 0))
-FREE(cuMemFree_v2, CUdeviceptr, address)
-FREE(cuMemFreeHost, void *, ADDRESS(address))
-FREE(cuMemHostUnregister, void *, ADDRESS(address))
-FREE(cuIpcCloseMemHandle, CUdeviceptr, address)
+		    freed(&op, CU_STREAM_LEGACY, base, 0, kind))
+FREE(cuMemFree_v2, CUdeviceptr, address, MEMORY_DEVICE)
+FREE(cuMemFreeHost, void *, ADDRESS(address), MEMORY_HOST)
+FREE(cuMemHostUnregister, void *, ADDRESS(address), MEMORY_HOST)
+FREE(cuIpcCloseMemHandle, CUdeviceptr, address, MEMORY_SHARED)
 
 #define FREE_ASYNC(function, per_thread, ...)                                                      \
 	DRIVER_HOOK(function, (CUdeviceptr address, CUstream stream), (address, stream),           \
-		    flow_active(), freed(&op, hook_stream(stream, per_thread), address, 0);        \
+		    flow_active(),                                                                 \
+		    freed(&op, hook_stream(stream, per_thread), address, 0, MEMORY_DEVICE);        \
 		    op.alloc.at_once = false)
 BOTH(FREE_ASYNC, cuMemFreeAsync, ptsz)
 
@@ -156,4 +159,4 @@ BOTH(FREE_ASYNC, cuMemFreeAsync, ptsz)
  * lies in it. */
 DRIVER_HOOK(cuMemUnmap, (CUdeviceptr address, size_t bytes), (address, bytes), flow_active(),
 	    if (mapping_gone(address, bytes)) flow_flush("cuMemUnmap");
-	    freed(&op, CU_STREAM_LEGACY, address, bytes))
+	    freed(&op, CU_STREAM_LEGACY, address, bytes, MEMORY_MAPPED))

@@ -79,6 +79,7 @@ struct op_gemm {
 	int math_mode;		    /* cublasMath_t of the handle */
 	bool plain;		    /* no epilogue, bias, scaling, fp64 or complex: may be replaced.
 				       false: extents count, recognition does not. */
+	bool may_fail; /* cuBLAS may refuse it, and leave alone what it would have overwritten */
 	const char *besides; /* what it does besides or instead, one word; NULL: nothing known */
 	uint64_t extra;	     /* Lt: a further address that is read (bias) or 0; with … */
 	uint64_t extra_bytes;
@@ -133,8 +134,8 @@ enum memory_kind {
 
 struct op_alloc {
 	struct op_range range;
-	enum memory_kind kind;
-	bool at_once; /* OP_FREE: when the call is made, whatever the streams still do */
+	enum memory_kind kind; /* OP_FREE: of what the call frees; MEMORY_DEVICE: of pools, too */
+	bool at_once;	       /* OP_FREE: when the call is made, whatever the streams still do */
 };
 
 #define OPERANDS_MAX 48

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#include "aten.h"
-
 enum { GRANULE = 2 << 20 };
 
 /* ---- P that the host reads without a call --------------------------------------------------- */
@@ -351,51 +349,6 @@ static void workspace_over_p(struct bench *b, int r)
 		app_observe(&b->report, "half of P", r, b->t.p + half * 2, half);
 }
 
-/* ---- calls that fail ------------------------------------------------------------------------ */
-
-/* They would have overwritten P, and go beyond the end of its memory … */
-static void refused_over_p(struct bench *b, int r)
-{
-	const size_t far = (size_t)1 << 40;
-
-	bench_inputs(b, r);
-	chain(b, &b->t);
-	observe_o(b, &b->t, r);
-	if (r == 7 && !cuMemsetD8Async(b->t.p, 0xff, far, b->app.stream))
-		app_fail("a fill beyond memory", 0);
-	if (r == 9 && !cuMemcpyDtoDAsync(b->t.p, b->raw, far, b->app.stream))
-		app_fail("a copy beyond memory", 0);
-	if (late(r))
-		observe_p(b, &b->t, r);
-}
-
-/* … or ask for no blocks, or for more than a device has: shared memory, or depth of a block. */
-static void refused_launch(struct bench *b, int r)
-{
-	static const struct {
-		unsigned blocks, width, depth, shared;
-	} asked[] = {{0, 256, 1, 0}, {1, 256, 1, 256 << 10}, {1, 2, 128, 0}};
-	struct aten_pointers1 p = {{(void *)b->t.p}};
-	struct aten_fill_functor f = {0x4200};
-	long long n = (long long)b->scores;
-	int count = (int)n, i = (r - 7) / 2;
-	float value = 3;
-
-	bench_inputs(b, r);
-	chain(b, &b->t);
-	observe_o(b, &b->t, r);
-	if (!late(r))
-		return;
-	if (!cuLaunchKernel(b->app.aten.used ? b->app.aten.fill : b->app.fill,
-			    asked[i].blocks * (unsigned)((n + 255) / 256), 1, 1, asked[i].width, 1,
-			    asked[i].depth, asked[i].shared, b->app.stream,
-			    b->app.aten.used ? (void *[]){&count, &f, &p}
-					     : (void *[]){&b->t.p, &value, &n},
-			    NULL))
-		app_fail("a launch of what no device has", i);
-	observe_p(b, &b->t, r);
-}
-
 /* ---- factors that lie on the device -------------------------------------------------------- */
 
 /* What a product is multiplied by is two of P's numbers, whichever they are. */
@@ -442,8 +395,6 @@ const struct hazard hazards_memory[] = {
 		   "a kernel may have less shared memory than when it was launched"),
 	EACH(workspace_over_q, "cuBLAS works where Q was, then P is read"),
 	EACH(workspace_over_p, "… where half of P was, whose other half is read"),
-	EACH_APART(refused_over_p, "calls that would overwrite P fail"),
-	EACH_APART(refused_launch, "… launches"),
 	EACH_APART(factor_in_p, "cuBLAS multiplies by what lies in P"),
 	{0},
 };

@@ -294,6 +294,11 @@ static void lt_half_a_product_may_be_anything(void **state)
 	SYMBOL(lt[1], cublasLtMatrixLayoutSetAttribute)(l, batch_mode, &two, sizeof(two));
 	assert_int_equal(matmul(operation(), &zero, l, l, l, c, NULL), 0);
 	assert_int_equal(seen->events[0].op.kind, OP_OPAQUE);
+
+	/* Nor what is none, and refused. */
+	l = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 8, 8, 8);
+	matmul(operation(), &zero, l, layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 7, 8, 8), l, c, NULL);
+	assert_int_equal(seen->events[0].op.kind, OP_OPAQUE);
 	seen->answer = FLOW_PASS;
 }
 

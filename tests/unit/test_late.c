@@ -195,6 +195,7 @@ static void test_unmapped(void **state)
 	memory_add(CORE_ARENA + 0x20000, 0x10000, MEMORY_MAPPED, BELOW_CONTEXT);
 	memory_add(CORE_ARENA + 0x30000, CORE_ROOM - 0x30000, MEMORY_MAPPED, BELOW_CONTEXT);
 	op.alloc.range.bytes = 0x30000;
+	op.alloc.kind = MEMORY_MAPPED;
 	op.alloc.at_once = true;
 	assert_false(core_send(op));
 	assert_int_equal(below.count[ACT_COPY], 2);
