@@ -179,6 +179,8 @@ static void describe_epilogue(const struct operation *operation, const struct ma
 	uint64_t aux_bytes, bias_bytes;
 
 	bias_bytes = (longest + batches * operation->bias_stride) * bias_bits / 8;
+	gemm->may_fail |= (operation->epilogue & CUBLASLT_EPILOGUE_BIAS && !operation->bias) ||
+			  (operation->epilogue & (aux | derivative) && !operation->aux);
 	aux_bytes = (operation->aux_ld * (d->order == CUBLASLT_ORDER_COL ? d->cols : d->rows) +
 		     batches * operation->aux_stride) *
 		    element_bits(operation->aux_type >= 0 ? operation->aux_type : (int)d->type) / 8;

@@ -302,6 +302,23 @@ static void lt_half_a_product_may_be_anything(void **state)
 	seen->answer = FLOW_PASS;
 }
 
+/* What may be refused is not sure to write. */
+static void lt_bias_may_be_missing(void **state)
+{
+	const cublasLtEpilogue_t bias = CUBLASLT_EPILOGUE_BIAS;
+	cublasLtMatrixLayout_t l = layout(CUDA_R_32F, CUBLASLT_ORDER_COL, 8, 8, 8);
+	cublasLtMatmulDesc_t desc = operation();
+	const float zero = 0;
+
+	seen->answer = FLOW_TAKEN;
+	assert_int_equal(matmul(desc, &zero, l, l, l, c, NULL), 0);
+	assert_false(seen->events[0].op.gemm.may_fail);
+	set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &bias, sizeof(bias));
+	assert_int_equal(matmul(desc, &zero, l, l, l, c, NULL), 0);
+	assert_true(seen->events[0].op.gemm.may_fail);
+	seen->answer = FLOW_PASS;
+}
+
 static void lt_at_rest_passes_before_it_is_described(void **state)
 {
 	const float zero = 0;
@@ -328,6 +345,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(lt_touches_what_pointers_lead_to, begin),
 		cmocka_unit_test_setup(lt_factors_may_lie_on_the_device, begin),
 		cmocka_unit_test_setup(lt_half_a_product_may_be_anything, begin),
+		cmocka_unit_test_setup(lt_bias_may_be_missing, begin),
 		cmocka_unit_test_setup(lt_at_rest_passes_before_it_is_described, begin),
 	};
 
