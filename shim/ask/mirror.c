@@ -131,24 +131,17 @@ void mirrors_forget(CUcontext context)
 bool mirrors_add(struct mirrors *mirrors, uint64_t pointer)
 {
 	const struct allocation *allocation = memory_find(pointer);
-	struct mirror *mirror;
 	int at = 0;
 
 	if (!memory_watchable(allocation))
 		return false;
-	while (at < mirrors->count && mirrors->item[at].allocation != allocation->base)
+	while (at < mirrors->count && mirrors->item[at].begin != allocation->base)
 		at++;
 	if (at == MIRRORS)
 		return false;
-	mirror = &mirrors->item[at];
-	if (at == mirrors->count) {
-		mirrors->count++;
-		*mirror = (struct mirror){.allocation = allocation->base,
-					  .begin = pointer,
-					  .end = allocation->base + allocation->bytes};
-	}
-	if (pointer < mirror->begin)
-		mirror->begin = pointer;
+	if (at == mirrors->count)
+		mirrors->item[mirrors->count++] = (struct mirror){
+			.begin = allocation->base, .end = allocation->base + allocation->bytes};
 	return true;
 }
 

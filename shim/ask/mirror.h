@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The program's memory once more: copies of what kernels were pointed to, in which they can be
- * launched again on data of ours. Nothing of the program's is touched, and no copy ends before the
- * allocation does that it stands for.
+ * launched again on data of ours. Nothing of the program's is touched: each copy is of a whole
+ * allocation, since a kernel may walk either way from where it is pointed to.
  *
  *     mirrors_begin(), mirrors_add() for each pointer, mirrors_make()      or, for the middle
  *     kernels of a chain, mirrors_open(); then mirrors_refresh() …; mirrors_close() in any case
@@ -17,9 +17,9 @@
 #define MIRRORS	    16
 #define MIRROR_HOST (64u << 10) /* bytes of pinned memory for what goes there and comes back */
 
-/* A copy of the program's memory from the lowest pointer of an allocation to its end. */
+/* A copy of an allocation. */
 struct mirror {
-	uint64_t allocation, begin, end, copy;
+	uint64_t begin, end, copy;
 };
 
 struct mirrors {

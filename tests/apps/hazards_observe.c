@@ -375,6 +375,28 @@ static void address_in_module(void)
 	bench_close(&b);
 }
 
+/* K ends where S begins, and who reads K from its end back is given that address. */
+static void k_ends_at_s(struct bench *b, int r)
+{
+	static CUfunction copy;
+	const CUdeviceptr end = b->arena + b->n * 2;
+	int count = (int)b->n;
+
+	if (!r)
+		CHECK(cuModuleGetFunction(&copy, b->app.module, "reach_copy_back"));
+	b->t.k = b->arena;
+	b->t.s = b->t.m = b->t.x = end;
+	b->t.q = b->arena + (1 << 20);
+	bench_inputs(b, r);
+	chain_open(b, &b->t);
+	app_launch(&b->app, copy, (unsigned)(count + 255) / 256, 256,
+		   (void *[]){&b->raw, (void *)&end, &count});
+	chain_middle(b, &b->t);
+	chain_close(b, &b->t);
+	observe_o(b, &b->t, r);
+	app_observe(&b->report, "K", r, b->raw, b->n);
+}
+
 CASE(address_in_halves, copied_by("reach_copy_halves", IN_HALVES))
 CASE(address_askew, copied_by("reach_copy_packed", PACKED))
 CASE(address_before, copied_by("reach_copy_from_one", FROM_ONE))
@@ -496,6 +518,7 @@ const struct hazard hazards_observe[] = {
 	ONCE(addresses_written, "… and that a kernel put there"),
 	ONCE(address_in_halves, "a kernel is given P's address in two numbers"),
 	ONCE(address_askew, "… behind a single byte"),
+	EACH(k_ends_at_s, "a kernel is given where K ends, which is where S begins"),
 	ONCE(address_before, "… less an element, and counts from one"),
 	ONCE(address_in_module, "… nowhere but in a variable of its module"),
 	{0},

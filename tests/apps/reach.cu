@@ -67,6 +67,16 @@ extern "C" __global__ void reach_copy_from_one(__half *to, const __half *from, i
 }
 SIM_KERNEL(reach_copy_from_one)
 
+/* Is given where it ends. */
+extern "C" __global__ void reach_copy_back(__half *to, const __half *end, int count)
+{
+	const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+	if (i < count)
+		to[i] = end[i - count];
+}
+SIM_KERNEL(reach_copy_back)
+
 __device__ __half *reach_from, *reach_to;
 
 /* Keeps two addresses in variables of the module … */
