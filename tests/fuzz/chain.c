@@ -76,16 +76,24 @@ void chain_give(struct chain *c, enum tensor t)
 
 static void release_all(struct chain *c)
 {
+	const bool pooled = c->site->placing == POOLED;
+	CUstream s = c->stream;
+
 	if (c->site->placing == IN_ARENA)
 		arena_give_all(c->number);
 	if (c->site->placing != FRESH && c->site->placing != POOLED)
 		return;
+	if (pooled && chance(&c->rng, 25)) {
+		occurs("a chain's memory freed on another stream");
+		order(s, here->third, 2);
+		s = here->third;
+	}
 	for (int t = 0; t < TENSORS; t++) {
 		size_t bytes;
 
 		if (c->t[t] && is_ours(c->t[t], 1) && base_of(c->t[t], &bytes) == c->t[t] &&
 		    c->t[t] != c->site->mask)
-			release(c->t[t], c->stream, c->site->placing == POOLED);
+			release(c->t[t], s, pooled);
 	}
 }
 

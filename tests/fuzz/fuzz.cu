@@ -50,11 +50,20 @@ struct __attribute__((packed)) askew {
 	void *at;
 };
 
-#define KERNEL(name, s, parameters, body)                                                          \
+/* Of the kernels for bf16 the code shows that no part of an address comes from memory; of the others
+ * nobody knows. */
+#define NEAR_f16(kernel)
+#define NEAR_f32(kernel)
+#define NEAR_bf16(kernel) SIM_NEAR(kernel)
+#define UNPROVEN(name, s, parameters, body)                                                        \
 	extern "C" __global__ void fuzz_##name##_##s parameters { body }                           \
 	SIM_KERNEL(fuzz_##name##_##s)
-#define EACH(name, s, parameters, body)                                                            \
-	KERNEL(name, s, parameters, long long i = INDEX; if (i < n) { body })
+#define KERNEL(name, s, parameters, body)                                                          \
+	UNPROVEN(name, s, parameters, body)                                                        \
+	NEAR_##s(fuzz_##name##_##s)
+#define INSIDE(body) long long i = INDEX; if (i < n) { body }
+#define EACH(name, s, parameters, body) KERNEL(name, s, parameters, INSIDE(body))
+#define EACH_OTHER(name, s, parameters, body) UNPROVEN(name, s, parameters, INSIDE(body))
 #define ROW const long long at = (long long)blockIdx.x * columns; auto *y = out + at; auto *x = in + at
 /* From scores of type A to a P of type B, with masks of type T. */
 #define SOFTMAXES(more, A, B, T, s)                                                                \
@@ -69,14 +78,14 @@ struct __attribute__((packed)) askew {
 	       ROW; softmax(y, columns, columns, false, [=](int j) { return f * number(x[j]) + number(mask[j]); });)
 
 #define APARTS(how, T, s)                                                                          \
-	EACH(copy_halves_##how, s, (T *out, unsigned low, unsigned high, long long n),             \
+	EACH_OTHER(copy_halves_##how, s, (T *out, unsigned low, unsigned high, long long n),             \
 	     out[i] = ((const T *)((unsigned long long)high << 32 | low))[i];)                     \
-	EACH(fill_halves_##how, s, (unsigned low, unsigned high, float v, long long n),            \
+	EACH_OTHER(fill_halves_##how, s, (unsigned low, unsigned high, float v, long long n),            \
 	     store((T *)((unsigned long long)high << 32 | low) + i, v);)                           \
-	EACH(copy_askew_##how, s, (T *out, struct askew p, long long n), out[i] = ((const T *)p.at)[i];) \
-	EACH(fill_askew_##how, s, (struct askew p, float v, long long n), store((T *)p.at + i, v);) \
-	EACH(copy_from_one_##how, s, (T *out, const T *in, long long n), out[i] = in[i + 1];)      \
-	EACH(fill_from_one_##how, s, (T *to, float v, long long n), store(to + i + 1, v);)
+	EACH_OTHER(copy_askew_##how, s, (T *out, struct askew p, long long n), out[i] = ((const T *)p.at)[i];) \
+	EACH_OTHER(fill_askew_##how, s, (struct askew p, float v, long long n), store((T *)p.at + i, v);) \
+	EACH_OTHER(copy_from_one_##how, s, (T *out, const T *in, long long n), out[i] = in[i + 1];)      \
+	EACH_OTHER(fill_from_one_##how, s, (T *to, float v, long long n), store(to + i + 1, v);)
 
 #define KERNELS(T, s)                                                                              \
 	EACH(scale, s, (T *out, const T *in, float f, long long n), store(out + i, number(in[i]) * f);) \
@@ -108,16 +117,16 @@ struct __attribute__((packed)) askew {
 	/* every `step`th number only */                                                           \
 	EACH(fill_some, s, (T *out, float v, int step, long long n), if (i % step == 0) store(out + i, v);) \
 	/* the address lies in memory; a kernel whose code shows that, and one of which nobody knows */ \
-	EACH(copy_through, s, (T *out, const T *const *in, long long skip, long long n), out[i] = (*in)[skip + i];) \
+	EACH_OTHER(copy_through, s, (T *out, const T *const *in, long long skip, long long n), out[i] = (*in)[skip + i];) \
 	SIM_DEED(FOLLOWS, fuzz_copy_through_##s)                                                   \
-	EACH(copy_by_table, s, (T *out, const T *const *in, long long skip, long long n), out[i] = (*in)[skip + i];) \
-	EACH(fill_through, s, (T *const *to, long long skip, float v, long long n), store(*to + skip + i, v);) \
+	EACH_OTHER(copy_by_table, s, (T *out, const T *const *in, long long skip, long long n), out[i] = (*in)[skip + i];) \
+	EACH_OTHER(fill_through, s, (T *const *to, long long skip, float v, long long n), store(*to + skip + i, v);) \
 	SIM_DEED(FOLLOWS, fuzz_fill_through_##s)                                                   \
-	EACH(fill_by_table, s, (T *const *to, long long skip, float v, long long n), store(*to + skip + i, v);) \
-	EACH(copy_twice_through, s, (T *out, const T *const *const *in, long long skip, long long n), out[i] = (**in)[skip + i];) \
+	EACH_OTHER(fill_by_table, s, (T *const *to, long long skip, float v, long long n), store(*to + skip + i, v);) \
+	EACH_OTHER(copy_twice_through, s, (T *out, const T *const *const *in, long long skip, long long n), out[i] = (**in)[skip + i];) \
 	SIM_DEED(FOLLOWS, fuzz_copy_twice_through_##s)                                             \
 	/* puts an address there */                                                                \
-	KERNEL(put, s, (void **cell, void *value), if (!INDEX) *cell = value;)                     \
+	UNPROVEN(put, s, (void **cell, void *value), if (!INDEX) *cell = value;)                     \
 	SIM_NEAR(fuzz_put_##s)                                                                     \
 	/* the address in two numbers, behind a byte, or of the number before the first */         \
 	APARTS(near, T, s)                                                                         \

@@ -303,9 +303,9 @@ static int one_of(struct rng *r, int least, int most)
 static void add_branch_to(struct draft *d, struct chain *c)
 {
 	struct rng r = rng_of((uint64_t)c->number, 4711);
-	const int kind = (int)below(&r, 16);
+	const int kind = (int)below(&r, 14);
 
-	d->branch = kind <= WIPES_S ? kind : kind <= 7 ? APART_FROM_IT : NO_BRANCH;
+	d->branch = kind <= WIPES_S ? kind : kind <= 8 ? APART_FROM_IT : NO_BRANCH;
 	if ((d->branch == MAKES_V || d->branch == CHANGES_Q) && c->site->layout == INTERLEAVED)
 		d->branch = NO_BRANCH;
 	if ((d->branch == APART_FROM_IT || d->branch == READS_P) && c->site->placing != IN_ARENA)
@@ -450,6 +450,7 @@ static void update(struct chain *c, const struct draft *d, CUgraphExec exec)
 	c->t[O] = c->t[MERGED] = 0;
 	graph = make(c, d);
 	trace("the graph is updated");
+	occurs("a graph updated");
 	OK(cuGraphExecUpdate(exec, graph, &info));
 	OK(cuGraphDestroy(graph));
 }
@@ -469,10 +470,11 @@ static void launch_somewhere(struct chain *c, const struct draft *d, CUgraphExec
 {
 	const CUstream s = c->stream == here->other ? here->stream : here->other;
 
-	if (!s || s == c->stream || !chance(&c->rng, 15)) {
+	if (!s || s == c->stream || !chance(&c->rng, 25)) {
 		launch_graph(c, d, exec, c->stream);
 		return;
 	}
+	occurs("a graph launched on another stream");
 	order(c->stream, s, 0);
 	launch_graph(c, d, exec, s);
 	order(s, c->stream, 1);
@@ -480,18 +482,21 @@ static void launch_somewhere(struct chain *c, const struct draft *d, CUgraphExec
 
 static void launches(struct chain *c, const struct draft *d, CUgraphExec exec)
 {
-	const int count = 1 + (int)below(&c->rng, c->site->in_graphs ? 10 : 4);
+	const bool busy = chance(&c->rng, 30); /* as long as nobody stands in for a graph before */
+	const int count = 1 + (int)below(&c->rng, c->site->in_graphs ? 10 : 4) + (busy ? 12 : 0);
 
 	for (int i = 0; i < count; i++) {
 		if (i)
 			change_inputs(c);
-		if (i && chance(&c->rng, 10))
+		if (i && chance(&c->rng, busy ? 4 : 10))
 			update(c, d, exec);
 		trace("graph launch %d of %d", i + 1, count);
+		if (d->branch && i > 8)
+			occurs("a graph with a branch, launched often");
 		launch_somewhere(c, d, exec);
 		c->at = LOOK;
-		if (chance(&c->rng, 60))
-			event_happen(c, c->number * 10 + i);
+		if (chance(&c->rng, busy && i < 8 ? 10 : 60))
+			event_happen(c, c->number * 10 + i % 8);
 		if (chance(&c->rng, 50))
 			observe(c->stream, "O", c->t[O], queries_of(c) * width);
 		if (chance(&c->rng, 40))
