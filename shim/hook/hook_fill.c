@@ -5,10 +5,12 @@
 #include "shim/hook/hook_driver.h"
 #include "shim/op/copy_box.h"
 
+/* One that is not aligned is refused. */
 #define FILL_HOOK(function, per_thread, parameters, arguments, on, pitch, bytes, rows)             \
 	DRIVER_HOOK(function, parameters, arguments, flow_watching(),                              \
 		    op.stream = hook_stream(on, per_thread);                                       \
-		    fill_box(&op, target, pitch, bytes, rows))
+		    fill_box(&op, target, pitch, bytes, rows);                                     \
+		    op.fill.exact &= target % sizeof(value) == 0)
 #define FILL(function, per_thread, element)                                                        \
 	FILL_HOOK(function, per_thread, (CUdeviceptr target, element value, size_t count),         \
 		  (target, value, count), NULL, 0, count * sizeof(element), 1)

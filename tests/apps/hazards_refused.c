@@ -61,15 +61,17 @@ static void refused_launch(struct bench *b, int r)
 	observe_p(b, &b->t, r);
 }
 
-/* A copy of what is nobody's memory, over P. */
-static void refused_source(struct bench *b, int r)
+/* A copy of what is nobody's memory over P, and a fill of words that begins askew. */
+static void refused_address(struct bench *b, int r)
 {
 	bench_inputs(b, r);
 	chain(b, &b->t);
 	observe_o(b, &b->t, r);
 	if (!late(r))
 		return;
-	if (!cuMemcpyDtoDAsync(b->t.p, 4096, b->scores * 2, b->app.stream))
+	if (r == 9 && !cuMemsetD32Async(b->t.p + 1, 0, b->scores / 2 - 1, b->app.stream))
+		app_fail("a fill askew", 0);
+	if (r != 9 && !cuMemcpyDtoDAsync(b->t.p, 4096, b->scores * 2, b->app.stream))
 		app_fail("a copy from nowhere", 0);
 	observe_p(b, &b->t, r);
 }
@@ -150,7 +152,7 @@ static void refused_frees(struct bench *b, int r)
 const struct hazard hazards_refused[] = {
 	EACH_APART(refused_over_p, "calls that would overwrite P fail"),
 	EACH_APART(refused_launch, "… launches"),
-	EACH_APART(refused_source, "… copies that begin nowhere"),
+	EACH_APART(refused_address, "… and others that begin where they may not"),
 	EACH_APART(refused_products, "… of cuBLAS's"),
 	EACH_APART(refused_step, "a step of the chain is refused"),
 	EACH_APART(refused_frees, "P's memory is freed as what it is not"),
