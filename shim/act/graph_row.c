@@ -377,7 +377,7 @@ static bool copy_before(struct graph_row *row, const struct graph_row *from)
 
 	free(row->before);
 	row->before = malloc(bytes + 1);
-	if (row->before)
+	if (row->before && bytes)
 		memcpy(row->before, from->before, bytes);
 	row->before_count = row->before_room = row->before ? from->before_count : 0;
 	return row->before != NULL;
