@@ -78,6 +78,14 @@ bool library_is_soname(const char *soname)
 	return family_of_soname(soname) < FAMILIES;
 }
 
+bool library_holds(const void *address)
+{
+	struct image image;
+
+	return image_of(address, &image) && image.soname &&
+	       (library_is_soname(image.soname) || word_begins(image.soname, part_prefix));
+}
+
 static unsigned family_of_function(enum library_id id)
 {
 	unsigned family = 0;

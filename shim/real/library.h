@@ -67,6 +67,9 @@ int library_hook_id(const char *name);
 
 bool library_is_soname(const char *soname);
 
+/* Does that address lie in such a library, or in a part of one? Looks at all loaded objects. */
+bool library_holds(const void *address);
+
 /* Number of the library `image`, whose function `id` is `real`; -1: it is not that one's, or there
  * are too many. */
 int library_instance(const struct image *image, enum library_id id, const void *real);

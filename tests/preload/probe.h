@@ -32,6 +32,7 @@ struct probe {
 	struct probe_event events[PROBE_EVENTS];
 	/* What keeps a kernel of that name from being launched again (kernel_code.h). */
 	const char *(*hindrance)(CUfunction handle, char *name);
+	void (*within)(int calls); /* so many more hooked calls are under way */
 };
 
 extern struct probe probe;

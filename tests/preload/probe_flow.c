@@ -16,8 +16,13 @@ static const char *hindrance(CUfunction handle, char *name)
 	return kernel_code_hindrance(handle, name, NULL);
 }
 
-__attribute__((visibility("default"))) struct probe probe = {.hindrance = hindrance,
-							     .bypassed = bypassed};
+static void within(int calls)
+{
+	hook_depth += calls;
+}
+
+__attribute__((visibility("default"))) struct probe probe = {
+	.hindrance = hindrance, .bypassed = bypassed, .within = within};
 
 bool flow_active(void)
 {

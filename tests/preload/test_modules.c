@@ -137,12 +137,48 @@ static void not_told(void **state)
 	seen->active = true;
 	assert_int_equal(CALL(cuModuleGetFunction)(&function, module, harmless), 0);
 	assert_string_equal(seen->hindrance(function, harmless), UNKNOWN);
+	/* A library's own. */
+	seen->within(1);
+	assert_int_equal(CALL(cuModuleUnload)(module), 0);
+	assert_int_equal(CALL(cuModuleLoad)(&module, KERNELS), 0);
+	seen->within(-1);
+	assert_int_equal(CALL(cuModuleGetFunction)(&function, module, harmless), 0);
+	assert_string_equal(seen->hindrance(function, harmless), UNKNOWN);
 	/* Its end is told to the core all the same. */
 	seen->count = 0;
 	assert_int_equal(CALL(cuModuleUnload)(module), 0);
 	assert_int_equal(seen->count, 2);
 	assert_int_equal(seen->events[0].op.kind, OP_TEARDOWN);
 	assert_ptr_equal(seen->events[0].op.handle, module);
+}
+
+/* What is held back may need what its kernel was allowed; of more it needs nothing. */
+static void allowances(void **state)
+{
+	static const struct {
+		CUfunction_attribute attribute;
+		int value;
+		unsigned flushes;
+	} settings[] = {{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000, 0},
+			{CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, 0},
+			{CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, 1, 0},
+			{CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50, 0},
+			{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 90000, 1},
+			{CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, -1, 1},
+			{CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2, 1}};
+	CUmodule module;
+	CUfunction function;
+
+	assert_int_equal(CALL(cuModuleLoad)(&module, KERNELS), 0);
+	assert_int_equal(CALL(cuModuleGetFunction)(&function, module, harmless), 0);
+	seen->watching = true;
+	for (unsigned i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+		seen->count = 0;
+		CALL(cuFuncSetAttribute)(function, settings[i].attribute, settings[i].value);
+		assert_int_equal(seen->count, settings[i].flushes);
+	}
+	seen->watching = false;
+	assert_int_equal(CALL(cuModuleUnload)(module), 0);
 }
 
 /* The same where the driver does not tell what a kernel came from. */
@@ -162,9 +198,8 @@ static void older_drivers(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(modules, begin),
-		cmocka_unit_test_setup(libraries, begin),
-		cmocka_unit_test_setup(not_told, begin),
+		cmocka_unit_test_setup(modules, begin),	 cmocka_unit_test_setup(libraries, begin),
+		cmocka_unit_test_setup(not_told, begin), cmocka_unit_test_setup(allowances, begin),
 		cmocka_unit_test(older_drivers),
 	};
 	CUcontext context;
