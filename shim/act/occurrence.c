@@ -155,7 +155,7 @@ static bool may_defer(const struct op *op, struct site_set *set)
 		return false;
 	return config()->mode == MODE_REPLACE &&
 	       (op->recorded ? site_candidates_to_learn(set, &op->gemm)
-			     : site_candidates(set, &op->gemm)) &&
+			     : !site_early(&op->gemm) && site_candidates(set, &op->gemm)) &&
 	       selected(set) && is_scores_memory(op) &&
 	       (uint64_t)(op->gemm.m * op->gemm.n * op->gemm.batch) >= config()->minimum &&
 	       !learning_prepare(op->context, op->gemm.library);

@@ -34,6 +34,7 @@
 #include "shim/real/bypass.h"
 #include "shim/real/driver.h"
 #include "shim/rules/shadow.h"
+#include "shim/site/site.h"
 
 static atomic_int watching; /* is anything kept that an op might change? */
 static atomic_bool copied;  /* does anything stand for a graph of the program's? */
@@ -53,6 +54,11 @@ bool flow_active(void)
 bool flow_watching(void)
 {
 	return atomic_load_explicit(&watching, memory_order_relaxed) > 0 || config()->record[0];
+}
+
+void flow_waits(void)
+{
+	site_round_over();
 }
 
 bool flow_watching_graphs(void)

@@ -24,6 +24,9 @@ bool flow_watching(void);
 /* The same for the launch of a graph. */
 bool flow_watching_graphs(void);
 
+/* The program waits for the device, or for what it copies from there. Cheap, without the lock. */
+void flow_waits(void);
+
 /* A product comes: need nobody see it? Asked before its struct op is filled in. */
 bool flow_rests(void);
 

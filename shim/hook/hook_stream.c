@@ -66,10 +66,19 @@ BOTH(GRAPH_LAUNCH, cuGraphLaunch, ptsz)
 	DRIVER_HOOK(function, parameters, arguments, flow_watching(),                              \
 		    stream_op(&op, OP_SYNC, CU_STREAM_LEGACY))
 
-BOTH(STREAM_CALL, cuStreamSynchronize, ptsz, (CUstream stream), (stream))
-WAIT(cuCtxSynchronize, (void), ())
-WAIT(cuCtxSynchronize_v2, (CUcontext context), (context))
-WAIT(cuEventSynchronize, (CUevent event), (event))
+/* Also while nothing is watched. */
+#define WAITS (flow_waits(), flow_watching())
+#define STREAM_WAIT(function, per_thread, parameters, arguments)                                   \
+	DRIVER_HOOK(function, parameters, arguments, WAITS,                                        \
+		    stream_op(&op, OP_SYNC, hook_stream(stream, per_thread)))
+#define DEVICE_WAIT(function, parameters, arguments)                                               \
+	DRIVER_HOOK(function, parameters, arguments, WAITS,                                        \
+		    stream_op(&op, OP_SYNC, CU_STREAM_LEGACY))
+
+BOTH(STREAM_WAIT, cuStreamSynchronize, ptsz, (CUstream stream), (stream))
+DEVICE_WAIT(cuCtxSynchronize, (void), ())
+DEVICE_WAIT(cuCtxSynchronize_v2, (CUcontext context), (context))
+DEVICE_WAIT(cuEventSynchronize, (CUevent event), (event))
 
 /* ---- asking, and being told ---------------------------------------------------------------------
  *

@@ -5,6 +5,7 @@
 #include "shim/site/site.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +20,8 @@ int site_count;
 
 #define WATCHES 3 /* undeferred occurrences that a site may ask for at a time */
 
-static uint64_t moment; /* occurrences of all sites */
+static uint64_t moment;	   /* occurrences of all sites */
+static atomic_uint rounds; /* of the program */
 
 /* While sites come up, others may follow; with the last of so many occurrences none is new. */
 #define YOUNG 64
@@ -242,6 +244,7 @@ struct site *site_of_chain(const struct chain *chain)
 		.rows = gemm->n,
 		.batch = gemm->batch,
 		.measured = chain->measured,
+		.round = atomic_load_explicit(&rounds, memory_order_relaxed),
 		.watches = WATCHES,
 		.interval = config()->sample,
 		.live = live,
@@ -337,6 +340,31 @@ static bool holds_for(const struct site *site, const struct op_gemm *opener)
 {
 	return !site->by_data || (site->rows == opener->n && site->batch == opener->batch &&
 				  (site->keys[1] || site->keys[0] == opener->m));
+}
+
+void site_round_over(void)
+{
+	atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
+}
+
+/* A program may never wait, and a site may come once, or be too dear to compare. */
+#define ROUND_MOST  64 /* occurrences */
+#define ROUNDS_MOST 3
+
+bool site_early(const struct op_gemm *opener)
+{
+	const unsigned now = atomic_load_explicit(&rounds, memory_order_relaxed);
+
+	for (int i = 0; i < site_count && opener->atype == CUDA_R_32F; i++) {
+		const struct site *site = &sites[i];
+		const unsigned since = now - site->round;
+
+		if (site->dtype == ATTN_F32 && site->state != SITE_DECLINED &&
+		    site->live->seen < ROUND_MOST && moment - site->latest < ROUND_MOST &&
+		    (!since || (!site->live->compared && since < ROUNDS_MOST)))
+			return true;
+	}
+	return false;
 }
 
 bool site_candidates(struct site_set *set, const struct op_gemm *opener)

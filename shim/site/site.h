@@ -47,6 +47,7 @@ struct site {
 	char unanswered[96];	     /* … and why that did not help */
 	int64_t B, H, Sq, Sk, D, Dv; /* as last seen */
 	int dtype;
+	unsigned round;		  /* site_round_over()s before it was new */
 	unsigned watches;	  /* undeferred occurrences it may still ask for */
 	unsigned passed, pending; /* comparisons that agreed; under way */
 	unsigned met;		  /* occurrences whose scores would have been made real … */
@@ -98,6 +99,15 @@ bool site_awaits(const struct op_gemm *gemm, enum site_state state);
 /* Is a site with this opening GEMM still to be learned, so that the occurrence should run
  * undeferred? Each site asks for this a limited number of times. */
 bool site_wants_watch(const struct op_gemm *gemm);
+
+/* The program waits for the device, or for what that computed: what it does again and again, a
+ * model's forward, was done once. Any thread, without the lock. */
+void site_round_over(void);
+
+/* Is it too early to replace anything in fp32? Some site has come up of which it is not known yet
+ * whether its scores are so large that next to nothing may move what lies before it
+ * (comparison_wanted()), or may do so before the round is over. */
+bool site_early(const struct op_gemm *opener);
 
 /* Bit set of verified sites whose first `steps` steps are the chain's. */
 struct site_set {

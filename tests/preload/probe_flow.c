@@ -70,6 +70,10 @@ enum flow flow_before(struct op *op)
 	return probe.answer;
 }
 
+void flow_waits(void)
+{
+}
+
 void flow_refused(struct op *op)
 {
 	(void)op;

@@ -4,6 +4,8 @@
  */
 #include "tools/replay/feed.h"
 
+#include <string.h>
+
 #include "tools/replay/below.h"
 #include "tools/replay/trace.h"
 
@@ -26,6 +28,13 @@ static void note_memory(const struct op *op)
 			feed.allocations[i--] = feed.allocations[--feed.allocation_count];
 }
 
+/* As the hooks of those calls have it. */
+static bool waits(const struct op *op)
+{
+	return (op->kind == OP_SYNC && strstr(op->name, "Synchronize")) ||
+	       (op->kind == OP_COPY && op->copy.to_host && !op->copy.later);
+}
+
 static void play(struct op *op, void *unused)
 {
 	enum flow flow;
@@ -33,6 +42,8 @@ static void play(struct op *op, void *unused)
 	(void)unused;
 	note_memory(op);
 	feed.ops++;
+	if (waits(op))
+		flow_waits();
 	flow = flow_before(op);
 	if (flow != FLOW_TAKEN)
 		flow_after(op);
