@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "shim/act/built.h"
 #include "shim/act/delivery.h"
 #include "shim/act/graph_copy.h"
 #include "shim/act/learning.h"
@@ -401,8 +402,10 @@ static void capture_ended(const struct op *op)
 		recording_ended(graph);
 }
 
-/* It may go on, if another thread should end it. */
-static void capture_goes_on(const struct op *op)
+/* Its end was refused. As a rule it is over and its graph gone, also the program's own that it went
+ * into (another thread's, what was broken: seen with a 580 driver); or it goes on, where another
+ * stream is to end it. */
+static void capture_refused(const struct op *op)
 {
 	struct driver_context here;
 	bool ended = true;
@@ -411,8 +414,10 @@ static void capture_goes_on(const struct op *op)
 		ended = !driver_may_capture(op->stream);
 		driver_leave(&here);
 	}
-	if (ended)
+	if (ended) {
 		capture_remove(op->stream);
+		built_forget(NULL);
+	}
 	graph_note(&(struct access_list){.opaque = true});
 	recording_fail(op->name);
 }
@@ -511,7 +516,7 @@ void through_after(struct op *op)
 void through_refused(const struct op *op)
 {
 	if (op->kind == OP_CAPTURE_END)
-		capture_goes_on(op);
+		capture_refused(op);
 	else
 		graph_copy_passed(op, capture_under_way());
 }

@@ -334,8 +334,7 @@ static void graph_hand_inside_onto(void)
 	run_behind(&b, graph);
 }
 
-/* … into the graph itself by a capture that is broken off. What of it is in the graph then the
- * driver does not say. */
+/* … into one whose handle may be that of a graph which went with a capture that was broken off. */
 static void graph_hand_broken(void)
 {
 	CUgraphNode latest = NULL;
@@ -347,6 +346,11 @@ static void graph_hand_broken(void)
 	app_copy(&b.app, b.spare, b.t.p, b.scores);
 	if (!cuStreamSynchronize(b.app.stream) || !cuStreamEndCapture(b.app.stream, &none))
 		app_fail("a capture that should be broken", 1);
+	graph = new_graph();
+	latest = NULL;
+	begin_onto(&b, graph, &latest);
+	app_copy(&b.app, b.spare, b.t.p, b.scores);
+	end_onto(&b, graph, &latest);
 	run_behind(&b, graph);
 }
 
@@ -470,7 +474,8 @@ const struct hazard hazards_graph_hand[] = {
 	ONCE(graph_hand_changed, "so does one that was changed amid a capture"),
 	ONCE(graph_hand_inside, "so does one inside a child"),
 	ONCE(graph_hand_inside_onto, "one is captured into a child of a known graph"),
-	ONCE(graph_hand_broken, "… into the graph, by a capture that is broken off"),
+	ONCE(graph_hand_broken,
+	     "… into a graph that has another's handle, which went with a broken capture"),
 	ONCE(graph_hand_handle, "… by hand, amid a capture"),
 	ONCE(graph_hand_moved, "… by the handle of a graph that moved"),
 	ONCE(graph_hand_update, "an executable graph is updated by one"),

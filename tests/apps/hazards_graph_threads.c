@@ -320,11 +320,12 @@ static void *end_too_early(void *arg)
 	return NULL;
 }
 
-/* It is refused to another thread, and the capture goes on. */
+/* It is refused to another thread, and over nevertheless: what comes next runs at once. */
 static void graph_end_refused(void)
 {
 	pthread_t thread;
 	struct bench b;
+	CUgraph none;
 
 	open_known(&b);
 	begin(&b);
@@ -332,8 +333,17 @@ static void graph_end_refused(void)
 	if (pthread_create(&thread, NULL, end_too_early, &b))
 		app_fail("pthread_create", 1);
 	pthread_join(thread, NULL);
-	app_copy(&b.app, b.spare, b.t.p, b.scores);
-	run_behind(&b, end(&b));
+	for (int r = 4; r < 12; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		app_copy(&b.app, b.spare, b.t.p, b.scores);
+		CHECK(cuStreamSynchronize(b.app.stream));
+		observe_o(&b, &b.t, r);
+		app_observe(&b.report, "copy", r, b.spare, b.scores);
+	}
+	if (!cuStreamEndCapture(b.app.stream, &none))
+		app_fail("the end of a capture that has ended", 1);
+	bench_close(&b);
 }
 
 const struct hazard hazards_graph_threads[] = {

@@ -10,7 +10,6 @@
 
 struct sim_capture {
 	struct sim_graph *graph;
-	bool onto; /* it is the program's own: what was captured stays there */
 	struct sim_stream *origin;
 	CUstreamCaptureMode mode;
 	CUstreamCaptureStatus status;
@@ -143,7 +142,6 @@ CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, 
 		free(c);
 		return CUDA_ERROR_ILLEGAL_STATE;
 	}
-	c->onto = graph != NULL;
 	c->origin = stream;
 	c->mode = mode;
 	c->status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -186,19 +184,18 @@ CUresult sim_capture_end(struct sim_stream *stream, CUgraph *out)
 		result = CUDA_ERROR_ILLEGAL_STATE;
 	else if (c->origin != stream)
 		result = CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-	else if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
-		 !pthread_equal(c->thread, pthread_self()))
-		result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-	if (result == CUDA_SUCCESS) {
-		if (c->status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+	if (result == CUDA_SUCCESS) { /* refused or not, it is over then: seen on a 580 driver */
+		if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+		    !pthread_equal(c->thread, pthread_self()))
+			result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+		else if (c->status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
 			result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 		else if (!is_joined(c))
 			result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
 		if (result == CUDA_SUCCESS) {
 			*out = (CUgraph)c->graph;
-		} else {
-			if (!c->onto)
-				sim_graph_empty(c->graph);
+		} else { /* also the program's own, that it went into */
+			sim_graph_drop(c->graph);
 			*out = NULL;
 		}
 		c->status = CU_STREAM_CAPTURE_STATUS_NONE;

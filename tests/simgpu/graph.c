@@ -401,15 +401,20 @@ CUresult CUDAAPI cuGraphCreate(CUgraph *out, unsigned int flags)
 	return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+void sim_graph_drop(struct sim_graph *g)
+{
+	g->magic = 0;
+	sim_graph_empty(g);
+	g->gone = true;
+}
+
 CUresult CUDAAPI cuGraphDestroy(CUgraph handle)
 {
 	SIM_ENTER(" graph=%p", (void *)handle);
 	struct sim_graph *g = graph_of(handle);
 	if (!g)
 		return CUDA_ERROR_INVALID_VALUE;
-	g->magic = 0;
-	sim_graph_empty(g);
-	g->gone = true;
+	sim_graph_drop(g);
 	return CUDA_SUCCESS;
 }
 

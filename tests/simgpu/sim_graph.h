@@ -58,4 +58,7 @@ struct sim_node *sim_graph_exec_node(CUgraphExec exec, CUgraphNode node);
 /* Without nodes, as an empty graph. */
 void sim_graph_empty(struct sim_graph *g);
 
+/* … and the graph goes: its handle may be given out again. */
+void sim_graph_drop(struct sim_graph *g);
+
 #endif
