@@ -118,18 +118,19 @@ const struct allocation *memory_find(uint64_t address)
 
 bool memory_holds(uint64_t base, uint64_t bytes)
 {
-	const struct allocation *allocation;
-	uint64_t end, next;
+	const struct allocation *allocation = memory_find(base);
+	uint64_t end;
 
 	if (__builtin_add_overflow(base, bytes, &end))
 		return false;
-	for (; base < end; base = next) {
-		allocation = memory_find(base);
-		if (!allocation)
+	while (allocation && allocation->base + allocation->bytes < end) {
+		const struct allocation *next = memory_find(allocation->base + allocation->bytes);
+
+		if (!next || allocation->kind != MEMORY_MAPPED || next->kind != MEMORY_MAPPED)
 			return false;
-		next = allocation->base + allocation->bytes;
+		allocation = next;
 	}
-	return true;
+	return allocation != NULL;
 }
 
 static bool abut(const struct allocation *lower, const struct allocation *upper)

@@ -29,7 +29,8 @@ void memory_remove(uint64_t base, uint64_t bytes);
 /* The allocation that holds the address, or NULL. Never asks the driver. */
 const struct allocation *memory_find(uint64_t address);
 
-/* Are all of these bytes in allocations? Never asks the driver. */
+/* Are all of these bytes in one allocation, or in memory that is mapped side by side? A fill that
+ * begins in the device's and ends in the host's is refused. Never asks the driver. */
 bool memory_holds(uint64_t base, uint64_t bytes);
 
 /* All that a pointer may lead to by counting: its allocation, and where it is mapped memory, what

@@ -320,6 +320,13 @@ CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 	return pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Whatever it says: all memory is everybody's. */
+CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t count)
+{
+	SIM_ENTER(" count=%zu", count);
+	return pool && (access || !count) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 bool sim_pool_on_host(CUmemoryPool pool)
 {
 	return pool == (CUmemoryPool)&host_pool;

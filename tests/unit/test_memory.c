@@ -101,9 +101,17 @@ static void test_shared_part(void **state)
 		assert_int_equal(begin, i < 3 ? 0x50000000 : 0);
 		assert_int_equal(end, i == 0 ? 0x50002000 : i < 3 ? 0x50001000 : 0);
 	}
+	assert_true(memory_holds(0x50000800, 0x800));
+	assert_false(memory_holds(0x50000800, 0x801)); /* in two */
+	assert_false(memory_holds(0x50000800, UINT64_MAX));
+	for (uint64_t at = 0x50000000; at < 0x50002000; at += 0x1000) {
+		memory_remove(at, 0);
+		assert_int_equal(memory_add(at, 0x1000, MEMORY_MAPPED, NULL), 0);
+	}
 	assert_true(memory_holds(0x50000800, 0x1800));
 	assert_false(memory_holds(0x50000800, 0x1801));
-	assert_false(memory_holds(0x50000800, UINT64_MAX));
+	memory_remove(0x50000000, 0);
+	add(0x50000000, 0x1000);
 	/* All that came of pools. */
 	assert_int_equal(memory_add(0x50002000, 0x1000, MEMORY_ASYNC, NULL), 0);
 	assert_int_equal(memory_add(0, UINT64_MAX, MEMORY_SHARED, NULL), 0);
