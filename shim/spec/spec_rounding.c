@@ -33,9 +33,10 @@ void spec_store_fill(struct walk *walk)
 		*value = copysignf(INFINITY, *value);
 }
 
-/* fp16 rounds 65520 and more to an infinity. What is larger by this much is that: another order of
- * an fp32 sum makes no such difference, unless its terms are a thousand times the sum. */
-#define SURELY_BEYOND (65520.0 * (1 + 0x1p-13))
+/* fp16 rounds 65520 and more to an infinity, so that a sum in fp32 that is larger than the number
+ * below that becomes one. Sums in another order differ by a few units in the last place, here
+ * 0.004: which lie so near are taken for what they are not as often one way as the other. */
+#define LARGEST_FINITE 0x1.ffdffep+15 /* of those that are rounded to 65504 */
 
 float spec_overflow(const struct walk *walk)
 {
@@ -46,7 +47,7 @@ float spec_overflow(const struct walk *walk)
 	    !gemm_sums_wide(opener) || opener->scalars_on_device || opener->alpha == 0 ||
 	    opener->beta != 0)
 		return 0;
-	return (float)(SURELY_BEYOND / fabs(opener->alpha));
+	return (float)(LARGEST_FINITE / fabs(opener->alpha));
 }
 
 /* Are the steps around `at` a softcap, each of which stores 16 bits: divided by it, tanh, times it?
