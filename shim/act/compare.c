@@ -128,6 +128,19 @@ static void finish(struct pending *slot)
 	timing_drop(comparison->timing);
 }
 
+/* What speaks against a verified site by what is known now. */
+static const char *objection(struct site *site)
+{
+	const char *any = comparison_objection(site->dtype);
+
+	if (any || site->round_s & ATTN_ROUND_WEIGHTS ||
+	    !(site->moved > comparison_wanted(site->dtype)) || roundings_more(site))
+		return any;
+	if (grouped_seen())
+		return "before a choice";
+	return site->dtype == ATTN_F32 ? "before large scores" : NULL;
+}
+
 /* Sites that were verified before the program chose anything, or before it was known that little
  * moves it far. */
 static void reconsider(void)
@@ -138,12 +151,12 @@ static void reconsider(void)
 	if (now == before)
 		return;
 	before = now;
-	for (int i = 0; i < site_count; i++)
-		if (sites[i].state == SITE_VERIFIED && !(sites[i].round_s & ATTN_ROUND_WEIGHTS) &&
-		    sites[i].moved > comparison_wanted(sites[i].dtype) &&
-		    !roundings_more(&sites[i]) && (grouped_seen() || sites[i].dtype == ATTN_F32))
-			site_decline(&sites[i], REASON_DRIFT,
-				     grouped_seen() ? "before a choice" : "before large scores");
+	for (int i = 0; i < site_count; i++) {
+		const char *why = sites[i].state == SITE_VERIFIED ? objection(&sites[i]) : NULL;
+
+		if (why)
+			site_decline(&sites[i], REASON_DRIFT, why);
+	}
 }
 
 void compare_poll(void)

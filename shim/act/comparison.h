@@ -81,7 +81,11 @@ void comparison_failed(struct site *site, const char *what);
  * and struct rounding says it. */
 double comparison_wanted(int dtype);
 
-/* Changes where comparison_wanted() does. */
+/* Why no site of that type may be replaced, however little its kernel moves O: the rounding of
+ * scores decides whole rows of some site's. NULL: they may. */
+const char *comparison_objection(int dtype);
+
+/* Changes where one of these two does. */
 unsigned comparison_strict(void);
 
 #endif

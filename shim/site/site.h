@@ -68,6 +68,7 @@ struct site {
 	const char *kernel;	 /* that the site's record names */
 	double app_us, fused_us; /* latest steady comparison */
 	double moved;	  /* most that a kernel moved O that does not round as the program does */
+	bool decided;	  /* … and single numbers of it so far that they are another key's */
 	unsigned samples; /* comparisons logged */
 	struct live_site *live;
 };

@@ -173,6 +173,30 @@ static void steep_after_flat(struct bench *b, int r)
 	observe_o(b, &steep, r);
 }
 
+/* Whole rows of the second are masked, by a bias of which fp16 leaves multiples of 32. */
+static void rows_decided(struct bench *b, int r)
+{
+	const size_t row = (size_t)b->shape.columns / 2, mask = (size_t)b->shape.rows * row;
+	const bool ruled = b->app.aten.used;
+	struct tensors masked = b->t;
+	struct bench half = *b;
+
+	half.shape.columns /= 2;
+	half.scores /= 2;
+	masked.q = b->t.o;
+	masked.o = b->raw;
+	bench_inputs(b, r);
+	app_fill(&b->app, b->spare, 0, mask);
+	app_fill(&b->app, b->spare + mask / 2 * 2, -60000, mask / 2);
+	chain(b, &b->t);
+	chain_open(&half, &masked);
+	app_scale(&b->app, masked.x, masked.s, ruled ? 400.f : 0.37f, half.scores);
+	app_add_mask(&b->app, masked.m, masked.x, b->spare, half.scores, mask);
+	app_softmax(&b->app, masked.p, masked.m, half.scores / row, half.shape.columns);
+	chain_close(&half, &masked);
+	observe_o(b, &masked, r);
+}
+
 CASE(bias_in_s, preloaded(NULL, NULL))
 CASE(bias_in_p, preloaded(NULL, in_s))
 CASE(bias_overwritten, preloaded(clear_s, NULL))
@@ -185,6 +209,7 @@ const struct hazard hazards_forms[] = {
 	ONCE(lower_triangle, "softmax writes P up to the diagonal alone"),
 	ONCE(large_scores, "O hangs on how the scores are rounded"),
 	EACH(steep_after_flat, "the same, of queries that were replaced"),
+	EACH(rows_decided, "… of rows that are masked as a whole"),
 	ONCE(channels_first, "Q, K, V and O as [H,D,S]"),
 	{0},
 };
