@@ -322,6 +322,8 @@ struct reference_args {
 	int32_t pad;
 	uint64_t scratch; /* device, double[rows][Sk] */
 	uint64_t out;	  /* device, double[rows][Dv] */
+	uint64_t largest; /* device, double, at least 0: the largest x of all rows if that is
+			     larger; 0: nobody asks */
 };
 
 /* Which flattened row (b,h,i) sample r of n is: the first, the last, evenly spread between, with

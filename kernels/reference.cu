@@ -130,6 +130,9 @@ extern "C" __global__ void __launch_bounds__(REFERENCE_THREADS)
 	}
 	most = part[0];
 	__syncthreads();
+	if (me == 0 && args.largest && most > 0) /* as whole numbers such ones compare alike */
+		atomicMax((unsigned long long *)args.largest,
+			  (unsigned long long)__double_as_longlong(most));
 
 	double sum = me == 0 && sink != -INFINITY ? exp(sink - most) : 0.0;
 	for (int j = me; j < a.Sk; j += REFERENCE_THREADS) {

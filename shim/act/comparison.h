@@ -19,6 +19,7 @@
 struct comparison_result {
 	struct drift_result drift;
 	struct drift_sampled_result own, trial; /* of the program's call, of a trial */
+	double largest; /* of the sampled rows' scores, as the softmax reads them; at least 0 */
 };
 
 struct comparison {
