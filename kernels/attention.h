@@ -31,8 +31,8 @@
  * What is no number goes where the formula takes it: P = 0 times an infinity or NaN of V is NaN, an
  * infinite x makes its row NaN or hides its key. A kernel that computes all of this at once can
  * still differ in kind from the program that stores each step:
- *   - S that the program stores in fp16 as an infinity is one here from `overflow` on: sums that lie
- *     nearer to it than another order of adding moves them may be one on one side alone. With
+ *   - S that the program stores in fp16 as an infinity is one here from `overflow` on: a sum so
+ *     near to it that another order of adding moves it across may be one on one side alone. With
  *     round_s it is where that is rounded to one. Where x is no more than q.k times a
  *     factor, all that is looked at is a score of the row that is about its largest: within 2^14,
  *     as P has it. And a row of which every S is beyond on the negative side is one of numbers.
