@@ -17,6 +17,7 @@
 #include "shim/real/driver.h"
 #include "shim/real/driver_context.h"
 #include "shim/rules/grouped.h"
+#include "shim/rules/rules.h"
 
 #define PENDING 24
 #define WAIT_NS 100000000ull
@@ -136,7 +137,7 @@ static const char *objection(struct site *site)
 	if (any || site->round_s & ATTN_ROUND_WEIGHTS ||
 	    !(site->moved > comparison_wanted(site->dtype)) || roundings_more(site))
 		return any;
-	if (grouped_seen())
+	if (grouped_seen() || rules_picks())
 		return "before a choice";
 	return site->dtype == ATTN_F32 ? "before large scores" : NULL;
 }

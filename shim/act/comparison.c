@@ -25,6 +25,7 @@
 #include "shim/log/log.h"
 #include "shim/real/driver.h"
 #include "shim/rules/grouped.h"
+#include "shim/rules/rules.h"
 
 #define SAMPLE_ROWS   64
 #define SPEED_SAMPLES 5
@@ -361,10 +362,10 @@ const char *comparison_objection(int dtype)
 
 unsigned comparison_strict(void)
 {
-	unsigned strict = grouped_seen() | (unsigned)fickle << 1;
+	unsigned strict = grouped_seen() | (unsigned)fickle << 1 | (unsigned)rules_picks() << 2;
 
 	for (int dtype = 0; dtype <= ATTN_F32; dtype++)
-		strict |= (unsigned)steep[dtype] << (dtype + 2);
+		strict |= (unsigned)steep[dtype] << (dtype + 3);
 	return strict;
 }
 
@@ -372,6 +373,8 @@ double comparison_wanted(int dtype)
 {
 	if (dtype == ATTN_F32) /* no kernel repeats what the program does */
 		return steep[dtype] ? 0 : INFINITY;
+	if (rules_picks())
+		return rounding_where_picked(dtype);
 	return steep[dtype] || grouped_seen() ? rounding_where_choices(dtype) : INFINITY;
 }
 

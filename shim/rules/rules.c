@@ -12,6 +12,27 @@
 #include "shim/rules/rules_user.h"
 #include "shim/rules/shadow.h"
 
+/* torch.scatter_() of one number, which is no whole one: ones where the largest of some scores are,
+ * and what a model goes on with is the one or the other (GroupViT's tokens). */
+static bool picks;
+
+static bool is_pick(const char *name)
+{
+	static const char fill[] = "_cuda_scatter_fill_internal_kernelI";
+	static const char *const types[] = {"N3c104HalfE", "N3c108BFloat16E", "f"};
+	const char *at = strstr(name, fill);
+
+	for (unsigned i = 0; at && i < sizeof(types) / sizeof(*types); i++)
+		if (strncmp(at + strlen(fill), types[i], strlen(types[i])) == 0)
+			return true;
+	return false;
+}
+
+bool rules_picks(void)
+{
+	return picks;
+}
+
 void rules_bind(struct function *function)
 {
 	static const struct {
@@ -24,6 +45,7 @@ void rules_bind(struct function *function)
 	};
 
 	function->rule = NULL;
+	picks |= is_pick(function->name);
 	if (!function->readable)
 		return;
 	function->rule = rules_user_find(function->name);

@@ -80,6 +80,9 @@ static inline bool view_in_order(const struct meaning *meaning, const struct vie
 /* Binds function->rule and function->functor by name, once per kernel. */
 void rules_bind(struct function *function);
 
+/* Does the program put numbers where the largest of others are, by any kernel that was bound? */
+bool rules_picks(void);
+
 /* Exact accesses of a launch with a rule. false: no rule, or the parameters are not as it expects.
  * What it means is read on the way; meaning NULL: nobody wants it. */
 bool rules_access(const struct function *function, const struct op_launch *launch,

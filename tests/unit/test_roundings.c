@@ -11,6 +11,7 @@
 #include "shim/act/comparison.h"
 #include "shim/act/roundings.h"
 #include "shim/log/log.h"
+#include "shim/rules/rules.h"
 
 #define SCORES (ATTN_ROUND_PRODUCT | ATTN_ROUND_SCALED)
 #define ALL    (SCORES | ATTN_ROUND_WEIGHTS)
@@ -120,6 +121,8 @@ static void test_no_kernel(void **state)
 	assert_false(roundings_left(site));
 }
 
+static double worst, largest; /* of O's numbers, how far they lie apart; of the scores */
+
 /* The numbers of a comparison whose two sides lie `moved` apart, the program's `own` from the exact
  * answer, root mean square. */
 static void compared(struct site *site, const struct attn_args *args, double moved, double own)
@@ -130,6 +133,7 @@ static void compared(struct site *site, const struct attn_args *args, double mov
 			  .sum_fused2 = 1e4,
 			  .sum_dot = 1e4,
 			  .max_app = 1,
+			  .max_abs = worst,
 			  .count = 10000,
 			  .blocks = 1},
 		.own = {.sum_ref2 = 100,
@@ -138,6 +142,7 @@ static void compared(struct site *site, const struct attn_args *args, double mov
 			.max_ref = 1,
 			.count = 100,
 			.blocks = 1},
+		.largest = largest,
 	};
 	const struct comparison comparison = {
 		.site = site,
@@ -173,12 +178,77 @@ static void test_steep(void **state)
 	assert_int_equal(asked(fresh(2), call(ATTN_F16, ALL)), 0);
 }
 
+/* Next to nothing may move what lies before scores whose last bit counts. */
+static void test_large(void **state)
+{
+	const struct attn_args args = call(ATTN_F32, 0);
+
+	core_begin();
+	asked(fresh(0), args);
+	largest = 1000;
+	compared(&sites[0], &args, 1e-7, 1e-7);
+	assert_true(isinf(comparison_wanted(ATTN_F32)));
+	largest = 1e6;
+	compared(&sites[0], &args, 1e-7, 1e-7);
+	assert_true(comparison_wanted(ATTN_F32) == 0);
+	largest = 0;
+}
+
+/* Where single numbers of O are another key's, though all in all it hardly moved, nothing may be
+ * replaced that lies before it, nor it: not if it can't be told whether it is attention. */
+static void test_fickle(void **state)
+{
+	struct attn_args args = call(ATTN_F16, ALL);
+	struct site *site;
+
+	core_begin();
+	site = fresh(0);
+	args.spec.round_s = asked(site, args);
+	worst = 0.1;
+	compared(site, &args, 0.001, 0.001);
+	worst = 0.5;
+	compared(fresh(1), &args, 0.01, 0.1);
+	assert_int_equal(sites[1].reason, REASON_NOT_EXPLAINED);
+	assert_null(comparison_objection(ATTN_F16));
+	compared(site, &args, 0.01, 0.01);
+	assert_non_null(comparison_objection(ATTN_F16));
+	assert_null(comparison_objection(ATTN_BF16));
+	assert_int_equal(site->state, SITE_LEARNING);
+	worst = 0;
+	args = call(ATTN_F16, ALL);
+	args.spec.round_s = asked(site, args);
+	assert_int_equal(args.spec.round_s, ALL);
+	compared(site, &args, 1e-5, 0.1);
+	assert_int_equal(site->state, SITE_DECLINED);
+	assert_int_equal(site->reason, REASON_DRIFT);
+}
+
+/* Ones are put where the largest of some scores are. */
+static void test_picked(void **state)
+{
+#define SCATTER                                                                                    \
+	"_ZN2at6native34_scatter_gather_elementwise_kernelILi128ELi8EZNS0_34_cuda_scatter_fill_"   \
+	"internal_kernelI"
+	static char whole[] = SCATTER "lE", half[] = SCATTER "N3c104HalfElE";
+	struct function function = {.name = whole};
+
+	core_begin();
+	rules_bind(&function);
+	assert_false(rules_picks());
+	function.name = half;
+	rules_bind(&function);
+	assert_true(rules_picks());
+	assert_true(comparison_wanted(ATTN_F16) < 8e-4);
+	assert_true(comparison_wanted(ATTN_F16) > 1.2e-4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_first), cmocka_unit_test(test_more),
-		cmocka_unit_test(test_anew),  cmocka_unit_test(test_no_kernel),
-		cmocka_unit_test(test_steep),
+		cmocka_unit_test(test_first),  cmocka_unit_test(test_more),
+		cmocka_unit_test(test_anew),   cmocka_unit_test(test_no_kernel),
+		cmocka_unit_test(test_steep),  cmocka_unit_test(test_large),
+		cmocka_unit_test(test_fickle), cmocka_unit_test(test_picked),
 	};
 
 	return CORE_MAIN("roundings", tests);
