@@ -237,8 +237,9 @@ def vit(variant):
     return lambda i: {"hidden": model(pixel_values=pictures(batch, i)).last_hidden_state}
 
 
-# SDPA computes fp32 as the eager model does, bit for bit: no yardstick.
-@program(Expect("replace", chains=4, tol=2e-5), repeat=3, variants=SDPA, timed={})
+# SDPA computes fp32 as the eager model does, bit for bit: no yardstick. Nothing is replaced in fp32 in the
+# first forward: four layers, of which three are learned of.
+@program(Expect("replace", chains=4, tol=2e-5, slack=1), repeat=3, variants=SDPA, timed={})
 def t5(variant):
     """T5-base encoder, 4 layers, B8 S512, strict fp32"""
     config = transformers.T5Config(
