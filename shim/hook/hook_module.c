@@ -93,8 +93,7 @@ static bool lessens(CUfunction_attribute attribute, int value, CUresult answer, 
 		return false;
 	if (answer != CUDA_SUCCESS)
 		return true;
-	/* Of what is allowed a launch needs no less (CUTLASS allows large clusters at the first).
-	 */
+	/* More does no harm: CUTLASS allows large clusters ahead of each kernel's first launch. */
 	if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
 	    attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
 		return value < *now;
