@@ -140,6 +140,40 @@ static void p_on_host_node(void)
 	bench_close(&b);
 }
 
+/* P's memory ends where mapped memory of the host's begins, if there is any, and a fill that would
+ * overwrite both is refused. */
+static void fill_into_host(void)
+{
+	const CUmemAllocationProp on_host = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					     .location = NODE_OF_HOST};
+	CUmemGenericAllocationHandle lower, upper;
+	CUdeviceptr room;
+	struct bench b;
+	bool refused;
+
+	bench_open(&b, TOGETHER);
+	CHECK(cuMemAddressReserve(&room, 2 * GRANULE, 0, 0, 0));
+	CHECK(cuMemCreate(&lower, GRANULE, &on_device, 0));
+	map(room, lower);
+	b.t.p = room + GRANULE - 2 * b.scores;
+	refused = !cuMemCreate(&upper, GRANULE, &on_host, 0);
+	if (refused) {
+		CHECK(cuMemMap(room + GRANULE, GRANULE, 0, upper, 0));
+		CHECK(cuMemSetAccess(room + GRANULE, GRANULE, access_of, 2));
+	}
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (!late(r))
+			continue;
+		if (refused && !cuMemsetD8Async(b.t.p, 0xff, 2 * b.scores + 4096, b.app.stream))
+			app_fail("a fill of the device's memory and the host's", 0);
+		observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
 /* A graph's P begins in the device's memory and ends in the host's, where such can be mapped. */
 static void graph_p_half_shown(void)
 {
@@ -390,6 +424,7 @@ const struct hazard hazards_memory[] = {
 	ONCE(p_mapped, "… in its own"),
 	ONCE(p_in_host_pool, "… which comes from a pool"),
 	ONCE(p_on_host_node, "… which is mapped"),
+	ONCE(fill_into_host, "the host's memory begins where P ends"),
 	ONCE(graph_p_half_shown, "… in a graph, and P begins in the device's memory"),
 	ONCE(p_moves, "P's physical memory is mapped elsewhere, and read there"),
 	ONCE(p_in_texture, "a kernel reads P through a texture"),

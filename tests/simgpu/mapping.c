@@ -12,6 +12,9 @@
 #include <unistd.h>
 
 #define GRANULE (2ull << 20)
+#define FILES	1024
+
+static bool on_host[FILES]; /* whose memory a file stands for */
 
 static void *at(uint64_t address)
 {
@@ -64,6 +67,8 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
 			close(fd);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	if (fd < FILES)
+		on_host[fd] = prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
 	*out = (CUmemGenericAllocationHandle)fd + 1;
 	return CUDA_SUCCESS;
 }
@@ -84,8 +89,8 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
 			  flags);
 	if (!handle || !address || address % GRANULE || bytes % GRANULE || offset || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	CUresult result = sim_map(ctx, address, bytes, (int)handle - 1);
-	return result;
+	const int fd = (int)handle - 1;
+	return sim_map(ctx, address, bytes, fd, fd < FILES && on_host[fd]);
 }
 
 CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *desc,

@@ -87,16 +87,20 @@ bool sim_find(uint64_t address, struct sim_allocation *out)
 
 bool sim_valid(uint64_t address, uint64_t bytes)
 {
-	struct sim_allocation a;
+	struct sim_allocation first, a;
 
-	for (uint64_t left; bytes; address += left, bytes -= left) {
-		if (!sim_find(address, &a))
+	if (!bytes)
+		return true;
+	if (!sim_find(address, &first))
+		return false;
+	for (a = first; bytes > a.base + a.bytes - address;) {
+		const uint64_t left = a.base + a.bytes - address;
+
+		if (a.kind != SIM_MAPPED || !sim_find(address + left, &a) ||
+		    a.on_host != first.on_host)
 			return false;
-		left = a.base + a.bytes - address;
-		if (bytes <= left)
-			return true;
-		if (a.kind != SIM_MAPPED)
-			return false;
+		address += left;
+		bytes -= left;
 	}
 	return true;
 }
@@ -236,9 +240,10 @@ CUresult sim_register(struct sim_context *ctx, uint64_t base, size_t bytes)
 }
 
 /* Makes `bytes` of the memory file appear at a reserved address. */
-CUresult sim_map(struct sim_context *ctx, uint64_t base, size_t bytes, int fd)
+CUresult sim_map(struct sim_context *ctx, uint64_t base, size_t bytes, int fd, bool on_host)
 {
-	struct sim_allocation a = {.base = base, .bytes = bytes, .kind = SIM_MAPPED, .ctx = ctx};
+	struct sim_allocation a = {
+		.base = base, .bytes = bytes, .kind = SIM_MAPPED, .on_host = on_host, .ctx = ctx};
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 
 	pthread_mutex_lock(&lock);

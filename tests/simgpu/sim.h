@@ -244,21 +244,22 @@ struct sim_allocation {
 	uint64_t base, bytes;
 	uint64_t block, block_bytes; /* the pages behind it, guard page included */
 	enum sim_memory kind;
+	bool on_host; /* SIM_MAPPED: whose it is */
 	struct sim_context *ctx;
 	uint64_t id;
 };
 
 /* Copies the allocation that holds the address to *out. false: none does. */
 bool sim_find(uint64_t address, struct sim_allocation *out);
-/* Is [address, address+bytes) inside one live allocation, or what is mapped without a gap? True for
- * bytes == 0. */
+/* Is [address, address+bytes) inside one live allocation, or what is mapped without a gap, all of
+ * it the device's or all the host's? True for bytes == 0. */
 bool sim_valid(uint64_t address, uint64_t bytes);
 /* Is the address in the range that device memory is taken from, allocated or not? */
 bool sim_is_device_address(uint64_t address);
 CUresult sim_allocate(struct sim_context *ctx, size_t bytes, enum sim_memory kind, uint64_t *out);
 CUresult sim_release(uint64_t address, enum sim_memory kind);
 bool sim_pool_on_host(CUmemoryPool pool); /* memory_calls.c */
-CUresult sim_map(struct sim_context *ctx, uint64_t base, size_t bytes, int fd);
+CUresult sim_map(struct sim_context *ctx, uint64_t base, size_t bytes, int fd, bool on_host);
 CUresult sim_register(struct sim_context *ctx, uint64_t base, size_t bytes);
 void sim_release_context(struct sim_context *ctx);
 void sim_modules_end(const struct sim_context *ctx);
