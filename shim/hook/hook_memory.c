@@ -80,13 +80,17 @@ BOTH(ALLOC_ASYNC, cuMemAllocAsync, ptsz)
 		   bytes, pool_kind(*address))
 BOTH(ALLOC_FROM_POOL, cuMemAllocFromPoolAsync, ptsz)
 
-/* Physical memory: no range yet, but it may run out. */
+/* Physical memory: no range yet, but it may run out. What is the host's differs from the device's
+ * beside it even if no host may read it: one fill can't overwrite both. */
 EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
 			    const CUmemAllocationProp *properties, unsigned long long flags)
 {
 	CUresult result;
 
 	ALLOC_REAL(cuMemCreate, (handle, bytes, properties, flags));
+	if (result == CUDA_SUCCESS && !hook_bypassed() &&
+	    properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		mapping_shared(*handle);
 	return result;
 }
 

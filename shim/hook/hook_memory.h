@@ -11,8 +11,12 @@
 void allocated(const char *name, CUstream stream, uint64_t base, uint64_t bytes,
 	       enum memory_kind kind);
 
+/* Whatever is mapped of that physical memory is others' as well: the host's, or another process's.
+ */
+void mapping_shared(CUmemGenericAllocationHandle handle);
+
 /* Physical memory was mapped: what the range is to be told as. MEMORY_SHARED when the same memory
- * is mapped twice or known to another process. */
+ * is mapped twice or others' as well. */
 enum memory_kind mapping_made(CUmemGenericAllocationHandle handle, uint64_t base, uint64_t bytes);
 /* … and is unmapped: may what lies there be seen again? Not if all handles were released. */
 bool mapping_gone(uint64_t base, uint64_t bytes);

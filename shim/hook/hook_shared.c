@@ -132,11 +132,11 @@ static struct mapping {
 } mappings[MAPPINGS];
 static unsigned mapping_count;
 
-/* Handles that were imported, or exported before they were mapped. */
+/* Handles of the host's memory, or that were imported, or exported before they were mapped. */
 static CUmemGenericAllocationHandle shared_handles[HANDLES];
 static unsigned shared_handle_count;
 
-static void share_handle(CUmemGenericAllocationHandle handle)
+void mapping_shared(CUmemGenericAllocationHandle handle)
 {
 	lock_take(LOCK_MAPPING);
 	if (shared_handle_count < HANDLES)
@@ -209,7 +209,7 @@ static void share_mappings(const char *name, CUmemGenericAllocationHandle handle
 				  MEMORY_SHARED);
 		}
 	}
-	share_handle(handle);
+	mapping_shared(handle);
 }
 
 NOTED_BEFORE(cuMemExportToShareableHandle,
@@ -220,7 +220,7 @@ NOTED_BEFORE(cuMemExportToShareableHandle,
 NOTED_AFTER(cuMemImportFromShareableHandle,
 	    (CUmemGenericAllocationHandle * handle, void *shareable,
 	     CUmemAllocationHandleType type),
-	    (handle, shareable, type), !hook_bypassed(), share_handle(*handle))
+	    (handle, shareable, type), !hook_bypassed(), mapping_shared(*handle))
 
 /* Mappings of `was`, or that hold `address`, are of `handle` from now on. */
 static void name_mappings(CUmemGenericAllocationHandle was, const void *address,

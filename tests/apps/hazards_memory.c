@@ -119,11 +119,29 @@ static void map(CUdeviceptr at, CUmemGenericAllocationHandle physical)
 	CHECK(cuMemSetAccess(at, GRANULE, access_of, 1));
 }
 
+static const CUmemAllocationProp on_host = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					    .location = NODE_OF_HOST};
+
+/* Where mapped memory of the device's ends and, if *any can be had, some of the host's begins. */
+static CUdeviceptr device_then_host(bool *any)
+{
+	CUmemGenericAllocationHandle lower, upper;
+	CUdeviceptr room;
+
+	CHECK(cuMemAddressReserve(&room, 2 * GRANULE, 0, 0, 0));
+	CHECK(cuMemCreate(&lower, GRANULE, &on_device, 0));
+	map(room, lower);
+	*any = !cuMemCreate(&upper, GRANULE, &on_host, 0);
+	if (*any) {
+		CHECK(cuMemMap(room + GRANULE, GRANULE, 0, upper, 0));
+		CHECK(cuMemSetAccess(room + GRANULE, GRANULE, access_of, 2));
+	}
+	return room + GRANULE;
+}
+
 /* P is mapped memory of the host's, where there is any. */
 static void p_on_host_node(void)
 {
-	const CUmemAllocationProp on_host = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-					     .location = NODE_OF_HOST};
 	CUmemGenericAllocationHandle physical;
 	struct bench b;
 
@@ -144,23 +162,11 @@ static void p_on_host_node(void)
  * overwrite both is refused. */
 static void fill_into_host(void)
 {
-	const CUmemAllocationProp on_host = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-					     .location = NODE_OF_HOST};
-	CUmemGenericAllocationHandle lower, upper;
-	CUdeviceptr room;
 	struct bench b;
 	bool refused;
 
 	bench_open(&b, TOGETHER);
-	CHECK(cuMemAddressReserve(&room, 2 * GRANULE, 0, 0, 0));
-	CHECK(cuMemCreate(&lower, GRANULE, &on_device, 0));
-	map(room, lower);
-	b.t.p = room + GRANULE - 2 * b.scores;
-	refused = !cuMemCreate(&upper, GRANULE, &on_host, 0);
-	if (refused) {
-		CHECK(cuMemMap(room + GRANULE, GRANULE, 0, upper, 0));
-		CHECK(cuMemSetAccess(room + GRANULE, GRANULE, access_of, 2));
-	}
+	b.t.p = device_then_host(&refused) - 2 * b.scores;
 	for (int r = 0; r < REPETITIONS; r++) {
 		bench_inputs(&b, r);
 		chain(&b, &b.t);
@@ -177,24 +183,17 @@ static void fill_into_host(void)
 /* A graph's P begins in the device's memory and ends in the host's, where such can be mapped. */
 static void graph_p_half_shown(void)
 {
-	const CUmemAllocationProp on_host = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-					     .location = NODE_OF_HOST};
-	CUmemGenericAllocationHandle lower, upper;
 	CUgraphExec exec;
-	CUdeviceptr room;
+	CUdeviceptr border;
 	struct bench b;
+	bool any;
 
 	open_known(&b);
-	if (cuMemCreate(&upper, GRANULE, &on_host, 0)) {
+	border = device_then_host(&any);
+	if (any)
+		b.t.p = border - b.scores;
+	else
 		CHECK(cuMemAllocManaged(&b.t.p, b.scores * 2, CU_MEM_ATTACH_GLOBAL));
-	} else {
-		CHECK(cuMemAddressReserve(&room, 2 * GRANULE, 0, 0, 0));
-		CHECK(cuMemCreate(&lower, GRANULE, &on_device, 0));
-		map(room, lower);
-		CHECK(cuMemMap(room + GRANULE, GRANULE, 0, upper, 0));
-		CHECK(cuMemSetAccess(room + GRANULE, GRANULE, access_of, 2));
-		b.t.p = room + GRANULE - b.scores;
-	}
 	begin(&b);
 	chain(&b, &b.t);
 	exec = end_ready(&b);

@@ -376,11 +376,18 @@ static void aliased_memory_is_told_as_shared(void **state)
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.location.type = CU_MEM_LOCATION_TYPE_DEVICE,
 	};
-	CUmemGenericAllocationHandle memory;
+	CUmemGenericAllocationHandle memory, others;
 	CUdeviceptr address;
 
 	assert_int_equal(CALL(cuMemCreate)(&memory, bytes, &prop, 0), 0);
 	assert_int_equal(CALL(cuMemAddressReserve)(&address, 2 * bytes, 0, 0, 0), 0);
+	prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+	begin(state);
+	assert_int_equal(CALL(cuMemCreate)(&others, bytes, &prop, 0), 0);
+	assert_int_equal(CALL(cuMemMap)(address, bytes, 0, others, 0), 0);
+	assert_int_equal(the_op(OP_ALLOC, "cuMemMap", 1)->alloc.kind, MEMORY_SHARED);
+	assert_int_equal(CALL(cuMemUnmap)(address, bytes), 0);
+
 	begin(state);
 	assert_int_equal(CALL(cuMemMap)(address, bytes, 0, memory, 0), 0);
 	assert_int_equal(the_op(OP_ALLOC, "cuMemMap", 1)->alloc.kind, MEMORY_MAPPED);
