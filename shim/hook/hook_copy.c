@@ -52,7 +52,7 @@ static void copy_any(struct op *op, CUstream stream, CUdeviceptr target, CUdevic
 			hook_stream(stream, per_thread), target, host, bytes)
 #define COPY_DTOH(function, per_thread, ...)                                                       \
 	DRIVER_HOOK(function, (void *host, CUdeviceptr source, size_t bytes),                      \
-		    (host, source, bytes), (flow_waits(), flow_watching()),                        \
+		    (host, source, bytes), WAITS,                                                  \
 		    copy_from_device(&op, hook_stream(NULL, per_thread), source, bytes))
 #define COPY_DTOH_ASYNC(function, per_thread, ...)                                                 \
 	COPY_HOOK_ASYNC(function, (void *host, CUdeviceptr source, size_t bytes, CUstream stream), \

@@ -74,6 +74,10 @@
 #define BOTH(hook, function, suffix, ...)                                                          \
 	hook(function, LEGACY, __VA_ARGS__) hook(function##_##suffix, PER_THREAD, __VA_ARGS__)
 
+/* `wanted` of a call in which the program waits for the device: that is told also while nothing is
+ * watched. */
+#define WAITS (flow_waits(), flow_watching())
+
 /* No op: something is noted before the real function is called, or once it has succeeded. */
 #define NOTED_BEFORE(function, parameters, arguments, ...)                                         \
 	EXPORT CUresult function parameters                                                        \

@@ -59,21 +59,12 @@ BOTH(GRAPH_LAUNCH, cuGraphLaunch, ptsz)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-#define STREAM_CALL(function, per_thread, parameters, arguments)                                   \
-	DRIVER_HOOK(function, parameters, arguments, flow_watching(),                              \
-		    stream_op(&op, OP_SYNC, hook_stream(stream, per_thread)))
-#define WAIT(function, parameters, arguments)                                                      \
-	DRIVER_HOOK(function, parameters, arguments, flow_watching(),                              \
-		    stream_op(&op, OP_SYNC, CU_STREAM_LEGACY))
-
-/* Also while nothing is watched. */
-#define WAITS (flow_waits(), flow_watching())
+#define SYNC(function, parameters, arguments, wanted, on)                                          \
+	DRIVER_HOOK(function, parameters, arguments, wanted, stream_op(&op, OP_SYNC, on))
 #define STREAM_WAIT(function, per_thread, parameters, arguments)                                   \
-	DRIVER_HOOK(function, parameters, arguments, WAITS,                                        \
-		    stream_op(&op, OP_SYNC, hook_stream(stream, per_thread)))
+	SYNC(function, parameters, arguments, WAITS, hook_stream(stream, per_thread))
 #define DEVICE_WAIT(function, parameters, arguments)                                               \
-	DRIVER_HOOK(function, parameters, arguments, WAITS,                                        \
-		    stream_op(&op, OP_SYNC, CU_STREAM_LEGACY))
+	SYNC(function, parameters, arguments, WAITS, CU_STREAM_LEGACY)
 
 BOTH(STREAM_WAIT, cuStreamSynchronize, ptsz, (CUstream stream), (stream))
 DEVICE_WAIT(cuCtxSynchronize, (void), ())
@@ -84,17 +75,22 @@ DEVICE_WAIT(cuEventSynchronize, (CUevent event), (event))
  *
  * What a stream was given before has been given to it, whatever of it is still with us. */
 
+#define STREAM_CALL(function, per_thread, parameters, arguments)                                   \
+	SYNC(function, parameters, arguments, flow_watching(), hook_stream(stream, per_thread))
+#define DEVICE_CALL(function, parameters, arguments)                                               \
+	SYNC(function, parameters, arguments, flow_watching(), CU_STREAM_LEGACY)
+
 BOTH(STREAM_CALL, cuStreamQuery, ptsz, (CUstream stream), (stream))
 BOTH(STREAM_CALL, cuEventRecord, ptsz, (CUevent event, CUstream stream), (event, stream))
 BOTH(STREAM_CALL, cuEventRecordWithFlags, ptsz, (CUevent event, CUstream stream, unsigned flags),
      (event, stream, flags))
 BOTH(STREAM_CALL, cuStreamWaitEvent, ptsz, (CUstream stream, CUevent event, unsigned flags),
      (stream, event, flags))
-WAIT(cuEventQuery, (CUevent event), (event))
-WAIT(cuCtxRecordEvent, (CUcontext context, CUevent event), (context, event))
-WAIT(cuCtxWaitEvent, (CUcontext context, CUevent event), (context, event))
-WAIT(cuGreenCtxRecordEvent, (CUgreenCtx context, CUevent event), (context, event))
-WAIT(cuGreenCtxWaitEvent, (CUgreenCtx context, CUevent event), (context, event))
+DEVICE_CALL(cuEventQuery, (CUevent event), (event))
+DEVICE_CALL(cuCtxRecordEvent, (CUcontext context, CUevent event), (context, event))
+DEVICE_CALL(cuCtxWaitEvent, (CUcontext context, CUevent event), (context, event))
+DEVICE_CALL(cuGreenCtxRecordEvent, (CUgreenCtx context, CUevent event), (context, event))
+DEVICE_CALL(cuGreenCtxWaitEvent, (CUgreenCtx context, CUevent event), (context, event))
 
 /* A function of the program's own calls no driver and sees no memory of the device's. What else it
  * may write can be written unseen at any time, and is saved beforehand (snapshot.h). */
