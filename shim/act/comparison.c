@@ -393,9 +393,9 @@ static bool should_round(const struct comparison *c)
 	return has_moved(c) && !c->result->drift.nonfinite_mismatch && roundings_left(c->site);
 }
 
-/* The last bit of such a score is a thousandth in fp32. O hardly shows it, since softmax leaves one
- * key; but where two lie near it is the one or the other (Visformer's are 1e7: what little moved
- * their operands moved its output by 0.04). */
+/* A larger score is off by a thousandth and more in fp32. O hardly shows it, since softmax leaves
+ * one key; but where two lie near it is the one or the other (Visformer's: what moved their
+ * operands by 3e-7 moved its output by 0.04). */
 #define LARGE_F32 0x1p14
 
 /* Do the roundings of the scores decide what O is? Where the kernel leaves them out, that is how

@@ -4,8 +4,8 @@
  * and what is remembered of one must not outlive it (kernel_code.h). And what kernels are allowed.
  *
  * A library's own kernels are launched by its calls alone, and these say what they touch: their
- * code is read for nobody. cuBLAS's images, a dozen of 4 to 8 MB, had taken 0.3 s of the first
- * products.
+ * code is read for nobody. cuBLAS's images, a dozen of up to 8 MB, had taken 0.3 s of a program's
+ * first products.
  */
 #include "shim/hook/hook_driver.h"
 

@@ -105,9 +105,9 @@ bool site_wants_watch(const struct op_gemm *gemm);
  * model's forward, was done once. Any thread, without the lock. */
 void site_round_over(void);
 
-/* Is it too early to replace anything in fp32? Some site has come up of which it is not known yet
- * whether its scores are so large that next to nothing may move what lies before it
- * (comparison_wanted()), or may do so before the round is over. */
+/* Is it too early to replace anything in fp32? Some site's scores may be so large that next to
+ * nothing may move what lies before it (comparison_wanted()), and that of one in its first round
+ * is not known, nor of those behind it, nor of one that was not compared yet. */
 bool site_early(const struct op_gemm *opener);
 
 /* Bit set of verified sites whose first `steps` steps are the chain's. */

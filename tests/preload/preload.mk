@@ -21,7 +21,7 @@ PRELOAD_TEST_PROGRAMS := $(PRELOAD_TEST_NAMES:%=$(PRELOAD_DIR)/%)
 STANDINS := $(addprefix $(PRELOAD_DIR)/standin/lib,cudnn.so.8 cudnn.so.9 nccl.so.2 cufft.so.11 cusparse.so.12 \
   cusolver.so.12)
 PRELOAD_TEST_LIBRARIES := $(PRELOAD_DIR)/libprobe.so $(PRELOAD_DIR)/fake/libcuda.so.1 \
-  $(addprefix $(PRELOAD_DIR)/,libplugin.so libplugin_next.so libasker.so libstub.so libuser12.so libuser13.so libuser_mute.so \
+  $(addprefix $(PRELOAD_DIR)/,libplugin.so libplugin_next.so libasker.so libcudnn_asker.so libstub.so libuser12.so libuser13.so libuser_mute.so \
     libuser_cudnn8.so libuser_cudnn9.so) $(STANDINS)
 
 .PHONY: preload-tests
@@ -76,7 +76,7 @@ $(WRAPPERS): $(PRELOAD_DIR)/lib%.so: tests/preload/wrapper.c
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CPPFLAGS_$*) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic -o $@ $< -ldl
 
-$(PRELOAD_DIR)/libasker.so: $(PRELOAD_DIR)/asker.o
+$(addprefix $(PRELOAD_DIR)/,libasker.so libcudnn_asker.so): $(PRELOAD_DIR)/asker.o
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -o $@ $< -ldl
 
 # A program's own stubs for a libcublas that it loads late, and two users of differing libcublas.

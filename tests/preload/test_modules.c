@@ -137,19 +137,43 @@ static void not_told(void **state)
 	seen->active = true;
 	assert_int_equal(CALL(cuModuleGetFunction)(&function, module, harmless), 0);
 	assert_string_equal(seen->hindrance(function, harmless), UNKNOWN);
-	/* A library's own. */
-	seen->within(1);
-	assert_int_equal(CALL(cuModuleUnload)(module), 0);
-	assert_int_equal(CALL(cuModuleLoad)(&module, KERNELS), 0);
-	seen->within(-1);
-	assert_int_equal(CALL(cuModuleGetFunction)(&function, module, harmless), 0);
-	assert_string_equal(seen->hindrance(function, harmless), UNKNOWN);
 	/* Its end is told to the core all the same. */
 	seen->count = 0;
 	assert_int_equal(CALL(cuModuleUnload)(module), 0);
 	assert_int_equal(seen->count, 2);
 	assert_int_equal(seen->events[0].op.kind, OP_TEARDOWN);
 	assert_ptr_equal(seen->events[0].op.handle, module);
+}
+
+/* … nor is a library's own code, loaded within its calls or in between. */
+static void of_libraries(void **state)
+{
+	static const char *const loaders[] = {"libasker.so", "libcudnn_asker.so"};
+	CUmodule module;
+	CUfunction function;
+
+	for (int i = 0; i < 3; i++) {
+		__typeof__(&cuModuleLoad) load = CALL(cuModuleLoad);
+		char path[sizeof(BUILD_FOLDER) + 64];
+		int (*by)(void *load, CUmodule *module, const char *image);
+		void *library;
+
+		snprintf(path, sizeof(path), "%s/tests/preload/%s", BUILD_FOLDER, loaders[i & 1]);
+		library = dlopen(path, RTLD_NOW);
+		assert_non_null(library);
+		*(void **)&by = dlsym(library, "asker_load");
+		assert_non_null(by);
+		seen->within(i == 2);
+		assert_int_equal(by((void *)load, &module, KERNELS), 0);
+		seen->within(-(i == 2));
+		assert_int_equal(CALL(cuModuleGetFunction)(&function, module, harmless), 0);
+		if (i == 0)
+			assert_null(seen->hindrance(function, harmless));
+		else
+			assert_string_equal(seen->hindrance(function, harmless), UNKNOWN);
+		assert_int_equal(CALL(cuModuleUnload)(module), 0);
+		dlclose(library);
+	}
 }
 
 /* What is held back may need what its kernel was allowed; of more it needs nothing. */
@@ -198,8 +222,11 @@ static void older_drivers(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(modules, begin),	 cmocka_unit_test_setup(libraries, begin),
-		cmocka_unit_test_setup(not_told, begin), cmocka_unit_test_setup(allowances, begin),
+		cmocka_unit_test_setup(modules, begin),
+		cmocka_unit_test_setup(libraries, begin),
+		cmocka_unit_test_setup(not_told, begin),
+		cmocka_unit_test_setup(of_libraries, begin),
+		cmocka_unit_test_setup(allowances, begin),
 		cmocka_unit_test(older_drivers),
 	};
 	CUcontext context;

@@ -36,9 +36,9 @@ static void launch(const char *name, unsigned blocks, unsigned threads, void *ar
 
 /* ---- reference ------------------------------------------------------------------------------- */
 
-/* Runs the reference on every row and compares it with the plain answer. open: the bias is 0 where
- * it matters, where the reference does not round. */
-static void check_reference_of(struct problem *p, bool open)
+/* Runs the reference on every row and compares it with the plain answer; returns the largest score.
+ * open: the bias is 0 where it matters, where the reference does not round. */
+static double check_reference_of(struct problem *p, bool open)
 {
 	const struct attn_args *a = &p->args;
 	int total = a->B * a->H * a->Sq;
@@ -46,9 +46,11 @@ static void check_reference_of(struct problem *p, bool open)
 	double *out = malloc((size_t)(total * a->Dv) * sizeof(*out));
 	double *scratch = malloc((size_t)(total * a->Sk) * sizeof(*scratch));
 	double *exact = malloc((size_t)a->Dv * sizeof(*exact));
+	double largest = 0;
 
 	r.out = (uint64_t)(uintptr_t)out;
 	r.scratch = (uint64_t)(uintptr_t)scratch;
+	r.largest = (uint64_t)(uintptr_t)&largest;
 	launch("fashim_reference", (unsigned)total, REFERENCE_THREADS, &r, sizeof(r));
 	if (open)
 		p->args.spec.round_x = ATTN_F32;
@@ -67,11 +69,30 @@ static void check_reference_of(struct problem *p, bool open)
 	free(scratch);
 	free(out);
 	problem_free(p);
+	return largest;
 }
 
 static void check_reference(struct problem *p)
 {
 	check_reference_of(p, false);
+}
+
+/* One score is about 1000; or all lie far below 0, where none counts as the largest. */
+static void test_reference_largest(void **state)
+{
+	struct problem p;
+
+	for (int sign = -1; sign <= 1; sign += 2) {
+		double largest;
+
+		problem_init(&p, ATTN_F32, (int[6]){1, 2, 9, 20, 8, 8}, NULL);
+		problem_bias(&p, 0, ATTN_F16, NULL, 1);
+		for (int n = 0; n < 2 * 9 * 20; n++)
+			number_store((char *)p.operand[OPERAND_BIAS].data + 2 * n, ATTN_F16,
+				     n == 123 ? sign * 1000 : -1000);
+		largest = check_reference_of(&p, false);
+		assert_true(sign < 0 ? largest == 0 : fabs(largest - 1000) < 50);
+	}
 }
 
 /* A mask that closes all keys, and one that closes every third. */
@@ -485,12 +506,19 @@ static void test_floor(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reference),      cmocka_unit_test(test_reference_masks),
-		cmocka_unit_test(test_sample_rows),    cmocka_unit_test(test_drift),
-		cmocka_unit_test(test_drift_sampled),  cmocka_unit_test(test_drift_unprepared),
-		cmocka_unit_test(test_find_addresses), cmocka_unit_test(test_count_unwritten),
-		cmocka_unit_test(test_slopes),	       cmocka_unit_test(test_complement),
-		cmocka_unit_test(test_flags),	       cmocka_unit_test(test_floor),
+		cmocka_unit_test(test_reference),
+		cmocka_unit_test(test_reference_masks),
+		cmocka_unit_test(test_reference_largest),
+		cmocka_unit_test(test_sample_rows),
+		cmocka_unit_test(test_drift),
+		cmocka_unit_test(test_drift_sampled),
+		cmocka_unit_test(test_drift_unprepared),
+		cmocka_unit_test(test_find_addresses),
+		cmocka_unit_test(test_count_unwritten),
+		cmocka_unit_test(test_slopes),
+		cmocka_unit_test(test_complement),
+		cmocka_unit_test(test_flags),
+		cmocka_unit_test(test_floor),
 
 	};
 
