@@ -90,14 +90,6 @@ struct rounding rounding_of(const struct attn_args *args, bool tf32)
 	return rounding;
 }
 
-/* GroupViT's fp16 moved by 8e-4, of which its output made 0.14 of its largest. */
-#define PICKING_F16 F16_STEP
-
-double rounding_where_picked(int dtype)
-{
-	return dtype == ATTN_F16 ? PICKING_F16 : rounding_where_choices(dtype);
-}
-
 double rounding_where_choices(int dtype)
 {
 	return dtype == ATTN_F16 || dtype == ATTN_BF16 ? CHOOSING : INFINITY;

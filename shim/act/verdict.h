@@ -29,9 +29,6 @@ struct rounding rounding_of(const struct attn_args *args, bool tf32);
  * experts for instance: a choice does not become another one by little. */
 double rounding_where_choices(int dtype);
 
-/* The same where it goes on from whichever is the largest (rules_picks()), not with weights. */
-double rounding_where_picked(int dtype);
-
 /* Is the program's O what the reference says? by_data: nothing but this says what the chain means,
  * and the answer has to be closer. */
 bool verdict_explains(const struct drift_sampled_result *r, const struct rounding *rounding,

@@ -12,14 +12,15 @@
 #include "shim/rules/rules_user.h"
 #include "shim/rules/shadow.h"
 
-/* torch.scatter_() of one number, which is no whole one: ones where the largest of some scores are,
- * and what a model goes on with is the one or the other (GroupViT's tokens). */
+/* torch.scatter_() of one number of two or four bytes, which whole ones seldom are: ones where the
+ * largest of some scores are, and what a model goes on with is the one or the other (GroupViT's
+ * tokens). */
 static bool picks;
 
 static bool is_pick(const char *name)
 {
 	static const char fill[] = "_cuda_scatter_fill_internal_kernelI";
-	static const char *const types[] = {"N3c104HalfE", "N3c108BFloat16E", "f"};
+	static const char *const types[] = {"NS0_10OpaqueTypeILi2E", "NS0_10OpaqueTypeILi4E"};
 	const char *at = strstr(name, fill);
 
 	for (unsigned i = 0; at && i < sizeof(types) / sizeof(*types); i++)
