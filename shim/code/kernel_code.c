@@ -28,6 +28,9 @@
 #define ROWS_MAX    (1u << 20)	/* kernels in all tables */
 #define AT_ONCE_MAX (16u << 20) /* bytes of an image that has to be read while it is loaded, */
 #define PACKED_MAX  (4u << 20)	/* and of a fat binary */
+#define OWN_MAX	    (1u << 20)	/* of one that is kept, … */
+#define OWN_ALL	    (64u << 20) /* … of all of them, */
+#define TEXT_MAX    (4u << 20)	/* and of one that is read for what one kernel does */
 #define READINGS    3		/* of an image for a kernel each; then for all */
 #define ASKED	    (1u << 31)	/* in what is kept of a kernel: its deeds are known */
 
@@ -35,6 +38,7 @@ struct module {
 	const void *handle;
 	const void *same;	    /* the library that it belongs to; NULL: none */
 	const unsigned char *image; /* while it may be read again, else NULL */
+	unsigned char *own;	    /* the same, where it is a copy */
 	size_t bytes;
 	struct code_table table;
 	bool known, exposed;
@@ -44,7 +48,7 @@ struct module {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct module *buckets[BUCKETS];
-static size_t modules, rows;
+static size_t modules, rows, own_bytes;
 static bool stranger_exposed; /* a variable of a module that is not known, perhaps a library's */
 static struct code_targets targets;
 static _Atomic pid_t owner; /* CUDA does not survive a fork, and the lock may not either */
@@ -79,6 +83,9 @@ static void drop(const void *handle)
 	rows -= module->table.count;
 	modules--;
 	code_table_free(&module->table);
+	if (module->own)
+		own_bytes -= module->bytes;
+	free(module->own);
 	free(module);
 }
 
@@ -157,6 +164,19 @@ static void read_now(struct module *module, const unsigned char *image, size_t b
 		      module->known ? "its kernels are read" : "its kernels stay unknown");
 }
 
+/* What compilers of the program's make at run time is small. */
+static void keep(struct module *module, const void *image, size_t bytes)
+{
+	if (!module->known || bytes > OWN_MAX || bytes > OWN_ALL - own_bytes)
+		return;
+	module->own = malloc(bytes);
+	if (!module->own)
+		return;
+	memcpy(module->own, image, bytes);
+	module->bytes = bytes;
+	own_bytes += bytes;
+}
+
 struct place {
 	uintptr_t begin, bytes;
 };
@@ -204,6 +224,7 @@ void kernel_code_loaded(const void *handle, const void *image)
 		module->bytes = bytes;
 	} else if (bytes && bytes <= (code_is_fatbin(image) ? PACKED_MAX : AT_ONCE_MAX)) {
 		read_now(module, image, bytes, NULL);
+		keep(module, image, bytes);
 	}
 	pthread_mutex_unlock(&lock);
 	errno = kept;
@@ -224,6 +245,7 @@ void kernel_code_loaded_file(const void *handle, const char *path)
 			image = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
 		if (image != MAP_FAILED) {
 			read_now(module, image, (size_t)status.st_size, NULL);
+			keep(module, image, (size_t)status.st_size);
 			munmap(image, (size_t)status.st_size);
 		}
 		pthread_mutex_unlock(&lock);
@@ -442,4 +464,29 @@ int kernel_code_layout(CUfunction handle, const char *name, unsigned room, unsig
 		size[i] = layout.size[i];
 	}
 	return known ? (int)layout.count : -1;
+}
+
+int kernel_code_text(CUfunction handle, const char *name, struct code_text *text)
+{
+	struct code_table table = {.wanted = name, .text = text};
+	struct module *module;
+	const unsigned char *image;
+	int error = -ENOENT;
+
+	memset(text, 0, sizeof(*text));
+	if (driver_resolve() < 0 || !begin())
+		return error;
+	COST(PURPOSE_IMAGES);
+	module = module_of(handle);
+	image = !module ? NULL : module->own ? module->own : module->image;
+	if (image && module->bytes <= TEXT_MAX && (module->own || stays(image, module->bytes)) &&
+	    find_targets())
+		error = code_read_image(image, module->bytes, &targets, &table);
+	pthread_mutex_unlock(&lock);
+	code_table_free(&table);
+	if (!error && text->code && !text->several)
+		return 0;
+	free(text->code);
+	text->code = NULL;
+	return error == -ENOMEM ? error : -ENOENT;
 }

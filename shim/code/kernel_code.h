@@ -65,4 +65,10 @@ int kernel_code_beside(CUfunction handle, const char *name);
 int kernel_code_layout(CUfunction handle, const char *name, unsigned room, unsigned *offset,
 		       unsigned *size);
 
+struct code_text;
+
+/* Its instructions, for this GPU. 0; -ENOENT: they are not to be had, or it is not certain which,
+ * -ENOMEM. Reads the image again. */
+int kernel_code_text(CUfunction handle, const char *name, struct code_text *text);
+
 #endif

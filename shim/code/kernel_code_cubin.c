@@ -6,6 +6,7 @@
  * own constants are bank 3. All this holds for the encoding of sm_75 and later: 16 bytes, the
  * opcode in the lowest 12 bits, of which the upper three are the form of the operands.
  */
+#include "shim/code/kernel_code_made.h"
 #include "shim/code/kernel_code_parts.h"
 
 #include <elf.h>
@@ -532,6 +533,31 @@ static uint32_t deeds_of_kernel(struct cubin *cubin, unsigned section, bool trac
 	return deeds;
 }
 
+/* false: no memory. */
+static bool keep_text(const struct cubin *cubin, unsigned section, struct code_text *text)
+{
+	struct code_text own = {.sm = cubin->sm};
+	const unsigned char *code = content(cubin, section, &own.bytes);
+	uint64_t where;
+	size_t symbol;
+
+	if (!code || text->several)
+		return true;
+	own.code = malloc(own.bytes);
+	if (!own.code)
+		return false;
+	memcpy(own.code, code, own.bytes);
+	for (size_t i = 0; relocation_of(cubin, section, i, &where, &symbol); i++)
+		if (where > own.bytes || own.bytes - where < INSTRUCTION ||
+		    !made_leave_open(own.code + where))
+			text->several = true;
+	if (text->code && (text->bytes != own.bytes || memcmp(text->code, own.code, own.bytes)))
+		text->several = true;
+	free(text->code);
+	*text = (struct code_text){own.code, own.bytes, own.sm, text->several};
+	return true;
+}
+
 int code_read_cubin(const unsigned char *image, size_t bytes, struct code_table *table)
 {
 	struct code_layout layout;
@@ -555,6 +581,9 @@ int code_read_cubin(const unsigned char *image, size_t bytes, struct code_table 
 		/* Paths are followed from where the section begins. */
 		if (symbol->st_value)
 			deeds |= CODE_UNPROVEN;
+		if (table->text && !symbol->st_value && !strcmp(name, table->wanted) &&
+		    !keep_text(&cubin, symbol->st_shndx, table->text))
+			result = -ENOMEM;
 		if (!code_table_add(table, name, strlen(name), deeds) ||
 		    (table->layouts && !code_table_place(table, &layout)))
 			result = -ENOMEM;

@@ -8,6 +8,10 @@
 
 #include <string.h>
 
+#define MOV   0x002
+#define UMOV  0x082
+#define S2R   0x919 /* and its form */
+#define S2UR  0x9c3
 #define LDG   0x181
 #define WORDS (sizeof(struct made_file) / sizeof(uint64_t))
 
@@ -503,4 +507,21 @@ bool made_stops(const struct made_instruction *in)
 	default:
 		return false;
 	}
+}
+
+bool made_leave_open(unsigned char *instruction)
+{
+	uint64_t low, high;
+	unsigned opcode;
+
+	memcpy(&low, instruction, 8);
+	memcpy(&high, instruction + 8, 8);
+	opcode = bits(low, 0, 9);
+	if (opcode != MOV && opcode != UMOV)
+		return false;
+	low = (low & 0xfff000) | (opcode == MOV ? S2R : S2UR);
+	high |= 0xff << 8; /* there is no such special register */
+	memcpy(instruction, &low, 8);
+	memcpy(instruction + 8, &high, 8);
+	return true;
 }

@@ -120,4 +120,8 @@ int64_t made_distance(const struct made_instruction *in, unsigned sm);
 /* Behind it nobody goes on. */
 bool made_stops(const struct made_instruction *in);
 
+/* Changes one whose constant the loader replaces, so that nobody knows what it moves. false: it
+ * does not just move. */
+bool made_leave_open(unsigned char *instruction);
+
 #endif

@@ -47,6 +47,14 @@ static inline bool code_is_string(const char *name, size_t length)
 	       (length >= 10 && !memcmp(name, "__unnamed_", 10));
 }
 
+/* The instructions of a kernel, and of the functions behind it in its section. */
+struct code_text {
+	unsigned char *code; /* to be freed; NULL: not to be had */
+	size_t bytes;
+	unsigned sm;
+	bool several; /* there are, that differ */
+};
+
 /* Kernels by a hash of their name, sorted once they are all in. */
 struct code_table {
 	size_t count, room;
@@ -55,9 +63,10 @@ struct code_table {
 		uint32_t deeds;
 		uint32_t layout; /* where in `places` it begins, counted from 1; 0: not known */
 	} * rows;
-	bool layouts;	    /* are wanted */
-	const char *wanted; /* the kernel whose addresses are traced; NULL: those of all */
-	uint16_t *places;   /* of each layout: how many parameters, then their offsets and sizes */
+	bool layouts;		/* are wanted */
+	const char *wanted;	/* the kernel whose addresses are traced; NULL: those of all */
+	struct code_text *text; /* of the wanted kernel: it is put here; NULL: it is not */
+	uint16_t *places; /* of each layout: how many parameters, then their offsets and sizes */
 	size_t place_count, place_room;
 };
 

@@ -7,13 +7,19 @@ CODE_ARCHS := 75 80 86 89 90a 100a 120
 CODE_MODES := default size speed balance none
 CODE_MADE := $(CODE_ARCHS:%=$(CODE)/sm_%.cubin) $(CODE)/linked.cubin $(CODE)/compute_80.ptx $(CODE_MODES:%=$(CODE)/%.fatbin)
 
-CODE_TESTS := $(addprefix $(O)/tests/unit/,test_kernel_code test_kernel_made test_unpack)
+CODE_TESTS := $(addprefix $(O)/tests/unit/,test_kernel_code test_kernel_made test_unpack test_threads)
+THREADS_ARCHS := 75 80 86 89 90a
+CODE_MADE += $(THREADS_ARCHS:%=$(CODE)/threads_%.cubin)
 UNIT_TESTS += $(CODE_TESTS)
 
 $(CODE)/sm_%.cubin: tests/unit/kernel_code_kernels.cu
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@)
 	$(Q)$(NVCC) -cubin -arch=sm_$* -Wno-deprecated-gpu-targets -diag-suppress 20014 -o $@ $<
+$(CODE)/threads_%.cubin: tests/unit/threads_kernels.cu tests/unit/threads_bodies.h
+	@mkdir -p $(@D)
+	$(call say,NVCC,$@)
+	$(Q)$(NVCC) -cubin -I. -arch=sm_$* -Wno-deprecated-gpu-targets -diag-suppress 177,550 -o $@ $<
 # Functions in sections of their own, put together by the linker.
 $(CODE)/linked.cubin: tests/unit/kernel_code_kernels.cu
 	@mkdir -p $(@D)
@@ -33,7 +39,7 @@ $(O)/tests/unit/code_fixture.o: CPPFLAGS += -DCODE_FOLDER='"$(abspath $(CODE))"'
 $(O)/tests/unit/test_kernel_code.o: CPPFLAGS += -DBUILD_FOLDER='"$(abspath $(O))"' \
   $(if $(wildcard $(NVCC)),-DCODE_EMBEDDED='"$(abspath $(CODE)/sm_90a.cubin)"')
 $(O)/tests/unit/test_kernel_code.o: $(if $(wildcard $(NVCC)),$(CODE)/sm_90a.cubin)
-$(filter-out %_made,$(CODE_TESTS)): %: %.o $(addprefix $(O)/,tests/unit/code_fixture.o tests/unit/code_expected.o \
+$(filter-out %_made %_threads,$(CODE_TESTS)): %: %.o $(addprefix $(O)/,tests/unit/code_fixture.o tests/unit/code_expected.o \
     ) $(call shim_objects,config cost message names option own_file kernel_code kernel_names kernel_table kernel_layout kernel_code_cubin kernel_code_follows kernel_code_made kernel_code_image kernel_code_ptx \
       unpack_lz4 unpack_zstd zstd_tables) | $(if $(wildcard $(NVCC)),$(CODE_MADE)) apps-sim
 	$(call say,LINK,$@)
@@ -41,3 +47,9 @@ $(filter-out %_made,$(CODE_TESTS)): %: %.o $(addprefix $(O)/,tests/unit/code_fix
 $(O)/tests/unit/test_kernel_made: %: %.o $(call shim_objects,kernel_code_follows kernel_code_made)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka
+$(O)/tests/unit/test_threads: %: %.o $(O)/tests/unit/code_fixture.o $(call shim_objects,threads threads_code threads_compute threads_sums kernel_code_cubin kernel_code_follows kernel_code_made kernel_table kernel_layout) \
+    | $(if $(wildcard $(NVCC)),$(CODE_MADE))
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka
+$(O)/tests/unit/test_extent: $(O)/tests/unit/code_fixture.o | $(if $(wildcard $(NVCC)),$(CODE)/threads_90a.cubin)
+$(O)/tests/unit/test_extent: LDFLAGS += -Wl,--wrap=kernel_code_text

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Instructions on whole numbers and predicates, and what becomes of registers.
+ */
+#include "shim/code/threads_outcome.h"
+
+#include <string.h>
+
+/* ---- bits ---------------------------------------------------------------------------------------
+ */
+
+static void combine(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	const struct lanes *a = operand(warp, op, op->a), *b = operand(warp, op, op->b),
+			   *c = operand(warp, op, op->c);
+	const unsigned table = op_bits(op, 72, 8);
+	const bool plain = !op_bits(op, 80, 1) && op_bits(op, 87, 4) == (8 | ALWAYS);
+	const uint32_t unknown = unknown_number(a) | unknown_number(b) | unknown_number(c);
+
+	for (unsigned i = 0; i < 8; i++) {
+		const uint32_t x = i & 4 ? 0 : ALL, y = i & 2 ? 0 : ALL, z = i & 1 ? 0 : ALL;
+
+		for (int l = 0; l < LANES && table >> i & 1; l++)
+			out->low.value[l] |=
+				(a->value[l] ^ x) & (b->value[l] ^ y) & (c->value[l] ^ z);
+	}
+	for (int l = 0; l < LANES && op_tells(op); l++)
+		out->truth.value |= (uint32_t)(out->low.value[l] != 0) << l;
+	out->low.unknown = unknown;
+	out->truth.unknown = plain ? unknown : ALL;
+	out->tells = true;
+}
+
+static void shift(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	const struct lanes *a = operand(warp, op, op->a), *b = operand(warp, op, op->b),
+			   *c = operand(warp, op, op->c);
+	const bool right = op_bits(op, 76, 1), high = op_bits(op, 80, 1);
+	const unsigned type = op_bits(op, 73, 2); /* S64, U64, S32, U32 */
+	const bool is_signed = type == 0 || type == 2;
+	const unsigned width = type < 2 ? 64 : 32;
+
+	out->low.unknown = unknown_number(a) | unknown_number(b) | unknown_number(c);
+	for (int l = 0; l < LANES; l++) {
+		uint64_t both = (uint64_t)c->value[l] << 32 | a->value[l];
+		unsigned by = b->value[l];
+
+		if (op_bits(op, 75, 1))
+			by &= width - 1;
+		if (by >= 32) { /* how far is not certain */
+			out->low.unknown |= 1u << l;
+			continue;
+		}
+		both = !right	   ? both << by
+		       : is_signed ? (uint64_t)((int64_t)both >> by)
+				   : both >> by;
+		out->low.value[l] = (uint32_t)(high ? both >> 32 : both);
+	}
+}
+
+static void extend(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	const struct lanes *a = operand(warp, op, op->a), *b = operand(warp, op, op->b);
+	const bool is_signed = op_bits(op, 73, 1);
+
+	out->low.unknown = unknown_number(a) | unknown_number(b);
+	for (int l = 0; l < LANES; l++) {
+		const unsigned by = b->value[l];
+		const uint32_t up = by && by < 32 ? a->value[l] << (32 - by) : 0;
+
+		if (!by || by > 31)
+			out->low.unknown |= 1u << l;
+		else
+			out->low.value[l] =
+				is_signed ? (uint32_t)((int32_t)up >> (32 - by)) : up >> (32 - by);
+	}
+}
+
+/* Four bytes of eight, each as it is or filled with its sign. */
+static void permute(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	const struct lanes *a = operand(warp, op, op->a), *b = operand(warp, op, op->b),
+			   *c = operand(warp, op, op->c);
+
+	out->low.unknown = unknown_number(a) | unknown_number(b) | unknown_number(c);
+	if (op_bits(op, 72, 3))
+		out->low.unknown = ALL;
+	for (int l = 0; l < LANES; l++) {
+		const uint64_t both = (uint64_t)c->value[l] << 32 | a->value[l];
+		uint32_t value = 0;
+
+		for (int i = 0; i < 4; i++) {
+			const unsigned from = b->value[l] >> 4 * i & 15;
+			uint32_t byte = (uint32_t)(both >> 8 * (from & 7) & 255);
+
+			if (from & 8)
+				byte = byte & 128 ? 255 : 0;
+			value |= byte << 8 * i;
+		}
+		out->low.value[l] = value;
+	}
+}
+
+/* ---- choices ------------------------------------------------------------------------------------
+ */
+
+static void choose(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	const struct lanes *a = operand(warp, op, op->a), *b = operand(warp, op, op->b);
+	const struct truth truth = truth_of(warp, op, 87, op_bits(op, 90, 1));
+
+	for (int l = 0; l < LANES; l++)
+		out->low.value[l] = truth.value >> l & 1 ? a->value[l] : b->value[l];
+	out->low.unknown = unknown_truth(&truth) | (truth.value & unknown_number(a)) |
+			   (~truth.value & unknown_number(b));
+}
+
+static bool is_ordered(unsigned how, bool is_signed, uint32_t a, uint32_t b, bool *equal)
+{
+	const bool less = is_signed ? (int32_t)a < (int32_t)b : a < b;
+
+	*equal = a == b;
+	switch (how) {
+	case 1: /* LT */
+	case 3: /* LE */
+		return less;
+	case 4: /* GT */
+	case 6: /* GE */
+		return !less && !*equal;
+	case 5: /* NE */
+		return !*equal;
+	default:
+		return false;
+	}
+}
+
+/* EX: of 64 bits, the lower halves having been compared. */
+static void compare(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	const struct lanes *a = operand(warp, op, op->a), *b = operand(warp, op, op->b);
+	const unsigned how = op_bits(op, 76, 3), logic = op_bits(op, 74, 2);
+	const bool is_signed = op_bits(op, 73, 1), extended = op_bits(op, 72, 1);
+	const struct truth with = truth_of(warp, op, 87, op_bits(op, 90, 1)),
+			   lower = truth_of(warp, op, 68, op_bits(op, 71, 1));
+	uint32_t unknown = unknown_number(a) | unknown_number(b);
+
+	if (extended)
+		unknown |= unknown_truth(&lower);
+	if (logic == 3)
+		unknown = ALL;
+	for (int l = 0; l < LANES; l++) {
+		const bool other = with.value >> l & 1, low = lower.value >> l & 1;
+		bool equal, holds = is_ordered(how, is_signed, a->value[l], b->value[l], &equal);
+
+		if (equal)
+			holds = extended ? low : how == 2 || how == 3 || how == 6;
+		if (how == 0 || how == 7)
+			holds = how == 7;
+		holds = logic == 0 ? holds && other : logic == 1 ? holds || other : holds != other;
+		out->truth.value |= (uint32_t)holds << l;
+	}
+	out->truth.unknown = unknown | unknown_truth(&with);
+	/* One that is false already decides an AND, one that is true an OR. */
+	if (logic < 2)
+		out->truth.unknown &= unknown_truth(&with) | (logic ? ~with.value : with.value);
+	out->tells = true;
+}
+
+static void combine_truths(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	const unsigned table = op_bits(op, 64, 3) | op_bits(op, 72, 5) << 3;
+	const struct truth a = truth_of(warp, op, 87, op_bits(op, 90, 1)),
+			   b = truth_of(warp, op, 77, op_bits(op, 80, 1));
+	struct truth c = warp->truth[op_third_truth(op)];
+
+	if (op_bits(op, 71, 1))
+		c.value = ~c.value;
+	for (unsigned i = 0; i < 8; i++)
+		if (table >> i & 1)
+			out->truth.value |= (i & 4 ? a.value : ~a.value) &
+					    (i & 2 ? b.value : ~b.value) &
+					    (i & 1 ? c.value : ~c.value);
+	out->truth.unknown = unknown_truth(&a) | unknown_truth(&b) | unknown_truth(&c);
+	out->tells = true;
+}
+
+static void smaller(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	const struct lanes *a = operand(warp, op, op->a), *b = operand(warp, op, op->b);
+	const struct truth least = truth_of(warp, op, 87, op_bits(op, 90, 1));
+	const bool is_signed = op_bits(op, 73, 1);
+
+	for (int l = 0; l < LANES; l++) {
+		const uint32_t x = a->value[l], y = b->value[l];
+		const bool less = is_signed ? (int32_t)x < (int32_t)y : x < y;
+
+		out->low.value[l] = less == (least.value >> l & 1) ? x : y;
+	}
+	out->low.unknown = unknown_number(a) | unknown_number(b) | unknown_truth(&least);
+}
+
+static void absolute(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	const struct lanes *b = operand(warp, op, op->b);
+
+	for (int l = 0; l < LANES; l++)
+		out->low.value[l] = (int32_t)b->value[l] < 0 ? -b->value[l] : b->value[l];
+	out->low.unknown = unknown_number(b);
+	if (op->in.shape != 4 && op_bits(op, 62, 2))
+		out->low.unknown = ALL;
+}
+
+/* ---- who one is ---------------------------------------------------------------------------------
+ */
+
+static void identify(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	const unsigned which = op_bits(op, 72, 8);
+
+	for (int l = 0; l < LANES; l++)
+		out->low.value[l] = which >= 0x21 && which <= 0x23   ? warp->number[which - 0x21][l]
+				    : which >= 0x25 && which <= 0x27 ? warp->block[which - 0x25]
+								     : (uint32_t)l;
+	if (which && !(which >= 0x21 && which <= 0x23) && !(which >= 0x25 && which <= 0x27))
+		out->low.unknown = ALL;
+	/* What is a thread's own is no warp's. */
+	if (op->opcode == S2UR && which < 0x25)
+		out->low.unknown = ALL;
+}
+
+static void move(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	out->low = *operand(warp, op, op->b);
+	out->low.pointer = of_lanes(out, &out->low);
+	if (op->opcode == MOV && op_bits(op, 72, 4) != 15)
+		out->low.unknown = ALL;
+}
+
+/* Two halves added to 0, as compilers put constants into registers where that unit is idle. */
+static void move_halves(const struct thread_op *op, struct outcome *out)
+{
+	const uint32_t both = op->constant->value[0];
+
+	out->low = *op->constant;
+	if ((both & 0x7c00) == 0x7c00 || (both & 0x7c000000) == 0x7c000000)
+		out->low.unknown = ALL; /* what is no number may come out as another */
+}
+
+/* From a bank, 32 or 64 bits. */
+static void load_constant(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	const unsigned size = op_bits(op, 73, 3);
+
+	out->low = *operand(warp, op, op->b);
+	out->high = *upper(warp, op, op->b);
+	out->low.pointer = of_lanes(out, &out->low);
+	out->high.pointer = of_lanes(out, &out->high);
+	out->pair = size == 5;
+	if (size != 4 && size != 5)
+		out->low.unknown = ALL;
+}
+
+/* To the warp's own from a thread's, if all have the same. */
+static void gather(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	const struct lanes *a = operand(warp, op, op->a);
+	const int first = __builtin_ctz(out->mask);
+
+	out->low = *a;
+	out->low.pointer = of_lanes(out, a);
+	for (int l = 0; l < LANES; l++)
+		if (out->mask >> l & 1 && (a->value[l] != a->value[first] || a->unknown >> l & 1))
+			out->low.unknown = ALL;
+	if (op_bits(op, 84, 1) || op_bits(op, 81, 3) != ALWAYS)
+		out->low.unknown = ALL;
+}
+
+/* ---- all of them --------------------------------------------------------------------------------
+ */
+
+static void compute(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	switch (op->opcode) {
+	case MOV:
+	case UMOV:
+		move(warp, op, out);
+		break;
+	case HFMA2:
+	case HFMA2_MMA:
+		move_halves(op, out);
+		break;
+	case LDC:
+	case ULDC:
+		load_constant(warp, op, out);
+		break;
+	case CS2R:
+		out->pair = op_bits(op, 80, 1);
+		break;
+	case S2R:
+	case S2UR:
+		identify(warp, op, out);
+		break;
+	case IADD3:
+	case UIADD3:
+		threads_add3(warp, op, out);
+		break;
+	case VIADD:
+		threads_add2(warp, op, out);
+		break;
+	case IMAD:
+	case UIMAD:
+		threads_multiply(warp, op, out);
+		break;
+	case IMAD_WIDE:
+	case UIMAD_WIDE:
+	case IMAD_HIGH:
+		threads_multiply_wide(warp, op, out, op->opcode == IMAD_HIGH);
+		break;
+	case LEA:
+	case ULEA:
+		threads_lea(warp, op, out);
+		break;
+	case LOP3:
+	case ULOP3:
+		combine(warp, op, out);
+		break;
+	case SHF:
+	case USHF:
+		shift(warp, op, out);
+		break;
+	case SGXT:
+	case USGXT:
+		extend(warp, op, out);
+		break;
+	case PRMT:
+		permute(warp, op, out);
+		break;
+	case SEL:
+	case USEL:
+		choose(warp, op, out);
+		break;
+	case ISETP:
+	case UISETP:
+		compare(warp, op, out);
+		break;
+	case PLOP3:
+		combine_truths(warp, op, out);
+		break;
+	case IMNMX:
+		smaller(warp, op, out);
+		break;
+	case IABS:
+		absolute(warp, op, out);
+		break;
+	default:
+		gather(warp, op, out);
+	}
+}
+
+/* A sum's or a shift's third operand stands where the shape says; signs are where they are known to
+ * be in these. */
+bool threads_computes(const struct thread_op *op)
+{
+	const unsigned shape = op->in.shape;
+	const bool plain = shape == 1 || shape > 3;
+
+	switch (op->opcode) {
+	case CS2R:
+		return op_bits(op, 72, 8) == 255;
+	case LDC:
+	case ULDC:
+		return op->constant != NULL;
+	case HFMA2: /* -RZ * RZ + constant */
+	case HFMA2_MMA:
+		return shape == 2 && op_bits(op, 24, 8) == NO_VALUE && op_bits(op, 64, 27) == 0x1ff;
+	case S2R:
+	case S2UR:
+	case R2UR:
+	case R2UR_LATER:
+	case PLOP3:
+		return true;
+	case MOV:
+	case UMOV:
+	case IADD3:
+	case UIADD3:
+	case LEA:
+	case ULEA:
+	case LOP3:
+	case ULOP3:
+	case VIADD:
+	case SGXT:
+	case USGXT:
+	case SEL:
+	case USEL:
+	case ISETP:
+	case UISETP:
+	case IMNMX:
+	case IABS:
+		return plain && shape != 7;
+	case IMAD:
+	case UIMAD:
+	case IMAD_WIDE:
+	case UIMAD_WIDE:
+	case IMAD_HIGH:
+	case SHF:
+	case USHF:
+	case PRMT:
+		return shape != 0;
+	default:
+		return false;
+	}
+}
+
+/* A register holds halves of one pointer alone. What is the warp's own is written for those who are
+ * here, too: where threads have parted, each way has what it wrote itself. */
+static void write(struct warp *warp, unsigned to, const struct lanes *from, uint32_t mask,
+		  uint32_t unsure)
+{
+	struct lanes *lanes = &warp->reg[to];
+	const bool leaked = from->pointer == LEAKED;
+
+	if (to == NO_VALUE || to == REGISTERS - 1)
+		return;
+	if (mask & warp->maybe)
+		warp->doubtful[to >> 6] |= 1ull << (to & 63);
+	lanes->based &= ~mask;
+	if (from->pointer && !leaked) {
+		if (lanes->pointer != from->pointer) {
+			lanes->unknown |= lanes->based;
+			lanes->based = 0;
+		}
+		lanes->pointer = from->pointer;
+		lanes->based |= mask;
+	}
+	if (mask == ALL)
+		memcpy(lanes->value, from->value, sizeof(lanes->value));
+	for (int l = 0; l < LANES && mask != ALL; l++)
+		if (mask >> l & 1)
+			lanes->value[l] = from->value[l];
+	lanes->unknown =
+		(lanes->unknown & ~mask) | ((leaked ? ALL : from->unknown) & mask) | unsure;
+}
+
+static void write_truth(struct warp *warp, unsigned to, const struct truth *from, uint32_t mask,
+			uint32_t unsure)
+{
+	struct truth *truth = &warp->truth[to];
+	const bool leaked = from->pointer == LEAKED;
+
+	if (to % 8 == ALWAYS)
+		return;
+	if (mask & warp->maybe)
+		warp->doubtful_truths |= 1u << to;
+	if (truth->twin != from->twin)
+		truth->unknown = ALL;
+	truth->twin = from->twin;
+	truth->based &= ~mask;
+	if (from->pointer && !leaked) {
+		if (truth->pointer != from->pointer) {
+			truth->unknown |= truth->based;
+			truth->based = 0;
+		}
+		truth->pointer = from->pointer;
+		truth->based |= mask;
+	}
+	truth->value = (truth->value & ~mask) | (from->value & mask);
+	truth->unknown =
+		(truth->unknown & ~mask) | ((leaked ? ALL : from->unknown) & mask) | unsure;
+}
+
+void threads_compute(struct warp *warp, const struct thread_op *op, uint32_t mask, uint32_t unsure)
+{
+	static const struct truth nobody_knows = {.unknown = ALL};
+	struct outcome out;
+
+	if (!mask)
+		return;
+	memset(&out, 0, sizeof(out));
+	out.mask = mask;
+	compute(warp, op, &out);
+	if (op->to != NO_VALUE)
+		write(warp, op->to, &out.low, mask, unsure);
+	if (op->to != NO_VALUE && out.pair)
+		write(warp, op->to + 1u, &out.high, mask, unsure);
+	if (!out.tells)
+		return;
+	write_truth(warp, op_truth(op, 81), &out.truth, mask, unsure);
+	if (op->in.predicates > 1)
+		write_truth(warp, op_truth(op, 84), out.tells_twice ? &out.second : &nobody_knows,
+			    mask, unsure);
+}
+
+void threads_meet(struct warp *warp)
+{
+	for (unsigned i = 0; i < REGISTERS; i++)
+		if (warp->doubtful[i >> 6] >> (i & 63) & 1)
+			warp->reg[i].unknown |= warp->maybe;
+	for (unsigned i = 0; i < PREDICATE; i++)
+		if (warp->doubtful_truths >> i & 1)
+			warp->truth[i].unknown |= warp->maybe;
+	memset(warp->doubtful, 0, sizeof(warp->doubtful));
+	warp->doubtful_truths = 0;
+}
+
+static void forget_file(struct warp *warp, const struct made_file *file, unsigned first,
+			uint32_t mask)
+{
+	for (unsigned i = 0; i < 4; i++)
+		for (uint64_t left = file->value[i]; left; left &= left - 1)
+			warp->reg[first + 64 * i + (unsigned)__builtin_ctzll(left)].unknown |= mask;
+}
+
+void threads_forget(struct warp *warp, const struct thread_op *op, uint32_t mask)
+{
+	const unsigned file = op_is_uniform(op) ? 8 : 0;
+
+	forget_file(warp, &op->forgotten.thread, 0, mask);
+	forget_file(warp, &op->forgotten.warp, UNIFORM, mask);
+	for (unsigned i = 0; i < ALWAYS; i++)
+		if (op->in.predicates == 3 || (op->in.predicates > 0 && op_bits(op, 81, 3) == i) ||
+		    (op->in.predicates > 1 && op_bits(op, 84, 3) == i))
+			warp->truth[file + i].unknown |= mask;
+}

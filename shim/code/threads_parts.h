@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A warp that is run on the host (threads.c), and what an instruction does to its registers
+ * (threads_compute.c).
+ */
+#ifndef FASHIM_THREADS_PARTS_H
+#define FASHIM_THREADS_PARTS_H
+
+#include "shim/code/kernel_code_made.h"
+#include "shim/code/threads.h"
+
+/* The lowest nine bits of an instruction. Where fields lie was found by having nvdisasm print
+ * instructions with one bit changed after the other; what they mean is tested on compiled kernels
+ * whose addresses are computed in C as well (tests/unit/test_threads.c). A form that is not
+ * expected leaves unknown numbers behind. */
+enum {
+	MOV = 0x002,
+	CS2R = 0x005,
+	SEL = 0x007,
+	ISETP = 0x00c,
+	IADD3 = 0x010,
+	LEA = 0x011,
+	LOP3 = 0x012,
+	IABS = 0x013,
+	PRMT = 0x016,
+	IMNMX = 0x017,
+	SHF = 0x019,
+	SGXT = 0x01a,
+	PLOP3 = 0x01c,
+	IMAD = 0x024,
+	IMAD_WIDE = 0x025,
+	IMAD_HIGH = 0x027,
+	ELECT = 0x02f,
+	HFMA2 = 0x031,
+	HFMA2_MMA = 0x035,
+	VIADD = 0x036,
+	UMOV = 0x082,
+	UP2UR = 0x083,
+	USEL = 0x087,
+	UISETP = 0x08c,
+	UIADD3 = 0x090,
+	ULEA = 0x091,
+	ULOP3 = 0x092,
+	USHF = 0x099,
+	USGXT = 0x09a,
+	UIMAD = 0x0a4,
+	UIMAD_WIDE = 0x0a5,
+	ULDC = 0x0b9,
+	R2UR = 0x0ca,
+	S2R = 0x119,
+	BAR = 0x11d,
+	BREAK = 0x142,
+	WARPSYNC = 0x148,
+	LEPC = 0x14e,
+	BMOV = 0x155, /* and two more */
+	LDG = 0x181,
+	LDC = 0x182,
+	STG = 0x186,
+	CCTL = 0x18f,
+	QSPC = 0x1aa,
+	R2UR_LATER = 0x1c2,
+	S2UR = 0x1c3,
+	ULEPC = 0x1ce,
+};
+
+#define LANES	  32
+#define ALL	  0xffffffffu
+#define REGISTERS 320 /* a thread's own, and from UNIFORM on those of the warp */
+#define UNIFORM	  256
+#define NO_VALUE  255 /* reads as 0 */
+#define PREDICATE 16  /* a thread's own, and from 8 on those of the warp */
+#define ALWAYS	  7
+
+/* Of a pointer's address the upper half names the parameter, whatever is added. */
+#define POINTER_UPPER(k) ((0x4000u + (k)) << 16 | 0x8000u)
+
+/* A register. */
+struct lanes {
+	uint32_t value[LANES];
+	uint32_t unknown; /* one bit for each lane */
+	uint32_t based;	  /* in these it is a half of … */
+	uint8_t pointer;  /* … that pointer, counted from 1, plus something */
+};
+
+struct truth {
+	uint32_t value, unknown;
+	uint32_t based;	 /* in these the carry of an addition to … */
+	uint8_t pointer; /* … that pointer */
+	uint8_t twin;	 /* one of two carries of a sum: the other predicate, counted from 1 */
+};
+
+/* An instruction with its operands found. */
+struct thread_op {
+	struct made_instruction in;
+	const struct lanes *constant; /* what stands for a register in it; NULL: none */
+	unsigned opcode;
+	uint16_t to, a, b, c; /* registers; REGISTERS: the constant */
+	bool skipped;	      /* nothing that it computes is needed */
+	bool computes;	      /* threads_compute() knows it */
+	bool led_to;	      /* by a branch: threads may meet here, or be no more in doubt */
+	int64_t target;	      /* of a branch or call */
+	int64_t next;	      /* the next that may matter */
+	struct made_state written, forgotten; /* all of it, and what of it anybody needs */
+};
+
+/* A kernel, as the launch runs it. */
+struct thread_program {
+	const struct threads_launch *launch;
+	struct thread_op *op;
+	int64_t count;
+	struct lanes *constants;
+};
+
+struct warp {
+	struct lanes reg[REGISTERS];
+	struct truth truth[PREDICATE];
+	uint32_t live;			       /* lanes that there are, and have not ended */
+	uint32_t maybe;			       /* of these, those that perhaps are elsewhere, … */
+	int64_t until;			       /* … before that instruction */
+	uint64_t doubtful[REGISTERS / 64 + 1]; /* what they wrote since ways last met */
+	unsigned doubtful_truths;
+	uint32_t uncertain;	   /* lanes that perhaps have ended */
+	uint32_t number[3][LANES]; /* of its threads in the block */
+	uint32_t block[3];
+};
+
+static inline unsigned op_bits(const struct thread_op *op, unsigned at, unsigned count)
+{
+	const uint64_t word = at < 64 ? op->in.low >> at : op->in.high >> (at - 64);
+
+	return (unsigned)(word & ((1u << count) - 1));
+}
+
+/* Does the instruction work on the warp's own registers and predicates? */
+static inline bool op_is_uniform(const struct thread_op *op)
+{
+	return op->opcode >= 0x082 && op->opcode < 0x0c0;
+}
+
+/* A predicate by its three bits. */
+static inline unsigned op_truth(const struct thread_op *op, unsigned at)
+{
+	return op_bits(op, at, 3) + (op_is_uniform(op) ? 8 : 0);
+}
+
+/* The one that a comparison of upper halves takes in, or the third of three, which may be the
+ * warp's. */
+static inline unsigned op_third_truth(const struct thread_op *op)
+{
+	return op->opcode == PLOP3 && op_bits(op, 67, 1) ? op_bits(op, 68, 3) + 8
+							 : op_truth(op, 68);
+}
+
+static inline uint16_t of_warp(unsigned number)
+{
+	return (uint16_t)(UNIFORM + (number & 63));
+}
+
+/* Reads the instructions, and finds out which of them matter. 0, -EINVAL, -ENOMEM. */
+int threads_read(struct thread_program *program, const struct threads_launch *launch);
+void threads_unread(struct thread_program *program);
+
+/* Is it one of those that threads_compute() knows, in a form that it knows? */
+bool threads_computes(const struct thread_op *op);
+
+/* The instruction for the lanes of `mask`; of `unsure` it is not known whether they execute it. */
+void threads_compute(struct warp *warp, const struct thread_op *op, uint32_t mask, uint32_t unsure);
+
+/* Ways meet: what was written by those who perhaps were elsewhere is not known any more. */
+void threads_meet(struct warp *warp);
+
+/* Nothing is known any more of what the instruction may write. */
+void threads_forget(struct warp *warp, const struct thread_op *op, uint32_t mask);
+
+#endif

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernels whose addresses are computed in many ways. nvcc compiles them, and so does the C
+ * compiler, with LOAD and STORE that note what they are given (test_threads.c).
+ *
+ *     BODY(name, …)      follows from the parameters: what is noted on the host is what must come
+ * out LOOSE(name, …)     the same, but whether something is stored depends on what lies in memory:
+ *                        nothing is sure
+ *     SPLIT(name, …)     as LOOSE, or no answer
+ *     OPAQUE(name, …)    addresses, or loops, are made of what lies in memory, or more is done with
+ *                        a pointer than adding to it: no answer
+ *
+ * o, x and y are pointers to T, n and m of 32 bits, wide of 64. TX, BX, DX, GX (and Y, Z): thread,
+ * block, and how many there are. */
+
+BODY(linear, float, {
+	const int i = BX * DX + TX;
+
+	if (i < n)
+		STORE(o, i, LOAD(x, i) * 2);
+})
+
+BODY(last_first, float, {
+	const int i = n - 1 - (int)(BX * DX + TX);
+
+	if (i >= 0)
+		STORE(o, i, LOAD(x, i));
+})
+
+/* [B, S, H, D] to [B, H, S, D], by divisions. */
+BODY(transpose, float, {
+	const int i = BX * DX + TX;
+	const int d = i % 24, s = i / 24 % 10, h = i / 240 % 6, b = i / 1440;
+
+	if (i < n)
+		STORE(o, i, LOAD(x, ((b * 10 + s) * 6 + h) * 24 + d));
+})
+
+BODY(transpose_unsigned, half_bits, {
+	const unsigned i = BX * DX + TX;
+	const unsigned d = i % 7, s = i / 7 % 11, b = i / 77;
+
+	if (i < (unsigned)n)
+		STORE(o, i, LOAD(x, b * 77 + d * 11 + s));
+})
+
+BODY(transpose_long, float, {
+	const long i = (long)BX * DX + TX;
+	const long d = i % 48, s = i / 48;
+
+	if (i < n)
+		STORE(o, s * wide + d, LOAD(x, d * 100 + s));
+})
+
+BODY(before, float, {
+	const int i = (int)(BX * DX + TX) - 77;
+
+	if (i < n)
+		STORE(o, i, LOAD(x, -3 * i));
+})
+
+BODY(three_dimensions, float, {
+	const int i = ((BZ * GY + BY) * GX + BX) * (DX * DY * DZ) + (TZ * DY + TY) * DX + TX;
+
+	STORE(o, i, LOAD(x, (int)(TX + BX * DX) * m + (int)(TY + BY * DY)) + LOAD(y, TZ + BZ));
+})
+
+BODY(strided, float, {
+	for (int i = BX * DX + TX; i < n; i += GX * DX)
+		STORE(o, i, LOAD(x, i) + LOAD(y, i % 5));
+})
+
+SPLIT(strided_long, float, {
+	for (long i = (long)BX * DX + TX; i < wide; i += (long)GX * DX)
+		STORE(o, i, LOAD(x, i >> 1));
+})
+
+/* Rows that see what is not behind them. */
+BODY(causal, float, {
+	const int row = BX * DX + TX;
+	float sum = 0;
+
+	if (row >= n)
+		return;
+	for (int k = 0; k <= row; k++)
+		sum += LOAD(x, row * m + k);
+	for (int k = 0; k < m; k++)
+		STORE(o, row * m + k, k <= row ? sum : 0);
+})
+
+BODY(either, float, {
+	const int i = BX * DX + TX;
+
+	if (TX % 3 == 1) {
+		STORE(o, i, LOAD(x, i * 2));
+	} else if (TX & 8) {
+		STORE(o, i, LOAD(y, i + 1000));
+	} else {
+		for (int k = 0; k < (int)TX % 5; k++)
+			STORE(o, i + k, LOAD(y, k));
+	}
+})
+
+BODY(reflected, float, {
+	const int i = BX * DX + TX;
+	int k = i - 20;
+
+	k = k < 0 ? -k : k;
+	k = k < n ? k : 2 * n - 2 - k;
+	if (k > 0 && k < n)
+		STORE(o, i, LOAD(x, k));
+})
+
+BODY(clamped, float, {
+	const int i = BX * DX + TX;
+	const int low = i - 40 > 0 ? i - 40 : 0, high = low + 90 < n ? low + 90 : n - 1;
+
+	STORE(o, i, LOAD(x, low) + LOAD(x, high));
+})
+
+BODY(bits, float, {
+	const unsigned i = BX * DX + TX;
+	const unsigned gray = (i ^ i >> 1) & 0x3ff, spun = (i << 27 | i >> 5) & 0xf800000f;
+
+	STORE(o, gray, LOAD(x, (spun >> 23 | (i & ~0x55u)) & 0xfff));
+})
+
+BODY(bytes, unsigned char, {
+	const unsigned i = BX * DX + TX;
+	const unsigned turned = (i & 0xff) << 8 | (i >> 8 & 0xff);
+
+	STORE(o, i, LOAD(x, turned));
+})
+
+BODY(halves, half_bits, {
+	const int i = BX * DX + TX, row = i / 30, column = i - row * 30;
+
+	if (row < n)
+		STORE(o, row * m + column, LOAD(x, column * n + row));
+})
+
+BODY(eights, vector8, {
+	const int i = BX * DX + TX;
+
+	if (i * 2 < n)
+		STORE(o, i, LOAD(x, i));
+})
+
+BODY(sixteens, vector16, {
+	const int i = BX * DX + TX;
+
+	if (i * 4 < n)
+		STORE(o, i, LOAD(x, (int)(i ^ 3)));
+})
+
+/* A division that is not by the machine's own instruction calls a function. */
+BODY(divided, float, {
+	const int i = BX * DX + TX;
+	const float by = LOAD(y, i % 7);
+
+	if (i < n)
+		STORE(o, i, LOAD(x, i) / by);
+})
+
+/* More is known of a sum than what comes out. */
+BODY(reduced, float, {
+	const int row = BX;
+	float sum = 0;
+
+	for (int k = TX; k < m; k += DX)
+		sum += LOAD(x, row * m + k);
+	sum = OVER_WARP(sum);
+	if (TX == 0)
+		STORE(o, row, sum);
+})
+
+BODY(exchanged, float, {
+	const int i = BX * DX + TX;
+	SHARED_WORDS(kept, 512);
+
+	kept[TX] = i < n ? (int)LOAD(x, i) : 0;
+	SYNC();
+	if (i < n)
+		STORE(o, i, kept[TX ^ 1] + LOAD(y, i / 2));
+})
+
+BODY(in_place, float, {
+	const int i = BX * DX + TX;
+
+	if (i < n)
+		STORE(o, i, LOAD(o, i) + LOAD(x, i / 4));
+})
+
+BODY(gaps, float, {
+	const int i = BX * DX + TX;
+
+	if (i % 8 != 5)
+		STORE(o, i, 1);
+})
+
+BODY(turned, float, {
+	const int i = BX * DX + TX, back = (int)(GX * DX) - 1 - i;
+
+	STORE(o, back / 4 * 4 + (3 - back % 4), LOAD(x, -back));
+})
+
+BODY(shifted, float, {
+	const int i = BX * DX + TX, by = TX % 31;
+
+	STORE(o, i,
+	      LOAD(x, (int)(0x40000000u >> by >> 18)) + LOAD(y, (-1000000 >> by) + (1 << by % 12)));
+})
+
+BODY(long_terms, float, {
+	const long i = (long)BX * DX + TX;
+	const long at = i * wide - (i / 3) * (wide - 1) + ((long)m << 3);
+
+	if (at * 2 < (long)n * 1000)
+		STORE(o, i, LOAD(x, at));
+})
+
+/* An address of three terms, of which two are the block's. */
+BODY(three_terms, float, {
+	const unsigned long row = (unsigned long)BX * 0x1000;
+	const unsigned long far = row & 0x7ff000, near = BX << 7 & 0xf80;
+
+	STORE(o, (long)(far / 16 + near + TX), LOAD(x, (long)(far / 8 + near + TX * 4)));
+})
+
+LOOSE(chosen, float, {
+	const int i = BX * DX + TX;
+
+	if (i < n && LOAD(x, i) >= 0)
+		STORE(o, i, 1);
+})
+
+SPLIT(chosen_else, float, {
+	const int i = BX * DX + TX;
+	const float v = LOAD(x, i);
+
+	if (v >= 0) {
+		STORE(o, i, LOAD(y, i) * v);
+		SYNC();
+	} else {
+		STORE(o, i + 4096, LOAD(y, i + 100) - v);
+	}
+})
+
+SPLIT(chosen_inside, float, {
+	const int i = BX * DX + TX;
+	float v = LOAD(x, i);
+
+	if (v >= 0) {
+		const int k = i * 3 % 1000;
+
+		v += LOAD(y, k + 7);
+		if (v >= 0)
+			v += LOAD(y, k + 2000);
+		SYNC();
+	}
+	STORE(o, i * 2, v);
+})
+
+LOOSE(left_early, float, {
+	const int i = BX * DX + TX;
+
+	if (LOAD(x, i) < 0)
+		return;
+	STORE(o, i, LOAD(y, i));
+})
+
+OPAQUE(gathered, float, {
+	const int i = BX * DX + TX;
+
+	STORE(o, i, LOAD(x, (int)LOAD(y, i)));
+})
+
+OPAQUE(scattered, float, {
+	const int i = BX * DX + TX;
+
+	STORE(o, (int)LOAD(y, i), LOAD(x, i));
+})
+
+OPAQUE(until_told, float, {
+	int i = BX * DX + TX;
+
+	while (LOAD(x, i) > 0)
+		i += 32;
+	STORE(o, TX, 1);
+})
+
+OPAQUE(aligned, float, {
+	const int i = BX * DX + TX;
+
+	STORE(o, i, LOAD(x, ((unsigned long)(x)&15) ? i : i * 4));
+})
+
+OPAQUE(compared, float, {
+	const int i = BX * DX + TX;
+
+	STORE(o, i, LOAD(x, x < y ? i : i * 4));
+})
+
+OPAQUE(counted, float, { ADD_ATOMIC(o, BX * DX + TX); })
+
+OPAQUE(by_shared, float, {
+	SHARED_WORDS(index, 64);
+
+	index[TX % 64] = (int)TX * 3;
+	SYNC();
+	STORE(o, TX, LOAD(x, index[(TX + 1) % 64]));
+})
+
+#undef BODY
+#undef LOOSE
+#undef SPLIT
+#undef OPAQUE
