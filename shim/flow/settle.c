@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shim/ask/addresses.h"
+#include "shim/ask/extent.h"
 #include "shim/gpu/ahead.h"
 #include "shim/flow/capture.h"
 #include "shim/act/compare.h"
@@ -90,6 +91,7 @@ void settle_teardown(const struct op *op)
 		late_forget(NULL, op->handle);
 	} else {
 		function_forget_all();
+		extent_forget();
 	}
 }
 

@@ -16,6 +16,7 @@
 #include "shim/act/recording.h"
 #include "shim/act/replace.h"
 #include "shim/ask/addresses.h"
+#include "shim/ask/extent.h"
 #include "shim/ask/overwrite.h"
 #include "shim/ask/reach.h"
 #include "shim/base/config.h"
@@ -70,8 +71,33 @@ static bool has_unknown(const struct access_list *list)
 	return false;
 }
 
-/* What is known of a kernel without a rule beside its pointers: all of it, where it is what a
- * verified site does next; else how far it may reach. */
+/* Could an op whose kernel has no rule touch what a chain left, or what is kept back? */
+static bool may_meddle(const struct access_list *list)
+{
+	if (late_pending())
+		return true;
+	for (int i = 0; i < list->count; i++) {
+		const struct access *access = &list->item[i];
+
+		if (access->grade != GRADE_UNKNOWN)
+			continue;
+		if (copies_near(access->begin, access->end))
+			return true;
+		for_each_chain(chain) if (chain->closed &&
+					  range_overlap(access->begin, access->end, chain->low,
+							chain->high)) return true;
+	}
+	return false;
+}
+
+/* A dense layer's product is one, and its reader nobody asks about for that alone. */
+static bool may_be_step(const struct chain *reader)
+{
+	return reader && reader->steps[0].gemm.batch > 1;
+}
+
+/* What is known of a kernel without a rule beside its pointers: all of it, where its code tells or
+ * it is what a verified site does next; else how far it may reach. */
 static void settle_unknown(const struct sight *sight)
 {
 	struct access_list *list = sight->list;
@@ -81,6 +107,9 @@ static void settle_unknown(const struct sight *sight)
 	if (sight->op->kind != OP_LAUNCH || !has_unknown(list))
 		return;
 	chain = chain_reader(sight->op, list);
+	if ((capture_under_way() || may_be_step(chain) || may_meddle(list)) &&
+	    extent_refine(sight, may_be_step(chain)))
+		return;
 	if (chain && chain->deferred)
 		model = site_model(chain, chain_launch_key(&chain->steps[0].gemm, sight), list);
 	if (model) {

@@ -7,7 +7,8 @@
  * touch:
  *
  *   declared   GEMMs, copies, fills, calls of libraries with descriptors: the call says it
- *   ruled      the launch's parameter block is understood and checked (rules.h)
+ *   ruled      the launch's parameter block is understood and checked (rules.h), or the kernel's
+ *              code was run for what it makes of it (extent.h)
  *   measured   this kernel, grid and constants were launched on copies (measure.h, addresses.h)
  *   unknown    every byte of each allocation that it holds a pointer into, from its base on, since
  *              kernels are given a middle and walk back, or a base and offsets: read and written

@@ -52,4 +52,4 @@ $(O)/tests/unit/test_threads: %: %.o $(O)/tests/unit/code_fixture.o $(call shim_
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka
 $(O)/tests/unit/test_extent: $(O)/tests/unit/code_fixture.o | $(if $(wildcard $(NVCC)),$(CODE)/threads_90a.cubin)
-$(O)/tests/unit/test_extent: LDFLAGS += -Wl,--wrap=kernel_code_text
+$(O)/tests/unit/test_extent: LDFLAGS += -Wl,--wrap=kernel_code_text,--wrap=ledger_left,--wrap=threads_run

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of answers. A launch that takes longer to run through than can be afforded is tried
+ * again when twice as much can be; but a kernel that became a step of a chain unknown stays one,
+ * since a site is told apart by what its steps touch.
+ */
+#include "shim/ask/extent.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/base/config.h"
+#include "shim/base/cost.h"
+#include "shim/base/hash.h"
+#include "shim/base/message.h"
+#include "shim/code/kernel_code_parts.h"
+#include "shim/code/threads.h"
+#include "shim/gpu/ledger.h"
+#include "shim/op/memory.h"
+
+#define ANSWERS	    512	       /* of launches that differ, in twice as many places, … */
+#define TEXTS	    256	       /* … and of kernels whose code is at hand */
+#define INSTRUCTION 200	       /* ns, of a warp's: it took 60 to 100, and more on a busy host */
+#define MOST	    (1u << 22) /* instructions of warps, of one launch */
+
+static struct answer {
+	uint64_t key; /* 0: free */
+	int error;
+	uint64_t most;	  /* instructions that were not enough */
+	uint8_t pointers; /* in the order of the parameters */
+	struct threads_extent *extent;
+} answers[2 * ANSWERS];
+static int answer_count;
+
+static uint32_t unknown_steps[TEXTS]; /* functions, by their number */
+static int unknown_step_count;
+
+static struct kept_text {
+	uint32_t function;
+	uint64_t hash; /* of the code; 0: there is none */
+	struct code_text text;
+} texts[TEXTS];
+static int text_count;
+
+static uint64_t word_at(const unsigned char *params, unsigned at)
+{
+	uint64_t word;
+
+	memcpy(&word, params + at, 8);
+	return word;
+}
+
+/* Which words of the parameters are pointers; how far apart they are does not matter. false: too
+ * many. */
+static bool find_pointers(const struct sight *sight, struct threads_launch *launch)
+{
+	uint64_t begin, end;
+	unsigned at;
+
+	for (unsigned i = 0; i < sight->function->param_count; i++)
+		for_each_pointer_word(sight->function, i, at) {
+			if (!memory_reach(word_at(sight->params, at), &begin, &end))
+				continue;
+			if (launch->pointers == THREADS_POINTERS)
+				return false;
+			launch->pointer[launch->pointers++] = (uint16_t)at;
+		}
+	return true;
+}
+
+/* Of code, not of a function: a program may load the same several times. */
+static uint64_t key_of(const struct kept_text *kept, const struct threads_launch *launch)
+{
+	uint64_t key = hash_mix(kept->hash, launch->pointers);
+	unsigned k = 0, at = 0;
+
+	key = hash_bytes(key, launch->grid, sizeof(launch->grid));
+	key = hash_bytes(key, launch->block, sizeof(launch->block));
+	while (at < launch->param_bytes) {
+		const unsigned next =
+			k < launch->pointers ? launch->pointer[k] : launch->param_bytes;
+
+		key = hash_bytes(hash_mix(key, at), launch->params + at, next - at);
+		at = k < launch->pointers ? next + 8 : next;
+		k++;
+	}
+	return key;
+}
+
+/* NULL: too many are kept; *later: or reading it cannot be afforded yet. */
+static const struct kept_text *text_of(const struct function *function, bool *later)
+{
+	struct ledger_entry entry;
+	struct kept_text *kept;
+
+	for (int i = 0; i < text_count; i++)
+		if (texts[i].function == function->id)
+			return &texts[i];
+	*later = text_count < TEXTS && !ledger_affords(LEDGER_CODE);
+	if (text_count == TEXTS || *later)
+		return NULL;
+	kept = &texts[text_count++];
+	*kept = (struct kept_text){.function = function->id};
+	entry = ledger_begin(LEDGER_CODE);
+	if (!kernel_code_text(function->handle, function->name, &kept->text))
+		kept->hash = hash_bytes(kept->text.sm, kept->text.code, kept->text.bytes) | 1;
+	else
+		message_debug("%s: its code is not at hand", function->name);
+	ledger_end(entry);
+	return kept;
+}
+
+/* How many instructions can be afforded. */
+static uint64_t affordable(void)
+{
+	const uint64_t left = ledger_left() / INSTRUCTION;
+
+	return left < MOST ? left : MOST;
+}
+
+static void find_out(struct answer *answer, const struct code_text *text,
+		     struct threads_launch *launch)
+{
+	struct threads_extent extent[THREADS_POINTERS];
+	const size_t bytes = launch->pointers * sizeof(*extent);
+
+	launch->code = text->code;
+	launch->bytes = text->bytes;
+	launch->sm = text->sm;
+	answer->error = threads_run(launch, extent);
+	answer->most = launch->most;
+	answer->pointers = (uint8_t)launch->pointers;
+	if (answer->error)
+		return;
+	answer->extent = malloc(bytes);
+	if (answer->extent)
+		memcpy(answer->extent, extent, bytes);
+	else
+		answer->error = -ENOMEM;
+}
+
+static void tell(const struct answer *answer, const char *name, const struct threads_launch *launch)
+{
+	if (answer->error)
+		message_debug("%s: its code does not tell what it touches (%s)", name,
+			      strerror(-answer->error));
+	for (unsigned k = 0; !answer->error && k < launch->pointers; k++)
+		message_debug("%s: from byte %u of its parameters it reads %" PRId64 "–%" PRId64
+			      ", writes %" PRId64 "–%" PRId64 "%s",
+			      name, launch->pointer[k], answer->extent[k].read.first,
+			      answer->extent[k].read.beyond, answer->extent[k].written.first,
+			      answer->extent[k].written.beyond,
+			      answer->extent[k].whole ? ", all of it" : "");
+}
+
+/* Where that key is, or would be. */
+static struct answer *place_of(uint64_t key)
+{
+	uint64_t at = key;
+
+	while (answers[at % (2 * ANSWERS)].key && answers[at % (2 * ANSWERS)].key != key)
+		at++;
+	return &answers[at % (2 * ANSWERS)];
+}
+
+/* NULL: none; *later: perhaps when more can be afforded. */
+static const struct answer *ask(const struct sight *sight, struct threads_launch *launch,
+				bool *later)
+{
+	const struct kept_text *kept;
+	struct ledger_entry entry;
+	struct answer *answer;
+	uint64_t key;
+
+	*later = false;
+	kept = text_of(sight->function, later);
+	if (!kept || !kept->hash)
+		return NULL;
+	key = key_of(kept, launch) | 1;
+	answer = place_of(key);
+	launch->most = affordable();
+	if (answer->key && answer->error != -E2BIG)
+		return answer->error ? NULL : answer;
+	if (answer->key ? answer->most == MOST : answer_count == ANSWERS)
+		return NULL;
+	*later = launch->most < (answer->key ? 2 * answer->most : MOST / 64);
+	if (*later)
+		return NULL;
+	answer_count += !answer->key;
+	*answer = (struct answer){.key = key};
+	COST(PURPOSE_ASKING);
+	entry = ledger_begin(LEDGER_EXTENT);
+	find_out(answer, &kept->text, launch);
+	ledger_end(entry);
+	tell(answer, sight->function->name, launch);
+	*later = answer->error == -E2BIG && answer->most < MOST;
+	return answer->error ? NULL : answer;
+}
+
+static bool is_unknown_step(const struct function *function)
+{
+	for (int i = 0; i < unknown_step_count; i++)
+		if (unknown_steps[i] == function->id)
+			return true;
+	return unknown_step_count == TEXTS;
+}
+
+/* What begins at that pointer, in place of `access`; it stays where nothing does. */
+static void settle(struct access *access, const struct threads_extent *extent)
+{
+	const bool reads = extent->read.first < extent->read.beyond;
+	const bool writes = extent->written.first < extent->written.beyond;
+	int64_t first = reads ? extent->read.first : writes ? extent->written.first : 0;
+	int64_t beyond = reads ? extent->read.beyond : writes ? extent->written.beyond : 0;
+
+	if (writes && extent->written.first < first)
+		first = extent->written.first;
+	if (writes && extent->written.beyond > beyond)
+		beyond = extent->written.beyond;
+	access->begin = access->pointer + (uint64_t)first;
+	access->end = access->pointer + (uint64_t)beyond;
+	access->mode = !writes ? ACCESS_READ : reads ? ACCESS_UNKNOWN : ACCESS_WRITE;
+	access->sure_end = writes && !reads && extent->whole ? access->end : access->begin;
+	access->bounded = true;
+	access->grade = GRADE_RULED;
+}
+
+static bool may_ask(const struct sight *sight)
+{
+	const struct op_launch *launch = &sight->op->launch;
+
+	return sight->params && !sight->function->rule && !sight->list->opaque &&
+	       config()->mode >= MODE_COMPARE && !launch->peculiar;
+}
+
+bool extent_refine(const struct sight *sight, bool is_step)
+{
+	struct access_list *list = sight->list;
+	struct threads_launch launch = {.params = sight->params};
+	const struct answer *answer = NULL;
+	bool later = false;
+
+	if (!may_ask(sight) || (is_step && is_unknown_step(sight->function)))
+		return false;
+	launch.param_bytes = sight->function->bytes;
+	memcpy(launch.grid, sight->op->launch.grid, sizeof(launch.grid));
+	memcpy(launch.block, sight->op->launch.block, sizeof(launch.block));
+	if (find_pointers(sight, &launch) && (int)launch.pointers == list->count)
+		answer = ask(sight, &launch, &later);
+	if (is_step && later)
+		unknown_steps[unknown_step_count++] = sight->function->id;
+	if (!answer)
+		return false;
+	for (int i = 0; i < list->count; i++)
+		if (list->item[i].where != launch.pointer[i])
+			return false;
+	for (int i = 0; i < list->count; i++)
+		settle(&list->item[i], &answer->extent[i]);
+	list->far = list->unsettled = false;
+	return true;
+}
+
+void extent_forget(void)
+{
+	for (int i = 0; i < text_count; i++)
+		free(texts[i].text.code);
+	text_count = 0;
+}

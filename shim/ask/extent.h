@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a launch of a kernel without a rule reads and writes, where its machine code tells:
+ * addresses that follow from its parameters alone (threads.h). Found out on the host, once for a
+ * kernel's code, its grid and its numbers, wherever its pointers lead; nothing is launched.
+ *
+ * Flow lock held.
+ */
+#ifndef FASHIM_EXTENT_H
+#define FASHIM_EXTENT_H
+
+#include "shim/rules/sight.h"
+
+/* Puts what is read and written in place of what could be, if that is known or can be found out
+ * now. true: it was. The accesses are bounded and graded as ruled then. is_step: it reads an open
+ * chain; a kernel of which that could not be afforded when it first did stays unknown as a step. */
+bool extent_refine(const struct sight *sight, bool is_step);
+
+/* Kernels are about to go away: their code is not kept any longer, what it told is. */
+void extent_forget(void);
+
+#endif
