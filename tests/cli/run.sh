@@ -743,7 +743,7 @@ t run_quiet 5 'fashim run -q sh -c "./leave_log.sh logs/replace.jsonl; exit 5"; 
 mkdir desktop; printf '#!/bin/sh\necho "$1 $LD_PRELOAD" >>opened\n' >desktop/xdg-open; chmod +x desktop/xdg-open
 t run_open 3 '
 	export DISPLAY=:9 PATH="$PWD/desktop:$PATH"; cp logs/replace.jsonl mine.jsonl; echo mine >out.html
-	fashim run --open -o out.jsonl sh -c "./leave_log.sh logs/replace.jsonl; exit 3"; code=$?; for i in $(seq 200); do grep -q html opened && break; sleep 0.05; done; cat out.html opened; grep -c "</html>" out.1.html
+	fashim run --open -o out.jsonl sh -c "./leave_log.sh logs/replace.jsonl; exit 3"; code=$?; for i in $(seq 200); do grep -qs html opened && break; sleep 0.05; done; cat out.html opened; grep -c "</html>" out.1.html
 	fashim run -q --open sh -c "./leave_log.sh logs/replace.jsonl; ./leave_log.sh logs/compare.jsonl" 2>&1 | sed "s/sh\.[0-9]*/sh.PID/;s/app\.[0-9]*/app.PID/"; rm -f out.* opened; exit $code'
 t run_open_nowhere 0 '
 	unset DISPLAY WAYLAND_DISPLAY; fashim run -q --open -o out.jsonl ./leave_log.sh logs/replace.jsonl; DISPLAY=:9 PATH=bin:few_tools fashim run -q --open -o o.jsonl ./leave_log.sh logs/replace.jsonl
