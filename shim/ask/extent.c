@@ -28,9 +28,8 @@
 static struct answer {
 	uint64_t key; /* 0: free */
 	int error;
-	uint64_t most;	  /* instructions that were not enough */
-	uint8_t pointers; /* in the order of the parameters */
-	struct threads_extent *extent;
+	uint64_t most;		       /* instructions that were not enough */
+	struct threads_extent *extent; /* of pointers in the order of the parameters */
 } answers[2 * ANSWERS];
 static int answer_count;
 
@@ -131,7 +130,6 @@ static void find_out(struct answer *answer, const struct code_text *text,
 	launch->sm = text->sm;
 	answer->error = threads_run(launch, extent);
 	answer->most = launch->most;
-	answer->pointers = (uint8_t)launch->pointers;
 	if (answer->error)
 		return;
 	answer->extent = malloc(bytes);

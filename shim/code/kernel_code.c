@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shim/base/config.h"
 #include "shim/base/cost.h"
 #include "shim/code/kernel_code_parts.h"
 #include "shim/code/kernel_names.h"
@@ -167,7 +168,8 @@ static void read_now(struct module *module, const unsigned char *image, size_t b
 /* What compilers of the program's make at run time is small. */
 static void keep(struct module *module, const void *image, size_t bytes)
 {
-	if (!module->known || bytes > OWN_MAX || bytes > OWN_ALL - own_bytes)
+	if (config()->mode < MODE_COMPARE || !module->known || bytes > OWN_MAX ||
+	    bytes > OWN_ALL - own_bytes)
 		return;
 	module->own = malloc(bytes);
 	if (!module->own)

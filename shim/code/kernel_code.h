@@ -5,8 +5,9 @@
  * run, on copies: that proof is in the code or it is nowhere.
  *
  * Hooks tell of images as they are loaded. One that the program may free right afterwards is read
- * at once, into a small table; one that lies in the file of a loaded object stays where it is until
- * it is unloaded, and is read when a kernel of it is first asked about.
+ * at once, into a small table, and a small one is kept; one that lies in the file of a loaded
+ * object stays where it is until it is unloaded, and is read when a kernel of it is first asked
+ * about.
  */
 #ifndef FASHIM_KERNEL_CODE_H
 #define FASHIM_KERNEL_CODE_H

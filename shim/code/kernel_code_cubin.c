@@ -24,8 +24,6 @@
 #define INFO_PARAMETERS	   0x19 /* and the size of all of them, in the attribute itself */
 #define PARAMETER_BYTES	   12
 #define INSTRUCTION	   16
-#define LDC		   0x182
-#define ULDC_INDEXED	   0x0bb
 #define NO_REGISTER	   0xff
 
 enum code_class {

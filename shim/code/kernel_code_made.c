@@ -8,12 +8,8 @@
 
 #include <string.h>
 
-#define MOV   0x002
-#define UMOV  0x082
-#define S2R   0x919 /* and its form */
-#define S2UR  0x9c3
-#define LDG   0x181
-#define WORDS (sizeof(struct made_file) / sizeof(uint64_t))
+#define SPECIAL_FORM 0x800 /* above the opcode, of S2R and S2UR */
+#define WORDS	     (sizeof(struct made_file) / sizeof(uint64_t))
 
 enum { FROM__ = 0, FROM_A = 1, FROM_B = 2, FROM_C = 4, FROM_AB = 3, FROM_ABC = 7 };
 
@@ -519,7 +515,7 @@ bool made_leave_open(unsigned char *instruction)
 	opcode = bits(low, 0, 9);
 	if (opcode != MOV && opcode != UMOV)
 		return false;
-	low = (low & 0xfff000) | (opcode == MOV ? S2R : S2UR);
+	low = (low & 0xfff000) | SPECIAL_FORM | (opcode == MOV ? S2R : S2UR);
 	high |= 0xff << 8; /* there is no such special register */
 	memcpy(instruction, &low, 8);
 	memcpy(instruction + 8, &high, 8);

@@ -12,6 +12,58 @@
 #define MADE_INSTRUCTION 16 /* bytes */
 #define MADE_LATEST	 90 /* the last architecture that this holds for */
 
+/* Its lowest nine bits, of those that something special is done about; kernel_code.def has all. */
+enum {
+	MOV = 0x002,
+	CS2R = 0x005,
+	SEL = 0x007,
+	ISETP = 0x00c,
+	IADD3 = 0x010,
+	LEA = 0x011,
+	LOP3 = 0x012,
+	IABS = 0x013,
+	PRMT = 0x016,
+	IMNMX = 0x017,
+	SHF = 0x019,
+	SGXT = 0x01a,
+	PLOP3 = 0x01c,
+	IMAD = 0x024,
+	IMAD_WIDE = 0x025,
+	IMAD_HIGH = 0x027,
+	ELECT = 0x02f,
+	HFMA2 = 0x031,
+	HFMA2_MMA = 0x035,
+	VIADD = 0x036,
+	UMOV = 0x082,
+	UP2UR = 0x083,
+	USEL = 0x087,
+	UISETP = 0x08c,
+	UIADD3 = 0x090,
+	ULEA = 0x091,
+	ULOP3 = 0x092,
+	USHF = 0x099,
+	USGXT = 0x09a,
+	UIMAD = 0x0a4,
+	UIMAD_WIDE = 0x0a5,
+	ULDC = 0x0b9,
+	ULDC_INDEXED = 0x0bb,
+	R2UR = 0x0ca,
+	S2R = 0x119,
+	BAR = 0x11d,
+	BREAK = 0x142,
+	WARPSYNC = 0x148,
+	LEPC = 0x14e,
+	BMOV = 0x155, /* and two more */
+	LDG = 0x181,
+	LDC = 0x182,
+	STG = 0x186,
+	CCTL = 0x18f,
+	QSPC = 0x1aa,
+	R2UR_LATER = 0x1c2,
+	S2UR = 0x1c3,
+	ULEPC = 0x1ce,
+};
+
 /* What an instruction leaves in registers, or where it leads. */
 enum how {
 	HOW_UNSURE,

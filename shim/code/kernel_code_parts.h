@@ -52,7 +52,7 @@ struct code_text {
 	unsigned char *code; /* to be freed; NULL: not to be had */
 	size_t bytes;
 	unsigned sm;
-	bool several; /* there are, that differ */
+	bool several; /* there are, that differ, or the loader changes more than what is moved */
 };
 
 /* Kernels by a hash of their name, sorted once they are all in. */

@@ -326,12 +326,14 @@ static int sum_up_calls(struct thread_program *program)
 			first = program->op[i].target;
 	for (int64_t i = first; i < program->count; i++) {
 		const struct made_instruction *in = &program->op[i].in;
+		const uint64_t *from = (const uint64_t *)&program->op[i].written;
 
 		if (in->how == HOW_UNSURE || in->how == HOW_LOAD || in->how == HOW_ATOMIC ||
 		    in->how == HOW_GLOBAL || in->how == HOW_FETCH || in->how == HOW_BULK ||
 		    in->how == HOW_STORE || in->how == HOW_EXIT)
 			return -EINVAL;
-		made_written(in, &written);
+		for (size_t k = 0; k < sizeof(written) / sizeof(*from); k++)
+			((uint64_t *)&written)[k] |= from[k];
 	}
 	for (int64_t i = 0; i < program->count; i++)
 		if (program->op[i].in.how == HOW_CALL) {

@@ -237,13 +237,20 @@ static void move(const struct warp *warp, const struct thread_op *op, struct out
 }
 
 /* Two halves added to 0, as compilers put constants into registers where that unit is idle. */
-static void move_halves(const struct thread_op *op, struct outcome *out)
+static void move_halves(const struct warp *warp, const struct thread_op *op, struct outcome *out)
 {
 	const uint32_t both = op->constant->value[0];
 
+	(void)warp;
 	out->low = *op->constant;
 	if ((both & 0x7c00) == 0x7c00 || (both & 0x7c000000) == 0x7c000000)
 		out->low.unknown = ALL; /* what is no number may come out as another */
+}
+
+static void zero(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	(void)warp;
+	out->pair = op_bits(op, 80, 1);
 }
 
 /* From a bank, 32 or 64 bits. */
@@ -278,136 +285,68 @@ static void gather(const struct warp *warp, const struct thread_op *op, struct o
 /* ---- all of them --------------------------------------------------------------------------------
  */
 
-static void compute(const struct warp *warp, const struct thread_op *op, struct outcome *out)
-{
-	switch (op->opcode) {
-	case MOV:
-	case UMOV:
-		move(warp, op, out);
-		break;
-	case HFMA2:
-	case HFMA2_MMA:
-		move_halves(op, out);
-		break;
-	case LDC:
-	case ULDC:
-		load_constant(warp, op, out);
-		break;
-	case CS2R:
-		out->pair = op_bits(op, 80, 1);
-		break;
-	case S2R:
-	case S2UR:
-		identify(warp, op, out);
-		break;
-	case IADD3:
-	case UIADD3:
-		threads_add3(warp, op, out);
-		break;
-	case VIADD:
-		threads_add2(warp, op, out);
-		break;
-	case IMAD:
-	case UIMAD:
-		threads_multiply(warp, op, out);
-		break;
-	case IMAD_WIDE:
-	case UIMAD_WIDE:
-	case IMAD_HIGH:
-		threads_multiply_wide(warp, op, out, op->opcode == IMAD_HIGH);
-		break;
-	case LEA:
-	case ULEA:
-		threads_lea(warp, op, out);
-		break;
-	case LOP3:
-	case ULOP3:
-		combine(warp, op, out);
-		break;
-	case SHF:
-	case USHF:
-		shift(warp, op, out);
-		break;
-	case SGXT:
-	case USGXT:
-		extend(warp, op, out);
-		break;
-	case PRMT:
-		permute(warp, op, out);
-		break;
-	case SEL:
-	case USEL:
-		choose(warp, op, out);
-		break;
-	case ISETP:
-	case UISETP:
-		compare(warp, op, out);
-		break;
-	case PLOP3:
-		combine_truths(warp, op, out);
-		break;
-	case IMNMX:
-		smaller(warp, op, out);
-		break;
-	case IABS:
-		absolute(warp, op, out);
-		break;
-	default:
-		gather(warp, op, out);
-	}
-}
+/* Bits for the shapes in which it is known where operands and signs stand: in sums and the like the
+ * first two alone may be no registers, of others any. */
+#define FIRST	   0x72
+#define ANY	   0xfe
+#define ALL_SHAPES 0xff
 
-/* A sum's or a shift's third operand stands where the shape says; signs are where they are known to
- * be in these. */
+static const struct {
+	void (*compute)(const struct warp *warp, const struct thread_op *op, struct outcome *out);
+	unsigned shapes;
+} forms[512] = {
+	[MOV] = {move, FIRST},
+	[UMOV] = {move, FIRST},
+	[HFMA2] = {move_halves, 1 << 2},
+	[HFMA2_MMA] = {move_halves, 1 << 2},
+	[LDC] = {load_constant, ALL_SHAPES},
+	[ULDC] = {load_constant, ALL_SHAPES},
+	[CS2R] = {zero, ALL_SHAPES},
+	[S2R] = {identify, ALL_SHAPES},
+	[S2UR] = {identify, ALL_SHAPES},
+	[R2UR] = {gather, ALL_SHAPES},
+	[R2UR_LATER] = {gather, ALL_SHAPES},
+	[IADD3] = {threads_add3, FIRST},
+	[UIADD3] = {threads_add3, FIRST},
+	[VIADD] = {threads_add2, FIRST},
+	[IMAD] = {threads_multiply, ANY},
+	[UIMAD] = {threads_multiply, ANY},
+	[IMAD_WIDE] = {threads_multiply_wide, ANY},
+	[UIMAD_WIDE] = {threads_multiply_wide, ANY},
+	[IMAD_HIGH] = {threads_multiply_wide, ANY},
+	[LEA] = {threads_lea, FIRST},
+	[ULEA] = {threads_lea, FIRST},
+	[LOP3] = {combine, FIRST},
+	[ULOP3] = {combine, FIRST},
+	[SHF] = {shift, ANY},
+	[USHF] = {shift, ANY},
+	[SGXT] = {extend, FIRST},
+	[USGXT] = {extend, FIRST},
+	[PRMT] = {permute, ANY},
+	[SEL] = {choose, FIRST},
+	[USEL] = {choose, FIRST},
+	[ISETP] = {compare, FIRST},
+	[UISETP] = {compare, FIRST},
+	[PLOP3] = {combine_truths, ALL_SHAPES},
+	[IMNMX] = {smaller, FIRST},
+	[IABS] = {absolute, FIRST},
+};
+
 bool threads_computes(const struct thread_op *op)
 {
-	const unsigned shape = op->in.shape;
-	const bool plain = shape == 1 || shape > 3;
-
+	if (!forms[op->opcode].compute || !(forms[op->opcode].shapes >> op->in.shape & 1))
+		return false;
 	switch (op->opcode) {
-	case CS2R:
+	case CS2R: /* of the special register that is 0 */
 		return op_bits(op, 72, 8) == 255;
 	case LDC:
 	case ULDC:
 		return op->constant != NULL;
 	case HFMA2: /* -RZ * RZ + constant */
 	case HFMA2_MMA:
-		return shape == 2 && op_bits(op, 24, 8) == NO_VALUE && op_bits(op, 64, 27) == 0x1ff;
-	case S2R:
-	case S2UR:
-	case R2UR:
-	case R2UR_LATER:
-	case PLOP3:
-		return true;
-	case MOV:
-	case UMOV:
-	case IADD3:
-	case UIADD3:
-	case LEA:
-	case ULEA:
-	case LOP3:
-	case ULOP3:
-	case VIADD:
-	case SGXT:
-	case USGXT:
-	case SEL:
-	case USEL:
-	case ISETP:
-	case UISETP:
-	case IMNMX:
-	case IABS:
-		return plain && shape != 7;
-	case IMAD:
-	case UIMAD:
-	case IMAD_WIDE:
-	case UIMAD_WIDE:
-	case IMAD_HIGH:
-	case SHF:
-	case USHF:
-	case PRMT:
-		return shape != 0;
+		return op_bits(op, 24, 8) == NO_VALUE && op_bits(op, 64, 27) == 0x1ff;
 	default:
-		return false;
+		return true;
 	}
 }
 
@@ -477,7 +416,7 @@ void threads_compute(struct warp *warp, const struct thread_op *op, uint32_t mas
 		return;
 	memset(&out, 0, sizeof(out));
 	out.mask = mask;
-	compute(warp, op, &out);
+	forms[op->opcode].compute(warp, op, &out);
 	if (op->to != NO_VALUE)
 		write(warp, op->to, &out.low, mask, unsure);
 	if (op->to != NO_VALUE && out.pair)

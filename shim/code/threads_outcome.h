@@ -77,8 +77,8 @@ void threads_add3(const struct warp *warp, const struct thread_op *op, struct ou
 void threads_add2(const struct warp *warp, const struct thread_op *op, struct outcome *out);
 void threads_multiply(const struct warp *warp, const struct thread_op *op, struct outcome *out);
 /* 64 bits, or their upper half. */
-void threads_multiply_wide(const struct warp *warp, const struct thread_op *op, struct outcome *out,
-			   bool high);
+void threads_multiply_wide(const struct warp *warp, const struct thread_op *op,
+			   struct outcome *out);
 /* (A << shift) + B, or the upper half of ({C, A} << shift), plus B. */
 void threads_lea(const struct warp *warp, const struct thread_op *op, struct outcome *out);
 

@@ -1,67 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A warp that is run on the host (threads.c), and what an instruction does to its registers
- * (threads_compute.c).
+ * (threads_compute.c). Where fields of instructions lie was found by having nvdisasm print them
+ * with one bit changed after the other; what they mean is tested on compiled kernels whose
+ * addresses are computed in C as well (tests/unit/test_threads.c). A form that is not expected
+ * leaves unknown numbers behind.
  */
 #ifndef FASHIM_THREADS_PARTS_H
 #define FASHIM_THREADS_PARTS_H
 
 #include "shim/code/kernel_code_made.h"
 #include "shim/code/threads.h"
-
-/* The lowest nine bits of an instruction. Where fields lie was found by having nvdisasm print
- * instructions with one bit changed after the other; what they mean is tested on compiled kernels
- * whose addresses are computed in C as well (tests/unit/test_threads.c). A form that is not
- * expected leaves unknown numbers behind. */
-enum {
-	MOV = 0x002,
-	CS2R = 0x005,
-	SEL = 0x007,
-	ISETP = 0x00c,
-	IADD3 = 0x010,
-	LEA = 0x011,
-	LOP3 = 0x012,
-	IABS = 0x013,
-	PRMT = 0x016,
-	IMNMX = 0x017,
-	SHF = 0x019,
-	SGXT = 0x01a,
-	PLOP3 = 0x01c,
-	IMAD = 0x024,
-	IMAD_WIDE = 0x025,
-	IMAD_HIGH = 0x027,
-	ELECT = 0x02f,
-	HFMA2 = 0x031,
-	HFMA2_MMA = 0x035,
-	VIADD = 0x036,
-	UMOV = 0x082,
-	UP2UR = 0x083,
-	USEL = 0x087,
-	UISETP = 0x08c,
-	UIADD3 = 0x090,
-	ULEA = 0x091,
-	ULOP3 = 0x092,
-	USHF = 0x099,
-	USGXT = 0x09a,
-	UIMAD = 0x0a4,
-	UIMAD_WIDE = 0x0a5,
-	ULDC = 0x0b9,
-	R2UR = 0x0ca,
-	S2R = 0x119,
-	BAR = 0x11d,
-	BREAK = 0x142,
-	WARPSYNC = 0x148,
-	LEPC = 0x14e,
-	BMOV = 0x155, /* and two more */
-	LDG = 0x181,
-	LDC = 0x182,
-	STG = 0x186,
-	CCTL = 0x18f,
-	QSPC = 0x1aa,
-	R2UR_LATER = 0x1c2,
-	S2UR = 0x1c3,
-	ULEPC = 0x1ce,
-};
 
 #define LANES	  32
 #define ALL	  0xffffffffu

@@ -144,9 +144,9 @@ void threads_multiply(const struct warp *warp, const struct thread_op *op, struc
 	out->low.pointer = pointer;
 }
 
-void threads_multiply_wide(const struct warp *warp, const struct thread_op *op, struct outcome *out,
-			   bool high)
+void threads_multiply_wide(const struct warp *warp, const struct thread_op *op, struct outcome *out)
 {
+	const bool high = op->opcode == IMAD_HIGH;
 	const struct lanes *a = operand(warp, op, op->a), *b = operand(warp, op, op->b),
 			   *c = operand(warp, op, op->c), *c2 = upper(warp, op, op->c);
 	const bool is_signed = op_bits(op, 73, 1), more = op_bits(op, 74, 1);
