@@ -94,7 +94,7 @@ static unsigned pointer_in(const struct lanes *low, const struct lanes *high, in
 {
 	if (!((low->based & high->based) >> lane & 1))
 		return 0;
-	return low->pointer == high->pointer ? low->pointer : 0;
+	return low->pointer == high->pointer && low->pointer != RECIPROCAL ? low->pointer : 0;
 }
 
 static bool is_number(const struct lanes *low, const struct lanes *high, int lane)

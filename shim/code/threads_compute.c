@@ -330,6 +330,9 @@ static const struct {
 	[PLOP3] = {combine_truths, ALL_SHAPES},
 	[IMNMX] = {smaller, FIRST},
 	[IABS] = {absolute, FIRST},
+	[I2F] = {threads_to_float, FIRST},
+	[MUFU] = {threads_invert, FIRST},
+	[F2I] = {threads_to_integer, FIRST},
 };
 
 bool threads_computes(const struct thread_op *op)
@@ -345,6 +348,10 @@ bool threads_computes(const struct thread_op *op)
 	case HFMA2: /* -RZ * RZ + constant */
 	case HFMA2_MMA:
 		return op_bits(op, 24, 8) == NO_VALUE && op_bits(op, 64, 27) == 0x1ff;
+	case I2F:
+	case MUFU:
+	case F2I:
+		return threads_begins_division(op);
 	default:
 		return true;
 	}

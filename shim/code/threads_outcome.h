@@ -82,4 +82,10 @@ void threads_multiply_wide(const struct warp *warp, const struct thread_op *op,
 /* (A << shift) + B, or the upper half of ({C, A} << shift), plus B. */
 void threads_lea(const struct warp *warp, const struct thread_op *op, struct outcome *out);
 
+/* What a division begins with (threads_division.c): is it in the form that is known for that? */
+bool threads_begins_division(const struct thread_op *op);
+void threads_to_float(const struct warp *warp, const struct thread_op *op, struct outcome *out);
+void threads_invert(const struct warp *warp, const struct thread_op *op, struct outcome *out);
+void threads_to_integer(const struct warp *warp, const struct thread_op *op, struct outcome *out);
+
 #endif

@@ -23,6 +23,10 @@
 /* Of a pointer's address the upper half names the parameter, whatever is added. */
 #define POINTER_UPPER(k) ((0x4000u + (k)) << 16 | 0x8000u)
 
+/* In place of a pointer: the reciprocal of a number as MUFU.RCP has it, which is not told to the
+ * last bit. */
+#define RECIPROCAL 254
+
 /* A register. */
 struct lanes {
 	uint32_t value[LANES];

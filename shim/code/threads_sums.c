@@ -93,13 +93,13 @@ void threads_add3(const struct warp *warp, const struct thread_op *op, struct ou
 void threads_add2(const struct warp *warp, const struct thread_op *op, struct outcome *out)
 {
 	const struct lanes *a = operand(warp, op, op->a), *b = operand(warp, op, op->b);
+	const bool minus = op->in.shape != 4 && op_bits(op, 63, 1);
+	const uint8_t of = of_lanes(out, b);
 
 	for (int l = 0; l < LANES; l++)
-		out->low.value[l] = a->value[l] + b->value[l];
-	out->low.unknown = a->unknown | b->unknown;
-	out->low.pointer = pointer_of_sum(of_lanes(out, a), of_lanes(out, b));
-	if (op_bits(op, 72, 4) || (op->in.shape != 4 && op_bits(op, 63, 1)))
-		out->low.unknown = ALL;
+		out->low.value[l] = a->value[l] + (minus ? -b->value[l] : b->value[l]);
+	out->low.unknown = op_bits(op, 72, 4) ? ALL : a->unknown | b->unknown;
+	out->low.pointer = pointer_of_sum(of_lanes(out, a), minus && of ? LEAKED : of);
 }
 
 /* Multiplying by 1 leaves a pointer one. */

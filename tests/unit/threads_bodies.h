@@ -44,6 +44,30 @@ BODY(transpose_unsigned, half_bits, {
 		STORE(o, i, LOAD(x, b * 77 + d * 11 + s));
 })
 
+/* By numbers that only the launch has. */
+BODY(transpose_by, float, {
+	const int i = (int)(BX * DX + TX) - 9;
+
+	if (i < n)
+		STORE(o, i, LOAD(x, i % m * 300 + i / m) + LOAD(y, -i % (m + (int)TX)));
+})
+
+BODY(transpose_by_unsigned, half_bits, {
+	const unsigned i = BX * DX + TX;
+	const unsigned by = (unsigned)m * 3 + TY;
+
+	if (i < (unsigned)n)
+		STORE(o, i % by * 17 + i / by,
+		      LOAD(x, 2879 / (i + 1) + (0x7fffffffu - i) / by % 9999));
+})
+
+BODY(transpose_by_long, float, {
+	const long i = (long)BX * DX + TX;
+
+	if (i < n)
+		STORE(o, i / wide * 3 + i % wide, LOAD(x, 4 * (1000000 / (wide + i))));
+})
+
 BODY(transpose_long, float, {
 	const long i = (long)BX * DX + TX;
 	const long d = i % 48, s = i / 48;
@@ -70,7 +94,7 @@ BODY(strided, float, {
 		STORE(o, i, LOAD(x, i) + LOAD(y, i % 5));
 })
 
-SPLIT(strided_long, float, {
+BODY(strided_long, float, {
 	for (long i = (long)BX * DX + TX; i < wide; i += (long)GX * DX)
 		STORE(o, i, LOAD(x, i >> 1));
 })
