@@ -43,6 +43,7 @@ enum {
 	ULOP3 = 0x092,
 	USHF = 0x099,
 	USGXT = 0x09a,
+	UPLOP3 = 0x09c,
 	UIMAD = 0x0a4,
 	UIMAD_WIDE = 0x0a5,
 	ULDC = 0x0b9,

@@ -230,6 +230,7 @@ static uint8_t predicates_of(const struct thread_op *op)
 {
 	switch (op->opcode) {
 	case UIADD3:
+	case UPLOP3:
 		return 2;
 	case ULEA:
 	case ULOP3:

@@ -328,6 +328,7 @@ static const struct {
 	[ISETP] = {compare, FIRST},
 	[UISETP] = {compare, FIRST},
 	[PLOP3] = {combine_truths, ALL_SHAPES},
+	[UPLOP3] = {combine_truths, ALL_SHAPES},
 	[IMNMX] = {smaller, FIRST},
 	[IABS] = {absolute, FIRST},
 	[I2F] = {threads_to_float, FIRST},
