@@ -88,7 +88,20 @@ static bool read_nodes(struct reading *r, CUgraph graph)
 	return true;
 }
 
-/* Each of them full. Asked for none, the driver says that this is wrong. */
+/* Does one node wait for the other? By a programmatic edge a kernel may begin while the one before
+ * it is not done, but must wait, inside, before it touches what that one does: whoever touches the
+ * same is as far apart as by a full edge. What we put in place of a node gets full ones, and those
+ * between nodes that stay are left as they are. */
+static bool is_order(const CUgraphEdgeData *edge)
+{
+	if (edge->to_port)
+		return false;
+	return edge->type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
+		       ? edge->from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
+		       : !edge->type && !edge->from_port;
+}
+
+/* Asked for none, the driver says that this is wrong. */
 static bool list_edges(struct reading *r, CUgraph graph, CUgraphNode *from, CUgraphEdgeData *data)
 {
 	const size_t count = r->edge_count;
@@ -99,8 +112,7 @@ static bool list_edges(struct reading *r, CUgraph graph, CUgraphNode *from, CUgr
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		r->edge[i] = (struct edge){number_of(r, from[i]), number_of(r, from[count + i])};
-		if (r->edge[i].from < 0 || r->edge[i].to < 0 || data[i].from_port ||
-		    data[i].to_port || data[i].type)
+		if (r->edge[i].from < 0 || r->edge[i].to < 0 || !is_order(&data[i]))
 			return false;
 	}
 	return true;
