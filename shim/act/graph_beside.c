@@ -17,6 +17,7 @@
 #include "shim/base/config.h"
 #include "shim/base/cost.h"
 #include "shim/gpu/ledger.h"
+#include "shim/gpu/made_bias.h"
 #include "shim/gpu/scratch.h"
 #include "shim/gpu/timing.h"
 #include "shim/real/driver.h"
@@ -110,6 +111,16 @@ bool beside_takes(const struct recorded_chain *record)
 	return is_its_site(record->site, record->number);
 }
 
+/* It is worked on no more. `saved` NULL: nothing of it is used. */
+static bool close_chain(struct chain *chain, struct graph_saved *saved)
+{
+	if (saved)
+		return graph_saved_made(saved, chain);
+	chain->made_stays = false;
+	made_bias_put(chain);
+	return true;
+}
+
 /* The chain as it is worked on, and what is called beside it. NULL: nothing is. */
 static const struct attn_variant *open_chain(const struct recorded_graph *graph,
 					     const struct recorded_chain *record,
@@ -117,13 +128,19 @@ static const struct attn_variant *open_chain(const struct recorded_graph *graph,
 					     struct graph_saved *saved, struct attn_args *args,
 					     CUstream stream)
 {
+	const struct attn_variant *variant;
+
 	if (!beside_takes(record) || graph_prove(proof, graph, record))
 		return NULL;
 	*chain = *record->chain;
 	chain->stream = stream;
 	if (saved && !graph_saved_place(saved, chain, proof->beside, stream))
 		return NULL;
-	return replace_call(args, chain, record->site);
+	chain->made_stays = true;
+	variant = replace_call(args, chain, record->site);
+	if (!variant)
+		close_chain(chain, saved);
+	return variant;
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -144,6 +161,7 @@ static bool get_buffers(struct graph_beside *beside, const struct recorded_graph
 
 		if (!open_chain(graph, graph->chain[i], &chain, &proof, NULL, &args, stream))
 			continue;
+		close_chain(&chain, NULL);
 		bytes = comparison_bytes(&args);
 		most.output = larger(most.output, bytes.output);
 		most.reference = larger(most.reference, bytes.reference);
@@ -245,35 +263,47 @@ static bool settle_timing(struct graph_beside *beside, struct compared *part, CU
 }
 
 /* -1: the row is of no use any more. */
+static int compare_beside(struct graph_beside *beside, struct graph_row *row,
+			  const struct recorded_graph *graph, int index, struct around *a)
+{
+	struct compared *part = &beside->part[beside->count];
+	struct comparison *comparison = &part->comparison;
+
+	if (!comparison_events(comparison))
+		return 0;
+	part->index = index;
+	part->number = a->record->number;
+	comparison_of(comparison, a->record->site, a->chain, a->args, a->variant);
+	comparison->in_graph = true;
+	a->comparison = comparison;
+	a->buffers.result += (uint64_t)beside->count * sizeof(struct comparison_result);
+	if (!settle_timing(beside, part, a->chain->stream))
+		return 0;
+	if (beside->count)
+		graph_row_one_by_one(row, graph->chain[part[-1].index]->close, a->record->close);
+	beside->count++;
+	return surround(row, a);
+}
+
 static int add_part(struct graph_beside *beside, struct graph_row *row,
 		    const struct recorded_graph *graph, int index, CUstream stream)
 {
 	static struct graph_proof proof; /* flow lock */
 	static struct chain chain;
-	struct compared *part = &beside->part[beside->count];
-	struct comparison *comparison = &part->comparison;
 	struct attn_args args;
 	struct around a = {.record = graph->chain[index],
 			   .chain = &chain,
 			   .proof = &proof,
 			   .args = &args,
-			   .comparison = comparison,
 			   .buffers = beside->buffers};
+	int error;
 
 	a.variant = open_chain(graph, a.record, &chain, &proof, &beside->saved, &args, stream);
-	if (!a.variant || !comparison_events(comparison))
+	if (!a.variant)
 		return 0;
-	part->index = index;
-	part->number = a.record->number;
-	comparison_of(comparison, a.record->site, &chain, &args, a.variant);
-	comparison->in_graph = true;
-	a.buffers.result += (uint64_t)beside->count * sizeof(struct comparison_result);
-	if (!settle_timing(beside, part, stream))
-		return 0;
-	if (beside->count)
-		graph_row_one_by_one(row, graph->chain[part[-1].index]->close, a.record->close);
-	beside->count++;
-	return surround(row, &a);
+	graph_room_open(&chain, a.variant, &args);
+	error = compare_beside(beside, row, graph, index, &a);
+	return close_chain(&chain, &beside->saved) ? error : -1;
 }
 
 struct graph_beside *beside_build(const struct recorded_graph *graph, const struct graph_row *from,

@@ -4,6 +4,8 @@
  */
 #include "shim/act/graph_child.h"
 
+#include "shim/gpu/fused.h"
+#include "shim/gpu/made_bias.h"
 #include "shim/gpu/scratch.h"
 #include "shim/real/driver.h"
 #include "shim/real/driver_context.h"
@@ -88,6 +90,36 @@ bool graph_saved_place(struct graph_saved *saved, struct chain *chain, const boo
 		input->taken = 0; /* nobody shares it */
 		saved->block[saved->count++] = input->snapshot;
 	}
+	return true;
+}
+
+void graph_room_open(struct chain *chain, const struct attn_variant *variant,
+		     const struct attn_args *args)
+{
+	const uint64_t bytes = fused_scratch(chain->context, variant, args);
+
+	chain->room = bytes ? scratch_get(chain->context, chain->stream, bytes, false) : 0;
+	fused_lend(chain->room);
+}
+
+bool graph_saved_made(struct graph_saved *saved, struct chain *chain)
+{
+	const int most = (int)(sizeof(saved->block) / sizeof(saved->block[0]));
+	const uint64_t room[] = {chain->slopes.out, chain->complement.out, chain->room};
+	const int count = !!room[0] + !!room[1] + !!room[2];
+
+	fused_lend(0);
+	chain->made_stays = false;
+	if (saved->count + count > most) {
+		made_bias_put(chain);
+		scratch_put(chain->room, chain->stream);
+		chain->room = 0;
+		return false;
+	}
+	for (int i = 0; i < 3; i++)
+		if (room[i])
+			saved->block[saved->count++] = room[i];
+	chain->slopes.out = chain->complement.out = chain->room = 0;
 	return true;
 }
 

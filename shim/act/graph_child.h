@@ -33,6 +33,14 @@ struct graph_saved {
 bool graph_saved_place(struct graph_saved *saved, struct chain *chain, const bool *which,
 		       CUstream stream);
 
+/* Scratch for the kernel while it is captured, until graph_saved_made(). Without it may fail. */
+void graph_room_open(struct chain *chain, const struct attn_variant *variant,
+		     const struct attn_args *args);
+
+/* Has that scratch, and the room of what is made of the chain's biases (made_bias.h), and no longer
+ * the chain. false: there are too many. */
+bool graph_saved_made(struct graph_saved *saved, struct chain *chain);
+
 /* Is one of them read first by this op? */
 bool graph_saved_at(const struct recorded_chain *record, const bool *which, int op);
 

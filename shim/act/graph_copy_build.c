@@ -179,9 +179,11 @@ static const char *add_part(struct graph_copy *copy, struct graph_row *row,
 	const struct recorded_chain *record = graph->chain[index];
 	struct chain *chain = &working;
 	struct part *part = &copy->part[copy->part_count];
+	const struct attn_variant *variant;
 	struct attn_args args;
 	const char *why;
 	CUgraph fused;
+	int error;
 
 	if (record->site->number != record->number || record->site->state != SITE_VERIFIED)
 		return "site";
@@ -197,8 +199,12 @@ static const char *add_part(struct graph_copy *copy, struct graph_row *row,
 	if (!graph_saved_place(&copy->saved, chain, proof.saved, stream))
 		return "scratch";
 	chain->stream = stream;
-	if (!replace_call(&args, chain, record->site) ||
-	    capture_child(&fused, record, chain, &proof, record->close))
+	chain->made_stays = true;
+	variant = replace_call(&args, chain, record->site);
+	if (variant)
+		graph_room_open(chain, variant, &args);
+	error = !variant || capture_child(&fused, record, chain, &proof, record->close);
+	if (!graph_saved_made(&copy->saved, chain) || error)
 		return "fused_launch";
 	if (replace_part(row, record, chain, &proof, fused))
 		return half_made;

@@ -135,6 +135,18 @@ const struct attn_variant *replace_call(struct attn_args *args, struct chain *ch
 	return variant && !fused_load(chain->context, variant) ? variant : NULL;
 }
 
+bool replace_possible(struct chain *chain, struct site *site)
+{
+	struct attn_args args;
+	bool possible;
+
+	chain->made_stays = true; /* not only until it is captured */
+	possible = replace_call(&args, chain, site) != NULL;
+	chain->made_stays = false;
+	made_bias_put(chain);
+	return possible;
+}
+
 /* The same, behind late work (late.h) on what the closing GEMM reads and writes: V may have been
  * made for it a moment ago, on another stream. */
 static int launch_behind(struct chain *chain, struct site *site, const struct access_list *list,

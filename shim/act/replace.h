@@ -24,10 +24,13 @@
 enum flow replace_chain(struct chain *chain, struct site *site, const struct sight *sight,
 			int kept_inputs);
 
-/* The call that stands for a chain of a graph, and the kernel for it, made ready. NULL: there is
- * none. */
+/* The call that stands for a chain of a graph, and the kernel for it, made ready. What is made of
+ * its biases stays (graph_saved_made()). NULL: there is none. */
 const struct attn_variant *replace_call(struct attn_args *args, struct chain *chain,
 					struct site *site);
+
+/* Is there one? Nothing stays behind. */
+bool replace_possible(struct chain *chain, struct site *site);
 
 /* The kernel for a chain whose stream is being captured for a graph's copy: that and nothing else.
  * 0 or -1. */

@@ -91,6 +91,8 @@ struct chain {
 	struct timing *timing;
 	struct slopes_args slopes; /* of what is being launched (made_bias.h) */
 	struct complement_args complement;
+	bool made_stays; /* what is made for them stays where it is, for a graph of ours; and … */
+	uint64_t room;	 /* … so does this scratch of the kernel's; 0: none */
 	struct site_set *candidates;
 	int step_count, value_count, input_count;
 	int p_value;	  /* at close: which value GEMM2 contracts */

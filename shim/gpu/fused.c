@@ -121,10 +121,31 @@ static int launch_steps(struct loaded *slot, CUstream stream, const struct attn_
 	return 0;
 }
 
+/* For what is captured, while it is: a launch that is replayed must not write where somebody else
+ * does by then. */
+static struct {
+	uint64_t begin; /* 0: nothing is lent */
+	uint64_t next;	/* for the call that is being made */
+} lent;
+
+static uint64_t take_lent(uint64_t bytes)
+{
+	const uint64_t address = lent.next;
+
+	if (address)
+		lent.next += (bytes + SOMEWHERE - 1) / SOMEWHERE * SOMEWHERE;
+	return address;
+}
+
+void fused_lend(uint64_t address)
+{
+	lent.begin = address;
+}
+
 /* Memory for the steps before a launch. */
 struct room {
 	uint64_t address; /* 0: none */
-	bool kept;	  /* by looks.h: not to be given back */
+	bool kept;	  /* by looks.h, or lent: not to be given back */
 	bool looked;	  /* the only step was made before, its result lies there */
 };
 
@@ -135,9 +156,13 @@ static struct room room_for(CUcontext context, CUstream stream, const struct att
 	struct room room = {0};
 	struct attn_look look;
 
-	/* a captured fused_launch is replayed when the scratch is somebody else's */
-	if (!bytes || driver_may_capture(stream))
+	if (!bytes)
 		return room;
+	if (driver_may_capture(stream)) {
+		room.address = take_lent(bytes);
+		room.kept = room.address != 0;
+		return room;
+	}
 	if (attn_launch_look(&look, variant, args, device))
 		room.address = looks_get(context, stream, &look, &room.looked);
 	room.kept = room.address != 0;
@@ -206,30 +231,56 @@ static int launch_attention(CUcontext context, CUstream stream, const struct att
 	return error;
 }
 
+/* Does it read V only once that was laid out in rows? */
+static bool wants_rows(const struct loaded *slot, const struct attn_variant *variant,
+		       const struct attn_args *args)
+{
+	return (value_rows_help(args) || value_rows_cast(args)) &&
+	       attn_select_from(args, slot->arch, variant->name, slot->available) != variant;
+}
+
+uint64_t fused_scratch(CUcontext context, const struct attn_variant *variant,
+		       const struct attn_args *args)
+{
+	const struct loaded *slot = fused_of(context);
+	struct attn_args laid = *args;
+	struct relayout copy;
+	uint64_t bytes = 0;
+
+	if (!slot)
+		return 0;
+	if (wants_rows(slot, variant, args)) {
+		value_rows_lay(&laid, &copy, args, SOMEWHERE);
+		bytes = (value_rows_bytes(args) + SOMEWHERE - 1) / SOMEWHERE * SOMEWHERE;
+	}
+	return bytes + attn_launch_scratch(variant, &laid, &slot->device);
+}
+
 int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
 		    const struct attn_args *args)
 {
 	struct loaded *slot = fused_of(context);
 	struct relayout copy;
 	struct attn_args laid;
+	bool captured;
 	uint64_t rows;
 	int error = fused_load(context, variant);
 
 	if (error)
 		return error;
-	if ((!value_rows_help(args) && !value_rows_cast(args)) ||
-	    attn_select_from(args, slot->arch, variant->name, slot->available) == variant)
+	lent.next = lent.begin;
+	if (!wants_rows(slot, variant, args))
 		return launch_attention(context, stream, variant, args);
-	/* a captured fused_launch is replayed when the scratch is somebody else's */
-	rows = driver_may_capture(stream)
-		       ? 0
-		       : scratch_get(context, stream, value_rows_bytes(args), false);
+	captured = driver_may_capture(stream);
+	rows = captured ? take_lent(value_rows_bytes(args))
+			: scratch_get(context, stream, value_rows_bytes(args), false);
 	if (!rows)
 		return -EIO;
 	value_rows_lay(&laid, &copy, args, rows);
 	error = fused_lay_out(context, stream, &copy);
 	if (!error)
 		error = launch_attention(context, stream, variant, &laid);
-	scratch_put(rows, stream);
+	if (!captured)
+		scratch_put(rows, stream);
 	return error;
 }

@@ -40,6 +40,14 @@ bool fused_loaded(CUcontext context, const struct attn_variant *variant);
 
 /* All below return 0 or -EIO and only enqueue. */
 
+/* Bytes of scratch that a call takes. */
+uint64_t fused_scratch(CUcontext context, const struct attn_variant *variant,
+		       const struct attn_args *args);
+
+/* So much for every call whose stream is being captured, until it is taken back (0). Without it
+ * there is none for these: they do without, or cannot be made. */
+void fused_lend(uint64_t address);
+
 /* -EAGAIN, too: as fused_load(). */
 int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
 		    const struct attn_args *args);

@@ -10,13 +10,15 @@
 #include "shim/gpu/fused.h"
 #include "shim/gpu/scratch.h"
 
-/* A replayed capture would write where somebody else does by then. */
-static uint64_t room_for(const struct chain *chain, uint64_t bytes)
+/* A replayed capture would write where somebody else does by then. `had`: 0, or what it has. */
+static uint64_t room_for(const struct chain *chain, uint64_t had, uint64_t bytes)
 {
 	struct driver_context here;
 	uint64_t room;
 
-	if (chain->captured || !driver_enter(&here, chain->context))
+	if (chain->made_stays && had)
+		return had;
+	if ((chain->captured && !chain->made_stays) || !driver_enter(&here, chain->context))
 		return 0;
 	room = scratch_get(chain->context, chain->stream, bytes, false);
 	driver_leave(&here);
@@ -41,8 +43,9 @@ static bool slopes_place(struct chain *chain, struct attn_args *args,
 	slopes->H = bias->stride[1] ? args->H : 1;
 	slopes->Sk = args->Sk;
 	slopes->origin = args->Sk - 1 - (args->Sq - 1) / 2;
-	slopes->out = room_for(chain, (uint64_t)slopes->B * (uint64_t)slopes->H *
-					      (uint64_t)slopes->Sk * sizeof(float));
+	slopes->out = room_for(chain, slopes->out,
+			       (uint64_t)slopes->B * (uint64_t)slopes->H * (uint64_t)slopes->Sk *
+				       sizeof(float));
 	bias->base = slopes->out;
 	return slopes->out != 0;
 }
@@ -66,8 +69,9 @@ static bool make_of(struct chain *chain, struct attn_tensor *bias, const struct 
 	complement->in = bias->base;
 	complement->out_dtype = bias->dtype;
 	complement->count = reach_of(bias, args);
-	complement->out = room_for(chain, (uint64_t)complement->count *
-						  (uint64_t)attn_dtype_size(bias->dtype));
+	complement->out =
+		room_for(chain, complement->out,
+			 (uint64_t)complement->count * (uint64_t)attn_dtype_size(bias->dtype));
 	bias->base = complement->out;
 	return complement->out != 0;
 }
@@ -128,6 +132,8 @@ int made_bias_write(const struct chain *chain)
 
 void made_bias_put(struct chain *chain)
 {
+	if (chain->made_stays)
+		return;
 	scratch_put(chain->slopes.out, chain->stream);
 	scratch_put(chain->complement.out, chain->stream);
 	chain->slopes.out = chain->complement.out = 0;

@@ -21,7 +21,7 @@ bool made_bias_place(struct chain *chain, struct attn_args *args, const struct i
 /* Enqueues it on the chain's stream; 0 or -EIO. The chain's context is current. */
 int made_bias_write(const struct chain *chain);
 
-/* Gives the room back, once its last use is enqueued. */
+/* Gives the room back, once its last use is enqueued; not where it stays (chain->made_stays). */
 void made_bias_put(struct chain *chain);
 
 #endif

@@ -170,6 +170,14 @@ int fused_load(CUcontext context, const struct attn_variant *variant)
 ANSWER(bool, fused_loaded, loaded[variant - attn_variants], CUcontext context,
        const struct attn_variant *variant)
 
+ANSWER(uint64_t, fused_scratch, 0, CUcontext context, const struct attn_variant *variant,
+       const struct attn_args *args)
+
+void fused_lend(uint64_t address)
+{
+	(void)address;
+}
+
 int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
 		    const struct attn_args *args)
 {
