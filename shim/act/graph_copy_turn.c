@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "shim/act/compare.h"
+#include "shim/act/graph_proof.h"
 #include "shim/act/learning.h"
 #include "shim/base/config.h"
 #include "shim/base/cost.h"
@@ -84,8 +85,9 @@ static void build(struct graph_copy *copy)
 		graph_copy_over(copy);
 }
 
-/* Is there a kernel for each site that graphs alone have shown? false: nobody knows yet. */
-static bool sites_known(const struct graph_copy *copy)
+/* Is there a kernel for each site that graphs alone have shown? false: nobody knows yet. *waits:
+ * since it cannot be afforded to ask. */
+static bool sites_known(const struct graph_copy *copy, bool *waits)
 {
 	const struct recorded_graph *graph = copy->recorded;
 	struct driver_context here;
@@ -93,9 +95,17 @@ static bool sites_known(const struct graph_copy *copy)
 
 	if (!driver_enter(&here, graph->context))
 		return false;
-	for (int i = 0; i < graph->chain_count; i++)
-		if (beside_takes(graph->chain[i]))
-			known &= !learning_in_graph(graph->chain[i]->site, graph->chain[i]->chain);
+	for (int i = 0; i < graph->chain_count; i++) {
+		const struct recorded_chain *record = graph->chain[i];
+		int error;
+
+		if (!beside_takes(record))
+			continue;
+		error = learning_in_graph(record->site, record->chain, copy->latest.stream,
+					  copy->launches && graph_keeps_inputs(graph, record));
+		known &= !error;
+		*waits |= error == -EBUSY;
+	}
 	driver_leave(&here);
 	return known;
 }
@@ -132,8 +142,11 @@ static void take_built(struct graph_copy *copy)
  * while an executable graph of ours is made. */
 static enum graph_turn learn(struct graph_copy *copy)
 {
-	const bool known = copy->beside || sites_known(copy);
+	bool waits = false;
+	const bool known = copy->beside || sites_known(copy, &waits);
 
+	if (waits)
+		return TURN_PROGRAM;
 	if (++copy->launches < FIRST_LAUNCH || (!known && copy->launches < MOST_UNKNOWN))
 		return TURN_PROGRAM;
 	if (copy->making) {

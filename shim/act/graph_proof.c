@@ -221,3 +221,20 @@ const char *graph_prove(struct graph_proof *proof, const struct recorded_graph *
 	}
 	return NULL;
 }
+
+bool graph_keeps_inputs(const struct recorded_graph *graph, const struct recorded_chain *record)
+{
+	const struct chain *chain = record->chain;
+
+	for (int i = 0; i < chain->input_count; i++) {
+		const struct input *input = &chain->inputs[i];
+		const int reader = record->reader[i];
+
+		if (reader == record->step[0] || reader == record->close)
+			continue;
+		if (input->lost ||
+		    order_writes(&graph->order, reader, graph->op_count, input->begin, input->end))
+			return false;
+	}
+	return true;
+}

@@ -22,4 +22,7 @@ struct graph_proof {
 const char *graph_prove(struct graph_proof *proof, const struct recorded_graph *graph,
 			const struct recorded_chain *record);
 
+/* Does what the chain's steps read from outside stay as it is until the graph ends? */
+bool graph_keeps_inputs(const struct recorded_graph *graph, const struct recorded_chain *record);
+
 #endif

@@ -197,6 +197,16 @@ static enum reason choose(const struct attn_variant **variant, struct site *site
 	return REASON_NO_KERNEL;
 }
 
+/* May kernels that no rule knows be asked once the graph has run? What they touch must be known. */
+static bool may_be_asked(const struct chain *chain)
+{
+	for (int i = 0; i < chain->value_count; i++)
+		if (chain->values[i].live.count &&
+		    (chain->values[i].outside || chain->values[i].provisional))
+			return false;
+	return chain->softmax && config()->ask != ASK_OFF;
+}
+
 struct site *learning_recorded(const struct chain *chain)
 {
 	struct attn_args args;
@@ -206,7 +216,7 @@ struct site *learning_recorded(const struct chain *chain)
 	const enum reason reason = spec_of_chain(&args, chain, NULL, &by_data, detail);
 
 	opener_result(&chain->steps[0].gemm, chain->softmax);
-	if (reason != REASON_NONE || by_data) {
+	if (reason != REASON_NONE || (by_data && !may_be_asked(chain))) {
 		log_decline(reason != REASON_NONE ? reason : REASON_UNKNOWN_KERNEL, detail);
 		return NULL;
 	}
@@ -217,21 +227,62 @@ struct site *learning_recorded(const struct chain *chain)
 	return site;
 }
 
-int learning_in_graph(struct site *site, struct chain *chain)
+/* What kernels without a rule compute, their own O would not tell: what it agrees with on the
+ * inputs of the day may be something else on others. They are asked again only where other inputs
+ * could give another answer. */
+static void doubt(struct site *site, const struct chain *chain)
+{
+	int pointers;
+	uint64_t room;
+	enum reason reason;
+
+	identity_pointer(chain, &pointers, &room);
+	reason = pointers > 1		? REASON_UNACCOUNTED_POINTER
+		 : site->identity.blank ? REASON_MASK_NOT_DISCRIMINATED
+					: REASON_NOT_EXPLAINED;
+	if (site->questions >= (reason == REASON_NOT_EXPLAINED ? 2 : QUESTIONS))
+		site_decline(site, reason, site->unanswered);
+}
+
+/* 0; -EAGAIN: there is no answer, and perhaps never will be. */
+static int ask_in_graph(struct site *site, const struct chain *recorded, CUstream stream,
+			struct attn_args *args)
+{
+	static struct chain chain; /* flow lock */
+
+	chain = *recorded;
+	chain.stream = stream;
+	identify(site, &chain, args);
+	if (!site->identified)
+		doubt(site, &chain);
+	return site->identified ? 0 : -EAGAIN;
+}
+
+int learning_in_graph(struct site *site, struct chain *chain, CUstream stream, bool may_ask)
 {
 	const struct attn_variant *variant = NULL;
+	const bool asks = site->by_data && !site->identified;
 	struct attn_args args;
 	char detail[96];
 	bool by_data = false;
 	enum reason reason;
+	int error;
 
 	if (site->state != SITE_LEARNING)
 		return 0;
+	if (asks && !may_ask)
+		return -EAGAIN;
+	if (asks && !ledger_affords(LEDGER_IDENTIFY))
+		return -EBUSY;
 	if (prepare(chain) == -EAGAIN)
 		return -EAGAIN;
-	if (site->kernel && site->kernel[0])
-		return replace_call(&args, chain, site) ? 0 : -EAGAIN;
-	reason = spec_of_chain(&args, chain, NULL, &by_data, detail);
+	if (!asks && site->kernel && site->kernel[0])
+		return replace_possible(chain, site) ? 0 : -EAGAIN;
+	reason = spec_of_chain(&args, chain, site->identified ? &site->identity : NULL, &by_data,
+			       detail);
+	error = reason == REASON_NONE && asks ? ask_in_graph(site, chain, stream, &args) : 0;
+	if (error)
+		return error;
 	if (reason == REASON_NONE)
 		reason = choose(&variant, site, chain, &args, detail);
 	if (variant)
@@ -357,23 +408,6 @@ static bool enough_under_way(const struct site *site)
 
 	return config()->mode == MODE_REPLACE && site->state == SITE_LEARNING && site->pending &&
 	       site->passed + site->pending >= needed;
-}
-
-/* What kernels without a rule compute, their own O would not tell: what it agrees with on the
- * inputs of the day may be something else on others. They are asked again only where other inputs
- * could give another answer. */
-static void doubt(struct site *site, const struct chain *chain)
-{
-	int pointers;
-	uint64_t room;
-	enum reason reason;
-
-	identity_pointer(chain, &pointers, &room);
-	reason = pointers > 1		? REASON_UNACCOUNTED_POINTER
-		 : site->identity.blank ? REASON_MASK_NOT_DISCRIMINATED
-					: REASON_NOT_EXPLAINED;
-	if (site->questions >= (reason == REASON_NOT_EXPLAINED ? 2 : QUESTIONS))
-		site_decline(site, reason, site->unanswered);
 }
 
 /* The closing GEMM ran: O is the program's own. */

@@ -26,10 +26,10 @@ enum flow learning_close(struct chain *chain, const struct sight *sight);
 struct site *learning_recorded(const struct chain *chain);
 
 /* Before occurrences in graphs are compared: is there a kernel for a site that may have been seen
- * in graphs alone? 0; -EAGAIN: not yet. Where there will be none it is declined. The context is
- * current.
- */
-int learning_in_graph(struct site *site, struct chain *chain);
+ * in graphs alone? may_ask: the graph has run, and what its kernels without a rule read is still
+ * there; they are asked on that stream. 0; -EAGAIN: not yet; -EBUSY: it cannot be afforded yet.
+ * Where there will be none the site is declined. The context is current. */
+int learning_in_graph(struct site *site, struct chain *chain, CUstream stream, bool may_ask);
 
 /* The same for what is no attention. */
 enum flow learning_pass_over(struct chain *chain, const char *detail);
