@@ -17,6 +17,9 @@
 
 #define PATIENCE 200000000ull
 
+/* Around what kernels touch: they are as far from its ends as vectors reach, and lie as aligned. */
+#define MARGIN (1u << 20)
+
 static unsigned char *pinned;
 static CUcontext pinned_by; /* the context that takes it along when it goes */
 static bool late;	    /* a wait was in vain … */
@@ -145,16 +148,69 @@ bool mirrors_add(struct mirrors *mirrors, uint64_t pointer)
 	return true;
 }
 
+/* That much of the allocation, and what lies between it and what was added before. */
+static bool add_part(struct mirrors *mirrors, uint64_t begin, uint64_t end)
+{
+	const struct allocation *allocation = memory_find(begin);
+	uint64_t last;
+	int at = 0;
+
+	if (!memory_watchable(allocation))
+		return false;
+	last = allocation->base + allocation->bytes;
+	begin = begin - allocation->base > MARGIN ? (begin - MARGIN) & ~(uint64_t)(MARGIN - 1)
+						  : allocation->base;
+	begin = begin > allocation->base ? begin : allocation->base;
+	end = end < last && last - end > MARGIN ? end + MARGIN : last;
+	while (at < mirrors->count &&
+	       (mirrors->item[at].begin < allocation->base || mirrors->item[at].begin >= last))
+		at++;
+	if (at == MIRRORS)
+		return false;
+	if (at == mirrors->count)
+		mirrors->item[mirrors->count++] = (struct mirror){.begin = begin, .end = end};
+	if (begin < mirrors->item[at].begin)
+		mirrors->item[at].begin = begin;
+	if (end > mirrors->item[at].end)
+		mirrors->item[at].end = end;
+	return true;
+}
+
+/* Is it known of all steps where they go, whatever they find there? */
+static bool all_bounded(const struct chain *chain)
+{
+	for (int s = 1; s < chain->step_count; s++)
+		for (int i = 0; i < chain->steps[s].ref_count; i++) {
+			const struct ref *ref = &chain->steps[s].refs[i];
+			const uint64_t pointer = step_pointer(chain, &chain->steps[s], i);
+			const struct allocation *allocation =
+				memory_find(pointer + (uint64_t)ref->first);
+
+			if (!ref->bounded || !allocation ||
+			    pointer + (uint64_t)ref->beyond > allocation->base + allocation->bytes)
+				return false;
+		}
+	return true;
+}
+
 static bool add_all(struct mirrors *mirrors)
 {
 	const struct chain *chain = mirrors->chain;
+	const bool bounded = all_bounded(chain);
 
-	if (!mirrors_add(mirrors, chain->values[0].begin))
+	if (bounded ? !add_part(mirrors, chain->values[0].begin, chain->values[0].end)
+		    : !mirrors_add(mirrors, chain->values[0].begin))
 		return false;
 	for (int s = 1; s < chain->step_count; s++)
-		for (int i = 0; i < chain->steps[s].ref_count; i++)
-			if (!mirrors_add(mirrors, step_pointer(chain, &chain->steps[s], i)))
+		for (int i = 0; i < chain->steps[s].ref_count; i++) {
+			const struct ref *ref = &chain->steps[s].refs[i];
+			const uint64_t pointer = step_pointer(chain, &chain->steps[s], i);
+
+			if (bounded ? !add_part(mirrors, pointer + (uint64_t)ref->first,
+						pointer + (uint64_t)ref->beyond)
+				    : !mirrors_add(mirrors, pointer))
 				return false;
+		}
 	return true;
 }
 

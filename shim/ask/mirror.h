@@ -2,7 +2,8 @@
  *
  * The program's memory once more: copies of what kernels were pointed to, in which they can be
  * launched again on data of ours. Nothing of the program's is touched: each copy is of a whole
- * allocation, since a kernel may walk either way from where it is pointed to.
+ * allocation, since a kernel may walk either way from where it is pointed to, but where it is known
+ * of all of them how far they go: some programs have all their memory in one allocation.
  *
  *     mirrors_begin(), mirrors_add() for each pointer, mirrors_make()      or, for the middle
  *     kernels of a chain, mirrors_open(); then mirrors_refresh() …; mirrors_close() in any case
@@ -17,7 +18,7 @@
 #define MIRRORS	    16
 #define MIRROR_HOST (64u << 10) /* bytes of pinned memory for what goes there and comes back */
 
-/* A copy of an allocation. */
+/* A copy of an allocation, or a part of one. */
 struct mirror {
 	uint64_t begin, end, copy;
 };

@@ -318,8 +318,15 @@ struct chain *chain_reader(const struct op *op, const struct access_list *list)
 	return found;
 }
 
-static void add_ref(struct chain *chain, struct step *step, struct ref ref)
+static void add_ref(struct chain *chain, struct step *step, const struct access *access,
+		    struct ref ref)
 {
+	ref.where = access->where;
+	ref.bounded = access->bounded && access->grade <= GRADE_RULED;
+	ref.first = (int64_t)(access->begin - access->pointer);
+	ref.first = ref.first < 0 ? ref.first : 0;
+	ref.beyond = (int64_t)(access->end - access->pointer);
+	ref.beyond = ref.beyond > 1 ? ref.beyond : 1;
 	if (step->ref_count == CHAIN_REFS)
 		chain_unfit(chain, REASON_UNACCOUNTED_POINTER, "too many pointers");
 	else
@@ -329,11 +336,10 @@ static void add_ref(struct chain *chain, struct step *step, struct ref ref)
 static void ref_value(struct chain *chain, struct step *step, int index,
 		      const struct access *access)
 {
-	add_ref(chain, step,
+	add_ref(chain, step, access,
 		(struct ref){.kind = REF_VALUE,
 			     .mode = access->mode,
 			     .index = index,
-			     .where = access->where,
 			     .slot = index,
 			     .delta = (int64_t)(access->pointer - chain->values[index].begin)});
 }
@@ -346,12 +352,8 @@ static void ref_input(struct chain *chain, struct step *step, const struct acces
 		chain_unfit(chain, REASON_UNACCOUNTED_POINTER, "too many inputs");
 		return;
 	}
-	add_ref(chain, step,
-		(struct ref){.kind = REF_INPUT,
-			     .mode = access->mode,
-			     .index = index,
-			     .where = access->where,
-			     .slot = -1});
+	add_ref(chain, step, access,
+		(struct ref){.kind = REF_INPUT, .mode = access->mode, .index = index, .slot = -1});
 }
 
 /* A fresh version: everything older loses these bytes. A provisional one, whose length is a guess,
@@ -414,11 +416,10 @@ static void outside_value(struct chain *chain, struct step *step, const struct a
 	}
 	value->outside = true;
 	value->live.count = 0;
-	add_ref(chain, step,
+	add_ref(chain, step, access,
 		(struct ref){.kind = REF_INPUT,
 			     .mode = ACCESS_WRITE,
 			     .index = input,
-			     .where = access->where,
 			     .slot = chain->value_count - 1});
 }
 

@@ -24,6 +24,8 @@ struct ref {
 	int slot;  /* values: index; inputs that stand in a value's place: that value's index, else
 		      -1 */
 	int64_t delta;
+	bool bounded;	       /* it touches nothing but, whatever its data are, … */
+	int64_t first, beyond; /* … bytes that lie so far from the pointer, which is one of these */
 };
 
 struct step {
