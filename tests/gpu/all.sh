@@ -5,8 +5,8 @@
 #     all.sh BUILD OUT [run.py's options]
 #
 # BUILD: libfashim.so, gpu/ and apps/gpu/ as `make gpu-programs apps-gpu` leaves them. The table of programs
-# (run.py), the hazard zoo in four settings, memcheck, the kernels by themselves, programs on two GPUs
-# where there are two, the cost of watching. Ends with one line for each part; exit status 1 when a part failed.
+# (run.py), the hazard zoo in four settings, torch.compile's graphs, memcheck, the kernels by themselves,
+# programs on two GPUs where there are two, the cost of watching. Ends with one line for each part; exit status 1 when a part failed.
 set -u
 [ -e /dev/nvidia0 ] || [ -e /dev/nvidiactl ] || {
 	echo "skipped: no CUDA device here; the GPU tests did not run"
@@ -63,6 +63,8 @@ number=0
 names=""
 beside zoo env $second python3 "$here/zoo.py" --lib "$build/libfashim.so" --apps "$build/apps/gpu" --jobs 16 \
 	--out "$out" FASHIM=replace FASHIM_POISON=1 FASHIM=compare APP_KERNELS=own
+beside graphs env $second python3 "$here/graphs_replayed.py" --lib "$build/libfashim.so" --out "$out/graphs" \
+	--rounds 1 --deadline 240 --replaced compiled compiled_masked alone
 beside memcheck env $second sh "$here/sanitize.sh" "$build/libfashim.so" "$out/sanitize"
 if [ -z "$first" ]; then
 	beside kernels "$build/gpu/kernel_check" -q

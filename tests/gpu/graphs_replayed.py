@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs with CUDA graphs, plain and under the shim as it is by default, side by side.
 
-    graphs_replayed.py --lib build/libfashim.so --out DIR [--deadline 110] [--rounds 5] [CASE …]
+    graphs_replayed.py --lib build/libfashim.so --out DIR [--deadline 110] [--rounds 5] [--replaced] [CASE …]
 
 Each case has two processes, one of them under the shim. All prepare at once; then each makes 1000
 replays with other inputs every time and keeps what comes out of some of them, and the P of its first
@@ -10,7 +10,8 @@ layer as it is read after the 500th; then one at a time has the GPU and is timed
 turns. A line for each case tells what became of its chains, or why they were left, how far outputs are
 from plain's, whether P has the same bits, and the time that the shim takes of plain's. Of a graph without
 attention it is launching it, on the host and in all, and capturing it. FASHIM_BUDGET is 0 as in other
-tests here, unless --budget says otherwise. Exit status 1: a wrong output, or a case that failed.
+tests here, unless --budget says otherwise. Exit status 1: a wrong output, or a case that failed;
+with --replaced also one in which nothing was replaced in a graph.
 """
 import argparse
 import collections
@@ -104,6 +105,29 @@ def compiled(torch):
         kept[0] = run(inputs[i * 5 % INPUTS])
 
     for i in range(6):
+        step(i)
+    return step, lambda: kept[0], None
+
+
+def compiled_masked(torch):
+    """transformers' BERT, compiled in the same way, with a mask, and graphs from the second forward on"""
+    import transformers
+    config = transformers.BertConfig(num_hidden_layers=2, intermediate_size=1024, vocab_size=1000)
+    torch.manual_seed(0)
+    model = transformers.BertModel._from_config(config, attn_implementation="eager", dtype=torch.bfloat16)
+    model = model.to("cuda").eval().requires_grad_(False)
+    run = torch.compile(model, mode="reduce-overhead")
+    draws = torch.Generator().manual_seed(1)
+    inputs = [torch.randint(5, 990, (4, 384), generator=draws).cuda() for _ in range(INPUTS)]
+    keys = torch.arange(384)
+    masks = [(keys < torch.tensor([[384], [300 - 9 * i], [250 + 3 * i], [192 + i]])).long().cuda() for i in range(INPUTS)]
+    kept = [None]
+
+    def step(i):
+        torch.compiler.cudagraph_mark_step_begin()
+        kept[0] = run(input_ids=inputs[i * 5 % INPUTS], attention_mask=masks[i * 3 % INPUTS]).last_hidden_state
+
+    for i in range(3):
         step(i)
     return step, lambda: kept[0], None
 
@@ -271,6 +295,7 @@ def without(torch):
 
 CASES = {  # how far outputs may be from plain's, of their largest
     "layers": (layers, 4e-3), "decode": (decode, 6e-3), "compiled": (compiled, 4e-3),
+    "compiled_masked": (compiled_masked, 3e-2),
     "jax": (jax, 1e-2), "jax_cublas": (jax_cublas, 1e-2),
     "by_hand": (by_hand, 4e-3), "alone": (alone, 4e-3), "by_capture": (by_capture, 4e-3),
     "without": (without, 0),
@@ -363,7 +388,7 @@ class Case:
 
     def opened(self):
         for one in self.both:
-            self.take(one, one.server.answer(self.left(80)))
+            self.take(one, one.server.answer(self.left(180)))
 
     def begin_check(self):
         for one in self.both:
@@ -373,7 +398,7 @@ class Case:
     def end_check(self):
         for one in self.both:
             if not self.error:
-                self.take(one, one.server.answer(self.left(40)))
+                self.take(one, one.server.answer(self.left(100)))
 
     def judge(self):
         """True: outputs are right."""
@@ -432,7 +457,7 @@ class Case:
 
     def outcome(self):
         """What the log says of the graphs."""
-        records = []
+        self.replays, records = 0, []
         try:
             with open(self.both[1].log, errors="replace") as file:
                 for line in file:
@@ -454,6 +479,7 @@ class Case:
         declined = collections.Counter(f"{r.get('reason')} {r.get('detail', '')}".strip()
                                        for r in records if r.get("type") == "decline")
         violations = [r.get("what") for r in records if r.get("type") == "violation"]
+        self.replays = replays
         text = f"chains in graphs {dict(states)}, replayed and replaced {replays}; sites {dict(sites)}"
         if declined:
             text += f"; left {dict(declined.most_common(6))}; reasons {summary.get('reasons')}"
@@ -467,6 +493,7 @@ def main():
     parser.add_argument("--deadline", type=float, default=110)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--budget", default="0")
+    parser.add_argument("--replaced", action="store_true")
     parser.add_argument("cases", nargs="*", metavar="CASE")
     arguments = parser.parse_args()
     begin = time.monotonic()
@@ -483,9 +510,12 @@ def main():
             good &= case.judge()
         case.times()  # not of one that has failed
         case.close()
+        outcome = case.outcome()
+        if arguments.replaced and not case.replays and not case.error:
+            case.error = "nothing was replaced in a graph"
         good &= not case.error
         print(f"{case.name:10} {'FAILED ' + case.error if case.error else ', '.join(case.said)}\n"
-              f"           {case.outcome()}", flush=True)
+              f"           {outcome}", flush=True)
     print(f"{'ok' if good else 'FAIL'}: {len(cases)} cases, {time.monotonic() - begin:.0f} s")
     return 0 if good else 1
 
