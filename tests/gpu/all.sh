@@ -6,7 +6,8 @@
 #
 # BUILD: libfashim.so, gpu/ and apps/gpu/ as `make gpu-programs apps-gpu` leaves them. The table of programs
 # (run.py), the hazard zoo in four settings, torch.compile's graphs, memcheck, the kernels by themselves,
-# programs on two GPUs where there are two, the cost of watching. Ends with one line for each part; exit status 1 when a part failed.
+# programs on two GPUs where there are two, the cost of watching. Ends with one line for each part; exit
+# status 1 when a part failed.
 set -u
 [ -e /dev/nvidia0 ] || [ -e /dev/nvidiactl ] || {
 	echo "skipped: no CUDA device here; the GPU tests did not run"
@@ -66,6 +67,7 @@ beside zoo env $second python3 "$here/zoo.py" --lib "$build/libfashim.so" --apps
 beside graphs env $second python3 "$here/graphs_replayed.py" --lib "$build/libfashim.so" --out "$out/graphs" \
 	--rounds 1 --deadline 240 --replaced compiled compiled_masked alone
 beside memcheck env $second sh "$here/sanitize.sh" "$build/libfashim.so" "$out/sanitize"
+beside "fp32 kernels" env $second "$build/gpu/f32_check" -q "$build/gpu/f32_check.fatbin"
 if [ -z "$first" ]; then
 	beside kernels "$build/gpu/kernel_check" -q
 	wait
@@ -80,15 +82,14 @@ number=0
 while read -r name; do
 	[ -n "$name" ] || continue
 	number=$((number + 1))
-	echo "== $name"
-	cat "$out/beside.$number"
 	read -r word seconds <"$out/beside.$number.status"
+	echo "== $name, $seconds s"
+	cat "$out/beside.$number"
 	[ "$word" = ok ] || failed=1
 	took "$word" "$name" "$seconds"
 done <<NAMES
 $names
 NAMES
-part "fp32 kernels" "$build/gpu/f32_check" "$build/gpu/f32_check.fatbin"
 part "many GPUs" python3 "$here/many.py" --lib "$build/libfashim.so" --out "$out"
 part "cost of watching" python3 "$here/audit_cost.py" --lib "$build/libfashim.so" --out "$out/audit"
 printf '%s' "$summary"

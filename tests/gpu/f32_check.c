@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fp32 kernels by themselves on a real GPU: `f32_check IMAGE [WORD]`, IMAGE being a compiled
- * f32_check.cu, WORD choosing cases and variants whose names contain it (then each run has a line;
- * else only those that are timed or wrong, and each variant at the end).
+ * The fp32 kernels by themselves on a real GPU: `f32_check [-q] IMAGE [WORD]`, IMAGE being a
+ * compiled f32_check.cu, WORD choosing cases and variants whose names contain it (then each run has
+ * a line; else only those that are timed or wrong, and each variant at the end). -q: nothing is
+ * timed.
  *
  * Each case is run by every variant that takes it, on random data, O poisoned beforehand, and
  * compared with double precision on sampled rows. `of chain` is the error relative to that of a
@@ -47,7 +48,7 @@
 
 static CUmodule module;
 static uint8_t available[512];
-static int failures, is_verbose;
+static int failures, is_verbose, is_quiet;
 
 static struct tally {
 	int runs, wrong;
@@ -409,7 +410,7 @@ static void check(const struct shape *s, const char *word)
 			timed[count++] =
 				(struct timed){.v = v, .f = run(s, &a, v, truth, &chain, rows)};
 	}
-	if (s->timed)
+	if (s->timed && !is_quiet)
 		compete(s, &a, timed, count);
 	if (is_verbose)
 		printf("%-26s %s would be chosen; the chain's own error: rel %.1e max %.1e\n",
@@ -432,9 +433,12 @@ int main(int argc, char **argv)
 	CUfunction f;
 	int idle = 0;
 
+	is_quiet = argc > 1 && strcmp(argv[1], "-q") == 0;
+	argc -= is_quiet;
+	argv += is_quiet;
 	is_verbose = argc > 2;
 	if (argc < 2) {
-		fprintf(stderr, "usage: f32_check IMAGE [WORD]\n");
+		fprintf(stderr, "usage: f32_check [-q] IMAGE [WORD]\n");
 		return 2;
 	}
 	CHECK(cuInit(0));

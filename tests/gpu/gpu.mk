@@ -97,7 +97,7 @@ $(addprefix $(O)/,libfashim_kernels.so sim/libfashim_kernels.so text/libfashim_k
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared $(LDFLAGS) -Wl,--no-undefined -o $@ $^ $(gpu_driver) -lm
 
-# The fp32 kernels beside fp32 arithmetic: `f32_check IMAGE [WORD]`.
+# The fp32 kernels beside fp32 arithmetic: `f32_check [-q] IMAGE [WORD]`.
 gpu-programs: $(O)/gpu/f32_check $(O)/gpu/f32_check.fatbin
 $(O)/gpu/f32_check: $(addprefix $(O)/tests/gpu/,f32_check.o f32_chain.o) $(KERNEL_CHOICE)
 	@mkdir -p $(@D)
