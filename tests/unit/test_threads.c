@@ -272,7 +272,8 @@ static void store_from_block(uint32_t least, struct threads_extent *extent)
 		{0x00000000000479c3, 0x2500},	  /* S2UR UR4, SR_CTAID.X */
 		{0x0000000000007919, 0x2100},	  /* S2R R0, SR_TID.X */
 		{0x000000000400788c, 0x0bf06270}, /* UISETP.GE.AND UP0, UPT, UR4, least, UPT */
-		{0x000000000000789c, 0x03f21070}, /* UPLOP3.LUT UP1, UPT, UPT, UP0, UPT, 0x80, 0x0 */
+		{0x000000000000789c,
+		 0x03f21070}, /* UPLOP3.LUT UP1, UPT, UPT, UP0, UPT, 0x80, 0x0 */
 		{0x000000000000781c, 0x03fcf018}, /* PLOP3.LUT P6, PT, PT, PT, UP1, 0x80, 0x0 */
 		{0x00008400ff027b82, 0x0a00},	  /* LDC.64 R2, c[0x0][0x210] */
 		{0x0000000400027825, 0x078e0202}, /* IMAD.WIDE R2, R0, 0x4, R2 */
