@@ -15,7 +15,7 @@ INTERPOSITION := bypass config cost gemm message names option own_file image loc
 PROBE_OBJECTS := $(call shim_objects,$(INTERPOSITION)) $(PRELOAD_DIR)/probe_flow.o
 
 # A sanitizer's runtime is one more library in the process, with functions of libc's, and takes no RTLD_DEEPBIND.
-PRELOAD_TEST_NAMES    := test_loader test_ops test_modules test_blas test_blaslt test_library test_library_cudnn \
+PRELOAD_TEST_NAMES    := test_loader test_ops test_shared test_modules test_blas test_blaslt test_library test_library_cudnn \
   test_library_words $(if $(SAN),,test_tables test_inert test_thunk test_bypass)
 PRELOAD_TEST_PROGRAMS := $(PRELOAD_TEST_NAMES:%=$(PRELOAD_DIR)/%)
 STANDINS := $(addprefix $(PRELOAD_DIR)/standin/lib,cudnn.so.8 cudnn.so.9 nccl.so.2 cufft.so.11 cusparse.so.12 \
@@ -42,6 +42,7 @@ CFLAGS_fake_driver += -fno-builtin
 $(PRELOAD_TEST_PROGRAMS): %: %.o $(PRELOAD_DIR)/harness.o $(PRELOAD_TEST_LIBRARIES) $(O)/libfashim.so $(SHIM_FOR_SIM) $(SIM_LIBRARIES_TESTED)
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $(filter %.o,$^) $(LDFLAGS) -lcmocka -ldl -lpthread
+$(addprefix $(PRELOAD_DIR)/,test_ops test_shared): $(PRELOAD_DIR)/ops_fixture.o
 $(addprefix $(PRELOAD_DIR)/,test_blas test_blaslt): $(PRELOAD_DIR)/blas_fixture.o
 $(addprefix $(PRELOAD_DIR)/,test_library test_library_cudnn): $(PRELOAD_DIR)/library_fixture.o
 
