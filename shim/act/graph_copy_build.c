@@ -187,11 +187,11 @@ static const char *add_part(struct graph_copy *copy, struct graph_row *row,
 
 	if (record->site->number != record->number || record->site->state != SITE_VERIFIED)
 		return "site";
+	why = graph_prove(&proof, graph, record);
+	if (why) /* what is not proven was never compared */
+		return why;
 	if (!beside_agrees(copy->beside, index))
 		return "comparison";
-	why = graph_prove(&proof, graph, record);
-	if (why)
-		return why;
 	*chain = *record->chain;
 	*part = (struct part){.site = record->site, .number = record->number};
 	if (proof.outlives && blas_prepare(chain->steps[0].gemm.library, chain->context))
