@@ -2,7 +2,7 @@
  *
  * A mask of ones where a key is shown, which a program turns into a bias inside a kernel of its
  * own, written out as the bias that the kernels here take. A program that adds in 16 bits also
- * takes the difference and the product in them. Or whole numbers of which zero, or all others, hide
+ * takes the difference and the product in them. Or numbers of which zero, or all others, hide
  * a key; or a bias whose numbers are raised to a least one.
  */
 #include "kernels/complement.h"
@@ -10,9 +10,19 @@
 
 static __device__ bool is_set(uint64_t in, int64_t n, int type)
 {
-	return type == ATTN_BOOL  ? ((const unsigned char *)in)[n] != 0
-	       : type == ATTN_I32 ? ((const int32_t *)in)[n] != 0
-				  : ((const int64_t *)in)[n] != 0;
+	switch (type) {
+	case ATTN_BOOL:
+		return ((const unsigned char *)in)[n] != 0;
+	case ATTN_I32:
+		return ((const int32_t *)in)[n] != 0;
+	case ATTN_F32: /* but for the sign, so that no mode of rounding has a say */
+		return ((const uint32_t *)in)[n] << 1 != 0;
+	case ATTN_F16:
+	case ATTN_BF16:
+		return (((const uint16_t *)in)[n] & 0x7fff) != 0;
+	default:
+		return ((const int64_t *)in)[n] != 0;
+	}
 }
 
 extern "C" __global__ void __launch_bounds__(COMPLEMENT_THREADS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * complement.cu: out[n] = (1 - in[n]) * weight, each step of it rounded to the output's type; of
- * flags, whole numbers of any width, weight where they hide and else 0; or in[n], raised to weight.
+ * flags, numbers of any type, weight where they hide and else 0; or in[n], raised to weight.
  *   kernel `fashim_complement(struct complement_args)`, any grid.x, block.x = COMPLEMENT_THREADS.
  */
 #ifndef FASHIM_COMPLEMENT_H
@@ -16,8 +16,8 @@ enum complement_flags { COMPLEMENT_NUMBERS, COMPLEMENT_KEEPS, COMPLEMENT_HIDES, 
 struct complement_args {
 	uint64_t in, out; /* out 0: there is nothing to do */
 	int64_t count;
-	int32_t in_dtype, out_dtype; /* enum attn_dtype: F16, BF16, F32; flags are of ATTN_BOOL,
-					ATTN_I32, or ATTN_F64: of eight bytes */
+	int32_t in_dtype, out_dtype; /* enum attn_dtype: F16, BF16, F32; flags may also be of
+					ATTN_BOOL, ATTN_I32, or ATTN_F64: eight bytes' integers */
 	float weight;
 	int32_t flags; /* enum complement_flags */
 };

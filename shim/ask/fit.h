@@ -40,7 +40,7 @@ enum content_kind {
 
 struct content {
 	enum content_kind kind;
-	int dtype, exponent; /* flags: ATTN_BOOL, ATTN_I32, or ATTN_F64: of eight bytes */
+	int dtype, exponent; /* flags: ATTN_F64 is an integer of eight bytes */
 	unsigned seed, ones;
 	double low;
 	const int32_t *words; /* CONTENT_WORDS: `count` of them */

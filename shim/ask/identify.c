@@ -552,6 +552,7 @@ static const char *find_all(struct session *session, struct identity *identity)
 	session->model.left = -1;
 	set_plain(session, &session->run);
 	why = why ? why : identify_flags(&session->probe, &session->run, &session->model);
+	why = why ? why : check_inputs(session, &identity->blank);
 	set_plain(session, &session->zero);
 	if (!why && !ask(session, &session->zero))
 		why = refused;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Masks of zeros and ones, of which any value but 0 must count as one. Where scores are all the
- * same, flags at random show by which keys are left what they are of and which of both hides. What
- * a hidden key's score becomes decides rows that see nothing, and rows whose scores are lower
- * still: these are made, on either side of each number that it may be.
+ * Masks of zeros and ones, of which any value but 0 must count as one. Whether what lies there is
+ * one only the kernels know: lengths, and numbers that are added, may be zeros and ones as well.
+ * Where scores are all the same, flags at random show by which keys are left what they are of and
+ * which of both hides. What a hidden key's score becomes decides rows that see nothing, and rows
+ * whose scores are lower still: these are made, on either side of each number that it may be.
  */
 #include "shim/ask/identify_parts.h"
 
@@ -88,9 +89,11 @@ static bool are_lengths(struct probe *probe, int input, struct observation *run)
 const char *identify_flags(struct probe *probe, struct observation *run, struct model *model)
 {
 	const int input = flags_input(probe);
+	uint64_t bytes;
 
 	if (input < 0)
 		return NULL;
+	bytes = probe->input[input].bytes;
 	if (are_lengths(probe, input, run)) {
 		probe->input[input].is = PROBE_LENGTHS;
 		return NULL;
@@ -105,7 +108,11 @@ const char *identify_flags(struct probe *probe, struct observation *run, struct 
 		if (fit_flags(&probe->grid, run, input, model))
 			return NULL;
 	}
-	return "the keys that are seen do not follow the flags read";
+	if (!probe->input[input].otherwise)
+		return "the keys that are seen do not follow the flags read";
+	probe->input[input].bytes = bytes;
+	probe_no_flags(&probe->input[input]);
+	return NULL;
 }
 
 static bool agrees(const struct probe *probe, const struct observation *run,

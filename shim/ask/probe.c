@@ -30,13 +30,28 @@ static uint32_t encode(double x, int dtype)
 	return dtype == ATTN_BF16 ? bits >> 16 : bits;
 }
 
-/* Whole numbers that are all set, but not to a kernel that counts with them, or asks for one of
- * them. A byte may be of a type that knows 0 and 1 alone, of which some look at the lowest bit. */
+static bool is_floating(int dtype)
+{
+	return dtype == ATTN_F32 || dtype == ATTN_F16 || dtype == ATTN_BF16;
+}
+
+/* Numbers that are all set, but not to a kernel that counts with them, or asks for one of them. A
+ * byte may be of a type that knows 0 and 1 alone, of which some look at the lowest bit. Some
+ * kernels take a number below the normal ones for 0. */
 static uint64_t set_flag(int dtype, uint64_t element)
 {
 	static const uint64_t word[] = {1, 2, 1, UINT64_MAX, 1, 0x100}, byte[] = {1, 3, 0xff};
+	static const float number[] = {1, 2, -1, 0.5f};
 
-	return dtype == ATTN_BOOL ? byte[element % 3] : word[element % 6];
+	if (is_floating(dtype) && element % 5 < 4)
+		return encode(number[element % 5], dtype);
+	return dtype == ATTN_BOOL ? byte[element % 3] : is_floating(dtype) ? 1 : word[element % 6];
+}
+
+/* A zero may be negative. */
+static uint64_t clear_flag(int dtype, uint64_t element)
+{
+	return is_floating(dtype) && element % 3 == 0 ? encode(-0.0, dtype) : 0;
 }
 
 static uint64_t bits_of(const struct content *content, uint64_t element)
@@ -44,7 +59,8 @@ static uint64_t bits_of(const struct content *content, uint64_t element)
 	const double x = content_value(content, element);
 
 	if (content->kind == CONTENT_FLAGS)
-		return x != 0 ? set_flag(content->dtype, element) : 0;
+		return x != 0 ? set_flag(content->dtype, element)
+			      : clear_flag(content->dtype, element);
 	return encode(x, content->dtype);
 }
 
@@ -86,14 +102,24 @@ static bool is_length(const unsigned char *bytes, int64_t keys)
 	return word >= 0 && word <= keys;
 }
 
-const int probe_flag_types[PROBE_WIDTHS] = {ATTN_F64, ATTN_I32, ATTN_BOOL};
+const int probe_flag_types[PROBE_WIDTHS] = {ATTN_F64, ATTN_I32,	 ATTN_F32,
+					    ATTN_F16, ATTN_BF16, ATTN_BOOL};
 
 /* Eight bytes, or the last four. */
 static bool are_flags(const unsigned char *bytes, int type, uint64_t count)
 {
+	const uint64_t size = (uint64_t)attn_dtype_size(type);
 	uint32_t word[2] = {0};
 
 	memcpy(word, bytes, count);
+	for (uint64_t at = 0; is_floating(type) && at + size <= count; at += size) {
+		const double x = decode((const unsigned char *)word + at, type);
+
+		if (x != 0 && x != 1)
+			return false;
+	}
+	if (is_floating(type))
+		return true;
 	if (type == ATTN_BOOL)
 		return !((word[0] | word[1]) & 0xfefefefe);
 	return word[0] <= 1 && word[1] <= (type == ATTN_I32);
@@ -160,17 +186,41 @@ static uint64_t flags_prefix(const struct probe *probe, const struct probe_input
 	return bytes / width * width;
 }
 
-/* Are zeros and ones all that there is, rather than lengths of `words` bytes? */
+static bool is_row_of(const struct probe *probe, uint64_t bytes, int type)
+{
+	return bytes / (uint64_t)attn_dtype_size(type) >= (uint64_t)probe->grid.Sk;
+}
+
+/* Are zeros and ones all that there is, rather than lengths of `words` bytes, or (*perhaps) at
+ * least enough for a row of keys? What lies behind a mask may look like lengths, too. */
 static bool look_for_flags(const struct probe *probe, struct probe_input *input, uint64_t room,
-			   uint64_t words)
+			   uint64_t words, bool *perhaps)
+{
+	bool found = false;
+
+	*perhaps = false;
+	for (int n = 0; n < PROBE_WIDTHS; n++) {
+		const int type = probe_flag_types[n];
+
+		input->flags[n] = is_floating(type) ? 0 : flags_prefix(probe, input, room, type);
+		found |= input->flags[n] >= FLAGS_LEAST &&
+			 (input->flags[n] > words ||
+			  (input->flags[n] == words && type != ATTN_BOOL));
+		*perhaps |= is_row_of(probe, input->flags[n], type);
+	}
+	return found;
+}
+
+/* The same where numbers lie. */
+static bool look_for_numbers(const struct probe *probe, struct probe_input *input, uint64_t room)
 {
 	bool found = false;
 
 	for (int n = 0; n < PROBE_WIDTHS; n++) {
-		input->flags[n] = flags_prefix(probe, input, room, probe_flag_types[n]);
-		found |= input->flags[n] >= FLAGS_LEAST &&
-			 (input->flags[n] > words ||
-			  (input->flags[n] == words && probe_flag_types[n] != ATTN_BOOL));
+		const int type = probe_flag_types[n];
+
+		input->flags[n] = is_floating(type) ? flags_prefix(probe, input, room, type) : 0;
+		found |= is_row_of(probe, input->flags[n], type);
 	}
 	return found;
 }
@@ -195,16 +245,16 @@ static void look_at(const struct probe *probe, struct probe_input *input)
 	const uint64_t room = mirrors_room(&probe->mirrors, input->begin);
 	const struct fit_grid *grid = &probe->grid;
 	uint64_t most = (uint64_t)(grid->Z * grid->Sq * grid->Sk) * 4;
+	bool blank, perhaps;
 	uint64_t bytes;
-	bool blank;
 
 	most = most < room ? most : room;
 	bytes = prefix(probe, input, most < 4 * FIT_WORDS ? most : 4 * FIT_WORDS, -1, &blank);
-	if (bytes >= 4 ? !blank : look_for_flags(probe, input, room, 0)) {
+	if (bytes >= 4 ? !blank : look_for_flags(probe, input, room, 0, &perhaps)) {
 		input->bytes = bytes;
 		input->is = PROBE_FLAGS;
-		if (bytes >= 4 && !look_for_flags(probe, input, room, bytes))
-			input->is = PROBE_LENGTHS;
+		if (bytes >= 4 && !look_for_flags(probe, input, room, bytes, &perhaps))
+			*(perhaps ? &input->otherwise : &input->is) = PROBE_LENGTHS;
 		if (bytes >= 4 && !keep_words(probe, input))
 			input->is = PROBE_UNKNOWN;
 		return;
@@ -217,6 +267,28 @@ static void look_at(const struct probe *probe, struct probe_input *input)
 		input->bytes = bytes;
 		input->is = blank ? PROBE_BLANK : PROBE_NUMBERS;
 	}
+	if (input->is == PROBE_NUMBERS && look_for_numbers(probe, input, room)) {
+		input->is = PROBE_FLAGS;
+		input->otherwise = PROBE_NUMBERS;
+	}
+}
+
+void probe_no_flags(struct probe_input *input)
+{
+	input->is = input->otherwise;
+	input->otherwise = PROBE_UNKNOWN;
+}
+
+/* Of several that may be flags only those are that can be nothing else. */
+static void choose_flags(struct probe *probe)
+{
+	int flags = 0;
+
+	for (int i = 0; i < probe->inputs; i++)
+		flags += probe->input[i].is == PROBE_FLAGS;
+	for (int i = 0; i < probe->inputs && flags > 1; i++)
+		if (probe->input[i].is == PROBE_FLAGS && probe->input[i].otherwise)
+			probe_no_flags(&probe->input[i]);
 }
 
 static const char *find_inputs(struct probe *probe)
@@ -234,6 +306,7 @@ static const char *find_inputs(struct probe *probe)
 		input->begin = chain->values[i].begin;
 		look_at(probe, input);
 	}
+	choose_flags(probe);
 	return NULL;
 }
 

@@ -16,20 +16,22 @@
 #include "shim/ask/mirror.h"
 
 #define PROBE_KEYS   16384 /* most in a row */
-#define PROBE_WIDTHS 3	   /* of flags: probe_flag_types[] */
+#define PROBE_WIDTHS 6	   /* of flags: probe_flag_types[] */
 
 enum probe_class {
 	PROBE_UNKNOWN, /* neither, or a mixture */
 	PROBE_BLANK,   /* nothing but zeros: may be anything */
 	PROBE_NUMBERS, /* floating point */
-	PROBE_FLAGS,   /* zeros and ones, of one, four or eight bytes */
-	PROBE_LENGTHS  /* whole numbers from 0 to that of the keys */
+	PROBE_FLAGS, /* zeros and ones: whole numbers of one, four or eight bytes, or floating point
+		      */
+	PROBE_LENGTHS /* whole numbers from 0 to that of the keys */
 };
 
 /* Memory that the unknown kernels read and that is not the chain's own. */
 struct probe_input {
 	uint64_t begin, bytes; /* as far as it looks like its class */
 	enum probe_class is;
+	enum probe_class otherwise; /* what PROBE_FLAGS are if they turn out to be none */
 	int32_t *words; /* what was there, of `bytes`: PROBE_LENGTHS, and PROBE_FLAGS as long as
 			   nobody has set these to one of … */
 	uint64_t flags[PROBE_WIDTHS]; /* PROBE_FLAGS: as far as they may be those of that width */
@@ -44,7 +46,10 @@ struct probe {
 	struct probe_input input[FIT_INPUTS];
 };
 
-extern const int probe_flag_types[PROBE_WIDTHS]; /* widest first, as content.dtype has them */
+extern const int probe_flag_types[PROBE_WIDTHS]; /* as content.dtype has them */
+
+/* The input's flags are none. */
+void probe_no_flags(struct probe_input *input);
 
 /* Makes the copies and looks at the inputs. NULL, or why it cannot be done. To be closed in any
  * case. */

@@ -31,8 +31,11 @@ enum filling {
 	KEPT_BYTES, /* of keys; later on, a sequence sees nothing */
 	KEPT_WORDS,
 	KEPT_LONGS,
-	COUNTED_LONGS, /* later on, some are 2 */
-	HIDDEN_BYTES   /* of pairs */
+	LONGS_BEFORE_LENGTHS, /* that are somebody else's */
+	COUNTED_LONGS,	      /* later on, some are 2 */
+	HIDDEN_BYTES,	      /* of pairs */
+	KEPT_FLOATS,	      /* of pairs; later on, some are other numbers */
+	HIDDEN_HALVES	      /* of keys; later on, some are other numbers */
 };
 
 /* Where O is written, and what becomes of the input. */
@@ -83,8 +86,13 @@ static const struct example {
 	{"hidden_bytes", "hide_pairs", HIDDEN_BYTES, APART, 1},
 	{"kept_words", "add_ints", KEPT_WORDS, APART, 1},
 	{"kept_longs", "add_words", KEPT_LONGS, APART, 1},
+	{"longs_before_lengths", "add_words", LONGS_BEFORE_LENGTHS, APART, 1},
 	{"half_longs", "half_words", KEPT_LONGS, APART, 1},
 	{"counted_longs", "count_words", COUNTED_LONGS, APART, 1},
+	{"kept_floats", "where_floats", KEPT_FLOATS, APART, 1},
+	{"hidden_halves", "where_halves", HIDDEN_HALVES, APART, 1},
+	{"counted_floats", "count_floats", KEPT_FLOATS, APART, 1},
+	{"half_floats", "half_floats", KEPT_FLOATS, APART, 1},
 };
 
 static const struct example *example;
@@ -167,8 +175,10 @@ static void upload_flags(CUdeviceptr to, int r)
 {
 	static unsigned char flags[ROWS * KEYS];
 	static int32_t words[B * KEYS];
-	static int64_t longs[B * KEYS];
+	static int64_t longs[B * KEYS + KEYS];
 
+	for (int i = 0; i < KEYS && example->filling == LONGS_BEFORE_LENGTHS; i++)
+		longs[B * KEYS + i] = i;
 	for (int i = 0; i < ROWS * KEYS; i++)
 		flags[i] = i % KEYS && (i % KEYS * 7 + i / KEYS * 5 + r) % 4 == 0;
 	for (int i = 0; i < B * KEYS; i++) {
@@ -180,12 +190,34 @@ static void upload_flags(CUdeviceptr to, int r)
 		if (example->filling == COUNTED_LONGS && r >= REPETITIONS - 3 && i % 7 == 3)
 			longs[i] *= 2;
 	}
-	if (example->filling == KEPT_LONGS || example->filling == COUNTED_LONGS)
+	if (example->filling >= KEPT_LONGS && example->filling <= COUNTED_LONGS)
 		CHECK(cuMemcpyHtoD(to, longs, sizeof(longs)));
 	else if (example->filling == KEPT_WORDS)
 		CHECK(cuMemcpyHtoD(to, words, sizeof(words)));
 	else
 		CHECK(cuMemcpyHtoD(to, flags, sizeof(flags)));
+}
+
+static void upload_floating_flags(CUdeviceptr to, int r)
+{
+	static const float others[4] = {0.5f, -3, 0x1p-20f, -0.0f};
+	static uint16_t halves[ROWS * KEYS];
+	static float floats[ROWS * KEYS];
+
+	for (int i = 0; i < ROWS * KEYS; i++) {
+		const bool late = r >= REPETITIONS - 3;
+
+		floats[i] = i % KEYS <= i / KEYS + r % 3;
+		if (example->filling == HIDDEN_HALVES)
+			floats[i] = i % KEYS > KEYS - 9 - i / KEYS * 5 - r;
+		if (late && i % 11 == 5 && i % KEYS)
+			floats[i] = others[i / 11 % 4];
+		halves[i] = float_to_f16(floats[i]);
+	}
+	if (example->filling == KEPT_FLOATS)
+		CHECK(cuMemcpyHtoD(to, floats, sizeof(floats)));
+	else
+		CHECK(cuMemcpyHtoD(to, halves, sizeof(halves)));
 }
 
 /* What the kernels read besides; another one each time. */
@@ -195,6 +227,10 @@ static void upload_input(CUdeviceptr to, int r)
 	static int32_t words[Z * ROWS];
 	float slopes[Z];
 
+	if (example->filling >= KEPT_FLOATS) {
+		upload_floating_flags(to, r);
+		return;
+	}
 	if (example->filling >= KEPT_BYTES) {
 		upload_flags(to, r);
 		return;

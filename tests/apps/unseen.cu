@@ -443,6 +443,57 @@ extern "C" __global__ void add_ints(__half *x, const int *m, int columns, int he
 SIM_KERNEL(add_ints)
 SIM_NEAR(add_ints)
 
+/* [1,1,Sq,Sk] floats, of which zero hides; the triangle as many keep it. */
+extern "C" __global__ void where_floats(__half *x, const float *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const float *b = m + blockIdx.x % rows * columns;
+
+	softmax_row(y, columns, columns, 0,
+		    [=](int j) { return b[j] == 0 ? -INFINITY : 0.25f * __half2float(y[j]); });
+	(void)heads;
+}
+SIM_KERNEL(where_floats)
+SIM_NEAR(where_floats)
+
+/* [B,1,1,Sk] halves, of which any but zero hides. */
+extern "C" __global__ void where_halves(__half *x, const __half *m, int columns, int heads,
+					int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const __half *b = m + blockIdx.x / (heads * rows) * columns;
+
+	softmax_row(y, columns, columns, 0, [=](int j) {
+		return __half2float(b[j]) != 0 ? -1e9f : 0.25f * __half2float(y[j]);
+	});
+}
+SIM_KERNEL(where_halves)
+SIM_NEAR(where_halves)
+
+/* [1,1,Sq,Sk] floats that look like flags, and count. */
+extern "C" __global__ void count_floats(__half *x, const float *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const float *b = m + blockIdx.x % rows * columns;
+
+	softmax_row(y, columns, columns, 0,
+		    [=](int j) { return 0.25f * __half2float(y[j]) + (1.0f - b[j]) * -65504.0f; });
+	(void)heads;
+}
+SIM_KERNEL(count_floats)
+
+/* The same, of which less than a half hides. */
+extern "C" __global__ void half_floats(__half *x, const float *m, int columns, int heads, int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const float *b = m + blockIdx.x % rows * columns;
+
+	softmax_row(y, columns, columns, 0,
+		    [=](int j) { return b[j] < 0.5f ? -INFINITY : 0.25f * __half2float(y[j]); });
+	(void)heads;
+}
+SIM_KERNEL(half_floats)
+
 /* What looks like flags, and counts: 2 is not 1. */
 extern "C" __global__ void count_words(__half *x, const long long *m, int columns, int heads,
 				       int rows)

@@ -264,8 +264,13 @@ static const struct unseen {
 	{"hidden_bytes", 12, NULL},
 	{"kept_words", 12, NULL},
 	{"kept_longs", 12, NULL},
+	{"longs_before_lengths", 12, NULL},
 	{"half_longs", 0, "not_explained"},
 	{"counted_longs", 0, "not_explained"},
+	{"kept_floats", 12, NULL},
+	{"hidden_halves", 12, NULL},
+	{"counted_floats", 12, NULL},
+	{"half_floats", 0, "not_explained"},
 };
 
 #define UNSEEN ((int)(sizeof(unseen) / sizeof(*unseen)))

@@ -455,16 +455,15 @@ static void test_complement(void **state)
 		}
 }
 
-/* Whole numbers of any width, the halves of a long one apart; and numbers that are not to be too
- * low. */
+/* Numbers of any type, the halves of a long one apart; and numbers that are not to be too low. */
 static void test_flags(void **state)
 {
 	enum { COUNT = 70 };
-	static const int types[] = {ATTN_BOOL, ATTN_I32, ATTN_F64};
+	static const int types[] = {ATTN_BOOL, ATTN_I32, ATTN_F64, ATTN_F32, ATTN_F16, ATTN_BF16};
 	static int64_t from[COUNT];
 	static float to[COUNT];
 
-	for (int t = 0; t < 3; t++)
+	for (int t = 0; t < 6; t++)
 		for (int flags = COMPLEMENT_KEEPS; flags <= COMPLEMENT_HIDES; flags++) {
 			const int width = attn_dtype_size(types[t]);
 			struct complement_args args = {.in = (uint64_t)(uintptr_t)from,
