@@ -93,6 +93,7 @@ struct reading {
 	struct form form;
 	double weight;
 	bool keeps, replaces;
+	bool pitched; /* form.row has nothing to do with the number of keys */
 };
 
 /* Slopes that no input holds: weight * 2^attn_slope_exponent(z % heads) * j is added. */

@@ -170,6 +170,40 @@ static uint64_t form_extent(const struct fit_grid *grid, const struct form *form
 	return most + 1;
 }
 
+/* Are a row's keys seen as the flags from `at` on say? */
+static bool row_agrees(const struct fit_grid *grid, const struct observation *run,
+		       const struct reading *reading, int r, int64_t at)
+{
+	const float *p = fit_row(grid, run, r);
+
+	for (int64_t j = 0; j < grid->Sk; j++)
+		if ((p[j] > 0) != ((content_value(&run->input[reading->input],
+						  (uint64_t)(at + j)) != 0) == reading->keeps))
+			return false;
+	return true;
+}
+
+/* Of a mask that was made for longer sequences, all batches and heads share the first rows, and
+ * each of these goes on behind the last key: how far apart they are, the second row tells. */
+static bool try_pitches(const struct fit_grid *grid, const struct observation *run,
+			struct model *model, struct reading *reading)
+{
+	const int64_t count = (int64_t)run->input[reading->input].count;
+	int second = 0;
+
+	while (second < grid->rows && grid->row[second].i != 1)
+		second++;
+	reading->form = (struct form){.along = FORM_NONE, .heads = 1, .column = 1};
+	for (int64_t pitch = grid->Sk + 1;
+	     second < grid->rows && pitch * (grid->Sq - 1) + grid->Sk <= count; pitch++) {
+		reading->form.row = pitch;
+		reading->pitched = true;
+		if (row_agrees(grid, run, reading, second, pitch) && try_windows(grid, run, model))
+			return true;
+	}
+	return false;
+}
+
 bool fit_flags(const struct fit_grid *grid, const struct observation *run, int input,
 	       struct model *model)
 {
@@ -197,6 +231,11 @@ bool fit_flags(const struct fit_grid *grid, const struct observation *run, int i
 					return true;
 			}
 		}
+	for (int keeps = 1; keeps >= 0; keeps--) {
+		reading->keeps = keeps;
+		if (try_pitches(grid, run, model, reading))
+			return true;
+	}
 	model->readings--;
 	return false;
 }

@@ -73,6 +73,7 @@ static const char *set_flags(struct identity *identity, const struct model *mode
 {
 	struct attn_spec *spec = &identity->spec;
 
+	identity->pitched = reading->pitched;
 	if (reading->dtype == ATTN_BOOL && (reading->replaces || isinf(reading->weight))) {
 		set_tensor(&spec->mask, reading, identity->heads);
 		spec->mask_keeps = reading->keeps;
@@ -136,6 +137,7 @@ const char *identify_answer(struct identity *identity, const struct model *model
 
 	identity->heads = asked->args->H;
 	identity->flags = 0;
+	identity->pitched = false;
 	if (!settle_heads(&identity->heads, opener->batch, model))
 		return "inputs disagree on the number of heads";
 	if (bias && model->cap > 0)

@@ -100,6 +100,7 @@ enum reason identity_apply(struct attn_args *args, const struct chain *chain,
 		args->spec.bias[0] = preload;
 	for (int n = found; (tensor = identity_tensor(&args->spec, n)); n++) {
 		const bool slopes = n == identity->slopes - 1;
+		const bool flags = n == identity->flags - 1 || tensor == &args->spec.mask;
 
 		if (tensor->base)
 			tensor->base = readable(chain, pointer_at(chain, tensor->base), &room);
@@ -109,7 +110,7 @@ enum reason identity_apply(struct attn_args *args, const struct chain *chain,
 			continue;
 		if (slopes)
 			spread_slopes(tensor, args);
-		else
+		else if (!flags || !identity->pitched)
 			fit_keys(tensor, args->Sk);
 	}
 	return REASON_NONE;

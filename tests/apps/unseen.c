@@ -13,6 +13,7 @@
 #include <string.h>
 
 enum { B = 2, H = 3, Z = B * H, ROWS = 40, KEYS = 40, DEPTH = 32, REPETITIONS = 14 };
+enum { BEYOND = 24 }; /* keys of a larger square than the scores */
 enum { NQ = Z * ROWS * DEPTH, NK = Z * KEYS * DEPTH, SCORES = Z * ROWS * KEYS };
 
 /* What lies in the further input, and what the products are. */
@@ -35,6 +36,7 @@ enum filling {
 	COUNTED_LONGS,	      /* later on, some are 2 */
 	HIDDEN_BYTES,	      /* of pairs */
 	KEPT_FLOATS,	      /* of pairs; later on, some are other numbers */
+	KEPT_CORNER,	      /* the same, in the corner of a larger square of halves */
 	HIDDEN_HALVES	      /* of keys; later on, some are other numbers */
 };
 
@@ -90,6 +92,7 @@ static const struct example {
 	{"half_longs", "half_words", KEPT_LONGS, APART, 1},
 	{"counted_longs", "count_words", COUNTED_LONGS, APART, 1},
 	{"kept_floats", "where_floats", KEPT_FLOATS, APART, 1},
+	{"kept_corner", "where_corner", KEPT_CORNER, APART, 1},
 	{"hidden_halves", "where_halves", HIDDEN_HALVES, APART, 1},
 	{"counted_floats", "count_floats", KEPT_FLOATS, APART, 1},
 	{"half_floats", "half_floats", KEPT_FLOATS, APART, 1},
@@ -201,18 +204,22 @@ static void upload_flags(CUdeviceptr to, int r)
 static void upload_floating_flags(CUdeviceptr to, int r)
 {
 	static const float others[4] = {0.5f, -3, 0x1p-20f, -0.0f};
-	static uint16_t halves[ROWS * KEYS];
+	static uint16_t halves[ROWS * (KEYS + BEYOND)];
 	static float floats[ROWS * KEYS];
+	const int columns = KEYS + (example->filling == KEPT_CORNER ? BEYOND : 0);
 
-	for (int i = 0; i < ROWS * KEYS; i++) {
+	for (int i = 0; i < ROWS * columns; i++) {
 		const bool late = r >= REPETITIONS - 3;
+		const int row = i / columns, column = i % columns;
+		float flag = column <= row + r % 3;
 
-		floats[i] = i % KEYS <= i / KEYS + r % 3;
 		if (example->filling == HIDDEN_HALVES)
-			floats[i] = i % KEYS > KEYS - 9 - i / KEYS * 5 - r;
-		if (late && i % 11 == 5 && i % KEYS)
-			floats[i] = others[i / 11 % 4];
-		halves[i] = float_to_f16(floats[i]);
+			flag = column > KEYS - 9 - row * 5 - r;
+		if (late && i % 11 == 5 && column)
+			flag = others[i / 11 % 4];
+		if (example->filling == KEPT_FLOATS)
+			floats[i] = flag;
+		halves[i] = float_to_f16(flag);
 	}
 	if (example->filling == KEPT_FLOATS)
 		CHECK(cuMemcpyHtoD(to, floats, sizeof(floats)));

@@ -456,6 +456,21 @@ extern "C" __global__ void where_floats(__half *x, const float *m, int columns, 
 SIM_KERNEL(where_floats)
 SIM_NEAR(where_floats)
 
+/* The corner of a larger square. */
+extern "C" __global__ void where_corner(__half *x, const __half *m, int columns, int heads,
+					int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const __half *b = m + blockIdx.x % rows * (columns + 24);
+
+	softmax_row(y, columns, columns, 0, [=](int j) {
+		return __half2float(b[j]) == 0 ? -INFINITY : 0.25f * __half2float(y[j]);
+	});
+	(void)heads;
+}
+SIM_KERNEL(where_corner)
+SIM_NEAR(where_corner)
+
 /* [B,1,1,Sk] halves, of which any but zero hides. */
 extern "C" __global__ void where_halves(__half *x, const __half *m, int columns, int heads,
 					int rows)

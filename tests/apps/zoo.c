@@ -268,6 +268,7 @@ static const struct unseen {
 	{"half_longs", 0, "not_explained"},
 	{"counted_longs", 0, "not_explained"},
 	{"kept_floats", 12, NULL},
+	{"kept_corner", 12, NULL},
 	{"hidden_halves", 12, NULL},
 	{"counted_floats", 12, NULL},
 	{"half_floats", 0, "not_explained"},

@@ -345,6 +345,13 @@ static double hidden_pairs(const struct observation *of, double s, int64_t z, in
 	return set(of, (z % H * grid.Sq + i) * KEYS + j) ? NAN : s;
 }
 
+/* The corner of a larger square. */
+#define PITCH (KEYS + 37)
+static double corner(const struct observation *of, double s, int64_t z, int64_t i, int64_t j)
+{
+	return set(of, i * PITCH + j) ? s + 0 * (double)z : NAN;
+}
+
 /* As numbers among others: x - 1000, or -1000 in its place. */
 static double lowered(const struct observation *of, double s, int64_t z, int64_t i, int64_t j)
 {
@@ -390,6 +397,16 @@ static void test_flags(void **state)
 	assert_false(model.reading[0].keeps);
 	assert_false(model.causal);
 	model = (struct model){.scale = 1, .left = -1};
+	set_flags(64, 49 * PITCH + KEYS);
+	compute(&run, corner);
+	assert_true(fit_flags(&grid, &run, 0, &model));
+	assert_int_equal(model.reading[0].form.along, FORM_NONE);
+	assert_int_equal(model.reading[0].form.row, PITCH);
+	assert_true(model.reading[0].keeps);
+	assert_false(model.causal);
+	model = (struct model){.scale = 1, .left = -1};
+	set_flags(64, 49 * PITCH + KEYS - 1);
+	assert_false(fit_flags(&grid, &run, 0, &model));
 	compute(&run, every_other); /* by no flags */
 	assert_false(fit_flags(&grid, &run, 0, &model));
 	assert_int_equal(model.readings, 0);
