@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from catalogue_chains import bhsd, spelt
 from chains import BF16, FP16
-from common import ON_GPU, small
+from common import DEVICE, ON_GPU, small
 from other_libraries import numbers
 from registry import Expect, program
 
@@ -166,6 +166,23 @@ def triton_softmax_bias(variant):
             for n, s in enumerate(bhsd(B, H, size, 64, torch.float16))]
     fast = compiled(spell)
     return spelt(variant, sets, lambda *a: (spell if a[0].dtype == torch.float64 else fast)(*a))
+
+
+@program(Expect("replace", sites=1, **FP16), variants=("double",))
+def triton_triangle(variant):
+    """the same with a triangle of ones, made for longer sequences, of which zeros hide"""
+    B, H, size, longest = 2, 8, small(512, 24), small(1024, 40)
+    triangle = torch.ones(longest, longest, device=DEVICE).tril().view(1, 1, longest, longest)
+    triangles = {t: triangle.to(t) for t in (torch.float16, torch.float64)}
+
+    def spell(q, k, v):
+        scores = (q @ k.transpose(-1, -2)) * 0.125
+        ones = triangles[q.dtype][:, :, :size, :size]
+        return F.softmax(scores.masked_fill(ones == 0, float("-inf")), dim=-1) @ v
+
+    fast = compiled(spell)
+    return spelt(variant, bhsd(B, H, size, 64, torch.float16),
+                 lambda q, k, v: (spell if q.dtype == torch.float64 else fast)(q, k, v))
 
 
 def masked(variant, seen_of, hide):
