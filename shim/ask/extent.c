@@ -15,6 +15,7 @@
 #include "shim/base/cost.h"
 #include "shim/base/hash.h"
 #include "shim/base/message.h"
+#include "shim/chain/chain.h"
 #include "shim/code/kernel_code_parts.h"
 #include "shim/code/threads.h"
 #include "shim/gpu/ledger.h"
@@ -104,7 +105,9 @@ static const struct kept_text *text_of(const struct function *function, bool *la
 	*kept = (struct kept_text){.function = function->id};
 	entry = ledger_begin(LEDGER_CODE);
 	if (!kernel_code_text(function->handle, function->name, &kept->text))
-		kept->hash = hash_bytes(kept->text.sm, kept->text.code, kept->text.bytes) | 1;
+		kept->hash = hash_bytes(hash_mix(kept->text.sm, kept->text.asserts),
+					kept->text.code, kept->text.bytes) |
+			     1;
 	else
 		message_debug("%s: its code is not at hand", function->name);
 	ledger_end(entry);
@@ -128,6 +131,7 @@ static void find_out(struct answer *answer, const struct code_text *text,
 	launch->code = text->code;
 	launch->bytes = text->bytes;
 	launch->sm = text->sm;
+	launch->asserts = text->asserts;
 	answer->error = threads_run(launch, extent);
 	answer->most = launch->most;
 	if (answer->error)
@@ -146,11 +150,13 @@ static void tell(const struct answer *answer, const char *name, const struct thr
 			      strerror(-answer->error));
 	for (unsigned k = 0; !answer->error && k < launch->pointers; k++)
 		message_debug("%s: from byte %u of its parameters it reads %" PRId64 "–%" PRId64
-			      ", writes %" PRId64 "–%" PRId64 "%s",
+			      ", writes %" PRId64 "–%" PRId64 "%s%s%s",
 			      name, launch->pointer[k], answer->extent[k].read.first,
 			      answer->extent[k].read.beyond, answer->extent[k].written.first,
 			      answer->extent[k].written.beyond,
-			      answer->extent[k].whole ? ", all of it" : "");
+			      answer->extent[k].whole ? ", all of it" : "",
+			      answer->extent[k].strays_reading ? "; reads anywhere" : "",
+			      answer->extent[k].strays_writing ? "; writes anywhere" : "");
 }
 
 /* Where that key is, or would be. */
@@ -205,7 +211,13 @@ static bool is_unknown_step(const struct function *function)
 	return unknown_step_count == TEXTS;
 }
 
-/* What begins at that pointer, in place of `access`; it stays where nothing does. */
+static bool strays(const struct threads_extent *extent)
+{
+	return extent->strays_reading || extent->strays_writing;
+}
+
+/* What begins at that pointer, in place of `access`; it stays where nothing does. Who strays from
+ * it may touch all that it could before, but reads alone if that is what it does. */
 static void settle(struct access *access, const struct threads_extent *extent)
 {
 	const bool reads = extent->read.first < extent->read.beyond;
@@ -217,12 +229,46 @@ static void settle(struct access *access, const struct threads_extent *extent)
 		first = extent->written.first;
 	if (writes && extent->written.beyond > beyond)
 		beyond = extent->written.beyond;
+	if (strays(extent)) {
+		/* `access` spans all that the pointer may lead into. */
+		access->mode = writes || extent->strays_writing ? ACCESS_UNKNOWN : ACCESS_READ;
+		access->sure_end = access->begin;
+		access->bounded = false;
+		access->grade = GRADE_RULED;
+		return;
+	}
 	access->begin = access->pointer + (uint64_t)first;
 	access->end = access->pointer + (uint64_t)beyond;
 	access->mode = !writes ? ACCESS_READ : reads ? ACCESS_UNKNOWN : ACCESS_WRITE;
 	access->sure_end = writes && !reads && extent->whole ? access->end : access->begin;
 	access->bounded = true;
 	access->grade = GRADE_RULED;
+}
+
+/* Does it read what an open chain made, and stray besides? Of such a step it stays to be measured
+ * what it makes of its pointers. */
+static bool strays_as_step(const struct access_list *list, const struct threads_extent *extent)
+{
+	bool any = false, reads = false;
+
+	for (int i = 0; i < list->count; i++) {
+		any |= strays(&extent[i]);
+		if (extent[i].read.first >= extent[i].read.beyond && !strays(&extent[i]))
+			continue;
+		for_each_chain(chain) reads |=
+			!chain->closed && chain_value_at(chain, list->item[i].pointer) >= 0;
+	}
+	return any && reads;
+}
+
+/* Is it the allocation that its pointer leads into, and not one that a number among the parameters
+ * leads to from there? */
+static bool strays_within(const struct access *access, const struct threads_extent *extent)
+{
+	const int64_t below = (int64_t)(access->begin - access->pointer);
+	const int64_t above = (int64_t)(access->end - access->pointer);
+
+	return !strays(extent) || (extent->origin.first >= below && extent->origin.beyond <= above);
 }
 
 static bool may_ask(const struct sight *sight)
@@ -252,8 +298,11 @@ bool extent_refine(const struct sight *sight, bool is_step)
 	if (!answer)
 		return false;
 	for (int i = 0; i < list->count; i++)
-		if (list->item[i].where != launch.pointer[i])
+		if (list->item[i].where != launch.pointer[i] ||
+		    !strays_within(&list->item[i], &answer->extent[i]))
 			return false;
+	if (is_step && strays_as_step(list, answer->extent))
+		return false;
 	for (int i = 0; i < list->count; i++)
 		settle(&list->item[i], &answer->extent[i]);
 	list->far = list->unsettled = false;

@@ -260,13 +260,12 @@ static uint32_t deeds_of_bank(const struct cubin *cubin, int64_t offset)
 	bool found = false;
 	unsigned called;
 	uint64_t where;
-	size_t symbol;
+	size_t named;
 
-	for (size_t i = 0; cubin->bank && relocation_of(cubin, cubin->bank, i, &where, &symbol);
-	     i++)
+	for (size_t i = 0; cubin->bank && relocation_of(cubin, cubin->bank, i, &where, &named); i++)
 		if (offset < 0 || where == ((uint64_t)offset & ~7ull)) {
 			found = true;
-			deeds |= deeds_of_symbol(cubin, symbol, 0, &called);
+			deeds |= deeds_of_symbol(cubin, named, 0, &called);
 		}
 	return found ? deeds : DEED_UNKNOWN;
 }
@@ -531,10 +530,23 @@ static uint32_t deeds_of_kernel(struct cubin *cubin, unsigned section, bool trac
 	return deeds;
 }
 
+/* Where in bank 4 the linker has put what a failed assertion calls, counted from 1; 0: nowhere. */
+static uint32_t find_assertfail(const struct cubin *cubin)
+{
+	uint64_t where;
+	size_t i = 0, at;
+
+	for (; cubin->bank && relocation_of(cubin, cubin->bank, i, &where, &at); i++)
+		if (at < cubin->symbols && cubin->symbol[at].st_shndx == SHN_UNDEF &&
+		    !strcmp(symbol_name(cubin, &cubin->symbol[at]), "__assertfail"))
+			return where < UINT16_MAX ? (uint32_t)where + 1 : 0;
+	return 0;
+}
+
 /* false: no memory. */
 static bool keep_text(const struct cubin *cubin, unsigned section, struct code_text *text)
 {
-	struct code_text own = {.sm = cubin->sm};
+	struct code_text own = {.sm = cubin->sm, .asserts = find_assertfail(cubin)};
 	const unsigned char *code = content(cubin, section, &own.bytes);
 	uint64_t where;
 	size_t symbol;
@@ -546,13 +558,9 @@ static bool keep_text(const struct cubin *cubin, unsigned section, struct code_t
 		return false;
 	memcpy(own.code, code, own.bytes);
 	for (size_t i = 0; relocation_of(cubin, section, i, &where, &symbol); i++)
-		if (where > own.bytes || own.bytes - where < INSTRUCTION ||
-		    !made_leave_open(own.code + where))
-			text->several = true;
-	if (text->code && (text->bytes != own.bytes || memcmp(text->code, own.code, own.bytes)))
-		text->several = true;
-	free(text->code);
-	*text = (struct code_text){own.code, own.bytes, own.sm, text->several};
+		own.several |= where > own.bytes || own.bytes - where < INSTRUCTION ||
+			       !made_leave_open(own.code + where);
+	code_text_put(text, &own);
 	return true;
 }
 

@@ -56,6 +56,7 @@ enum {
 	BAR = 0x11d,
 	BREAK = 0x142,
 	WARPSYNC = 0x148,
+	CALL_ABSOLUTE = 0x143,
 	LEPC = 0x14e,
 	BMOV = 0x155, /* and two more */
 	LDG = 0x181,

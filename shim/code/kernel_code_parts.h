@@ -53,7 +53,12 @@ struct code_text {
 	size_t bytes;
 	unsigned sm;
 	bool several; /* there are, that differ, or the loader changes more than what is moved */
+	uint32_t asserts; /* where in constant bank 4 __assertfail is, counted from 1; 0: nowhere,
+			     or not in the same place in all that there are */
 };
+
+/* An image has the wanted kernel with that code, whose memory goes over. */
+void code_text_put(struct code_text *text, const struct code_text *own);
 
 /* Kernels by a hash of their name, sorted once they are all in. */
 struct code_table {

@@ -81,3 +81,18 @@ void code_table_free(struct code_table *table)
 	free(table->places);
 	*table = (struct code_table){.layouts = table->layouts};
 }
+
+void code_text_put(struct code_text *text, const struct code_text *own)
+{
+	const struct code_text before = *text;
+
+	*text = *own;
+	if (!before.code)
+		return;
+	if (before.several || before.bytes != own->bytes ||
+	    memcmp(before.code, own->code, own->bytes))
+		text->several = true;
+	if (before.asserts != own->asserts)
+		text->asserts = 0;
+	free(before.code);
+}

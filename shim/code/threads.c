@@ -94,7 +94,7 @@ static unsigned pointer_in(const struct lanes *low, const struct lanes *high, in
 {
 	if (!((low->based & high->based) >> lane & 1))
 		return 0;
-	return low->pointer == high->pointer && low->pointer != RECIPROCAL ? low->pointer : 0;
+	return low->pointer == high->pointer && low->pointer <= THREADS_POINTERS ? low->pointer : 0;
 }
 
 static bool is_number(const struct lanes *low, const struct lanes *high, int lane)
@@ -102,10 +102,17 @@ static bool is_number(const struct lanes *low, const struct lanes *high, int lan
 	return !((low->based | high->based) >> lane & 1);
 }
 
+/* Nothing but what was loaded, and numbers, is added to the pointer there. */
+static bool only_strays(const struct lanes *of, int lane)
+{
+	return (~of->unknown | of->data) >> lane & 1;
+}
+
 /* A register pair and a distance, on sm_80 and later with something that describes memory; or with
- * a pair of the warp's own to add, to 32 bits perhaps. */
+ * a pair of the warp's own to add, to 32 bits perhaps. *strays: the distance is but what it would
+ * be if all were 0 that is loaded. */
 static int address_of(const struct threads *threads, const struct thread_op *op, int lane,
-		      unsigned *k, int64_t *distance)
+		      unsigned *k, int64_t *distance, bool *strays)
 {
 	const struct lanes *zero = &threads->warp.reg[NO_VALUE];
 	const struct lanes *low = &threads->warp.reg[op->a], *high = low + 1;
@@ -122,7 +129,9 @@ static int address_of(const struct threads *threads, const struct thread_op *op,
 		more = &threads->warp.reg[at];
 		upper = at == REGISTERS - 1 ? more : more + 1;
 	}
-	if ((low->unknown | high->unknown | more->unknown | upper->unknown) >> lane & 1)
+	*strays = (low->unknown | high->unknown | more->unknown | upper->unknown) >> lane & 1;
+	if (!only_strays(low, lane) || !only_strays(high, lane) || !only_strays(more, lane) ||
+	    !only_strays(upper, lane))
 		return -EINVAL;
 	*k = pointer_in(low, high, lane);
 	if (!*k && is_number(low, high, lane))
@@ -149,21 +158,28 @@ static int touch(struct threads *threads, const struct thread_op *op, uint32_t m
 	for (int l = 0; l < LANES && !error; l++) {
 		struct threads_extent *extent;
 		int64_t begin, *first, *beyond;
+		bool strays;
 		unsigned k;
 
 		if (!(mask >> l & 1))
 			continue;
-		error = address_of(threads, op, l, &k, &begin);
+		error = address_of(threads, op, l, &k, &begin, &strays);
 		if (error)
 			break;
 		extent = &threads->extent[k];
-		first = stores ? &extent->written.first : &extent->read.first;
-		beyond = stores ? &extent->written.beyond : &extent->read.beyond;
+		first = strays	 ? &extent->origin.first
+			: stores ? &extent->written.first
+				 : &extent->read.first;
+		beyond = strays	  ? &extent->origin.beyond
+			 : stores ? &extent->written.beyond
+				  : &extent->read.beyond;
 		if (begin < *first)
 			*first = begin;
 		if (begin + size > *beyond)
 			*beyond = begin + size;
-		if (stores && !(unsure >> l & 1))
+		if (strays)
+			*(stores ? &extent->strays_writing : &extent->strays_reading) = true;
+		else if (stores && !(unsure >> l & 1))
 			error = note_stored(threads, k, begin, begin + size);
 	}
 	return error;
@@ -276,7 +292,7 @@ static int step(struct threads *threads, const struct thread_op *op, int64_t at,
 		if (op->opcode != LDG)
 			return -EINVAL;
 		error = touch(threads, op, does, unsure);
-		threads_forget(warp, op, does);
+		threads_load(warp, op, does, unsure);
 		return error;
 	case HOW_GLOBAL:
 		if (op->opcode == CCTL)
@@ -285,6 +301,7 @@ static int step(struct threads *threads, const struct thread_op *op, int64_t at,
 			       ? touch(threads, op, does, unsure | warp->maybe | warp->uncertain)
 			       : -EINVAL;
 	case HOW_UNSURE:
+		return op_calls_register(op) && threads_assert_fails(warp, op, does) ? 0 : -EINVAL;
 	case HOW_ATOMIC:
 	case HOW_FETCH:
 	case HOW_BULK:
@@ -338,7 +355,7 @@ static void begin_warp(struct threads *threads, unsigned first)
 
 	for (unsigned i = 0; i < REGISTERS; i++) {
 		warp->reg[i].unknown = i == NO_VALUE || i == REGISTERS - 1 ? 0 : ALL;
-		warp->reg[i].based = 0;
+		warp->reg[i].based = warp->reg[i].data = 0;
 	}
 	for (unsigned i = 0; i < PREDICATE; i++)
 		warp->truth[i] = (struct truth){.value = i % 8 == ALWAYS ? ALL : 0,
@@ -399,7 +416,7 @@ static void finish(struct threads *threads, unsigned k)
 {
 	struct threads_extent *extent = &threads->extent[k];
 
-	if (threads->patchy[k] || !threads->run_count[k])
+	if (extent->strays_writing || threads->patchy[k] || !threads->run_count[k])
 		return;
 	join_runs(threads, k);
 	extent->whole = threads->run_count[k] == 1 &&
@@ -423,7 +440,9 @@ int threads_run(const struct threads_launch *launch, struct threads_extent *exte
 	for (unsigned k = 0; k < launch->pointers; k++) {
 		extent[k].read.first = extent[k].written.first = INT64_MAX;
 		extent[k].read.beyond = extent[k].written.beyond = INT64_MIN;
-		extent[k].whole = false;
+		extent[k].origin.first = INT64_MAX;
+		extent[k].origin.beyond = INT64_MIN;
+		extent[k].whole = extent[k].strays_reading = extent[k].strays_writing = false;
 	}
 	error = threads_read(&threads->program, launch);
 	if (!error)

@@ -4,10 +4,16 @@
  * machine code says where it loads and stores; where that follows from its parameters, its grid and
  * who a thread is, and from nothing that lies in memory, all of it can be told beforehand. Threads
  * run on the host, a warp at a time, with integers alone: what is loaded, or computed in other
- * ways, is not known, and whoever makes an address of it, or a loop, ends the attempt.
+ * ways, is not known, and whoever makes a loop of it ends the attempt.
  *
  * Pointers are symbols: nothing may be done with one but adding to it, so that the answer holds
- * wherever they point.
+ * wherever they point. Who adds what was loaded, or was made of that and of numbers, strays from
+ * the pointer: somewhere in what was allocated there. With all else that is not known it could be
+ * another pointer's, and that ends the attempt. A number among the parameters may be such a
+ * distance, too: whether what is loaded counts from within the allocation the caller must see.
+ *
+ * A call of __assertfail is nothing: nobody comes back from it, nor to what the program had in
+ * memory.
  *
  * sm_75 to sm_90.
  */
@@ -30,6 +36,7 @@ struct threads_launch {
 	unsigned pointers;		    /* at most THREADS_POINTERS */
 	uint16_t pointer[THREADS_POINTERS]; /* where they are in the parameters, in bytes */
 	uint64_t most;			    /* instructions of warps */
+	uint32_t asserts; /* where in constant bank 4 __assertfail is, counted from 1; 0: nowhere */
 };
 
 /* Distances from a pointer, in bytes; first >= beyond: nothing. */
@@ -37,7 +44,11 @@ struct threads_extent {
 	struct {
 		int64_t first, beyond;
 	} read, written;
-	bool whole; /* every byte of `written` surely is */
+	bool whole;			     /* every byte of `written` surely is, and no other */
+	bool strays_reading, strays_writing; /* perhaps anything else of the allocation, too: */
+	struct {
+		int64_t first, beyond;
+	} origin; /* from there, where all that is loaded would be 0 */
 };
 
 /* One extent for each pointer. 0; -EINVAL: it does not follow from the parameters, or is not

@@ -55,7 +55,7 @@ static void find_constant(const struct thread_program *program, struct thread_op
 
 	if (!bank && op->in.shape != 2 && op->in.shape != 4)
 		return;
-	if (loads && (op_bits(op, 24, 8) != NO_VALUE && op->opcode == LDC))
+	if (op->opcode == LDC && (op_bits(op, 24, 8) != NO_VALUE || op_loads_linked(op)))
 		return;
 	op->constant = constant;
 	if (!bank) {
@@ -166,6 +166,10 @@ static void need_sources(struct needed *needed, const struct thread_op *op)
 		need(needed, op->a + 1u);
 		need(needed, more);
 		need(needed, more + 1u);
+	}
+	if (op_calls_register(op)) {
+		need(needed, op->a);
+		need(needed, op->a + 1u);
 	}
 	if (op->computes) {
 		need(needed, op->a);
@@ -298,6 +302,7 @@ static int read_ops(struct thread_program *program)
 
 		op->in = made_instruction(launch->code, (uint32_t)i);
 		op->opcode = op->in.low & 0x1ff;
+		op->asserts = launch->asserts;
 		find_constant(program, op, &program->constants[2 * i]);
 		find_operands(op);
 		op->computes = threads_computes(op);

@@ -27,6 +27,7 @@ static void combine(const struct warp *warp, const struct thread_op *op, struct 
 	for (int l = 0; l < LANES && op_tells(op); l++)
 		out->truth.value |= (uint32_t)(out->low.value[l] != 0) << l;
 	out->low.unknown = unknown;
+	out->low.data = of_no_pointer(a) & of_no_pointer(b) & of_no_pointer(c);
 	out->truth.unknown = plain ? unknown : ALL;
 	out->tells = true;
 }
@@ -41,6 +42,7 @@ static void shift(const struct warp *warp, const struct thread_op *op, struct ou
 	const unsigned width = type < 2 ? 64 : 32;
 
 	out->low.unknown = unknown_number(a) | unknown_number(b) | unknown_number(c);
+	out->low.data = of_no_pointer(a) & of_no_pointer(b) & of_no_pointer(c);
 	for (int l = 0; l < LANES; l++) {
 		uint64_t both = (uint64_t)c->value[l] << 32 | a->value[l];
 		unsigned by = b->value[l];
@@ -64,6 +66,7 @@ static void extend(const struct warp *warp, const struct thread_op *op, struct o
 	const bool is_signed = op_bits(op, 73, 1);
 
 	out->low.unknown = unknown_number(a) | unknown_number(b);
+	out->low.data = of_no_pointer(a) & of_no_pointer(b);
 	for (int l = 0; l < LANES; l++) {
 		const unsigned by = b->value[l];
 		const uint32_t up = by && by < 32 ? a->value[l] << (32 - by) : 0;
@@ -83,6 +86,7 @@ static void permute(const struct warp *warp, const struct thread_op *op, struct 
 			   *c = operand(warp, op, op->c);
 
 	out->low.unknown = unknown_number(a) | unknown_number(b) | unknown_number(c);
+	out->low.data = of_no_pointer(a) & of_no_pointer(b) & of_no_pointer(c);
 	if (op_bits(op, 72, 3))
 		out->low.unknown = ALL;
 	for (int l = 0; l < LANES; l++) {
@@ -108,11 +112,14 @@ static void choose(const struct warp *warp, const struct thread_op *op, struct o
 {
 	const struct lanes *a = operand(warp, op, op->a), *b = operand(warp, op, op->b);
 	const struct truth truth = truth_of(warp, op, 87, op_bits(op, 90, 1));
+	const uint32_t open = unknown_truth(&truth);
 
 	for (int l = 0; l < LANES; l++)
 		out->low.value[l] = truth.value >> l & 1 ? a->value[l] : b->value[l];
-	out->low.unknown = unknown_truth(&truth) | (truth.value & unknown_number(a)) |
-			   (~truth.value & unknown_number(b));
+	out->low.unknown =
+		open | (truth.value & unknown_number(a)) | (~truth.value & unknown_number(b));
+	out->low.data = (of_no_pointer(a) | (~open & ~truth.value)) &
+			(of_no_pointer(b) | (~open & truth.value));
 }
 
 static bool is_ordered(unsigned how, bool is_signed, uint32_t a, uint32_t b, bool *equal)
@@ -197,6 +204,7 @@ static void smaller(const struct warp *warp, const struct thread_op *op, struct 
 		out->low.value[l] = less == (least.value >> l & 1) ? x : y;
 	}
 	out->low.unknown = unknown_number(a) | unknown_number(b) | unknown_truth(&least);
+	out->low.data = of_no_pointer(a) & of_no_pointer(b);
 }
 
 static void absolute(const struct warp *warp, const struct thread_op *op, struct outcome *out)
@@ -206,6 +214,7 @@ static void absolute(const struct warp *warp, const struct thread_op *op, struct
 	for (int l = 0; l < LANES; l++)
 		out->low.value[l] = (int32_t)b->value[l] < 0 ? -b->value[l] : b->value[l];
 	out->low.unknown = unknown_number(b);
+	out->low.data = of_no_pointer(b);
 	if (op->in.shape != 4 && op_bits(op, 62, 2))
 		out->low.unknown = ALL;
 }
@@ -232,8 +241,10 @@ static void move(const struct warp *warp, const struct thread_op *op, struct out
 {
 	out->low = *operand(warp, op, op->b);
 	out->low.pointer = of_lanes(out, &out->low);
-	if (op->opcode == MOV && op_bits(op, 72, 4) != 15)
+	if (op->opcode == MOV && op_bits(op, 72, 4) != 15) {
 		out->low.unknown = ALL;
+		out->low.data = 0;
+	}
 }
 
 /* Two halves added to 0, as compilers put constants into registers where that unit is idle. */
@@ -253,11 +264,34 @@ static void zero(const struct warp *warp, const struct thread_op *op, struct out
 	out->pair = op_bits(op, 80, 1);
 }
 
+/* From bank 4, where only one word is known, by a register. */
+static void load_linked(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	const struct lanes *a = &warp->reg[op->a];
+
+	out->pair = true;
+	out->low.unknown = out->high.unknown = ALL;
+	if (!op->asserts || (unknown_number(a) & out->mask))
+		return;
+	for (int l = 0; l < LANES; l++)
+		if (out->mask >> l & 1 &&
+		    a->value[l] + (uint32_t)(int16_t)op_bits(op, 38, 16) != op->asserts - 1)
+			return;
+	out->low.unknown = out->high.unknown = 0;
+	out->low.pointer = out->high.pointer = ASSERTS;
+	for (int l = 0; l < LANES; l++)
+		out->high.value[l] = 1;
+}
+
 /* From a bank, 32 or 64 bits. */
 static void load_constant(const struct warp *warp, const struct thread_op *op, struct outcome *out)
 {
 	const unsigned size = op_bits(op, 73, 3);
 
+	if (!op->constant) {
+		load_linked(warp, op, out);
+		return;
+	}
 	out->low = *operand(warp, op, op->b);
 	out->high = *upper(warp, op, op->b);
 	out->low.pointer = of_lanes(out, &out->low);
@@ -267,7 +301,7 @@ static void load_constant(const struct warp *warp, const struct thread_op *op, s
 		out->low.unknown = ALL;
 }
 
-/* To the warp's own from a thread's, if all have the same. */
+/* To the warp's own from a thread's, if all have the same; else it is one of theirs. */
 static void gather(const struct warp *warp, const struct thread_op *op, struct outcome *out)
 {
 	const struct lanes *a = operand(warp, op, op->a);
@@ -278,8 +312,11 @@ static void gather(const struct warp *warp, const struct thread_op *op, struct o
 	for (int l = 0; l < LANES; l++)
 		if (out->mask >> l & 1 && (a->value[l] != a->value[first] || a->unknown >> l & 1))
 			out->low.unknown = ALL;
-	if (op_bits(op, 84, 1) || op_bits(op, 81, 3) != ALWAYS)
+	out->low.data = out->mask & ~no_distance(a) ? 0 : ALL;
+	if (op_bits(op, 84, 1) || op_bits(op, 81, 3) != ALWAYS) {
 		out->low.unknown = ALL;
+		out->low.data = 0;
+	}
 }
 
 /* ---- all of them --------------------------------------------------------------------------------
@@ -344,6 +381,7 @@ bool threads_computes(const struct thread_op *op)
 	case CS2R: /* of the special register that is 0 */
 		return op_bits(op, 72, 8) == 255;
 	case LDC:
+		return op->constant || op_loads_linked(op);
 	case ULDC:
 		return op->constant != NULL;
 	case HFMA2: /* -RZ * RZ + constant */
@@ -358,6 +396,12 @@ bool threads_computes(const struct thread_op *op)
 	}
 }
 
+static void note_doubtful(struct warp *warp, unsigned reg, uint32_t mask)
+{
+	if (mask & warp->maybe)
+		warp->doubtful[reg >> 6] |= 1ull << (reg & 63);
+}
+
 /* A register holds halves of one pointer alone. What is the warp's own is written for those who are
  * here, too: where threads have parted, each way has what it wrote itself. */
 static void write(struct warp *warp, unsigned to, const struct lanes *from, uint32_t mask,
@@ -365,15 +409,19 @@ static void write(struct warp *warp, unsigned to, const struct lanes *from, uint
 {
 	struct lanes *lanes = &warp->reg[to];
 	const bool leaked = from->pointer == LEAKED;
+	const uint32_t data = from->pointer > THREADS_POINTERS ? 0 : no_distance(from);
+	/* Of two that it may be. */
+	const uint32_t either = from->pointer ? 0 : data & of_no_pointer(lanes);
 
 	if (to == NO_VALUE || to == REGISTERS - 1)
 		return;
-	if (mask & warp->maybe)
-		warp->doubtful[to >> 6] |= 1ull << (to & 63);
+	note_doubtful(warp, to, mask);
+	lanes->data = (lanes->data & ~mask) | (data & mask & ~unsure) | (either & unsure);
 	lanes->based &= ~mask;
 	if (from->pointer && !leaked) {
 		if (lanes->pointer != from->pointer) {
 			lanes->unknown |= lanes->based;
+			lanes->data &= ~lanes->based;
 			lanes->based = 0;
 		}
 		lanes->pointer = from->pointer;
@@ -440,8 +488,10 @@ void threads_compute(struct warp *warp, const struct thread_op *op, uint32_t mas
 void threads_meet(struct warp *warp)
 {
 	for (unsigned i = 0; i < REGISTERS; i++)
-		if (warp->doubtful[i >> 6] >> (i & 63) & 1)
+		if (warp->doubtful[i >> 6] >> (i & 63) & 1) {
 			warp->reg[i].unknown |= warp->maybe;
+			warp->reg[i].data &= ~warp->maybe;
+		}
 	for (unsigned i = 0; i < PREDICATE; i++)
 		if (warp->doubtful_truths >> i & 1)
 			warp->truth[i].unknown |= warp->maybe;
@@ -453,8 +503,13 @@ static void forget_file(struct warp *warp, const struct made_file *file, unsigne
 			uint32_t mask)
 {
 	for (unsigned i = 0; i < 4; i++)
-		for (uint64_t left = file->value[i]; left; left &= left - 1)
-			warp->reg[first + 64 * i + (unsigned)__builtin_ctzll(left)].unknown |= mask;
+		for (uint64_t left = file->value[i]; left; left &= left - 1) {
+			const unsigned reg = first + 64 * i + (unsigned)__builtin_ctzll(left);
+
+			warp->reg[reg].unknown |= mask;
+			warp->reg[reg].data &= ~mask;
+			note_doubtful(warp, reg, mask);
+		}
 }
 
 void threads_forget(struct warp *warp, const struct thread_op *op, uint32_t mask)
@@ -467,4 +522,43 @@ void threads_forget(struct warp *warp, const struct thread_op *op, uint32_t mask
 		if (op->in.predicates == 3 || (op->in.predicates > 0 && op_bits(op, 81, 3) == i) ||
 		    (op->in.predicates > 1 && op_bits(op, 84, 3) == i))
 			warp->truth[file + i].unknown |= mask;
+}
+
+/* Where it is not sure that something was loaded, the word is data if what was there before was no
+ * pointer's either. */
+void threads_load(struct warp *warp, const struct thread_op *op, uint32_t mask, uint32_t unsure)
+{
+	const unsigned size = op_bits(op, 73, 3), words = size == 6 ? 4 : size == 5 ? 2 : 1;
+	uint32_t data[4] = {0};
+
+	for (unsigned i = 0; i < words && op->to + i < NO_VALUE; i++)
+		data[i] = mask & (~unsure | of_no_pointer(&warp->reg[op->to + i]));
+	threads_forget(warp, op, mask);
+	for (unsigned i = 0; i < words && op->to + i < NO_VALUE; i++) {
+		struct lanes *lanes = &warp->reg[op->to + i];
+
+		/* What nobody needs was not forgotten. */
+		lanes->unknown |= data[i];
+		lanes->data |= data[i];
+		lanes->based &= ~data[i];
+		for (int l = 0; l < LANES; l++)
+			if (data[i] >> l & 1)
+				lanes->value[l] = 0;
+		note_doubtful(warp, op->to + i, mask);
+	}
+}
+
+bool threads_assert_fails(const struct warp *warp, const struct thread_op *op, uint32_t mask)
+{
+	const struct lanes *low = &warp->reg[op->a], *high = upper(warp, op, op->a);
+
+	if (!mask)
+		return true;
+	if (low->pointer != ASSERTS || high->pointer != ASSERTS ||
+	    (mask & ~(low->based & high->based)) || (mask & (low->unknown | high->unknown)))
+		return false;
+	for (int l = 0; l < LANES; l++)
+		if (mask >> l & 1 && (low->value[l] != 0 || high->value[l] != 1))
+			return false;
+	return true;
 }

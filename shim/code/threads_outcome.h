@@ -66,6 +66,18 @@ static inline uint32_t unknown_number(const struct lanes *of)
 	return of->based | of->unknown;
 }
 
+/* Lanes that tell nothing of a pointer but of the one that they are based on. */
+static inline uint32_t no_distance(const struct lanes *of)
+{
+	return ~of->unknown | of->data;
+}
+
+/* Lanes that tell nothing of any pointer. */
+static inline uint32_t of_no_pointer(const struct lanes *of)
+{
+	return ~of->based & no_distance(of);
+}
+
 /* Is the first predicate asked for? */
 static inline bool op_tells(const struct thread_op *op)
 {

@@ -27,10 +27,17 @@
  * last bit. */
 #define RECIPROCAL 254
 
-/* A register. */
+/* In place of one, too: a half of where __assertfail lies, and which half that is. */
+#define ASSERTS 253
+
+/* A register. An unknown number may tell how far two pointers are apart: compilers make one of the
+ * other by adding that. Of what was loaded, and of numbers, no such distance is made. */
 struct lanes {
 	uint32_t value[LANES];
 	uint32_t unknown; /* one bit for each lane */
+	uint32_t data;	  /* of the unknown, those made of what was loaded and of numbers alone, but
+			     for the pointer; of others it says nothing.
+			     Their values are what they would be if all that is loaded were 0 */
 	uint32_t based;	  /* in these it is a half of … */
 	uint8_t pointer;  /* … that pointer, counted from 1, plus something */
 };
@@ -51,6 +58,7 @@ struct thread_op {
 	bool skipped;	      /* nothing that it computes is needed */
 	bool computes;	      /* threads_compute() knows it */
 	bool led_to;	      /* by a branch: threads may meet here, or be no more in doubt */
+	uint32_t asserts;     /* as the launch says */
 	int64_t target;	      /* of a branch or call */
 	int64_t next;	      /* the next that may matter */
 	struct made_state written, forgotten; /* all of it, and what of it anybody needs */
@@ -109,6 +117,14 @@ static inline uint16_t of_warp(unsigned number)
 	return (uint16_t)(UNIFORM + (number & 63));
 }
 
+/* Does it load a pair from bank 4, where the linker puts addresses? */
+static inline bool op_loads_linked(const struct thread_op *op)
+{
+	return op->opcode == LDC && op_bits(op, 54, 5) == 4 && op_bits(op, 73, 3) == 5 &&
+	       !op_bits(op, 32, 6) && !op_bits(op, 59, 5) && !op_bits(op, 64, 9) &&
+	       !op_bits(op, 76, 15);
+}
+
 /* Reads the instructions, and finds out which of them matter. 0, -EINVAL, -ENOMEM. */
 int threads_read(struct thread_program *program, const struct threads_launch *launch);
 void threads_unread(struct thread_program *program);
@@ -124,5 +140,17 @@ void threads_meet(struct warp *warp);
 
 /* Nothing is known any more of what the instruction may write. */
 void threads_forget(struct warp *warp, const struct thread_op *op, uint32_t mask);
+
+/* The same, of one that loads words from global memory: they are of no pointer. */
+void threads_load(struct warp *warp, const struct thread_op *op, uint32_t mask, uint32_t unsure);
+
+/* Does it call what a pair of registers leads to? */
+static inline bool op_calls_register(const struct thread_op *op)
+{
+	return op->opcode == CALL_ABSOLUTE && op->in.shape == 1 && !(op->in.low >> 32);
+}
+
+/* Does what it calls, in all these lanes, end the program? */
+bool threads_assert_fails(const struct warp *warp, const struct thread_op *op, uint32_t mask);
 
 #endif

@@ -28,6 +28,14 @@ static uint8_t with_carry(uint8_t sum, uint8_t carry)
 	return !carry || sum == carry ? sum : LEAKED;
 }
 
+/* Of terms that are of one pointer at most; in a form that is not known nothing is known of it. */
+static void set_sum(struct lanes *sum, uint8_t pointer, uint32_t unknown, uint32_t data, bool odd)
+{
+	sum->pointer = pointer;
+	sum->unknown = odd ? ALL : unknown;
+	sum->data = odd ? 0 : data;
+}
+
 /* Are the two carries that it adds those of one sum, or each the only one of its own? */
 static bool are_twins(const struct warp *warp, const struct thread_op *op)
 {
@@ -49,6 +57,7 @@ void threads_add3(const struct warp *warp, const struct thread_op *op, struct ou
 	const bool twice = op_bits(op, 84, 3) != ALWAYS && op_tells(op);
 	uint64_t sum[LANES] = {0};
 	uint8_t pointer = 0;
+	bool odd = false;
 
 	for (int i = 0; i < 3; i++) {
 		const uint8_t of = of_lanes(out, x[i]);
@@ -60,8 +69,7 @@ void threads_add3(const struct warp *warp, const struct thread_op *op, struct ou
 			with_carry(pointer, add_carry(warp, op, 87, 90, out, &carry[0], &unknown));
 		pointer =
 			with_carry(pointer, add_carry(warp, op, 77, 80, out, &carry[1], &unknown));
-		if (!are_twins(warp, op))
-			unknown = ALL;
+		odd = !are_twins(warp, op);
 	}
 	for (int i = 0; i < 3; i++) {
 		const uint32_t flip = minus[i] ? ALL : 0, one = minus[i] && !more;
@@ -77,8 +85,10 @@ void threads_add3(const struct warp *warp, const struct thread_op *op, struct ou
 		out->truth.value |= (uint32_t)(sum[l] >> 32 != 0) << l;
 		out->second.value |= (uint32_t)(sum[l] >> 33 != 0) << l;
 	}
-	out->low.unknown = unknown;
-	out->low.pointer = out->truth.pointer = out->second.pointer = pointer;
+	set_sum(&out->low, pointer, unknown,
+		no_distance(x[0]) & no_distance(x[1]) & no_distance(x[2]), odd);
+	unknown = out->low.unknown;
+	out->truth.pointer = out->second.pointer = pointer;
 	/* One carry can't be two. Of two it is not said which is which, but who adds them adds
 	 * both. */
 	out->truth.unknown = unknown | (twice ? 0 : out->second.value);
@@ -98,8 +108,8 @@ void threads_add2(const struct warp *warp, const struct thread_op *op, struct ou
 
 	for (int l = 0; l < LANES; l++)
 		out->low.value[l] = a->value[l] + (minus ? -b->value[l] : b->value[l]);
-	out->low.unknown = op_bits(op, 72, 4) ? ALL : a->unknown | b->unknown;
-	out->low.pointer = pointer_of_sum(of_lanes(out, a), minus && of ? LEAKED : of);
+	set_sum(&out->low, pointer_of_sum(of_lanes(out, a), minus && of ? LEAKED : of),
+		a->unknown | b->unknown, no_distance(a) & no_distance(b), op_bits(op, 72, 4) != 0);
 }
 
 /* Multiplying by 1 leaves a pointer one. */
@@ -126,11 +136,10 @@ void threads_multiply(const struct warp *warp, const struct thread_op *op, struc
 	const bool of_low = op->in.shape != 4 && op->in.shape != 2 && op_bits(op, 63, 1);
 	const bool swapped = op->in.shape == 3 || op->in.shape == 7;
 	const bool minus = swapped ? of_low : negative;
+	const bool odd = op_bits(op, 72, 1) || (of_low && !swapped) || (negative && swapped);
 	uint32_t carry = 0, unknown = a->unknown | b->unknown | c->unknown;
 	uint8_t pointer = pointer_of_sum(pointer_of_product(out, a, b), of_lanes(out, c));
 
-	if (op_bits(op, 72, 1) || (of_low && !swapped) || (negative && swapped))
-		unknown = ALL;
 	if (minus && of_lanes(out, c))
 		pointer = LEAKED;
 	if (more)
@@ -140,8 +149,7 @@ void threads_multiply(const struct warp *warp, const struct thread_op *op, struc
 				    (minus && !more);
 	for (int l = 0; l < LANES && more; l++)
 		out->low.value[l] += carry >> l & 1;
-	out->low.unknown = unknown;
-	out->low.pointer = pointer;
+	set_sum(&out->low, pointer, unknown, no_distance(a) & no_distance(b) & no_distance(c), odd);
 }
 
 void threads_multiply_wide(const struct warp *warp, const struct thread_op *op, struct outcome *out)
@@ -151,14 +159,15 @@ void threads_multiply_wide(const struct warp *warp, const struct thread_op *op, 
 			   *c = operand(warp, op, op->c), *c2 = upper(warp, op, op->c);
 	const bool is_signed = op_bits(op, 73, 1), more = op_bits(op, 74, 1);
 	const bool of_low = op->in.shape != 4 && op->in.shape != 2 && op_bits(op, 63, 1);
+	const bool odd = op->in.shape == 2 || op_bits(op, 72, 1) || op_bits(op, 75, 1) || of_low ||
+			 (more && is_signed);
+	const uint32_t data =
+		of_no_pointer(a) & of_no_pointer(b) & no_distance(c) & no_distance(c2);
 	uint32_t carry = 0,
 		 unknown = unknown_number(a) | unknown_number(b) | c->unknown | c2->unknown;
 	uint32_t carries[LANES];
 	uint8_t pointer = of_lanes(out, c);
 
-	if (op->in.shape == 2 || op_bits(op, 72, 1) || op_bits(op, 75, 1) || of_low ||
-	    (more && is_signed))
-		unknown = ALL;
 	if (pointer != of_lanes(out, c2) || (high && pointer))
 		pointer = LEAKED;
 	if (more)
@@ -176,12 +185,12 @@ void threads_multiply_wide(const struct warp *warp, const struct thread_op *op, 
 	}
 	for (int l = 0; l < LANES && op_tells(op); l++)
 		out->truth.value |= carries[l] << l;
+	set_sum(&out->low, pointer, unknown, data, odd);
+	set_sum(&out->high, pointer, unknown, data, odd);
 	/* Only where it is plain what it carries. */
-	out->truth.unknown = is_signed || more || pointer ? ALL : unknown;
+	out->truth.unknown = is_signed || more || pointer ? ALL : out->low.unknown;
 	out->tells = true;
 	out->pair = !high;
-	out->low.unknown = out->high.unknown = unknown;
-	out->low.pointer = out->high.pointer = pointer;
 }
 
 void threads_lea(const struct warp *warp, const struct thread_op *op, struct outcome *out)
@@ -199,8 +208,6 @@ void threads_lea(const struct warp *warp, const struct thread_op *op, struct out
 	uint64_t sum[LANES];
 
 	unknown |= a->based | (third ? c->based : 0);
-	if (negative)
-		unknown = ALL;
 	if (more)
 		pointer = with_carry(pointer, add_carry(warp, op, 87, 90, out, &carry, &unknown));
 	for (int l = 0; l < LANES; l++) {
@@ -217,7 +224,9 @@ void threads_lea(const struct warp *warp, const struct thread_op *op, struct out
 		out->low.value[l] = (uint32_t)sum[l];
 	for (int l = 0; l < LANES && op_tells(op); l++)
 		out->truth.value |= (uint32_t)(sum[l] >> 32) << l;
-	out->low.unknown = out->truth.unknown = unknown;
-	out->low.pointer = out->truth.pointer = pointer;
+	set_sum(&out->low, pointer, unknown,
+		of_no_pointer(a) & no_distance(b) & (third ? of_no_pointer(c) : ALL), negative);
+	out->truth.unknown = out->low.unknown;
+	out->truth.pointer = pointer;
 	out->tells = true;
 }

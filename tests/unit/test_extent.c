@@ -119,6 +119,74 @@ static void test_reads_and_writes(void **state)
 	assert_access(0, ACCESS_WRITE, O, O + 1024, false);
 }
 
+/* Somewhere in the allocation, which is read alone, or perhaps written. */
+static void assert_strays(int i, enum access_mode mode)
+{
+	const struct access *access = &list.item[i];
+
+	assert_int_equal(access->grade, GRADE_RULED);
+	assert_false(access->bounded);
+	assert_int_equal(access->mode, mode);
+	assert_int_equal(access->begin, CORE_ARENA);
+	assert_int_equal(access->end, CORE_ARENA + CORE_ROOM);
+	assert_int_equal(access->sure_end, CORE_ARENA);
+}
+
+static void test_strays(void **state)
+{
+	struct sight sight;
+
+	(void)state;
+	core_begin();
+	sight = launch_of("gathered", O, X, Y, 100);
+	list.far = list.unsettled = true;
+	assert_true(extent_refine(&sight, false));
+	assert_access(0, ACCESS_WRITE, O, O + 1024, true);
+	assert_strays(1, ACCESS_READ);
+	assert_access(2, ACCESS_READ, Y, Y + 1024, false);
+	assert_false(list.far || list.unsettled);
+
+	sight = launch_of("scattered", O, X, Y, 100);
+	assert_true(extent_refine(&sight, false));
+	assert_strays(0, ACCESS_UNKNOWN);
+	assert_access(1, ACCESS_READ, X, X + 1024, false);
+	/* As far from the pointer as another allocation may be. */
+	sight = launch_of("gathered_behind", O, X, Y, CORE_ROOM / 8);
+	assert_true(extent_refine(&sight, false));
+	assert_strays(1, ACCESS_READ);
+	sight = launch_of("gathered_behind", O, X, Y, CORE_ROOM / 4);
+	assert_false(extent_refine(&sight, false));
+	assert_int_equal(list.item[1].grade, GRADE_UNKNOWN);
+	sight = launch_of("gathered_behind", O, X, Y, -(1 << 20));
+	assert_false(extent_refine(&sight, false));
+	/* One that is read anywhere, and surely written in places. */
+	sight = launch_of("gathered_from_own", O, X, Y, 100);
+	assert_true(extent_refine(&sight, false));
+	assert_strays(0, ACCESS_UNKNOWN);
+}
+
+/* A kernel that strays is no step of a chain that is told by its code; one that only writes where
+ * the scores are does not read them. */
+static void test_strays_as_step(void **state)
+{
+	struct sight sight;
+
+	(void)state;
+	core_begin();
+	core_send(core_scores());
+	sight = launch_of("gathered", O, X, core.s, 100);
+	assert_false(extent_refine(&sight, true));
+	assert_int_equal(list.item[1].grade, GRADE_UNKNOWN);
+	sight = launch_of("gathered", O, core.s, Y, 100);
+	assert_false(extent_refine(&sight, true));
+	assert_true(extent_refine(&sight, false));
+	sight = launch_of("gathered", core.s, X, Y, 100);
+	assert_true(extent_refine(&sight, true));
+	assert_strays(1, ACCESS_READ);
+	sight = launch_of("linear", O, core.s, Y, 90);
+	assert_true(extent_refine(&sight, true));
+}
+
 static int told; /* launches that were run through */
 
 uint64_t __wrap_ledger_left(void);
@@ -195,7 +263,7 @@ static void test_no_answer(void **state)
 
 	(void)state;
 	core_begin();
-	sight = launch_of("gathered", O, X, Y, 100);
+	sight = launch_of("by_shared", O, X, Y, 100);
 	assert_false(extent_refine(&sight, false));
 	assert_int_equal(list.item[0].grade, GRADE_UNKNOWN);
 	sight = launch_of("nobody_has_that_name", O, X, Y, 100);
@@ -230,6 +298,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reads_and_writes),
+		cmocka_unit_test(test_strays),
+		cmocka_unit_test(test_strays_as_step),
 		cmocka_unit_test(test_asks_once),
 		cmocka_unit_test(test_no_answer),
 		cmocka_unit_test(test_too_much),

@@ -7,8 +7,12 @@
  * out LOOSE(name, …)     the same, but whether something is stored depends on what lies in memory:
  *                        nothing is sure
  *     SPLIT(name, …)     as LOOSE, or no answer
- *     OPAQUE(name, …)    addresses, or loops, are made of what lies in memory, or more is done with
- *                        a pointer than adding to it: no answer
+ *     OPAQUE(name, …)    loops are made of what lies in memory, or addresses of that alone, or more
+ *                        is done with a pointer than adding to it: no answer
+ *
+ * LOAD_ANY and STORE_ANY stand for LOAD and STORE where the index lies in memory: it is noted that
+ * the pointer is strayed from, and where that begins if all that is loaded is 0. CHECK is an
+ * assertion, and PRINT calls something that comes back.
  *
  * o, x and y are pointers to T, n and m of 32 bits, wide of 64. TX, BX, DX, GX (and Y, Z): thread,
  * block, and how many there are. */
@@ -293,16 +297,197 @@ LOOSE(left_early, float, {
 	STORE(o, i, LOAD(y, i));
 })
 
-OPAQUE(gathered, float, {
+BODY(gathered, int, {
 	const int i = BX * DX + TX;
 
-	STORE(o, i, LOAD(x, (int)LOAD(y, i)));
+	STORE(o, i, LOAD_ANY(x, LOAD(y, i)));
 })
 
-OPAQUE(scattered, float, {
+BODY(gathered_wrapped, long, {
+	const int i = BX * DX + TX;
+	const long at = LOAD(y, i);
+
+	STORE(o, i, LOAD_ANY(x, at < 0 ? at + wide : at));
+})
+
+BODY(gathered_twice, int, {
 	const int i = BX * DX + TX;
 
-	STORE(o, (int)LOAD(y, i), LOAD(x, i));
+	if (i < n)
+		STORE(o, i, LOAD_ANY(x, LOAD_ANY(y, LOAD(y, i)) * m));
+})
+
+SPLIT(gathered_if, int, {
+	const int i = BX * DX + TX;
+	const int at = LOAD(y, i);
+	int v = 7;
+
+	if (at >= 0)
+		v = LOAD_ANY(x, at);
+	STORE(o, i, v);
+})
+
+BODY(gathered_inside, int, {
+	const int i = BX * DX + TX;
+	int v = 7;
+
+	if (LOAD(x, i) >= 0) {
+		v = LOAD_ANY(x, LOAD(y, i) + i);
+		SYNC();
+		v += LOAD_ANY(x, v * m + i % 5);
+		SYNC();
+		v ^= LOAD_ANY(x, v * n + i % 7);
+	}
+	STORE(o, i, v);
+})
+
+BODY(gathered_bytes, unsigned char, {
+	const int i = BX * DX + TX;
+
+	STORE(o, i, LOAD_ANY(x, (LOAD(y, i) ^ 3) * m + i % 5));
+})
+
+BODY(gathered_clamped, long, {
+	const int i = BX * DX + TX;
+	const long at = LOAD(y, i), low = at > 0 ? at : 0;
+
+	STORE(o, i, LOAD_ANY(x, low < wide ? low : wide - 1));
+})
+
+/* Rows of a table. */
+BODY(embedded, long, {
+	const int i = BX * DX + TX;
+
+	if (i < n) {
+		const long row = LOAD(y, i / 24);
+
+		STORE(o, i, LOAD_ANY(x, row * m + i % 24));
+	}
+})
+
+BODY(scattered, int, {
+	const int i = BX * DX + TX;
+
+	STORE_ANY(o, LOAD(y, i), LOAD(x, i));
+})
+
+/* What is surely written is not all that is. */
+BODY(scattered_more, int, {
+	const int i = BX * DX + TX;
+
+	STORE(o, i, LOAD(x, i));
+	STORE_ANY(o, LOAD(y, i), LOAD_ANY(o, LOAD(y, i)) + 1);
+})
+
+BODY(gathered_behind, int, {
+	const int i = BX * DX + TX;
+
+	STORE(o, i, LOAD_ANY(x, (long)LOAD(y, i) + n));
+})
+
+BODY(gathered_from_own, int, {
+	const int i = BX * DX + TX;
+
+	STORE(o, i, LOAD_ANY(o, LOAD(y, i)));
+})
+
+BODY(asserted, long, {
+	const int i = BX * DX + TX;
+	const long at = LOAD(y, i);
+
+	CHECK(at >= 0 && at < m);
+	STORE(o, i, LOAD_ANY(x, at));
+})
+
+BODY(asserted_twice, long, {
+	const int i = BX * DX + TX;
+	const long at = LOAD(y, i);
+	long next = at < 0 ? at + wide : at;
+
+	CHECK(i < 100000);
+	CHECK(next >= 0 && next < wide);
+	next = LOAD_ANY(x, next);
+	CHECK(next >= 0);
+	if (i < n)
+		STORE(o, i, LOAD_ANY(x, next * 2) + LOAD(x, i));
+})
+
+/* Others that are called by a register may do anything. */
+OPAQUE(printed, int, {
+	const int i = BX * DX + TX;
+
+	if (LOAD(x, i) > 0)
+		PRINT(i);
+	STORE(o, i, 1);
+})
+
+/* One pointer made of another. */
+OPAQUE(apart, long, {
+	const int i = BX * DX + TX;
+
+	STORE(o, i, LOAD(x, ((long)y - (long)x) / 64 * 8 + LOAD(x, i)));
+})
+
+OPAQUE(apart_at_least, long, {
+	const int i = BX * DX + TX;
+	const long far = ((long)y - (long)x) >> 3;
+
+	STORE(o, i, LOAD(x, LOAD(o, i) + (far > 0 ? far : wide)));
+})
+
+OPAQUE(apart_if, long, {
+	const int i = BX * DX + TX;
+	long far = LOAD(o, i);
+
+	if (far > n)
+		far = ((long)y - (long)x) >> 3;
+	STORE(o, i, LOAD(x, far));
+})
+
+OPAQUE(apart_or_loaded, long, {
+	const int i = BX * DX + TX;
+	long far = ((long)y - (long)x) >> 3;
+
+	if (LOAD(o, i) > n)
+		far = LOAD(o, i + 1);
+	STORE(o, i, LOAD(x, far));
+})
+
+OPAQUE(apart_unless, long, {
+	const int i = BX * DX + TX;
+	long far = ((long)y - (long)x) >> 3;
+
+	if (LOAD(o, i) > n) {
+		far = LOAD(o, i + 1);
+		SYNC();
+		far += LOAD(o, far);
+		SYNC();
+		far *= LOAD(o, far + 7);
+		SYNC();
+	}
+	STORE(o, i, LOAD(x, far));
+})
+
+OPAQUE(apart_shared, int, {
+	SHARED_WORDS(far, 64);
+
+	far[TX % 64] = (int)(((long)y - (long)x) >> 2);
+	SYNC();
+	STORE(o, TX, LOAD(x, LOAD(o, TX) + far[(TX + 1) % 64]));
+})
+
+OPAQUE(loaded, long, {
+	const int i = BX * DX + TX;
+
+	STORE(o, i, *(const long *)LOAD(x, i));
+})
+
+OPAQUE(either_pointer, int, {
+	const int i = BX * DX + TX;
+	const int at = LOAD(o, i);
+	const int *from = at > n ? x : y;
+
+	STORE(o, i, LOAD(from, at));
 })
 
 OPAQUE(until_told, float, {
@@ -313,16 +498,17 @@ OPAQUE(until_told, float, {
 	STORE(o, TX, 1);
 })
 
-OPAQUE(aligned, float, {
+/* One bit of where a pointer points to tells of no other. */
+BODY(aligned, float, {
 	const int i = BX * DX + TX;
 
-	STORE(o, i, LOAD(x, ((unsigned long)(x)&15) ? i : i * 4));
+	STORE(o, i, LOAD_ANY(x, ((unsigned long)(x)&1) ? i : i * 4));
 })
 
-OPAQUE(compared, float, {
+BODY(compared, float, {
 	const int i = BX * DX + TX;
 
-	STORE(o, i, LOAD(x, x < y ? i : i * 4));
+	STORE(o, i, LOAD_ANY(x, x < y ? i : i * 4));
 })
 
 OPAQUE(counted, float, { ADD_ATOMIC(o, BX * DX + TX); })

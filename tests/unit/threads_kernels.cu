@@ -2,6 +2,9 @@
  *
  * The kernels of threads_bodies.h.
  */
+#include <cassert>
+#include <cstdio>
+
 typedef unsigned short half_bits;
 typedef float2 vector8;
 typedef float4 vector16;
@@ -19,6 +22,10 @@ typedef float4 vector16;
 #define GY gridDim.y
 #define LOAD(p, i) (p)[i]
 #define STORE(p, i, v) (void)((p)[i] = (v))
+#define LOAD_ANY LOAD
+#define STORE_ANY STORE
+#define CHECK(holds) assert(holds)
+#define PRINT(i) printf("%d", i)
 #define SYNC() __syncthreads()
 #define ADD_ATOMIC(p, i) atomicAdd((p) + (i), 1)
 #define SHARED_WORDS(name, count) __shared__ int name[count]
