@@ -521,7 +521,6 @@ static const char *check_inputs(struct session *session, bool *blank)
 	int lengths = 0, flags = 0;
 
 	*blank = false;
-
 	for (int i = 0; i < session->probe.inputs; i++) {
 		const enum probe_class is = session->probe.input[i].is;
 

@@ -73,7 +73,6 @@ static const char *set_flags(struct identity *identity, const struct model *mode
 {
 	struct attn_spec *spec = &identity->spec;
 
-	identity->pitched = reading->pitched;
 	if (reading->dtype == ATTN_BOOL && (reading->replaces || isinf(reading->weight))) {
 		set_tensor(&spec->mask, reading, identity->heads);
 		spec->mask_keeps = reading->keeps;
@@ -128,6 +127,18 @@ static const char *set_readings(struct identity *identity, const struct model *m
 	return NULL;
 }
 
+/* Does it hold for other numbers of keys? Where a mask is cut out of a larger one a kernel may
+ * begin elsewhere in that; and of as many keys as queries it is not told which of them a triangle
+ * goes on from. */
+static bool tells_of_others(const struct attn_args *args, const struct model *model)
+{
+	bool tells = !model->causal || args->Sq != args->Sk;
+
+	for (int k = 0; k < model->readings; k++)
+		tells &= !model->reading[k].pitched;
+	return tells;
+}
+
 const char *identify_answer(struct identity *identity, const struct model *model,
 			    const struct asked *asked)
 {
@@ -137,7 +148,7 @@ const char *identify_answer(struct identity *identity, const struct model *model
 
 	identity->heads = asked->args->H;
 	identity->flags = 0;
-	identity->pitched = false;
+	identity->only_keys = tells_of_others(asked->args, model) ? 0 : asked->args->Sk;
 	if (!settle_heads(&identity->heads, opener->batch, model))
 		return "inputs disagree on the number of heads";
 	if (bias && model->cap > 0)

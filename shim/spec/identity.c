@@ -94,13 +94,14 @@ enum reason identity_apply(struct attn_args *args, const struct chain *chain,
 		return REASON_NONE;
 	if (identity->pointers != pointer_count(chain))
 		return stop(detail, "another number of pointers");
+	if (identity->only_keys && args->Sk != identity->only_keys)
+		return stop(detail, "another number of keys");
 	args->spec = identity->spec;
 	args->spec.window_shift = identity->spec.window_shift ? args->Sk - args->Sq : 0;
 	if (found)
 		args->spec.bias[0] = preload;
 	for (int n = found; (tensor = identity_tensor(&args->spec, n)); n++) {
 		const bool slopes = n == identity->slopes - 1;
-		const bool flags = n == identity->flags - 1 || tensor == &args->spec.mask;
 
 		if (tensor->base)
 			tensor->base = readable(chain, pointer_at(chain, tensor->base), &room);
@@ -110,7 +111,7 @@ enum reason identity_apply(struct attn_args *args, const struct chain *chain,
 			continue;
 		if (slopes)
 			spread_slopes(tensor, args);
-		else if (!flags || !identity->pitched)
+		else if (!identity->only_keys)
 			fit_keys(tensor, args->Sk);
 	}
 	return REASON_NONE;

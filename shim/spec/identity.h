@@ -9,7 +9,7 @@
 #include "shim/chain/chain.h"
 
 /* In its tensors `base` is not an address but says which of the pointers that the kernels read,
- * from 1; strides are those of the number of keys it was found with, but where `pitched`. */
+ * from 1; strides are those of the number of keys it was found with. */
 struct identity {
 	struct attn_spec spec;
 	int64_t heads;	/* 0: as the products have them */
@@ -27,7 +27,7 @@ struct identity {
 	int32_t flags_type;
 	bool flags_keep;
 	float flags_weight;
-	bool pitched; /* those flags' rows are as far apart whatever the number of keys */
+	int64_t only_keys; /* it tells of this number of keys alone; 0: of any */
 };
 
 /* The tensors of a spec that may stand for such pointers; NULL behind the last. */

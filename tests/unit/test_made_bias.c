@@ -5,6 +5,8 @@
  */
 #include "tests/unit/spec_fixture.h"
 
+#include <math.h>
+
 #include "shim/gpu/made_bias.h"
 
 static struct identity given;
@@ -174,6 +176,28 @@ static void test_mask(void **state)
 	assert_int_equal(below.scratch, 0);
 }
 
+/* A mask that is cut out of a larger one: strides as found, and for so many keys alone. */
+static void test_cut_out(void **state)
+{
+	struct op op;
+
+	core_begin();
+	given = (struct identity){.heads = core.H, .pointers = 1, .only_keys = core.Sk};
+	given.spec.scale = 0.5f;
+	given.spec.mask_value = -INFINITY;
+	given.spec.mask = (struct attn_tensor){
+		.base = 1, .stride = {0, 0, core.Sk + 37, 1}, .dtype = ATTN_BOOL};
+	close_chain();
+	assert_stride(&args.spec.mask, 0, 0, core.Sk + 37, 1);
+	given.only_keys++;
+	core_begin();
+	chain = begin();
+	join(chain, core_unknown(core.s, core.mask, 0.375f));
+	op = core_context();
+	op.gemm.b = core.s;
+	assert_int_equal(end_with(chain, op, &given), REASON_UNACCOUNTED_POINTER);
+}
+
 static void test_no_room(void **state)
 {
 	identify(1, 0, 1);
@@ -196,7 +220,7 @@ int main(void)
 		cmocka_unit_test(test_of_heads), cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_computed), cmocka_unit_test(test_origin),
 		cmocka_unit_test(test_flags),	 cmocka_unit_test(test_mask),
-		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_cut_out),	 cmocka_unit_test(test_no_room),
 	};
 
 	return CORE_MAIN("made_bias", tests);
