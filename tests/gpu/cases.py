@@ -87,7 +87,6 @@ CASES = [
     Case("U06", "cupy_raw_kernel", UNSEEN),
     Case("U07", "cupy_f16"),
     Case("U08", "renamed_kernels", UNSEEN),
-    *cases("U09", "triton_mask_added", "triton_mask_chosen", "triton_triangle", routes=UNSEEN),
     Case("M01", "whisper_encoder"),
     Case("M02", "gemma2"),
     Case("M03", "bloom"),
