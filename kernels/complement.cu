@@ -15,7 +15,7 @@ static __device__ bool is_set(uint64_t in, int64_t n, int type)
 		return ((const unsigned char *)in)[n] != 0;
 	case ATTN_I32:
 		return ((const int32_t *)in)[n] != 0;
-	case ATTN_F32: /* but for the sign, so that no mode of rounding has a say */
+	case ATTN_F32: /* by its bits: below the normal numbers a comparison may find 0 */
 		return ((const uint32_t *)in)[n] << 1 != 0;
 	case ATTN_F16:
 	case ATTN_BF16:

@@ -13,8 +13,8 @@
 
 /* Puts what is read and written in place of what could be, if that is known or can be found out
  * now. true: it was. The accesses are graded as ruled then, and bounded but for those that stray
- * all over an allocation. is_step: it reads an open
- * chain; a kernel of which that could not be afforded when it first did stays unknown as a step. */
+ * all over an allocation. is_step: it reads an open chain; a kernel of which that could not be
+ * afforded when it first did stays unknown as a step. */
 bool extent_refine(const struct sight *sight, bool is_step);
 
 /* Kernels are about to go away: their code is not kept any longer, what it told is. */

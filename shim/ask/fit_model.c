@@ -194,10 +194,10 @@ static bool try_pitches(const struct fit_grid *grid, const struct observation *r
 	while (second < grid->rows && grid->row[second].i != 1)
 		second++;
 	reading->form = (struct form){.along = FORM_NONE, .heads = 1, .column = 1};
+	reading->pitched = true;
 	for (int64_t pitch = grid->Sk + 1;
 	     second < grid->rows && pitch * (grid->Sq - 1) + grid->Sk <= count; pitch++) {
 		reading->form.row = pitch;
-		reading->pitched = true;
 		if (row_agrees(grid, run, reading, second, pitch) && try_windows(grid, run, model))
 			return true;
 	}

@@ -43,9 +43,9 @@ static uint64_t set_flag(int dtype, uint64_t element)
 	static const uint64_t word[] = {1, 2, 1, UINT64_MAX, 1, 0x100}, byte[] = {1, 3, 0xff};
 	static const float number[] = {1, 2, -1, 0.5f};
 
-	if (is_floating(dtype) && element % 5 < 4)
-		return encode(number[element % 5], dtype);
-	return dtype == ATTN_BOOL ? byte[element % 3] : is_floating(dtype) ? 1 : word[element % 6];
+	if (is_floating(dtype))
+		return element % 5 < 4 ? encode(number[element % 5], dtype) : 1;
+	return dtype == ATTN_BOOL ? byte[element % 3] : word[element % 6];
 }
 
 /* A zero may be negative. */

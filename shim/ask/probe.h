@@ -46,7 +46,9 @@ struct probe {
 	struct probe_input input[FIT_INPUTS];
 };
 
-extern const int probe_flag_types[PROBE_WIDTHS]; /* as content.dtype has them */
+/* As content.dtype has them, in the order in which they are tried: flags of a wide type look like
+ * those of narrower ones, too. */
+extern const int probe_flag_types[PROBE_WIDTHS];
 
 /* The input's flags are none. */
 void probe_no_flags(struct probe_input *input);
