@@ -3,7 +3,7 @@
  * A mask of ones where a key is shown, which a program turns into a bias inside a kernel of its
  * own, written out as the bias that the kernels here take. A program that adds in 16 bits also
  * takes the difference and the product in them. Or numbers of which zero, or all others, hide
- * a key; or a bias whose numbers are raised to a least one.
+ * a key, perhaps beside a triangle that does; or a bias whose numbers are raised to a least one.
  */
 #include "kernels/complement.h"
 #include "kernels/device.cuh"
@@ -25,6 +25,24 @@ static __device__ bool is_set(uint64_t in, int64_t n, int type)
 	}
 }
 
+/* Is the key of out[n] shown to its row? */
+static __device__ bool is_shown(const struct complement_args &a, int64_t n)
+{
+	const bool keeps = a.flags == COMPLEMENT_KEEPS;
+
+	if (!a.keys)
+		return is_set(a.in, n, a.in_dtype) == keeps;
+
+	const int64_t j = n % a.keys, row = n / a.keys;
+	const int64_t i = row % a.rows, head = row / a.rows;
+
+	return j >= i + a.first && j <= i + a.last &&
+	       is_set(a.in,
+		      head / a.heads * a.stride[0] + head % a.heads * a.stride[1] +
+			      i * a.stride[2] + j * a.stride[3],
+		      a.in_dtype) == keeps;
+}
+
 extern "C" __global__ void __launch_bounds__(COMPLEMENT_THREADS)
 	fashim_complement(const __grid_constant__ struct complement_args a)
 {
@@ -33,10 +51,7 @@ extern "C" __global__ void __launch_bounds__(COMPLEMENT_THREADS)
 	for (int64_t n = (int64_t)blockIdx.x * COMPLEMENT_THREADS + threadIdx.x; n < a.count;
 	     n += step) {
 		if (a.flags == COMPLEMENT_KEEPS || a.flags == COMPLEMENT_HIDES) {
-			const bool shown =
-				is_set(a.in, n, a.in_dtype) == (a.flags == COMPLEMENT_KEEPS);
-
-			store_to((char *)a.out, n, a.out_dtype, shown ? 0.0f : a.weight);
+			store_to((char *)a.out, n, a.out_dtype, is_shown(a, n) ? 0.0f : a.weight);
 			continue;
 		}
 		const float mask = load_float((const void *)a.in, n, a.in_dtype);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * complement.cu: out[n] = (1 - in[n]) * weight, each step of it rounded to the output's type; of
- * flags, numbers of any type, weight where they hide and else 0; or in[n], raised to weight.
+ * flags, numbers of any type, weight where they hide and else 0; or in[n], raised to weight. With
+ * `keys`, flags of [B,H,Sq,Sk] by strides, 0 where they are shared, and out is [.,heads,rows,keys]
+ * without holes, weight also where j < i + first or j > i + last.
  *   kernel `fashim_complement(struct complement_args)`, any grid.x, block.x = COMPLEMENT_THREADS.
  */
 #ifndef FASHIM_COMPLEMENT_H
@@ -19,7 +21,10 @@ struct complement_args {
 	int32_t in_dtype, out_dtype; /* enum attn_dtype: F16, BF16, F32; flags may also be of
 					ATTN_BOOL, ATTN_I32, or ATTN_F64: eight bytes' integers */
 	float weight;
-	int32_t flags; /* enum complement_flags */
+	int32_t flags;		   /* enum complement_flags */
+	int32_t heads, rows, keys; /* keys 0: in's elements are in the order of out's */
+	int64_t stride[4];	   /* of in, elements */
+	int64_t first, last;
 };
 
 #endif

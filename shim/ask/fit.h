@@ -107,6 +107,7 @@ struct model {
 	struct alibi alibi;
 	bool causal;
 	int64_t shift, left;  /* key i + shift is the last seen; left < 0: all before it are */
+	bool beyond;	      /* what flags do to keys that they hide happens to those, too */
 	int round_s, round_x; /* types of the score alone, and of what is added to */
 	double later;	      /* so much of scale and weights comes behind; 0: nothing */
 	int readings;

@@ -98,22 +98,27 @@ static bool edges_agree(const struct fit_grid *grid, const struct observation *r
 	return true;
 }
 
-/* How far back the longest row that is cut on the left goes; -1: none is. */
+/* How far back rows go that are cut on the left, as far as flags let them show it: the one that
+ * tells most; -1: none is. */
 static int64_t left_of(const struct fit_grid *grid, const struct observation *run,
 		       const struct model *model, int64_t shift)
 {
+	int64_t least = -1;
+
 	for (int r = 0; r < grid->rows; r++) {
 		const float *p = fit_row(grid, run, r);
+		const int64_t at = grid->row[r].i + shift;
 		int64_t j = 0;
 
 		while (j < grid->Sk && !(p[j] > 0))
 			j++;
 		while (j && j < grid->Sk && !kept(grid, run, model, r, j - 1))
 			j--;
-		if (j && j < grid->Sk && must_show(grid, model, r, j - 1, top_of_row(grid, p)))
-			return grid->row[r].i + shift - j;
+		if (j && j < grid->Sk && (least < 0 || at - j < least) &&
+		    must_show(grid, model, r, j - 1, top_of_row(grid, p)))
+			least = at - j;
 	}
-	return -1;
+	return least;
 }
 
 static bool try_windows(const struct fit_grid *grid, const struct observation *run,
@@ -254,8 +259,9 @@ static double round_to(double x, int dtype)
 	return nearest(x / unit) * unit;
 }
 
+/* `inside`: the edges leave key j to row r. */
 static double score_of(const struct fit_grid *grid, const struct observation *run,
-		       const struct model *model, int r, int64_t j)
+		       const struct model *model, int r, int64_t j, bool inside)
 {
 	const double later = model->later != 0 ? model->later : 1;
 	double x = model->scale / later * content_value(&run->scores, fit_score_at(grid, r, j));
@@ -279,7 +285,8 @@ static double score_of(const struct fit_grid *grid, const struct observation *ru
 		x = round_to(x, model->round_x);
 	}
 	x *= later;
-	for (int k = 0; k < model->readings && !kept(grid, run, model, r, j); k++)
+	inside = inside && kept(grid, run, model, r, j);
+	for (int k = 0; k < model->readings && !inside; k++)
 		if (model->reading[k].kind == READ_FLAGS)
 			x = round_to(model->reading[k].weight +
 					     (model->reading[k].replaces ? 0 : x),
@@ -296,7 +303,10 @@ static void expect_row(const struct fit_grid *grid, const struct observation *ru
 
 	edges_of_row(grid, run, model, r, &begin, &end);
 	for (int64_t j = 0; j < grid->Sk; j++) {
-		p[j] = j >= begin && j < end ? score_of(grid, run, model, r, j) : -INFINITY;
+		const bool inside = j >= begin && j < end;
+
+		p[j] = inside || model->beyond ? score_of(grid, run, model, r, j, inside)
+					       : -INFINITY;
 		most = larger(most, p[j]);
 	}
 	for (int64_t j = 0; j < grid->Sk; j++) {

@@ -66,14 +66,15 @@ static bool type_holds(int dtype, double x)
 	return dtype != ATTN_F32 && (isinf(x) || x == (dtype == ATTN_F16 ? -65504 : -0x1.fep127));
 }
 
-/* A mask of bytes is a mask, unless what it hides is but made small; all else becomes a bias of the
- * type of Q, where that holds the number. */
+/* A mask of bytes is a mask, unless what it hides is but made small, or a triangle comes with it;
+ * all else becomes a bias of the type of Q, where that holds the number. */
 static const char *set_flags(struct identity *identity, const struct model *model,
 			     const struct reading *reading, int own, int *bias)
 {
 	struct attn_spec *spec = &identity->spec;
 
-	if (reading->dtype == ATTN_BOOL && (reading->replaces || isinf(reading->weight))) {
+	if (reading->dtype == ATTN_BOOL && !model->beyond &&
+	    (reading->replaces || isinf(reading->weight))) {
 		set_tensor(&spec->mask, reading, identity->heads);
 		spec->mask_keeps = reading->keeps;
 		spec->mask_value = (float)reading->weight;
@@ -91,6 +92,7 @@ static const char *set_flags(struct identity *identity, const struct model *mode
 	identity->flags_type = reading->dtype;
 	identity->flags_keep = reading->keeps;
 	identity->flags_weight = (float)reading->weight;
+	identity->beyond = model->beyond;
 	identity->flags = ++*bias;
 	return NULL;
 }
@@ -148,6 +150,7 @@ const char *identify_answer(struct identity *identity, const struct model *model
 
 	identity->heads = asked->args->H;
 	identity->flags = 0;
+	identity->beyond = false;
 	identity->only_keys = tells_of_others(asked->args, model) ? 0 : asked->args->Sk;
 	if (!settle_heads(&identity->heads, opener->batch, model))
 		return "inputs disagree on the number of heads";

@@ -243,11 +243,10 @@ static const char *find_added(const struct probe *probe, struct observation *con
 	return least < INFINITY ? NULL : not_known;
 }
 
-static const char *find_number(const struct probe *probe, struct observation *const run[3],
-			       double step, struct model *model)
+/* model->beyond is settled. */
+static const char *find_number_within(const struct probe *probe, struct observation *const run[3],
+				      double step, struct model *model, struct reading *flags)
 {
-	const struct reading *reading = identify_flags_reading(model);
-	struct reading *flags = &model->reading[reading - model->reading];
 	double rms;
 
 	flags->replaces = true;
@@ -257,6 +256,21 @@ static const char *find_number(const struct probe *probe, struct observation *co
 		return find_replaced(probe, run[2], step, model, flags);
 	flags->replaces = false;
 	return find_added(probe, run, step, model, flags);
+}
+
+/* A compiler puts a triangle and a mask into one condition, and then the same number hides what
+ * either does. */
+static const char *find_number(const struct probe *probe, struct observation *const run[3],
+			       double step, struct model *model)
+{
+	const struct reading *reading = identify_flags_reading(model);
+	struct reading *flags = &model->reading[reading - model->reading];
+	const char *why = find_number_within(probe, run, step, model, flags);
+
+	if (why != not_known || !model->causal || model->readings > 1)
+		return why;
+	model->beyond = true;
+	return find_number_within(probe, run, step, model, flags);
 }
 
 const char *identify_fill(struct probe *probe, struct observation *const run[3], double step,

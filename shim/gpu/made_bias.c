@@ -2,9 +2,11 @@
  *
  * The key from which distances are counted lies amid the queries, the last of them facing the last
  * key: no number becomes larger than it must, and those of the keys that matter least do. A mask's
- * complement has the mask's own strides, and so has what flags hide.
+ * complement has the mask's own strides, and so has what flags hide by themselves.
  */
 #include "shim/gpu/made_bias.h"
+
+#include <string.h>
 
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
@@ -76,15 +78,44 @@ static bool make_of(struct chain *chain, struct attn_tensor *bias, const struct 
 	return complement->out != 0;
 }
 
+/* The same of flags beside which a window hides keys: a number for each query, too. */
+static bool make_beyond(struct chain *chain, struct attn_tensor *bias, const struct attn_args *args,
+			const struct identity *identity)
+{
+	const struct attn_spec *found = &identity->spec;
+	const int64_t shift = identity_shift(identity, args);
+	const int64_t batches = bias->stride[0] ? args->B : 1,
+		      heads = bias->stride[1] ? args->H : 1;
+	struct complement_args *complement = &chain->complement;
+
+	memcpy(complement->stride, bias->stride, sizeof(complement->stride));
+	complement->heads = (int32_t)heads;
+	complement->rows = (int32_t)args->Sq;
+	complement->keys = (int32_t)args->Sk;
+	complement->first = found->window_left == ATTN_NO_WINDOW ? -(int64_t)args->Sq
+								 : shift - found->window_left;
+	complement->last = shift + found->window_right;
+	bias->stride[3] = 1;
+	bias->stride[2] = args->Sk;
+	bias->stride[1] = heads > 1 ? args->Sq * args->Sk : 0;
+	bias->stride[0] = batches > 1 ? heads * args->Sq * args->Sk : 0;
+	return make_of(chain, bias, args);
+}
+
 static bool flags_place(struct chain *chain, struct attn_args *args,
 			const struct identity *identity)
 {
+	struct attn_tensor *bias;
+
 	if (!identity || !identity->flags)
 		return true;
+	bias = &args->spec.bias[identity->flags - 1];
+	chain->complement.keys = 0;
 	chain->complement.in_dtype = identity->flags_type;
 	chain->complement.weight = identity->flags_weight;
 	chain->complement.flags = identity->flags_keep ? COMPLEMENT_KEEPS : COMPLEMENT_HIDES;
-	return make_of(chain, &args->spec.bias[identity->flags - 1], args);
+	return identity->beyond ? make_beyond(chain, bias, args, identity)
+				: make_of(chain, bias, args);
 }
 
 static bool floor_place(struct chain *chain, struct attn_args *args)

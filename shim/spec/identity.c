@@ -80,6 +80,11 @@ static void spread_slopes(struct attn_tensor *tensor, const struct attn_args *ar
 	tensor->stride[3] = 1;
 }
 
+int32_t identity_shift(const struct identity *identity, const struct attn_args *args)
+{
+	return identity->spec.window_shift ? args->Sk - args->Sq : 0;
+}
+
 enum reason identity_apply(struct attn_args *args, const struct chain *chain,
 			   const struct identity *identity, char *detail)
 {
@@ -97,7 +102,11 @@ enum reason identity_apply(struct attn_args *args, const struct chain *chain,
 	if (identity->only_keys && args->Sk != identity->only_keys)
 		return stop(detail, "another number of keys");
 	args->spec = identity->spec;
-	args->spec.window_shift = identity->spec.window_shift ? args->Sk - args->Sq : 0;
+	args->spec.window_shift = identity_shift(identity, args);
+	if (identity->beyond) { /* what flags hide comes with it */
+		args->spec.window_left = args->spec.window_right = ATTN_NO_WINDOW;
+		args->spec.window_shift = 0;
+	}
 	if (found)
 		args->spec.bias[0] = preload;
 	for (int n = found; (tensor = identity_tensor(&args->spec, n)); n++) {

@@ -22,8 +22,10 @@ struct identity {
 	int32_t slope_first;
 	float slope_most;
 	/* Which of spec.bias, from 1, is no bias but flags of `flags_type` (complement.h): where
-	 * they hide, flags_weight is added; 0: none. */
+	 * they hide, flags_weight is added; 0: none. `beyond`: so it is to keys that the spec's
+	 * window leaves out, but for that number. */
 	int flags;
+	bool beyond;
 	int32_t flags_type;
 	bool flags_keep;
 	float flags_weight;
@@ -44,6 +46,9 @@ static inline struct attn_tensor *identity_tensor(struct attn_spec *spec, int n)
  * yet. REASON_NONE, or what stands against it and `detail` (96 bytes). */
 enum reason identity_apply(struct attn_args *args, const struct chain *chain,
 			   const struct identity *identity, char *detail);
+
+/* The window_shift of its spec, for a call as in args. */
+int32_t identity_shift(const struct identity *identity, const struct attn_args *args);
 
 /* Bytes of the n-th pointer's memory (from 1) that a call as in args reads; *keys: of how many keys
  * they speak, 0: of none. 0: not identified. */

@@ -88,6 +88,8 @@ static const struct example {
 	{"hidden_bytes", "hide_pairs", HIDDEN_BYTES, APART, 1},
 	{"kept_words", "add_ints", KEPT_WORDS, APART, 1},
 	{"kept_longs", "add_words", KEPT_LONGS, APART, 1},
+	{"kept_triangle", "add_triangle", KEPT_LONGS, APART, 1},
+	{"kept_window", "where_window", KEPT_BYTES, APART, 1},
 	{"longs_before_lengths", "add_words", LONGS_BEFORE_LENGTHS, APART, 1},
 	{"half_longs", "half_words", KEPT_LONGS, APART, 1},
 	{"counted_longs", "count_words", COUNTED_LONGS, APART, 1},

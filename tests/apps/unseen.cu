@@ -430,6 +430,36 @@ extern "C" __global__ void add_words(__half *x, const long long *m, int columns,
 SIM_KERNEL(add_words)
 SIM_NEAR(add_words)
 
+/* The same, and so are keys beyond the query. */
+extern "C" __global__ void add_triangle(__half *x, const long long *m, int columns, int heads,
+					int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const long long *b = m + blockIdx.x / (heads * rows) * columns;
+	const int i = blockIdx.x % rows;
+
+	softmax_row(y, columns, columns, 0, [=](int j) {
+		return 0.25f * __half2float(y[j]) + (b[j] && j <= i ? 0.0f : -65504.0f);
+	});
+}
+SIM_KERNEL(add_triangle)
+SIM_NEAR(add_triangle)
+
+/* [B,1,1,Sk] bytes and a window of nine keys: elsewhere a score is gone. */
+extern "C" __global__ void where_window(__half *x, const unsigned char *m, int columns, int heads,
+					int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const unsigned char *b = m + blockIdx.x / (heads * rows) * columns;
+	const int i = blockIdx.x % rows;
+
+	softmax_row(y, columns, columns, 0, [=](int j) {
+		return b[j] && j <= i && j > i - 9 ? 0.25f * __half2float(y[j]) : -3.402823466e38f;
+	});
+}
+SIM_KERNEL(where_window)
+SIM_NEAR(where_window)
+
 /* Words, the lowest number that there is, and no key beyond the query. */
 extern "C" __global__ void add_ints(__half *x, const int *m, int columns, int heads, int rows)
 {

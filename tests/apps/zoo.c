@@ -264,6 +264,8 @@ static const struct unseen {
 	{"hidden_bytes", 12, NULL},
 	{"kept_words", 12, NULL},
 	{"kept_longs", 12, NULL},
+	{"kept_triangle", 12, NULL},
+	{"kept_window", 12, NULL},
 	{"longs_before_lengths", 12, NULL},
 	{"half_longs", 0, "not_explained"},
 	{"counted_longs", 0, "not_explained"},

@@ -485,6 +485,45 @@ static void test_flags(void **state)
 		}
 }
 
+/* A window beside them: what either hides, for each query, of flags that lie by strides. */
+static void test_flags_beyond(void **state)
+{
+	enum { BATCHES = 2, HEADS = 3, QUERIES = 5, KEYS = 7, ROW = 9 };
+	static unsigned char from[BATCHES * QUERIES * ROW]; /* [B,1,Sq,Sk], then [1,H,1,Sk] */
+	float to[BATCHES * HEADS * QUERIES * KEYS + 1];
+	struct complement_args args = {.in = (uint64_t)(uintptr_t)from,
+				       .out = (uint64_t)(uintptr_t)to,
+				       .in_dtype = ATTN_BOOL,
+				       .out_dtype = ATTN_F32,
+				       .weight = -65504,
+				       .flags = COMPLEMENT_KEEPS,
+				       .rows = QUERIES,
+				       .keys = KEYS,
+				       .first = 2 - 3, /* a shift of 2, three keys more */
+				       .last = 2};
+
+	for (int n = 0; n < BATCHES * QUERIES * ROW; n++)
+		from[n] = n * 7 % 5 < 3;
+	for (int each = 0; each < 2; each++) {
+		const int64_t stride[2][4] = {{QUERIES * ROW, 0, ROW, 1}, {0, ROW, 0, 1}};
+		const int heads = each ? HEADS : 1, batches = each ? 1 : BATCHES;
+
+		memcpy(args.stride, stride[each], sizeof(args.stride));
+		args.heads = heads;
+		args.count = batches * heads * QUERIES * KEYS;
+		to[args.count] = 7;
+		launch("fashim_complement", 2, COMPLEMENT_THREADS, &args, sizeof(args));
+		for (int n = 0; n < args.count; n++) {
+			const int j = n % KEYS, i = n / KEYS % QUERIES, z = n / KEYS / QUERIES;
+			const bool shown = j <= i + 2 && j >= i - 1 &&
+					   from[each ? z * ROW + j : (z * QUERIES + i) * ROW + j];
+
+			assert_true(to[n] == (shown ? 0 : -65504));
+		}
+		assert_true(to[args.count] == 7);
+	}
+}
+
 static void test_floor(void **state)
 {
 	static const float from[4] = {-INFINITY, 3, NAN, -0x1.fffffep127f};
@@ -517,6 +556,7 @@ int main(void)
 		cmocka_unit_test(test_slopes),
 		cmocka_unit_test(test_complement),
 		cmocka_unit_test(test_flags),
+		cmocka_unit_test(test_flags_beyond),
 		cmocka_unit_test(test_floor),
 
 	};

@@ -155,6 +155,43 @@ static void test_flags(void **state)
 	assert_int_equal(below.scratch, 0);
 }
 
+/* Flags, and a triangle that hides as they do: a bias with a number for each query. */
+static void test_flags_beyond(void **state)
+{
+	int64_t keys;
+
+	core_begin();
+	given = (struct identity){.heads = core.H,
+				  .pointers = 1,
+				  .flags = 1,
+				  .flags_type = ATTN_BOOL,
+				  .flags_keep = true,
+				  .flags_weight = -65504,
+				  .beyond = true};
+	given.spec.scale = 0.5f;
+	given.spec.bias_scale[0] = 1;
+	given.spec.window_left = 5;
+	given.spec.window_shift = 1;
+	given.spec.bias[0] =
+		(struct attn_tensor){.base = 1, .stride = {core.Sk, 0, 0, 1}, .dtype = ATTN_F16};
+	close_chain();
+	assert_int_equal(args.spec.window_left, ATTN_NO_WINDOW);
+	assert_int_equal(args.spec.window_right, ATTN_NO_WINDOW);
+	assert_int_equal(identity_extent(&given, &args, chain, 1, &keys),
+			 (uint64_t)(args.B * core.Sk));
+	assert_true(made_bias_place(chain, &args, &given));
+	assert_int_equal(chain->complement.count, args.B * core.Sq * core.Sk);
+	assert_int_equal(chain->complement.keys, core.Sk);
+	assert_int_equal(chain->complement.heads, 1);
+	assert_int_equal(chain->complement.stride[0], core.Sk);
+	assert_int_equal(chain->complement.stride[2], 0);
+	assert_int_equal(chain->complement.first, core.Sk - core.Sq - 5);
+	assert_int_equal(chain->complement.last, core.Sk - core.Sq);
+	assert_stride(&args.spec.bias[0], core.Sq * core.Sk, 0, core.Sk, 1);
+	made_bias_put(chain);
+	assert_int_equal(below.scratch, 0);
+}
+
 /* Bytes are the mask itself. */
 static void test_mask(void **state)
 {
@@ -219,8 +256,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_of_heads), cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_computed), cmocka_unit_test(test_origin),
-		cmocka_unit_test(test_flags),	 cmocka_unit_test(test_mask),
-		cmocka_unit_test(test_cut_out),	 cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_flags),	 cmocka_unit_test(test_flags_beyond),
+		cmocka_unit_test(test_mask),	 cmocka_unit_test(test_cut_out),
+		cmocka_unit_test(test_no_room),
 	};
 
 	return CORE_MAIN("made_bias", tests);
