@@ -39,6 +39,9 @@
  * Q and K are taken for what they are, and V is cast for them. */
 #define MOST_UNCAST 8
 
+/* Those that others spoilt before they closed. */
+#define MOST_ACCIDENTS 3
+
 static bool inputs_lost(const struct chain *chain)
 {
 	for (int i = 0; i < chain->value_count; i++)
@@ -294,6 +297,15 @@ int learning_in_graph(struct site *site, struct chain *chain, CUstream stream, b
 	return -EAGAIN;
 }
 
+/* Others read a chain's scores, or overwrote a part of them: it may be a matter of once, as where a
+ * compiler tries several kernels on them. */
+static bool was_accident(struct site *site, const struct chain *chain, enum reason reason)
+{
+	return reason != REASON_NONE && reason == chain->unfit &&
+	       (reason == REASON_SCORES_READ_BY || reason == REASON_CHAIN_BROKEN) &&
+	       ++site->accidents < MOST_ACCIDENTS;
+}
+
 /* The program's own ops ran this time: learn of the site, arrange for the comparison. */
 enum flow learning_close(struct chain *chain, const struct sight *sight)
 {
@@ -365,6 +377,11 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 	announce(site, chain, &args, variant ? variant->name : "");
 	if (fresh)
 		ledger_end(entry);
+	if (was_accident(site, chain, reason)) {
+		site->live->reason = reason;
+		held_drop(chain);
+		return FLOW_PASS;
+	}
 	if (reason != REASON_NONE)
 		site_decline(site, reason, detail);
 	else if (!config_selects_site(site->number))

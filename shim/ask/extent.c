@@ -105,7 +105,8 @@ static const struct kept_text *text_of(const struct function *function, bool *la
 	*kept = (struct kept_text){.function = function->id};
 	entry = ledger_begin(LEDGER_CODE);
 	if (!kernel_code_text(function->handle, function->name, &kept->text))
-		kept->hash = hash_bytes(hash_mix(kept->text.sm, kept->text.asserts),
+		kept->hash = hash_bytes(hash_mix(hash_mix(kept->text.sm, kept->text.asserts),
+						 kept->text.turns),
 					kept->text.code, kept->text.bytes) |
 			     1;
 	else
@@ -132,6 +133,7 @@ static void find_out(struct answer *answer, const struct code_text *text,
 	launch->bytes = text->bytes;
 	launch->sm = text->sm;
 	launch->asserts = text->asserts;
+	launch->turns = text->turns;
 	answer->error = threads_run(launch, extent);
 	answer->most = launch->most;
 	if (answer->error)

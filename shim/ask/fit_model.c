@@ -79,6 +79,15 @@ static bool must_show(const struct fit_grid *grid, const struct model *model, in
 	return fit_alibi_slope(&model->alibi, grid->row[r].z) * (double)(top - j) < SHOWN;
 }
 
+/* All keys alike: NaN, nothing, or each as much as any other. */
+static bool sees_nothing(const struct fit_grid *grid, const float *p)
+{
+	for (int64_t j = 1; j < grid->Sk; j++)
+		if (isnan(p[0]) ? !isnan(p[j]) : p[j] != p[0])
+			return false;
+	return true;
+}
+
 static bool edges_agree(const struct fit_grid *grid, const struct observation *run,
 			const struct model *model)
 {
@@ -89,7 +98,9 @@ static bool edges_agree(const struct fit_grid *grid, const struct observation *r
 
 		edges_of_row(grid, run, model, r, &begin, &end);
 		while (begin < end && !kept(grid, run, model, r, begin))
-			begin++; /* a row that sees nothing is asked apart */
+			begin++;
+		if (begin >= end && !sees_nothing(grid, p))
+			return false; /* else it is asked apart */
 		for (int64_t j = 0; j < grid->Sk && begin < end; j++)
 			if ((p[j] > 0) != (j >= begin && j < end && kept(grid, run, model, r, j)) &&
 			    (p[j] > 0 || must_show(grid, model, r, j, top)))
@@ -136,6 +147,19 @@ static bool try_windows(const struct fit_grid *grid, const struct observation *r
 	return false;
 }
 
+/* Elements of an input that a form goes to. */
+static uint64_t form_extent(const struct fit_grid *grid, const struct form *form)
+{
+	uint64_t most = 0;
+
+	for (int64_t z = 0; z < grid->Z; z++) {
+		const uint64_t last = fit_form_at(form, z, grid->Sq - 1, grid->Sk - 1);
+
+		most = last > most ? last : most;
+	}
+	return most + 1;
+}
+
 bool fit_edges(const struct fit_grid *grid, const struct observation *run, int lengths,
 	       struct model *model)
 {
@@ -155,24 +179,13 @@ bool fit_edges(const struct fit_grid *grid, const struct observation *run, int l
 						   &reading->form))
 					break;
 				reading->form.row = each * wide;
+				if (form_extent(grid, &reading->form) > run->input[lengths].count)
+					continue;
 				if (try_windows(grid, run, model))
 					return true;
 			}
 	model->readings--;
 	return false;
-}
-
-/* Elements of an input that a form goes to. */
-static uint64_t form_extent(const struct fit_grid *grid, const struct form *form)
-{
-	uint64_t most = 0;
-
-	for (int64_t z = 0; z < grid->Z; z++) {
-		const uint64_t last = fit_form_at(form, z, grid->Sq - 1, grid->Sk - 1);
-
-		most = last > most ? last : most;
-	}
-	return most + 1;
 }
 
 /* Are a row's keys seen as the flags from `at` on say? */
@@ -356,11 +369,12 @@ void fit_check(const struct fit_grid *grid, const struct observation *run,
 
 		expect_row(grid, run, model, r, expected);
 		for (int64_t j = 0; j < grid->Sk; j++) {
-			const double off =
-				fabs((double)p[j] - expected[j]) / (expected[j] * step + 0x1p-24);
+			double off = fabs((double)p[j] - expected[j]) /
+				     (expected[j] * step + 0x1p-24);
 
-			if (isnan(expected[j])) /* nothing to see: asked apart */
-				continue;
+			if (isnan(expected[j]) && sees_nothing(grid, p)) /* asked apart */
+				break;
+			off = isnan(expected[j]) ? INFINITY : off;
 			*most = off <= *most ? *most : isnan(off) ? INFINITY : off;
 			sum += off * off;
 			count++;

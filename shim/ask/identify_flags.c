@@ -247,13 +247,17 @@ static const char *find_added(const struct probe *probe, struct observation *con
 static const char *find_number_within(const struct probe *probe, struct observation *const run[3],
 				      double step, struct model *model, struct reading *flags)
 {
+	const char *why = not_known;
 	double rms;
 
 	flags->replaces = true;
 	identify_fills(probe->chain, &flags->weight, 1);
 	model->round_x = ATTN_F32;
 	if (explains(probe, run, model, step, &rms))
-		return find_replaced(probe, run[2], step, model, flags);
+		why = find_replaced(probe, run[2], step, model, flags);
+	if (why != not_known)
+		return why;
+	/* A number that swallows scores is not their replacement where they are as large. */
 	flags->replaces = false;
 	return find_added(probe, run, step, model, flags);
 }

@@ -75,6 +75,14 @@ static void find_subjects(struct measuring *session)
 	measure_find_rooms(session);
 }
 
+static bool has_unknown(const struct chain *chain)
+{
+	for (int s = 1; s < chain->step_count; s++)
+		if (measure_is_unknown(&chain->steps[s]))
+			return true;
+	return false;
+}
+
 static bool known(const struct measuring *session)
 {
 	for (int s = 1; s < session->chain->step_count; s++)
@@ -119,7 +127,7 @@ static void run_passes(struct measuring *session)
 		done = measure_pass(session, pass);
 	for (int i = 0; i < session->subject_count && done; i++)
 		session->subjects[i].length = measure_length(session, &session->subjects[i]);
-	done = done && measure_holes(session);
+	done = done && measure_behind(session) && measure_holes(session);
 	mirrors_close(&session->mirrors);
 	driver_leave(&here);
 	for (int i = 0; i < session->subject_count && done; i++)
@@ -187,7 +195,7 @@ const char *measure_chain(struct chain *chain, bool *waits)
 	if (chain->unfit != REASON_NONE)
 		return NULL;
 	find_subjects(&session);
-	if (!session.subject_count)
+	if (!session.subject_count && !has_unknown(chain))
 		return NULL;
 	measure_find_lengths(&session);
 	if (!session.length_count && !all_fixed(&session))

@@ -78,6 +78,9 @@ bool measure_pass(struct measuring *session, int pass);
 
 /* ---- measure_holes.c */
 
+/* Says of each step whether it writes behind P (beyond). */
+bool measure_behind(struct measuring *session);
+
 /* Says of each subject of known length whether bytes in between are not written (sparse). */
 bool measure_holes(struct measuring *session);
 

@@ -423,6 +423,15 @@ static void outside_value(struct chain *chain, struct step *step, const struct a
 			     .slot = chain->value_count - 1});
 }
 
+/* One launch makes of several products' scores what as many products read: what it does besides
+ * nobody would do in its place. */
+static void check_within(struct chain *chain, const struct access *access, uint64_t begin,
+			 uint64_t end)
+{
+	if (access->bounded && (access->begin < begin || access->end > end))
+		chain_unfit(chain, REASON_UNACCOUNTED_POINTER, "more than the scores");
+}
+
 /* Without a rule, pointers into live values may be read, written or both: the value keeps its
  * identity. Any other pointer becomes a value of unknown length; the close tells which it was,
  * output or input. */
@@ -441,6 +450,8 @@ static void link_unknown(struct chain *chain, struct step *step, const struct ac
 			if (access->pointer != chain->values[value].begin)
 				chain_unfit(chain, REASON_UNACCOUNTED_POINTER,
 					    "a pointer into the middle of scores");
+			check_within(chain, access, chain->values[value].begin,
+				     chain->values[value].end);
 			chain->values[value].used |= value < before;
 			ref_value(chain, step, value, access);
 		} else if (access->mode == ACCESS_READ) {
@@ -449,6 +460,7 @@ static void link_unknown(struct chain *chain, struct step *step, const struct ac
 			uint64_t end = access->pointer + most;
 
 			end = end < access->end ? end : access->end;
+			check_within(chain, access, access->pointer, end);
 			new_version(chain, step, access, end, !access->bounded);
 		}
 	}

@@ -530,15 +530,18 @@ static uint32_t deeds_of_kernel(struct cubin *cubin, unsigned section, bool trac
 	return deeds;
 }
 
-/* Where in bank 4 the linker has put what a failed assertion calls, counted from 1; 0: nowhere. */
-static uint32_t find_assertfail(const struct cubin *cubin)
+/* Where in bank 4 the linker has put a symbol, counted from 1; 0: nowhere. `bytes`: of it, here; 0:
+ * it lies elsewhere. */
+static uint32_t find_linked(const struct cubin *cubin, const char *name, uint64_t bytes)
 {
+	const Elf64_Sym *symbol;
 	uint64_t where;
 	size_t i = 0, at;
 
 	for (; cubin->bank && relocation_of(cubin, cubin->bank, i, &where, &at); i++)
-		if (at < cubin->symbols && cubin->symbol[at].st_shndx == SHN_UNDEF &&
-		    !strcmp(symbol_name(cubin, &cubin->symbol[at]), "__assertfail"))
+		if (at < cubin->symbols && (symbol = &cubin->symbol[at])->st_size == bytes &&
+		    (symbol->st_shndx == SHN_UNDEF) == !bytes &&
+		    !strcmp(symbol_name(cubin, symbol), name))
 			return where < UINT16_MAX ? (uint32_t)where + 1 : 0;
 	return 0;
 }
@@ -546,7 +549,9 @@ static uint32_t find_assertfail(const struct cubin *cubin)
 /* false: no memory. */
 static bool keep_text(const struct cubin *cubin, unsigned section, struct code_text *text)
 {
-	struct code_text own = {.sm = cubin->sm, .asserts = find_assertfail(cubin)};
+	struct code_text own = {.sm = cubin->sm,
+				.asserts = find_linked(cubin, "__assertfail", 0),
+				.turns = find_linked(cubin, "__cudart_i2opi_f", CODE_TURNS)};
 	const unsigned char *code = content(cubin, section, &own.bytes);
 	uint64_t where;
 	size_t symbol;

@@ -27,6 +27,8 @@ enum {
 	SHF = 0x019,
 	SGXT = 0x01a,
 	PLOP3 = 0x01c,
+	P2R = 0x003,
+	R2P = 0x004,
 	IMAD = 0x024,
 	IMAD_WIDE = 0x025,
 	IMAD_HIGH = 0x027,

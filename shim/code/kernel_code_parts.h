@@ -53,9 +53,12 @@ struct code_text {
 	size_t bytes;
 	unsigned sm;
 	bool several; /* there are, that differ, or the loader changes more than what is moved */
-	uint32_t asserts; /* where in constant bank 4 __assertfail is, counted from 1; 0: nowhere,
-			     or not in the same place in all that there are */
+	/* Where in constant bank 4 these are, counted from 1; 0: nowhere, or not in the same place
+	 * in all that there are: __assertfail, and a table of the compiler's, 2/pi in words. */
+	uint32_t asserts, turns;
 };
+
+#define CODE_TURNS 24 /* bytes of it */
 
 /* An image has the wanted kernel with that code, whose memory goes over. */
 void code_text_put(struct code_text *text, const struct code_text *own);

@@ -94,5 +94,7 @@ void code_text_put(struct code_text *text, const struct code_text *own)
 		text->several = true;
 	if (before.asserts != own->asserts)
 		text->asserts = 0;
+	if (before.turns != own->turns)
+		text->turns = 0;
 	free(before.code);
 }

@@ -14,21 +14,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/code/kernel_code_parts.h"
 #include "shim/code/threads_parts.h"
 
-#define RUNS	 16384	     /* of bytes that are stored, of one pointer */
-#define FURTHEST (1ll << 40) /* from a pointer */
+#define PAGE	 65536			     /* bytes */
+#define PAGES	 8192			     /* of what is stored by one pointer, … */
+#define LOWEST	 ((int64_t)PAGES / 2 * PAGE) /* … from so far before it */
+#define FURTHEST (1ll << 40)		     /* from a pointer */
 
-struct run {
-	int64_t begin, end;
+struct page {
+	uint64_t stored[PAGE / 64]; /* one bit for each byte */
+	unsigned count;
 };
 
 struct threads {
 	const struct threads_launch *launch;
 	struct threads_extent *extent;
-	struct run *runs[THREADS_POINTERS];
-	unsigned run_count[THREADS_POINTERS];
-	bool patchy[THREADS_POINTERS]; /* more runs than are kept */
+	struct page **pages[THREADS_POINTERS];
+	bool patchy[THREADS_POINTERS]; /* beyond all pages */
 	struct thread_program program;
 	struct warp warp;
 	bool apart;	   /* lanes are at different instructions; else all are at */
@@ -40,53 +43,84 @@ struct threads {
 /* ---- memory -------------------------------------------------------------------------------------
  */
 
-static int by_begin(const void *a, const void *b)
+/* Pages that are stored all of are not kept: most kernels go through what they write in order. */
+static struct page all_of_it;
+
+static void mark(struct page **at, int64_t begin, int64_t end)
 {
-	const struct run *x = a, *y = b;
+	struct page *page = *at;
 
-	return x->begin < y->begin ? -1 : x->begin > y->begin;
-}
+	for (int64_t n; begin < end && page; begin += n) {
+		const int64_t word = begin / 64, bit = begin % 64;
+		uint64_t bits;
 
-/* Into as few as there are. */
-static void join_runs(struct threads *threads, unsigned k)
-{
-	struct run *runs = threads->runs[k];
-	unsigned kept = 0;
-
-	qsort(runs, threads->run_count[k], sizeof(*runs), by_begin);
-	for (unsigned i = 0; i < threads->run_count[k]; i++) {
-		if (kept && runs[i].begin <= runs[kept - 1].end) {
-			if (runs[i].end > runs[kept - 1].end)
-				runs[kept - 1].end = runs[i].end;
-		} else {
-			runs[kept++] = runs[i];
-		}
+		n = end - begin < 64 - bit ? end - begin : 64 - bit;
+		bits = ((n < 64 ? 1ull << n : 0) - 1) << bit & ~page->stored[word];
+		page->stored[word] |= bits;
+		page->count += (unsigned)__builtin_popcountll(bits);
 	}
-	threads->run_count[k] = kept;
+	if (page && page->count == PAGE) {
+		free(page);
+		*at = &all_of_it;
+	}
 }
 
 static int note_stored(struct threads *threads, unsigned k, int64_t begin, int64_t end)
 {
-	struct run *last;
-
 	if (threads->patchy[k])
 		return 0;
-	if (!threads->runs[k])
-		threads->runs[k] = malloc(RUNS * sizeof(struct run));
-	if (!threads->runs[k])
+	if (!threads->pages[k])
+		threads->pages[k] = calloc(PAGES, sizeof(struct page *));
+	if (!threads->pages[k])
 		return -ENOMEM;
-	last = threads->run_count[k] ? &threads->runs[k][threads->run_count[k] - 1] : NULL;
-	if (last && last->end == begin) {
-		last->end = end;
+	begin += LOWEST;
+	end += LOWEST;
+	if (begin < 0 || end > (int64_t)PAGES * PAGE) {
+		threads->patchy[k] = true;
 		return 0;
 	}
-	if (threads->run_count[k] == RUNS) {
-		join_runs(threads, k);
-		threads->patchy[k] = threads->run_count[k] > RUNS / 2;
+	for (int64_t n; begin < end; begin += n) {
+		struct page **page = &threads->pages[k][begin / PAGE];
+		const int64_t at = begin % PAGE;
+
+		n = end - begin < PAGE - at ? end - begin : PAGE - at;
+		if (*page == &all_of_it)
+			continue;
+		if (!*page)
+			*page = calloc(1, sizeof(**page));
+		if (!*page)
+			return -ENOMEM;
+		mark(page, at, at + n);
 	}
-	if (!threads->patchy[k])
-		threads->runs[k][threads->run_count[k]++] = (struct run){begin, end};
 	return 0;
+}
+
+/* Is every byte stored that is? */
+static bool is_whole(const struct threads *threads, unsigned k)
+{
+	const struct threads_extent *extent = &threads->extent[k];
+	const int64_t end = extent->written.beyond + LOWEST;
+
+	if (extent->strays_writing || threads->patchy[k] || !threads->pages[k] ||
+	    extent->written.first < -LOWEST || end > (int64_t)PAGES * PAGE)
+		return false;
+	for (int64_t at = extent->written.first + LOWEST; at < end; at++) {
+		const struct page *page = threads->pages[k][at / PAGE];
+
+		if (page == &all_of_it)
+			at |= PAGE - 1;
+		else if (!page || !(page->stored[at % PAGE / 64] >> at % 64 & 1))
+			return false;
+	}
+	return true;
+}
+
+static void free_pages(struct page **pages)
+{
+	for (int64_t i = 0; pages && i < PAGES; i++)
+		if (pages[i] != &all_of_it)
+			free(pages[i]);
+	free(pages);
 }
 
 /* Whose address these halves are, counted from 1; 0: of none, or not of one. */
@@ -94,7 +128,7 @@ static unsigned pointer_in(const struct lanes *low, const struct lanes *high, in
 {
 	if (!((low->based & high->based) >> lane & 1))
 		return 0;
-	return low->pointer == high->pointer && low->pointer <= THREADS_POINTERS ? low->pointer : 0;
+	return low->pointer == high->pointer && low->pointer <= TURNS ? low->pointer : 0;
 }
 
 static bool is_number(const struct lanes *low, const struct lanes *high, int lane)
@@ -166,6 +200,11 @@ static int touch(struct threads *threads, const struct thread_op *op, uint32_t m
 		error = address_of(threads, op, l, &k, &begin, &strays);
 		if (error)
 			break;
+		if (k == TURNS - 1) { /* nobody's memory */
+			if (stores || strays || begin < 0 || begin + size > CODE_TURNS)
+				return -EINVAL;
+			continue;
+		}
 		extent = &threads->extent[k];
 		first = strays	 ? &extent->origin.first
 			: stores ? &extent->written.first
@@ -248,6 +287,27 @@ static void who_does(const struct warp *warp, const struct thread_op *op, bool t
 	*unsure = mask & unknown;
 }
 
+static void await(struct warp *warp, int64_t target)
+{
+	for (unsigned i = 0; i < warp->awaited_count && i < AWAITED; i++)
+		if (warp->awaited[i] == target)
+			return;
+	if (warp->awaited_count < AWAITED)
+		warp->awaited[warp->awaited_count] = target;
+	warp->awaited_count += warp->awaited_count <= AWAITED;
+}
+
+/* May those who perhaps are elsewhere come there? */
+static bool is_awaited(const struct warp *warp, const struct thread_op *op, int64_t at)
+{
+	if (warp->awaited_count > AWAITED)
+		return op->led_to;
+	for (unsigned i = 0; i < warp->awaited_count; i++)
+		if (warp->awaited[i] == at)
+			return true;
+	return false;
+}
+
 static int branch(struct threads *threads, const struct thread_op *op, int64_t at, uint32_t does,
 		  uint32_t unsure)
 {
@@ -257,10 +317,13 @@ static int branch(struct threads *threads, const struct thread_op *op, int64_t a
 	/* By a register, or only if all do. */
 	if (op->in.shape != 4 || op_bits(op, 32, 2) || op_bits(op, 85, 2) || op_bits(op, 91, 1))
 		return -EINVAL;
+	if (op->target <= at) { /* if they are here they do */
+		go_on(threads, does, op->target);
+		return unsure ? -EINVAL : 0;
+	}
 	if (perhaps) {
-		if (op->target <= at)
-			return -EINVAL;
 		threads_meet(warp);
+		await(warp, op->target);
 		warp->maybe |= perhaps;
 		if (op->target > warp->until)
 			warp->until = op->target;
@@ -287,6 +350,13 @@ static int step(struct threads *threads, const struct thread_op *op, int64_t at,
 		return branch(threads, op, at, does, unsure);
 	case HOW_CALL:
 		threads_forget(warp, op, does);
+		threads_forget_local(warp, does);
+		return 0;
+	case HOW_SPILL:
+		threads_spill(warp, op, does, unsure);
+		return 0;
+	case HOW_LOCAL:
+		threads_refill(warp, op, does, unsure);
 		return 0;
 	case HOW_LOAD:
 		if (op->opcode != LDG)
@@ -335,10 +405,10 @@ static int run_warp(struct threads *threads)
 			return -EINVAL;
 		if (!threads->left--)
 			return -E2BIG;
-		if (warp->maybe && threads->program.op[at].led_to)
+		if (warp->maybe && is_awaited(warp, &threads->program.op[at], at))
 			threads_meet(warp);
 		if (at >= warp->until)
-			warp->maybe = 0;
+			warp->maybe = warp->awaited_count = 0;
 		go_on(threads, mask, threads->program.op[at].next);
 		if (!threads->program.op[at].skipped)
 			error = step(threads, &threads->program.op[at], at, mask);
@@ -353,7 +423,7 @@ static void begin_warp(struct threads *threads, unsigned first)
 	const unsigned count = block[0] * block[1] * block[2];
 	struct warp *warp = &threads->warp;
 
-	for (unsigned i = 0; i < REGISTERS; i++) {
+	for (unsigned i = 0; i < KEPT; i++) {
 		warp->reg[i].unknown = i == NO_VALUE || i == REGISTERS - 1 ? 0 : ALL;
 		warp->reg[i].based = warp->reg[i].data = 0;
 	}
@@ -362,6 +432,7 @@ static void begin_warp(struct threads *threads, unsigned first)
 						.unknown = i % 8 == ALWAYS ? 0 : ALL};
 	warp->live = count - first < LANES ? (1u << (count - first)) - 1 : ALL;
 	warp->maybe = warp->uncertain = 0;
+	warp->awaited_count = 0;
 	warp->until = 0;
 	memset(warp->doubtful, 0, sizeof(warp->doubtful));
 	warp->doubtful_truths = 0;
@@ -412,18 +483,6 @@ static int run_blocks(struct threads *threads)
 /* ---- all of it ----------------------------------------------------------------------------------
  */
 
-static void finish(struct threads *threads, unsigned k)
-{
-	struct threads_extent *extent = &threads->extent[k];
-
-	if (extent->strays_writing || threads->patchy[k] || !threads->run_count[k])
-		return;
-	join_runs(threads, k);
-	extent->whole = threads->run_count[k] == 1 &&
-			threads->runs[k]->begin <= extent->written.first &&
-			threads->runs[k]->end >= extent->written.beyond;
-}
-
 int threads_run(const struct threads_launch *launch, struct threads_extent *extent)
 {
 	struct threads *threads;
@@ -448,9 +507,8 @@ int threads_run(const struct threads_launch *launch, struct threads_extent *exte
 	if (!error)
 		error = run_blocks(threads);
 	for (unsigned k = 0; k < launch->pointers; k++) {
-		if (!error)
-			finish(threads, k);
-		free(threads->runs[k]);
+		extent[k].whole = !error && is_whole(threads, k);
+		free_pages(threads->pages[k]);
 	}
 	threads_unread(&threads->program);
 	free(threads);

@@ -13,7 +13,7 @@
  * distance, too: whether what is loaded counts from within the allocation the caller must see.
  *
  * A call of __assertfail is nothing: nobody comes back from it, nor to what the program had in
- * memory.
+ * memory. And so it is to read the compiler's own table of 2/pi, within its bounds.
  *
  * sm_75 to sm_90.
  */
@@ -36,7 +36,9 @@ struct threads_launch {
 	unsigned pointers;		    /* at most THREADS_POINTERS */
 	uint16_t pointer[THREADS_POINTERS]; /* where they are in the parameters, in bytes */
 	uint64_t most;			    /* instructions of warps */
-	uint32_t asserts; /* where in constant bank 4 __assertfail is, counted from 1; 0: nowhere */
+	/* Where in constant bank 4 these are, counted from 1; 0: nowhere. */
+	uint32_t asserts; /* __assertfail, */
+	uint32_t turns;	  /* and the table of CODE_TURNS bytes that cosf() and others read */
 };
 
 /* Distances from a pointer, in bytes; first >= beyond: nothing. */

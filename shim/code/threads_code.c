@@ -29,6 +29,10 @@ static void read_bank(const struct thread_program *program, unsigned at, struct 
 	spread(lanes, 0);
 	if (at % 4 == 0 && at < 24) {
 		spread(lanes, at < 12 ? launch->block[at / 4] : launch->grid[at / 4 - 3]);
+	} else if (at == 0x28) {
+		spread(lanes, STACK_TOP);
+		lanes->pointer = STACK;
+		lanes->based = ALL;
 	} else if (at % 4 == 0 && at >= first && at - first + 4 <= launch->param_bytes) {
 		memcpy(&word, launch->params + (at - first), 4);
 		spread(lanes, word);
@@ -46,12 +50,25 @@ static void read_bank(const struct thread_program *program, unsigned at, struct 
 	}
 }
 
+/* A word of bank 4, where the linker puts addresses. */
+static void read_linked(const struct thread_program *program, unsigned at, struct lanes *lanes)
+{
+	const unsigned half = at + 1 - program->launch->turns;
+
+	spread(lanes, half ? POINTER_UPPER(TURNS - 1) : 0);
+	lanes->pointer = TURNS;
+	lanes->based = ALL;
+	if (!program->launch->turns || (half != 0 && half != 4))
+		lanes->unknown = ALL;
+}
+
 /* What an operand in the lower word stands for, if that is no register. */
 static void find_constant(const struct thread_program *program, struct thread_op *op,
 			  struct lanes constant[2])
 {
 	const bool loads = op->opcode == LDC || op->opcode == ULDC;
 	const bool bank = loads || op->in.shape == 3 || op->in.shape == 5;
+	void (*read)(const struct thread_program *, unsigned, struct lanes *);
 
 	if (!bank && op->in.shape != 2 && op->in.shape != 4)
 		return;
@@ -63,9 +80,11 @@ static void find_constant(const struct thread_program *program, struct thread_op
 		constant[1].unknown = ALL;
 		return;
 	}
-	read_bank(program, op_bits(op, 40, 14) * 4, &constant[0]);
-	read_bank(program, op_bits(op, 40, 14) * 4 + 4, &constant[1]);
-	if (op_bits(op, 54, 5) || op_bits(op, 38, 2) || (op->opcode == ULDC && op_bits(op, 91, 1)))
+	read = op_bits(op, 54, 5) == 4 ? read_linked : read_bank;
+	read(program, op_bits(op, 40, 14) * 4, &constant[0]);
+	read(program, op_bits(op, 40, 14) * 4 + 4, &constant[1]);
+	if ((op_bits(op, 54, 5) && op_bits(op, 54, 5) != 4) || op_bits(op, 38, 2) ||
+	    (op->opcode == ULDC && op_bits(op, 91, 1)))
 		constant[0].unknown = constant[1].unknown = ALL;
 }
 
@@ -142,7 +161,6 @@ static bool touches(const struct thread_op *op)
 static bool always_counts(const struct thread_op *op)
 {
 	switch (op->in.how) {
-	case HOW_SPILL:
 	case HOW_LOCAL:
 	case HOW_SHARED:
 	case HOW_MATRIX:
@@ -167,6 +185,10 @@ static void need_sources(struct needed *needed, const struct thread_op *op)
 		need(needed, more);
 		need(needed, more + 1u);
 	}
+	if (op->in.how == HOW_SPILL || op->in.how == HOW_LOCAL)
+		need(needed, op->a);
+	for (unsigned i = 0; i < 4 && op->in.how == HOW_SPILL; i++)
+		need(needed, op_bits(op, 32, 8) + i);
 	if (op_calls_register(op)) {
 		need(needed, op->a);
 		need(needed, op->a + 1u);
@@ -179,6 +201,8 @@ static void need_sources(struct needed *needed, const struct thread_op *op)
 		need_truth(needed, op_truth(op, 77));
 		need_truth(needed, op_third_truth(op));
 	}
+	if (op->opcode == P2R)
+		needed->truths |= op->constant ? op->constant->value[0] & 0x7f : 0x7f;
 	if (op->computes || op->in.how == HOW_BRANCH || op->in.how == HOW_EXIT)
 		need_truth(needed, op_truth(op, 87));
 }

@@ -122,75 +122,6 @@ static void choose(const struct warp *warp, const struct thread_op *op, struct o
 			(of_no_pointer(b) | (~open & truth.value));
 }
 
-static bool is_ordered(unsigned how, bool is_signed, uint32_t a, uint32_t b, bool *equal)
-{
-	const bool less = is_signed ? (int32_t)a < (int32_t)b : a < b;
-
-	*equal = a == b;
-	switch (how) {
-	case 1: /* LT */
-	case 3: /* LE */
-		return less;
-	case 4: /* GT */
-	case 6: /* GE */
-		return !less && !*equal;
-	case 5: /* NE */
-		return !*equal;
-	default:
-		return false;
-	}
-}
-
-/* EX: of 64 bits, the lower halves having been compared. */
-static void compare(const struct warp *warp, const struct thread_op *op, struct outcome *out)
-{
-	const struct lanes *a = operand(warp, op, op->a), *b = operand(warp, op, op->b);
-	const unsigned how = op_bits(op, 76, 3), logic = op_bits(op, 74, 2);
-	const bool is_signed = op_bits(op, 73, 1), extended = op_bits(op, 72, 1);
-	const struct truth with = truth_of(warp, op, 87, op_bits(op, 90, 1)),
-			   lower = truth_of(warp, op, 68, op_bits(op, 71, 1));
-	uint32_t unknown = unknown_number(a) | unknown_number(b);
-
-	if (extended)
-		unknown |= unknown_truth(&lower);
-	if (logic == 3)
-		unknown = ALL;
-	for (int l = 0; l < LANES; l++) {
-		const bool other = with.value >> l & 1, low = lower.value >> l & 1;
-		bool equal, holds = is_ordered(how, is_signed, a->value[l], b->value[l], &equal);
-
-		if (equal)
-			holds = extended ? low : how == 2 || how == 3 || how == 6;
-		if (how == 0 || how == 7)
-			holds = how == 7;
-		holds = logic == 0 ? holds && other : logic == 1 ? holds || other : holds != other;
-		out->truth.value |= (uint32_t)holds << l;
-	}
-	out->truth.unknown = unknown | unknown_truth(&with);
-	/* One that is false already decides an AND, one that is true an OR. */
-	if (logic < 2)
-		out->truth.unknown &= unknown_truth(&with) | (logic ? ~with.value : with.value);
-	out->tells = true;
-}
-
-static void combine_truths(const struct warp *warp, const struct thread_op *op, struct outcome *out)
-{
-	const unsigned table = op_bits(op, 64, 3) | op_bits(op, 72, 5) << 3;
-	const struct truth a = truth_of(warp, op, 87, op_bits(op, 90, 1)),
-			   b = truth_of(warp, op, 77, op_bits(op, 80, 1));
-	struct truth c = warp->truth[op_third_truth(op)];
-
-	if (op_bits(op, 71, 1))
-		c.value = ~c.value;
-	for (unsigned i = 0; i < 8; i++)
-		if (table >> i & 1)
-			out->truth.value |= (i & 4 ? a.value : ~a.value) &
-					    (i & 2 ? b.value : ~b.value) &
-					    (i & 1 ? c.value : ~c.value);
-	out->truth.unknown = unknown_truth(&a) | unknown_truth(&b) | unknown_truth(&c);
-	out->tells = true;
-}
-
 static void smaller(const struct warp *warp, const struct thread_op *op, struct outcome *out)
 {
 	const struct lanes *a = operand(warp, op, op->a), *b = operand(warp, op, op->b);
@@ -362,12 +293,14 @@ static const struct {
 	[PRMT] = {permute, ANY},
 	[SEL] = {choose, FIRST},
 	[USEL] = {choose, FIRST},
-	[ISETP] = {compare, FIRST},
-	[UISETP] = {compare, FIRST},
-	[PLOP3] = {combine_truths, ALL_SHAPES},
-	[UPLOP3] = {combine_truths, ALL_SHAPES},
+	[ISETP] = {threads_compare, FIRST},
+	[UISETP] = {threads_compare, FIRST},
+	[PLOP3] = {threads_combine_truths, ALL_SHAPES},
+	[UPLOP3] = {threads_combine_truths, ALL_SHAPES},
 	[IMNMX] = {smaller, FIRST},
 	[IABS] = {absolute, FIRST},
+	[P2R] = {threads_save_truths, 1 << 4},
+	[R2P] = {threads_restore_truths, 1 << 4},
 	[I2F] = {threads_to_float, FIRST},
 	[MUFU] = {threads_invert, FIRST},
 	[F2I] = {threads_to_integer, FIRST},
@@ -387,6 +320,9 @@ bool threads_computes(const struct thread_op *op)
 	case HFMA2: /* -RZ * RZ + constant */
 	case HFMA2_MMA:
 		return op_bits(op, 24, 8) == NO_VALUE && op_bits(op, 64, 27) == 0x1ff;
+	case P2R: /* of the lowest byte */
+	case R2P:
+		return !op_bits(op, 64, 32);
 	case I2F:
 	case MUFU:
 	case F2I:
@@ -396,16 +332,10 @@ bool threads_computes(const struct thread_op *op)
 	}
 }
 
-static void note_doubtful(struct warp *warp, unsigned reg, uint32_t mask)
-{
-	if (mask & warp->maybe)
-		warp->doubtful[reg >> 6] |= 1ull << (reg & 63);
-}
-
 /* A register holds halves of one pointer alone. What is the warp's own is written for those who are
  * here, too: where threads have parted, each way has what it wrote itself. */
-static void write(struct warp *warp, unsigned to, const struct lanes *from, uint32_t mask,
-		  uint32_t unsure)
+void threads_write(struct warp *warp, unsigned to, const struct lanes *from, uint32_t mask,
+		   uint32_t unsure)
 {
 	struct lanes *lanes = &warp->reg[to];
 	const bool leaked = from->pointer == LEAKED;
@@ -474,9 +404,17 @@ void threads_compute(struct warp *warp, const struct thread_op *op, uint32_t mas
 	out.mask = mask;
 	forms[op->opcode].compute(warp, op, &out);
 	if (op->to != NO_VALUE)
-		write(warp, op->to, &out.low, mask, unsure);
+		threads_write(warp, op->to, &out.low, mask, unsure);
 	if (op->to != NO_VALUE && out.pair)
-		write(warp, op->to + 1u, &out.high, mask, unsure);
+		threads_write(warp, op->to + 1u, &out.high, mask, unsure);
+	for (unsigned i = 0; i < ALWAYS && out.restores; i++) {
+		struct truth truth = {.unknown = out.low.unknown};
+
+		for (int l = 0; l < LANES; l++)
+			truth.value |= (out.low.value[l] >> i & 1) << l;
+		if (out.restores >> i & 1)
+			write_truth(warp, i, &truth, mask, unsure);
+	}
 	if (!out.tells)
 		return;
 	write_truth(warp, op_truth(op, 81), &out.truth, mask, unsure);
@@ -487,7 +425,7 @@ void threads_compute(struct warp *warp, const struct thread_op *op, uint32_t mas
 
 void threads_meet(struct warp *warp)
 {
-	for (unsigned i = 0; i < REGISTERS; i++)
+	for (unsigned i = 0; i < KEPT; i++)
 		if (warp->doubtful[i >> 6] >> (i & 63) & 1) {
 			warp->reg[i].unknown |= warp->maybe;
 			warp->reg[i].data &= ~warp->maybe;

@@ -17,6 +17,7 @@ struct outcome {
 	bool pair;
 	struct truth truth, second; /* predicates */
 	bool tells, tells_twice;    /* there are */
+	uint32_t restores;	    /* the predicates that bits of `low` become */
 };
 
 static inline uint8_t pointer_of(const struct outcome *out, uint32_t based, uint8_t pointer)
@@ -78,6 +79,12 @@ static inline uint32_t of_no_pointer(const struct lanes *of)
 	return ~of->based & no_distance(of);
 }
 
+static inline void note_doubtful(struct warp *warp, unsigned reg, uint32_t mask)
+{
+	if (mask & warp->maybe)
+		warp->doubtful[reg >> 6] |= 1ull << (reg & 63);
+}
+
 /* Is the first predicate asked for? */
 static inline bool op_tells(const struct thread_op *op)
 {
@@ -93,6 +100,15 @@ void threads_multiply_wide(const struct warp *warp, const struct thread_op *op,
 			   struct outcome *out);
 /* (A << shift) + B, or the upper half of ({C, A} << shift), plus B. */
 void threads_lea(const struct warp *warp, const struct thread_op *op, struct outcome *out);
+
+/* Predicates (threads_truths.c). EX: of 64 bits, the lower halves having been compared. */
+void threads_compare(const struct warp *warp, const struct thread_op *op, struct outcome *out);
+void threads_combine_truths(const struct warp *warp, const struct thread_op *op,
+			    struct outcome *out);
+/* Into a register, and from there. */
+void threads_save_truths(const struct warp *warp, const struct thread_op *op, struct outcome *out);
+void threads_restore_truths(const struct warp *warp, const struct thread_op *op,
+			    struct outcome *out);
 
 /* What a division begins with (threads_division.c): is it in the form that is known for that? */
 bool threads_begins_division(const struct thread_op *op);

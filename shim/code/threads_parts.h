@@ -19,6 +19,17 @@
 #define NO_VALUE  255 /* reads as 0 */
 #define PREDICATE 16  /* a thread's own, and from 8 on those of the warp */
 #define ALWAYS	  7
+#define AWAITED	  8
+#define SLOT	  (REGISTERS + 1) /* words of local memory, kept as registers are: the first, … */
+#define SLOTS	  256		  /* … and how many */
+#define KEPT	  (SLOT + SLOTS)
+
+/* The compiler's own table counts as one more pointer. */
+#define TURNS (THREADS_POINTERS + 1)
+
+/* And where a thread's local memory ends, of which addresses have 32 bits. */
+#define STACK	  (THREADS_POINTERS + 2)
+#define STACK_TOP 0x10000u
 
 /* Of a pointer's address the upper half names the parameter, whatever is added. */
 #define POINTER_UPPER(k) ((0x4000u + (k)) << 16 | 0x8000u)
@@ -73,12 +84,14 @@ struct thread_program {
 };
 
 struct warp {
-	struct lanes reg[REGISTERS];
+	struct lanes reg[KEPT]; /* that at REGISTERS is none */
 	struct truth truth[PREDICATE];
-	uint32_t live;			       /* lanes that there are, and have not ended */
-	uint32_t maybe;			       /* of these, those that perhaps are elsewhere, … */
-	int64_t until;			       /* … before that instruction */
-	uint64_t doubtful[REGISTERS / 64 + 1]; /* what they wrote since ways last met */
+	uint32_t live;			  /* lanes that there are, and have not ended */
+	uint32_t maybe;			  /* of these, those that perhaps are elsewhere, … */
+	int64_t until;			  /* … before that instruction */
+	int64_t awaited[AWAITED];	  /* where they may come from there, … */
+	unsigned awaited_count;		  /* … if so many are enough: else anywhere */
+	uint64_t doubtful[KEPT / 64 + 1]; /* what they wrote since ways last met */
 	unsigned doubtful_truths;
 	uint32_t uncertain;	   /* lanes that perhaps have ended */
 	uint32_t number[3][LANES]; /* of its threads in the block */
@@ -143,6 +156,16 @@ void threads_forget(struct warp *warp, const struct thread_op *op, uint32_t mask
 
 /* The same, of one that loads words from global memory: they are of no pointer. */
 void threads_load(struct warp *warp, const struct thread_op *op, uint32_t mask, uint32_t unsure);
+
+/* Registers go to local memory, and come from there; nothing is known of it any more. */
+void threads_spill(struct warp *warp, const struct thread_op *op, uint32_t mask, uint32_t unsure);
+void threads_refill(struct warp *warp, const struct thread_op *op, uint32_t mask, uint32_t unsure);
+void threads_forget_local(struct warp *warp, uint32_t mask);
+
+/* A register, or a word of local memory, becomes that for the lanes of `mask`, of `unsure` perhaps.
+ */
+void threads_write(struct warp *warp, unsigned to, const struct lanes *from, uint32_t mask,
+		   uint32_t unsure);
 
 /* Does it call what a pair of registers leads to? */
 static inline bool op_calls_register(const struct thread_op *op)

@@ -200,11 +200,13 @@ void threads_lea(const struct warp *warp, const struct thread_op *op, struct out
 	const unsigned shift = op_bits(op, 75, 5);
 	const bool high = op_bits(op, 80, 1), more = op_bits(op, 74, 1),
 		   extends = op_bits(op, 73, 1);
-	const bool negative = op_bits(op, 72, 1) ||
-			      (op->in.shape != 4 && op->in.shape != 2 && op_bits(op, 63, 1));
+	const bool minus = op->in.shape == 1 && op_bits(op, 63, 1); /* B */
+	const bool odd =
+		op_bits(op, 72, 1) || (minus && (more || op_tells(op))) ||
+		(op->in.shape != 1 && op->in.shape != 4 && op->in.shape != 2 && op_bits(op, 63, 1));
 	const bool third = high && !extends;
 	uint32_t carry = 0, unknown = a->unknown | b->unknown | (third ? c->unknown : 0);
-	uint8_t pointer = of_lanes(out, b);
+	uint8_t pointer = minus && of_lanes(out, b) ? LEAKED : of_lanes(out, b);
 	uint64_t sum[LANES];
 
 	unknown |= a->based | (third ? c->based : 0);
@@ -216,7 +218,7 @@ void threads_lea(const struct warp *warp, const struct thread_op *op, struct out
 					    : a->value[l];
 
 		sum[l] = (high ? (of << shift) >> 32 : (uint32_t)of << shift) +
-			 (uint64_t)b->value[l];
+			 (minus ? -b->value[l] : (uint64_t)b->value[l]);
 	}
 	for (int l = 0; l < LANES && more; l++)
 		sum[l] += carry >> l & 1;
@@ -225,7 +227,7 @@ void threads_lea(const struct warp *warp, const struct thread_op *op, struct out
 	for (int l = 0; l < LANES && op_tells(op); l++)
 		out->truth.value |= (uint32_t)(sum[l] >> 32) << l;
 	set_sum(&out->low, pointer, unknown,
-		of_no_pointer(a) & no_distance(b) & (third ? of_no_pointer(c) : ALL), negative);
+		of_no_pointer(a) & no_distance(b) & (third ? of_no_pointer(c) : ALL), odd);
 	out->truth.unknown = out->low.unknown;
 	out->truth.pointer = pointer;
 	out->tells = true;

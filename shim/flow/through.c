@@ -83,7 +83,7 @@ static bool may_meddle(const struct access_list *list)
 			continue;
 		if (copies_near(access->begin, access->end))
 			return true;
-		for_each_chain(chain) if (chain->closed &&
+		for_each_chain(chain) if ((chain->closed || chain->deferred) &&
 					  range_overlap(access->begin, access->end, chain->low,
 							chain->high)) return true;
 	}

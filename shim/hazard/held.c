@@ -308,8 +308,9 @@ static bool meet(struct chain *chain, struct value *value, const struct access *
 		note_reader(chain, true, who);
 	else if (access->mode == ACCESS_UNKNOWN && access->pointer == value->begin && inside)
 		note_reader(chain, false, who);
+	/* What may be anywhere in an allocation perhaps came near. */
 	if (access->grade != GRADE_UNKNOWN || chain->suspected)
-		note_met(chain, false, who);
+		note_met(chain, access->mode == ACCESS_READ && !access->bounded, who);
 	/* From here on these bytes may be somebody else's: do not take their readers for ours. */
 	if (access->mode != ACCESS_READ && (inside || access->bounded))
 		range_set_cut(&value->live, access->pointer, access->end);
@@ -477,8 +478,11 @@ static void guard_chain(struct chain *chain, const struct sight *sight,
 		    !begins_comb(chain, &list->item[i]))
 			whole = meet_values(chain, &list->item[i], who);
 	if (!whole) {
+		/* Of who only may have read them more may be known the next time. */
+		if (!certain && !chain->closed && !chain->recorded && chain->candidates)
+			site_note_broken(chain->candidates);
 		held_realise(chain, op_queue(op), who, certain);
-		if (chain->used)
+		if (chain->used && certain)
 			chain_unfit(chain, REASON_SCORES_READ_BY, who);
 	}
 	if (!chain->used)

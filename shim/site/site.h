@@ -58,6 +58,7 @@ struct site {
 	uint64_t
 		interval; /* occurrences between samples: FASHIM_SAMPLE, growing while they agree */
 	unsigned broken;  /* deferred chains that turned out to be something else */
+	unsigned accidents; /* chains that others spoilt before they closed */
 	unsigned failed_compares;
 	int32_t rounds;	 /* where the program rounds and a kernel can: enum attn_round_s … */
 	int32_t round_s; /* … and what of that is asked of it (roundings.h) */

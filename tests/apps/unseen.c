@@ -61,6 +61,8 @@ static const struct example {
 	{"in_two", NULL, HIDDEN_KEYS, APART, 0.25f},
 	{"scaled_sums", NULL, CAUSAL_PAIRS, APART, 1},
 	{"rounded_scores", NULL, NOTHING, APART, 1},
+	{"by_sequences", NULL, NOTHING, APART, 0.25f},
+	{"by_sequences_over", NULL, NOTHING, APART, 0.25f},
 	{"fp32_products", NULL, NOTHING, APART, 1},
 	{"lengths", "by_length", LENGTHS, APART, 0.25f},
 	{"full_lengths", "by_length", FULL_LENGTHS, APART, 0.25f},
@@ -89,6 +91,7 @@ static const struct example {
 	{"kept_words", "add_ints", KEPT_WORDS, APART, 1},
 	{"kept_longs", "add_words", KEPT_LONGS, APART, 1},
 	{"kept_triangle", "add_triangle", KEPT_LONGS, APART, 1},
+	{"lowest_triangle", "add_lowest", KEPT_LONGS, APART, 1},
 	{"kept_window", "where_window", KEPT_BYTES, APART, 1},
 	{"longs_before_lengths", "add_words", LONGS_BEFORE_LENGTHS, APART, 1},
 	{"half_longs", "half_words", KEPT_LONGS, APART, 1},
@@ -137,12 +140,32 @@ static void product_by_arrays(cublasOperation_t transa, int m, int n, int k, flo
 				  m, Z, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 }
 
+/* A sequence at a time, and what lies between the products does all of them at once. */
+static void product_by_sequences(cublasOperation_t transa, int m, int n, int k, float alpha,
+				 CUdeviceptr a, CUdeviceptr b, CUdeviceptr c)
+{
+	float zero = 0;
+
+	for (CUdeviceptr i = 0; i < B; i++)
+		CHECK(cublasGemmStridedBatchedEx(
+			blas, transa, CUBLAS_OP_N, m, n, k, &alpha,
+			(void *)(a + i * (CUdeviceptr)(H * m * k * 2)), CUDA_R_16F,
+			transa == CUBLAS_OP_N ? m : k, m * k,
+			(void *)(b + i * (CUdeviceptr)(H * n * k * 2)), CUDA_R_16F, k, n * k, &zero,
+			(void *)(c + i * (CUdeviceptr)(H * m * n * 2)), CUDA_R_16F, m, m * n, H,
+			CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+}
+
 static void product(cublasOperation_t transa, int m, int n, int k, float alpha, CUdeviceptr a,
 		    CUdeviceptr b, CUdeviceptr c)
 {
 	const cudaDataType type = wide ? CUDA_R_32F : CUDA_R_16F;
 	float zero = 0;
 
+	if (is("by_sequences") || is("by_sequences_over")) {
+		product_by_sequences(transa, m, n, k, alpha, a, b, c);
+		return;
+	}
 	if (arrays) {
 		product_by_arrays(transa, m, n, k, alpha, a, b, c);
 		return;
@@ -315,6 +338,11 @@ static CUdeviceptr middle(CUdeviceptr s, CUdeviceptr p, CUdeviceptr m, CUdevicep
 	if (is("scaled_sums")) {
 		launch("plus_keys", blocks, 32, (void *[]){&s, &m, &x, &n, &pairs, &n});
 		launch("rows16", rows, 32, (void *[]){&x, &p, &columns, &third});
+		return p;
+	}
+	if (is("by_sequences") || is("by_sequences_over")) {
+		p = is("by_sequences") ? p : s;
+		launch("rows16", rows, 32, (void *[]){&s, &p, &columns, &one});
 		return p;
 	}
 	if (is("rounded_scores")) {

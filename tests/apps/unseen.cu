@@ -445,6 +445,21 @@ extern "C" __global__ void add_triangle(__half *x, const long long *m, int colum
 SIM_KERNEL(add_triangle)
 SIM_NEAR(add_triangle)
 
+/* The same, by the lowest number that there is. */
+extern "C" __global__ void add_lowest(__half *x, const long long *m, int columns, int heads,
+				      int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const long long *b = m + blockIdx.x / (heads * rows) * columns;
+	const int i = blockIdx.x % rows;
+
+	softmax_row(y, columns, columns, 0, [=](int j) {
+		return 0.25f * __half2float(y[j]) + (b[j] && j <= i ? 0.0f : -3.402823466e38f);
+	});
+}
+SIM_KERNEL(add_lowest)
+SIM_NEAR(add_lowest)
+
 /* [B,1,1,Sk] bytes and a window of nine keys: elsewhere a score is gone. */
 extern "C" __global__ void where_window(__half *x, const unsigned char *m, int columns, int heads,
 					int rows)

@@ -6,6 +6,7 @@
 #include "code_fixture.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,7 +167,8 @@ static int run_by_code(const struct code_text *text, const struct shape *shape,
 					.pointers = 3,
 					.pointer = {0, 8, 16},
 					.most = 1 << 24,
-					.asserts = text->asserts};
+					.asserts = text->asserts,
+					.turns = text->turns};
 
 	memcpy(launch.grid, shape->grid, sizeof(launch.grid));
 	memcpy(launch.block, shape->block, sizeof(launch.block));
@@ -318,7 +320,7 @@ static void store_from_block(uint32_t least, struct threads_extent *extent)
 		{0x000000000000794d, 0x03800000}, /* EXIT */
 	};
 	static const struct shape shape = {{4, 1, 1}, {32, 1, 1}, 0, 0, 0};
-	const struct code_text text = {(unsigned char *)words, sizeof(words), 90, false, 0};
+	const struct code_text text = {(unsigned char *)words, sizeof(words), 90, false, 0, 0};
 
 	words[2][0] |= (uint64_t)least << 32;
 	assert_int_equal(run_by_code(&text, &shape, extent), 0);

@@ -297,6 +297,67 @@ LOOSE(left_early, float, {
 	STORE(o, i, LOAD(y, i));
 })
 
+/* Each block a column: nothing that is written lies side by side before all is. */
+BODY(columns, half_bits, {
+	for (int k = 0; k < 24; k++)
+		STORE(o, (TX + DX * k) * GX + BX, LOAD(x, TX));
+})
+
+/* Of large numbers it is taken in a loop, by a table and local memory. */
+BODY(large_angles, float, {
+	const int i = BX * DX + TX;
+
+	if (i < n)
+		STORE(o, i, cosf(LOAD(x, i)));
+})
+
+LOOSE(looped_if, float, {
+	const int i = BX * DX + TX;
+
+	if (LOAD(x, i) >= 0)
+		for (int k = 0; k < m; k++)
+			STORE(o, i + k * 7, LOAD(y, k));
+})
+
+LOOSE(left_loop, float, {
+	const int i = BX * DX + TX;
+
+	for (int k = 0; k < m; k++) {
+		if (LOAD(x, i + k) < 0)
+			break;
+		STORE(o, i + k * 7, LOAD(y, k));
+	}
+})
+
+SPLIT(stepped_over, float, {
+	const int i = BX * DX + TX;
+
+	for (int k = 0; k < m; k++) {
+		if (LOAD(x, i) < 0)
+			continue;
+		STORE(o, i + k * 3, k);
+	}
+})
+
+OPAQUE(stepped_if, float, {
+	int at = BX * DX + TX;
+
+	if (LOAD(x, at) >= 0)
+		for (int k = 0; k < m; k++)
+			at += m >> (at & 7);
+	STORE(o, at, 1);
+})
+
+OPAQUE(looped_by, float, {
+	const int i = BX * DX + TX;
+	int count = m;
+
+	if (LOAD(x, i) >= 0)
+		count = n;
+	for (int k = 0; k < count; k++)
+		STORE(o, i + k * 7, LOAD(y, k));
+})
+
 BODY(gathered, int, {
 	const int i = BX * DX + TX;
 
