@@ -369,8 +369,8 @@ void fit_check(const struct fit_grid *grid, const struct observation *run,
 
 		expect_row(grid, run, model, r, expected);
 		for (int64_t j = 0; j < grid->Sk; j++) {
-			double off = fabs((double)p[j] - expected[j]) /
-				     (expected[j] * step + 0x1p-24);
+			double off =
+				fabs((double)p[j] - expected[j]) / (expected[j] * step + 0x1p-24);
 
 			if (isnan(expected[j]) && sees_nothing(grid, p)) /* asked apart */
 				break;

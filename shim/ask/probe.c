@@ -192,9 +192,10 @@ static bool is_row_of(const struct probe *probe, uint64_t bytes, int type)
 }
 
 /* Are zeros and ones all that there is, rather than lengths of `words` bytes, or (*perhaps) at
- * least enough for a row of keys? What lies behind a mask may look like lengths, too. */
+ * least enough for a row of keys? What lies behind a mask may look like lengths, too. `blank`:
+ * these are zeros, so that there must be more: of the first sequence nothing may be hidden. */
 static bool look_for_flags(const struct probe *probe, struct probe_input *input, uint64_t room,
-			   uint64_t words, bool *perhaps)
+			   uint64_t words, bool blank, bool *perhaps)
 {
 	bool found = false;
 
@@ -205,7 +206,7 @@ static bool look_for_flags(const struct probe *probe, struct probe_input *input,
 		input->flags[n] = is_floating(type) ? 0 : flags_prefix(probe, input, room, type);
 		found |= input->flags[n] >= FLAGS_LEAST &&
 			 (input->flags[n] > words ||
-			  (input->flags[n] == words && type != ATTN_BOOL));
+			  (input->flags[n] == words && type != ATTN_BOOL && !blank));
 		*perhaps |= is_row_of(probe, input->flags[n], type);
 	}
 	return found;
@@ -245,15 +246,17 @@ static void look_at(const struct probe *probe, struct probe_input *input)
 	const uint64_t room = mirrors_room(&probe->mirrors, input->begin);
 	const struct fit_grid *grid = &probe->grid;
 	uint64_t most = (uint64_t)(grid->Z * grid->Sq * grid->Sk) * 4;
-	bool blank, perhaps;
+	bool blank, perhaps, flags;
 	uint64_t bytes;
 
 	most = most < room ? most : room;
 	bytes = prefix(probe, input, most < 4 * FIT_WORDS ? most : 4 * FIT_WORDS, -1, &blank);
-	if (bytes >= 4 ? !blank : look_for_flags(probe, input, room, 0, &perhaps)) {
+	blank = blank && bytes >= 4;
+	flags = look_for_flags(probe, input, room, bytes >= 4 ? bytes : 0, blank, &perhaps);
+	if (flags || (bytes >= 4 && !blank)) {
 		input->bytes = bytes;
 		input->is = PROBE_FLAGS;
-		if (bytes >= 4 && !look_for_flags(probe, input, room, bytes, &perhaps))
+		if (bytes >= 4 && !flags)
 			*(perhaps ? &input->otherwise : &input->is) = PROBE_LENGTHS;
 		if (bytes >= 4 && !keep_words(probe, input))
 			input->is = PROBE_UNKNOWN;

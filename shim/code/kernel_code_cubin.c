@@ -534,14 +534,13 @@ static uint32_t deeds_of_kernel(struct cubin *cubin, unsigned section, bool trac
  * it lies elsewhere. */
 static uint32_t find_linked(const struct cubin *cubin, const char *name, uint64_t bytes)
 {
-	const Elf64_Sym *symbol;
+	const unsigned bank = cubin->bank;
 	uint64_t where;
-	size_t i = 0, at;
 
-	for (; cubin->bank && relocation_of(cubin, cubin->bank, i, &where, &at); i++)
-		if (at < cubin->symbols && (symbol = &cubin->symbol[at])->st_size == bytes &&
-		    (symbol->st_shndx == SHN_UNDEF) == !bytes &&
-		    !strcmp(symbol_name(cubin, symbol), name))
+	for (size_t i = 0, at; bank && relocation_of(cubin, bank, i, &where, &at); i++)
+		if (at < cubin->symbols && cubin->symbol[at].st_size == bytes &&
+		    (cubin->symbol[at].st_shndx == SHN_UNDEF) == !bytes &&
+		    !strcmp(symbol_name(cubin, &cubin->symbol[at]), name))
 			return where < UINT16_MAX ? (uint32_t)where + 1 : 0;
 	return 0;
 }
@@ -554,15 +553,13 @@ static bool keep_text(const struct cubin *cubin, unsigned section, struct code_t
 				.turns = find_linked(cubin, "__cudart_i2opi_f", CODE_TURNS)};
 	const unsigned char *code = content(cubin, section, &own.bytes);
 	uint64_t where;
-	size_t symbol;
 
 	if (!code || text->several)
 		return true;
-	own.code = malloc(own.bytes);
-	if (!own.code)
+	if (!(own.code = malloc(own.bytes)))
 		return false;
 	memcpy(own.code, code, own.bytes);
-	for (size_t i = 0; relocation_of(cubin, section, i, &where, &symbol); i++)
+	for (size_t i = 0, at; relocation_of(cubin, section, i, &where, &at); i++)
 		own.several |= where > own.bytes || own.bytes - where < INSTRUCTION ||
 			       !made_leave_open(own.code + where);
 	code_text_put(text, &own);
@@ -575,8 +572,7 @@ int code_read_cubin(const unsigned char *image, size_t bytes, struct code_table 
 	struct cubin cubin;
 	int result = cubin_open(&cubin, image, bytes);
 
-	if (!result && cubin.sm < 75)
-		result = -EINVAL;
+	result = !result && cubin.sm < 75 ? -EINVAL : result;
 	for (size_t i = 0; !result && i < cubin.symbols; i++) {
 		const Elf64_Sym *symbol = &cubin.symbol[i];
 		const char *name = symbol_name(&cubin, symbol);
@@ -589,8 +585,7 @@ int code_read_cubin(const unsigned char *image, size_t bytes, struct code_table 
 			read_layout(&cubin, symbol->st_shndx, &layout);
 		deeds = deeds_of_kernel(&cubin, symbol->st_shndx,
 					!table->wanted || !strcmp(name, table->wanted));
-		/* Paths are followed from where the section begins. */
-		if (symbol->st_value)
+		if (symbol->st_value) /* paths are followed from where the section begins */
 			deeds |= CODE_UNPROVEN;
 		if (table->text && !symbol->st_value && !strcmp(name, table->wanted) &&
 		    !keep_text(&cubin, symbol->st_shndx, table->text))

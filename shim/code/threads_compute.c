@@ -322,7 +322,7 @@ bool threads_computes(const struct thread_op *op)
 		return op_bits(op, 24, 8) == NO_VALUE && op_bits(op, 64, 27) == 0x1ff;
 	case P2R: /* of the lowest byte */
 	case R2P:
-		return !op_bits(op, 64, 32);
+		return !(uint32_t)op->in.high;
 	case I2F:
 	case MUFU:
 	case F2I:

@@ -34,6 +34,7 @@ enum filling {
 	KEPT_LONGS,
 	LONGS_BEFORE_LENGTHS, /* that are somebody else's */
 	COUNTED_LONGS,	      /* later on, some are 2 */
+	HIDDEN_LATER,	      /* bytes of keys: none of the first sequence */
 	HIDDEN_BYTES,	      /* of pairs */
 	KEPT_FLOATS,	      /* of pairs; later on, some are other numbers */
 	KEPT_CORNER,	      /* the same, in the corner of a larger square of halves */
@@ -87,6 +88,7 @@ static const struct example {
 	{"cut", "cut", NOTHING, APART, 1},
 	{"kept_bytes", "where_keys", KEPT_BYTES, APART, 1},
 	{"near_bytes", "where_near", KEPT_BYTES, APART, 1},
+	{"hidden_later", "hide_keys", HIDDEN_LATER, APART, 1},
 	{"hidden_bytes", "hide_pairs", HIDDEN_BYTES, APART, 1},
 	{"kept_words", "add_ints", KEPT_WORDS, APART, 1},
 	{"kept_longs", "add_words", KEPT_LONGS, APART, 1},
@@ -215,6 +217,8 @@ static void upload_flags(CUdeviceptr to, int r)
 		longs[i] = words[i] = seen && (i < KEYS || r < REPETITIONS - 3);
 		if (example->filling == KEPT_BYTES)
 			flags[i] = longs[i] != 0;
+		if (example->filling == HIDDEN_LATER)
+			flags[i] = i >= KEYS && !longs[i] && r < REPETITIONS - 3;
 		if (example->filling == COUNTED_LONGS && r >= REPETITIONS - 3 && i % 7 == 3)
 			longs[i] *= 2;
 	}

@@ -403,6 +403,19 @@ extern "C" __global__ void where_near(__half *x, const unsigned char *m, int col
 SIM_KERNEL(where_near)
 SIM_NEAR(where_near)
 
+/* [B,1,1,Sk] bytes hide. */
+extern "C" __global__ void hide_keys(__half *x, const unsigned char *m, int columns, int heads,
+				     int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const unsigned char *b = m + blockIdx.x / (heads * rows) * columns;
+
+	softmax_row(y, columns, columns, 0,
+		    [=](int j) { return b[j] ? -INFINITY : 0.25f * __half2float(y[j]); });
+}
+SIM_KERNEL(hide_keys)
+SIM_NEAR(hide_keys)
+
 /* [1,1,Sq,Sk] bytes hide. */
 extern "C" __global__ void hide_pairs(__half *x, const unsigned char *m, int columns, int heads,
 				      int rows)

@@ -263,6 +263,7 @@ static const struct unseen {
 	{"cut", 12, NULL},
 	{"kept_bytes", 12, NULL},
 	{"near_bytes", 0, "not_explained"},
+	{"hidden_later", 12, NULL},
 	{"hidden_bytes", 12, NULL},
 	{"kept_words", 12, NULL},
 	{"kept_longs", 12, NULL},
