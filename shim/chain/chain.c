@@ -428,7 +428,8 @@ static void outside_value(struct chain *chain, struct step *step, const struct a
 static void check_within(struct chain *chain, const struct access *access, uint64_t begin,
 			 uint64_t end)
 {
-	if (access->bounded && (access->begin < begin || access->end > end))
+	if (access->bounded && access->grade <= GRADE_RULED &&
+	    (access->begin < begin || access->end > end))
 		chain_unfit(chain, REASON_UNACCOUNTED_POINTER, "more than the scores");
 }
 

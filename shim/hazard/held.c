@@ -479,8 +479,10 @@ static void guard_chain(struct chain *chain, const struct sight *sight,
 			whole = meet_values(chain, &list->item[i], who);
 	if (!whole) {
 		/* Of who only may have read them more may be known the next time. */
-		if (!certain && !chain->closed && !chain->recorded && chain->candidates)
+		if (!certain && !chain->closed && !chain->recorded && chain->candidates) {
 			site_note_broken(chain->candidates);
+			log_decline(REASON_SCORES_READ_BY, who);
+		}
 		held_realise(chain, op_queue(op), who, certain);
 		if (chain->used && certain)
 			chain_unfit(chain, REASON_SCORES_READ_BY, who);

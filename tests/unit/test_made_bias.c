@@ -173,21 +173,21 @@ static void test_flags_beyond(void **state)
 	given.spec.window_left = 5;
 	given.spec.window_shift = 1;
 	given.spec.bias[0] =
-		(struct attn_tensor){.base = 1, .stride = {core.Sk, 0, 0, 1}, .dtype = ATTN_F16};
+		(struct attn_tensor){.base = 1, .stride = {0, core.Sk, 0, 1}, .dtype = ATTN_F16};
 	close_chain();
 	assert_int_equal(args.spec.window_left, ATTN_NO_WINDOW);
 	assert_int_equal(args.spec.window_right, ATTN_NO_WINDOW);
 	assert_int_equal(identity_extent(&given, &args, chain, 1, &keys),
-			 (uint64_t)(args.B * core.Sk));
+			 (uint64_t)(core.H * core.Sk));
 	assert_true(made_bias_place(chain, &args, &given));
-	assert_int_equal(chain->complement.count, args.B * core.Sq * core.Sk);
+	assert_int_equal(chain->complement.count, core.H * core.Sq * core.Sk);
 	assert_int_equal(chain->complement.keys, core.Sk);
-	assert_int_equal(chain->complement.heads, 1);
-	assert_int_equal(chain->complement.stride[0], core.Sk);
+	assert_int_equal(chain->complement.heads, core.H);
+	assert_int_equal(chain->complement.stride[1], core.Sk);
 	assert_int_equal(chain->complement.stride[2], 0);
 	assert_int_equal(chain->complement.first, core.Sk - core.Sq - 5);
 	assert_int_equal(chain->complement.last, core.Sk - core.Sq);
-	assert_stride(&args.spec.bias[0], core.Sq * core.Sk, 0, core.Sk, 1);
+	assert_stride(&args.spec.bias[0], 0, core.Sq * core.Sk, core.Sk, 1);
 	made_bias_put(chain);
 	assert_int_equal(below.scratch, 0);
 }
