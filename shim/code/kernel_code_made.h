@@ -15,6 +15,8 @@
 /* Its lowest nine bits, of those that something special is done about; kernel_code.def has all. */
 enum {
 	MOV = 0x002,
+	P2R = 0x003,
+	R2P = 0x004,
 	CS2R = 0x005,
 	SEL = 0x007,
 	ISETP = 0x00c,
@@ -27,8 +29,6 @@ enum {
 	SHF = 0x019,
 	SGXT = 0x01a,
 	PLOP3 = 0x01c,
-	P2R = 0x003,
-	R2P = 0x004,
 	IMAD = 0x024,
 	IMAD_WIDE = 0x025,
 	IMAD_HIGH = 0x027,

@@ -29,7 +29,7 @@ static void read_bank(const struct thread_program *program, unsigned at, struct 
 	spread(lanes, 0);
 	if (at % 4 == 0 && at < 24) {
 		spread(lanes, at < 12 ? launch->block[at / 4] : launch->grid[at / 4 - 3]);
-	} else if (at == 0x28) {
+	} else if (at == 0x28) { /* what R1 is made of, on all architectures */
 		spread(lanes, STACK_TOP);
 		lanes->pointer = STACK;
 		lanes->based = ALL;
