@@ -76,10 +76,12 @@ bool measure_fill_scores(const struct measuring *session, unsigned seed);
 /* Number `pass` of MEASURE_PASSES. */
 bool measure_pass(struct measuring *session, int pass);
 
-/* ---- measure_holes.c */
+/* ---- measure_behind.c */
 
 /* Says of each step whether it writes behind P (beyond). */
 bool measure_behind(struct measuring *session);
+
+/* ---- measure_holes.c */
 
 /* Says of each subject of known length whether bytes in between are not written (sparse). */
 bool measure_holes(struct measuring *session);

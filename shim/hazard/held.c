@@ -10,6 +10,7 @@
 #include "shim/base/cost.h"
 #include "shim/real/driver_context.h"
 #include "shim/op/graph.h"
+#include "shim/hazard/comb.h"
 #include "shim/hazard/in_order.h"
 #include "shim/gpu/late.h"
 #include "shim/log/decline.h"
@@ -370,82 +371,8 @@ static bool meet_values(struct chain *chain, const struct access *access, const 
 	return true;
 }
 
-/* ---- every other element -------------------------------------------------------------------- */
-
-/* The first of two launches that overwrite values by turns: it is not made up for, since the second
- * is as good as there; rerun.c leaves alone what it wrote. Where a value ends in the midst of two
- * elements, it is as any other. */
-static bool begins_comb(struct chain *chain, const struct access *access)
-{
-	const uint64_t pair = 2ull * access->comb;
-	bool any = false;
-
-	if (!chain->closed || chain->recorded || !pair || chain->comb.width ||
-	    !driver.cuMemcpy2DAsync_v2)
-		return false;
-	for (int i = 0; i < chain->value_count; i++)
-		for_each_range(r, &chain->values[i].live) {
-			if (!range_overlap(r->begin, r->end, access->begin, access->end))
-				continue;
-			any = true;
-			if ((r->begin > access->begin && (r->begin - access->begin) % pair) ||
-			    (r->end < access->end && (r->end - access->begin) % pair))
-				return false;
-		}
-	if (any)
-		chain->comb = (struct comb){access->begin, access->end, access->comb};
-	return any;
-}
-
-/* The second: from one element later on, or earlier. */
-static bool ends_comb(const struct comb *comb, const struct access *access)
-{
-	return access->mode == ACCESS_WRITE && access->bounded && access->comb == comb->width &&
-	       access->end - access->begin == comb->end - comb->begin &&
-	       (access->begin == comb->begin + comb->width ||
-		access->begin + comb->width == comb->begin);
-}
-
-static bool forget_both_halves(struct chain *chain, const struct access *access)
-{
-	const uint64_t begin =
-		access->begin < chain->comb.begin ? access->begin : chain->comb.begin;
-	const uint64_t end = access->end > chain->comb.end ? access->end : chain->comb.end;
-
-	for (int i = 0; i < chain->value_count; i++)
-		if (range_set_cut(&chain->values[i].live, begin, end) < 0)
-			return false;
-	return true;
-}
-
-/* Where every other element is the program's, an op must overwrite the others, or all, or keep
- * away. False: the chain's values must be made real first. */
-static bool meet_comb(struct chain *chain, const struct access_list *list)
-{
-	struct comb *comb = &chain->comb;
-	const struct access *second = NULL;
-	bool over = false, broken = false;
-
-	for (int i = 0; i < list->count && comb->width; i++) {
-		const struct access *access = &list->item[i];
-
-		if (!range_overlap(access->begin, access->end, comb->begin, comb->end))
-			continue;
-		if (ends_comb(comb, access))
-			second = access;
-		else if (access->mode == ACCESS_WRITE && access->begin <= comb->begin &&
-			 access->sure_end >= comb->end)
-			over = true;
-		else
-			broken = true;
-	}
-	broken |= second && !broken && !forget_both_halves(chain, second);
-	if (broken && chain->deferred)
-		return false;
-	if (broken || over || second)
-		comb->width = 0;
-	return true;
-}
+/* ---- ops --------------------------------------------------------------------------------------
+ */
 
 static void guard_chain(struct chain *chain, const struct sight *sight,
 			const struct access_list *list, bool executed)
@@ -466,7 +393,7 @@ static void guard_chain(struct chain *chain, const struct sight *sight,
 			held_realise(chain, op_queue(op), who, false);
 		return;
 	}
-	whole = meet_comb(chain, list);
+	whole = comb_meet(chain, list);
 	for (int i = 0; i < list->count && whole; i++)
 		if ((list->item[i].mode & ACCESS_READ) || !list->item[i].bounded) {
 			whole = meet_values(chain, &list->item[i], who);
@@ -475,7 +402,7 @@ static void guard_chain(struct chain *chain, const struct sight *sight,
 		}
 	for (int i = 0; i < list->count && whole; i++)
 		if (list->item[i].mode == ACCESS_WRITE && list->item[i].bounded &&
-		    !begins_comb(chain, &list->item[i]))
+		    !comb_begins(chain, &list->item[i]))
 			whole = meet_values(chain, &list->item[i], who);
 	if (!whole) {
 		/* Of who only may have read them more may be known the next time. */

@@ -443,32 +443,31 @@ extern "C" __global__ void add_words(__half *x, const long long *m, int columns,
 SIM_KERNEL(add_words)
 SIM_NEAR(add_words)
 
-/* The same, and so are keys beyond the query. */
-extern "C" __global__ void add_triangle(__half *x, const long long *m, int columns, int heads,
-					int rows)
+static __device__ void hide_triangle(__half *x, const long long *m, int columns, int heads,
+				     int rows, float hidden)
 {
 	__half *y = x + (long long)blockIdx.x * columns;
 	const long long *b = m + blockIdx.x / (heads * rows) * columns;
 	const int i = blockIdx.x % rows;
 
 	softmax_row(y, columns, columns, 0, [=](int j) {
-		return 0.25f * __half2float(y[j]) + (b[j] && j <= i ? 0.0f : -65504.0f);
+		return 0.25f * __half2float(y[j]) + (b[j] && j <= i ? 0.0f : hidden);
 	});
+}
+
+/* The same, and so are keys beyond the query; then by the lowest number that there is. */
+extern "C" __global__ void add_triangle(__half *x, const long long *m, int columns, int heads,
+					int rows)
+{
+	hide_triangle(x, m, columns, heads, rows, -65504.0f);
 }
 SIM_KERNEL(add_triangle)
 SIM_NEAR(add_triangle)
 
-/* The same, by the lowest number that there is. */
 extern "C" __global__ void add_lowest(__half *x, const long long *m, int columns, int heads,
 				      int rows)
 {
-	__half *y = x + (long long)blockIdx.x * columns;
-	const long long *b = m + blockIdx.x / (heads * rows) * columns;
-	const int i = blockIdx.x % rows;
-
-	softmax_row(y, columns, columns, 0, [=](int j) {
-		return 0.25f * __half2float(y[j]) + (b[j] && j <= i ? 0.0f : -3.402823466e38f);
-	});
+	hide_triangle(x, m, columns, heads, rows, -3.402823466e38f);
 }
 SIM_KERNEL(add_lowest)
 SIM_NEAR(add_lowest)

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Values of which the program overwrites every other element, and then the others.
+ */
+#include "shim/hazard/comb.h"
+
+#include "shim/real/driver.h"
+
+bool comb_begins(struct chain *chain, const struct access *access)
+{
+	const uint64_t pair = 2ull * access->comb;
+	bool any = false;
+
+	if (!chain->closed || chain->recorded || !pair || chain->comb.width ||
+	    !driver.cuMemcpy2DAsync_v2)
+		return false;
+	for (int i = 0; i < chain->value_count; i++)
+		for_each_range(r, &chain->values[i].live) {
+			if (!range_overlap(r->begin, r->end, access->begin, access->end))
+				continue;
+			any = true;
+			if ((r->begin > access->begin && (r->begin - access->begin) % pair) ||
+			    (r->end < access->end && (r->end - access->begin) % pair))
+				return false;
+		}
+	if (any)
+		chain->comb = (struct comb){access->begin, access->end, access->comb};
+	return any;
+}
+
+/* The second: from one element later on, or earlier. */
+static bool ends_comb(const struct comb *comb, const struct access *access)
+{
+	return access->mode == ACCESS_WRITE && access->bounded && access->comb == comb->width &&
+	       access->end - access->begin == comb->end - comb->begin &&
+	       (access->begin == comb->begin + comb->width ||
+		access->begin + comb->width == comb->begin);
+}
+
+static bool forget_both_halves(struct chain *chain, const struct access *access)
+{
+	const uint64_t begin =
+		access->begin < chain->comb.begin ? access->begin : chain->comb.begin;
+	const uint64_t end = access->end > chain->comb.end ? access->end : chain->comb.end;
+
+	for (int i = 0; i < chain->value_count; i++)
+		if (range_set_cut(&chain->values[i].live, begin, end) < 0)
+			return false;
+	return true;
+}
+
+bool comb_meet(struct chain *chain, const struct access_list *list)
+{
+	struct comb *comb = &chain->comb;
+	const struct access *second = NULL;
+	bool over = false, broken = false;
+
+	for (int i = 0; i < list->count && comb->width; i++) {
+		const struct access *access = &list->item[i];
+
+		if (!range_overlap(access->begin, access->end, comb->begin, comb->end))
+			continue;
+		if (ends_comb(comb, access))
+			second = access;
+		else if (access->mode == ACCESS_WRITE && access->begin <= comb->begin &&
+			 access->sure_end >= comb->end)
+			over = true;
+		else
+			broken = true;
+	}
+	broken |= second && !broken && !forget_both_halves(chain, second);
+	if (broken && chain->deferred)
+		return false;
+	if (broken || over || second)
+		comb->width = 0;
+	return true;
+}
