@@ -11,7 +11,7 @@
  *     where sum_d of either sign that is beyond `overflow` counts as infinite, if that is not 0
  *     x          = round_5( softcap * round_4( tanh( round_3( x / softcap ))))  if softcap != 0
  *     x          = round( x + bias_scale[n] * bias[n][b,h,i,j] )    for each bias in use
- *     x          = mask_value          where the boolean mask says so; before the late biases
+ *     x          = mask_value          where a boolean mask says so; before the late biases
  *     x          = window_value        where j lies outside the window of row i
  *     x          = -inf                where j >= lengths[b,h,i]
  *     P[b,h,i,:] = softmax(x[b,h,i,:] and sinks[b,h,i], as one more score)
@@ -155,6 +155,9 @@ struct attn_spec {
 	struct attn_tensor mask; /* [B,H,Sq,Sk], ATTN_BOOL */
 	int32_t mask_keeps;	 /* 1: nonzero means keep; 0: nonzero means replace by mask_value */
 	float mask_value;
+	struct attn_tensor mask_also; /* hides by the same number what it says. No kernel looks at
+					 it: complement.h makes one of two */
+	int32_t mask_also_keeps;
 	int32_t late_biases; /* so many of bias[], the last ones, are added after the mask: 0: all
 				before it, ATTN_MAX_BIAS: all after it */
 

@@ -4,6 +4,7 @@
  * own, written out as the bias that the kernels here take. A program that adds in 16 bits also
  * takes the difference and the product in them. Or numbers of which zero, or all others, hide
  * a key, perhaps beside a triangle that does; or a bias whose numbers are raised to a least one.
+ * Two masks that hide by the same number become one.
  */
 #include "kernels/complement.h"
 #include "kernels/device.cuh"
@@ -35,11 +36,15 @@ static __device__ bool is_shown(const struct complement_args &a, int64_t n)
 
 	const int64_t j = n % a.keys, row = n / a.keys;
 	const int64_t i = row % a.rows, head = row / a.rows;
+	const int64_t b = head / a.heads, h = head % a.heads;
 
+	if (a.also && (j >= a.width || is_set(a.also,
+					      b * a.also_stride[0] + h * a.also_stride[1] +
+						      i * a.also_stride[2] + j * a.also_stride[3],
+					      ATTN_BOOL) != (a.also_keeps != 0)))
+		return false;
 	return j >= i + a.first && j <= i + a.last &&
-	       is_set(a.in,
-		      head / a.heads * a.stride[0] + head % a.heads * a.stride[1] +
-			      i * a.stride[2] + j * a.stride[3],
+	       is_set(a.in, b * a.stride[0] + h * a.stride[1] + i * a.stride[2] + j * a.stride[3],
 		      a.in_dtype) == keeps;
 }
 
@@ -50,6 +55,10 @@ extern "C" __global__ void __launch_bounds__(COMPLEMENT_THREADS)
 
 	for (int64_t n = (int64_t)blockIdx.x * COMPLEMENT_THREADS + threadIdx.x; n < a.count;
 	     n += step) {
+		if (a.also) {
+			((unsigned char *)a.out)[n] = !is_shown(a, n);
+			continue;
+		}
 		if (a.flags == COMPLEMENT_KEEPS || a.flags == COMPLEMENT_HIDES) {
 			store_to((char *)a.out, n, a.out_dtype, is_shown(a, n) ? 0.0f : a.weight);
 			continue;

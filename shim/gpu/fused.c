@@ -264,7 +264,7 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 	struct attn_args laid;
 	bool captured;
 	uint64_t rows;
-	int error = fused_load(context, variant);
+	int error = args->spec.mask_also.base ? -EINVAL : fused_load(context, variant);
 
 	if (error)
 		return error;

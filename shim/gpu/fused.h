@@ -48,7 +48,7 @@ uint64_t fused_scratch(CUcontext context, const struct attn_variant *variant,
  * there is none for these: they do without, or cannot be made. */
 void fused_lend(uint64_t address);
 
-/* -EAGAIN, too: as fused_load(). */
+/* -EAGAIN, too: as fused_load(). -EINVAL: of two masks none was made (made_bias.h). */
 int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
 		    const struct attn_args *args);
 int fused_reference(CUcontext context, CUstream stream, const struct reference_args *args);

@@ -145,10 +145,50 @@ static bool complement_place(struct chain *chain, struct attn_args *args)
 	return make_of(chain, bias, args);
 }
 
+/* Two masks become one, in rows that begin on 16 bytes. */
+static bool masks_place(struct chain *chain, struct attn_args *args)
+{
+	struct attn_tensor *mask = &args->spec.mask;
+	const struct attn_tensor *also = &args->spec.mask_also;
+	const bool batches = mask->stride[0] || also->stride[0],
+		   heads = mask->stride[1] || also->stride[1];
+	const int64_t pitch = (args->Sk + 15) / 16 * 16;
+	struct complement_args *both = &chain->complement;
+
+	if (!also->base)
+		return true;
+	*both = (struct complement_args){.in = mask->base,
+					 .out = both->out,
+					 .in_dtype = ATTN_BOOL,
+					 .out_dtype = ATTN_BOOL,
+					 .flags = args->spec.mask_keeps ? COMPLEMENT_KEEPS
+									: COMPLEMENT_HIDES,
+					 .heads = heads ? args->H : 1,
+					 .rows = args->Sq,
+					 .keys = (int32_t)pitch,
+					 .first = -(int64_t)args->Sq,
+					 .last = args->Sk,
+					 .also = also->base,
+					 .also_keeps = args->spec.mask_also_keeps,
+					 .width = args->Sk};
+	memcpy(both->stride, mask->stride, sizeof(both->stride));
+	memcpy(both->also_stride, also->stride, sizeof(both->also_stride));
+	both->count = (batches ? args->B : 1) * both->heads * args->Sq * pitch;
+	both->out = room_for(chain, both->out, (uint64_t)both->count);
+	args->spec.mask =
+		(struct attn_tensor){.base = both->out,
+				     .stride = {batches ? both->heads * args->Sq * pitch : 0,
+						heads ? args->Sq * pitch : 0, pitch, 1},
+				     .dtype = ATTN_BOOL};
+	args->spec.mask_keeps = 0;
+	args->spec.mask_also.base = 0;
+	return both->out != 0;
+}
+
 bool made_bias_place(struct chain *chain, struct attn_args *args, const struct identity *identity)
 {
 	if (slopes_place(chain, args, identity) && flags_place(chain, args, identity) &&
-	    floor_place(chain, args) && complement_place(chain, args))
+	    floor_place(chain, args) && complement_place(chain, args) && masks_place(chain, args))
 		return true;
 	made_bias_put(chain);
 	return false;

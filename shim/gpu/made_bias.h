@@ -3,7 +3,7 @@
  * Biases that no memory of the program's holds, as its own kernel computes them on the way: slopes
  * (ALiBi) times the distance of query and key, masks of ones where a key is shown. They are made in
  * memory of ours, and what they are made of is read on the device each time: the program may have
- * changed it.
+ * changed it. So is one mask of two.
  *
  * All functions: flow lock held.
  */

@@ -176,7 +176,7 @@ static enum reason apply_softmax_bias(struct walk *walk, const struct step *step
 	const bool made = meaning->shown_by_ones;
 	enum reason reason;
 
-	if (walk->columns != walk->args->Sk)
+	if (walk->columns != walk->args->Sk || (made && spec->mask_also.base))
 		return stop(walk, REASON_MASK_FORM, step->name);
 	reason = add_bias(walk, step, &meaning->views[2], made ? 1 : meaning->added,
 			  meaning->summed);
@@ -425,7 +425,9 @@ static enum reason walk_steps(struct walk *walk)
 		if (walk->softmax && (walk->dtype == ATTN_F16 || walk->dtype == ATTN_BF16) &&
 		    args->spec.round_p == ATTN_F32)
 			args->spec.round_p = walk->dtype; /* and widened again, for PV in fp32 */
-		spec_store_fill(walk);
+		if (!walk->softmax)
+			args->spec.mask_value =
+				spec_fill_stored(args->spec.mask_value, walk->dtype);
 	}
 	if (reason == REASON_NONE && walk->columns - args->Sk != chain->further)
 		return stop(walk, REASON_MASK_FORM,
@@ -461,6 +463,8 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 		return reason;
 	if (walk.unknown && args->spec.scales.base) /* what data tell of it is true only now */
 		return stop(&walk, REASON_SCALARS_ON_DEVICE, "beside an unknown kernel");
+	if (walk.unknown && args->spec.mask_also.base)
+		return stop(&walk, REASON_MASK_FORM, "two masks beside an unknown kernel");
 	detail[0] = '\0';
 	args->spec.round_s = spec_rounding(&walk);
 	overflow = spec_overflow(&walk);
@@ -482,6 +486,7 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 		spec_settle_heads(&args->spec.bias[i], walk.H);
 	spec_settle_heads(&args->spec.scales, walk.H);
 	spec_settle_heads(&args->spec.mask, walk.H);
+	spec_settle_heads(&args->spec.mask_also, walk.H);
 	spec_settle_heads(&args->spec.sinks, walk.H);
 	if (walk.unknown) {
 		*by_data = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps by which a boolean mask hides scores: with a number in their place, or in the softmax.
+ * Steps by which a boolean mask hides scores: with a number in their place, or in the softmax; the
+ * padding, and after it what a query may not see.
  */
 #include <math.h>
 
@@ -11,6 +12,40 @@
 static double lowest(int dtype)
 {
 	return dtype == ATTN_F16 ? -65504 : dtype == ATTN_BF16 ? -0x1.fep127 : SPEC_FLOOR;
+}
+
+/* A second mask that hides by the same number is as good as one that hides what either does. A bias
+ * between them would be hidden by the second alone. */
+static enum reason hide_also(struct walk *walk, const struct step *step, const struct view *view,
+			     const struct ref *ref, bool keeps)
+{
+	struct attn_spec *spec = &walk->args->spec;
+	const float value =
+		spec_fill_stored((float)step->meaning.scalar, step->meaning.views[0].dtype);
+	enum reason reason;
+
+	if (spec->mask_also.base || spec->late_biases || value != spec->mask_value)
+		return stop(walk, REASON_MASK_FORM, step->name);
+	walk->mask = -1;
+	spec->mask_also_keeps = keeps;
+	reason = set_tensor(walk, step, view, &spec->mask_also, ref->index);
+	if (reason == REASON_NONE && (spec->mask_also.batches || spec->mask.batches))
+		return stop(walk, REASON_MASK_FORM, "masks of windows, one after the other");
+	return reason;
+}
+
+/* The scores become the step's number where its mask says so. */
+static enum reason hide(struct walk *walk, const struct step *step, const struct view *view,
+			const struct ref *ref, bool keeps)
+{
+	struct attn_spec *spec = &walk->args->spec;
+
+	if (walk->masked)
+		return hide_also(walk, step, view, ref, keeps);
+	walk->masked = true;
+	spec->mask_keeps = keeps;
+	spec->mask_value = (float)step->meaning.scalar;
+	return set_tensor(walk, step, view, &spec->mask, ref->index);
 }
 
 /* The probabilities of what was hidden become 0 once more. For rows of which a key is left they are
@@ -39,35 +74,30 @@ static enum reason apply_mask_again(struct walk *walk, const struct step *step,
 
 enum reason spec_apply_mask(struct walk *walk, const struct step *step)
 {
-	struct attn_spec *spec = &walk->args->spec;
 	const struct meaning *meaning = &step->meaning;
 	const struct ref *ref;
 
-	if ((walk->masked && !walk->softmax) || meaning->view_count != 3)
+	if (meaning->view_count != 3)
 		return stop(walk, REASON_MASK_FORM, step->name);
 	ref = ref_of(step, meaning->views[2].where);
 	if (!ref || ref->kind != REF_INPUT || meaning->views[2].dtype != ATTN_BOOL)
 		return stop(walk, REASON_MASK_FORM, step->name);
 	if (walk->softmax)
 		return apply_mask_again(walk, step, ref);
-	walk->masked = true;
 	walk->mask = ref->index;
 	walk->lowest = meaning->scalar <= lowest(meaning->views[0].dtype);
-	spec->mask_keeps = meaning->keeps;
-	spec->mask_value = (float)meaning->scalar;
-	return set_tensor(walk, step, &meaning->views[2], &spec->mask, ref->index);
+	return hide(walk, step, &meaning->views[2], ref, meaning->keeps);
 }
 
 /* where(mask, x, number) or where(mask, number, x): the number is in device memory, and known. */
 enum reason spec_apply_where(struct walk *walk, const struct step *step)
 {
-	struct attn_spec *spec = &walk->args->spec;
 	const struct meaning *meaning = &step->meaning;
 	const struct ref *mask, *scores;
 
 	if (rows_apply_safe(walk, step))
 		return REASON_NONE;
-	if (walk->softmax || walk->masked || meaning->view_count != 4)
+	if (walk->softmax || meaning->view_count != 4)
 		return stop(walk, REASON_MASK_FORM, step->name);
 	if (meaning->constant <= 0)
 		return stop(walk, meaning->constant ? REASON_SCALARS_ON_DEVICE : REASON_MASK_FORM,
@@ -77,10 +107,7 @@ enum reason spec_apply_where(struct walk *walk, const struct step *step)
 	if (!mask || mask->kind != REF_INPUT || meaning->views[1].dtype != ATTN_BOOL ||
 	    !is_scores(walk, scores))
 		return stop(walk, REASON_MASK_FORM, step->name);
-	walk->masked = true;
-	spec->mask_keeps = meaning->constant == 3;
-	spec->mask_value = (float)meaning->scalar;
-	return set_tensor(walk, step, &meaning->views[1], &spec->mask, mask->index);
+	return hide(walk, step, &meaning->views[1], mask, meaning->constant == 3);
 }
 
 /* Softmax over the keys that a mask leaves: with -inf where it is true. */

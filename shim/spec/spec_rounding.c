@@ -21,16 +21,14 @@ static bool is_narrow(int dtype)
 	return dtype == ATTN_F16 || dtype == ATTN_BF16;
 }
 
-void spec_store_fill(struct walk *walk)
+float spec_fill_stored(float value, int dtype)
 {
 	/* half a unit above the largest number */
-	const float beyond = walk->dtype == ATTN_F16	? 65520.0f
-			     : walk->dtype == ATTN_BF16 ? 0x1.ffp127f
-							: INFINITY;
-	float *value = &walk->args->spec.mask_value;
+	const float beyond = dtype == ATTN_F16	  ? 65520.0f
+			     : dtype == ATTN_BF16 ? 0x1.ffp127f
+						  : INFINITY;
 
-	if (!walk->softmax && fabsf(*value) >= beyond)
-		*value = copysignf(INFINITY, *value);
+	return fabsf(value) >= beyond ? copysignf(INFINITY, value) : value;
 }
 
 /* fp16 rounds 65520 and more to an infinity, so that a sum in fp32 that is larger than the number

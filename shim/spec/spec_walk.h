@@ -83,8 +83,9 @@ void spec_settle_heads(struct attn_tensor *tensor, int64_t H);
 /* GEMM1 added to what lay in its output: a bias with the scores' own layout. */
 void spec_set_preload(struct walk *walk);
 
-/* The fill, where the scores now are: in 16 bits what is too large for them is infinite. */
-void spec_store_fill(struct walk *walk);
+/* A number that is filled in, as scores of a type hold it: in 16 bits what is too large for them is
+ * infinite. */
+float spec_fill_stored(float value, int dtype);
 
 /* What the chain rounds on its way, as a set of enum attn_round_s; 0 where kernels do not round
  * like that. */

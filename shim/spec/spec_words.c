@@ -58,6 +58,9 @@ void spec_describe_mask(const struct attn_args *args, char *text, size_t size)
 		if (spec->mask.base && i == ATTN_MAX_BIAS - spec->late_biases && used < size)
 			used += (size_t)describe(args, &spec->mask, used ? " + mask" : "mask",
 						 text + used, size - used);
+		if (spec->mask_also.base && i == ATTN_MAX_BIAS - spec->late_biases && used < size)
+			used += (size_t)describe(args, &spec->mask_also, " + mask", text + used,
+						 size - used);
 		if (i < ATTN_MAX_BIAS && spec->bias[i].base && used < size)
 			used += (size_t)describe(args, &spec->bias[i], used ? " + bias" : "bias",
 						 text + used, size - used);

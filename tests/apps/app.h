@@ -44,7 +44,8 @@ struct app {
 		softmax_sums;
 	struct {
 		CUfunction scale, copy, fill, add_strided, copy_strided, softmax;
-		bool used; /* the launches below go to these */
+		CUfunction masked_fill; /* NULL until it is needed */
+		bool used;		/* the launches below go to these */
 	} aten;
 	struct app_blas call;
 	cublasHandle_t blas;

@@ -56,6 +56,20 @@ void aten_add_mask(struct app *app, CUdeviceptr out, CUdeviceptr in, CUdeviceptr
 		   (void *[]){&count, &l});
 }
 
+void aten_masked_fill(struct app *app, CUdeviceptr scores, CUdeviceptr mask, const unsigned size[3],
+		      const unsigned stride[2], float value)
+{
+	struct aten_filled l =
+		aten_filling(scores, scores, mask, size, stride, float_to_f16(value));
+	int count = (int)(size[0] * size[1] * size[2]);
+
+	if (!app->aten.masked_fill)
+		CHECK(cuModuleGetFunction(&app->aten.masked_fill, app->module,
+					  TEXT(ATEN_MASKED_FILL)));
+	app_launch(app, app->aten.masked_fill, ((unsigned)count + 127) / 128, 128,
+		   (void *[]){&count, &l});
+}
+
 static void copy_strided(struct app *app, int count, struct aten_strided2 l)
 {
 	app_launch(app, app->aten.copy_strided, ((unsigned)count + 127) / 128, 128,

@@ -13,6 +13,10 @@ void aten_load_functions(struct app *app);
 void aten_scale(struct app *app, CUdeviceptr out, CUdeviceptr in, float factor, size_t n);
 void aten_add_mask(struct app *app, CUdeviceptr out, CUdeviceptr in, CUdeviceptr mask, size_t n,
 		   size_t period);
+/* Of scores [heads,rows,columns], size[] in this order, what a mask of bytes hides that has such
+ * strides in head and row, in place. The one of them that has no other shape. */
+void aten_masked_fill(struct app *app, CUdeviceptr scores, CUdeviceptr mask, const unsigned size[3],
+		      const unsigned stride[2], float value);
 void aten_softmax(struct app *app, CUdeviceptr out, CUdeviceptr in, size_t rows, int columns);
 void aten_copy(struct app *app, CUdeviceptr out, CUdeviceptr in, size_t n);
 void aten_split_heads(struct app *app, CUdeviceptr out, CUdeviceptr in, int rows, int heads,

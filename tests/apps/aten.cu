@@ -65,6 +65,20 @@ extern "C" __global__ void ATEN_ADD_STRIDED(int n, struct aten_strided3 l)
 }
 NAMED_KERNEL(ATEN_ADD_STRIDED)
 
+/* out = mask ? value : in, each with strides of its own */
+extern "C" __global__ void ATEN_MASKED_FILL(int n, struct aten_filled l)
+{
+	long long i = INDEX;
+
+	if (i < n)
+		*(unsigned short *)(l.at[0] + offset_of(&l.calculator, l.strides, 3, 0, i)) =
+			l.at[2][offset_of(&l.calculator, l.strides, 3, 2, i)]
+				? l.value
+				: *(unsigned short *)(l.at[1] +
+						      offset_of(&l.calculator, l.strides, 3, 1, i));
+}
+NAMED_KERNEL(ATEN_MASKED_FILL)
+
 /* out = in, each with strides of its own: what contiguous() launches */
 extern "C" __global__ void ATEN_COPY_STRIDED(int n, struct aten_strided2 l)
 {

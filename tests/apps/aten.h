@@ -24,6 +24,8 @@
 	_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_22gpu_kernel_impl_nocastINS0_13BinaryFunctorIN3c104HalfES5_S5_NS0_15binary_internal10DivFunctorIS5_EEEEEEvRNS_18TensorIteratorBaseERKT_EUliE_EEviT1_
 #define ATEN_COPY_STRIDED                                                                          \
 	_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_22gpu_kernel_impl_nocastIZZZNS0_23direct_copy_kernel_cudaERNS_18TensorIteratorBaseEENKUlvE1_clEvENKUlvE8_clEvEUlN3c104HalfEE_EEvS4_RKT_EUliE_EEviT1_
+#define ATEN_MASKED_FILL                                                                           \
+	_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_22gpu_kernel_impl_nocastIZZZNS0_44_GLOBAL__N__50c743a2_11_Indexing_cu_89862edb18masked_fill_kernelERNS_14TensorIteratorERKN3c106ScalarEENKUlvE_clEvENKUlvE9_clEvEUlNS6_4HalfEbE_EEvRNS_18TensorIteratorBaseERKT_EUliE_EEviT1_
 #define ATEN_SOFTMAX                                                                               \
 	_ZN2at6native12_GLOBAL__N_120softmax_warp_forwardIN3c104HalfES4_fLi7ELb0ELb0EEEvPT0_PKT_iiiPKbib
 #define ATEN_SCALE_F32                                                                             \
@@ -84,6 +86,14 @@ struct aten_strided3 {
 	char *at[3];
 	float factor; /* of the second addend */
 	unsigned char nothing[12];
+};
+
+struct aten_filled { /* out, in, mask */
+	struct aten_calculator calculator;
+	unsigned strides[75];
+	char *at[3];
+	unsigned short value; /* fp16 */
+	unsigned char nothing[6];
 };
 
 #endif

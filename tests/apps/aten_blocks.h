@@ -10,11 +10,13 @@
 #include <cuda.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "tests/apps/aten.h"
 
 static_assert(sizeof(struct aten_strided2) == 536, "as traced");
 static_assert(sizeof(struct aten_strided3) == 648, "as traced");
+static_assert(sizeof(struct aten_filled) == 640, "as traced");
 
 /* Fills the block with what nobody set; returns it. */
 static inline void *aten_unset(void *block, size_t bytes)
@@ -72,6 +74,27 @@ static inline struct aten_strided3 aten_masked(CUdeviceptr out, CUdeviceptr in, 
 	l.at[1] = aten_pointer(in);
 	l.at[2] = aten_pointer(mask);
 	l.factor = 1;
+	return l;
+}
+
+/* Scores [heads,rows,columns] of fp16, and a mask of bytes with such strides in head and row. */
+static inline struct aten_filled aten_filling(CUdeviceptr out, CUdeviceptr in, CUdeviceptr mask,
+					      const unsigned size[3], const unsigned stride[2],
+					      unsigned short value)
+{
+	const unsigned row = size[2] * 2, all = row * size[1];
+	const unsigned strides[9] = {2, 2, 1, row, row, stride[1], all, all, stride[0]};
+	struct aten_filled l;
+
+	aten_unset(&l, sizeof(l));
+	l.calculator.dims = 0;
+	for (int d = 2; d >= 0; d--)
+		aten_dimension(&l.calculator, size[d]);
+	memcpy(l.strides, strides, sizeof(strides));
+	l.at[0] = aten_pointer(out);
+	l.at[1] = aten_pointer(in);
+	l.at[2] = aten_pointer(mask);
+	l.value = value;
 	return l;
 }
 

@@ -3,8 +3,10 @@
  * Attention said in other words: a bias that lies in S before QK^T is added to it, tensors with
  * channels first, constants that live in device memory.
  */
+#include "app_aten.h"
 #include "hazards.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* S = alpha QK^T + beta S */
@@ -126,6 +128,45 @@ static void lower_triangle(void)
 	bench_close(&b);
 }
 
+/* Padding, other in each head, and then what comes after a query: one fill after the other. From
+ * the eighth repetition on the padding is another; all of one head is padding unless that is -inf.
+ */
+static void filled_twice(float first, float second)
+{
+	unsigned char padding[8192], after[8192];
+	CUdeviceptr hidden, later;
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	const struct app_shape z = b.shape;
+	const unsigned size[3] = {(unsigned)z.heads, (unsigned)z.rows, (unsigned)z.columns};
+
+	assert(z.heads * z.columns <= 8192 && z.rows * z.columns <= 8192);
+	hidden = app_alloc(sizeof(padding));
+	later = app_alloc(sizeof(after));
+	for (int n = 0; n < z.rows * z.columns; n++)
+		after[n] = n % z.columns > n / z.columns;
+	CHECK(cuMemcpyHtoD(later, after, sizeof(after)));
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		for (int n = 0; n < z.heads * z.columns; n++)
+			padding[n] =
+				(n % z.columns) % 5 > 2 + r / 8 || (n < z.columns && !isinf(first));
+		if (r % 8 == 0)
+			CHECK(cuMemcpyHtoD(hidden, padding, sizeof(padding)));
+		chain_open(&b, &b.t);
+		app_scale(&b.app, b.t.x, b.t.s, 0.25f, b.scores);
+		aten_masked_fill(&b.app, b.t.x, hidden, size, (unsigned[]){size[2], 0}, first);
+		aten_masked_fill(&b.app, b.t.x, later, size, (unsigned[]){0, size[2]}, second);
+		app_softmax(&b.app, b.t.p, b.t.x, (size_t)z.heads * z.rows, z.columns);
+		chain_close(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (late(r))
+			observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
 /* Scores so large that O hangs on how fp16 rounds them: once as QK^T, once when they are scaled.
  * Where kernels without a rule round is not known: they get small ones. */
 static void large_scores(void)
@@ -197,6 +238,9 @@ static void rows_decided(struct bench *b, int r)
 	observe_o(b, &masked, r);
 }
 
+CASE(filled_twice_lowest, filled_twice(-65504, -65504))
+CASE(filled_twice_infinite, filled_twice(-INFINITY, -INFINITY))
+CASE(filled_twice_otherwise, filled_twice(-65504, -30000))
 CASE(bias_in_s, preloaded(NULL, NULL))
 CASE(bias_in_p, preloaded(NULL, in_s))
 CASE(bias_overwritten, preloaded(clear_s, NULL))
@@ -206,6 +250,9 @@ const struct hazard hazards_forms[] = {
 	ONCE(bias_in_p, "the same, and softmax is in place"),
 	ONCE(bias_overwritten, "the same, and S is cleared before P.V"),
 	EACH(second_output, "softmax writes the sums of its rows too"),
+	ONCE(filled_twice_lowest, "two masks one after the other, of the lowest number"),
+	ONCE(filled_twice_infinite, "the same of -inf"),
+	ONCE(filled_twice_otherwise, "the same of two numbers"),
 	ONCE(lower_triangle, "softmax writes P up to the diagonal alone"),
 	ONCE(large_scores, "O hangs on how the scores are rounded"),
 	EACH(steep_after_flat, "the same, of queries that were replaced"),

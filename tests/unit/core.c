@@ -23,12 +23,6 @@ static const char tanh_name[] =
 	"_ZN2at6native29vectorized_elementwise_kernelILi8EZZZNS0_16tanh_kernel_cudaERNS_"
 	"18TensorIterator"
 	"BaseEENKUlvE0_clEvENKUlvE1_clEvEUlN3c104HalfEE_St5arrayIPcLm2EEEEviT0_T1_";
-static const char masked_fill_name[] =
-	"_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_22gpu_kernel_impl_nocastIZZZNS0_44_"
-	"GLOBAL__N__"
-	"50c743a2_11_Indexing_cu_89862edb18masked_fill_kernelERNS_"
-	"14TensorIteratorERKN3c106ScalarEENKUlvE_"
-	"clEvENKUlvE9_clEvEUlNS6_4HalfEbE_EEvRNS_18TensorIteratorBaseERKT_EUliE_EEviT1_";
 static const char log_softmax_name[] = "_ZN43_GLOBAL__N__b6de9c8c_10_SoftMax_cu_9f978f6320softmax_"
 				       "warp_forwardIN3c104HalfES2_fLi7ELb1E"
 				       "Lb0EEEvPT0_PKT_iiiPKbib";
@@ -337,7 +331,7 @@ struct op core_masked_fill(uint64_t out, uint64_t in, uint64_t mask, uint16_t va
 	const unsigned period = (unsigned)(core.Sq * core.Sk);
 	const unsigned strides[2][3] = {{2, 2, 1}, {period * 2, period * 2, 0}};
 
-	return core_strided(masked_fill_name, 3, 2, (unsigned[]){period, (unsigned)core.H},
+	return core_strided(TEXT(ATEN_MASKED_FILL), 3, 2, (unsigned[]){period, (unsigned)core.H},
 			    &strides[0][0], (uint64_t[]){out, in, mask}, &value, 2);
 }
 

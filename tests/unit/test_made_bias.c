@@ -235,6 +235,37 @@ static void test_cut_out(void **state)
 	assert_int_equal(end_with(chain, op, &given), REASON_UNACCOUNTED_POINTER);
 }
 
+/* Two masks: one, of both their shapes. */
+static void test_two_masks(void **state)
+{
+	const int64_t pitch = (core_begin(), (core.Sk + 15) / 16 * 16);
+
+	chain = begin();
+	join(chain, core_masked_fill(core.x, core.s, CORE_OTHER, 0xfbff));
+	join(chain, core_masked_fill(core.x, core.x, core.mask, 0xfbff));
+	join(chain, core_softmax(core.p, core.x));
+	assert_int_equal(end_with(chain, core_context(), NULL), REASON_NONE);
+	args.spec.mask_also.stride[1] = core.Sk;
+	args.spec.mask_also.stride[2] = 0;
+	args.spec.mask_also_keeps = 1;
+	assert_true(made_bias_place(chain, &args, NULL));
+	assert_int_equal(chain->complement.in, CORE_OTHER);
+	assert_int_equal(chain->complement.flags, COMPLEMENT_HIDES);
+	assert_int_equal(chain->complement.also, core.mask);
+	assert_int_equal(chain->complement.also_keeps, 1);
+	assert_int_equal(chain->complement.width, core.Sk);
+	assert_int_equal(chain->complement.keys, pitch);
+	assert_int_equal(chain->complement.heads, core.H);
+	assert_int_equal(chain->complement.count, core.H * core.Sq * pitch);
+	assert_stride(&args.spec.mask, 0, core.Sq * pitch, pitch, 1);
+	assert_int_equal(args.spec.mask.base, chain->complement.out);
+	assert_int_equal(args.spec.mask_also.base, 0);
+	assert_int_equal(args.spec.mask_keeps, 0);
+	assert_true(args.spec.mask_value == -65504);
+	made_bias_put(chain);
+	assert_int_equal(below.scratch, 0);
+}
+
 static void test_no_room(void **state)
 {
 	identify(1, 0, 1);
@@ -254,11 +285,11 @@ static void test_no_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_of_heads), cmocka_unit_test(test_forms),
-		cmocka_unit_test(test_computed), cmocka_unit_test(test_origin),
-		cmocka_unit_test(test_flags),	 cmocka_unit_test(test_flags_beyond),
-		cmocka_unit_test(test_mask),	 cmocka_unit_test(test_cut_out),
-		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_of_heads),  cmocka_unit_test(test_forms),
+		cmocka_unit_test(test_computed),  cmocka_unit_test(test_origin),
+		cmocka_unit_test(test_flags),	  cmocka_unit_test(test_flags_beyond),
+		cmocka_unit_test(test_mask),	  cmocka_unit_test(test_cut_out),
+		cmocka_unit_test(test_two_masks), cmocka_unit_test(test_no_room),
 	};
 
 	return CORE_MAIN("made_bias", tests);

@@ -427,6 +427,54 @@ static void test_masked_by_another(void **state)
 	assert_int_not_equal(end(chain), REASON_NONE);
 }
 
+/* Two masks hide by one number what either hides. */
+static void test_two_masks(void **state)
+{
+	const uint64_t other = CORE_OTHER + 0x10000, third = CORE_OTHER + 0x20000;
+
+	core_begin();
+	assert_int_equal(FINISHED(core_masked_fill(core.x, core.s, CORE_OTHER, 0xfbff),
+				  core_masked_fill(core.x, core.x, other, 0xfbff)),
+			 REASON_NONE);
+	assert_int_equal(args.spec.mask.base, CORE_OTHER);
+	assert_int_equal(args.spec.mask_also.base, other);
+	assert_true(args.spec.mask_value == -65504);
+	/* by two numbers; where one is scaled in between, too */
+	assert_int_equal(FINISHED(core_masked_fill(core.x, core.s, CORE_OTHER, 0xfbff),
+				  core_masked_fill(core.x, core.x, other, 0xfc00)),
+			 REASON_MASK_FORM);
+	assert_int_equal(FINISHED(core_masked_fill(core.x, core.s, CORE_OTHER, 0xfbff),
+				  core_scale(core.x, core.x, 0.5f),
+				  core_masked_fill(core.x, core.x, other, 0xfbff)),
+			 REASON_MASK_FORM);
+	assert_int_equal(FINISHED(core_masked_fill(core.x, core.s, CORE_OTHER, 0xfc00),
+				  core_scale(core.x, core.x, 0.5f),
+				  core_masked_fill(core.x, core.x, other, 0xfc00)),
+			 REASON_NONE);
+	/* what is added in between is hidden by the second alone; what is before or behind is not
+	 */
+	assert_int_equal(FINISHED(core_masked_fill(core.x, core.s, CORE_OTHER, 0xfbff),
+				  core_add_mask(core.x, core.x, core.mask),
+				  core_masked_fill(core.x, core.x, other, 0xfbff)),
+			 REASON_MASK_FORM);
+	assert_int_equal(FINISHED(core_add_mask(core.x, core.s, core.mask),
+				  core_masked_fill(core.x, core.x, CORE_OTHER, 0xfbff),
+				  core_masked_fill(core.x, core.x, other, 0xfbff)),
+			 REASON_NONE);
+	assert_int_equal(args.spec.late_biases, 0);
+	/* three */
+	assert_int_equal(FINISHED(core_masked_fill(core.x, core.s, CORE_OTHER, 0xfbff),
+				  core_masked_fill(core.x, core.x, other, 0xfbff),
+				  core_masked_fill(core.x, core.x, third, 0xfbff)),
+			 REASON_MASK_FORM);
+	/* whose weights are made 0 again behind the softmax */
+	assert_int_equal(ENDED(core_masked_fill(core.x, core.s, CORE_OTHER, 0xfbff),
+			       core_masked_fill(core.x, core.x, other, 0xfbff),
+			       core_softmax(core.p, core.x),
+			       core_masked_fill(core.p, core.p, other, 0)),
+			 REASON_MASK_FORM);
+}
+
 static void test_forms_denied(void **state)
 {
 	struct chain *chain;
@@ -436,10 +484,6 @@ static void test_forms_denied(void **state)
 	for (uint64_t i = 0; i < 3; i++)
 		join(chain, core_add_mask(core.x, i ? core.x : core.s, CORE_OTHER + 0x10000 * i));
 	assert_int_equal(finish(chain), REASON_MASK_FORM);
-	/* two masks */
-	assert_int_equal(FINISHED(core_masked_fill(core.x, core.s, CORE_OTHER, 0xfc00),
-				  core_masked_fill(core.x, core.x, CORE_OTHER + 0x10000, 0xfc00)),
-			 REASON_MASK_FORM);
 	/* a bias on P */
 	assert_int_equal(
 		ENDED(core_softmax(core.p, core.s), core_add_mask(core.p, core.p, core.mask)),
@@ -515,6 +559,7 @@ int main(void)
 		cmocka_unit_test(test_softmax_mask),
 		cmocka_unit_test(test_softmax_mask_denied),
 		cmocka_unit_test(test_bias_after_mask),
+		cmocka_unit_test(test_two_masks),
 		cmocka_unit_test(test_forms_denied),
 		cmocka_unit_test(test_whole_numbers),
 		cmocka_unit_test(test_fill_overflows),
