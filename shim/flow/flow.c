@@ -97,12 +97,13 @@ static void leave_untold(void)
 	atomic_store_explicit(&watching, 1, memory_order_relaxed);
 }
 
-/* Exit handlers run in the order opposite to their registration, and this one was registered when
- * the program's libraries were long in use: their kernels and handles still work. What they would
- * see is made as they expect, and from then on everything passes: while libraries are taken down,
- * nothing of theirs may be launched. All of it, however large: a destructor that saves a result may
- * be among those that follow, and no value tells whether one will ask for it. */
-static void settle(void)
+static bool ever_taken; /* flow lock */
+
+/* The program is over: what it would see of what is held back is made as it expects, and from then
+ * on everything passes: while libraries are taken down, nothing of theirs may be launched. All of
+ * it, however large: a destructor that saves a result may be among those that follow, and no value
+ * tells whether one will ask for it. */
+static void settle(bool in_time)
 {
 	if (!flow_active() || !turn_ours())
 		return;
@@ -115,17 +116,28 @@ static void settle(void)
 		return;
 	}
 	enter();
-	settle_finally();
+	settle_finally(in_time);
 	turn_end();
 	leave();
 }
 
+void flow_exits(void)
+{
+	if (ever_taken)
+		settle(true);
+}
+
+/* By neither exit() nor main's return: error() ends a process, or its last thread. Parts of cuBLAS
+ * may be gone by now. */
+static void settle_late(void)
+{
+	settle(false);
+}
+
 static void settle_at_exit(void)
 {
-	static bool registered; /* flow lock */
-
-	if (!registered)
-		registered = atexit(settle) == 0;
+	if (!ever_taken)
+		ever_taken = atexit(settle_late) == 0;
 }
 
 /* At exit: takes in what came back and closes the log. */

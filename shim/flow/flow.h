@@ -34,6 +34,9 @@ enum flow flow_before(struct op *op);
 void flow_after(struct op *op);
 void flow_refused(struct op *op);
 
+/* exit() was called, or main returned; exit handlers and destructors come next. */
+void flow_exits(void);
+
 /* For driver functions nobody wrote a hook for: makes memory everywhere what it would be without
  * us. `name` is for the log. Cheap when nothing is held back. */
 void flow_flush(const char *name);

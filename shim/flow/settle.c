@@ -9,6 +9,7 @@
 
 #include "shim/ask/addresses.h"
 #include "shim/ask/extent.h"
+#include "shim/base/message.h"
 #include "shim/gpu/ahead.h"
 #include "shim/flow/capture.h"
 #include "shim/act/compare.h"
@@ -61,10 +62,14 @@ void settle_to_rest(const char *who)
 	reach_take_answers();
 }
 
-void settle_finally(void)
+void settle_finally(bool in_time)
 {
 	held_end();
-	make_real("exit");
+	if (in_time)
+		make_real("exit");
+	else if (held_count)
+		message_info("the process ends past exit(): scores that were held back are not "
+			     "computed");
 	drop_all_chains();
 }
 

@@ -19,8 +19,9 @@ void settle_and_forget(const char *who);
 /* Before ops go unseen for a while: what is known of memory may not hold behind them. */
 void settle_to_rest(const char *who);
 
-/* At the end of the process: counted for no site. */
-void settle_finally(void);
+/* At the end of the process: counted for no site. `in_time`: libraries are whole; else what is held
+ * back is lost. */
+void settle_finally(bool in_time);
 
 /* A context, stream, module or library is about to end. */
 void settle_teardown(const struct op *op);

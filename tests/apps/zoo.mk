@@ -7,7 +7,7 @@ ZOO_RUNS := $(addprefix $(ZOO):,replace replace@12.2 async poison compare audit 
               unseen@12.4 unseen@12.8 graphs programs)
 endif
 
-ZOO_APPS := forks waits collective unwound soak
+ZOO_APPS := forks waits collective unwound leaves soak
 APPS     += $(ZOO_APPS)
 $(foreach a,$(ZOO_APPS),$(eval $(call app,$(a))))
 apps-sim: $(foreach a,$(ZOO_APPS),$(O)/apps/sim/$(a) $(O)/apps/sim/$(a).kernels)

@@ -410,6 +410,32 @@ static void test_unwound(void **state)
 	free(log);
 }
 
+/* What is held back when a program leaves is there for its exit handlers, and is not computed with
+ * a library that was torn down: the simulated cuBLAS ends the process then. */
+static void test_leaves(void **state)
+{
+	static const char *const ways[] = {"return", "exit", "error"};
+	char *log = zoo_scratch("log");
+
+	for (int i = 0; i < 3; i++) {
+		const char *const argv[] = {"apps/sim/leaves", ways[i], NULL}, *const none[] = {
+										       NULL};
+		struct outcome plain, under;
+		struct verdict verdict;
+
+		zoo_run(&plain, argv, none, true);
+		assert_int_equal(WEXITSTATUS(plain.status), 3);
+		zoo_run_under(&under, argv, none, log);
+		print_message("# leaves %s: %s\n", ways[i], zoo_record_of(&verdict, log));
+		zoo_assert_same(&plain, &under, &verdict, false);
+		assert_int_equal(under.status, plain.status);
+		assert_true(verdict.replaced > 0);
+		zoo_free(&plain);
+		zoo_free(&under);
+	}
+	free(log);
+}
+
 /* With nothing to spend but what is spent once no kernel of ours is even loaded, and the log says
  * why. */
 static void test_budget_waits(void **state)
@@ -513,6 +539,7 @@ int zoo_programs(void)
 		cmocka_unit_test(test_waits_without_memory),
 		cmocka_unit_test(test_collective),
 		cmocka_unit_test(test_unwound),
+		cmocka_unit_test(test_leaves),
 		cmocka_unit_test(test_budget_waits),
 		cmocka_unit_test(test_budget_suffices),
 		cmocka_unit_test(test_budget_of_stand_in),
