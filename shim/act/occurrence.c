@@ -14,6 +14,7 @@
 #include "shim/act/replace.h"
 #include "shim/base/config.h"
 #include "shim/base/cost.h"
+#include "shim/chain/parts.h"
 #include "shim/gpu/ledger.h"
 #include "shim/gpu/timing.h"
 #include "shim/hazard/copies.h"
@@ -196,10 +197,11 @@ enum flow occurrence_open_captured(const struct sight *sight, bool origin)
 enum flow occurrence_open(const struct sight *sight)
 {
 	const enum config_mode mode = config()->mode;
+	const struct chain *before;
 	struct site_set set;
 	struct op *op = sight->op;
 	struct chain *chain;
-	bool affordable;
+	bool affordable, watch;
 
 	if (!chain_may_open(op)) {
 		held_guard(sight, NULL, true);
@@ -220,8 +222,11 @@ enum flow occurrence_open(const struct sight *sight)
 	compare_poll();
 	await_verdicts(op);
 	affordable = ledger_affords(LEDGER_WATCH);
-	if (mode == MODE_REPLACE && !(affordable && site_wants_watch(&op->gemm)) &&
-	    may_defer(op, &set) && !(due_for_sample(&set) && ledger_affords(LEDGER_COMPARE)))
+	before = parts_before(
+		op); /* of which this one may be another part: all or none is deferred */
+	watch = before ? !before->deferred : affordable && site_wants_watch(&op->gemm);
+	if (mode == MODE_REPLACE && !watch && may_defer(op, &set) &&
+	    (before || !(due_for_sample(&set) && ledger_affords(LEDGER_COMPARE))))
 		return defer_opening(sight, &set, false);
 	copies_needed(NULL, op->name); /* before the operands are an input of a chain */
 	held_guard(sight, NULL, true);
@@ -320,10 +325,11 @@ static void add_v(struct chain *chain, const struct op *op)
 
 	gemm_from_op(&gemm, &op->gemm);
 	matrix_extent(p_is_a ? &gemm.b : &gemm.a, gemm.batch, &begin, &end);
-	if (chain->deferred && !chain->captured && copies_absorb(chain, 2, begin, end))
+	if (chain->deferred && !chain->captured && op->gemm.parts <= 1 &&
+	    copies_absorb(chain, 2, begin, end))
 		return;
 	chain_add_input(chain, begin, end);
-	if (!chain->deferred)
+	if (!chain->deferred && op->gemm.parts <= 1)
 		chain->made_by[2] = copies_origin(chain, begin, end);
 }
 

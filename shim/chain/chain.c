@@ -3,6 +3,7 @@
  * Building chains out of ops. Nothing here calls the driver: the same code replays a trace.
  */
 #include "shim/chain/chain.h"
+#include "shim/chain/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,6 +203,7 @@ bool chain_relay(struct chain *chain, int n, const struct relayout *copy)
 
 void chain_free(struct chain *chain)
 {
+	parts_end(chain);
 	for (int i = 0; i < chain_live; i++)
 		if (chain_list[i] == chain) {
 			chain_list[i] = chain_list[--chain_live];

@@ -101,6 +101,10 @@ struct chain {
 	int preload;	  /* input that lies where S will: what GEMM1 adds to (beta); -1: none */
 	struct comb comb; /* closed */
 	struct op_gemm closer;
+	/* Of a closer in parts (parts.h): how many were taken in and not run, what of, and where
+	 * the second lies; the first is `closer` until there are all. */
+	int closing, closing_value;
+	struct op_gemm closer_second;
 	/* Operands A and B of GEMM1, and V. Deferred: inputs[relayed[n]] is what relay[n] would
 	 * have copied; -1: no copy was held back. made_by: number of the copy that made them; 0:
 	 * none. Deferred: of A and B alone. */
@@ -194,6 +198,13 @@ bool chain_extend(struct chain *chain, const struct sight *sight);
 
 /* Does the GEMM contract a value of the chain over its last dimension? Fills closer, p_value. */
 bool chain_close(struct chain *chain, const struct op *op);
+
+/* P, `further` columns wider than the scores, as `p` of a product says it? */
+bool chain_contracts_scores(const struct op_gemm *opener, const struct matrix *p, bool p_is_a,
+			    int64_t batch, int64_t *further);
+
+/* The length of a value that was a guess is known now. */
+void chain_settle_length(struct chain *chain, int index, uint64_t end);
 
 /* 0: the op does not close the chain; 1: it does, but between two dense layers there is no softmax;
  * 2: it does, and a softmax there is or may be. */

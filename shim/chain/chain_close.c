@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "shim/chain/chain.h"
+#include "shim/chain/parts.h"
 
 /* P^T seen as [Sk,Sq] lies exactly as the opening GEMM laid S^T, and softmax was over its rows: the
  * backward pass contracts P^T too, which has the softmax of a P. */
@@ -29,8 +30,8 @@ static bool contracts_transposed(const struct chain *chain, const struct matrix 
 
 /* P seen as [Sq,Sk] must lie exactly as the opening GEMM laid S: keys fastest, queries next, batch
  * last. *further: columns of each row beyond the keys. */
-static bool contracts_scores(const struct op_gemm *opener, const struct matrix *p, bool p_is_a,
-			     int64_t batch, int64_t *further)
+bool chain_contracts_scores(const struct op_gemm *opener, const struct matrix *p, bool p_is_a,
+			    int64_t batch, int64_t *further)
 {
 	int64_t keys = p_is_a ? p->cols : p->rows, queries = p_is_a ? p->rows : p->cols;
 	int64_t key_stride = p_is_a ? p->col_stride : p->row_stride;
@@ -70,7 +71,7 @@ static bool contracts(const struct chain *chain, const struct op *op, struct con
 
 		if (at < 0 || value->begin != p->base)
 			continue;
-		if (!contracts_scores(opener, p, side == 0, gemm.batch, &further)) {
+		if (!chain_contracts_scores(opener, p, side == 0, gemm.batch, &further)) {
 			transposed = contracts_transposed(chain, p, side == 0, gemm.batch);
 			further = 0;
 			if (!transposed)
@@ -87,18 +88,17 @@ static bool contracts(const struct chain *chain, const struct op *op, struct con
 	return false;
 }
 
-/* The length of a value that was a guess is known now. */
-static void settle_length(struct chain *chain, const struct contracted *p)
+void chain_settle_length(struct chain *chain, int index, uint64_t end)
 {
-	struct value *value = &chain->values[p->value];
+	struct value *value = &chain->values[index];
 
 	if (!value->provisional)
 		return;
-	value->end = p->end;
-	range_set_cut(&value->live, p->end, UINT64_MAX);
+	value->end = end;
+	range_set_cut(&value->live, end, UINT64_MAX);
 	for (int i = 0; i < chain->value_count; i++)
-		if (i != p->value)
-			range_set_cut(&chain->values[i].live, p->begin, p->end);
+		if (i != index)
+			range_set_cut(&chain->values[i].live, value->begin, end);
 	value->provisional = false;
 }
 
@@ -108,7 +108,7 @@ bool chain_close(struct chain *chain, const struct op *op)
 
 	if (!contracts(chain, op, &p))
 		return false;
-	settle_length(chain, &p);
+	chain_settle_length(chain, p.value, p.end);
 	chain->transposed = p.transposed;
 	chain->further = p.further;
 	chain->p_value = p.value;
@@ -133,6 +133,7 @@ void chain_end(struct chain *chain, struct site *site)
 {
 	chain->closed = true;
 	chain->site = site;
+	parts_end(chain);
 	chain_cut_output(chain);
 }
 
@@ -140,7 +141,7 @@ int chain_closeness(const struct chain *chain, const struct op *op)
 {
 	struct contracted p;
 
-	if (op->kind != OP_GEMM || !contracts(chain, op, &p))
+	if (op->kind != OP_GEMM || (!contracts(chain, op, &p) && !parts_fit(chain, op)))
 		return 0;
 	return chain->deferred || chain->softmax ? 2 : 1;
 }

@@ -123,6 +123,12 @@ static uint64_t sign_launch(uint64_t hash, const struct op_gemm *opener,
 	return hash_mix(hash, shared_bytes);
 }
 
+/* A step of so many products at once is no other's. */
+static uint64_t of_parts(const struct op_gemm *opener)
+{
+	return opener->parts > 1 ? (uint64_t)opener->parts << 32 : 0;
+}
+
 uint64_t chain_launch_key(const struct op_gemm *opener, const struct sight *sight)
 {
 	const struct function *function = sight->function;
@@ -130,8 +136,8 @@ uint64_t chain_launch_key(const struct op_gemm *opener, const struct sight *sigh
 
 	return function->bytes > CHAIN_PARAM_BYTES
 		       ? 0
-		       : sign_launch(hash_mix(0x6c61756e6368ull, function->id), opener, function,
-				     sight->params, launch->grid, launch->block,
+		       : sign_launch(hash_mix(0x6c61756e6368ull + of_parts(opener), function->id),
+				     opener, function, sight->params, launch->grid, launch->block,
 				     launch->shared_bytes, sight->list);
 }
 
@@ -143,7 +149,7 @@ bool chain_has_meaning(const struct meaning *meaning)
 uint64_t chain_sign(const struct op_gemm *opener, const struct step *step,
 		    const struct access_list *list)
 {
-	uint64_t hash = hash_mix(0x66617368696dull, step->meaning.role);
+	uint64_t hash = hash_mix(0x66617368696dull + of_parts(opener), step->meaning.role);
 
 	/* What a rule has no words for is never replaced: it needs no telling apart by its
 	 * constants. */

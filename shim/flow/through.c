@@ -20,7 +20,9 @@
 #include "shim/ask/overwrite.h"
 #include "shim/ask/reach.h"
 #include "shim/base/config.h"
+#include "shim/chain/parts.h"
 #include "shim/flow/capture.h"
+#include "shim/flow/in_parts.h"
 #include "shim/flow/onto.h"
 #include "shim/flow/record.h"
 #include "shim/flow/rest.h"
@@ -98,18 +100,24 @@ static bool may_be_step(const struct chain *reader)
 
 /* What is known of a kernel without a rule beside its pointers: all of it, where its code tells or
  * it is what a verified site does next; else how far it may reach. */
+static bool settle_extents(const struct sight *sight)
+{
+	struct access_list *list = sight->list;
+
+	if (sight->op->kind != OP_LAUNCH || !has_unknown(list))
+		return true;
+	const bool step = may_be_step(chain_reader(sight->op, list));
+
+	return (capture_under_way() || step || may_meddle(list)) && extent_refine(sight, step);
+}
+
 static void settle_unknown(const struct sight *sight)
 {
 	struct access_list *list = sight->list;
 	const struct site *model = NULL;
 	const struct chain *chain;
 
-	if (sight->op->kind != OP_LAUNCH || !has_unknown(list))
-		return;
 	chain = chain_reader(sight->op, list);
-	if ((capture_under_way() || may_be_step(chain) || may_meddle(list)) &&
-	    extent_refine(sight, may_be_step(chain)))
-		return;
 	if (chain && chain->deferred)
 		model = site_model(chain, chain_launch_key(&chain->steps[0].gemm, sight), list);
 	if (model) {
@@ -120,6 +128,16 @@ static void settle_unknown(const struct sight *sight)
 		overwrite_refine(sight);
 	if (config()->mode >= MODE_COMPARE && has_unknown(list))
 		reach_refine(sight, !capture_under_way());
+}
+
+/* All that there is to know of an op before it is asked about. */
+static void settle(const struct sight *sight)
+{
+	const bool known = settle_extents(sight);
+
+	in_parts_join(sight);
+	if (!known)
+		settle_unknown(sight);
 }
 
 /* An op that reads an open chain. Returns whether it is taken. */
@@ -146,6 +164,8 @@ static enum flow continue_chain(struct chain *chain, const struct sight *sight)
 			!chain->deferred || chain->recorded || op->kind == OP_GEMM ||
 				has_unknown(list));
 	if (op->kind == OP_GEMM) {
+		if (parts_fit(chain, op))
+			return in_parts_close(chain, sight);
 		if (chain_close(chain, op))
 			return occurrence_close(chain, sight);
 		if (!op->gemm.plain && op->gemm.batch > 1)
@@ -357,7 +377,7 @@ static enum flow ask_all(struct op *op)
 	else if (op->kind == OP_GEMM)
 		resolve_arrays(op);
 	sight = touch_see(op);
-	settle_unknown(sight);
+	settle(sight);
 	delivers = op->kind == OP_LAUNCH && comes_after_output(sight);
 	if (capture_takes(op))
 		return through_captured(sight);
@@ -468,7 +488,7 @@ void through_assembled(struct op *op)
 {
 	const struct sight *sight = touch_see(op);
 
-	settle_unknown(sight);
+	settle(sight);
 	through_captured(sight);
 }
 
@@ -490,6 +510,8 @@ enum flow through_before(struct op *op)
 {
 	enum flow flow = FLOW_PASS;
 
+	if (parts_wait())
+		in_parts_end(op);
 	if (record_wanted() && op->kind != OP_ALLOC)
 		record_op(op);
 	if (op->kind != OP_LAUNCH && op->kind != OP_ALLOC)

@@ -15,7 +15,7 @@
 #include "shim/real/driver.h"
 
 #define TIMINGS 24
-#define OPS	(CHAIN_STEPS + 2)
+#define OPS	64 /* steps of a chain, and parts of two products */
 #define STREAMS 64
 
 struct timing {
@@ -113,6 +113,26 @@ void timing_stop(struct timing *timing)
 {
 	if (timing && timing->count < OPS && timing->stop[timing->count])
 		record(timing, timing->stop[timing->count++]);
+}
+
+static void swap(CUevent *a, CUevent *b)
+{
+	const CUevent kept = *a;
+
+	*a = *b;
+	*b = kept;
+}
+
+bool timing_join(struct timing *timing, struct timing *other)
+{
+	if (!timing || !other || timing->count + other->count > OPS)
+		return false;
+	for (int i = 0; i < other->count; i++) {
+		timing->part[timing->count] = other->part[i];
+		swap(&timing->start[timing->count], &other->start[i]);
+		swap(&timing->stop[timing->count++], &other->stop[i]);
+	}
+	return true;
 }
 
 void timing_drop(struct timing *timing)

@@ -11,6 +11,7 @@
 #define FASHIM_TIMING_H
 
 #include <cuda.h>
+#include <stdbool.h>
 
 #include "shim/base/json.h"
 
@@ -31,6 +32,10 @@ void timing_again(struct timing *timing);
 /* Around each op, on the stream that timing_begin() was told. */
 void timing_start(struct timing *timing, enum timing_part part);
 void timing_stop(struct timing *timing);
+
+/* What was measured of another occurrence's ops counts as this one's. false: it is not known, or
+ * too much. */
+bool timing_join(struct timing *timing, struct timing *other);
 
 /* Gives it back. */
 void timing_drop(struct timing *timing);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "shim/base/cost.h"
+#include "shim/chain/parts.h"
 #include "shim/real/driver_context.h"
 #include "shim/op/graph.h"
 #include "shim/hazard/comb.h"
@@ -103,6 +104,22 @@ static void note_realised(struct chain *chain, const char *who, bool certain)
 		site_decline(site, REASON_SCORES_READ_BY, who);
 }
 
+/* The same of parts of its closing product. */
+static void note_late_parts(const struct chain *chain)
+{
+	struct op_gemm op;
+	struct gemm gemm;
+	uint64_t begin, end;
+
+	parts_taken(chain, &op);
+	gemm_from_op(&gemm, &op);
+	matrix_extent(op.a == chain->values[chain->closing_value].begin ? &gemm.b : &gemm.a,
+		      gemm.batch, &begin, &end);
+	late_reads(chain_queue(chain), begin, end);
+	matrix_extent(&gemm.c, gemm.batch, &begin, &end);
+	late_writes(chain_queue(chain), begin, end);
+}
+
 /* What was made touches the program's memory later than the program believes. */
 static void note_late(const struct chain *chain)
 {
@@ -113,6 +130,8 @@ static void note_late(const struct chain *chain)
 	for (int i = 0; i < chain->value_count; i++)
 		for_each_range(r, &chain->values[i].live)
 			late_writes(chain_queue(chain), r->begin, r->end);
+	if (chain->closing)
+		note_late_parts(chain);
 }
 
 void held_give_up(struct chain *chain)
@@ -136,6 +155,8 @@ static int make_real(struct chain *chain, struct queue reader)
 		if (!driver_enter(&here, chain->context))
 			continue;
 		error = rerun_chain(chain);
+		if (!error && chain->closing)
+			error = rerun_parts(chain);
 		driver_leave(&here);
 	}
 	if (!chain->captured)
@@ -168,6 +189,7 @@ void held_realise(struct chain *chain, struct queue reader, const char *who, boo
 			      chain->site ? chain->site->number : 0, who);
 		late_lose();
 	}
+	parts_end(chain);
 	held_over(chain);
 	/* What was read in a copy's place is no operand of the program's product. */
 	for (int n = 0; n < RELAYOUT_OPERANDS; n++)

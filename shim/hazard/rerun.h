@@ -11,4 +11,8 @@
  * not. The chain's context is current. */
 int rerun_chain(struct chain *chain);
 
+/* Runs the parts of the closing product that were held back (chain/parts.h), of values that are
+ * real. 0 or not. */
+int rerun_parts(const struct chain *chain);
+
 #endif

@@ -29,6 +29,12 @@ struct gemm {
 	int64_t batch;
 };
 
+/* Entries of one of the program's products. */
+static inline int64_t gemm_part(const struct op_gemm *op)
+{
+	return op->parts > 1 ? op->batch / op->parts : op->batch;
+}
+
 void gemm_from_op(struct gemm *gemm, const struct op_gemm *op);
 
 /* All dimensions of a matrix, batch entries in runs being two: sizes and strides in elements. */

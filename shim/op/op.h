@@ -70,6 +70,8 @@ struct op_gemm {
 			from one run to the next. No entry point says it so, arrays of addresses do:
 			heads that share K */
 	int64_t inner_a, inner_b, inner_c;
+	int64_t parts; /* > 1: so many products of the program's, each with as many of the entries
+			  (chain/parts.h) */
 	bool by_array;
 	bool scalars_on_device;	    /* alpha/beta unknown to the host: never deferred */
 	double alpha, beta;	    /* real part, when on the host */

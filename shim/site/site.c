@@ -50,7 +50,7 @@ static uint64_t rows_class(const struct op_gemm *gemm)
 #define FEW 4
 static uint64_t batch_class(const struct op_gemm *gemm)
 {
-	const uint64_t batch = (uint64_t)gemm->batch;
+	const uint64_t batch = (uint64_t)gemm_part(gemm);
 
 	return batch <= FEW ? batch : CLASS | doublings(batch);
 }
@@ -242,7 +242,7 @@ struct site *site_of_chain(const struct chain *chain)
 		.value_count = chain->value_count,
 		.by_data = !by_rule,
 		.rows = gemm->n,
-		.batch = gemm->batch,
+		.batch = gemm_part(gemm),
 		.measured = chain->measured,
 		.round = atomic_load_explicit(&rounds, memory_order_relaxed),
 		.watches = WATCHES,
@@ -532,8 +532,8 @@ static struct opener *opener_slot(const struct op_gemm *gemm)
 	uint64_t key;
 
 	shape.n = gemm->n == 1;
-	key = hash_mix(opener_signature(&shape), (uint64_t)gemm->batch);
-	if (gemm->batch == 1)
+	key = hash_mix(opener_signature(&shape), (uint64_t)gemm_part(gemm));
+	if (gemm_part(gemm) == 1)
 		key = hash_mix(key, (uint64_t)gemm->m);
 	for (unsigned i = 0; i < 8; i++) {
 		struct opener *slot = &openers[(key + i) % OPENERS];

@@ -38,7 +38,7 @@ struct site {
 		bool outside; /* an input in a value's place */
 	} values[CHAIN_VALUES];
 	bool by_data;		     /* some step has no rule: spec was identified from data */
-	int64_t rows, batch;	     /* by_data: for so many */
+	int64_t rows, batch;	     /* by_data: for so many, the batch of one part */
 	int64_t keys[2];	     /* by_data: numbers of keys at which it was right; 0: none */
 	bool measured;		     /* by_data: and its kernels were launched for it */
 	bool identified;	     /* by_data: identity below is settled */

@@ -168,7 +168,7 @@ void aten_softmax(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t rows, int
 void aten_permute(CUstream s, CUdeviceptr to, CUdeviceptr from, int a, int b, int depth,
 		  size_t b_bytes, size_t a_bytes);
 
-enum form { STRIDED, TYPED, ARRAYS, LT, FORMS };
+enum form { STRIDED, TYPED, ARRAYS, LT, PARTS, FORMS };
 /* C[m,n] = alpha op(A)[m,k] B[k,n] + beta C, column-major, `batch` of them so many numbers apart.
  */
 struct product {

@@ -127,6 +127,30 @@ static void by_cublas(cublasHandle_t blas, CUstream s, const struct product *p, 
 	}
 }
 
+/* A product for each entry, or for each half of them; now and then somebody looks at what there is
+ * of the result. */
+static void in_parts(cublasHandle_t blas, CUstream s, const struct product *p, const void *alpha,
+		     const void *beta, struct rng *r)
+{
+	const int parts = p->batch % 2 || chance(r, 30) ? p->batch : 2, looked = below(r, 8);
+	CUstreamCaptureStatus captured;
+	struct product part = *p;
+
+	OK(cuStreamIsCapturing(s, &captured));
+	part.form = STRIDED;
+	part.batch = p->batch / parts;
+	for (int i = 0; i < parts; i++) {
+		by_cublas(blas, s, &part, alpha, beta);
+		if (i == looked && i + 1 < parts && captured == CU_STREAM_CAPTURE_STATUS_NONE) {
+			occurs("somebody looks between parts of a product");
+			observe(s, "a part of a product", part.c, (size_t)p->m * size_of_c(p));
+		}
+		part.a += (CUdeviceptr)(p->stride_a * part.batch) * width;
+		part.b += (CUdeviceptr)(p->stride_b * part.batch) * width;
+		part.c += (CUdeviceptr)(p->stride_c * part.batch) * size_of_c(p);
+	}
+}
+
 static size_t extent(int rows, int columns, int ld, long long stride, int batch)
 {
 	return ((size_t)(stride * (batch - 1)) + (size_t)ld * (size_t)(columns - 1) +
@@ -210,6 +234,8 @@ void multiply(CUstream s, const struct product *p)
 		OK(cublasSetPointerMode(blas, CUBLAS_POINTER_MODE_DEVICE));
 	if (p->form == LT)
 		by_lt(s, p, alpha, beta);
+	else if (p->form == PARTS)
+		in_parts(blas, s, p, alpha, beta, &r);
 	else
 		by_cublas(blas, s, p, alpha, beta);
 	if (!p->device_scalars)

@@ -165,7 +165,8 @@ void site_make(struct site *z, struct lane *l, int number, struct rng *r)
 	z->grows = z->masked == UNMASKED && chance(r, 12) && z->layout != INTERLEAVED;
 	z->quiet_inputs = chance(r, 60);
 	z->device_scalars = chance(r, 8);
-	z->form = (enum form)ONE_OF(r, STRIDED, STRIDED, STRIDED, TYPED, TYPED, ARRAYS, LT, LT);
+	z->form = (enum form)ONE_OF(r, STRIDED, STRIDED, STRIDED, TYPED, TYPED, ARRAYS, LT, LT,
+				    PARTS, PARTS, PARTS);
 	z->placing = (enum placing)ONE_OF(r, IN_ARENA, IN_ARENA, IN_ARENA, IN_ARENA, APART, APART,
 					  APART, FRESH, POOLED);
 	z->occurrences = 9 + (int)below(r, 7);
