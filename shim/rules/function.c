@@ -310,16 +310,8 @@ bool function_read_params(const struct function *function, const struct op_launc
 	return true;
 }
 
-/* Of what no compiler aligned, any byte may be the first; of a small struct every fourth, since one
- * may be packed and yet come out even. */
-static unsigned step_in(unsigned size)
-{
-	if (size % 8 == 0)
-		return size > 8 && size <= 64 ? 4 : 0;
-	return size > 8 ? 1 : 0;
-}
-
-/* What ends in a small number is two: sizes and counts. */
+/* Of a struct any byte may be the first: one may be packed, and yet come out even. What ends in a
+ * small number is two: sizes and counts. */
 bool function_hides_address(const struct function *function, const unsigned char *params,
 			    bool (*leads)(uint64_t address))
 {
@@ -328,10 +320,11 @@ bool function_hides_address(const struct function *function, const unsigned char
 	for (unsigned i = 0; i < function->param_count; i++) {
 		const bool halves = size[i] == 4 && i + 1 < function->param_count &&
 				    size[i + 1] == 4 && offset[i + 1] == offset[i] + 4;
-		const unsigned end = offset[i] + (halves ? 8 : size[i]), step = step_in(size[i]);
+		const unsigned end = offset[i] + (halves ? 8 : size[i]);
+		const bool packed = size[i] > 8;
 		uint64_t word;
 
-		for (unsigned at = offset[i]; at + 8 <= end && (halves || step); at += step) {
+		for (unsigned at = offset[i]; at + 8 <= end && (halves || packed); at++) {
 			memcpy(&word, params + at, 8);
 			if ((halves || at % 8) && !(word >> 56) && (uint32_t)word >> 16 &&
 			    leads(word))

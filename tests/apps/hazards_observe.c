@@ -308,7 +308,7 @@ static void addresses_in_memory(void)
 
 /* … or is told where in two numbers, or behind a byte, or where the element before the first would
  * be. */
-enum telling { IN_HALVES, PACKED, FROM_ONE };
+enum telling { IN_HALVES, PACKED, EVEN, FROM_ONE };
 
 static void copied_by(const char *kernel, enum telling telling)
 {
@@ -316,6 +316,14 @@ static void copied_by(const char *kernel, enum telling telling)
 		char tag;
 		CUdeviceptr from;
 	} word = {.tag = 1};
+	struct __attribute__((packed)) {
+		char tag;
+		short mode;
+		float gain;
+		CUdeviceptr from;
+		char flag;
+		CUdeviceptr to;
+	} even = {.tag = 1};
 	unsigned low, high;
 	CUfunction copy_kernel;
 	CUdeviceptr copy, one_before[2];
@@ -326,7 +334,8 @@ static void copied_by(const char *kernel, enum telling telling)
 	n = (int)b.scores;
 	CHECK(cuModuleGetFunction(&copy_kernel, b.app.module, kernel));
 	copy = app_alloc(b.scores * 2);
-	word.from = b.t.p;
+	word.from = even.from = b.t.p;
+	even.to = copy;
 	low = (unsigned)b.t.p;
 	high = (unsigned)(b.t.p >> 32);
 	one_before[0] = copy - 2;
@@ -339,6 +348,7 @@ static void copied_by(const char *kernel, enum telling telling)
 			continue;
 		app_launch(&b.app, copy_kernel, ((unsigned)n + 255) / 256, 256,
 			   telling == PACKED	 ? (void *[]){&copy, &word, &n}
+			   : telling == EVEN	 ? (void *[]){&even, &n}
 			   : telling == FROM_ONE ? (void *[]){&one_before[0], &one_before[1], &n}
 						 : (void *[]){&copy, &low, &high, &n});
 		app_observe(&b.report, "copy", r, copy, b.scores);
@@ -399,6 +409,7 @@ static void k_ends_at_s(struct bench *b, int r)
 
 CASE(address_in_halves, copied_by("reach_copy_halves", IN_HALVES))
 CASE(address_askew, copied_by("reach_copy_packed", PACKED))
+CASE(address_even, copied_by("reach_copy_even", EVEN))
 CASE(address_before, copied_by("reach_copy_from_one", FROM_ONE))
 CASE(p_copied, looking(TOGETHER, by_copy))
 CASE(p_copied_apart, looking(APART, by_copy))
@@ -518,6 +529,7 @@ const struct hazard hazards_observe[] = {
 	ONCE(addresses_written, "… and that a kernel put there"),
 	ONCE(address_in_halves, "a kernel is given P's address in two numbers"),
 	ONCE(address_askew, "… behind a single byte"),
+	ONCE(address_even, "… behind seven, in a packed struct of 24"),
 	EACH(k_ends_at_s, "a kernel is given where K ends, which is where S begins"),
 	ONCE(address_before, "… less an element, and counts from one"),
 	ONCE(address_in_module, "… nowhere but in a variable of its module"),

@@ -57,6 +57,27 @@ extern "C" __global__ void reach_copy_packed(__half *to, struct reach_packed pac
 }
 SIM_KERNEL(reach_copy_packed)
 
+/* … or in a struct of 24 bytes, of which no address begins at a fourth. */
+struct __attribute__((packed)) reach_even {
+	char tag;
+	short mode;
+	float gain;
+	const __half *from;
+	char flag;
+	__half *to;
+};
+
+extern "C" __global__ void reach_copy_even(struct reach_even packed, int count)
+{
+	const __half *from = packed.from;
+	__half *to = packed.to;
+	const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+	if (i < count)
+		to[i] = from[i];
+}
+SIM_KERNEL(reach_copy_even)
+
 /* Counts from one. */
 extern "C" __global__ void reach_copy_from_one(__half *to, const __half *from, int count)
 {
