@@ -62,8 +62,8 @@ beside() { # NAME COMMAND…
 rm -f "$out"/beside.*
 number=0
 names=""
-beside zoo env $second python3 "$here/zoo.py" --lib "$build/libfashim.so" --apps "$build/apps/gpu" --jobs 16 \
-	--out "$out" FASHIM=replace FASHIM_POISON=1 FASHIM=compare APP_KERNELS=own
+beside zoo env $second python3 "$here/zoo.py" --lib "$build/libfashim.so" --apps "$build/apps/gpu" \
+	--jobs $((($(nproc) + 16) / 2)) --out "$out" FASHIM=replace FASHIM_POISON=1 FASHIM=compare APP_KERNELS=own
 beside graphs env $second python3 "$here/graphs_replayed.py" --lib "$build/libfashim.so" --out "$out/graphs" \
 	--rounds 1 --deadline 240 --replaced compiled compiled_masked alone
 beside memcheck env $second sh "$here/sanitize.sh" "$build/libfashim.so" "$out/sanitize"
