@@ -142,6 +142,7 @@ int parts_find(struct chain *first, uint64_t end, struct chain *list[PARTS_MOST]
 	return count;
 }
 
+/* It is read whole from now on: of what was saved before, a part may have been another. */
 static void set_operand(struct chain *chain, int n, const struct matrix *matrix, int64_t batch)
 {
 	int64_t size[MATRIX_DIMS], stride[MATRIX_DIMS];
@@ -150,6 +151,7 @@ static void set_operand(struct chain *chain, int n, const struct matrix *matrix,
 	matrix_extent(matrix, batch, &input->begin, &input->end);
 	matrix_dimensions(matrix, batch, size, stride);
 	input->pitched = pitched_of(MATRIX_DIMS, size, stride, matrix->element);
+	input->since = chain_moment();
 	chain->low = chain->low < input->begin ? chain->low : input->begin;
 	chain->high = chain->high > input->end ? chain->high : input->end;
 }

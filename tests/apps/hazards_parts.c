@@ -219,6 +219,33 @@ static void parts_q_changed(struct bench *b, int r)
 	observe(b, r);
 }
 
+/* Q of all but the first comes between the products, while the attention before, whose P is still
+ * wanted, has read what lay there; then all of Q is cleared, and P is looked at. */
+static void parts_saved_between(struct bench *b, int r)
+{
+	const CUdeviceptr p = b->t.p;
+
+	if (r % 2)
+		b->t.p = b->spare;
+	if (!late(r))
+		bench_inputs(b, r);
+	for (int h = 0; h < b->shape.heads; h++) {
+		if (h && late(r))
+			app_upload_random(of_head(b->t.q, h, rows_of(b)), rows_of(b),
+					  600 + (uint64_t)(10 * r + h));
+		open_head(b, h);
+	}
+	chain_middle(b, &b->t);
+	for (int h = 0; h < b->shape.heads; h++)
+		close_head(b, h);
+	observe_o(b, &b->t, r);
+	if (late(r)) {
+		CHECK(cuMemsetD16Async(b->t.q, 0, b->n, b->app.stream));
+		observe_p(b, &b->t, r);
+	}
+	b->t.p = p;
+}
+
 /* A softmax for each: these are as many calls of attention. */
 static void parts_apart(struct bench *b, int r)
 {
@@ -304,6 +331,7 @@ const struct hazard hazards_parts[] = {
 	EACH(parts_missing, "somebody looks before the last part came"),
 	EACH(parts_astray, "one part of O goes elsewhere"),
 	EACH(parts_q_changed, "Q of one head is changed before the next is multiplied"),
+	EACH(parts_saved_between, "Q comes head by head, while the one before is to be saved"),
 	EACH(parts_apart, "a softmax for each head, after all products"),
 	EACH(parts_two_and_one, "a softmax for two heads, and one for the third"),
 	EACH(parts_into_q, "O is written over Q"),
