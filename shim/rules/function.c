@@ -310,8 +310,15 @@ bool function_read_params(const struct function *function, const struct op_launc
 	return true;
 }
 
-/* Of a struct any byte may be the first: one may be packed, and yet come out even. What ends in a
- * small number is two: sizes and counts. */
+/* May one begin there, in a parameter of such a size? A struct may be packed, and yet come out
+ * even: then at any byte. In large ones numbers that lie next to each other would be taken for one.
+ */
+static bool may_begin(unsigned size, unsigned at)
+{
+	return at % 8 && (size % 8 || size <= 64);
+}
+
+/* What ends in a small number is two: sizes and counts. */
 bool function_hides_address(const struct function *function, const unsigned char *params,
 			    bool (*leads)(uint64_t address))
 {
@@ -326,8 +333,8 @@ bool function_hides_address(const struct function *function, const unsigned char
 
 		for (unsigned at = offset[i]; at + 8 <= end && (halves || packed); at++) {
 			memcpy(&word, params + at, 8);
-			if ((halves || at % 8) && !(word >> 56) && (uint32_t)word >> 16 &&
-			    leads(word))
+			if ((halves || may_begin(size[i], at)) && !(word >> 56) &&
+			    (uint32_t)word >> 16 && leads(word))
 				return true;
 			if (halves)
 				break;

@@ -23,6 +23,8 @@ static const char *const export_rows[] = {
 	"dlvsym",
 	"dlopen",
 	"dlmopen",
+	"exit",
+	"__libc_start_main",
 #define HOOK(name)  #name,
 #define FLUSH(name) #name,
 #include "shim/real/driver_names.def"
