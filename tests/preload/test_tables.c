@@ -19,12 +19,7 @@ static const char *const driver_rows[] = {
 };
 
 static const char *const export_rows[] = {
-	"dlsym",
-	"dlvsym",
-	"dlopen",
-	"dlmopen",
-	"exit",
-	"__libc_start_main",
+	"dlsym", "dlvsym", "dlopen", "dlmopen", "exit", "__libc_start_main",
 #define HOOK(name)  #name,
 #define FLUSH(name) #name,
 #include "shim/real/driver_names.def"
