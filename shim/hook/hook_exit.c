@@ -19,6 +19,12 @@ EXPORT start_function __libc_start_main;
 EXPORT _Noreturn void exit(int status);
 
 static main_function *program_main;
+static __typeof__(&exit) real_exit; /* looked for while there is one thread, and no handler runs */
+
+static __typeof__(&exit) find_exit(void)
+{
+	return (__typeof__(&exit))resolve_stub("exit", NULL);
+}
 
 static int main_of_program(int count, char **arguments, char **environment)
 {
@@ -35,12 +41,13 @@ int __libc_start_main(main_function *main, int count, char **arguments, void (*i
 	start_function *start = (start_function *)resolve_stub("__libc_start_main", NULL);
 
 	program_main = main;
+	real_exit = find_exit();
 	return start(main_of_program, count, arguments, init, fini, loader_fini, stack_end);
 }
 
 void exit(int status)
 {
-	__typeof__(&exit) leave = (__typeof__(leave))resolve_stub("exit", NULL);
+	__typeof__(&exit) leave = real_exit ? real_exit : find_exit();
 
 	flow_exits();
 	leave(status);
