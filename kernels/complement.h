@@ -4,8 +4,8 @@
  * flags, numbers of any type, weight where they hide and else 0; or in[n], raised to weight. With
  * `keys`, flags of [B,H,Sq,Sk] by strides, 0 where they are shared, and out is [.,heads,rows,keys]
  * without holes, weight also where j < i + first or j > i + last. With `also`, out are flags in
- * rows of `keys`, of which the first `width` count, 1 where either hides. kernel
- * `fashim_complement(struct complement_args)`, any grid.x, block.x = COMPLEMENT_THREADS.
+ * rows of `keys`, of which the first `width` count, 1 where either hides.
+ *   kernel `fashim_complement(struct complement_args)`, any grid.x, block.x = COMPLEMENT_THREADS.
  */
 #ifndef FASHIM_COMPLEMENT_H
 #define FASHIM_COMPLEMENT_H

@@ -30,7 +30,7 @@ static struct site_set candidates[CHAIN_COUNT];
 /* ---- opening
  * --------------------------------------------------------------------------------------- */
 
-static bool is_scores_memory(const struct op *op)
+bool occurrence_watchable(const struct op *op)
 {
 	struct gemm gemm;
 	uint64_t begin, end;
@@ -157,7 +157,7 @@ static bool may_defer(const struct op *op, struct site_set *set)
 	return config()->mode == MODE_REPLACE &&
 	       (op->recorded ? site_candidates_to_learn(set, &op->gemm)
 			     : !site_early(&op->gemm) && site_candidates(set, &op->gemm)) &&
-	       selected(set) && is_scores_memory(op) &&
+	       selected(set) && occurrence_watchable(op) &&
 	       (uint64_t)(op->gemm.m * op->gemm.n * op->gemm.batch) >= config()->minimum &&
 	       !learning_prepare(op->context, op->gemm.library);
 }
@@ -168,7 +168,7 @@ static bool may_explore(const struct op *op)
 {
 	const char *why;
 
-	return op->recorded && !bypassed(&why) && is_scores_memory(op) &&
+	return op->recorded && !bypassed(&why) && occurrence_watchable(op) &&
 	       (uint64_t)(op->gemm.m * op->gemm.n * op->gemm.batch) >= config()->minimum;
 }
 
@@ -222,8 +222,8 @@ enum flow occurrence_open(const struct sight *sight)
 	compare_poll();
 	await_verdicts(op);
 	affordable = ledger_affords(LEDGER_WATCH);
-	before = parts_before(
-		op); /* of which this one may be another part: all or none is deferred */
+	/* Of what this may be another part of, all or none is deferred. */
+	before = parts_before(op);
 	watch = before ? !before->deferred : affordable && site_wants_watch(&op->gemm);
 	if (mode == MODE_REPLACE && !watch && may_defer(op, &set) &&
 	    (before || !(due_for_sample(&set) && ledger_affords(LEDGER_COMPARE))))
@@ -234,7 +234,7 @@ enum flow occurrence_open(const struct sight *sight)
 		return FLOW_PASS;
 	if (!affordable)
 		return put_off_opener(op);
-	if (!is_scores_memory(op)) {
+	if (!occurrence_watchable(op)) {
 		log_decline(REASON_MEMORY, op->name);
 		return FLOW_PASS;
 	}

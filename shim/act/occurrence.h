@@ -9,6 +9,9 @@
 
 #include "shim/chain/chain.h"
 
+/* May what the GEMM writes be held back: is it seen whenever somebody looks there? */
+bool occurrence_watchable(const struct op *op);
+
 /* A GEMM that does not close a chain: may open one, deferred (taken) or watched. The rest of the
  * world is guarded from it in any case. */
 enum flow occurrence_open(const struct sight *sight);

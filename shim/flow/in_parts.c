@@ -11,20 +11,7 @@
 #include "shim/hazard/copies.h"
 #include "shim/hazard/held.h"
 #include "shim/log/decline.h"
-#include "shim/op/gemm.h"
-#include "shim/op/memory.h"
 #include "shim/site/site.h"
-
-/* Is memory such that what is written there may be written later? */
-static bool output_watchable(const struct op *op)
-{
-	struct gemm gemm;
-	uint64_t begin, end;
-
-	gemm_from_op(&gemm, &op->gemm);
-	matrix_extent(&gemm.c, gemm.batch, &begin, &end);
-	return memory_watchable_range(begin, end);
-}
 
 /* A part of the closing product: the last one stands for all. */
 enum flow in_parts_close(struct chain *chain, const struct sight *sight)
@@ -33,7 +20,7 @@ enum flow in_parts_close(struct chain *chain, const struct sight *sight)
 	struct op *op = sight->op;
 	enum flow flow;
 
-	if (chain->deferred && !output_watchable(op)) {
+	if (chain->deferred && !occurrence_watchable(op)) {
 		held_realise(chain, op_queue(op), "memory", false);
 		return FLOW_PASS;
 	}
