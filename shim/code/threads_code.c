@@ -62,6 +62,20 @@ static void read_linked(const struct thread_program *program, unsigned at, struc
 		lanes->unknown = ALL;
 }
 
+/* Of that word what is at this byte, where a load asks for less: of 1 byte or 2, and whether with
+ * its sign the field of its width tells. */
+static void take_part(struct lanes *lanes, unsigned byte, unsigned width)
+{
+	const unsigned bits = width < 2 ? 8 : 16;
+	uint32_t value = lanes->value[0] >> 8 * byte & ((1u << bits) - 1);
+	const bool none = lanes->unknown || lanes->based || byte % (bits / 8);
+
+	if (width % 2 && value >> (bits - 1))
+		value -= 1u << bits;
+	spread(lanes, value);
+	lanes->unknown = none ? ALL : 0;
+}
+
 /* What an operand in the lower word stands for, if that is no register. */
 static void find_constant(const struct thread_program *program, struct thread_op *op,
 			  struct lanes constant[2])
@@ -83,7 +97,11 @@ static void find_constant(const struct thread_program *program, struct thread_op
 	read = op_bits(op, 54, 5) == 4 ? read_linked : read_bank;
 	read(program, op_bits(op, 40, 14) * 4, &constant[0]);
 	read(program, op_bits(op, 40, 14) * 4 + 4, &constant[1]);
-	if ((op_bits(op, 54, 5) && op_bits(op, 54, 5) != 4) || op_bits(op, 38, 2) ||
+	if (loads && op_bits(op, 73, 3) < 4)
+		take_part(&constant[0], op_bits(op, 38, 2), op_bits(op, 73, 3));
+	else if (op_bits(op, 38, 2))
+		constant[0].unknown = constant[1].unknown = ALL;
+	if ((op_bits(op, 54, 5) && op_bits(op, 54, 5) != 4) ||
 	    (op->opcode == ULDC && op_bits(op, 91, 1)))
 		constant[0].unknown = constant[1].unknown = ALL;
 }
@@ -129,27 +147,13 @@ static void need_truth(struct needed *needed, unsigned which)
 		needed->truths |= 1u << which;
 }
 
-/* The predicates that it may write. */
-static unsigned truths_of(const struct thread_op *op)
-{
-	unsigned truths = 0;
-
-	if (op->in.predicates == 3)
-		return op_is_uniform(op) ? 0x7f00 : 0x7f;
-	if (op->in.predicates > 0)
-		truths |= 1u << op_truth(op, 81);
-	if (op->in.predicates > 1)
-		truths |= 1u << op_truth(op, 84);
-	return truths;
-}
-
 static bool is_needed(const struct needed *needed, const struct thread_op *op)
 {
 	uint64_t any = op->written.warp.value[0] & needed->reg[UNIFORM >> 6];
 
 	for (unsigned i = 0; i < UNIFORM >> 6; i++)
 		any |= op->written.thread.value[i] & needed->reg[i];
-	return any || truths_of(op) & needed->truths;
+	return any || op->truths & needed->truths;
 }
 
 static bool touches(const struct thread_op *op)
@@ -277,6 +281,19 @@ static uint8_t predicates_of(const struct thread_op *op)
 	}
 }
 
+/* The predicates that it may write. */
+static uint16_t truths_of(const struct thread_op *op)
+{
+	const uint8_t count = op->in.predicates;
+	unsigned truths = 0;
+
+	if (count == 3)
+		truths = op_is_uniform(op) ? 0x7f00 : 0x7f;
+	else if (count > 0)
+		truths = 1u << op_truth(op, 81) | (count > 1 ? 1u << op_truth(op, 84) : 0);
+	return truths & 0x7f7f;
+}
+
 static void add_written(struct made_file *file, unsigned reg, unsigned none)
 {
 	if (reg < none)
@@ -332,6 +349,7 @@ static int read_ops(struct thread_program *program)
 		op->computes = threads_computes(op);
 		find_written(op);
 		op->in.predicates = predicates_of(op);
+		op->truths = truths_of(op);
 		if (!made_leads(&op->in))
 			continue;
 		distance = made_distance(&op->in, launch->sm);
@@ -348,6 +366,7 @@ static int read_ops(struct thread_program *program)
 static int sum_up_calls(struct thread_program *program)
 {
 	struct made_state written;
+	uint16_t truths = 0;
 	int64_t first = program->count;
 
 	memset(&written, 0, sizeof(written));
@@ -364,11 +383,12 @@ static int sum_up_calls(struct thread_program *program)
 			return -EINVAL;
 		for (size_t k = 0; k < sizeof(written) / sizeof(*from); k++)
 			((uint64_t *)&written)[k] |= from[k];
+		truths |= program->op[i].truths;
 	}
 	for (int64_t i = 0; i < program->count; i++)
 		if (program->op[i].in.how == HOW_CALL) {
 			program->op[i].written = written;
-			program->op[i].in.predicates = 3;
+			program->op[i].truths = truths;
 		}
 	return 0;
 }

@@ -122,20 +122,63 @@ static void choose(const struct warp *warp, const struct thread_op *op, struct o
 			(of_no_pointer(b) | (~open & truth.value));
 }
 
-static void smaller(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+static void choose_smaller(const struct lanes *a, const struct lanes *b, bool is_signed,
+			   const struct truth *least, struct outcome *out)
 {
-	const struct lanes *a = operand(warp, op, op->a), *b = operand(warp, op, op->b);
-	const struct truth least = truth_of(warp, op, 87, op_bits(op, 90, 1));
-	const bool is_signed = op_bits(op, 73, 1);
-
 	for (int l = 0; l < LANES; l++) {
 		const uint32_t x = a->value[l], y = b->value[l];
 		const bool less = is_signed ? (int32_t)x < (int32_t)y : x < y;
 
-		out->low.value[l] = less == (least.value >> l & 1) ? x : y;
+		out->low.value[l] = less == (least->value >> l & 1) ? x : y;
 	}
-	out->low.unknown = unknown_number(a) | unknown_number(b) | unknown_truth(&least);
+	out->low.unknown = unknown_number(a) | unknown_number(b) | unknown_truth(least);
 	out->low.data = of_no_pointer(a) & of_no_pointer(b);
+}
+
+static void smaller(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	const struct truth least = truth_of(warp, op, 87, op_bits(op, 90, 1));
+
+	choose_smaller(operand(warp, op, op->a), operand(warp, op, op->b), op_bits(op, 73, 1),
+		       &least, out);
+}
+
+/* sm_90's, which can do it with halves, and with nothing below 0. */
+static void smaller_later(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	const struct truth least = truth_of(warp, op, 87, op_bits(op, 90, 1));
+
+	choose_smaller(operand(warp, op, op->a), operand(warp, op, op->b), op_bits(op, 72, 1),
+		       &least, out);
+	if (op_bits(op, 73, 4))
+		out->low.unknown = ALL;
+	out->truth.unknown = ALL;
+	out->tells = op_tells(op);
+}
+
+/* Of A + B and C. What a sum beyond 32 bits would be is not known. */
+static void smaller_sum(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	const struct lanes *a = operand(warp, op, op->a), *b = operand(warp, op, op->b);
+	const struct truth least = truth_of(warp, op, 87, op_bits(op, 90, 1));
+	const bool is_signed = op_bits(op, 72, 1), minus = op->in.shape != 4 && op_bits(op, 63, 1);
+	struct lanes sum = {.unknown = unknown_number(a) | unknown_number(b),
+			    .data = of_no_pointer(a) & of_no_pointer(b)};
+
+	for (int l = 0; l < LANES; l++) {
+		const uint32_t x = a->value[l], y = minus ? -b->value[l] : b->value[l];
+		int32_t whole;
+		uint32_t natural;
+
+		if (is_signed ? (minus && y == 1u << 31) ||
+					__builtin_add_overflow((int32_t)x, (int32_t)y, &whole)
+			      : minus || __builtin_add_overflow(x, y, &natural))
+			sum.unknown |= 1u << l;
+		sum.value[l] = x + y;
+	}
+	choose_smaller(&sum, operand(warp, op, op->c), is_signed, &least, out);
+	if (op_bits(op, 73, 4))
+		out->low.unknown = ALL;
 }
 
 static void absolute(const struct warp *warp, const struct thread_op *op, struct outcome *out)
@@ -228,7 +271,7 @@ static void load_constant(const struct warp *warp, const struct thread_op *op, s
 	out->low.pointer = of_lanes(out, &out->low);
 	out->high.pointer = of_lanes(out, &out->high);
 	out->pair = size == 5;
-	if (size != 4 && size != 5)
+	if (size > 5)
 		out->low.unknown = ALL;
 }
 
@@ -291,6 +334,7 @@ static const struct {
 	[SGXT] = {extend, FIRST},
 	[USGXT] = {extend, FIRST},
 	[PRMT] = {permute, ANY},
+	[UPRMT] = {permute, ANY},
 	[SEL] = {choose, FIRST},
 	[USEL] = {choose, FIRST},
 	[ISETP] = {threads_compare, FIRST},
@@ -298,6 +342,8 @@ static const struct {
 	[PLOP3] = {threads_combine_truths, ALL_SHAPES},
 	[UPLOP3] = {threads_combine_truths, ALL_SHAPES},
 	[IMNMX] = {smaller, FIRST},
+	[VIMNMX] = {smaller_later, FIRST},
+	[VIADDMNMX] = {smaller_sum, FIRST},
 	[IABS] = {absolute, FIRST},
 	[P2R] = {threads_save_truths, 1 << 4},
 	[R2P] = {threads_restore_truths, 1 << 4},
@@ -452,14 +498,11 @@ static void forget_file(struct warp *warp, const struct made_file *file, unsigne
 
 void threads_forget(struct warp *warp, const struct thread_op *op, uint32_t mask)
 {
-	const unsigned file = op_is_uniform(op) ? 8 : 0;
-
 	forget_file(warp, &op->forgotten.thread, 0, mask);
 	forget_file(warp, &op->forgotten.warp, UNIFORM, mask);
-	for (unsigned i = 0; i < ALWAYS; i++)
-		if (op->in.predicates == 3 || (op->in.predicates > 0 && op_bits(op, 81, 3) == i) ||
-		    (op->in.predicates > 1 && op_bits(op, 84, 3) == i))
-			warp->truth[file + i].unknown |= mask;
+	for (unsigned i = 0; i < PREDICATE; i++)
+		if (op->truths >> i & 1)
+			warp->truth[i].unknown |= mask;
 }
 
 /* Where it is not sure that something was loaded, the word is data if what was there before was no

@@ -66,6 +66,7 @@ struct thread_op {
 	const struct lanes *constant; /* what stands for a register in it; NULL: none */
 	unsigned opcode;
 	uint16_t to, a, b, c; /* registers; REGISTERS: the constant */
+	uint16_t truths;      /* predicates that it may write, a bit for each */
 	bool skipped;	      /* nothing that it computes is needed */
 	bool computes;	      /* threads_compute() knows it */
 	bool led_to;	      /* by a branch: threads may meet here, or be no more in doubt */

@@ -297,6 +297,72 @@ LOOSE(left_early, float, {
 	STORE(o, i, LOAD(y, i));
 })
 
+/* A row by a warp, the tail by some of it: a division's slow way is a function, which leaves the
+ * predicates alone that say who. */
+BODY(tail_divided, float, {
+	const long at = (long)BX * 48 + TX % 32;
+	const bool tail = TX % 32 < 16;
+	const float a = LOAD(x, at);
+	const float b = tail ? LOAD(x, at + 32) : 0;
+	const float one = 1 / OVER_WARP(a + b);
+
+	STORE(o, at, a * one);
+	if (tail)
+		STORE(o, at + 32, b * one);
+})
+
+BODY(tails_divided, float, {
+	const long row = (long)BX * n;
+	const int lane = TX % 32;
+	float v[3];
+	float sum = 0;
+
+	for (int k = 0; k < 3; k++) {
+		v[k] = lane + 32 * k < n ? LOAD(x, row + lane + 32 * k) : 0;
+		sum += v[k];
+	}
+	sum = OVER_WARP(sum);
+	for (int k = 0; k < 3; k++)
+		if (lane + 32 * k < n)
+			STORE(o, row + lane + 32 * k, v[k] / sum);
+})
+
+/* How often it goes round, compilers tell by the larger of two numbers. */
+BODY(constant_bound, float, {
+	const long row = (long)BX * 104;
+	float sum = 0;
+
+	for (int k = (int)TX; k < 104; k += 32)
+		sum += LOAD(x, row + k);
+	sum = OVER_WARP(sum);
+	for (int k = (int)TX; k < 104; k += 32)
+		STORE(o, row + k, LOAD(y, row + k) * sum);
+})
+
+BODY(clamped_sums, float, {
+	const int i = BX * DX + TX;
+	const int up = i + 32 < n ? i + 32 : n;
+	const int down = i - m > 0 ? i - m : 0;
+	const unsigned most = i * 7u > (unsigned)m ? i * 7u : (unsigned)m;
+
+	STORE(o, i, LOAD(x, up) + LOAD(x, down < n ? down : n) + LOAD(y, most));
+})
+
+/* As parameters are that have one byte, or two. */
+BODY(short_numbers, float, {
+	const int i = BX * DX + TX;
+	const signed char a = (signed char)n;
+	const unsigned char b = (unsigned char)n;
+	const short c = (short)m;
+
+	if ((unsigned char)m)
+		STORE(o, i + c, LOAD(x, i + a + 200));
+	if ((unsigned char)(n >> 8) < 2)
+		STORE(o, i + c + 4096, LOAD(y, i * 3 + b));
+	if ((short)wide > i)
+		STORE(o, i + (unsigned short)wide, LOAD(y, i));
+})
+
 /* Each block a column: nothing that is written lies side by side before all is. */
 BODY(columns, half_bits, {
 	for (int k = 0; k < 24; k++)
