@@ -12,7 +12,7 @@ setting is NAME or NAME=VARIABLE=VALUE,…; `plain` is there always. One line a 
 DIR/wild.json keeps every figure, DIR/SETTING/NAME.jsonl the logs. The status is 1 where a case is WRONG or crashed.
 
 --time: how long instead. The processes of a case, plain and one for each setting, take turns, an iteration each, so that
-both meet the same machine: 40 iterations or as many as the case has, if more, all of it REPEATS times. A ratio is the
+both meet the same machine, and the same processor: 40 iterations or as many as the case has, if more, all of it REPEATS times. A ratio is the
 median of those of neighbouring iterations, in the later half; behind it the quarters of these. `first3` is the same of
 the first three. SLOWER: more than 3 % above plain, and so in three quarters; DIR/time.json keeps all. Nothing
 else should run on the GPU.
@@ -116,7 +116,9 @@ TURN = ".turn"  # a pipe: whose turn it is finds something in its own
 
 
 def take_turns(wild, own, following):
-    """From now on an iteration of the zoo's loop waits until the one before, of the other process, has ended."""
+    """From now on an iteration of the zoo's loop waits until the one before, of the other process, has ended. All have one
+    processor: on a machine shared with others two of them differed by a quarter, in either direction."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     mine, yours = (os.open(path, os.O_RDWR) for path in (own, following))
     flat = wild.flat
 
