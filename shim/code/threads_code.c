@@ -19,11 +19,16 @@ static void spread(struct lanes *lanes, uint32_t value)
 	lanes->unknown = lanes->based = 0;
 }
 
+static unsigned first_parameter(const struct threads_launch *launch)
+{
+	return launch->sm < 90 ? 0x160 : 0x210;
+}
+
 /* A word of constant bank 0: how the launch is shaped, and its parameters. */
 static void read_bank(const struct thread_program *program, unsigned at, struct lanes *lanes)
 {
 	const struct threads_launch *launch = program->launch;
-	const unsigned first = launch->sm < 90 ? 0x160 : 0x210;
+	const unsigned first = first_parameter(launch);
 	uint32_t word = 0;
 
 	spread(lanes, 0);
@@ -62,18 +67,24 @@ static void read_linked(const struct thread_program *program, unsigned at, struc
 		lanes->unknown = ALL;
 }
 
-/* Of that word what is at this byte, where a load asks for less: of 1 byte or 2, and whether with
- * its sign the field of its width tells. */
-static void take_part(struct lanes *lanes, unsigned byte, unsigned width)
+/* What lies there of bank 0 where a load asks for less than a word: 1 byte or 2, and whether with
+ * its sign, the field of its width tells. The last of the parameters may be as short. */
+static void read_part(const struct thread_program *program, unsigned at, unsigned width,
+		      struct lanes *lanes)
 {
-	const unsigned bits = width < 2 ? 8 : 16;
-	uint32_t value = lanes->value[0] >> 8 * byte & ((1u << bits) - 1);
-	const bool none = lanes->unknown || lanes->based || byte % (bits / 8);
+	const struct threads_launch *launch = program->launch;
+	const unsigned from = at - first_parameter(launch), size = width < 2 ? 1 : 2;
+	uint16_t value = 0;
+	bool told = at >= first_parameter(launch) && from + size <= launch->param_bytes;
 
-	if (width % 2 && value >> (bits - 1))
-		value -= 1u << bits;
-	spread(lanes, value);
-	lanes->unknown = none ? ALL : 0;
+	for (unsigned k = 0; k < launch->pointers; k++)
+		told &= from + size <= launch->pointer[k] || from >= launch->pointer[k] + 8u;
+	if (told)
+		memcpy(&value, launch->params + from, size);
+	spread(lanes, width == 1   ? (uint32_t)(int8_t)value
+		      : width == 3 ? (uint32_t)(int16_t)value
+				   : value);
+	lanes->unknown = told ? 0 : ALL;
 }
 
 /* What an operand in the lower word stands for, if that is no register. */
@@ -82,6 +93,7 @@ static void find_constant(const struct thread_program *program, struct thread_op
 {
 	const bool loads = op->opcode == LDC || op->opcode == ULDC;
 	const bool bank = loads || op->in.shape == 3 || op->in.shape == 5;
+	const bool part = loads && op_bits(op, 73, 3) < 4;
 	void (*read)(const struct thread_program *, unsigned, struct lanes *);
 
 	if (!bank && op->in.shape != 2 && op->in.shape != 4)
@@ -97,9 +109,9 @@ static void find_constant(const struct thread_program *program, struct thread_op
 	read = op_bits(op, 54, 5) == 4 ? read_linked : read_bank;
 	read(program, op_bits(op, 40, 14) * 4, &constant[0]);
 	read(program, op_bits(op, 40, 14) * 4 + 4, &constant[1]);
-	if (loads && op_bits(op, 73, 3) < 4)
-		take_part(&constant[0], op_bits(op, 38, 2), op_bits(op, 73, 3));
-	else if (op_bits(op, 38, 2))
+	if (part && !op_bits(op, 54, 5))
+		read_part(program, op_bits(op, 38, 16), op_bits(op, 73, 3), &constant[0]);
+	else if (part || op_bits(op, 38, 2))
 		constant[0].unknown = constant[1].unknown = ALL;
 	if ((op_bits(op, 54, 5) && op_bits(op, 54, 5) != 4) ||
 	    (op->opcode == ULDC && op_bits(op, 91, 1)))

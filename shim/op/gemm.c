@@ -163,6 +163,14 @@ bool matrix_dense(const struct matrix *matrix, int64_t batch)
 /* A mode without the flags above it. */
 #define MATH_MODE(mode) ((mode)&0xf)
 
+/* Modes in which products of fp32 operands may see eleven bits of them, as TF32 and fp16 have. The
+ * older one is what programs set that were written for the first tensor cores. */
+static bool mode_takes_less(int mode)
+{
+	return MATH_MODE(mode) == CUBLAS_TF32_TENSOR_OP_MATH ||
+	       MATH_MODE(mode) == 1; /* CUBLAS_TENSOR_OP_MATH, deprecated */
+}
+
 enum fp32_product gemm_fp32_product(const struct op_gemm *op)
 {
 	if (MATH_MODE(op->math_mode) == CUBLAS_PEDANTIC_MATH)
@@ -171,8 +179,7 @@ enum fp32_product gemm_fp32_product(const struct op_gemm *op)
 	case CUBLAS_COMPUTE_32F_FAST_TF32:
 		return FP32_MAY_TF32;
 	case CUBLAS_COMPUTE_32F:
-		return MATH_MODE(op->math_mode) == CUBLAS_TF32_TENSOR_OP_MATH ? FP32_MAY_TF32
-									      : FP32_AS_IS;
+		return mode_takes_less(op->math_mode) ? FP32_MAY_TF32 : FP32_AS_IS;
 	case CUBLAS_COMPUTE_32F_EMULATED_16BFX9:
 		return FP32_AS_IS;
 	default:

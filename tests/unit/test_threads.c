@@ -155,15 +155,16 @@ static void run_on_host(const struct body *body, const struct shape *shape)
 								  shape->m, shape->wide);
 }
 
-static int run_by_code(const struct code_text *text, const struct shape *shape,
-		       struct threads_extent *extent)
+/* `bytes`: of the parameters, of which there are 40. */
+static int run_with(const struct code_text *text, const struct shape *shape, unsigned bytes,
+		    struct threads_extent *extent)
 {
 	unsigned char params[40] = {0};
 	struct threads_launch launch = {.code = text->code,
 					.bytes = text->bytes,
 					.sm = text->sm,
 					.params = params,
-					.param_bytes = sizeof(params),
+					.param_bytes = bytes,
 					.pointers = 3,
 					.pointer = {0, 8, 16},
 					.most = 1 << 24,
@@ -177,6 +178,12 @@ static int run_by_code(const struct code_text *text, const struct shape *shape,
 	memcpy(params + 28, &shape->m, 4);
 	memcpy(params + 32, &shape->wide, 8);
 	return threads_run(&launch, extent);
+}
+
+static int run_by_code(const struct code_text *text, const struct shape *shape,
+		       struct threads_extent *extent)
+{
+	return run_with(text, shape, 40, extent);
 }
 
 static bool is_whole(const struct noted *of)
@@ -267,6 +274,30 @@ static void try_all(const char *arch)
 	for (unsigned i = 0; i < sizeof(bodies) / sizeof(*bodies); i++)
 		try(arch, &file, &bodies[i]);
 	free(file.at);
+}
+
+/* The last parameter may end within a word. */
+static void ends_early(void **state)
+{
+	const struct body *body = bodies;
+	struct file file = code_file("threads_90a.cubin");
+	struct code_text text = {0};
+	struct code_table table = {.wanted = "last_byte", .text = &text};
+	struct threads_extent extent[3];
+
+	(void)state;
+	while (strcmp(body->name, table.wanted) != 0)
+		body++;
+	assert_int_equal(code_read_cubin(file.at, file.bytes, &table), 0);
+	assert_non_null(text.code);
+	run_on_host(body, &shapes[0]);
+	assert_int_equal(run_with(&text, &shapes[0], 33, extent), 0);
+	compare("90a", body, &shapes[0], extent);
+	assert_int_equal(run_with(&text, &shapes[0], 32, extent), 0);
+	assert_false(extent[0].whole);
+	free(text.code);
+	free(file.at);
+	code_table_free(&table);
 }
 
 /* Whatever lies there: nothing outside it is touched, and it ends. */
@@ -388,10 +419,11 @@ ARCH(90a)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(on_sm_75),  cmocka_unit_test(on_sm_80),
-		cmocka_unit_test(on_sm_86),  cmocka_unit_test(on_sm_89),
-		cmocka_unit_test(on_sm_90a), cmocka_unit_test(any_code),
-		cmocka_unit_test(too_much),  cmocka_unit_test(predicate_of_warp),
+		cmocka_unit_test(on_sm_75),   cmocka_unit_test(on_sm_80),
+		cmocka_unit_test(on_sm_86),   cmocka_unit_test(on_sm_89),
+		cmocka_unit_test(on_sm_90a),  cmocka_unit_test(any_code),
+		cmocka_unit_test(too_much),   cmocka_unit_test(predicate_of_warp),
+		cmocka_unit_test(ends_early),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

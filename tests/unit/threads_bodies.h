@@ -363,6 +363,11 @@ BODY(short_numbers, float, {
 		STORE(o, i + (unsigned short)wide, LOAD(y, i));
 })
 
+BODY(last_byte, float, {
+	if ((unsigned char)wide)
+		STORE(o, BX * DX + TX, LOAD(x, TX));
+})
+
 /* Each block a column: nothing that is written lies side by side before all is. */
 BODY(columns, half_bits, {
 	for (int k = 0; k < 24; k++)
