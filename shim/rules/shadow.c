@@ -83,16 +83,45 @@ static uint64_t bytes_kept(const struct op *op)
 	return kept && bytes <= PIECE_BYTES ? bytes : 0;
 }
 
-void shadow_touch_host(struct op *op)
+/* What kind of memory it is to the driver; 0: none of its own. */
+static unsigned memory_type(uint64_t address)
 {
-	const uint64_t bytes = op->kind == OP_COPY && op->context ? bytes_kept(op) : 0;
-	const volatile char *host = op->copy.host;
 	unsigned type = 0;
 
+	return driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) ==
+			       CUDA_SUCCESS
+		       ? type
+		       : 0;
+}
+
+/* A copy that does not say from where to where: of one that is small, and from memory that no
+ * driver knows, the host is the source. */
+static void find_side(struct op_copy *copy)
+{
+	if (copy->from_host || copy->to_host || !copy->exact || !copy->source.bytes ||
+	    copy->target.bytes > PIECE_BYTES || memory_type(copy->source.base))
+		return;
+	copy->from_host = true;
+	copy->host = (const void *)(uintptr_t)copy->source.base;
+	copy->source = (struct op_range){0};
+}
+
+void shadow_touch_host(struct op *op)
+{
+	const volatile char *host;
+	unsigned type;
+	uint64_t bytes;
+
+	if (op->kind != OP_COPY || !op->context)
+		return;
+	if (wanted)
+		find_side(&op->copy);
+	bytes = bytes_kept(op);
+	host = op->copy.host;
 	if (!bytes)
 		return;
-	if (driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-					 (CUdeviceptr)(uintptr_t)host) == CUDA_SUCCESS) {
+	type = memory_type((uint64_t)(uintptr_t)host);
+	if (type) {
 		if (type != CU_MEMORYTYPE_HOST)
 			op->copy.host = NULL;
 		return;

@@ -46,6 +46,8 @@ static size_t wide(const struct bench *b)
 	return (size_t)b->shape.rows * (size_t)b->shape.columns * 2;
 }
 
+static bool undirected; /* copies do not say from where to where they lead */
+
 /* Of one product, from the host. K and V (a) may be shared. */
 static void copy_arrays(struct bench *b, CUdeviceptr arrays, int shared, CUdeviceptr a,
 			CUdeviceptr second, size_t second_step, CUdeviceptr c, size_t c_step)
@@ -58,7 +60,10 @@ static void copy_arrays(struct bench *b, CUdeviceptr arrays, int shared, CUdevic
 		address[heads + h] = second + (size_t)h * second_step;
 		address[2 * heads + h] = c + (size_t)h * c_step;
 	}
-	CHECK(cuMemcpyHtoD(arrays, address, (size_t)heads * 3 * 8));
+	if (undirected)
+		CHECK(cuMemcpy(arrays, (CUdeviceptr)(uintptr_t)address, (size_t)heads * 3 * 8));
+	else
+		CHECK(cuMemcpyHtoD(arrays, address, (size_t)heads * 3 * 8));
 }
 
 /* The arrays are rewritten after Q.K was issued. */
@@ -88,6 +93,12 @@ static void address_array(void)
 
 	bench_open(&b, TOGETHER);
 	copied(&b, 1);
+}
+
+static void address_array_undirected(void)
+{
+	undirected = true;
+	address_array();
 }
 
 /* More heads than a bench has, each tensor in an allocation of its own. */
@@ -261,6 +272,7 @@ static void arrays_freed(void)
 
 const struct hazard hazards_arrays[] = {
 	ONCE(address_array, "address arrays, rewritten between the products"),
+	ONCE(address_array_undirected, "the same, by copies that do not say from where to where"),
 	ONCE(address_array_shared, "the same, K and V shared by heads"),
 	ONCE(arrays_by_kernel, "address arrays that a kernel fills"),
 	ONCE(arrays_move, "the same, and the tensors move"),
