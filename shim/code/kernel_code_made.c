@@ -471,7 +471,7 @@ enum made made_address(const struct made_instruction *in, const struct made_stat
 bool made_leads(const struct made_instruction *in)
 {
 	return in->how == HOW_BRANCH || in->how == HOW_CALL ||
-	       (in->how == HOW_COLLECT && in->shape == 1);
+	       (in->how == HOW_COLLECT && in->shape == 1 && bits(in->high, 22, 1));
 }
 
 /* 48 bits of an offset in words, above two bits that say who branches; from sm_90 on the lowest 8

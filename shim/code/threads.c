@@ -22,6 +22,10 @@
 #define LOWEST	 ((int64_t)PAGES / 2 * PAGE) /* … from so far before it */
 #define FURTHEST (1ll << 40)		     /* from a pointer */
 
+/* Who branches, in the field that says so: BRA.DIV, BRA.CONV. */
+#define BRANCH_PARTED	2
+#define BRANCH_TOGETHER 3
+
 struct page {
 	uint64_t stored[PAGE / 64]; /* one bit for each byte */
 	unsigned count;
@@ -314,6 +318,14 @@ static int branch(struct threads *threads, const struct thread_op *op, int64_t a
 	struct warp *warp = &threads->warp;
 	const uint32_t perhaps = unsure | (does & warp->maybe);
 
+	/* How a warp shuffles depends on whether its threads have parted: both ways come to the
+	 * same, and that of those who have not is the shorter one. */
+	if (op_bits(op, 32, 2) == BRANCH_PARTED)
+		return 0;
+	if (op_bits(op, 32, 2) == BRANCH_TOGETHER && op->target > at && !unsure) {
+		go_on(threads, does, op->target);
+		return 0;
+	}
 	/* By a register, or only if all do. */
 	if (op->in.shape != 4 || op_bits(op, 32, 2) || op_bits(op, 85, 2) || op_bits(op, 91, 1))
 		return -EINVAL;

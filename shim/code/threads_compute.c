@@ -434,6 +434,8 @@ static void write_truth(struct warp *warp, unsigned to, const struct truth *from
 		truth->pointer = from->pointer;
 		truth->based |= mask;
 	}
+	truth->half_of = unsure || warp->live & ~mask ? 0 : from->half_of;
+	truth->half_is = from->half_is;
 	truth->value = (truth->value & ~mask) | (from->value & mask);
 	truth->unknown =
 		(truth->unknown & ~mask) | ((leaked ? ALL : from->unknown) & mask) | unsure;
@@ -477,8 +479,10 @@ void threads_meet(struct warp *warp)
 			warp->reg[i].data &= ~warp->maybe;
 		}
 	for (unsigned i = 0; i < PREDICATE; i++)
-		if (warp->doubtful_truths >> i & 1)
+		if (warp->doubtful_truths >> i & 1) {
 			warp->truth[i].unknown |= warp->maybe;
+			warp->truth[i].half_of = 0;
+		}
 	memset(warp->doubtful, 0, sizeof(warp->doubtful));
 	warp->doubtful_truths = 0;
 }
@@ -501,8 +505,10 @@ void threads_forget(struct warp *warp, const struct thread_op *op, uint32_t mask
 	forget_file(warp, &op->forgotten.thread, 0, mask);
 	forget_file(warp, &op->forgotten.warp, UNIFORM, mask);
 	for (unsigned i = 0; i < PREDICATE; i++)
-		if (op->truths >> i & 1)
+		if (op->truths >> i & 1) {
 			warp->truth[i].unknown |= mask;
+			warp->truth[i].half_of = 0;
+		}
 }
 
 /* Where it is not sure that something was loaded, the word is data if what was there before was no

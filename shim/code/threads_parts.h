@@ -58,6 +58,21 @@ struct truth {
 	uint32_t based;	 /* in these the carry of an addition to … */
 	uint8_t pointer; /* … that pointer */
 	uint8_t twin;	 /* one of two carries of a sum: the other predicate, counted from 1 */
+	/* That the lower half of the pointer `half_of` (0: of none) is equal to 0, or unequal: an
+	 * enum ordering. */
+	uint8_t half_of, half_is;
+};
+
+/* How ISETP compares, in the field that says so. */
+enum ordering {
+	ORDER_NEVER,
+	ORDER_LESS,
+	ORDER_EQUAL,
+	ORDER_LESS_EQUAL,
+	ORDER_GREATER,
+	ORDER_UNEQUAL,
+	ORDER_GREATER_EQUAL,
+	ORDER_ALWAYS
 };
 
 /* An instruction with its operands found. */

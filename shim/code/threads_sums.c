@@ -201,8 +201,9 @@ void threads_lea(const struct warp *warp, const struct thread_op *op, struct out
 	const bool high = op_bits(op, 80, 1), more = op_bits(op, 74, 1),
 		   extends = op_bits(op, 73, 1);
 	const bool minus = op->in.shape == 1 && op_bits(op, 63, 1); /* B */
+	const bool minus_a = op_bits(op, 72, 1);
 	const bool odd =
-		op_bits(op, 72, 1) || (minus && (more || op_tells(op))) ||
+		(minus_a && (high || more || op_tells(op))) || (minus && (more || op_tells(op))) ||
 		(op->in.shape != 1 && op->in.shape != 4 && op->in.shape != 2 && op_bits(op, 63, 1));
 	const bool third = high && !extends;
 	uint32_t carry = 0, unknown = a->unknown | b->unknown | (third ? c->unknown : 0);
@@ -213,9 +214,10 @@ void threads_lea(const struct warp *warp, const struct thread_op *op, struct out
 	if (more)
 		pointer = with_carry(pointer, add_carry(warp, op, 87, 90, out, &carry, &unknown));
 	for (int l = 0; l < LANES; l++) {
-		const uint64_t of = extends ? (uint64_t)(int64_t)(int32_t)a->value[l]
-				    : third ? (uint64_t)c->value[l] << 32 | a->value[l]
-					    : a->value[l];
+		const uint64_t of = extends   ? (uint64_t)(int64_t)(int32_t)a->value[l]
+				    : third   ? (uint64_t)c->value[l] << 32 | a->value[l]
+				    : minus_a ? -a->value[l]
+					      : a->value[l];
 
 		sum[l] = (high ? (of << shift) >> 32 : (uint32_t)of << shift) +
 			 (minus ? -b->value[l] : (uint64_t)b->value[l]);

@@ -10,17 +10,52 @@ static bool is_ordered(unsigned how, bool is_signed, uint32_t a, uint32_t b, boo
 
 	*equal = a == b;
 	switch (how) {
-	case 1: /* LT */
-	case 3: /* LE */
+	case ORDER_LESS:
+	case ORDER_LESS_EQUAL:
 		return less;
-	case 4: /* GT */
-	case 6: /* GE */
+	case ORDER_GREATER:
+	case ORDER_GREATER_EQUAL:
 		return !less && !*equal;
-	case 5: /* NE */
+	case ORDER_UNEQUAL:
 		return !*equal;
 	default:
 		return false;
 	}
+}
+
+static bool is_zero(const struct lanes *of, uint32_t mask)
+{
+	uint32_t any = unknown_number(of);
+
+	for (int l = 0; l < LANES; l++)
+		any |= (uint32_t)(of->value[l] != 0) << l;
+	return !(any & mask);
+}
+
+/* The pointer of which all lanes hold that half, and nothing more, counted from 1; 0: of none. */
+static uint8_t bare_half(const struct lanes *of, uint32_t mask, bool is_upper)
+{
+	if (mask & (of->unknown | ~of->based) || !of->pointer || of->pointer > THREADS_POINTERS)
+		return 0;
+	for (int l = 0; l < LANES; l++)
+		if (mask >> l & 1 &&
+		    of->value[l] != (is_upper ? POINTER_UPPER(of->pointer - 1u) : 0))
+			return 0;
+	return of->pointer;
+}
+
+/* The pointer of which a half is held against 0 for equality, counted from 1. */
+static uint8_t held_against_null(const struct warp *warp, const struct thread_op *op, uint32_t mask)
+{
+	const struct lanes *a = operand(warp, op, op->a), *b = operand(warp, op, op->b);
+	const unsigned how = op_bits(op, 76, 3);
+	const bool is_upper = op_bits(op, 72, 1);
+
+	if (how != ORDER_EQUAL && how != ORDER_UNEQUAL)
+		return 0;
+	return is_zero(a, mask)	  ? bare_half(b, mask, is_upper)
+	       : is_zero(b, mask) ? bare_half(a, mask, is_upper)
+				  : 0;
 }
 
 void threads_compare(const struct warp *warp, const struct thread_op *op, struct outcome *out)
@@ -30,9 +65,13 @@ void threads_compare(const struct warp *warp, const struct thread_op *op, struct
 	const bool is_signed = op_bits(op, 73, 1), extended = op_bits(op, 72, 1);
 	const struct truth with = truth_of(warp, op, 87, op_bits(op, 90, 1)),
 			   lower = truth_of(warp, op, 68, op_bits(op, 71, 1));
-	uint32_t unknown = unknown_number(a) | unknown_number(b);
+	const uint8_t pointer = held_against_null(warp, op, out->mask);
+	/* Pointers are not 0, which programs ask of those that are optional. */
+	const bool no_null = extended && pointer && pointer == lower.half_of &&
+			     how == lower.half_is && !op_bits(op, 71, 1);
+	uint32_t unknown = no_null ? 0 : unknown_number(a) | unknown_number(b);
 
-	if (extended)
+	if (extended && !no_null)
 		unknown |= unknown_truth(&lower);
 	if (logic == 3)
 		unknown = ALL;
@@ -41,9 +80,13 @@ void threads_compare(const struct warp *warp, const struct thread_op *op, struct
 		bool equal, holds = is_ordered(how, is_signed, a->value[l], b->value[l], &equal);
 
 		if (equal)
-			holds = extended ? low : how == 2 || how == 3 || how == 6;
-		if (how == 0 || how == 7)
-			holds = how == 7;
+			holds = extended ? low
+					 : how == ORDER_EQUAL || how == ORDER_LESS_EQUAL ||
+						   how == ORDER_GREATER_EQUAL;
+		if (how == ORDER_NEVER || how == ORDER_ALWAYS)
+			holds = how == ORDER_ALWAYS;
+		if (no_null)
+			holds = how == ORDER_UNEQUAL;
 		holds = logic == 0 ? holds && other : logic == 1 ? holds || other : holds != other;
 		out->truth.value |= (uint32_t)holds << l;
 	}
@@ -51,6 +94,10 @@ void threads_compare(const struct warp *warp, const struct thread_op *op, struct
 	/* One that is false already decides an AND, one that is true an OR. */
 	if (logic < 2)
 		out->truth.unknown &= unknown_truth(&with) | (logic ? ~with.value : with.value);
+	if (!extended && !logic && op_bits(op, 87, 4) == ALWAYS) {
+		out->truth.half_of = pointer;
+		out->truth.half_is = (uint8_t)how;
+	}
 	out->tells = true;
 }
 

@@ -80,6 +80,8 @@ static void note_any(const void *pointer, int64_t at, size_t bytes, bool stores)
 #define STORE_ANY(p, i, v)	  (note_any(p, i, sizeof(*(p)), true), (void)(v))
 #define CHECK(holds)		  ((void)(holds))
 #define SYNC()			  ((void)0)
+#define SYNC_WARP()		  ((void)0)
+#define WARP			  32
 #define ADD_ATOMIC(p, i)	  ((void)0)
 #define SHARED_WORDS(name, count) int name[count]
 #define OVER_WARP(sum)		  (sum)

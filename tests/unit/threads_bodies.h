@@ -363,6 +363,53 @@ BODY(short_numbers, float, {
 		STORE(o, i + (unsigned short)wide, LOAD(y, i));
 })
 
+/* The number of threads in a warp is one that compilers divide by as by any other. */
+BODY(by_warps, float, {
+	float sum = 0;
+
+	for (int k = (int)TX; k < n; k += WARP)
+		sum += LOAD(x, BX * 3 + k);
+	STORE(o, BX * DX + TX, sum);
+})
+
+/* Pointers may be left out, and are not here. */
+BODY(optional, float, {
+	const int i = BX * DX + TX;
+	float v = LOAD(x, i);
+
+	if (y)
+		v += LOAD(y, i * 2);
+	if (i < n && (!y || m > 50))
+		STORE(o, i, v);
+	if (x == NULL || y == NULL)
+		STORE(o, i + 100000, v);
+})
+
+LOOSE(optional_or_loaded, float, {
+	const int i = BX * DX + TX;
+	const float v = LOAD(x, i);
+
+	if (v > 0 && y)
+		STORE(o, i, LOAD(y, i));
+})
+
+/* A warp sums up what few warps have left; whether it has parted before nobody knows. */
+BODY(summed_by_some, float, {
+	const int i = BX * DX + TX;
+	float v = LOAD(x, i);
+
+	if (TX < 32) {
+		float part = TX < DX / 32 ? v : 1;
+
+		part = OVER_WARP(part);
+		if (TX == 0)
+			v += 1 / part;
+		SYNC_WARP();
+	}
+	SYNC();
+	STORE(o, i, v);
+})
+
 BODY(last_byte, float, {
 	if ((unsigned char)wide)
 		STORE(o, BX * DX + TX, LOAD(x, TX));

@@ -27,6 +27,8 @@ typedef float4 vector16;
 #define CHECK(holds) assert(holds)
 #define PRINT(i) printf("%d", i)
 #define SYNC() __syncthreads()
+#define SYNC_WARP() __syncwarp()
+#define WARP warpSize
 #define ADD_ATOMIC(p, i) atomicAdd((p) + (i), 1)
 #define SHARED_WORDS(name, count) __shared__ int name[count]
 
