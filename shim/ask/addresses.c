@@ -182,7 +182,8 @@ static const struct filler *learn(const struct filling *filling, CUstream stream
 
 	if (!key || find(key) || filler_count == FILLERS || failures >= ATTEMPTS ||
 	    !ledger_affords(LEDGER_ADDRESSES) ||
-	    mirrors_objection(filling->function, filling->params) ||
+	    mirrors_objection(filling->function, filling->launch.grid, filling->launch.block,
+			      filling->params) ||
 	    !driver_enter(&here, filling->context))
 		return NULL;
 	COST(PURPOSE_ASKING);

@@ -29,7 +29,8 @@
 static struct answer {
 	uint64_t key; /* 0: free */
 	int error;
-	uint64_t most;		       /* instructions that were not enough */
+	uint64_t most; /* instructions that were not enough */
+	bool departs;
 	struct threads_extent *extent; /* of pointers in the order of the parameters */
 } answers[2 * ANSWERS];
 static int answer_count;
@@ -54,14 +55,14 @@ static uint64_t word_at(const unsigned char *params, unsigned at)
 
 /* Which words of the parameters are pointers; how far apart they are does not matter. false: too
  * many. */
-static bool find_pointers(const struct sight *sight, struct threads_launch *launch)
+static bool find_pointers(const struct function *function, struct threads_launch *launch)
 {
 	uint64_t begin, end;
 	unsigned at;
 
-	for (unsigned i = 0; i < sight->function->param_count; i++)
-		for_each_pointer_word(sight->function, i, at) {
-			if (!memory_reach(word_at(sight->params, at), &begin, &end))
+	for (unsigned i = 0; i < function->param_count; i++)
+		for_each_pointer_word(function, i, at) {
+			if (!memory_reach(word_at(launch->params, at), &begin, &end))
 				continue;
 			if (launch->pointers == THREADS_POINTERS)
 				return false;
@@ -134,6 +135,7 @@ static void find_out(struct answer *answer, const struct code_text *text,
 	launch->sm = text->sm;
 	launch->asserts = text->asserts;
 	launch->turns = text->turns;
+	launch->departs = &answer->departs;
 	answer->error = threads_run(launch, extent);
 	answer->most = launch->most;
 	if (answer->error)
@@ -172,7 +174,7 @@ static struct answer *place_of(uint64_t key)
 }
 
 /* NULL: none; *later: perhaps when more can be afforded. */
-static const struct answer *ask(const struct sight *sight, struct threads_launch *launch,
+static const struct answer *ask(const struct function *function, struct threads_launch *launch,
 				bool *later)
 {
 	const struct kept_text *kept;
@@ -181,7 +183,7 @@ static const struct answer *ask(const struct sight *sight, struct threads_launch
 	uint64_t key;
 
 	*later = false;
-	kept = text_of(sight->function, later);
+	kept = text_of(function, later);
 	if (!kept || !kept->hash)
 		return NULL;
 	key = key_of(kept, launch) | 1;
@@ -200,7 +202,7 @@ static const struct answer *ask(const struct sight *sight, struct threads_launch
 	entry = ledger_begin(LEDGER_EXTENT);
 	find_out(answer, &kept->text, launch);
 	ledger_end(entry);
-	tell(answer, sight->function->name, launch);
+	tell(answer, function->name, launch);
 	*later = answer->error == -E2BIG && answer->most < MOST;
 	return answer->error ? NULL : answer;
 }
@@ -281,20 +283,28 @@ static bool may_ask(const struct sight *sight)
 	       config()->mode >= MODE_COMPARE && !launch->peculiar;
 }
 
+static struct threads_launch launch_of(const struct function *function, const unsigned grid[3],
+				       const unsigned block[3], const unsigned char *params)
+{
+	struct threads_launch launch = {.params = params, .param_bytes = function->bytes};
+
+	memcpy(launch.grid, grid, sizeof(launch.grid));
+	memcpy(launch.block, block, sizeof(launch.block));
+	return launch;
+}
+
 bool extent_refine(const struct sight *sight, bool is_step)
 {
 	struct access_list *list = sight->list;
-	struct threads_launch launch = {.params = sight->params};
+	struct threads_launch launch = launch_of(sight->function, sight->op->launch.grid,
+						 sight->op->launch.block, sight->params);
 	const struct answer *answer = NULL;
 	bool later = false;
 
 	if (!may_ask(sight) || (is_step && is_unknown_step(sight->function)))
 		return false;
-	launch.param_bytes = sight->function->bytes;
-	memcpy(launch.grid, sight->op->launch.grid, sizeof(launch.grid));
-	memcpy(launch.block, sight->op->launch.block, sizeof(launch.block));
-	if (find_pointers(sight, &launch) && (int)launch.pointers == list->count)
-		answer = ask(sight, &launch, &later);
+	if (find_pointers(sight->function, &launch) && (int)launch.pointers == list->count)
+		answer = ask(sight->function, &launch, &later);
 	if (is_step && later)
 		unknown_steps[unknown_step_count++] = sight->function->id;
 	if (!answer)
@@ -309,6 +319,18 @@ bool extent_refine(const struct sight *sight, bool is_step)
 		settle(&list->item[i], &answer->extent[i]);
 	list->far = list->unsettled = false;
 	return true;
+}
+
+bool extent_departs(const struct function *function, const unsigned grid[3],
+		    const unsigned block[3], const unsigned char *params)
+{
+	struct threads_launch launch = launch_of(function, grid, block, params);
+	const struct answer *answer = NULL;
+	bool later;
+
+	if (find_pointers(function, &launch))
+		answer = ask(function, &launch, &later);
+	return !answer || answer->departs;
 }
 
 void extent_forget(void)

@@ -17,6 +17,11 @@
  * afforded when it first did stays unknown as a step. */
 bool extent_refine(const struct sight *sight, bool is_step);
 
+/* May some thread of that launch call what the driver has in stock for a failed assertion, or stop
+ * the GPU? Neither only where its code tells so, whatever it finds in memory. */
+bool extent_departs(const struct function *function, const unsigned grid[3],
+		    const unsigned block[3], const unsigned char *params);
+
 /* Kernels are about to go away: their code is not kept any longer, what it told is. */
 void extent_forget(void);
 

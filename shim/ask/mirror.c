@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "shim/base/clock.h"
+#include "shim/ask/extent.h"
 #include "shim/base/config.h"
 #include "shim/gpu/fused.h"
 #include "shim/code/kernel_code.h"
@@ -57,8 +58,11 @@ static bool is_somewhere(uint64_t address)
 
 /* What a kernel that is launched again must not do is known from its code, or it is not launched.
  */
-const char *mirrors_objection(const struct function *function, const unsigned char *params)
+const char *mirrors_objection(const struct function *function, const unsigned grid[3],
+			      const unsigned block[3], const unsigned char *params)
 {
+	const char *hindrance;
+
 	if (config()->ask == ASK_OFF)
 		return "FASHIM_ASK=off";
 	if (mirrors_talks(function))
@@ -66,15 +70,22 @@ const char *mirrors_objection(const struct function *function, const unsigned ch
 	/* It would not be pointed to its copy. */
 	if (function_hides_address(function, params, is_somewhere))
 		return "an address that lies across its parameters";
-	return kernel_code_hindrance(function->handle, function->name, function->code);
+	hindrance = kernel_code_hindrance(function->handle, function->name, function->code);
+	/* Assertions, most of which are about the parameters, and hold. */
+	if (hindrance &&
+	    kernel_code_only_departs(function->handle, function->name, function->code) &&
+	    !extent_departs(function, grid, block, params))
+		return NULL;
+	return hindrance;
 }
 
 static const char *any_objection(const struct chain *chain)
 {
 	for (int s = 1; s < chain->step_count; s++) {
-		const char *objection = chain->steps[s].function
-						? mirrors_objection(chain->steps[s].function,
-								    chain->steps[s].params)
+		const struct step *step = &chain->steps[s];
+		const char *objection = step->function
+						? mirrors_objection(step->function, step->grid,
+								    step->block, step->params)
 						: NULL;
 
 		if (objection)
@@ -198,6 +209,7 @@ static bool add_all(struct mirrors *mirrors)
 	const struct chain *chain = mirrors->chain;
 	const bool bounded = all_bounded(chain);
 
+	mirrors->bounded = bounded;
 	if (bounded ? !add_part(mirrors, chain->values[0].begin, chain->values[0].end)
 		    : !mirrors_add(mirrors, chain->values[0].begin))
 		return false;
@@ -287,7 +299,7 @@ bool mirrors_open(struct mirrors *mirrors, const struct chain *chain)
 
 	mirrors->chain = chain;
 	return begun && add_all(mirrors) && mirrors_make(mirrors) && mirrors_refresh(mirrors) &&
-	       mirrors_self_contained(mirrors);
+	       (mirrors->bounded || mirrors_self_contained(mirrors));
 }
 
 void mirrors_close(struct mirrors *mirrors)

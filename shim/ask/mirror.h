@@ -30,7 +30,8 @@ struct mirrors {
 	CUevent event;
 	int count;
 	struct mirror item[MIRRORS];
-	unsigned char *host;   /* MIRROR_HOST bytes, one piece for the process */
+	unsigned char *host; /* MIRROR_HOST bytes, one piece for the process */
+	bool bounded; /* wherever the kernels go is in the copies, whatever they find there */
 	const char *hindrance; /* why mirrors_open() said no, where it is not for lack of room */
 };
 
@@ -46,8 +47,9 @@ bool mirrors_add(struct mirrors *mirrors, uint64_t pointer);
 /* Makes room for the copies; they hold nothing yet. false: no room. */
 bool mirrors_make(struct mirrors *mirrors);
 
-/* May a kernel be launched again at all, with these parameters? NULL, or why not. */
-const char *mirrors_objection(const struct function *function, const unsigned char *params);
+/* May a kernel be launched again at all, as it was? NULL, or why not. */
+const char *mirrors_objection(const struct function *function, const unsigned grid[3],
+			      const unsigned block[3], const unsigned char *params);
 
 /* Does any of these words lead to the program's memory, or are they too many to tell? */
 bool mirrors_any_address(const struct addresses_result *found);

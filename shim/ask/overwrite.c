@@ -222,7 +222,8 @@ static bool may_launch(const struct sight *sight)
 	const struct op_launch *launch = &sight->op->launch;
 
 	return sight->params && !sight->function->rule && !launch->cooperative &&
-	       !launch->peculiar && !mirrors_objection(sight->function, sight->params);
+	       !launch->peculiar &&
+	       !mirrors_objection(sight->function, launch->grid, launch->block, sight->params);
 }
 
 void overwrite_refine(const struct sight *sight)

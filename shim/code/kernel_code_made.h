@@ -60,6 +60,7 @@ enum {
 	S2R = 0x119,
 	BAR = 0x11d,
 	BREAK = 0x142,
+	BPT = 0x15c,
 	WARPSYNC = 0x148,
 	CALL_ABSOLUTE = 0x143,
 	LEPC = 0x14e,

@@ -42,6 +42,7 @@ struct threads {
 	int64_t here;	   /* this one */
 	int64_t at[LANES]; /* the instruction that a lane is at, where they are apart */
 	uint64_t left;
+	bool departs;
 };
 
 /* ---- memory -------------------------------------------------------------------------------------
@@ -361,6 +362,7 @@ static int step(struct threads *threads, const struct thread_op *op, int64_t at,
 	case HOW_BRANCH:
 		return branch(threads, op, at, does, unsure);
 	case HOW_CALL:
+		threads->departs |= does && threads->program.functions_stop;
 		threads_forget(warp, op, does);
 		threads_forget_local(warp, does);
 		return 0;
@@ -383,6 +385,7 @@ static int step(struct threads *threads, const struct thread_op *op, int64_t at,
 			       ? touch(threads, op, does, unsure | warp->maybe | warp->uncertain)
 			       : -EINVAL;
 	case HOW_UNSURE:
+		threads->departs |= does != 0;
 		return op_calls_register(op) && threads_assert_fails(warp, op, does) ? 0 : -EINVAL;
 	case HOW_ATOMIC:
 	case HOW_FETCH:
@@ -394,6 +397,9 @@ static int step(struct threads *threads, const struct thread_op *op, int64_t at,
 		if (made_leads(&op->in))
 			return -EINVAL;
 		return 0;
+	case HOW_NOTHING:
+		threads->departs |= does && op->opcode == BPT;
+		break;
 	default:
 		break;
 	}
@@ -522,6 +528,8 @@ int threads_run(const struct threads_launch *launch, struct threads_extent *exte
 		extent[k].whole = !error && is_whole(threads, k);
 		free_pages(threads->pages[k]);
 	}
+	if (launch->departs)
+		*launch->departs = threads->departs;
 	threads_unread(&threads->program);
 	free(threads);
 	return error;

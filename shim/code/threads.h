@@ -39,6 +39,7 @@ struct threads_launch {
 	/* Where in constant bank 4 these are, counted from 1; 0: nowhere. */
 	uint32_t asserts; /* __assertfail, */
 	uint32_t turns;	  /* and the table of CODE_TURNS bytes that cosf() and others read */
+	bool *departs;	  /* NULL: not asked for */
 };
 
 /* Distances from a pointer, in bytes; first >= beyond: nothing. */
@@ -53,8 +54,9 @@ struct threads_extent {
 	} origin; /* from there, where all that is loaded would be 0 */
 };
 
-/* One extent for each pointer. 0; -EINVAL: it does not follow from the parameters, or is not
- * understood; -E2BIG: it takes more instructions; -ENOMEM. */
+/* One extent for each pointer, and in *departs whether some thread perhaps calls __assertfail or
+ * stops the GPU: it does not only if it cannot, whatever lies in memory. 0; -EINVAL: it does not
+ * follow from the parameters, or is not understood; -E2BIG: it takes more instructions; -ENOMEM. */
 int threads_run(const struct threads_launch *launch, struct threads_extent *extent);
 
 #endif

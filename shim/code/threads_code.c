@@ -185,7 +185,7 @@ static bool always_counts(const struct thread_op *op)
 	case HOW_AWAIT:
 		return false;
 	default:
-		return op->in.how == HOW_UNSURE || op->in.how >= HOW_LOAD;
+		return op->in.how == HOW_UNSURE || op->in.how >= HOW_LOAD || op->opcode == BPT;
 	}
 }
 
@@ -396,6 +396,7 @@ static int sum_up_calls(struct thread_program *program)
 		for (size_t k = 0; k < sizeof(written) / sizeof(*from); k++)
 			((uint64_t *)&written)[k] |= from[k];
 		truths |= program->op[i].truths;
+		program->functions_stop |= program->op[i].opcode == BPT;
 	}
 	for (int64_t i = 0; i < program->count; i++)
 		if (program->op[i].in.how == HOW_CALL) {

@@ -97,6 +97,7 @@ struct thread_program {
 	struct thread_op *op;
 	int64_t count;
 	struct lanes *constants;
+	bool functions_stop; /* the GPU, perhaps */
 };
 
 struct warp {

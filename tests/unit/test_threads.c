@@ -79,6 +79,7 @@ static void note_any(const void *pointer, int64_t at, size_t bytes, bool stores)
 #define LOAD_ANY(p, i)		  (note_any(p, i, sizeof(*(p)), false), zero)
 #define STORE_ANY(p, i, v)	  (note_any(p, i, sizeof(*(p)), true), (void)(v))
 #define CHECK(holds)		  ((void)(holds))
+#define STOP()			  ((void)0)
 #define SYNC()			  ((void)0)
 #define SYNC_WARP()		  ((void)0)
 #define WARP			  32
@@ -158,6 +159,8 @@ static void run_on_host(const struct body *body, const struct shape *shape)
 }
 
 /* `bytes`: of the parameters, of which there are 40. */
+static bool departs;
+
 static int run_with(const struct code_text *text, const struct shape *shape, unsigned bytes,
 		    struct threads_extent *extent)
 {
@@ -171,7 +174,8 @@ static int run_with(const struct code_text *text, const struct shape *shape, uns
 					.pointer = {0, 8, 16},
 					.most = 1 << 24,
 					.asserts = text->asserts,
-					.turns = text->turns};
+					.turns = text->turns,
+					.departs = &departs};
 
 	memcpy(launch.grid, shape->grid, sizeof(launch.grid));
 	memcpy(launch.block, shape->block, sizeof(launch.block));
@@ -275,6 +279,35 @@ static void try_all(const char *arch)
 	file = code_file(name);
 	for (unsigned i = 0; i < sizeof(bodies) / sizeof(*bodies); i++)
 		try(arch, &file, &bodies[i]);
+	free(file.at);
+}
+
+/* May an assertion fail, or the GPU be stopped, whatever lies in memory? */
+static void may_depart(void **state)
+{
+	static const struct {
+		const char *name;
+		bool departs;
+	} kernels[] = {
+		{"linear", false},	  {"asserted_of_numbers", false}, {"asserted", true},
+		{"asserted_twice", true}, {"stopped_by_data", true},
+	};
+	struct file file = code_file("threads_90a.cubin");
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(kernels) / sizeof(*kernels); i++) {
+		struct code_text text = {0};
+		struct code_table table = {.wanted = kernels[i].name, .text = &text};
+		struct threads_extent extent[3];
+
+		assert_int_equal(code_read_cubin(file.at, file.bytes, &table), 0);
+		assert_non_null(text.code);
+		assert_int_equal(run_by_code(&text, &shapes[0], extent), 0);
+		if (departs != kernels[i].departs)
+			fail_msg("%s: %d", kernels[i].name, departs);
+		free(text.code);
+		code_table_free(&table);
+	}
 	free(file.at);
 }
 
@@ -425,7 +458,7 @@ int main(void)
 		cmocka_unit_test(on_sm_86),   cmocka_unit_test(on_sm_89),
 		cmocka_unit_test(on_sm_90a),  cmocka_unit_test(any_code),
 		cmocka_unit_test(too_much),   cmocka_unit_test(predicate_of_warp),
-		cmocka_unit_test(ends_early),
+		cmocka_unit_test(ends_early), cmocka_unit_test(may_depart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -578,6 +578,24 @@ BODY(asserted, long, {
 	STORE(o, i, LOAD_ANY(x, at));
 })
 
+/* Of what the launch alone decides, and so of all that there is. */
+BODY(asserted_of_numbers, float, {
+	const int i = BX * DX + TX;
+
+	CHECK(m % 5 != 4);
+	if (wide < 0)
+		STOP();
+	STORE(o, i, LOAD(x, i));
+})
+
+BODY(stopped_by_data, float, {
+	const int i = BX * DX + TX;
+
+	if (LOAD(x, i) > 1)
+		STOP();
+	STORE(o, i, 1);
+})
+
 BODY(asserted_twice, long, {
 	const int i = BX * DX + TX;
 	const long at = LOAD(y, i);

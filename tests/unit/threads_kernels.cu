@@ -25,6 +25,7 @@ typedef float4 vector16;
 #define LOAD_ANY LOAD
 #define STORE_ANY STORE
 #define CHECK(holds) assert(holds)
+#define STOP() __trap()
 #define PRINT(i) printf("%d", i)
 #define SYNC() __syncthreads()
 #define SYNC_WARP() __syncwarp()
