@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shim/ask/addresses.h"
+#include "shim/ask/first_look.h"
 #include "shim/ask/extent.h"
 #include "shim/base/message.h"
 #include "shim/gpu/ahead.h"
@@ -85,6 +86,7 @@ void settle_teardown(const struct op *op)
 		reach_forget(context);
 		mirrors_forget(context);
 		addresses_forget_context(context);
+		first_look_forget(context);
 
 		compare_forget(context);
 		scratch_forget(context);

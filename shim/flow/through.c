@@ -16,6 +16,7 @@
 #include "shim/act/recording.h"
 #include "shim/act/replace.h"
 #include "shim/ask/addresses.h"
+#include "shim/ask/first_look.h"
 #include "shim/ask/extent.h"
 #include "shim/ask/overwrite.h"
 #include "shim/ask/reach.h"
@@ -212,7 +213,8 @@ static void age_chains(void)
 static void resolve_arrays(struct op *op)
 {
 	shadow_resolve_arrays(&op->gemm);
-	if (op->gemm.by_array && !capture_takes(op) && addresses_identify(op))
+	if (op->gemm.by_array && !capture_takes(op) &&
+	    (addresses_identify(op) || (!capture_under_way() && first_look(op))))
 		shadow_resolve_arrays(&op->gemm);
 }
 

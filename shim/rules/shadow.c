@@ -14,7 +14,7 @@
 #include "shim/rules/integers.h"
 #include "shim/rules/rules.h"
 
-#define PIECES	    32
+#define PIECES	    256
 #define PIECE_BYTES 16384
 #define PAGE_BYTES  4096 /* pages may be larger, not smaller */
 

@@ -125,6 +125,34 @@ static void address_array_shared(void)
 	copied(&b, SHARED);
 }
 
+/* Filled once, before anything is multiplied; the first head gets the last one's Q in between. */
+static void arrays_before(void)
+{
+	struct bench b;
+	CUdeviceptr arrays;
+	size_t half;
+
+	bench_open(&b, TOGETHER);
+	arrays = app_alloc((size_t)ARRAYS * SHARING * 8);
+	half = (size_t)b.shape.heads * 3 * 8;
+	copy_arrays(&b, arrays, 1, b.t.k, b.t.q, thin(&b), b.t.s, wide(&b));
+	copy_arrays(&b, arrays + half, 1, b.t.v, b.t.p, wide(&b), b.t.o, thin(&b));
+	for (int r = 0; r < REPETITIONS; r++) {
+		const CUdeviceptr queries = arrays + (size_t)b.shape.heads * 8;
+
+		bench_inputs(&b, r);
+		if (r == REPETITIONS - 2)
+			CHECK(cuMemcpyDtoDAsync(queries, queries + 8, 8, b.app.stream));
+		first_product(&b, arrays);
+		chain_middle(&b, &b.t);
+		second_product(&b, arrays + half);
+		observe_o(&b, &b.t, r);
+		if (late(r))
+			observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
 /* ---- filled by a kernel --------------------------------------------------------------------- */
 
 struct filled {
@@ -273,6 +301,7 @@ static void arrays_freed(void)
 const struct hazard hazards_arrays[] = {
 	ONCE(address_array, "address arrays, rewritten between the products"),
 	ONCE(address_array_undirected, "the same, by copies that do not say from where to where"),
+	ONCE(arrays_before, "address arrays that were there from the start"),
 	ONCE(address_array_shared, "the same, K and V shared by heads"),
 	ONCE(arrays_by_kernel, "address arrays that a kernel fills"),
 	ONCE(arrays_move, "the same, and the tensors move"),
