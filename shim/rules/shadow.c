@@ -5,6 +5,8 @@
 #include "shim/rules/shadow.h"
 
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "shim/base/range.h"
 #include "shim/op/gemm.h"
@@ -83,23 +85,34 @@ static uint64_t bytes_kept(const struct op *op)
 	return kept && bytes <= PIECE_BYTES ? bytes : 0;
 }
 
-/* What kind of memory it is to the driver; 0: none of its own. */
-static unsigned memory_type(uint64_t address)
+static CUresult memory_type(uint64_t address, unsigned *type)
 {
-	unsigned type = 0;
-
-	return driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) ==
-			       CUDA_SUCCESS
-		       ? type
-		       : 0;
+	*type = 0;
+	return driver.cuPointerGetAttribute(type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
 }
 
-/* A copy that does not say from where to where: of one that is small, and from memory that no
- * driver knows, the host is the source. */
+/* Is it the process's own? Nothing is to come of it where it is not: of an address that leads
+ * nowhere the driver tells the program, and nobody faults. */
+static bool is_own(uint64_t address, uint64_t bytes)
+{
+	char read[PIECE_BYTES / PAGE_BYTES + 2];
+	struct iovec from[sizeof(read)], to = {.iov_base = read};
+
+	for (uint64_t at = 0; at < bytes + PAGE_BYTES - 1; at += PAGE_BYTES)
+		from[to.iov_len++] = (struct iovec){
+			(void *)(uintptr_t)(address + (at < bytes ? at : bytes - 1)), 1};
+	return process_vm_readv(getpid(), &to, 1, from, to.iov_len, 0) == (ssize_t)to.iov_len;
+}
+
+/* A copy that does not say from where to where: of one that is small, and from memory that the
+ * driver does not know but the process has, the host is the source. */
 static void find_side(struct op_copy *copy)
 {
-	if (copy->from_host || copy->to_host || !copy->exact || !copy->source.bytes ||
-	    copy->target.bytes > PIECE_BYTES || memory_type(copy->source.base))
+	const uint64_t from = copy->source.base, bytes = copy->source.bytes;
+	unsigned type;
+
+	if (copy->from_host || copy->to_host || !copy->exact || !bytes || bytes > PIECE_BYTES ||
+	    memory_type(from, &type) != CUDA_ERROR_INVALID_VALUE || !is_own(from, bytes))
 		return;
 	copy->from_host = true;
 	copy->host = (const void *)(uintptr_t)copy->source.base;
@@ -120,8 +133,7 @@ void shadow_touch_host(struct op *op)
 	host = op->copy.host;
 	if (!bytes)
 		return;
-	type = memory_type((uint64_t)(uintptr_t)host);
-	if (type) {
+	if (memory_type((uint64_t)(uintptr_t)host, &type) == CUDA_SUCCESS) {
 		if (type != CU_MEMORYTYPE_HOST)
 			op->copy.host = NULL;
 		return;
