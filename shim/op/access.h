@@ -16,6 +16,8 @@
 #ifndef FASHIM_ACCESS_H
 #define FASHIM_ACCESS_H
 
+#include <string.h>
+
 #include "shim/op/op.h"
 
 #define ACCESS_MAX 64
@@ -53,6 +55,24 @@ struct access_list {
 };
 
 /* Adds one entry; a full list turns opaque. Without a pointer it is where the range begins. */
-void access_add(struct access_list *list, struct access access);
+static inline void access_add(struct access_list *list, struct access access)
+{
+	if (access.begin >= access.end)
+		return;
+	if (list->count == ACCESS_MAX) {
+		list->opaque = true;
+		return;
+	}
+	if (!access.pointer)
+		access.pointer = access.begin;
+	list->item[list->count++] = access;
+}
+
+/* What is in the list, without the room that it has left. */
+static inline void access_copy(struct access_list *to, const struct access_list *from)
+{
+	memcpy(to, from,
+	       offsetof(struct access_list, item) + (size_t)from->count * sizeof(*from->item));
+}
 
 #endif

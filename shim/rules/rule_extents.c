@@ -15,11 +15,6 @@ struct shape {
 	int64_t size[MAX_DIMS], stride[MAX_DIMS];
 };
 
-int64_t rule_times(int64_t a, int64_t b)
-{
-	return a >= 1 && b >= 1 && a <= RULE_ROOM / b ? a * b : 0;
-}
-
 int64_t rule_product_of(unsigned count, const int64_t *factors)
 {
 	int64_t product = 1;
@@ -29,10 +24,25 @@ int64_t rule_product_of(unsigned count, const int64_t *factors)
 	return product;
 }
 
+/* As they mostly lie: the one that runs fastest first, and nothing between. */
+static bool in_a_row(unsigned dims, const int64_t *size, const int64_t *stride, int64_t step)
+{
+	for (unsigned d = 0; d < dims && step; d++) {
+		if (size[d] <= 1)
+			continue;
+		if (stride[d] != step)
+			return false;
+		step = rule_times(step, size[d]);
+	}
+	return step != 0;
+}
+
 bool rule_dense(unsigned dims, const int64_t *size, const int64_t *stride, int64_t step)
 {
 	bool taken[MAX_DIMS] = {false};
 
+	if (in_a_row(dims, size, stride, step))
+		return true;
 	for (unsigned n = 0; n < dims; n++) {
 		int next = -1;
 
@@ -70,8 +80,9 @@ static int64_t shape_reach(const struct shape *shape)
 
 int64_t rule_reach(unsigned dims, const int64_t *size, const int64_t *stride)
 {
-	struct shape shape = {.dims = dims};
+	struct shape shape;
 
+	shape.dims = dims;
 	memcpy(shape.size, size, dims * sizeof(*size));
 	memcpy(shape.stride, stride, dims * sizeof(*stride));
 	return shape_reach(&shape) + 1;
@@ -136,8 +147,9 @@ int64_t rule_accessor_size(const struct reading *r, unsigned param, unsigned dim
 int64_t rule_accessor_elements(const struct reading *r, unsigned param, unsigned dims,
 			       unsigned word, bool *dense)
 {
-	struct shape shape = {.dims = dims};
+	struct shape shape;
 
+	shape.dims = dims;
 	if (rule_size_of(r, param) != 8 + 2 * dims * word)
 		return 0;
 	for (unsigned d = 0; d < dims; d++) {
@@ -152,9 +164,10 @@ int64_t rule_accessor_elements(const struct reading *r, unsigned param, unsigned
 int64_t rule_calculated(const struct reading *r, unsigned at, unsigned operands, unsigned n,
 			int64_t elements, int64_t width, bool *dense)
 {
-	struct shape shape = {.dims = rule_u32_at(r, at)};
+	struct shape shape;
 	int64_t product = 1;
 
+	shape.dims = rule_u32_at(r, at);
 	if (shape.dims > MAX_DIMS)
 		return -1;
 	for (unsigned d = 0; d < shape.dims; d++) {

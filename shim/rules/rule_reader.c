@@ -9,40 +9,6 @@
 #include "shim/base/half.h"
 #include "shim/op/memory.h"
 
-uint64_t rule_u64_at(const struct reading *r, unsigned at)
-{
-	uint64_t word = 0;
-
-	memcpy(&word, r->params + at, 8);
-	return word;
-}
-
-uint32_t rule_u32_at(const struct reading *r, unsigned at)
-{
-	uint32_t word = 0;
-
-	memcpy(&word, r->params + at, 4);
-	return word;
-}
-
-float rule_f32_at(const struct reading *r, unsigned at)
-{
-	float word;
-
-	memcpy(&word, r->params + at, 4);
-	return word;
-}
-
-unsigned rule_offset(const struct reading *r, unsigned param)
-{
-	return r->function->param_offset[param];
-}
-
-unsigned rule_size_of(const struct reading *r, unsigned param)
-{
-	return param < r->function->param_count ? r->function->param_size[param] : 0;
-}
-
 const char *rule_find(const struct reading *r, const char *needle)
 {
 	struct name_words *words = r->function->words;
@@ -166,7 +132,8 @@ struct type rule_template_type(const char **at, struct type repeated)
 		     {"6__half", &type_half},
 		     {"13__nv_bfloat16", &type_bfloat}};
 
-	for (unsigned i = 0; i < sizeof(named) / sizeof(*named); i++)
+	/* neither a letter's nor a repetition's beginning is one of theirs */
+	for (unsigned i = 0; i < sizeof(named) / sizeof(*named) && **at < 'S'; i++)
 		if (strncmp(*at, named[i].text, strlen(named[i].text)) == 0) {
 			*at += strlen(named[i].text);
 			return *named[i].type;
@@ -227,22 +194,35 @@ void rule_touch(struct reading *r, unsigned at, enum access_mode mode, uint64_t 
 					    .where = (int)at});
 }
 
+/* The same of bytes that are known. */
+static inline bool touch_bytes(struct reading *r, unsigned at, enum access_mode mode, int64_t bytes,
+			       bool dense)
+{
+	const uint64_t base = rule_u64_at(r, at), end = base + (uint64_t)bytes;
+
+	if (r->list && base)
+		access_add(r->list, (struct access){.begin = base,
+						    .end = end,
+						    .sure_end = dense ? end : base,
+						    .mode = mode,
+						    .bounded = true,
+						    .where = (int)at});
+	return bytes > 0;
+}
+
 bool rule_reads_at(struct reading *r, unsigned at, int64_t bytes)
 {
-	rule_touch(r, at, ACCESS_READ, (uint64_t)bytes, 0, true);
-	return bytes > 0;
+	return touch_bytes(r, at, ACCESS_READ, bytes, false);
 }
 
 bool rule_writes_at(struct reading *r, unsigned at, int64_t bytes, bool dense)
 {
-	rule_touch(r, at, ACCESS_WRITE, (uint64_t)bytes, dense ? (uint64_t)bytes : 0, true);
-	return bytes > 0;
+	return touch_bytes(r, at, ACCESS_WRITE, bytes, dense);
 }
 
 bool rule_changes_at(struct reading *r, unsigned at, int64_t bytes)
 {
-	rule_touch(r, at, ACCESS_UNKNOWN, (uint64_t)bytes, 0, true);
-	return bytes > 0;
+	return touch_bytes(r, at, ACCESS_UNKNOWN, bytes, false);
 }
 
 bool rule_follows_at(struct reading *r, unsigned at, enum access_mode mode)
@@ -266,16 +246,4 @@ bool rule_takes_sizes(const struct reading *r, unsigned count, const unsigned *s
 		if (rule_size_of(r, i) != sizes[i])
 			return false;
 	return true;
-}
-
-int64_t rule_number(const struct reading *r, unsigned param)
-{
-	switch (rule_size_of(r, param)) {
-	case 4:
-		return (int32_t)rule_u32_at(r, rule_offset(r, param));
-	case 8:
-		return (int64_t)rule_u64_at(r, rule_offset(r, param));
-	default:
-		return -1;
-	}
 }

@@ -7,6 +7,8 @@
 #ifndef FASHIM_RULE_READER_H
 #define FASHIM_RULE_READER_H
 
+#include <string.h>
+
 #include "kernels/attention.h"
 #include "shim/rules/rules.h"
 
@@ -58,11 +60,40 @@ bool rule_put_range(const struct reading *r);
 
 /* Words of the parameter block at a byte offset, and where parameter i lies (size 0: there is
  * none). */
-uint64_t rule_u64_at(const struct reading *r, unsigned at);
-uint32_t rule_u32_at(const struct reading *r, unsigned at);
-float rule_f32_at(const struct reading *r, unsigned at);
-unsigned rule_offset(const struct reading *r, unsigned param);
-unsigned rule_size_of(const struct reading *r, unsigned param);
+static inline uint64_t rule_u64_at(const struct reading *r, unsigned at)
+{
+	uint64_t word;
+
+	memcpy(&word, r->params + at, 8);
+	return word;
+}
+
+static inline uint32_t rule_u32_at(const struct reading *r, unsigned at)
+{
+	uint32_t word;
+
+	memcpy(&word, r->params + at, 4);
+	return word;
+}
+
+static inline float rule_f32_at(const struct reading *r, unsigned at)
+{
+	float word;
+
+	memcpy(&word, r->params + at, 4);
+	return word;
+}
+
+static inline unsigned rule_offset(const struct reading *r, unsigned param)
+{
+	return r->function->param_offset[param];
+}
+
+static inline unsigned rule_size_of(const struct reading *r, unsigned param)
+{
+	return param < r->function->param_count ? r->function->param_size[param] : 0;
+}
+
 const char *rule_find(const struct reading *r, const char *needle); /* a literal; NULL: not there */
 bool rule_has(const struct reading *r, const char *needle);
 double rule_value_at(const struct reading *r, unsigned at, int dtype);
@@ -87,16 +118,34 @@ int64_t rule_width(struct reading *r);
 bool rule_takes_sizes(const struct reading *r, unsigned count, const unsigned *sizes);
 
 /* Parameter i, a signed whole number of 4 or 8 bytes; -1: it has another size. */
-int64_t rule_number(const struct reading *r, unsigned param);
+static inline int64_t rule_number(const struct reading *r, unsigned param)
+{
+	switch (rule_size_of(r, param)) {
+	case 4:
+		return (int32_t)rule_u32_at(r, rule_offset(r, param));
+	case 8:
+		return (int64_t)rule_u64_at(r, rule_offset(r, param));
+	default:
+		return -1;
+	}
+}
 #define PARAM(i) rule_number(r, i)
 
+#define RULE_ROOM (1ll << 40)
+
 /* Products of sizes, of which none may be below 1; 0: one is, or so much memory there is not. */
-int64_t rule_times(int64_t a, int64_t b);
+static inline int64_t rule_times(int64_t a, int64_t b)
+{
+	int64_t product;
+
+	return a >= 1 && b >= 1 && !__builtin_mul_overflow(a, b, &product) && product <= RULE_ROOM
+		       ? product
+		       : 0;
+}
 #define rule_product(...)                                                                          \
 	rule_product_of(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                  \
 			(const int64_t[]){__VA_ARGS__})
 int64_t rule_product_of(unsigned count, const int64_t *factors);
-#define RULE_ROOM (1ll << 40)
 
 /* Do elements, `step` apart at the least, lie without a gap? At most 25 dimensions. */
 bool rule_dense(unsigned dims, const int64_t *size, const int64_t *stride, int64_t step);
