@@ -45,6 +45,7 @@ bool chain_may_open(const struct op *op)
 
 static void widen(struct chain *chain, uint64_t begin, uint64_t end)
 {
+	chain->outline.drawn = false;
 	if (begin < chain->low)
 		chain->low = begin;
 	if (end > chain->high)
@@ -129,6 +130,7 @@ struct chain *chain_again(const struct chain *from)
 		return NULL;
 	*chain = *from;
 	chain->used = true;
+	chain->outline.drawn = false;
 	chain->serial = ++serial;
 	chain_list[chain_live++] = chain;
 	return chain;

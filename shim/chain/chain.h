@@ -68,25 +68,35 @@ struct comb {
 	uint32_t width; /* bytes of an element; 0: there is none */
 };
 
+/* Where a closed chain can still be met (hazard/outline.h). */
+#define OUTLINE_RANGES 4
+struct outline {
+	bool drawn;
+	int kept_count, read_count;
+	struct range kept[OUTLINE_RANGES]; /* its values */
+	struct range read[OUTLINE_RANGES]; /* inputs that are not saved */
+};
+
 struct chain {
 	bool used, closed, deferred;
 	bool captured; /* deferred while a graph is recorded: run in place, or not at all */
 	bool recorded; /* captured, only followed: its ops are recorded as the program gave them */
 	enum reason unfit; /* why it can never be replaced, REASON_NONE while it can */
-	CUcontext context; /* this and what follows, to `age`, is read for every op */
+	CUcontext context; /* this and what follows, to `outline`, is read for every op */
 	CUstream stream;
 	struct site *site;  /* closed or deferred to one */
 	uint64_t serial;    /* order of opening */
 	uint64_t low, high; /* no value or input lies outside */
 	unsigned age;	    /* ops since the last step */
-	bool gaps;	    /* a step leaves bytes of what it writes alone: never held back */
-	bool timed;	    /* will be compared: its inputs are kept, its ops are timed */
-	bool measured;	    /* what its unknown kernels write was found out by launching them */
-	bool softmax;	    /* a step is a softmax, or may be one */
-	bool met;	    /* watched: an op would have had its scores made real … */
-	bool perhaps_met;   /* … or will not any more, once more is known of it */
-	bool suspected;	    /* an unknown kernel was handed its scores after the close */
-	char detail[96];    /* of `unfit` */
+	struct outline outline;
+	bool gaps;	   /* a step leaves bytes of what it writes alone: never held back */
+	bool timed;	   /* will be compared: its inputs are kept, its ops are timed */
+	bool measured;	   /* what its unknown kernels write was found out by launching them */
+	bool softmax;	   /* a step is a softmax, or may be one */
+	bool met;	   /* watched: an op would have had its scores made real … */
+	bool perhaps_met;  /* … or will not any more, once more is known of it */
+	bool suspected;	   /* an unknown kernel was handed its scores after the close */
+	char detail[96];   /* of `unfit` */
 	const void *graph; /* closed in a graph whose launches make its values anew; NULL: not so */
 	struct timing *timing;
 	struct slopes_args slopes; /* of what is being launched (made_bias.h) */

@@ -13,6 +13,7 @@
 #include "shim/op/graph.h"
 #include "shim/hazard/comb.h"
 #include "shim/hazard/in_order.h"
+#include "shim/hazard/outline.h"
 #include "shim/gpu/late.h"
 #include "shim/log/decline.h"
 #include "shim/log/log.h"
@@ -401,13 +402,10 @@ static void guard_chain(struct chain *chain, const struct sight *sight,
 {
 	const struct op *op = sight->op;
 	const char *who = sight->who;
-	bool whole = true, near = false, certain = false;
+	bool whole = true, certain = false;
 	uint64_t saved;
 
-	for (int i = 0; i < list->count && !near; i++)
-		near = range_overlap(list->item[i].begin, list->item[i].end, chain->low,
-				     chain->high);
-	if (!near)
+	if (!outline_meets(chain, list))
 		return;
 	saved = op->kind == OP_COPY ? saved_bytes(chain) : 0;
 	if (chain->captured && !chain->recorded) {
@@ -449,6 +447,8 @@ static void guard_chain(struct chain *chain, const struct sight *sight,
 		held_guard_inputs(chain, op, list);
 	if (op->kind == OP_COPY && chain->used && saved_bytes(chain) > saved)
 		wait_as_program_does(chain, op);
+	if (chain->used)
+		outline_draw(chain);
 }
 
 void held_guard(const struct sight *sight, const struct chain *except, bool executed)
