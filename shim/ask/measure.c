@@ -144,6 +144,7 @@ static void settle(struct chain *chain, int at, uint64_t bytes)
 	struct value *value = &chain->values[at];
 
 	value->end = value->begin + bytes;
+	chain->high = chain->high > value->end ? chain->high : value->end;
 	value->provisional = false;
 	range_set_cut(&value->live, value->end, UINT64_MAX);
 	for (int i = 0; i < chain->value_count; i++) {

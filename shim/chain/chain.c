@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct chain *chain_list[CHAIN_COUNT];
-int chain_live;
+int chain_live, chain_open_count;
 
 static struct chain *chains; /* CHAIN_COUNT of them once the first was opened */
 static uint64_t serial;
@@ -133,6 +133,7 @@ struct chain *chain_again(const struct chain *from)
 	chain->outline.drawn = false;
 	chain->serial = ++serial;
 	chain_list[chain_live++] = chain;
+	chain_open_count += !chain->closed;
 	return chain;
 }
 
@@ -156,6 +157,7 @@ struct chain *chain_open(const struct op *op)
 		chain->relayed[n] = -1;
 	chain->narrow[0] = chain->narrow[1] = -1;
 	chain_list[chain_live++] = chain;
+	chain_open_count++;
 
 	gemm_from_op(&gemm, &op->gemm);
 	add_operand(chain, &gemm.a, gemm.batch);
@@ -211,6 +213,7 @@ void chain_free(struct chain *chain)
 			chain_list[i] = chain_list[--chain_live];
 			break;
 		}
+	chain_open_count -= !chain->closed;
 	chain->used = false;
 }
 
@@ -230,7 +233,8 @@ int chain_value_at(const struct chain *chain, uint64_t address)
 static bool reads(const struct chain *chain, const struct access_list *list)
 {
 	for (int i = 0; i < list->count; i++)
-		if ((list->item[i].mode & ACCESS_READ) &&
+		if ((list->item[i].mode & ACCESS_READ) && list->item[i].pointer >= chain->low &&
+		    list->item[i].pointer < chain->high &&
 		    chain_value_at(chain, list->item[i].pointer) >= 0)
 			return true;
 	return false;
@@ -313,7 +317,8 @@ struct chain *chain_reader(const struct op *op, const struct access_list *list)
 {
 	struct chain *found = NULL;
 
-	if ((op->kind != OP_LAUNCH && op->kind != OP_GEMM && op->kind != OP_COPY) ||
+	if (!chain_open_count ||
+	    (op->kind != OP_LAUNCH && op->kind != OP_GEMM && op->kind != OP_COPY) ||
 	    (op->kind == OP_COPY && (list->count != 2 || !op->copy.later)))
 		return NULL; /* to or from the host, or one that the host waits for */
 	for_each_chain(chain) if (!chain->closed && chain->stream == op->stream &&

@@ -132,6 +132,7 @@ struct chain {
 
 extern struct chain *chain_list[CHAIN_COUNT]; /* those in use, in no order */
 extern int chain_live;			      /* how many */
+extern int chain_open_count;		      /* of them, that are not closed */
 
 /* The body may drop any chain, also this one; a chain may then be visited twice. */
 #define for_each_chain(c)                                                                          \

@@ -95,6 +95,7 @@ void chain_settle_length(struct chain *chain, int index, uint64_t end)
 	if (!value->provisional)
 		return;
 	value->end = end;
+	chain->high = chain->high > end ? chain->high : end;
 	range_set_cut(&value->live, end, UINT64_MAX);
 	for (int i = 0; i < chain->value_count; i++)
 		if (i != index)
@@ -131,6 +132,7 @@ void chain_cut_output(struct chain *chain)
 
 void chain_end(struct chain *chain, struct site *site)
 {
+	chain_open_count -= !chain->closed;
 	chain->closed = true;
 	chain->site = site;
 	parts_end(chain);

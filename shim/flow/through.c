@@ -198,6 +198,8 @@ static enum flow continue_chain(struct chain *chain, const struct sight *sight)
 /* Chains that wait for a closing GEMM do not wait for ever. */
 static void age_chains(void)
 {
+	if (!chain_open_count)
+		return;
 	for_each_chain(chain)
 	{
 		if (chain->closed || ++chain->age < CHAIN_PATIENCE)

@@ -155,7 +155,7 @@ static void keep_lives(void)
 const char *chains_wrong(void)
 {
 	const char *wrong = wrong_site_turn();
-	int deferred = 0;
+	int deferred = 0, open = 0;
 
 	for (int i = 0; i < chain_live && !wrong; i++) {
 		const struct chain *chain = chain_list[i];
@@ -170,9 +170,12 @@ const char *chains_wrong(void)
 		if (!wrong)
 			wrong = wrong_steps(chain);
 		deferred += chain->deferred;
+		open += !chain->closed;
 	}
 	keep_lives();
 	if (wrong)
 		return wrong;
+	if (open != chain_open_count)
+		return "chains that are not closed are miscounted";
 	return deferred == held_count ? NULL : "chains that are held back are miscounted";
 }
