@@ -96,23 +96,42 @@ void gemm_from_op(struct gemm *gemm, const struct op_gemm *op)
 void matrix_dimensions(const struct matrix *matrix, int64_t batch, int64_t size[MATRIX_DIMS],
 		       int64_t stride[MATRIX_DIMS])
 {
-	const int64_t run = matrix->run > 1 ? matrix->run : 1;
+	const bool runs = matrix->run > 1;
 
-	memcpy(size, (int64_t[]){matrix->rows, matrix->cols, batch / run, run},
-	       MATRIX_DIMS * sizeof(*size));
-	memcpy(stride,
-	       (int64_t[]){matrix->row_stride, matrix->col_stride, matrix->batch_stride,
-			   matrix->run_stride},
-	       MATRIX_DIMS * sizeof(*stride));
+	size[0] = matrix->rows;
+	size[1] = matrix->cols;
+	size[2] = runs ? batch / matrix->run : batch;
+	size[3] = runs ? matrix->run : 1;
+	stride[0] = matrix->row_stride;
+	stride[1] = matrix->col_stride;
+	stride[2] = matrix->batch_stride;
+	stride[3] = matrix->run_stride;
+}
+
+/* Elements from the first to the last of a matrix whose batch lies evenly, goes forwards and
+ * surely not beyond what 64 bits hold, as nearly all; -1: of another. */
+static int64_t usual_reach(const struct matrix *matrix, int64_t batch)
+{
+	const int64_t rows = matrix->rows - 1, cols = matrix->cols - 1, more = batch - 1;
+	const int64_t strides = matrix->row_stride | matrix->col_stride | matrix->batch_stride;
+
+	if (matrix->run > 1 || (uint64_t)(rows | cols | more) >> 20 || (uint64_t)strides >> 36)
+		return -1;
+	return rows * matrix->row_stride + cols * matrix->col_stride + more * matrix->batch_stride;
 }
 
 void matrix_extent(const struct matrix *matrix, int64_t batch, uint64_t *begin, uint64_t *end)
 {
-	int64_t low = 0, high = 0, reach, size[MATRIX_DIMS], stride[MATRIX_DIMS];
+	int64_t low = 0, high = 0, size[MATRIX_DIMS], stride[MATRIX_DIMS];
+	int64_t reach = usual_reach(matrix, batch);
 	bool beyond = false;
 
-	matrix_dimensions(matrix, batch, size, stride);
 	*begin = *end = matrix->base;
+	if (reach >= 0) {
+		*end += (uint64_t)((reach + 1) * matrix->element);
+		return;
+	}
+	matrix_dimensions(matrix, batch, size, stride);
 	for (int i = 0; i < MATRIX_DIMS; i++) {
 		if (size[i] <= 0)
 			return;
@@ -137,11 +156,27 @@ bool matrix_even(const struct matrix *matrix, int64_t batch, int64_t *stride)
 	       matrix->batch_stride == matrix->run_stride * matrix->run;
 }
 
+/* As most lie: each dimension begins where the one before it ends. */
+static bool in_a_row(const int64_t size[MATRIX_DIMS], const int64_t stride[MATRIX_DIMS])
+{
+	int64_t expected = 1;
+
+	for (int i = 0; i < MATRIX_DIMS; i++) {
+		if (size[i] <= 1)
+			continue;
+		if (stride[i] != expected || __builtin_mul_overflow(expected, size[i], &expected))
+			return false;
+	}
+	return true;
+}
+
 bool matrix_dense(const struct matrix *matrix, int64_t batch)
 {
 	int64_t size[MATRIX_DIMS], stride[MATRIX_DIMS], expected = 1;
 
 	matrix_dimensions(matrix, batch, size, stride);
+	if (in_a_row(size, stride))
+		return true;
 	/* Take the dimensions in order of stride; each must begin where the smaller ones end. */
 	for (int taken = 0; taken < MATRIX_DIMS; taken++) {
 		int next = -1;
