@@ -87,7 +87,8 @@ bool relayout_read(struct relayout *r, const struct sight *sight)
 	if (!sight->params || !function->rule || list->opaque ||
 	    (function->functor.role != ROLE_UNKNOWN && function->functor.role != ROLE_COPY) ||
 	    list->count != 2 || launch->cooperative || launch->peculiar ||
-	    function->bytes > CHAIN_PARAM_BYTES)
+	    function->bytes > CHAIN_PARAM_BYTES ||
+	    (sight->meaning && sight->meaning->role != ROLE_COPY))
 		return false;
 	for (int i = 0; i < 2; i++)
 		if (list->item[i].mode == ACCESS_WRITE)

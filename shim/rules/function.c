@@ -264,6 +264,21 @@ void function_forget_all(void)
 	used = 0;
 }
 
+/* Most are a word or two. */
+static void copy_param(unsigned char *to, const void *from, unsigned size)
+{
+	switch (size) {
+	case 4:
+		memcpy(to, from, 4);
+		break;
+	case 8:
+		memcpy(to, from, 8);
+		break;
+	default:
+		memcpy(to, from, size);
+	}
+}
+
 static bool copy_params(const struct function *function, const struct op_launch *launch,
 			unsigned char *bytes)
 {
@@ -275,7 +290,7 @@ static bool copy_params(const struct function *function, const struct op_launch 
 
 			if (offset > end) /* gaps between parameters must compare equal */
 				memset(bytes + end, 0, offset - end);
-			memcpy(bytes + offset, launch->params[i], function->param_size[i]);
+			copy_param(bytes + offset, launch->params[i], function->param_size[i]);
 			end = offset + function->param_size[i];
 		}
 		return true;

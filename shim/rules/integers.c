@@ -165,16 +165,25 @@ static struct fact of_scan(const struct reading *r, const struct access_list *li
 static const struct maker {
 	bool (*read)(struct reading *r);
 	struct fact (*make)(const struct reading *r, const struct access_list *list);
-} makers[] = {{rule_read_top_k, of_top_k},	     {rule_read_unrolled, of_cast},
-	      {rule_read_vectorized, of_fill},	     {rule_read_radix_tile, of_radix_tile},
-	      {rule_read_radix_pass, of_radix_pass}, {rule_read_histogram, of_histogram},
-	      {rule_read_device_scan, of_scan}};
+	int role; /* of its functor; ROLE_UNKNOWN: it has none */
+} makers[] = {{rule_read_vectorized, of_fill, ROLE_FILL},
+	      {rule_read_unrolled, of_cast, ROLE_COPY},
+	      {rule_read_top_k, of_top_k, 0},
+	      {rule_read_radix_tile, of_radix_tile, 0},
+	      {rule_read_radix_pass, of_radix_pass, 0},
+	      {rule_read_histogram, of_histogram, 0},
+	      {rule_read_device_scan, of_scan, 0}};
 
 static const struct maker *maker_of(const struct function *function)
 {
-	for (unsigned i = 0; i < sizeof(makers) / sizeof(*makers); i++)
-		if (function && function->rule && function->rule->read == makers[i].read)
-			return &makers[i];
+	bool (*const read)(struct reading * r) =
+		function && function->rule ? function->rule->read : NULL;
+
+	for (unsigned i = 0; read && i < sizeof(makers) / sizeof(*makers); i++)
+		if (read == makers[i].read)
+			return !makers[i].role || makers[i].role == function->functor.role
+				       ? &makers[i]
+				       : NULL;
 	return NULL;
 }
 
@@ -227,14 +236,11 @@ static void forget(const struct reading *r, const struct access *write)
 	}
 }
 
-void integers_note(const struct sight *sight)
+static void note(const struct sight *sight, const struct maker *maker)
 {
-	const struct maker *maker = sight->params ? maker_of(sight->function) : NULL;
 	struct reading r = {.params = sight->params};
 	struct fact fresh = {0};
 
-	if (!maker && !around.end)
-		return;
 	if (sight->params) {
 		r.function = sight->function;
 		r.launch = &sight->op->launch;
@@ -251,6 +257,14 @@ void integers_note(const struct sight *sight)
 		return; /* or the host may write there unseen */
 	facts[next++ % FACTS] = fresh;
 	range_widen(&around, fresh.begin, fresh.end);
+}
+
+void integers_note(const struct sight *sight)
+{
+	const struct maker *maker = sight->params ? maker_of(sight->function) : NULL;
+
+	if (maker || around.end)
+		note(sight, maker);
 }
 
 bool integers_end_at(uint64_t address, uint64_t count, int64_t total)

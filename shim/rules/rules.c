@@ -108,6 +108,14 @@ void rules_meaning_seen(const struct sight *sight, struct meaning *meaning)
 		rules_meaning(sight->function, &sight->op->launch, sight->params, meaning);
 }
 
+const struct meaning *rules_meaning_at(const struct sight *sight, struct meaning *room)
+{
+	if (sight->meaning)
+		return sight->meaning;
+	rules_meaning(sight->function, &sight->op->launch, sight->params, room);
+	return room;
+}
+
 static bool one_element(const struct meaning *meaning, const struct view *view)
 {
 	for (int d = 0; d < meaning->dims; d++)

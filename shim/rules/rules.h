@@ -95,6 +95,9 @@ void rules_meaning(const struct function *function, const struct op_launch *laun
 /* The same of a launch with parameters that was seen: as read then, where it was. */
 void rules_meaning_seen(const struct sight *sight, struct meaning *meaning);
 
+/* The same in place, where it was; else read into `room`. */
+const struct meaning *rules_meaning_at(const struct sight *sight, struct meaning *room);
+
 /* A step that takes a number from device memory: settles `constant` and `scalar` (shadow.h). A
  * product or quotient with a number that is known becomes ROLE_SCALE. */
 void rules_settle_constant(struct meaning *meaning);

@@ -253,11 +253,9 @@ bool grouped_seen(void)
 	return seen;
 }
 
-void grouped_note(const struct sight *sight)
+static void note(const struct sight *sight, bool prepares)
 {
 	const struct access_list *list = sight->list;
-	struct reading r = {
-		.function = sight->function, .launch = &sight->op->launch, .params = sight->params};
 	struct grouped grouped;
 
 	for (int i = 0; i < list->count && any; i++)
@@ -265,10 +263,21 @@ void grouped_note(const struct sight *sight)
 			if (overlaps(&remembered[k], ARRAYS, list->item[i].begin,
 				     list->item[i].end))
 				remembered[k].groups = 0;
-	if (!r.params || !r.function->rule ||
-	    r.function->rule->read != rule_read_grouped_operands || !read_operands(&r, &grouped))
+	if (!prepares || !read_operands(&(struct reading){.function = sight->function,
+							  .launch = &sight->op->launch,
+							  .params = sight->params},
+					&grouped))
 		return;
 	remembered[next++ % REMEMBERED] = grouped;
 	seen = true;
 	any = true;
+}
+
+void grouped_note(const struct sight *sight)
+{
+	const bool prepares = sight->params && sight->function->rule &&
+			      sight->function->rule->read == rule_read_grouped_operands;
+
+	if (prepares || any)
+		note(sight, prepares);
 }

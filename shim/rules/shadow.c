@@ -171,16 +171,17 @@ static void note_fill(const struct sight *sight)
 {
 	const struct function *function = sight->function;
 	const struct op_launch *launch = &sight->op->launch;
-	struct meaning meaning;
+	const struct meaning *meaning;
+	struct meaning room;
 
 	if (function->functor.role == ROLE_ADDRESSES && wanted)
 		rules_put_addresses(function, launch, sight->params);
 	if (function->functor.role != ROLE_FILL || launch->grid[0] != 1)
 		return;
-	rules_meaning_seen(sight, &meaning);
-	if (meaning.role == ROLE_FILL && meaning.elements == 1)
-		shadow_put(meaning.views[0].base, sight->params + meaning.scalar_where,
-			   (uint64_t)meaning.views[0].element);
+	meaning = rules_meaning_at(sight, &room);
+	if (meaning->role == ROLE_FILL && meaning->elements == 1)
+		shadow_put(meaning->views[0].base, sight->params + meaning->scalar_where,
+			   (uint64_t)meaning->views[0].element);
 }
 
 void shadow_note(const struct sight *sight)
@@ -191,7 +192,7 @@ void shadow_note(const struct sight *sight)
 		shadow_clear();
 		return;
 	}
-	for (int i = 0; i < list->count; i++)
+	for (int i = 0; i < list->count && around.end; i++)
 		if (list->item[i].mode & ACCESS_WRITE)
 			forget(list->item[i].begin, list->item[i].end);
 	grouped_note(sight);

@@ -19,10 +19,11 @@ void site_narrow(const struct site *model, const struct chain *chain, struct acc
 
 	for (int i = 0; i < list->count; i++) {
 		struct access *access = &list->item[i];
-		const int value = chain_value_at(chain, access->pointer);
+		int value;
 
 		if (access->grade != GRADE_UNKNOWN)
 			continue;
+		value = chain_value_at(chain, access->pointer);
 		access->begin = access->sure_end = access->pointer;
 		if (model)
 			access->grade = GRADE_MEASURED;
