@@ -230,13 +230,14 @@ static enum flow wait(struct chain *chain, struct site *site, const struct sight
 {
 	const struct access *output = output_of(sight->list);
 
-	waiting = (struct waiting){.chain = chain,
-				   .site = site,
-				   .op = *sight->op,
-				   .list = *sight->list,
-				   .kept_inputs = kept_inputs,
-				   .begin = output->begin,
-				   .end = output->end};
+	waiting.chain = chain;
+	waiting.site = site;
+	waiting.op = *sight->op;
+	access_copy(&waiting.list, sight->list);
+	waiting.kept_inputs = kept_inputs;
+	waiting.begin = output->begin;
+	waiting.end = output->end;
+	waiting.inverse = NULL;
 	chain->age = 0;
 	chain_cut_output(chain); /* as the program sees it */
 	return FLOW_TAKEN;

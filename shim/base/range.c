@@ -5,6 +5,7 @@
 #include "shim/base/range.h"
 
 #include <errno.h>
+#include <string.h>
 
 void range_set_one(struct range_set *set, uint64_t begin, uint64_t end)
 {
@@ -36,10 +37,11 @@ bool range_set_covers(const struct range_set *set, uint64_t begin, uint64_t end)
 
 int range_set_cut(struct range_set *set, uint64_t begin, uint64_t end)
 {
-	struct range_set left = {0};
+	struct range_set left;
 
-	if (begin >= end)
+	if (begin >= end || !range_set_touches(set, begin, end))
 		return 0;
+	left.count = 0;
 	for_each_range(r, set) {
 		struct range piece[2] = {{r->begin, r->end < begin ? r->end : begin},
 					 {r->begin > end ? r->begin : end, r->end}};
@@ -52,7 +54,8 @@ int range_set_cut(struct range_set *set, uint64_t begin, uint64_t end)
 			left.item[left.count++] = piece[i];
 		}
 	}
-	*set = left;
+	set->count = left.count;
+	memcpy(set->item, left.item, (size_t)left.count * sizeof(*left.item));
 	return 0;
 }
 

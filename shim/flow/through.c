@@ -158,7 +158,7 @@ static enum flow continue_chain(struct chain *chain, const struct sight *sight)
 		}
 	}
 	/* A closing GEMM's output is written even where the chain was deferred. */
-	own = *list;
+	access_copy(&own, list);
 	site_narrow(NULL, chain, &own);
 	narrowed.list = &own;
 	held_guard_step(sight, &own, chain,

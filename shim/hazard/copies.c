@@ -40,7 +40,9 @@ static struct held_copy {
 	CUcontext context;
 	CUstream stream;
 } copies[COPIES];
-static struct relayout relayouts[COPIES];
+/* What is read off an op is written where no copy has its own, and stays there if it is kept. */
+static struct relayout room[COPIES + 1], *spare = &room[COPIES];
+static struct relayout *relayouts[COPIES]; /* NULL: the place of the same number */
 
 static uint64_t used;  /* a bit for each copy: what it is made of is as it was */
 static uint64_t asked; /* … it stands, and the op at hand, a product, reads it */
@@ -86,7 +88,9 @@ static uint64_t bit_of(const struct held_copy *c)
 
 static struct relayout *relayout_of(const struct held_copy *c)
 {
-	return &relayouts[c - copies];
+	struct relayout *own = relayouts[c - copies];
+
+	return own ? own : &room[c - copies];
 }
 
 static void forget(struct held_copy *c)
@@ -338,7 +342,8 @@ static uint64_t cast_before(const struct relayout *copy, CUcontext context, CUst
 	return 0;
 }
 
-static struct held_copy *keep(const struct relayout *copy, CUcontext context, CUstream stream)
+/* Without its relayout. */
+static struct held_copy *enter(const struct relayout *copy, CUcontext context, CUstream stream)
 {
 	const uint64_t cast = cast_before(copy, context, stream);
 	struct held_copy *c = slot();
@@ -355,7 +360,25 @@ static struct held_copy *keep(const struct relayout *copy, CUcontext context, CU
 				.out_end = copy->out_end,
 				.in_begin = copy->in_begin,
 				.in_end = copy->in_end};
+	return c;
+}
+
+static struct held_copy *keep(const struct relayout *copy, CUcontext context, CUstream stream)
+{
+	struct held_copy *c = enter(copy, context, stream);
+
 	relayout_copy(relayout_of(c), copy);
+	return c;
+}
+
+/* Of the spare one, which another becomes. */
+static struct held_copy *keep_spare(CUcontext context, CUstream stream)
+{
+	struct held_copy *c = enter(spare, context, stream);
+	struct relayout *free = relayout_of(c);
+
+	relayouts[c - copies] = spare;
+	spare = free;
 	return c;
 }
 
@@ -370,11 +393,9 @@ static void hold(struct held_copy *c)
 
 static struct held_copy *take(const struct sight *sight)
 {
-	static struct relayout copy; /* flow lock */
-
-	if (!relayout_read(&copy, sight) || copy.out_end - copy.out_begin < LEAST_BYTES)
+	if (!relayout_read(spare, sight) || spare->out_end - spare->out_begin < LEAST_BYTES)
 		return NULL;
-	return keep(&copy, sight->op->context, sight->op->stream);
+	return keep_spare(sight->op->context, sight->op->stream);
 }
 
 bool copies_take(const struct sight *sight)
