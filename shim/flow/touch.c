@@ -38,7 +38,7 @@ static bool workspace_matters(const struct op_gemm *op)
 	const uint64_t end = op->workspace + op->workspace_bytes;
 
 	return op->workspace_bytes &&
-	       (capture_under_way() || late_pending() || held_near(op->workspace, end) ||
+	       (capture_under_way() || late_any() || held_near(op->workspace, end) ||
 		copies_near(op->workspace, end));
 }
 

@@ -41,7 +41,8 @@ static struct known_queue {
 	uint64_t latest;	      /* serial of its latest piece */
 	uint64_t dropped;	      /* … and of the latest that left the ring */
 	uint64_t behind[LATE_QUEUES]; /* it waits for the other's work up to this piece */
-	struct late_fence *fence;     /* all up to `fenced` is done when this is; NULL: none */
+	uint64_t settled;	  /* serial of a piece up to which it is its own, or behind all */
+	struct late_fence *fence; /* all up to `fenced` is done when this is; NULL: none */
 	uint64_t fenced;
 } queues[LATE_QUEUES];
 static int queue_count;
@@ -93,9 +94,13 @@ static bool has_number(struct queue queue)
 
 static int number_of(struct queue queue)
 {
+	static int last; /* asked for: programs stay on a stream for a while */
+
+	if (last < queue_count && queue_same(queues[last].queue, queue))
+		return last;
 	for (int i = 0; i < queue_count; i++)
 		if (queue_same(queues[i].queue, queue))
-			return i;
+			return last = i;
 	return -1;
 }
 
@@ -202,16 +207,31 @@ static bool meets_graph(const struct work *work, const void *what)
 	return false;
 }
 
+/* Is all that the others were given done, or before what comes next on the queue? */
+static bool is_behind_all(int number)
+{
+	for (int at = 0; at < queue_count; at++)
+		if (at != number && queues[at].latest > queues[number].behind[at])
+			return false;
+	return true;
+}
+
 /* A queue that is asked about gets a number, so that it is ordered once for each piece of work. */
 static void guard_numbered(struct queue reader,
 			   bool (*meets)(const struct work *work, const void *what),
 			   const void *what)
 {
+	int number = -1;
+
 	if (queue_count == 1 && has_number(reader) && queue_same(queues[0].queue, reader))
 		return; /* all of it is the reader's own */
 	if (queue_count && queue_count < LATE_QUEUES && has_number(reader))
-		enter_queue(reader);
+		number = enter_queue(reader);
+	if (number >= 0 && queues[number].settled == latest)
+		return;
 	guard(reader, meets, what);
+	if (number >= 0 && is_behind_all(number))
+		queues[number].settled = latest;
 }
 
 void late_guard(struct queue reader, const struct access_list *list)
@@ -254,6 +274,14 @@ static bool is_done(struct known_queue *known)
 	result = driver.cuEventQuery(known->fence->event);
 	driver_leave(&here);
 	return result == CUDA_SUCCESS;
+}
+
+bool late_any(void)
+{
+	for (int at = 0; at < queue_count; at++)
+		if (queues[at].latest)
+			return true;
+	return false;
 }
 
 bool late_pending(void)

@@ -22,6 +22,9 @@ void late_writes(struct queue queue, uint64_t begin, uint64_t end);
 /* Is there any that may not be done? Asks the driver, while there is. */
 bool late_pending(void);
 
+/* The same, where it is not worth asking the driver: some that is done may count. */
+bool late_any(void);
+
 /* Before an op runs on a queue, in an order that the device keeps: for what it touches, for what a
  * graph touches, and for anything. */
 void late_guard(struct queue reader, const struct access_list *list);

@@ -44,11 +44,6 @@ bool driver_may_capture(CUstream stream)
 	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-bool queue_same(struct queue a, struct queue b)
-{
-	return a.stream == b.stream && a.context == b.context;
-}
-
 CUevent driver_mark(struct queue queue, CUevent again)
 {
 	struct driver_context here;

@@ -38,7 +38,10 @@ bool driver_captures(struct queue queue);
 /* May what the stream is given be recorded for a graph? The stream's context is current. */
 bool driver_may_capture(CUstream stream);
 
-bool queue_same(struct queue a, struct queue b);
+static inline bool queue_same(struct queue a, struct queue b)
+{
+	return a.stream == b.stream && a.context == b.context;
+}
 
 /* What is on the queue now, as an event, which outlives its own destruction where it is waited for
  * by then. `again`: one to record anew, or NULL. NULL: there is none, and `again` is no more. */
