@@ -85,6 +85,11 @@ void graph_making_drop(struct graph_making *making)
 	free(making);
 }
 
+bool graph_making_wanted(void)
+{
+	return wanted != NULL;
+}
+
 struct graph_making *graph_making_next(void)
 {
 	struct graph_making *making = wanted;

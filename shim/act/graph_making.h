@@ -10,6 +10,7 @@
 #define FASHIM_GRAPH_MAKING_H
 
 #include <cuda.h>
+#include <stdbool.h>
 
 struct graph_making;
 
@@ -23,7 +24,8 @@ int graph_making_take(struct graph_making *making, CUgraphExec *exec, const char
 /* Nobody wants it any more. NULL: nothing. */
 void graph_making_drop(struct graph_making *making);
 
-/* One that was asked for, or NULL; made without the lock; there for whoever asked. */
+/* Was any asked for? One that was, or NULL; made without the lock; there for whoever asked. */
+bool graph_making_wanted(void);
 struct graph_making *graph_making_next(void);
 void graph_making_make(struct graph_making *making);
 void graph_making_keep(struct graph_making *making);

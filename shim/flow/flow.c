@@ -180,7 +180,8 @@ enum flow flow_before(struct op *op)
 	flow = through_before(op);
 	if (flow == FLOW_TAKEN)
 		settle_at_exit();
-	if (leave() || atomic_exchange(&owed, false)) {
+	if (leave() ||
+	    (atomic_load_explicit(&owed, memory_order_relaxed) && atomic_exchange(&owed, false))) {
 		op->error = CUDA_ERROR_UNKNOWN;
 		flow = FLOW_FAILED;
 		flow_refused(op);

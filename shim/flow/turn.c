@@ -92,21 +92,19 @@ void turn_take(bool sampled)
 	}
 }
 
-int turn_give(void)
+/* Gives the lock back, and then does what was left for that. 0 or -EIO. */
+static int let_go_and_do(void)
 {
 	struct scratch_leaving leaving;
 	struct graph_making *making;
 	struct ahead_wants wants;
 	struct late_waits waits;
-	const int cancel_before = cancel_state;
-	struct cost before;
 	int error;
 
 	late_take_waits(&waits);
 	scratch_take_leaving(&leaving);
 	ahead_take(&wants);
 	making = graph_making_next();
-	before = outer;
 	let_go();
 	error = late_await(&waits);
 	scratch_free(&leaving);
@@ -122,6 +120,19 @@ int turn_give(void)
 			ahead_keep(&wants);
 		let_go();
 	}
+	return error;
+}
+
+int turn_give(void)
+{
+	const int cancel_before = cancel_state;
+	const struct cost before = outer;
+	int error = 0;
+
+	if (late_owes() || scratch_leaves() || ahead_wanted() || graph_making_wanted())
+		error = let_go_and_do();
+	else
+		let_go();
 	cost_end(before);
 	hook_depth--;
 	pthread_setcancelstate(cancel_before, NULL);

@@ -70,6 +70,11 @@ void ahead_forget(CUcontext context)
 		}
 }
 
+bool ahead_wanted(void)
+{
+	return wanted_count > 0;
+}
+
 void ahead_take(struct ahead_wants *wants)
 {
 	wants->count = 0;

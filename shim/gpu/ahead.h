@@ -38,6 +38,7 @@ struct ahead_wants {
 		unsigned number;
 	} want[AHEAD_WANTS];
 };
+bool ahead_wanted(void); /* is there any? */
 void ahead_take(struct ahead_wants *wants);
 
 /* … made without it, … */

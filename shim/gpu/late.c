@@ -356,6 +356,11 @@ void late_lose(void)
 	waiting.lost = true;
 }
 
+bool late_owes(void)
+{
+	return unfenced || waiting.count || waiting.lost;
+}
+
 void late_take_waits(struct late_waits *waits)
 {
 	for (int i = 0; i < queue_count && unfenced; i++)

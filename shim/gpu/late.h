@@ -59,6 +59,7 @@ struct late_waits {
 	} wait[LATE_QUEUES];
 	bool lost; /* late_lose() was called */
 };
+bool late_owes(void); /* is there anything to be done so? */
 void late_take_waits(struct late_waits *waits);
 
 /* … and waited for without it. 0, or -EIO: what the program is about to see may not be there. */

@@ -100,6 +100,11 @@ bool scratch_trim(CUcontext context)
 	return any;
 }
 
+bool scratch_leaves(void)
+{
+	return leaving_count > 0;
+}
+
 void scratch_take_leaving(struct scratch_leaving *leaving)
 {
 	leaving->count = 0;

@@ -44,6 +44,7 @@ struct scratch_leaving {
 		uint64_t address;
 	} piece[SCRATCH_LEAVING];
 };
+bool scratch_leaves(void); /* is there any? */
 void scratch_take_leaving(struct scratch_leaving *leaving);
 
 /* … and freed without it. */

@@ -101,6 +101,7 @@ void scratch_put(uint64_t address, CUstream stream)
 NOTHING(scratch_forget, CUcontext context)
 NOTHING(scratch_stream_gone, CUstream stream)
 ANSWER(bool, scratch_trim, false, CUcontext context)
+ANSWER(bool, scratch_leaves, false, void)
 
 void scratch_take_leaving(struct scratch_leaving *leaving)
 {
