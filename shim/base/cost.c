@@ -36,7 +36,7 @@ void cost_add_gpu(enum purpose purpose, uint64_t ns)
 	atomic_fetch_add_explicit(&gpu[purpose], ns, memory_order_relaxed);
 }
 
-static void turn_to(struct cost next)
+static inline void turn_to(struct cost next)
 {
 	const struct cost last = current();
 
@@ -92,6 +92,11 @@ uint64_t cost_ns(enum purpose purpose)
 uint64_t cost_gpu_ns(enum purpose purpose)
 {
 	return atomic_load_explicit(&gpu[purpose], memory_order_relaxed);
+}
+
+uint64_t cost_moment_ns(void)
+{
+	return current().weight ? meter.since : clock_ns(CLOCK_MONOTONIC);
 }
 
 uint64_t cost_host_ns(void)

@@ -64,6 +64,10 @@ void cost_add_gpu(enum purpose purpose, uint64_t ns);
 uint64_t cost_ns(enum purpose purpose);
 uint64_t cost_gpu_ns(enum purpose purpose);
 
+/* Now, as the clock said when the thread began to pay for what it pays for, where it was asked
+ * then: for whoever comes a moment later. */
+uint64_t cost_moment_ns(void);
+
 /* Host time so far for all purposes, and of this thread's up to now. */
 uint64_t cost_host_ns(void);
 

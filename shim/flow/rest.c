@@ -269,7 +269,7 @@ static enum rest asleep(const struct op *op, uint64_t now)
 
 enum rest rest_turn(const struct op *op, bool quiet)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const uint64_t now = cost_moment_ns();
 
 	if (!is_possible()) {
 		if (rest_begun())

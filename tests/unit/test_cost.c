@@ -63,6 +63,26 @@ static void the_program_pays_for_nothing(void **state)
 	assert_int_equal(cost_host_ns(), 0);
 }
 
+/* Where the clock was asked for it; else it is asked. */
+static void its_moment_is_when_it_began(void **state)
+{
+	struct cost outer;
+	uint64_t began;
+
+	pass(MS);
+	assert_int_equal(cost_moment_ns(), now);
+	outer = cost_begin(PURPOSE_HOOKS);
+	began = now;
+	pass(MS);
+	assert_int_equal(cost_moment_ns(), began);
+	cost_end(outer);
+	assert_int_equal(cost_moment_ns(), now);
+	outer = cost_begin_weighted(PURPOSE_HOOKS, 0);
+	pass(MS);
+	assert_int_equal(cost_moment_ns(), now);
+	cost_end(outer);
+}
+
 static void what_is_under_way_is_in_the_sum(void **state)
 {
 	const struct cost program = cost_begin(PURPOSE_ASKING);
@@ -165,6 +185,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(one_inside_pauses_the_outer, fresh),
 		cmocka_unit_test_setup(the_program_pays_for_nothing, fresh),
+		cmocka_unit_test_setup(its_moment_is_when_it_began, fresh),
 		cmocka_unit_test_setup(what_is_under_way_is_in_the_sum, fresh),
 		cmocka_unit_test_setup(lots_are_for_the_cheap, fresh),
 		cmocka_unit_test_setup(what_is_rare_counts_once, fresh),
