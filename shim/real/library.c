@@ -86,12 +86,17 @@ bool library_holds(const void *address)
 	       (library_is_soname(image.soname) || word_begins(image.soname, part_prefix));
 }
 
+/* Each call asks: by its name, the first time. */
 static unsigned family_of_function(enum library_id id)
 {
-	unsigned family = 0;
+	static atomic_uchar known[LIBRARY_COUNT]; /* one more than the family */
+	unsigned family = atomic_load_explicit(&known[id], memory_order_relaxed);
 
+	if (family)
+		return family - 1;
 	while (family < FAMILIES - 1 && !word_begins(names[id], families[family].function))
 		family++;
+	atomic_store_explicit(&known[id], (unsigned char)(family + 1), memory_order_relaxed);
 	return family;
 }
 
