@@ -204,24 +204,29 @@ bool copies_near(uint64_t begin, uint64_t end)
 void copies_guard(const struct sight *sight)
 {
 	const struct access_list *list = sight->list;
-	uint64_t low = UINT64_MAX, high = 0;
+	struct range touched = {0}, written = {0};
 
 	if (list->opaque || list->far) {
 		copies_realise_all(sight->who);
 		return;
 	}
 	for (int i = 0; i < list->count; i++) {
-		low = list->item[i].begin < low ? list->item[i].begin : low;
-		high = list->item[i].end > high ? list->item[i].end : high;
+		const struct access *a = &list->item[i];
+
+		range_widen(&touched, a->begin, a->end);
+		if (a->mode & ACCESS_WRITE)
+			range_widen(&written, a->begin, a->end);
 	}
 	ops++;
 	asked = 0;
 	for_each_copy(c)
 	{
+		/* one that was made, and what it was made of, anybody may read */
+		const struct range *met = c->held ? &touched : &written;
 		const bool old = ops - c->since > PATIENCE;
 		struct touch t = {.needs = old, .ends = old};
 
-		if (!old && !near(c, low, high))
+		if (!old && !near(c, met->begin, met->end))
 			continue;
 		for (int i = 0; i < list->count; i++)
 			touch(&t, c, &list->item[i], sight->op->kind == OP_GEMM);
