@@ -321,8 +321,8 @@ bool extent_refine(const struct sight *sight, bool is_step)
 	return true;
 }
 
-bool extent_departs(const struct function *function, const unsigned grid[3],
-		    const unsigned block[3], const unsigned char *params)
+bool extent_contained(const struct function *function, const unsigned grid[3],
+		      const unsigned block[3], const unsigned char *params)
 {
 	struct threads_launch launch = launch_of(function, grid, block, params);
 	const struct answer *answer = NULL;
@@ -330,7 +330,12 @@ bool extent_departs(const struct function *function, const unsigned grid[3],
 
 	if (find_pointers(function, &launch))
 		answer = ask(function, &launch, &later);
-	return !answer || answer->departs;
+	if (!answer || answer->departs)
+		return false;
+	for (unsigned k = 0; k < launch.pointers; k++)
+		if (strays(&answer->extent[k]))
+			return false;
+	return true;
 }
 
 void extent_forget(void)

@@ -17,10 +17,11 @@
  * afforded when it first did stays unknown as a step. */
 bool extent_refine(const struct sight *sight, bool is_step);
 
-/* May some thread of that launch call what the driver has in stock for a failed assertion, or stop
- * the GPU? Neither only where its code tells so, whatever it finds in memory. */
-bool extent_departs(const struct function *function, const unsigned grid[3],
-		    const unsigned block[3], const unsigned char *params);
+/* Does its code tell that such a launch, whatever lies in memory, touches nothing but what its
+ * parameters lead to and say, calls nothing that the driver has in stock, as a failed assertion
+ * does, and does not stop the GPU? */
+bool extent_contained(const struct function *function, const unsigned grid[3],
+		      const unsigned block[3], const unsigned char *params);
 
 /* Kernels are about to go away: their code is not kept any longer, what it told is. */
 void extent_forget(void);

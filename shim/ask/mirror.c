@@ -71,12 +71,9 @@ const char *mirrors_objection(const struct function *function, const unsigned gr
 	if (function_hides_address(function, params, is_somewhere))
 		return "an address that lies across its parameters";
 	hindrance = kernel_code_hindrance(function->handle, function->name, function->code);
-	/* Assertions, most of which are about the parameters, and hold. */
-	if (hindrance &&
-	    kernel_code_only_departs(function->handle, function->name, function->code) &&
-	    !extent_departs(function, grid, block, params))
-		return NULL;
-	return hindrance;
+	/* It may be in code that this launch has no way to, as that of assertions about its
+	 * numbers. */
+	return hindrance && extent_contained(function, grid, block, params) ? NULL : hindrance;
 }
 
 static const char *any_objection(const struct chain *chain)

@@ -408,15 +408,6 @@ const char *kernel_code_hindrance(CUfunction handle, const char *name, uint32_t 
 	return gravest(exposed ? deeds : deeds & ~(uint32_t)DEED_CONSTANTS);
 }
 
-bool kernel_code_only_departs(CUfunction handle, const char *name, uint32_t *known)
-{
-	bool exposed;
-	uint32_t deeds = ask(handle, name, known, &exposed) & ((1u << DEEDS) - 1);
-
-	deeds = exposed ? deeds : deeds & ~(uint32_t)DEED_CONSTANTS;
-	return deeds && !(deeds & ~(uint32_t)(DEED_LAUNCHES | DEED_TRAPS));
-}
-
 bool kernel_code_variables(CUfunction handle, const char *name, uint32_t *known)
 {
 	bool exposed;

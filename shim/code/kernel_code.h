@@ -44,9 +44,6 @@ void kernel_code_unloaded(const void *handle);
  * before (NULL: it is not kept). */
 const char *kernel_code_hindrance(CUfunction handle, const char *name, uint32_t *known);
 
-/* Is nothing in the way but that it calls functions of the driver's, or stops the GPU? */
-bool kernel_code_only_departs(CUfunction handle, const char *name, uint32_t *known);
-
 /* How far a kernel gets from the allocations that its parameters point into. */
 enum code_reach {
 	CODE_NEAR,     /* not at all: that is proven, */

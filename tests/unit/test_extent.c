@@ -132,6 +132,28 @@ static void assert_strays(int i, enum access_mode mode)
 	assert_int_equal(access->sure_end, CORE_ARENA);
 }
 
+/* What may be launched again although its code has what else keeps kernels from that. */
+static void test_contained(void **state)
+{
+	static const struct {
+		const char *name;
+		bool contained;
+	} kernels[] = {
+		{"linear", true},	    {"asserted_of_numbers", true}, {"asserted", false},
+		{"stopped_by_data", false}, {"gathered_from_own", false},  {"by_shared", false},
+	};
+
+	(void)state;
+	core_begin();
+	for (unsigned i = 0; i < sizeof(kernels) / sizeof(*kernels); i++) {
+		const struct sight sight = launch_of(kernels[i].name, O, X, Y, 200);
+
+		if (extent_contained(&function, op.launch.grid, op.launch.block, sight.params) !=
+		    kernels[i].contained)
+			fail_msg("%s", kernels[i].name);
+	}
+}
+
 static void test_strays(void **state)
 {
 	struct sight sight;
@@ -297,13 +319,10 @@ static void test_too_much(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reads_and_writes),
-		cmocka_unit_test(test_strays),
-		cmocka_unit_test(test_strays_as_step),
-		cmocka_unit_test(test_asks_once),
-		cmocka_unit_test(test_no_answer),
-		cmocka_unit_test(test_too_much),
-		cmocka_unit_test(test_later),
+		cmocka_unit_test(test_reads_and_writes), cmocka_unit_test(test_contained),
+		cmocka_unit_test(test_strays),		 cmocka_unit_test(test_strays_as_step),
+		cmocka_unit_test(test_asks_once),	 cmocka_unit_test(test_no_answer),
+		cmocka_unit_test(test_too_much),	 cmocka_unit_test(test_later),
 	};
 
 	return CORE_MAIN("extent", tests);
