@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything that is asked of a real GPU, in one call:
 #
-#     all.sh BUILD OUT [run.py's options]
+#     [PARTS=zoo,programs] [ZOO='FASHIM=replace …'] all.sh BUILD OUT [run.py's options]
 #
+# PARTS: those alone, and ZOO: the zoo in these settings alone, where one call has too little time for all.
 # BUILD: libfashim.so, gpu/ and apps/gpu/ as `make gpu-programs apps-gpu` leaves them. The table of programs
 # (run.py), the hazard zoo in four settings, torch.compile's graphs, memcheck, the kernels by themselves,
 # programs on two GPUs where there are two, the cost of watching. Ends with one line for each part; exit
@@ -34,9 +35,15 @@ took() { # WORD NAME SECONDS
 "
 }
 
+wanted() { # NAME
+	case ,${PARTS:-$1}, in *,"$1",*) return 0 ;; esac
+	return 1
+}
+
 part() { # NAME COMMAND…
 	name=$1
 	shift
+	wanted "$name" || return 0
 	echo "== $name"
 	began=$(date +%s)
 	word=ok
@@ -46,6 +53,7 @@ part() { # NAME COMMAND…
 
 # Parts that time nothing run side by side; what each said follows when all are done.
 beside() { # NAME COMMAND…
+	wanted "$1" || return 0
 	number=$((number + 1))
 	name=$1
 	shift
@@ -62,8 +70,10 @@ beside() { # NAME COMMAND…
 rm -f "$out"/beside.*
 number=0
 names=""
+: "${ZOO:=FASHIM=replace FASHIM_POISON=1 FASHIM=compare APP_KERNELS=own}"
+# shellcheck disable=SC2086
 beside zoo env $second python3 "$here/zoo.py" --lib "$build/libfashim.so" --apps "$build/apps/gpu" \
-	--jobs $((($(nproc) + 16) / 2)) --out "$out" FASHIM=replace FASHIM_POISON=1 FASHIM=compare APP_KERNELS=own
+	--jobs $((($(nproc) + 16) / 2)) --out "$out" $ZOO
 beside graphs env $second python3 "$here/graphs_replayed.py" --lib "$build/libfashim.so" --out "$out/graphs" \
 	--rounds 1 --deadline 240 --replaced compiled compiled_masked alone
 beside memcheck env $second sh "$here/sanitize.sh" "$build/libfashim.so" "$out/sanitize"
@@ -74,7 +84,7 @@ if [ -z "$first" ]; then
 fi
 beside programs env $first python3 "$here/run.py" --lib "$build/libfashim.so" --out "$out" "$@"
 if [ -n "$first" ]; then # behind them
-	until [ -e "$out/beside.$number.status" ]; do sleep 1; done
+	until ! wanted programs || [ -e "$out/beside.$number.status" ]; do sleep 1; done
 	beside kernels env $first "$build/gpu/kernel_check" -q
 fi
 wait
