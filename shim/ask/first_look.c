@@ -68,17 +68,22 @@ static bool look(const struct op *op, size_t size)
 	const uint64_t array[ARRAYS] = {op->gemm.a, op->gemm.b, op->gemm.c};
 	bool wanted[ARRAYS] = {false};
 	unsigned char known[BYTES];
+	bool refused = false;
 
 	for (int i = 0; i < ARRAYS; i++) {
-		if (shadow_get(array[i], known, size))
-			continue;
-		if (!memory_watchable(memory_find(array[i])) ||
-		    driver.cuMemcpyDtoHAsync_v2(bytes + (size_t)i * BYTES, (CUdeviceptr)array[i],
-						size, op->stream) != CUDA_SUCCESS)
+		wanted[i] = !shadow_get(array[i], known, size);
+		if (wanted[i] && !memory_watchable(memory_find(array[i])))
 			return false;
-		wanted[i] = true;
 	}
-	if (driver.cuEventRecord(done, op->stream) != CUDA_SUCCESS || !await())
+	for (int i = 0; i < ARRAYS && !refused; i++)
+		refused = wanted[i] && driver.cuMemcpyDtoHAsync_v2(bytes + (size_t)i * BYTES,
+								   (CUdeviceptr)array[i], size,
+								   op->stream) != CUDA_SUCCESS;
+	if (refused || driver.cuEventRecord(done, op->stream) != CUDA_SUCCESS) {
+		taken = MOST; /* what was enqueued may come when it likes: nobody looks any more */
+		return false;
+	}
+	if (!await())
 		return false;
 	for (int i = 0; i < ARRAYS; i++)
 		if (wanted[i])
@@ -98,7 +103,7 @@ bool first_look(const struct op *op)
 		return false;
 	COST(PURPOSE_ASKING);
 	entry = ledger_begin(LEDGER_ADDRESSES);
-	taken++;
+	taken++; /* look() may say that it was the last */
 	seen = is_ready(op->context) && look(op, 8 * (size_t)op->gemm.batch);
 	ledger_end(entry);
 	driver_leave(&here);
