@@ -16,7 +16,7 @@ $(CODE)/sm_%.cubin: tests/unit/kernel_code_kernels.cu
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@)
 	$(Q)$(NVCC) -cubin -arch=sm_$* -Wno-deprecated-gpu-targets -diag-suppress 20014 -o $@ $<
-$(CODE)/threads_%.cubin: tests/unit/threads_kernels.cu tests/unit/threads_bodies.h
+$(CODE)/threads_%.cubin: tests/unit/threads_kernels.cu tests/unit/threads_bodies.h tests/unit/threads_bodies_memory.h
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@)
 	$(Q)$(NVCC) -cubin -I. -arch=sm_$* -Wno-deprecated-gpu-targets -diag-suppress 177,550 -o $@ $<
