@@ -11,15 +11,18 @@ loaded into the servers and wakes up in the children. Cases run in the order of 
 setting is NAME or NAME=VARIABLE=VALUE,…; `plain` is there always. One line a case and setting, the zoo's own flags;
 DIR/wild.json keeps every figure, DIR/SETTING/NAME.jsonl the logs. The status is 1 where a case is WRONG or crashed.
 
---time: how long instead. The processes of a case, plain and one for each setting, take turns, an iteration each, so that
-both meet the same machine, and the same processor: 40 iterations or as many as the case has, if more, all of it REPEATS times. A ratio is the
-median of those of neighbouring iterations, in the later half; behind it the quarters of these. `first3` is the same of
-the first three. SLOWER: more than 3 % above plain, and so in three quarters; DIR/time.json keeps all. Nothing
-else should run on the GPU.
+--time: how long instead. The processes of a case, plain and one for each setting, take turns of 16 iterations, so that
+both meet the same machine, and the same processor: 128 iterations or as many as the case has, if more, all of it REPEATS
+times. Who gets the processor finds its caches and branch predictors filled by another, so a turn is worth the median of
+its last ten iterations: with turns of one, the 2 to 6 % that a profile finds in the shim came out as 13. A ratio is
+the median of those of neighbouring turns, in the later half; behind it the quarters of these. `first3` is the same of
+the first three iterations. SLOWER: more than 3 % above plain, and so in three quarters; DIR/time.json keeps all.
+Nothing else should run on the GPU.
 """
 import argparse
 import contextlib
 import fnmatch
+import itertools
 import json
 import os
 import resource
@@ -113,14 +116,15 @@ def serve(arguments, wild):
 
 
 TURN = ".turn"  # a pipe: whose turn it is finds something in its own
+ITERATIONS, WARM = 16, 6  # of a turn, and how many of them are for its caches
 
 
 def take_turns(wild, own, following):
-    """From now on an iteration of the zoo's loop waits until the one before, of the other process, has ended. All have one
+    """From now on a turn of the zoo's loop waits until the one before, of the other process, has ended. All have one
     processor: on a machine shared with others two of them differed by a quarter, in either direction."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     mine, yours = (os.open(path, os.O_RDWR) for path in (own, following))
-    flat = wild.flat
+    flat, done = wild.flat, itertools.count(1)
 
     @contextlib.contextmanager
     def begin():
@@ -129,7 +133,7 @@ def take_turns(wild, own, following):
 
     def ended(value, prefix="o"):
         """Where the loop looks at what came out, not timed."""
-        if prefix == "o":
+        if prefix == "o" and next(done) % ITERATIONS == 0:
             os.write(yours, b".")
             os.read(mine, 1)
         return flat(value, prefix)
@@ -269,13 +273,18 @@ def in_turns(servers, case, variants, iterations):
     return statuses
 
 
+def turns(run):
+    """What each turn of a run is worth, in ms."""
+    return [statistics.median(run[first + WARM:first + ITERATIONS]) for first in range(0, len(run) - WARM, ITERATIONS)]
+
+
 def timing(wild, entry, servers, repeats):
     """One row: what each run took, in pairs with plain's."""
     runs = {server.name: [] for server in servers}
     row = {"name": entry.name, "dtype": entry.dtype, "flags": [], "runs": runs}
     variants = ["a" if server.name == "plain" else "c" for server in servers]
     for _ in range(repeats):
-        statuses = in_turns(servers, entry.name, variants, max(40, entry.iters or 0))
+        statuses = in_turns(servers, entry.name, variants, max(128, entry.iters or 0))
         row["flags"] += [f"{name}:{status}" for name, status in statuses.items() if status != 0]
         if row["flags"]:
             return row
@@ -291,7 +300,8 @@ def timing(wild, entry, servers, repeats):
     for server in servers[1:]:
         pairs = list(zip(runs["plain"], runs[server.name]))
         row["first3"][server.name] = statistics.median(sum(ours[:3]) / sum(plain[:3]) for plain, ours in pairs)
-        ratios = [b / a for plain, ours in pairs for a, b in list(zip(plain, ours))[len(plain) // 2:]]
+        ratios = [b / a for plain, ours in pairs
+                  for a, b in list(zip(turns(plain), turns(ours)))[len(plain) // ITERATIONS // 2:]]
         row["ratio"][server.name] = lower, middle, upper = statistics.quantiles(ratios, n=4)
         if middle > 1.03:
             row["flags"].append(f"{server.name}:" + ("SLOWER" if lower > 1.03 else "SLOWER(noisy)"))
