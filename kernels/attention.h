@@ -219,8 +219,9 @@ struct attn_mapped {
 };
 
 /* Of the tiles of keys, those that a tile of rows may see at all, and a run among them where the
- * bias need not be read: it is zero there or, if the run is all of them, zero for the keys in the
- * spans of the rows and a mask for the others. All from `begin` to `end` - 1. */
+ * bias or mask need not be read: it is zero (hides none) there or, if the run is all of them, zero
+ * for the keys in the spans of the rows and a mask for the others. All from `begin` to `end` - 1.
+ */
 struct attn_range {
 	int32_t begin, end, clear_begin, clear_end;
 };
@@ -232,8 +233,8 @@ struct attn_span {
 
 /* prepare.cu, what may be done before a mapped variant:
  *   kernel `fashim_repack(struct attn_repack)`: copies lines of 16-bit elements; grid (lines, H,
- * B). kernel `fashim_ranges(struct attn_ranges)`: looks at a bias that heads share; grid.x =
- *   RANGES_CLUSTER * tiles of rows, grid.z = B. Rows of the bias start on 16 bytes. */
+ * B). kernel `fashim_ranges(struct attn_ranges)`: looks at a bias or mask that heads share; grid.x
+ * = RANGES_CLUSTER * tiles of rows, grid.z = B. Its rows start on 16 bytes. */
 #define REPACK_THREADS 128
 struct attn_repack {
 	uint64_t from, to;
@@ -246,12 +247,17 @@ struct attn_repack {
 #define RANGES_TILES   1024 /* of keys, at most */
 #define RANGES_ROWS    192  /* in a tile, at most */
 struct attn_ranges {
-	struct attn_tensor bias; /* [B,1,Sq,Sk], F16 or BF16 */
+	struct attn_tensor bias; /* [B,1,Sq,Sk], F16 or BF16, or a mask, BOOL */
 	uint64_t out;		 /* struct attn_range[B][tiles of rows], struct attn_span[B][Sq] */
-	float weight;
+	float weight;		 /* of a bias */
 	int32_t Sq, Sk, rows, keys;
-	int32_t pad;
+	int32_t mask_keeps; /* of a mask, which hides by ATTN_MASKED or less */
 };
+
+/* From here on x brings no key back that a row sees beside others: fp16's least number is -65504,
+ * bf16's and fp32's far below; a score would have to exceed the row's best by as much, where an
+ * fp16 product is infinite already. -10000, which some programs use, is not enough for that. */
+#define ATTN_MASKED (-60000.0f)
 
 /* How to launch a variant: launch.h. */
 struct attn_variant {

@@ -44,6 +44,12 @@ static int encode(struct attn_map *map, int32_t step[2], const struct attn_devic
 		       : -EINVAL;
 }
 
+/* What a map is of, and may be looked at before. */
+static const struct attn_tensor *looked_at(const struct attn_variant *v, const struct attn_args *a)
+{
+	return v->needs & ATTN_NEEDS_MASK ? &a->spec.mask : &a->spec.bias[0];
+}
+
 static int encode_all(struct attn_mapped *m, const struct attn_variant *v,
 		      const struct attn_device *device)
 {
@@ -54,8 +60,7 @@ static int encode_all(struct attn_mapped *m, const struct attn_variant *v,
 	const uint64_t k[4] = {B, H, (uint64_t)a->Sk, (uint64_t)a->D};
 	const uint64_t vv[4] = {B, H, (uint64_t)a->Sk, (uint64_t)a->Dv};
 	const uint64_t s[4] = {B, H, (uint64_t)a->Sq, (uint64_t)a->Sk};
-	const struct attn_tensor *bias =
-		v->needs & ATTN_NEEDS_MASK ? &a->spec.mask : &a->spec.bias[0];
+	const struct attn_tensor *bias = looked_at(v, a);
 	const uint32_t keys = (uint32_t)v->keys, rows = (uint32_t)v->rows_per_block;
 	const uint32_t width = (uint32_t)((v->max_d + BOX_COLUMNS - 1) / BOX_COLUMNS * BOX_COLUMNS);
 	int error;
@@ -114,14 +119,16 @@ static int must_repack(const struct attn_variant *v, const struct attn_args *a)
 	return !attn_in_map(a, &a->k, down, down ? a->D : a->Sk);
 }
 
-/* May a tile of rows leave keys out, and the bias unread, because a look at it says so? Mapped
- * variants with a bias have one that can be looked at. */
+/* May a tile of rows leave keys out, and the bias or mask unread, because a look at it says so?
+ * Mapped variants have one that can be looked at. */
 static int may_look(const struct attn_variant *v, const struct attn_args *a,
 		    const struct attn_device *device)
 {
 	const struct attn_spec *s = &a->spec;
 	const struct attn_tensor *bias = &s->bias[0];
 
+	if (v->needs & ATTN_NEEDS_MASK)
+		return s->mask_value <= ATTN_MASKED;
 	if (v->family != ATTN_ROUNDED)
 		return v->needs & ATTN_NEEDS_BIAS;
 	return device->looks && v->keys && bias->base && bias->dtype == v->dtype &&
@@ -129,11 +136,11 @@ static int may_look(const struct attn_variant *v, const struct attn_args *a,
 	       !s->bias[1].base && !s->mask.base && !s->lengths.base;
 }
 
-/* A bias that heads share, as masks are: worth a look before. */
+/* A bias or mask that heads share: worth a look before. */
 static int wants_ranges(const struct attn_variant *v, const struct attn_args *a,
 			const struct attn_device *device)
 {
-	const struct attn_tensor *bias = &a->spec.bias[0];
+	const struct attn_tensor *bias = looked_at(v, a);
 
 	return may_look(v, a, device) && bias->base && bias->stride[1] == 0 && a->H > 1 &&
 	       a->Sk >= RANGES_KEYS_LEAST && a->Sk <= RANGES_TILES * v->keys &&
@@ -158,37 +165,38 @@ static uint64_t copy_strides(const struct attn_args *a, int down, int64_t stride
 	return (uint64_t)(batches * heads * lines * length) * 2;
 }
 
-/* What the bias is read of: not what it has in common. */
-static int32_t read_rows(const struct attn_args *a)
+/* What is read of it: not what it has in common. */
+static int32_t read_rows(const struct attn_variant *v, const struct attn_args *a)
 {
-	return a->spec.bias[0].stride[2] ? a->Sq : 1;
+	return looked_at(v, a)->stride[2] ? a->Sq : 1;
 }
 
 static int64_t read_tiles(const struct attn_variant *v, const struct attn_args *a)
 {
-	return a->spec.bias[0].stride[2] ? row_tiles(v, a) : 1;
+	return looked_at(v, a)->stride[2] ? row_tiles(v, a) : 1;
 }
 
-static int32_t read_batches(const struct attn_args *a)
+static int32_t read_batches(const struct attn_variant *v, const struct attn_args *a)
 {
-	return a->spec.bias[0].stride[0] ? a->B : 1;
+	return looked_at(v, a)->stride[0] ? a->B : 1;
 }
 
 static uint64_t ranges_bytes(const struct attn_variant *v, const struct attn_args *a,
 			     const struct attn_device *device)
 {
-	const uint64_t bytes = (uint64_t)read_batches(a) *
+	const uint64_t bytes = (uint64_t)read_batches(v, a) *
 			       ((uint64_t)read_tiles(v, a) * sizeof(struct attn_range) +
-				(uint64_t)read_rows(a) * sizeof(struct attn_span));
+				(uint64_t)read_rows(v, a) * sizeof(struct attn_span));
 
 	return wants_ranges(v, a, device) ? (bytes + ALIGNED - 1) / ALIGNED * ALIGNED : 0;
 }
 
 static struct attn_ranges ranges_of(const struct attn_variant *v, const struct attn_args *a)
 {
-	return (struct attn_ranges){.bias = a->spec.bias[0],
+	return (struct attn_ranges){.bias = *looked_at(v, a),
 				    .weight = a->spec.bias_scale[0],
-				    .Sq = read_rows(a),
+				    .mask_keeps = a->spec.mask_keeps,
+				    .Sq = read_rows(v, a),
 				    .Sk = a->Sk,
 				    .rows = v->rows_per_block,
 				    .keys = v->keys};
@@ -197,7 +205,7 @@ static struct attn_ranges ranges_of(const struct attn_variant *v, const struct a
 int attn_launch_look(struct attn_look *look, const struct attn_variant *v,
 		     const struct attn_args *a, const struct attn_device *device)
 {
-	const struct attn_tensor *bias = &a->spec.bias[0];
+	const struct attn_tensor *bias = looked_at(v, a);
 	const int64_t last = (a->B - 1) * bias->stride[0] + (a->Sq - 1) * bias->stride[2];
 
 	if (!wants_ranges(v, a, device) || (v->needs & ATTN_NEEDS_MAPS && must_repack(v, a)))
@@ -253,7 +261,7 @@ static void add_ranges(struct attn_launch *launch, const struct attn_variant *v,
 	struct attn_mapped *m = &launch->parameter.mapped;
 	const struct attn_args *a = &m->attn;
 	struct attn_step *step = &launch->before[launch->before_count++];
-	const int32_t rows = read_rows(a), batches = read_batches(a);
+	const int32_t rows = read_rows(v, a), batches = read_batches(v, a);
 	const int32_t tiles = (int32_t)read_tiles(v, a);
 
 	step->symbol = "fashim_ranges";

@@ -4,19 +4,17 @@
  *
  *   fashim_repack   an operand whose rows do not start on 16 bytes, which no tensor map describes,
  *                   is copied into rows that do
- *   fashim_ranges   a mask that comes as an additive tensor is read once for all heads: which tiles
- *                   of keys it leaves to a tile of rows at all, where among them it is zero, and
- *                   from which key to which each row is open
+ *   fashim_ranges   a mask, boolean or as an additive tensor, is read once for all heads: which
+ *                   tiles of keys it leaves to a tile of rows at all, where among them it is zero,
+ *                   and from which key to which each row is open
  *
  * Where every row of a tile is zero in one span of keys and masked elsewhere, as causal masks,
  * padding and windows are, that says it all: tma.cu compares indices there and does not read the
  * mask again. One element off that pattern, and the tile of rows is computed from the tensor.
  *
  * A key is left out only if that changes no bit of O: every row of the block has a key that is not
- * masked, and every element that is left out is below MASKED, from where no score brings a key back
- * (fp16's least number is -65504, bf16's and fp32's far below; a score would have to exceed the
- * row's best by as much, where an fp16 product is infinite already). -10000, which some programs
- * use, is not enough for that: such keys are computed.
+ * masked, and every element that is left out is ATTN_MASKED or less, as is what a boolean mask puts
+ * in its place: from there no score brings a key back.
  *
  * Measured (H200): see the notebook of tma.cu.
  */
@@ -24,8 +22,7 @@
 #include "kernels/cluster.cuh"
 #include "kernels/device.cuh"
 
-#define MASKED -60000.0f
-#define LIVE   -1000.0f /* a row with an element above is not masked throughout */
+#define LIVE -1000.0f /* a row with an element above is not masked throughout */
 
 extern "C" __global__ void __launch_bounds__(REPACK_THREADS)
 	fashim_repack(const struct attn_repack a)
@@ -83,12 +80,27 @@ template <typename E> struct limits {
 	bool none_masked; /* then all is live */
 
 	/* With a weight that is not positive none is masked. */
-	__device__ __forceinline__ limits(float weight)
+	__device__ __forceinline__ limits(const struct attn_ranges &a)
 	{
-		none_masked = !(weight > 0.0f);
-		masked = two<E>::of(none_masked ? -INFINITY : MASKED / weight, false);
-		live = two<E>::of(none_masked ? -INFINITY : LIVE / weight, true);
+		none_masked = !(a.weight > 0.0f);
+		masked = two<E>::of(none_masked ? -INFINITY : ATTN_MASKED / a.weight, false);
+		live = two<E>::of(none_masked ? -INFINITY : LIVE / a.weight, true);
 	}
+};
+template <> struct limits<uint8_t> {
+	bool keeps;
+
+	__device__ __forceinline__ limits(const struct attn_ranges &a) : keeps(a.mask_keeps != 0)
+	{
+	}
+};
+
+/* Eight elements. */
+template <typename E> struct piece {
+	typedef uint4 type;
+};
+template <> struct piece<uint8_t> {
+	typedef uint2 type;
 };
 
 /* What 8 elements have, and in `zeros` a bit for each that is zero. Nearly always all of them are
@@ -125,6 +137,23 @@ static __device__ __forceinline__ uint32_t look_at(uint4 eight, const struct lim
 	       (neither ? NEITHER : 0);
 }
 
+/* A bit for each byte of a mask that shows its key. */
+static __device__ __forceinline__ uint32_t shown(uint32_t four, bool keeps)
+{
+	const uint32_t set = (((four & 0x7f7f7f7fu) + 0x7f7f7f7fu) | four) & 0x80808080u;
+
+	return ((keeps ? set : set ^ 0x80808080u) >> 7) * 0x01020408u >> 24;
+}
+
+/* The same of a boolean mask: what hides a key counts as masked, what shows it as zero. */
+template <typename E>
+static __device__ __forceinline__ uint32_t look_at(uint2 eight, const struct limits<E> &limits,
+						   uint32_t *zeros)
+{
+	*zeros = shown(eight.x, limits.keeps) | shown(eight.y, limits.keeps) << 4;
+	return (*zeros ? NOT_MASKED | IS_LIVE : 0) | (*zeros != 0xff ? NOT_ZERO : 0);
+}
+
 /* What a lane, or a warp, has seen of a row. */
 struct seen {
 	int first, last, zeros; /* key, key, count */
@@ -133,7 +162,8 @@ struct seen {
 
 /* The 8 elements from `column` on, of which `exist` are there. `flag`: of their tile of keys. */
 template <typename E>
-static __device__ __forceinline__ void see(struct seen &seen, uint32_t *flag, uint4 eight,
+static __device__ __forceinline__ void see(struct seen &seen, uint32_t *flag,
+					   typename piece<E>::type eight,
 					   const struct limits<E> &limits, int column,
 					   uint32_t exist)
 {
@@ -153,33 +183,38 @@ static __device__ __forceinline__ void see(struct seen &seen, uint32_t *flag, ui
 }
 
 /* The last elements of a row, less than 8, and the last one again. */
-static __device__ uint4 last_piece(const uint16_t *at, int count)
+template <typename E> static __device__ typename piece<E>::type last_piece(const E *at, int count)
 {
-	uint16_t e[8];
+	union {
+		E e[8];
+		typename piece<E>::type all;
+	} eight;
 
 #pragma unroll
 	for (int n = 0; n < 8; n++)
-		e[n] = at[min(n, count - 1)];
-	return make_uint4(e[0] | (uint32_t)e[1] << 16, e[2] | (uint32_t)e[3] << 16,
-			  e[4] | (uint32_t)e[5] << 16, e[6] | (uint32_t)e[7] << 16);
+		eight.e[n] = at[min(n, count - 1)];
+	return eight.all;
 }
 
-/* All of a row, by a warp; what tiles of keys have goes into `flags` too. */
+/* All of row i, by a warp; what tiles of keys have goes into `flags` too. */
 template <typename E>
 static __device__ __forceinline__ struct seen look_at_row(const struct attn_ranges &a,
-							  const uint16_t *row, uint32_t *flags)
+							  int i, uint32_t *flags)
 {
+	const E *const row = (const E *)a.bias.base + blockIdx.z * a.bias.stride[0] +
+			     i * a.bias.stride[2];
 	const int lane = threadIdx.x % 32, whole = a.Sk / 8 * 8;
 	const uint32_t per_key = 0xffffffffu / a.keys + 1; /* to divide by multiplying */
-	const struct limits<E> limits(a.weight);
+	const struct limits<E> limits(a);
 	struct seen seen = {INT32_MAX, -1, 0, 0};
 
 	for (int from = lane * 8; from < whole; from += PIECES_AT_ONCE * PIECES_OF_WARP) {
-		uint4 eight[PIECES_AT_ONCE];
+		typename piece<E>::type eight[PIECES_AT_ONCE];
 #pragma unroll
 		for (int n = 0; n < PIECES_AT_ONCE; n++)
 			if (from + n * PIECES_OF_WARP < whole)
-				eight[n] = *(const uint4 *)(row + from + n * PIECES_OF_WARP);
+				eight[n] = *(const typename piece<E>::type *)(row + from +
+									      n * PIECES_OF_WARP);
 #pragma unroll
 		for (int n = 0; n < PIECES_AT_ONCE; n++) {
 			const int column = from + n * PIECES_OF_WARP;
@@ -189,8 +224,8 @@ static __device__ __forceinline__ struct seen look_at_row(const struct attn_rang
 		}
 	}
 	if (whole < a.Sk && lane == 0)
-		see<E>(seen, &flags[whole / a.keys], last_piece(row + whole, a.Sk - whole), limits,
-		       whole, (1u << (a.Sk - whole)) - 1);
+		see<E>(seen, &flags[whole / a.keys], last_piece<E>(row + whole, a.Sk - whole),
+		       limits, whole, (1u << (a.Sk - whole)) - 1);
 	__syncwarp();
 	seen.first = __reduce_min_sync(0xffffffffu, seen.first);
 	seen.last = __reduce_max_sync(0xffffffffu, seen.last);
@@ -248,7 +283,6 @@ extern "C" __global__ void CLUSTER_OF_8 __launch_bounds__(RANGES_THREADS, 2)
 	const int tiles = (a.Sk + a.keys - 1) / a.keys;
 	const int row0 = row_tile * a.rows, rows = min(a.rows, a.Sq - row0);
 	const int me = threadIdx.x, lane = me % 32;
-	const uint16_t *const bias = (const uint16_t *)a.bias.base + blockIdx.z * a.bias.stride[0];
 	struct attn_range *const ranges = (struct attn_range *)a.out;
 	struct attn_span *const spans = (struct attn_span *)(ranges + gridDim.z * row_tiles);
 
@@ -261,10 +295,10 @@ extern "C" __global__ void CLUSTER_OF_8 __launch_bounds__(RANGES_THREADS, 2)
 	for (int r = rank + RANGES_CLUSTER * (me / 32); r < rows;
 	     r += RANGES_CLUSTER * RANGES_WARPS) {
 		const int row = row0 + r;
-		const uint16_t *const at = bias + row * a.bias.stride[2];
-		const struct seen seen = a.bias.dtype == ATTN_F16
-						 ? look_at_row<__half>(a, at, flags)
-						 : look_at_row<__nv_bfloat16>(a, at, flags);
+		const struct seen seen =
+			a.bias.dtype == ATTN_BOOL  ? look_at_row<uint8_t>(a, row, flags)
+			: a.bias.dtype == ATTN_F16 ? look_at_row<__half>(a, row, flags)
+						   : look_at_row<__nv_bfloat16>(a, row, flags);
 		const bool spanned = !(seen.what & NEITHER) && seen.zeros > 0 &&
 				     seen.zeros == seen.last - seen.first + 1;
 		const uint32_t lacks =

@@ -48,7 +48,7 @@ struct kernel {
 	static constexpr int BARRIERS_AT = ONES_AT + ONES * TMA_ONES_BYTES;
 	static constexpr int OUT = (WIDTH + 8 * ONES) / 2; /* registers of O */
 	static constexpr int TOKEN = 1; /* first of the named barriers */
-	static constexpr bool SPANS = KIND == TMA_BIAS, KEEPS = SPANS && WIDTH <= 128 && GROUPS == 2;
+	static constexpr bool SPANS = KIND != TMA_PLAIN, KEEPS = SPANS && WIDTH <= 128 && GROUPS == 2;
 
 	uint32_t base;
 	__device__ __forceinline__ uint32_t k_full(int s) const { return base + BARRIERS_AT + 8 * s; }
@@ -151,7 +151,7 @@ struct kernel {
 	{
 		const struct attn_spec &spec = m.attn.spec;
 
-		return KIND == TMA_BIAS && spec.softcap == 0.0f && spec.scale > 0.0f &&
+		return KIND != TMA_PLAIN && spec.softcap == 0.0f && spec.scale > 0.0f &&
 		       spec.window_value == -INFINITY;
 	}
 
@@ -230,7 +230,7 @@ struct kernel {
 							  float (&s)[KEYS / 2], struct rows &rows,
 							  float (&more)[2], float factor)
 	{
-		if (KIND == TMA_BIAS) { /* other tiles have another factor */
+		if (KIND != TMA_PLAIN) { /* other tiles have another factor */
 #pragma unroll
 			for (int n = 0; n < KEYS / 2; n++)
 				s[n] *= factor;

@@ -37,7 +37,7 @@ static __device__ __forceinline__ bool work_at(struct work &w, const struct attn
 {
 	const struct attn_args &a = m.attn;
 	const int tiles = (a.Sq + ROWS - 1) / ROWS, heads = a.B * a.H;
-	const bool ranged = KIND == TMA_BIAS && m.ranges;
+	const bool ranged = KIND != TMA_PLAIN && m.ranges;
 	const bool windowed = a.spec.window_right != ATTN_NO_WINDOW || ranged;
 	const int blocks = gridDim.x;
 	const int n = round * blocks +

@@ -6,6 +6,7 @@
  */
 #include "tests/unit/core.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -358,22 +359,28 @@ static CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ra
 	return CUDA_SUCCESS;
 }
 
+static const struct attn_device device = {
+	.multiprocessors = 132, .cache_bytes = 1 << 20, .encode = encode};
+
+static const struct attn_variant *mapped_with(int need)
+{
+	for (int i = 0; i < attn_variant_total; i++)
+		if (attn_variants[i].family == ATTN_TMA && attn_variants[i].needs & need)
+			return &attn_variants[i];
+	fail();
+	return NULL;
+}
+
 /* It is the launch's one step, told where to write; and reads no further than it says. */
 static void test_step(void **state)
 {
-	const struct attn_device device = {
-		.multiprocessors = 132, .cache_bytes = 1 << 20, .encode = encode};
 	static struct attn_launch launch;
+	const struct attn_variant *const variant = mapped_with(ATTN_NEEDS_BIAS);
 	struct attn_args args;
 	struct attn_look look;
-	const struct attn_variant *variant = NULL;
 
 	first();
 	args = below.args;
-	for (int i = 0; i < attn_variant_total && !variant; i++)
-		if (attn_variants[i].family == ATTN_TMA && attn_variants[i].needs & ATTN_NEEDS_BIAS)
-			variant = &attn_variants[i];
-	assert_non_null(variant);
 	assert_int_equal(attn_launch_look(&look, variant, &args, &device), 1);
 	assert_int_equal(look.read_bytes, core.mask_bytes);
 	assert_int_equal(look.bytes, attn_launch_scratch(variant, &args, &device));
@@ -394,6 +401,40 @@ static void test_step(void **state)
 	assert_int_equal(attn_launch_look(&look, variant, &args, &device), 0);
 	args.k.base -= 2;
 	args.spec.bias[0].stride[1] = 8; /* heads do not share it: nobody looks */
+	assert_int_equal(attn_launch_look(&look, variant, &args, &device), 0);
+}
+
+/* A boolean mask is looked at where what it puts in the place of scores hides keys for good. */
+static void test_boolean(void **state)
+{
+	const struct attn_variant *const variant = mapped_with(ATTN_NEEDS_MASK);
+	static struct attn_launch launch;
+	struct attn_args args;
+	struct attn_look look;
+
+	first();
+	args = below.args;
+	args.spec.mask = args.spec.bias[0];
+	args.spec.mask.dtype = ATTN_BOOL;
+	memset(&args.spec.bias[0], 0, sizeof(args.spec.bias[0]));
+	args.spec.mask_value = ATTN_MASKED;
+	args.spec.mask_keeps = 1;
+	assert_int_equal(attn_launch_look(&look, variant, &args, &device), 1);
+	assert_int_equal(look.read_bytes, core.mask_bytes / 2);
+	assert_int_equal(look.bytes, attn_launch_scratch(variant, &args, &device));
+	assert_true(look.ranges.bias.base == args.spec.mask.base);
+	assert_int_equal(look.ranges.mask_keeps, 1);
+	assert_int_equal(attn_launch_prepare(&launch, variant, &args, &device, 0x7000), 0);
+	assert_int_equal(launch.before_count, 1);
+	assert_int_equal(launch.parameter.mapped.ranges, 0x7000);
+
+	args.spec.mask_value = -10000.0f;
+	assert_int_equal(attn_launch_look(&look, variant, &args, &device), 0);
+	args.spec.mask_value = NAN;
+	assert_int_equal(attn_launch_look(&look, variant, &args, &device), 0);
+	args.spec.mask_value = -INFINITY;
+	assert_int_equal(attn_launch_look(&look, variant, &args, &device), 1);
+	args.spec.mask.stride[1] = 16; /* heads do not share it */
 	assert_int_equal(attn_launch_look(&look, variant, &args, &device), 0);
 }
 
@@ -443,7 +484,7 @@ int main(void)
 		cmocka_unit_test(test_held_back),  cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_stream),	   cmocka_unit_test(test_many),
 		cmocka_unit_test(test_no_scratch), cmocka_unit_test(test_key),
-		cmocka_unit_test(test_step),
+		cmocka_unit_test(test_step),	   cmocka_unit_test(test_boolean),
 	};
 
 	return CORE_MAIN("looks", tests);
