@@ -94,6 +94,7 @@ struct reading {
 	double weight;
 	bool keeps, replaces;
 	bool pitched; /* form.row has nothing to do with the number of keys */
+	bool lacking; /* -weight * (1 - input) is added: the same but for how it rounds */
 };
 
 /* Slopes that no input holds: weight * 2^attn_slope_exponent(z % heads) * j is added. */

@@ -294,7 +294,11 @@ static double score_of(const struct fit_grid *grid, const struct observation *ru
 		more = content_value(
 			&run->input[reading->input],
 			fit_form_at(&reading->form, grid->row[r].z, grid->row[r].i, j));
-		x += reading->weight / later * more * (reading->kind == READ_RAMP ? (double)j : 1);
+		if (reading->lacking)
+			x += round_to(-reading->weight * round_to(1 - more, ATTN_F32), ATTN_F32);
+		else
+			x += reading->weight / later * more *
+			     (reading->kind == READ_RAMP ? (double)j : 1);
 		x = round_to(x, model->round_x);
 	}
 	x *= later;

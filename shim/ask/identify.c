@@ -100,32 +100,11 @@ static const char refused[] = "the kernels could not be launched again";
 
 /* ---- P itself -------------------------------------------------------------------------------- */
 
-static bool holds(double x, int dtype)
-{
-	const float narrow = (float)x;
-	uint32_t bits;
-
-	memcpy(&bits, &narrow, sizeof(bits));
-	if (dtype == ATTN_BF16)
-		return !(bits & 0xffff);
-	return !(bits & 0x1fff) && (x == 0 || exponent_of(x) >= -14);
-}
-
-/* P may have been rounded to 16 bits and be kept in fp32. Small numbers do not count. */
 static void settle_rounding(struct session *session, const struct observation *run)
 {
 	const int64_t count = session->probe.grid.rows * session->probe.grid.Sk;
-	bool half = true, brain = true;
 
-	for (int64_t n = 0; n < count; n++) {
-		if (!(run->p[n] > 0x1p-14f))
-			continue;
-		half = half && holds((double)run->p[n], ATTN_F16);
-		brain = brain && holds((double)run->p[n], ATTN_BF16);
-	}
-	session->p_rounding = half && session->probe.p_dtype != ATTN_BF16 ? ATTN_F16
-			      : brain					  ? ATTN_BF16
-									  : ATTN_F32;
+	session->p_rounding = identify_rounding(run->p, count, session->probe.p_dtype);
 	session->step = session->p_rounding == ATTN_F16	   ? 0x1p-12
 			: session->p_rounding == ATTN_BF16 ? 0x1p-9
 							   : 0x1p-18;
@@ -432,6 +411,26 @@ static const char *find_rounding(struct session *session, double weight)
 	return agrees(session, &session->run, "large biases: P is off by");
 }
 
+/* `less`: lengths, NULL where there are none. */
+static const char *check_hashes(struct session *session, const int32_t *less)
+{
+	const int input = length_input(session);
+	const char *why = NULL;
+
+	for (int n = 0; n < 2 && !why; n++) {
+		set_all(session, &session->run, CONTENT_HASH, 0, 21 + 4 * (unsigned)n);
+		if (n)
+			session->run.scores.exponent += FARTHER;
+		if (less)
+			session->run.input[input] = words(session, input, less);
+		why = ask(session, &session->run)
+			      ? agrees(session, &session->run,
+				       n ? "far apart: P is off by" : "P is off by")
+			      : refused;
+	}
+	return why;
+}
+
 static const char *check_all(struct session *session)
 {
 	const int input = length_input(session);
@@ -444,17 +443,11 @@ static const char *check_all(struct session *session)
 			weight = session->model.reading[k].weight;
 	if (weight != 0)
 		why = find_rounding(session, weight);
-	for (int n = 0; n < 2 && !why; n++) {
-		set_all(session, &session->run, CONTENT_HASH, 0, 21 + 4 * (unsigned)n);
-		if (n)
-			session->run.scores.exponent += FARTHER;
-		if (less)
-			session->run.input[input] = words(session, input, less);
-		why = ask(session, &session->run)
-			      ? agrees(session, &session->run,
-				       n ? "far apart: P is off by" : "P is off by")
-			      : refused;
-	}
+	if (!why)
+		why = check_hashes(session, less);
+	if (why && session->p_rounding == ATTN_F32 && !identify_flags_reading(&session->model) &&
+	    identify_lacking(session->chain, &session->model))
+		why = check_hashes(session, less);
 	free(less);
 	return why;
 }

@@ -90,11 +90,22 @@ static const char *set_flags(struct identity *identity, const struct model *mode
 	if (!isinf(reading->weight))
 		spec->round_x = model->round_x;
 	identity->flags_type = reading->dtype;
-	identity->flags_keep = reading->keeps;
+	identity->flags_say = reading->keeps ? COMPLEMENT_KEEPS : COMPLEMENT_HIDES;
 	identity->flags_weight = (float)reading->weight;
 	identity->beyond = model->beyond;
 	identity->flags = ++*bias;
 	return NULL;
+}
+
+/* The bias is what a mask lacks to one. */
+static void set_lacking(struct identity *identity, const struct reading *reading, int bias)
+{
+	identity->spec.bias[bias].dtype = ATTN_F32;
+	identity->spec.bias_scale[bias] = 1;
+	identity->flags_type = reading->dtype;
+	identity->flags_say = COMPLEMENT_NUMBERS;
+	identity->flags_weight = (float)-reading->weight;
+	identity->flags = bias + 1;
 }
 
 static const char *set_readings(struct identity *identity, const struct model *model, int own,
@@ -123,7 +134,11 @@ static const char *set_readings(struct identity *identity, const struct model *m
 		if (reading->kind == READ_RAMP)
 			identity->slopes = bias + 1;
 		set_tensor(&spec->bias[bias], reading, identity->heads);
-		spec->bias_scale[bias++] = (float)reading->weight;
+		if (reading->lacking)
+			set_lacking(identity, reading, bias);
+		else
+			spec->bias_scale[bias] = (float)reading->weight;
+		bias++;
 		spec->round_x = model->round_x;
 	}
 	return NULL;

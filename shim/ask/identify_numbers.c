@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Numbers that programs choose: a scale that was measured is one of them to a few digits, what
- * stands for a key that is not seen is one of few.
+ * stands for a key that is not seen is one of few; and what numbers were rounded to.
  */
 #include "shim/ask/identify_parts.h"
 
@@ -13,6 +13,10 @@
 
 #define NEAR  0x1p-9  /* a number of the program's own is meant */
 #define PLAIN 0x1p-14 /* … or a short one */
+#define FILLS 64
+
+#define LACKING_LEAST 500  /* of weights: fp32 rounds scores beside it to 2^-15 */
+#define LACKING_NEAR  1e-4 /* which tells a weight no better than so */
 
 /* The float and the double that begin at a byte of a step's parameters, 0 where there is none. */
 static bool constants_at(const struct step *step, unsigned at, double constant[2])
@@ -76,4 +80,54 @@ int identify_fills(const struct chain *chain, double *fill, int room)
 				if (constant[n] < -100 && constant[n] >= -FLT_MAX)
 					fill[count++] = constant[n];
 	return count;
+}
+
+/* The number that hides keys which one was found for. */
+static double hiding(const struct chain *chain, double found)
+{
+	double fill[FILLS];
+	const int count = identify_fills(chain, fill, FILLS);
+
+	for (int n = 0; n < count; n++)
+		if (fabs(fill[n] / found + 1) < LACKING_NEAR)
+			return -fill[n];
+	return found;
+}
+
+bool identify_lacking(const struct chain *chain, struct model *model)
+{
+	for (int k = 0; k < model->readings && model->later == 0; k++) {
+		struct reading *reading = &model->reading[k];
+
+		if (reading->kind == READ_BIAS && reading->weight > LACKING_LEAST) {
+			reading->weight = hiding(chain, reading->weight);
+			reading->lacking = true;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool holds(double x, int dtype)
+{
+	const float narrow = (float)x;
+	uint32_t bits;
+
+	memcpy(&bits, &narrow, sizeof(bits));
+	if (dtype == ATTN_BF16)
+		return !(bits & 0xffff);
+	return !(bits & 0x1fff) && (x == 0 || exponent_of(x) >= -14);
+}
+
+int identify_rounding(const float *p, int64_t count, int p_dtype)
+{
+	bool half = true, brain = true;
+
+	for (int64_t n = 0; n < count; n++) {
+		if (!(p[n] > 0x1p-14f))
+			continue;
+		half = half && holds((double)p[n], ATTN_F16);
+		brain = brain && holds((double)p[n], ATTN_BF16);
+	}
+	return half && p_dtype != ATTN_BF16 ? ATTN_F16 : brain ? ATTN_BF16 : ATTN_F32;
 }

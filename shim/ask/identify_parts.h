@@ -21,6 +21,14 @@ const char *identify_slopes(struct probe *probe, const struct observation *plain
  * short one, or the one found. */
 double identify_meant(const struct chain *chain, int64_t D, double found);
 
+/* The narrowest type that holds all of `count` numbers of P, small ones apart: P of p_dtype may
+ * have been rounded to 16 bits and be kept in fp32. */
+int identify_rounding(const float *p, int64_t count, int p_dtype);
+
+/* A mask that shows keys by ones, and hides the others by a large number: what is added is hardly
+ * a multiple of it, but of what it lacks to one. In fp32 that shows. false: there is no such. */
+bool identify_lacking(const struct chain *chain, struct model *model);
+
 /* Numbers that may stand for a key that is not seen, of the kernels' constants and usual ones, so
  * many as there is room for; how many. */
 int identify_fills(const struct chain *chain, double *fill, int room);

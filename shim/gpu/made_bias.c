@@ -113,7 +113,7 @@ static bool flags_place(struct chain *chain, struct attn_args *args,
 	chain->complement.keys = 0;
 	chain->complement.in_dtype = identity->flags_type;
 	chain->complement.weight = identity->flags_weight;
-	chain->complement.flags = identity->flags_keep ? COMPLEMENT_KEEPS : COMPLEMENT_HIDES;
+	chain->complement.flags = identity->flags_say;
 	return identity->beyond ? make_beyond(chain, bias, args, identity)
 				: make_of(chain, bias, args);
 }

@@ -22,12 +22,12 @@ struct identity {
 	int32_t slope_first;
 	float slope_most;
 	/* Which of spec.bias, from 1, is no bias but flags of `flags_type` (complement.h): where
-	 * they hide, flags_weight is added; 0: none. `beyond`: so it is to keys that the spec's
-	 * window leaves out, but for that number. */
+	 * they hide, flags_weight is added, or so many times what numbers lack to one; 0: none.
+	 * `beyond`: so it is to keys that the spec's window leaves out, but for that number. */
 	int flags;
 	bool beyond;
 	int32_t flags_type;
-	bool flags_keep;
+	enum complement_flags flags_say;
 	float flags_weight;
 	int64_t only_keys; /* it tells of this number of keys alone; 0: of any */
 };

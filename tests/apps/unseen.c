@@ -26,6 +26,7 @@ enum filling {
 	CAUSAL_PAIRS, /* later on, by a large bias, and rows see nothing */
 	RANDOM,
 	SHOWN,
+	SHOWN_WIDE, /* in fp32; later on, some half of it */
 	SLOPES,
 	HALF_SLOPES,
 	ZEROS,
@@ -73,6 +74,7 @@ static const struct example {
 	{"bias_over_q", "add_heads", RANDOM, OVER_Q, 0.25f},
 	{"shared_keys", "add_pairs", RANDOM, APART, 0.25f},
 	{"shown", "hide", SHOWN, APART, 0.25f},
+	{"shown_wide", "hide_wide", SHOWN_WIDE, APART, 0.25f},
 	{"slopes", "slope_heads", SLOPES, APART, 1},
 	{"slopes_over_q", "slope_each", HALF_SLOPES, OVER_Q, 0.25f},
 	{"slopes_replaced", "slope_heads", SLOPES, REPLACED, 1},
@@ -260,6 +262,7 @@ static void upload_floating_flags(CUdeviceptr to, int r)
 static void upload_input(CUdeviceptr to, int r)
 {
 	static uint16_t halves[SCORES];
+	static float floats[B * ROWS * KEYS];
 	static int32_t words[Z * ROWS];
 	float slopes[Z];
 
@@ -294,11 +297,18 @@ static void upload_input(CUdeviceptr to, int r)
 		if (i % KEYS > i / KEYS - (r < REPETITIONS / 2 ? 0 : ROWS / 2))
 			halves[i] = float_to_f16(r < REPETITIONS / 2 ? -INFINITY : -10000);
 	for (int i = 0; i < B * ROWS * KEYS; i++)
-		if (example->filling == SHOWN && i % KEYS < KEYS - 9 - i / KEYS / ROWS * 5 - r)
+		if (example->filling <= SHOWN_WIDE && example->filling >= SHOWN &&
+		    i % KEYS < KEYS - 9 - i / KEYS / ROWS * 5 - r) {
 			halves[i] = 0x3c00;
+			floats[i] = r >= REPETITIONS - 3 && i % 11 == 5 ? 0.5f : 1;
+		} else {
+			floats[i] = 0;
+		}
 	if (example->filling == LENGTHS || example->filling == FULL_LENGTHS ||
 	    example->filling == SEQUENCES)
 		CHECK(cuMemcpyHtoD(to, words, sizeof(words)));
+	else if (example->filling == SHOWN_WIDE)
+		CHECK(cuMemcpyHtoD(to, floats, sizeof(floats)));
 	else if (example->filling == SLOPES)
 		CHECK(cuMemcpyHtoD(to, slopes, sizeof(slopes)));
 	else
@@ -354,7 +364,7 @@ static CUdeviceptr middle(CUdeviceptr s, CUdeviceptr p, CUdeviceptr m, CUdevicep
 		launch("rows16", rows, 32, (void *[]){&x, &p, &columns, &one});
 		return p;
 	}
-	if (wide) {
+	if (is("fp32_products")) {
 		launch("to_half", blocks, 32, (void *[]){&s, &x, &n});
 		launch("rows16", rows, 32, (void *[]){&x, &y, &columns, &factor});
 		launch("to_wide", blocks, 32, (void *[]){&y, &p, &n});
@@ -378,7 +388,7 @@ int main(int argc, char **argv)
 			example = &examples[i];
 	if (!example)
 		return 1;
-	wide = is("fp32_products");
+	wide = is("fp32_products") || is("shown_wide");
 	CHECK(cuInit(0));
 	CHECK(cuDeviceGet(&device, 0));
 	CHECK(cuDevicePrimaryCtxRetain(&context, device));

@@ -7,9 +7,31 @@
 #include "tests/apps/kernels.cuh"
 #include "tests/apps/warp.cuh"
 
+#define BOTH_WAYS(name) SIM_KERNEL(name) SIM_NEAR(name)
+
+static __device__ float wide(float x)
+{
+	return x;
+}
+
+static __device__ float wide(__half x)
+{
+	return __half2float(x);
+}
+
+static __device__ void put(float *y, float x)
+{
+	*y = x;
+}
+
+static __device__ void put(__half *y, float x)
+{
+	*y = __float2half_rn(x);
+}
+
 /* y = softmax of score(j) for j < end, zero beyond. */
-template <typename Score>
-static __device__ void softmax_row(__half *y, int end, int columns, float more, Score score)
+template <typename E, typename Score>
+static __device__ void softmax_row(E *y, int end, int columns, float more, Score score)
 {
 	float most = -INFINITY, sum = 0;
 
@@ -20,7 +42,7 @@ static __device__ void softmax_row(__half *y, int end, int columns, float more, 
 		sum += expf(score(j) - most);
 	sum = sum_of_warp(sum) + more;
 	for (int j = threadIdx.x; j < columns; j += 32)
-		y[j] = __float2half_rn(j < end ? expf(score(j) - most) / sum : 0.0f);
+		put(&y[j], j < end ? expf(score(j) - most) / sum : 0.0f);
 }
 
 /* ---- a scale, a softcap, in fp32 between two conversions ------------------------------------- */
@@ -30,24 +52,21 @@ extern "C" __global__ void to_wide(const __half *in, float *out, long long n)
 	if (INDEX < n)
 		out[INDEX] = __half2float(in[INDEX]);
 }
-SIM_KERNEL(to_wide)
-SIM_NEAR(to_wide)
+BOTH_WAYS(to_wide)
 
 extern "C" __global__ void to_half(const float *in, __half *out, long long n)
 {
 	if (INDEX < n)
 		out[INDEX] = __float2half_rn(in[INDEX]);
 }
-SIM_KERNEL(to_half)
-SIM_NEAR(to_half)
+BOTH_WAYS(to_half)
 
 extern "C" __global__ void bend(const float *in, float *out, long long n, double s, double c)
 {
 	if (INDEX < n)
 		out[INDEX] = tanhf(in[INDEX] * (float)s / (float)c) * (float)c;
 }
-SIM_KERNEL(bend)
-SIM_NEAR(bend)
+BOTH_WAYS(bend)
 
 extern "C" __global__ void rows16(const __half *x, __half *y, int columns, float factor)
 {
@@ -56,8 +75,7 @@ extern "C" __global__ void rows16(const __half *x, __half *y, int columns, float
 	softmax_row(y + (long long)blockIdx.x * columns, columns, columns, 0,
 		    [=](int j) { return factor * __half2float(from[j]); });
 }
-SIM_KERNEL(rows16)
-SIM_NEAR(rows16)
+BOTH_WAYS(rows16)
 
 /* ---- a softmax in three -----------------------------------------------------------------------
  */
@@ -73,8 +91,7 @@ extern "C" __global__ void k0(float scale, int columns, float *to, const __half 
 	if (!threadIdx.x)
 		to[blockIdx.x] = most;
 }
-SIM_KERNEL(k0)
-SIM_NEAR(k0)
+BOTH_WAYS(k0)
 
 extern "C" __global__ void k1(const float *most, float scale, const __half *x, float *to,
 			      int columns)
@@ -88,8 +105,7 @@ extern "C" __global__ void k1(const float *most, float scale, const __half *x, f
 	if (!threadIdx.x)
 		to[blockIdx.x] = sum;
 }
-SIM_KERNEL(k1)
-SIM_NEAR(k1)
+BOTH_WAYS(k1)
 
 extern "C" __global__ void k2(int columns, const float *sum, __half *y, const float *most,
 			      const __half *x, float scale)
@@ -100,8 +116,7 @@ extern "C" __global__ void k2(int columns, const float *sum, __half *y, const fl
 		y[j] = __float2half_rn(expf(scale * __half2float(x[j]) - most[blockIdx.x]) /
 				       sum[blockIdx.x]);
 }
-SIM_KERNEL(k2)
-SIM_NEAR(k2)
+BOTH_WAYS(k2)
 
 /* ---- a mask in half precision first, a softmax then ------------------------------------------ */
 
@@ -115,8 +130,7 @@ extern "C" __global__ void plus_keys(const __half *x, const __half *m, __half *y
 		y[i] = __float2half_rn(__half2float(x[i]) +
 				       __half2float(m[i / per * columns + i % columns]));
 }
-SIM_KERNEL(plus_keys)
-SIM_NEAR(plus_keys)
+BOTH_WAYS(plus_keys)
 
 /* The scores, scaled, in half precision. */
 extern "C" __global__ void times(const __half *x, __half *y, long long n, float factor)
@@ -124,8 +138,7 @@ extern "C" __global__ void times(const __half *x, __half *y, long long n, float 
 	if (INDEX < n)
 		y[INDEX] = __float2half_rn(factor * __half2float(x[INDEX]));
 }
-SIM_KERNEL(times)
-SIM_NEAR(times)
+BOTH_WAYS(times)
 
 /* ---- addresses for the products -------------------------------------------------------------- */
 
@@ -140,8 +153,7 @@ extern "C" __global__ void point(const __half **to, const __half *a, const __hal
 	to[all + i] = b + i * size_b;
 	to[2 * all + i] = c + i * size_c;
 }
-SIM_KERNEL(point)
-SIM_NEAR(point)
+BOTH_WAYS(point)
 
 /* ---- with a further input, in place -----------------------------------------------------------
  */
@@ -154,8 +166,7 @@ extern "C" __global__ void by_length(__half *x, const int *m, int columns, int h
 	softmax_row(y, m[blockIdx.x], columns, 0, [=](int j) { return __half2float(y[j]); });
 	(void)heads, (void)rows;
 }
-SIM_KERNEL(by_length)
-SIM_NEAR(by_length)
+BOTH_WAYS(by_length)
 
 /* A length for each sequence. */
 extern "C" __global__ void by_sequence(__half *x, const int *m, int columns, int heads, int rows)
@@ -165,8 +176,7 @@ extern "C" __global__ void by_sequence(__half *x, const int *m, int columns, int
 	softmax_row(y, m[blockIdx.x / (heads * rows)], columns, 0,
 		    [=](int j) { return 0.25f * __half2float(y[j]); });
 }
-SIM_KERNEL(by_sequence)
-SIM_NEAR(by_sequence)
+BOTH_WAYS(by_sequence)
 
 /* [B,1,1,Sk] is added. */
 extern "C" __global__ void add_keys(__half *x, const __half *m, int columns, int heads, int rows)
@@ -177,8 +187,7 @@ extern "C" __global__ void add_keys(__half *x, const __half *m, int columns, int
 	softmax_row(y, columns, columns, 0,
 		    [=](int j) { return 0.25f * __half2float(y[j]) + __half2float(b[j]); });
 }
-SIM_KERNEL(add_keys)
-SIM_NEAR(add_keys)
+BOTH_WAYS(add_keys)
 
 /* [1,1,Sq,Sk] is added. */
 extern "C" __global__ void add_pairs(__half *x, const __half *m, int columns, int heads, int rows)
@@ -190,8 +199,7 @@ extern "C" __global__ void add_pairs(__half *x, const __half *m, int columns, in
 		    [=](int j) { return __half2float(y[j]) + __half2float(b[j]); });
 	(void)heads;
 }
-SIM_KERNEL(add_pairs)
-SIM_NEAR(add_pairs)
+BOTH_WAYS(add_pairs)
 
 /* [1,H,Sq,Sk] is added, and no key is seen beyond the query. */
 extern "C" __global__ void add_heads(__half *x, const __half *m, int columns, int heads, int rows)
@@ -203,22 +211,31 @@ extern "C" __global__ void add_heads(__half *x, const __half *m, int columns, in
 	softmax_row(y, end < columns ? end : columns, columns, 0,
 		    [=](int j) { return __half2float(y[j]) + __half2float(b[j]); });
 }
-SIM_KERNEL(add_heads)
-SIM_NEAR(add_heads)
+BOTH_WAYS(add_heads)
 
 /* (1 - m) * -10000 with m [B,1,Sq,Sk]; a little more in the sum. */
+template <typename E>
+static __device__ void hide_rows(E *x, const E *m, int columns, int heads, int rows)
+{
+	E *y = x + (long long)blockIdx.x * columns;
+	const long long row = blockIdx.x / (heads * rows) * rows + blockIdx.x % rows;
+	const E *b = m + row * columns;
+
+	softmax_row(y, columns, columns, 1e-6f,
+		    [=](int j) { return wide(y[j]) + (1.0f - wide(b[j])) * -10000.0f; });
+}
+
 extern "C" __global__ void hide(__half *x, const __half *m, int columns, int heads, int rows)
 {
-	__half *y = x + (long long)blockIdx.x * columns;
-	const long long row = blockIdx.x / (heads * rows) * rows + blockIdx.x % rows;
-	const __half *b = m + row * columns;
-
-	softmax_row(y, columns, columns, 1e-6f, [=](int j) {
-		return __half2float(y[j]) + (1.0f - __half2float(b[j])) * -10000.0f;
-	});
+	hide_rows(x, m, columns, heads, rows);
 }
-SIM_KERNEL(hide)
-SIM_NEAR(hide)
+BOTH_WAYS(hide)
+
+extern "C" __global__ void hide_wide(float *x, const float *m, int columns, int heads, int rows)
+{
+	hide_rows(x, m, columns, heads, rows);
+}
+BOTH_WAYS(hide_wide)
 
 /* Slopes [H], times the distance of query and key. */
 extern "C" __global__ void slope_heads(__half *x, const float *m, int columns, int heads, int rows)
@@ -230,8 +247,7 @@ extern "C" __global__ void slope_heads(__half *x, const float *m, int columns, i
 	softmax_row(y, columns, columns, 0,
 		    [=](int j) { return 0.25f * __half2float(y[j]) + slope * (float)(j - query); });
 }
-SIM_KERNEL(slope_heads)
-SIM_NEAR(slope_heads)
+BOTH_WAYS(slope_heads)
 
 /* The same in half precision, for each sequence and head; no key is seen beyond the query. */
 extern "C" __global__ void slope_each(__half *x, const __half *m, int columns, int heads, int rows)
@@ -244,8 +260,7 @@ extern "C" __global__ void slope_each(__half *x, const __half *m, int columns, i
 		    [=](int j) { return __half2float(y[j]) - slope * (float)(query - j); });
 	(void)heads;
 }
-SIM_KERNEL(slope_each)
-SIM_NEAR(slope_each)
+BOTH_WAYS(slope_each)
 
 /* Slopes of the kernel's own, one progression; no key is seen beyond the query. */
 extern "C" __global__ void slope_powers(__half *x, const __half *m, int columns, int heads,
@@ -259,8 +274,7 @@ extern "C" __global__ void slope_powers(__half *x, const __half *m, int columns,
 		    [=](int j) { return 0.25f * __half2float(y[j]) - slope * (float)(query - j); });
 	(void)m;
 }
-SIM_KERNEL(slope_powers)
-SIM_NEAR(slope_powers)
+BOTH_WAYS(slope_powers)
 
 /* The usual two progressions, and [B,1,1,Sk] is added. */
 extern "C" __global__ void slope_usual(__half *x, const __half *m, int columns, int heads, int rows)
@@ -308,8 +322,7 @@ extern "C" __global__ void slope_sides(__half *x, const float *m, int columns, i
 		return 0.25f * __half2float(y[j]) - slope * fabsf((float)(j - query));
 	});
 }
-SIM_KERNEL(slope_sides)
-SIM_NEAR(slope_sides)
+BOTH_WAYS(slope_sides)
 
 /* Slopes of the kernel's own that are of no progression. */
 extern "C" __global__ void slope_odd(__half *x, const __half *m, int columns, int heads, int rows)
@@ -321,8 +334,7 @@ extern "C" __global__ void slope_odd(__half *x, const __half *m, int columns, in
 		    [=](int j) { return 0.25f * __half2float(y[j]) + slope * (float)j; });
 	(void)m;
 }
-SIM_KERNEL(slope_odd)
-SIM_NEAR(slope_odd)
+BOTH_WAYS(slope_odd)
 
 /* The usual slopes, on either side of the query. */
 extern "C" __global__ void slope_bent(__half *x, const __half *m, int columns, int heads, int rows)
@@ -347,8 +359,7 @@ extern "C" __global__ void every_other(__half *x, const __half *m, int columns, 
 		    [=](int j) { return __half2float(y[j]) * (float)(1 + j % 2); });
 	(void)m, (void)heads, (void)rows;
 }
-SIM_KERNEL(every_other)
-SIM_NEAR(every_other)
+BOTH_WAYS(every_other)
 
 /* Squares. */
 extern "C" __global__ void squares(__half *x, const __half *m, int columns, int heads, int rows)
@@ -359,8 +370,7 @@ extern "C" __global__ void squares(__half *x, const __half *m, int columns, int 
 		    [=](int j) { return __half2float(y[j]) * __half2float(y[j]); });
 	(void)m, (void)heads, (void)rows;
 }
-SIM_KERNEL(squares)
-SIM_NEAR(squares)
+BOTH_WAYS(squares)
 
 /* No infinities: where S overflowed, a large number. */
 extern "C" __global__ void cut(__half *x, const __half *m, int columns, int heads, int rows)
@@ -371,8 +381,7 @@ extern "C" __global__ void cut(__half *x, const __half *m, int columns, int head
 		    [=](int j) { return fminf(0.25f * __half2float(y[j]), 16376.0f); });
 	(void)m, (void)heads, (void)rows;
 }
-SIM_KERNEL(cut)
-SIM_NEAR(cut)
+BOTH_WAYS(cut)
 
 /* ---- flags: which keys are seen ---------------------------------------------------------------
  */
@@ -387,8 +396,7 @@ extern "C" __global__ void where_keys(__half *x, const unsigned char *m, int col
 	softmax_row(y, columns, columns, 0,
 		    [=](int j) { return b[j] ? 0.25f * __half2float(y[j]) : -1e9f; });
 }
-SIM_KERNEL(where_keys)
-SIM_NEAR(where_keys)
+BOTH_WAYS(where_keys)
 
 /* A number that scores get to. */
 extern "C" __global__ void where_near(__half *x, const unsigned char *m, int columns, int heads,
@@ -400,8 +408,7 @@ extern "C" __global__ void where_near(__half *x, const unsigned char *m, int col
 	softmax_row(y, columns, columns, 0,
 		    [=](int j) { return b[j] ? 0.25f * __half2float(y[j]) : -300.0f; });
 }
-SIM_KERNEL(where_near)
-SIM_NEAR(where_near)
+BOTH_WAYS(where_near)
 
 /* [B,1,1,Sk] bytes hide. */
 extern "C" __global__ void hide_keys(__half *x, const unsigned char *m, int columns, int heads,
@@ -413,8 +420,7 @@ extern "C" __global__ void hide_keys(__half *x, const unsigned char *m, int colu
 	softmax_row(y, columns, columns, 0,
 		    [=](int j) { return b[j] ? -INFINITY : 0.25f * __half2float(y[j]); });
 }
-SIM_KERNEL(hide_keys)
-SIM_NEAR(hide_keys)
+BOTH_WAYS(hide_keys)
 
 /* [1,1,Sq,Sk] bytes hide. */
 extern "C" __global__ void hide_pairs(__half *x, const unsigned char *m, int columns, int heads,
@@ -427,8 +433,7 @@ extern "C" __global__ void hide_pairs(__half *x, const unsigned char *m, int col
 		    [=](int j) { return b[j] ? -INFINITY : 0.25f * __half2float(y[j]); });
 	(void)heads;
 }
-SIM_KERNEL(hide_pairs)
-SIM_NEAR(hide_pairs)
+BOTH_WAYS(hide_pairs)
 
 /* [B,1,1,Sk] long words: what is hidden is made small, and stays a number among others. */
 extern "C" __global__ void add_words(__half *x, const long long *m, int columns, int heads,
@@ -440,8 +445,7 @@ extern "C" __global__ void add_words(__half *x, const long long *m, int columns,
 	softmax_row(y, columns, columns, 0,
 		    [=](int j) { return 0.25f * __half2float(y[j]) + (b[j] ? 0.0f : -65504.0f); });
 }
-SIM_KERNEL(add_words)
-SIM_NEAR(add_words)
+BOTH_WAYS(add_words)
 
 static __device__ void hide_triangle(__half *x, const long long *m, int columns, int heads,
 				     int rows, float hidden)
@@ -461,16 +465,14 @@ extern "C" __global__ void add_triangle(__half *x, const long long *m, int colum
 {
 	hide_triangle(x, m, columns, heads, rows, -65504.0f);
 }
-SIM_KERNEL(add_triangle)
-SIM_NEAR(add_triangle)
+BOTH_WAYS(add_triangle)
 
 extern "C" __global__ void add_lowest(__half *x, const long long *m, int columns, int heads,
 				      int rows)
 {
 	hide_triangle(x, m, columns, heads, rows, -3.402823466e38f);
 }
-SIM_KERNEL(add_lowest)
-SIM_NEAR(add_lowest)
+BOTH_WAYS(add_lowest)
 
 /* [B,1,1,Sk] bytes and a window of nine keys: elsewhere a score is gone. */
 extern "C" __global__ void where_window(__half *x, const unsigned char *m, int columns, int heads,
@@ -484,8 +486,7 @@ extern "C" __global__ void where_window(__half *x, const unsigned char *m, int c
 		return b[j] && j <= i && j > i - 9 ? 0.25f * __half2float(y[j]) : -3.402823466e38f;
 	});
 }
-SIM_KERNEL(where_window)
-SIM_NEAR(where_window)
+BOTH_WAYS(where_window)
 
 /* Words, the lowest number that there is, and no key beyond the query. */
 extern "C" __global__ void add_ints(__half *x, const int *m, int columns, int heads, int rows)
@@ -497,8 +498,7 @@ extern "C" __global__ void add_ints(__half *x, const int *m, int columns, int he
 		return 0.25f * __half2float(y[j]) + (b[j] ? 0.0f : -3.402823466e38f);
 	});
 }
-SIM_KERNEL(add_ints)
-SIM_NEAR(add_ints)
+BOTH_WAYS(add_ints)
 
 /* [1,1,Sq,Sk] floats, of which zero hides; the triangle as many keep it. */
 extern "C" __global__ void where_floats(__half *x, const float *m, int columns, int heads, int rows)
@@ -510,8 +510,7 @@ extern "C" __global__ void where_floats(__half *x, const float *m, int columns, 
 		    [=](int j) { return b[j] == 0 ? -INFINITY : 0.25f * __half2float(y[j]); });
 	(void)heads;
 }
-SIM_KERNEL(where_floats)
-SIM_NEAR(where_floats)
+BOTH_WAYS(where_floats)
 
 /* The corner of a larger square. */
 extern "C" __global__ void where_corner(__half *x, const __half *m, int columns, int heads,
@@ -525,8 +524,7 @@ extern "C" __global__ void where_corner(__half *x, const __half *m, int columns,
 	});
 	(void)heads;
 }
-SIM_KERNEL(where_corner)
-SIM_NEAR(where_corner)
+BOTH_WAYS(where_corner)
 
 /* [B,1,1,Sk] halves, of which any but zero hides. */
 extern "C" __global__ void where_halves(__half *x, const __half *m, int columns, int heads,
@@ -539,8 +537,7 @@ extern "C" __global__ void where_halves(__half *x, const __half *m, int columns,
 		return __half2float(b[j]) != 0 ? -1e9f : 0.25f * __half2float(y[j]);
 	});
 }
-SIM_KERNEL(where_halves)
-SIM_NEAR(where_halves)
+BOTH_WAYS(where_halves)
 
 /* [1,1,Sq,Sk] floats that look like flags, and count. */
 extern "C" __global__ void count_floats(__half *x, const float *m, int columns, int heads, int rows)
@@ -589,5 +586,4 @@ extern "C" __global__ void half_words(__half *x, const long long *m, int columns
 	softmax_row(y, columns, columns, 0,
 		    [=](int j) { return __half2float(y[j]) * (b[j] ? 0.25f : 0.125f); });
 }
-SIM_KERNEL(half_words)
-SIM_NEAR(half_words)
+BOTH_WAYS(half_words)

@@ -248,6 +248,7 @@ static const struct unseen {
 	{"bias_over_q", 11, NULL}, /* at the first sighting Q was not kept */
 	{"shared_keys", 11, NULL}, /* the first arrays are not known yet */
 	{"shown", 12, NULL},
+	{"shown_wide", 12, NULL},
 	{"slopes", 12, NULL},
 	{"slopes_over_q", 11, NULL},
 	{"slopes_replaced", 12, NULL},

@@ -130,7 +130,7 @@ static void test_flags(void **state)
 				  .pointers = 1,
 				  .flags = 1,
 				  .flags_type = ATTN_F64,
-				  .flags_keep = true,
+				  .flags_say = COMPLEMENT_KEEPS,
 				  .flags_weight = -65504};
 	given.spec.scale = 0.5f;
 	given.spec.bias_scale[0] = 1;
@@ -165,7 +165,7 @@ static void test_flags_beyond(void **state)
 				  .pointers = 1,
 				  .flags = 1,
 				  .flags_type = ATTN_BOOL,
-				  .flags_keep = true,
+				  .flags_say = COMPLEMENT_KEEPS,
 				  .flags_weight = -65504,
 				  .beyond = true};
 	given.spec.scale = 0.5f;
