@@ -232,14 +232,16 @@ struct attn_span {
 };
 
 /* prepare.cu, what may be done before a mapped variant:
- *   kernel `fashim_repack(struct attn_repack)`: copies lines of 16-bit elements; grid (lines, H,
- * B). kernel `fashim_ranges(struct attn_ranges)`: looks at a bias or mask that heads share; grid.x
+ *   kernel `fashim_repack(struct attn_repack)`: copies lines of 16-bit elements, REPACK_LINES
+ *   a block; grid (blocks, H, B). To lines on 16 bytes, whole pieces of 16.
+ *   kernel `fashim_ranges(struct attn_ranges)`: looks at a bias or mask that heads share; grid.x
  * = RANGES_CLUSTER * tiles of rows, grid.z = B. Its rows start on 16 bytes. */
 #define REPACK_THREADS 128
+#define REPACK_LINES   32
 struct attn_repack {
 	uint64_t from, to;
-	int64_t from_stride[3], to_stride[3]; /* b, h, line; to_stride[2] even */
-	int32_t length, pad;
+	int64_t from_stride[3], to_stride[3]; /* b, h, line; to_stride[2] a multiple of 8 */
+	int32_t length, lines;
 };
 
 #define RANGES_THREADS 512

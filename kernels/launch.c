@@ -240,7 +240,8 @@ static void add_repack(struct attn_launch *launch, const struct attn_variant *v,
 
 	copy_strides(a, down, r->to_stride);
 	step->symbol = "fashim_repack";
-	step->grid[0] = (uint32_t)(down ? a->D : a->Sk);
+	r->lines = down ? a->D : a->Sk;
+	step->grid[0] = ((uint32_t)r->lines + REPACK_LINES - 1) / REPACK_LINES;
 	step->grid[1] = (uint32_t)(r->to_stride[1] ? a->H : 1);
 	step->grid[2] = (uint32_t)(r->to_stride[0] ? a->B : 1);
 	step->threads = REPACK_THREADS;

@@ -24,19 +24,50 @@
 
 #define LIVE -1000.0f /* a row with an element above is not masked throughout */
 
+#define REPACK_PIECE 8 /* elements: 16 bytes */
+
+/* Elements from[0] to from[7], which lie on two bytes, of which `left` are there: in words, if the
+ * last of these is there as a whole. */
+static __device__ uint4 repack_piece(const uint16_t *from, int left)
+{
+	const int odd = (int)((uintptr_t)from / 2 % 2);
+	const uint32_t *words = (const uint32_t *)(from - odd);
+	uint32_t w[5] = {0, 0, 0, 0, 0};
+
+	if (left >= REPACK_PIECE + odd) {
+#pragma unroll
+		for (int n = 0; n < 4; n++)
+			w[n] = words[n];
+		if (odd)
+			w[4] = words[4];
+#pragma unroll
+		for (int n = 0; n < 4 && odd; n++)
+			w[n] = __funnelshift_r(w[n], w[n + 1], 16);
+	} else {
+#pragma unroll
+		for (int n = 0; n < REPACK_PIECE; n++)
+			if (n < left)
+				w[n / 2] |= (uint32_t)from[n] << n % 2 * 16;
+	}
+	return make_uint4(w[0], w[1], w[2], w[3]);
+}
+
 extern "C" __global__ void __launch_bounds__(REPACK_THREADS)
 	fashim_repack(const struct attn_repack a)
 {
-	const int64_t line = blockIdx.x;
-	const uint16_t *from = (const uint16_t *)a.from + blockIdx.z * a.from_stride[0] +
-			       blockIdx.y * a.from_stride[1] + line * a.from_stride[2];
-	uint32_t *to = (uint32_t *)((uint16_t *)a.to + blockIdx.z * a.to_stride[0] +
-				    blockIdx.y * a.to_stride[1] + line * a.to_stride[2]);
+	const int pieces = (a.length + REPACK_PIECE - 1) / REPACK_PIECE;
+	const int first = blockIdx.x * REPACK_LINES, lines = min(REPACK_LINES, a.lines - first);
+	const uint16_t *const from = (const uint16_t *)a.from + blockIdx.z * a.from_stride[0] +
+				     blockIdx.y * a.from_stride[1];
+	uint16_t *const to =
+		(uint16_t *)a.to + blockIdx.z * a.to_stride[0] + blockIdx.y * a.to_stride[1];
 
-	for (int n = threadIdx.x; 2 * n < a.length; n += REPACK_THREADS) {
-		const uint32_t low = from[2 * n];
-		const uint32_t high = 2 * n + 1 < a.length ? from[2 * n + 1] : 0;
-		to[n] = low | high << 16;
+	for (int n = threadIdx.x; n < lines * pieces; n += REPACK_THREADS) {
+		const int64_t line = first + n / pieces;
+		const int at = n % pieces * REPACK_PIECE;
+
+		*(uint4 *)(to + line * a.to_stride[2] + at) =
+			repack_piece(from + line * a.from_stride[2] + at, a.length - at);
 	}
 }
 
