@@ -21,6 +21,7 @@
 #define PAGES	 8192			     /* of what is stored by one pointer, … */
 #define LOWEST	 ((int64_t)PAGES / 2 * PAGE) /* … from so far before it */
 #define FURTHEST (1ll << 40)		     /* from a pointer */
+#define FILLED	 32			     /* of pages, in which a warp may load what it stored */
 
 /* Who branches, in the field that says so: BRA.DIV, BRA.CONV. */
 #define BRANCH_PARTED	2
@@ -28,6 +29,10 @@
 
 struct page {
 	uint64_t stored[PAGE / 64]; /* one bit for each byte */
+	/* Those that were when the warp that last stored to the word began, and which one that is.
+	 */
+	uint64_t earlier[PAGE / 64];
+	uint32_t warp[PAGE / 64];
 	unsigned count;
 };
 
@@ -36,6 +41,9 @@ struct threads {
 	struct threads_extent *extent;
 	struct page **pages[THREADS_POINTERS];
 	bool patchy[THREADS_POINTERS]; /* beyond all pages */
+	struct page **filled[FILLED];  /* by this warp: pages that may go when it has ended */
+	unsigned filled_count;
+	uint32_t warps; /* so many have begun */
 	struct thread_program program;
 	struct warp warp;
 	bool apart;	   /* lanes are at different instructions; else all are at */
@@ -51,23 +59,36 @@ struct threads {
 /* Pages that are stored all of are not kept: most kernels go through what they write in order. */
 static struct page all_of_it;
 
-static void mark(struct page **at, int64_t begin, int64_t end)
+static void let_go(struct page **at)
+{
+	free(*at);
+	*at = &all_of_it;
+}
+
+static void mark(struct threads *threads, struct page **at, int64_t begin, int64_t end)
 {
 	struct page *page = *at;
+	const unsigned before = page->count;
 
-	for (int64_t n; begin < end && page; begin += n) {
+	for (int64_t n; begin < end; begin += n) {
 		const int64_t word = begin / 64, bit = begin % 64;
 		uint64_t bits;
 
 		n = end - begin < 64 - bit ? end - begin : 64 - bit;
 		bits = ((n < 64 ? 1ull << n : 0) - 1) << bit & ~page->stored[word];
+		if (page->warp[word] != threads->warps) {
+			page->warp[word] = threads->warps;
+			page->earlier[word] = page->stored[word];
+		}
 		page->stored[word] |= bits;
 		page->count += (unsigned)__builtin_popcountll(bits);
 	}
-	if (page && page->count == PAGE) {
-		free(page);
-		*at = &all_of_it;
-	}
+	if (page->count < PAGE || before == PAGE)
+		return;
+	if (threads->filled_count < FILLED)
+		threads->filled[threads->filled_count++] = at;
+	else
+		let_go(at);
 }
 
 static int note_stored(struct threads *threads, unsigned k, int64_t begin, int64_t end)
@@ -95,9 +116,28 @@ static int note_stored(struct threads *threads, unsigned k, int64_t begin, int64
 			*page = calloc(1, sizeof(**page));
 		if (!*page)
 			return -ENOMEM;
-		mark(page, at, at + n);
+		mark(threads, page, at, at + n);
 	}
 	return 0;
+}
+
+/* Does the warp load what it stored itself, and nobody before? That is in no memory from before the
+ * launch: a plain softmax stores exponentials, and divides them by their sum. */
+static bool is_own(const struct threads *threads, unsigned k, int64_t begin, unsigned size)
+{
+	int64_t at = begin + LOWEST;
+
+	if (!threads->pages[k] || at < 0 || at + size > (int64_t)PAGES * PAGE)
+		return false;
+	for (const int64_t end = at + size; at < end; at++) {
+		const struct page *page = threads->pages[k][at / PAGE];
+		const int64_t word = at % PAGE / 64;
+
+		if (!page || page == &all_of_it || page->warp[word] != threads->warps ||
+		    !((page->stored[word] & ~page->earlier[word]) >> at % 64 & 1))
+			return false;
+	}
+	return true;
 }
 
 /* Is every byte stored that is? */
@@ -210,6 +250,8 @@ static int touch(struct threads *threads, const struct thread_op *op, uint32_t m
 				return -EINVAL;
 			continue;
 		}
+		if (!stores && !strays && is_own(threads, k, begin, size))
+			continue;
 		extent = &threads->extent[k];
 		first = strays	 ? &extent->origin.first
 			: stores ? &extent->written.first
@@ -463,6 +505,9 @@ static void begin_warp(struct threads *threads, unsigned first)
 	}
 	threads->apart = false;
 	threads->here = 0;
+	threads->warps++;
+	while (threads->filled_count)
+		let_go(threads->filled[--threads->filled_count]);
 }
 
 /* If other warps take what the first did, is there enough? */

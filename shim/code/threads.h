@@ -12,6 +12,8 @@
  * another pointer's, and that ends the attempt. A number among the parameters may be such a
  * distance, too: whether what is loaded counts from within the allocation the caller must see.
  *
+ * What a warp loads that it stored itself does not count as read.
+ *
  * A call of __assertfail is nothing: nobody comes back from it, nor to what the program had in
  * memory. And so it is to read the compiler's own table of 2/pi, within its bounds.
  *

@@ -75,6 +75,7 @@ static void note_any(const void *pointer, int64_t at, size_t bytes, bool stores)
 #define GX			  blocks[0]
 #define GY			  blocks[1]
 #define LOAD(p, i)		  (note(p, i, sizeof(*(p)), false), zero)
+#define LOAD_OWN(p, i)		  (zero)
 #define STORE(p, i, v)		  (note(p, i, sizeof(*(p)), true), (void)(v))
 #define LOAD_ANY(p, i)		  (note_any(p, i, sizeof(*(p)), false), zero)
 #define STORE_ANY(p, i, v)	  (note_any(p, i, sizeof(*(p)), true), (void)(v))

@@ -245,3 +245,55 @@ OPAQUE(by_shared, float, {
 	SYNC();
 	STORE(o, TX, LOAD(x, index[(TX + 1) % 64]));
 })
+
+/* What a warp stored itself is not read: a plain softmax, a row a block, divides it by its sum. */
+BODY(own_row, float, {
+	const int t = TX + DX * (TY + DY * TZ), all = DX * DY * DZ;
+	const long row = (long)(BX + GX * (BY + GY * BZ)) * n;
+	float sum = 0;
+
+	for (int j = t; j < n; j += all) {
+		const float v = LOAD(x, row + j) * 2;
+
+		STORE(o, row + j, v);
+		sum += LOAD_OWN(o, row + j);
+	}
+	sum = OVER_WARP(sum);
+	SYNC();
+	for (int j = t; j < n; j += all)
+		STORE(o, row + j, LOAD_OWN(o, row + j) * sum);
+})
+
+/* A row a thread. */
+BODY(own_rows, float, {
+	const long row = (long)((BX + GX * (BY + GY * BZ)) * DX + TX) * m;
+	float sum = 0;
+
+	if (TY + TZ == 0) {
+		for (int j = 0; j < m; j++) {
+			STORE(o, row + j, LOAD(x, row + j) * 2);
+			sum += LOAD_OWN(o, row + j);
+		}
+		for (int j = 0; j < m; j++)
+			STORE(o, row + j, LOAD_OWN(o, row + j) * sum);
+	}
+})
+
+/* What another warp stored is. */
+BODY(others_row, int, {
+	const int t = TX + DX * (TY + DY * TZ);
+	const int first = (BX + GX * (BY + GY * BZ)) * 256;
+
+	STORE(o, first + t, LOAD(x, t));
+	SYNC();
+	STORE(o, wide * 64 + first + t, LOAD(o, first + (t ^ 32)));
+})
+
+/* And what it perhaps did not store. */
+SPLIT(own_perhaps, int, {
+	const int i = BX * DX + TX;
+
+	if (LOAD(x, i) > 7)
+		STORE(o, i, i);
+	STORE(o, wide * 64 + i, LOAD(o, i));
+})

@@ -22,6 +22,7 @@ typedef float4 vector16;
 #define GY gridDim.y
 #define LOAD(p, i) (p)[i]
 #define STORE(p, i, v) (void)((p)[i] = (v))
+#define LOAD_OWN LOAD
 #define LOAD_ANY LOAD
 #define STORE_ANY STORE
 #define CHECK(holds) assert(holds)
