@@ -249,6 +249,28 @@ static void settle(struct access *access, const struct threads_extent *extent)
 	access->grade = GRADE_RULED;
 }
 
+/* What is written in runs, as rows of a larger tensor are, becomes an access for each: the bytes
+ * between are left alone. */
+static void tell_runs(struct access_list *list, const struct threads_extent *extent, int count)
+{
+	for (int i = 0; i < count; i++) {
+		const struct access whole = list->item[i];
+
+		if (whole.mode != ACCESS_WRITE || extent[i].runs < 2 ||
+		    list->count + (int)extent[i].runs > ACCESS_MAX)
+			continue;
+		for (unsigned n = 0; n < extent[i].runs; n++) {
+			struct access run = whole;
+
+			run.begin = whole.pointer + (uint64_t)extent[i].run[n].first;
+			run.end = run.sure_end = whole.pointer + (uint64_t)extent[i].run[n].beyond;
+			if (n)
+				run.pointer = run.begin;
+			list->item[n ? list->count++ : i] = run;
+		}
+	}
+}
+
 /* Does it read what an open chain made, and stray besides? Of such a step it stays to be measured
  * what it makes of its pointers. */
 static bool strays_as_step(const struct access_list *list, const struct threads_extent *extent)
@@ -293,7 +315,7 @@ static struct threads_launch launch_of(const struct function *function, const un
 	return launch;
 }
 
-bool extent_refine(const struct sight *sight, bool is_step)
+bool extent_refine(const struct sight *sight, bool is_step, bool in_runs)
 {
 	struct access_list *list = sight->list;
 	struct threads_launch launch = launch_of(sight->function, sight->op->launch.grid,
@@ -317,6 +339,8 @@ bool extent_refine(const struct sight *sight, bool is_step)
 		return false;
 	for (int i = 0; i < list->count; i++)
 		settle(&list->item[i], &answer->extent[i]);
+	if (in_runs)
+		tell_runs(list, answer->extent, list->count);
 	list->far = list->unsettled = false;
 	return true;
 }

@@ -16,34 +16,18 @@
 
 #include "shim/code/kernel_code_parts.h"
 #include "shim/code/threads_parts.h"
+#include "shim/code/threads_stored.h"
 
-#define PAGE	 65536			     /* bytes */
-#define PAGES	 8192			     /* of what is stored by one pointer, … */
-#define LOWEST	 ((int64_t)PAGES / 2 * PAGE) /* … from so far before it */
-#define FURTHEST (1ll << 40)		     /* from a pointer */
-#define FILLED	 32			     /* of pages, in which a warp may load what it stored */
+#define FURTHEST (1ll << 40) /* from a pointer */
 
 /* Who branches, in the field that says so: BRA.DIV, BRA.CONV. */
 #define BRANCH_PARTED	2
 #define BRANCH_TOGETHER 3
 
-struct page {
-	uint64_t stored[PAGE / 64]; /* one bit for each byte */
-	/* Those that were when the warp that last stored to the word began, and which one that is.
-	 */
-	uint64_t earlier[PAGE / 64];
-	uint32_t warp[PAGE / 64];
-	unsigned count;
-};
-
 struct threads {
 	const struct threads_launch *launch;
 	struct threads_extent *extent;
-	struct page **pages[THREADS_POINTERS];
-	bool patchy[THREADS_POINTERS]; /* beyond all pages */
-	struct page **filled[FILLED];  /* by this warp: pages that may go when it has ended */
-	unsigned filled_count;
-	uint32_t warps; /* so many have begun */
+	struct stored stored;
 	struct thread_program program;
 	struct warp warp;
 	bool apart;	   /* lanes are at different instructions; else all are at */
@@ -55,118 +39,6 @@ struct threads {
 
 /* ---- memory -------------------------------------------------------------------------------------
  */
-
-/* Pages that are stored all of are not kept: most kernels go through what they write in order. */
-static struct page all_of_it;
-
-static void let_go(struct page **at)
-{
-	free(*at);
-	*at = &all_of_it;
-}
-
-static void mark(struct threads *threads, struct page **at, int64_t begin, int64_t end)
-{
-	struct page *page = *at;
-	const unsigned before = page->count;
-
-	for (int64_t n; begin < end; begin += n) {
-		const int64_t word = begin / 64, bit = begin % 64;
-		uint64_t bits;
-
-		n = end - begin < 64 - bit ? end - begin : 64 - bit;
-		bits = ((n < 64 ? 1ull << n : 0) - 1) << bit & ~page->stored[word];
-		if (page->warp[word] != threads->warps) {
-			page->warp[word] = threads->warps;
-			page->earlier[word] = page->stored[word];
-		}
-		page->stored[word] |= bits;
-		page->count += (unsigned)__builtin_popcountll(bits);
-	}
-	if (page->count < PAGE || before == PAGE)
-		return;
-	if (threads->filled_count < FILLED)
-		threads->filled[threads->filled_count++] = at;
-	else
-		let_go(at);
-}
-
-static int note_stored(struct threads *threads, unsigned k, int64_t begin, int64_t end)
-{
-	if (threads->patchy[k])
-		return 0;
-	if (!threads->pages[k])
-		threads->pages[k] = calloc(PAGES, sizeof(struct page *));
-	if (!threads->pages[k])
-		return -ENOMEM;
-	begin += LOWEST;
-	end += LOWEST;
-	if (begin < 0 || end > (int64_t)PAGES * PAGE) {
-		threads->patchy[k] = true;
-		return 0;
-	}
-	for (int64_t n; begin < end; begin += n) {
-		struct page **page = &threads->pages[k][begin / PAGE];
-		const int64_t at = begin % PAGE;
-
-		n = end - begin < PAGE - at ? end - begin : PAGE - at;
-		if (*page == &all_of_it)
-			continue;
-		if (!*page)
-			*page = calloc(1, sizeof(**page));
-		if (!*page)
-			return -ENOMEM;
-		mark(threads, page, at, at + n);
-	}
-	return 0;
-}
-
-/* Does the warp load what it stored itself, and nobody before? That is in no memory from before the
- * launch: a plain softmax stores exponentials, and divides them by their sum. */
-static bool is_own(const struct threads *threads, unsigned k, int64_t begin, unsigned size)
-{
-	int64_t at = begin + LOWEST;
-
-	if (!threads->pages[k] || at < 0 || at + size > (int64_t)PAGES * PAGE)
-		return false;
-	for (const int64_t end = at + size; at < end; at++) {
-		const struct page *page = threads->pages[k][at / PAGE];
-		const int64_t word = at % PAGE / 64;
-
-		if (!page || page == &all_of_it || page->warp[word] != threads->warps ||
-		    !((page->stored[word] & ~page->earlier[word]) >> at % 64 & 1))
-			return false;
-	}
-	return true;
-}
-
-/* Is every byte stored that is? */
-static bool is_whole(const struct threads *threads, unsigned k)
-{
-	const struct threads_extent *extent = &threads->extent[k];
-	const int64_t end = extent->written.beyond + LOWEST;
-
-	if (extent->strays_writing || threads->patchy[k] || !threads->pages[k] ||
-	    extent->written.first < -LOWEST || end > (int64_t)PAGES * PAGE)
-		return false;
-	for (int64_t at = extent->written.first + LOWEST; at < end; at++) {
-		const struct page *page = threads->pages[k][at / PAGE];
-
-		if (page == &all_of_it)
-			at |= PAGE - 1;
-		else if (!page || !(page->stored[at % PAGE / 64] >> at % 64 & 1))
-			return false;
-	}
-	return true;
-}
-
-static void free_pages(struct page **pages)
-{
-	for (int64_t i = 0; pages && i < PAGES; i++)
-		if (pages[i] != &all_of_it)
-			free(pages[i]);
-	free(pages);
-}
 
 /* Whose address these halves are, counted from 1; 0: of none, or not of one. */
 static unsigned pointer_in(const struct lanes *low, const struct lanes *high, int lane)
@@ -250,7 +122,7 @@ static int touch(struct threads *threads, const struct thread_op *op, uint32_t m
 				return -EINVAL;
 			continue;
 		}
-		if (!stores && !strays && is_own(threads, k, begin, size))
+		if (!stores && !strays && stored_by_warp(&threads->stored, k, begin, size))
 			continue;
 		extent = &threads->extent[k];
 		first = strays	 ? &extent->origin.first
@@ -265,8 +137,10 @@ static int touch(struct threads *threads, const struct thread_op *op, uint32_t m
 			*beyond = begin + size;
 		if (strays)
 			*(stores ? &extent->strays_writing : &extent->strays_reading) = true;
-		else if (stores && !(unsure >> l & 1))
-			error = note_stored(threads, k, begin, begin + size);
+		else if (stores && unsure >> l & 1)
+			threads->stored.perhaps[k] = true;
+		else if (stores)
+			error = stored_note(&threads->stored, k, begin, begin + size);
 	}
 	return error;
 }
@@ -505,9 +379,7 @@ static void begin_warp(struct threads *threads, unsigned first)
 	}
 	threads->apart = false;
 	threads->here = 0;
-	threads->warps++;
-	while (threads->filled_count)
-		let_go(threads->filled[--threads->filled_count]);
+	stored_next_warp(&threads->stored);
 }
 
 /* If other warps take what the first did, is there enough? */
@@ -565,14 +437,14 @@ int threads_run(const struct threads_launch *launch, struct threads_extent *exte
 		extent[k].origin.first = INT64_MAX;
 		extent[k].origin.beyond = INT64_MIN;
 		extent[k].whole = extent[k].strays_reading = extent[k].strays_writing = false;
+		extent[k].runs = 0;
 	}
 	error = threads_read(&threads->program, launch);
 	if (!error)
 		error = run_blocks(threads);
-	for (unsigned k = 0; k < launch->pointers; k++) {
-		extent[k].whole = !error && is_whole(threads, k);
-		free_pages(threads->pages[k]);
-	}
+	for (unsigned k = 0; k < launch->pointers && !error; k++)
+		stored_tell(&threads->stored, k, &extent[k]);
+	stored_free(&threads->stored);
 	if (launch->departs)
 		*launch->departs = threads->departs;
 	threads_unread(&threads->program);

@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #define THREADS_POINTERS 32
+#define THREADS_RUNS	 16
 
 struct threads_launch {
 	const unsigned char *code; /* all of its section, which begins with the kernel */
@@ -49,7 +50,11 @@ struct threads_extent {
 	struct {
 		int64_t first, beyond;
 	} read, written;
-	bool whole;			     /* every byte of `written` surely is, and no other */
+	bool whole;    /* every byte of `written` surely is, and no other */
+	unsigned runs; /* that surely are, in order, and no byte between them; 0: not so, or more */
+	struct {
+		int64_t first, beyond;
+	} run[THREADS_RUNS];
 	bool strays_reading, strays_writing; /* perhaps anything else of the allocation, too: */
 	struct {
 		int64_t first, beyond;

@@ -107,9 +107,11 @@ static bool settle_extents(const struct sight *sight)
 
 	if (sight->op->kind != OP_LAUNCH || !has_unknown(list))
 		return true;
-	const bool step = may_be_step(chain_reader(sight->op, list));
+	const struct chain *reader = chain_reader(sight->op, list);
+	const bool step = may_be_step(reader);
 
-	return (capture_under_way() || step || may_meddle(list)) && extent_refine(sight, step);
+	return (capture_under_way() || step || may_meddle(list)) &&
+	       extent_refine(sight, step, !reader && !capture_under_way());
 }
 
 static void settle_unknown(const struct sight *sight)

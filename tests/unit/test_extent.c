@@ -101,7 +101,7 @@ static void test_reads_and_writes(void **state)
 	core_begin();
 	sight = launch_of("linear", O, X, Y, 200);
 	list.far = list.unsettled = true;
-	assert_true(extent_refine(&sight, false));
+	assert_true(extent_refine(&sight, false, false));
 	assert_int_equal(list.count, 3);
 	assert_access(0, ACCESS_WRITE, O, O + 800, true);
 	assert_access(1, ACCESS_READ, X, X + 800, false);
@@ -109,13 +109,40 @@ static void test_reads_and_writes(void **state)
 	assert_false(list.far || list.unsettled);
 
 	sight = launch_of("before", O, X, Y, 50); /* from below the pointer on */
-	assert_true(extent_refine(&sight, false));
+	assert_true(extent_refine(&sight, false, false));
 	assert_access(0, ACCESS_WRITE, O - 77 * 4, O + 50 * 4, true);
 	sight = launch_of("in_place", O, X, Y, 100);
-	assert_true(extent_refine(&sight, false));
+	assert_true(extent_refine(&sight, false, false));
 	assert_access(0, ACCESS_UNKNOWN, O, O + 400, false);
 	sight = launch_of("gaps", O, X, Y, 0);
-	assert_true(extent_refine(&sight, false));
+	assert_true(extent_refine(&sight, false, false));
+	assert_access(0, ACCESS_WRITE, O, O + 1024, false);
+}
+
+/* Four rows, each of which is written as a whole, and what lies between is not. */
+static void test_runs(void **state)
+{
+	struct sight sight;
+
+	(void)state;
+	core_begin();
+	sight = launch_of("rows_apart", O, X, Y, 0);
+	assert_true(extent_refine(&sight, false, false));
+	assert_int_equal(list.count, 3);
+	assert_access(0, ACCESS_WRITE, O, O + 3 * 288 + 256, false);
+	sight = launch_of("rows_apart", O, X, Y, 0);
+	assert_true(extent_refine(&sight, false, true));
+	assert_int_equal(list.count, 6);
+	assert_access(0, ACCESS_WRITE, O, O + 256, true);
+	assert_access(1, ACCESS_READ, X, X + 1024, false);
+	for (int n = 1; n < 4; n++) {
+		assert_access(2 + n, ACCESS_WRITE, O + (uint64_t)n * 288,
+			      O + (uint64_t)n * 288 + 256, true);
+		assert_true(list.item[2 + n].pointer == list.item[2 + n].begin);
+	}
+	sight = launch_of("gaps", O, X, Y, 0); /* more than it is worth to tell of */
+	assert_true(extent_refine(&sight, false, true));
+	assert_int_equal(list.count, 3);
 	assert_access(0, ACCESS_WRITE, O, O + 1024, false);
 }
 
@@ -162,28 +189,28 @@ static void test_strays(void **state)
 	core_begin();
 	sight = launch_of("gathered", O, X, Y, 100);
 	list.far = list.unsettled = true;
-	assert_true(extent_refine(&sight, false));
+	assert_true(extent_refine(&sight, false, false));
 	assert_access(0, ACCESS_WRITE, O, O + 1024, true);
 	assert_strays(1, ACCESS_READ);
 	assert_access(2, ACCESS_READ, Y, Y + 1024, false);
 	assert_false(list.far || list.unsettled);
 
 	sight = launch_of("scattered", O, X, Y, 100);
-	assert_true(extent_refine(&sight, false));
+	assert_true(extent_refine(&sight, false, false));
 	assert_strays(0, ACCESS_UNKNOWN);
 	assert_access(1, ACCESS_READ, X, X + 1024, false);
 	/* As far from the pointer as another allocation may be. */
 	sight = launch_of("gathered_behind", O, X, Y, CORE_ROOM / 8);
-	assert_true(extent_refine(&sight, false));
+	assert_true(extent_refine(&sight, false, false));
 	assert_strays(1, ACCESS_READ);
 	sight = launch_of("gathered_behind", O, X, Y, CORE_ROOM / 4);
-	assert_false(extent_refine(&sight, false));
+	assert_false(extent_refine(&sight, false, false));
 	assert_int_equal(list.item[1].grade, GRADE_UNKNOWN);
 	sight = launch_of("gathered_behind", O, X, Y, -(1 << 20));
-	assert_false(extent_refine(&sight, false));
+	assert_false(extent_refine(&sight, false, false));
 	/* One that is read anywhere, and surely written in places. */
 	sight = launch_of("gathered_from_own", O, X, Y, 100);
-	assert_true(extent_refine(&sight, false));
+	assert_true(extent_refine(&sight, false, false));
 	assert_strays(0, ACCESS_UNKNOWN);
 }
 
@@ -197,16 +224,16 @@ static void test_strays_as_step(void **state)
 	core_begin();
 	core_send(core_scores());
 	sight = launch_of("gathered", O, X, core.s, 100);
-	assert_false(extent_refine(&sight, true));
+	assert_false(extent_refine(&sight, true, false));
 	assert_int_equal(list.item[1].grade, GRADE_UNKNOWN);
 	sight = launch_of("gathered", O, core.s, Y, 100);
-	assert_false(extent_refine(&sight, true));
-	assert_true(extent_refine(&sight, false));
+	assert_false(extent_refine(&sight, true, false));
+	assert_true(extent_refine(&sight, false, false));
 	sight = launch_of("gathered", core.s, X, Y, 100);
-	assert_true(extent_refine(&sight, true));
+	assert_true(extent_refine(&sight, true, false));
 	assert_strays(1, ACCESS_READ);
 	sight = launch_of("linear", O, core.s, Y, 90);
-	assert_true(extent_refine(&sight, true));
+	assert_true(extent_refine(&sight, true, false));
 }
 
 static int told; /* launches that were run through */
@@ -239,20 +266,20 @@ static void test_asks_once(void **state)
 	extent_forget();
 	asked = told = 0;
 	sight = launch_of("linear", O, X, Y, 100);
-	assert_true(extent_refine(&sight, false));
+	assert_true(extent_refine(&sight, false, false));
 	sight = launch_of("linear", Y, O, X, 100);
-	assert_true(extent_refine(&sight, false));
+	assert_true(extent_refine(&sight, false, false));
 	assert_access(0, ACCESS_WRITE, Y, Y + 400, true);
 	assert_int_equal(told, 1);
 	sight = launch_of("linear", O, X, Y, 60);
-	assert_true(extent_refine(&sight, false));
+	assert_true(extent_refine(&sight, false, false));
 	assert_access(1, ACCESS_READ, X, X + 240, false);
 	assert_int_equal(told, 2);
 	assert_int_equal(asked, 1);
 	extent_forget();
 	sight = launch_of("linear", O, X, Y, 60);
 	function.id = 77;
-	assert_true(extent_refine(&sight, false));
+	assert_true(extent_refine(&sight, false, false));
 	assert_access(1, ACCESS_READ, X, X + 240, false);
 	assert_int_equal(asked, 2);
 	assert_int_equal(told, 2);
@@ -267,14 +294,14 @@ static void test_later(void **state)
 	core_begin();
 	affords = 1000000;
 	sight = launch_of("strided", O, X, Y, 250);
-	assert_false(extent_refine(&sight, false));
+	assert_false(extent_refine(&sight, false, false));
 	assert_int_equal(list.item[0].grade, GRADE_UNKNOWN);
 	sight = launch_of("strided", O, X, Y, 250);
-	assert_false(extent_refine(&sight, true));
+	assert_false(extent_refine(&sight, true, false));
 	affords = UINT64_MAX;
 	sight = launch_of("strided", O, X, Y, 250);
-	assert_false(extent_refine(&sight, true));
-	assert_true(extent_refine(&sight, false));
+	assert_false(extent_refine(&sight, true, false));
+	assert_true(extent_refine(&sight, false, false));
 	assert_access(0, ACCESS_WRITE, O, O + 1000, true);
 }
 
@@ -286,19 +313,19 @@ static void test_no_answer(void **state)
 	(void)state;
 	core_begin();
 	sight = launch_of("by_shared", O, X, Y, 100);
-	assert_false(extent_refine(&sight, false));
+	assert_false(extent_refine(&sight, false, false));
 	assert_int_equal(list.item[0].grade, GRADE_UNKNOWN);
 	sight = launch_of("nobody_has_that_name", O, X, Y, 100);
-	assert_false(extent_refine(&sight, false));
+	assert_false(extent_refine(&sight, false, false));
 	/* A pointer to memory that nobody knows is a number: no address may be made of it. */
 	sight = launch_of("linear", O, 0, Y, 100);
-	assert_false(extent_refine(&sight, false));
+	assert_false(extent_refine(&sight, false, false));
 	sight = launch_of("linear", O, X, Y, 100);
 	op.launch.peculiar = true;
-	assert_false(extent_refine(&sight, false));
+	assert_false(extent_refine(&sight, false, false));
 	sight = launch_of("linear", O, X, Y, 100);
 	list.opaque = true;
-	assert_false(extent_refine(&sight, false));
+	assert_false(extent_refine(&sight, false, false));
 }
 
 /* More than is ever run through. */
@@ -310,19 +337,24 @@ static void test_too_much(void **state)
 	core_begin();
 	sight = launch_of("linear", O, X, Y, 1 << 30);
 	op.launch.grid[0] = 1 << 24;
-	assert_false(extent_refine(&sight, true));
+	assert_false(extent_refine(&sight, true, false));
 	/* That was for good, and does not make the kernel a step that stays unknown. */
 	sight = launch_of("linear", O, X, Y, 10);
-	assert_true(extent_refine(&sight, true));
+	assert_true(extent_refine(&sight, true, false));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reads_and_writes), cmocka_unit_test(test_contained),
-		cmocka_unit_test(test_strays),		 cmocka_unit_test(test_strays_as_step),
-		cmocka_unit_test(test_asks_once),	 cmocka_unit_test(test_no_answer),
-		cmocka_unit_test(test_too_much),	 cmocka_unit_test(test_later),
+		cmocka_unit_test(test_reads_and_writes),
+		cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_contained),
+		cmocka_unit_test(test_strays),
+		cmocka_unit_test(test_strays_as_step),
+		cmocka_unit_test(test_asks_once),
+		cmocka_unit_test(test_no_answer),
+		cmocka_unit_test(test_too_much),
+		cmocka_unit_test(test_later),
 	};
 
 	return CORE_MAIN("extent", tests);

@@ -203,6 +203,22 @@ static bool is_whole(const struct noted *of)
 	return of->first[1] < of->beyond[1];
 }
 
+static bool same_runs(const struct threads_extent *e, const struct noted *of)
+{
+	unsigned runs = 0;
+	bool same = true;
+
+	for (int64_t i = of->first[1], first; i < of->beyond[1]; runs++) {
+		for (first = i; of->stored[MIDDLE + i] && i < of->beyond[1];)
+			i++;
+		same &= runs < THREADS_RUNS && e->run[runs].first == first &&
+			e->run[runs].beyond == i;
+		while (i < of->beyond[1] && !of->stored[MIDDLE + i])
+			i++;
+	}
+	return runs > THREADS_RUNS || of->strays[1] ? !e->runs : same && e->runs == runs;
+}
+
 static bool same_range(int64_t first, int64_t beyond, const struct noted *of, int stores)
 {
 	return of->first[stores] >= of->beyond[stores]
@@ -226,7 +242,7 @@ static void compare(const char *arch, const struct body *body, const struct shap
 			body->kind == FOLLOWS
 				? same_range(e->read.first, e->read.beyond, of, 0) &&
 					  same_range(e->written.first, e->written.beyond, of, 1) &&
-					  e->whole == is_whole(of)
+					  e->whole == is_whole(of) && same_runs(e, of)
 				: within(e->read.first, e->read.beyond, of, 0) &&
 					  within(e->written.first, e->written.beyond, of, 1) &&
 					  !e->whole;

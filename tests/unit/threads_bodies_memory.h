@@ -297,3 +297,10 @@ SPLIT(own_perhaps, int, {
 		STORE(o, i, i);
 	STORE(o, wide * 64 + i, LOAD(o, i));
 })
+
+/* Rows of a larger tensor. */
+BODY(rows_apart, float, {
+	const int i = BX * DX + TX;
+
+	STORE(o, i / DX * (DX + 8) + i % DX, LOAD(x, i));
+})
