@@ -42,7 +42,7 @@ static __device__ uint4 repack_piece(const uint16_t *from, int left)
 			w[4] = words[4];
 #pragma unroll
 		for (int n = 0; n < 4 && odd; n++)
-			w[n] = __funnelshift_r(w[n], w[n + 1], 16);
+			w[n] = w[n] >> 16 | w[n + 1] << 16;
 	} else {
 #pragma unroll
 		for (int n = 0; n < REPACK_PIECE; n++)

@@ -535,6 +535,31 @@ void step_keep(struct step *step, const struct sight *sight)
 	memcpy(step->params, sight->params, sight->function->bytes);
 }
 
+static struct step *add_step(struct chain *chain, const struct sight *sight)
+{
+	struct step *step = &chain->steps[chain->step_count++];
+
+	memset(step, 0, offsetof(struct step, params));
+	step_keep(step, sight);
+	step->first_value = chain->value_count;
+	step->ref_count = 0;
+	rules_meaning_seen(sight, &step->meaning);
+	rules_settle_constant(&step->meaning);
+	step->name = chain_has_meaning(&step->meaning) ? rules_role_name(step->meaning.role)
+						       : sight->function->name;
+	return step;
+}
+
+bool chain_append(struct chain *chain, const struct sight *sight)
+{
+	if (chain->step_count == CHAIN_STEPS || chain->value_count == CHAIN_VALUES ||
+	    sight->function->bytes > CHAIN_PARAM_BYTES)
+		return false;
+	link_ruled(chain, add_step(chain, sight), sight->list);
+	chain->outline.drawn = false;
+	return true;
+}
+
 bool chain_extend(struct chain *chain, const struct sight *sight)
 {
 	const struct function *function = sight->function;
@@ -555,15 +580,7 @@ bool chain_extend(struct chain *chain, const struct sight *sight)
 		chain_unfit(chain, REASON_UNKNOWN_KERNEL, function->name);
 		return false;
 	}
-	step = &chain->steps[chain->step_count++];
-	memset(step, 0, offsetof(struct step, params));
-	step_keep(step, sight);
-	step->first_value = chain->value_count;
-	step->ref_count = 0;
-	rules_meaning_seen(sight, &step->meaning);
-	rules_settle_constant(&step->meaning);
-	step->name = chain_has_meaning(&step->meaning) ? rules_role_name(step->meaning.role)
-						       : function->name;
+	step = add_step(chain, sight);
 	if (op->launch.cooperative || op->launch.peculiar)
 		chain_unfit(chain, REASON_UNKNOWN_KERNEL, function->name);
 	if (step->meaning.role != ROLE_UNKNOWN)

@@ -207,6 +207,10 @@ int chain_settle_outside(struct chain *chain);
  * step. */
 bool chain_extend(struct chain *chain, const struct sight *sight);
 
+/* One more step of a closed chain, as its kernel's rule has it (digest.h). false: there is no room,
+ * and nothing is changed. */
+bool chain_append(struct chain *chain, const struct sight *sight);
+
 /* Does the GEMM contract a value of the chain over its last dimension? Fills closer, p_value. */
 bool chain_close(struct chain *chain, const struct op *op);
 

@@ -21,6 +21,7 @@
 #include "shim/ask/overwrite.h"
 #include "shim/ask/reach.h"
 #include "shim/base/config.h"
+#include "shim/chain/digest.h"
 #include "shim/chain/parts.h"
 #include "shim/flow/capture.h"
 #include "shim/flow/in_parts.h"
@@ -290,10 +291,31 @@ static enum flow through_launch(struct op *op)
 	return FLOW_PASS;
 }
 
+/* The chain that is held back, and what the launch makes of P with it; NULL: none. */
+static struct chain *digested(const struct sight *sight)
+{
+	for_each_chain(chain) if (chain->deferred && digest_is(chain, sight)) return chain;
+	return NULL;
+}
+
+static enum flow digest(struct chain *chain, const struct sight *sight)
+{
+	held_guard(sight, chain, false);
+	if (!chain->used || !chain->deferred || !digest_append(chain, sight)) {
+		held_guard(sight, NULL, true);
+		return FLOW_PASS;
+	}
+	if (chain->unfit != REASON_NONE || chain->gaps)
+		held_realise(chain, op_queue(sight->op), sight->who, true);
+	else if (config()->poison)
+		held_poison(chain);
+	return FLOW_TAKEN;
+}
+
 static enum flow through_chains(const struct sight *sight)
 {
 	const struct op *op = sight->op;
-	struct chain *reader = chain_reader(op, sight->list);
+	struct chain *reader = chain_reader(op, sight->list), *held;
 	bool taken = false;
 
 	if (reader) {
@@ -304,6 +326,8 @@ static enum flow through_chains(const struct sight *sight)
 	} else if (rest_begun()) {
 		held_guard(sight, NULL, true);
 		return FLOW_PASS;
+	} else if ((held = digested(sight))) {
+		return digest(held, sight);
 	} else if (op->kind != OP_GEMM) {
 		taken = copies_take(sight);
 		held_guard(sight, NULL, !taken);

@@ -17,6 +17,7 @@
 #include "shim/gpu/late.h"
 #include "shim/log/decline.h"
 #include "shim/log/log.h"
+#include "shim/chain/digest.h"
 #include "shim/gpu/looks.h"
 #include "shim/hazard/rerun.h"
 #include "shim/real/driver.h"
@@ -397,16 +398,23 @@ static bool meet_values(struct chain *chain, const struct access *access, const 
 /* ---- ops --------------------------------------------------------------------------------------
  */
 
+/* Were the chain held back, so would be what reads it here. */
+static bool digests(const struct chain *chain, const struct sight *sight)
+{
+	return !chain->deferred && digest_is(chain, sight);
+}
+
 static void guard_chain(struct chain *chain, const struct sight *sight,
 			const struct access_list *list, bool executed)
 {
 	const struct op *op = sight->op;
 	const char *who = sight->who;
-	bool whole = true, certain = false;
+	bool whole = true, certain = false, thrown;
 	uint64_t saved;
 
 	if (!outline_meets(chain, list))
 		return;
+	thrown = digests(chain, sight);
 	saved = op->kind == OP_COPY ? saved_bytes(chain) : 0;
 	if (chain->captured && !chain->recorded) {
 		if (meets(chain, list))
@@ -414,7 +422,7 @@ static void guard_chain(struct chain *chain, const struct sight *sight,
 		return;
 	}
 	whole = comb_meet(chain, list);
-	for (int i = 0; i < list->count && whole; i++)
+	for (int i = 0; i < list->count && whole && !thrown; i++)
 		if ((list->item[i].mode & ACCESS_READ) || !list->item[i].bounded) {
 			whole = meet_values(chain, &list->item[i], who);
 			/* one that may go on to the end of the allocation only comes near */
