@@ -31,16 +31,19 @@ bool digest_is(const struct chain *chain, const struct sight *sight)
 	int reads = 0, writes = 0;
 
 	if (!chain->closed || chain->captured || chain->recorded || chain->graph ||
-	    !may_be_again(sight) || list->opaque || list->far || list->count != 2 ||
-	    !queue_same(op_queue(sight->op), chain_queue(chain)))
+	    chain->comb.width || !may_be_again(sight) || list->opaque || list->far ||
+	    list->count != 2 || !queue_same(op_queue(sight->op), chain_queue(chain)))
 		return false;
 	p = &chain->values[chain->p_value];
+	if (p->provisional || p->outside)
+		return false;
 	for (int i = 0; i < list->count; i++) {
 		const struct access *a = &list->item[i];
 
 		if (!a->bounded)
 			return false;
-		reads += a->mode == ACCESS_READ && range_set_covers(&p->live, a->begin, a->end);
+		reads += a->mode == ACCESS_READ && range_set_covers(&p->live, a->begin, a->end) &&
+			 chain_value_at(chain, a->pointer) == chain->p_value;
 		writes += a->mode == ACCESS_WRITE && a->sure_end == a->end &&
 			  a->pointer == a->begin && 2 * (a->end - a->begin) <= p->end - p->begin &&
 			  !range_overlap(a->begin, a->end, p->begin, p->end) &&

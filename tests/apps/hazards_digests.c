@@ -115,6 +115,15 @@ static void after_other(struct bench *b, int r)
 	observe_p(b, &b->t, r);
 }
 
+/* Every other number of it is somebody else's by then. */
+static void after_half(struct bench *b, int r)
+{
+	app_interleave(&b->app, b->t.p + 128, b->t.q, b->n / 2);
+	app_scale(&b->app, b->t.x, b->t.p + 128, 0.5f, b->n);
+	app_observe(&b->report, "of halves", r, b->t.x, b->n);
+	observe_digest(b, b->spare, r);
+}
+
 /* Its middle is somebody else's. */
 static void after_part(struct bench *b, int r)
 {
@@ -167,6 +176,7 @@ CASE(digest_and_p, unseen(at_p, apart))
 CASE(digest_after_next, unseen(after_next, apart))
 CASE(digest_after_p, unseen(after_p, apart))
 CASE(digest_after_other, unseen(after_other, apart))
+CASE(digest_after_half, unseen(after_half, apart))
 CASE(digest_after_part, unseen(after_part, apart))
 CASE(digest_after_edit, unseen(edited, apart))
 CASE(digest_twice, unseen(twice, apart))
@@ -184,6 +194,7 @@ const struct hazard hazards_digests[] = {
 	ONCE(digest_after_next, "… after the next attention, of other inputs"),
 	ONCE(digest_after_p, "… after a memset over P"),
 	ONCE(digest_after_other, "… after another tensor was put in P's place"),
+	ONCE(digest_after_half, "… after every other number of P was overwritten"),
 	ONCE(digest_after_part, "… after a memset over its middle"),
 	ONCE(digest_after_edit, "… after P was edited"),
 	ONCE(digest_twice, "… after another was made over a part of it"),
