@@ -206,10 +206,36 @@ static void test_read_by_copy(void **state)
 
 static void test_read_by_kernel(void **state)
 {
+	const int64_t most = (int64_t)core.score_bytes / 4 + 1; /* more than half of P */
+
 	core_begin();
-	read_in_place(core_kernel_copy(CORE_OTHER, core.p + 64, 100));
+	read_in_place(core_kernel_copy(CORE_OTHER, core.p, most));
 	read_in_place(core_unknown(core.p + 64, CORE_OTHER, 1));
 	read_in_place(core_unknown(CORE_OTHER, core.p + core.score_bytes - 2, 1));
+}
+
+/* What is made of P and is less than half as much is held back with it, and made when it is read,
+ * or not at all. */
+static void test_digest(void **state)
+{
+	const int64_t half = (int64_t)core.score_bytes / 4;
+
+	core_begin();
+	core_replaced();
+	assert_true(core_send(core_kernel_copy(CORE_OTHER, core.p, half)));
+	assert_string_equal(core_acts(), "");
+	assert_false(core_send(core_to_host(CORE_OTHER, 2)));
+	assert_string_equal(core_acts(), CORE_FORWARD "L");
+
+	core_replaced();
+	assert_true(core_send(core_kernel_copy(CORE_OTHER, core.p + 64, 100)));
+	assert_false(core_send(core_memset(core.p, core.score_bytes)));
+	assert_false(core_send(core_memset(CORE_OTHER, 200)));
+	assert_false(core_send(core_memset(core.s, core.score_bytes)));
+	assert_false(core_send(core_memset(core.x, core.score_bytes)));
+	assert_false(core_send(core_memset(core.m, core.score_bytes)));
+	assert_string_equal(core_acts(), "");
+	assert_int_equal(chain_live, 0);
 }
 
 /* A second V for the same P, and S^T S: GEMMs that read scores otherwise. */
@@ -483,6 +509,7 @@ int main(void)
 		cmocka_unit_test(test_room_for_two),
 		cmocka_unit_test(test_read_by_copy),
 		cmocka_unit_test(test_read_by_kernel),
+		cmocka_unit_test(test_digest),
 		cmocka_unit_test(test_read_by_gemm),
 		cmocka_unit_test(test_read_beside),
 		cmocka_unit_test(test_read_on_other_stream),
