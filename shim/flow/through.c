@@ -337,8 +337,7 @@ static enum flow through_chains(const struct sight *sight)
 	return taken ? FLOW_TAKEN : FLOW_PASS;
 }
 
-/* From the moment on that something calls the driver past us nothing stays virtual for it to miss.
- */
+/* As soon as something calls the driver past us nothing stays virtual for it to miss. */
 static void look_for_bypass(void)
 {
 	static bool known;
@@ -363,8 +362,7 @@ static bool comes_after_output(const struct sight *sight)
 	return false;
 }
 
-/* Does nobody need to see a product? What is captured, and what may look at the scores of a graph
- * that is replaced, must be seen. */
+/* Need nobody see a product? What is captured, or may look at a replaced graph, must be seen. */
 static bool may_rest(const struct op *op)
 {
 	if (capture_under_way() || graph_copies())
@@ -481,9 +479,8 @@ static void capture_ended(const struct op *op)
 		recording_ended(graph);
 }
 
-/* Its end was refused. As a rule it is over and its graph gone, also the program's own that it went
- * into (another thread's, what was broken: seen with a 580 driver); or it goes on, where another
- * stream is to end it. */
+/* Its end was refused. As a rule it is over and its graph gone, and the program's it went into
+ * (another thread's, what was broken); or it goes on, where another stream is to end it. */
 static void capture_refused(const struct op *op)
 {
 	struct driver_context here;
