@@ -214,7 +214,7 @@ static void test_read_by_kernel(void **state)
 	read_in_place(core_unknown(CORE_OTHER, core.p + core.score_bytes - 2, 1));
 }
 
-/* What is made of P and is less than half as much is held back with it, and made when it is read,
+/* What is made of P and is at most half as much is held back with it, and made when it is read,
  * or not at all. */
 static void test_digest(void **state)
 {
