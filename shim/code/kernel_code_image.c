@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "shim/code/kernel_code_parts.h"
-#include "shim/code/unpack.h"
+#include "shim/code/unpacked.h"
 
 #define WRAPPER_MAGIC  0x466243b1u
 #define FATBIN_MAGIC   0xba55ed50u
@@ -86,7 +86,8 @@ static int read_entry(const struct entry *entry, const unsigned char *content, s
 		      struct code_table *table)
 {
 	const bool lz4 = entry->flags & FLAG_LZ4, zstd = entry->flags & FLAG_ZSTD;
-	unsigned char *plain;
+	const struct packed packed = {content, entry->packed, entry->unpacked, lz4};
+	const unsigned char *plain;
 	int result;
 
 	if (!entry->unpacked)
@@ -97,13 +98,11 @@ static int read_entry(const struct entry *entry, const unsigned char *content, s
 	if (entry->unpacked > *budget)
 		return -E2BIG;
 	*budget -= entry->unpacked;
-	plain = malloc(entry->unpacked);
-	if (!plain)
-		return -ENOMEM;
-	result = (lz4 ? unpack_lz4 : unpack_zstd)(content, entry->packed, plain, entry->unpacked);
-	if (!result)
-		result = read_plain(entry->kind, plain, entry->unpacked, table);
-	free(plain);
+	result = unpacked_get(&packed, &plain);
+	if (result)
+		return result;
+	result = read_plain(entry->kind, plain, entry->unpacked, table);
+	unpacked_done(plain);
 	return result;
 }
 

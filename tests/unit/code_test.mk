@@ -41,7 +41,7 @@ $(O)/tests/unit/test_kernel_code.o: CPPFLAGS += -DBUILD_FOLDER='"$(abspath $(O))
 $(O)/tests/unit/test_kernel_code.o: $(if $(wildcard $(NVCC)),$(CODE)/sm_90a.cubin)
 $(filter-out %_made %_threads,$(CODE_TESTS)): %: %.o $(addprefix $(O)/,tests/unit/code_fixture.o tests/unit/code_expected.o \
     ) $(call shim_objects,config cost message names option own_file kernel_code kernel_names kernel_table kernel_layout kernel_code_cubin kernel_code_follows kernel_code_made kernel_code_image kernel_code_ptx \
-      unpack_lz4 unpack_zstd zstd_tables) | $(if $(wildcard $(NVCC)),$(CODE_MADE)) apps-sim
+      unpack_lz4 unpack_zstd unpacked zstd_tables) | $(if $(wildcard $(NVCC)),$(CODE_MADE)) apps-sim
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(if $(filter %test_unpack,$@),$(filter-out %code_expected.o %kernel_code.o %kernel_names.o %kernel_table.o %kernel_layout.o %_cubin.o %_follows.o %_made.o %_image.o %_ptx.o,$^),$^) -lcmocka -lpthread
 $(O)/tests/unit/test_kernel_made: %: %.o $(call shim_objects,kernel_code_follows kernel_code_made)

@@ -11,17 +11,12 @@
 
 #include "code_fixture.h"
 #include "shim/code/unpack.h"
+#include "shim/code/unpacked.h"
 
 /* ---- decoders -----------------------------------------------------------------------------------
  */
 
-/* An entry of a fat binary, as far as it says how it is packed. */
-struct packed {
-	const unsigned char *at;
-	size_t bytes, made;
-	bool lz4;
-};
-
+/* The next entry of a fat binary that is packed. */
 static bool packed_next(const struct file *file, size_t *at, struct packed *packed)
 {
 	uint32_t head, size;
@@ -34,12 +29,12 @@ static bool packed_next(const struct file *file, size_t *at, struct packed *pack
 		memcpy(&bytes, entry + 8, 8);
 		memcpy(&size, entry + 16, 4);
 		memcpy(&flags, entry + 40, 8);
-		memcpy(&packed->made, entry + 56, 8);
-		packed->at = entry + head;
-		packed->bytes = size;
+		memcpy(&packed->bytes, entry + 56, 8);
+		packed->content = entry + head;
+		packed->size = size;
 		packed->lz4 = flags & 0x2000;
 		*at += head + bytes;
-		if (packed->made)
+		if (packed->bytes)
 			return true;
 	}
 	return false;
@@ -57,18 +52,18 @@ static void test_decoders(void **state)
 		unsigned entries = 0;
 
 		for (size_t at = 16; packed_next(&file, &at, &packed); entries++) {
-			struct room from = room_make(packed.bytes), to = room_make(packed.made);
-			unsigned char *out = room_last(&to, packed.made);
+			struct room from = room_make(packed.size), to = room_make(packed.bytes);
+			unsigned char *out = room_last(&to, packed.bytes);
 
 			assert_int_equal(packed.lz4, i == 2);
-			memcpy(room_last(&from, packed.bytes), packed.at, packed.bytes);
+			memcpy(room_last(&from, packed.size), packed.content, packed.size);
 			assert_int_equal((packed.lz4 ? unpack_lz4
-						     : unpack_zstd)(room_last(&from, packed.bytes),
-								    packed.bytes, out, packed.made),
+						     : unpack_zstd)(room_last(&from, packed.size),
+								    packed.size, out, packed.bytes),
 					 0);
 			/* PTX is packed without the zero at its end or with it. */
 			assert_non_null(memmem(none.at, none.bytes, out,
-					       packed.made - (out[packed.made - 1] == 0)));
+					       packed.bytes - (out[packed.bytes - 1] == 0)));
 			room_free(&from);
 			room_free(&to);
 		}
@@ -96,15 +91,15 @@ static void test_decoders_cut_and_changed(void **state)
 			*of = code_file(modes[round & 1]);
 		for (unsigned entry = any(8) + 1; entry; entry--)
 			assert_true(packed_next(of, &at, &packed));
-		bytes = round % 3 ? packed.bytes : any((uint32_t)packed.bytes);
+		bytes = round % 3 ? packed.size : any((uint32_t)packed.size);
 		from = room_make(bytes + 1);
-		to = room_make(packed.made);
+		to = room_make(packed.bytes);
 		in = room_last(&from, bytes);
-		memcpy(in, packed.at, bytes);
+		memcpy(in, packed.content, bytes);
 		for (unsigned changes = round % 3 ? 1 + any(4) : 0; changes; changes--)
 			in[any(any(2) ? 64 : (uint32_t)bytes)] ^= (unsigned char)(1 + any(255));
 		refused += (packed.lz4 ? unpack_lz4 : unpack_zstd)(
-				   in, bytes, room_last(&to, packed.made), packed.made) != 0;
+				   in, bytes, room_last(&to, packed.bytes), packed.bytes) != 0;
 		room_free(&from);
 		room_free(&to);
 	}
@@ -133,12 +128,63 @@ static void test_small_frames(void **state)
 	assert_int_equal(unpack_lz4((const unsigned char[]){0x10, 'a', 0, 0}, 4, out, 5), -EINVAL);
 }
 
+#define BLOCKS 136 /* of 128 KiB */
+
+/* What is told apart is what it was unpacked from, not where that lies. */
+static void test_kept(void **state)
+{
+	struct file file = code_file("size.fatbin");
+	const unsigned char *plain, *again;
+	unsigned char large[9 + 4 * BLOCKS] = {0x28, 0xb5, 0x2f, 0xfd, 0xa0};
+	struct packed packed;
+	struct room copy;
+	size_t at = 16;
+
+	assert_true(packed_next(&file, &at, &packed));
+	assert_int_equal(unpacked_get(&packed, &plain), 0);
+	unpacked_done(plain);
+	copy = room_make(packed.size);
+	packed.content = memcpy(room_last(&copy, packed.size), packed.content, packed.size);
+	assert_int_equal(unpacked_get(&packed, &again), 0);
+	assert_ptr_equal(again, plain);
+	unpacked_done(again);
+
+	memset((void *)packed.content, 0, packed.size);
+	assert_int_equal(unpacked_get(&packed, &again), -EINVAL);
+	room_free(&copy);
+
+	/* Others come, and what was used longest ago goes. */
+	at = 16;
+	for (uint8_t symbol = 0; symbol < 20; symbol++) {
+		const unsigned char frame[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 5, 0x2b, 0, 0, symbol};
+
+		packed = (struct packed){frame, sizeof(frame), 5, false};
+		assert_int_equal(unpacked_get(&packed, &again), 0);
+		assert_int_equal(again[4], symbol);
+		unpacked_done(again);
+	}
+	assert_true(packed_next(&file, &at, &packed));
+	assert_int_equal(unpacked_get(&packed, &again), 0);
+	unpacked_done(again);
+
+	/* More than is kept at all: blocks of a byte again and again. */
+	for (unsigned i = 0; i < BLOCKS; i++)
+		memcpy(large + 9 + 4 * i,
+		       (const unsigned char[]){(i == BLOCKS - 1) | 2, 0, 0x10, 'y'}, 4);
+	packed = (struct packed){large, sizeof(large), (size_t)BLOCKS << 17, false};
+	assert_int_equal(unpacked_get(&packed, &plain), 0);
+	assert_int_equal(plain[packed.bytes - 1], 'y');
+	unpacked_done(plain);
+	free(file.at);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_decoders),
 		cmocka_unit_test(test_decoders_cut_and_changed),
 		cmocka_unit_test(test_small_frames),
+		cmocka_unit_test(test_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
