@@ -24,7 +24,8 @@
 #define ANSWERS	    512	       /* of launches that differ, in twice as many places, … */
 #define TEXTS	    256	       /* … and of kernels whose code is at hand */
 #define INSTRUCTION 120	       /* ns, of a warp's: it took 50 to 100, and more on a busy host */
-#define MOST	    (1u << 24) /* instructions of warps, of one launch */
+#define MOST	    (1u << 24) /* instructions of warps, of one launch, … */
+#define LEAST	    (1u << 14) /* … and enough for most */
 
 static struct answer {
 	uint64_t key; /* 0: free */
@@ -193,7 +194,7 @@ static const struct answer *ask(const struct function *function, struct threads_
 		return answer->error ? NULL : answer;
 	if (answer->key ? answer->most == MOST : answer_count == ANSWERS)
 		return NULL;
-	*later = launch->most < (answer->key ? 2 * answer->most : MOST / 64);
+	*later = launch->most < (answer->key ? 2 * answer->most : LEAST);
 	if (*later)
 		return NULL;
 	answer_count += !answer->key;

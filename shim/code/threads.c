@@ -7,6 +7,9 @@
  * Where it is not known whether threads branch, ahead, they go on as if they did not, and for what
  * lies between it counts as possible alone: what they compute there is not known behind it, what
  * they store may not be stored.
+ *
+ * Blocks that go the same way are run together, as three of them (threads_stretch.h): most kernels
+ * take a block or two then, whatever their grid.
  */
 #include "shim/code/threads.h"
 
@@ -16,134 +19,16 @@
 
 #include "shim/code/kernel_code_parts.h"
 #include "shim/code/threads_parts.h"
-#include "shim/code/threads_stored.h"
+#include "shim/code/threads_stretch.h"
+#include "shim/code/threads_touch.h"
 
-#define FURTHEST (1ll << 40) /* from a pointer */
+#define SEEK	     24 /* stretches that are torn until another step is looked for */
+#define LONGEST_STEP (1u << 16)
+#define JUDGE	     64 /* warps that tell how long the others will take */
 
 /* Who branches, in the field that says so: BRA.DIV, BRA.CONV. */
 #define BRANCH_PARTED	2
 #define BRANCH_TOGETHER 3
-
-struct threads {
-	const struct threads_launch *launch;
-	struct threads_extent *extent;
-	struct stored stored;
-	struct thread_program program;
-	struct warp warp;
-	bool apart;	   /* lanes are at different instructions; else all are at */
-	int64_t here;	   /* this one */
-	int64_t at[LANES]; /* the instruction that a lane is at, where they are apart */
-	uint64_t left;
-	bool departs;
-};
-
-/* ---- memory -------------------------------------------------------------------------------------
- */
-
-/* Whose address these halves are, counted from 1; 0: of none, or not of one. */
-static unsigned pointer_in(const struct lanes *low, const struct lanes *high, int lane)
-{
-	if (!((low->based & high->based) >> lane & 1))
-		return 0;
-	return low->pointer == high->pointer && low->pointer <= TURNS ? low->pointer : 0;
-}
-
-static bool is_number(const struct lanes *low, const struct lanes *high, int lane)
-{
-	return !((low->based | high->based) >> lane & 1);
-}
-
-/* Nothing but what was loaded, and numbers, is added to the pointer there. */
-static bool only_strays(const struct lanes *of, int lane)
-{
-	return (~of->unknown | of->data) >> lane & 1;
-}
-
-/* A register pair and a distance, on sm_80 and later with something that describes memory; or with
- * a pair of the warp's own to add, to 32 bits perhaps. *strays: the distance is but what it would
- * be if all were 0 that is loaded. */
-static int address_of(const struct threads *threads, const struct thread_op *op, int lane,
-		      unsigned *k, int64_t *distance, bool *strays)
-{
-	const struct lanes *zero = &threads->warp.reg[NO_VALUE];
-	const struct lanes *low = &threads->warp.reg[op->a], *high = low + 1;
-	const struct lanes *more = zero, *upper = zero;
-	const unsigned form = op_bits(op, 90, 2) << 1 | op_bits(op, 76, 1);
-	const unsigned at = of_warp(op_bits(op, op->opcode == STG ? 64 : 32, 6));
-	uint64_t address;
-
-	if (!op_bits(op, 72, 1) || (form != 0 && form != 4 && form != 6 && form != 7))
-		return -EINVAL;
-	if (op->a == NO_VALUE || form == 4)
-		high = zero;
-	if (form == 4 || form == 6) {
-		more = &threads->warp.reg[at];
-		upper = at == REGISTERS - 1 ? more : more + 1;
-	}
-	*strays = (low->unknown | high->unknown | more->unknown | upper->unknown) >> lane & 1;
-	if (!only_strays(low, lane) || !only_strays(high, lane) || !only_strays(more, lane) ||
-	    !only_strays(upper, lane))
-		return -EINVAL;
-	*k = pointer_in(low, high, lane);
-	if (!*k && is_number(low, high, lane))
-		*k = pointer_in(more, upper, lane);
-	else if (!is_number(more, upper, lane))
-		return -EINVAL;
-	if (!*k)
-		return -EINVAL;
-	address = (uint64_t)high->value[lane] << 32 | low->value[lane];
-	address += (uint64_t)upper->value[lane] << 32 | more->value[lane];
-	address += (uint64_t)((int64_t)(op->in.low & ~0xffffffffffull) >> 40);
-	*distance = (int64_t)(address - ((uint64_t)POINTER_UPPER(--*k) << 32));
-	return *distance < -FURTHEST || *distance > FURTHEST ? -EINVAL : 0;
-}
-
-static int touch(struct threads *threads, const struct thread_op *op, uint32_t mask,
-		 uint32_t unsure)
-{
-	static const uint8_t sizes[8] = {1, 1, 2, 2, 4, 8, 16, 0};
-	const unsigned size = sizes[op_bits(op, 73, 3)];
-	const bool stores = op->opcode == STG;
-	int error = size ? 0 : -EINVAL;
-
-	for (int l = 0; l < LANES && !error; l++) {
-		struct threads_extent *extent;
-		int64_t begin, *first, *beyond;
-		bool strays;
-		unsigned k;
-
-		if (!(mask >> l & 1))
-			continue;
-		error = address_of(threads, op, l, &k, &begin, &strays);
-		if (error)
-			break;
-		if (k == TURNS - 1) { /* nobody's memory */
-			if (stores || strays || begin < 0 || begin + size > CODE_TURNS)
-				return -EINVAL;
-			continue;
-		}
-		if (!stores && !strays && stored_by_warp(&threads->stored, k, begin, size))
-			continue;
-		extent = &threads->extent[k];
-		first = strays	 ? &extent->origin.first
-			: stores ? &extent->written.first
-				 : &extent->read.first;
-		beyond = strays	  ? &extent->origin.beyond
-			 : stores ? &extent->written.beyond
-				  : &extent->read.beyond;
-		if (begin < *first)
-			*first = begin;
-		if (begin + size > *beyond)
-			*beyond = begin + size;
-		if (strays)
-			*(stores ? &extent->strays_writing : &extent->strays_reading) = true;
-		else if (stores && unsure >> l & 1)
-			threads->stored.perhaps[k] = true;
-		else if (stores)
-			error = stored_note(&threads->stored, k, begin, begin + size);
-	}
-	return error;
-}
 
 /* ---- warps --------------------------------------------------------------------------------------
  */
@@ -151,7 +36,7 @@ static int touch(struct threads *threads, const struct thread_op *op, uint32_t m
 /* Of those that have come least far. */
 static uint32_t furthest_behind(struct threads *threads, int64_t *at)
 {
-	const uint32_t live = threads->warp.live;
+	const uint32_t live = threads->warp[0].live;
 	uint32_t mask = 0;
 
 	*at = threads->here;
@@ -170,7 +55,7 @@ static uint32_t furthest_behind(struct threads *threads, int64_t *at)
 
 static void go_on(struct threads *threads, uint32_t mask, int64_t to)
 {
-	const bool all = mask == threads->warp.live;
+	const bool all = mask == threads->warp[0].live;
 
 	if (!mask)
 		return;
@@ -229,10 +114,104 @@ static bool is_awaited(const struct warp *warp, const struct thread_op *op, int6
 	return false;
 }
 
+/* The others are in doubt where the first is. */
+static void follow(struct threads *threads)
+{
+	for (unsigned w = 1; w < threads->witnesses; w++) {
+		threads->warp[w].live = threads->warp[0].live;
+		threads->warp[w].maybe = threads->warp[0].maybe;
+	}
+}
+
+static void meet(struct threads *threads)
+{
+	follow(threads);
+	threads->signs.lanes = 0;
+	for (unsigned w = 0; w < threads->witnesses; w++)
+		threads_meet(&threads->warp[w]);
+}
+
+static void forget(struct threads *threads, const struct thread_op *op, uint32_t mask)
+{
+	for (unsigned w = 0; w < threads->witnesses; w++)
+		threads_forget(&threads->warp[w], op, mask);
+}
+
+static void compute_all(struct threads *threads, const struct thread_op *op, uint32_t mask,
+			uint32_t unsure)
+{
+	for (unsigned w = 0; w < threads->witnesses; w++)
+		threads_compute(&threads->warp[w], op, mask, unsure);
+}
+
+/* The sign is known of a register that is not. */
+static void compare_signs(struct threads *threads, const struct thread_op *op, uint32_t mask,
+			  uint32_t unsure)
+{
+	for (unsigned w = 0; w < threads->witnesses; w++)
+		threads->warp[w].reg[op->a].unknown &= ~threads->signs.lanes;
+	compute_all(threads, op, mask, unsure);
+	for (unsigned w = 0; w < threads->witnesses; w++)
+		threads->warp[w].reg[op->a].unknown |= threads->signs.lanes;
+}
+
+static int compute(struct threads *threads, const struct thread_op *op, uint32_t mask,
+		   uint32_t unsure)
+{
+	enum stretch foreseen;
+
+	if (threads->witnesses == 1 || !mask) {
+		compute_all(threads, op, mask, unsure);
+		return 0;
+	}
+	if (stretch_tests_signs(&threads->signs, op, mask)) {
+		compare_signs(threads, op, mask, unsure);
+		return stretch_holds(threads->warp, op, mask, STRETCH_SAME, threads->blocks)
+			       ? 0
+			       : -EAGAIN;
+	}
+	foreseen = stretch_foresee(threads->warp, op, mask, threads->blocks);
+	if (foreseen == STRETCH_TORN ||
+	    (foreseen == STRETCH_SIGNED && (unsure || threads->warp[0].maybe)))
+		return -EAGAIN;
+	compute_all(threads, op, mask, unsure);
+	if (foreseen == STRETCH_SIGNED) {
+		stretch_note_signs(&threads->signs, threads->warp, op, mask);
+		threads->less_known = true;
+	}
+	return stretch_holds(threads->warp, op, mask, foreseen, threads->blocks) ? 0 : -EAGAIN;
+}
+
+/* What is written anew has more than a sign. */
+static bool writes(const struct thread_op *op, unsigned reg)
+{
+	const struct made_file *file = reg < UNIFORM ? &op->written.thread : &op->written.warp;
+
+	return file->value[reg % UNIFORM >> 6] >> (reg & 63) & 1;
+}
+
+/* Registers to local memory, or from there: the same words in all blocks. */
+static int move_local(struct threads *threads, const struct thread_op *op, uint32_t mask,
+		      uint32_t unsure)
+{
+	for (unsigned w = 0; w < threads->witnesses; w++) {
+		struct warp *warp = &threads->warp[w];
+
+		for (int l = 0; l < LANES; l++)
+			if (warp->reg[op->a].value[l] != threads->warp[0].reg[op->a].value[l])
+				return -EAGAIN;
+		if (op->in.how == HOW_SPILL)
+			threads_spill(warp, op, mask, unsure);
+		else
+			threads_refill(warp, op, mask, unsure);
+	}
+	return 0;
+}
+
 static int branch(struct threads *threads, const struct thread_op *op, int64_t at, uint32_t does,
 		  uint32_t unsure)
 {
-	struct warp *warp = &threads->warp;
+	struct warp *warp = &threads->warp[0];
 	const uint32_t perhaps = unsure | (does & warp->maybe);
 
 	/* How a warp shuffles depends on whether its threads have parted: both ways come to the
@@ -251,7 +230,7 @@ static int branch(struct threads *threads, const struct thread_op *op, int64_t a
 		return unsure ? -EINVAL : 0;
 	}
 	if (perhaps) {
-		threads_meet(warp);
+		meet(threads);
 		await(warp, op->target);
 		warp->maybe |= perhaps;
 		if (op->target > warp->until)
@@ -263,12 +242,17 @@ static int branch(struct threads *threads, const struct thread_op *op, int64_t a
 
 static int step(struct threads *threads, const struct thread_op *op, int64_t at, uint32_t mask)
 {
-	struct warp *warp = &threads->warp;
+	struct warp *warp = &threads->warp[0];
 	const bool ends = op->in.how == HOW_EXIT, leads = op->in.how == HOW_BRANCH;
 	uint32_t does, unsure;
 	int error;
 
+	follow(threads);
+	if (threads->signs.lanes && writes(op, threads->signs.reg))
+		threads->signs.lanes = 0;
 	who_does(warp, op, ends || leads, mask, &does, &unsure);
+	if (unsure && threads->less_known)
+		return -EAGAIN;
 	switch (op->in.how) {
 	case HOW_EXIT:
 		unsure |= does & warp->maybe;
@@ -279,27 +263,26 @@ static int step(struct threads *threads, const struct thread_op *op, int64_t at,
 		return branch(threads, op, at, does, unsure);
 	case HOW_CALL:
 		threads->departs |= does && threads->program.functions_stop;
-		threads_forget(warp, op, does);
-		threads_forget_local(warp, does);
+		forget(threads, op, does);
+		for (unsigned w = 0; w < threads->witnesses; w++)
+			threads_forget_local(&threads->warp[w], does);
 		return 0;
 	case HOW_SPILL:
-		threads_spill(warp, op, does, unsure);
-		return 0;
 	case HOW_LOCAL:
-		threads_refill(warp, op, does, unsure);
-		return 0;
+		return move_local(threads, op, does, unsure);
 	case HOW_LOAD:
 		if (op->opcode != LDG)
 			return -EINVAL;
-		error = touch(threads, op, does, unsure);
-		threads_load(warp, op, does, unsure);
+		error = threads_touch(threads, op, does, unsure);
+		for (unsigned w = 0; w < threads->witnesses; w++)
+			threads_load(&threads->warp[w], op, does, unsure);
 		return error;
 	case HOW_GLOBAL:
 		if (op->opcode == CCTL)
 			return 0;
-		return op->opcode == STG
-			       ? touch(threads, op, does, unsure | warp->maybe | warp->uncertain)
-			       : -EINVAL;
+		return op->opcode == STG ? threads_touch(threads, op, does,
+							 unsure | warp->maybe | warp->uncertain)
+					 : -EINVAL;
 	case HOW_UNSURE:
 		threads->departs |= does != 0;
 		return op_calls_register(op) && threads_assert_fails(warp, op, does) ? 0 : -EINVAL;
@@ -320,15 +303,14 @@ static int step(struct threads *threads, const struct thread_op *op, int64_t at,
 		break;
 	}
 	if (op->computes)
-		threads_compute(warp, op, does, unsure);
-	else
-		threads_forget(warp, op, does);
+		return compute(threads, op, does, unsure);
+	forget(threads, op, does);
 	return 0;
 }
 
 static int run_warp(struct threads *threads)
 {
-	struct warp *warp = &threads->warp;
+	struct warp *warp = &threads->warp[0];
 	int error = 0;
 
 	while (warp->live && !error) {
@@ -337,10 +319,11 @@ static int run_warp(struct threads *threads)
 
 		if (at >= threads->program.count)
 			return -EINVAL;
-		if (!threads->left--)
+		if (threads->left < threads->witnesses)
 			return -E2BIG;
+		threads->left -= threads->witnesses;
 		if (warp->maybe && is_awaited(warp, &threads->program.op[at], at))
-			threads_meet(warp);
+			meet(threads);
 		if (at >= warp->until)
 			warp->maybe = warp->awaited_count = 0;
 		go_on(threads, mask, threads->program.op[at].next);
@@ -351,11 +334,9 @@ static int run_warp(struct threads *threads)
 }
 
 /* Nothing is known of what registers hold before they are written. */
-static void begin_warp(struct threads *threads, unsigned first)
+static void begin_warp(struct warp *warp, const unsigned block[3], unsigned first)
 {
-	const unsigned *block = threads->launch->block;
 	const unsigned count = block[0] * block[1] * block[2];
-	struct warp *warp = &threads->warp;
 
 	for (unsigned i = 0; i < KEPT; i++) {
 		warp->reg[i].unknown = i == NO_VALUE || i == REGISTERS - 1 ? 0 : ALL;
@@ -377,38 +358,179 @@ static void begin_warp(struct threads *threads, unsigned first)
 		warp->number[1][l] = thread / block[0] % block[1];
 		warp->number[2][l] = thread / block[0] / block[1];
 	}
+}
+
+/* A warp of so many blocks from that one on. 0, -EAGAIN: of fewer. */
+static int run_stretch(struct threads *threads, const unsigned block[3], unsigned first,
+		       uint32_t blocks)
+{
+	const uint32_t later[WITNESSES] = {0, threads->step, threads->step * (blocks - 1)};
+
+	threads->blocks = blocks;
+	threads->witnesses = blocks > 1 ? WITNESSES : 1;
+	for (unsigned w = 0; w < threads->witnesses; w++) {
+		struct warp *warp = &threads->warp[w];
+
+		begin_warp(warp, threads->launch->block, first);
+		memcpy(warp->block, block, sizeof(warp->block));
+		warp->block[threads->along] += later[w];
+	}
+	threads->signs.lanes = 0;
+	threads->less_known = false;
 	threads->apart = false;
 	threads->here = 0;
 	stored_next_warp(&threads->stored);
+	return run_warp(threads);
 }
 
-/* If other warps take what the first did, is there enough? */
-static bool suffices(const struct threads *threads, unsigned warps)
+/* Trying what is torn again and again takes longer than going from block to block. */
+static uint32_t longest(const struct threads *threads, uint32_t done)
 {
-	const unsigned *grid = threads->launch->grid;
+	return threads->alone || (threads->torn >= 32 && threads->torn > done / 8) ? 1 : UINT32_MAX;
+}
+
+/* If other warps take what these ones did, so many, is there enough? */
+static bool suffices(const struct threads *threads, uint32_t warps)
+{
+	const unsigned *grid = threads->launch->grid, *size = threads->launch->block;
+	const unsigned each = (size[0] * size[1] * size[2] + LANES - 1) / LANES;
 	const uint64_t used = threads->launch->most - threads->left;
 
-	return (double)used * warps * grid[0] * grid[1] * grid[2] <= (double)threads->launch->most;
+	return (double)used / warps * each * grid[0] * grid[1] * grid[2] <=
+	       (double)threads->launch->most;
 }
 
+/* 0, -EAGAIN: of fewer blocks. */
+static int try_stretch(struct threads *threads, const unsigned block[3], unsigned first,
+		       uint32_t blocks)
+{
+	const int error = run_stretch(threads, block, first, blocks);
+
+	return error == -EINVAL && threads->less_known ? -EAGAIN : error;
+}
+
+/* Where neighbours differ, those may be alike that are further apart: rows of a matrix that is
+ * masked, heads that are computed by so many blocks each. It is tried with what is no edge of any.
+ */
+static int seek_step(struct threads *threads, unsigned block[3], unsigned first)
+{
+	const uint32_t row = threads->launch->grid[threads->along];
+	int error = -EAGAIN;
+
+	threads->sought = true;
+	for (uint32_t step = 2;
+	     step <= row / 10 && step <= LONGEST_STEP && error == -EAGAIN && !threads->alone;
+	     step++) {
+		if (row % step)
+			continue;
+		threads->step = step;
+		block[threads->along] = step + step / 2;
+		error = try_stretch(threads, block, first, row / step - 2);
+	}
+	if (error == -EAGAIN)
+		threads->step = 1;
+	else
+		threads->torn = 0;
+	return error == -EAGAIN && !threads->alone ? 0 : error;
+}
+
+/* How many blocks are tried next, of those that are left: all; all but the last, where a tensor
+ * ends, or the first, where it begins; then ever fewer. */
+struct trial {
+	enum { ALL_LEFT, BUT_LAST, BUT_FIRST, FEWER } what;
+	uint32_t blocks;
+};
+
+static void try_fewer(struct trial *trial, bool at_begin)
+{
+	if (trial->what == ALL_LEFT) {
+		trial->what = BUT_LAST;
+		trial->blocks--;
+	} else if (trial->what == BUT_LAST && at_begin) {
+		trial->what = BUT_FIRST;
+		trial->blocks = 1;
+	} else {
+		trial->what = FEWER;
+		trial->blocks /= 2;
+	}
+}
+
+/* That warp of so many blocks, from `start` on. *done: how many warps ran. 1: again, in other
+ * steps; -EAGAIN: all over again, block by block. */
+static int run_row(struct threads *threads, unsigned block[3], unsigned first, uint32_t start,
+		   uint32_t count, uint32_t *done)
+{
+	struct trial trial = {ALL_LEFT, count};
+
+	for (uint32_t at = 0; at < count;) {
+		const uint32_t most = longest(threads, *done);
+		int error;
+
+		if (trial.blocks > count - at)
+			trial.blocks = count - at;
+		if (trial.blocks > most)
+			trial.blocks = most;
+		block[threads->along] = start + at * threads->step;
+		error = try_stretch(threads, block, first, trial.blocks);
+		if (error == -EAGAIN && trial.blocks > 1 && !threads->alone) {
+			threads->torn++;
+			try_fewer(&trial, at == 0);
+			if (threads->sought || threads->torn < SEEK || threads->torn < *done)
+				continue;
+			error = seek_step(threads, block, first);
+			if (error || threads->step > 1)
+				return error ? error : 1;
+			continue;
+		}
+		if (error)
+			return error;
+		*done += trial.blocks;
+		at += trial.blocks;
+		trial.blocks = trial.what == BUT_FIRST ? count : trial.blocks * 2;
+		if (!threads->judged && *done >= JUDGE) {
+			threads->judged = true;
+			if (!suffices(threads, *done))
+				return -E2BIG;
+		}
+	}
+	return 0;
+}
+
+/* That warp of all blocks in a row. */
+static int run_rows(struct threads *threads, unsigned block[3], unsigned first, uint32_t *done)
+{
+	const uint32_t row = threads->launch->grid[threads->along];
+	int error;
+
+	do {
+		error = 0;
+		for (uint32_t r = 0; r < threads->step && !error; r++)
+			error = run_row(threads, block, first, r, row / threads->step, done);
+	} while (error > 0);
+	return error;
+}
+
+/* Rows are as long as can be. */
 static int run_blocks(struct threads *threads)
 {
-	const unsigned *grid = threads->launch->grid, *block = threads->launch->block;
-	const unsigned count = block[0] * block[1] * block[2];
-	const unsigned warps = (count + LANES - 1) / LANES;
-	uint32_t *at = threads->warp.block;
-	bool tried = false;
+	const unsigned *grid = threads->launch->grid, *size = threads->launch->block;
+	const unsigned count = size[0] * size[1] * size[2];
+	uint32_t done = 0;
+	unsigned along = 0, rows[3] = {grid[0], grid[1], grid[2]}, block[3];
 	int error = 0;
 
-	for (at[2] = 0; at[2] < grid[2]; at[2]++)
-		for (at[1] = 0; at[1] < grid[1]; at[1]++)
-			for (at[0] = 0; at[0] < grid[0]; at[0]++)
+	for (unsigned d = 1; d < 3; d++)
+		if (grid[d] > grid[along])
+			along = d;
+	threads->along = along;
+	rows[along] = 1;
+	for (block[2] = 0; block[2] < rows[2]; block[2]++)
+		for (block[1] = 0; block[1] < rows[1]; block[1]++)
+			for (block[0] = 0; block[0] < rows[0]; block[0]++)
 				for (unsigned first = 0; first < count && !error; first += LANES) {
-					begin_warp(threads, first);
-					error = run_warp(threads);
-					if (!error && !tried && !suffices(threads, warps))
-						error = -E2BIG;
-					tried = true;
+					unsigned from[3] = {block[0], block[1], block[2]};
+
+					error = run_rows(threads, from, first, &done);
 					if (error)
 						return error;
 				}
@@ -417,6 +539,25 @@ static int run_blocks(struct threads *threads)
 
 /* ---- all of it ----------------------------------------------------------------------------------
  */
+
+static void begin(struct threads *threads)
+{
+	struct threads_extent *extent = threads->extent;
+
+	for (unsigned k = 0; k < threads->launch->pointers; k++) {
+		extent[k].read.first = extent[k].written.first = INT64_MAX;
+		extent[k].read.beyond = extent[k].written.beyond = INT64_MIN;
+		extent[k].origin.first = INT64_MAX;
+		extent[k].origin.beyond = INT64_MIN;
+		extent[k].whole = extent[k].strays_reading = extent[k].strays_writing = false;
+		extent[k].runs = 0;
+	}
+	stored_free(&threads->stored);
+	memset(&threads->stored, 0, sizeof(threads->stored));
+	threads->left = threads->launch->most;
+	threads->step = 1;
+	threads->departs = false;
+}
 
 int threads_run(const struct threads_launch *launch, struct threads_extent *extent)
 {
@@ -430,18 +571,12 @@ int threads_run(const struct threads_launch *launch, struct threads_extent *exte
 		return -ENOMEM;
 	threads->launch = launch;
 	threads->extent = extent;
-	threads->left = launch->most;
-	for (unsigned k = 0; k < launch->pointers; k++) {
-		extent[k].read.first = extent[k].written.first = INT64_MAX;
-		extent[k].read.beyond = extent[k].written.beyond = INT64_MIN;
-		extent[k].origin.first = INT64_MAX;
-		extent[k].origin.beyond = INT64_MIN;
-		extent[k].whole = extent[k].strays_reading = extent[k].strays_writing = false;
-		extent[k].runs = 0;
-	}
 	error = threads_read(&threads->program, launch);
-	if (!error)
-		error = run_blocks(threads);
+	do {
+		begin(threads);
+		if (!error || error == -EAGAIN)
+			error = run_blocks(threads);
+	} while (error == -EAGAIN);
 	for (unsigned k = 0; k < launch->pointers && !error; k++)
 		stored_tell(&threads->stored, k, &extent[k]);
 	stored_free(&threads->stored);

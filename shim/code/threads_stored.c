@@ -64,6 +64,7 @@ static void mark(struct stored *stored, struct stored_page **at, int64_t begin, 
 
 int stored_note(struct stored *stored, unsigned k, int64_t begin, int64_t end)
 {
+	stored->latest[k] = stored->warps;
 	if (stored->patchy[k])
 		return 0;
 	if (!stored->pages[k])

@@ -19,7 +19,8 @@ struct stored {
 	/* By this warp: pages that may go when it has ended. */
 	struct stored_page **filled[STORED_FILLED];
 	unsigned filled_count;
-	uint32_t warps; /* so many have begun */
+	uint32_t warps;			   /* so many have begun */
+	uint32_t latest[THREADS_POINTERS]; /* the one that stored last */
 };
 
 /* The next warp begins. */
@@ -31,6 +32,12 @@ int stored_note(struct stored *stored, unsigned k, int64_t begin, int64_t end);
 /* Does the warp load what it stored itself, and nobody before? That is in no memory from before the
  * launch: a plain softmax stores exponentials, and divides them by their sum. */
 bool stored_by_warp(const struct stored *stored, unsigned k, int64_t begin, unsigned size);
+
+/* Did it store anything by that pointer? */
+static inline bool stored_anything(const struct stored *stored, unsigned k)
+{
+	return stored->latest[k] == stored->warps;
+}
 
 /* extent->whole and its runs, all else being there. */
 void stored_tell(const struct stored *stored, unsigned k, struct threads_extent *extent);

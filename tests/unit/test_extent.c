@@ -292,7 +292,7 @@ static void test_later(void **state)
 
 	(void)state;
 	core_begin();
-	affords = 1000000;
+	affords = 100000;
 	sight = launch_of("strided", O, X, Y, 250);
 	assert_false(extent_refine(&sight, false, false));
 	assert_int_equal(list.item[0].grade, GRADE_UNKNOWN);
@@ -335,11 +335,15 @@ static void test_too_much(void **state)
 
 	(void)state;
 	core_begin();
-	sight = launch_of("linear", O, X, Y, 1 << 30);
+	sight = launch_of("own_row", O, X, Y, 1 << 28);
 	op.launch.grid[0] = 1 << 24;
 	assert_false(extent_refine(&sight, true, false));
 	/* That was for good, and does not make the kernel a step that stays unknown. */
-	sight = launch_of("linear", O, X, Y, 10);
+	sight = launch_of("own_row", O, X, Y, 10);
+	assert_true(extent_refine(&sight, true, false));
+	/* Blocks that go the same way are not. */
+	sight = launch_of("linear", O, X, Y, 1 << 20);
+	op.launch.grid[0] = 1 << 24;
 	assert_true(extent_refine(&sight, true, false));
 }
 

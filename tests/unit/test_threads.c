@@ -74,6 +74,7 @@ static void note_any(const void *pointer, int64_t at, size_t bytes, bool stores)
 #define DZ			  threads[2]
 #define GX			  blocks[0]
 #define GY			  blocks[1]
+#define GZ			  blocks[2]
 #define LOAD(p, i)		  (note(p, i, sizeof(*(p)), false), zero)
 #define LOAD_OWN(p, i)		  (zero)
 #define STORE(p, i, v)		  (note(p, i, sizeof(*(p)), true), (void)(v))
@@ -129,7 +130,8 @@ static const struct shape {
 } shapes[] = {
 	{{1, 1, 1}, {32, 1, 1}, 20, 40, 50},	   {{7, 1, 1}, {96, 1, 1}, 600, 600, 100},
 	{{12, 1, 1}, {250, 1, 1}, 2880, 7, 64},	   {{3, 2, 2}, {8, 4, 3}, 90, 70, 1000},
-	{{45, 1, 1}, {64, 1, 1}, 2879, 100, 1500},
+	{{45, 1, 1}, {64, 1, 1}, 2879, 100, 1500}, {{240, 1, 1}, {96, 1, 1}, 24, 12, 77},
+	{{2, 3, 130}, {40, 1, 1}, 35, 15, 3},	   {{500, 1, 1}, {32, 1, 1}, 900, 20, 9},
 };
 
 static void run_on_host(const struct body *body, const struct shape *shape)

@@ -247,6 +247,18 @@ OPAQUE(by_shared, float, {
 })
 
 /* What a warp stored itself is not read: a plain softmax, a row a block, divides it by its sum. */
+/* Rows of matrices, as far as their diagonals, the last first: blocks that are alike are not next
+ * to each other. */
+BODY(to_diagonal, float, {
+	const int row =
+		(int)((GX * GY * GZ - 1 - BX - GX * (BY + GY * BZ)) * (DX / WARP) + TX / WARP);
+	const int last = row % n;
+
+	if (TY + TZ == 0 && TX / WARP < DX / WARP)
+		for (int j = TX % WARP; j <= last; j += WARP)
+			STORE(o, row * n + j, LOAD(x, row * n + j));
+})
+
 BODY(own_row, float, {
 	const int t = TX + DX * (TY + DY * TZ), all = DX * DY * DZ;
 	const long row = (long)(BX + GX * (BY + GY * BZ)) * n;

@@ -20,6 +20,7 @@ typedef float4 vector16;
 #define DZ blockDim.z
 #define GX gridDim.x
 #define GY gridDim.y
+#define GZ gridDim.z
 #define LOAD(p, i) (p)[i]
 #define STORE(p, i, v) (void)((p)[i] = (v))
 #define LOAD_OWN LOAD
