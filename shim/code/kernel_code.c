@@ -32,7 +32,9 @@
 #define OWN_MAX	    (1u << 20)	/* of one that is kept, … */
 #define OWN_ALL	    (64u << 20) /* … of all of them, */
 #define TEXT_MAX    (4u << 20)	/* and of one that is read for what one kernel does */
-#define READINGS    3		/* of an image for a kernel each; then for all */
+#define READINGS    3		/* of an image for a kernel each; then for all. Of one that is */
+#define SMALL	    (1u << 20)	/* … so small, and unpacked once (unpacked.h), … */
+#define MORE	    16		/* … so many */
 #define ASKED	    (1u << 31)	/* in what is kept of a kernel: its deeds are known */
 
 struct module {
@@ -359,7 +361,8 @@ static struct module *module_read(CUfunction function, const char *name)
 	if (module && module->image && !is_read(module, name) &&
 	    stays(module->image, module->bytes))
 		read_now(module, module->image, module->bytes,
-			 module->readings < READINGS ? name : NULL);
+			 module->readings < (module->bytes > SMALL ? READINGS : MORE) ? name
+										      : NULL);
 	return module && module->known ? module : NULL;
 }
 

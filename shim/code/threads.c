@@ -161,7 +161,7 @@ static int compute(struct threads *threads, const struct thread_op *op, uint32_t
 	enum stretch foreseen;
 
 	if (threads->witnesses == 1 || !mask) {
-		compute_all(threads, op, mask, unsure);
+		threads_compute(threads->warp, op, mask, unsure);
 		return 0;
 	}
 	if (stretch_tests_signs(&threads->signs, op, mask)) {
@@ -169,6 +169,12 @@ static int compute(struct threads *threads, const struct thread_op *op, uint32_t
 		return stretch_holds(threads->warp, op, mask, STRETCH_SAME, threads->blocks)
 			       ? 0
 			       : -EAGAIN;
+	}
+	if (stretch_is_still(threads->warp, op)) {
+		threads_compute_alike(threads->warp, threads->witnesses, op, mask, unsure);
+		if (mask == threads->warp[0].live)
+			stretch_note(threads->warp, op->to, false);
+		return 0;
 	}
 	foreseen = stretch_foresee(threads->warp, op, mask, threads->blocks);
 	if (foreseen == STRETCH_TORN ||
@@ -205,6 +211,8 @@ static int move_local(struct threads *threads, const struct thread_op *op, uint3
 		else
 			threads_refill(warp, op, mask, unsure);
 	}
+	for (unsigned i = 0; op->in.how == HOW_LOCAL && i < 4 && op->to + i < NO_VALUE; i++)
+		stretch_note(threads->warp, op->to + i, true);
 	return 0;
 }
 
@@ -350,6 +358,7 @@ static void begin_warp(struct warp *warp, const unsigned block[3], unsigned firs
 	warp->awaited_count = 0;
 	warp->until = 0;
 	memset(warp->doubtful, 0, sizeof(warp->doubtful));
+	memset(warp->moving, 0, sizeof(warp->moving));
 	warp->doubtful_truths = 0;
 	for (unsigned l = 0; l < LANES; l++) {
 		const unsigned thread = first + l;

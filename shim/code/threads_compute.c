@@ -441,9 +441,35 @@ static void write_truth(struct warp *warp, unsigned to, const struct truth *from
 		(truth->unknown & ~mask) | ((leaked ? ALL : from->unknown) & mask) | unsure;
 }
 
-void threads_compute(struct warp *warp, const struct thread_op *op, uint32_t mask, uint32_t unsure)
+/* What came out is written. */
+static void write_outcome(struct warp *warp, const struct thread_op *op, const struct outcome *out,
+			  uint32_t mask, uint32_t unsure)
 {
 	static const struct truth nobody_knows = {.unknown = ALL};
+
+	if (op->to != NO_VALUE)
+		threads_write(warp, op->to, &out->low, mask, unsure);
+	if (op->to != NO_VALUE && out->pair)
+		threads_write(warp, op->to + 1u, &out->high, mask, unsure);
+	for (unsigned i = 0; i < ALWAYS && out->restores; i++) {
+		struct truth truth = {.unknown = out->low.unknown};
+
+		for (int l = 0; l < LANES; l++)
+			truth.value |= (out->low.value[l] >> i & 1) << l;
+		if (out->restores >> i & 1)
+			write_truth(warp, i, &truth, mask, unsure);
+	}
+	if (!out->tells)
+		return;
+	write_truth(warp, op_truth(op, 81), &out->truth, mask, unsure);
+	if (op->in.predicates > 1)
+		write_truth(warp, op_truth(op, 84), out->tells_twice ? &out->second : &nobody_knows,
+			    mask, unsure);
+}
+
+void threads_compute_alike(struct warp *warp, unsigned warps, const struct thread_op *op,
+			   uint32_t mask, uint32_t unsure)
+{
 	struct outcome out;
 
 	if (!mask)
@@ -451,24 +477,13 @@ void threads_compute(struct warp *warp, const struct thread_op *op, uint32_t mas
 	memset(&out, 0, sizeof(out));
 	out.mask = mask;
 	forms[op->opcode].compute(warp, op, &out);
-	if (op->to != NO_VALUE)
-		threads_write(warp, op->to, &out.low, mask, unsure);
-	if (op->to != NO_VALUE && out.pair)
-		threads_write(warp, op->to + 1u, &out.high, mask, unsure);
-	for (unsigned i = 0; i < ALWAYS && out.restores; i++) {
-		struct truth truth = {.unknown = out.low.unknown};
+	for (unsigned w = 0; w < warps; w++)
+		write_outcome(&warp[w], op, &out, mask, unsure);
+}
 
-		for (int l = 0; l < LANES; l++)
-			truth.value |= (out.low.value[l] >> i & 1) << l;
-		if (out.restores >> i & 1)
-			write_truth(warp, i, &truth, mask, unsure);
-	}
-	if (!out.tells)
-		return;
-	write_truth(warp, op_truth(op, 81), &out.truth, mask, unsure);
-	if (op->in.predicates > 1)
-		write_truth(warp, op_truth(op, 84), out.tells_twice ? &out.second : &nobody_knows,
-			    mask, unsure);
+void threads_compute(struct warp *warp, const struct thread_op *op, uint32_t mask, uint32_t unsure)
+{
+	threads_compute_alike(warp, 1, op, mask, unsure);
 }
 
 void threads_meet(struct warp *warp)

@@ -110,8 +110,10 @@ struct warp {
 	unsigned awaited_count;		  /* … if so many are enough: else anywhere */
 	uint64_t doubtful[KEPT / 64 + 1]; /* what they wrote since ways last met */
 	unsigned doubtful_truths;
-	uint32_t uncertain;	   /* lanes that perhaps have ended */
-	uint32_t number[3][LANES]; /* of its threads in the block */
+	uint64_t moving[KEPT / 64 + 1]; /* of the first of a stretch: those that may not be the
+					   same in the others (threads_stretch.h) */
+	uint32_t uncertain;		/* lanes that perhaps have ended */
+	uint32_t number[3][LANES];	/* of its threads in the block */
 	uint32_t block[3];
 };
 
@@ -164,6 +166,10 @@ bool threads_computes(const struct thread_op *op);
 
 /* The instruction for the lanes of `mask`; of `unsure` it is not known whether they execute it. */
 void threads_compute(struct warp *warp, const struct thread_op *op, uint32_t mask, uint32_t unsure);
+
+/* The same for warps that have the same in all that it reads. */
+void threads_compute_alike(struct warp *warp, unsigned warps, const struct thread_op *op,
+			   uint32_t mask, uint32_t unsure);
 
 /* Ways meet: what was written by those who perhaps were elsewhere is not known any more. */
 void threads_meet(struct warp *warp);

@@ -13,6 +13,25 @@
 /* ---- operands -----------------------------------------------------------------------------------
  */
 
+static bool moves(const struct warp *witness, unsigned reg)
+{
+	return reg < REGISTERS && witness[0].moving[reg >> 6] >> (reg & 63) & 1;
+}
+
+void stretch_note(struct warp *witness, unsigned reg, bool moves)
+{
+	uint64_t *word = &witness[0].moving[reg >> 6];
+
+	*word = (*word & ~(1ull << (reg & 63))) | (uint64_t)moves << (reg & 63);
+}
+
+bool stretch_is_still(const struct warp *witness, const struct thread_op *op)
+{
+	/* The block's own number is what moves first. */
+	return op->opcode != S2R && op->opcode != S2UR && !moves(witness, op->a) &&
+	       !moves(witness, op->b) && !moves(witness, op->c) && !moves(witness, op->c + 1u);
+}
+
 struct moving {
 	const struct lanes *first, *second, *last;
 	uint32_t lanes; /* in which it is not the same */
@@ -25,7 +44,7 @@ static struct moving moving(const struct warp *witness, const struct thread_op *
 	struct moving of = {operand(&witness[0], op, of_op), operand(&witness[1], op, of_op),
 			    operand(&witness[2], op, of_op), 0};
 
-	for (int l = 0; l < LANES; l++)
+	for (int l = 0; l < LANES && moves(witness, of_op); l++)
 		of.lanes |= (uint32_t)(of.first->value[l] != of.second->value[l]) << l;
 	of.lanes &= mask & (~of.first->unknown | of.first->data);
 	return of;
@@ -308,6 +327,7 @@ static bool register_holds(struct warp *witness, unsigned reg, uint32_t mask, en
 	struct lanes *first = &witness[0].reg[reg], *second = &witness[1].reg[reg],
 		     *last = &witness[2].reg[reg];
 	const uint32_t counts = mask & (~first->unknown | first->data);
+	bool any = false;
 
 	if (!same_kind(first, second, mask) || !same_kind(first, last, mask))
 		return false;
@@ -315,6 +335,7 @@ static bool register_holds(struct warp *witness, unsigned reg, uint32_t mask, en
 		const int32_t by = (int32_t)(second->value[l] - first->value[l]);
 		const int64_t end = (int64_t)first->value[l] + (int64_t)by * (blocks - 1);
 
+		any |= by != 0;
 		if (!(mask >> l & 1))
 			continue;
 		if (!(counts >> l & 1)) /* what it is nobody knows */
@@ -322,6 +343,7 @@ static bool register_holds(struct warp *witness, unsigned reg, uint32_t mask, en
 		else if (end != last->value[l] || (foreseen == STRETCH_SAME && by))
 			return false;
 	}
+	stretch_note(witness, reg, any);
 	return true;
 }
 

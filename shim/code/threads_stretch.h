@@ -20,6 +20,12 @@ enum stretch {
 			 */
 };
 
+/* Is all the same that the instruction reads? What it computes for one block it does for all. */
+bool stretch_is_still(const struct warp *witness, const struct thread_op *op);
+
+/* It was computed so, or a register comes from memory: then it moves, perhaps. */
+void stretch_note(struct warp *witness, unsigned reg, bool moves);
+
 /* What will come of the instruction for the lanes of `mask`, in so many blocks? */
 enum stretch stretch_foresee(const struct warp *witness, const struct thread_op *op, uint32_t mask,
 			     uint32_t blocks);

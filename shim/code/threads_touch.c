@@ -11,37 +11,40 @@
 
 #define FURTHEST (1ll << 40) /* from a pointer */
 
-/* Whose address these halves are, counted from 1; 0: of none, or not of one. */
-static unsigned pointer_in(const struct lanes *low, const struct lanes *high, int lane)
+/* What a warp's lanes touch. */
+struct addresses {
+	unsigned k[LANES];
+	int64_t at[LANES];
+	uint32_t strays; /* lanes whose distance is but what it would be if all were 0 that is
+			    loaded */
+};
+
+/* Lanes in which something else than what was loaded, and numbers, may be added to the pointer. */
+static uint32_t leads_anywhere(const struct lanes *of)
 {
-	if (!((low->based & high->based) >> lane & 1))
-		return 0;
-	return low->pointer == high->pointer && low->pointer <= TURNS ? low->pointer : 0;
+	return of->unknown & ~of->data;
 }
 
-static bool is_number(const struct lanes *low, const struct lanes *high, int lane)
+/* Lanes in which these halves are of one pointer's address. */
+static uint32_t of_pointer(const struct lanes *low, const struct lanes *high)
 {
-	return !((low->based | high->based) >> lane & 1);
-}
-
-/* Nothing but what was loaded, and numbers, is added to the pointer there. */
-static bool only_strays(const struct lanes *of, int lane)
-{
-	return (~of->unknown | of->data) >> lane & 1;
+	return low->pointer == high->pointer && low->pointer && low->pointer <= TURNS
+		       ? low->based & high->based
+		       : 0;
 }
 
 /* A register pair and a distance, on sm_80 and later with something that describes memory; or with
- * a pair of the warp's own to add, to 32 bits perhaps. *strays: the distance is but what it would
- * be if all were 0 that is loaded. */
-static int address_of(const struct warp *warp, const struct thread_op *op, int lane, unsigned *k,
-		      int64_t *distance, bool *strays)
+ * a pair of the warp's own to add, to 32 bits perhaps. */
+static int addresses_of(const struct warp *warp, const struct thread_op *op, uint32_t mask,
+			struct addresses *found)
 {
 	const struct lanes *zero = &warp->reg[NO_VALUE];
 	const struct lanes *low = &warp->reg[op->a], *high = low + 1;
 	const struct lanes *more = zero, *upper = zero;
 	const unsigned form = op_bits(op, 90, 2) << 1 | op_bits(op, 76, 1);
 	const unsigned at = of_warp(op_bits(op, op->opcode == STG ? 64 : 32, 6));
-	uint64_t address;
+	const int64_t beside = (int64_t)(op->in.low & ~0xffffffffffull) >> 40;
+	uint32_t first, second;
 
 	if (!op_bits(op, 72, 1) || (form != 0 && form != 4 && form != 6 && form != 7))
 		return -EINVAL;
@@ -51,22 +54,26 @@ static int address_of(const struct warp *warp, const struct thread_op *op, int l
 		more = &warp->reg[at];
 		upper = at == REGISTERS - 1 ? more : more + 1;
 	}
-	*strays = (low->unknown | high->unknown | more->unknown | upper->unknown) >> lane & 1;
-	if (!only_strays(low, lane) || !only_strays(high, lane) || !only_strays(more, lane) ||
-	    !only_strays(upper, lane))
+	found->strays = low->unknown | high->unknown | more->unknown | upper->unknown;
+	first = of_pointer(low, high) & ~(more->based | upper->based);
+	second = of_pointer(more, upper) & ~(low->based | high->based);
+	if (mask & (leads_anywhere(low) | leads_anywhere(high) | leads_anywhere(more) |
+		    leads_anywhere(upper) | ~(first | second)))
 		return -EINVAL;
-	*k = pointer_in(low, high, lane);
-	if (!*k && is_number(low, high, lane))
-		*k = pointer_in(more, upper, lane);
-	else if (!is_number(more, upper, lane))
-		return -EINVAL;
-	if (!*k)
-		return -EINVAL;
-	address = (uint64_t)high->value[lane] << 32 | low->value[lane];
-	address += (uint64_t)upper->value[lane] << 32 | more->value[lane];
-	address += (uint64_t)((int64_t)(op->in.low & ~0xffffffffffull) >> 40);
-	*distance = (int64_t)(address - ((uint64_t)POINTER_UPPER(--*k) << 32));
-	return *distance < -FURTHEST || *distance > FURTHEST ? -EINVAL : 0;
+	for (int l = 0; l < LANES; l++) {
+		const unsigned k = (first >> l & 1 ? low->pointer : more->pointer) - 1u;
+		const uint64_t address = ((uint64_t)high->value[l] << 32 | low->value[l]) +
+					 ((uint64_t)upper->value[l] << 32 | more->value[l]) +
+					 (uint64_t)beside;
+
+		if (!(mask >> l & 1))
+			continue;
+		found->k[l] = k;
+		found->at[l] = (int64_t)(address - ((uint64_t)POINTER_UPPER(k) << 32));
+		if (found->at[l] < -FURTHEST || found->at[l] > FURTHEST)
+			return -EINVAL;
+	}
+	return 0;
 }
 
 /* What a lane touches in the first block, and so many bytes further in each of the others. */
@@ -76,29 +83,32 @@ struct place {
 	bool strays;
 };
 
-/* In a stretch it lies as evenly as the numbers do that it is made of, or is torn. */
-static int place_of(const struct threads *threads, const struct thread_op *op, int lane,
-		    struct place *place)
+/* In a stretch they lie as evenly as the numbers do that they are made of, or it is torn. */
+static int places_of(const struct threads *threads, const struct thread_op *op, uint32_t mask,
+		     struct place place[LANES])
 {
-	int error =
-		address_of(&threads->warp[0], op, lane, &place->k, &place->begin, &place->strays);
-	int64_t at[WITNESSES] = {place->begin};
-	__int128 end;
+	struct addresses found[WITNESSES];
+	int error = 0;
 
-	place->pace = 0;
-	for (unsigned w = 1; w < threads->witnesses && !error; w++) {
-		unsigned k;
-		bool strays;
-
-		error = address_of(&threads->warp[w], op, lane, &k, &at[w], &strays);
-		if (!error && (k != place->k || strays != place->strays))
-			error = -EAGAIN;
+	for (unsigned w = 0; w < threads->witnesses && !error; w++)
+		error = addresses_of(&threads->warp[w], op, mask, &found[w]);
+	for (int l = 0; l < LANES && !error; l++) {
+		if (!(mask >> l & 1))
+			continue;
+		place[l] =
+			(struct place){found[0].k[l], found[0].at[l], 0, found[0].strays >> l & 1};
+		if (threads->witnesses == 1)
+			continue;
+		place[l].pace = found[1].at[l] - found[0].at[l];
+		for (unsigned w = 1; w < WITNESSES; w++)
+			if (found[w].k[l] != found[0].k[l] ||
+			    (found[w].strays >> l & 1) != place[l].strays)
+				return -EAGAIN;
+		if (found[0].at[l] + (__int128)place[l].pace * (threads->blocks - 1) !=
+		    found[2].at[l])
+			return -EAGAIN;
 	}
-	if (error || threads->witnesses == 1)
-		return error;
-	place->pace = at[1] - at[0];
-	end = at[0] + (__int128)place->pace * (threads->blocks - 1);
-	return end == at[2] ? 0 : -EAGAIN;
+	return error;
 }
 
 /* The first and the last of them, as far as the one in which it begins lowest or ends furthest. */
@@ -144,18 +154,16 @@ int threads_touch(struct threads *threads, const struct thread_op *op, uint32_t 
 	static const uint8_t sizes[8] = {1, 1, 2, 2, 4, 8, 16, 0};
 	const unsigned size = sizes[op_bits(op, 73, 3)];
 	const bool stores = op->opcode == STG;
-	struct place place, row = {0};
+	struct place places[LANES], row = {0};
 	int64_t bytes = 0; /* of the row that lanes store together */
-	int error = size ? 0 : -EINVAL;
+	int error = size ? places_of(threads, op, mask, places) : -EINVAL;
 
 	for (int l = 0; l < LANES && !error; l++) {
+		const struct place place = places[l];
 		struct threads_extent *extent;
 
 		if (!(mask >> l & 1))
 			continue;
-		error = place_of(threads, op, l, &place);
-		if (error)
-			break;
 		if (place.strays && threads->less_known)
 			return -EAGAIN;
 		if (place.k == TURNS - 1) { /* nobody's memory */
@@ -164,15 +172,15 @@ int threads_touch(struct threads *threads, const struct thread_op *op, uint32_t 
 				return -EINVAL;
 			continue;
 		}
-		/* Which of the blocks it was whose warp stored it is not told. */
-		if (!stores && !place.strays && threads->witnesses > 1 &&
-		    stored_anything(&threads->stored, place.k)) {
-			threads->alone = true;
-			return -EAGAIN;
+		if (!stores && !place.strays && stored_anything(&threads->stored, place.k)) {
+			/* Which of the blocks it was whose warp stored it is not told. */
+			if (threads->witnesses > 1) {
+				threads->alone = true;
+				return -EAGAIN;
+			}
+			if (stored_by_warp(&threads->stored, place.k, place.begin, size))
+				continue;
 		}
-		if (!stores && !place.strays &&
-		    stored_by_warp(&threads->stored, place.k, place.begin, size))
-			continue;
 		extent = &threads->extent[place.k];
 		if (place.strays)
 			widen(&extent->origin.first, &extent->origin.beyond, &place, size,
