@@ -194,6 +194,15 @@ enum flow occurrence_open_captured(const struct sight *sight, bool origin)
 	return FLOW_PASS;
 }
 
+/* Its sites pause. */
+static enum flow pass_on(const struct sight *sight)
+{
+	copies_needed(NULL, sight->op->name);
+	held_guard(sight, NULL, true);
+	log_decline(REASON_BUDGET, sight->op->name);
+	return FLOW_PASS;
+}
+
 enum flow occurrence_open(const struct sight *sight)
 {
 	const enum config_mode mode = config()->mode;
@@ -221,6 +230,8 @@ enum flow occurrence_open(const struct sight *sight)
 	}
 	compare_poll();
 	await_verdicts(op);
+	if (mode == MODE_REPLACE && !parts_before(op) && site_pauses(&op->gemm))
+		return pass_on(sight);
 	affordable = ledger_affords(LEDGER_WATCH);
 	/* Of what this may be another part of, all or none is deferred. */
 	before = parts_before(op);

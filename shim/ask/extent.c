@@ -328,6 +328,7 @@ bool extent_refine(const struct sight *sight, bool is_step, bool in_runs)
 		return false;
 	if (find_pointers(sight->function, &launch) && (int)launch.pointers == list->count)
 		answer = ask(sight->function, &launch, &later);
+	list->dear = later;
 	if (is_step && later)
 		unknown_steps[unknown_step_count++] = sight->function->id;
 	if (!answer)
@@ -342,7 +343,7 @@ bool extent_refine(const struct sight *sight, bool is_step, bool in_runs)
 		settle(&list->item[i], &answer->extent[i]);
 	if (in_runs)
 		tell_runs(list, answer->extent, list->count);
-	list->far = list->unsettled = false;
+	list->far = list->unsettled = list->dear = false;
 	return true;
 }
 

@@ -13,9 +13,9 @@
 
 /* Puts what is read and written in place of what could be, if that is known or can be found out
  * now. true: it was. The accesses are graded as ruled then, and bounded but for those that stray
- * all over an allocation. is_step: it reads an open chain; a kernel of which that could not be
- * afforded when it first did stays unknown as a step. in_runs: what is written in runs may become
- * an access for each, behind those of its pointers. */
+ * all over an allocation. list->dear: it could be found out later. is_step: it reads an open chain;
+ * a kernel of which that could not be afforded when it first did stays unknown as a step. in_runs:
+ * what is written in runs may become an access for each, behind those of its pointers. */
 bool extent_refine(const struct sight *sight, bool is_step, bool in_runs);
 
 /* Does its code tell that such a launch, whatever lies in memory, touches nothing but what its

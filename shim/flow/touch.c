@@ -245,7 +245,7 @@ void touch_accesses(const struct sight *sight)
 	const struct op *op = sight->op;
 
 	list->count = 0;
-	list->opaque = list->far = list->unsettled = false;
+	list->opaque = list->far = list->unsettled = list->dear = false;
 	switch (op->kind) {
 	case OP_GEMM:
 		of_gemm(list, &op->gemm);

@@ -29,7 +29,8 @@
 
 int held_count;
 
-static bool ending; /* nobody asked for what is made real */
+static bool ending;  /* nobody asked for what is made real */
+static bool excused; /* who asks could show, once it is afforded, that it does not need it */
 
 bool held_virtual(const struct chain *chain)
 {
@@ -80,7 +81,7 @@ static void held_over(struct chain *chain)
 static void note_realised(struct chain *chain, const char *who, bool certain)
 {
 	struct site *site = chain->site;
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, made;
 
 	if (!site || ending)
 		return;
@@ -98,11 +99,16 @@ static void note_realised(struct chain *chain, const char *who, bool certain)
 		message_debug("site %d: %" PRIu64 " bytes of scores made after all, for %s",
 			      site->number, bytes, who);
 	}
+	if (excused && !certain) {
+		site_pause(site);
+		return;
+	}
 	/* A reader that comes back makes fusing pointless. One stray op at the end of a forward
 	 * does not: a kernel without a rule that reuses the memory, a graph launch that might look
 	 * at anything. */
-	if (chain->closed && site->live->materialised >= (certain ? 2 : 8) &&
-	    site->live->materialised * (certain ? 3 : 2) > site->live->replaced)
+	made = site->live->materialised - site->excused;
+	if (chain->closed && made >= (certain ? 2 : 8) &&
+	    made * (certain ? 3 : 2) > site->live->replaced)
 		site_decline(site, REASON_SCORES_READ_BY, who);
 }
 
@@ -284,7 +290,7 @@ static void note_reader(struct chain *chain, bool certain, const char *who)
 		chain_unfit(chain, REASON_SCORES_READ_BY, who);
 		return;
 	}
-	if (!site || site->state == SITE_DECLINED || (!certain && chain->suspected))
+	if (!site || site->state == SITE_DECLINED || (!certain && (chain->suspected || excused)))
 		return;
 	chain->suspected = true;
 	if (certain || ++site->readers >= 3)
@@ -471,7 +477,7 @@ static void meet_far(struct chain *chain, const struct sight *sight, bool contin
 	if (chain->deferred)
 		held_realise(chain, op_queue(sight->op), sight->who, false);
 	else if (any_live(chain) && !continues)
-		note_met(chain, sight->list->unsettled, sight->who);
+		note_met(chain, sight->list->unsettled || sight->list->dear, sight->who);
 }
 
 void held_guard_step(const struct sight *sight, const struct access_list *likely,
@@ -483,12 +489,12 @@ void held_guard_step(const struct sight *sight, const struct access_list *likely
 		held_realise_all(sight->who);
 		return;
 	}
+	excused = list->dear;
 	if (list->far)
 		for_each_chain(chain) if (chain != except) meet_far(chain, sight, except != NULL);
-	if (!list->count)
-		return;
-	for_each_chain(chain) if (chain != except)
+	for_each_chain(chain) if (chain != except && list->count)
 		guard_chain(chain, sight, chain->deferred ? list : likely, executed);
+	excused = false;
 }
 
 static bool graph_touches(const struct chain *chain, const struct graph_ranges *ranges)

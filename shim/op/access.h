@@ -50,7 +50,8 @@ struct access_list {
 	bool opaque; /* more than the list can say: may touch anything */
 	bool far;    /* an unknown kernel that may follow addresses in memory (reach.h): as opaque,
 			but for the chain that it belongs to */
-	bool unsettled; /* an answer is on its way that may say less of an unknown kernel */
+	bool unsettled; /* an answer is on its way that may say less of an unknown kernel, … */
+	bool dear;	/* … or could be had from its code once that can be afforded */
 	struct access item[ACCESS_MAX];
 };
 

@@ -282,6 +282,32 @@ bool site_awaits(const struct op_gemm *gemm, enum site_state state)
 	return false;
 }
 
+#define LONGEST_PAUSE 64
+
+void site_pause(struct site *site)
+{
+	site->excused++;
+	if (site->pause) /* several of its chains were met at once */
+		return;
+	site->pause = 2u << site->pauses;
+	if (site->pause < LONGEST_PAUSE)
+		site->pauses++;
+}
+
+bool site_pauses(const struct op_gemm *opener)
+{
+	struct site_set set;
+	bool all = site_candidates(&set, opener);
+
+	for (int i = 0; i < site_count; i++)
+		if (set.bits[i / 64] >> (i % 64) & 1)
+			all &= sites[i].pause > 0;
+	for (int i = 0; i < site_count && all; i++)
+		if (set.bits[i / 64] >> (i % 64) & 1)
+			sites[i].pause--;
+	return all;
+}
+
 bool site_wants_watch(const struct op_gemm *gemm)
 {
 	const uint64_t signature = opener_signature(gemm);

@@ -58,7 +58,9 @@ struct site {
 	uint64_t
 		interval; /* occurrences between samples: FASHIM_SAMPLE, growing while they agree */
 	unsigned broken;  /* deferred chains that turned out to be something else */
-	unsigned accidents; /* chains that others spoilt before they closed */
+	unsigned excused; /* scores made after all for who may not need them (site_pause) */
+	unsigned pause, pauses; /* occurrences that are passed on until the next try; tries */
+	unsigned accidents;	/* chains that others spoilt before they closed */
 	unsigned failed_compares;
 	int32_t rounds;	 /* where the program rounds and a kernel can: enum attn_round_s … */
 	int32_t round_s; /* … and what of that is asked of it (roundings.h) */
@@ -97,6 +99,13 @@ bool site_openers_wait(const struct op_gemm *opener);
 
 /* Could the opening GEMM start an occurrence of a verified site? */
 bool site_awaits(const struct op_gemm *gemm, enum site_state state);
+
+/* Its scores were made after all for a kernel that would show that it does not need them, could its
+ * code be read by now: that does not count, but for a while, which grows, nothing is held back. */
+void site_pause(struct site *site);
+
+/* Does each verified site pause that the opening GEMM could be of? One occurrence less then. */
+bool site_pauses(const struct op_gemm *opener);
 
 /* Is a site with this opening GEMM still to be learned, so that the occurrence should run
  * undeferred? Each site asks for this a limited number of times. */

@@ -360,6 +360,31 @@ static void test_unknown_unsettled(void **state)
 	assert_int_equal(chains_before_far(8), 8);
 }
 
+/* One whose code cannot be afforded yet counts against nobody either, but where it comes each time
+ * it is not worth trying again and again. */
+static void test_unknown_dear(void **state)
+{
+	int taken = 0;
+
+	core_replaced();
+	below.dear = true;
+	for (int i = 0; i < 200; i++) {
+		assert_false(core_send(core_unknown(core.p - 2048, 0, 1)));
+		taken += core_chain() > 0;
+	}
+	assert_int_equal(sites[0].state, SITE_VERIFIED);
+	assert_in_range(taken, 6, 9);
+	below.dear = false;
+	for (int i = 0; i < 64 && core_chain() == 0; i++)
+		;
+	assert_int_equal(core_chain(), 5);
+	for (int i = 0; i < 40 && sites[0].state == SITE_VERIFIED; i++) {
+		assert_false(core_send(core_unknown(core.p - 2048, 0, 1)));
+		core_chain();
+	}
+	assert_int_equal(sites[0].state, SITE_DECLINED);
+}
+
 /* In another allocation no pointer reaches P. */
 static void test_unknown_elsewhere(void **state)
 {
@@ -519,6 +544,7 @@ int main(void)
 		cmocka_unit_test(test_unknown_far),
 		cmocka_unit_test(test_unknown_far_each_time),
 		cmocka_unit_test(test_unknown_unsettled),
+		cmocka_unit_test(test_unknown_dear),
 		cmocka_unit_test(test_unknown_elsewhere),
 		cmocka_unit_test(test_unknown_in_window),
 		cmocka_unit_test(test_opaque),

@@ -249,6 +249,7 @@ void reach_refine(const struct sight *sight, bool may_ask)
 {
 	sight->list->far = below.far;
 	sight->list->unsettled = below.unsettled;
+	sight->list->dear = below.dear;
 }
 
 bool reach_besides(const struct function *function)

@@ -58,6 +58,7 @@ struct below {
 	bool no_rerun;		/* held-back launches and products fail */
 	bool far;		/* kernels without a rule follow addresses in memory … */
 	bool unsettled;		/* … or the answer is not there yet */
+	bool dear;		/* their code would tell, and cannot be afforded */
 	bool unfinished;	/* no event is ever done */
 	int waits;		/* for a stream, or an event, by the host */
 	int marks;		/* events recorded */
