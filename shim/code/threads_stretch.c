@@ -6,8 +6,6 @@
  */
 #include "shim/code/threads_stretch.h"
 
-#include <string.h>
-
 #include "shim/code/threads_outcome.h"
 
 /* ---- operands -----------------------------------------------------------------------------------
@@ -390,7 +388,9 @@ void stretch_note_signs(struct stretch_signs *signs, struct warp *witness,
 
 		lanes->unknown |= mask;
 		lanes->data &= ~mask;
-		memcpy(lanes->value, witness[0].reg[op->to].value, sizeof(lanes->value));
+		for (int l = 0; l < LANES; l++)
+			if (mask >> l & 1)
+				lanes->value[l] = witness[0].reg[op->to].value[l];
 	}
 }
 

@@ -247,6 +247,19 @@ OPAQUE(by_shared, float, {
 })
 
 /* What a warp stored itself is not read: a plain softmax, a row a block, divides it by its sum. */
+/* Some threads divide, and others have something else by then in what these do it in. */
+BODY(divided_apart, float, {
+	const int i = (int)(BX * DX + TX);
+	int at = i * 2;
+
+	if (TX % 3 == 1)
+		at = (i - 5) / m + (i + 7) % m * 3;
+	else if (TX % 3 == 2)
+		at = (n - i) / 3;
+	if (TY + TZ == 0 && i < n)
+		STORE(o, at, LOAD(x, at + 1));
+})
+
 /* Rows of matrices, as far as their diagonals, the last first: blocks that are alike are not next
  * to each other. */
 BODY(to_diagonal, float, {
