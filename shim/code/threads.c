@@ -580,6 +580,7 @@ int threads_run(const struct threads_launch *launch, struct threads_extent *exte
 		return -ENOMEM;
 	threads->launch = launch;
 	threads->extent = extent;
+	threads->alone = launch->alone;
 	error = threads_read(&threads->program, launch);
 	do {
 		begin(threads);

@@ -43,6 +43,7 @@ struct threads_launch {
 	uint32_t asserts; /* __assertfail, */
 	uint32_t turns;	  /* and the table of CODE_TURNS bytes that cosf() and others read */
 	bool *departs;	  /* NULL: not asked for */
+	bool alone;	  /* each block by itself: it takes longer, and comes to the same */
 };
 
 /* Distances from a pointer, in bytes; first >= beyond: nothing. */

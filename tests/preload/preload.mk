@@ -10,7 +10,7 @@ INTERPOSITION := bypass config cost gemm message names option own_file image loc
   library operands hook_library hook_cudnn hook_cudnn_backend cudnn_graph cudnn_tensor cudnn_attributes hook_nccl hook_cufft fft_plan \
   hook_cusolver hook_cusparse library_handle library_entry \
   hook_launch hook_copy hook_fill copy_box hook_memory hook_shared hook_stream hook_graph hook_module hook_procaddress \
-  kernel_code kernel_names kernel_table kernel_layout kernel_code_cubin kernel_code_follows kernel_code_made kernel_code_ptx kernel_code_image unpack_lz4 unpack_zstd zstd_tables \
+  kernel_code kernel_names kernel_table kernel_layout kernel_code_cubin kernel_code_follows kernel_code_made kernel_code_ptx kernel_code_image unpack_lz4 unpack_zstd unpacked zstd_tables \
   preload_entry thunk_entry
 PROBE_OBJECTS := $(call shim_objects,$(INTERPOSITION)) $(PRELOAD_DIR)/probe_flow.o
 

@@ -8,7 +8,7 @@ RUNS ?= 20000
 SEED ?= 1
 EACH ?= 60
 READER_OBJECTS = $(O)/tests/readers/targets.o $(KERNEL_CHOICE) \
-  $(call shim_objects,kernel_table kernel_layout kernel_code_cubin kernel_code_follows kernel_code_made kernel_code_image kernel_code_ptx unpack_lz4 unpack_zstd zstd_tables tuned_file call_form) \
+  $(call shim_objects,kernel_table kernel_layout kernel_code_cubin kernel_code_follows kernel_code_made kernel_code_image kernel_code_ptx unpack_lz4 unpack_zstd unpacked zstd_tables tuned_file call_form) \
   $(call tool_objects,elf_image json_member kernel_name line_reader live packed_file progress run_log log_reader sample_points safe_text sample_scan)
 
 fuzz-readers: ## logs, traces, rules, caches, images, changed at random, under sanitizers: RUNS=20000 SEED=1 EACH=60

@@ -301,6 +301,77 @@ static void try_all(const char *arch)
 	free(file.at);
 }
 
+#ifndef THREADS_RANDOM
+#define THREADS_RANDOM 0 /* kernels in the image: code_test.mk says it */
+#endif
+
+/* Blocks that are run together tell what each by itself would. */
+static unsigned together(const struct code_text *text, const char *name)
+{
+	static const int numbers[] = {1,  2,   3,   5,	 7,    12,   16,    24,	    32, 33, 64,
+				      96, 128, 197, 256, 1000, 1024, 49152, 786432, -1, 0};
+	const unsigned count = sizeof(numbers) / sizeof(*numbers);
+	int params[10] = {0};
+	struct threads_launch launch = {.code = text->code,
+					.bytes = text->bytes,
+					.sm = text->sm,
+					.params = (const unsigned char *)params,
+					.param_bytes = sizeof(params),
+					.pointers = 2,
+					.pointer = {0, 8},
+					.most = 100000};
+	bool departed[2];
+	unsigned answers = 0;
+
+	for (int i = 0; i < 8; i++) {
+		struct threads_extent extent[2][2];
+		int error[2];
+
+		for (int n = 4; n < 9; n++)
+			params[n] = numbers[any(count)];
+		for (int d = 0; d < 3; d++) {
+			launch.grid[d] = 1 + any(d ? 4 : any(3) ? 60 : 2000);
+			launch.block[d] = d ? 1 + any(2) : 32 + any(4) * 48;
+		}
+		for (int alone = 0; alone < 2; alone++) {
+			memset(extent[alone], 0, sizeof(extent[alone]));
+			launch.alone = alone;
+			launch.departs = &departed[alone];
+			error[alone] = threads_run(&launch, extent[alone]);
+		}
+		if (error[0] == -E2BIG || error[1] == -E2BIG)
+			continue;
+		if (error[0] != error[1] ||
+		    (!error[0] && (memcmp(extent[0], extent[1], sizeof(extent[0])) != 0 ||
+				   departed[0] != departed[1])))
+			fail_msg("%s, launch %d: together something else", name, i);
+		answers += !error[0];
+	}
+	return answers;
+}
+
+static void random_kernels(void **state)
+{
+	struct file file = code_file("threads_random.cubin");
+	unsigned answers = 0;
+	char name[16];
+
+	(void)state;
+	for (int i = 0; i < THREADS_RANDOM; i++) {
+		struct code_text text = {0};
+		struct code_table table = {.wanted = name, .text = &text};
+
+		snprintf(name, sizeof(name), "rk%d", i);
+		assert_int_equal(code_read_cubin(file.at, file.bytes, &table), 0);
+		assert_non_null(text.code);
+		answers += together(&text, name);
+		free(text.code);
+		code_table_free(&table);
+	}
+	free(file.at);
+	assert_true(answers >= 2 * THREADS_RANDOM);
+}
+
 /* May an assertion fail, or the GPU be stopped, whatever lies in memory? */
 static void may_depart(void **state)
 {
@@ -473,11 +544,12 @@ ARCH(90a)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(on_sm_75),   cmocka_unit_test(on_sm_80),
-		cmocka_unit_test(on_sm_86),   cmocka_unit_test(on_sm_89),
-		cmocka_unit_test(on_sm_90a),  cmocka_unit_test(any_code),
-		cmocka_unit_test(too_much),   cmocka_unit_test(predicate_of_warp),
-		cmocka_unit_test(ends_early), cmocka_unit_test(may_depart),
+		cmocka_unit_test(on_sm_75),	  cmocka_unit_test(on_sm_80),
+		cmocka_unit_test(on_sm_86),	  cmocka_unit_test(on_sm_89),
+		cmocka_unit_test(on_sm_90a),	  cmocka_unit_test(any_code),
+		cmocka_unit_test(too_much),	  cmocka_unit_test(predicate_of_warp),
+		cmocka_unit_test(ends_early),	  cmocka_unit_test(may_depart),
+		cmocka_unit_test(random_kernels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
