@@ -5,7 +5,7 @@
 TORCH ?= $(O)/torch
 
 $(O)/tests/torch/torch_kernels: $(addprefix $(O)/tests/torch/,torch_kernels.o no_driver.o) \
-    $(call shim_objects,cost kernel_code kernel_names kernel_table kernel_layout kernel_code_cubin kernel_code_follows kernel_code_made kernel_code_image kernel_code_ptx \
+    $(call shim_objects,config cost message names option own_file kernel_code kernel_names kernel_table kernel_layout kernel_code_cubin kernel_code_follows kernel_code_made kernel_code_image kernel_code_ptx \
       unpack_lz4 unpack_zstd unpacked zstd_tables)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
