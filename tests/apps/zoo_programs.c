@@ -436,8 +436,8 @@ static void test_leaves(void **state)
 	free(log);
 }
 
-/* With nothing to spend but what is spent once no kernel of ours is even loaded, and the log says
- * why. */
+/* With nothing to spend but what is spent once, a few comparisons are all: most occurrences are
+ * passed on, and the log says why. */
 static void test_budget_waits(void **state)
 {
 	const char *const argv[] = {"apps/sim/demo", NULL};
@@ -445,7 +445,8 @@ static void test_budget_waits(void **state)
 	char *log = zoo_scratch("log");
 
 	for (int i = 0; i < 2; i++) {
-		const char *const more[] = {modes[i], "FASHIM_BUDGET=1e-9", NULL};
+		const char *const more[] = {modes[i], "FASHIM_BUDGET=1e-9", "FASHIM_LEARN=20",
+					    NULL};
 		struct outcome plain, under;
 		struct verdict verdict;
 		const char *said;
@@ -457,7 +458,7 @@ static void test_budget_waits(void **state)
 		zoo_assert_same(&plain, &under, &verdict, true);
 		assert_int_equal(verdict.summaries, 1);
 		assert_int_equal(verdict.replaced, 0);
-		assert_int_equal(verdict.compared, 0);
+		assert_in_range(verdict.compared, 0, 10);
 		assert_non_null(strstr(verdict.reasons, " budget"));
 		zoo_free(&plain);
 		zoo_free(&under);
