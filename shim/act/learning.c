@@ -25,6 +25,7 @@
 #include "shim/act/replace.h"
 #include "shim/act/roundings.h"
 #include "shim/log/decline.h"
+#include "shim/site/opener.h"
 #include "shim/site/site.h"
 #include "shim/gpu/made_bias.h"
 #include "shim/hazard/snapshot.h"

@@ -23,6 +23,7 @@
 #include "shim/log/decline.h"
 #include "shim/op/memory.h"
 #include "shim/real/bypass.h"
+#include "shim/site/opener.h"
 #include "shim/site/site.h"
 
 static struct site_set candidates[CHAIN_COUNT];
@@ -230,11 +231,11 @@ enum flow occurrence_open(const struct sight *sight)
 	}
 	compare_poll();
 	await_verdicts(op);
-	if (mode == MODE_REPLACE && !parts_before(op) && site_pauses(&op->gemm))
-		return pass_on(sight);
-	affordable = ledger_affords(LEDGER_WATCH);
 	/* Of what this may be another part of, all or none is deferred. */
 	before = parts_before(op);
+	if (mode == MODE_REPLACE && !before && site_pauses(&op->gemm))
+		return pass_on(sight);
+	affordable = ledger_affords(LEDGER_WATCH);
 	watch = before ? !before->deferred : affordable && site_wants_watch(&op->gemm);
 	if (mode == MODE_REPLACE && !watch && may_defer(op, &set) &&
 	    (before || !(due_for_sample(&set) && ledger_affords(LEDGER_COMPARE))))

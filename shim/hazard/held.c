@@ -21,6 +21,7 @@
 #include "shim/gpu/looks.h"
 #include "shim/hazard/rerun.h"
 #include "shim/real/driver.h"
+#include "shim/site/opener.h"
 #include "shim/site/site.h"
 #include "shim/hazard/snapshot.h"
 #include "shim/gpu/timing.h"
@@ -492,8 +493,9 @@ void held_guard_step(const struct sight *sight, const struct access_list *likely
 	excused = list->dear;
 	if (list->far)
 		for_each_chain(chain) if (chain != except) meet_far(chain, sight, except != NULL);
-	for_each_chain(chain) if (chain != except && list->count)
-		guard_chain(chain, sight, chain->deferred ? list : likely, executed);
+	if (list->count)
+		for_each_chain(chain) if (chain != except)
+			guard_chain(chain, sight, chain->deferred ? list : likely, executed);
 	excused = false;
 }
 

@@ -157,10 +157,6 @@ void site_verify(struct site *site);
  * counts no more. */
 void site_round(struct site *site, int32_t round_s);
 
-/* Opening GEMMs that never close are looked at ever more rarely. */
-bool opener_promising(const struct op_gemm *gemm);
-void opener_result(const struct op_gemm *gemm, bool closed);
-
 /* Writes the site's record (stack, chain, shape) to the log; a further one replaces it. */
 void site_announce(struct site *site, const struct chain *chain, const struct attn_args *args,
 		   const char *kernel);

@@ -5,6 +5,7 @@
 #include "tests/unit/core.h"
 
 #include "shim/log/log.h"
+#include "shim/site/opener.h"
 #include "shim/site/site.h"
 
 /* Of so many calls, each of which fails: how many are looked at? */
