@@ -9,7 +9,6 @@ CODE_MADE := $(CODE_ARCHS:%=$(CODE)/sm_%.cubin) $(CODE)/linked.cubin $(CODE)/com
 
 CODE_TESTS := $(addprefix $(O)/tests/unit/,test_kernel_code test_kernel_made test_unpack test_threads)
 THREADS_ARCHS := 75 80 86 89 90a
-THREADS_RANDOM := 80
 CODE_MADE += $(THREADS_ARCHS:%=$(CODE)/threads_%.cubin) $(CODE)/threads_random.cubin
 UNIT_TESTS += $(CODE_TESTS)
 
@@ -23,11 +22,10 @@ $(CODE)/threads_%.cubin: tests/unit/threads_kernels.cu tests/unit/threads_bodies
 	$(Q)$(NVCC) -cubin -I. -arch=sm_$* -Wno-deprecated-gpu-targets -diag-suppress 177,550 -o $@ $<
 $(CODE)/threads_random.cu: tests/unit/threads_random.py
 	@mkdir -p $(@D)
-	$(Q)python3 $< 1 $(THREADS_RANDOM) > $@
+	$(Q)python3 $< 1 80 > $@
 $(CODE)/threads_random.cubin: $(CODE)/threads_random.cu
 	$(call say,NVCC,$@)
 	$(Q)$(NVCC) -w -cubin -arch=sm_90 -o $@ $<
-$(O)/tests/unit/test_threads.o: CPPFLAGS += -DTHREADS_RANDOM=$(THREADS_RANDOM)
 # Functions in sections of their own, put together by the linker.
 $(CODE)/linked.cubin: tests/unit/kernel_code_kernels.cu
 	@mkdir -p $(@D)
