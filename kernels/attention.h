@@ -404,7 +404,10 @@ struct drift_sampled_args {
  *   kernel `fashim_find_addresses(struct addresses_args)`: words at multiples of eight bytes in
  *   [base, base+bytes) that lie in [low, high).
  *   kernel `fashim_count_unwritten(struct unwritten_args)`: how many of `bytes` bytes hold
- *   first_pattern at `first` and second_pattern at `second`; uint64_t at `result`. */
+ *   first_pattern at `first` and second_pattern at `second`; uint64_t at `result`.
+ *   kernel `fashim_count_triangle(struct triangle_args)`: of `matrices` square matrices, one behind
+ *   the other, how many numbers on and below the diagonal were left alone in that sense; without a
+ *   `second`, how many above it are not 0 at `first`. uint64_t at `result`. */
 #define INSPECT_THREADS 256
 #define ADDRESSES_FOUND 30
 struct addresses_result {
@@ -419,6 +422,12 @@ struct unwritten_args {
 	uint64_t first, second, bytes;
 	uint64_t result;
 	int32_t first_pattern, second_pattern;
+};
+struct triangle_args {
+	uint64_t first, second, matrices;
+	uint64_t result;
+	int32_t rows, size; /* of a matrix; bytes of a number: 2 or 4 */
+	int32_t first_pattern, second_pattern; /* bytes */
 };
 
 /* A slope is two to the power of this: ALiBi's own numbers, which programs compute when they have

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two looks at memory of the program's, or at copies of it, that decide what may be believed of a
- * kernel without a rule: whether addresses lie there, which it may follow, and which bytes two
- * launches left alone. Both go through the memory once, eight bytes a thread at a time.
+ * Looks at memory of the program's, or at copies of it, that decide what may be believed of a
+ * kernel without a rule: whether addresses lie there, which it may follow, which bytes two launches
+ * left alone, and whether a causal softmax that writes no more than it must leaves zeros above the
+ * diagonal. Each goes through the memory once.
  */
 #include "kernels/device.cuh"
 
@@ -44,3 +45,36 @@ extern "C" __global__ void __launch_bounds__(INSPECT_THREADS)
 		atomicAdd((unsigned long long *)args.result, mine);
 }
 SIM_KERNEL(fashim_count_unwritten)
+
+template <typename T> __device__ unsigned long long count_triangle(const struct triangle_args &args)
+{
+	const T *first = (const T *)args.first, *second = (const T *)args.second;
+	const T old[2] = {(T)(0x01010101u * (unsigned)args.first_pattern),
+			  (T)(0x01010101u * (unsigned)args.second_pattern)};
+	const uint64_t rows = args.matrices * (uint64_t)args.rows;
+	unsigned long long mine = 0;
+
+	for (uint64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+		const int i = (int)(row % (uint64_t)args.rows);
+		const uint64_t at = row * (uint64_t)args.rows;
+		const int begin = second ? 0 : i + 1, end = second ? i + 1 : args.rows;
+
+		for (int j = begin + (int)threadIdx.x; j < end; j += INSPECT_THREADS)
+			mine += second ? first[at + j] == old[0] && second[at + j] == old[1]
+				       : first[at + j] != 0;
+	}
+	return mine;
+}
+
+/* A block takes a row at a time: where rows are short most of it idles, and there is little to do.
+ */
+extern "C" __global__ void __launch_bounds__(INSPECT_THREADS)
+	fashim_count_triangle(const __grid_constant__ struct triangle_args args)
+{
+	const unsigned long long mine = args.size == 2 ? count_triangle<uint16_t>(args)
+						       : count_triangle<uint32_t>(args);
+
+	if (mine)
+		atomicAdd((unsigned long long *)args.result, mine);
+}
+SIM_KERNEL(fashim_count_triangle)

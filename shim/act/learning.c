@@ -6,6 +6,7 @@
 #include "shim/act/learning.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@
 #include "shim/real/driver_context.h"
 #include "shim/gpu/fused.h"
 #include "shim/hazard/held.h"
+#include "shim/hazard/holes.h"
 #include "shim/ask/identify.h"
 #include "shim/ask/measure.h"
 #include "shim/act/originals.h"
@@ -335,6 +337,8 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 		return FLOW_PASS;
 	}
 	chain_settle_outside(chain);
+	if (chain->triangle)
+		holes_look(chain);
 	reason = spec_of_chain(&args, chain, NULL, &by_data, detail);
 
 	if (reason == REASON_NONE && chain->gaps) {
@@ -428,6 +432,15 @@ static bool enough_under_way(const struct site *site)
 	       site->passed + site->pending >= needed;
 }
 
+/* Is all that a triangle leaves alone masked? */
+static bool leaves_no_key(const struct attn_args *args)
+{
+	const struct attn_spec *spec = &args->spec;
+
+	return args->Sq == args->Sk && spec->window_right == 0 && spec->window_shift == 0 &&
+	       spec->window_value == -INFINITY;
+}
+
 /* The closing GEMM ran: O is the program's own. */
 void learning_closed(struct chain *chain)
 {
@@ -459,6 +472,11 @@ void learning_closed(struct chain *chain)
 	}
 	if (by_data && !site->identified) {
 		doubt(site, chain);
+		timing_drop(timing);
+		return;
+	}
+	if (chain->triangle && !leaves_no_key(&args)) {
+		site_decline(site, REASON_LAYOUT, "parts of P are left alone");
 		timing_drop(timing);
 		return;
 	}

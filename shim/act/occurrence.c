@@ -19,6 +19,7 @@
 #include "shim/gpu/timing.h"
 #include "shim/hazard/copies.h"
 #include "shim/hazard/held.h"
+#include "shim/hazard/holes.h"
 #include "shim/hazard/snapshot.h"
 #include "shim/log/decline.h"
 #include "shim/op/memory.h"
@@ -345,6 +346,37 @@ static void add_v(struct chain *chain, const struct op *op)
 		chain->made_by[2] = copies_origin(chain, begin, end);
 }
 
+/* Is what its kernels leave alone of P as a fused kernel takes it to be? In a graph nobody looks. */
+static enum holes holes_for(const struct site *site, const struct chain *chain)
+{
+	if (!site->triangle)
+		return HOLES_ZERO;
+	return chain->captured ? HOLES_UNKNOWN : holes_of(chain);
+}
+
+/* It is the program's own product that reads P, and what is left alone of it is looked at for the
+ * next time. A program that has P elsewhere each time, or filled, gains nothing. */
+static enum flow pass_blind(struct chain *chain, struct site *site, const struct sight *sight,
+			    enum holes holes)
+{
+	const char *why = holes == HOLES_FILLED ? "parts of P that are left alone are not zero"
+						: "parts of P that are left alone are not known";
+
+	log_decline(REASON_LAYOUT, why);
+	site->blind += !chain->captured;
+	if (holes == HOLES_FILLED || site->blind > 64 + 2 * site->live->replaced)
+		site_decline(site, REASON_LAYOUT, why);
+	held_realise(chain, op_queue(sight->op), "holes", false);
+	copies_guard(sight); /* V is wanted after all */
+	if (!chain->used)
+		return FLOW_PASS;
+	if (holes == HOLES_UNKNOWN)
+		holes_look(chain);
+	site->live->seen++;
+	held_drop(chain);
+	return FLOW_PASS;
+}
+
 enum flow occurrence_close(struct chain *chain, const struct sight *sight)
 {
 	struct op *op = sight->op;
@@ -361,6 +393,10 @@ enum flow occurrence_close(struct chain *chain, const struct sight *sight)
 
 		if (!site && chain->recorded)
 			site = learning_recorded(chain);
+		const enum holes holes = site ? holes_for(site, chain) : HOLES_ZERO;
+
+		if (holes != HOLES_ZERO)
+			return pass_blind(chain, site, sight, holes);
 		if (site && chain->recorded) {
 			recording_close(chain, site, op, inputs);
 			held_drop(chain);

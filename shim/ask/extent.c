@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The table of answers. A launch that takes longer to run through than can be afforded is tried
- * again when twice as much can be; but a kernel that became a step of a chain unknown stays one,
- * since a site is told apart by what its steps touch.
+ * again when twice as much can be; but a kernel that became a step of a chain unknown stays one for
+ * as long as little can be afforded, since a site is told apart by what its steps touch, and would
+ * be learned anew.
  */
 #include "shim/ask/extent.h"
 
@@ -26,6 +27,7 @@
 #define INSTRUCTION 120	       /* ns, of a warp's: it took 50 to 100, and more on a busy host */
 #define MOST	    (1u << 24) /* instructions of warps, of one launch, … */
 #define LEAST	    (1u << 14) /* … and enough for most */
+#define MUCH	    100000000  /* ns: more than it takes to learn of a site twice */
 
 static struct answer {
 	uint64_t key; /* 0: free */
@@ -208,12 +210,35 @@ static const struct answer *ask(const struct function *function, struct threads_
 	return answer->error ? NULL : answer;
 }
 
-static bool is_unknown_step(const struct function *function)
+/* Its number among those that became steps unknown; -1: none. */
+static int unknown_step(const struct function *function)
 {
 	for (int i = 0; i < unknown_step_count; i++)
 		if (unknown_steps[i] == function->id)
-			return true;
-	return unknown_step_count == TEXTS;
+			return i;
+	return -1;
+}
+
+bool extent_step_unknown(const struct function *function)
+{
+	return unknown_step(function) >= 0;
+}
+
+static bool stays_unknown(const struct function *function)
+{
+	return (unknown_step(function) >= 0 || unknown_step_count == TEXTS) &&
+	       ledger_left() < MUCH;
+}
+
+/* Is it known now, or not? */
+static void note_step(const struct function *function, bool unknown)
+{
+	const int at = unknown_step(function);
+
+	if (unknown && at < 0 && unknown_step_count < TEXTS)
+		unknown_steps[unknown_step_count++] = function->id;
+	else if (!unknown && at >= 0)
+		unknown_steps[at] = unknown_steps[--unknown_step_count];
 }
 
 static bool strays(const struct threads_extent *extent)
@@ -324,13 +349,13 @@ bool extent_refine(const struct sight *sight, bool is_step, bool in_runs)
 	const struct answer *answer = NULL;
 	bool later = false;
 
-	if (!may_ask(sight) || (is_step && is_unknown_step(sight->function)))
+	if (!may_ask(sight) || (is_step && stays_unknown(sight->function)))
 		return false;
 	if (find_pointers(sight->function, &launch) && (int)launch.pointers == list->count)
 		answer = ask(sight->function, &launch, &later);
 	list->dear = later;
-	if (is_step && later)
-		unknown_steps[unknown_step_count++] = sight->function->id;
+	if (is_step && (later || answer))
+		note_step(sight->function, !answer);
 	if (!answer)
 		return false;
 	for (int i = 0; i < list->count; i++)

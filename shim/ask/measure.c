@@ -22,7 +22,7 @@
 /* Of each kernel and shape: bytes written at each pointer, 0 none. Asked once. */
 static struct result {
 	uint64_t key;
-	bool unclear, sparse, beyond;
+	bool unclear, sparse, triangle, beyond;
 	uint64_t bytes[CHAIN_REFS];
 } results[RESULTS];
 static int result_count;
@@ -109,7 +109,8 @@ static void keep_result(const struct measuring *session, struct subject *subject
 	struct result *result = result_for(key_of(session, subject->step));
 
 	result->unclear |= length < 0;
-	result->sparse |= subject->sparse;
+	result->sparse |= subject->sparse && !subject->triangle;
+	result->triangle |= subject->triangle;
 	result->bytes[ref_of_value(step, subject->value)] = length < 0 ? 0 : (uint64_t)length;
 }
 
@@ -249,7 +250,7 @@ const char *measure_chain(struct chain *chain, bool *waits)
 				 "%s leaves parts of its output alone",
 				 chain->steps[subject->step].name);
 		} else if (subject->fixed) {
-			continue;
+			chain->triangle |= result && result->triangle;
 		} else if (result && result->bytes[ref]) {
 			settle(chain, subject->value, result->bytes[ref]);
 		}

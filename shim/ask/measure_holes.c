@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Windows tell how long a tensor is, not that all of it is written: a softmax may leave alone what
- * a mask covers. Values that have holes cannot be made anew. Two runs on the same scores, over a
- * pattern each: a byte that is the one's in the one and the other's in the other was left alone.
+ * a mask covers. Two runs on the same scores, over a pattern each: a byte that is the one's in the
+ * one and the other's in the other was left alone. Values that have such holes cannot be made anew,
+ * but for one kind: P of a causal softmax that is told nothing but the scores, so that it is the
+ * same bytes each time that it leaves above the diagonal (hazard/holes.h).
  */
 #include "shim/ask/measure_parts.h"
 
@@ -12,6 +14,9 @@
 #include "shim/gpu/scratch.h"
 
 static const int holes_pattern[2] = {0x5a, 0xa5};
+
+/* Bytes of two counts for each subject: all that was left alone, and of a triangle. */
+#define COUNTS (2 * 8 * MEASURE_VALUES)
 
 /* Fills what the step will write; then runs it; then keeps what is there, or counts. */
 static bool fill_holes(const struct measuring *session, int number, int pass)
@@ -28,6 +33,36 @@ static bool fill_holes(const struct measuring *session, int number, int pass)
 			return false;
 	}
 	return true;
+}
+
+/* Is it P, made of scores and nothing else, so that it may be a triangle? */
+static bool may_be_triangle(const struct measuring *session, const struct subject *subject,
+			    struct triangle_args *args)
+{
+	const struct step *step = &session->chain->steps[subject->step];
+
+	for (int i = 0; i < step->ref_count; i++)
+		if (step->refs[i].kind != REF_VALUE ||
+		    session->chain->values[step->refs[i].index].provisional)
+			return false;
+	return subject->fixed && chain_triangle(session->chain, args);
+}
+
+/* How much of it the two runs left alone on and below the diagonal. */
+static bool count_triangle(const struct measuring *session, const struct subject *subject,
+			   const struct unwritten_args *unwritten)
+{
+	const struct chain *chain = session->chain;
+	struct triangle_args args;
+
+	if (!may_be_triangle(session, subject, &args))
+		return true;
+	args.first = unwritten->first;
+	args.second = unwritten->second;
+	args.first_pattern = unwritten->first_pattern;
+	args.second_pattern = unwritten->second_pattern;
+	args.result = unwritten->result + 8 * MEASURE_VALUES;
+	return !fused_count_triangle(chain->context, chain->stream, &args);
 }
 
 static bool look_at_holes(const struct measuring *session, int number, int pass, uint64_t counts)
@@ -50,7 +85,8 @@ static bool look_at_holes(const struct measuring *session, int number, int pass,
 		if (pass == 0 ? driver.cuMemcpyDtoDAsync_v2((CUdeviceptr)subject->kept,
 							    (CUdeviceptr)at, args.bytes,
 							    chain->stream) != CUDA_SUCCESS
-			      : fused_count_unwritten(chain->context, chain->stream, &args) != 0)
+			      : fused_count_unwritten(chain->context, chain->stream, &args) != 0 ||
+					!count_triangle(session, subject, &args))
 			return false;
 	}
 	return true;
@@ -76,10 +112,10 @@ bool measure_holes(struct measuring *session)
 {
 	const struct chain *chain = session->chain;
 	const uint64_t counts =
-		scratch_get(chain->context, chain->stream, 8 * MEASURE_VALUES, false);
+		scratch_get(chain->context, chain->stream, COUNTS, false);
 	uint64_t *found = (uint64_t *)session->mirrors.host;
 	bool done =
-		counts != 0 && driver.cuMemsetD8Async((CUdeviceptr)counts, 0, 8 * MEASURE_VALUES,
+		counts != 0 && driver.cuMemsetD8Async((CUdeviceptr)counts, 0, COUNTS,
 						      chain->stream) == CUDA_SUCCESS;
 
 	for (int i = 0; i < session->subject_count && done; i++)
@@ -90,12 +126,17 @@ bool measure_holes(struct measuring *session)
 			done = session->subjects[i].kept != 0;
 		}
 	done = done && run_twice(session, counts) &&
-	       driver.cuMemcpyDtoHAsync_v2(found, (CUdeviceptr)counts, 8 * MEASURE_VALUES,
+	       driver.cuMemcpyDtoHAsync_v2(found, (CUdeviceptr)counts, COUNTS,
 					   chain->stream) == CUDA_SUCCESS &&
 	       mirrors_await(&session->mirrors);
 	for (int i = 0; i < session->subject_count; i++) {
-		session->subjects[i].sparse = done && found[i] != 0;
-		scratch_put(session->subjects[i].kept, chain->stream);
+		struct subject *subject = &session->subjects[i];
+		struct triangle_args args;
+
+		subject->sparse = done && found[i] != 0;
+		subject->triangle = subject->sparse && found[MEASURE_VALUES + i] == 0 &&
+				    may_be_triangle(session, subject, &args);
+		scratch_put(subject->kept, chain->stream);
 	}
 	scratch_put(counts, chain->stream);
 	return done;

@@ -27,7 +27,8 @@ struct subject {
 	int64_t length; /* bytes written; 0: none; -1: not clear */
 	bool fixed;	/* P: the product that reads it says how long it is */
 	uint64_t kept;	/* what the first of two launches left there */
-	bool sparse;	/* bytes in between are not written */
+	bool sparse;	/* bytes in between are not written … */
+	bool triangle;	/* … but what lies on and below P's diagonal is */
 	bool written;
 	bool touched[MEASURE_WINDOWS], whole[MEASURE_WINDOWS]; /* any byte, every byte */
 	unsigned char seen[MEASURE_WINDOWS][WINDOW]; /* which bytes were written, over the passes */
@@ -83,7 +84,8 @@ bool measure_behind(struct measuring *session);
 
 /* ---- measure_holes.c */
 
-/* Says of each subject of known length whether bytes in between are not written (sparse). */
+/* Says of each subject of known length whether bytes in between are not written (sparse), and of P
+ * whether they all lie above the diagonal (triangle). */
 bool measure_holes(struct measuring *session);
 
 #endif

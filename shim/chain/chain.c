@@ -381,6 +381,7 @@ static void new_version(struct chain *chain, struct step *step, const struct acc
 		return;
 	}
 	value->provisional = provisional;
+	value->left = access->left;
 	ref_value(chain, step, chain->value_count - 1, access);
 }
 
@@ -471,6 +472,9 @@ static void link_unknown(struct chain *chain, struct step *step, const struct ac
 
 			end = end < access->end ? end : access->end;
 			check_within(chain, access, access->pointer, end);
+			/* Nobody looks at what a graph leaves alone. */
+			chain->gaps |= chain->recorded && access->bounded &&
+				       access->sure_end < access->end;
 			new_version(chain, step, access, end, !access->bounded);
 		}
 	}

@@ -43,6 +43,7 @@ struct timing;
 struct value {
 	uint64_t begin, end;   /* whole extent of this version */
 	struct range_set live; /* what of it has not been overwritten or freed: inside these */
+	uint64_t left;	       /* of some of its bytes it has nothing, as its access says (access.h) */
 	bool provisional;      /* a pointer of a kernel without a rule: output or input, of unknown
 				  length,      until the close tells */
 	bool used;	       /* a later op of the chain read it */
@@ -91,6 +92,7 @@ struct chain {
 	struct outline outline;
 	bool gaps;	   /* a step leaves bytes of what it writes alone: never held back */
 	bool timed;	   /* will be compared: its inputs are kept, its ops are timed */
+	bool triangle;	   /* at close: of P nothing is written above the diagonal */
 	bool measured;	   /* what its unknown kernels write was found out by launching them */
 	bool softmax;	   /* a step is a softmax, or may be one */
 	bool met;	   /* watched: an op would have had its scores made real … */
@@ -217,6 +219,10 @@ bool chain_close(struct chain *chain, const struct op *op);
 /* P, `further` columns wider than the scores, as `p` of a product says it? */
 bool chain_contracts_scores(const struct op_gemm *opener, const struct matrix *p, bool p_is_a,
 			    int64_t batch, int64_t *further);
+
+/* P at the close as square matrices of as many keys as queries, one behind the other; the patterns
+ * and `second` are left out. false: it is nothing of the kind. */
+bool chain_triangle(const struct chain *chain, struct triangle_args *args);
 
 /* The length of a value that was a guess is known now. */
 void chain_settle_length(struct chain *chain, int index, uint64_t end);

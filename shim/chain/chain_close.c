@@ -88,6 +88,20 @@ static bool contracts(const struct chain *chain, const struct op *op, struct con
 	return false;
 }
 
+bool chain_triangle(const struct chain *chain, struct triangle_args *args)
+{
+	const struct op_gemm *opener = &chain->steps[0].gemm, *closer = &chain->closer;
+	const struct value *p = &chain->values[chain->p_value];
+	const int size = bytes_of_cuda(closer->a == p->begin ? closer->atype : closer->btype);
+	const uint64_t rows = (uint64_t)opener->n, matrices = (uint64_t)opener->batch;
+
+	*args = (struct triangle_args){
+		.first = p->begin, .matrices = matrices, .rows = (int32_t)rows, .size = size};
+	return !chain->transposed && !chain->further && opener->m == opener->n &&
+	       (size == 2 || size == 4) &&
+	       p->end - p->begin == matrices * rows * rows * (uint64_t)size;
+}
+
 void chain_settle_length(struct chain *chain, int index, uint64_t end)
 {
 	struct value *value = &chain->values[index];

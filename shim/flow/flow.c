@@ -28,6 +28,7 @@
 #include "shim/gpu/nvtx.h"
 #include "shim/gpu/scratch.h"
 #include "shim/hazard/held.h"
+#include "shim/hazard/holes.h"
 #include "shim/log/decline.h"
 #include "shim/log/log.h"
 #include "shim/op/graph.h"
@@ -83,6 +84,7 @@ static int leave(void)
 	if (!watched) {
 		shadow_clear();
 		looks_forget();
+		holes_forget();
 	}
 	atomic_store_explicit(&watching, watched, memory_order_relaxed);
 	atomic_store_explicit(&copied, graph_copies(), memory_order_relaxed);

@@ -20,6 +20,7 @@
 #include "shim/gpu/fused.h"
 #include "shim/act/graph_copy.h"
 #include "shim/hazard/held.h"
+#include "shim/hazard/holes.h"
 #include "shim/gpu/late.h"
 #include "shim/gpu/looks.h"
 #include "shim/ask/mirror.h"
@@ -47,6 +48,7 @@ void settle_all(const char *who)
 	shadow_clear();
 	make_real(who);
 	looks_forget();
+	holes_forget();
 }
 
 void settle_and_forget(const char *who)
@@ -85,6 +87,7 @@ void settle_teardown(const struct op *op)
 		late_forget(context, NULL);
 		reach_forget(context);
 		mirrors_forget(context);
+		holes_forget_context(context);
 		addresses_forget_context(context);
 		first_look_forget(context);
 

@@ -17,14 +17,13 @@
 #include "shim/act/replace.h"
 #include "shim/ask/addresses.h"
 #include "shim/ask/first_look.h"
-#include "shim/ask/extent.h"
-#include "shim/ask/overwrite.h"
 #include "shim/ask/reach.h"
 #include "shim/base/config.h"
 #include "shim/chain/digest.h"
 #include "shim/chain/parts.h"
 #include "shim/flow/capture.h"
 #include "shim/flow/in_parts.h"
+#include "shim/flow/known.h"
 #include "shim/flow/onto.h"
 #include "shim/flow/record.h"
 #include "shim/flow/rest.h"
@@ -35,6 +34,7 @@
 #include "shim/gpu/timing.h"
 #include "shim/hazard/copies.h"
 #include "shim/hazard/held.h"
+#include "shim/hazard/holes.h"
 #include "shim/log/decline.h"
 #include "shim/log/log.h"
 #include "shim/op/graph.h"
@@ -67,83 +67,6 @@ static void decline_product(const struct op_gemm *gemm)
 		log_decline(REASON_LAYOUT, gemm->entry);
 }
 
-static bool has_unknown(const struct access_list *list)
-{
-	for (int i = 0; i < list->count; i++)
-		if (list->item[i].grade == GRADE_UNKNOWN)
-			return true;
-	return false;
-}
-
-/* Could an op whose kernel has no rule touch what a chain left, or what is kept back? */
-static bool may_meddle(const struct access_list *list)
-{
-	if (late_pending())
-		return true;
-	for (int i = 0; i < list->count; i++) {
-		const struct access *access = &list->item[i];
-
-		if (access->grade != GRADE_UNKNOWN)
-			continue;
-		if (copies_near(access->begin, access->end))
-			return true;
-		for_each_chain(chain) if ((chain->closed || chain->deferred) &&
-					  range_overlap(access->begin, access->end, chain->low,
-							chain->high)) return true;
-	}
-	return false;
-}
-
-/* A dense layer's product is one, and its reader nobody asks about for that alone. */
-static bool may_be_step(const struct chain *reader)
-{
-	return reader && reader->steps[0].gemm.batch > 1;
-}
-
-/* What is known of a kernel without a rule beside its pointers: all of it, where its code tells or
- * it is what a verified site does next; else how far it may reach. */
-static bool settle_extents(const struct sight *sight)
-{
-	struct access_list *list = sight->list;
-
-	if (sight->op->kind != OP_LAUNCH || !has_unknown(list))
-		return true;
-	const struct chain *reader = chain_reader(sight->op, list);
-	const bool step = may_be_step(reader);
-
-	return (capture_under_way() || step || may_meddle(list)) &&
-	       extent_refine(sight, step, !reader && !capture_under_way());
-}
-
-static void settle_unknown(const struct sight *sight)
-{
-	struct access_list *list = sight->list;
-	const struct site *model = NULL;
-	const struct chain *chain;
-
-	chain = chain_reader(sight->op, list);
-	if (chain && chain->deferred)
-		model = site_model(chain, chain_launch_key(&chain->steps[0].gemm, sight), list);
-	if (model) {
-		site_narrow(model, chain, list);
-		return;
-	}
-	if (!chain && !capture_under_way())
-		overwrite_refine(sight);
-	if (config()->mode >= MODE_COMPARE && has_unknown(list))
-		reach_refine(sight, !capture_under_way());
-}
-
-/* All that there is to know of an op before it is asked about. */
-static void settle(const struct sight *sight)
-{
-	const bool known = settle_extents(sight);
-
-	in_parts_join(sight);
-	if (!known)
-		settle_unknown(sight);
-}
-
 /* An op that reads an open chain. Returns whether it is taken. */
 static enum flow continue_chain(struct chain *chain, const struct sight *sight)
 {
@@ -166,7 +89,7 @@ static enum flow continue_chain(struct chain *chain, const struct sight *sight)
 	narrowed.list = &own;
 	held_guard_step(sight, &own, chain,
 			!chain->deferred || chain->recorded || op->kind == OP_GEMM ||
-				has_unknown(list));
+				access_any_unknown(list));
 	if (op->kind == OP_GEMM) {
 		if (parts_fit(chain, op))
 			return in_parts_close(chain, sight);
@@ -177,7 +100,7 @@ static enum flow continue_chain(struct chain *chain, const struct sight *sight)
 		held_guard(sight, NULL, true); /* a GEMM that reads scores otherwise: a reader */
 		return FLOW_PASS;
 	}
-	if (chain->deferred && has_unknown(list)) {
+	if (chain->deferred && access_any_unknown(list)) {
 		/* Not what any verified site does next. */
 		log_decline(REASON_CHAIN_BROKEN, sight->who);
 		held_realise(chain, op_queue(op), "chain_broken", false);
@@ -266,6 +189,7 @@ static enum flow through_captured(const struct sight *sight)
 		graph_copy_for(op->handle, op);
 	flow = chains_captured(sight);
 	looks_guard(sight->list);
+	holes_guard(sight->list);
 	return op->recorded ? FLOW_PASS : flow;
 }
 
@@ -281,6 +205,7 @@ static enum flow through_launch(struct op *op)
 	held_guard_graph(op, ranges, copy ? graph_copy_order(copy) : NULL,
 			 turn == TURN_REPLACED ? copy : NULL);
 	looks_guard_graph(ranges);
+	holes_guard_graph(ranges);
 	late_guard_graph(op_queue(op), ranges);
 	if (turn == TURN_PROGRAM)
 		return FLOW_PASS;
@@ -405,7 +330,7 @@ static enum flow ask_all(struct op *op)
 	else if (op->kind == OP_GEMM)
 		resolve_arrays(op);
 	sight = touch_see(op);
-	settle(sight);
+	known_settle(sight);
 	delivers = op->kind == OP_LAUNCH && comes_after_output(sight);
 	if (capture_takes(op))
 		return through_captured(sight);
@@ -428,6 +353,7 @@ static enum flow ask_all(struct op *op)
 	if (flow == FLOW_PASS && op->kind == OP_GEMM)
 		copies_needed(NULL, sight->who);
 	looks_guard(sight->list);
+	holes_guard(sight->list);
 	late_guard(op_queue(op), sight->list);
 	if (op->kind == OP_FREE && op->alloc.at_once)
 		late_guard_host(sight->list);
@@ -515,7 +441,7 @@ void through_assembled(struct op *op)
 {
 	const struct sight *sight = touch_see(op);
 
-	settle(sight);
+	known_settle(sight);
 	through_captured(sight);
 }
 

@@ -56,6 +56,7 @@ int fused_drift(CUcontext context, CUstream stream, const struct drift_args *arg
 int fused_drift_sampled(CUcontext context, CUstream stream, const struct drift_sampled_args *args);
 int fused_find_addresses(CUcontext context, CUstream stream, const struct addresses_args *args);
 int fused_count_unwritten(CUcontext context, CUstream stream, const struct unwritten_args *args);
+int fused_count_triangle(CUcontext context, CUstream stream, const struct triangle_args *args);
 int fused_slopes(CUcontext context, CUstream stream, const struct slopes_args *args);
 int fused_complement(CUcontext context, CUstream stream, const struct complement_args *args);
 

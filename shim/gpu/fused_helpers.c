@@ -64,6 +64,14 @@ int fused_count_unwritten(CUcontext context, CUstream stream, const struct unwri
 			     INSPECT_THREADS, args);
 }
 
+int fused_count_triangle(CUcontext context, CUstream stream, const struct triangle_args *args)
+{
+	const uint64_t rows = args->matrices * (uint64_t)args->rows;
+
+	return launch_helper(context, stream, HELPER_TRIANGLE, rows < 4096 ? rows : 4096,
+			     INSPECT_THREADS, args);
+}
+
 int fused_slopes(CUcontext context, CUstream stream, const struct slopes_args *args)
 {
 	const unsigned grid[3] = {

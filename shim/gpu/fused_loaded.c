@@ -23,8 +23,9 @@
 
 static const char *const helper_symbols[HELPER_COUNT] = {
 	"fashim_reference",	 "fashim_drift",	   "fashim_drift_sampled",
-	"fashim_find_addresses", "fashim_count_unwritten", "fashim_slopes",
-	"fashim_complement",	 "fashim_lay_out",	   "fashim_copy_rows",
+	"fashim_find_addresses", "fashim_count_unwritten", "fashim_count_triangle",
+	"fashim_slopes",	 "fashim_complement",	   "fashim_lay_out",
+	"fashim_copy_rows",
 };
 
 static struct loaded loaded[CONTEXTS];

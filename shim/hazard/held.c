@@ -12,6 +12,7 @@
 #include "shim/real/driver_context.h"
 #include "shim/op/graph.h"
 #include "shim/hazard/comb.h"
+#include "shim/hazard/holes.h"
 #include "shim/hazard/in_order.h"
 #include "shim/hazard/outline.h"
 #include "shim/gpu/late.h"
@@ -271,6 +272,8 @@ void held_poison(struct chain *chain)
 		return;
 	for (int i = 0; i < chain->value_count; i++)
 		for_each_range(r, &chain->values[i].live) {
+			if (chain->values[i].left) /* zeros of the program's lie between */
+				continue;
 			held_guard_write(r->begin, r->end, chain_queue(chain), chain);
 			late_writes(chain_queue(chain), r->begin, r->end);
 			driver.cuMemsetD32Async((CUdeviceptr)((r->begin + 3) & ~3ull), POISON_WORD,
@@ -331,6 +334,12 @@ static bool meet(struct chain *chain, struct value *value, const struct access *
 			return false;
 		if (!range_set_touches(&value->live, access->begin, access->end))
 			return true;
+	}
+	/* The same bytes once more: what lies between was never held back. */
+	if (access->mode == ACCESS_WRITE && access->left && access->left == value->left &&
+	    access->begin == value->begin) {
+		value->live.count = 0;
+		return true;
 	}
 	if (chain->deferred)
 		return false;
@@ -562,6 +571,7 @@ void held_guard_write(uint64_t begin, uint64_t end, struct queue writer, const s
 		.count = 1, .item[0] = {.begin = begin, .end = end, .mode = ACCESS_WRITE}};
 
 	looks_guard_write(begin, end);
+	holes_guard_write(begin, end);
 	for_each_chain(chain) if (chain != except &&
 				  (chain->deferred || (!chain->closed && chain->timed)))
 		guard_inputs(chain, begin, end, writer);

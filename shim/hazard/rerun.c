@@ -119,6 +119,11 @@ static int put_what_lies_there(const struct chain *chain, int step, int value, u
 {
 	int error = 0;
 
+	if (chain->values[value].left && /* what it leaves alone is zero (holes.h) */
+	    driver.cuMemsetD8Async((CUdeviceptr)room, 0,
+				   chain->values[value].end - chain->values[value].begin,
+				   chain->stream) != CUDA_SUCCESS)
+		return -1;
 	if (chain->steps[step].kind != OP_LAUNCH || chain->steps[step].meaning.role != ROLE_UNKNOWN)
 		return 0;
 	for_each_range(r, &chain->values[value].live)

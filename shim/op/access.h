@@ -38,6 +38,8 @@ struct access {
 		sure_end; /* writes: every byte of [begin, sure_end) is overwritten, none is read */
 	uint32_t comb; /* writes: bytes of an element, of which every other one from `begin` on is
 			  overwritten and the others are left; 0: not so. Nothing is sure then */
+	uint64_t left; /* writes: some bytes are left alone, and where this number and `begin` are
+			  the same, the same ones; 0: that is not known. Nothing is sure then */
 	enum access_mode mode;
 	enum access_grade grade;
 	bool bounded; /* end comes from a rule or an exact extent, not from the allocation */
@@ -74,6 +76,15 @@ static inline void access_copy(struct access_list *to, const struct access_list 
 {
 	memcpy(to, from,
 	       offsetof(struct access_list, item) + (size_t)from->count * sizeof(*from->item));
+}
+
+/* Is it unknown of any entry what is touched there? */
+static inline bool access_any_unknown(const struct access_list *list)
+{
+	for (int i = 0; i < list->count; i++)
+		if (list->item[i].grade == GRADE_UNKNOWN)
+			return true;
+	return false;
 }
 
 #endif

@@ -202,6 +202,7 @@ struct site *site_of_chain(const struct chain *chain)
 		.rows = gemm->n,
 		.batch = gemm_part(gemm),
 		.measured = chain->measured,
+		.triangle = chain->triangle,
 		.round = atomic_load_explicit(&rounds, memory_order_relaxed),
 		.watches = WATCHES,
 		.interval = config()->sample,
@@ -221,6 +222,7 @@ struct site *site_of_chain(const struct chain *chain)
 		site->values[i].bytes = chain->values[i].end - chain->values[i].begin;
 		site->values[i].keys = site->values[i].bytes % scores ? 0 : chain->steps[0].gemm.m;
 		site->values[i].outside = chain->values[i].outside;
+		site->values[i].left = chain->triangle && i == chain->p_value;
 	}
 	log_live()->site_count = (uint32_t)site_count;
 	site->live->reason = config()->mode < MODE_REPLACE ? REASON_MODE : REASON_LEARNING;

@@ -36,11 +36,14 @@ struct site {
 		uint64_t bytes;
 		int64_t keys; /* with so many keys; 0: they do not count */
 		bool outside; /* an input in a value's place */
+		bool left;    /* some of its bytes are left alone */
 	} values[CHAIN_VALUES];
 	bool by_data;		     /* some step has no rule: spec was identified from data */
 	int64_t rows, batch;	     /* by_data: for so many, the batch of one part */
 	int64_t keys[2];	     /* by_data: numbers of keys at which it was right; 0: none */
 	bool measured;		     /* by_data: and its kernels were launched for it */
+	bool triangle;		     /* by_data: of P they write no more than that */
+	unsigned blind;		     /* occurrences of which nobody knew what they left alone */
 	bool identified;	     /* by_data: identity below is settled */
 	struct identity identity;    /* by_data only: scale, window … */
 	unsigned questions;	     /* by_data: times its kernels were asked … */

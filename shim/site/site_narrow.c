@@ -42,7 +42,7 @@ void site_narrow(const struct site *model, const struct chain *chain, struct acc
 			access->bounded = true;
 			if (model->values[slot].outside)
 				access->mode = ACCESS_READ;
-			else
+			else if (!model->values[slot].left)
 				access->sure_end = access->end;
 		}
 		slot++;

@@ -104,30 +104,6 @@ static void second_output(struct bench *b, int r)
 	app_observe(&b->report, "sums", r, b->spare, 2 * rows);
 }
 
-/* A kernel nobody knows writes P up to the diagonal; the zeros beyond are the program's, put there
- * once. */
-static void lower_triangle(void)
-{
-	CUfunction softmax;
-	struct bench b;
-
-	bench_open(&b, TOGETHER);
-	CHECK(cuModuleGetFunction(&softmax, b.app.module, "app_softmax_lower_f16"));
-	CHECK(cuMemsetD16(b.t.p, 0, b.scores));
-	for (int r = 0; r < REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		chain_open(&b, &b.t);
-		app_scale(&b.app, b.t.x, b.t.s, 0.25f, b.scores);
-		app_launch(&b.app, softmax, (unsigned)(b.shape.heads * b.shape.rows), 32,
-			   (void *[]){&b.t.p, &b.t.x, &b.shape.rows, &b.shape.columns});
-		chain_close(&b, &b.t);
-		observe_o(&b, &b.t, r);
-		if (late(r))
-			observe_p(&b, &b.t, r);
-	}
-	bench_close(&b);
-}
-
 /* Padding, other in each head, and then what comes after a query: one fill after the other. From
  * the eighth repetition on the padding is another; all of one head is padding unless that is -inf.
  */
@@ -253,7 +229,6 @@ const struct hazard hazards_forms[] = {
 	ONCE(filled_twice_lowest, "two masks one after the other, of the lowest number"),
 	ONCE(filled_twice_infinite, "the same of -inf"),
 	ONCE(filled_twice_otherwise, "the same of two numbers"),
-	ONCE(lower_triangle, "softmax writes P up to the diagonal alone"),
 	ONCE(large_scores, "O hangs on how the scores are rounded"),
 	EACH(steep_after_flat, "the same, of queries that were replaced"),
 	EACH(rows_decided, "… of rows that are masked as a whole"),

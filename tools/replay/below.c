@@ -220,6 +220,8 @@ int fused_slopes(CUcontext context, CUstream stream, const struct slopes_args *a
 }
 
 /* Nobody looks at memory here. */
+ANSWER(int, fused_count_triangle, -1, CUcontext context, CUstream stream,
+       const struct triangle_args *args)
 ANSWER(int, fused_find_addresses, -1, CUcontext context, CUstream stream,
        const struct addresses_args *args)
 
