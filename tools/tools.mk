@@ -10,7 +10,7 @@ REPLAY_FILES := $(filter-out %/cmd_replay.o,$(filter $(O)/tools/replay/%,$(TOOL_
 # ---- the shim's core over a driver that does nothing: `fashim replay` and the core's unit tests
 # tools/replay/below.c stands for these files of the shim.
 
-CORE_BELOW   := hook_table blas compare driver driver_table fused fused_% identify identify_flags identify_slopes image measure measure_% nvtx overwrite preload probe reach resolve scratch thunk timing cudnn_attributes cudnn_graph cudnn_tensor fft_plan library library_handle bypass
+CORE_BELOW   := hook_table blas blas_lt compare driver driver_table fused fused_% identify identify_flags identify_slopes image measure measure_% nvtx overwrite preload probe reach resolve scratch thunk timing cudnn_attributes cudnn_graph cudnn_tensor fft_plan library library_handle bypass
 CORE_SOURCES := $(foreach file,$(filter %.c,$(SHIM_SOURCES)),$(if $(filter hook_% $(CORE_BELOW),$(basename $(notdir $(file)))),,$(file)))
 CORE_OBJECTS := $(CORE_SOURCES:%.c=$(O)/%.o) \
                 $(KERNEL_CHOICE)

@@ -156,7 +156,8 @@ bool mirrors_add(struct mirrors *mirrors, uint64_t pointer)
 	return true;
 }
 
-/* That much of the allocation, and what lies between it and what was added before. */
+/* That much of the allocation: a program may have all its memory in one, and what lies between is
+ * none of the kernels'. */
 static bool add_part(struct mirrors *mirrors, uint64_t begin, uint64_t end)
 {
 	const struct allocation *allocation = memory_find(begin);
@@ -170,17 +171,21 @@ static bool add_part(struct mirrors *mirrors, uint64_t begin, uint64_t end)
 						  : allocation->base;
 	begin = begin > allocation->base ? begin : allocation->base;
 	end = end < last && last - end > MARGIN ? end + MARGIN : last;
-	while (at < mirrors->count &&
-	       (mirrors->item[at].begin < allocation->base || mirrors->item[at].begin >= last))
-		at++;
+	while (at < mirrors->count) { /* what overlaps becomes one */
+		const struct mirror other = mirrors->item[at];
+
+		if (!range_overlap(other.begin, other.end, begin, end)) {
+			at++;
+			continue;
+		}
+		begin = other.begin < begin ? other.begin : begin;
+		end = other.end > end ? other.end : end;
+		mirrors->item[at] = mirrors->item[--mirrors->count];
+		at = 0;
+	}
 	if (at == MIRRORS)
 		return false;
-	if (at == mirrors->count)
-		mirrors->item[mirrors->count++] = (struct mirror){.begin = begin, .end = end};
-	if (begin < mirrors->item[at].begin)
-		mirrors->item[at].begin = begin;
-	if (end > mirrors->item[at].end)
-		mirrors->item[at].end = end;
+	mirrors->item[mirrors->count++] = (struct mirror){.begin = begin, .end = end};
 	return true;
 }
 

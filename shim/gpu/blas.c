@@ -1,26 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One private cuBLAS handle per library instance and context (ahead.h). Every entry point's product
- * can be said as cublasGemmStridedBatchedEx.
+ * One private handle per library instance and context (ahead.h). Every entry point's product can be
+ * said as cublasGemmStridedBatchedEx, or, where there is libcublasLt alone, as cublasLtMatmul.
  */
 #include "shim/gpu/blas.h"
 
 #include <cublas_v2.h>
 #include <errno.h>
+#include <stdlib.h>
 
 #include "shim/base/half.h"
 #include "shim/gpu/ahead.h"
+#include "shim/gpu/blas_lt.h"
 #include "shim/op/gemm.h"
 #include "shim/real/library.h"
+
+struct blas_handle {
+	void *handle;
+	bool lt; /* of libcublasLt: libcublas was not there when it was made */
+};
+
+static int create(const void *library, struct blas_handle *made)
+{
+	__typeof__(&cublasCreate_v2) create_full =
+		(__typeof__(create_full))blas_symbol(library, "cublasCreate_v2");
+
+	made->lt = !create_full;
+	if (made->lt)
+		return blas_lt_create(library, &made->handle);
+	return create_full((cublasHandle_t *)&made->handle) == CUBLAS_STATUS_SUCCESS ? 0 : -EIO;
+}
 
 /* Without the flow lock, that is: who has the loader's may be waiting for it. */
 static int create_handle(const void *library, void **made)
 {
-	__typeof__(&cublasCreate_v2) create;
+	struct blas_handle *handle = malloc(sizeof(*handle));
+	int error;
 
+	if (!handle)
+		return -ENOMEM;
 	library_keep(library);
-	create = (__typeof__(create))blas_symbol(library, "cublasCreate_v2");
-	return create && create((cublasHandle_t *)made) == CUBLAS_STATUS_SUCCESS ? 0 : -EIO;
+	error = create(library, handle);
+	if (error)
+		free(handle);
+	else
+		*made = handle;
+	return error;
 }
 
 int blas_prepare(const struct library *library, CUcontext context)
@@ -50,10 +75,16 @@ int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uin
 	const uint64_t step_a = bytes_between(gemm->stride_a, gemm->atype);
 	const uint64_t step_b = bytes_between(gemm->stride_b, gemm->btype);
 	const uint64_t step_c = bytes_between(gemm->stride_c, gemm->ctype);
-	void *handle;
+	const struct blas_handle *ours;
+	cublasHandle_t handle;
+	void *made;
 
-	if (ahead_get(&handle, context, gemm->library, create_handle))
+	if (ahead_get(&made, context, gemm->library, create_handle))
 		return -EIO;
+	ours = made;
+	if (ours->lt)
+		return blas_lt_run(ours->handle, gemm, stream, a, b, c);
+	handle = ours->handle;
 	run = (__typeof__(run))blas_symbol(gemm->library, "cublasGemmStridedBatchedEx");
 	set_stream = (__typeof__(set_stream))blas_symbol(gemm->library, "cublasSetStream_v2");
 	set_math_mode = (__typeof__(set_math_mode))blas_symbol(gemm->library, "cublasSetMathMode");

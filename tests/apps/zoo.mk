@@ -7,7 +7,8 @@ ZOO_RUNS := $(addprefix $(ZOO):,replace replace@12.2 async poison compare audit 
               unseen@12.4 unseen@12.8 graphs programs)
 endif
 
-ZOO_APPS := forks waits collective unwound leaves soak
+ZOO_APPS := forks waits collective unwound leaves soak lt_alone
+APP_BLAS_lt_alone := cublasLt
 APPS     += $(ZOO_APPS)
 $(foreach a,$(ZOO_APPS),$(eval $(call app,$(a))))
 apps-sim: $(foreach a,$(ZOO_APPS),$(O)/apps/sim/$(a) $(O)/apps/sim/$(a).kernels)

@@ -410,6 +410,25 @@ static void test_unwound(void **state)
 	free(log);
 }
 
+/* What was held back is made with the library that the program has. */
+static void test_lt_alone(void **state)
+{
+	const char *const argv[] = {"apps/sim/lt_alone", NULL}, *const none[] = {NULL};
+	char *log = zoo_scratch("log");
+	struct outcome plain, under;
+	struct verdict verdict;
+
+	zoo_run(&plain, argv, none, true);
+	zoo_run_under(&under, argv, none, log);
+	print_message("# lt_alone: %s\n", zoo_record_of(&verdict, log));
+	zoo_assert_same(&plain, &under, &verdict, false);
+	assert_true(verdict.replaced >= 16);
+	assert_true(verdict.materialised >= 3);
+	zoo_free(&plain);
+	zoo_free(&under);
+	free(log);
+}
+
 /* What is held back when a program leaves is there for its exit handlers, and is not computed with
  * a library that was torn down: the simulated cuBLAS ends the process then. */
 static void test_leaves(void **state)
@@ -540,6 +559,7 @@ int zoo_programs(void)
 		cmocka_unit_test(test_waits_without_memory),
 		cmocka_unit_test(test_collective),
 		cmocka_unit_test(test_unwound),
+		cmocka_unit_test(test_lt_alone),
 		cmocka_unit_test(test_leaves),
 		cmocka_unit_test(test_budget_waits),
 		cmocka_unit_test(test_budget_suffices),

@@ -101,6 +101,7 @@ APP_ARCHS        ?= 75 80 86 89 90 100 120
 # Setup is about to bring 13 where there is none.
 CUBLAS_MAJOR     := $(or $(shell awk '/define CUBLAS_VER_MAJOR/{print $$3}' $(CUDA)/include/cublas_api.h 2>/dev/null),13)
 app_sources       = $(or $(APP_SRC_$(1)),$(1)) app app_aten
+app_blas          = $(or $(APP_BLAS_$(1)),cublas)
 app_kernels       = $(or $(APP_KERNELS_$(1)),$(APP_KERNELS))
 
 apps: apps-sim apps-gpu ## the test programs
@@ -126,12 +127,12 @@ $(O)/apps/gpu/$(1).kernels: $(O)/apps/gpu/$(call app_kernels,$(1)).fatbin
 $(O)/apps/sim/$(1): $(patsubst %,$(O)/tests/apps/%.o,$(call app_sources,$(1))) | $(SIM_LINKED)
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
-	$(Q)$(CC) $(LDFLAGS) -o $$@ $$^ -L$(SIM_LIB) -l:libcublas.so.$(CUBLAS_MAJOR) -l:libcuda.so.1 \
+	$(Q)$(CC) $(LDFLAGS) -o $$@ $$^ -L$(SIM_LIB) -l:lib$(app_blas).so.$(CUBLAS_MAJOR) -l:libcuda.so.1 \
 	  -Wl,-rpath-link,$(SIM_LIB) -ldl -lpthread -lm
 $(O)/apps/gpu/$(1): $(patsubst %,$(O)/tests/apps/%.o,$(call app_sources,$(1)))
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
-	$(Q)$(CC) $(LDFLAGS) -o $$@ $$^ -L$(CUDA)/lib64 -L$(CUDA)/lib64/stubs -lcublas -lcuda \
+	$(Q)$(CC) $(LDFLAGS) -o $$@ $$^ -L$(CUDA)/lib64 -L$(CUDA)/lib64/stubs -l$(app_blas) -lcuda \
 	  -Wl,-rpath-link,$(CUDA)/lib64 -ldl -lpthread -lm
 endef
 $(foreach a,$(APPS),$(eval $(call app,$(a))))

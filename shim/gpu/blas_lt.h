@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The same as blas.h, in a program that has libcublasLt and no libcublas.
+ *
+ * Flow lock held, the context current; but blas_lt_create(), which is called without the lock.
+ */
+#ifndef FASHIM_BLAS_LT_H
+#define FASHIM_BLAS_LT_H
+
+#include "shim/op/op.h"
+
+/* A handle of our own. 0 or -EIO. */
+int blas_lt_create(const struct library *library, void **made);
+
+/* 0 or -EIO. */
+int blas_lt_run(void *handle, const struct op_gemm *gemm, CUstream stream, uint64_t a, uint64_t b,
+		uint64_t c);
+
+#endif
