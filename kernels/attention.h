@@ -66,6 +66,8 @@ enum attn_dtype {
 	ATTN_BOOL, /* one byte, zero or not; masks only */
 	ATTN_F64,  /* reference output only */
 	ATTN_I32,  /* lengths only */
+	ATTN_ONE,  /* one byte, one or not; what masks are made of (complement.h) only … */
+	ATTN_I8,   /* … and one byte, above zero or not */
 	ATTN_DTYPE_COUNT
 };
 
@@ -79,7 +81,7 @@ ATTN_INLINE int attn_dtype_size(int dtype)
 {
 	return dtype == ATTN_F64			? 8
 	       : dtype == ATTN_F32 || dtype == ATTN_I32 ? 4
-	       : dtype == ATTN_BOOL			? 1
+	       : dtype == ATTN_BOOL || dtype == ATTN_ONE || dtype == ATTN_I8 ? 1
 							: 2;
 }
 

@@ -14,6 +14,10 @@ static __device__ bool is_set(uint64_t in, int64_t n, int type)
 	switch (type) {
 	case ATTN_BOOL:
 		return ((const unsigned char *)in)[n] != 0;
+	case ATTN_ONE:
+		return ((const unsigned char *)in)[n] == 1;
+	case ATTN_I8:
+		return ((const signed char *)in)[n] > 0;
 	case ATTN_I32:
 		return ((const int32_t *)in)[n] != 0;
 	case ATTN_F32: /* by its bits: below the normal numbers a comparison may find 0 */

@@ -20,7 +20,8 @@ struct complement_args {
 	uint64_t in, out; /* out 0: there is nothing to do */
 	int64_t count;
 	int32_t in_dtype, out_dtype; /* enum attn_dtype: F16, BF16, F32; flags may also be of
-					ATTN_BOOL, ATTN_I32, or ATTN_F64: eight bytes' integers */
+					ATTN_BOOL, ATTN_ONE, ATTN_I8, ATTN_I32, or ATTN_F64: eight
+					bytes' integers */
 	float weight;
 	int32_t flags;		   /* enum complement_flags */
 	int32_t heads, rows, keys; /* keys 0: in's elements are in the order of out's */

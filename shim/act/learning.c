@@ -337,7 +337,7 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 		return FLOW_PASS;
 	}
 	chain_settle_outside(chain);
-	if (chain->triangle)
+	if (chain->triangle && config()->mode == MODE_REPLACE)
 		holes_look(chain);
 	reason = spec_of_chain(&args, chain, NULL, &by_data, detail);
 

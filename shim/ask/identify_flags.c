@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Masks of zeros and ones, of which any value but 0 must count as one. Whether what lies there is
+ * Masks of zeros and ones, of which any value but 0 must count as one, or of bytes 1 alone, or
+ * those above 0. Whether what lies there is
  * one only the kernels know: lengths, and numbers that are added, may be zeros and ones as well.
  * Where scores are all the same, flags at random show by which keys are left what they are of and
  * which of both hides. What a hidden key's score becomes decides rows that see nothing, and rows
@@ -21,6 +22,8 @@
 #define ASIDE	  0x1p-6 /* of a number, on either side of it */
 #define FILLS	  24	 /* numbers that are tried */
 #define SOME_ROWS 6	 /* that are looked at first */
+#define LOWEST	  8192	 /* below 0 are scores beside which what is hidden is, where rows without a
+			    key are 0 */
 
 static const char refused[] = "the kernels could not be launched again";
 
@@ -277,6 +280,22 @@ static const char *find_number(const struct probe *probe, struct observation *co
 	return find_number_within(probe, run, step, model, flags);
 }
 
+/* A kernel that makes rows without a key 0 may do so knowing the number that hides one: Megatron's
+ * has -10000, which would show beside scores that are lower still. Of smaller ones it must not. */
+static const char *hides_all(const struct probe *probe, struct observation *run,
+			     const struct model *model, double step)
+{
+	bool far;
+	double rms;
+	const double low = low_score(probe, model, LOWEST, &far);
+
+	if (!set_steps(probe, model, low, run))
+		return "too few rows to tell what a mask hides";
+	if (!probe_run(probe, run))
+		return refused;
+	return agrees(probe, run, model, step, &rms) ? NULL : not_known;
+}
+
 const char *identify_fill(struct probe *probe, struct observation *const run[3], double step,
 			  struct model *model, int *empty)
 {
@@ -299,10 +318,13 @@ const char *identify_fill(struct probe *probe, struct observation *const run[3],
 			return refused;
 	}
 	*empty = fit_empty_row(&probe->grid, run[0]);
-	if (*empty == ATTN_EMPTY_NAN || *empty == ATTN_EMPTY_ZERO)
-		return fit_empty_row(&probe->grid, run[1]) == *empty
-			       ? NULL
-			       : "rows without a key come out differently";
+	if ((*empty == ATTN_EMPTY_NAN || *empty == ATTN_EMPTY_ZERO) &&
+	    fit_empty_row(&probe->grid, run[1]) != *empty)
+		return "rows without a key come out differently";
+	if (*empty == ATTN_EMPTY_ZERO)
+		return hides_all(probe, run[2], model, step);
+	if (*empty == ATTN_EMPTY_NAN)
+		return NULL;
 	*empty = ATTN_EMPTY_NAN;
 	return find_number(probe, run, step, model);
 }

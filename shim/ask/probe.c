@@ -36,21 +36,28 @@ static bool is_floating(int dtype)
 }
 
 /* Numbers that are all set, but not to a kernel that counts with them, or asks for one of them. A
- * byte may be of a type that knows 0 and 1 alone, of which some look at the lowest bit. Some
- * kernels take a number below the normal ones for 0. */
+ * byte may be of a type that knows 0 and 1 alone, of which some look at the lowest bit; or be set
+ * where it is 1 alone, or above 0. Some kernels take a number below the normal ones for 0. */
 static uint64_t set_flag(int dtype, uint64_t element)
 {
 	static const uint64_t word[] = {1, 2, 1, UINT64_MAX, 1, 0x100}, byte[] = {1, 3, 0xff};
+	static const uint64_t positive[] = {1, 3, 0x7f};
 	static const float number[] = {1, 2, -1, 0.5f};
 
 	if (is_floating(dtype))
 		return element % 5 < 4 ? encode(number[element % 5], dtype) : 1;
+	if (dtype == ATTN_ONE || dtype == ATTN_I8)
+		return dtype == ATTN_ONE ? 1 : positive[element % 3];
 	return dtype == ATTN_BOOL ? byte[element % 3] : word[element % 6];
 }
 
 /* A zero may be negative. */
 static uint64_t clear_flag(int dtype, uint64_t element)
 {
+	static const uint64_t other[] = {0, 2, 0xff}, negative[] = {0, 0x80, 0xff};
+
+	if (dtype == ATTN_ONE || dtype == ATTN_I8)
+		return (dtype == ATTN_ONE ? other : negative)[element % 3];
 	return is_floating(dtype) && element % 3 == 0 ? encode(-0.0, dtype) : 0;
 }
 
@@ -103,7 +110,7 @@ static bool is_length(const unsigned char *bytes, int64_t keys)
 }
 
 const int probe_flag_types[PROBE_WIDTHS] = {ATTN_F64, ATTN_I32,	 ATTN_F32,
-					    ATTN_F16, ATTN_BF16, ATTN_BOOL};
+					    ATTN_F16, ATTN_BF16, ATTN_BOOL, ATTN_ONE, ATTN_I8};
 
 /* Eight bytes, or the last four. */
 static bool are_flags(const unsigned char *bytes, int type, uint64_t count)
@@ -120,7 +127,7 @@ static bool are_flags(const unsigned char *bytes, int type, uint64_t count)
 	}
 	if (is_floating(type))
 		return true;
-	if (type == ATTN_BOOL)
+	if (size == 1)
 		return !((word[0] | word[1]) & 0xfefefefe);
 	return word[0] <= 1 && word[1] <= (type == ATTN_I32);
 }
@@ -203,10 +210,12 @@ static bool look_for_flags(const struct probe *probe, struct probe_input *input,
 	for (int n = 0; n < PROBE_WIDTHS; n++) {
 		const int type = probe_flag_types[n];
 
-		input->flags[n] = is_floating(type) ? 0 : flags_prefix(probe, input, room, type);
+		input->flags[n] = is_floating(type)    ? 0
+				  : type == ATTN_ONE || type == ATTN_I8 ? input->flags[n - 1]
+				  : flags_prefix(probe, input, room, type);
 		found |= input->flags[n] >= FLAGS_LEAST &&
 			 (input->flags[n] > words ||
-			  (input->flags[n] == words && type != ATTN_BOOL && !blank));
+			  (input->flags[n] == words && attn_dtype_size(type) > 1 && !blank));
 		*perhaps |= is_row_of(probe, input->flags[n], type);
 	}
 	return found;

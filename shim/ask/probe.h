@@ -16,7 +16,7 @@
 #include "shim/ask/mirror.h"
 
 #define PROBE_KEYS   16384 /* most in a row */
-#define PROBE_WIDTHS 6	   /* of flags: probe_flag_types[] */
+#define PROBE_WIDTHS 8	   /* of flags: probe_flag_types[] */
 
 enum probe_class {
 	PROBE_UNKNOWN, /* neither, or a mixture */

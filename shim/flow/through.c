@@ -45,7 +45,7 @@
 
 bool through_keeps(void)
 {
-	return chain_live || capture_under_way() ||
+	return chain_live || holes_watch() || capture_under_way() ||
 	       (!rest_now() && (shadow_wanted() || copies_watch())) || late_pending();
 }
 

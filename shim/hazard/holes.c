@@ -9,7 +9,8 @@
 #include "shim/op/memory.h"
 #include "shim/real/driver.h"
 
-#define HOLES 64 /* as many layers as a model has that is called so, and some more */
+#define PATIENCE 65536 /* ops */
+#define HOLES	 64    /* as many layers as a model has that is called so, and some more */
 
 static struct kept {
 	uint64_t begin, end;  /* of P; 0: free, or only waited for */
@@ -22,6 +23,7 @@ static struct kept {
 static int kept_count;	      /* of those that are not free */
 static uint64_t *counts;      /* pinned, one for each */
 static CUcontext counts_of;   /* the context that takes it along when it goes */
+static unsigned since;	      /* ops since anybody asked */
 
 /* ---- what was found --------------------------------------------------------------------------- */
 
@@ -83,11 +85,17 @@ static struct kept *find(const struct value *value)
 	return NULL;
 }
 
+bool holes_watch(void)
+{
+	return kept_count > 0;
+}
+
 enum holes holes_of(const struct chain *chain)
 {
 	const struct value *p = &chain->values[chain->p_value];
 	struct kept *k = p->left ? find(p) : NULL;
 
+	since = 0;
 	if (!k || !poll(k))
 		return HOLES_UNKNOWN;
 	return k->end ? k->found : HOLES_UNKNOWN;
@@ -210,6 +218,7 @@ void holes_look(struct chain *chain)
 	p->left = launch_number(step->function, step->grid, step->block, step->params);
 	if (find(p) || !chain_triangle(chain, &args) || !driver_enter(&here, chain->context))
 		return;
+	since = 0;
 	k = place_for(chain->context);
 	if (k && !enqueue(chain, &args, &counts[k - kept])) {
 		static uint64_t uses;
@@ -244,7 +253,7 @@ void holes_guard_write(uint64_t begin, uint64_t end)
 
 void holes_guard(const struct access_list *list)
 {
-	if (list->opaque || list->far)
+	if (list->opaque || list->far || (kept_count && ++since > PATIENCE))
 		holes_forget();
 	for (int i = 0; i < list->count && kept_count; i++)
 		if (list->item[i].mode & ACCESS_WRITE)

@@ -8,7 +8,8 @@
  *   nothing but zeros above the diagonal     what the kernel leaves alone there is known …
  *   something else                           … to be none of ours
  *   … until an op may write there: the same launch to the same place may, since it writes the same
- *   bytes. Nobody waits for a look: it is known at a later occurrence.
+ *   bytes. Nobody waits for a look: it is known at a later occurrence. For as long as
+ *   such attentions come, every op is seen.
  *
  * Of what such a chain holds back the holes are never part: they lie in memory as the program left
  * them.
@@ -26,6 +27,9 @@ enum holes {
 	HOLES_ZERO,
 	HOLES_FILLED,
 };
+
+/* Is anything known that an op might change? */
+bool holes_watch(void);
 
 /* Those of a chain's P, as it would be read now. */
 enum holes holes_of(const struct chain *chain);

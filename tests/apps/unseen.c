@@ -36,6 +36,8 @@ enum filling {
 	LONGS_BEFORE_LENGTHS, /* that are somebody else's */
 	COUNTED_LONGS,	      /* later on, some are 2 */
 	HIDDEN_LATER,	      /* bytes of keys: none of the first sequence */
+	HIDING_ONES,	      /* bytes of keys; later on there are others that hide nothing … */
+	SHOWING_ABOVE,	      /* … or that show nothing */
 	HIDDEN_BYTES,	      /* of pairs */
 	KEPT_FLOATS,	      /* of pairs; later on, some are other numbers */
 	KEPT_CORNER,	      /* the same, in the corner of a larger square of halves */
@@ -91,6 +93,9 @@ static const struct example {
 	{"kept_bytes", "where_keys", KEPT_BYTES, APART, 1},
 	{"near_bytes", "where_near", KEPT_BYTES, APART, 1},
 	{"hidden_later", "hide_keys", HIDDEN_LATER, APART, 1},
+	{"hiding_ones", "hide_ones", HIDING_ONES, APART, 1},
+	{"hiding_near", "hide_near", HIDING_ONES, APART, 1},
+	{"showing_above", "where_above", SHOWING_ABOVE, APART, 1},
 	{"hidden_bytes", "hide_pairs", HIDDEN_BYTES, APART, 1},
 	{"kept_words", "add_ints", KEPT_WORDS, APART, 1},
 	{"kept_longs", "add_words", KEPT_LONGS, APART, 1},
@@ -219,6 +224,12 @@ static void upload_flags(CUdeviceptr to, int r)
 		longs[i] = words[i] = seen && (i < KEYS || r < REPETITIONS - 3);
 		if (example->filling == KEPT_BYTES)
 			flags[i] = longs[i] != 0;
+		if (example->filling == HIDING_ONES || example->filling == SHOWING_ABOVE) {
+			const bool other = r >= REPETITIONS - 3 && i % 7 == 3;
+
+			flags[i] = example->filling == HIDING_ONES ? (other ? 2 : !longs[i])
+								   : (other ? 0x81 : longs[i] != 0);
+		}
 		if (example->filling == HIDDEN_LATER)
 			flags[i] = i >= KEYS && !longs[i] && r < REPETITIONS - 3;
 		if (example->filling == COUNTED_LONGS && r >= REPETITIONS - 3 && i % 7 == 3)

@@ -422,6 +422,47 @@ extern "C" __global__ void hide_keys(__half *x, const unsigned char *m, int colu
 }
 BOTH_WAYS(hide_keys)
 
+static __device__ void hide_by_ones(__half *y, const unsigned char *b, int columns, float hidden)
+{
+	float seen = 0;
+
+	for (int j = threadIdx.x; j < columns; j += 32)
+		seen += b[j] != 1;
+	seen = sum_of_warp(seen);
+	softmax_row(y, seen > 0 ? columns : 0, columns, 0,
+		    [=](int j) { return b[j] == 1 ? hidden : 0.25f * __half2float(y[j]); });
+}
+
+/* The same by 1 alone; rows of which all is hidden are 0, as Megatron has them. */
+extern "C" __global__ void hide_ones(__half *x, const unsigned char *m, int columns, int heads,
+				     int rows)
+{
+	hide_by_ones(x + (long long)blockIdx.x * columns,
+		     m + blockIdx.x / (heads * rows) * columns, columns, -10000);
+}
+BOTH_WAYS(hide_ones)
+
+/* A number that scores get to. */
+extern "C" __global__ void hide_near(__half *x, const unsigned char *m, int columns, int heads,
+				     int rows)
+{
+	hide_by_ones(x + (long long)blockIdx.x * columns,
+		     m + blockIdx.x / (heads * rows) * columns, columns, -500);
+}
+BOTH_WAYS(hide_near)
+
+/* Signed ones show, where they are above 0. */
+extern "C" __global__ void where_above(__half *x, const signed char *m, int columns, int heads,
+				       int rows)
+{
+	__half *y = x + (long long)blockIdx.x * columns;
+	const signed char *b = m + blockIdx.x / (heads * rows) * columns;
+
+	softmax_row(y, columns, columns, 0,
+		    [=](int j) { return b[j] > 0 ? 0.25f * __half2float(y[j]) : -INFINITY; });
+}
+BOTH_WAYS(where_above)
+
 /* [1,1,Sq,Sk] bytes hide. */
 extern "C" __global__ void hide_pairs(__half *x, const unsigned char *m, int columns, int heads,
 				      int rows)

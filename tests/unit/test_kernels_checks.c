@@ -382,6 +382,47 @@ static void test_count_unwritten(void **state)
 	assert_int_equal(left, 2);
 }
 
+/* Above the diagonal a number that is not 0; on it, and below, what neither launch wrote. */
+static void test_count_triangle(void **state)
+{
+	enum { MATRICES = 2, ROWS = 5, COUNT = MATRICES * ROWS * ROWS };
+	static unsigned char first[4 * COUNT], second[4 * COUNT];
+
+	for (int size = 2; size <= 4; size += 2) {
+		uint64_t found = 0;
+		struct triangle_args args = {.first = (uint64_t)(uintptr_t)first,
+					     .matrices = MATRICES,
+					     .result = (uint64_t)(uintptr_t)&found,
+					     .rows = ROWS,
+					     .size = size,
+					     .first_pattern = 0x5a,
+					     .second_pattern = 0xa5};
+
+		memset(first, 0, sizeof(first));
+		for (int n = 0; n < COUNT; n++)
+			if (n % ROWS <= n / ROWS % ROWS)
+				first[n * size] = 9;
+		launch("fashim_count_triangle", 3, INSPECT_THREADS, &args, sizeof(args));
+		assert_int_equal(found, 0);
+		first[(ROWS * ROWS + 1) * size + size - 1] = 1; /* of the second, the first row's */
+		first[(ROWS - 1) * size] = 0x80;
+		launch("fashim_count_triangle", 1, INSPECT_THREADS, &args, sizeof(args));
+		assert_int_equal(found, 2);
+		found = 0;
+		args.second = (uint64_t)(uintptr_t)second;
+		memset(first, 0x5a, sizeof(first));
+		memset(second, 0xa5, sizeof(second));
+		for (int n = 0; n < COUNT; n++)
+			if (n % ROWS <= n / ROWS % ROWS)
+				second[n * size + size - 1] = 7; /* a byte of it is enough */
+		launch("fashim_count_triangle", 3, INSPECT_THREADS, &args, sizeof(args));
+		assert_int_equal(found, 0);
+		memset(second + (COUNT - 1) * size, 0xa5, (size_t)size);
+		launch("fashim_count_triangle", 3, INSPECT_THREADS, &args, sizeof(args));
+		assert_int_equal(found, 1);
+	}
+}
+
 /* ---- slopes ---------------------------------------------------------------------------------- */
 
 /* From an array, in each type, and from none; as many heads as ALiBi's second progression needs. */
@@ -459,11 +500,12 @@ static void test_complement(void **state)
 static void test_flags(void **state)
 {
 	enum { COUNT = 70 };
-	static const int types[] = {ATTN_BOOL, ATTN_I32, ATTN_F64, ATTN_F32, ATTN_F16, ATTN_BF16};
+	static const int types[] = {ATTN_BOOL, ATTN_I32, ATTN_F64, ATTN_F32,
+				    ATTN_F16,  ATTN_BF16, ATTN_ONE, ATTN_I8};
 	static int64_t from[COUNT];
 	static float to[COUNT];
 
-	for (int t = 0; t < 6; t++)
+	for (int t = 0; t < 8; t++)
 		for (int flags = COMPLEMENT_KEEPS; flags <= COMPLEMENT_HIDES; flags++) {
 			const int width = attn_dtype_size(types[t]);
 			struct complement_args args = {.in = (uint64_t)(uintptr_t)from,
@@ -477,6 +519,8 @@ static void test_flags(void **state)
 			memset(from, 0, sizeof(from));
 			for (int n = 0; n < COUNT; n += 3) /* each time another byte of it */
 				((unsigned char *)from)[n * width + n % width] = 1;
+			for (int n = 1; n < COUNT && types[t] >= ATTN_ONE; n += 3)
+				((unsigned char *)from)[n] = types[t] == ATTN_ONE ? 3 : 0xff;
 			launch("fashim_complement", 2, COMPLEMENT_THREADS, &args, sizeof(args));
 			for (int n = 0; n < COUNT; n++)
 				assert_true(
@@ -553,6 +597,7 @@ int main(void)
 		cmocka_unit_test(test_drift_unprepared),
 		cmocka_unit_test(test_find_addresses),
 		cmocka_unit_test(test_count_unwritten),
+		cmocka_unit_test(test_count_triangle),
 		cmocka_unit_test(test_slopes),
 		cmocka_unit_test(test_complement),
 		cmocka_unit_test(test_flags),
