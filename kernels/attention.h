@@ -79,10 +79,10 @@ enum attn_dtype {
 
 ATTN_INLINE int attn_dtype_size(int dtype)
 {
-	return dtype == ATTN_F64			? 8
-	       : dtype == ATTN_F32 || dtype == ATTN_I32 ? 4
+	return dtype == ATTN_F64					     ? 8
+	       : dtype == ATTN_F32 || dtype == ATTN_I32			     ? 4
 	       : dtype == ATTN_BOOL || dtype == ATTN_ONE || dtype == ATTN_I8 ? 1
-							: 2;
+									     : 2;
 }
 
 /* One operand, seen as [B,H,rows,cols] whatever its storage. */
@@ -428,7 +428,7 @@ struct unwritten_args {
 struct triangle_args {
 	uint64_t first, second, matrices;
 	uint64_t result;
-	int32_t rows, size; /* of a matrix; bytes of a number: 2 or 4 */
+	int32_t rows, size;		       /* of a matrix; bytes of a number: 2 or 4 */
 	int32_t first_pattern, second_pattern; /* bytes */
 };
 

@@ -346,7 +346,8 @@ static void add_v(struct chain *chain, const struct op *op)
 		chain->made_by[2] = copies_origin(chain, begin, end);
 }
 
-/* Is what its kernels leave alone of P as a fused kernel takes it to be? In a graph nobody looks. */
+/* Is what its kernels leave alone of P as a fused kernel takes it to be? In a graph nobody looks.
+ */
 static enum holes holes_for(const struct site *site, const struct chain *chain)
 {
 	if (!site->triangle)

@@ -226,8 +226,7 @@ bool extent_step_unknown(const struct function *function)
 
 static bool stays_unknown(const struct function *function)
 {
-	return (unknown_step(function) >= 0 || unknown_step_count == TEXTS) &&
-	       ledger_left() < MUCH;
+	return (unknown_step(function) >= 0 || unknown_step_count == TEXTS) && ledger_left() < MUCH;
 }
 
 /* Is it known now, or not? */

@@ -22,8 +22,9 @@
 #define ASIDE	  0x1p-6 /* of a number, on either side of it */
 #define FILLS	  24	 /* numbers that are tried */
 #define SOME_ROWS 6	 /* that are looked at first */
-#define LOWEST	  8192	 /* below 0 are scores beside which what is hidden is, where rows without a
-			    key are 0 */
+#define LOWEST                                                                                     \
+	8192 /* below 0 are scores beside which what is hidden is, where rows without a            \
+		key are 0 */
 
 static const char refused[] = "the kernels could not be launched again";
 

@@ -111,12 +111,10 @@ static bool run_twice(struct measuring *session, uint64_t counts)
 bool measure_holes(struct measuring *session)
 {
 	const struct chain *chain = session->chain;
-	const uint64_t counts =
-		scratch_get(chain->context, chain->stream, COUNTS, false);
+	const uint64_t counts = scratch_get(chain->context, chain->stream, COUNTS, false);
 	uint64_t *found = (uint64_t *)session->mirrors.host;
-	bool done =
-		counts != 0 && driver.cuMemsetD8Async((CUdeviceptr)counts, 0, COUNTS,
-						      chain->stream) == CUDA_SUCCESS;
+	bool done = counts != 0 && driver.cuMemsetD8Async((CUdeviceptr)counts, 0, COUNTS,
+							  chain->stream) == CUDA_SUCCESS;
 
 	for (int i = 0; i < session->subject_count && done; i++)
 		if (session->subjects[i].length > 0) {
@@ -126,8 +124,8 @@ bool measure_holes(struct measuring *session)
 			done = session->subjects[i].kept != 0;
 		}
 	done = done && run_twice(session, counts) &&
-	       driver.cuMemcpyDtoHAsync_v2(found, (CUdeviceptr)counts, COUNTS,
-					   chain->stream) == CUDA_SUCCESS &&
+	       driver.cuMemcpyDtoHAsync_v2(found, (CUdeviceptr)counts, COUNTS, chain->stream) ==
+		       CUDA_SUCCESS &&
 	       mirrors_await(&session->mirrors);
 	for (int i = 0; i < session->subject_count; i++) {
 		struct subject *subject = &session->subjects[i];

@@ -109,8 +109,8 @@ static bool is_length(const unsigned char *bytes, int64_t keys)
 	return word >= 0 && word <= keys;
 }
 
-const int probe_flag_types[PROBE_WIDTHS] = {ATTN_F64, ATTN_I32,	 ATTN_F32,
-					    ATTN_F16, ATTN_BF16, ATTN_BOOL, ATTN_ONE, ATTN_I8};
+const int probe_flag_types[PROBE_WIDTHS] = {ATTN_F64,  ATTN_I32,  ATTN_F32, ATTN_F16,
+					    ATTN_BF16, ATTN_BOOL, ATTN_ONE, ATTN_I8};
 
 /* Eight bytes, or the last four. */
 static bool are_flags(const unsigned char *bytes, int type, uint64_t count)
@@ -204,15 +204,17 @@ static bool is_row_of(const struct probe *probe, uint64_t bytes, int type)
 static bool look_for_flags(const struct probe *probe, struct probe_input *input, uint64_t room,
 			   uint64_t words, bool blank, bool *perhaps)
 {
+	const uint64_t bytes = flags_prefix(probe, input, room, ATTN_BOOL); /* of whatever kind */
 	bool found = false;
 
 	*perhaps = false;
 	for (int n = 0; n < PROBE_WIDTHS; n++) {
 		const int type = probe_flag_types[n];
 
-		input->flags[n] = is_floating(type)    ? 0
-				  : type == ATTN_ONE || type == ATTN_I8 ? input->flags[n - 1]
-				  : flags_prefix(probe, input, room, type);
+		input->flags[n] = is_floating(type) ? 0
+				  : attn_dtype_size(type) == 1
+					  ? bytes
+					  : flags_prefix(probe, input, room, type);
 		found |= input->flags[n] >= FLAGS_LEAST &&
 			 (input->flags[n] > words ||
 			  (input->flags[n] == words && attn_dtype_size(type) > 1 && !blank));

@@ -43,11 +43,11 @@ struct timing;
 struct value {
 	uint64_t begin, end;   /* whole extent of this version */
 	struct range_set live; /* what of it has not been overwritten or freed: inside these */
-	uint64_t left;	       /* of some of its bytes it has nothing, as its access says (access.h) */
-	bool provisional;      /* a pointer of a kernel without a rule: output or input, of unknown
-				  length,      until the close tells */
-	bool used;	       /* a later op of the chain read it */
-	bool outside;	       /* it turned out to be an input: an operand of the program's own */
+	uint64_t left;	  /* of some of its bytes it has nothing, as its access says (access.h) */
+	bool provisional; /* a pointer of a kernel without a rule: output or input, of unknown
+			     length,      until the close tells */
+	bool used;	  /* a later op of the chain read it */
+	bool outside;	  /* it turned out to be an input: an operand of the program's own */
 };
 
 struct input {

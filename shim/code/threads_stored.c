@@ -110,6 +110,34 @@ bool stored_by_warp(const struct stored *stored, unsigned k, int64_t begin, unsi
 	return true;
 }
 
+bool stored_elsewhere(const struct stored *stored, unsigned k, int64_t begin, int64_t end)
+{
+	int64_t at = begin + LOWEST;
+
+	end += LOWEST;
+	if (stored->patchy[k] ||
+	    !stored->pages[k]) /* as good as, to whoever asks (stored_by_warp) */
+		return true;
+	if (at < 0 || end > (int64_t)PAGES * PAGE)
+		return true;
+	for (int64_t n; at < end; at += n) {
+		const struct stored_page *page = stored->pages[k][at / PAGE];
+		const int64_t word = at % PAGE / 64, bit = at % 64;
+		const int64_t rest = page ? 64 - bit : PAGE - at % PAGE;
+		uint64_t own;
+
+		n = end - at < rest ? end - at : rest;
+		if (page == &all_of_it)
+			return false; /* whoever stored it */
+		if (!page || page->warp[word] != stored->warps)
+			continue;
+		own = page->stored[word] & ~page->earlier[word];
+		if (own & ((n < 64 ? 1ull << n : 0) - 1) << bit)
+			return false;
+	}
+	return true;
+}
+
 /* From `at` on, the first byte before `end` that is stored, or is not; else `end`. */
 static int64_t next(struct stored_page *const *pages, int64_t at, int64_t end, bool is_stored)
 {

@@ -33,6 +33,9 @@ int stored_note(struct stored *stored, unsigned k, int64_t begin, int64_t end);
  * launch: a plain softmax stores exponentials, and divides them by their sum. */
 bool stored_by_warp(const struct stored *stored, unsigned k, int64_t begin, unsigned size);
 
+/* Is no byte of those from `begin` to before `end` stored by it, or by who ran together with it? */
+bool stored_elsewhere(const struct stored *stored, unsigned k, int64_t begin, int64_t end);
+
 /* Did it store anything by that pointer? */
 static inline bool stored_anything(const struct stored *stored, unsigned k)
 {

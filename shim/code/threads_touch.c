@@ -125,13 +125,24 @@ static void widen(int64_t *first, int64_t *beyond, const struct place *place, un
 		*beyond = high + size;
 }
 
-/* Bytes next to each other that lanes store; those of the next block begin where these end, or
- * somewhere else. */
-static int note_stored(struct threads *threads, const struct place *place, int64_t bytes)
+/* Which of the blocks it was whose warp stored what is loaded is not told of several: none may have
+ * been. */
+static int loaded(struct threads *threads, unsigned k, int64_t begin, int64_t end)
+{
+	if (stored_elsewhere(&threads->stored, k, begin, end))
+		return 0;
+	threads->alone = true;
+	return -EAGAIN;
+}
+
+/* Bytes next to each other that lanes store, or load from where the warp stored something; those of
+ * the next block begin where these end, or somewhere else. */
+static int note_row(struct threads *threads, const struct place *place, int64_t bytes, bool stores)
 {
 	const int64_t blocks = threads->blocks;
 	const uint64_t cost =
 		place->pace == bytes ? (uint64_t)(bytes * blocks) / 4096 : (uint64_t)blocks / 8;
+	const int64_t rows = place->pace && place->pace != bytes ? blocks : 1;
 	int error = 0;
 
 	if (bytes == 0)
@@ -140,11 +151,13 @@ static int note_stored(struct threads *threads, const struct place *place, int64
 		return -E2BIG;
 	threads->left -= cost;
 	if (place->pace == bytes)
-		return stored_note(&threads->stored, place->k, place->begin,
-				   place->begin + bytes * blocks);
-	for (int64_t b = 0; b < (place->pace ? blocks : 1) && !error; b++)
-		error = stored_note(&threads->stored, place->k, place->begin + b * place->pace,
-				    place->begin + b * place->pace + bytes);
+		bytes *= blocks;
+	for (int64_t b = 0; b < rows && !error; b++) {
+		const int64_t begin = place->begin + b * place->pace;
+
+		error = stores ? stored_note(&threads->stored, place->k, begin, begin + bytes)
+			       : loaded(threads, place->k, begin, begin + bytes);
+	}
 	return error;
 }
 
@@ -155,12 +168,13 @@ int threads_touch(struct threads *threads, const struct thread_op *op, uint32_t 
 	const unsigned size = sizes[op_bits(op, 73, 3)];
 	const bool stores = op->opcode == STG;
 	struct place places[LANES], row = {0};
-	int64_t bytes = 0; /* of the row that lanes store together */
+	int64_t bytes = 0; /* of the row that lanes touch together */
 	int error = size ? places_of(threads, op, mask, places) : -EINVAL;
 
 	for (int l = 0; l < LANES && !error; l++) {
 		const struct place place = places[l];
 		struct threads_extent *extent;
+		bool again = false;
 
 		if (!(mask >> l & 1))
 			continue;
@@ -173,12 +187,8 @@ int threads_touch(struct threads *threads, const struct thread_op *op, uint32_t 
 			continue;
 		}
 		if (!stores && !place.strays && stored_anything(&threads->stored, place.k)) {
-			/* Which of the blocks it was whose warp stored it is not told. */
-			if (threads->witnesses > 1) {
-				threads->alone = true;
-				return -EAGAIN;
-			}
-			if (stored_by_warp(&threads->stored, place.k, place.begin, size))
+			again = threads->witnesses > 1;
+			if (!again && stored_by_warp(&threads->stored, place.k, place.begin, size))
 				continue;
 		}
 		extent = &threads->extent[place.k];
@@ -195,16 +205,16 @@ int threads_touch(struct threads *threads, const struct thread_op *op, uint32_t 
 			*(stores ? &extent->strays_writing : &extent->strays_reading) = true;
 		else if (stores && unsure >> l & 1)
 			threads->stored.perhaps[place.k] = true;
-		if (place.strays || !stores || unsure >> l & 1)
+		if (place.strays || (stores ? unsure >> l & 1 : !again))
 			continue;
 		if (bytes && place.k == row.k && place.pace == row.pace &&
 		    place.begin == row.begin + bytes) {
 			bytes += size;
 			continue;
 		}
-		error = note_stored(threads, &row, bytes);
+		error = note_row(threads, &row, bytes, stores);
 		row = place;
 		bytes = size;
 	}
-	return error ? error : note_stored(threads, &row, bytes);
+	return error ? error : note_row(threads, &row, bytes, stores);
 }

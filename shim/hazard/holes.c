@@ -13,19 +13,20 @@
 #define HOLES	 64    /* as many layers as a model has that is called so, and some more */
 
 static struct kept {
-	uint64_t begin, end;  /* of P; 0: free, or only waited for */
-	uint64_t left;	      /* the launch that leaves holes there, as one number */
-	uint64_t used;	      /* the larger, the later */
-	CUcontext context;    /* of the look */
-	CUevent under_way;    /* its end; NULL: it has ended, */
-	enum holes found;     /* … with this */
+	uint64_t begin, end; /* of P; 0: free, or only waited for */
+	uint64_t left;	     /* the launch that leaves holes there, as one number */
+	uint64_t used;	     /* the larger, the later */
+	CUcontext context;   /* of the look */
+	CUevent under_way;   /* its end; NULL: it has ended, */
+	enum holes found;    /* … with this */
 } kept[HOLES];
-static int kept_count;	      /* of those that are not free */
-static uint64_t *counts;      /* pinned, one for each */
-static CUcontext counts_of;   /* the context that takes it along when it goes */
-static unsigned since;	      /* ops since anybody asked */
+static int kept_count;	    /* of those that are not free */
+static uint64_t *counts;    /* pinned, one for each */
+static CUcontext counts_of; /* the context that takes it along when it goes */
+static unsigned since;	    /* ops since anybody asked */
 
-/* ---- what was found --------------------------------------------------------------------------- */
+/* ---- what was found ---------------------------------------------------------------------------
+ */
 
 static void forget(struct kept *k)
 {
@@ -101,7 +102,8 @@ enum holes holes_of(const struct chain *chain)
 	return k->end ? k->found : HOLES_UNKNOWN;
 }
 
-/* ---- launches that leave some ----------------------------------------------------------------- */
+/* ---- launches that leave some -----------------------------------------------------------------
+ */
 
 /* Equal for the same kernel on the same grid that is told the same but for where things lie. */
 static uint64_t launch_number(const struct function *function, const unsigned grid[3],
@@ -149,12 +151,13 @@ void holes_tell(const struct sight *sight)
 		    access->pointer != access->begin || !access->bounded ||
 		    !is_known(access->pointer))
 			continue;
-		access->left = launch_number(sight->function, launch->grid, launch->block,
-					     sight->params);
+		access->left =
+			launch_number(sight->function, launch->grid, launch->block, sight->params);
 	}
 }
 
-/* ---- looking ---------------------------------------------------------------------------------- */
+/* ---- looking ----------------------------------------------------------------------------------
+ */
 
 /* NULL: all are under way, or there is no memory. */
 static struct kept *place_for(CUcontext context)
@@ -236,7 +239,8 @@ void holes_look(struct chain *chain)
 	driver_leave(&here);
 }
 
-/* ---- forgetting ------------------------------------------------------------------------------- */
+/* ---- forgetting -------------------------------------------------------------------------------
+ */
 
 static void guard(uint64_t begin, uint64_t end, uint64_t left)
 {

@@ -8,7 +8,8 @@
 
 static const char *dtype_name(int dtype)
 {
-	static const char *const names[] = {"f16", "bf16", "f32", "bool", "f64", "i32", "one", "i8"};
+	static const char *const names[] = {"f16", "bf16", "f32", "bool",
+					    "f64", "i32",  "one", "i8"};
 
 	return dtype >= 0 && dtype < ATTN_DTYPE_COUNT ? names[dtype] : "?";
 }

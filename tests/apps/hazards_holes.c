@@ -168,7 +168,8 @@ CASE(lower_layers, layers())
 CASE(lower_ones, ones())
 
 const struct hazard hazards_holes[] = {
-	ONCE(lower_triangle, "softmax writes P up to the diagonal alone, which is read now and then"),
+	ONCE(lower_triangle,
+	     "softmax writes P up to the diagonal alone, which is read now and then"),
 	ONCE(lower_unseen, "… and nobody reads it"),
 	ONCE(lower_filled, "… and all of it is filled before"),
 	ONCE(lower_filled_one, "… and one number above the diagonal is"),

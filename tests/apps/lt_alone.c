@@ -41,16 +41,16 @@ static void lay(cublasLtMatrixLayout_t *layout, cudaDataType type, cublasOperati
 					 (uint64_t)(across ? rows : cols), ld));
 	CHECK(cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
 					       sizeof(count)));
-	CHECK(cublasLtMatrixLayoutSetAttribute(
-		*layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof(apart)));
+	CHECK(cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+					       &apart, sizeof(apart)));
 }
 
 cublasStatus_t CUBLASWINAPI cublasGemmStridedBatchedEx(
-	cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int columns,
-	int k, const void *alpha, const void *a, cudaDataType atype, int lda, long long stridea,
-	const void *b, cudaDataType btype, int ldb, long long strideb, const void *beta, void *c,
-	cudaDataType ctype, int ldc, long long stridec, int count, cublasComputeType_t compute,
-	cublasGemmAlgo_t algo)
+	cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m,
+	int columns, int k, const void *alpha, const void *a, cudaDataType atype, int lda,
+	long long stridea, const void *b, cudaDataType btype, int ldb, long long strideb,
+	const void *beta, void *c, cudaDataType ctype, int ldc, long long stridec, int count,
+	cublasComputeType_t compute, cublasGemmAlgo_t algo)
 {
 	cublasLtMatrixLayout_t layout[3];
 	cublasLtMatmulDesc_t desc;
@@ -64,8 +64,8 @@ cublasStatus_t CUBLASWINAPI cublasGemmStridedBatchedEx(
 	lay(&layout[0], atype, transa, m, k, lda, stridea, count);
 	lay(&layout[1], btype, transb, k, columns, ldb, strideb, count);
 	lay(&layout[2], ctype, CUBLAS_OP_N, m, columns, ldc, stridec, count);
-	CHECK(cublasLtMatmul((cublasLtHandle_t)handle, desc, alpha, a, layout[0], b, layout[1], beta,
-			     c, layout[2], c, layout[2], NULL, NULL, 0, queue));
+	CHECK(cublasLtMatmul((cublasLtHandle_t)handle, desc, alpha, a, layout[0], b, layout[1],
+			     beta, c, layout[2], c, layout[2], NULL, NULL, 0, queue));
 	for (int i = 0; i < 3; i++)
 		CHECK(cublasLtMatrixLayoutDestroy(layout[i]));
 	CHECK(cublasLtMatmulDescDestroy(desc));

@@ -12,7 +12,8 @@
 
 const char *meaning_dtype(int dtype)
 {
-	static const char *const names[] = {"f16", "bf16", "f32", "bool", "f64", "i32", "one", "i8"};
+	static const char *const names[] = {"f16", "bf16", "f32", "bool",
+					    "f64", "i32",  "one", "i8"};
 
 	return dtype >= 0 && dtype < ATTN_DTYPE_COUNT ? names[dtype] : "?";
 }

@@ -500,7 +500,7 @@ static void test_complement(void **state)
 static void test_flags(void **state)
 {
 	enum { COUNT = 70 };
-	static const int types[] = {ATTN_BOOL, ATTN_I32, ATTN_F64, ATTN_F32,
+	static const int types[] = {ATTN_BOOL, ATTN_I32,  ATTN_F64, ATTN_F32,
 				    ATTN_F16,  ATTN_BF16, ATTN_ONE, ATTN_I8};
 	static int64_t from[COUNT];
 	static float to[COUNT];
