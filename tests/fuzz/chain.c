@@ -472,6 +472,8 @@ static void be_odd(struct chain *c)
 	c->odd_value = values[below(&c->rng, 3)];
 	if (c->odd == ODD_V && site_hides_tiles(c->site))
 		c->odd = ODD_Q;
+	if (c->site->layout == INTERLEAVED && site_hides_tiles(c->site))
+		c->odd = NO_ODD; /* Q is all three of them */
 }
 
 void chain_plan(struct chain *c, const struct site *z, int number, int nth, bool learned)
