@@ -285,7 +285,8 @@ static void test_asks_once(void **state)
 	assert_int_equal(told, 2);
 }
 
-/* What can't be afforded waits, and a step that had to stays unknown as one. */
+/* What can't be afforded waits, and a step that had to stays unknown as one until there is more than
+ * a site takes; then it is known for good. */
 static void test_later(void **state)
 {
 	struct sight sight;
@@ -298,11 +299,19 @@ static void test_later(void **state)
 	assert_int_equal(list.item[0].grade, GRADE_UNKNOWN);
 	sight = launch_of("strided", O, X, Y, 250);
 	assert_false(extent_refine(&sight, true, false));
-	affords = UINT64_MAX;
+	assert_true(extent_step_unknown(sight.function));
+	affords = 50000000; /* enough, for another */
 	sight = launch_of("strided", O, X, Y, 250);
 	assert_false(extent_refine(&sight, true, false));
 	assert_true(extent_refine(&sight, false, false));
 	assert_access(0, ACCESS_WRITE, O, O + 1000, true);
+	affords = UINT64_MAX;
+	sight = launch_of("strided", O, X, Y, 250);
+	assert_true(extent_refine(&sight, true, false));
+	assert_false(extent_step_unknown(sight.function));
+	affords = 0;
+	sight = launch_of("strided", O, X, Y, 250);
+	assert_true(extent_refine(&sight, true, false));
 }
 
 /* What does not follow from the parameters stays unknown, all of it. */
