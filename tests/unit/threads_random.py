@@ -62,7 +62,13 @@ class Kernel:
             self.names.append("j")
         if self.rng.random() < 0.7:
             yield f"if ({self.condition(1)})"
-        yield f"o[{self.place()}] = x[{self.place()}];"
+        if self.rng.random() < 0.6:
+            yield f"o[{self.place()}] = x[{self.place()}];"
+        else:  # what was stored, or lies beside it, is loaded
+            at = self.place()
+            yield f"{{ const long at = {at};"
+            yield f"o[at] = x[{self.place()}];"
+            yield f"o[at + {pick(['0', '1', '32', '4096', 'm'])}] += o[{pick(['at', 'at + 1', 'at + 32', 'at + n', self.place()])}]; }}"
         yield "}"
 
 
