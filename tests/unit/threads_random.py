@@ -68,7 +68,8 @@ class Kernel:
             at = self.place()
             yield f"{{ const long at = {at};"
             yield f"o[at] = x[{self.place()}];"
-            yield f"o[at + {pick(['0', '1', '32', '4096', 'm'])}] += o[{pick(['at', 'at + 1', 'at + 32', 'at + n', self.place()])}]; }}"
+            to, source = pick(["0", "1", "32", "4096", "m"]), pick(["at", "at + 1", "at + 32", "at + n", self.place()])
+            yield f"o[at + {to}] += o[{source}]; }}"
         yield "}"
 
 
