@@ -285,8 +285,8 @@ static void test_asks_once(void **state)
 	assert_int_equal(told, 2);
 }
 
-/* What can't be afforded waits, and a step that had to stays unknown as one until there is more than
- * a site takes; then it is known for good. */
+/* What can't be afforded waits, and a step that had to stays unknown as one until there is more
+ * than a site takes; then it is known for good. */
 static void test_later(void **state)
 {
 	struct sight sight;
