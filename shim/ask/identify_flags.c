@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Masks of zeros and ones, of which any value but 0 must count as one, or of bytes 1 alone, or
- * those above 0. Whether what lies there is
- * one only the kernels know: lengths, and numbers that are added, may be zeros and ones as well.
- * Where scores are all the same, flags at random show by which keys are left what they are of and
- * which of both hides. What a hidden key's score becomes decides rows that see nothing, and rows
- * whose scores are lower still: these are made, on either side of each number that it may be.
+ * those above 0. Whether what lies there is one only the kernels know: lengths, and numbers that
+ * are added, may be zeros and ones as well. Where scores are all the same, flags at random show by
+ * which keys are left what they are of and which of both hides. What a hidden key's score becomes
+ * decides rows that see nothing, and rows whose scores are lower still: these are made, on either
+ * side of each number that it may be.
  */
 #include "shim/ask/identify_parts.h"
 
@@ -22,9 +22,7 @@
 #define ASIDE	  0x1p-6 /* of a number, on either side of it */
 #define FILLS	  24	 /* numbers that are tried */
 #define SOME_ROWS 6	 /* that are looked at first */
-#define LOWEST                                                                                     \
-	8192 /* below 0 are scores beside which what is hidden is, where rows without a            \
-		key are 0 */
+#define LOWEST	  8192	 /* below 0: scores that are seen beside hidden ones */
 
 static const char refused[] = "the kernels could not be launched again";
 
