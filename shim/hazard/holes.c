@@ -91,6 +91,14 @@ bool holes_watch(void)
 	return kept_count > 0;
 }
 
+bool holes_near(uint64_t begin, uint64_t end)
+{
+	for (int i = 0; i < HOLES && kept_count; i++)
+		if (kept[i].end && range_overlap(begin, end, kept[i].begin, kept[i].end))
+			return true;
+	return false;
+}
+
 enum holes holes_of(const struct chain *chain)
 {
 	const struct value *p = &chain->values[chain->p_value];
@@ -107,13 +115,15 @@ enum holes holes_of(const struct chain *chain)
 
 /* Equal for the same kernel on the same grid that is told the same but for where things lie. */
 static uint64_t launch_number(const struct function *function, const unsigned grid[3],
-			      const unsigned block[3], const unsigned char *params)
+			      const unsigned block[3], unsigned shared_bytes,
+			      const unsigned char *params)
 {
 	uint64_t number = hash_mix(0x686f6c6573, function->id), word, begin, end;
 	unsigned at;
 
 	number = hash_bytes(number, grid, 3 * sizeof(*grid));
 	number = hash_bytes(number, block, 3 * sizeof(*block));
+	number = hash_mix(number, shared_bytes);
 	for (unsigned i = 0; i < function->param_count; i++) {
 		unsigned from = function->param_offset[i];
 		const unsigned beyond = from + function->param_size[i];
@@ -151,8 +161,8 @@ void holes_tell(const struct sight *sight)
 		    access->pointer != access->begin || !access->bounded ||
 		    !is_known(access->pointer))
 			continue;
-		access->left =
-			launch_number(sight->function, launch->grid, launch->block, sight->params);
+		access->left = launch_number(sight->function, launch->grid, launch->block,
+					     launch->shared_bytes, sight->params);
 	}
 }
 
@@ -218,7 +228,8 @@ void holes_look(struct chain *chain)
 	struct triangle_args args;
 	struct kept *k;
 
-	p->left = launch_number(step->function, step->grid, step->block, step->params);
+	p->left = launch_number(step->function, step->grid, step->block, step->shared_bytes,
+				step->params);
 	if (find(p) || !chain_triangle(chain, &args) || !driver_enter(&here, chain->context))
 		return;
 	since = 0;

@@ -114,13 +114,14 @@ static void add_to_it(struct bench *b, int r)
 	(void)r;
 }
 
-static void layers(void)
+/* `among`: behind each a kernel writes to the memory that they share, beside them. */
+static void layers(bool among)
 {
 	CUdeviceptr room = 0, p;
 	struct bench b;
 
 	open_lower(&b);
-	room = app_alloc(LAYERS * 2 * b.scores);
+	room = app_alloc((LAYERS + 1) * 2 * b.scores);
 	CHECK(cuMemsetD16(room, 0, LAYERS * b.scores));
 	for (int r = 0; r < REPETITIONS; r++)
 		for (int n = 0; n < LAYERS; n++) {
@@ -129,6 +130,9 @@ static void layers(void)
 			make_p(&b, p);
 			app_context(&b.app, b.shape, p, b.t.v, b.t.o);
 			observe_o(&b, &b.t, 10 * r + n);
+			if (among)
+				app_scale(&b.app, room + (CUdeviceptr)LAYERS * 2 * b.scores,
+					  b.t.o, 0.5f, b.n);
 			if (late(r) && n == 1)
 				app_observe(&b.report, "P", r, p, b.scores);
 		}
@@ -164,7 +168,8 @@ CASE(lower_digest, with(nothing, nothing, digest))
 CASE(lower_other, with(other_there, nothing, nothing))
 CASE(lower_other_behind, with(nothing, nothing, other_there))
 CASE(lower_edited, with(nothing, add_to_it, look))
-CASE(lower_layers, layers())
+CASE(lower_layers, layers(false))
+CASE(lower_among, layers(true))
 CASE(lower_ones, ones())
 
 const struct hazard hazards_holes[] = {
@@ -183,6 +188,7 @@ const struct hazard hazards_holes[] = {
 	ONCE(lower_other_behind, "… and is put there behind it"),
 	ONCE(lower_edited, "… and it is doubled before the product"),
 	ONCE(lower_layers, "… in as many places as there are layers"),
+	ONCE(lower_among, "… and something else is made in the memory that they share"),
 	ONCE(lower_ones, "… and beyond are ones"),
 	{0},
 };
