@@ -194,7 +194,7 @@ static const char *add_part(struct graph_copy *copy, struct graph_row *row,
 		return "comparison";
 	*chain = *record->chain;
 	*part = (struct part){.site = record->site, .number = record->number};
-	if (proof.outlives && blas_prepare(chain->steps[0].gemm.library, chain->context))
+	if (proof.outlives && blas_prepare(&chain->steps[0].gemm, chain->context))
 		return "cublas";
 	if (!graph_saved_place(&copy->saved, chain, proof.saved, stream))
 		return "scratch";

@@ -57,10 +57,10 @@ static bool inputs_lost(const struct chain *chain)
 	return false;
 }
 
-int learning_prepare(CUcontext context, const struct library *library)
+int learning_prepare(CUcontext context, const struct op_gemm *first)
 {
 	const int kernels = fused_prepare(context);
-	const int products = config()->mode == MODE_REPLACE ? blas_prepare(library, context) : 0;
+	const int products = config()->mode == MODE_REPLACE ? blas_prepare(first, context) : 0;
 
 	return kernels ? kernels : products;
 }
@@ -82,7 +82,7 @@ static int prepare(const struct chain *chain)
 
 	if (!driver_enter(&here, chain->context))
 		return -EIO;
-	error = learning_prepare(chain->context, chain->steps[0].gemm.library);
+	error = learning_prepare(chain->context, &chain->steps[0].gemm);
 	driver_leave(&here);
 	return error;
 }

@@ -9,9 +9,10 @@
 
 #include "shim/chain/chain.h"
 
-/* Kernels, and the means to run deferred steps again, are made ready while nothing depends on them;
- * the context is current. 0; -EAGAIN: they are asked for (ahead.h); or why they cannot be had. */
-int learning_prepare(CUcontext context, const struct library *library);
+/* Kernels, and the means to run deferred steps, which begin with that product, again, are made
+ * ready while nothing depends on them; the context is current. 0; -EAGAIN: they are asked for
+ * (ahead.h); or why they cannot be had. */
+int learning_prepare(CUcontext context, const struct op_gemm *first);
 
 /* A step was added to the chain: may it be attention, then what a comparison needs is asked for, so
  * that it is there when the chain is closed (ahead.h). */

@@ -161,7 +161,7 @@ static bool may_defer(const struct op *op, struct site_set *set)
 			     : !site_early(&op->gemm) && site_candidates(set, &op->gemm)) &&
 	       selected(set) && occurrence_watchable(op) &&
 	       (uint64_t)(op->gemm.m * op->gemm.n * op->gemm.batch) >= config()->minimum &&
-	       !learning_prepare(op->context, op->gemm.library);
+	       !learning_prepare(op->context, &op->gemm);
 }
 
 /* Is it followed although no site is known that it could be one of? Which that is shows when it

@@ -210,7 +210,7 @@ static bool may_run_later(const struct op *op)
 
 	if (!driver_enter(&here, op->context))
 		return false;
-	ready = !blas_prepare(op->gemm.library, op->context);
+	ready = !blas_prepare(&op->gemm, op->context);
 	driver_leave(&here);
 	return ready;
 }

@@ -10,14 +10,18 @@
 #include <stdlib.h>
 
 #include "shim/base/half.h"
+#include "shim/base/hash.h"
 #include "shim/gpu/ahead.h"
 #include "shim/gpu/blas_lt.h"
 #include "shim/op/gemm.h"
 #include "shim/real/library.h"
 
+#define TAKEN 64
+
 struct blas_handle {
 	void *handle;
-	bool lt; /* of libcublasLt: libcublas was not there when it was made */
+	bool lt;	       /* of libcublasLt: libcublas was not there when it was made */
+	uint64_t taken[TAKEN]; /* lt: products that the library said it can run, by number */
 };
 
 static int create(const void *library, struct blas_handle *made)
@@ -34,7 +38,7 @@ static int create(const void *library, struct blas_handle *made)
 /* Without the flow lock, that is: who has the loader's may be waiting for it. */
 static int create_handle(const void *library, void **made)
 {
-	struct blas_handle *handle = malloc(sizeof(*handle));
+	struct blas_handle *handle = calloc(1, sizeof(*handle));
 	int error;
 
 	if (!handle)
@@ -48,11 +52,39 @@ static int create_handle(const void *library, void **made)
 	return error;
 }
 
-int blas_prepare(const struct library *library, CUcontext context)
+/* The same for products that differ in where their operands lie, and in their scalars. */
+static uint64_t number_of(const struct op_gemm *gemm)
 {
-	void *handle;
+	const int64_t words[] = {gemm->transa,	 gemm->transb,	 gemm->m,	gemm->n,
+				 gemm->k,	 gemm->atype,	 gemm->btype,	gemm->ctype,
+				 gemm->lda,	 gemm->ldb,	 gemm->ldc,	gemm->stride_a,
+				 gemm->stride_b, gemm->stride_c, gemm->batch,	gemm->run,
+				 gemm->inner_a,	 gemm->inner_b,	 gemm->inner_c, gemm->compute_type};
 
-	return ahead_get(&handle, context, library, create_handle);
+	return hash_bytes(0x74616b656e, words, sizeof(words)) | 1;
+}
+
+/* Asked once for each kind of product. */
+static bool takes(struct blas_handle *ours, const struct op_gemm *gemm)
+{
+	const uint64_t number = number_of(gemm);
+	uint64_t *known = &ours->taken[number / 2 % TAKEN];
+
+	if (*known != number && blas_lt_takes(ours->handle, gemm))
+		*known = number;
+	return *known == number;
+}
+
+int blas_prepare(const struct op_gemm *gemm, CUcontext context)
+{
+	struct blas_handle *ours;
+	void *made;
+	const int error = ahead_get(&made, context, gemm->library, create_handle);
+
+	if (error)
+		return error;
+	ours = made;
+	return !ours->lt || takes(ours, gemm) ? 0 : -EIO;
 }
 
 static uint64_t bytes_between(int64_t stride, cudaDataType type)

@@ -10,13 +10,12 @@
 
 #include "shim/op/op.h"
 
-/* The handle for this library and context ahead of need. 0; -EAGAIN: it is asked for (ahead.h);
- * -EIO.
- */
-int blas_prepare(const struct library *library, CUcontext context);
+/* The handle for the product's library and the context ahead of need. 0; -EAGAIN: it is asked for
+ * (ahead.h); -EIO: there is none, or the library has no way to run the product. */
+int blas_prepare(const struct op_gemm *gemm, CUcontext context);
 
 /* Runs the product on `stream` with other operand addresses. 0 or -EIO: also where blas_prepare()
- * never said 0 for its library and context. Nothing is held back before it did. */
+ * never said 0 for such a product in this context. Nothing is held back before it did. */
 int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uint64_t a, uint64_t b,
 	     uint64_t c);
 

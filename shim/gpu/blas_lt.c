@@ -52,6 +52,12 @@ int blas_lt_create(const struct library *library, void **made)
 		       : -EIO;
 }
 
+/* A product in the library's words. */
+struct product {
+	cublasLtMatmulDescOpaque_t desc;
+	cublasLtMatrixLayoutOpaque_t a, b, c;
+};
+
 /* `count` matrices of rows x cols as they lie, `stride` elements apart. */
 static bool lay(const struct functions *f, cublasLtMatrixLayoutOpaque_t *layout, cudaDataType type,
 		int64_t rows, int64_t cols, int64_t ld, int64_t count, int64_t stride)
@@ -64,77 +70,102 @@ static bool lay(const struct functions *f, cublasLtMatrixLayoutOpaque_t *layout,
 			      sizeof(stride));
 }
 
-static bool prefer(const struct functions *f, cublasLtMatmulPreferenceOpaque_t *preference,
-		   const uint64_t address[3])
+static bool sums_in_half(const struct op_gemm *gemm)
+{
+	return gemm->compute_type == CUBLAS_COMPUTE_16F ||
+	       gemm->compute_type == CUBLAS_COMPUTE_16F_PEDANTIC;
+}
+
+/* One run of it, where its entries come in runs. */
+static bool describe(const struct functions *f, struct product *product, const struct op_gemm *gemm)
+{
+	const int32_t transa = gemm->transa, transb = gemm->transb;
+	const bool in_runs = gemm->run > 1;
+	const int64_t count = in_runs ? gemm->run : gemm->batch;
+
+	return !f->desc_init(&product->desc, sizeof(product->desc),
+			     (cublasComputeType_t)gemm->compute_type,
+			     sums_in_half(gemm) ? CUDA_R_16F : CUDA_R_32F) &&
+	       !f->desc_set(&product->desc, CUBLASLT_MATMUL_DESC_TRANSA, &transa, sizeof(transa)) &&
+	       !f->desc_set(&product->desc, CUBLASLT_MATMUL_DESC_TRANSB, &transb, sizeof(transb)) &&
+	       lay(f, &product->a, gemm->atype, transa ? gemm->k : gemm->m,
+		   transa ? gemm->m : gemm->k, gemm->lda, count,
+		   in_runs ? gemm->inner_a : gemm->stride_a) &&
+	       lay(f, &product->b, gemm->btype, transb ? gemm->n : gemm->k,
+		   transb ? gemm->k : gemm->n, gemm->ldb, count,
+		   in_runs ? gemm->inner_b : gemm->stride_b) &&
+	       lay(f, &product->c, gemm->ctype, gemm->m, gemm->n, gemm->ldc, count,
+		   in_runs ? gemm->inner_c : gemm->stride_c);
+}
+
+/* What the library thinks best for operands that are aligned to as many bytes, A, B and C. */
+static bool find(const struct functions *f, void *handle, struct product *product,
+		 const uint32_t aligned[3], cublasLtMatmulHeuristicResult_t *best)
 {
 	static const cublasLtMatmulPreferenceAttributes_t attribute[4] = {
 		CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
 		CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
 		CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
 		CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+	cublasLtMatmulPreferenceOpaque_t preference;
+	int found = 0;
 
-	if (f->preference_init(preference, sizeof(*preference)))
+	if (f->preference_init(&preference, sizeof(preference)))
 		return false;
-	for (int i = 0; i < 4; i++) {
-		const uint64_t at = address[i < 2 ? i : 2] | ALIGNED;
-		const uint32_t aligned = (uint32_t)(at & -at);
-
-		if (f->preference_set(preference, attribute[i], &aligned, sizeof(aligned)))
+	for (int i = 0; i < 4; i++)
+		if (f->preference_set(&preference, attribute[i], &aligned[i < 2 ? i : 2],
+				      sizeof(*aligned)))
 			return false;
-	}
-	return true;
+	return !f->find(handle, &product->desc, &product->a, &product->b, &product->c, &product->c,
+			&preference, 1, best, &found) &&
+	       found > 0;
+}
+
+bool blas_lt_takes(void *handle, const struct op_gemm *gemm)
+{
+	/* Wherever its operands lie, they are aligned to their elements. */
+	const uint32_t aligned[3] = {(uint32_t)bytes_of_cuda(gemm->atype),
+				     (uint32_t)bytes_of_cuda(gemm->btype),
+				     (uint32_t)bytes_of_cuda(gemm->ctype)};
+	cublasLtMatmulHeuristicResult_t best;
+	struct product product;
+	struct functions f;
+
+	return functions_of(gemm->library, &f) && describe(&f, &product, gemm) &&
+	       find(&f, handle, &product, aligned, &best);
 }
 
 int blas_lt_run(void *handle, const struct op_gemm *gemm, CUstream stream, uint64_t a, uint64_t b,
 		uint64_t c)
 {
-	const bool half = gemm->compute_type == CUBLAS_COMPUTE_16F ||
-			  gemm->compute_type == CUBLAS_COMPUTE_16F_PEDANTIC;
 	const float alpha32 = (float)gemm->alpha, beta32 = (float)gemm->beta;
 	const uint16_t alpha16 = half_bits(alpha32), beta16 = half_bits(beta32);
+	const bool half = sums_in_half(gemm);
 	const void *alpha = half ? (const void *)&alpha16 : &alpha32;
 	const void *beta = half ? (const void *)&beta16 : &beta32;
-	const int32_t transa = gemm->transa, transb = gemm->transb;
 	const int64_t count = gemm->run > 1 ? gemm->run : gemm->batch;
-	const bool in_runs = gemm->run > 1;
-	const uint64_t start[3] = {a, b, c};
 	const uint64_t step[3] = {(uint64_t)(gemm->stride_a * bytes_of_cuda(gemm->atype)),
 				  (uint64_t)(gemm->stride_b * bytes_of_cuda(gemm->btype)),
 				  (uint64_t)(gemm->stride_c * bytes_of_cuda(gemm->ctype))};
-	cublasLtMatmulPreferenceOpaque_t preference;
-	cublasLtMatrixLayoutOpaque_t layout[3];
+	uint64_t at[3] = {a, b, c};
 	cublasLtMatmulHeuristicResult_t best;
-	cublasLtMatmulDescOpaque_t desc;
+	struct product product;
 	struct functions f;
-	int found = 0;
 
-	if (!functions_of(gemm->library, &f) ||
-	    f.desc_init(&desc, sizeof(desc), (cublasComputeType_t)gemm->compute_type,
-			half ? CUDA_R_16F : CUDA_R_32F) ||
-	    f.desc_set(&desc, CUBLASLT_MATMUL_DESC_TRANSA, &transa, sizeof(transa)) ||
-	    f.desc_set(&desc, CUBLASLT_MATMUL_DESC_TRANSB, &transb, sizeof(transb)) ||
-	    !lay(&f, &layout[0], gemm->atype, transa ? gemm->k : gemm->m,
-		 transa ? gemm->m : gemm->k, gemm->lda, count,
-		 in_runs ? gemm->inner_a : gemm->stride_a) ||
-	    !lay(&f, &layout[1], gemm->btype, transb ? gemm->n : gemm->k,
-		 transb ? gemm->k : gemm->n, gemm->ldb, count,
-		 in_runs ? gemm->inner_b : gemm->stride_b) ||
-	    !lay(&f, &layout[2], gemm->ctype, gemm->m, gemm->n, gemm->ldc, count,
-		 in_runs ? gemm->inner_c : gemm->stride_c))
+	if (!functions_of(gemm->library, &f) || !describe(&f, &product, gemm))
 		return -EIO;
 	for (int64_t done = 0; done < gemm->batch; done += count) {
-		const uint64_t runs = (uint64_t)(done / count);
-		const uint64_t at[3] = {start[0] + runs * step[0], start[1] + runs * step[1],
-					start[2] + runs * step[2]};
+		uint32_t aligned[3];
 
-		if (!prefer(&f, &preference, at) ||
-		    f.find(handle, &desc, &layout[0], &layout[1], &layout[2], &layout[2],
-			   &preference, 1, &best, &found) ||
-		    found < 1 ||
-		    f.run(handle, &desc, alpha, (const void *)at[0], &layout[0],
-			  (const void *)at[1], &layout[1], beta, (const void *)at[2], &layout[2],
-			  (void *)at[2], &layout[2], &best.algo, NULL, 0, (cudaStream_t)stream))
+		for (int i = 0; i < 3; i++)
+			aligned[i] = (uint32_t)((at[i] | ALIGNED) & -(at[i] | ALIGNED));
+		if (!find(&f, handle, &product, aligned, &best) ||
+		    f.run(handle, &product.desc, alpha, (const void *)at[0], &product.a,
+			  (const void *)at[1], &product.b, beta, (const void *)at[2], &product.c,
+			  (void *)at[2], &product.c, &best.algo, NULL, 0, (cudaStream_t)stream))
 			return -EIO;
+		for (int i = 0; i < 3; i++)
+			at[i] += step[i];
 	}
 	return 0;
 }

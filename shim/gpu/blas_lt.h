@@ -12,6 +12,9 @@
 /* A handle of our own. 0 or -EIO. */
 int blas_lt_create(const struct library *library, void **made);
 
+/* Does the library have a way to run such a product without a workspace, wherever it lies? */
+bool blas_lt_takes(void *handle, const struct op_gemm *gemm);
+
 /* 0 or -EIO. */
 int blas_lt_run(void *handle, const struct op_gemm *gemm, CUstream stream, uint64_t a, uint64_t b,
 		uint64_t c);

@@ -65,9 +65,9 @@ ANSWER(int, blas_version, 130000, const struct library *library)
 
 /* ---- shim/gpu/blas.c */
 
-int blas_prepare(const struct library *library, CUcontext context)
+int blas_prepare(const struct op_gemm *gemm, CUcontext context)
 {
-	return library && library == below.no_handle ? -EAGAIN : 0;
+	return gemm->library && gemm->library == below.no_handle ? -EAGAIN : 0;
 }
 
 int blas_run(const struct op_gemm *gemm, CUcontext context, CUstream stream, uint64_t a, uint64_t b,
