@@ -131,8 +131,8 @@ static void layers(bool among)
 			app_context(&b.app, b.shape, p, b.t.v, b.t.o);
 			observe_o(&b, &b.t, 10 * r + n);
 			if (among)
-				app_scale(&b.app, room + (CUdeviceptr)LAYERS * 2 * b.scores,
-					  b.t.o, 0.5f, b.n);
+				app_scale(&b.app, room + (CUdeviceptr)LAYERS * 2 * b.scores, b.t.o,
+					  0.5f, b.n);
 			if (late(r) && n == 1)
 				app_observe(&b.report, "P", r, p, b.scores);
 		}
