@@ -98,6 +98,7 @@ struct chain {
 	bool met;	   /* watched: an op would have had its scores made real … */
 	bool perhaps_met;  /* … or will not any more, once more is known of it */
 	bool suspected;	   /* an unknown kernel was handed its scores after the close */
+	bool read;	   /* they were read after the close */
 	char detail[96];   /* of `unfit` */
 	const void *graph; /* closed in a graph whose launches make its values anew; NULL: not so */
 	struct timing *timing;

@@ -109,7 +109,7 @@ static void note_realised(struct chain *chain, const char *who, bool certain)
 	 * does not: a kernel without a rule that reuses the memory, a graph launch that might look
 	 * at anything. */
 	made = site->live->materialised - site->excused;
-	if (chain->closed && made >= (certain ? 2 : 8) &&
+	if (chain->closed && made >= (certain ? 3 : 8) &&
 	    made * (certain ? 3 : 2) > site->live->replaced)
 		site_decline(site, REASON_SCORES_READ_BY, who);
 }
@@ -283,9 +283,11 @@ void held_poison(struct chain *chain)
 	driver_leave(&here);
 }
 
-/* Somebody outside the chain read real scores while the site is learned. `certain`: the op's
- * accesses are known; otherwise an unknown kernel was handed the value's own address, which may
- * also mean that the memory was reused for its output, so that it takes more than one sighting. */
+/* Somebody outside the chain read real scores. Of how many occurrences that is done says whether
+ * holding back is worth it, as in note_realised(): a model that returns its last layer's P has
+ * other layers. `certain`: the op's accesses are known; otherwise an unknown kernel was handed the
+ * value's own address, which may also mean that the memory was reused for its output, so that it
+ * takes more than one sighting. */
 static void note_reader(struct chain *chain, bool certain, const char *who)
 {
 	struct site *site = chain->site;
@@ -294,10 +296,16 @@ static void note_reader(struct chain *chain, bool certain, const char *who)
 		chain_unfit(chain, REASON_SCORES_READ_BY, who);
 		return;
 	}
-	if (!site || site->state == SITE_DECLINED || (!certain && (chain->suspected || excused)))
+	if (!site || site->state == SITE_DECLINED || chain->read ||
+	    (!certain && (chain->suspected || excused)))
 		return;
 	chain->suspected = true;
-	if (certain || ++site->readers >= 3)
+	chain->read = certain;
+	if (certain)
+		site->reads++;
+	else
+		site->readers++;
+	if (site->readers >= 3 || site->reads * 3 > site->live->seen)
 		site_decline(site, REASON_SCORES_READ_BY, who);
 }
 

@@ -56,7 +56,8 @@ struct site {
 	unsigned met;		  /* occurrences whose scores would have been made real … */
 	unsigned perhaps_met;	  /* … besides, those of which it is not settled yet … */
 	char met_by[96];	  /* … for whom, latest */
-	unsigned readers;	  /* sightings of somebody reading the scores while learning */
+	unsigned reads;		  /* occurrences whose scores somebody read … */
+	unsigned readers;	  /* … or may have; of those that were not held back */
 	uint64_t since_sample;
 	uint64_t
 		interval; /* occurrences between samples: FASHIM_SAMPLE, growing while they agree */

@@ -232,6 +232,19 @@ static void scores_too(struct bench *b, int r)
 	observe_p(b, &b->t, r);
 }
 
+/* A model of several layers, of which the last one returns its P. */
+static void p_of_last(struct bench *b, int r)
+{
+	enum { LAYERS = 4 };
+
+	for (int n = 0; n < LAYERS; n++) {
+		bench_inputs(b, LAYERS * r + n);
+		chain(b, &b->t);
+		observe_o(b, &b->t, LAYERS * r + n);
+	}
+	observe_p(b, &b->t, r);
+}
+
 /* Another reader of P while the chain is still open. */
 static void p_in_window(struct bench *b, int r)
 {
@@ -522,6 +535,7 @@ const struct hazard hazards_observe[] = {
 	ONCE(p_kept_free, "P is read after Q and K were freed"),
 	ONCE(p_kept_mask, "P is read after the mask was changed"),
 	ONCE(all_read, "the scaled and masked scores and P are read"),
+	EACH(p_of_last, "P of the last of four layers is copied to the host every time"),
 	EACH(p_in_window, "a second kernel reads P before P.V"),
 	ONCE(integers_between, "a kernel reads integers that could be addresses"),
 	ONCE(addresses_in_memory, "a kernel finds P by an address that lies in memory"),
