@@ -83,7 +83,7 @@ static void held_over(struct chain *chain)
 static void note_realised(struct chain *chain, const char *who, bool certain)
 {
 	struct site *site = chain->site;
-	uint64_t bytes = 0, made;
+	uint64_t bytes = 0, made, tried;
 
 	if (!site || ending)
 		return;
@@ -107,10 +107,10 @@ static void note_realised(struct chain *chain, const char *who, bool certain)
 	}
 	/* A reader that comes back makes fusing pointless. One stray op at the end of a forward
 	 * does not: a kernel without a rule that reuses the memory, a graph launch that might look
-	 * at anything. */
+	 * at anything. Nor does one in so many occurrences that were replaced or compared. */
 	made = site->live->materialised - site->excused;
-	if (chain->closed && made >= (certain ? 3 : 8) &&
-	    made * (certain ? 3 : 2) > site->live->replaced)
+	tried = site->live->replaced + site->live->compared;
+	if (chain->closed && made >= (certain ? 2 : 8) && made * (certain ? 3 : 2) > tried)
 		site_decline(site, REASON_SCORES_READ_BY, who);
 }
 
