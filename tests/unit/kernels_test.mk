@@ -12,7 +12,7 @@ kernel_case := $(T)/test_kernels_case.o $(T)/test_kernels_answer.o
 kernel_test_libs := -DSIM_KERNELS='"$(abspath $(O))/simgpu/libsimkernels.so"' \
     -DHOST_KERNELS='"$(abspath $(O))/simgpu/libhostkernels.so"' \
     -DHOPPER_KERNELS='"$(abspath $(O))/simgpu/libhopperkernels.so"'
-$(addprefix $(T)/,test_kernels_case.o test_kernels_moves.o): CPPFLAGS += $(kernel_test_libs)
+$(T)/test_kernels_case.o: CPPFLAGS += $(kernel_test_libs)
 
 $(O)/simgpu/libhostkernels.so: $(PLAIN)/simgpu/cu/tests/unit/cuda_host_kernels.o \
     $(PLAIN)/simgpu/cu/tests/unit/test_kernels_weights.o $(PLAIN)/simgpu/cuda_host.o
@@ -35,7 +35,7 @@ $(T)/test_kernels_f32 $(T)/test_kernels_hard $(T)/test_kernels_rounded: | $(O)/s
 kernels_on_sim := $(addprefix $(T)/,$(filter-out test_cuda_host test_kernels_weights,$(KERNEL_TESTS)))
 $(kernels_on_sim): | $(O)/simgpu/libsimkernels.so
 $(T)/test_cuda_host $(T)/test_kernels_weights: | $(O)/simgpu/libhostkernels.so
-$(filter-out %_moves %_choice,$(addprefix $(T)/,$(KERNEL_TESTS))): $(kernel_case) $(KERNEL_CHOICE)
+$(filter-out %_choice,$(addprefix $(T)/,$(KERNEL_TESTS))): $(kernel_case) $(KERNEL_CHOICE)
 $(T)/test_kernels_choice: $(kernel_case) $(KERNEL_OBJECTS)
 $(addprefix $(T)/,$(KERNEL_TESTS)): %: %.o
 	$(call say,LINK,$@)

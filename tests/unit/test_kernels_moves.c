@@ -3,29 +3,12 @@
  * Kernels that only move: a tensor laid out anew, rows of one tensor among another's.
  */
 #include "kernels/attention.h"
-#include "tests/simgpu/sim_kernel.h"
+#include "tests/unit/test_kernels_launch.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "tests/cmocka.h"
-
-static void *kernels;
-
-static void launch(const char *name, unsigned blocks, unsigned threads, void *args, size_t size)
-{
-	const unsigned grid[3] = {blocks, 1, 1}, block[3] = {threads, 1, 1};
-	void *params[1] = {args};
-	const struct sim_kernel *k;
-	char symbol[64];
-
-	snprintf(symbol, sizeof(symbol), "sim_kernel_%s", name);
-	k = dlsym(kernels, symbol);
-	assert_non_null(k);
-	assert_int_equal(k->param_size[0], size);
-	assert_int_equal(k->run(grid, block, 0, params), 0);
-}
 
 static uint64_t address(const void *memory)
 {
@@ -129,10 +112,5 @@ int main(void)
 		cmocka_unit_test(test_copy_rows),
 	};
 
-	kernels = dlopen(SIM_KERNELS, RTLD_NOW);
-	if (!kernels) {
-		fprintf(stderr, "%s\n", dlerror());
-		return 1;
-	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, kernels_open, NULL);
 }
