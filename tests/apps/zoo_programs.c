@@ -410,22 +410,30 @@ static void test_unwound(void **state)
 	free(log);
 }
 
-/* What was held back is made with the library that the program has. */
+/* What was held back is made with the library that the program has; nothing is where that has no
+ * way to run the product. */
 static void test_lt_alone(void **state)
 {
-	const char *const argv[] = {"apps/sim/lt_alone", NULL}, *const none[] = {NULL};
+	static const char *const finds[] = {"SIMGPU_LT_FINDS=yes", "SIMGPU_LT_FINDS=no"};
+	const char *const argv[] = {"apps/sim/lt_alone", NULL};
 	char *log = zoo_scratch("log");
-	struct outcome plain, under;
-	struct verdict verdict;
 
-	zoo_run(&plain, argv, none, true);
-	zoo_run_under(&under, argv, none, log);
-	print_message("# lt_alone: %s\n", zoo_record_of(&verdict, log));
-	zoo_assert_same(&plain, &under, &verdict, false);
-	assert_true(verdict.replaced >= 16);
-	assert_true(verdict.materialised >= 3);
-	zoo_free(&plain);
-	zoo_free(&under);
+	for (int i = 0; i < 2; i++) {
+		const char *const environment[] = {finds[i], NULL};
+		struct outcome plain, under;
+		struct verdict verdict;
+
+		zoo_run(&plain, argv, environment, true);
+		zoo_run_under(&under, argv, environment, log);
+		print_message("# lt_alone: %s\n", zoo_record_of(&verdict, log));
+		zoo_assert_same(&plain, &under, &verdict, false);
+		if (i == 0)
+			assert_true(verdict.replaced >= 16 && verdict.materialised >= 3);
+		else
+			assert_int_equal(verdict.replaced, 0);
+		zoo_free(&plain);
+		zoo_free(&under);
+	}
 	free(log);
 }
 

@@ -13,6 +13,7 @@
  *   SIMGPU_ASYNC=1      a worker thread for each stream; n > 1: with delays up to n microseconds
  *   SIMGPU_ARCH=90      compute capability times ten
  *   SIMGPU_JIT=off      no text is compiled when it is loaded, only when it is linked
+ *   SIMGPU_LT_FINDS=no  cublasLtMatmulAlgoGetHeuristic knows no way
  *   SIMGPU_DRIVER=12.2  a driver of that CUDA, without what came later
  *   SIMGPU_DEVICES=1    how many devices there seem to be
  */
