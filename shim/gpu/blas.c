@@ -16,12 +16,12 @@
 #include "shim/op/gemm.h"
 #include "shim/real/library.h"
 
-#define TAKEN 64
+#define ASKED 64
 
 struct blas_handle {
 	void *handle;
 	bool lt;	       /* of libcublasLt: libcublas was not there when it was made */
-	uint64_t taken[TAKEN]; /* lt: products that the library said it can run, by number */
+	uint64_t asked[ASKED]; /* lt: numbers of products, odd where it can run them */
 };
 
 static int create(const void *library, struct blas_handle *made)
@@ -61,18 +61,18 @@ static uint64_t number_of(const struct op_gemm *gemm)
 				 gemm->stride_b, gemm->stride_c, gemm->batch,	gemm->run,
 				 gemm->inner_a,	 gemm->inner_b,	 gemm->inner_c, gemm->compute_type};
 
-	return hash_bytes(0x74616b656e, words, sizeof(words)) | 1;
+	return hash_bytes(0x61736b6564, words, sizeof(words)) | 1;
 }
 
-/* Asked once for each kind of product. */
+/* Asked once for each kind of product, as long as no other takes its place. */
 static bool takes(struct blas_handle *ours, const struct op_gemm *gemm)
 {
 	const uint64_t number = number_of(gemm);
-	uint64_t *known = &ours->taken[number / 2 % TAKEN];
+	uint64_t *asked = &ours->asked[number / 2 % ASKED];
 
-	if (*known != number && blas_lt_takes(ours->handle, gemm))
-		*known = number;
-	return *known == number;
+	if ((*asked | 1) != number)
+		*asked = blas_lt_takes(ours->handle, gemm) ? number : number - 1;
+	return *asked == number;
 }
 
 int blas_prepare(const struct op_gemm *gemm, CUcontext context)
