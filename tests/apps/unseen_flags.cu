@@ -3,6 +3,7 @@
  * The part of unseen.cu in which flags say which keys are seen: bytes, words, numbers. It is
  * compiled there.
  */
+
 /* [B,1,1,Sk] bytes choose between the score and a number. */
 extern "C" __global__ void where_keys(__half *x, const unsigned char *m, int columns, int heads,
 				      int rows)

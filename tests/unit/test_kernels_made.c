@@ -7,7 +7,6 @@
 #include "tests/unit/test_kernels_launch.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include "tests/cmocka.h"
 

@@ -6,7 +6,6 @@
 #include "tests/unit/test_kernels_launch.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include "tests/cmocka.h"
 
