@@ -16,8 +16,7 @@
 #include "shim/hazard/holes.h"
 #include "shim/site/site.h"
 
-/* Could an op whose kernel has no rule touch what a chain left, or what is kept back, or known to
- * be left alone? */
+/* Could an op whose kernel has no rule touch what a chain left, or what is kept back? */
 static bool may_meddle(const struct access_list *list)
 {
 	if (late_pending())
@@ -27,8 +26,7 @@ static bool may_meddle(const struct access_list *list)
 
 		if (access->grade != GRADE_UNKNOWN)
 			continue;
-		if (copies_near(access->begin, access->end) ||
-		    holes_near(access->begin, access->end))
+		if (copies_near(access->begin, access->end))
 			return true;
 		for_each_chain(chain) if ((chain->closed || chain->deferred) &&
 					  range_overlap(access->begin, access->end, chain->low,

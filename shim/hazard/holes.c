@@ -91,14 +91,6 @@ bool holes_watch(void)
 	return kept_count > 0;
 }
 
-bool holes_near(uint64_t begin, uint64_t end)
-{
-	for (int i = 0; i < HOLES && kept_count; i++)
-		if (kept[i].end && range_overlap(begin, end, kept[i].begin, kept[i].end))
-			return true;
-	return false;
-}
-
 enum holes holes_of(const struct chain *chain)
 {
 	const struct value *p = &chain->values[chain->p_value];

@@ -31,9 +31,6 @@ enum holes {
 /* Is anything known that an op might change? */
 bool holes_watch(void);
 
-/* Is some of it there? */
-bool holes_near(uint64_t begin, uint64_t end);
-
 /* Those of a chain's P, as it would be read now. */
 enum holes holes_of(const struct chain *chain);
 
