@@ -62,11 +62,11 @@ struct input {
 	bool lent; /* the snapshot is a graph's, which makes it anew at each launch */
 };
 
-/* Every other element there, from the first on, is what the program wrote since; those between are
- * the values' still, until it overwrites them as well. */
+/* The first `width` of every `pitch` bytes there are what the program wrote since; those between
+ * are the values' still, until it overwrites them as well. */
 struct comb {
 	uint64_t begin, end;
-	uint32_t width; /* bytes of an element; 0: there is none */
+	uint32_t width, pitch; /* 0: there is none */
 };
 
 /* Where a closed chain can still be met (hazard/outline.h). */

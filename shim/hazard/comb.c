@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values of which the program overwrites every other element, and then the others.
+ * Values of which the program overwrites part of each row, or every other element, and then the
+ * others.
  */
 #include "shim/hazard/comb.h"
 
@@ -8,10 +9,10 @@
 
 bool comb_begins(struct chain *chain, const struct access *access)
 {
-	const uint64_t pair = 2ull * access->comb;
+	const uint64_t pitch = access->pitch;
 	bool any = false;
 
-	if (!chain->closed || chain->recorded || !pair || chain->comb.width ||
+	if (!chain->closed || chain->recorded || !pitch || chain->comb.width ||
 	    !driver.cuMemcpy2DAsync_v2)
 		return false;
 	for (int i = 0; i < chain->value_count; i++)
@@ -19,22 +20,25 @@ bool comb_begins(struct chain *chain, const struct access *access)
 			if (!range_overlap(r->begin, r->end, access->begin, access->end))
 				continue;
 			any = true;
-			if ((r->begin > access->begin && (r->begin - access->begin) % pair) ||
-			    (r->end < access->end && (r->end - access->begin) % pair))
+			if ((r->begin > access->begin && (r->begin - access->begin) % pitch) ||
+			    (r->end < access->end && (r->end - access->begin) % pitch))
 				return false;
 		}
 	if (any)
-		chain->comb = (struct comb){access->begin, access->end, access->comb};
+		chain->comb =
+			(struct comb){access->begin, access->end, access->comb, access->pitch};
 	return any;
 }
 
-/* The second: from one element later on, or earlier. */
+/* The second: what each row has behind the first, or before it. */
 static bool ends_comb(const struct comb *comb, const struct access *access)
 {
-	return access->mode == ACCESS_WRITE && access->bounded && access->comb == comb->width &&
-	       access->end - access->begin == comb->end - comb->begin &&
+	return access->mode == ACCESS_WRITE && access->bounded && access->pitch == comb->pitch &&
+	       access->comb + comb->width == comb->pitch &&
+	       access->end - access->begin - access->comb ==
+		       comb->end - comb->begin - comb->width &&
 	       (access->begin == comb->begin + comb->width ||
-		access->begin + comb->width == comb->begin);
+		access->begin + access->comb == comb->begin);
 }
 
 static bool forget_both_halves(struct chain *chain, const struct access *access)

@@ -233,19 +233,19 @@ static void choose_places(const struct chain *chain, struct places *places)
 	}
 }
 
-/* What lies between the elements of the comb, from the first of them in [begin, end) on; `from`: of
+/* What lies between the pieces of the comb, from the first of them in [begin, end) on; `from`: of
  * the byte at `begin`. */
 static int move_between(const struct chain *chain, uint64_t begin, uint64_t end, uint64_t from)
 {
-	const uint64_t width = chain->comb.width;
+	const uint64_t width = chain->comb.width, pitch = chain->comb.pitch;
 	const CUDA_MEMCPY2D rows = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
 				    .srcDevice = (CUdeviceptr)(from + width),
-				    .srcPitch = 2 * width,
+				    .srcPitch = pitch,
 				    .dstMemoryType = CU_MEMORYTYPE_DEVICE,
 				    .dstDevice = (CUdeviceptr)(begin + width),
-				    .dstPitch = 2 * width,
-				    .WidthInBytes = width,
-				    .Height = (end - begin) / (2 * width)};
+				    .dstPitch = pitch,
+				    .WidthInBytes = pitch - width,
+				    .Height = (end - begin) / pitch};
 
 	return !rows.Height || (driver.cuMemcpy2DAsync_v2 &&
 				driver.cuMemcpy2DAsync_v2(&rows, chain->stream) == CUDA_SUCCESS)
@@ -253,7 +253,7 @@ static int move_between(const struct chain *chain, uint64_t begin, uint64_t end,
 		       : -1;
 }
 
-/* A standing range: before the comb, between its elements, and behind it. */
+/* A standing range: before the comb, between its pieces, and behind it. */
 static int write_range(const struct chain *chain, const struct range *r, uint64_t from)
 {
 	const struct comb *comb = &chain->comb;

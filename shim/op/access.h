@@ -36,10 +36,11 @@ struct access {
 	uint64_t end;	  /* beyond the last */
 	uint64_t
 		sure_end; /* writes: every byte of [begin, sure_end) is overwritten, none is read */
-	uint32_t comb; /* writes: bytes of an element, of which every other one from `begin` on is
-			  overwritten and the others are left; 0: not so. Nothing is sure then */
-	uint64_t left; /* writes: some bytes are left alone, and where this number and `begin` are
-			  the same, the same ones; 0: that is not known. Nothing is sure then */
+	uint32_t comb;	  /* writes: so many bytes, from `begin` on, … */
+	uint32_t pitch; /* … of every so many, are overwritten and the others are left: every other
+			   element, or part of each row; 0: not so. Nothing is sure then */
+	uint64_t left;	/* writes: some bytes are left alone, and where this number and `begin` are
+			   the same, the same ones; 0: that is not known. Nothing is sure then */
 	enum access_mode mode;
 	enum access_grade grade;
 	bool bounded; /* end comes from a rule or an exact extent, not from the allocation */

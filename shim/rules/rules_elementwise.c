@@ -11,6 +11,9 @@
 /* Bytes of the widest of PyTorch's numbers, a complex one of doubles. */
 #define WIDEST 16
 
+/* Bytes, at most, that copies of rows may lie apart (CU_DEVICE_ATTRIBUTE_MAX_PITCH is 2^31 - 1). */
+#define COMB_PITCH (1 << 30)
+
 static enum rule_role functor_role(const struct reading *r)
 {
 	static const struct {
@@ -53,7 +56,7 @@ static bool view_dense(const struct meaning *meaning, const struct view *view)
 /* Scalars of the functors we know, at `at`: a binary functor with one operand bound keeps an empty
  * functor (uninitialised) in its first word and the scalar, in fp32, in its second; addition keeps
  * its factor for the second operand, masked fill its value, in its first; the addition of a number
- * keeps the number and its factor. */
+ * keeps the number and its factor; a maximum with a number keeps that behind an empty functor. */
 static void read_functor(struct reading *r, unsigned at, unsigned bytes)
 {
 	struct meaning *meaning = r->meaning;
@@ -72,6 +75,13 @@ static void read_functor(struct reading *r, unsigned at, unsigned bytes)
 	} else if (meaning->role == ROLE_FILL && meaning->view_count == 1 &&
 		   bytes >= (unsigned)meaning->views[0].element) {
 		meaning->scalar_where = (int)at;
+	} else if (meaning->role == ROLE_MAXIMUM && meaning->view_count == 2) {
+		const struct view *out = &meaning->views[0];
+
+		if (out->dtype < 0 || out->dtype > ATTN_F32 || bytes < 2 * (unsigned)out->element)
+			meaning->role = ROLE_OPAQUE;
+		else
+			meaning->scalar = rule_value_at(r, at + (unsigned)out->element, out->dtype);
 	} else if (meaning->role == ROLE_IS_NEGINF) {
 		/* a comparison holds which one it is, and the number */
 		if (rule_has(r, "CompareEqFunctor") &&
@@ -91,24 +101,44 @@ static void read_cast_functor(struct reading *r, bool casts, unsigned at, unsign
 	const enum rule_role role = r->meaning->role;
 
 	if (casts && role != ROLE_ADD && role != ROLE_COPY && role != ROLE_MULTIPLY &&
-	    role != ROLE_DIVIDE)
+	    role != ROLE_DIVIDE && (role != ROLE_MAXIMUM || r->meaning->view_count != 3))
 		r->meaning->role = ROLE_OPAQUE;
 	else
 		read_functor(r, at, bytes);
 }
 
-/* Does the output take every other element? One half of what two launches write, as rotary
- * embeddings of interleaved pairs are put together. */
+/* Does the output take the same part of each row, rows lying one behind another, or every other
+ * element? It is one of two that launches write by turns, as halves that are put together are. */
 static void note_comb(struct reading *r)
 {
 	const struct meaning *meaning = r->meaning;
 	const struct view *out = &meaning->views[0];
 	struct access *last = r->list && r->list->count ? &r->list->item[r->list->count - 1] : NULL;
+	int64_t width = out->element, pitch = 0, size[VIEW_DIMS];
+	int next;
 
-	if (last && last->where == out->where && last->sure_end == last->begin &&
-	    meaning->elements > 1 &&
-	    rule_dense((unsigned)meaning->dims, meaning->size, out->stride, 2 * out->element))
-		last->comb = (uint32_t)out->element;
+	if (!last || last->where != out->where || last->sure_end != last->begin ||
+	    meaning->elements <= 1)
+		return;
+	memcpy(size, meaning->size, sizeof(size));
+	do { /* what is dense becomes one element */
+		next = -1;
+		for (int d = 0; d < meaning->dims; d++)
+			if (size[d] > 1 && out->stride[d] == width)
+				next = d;
+		if (next >= 0) {
+			width = rule_times(width, size[next]);
+			size[next] = 1;
+		}
+	} while (next >= 0 && width);
+	for (int d = 0; d < meaning->dims; d++)
+		if (size[d] > 1 && (!pitch || out->stride[d] < pitch))
+			pitch = out->stride[d];
+	if (width <= 0 || pitch <= width || pitch > COMB_PITCH ||
+	    !rule_dense((unsigned)meaning->dims, size, out->stride, pitch))
+		return;
+	last->comb = (uint32_t)width;
+	last->pitch = (uint32_t)pitch;
 }
 
 bool rule_finish_views(struct reading *r)

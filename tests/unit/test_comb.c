@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Scores that are overwritten by turns: every other element, and then the others, as the halves of
- * interleaved rotary embeddings are put together. Nobody reads them, so nothing is made; unless
+ * interleaved rotary embeddings are put together; or the first columns of each row, and then the
+ * others, as tensors of two layouts are concatenated. Nobody reads them, so nothing is made; unless
  * somebody comes in between, for whom all but what was written is.
  */
 #include "tests/unit/core.h"
@@ -34,6 +35,16 @@ static struct op half_of(uint64_t out, uint64_t in, unsigned width, int64_t elem
 static struct op half(uint64_t out, int64_t elements)
 {
 	return half_of(out, CORE_OTHER, 2, elements);
+}
+
+/* `columns` of each row of `row` of them, of 2 bytes. */
+static struct op strip(uint64_t out, unsigned columns, unsigned row, unsigned rows)
+{
+	const unsigned char empty = 0;
+
+	return core_strided(COPY, 2, 2, (unsigned[]){columns, rows},
+			    (unsigned[]){2, 2, 2 * row, 2 * columns}, (uint64_t[]){out, CORE_OTHER},
+			    &empty, 1);
 }
 
 static int64_t halves(void)
@@ -69,6 +80,26 @@ static void test_both_halves(void **state)
 	}
 }
 
+/* Columns, the first or the last of them first. */
+static void test_strips(void **state)
+{
+	for (unsigned columns = 1; columns < 32; columns += 15)
+		for (int last = 0; last < 2; last++) {
+			const unsigned rows = (unsigned)(core.score_bytes / 64);
+			const uint64_t behind = core.p + 2 * columns;
+
+			core_replaced();
+			assert_false(core_send(last ? strip(behind, 32 - columns, 32, rows)
+						    : strip(core.p, columns, 32, rows)));
+			assert_true(stands(core.p, core.p + core.score_bytes));
+			assert_false(core_send(last ? strip(core.p, columns, 32, rows)
+						    : strip(behind, 32 - columns, 32, rows)));
+			assert_false(stands(core.p, core.p + core.score_bytes));
+			assert_string_equal(core_acts(), "");
+			assert_int_equal(materialised(), 0);
+		}
+}
+
 /* Of a part: what is before and behind it stands, and is written back. */
 static void test_halves_of_a_part(void **state)
 {
@@ -88,9 +119,9 @@ static void test_halves_of_a_part(void **state)
 			    below.act[i].b + below.act[i].bytes <= begin || below.act[i].b >= end);
 }
 
-/* All that was written back of P, and that nothing else was: the elements from `from` on, every
- * other of `count`, are the program's. */
-static void check_between(uint64_t from, uint64_t width, uint64_t count)
+/* All that was written back of P, and that nothing else was: `count` pieces from `from` on are the
+ * program's. */
+static void check_between(uint64_t from, uint64_t width, uint64_t pitch, uint64_t count)
 {
 	static unsigned char back[1 << 20];
 	uint64_t at;
@@ -110,8 +141,8 @@ static void check_between(uint64_t from, uint64_t width, uint64_t count)
 	}
 	for (at = 0; at < core.score_bytes; at++) {
 		const uint64_t in = core.p + at - from;
-		const bool programs = core.p + at >= from && in < (2 * count - 1) * width &&
-				      in % (2 * width) < width;
+		const bool programs =
+			core.p + at >= from && in < count * pitch && in % pitch < width;
 
 		if (back[at] != !programs)
 			fail_msg("byte %llu of P is written back %d times", (unsigned long long)at,
@@ -119,17 +150,22 @@ static void check_between(uint64_t from, uint64_t width, uint64_t count)
 	}
 }
 
-static void interrupt(struct op op, uint64_t from, unsigned width, int64_t count)
+static void interrupt_after(struct op first, struct op op)
 {
 	core_replaced();
-	assert_false(core_send(half_of(from, CORE_OTHER, width, count)));
+	assert_false(core_send(first));
 	assert_string_equal(core_acts(), "");
 	assert_false(core_send(op));
 	assert_memory_equal(core_acts(), CORE_FORWARD, 4);
-	check_between(from, width, (uint64_t)count);
 	assert_int_equal(materialised(), 1);
 	assert_int_equal(chain_live, 0);
 	assert_int_equal(below.scratch, 0);
+}
+
+static void interrupt(struct op op, uint64_t from, unsigned width, int64_t count)
+{
+	interrupt_after(half_of(from, CORE_OTHER, width, count), op);
+	check_between(from, width, 2 * width, (uint64_t)count);
 }
 
 static void test_interrupted(void **state)
@@ -153,6 +189,26 @@ static void test_interrupted(void **state)
 	interrupt(half_of(core.p + 2, core.p, 2, halves()), core.p, 2, halves());
 	interrupt(core_unknown(core.p, CORE_OTHER, 1), core.p, 2, halves());
 	interrupt(core_event(OP_OPAQUE, "cuSomethingNew"), core.p, 2, halves());
+}
+
+static void interrupt_strip(struct op op)
+{
+	const unsigned rows = (unsigned)(core.score_bytes / 64);
+
+	interrupt_after(strip(core.p, 8, 32, rows), op);
+	check_between(core.p, 16, 64, rows);
+}
+
+static void test_strips_interrupted(void **state)
+{
+	const unsigned rows = (unsigned)(core.score_bytes / 64);
+
+	core_begin();
+	interrupt_strip(core_to_host(core.p + 64, 2));
+	interrupt_strip(strip(core.p + 16, 23, 32, rows));     /* a column is left */
+	interrupt_strip(strip(core.p + 16, 24, 32, rows - 1)); /* a row is */
+	interrupt_strip(strip(core.p + 16, 8, 16, 2 * rows));  /* rows of another kind */
+	interrupt_strip(strip(core.p + 14, 24, 32, rows));     /* a column twice */
 }
 
 /* What overwrites all of it leaves nothing in between. */
@@ -204,7 +260,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_both_halves),  cmocka_unit_test(test_halves_of_a_part),
 		cmocka_unit_test(test_interrupted),  cmocka_unit_test(test_overwritten),
-		cmocka_unit_test(test_in_the_midst), cmocka_unit_test(test_watched)};
+		cmocka_unit_test(test_in_the_midst), cmocka_unit_test(test_watched),
+		cmocka_unit_test(test_strips),	     cmocka_unit_test(test_strips_interrupted)};
 
 	return CORE_MAIN("comb", tests);
 }
