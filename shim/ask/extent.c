@@ -87,6 +87,8 @@ static uint64_t key_of(const struct kept_text *kept, const struct threads_launch
 			k < launch->pointers ? launch->pointer[k] : launch->param_bytes;
 
 		key = hash_bytes(hash_mix(key, at), launch->params + at, next - at);
+		if (k < launch->pointers) /* a kernel may ask how it is aligned */
+			key = hash_mix(key, launch->params[next] & 15);
 		at = k < launch->pointers ? next + 8 : next;
 		k++;
 	}

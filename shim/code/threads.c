@@ -581,6 +581,8 @@ int threads_run(const struct threads_launch *launch, struct threads_extent *exte
 	threads->launch = launch;
 	threads->extent = extent;
 	threads->alone = launch->alone;
+	for (unsigned w = 0; w < WITNESSES; w++)
+		threads->warp[w].launch = launch;
 	error = threads_read(&threads->program, launch);
 	do {
 		begin(threads);

@@ -9,29 +9,6 @@
 /* ---- bits ---------------------------------------------------------------------------------------
  */
 
-static void combine(const struct warp *warp, const struct thread_op *op, struct outcome *out)
-{
-	const struct lanes *a = operand(warp, op, op->a), *b = operand(warp, op, op->b),
-			   *c = operand(warp, op, op->c);
-	const unsigned table = op_bits(op, 72, 8);
-	const bool plain = !op_bits(op, 80, 1) && op_bits(op, 87, 4) == (8 | ALWAYS);
-	const uint32_t unknown = unknown_number(a) | unknown_number(b) | unknown_number(c);
-
-	for (unsigned i = 0; i < 8; i++) {
-		const uint32_t x = i & 4 ? 0 : ALL, y = i & 2 ? 0 : ALL, z = i & 1 ? 0 : ALL;
-
-		for (int l = 0; l < LANES && table >> i & 1; l++)
-			out->low.value[l] |=
-				(a->value[l] ^ x) & (b->value[l] ^ y) & (c->value[l] ^ z);
-	}
-	for (int l = 0; l < LANES && op_tells(op); l++)
-		out->truth.value |= (uint32_t)(out->low.value[l] != 0) << l;
-	out->low.unknown = unknown;
-	out->low.data = of_no_pointer(a) & of_no_pointer(b) & of_no_pointer(c);
-	out->truth.unknown = plain ? unknown : ALL;
-	out->tells = true;
-}
-
 static void shift(const struct warp *warp, const struct thread_op *op, struct outcome *out)
 {
 	const struct lanes *a = operand(warp, op, op->a), *b = operand(warp, op, op->b),
@@ -327,8 +304,8 @@ static const struct {
 	[IMAD_HIGH] = {threads_multiply_wide, ANY},
 	[LEA] = {threads_lea, FIRST},
 	[ULEA] = {threads_lea, FIRST},
-	[LOP3] = {combine, FIRST},
-	[ULOP3] = {combine, FIRST},
+	[LOP3] = {threads_combine, FIRST},
+	[ULOP3] = {threads_combine, FIRST},
 	[SHF] = {shift, ANY},
 	[USHF] = {shift, ANY},
 	[SGXT] = {extend, FIRST},

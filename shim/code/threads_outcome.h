@@ -56,6 +56,9 @@ static inline struct truth truth_of(const struct warp *warp, const struct thread
 	return truth;
 }
 
+/* The pointer of which all lanes hold that half, and nothing more, counted from 1; 0: of none. */
+uint8_t threads_bare_half(const struct lanes *of, uint32_t mask, bool is_upper);
+
 /* For whoever does not go on adding to the pointer. */
 static inline uint32_t unknown_truth(const struct truth *truth)
 {
@@ -105,6 +108,8 @@ void threads_lea(const struct warp *warp, const struct thread_op *op, struct out
 void threads_compare(const struct warp *warp, const struct thread_op *op, struct outcome *out);
 void threads_combine_truths(const struct warp *warp, const struct thread_op *op,
 			    struct outcome *out);
+/* Numbers bit by bit, in any way: how a pointer is aligned, among others. */
+void threads_combine(const struct warp *warp, const struct thread_op *op, struct outcome *out);
 /* Into a register, and from there. */
 void threads_save_truths(const struct warp *warp, const struct thread_op *op, struct outcome *out);
 void threads_restore_truths(const struct warp *warp, const struct thread_op *op,

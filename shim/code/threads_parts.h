@@ -101,6 +101,7 @@ struct thread_program {
 };
 
 struct warp {
+	const struct threads_launch *launch;
 	struct lanes reg[KEPT]; /* that at REGISTERS is none */
 	struct truth truth[PREDICATE];
 	uint32_t live;			  /* lanes that there are, and have not ended */

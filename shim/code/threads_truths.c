@@ -4,6 +4,8 @@
  */
 #include "shim/code/threads_outcome.h"
 
+#include <string.h>
+
 static bool is_ordered(unsigned how, bool is_signed, uint32_t a, uint32_t b, bool *equal)
 {
 	const bool less = is_signed ? (int32_t)a < (int32_t)b : a < b;
@@ -32,8 +34,7 @@ static bool is_zero(const struct lanes *of, uint32_t mask)
 	return !(any & mask);
 }
 
-/* The pointer of which all lanes hold that half, and nothing more, counted from 1; 0: of none. */
-static uint8_t bare_half(const struct lanes *of, uint32_t mask, bool is_upper)
+uint8_t threads_bare_half(const struct lanes *of, uint32_t mask, bool is_upper)
 {
 	if (mask & (of->unknown | ~of->based) || !of->pointer || of->pointer > THREADS_POINTERS)
 		return 0;
@@ -53,8 +54,8 @@ static uint8_t held_against_null(const struct warp *warp, const struct thread_op
 
 	if (how != ORDER_EQUAL && how != ORDER_UNEQUAL)
 		return 0;
-	return is_zero(a, mask)	  ? bare_half(b, mask, is_upper)
-	       : is_zero(b, mask) ? bare_half(a, mask, is_upper)
+	return is_zero(a, mask)	  ? threads_bare_half(b, mask, is_upper)
+	       : is_zero(b, mask) ? threads_bare_half(a, mask, is_upper)
 				  : 0;
 }
 
@@ -148,4 +149,71 @@ void threads_restore_truths(const struct warp *warp, const struct thread_op *op,
 	out->low = *a;
 	out->low.unknown = unknown_number(a);
 	out->restores = op->constant->value[0] & ((1u << ALWAYS) - 1);
+}
+
+/* ---- numbers bit by bit -------------------------------------------------------------------------
+ */
+
+/* Of three numbers, bit by bit, for each lane. */
+static void look_up_all(unsigned table, const struct lanes *const of[3], struct lanes *out)
+{
+	for (unsigned i = 0; i < 8; i++) {
+		const uint32_t x = i & 4 ? 0 : ALL, y = i & 2 ? 0 : ALL, z = i & 1 ? 0 : ALL;
+
+		for (int l = 0; l < LANES && table >> i & 1; l++)
+			out->value[l] |= (of[0]->value[l] ^ x) & (of[1]->value[l] ^ y) &
+					 (of[2]->value[l] ^ z);
+	}
+}
+
+/* Of a pointer the lowest bits are told: kernels ask how it is aligned. That is all that the result
+ * may depend on, and numbers that are the same for all. */
+static bool by_alignment(const struct warp *warp, const struct thread_op *op,
+			 const struct lanes *const of[3], struct outcome *out)
+{
+	const unsigned reg[3] = {op->a, op->b, op->c};
+	struct lanes pair[3] = {0}, result = {0}; /* lane l: with high bits by the bits of l */
+	const struct lanes *const pairs[3] = {&pair[0], &pair[1], &pair[2]};
+
+	for (unsigned n = 0; n < 3; n++) {
+		const unsigned k = threads_bare_half(of[n], out->mask, false);
+		uint32_t low = of[n]->value[__builtin_ctz(out->mask)];
+
+		if ((!k && unknown_number(of[n]) & out->mask) ||
+		    (reg[n] < REGISTERS && warp->moving[reg[n] >> 6] >> (reg[n] & 63) & 1))
+			return false;
+		for (int l = 0; l < LANES; l++)
+			if (out->mask >> l & 1 && of[n]->value[l] != low)
+				return false;
+		if (k)
+			low = warp->launch->params[warp->launch->pointer[k - 1]] & 15;
+		for (int l = 0; l < LANES; l++)
+			pair[n].value[l] = k && l >> n & 1 ? low | ~15u : low;
+	}
+	look_up_all(op_bits(op, 72, 8), pairs, &result);
+	for (int l = 1; l < LANES; l++)
+		if (result.value[l] != result.value[0])
+			return false;
+	memcpy(out->low.value, result.value, sizeof(result.value));
+	return true;
+}
+
+void threads_combine(const struct warp *warp, const struct thread_op *op, struct outcome *out)
+{
+	const struct lanes *const of[3] = {operand(warp, op, op->a), operand(warp, op, op->b),
+					   operand(warp, op, op->c)};
+	const unsigned table = op_bits(op, 72, 8);
+	const bool plain = !op_bits(op, 80, 1) && op_bits(op, 87, 4) == (8 | ALWAYS);
+	uint32_t unknown = unknown_number(of[0]) | unknown_number(of[1]) | unknown_number(of[2]);
+
+	if (unknown & out->mask && by_alignment(warp, op, of, out))
+		unknown = 0;
+	else
+		look_up_all(table, of, &out->low);
+	for (int l = 0; l < LANES && op_tells(op); l++)
+		out->truth.value |= (uint32_t)(out->low.value[l] != 0) << l;
+	out->low.unknown = unknown;
+	out->low.data = of_no_pointer(of[0]) & of_no_pointer(of[1]) & of_no_pointer(of[2]);
+	out->truth.unknown = plain ? unknown : ALL;
+	out->tells = true;
 }

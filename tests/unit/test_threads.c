@@ -26,7 +26,8 @@ typedef struct {
 /* ---- on the host --------------------------------------------------------------------------------
  */
 
-#define MIDDLE (1 << 21) /* where a pointer points to, in what is noted of it */
+#define POINTED 0xaa	  /* each byte of pointers */
+#define MIDDLE	(1 << 21) /* where a pointer points to, in what is noted of it */
 
 static struct noted {
 	int64_t first[2], beyond[2]; /* read, written */
@@ -80,6 +81,7 @@ static void note_any(const void *pointer, int64_t at, size_t bytes, bool stores)
 #define STORE(p, i, v)		  (note(p, i, sizeof(*(p)), true), (void)(v))
 #define LOAD_ANY(p, i)		  (note_any(p, i, sizeof(*(p)), false), zero)
 #define STORE_ANY(p, i, v)	  (note_any(p, i, sizeof(*(p)), true), (void)(v))
+#define IS_ALIGNED(p, bytes)	  (POINTED % (bytes) == 0)
 #define CHECK(holds)		  ((void)(holds))
 #define STOP()			  ((void)0)
 #define SYNC()			  ((void)0)
@@ -182,7 +184,7 @@ static int run_with(const struct code_text *text, const struct shape *shape, uns
 
 	memcpy(launch.grid, shape->grid, sizeof(launch.grid));
 	memcpy(launch.block, shape->block, sizeof(launch.block));
-	memset(params, 0xaa, 24);
+	memset(params, POINTED, 24);
 	memcpy(params + 24, &shape->n, 4);
 	memcpy(params + 28, &shape->m, 4);
 	memcpy(params + 32, &shape->wide, 8);

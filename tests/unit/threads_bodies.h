@@ -11,8 +11,8 @@
  *                        is done with a pointer than adding to it: no answer
  *
  * LOAD_ANY and STORE_ANY stand for LOAD and STORE where the index lies in memory: it is noted that
- * the pointer is strayed from, and where that begins if all that is loaded is 0. CHECK is an
- * assertion, and PRINT calls something that comes back.
+ * the pointer is strayed from, and where that begins if all that is loaded is 0. IS_ALIGNED asks
+ * how a pointer lies. CHECK is an assertion, and PRINT calls something that comes back.
  *
  * o, x and y are pointers to T, n and m of 32 bits, wide of 64. TX, BX, DX, GX (and Y, Z): thread,
  * block, and how many there are. */
@@ -165,6 +165,28 @@ BODY(halves, half_bits, {
 
 	if (row < n)
 		STORE(o, row * m + column, LOAD(x, column * n + row));
+})
+
+/* One way where rows lie as vectors need it, another where not: both are taken. */
+BODY(asks_alignment, half_bits, {
+	const int i = BX * DX + TX;
+
+	if (IS_ALIGNED(o, 2) && i < n)
+		STORE(o, i, LOAD(x, i));
+	if ((IS_ALIGNED(x, 4) || !IS_ALIGNED(o, 16) || m % 8) && i < n)
+		STORE(o, n + i, LOAD(x, i + 9));
+	else if (i < n)
+		STORE(o, 4 * n + i, LOAD(y, i));
+})
+
+/* Further than is told. */
+LOOSE(asks_alignment_to_pages, float, {
+	const int i = BX * DX + TX;
+
+	if (i < n && IS_ALIGNED(o, 4096))
+		STORE(o, i, LOAD(x, i));
+	else if (i < n)
+		STORE(o, i + 9, LOAD(x, i));
 })
 
 BODY(eights, vector8, {

@@ -227,7 +227,7 @@ OPAQUE(until_told, float, {
 BODY(aligned, float, {
 	const int i = BX * DX + TX;
 
-	STORE(o, i, LOAD_ANY(x, ((unsigned long)(x)&1) ? i : i * 4));
+	STORE(o, i, LOAD_ANY(x, ((unsigned long)(x)&64) ? i : i * 4));
 })
 
 BODY(compared, float, {

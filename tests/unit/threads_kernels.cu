@@ -3,6 +3,7 @@
  * The kernels of threads_bodies.h.
  */
 #include <cassert>
+#include <cstdint>
 #include <cstdio>
 
 typedef unsigned short half_bits;
@@ -26,6 +27,7 @@ typedef float4 vector16;
 #define LOAD_OWN LOAD
 #define LOAD_ANY LOAD
 #define STORE_ANY STORE
+#define IS_ALIGNED(p, bytes) ((uintptr_t)(p) % (bytes) == 0)
 #define CHECK(holds) assert(holds)
 #define STOP() __trap()
 #define PRINT(i) printf("%d", i)
