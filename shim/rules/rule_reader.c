@@ -50,7 +50,8 @@ double rule_value_at(const struct reading *r, unsigned at, int dtype)
 }
 
 const struct type type_half = {ATTN_F16, 2}, type_bfloat = {ATTN_BF16, 2},
-		  type_float = {ATTN_F32, 4}, type_bool = {ATTN_BOOL, 1}, type_unknown = {-1, 0};
+		  type_float = {ATTN_F32, 4}, type_bool = {ATTN_BOOL, 1}, type_complex = {-1, 8},
+		  type_wide_complex = {-1, 16}, type_unknown = {-1, 0};
 
 /* A builtin type's letter in a mangled name. */
 struct type rule_type_of_letter(char letter)
@@ -129,6 +130,8 @@ struct type rule_template_type(const char **at, struct type repeated)
 		const struct type *type;
 	} named[] = {{"N3c104HalfE", &type_half},
 		     {"N3c108BFloat16E", &type_bfloat},
+		     {"N3c107complexIfEE", &type_complex},
+		     {"N3c107complexIdEE", &type_wide_complex},
 		     {"6__half", &type_half},
 		     {"13__nv_bfloat16", &type_bfloat}};
 

@@ -26,7 +26,8 @@ struct kernel_rule {
 	bool (*read)(struct reading *reading);
 };
 
-extern const struct type type_half, type_bfloat, type_float, type_bool, type_unknown;
+extern const struct type type_half, type_bfloat, type_float, type_bool, type_complex,
+	type_wide_complex, type_unknown;
 
 /* at::native's OffsetCalculator holds so many dimensions, whether in use or not. */
 #define CALCULATOR_DIMS 25

@@ -19,8 +19,6 @@ enum result {
 	RESULT_COMPLEX
 };
 
-static const struct type type_complex = {-1, 8}, type_wide_complex = {-1, 16};
-
 /* The only class of numbers that a name speaks of: what a substitution (S5_) in it stands for. */
 static struct type only_class(const struct reading *r)
 {

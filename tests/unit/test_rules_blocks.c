@@ -167,6 +167,9 @@ static const struct block blocks[] = {
 	{"indexSelectSmallIndex", /* 4 of 1000 rows of 512 halves */
 	 {S(0, 4 * 512 * 2), R(216, 1000 * 512 * 2), R(432, 4 * 8)},
 	 {AT(648, 9), AT(664, 0), AT(640, 26), AT(656, 511)}},
+	{"indexSelectSmallIndexIN3c107complexIfEE", /* the same of complex numbers */
+	 {S(0, 4 * 512 * 8), R(216, 1000 * 512 * 8), R(432, 4 * 8)},
+	 {AT(648, 9), AT(664, 0), AT(640, 26), AT(656, 511)}},
 	{"indexFuncLargeIndex", /* 196 rows of 512 floats added to 1024 */
 	 {U(0, 1024 * 512 * 4), R(216, 196 * 512 * 4), R(432, 196 * 8)},
 	 {AT(648, 9), AT(664, 0), AT(672, 0)}},
