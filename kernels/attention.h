@@ -71,6 +71,11 @@ enum attn_dtype {
 	ATTN_DTYPE_COUNT
 };
 
+/* For `round_x` alone: as ATTN_F16, and what is below its lowest number becomes that, as
+ * torch.max(x, finfo.min) has it. */
+#define ATTN_F16_FLOORED ATTN_DTYPE_COUNT
+#define ATTN_F16_LOWEST	 -65504.0f
+
 #ifdef __CUDACC__
 #define ATTN_INLINE static inline __host__ __device__
 #else
@@ -278,6 +283,7 @@ struct attn_variant {
 	int32_t needs;	       /* enum attn_needs, or-ed */
 	int32_t keys;	       /* in a tile, which a look at a bias goes by; 0: none does */
 	int32_t family;	       /* enum attn_family: the file it comes from */
+	int32_t most_keys;     /* with ATTN_NEEDS_SHORT */
 };
 
 enum attn_family {

@@ -3,8 +3,9 @@
  * The compiled shapes of rounded.cu, once for the kernels themselves and once for select.c's table.
  *
  *   rows    query rows per block: a warp for 16 of them, in each group
- *   kind    _split, for grids that are small: groups share the keys; _short: x stays in registers;
- *           _window: so does it, of one tile of keys, and there is one group
+ *   kind    _split, for grids that are small: groups share the keys; _short: x stays in registers,
+ *           of 512 keys, _k256: of 256, _k128: of 128; _window: of one tile of keys. The fewer, the
+ *           fewer groups, and the more blocks a multiprocessor has at a time
  *   width   largest D and Dv
  *   keys    keys per tile
  *   groups  sets of warps, each with its share of the key tiles
@@ -26,6 +27,8 @@
 	V(16, , 64, 32, 4, 4, -1, 1, 1, 1, 2)                                                      \
 	V(16, _p4, 64, 32, 4, 4, -1, 1, 4, 1, 2)                                                   \
 	V(64, _window, 64, 64, 1, 3, 1, 0, 1, 1, 4)                                                \
+	V(64, _k128, 64, 64, 1, 3, 2, 0, 1, 1, 3)                                                  \
+	V(64, _k256, 64, 64, 2, 2, 2, 0, 1, 1, 2)                                                  \
 	V(64, _short, 64, 64, 4, 2, 2, 0, 1, 1, 1)                                                 \
 	V(64, _split, 64, 64, 2, 4, 0, 1, 1, 1, 1)                                                 \
 	V(128, , 64, 64, 1, 4, 0, 0, 1, 0, 2)                                                      \
@@ -48,12 +51,11 @@
 	((rows) * (width)*2 + ROUNDED_TILES(width, keys, groups, stages) +                         \
 	 (parts) * (groups) * (rows)*8 + (rows)*8 + ROUNDED_COMMON + ROUNDED_X(kept) * 4)
 
-/* Keys that the variants which keep x in registers have room for: with groups, and in one. */
-#define ROUNDED_SHORT_KEYS  512
-#define ROUNDED_WINDOW_KEYS 64
+/* The most keys that a variant which keeps x in registers has room for. */
+#define ROUNDED_SHORT_KEYS 512
 
 /* Rows of the variants for few queries, and from how many keys on blocks may share them. */
 #define ROUNDED_FEW_ROWS    16
-#define ROUNDED_PARTED_KEYS 512
+#define ROUNDED_PARTED_KEYS 256
 
 #endif

@@ -49,6 +49,9 @@
 
 /* Hopper's kernels take many queries at a time: fewer leave most of a tile empty. */
 #define FEW_QUERIES 64
+
+/* Up to so many keys rounded.cu has a variant of one tile. */
+#define TWICE_KEYS  64
 #define SM90_BLOCKS 64
 
 /* tma.cu with 128 rows a block against 192: time per row; measured, D 64, 512 to 4096 keys. With a
@@ -273,15 +276,21 @@ static const struct attn_variant *choose_wmma(const struct attn_call *call)
 	return choose_rows(call, ATTN_WMMA);
 }
 
-/* Of fewer keys rounded.cu, where x fits into its registers, was not compared; with 512 it takes
- * 170 us for 104 (H100, bf16, B8 H16 D64 with a bias). */
+/* Where rounded.cu has x in its registers, it takes longer if there are blocks for all of the GPU:
+ * 170 us for 104 of 512 keys (H100, bf16, B8 H16 D64 with a bias), 48.7 for 40.7 of 200, 30.1 for
+ * 29.9 of 96, 31.3 for 23.6 of 128 (H200: patches, axial and brief of tests/gpu/rounded.py). Fewer
+ * blocks were not compared. */
 static const struct attn_variant *choose_twice(const struct attn_call *call)
 {
+	const struct attn_variant *v;
 	int n = 0;
 
-	if (call->args->Sq <= FEW_QUERIES || call->args->Sk < ROUNDED_SHORT_KEYS)
+	if (call->args->Sq <= FEW_QUERIES || call->args->Sk <= TWICE_KEYS)
 		return NULL;
-	return next_of(ATTN_TWICE, call, &n);
+	v = next_of(ATTN_TWICE, call, &n);
+	return v && (call->args->Sk >= ROUNDED_SHORT_KEYS || blocks_of(v, call->args) >= FILL)
+		       ? v
+		       : NULL;
 }
 
 /* Is the variant, of rounded.cu, for so many queries, or for so few blocks? */

@@ -36,6 +36,12 @@ static int is_folded(const struct attn_spec *s)
 	return 0;
 }
 
+/* Is what biases are added to rounded to `dtype` behind them? */
+static int rounds_to(const struct attn_spec *s, int dtype)
+{
+	return s->round_x == dtype || (s->round_x == ATTN_F16_FLOORED && dtype == ATTN_F16);
+}
+
 int attn_possible(const struct attn_args *args)
 {
 	if (args->B < 1 || args->H < 1 || args->Sq < 1 || args->Sk < 1 || args->D < 1 ||
@@ -59,7 +65,7 @@ int attn_possible(const struct attn_args *args)
 	    (args->q.dtype == ATTN_F32 || args->spec.alpha == 0.0f ||
 	     (args->spec.softcap != 0.0f) != !!(args->spec.round_s & ATTN_ROUND_CAPPED) ||
 	     (args->spec.softcap != 0.0f && !(args->spec.round_s & ATTN_ROUND_WEIGHTS)) ||
-	     (args->spec.round_s & ATTN_ROUND_BIASED && args->spec.round_x != args->q.dtype)))
+	     (args->spec.round_s & ATTN_ROUND_BIASED && !rounds_to(&args->spec, args->q.dtype))))
 		return 0;
 	return !args->spec.mask.base || args->spec.mask.dtype == ATTN_BOOL;
 }
@@ -101,17 +107,11 @@ static int is_x_narrow(const struct attn_args *args)
 	    !is_narrow(s->window_value, args->q.dtype))
 		return 0;
 	if (biased)
-		return s->round_x == args->q.dtype;
+		return rounds_to(s, args->q.dtype);
 	return s->round_s & (ATTN_ROUND_SCALED | ATTN_ROUND_CAPPED) ||
 	       (s->round_s & ATTN_ROUND_PRODUCT && !s->scales.base &&
 		(s->scale == s->alpha ||
 		 (s->scale / s->alpha > 0.0f && !finite && !s->sinks.base)));
-}
-
-/* Keys for which a variant of rounded.cu has registers. */
-static int short_keys(const struct attn_variant *v)
-{
-	return v->threads > 2 * v->rows_per_block ? ROUNDED_SHORT_KEYS : ROUNDED_WINDOW_KEYS;
 }
 
 int attn_is_usual(const struct attn_spec *s)
@@ -264,9 +264,12 @@ int attn_takes(const struct attn_variant *v, const struct attn_call *call)
 		       fits_ladder(v, args);
 	if (v->needs & ATTN_NEEDS_USUAL && !attn_is_usual(&args->spec))
 		return 0;
+	/* sm90.cu has no register for it */
+	if (v->family == ATTN_SM90 && args->spec.round_x == ATTN_F16_FLOORED)
+		return 0;
 	if (v->needs & ATTN_NEEDS_PLAIN && !attn_is_plain(&args->spec))
 		return 0;
-	if (v->needs & ATTN_NEEDS_SHORT && (args->Sk > short_keys(v) || !is_x_narrow(args)))
+	if (v->needs & ATTN_NEEDS_SHORT && (args->Sk > v->most_keys || !is_x_narrow(args)))
 		return 0;
 	if (v->needs & ATTN_NEEDS_ROWS &&
 	    !(in_rows(args, &args->q) && in_rows(args, &args->k) && in_rows(args, &args->v)))

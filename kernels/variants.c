@@ -23,8 +23,11 @@
 
 /* A row in the order of struct attn_variant, the name being the symbol without its prefix. */
 #define ROW(label, arch, dtype, family, width, rows, threads, shared, factor, needs, keys)         \
-	{label,	  "fashim_" label, arch,   dtype,   width,  rows,                                  \
-	 threads, shared,	   factor, (needs), (keys), (family)},
+	SHORT_ROW(label, arch, dtype, family, width, rows, threads, shared, factor, needs, keys, 0)
+#define SHORT_ROW(label, arch, dtype, family, width, rows, threads, shared, factor, needs, keys,   \
+		  most)                                                                            \
+	{label,	 "fashim_" label, arch,	   dtype,  width,    rows,  threads,                       \
+	 shared, factor,	  (needs), (keys), (family), (most)},
 
 #define WMMA_ROW(type, arch, dtype, rows, width, keys, row_warps, groups, any)                     \
 	ROW("wmma_" type "_d" #width "_r" #rows, arch, dtype, ATTN_WMMA, width, rows,              \
@@ -44,11 +47,11 @@
 
 #define ROUNDED_ROW(type, dtype, rows, kind, width, keys, groups, stages, kept, held, parts, any,  \
 		    per_sm)                                                                        \
-	ROW("rounded_" type "_d" #width "_r" #rows #kind, (parts) > 1 ? HOPPER : AMPERE, dtype,    \
-	    ATTN_ROUNDED, width, rows, 2 * (rows) * (groups),                                      \
-	    ROUNDED_SHARED(rows, width, keys, groups, stages, kept, parts), parts,                 \
-	    ((kept) > 0) * ATTN_NEEDS_SHORT | !(any)*ATTN_NEEDS_USUAL,                             \
-	    (rows) > ROUNDED_FEW_ROWS ? (keys) : 0)
+	SHORT_ROW("rounded_" type "_d" #width "_r" #rows #kind, (parts) > 1 ? HOPPER : AMPERE,     \
+		  dtype, ATTN_ROUNDED, width, rows, 2 * (rows) * (groups),                         \
+		  ROUNDED_SHARED(rows, width, keys, groups, stages, kept, parts), parts,           \
+		  ((kept) > 0) * ATTN_NEEDS_SHORT | !(any)*ATTN_NEEDS_USUAL,                       \
+		  (rows) > ROUNDED_FEW_ROWS ? (keys) : 0, (groups) * (kept) * (keys))
 #define ROUNDED_F16(...)  ROUNDED_ROW("f16", ATTN_F16, __VA_ARGS__)
 #define ROUNDED_BF16(...) ROUNDED_ROW("bf16", ATTN_BF16, __VA_ARGS__)
 
@@ -115,7 +118,7 @@
 /* clang-format off */
 #define LADDER(number, label, rows, threads, shared, grid, needs, l4, figure, adds) \
 	{"ladder/" #label, "fashim_ladder_" #label, AMPERE, ATTN_F16, LADDER_WIDTH, rows, threads, \
-	 shared, grid, ATTN_NEEDS_PLAIN | (needs), 0, ATTN_LADDER},
+	 shared, grid, ATTN_NEEDS_PLAIN | (needs), 0, ATTN_LADDER, 0},
 /* clang-format on */
 
 /* Within a family: by dtype, then width, then what a choice looks at in this order. Families that

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """rounded.cu beside the unfused chain that it repeats and the fastest kernel that does not (on a GPU):
 
-    tests/gpu/rounded.py [--lib build/libfashim_kernels.so] [--image PART.fatbin] [--only WORD]
+    tests/gpu/rounded.py [--lib build/libfashim_kernels.so] [--image PART.fatbin] [--only WORD,…]
 
 A line for each variant that takes the call, and for the one that would be chosen without roundings: microseconds of GPU time, in a graph of many, and how far O is from the chain's, root mean square
 relative to it. The chain is PyTorch's: matmul, times the scale, plus a bias, softmax, matmul, each stored in 16 bits.
@@ -26,6 +26,9 @@ SHAPES = [("small", 2, 8, 512, 512, 64, ""), ("padding", 8, 12, 512, 512, 64, "k
           ("decode", 8, 32, 1, 2048, 128, ""), ("decode-one", 1, 32, 1, 2048, 128, ""),
           ("long", 1, 32, 4096, 4096, 64, "tensor"), ("deep", 1, 32, 2048, 2048, 128, "tensor"),
           ("wider", 1, 8, 2048, 2048, 256, "tensor"),
+          ("axial", 64, 8, 96, 96, 32, ""), ("patches", 8, 32, 200, 200, 16, ""), ("brief", 32, 12, 128, 128, 64, "keys"),
+          ("windows", 512, 4, 49, 49, 32, "heads"), ("decode-few", 1, 24, 1, 228, 128, ""),
+          ("decode-heads", 5, 8, 1, 384, 96, "keys"),
           ("gpt", 4, 12, 1024, 1024, 64, "causal"), ("wide", 2, 8, 1024, 1024, 256, "")]
 
 
@@ -118,7 +121,7 @@ def main():
     torch.zeros(1, device="cuda")
     library = abi.Library(options.lib, options.image)
     for shape in SHAPES:
-        if options.only in shape[0]:
+        if any(word in shape[0] for word in options.only.split(",")):
             measure(library, shape, getattr(torch, options.dtype))
 
 

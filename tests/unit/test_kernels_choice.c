@@ -331,7 +331,10 @@ static void test_select_twice(void **state)
 				   .base = 4096, .stride = {0, 0, 2048, 1}, .dtype = ATTN_BF16}));
 	FAMILY(ATTN_TMA, a.spec.round_s = ATTN_ROUND_PRODUCT);
 	FAMILY(ATTN_ROUNDED, a.Sq = 64);
-	FAMILY(ATTN_ROUNDED, a.Sk = 511);
+	FAMILY(ATTN_TWICE, a.Sk = 65);
+	FAMILY(ATTN_ROUNDED, a.Sk = 64);
+	FAMILY(ATTN_ROUNDED, a.H = 4; a.Sk = 511); /* too few blocks */
+	FAMILY(ATTN_TWICE, a.H = 4; a.Sk = 512);
 	FAMILY(ATTN_ROUNDED, a.D = a.Dv = 136);
 	FAMILY(ATTN_ROUNDED, a.q.stride[2] = a.q.stride[2] + 1);
 	FAMILY(ATTN_ROUNDED, a.spec.window_right = 0; a.spec.window_value = -65504.0f);
