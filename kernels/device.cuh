@@ -160,7 +160,28 @@ static __device__ __forceinline__ float round_to(float x, int dtype)
 		return __half2float(__float2half_rn(x));
 	if (dtype == ATTN_BF16)
 		return __bfloat162float(__float2bfloat16_rn(x));
+	if (dtype == ATTN_F16_FLOORED)
+		return x < ATTN_F16_LOWEST ? ATTN_F16_LOWEST : __half2float(__float2half_rn(x));
 	return x;
+}
+
+/* The same of all of x. FLOORS: to ATTN_F16_FLOORED, too. */
+template <bool FLOORS, int N>
+static __device__ __forceinline__ void round_all_to(float (&x)[N], int dtype)
+{
+	if (dtype == ATTN_F16) {
+#pragma unroll
+		for (int k = 0; k < N; k++)
+			x[k] = round_to(x[k], ATTN_F16);
+	} else if (dtype == ATTN_BF16) {
+#pragma unroll
+		for (int k = 0; k < N; k++)
+			x[k] = round_to(x[k], ATTN_BF16);
+	} else if (FLOORS && dtype == ATTN_F16_FLOORED) {
+#pragma unroll
+		for (int k = 0; k < N; k++)
+			x[k] = round_to(x[k], ATTN_F16_FLOORED);
+	}
 }
 
 /* Element `index` of an array of `dtype`, as a double. */
@@ -364,8 +385,8 @@ static __device__ __forceinline__ void multiply_tf32(float c[4], const uint32_t 
 }
 #endif
 
-/* Starts copying BYTES (8 or 16) bytes to shared memory, of which the first `bytes` are read and the
- * rest cleared. Both addresses on BYTES; with 0 bytes nothing is read from anywhere. */
+/* Starts copying BYTES (8 or 16) bytes to shared memory, of which the first `bytes` are read and
+ * the rest cleared. Both addresses on BYTES; with 0 bytes nothing is read from anywhere. */
 template <int BYTES>
 static __device__ __forceinline__ void copy_piece(void *to, const void *from, int bytes)
 {

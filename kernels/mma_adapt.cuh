@@ -128,9 +128,16 @@ static __device__ __forceinline__ void add_bias(struct work<BLOCKS, WIDTH, KEYS>
 		for (int r = 0; r < 2 * BLOCKS; r++)
 #pragma unroll
 			for (int k = 0; k < KEYS / 4; k++)
-				x_of(u, r, k) = s.round_x == ATTN_F16
-							? round_to(x_of(u, r, k), ATTN_F16)
-							: round_to(x_of(u, r, k), ATTN_BF16);
+				x_of(u, r, k) = s.round_x == ATTN_BF16
+							? round_to(x_of(u, r, k), ATTN_BF16)
+							: round_to(x_of(u, r, k), ATTN_F16);
+	if (s.round_x == ATTN_F16_FLOORED)
+#pragma unroll
+		for (int r = 0; r < 2 * BLOCKS; r++)
+#pragma unroll
+			for (int k = 0; k < KEYS / 4; k++)
+				if (x_of(u, r, k) < ATTN_F16_LOWEST)
+					x_of(u, r, k) = ATTN_F16_LOWEST;
 }
 
 /* x = mask_value where the mask says so. */

@@ -90,7 +90,8 @@ static __device__ double score(const struct attn_args &a, const char *q, const c
 		if (n == ATTN_MAX_BIAS || !s.bias[n].base)
 			continue;
 		const double bias = element(a, s.bias[n], b, h, i, j);
-		const bool rounds = bias != 0.0 || s.round_s & ATTN_ROUND_BIASED;
+		const bool rounds = bias != 0.0 || s.round_s & ATTN_ROUND_BIASED ||
+				    s.round_x == ATTN_F16_FLOORED;
 		x = round_to((float)(x + s.bias_scale[n] * bias), rounds ? s.round_x : ATTN_F32);
 	}
 	if ((s.window_left != ATTN_NO_WINDOW && j < at - s.window_left) ||

@@ -117,7 +117,7 @@ template <typename T>
 static __device__ __forceinline__ float overflow_score(const struct attn_spec &s, float x)
 {
 	return IS_F16<T> && s.overflow != 0.0f && fabsf(x) > s.overflow ? copysignf(INFINITY, x)
-									 : x;
+									: x;
 }
 
 /* The same for x(n) of N that a lane has, all of a warp together. There is hardly ever one, which a
@@ -244,15 +244,7 @@ static __device__ __forceinline__ void modify_capped(float (&x)[N], const struct
 			add_bias(x, (const __nv_bfloat16 *)at, t.stride[3], weight, left);
 		else
 			add_bias(x, (const float *)at, t.stride[3], weight, left);
-		if (s.round_x == ATTN_F16) {
-#pragma unroll
-			for (int k = 0; k < N; k++)
-				x[k] = round_to(x[k], ATTN_F16);
-		} else if (s.round_x == ATTN_BF16) {
-#pragma unroll
-			for (int k = 0; k < N; k++)
-				x[k] = round_to(x[k], ATTN_BF16);
-		}
+		round_all_to<true>(x, s.round_x);
 	}
 	if (!ANY || s.late_biases == 0)
 		hide();

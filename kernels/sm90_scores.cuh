@@ -128,19 +128,6 @@ static __device__ __forceinline__ void add_eight(float *x, const uint4 &piece, f
 	}
 }
 
-template <int N> static __device__ __forceinline__ void round_all(float (&x)[N], int dtype)
-{
-	if (dtype == ATTN_F16) {
-#pragma unroll
-		for (int k = 0; k < N; k++)
-			x[k] = round_to(x[k], ATTN_F16);
-	} else if (dtype == ATTN_BF16) {
-#pragma unroll
-		for (int k = 0; k < N; k++)
-			x[k] = round_to(x[k], ATTN_BF16);
-	}
-}
-
 /* All but the window and the row's length, for the lane's keys of row i, of which j is the first.
  * `pieces`: the first bias, if `have`. */
 template <typename T, bool SHUFFLED, bool ANY, int N>
@@ -184,7 +171,7 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 			for (int n = 0; n < N / 8; n++)
 				add_eight<__nv_bfloat16>(&x[8 * n], pieces[n], s.bias_scale[0]);
 		}
-		round_all(x, s.round_x);
+		round_all_to<false>(x, s.round_x);
 	}
 #pragma unroll 1
 	for (int n = SHUFFLED && have; n < ATTN_MAX_BIAS; n++) {
@@ -204,7 +191,7 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 		else
 			add_bias<float, SHUFFLED>(x, (const float *)at, t.stride[3],
 						  s.bias_scale[n], left);
-		round_all(x, s.round_x);
+		round_all_to<false>(x, s.round_x);
 	}
 	if (!ANY || s.late_biases == 0)
 		hide();

@@ -120,10 +120,11 @@ static bool flags_place(struct chain *chain, struct attn_args *args,
 
 static bool floor_place(struct chain *chain, struct attn_args *args)
 {
-	if (!args->spec.bias[0].base || !spec_floors(chain))
+	if (!args->spec.bias[0].base || args->spec.round_x == ATTN_F16_FLOORED ||
+	    !spec_floors(chain))
 		return true;
 	chain->complement.in_dtype = args->spec.bias[0].dtype;
-	chain->complement.weight = (float)SPEC_FLOOR;
+	chain->complement.weight = (float)spec_lowest(args->spec.bias[0].dtype);
 	chain->complement.flags = COMPLEMENT_FLOORS;
 	return make_of(chain, &args->spec.bias[0], args);
 }

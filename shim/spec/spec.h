@@ -20,8 +20,15 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
  * mask's address and strides, and its own type. NULL: there is none. */
 const struct meaning *spec_complement(const struct chain *chain);
 
-/* The lowest fp32, below which the chain's only bias is not to be. */
-#define SPEC_FLOOR (-0x1.fffffep127)
+/* The lowest number of a type that is finite. */
+static inline double spec_lowest(int dtype)
+{
+	return dtype == ATTN_F16    ? (double)ATTN_F16_LOWEST
+	       : dtype == ATTN_BF16 ? -0x1.fep127
+				    : -0x1.fffffep127;
+}
+
+/* Is the chain's only bias not to be below that? */
 bool spec_floors(const struct chain *chain);
 
 /* "none", "causal", "bias [B,1,Sq,Sk] f16" … */

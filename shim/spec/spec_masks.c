@@ -8,12 +8,6 @@
 #include "shim/spec/spec.h"
 #include "shim/spec/spec_walk.h"
 
-/* The lowest number of a type that is finite. */
-static double lowest(int dtype)
-{
-	return dtype == ATTN_F16 ? -65504 : dtype == ATTN_BF16 ? -0x1.fep127 : SPEC_FLOOR;
-}
-
 /* A second mask that hides by the same number is as good as one that hides what either does. A bias
  * between them would be hidden by the second alone. */
 static enum reason hide_also(struct walk *walk, const struct step *step, const struct view *view,
@@ -85,7 +79,7 @@ enum reason spec_apply_mask(struct walk *walk, const struct step *step)
 	if (walk->softmax)
 		return apply_mask_again(walk, step, ref);
 	walk->mask = ref->index;
-	walk->lowest = meaning->scalar <= lowest(meaning->views[0].dtype);
+	walk->lowest = meaning->scalar <= spec_lowest(meaning->views[0].dtype);
 	return hide(walk, step, &meaning->views[2], ref, meaning->keeps);
 }
 

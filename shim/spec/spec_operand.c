@@ -283,28 +283,41 @@ const struct meaning *spec_complement(const struct chain *chain)
 
 /* ---- floors ---------------------------------------------------------------------------------- */
 
+/* May the bias be raised to the floor, or the kernels raise the sum? In bf16 and fp32 any number
+ * and the floor make the floor. In fp16 the sum may be lower: it is -inf then. */
+static bool floor_fits(struct walk *walk, double floor, int dtype)
+{
+	struct attn_spec *spec = &walk->args->spec;
+
+	if (!spec->bias[0].base)
+		return dtype != ATTN_F16;
+	if (spec->bias[1].base || spec->round_x != dtype || floor != spec_lowest(dtype))
+		return false;
+	if (dtype == ATTN_F16)
+		spec->round_x = ATTN_F16_FLOORED;
+	return dtype == ATTN_F16 ||
+	       (walk->chain->preload < 0 && spec->bias[0].dtype == dtype &&
+		!spec->bias[0].batches && !spec->bias[0].columns && spec->bias_scale[0] == 1);
+}
+
 enum reason spec_apply_floor(struct walk *walk, const struct step *step)
 {
-	const struct attn_spec *spec = &walk->args->spec;
 	const struct meaning *meaning = &step->meaning;
+	const bool bound = meaning->view_count == 2; /* the number is the functor's own */
+	const int from = bound ? 1 : 3 - meaning->constant, dtype = meaning->views[0].dtype;
 	const struct ref *scores;
 
 	if (walk->softmax || walk->unknown || walk->masked || walk->floored ||
-	    walk->columns != walk->args->Sk || meaning->view_count != 3)
+	    walk->columns != walk->args->Sk || (!bound && meaning->view_count != 3))
 		return stop(walk, REASON_MASK_FORM, step->name);
-	if (meaning->constant <= 0)
+	if (!bound && meaning->constant <= 0)
 		return stop(walk,
 			    meaning->constant ? REASON_SCALARS_ON_DEVICE : REASON_UNKNOWN_KERNEL,
 			    step->name);
-	scores = ref_of(step, meaning->views[3 - meaning->constant].where);
+	scores = ref_of(step, meaning->views[from].where);
 	if (!scores || scores->kind != REF_VALUE || walk->sides[scores->index].what != SIDE_NONE ||
-	    meaning->views[0].dtype != ATTN_F32 || !(meaning->scalar <= SPEC_FLOOR))
-		return stop(walk, REASON_MASK_FORM, step->name);
-	/* Any number and the floor make the floor: the bias may as well be raised to it. */
-	if (spec->bias[0].base &&
-	    (spec->bias[1].base || walk->chain->preload >= 0 || spec->bias[0].dtype != ATTN_F32 ||
-	     spec->bias[0].batches || spec->bias[0].columns || spec->bias_scale[0] != 1 ||
-	     spec->round_x != ATTN_F32 || meaning->scalar != SPEC_FLOOR))
+	    dtype < 0 || dtype > ATTN_F32 || meaning->views[from].dtype != dtype ||
+	    !(meaning->scalar <= spec_lowest(dtype)) || !floor_fits(walk, meaning->scalar, dtype))
 		return stop(walk, REASON_MASK_FORM, step->name);
 	walk->floored = true;
 	return REASON_NONE;

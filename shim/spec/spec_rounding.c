@@ -105,6 +105,7 @@ static bool before_softmax(const struct meaning *meaning, int dtype, bool each, 
 	case ROLE_ADD_CONSTANT:
 	case ROLE_MASKED_FILL:
 	case ROLE_WHERE:
+	case ROLE_MAXIMUM:
 		return true;
 	default:
 		return false;
@@ -147,7 +148,8 @@ int32_t spec_rounding(const struct walk *walk)
 			return 0;
 		softmax = softmax || meaning->role == ROLE_SOFTMAX;
 	}
-	if (round_s & ATTN_ROUND_BIASED && walk->args->spec.round_x != narrow)
+	if (round_s & ATTN_ROUND_BIASED && walk->args->spec.round_x != narrow &&
+	    walk->args->spec.round_x != ATTN_F16_FLOORED)
 		return 0;
 	return round_s | ATTN_ROUND_WEIGHTS;
 }

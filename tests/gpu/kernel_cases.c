@@ -62,6 +62,8 @@ const char *kernel_case_name(const struct kernel_case *c, char *text, size_t siz
 		add(&t, " second");
 	if (c->round_x)
 		add(&t, " rounded");
+	if (c->floored)
+		add(&t, " floored");
 	if (c->round_s)
 		add(&t, " stored=%d%s", c->round_s, c->apart ? " apart" : "");
 	if (c->mask)

@@ -62,6 +62,7 @@ struct kernel_case {
 	int second;	 /* also a second bias, fp32, of the keys */
 	int late;	 /* so many biases come after the mask */
 	int round_x;	 /* x is rounded to the dtype */
+	int floored;	 /* to fp16, and raised to its lowest number */
 	int round_s;	 /* enum attn_round_s, or-ed */
 	int apart;	 /* S is scaled by a kernel of its own: alpha is 1 */
 	int mask;	 /* enum spread */
@@ -158,6 +159,9 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_F16, SHAPE(2, 3, 520, 520, 128), ADD_FILL(BATCH, F16, TRIANGLE, FILL_LOWEST), .round_x = 1},
 	{IN_F16, SHAPE(2, 3, 520, 520, 64), ADD_FILL(BATCH, F16, BLOCKS, FILL_INF)},
 	{IN_BF16, SHAPE(2, 3, 520, 776, 64), ADD_FILL(SQUARE, BF16, BLOCKS, FILL_LOWEST), .round_x = 1, NO_KEY(NAN)},
+	{IN_F16, SHAPE(2, 3, 520, 776, 128), ADD_FILL(SQUARE, F16, BLOCKS, FILL_LOWEST), .floored = 1, .data = STEEP, NO_KEY(NAN)},
+	{IN_F16, SHAPE(2, 3, 197, 203, 64), ADD_FILL(BATCH, F16, TRIANGLE, FILL_INF), .floored = 1, NO_KEY(NAN)},
+	{IN_F16, SHAPE(2, 3, 2, 777, 128), ADD_FILL(PADDING, F16, TAIL, FILL_INF), .floored = 1, NO_KEY(NAN)},
 	{IN_BF16, SHAPE(2, 3, 520, 776, 128), ADD_FILL(SQUARE, BF16, BLOCKS, FILL_INF), NO_KEY(NAN)},
 	{IN_BF16, SHAPE(2, 3, 520, 776, 128), ADD_FILL(SQUARE, BF16, BLOCKS, FILL_INF), NO_KEY(ZERO)},
 	{IN_F16, SHAPE(2, 3, 520, 776, 64), ADD_FILL(SQUARE, F16, BLOCKS, FILL_INF), NO_KEY(MEAN)},

@@ -311,7 +311,7 @@ static void make_spec(struct operands *x, const struct kernel_case *c)
 	s->scale = c->scale == ZERO ? 0.0f : c->scale == NEGATIVE ? -scale : scale;
 	s->softcap = c->softcap;
 	s->out_scale = 1.0f;
-	s->round_x = c->round_x ? c->dtype : ATTN_F32;
+	s->round_x = c->floored ? ATTN_F16_FLOORED : c->round_x ? c->dtype : ATTN_F32;
 	s->round_p = c->dtype;
 	s->round_s = c->round_s;
 	s->alpha = c->apart			    ? 1.0f

@@ -22,10 +22,10 @@ double number_round(double x, int dtype)
 	int digits = dtype == ATTN_F16 ? 11 : 8, lowest = dtype == ATTN_F16 ? -24 : -133, exponent;
 	double most = dtype == ATTN_F16 ? 65504.0 : 0x1.fep127, quantum, y;
 
-	if (dtype == ATTN_F64 || x == 0 || !isfinite(x))
-		return x;
-	if (dtype == ATTN_F32 || dtype == ATTN_I32)
-		return (float)x;
+	if (dtype == ATTN_F16_FLOORED)
+		return x < ATTN_F16_LOWEST ? ATTN_F16_LOWEST : number_round(x, ATTN_F16);
+	if (dtype == ATTN_F32 || dtype == ATTN_I32 || dtype == ATTN_F64 || x == 0 || !isfinite(x))
+		return dtype == ATTN_F64 ? x : (float)x;
 	frexp(x, &exponent);
 	exponent -= digits;
 	quantum = ldexp(1.0, exponent < lowest ? lowest : exponent);

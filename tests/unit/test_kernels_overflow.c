@@ -66,6 +66,7 @@ enum between {
 	MASK_LOWEST,
 	BIAS,
 	BIAS_LOWEST,
+	BIAS_FLOORED,
 	BIAS_F32,
 	MASK_THEN_BIAS,
 	CAP,
@@ -77,9 +78,20 @@ enum between {
 };
 
 static const char *const names[BETWEEN] = {
-	"nothing",	  "window",   "mask",		"mask of -65504", "bias",
-	"bias of -65504", "f32 bias", "mask then bias", "softcap",	  "scales by element",
-	"scale below 0",  "sinks",    "lengths",
+	"nothing",
+	"window",
+	"mask",
+	"mask of -65504",
+	"bias",
+	"bias of -65504",
+	"nothing below -65504",
+	"f32 bias",
+	"mask then bias",
+	"softcap",
+	"scales by element",
+	"scale below 0",
+	"sinks",
+	"lengths",
 };
 
 /* What lies between S and softmax. HIDDEN() keys are what masks, and biases of 0 and less, hide. */
@@ -87,7 +99,7 @@ static void put_between(struct problem *p, enum between between)
 {
 	struct attn_spec *s = &p->args.spec;
 	const bool masked = between == MASK || between == MASK_LOWEST || between == MASK_THEN_BIAS;
-	const bool biased = between == BIAS || between == BIAS_LOWEST;
+	const bool biased = between == BIAS || between == BIAS_LOWEST || between == BIAS_FLOORED;
 
 	if (between == WINDOW)
 		s->window_right = 0;
@@ -95,7 +107,7 @@ static void put_between(struct problem *p, enum between between)
 		problem_mask(p, false, between == MASK_LOWEST ? -65504.0f : -INFINITY, NULL, 0);
 	if (biased)
 		problem_bias(p, 0, ATTN_F16, NULL, 0);
-	s->round_x = biased ? ATTN_F16 : ATTN_F32;
+	s->round_x = between == BIAS_FLOORED ? ATTN_F16_FLOORED : biased ? ATTN_F16 : ATTN_F32;
 	for (int i = 0; i < p->args.Sq; i++)
 		for (int j = 0; j < p->args.Sk; j++) {
 			if (masked)
@@ -103,7 +115,7 @@ static void put_between(struct problem *p, enum between between)
 					     HIDDEN(j));
 			if (biased && HIDDEN(j))
 				number_store(element_at(&s->bias[0], 1, 0, 0, i, j), ATTN_F16,
-					     between == BIAS ? -INFINITY : -65504);
+					     between == BIAS_LOWEST ? -65504 : -INFINITY);
 		}
 	if (between == BIAS_F32)
 		problem_bias(p, 0, ATTN_F32, NULL, 1);
@@ -158,14 +170,15 @@ static void test_answer(void **state)
 	struct problem p;
 	double out[40];
 
-	for (int between = NOTHING; between <= BIAS_LOWEST; between++) {
+	for (int between = NOTHING; between <= BIAS_FLOORED; between++) {
 		problem_init(&p, ATTN_F16, (int[6]){1, 1, ROW_KINDS, 64, 40, 40}, NULL);
 		fill(&p, false, 1);
 		put_between(&p, between);
 		for (int i = 0; i < ROW_KINDS && between != WINDOW; i++) {
 			const bool hides = between == MASK || between == MASK_LOWEST;
 			const bool nan = i == ABOVE || (i == ABOVE_HIDDEN && !hides) ||
-					 (i == ALL_BELOW && between != MASK_LOWEST);
+					 (i == ALL_BELOW && between != MASK_LOWEST &&
+					  between != BIAS_FLOORED);
 
 			problem_row(&p, 0, 0, i, false, out);
 			assert_int_equal(isnan(out[0]) != 0, nan);

@@ -93,6 +93,31 @@ static void test_layouts(void **state)
 	check_layouts(check_layout);
 }
 
+/* Sums of fp16 that are not let below its lowest number; rows of which all are there, too. */
+static void test_floor(void **state)
+{
+	const struct attn_args *a;
+	struct problem p;
+
+	(void)state;
+	for (int few = 0; few < 2; few++) {
+		init(&p, ATTN_F16, few ? 12 : 70, 150, 64, PRODUCT | BIASED | WEIGHTS, NULL);
+		a = &p.args;
+		p.args.spec.round_x = ATTN_F16_FLOORED;
+		problem_bias(&p, 0, ATTN_F16, NULL, 3);
+		p.args.spec.bias_scale[0] = 2;
+		for (int n = 0; n < a->B * a->H * a->Sq * a->Sk; n++) {
+			const int j = n % a->Sk, i = n / a->Sk % a->Sq, z = n / a->Sk / a->Sq;
+
+			if (i % 3 == 0 || (i + j) % 4 == 0)
+				number_store(element_at(&a->spec.bias[0], a->H, z / a->H, z % a->H,
+							i, j),
+					     ATTN_F16, j % 3 ? -65504 : -32752);
+		}
+		check(&p, "nothing below -65504");
+	}
+}
+
 /* What happens to scores, as each set of steps may be asked for: with numbers so large that a
  * rounding left out shows. */
 static void test_scores(void **state)
@@ -392,8 +417,8 @@ static void test_choice(void **state)
 #define TESTS                                                                                      \
 	cmocka_unit_test(test_lengths), cmocka_unit_test(test_head_dims),                          \
 		cmocka_unit_test(test_layouts), cmocka_unit_test(test_scores),                     \
-		cmocka_unit_test(test_looks), cmocka_unit_test(test_windows),                      \
-		cmocka_unit_test(test_extremes)
+		cmocka_unit_test(test_floor), cmocka_unit_test(test_looks),                        \
+		cmocka_unit_test(test_windows), cmocka_unit_test(test_extremes)
 
 int main(void)
 {
