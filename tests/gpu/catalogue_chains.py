@@ -211,7 +211,7 @@ def floored(variant, dtype, place):
     def spell(q, k, v, mask):
         scores = q @ k.transpose(-1, -2) / math.sqrt(64) + mask
         scores = torch.max(scores, torch.tensor(torch.finfo(dtype).min, device=place))
-        return heads_together(F.softmax(scores, dim=-1, dtype=torch.float32).to(dtype) @ v)
+        return heads_together(F.softmax(scores, dim=-1, dtype=torch.float32).to(q.dtype) @ v)
 
     return spelt(variant, sets, spell)
 
