@@ -25,7 +25,8 @@ from registry import PROGRAMS  # noqa: E402
 
 
 TABLE = ("other_libraries", "chains", "hazards", "graphs", "models")
-CATALOGUE = ("catalogue_chains", "catalogue_inductor", "catalogue_refusals", "catalogue_unseen")
+CATALOGUE = ("catalogue_chains", "catalogue_floors", "catalogue_inductor", "catalogue_refusals",
+             "catalogue_unseen")
 MODELS = ("models", "catalogue_models")
 MANY = ("two_gpus",)  # many.py's
 

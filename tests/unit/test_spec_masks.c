@@ -237,46 +237,6 @@ static void test_added_twice(void **state)
 	}
 }
 
-/* out = the larger of `in` and a number that the functor holds. */
-static struct op at_least(uint64_t out, uint64_t in, uint16_t number)
-{
-	static const char name[] =
-		"_ZN2at6native29vectorized_elementwise_kernelILi8ENS0_"
-		"13AUnaryFunctorIN3c104HalfES4_"
-		"S4_ZZZNS0_19maximum_kernel_cudaERNS_18TensorIteratorBaseEENKUlvE0_clEvENKUlvE1_"
-		"clEvEUlS4_S4_E_EESt5arrayIPcLm2EEEEviT0_T1_";
-	const int n = (int)(core.H * core.Sq * core.Sk);
-	const uint16_t functor[2] = {0xffff, number};
-
-	return core_launch(name, 3, (size_t[]){4, 4, 16},
-			   (const void *[]){&n, functor, (uint64_t[]){out, in}});
-}
-
-/* A sum that fp16 cannot hold is not -inf. */
-static void test_floor(void **state)
-{
-	const uint16_t lowest = 0xfbff;
-
-	assert_int_equal(FINISHED(core_add_mask(core.x, core.s, core.mask),
-				  at_least(core.x, core.x, lowest)),
-			 REASON_NONE);
-	assert_int_equal(args.spec.round_x, ATTN_F16_FLOORED);
-	assert_int_equal(args.spec.round_s,
-			 ATTN_ROUND_PRODUCT | ATTN_ROUND_BIASED | ATTN_ROUND_WEIGHTS);
-	assert_non_null(attn_select(&args, 80, NULL)); /* rounded.cu */
-	args.spec.round_s = 0;
-	assert_non_null(attn_select(&args, 80, NULL));
-	assert_non_null(attn_select(&args, 90, NULL));
-	assert_int_equal(FINISHED(core_add_mask(core.x, core.s, core.mask),
-				  at_least(core.x, core.x, lowest - 1)),
-			 REASON_MASK_FORM); /* a number as others are */
-	assert_int_equal(FINISHED(at_least(core.x, core.s, lowest)), REASON_MASK_FORM);
-	assert_int_equal(FINISHED(core_add_mask(core.x, core.s, core.mask),
-				  at_least(core.x, core.x, lowest),
-				  core_add_mask(core.x, core.x, CORE_OTHER)),
-			 REASON_MASK_FORM);
-}
-
 static void test_masked_fill(void **state)
 {
 	assert_int_equal(FINISHED(core_scale(core.x, core.s, 0.25f),
@@ -593,7 +553,6 @@ int main(void)
 		cmocka_unit_test(test_bias_in_fp32),
 		cmocka_unit_test(test_bias_copied_by_driver),
 		cmocka_unit_test(test_added_twice),
-		cmocka_unit_test(test_floor),
 		cmocka_unit_test(test_masked_fill),
 		cmocka_unit_test(test_masked_again),
 		cmocka_unit_test(test_masked_by_another),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The meaning of what happens to whole rows of scores: a sink put behind them, their largest taken
- * off, softmax spelt out, P copied for nobody. (Safe softmax is in a recorded trace, sdpa_math.)
+ * off, softmax spelt out, P copied for nobody; or that a number is put where they are lower. (Safe
+ * softmax is in a recorded trace, sdpa_math.)
  */
 #include "tests/unit/spec_fixture.h"
 
@@ -402,6 +403,46 @@ static void test_copies(void **state)
 	assert_int_not_equal(end(chain), REASON_NONE);
 }
 
+/* out = the larger of `in` and a number that the functor holds. */
+static struct op at_least(uint64_t out, uint64_t in, uint16_t number)
+{
+	static const char name[] =
+		"_ZN2at6native29vectorized_elementwise_kernelILi8ENS0_"
+		"13AUnaryFunctorIN3c104HalfES4_"
+		"S4_ZZZNS0_19maximum_kernel_cudaERNS_18TensorIteratorBaseEENKUlvE0_clEvENKUlvE1_"
+		"clEvEUlS4_S4_E_EESt5arrayIPcLm2EEEEviT0_T1_";
+	const int n = (int)(core.H * core.Sq * core.Sk);
+	const uint16_t functor[2] = {0xffff, number};
+
+	return core_launch(name, 3, (size_t[]){4, 4, 16},
+			   (const void *[]){&n, functor, (uint64_t[]){out, in}});
+}
+
+/* A sum that fp16 cannot hold is not -inf. */
+static void test_floor(void **state)
+{
+	const uint16_t lowest = 0xfbff;
+
+	assert_int_equal(FINISHED(core_add_mask(core.x, core.s, core.mask),
+				  at_least(core.x, core.x, lowest)),
+			 REASON_NONE);
+	assert_int_equal(args.spec.round_x, ATTN_F16_FLOORED);
+	assert_int_equal(args.spec.round_s,
+			 ATTN_ROUND_PRODUCT | ATTN_ROUND_BIASED | ATTN_ROUND_WEIGHTS);
+	assert_non_null(attn_select(&args, 80, NULL)); /* rounded.cu */
+	args.spec.round_s = 0;
+	assert_non_null(attn_select(&args, 80, NULL));
+	assert_non_null(attn_select(&args, 90, NULL));
+	assert_int_equal(FINISHED(core_add_mask(core.x, core.s, core.mask),
+				  at_least(core.x, core.x, lowest - 1)),
+			 REASON_MASK_FORM); /* a number as others are */
+	assert_int_equal(FINISHED(at_least(core.x, core.s, lowest)), REASON_MASK_FORM);
+	assert_int_equal(FINISHED(core_add_mask(core.x, core.s, core.mask),
+				  at_least(core.x, core.x, lowest),
+				  core_add_mask(core.x, core.x, CORE_OTHER)),
+			 REASON_MASK_FORM);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,7 +450,7 @@ int main(void)
 		cmocka_unit_test(test_each_alone),	cmocka_unit_test(test_distances_scaled),
 		cmocka_unit_test(test_denied),		cmocka_unit_test(test_copies),
 		cmocka_unit_test(test_largest_instead), cmocka_unit_test(test_spelt_out),
-		cmocka_unit_test(test_misspelt),
+		cmocka_unit_test(test_misspelt),	cmocka_unit_test(test_floor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
