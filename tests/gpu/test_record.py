@@ -35,7 +35,9 @@ class Rows(unittest.TestCase):
         self.assertEqual(set(record.rows()) - known, set())
 
     def test_cases_run_as_the_catalogue_runs_them(self):
-        cases = {case.name for case in CASES if case.number[0] != "M"}
+        with open(record.ROWS) as file:
+            without = set(re.findall(r"^NOT_RECORDED\(\w+, (\w+),", file.read(), re.M))
+        cases = {case.name for case in CASES if case.number[0] != "M"} - without
         self.assertEqual({name for name, in_catalogue in record.rows().items() if in_catalogue},
                          cases)
         self.assertNotIn("--few", record.command_of("graph", True, "", "x"))
