@@ -6,11 +6,12 @@
  * run on the host, a warp at a time, with integers alone: what is loaded, or computed in other
  * ways, is not known, and whoever makes a loop of it ends the attempt.
  *
- * Pointers are symbols: nothing may be done with one but adding to it, so that the answer holds
- * wherever they point. Who adds what was loaded, or was made of that and of numbers, strays from
- * the pointer: somewhere in what was allocated there. With all else that is not known it could be
- * another pointer's, and that ends the attempt. A number among the parameters may be such a
- * distance, too: whether what is loaded counts from within the allocation the caller must see.
+ * Pointers are symbols: nothing may be done with one but adding to it, and asking how it is
+ * aligned, so that the answer holds wherever they point with the same lowest four bits. Who adds
+ * what was loaded, or was made of that and of numbers, strays from the pointer: somewhere in what
+ * was allocated there. With all else that is not known it could be another pointer's, and that ends
+ * the attempt. A number among the parameters may be such a distance, too: whether what is loaded
+ * counts from within the allocation the caller must see.
  *
  * What a warp loads that it stored itself does not count as read.
  *

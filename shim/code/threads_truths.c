@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Predicates: comparisons, what is made of several, and registers in which compilers keep some.
+ * Predicates: comparisons, what is made of several, and registers in which compilers keep some; and
+ * numbers bit by bit, which predicates are made of, too.
  */
 #include "shim/code/threads_outcome.h"
 

@@ -167,16 +167,19 @@ BODY(halves, half_bits, {
 		STORE(o, row * m + column, LOAD(x, column * n + row));
 })
 
-/* One way where rows lie as vectors need it, another where not: both are taken. */
+/* One way where rows lie as vectors need it, another where not: these lie on 2 bytes and no more.
+ */
 BODY(asks_alignment, half_bits, {
 	const int i = BX * DX + TX;
 
 	if (IS_ALIGNED(o, 2) && i < n)
 		STORE(o, i, LOAD(x, i));
-	if ((IS_ALIGNED(x, 4) || !IS_ALIGNED(o, 16) || m % 8) && i < n)
-		STORE(o, n + i, LOAD(x, i + 9));
 	else if (i < n)
+		STORE(o, 2 * n + i, LOAD(x, i));
+	if (IS_ALIGNED(y, 16) && i < n)
 		STORE(o, 4 * n + i, LOAD(y, i));
+	else if (i < n)
+		STORE(o, n + i, LOAD(x, i + 9));
 })
 
 /* Further than is told. */
