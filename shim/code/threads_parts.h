@@ -38,6 +38,10 @@
  * last bit. */
 #define RECIPROCAL 254
 
+/* In place of one, too: of a number that is not told the lowest four bits, as its value has them.
+ */
+#define LOW_BITS 252
+
 /* In place of one, too: a half of where __assertfail lies, and which half that is. */
 #define ASSERTS 253
 

@@ -167,35 +167,45 @@ static void look_up_all(unsigned table, const struct lanes *const of[3], struct 
 	}
 }
 
-/* Of a pointer the lowest bits are told: kernels ask how it is aligned. That is all that the result
- * may depend on, and numbers that are the same for all. */
+/* Of a pointer the lowest four bits are told: kernels ask how it is aligned. Where no other bit
+ * decides, so is all that is made of it and of numbers that are the same for all; else, again, its
+ * lowest bits. */
 static bool by_alignment(const struct warp *warp, const struct thread_op *op,
 			 const struct lanes *const of[3], struct outcome *out)
 {
 	const unsigned reg[3] = {op->a, op->b, op->c};
 	struct lanes pair[3] = {0}, result = {0}; /* lane l: with high bits by the bits of l */
 	const struct lanes *const pairs[3] = {&pair[0], &pair[1], &pair[2]};
+	uint32_t open = 0;
 
 	for (unsigned n = 0; n < 3; n++) {
 		const unsigned k = threads_bare_half(of[n], out->mask, false);
+		const bool low_bits = of[n]->pointer == LOW_BITS &&
+				      !(out->mask & (of[n]->unknown | ~of[n]->based));
 		uint32_t low = of[n]->value[__builtin_ctz(out->mask)];
 
-		if ((!k && unknown_number(of[n]) & out->mask) ||
+		if ((!k && !low_bits && unknown_number(of[n]) & out->mask) ||
 		    (reg[n] < REGISTERS && warp->moving[reg[n] >> 6] >> (reg[n] & 63) & 1))
 			return false;
 		for (int l = 0; l < LANES; l++)
 			if (out->mask >> l & 1 && of[n]->value[l] != low)
 				return false;
 		if (k)
-			low = warp->launch->params[warp->launch->pointer[k - 1]] & 15;
+			low = warp->launch->params[warp->launch->pointer[k - 1]];
 		for (int l = 0; l < LANES; l++)
-			pair[n].value[l] = k && l >> n & 1 ? low | ~15u : low;
+			pair[n].value[l] = !k && !low_bits ? low
+					   : l >> n & 1	   ? low | ~15u
+							   : low & 15;
 	}
 	look_up_all(op_bits(op, 72, 8), pairs, &result);
 	for (int l = 1; l < LANES; l++)
-		if (result.value[l] != result.value[0])
-			return false;
-	memcpy(out->low.value, result.value, sizeof(result.value));
+		open |= result.value[l] ^ result.value[0];
+	for (int l = 0; l < LANES; l++)
+		out->low.value[l] = open ? result.value[0] & 15 : result.value[0];
+	if (open) {
+		out->low.pointer = LOW_BITS;
+		out->low.based = out->mask;
+	}
 	return true;
 }
 
@@ -207,13 +217,13 @@ void threads_combine(const struct warp *warp, const struct thread_op *op, struct
 	const bool plain = !op_bits(op, 80, 1) && op_bits(op, 87, 4) == (8 | ALWAYS);
 	uint32_t unknown = unknown_number(of[0]) | unknown_number(of[1]) | unknown_number(of[2]);
 
-	if (unknown & out->mask && by_alignment(warp, op, of, out))
-		unknown = 0;
-	else
+	if (!(unknown & out->mask) || !by_alignment(warp, op, of, out))
 		look_up_all(table, of, &out->low);
+	else if (!out->low.pointer)
+		unknown = 0;
 	for (int l = 0; l < LANES && op_tells(op); l++)
 		out->truth.value |= (uint32_t)(out->low.value[l] != 0) << l;
-	out->low.unknown = unknown;
+	out->low.unknown = out->low.pointer ? 0 : unknown;
 	out->low.data = of_no_pointer(of[0]) & of_no_pointer(of[1]) & of_no_pointer(of[2]);
 	out->truth.unknown = plain ? unknown : ALL;
 	out->tells = true;

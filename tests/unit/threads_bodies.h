@@ -182,6 +182,41 @@ BODY(asks_alignment, half_bits, {
 		STORE(o, n + i, LOAD(x, i + 9));
 })
 
+/* As PyTorch's fuser writes it: loops one way or another, by all operands together. */
+BODY(asks_alignment_of_all, half_bits, {
+	bool fours = m % 4 == 0;
+
+	if (!IS_ALIGNED(o, 8))
+		fours = false;
+	if (!IS_ALIGNED(x, 8))
+		fours = false;
+	if (!IS_ALIGNED(y, 8))
+		fours = false;
+	if (fours)
+		for (int i = 4 * (int)(BX * DX + TX); i < n; i += 4 * (int)(GX * DX))
+			STORE(o, i, LOAD(x, i));
+	else
+		for (int i = (int)(BX * DX + TX); i < n; i += (int)(GX * DX))
+			STORE(o, i, LOAD(x, i) + LOAD(y, i));
+})
+
+BODY(asks_little_of_all, half_bits, {
+	bool even = m > 0;
+
+	if (!IS_ALIGNED(o, 2))
+		even = false;
+	if (!IS_ALIGNED(x, 2))
+		even = false;
+	if (!IS_ALIGNED(y, 2))
+		even = false;
+	if (even)
+		for (int i = 4 * (int)(BX * DX + TX); i < n; i += 4 * (int)(GX * DX))
+			STORE(o, i, LOAD(x, i));
+	else
+		for (int i = (int)(BX * DX + TX); i < n; i += (int)(GX * DX))
+			STORE(o, i, LOAD(x, i) + LOAD(y, i));
+})
+
 /* Further than is told. */
 LOOSE(asks_alignment_to_pages, float, {
 	const int i = BX * DX + TX;
