@@ -2,11 +2,14 @@
  *
  * A program that has libcublasLt and no libcublas: what the others call of cuBLAS is made of
  * cublasLtMatmul here. P is read in late repetitions, when what it was made of is gone.
+ *
+ *     lt_alone [odd]       odd: Q, K, V and O lie on 2 bytes and no more
  */
 #include "app.h"
 
 #include <cublasLt.h>
 #include <math.h>
+#include <string.h>
 
 enum { HEADS = 2, ROWS = 48, DEPTH = 32, REPETITIONS = 24 };
 
@@ -72,15 +75,17 @@ cublasStatus_t CUBLASWINAPI cublasGemmStridedBatchedEx(
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	const size_t odd = argc > 1 && !strcmp(argv[1], "odd") ? 2 : 0; /* bytes */
 	struct app_report report = {0};
 	CUdeviceptr q, k, v, o, s, p;
 	struct app app;
 
 	app_open(&app, NULL);
-	q = app_alloc(n * 2), k = app_alloc(n * 2), v = app_alloc(n * 2);
-	o = app_alloc(n * 2), s = app_alloc(scores * 2), p = app_alloc(scores * 2);
+	q = app_alloc(n * 2 + odd) + odd, k = app_alloc(n * 2 + odd) + odd;
+	v = app_alloc(n * 2 + odd) + odd, o = app_alloc(n * 2 + odd) + odd;
+	s = app_alloc(scores * 2), p = app_alloc(scores * 2);
 	for (int r = 0; r < REPETITIONS; r++) {
 		app_upload_random(q, n, 3 * (uint64_t)r);
 		app_upload_random(k, n, 3 * (uint64_t)r + 1);

@@ -12,6 +12,7 @@ APP_BLAS_lt_alone := cublasLt
 APPS     += $(ZOO_APPS)
 $(foreach a,$(ZOO_APPS),$(eval $(call app,$(a))))
 apps-sim: $(foreach a,$(ZOO_APPS),$(O)/apps/sim/$(a) $(O)/apps/sim/$(a).kernels)
+apps-gpu: $(O)/apps/gpu/lt_alone $(O)/apps/gpu/lt_alone.kernels
 
 $(ZOO): $(addprefix $(O)/tests/,apps/zoo.o apps/zoo_compare.o apps/zoo_programs.o apps/zoo_run.o unit/child.o)
 	$(call say,LINK,$@)
