@@ -21,27 +21,23 @@ kernel_archs  := $(patsubst 90,90a,$(if $(filter native,$(ARCHS)),$(or $(kernel_
 PTX           ?= $(filter 80,$(kernel_archs))
 kernel_images := $(kernel_archs:%=sm_%) $(PTX:%=compute_%)
 kernel_arch    = $(lastword $(subst _, ,$(1)))
-kernel_headers := kernels/attention.h $(wildcard kernels/*.cuh kernels/*_variants.h)
-kernel_sources := $(wildcard kernels/*.cu) $(kernel_headers)
 
 # The parts of an image, each compiled and embedded by itself and loaded when it is needed; what compiles
 # longest comes first. The kernels of a part are those whose names begin with fashim_PART_ and with that of no
 # part before it, the helpers all others. A part of one 16-bit type, or of fp32 where its file has variants of these,
 # too, has it for its last word.
-kernel_parts_any := mma_f16 mma_bf16 few_f16 few_bf16 wmma_f16 wmma_bf16 rounded_f16 rounded_bf16 ladder decode_f16 decode_bf16 decode_f32 f32 helpers
+kernel_parts_any := mma_f16 mma_bf16 few_f16 few_bf16 wmma_f16 wmma_bf16 rounded_f16 rounded_bf16 rounded_decode_f16 rounded_decode_bf16 ladder decode_f16 decode_bf16 decode_f32 f32 helpers
 kernel_parts_75  := wmma_f16 helpers
 kernel_parts_90a := tma_f16 tma_bf16 twice_f16 twice_bf16 $(kernel_parts_any) sm90_f32 sm90 split_f16 split_bf16
 kernel_parts      = $(or $(kernel_parts_$(call kernel_arch,$(1))),$(kernel_parts_any))
 kernel_part_files = $(patsubst %,$(K)/$(1)/%.fatbin,$(call kernel_parts,$(1)))
 kernel_objects   := $(foreach image,$(kernel_images),$(call kernel_part_files,$(image)))
 
-# The file that a part is compiled of, and which others that includes.
+# The file that a part is compiled of; which others that includes nvcc says.
 kernel_file_ladder   := ladder/module
 kernel_file_sm90_f32 := f32_sm90
 kernel_file_decode_f32 := decode
 kernel_file           = $(or $(kernel_file_$(1)),$(patsubst %_bf16,%,$(1:%_f16=%)))
-kernel_more_ladder   := $(wildcard kernels/ladder/*)
-kernel_more_helpers  := $(addprefix kernels/,$(shell sed -n 's/^.include "kernels\/\(.*\)"/\1/p' kernels/helpers.cu))
 
 KERNEL_CHOICE  := $(K)/select.o $(K)/takes.o $(K)/variants.o $(K)/launch.o $(K)/ladder/ladder.o
 # A sanitised shim meets the simulated GPU alone.
@@ -62,10 +58,10 @@ kernel_place := _INTERNAL_[0-9a-f]\{8\}_
 
 # $(1): architecture, $(2): part
 define kernel_ptx
-$(K)/compute_$(1)/$(2).ptx: kernels/$(call kernel_file,$(2)).cu $(kernel_more_$(2)) $(kernel_headers)
+$(K)/compute_$(1)/$(2).ptx: kernels/$(call kernel_file,$(2)).cu
 	@mkdir -p $$(@D)
 	$$(call say,PTX,$$@)
-	$$(Q)$$(NVCC) -ptx -arch=compute_$(1) $$(NVCCFLAGS) $(if $(filter %_f16,$(2)),-DFASHIM_ONLY_F16) \
+	$$(Q)$$(NVCC) -ptx -MMD -MP -MF $$@.d -MT $$@ -arch=compute_$(1) $$(NVCCFLAGS) $(if $(filter %_f16,$(2)),-DFASHIM_ONLY_F16) \
 	    $(if $(filter %_bf16,$(2)),-DFASHIM_ONLY_BF16) $(if $(filter %_f32,$(2)),-DFASHIM_ONLY_F32) -o $$@ $$<
 	$$(Q)sed -i 's/$(kernel_place)/_INTERNAL_00000000_/g' $$@
 endef

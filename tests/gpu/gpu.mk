@@ -103,10 +103,10 @@ $(O)/gpu/f32_check: $(addprefix $(O)/tests/gpu/,f32_check.o f32_chain.o) $(KERNE
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(gpu_driver) -lm -ldl
-$(O)/gpu/f32_check.fatbin: tests/gpu/f32_check.cu tests/gpu/f32_chain.h $(kernel_sources)
+$(O)/gpu/f32_check.fatbin: tests/gpu/f32_check.cu
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@)
-	$(Q)$(NVCC) -fatbin -gencode=arch=compute_90a,code=sm_90a $(NVCCFLAGS) -o $@ $<
+	$(Q)$(NVCC) -fatbin -MMD -MP -MF $@.d -MT $@ -gencode=arch=compute_90a,code=sm_90a $(NVCCFLAGS) -o $@ $<
 
 .PHONY: kernel-check sanitize profile times
 kernel-check: $(O)/gpu/kernel_check ## every kernel against double precision (on a GPU)
