@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "kernels/images.h"
+#include "kernels/takes.h"
 
 struct fashim_call {
 	struct attn_launch launch;
@@ -28,7 +29,8 @@ static struct {
 static CUmodule given; /* a file's kernels, which come first */
 static int arch;
 static struct attn_device gpu;
-static uint8_t available[512]; /* as attn_select_from wants it: set in open, read in present */
+static uint8_t available[ATTN_VARIANTS_MOST]; /* as attn_select_from wants it: set in open, read in
+						 present */
 static char error_text[256];
 
 static int failed(const char *what, CUresult result)

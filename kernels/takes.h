@@ -8,6 +8,9 @@
 
 #include "kernels/attention.h"
 
+/* Room for an entry of each variant. */
+#define ATTN_VARIANTS_MOST 512
+
 /* A call on a GPU; `available` says of each variant whether it is loaded, NULL: none that needs one
  * architecture. */
 struct attn_call {

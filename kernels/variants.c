@@ -11,6 +11,7 @@
 #include "kernels/rounded_variants.h"
 #include "kernels/sm90_variants.h"
 #include "kernels/split_variants.h"
+#include "kernels/takes.h"
 #include "kernels/tma_variants.h"
 #include "kernels/twice_variants.h"
 #include "kernels/wmma_variants.h"
@@ -150,6 +151,8 @@ const struct attn_variant attn_variants[] = {
 #include "kernels/ladder/ladder.def"
 	/* clang-format on */
 };
+_Static_assert(sizeof(attn_variants) / sizeof(attn_variants[0]) <= ATTN_VARIANTS_MOST,
+	       "there is room for each");
 const int attn_variant_total = (int)(sizeof(attn_variants) / sizeof(attn_variants[0]));
 
 #define ONE(...) +1

@@ -176,7 +176,7 @@ bool fused_loaded(CUcontext context, const struct attn_variant *variant)
 	const struct loaded *slot = fused_of(context);
 	const int index = (int)(variant - attn_variants);
 
-	return slot && index < FUSED_VARIANTS && slot->variants[index];
+	return slot && slot->variants[index];
 }
 
 int fused_load(CUcontext context, const struct attn_variant *variant)
@@ -187,7 +187,7 @@ int fused_load(CUcontext context, const struct attn_variant *variant)
 	CUfunction function;
 	int error;
 
-	if (!slot || index >= FUSED_VARIANTS)
+	if (!slot)
 		return -EIO;
 	if (slot->variants[index])
 		return 0;

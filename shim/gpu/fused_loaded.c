@@ -127,7 +127,7 @@ static int look_around(struct loaded *slot, CUdevice device, CUmodule module)
 	is_for_this =
 		driver.cuModuleGetFunction(&function, module, KERNEL_FOR_ARCH) == CUDA_SUCCESS;
 	slot->device.looks = is_for_this;
-	for (int i = 0; i < attn_variant_total && i < FUSED_VARIANTS; i++) {
+	for (int i = 0; i < attn_variant_total; i++) {
 		const struct attn_variant *v = &attn_variants[i];
 
 		slot->available[i] = i < attn_variant_count || v->family == ATTN_LADDER ||

@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 #include "kernels/launch.h"
+#include "kernels/takes.h"
 
-#define FUSED_VARIANTS 256
-#define FUSED_STEPS    8 /* kernels that come before another */
+#define FUSED_STEPS 8 /* kernels that come before another */
 
 enum helper {
 	HELPER_REFERENCE,
@@ -35,12 +35,12 @@ struct loaded {
 	CUmodule module; /* its helpers; NULL: loading failed, do not try again */
 	int error;	 /* why */
 	CUfunction helpers[HELPER_COUNT];
-	CUfunction variants[FUSED_VARIANTS];
+	CUfunction variants[ATTN_VARIANTS_MOST];
 	struct {
 		const char *symbol; /* NULL: free */
 		CUfunction function;
 	} steps[FUSED_STEPS];
-	uint8_t available[FUSED_VARIANTS]; /* of attn_variants: is it in the image? */
+	uint8_t available[ATTN_VARIANTS_MOST]; /* of attn_variants: is it in the image? */
 	struct attn_device device;
 	const struct tuned *tuned; /* NULL: only the built-in choice */
 };

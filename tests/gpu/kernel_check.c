@@ -35,13 +35,12 @@
 #include "kernels/bench_abi.h"
 #include "kernels/takes.h"
 
-#define ROWS	 512 /* sampled */
-#define RUNS	 20
-#define BURST	 200 /* us of launches between two events */
-#define WARM	 5
-#define VARIANTS 512
-#define RANDOM	 200 /* calls, for the ladder */
-#define SHOWN	 3   /* wrong runs of a variant; the others are only counted */
+#define ROWS   512 /* sampled */
+#define RUNS   20
+#define BURST  200 /* us of launches between two events */
+#define WARM   5
+#define RANDOM 200 /* calls, for the ladder */
+#define SHOWN  3   /* wrong runs of a variant; the others are only counted */
 
 static int arch; /* of the GPU: 90 */
 static struct {
@@ -54,7 +53,7 @@ static struct tally {
 	int runs, wrong;
 	double worst; /* of the wrong ones if there are any */
 	char name[160];
-} tallies[VARIANTS];
+} tallies[ATTN_VARIANTS_MOST];
 
 /* ---- truth and verdict ---------------------------------------------------------------------- */
 
@@ -186,11 +185,11 @@ static void leave_behind(struct fashim_call *calls[], const float us[], int chos
  * short ones several are launched at a time. */
 static void time_in_turn(const struct kernel_case *c, struct fashim_call *const all[], int chosen)
 {
-	static float times[VARIANTS][RUNS];
-	struct fashim_call *calls[VARIANTS];
-	float last[VARIANTS];
+	static float times[ATTN_VARIANTS_MOST][RUNS];
+	struct fashim_call *calls[ATTN_VARIANTS_MOST];
+	float last[ATTN_VARIANTS_MOST];
 	const double pairs = (c->causal ? 0.5 : 1.0) * c->Sq * c->Sk;
-	int launches[VARIANTS];
+	int launches[ATTN_VARIANTS_MOST];
 	char name[160];
 	CUevent begin, end;
 
@@ -382,7 +381,7 @@ static int is_wanted(int n)
 /* only: one variant, or -1 for all that take the case. */
 static void check(const struct kernel_case *c, int only)
 {
-	struct fashim_call *calls[VARIANTS] = {NULL};
+	struct fashim_call *calls[ATTN_VARIANTS_MOST] = {NULL};
 	char name[160];
 	struct operands x;
 	double *truth;
@@ -580,7 +579,7 @@ int main(int argc, char **argv)
 	       attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
 	CHECK(cuDevicePrimaryCtxRetain(&context, device));
 	CHECK(cuCtxSetCurrent(context));
-	if (attn_variant_total > VARIANTS || fashim_kernels_open(image)) {
+	if (fashim_kernels_open(image)) {
 		fprintf(stderr, "kernel_check: %s\n", fashim_kernels_error());
 		return 1;
 	}

@@ -6,6 +6,7 @@
  * call. Up to four queries are chosen for, and are tested, as test_kernels_decode.c has it.
  */
 #include "kernels/attention.h"
+#include "kernels/takes.h"
 #include "tests/unit/test_kernels_case.h"
 
 #include <math.h>
@@ -49,7 +50,7 @@ static const struct attn_variant *portable_of(const struct problem *p)
 static void check(struct problem *p, const char *what)
 {
 	const int width = p->args.D > p->args.Dv ? p->args.D : p->args.Dv;
-	uint8_t available[512];
+	uint8_t available[ATTN_VARIANTS_MOST];
 	int checked = 0;
 
 	memset(available, 1, sizeof(available));
@@ -259,7 +260,7 @@ static void test_choice(void **state)
 		     {3000, 49, 32, 0, 1},  {3000, 300, 40, 0, 1},  {3000, 300, 37, 2, 1},
 		     {3000, 300, 96, 0, 1}, {3000, 300, 160, 0, 1}, {5, 1500, 64, 0, 8},
 		     {5, 1500, 128, 1, 4}};
-	uint8_t available[512];
+	uint8_t available[ATTN_VARIANTS_MOST];
 	struct problem p;
 
 	memset(available, 1, sizeof(available));

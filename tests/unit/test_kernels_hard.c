@@ -4,6 +4,7 @@
  * precision: right in size, and in kind where the answer is no number.
  */
 #include "kernels/attention.h"
+#include "kernels/takes.h"
 #include "tests/gpu/kernel_cases_hard.h"
 #include "tests/unit/test_kernels_case.h"
 
@@ -74,7 +75,7 @@ static void check(const struct attn_variant *v, int kind, int hiding)
 {
 	const int tail = kind == HARD_TAIL || kind == HARD_WIDE_TAIL;
 	const int D = v->max_d < 128 || v->dtype == ATTN_F32 ? v->max_d : v->max_d - 8;
-	uint8_t available[512];
+	uint8_t available[ATTN_VARIANTS_MOST];
 	struct problem p;
 	char what[96];
 

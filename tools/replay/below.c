@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/takes.h"
 #include "shim/gpu/blas.h"
 #include "shim/real/bypass.h"
 #include "shim/act/compare.h"
@@ -24,8 +25,6 @@
 #include "shim/real/library.h"
 #include "shim/gpu/scratch.h"
 #include "shim/gpu/timing.h"
-
-#define MAX_VARIANTS 256
 
 /* Stand-ins take what the real ones take. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -120,10 +119,10 @@ ANSWER(int, fused_missing, 0, CUcontext context, const struct attn_variant *vari
 
 static const uint8_t *every_kernel(void)
 {
-	static uint8_t available[MAX_VARIANTS];
+	static uint8_t available[ATTN_VARIANTS_MOST];
 
 	memset(available, 1, sizeof(available));
-	return attn_variant_total <= MAX_VARIANTS ? available : NULL;
+	return available;
 }
 
 const struct attn_variant *fused_select(CUcontext context, const struct attn_args *args)
@@ -155,7 +154,7 @@ static void look(CUcontext context, CUstream stream, const struct attn_variant *
 	below.looked += made;
 }
 
-static bool loaded[256]; /* of attn_variants */
+static bool loaded[ATTN_VARIANTS_MOST]; /* of attn_variants */
 
 void below_unload(void)
 {

@@ -5,6 +5,7 @@
 #ifndef FASHIM_TUNE_CONTEST_H
 #define FASHIM_TUNE_CONTEST_H
 
+#include "kernels/takes.h"
 #include "shim/gpu/call_form.h"
 #include "tools/gpu/gpu_timer.h"
 #include "tools/gpu/gpu_truth.h"
@@ -12,7 +13,7 @@
 
 /* Of attn_variants: which are there. */
 struct contest_kernels {
-	uint8_t available[512];
+	uint8_t available[ATTN_VARIANTS_MOST];
 	int arch;
 };
 
