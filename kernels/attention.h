@@ -283,13 +283,14 @@ struct attn_variant {
 	int32_t needs;	       /* enum attn_needs, or-ed */
 	int32_t keys;	       /* in a tile, which a look at a bias goes by; 0: none does */
 	int32_t family;	       /* enum attn_family: the file it comes from */
-	int32_t most_keys;     /* with ATTN_NEEDS_SHORT */
+	int32_t most_keys;     /* that it has room for; 0: any number */
 };
 
 enum attn_family {
 	ATTN_WMMA,
 	ATTN_MMA,
 	ATTN_ROUNDED,
+	ATTN_ROUNDED_DECODE,
 	ATTN_DECODE,
 	ATTN_FEW,
 	ATTN_F32_ANY,

@@ -62,149 +62,10 @@
  * first line, H200); the matrix instructions, rows padded to 16 (few.cu: 38.9 us there, at best).
  */
 #include "kernels/cluster.cuh"
-#include "kernels/decode_operands.cuh"
+#include "kernels/decode_query.cuh"
 
 namespace decode
 {
-
-/* ---- scores --------------------------------------------------------------------------------- */
-
-/* What is added to or put in place of one score, as it came from memory. */
-struct extras {
-	uint32_t bias[ATTN_MAX_BIAS];
-	bool masked;
-};
-
-/* The parts of row i of biases and mask: set up once, the same for the whole block. Before Hopper
- * ptxas spills registers of two blocks (28 bytes) unless these lie in shared memory. */
-struct extra_rows {
-	const char *bias[ATTN_MAX_BIAS]; /* NULL: none */
-	const unsigned char *mask;
-};
-#if FASHIM_CLUSTERS
-#define EACH_BLOCK /* in registers */
-#else
-#define EACH_BLOCK __shared__
-#endif
-
-static __device__ __forceinline__ extra_rows find_extras(const attn_args &a, int b, int h, int i)
-{
-	extra_rows rows;
-
-#pragma unroll
-	for (int n = 0; n < ATTN_MAX_BIAS; n++) {
-		const attn_tensor &t = a.spec.bias[n];
-		rows.bias[n] = NULL;
-		if (t.base)
-			rows.bias[n] = tensor_at(t, b, h, a.H) +
-				       i * t.stride[2] * attn_dtype_size(t.dtype);
-	}
-	rows.mask = NULL;
-	if (a.spec.mask.base)
-		rows.mask = (const unsigned char *)tensor_at(a.spec.mask, b, h, a.H) +
-			    i * a.spec.mask.stride[2];
-	return rows;
-}
-
-static __device__ __forceinline__ void load_extras(extras &e, const extra_rows &rows,
-						   const attn_spec &s, int j, int keys)
-{
-	e.masked = false;
-#pragma unroll
-	for (int n = 0; n < ATTN_MAX_BIAS; n++) {
-		e.bias[n] = 0;
-		if (!rows.bias[n] || j >= keys)
-			continue;
-		const int64_t at = j * s.bias[n].stride[3];
-		e.bias[n] = s.bias[n].dtype == ATTN_F32 ? ((const uint32_t *)rows.bias[n])[at]
-							: ((const uint16_t *)rows.bias[n])[at];
-	}
-	if (rows.mask && j < keys)
-		e.masked = (rows.mask[j * s.mask.stride[3]] != 0) != (s.mask_keeps != 0);
-}
-
-static __device__ __forceinline__ float number_of(uint32_t bits, int dtype)
-{
-	if (dtype == ATTN_F16)
-		return __half2float(__ushort_as_half((unsigned short)bits));
-	return __uint_as_float(dtype == ATTN_BF16 ? bits << 16 : bits);
-}
-
-/* First key of 0..Sk that row i may see, and one past the last. */
-static __device__ __forceinline__ int window_begin(const attn_args &a, int i)
-{
-	if (a.spec.window_left == ATTN_NO_WINDOW)
-		return 0;
-	return (int)min(max((int64_t)i + a.spec.window_shift - a.spec.window_left, (int64_t)0),
-			(int64_t)a.Sk);
-}
-static __device__ __forceinline__ int window_end(const attn_args &a, int i)
-{
-	if (a.spec.window_right == ATTN_NO_WINDOW)
-		return a.Sk;
-	return (int)min(max((int64_t)i + a.spec.window_shift + a.spec.window_right + 1, (int64_t)0),
-			(int64_t)a.Sk);
-}
-
-/* From q.k to x for key j of row i. SIMPLE, here and below: there is neither bias nor mask, and K and
- * V lie ACROSS. */
-template <typename T, bool SIMPLE>
-static __device__ __forceinline__ float score(typename summed<T>::type product, const extras &e,
-					      const extra_rows &rows, const attn_spec &s, int j,
-					      int begin, int end)
-{
-	float x;
-
-	if constexpr (IS_F32<T>) {
-		x = (float)(product * s.scale);
-	} else {
-		float two[2] = {product, 0.0f};
-
-		if (s.round_s)
-			store_scores<T, 2>(s, s.scale, [&](int k) -> float & { return two[k]; });
-		x = s.round_s ? two[0] : s.scale * overflow_score<T>(s, product);
-	}
-	if (s.softcap != 0.0f)
-		x = IS_F32<T> ? s.softcap * tanhf(x / s.softcap) : cap_score(x, s.softcap);
-#pragma unroll
-	for (int n = 0; n <= ATTN_MAX_BIAS && !SIMPLE; n++) {
-		if (e.masked && n == ATTN_MAX_BIAS - s.late_biases)
-			x = s.mask_value;
-		if (n < ATTN_MAX_BIAS && rows.bias[n])
-			x = round_to(x + s.bias_scale[n] * number_of(e.bias[n], s.bias[n].dtype),
-				     s.round_x);
-	}
-	return j < begin || j >= end ? s.window_value : x;
-}
-
-/* x[u] summed over the LANES lanes of a group, for u = lane % KEYS. */
-template <typename T, int LANES, int KEYS>
-static __device__ __forceinline__ typename summed<T>::type sum_by_halves(const float (&x)[KEYS])
-{
-	const int lane = threadIdx.x % 32;
-	typename summed<T>::type y[KEYS / 2];
-
-#pragma unroll
-	for (int half = KEYS / 2; half; half /= 2) {
-		const bool upper = lane & half;
-#pragma unroll
-		for (int k = 0; k < half; k++) {
-			if (half == KEYS / 2) {
-				const float give = upper ? x[k] : x[k + half];
-				const float keep = upper ? x[k + half] : x[k];
-				y[k] = keep + __shfl_xor_sync(WARP_ALL, give, half);
-			} else {
-				const auto give = upper ? y[k] : y[k + half];
-				y[k] = upper ? y[k + half] : y[k];
-				y[k] += __shfl_xor_sync(WARP_ALL, give, half);
-			}
-		}
-	}
-#pragma unroll
-	for (int lanes = KEYS; lanes < LANES; lanes *= 2)
-		y[0] += __shfl_xor_sync(WARP_ALL, y[0], lanes);
-	return y[0];
-}
 
 /* ---- sums ----------------------------------------------------------------------------------- */
 
@@ -242,117 +103,27 @@ static __device__ __forceinline__ void merge(const partial<WIDTH, COUNT> &from, 
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
-/* One lane's view of its query row, and its sums so far. */
-template <typename T, int WIDTH> struct query : held<T, WIDTH> {
-	typedef typename summed<T>::type number;
-	using held<T, WIDTH>::PIECE;
-	using held<T, WIDTH>::COLUMNS;
-	using held<T, WIDTH>::KEYS;
-	using held<T, WIDTH>::ACROSS_LINE;
-	using held<T, WIDTH>::DOWN_LINE;
-	static constexpr int LANES = WIDTH / COLUMNS, GROUPS = 32 / LANES;
-	static constexpr int TILE = GROUPS * KEYS; /* keys of a warp at a time */
-	static_assert(LANES >= KEYS && LANES <= 32, "an owner of each score in each group");
-	static_assert(TILE * WARPS == DECODE_KEYS(WIDTH, sizeof(T)), "what the choice goes by");
-
-	const T *k, *v;
-	arrangement k_how, v_how;
-	const extra_rows &rows;
-	int begin, end; /* the keys it may see */
-	int column;	/* first of the lane's columns */
-	int first;	/* of the group's keys within a tile */
-	int own;	/* the one whose score is this lane's */
-	uint4 q[ACROSS_LINE];
-
-	number o[COLUMNS], sum; /* `sum` over the lane's own keys */
-	float max;
-
-	__device__ __forceinline__ explicit query(const extra_rows &of_block) : rows(of_block)
-	{
-	}
-
-	/* The lane's share of q.k for the group's keys. */
-	template <bool SIMPLE>
-	__device__ __forceinline__ void multiply(float (&p)[KEYS], const uint4 (&piece)[PIECES]);
-
-	/* From these to the keys' weights, for the tile from key j on. */
-	template <bool SIMPLE>
-	__device__ __forceinline__ void weigh(float (&p)[KEYS], const extras &e, const attn_args &a,
-					      int j);
-
-	/* The weighted sum of V. */
-	template <bool SIMPLE>
-	__device__ __forceinline__ void add_values(const float (&p)[KEYS],
-						   const uint4 (&piece)[PIECES]);
-};
-
-template <typename T, int WIDTH>
-template <bool SIMPLE>
-__device__ __forceinline__ void query<T, WIDTH>::multiply(float (&p)[KEYS],
-							  const uint4 (&piece)[PIECES])
+/* From shares of q.k to the keys' weights, for the tile from key j on. */
+template <bool SIMPLE, typename T, int WIDTH>
+static __device__ __forceinline__ void weigh(query<T, WIDTH> &w, float (&p)[query<T, WIDTH>::KEYS],
+					     const extras &e, const attn_args &a, int j)
 {
-	float x[COLUMNS];
-
-#pragma unroll
-	for (int n = 0; n < ACROSS_LINE; n++)
-		widen<T>(x + n * PIECE, q[n]);
-#pragma unroll
-	for (int n = 0; n < KEYS; n++)
-		p[n] = 0.0f;
-	if (!SIMPLE && k_how == DOWN)
-		add_products<T, DOWN_LINE, true>(p, x, piece);
-	else
-		add_products<T, ACROSS_LINE, false>(p, x, piece);
-}
-
-template <typename T, int WIDTH>
-template <bool SIMPLE>
-__device__ __forceinline__ void query<T, WIDTH>::weigh(float (&p)[KEYS], const extras &e,
-						       const attn_args &a, int j)
-{
-	j += own;
-	float x = score<T, SIMPLE>(sum_by_halves<T, LANES>(p), e, rows, a.spec, j, begin, end);
-	if (j >= a.Sk)
-		x = -INFINITY;
-
-	float most = fmaxf(max, x); /* passes NaN by; the exponential brings it back */
+	float x = w.template x_of<SIMPLE, false>(p, e, a, j);
+	float most = fmaxf(w.max, x); /* passes NaN by; the exponential brings it back */
 #pragma unroll
 	for (int lanes = 1; lanes < 32; lanes *= 2)
-		if (lanes < KEYS || lanes >= LANES)
+		if (w.have_others(lanes))
 			most = fmaxf(most, __shfl_xor_sync(WARP_ALL, most, lanes));
-	const float factor = share<T>(max, most);
-	max = most;
+	const float factor = share<T>(w.max, most);
+	w.max = most;
 	x = exp_of<T>(x, most == -INFINITY ? 0.0f : most);
-	sum = sum * factor + x;
+	w.sum = w.sum * factor + x;
 #pragma unroll
-	for (int n = 0; n < KEYS; n++)
-		p[n] = __shfl_sync(WARP_ALL, x, n, KEYS);
+	for (int n = 0; n < w.KEYS; n++)
+		p[n] = __shfl_sync(WARP_ALL, x, n, w.KEYS);
 #pragma unroll
-	for (int n = 0; n < COLUMNS; n++)
-		o[n] *= factor;
-}
-
-template <typename T, int WIDTH>
-template <bool SIMPLE>
-__device__ __forceinline__ void query<T, WIDTH>::add_values(const float (&p)[KEYS],
-							    const uint4 (&piece)[PIECES])
-{
-	auto add = [&](float(&to)[COLUMNS]) {
-		if (SIMPLE || v_how != DOWN)
-			add_products<T, ACROSS_LINE, true>(to, p, piece);
-		else
-			add_products<T, DOWN_LINE, false>(to, p, piece);
-	};
-	if constexpr (IS_F32<T>) {
-		float some[COLUMNS] = {};
-
-		add(some);
-#pragma unroll
-		for (int n = 0; n < COLUMNS; n++)
-			o[n] += some[n];
-	} else {
-		add(o);
-	}
+	for (int n = 0; n < w.COLUMNS; n++)
+		w.o[n] *= factor;
 }
 
 /* Adds tiles tile, tile+step, ... that lie below `tiles` and consist of pieces; returns the first
@@ -393,7 +164,7 @@ static __device__ __forceinline__ int add_tiles(query<T, WIDTH> &w, const attn_a
 		take_pieces(piece, k);
 		w.template multiply<SIMPLE>(p, piece);
 		ask_for_k(tile + step);
-		w.template weigh<SIMPLE>(p, now, a, tile * w.TILE);
+		weigh<SIMPLE>(w, p, now, a, tile * w.TILE);
 		copy_wait_but<1>();
 		take_pieces(piece, v);
 		w.template add_values<SIMPLE>(p, piece);
@@ -417,7 +188,7 @@ static __device__ __forceinline__ void add_other_tiles(query<T, WIDTH> &w, const
 		load_extras(e, w.rows, a.spec, j + w.own, a.Sk);
 		load_any<WIDTH>(piece, w.k, a.k, w.k_how, j + w.first, a.Sk, w.column, a.D);
 		w.template multiply<false>(p, piece);
-		w.template weigh<false>(p, e, a, j);
+		weigh<false>(w, p, e, a, j);
 		load_any<WIDTH>(piece, w.v, a.v, w.v_how, j + w.first, a.Sk, w.column, a.Dv);
 		w.template add_values<false>(p, piece);
 	}
@@ -443,30 +214,10 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 
 	EACH_BLOCK extra_rows rows;
 	query<T, WIDTH> w(rows);
-	w.k = head_of<T>(a.k, b, h, a.H);
-	w.v = head_of<T>(a.v, b, h, a.H);
-	w.k_how = arrangement_of(a.k, w.k, a.D);
-	w.v_how = arrangement_of(a.v, w.v, a.Dv);
-	w.begin = window_begin(a, i);
-	w.end = min(window_end(a, i), length_of(a, b, h, i));
-	w.column = lane % w.LANES * w.COLUMNS;
-	w.first = lane / w.LANES * w.KEYS;
-	w.own = w.first + lane % w.KEYS;
-#pragma unroll
-	for (int n = 0; n < w.ACROSS_LINE; n++)
-		w.q[n] = load_query(head_of<T>(a.q, b, h, a.H), a.q, i,
-				    w.column + n * w.PIECE, a.D);
-	w.max = -INFINITY;
-	w.sum = 0;
-#pragma unroll
-	for (int n = 0; n < w.COLUMNS; n++)
-		w.o[n] = 0;
+	w.init(a, b, h, i);
 
-	int tile = part * WARPS + warp, tiles = (a.Sk - 1) / w.TILE + 1;
-	if (s.window_value == -INFINITY) {
-		tile += w.begin / w.TILE;
-		tiles = w.end ? (w.end - 1) / w.TILE + 1 : 0;
-	}
+	int tile, tiles;
+	w.range(a, part * WARPS + warp, tile, tiles);
 	DYNAMIC_SHARED(unsigned char, slots);
 	slots += warp * 2 * DECODE_SLOT;
 	const bool across = w.k_how == ACROSS && w.v_how == ACROSS;
@@ -486,20 +237,10 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 
 	/* lanes, warps, blocks */
 #pragma unroll
-	for (int lanes = 1; lanes < 32; lanes *= 2) {
-		if (lanes < w.KEYS || lanes >= w.LANES)
+	for (int lanes = 1; lanes < 32; lanes *= 2)
+		if (w.have_others(lanes))
 			w.sum += __shfl_xor_sync(WARP_ALL, w.sum, lanes);
-		if (lanes >= w.LANES)
-#pragma unroll
-			for (int n = 0; n < w.COLUMNS; n++)
-				w.o[n] += __shfl_xor_sync(WARP_ALL, w.o[n], lanes);
-	}
-	if (lane < w.LANES)
-#pragma unroll
-		for (int n = 0; n < w.COLUMNS; n += 4)
-			*(float4 *)&of_warps.o[warp][w.column + n] =
-				make_float4((float)w.o[n], (float)w.o[n + 1], (float)w.o[n + 2],
-					    (float)w.o[n + 3]);
+	w.put_values(of_warps.o[warp]);
 	if (lane == 0) {
 		of_warps.max[warp] = w.max;
 		of_warps.sum[warp] = (float)w.sum;
@@ -530,14 +271,7 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 		return;
 	const float factor = count_sink<T>(sum, max, a, b, h, i, 1.0f);
 	out *= s.out_scale * factor / sum;
-	if (sum == 0) { /* every x is -inf */
-		out = s.empty_row == ATTN_EMPTY_NAN ? NAN : 0.0f;
-		if (s.empty_row == ATTN_EMPTY_MEAN)
-			out = s.out_scale *
-			      mean_of<T>(w.v + c * a.v.stride[3], a.v.stride[2], a.Sk);
-	}
-	store_to(matrix_at(a.o, b, h, a.H), i * a.o.stride[2] + c * a.o.stride[3], a.o.dtype,
-		 (float)out);
+	store_column(a, w.v, b, h, i, c, (float)out, sum == 0);
 }
 
 } /* namespace decode */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The compiled shapes of decode.cu, once for the kernels themselves and once for select.c's table.
+ * The compiled shapes of decode.cu and rounded_decode.cu, once for the kernels themselves and once
+ * for select.c's table.
  *
  *   width  largest D and Dv
  *   parts  blocks, of one cluster, that share the keys of a query
@@ -32,5 +33,17 @@
 	V(256, 2)                                                                                  \
 	V(256, 4)                                                                                  \
 	V(256, 8)
+
+/* Those of rounded_decode.cu, and how many keys it has room for: x of each takes 4 bytes. */
+#define ROUNDED_DECODE_VARIANTS(V)                                                                 \
+	V(64, 1)                                                                                   \
+	V(64, 4)                                                                                   \
+	V(128, 1)                                                                                  \
+	V(128, 4)                                                                                  \
+	V(256, 1)                                                                                  \
+	V(256, 4)
+
+#define ROUNDED_DECODE_KEYS   8192
+#define ROUNDED_DECODE_SHARED (DECODE_SHARED + 4 * ROUNDED_DECODE_KEYS)
 
 #endif

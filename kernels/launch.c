@@ -300,7 +300,8 @@ static void add_scores(struct attn_launch *launch, const struct attn_args *a, ui
  * Where memory is all that is waited for, these 16 are late by a tenth. Balanced, 4 had two. */
 CUclusterSchedulingPolicy attn_launch_policy(const struct attn_variant *variant)
 {
-	return variant->family == ATTN_DECODE && variant->grid_x_factor > 1
+	return (variant->family == ATTN_DECODE || variant->family == ATTN_ROUNDED_DECODE) &&
+			       variant->grid_x_factor > 1
 		       ? CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING
 		       : CU_CLUSTER_SCHEDULING_POLICY_DEFAULT;
 }

@@ -26,8 +26,9 @@
  *      tiles, of 256 (_k256) two have: 64 times 8 heads of 96 keys, D 32, 30.1 us instead of 67.8;
  *      8 times 32 of 200, D 16, 48.7 instead of 77.0; 32 times 12 of 128, D 64, with a padding,
  *      31.3 instead of 64.5 (H200; twice.cu, where it can be had, 29.9, 40.7, 23.6).
- *   4. Few queries: 16 rows, a warp a tile, x in shared memory as far as it fits; blocks of a
- *      cluster share the keys (_p4), whose maxima, sums and O they tell each other.
+ *   4. Few queries, where rounded_decode.cu does not take them: 16 rows, a warp a tile, x in shared
+ *      memory as far as it fits; blocks of a cluster share the keys (_p4), whose maxima, sums and O
+ *      they tell each other.
  *   5. The exponent is one multiply-add: the maximum times log2(e) is rounded once for a row, and
  *      what that is off by is in its sum and its weights alike (rounded_scores.cuh). A warp that
  *      did so for one row and not for another gave weights of 1.001.

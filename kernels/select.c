@@ -14,6 +14,7 @@
  *   mma.cu      anything, from sm_80 on
  *   wmma.cu     anything
  *   f32_sm90.cu, f32.cu  fp32: whichever takes least by their measured times
+ *   rounded_decode.cu  a few queries, P rounded as the program does
  *   twice.cu    Hopper, P rounded as the program does: operands that tensor maps describe
  *   rounded.cu  whatever is to be rounded as the program does, and nothing else
  */
@@ -37,7 +38,8 @@
  * variant, up to as many queries as rows. The same of fp32, however many heads share K and V: there
  * decode.cu is as exact as a program's products of vectors, which the other fp32 kernels are not,
  * and with four queries still faster (H100: B1 H32, 2048 keys, D 128, 36 us for 73; B1 H20, 1500, D
- * 64, 14.5 for 17; B16 H8, 2048, D 64, 55 for 66). */
+ * 64, 14.5 for 17; B16 H8, 2048, D 64, 55 for 66). And of rounded_decode.cu beside rounded.cu
+ * (H200, bf16, B1 H32, 1024 keys, D 128, four queries: 11.9 us for 17.7). */
 #define DECODE_QUERIES 2
 #define DECODE_ROWS    4
 
@@ -81,6 +83,7 @@ static int keys_of(const struct attn_variant *v)
 {
 	switch (v->family) {
 	case ATTN_DECODE:
+	case ATTN_ROUNDED_DECODE:
 		return DECODE_KEYS(v->max_d, attn_dtype_size(v->dtype));
 	case ATTN_FEW:
 		return FEW_KEYS(v->max_d);
@@ -111,6 +114,15 @@ static const struct attn_variant *choose_decode(const struct attn_call *call)
 	if (args->Sq > DECODE_ROWS)
 		return NULL;
 	return choose_parts(call, ATTN_DECODE, (int64_t)args->B * args->H * args->Sq, FILL);
+}
+
+static const struct attn_variant *choose_rounded_decode(const struct attn_call *call)
+{
+	const struct attn_args *args = call->args;
+
+	if (args->Sq > DECODE_ROWS)
+		return NULL;
+	return choose_parts(call, ATTN_ROUNDED_DECODE, (int64_t)args->B * args->H * args->Sq, FILL);
 }
 
 /* Two blocks fit a multiprocessor; wider ones do not, and wait for no second round. */
@@ -390,8 +402,9 @@ const struct attn_variant *attn_select_from(const struct attn_args *args, int ar
 					    const char *forced, const uint8_t *available)
 {
 	static const struct attn_variant *(*const families[])(const struct attn_call *) = {
-		choose_few, choose_decode, choose_split, choose_tma,	 choose_sm90,
-		choose_mma, choose_wmma,   choose_twice, choose_rounded, choose_f32};
+		choose_few,   choose_decode,  choose_split, choose_tma,
+		choose_sm90,  choose_mma,     choose_wmma,  choose_rounded_decode,
+		choose_twice, choose_rounded, choose_f32};
 	const struct attn_call call = {args, arch, available};
 	const struct attn_variant *v = NULL;
 

@@ -70,11 +70,12 @@ int attn_possible(const struct attn_args *args)
 	return !args->spec.mask.base || args->spec.mask.dtype == ATTN_BOOL;
 }
 
-/* Does the variant round scores as `round_s` asks for? rounded.cu and twice.cu are for nothing
- * else, and alone in rounding P once it is divided. */
+/* Does the variant round scores as `round_s` asks for? Three families are for nothing else, and
+ * alone in rounding P once it is divided. */
 static int rounds_scores(const struct attn_variant *v, int32_t round_s)
 {
-	const int divides = v->family == ATTN_ROUNDED || v->family == ATTN_TWICE;
+	const int divides = v->family == ATTN_ROUNDED || v->family == ATTN_ROUNDED_DECODE ||
+			    v->family == ATTN_TWICE;
 
 	if (divides || round_s & ATTN_ROUND_WEIGHTS)
 		return divides && round_s & ATTN_ROUND_WEIGHTS;
@@ -269,14 +270,16 @@ int attn_takes(const struct attn_variant *v, const struct attn_call *call)
 		return 0;
 	if (v->needs & ATTN_NEEDS_PLAIN && !attn_is_plain(&args->spec))
 		return 0;
-	if (v->needs & ATTN_NEEDS_SHORT && (args->Sk > v->most_keys || !is_x_narrow(args)))
+	if (v->most_keys && args->Sk > v->most_keys)
+		return 0;
+	if (v->needs & ATTN_NEEDS_SHORT && !is_x_narrow(args))
 		return 0;
 	if (v->needs & ATTN_NEEDS_ROWS &&
 	    !(in_rows(args, &args->q) && in_rows(args, &args->k) && in_rows(args, &args->v)))
 		return 0;
-	/* decode.cu has one limit for both */
-	if (v->family == ATTN_DECODE && args->spec.lengths.base &&
-	    args->spec.window_value != -INFINITY)
+	/* decode_query.cuh has one limit for both */
+	if ((v->family == ATTN_DECODE || v->family == ATTN_ROUNDED_DECODE) &&
+	    args->spec.lengths.base && args->spec.window_value != -INFINITY)
 		return 0;
 	if (!(v->needs & ATTN_NEEDS_ARCH))
 		return call->arch >= v->min_arch && v->shared_bytes <= attn_shared_of(call->arch);

@@ -52,7 +52,8 @@
 		  dtype, ATTN_ROUNDED, width, rows, 2 * (rows) * (groups),                         \
 		  ROUNDED_SHARED(rows, width, keys, groups, stages, kept, parts), parts,           \
 		  ((kept) > 0) * ATTN_NEEDS_SHORT | !(any)*ATTN_NEEDS_USUAL,                       \
-		  (rows) > ROUNDED_FEW_ROWS ? (keys) : 0, (groups) * (kept) * (keys))
+		  (rows) > ROUNDED_FEW_ROWS ? (keys) : 0,                                          \
+		  (kept) > 0 ? (groups) * (kept) * (keys) : 0)
 #define ROUNDED_F16(...)  ROUNDED_ROW("f16", ATTN_F16, __VA_ARGS__)
 #define ROUNDED_BF16(...) ROUNDED_ROW("bf16", ATTN_BF16, __VA_ARGS__)
 
@@ -62,6 +63,13 @@
 #define DECODE_F16(width, parts)  DECODE_ROW("f16", ATTN_F16, width, parts)
 #define DECODE_BF16(width, parts) DECODE_ROW("bf16", ATTN_BF16, width, parts)
 #define DECODE_F32(width, parts)  DECODE_ROW("f32", ATTN_F32, width, parts)
+
+#define ROUNDED_DECODE_ROW(type, dtype, width, parts)                                              \
+	SHORT_ROW("rounded_decode_" type "_d" #width "_p" #parts, (parts) > 1 ? HOPPER : AMPERE,   \
+		  dtype, ATTN_ROUNDED_DECODE, width, 1, DECODE_THREADS, ROUNDED_DECODE_SHARED,     \
+		  parts, 0, 0, ROUNDED_DECODE_KEYS)
+#define ROUNDED_DECODE_F16(width, parts)  ROUNDED_DECODE_ROW("f16", ATTN_F16, width, parts)
+#define ROUNDED_DECODE_BF16(width, parts) ROUNDED_DECODE_ROW("bf16", ATTN_BF16, width, parts)
 
 #define FEW_ROW(type, dtype, width, parts)                                                         \
 	ROW("few_" type "_d" #width "_p" #parts, (parts) > 1 ? HOPPER : AMPERE, dtype, ATTN_FEW,   \
@@ -133,6 +141,8 @@ const struct attn_variant attn_variants[] = {
 	MMA_VARIANTS(MMA_BF16)
 	ROUNDED_VARIANTS(ROUNDED_F16)
 	ROUNDED_VARIANTS(ROUNDED_BF16)
+	ROUNDED_DECODE_VARIANTS(ROUNDED_DECODE_F16)
+	ROUNDED_DECODE_VARIANTS(ROUNDED_DECODE_BF16)
 	DECODE_VARIANTS(DECODE_F16)
 	DECODE_VARIANTS(DECODE_BF16)
 	DECODE_VARIANTS(DECODE_F32)
@@ -158,5 +168,5 @@ const int attn_variant_total = (int)(sizeof(attn_variants) / sizeof(attn_variant
 #define ONE(...) +1
 const int attn_variant_count = (0 WMMA_NARROW_VARIANTS(ONE)) + 2 * (0 WMMA_VARIANTS(ONE)) +
 			       2 * (0 MMA_VARIANTS(ONE)) + 2 * (0 ROUNDED_VARIANTS(ONE)) +
-			       3 * (0 DECODE_VARIANTS(ONE)) + 2 * (0 FEW_VARIANTS(ONE)) +
-			       (0 F32_VARIANTS(ONE));
+			       2 * (0 ROUNDED_DECODE_VARIANTS(ONE)) + 3 * (0 DECODE_VARIANTS(ONE)) +
+			       2 * (0 FEW_VARIANTS(ONE)) + (0 F32_VARIANTS(ONE));

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""rounded.cu beside the unfused chain that it repeats and the fastest kernel that does not (on a GPU):
+"""The kernels that round P beside the unfused chain that they repeat and the fastest that does not (on a GPU):
 
     tests/gpu/rounded.py [--lib build/libfashim_kernels.so] [--image PART.fatbin] [--only WORD,…]
 
@@ -28,7 +28,10 @@ SHAPES = [("small", 2, 8, 512, 512, 64, ""), ("padding", 8, 12, 512, 512, 64, "k
           ("wider", 1, 8, 2048, 2048, 256, "tensor"),
           ("axial", 64, 8, 96, 96, 32, ""), ("patches", 8, 32, 200, 200, 16, ""), ("brief", 32, 12, 128, 128, 64, "keys"),
           ("windows", 512, 4, 49, 49, 32, "heads"), ("decode-few", 1, 24, 1, 228, 128, ""),
-          ("decode-heads", 5, 8, 1, 384, 96, "keys"),
+          ("decode-heads", 5, 8, 1, 384, 96, "keys"), ("decode-short", 2, 4, 1, 64, 128, ""),
+          ("decode-batch", 4, 32, 1, 512, 128, "keys"), ("decode-narrow", 4, 12, 1, 1024, 64, "keys"),
+          ("decode-deep", 2, 8, 1, 1024, 256, ""), ("decode-long", 1, 32, 1, 8192, 128, ""),
+          ("decode-two", 1, 32, 2, 1024, 128, ""), ("decode-four", 1, 32, 4, 1024, 128, ""),
           ("gpt", 4, 12, 1024, 1024, 64, "causal"), ("wide", 2, 8, 1024, 1024, 256, "")]
 
 

@@ -519,11 +519,6 @@ void problem_check(struct problem *p, const struct attn_variant *v, const char *
 	free(answer);
 }
 
-bool takes_few_queries(const struct attn_variant *v)
-{
-	return v->family == ATTN_DECODE || v->family == ATTN_FEW;
-}
-
 /* Of each family the narrowest width that takes the call: are there any, and is it worth the host's
  * time? */
 static void find_narrowest(int narrowest[], const struct problem *p)
@@ -578,7 +573,7 @@ void problem_check_rounded(struct problem *p, const char *what)
 
 		if (attn_select(&p->args, 90, v->name) != v)
 			continue;
-		assert_int_equal(v->family == ATTN_ROUNDED, weights);
+		assert_int_equal(rounds_weights(v), weights);
 		if (v->family == ATTN_MMA || v->family == ATTN_ROUNDED ||
 		    is_worth(v, narrowest, p)) {
 			problem_check(p, v, what);
@@ -586,7 +581,7 @@ void problem_check_rounded(struct problem *p, const char *what)
 		}
 	}
 	assert_true(checked > 0);
-	assert_int_equal(attn_select(&p->args, 90, NULL)->family == ATTN_ROUNDED, weights);
+	assert_int_equal(rounds_weights(attn_select(&p->args, 90, NULL)), weights);
 	problem_free(p);
 }
 

@@ -118,7 +118,17 @@ void problem_row(const struct problem *p, int b, int h, int i, bool rounded, dou
 double problem_row_loose(const struct problem *p, int b, int h, int i, bool rounded, double *out);
 
 /* Is it a variant for a handful of queries? */
-bool takes_few_queries(const struct attn_variant *v);
+static inline bool takes_few_queries(const struct attn_variant *v)
+{
+	return v->family == ATTN_DECODE || v->family == ATTN_FEW ||
+	       v->family == ATTN_ROUNDED_DECODE;
+}
+
+/* Is the variant for calls that round P once it is divided? Of the host build's. */
+static inline bool rounds_weights(const struct attn_variant *v)
+{
+	return v->family == ATTN_ROUNDED || v->family == ATTN_ROUNDED_DECODE;
+}
 /* Runs the variant `v` of `kernels` on the problem. */
 void problem_run(struct problem *p, const struct attn_variant *v);
 /* Runs it and compares: cmocka

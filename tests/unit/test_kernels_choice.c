@@ -302,6 +302,7 @@ static void test_select_scores(void **state)
 			assert_non_null(v);
 			assert_false(v->needs & ATTN_NEEDS_PLAIN);
 			assert_int_not_equal(v->family, ATTN_ROUNDED);
+			assert_int_not_equal(v->family, ATTN_ROUNDED_DECODE);
 			assert_int_not_equal(v->family, ATTN_TWICE);
 			if (arch == 90)
 				assert_int_equal(v->family, calls[n].family);

@@ -555,14 +555,15 @@ static void test_choice_shared(void **state)
 	assert_int_equal(attn_select(&a, 90, NULL)->grid_x_factor, 1);
 }
 
-/* Clusters of decode.cu are balanced: no others were measured. */
+/* Clusters of decode.cu and rounded_decode.cu are balanced: no others were measured. */
 static void test_policy(void **state)
 {
 	for (int n = 0; n < attn_variant_total; n++) {
 		const struct attn_variant *v = &attn_variants[n];
 
 		assert_int_equal(attn_launch_policy(v),
-				 is_decode(v) && v->grid_x_factor > 1
+				 (is_decode(v) || v->family == ATTN_ROUNDED_DECODE) &&
+						 v->grid_x_factor > 1
 					 ? CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING
 					 : CU_CLUSTER_SCHEDULING_POLICY_DEFAULT);
 	}

@@ -157,7 +157,7 @@ static void test_stored(void **state)
 {
 	for (int n = 0; n < attn_variant_count; n++)
 		if (attn_variants[n].dtype == ATTN_F16 && attn_variants[n].grid_x_factor <= 1 &&
-		    attn_variants[n].family != ATTN_ROUNDED)
+		    !rounds_weights(&attn_variants[n]))
 			check_kind(&attn_variants[n], HARD_STORED);
 }
 

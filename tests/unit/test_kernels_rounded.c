@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rounded.cu, as built for the host, against a chain in double precision that rounds where a
- * program does: every variant that takes a call, on the matrix instructions of a warp and on
- * Hopper's. Keys in every number of tiles, for each way in which they are dealt out and kept.
+ * rounded.cu and rounded_decode.cu, as built for the host, against a chain in double precision that
+ * rounds where a program does: every variant that takes a call, on the matrix instructions of a
+ * warp and on Hopper's. Keys in every number of tiles, for each way in which they are dealt out and
+ * kept.
  */
 #include "kernels/attention.h"
+#include "kernels/decode_variants.h"
 #include "tests/unit/test_kernels_case.h"
 
 #include <math.h>
@@ -20,6 +22,14 @@
 #define BIASED	ATTN_ROUND_BIASED
 #define WEIGHTS ATTN_ROUND_WEIGHTS
 
+static bool by_warpgroups; /* which rounded_decode.cu knows nothing of */
+
+static int open_warpgroups(void **state)
+{
+	by_warpgroups = true;
+	return kernels_open_hopper(state);
+}
+
 /* With all variants of the least width that takes it; frees. */
 static void check(struct problem *p, const char *what)
 {
@@ -28,14 +38,15 @@ static void check(struct problem *p, const char *what)
 	for (int n = 0; n < attn_variant_count; n++) {
 		const struct attn_variant *v = &attn_variants[n];
 
-		if (v->family != ATTN_ROUNDED || attn_select(&p->args, 90, v->name) != v ||
-		    (width && v->max_d > width))
+		if (!rounds_weights(v) || attn_select(&p->args, 90, v->name) != v ||
+		    (width && v->max_d > width) ||
+		    (by_warpgroups && v->family == ATTN_ROUNDED_DECODE))
 			continue;
 		width = v->max_d;
 		problem_check(p, v, what);
 	}
 	assert_true(width > 0);
-	assert_int_equal(attn_select(&p->args, 90, NULL)->family, ATTN_ROUNDED);
+	assert_true(rounds_weights(attn_select(&p->args, 90, NULL)));
 	problem_free(p);
 }
 
@@ -384,8 +395,14 @@ static void test_choice(void **state)
 	static const struct {
 		int heads, queries, keys, round_s, rows, parts, kept;
 	} calls[] = {
-		{64, 1, 4096, PRODUCT | WEIGHTS, 16, 4, 0},
-		{64, 1, 100, PRODUCT | WEIGHTS, 16, 1, 0},
+		{64, 1, 4096, PRODUCT | WEIGHTS, 1, 4, 0},
+		{64, 1, 256, PRODUCT | WEIGHTS, 1, 1, 0},
+		{64, 2, 4096, PRODUCT | WEIGHTS, 1, 1, 0},
+		{64, 1, ROUNDED_DECODE_KEYS, PRODUCT | WEIGHTS, 1, 4, 0},
+		{64, 1, ROUNDED_DECODE_KEYS + 1, PRODUCT | WEIGHTS, 16, 4, 0},
+		{64, 4, 4096, PRODUCT | WEIGHTS, 1, 1, 0},
+		{64, 5, 4096, PRODUCT | WEIGHTS, 16, 4, 0},
+		{64, 5, 100, PRODUCT | WEIGHTS, 16, 1, 0},
 		{256, 9, 4096, PRODUCT | WEIGHTS, 16, 1, 0},
 		{64, 512, 512, PRODUCT | WEIGHTS, 64, 1, 1},
 		{64, 512, 513, PRODUCT | WEIGHTS, 128, 1, 0},
@@ -406,7 +423,8 @@ static void test_choice(void **state)
 		p.args.spec.alpha = p.args.spec.scale;
 		v = attn_select(&p.args, 90, NULL);
 		assert_non_null(v);
-		assert_int_equal(v->family, ATTN_ROUNDED);
+		assert_int_equal(v->family,
+				 calls[n].rows == 1 ? ATTN_ROUNDED_DECODE : ATTN_ROUNDED);
 		assert_int_equal(v->rows_per_block, calls[n].rows);
 		assert_int_equal(v->grid_x_factor, calls[n].parts);
 		assert_int_equal((v->needs & ATTN_NEEDS_SHORT) != 0, calls[n].kept);
@@ -426,6 +444,6 @@ int main(void)
 	const struct CMUnitTest warpgroups[] = {TESTS};
 
 	return cmocka_run_group_tests_name("rounded, by warps", warps, kernels_open, NULL) +
-	       cmocka_run_group_tests_name("rounded, by warpgroups", warpgroups,
-					   kernels_open_hopper, NULL);
+	       cmocka_run_group_tests_name("rounded, by warpgroups", warpgroups, open_warpgroups,
+					   NULL);
 }
