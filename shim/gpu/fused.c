@@ -16,8 +16,8 @@
 #include "shim/real/driver.h"
 #include "shim/real/driver_context.h"
 #include "shim/gpu/scratch.h"
+#include "shim/gpu/operand_rows.h"
 #include "shim/gpu/tuned.h"
-#include "shim/gpu/value_rows.h"
 #include "shim/gpu/fused_loaded.h"
 
 #define SOMEWHERE 0x10000 /* as aligned as any scratch */
@@ -48,20 +48,20 @@ static int is_general(const struct attn_variant *v)
 	return v->family == ATTN_WMMA || v->family == ATTN_MMA;
 }
 
-/* Where only the general kernels take V as it lies, may another take it in rows? Where none takes
- * it as it is, it is cast. */
+/* Where only the general kernels take Q and V as they lie, may another take them in rows? Where
+ * none takes V as it is, it is cast. */
 static const struct attn_variant *choose_for_rows(const struct loaded *slot,
 						  const struct attn_args *args,
 						  const struct attn_variant *found, const char **by)
 {
 	const struct attn_variant *variant;
-	struct relayout copy;
+	struct relayout copies[OPERAND_ROWS];
 	struct attn_args laid;
 	const char *why;
 
-	if (!value_rows_cast(args) && (!found || !is_general(found) || !value_rows_help(args)))
+	if (!operand_rows_cast(args) && (!found || !is_general(found) || !operand_rows_help(args)))
 		return found;
-	value_rows_lay(&laid, &copy, args, SOMEWHERE);
+	operand_rows_lay(&laid, copies, args, SOMEWHERE);
 	variant = choose(slot, &laid, &why);
 	if (!variant || (found && is_general(variant)))
 		return found;
@@ -231,11 +231,11 @@ static int launch_attention(CUcontext context, CUstream stream, const struct att
 	return error;
 }
 
-/* Does it read V only once that was laid out in rows? */
+/* Does it read Q and V only once they were laid out in rows? */
 static bool wants_rows(const struct loaded *slot, const struct attn_variant *variant,
 		       const struct attn_args *args)
 {
-	return (value_rows_help(args) || value_rows_cast(args)) &&
+	return (operand_rows_help(args) || operand_rows_cast(args)) &&
 	       attn_select_from(args, slot->arch, variant->name, slot->available) != variant;
 }
 
@@ -243,15 +243,15 @@ uint64_t fused_scratch(CUcontext context, const struct attn_variant *variant,
 		       const struct attn_args *args)
 {
 	const struct loaded *slot = fused_of(context);
+	struct relayout copies[OPERAND_ROWS];
 	struct attn_args laid = *args;
-	struct relayout copy;
 	uint64_t bytes = 0;
 
 	if (!slot)
 		return 0;
 	if (wants_rows(slot, variant, args)) {
-		value_rows_lay(&laid, &copy, args, SOMEWHERE);
-		bytes = (value_rows_bytes(args) + SOMEWHERE - 1) / SOMEWHERE * SOMEWHERE;
+		operand_rows_lay(&laid, copies, args, SOMEWHERE);
+		bytes = (operand_rows_bytes(args) + SOMEWHERE - 1) / SOMEWHERE * SOMEWHERE;
 	}
 	return bytes + attn_launch_scratch(variant, &laid, &slot->device);
 }
@@ -260,11 +260,11 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 		    const struct attn_args *args)
 {
 	struct loaded *slot = fused_of(context);
-	struct relayout copy;
+	struct relayout copies[OPERAND_ROWS];
 	struct attn_args laid;
 	bool captured;
 	uint64_t rows;
-	int error = args->spec.mask_also.base ? -EINVAL : fused_load(context, variant);
+	int count, error = args->spec.mask_also.base ? -EINVAL : fused_load(context, variant);
 
 	if (error)
 		return error;
@@ -272,12 +272,13 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 	if (!wants_rows(slot, variant, args))
 		return launch_attention(context, stream, variant, args);
 	captured = driver_may_capture(stream);
-	rows = captured ? take_lent(value_rows_bytes(args))
-			: scratch_get(context, stream, value_rows_bytes(args), false);
+	rows = captured ? take_lent(operand_rows_bytes(args))
+			: scratch_get(context, stream, operand_rows_bytes(args), false);
 	if (!rows)
 		return -EIO;
-	value_rows_lay(&laid, &copy, args, rows);
-	error = fused_lay_out(context, stream, &copy);
+	count = operand_rows_lay(&laid, copies, args, rows);
+	for (int n = 0; n < count && !error; n++)
+		error = fused_lay_out(context, stream, &copies[n]);
 	if (!error)
 		error = launch_attention(context, stream, variant, &laid);
 	if (!captured)

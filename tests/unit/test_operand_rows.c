@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * V that lies across: when it is laid into rows, and where each of its elements goes.
+ * Q and V that lie across: when they are laid into rows, and where each of their elements goes.
  */
 #include <string.h>
 #include "tests/cmocka.h"
-#include "shim/gpu/value_rows.h"
+#include "shim/gpu/operand_rows.h"
 
 enum { B = 2, H = 3, SK = 70, DV = 8, SQ = 64, ROOM = 2 * B * H * SK * DV };
 
+/* V across, with these strides of batches and heads; Q in rows. */
 static struct attn_args call(int64_t b, int64_t h)
 {
 	struct attn_args args = {.B = B, .H = H, .Sq = SQ, .Sk = SK, .D = DV, .Dv = DV};
 
 	args.v = (struct attn_tensor){
 		.base = 0x1000, .stride = {b, h, 1, SK + 2}, .dtype = ATTN_BF16};
-	args.q.dtype = args.k.dtype = ATTN_BF16;
+	args.q = args.k = (struct attn_tensor){
+		.base = 0x9000, .stride = {H * SQ * DV, SQ * DV, DV, 1}, .dtype = ATTN_BF16};
 	return args;
 }
 
@@ -36,36 +38,48 @@ static void lay_out(int *to, const int *from, const struct relayout *copy)
 	}
 }
 
-static void check(const struct attn_args *args)
+/* Is each of the operand's `rows` where the laid one's is? */
+static void check_copy(const struct attn_args *args, const struct attn_tensor *t,
+		       const struct attn_tensor *laid, int rows, const struct relayout *copy)
 {
 	static int from[ROOM], to[ROOM];
-	const uint64_t at = 0x80000;
-	struct attn_args laid;
-	struct relayout copy;
+	const int64_t *x = t->stride, *y = laid->stride;
 
 	for (int n = 0; n < ROOM; n++)
 		from[n] = n;
-	assert_true(value_rows_help(args) || value_rows_cast(args));
-	value_rows_lay(&laid, &copy, args, at);
-	assert_int_equal(copy.in_begin, args->v.base);
-	assert_int_equal(copy.out_begin, at);
-	assert_int_equal(copy.out_end - at, value_rows_bytes(args));
-	assert_int_equal(laid.v.base, at);
-	assert_int_equal(laid.v.stride[3], 1);
-	lay_out(to, from, &copy);
+	assert_int_equal(copy->in_begin, t->base);
+	assert_int_equal(copy->out_begin, laid->base);
+	assert_int_equal(laid->stride[3], 1);
+	lay_out(to, from, copy);
 	for (int b = 0; b < B; b++)
 		for (int h = 0; h < H; h++)
-			for (int j = 0; j < SK; j++)
-				for (int d = 0; d < DV; d++) {
-					const int64_t *x = args->v.stride, *y = laid.v.stride;
-
+			for (int j = 0; j < rows; j++)
+				for (int d = 0; d < DV; d++)
 					assert_int_equal(to[b * y[0] + h * y[1] + j * y[2] + d],
 							 b * x[0] + h * x[1] + j * x[2] + d * x[3]);
-				}
-	assert_int_equal(laid.v.dtype, args->q.dtype);
-	assert_int_equal(copy.dtype, args->q.dtype);
-	assert_int_equal(copy.source, args->v.dtype);
+	assert_int_equal(laid->dtype, args->q.dtype);
+	assert_int_equal(copy->dtype, args->q.dtype);
+	assert_int_equal(copy->source, t->dtype);
+}
+
+/* Of V, and of Q where that lies across. */
+static void check(const struct attn_args *args)
+{
+	const uint64_t at = 0x80000, end = at + operand_rows_bytes(args);
+	const bool query = args->q.stride[3] != 1;
+	struct relayout copies[OPERAND_ROWS];
+	struct attn_args laid;
+
+	assert_true(operand_rows_help(args) || operand_rows_cast(args));
+	assert_int_equal(operand_rows_lay(&laid, copies, args, at), 1 + query);
+	assert_true(copies[query].out_end <= end && copies[query].out_end + 256 > end);
+	check_copy(args, &args->v, &laid.v, SK, &copies[query]);
+	if (query) {
+		check_copy(args, &args->q, &laid.q, SQ, &copies[0]);
+		assert_true(copies[0].out_end <= laid.v.base && laid.v.base % 256 == 0);
+	}
 	laid.v = args->v;
+	laid.q = args->q;
 	assert_memory_equal(&laid, args, sizeof(laid));
 }
 
@@ -75,14 +89,35 @@ static void test_rows(void **state)
 	struct attn_args args = call(H * head, head);
 
 	check(&args);
-	assert_int_equal(value_rows_bytes(&args), 2 * B * H * SK * DV);
 	args = call(head, 0); /* heads share V */
 	check(&args);
-	assert_int_equal(value_rows_bytes(&args), 2 * B * SK * DV);
+	assert_true(operand_rows_bytes(&args) < 2 * B * H * SK * DV);
 	args = call(0, head);
 	check(&args);
 	args = call(head, B * head); /* heads are the outer ones */
 	check(&args);
+	args.q.stride[2] = 1; /* and Q lies across */
+	args.q.stride[3] = SQ;
+	check(&args);
+	args.Sq = 63;
+	assert_false(operand_rows_help(&args));
+}
+
+/* Q alone. */
+static void test_query(void **state)
+{
+	struct attn_args args = call(0, 0), laid;
+	struct relayout copies[OPERAND_ROWS];
+
+	args.v = args.k;
+	assert_false(operand_rows_help(&args));
+	assert_int_equal(operand_rows_bytes(&args), 0);
+	args.q.stride[2] = 1;
+	args.q.stride[3] = SQ;
+	assert_true(operand_rows_help(&args));
+	assert_int_equal(operand_rows_lay(&laid, copies, &args, 0x80000), 1);
+	check_copy(&args, &args.q, &laid.q, SQ, &copies[0]);
+	assert_memory_equal(&laid.v, &args.v, sizeof(laid.v));
 }
 
 /* Of 16 bits beside a Q and a K of fp32, in rows or across. */
@@ -90,19 +125,19 @@ static void test_cast(void **state)
 {
 	struct attn_args args = call(H * (SK + 2) * DV, (SK + 2) * DV);
 
-	assert_false(value_rows_cast(&args));
+	assert_false(operand_rows_cast(&args));
 	args.q.dtype = args.k.dtype = ATTN_F32;
 	check(&args);
-	assert_int_equal(value_rows_bytes(&args), 4 * B * H * SK * DV);
+	assert_true(operand_rows_bytes(&args) >= 4 * B * H * SK * DV);
 	args.v.stride[2] = DV;
 	args.v.stride[3] = 1;
 	args.Sq = 1;
 	check(&args);
 	args.v.by_array = 1;
-	assert_false(value_rows_cast(&args));
+	assert_false(operand_rows_cast(&args));
 	args.v.by_array = 0;
 	args.v.dtype = ATTN_F32;
-	assert_false(value_rows_cast(&args));
+	assert_false(operand_rows_cast(&args));
 }
 
 static void test_not(void **state)
@@ -121,14 +156,15 @@ static void test_not(void **state)
 			args.Sq = 1; /* decoding */
 		if (n == 4)
 			args.v.stride[2] = 2; /* neither */
-		assert_false(value_rows_help(&args));
+		assert_false(operand_rows_help(&args));
 	}
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_cast),
-					   cmocka_unit_test(test_not)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows),
+					   cmocka_unit_test(test_query),
+					   cmocka_unit_test(test_cast), cmocka_unit_test(test_not)};
 
-	return cmocka_run_group_tests_name("value_rows", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("operand_rows", tests, NULL, NULL);
 }

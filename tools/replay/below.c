@@ -133,7 +133,7 @@ const struct attn_variant *fused_select(CUcontext context, const struct attn_arg
 		return NULL;
 	if (below.odd && args->q.base % 16)
 		return below.odd;
-	if (args->q.dtype == ATTN_F32) /* as value_rows.h has it */
+	if (args->q.dtype == ATTN_F32) /* as operand_rows.h has it */
 		cast.v.dtype = ATTN_F32;
 	return attn_select_from(&cast, 90, NULL, every_kernel());
 }
