@@ -32,6 +32,23 @@ const char *graph_copy_order_ops(struct recorded_graph *graph)
 	return why;
 }
 
+/* Tells the log what became of one of the graph's chains; `why` NULL: it is replaced. */
+static void note_chain(const struct recorded_graph *graph, int index, bool held, const char *why)
+{
+	struct json *json = log_record("graph");
+
+	json_int(json, "site", graph->chain[index]->number);
+	json_int(json, "ops", graph->op_count);
+	json_string(json, "state", why ? "left" : "replaced");
+	if (why)
+		json_string(json, "detail", why);
+	else
+		json_string(json, "scores", held ? "held" : "overwritten");
+	log_commit(json);
+	if (why)
+		log_decline(REASON_CAPTURE, why);
+}
+
 bool graph_copy_any_proven(const struct recorded_graph *graph)
 {
 	static const char *why[RECORDED_CHAINS]; /* flow lock */
@@ -45,7 +62,7 @@ bool graph_copy_any_proven(const struct recorded_graph *graph)
 		any |= !why[i];
 	}
 	for (int i = 0; i < graph->chain_count && !any; i++)
-		graph_copy_note(graph, i, false, why[i]);
+		note_chain(graph, i, false, why[i]);
 	return any;
 }
 
@@ -217,27 +234,11 @@ static const char *add_part(struct graph_copy *copy, struct graph_row *row,
 	return NULL;
 }
 
-void graph_copy_note(const struct recorded_graph *graph, int index, bool held, const char *why)
-{
-	struct json *json = log_record("graph");
-
-	json_int(json, "site", graph->chain[index]->number);
-	json_int(json, "ops", graph->op_count);
-	json_string(json, "state", why ? "left" : "replaced");
-	if (why)
-		json_string(json, "detail", why);
-	else
-		json_string(json, "scores", held ? "held" : "overwritten");
-	log_commit(json);
-	if (why)
-		log_decline(REASON_CAPTURE, why);
-}
-
 void graph_copy_note_all(const struct graph_copy *copy, const char *why)
 {
 	for (int i = 0; i < copy->recorded->chain_count; i++)
-		graph_copy_note(copy->recorded, i, copy->outcome[i].held,
-				copy->outcome[i].why ? copy->outcome[i].why : why);
+		note_chain(copy->recorded, i, copy->outcome[i].held,
+			   copy->outcome[i].why ? copy->outcome[i].why : why);
 }
 
 bool graph_copy_build(struct graph_copy *copy)

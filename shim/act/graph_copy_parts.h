@@ -73,9 +73,6 @@ struct graph_copy *graph_copy_new(struct recorded_graph *graph, const char **why
 /* Nothing more will be built. */
 void graph_copy_release_plans(struct graph_copy *copy);
 
-/* Tells the log what became of one of the graph's chains; `why` NULL: it is replaced. */
-void graph_copy_note(const struct recorded_graph *graph, int index, bool held, const char *why);
-
 /* Asks for copy->exec: what agreed in the comparisons is replaced. false: nothing was, or the
  * driver would not. The context is current. */
 bool graph_copy_build(struct graph_copy *copy);

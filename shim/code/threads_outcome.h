@@ -56,9 +56,6 @@ static inline struct truth truth_of(const struct warp *warp, const struct thread
 	return truth;
 }
 
-/* The pointer of which all lanes hold that half, and nothing more, counted from 1; 0: of none. */
-uint8_t threads_bare_half(const struct lanes *of, uint32_t mask, bool is_upper);
-
 /* For whoever does not go on adding to the pointer. */
 static inline uint32_t unknown_truth(const struct truth *truth)
 {

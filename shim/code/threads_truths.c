@@ -35,7 +35,8 @@ static bool is_zero(const struct lanes *of, uint32_t mask)
 	return !(any & mask);
 }
 
-uint8_t threads_bare_half(const struct lanes *of, uint32_t mask, bool is_upper)
+/* The pointer of which all lanes hold that half, and nothing more, counted from 1; 0: of none. */
+static uint8_t bare_half(const struct lanes *of, uint32_t mask, bool is_upper)
 {
 	if (mask & (of->unknown | ~of->based) || !of->pointer || of->pointer > THREADS_POINTERS)
 		return 0;
@@ -55,8 +56,8 @@ static uint8_t held_against_null(const struct warp *warp, const struct thread_op
 
 	if (how != ORDER_EQUAL && how != ORDER_UNEQUAL)
 		return 0;
-	return is_zero(a, mask)	  ? threads_bare_half(b, mask, is_upper)
-	       : is_zero(b, mask) ? threads_bare_half(a, mask, is_upper)
+	return is_zero(a, mask)	  ? bare_half(b, mask, is_upper)
+	       : is_zero(b, mask) ? bare_half(a, mask, is_upper)
 				  : 0;
 }
 
@@ -179,7 +180,7 @@ static bool by_alignment(const struct warp *warp, const struct thread_op *op,
 	uint32_t open = 0;
 
 	for (unsigned n = 0; n < 3; n++) {
-		const unsigned k = threads_bare_half(of[n], out->mask, false);
+		const unsigned k = bare_half(of[n], out->mask, false);
 		const bool low_bits = of[n]->pointer == LOW_BITS &&
 				      !(out->mask & (of[n]->unknown | ~of[n]->based));
 		uint32_t low = of[n]->value[__builtin_ctz(out->mask)];

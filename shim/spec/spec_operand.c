@@ -8,8 +8,9 @@
 
 /* ---- operands ------------------------------------------------------------------------------- */
 
-void spec_operand(struct attn_tensor *tensor, uint64_t base, const struct matrix *matrix, bool flip,
-		  int64_t H)
+/* One side of a product, its entries being batches of H heads; flip: its columns are the rows. */
+static void lay_side(struct attn_tensor *tensor, uint64_t base, const struct matrix *matrix,
+		     bool flip, int64_t H)
 {
 	const int64_t heads = matrix->run > 1 ? matrix->run_stride : matrix->batch_stride;
 
@@ -22,7 +23,8 @@ void spec_operand(struct attn_tensor *tensor, uint64_t base, const struct matrix
 	tensor->stride[3] = flip ? matrix->row_stride : matrix->col_stride;
 }
 
-uint64_t spec_input_address(const struct chain *chain, int index, uint64_t address)
+/* Where an input can be read now. */
+static uint64_t address_now(const struct chain *chain, int index, uint64_t address)
 {
 	const struct input *input = &chain->inputs[index];
 
@@ -45,16 +47,16 @@ void spec_set_operands(struct attn_args *args, const struct chain *chain, int64_
 	args->Sq = (int32_t)(chain->transposed ? first.a.rows : first.b.cols);
 	args->D = (int32_t)first.a.cols;
 	args->Dv = (int32_t)(p_is_a ? last.c.cols : last.c.rows);
-	spec_operand(chain->transposed ? &args->q : &args->k,
-		     spec_input_address(chain, 0, first.a.base), &first.a, false, H);
-	spec_operand(chain->transposed ? &args->k : &args->q,
-		     spec_input_address(chain, 1, first.b.base), &first.b, true, H);
+	lay_side(chain->transposed ? &args->q : &args->k, address_now(chain, 0, first.a.base),
+		 &first.a, false, H);
+	lay_side(chain->transposed ? &args->k : &args->q, address_now(chain, 1, first.b.base),
+		 &first.b, true, H);
 	matrix_extent(p_is_a ? &last.b : &last.a, last.batch, &begin, &end);
 	for (int i = 2; i < chain->input_count; i++) /* V: what was there before is another input */
 		if (chain->inputs[i].begin == begin && chain->inputs[i].end == end)
-			v = spec_input_address(chain, i, base);
-	spec_operand(&args->v, v, p_is_a ? &last.b : &last.a, !p_is_a, H);
-	spec_operand(&args->o, last.c.base, &last.c, !p_is_a, H);
+			v = address_now(chain, i, base);
+	lay_side(&args->v, v, p_is_a ? &last.b : &last.a, !p_is_a, H);
+	lay_side(&args->o, last.c.base, &last.c, !p_is_a, H);
 }
 
 /* ---- broadcast operands --------------------------------------------------------------------- */
@@ -190,7 +192,7 @@ enum reason spec_set_tensor(struct walk *walk, const struct step *step, const st
 	if (view->dtype < 0 || !split(walk, &step->meaning, view, columns, stride, tensor) ||
 	    (view->dtype == ATTN_BOOL && tensor->columns))
 		return stop(walk, REASON_MASK_FORM, step->name);
-	tensor->base = spec_input_address(walk->chain, index, view->base);
+	tensor->base = address_now(walk->chain, index, view->base);
 	tensor->dtype = view->dtype;
 	tensor->by_array = 0;
 	for (int i = 0; i < 4; i++) {
@@ -262,9 +264,8 @@ void spec_set_preload(struct walk *walk)
 	if (walk->chain->preload < 0)
 		return;
 	gemm_from_op(&gemm, opener);
-	spec_operand(&spec->bias[0],
-		     spec_input_address(walk->chain, walk->chain->preload, gemm.c.base), &gemm.c,
-		     !walk->chain->transposed, 1);
+	lay_side(&spec->bias[0], address_now(walk->chain, walk->chain->preload, gemm.c.base),
+		 &gemm.c, !walk->chain->transposed, 1);
 	spec->bias[0].stride[0] = INT64_MIN; /* follows heads, once H is known */
 	spec->bias_scale[0] = (float)opener->beta;
 	spec->round_x = gemm.c.dtype;

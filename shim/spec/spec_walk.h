@@ -67,13 +67,6 @@ static inline const struct ref *ref_of(const struct step *step, int where)
 	return NULL;
 }
 
-/* Where an input can be read now. */
-uint64_t spec_input_address(const struct chain *chain, int index, uint64_t address);
-
-/* One side of a product, its entries being batches of H heads; flip: its columns are the rows. */
-void spec_operand(struct attn_tensor *tensor, uint64_t base, const struct matrix *matrix, bool flip,
-		  int64_t H);
-
 /* Dimensions, and Q, K, V and O with H heads. */
 void spec_set_operands(struct attn_args *args, const struct chain *chain, int64_t H);
 

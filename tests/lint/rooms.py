@@ -11,7 +11,7 @@ TABLE (shim/rooms.def, tools/rooms.def) has a row for each room, from the top to
     ROOM(name, "what it is for, in one sentence", "rooms that it may use")
 
 A room may only name rooms below it, so nothing runs up, and every room that it names must be used, so the
-table stays true. Rooms are the folders beside the table; BUILD has their objects in folders of the same name.
+table stays true. What a header declares, somebody else must use: else it is static. Rooms are the folders beside the table; BUILD has their objects in folders of the same name.
 """
 import collections
 import glob
@@ -91,6 +91,30 @@ def check(table, rooms, found):
     return complaints
 
 
+def words_of(pattern):
+    """{path: how often each word stands there} of files below this folder."""
+    counts = {}
+    for path in glob.glob(pattern, recursive=True):
+        with open(path, encoding="utf-8") as file:
+            counts[path] = collections.Counter(re.findall(r"\w+", re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)))
+    return counts
+
+
+def lonely(folder, build, rooms):
+    """Complaints of functions that a header of the folder declares, once, and no file but their own has a word of."""
+    headers = words_of(f"{folder}/**/*.h")
+    others = {path: words for ending in ("c", "cu", "cuh", "h", "def", "S") for path, words in words_of(f"**/*.{ending}").items()
+              if path not in headers and not path.startswith(os.path.relpath(build) + os.sep)}
+    objects = {path: room.name for room in rooms for path in glob.glob(f"{build}/{folder}/{room.name}/*.o")}
+    complaints = []
+    for symbol, path in sorted(symbols_of(sorted(objects))[0].items()):
+        own = f"{folder}/{objects[path]}/{os.path.basename(path)[:-2]}.c"
+        if os.path.exists(own) and sum(words[symbol] for words in headers.values()) == 1 and \
+                not any(words[symbol] for other, words in others.items() if other != own):
+            complaints.append(f"{own}: nobody else uses {symbol}: make it static")
+    return complaints
+
+
 def size(folder, name):
     files = [path for path in glob.glob(f"{folder}/{name}/*") if os.path.isfile(path)]
     lines = 0
@@ -120,7 +144,7 @@ def main():
             print(f"\t{user} -> {used};")
         print("}")
         return 0
-    complaints = check(table, rooms, found)
+    complaints = check(table, rooms, found) + lonely(folder, build, rooms)
     print("\n".join(complaints), end="\n" if complaints else "")
     return 1 if complaints else 0
 

@@ -67,6 +67,14 @@ class House(unittest.TestCase):
         self.assertEqual(self.complaints("", "", "void *dlsym(void *h, const char *n) { return h ? h : (void *)n; }",
                                          "void *dlsym(void *, const char *); void *low(void) { return dlsym(0, 0); }"), [])
 
+    def test_what_nobody_else_uses_is_static(self):
+        low = "int low(void) { return 1; } int own(void) { return low(); } int kept(void) { return own(); }"
+        self.complaints("down", "", "int low(void); int high(void) { return low(); }", low)
+        with open("house/down/down.h", "w", encoding="utf-8") as file:
+            file.write("int low(void); /* own is named here, too */\nint own(void);\nint kept(void);\n#define KEPT kept()\n")
+        table = rooms.read_table("house/rooms.def")
+        self.assertEqual(rooms.lonely("house", "build", table), ["house/down/down.c: nobody else uses own: make it static"])
+
     def test_a_broken_row_ends_it(self):
         os.makedirs("house")
         with open("house/rooms.def", "w", encoding="utf-8") as file:

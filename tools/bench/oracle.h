@@ -28,9 +28,6 @@ json_t *oracle_measure(const struct bench_options *options);
  */
 int oracle_judge(json_t *document, double max_ratio);
 
-/* Does a kernel's name say that it is a whole attention? */
-bool oracle_is_fused(const char *kernel);
-
 void oracle_table(const json_t *document, bool color, bool markdown);
 void oracle_csv(const json_t *document, FILE *out);
 

@@ -14,8 +14,8 @@
 
 /* ---- what a reference launched -------------------------------------------------------------- */
 
-/* The softmax of our own chain is no attention. */
-bool oracle_is_fused(const char *kernel)
+/* Does a kernel's name say that it is a whole attention? The softmax of our own chain is none. */
+static bool is_fused(const char *kernel)
 {
 	static const char *const words[] = {"flash", "fmha", "attention", "sdpa", "attn"};
 
@@ -37,7 +37,7 @@ static const char *kernel_of_kind(const json_t *reference, bool fused)
 	{
 		const char *name = json_string_value(kernel);
 
-		if (name && oracle_is_fused(name) == fused)
+		if (name && is_fused(name) == fused)
 			return name;
 	}
 	return NULL;

@@ -14,9 +14,6 @@ enum { HTML_ROWS = 2000, HTML_SITES = 200, HTML_LINKS = 50 };
 
 extern const char report_html_style[], report_html_script[];
 
-/* The fragment name of a site: "site-1-3". Returns buffer. */
-char *html_site_id(const struct report_row *row, char *buffer, size_t size);
-
 /* The class that colours a verdict. */
 const char *html_verdict_class(const struct report_row *row);
 

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-char *html_site_id(const struct report_row *row, char *buffer, size_t size)
+/* The fragment name of a site: "site-1-3". Returns buffer. */
+static char *site_id(const struct report_row *row, char *buffer, size_t size)
 {
 	snprintf(buffer, size, "site-%d-%u", row->run + 1, row->site->number);
 	return buffer;
@@ -23,7 +24,7 @@ void html_site_link(FILE *out, const struct report *report, const struct report_
 	char id[48], name[48];
 
 	if (told)
-		fprintf(out, "<a href=\"#%s\">", html_site_id(row, id, sizeof(id)));
+		fprintf(out, "<a href=\"#%s\">", site_id(row, id, sizeof(id)));
 	fprintf(out, "%s%s", report_site_name(report, row, name, sizeof(name)), told ? "</a>" : "");
 }
 
@@ -51,8 +52,7 @@ static void heading(FILE *out, const struct report *report, const struct report_
 	html_printf(out,
 		    "<section class=\"site\" id=\"%s\">\n<h3>Site %s %s %s <span "
 		    "class=\"%s\">%s</span></h3>\n",
-		    html_site_id(row, id, sizeof(id)),
-		    report_site_name(report, row, name, sizeof(name)),
+		    site_id(row, id, sizeof(id)), report_site_name(report, row, name, sizeof(name)),
 		    report_shape(row, shape, sizeof(shape)), text_of(record, "dtype"),
 		    html_verdict_class(row), report_judgement(row, verdict, sizeof(verdict)));
 }
