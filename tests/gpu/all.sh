@@ -14,6 +14,12 @@ set -u
 	echo "skipped: no CUDA device here; the GPU tests did not run"
 	exit 0
 }
+for file in libfashim.so gpu/kernel_check apps/gpu/hazards; do
+	[ -e "$1/$file" ] || {
+		echo "all.sh: no $1/$file: make gpu-programs apps-gpu first" >&2
+		exit 2
+	}
+done
 build=$(realpath "$1")
 out=$2
 shift 2
