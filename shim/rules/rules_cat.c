@@ -24,6 +24,29 @@ static uint64_t cat_extent(const struct reading *r, unsigned at, unsigned dims, 
 	return (uint64_t)rule_times(last + 1, width);
 }
 
+/* What is read from parameter `at` on, of inputs that lie one behind another: one entry of the
+ * list, which has no room for as many as a launch takes. */
+struct run {
+	unsigned at;
+	uint64_t bytes; /* 0: of none yet */
+};
+
+static void end_run(struct reading *r, struct run *run)
+{
+	if (run->bytes)
+		rule_touch(r, run->at, ACCESS_READ, run->bytes, 0, true);
+	run->bytes = 0;
+}
+
+static void add_to_run(struct reading *r, struct run *run, unsigned at, uint64_t bytes)
+{
+	if (!run->bytes || rule_u64_at(r, run->at) + run->bytes != rule_u64_at(r, at)) {
+		end_run(r, run);
+		run->at = at;
+	}
+	run->bytes += bytes;
+}
+
 /* (output, {inputs[n], offset[n], dim_size[n], elements[n], contiguous[n], {size[4],
  * stride[4]}[n]}, {size[4], stride[4]}, dim, stride): one launch copies up to n inputs, grid.y of
  * them; if these are all, the whole output is written (sizes and strides are in 16 bytes where
@@ -34,7 +57,9 @@ bool rule_read_cat(struct reading *r)
 	const unsigned n = rule_size_of(r, 1) == 3392 ? 64 : rule_size_of(r, 1) == 2720 ? 128 : 0;
 	const char *opaque = rule_find(r, "OpaqueTypeILj");
 	const unsigned inputs = r->launch->grid[1], at = n ? rule_offset(r, 1) : 0;
+	const bool many = inputs >= ACCESS_MAX;
 	uint64_t width, unit, total = 0, whole = 1, reach;
+	struct run run = {0};
 	const char *dims;
 	unsigned rank;
 
@@ -56,9 +81,12 @@ bool rule_read_cat(struct reading *r)
 		total += elements;
 		if (elements && !extent)
 			return false;
-		if (elements)
+		if (elements && many && dense)
+			add_to_run(r, &run, at + 8 * i, extent);
+		else if (elements)
 			rule_touch(r, at + 8 * i, ACCESS_READ, extent, 0, dense || n == 64);
 	}
+	end_run(r, &run);
 	for (unsigned d = 0; d < rank; d++)
 		whole *= rule_u32_at(r, rule_offset(r, 2) + 4 * d);
 	unit = rule_has(r, "CatArrayBatchedCopy_vectorized") ? 16 : width;

@@ -42,7 +42,7 @@ struct touch {
 
 struct block {
 	const char *name;
-	struct touch touches[8];
+	struct touch touches[19]; /* the last ends it */
 	struct {
 		uint32_t behind, value; /* behind AT(GRIDX): of the grid */
 	} spoilt[4];
