@@ -462,7 +462,7 @@ static enum outcome judge(const struct comparison *c)
 		return OUTCOME_MOVED;
 	if (verdict_disagreement(&c->result->drift, &c->rounding) ||
 	    (c->site->dtype == ATTN_F32 && has_moved(c)) ||
-	    !verdict_as_exact(s, &c->rounding, config()->tolerance))
+	    !verdict_as_exact(s, &c->rounding, config()->tolerance, c->site->own_error))
 		return OUTCOME_DRIFT;
 	return judge_agreement(c);
 }
@@ -503,6 +503,8 @@ static bool take_in(const struct comparison *c)
 		fickle |= site->decided && is_explained(c);
 	}
 	outcome = judge(c);
+	if (verdict_own_error(&c->result->own) > site->own_error)
+		site->own_error = verdict_own_error(&c->result->own);
 	write_sample(c, app_us, fused_us, outcomes[outcome]);
 	if (!current)
 		return false;

@@ -112,16 +112,32 @@ bool verdict_explains(const struct drift_sampled_result *r, const struct roundin
 	       r->max_app <= most * r->max_ref;
 }
 
+double verdict_own_error(const struct drift_sampled_result *r)
+{
+	return r->max_ref > 0 ? r->max_app / r->max_ref : 0;
+}
+
+/* Measured, fp32, 127 comparisons of 32 rows in 21 models: ours was 0.8 times as large as the
+ * program's in the median, 2.3 and 2.7 times in two of them, with sums of squares alike. A site is
+ * compared again and again, and given up for one that fails. */
+#define LUCK 2
+
 bool verdict_as_exact(const struct drift_sampled_result *r, const struct rounding *rounding,
-		      double factor)
+		      double factor, double known)
 {
 	const double step = rounding->output;
+	double own = known * r->max_ref;
+
+	if (own > LUCK * r->max_app)
+		own = LUCK * r->max_app;
+	if (own < r->max_app)
+		own = r->max_app;
 
 	return !r->fused_nonfinite &&
 	       verdict_rms(r->sum_fused2, r->count) <=
 		       factor * verdict_rms(r->sum_app2, r->count) +
 			       step * verdict_rms(r->sum_ref2, r->count) &&
-	       r->max_fused <= factor * r->max_app + 2 * step * r->max_ref;
+	       r->max_fused <= factor * own + 2 * step * r->max_ref;
 }
 
 bool verdict_moved(const struct drift_result *d, double limit)

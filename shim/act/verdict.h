@@ -34,10 +34,14 @@ double rounding_where_choices(int dtype);
 bool verdict_explains(const struct drift_sampled_result *r, const struct rounding *rounding,
 		      bool by_data);
 
+/* The program's largest error, of its largest number. */
+double verdict_own_error(const struct drift_sampled_result *r);
+
 /* Is the fused O at most `factor` times as far from the reference as the program's own, plus one
- * rounding step? */
+ * rounding step? `known`: the largest verdict_own_error() of other comparisons of the site; a
+ * largest error of a few rows is a matter of luck, so this counts, up to twice what it is here. */
 bool verdict_as_exact(const struct drift_sampled_result *r, const struct rounding *rounding,
-		      double factor);
+		      double factor, double known);
 
 /* Was there nothing to see: only zeros, or no numbers at all, in all rows that were looked at? */
 bool verdict_empty(const struct drift_sampled_result *r);

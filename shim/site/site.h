@@ -74,6 +74,7 @@ struct site {
 	bool announced;
 	const char *kernel;	 /* that the site's record names */
 	double app_us, fused_us; /* latest steady comparison */
+	double own_error; /* largest of the program's own, of its largest number, where compared */
 	double moved;	  /* most that a kernel moved O that does not round as the program does */
 	bool decided;	  /* … and single numbers of it so far that they are another key's */
 	unsigned samples; /* comparisons logged */

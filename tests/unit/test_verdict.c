@@ -81,7 +81,7 @@ static void test_empty(void **state)
 
 		assert_true(verdict_explains(&zeros, &rounding, true));
 		assert_null(verdict_disagreement(&whole, &rounding));
-		assert_true(verdict_as_exact(&zeros, &rounding, FACTOR));
+		assert_true(verdict_as_exact(&zeros, &rounding, FACTOR, 0));
 	}
 	assert_false(verdict_no_numbers(&whole));
 	assert_true(verdict_no_numbers(&none));
@@ -98,11 +98,31 @@ static void test_one_element(void **state)
 
 	r.max_app = 1e-3;
 	assert_false(verdict_explains(&r, &fp32, false));
-	assert_true(verdict_as_exact(&r, &fp32, FACTOR));
+	assert_true(verdict_as_exact(&r, &fp32, FACTOR, 0));
 	r = sampled(3e-7, 3e-7);
 	r.max_fused = 1e-3;
 	assert_true(verdict_explains(&r, &fp32, true));
-	assert_false(verdict_as_exact(&r, &fp32, FACTOR));
+	assert_false(verdict_as_exact(&r, &fp32, FACTOR, 0));
+}
+
+/* What the program's largest error was elsewhere counts, up to twice what it is here. */
+static void test_luck(void **state)
+{
+	const struct rounding fp32 = of_types(ATTN_F32, ATTN_F32, false);
+	struct drift_sampled_result r = sampled(3e-7, 3e-7);
+	const double own = verdict_own_error(&r);
+
+	r.max_fused = 3 * r.max_app + 2 * fp32.output * r.max_ref;
+	assert_false(verdict_as_exact(&r, &fp32, FACTOR, 0));
+	assert_false(verdict_as_exact(&r, &fp32, FACTOR, own));
+	assert_false(verdict_as_exact(&r, &fp32, FACTOR, 1.4 * own));
+	assert_true(verdict_as_exact(&r, &fp32, FACTOR, 1.6 * own));
+	r.max_fused *= 1.5;
+	assert_false(verdict_as_exact(&r, &fp32, FACTOR, 100 * own));
+	r = sampled(3e-7, 9e-7); /* all of it, not one number */
+	assert_false(verdict_as_exact(&r, &fp32, FACTOR, 100 * own));
+	r.max_ref = 0;
+	assert_true(verdict_own_error(&r) == 0);
 }
 
 static void test_not_finite(void **state)
@@ -114,11 +134,11 @@ static void test_not_finite(void **state)
 
 	r.app_nonfinite = 1;
 	assert_false(verdict_explains(&r, &fp32, false));
-	assert_true(verdict_as_exact(&r, &fp32, FACTOR));
+	assert_true(verdict_as_exact(&r, &fp32, FACTOR, 0));
 	r = sampled(3e-7, 3e-7);
 	r.fused_nonfinite = 1;
 	assert_true(verdict_explains(&r, &fp32, false));
-	assert_false(verdict_as_exact(&r, &fp32, FACTOR));
+	assert_false(verdict_as_exact(&r, &fp32, FACTOR, 0));
 	d.nonfinite_mismatch = 1;
 	assert_string_equal(verdict_disagreement(&d, &fp32),
 			    "what is no number on one side is one on the other");
@@ -130,7 +150,7 @@ static void assert_exact(double app, double fused, int dtype, bool tf32, bool ex
 	const struct rounding rounding = of_types(dtype, dtype, tf32);
 	const struct drift_sampled_result r = sampled(app, fused);
 
-	assert_int_equal(verdict_as_exact(&r, &rounding, FACTOR), expected);
+	assert_int_equal(verdict_as_exact(&r, &rounding, FACTOR, 0), expected);
 }
 
 static void test_as_exact(void **state)
@@ -237,9 +257,9 @@ static void test_wider_output(void **state)
 	struct drift_sampled_result r = sampled(3e-4, 1e-4);
 
 	assert_true(verdict_explains(&r, &wide, true));
-	assert_true(verdict_as_exact(&r, &wide, FACTOR));
+	assert_true(verdict_as_exact(&r, &wide, FACTOR, 0));
 	r = sampled(3e-4, 7e-4); /* no rounding step of fp16 to be had here */
-	assert_false(verdict_as_exact(&r, &wide, FACTOR));
+	assert_false(verdict_as_exact(&r, &wide, FACTOR, 0));
 	assert_true(isinf(wide.apart));
 }
 
@@ -253,11 +273,17 @@ static void test_rms(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_explains),    cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_one_element), cmocka_unit_test(test_not_finite),
-		cmocka_unit_test(test_as_exact),    cmocka_unit_test(test_agrees),
-		cmocka_unit_test(test_moved),	    cmocka_unit_test(test_rounded_moves_little),
-		cmocka_unit_test(test_small),	    cmocka_unit_test(test_wider_output),
+		cmocka_unit_test(test_explains),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_one_element),
+		cmocka_unit_test(test_luck),
+		cmocka_unit_test(test_not_finite),
+		cmocka_unit_test(test_as_exact),
+		cmocka_unit_test(test_agrees),
+		cmocka_unit_test(test_moved),
+		cmocka_unit_test(test_rounded_moves_little),
+		cmocka_unit_test(test_small),
+		cmocka_unit_test(test_wider_output),
 		cmocka_unit_test(test_rms),
 	};
 
