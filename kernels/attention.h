@@ -144,9 +144,9 @@ struct attn_spec {
 	int32_t round_p; /* dtype P is rounded to before P.V; kernels may use a wider one */
 	int32_t empty_row;
 	int32_t round_s; /* enum attn_round_s, or-ed: for Q in 16 bits, and with a softcap only if
-			    that is rounded, too; with ATTN_ROUND_WEIGHTS done by rounded.cu or
-			    twice.cu, without by all variants but those for plain calls; 0: x stays
-			    fp32 up to the biases */
+			    that is rounded, too; with ATTN_ROUND_WEIGHTS done by rounded.cu,
+			    rounded_decode.cu or twice.cu, without by all variants but those for
+			    plain calls; 0: x stays fp32 up to the biases */
 	float alpha;	 /* with round_s: the part of `scale` that q.k is multiplied by before
 			    ATTN_ROUND_PRODUCT; not 0. The rest is t / alpha, in fp32 */
 	struct attn_tensor scales; /* [B,H,Sq,Sk], F16/BF16/F32, of any sign, read when the kernel
@@ -156,7 +156,7 @@ struct attn_spec {
 	float bias_scale[ATTN_MAX_BIAS];
 	float overflow; /* above 0: q.k beyond this, of either sign, is infinite: S in fp16 cannot
 			   hold it. 0: there is no such limit. Done where Q is fp16, but by
-			   rounded.cu, which has S itself in fp16, and by kernels/ladder */
+			   rounded*.cu, which have S itself in fp16, and by kernels/ladder */
 	struct attn_tensor bias[ATTN_MAX_BIAS]; /* [B,H,Sq,Sk], F16/BF16/F32, added to x */
 
 	struct attn_tensor mask; /* [B,H,Sq,Sk], ATTN_BOOL */
