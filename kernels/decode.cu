@@ -69,14 +69,6 @@ namespace decode
 
 /* ---- sums ----------------------------------------------------------------------------------- */
 
-/* What sums under the maximum `mine` count under the maximum `common`. */
-template <typename T> static __device__ __forceinline__ float share(float mine, float common)
-{
-	if (mine == -INFINITY)
-		return 1.0f; /* they are 0 or NaN */
-	return exp_of<T>(mine, common);
-}
-
 /* Sums over some of the keys. */
 template <int WIDTH, int COUNT> struct partial {
 	float o[COUNT][WIDTH];
@@ -224,10 +216,7 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 	if (across && !s.bias[0].base && !s.bias[1].base && !s.mask.base) {
 		add_tiles<T, WIDTH, true>(w, a, slots, tile, tiles, SHARES * WARPS);
 	} else {
-		if (FASHIM_CLUSTERS || threadIdx.x == 0)
-			rows = find_extras(a, b, h, i);
-		if (!FASHIM_CLUSTERS)
-			__syncthreads();
+		share_extras(rows, a, b, h, i);
 		if (w.k_how != ELEMENTS && w.v_how != ELEMENTS)
 			tile = add_tiles<T, WIDTH, false>(
 				w, a, slots, tile, across ? tiles : min(tiles, a.Sk / w.TILE),

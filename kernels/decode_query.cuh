@@ -72,6 +72,16 @@ static __device__ __forceinline__ float number_of(uint32_t bits, int dtype)
 	return __uint_as_float(dtype == ATTN_BF16 ? bits << 16 : bits);
 }
 
+/* find_extras() for all of the block. */
+static __device__ __forceinline__ void share_extras(extra_rows &rows, const attn_args &a, int b,
+						    int h, int i)
+{
+	if (FASHIM_CLUSTERS || threadIdx.x == 0)
+		rows = find_extras(a, b, h, i);
+	if (!FASHIM_CLUSTERS)
+		__syncthreads();
+}
+
 /* First key of 0..Sk that row i may see, and one past the last. */
 static __device__ __forceinline__ int window_begin(const attn_args &a, int i)
 {
@@ -160,6 +170,14 @@ static __device__ __forceinline__ typename summed<T>::type sum_by_halves(const f
 	for (int lanes = KEYS; lanes < LANES; lanes *= 2)
 		y[0] += __shfl_xor_sync(WARP_ALL, y[0], lanes);
 	return y[0];
+}
+
+/* What sums under the maximum `mine` count under the maximum `common`. */
+template <typename T> static __device__ __forceinline__ float share(float mine, float common)
+{
+	if (mine == -INFINITY)
+		return 1.0f; /* they are 0 or NaN */
+	return exp_of<T>(mine, common);
 }
 
 /* One lane's view of its query row, and its sums so far. */

@@ -54,22 +54,15 @@ struct found {
 	{
 		const float most = fmaxf(max, x); /* passes NaN by; the sum has it */
 
-		sum = sum * share(max, most) + exp_of<__half>(x, most == -INFINITY ? 0.0f : most);
+		sum = sum * share<__half>(max, most) + exp_of<__half>(x, most == -INFINITY ? 0.0f : most);
 		max = most;
 	}
 	__device__ __forceinline__ void join(float other_max, float other_sum)
 	{
 		const float most = fmaxf(max, other_max);
 
-		sum = sum * share(max, most) + other_sum * share(other_max, most);
+		sum = sum * share<__half>(max, most) + other_sum * share<__half>(other_max, most);
 		max = most;
-	}
-
-private:
-	/* What a sum under `mine` counts under `common`. */
-	static __device__ __forceinline__ float share(float mine, float common)
-	{
-		return mine == -INFINITY ? 1.0f : exp_of<__half>(mine, common);
 	}
 };
 
@@ -237,10 +230,7 @@ static __device__ __forceinline__ void rounded_attention(const attn_args &a)
 	if (simple) {
 		empty = attend<true, SHARES>(w, a, slots, kept, part, b, h, i);
 	} else {
-		if (FASHIM_CLUSTERS || threadIdx.x == 0)
-			rows = find_extras(a, b, h, i);
-		if (!FASHIM_CLUSTERS)
-			__syncthreads();
+		share_extras(rows, a, b, h, i);
 		empty = attend<false, SHARES>(w, a, slots, kept, part, b, h, i);
 	}
 
@@ -273,7 +263,7 @@ static __device__ __forceinline__ void rounded_attention(const attn_args &a)
 
 } /* namespace decode */
 
-/* ---- the variants: the same rows as in select.c --------------------------------------------- */
+/* ---- the variants: the same rows as in variants.c ------------------------------------------- */
 
 #define ROUNDED_DECODE_KERNEL(symbol, T, width, parts)                                             \
 	extern "C" __global__ void CLUSTER_OF(parts) __launch_bounds__(DECODE_THREADS, 2)          \
