@@ -33,7 +33,8 @@ kernel_parts      = $(or $(kernel_parts_$(call kernel_arch,$(1))),$(kernel_parts
 kernel_part_files = $(patsubst %,$(K)/$(1)/%.fatbin,$(call kernel_parts,$(1)))
 kernel_objects   := $(foreach image,$(kernel_images),$(call kernel_part_files,$(image)))
 
-# The file that a part is compiled of; which others that includes nvcc says.
+# The file that a part is compiled of; which others that includes nvcc says, each time: where it has not yet, the part is
+# compiled anew.
 kernel_file_ladder   := ladder/module
 kernel_file_sm90_f32 := f32_sm90
 kernel_file_decode_f32 := decode
@@ -58,7 +59,7 @@ kernel_place := _INTERNAL_[0-9a-f]\{8\}_
 
 # $(1): architecture, $(2): part
 define kernel_ptx
-$(K)/compute_$(1)/$(2).ptx: kernels/$(call kernel_file,$(2)).cu
+$(K)/compute_$(1)/$(2).ptx: kernels/$(call kernel_file,$(2)).cu $(if $(wildcard $(K)/compute_$(1)/$(2).ptx.d),,kernel-list)
 	@mkdir -p $$(@D)
 	$$(call say,PTX,$$@)
 	$$(Q)$$(NVCC) -ptx -MMD -MP -MF $$@.d -MT $$@ -arch=compute_$(1) $$(NVCCFLAGS) $(if $(filter %_f16,$(2)),-DFASHIM_ONLY_F16) \

@@ -103,7 +103,7 @@ $(O)/gpu/f32_check: $(addprefix $(O)/tests/gpu/,f32_check.o f32_chain.o) $(KERNE
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(gpu_driver) -lm -ldl
-$(O)/gpu/f32_check.fatbin: tests/gpu/f32_check.cu
+$(O)/gpu/f32_check.fatbin: tests/gpu/f32_check.cu $(if $(wildcard $(O)/gpu/f32_check.fatbin.d),,kernel-list)
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@)
 	$(Q)$(NVCC) -fatbin -MMD -MP -MF $@.d -MT $@ -gencode=arch=compute_90a,code=sm_90a $(NVCCFLAGS) -o $@ $<
