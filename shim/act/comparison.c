@@ -503,7 +503,7 @@ static bool take_in(const struct comparison *c)
 		fickle |= site->decided && is_explained(c);
 	}
 	outcome = judge(c);
-	if (verdict_own_error(&c->result->own) > site->own_error)
+	if (is_explained(c) && verdict_own_error(&c->result->own) > site->own_error)
 		site->own_error = verdict_own_error(&c->result->own);
 	write_sample(c, app_us, fused_us, outcomes[outcome]);
 	if (!current)

@@ -121,7 +121,8 @@ static void test_no_kernel(void **state)
 	assert_false(roundings_left(site));
 }
 
-static double worst, largest; /* of O's numbers, how far they lie apart; of the scores */
+static double worst, largest;	    /* of O's numbers, how far they lie apart; of the scores */
+static double own_most, fused_most; /* largest errors of the two sides */
 
 /* The numbers of a comparison whose two sides lie `moved` apart, the program's `own` from the exact
  * answer, root mean square. */
@@ -139,6 +140,8 @@ static void compared(struct site *site, const struct attn_args *args, double mov
 		.own = {.sum_ref2 = 100,
 			.sum_app2 = own * own * 100,
 			.sum_fused2 = own * own * 100,
+			.max_app = own_most,
+			.max_fused = fused_most,
 			.max_ref = 1,
 			.count = 100,
 			.blocks = 1},
@@ -223,6 +226,37 @@ static void test_fickle(void **state)
 	assert_int_equal(site->reason, REASON_DRIFT);
 }
 
+/* What becomes of an fp32 site whose program's largest error was `before` once, and is 1e-7 where
+ * the kernel's is 2.9 times that and a rounding. */
+static enum site_state after(double before)
+{
+	const struct attn_args args = call(ATTN_F32, 0);
+	struct site *site;
+
+	core_begin();
+	site = fresh(0);
+	asked(site, args);
+	fused_most = 0;
+	own_most = before;
+	compared(site, &args, 1e-8, 1e-8);
+	own_most = 1e-7;
+	fused_most = 2.9e-7 + 2 * 0x1p-24;
+	compared(site, &args, 1e-8, 1e-8);
+	own_most = fused_most = 0;
+	return site->state;
+}
+
+/* Bad luck, once the program's own was as large. */
+static void test_luck(void **state)
+{
+	assert_int_equal(after(1e-7), SITE_DECLINED);
+	assert_int_equal(after(1.4e-7), SITE_DECLINED);
+	assert_int_not_equal(after(1.5e-7), SITE_DECLINED);
+	assert_int_not_equal(after(1e-6), SITE_DECLINED);
+	assert_int_equal(after(0.5), SITE_DECLINED); /* that was no answer */
+	assert_int_equal(sites[0].reason, REASON_NOT_EXPLAINED);
+}
+
 /* Ones are put where the largest of some scores are. */
 static void test_picked(void **state)
 {
@@ -249,6 +283,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first),  cmocka_unit_test(test_more),
 		cmocka_unit_test(test_anew),   cmocka_unit_test(test_no_kernel),
+		cmocka_unit_test(test_luck), /* before what keeps all of fp32 still */
 		cmocka_unit_test(test_steep),  cmocka_unit_test(test_large),
 		cmocka_unit_test(test_fickle), cmocka_unit_test(test_picked),
 	};
