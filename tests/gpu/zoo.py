@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The hazard programs (tests/apps) on a real GPU: each case plain and under the shim, values compared, and lt_alone.
+"""The hazard programs (tests/apps), and lt_alone, on a real GPU: each case plain and under the shim, values compared.
 
     zoo.py --lib build/libfashim.so --apps build/apps/gpu [--out DIR] [NAME=VALUE[,NAME=VALUE…] …]
 

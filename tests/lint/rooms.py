@@ -11,7 +11,8 @@ TABLE (shim/rooms.def, tools/rooms.def) has a row for each room, from the top to
     ROOM(name, "what it is for, in one sentence", "rooms that it may use")
 
 A room may only name rooms below it, so nothing runs up, and every room that it names must be used, so the
-table stays true. What a header declares, somebody else must use: else it is static. Rooms are the folders beside the table; BUILD has their objects in folders of the same name.
+table stays true. What a header declares, somebody else must use: else it is static. Rooms are the folders
+beside the table; BUILD has their objects in folders of the same name.
 """
 import collections
 import glob

@@ -38,6 +38,11 @@ static void lay_out(int *to, const int *from, const struct relayout *copy)
 	}
 }
 
+static uint64_t aligned(uint64_t bytes)
+{
+	return (bytes + 255) / 256 * 256;
+}
+
 /* Is each of the operand's `rows` where the laid one's is? */
 static void check_copy(const struct attn_args *args, const struct attn_tensor *t,
 		       const struct attn_tensor *laid, int rows, const struct relayout *copy)
@@ -49,6 +54,9 @@ static void check_copy(const struct attn_args *args, const struct attn_tensor *t
 		from[n] = n;
 	assert_int_equal(copy->in_begin, t->base);
 	assert_int_equal(copy->out_begin, laid->base);
+	assert_int_equal(copy->out_end - copy->out_begin,
+			 (t->stride[0] ? B : 1) * (t->stride[1] ? H : 1) * rows * DV *
+				 attn_dtype_size(args->q.dtype));
 	assert_int_equal(laid->stride[3], 1);
 	lay_out(to, from, copy);
 	for (int b = 0; b < B; b++)
@@ -72,11 +80,12 @@ static void check(const struct attn_args *args)
 
 	assert_true(operand_rows_help(args) || operand_rows_cast(args));
 	assert_int_equal(operand_rows_lay(&laid, copies, args, at), 1 + query);
-	assert_true(copies[query].out_end <= end && copies[query].out_end + 256 > end);
+	assert_int_equal(copies[0].out_begin, at);
+	assert_int_equal(aligned(copies[query].out_end), end);
 	check_copy(args, &args->v, &laid.v, SK, &copies[query]);
 	if (query) {
 		check_copy(args, &args->q, &laid.q, SQ, &copies[0]);
-		assert_true(copies[0].out_end <= laid.v.base && laid.v.base % 256 == 0);
+		assert_int_equal(laid.v.base, aligned(copies[0].out_end));
 	}
 	laid.v = args->v;
 	laid.q = args->q;
@@ -89,9 +98,10 @@ static void test_rows(void **state)
 	struct attn_args args = call(H * head, head);
 
 	check(&args);
+	assert_int_equal(operand_rows_bytes(&args), aligned(2 * B * H * SK * DV));
 	args = call(head, 0); /* heads share V */
 	check(&args);
-	assert_true(operand_rows_bytes(&args) < 2 * B * H * SK * DV);
+	assert_int_equal(operand_rows_bytes(&args), aligned(2 * B * SK * DV));
 	args = call(0, head);
 	check(&args);
 	args = call(head, B * head); /* heads are the outer ones */
@@ -128,7 +138,7 @@ static void test_cast(void **state)
 	assert_false(operand_rows_cast(&args));
 	args.q.dtype = args.k.dtype = ATTN_F32;
 	check(&args);
-	assert_true(operand_rows_bytes(&args) >= 4 * B * H * SK * DV);
+	assert_int_equal(operand_rows_bytes(&args), aligned(4 * B * H * SK * DV));
 	args.v.stride[2] = DV;
 	args.v.stride[3] = 1;
 	args.Sq = 1;
