@@ -2,7 +2,8 @@
  *
  * A tensor in another order: what a fused kernel wrote where the program would have copied O to,
  * brought to O itself, for the rare reader; V that lies across, or of 16 bits beside a Q and a K of
- * fp32, for kernels that do not take it so. Reads are scattered, writes are not.
+ * fp32, for kernels that do not take it so. Matrices that lie across go through shared memory, by
+ * tiles, so that both sides are whole lines; else reads are scattered, and writes are not.
  */
 #include "kernels/device.cuh"
 
@@ -39,10 +40,51 @@ static __device__ __forceinline__ void lay_out(const struct lay_out_args &args)
 	}
 }
 
+#define TILE 64
+
+/* The second dimension is the one whose elements follow one another in memory. By blocks. */
+template <typename T>
+static __device__ __forceinline__ void lay_across(const struct lay_out_args &args)
+{
+	__shared__ T tile[TILE][TILE + 2];
+	const T *from = (const T *)args.from;
+	T *to = (T *)args.to;
+	const int64_t columns = args.size[0], rows = args.size[1];
+	const int64_t wide = (columns + TILE - 1) / TILE, high = (rows + TILE - 1) / TILE;
+	const int64_t tiles = args.count / (columns * rows) * wide * high;
+	const int x = threadIdx.x % TILE, y = threadIdx.x / TILE;
+
+	for (int64_t n = blockIdx.x; n < tiles; n += gridDim.x) {
+		const int64_t matrix = n / (wide * high);
+		const int64_t column = n % wide * TILE, row = n / wide % high * TILE;
+		int64_t rest = matrix, at = column * args.stride[0] + row;
+
+		for (int d = 2; d < args.dims; d++) {
+			at += rest % args.size[d] * args.stride[d];
+			rest /= args.size[d];
+		}
+		for (int k = y; k < TILE; k += LAY_OUT_THREADS / TILE)
+			if (column + k < columns && row + x < rows)
+				tile[k][x] = from[at + k * args.stride[0] + x];
+		__syncthreads();
+		for (int k = y; k < TILE; k += LAY_OUT_THREADS / TILE)
+			if (row + k < rows && column + x < columns)
+				to[(matrix * rows + row + k) * columns + column + x] = tile[x][k];
+		__syncthreads();
+	}
+}
+
 extern "C" __global__ void __launch_bounds__(LAY_OUT_THREADS)
 	fashim_lay_out(const __grid_constant__ struct lay_out_args args)
 {
-	if (args.cast == ATTN_F16 + 1)
+	const bool across =
+		!args.cast && args.dims > 1 && args.stride[0] > 1 && args.stride[1] == 1;
+
+	if (across && args.element == 2)
+		lay_across<uint16_t>(args);
+	else if (across && args.element == 4)
+		lay_across<uint32_t>(args);
+	else if (args.cast == ATTN_F16 + 1)
 		lay_out<float, __half>(args);
 	else if (args.cast == ATTN_BF16 + 1)
 		lay_out<float, __nv_bfloat16>(args);

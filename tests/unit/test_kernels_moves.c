@@ -46,6 +46,37 @@ static void test_lay_out(void **state)
 	}
 }
 
+/* [B,H,D,S], its lines longer than S, read as [B,H,S,D]: of full tiles, and of parts. */
+static void test_across(void **state)
+{
+	enum { D = 70, S = 133, LINE = 136, H = 2, B = 2, ALL = B * H * S * D };
+	static unsigned char from[4 * B * H * D * LINE] __attribute__((aligned(16)));
+	static unsigned char to[4 * ALL + 4] __attribute__((aligned(16)));
+
+	for (size_t n = 0; n < sizeof(from); n++)
+		from[n] = (unsigned char)(n * 31 + n / 256);
+	for (size_t element = 2; element <= 4; element += 2)
+		for (unsigned blocks = 1; blocks <= 100; blocks += 33) {
+			struct lay_out_args args = {.to = address(to),
+						    .from = address(from),
+						    .count = ALL,
+						    .element = (int)element,
+						    .dims = 4,
+						    .size = {D, S, H, B},
+						    .stride = {LINE, 1, D * LINE, H * D * LINE}};
+
+			memset(to, 0xee, sizeof(to));
+			launch("fashim_lay_out", blocks, LAY_OUT_THREADS, &args, sizeof(args));
+			for (size_t n = 0; n < ALL; n++) {
+				const size_t d = n % D, s = n / D % S, m = n / D / S;
+				const size_t at = (m * D + d) * LINE + s;
+
+				assert_memory_equal(to + n * element, from + at * element, element);
+			}
+			assert_int_equal(to[ALL * element], 0xee);
+		}
+}
+
 /* The same of 16 bits, made fp32. */
 static void test_lay_out_cast(void **state)
 {
@@ -107,6 +138,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lay_out),
+		cmocka_unit_test(test_across),
 		cmocka_unit_test(test_lay_out_cast),
 		cmocka_unit_test(test_copy_rows),
 	};
