@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/clock.h"
 #include "shim/base/config.h"
 #include "shim/base/cost.h"
 #include "shim/base/hash.h"
@@ -121,12 +122,13 @@ static const struct kept_text *text_of(const struct function *function, bool *la
 	return kept;
 }
 
-/* How many instructions can be afforded. */
-static uint64_t affordable(void)
+/* How many instructions can be afforded, and until when, whatever they take on this host now. */
+static void set_limits(struct threads_launch *launch)
 {
-	const uint64_t left = ledger_left() / INSTRUCTION;
+	const uint64_t left = ledger_left(), instructions = left / INSTRUCTION;
 
-	return left < MOST ? left : MOST;
+	launch->most = instructions < MOST ? instructions : MOST;
+	launch->until = left == UINT64_MAX ? 0 : clock_ns(CLOCK_MONOTONIC) + left;
 }
 
 static void find_out(struct answer *answer, const struct code_text *text,
@@ -193,9 +195,9 @@ static const struct answer *ask(const struct function *function, struct threads_
 		return NULL;
 	key = key_of(kept, launch) | 1;
 	answer = place_of(key);
-	launch->most = affordable();
 	if (answer->key && answer->error != -E2BIG)
 		return answer->error ? NULL : answer;
+	set_limits(launch);
 	if (answer->key ? answer->most == MOST : answer_count == ANSWERS)
 		return NULL;
 	*later = launch->most < (answer->key ? 2 * answer->most : LEAST);

@@ -40,6 +40,7 @@ struct threads_launch {
 	unsigned pointers;		    /* at most THREADS_POINTERS */
 	uint16_t pointer[THREADS_POINTERS]; /* where they are in the parameters, in bytes */
 	uint64_t most;			    /* instructions of warps */
+	uint64_t until;			    /* ns of CLOCK_MONOTONIC; 0: without end */
 	/* Where in constant bank 4 these are, counted from 1; 0: nowhere. */
 	uint32_t asserts; /* __assertfail, */
 	uint32_t turns;	  /* and the table of CODE_TURNS bytes that cosf() and others read */
@@ -65,7 +66,8 @@ struct threads_extent {
 
 /* One extent for each pointer, and in *departs whether some thread perhaps calls __assertfail or
  * stops the GPU: it does not only if it cannot, whatever lies in memory. 0; -EINVAL: it does not
- * follow from the parameters, or is not understood; -E2BIG: it takes more instructions; -ENOMEM. */
+ * follow from the parameters, or is not understood; -E2BIG: it takes more instructions, or
+ * longer; -ENOMEM. */
 int threads_run(const struct threads_launch *launch, struct threads_extent *extent);
 
 #endif

@@ -28,7 +28,9 @@ struct threads {
 	bool apart;	   /* lanes are at different instructions; else all are at */
 	int64_t here;	   /* this one */
 	int64_t at[LANES]; /* the instruction that a lane is at, where they are apart */
-	uint64_t left;
+	uint64_t left;	   /* instructions; … */
+	uint64_t look;	   /* … where fewer are, the clock is asked */
+	uint64_t began;	   /* by that clock */
 	bool departs;
 };
 

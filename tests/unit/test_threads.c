@@ -522,6 +522,14 @@ static void too_much(void **state)
 	assert_int_equal(threads_run(&launch, extent), 0);
 	launch.most = 3;
 	assert_int_equal(threads_run(&launch, extent), -E2BIG);
+	launch.most = 1 << 24; /* but until when? */
+	launch.grid[0] = 200;
+	launch.alone = true;
+	assert_int_equal(threads_run(&launch, extent), 0);
+	launch.until = UINT64_MAX;
+	assert_int_equal(threads_run(&launch, extent), 0);
+	launch.until = 1;
+	assert_int_equal(threads_run(&launch, extent), -E2BIG);
 	launch.sm = 100; /* other opcodes */
 	assert_int_equal(threads_run(&launch, extent), -EINVAL);
 	free(text.code);
