@@ -19,15 +19,27 @@
 #define LONGEST_STEP (1u << 16)
 #define JUDGE	     64 /* warps that tell how long the others will take */
 
-/* Nothing is known of what registers hold before they are written. */
+/* Nothing is known of what registers hold before they are written; most never are. */
+static void forget_registers(struct warp *warp)
+{
+	for (unsigned word = 0; word < KEPT / 64 + 1; word++) {
+		for (uint64_t left = warp->held[word]; left; left &= left - 1) {
+			const unsigned i = word * 64 + (unsigned)__builtin_ctzll(left);
+
+			if (i >= KEPT)
+				break;
+			warp->reg[i].unknown = i == NO_VALUE || i == REGISTERS - 1 ? 0 : ALL;
+			warp->reg[i].based = warp->reg[i].data = 0;
+		}
+		warp->held[word] = 0;
+	}
+}
+
 static void begin_warp(struct warp *warp, const unsigned block[3], unsigned first)
 {
 	const unsigned count = block[0] * block[1] * block[2];
 
-	for (unsigned i = 0; i < KEPT; i++) {
-		warp->reg[i].unknown = i == NO_VALUE || i == REGISTERS - 1 ? 0 : ALL;
-		warp->reg[i].based = warp->reg[i].data = 0;
-	}
+	forget_registers(warp);
 	for (unsigned i = 0; i < PREDICATE; i++)
 		warp->truth[i] = (struct truth){.value = i % 8 == ALWAYS ? ALL : 0,
 						.unknown = i % 8 == ALWAYS ? 0 : ALL};
@@ -262,8 +274,10 @@ int threads_run(const struct threads_launch *launch, struct threads_extent *exte
 	threads->launch = launch;
 	threads->extent = extent;
 	threads->alone = launch->alone;
-	for (unsigned w = 0; w < WITNESSES; w++)
+	for (unsigned w = 0; w < WITNESSES; w++) {
 		threads->warp[w].launch = launch;
+		memset(threads->warp[w].held, 0xff, sizeof(threads->warp[w].held));
+	}
 	error = threads_read(&threads->program, launch);
 	do {
 		begin(threads);

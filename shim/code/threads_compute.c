@@ -368,7 +368,7 @@ void threads_write(struct warp *warp, unsigned to, const struct lanes *from, uin
 
 	if (to == NO_VALUE || to == REGISTERS - 1)
 		return;
-	note_doubtful(warp, to, mask);
+	note_written(warp, to, mask);
 	lanes->data = (lanes->data & ~mask) | (data & mask & ~unsure) | (either & unsure);
 	lanes->based &= ~mask;
 	if (from->pointer && !leaked) {
@@ -488,7 +488,7 @@ static void forget_file(struct warp *warp, const struct made_file *file, unsigne
 
 			warp->reg[reg].unknown |= mask;
 			warp->reg[reg].data &= ~mask;
-			note_doubtful(warp, reg, mask);
+			note_written(warp, reg, mask);
 		}
 }
 
@@ -523,7 +523,7 @@ void threads_load(struct warp *warp, const struct thread_op *op, uint32_t mask, 
 		for (int l = 0; l < LANES; l++)
 			if (data[i] >> l & 1)
 				lanes->value[l] = 0;
-		note_doubtful(warp, op->to + i, mask);
+		note_written(warp, op->to + i, mask);
 	}
 }
 

@@ -40,7 +40,7 @@ void threads_forget_local(struct warp *warp, uint32_t mask)
 	for (unsigned i = SLOT; i < KEPT; i++) {
 		warp->reg[i].unknown |= mask;
 		warp->reg[i].data &= ~mask;
-		note_doubtful(warp, i, mask);
+		note_written(warp, i, mask);
 	}
 }
 

@@ -79,8 +79,9 @@ static inline uint32_t of_no_pointer(const struct lanes *of)
 	return ~of->based & no_distance(of);
 }
 
-static inline void note_doubtful(struct warp *warp, unsigned reg, uint32_t mask)
+static inline void note_written(struct warp *warp, unsigned reg, uint32_t mask)
 {
+	warp->held[reg >> 6] |= 1ull << (reg & 63);
 	if (mask & warp->maybe)
 		warp->doubtful[reg >> 6] |= 1ull << (reg & 63);
 }

@@ -117,6 +117,7 @@ struct warp {
 	unsigned doubtful_truths;
 	uint64_t moving[KEPT / 64 + 1]; /* of the first of a stretch: those that may not be the
 					   same in the others (threads_stretch.h) */
+	uint64_t held[KEPT / 64 + 1];	/* those of which something is known, perhaps */
 	uint32_t uncertain;		/* lanes that perhaps have ended */
 	uint32_t number[3][LANES];	/* of its threads in the block */
 	uint32_t block[3];
