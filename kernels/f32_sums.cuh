@@ -20,13 +20,13 @@ template <class S> struct left_over {
 };
 
 #if FASHIM_CLUSTERS
-static __device__ __forceinline__ float4 load_from(const float4 *at, int block)
+static __device__ __forceinline__ float4 load_from(uint32_t address)
 {
 	float4 x;
 
 	asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
 		     : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
-		     : "r"(address_in(shared_address(at), block))
+		     : "r"(address)
 		     : "memory");
 	return x;
 }
@@ -57,7 +57,8 @@ static __device__ __forceinline__ void add_parts(float (&o)[S::WIDTH / 2], float
 	if (!idle && part == 0) {
 #pragma unroll 1
 		for (int p = 1; p < S::PARTS; p++) {
-			const float4 note = load_from(&own.note[thread], p);
+			const uint32_t there = address_in(shared_address(&own.o[0][thread]), p);
+			const float4 note = load_from(there + sizeof(own.o));
 			const float theirs[2] = {note.x, note.y}, sums[2] = {note.z, note.w};
 			float mine[2], other[2];
 #pragma unroll
@@ -76,7 +77,9 @@ static __device__ __forceinline__ void add_parts(float (&o)[S::WIDTH / 2], float
 			}
 #pragma unroll
 			for (int n = 0; n < S::WIDTH / 8; n++) {
-				const float4 x = load_from(&own.o[n][thread], p);
+				if (n % 16 == 0) /* asked for at once, all of width 256 spill */
+					__syncwarp();
+				const float4 x = load_from(there + n * sizeof(own.o[0]));
 				o[4 * n] = fmaf(x.x, other[0], o[4 * n] * mine[0]);
 				o[4 * n + 1] = fmaf(x.y, other[0], o[4 * n + 1] * mine[0]);
 				o[4 * n + 2] = fmaf(x.z, other[1], o[4 * n + 2] * mine[1]);

@@ -51,7 +51,8 @@
 	V(any_d64_p4, 64, 64, 1, 1, 2, 4, 2, 0, 0, 104, 152, 7200, 2450)                           \
 	V(any_d64_p8, 64, 64, 1, 1, 2, 8, 2, 0, 0, 104, 152, 8100, 2740)                           \
 	V(any_d128_p4, 128, 64, 1, 2, 1, 4, 1, 0, 0, 216, 240, 8400, 3430)                         \
-	V(any_d256, 256, 32, 1, 2, 1, 1, 1, 0, 0, 248, 256, 10400, 3880)
+	V(any_d256, 256, 32, 1, 2, 1, 1, 1, 0, 0, 248, 256, 10400, 3880)                           \
+	V(any_d256_p4, 256, 32, 1, 2, 1, 4, 1, 0, 0, 248, 256, 15000, 3880)
 
 /* Bytes of dynamic shared memory: Q, and K and V of each stage, as two halves of 16 bits in slabs
  * of 64 columns; what is staged; the scales, by row of Q and K and by tile of V; eight barriers,

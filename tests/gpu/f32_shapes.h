@@ -151,6 +151,8 @@ static const struct shape shapes[] = {
 	{"B8 H12 1x512 D64", SHAPE(8, 12, 1, 512, 64), .timed = 1},
 	{"B4 H12 16x512 D64", SHAPE(4, 12, 16, 512, 64), .timed = 1},
 	{"B8 H12 64x64 D64", SHAPE(8, 12, 64, 64, 64), .timed = 1},
+	{"d256, many keys", SHAPE(1, 2, 200, 1021, 256), .causal = 2},
+	{"B1 H2 S1024 D256 K down", SHAPE(1, 2, 1024, 1024, 256), .down = 1, .timed = 1},
 };
 /* clang-format on */
 
