@@ -56,17 +56,18 @@ template <typename E> struct alignas(2 * sizeof(E)) pair {
 	E low, high;
 };
 
-/* x += weight * bias; `at` is the bias of the thread's first key, from which `left` keys remain. */
-template <typename E, int N>
-static __device__ __forceinline__ void add_bias(float (&x)[N], const E *at, int64_t stride,
-						float weight, int left)
+/* Has `what` do something to each x with its number; `at` is that of the thread's first key, from
+ * which `left` keys remain. */
+template <typename E, int N, typename F>
+static __device__ __forceinline__ void with_row(float (&x)[N], const E *at, int64_t stride,
+						int left, const F &what)
 {
 	if (key_of(N - 1) < left && stride == 1 && (uint64_t)at % sizeof(pair<E>) == 0) {
 #pragma unroll
 		for (int k = 0; k < N; k += 2) {
 			const pair<E> two = *(const pair<E> *)(at + key_of(k));
-			x[k] += weight * to_float<E>(two.low);
-			x[k + 1] += weight * to_float<E>(two.high);
+			what(x[k], to_float<E>(two.low));
+			what(x[k + 1], to_float<E>(two.high));
 		}
 		return;
 	}
@@ -74,13 +75,35 @@ static __device__ __forceinline__ void add_bias(float (&x)[N], const E *at, int6
 #pragma unroll
 	for (int k = 0; k < N; k += 2, even += 8 * stride, odd += 8 * stride) {
 		if (key_of(k) < left)
-			x[k] += weight * to_float<E>(*even);
+			what(x[k], to_float<E>(*even));
 		if (key_of(k + 1) < left)
-			x[k + 1] += weight * to_float<E>(*odd);
+			what(x[k + 1], to_float<E>(*odd));
 	}
 }
 
-/* x = value where the mask says so; otherwise as add_bias. */
+/* The same of numbers of any type. */
+template <int N, typename F>
+static __device__ __forceinline__ void with_numbers_of(float (&x)[N], const char *at,
+						       const struct attn_tensor &t, int left,
+						       const F &what)
+{
+	if (t.dtype == ATTN_F16)
+		with_row(x, (const __half *)at, t.stride[3], left, what);
+	else if (t.dtype == ATTN_BF16)
+		with_row(x, (const __nv_bfloat16 *)at, t.stride[3], left, what);
+	else
+		with_row(x, (const float *)at, t.stride[3], left, what);
+}
+
+/* x += weight * bias. */
+template <typename E, int N>
+static __device__ __forceinline__ void add_bias(float (&x)[N], const E *at, int64_t stride,
+						float weight, int left)
+{
+	with_row(x, at, stride, left, [&](float &score, float bias) { score += weight * bias; });
+}
+
+/* x = value where the mask says so; otherwise as with_row(). */
 template <int N>
 static __device__ __forceinline__ void apply_mask(float (&x)[N], const unsigned char *at,
 						  int64_t stride, bool keeps, float value, int left)
@@ -235,15 +258,11 @@ static __device__ __forceinline__ void modify_capped(float (&x)[N], const struct
 		const float weight = s.bias_scale[n];
 		const char *at = tensor_at(t, w.b, w.h, a.H) +
 				 (i * t.stride[2] + j * t.stride[3]) * attn_dtype_size(t.dtype);
+		auto add = [&](float &score, float bias) { score += weight * bias; };
 		if (ANY && t.columns)
-			each_element(x, a, w, t, i, j,
-				     [&](float &score, float bias) { score += weight * bias; });
-		else if (t.dtype == ATTN_F16)
-			add_bias(x, (const __half *)at, t.stride[3], weight, left);
-		else if (t.dtype == ATTN_BF16)
-			add_bias(x, (const __nv_bfloat16 *)at, t.stride[3], weight, left);
+			each_element(x, a, w, t, i, j, add);
 		else
-			add_bias(x, (const float *)at, t.stride[3], weight, left);
+			with_numbers_of(x, at, t, left, add);
 		round_all_to<true>(x, s.round_x);
 	}
 	if (!ANY || s.late_biases == 0)
@@ -270,9 +289,17 @@ static __device__ __forceinline__ void modify(float (&x)[N], const struct attn_a
 		for (int k = 0; k < N; k++)
 			x[k] *= scale;
 	}
-	if (ANY && attn_scales_each(&s))
-		each_element(x, a, w, s.scales, min(i, a.Sq - 1), j,
-			     [&](float &score, float own) { score *= factor_of(s, own); });
+	if (ANY && attn_scales_each(&s)) {
+		const struct attn_tensor &t = s.scales;
+		const char *at =
+			tensor_at(t, w.b, w.h, a.H) +
+			(min(i, a.Sq - 1) * t.stride[2] + j * t.stride[3]) * attn_dtype_size(t.dtype);
+		auto multiply = [&](float &score, float own) { score *= factor_of(s, own); };
+		if (t.columns)
+			each_element(x, a, w, t, min(i, a.Sq - 1), j, multiply);
+		else
+			with_numbers_of(x, at, t, a.Sk - j, multiply);
+	}
 	if (s.softcap != 0.0f) {
 #pragma unroll
 		for (int k = 0; k < N; k++)
