@@ -52,6 +52,10 @@
  * fp32, H100, B1 H12 D64, heads that share K and V, which the cache has: 1024 keys 6.6 us in 8 parts
  * (1: 11.8, 2: 8.9, 4: 7.3; f32_sm90.cu's tile of many queries 31.4), 64 keys 5.0 in one (6.3).
  *
+ * With a factor for each score, as GPT-2 was written first (H200, us; the program's three kernels;
+ * before, by kernels with tiles of 32 or 64 rows): fp32, B1 H36, 321 keys, D 64 8.2 (12.6; 128.5),
+ * B4 H12, 1021 keys 8.7 (21.5; 332.6); f16, B1 H36, 321 keys 7.8 (13.9; 35.6).
+ *
  * Tried and dropped, the first three lines: more under way, by a third slot (H100: 26.7, 186, 25.3),
  * by 512 threads (128 KB a block: clusters wait for a second round; third line 25.0) or by 128 threads
  * with 4 slots (26.2, 179; 5.4 in the last line); less, by 128 threads with 3 (H100, not balanced:
@@ -133,7 +137,7 @@ static __device__ __forceinline__ int add_tiles(query<T, WIDTH> &w, const attn_a
 			ask_pieces<WIDTH, SIMPLE>(k, w.k, a.k, w.k_how, at * w.TILE + w.first, a.Sk,
 						  w.column, a.D);
 			if (!SIMPLE)
-				load_extras(e, w.rows, a.spec, at * w.TILE + w.own, a.Sk);
+				load_extras<false>(e, w.rows, a.spec, at * w.TILE + w.own, a.Sk);
 		}
 		copy_commit();
 	};
@@ -177,7 +181,7 @@ static __device__ __forceinline__ void add_other_tiles(query<T, WIDTH> &w, const
 		float p[w.KEYS];
 		extras e;
 
-		load_extras(e, w.rows, a.spec, j + w.own, a.Sk);
+		load_extras<false>(e, w.rows, a.spec, j + w.own, a.Sk);
 		load_any<WIDTH>(piece, w.k, a.k, w.k_how, j + w.first, a.Sk, w.column, a.D);
 		w.template multiply<false>(p, piece);
 		weigh<false>(w, p, e, a, j);
@@ -213,7 +217,7 @@ static __device__ __forceinline__ void attention(const attn_args &a)
 	DYNAMIC_SHARED(unsigned char, slots);
 	slots += warp * 2 * DECODE_SLOT;
 	const bool across = w.k_how == ACROSS && w.v_how == ACROSS;
-	if (across && !s.bias[0].base && !s.bias[1].base && !s.mask.base) {
+	if (across && !s.bias[0].base && !s.bias[1].base && !s.mask.base && !s.scales.base) {
 		add_tiles<T, WIDTH, true>(w, a, slots, tile, tiles, SHARES * WARPS);
 	} else {
 		share_extras(rows, a, b, h, i);

@@ -11,16 +11,17 @@
 namespace decode
 {
 
-/* What is added to or put in place of one score, as it came from memory. */
+/* What one score is multiplied by, what is added to it or put in its place, as it came from memory.
+ */
 struct extras {
-	uint32_t bias[ATTN_MAX_BIAS];
+	uint32_t bias[ATTN_MAX_BIAS], scale;
 	bool masked;
 };
 
-/* The parts of row i of biases and mask: set up once, the same for the whole block. Before Hopper
+/* The parts of row i of biases, scales and mask: set up once, the same for the whole block. Before Hopper
  * ptxas spills registers of two blocks (28 bytes) unless these lie in shared memory. */
 struct extra_rows {
-	const char *bias[ATTN_MAX_BIAS]; /* NULL: none */
+	const char *bias[ATTN_MAX_BIAS], *scales; /* NULL: none */
 	const unsigned char *mask;
 };
 #if FASHIM_CLUSTERS
@@ -29,18 +30,21 @@ struct extra_rows {
 #define EACH_BLOCK __shared__
 #endif
 
+/* Row i of a tensor of numbers. */
+static __device__ __forceinline__ const char *row_of(const attn_tensor &t, const attn_args &a, int b,
+						     int h, int i)
+{
+	return t.base ? tensor_at(t, b, h, a.H) + i * t.stride[2] * attn_dtype_size(t.dtype) : NULL;
+}
+
 static __device__ __forceinline__ extra_rows find_extras(const attn_args &a, int b, int h, int i)
 {
 	extra_rows rows;
 
 #pragma unroll
-	for (int n = 0; n < ATTN_MAX_BIAS; n++) {
-		const attn_tensor &t = a.spec.bias[n];
-		rows.bias[n] = NULL;
-		if (t.base)
-			rows.bias[n] = tensor_at(t, b, h, a.H) +
-				       i * t.stride[2] * attn_dtype_size(t.dtype);
-	}
+	for (int n = 0; n < ATTN_MAX_BIAS; n++)
+		rows.bias[n] = row_of(a.spec.bias[n], a, b, h, i);
+	rows.scales = row_of(a.spec.scales, a, b, h, i);
 	rows.mask = NULL;
 	if (a.spec.mask.base)
 		rows.mask = (const unsigned char *)tensor_at(a.spec.mask, b, h, a.H) +
@@ -48,19 +52,29 @@ static __device__ __forceinline__ extra_rows find_extras(const attn_args &a, int
 	return rows;
 }
 
+/* The bits of its element j. */
+static __device__ __forceinline__ uint32_t bits_of(const char *row, const attn_tensor &t, int j)
+{
+	const int64_t at = j * t.stride[3];
+
+	return t.dtype == ATTN_F32 ? ((const uint32_t *)row)[at] : ((const uint16_t *)row)[at];
+}
+
+/* ROUNDS, here and below: for rounded_decode.cu, which takes no scales. */
+template <bool ROUNDS>
 static __device__ __forceinline__ void load_extras(extras &e, const extra_rows &rows,
 						   const attn_spec &s, int j, int keys)
 {
 	e.masked = false;
+	e.scale = 0;
 #pragma unroll
 	for (int n = 0; n < ATTN_MAX_BIAS; n++) {
 		e.bias[n] = 0;
-		if (!rows.bias[n] || j >= keys)
-			continue;
-		const int64_t at = j * s.bias[n].stride[3];
-		e.bias[n] = s.bias[n].dtype == ATTN_F32 ? ((const uint32_t *)rows.bias[n])[at]
-							: ((const uint16_t *)rows.bias[n])[at];
+		if (rows.bias[n] && j < keys)
+			e.bias[n] = bits_of(rows.bias[n], s.bias[n], j);
 	}
+	if (!ROUNDS && rows.scales && j < keys)
+		e.scale = bits_of(rows.scales, s.scales, j);
 	if (rows.mask && j < keys)
 		e.masked = (rows.mask[j * s.mask.stride[3]] != 0) != (s.mask_keeps != 0);
 }
@@ -106,9 +120,9 @@ template <typename T> static __device__ __forceinline__ float cap_rounded(float 
 	return stored(cap * stored(tanhf(stored(x * (1.0f / cap)))));
 }
 
-/* From q.k to x for key j of row i. SIMPLE, here and below: there is neither bias nor mask, and K and
- * V lie ACROSS. CAPS: the softcap's steps are rounded where `round_s` says so. */
-template <typename T, bool SIMPLE, bool CAPS>
+/* From q.k to x for key j of row i. SIMPLE, here and below: there is neither bias, mask nor scale,
+ * and K and V lie ACROSS. ROUNDS: the softcap's steps are rounded, too, where `round_s` says so. */
+template <typename T, bool SIMPLE, bool ROUNDS>
 static __device__ __forceinline__ float score(typename summed<T>::type product, const extras &e,
 					      const extra_rows &rows, const attn_spec &s, int j,
 					      int begin, int end)
@@ -124,8 +138,10 @@ static __device__ __forceinline__ float score(typename summed<T>::type product, 
 			store_scores<T, 2>(s, s.scale, [&](int k) -> float & { return two[k]; });
 		x = s.round_s ? two[0] : s.scale * overflow_score<T>(s, product);
 	}
+	if (!SIMPLE && !ROUNDS && rows.scales)
+		x *= factor_of(s, number_of(e.scale, s.scales.dtype));
 	bool capped = s.softcap == 0.0f;
-	if constexpr (CAPS)
+	if constexpr (ROUNDS)
 		if (s.round_s & ATTN_ROUND_CAPPED) {
 			x = cap_rounded<T>(x, s.softcap);
 			capped = true;
@@ -226,8 +242,8 @@ template <typename T, int WIDTH> struct query : held<T, WIDTH> {
 	template <bool SIMPLE>
 	__device__ __forceinline__ void multiply(float (&p)[KEYS], const uint4 (&piece)[PIECES]);
 
-	/* x of the lane's own key, of those from j on, from such shares; CAPS as of score(). */
-	template <bool SIMPLE, bool CAPS>
+	/* x of the lane's own key, of those from j on, from such shares. */
+	template <bool SIMPLE, bool ROUNDS>
 	__device__ __forceinline__ float x_of(const float (&p)[KEYS], const extras &e,
 					      const attn_args &a, int j) const;
 
@@ -277,12 +293,12 @@ __device__ __forceinline__ void query<T, WIDTH>::range(const attn_args &a, int s
 }
 
 template <typename T, int WIDTH>
-template <bool SIMPLE, bool CAPS>
+template <bool SIMPLE, bool ROUNDS>
 __device__ __forceinline__ float query<T, WIDTH>::x_of(const float (&p)[KEYS], const extras &e,
 						       const attn_args &a, int j) const
 {
 	j += own;
-	const float x = score<T, SIMPLE, CAPS>(sum_by_halves<T, LANES>(p), e, rows, a.spec, j,
+	const float x = score<T, SIMPLE, ROUNDS>(sum_by_halves<T, LANES>(p), e, rows, a.spec, j,
 					       begin, end);
 	return j < a.Sk ? x : -INFINITY;
 }

@@ -139,14 +139,14 @@ static __device__ __forceinline__ bool attend(query<T, WIDTH> &w, const attn_arg
 	values.tiles = keys.tiles;
 	keys.begin();
 	if (!SIMPLE)
-		load_extras(next, w.rows, a.spec, keys.tile * w.TILE + w.own, a.Sk);
+		load_extras<true>(next, w.rows, a.spec, keys.tile * w.TILE + w.own, a.Sk);
 	found.init();
 	keys.run([&](int n, int j, const uint4(&piece)[PIECES]) {
 		const extras now = next;
 		float p[w.KEYS];
 
 		if (!SIMPLE)
-			load_extras(next, w.rows, a.spec, j + keys.step * w.TILE + w.own, a.Sk);
+			load_extras<true>(next, w.rows, a.spec, j + keys.step * w.TILE + w.own, a.Sk);
 		w.template multiply<SIMPLE>(p, piece);
 		const float x = w.template x_of<SIMPLE, true>(p, now, a, j);
 

@@ -132,7 +132,8 @@ static int is_of_batches(const struct attn_spec *s)
 }
 
 /* Scales, and biases that stand for several keys, are understood by mma.cu and by those that turn
- * q.k into x by scores.cuh. few.cu and sm90.cu have no register for a batch of the bias's own. */
+ * q.k into x by scores.cuh; scales of single scores by decode.cu as well. few.cu and sm90.cu have
+ * no register for a batch of the bias's own. */
 static int takes_scales(const struct attn_variant *v, const struct attn_spec *s)
 {
 	switch (v->family) {
@@ -143,6 +144,8 @@ static int takes_scales(const struct attn_variant *v, const struct attn_spec *s)
 	case ATTN_F32_SM90:
 	case ATTN_SPLIT:
 		return 1;
+	case ATTN_DECODE:
+		return (!s->scales.base || attn_scales_each(s)) && !is_folded(s);
 	case ATTN_FEW:
 	case ATTN_SM90:
 		return !s->scales.base && !is_folded(s) && !is_of_batches(s);

@@ -260,6 +260,47 @@ static void test_bias(void **state)
 		}
 }
 
+/* A factor for each score, before the softcap, the biases and the mask: decode.cu alone takes them,
+ * and none that are of a head. */
+static void check_scales(struct problem *p, const char *what)
+{
+	const bool each = attn_scales_each(&p->args.spec);
+	const struct attn_variant *v = attn_select(&p->args, 90, NULL);
+
+	assert_int_equal(is_decode(v), each);
+	for (int n = 0; n < attn_variant_count; n++) {
+		v = &attn_variants[n];
+		if (!(is_decode(v) || is_few(v)) || v->dtype != p->args.q.dtype || v->max_d != 64)
+			continue;
+		assert_ptr_equal(attn_select(&p->args, 90, v->name),
+				 each && is_decode(v) ? v : NULL);
+		if (each && is_decode(v) && v->grid_x_factor == 1)
+			problem_check(p, v, what);
+	}
+	problem_free(p);
+}
+
+static void test_scales(void **state)
+{
+	struct problem p;
+	char what[64];
+
+	for (size_t l = 0; l < COUNT(bias_layouts); l++)
+		for (int dtype = ATTN_F16; dtype <= ATTN_F32; dtype++) {
+			if (bias_layouts[l].by_array) /* problem_scales() fills none */
+				continue;
+			snprintf(what, sizeof(what), "scales layout %zu dtype %d", l, dtype);
+			init(&p, dtypes[l % 3], 2, 2, 2, 290, 40, 40);
+			problem_scales(&p, dtype, &bias_layouts[l], 1);
+			p.args.spec.scales_divide = (int)l % 2;
+			p.args.spec.softcap = l % 3 ? 0.0f : 20.0f;
+			problem_bias(&p, 0, dtype, NULL, 2);
+			if (l % 4 == 3)
+				problem_mask(&p, true, -1e4f, NULL, 0.5);
+			check_scales(&p, what);
+		}
+}
+
 static void test_mask(void **state)
 {
 	static const float fills[] = {-INFINITY, -1e4f, -3.4028234e38f, 0.0f};
@@ -580,7 +621,7 @@ int main(void)
 		cmocka_unit_test(test_empty_rows),    cmocka_unit_test(test_finite_fills),
 		cmocka_unit_test(test_nonfinite),     cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_choice),	      cmocka_unit_test(test_choice_shared),
-		cmocka_unit_test(test_policy),
+		cmocka_unit_test(test_policy),	      cmocka_unit_test(test_scales),
 	};
 
 	return cmocka_run_group_tests(tests, kernels_open, NULL);
