@@ -52,6 +52,11 @@
  * fp32, H100, B1 H12 D64, heads that share K and V, which the cache has: 1024 keys 6.6 us in 8 parts
  * (1: 11.8, 2: 8.9, 4: 7.3; f32_sm90.cu's tile of many queries 31.4), 64 keys 5.0 in one (6.3).
  *
+ * Two parts, which there were until four had been tried beside them: where one makes 64 blocks, four
+ * are faster, and where it makes 128, one is. H200, f16, inputs in the second-level cache, us in 1, 2
+ * and 4 parts: B1 H32, two queries, 1024 keys, D 128 -, 12.2, 8.1; B2 H32, one query, the same -,
+ * 11.1, 7.7; B2 H32, two queries, 2048 keys, D 64 11.1, 18.7, 14.3.
+ *
  * With a factor for each score, as GPT-2 was written first (H200, us; the program's three kernels;
  * before, by kernels with tiles of 32 or 64 rows): fp32, B1 H36, 321 keys, D 64 8.2 (12.6; 128.5),
  * B4 H12, 1021 keys 8.7 (21.5; 332.6); f16, B1 H36, 321 keys 7.8 (13.9; 35.6).

@@ -51,8 +51,9 @@ static void check(struct problem *p, bool parts, const char *what)
 		checked++;
 	}
 	/* few.cu has none beyond 128, nor of fp32 */
-	assert_int_equal(checked,
-			 (parts ? 4 : 1) * (width > 128 || p->args.q.dtype == ATTN_F32 ? 1 : 2));
+	assert_int_equal(checked, width > 128 || p->args.q.dtype == ATTN_F32 ? (parts ? 3 : 1)
+				  : parts				     ? 7
+									     : 2);
 	problem_free(p);
 }
 
@@ -522,11 +523,11 @@ static const struct attn_variant *chosen(int arch, int dtype, int batch, int hea
 /* As many parts as make 128 blocks, none without keys of its own. */
 static void check_parts(const struct attn_variant *v, int tiles, int length, int step)
 {
-	const int parts = v->grid_x_factor;
+	const int parts = v->grid_x_factor, fewer = is_decode(v) && parts == 4 ? 1 : parts / 2;
 
 	assert_int_equal(v->min_arch, parts > 1 ? 90 : 80);
-	assert_true(parts == 1 || parts / 2 * step < length);
-	assert_true(parts == 1 || tiles * (parts / 2) < 128);
+	assert_true(parts == 1 || fewer * step < length);
+	assert_true(parts == 1 || tiles * fewer < 128);
 	assert_true(parts == 8 || tiles * parts >= 128 || parts * step >= length);
 }
 
@@ -560,6 +561,8 @@ static void test_choice(void **state)
 	assert_int_equal(chosen(90, ATTN_F16, 16, 8, 1, 2048, 64)->grid_x_factor, 1);
 	assert_int_equal(chosen(90, ATTN_F16, 1, 8, 1, 4096, 64)->grid_x_factor, 8);
 	assert_int_equal(chosen(90, ATTN_F16, 1, 16, 1, 1024, 64)->grid_x_factor, 4);
+	assert_int_equal(chosen(90, ATTN_F16, 1, 32, 2, 1024, 128)->grid_x_factor, 4);
+	assert_int_equal(chosen(90, ATTN_F16, 2, 32, 2, 2048, 64)->grid_x_factor, 1);
 	assert_int_equal(chosen(90, ATTN_F16, 16, 8, 4, 2048, 64)->grid_x_factor, 1);
 	assert_int_equal(chosen(90, ATTN_F16, 1, 32, 16, 4096, 128)->grid_x_factor, 4);
 
