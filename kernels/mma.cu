@@ -86,6 +86,13 @@
  * of them: tiles of 64 rows 23 us, of 128 46. Rounding S (round_s) costs a call with a bias or mask
  * 8 to 11 %; a plain one leaves the fast path: 259 -> 504.
  *
+ * Elements of biases and factors are asked for where their key is there. Without that condition, all
+ * of a tile's at once (H200, f16, us): [4,12,512,512,64] with a bias 38.3 -> 41.2, [2,16,1024,1024,128]
+ * 173 -> 200, D 96 84 -> 94, a mask [2,2,512,512,128] 34.3 -> 37.3: slower. Of an image's biases, one
+ * element for several keys, faster, 349 -> 295 ([54,14,196,196,64]) and 499 -> 385
+ * ([6,12,1024,1024,64]), but alone it spills 4 to 20 bytes on sm_90 in widths 32 to 64, however few
+ * are asked for at once; with a barrier of the warp before each eight.
+ *
  * D 192 and 256, plain calls: O takes 96 and 128 registers of 16 rows, so that a warp has no 32,
  * and a multiprocessor no more than eight warps. H200, f16, B2 H8, 4096 keys, full and causal, in
  * turn with FlashAttention-2 (D 256 849 and 537 us, D 192 646 and 438) and wmma.cu in width 256
