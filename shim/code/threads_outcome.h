@@ -79,6 +79,8 @@ static inline uint32_t of_no_pointer(const struct lanes *of)
 	return ~of->based & no_distance(of);
 }
 
+/* Something may be known of the register from now on, and where the warp is elsewhere, perhaps, it
+ * is in doubt. */
 static inline void note_written(struct warp *warp, unsigned reg, uint32_t mask)
 {
 	warp->held[reg >> 6] |= 1ull << (reg & 63);
