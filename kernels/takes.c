@@ -27,13 +27,13 @@ int attn_shared_of(int arch)
 	return 1024 * (n < count ? known[n].most : arch < 80 ? 64 : 99);
 }
 
-/* Does a number of a bias stand for several keys? */
+/* Does a number of a bias, or a scale, stand for several keys? */
 static int is_folded(const struct attn_spec *s)
 {
 	for (int n = 0; n < ATTN_MAX_BIAS; n++)
 		if (s->bias[n].base && s->bias[n].columns)
 			return 1;
-	return 0;
+	return s->scales.base && s->scales.columns;
 }
 
 /* Is what biases are added to rounded to `dtype` behind them? */
