@@ -11,15 +11,14 @@
 namespace decode
 {
 
-/* What one score is multiplied by, what is added to it or put in its place, as it came from memory.
- */
+/* What one score is multiplied by, what is added or put in its place, as it came from memory. */
 struct extras {
 	uint32_t bias[ATTN_MAX_BIAS], scale;
 	bool masked;
 };
 
-/* The parts of row i of biases, scales and mask: set up once, the same for the whole block. Before Hopper
- * ptxas spills registers of two blocks (28 bytes) unless these lie in shared memory. */
+/* The parts of row i of biases, scales and mask: set up once, the same for the whole block. Before
+ * Hopper ptxas spills registers of two blocks (28 bytes) unless these lie in shared memory. */
 struct extra_rows {
 	const char *bias[ATTN_MAX_BIAS], *scales; /* NULL: none */
 	const unsigned char *mask;
@@ -31,8 +30,8 @@ struct extra_rows {
 #endif
 
 /* Row i of a tensor of numbers. */
-static __device__ __forceinline__ const char *row_of(const attn_tensor &t, const attn_args &a, int b,
-						     int h, int i)
+static __device__ __forceinline__ const char *row_of(const attn_tensor &t, const attn_args &a,
+						     int b, int h, int i)
 {
 	return t.base ? tensor_at(t, b, h, a.H) + i * t.stride[2] * attn_dtype_size(t.dtype) : NULL;
 }
@@ -299,7 +298,7 @@ __device__ __forceinline__ float query<T, WIDTH>::x_of(const float (&p)[KEYS], c
 {
 	j += own;
 	const float x = score<T, SIMPLE, ROUNDS>(sum_by_halves<T, LANES>(p), e, rows, a.spec, j,
-					       begin, end);
+						 begin, end);
 	return j < a.Sk ? x : -INFINITY;
 }
 

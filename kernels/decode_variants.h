@@ -4,8 +4,7 @@
  * for select.c's table.
  *
  *   width  largest D and Dv
- *   parts  blocks, of one cluster, that share the keys of a query; two are slower than four
- * wherever one is not enough (decode.cu)
+ *   parts  blocks, of one cluster, that share the keys of a query
  */
 #ifndef FASHIM_DECODE_VARIANTS_H
 #define FASHIM_DECODE_VARIANTS_H

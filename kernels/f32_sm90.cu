@@ -49,9 +49,9 @@
  *     B1 H20 1x1500 D64             17  1.1      B4 H12 16x512 D64          14  2.1
  *
  * Few heads of 256 columns, us on an H200: one block with all the keys, four of a cluster,
- * and the program's: B1 H2 S1024 138, 91, 74; S256 40, 25, 19; B1 H1 S4096 498, 397, 468. 32 clusters
- * of four take two rounds, as not every part of the GPU has room for four of them: three blocks each
- * would be done in one.
+ * and the program's: B1 H2 S1024 138, 91, 74; S256 40, 25, 19; B1 H1 S4096 498, 397, 468. The
+ * first takes as long as if 32 clusters of four did not fit the GPU at once; three blocks each were
+ * not tried.
  *
  * To try next: at D 128 the group that copies is what the others wait for (tiles of 96 columns took
  * as long as those of 128), so two of them, or loads of half a tile ahead; S of the next tile
