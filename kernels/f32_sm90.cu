@@ -18,8 +18,9 @@
  * of it below. For rows of Q and K their kind is the row: the scale of a row of Q goes into the
  * exponent, that of K is a factor per column of S. V's is the tile, P's is 2^15.
  * "As exact as fp32 products" is so of sums of many: where a few products make a score, because the
- * numbers of a row lie powers of 2 apart, 2^-22 shows beside 2^-24, and O was up to 5 times as far
- * off as a program's (f32_check, `uneven`, with other random numbers than those it has now).
+ * numbers of a row lie powers of 2 apart, 2^-22 shows beside 2^-24. Of 24 sets of such numbers in
+ * six shapes O was in the median 0.6 to 1.3 times as far off as a program's, and 13 times at most,
+ * where two scores nearly met (f32_check, `uneven`).
  *
  * Why so, in the order in which it was decided:
  *   1. Split inside the kernel, not before it: one launch, no memory of its own. It is done again

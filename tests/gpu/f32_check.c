@@ -10,7 +10,13 @@
  * chain in fp32 arithmetic on the same rows, as a whole (Frobenius) and at the worst element; above
  * LIMIT of the former the case fails, unless the error is less than ULP of the result: where one
  * key is all there is, or outweighs all others, the chain hands its V through almost or quite
- * without an error of its own, and being so many times as far off says nothing. Times, of all
+ * without an error of its own, and being so many times as far off says nothing.
+ *
+ * The same holds, the other way round, where scores are as large as those of UNEVEN: a row in which
+ * two of them nearly meet has most of the error of all, the chain's as well as ours, and how these
+ * two compare is chance. Of 24 sets of numbers (H200) kernels were between 0 and 13 times as far
+ * off, even decode.cu, which has no halves, up to 3 times; the median was 0.5 to 1.3. So there the
+ * median over DRAWS_UNEVEN sets must be within LIMIT, and each within LIMIT_ONE. Times, of all
  * variants and of the chain that a program launches (f32_chain.h; needs cuBLAS) in turn: median
  * over ROUNDS of the mean of as many launches as take TURN microseconds. `chosen` is the variant
  * that select.c would take.
@@ -43,8 +49,12 @@
 #define TIMED  32 /* things that are timed in turn, at most */
 #define FEW    16 /* queries that a kernel with a row per block is asked for, at most */
 #define LIMIT  2.0
-#define ULP    0x1p-23
-#define ARCH   90
+
+#define DRAWS	     2 /* sets of numbers */
+#define DRAWS_UNEVEN 9
+#define LIMIT_ONE    32.0
+#define ULP	     0x1p-23
+#define ARCH	     90
 
 static CUmodule module;
 static uint8_t available[512];
@@ -54,14 +64,26 @@ static struct tally {
 	int runs, wrong;
 	double ratio; /* the worst, and where */
 	const char *name;
+	double drawn[DRAWS_UNEVEN]; /* of the case that is being run */
+	int draws;
 } tallies[512];
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 
+static uint64_t seed;
+
+/* A shape has numbers of its own (FNV-1a of its name, whose lowest bit is set: never 0), other ones
+ * each time: what is added to the list changes nothing for the others. */
+static void begin_numbers(const struct shape *s, int drawn)
+{
+	seed = 14695981039346656037u + (uint64_t)drawn;
+	for (const char *at = s->name; *at; at++)
+		seed = (seed ^ (unsigned char)*at) * 1099511628211u;
+	seed |= 1;
+}
+
 static float uniform(void)
 {
-	static uint64_t seed = 88172645463325252u;
-
 	seed ^= seed << 13;
 	seed ^= seed >> 7;
 	seed ^= seed << 17;
@@ -305,26 +327,16 @@ static void add_error(struct error *e, double got, double want)
 	e->worst = fmax(e->worst, fabs(got - want));
 }
 
-static void enter(struct tally *t, const struct shape *s, double ratio, int wrong)
-{
-	t->runs++;
-	t->wrong += wrong;
-	if (ratio >= t->ratio) {
-		t->ratio = ratio;
-		t->name = s->name;
-	}
-}
-
 static CUfunction run(const struct shape *s, const struct attn_args *a,
 		      const struct attn_variant *v, const double *truth, const struct error *chain,
 		      int rows)
 {
 	const size_t bytes = elements(s, s->Sq) * sizeof(float);
 	float *host = malloc(bytes);
+	struct tally *t = &tallies[v - attn_variants];
 	struct error e = {0};
 	double ratio, rel;
 	CUfunction f;
-	int good;
 
 	CHECK(cuModuleGetFunction(&f, module, v->symbol));
 	CHECK(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
@@ -344,15 +356,12 @@ static CUfunction run(const struct shape *s, const struct attn_args *a,
 	}
 	ratio = sqrt(e.sum2 / fmax(chain->sum2, 1e-16 * e.truth2));
 	rel = sqrt(e.sum2 / e.truth2);
-	good = !e.mismatch && (ratio <= LIMIT || rel <= ULP);
-	failures += !good;
-	enter(&tallies[v - attn_variants], s, e.mismatch ? INFINITY : ratio, !good);
-	if (!good || is_verbose)
+	t->runs++;
+	t->drawn[t->draws++] = e.mismatch ? INFINITY : rel <= ULP ? 0.0 : ratio;
+	if (e.mismatch || is_verbose)
 		printf("%-26s %-20s rel %.1e max %.1e, of chain %5.2f %5.2f%s\n", s->name, v->name,
 		       rel, e.worst, ratio, e.worst / fmax(chain->worst, 1e-30),
-		       e.mismatch ? " NON-FINITE"
-		       : good	  ? ""
-				  : " WRONG");
+		       e.mismatch ? " NON-FINITE" : "");
 	fflush(stdout);
 	free(host);
 	return f;
@@ -378,6 +387,12 @@ static void *rows_of(const char *kernel, const struct attn_args *a, int rows, si
 	return host;
 }
 
+/* With how many sets of numbers is the case run? */
+static int draws_of(const struct shape *s)
+{
+	return s->timed ? 1 : s->data == UNEVEN ? DRAWS_UNEVEN : DRAWS;
+}
+
 /* Is there anything to do for the case? */
 static int is_asked_for(const struct shape *s, const char *word)
 {
@@ -388,8 +403,9 @@ static int is_asked_for(const struct shape *s, const char *word)
 	return asked;
 }
 
-static void check(const struct shape *s, const char *word)
+static void check(const struct shape *s, int drawn, const char *word)
 {
+	begin_numbers(s, drawn);
 	struct attn_args a = arguments(s);
 	const int64_t total = (int64_t)s->B * s->H * s->Sq;
 	const int rows = (int)(total < ROWS ? total : ROWS);
@@ -410,7 +426,7 @@ static void check(const struct shape *s, const char *word)
 			timed[count++] =
 				(struct timed){.v = v, .f = run(s, &a, v, truth, &chain, rows)};
 	}
-	if (s->timed && !is_quiet)
+	if (s->timed && !is_quiet && !drawn)
 		compete(s, &a, timed, count);
 	if (is_verbose)
 		printf("%-26s %s would be chosen; the chain's own error: rel %.1e max %.1e\n",
@@ -424,6 +440,40 @@ static void check(const struct shape *s, const char *word)
 		cuMemFree(a.spec.bias[0].base);
 	free(truth);
 	free(plain);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Of all variants, once a shape was run with all its numbers. */
+static void judge(const struct shape *s)
+{
+	for (int n = 0; n < attn_variant_total; n++) {
+		struct tally *t = &tallies[n];
+
+		if (!t->draws)
+			continue;
+		qsort(t->drawn, (size_t)t->draws, sizeof(t->drawn[0]), by_size);
+		const double most = t->drawn[t->draws - 1];
+		const double counts = s->data == UNEVEN ? t->drawn[t->draws / 2] : most;
+		const int wrong = !(counts <= LIMIT && most <= LIMIT_ONE);
+
+		t->draws = 0;
+		t->wrong += wrong;
+		failures += wrong;
+		if (wrong)
+			printf("%-26s %-20s WRONG: %.2f of the chain's error, at most %.2f\n",
+			       s->name, attn_variants[n].name, counts, most);
+		if (counts >= t->ratio) {
+			t->ratio = counts;
+			t->name = s->name;
+		}
+	}
+	fflush(stdout);
 }
 
 int main(int argc, char **argv)
@@ -449,9 +499,12 @@ int main(int argc, char **argv)
 	for (int n = 0; n < attn_variant_total; n++)
 		if (cuModuleGetFunction(&f, module, attn_variants[n].symbol) == CUDA_SUCCESS)
 			available[n] = 1;
-	for (size_t n = 0; n < sizeof(shapes) / sizeof(shapes[0]); n++)
-		if (is_asked_for(&shapes[n], argc > 2 ? argv[2] : NULL))
-			check(&shapes[n], argc > 2 ? argv[2] : NULL);
+	for (size_t n = 0; n < sizeof(shapes) / sizeof(shapes[0]); n++) {
+		for (int drawn = 0; drawn < draws_of(&shapes[n]); drawn++)
+			if (is_asked_for(&shapes[n], argc > 2 ? argv[2] : NULL))
+				check(&shapes[n], drawn, argc > 2 ? argv[2] : NULL);
+		judge(&shapes[n]);
+	}
 	for (int n = 0; n < attn_variant_total; n++) {
 		const struct tally *t = &tallies[n];
 
