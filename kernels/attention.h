@@ -223,6 +223,8 @@ struct attn_mapped {
 	uint64_t spans;	   /* struct attn_span of each b and row */
 	int32_t range_step[2], span_step[2]; /* from one b, tile or row to the next; elements */
 	struct attn_map map[ATTN_MAP_COUNT];
+	struct attn_map second; /* a second bias: as map, step and bias_rows of the first */
+	int32_t second_step[2], second_rows;
 };
 
 /* Of the tiles of keys, those that a tile of rows may see at all, and a run among them where the
@@ -256,9 +258,11 @@ struct attn_repack {
 #define RANGES_TILES   1024 /* of keys, at most */
 #define RANGES_ROWS    192  /* in a tile, at most */
 struct attn_ranges {
-	struct attn_tensor bias; /* [B,1,Sq,Sk], F16 or BF16, or a mask, BOOL */
-	uint64_t out;		 /* struct attn_range[B][tiles of rows], struct attn_span[B][Sq] */
-	float weight;		 /* of a bias */
+	struct attn_tensor bias;  /* [B,1,Sq,Sk], F16 or BF16, or a mask, BOOL */
+	struct attn_tensor other; /* [B,H,1,Sk]: what is added to x beside a bias; of its type */
+	uint64_t out;		  /* struct attn_range[B][tiles of rows], struct attn_span[B][Sq] */
+	float weight, other_weight; /* of biases */
+	int32_t B, H;		    /* of the other */
 	int32_t Sq, Sk, rows, keys;
 	int32_t mask_keeps; /* of a mask, which hides by ATTN_MASKED or less */
 };
@@ -315,7 +319,8 @@ enum attn_needs {
 	ATTN_NEEDS_USUAL = 128,	 /* no lengths, no sinks, no bias after the mask */
 	ATTN_NEEDS_SCORES = 256, /* room in memory for x, which a kernel before leaves there */
 	ATTN_NEEDS_ROWS = 512,	 /* Q, K, V without by_array, rows on 16 bytes */
-	ATTN_NEEDS_SHORT = 1024	 /* few keys, and x in 16 bits: rounded_variants.h */
+	ATTN_NEEDS_SHORT = 1024, /* few keys, and x in 16 bits: rounded_variants.h */
+	ATTN_NEEDS_TWO = 2048	 /* no mask, but two biases, 16-bit, in rows of 16 bytes */
 };
 
 /* First attn_variant_count variants that need nothing, then the others. */

@@ -44,10 +44,36 @@ static int encode(struct attn_map *map, int32_t step[2], const struct attn_devic
 		       : -EINVAL;
 }
 
-/* What a map is of, and may be looked at before. */
+/* What maps are of beside Q, K and V: the mask, or the biases. */
+static const struct attn_tensor *beside(const struct attn_variant *v, const struct attn_args *a,
+					int n)
+{
+	static const struct attn_tensor none;
+
+	if (v->needs & ATTN_NEEDS_MASK)
+		return n ? &none : &a->spec.mask;
+	return &a->spec.bias[n];
+}
+
+/* What may be looked at before: the last of these. */
 static const struct attn_tensor *looked_at(const struct attn_variant *v, const struct attn_args *a)
 {
-	return v->needs & ATTN_NEEDS_MASK ? &a->spec.mask : &a->spec.bias[0];
+	return beside(v, a, beside(v, a, 1)->base != 0);
+}
+
+/* The n-th of these, if there is one; *rows: of a box. */
+static int encode_beside(struct attn_map *map, int32_t step[2], int32_t *rows,
+			 const struct attn_device *device, const struct attn_variant *v,
+			 const struct attn_args *a, int n)
+{
+	const struct attn_tensor *t = beside(v, a, n);
+	const uint64_t s[4] = {(uint64_t)a->B, (uint64_t)a->H, (uint64_t)a->Sq, (uint64_t)a->Sk};
+
+	if (!t->base)
+		return 0;
+	*rows = t->stride[2] == 0 ? 1 : v->rows_per_block;
+	return encode(map, step, device, t, s, 2, 3, (uint32_t)*rows,
+		      128 / (uint32_t)attn_dtype_size(t->dtype));
 }
 
 static int encode_all(struct attn_mapped *m, const struct attn_variant *v,
@@ -59,8 +85,6 @@ static int encode_all(struct attn_mapped *m, const struct attn_variant *v,
 	const uint64_t q[4] = {B, H, (uint64_t)a->Sq, (uint64_t)a->D};
 	const uint64_t k[4] = {B, H, (uint64_t)a->Sk, (uint64_t)a->D};
 	const uint64_t vv[4] = {B, H, (uint64_t)a->Sk, (uint64_t)a->Dv};
-	const uint64_t s[4] = {B, H, (uint64_t)a->Sq, (uint64_t)a->Sk};
-	const struct attn_tensor *bias = looked_at(v, a);
 	const uint32_t keys = (uint32_t)v->keys, rows = (uint32_t)v->rows_per_block;
 	const uint32_t width = (uint32_t)((v->max_d + BOX_COLUMNS - 1) / BOX_COLUMNS * BOX_COLUMNS);
 	int error;
@@ -76,12 +100,11 @@ static int encode_all(struct attn_mapped *m, const struct attn_variant *v,
 	if (!error)
 		error = encode(&m->map[ATTN_MAP_V], m->step[ATTN_MAP_V], device, &a->v, vv, 2, 3,
 			       keys, BOX_COLUMNS);
-	if (!error && v->needs & (ATTN_NEEDS_BIAS | ATTN_NEEDS_MASK) && bias->base) {
-		m->bias_rows = bias->stride[2] == 0 ? 1 : v->rows_per_block;
-		error = encode(&m->map[ATTN_MAP_BIAS], m->step[ATTN_MAP_BIAS], device, bias, s, 2,
-			       3, (uint32_t)m->bias_rows,
-			       128 / (uint32_t)attn_dtype_size(bias->dtype));
-	}
+	if (!error && v->needs & (ATTN_NEEDS_BIAS | ATTN_NEEDS_MASK | ATTN_NEEDS_TWO))
+		error = encode_beside(&m->map[ATTN_MAP_BIAS], m->step[ATTN_MAP_BIAS], &m->bias_rows,
+				      device, v, a, 0);
+	if (!error && v->needs & ATTN_NEEDS_TWO)
+		error = encode_beside(&m->second, m->second_step, &m->second_rows, device, v, a, 1);
 	return error;
 }
 
@@ -130,18 +153,21 @@ static int may_look(const struct attn_variant *v, const struct attn_args *a,
 	if (v->needs & ATTN_NEEDS_MASK)
 		return s->mask_value <= ATTN_MASKED;
 	if (v->family != ATTN_ROUNDED)
-		return v->needs & ATTN_NEEDS_BIAS;
+		return (v->needs & (ATTN_NEEDS_BIAS | ATTN_NEEDS_TWO)) != 0;
 	return device->looks && v->keys && bias->base && bias->dtype == v->dtype &&
 	       attn_in_map(a, bias, 0, 1) && (s->round_x == ATTN_F32 || s->round_x == v->dtype) &&
 	       !s->bias[1].base && !s->mask.base && !s->lengths.base;
 }
 
-/* A bias or mask that heads share: worth a look before. */
+/* A bias or mask that heads share: worth a look before. Where it is the second of two, the first is
+ * looked at as well, which is no work if rows share that. */
 static int wants_ranges(const struct attn_variant *v, const struct attn_args *a,
 			const struct attn_device *device)
 {
 	const struct attn_tensor *bias = looked_at(v, a);
 
+	if (bias == &a->spec.bias[1] && a->spec.bias[0].stride[2] != 0)
+		return 0;
 	return may_look(v, a, device) && bias->base && bias->stride[1] == 0 && a->H > 1 &&
 	       a->Sk >= RANGES_KEYS_LEAST && a->Sk <= RANGES_TILES * v->keys &&
 	       v->rows_per_block <= RANGES_ROWS && a->spec.window_left == ATTN_NO_WINDOW &&
@@ -193,8 +219,15 @@ static uint64_t ranges_bytes(const struct attn_variant *v, const struct attn_arg
 
 static struct attn_ranges ranges_of(const struct attn_variant *v, const struct attn_args *a)
 {
-	return (struct attn_ranges){.bias = *looked_at(v, a),
-				    .weight = a->spec.bias_scale[0],
+	const struct attn_tensor *looked = looked_at(v, a);
+	const int second = looked == &a->spec.bias[1];
+
+	return (struct attn_ranges){.bias = *looked,
+				    .other = second ? a->spec.bias[0] : (struct attn_tensor){0},
+				    .weight = a->spec.bias_scale[second],
+				    .other_weight = a->spec.bias_scale[0],
+				    .B = a->B,
+				    .H = a->H,
 				    .mask_keeps = a->spec.mask_keeps,
 				    .Sq = read_rows(v, a),
 				    .Sk = a->Sk,
@@ -208,7 +241,9 @@ int attn_launch_look(struct attn_look *look, const struct attn_variant *v,
 	const struct attn_tensor *bias = looked_at(v, a);
 	const int64_t last = (a->B - 1) * bias->stride[0] + (a->Sq - 1) * bias->stride[2];
 
-	if (!wants_ranges(v, a, device) || (v->needs & ATTN_NEEDS_MAPS && must_repack(v, a)))
+	/* what is kept is forgotten when the mask is written to: not when another bias is */
+	if (!wants_ranges(v, a, device) || bias == &a->spec.bias[1] ||
+	    (v->needs & ATTN_NEEDS_MAPS && must_repack(v, a)))
 		return 0;
 	look->ranges = ranges_of(v, a);
 	look->read_bytes = (uint64_t)(last + a->Sk) * (uint64_t)attn_dtype_size(bias->dtype);

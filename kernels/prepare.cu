@@ -14,7 +14,8 @@
  *
  * A key is left out only if that changes no bit of O: every row of the block has a key that is not
  * masked, and every element that is left out is ATTN_MASKED or less, as is what a boolean mask puts
- * in its place: from there no score brings a key back.
+ * in its place: from there no score brings a key back. Where another bias is added, too (slopes), it
+ * must be of moderate size for all keys and heads: that is looked at as well.
  *
  * Measured (H200): see the notebook of tma.cu.
  */
@@ -22,7 +23,8 @@
 #include "kernels/cluster.cuh"
 #include "kernels/device.cuh"
 
-#define LIVE -1000.0f /* a row with an element above is not masked throughout */
+#define LIVE	 -1000.0f /* a row with an element above is not masked throughout */
+#define MODERATE 4096.0f  /* what another bias may be: far less than what is between the two */
 
 #define REPACK_PIECE 8 /* elements: 16 bytes */
 
@@ -265,6 +267,27 @@ static __device__ __forceinline__ struct seen look_at_row(const struct attn_rang
 	return seen;
 }
 
+/* Is all of the other bias moderate, as far as this warp, one of `count`, looks? NaN is not. */
+template <typename E>
+static __device__ __forceinline__ bool is_moderate(const struct attn_ranges &a, int warp, int count)
+{
+	bool moderate = true;
+
+	/* where batches share the mask, what is found holds for all of them */
+	const int first = gridDim.z > 1 ? blockIdx.z * a.H : 0;
+	const int heads = gridDim.z > 1 ? a.H : a.B * a.H;
+	for (int n = warp; n < heads; n += count) {
+		const int head = first + n;
+		const E *const row = (const E *)a.other.base + head / a.H * a.other.stride[0] +
+				     head % a.H * a.other.stride[1];
+#pragma unroll 8
+		for (int j = threadIdx.x % 32; j < a.Sk; j += 32)
+			moderate = moderate &&
+				   fabsf(a.other_weight * to_float<E>(row[j])) <= MODERATE;
+	}
+	return moderate;
+}
+
 /* *at |= bits, in the first block of the cluster. */
 static __device__ __forceinline__ void or_in_first(uint32_t *at, uint32_t bits)
 {
@@ -339,6 +362,14 @@ extern "C" __global__ void CLUSTER_OF_8 __launch_bounds__(RANGES_THREADS, 2)
 			atomicOr(&lacking, lacks);
 		if (lane == 0)
 			spans[(int64_t)blockIdx.z * a.Sq + row] = {seen.first, seen.last};
+	}
+	if (a.other.base) {
+		const int warp = rank * RANGES_WARPS + me / 32;
+		const int count = RANGES_CLUSTER * RANGES_WARPS;
+
+		if (!(a.bias.dtype == ATTN_F16 ? is_moderate<__half>(a, warp, count)
+					       : is_moderate<__nv_bfloat16>(a, warp, count)))
+			atomicOr(&lacking, NO_SPAN | NO_LIFE);
 	}
 	__syncthreads();
 	cluster_wait(); /* the first block's flags are ready for those of the others */

@@ -210,10 +210,13 @@ static int fits_tma(const struct attn_variant *v, const struct attn_args *args)
 		return 0;
 	if (v->needs & ATTN_NEEDS_BIAS && (s->mask.base || s->bias[1].base))
 		return 0;
-	if (v->needs & ATTN_NEEDS_BIAS && s->bias[0].base &&
-	    (s->bias[0].dtype != v->dtype || !attn_in_map(args, &s->bias[0], 0, 1) ||
-	     (s->round_x != ATTN_F32 && s->round_x != v->dtype)))
+	if (v->needs & ATTN_NEEDS_TWO && (s->mask.base || !s->bias[0].base || !s->bias[1].base))
 		return 0;
+	for (int n = 0; n < 2 && v->needs & (ATTN_NEEDS_BIAS | ATTN_NEEDS_TWO); n++)
+		if (s->bias[n].base &&
+		    (s->bias[n].dtype != v->dtype || !attn_in_map(args, &s->bias[n], 0, 1) ||
+		     (s->round_x != ATTN_F32 && s->round_x != v->dtype)))
+			return 0;
 	if (v->needs & ATTN_NEEDS_MASK && (!s->mask.base || s->bias[0].base || s->bias[1].base ||
 					   !attn_in_map(args, &s->mask, 0, 1)))
 		return 0;

@@ -57,6 +57,17 @@
  * A bias that is one: [B,1,S,S], B8 H16 S512: 36 to 38 us where none takes 23; [B,H,S,S] S2048: D64
  * 107 us, D128 137 (cuDNN 142, 237). None rounds x.
  *
+ * Two biases in 16 bits, us, H200, f16 B2 H16 S1024 unless said, beside what took them before (mma.cu,
+ * sm90.cu), all in one run. The look is at the second one; that the first, if rows share it (slopes), is
+ * of moderate size is looked at with it:
+ *     slopes and a causal mask    D64, K across 89 -> 39    D96 245 -> 44    D128, K across 170 -> 48
+ *                                 bf16 B2 H32 S2048 D128 1008 -> 240
+ *     [1,H,S,S] and [B,1,S,S]     D64 80 -> 41
+ *     two of [1,H,S,S]            D128 175 -> 57
+ *     [B,1,1,S] and [1,H,S,S]     bf16 B4 H8 S384 D32 28 -> 11
+ * They have kernels of their own: with a loop over biases those for one took 1 to 4 % longer, with the
+ * second behind the first up to 8 %.
+ *
  * A boolean mask of padding, the look at it included: B8 H16 S512 D64 37.6 us (H100), B4 H16 S2048
  * D128 189 (H200) and 193 (H100); when it was read by each head, and tiles that nobody sees were
  * computed, 42 and 283 (H200).

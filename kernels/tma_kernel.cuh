@@ -40,7 +40,7 @@ struct kernel {
 	static constexpr int K_BYTES = KEYS * SLABS * 128, V_BYTES = K_BYTES;
 	static constexpr int K_AT = Q_STAGES * Q_BYTES, V_AT = K_AT + STAGES * K_BYTES;
 	/* bias: slabs of 64 columns; mask: of 128 bytes */
-	static constexpr int BIAS_SLABS = KIND == TMA_PLAIN ? 0 : KIND == TMA_BIAS ? KEYS / 64 : KEYS / 128;
+	static constexpr int BIAS_SLABS = KIND == TMA_PLAIN ? 0 : KIND == TMA_MASK ? KEYS / 128 : KEYS / 64;
 	static constexpr int BIAS_BYTES = BIAS_SLABS * ROWS * 128, BIAS_AT = V_AT + STAGES * V_BYTES;
 	/* 16 rows of ones, which V has for its columns from WIDTH on: they sum P, as rounded */
 	static constexpr bool ONES = TMA_ONES(WIDTH);
@@ -48,6 +48,7 @@ struct kernel {
 	static constexpr int BARRIERS_AT = ONES_AT + ONES * TMA_ONES_BYTES;
 	static constexpr int OUT = (WIDTH + 8 * ONES) / 2; /* registers of O */
 	static constexpr int TOKEN = 1; /* first of the named barriers */
+	static constexpr bool ADDS = KIND == TMA_BIAS || KIND == TMA_TWO, TWO = KIND == TMA_TWO;
 	static constexpr bool SPANS = KIND != TMA_PLAIN, KEEPS = SPANS && WIDTH <= 128 && GROUPS == 2;
 
 	uint32_t base;
@@ -89,6 +90,8 @@ struct kernel {
 		advance<STAGES>(kp);
 		if (KIND != TMA_PLAIN && has_bias(m, w, j))
 			copy_bias(m, w, j, bp);
+		if (has_second(w, j))
+			copy_second(m, w, j, bp);
 	}
 
 	__device__ __forceinline__ void copy_v(const struct attn_mapped &m, const struct work &w, int j,
@@ -122,10 +125,16 @@ struct kernel {
 		}
 	}
 
+	/* Of two biases the look was at the second; the first is added to all x. */
 	static __device__ __forceinline__ bool has_bias(const struct attn_mapped &m,
 							const struct work &w, int j)
 	{
-		return m.bias_rows && (j < w.clear_begin || j >= w.clear_end);
+		return TWO || (m.bias_rows && (j < w.clear_begin || j >= w.clear_end));
+	}
+
+	static __device__ __forceinline__ bool has_second(const struct work &w, int j)
+	{
+		return TWO && (j < w.clear_begin || j >= w.clear_end);
 	}
 
 	/* The bias, or mask, of the tile's rows and of keys j. */
@@ -141,8 +150,25 @@ struct kernel {
 #pragma unroll
 		for (int s = 0; s < BIAS_SLABS; s++)
 			copy_box(to + s * slab, &m.map[ATTN_MAP_BIAS], b_full(bp.stage),
-				 j * KEYS + s * (KIND == TMA_BIAS ? 64 : 128),
+				 j * KEYS + s * (KIND == TMA_MASK ? 128 : 64),
 				 m.bias_rows > 1 ? w.first : 0, h, b);
+		advance<TMA_BIAS_STAGES>(bp);
+	}
+
+	/* The second bias of the tile's rows and of keys j. */
+	__device__ __forceinline__ void copy_second(const struct attn_mapped &m, const struct work &w,
+						    int j, struct place &bp) const
+	{
+		const int rows = m.second_rows, slab = rows > 1 ? ROWS * 128 : 1024;
+		const int h = w.h * m.second_step[0], b = w.b * m.second_step[1];
+		const uint32_t to = base + BIAS_AT + bp.stage * BIAS_BYTES;
+
+		barrier_wait(b_empty(bp.stage), bp.parity);
+		barrier_expect(b_full(bp.stage), BIAS_SLABS * rows * 128);
+#pragma unroll
+		for (int s = 0; s < BIAS_SLABS; s++)
+			copy_box(to + s * slab, &m.second, b_full(bp.stage), j * KEYS + s * 64,
+				 rows > 1 ? w.first : 0, h, b);
 		advance<TMA_BIAS_STAGES>(bp);
 	}
 
@@ -155,12 +181,13 @@ struct kernel {
 		       spec.window_value == -INFINITY;
 	}
 
-	/* Is x to be rounded? Not where the look at the mask told all: there it decides nothing. */
+	/* Is x to be rounded? Not where the look at the mask told all: there it decides nothing, if
+	 * nothing else is added. */
 	static __device__ __forceinline__ bool is_rounded(const struct attn_mapped &m,
 							  const struct work &w)
 	{
-		return KIND == TMA_BIAS && m.bias_rows && m.attn.spec.round_x != ATTN_F32 &&
-		       !is_spanned(w);
+		return ADDS && m.bias_rows && m.attn.spec.round_x != ATTN_F32 &&
+		       (TWO || !is_spanned(w));
 	}
 
 	/* Is x of all these rows no more than q.k times a positive factor, or hidden? Then it is asked
@@ -169,7 +196,7 @@ struct kernel {
 							  const struct work &w)
 	{
 		return KIND == TMA_PLAIN ||
-		       (is_simple(m) && is_spanned(w) && !m.attn.spec.round_s);
+		       (!TWO && is_simple(m) && is_spanned(w) && !m.attn.spec.round_s);
 	}
 
 	/* S as the program stores it. Returns what it is still to be multiplied by. */
@@ -186,6 +213,26 @@ struct kernel {
 		return spec.scale;
 	}
 
+	/* Adds the n-th bias of a tile, or applies the mask; `row`: the warp's first, of the block's. */
+	__device__ __forceinline__ void add_beside(float (&s)[KEYS / 2], const struct attn_mapped &m,
+						   int n, int row, struct place &bp) const
+	{
+		const struct attn_spec &spec = m.attn.spec;
+		const uint32_t at = base + BIAS_AT + bp.stage * BIAS_BYTES;
+		const int step = (TWO && n ? m.second_rows : m.bias_rows) > 1;
+
+		barrier_wait(b_full(bp.stage), bp.parity);
+		if constexpr (KIND == TMA_MASK)
+			apply_mask(s, at, row, step, spec.mask_keeps != 0, spec.mask_value);
+		else
+			add_bias<T>(s, at, step ? ROWS * 128 : 1024, row, step, spec.bias_scale[n]);
+		reads_before_copies();
+		__syncwarp();
+		if (threadIdx.x % 32 == 0)
+			barrier_arrive(b_empty(bp.stage));
+		advance<TMA_BIAS_STAGES>(bp);
+	}
+
 	/* From q.k to x, but for the window, and for a factor, which is returned: where that is all
 	 * there is to do, it costs nothing together with the exponentials. */
 	__device__ __forceinline__ float modify(float (&s)[KEYS / 2], const struct attn_mapped &m,
@@ -193,9 +240,7 @@ struct kernel {
 						struct place &bp) const
 	{
 		const struct attn_spec &spec = m.attn.spec;
-		const int lane = threadIdx.x % 32, row = 64 * group + threadIdx.x / 32 % 4 * 16;
-		const uint32_t at = base + BIAS_AT + bp.stage * BIAS_BYTES;
-
+		const int row = 64 * group + threadIdx.x / 32 % 4 * 16;
 		const float left = stored(s, m, w);
 
 		if (is_simple(m) && !has_bias(m, w, j) && !is_rounded(m, w))
@@ -205,21 +250,18 @@ struct kernel {
 			s[n] *= left;
 		if (spec.softcap != 0.0f)
 			soft_cap(s, spec.softcap);
-		if (has_bias(m, w, j)) {
-			const int step = m.bias_rows > 1;
-
-			barrier_wait(b_full(bp.stage), bp.parity);
-			if constexpr (KIND == TMA_MASK)
-				apply_mask(s, at, row, step, spec.mask_keeps != 0, spec.mask_value);
-			else
-				add_bias<T>(s, at, step ? ROWS * 128 : 1024, row, step,
-					 spec.bias_scale[0]);
-			reads_before_copies();
-			__syncwarp();
-			if (lane == 0)
-				barrier_arrive(b_empty(bp.stage));
-			advance<TMA_BIAS_STAGES>(bp);
+		if constexpr (TWO) {
+			const int biases = 1 + has_second(w, j);
+#pragma unroll 1
+			for (int n = 0; n < biases; n++) {
+				add_beside(s, m, n, row, bp);
+				if (is_rounded(m, w))
+					round_all<T>(s);
+			}
+			return 1.0f;
 		}
+		if (has_bias(m, w, j))
+			add_beside(s, m, 0, row, bp);
 		if (is_rounded(m, w))
 			round_all<T>(s);
 		return 1.0f;

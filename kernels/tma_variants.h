@@ -6,7 +6,7 @@
  *   groups  warpgroups that compute, of 64 query rows each
  *   keys    keys per tile
  *   q_stages, stages  tiles of Q, and of K and of V, in shared memory
- *   kind    TMA_PLAIN, TMA_BIAS or TMA_MASK
+ *   kind    TMA_PLAIN, TMA_BIAS, TMA_MASK or TMA_TWO
  *   down    1: K is stored [D,S]; 0: its columns have stride 1
  */
 #ifndef FASHIM_TMA_VARIANTS_H
@@ -15,6 +15,7 @@
 #define TMA_PLAIN 0 /* no bias, mask or softcap, a positive scale, -inf outside the window */
 #define TMA_BIAS  1 /* one 16-bit bias on top */
 #define TMA_MASK  2 /* or one boolean mask */
+#define TMA_TWO	  3 /* or two 16-bit biases */
 
 #define TMA_SLABS(width)    (((width) + 63) / 64)
 #define TMA_THREADS(groups) (128 * ((groups) + 1))
@@ -27,14 +28,20 @@
 	V(d64_r192_bias, 64, 3, 128, 2, 2, TMA_BIAS, 0)                                            \
 	V(d64_bias, 64, 2, 128, 2, 2, TMA_BIAS, 0)                                                 \
 	V(d64_down_bias, 64, 2, 128, 2, 2, TMA_BIAS, 1)                                            \
+	V(d64_two, 64, 2, 128, 2, 2, TMA_TWO, 0)                                                   \
+	V(d64_down_two, 64, 2, 128, 2, 2, TMA_TWO, 1)                                              \
 	V(d64_mask, 64, 2, 128, 2, 2, TMA_MASK, 0)                                                 \
 	V(d64_down_mask, 64, 2, 128, 2, 2, TMA_MASK, 1)                                            \
 	V(d96, 96, 2, 128, 2, 2, TMA_PLAIN, 0)                                                     \
 	V(d96_bias, 96, 2, 128, 1, 2, TMA_BIAS, 0)                                                 \
+	V(d96_two, 96, 2, 128, 1, 2, TMA_TWO, 0)                                                   \
+	V(d96_down_two, 96, 2, 128, 1, 2, TMA_TWO, 1)                                              \
 	V(d128, 128, 2, 128, 2, 2, TMA_PLAIN, 0)                                                   \
 	V(d128_down, 128, 2, 128, 2, 2, TMA_PLAIN, 1)                                              \
 	V(d128_bias, 128, 2, 128, 1, 2, TMA_BIAS, 0)                                               \
 	V(d128_down_bias, 128, 2, 128, 1, 2, TMA_BIAS, 1)                                          \
+	V(d128_two, 128, 2, 128, 1, 2, TMA_TWO, 0)                                                 \
+	V(d128_down_two, 128, 2, 128, 1, 2, TMA_TWO, 1)                                            \
 	V(d128_mask, 128, 2, 128, 1, 2, TMA_MASK, 0)                                               \
 	V(d192, 192, 2, 112, 1, 2, TMA_PLAIN, 0)                                                   \
 	V(d192_bias, 192, 2, 64, 1, 2, TMA_BIAS, 0)                                                \
@@ -47,9 +54,9 @@
 #define TMA_ONES_BYTES	2048
 
 #define TMA_BIAS_BYTES(groups, keys, kind)                                                         \
-	((kind) == TMA_BIAS   ? 64 * (groups) * (keys)*2                                           \
+	((kind) == TMA_PLAIN  ? 0                                                                  \
 	 : (kind) == TMA_MASK ? 64 * (groups) * (keys)                                             \
-			      : 0)
+			      : 64 * (groups) * (keys)*2)
 
 /* Bytes of dynamic shared memory: Q, the stages of K, V and the bias, and barriers. */
 #define TMA_SHARED(width, groups, keys, q_stages, stages, kind)                                    \

@@ -87,7 +87,8 @@
 	    ATTN_NEEDS_ARCH | ATTN_NEEDS_MAPS | ATTN_NEEDS_USUAL | (down)*ATTN_NEEDS_DOWN |        \
 		    ((kind) == TMA_PLAIN  ? ATTN_NEEDS_PLAIN                                       \
 		     : (kind) == TMA_BIAS ? ATTN_NEEDS_BIAS                                        \
-					  : ATTN_NEEDS_MASK),                                      \
+		     : (kind) == TMA_TWO  ? ATTN_NEEDS_TWO                                         \
+					  : ATTN_NEEDS_MASK),                                       \
 	    keys)
 #define TMA_F16(...)  TMA_ROW("f16", ATTN_F16, __VA_ARGS__)
 #define TMA_BF16(...) TMA_ROW("bf16", ATTN_BF16, __VA_ARGS__)

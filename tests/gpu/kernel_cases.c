@@ -60,6 +60,8 @@ const char *kernel_case_name(const struct kernel_case *c, char *text, size_t siz
 		add(&t, " %s", fills[c->bias_fill]);
 	if (c->second)
 		add(&t, " second");
+	if (c->below)
+		add(&t, " below%s %s", spreads[c->below], contents[c->below_holds]);
 	if (c->round_x)
 		add(&t, " rounded");
 	if (c->floored)

@@ -60,6 +60,8 @@ struct kernel_case {
 	int bias_holds;	 /* enum content */
 	int bias_fill;	 /* enum fill */
 	int second;	 /* also a second bias, fp32, of the keys */
+	int below;	 /* enum spread: or one of the dtype */
+	int below_holds; /* enum content; off as bias_fill says */
 	int late;	 /* so many biases come after the mask */
 	int round_x;	 /* x is rounded to the dtype */
 	int floored;	 /* to fp16, and raised to its lowest number */
@@ -98,6 +100,7 @@ struct kernel_case {
 #define SHAPE(b, h, sq, sk, d) .B = b, .H = h, .Sq = sq, .Sk = sk, .D = d
 #define ADD(spread, type) .bias = spread, .bias_type = ATTN_##type
 #define ADD_FILL(spread, type, what, with) ADD(spread, type), .bias_holds = what, .bias_fill = with
+#define BELOW(spread, what) .below = spread, .below_holds = what
 #define MASK(spread, what) .mask = spread, .mask_holds = what
 #define LENGTHS(spread) .lengths = spread
 #define SINKS(spread, type) .sinks = spread, .sinks_type = ATTN_##type
@@ -340,6 +343,16 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_BF16, SHAPE(12, 3, 300, 300, 64), MASK(FULL, NOISE), ADD(FULL, BF16), .windows = 5},
 	{IN_F32, SHAPE(12, 3, 49, 49, 32), ADD(FULL, F32), .windows = 4},
 	{IN_F16, SHAPE(2, 3, 196, 196, 96), ADD(FULL, F16), .second = 1, .image = 14, .round_x = 1},
+	{IN_F16, SHAPE(2, 3, 520, 776, 96), ADD(HEADS, F16), BELOW(BATCH, TRIANGLE), .bias_fill = FILL_LOWEST, STORED_PLACED, .down = 1},
+	{IN_F16, SHAPE(2, 3, 300, 776, 96), ADD(HEADS, F16), BELOW(BATCH, SPOILT), .bias_fill = FILL_LOWEST, STORED_PLACED, .down = 1},
+	{IN_BF16, SHAPE(2, 3, 520, 776, 64), ADD(HEADS, BF16), BELOW(BATCH, SPOILT), .bias_fill = FILL_LOWEST, .round_x = 1},
+	{IN_F16, SHAPE(2, 3, 300, 776, 128), ADD(HEADS, F16), BELOW(SQUARE, BLOCKS), NO_KEY(NAN)},
+	{IN_BF16, SHAPE(2, 3, 300, 776, 128), ADD(FULL, BF16), BELOW(BATCH, SPANS), .bias_fill = FILL_LOWEST, .down = 1},
+	{IN_F16, SHAPE(2, 3, 520, 776, 64), ADD_FILL(PADDING, F16, TAIL, FILL_LOWEST), BELOW(BATCH, TRIANGLE), .down = 1},
+	{IN_BF16, SHAPE(2, 3, 520, 776, 128), ADD_FILL(PADDING, BF16, TAIL, FILL_INF), BELOW(BATCH, SPANS)},
+	{IN_F16, SHAPE(2, 3, 300, 776, 256), ADD(HEADS, F16), BELOW(PADDING, PREFIX), .bias_fill = FILL_LOWEST},
+	{IN_BF16, SHAPE(1, 4, 700, 1000, 192), ADD(KEYS, BF16), BELOW(SQUARE, SPANS), .softcap = 3.0f, .round_x = 1},
+	{IN_F16, SHAPE(2, 3, 300, 776, 64), ADD(HEADS, F16), BELOW(PADDING, TAIL), .causal = 2},
 	{IN_BF16, SHAPE(2, 3, 100, 784, 64), ADD(FULL, BF16), .second = 1, .image = 28},
 	{IN_F16, SHAPE(2, 3, 56, 333, 192), ADD(HEAD, F32), .second = 1, .image = 7},
 	{IN_F32, SHAPE(2, 3, 196, 196, 96), ADD(FULL, F32), .second = 1, .image = 14},
@@ -399,6 +412,9 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_F16, SHAPE(4, 16, 2048, 2048, 64), .down = 1, .timed = 1},
 	{IN_F16, SHAPE(32, 16, 197, 197, 64), .timed = 1},
 	{IN_F16, SHAPE(1, 8, 512, 512, 64), .timed = 1},
+	{IN_F16, SHAPE(2, 16, 1024, 1024, 96), ADD(HEADS, F16), BELOW(BATCH, TRIANGLE), .bias_fill = FILL_LOWEST, STORED_PLACED, .down = 1, .timed = 1},
+	{IN_F16, SHAPE(2, 16, 1024, 1024, 64), ADD(HEADS, F16), BELOW(BATCH, NOISE), .round_x = 1, .timed = 1},
+	{IN_BF16, SHAPE(4, 8, 384, 384, 32), ADD(PADDING, BF16), BELOW(HEAD, NOISE), .timed = 1},
 	{IN_BF16, SHAPE(512, 4, 49, 49, 32), ADD(HEAD, BF16), .timed = 1},
 	{IN_BF16, SHAPE(512, 4, 49, 49, 32), ADD(HEAD, BF16), STORED_THRICE, .timed = 1},
 	{IN_BF16, SHAPE(512, 4, 49, 49, 32), ADD(HEAD, BF16), STORED_ALL_4, .timed = 1},
@@ -570,6 +586,12 @@ static inline struct kernel_case small_case(const struct attn_variant *v, int wh
 	if (!(v->needs & ATTN_NEEDS_PLAIN) && which == 0) {
 		c.bias = SQUARE;
 		c.bias_type = v->dtype;
+		c.below = v->needs & ATTN_NEEDS_TWO ? BATCH : NONE;
+	} else if (v->needs & ATTN_NEEDS_TWO) {
+		c.bias = HEADS;
+		c.bias_type = v->dtype;
+		c.below = BATCH;
+		c.below_holds = SPANS;
 	} else if (!(v->needs & ATTN_NEEDS_PLAIN)) {
 		c.mask = SQUARE;
 		c.mask_holds = BLOCKS;

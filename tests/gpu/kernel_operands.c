@@ -331,6 +331,11 @@ static void make_spec(struct operands *x, const struct kernel_case *c)
 		x->bias[1] = scores_like(&s->bias[1], c, KEYS, ATTN_F32, NOISE, 0.0f, 0.0f);
 		s->bias_scale[1] = 0.5f;
 	}
+	if (c->below) {
+		x->bias[1] = scores_like(&s->bias[1], c, c->below, c->dtype, c->below_holds,
+					 fill_value(c->bias_fill, c->dtype), 0.0f);
+		s->bias_scale[1] = 1.0f;
+	}
 	if (c->mask) {
 		x->mask = scores_like(&s->mask, c, c->mask, ATTN_BOOL, c->mask_holds,
 				      c->mask_drops ? 1.0f : 0.0f, c->mask_drops ? 0.0f : 1.0f);

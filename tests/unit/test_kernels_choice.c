@@ -223,6 +223,7 @@ enum call_kind {
 	KIND_CAUSAL,
 	KIND_BIAS,
 	KIND_BIASES,
+	KIND_WIDE_BIASES, /* of fp32 */
 	KIND_MASK,
 	KIND_SINKS,
 	KIND_ROUNDED,
@@ -236,6 +237,8 @@ static struct attn_args call_of(enum call_kind kind, int dtype, int heads, int q
 {
 	struct attn_args a = call(dtype, 1, heads, queries, D, D);
 	struct attn_tensor *const t[] = {&a.q, &a.k, &a.v, &a.o};
+	static const int biases[KIND_COUNT] = {
+		[KIND_BIAS] = 1, [KIND_BIASES] = 2, [KIND_WIDE_BIASES] = 2};
 	const int64_t line = D + odd;
 
 	a.Sk = keys;
@@ -252,9 +255,11 @@ static struct attn_args call_of(enum call_kind kind, int dtype, int heads, int q
 	a.spec.window_value = -INFINITY;
 	if (kind == KIND_CAUSAL)
 		a.spec.window_right = 0;
-	for (int n = 0; n < (kind == KIND_BIAS) + 2 * (kind == KIND_BIASES); n++)
-		a.spec.bias[n] = (struct attn_tensor){
-			.base = 4096, .stride = {0, 0, keys, 1}, .dtype = dtype};
+	for (int n = 0; n < biases[kind]; n++)
+		a.spec.bias[n] =
+			(struct attn_tensor){.base = 4096,
+					     .stride = {0, 0, keys, 1},
+					     .dtype = kind == KIND_WIDE_BIASES ? ATTN_F32 : dtype};
 	if (kind == KIND_MASK)
 		a.spec.mask = (struct attn_tensor){
 			.base = 4096, .stride = {0, 0, keys, 1}, .dtype = ATTN_BOOL};
@@ -279,7 +284,8 @@ static void test_select_scores(void **state)
 		{KIND_CAUSAL, 32, 2048, 2048, 128, ATTN_TMA},
 		{KIND_BIAS, 16, 2048, 2048, 64, ATTN_TMA},
 		{KIND_MASK, 16, 2048, 2048, 128, ATTN_TMA},
-		{KIND_BIASES, 16, 2048, 2048, 64, ATTN_SM90},
+		{KIND_BIASES, 16, 2048, 2048, 64, ATTN_TMA},
+		{KIND_WIDE_BIASES, 16, 2048, 2048, 64, ATTN_SM90},
 		{KIND_SINKS, 64, 2048, 2048, 64, ATTN_SM90},
 		{KIND_PLAIN, 8, 256, 512, 64, ATTN_SPLIT},
 		{KIND_PLAIN, 32, 1, 4096, 128, ATTN_DECODE},
@@ -349,6 +355,28 @@ static void test_select_twice(void **state)
 				     .base = 4096, .stride = {0, 1, 0, 0}, .dtype = ATTN_BF16}));
 	FAMILY(ATTN_ROUNDED, memset(available, 0, (size_t)attn_variant_total));
 #undef FAMILY
+	free(available);
+}
+
+/* Two biases in 16 bits, as BLOOM has slopes and a mask, at whichever width and however K lies. */
+static void test_select_two(void **state)
+{
+	uint8_t *available = malloc((size_t)attn_variant_total);
+
+	(void)state;
+	memset(available, 1, (size_t)attn_variant_total);
+	for (int n = 0; n < 6; n++) {
+		const int D = 64 + n / 2 * 32, down = n % 2;
+		struct attn_args a = call_of(KIND_BIASES, ATTN_F16, 32, 1024, 1024, D, down, 0);
+		char name[32];
+
+		snprintf(name, sizeof(name), "tma_f16_d%d%s_two", D, down ? "_down" : "");
+		assert_string_equal(attn_select_from(&a, 90, NULL, available)->name, name);
+		a.spec.bias[1].base += 2; /* no tensor map describes it */
+		assert_false(attn_select_from(&a, 90, NULL, available)->needs & ATTN_NEEDS_TWO);
+		a.spec.bias[1].base = 0;
+		assert_false(attn_select_from(&a, 90, NULL, available)->needs & ATTN_NEEDS_TWO);
+	}
 	free(available);
 }
 
@@ -560,12 +588,13 @@ static void test_select_portable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_variants),       cmocka_unit_test(test_select),
-		cmocka_unit_test(test_select_rows),    cmocka_unit_test(test_select_windows),
-		cmocka_unit_test(test_select_rounded), cmocka_unit_test(test_select_scores),
-		cmocka_unit_test(test_select_twice),   cmocka_unit_test(test_each_is_chosen),
-		cmocka_unit_test(test_images),	       cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_select_split),   cmocka_unit_test(test_select_portable),
+		cmocka_unit_test(test_variants),	cmocka_unit_test(test_select),
+		cmocka_unit_test(test_select_rows),	cmocka_unit_test(test_select_windows),
+		cmocka_unit_test(test_select_rounded),	cmocka_unit_test(test_select_scores),
+		cmocka_unit_test(test_select_twice),	cmocka_unit_test(test_select_two),
+		cmocka_unit_test(test_each_is_chosen),	cmocka_unit_test(test_images),
+		cmocka_unit_test(test_parts),		cmocka_unit_test(test_select_split),
+		cmocka_unit_test(test_select_portable),
 	};
 
 	return cmocka_run_group_tests(tests, kernels_open, NULL);

@@ -404,6 +404,41 @@ static void test_step(void **state)
 	assert_int_equal(attn_launch_look(&look, variant, &args, &device), 0);
 }
 
+/* Of two biases the second is looked at, if rows share the first, which is looked at as well: so
+ * the look is not kept, as nobody forgets it when the first is written to. */
+static void test_two(void **state)
+{
+	static struct attn_launch launch;
+	const struct attn_variant *const variant = mapped_with(ATTN_NEEDS_TWO);
+	const struct attn_ranges *const ranges = &launch.before[0].parameter.ranges;
+	struct attn_args args;
+	struct attn_look look;
+
+	first();
+	args = below.args;
+	args.spec.bias[1] = args.spec.bias[0];
+	args.spec.bias_scale[0] = 2;
+	args.spec.bias_scale[1] = 1;
+	args.spec.bias[0].base += 0x100000;
+	args.spec.bias[0].stride[1] = args.Sk;
+	args.spec.bias[0].stride[2] = 0;
+	assert_int_equal(attn_launch_look(&look, variant, &args, &device), 0);
+	assert_true(attn_launch_scratch(variant, &args, &device) > 0);
+	assert_int_equal(attn_launch_prepare(&launch, variant, &args, &device, 0x7000), 0);
+	assert_int_equal(launch.before_count, 1);
+	assert_true(ranges->bias.base == args.spec.bias[1].base && ranges->weight == 1);
+	assert_true(ranges->other.base == args.spec.bias[0].base && ranges->other_weight == 2);
+	assert_true(ranges->B == args.B && ranges->H == args.H);
+	assert_int_equal(launch.parameter.mapped.bias_rows, 1);
+	assert_int_equal(launch.parameter.mapped.second_rows, variant->rows_per_block);
+
+	args.spec.bias[0].stride[2] = args.Sk; /* too much to look at */
+	assert_int_equal(attn_launch_scratch(variant, &args, &device), 0);
+	assert_int_equal(attn_launch_prepare(&launch, variant, &args, &device, 0), 0);
+	assert_int_equal(launch.before_count, 0);
+	assert_int_equal(launch.parameter.mapped.bias_rows, variant->rows_per_block);
+}
+
 /* A boolean mask is looked at where what it puts in the place of scores hides keys for good. */
 static void test_boolean(void **state)
 {
@@ -484,7 +519,8 @@ int main(void)
 		cmocka_unit_test(test_held_back),  cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_stream),	   cmocka_unit_test(test_many),
 		cmocka_unit_test(test_no_scratch), cmocka_unit_test(test_key),
-		cmocka_unit_test(test_step),	   cmocka_unit_test(test_boolean),
+		cmocka_unit_test(test_step),	   cmocka_unit_test(test_two),
+		cmocka_unit_test(test_boolean),
 	};
 
 	return CORE_MAIN("looks", tests);
