@@ -83,7 +83,8 @@ struct kernel_case {
 	int divides;	 /* and divide */
 	int windows;	 /* the bias and the mask come again every so many batches; below 0: are
 			    shared by as many */
-	int image;	 /* of biases, the first is one for so many keys, the second of every */
+	int image;	 /* of biases, the first is one for so many keys, the second of every;
+			    scales are as the first */
 	int data;	 /* enum data */
 	int hard;	 /* enum hard: instead of that */
 	int hiding;	 /* enum hiding */
@@ -333,6 +334,8 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_BF16, SHAPE(2, 3, 200, 333, 64), SCALES(HEADS, BF16), ADD(HEAD, BF16), STORED_ALL_4},
 	{IN_F16, SHAPE(2, 3, 2, 333, 64), SCALES(HEADS, F16)},
 	{IN_F16, SHAPE(2, 3, 1, 333, 64), SCALES(SQUARE, F16), .scales_each = 1, ADD(SQUARE, F16)},
+	{IN_F16, SHAPE(2, 3, 2, 196, 64), SCALES(SQUARE, F16), .scales_each = 1, .image = 14},
+	{IN_F32, SHAPE(2, 3, 1, 784, 64), SCALES(FULL, F32), .scales_each = 1, .image = 28},
 	{IN_BF16, SHAPE(2, 3, 2, 2000, 128), SCALES(FULL, F32), .scales_each = 1, .divides = 1},
 	{IN_F16, SHAPE(1, 2, 2, 700, 256), SCALES(KEYS, BF16), .scales_each = 1, .down = 1, .softcap = 3.0f},
 	{IN_F32, SHAPE(2, 3, 4, 1021, 64), SCALES(SQUARE, F32), .scales_each = 1, ADD(SQUARE, F32), .down = 1},

@@ -349,7 +349,7 @@ static void make_spec(struct operands *x, const struct kernel_case *c)
 		s->scales_divide = c->divides;
 	}
 	s->bias[0].batches = s->mask.batches = c->windows;
-	s->bias[0].columns = -c->image;
+	s->bias[0].columns = s->scales.columns = -c->image;
 	s->bias[1].columns = c->image;
 	if (c->lengths)
 		x->lengths = row_lengths(&s->lengths, c);
