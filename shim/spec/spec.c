@@ -258,6 +258,8 @@ static enum reason apply(struct walk *walk, const struct step *step)
 	if (meaning->role != ROLE_UNKNOWN && meaning->role != ROLE_OPAQUE &&
 	    meaning->elements != walk->Z * walk->args->Sq * walk->columns)
 		return stop(walk, REASON_LAYOUT, step->name);
+	if (walk->softmax && !walk->turned && rows_turned(walk, step, &walk->turned))
+		return apply_copy(walk, step);
 	if (meaning->role != ROLE_SOFTMAX && !rows_in_order(walk, step))
 		walk->astray = step->name;
 	if (walk->raised)
@@ -400,6 +402,7 @@ static enum reason walk_steps(struct walk *walk)
 	walk->softmax = walk->tanh = walk->masked = walk->unknown = walk->again = false;
 	walk->shifted = walk->raised = walk->lowest = walk->mixed = walk->floored = false;
 	walk->mask = walk->added = -1;
+	walk->turned = 0;
 	walk->astray = NULL;
 	walk->dtype = dtype_of_cuda(chain->steps[0].gemm.ctype);
 	memset(walk->sides, 0, sizeof(walk->sides));
@@ -470,6 +473,12 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 	overflow = spec_overflow(&walk);
 	args->spec.overflow = walk.unknown ? 0 : overflow;
 	args->spec.alpha = (float)chain->steps[0].gemm.alpha;
+	if (walk.turned) {
+		reason = walk.fold ? stop(&walk, REASON_LAYOUT, "folded heads in another order")
+				   : spec_settle_turned(&walk);
+		if (reason != REASON_NONE)
+			return reason;
+	}
 	if (walk.fold)
 		return walk.unknown ? stop(&walk, REASON_UNACCOUNTED_POINTER,
 					   "folded heads beside an unknown kernel")
@@ -482,6 +491,8 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 	if (!walk.H)
 		walk.H = walk.Z;
 	spec_set_operands(args, chain, walk.H);
+	if (walk.turned)
+		spec_turn(args, walk.turned);
 	for (int i = 0; i < ATTN_MAX_BIAS; i++)
 		spec_settle_heads(&args->spec.bias[i], walk.H);
 	spec_settle_heads(&args->spec.scales, walk.H);

@@ -255,6 +255,29 @@ enum reason spec_settle_runs(struct walk *walk)
 	return REASON_NONE;
 }
 
+enum reason spec_settle_turned(struct walk *walk)
+{
+	const int64_t heads = walk->Z / walk->turned;
+
+	if (walk->unknown || walk->chain->transposed || walk->chain->closer.run > 1 ||
+	    (walk->H && walk->H != heads))
+		return stop(walk, REASON_LAYOUT, "entries in another order");
+	walk->H = heads;
+	return REASON_NONE;
+}
+
+void spec_turn(struct attn_args *args, int64_t outer)
+{
+	struct attn_tensor *const tensors[] = {&args->v, &args->o};
+
+	for (int n = 0; n < 2; n++) {
+		const int64_t next = tensors[n]->stride[1];
+
+		tensors[n]->stride[0] = next;
+		tensors[n]->stride[1] = next * outer;
+	}
+}
+
 void spec_set_preload(struct walk *walk)
 {
 	const struct op_gemm *opener = &walk->chain->steps[0].gemm;

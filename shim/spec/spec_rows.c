@@ -23,6 +23,39 @@ bool rows_in_order(const struct walk *walk, const struct step *step)
 	return true;
 }
 
+bool rows_turned(const struct walk *walk, const struct step *step, int64_t *outer)
+{
+	const struct meaning *meaning = &step->meaning;
+	const struct view *in = &meaning->views[1];
+	const int64_t entry = walk->args->Sq * walk->columns; /* elements of P for one of Z */
+	int64_t within = 1, first = 1, second = 1, apart = 0;
+
+	if (meaning->role != ROLE_COPY || meaning->view_count != 2 ||
+	    !view_in_order(meaning, &meaning->views[0]))
+		return false;
+	for (int d = 0; d < meaning->dims; d++) {
+		const int64_t size = meaning->size[d], stride = in->stride[d] / in->element;
+
+		if (size == 1)
+			continue;
+		if (within < entry && stride == within) {
+			within *= size;
+		} else if (within == entry && second == 1 &&
+			   (first == 1 || stride == apart * first)) {
+			apart = first == 1 ? stride : apart;
+			first *= size;
+		} else if (within == entry && stride == entry * second) {
+			second *= size;
+		} else {
+			return false;
+		}
+	}
+	if (within != entry || second == 1 || apart != entry * second || first * second != walk->Z)
+		return false;
+	*outer = first;
+	return true;
+}
+
 bool rows_dead(const struct walk *walk, const struct step *step)
 {
 	const struct chain *chain = walk->chain;

@@ -41,6 +41,7 @@ struct walk {
 	bool raised;	    /* e was raised to the scores: what is missing is their sum */
 	int mask;	    /* the input that a fill took for one; -1: none did */
 	int added;	    /* the one that was added last; -1: none was */
+	int64_t turned;	    /* a copy of P put batches, so many, behind heads; 0: none did */
 	const char *astray; /* a step that goes through the scores in another order; NULL: none */
 	bool lowest;	    /* it filled in the lowest number that there is, or -inf */
 	bool floored;	    /* nothing is below the lowest number any more */
@@ -93,6 +94,11 @@ enum reason spec_settle_runs(struct walk *walk);
 /* Operands of B = Z batches, with as many heads as were found among the rows. */
 enum reason spec_set_folded(struct walk *walk);
 
+/* Heads are what was the inner part of S's entries, and V and O count them as P does: before the
+ * operands are laid, and behind that. */
+enum reason spec_settle_turned(struct walk *walk);
+void spec_turn(struct attn_args *args, int64_t outer);
+
 /* Describes an operand of a step that is broadcast over the scores, or with columns = 1 over their
  * rows. */
 enum reason spec_set_tensor(struct walk *walk, const struct step *step, const struct view *view,
@@ -128,6 +134,10 @@ enum reason spec_apply_softmax_mask(struct walk *walk, const struct step *step);
 /* Does an element-wise step go through the scores as they lie, and store them so? Else what it says
  * of one would be taken for another's. */
 bool rows_in_order(const struct walk *walk, const struct step *step);
+
+/* Does a copy put P's entries in another order: what was the outer part of their number, so many
+ * (*outer), the inner one? As einsum does where its second product counts them otherwise. */
+bool rows_turned(const struct walk *walk, const struct step *step, int64_t *outer);
 
 /* Does nobody read what the step makes of the scores, within the chain? */
 bool rows_dead(const struct walk *walk, const struct step *step);

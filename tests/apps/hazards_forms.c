@@ -89,6 +89,34 @@ static void channels_first(void)
 	bench_close(&b);
 }
 
+/* einsum: P's entries, of two times so many heads, are counted in another order than S's, which a
+ * copy of P puts them in. */
+static void turned(void)
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	b.shape.heads *= 2;
+	b.shape.rows /= 2;
+	b.shape.columns /= 2;
+	b.scores /= 2;
+	const struct app_shape z = b.shape;
+	const CUdeviceptr weights = app_alloc(2 * b.scores);
+
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		chain_open(&b, &b.t);
+		app_scale(&b.app, b.t.x, b.t.s, 0.25f, b.scores);
+		app_softmax(&b.app, weights, b.t.x, (size_t)z.heads * z.rows, z.columns);
+		app_split_heads(&b.app, b.t.p, weights, 2, z.heads / 2, z.rows * z.columns);
+		chain_close(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (late(r))
+			observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
 /* A kernel nobody knows leaves more behind than P, and somebody looks at that. */
 static void second_output(struct bench *b, int r)
 {
@@ -233,5 +261,6 @@ const struct hazard hazards_forms[] = {
 	EACH(steep_after_flat, "the same, of queries that were replaced"),
 	EACH(rows_decided, "… of rows that are masked as a whole"),
 	ONCE(channels_first, "Q, K, V and O as [H,D,S]"),
+	ONCE(turned, "P is copied into another order of entries"),
 	{0},
 };

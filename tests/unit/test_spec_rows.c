@@ -403,6 +403,86 @@ static void test_copies(void **state)
 	assert_int_not_equal(end(chain), REASON_NONE);
 }
 
+/* A copy of the scores in three dimensions, of which the first is a row of so many elements and the
+ * others lie so far apart in `in`. */
+static struct op turned(uint64_t out, uint64_t in, unsigned row, const unsigned *size,
+			const unsigned *from)
+{
+	const unsigned sizes[3] = {row, size[0], size[1]};
+	const unsigned strides[6] = {2, 2, 2 * row, 2 * from[0], 2 * row * size[0], 2 * from[1]};
+	const float nothing = 0;
+
+	return core_strided(TEXT(ATEN_COPY_STRIDED), 2, 3, sizes, strides, (uint64_t[]){out, in},
+			    &nothing, 4);
+}
+
+/* einsum may count P's entries in another order than S's. */
+static void test_turned(void **state)
+{
+	const int64_t Sq = core.Sq, Sk = core.Sk, D = core.D;
+	const unsigned entry = (unsigned)(Sq * Sk), keys = (unsigned)Sk;
+	const unsigned two_three[2] = {2, 3}, apart[2] = {3 * entry, entry};
+	struct chain *chain;
+	float one = 1;
+
+#define SIX(...)                                                                                   \
+	(core_begin(), core.H = 6,                                                                 \
+	 end(chain_of((struct op[]){__VA_ARGS__},                                                  \
+		      sizeof((struct op[]){__VA_ARGS__}) / sizeof(struct op))))
+	assert_int_equal(
+		SIX(core_softmax(core.m, core.s), turned(core.p, core.m, entry, two_three, apart)),
+		REASON_NONE);
+	assert_true(args.B == 2 && args.H == 3);
+	assert_stride(&args.q, 3 * Sq * D, Sq * D, D, 1);
+	assert_stride(&args.k, 3 * Sk * D, Sk * D, D, 1);
+	assert_stride(&args.v, Sk * D, 2 * Sk * D, D, 1);
+	assert_stride(&args.o, Sq * D, 2 * Sq * D, D, 1);
+
+	/* there and back: twice is one too many */
+	assert_int_equal(SIX(core_softmax(core.m, core.s),
+			     turned(core.x, core.m, entry, two_three, apart),
+			     turned(core.p, core.x, entry, (unsigned[]){3, 2},
+				    (unsigned[]){2 * entry, entry})),
+			 REASON_LAYOUT);
+	/* before softmax a mask would be in the new order */
+	assert_int_equal(
+		SIX(turned(core.x, core.s, entry, two_three, apart), core_softmax(core.p, core.x)),
+		REASON_LAYOUT);
+	/* rows among entries, entries that are left out, and queries and keys turned over */
+	assert_int_equal(SIX(core_softmax(core.m, core.s),
+			     turned(core.p, core.m, keys, (unsigned[]){6, (unsigned)Sq},
+				    (unsigned[]){entry, keys})),
+			 REASON_LAYOUT);
+	assert_int_equal(SIX(core_softmax(core.m, core.s), turned(core.p, core.m, entry, two_three,
+								  (unsigned[]){2 * entry, entry})),
+			 REASON_LAYOUT);
+	assert_int_equal(SIX(core_softmax(core.m, core.s),
+			     turned(core.p, core.m, entry, two_three, (unsigned[]){3 * entry, 0})),
+			 REASON_LAYOUT);
+#undef SIX
+	/* heads that a mask tells of: the same, or another number; and with a copy in order */
+	for (unsigned heads = 1; heads <= 3; heads++) {
+		const unsigned of = heads > 1 ? heads : 2;
+
+		core_begin();
+		core.H = 6;
+		chain = begin();
+		join(chain,
+		     core_strided(TEXT(ATEN_ADD_STRIDED), 3, 3, (unsigned[]){entry, of, 6 / of},
+				  (unsigned[]){2, 2, 2, 2 * entry, 2 * entry, 0, 2 * entry * of,
+					       2 * entry * of, 2 * entry},
+				  (uint64_t[]){core.x, core.s, core.mask}, &one, 4));
+		join(chain, core_softmax(core.m, core.x));
+		join(chain, heads > 1 ? turned(core.p, core.m, entry, two_three, apart)
+				      : core_kernel_copy(core.p, core.m, 6 * (int64_t)entry));
+		assert_int_equal(end(chain), heads == 2 ? REASON_LAYOUT : REASON_NONE);
+		if (heads == 1)
+			assert_true(args.B == 3 && args.H == 2);
+	}
+	assert_stride(&args.spec.bias[0], Sq * Sk, 0, Sk, 1);
+	assert_stride(&args.v, Sk * D, 2 * Sk * D, D, 1);
+}
+
 /* out = the larger of `in` and a number that the functor holds. */
 static struct op at_least(uint64_t out, uint64_t in, uint16_t number)
 {
@@ -446,11 +526,12 @@ static void test_floor(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sinks),		cmocka_unit_test(test_sink_left_out),
-		cmocka_unit_test(test_each_alone),	cmocka_unit_test(test_distances_scaled),
-		cmocka_unit_test(test_denied),		cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_largest_instead), cmocka_unit_test(test_spelt_out),
-		cmocka_unit_test(test_misspelt),	cmocka_unit_test(test_floor),
+		cmocka_unit_test(test_sinks),	   cmocka_unit_test(test_sink_left_out),
+		cmocka_unit_test(test_each_alone), cmocka_unit_test(test_distances_scaled),
+		cmocka_unit_test(test_denied),	   cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_turned),	   cmocka_unit_test(test_largest_instead),
+		cmocka_unit_test(test_spelt_out),  cmocka_unit_test(test_misspelt),
+		cmocka_unit_test(test_floor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
