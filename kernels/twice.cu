@@ -42,9 +42,9 @@
 namespace twice
 {
 
-template <typename T, int WIDTH, int GROUPS, int KEYS, int Q_STAGES, int STAGES>
-struct kernel : tma::kernel<T, WIDTH, GROUPS, KEYS, Q_STAGES, STAGES, TMA_BIAS, false> {
-	typedef tma::kernel<T, WIDTH, GROUPS, KEYS, Q_STAGES, STAGES, TMA_BIAS, false> rings;
+template <typename T, int WIDTH, int GROUPS, int KEYS, int Q_STAGES, int STAGES, int KIND>
+struct kernel : tma::kernel<T, WIDTH, GROUPS, KEYS, Q_STAGES, STAGES, KIND, false> {
+	typedef tma::kernel<T, WIDTH, GROUPS, KEYS, Q_STAGES, STAGES, KIND, false> rings;
 	typedef struct tma::place place;
 	typedef struct tma::work work;
 
@@ -54,8 +54,8 @@ struct kernel : tma::kernel<T, WIDTH, GROUPS, KEYS, Q_STAGES, STAGES, TMA_BIAS, 
 		place qp = {0, 1}, kp = {0, 1}, vp = {0, 1}, bp = {0, 1};
 		work w;
 
-		for (int round = 0;
-		     tma::work_at<rings::ROWS, KEYS, TMA_BIAS, false>(w, m, round); round++) {
+		for (int round = 0; tma::work_at<rings::ROWS, KEYS, KIND, false>(w, m, round);
+		     round++) {
 			if (w.begin == w.end)
 				continue;
 			this->copy_q(m, w, qp);
@@ -92,6 +92,7 @@ struct kernel : tma::kernel<T, WIDTH, GROUPS, KEYS, Q_STAGES, STAGES, TMA_BIAS, 
 	{
 		const struct attn_args &a = m.attn;
 		const bool biased = this->has_bias(m, w, j), ends = a.spec.bias[0].base != 0;
+		const int row = 64 * group + threadIdx.x / 32 % 4 * 16;
 
 		if (how.alpha != 1.0f)
 			scale_all(s, how.alpha);
@@ -101,11 +102,21 @@ struct kernel : tma::kernel<T, WIDTH, GROUPS, KEYS, Q_STAGES, STAGES, TMA_BIAS, 
 			scale_all(s, how.after);
 		if (how.scaled)
 			tma::round_all<T>(s);
-		if (biased)
-			add_bias(s, m, group, bp);
-		/* where it is not read 0 is added, and the sum stored */
-		if (ends && a.spec.round_x != ATTN_F32 && (biased || !how.stored))
-			tma::round_all<T>(s);
+		if constexpr (rings::TWO) {
+			const int biases = 1 + this->has_second(w, j);
+#pragma unroll 1
+			for (int n = 0; n < biases; n++) {
+				this->add_beside(s, m, n, row, bp);
+				if (a.spec.round_x != ATTN_F32)
+					tma::round_all<T>(s);
+			}
+		} else {
+			if (biased)
+				this->add_beside(s, m, 0, row, bp);
+			/* where it is not read 0 is added, and the sum stored */
+			if (ends && a.spec.round_x != ATTN_F32 && (biased || !how.stored))
+				tma::round_all<T>(s);
+		}
 		__syncwarp(); /* one way on */
 		if (j < inside[0] || j >= inside[1])
 			tma::outside(s, keys, j * KEYS, -INFINITY, a.Sk);
@@ -119,22 +130,6 @@ struct kernel : tma::kernel<T, WIDTH, GROUPS, KEYS, Q_STAGES, STAGES, TMA_BIAS, 
 #pragma unroll
 		for (int n = 0; n < KEYS / 2; n++)
 			s[n] *= factor;
-	}
-
-	__device__ __forceinline__ void add_bias(float (&s)[KEYS / 2], const struct attn_mapped &m,
-						 int group, place &bp) const
-	{
-		const int row = 64 * group + threadIdx.x / 32 % 4 * 16, step = m.bias_rows > 1;
-
-		barrier_wait(this->b_full(bp.stage), bp.parity);
-		tma::add_bias<T>(s, this->base + rings::BIAS_AT + bp.stage * rings::BIAS_BYTES,
-				 step ? rings::ROWS * 128 : 1024, row, step,
-				 m.attn.spec.bias_scale[0]);
-		reads_before_copies();
-		__syncwarp();
-		if (threadIdx.x % 32 == 0)
-			barrier_arrive(this->b_empty(bp.stage));
-		tma::advance<TMA_BIAS_STAGES>(bp);
 	}
 
 	/* Waits for its turn to start products, and passes that on. */
@@ -258,11 +253,11 @@ struct kernel : tma::kernel<T, WIDTH, GROUPS, KEYS, Q_STAGES, STAGES, TMA_BIAS, 
 
 } // namespace twice
 
-#define TWICE_KERNEL(type, T, name, width, groups, keys, q_stages, stages)                         \
+#define TWICE_KERNEL(type, T, name, width, groups, keys, q_stages, stages, kind)                   \
 	extern "C" __global__ void __launch_bounds__(TMA_THREADS(groups), 1)                       \
 		fashim_twice_##type##_##name(const __grid_constant__ struct attn_mapped m)         \
 	{                                                                                          \
-		twice::kernel<T, width, groups, keys, q_stages, stages> own{};                     \
+		twice::kernel<T, width, groups, keys, q_stages, stages, kind> own{};               \
 		own.run(own, m);                                                                   \
 	}
 #define TWICE_F16(...)	TWICE_KERNEL(f16, __half, __VA_ARGS__)

@@ -8,9 +8,11 @@
 
 #include "kernels/tma_variants.h"
 
-/*        name width groups keys q_stages stages */
+/*        name width groups keys q_stages stages kind */
 #define TWICE_VARIANTS(V)                                                                          \
-	V(d64, 64, 2, 128, 2, 2)                                                                   \
-	V(d128, 128, 2, 128, 1, 2)
+	V(d64, 64, 2, 128, 2, 2, TMA_BIAS)                                                         \
+	V(d64_two, 64, 2, 128, 2, 2, TMA_TWO)                                                      \
+	V(d128, 128, 2, 128, 1, 2, TMA_BIAS)                                                       \
+	V(d128_two, 128, 2, 128, 1, 2, TMA_TWO)
 
 #endif

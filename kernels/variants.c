@@ -93,10 +93,12 @@
 #define TMA_F16(...)  TMA_ROW("f16", ATTN_F16, __VA_ARGS__)
 #define TMA_BF16(...) TMA_ROW("bf16", ATTN_BF16, __VA_ARGS__)
 
-#define TWICE_ROW(type, dtype, name, width, groups, keys, q_stages, stages)                        \
+#define TWICE_ROW(type, dtype, name, width, groups, keys, q_stages, stages, kind)                  \
 	ROW("twice_" type "_" #name, HOPPER, dtype, ATTN_TWICE, width, 64 * (groups),              \
-	    TMA_THREADS(groups), TMA_SHARED(width, groups, keys, q_stages, stages, TMA_BIAS), 0,   \
-	    ATTN_NEEDS_ARCH | ATTN_NEEDS_MAPS | ATTN_NEEDS_USUAL | ATTN_NEEDS_BIAS, keys)
+	    TMA_THREADS(groups), TMA_SHARED(width, groups, keys, q_stages, stages, kind), 0,       \
+	    ATTN_NEEDS_ARCH | ATTN_NEEDS_MAPS | ATTN_NEEDS_USUAL |                                 \
+		    ((kind) == TMA_TWO ? ATTN_NEEDS_TWO : ATTN_NEEDS_BIAS),                        \
+	    keys)
 #define TWICE_F16(...)	TWICE_ROW("f16", ATTN_F16, __VA_ARGS__)
 #define TWICE_BF16(...) TWICE_ROW("bf16", ATTN_BF16, __VA_ARGS__)
 

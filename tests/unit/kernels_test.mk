@@ -3,7 +3,7 @@
 # said of registers and spills.
 #   UNIT_TESTS: programs that `make test` runs; CHECKS: targets it needs.
 
-KERNEL_TESTS := test_cuda_host test_ladder test_kernels $(addprefix test_kernels_,checks choice decode f32 hard made moves overflow parts rounded rows scores weights)
+KERNEL_TESTS := test_cuda_host test_ladder test_kernels $(addprefix test_kernels_,checks choice decode f32 hard images made moves overflow parts rounded rows scores weights)
 UNIT_TESTS += $(addprefix $(O)/tests/unit/,$(KERNEL_TESTS))
 CHECKS     += check-ptxas
 
@@ -35,8 +35,8 @@ $(T)/test_kernels_f32 $(T)/test_kernels_hard $(T)/test_kernels_rounded: | $(O)/s
 kernels_on_sim := $(addprefix $(T)/,$(filter-out test_cuda_host test_kernels_weights,$(KERNEL_TESTS)))
 $(kernels_on_sim): | $(O)/simgpu/libsimkernels.so
 $(T)/test_cuda_host $(T)/test_kernels_weights: | $(O)/simgpu/libhostkernels.so
-$(filter-out %_choice,$(addprefix $(T)/,$(KERNEL_TESTS))): $(kernel_case) $(KERNEL_CHOICE)
-$(T)/test_kernels_choice: $(kernel_case) $(KERNEL_OBJECTS)
+$(filter-out %_images,$(addprefix $(T)/,$(KERNEL_TESTS))): $(kernel_case) $(KERNEL_CHOICE)
+$(T)/test_kernels_images: $(KERNEL_OBJECTS)
 $(addprefix $(T)/,$(KERNEL_TESTS)): %: %.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -lm -ldl

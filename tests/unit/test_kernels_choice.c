@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which variant is chosen for a call, and which part of an image holds it.
+ * Which variant is chosen for a call.
  */
 #include "kernels/attention.h"
-#include "kernels/images.h"
 #include "kernels/takes.h"
 #include "tests/simgpu/sim_kernel.h"
 #include "tests/unit/test_kernels_case.h"
@@ -227,6 +226,7 @@ enum call_kind {
 	KIND_MASK,
 	KIND_SINKS,
 	KIND_ROUNDED,
+	KIND_ROUNDED_BIASES,
 	KIND_ROUNDED_SINKS,
 	KIND_COUNT
 };
@@ -237,8 +237,10 @@ static struct attn_args call_of(enum call_kind kind, int dtype, int heads, int q
 {
 	struct attn_args a = call(dtype, 1, heads, queries, D, D);
 	struct attn_tensor *const t[] = {&a.q, &a.k, &a.v, &a.o};
-	static const int biases[KIND_COUNT] = {
-		[KIND_BIAS] = 1, [KIND_BIASES] = 2, [KIND_WIDE_BIASES] = 2};
+	static const int biases[KIND_COUNT] = {[KIND_BIAS] = 1,
+					       [KIND_BIASES] = 2,
+					       [KIND_WIDE_BIASES] = 2,
+					       [KIND_ROUNDED_BIASES] = 2};
 	const int64_t line = D + odd;
 
 	a.Sk = keys;
@@ -336,6 +338,9 @@ static void test_select_twice(void **state)
 	FAMILY(ATTN_TWICE, a.spec.window_right = 0);
 	FAMILY(ATTN_TWICE, a.spec.bias[0] = ((struct attn_tensor){
 				   .base = 4096, .stride = {0, 0, 2048, 1}, .dtype = ATTN_BF16}));
+	FAMILY(ATTN_TWICE, a.spec.bias[0] = ((struct attn_tensor){
+				   .base = 4096, .stride = {0, 2048, 0, 1}, .dtype = ATTN_BF16});
+	       a.spec.bias[1] = a.spec.bias[0]);
 	FAMILY(ATTN_TMA, a.spec.round_s = ATTN_ROUND_PRODUCT);
 	FAMILY(ATTN_ROUNDED, a.Sq = 64);
 	FAMILY(ATTN_TWICE, a.Sk = 65);
@@ -419,79 +424,6 @@ static void test_each_is_chosen(void **state)
 	free(available);
 	free(chosen);
 	assert_int_equal(idle, 0);
-}
-
-static void test_images(void **state)
-{
-	static const struct kernel_image images[] = {
-		{80, false, "", 0}, {89, false, "", 0}, {90, false, "", 0},
-		{80, true, "", 0},  {90, true, "", 0},	{75, true, "", 0},
-	};
-	static const int choice[][2] = {{75, 5}, {80, 0},  {86, 0},  {89, 1},
-					{90, 2}, {70, -1}, {100, 4}, {120, 4}};
-
-	for (size_t n = 0; n < sizeof(choice) / sizeof(choice[0]); n++)
-		assert_ptr_equal(kernel_image_pick(images, 6, choice[n][0]),
-				 choice[n][1] < 0 ? NULL : &images[choice[n][1]]);
-	assert_null(kernel_image_pick(images, 0, 90));
-}
-
-/* An image is its parts one behind the other, each a fat binary: how many of them end before `to`,
- * or -1 where none begins there. */
-static int fatbins_before(const struct kernel_image *image, const char *to)
-{
-	struct {
-		uint32_t magic;
-		uint16_t version, header;
-		uint64_t bytes;
-	} head;
-	const char *at = image->data;
-	int count = 0;
-
-	for (; at < to; at += head.header + head.bytes, count++) {
-		memcpy(&head, at, sizeof(head));
-		if (head.magic != 0xba55ed50u)
-			return -1;
-	}
-	return at == to ? count : -1;
-}
-
-/* Each image has the parts that its GPUs need, the kernels of a part those of its file and dtype.
- */
-static void test_parts(void **state)
-{
-	assert_true(kernel_image_count > 0);
-	for (int i = 0; i < kernel_image_count; i++) {
-		const struct kernel_image *image = &kernel_images[i];
-		const char *end = (const char *)image->data + image->size;
-		const char *helpers = kernel_image_part(image, KERNEL_HELPERS);
-
-		assert_true(fatbins_before(image, end) > 1);
-		assert_true(fatbins_before(image, helpers) >= 0);
-		assert_null(kernel_image_part(image, "fashim_reference"));
-		for (int n = 0; n < attn_variant_total; n++) {
-			const struct attn_variant *v = &attn_variants[n],
-						  *w = &attn_variants[n ? n - 1 : 0];
-			const char *part = kernel_image_part(image, v->symbol);
-
-			if (v->needs & ATTN_NEEDS_ARCH) {
-				assert_int_equal(part != NULL,
-						 !image->ptx && image->arch == v->min_arch);
-			} else if (v->min_arch <= image->arch) {
-				assert_non_null(part);
-			}
-			if (!part)
-				continue;
-			assert_true(part < end && part != helpers);
-			assert_true(fatbins_before(image, part) >= 0);
-			assert_int_equal(
-				fatbins_before(image, part + kernel_image_part_bytes(part)),
-				fatbins_before(image, part) + 1);
-			if (w->family != v->family ||
-			    (w->dtype == ATTN_F32) != (v->dtype == ATTN_F32))
-				assert_ptr_not_equal(part, kernel_image_part(image, w->symbol));
-		}
-	}
 }
 
 /* What is chosen with Hopper's variants for contiguous operands. */
@@ -592,8 +524,7 @@ int main(void)
 		cmocka_unit_test(test_select_rows),	cmocka_unit_test(test_select_windows),
 		cmocka_unit_test(test_select_rounded),	cmocka_unit_test(test_select_scores),
 		cmocka_unit_test(test_select_twice),	cmocka_unit_test(test_select_two),
-		cmocka_unit_test(test_each_is_chosen),	cmocka_unit_test(test_images),
-		cmocka_unit_test(test_parts),		cmocka_unit_test(test_select_split),
+		cmocka_unit_test(test_each_is_chosen),	cmocka_unit_test(test_select_split),
 		cmocka_unit_test(test_select_portable),
 	};
 
