@@ -47,7 +47,15 @@
  * fewer blocks than that, of TMA_ROWS; measured: 5.5 us against 6.3 with 96 of them. */
 #define SPLIT_BLOCKS	 100
 #define SPLIT_ANY_BLOCKS 64
-#define TMA_ROWS	 128
+
+/* Up to so many queries of a plain call split.cu is for any number of blocks. f16, H200, us beside
+ * the fastest of mma.cu: [128,12,32,32,64] 19.2 and 22.7, [16,8,32,32,64] 4.0 and 6.4,
+ * [32,12,32,256,64] 10.5 and 11.1; [8,192,32,32,48] 19.0 and 18.2. */
+#define SPLIT_QUERIES 32
+#define TMA_ROWS      128
+
+/* Of mma.cu's blocks whose warps have rows of their own, at least. */
+#define MMA_ROWS 64
 
 /* Hopper's kernels take many queries at a time: fewer leave most of a tile empty. */
 #define FEW_QUERIES 64
@@ -130,10 +138,12 @@ static const struct attn_variant *split_of(const struct attn_call *call)
 {
 	const struct attn_args *args = call->args;
 	const int64_t heads = (int64_t)args->B * args->H;
-	const int limit = attn_is_plain(&args->spec) ? SPLIT_BLOCKS : SPLIT_ANY_BLOCKS;
+	const int plain = attn_is_plain(&args->spec);
+	const int limit = plain ? SPLIT_BLOCKS : SPLIT_ANY_BLOCKS;
+	const int few = plain ? SPLIT_QUERIES : FEW_ROWS;
 	const struct attn_variant *v;
 
-	if (args->Sq > FEW_ROWS && (args->Sq + TMA_ROWS - 1) / TMA_ROWS * heads >= limit)
+	if (args->Sq > few && (args->Sq + TMA_ROWS - 1) / TMA_ROWS * heads >= limit)
 		return NULL;
 	v = choose_parts(call, ATTN_SPLIT, (args->Sq + SPLIT_ROWS - 1) / SPLIT_ROWS * heads,
 			 2 * FILL);
@@ -262,6 +272,16 @@ static double row_cost(const struct attn_variant *v, int arch)
 					 : 1.3;
 }
 
+/* Warps of a block of fewer rows share the keys, which is for nothing where all queries fit it, so
+ * that there are no more blocks, and these fill the GPU or have few keys. f16, H200, us by 32 and
+ * by 64 rows: [8,192,32,32,48] 81 and 18, with a mask 97 and 34; [32,12,32,256,64] 26 and 11;
+ * [16,8,32,32,64] 8.4 and 6.4. */
+static int shares_in_vain(const struct attn_variant *v, const struct attn_args *args)
+{
+	return v->rows_per_block < MMA_ROWS && args->Sq <= v->rows_per_block &&
+	       (blocks_of(v, args) > FILL || args->Sk <= MMA_ROWS);
+}
+
 /* Rows of tiles, full or not, times what one costs, times the width that is computed: the least of
  * it. A GPU takes as long for few blocks as for FILL. So 49 queries go to a tile of 64 rows, 512 of
  * eight heads to sixteen of 32 each. */
@@ -272,7 +292,8 @@ static const struct attn_variant *choose_mma(const struct attn_call *call)
 
 	for (int n = 0; (v = next_of(ATTN_MMA, call, &n));) {
 		const int64_t blocks = blocks_of(v, call->args);
-		const double cost = (double)(blocks > FILL ? blocks : FILL) * v->rows_per_block *
+		const int rows = shares_in_vain(v, call->args) ? MMA_ROWS : v->rows_per_block;
+		const double cost = (double)(blocks > FILL ? blocks : FILL) * rows *
 				    row_cost(v, call->arch) * v->max_d;
 
 		if (!best || cost < least) {

@@ -467,6 +467,10 @@ static void test_select_split(void **state)
 	assert_int_equal(chosen_of_all(32, 16, 4, 64, false)->family, ATTN_SPLIT);
 	assert_int_equal(chosen_of_all(4, 32, 8, 128, false)->family, ATTN_TMA);
 	assert_int_equal(chosen_of_all(1, 8, 17, 64, false)->family, ATTN_SPLIT);
+	assert_int_equal(chosen_of_all(8, 192, 32, 64, false)->family, ATTN_SPLIT);
+	assert_int_equal(chosen_of_all(8, 192, 33, 64, false)->family, ATTN_MMA);
+	assert_string_equal(chosen_of_all(8, 192, 32, 48, true)->name, "mma_f16_d48_r64_any");
+	assert_string_equal(chosen_of_all(4, 16, 32, 128, true)->name, "mma_f16_d128_r64_any");
 	assert_int_equal(chosen_of_all(1, 8, 17, 256, false)->family, ATTN_MMA);
 }
 
