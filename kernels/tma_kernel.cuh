@@ -155,7 +155,8 @@ struct kernel {
 		advance<TMA_BIAS_STAGES>(bp);
 	}
 
-	/* The second bias of the tile's rows and of keys j. */
+	/* The second bias of the tile's rows and of keys j. Not by one function for both: ptxas makes other
+	 * code of all kernels with a bias then, and the order of theirs was measured. */
 	__device__ __forceinline__ void copy_second(const struct attn_mapped &m, const struct work &w,
 						    int j, struct place &bp) const
 	{
