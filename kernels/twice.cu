@@ -94,7 +94,6 @@ struct kernel : tma::kernel<T, WIDTH, GROUPS, KEYS, Q_STAGES, STAGES, KIND, fals
 	{
 		const struct attn_args &a = m.attn;
 		const bool biased = this->has_bias(m, w, j), ends = a.spec.bias[0].base != 0;
-		const int row = 64 * group + threadIdx.x / 32 % 4 * 16;
 
 		if (how.alpha != 1.0f)
 			scale_all(s, how.alpha);
@@ -105,6 +104,7 @@ struct kernel : tma::kernel<T, WIDTH, GROUPS, KEYS, Q_STAGES, STAGES, KIND, fals
 		if (how.scaled)
 			tma::round_all<T>(s);
 		if constexpr (rings::TWO) {
+			const int row = 64 * group + threadIdx.x / 32 % 4 * 16;
 			const int biases = 1 + this->has_second(w, j);
 #pragma unroll 1
 			for (int n = 0; n < biases; n++) {
@@ -114,7 +114,7 @@ struct kernel : tma::kernel<T, WIDTH, GROUPS, KEYS, Q_STAGES, STAGES, KIND, fals
 			}
 		} else {
 			if (biased)
-				this->add_beside(s, m, 0, row, bp);
+				add_bias(s, m, group, bp);
 			/* where it is not read 0 is added, and the sum stored */
 			if (ends && a.spec.round_x != ATTN_F32 && (biased || !how.stored))
 				tma::round_all<T>(s);
@@ -132,6 +132,23 @@ struct kernel : tma::kernel<T, WIDTH, GROUPS, KEYS, Q_STAGES, STAGES, KIND, fals
 #pragma unroll
 		for (int n = 0; n < KEYS / 2; n++)
 			s[n] *= factor;
+	}
+
+	/* add_beside() where there is one bias: the machine code of those kernels is what was measured. */
+	__device__ __forceinline__ void add_bias(float (&s)[KEYS / 2], const struct attn_mapped &m,
+						 int group, place &bp) const
+	{
+		const int row = 64 * group + threadIdx.x / 32 % 4 * 16, step = m.bias_rows > 1;
+
+		barrier_wait(this->b_full(bp.stage), bp.parity);
+		tma::add_bias<T>(s, this->base + rings::BIAS_AT + bp.stage * rings::BIAS_BYTES,
+				 step ? rings::ROWS * 128 : 1024, row, step,
+				 m.attn.spec.bias_scale[0]);
+		reads_before_copies();
+		__syncwarp();
+		if (threadIdx.x % 32 == 0)
+			barrier_arrive(this->b_empty(bp.stage));
+		tma::advance<TMA_BIAS_STAGES>(bp);
 	}
 
 	/* Waits for its turn to start products, and passes that on. */
