@@ -212,7 +212,7 @@ static int fits_tma(const struct attn_variant *v, const struct attn_args *args)
 		return 0;
 	if (v->needs & ATTN_NEEDS_TWO && (s->mask.base || !s->bias[0].base || !s->bias[1].base))
 		return 0;
-	for (int n = 0; n < 2 && v->needs & (ATTN_NEEDS_BIAS | ATTN_NEEDS_TWO); n++)
+	for (int n = 0; n < ATTN_MAX_BIAS && v->needs & (ATTN_NEEDS_BIAS | ATTN_NEEDS_TWO); n++)
 		if (s->bias[n].base &&
 		    (s->bias[n].dtype != v->dtype || !attn_in_map(args, &s->bias[n], 0, 1) ||
 		     (s->round_x != ATTN_F32 && s->round_x != v->dtype)))

@@ -58,7 +58,7 @@
  * 107 us, D128 137 (cuDNN 142, 237). None rounds x.
  *
  * Two biases in 16 bits, us, H200, f16 B2 H16 S1024 unless said, beside what took them before (mma.cu,
- * sm90.cu), all in one run. The look is at the second one; that the first, if rows share it (slopes), is
+ * sm90.cu): each pair of one run, of two in all. The look is at the second one; that the first, if rows share it (slopes), is
  * of moderate size is looked at with it:
  *     slopes and a causal mask    D64, K across 89 -> 39    D96 245 -> 44    D128, K across 170 -> 48
  *                                 bf16 B2 H32 S2048 D128 1008 -> 240

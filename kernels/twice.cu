@@ -26,7 +26,7 @@
  *   on an H200: B32 H12 S128 D64, a padding       23.6      31.3 (_k128)
  *   B64 H8 S96 D32; B8 H32 S200 D16          29.9; 40.7  30.1 (_k128); 48.7 (_k256)
  *   f16 B2 H16 S1024 D96, two biases: of all
- *       scores, and a causal mask                  104       430 (as BLOOM runs it)
+ *       scores, and a causal mask                  104       430 (in BLOOM; both on an H200)
  *
  *   64 keys a tile instead of 128                     D128 1217, D64 554: worse, by 560 cycles a tile
  *   the next tile's product under way while this      ptxas serialises all matrix instructions (C7514),

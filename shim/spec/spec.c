@@ -473,12 +473,8 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 	overflow = spec_overflow(&walk);
 	args->spec.overflow = walk.unknown ? 0 : overflow;
 	args->spec.alpha = (float)chain->steps[0].gemm.alpha;
-	if (walk.turned) {
-		reason = walk.fold ? stop(&walk, REASON_LAYOUT, "folded heads in another order")
-				   : spec_settle_turned(&walk);
-		if (reason != REASON_NONE)
-			return reason;
-	}
+	if (walk.turned && spec_settle_turned(&walk) != REASON_NONE)
+		return REASON_LAYOUT;
 	if (walk.fold)
 		return walk.unknown ? stop(&walk, REASON_UNACCOUNTED_POINTER,
 					   "folded heads beside an unknown kernel")

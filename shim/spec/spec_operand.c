@@ -259,7 +259,7 @@ enum reason spec_settle_turned(struct walk *walk)
 {
 	const int64_t heads = walk->Z / walk->turned;
 
-	if (walk->unknown || walk->chain->transposed || walk->chain->closer.run > 1 ||
+	if (walk->fold || walk->unknown || walk->chain->transposed || walk->chain->closer.run > 1 ||
 	    (walk->H && walk->H != heads))
 		return stop(walk, REASON_LAYOUT, "entries in another order");
 	walk->H = heads;

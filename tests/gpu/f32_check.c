@@ -15,11 +15,13 @@
  * The same holds, the other way round, where scores are as large as those of UNEVEN: a row in which
  * two of them nearly meet has most of the error of all, the chain's as well as ours, and how these
  * two compare is chance. Of 24 sets of numbers (H200) kernels were between 0 and 13 times as far
- * off, even decode.cu, which has no halves, up to 3 times; the median was 0.5 to 1.3. So there the
- * median over DRAWS_UNEVEN sets must be within LIMIT, and each within LIMIT_ONE. Times, of all
- * variants and of the chain that a program launches (f32_chain.h; needs cuBLAS) in turn: median
- * over ROUNDS of the mean of as many launches as take TURN microseconds. `chosen` is the variant
- * that select.c would take.
+ * off, even decode.cu, which has no halves, up to 3 times; the median was 0.5 to 1.3, where it was
+ * not below ULP. So there the median over DRAWS_UNEVEN sets must be within LIMIT, and each within
+ * LIMIT_ONE.
+ *
+ * Times, of all variants and of the chain that a program launches (f32_chain.h; needs cuBLAS) in
+ * turn: median over ROUNDS of the mean of as many launches as take TURN microseconds. `chosen` is
+ * the variant that select.c would take.
  */
 #include <cuda.h>
 #include <math.h>
@@ -426,7 +428,7 @@ static void check(const struct shape *s, int drawn, const char *word)
 			timed[count++] =
 				(struct timed){.v = v, .f = run(s, &a, v, truth, &chain, rows)};
 	}
-	if (s->timed && !is_quiet && !drawn)
+	if (s->timed && !is_quiet)
 		compete(s, &a, timed, count);
 	if (is_verbose)
 		printf("%-26s %s would be chosen; the chain's own error: rel %.1e max %.1e\n",
