@@ -139,6 +139,9 @@ static enum flow defer_opening(const struct sight *sight, const struct site_set 
 		originals_note(chain);
 		for (int n = 0; n < 2; n++)
 			copies_absorb(chain, n, chain->inputs[n].begin, chain->inputs[n].end);
+		if (chain->preload >= 2)
+			copies_absorb(chain, RELAYOUT_BIAS, chain->inputs[chain->preload].begin,
+				      chain->inputs[chain->preload].end);
 	}
 	copies_needed(chain, op->name);
 	if (chain->recorded)

@@ -11,18 +11,20 @@
 #include "shim/act/delivery.h"
 #include "shim/op/memory.h"
 
-/* Which of attention's operands the chain's operand n (A, B, V) is. */
+/* Which of attention's operands the chain's operand n (A, B, V, C) is. */
 static enum relayout_operand operand_of(const struct chain *chain, int n)
 {
-	if (n == 2)
-		return RELAYOUT_V;
+	if (n >= 2)
+		return n == 2 ? RELAYOUT_V : RELAYOUT_BIAS;
 	return (n == 0) != chain->transposed ? RELAYOUT_K : RELAYOUT_Q;
 }
 
 static struct attn_tensor *tensor_of(struct attn_args *args, int operand)
 {
-	struct attn_tensor *const tensor[] = {
-		[RELAYOUT_Q] = &args->q, [RELAYOUT_K] = &args->k, [RELAYOUT_V] = &args->v};
+	struct attn_tensor *const tensor[] = {[RELAYOUT_Q] = &args->q,
+					      [RELAYOUT_K] = &args->k,
+					      [RELAYOUT_V] = &args->v,
+					      [RELAYOUT_BIAS] = &args->spec.bias[0]};
 
 	return tensor[operand];
 }
@@ -57,6 +59,10 @@ void originals_note(struct chain *chain)
 			copies_origin(chain, chain->inputs[n].begin, chain->inputs[n].end);
 		chain->cast_by[n] = wide ? copies_cast(chain->made_by[n], &chain->cast[n]) : 0;
 	}
+	if (chain->preload >= 0)
+		chain->made_by[RELAYOUT_BIAS] =
+			copies_origin(chain, chain->inputs[chain->preload].begin,
+				      chain->inputs[chain->preload].end);
 }
 
 void originals_settle(struct chain *chain)
@@ -141,9 +147,26 @@ static uint64_t output_bytes(const struct chain *chain)
 	return end - begin;
 }
 
+/* With O in the order in which it would be written, if that is known and possible. */
+static bool apply_either_way(struct attn_args *args, struct attn_tensor *order,
+			     const struct chain *chain, const struct relayout *output,
+			     const struct relayout *from[RELAYOUT_TENSORS],
+			     const uint64_t in[RELAYOUT_TENSORS])
+{
+	bool possible = false;
+
+	from[RELAYOUT_O] = output;
+	if (output) {
+		possible = apply(args, order, from, in);
+		delivery_compared(chain->site, possible);
+	}
+	from[RELAYOUT_O] = NULL;
+	return possible || apply(args, order, from, in);
+}
+
 void originals_compare(struct attn_args *args, struct attn_tensor *order, const struct chain *chain)
 {
-	const struct relayout *from[RELAYOUT_TENSORS] = {NULL};
+	const struct relayout *from[RELAYOUT_TENSORS] = {NULL}, *output;
 	uint64_t in[RELAYOUT_TENSORS] = {0};
 	bool possible, read[RELAYOUT_OPERANDS];
 
@@ -158,15 +181,13 @@ void originals_compare(struct attn_args *args, struct attn_tensor *order, const 
 		from[operand_of(chain, n)] = copy;
 		in[operand_of(chain, n)] = copy->in_begin;
 	}
-	from[RELAYOUT_O] = delivery_known(chain->site, output_bytes(chain));
-	if (from[RELAYOUT_O]) {
-		possible = apply(args, order, from, in);
-		delivery_compared(chain->site, possible);
-		from[RELAYOUT_O] = NULL;
-	} else {
-		possible = false;
+	output = delivery_known(chain->site, output_bytes(chain));
+	possible = apply_either_way(args, order, chain, output, from, in);
+	if (!possible && from[RELAYOUT_BIAS]) { /* Q, K and V do without it */
+		from[RELAYOUT_BIAS] = NULL;
+		read[RELAYOUT_BIAS] = false;
+		possible = apply_either_way(args, order, chain, output, from, in);
 	}
-	possible = possible || apply(args, order, from, in);
 	for (int n = 0; n < RELAYOUT_OPERANDS; n++)
 		copies_compared(chain->made_by[n], chain->site,
 				possible && (read[n] || joined(args, chain, n)));

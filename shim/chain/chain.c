@@ -192,12 +192,13 @@ static struct pitched pitched_of_copy(const struct relayout *copy)
 
 bool chain_relay(struct chain *chain, int n, const struct relayout *copy)
 {
-	int index = n;
+	int index = n == RELAYOUT_BIAS ? chain->preload : n;
 
-	if (n < 2)
-		set_input(chain, n, copy->in_begin, copy->in_end)->pitched = pitched_of_copy(copy);
-	else
+	if (n == RELAYOUT_V)
 		index = chain_add_input(chain, copy->in_begin, copy->in_end);
+	else if (index >= 0)
+		set_input(chain, index, copy->in_begin, copy->in_end)->pitched =
+			pitched_of_copy(copy);
 	if (index < 0)
 		return false;
 	chain->relayed[n] = index;

@@ -118,9 +118,9 @@ struct chain {
 	 * the second lies; the first is `closer` until there are all. */
 	int closing, closing_value;
 	struct op_gemm closer_second;
-	/* Operands A and B of GEMM1, and V. Deferred: inputs[relayed[n]] is what relay[n] would
-	 * have copied; -1: no copy was held back. made_by: number of the copy that made them; 0:
-	 * none. Deferred: of A and B alone. */
+	/* Operands A and B of GEMM1, V, and what GEMM1 adds to. Deferred: inputs[relayed[n]] is
+	 * what relay[n] would have copied; -1: no copy was held back. made_by: number of the copy
+	 * that made them; 0: none. Deferred: not of V. */
 	int relayed[RELAYOUT_OPERANDS];
 	uint64_t made_by[RELAYOUT_OPERANDS];
 	uint64_t cast_by[2]; /* number of the cast behind A and B of fp32, as cast[n] says; 0: none

@@ -275,7 +275,12 @@ bool relayout_apply(struct attn_args *args, const struct relayout *const from[RE
 		    const uint64_t in[RELAYOUT_TENSORS])
 {
 	struct attn_args found = *args;
-	struct attn_tensor *const operand[] = {&found.q, &found.k, &found.v, &found.o};
+	struct attn_tensor *const operand[RELAYOUT_TENSORS] = {[RELAYOUT_Q] = &found.q,
+							       [RELAYOUT_K] = &found.k,
+							       [RELAYOUT_V] = &found.v,
+							       [RELAYOUT_BIAS] =
+								       &found.spec.bias[0],
+							       [RELAYOUT_O] = &found.o};
 	int64_t heads = 0, within, stride;
 
 	for (int n = 0; n < RELAYOUT_TENSORS && !heads; n++)
@@ -284,10 +289,12 @@ bool relayout_apply(struct attn_args *args, const struct relayout *const from[RE
 	if (heads && !split(&found, heads))
 		return false;
 	for (int n = 0; n < RELAYOUT_TENSORS; n++) {
-		const bool by_query = n == RELAYOUT_Q || n == RELAYOUT_O;
+		const bool by_key = n == RELAYOUT_K || n == RELAYOUT_V;
 		const bool of_values = n == RELAYOUT_V || n == RELAYOUT_O;
-		const int64_t extent[4] = {found.B, found.H, by_query ? found.Sq : found.Sk,
-					   of_values ? found.Dv : found.D};
+		const int64_t extent[4] = {found.B, found.H, by_key ? found.Sk : found.Sq,
+					   n == RELAYOUT_BIAS ? found.Sk
+					   : of_values	      ? found.Dv
+							      : found.D};
 
 		if (from[n] && !read_original(operand[n], from[n], in[n], extent))
 			return false;

@@ -2,8 +2,9 @@
  *
  * A launch that only lays a tensor out anew: `out`, without holes, gets the elements of `in` in
  * another order, each once or, where `in` is broadcast, more often. Frameworks make such copies of
- * Q, K and V because a batched product wants one stride from matrix to matrix; a fused kernel does
- * not need them. Numbers of 16 bits may become the same ones of 32 bits on the way: a cast.
+ * Q, K and V because a batched product wants one stride from matrix to matrix, and of a bias
+ * because it wants a number for each score to add to; a fused kernel does not need them. Numbers of
+ * 16 bits may become the same ones of 32 bits on the way: a cast.
  *
  * Nothing here calls the driver.
  */
@@ -18,6 +19,7 @@ enum relayout_operand {
 	RELAYOUT_Q,
 	RELAYOUT_K,
 	RELAYOUT_V,
+	RELAYOUT_BIAS,	   /* what the first product adds to: bias[0] */
 	RELAYOUT_OPERANDS, /* that are read */
 	RELAYOUT_O = RELAYOUT_OPERANDS,
 	RELAYOUT_TENSORS

@@ -46,6 +46,7 @@ static struct relayout *relayouts[COPIES]; /* NULL: the place of the same number
 
 static uint64_t used;  /* a bit for each copy: what it is made of is as it was */
 static uint64_t asked; /* … it stands, and the op at hand, a product, reads it */
+static uint64_t added; /* of these: the product writes its sum there, and it stands no longer */
 static uint64_t ops;   /* that were guarded against */
 
 static struct kind {
@@ -154,8 +155,16 @@ static void make(struct held_copy *c, const struct chain *opened, const char *wh
 	}
 }
 
+/* The product that added to copies is over: it was computed, or is a deferred chain's own. */
+static void end_product(void)
+{
+	for_each_copy(c) if (added & bit_of(c)) c->stands = c->held = false;
+	added = 0;
+}
+
 void copies_realise_all(const char *who)
 {
+	end_product();
 	for_each_copy(c)
 	{
 		make(c, NULL, who);
@@ -171,6 +180,7 @@ struct touch {
 	bool ends;	 /* what it is made of changes */
 	bool overwrites; /* the copy is no more, or not whole */
 	bool asks;	 /* a product reads it */
+	bool adds;	 /* a product adds to it, all of it */
 };
 
 static void touch(struct touch *t, const struct held_copy *c, const struct access *a, bool product)
@@ -181,6 +191,11 @@ static void touch(struct touch *t, const struct held_copy *c, const struct acces
 		t->needs = t->ends = true;
 	if (!c->stands || !range_overlap(a->begin, a->end, c->out_begin, c->out_end))
 		return;
+	if (product && a->mode == ACCESS_UNKNOWN && a->begin == c->out_begin &&
+	    a->end == c->out_end) {
+		t->adds = true;
+		return;
+	}
 	t->overwrites |= writes;
 	if (product && a->mode == ACCESS_READ)
 		t->asks = true;
@@ -206,6 +221,7 @@ void copies_guard(const struct sight *sight)
 	const struct access_list *list = sight->list;
 	struct range touched = {0}, written = {0};
 
+	end_product();
 	if (list->opaque || list->far) {
 		copies_realise_all(sight->who);
 		return;
@@ -230,9 +246,11 @@ void copies_guard(const struct sight *sight)
 			continue;
 		for (int i = 0; i < list->count; i++)
 			touch(&t, c, &list->item[i], sight->op->kind == OP_GEMM);
-		if (t.asks)
+		if (t.asks || t.adds)
 			asked |= bit_of(c);
-		if (t.needs || (t.asks && t.overwrites))
+		if (t.adds)
+			added |= bit_of(c);
+		if (t.needs || (t.asks && (t.overwrites || t.adds)))
 			make(c, NULL, sight->who);
 		if (t.overwrites)
 			c->stands = c->held = false;
@@ -243,6 +261,7 @@ void copies_guard(const struct sight *sight)
 
 void copies_guard_graph(const struct op *op, const struct graph_ranges *ranges)
 {
+	end_product();
 	for_each_copy(c)
 	{
 		bool met = false, written = false;
@@ -355,6 +374,7 @@ static struct held_copy *enter(const struct relayout *copy, CUcontext context, C
 
 	used |= bit_of(c);
 	asked &= ~bit_of(c);
+	added &= ~bit_of(c);
 	*c = (struct held_copy){.stands = true,
 				.since = ops,
 				.number = chain_moment(),
@@ -499,6 +519,8 @@ bool copies_absorb(struct chain *chain, int n, uint64_t begin, uint64_t end)
 		return false;
 	kind_of(relayout_of(c)->key)->fed++;
 	asked &= ~bit_of(c);
+	if (added & bit_of(c)) /* the sum stands there, held back as well */
+		c->stands = c->held = false;
 	return true;
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies that programs make of Q, K and V for the sake of a batched product (relayout.h). Once a
- * fused kernel that read the originals has been compared with the program's own answer, such copies
- * are held back: they are made only if somebody wants to see them after all.
+ * Copies that programs make of Q, K and V for the sake of a batched product, and of a bias that it
+ * adds to (relayout.h). Once a fused kernel that read the originals has been compared with the
+ * program's own answer, such copies are held back: they are made only if somebody wants to see them
+ * after all.
  *
  *   a later op …                              then
  *   is a product of a deferred chain          the chain reads the original (copies_absorb)
+ *   is one that writes its sum over it        the same, and it will never be made
  *   reads the copy otherwise                  it is made first
  *   writes what it would be made of           it is made first
  *   overwrites all of it, reads none          it will never be made

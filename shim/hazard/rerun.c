@@ -41,23 +41,29 @@ static int run_step(const struct chain *chain, const struct step *step, const st
 	return step_run(chain, step, place);
 }
 
-/* What GEMM1 adds to must be where it will look for it. */
-static int put_preload(const struct chain *chain, const struct places *places)
+static uint64_t input_place(const struct input *input)
 {
-	const struct input *input = &chain->inputs[chain->preload];
-	const uint64_t from = input->snapshot ? input->snapshot : input->begin;
+	return input->snapshot ? input->snapshot : input->begin;
+}
 
-	return from == places->value[0] ||
-			       driver.cuMemcpyDtoDAsync_v2(
-				       (CUdeviceptr)places->value[0], (CUdeviceptr)from,
-				       input->end - input->begin, chain->stream) == CUDA_SUCCESS
+static int move(const struct chain *chain, uint64_t to, uint64_t from, uint64_t bytes)
+{
+	return driver.cuMemcpyDtoDAsync_v2((CUdeviceptr)to, (CUdeviceptr)from, bytes,
+					   chain->stream) == CUDA_SUCCESS
 		       ? 0
 		       : -1;
 }
 
-static uint64_t input_place(const struct input *input)
+/* What GEMM1 adds to must be where it will look for it. */
+static int put_preload(const struct chain *chain, const struct places *places)
 {
-	return input->snapshot ? input->snapshot : input->begin;
+	const struct input *input = &chain->inputs[chain->preload];
+	const uint64_t place[2] = {places->value[0], input_place(input)};
+
+	if (chain->relayed[RELAYOUT_BIAS] >= 0)
+		return step_launch(chain->stream, &chain->relay[RELAYOUT_BIAS].step, place);
+	return place[0] == place[1] ? 0
+				    : move(chain, place[0], place[1], input->end - input->begin);
 }
 
 /* Where operand n of GEMM1 can be read. What is relayed is copied as the program wanted it;
@@ -103,14 +109,6 @@ static bool used_behind(const struct chain *chain, int step, int value)
 		if (uses(&chain->steps[i], value))
 			return true;
 	return false;
-}
-
-static int move(const struct chain *chain, uint64_t to, uint64_t from, uint64_t bytes)
-{
-	return driver.cuMemcpyDtoDAsync_v2((CUdeviceptr)to, (CUdeviceptr)from, bytes,
-					   chain->stream) == CUDA_SUCCESS
-		       ? 0
-		       : -1;
 }
 
 /* A kernel without a rule may leave bytes alone that it wrote when it was measured: they keep what

@@ -48,6 +48,50 @@ static void preloaded(void (*meddle)(struct bench *, int),
 	bench_close(&b);
 }
 
+/* The same, of a bias that all heads share and a copy repeats for each, which a shim may leave out.
+ * In the late repetitions `before` runs before QK^T and `after` behind P V; then P is read. */
+static void spread(void (*before)(struct bench *, int), void (*after)(struct bench *, int))
+{
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	const struct app_shape z = b.shape;
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		app_upload_random(b.spare, (size_t)z.rows * z.columns, 900 + (uint64_t)r);
+		app_repeat_head(&b.app, b.t.s, b.spare, z.rows, z.heads, z.columns);
+		if (late(r) && before)
+			before(&b, r);
+		scores_onto(&b, &b.t, 1 / sqrtf((float)z.depth), 1.5f);
+		app_softmax(&b.app, b.t.p, b.t.s, (size_t)z.heads * z.rows, z.columns);
+		chain_close(&b, &b.t);
+		if (late(r) && after)
+			after(&b, r);
+		observe_o(&b, &b.t, r);
+		if (late(r))
+			observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+static void look_at_s(struct bench *b, int r)
+{
+	app_observe(&b->report, "S", r, b->t.s, b->scores);
+}
+
+static void edit_s(struct bench *b, int r)
+{
+	(void)r;
+	CHECK(cuMemsetD16Async(b->t.s + 2 * (b->scores / 3), 0x3c00, 512, b->app.stream));
+}
+
+/* P is made of it, if it is made. */
+static void change_bias(struct bench *b, int r)
+{
+	(void)r;
+	app_fill(&b->app, b->spare, 2.0f, b->scores / 2);
+}
+
 static CUdeviceptr in_s(struct bench *b)
 {
 	return b->t.s;
@@ -248,11 +292,21 @@ CASE(filled_twice_otherwise, filled_twice(-65504, -30000))
 CASE(bias_in_s, preloaded(NULL, NULL))
 CASE(bias_in_p, preloaded(NULL, in_s))
 CASE(bias_overwritten, preloaded(clear_s, NULL))
+CASE(bias_spread, spread(NULL, NULL))
+CASE(bias_spread_read, spread(look_at_s, look_at_s))
+CASE(bias_spread_edited, spread(edit_s, NULL))
+CASE(bias_spread_gone, spread(NULL, change_bias))
+CASE(bias_spread_changed, spread(change_bias, NULL))
 
 const struct hazard hazards_forms[] = {
 	ONCE(bias_in_s, "QK^T is added to a bias that lies in S"),
 	ONCE(bias_in_p, "the same, and softmax is in place"),
 	ONCE(bias_overwritten, "the same, and S is cleared before P.V"),
+	ONCE(bias_spread, "QK^T is added to a bias of one head, copied into S for all"),
+	ONCE(bias_spread_read, "… and the copy is read before, and S behind"),
+	ONCE(bias_spread_edited, "… and the copy is changed in part"),
+	ONCE(bias_spread_gone, "… and the bias is overwritten before P is read"),
+	ONCE(bias_spread_changed, "… and the bias is overwritten once it was copied"),
 	EACH(second_output, "softmax writes the sums of its rows too"),
 	ONCE(filled_twice_lowest, "two masks one after the other, of the lowest number"),
 	ONCE(filled_twice_infinite, "the same of -inf"),

@@ -203,7 +203,8 @@ static void test_output(void **state)
 		const struct attn_args was = known ? call_of(2, 3) : call_of(1, 6);
 		struct attn_args now = was;
 
-		assert_true(relayout_apply(&now, from, (uint64_t[RELAYOUT_TENSORS]){0, 0, 0, IN}));
+		assert_true(relayout_apply(&now, from,
+					   (uint64_t[RELAYOUT_TENSORS]){[RELAYOUT_O] = IN}));
 		assert_int_equal(now.B, 2);
 		assert_int_equal(now.o.stride[0], 3 * S * D);
 		assert_int_equal(now.o.stride[1], D);
@@ -211,6 +212,33 @@ static void test_output(void **state)
 		compare(&inverse, &was, &was.o, &now, &now.o);
 		assert_int_equal(now.q.base, was.q.base);
 	}
+}
+
+/* Slopes [B*H,1,Sk] spread over the queries, or numbers [Sq,Sk] over the heads, so that QK^T can be
+ * added to them: the call's bias is what they were. */
+static void test_bias(void **state)
+{
+	const struct relayout slopes = copy_of(3, (int64_t[]){S, S, 6}, (int64_t[]){1, 0, S});
+	const struct relayout numbers = copy_of(2, (int64_t[]){S * S, 6}, (int64_t[]){1, 0});
+	const uint64_t in[RELAYOUT_TENSORS] = {[RELAYOUT_BIAS] = IN};
+	const struct relayout *from[RELAYOUT_TENSORS] = {NULL};
+	struct attn_args now = call_of(2, 3);
+
+	now.spec.bias[0] = packed(3, S, S, false);
+	from[RELAYOUT_BIAS] = &slopes;
+	assert_true(relayout_apply(&now, from, in));
+	assert_int_equal(now.spec.bias[0].base, IN);
+	assert_memory_equal(now.spec.bias[0].stride, ((int64_t[]){3 * S, S, 0, 1}), 32);
+	assert_int_equal(now.q.base, OUT);
+
+	now = call_of(1, 6);
+	now.spec.bias[0] = packed(6, S, S, false);
+	from[RELAYOUT_BIAS] = &numbers;
+	assert_true(relayout_apply(&now, from, in));
+	assert_memory_equal(&now.spec.bias[0].stride[1], ((int64_t[]){0, S, 1}), 24);
+	now.spec.bias[0] = packed(6, S, S, false);
+	now.spec.bias[0].dtype = ATTN_F32;
+	assert_false(relayout_apply(&now, from, in));
 }
 
 /* Undone twice, a copy is what it was; one that leaves out or repeats cannot be undone. */
@@ -234,7 +262,7 @@ int main(void)
 		cmocka_unit_test(test_heads_apart),  cmocka_unit_test(test_transposed),
 		cmocka_unit_test(test_shared_heads), cmocka_unit_test(test_not_by_strides),
 		cmocka_unit_test(test_random),	     cmocka_unit_test(test_output),
-		cmocka_unit_test(test_invert),
+		cmocka_unit_test(test_invert),	     cmocka_unit_test(test_bias),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
