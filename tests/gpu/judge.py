@@ -138,12 +138,15 @@ def judge_outputs(verdict, expect, plain, run, must_equal):
 
 
 def learned_again(log):
-    """{site: comparisons that made it learn another kernel}: the first moved O, so one that rounds as the program does is
-    asked, and must agree as often as any."""
-    again = {}
+    """{site: comparisons of a kernel that was given up}: the first moved O, so one that rounds as the program does is
+    asked, and must agree as often as any. One of the other's may have been under way."""
+    again, moved = {}, {}
     for sample in log.sample:
+        site, kernel = sample["site"], sample.get("kernel")
         if sample.get("verdict") == "moved":
-            again[sample["site"]] = again.get(sample["site"], 0) + 1
+            moved[site] = kernel
+        if site in moved and moved[site] == kernel:
+            again[site] = again.get(site, 0) + 1
     return again
 
 
