@@ -233,6 +233,51 @@ void chain_input(struct chain *c, enum tensor t)
 
 /* ---- products -------------------------------------------------------------------------------- */
 
+/* What QK^T is added to, made where S will lie, of what it is made of. */
+static void spread(struct chain *c, CUdeviceptr to)
+{
+	const struct site *z = c->site;
+	const size_t row = (size_t)c->columns, matrix = row * (size_t)c->rows;
+	const int heads = z->heads, rows = c->rows;
+	size_t n = scores_of(c);
+
+	if (z->added != TO_ALL)
+		n = z->added == TO_SLOPES ? row * (size_t)heads : matrix;
+	const CUdeviceptr from = chain_place(c, RAW_S, n * width);
+
+	upload(c, RAW_S, from, n);
+	if (z->added == TO_ALL && z->aten)
+		aten_copy(c->stream, to, from, n);
+	else if (z->added == TO_ALL)
+		copy_numbers(c->stream, to, from, n);
+	else if (z->aten)
+		aten_permute(c->stream, to, from, heads, rows, c->columns,
+			     z->added == TO_SLOPES ? 0 : row * width,
+			     z->added == TO_SLOPES ? row * width : 0);
+	else if (z->added == TO_SLOPES)
+		repeat_heads(c->stream, to, from, row, heads, rows);
+	else
+		repeat_heads(c->stream, to, from, matrix, 1, heads);
+}
+
+/* It may be seen, or changed, or what it is made of may be, before it is added to. */
+static void meddle(struct chain *c, CUdeviceptr to)
+{
+	struct rng r = rng_of((uint64_t)c->number, 779);
+	CUdeviceptr at;
+	size_t bytes;
+
+	part(&r, to, score_bytes(c, S), &at, &bytes);
+	if (chance(&r, 10))
+		observe(c->stream, "S before", at, bytes);
+	else if (chance(&r, 10))
+		set_bytes(c->stream, at, 0, bytes);
+	if (chance(&r, 10))
+		fill_numbers(c->stream, c->t[RAW_S], 0.5f, c->bytes[RAW_S] / width);
+	if (chance(&r, 30))
+		chain_give(c, RAW_S);
+}
+
 static void scores(struct chain *c)
 {
 	const struct site *z = c->site;
@@ -261,6 +306,11 @@ static void scores(struct chain *c)
 	if (z->layout == INTERLEAVED) {
 		p.lda = p.ldb = three;
 		p.stride_a = p.stride_b = z->depth;
+	}
+	if (z->added && c->manner != CAPTURED) { /* the host makes some of it */
+		p.beta = z->number % 2 ? 1 : 0.5f;
+		spread(c, p.c);
+		meddle(c, p.c);
 	}
 	multiply(c->stream, &p);
 	if (c->twice)

@@ -23,7 +23,7 @@ static bool pick(struct happening *h, enum asks asks)
 {
 	static const enum tensor wanted[][16] = {
 		[SCORES_PART] = {P, P, P, P, P, P, W, S, S, S, X, X, M, M, O, MERGED},
-		[INPUT_PART] = {Q, Q, Q, K, K, K, V, V, V, RAW_Q, RAW_K, RAW_V, RAW_K, RAW_V, V2,
+		[INPUT_PART] = {Q, Q, Q, K, K, K, V, V, V, RAW_Q, RAW_K, RAW_V, RAW_K, RAW_S, V2,
 				O},
 		[ANY_PART] = {P, P, P, W, S, S, X, M, Q, K, V, RAW_K, RAW_V, O, O, MERGED},
 	};

@@ -184,12 +184,16 @@ void multiply(CUstream s, const struct product *p);
 
 /* ---- sites and occurrences (site.c, chain.c) ---------------------------------------------- */
 
-enum tensor { Q, K, V, S, X, M, W, P, O, RAW_Q, RAW_K, RAW_V, MERGED, V2, O2, TENSORS };
+/* RAW_S: what S is a copy of before QK^T is added to it */
+enum tensor { Q, K, V, S, X, M, W, P, O, RAW_Q, RAW_K, RAW_V, MERGED, V2, O2, RAW_S, TENSORS };
 extern const char *const tensor_name[TENSORS];
 enum placing { IN_ARENA, APART, FRESH, POOLED };
 enum masked { UNMASKED, ADDED, BY_KEYS, CAUSAL, LOWER }; /* LOWER: writes no other scores */
 enum layout { PLAIN, INTERLEAVED, K_TRANSPOSED, O_BY_ROWS };
 enum copied { AS_IS, SPLIT, REPEATED, SHARED };
+/* What QK^T is added to: nothing; numbers of each head for all its queries, or of each query for
+ * all heads; a number for each score. */
+enum added { TO_NOTHING, TO_SLOPES, TO_ONE_HEAD, TO_ALL };
 
 struct site {
 	int number;
@@ -205,6 +209,7 @@ struct site {
 	enum copied copied;
 	enum placing placing;
 	enum form form;
+	enum added added;
 	float alpha;
 	CUdeviceptr mask, fixed[TENSORS], table; /* table: addresses of these; or 0 */
 	struct mapping *mapping;		 /* that these lie in; or NULL */

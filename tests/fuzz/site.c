@@ -8,9 +8,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-const char *const tensor_name[TENSORS] = {"Q",	   "K",	     "V",      "S",  "X",
-					  "M",	   "wide P", "P",      "O",  "raw Q",
-					  "raw K", "raw V",  "merged", "V2", "O2"};
+const char *const tensor_name[TENSORS] = {"Q",	    "K",  "V",	"S",	 "X",	  "M",
+					  "wide P", "P",  "O",	"raw Q", "raw K", "raw V",
+					  "merged", "V2", "O2", "raw S"};
 
 static int one_of(struct rng *r, const int *list, unsigned n)
 {
@@ -62,7 +62,7 @@ static size_t tensor_bytes(const struct site *z, enum tensor t)
 	const size_t rows = (size_t)(z->rows > z->columns ? z->rows : z->columns),
 		     heads = (size_t)z->heads;
 
-	if (t >= S && t <= P)
+	if ((t >= S && t <= P) || t == RAW_S)
 		return heads * (size_t)z->rows * (size_t)(z->columns + 32) * sizeof(float);
 	return heads * (rows + 32) * (size_t)z->depth * width * (z->layout == INTERLEAVED ? 3 : 1);
 }
@@ -149,6 +149,15 @@ static void place(struct site *z, struct rng *r)
 		address_put(z->lane->stream, r, z->table + 8 * (CUdeviceptr)t, z->fixed[t]);
 }
 
+/* Of its own numbers, so that sites are what they were without. */
+static void added_to(struct site *z)
+{
+	struct rng r = rng_of((uint64_t)z->number, 778);
+
+	if (!z->wide_scores && !z->large && chance(&r, 25))
+		z->added = (enum added)ONE_OF(&r, TO_SLOPES, TO_ONE_HEAD, TO_ONE_HEAD, TO_ALL);
+}
+
 void site_make(struct site *z, struct lane *l, int number, struct rng *r)
 {
 	*z = (struct site){.number = number, .lane = l};
@@ -173,14 +182,15 @@ void site_make(struct site *z, struct lane *l, int number, struct rng *r)
 	z->in_graphs = chance(r, 12);
 	if (type != F32 && z->form != ARRAYS && chance(r, 5))
 		be_large(z);
+	added_to(z);
 	trace("site %d: heads=%d/%d rows=%d columns=%d depth=%d aten=%d masked=%d layout=%d "
 	      "copied=%d "
 	      "placing=%d form=%d apart=%d in product=%d in place=%d%d%d late=%d merged=%d "
-	      "grows=%d wide=%d%d",
+	      "grows=%d wide=%d%d added=%d",
 	      number, z->heads, z->groups, z->rows, z->columns, z->depth, z->aten, z->masked,
 	      z->layout, z->copied, z->placing, z->form, z->scaled_apart, z->scaled_in_product,
 	      z->x_in_place, z->m_in_place, z->p_in_place, z->late_v, z->merged, z->grows,
-	      z->wide_scores, z->wide_p);
+	      z->wide_scores, z->wide_p, z->added);
 	if (z->masked == ADDED || z->masked == BY_KEYS) {
 		z->mask_bytes =
 			(size_t)(z->masked == ADDED ? z->rows : 1) * (size_t)z->columns * width;
