@@ -264,6 +264,7 @@ static void run_instead(void)
 				     .list = &waiting.list,
 				     .who = waiting.op.name}); /* V is wanted after all */
 	copies_needed(NULL, waiting.op.name);
+	copies_added_to(waiting.op.name);
 	for (int attempt = 0; attempt < attempts && error; attempt++) {
 		if (!driver_enter(&here, chain->context))
 			continue;

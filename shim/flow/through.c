@@ -352,6 +352,7 @@ static enum flow ask_all(struct op *op)
 	}
 	if (flow == FLOW_PASS && op->kind == OP_GEMM)
 		copies_needed(NULL, sight->who);
+	copies_added_to(sight->who);
 	looks_guard(sight->list);
 	holes_guard(sight->list);
 	late_guard(op_queue(op), sight->list);

@@ -46,7 +46,7 @@ static struct relayout *relayouts[COPIES]; /* NULL: the place of the same number
 
 static uint64_t used;  /* a bit for each copy: what it is made of is as it was */
 static uint64_t asked; /* … it stands, and the op at hand, a product, reads it */
-static uint64_t added; /* of these: the product writes its sum there, and it stands no longer */
+static uint64_t added; /* of these: the product writes its sum there */
 static uint64_t ops;   /* that were guarded against */
 
 static struct kind {
@@ -155,16 +155,8 @@ static void make(struct held_copy *c, const struct chain *opened, const char *wh
 	}
 }
 
-/* The product that added to copies is over: it was computed, or is a deferred chain's own. */
-static void end_product(void)
-{
-	for_each_copy(c) if (added & bit_of(c)) c->stands = c->held = false;
-	added = 0;
-}
-
 void copies_realise_all(const char *who)
 {
-	end_product();
 	for_each_copy(c)
 	{
 		make(c, NULL, who);
@@ -221,7 +213,6 @@ void copies_guard(const struct sight *sight)
 	const struct access_list *list = sight->list;
 	struct range touched = {0}, written = {0};
 
-	end_product();
 	if (list->opaque || list->far) {
 		copies_realise_all(sight->who);
 		return;
@@ -261,7 +252,6 @@ void copies_guard(const struct sight *sight)
 
 void copies_guard_graph(const struct op *op, const struct graph_ranges *ranges)
 {
-	end_product();
 	for_each_copy(c)
 	{
 		bool met = false, written = false;
@@ -286,6 +276,15 @@ void copies_needed(const struct chain *opened, const char *who)
 	if (!asked)
 		return;
 	for_each_copy(c) if (c->held && (asked & bit_of(c))) make(c, opened, who);
+}
+
+void copies_added_to(const char *who)
+{
+	if (!added)
+		return;
+	copies_needed(NULL, who);
+	for_each_copy(c) if (added & bit_of(c)) c->stands = c->held = false;
+	added = 0;
 }
 
 /* ---- keeping them --------------------------------------------------------------------------- */

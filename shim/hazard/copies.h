@@ -53,6 +53,9 @@ bool copies_absorb(struct chain *chain, int n, uint64_t begin, uint64_t end);
  * them for inputs already; NULL: none. */
 void copies_needed(const struct chain *opened, const char *who);
 
+/* Behind a product, whatever became of it: copies that it added to are no more. */
+void copies_added_to(const char *who);
+
 /* Which remembered copy made the operand? Its number, 0: none. Counts as a use of it. */
 uint64_t copies_origin(const struct chain *chain, uint64_t begin, uint64_t end);
 

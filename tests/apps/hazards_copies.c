@@ -194,6 +194,42 @@ static void copies_over_q(struct bench *b, int r)
 	observe_o(b, &t, r);
 }
 
+/* In the late repetitions O is not P V, but added to a copy of the kind that V's is. */
+static void onto_copy(struct bench *b, const struct originals *from)
+{
+	const struct app_shape z = b->shape;
+	const float one = 1;
+
+	make_contiguous(b, b->t.q, from->q);
+	make_contiguous(b, b->t.k, from->k);
+	chain_open(b, &b->t);
+	chain_middle(b, &b->t);
+	make_contiguous(b, b->t.v, from->v);
+	make_contiguous(b, b->t.o, from->q);
+	CHECK(b->app.call.gemm(b->app.blas, CUBLAS_OP_N, CUBLAS_OP_N, z.depth, z.rows, z.columns,
+			       &one, (void *)b->t.v, CUDA_R_16F, z.depth,
+			       (long long)z.columns * z.depth, (void *)b->t.p, CUDA_R_16F,
+			       z.columns, (long long)z.rows * z.columns, &one, (void *)b->t.o,
+			       CUDA_R_16F, z.depth, (long long)z.rows * z.depth, z.heads,
+			       CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+}
+
+static void copies_added_to(void)
+{
+	struct bench b;
+	const struct originals from = originals_open(&b);
+
+	upload(&b, &from, 0); /* once, or copies would not pay */
+	for (int r = 0; r < REPETITIONS; r++) {
+		if (late(r))
+			onto_copy(&b, &from);
+		else
+			attend(&b, &from);
+		observe_o(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
 CASE(copies, looking(nothing))
 CASE(copies_read, looking(at_copies))
 CASE(copies_outlive, looking(at_copies_after))
@@ -209,6 +245,7 @@ const struct hazard hazards_copies[] = {
 	ONCE(copies_and_p, "P is read when Q's original and K's copy are gone"),
 	ONCE(copies_multiplied, "K's copy in another product"),
 	ONCE(copies_other_stream, "Q's copy is read on another stream"),
+	ONCE(copies_added_to, "P V is added to a copy of the kind that V's is"),
 	ONCE(copies_shared, "K's copy serves two attentions"),
 	EACH(copies_repeated, "one head's K was copied for all, and is overwritten"),
 	EACH(copies_over_q, "one head's V is copied for all to where Q lay, and P is read"),
