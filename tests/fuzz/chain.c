@@ -360,7 +360,11 @@ static void context(struct chain *c, enum tensor v, enum tensor o)
 		p.lda = 3 * z->heads * z->depth;
 		p.stride_a = z->depth;
 	}
-	if (p.beta != 0)
+	if (p.beta != 0 && z->copied == SPLIT && z->aten && c->t[RAW_Q] &&
+	    (p.c >= c->t[RAW_Q] + bytes || p.c + bytes <= c->t[RAW_Q])) /* as Q was made */
+		aten_permute(c->stream, p.c, c->t[RAW_Q], z->heads, c->rows, z->depth,
+			     (size_t)(z->heads * z->depth) * width, (size_t)z->depth * width);
+	else if (p.beta != 0)
 		random_numbers(c->stream, p.c, next(&c->rng), queries_of(c));
 	multiply(c->stream, &p);
 	mark(p.c, bytes, depth_of(p.c, bytes) + 1);
