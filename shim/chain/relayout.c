@@ -299,6 +299,9 @@ bool relayout_apply(struct attn_args *args, const struct relayout *const from[RE
 		if (from[n] && !read_original(operand[n], from[n], in[n], extent))
 			return false;
 	}
+	/* fast kernels read rows of biases */
+	if (from[RELAYOUT_BIAS] && found.Sk > 1 && found.spec.bias[0].stride[3] != 1)
+		return false;
 	*args = found;
 	return true;
 }

@@ -220,6 +220,7 @@ static void test_bias(void **state)
 {
 	const struct relayout slopes = copy_of(3, (int64_t[]){S, S, 6}, (int64_t[]){1, 0, S});
 	const struct relayout numbers = copy_of(2, (int64_t[]){S * S, 6}, (int64_t[]){1, 0});
+	const struct relayout columns = copy_of(2, (int64_t[]){S, 6 * S}, (int64_t[]){0, 1});
 	const uint64_t in[RELAYOUT_TENSORS] = {[RELAYOUT_BIAS] = IN};
 	const struct relayout *from[RELAYOUT_TENSORS] = {NULL};
 	struct attn_args now = call_of(2, 3);
@@ -238,6 +239,10 @@ static void test_bias(void **state)
 	assert_memory_equal(&now.spec.bias[0].stride[1], ((int64_t[]){0, S, 1}), 24);
 	now.spec.bias[0] = packed(6, S, S, false);
 	now.spec.bias[0].dtype = ATTN_F32;
+	assert_false(relayout_apply(&now, from, in));
+
+	now.spec.bias[0] = packed(6, S, S, false);
+	from[RELAYOUT_BIAS] = &columns;
 	assert_false(relayout_apply(&now, from, in));
 }
 
