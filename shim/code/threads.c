@@ -75,6 +75,8 @@ static int run_stretch(struct threads *threads, const unsigned block[3], unsigne
 		warp->block[threads->along] += later[w];
 	}
 	threads->signs.lanes = 0;
+	threads->quotients.held = 0;
+	threads->fits = 0;
 	threads->less_known = false;
 	threads->apart = false;
 	threads->here = 0;
@@ -175,8 +177,11 @@ static int run_row(struct threads *threads, unsigned block[3], unsigned first, u
 		error = try_stretch(threads, block, first, trial.blocks);
 		if (error == -EAGAIN && trial.blocks > 1 && !threads->alone) {
 			threads->torn++;
-			try_fewer(&trial, at == 0);
-			if (threads->sought || threads->torn < SEEK || threads->torn < *done)
+			if (threads->fits)
+				trial = (struct trial){FEWER, threads->fits};
+			else
+				try_fewer(&trial, at == 0);
+			if (threads->sought || threads->torn < SEEK || threads->torn < *done / 8)
 				continue;
 			error = seek_step(threads, block, first);
 			if (error || threads->step > 1)

@@ -465,8 +465,10 @@ void threads_compute(struct warp *warp, const struct thread_op *op, uint32_t mas
 
 void threads_meet(struct warp *warp)
 {
-	for (unsigned i = 0; i < KEPT; i++)
-		if (warp->doubtful[i >> 6] >> (i & 63) & 1) {
+	for (unsigned word = 0; word < KEPT / 64 + 1; word++)
+		for (uint64_t left = warp->doubtful[word]; left; left &= left - 1) {
+			const unsigned i = word * 64 + (unsigned)__builtin_ctzll(left);
+
 			warp->reg[i].unknown |= warp->maybe;
 			warp->reg[i].data &= ~warp->maybe;
 		}

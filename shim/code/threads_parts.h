@@ -150,6 +150,13 @@ static inline unsigned op_third_truth(const struct thread_op *op)
 							 : op_truth(op, 68);
 }
 
+static inline bool op_writes(const struct thread_op *op, unsigned reg)
+{
+	const struct made_file *file = reg < UNIFORM ? &op->written.thread : &op->written.warp;
+
+	return file->value[reg % UNIFORM >> 6] >> (reg & 63) & 1;
+}
+
 static inline uint16_t of_warp(unsigned number)
 {
 	return (uint16_t)(UNIFORM + (number & 63));

@@ -164,17 +164,37 @@ static enum stretch multiplied(const struct thread_op *op, const struct moving *
 		       : STRETCH_EVEN;
 }
 
-/* A shifted and B: of the upper half all is the same, or B alone moves. */
+/* A number that moves, shifted right: evenly in all lanes? */
+static bool even_quotients(const struct moving *of, unsigned shift, bool is_signed, uint32_t blocks)
+{
+	for (int l = 0; l < LANES; l++) {
+		const uint32_t value = of->first->value[l];
+
+		if (of->lanes >> l & 1 &&
+		    !even_quotient(is_signed ? (int32_t)value : (int64_t)value,
+				   (int32_t)pace(of, l), shift, blocks))
+			return false;
+	}
+	return true;
+}
+
+/* A shifted and B: of the upper half, which is A shifted right, all is the same, or what moves does
+ * so evenly. */
 static enum stretch shifted_and_added(const struct thread_op *op, const struct moving *a,
-				      const struct moving *b, const struct moving *c)
+				      const struct moving *b, const struct moving *c,
+				      uint32_t blocks)
 {
 	const unsigned shift = op_bits(op, 75, 5);
-	const bool high = op_bits(op, 80, 1);
+	const bool high = op_bits(op, 80, 1), is_signed = op_bits(op, 73, 1);
 
 	if (high && !(a->lanes | c->lanes))
 		return STRETCH_EVEN;
+	if (high && (c->lanes || !keeps_sign(a, true)))
+		return STRETCH_TORN;
 	if (high)
-		return b->lanes | c->lanes || !keeps_sign(a, true) ? STRETCH_TORN : STRETCH_SAME;
+		return even_quotients(a, 32 - shift, is_signed, blocks) ? STRETCH_EVEN
+		       : b->lanes					? STRETCH_TORN
+									: STRETCH_SAME;
 	/* What it carries is of the sum alone, if nothing was shifted out. */
 	for (int l = 0; l < LANES && op_tells(op) && shift; l++)
 		if (a->lanes >> l & 1 &&
@@ -200,6 +220,24 @@ static enum stretch shifted(const struct thread_op *op, const struct moving *a,
 							 b->first->value[l] & 31, blocks))
 			return STRETCH_TORN;
 	return STRETCH_EVEN;
+}
+
+/* The lowest bits of A, as many as B says: all of it, where it has no more. */
+static enum stretch extended(const struct thread_op *op, const struct moving *a,
+			     const struct moving *b)
+{
+	const bool is_signed = op_bits(op, 73, 1);
+
+	if (b->lanes || (a->lanes && is_signed))
+		return STRETCH_TORN;
+	for (int l = 0; l < LANES; l++) {
+		const uint32_t bits = b->first->value[l];
+
+		if (a->lanes >> l & 1 &&
+		    (bits > 31 || a->first->value[l] >> bits || a->last->value[l] >> bits))
+			return STRETCH_TORN;
+	}
+	return a->lanes ? STRETCH_EVEN : STRETCH_SAME;
 }
 
 /* Of one that moves, bits from the lowest on that moves, and those below. */
@@ -277,6 +315,9 @@ enum stretch stretch_foresee(const struct warp *witness, const struct thread_op 
 		return op->constant || !x[0].lanes ? STRETCH_EVEN : STRETCH_TORN;
 	case IABS:
 		return keeps_sign(&x[1], true) ? STRETCH_EVEN : STRETCH_TORN;
+	case SGXT: /* has no C: what stands there is none */
+	case USGXT:
+		return extended(op, &x[0], &x[1]);
 	case I2F:
 	case MUFU:
 	case F2I:
@@ -297,7 +338,7 @@ enum stretch stretch_foresee(const struct warp *witness, const struct thread_op 
 		return upper_half(witness, op, mask, &x[0], &x[1], &x[2], blocks);
 	case LEA:
 	case ULEA:
-		return shifted_and_added(op, &x[0], &x[1], &x[2]);
+		return shifted_and_added(op, &x[0], &x[1], &x[2], blocks);
 	case SHF:
 	case USHF:
 		return shifted(op, &x[0], &x[1], &x[2], blocks);

@@ -5,8 +5,8 @@
 #ifndef FASHIM_THREADS_TOUCH_H
 #define FASHIM_THREADS_TOUCH_H
 
+#include "shim/code/threads_quotient.h"
 #include "shim/code/threads_stored.h"
-#include "shim/code/threads_stretch.h"
 
 struct threads {
 	const struct threads_launch *launch;
@@ -24,7 +24,9 @@ struct threads {
 	bool judged;		 /* it is likely that there are enough instructions left */
 	bool alone;		 /* no stretch has more than one block */
 	struct stretch_signs signs;
-	bool less_known;   /* than of one block alone: there were such signs */
+	struct quotients quotients;
+	uint32_t fits;	   /* blocks that a stretch that is torn had better have; 0: nobody knows */
+	bool less_known;   /* than of one block alone: there was one of these */
 	bool apart;	   /* lanes are at different instructions; else all are at */
 	int64_t here;	   /* this one */
 	int64_t at[LANES]; /* the instruction that a lane is at, where they are apart */

@@ -114,6 +114,8 @@ static void meet(struct threads *threads)
 {
 	follow(threads);
 	threads->signs.lanes = 0;
+	threads->less_known |= threads->quotients.held != 0;
+	threads->quotients.held = 0;
 	for (unsigned w = 0; w < threads->witnesses; w++)
 		threads_meet(&threads->warp[w]);
 }
@@ -142,14 +144,49 @@ static void compare_signs(struct threads *threads, const struct thread_op *op, u
 		threads->warp[w].reg[op->a].unknown |= threads->signs.lanes;
 }
 
+/* An instruction that is no such shift. Does it read one of the halves? */
+static bool forget_quotients(struct threads *threads, const struct thread_op *op, uint32_t mask,
+			     uint32_t unsure)
+{
+	if (quotient_is_read(&threads->quotients, op))
+		return true;
+	threads->less_known |= !quotient_drop(&threads->quotients, op, mask & ~unsure);
+	return false;
+}
+
+/* The upper half of a product is shifted right. */
+static int divide(struct threads *threads, const struct thread_op *op,
+		  const struct quotient *quotient, uint32_t mask, uint32_t unsure)
+{
+	const uint32_t fits = quotient_fits(quotient, threads->warp, op, mask, threads->blocks);
+
+	if (fits < threads->blocks)
+		threads->fits = fits;
+	if (unsure || fits < threads->blocks)
+		return -EAGAIN;
+	quotient_show(quotient, threads->warp);
+	compute_all(threads, op, mask, unsure);
+	quotient_hide(quotient, threads->warp, op_writes(op, quotient->reg) ? ~mask : ALL);
+	threads->less_known |= !quotient_drop(&threads->quotients, op, mask);
+	return stretch_holds(threads->warp, op, mask, STRETCH_EVEN, threads->blocks) ? 0 : -EAGAIN;
+}
+
 static int compute(struct threads *threads, const struct thread_op *op, uint32_t mask,
 		   uint32_t unsure)
 {
+	struct quotient *quotient = NULL;
 	enum stretch foreseen;
 
 	if (threads->witnesses == 1 || !mask) {
 		threads_compute(threads->warp, op, mask, unsure);
 		return 0;
+	}
+	if (threads->quotients.held) {
+		quotient = quotient_shifted(&threads->quotients, op, mask);
+		if (quotient)
+			return divide(threads, op, quotient, mask, unsure);
+		if (forget_quotients(threads, op, mask, unsure))
+			return -EAGAIN;
 	}
 	if (stretch_tests_signs(&threads->signs, op, mask)) {
 		compare_signs(threads, op, mask, unsure);
@@ -164,23 +201,20 @@ static int compute(struct threads *threads, const struct thread_op *op, uint32_t
 		return 0;
 	}
 	foreseen = stretch_foresee(threads->warp, op, mask, threads->blocks);
-	if (foreseen == STRETCH_TORN ||
-	    (foreseen == STRETCH_SIGNED && (unsure || threads->warp[0].maybe)))
+	if (foreseen == STRETCH_TORN)
+		quotient = quotient_begin(&threads->quotients, threads->warp, op, mask,
+					  threads->blocks);
+	if ((foreseen == STRETCH_TORN && !quotient) ||
+	    ((foreseen == STRETCH_SIGNED || quotient) && (unsure || threads->warp[0].maybe)))
 		return -EAGAIN;
 	compute_all(threads, op, mask, unsure);
+	if (quotient)
+		quotient_note(quotient, threads->warp, op, mask);
 	if (foreseen == STRETCH_SIGNED) {
 		stretch_note_signs(&threads->signs, threads->warp, op, mask);
 		threads->less_known = true;
 	}
 	return stretch_holds(threads->warp, op, mask, foreseen, threads->blocks) ? 0 : -EAGAIN;
-}
-
-/* What is written anew has more than a sign. */
-static bool writes(const struct thread_op *op, unsigned reg)
-{
-	const struct made_file *file = reg < UNIFORM ? &op->written.thread : &op->written.warp;
-
-	return file->value[reg % UNIFORM >> 6] >> (reg & 63) & 1;
 }
 
 /* Registers to local memory, or from there: the same words in all blocks. */
@@ -243,9 +277,13 @@ static int step(struct threads *threads, const struct thread_op *op, int64_t at,
 	int error;
 
 	follow(threads);
-	if (threads->signs.lanes && writes(op, threads->signs.reg))
+	/* What is written anew has more than a sign. */
+	if (threads->signs.lanes && op_writes(op, threads->signs.reg))
 		threads->signs.lanes = 0;
 	who_does(warp, op, ends || leads, mask, &does, &unsure);
+	if (threads->quotients.held && !op->computes && does &&
+	    forget_quotients(threads, op, does, unsure))
+		return -EAGAIN;
 	if (unsure && threads->less_known)
 		return -EAGAIN;
 	switch (op->in.how) {

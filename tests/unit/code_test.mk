@@ -53,7 +53,7 @@ $(filter-out %_made %_threads,$(CODE_TESTS)): %: %.o $(addprefix $(O)/,tests/uni
 $(O)/tests/unit/test_kernel_made: %: %.o $(call shim_objects,kernel_code_follows kernel_code_made)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka
-$(O)/tests/unit/test_threads: %: %.o $(O)/tests/unit/code_fixture.o $(call shim_objects,threads threads_code threads_compute threads_division threads_local threads_stored threads_stretch threads_sums threads_touch threads_truths threads_warp kernel_code_cubin kernel_code_follows kernel_code_made kernel_table kernel_layout) \
+$(O)/tests/unit/test_threads: %: %.o $(O)/tests/unit/code_fixture.o $(call shim_objects,threads threads_code threads_compute threads_division threads_local threads_quotient threads_stored threads_stretch threads_sums threads_touch threads_truths threads_warp kernel_code_cubin kernel_code_follows kernel_code_made kernel_table kernel_layout) \
     | $(if $(wildcard $(NVCC)),$(CODE_MADE))
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka

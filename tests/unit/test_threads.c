@@ -165,6 +165,8 @@ static void run_on_host(const struct body *body, const struct shape *shape)
 
 /* `bytes`: of the parameters, of which there are 40. */
 static bool departs;
+#define MOST (1 << 24)
+static uint64_t most = MOST;
 
 static int run_with(const struct code_text *text, const struct shape *shape, unsigned bytes,
 		    struct threads_extent *extent)
@@ -177,7 +179,7 @@ static int run_with(const struct code_text *text, const struct shape *shape, uns
 					.param_bytes = bytes,
 					.pointers = 3,
 					.pointer = {0, 8, 16},
-					.most = 1 << 24,
+					.most = most,
 					.asserts = text->asserts,
 					.turns = text->turns,
 					.departs = &departs};
@@ -537,6 +539,37 @@ static void too_much(void **state)
 	code_table_free(&table);
 }
 
+/* Divisions by constants: stretches of blocks in which a quotient stays, or grows evenly, are found
+ * at once. */
+static void in_few_steps(void **state)
+{
+	static const struct {
+		const char *name;
+		struct shape shape;
+		uint64_t most;
+	} launches[] = {
+		{"rows_in_common", {{2304, 1, 1}, {256, 1, 1}, 18432, 0, 0}, 120000},
+		{"by_turns", {{9216, 1, 1}, {512, 1, 1}, 1 << 20, 0, 0}, 400000},
+	};
+	struct file file = code_file("threads_90a.cubin");
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(launches) / sizeof(*launches); i++) {
+		struct code_text text = {0};
+		struct code_table table = {.wanted = launches[i].name, .text = &text};
+		struct threads_extent extent[3];
+
+		assert_int_equal(code_read_cubin(file.at, file.bytes, &table), 0);
+		assert_non_null(text.code);
+		most = launches[i].most;
+		assert_int_equal(run_with(&text, &launches[i].shape, 40, extent), 0);
+		most = MOST;
+		free(text.code);
+		code_table_free(&table);
+	}
+	free(file.at);
+}
+
 #define ARCH(n)                                                                                    \
 	static void on_sm_##n(void **state)                                                        \
 	{                                                                                          \
@@ -557,7 +590,7 @@ int main(void)
 		cmocka_unit_test(on_sm_90a),	  cmocka_unit_test(any_code),
 		cmocka_unit_test(too_much),	  cmocka_unit_test(predicate_of_warp),
 		cmocka_unit_test(ends_early),	  cmocka_unit_test(may_depart),
-		cmocka_unit_test(random_kernels),
+		cmocka_unit_test(random_kernels), cmocka_unit_test(in_few_steps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,6 +48,25 @@ BODY(transpose_unsigned, half_bits, {
 		STORE(o, i, LOAD(x, b * 77 + d * 11 + s));
 })
 
+/* Rows of 384 columns, 4608 of them with a row of y in common; blocks that do not begin with one.
+ */
+BODY(rows_in_common, half_bits, {
+	const int row = (int)(BX * 8 + TX / 32);
+	const int column = TX % 32 * 2;
+
+	if (row < n)
+		STORE(o, row * 384 + column,
+		      LOAD(x, row * 384 + column) + LOAD(y, row / 4608 * 384 + column));
+})
+
+/* Numbers of y by turns, of which a block takes a sixth. */
+BODY(by_turns, half_bits, {
+	const int i = (int)(BX * DX + TX);
+
+	if (i < n * 8)
+		STORE(o, i, LOAD(x, i) + LOAD(y, i % 3072));
+})
+
 /* By numbers that only the launch has. */
 BODY(transpose_by, float, {
 	const int i = (int)(BX * DX + TX) - 9;
