@@ -163,11 +163,11 @@ static void run_on_host(const struct body *body, const struct shape *shape)
 								  shape->m, shape->wide);
 }
 
-/* `bytes`: of the parameters, of which there are 40. */
 static bool departs;
 #define MOST (1 << 24)
 static uint64_t most = MOST;
 
+/* `bytes`: of the parameters, of which there are 40. */
 static int run_with(const struct code_text *text, const struct shape *shape, unsigned bytes,
 		    struct threads_extent *extent)
 {
