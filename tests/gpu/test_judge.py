@@ -118,6 +118,15 @@ class JudgeTest(unittest.TestCase):
         self.sites = [site(10, 5)]
         self.finds("all but 4 expected")
 
+    def test_learned_twice_while_compared(self):
+        def sample(occurrence, kernel, verdict):
+            return {"type": "sample", "site": 1, "occurrence": occurrence, "kernel": kernel, "verdict": verdict}
+        self.sites = [site(10, 5)]
+        self.more = [sample(2, "tma", "moved"), sample(3, "tma", "ok"), sample(4, "twice", "ok"), sample(5, "twice", "ok")]
+        self.assertEqual(self.failures(), [])
+        self.sites = [site(10, 4)]
+        self.finds("all but 5 expected")
+
     def test_unseen(self):
         self.sites = [site(6, 3)]
         self.finds("replaced 3 of 10 chains")
