@@ -147,28 +147,23 @@ static uint64_t output_bytes(const struct chain *chain)
 	return end - begin;
 }
 
-/* With O in the order in which it would be written, if that is known and possible. */
+/* *delivered: with O in the order in which it would be written, which is known and possible. */
 static bool apply_either_way(struct attn_args *args, struct attn_tensor *order,
-			     const struct chain *chain, const struct relayout *output,
+			     const struct relayout *output,
 			     const struct relayout *from[RELAYOUT_TENSORS],
-			     const uint64_t in[RELAYOUT_TENSORS])
+			     const uint64_t in[RELAYOUT_TENSORS], bool *delivered)
 {
-	bool possible = false;
-
 	from[RELAYOUT_O] = output;
-	if (output) {
-		possible = apply(args, order, from, in);
-		delivery_compared(chain->site, possible);
-	}
+	*delivered = output && apply(args, order, from, in);
 	from[RELAYOUT_O] = NULL;
-	return possible || apply(args, order, from, in);
+	return *delivered || apply(args, order, from, in);
 }
 
 void originals_compare(struct attn_args *args, struct attn_tensor *order, const struct chain *chain)
 {
 	const struct relayout *from[RELAYOUT_TENSORS] = {NULL}, *output;
 	uint64_t in[RELAYOUT_TENSORS] = {0};
-	bool possible, read[RELAYOUT_OPERANDS];
+	bool possible, delivered, read[RELAYOUT_OPERANDS];
 
 	memset(order, 0, sizeof(*order));
 	for (int n = 0; n < RELAYOUT_OPERANDS; n++) {
@@ -182,12 +177,14 @@ void originals_compare(struct attn_args *args, struct attn_tensor *order, const 
 		in[operand_of(chain, n)] = copy->in_begin;
 	}
 	output = delivery_known(chain->site, output_bytes(chain));
-	possible = apply_either_way(args, order, chain, output, from, in);
+	possible = apply_either_way(args, order, output, from, in, &delivered);
 	if (!possible && from[RELAYOUT_BIAS]) { /* Q, K and V do without it */
 		from[RELAYOUT_BIAS] = NULL;
 		read[RELAYOUT_BIAS] = false;
-		possible = apply_either_way(args, order, chain, output, from, in);
+		possible = apply_either_way(args, order, output, from, in, &delivered);
 	}
+	if (output)
+		delivery_compared(chain->site, delivered);
 	for (int n = 0; n < RELAYOUT_OPERANDS; n++)
 		copies_compared(chain->made_by[n], chain->site,
 				possible && (read[n] || joined(args, chain, n)));

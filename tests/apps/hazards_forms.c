@@ -92,6 +92,22 @@ static void change_bias(struct bench *b, int r)
 	app_fill(&b->app, b->spare, 2.0f, b->scores / 2);
 }
 
+/* The same, of a bias that lies with its keys apart: what it was copied to is read, not it. */
+static void turned_bias(struct bench *b, int r)
+{
+	const struct app_shape z = b->shape;
+
+	bench_inputs(b, r);
+	app_upload_random(b->spare, b->scores, 900 + (uint64_t)r);
+	app_split_heads(&b->app, b->t.s, b->spare, z.columns, z.heads * z.rows, 1);
+	scores_onto(b, &b->t, 1 / sqrtf((float)z.depth), 1.5f);
+	app_softmax(&b->app, b->t.p, b->t.s, (size_t)z.heads * z.rows, z.columns);
+	chain_close(b, &b->t);
+	observe_o(b, &b->t, r);
+	if (late(r))
+		observe_p(b, &b->t, r);
+}
+
 static CUdeviceptr in_s(struct bench *b)
 {
 	return b->t.s;
@@ -307,6 +323,7 @@ const struct hazard hazards_forms[] = {
 	ONCE(bias_spread_edited, "… and the copy is changed in part"),
 	ONCE(bias_spread_gone, "… and the bias is overwritten before P is read"),
 	ONCE(bias_spread_changed, "… and the bias is overwritten once it was copied"),
+	EACH(turned_bias, "… and the bias lies with its keys apart"),
 	EACH(second_output, "softmax writes the sums of its rows too"),
 	ONCE(filled_twice_lowest, "two masks one after the other, of the lowest number"),
 	ONCE(filled_twice_infinite, "the same of -inf"),
