@@ -187,18 +187,6 @@ static unsigned distance(const struct warp *witness, const struct thread_op *op,
 				 : 32 + (operand(witness, op, op->b)->value[lane] & 31);
 }
 
-/* Of A, A + B, …, each shifted right: how many until what is shifted out carries, or borrows, more
- * than between the first two? */
-static uint32_t even_ones(int64_t a, int64_t b, unsigned shift, uint32_t blocks)
-{
-	const __int128 one = (__int128)1 << shift, left = a & (one - 1), more = b & (one - 1);
-	const __int128 up = more ? (one - 1 - left) / more : blocks;
-	const __int128 down = left / (one - more);
-	const __int128 steps = up > down ? up : down;
-
-	return steps >= blocks ? blocks : (uint32_t)steps + 1;
-}
-
 uint32_t quotient_fits(const struct quotient *quotient, const struct warp *witness,
 		       const struct thread_op *op, uint32_t mask, uint32_t blocks)
 {
@@ -212,8 +200,8 @@ uint32_t quotient_fits(const struct quotient *quotient, const struct warp *witne
 		if (!(mask >> l & 1))
 			continue;
 		if (op->opcode == LEA || same(by, l))
-			fits = even_ones(quotient->product[l], quotient->pace[l],
-					 distance(witness, op, l), blocks);
+			fits = stretch_even_ones(quotient->product[l], quotient->pace[l],
+						 distance(witness, op, l), blocks);
 		blocks = fits < blocks ? fits : blocks;
 	}
 	return blocks;

@@ -116,14 +116,18 @@ static enum stretch smaller(const struct thread_op *op, uint32_t mask, const str
 	return STRETCH_EVEN;
 }
 
-/* Of A, A + B, A + 2 B …, so many, each shifted right: does what is shifted out never carry, or
- * borrow, more than in the one before? */
+uint32_t stretch_even_ones(__int128 a, __int128 b, unsigned shift, uint32_t blocks)
+{
+	const __int128 one = (__int128)1 << shift, left = a & (one - 1), more = b & (one - 1);
+	const __int128 up = more ? (one - 1 - left) / more : blocks, down = left / (one - more);
+	const __int128 steps = up > down ? up : down;
+
+	return steps >= blocks ? blocks : (uint32_t)steps + 1;
+}
+
 static bool even_quotient(__int128 a, __int128 b, unsigned shift, uint32_t blocks)
 {
-	const __int128 one = (__int128)1 << shift;
-	const __int128 left = a & (one - 1), more = b & (one - 1);
-
-	return left + more * (blocks - 1) < one || left - (one - more) * (blocks - 1) >= 0;
+	return stretch_even_ones(a, b, shift, blocks) == blocks;
 }
 
 /* The upper half of A * B + C, of which one factor moves perhaps, and C, a pair, does not; nothing
@@ -164,15 +168,17 @@ static enum stretch multiplied(const struct thread_op *op, const struct moving *
 		       : STRETCH_EVEN;
 }
 
-/* A number that moves, shifted right: evenly in all lanes? */
-static bool even_quotients(const struct moving *of, unsigned shift, bool is_signed, uint32_t blocks)
+/* A number that moves, shifted right: evenly in all lanes? `by`: how far, in each of them; NULL:
+ * that far in all. */
+static bool even_quotients(const struct moving *of, const struct lanes *by, unsigned shift,
+			   bool is_signed, uint32_t blocks)
 {
 	for (int l = 0; l < LANES; l++) {
 		const uint32_t value = of->first->value[l];
 
 		if (of->lanes >> l & 1 &&
 		    !even_quotient(is_signed ? (int32_t)value : (int64_t)value,
-				   (int32_t)pace(of, l), shift, blocks))
+				   (int32_t)pace(of, l), by ? by->value[l] & 31 : shift, blocks))
 			return false;
 	}
 	return true;
@@ -192,9 +198,9 @@ static enum stretch shifted_and_added(const struct thread_op *op, const struct m
 	if (high && (c->lanes || !keeps_sign(a, true)))
 		return STRETCH_TORN;
 	if (high)
-		return even_quotients(a, 32 - shift, is_signed, blocks) ? STRETCH_EVEN
-		       : b->lanes					? STRETCH_TORN
-									: STRETCH_SAME;
+		return even_quotients(a, NULL, 32 - shift, is_signed, blocks) ? STRETCH_EVEN
+		       : b->lanes					      ? STRETCH_TORN
+									      : STRETCH_SAME;
 	/* What it carries is of the sum alone, if nothing was shifted out. */
 	for (int l = 0; l < LANES && op_tells(op) && shift; l++)
 		if (a->lanes >> l & 1 &&
@@ -215,11 +221,7 @@ static enum stretch shifted(const struct thread_op *op, const struct moving *a,
 		return high && a->lanes ? STRETCH_SAME : STRETCH_EVEN;
 	if (high != (of == c))
 		return STRETCH_SAME;
-	for (int l = 0; l < LANES; l++)
-		if (of->lanes >> l & 1 && !even_quotient(of->first->value[l], (int32_t)pace(of, l),
-							 b->first->value[l] & 31, blocks))
-			return STRETCH_TORN;
-	return STRETCH_EVEN;
+	return even_quotients(of, b->first, 0, false, blocks) ? STRETCH_EVEN : STRETCH_TORN;
 }
 
 /* The lowest bits of A, as many as B says: all of it, where it has no more. */

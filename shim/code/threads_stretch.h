@@ -30,6 +30,10 @@ void stretch_note(struct warp *witness, unsigned reg, bool moves);
 enum stretch stretch_foresee(const struct warp *witness, const struct thread_op *op, uint32_t mask,
 			     uint32_t blocks);
 
+/* Of A, A + B, A + 2 B …, so many, each shifted right: how many until what is shifted out carries,
+ * or borrows, more than between the first two? At least 1. */
+uint32_t stretch_even_ones(__int128 a, __int128 b, unsigned shift, uint32_t blocks);
+
 /* It was computed by all three, of so many blocks. Is it what was foreseen, predicates being the
  * same? */
 bool stretch_holds(struct warp *witness, const struct thread_op *op, uint32_t mask,
