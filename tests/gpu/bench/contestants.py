@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who computes a row: our kernels, the chain that programs spell out, and SDPA's three fused backends.
+"""Who computes a row: our kernels, the chain that programs spell out, SDPA's three fused backends, and
+FlashAttention-4's kernel for a Hopper where Python finds it (the package flash-attn-4, which compiles as it is called).
 
 A contestant has a `label` and `call(inputs)`, which enqueues one attention on the current stream and
 returns its O; `open()` is entered around any number of calls.
@@ -147,6 +148,43 @@ class Sdpa:
                 return (own or [str(error)])[0].splitlines()[0][:160]
 
 
+class Flash4:
+    """FlashAttention-4 as its package is called: tensors [B,S,H,D], here the same memory as everyone's."""
+
+    label = "flash4"
+
+    def __init__(self, row, function):
+        self.row, self.function = row, function
+
+    open = staticmethod(contextlib.nullcontext)
+
+    def call(self, x):
+        found = self.function(*(t.transpose(1, 2) for t in (x.q, x.k, x.v)), softmax_scale=self.row.scale,
+                              causal=self.row.causal)
+        return (found[0] if isinstance(found, tuple) else found).transpose(1, 2)
+
+    def declined(self, x):
+        if self.row.mask:
+            return "it takes no tensor as mask"
+        try:
+            self.call(x)
+            torch.cuda.synchronize()
+            return None
+        except Exception as error:  # a compiler of its own, with errors of its own
+            return f"{type(error).__name__}: {error}".splitlines()[0][:160]
+
+
+def flash4(row):
+    """[the contestant] for rows of kernels that are for a Hopper as it is, where the package is there."""
+    if row.portable:
+        return []
+    try:
+        from flash_attn.cute import flash_attn_func
+    except ImportError:
+        return []
+    return [Flash4(row, flash_attn_func)]
+
+
 def peers(row, x):
     """(those that take the row's inputs, {label: why not}). A layout that SDPA does not take is
     copied for it within the timed call."""
@@ -159,6 +197,12 @@ def peers(row, x):
             why = peer.declined(x)
         if why:
             declined[backend] = why
+        else:
+            taking.append(peer)
+    for peer in flash4(row):
+        why = peer.declined(x)
+        if why:
+            declined[peer.label] = why
         else:
             taking.append(peer)
     return taking, declined

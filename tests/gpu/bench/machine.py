@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The machine: what it is, how its clocks ran meanwhile (read, never set), how fast it copies, and
 which kernels a call launches."""
+import importlib.metadata
 import statistics
 import subprocess
 import threading
@@ -55,7 +56,14 @@ def describe():
     driver, _, clock = asked.partition(", ")
     return {"gpu": p.name, "sm": f"{p.major}{p.minor}", "multiprocessors": p.multi_processor_count,
             "driver": driver, "max_sm_clock": clock, "torch": torch.__version__,
-            "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version()}
+            "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(), "flash4": version("flash-attn-4")}
+
+
+def version(package):
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def copy_bandwidth():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results as text for a terminal and as Markdown for the README; needs no GPU."""
-PEERS = ("chain", "flash", "cudnn", "efficient")
+PEERS = ("chain", "flash", "flash4", "cudnn", "efficient")
 
 
 def number(value, digits=3):
@@ -58,8 +58,8 @@ def row_line(row):
             f"{number(clock, 4):>5}  rms×{accuracy_text(row):14} {row['kernel'] or 'no kernel':24} {goals}")
 
 
-TITLE = (f"{'µs per call':44} {'ours':>7} {'chain':>7} {'flash':>7} {'cudnn':>7} {'effic.':>7} {'±':>4} "
-         f"{'rate':>12} {'by':6} {'MHz':>5}  {'rms/best peer':18} {'kernel':24} goals")
+TITLE = (f"{'µs per call':44} {'ours':>7} {'chain':>7} {'flash':>7} {'flash4':>7} {'cudnn':>7} {'effic.':>7} "
+         f"{'±':>4} {'rate':>12} {'by':6} {'MHz':>5}  {'rms/best peer':18} {'kernel':24} goals")
 
 
 def other_lines(row):
@@ -79,17 +79,22 @@ def summary(result):
             f"accuracy {sum(m is True for m in checked)} of {len(checked)}; {result['seconds']:.0f} s")
 
 
+def flash4_text(device):
+    version = device.get("flash4")
+    return f", flash-attn-4 {version}" if version else ""
+
+
 def markdown(result):
     """The table of the README."""
-    lines = ["| B H S D | fused µs | the chain | FlashAttention-2 | cuDNN | mem-efficient | fused rate | "
-             "fastest of these / fused | error / most exact peer |", "|---|---|---|---|---|---|---|---|---|"]
+    lines = ["| B H S D | fused µs | the chain | FlashAttention-2 | FlashAttention-4 | cuDNN | mem-efficient | "
+             "fused rate | fastest of these / fused | error / most exact peer |", "|---|---|---|---|---|---|---|---|---|---|"]
     for row in result["rows"]:
         cells = [number(times(row, label).get("us")) for label in ("ours",) + PEERS]
         best = row["best_ratio"]
         lines.append(f"| {row['name']} | {' | '.join(cells)} | {rate(row)} | {f'{best:.2f}' if best else '-'} | "
                      f"{accuracy_text(row)} |")
     d = result["device"]
-    lines += ["", f"{d['gpu']}, driver {d['driver']}, PyTorch {d['torch']}, cuDNN {d['cudnn']}, kernels as of "
+    lines += ["", f"{d['gpu']}, driver {d['driver']}, PyTorch {d['torch']}, cuDNN {d['cudnn']}{flash4_text(d)}, kernels as of "
                   f"{result['commit'] or 'no commit'}; medians of {result['rounds']} rounds in which all take turns, "
                   f"GPU time, random inputs that do not fit the cache."]
     return "\n".join(lines)
