@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who computes a row: our kernels, the chain that programs spell out, SDPA's three fused backends, and
-FlashAttention-4's kernel for a Hopper where Python finds it (the package flash-attn-4, which compiles as it is called).
+FlashAttention-4 where it is installed (the package flash-attn-4, which compiles as it is called).
 
 A contestant has a `label` and `call(inputs)`, which enqueues one attention on the current stream and
 returns its O; `open()` is entered around any number of calls.
@@ -14,6 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 import abi
+import machine
 
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION,
@@ -153,8 +154,8 @@ class Flash4:
 
     label = "flash4"
 
-    def __init__(self, row, function):
-        self.row, self.function = row, function
+    def __init__(self, row):
+        self.row, self.function = row, None
 
     open = staticmethod(contextlib.nullcontext)
 
@@ -167,40 +168,28 @@ class Flash4:
         if self.row.mask:
             return "it takes no tensor as mask"
         try:
+            from flash_attn.cute import flash_attn_func
+            self.function = flash_attn_func
             self.call(x)
             torch.cuda.synchronize()
             return None
-        except Exception as error:  # a compiler of its own, with errors of its own
+        except Exception as error:  # it has a compiler of its own, with errors of its own
             return f"{type(error).__name__}: {error}".splitlines()[0][:160]
-
-
-def flash4(row):
-    """[the contestant] for rows of kernels that are for a Hopper as it is, where the package is there."""
-    if row.portable:
-        return []
-    try:
-        from flash_attn.cute import flash_attn_func
-    except ImportError:
-        return []
-    return [Flash4(row, flash_attn_func)]
 
 
 def peers(row, x):
     """(those that take the row's inputs, {label: why not}). A layout that SDPA does not take is
-    copied for it within the timed call."""
+    copied for it within the timed call. FlashAttention-4 is asked where it is installed, for rows of
+    kernels that are for a Hopper, as it is."""
+    asked = [Sdpa(row, backend) for backend in BACKENDS]
+    if machine.version("flash-attn-4") and not row.portable:
+        asked.append(Flash4(row))
     taking, declined = [Chain(row)], {}
-    for backend in BACKENDS:
-        peer = Sdpa(row, backend)
+    for peer in asked:
         why = peer.declined(x)
-        if why and row.k_down:
-            peer = Sdpa(row, backend, copy=True)
+        if why and row.k_down and isinstance(peer, Sdpa):
+            peer = Sdpa(row, peer.label, copy=True)
             why = peer.declined(x)
-        if why:
-            declined[backend] = why
-        else:
-            taking.append(peer)
-    for peer in flash4(row):
-        why = peer.declined(x)
         if why:
             declined[peer.label] = why
         else:

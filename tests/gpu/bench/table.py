@@ -80,6 +80,7 @@ def summary(result):
 
 
 def flash4_text(device):
+    """Results from before it was measured do not name it."""
     version = device.get("flash4")
     return f", flash-attn-4 {version}" if version else ""
 
@@ -87,14 +88,14 @@ def flash4_text(device):
 def markdown(result):
     """The table of the README."""
     lines = ["| B H S D | fused µs | the chain | FlashAttention-2 | FlashAttention-4 | cuDNN | mem-efficient | "
-             "fused rate | fastest of these / fused | error / most exact peer |", "|---|---|---|---|---|---|---|---|---|---|"]
+             "fused rate | fastest of these / fused | error / most exact peer |", "|---" * 10 + "|"]
     for row in result["rows"]:
         cells = [number(times(row, label).get("us")) for label in ("ours",) + PEERS]
         best = row["best_ratio"]
         lines.append(f"| {row['name']} | {' | '.join(cells)} | {rate(row)} | {f'{best:.2f}' if best else '-'} | "
                      f"{accuracy_text(row)} |")
     d = result["device"]
-    lines += ["", f"{d['gpu']}, driver {d['driver']}, PyTorch {d['torch']}, cuDNN {d['cudnn']}{flash4_text(d)}, kernels as of "
-                  f"{result['commit'] or 'no commit'}; medians of {result['rounds']} rounds in which all take turns, "
+    lines += ["", f"{d['gpu']}, driver {d['driver']}, PyTorch {d['torch']}, cuDNN {d['cudnn']}{flash4_text(d)}, "
+                  f"kernels as of {result['commit'] or 'no commit'}; medians of {result['rounds']} rounds in which all take turns, "
                   f"GPU time, random inputs that do not fit the cache."]
     return "\n".join(lines)
