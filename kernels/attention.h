@@ -117,7 +117,9 @@ ATTN_INLINE int32_t attn_place(int32_t n, int32_t of)
 enum attn_empty_row {
 	ATTN_EMPTY_NAN,	 /* what softmax itself gives: NaN (the usual case) */
 	ATTN_EMPTY_ZERO, /* "safe softmax" and length masks: the row of O is 0 */
-	ATTN_EMPTY_MEAN	 /* uniform weights 1/Sk: O is the mean of V */
+	ATTN_EMPTY_MEAN, /* uniform weights 1/Sk: O is the mean of V */
+	ATTN_EMPTY_AGAIN /* NaN, but P of what the mask hides is 0 once more after softmax, so that
+			    a row which it hides in all is 0: `hidden_value` */
 };
 
 /* Where a program rounds its scores to 16 bits, before a softmax reads them. */
@@ -162,6 +164,10 @@ struct attn_spec {
 	struct attn_tensor mask; /* [B,H,Sq,Sk], ATTN_BOOL */
 	int32_t mask_keeps;	 /* 1: nonzero means keep; 0: nonzero means replace by mask_value */
 	float mask_value;
+	float hidden_value; /* with ATTN_EMPTY_AGAIN, where mask_value is -inf: what the mask put in
+			       a score's place, which counts in its row's sum of weights, and meets
+			       no V. No window, lengths, sinks or biases after the mask then. Done
+			       by mma.cu, f32.cu and f32_sm90.cu */
 	struct attn_tensor mask_also; /* hides by the same number what it says. No kernel looks at
 					 it: complement.h makes one of two */
 	int32_t mask_also_keeps;

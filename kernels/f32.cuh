@@ -7,6 +7,7 @@
 #ifndef FASHIM_F32_CUH
 #define FASHIM_F32_CUH
 
+#include "kernels/again.cuh"
 #include "kernels/scores.cuh"
 
 /* P is 2^P_SHIFT too large, and so is its sum: what is left of a small P once it is written in two
@@ -114,6 +115,10 @@ static __device__ __forceinline__ void finish(const float (&o)[WIDTH / 2], float
 		if (ANY)
 			weight *= count_sink(sum[r], row_max[r], a, w.b, w.h, i + 8 * r,
 					     exp2_fast(P_SHIFT));
+		if (a.spec.empty_row == ATTN_EMPTY_AGAIN)
+			count_hidden(sum[r],
+				     fmaf(a.spec.hidden_value - row_max[r], LOG2E, P_SHIFT), a, w.b,
+				     w.h, i + 8 * r);
 		weight /= sum[r];
 		if (sum[r] == 0.0f)
 			weight = a.spec.empty_row == ATTN_EMPTY_NAN ? NAN : 0.0f;

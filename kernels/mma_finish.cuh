@@ -5,6 +5,7 @@
 #ifndef FASHIM_MMA_FINISH_CUH
 #define FASHIM_MMA_FINISH_CUH
 
+#include "kernels/again.cuh"
 #include "kernels/groups.cuh"
 #include "kernels/mma_softmax.cuh"
 
@@ -88,6 +89,15 @@ static __device__ __forceinline__ float add_sink(float &sum, float reference, fl
 	return factor;
 }
 
+/* The same of what the mask hides in row i. */
+static __device__ __forceinline__ void add_again(float &sum, float reference, float offset,
+						 const struct attn_args &a, const struct view &w,
+						 int i)
+{
+	count_hidden(sum, fmaf(a.spec.hidden_value - offset, w.exponent, -reference), a, w.b, w.h,
+		     i);
+}
+
 template <bool SIMPLE, typename T, int KEYS, int BLOCKS, int WIDTH>
 static __device__ __forceinline__ void finish(struct work<BLOCKS, WIDTH, KEYS> &u, T *own,
 					      const struct attn_args &a, const struct view &w,
@@ -109,6 +119,10 @@ static __device__ __forceinline__ void finish(struct work<BLOCKS, WIDTH, KEYS> &
 					add_sink(sum[m][r], u.reference[m][r],
 						 slow ? *offset_of<T, WIDTH>(own, row, 0) : 0.0f, a,
 						 w, first + row);
+			if (!SIMPLE && a.spec.empty_row == ATTN_EMPTY_AGAIN)
+				add_again(sum[m][r], u.reference[m][r],
+					  slow ? *offset_of<T, WIDTH>(own, row, 0) : 0.0f, a, w,
+					  first + row);
 		}
 	__syncwarp();
 	divide_rows<T, BLOCKS, WIDTH>(u.o, sum, weight, own, a, w);

@@ -117,9 +117,11 @@ extern "C" __global__ void __launch_bounds__(REFERENCE_THREADS)
 	const int me = threadIdx.x;
 
 	const double sink = a.spec.sinks.base ? row_number(a.spec.sinks, a, b, h, i) : -INFINITY;
+	const bool again = a.spec.empty_row == ATTN_EMPTY_AGAIN;
 	double most = sink;
 	for (int j = me; j < a.Sk; j += REFERENCE_THREADS) {
-		x[j] = score(a, q, k, b, h, i, j);
+		x[j] = again && hidden(a, b, h, i, j) ? (double)a.spec.hidden_value
+						      : score(a, q, k, b, h, i, j);
 		most = fmax(most, x[j]);
 	}
 	part[me] = most;
@@ -156,6 +158,17 @@ extern "C" __global__ void __launch_bounds__(REFERENCE_THREADS)
 			x[j] = sum * round_to((float)(x[j] / sum), a.spec.round_p);
 		__syncthreads();
 	}
+	int shown = a.Sk; /* keys that are not made 0 again */
+	if (again) {
+		shown = 0;
+		__syncthreads();
+		for (int j = 0; j < a.Sk; j++)
+			if (!hidden(a, b, h, i, j))
+				shown++;
+			else if (j % REFERENCE_THREADS == me)
+				x[j] = 0.0;
+		__syncthreads();
+	}
 	for (int c = me; c < a.Dv; c += REFERENCE_THREADS) {
 		double o = 0.0;
 		for (int j = 0; j < a.Sk; j++)
@@ -164,6 +177,8 @@ extern "C" __global__ void __launch_bounds__(REFERENCE_THREADS)
 		o *= a.spec.out_scale / (empty ? a.Sk : sum);
 		if (empty && a.spec.empty_row == ATTN_EMPTY_NAN)
 			o = NAN;
+		if (empty && again)
+			o = shown ? NAN : 0.0;
 		if (empty && a.spec.empty_row == ATTN_EMPTY_ZERO)
 			o = 0.0;
 		out[c] = o;

@@ -154,6 +154,13 @@ static int takes_scales(const struct attn_variant *v, const struct attn_spec *s)
 	}
 }
 
+/* again.cuh: by those that know at the end of a row what its weights are relative to. */
+static int takes_again(const struct attn_variant *v, const struct attn_spec *s)
+{
+	return s->empty_row != ATTN_EMPTY_AGAIN || v->family == ATTN_MMA ||
+	       v->family == ATTN_F32_ANY || v->family == ATTN_F32_SM90;
+}
+
 int attn_is_plain(const struct attn_spec *s)
 {
 	int window = s->window_left != ATTN_NO_WINDOW || s->window_right != ATTN_NO_WINDOW;
@@ -264,7 +271,8 @@ int attn_takes(const struct attn_variant *v, const struct attn_call *call)
 
 	if (args->q.dtype != v->dtype || args->D > v->max_d || args->Dv > v->max_d)
 		return 0;
-	if (!rounds_scores(v, args->spec.round_s) || !takes_scales(v, &args->spec))
+	if (!rounds_scores(v, args->spec.round_s) || !takes_scales(v, &args->spec) ||
+	    !takes_again(v, &args->spec))
 		return 0;
 	if (v->family == ATTN_LADDER)
 		return call->arch >= v->min_arch && call->available && call->available[index] &&

@@ -19,7 +19,7 @@ static const char *const contents[] = {"noise", "sparse", "triangle", "tail", "b
 static const char *const fills[] = {"-inf", "lowest", "-1e4"};
 static const char *const scales[] = {"", " scale<0", " scale=0"};
 static const char *const datas[] = {"", " outliers", " steep", " large", " modest"};
-static const char *const empties[] = {"nan", "zero", "mean"};
+static const char *const empties[] = {"nan", "zero", "mean", "again"};
 
 struct text {
 	char *at;

@@ -120,6 +120,11 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_F16, SHAPE(2, 3, 300, 520, 128), SINKS(FULL, F32), .causal = 2},
 	{IN_BF16, SHAPE(2, 3, 520, 520, 64), SINKS(HEADS, BF16), ADD_FILL(BATCH, BF16, TRIANGLE, FILL_LOWEST), .round_x = 1},
 	{IN_BF16, SHAPE(2, 3, 520, 776, 128), SINKS(HEADS, F16), MASK(SQUARE, BLOCKS), NO_KEY(NAN)},
+	{IN_F16, SHAPE(2, 3, 300, 520, 64), MASK(SQUARE, BLOCKS), .mask_fill = FILL_LOWEST, ADD_FILL(SQUARE, F16, TRIANGLE, FILL_LOWEST), NO_KEY(AGAIN)},
+	{IN_BF16, SHAPE(2, 3, 300, 520, 128), MASK(SQUARE, BLOCKS), .mask_fill = FILL_INF, ADD_FILL(SQUARE, BF16, TRIANGLE, FILL_INF), NO_KEY(AGAIN)},
+	{IN_BF16, SHAPE(2, 3, 300, 333, 80), MASK(BATCH, BLOCKS), .mask_fill = FILL_1E4, ADD_FILL(SQUARE, F32, TRIANGLE, FILL_1E4), .mask_drops = 1, NO_KEY(AGAIN), .down = 1},
+	{IN_F16, SHAPE(2, 3, 333, 300, 256), MASK(PADDING, TAIL), .mask_fill = FILL_1E4, .mask_drops = 1, ADD(HEAD, F16), .empty_row = ATTN_EMPTY_AGAIN},
+	{IN_F16, SHAPE(2, 3, 4, 1000, 64), MASK(PADDING, TAIL), .mask_fill = FILL_LOWEST, ADD(HEAD, F16), .empty_row = ATTN_EMPTY_AGAIN},
 	{IN_F16, SHAPE(2, 64, 1, 1000, 64), SINKS(HEADS, F16)},
 	{IN_F16, SHAPE(2, 3, 300, 520, 64), LENGTHS(PADDING)},
 	{IN_BF16, SHAPE(2, 3, 300, 520, 128), LENGTHS(FULL), .causal = 1},
@@ -263,6 +268,10 @@ static const struct kernel_case kernel_cases[] = {
 	{IN_BF16, SHAPE(2, 3, 100, 784, 64), ADD(FULL, BF16), .second = 1, .image = 28},
 	{IN_F16, SHAPE(2, 3, 56, 333, 192), ADD(HEAD, F32), .second = 1, .image = 7},
 	{IN_F32, SHAPE(2, 3, 196, 196, 96), ADD(FULL, F32), .second = 1, .image = 14},
+	{IN_F32, SHAPE(2, 3, 300, 520, 64), MASK(SQUARE, BLOCKS), .mask_fill = FILL_LOWEST, ADD_FILL(SQUARE, F32, TRIANGLE, FILL_LOWEST), NO_KEY(AGAIN)},
+	{IN_F32, SHAPE(2, 3, 300, 520, 128), MASK(SQUARE, BLOCKS), .mask_fill = FILL_INF, ADD_FILL(SQUARE, F32, TRIANGLE, FILL_INF), NO_KEY(AGAIN)},
+	{IN_F32, SHAPE(2, 3, 300, 333, 80), MASK(BATCH, BLOCKS), .mask_fill = FILL_1E4, ADD_FILL(SQUARE, F32, TRIANGLE, FILL_1E4), .mask_drops = 1, NO_KEY(AGAIN), .down = 1},
+	{IN_F32, SHAPE(2, 12, 4, 1000, 64), MASK(PADDING, TAIL), .mask_fill = FILL_LOWEST, ADD(HEAD, F32), .empty_row = ATTN_EMPTY_AGAIN},
 	{IN_F32, SHAPE(2, 12, 1, 1000, 64)},
 	{IN_F32, SHAPE(2, 12, 1, 1001, 64), .down = 1, .down_all = 1},
 	{IN_F32, SHAPE(2, 12, 2, 1000, 128), .storage = SHARED_KV},
@@ -410,6 +419,7 @@ static const struct kernel_case sweep_features[] = {
 	{LENGTHS(FULL), NO_KEY(MEAN), .down = 1},
 	{LENGTHS(BATCH), SINKS(HEAD, F16), .causal = 1, NO_KEY(NAN)},
 	{MASK(SQUARE, NOISE), .mask_fill = FILL_1E4, ADD(HEAD, F16), .late = 2},
+	{MASK(BATCH, TRIANGLE), .mask_drops = 1, .mask_fill = FILL_LOWEST, ADD(HEAD, F32), NO_KEY(AGAIN)},
 };
 /* clang-format on */
 

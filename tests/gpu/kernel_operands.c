@@ -341,6 +341,10 @@ static void make_spec(struct operands *x, const struct kernel_case *c)
 				      c->mask_drops ? 1.0f : 0.0f, c->mask_drops ? 0.0f : 1.0f);
 		s->mask_keeps = !c->mask_drops;
 		s->mask_value = fill_value(c->mask_fill, c->dtype);
+		if (c->empty_row == ATTN_EMPTY_AGAIN) {
+			s->hidden_value = s->mask_value;
+			s->mask_value = -INFINITY;
+		}
 	}
 	s->late_biases = c->late;
 	s->overflow = hard_limit(c->hard, c->dtype);

@@ -205,6 +205,35 @@ static void test_output_over_q(void **state)
 
 /* ---- corners --------------------------------------------------------------------------------- */
 
+/* Keys that a mask hides before softmax and, their P, after it: rows that it hides in all, and rows
+ * of which it leaves but what a bias makes as low as it. */
+static void test_hidden_again(void **state)
+{
+	static const float hides[] = {-INFINITY, -65504, -30};
+	struct problem p;
+
+	for (size_t n = 0; n < COUNT(hides); n++)
+		for (int low = 0; low < 3; low++) {
+			init(&p, low % 2 ? ATTN_F16 : ATTN_BF16, 2, 1, 50, 90, 40, 72);
+			p.args.spec.empty_row = ATTN_EMPTY_AGAIN;
+			p.args.spec.hidden_value = hides[n];
+			problem_mask(&p, n % 2, -INFINITY, NULL, 0.5);
+			problem_bias(&p, 0, ATTN_F32, NULL, 1);
+			for (int i = 0; i < 50; i++)
+				for (int j = 0; j < 90; j++) {
+					char *mask = element_at(&p.args.spec.mask, 1, 1, 0, i, j);
+
+					if (i % 3 == 0)
+						*mask = !(n % 2);
+					if (i % 3 == 1 && (*mask != 0) == n % 2)
+						number_store(element_at(&p.args.spec.bias[0], 1, 1,
+									0, i, j),
+							     ATTN_F32, low ? hides[low] : hides[n]);
+				}
+			problem_check_all(&p, "rows hidden again");
+		}
+}
+
 /* Rows whose every key is -inf, by mask and by bias, amid others. */
 static void test_empty_rows(void **state)
 {
@@ -369,9 +398,9 @@ int main(void)
 		cmocka_unit_test(test_long),	      cmocka_unit_test(test_head_dims),
 		cmocka_unit_test(test_layouts),	      cmocka_unit_test(test_shared_heads),
 		cmocka_unit_test(test_output_dtypes), cmocka_unit_test(test_output_over_q),
-		cmocka_unit_test(test_empty_rows),    cmocka_unit_test(test_finite_fills),
-		cmocka_unit_test(test_large_logits),  cmocka_unit_test(test_nonfinite),
-		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_hidden_again),  cmocka_unit_test(test_empty_rows),
+		cmocka_unit_test(test_finite_fills),  cmocka_unit_test(test_large_logits),
+		cmocka_unit_test(test_nonfinite),     cmocka_unit_test(test_random),
 	};
 
 	return cmocka_run_group_tests(tests, kernels_open, NULL);

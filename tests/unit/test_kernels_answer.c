@@ -75,6 +75,15 @@ static struct rounded_score answer_stored(const struct attn_args *a, double own,
 }
 
 /* `loose`: by how much x may be another number, with round_s. */
+/* Does the mask replace x[i,j]? */
+static bool is_hidden(const struct attn_args *a, int b, int h, int i, int j)
+{
+	const struct attn_spec *s = &a->spec;
+
+	return s->mask.base && (number_load(element_at(&s->mask, a->H, b, h, i, j), ATTN_BOOL) !=
+				0) != (s->mask_keeps != 0);
+}
+
 static double answer_score(const struct problem *p, int b, int h, int i, int j, bool rounded,
 			   double *loose)
 {
@@ -108,9 +117,7 @@ static double answer_score(const struct problem *p, int b, int h, int i, int j, 
 			x = number_round(x, dtype);
 	}
 	for (int n = 0; n <= ATTN_MAX_BIAS; n++) {
-		if (n == ATTN_MAX_BIAS - s->late_biases && s->mask.base &&
-		    (number_load(element_at(&s->mask, a->H, b, h, i, j), ATTN_BOOL) != 0) !=
-			    (s->mask_keeps != 0)) {
+		if (n == ATTN_MAX_BIAS - s->late_biases && is_hidden(a, b, h, i, j)) {
 			x = s->mask_value;
 			stored = (struct rounded_score){x, x, x};
 		}
@@ -147,6 +154,8 @@ double problem_row_loose(const struct problem *p, int b, int h, int i, bool roun
 	double *loose = malloc((size_t)a->Sk * sizeof(*loose)), flips = 0, loosest = 0;
 	double sink = -INFINITY;
 	const bool weights = a->spec.round_s & ATTN_ROUND_WEIGHTS;
+	const bool again = a->spec.empty_row == ATTN_EMPTY_AGAIN;
+	int shown = 0; /* keys that are not made 0 again */
 	bool empty;
 
 	if (a->spec.sinks.base)
@@ -156,6 +165,8 @@ double problem_row_loose(const struct problem *p, int b, int h, int i, bool roun
 	empty = sink == -INFINITY;
 	for (int j = 0; j < a->Sk; j++) {
 		x[j] = answer_score(p, b, h, i, j, rounded, &loose[j]);
+		if (again && is_hidden(a, b, h, i, j))
+			x[j] = a->spec.hidden_value;
 		if (x[j] != -INFINITY)
 			empty = false;
 		if (x[j] > most)
@@ -171,6 +182,9 @@ double problem_row_loose(const struct problem *p, int b, int h, int i, bool roun
 		x[j] = empty ? 1.0 / a->Sk : x[j] / sum;
 		if (rounded || (weights && !empty))
 			x[j] = number_round((float)x[j], weights ? a->spec.round_p : a->q.dtype);
+		shown += !is_hidden(a, b, h, i, j);
+		if (again && is_hidden(a, b, h, i, j))
+			x[j] = 0;
 	}
 	for (int d = 0; d < a->Dv; d++)
 		out[d] = 0;
@@ -184,6 +198,8 @@ double problem_row_loose(const struct problem *p, int b, int h, int i, bool roun
 		out[d] *= a->spec.out_scale;
 		if (empty && a->spec.empty_row == ATTN_EMPTY_NAN)
 			out[d] = NAN;
+		if (empty && again)
+			out[d] = shown ? NAN : 0;
 		if (empty && a->spec.empty_row == ATTN_EMPTY_ZERO)
 			out[d] = 0;
 		if (rounded)

@@ -160,6 +160,35 @@ static void test_scores(void **state)
 	check(&p, "negative scale");
 }
 
+/* Keys that a mask hides before softmax and, their P, after it: rows that it hides in all, and rows
+ * of which it leaves but what a bias makes as low as it. */
+static void test_hidden_again(void **state)
+{
+	static const float hides[] = {-INFINITY, -3.4028234e38f, -30};
+	struct problem p;
+
+	for (size_t n = 0; n < COUNT(hides); n++)
+		for (int low = 0; low < 3; low++) {
+			init(&p, 50, 90, low % 2 ? 40 : 64, 64, NULL);
+			p.args.spec.empty_row = ATTN_EMPTY_AGAIN;
+			p.args.spec.hidden_value = hides[n];
+			problem_mask(&p, n % 2, -INFINITY, NULL, 0.5);
+			problem_bias(&p, 0, ATTN_F32, NULL, 1);
+			for (int i = 0; i < 50; i++)
+				for (int j = 0; j < 90; j++) {
+					char *mask = element_at(&p.args.spec.mask, 2, 1, 0, i, j);
+
+					if (i % 3 == 0)
+						*mask = !(n % 2);
+					if (i % 3 == 1 && (*mask != 0) == n % 2)
+						number_store(element_at(&p.args.spec.bias[0], 2, 1,
+									0, i, j),
+							     ATTN_F32, low ? hides[low] : hides[n]);
+				}
+			check(&p, "rows hidden again");
+		}
+}
+
 /* Multiplies each element of an operand of 64 columns by a number that its row decides. */
 static void magnify(struct attn_tensor *t, int rows, float (*by)(int row))
 {
@@ -287,10 +316,11 @@ static void test_choice(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lengths), cmocka_unit_test(test_head_dims),
-		cmocka_unit_test(test_layouts), cmocka_unit_test(test_output_dtypes),
-		cmocka_unit_test(test_scores),	cmocka_unit_test(test_magnitudes),
-		cmocka_unit_test(test_nan),	cmocka_unit_test(test_infinities),
+		cmocka_unit_test(test_lengths),	   cmocka_unit_test(test_head_dims),
+		cmocka_unit_test(test_layouts),	   cmocka_unit_test(test_output_dtypes),
+		cmocka_unit_test(test_scores),	   cmocka_unit_test(test_hidden_again),
+		cmocka_unit_test(test_magnitudes), cmocka_unit_test(test_nan),
+		cmocka_unit_test(test_infinities),
 	};
 	const struct CMUnitTest choice[] = {cmocka_unit_test(test_choice)};
 	int failed = cmocka_run_group_tests_name("portable", tests, open_portable, NULL);

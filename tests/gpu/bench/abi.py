@@ -22,7 +22,7 @@ class Spec(Structure):
                 ("round_p", c_int32), ("empty_row", c_int32), ("round_s", c_int32), ("alpha", c_float),
                 ("scales", Tensor), ("scales_divide", c_int32),
                 ("bias_scale", c_float * 2), ("overflow", c_float), ("bias", Tensor * 2), ("mask", Tensor), ("mask_keeps", c_int32),
-                ("mask_value", c_float), ("mask_also", Tensor), ("mask_also_keeps", c_int32),
+                ("mask_value", c_float), ("hidden_value", c_float), ("mask_also", Tensor), ("mask_also_keeps", c_int32),
                 ("late_biases", c_int32), ("window_left", c_int32), ("window_right", c_int32),
                 ("window_shift", c_int32), ("window_value", c_float), ("lengths", Tensor),
                 ("sinks", Tensor)]
