@@ -44,25 +44,31 @@ static enum reason hide(struct walk *walk, const struct step *step, const struct
 
 /* The probabilities of what was hidden become 0 once more. For rows of which a key is left they are
  * already; rows of which none is are 0 in all. So they are, too, where the fill was finite but no
- * score can be as low as it. Not with a bias: where that is -inf for all keys that the mask leaves,
- * what is left is NaN, and no kernel tells such a row from one that is hidden. */
+ * score can be as low as it. With a bias some may be: where that is -inf for all keys that the mask
+ * leaves, what is left is NaN, and not all kernels tell such a row from one that is hidden. */
 static enum reason apply_mask_again(struct walk *walk, const struct step *step,
-				    const struct ref *ref)
+				    const struct view *view, const struct ref *ref, bool keeps)
 {
 	struct attn_spec *spec = &walk->args->spec;
 	struct attn_tensor mask = {0};
-	enum reason reason = set_tensor(walk, step, &step->meaning.views[2], &mask, ref->index);
+	enum reason reason = set_tensor(walk, step, view, &mask, ref->index);
 
 	if (reason != REASON_NONE)
 		return reason;
 	if (!walk->masked || walk->unknown || walk->shifted || spec->late_biases ||
-	    spec->mask_keeps || step->meaning.keeps || spec->sinks.base ||
-	    walk->columns != walk->args->Sk || step->meaning.scalar != 0 ||
-	    ref->index != walk->mask || !same_tensor(&mask, &spec->mask) || spec->bias[0].base ||
-	    (spec->mask_value != -INFINITY && (!walk->lowest || spec->softcap != 0)))
+	    keeps != (spec->mask_keeps != 0) || spec->sinks.base || spec->mask_also.base ||
+	    spec->empty_row != ATTN_EMPTY_NAN || walk->columns != walk->args->Sk ||
+	    step->meaning.scalar != 0 || ref->index != walk->mask ||
+	    !same_tensor(&mask, &spec->mask) || isnan(spec->mask_value))
 		return stop(walk, REASON_MASK_FORM, step->name);
+	if (!spec->bias[0].base &&
+	    (spec->mask_value == -INFINITY || (walk->lowest && spec->softcap == 0))) {
+		spec->empty_row = ATTN_EMPTY_ZERO;
+	} else {
+		spec->empty_row = ATTN_EMPTY_AGAIN;
+		spec->hidden_value = spec->mask_value;
+	}
 	spec->mask_value = -INFINITY;
-	spec->empty_row = ATTN_EMPTY_ZERO;
 	return REASON_NONE;
 }
 
@@ -77,7 +83,7 @@ enum reason spec_apply_mask(struct walk *walk, const struct step *step)
 	if (!ref || ref->kind != REF_INPUT || meaning->views[2].dtype != ATTN_BOOL)
 		return stop(walk, REASON_MASK_FORM, step->name);
 	if (walk->softmax)
-		return apply_mask_again(walk, step, ref);
+		return apply_mask_again(walk, step, &meaning->views[2], ref, meaning->keeps);
 	walk->mask = ref->index;
 	walk->lowest = meaning->scalar <= spec_lowest(meaning->views[0].dtype);
 	return hide(walk, step, &meaning->views[2], ref, meaning->keeps);
@@ -91,7 +97,7 @@ enum reason spec_apply_where(struct walk *walk, const struct step *step)
 
 	if (rows_apply_safe(walk, step))
 		return REASON_NONE;
-	if (walk->softmax || meaning->view_count != 4)
+	if (meaning->view_count != 4)
 		return stop(walk, REASON_MASK_FORM, step->name);
 	if (meaning->constant <= 0)
 		return stop(walk, meaning->constant ? REASON_SCALARS_ON_DEVICE : REASON_MASK_FORM,
@@ -101,6 +107,11 @@ enum reason spec_apply_where(struct walk *walk, const struct step *step)
 	if (!mask || mask->kind != REF_INPUT || meaning->views[1].dtype != ATTN_BOOL ||
 	    !is_scores(walk, scores))
 		return stop(walk, REASON_MASK_FORM, step->name);
+	if (walk->softmax)
+		return apply_mask_again(walk, step, &meaning->views[1], mask,
+					meaning->constant == 3);
+	walk->mask = mask->index;
+	walk->lowest = meaning->scalar <= spec_lowest(meaning->views[0].dtype);
 	return hide(walk, step, &meaning->views[1], mask, meaning->constant == 3);
 }
 

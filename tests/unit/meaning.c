@@ -128,7 +128,9 @@ void meaning_words(const struct attn_args *given, const struct attn_spec *spec, 
 		add(text, size, "O %s", meaning_dtype(args->o.dtype));
 	if (spec->empty_row != ATTN_EMPTY_NAN)
 		add(text, size, "empty rows %s",
-		    spec->empty_row == ATTN_EMPTY_ZERO ? "0" : "the mean");
+		    spec->empty_row == ATTN_EMPTY_ZERO	  ? "0"
+		    : spec->empty_row == ATTN_EMPTY_AGAIN ? "0 where hidden"
+							  : "the mean");
 }
 
 static void add_strides(const struct attn_tensor *tensor, const char *name, const int *sizes,

@@ -387,6 +387,13 @@ static enum reason with_zeros(uint64_t again, uint16_t filled, uint16_t with, bo
 	return end(chain);
 }
 
+static void assert_hidden_again(float value)
+{
+	assert_int_equal(args.spec.empty_row, ATTN_EMPTY_AGAIN);
+	assert_true(args.spec.hidden_value == value);
+	assert_true(args.spec.mask_value == -INFINITY);
+}
+
 static void test_masked_again(void **state)
 {
 	core_begin();
@@ -395,18 +402,22 @@ static void test_masked_again(void **state)
 	assert_int_equal(args.spec.mask.base, CORE_OTHER);
 	assert_int_equal(args.spec.empty_row, ATTN_EMPTY_ZERO);
 	core_begin(); /* a bias may hide all that the mask leaves: NaN is not made 0 */
-	assert_int_equal(with_zeros(CORE_OTHER, 0xfc00, 0, true, 1), REASON_MASK_FORM);
+	assert_int_equal(with_zeros(CORE_OTHER, 0xfc00, 0, true, 1), REASON_NONE);
+	assert_hidden_again(-INFINITY);
 	core_begin();
 	/* the lowest number: as good, where nothing else is as low */
 	assert_int_equal(with_zeros(CORE_OTHER, 0xfbff, 0, false, 1), REASON_NONE);
 	assert_true(isinf(args.spec.mask_value) && args.spec.mask_value < 0);
 	assert_int_equal(args.spec.empty_row, ATTN_EMPTY_ZERO);
 	core_begin();
-	assert_int_equal(with_zeros(CORE_OTHER, 0xfbff, 0, true, 1), REASON_MASK_FORM);
+	assert_int_equal(with_zeros(CORE_OTHER, 0xfbff, 0, true, 1), REASON_NONE);
+	assert_hidden_again(-65504);
 	core_begin();
-	assert_int_equal(with_zeros(CORE_OTHER, 0xfbff, 0, false, 0.25f), REASON_MASK_FORM);
+	assert_int_equal(with_zeros(CORE_OTHER, 0xfbff, 0, false, 0.25f), REASON_NONE);
+	assert_hidden_again(-16376);
 	core_begin(); /* a low number is not the lowest */
-	assert_int_equal(with_zeros(CORE_OTHER, 0xf0e2, 0, false, 1), REASON_MASK_FORM);
+	assert_int_equal(with_zeros(CORE_OTHER, 0xf0e2, 0, false, 1), REASON_NONE);
+	assert_hidden_again(-10000);
 	core_begin(); /* another mask, another number */
 	assert_int_equal(with_zeros(CORE_OTHER + 0x10000, 0xfc00, 0, false, 1), REASON_MASK_FORM);
 	core_begin();
