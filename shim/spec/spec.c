@@ -3,7 +3,8 @@
  * The score algebra. Walking the steps from S to P, an expression of the form
  *     softcap * tanh(scale * scales * qk / softcap) + sum bias_scale * bias, mask, softmax
  * is kept up to date; a step that would leave this form ends the walk with a reason. Steps that
- * look at whole rows are in spec_rows.c, boolean masks in spec_masks.c.
+ * look at whole rows are in spec_rows.c, boolean masks in spec_masks.c, scores in another order in
+ * spec_order.c.
  */
 #include "shim/spec/spec.h"
 
@@ -247,19 +248,11 @@ static enum reason apply_copy(struct walk *walk, const struct step *step)
 	return REASON_NONE;
 }
 
-static enum reason apply(struct walk *walk, const struct step *step)
+/* A step that goes through the scores in their own order, or is told so. */
+static enum reason apply_in_order(struct walk *walk, const struct step *step)
 {
 	const struct meaning *meaning = &step->meaning;
 
-	if (meaning->role == ROLE_CAT)
-		return rows_apply_cat(walk, step);
-	if (rows_drop_sink(walk, step))
-		return REASON_NONE;
-	if (meaning->role != ROLE_UNKNOWN && meaning->role != ROLE_OPAQUE &&
-	    meaning->elements != walk->Z * walk->args->Sq * walk->columns)
-		return stop(walk, REASON_LAYOUT, step->name);
-	if (walk->softmax && !walk->turned && rows_turned(walk, step, &walk->turned))
-		return apply_copy(walk, step);
 	if (meaning->role != ROLE_SOFTMAX && !rows_in_order(walk, step))
 		walk->astray = step->name;
 	if (walk->raised)
@@ -312,6 +305,32 @@ static enum reason apply(struct walk *walk, const struct step *step)
 	default:
 		return stop(walk, REASON_UNKNOWN_KERNEL, step->name);
 	}
+}
+
+static enum reason apply(struct walk *walk, const struct step *step)
+{
+	const struct meaning *meaning = &step->meaning;
+	const bool own = order_is_own(walk);
+	struct step told;
+
+	if (meaning->role == ROLE_CAT)
+		return own ? rows_apply_cat(walk, step) : stop(walk, REASON_LAYOUT, step->name);
+	if (own && rows_drop_sink(walk, step))
+		return REASON_NONE;
+	if (meaning->role != ROLE_UNKNOWN && meaning->role != ROLE_OPAQUE &&
+	    meaning->elements != walk->Z * walk->args->Sq * walk->columns)
+		return stop(walk, REASON_LAYOUT, step->name);
+	if (own && walk->softmax && !walk->turned && rows_turned(walk, step, &walk->turned))
+		return apply_copy(walk, step);
+	if ((!own || !rows_in_order(walk, step)) && order_copy(walk, step))
+		return apply_copy(walk, step);
+	if (own)
+		return apply_in_order(walk, step);
+	told = *step;
+	if (order_tell(walk, &told))
+		return apply_in_order(walk, &told);
+	return stop(walk, meaning->role == ROLE_SOFTMAX ? REASON_NOT_SOFTMAX : REASON_LAYOUT,
+		    step->name);
 }
 
 /* Each step must read the version the walk is at, no other, and hands on the version it writes. A
@@ -403,6 +422,8 @@ static enum reason walk_steps(struct walk *walk)
 	walk->shifted = walk->raised = walk->lowest = walk->mixed = walk->floored = false;
 	walk->mask = walk->added = -1;
 	walk->turned = 0;
+	walk->order.count = 0;
+	walk->reordered = false;
 	walk->astray = NULL;
 	walk->dtype = dtype_of_cuda(chain->steps[0].gemm.ctype);
 	memset(walk->sides, 0, sizeof(walk->sides));
@@ -418,7 +439,8 @@ static enum reason walk_steps(struct walk *walk)
 	for (int i = 1; i < chain->step_count && reason == REASON_NONE; i++) {
 		const struct step *step = &chain->steps[i];
 
-		if (rows_dead(walk, step) || rows_note_side(walk, step, &reason))
+		if (rows_dead(walk, step) ||
+		    (order_is_own(walk) && rows_note_side(walk, step, &reason)))
 			continue;
 		reason = follow(walk, step);
 		if (reason == REASON_NONE)
@@ -461,6 +483,8 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 		return stop(&walk, REASON_NOT_SOFTMAX, "");
 	if (walk.astray)
 		return stop(&walk, REASON_LAYOUT, walk.astray);
+	if (!order_is_own(&walk) || (walk.reordered && (walk.unknown || walk.turned)))
+		return stop(&walk, REASON_LAYOUT, "entries in another order");
 	reason = check_gemms(&walk);
 	if (reason != REASON_NONE)
 		return reason;

@@ -24,6 +24,16 @@ enum side {
 	SIDE_SUM      /* of each row of weights: their sum */
 };
 
+/* Where scores lie, which are not in the order of [Z][Sq][Sk]: pieces of that, as memory has them
+ * from the innermost on; none: they are. */
+#define ORDER_PIECES 6
+struct order {
+	int count;
+	struct order_piece {
+		int64_t size, apart; /* elements, in [Z][Sq][Sk] */
+	} piece[ORDER_PIECES];
+};
+
 struct walk {
 	struct attn_args *args;
 	const struct chain *chain;
@@ -45,6 +55,8 @@ struct walk {
 	const char *astray; /* a step that goes through the scores in another order; NULL: none */
 	bool lowest;	    /* it filled in the lowest number that there is, or -inf */
 	bool floored;	    /* nothing is below the lowest number any more */
+	struct order order; /* of the version that the walk is at */
+	bool reordered;	    /* it was another than GEMM1's */
 	bool mixed;	    /* a bias was rounded to 16 bits, and one after it was not */
 	struct {
 		enum side what;
@@ -138,6 +150,16 @@ bool rows_in_order(const struct walk *walk, const struct step *step);
 /* Does a copy put P's entries in another order: what was the outer part of their number, so many
  * (*outer), the inner one? As einsum does where its second product counts them otherwise. */
 bool rows_turned(const struct walk *walk, const struct step *step, int64_t *outer);
+
+/* Are the scores in the order of [Z][Sq][Sk]? */
+bool order_is_own(const struct walk *walk);
+
+/* A copy of all scores, in any order: the one that they are in then. False: it is not such. */
+bool order_copy(struct walk *walk, const struct step *step);
+
+/* Tells the meaning of a step with scores in another order as if they were in their own. False: it
+ * is none that could be told. */
+bool order_tell(const struct walk *walk, struct step *step);
 
 /* Does nobody read what the step makes of the scores, within the chain? */
 bool rows_dead(const struct walk *walk, const struct step *step);
