@@ -40,4 +40,26 @@ static inline uint16_t half_bits(float value)
 	return (uint16_t)((bits >> 16 & 0x8000) | (uint32_t)exponent << 10 | (bits >> 13 & 0x3ff));
 }
 
+/* Of any number: to nearest, to even. */
+static inline uint16_t half_nearest(float value)
+{
+	const float size = value < 0 ? -value : value, half = 0.5f;
+	const float small = size + half; /* a unit of it is the smallest half */
+	uint32_t bits, low, base, sign;
+
+	memcpy(&bits, &value, 4);
+	memcpy(&low, &small, 4);
+	memcpy(&base, &half, 4);
+	sign = bits >> 16 & 0x8000;
+	if (value != value)
+		return 0x7e00;
+	if (size >= 65520.0f)
+		return (uint16_t)(sign | 0x7c00);
+	if (size < 0x1p-14f)
+		return (uint16_t)(sign | (low - base));
+	bits &= 0x7fffffff;
+	bits = (bits + 0xfff + (bits >> 13 & 1)) >> 13;
+	return (uint16_t)(sign | (bits - (112u << 10)));
+}
+
 #endif

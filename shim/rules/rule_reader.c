@@ -44,6 +44,25 @@ double rules_number(const unsigned char *bytes, int dtype)
 	return value;
 }
 
+bool rules_store(unsigned char *bytes, int dtype, double number)
+{
+	const float wide = (float)number;
+	const uint16_t half = half_nearest(wide);
+	uint32_t word;
+
+	memcpy(&word, &wide, 4);
+	if (wide != wide || (dtype != ATTN_F16 && dtype != ATTN_BF16 && dtype != ATTN_F32))
+		return false;
+	if (dtype == ATTN_BF16) /* to nearest, to even; what is left is at the end */
+		word += 0x7fff + (word >> 16 & 1);
+	memcpy(bytes,
+	       dtype == ATTN_F16    ? (const void *)&half
+	       : dtype == ATTN_BF16 ? (const void *)((const unsigned char *)&word + 2)
+				    : (const void *)&word,
+	       dtype == ATTN_F32 ? 4 : 2);
+	return true;
+}
+
 double rule_value_at(const struct reading *r, unsigned at, int dtype)
 {
 	return rules_number(r->params + at, dtype);

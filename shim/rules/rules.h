@@ -109,6 +109,9 @@ void rules_put_addresses(const struct function *function, const struct op_launch
 /* The number that two or four bytes are in a dtype. */
 double rules_number(const unsigned char *bytes, int dtype);
 
+/* The other way round, rounded; false: it is no number, or no such dtype. */
+bool rules_store(unsigned char *bytes, int dtype, double number);
+
 const char *rules_role_name(enum rule_role role);
 
 #endif

@@ -165,6 +165,19 @@ bool shadow_brings_addresses(const struct op *op)
 	return false;
 }
 
+/* A cast of the one element that is known, as where() makes of a number of another type. */
+static void note_cast(const struct meaning *meaning)
+{
+	const struct view *to = &meaning->views[0], *from = &meaning->views[1];
+	unsigned char bytes[4];
+	double number;
+
+	if (meaning->view_count == 2 && meaning->elements == 1 && to->dtype >= 0 &&
+	    shadow_number(from->base, from->dtype, &number) &&
+	    rules_store(bytes, to->dtype, number))
+		shadow_put(to->base, bytes, (uint64_t)to->element);
+}
+
 /* torch.full() and its like, of which as many elements as may be of interest are one; and arrays of
  * addresses. */
 static void note_fill(const struct sight *sight)
@@ -176,9 +189,12 @@ static void note_fill(const struct sight *sight)
 
 	if (function->functor.role == ROLE_ADDRESSES && wanted)
 		rules_put_addresses(function, launch, sight->params);
-	if (function->functor.role != ROLE_FILL || launch->grid[0] != 1)
+	if (launch->grid[0] != 1 || (function->functor.role != ROLE_FILL &&
+				     (function->functor.role != ROLE_COPY || !around.end)))
 		return;
 	meaning = rules_meaning_at(sight, &room);
+	if (meaning->role == ROLE_COPY)
+		note_cast(meaning);
 	if (meaning->role == ROLE_FILL && meaning->elements == 1)
 		shadow_put(meaning->views[0].base, sight->params + meaning->scalar_where,
 			   (uint64_t)meaning->views[0].element);

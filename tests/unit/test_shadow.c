@@ -114,6 +114,32 @@ static void test_where(void **state)
 	assert_true(below.args.spec.scale == 0.25f);
 }
 
+/* The number in another type, which a cast of one element made of it. */
+static int chain_with_cast(enum core_number from, const void *number, uint64_t bytes)
+{
+	struct op cast = core_cast(SCALAR, CORE_HALF, SCALAR + 256, from, 1);
+	int taken = core_send(core_scores());
+
+	cast.launch.grid[0] = 1;
+	taken += core_send(upload(SCALAR + 256, number, bytes));
+	taken += core_send(cast);
+	taken += core_send(core_scale(core.x, core.s, core.scale));
+	taken += core_send(choose());
+	taken += core_send(core_softmax(core.p, core.x));
+	return taken + core_send(core_context());
+}
+
+static void test_cast_number(void **state)
+{
+	static const float low = -3e4f;
+
+	core_begin();
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(chain_with_cast(CORE_FLOAT, &low, 4), 0);
+	assert_true(chain_with_cast(CORE_FLOAT, &low, 4) > 0);
+	assert_true(below.args.spec.mask_value == -30000.0f);
+}
+
 /* ---- what makes it unknown ------------------------------------------------------------------ */
 
 static bool known(void)
@@ -420,6 +446,7 @@ int main(void)
 		cmocka_unit_test(test_divisor),
 		cmocka_unit_test(test_unknown_divisor),
 		cmocka_unit_test(test_where),
+		cmocka_unit_test(test_cast_number),
 		cmocka_unit_test(test_forgotten),
 		cmocka_unit_test(test_written_unseen),
 		cmocka_unit_test(test_arrays),
