@@ -117,6 +117,30 @@ extern "C" __global__ void ATEN_SOFTMAX(__half *out, const __half *in, int rows,
 }
 NAMED_KERNEL(ATEN_SOFTMAX)
 
+/* softmax of [outer,columns,inner] over the columns; a block an outer one */
+extern "C" __global__ void ATEN_SOFTMAX_SPATIAL(__half *out, const __half *in, int outer,
+						int columns, int inner)
+{
+	const long long first = (long long)blockIdx.x * columns * inner;
+
+	if ((int)blockIdx.x >= outer)
+		return;
+	for (int k = threadIdx.x; k < inner; k += blockDim.x) {
+		const __half *x = in + first + k;
+		__half *y = out + first + k;
+		float most = -INFINITY, sum = 0;
+
+		for (int j = 0; j < columns; j++)
+			most = fmaxf(most, __half2float(x[(long long)j * inner]));
+		for (int j = 0; j < columns; j++)
+			sum += expf(__half2float(x[(long long)j * inner]) - most);
+		for (int j = 0; j < columns; j++)
+			y[(long long)j * inner] = __float2half_rn(
+				expf(__half2float(x[(long long)j * inner]) - most) / sum);
+	}
+}
+NAMED_KERNEL(ATEN_SOFTMAX_SPATIAL)
+
 extern "C" __global__ void ATEN_SCALE_F32(int n, struct aten_scalar_functor f,
 					  struct aten_pointers2 p)
 {
