@@ -48,25 +48,33 @@ static int is_general(const struct attn_variant *v)
 	return v->family == ATTN_WMMA || v->family == ATTN_MMA;
 }
 
-/* Where only the general kernels take Q and V as they lie, may another take them in rows? Where
- * none takes V as it is, it is cast. */
+/* Where only the general kernels take operands as they lie, may another take them in rows, or they
+ * read them faster so? Where none takes V as it is, it is cast. */
 static const struct attn_variant *choose_for_rows(const struct loaded *slot,
 						  const struct attn_args *args,
 						  const struct attn_variant *found, const char **by)
 {
-	const struct attn_variant *variant;
+	const bool cast = operand_rows_cast(args);
 	struct relayout copies[OPERAND_ROWS];
 	struct attn_args laid;
-	const char *why;
 
-	if (!operand_rows_cast(args) && (!found || !is_general(found) || !operand_rows_help(args)))
+	if (!cast && (!found || !is_general(found)))
 		return found;
-	operand_rows_lay(&laid, copies, args, SOMEWHERE);
-	variant = choose(slot, &laid, &why);
-	if (!variant || (found && is_general(variant)))
-		return found;
-	*by = why;
-	return variant;
+	for (enum operand_rows which = ROWS_QUERY_VALUE; which <= ROWS_ALL; which++) {
+		const struct attn_variant *variant;
+		const char *why;
+
+		if (!operand_rows_help(args, which))
+			continue;
+		operand_rows_lay(&laid, copies, args, which, SOMEWHERE);
+		variant = choose(slot, &laid, &why);
+		if (!variant || (found && is_general(variant) &&
+				 (which != ROWS_ALL || cast || !operand_rows_scattered(args))))
+			continue;
+		*by = why;
+		return variant;
+	}
+	return found;
 }
 
 const struct attn_variant *fused_select(CUcontext context, const struct attn_args *args)
@@ -231,12 +239,28 @@ static int launch_attention(CUcontext context, CUstream stream, const struct att
 	return error;
 }
 
-/* Does it read Q and V only once they were laid out in rows? */
-static bool wants_rows(const struct loaded *slot, const struct attn_variant *variant,
-		       const struct attn_args *args)
+static bool takes(const struct loaded *slot, const struct attn_variant *variant,
+		  const struct attn_args *args)
 {
-	return (operand_rows_help(args) || operand_rows_cast(args)) &&
-	       attn_select_from(args, slot->arch, variant->name, slot->available) != variant;
+	return attn_possible(args) &&
+	       attn_takes(variant, &(struct attn_call){.args = args,
+						       .arch = slot->arch,
+						       .available = slot->available});
+}
+
+/* Which operands are to be in rows before it reads them? */
+static enum operand_rows rows_for(const struct loaded *slot, const struct attn_variant *variant,
+				  const struct attn_args *args)
+{
+	struct relayout copies[OPERAND_ROWS];
+	struct attn_args laid;
+
+	if (is_general(variant) && operand_rows_scattered(args))
+		return ROWS_ALL;
+	if (!operand_rows_help(args, ROWS_ALL) || takes(slot, variant, args))
+		return ROWS_NONE;
+	operand_rows_lay(&laid, copies, args, ROWS_QUERY_VALUE, SOMEWHERE);
+	return takes(slot, variant, &laid) ? ROWS_QUERY_VALUE : ROWS_ALL;
 }
 
 uint64_t fused_scratch(CUcontext context, const struct attn_variant *variant,
@@ -245,14 +269,14 @@ uint64_t fused_scratch(CUcontext context, const struct attn_variant *variant,
 	const struct loaded *slot = fused_of(context);
 	struct relayout copies[OPERAND_ROWS];
 	struct attn_args laid = *args;
-	uint64_t bytes = 0;
+	enum operand_rows which;
+	uint64_t bytes;
 
 	if (!slot)
 		return 0;
-	if (wants_rows(slot, variant, args)) {
-		operand_rows_lay(&laid, copies, args, SOMEWHERE);
-		bytes = (operand_rows_bytes(args) + SOMEWHERE - 1) / SOMEWHERE * SOMEWHERE;
-	}
+	which = rows_for(slot, variant, args);
+	operand_rows_lay(&laid, copies, args, which, SOMEWHERE);
+	bytes = (operand_rows_bytes(args, which) + SOMEWHERE - 1) / SOMEWHERE * SOMEWHERE;
 	return bytes + attn_launch_scratch(variant, &laid, &slot->device);
 }
 
@@ -262,6 +286,7 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 	struct loaded *slot = fused_of(context);
 	struct relayout copies[OPERAND_ROWS];
 	struct attn_args laid;
+	enum operand_rows which;
 	bool captured;
 	uint64_t rows;
 	int count, error = args->spec.mask_also.base ? -EINVAL : fused_load(context, variant);
@@ -269,14 +294,15 @@ int fused_attention(CUcontext context, CUstream stream, const struct attn_varian
 	if (error)
 		return error;
 	lent.next = lent.begin;
-	if (!wants_rows(slot, variant, args))
+	which = rows_for(slot, variant, args);
+	if (which == ROWS_NONE)
 		return launch_attention(context, stream, variant, args);
 	captured = driver_may_capture(stream);
-	rows = captured ? take_lent(operand_rows_bytes(args))
-			: scratch_get(context, stream, operand_rows_bytes(args), false);
+	rows = captured ? take_lent(operand_rows_bytes(args, which))
+			: scratch_get(context, stream, operand_rows_bytes(args, which), false);
 	if (!rows)
 		return -EIO;
-	count = operand_rows_lay(&laid, copies, args, rows);
+	count = operand_rows_lay(&laid, copies, args, which, rows);
 	for (int n = 0; n < count && !error; n++)
 		error = fused_lay_out(context, stream, &copies[n]);
 	if (!error)

@@ -6,20 +6,21 @@
 
 #include <string.h>
 
-#define FEWEST	64 /* queries: with fewer, V is read about once anyway */
+#define FEWEST	64  /* queries: with fewer, V is read about once anyway */
+#define MANY	256 /* with fewer, the copies cost what they save where the kernel stays */
 #define ALIGNED 256
+#define PIECE	8 /* elements in 16 bytes */
 
-/* What an operand, Q or V, consists of. */
+/* What an operand consists of. */
 struct matrices {
 	int64_t batches, heads, rows, columns;
 };
 
 static struct matrices matrices_of(const struct attn_args *args, const struct attn_tensor *t)
 {
-	const bool value = t == &args->v;
-
 	return (struct matrices){t->stride[0] ? args->B : 1, t->stride[1] ? args->H : 1,
-				 value ? args->Sk : args->Sq, value ? args->Dv : args->D};
+				 t == &args->q ? args->Sq : args->Sk,
+				 t == &args->v ? args->Dv : args->D};
 }
 
 static bool is_narrow(const struct attn_tensor *t)
@@ -41,25 +42,45 @@ static bool lies_across(const struct attn_args *args, const struct attn_tensor *
 	       t->stride[2] == 1 && t->stride[3] > 1;
 }
 
-bool operand_rows_help(const struct attn_args *args)
+/* Does it start on 16 bytes with each matrix, and there with each row, or each column? */
+static bool in_pieces(const struct attn_args *args, const struct attn_tensor *t)
 {
-	return lies_across(args, &args->q) || lies_across(args, &args->v);
+	const struct matrices m = matrices_of(args, t);
+	const int64_t line = t->stride[3] == 1 ? t->stride[2] : t->stride[3];
+
+	return t->base % 16 == 0 && line % PIECE == 0 && (t->stride[3] == 1 || t->stride[2] == 1) &&
+	       (m.heads == 1 || t->stride[1] % PIECE == 0) &&
+	       (m.batches == 1 || t->stride[0] % PIECE == 0);
+}
+
+static bool is_scattered(const struct attn_args *args, const struct attn_tensor *t)
+{
+	return is_narrow(t) && args->Sq >= FEWEST && matrices_of(args, t).columns % PIECE == 0 &&
+	       t->stride[2] > 0 && t->stride[3] > 0 && !in_pieces(args, t);
+}
+
+bool operand_rows_scattered(const struct attn_args *args)
+{
+	return args->Sq >= MANY && (is_scattered(args, &args->q) || is_scattered(args, &args->k) ||
+				    is_scattered(args, &args->v));
 }
 
 /* Is the operand laid into rows? */
-static bool is_laid(const struct attn_args *args, const struct attn_tensor *t)
+static bool is_laid(const struct attn_args *args, const struct attn_tensor *t,
+		    enum operand_rows which)
 {
-	return (t == &args->v && operand_rows_cast(args)) || lies_across(args, t);
+	if (t == &args->v && operand_rows_cast(args))
+		return true;
+	if (which == ROWS_ALL && is_scattered(args, t))
+		return true;
+	return which >= (t == &args->k ? ROWS_ALL : ROWS_QUERY_VALUE) && lies_across(args, t);
 }
 
-/* 0: it is not. */
-static uint64_t bytes_of(const struct attn_args *args, const struct attn_tensor *t)
+bool operand_rows_help(const struct attn_args *args, enum operand_rows which)
 {
-	const struct matrices m = matrices_of(args, t);
-
-	return is_laid(args, t) ? (uint64_t)(m.batches * m.heads * m.rows * m.columns) *
-					  (uint64_t)attn_dtype_size(args->q.dtype)
-				: 0;
+	return which != ROWS_NONE &&
+	       (is_laid(args, &args->q, which) || is_laid(args, &args->k, which) ||
+		is_laid(args, &args->v, which));
 }
 
 static uint64_t aligned(uint64_t bytes)
@@ -67,9 +88,22 @@ static uint64_t aligned(uint64_t bytes)
 	return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
 }
 
-uint64_t operand_rows_bytes(const struct attn_args *args)
+/* 0: it is not. */
+static uint64_t bytes_of(const struct attn_args *args, const struct attn_tensor *t,
+			 enum operand_rows which)
 {
-	return aligned(bytes_of(args, &args->q)) + aligned(bytes_of(args, &args->v));
+	const struct matrices m = matrices_of(args, t);
+
+	return is_laid(args, t, which)
+		       ? aligned((uint64_t)(m.batches * m.heads * m.rows * m.columns) *
+				 (uint64_t)attn_dtype_size(args->q.dtype))
+		       : 0;
+}
+
+uint64_t operand_rows_bytes(const struct attn_args *args, enum operand_rows which)
+{
+	return bytes_of(args, &args->q, which) + bytes_of(args, &args->k, which) +
+	       bytes_of(args, &args->v, which);
 }
 
 static void add(struct relayout *copy, int64_t size, int64_t *to, int64_t from)
@@ -93,7 +127,8 @@ static void lay(struct attn_tensor *laid, struct relayout *copy, const struct at
 	copy->source = t->dtype;
 	copy->in_begin = t->base;
 	copy->out_begin = at;
-	copy->out_end = at + bytes_of(args, t);
+	copy->out_end = at + (uint64_t)(m.batches * m.heads * m.rows * m.columns) *
+				     (uint64_t)attn_dtype_size(args->q.dtype);
 	add(copy, m.columns, &to, t->stride[3]);
 	add(copy, m.rows, &to, t->stride[2]);
 	add(copy, m.heads, &to, t->stride[1]);
@@ -107,15 +142,18 @@ static void lay(struct attn_tensor *laid, struct relayout *copy, const struct at
 }
 
 int operand_rows_lay(struct attn_args *laid, struct relayout copies[OPERAND_ROWS],
-		     const struct attn_args *args, uint64_t at)
+		     const struct attn_args *args, enum operand_rows which, uint64_t at)
 {
+	const struct attn_tensor *const from[OPERAND_ROWS] = {&args->q, &args->k, &args->v};
+	struct attn_tensor *const to[OPERAND_ROWS] = {&laid->q, &laid->k, &laid->v};
 	int count = 0;
 
 	*laid = *args;
-	if (is_laid(args, &args->q))
-		lay(&laid->q, &copies[count++], args, &args->q, at);
-	if (is_laid(args, &args->v))
-		lay(&laid->v, &copies[count++], args, &args->v,
-		    at + aligned(bytes_of(args, &args->q)));
+	for (int n = 0; n < OPERAND_ROWS; n++) {
+		if (!is_laid(args, from[n], which))
+			continue;
+		lay(to[n], &copies[count++], args, from[n], at);
+		at += bytes_of(args, from[n], which);
+	}
 	return count;
 }

@@ -2,9 +2,10 @@
  *
  * The walk from S to P, between its files: spec.c takes steps that act on single scores,
  * spec_operand.c tells where their operands lie, spec_masks.c takes those that hide scores by a
- * boolean mask, spec_rows.c those that look at a whole row
- * beside the softmax: was all of it hidden, what is its largest score, is there one score more than
- * keys. The latter leave *side* values behind, which are not the scores but what is known of them.
+ * boolean mask, spec_order.c those that lay scores out in another order, spec_rows.c those that
+ * look at a whole row beside the softmax: was all of it hidden, what is its largest score, is there
+ * one score more than keys. The latter leave *side* values behind, which are not the scores but
+ * what is known of them.
  */
 #ifndef FASHIM_SPEC_WALK_H
 #define FASHIM_SPEC_WALK_H

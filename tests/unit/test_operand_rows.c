@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Q and V that lie across: when they are laid into rows, and where each of their elements goes.
+ * Operands that lie across, or start anywhere: when they are laid into rows, and where each of
+ * their elements goes.
  */
 #include <string.h>
 #include "tests/cmocka.h"
@@ -73,13 +74,13 @@ static void check_copy(const struct attn_args *args, const struct attn_tensor *t
 /* Of V, and of Q where that lies across. */
 static void check(const struct attn_args *args)
 {
-	const uint64_t at = 0x80000, end = at + operand_rows_bytes(args);
+	const uint64_t at = 0x80000, end = at + operand_rows_bytes(args, ROWS_QUERY_VALUE);
 	const bool query = args->q.stride[3] != 1;
 	struct relayout copies[OPERAND_ROWS];
 	struct attn_args laid;
 
-	assert_true(operand_rows_help(args) || operand_rows_cast(args));
-	assert_int_equal(operand_rows_lay(&laid, copies, args, at), 1 + query);
+	assert_true(operand_rows_help(args, ROWS_QUERY_VALUE) || operand_rows_cast(args));
+	assert_int_equal(operand_rows_lay(&laid, copies, args, ROWS_QUERY_VALUE, at), 1 + query);
 	assert_int_equal(copies[0].out_begin, at);
 	assert_int_equal(aligned(copies[query].out_end), end);
 	check_copy(args, &args->v, &laid.v, SK, &copies[query]);
@@ -98,10 +99,10 @@ static void test_rows(void **state)
 	struct attn_args args = call(H * head, head);
 
 	check(&args);
-	assert_int_equal(operand_rows_bytes(&args), aligned(2 * B * H * SK * DV));
+	assert_int_equal(operand_rows_bytes(&args, ROWS_QUERY_VALUE), aligned(2 * B * H * SK * DV));
 	args = call(head, 0); /* heads share V */
 	check(&args);
-	assert_int_equal(operand_rows_bytes(&args), aligned(2 * B * SK * DV));
+	assert_int_equal(operand_rows_bytes(&args, ROWS_QUERY_VALUE), aligned(2 * B * SK * DV));
 	args = call(0, head);
 	check(&args);
 	args = call(head, B * head); /* heads are the outer ones */
@@ -110,7 +111,7 @@ static void test_rows(void **state)
 	args.q.stride[3] = SQ;
 	check(&args);
 	args.Sq = 63;
-	assert_false(operand_rows_help(&args));
+	assert_false(operand_rows_help(&args, ROWS_QUERY_VALUE));
 }
 
 /* Q alone. */
@@ -120,14 +121,61 @@ static void test_query(void **state)
 	struct relayout copies[OPERAND_ROWS];
 
 	args.v = args.k;
-	assert_false(operand_rows_help(&args));
-	assert_int_equal(operand_rows_bytes(&args), 0);
+	assert_false(operand_rows_help(&args, ROWS_QUERY_VALUE));
+	assert_int_equal(operand_rows_bytes(&args, ROWS_QUERY_VALUE), 0);
 	args.q.stride[2] = 1;
 	args.q.stride[3] = SQ;
-	assert_true(operand_rows_help(&args));
-	assert_int_equal(operand_rows_lay(&laid, copies, &args, 0x80000), 1);
+	assert_true(operand_rows_help(&args, ROWS_QUERY_VALUE));
+	assert_int_equal(operand_rows_lay(&laid, copies, &args, ROWS_QUERY_VALUE, 0x80000), 1);
 	check_copy(&args, &args.q, &laid.q, SQ, &copies[0]);
 	assert_memory_equal(&laid.v, &args.v, sizeof(laid.v));
+}
+
+/* K, which most kernels take as it is; and operands that are no pieces of 16 bytes. */
+static void test_all(void **state)
+{
+	struct attn_args args = call(H * SK * DV, SK * DV), laid;
+	struct relayout copies[OPERAND_ROWS];
+
+	args.v = args.k;
+	assert_false(operand_rows_help(&args, ROWS_ALL));
+	assert_false(operand_rows_scattered(&args));
+	args.k.stride[0] = (int64_t)H * DV * (SK + 2);
+	args.k.stride[1] = (int64_t)DV * (SK + 2);
+	args.k.stride[2] = 1;
+	args.k.stride[3] = SK + 2;
+	assert_false(operand_rows_help(&args, ROWS_QUERY_VALUE));
+	assert_true(operand_rows_help(&args, ROWS_ALL));
+	assert_false(operand_rows_scattered(&args));
+	assert_int_equal(operand_rows_lay(&laid, copies, &args, ROWS_QUERY_VALUE, 0x80000), 0);
+	assert_int_equal(operand_rows_lay(&laid, copies, &args, ROWS_ALL, 0x80000), 1);
+	check_copy(&args, &args.k, &laid.k, SK, &copies[0]);
+	for (int n = 0; n < 5; n++) {
+		struct attn_tensor *const v = &args.v;
+
+		args = call(H * SK * DV, SK * DV);
+		*v = args.k;
+		args.Sq = 256;
+		if (n == 0)
+			v->base += 2;
+		if (n == 1)
+			v->stride[2]++;
+		if (n == 2)
+			v->stride[1] += 4;
+		if (n == 3)
+			v->stride[2] = 1, v->stride[3] = SK + 1;
+		if (n == 4)
+			v->stride[3] = 2, v->stride[2] *= 2, v->stride[1] *= 2, v->stride[0] *= 2;
+		assert_true(operand_rows_scattered(&args));
+		assert_int_equal(operand_rows_lay(&laid, copies, &args, ROWS_ALL, 0x80000), 1);
+		check_copy(&args, v, &laid.v, SK, &copies[0]);
+		args.Dv = 7; /* rows would be no better */
+		assert_false(operand_rows_scattered(&args));
+		args.Dv = DV;
+		args.Sq = 255;
+		assert_false(operand_rows_scattered(&args));
+		assert_true(operand_rows_help(&args, ROWS_ALL));
+	}
 }
 
 /* Of 16 bits beside a Q and a K of fp32, in rows or across. */
@@ -138,7 +186,7 @@ static void test_cast(void **state)
 	assert_false(operand_rows_cast(&args));
 	args.q.dtype = args.k.dtype = ATTN_F32;
 	check(&args);
-	assert_int_equal(operand_rows_bytes(&args), aligned(4 * B * H * SK * DV));
+	assert_int_equal(operand_rows_bytes(&args, ROWS_QUERY_VALUE), aligned(4 * B * H * SK * DV));
 	args.v.stride[2] = DV;
 	args.v.stride[3] = 1;
 	args.Sq = 1;
@@ -166,14 +214,14 @@ static void test_not(void **state)
 			args.Sq = 1; /* decoding */
 		if (n == 4)
 			args.v.stride[2] = 2; /* neither */
-		assert_false(operand_rows_help(&args));
+		assert_false(operand_rows_help(&args, ROWS_QUERY_VALUE));
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows),
-					   cmocka_unit_test(test_query),
+					   cmocka_unit_test(test_query), cmocka_unit_test(test_all),
 					   cmocka_unit_test(test_cast), cmocka_unit_test(test_not)};
 
 	return cmocka_run_group_tests_name("operand_rows", tests, NULL, NULL);
