@@ -390,7 +390,7 @@ static bool has_moved(const struct comparison *c)
 {
 	const struct drift_result *d = &c->result->drift;
 
-	return verdict_moved(d, c->rounding.wanted) ||
+	return verdict_moved(d, c->rounding.wanted) || apart(d) > c->rounding.single ||
 	       verdict_moved(d, comparison_wanted(c->site->dtype));
 }
 

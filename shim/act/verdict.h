@@ -19,6 +19,7 @@ struct rounding {
 	double apart;  /* most that O may differ from the fused O anywhere, of max |O| … */
 	double moved;  /* … and root mean square, of O's own */
 	double wanted; /* … which should rather be no more than this, if that can be had */
+	double single; /* … nor any number, of max |O|, than this */
 	double least;  /* least root mean square of an O that may be told from its rounding */
 };
 

@@ -181,6 +181,35 @@ static void test_steep(void **state)
 	assert_int_equal(asked(fresh(2), call(ATTN_F16, ALL)), 0);
 }
 
+/* A few numbers of fp16 far apart, and all the others not: a kernel that rounds, where there is
+ * one. */
+static void test_single(void **state)
+{
+	struct attn_args args = call(ATTN_F16, ALL);
+	struct site *site;
+
+	core_begin();
+	site = fresh(0);
+	args.spec.round_s = asked(site, args);
+	worst = 0.005;
+	compared(site, &args, 0.0016, 0.0016);
+	assert_int_equal(site->passed, 1);
+	worst = 0.0084;
+	compared(site, &args, 0.0016, 0.0016);
+	assert_int_equal(asked(site, call(ATTN_F16, ALL)), ALL);
+	assert_int_equal(site->passed, 0);
+	site = fresh(1);
+	args.spec.round_s = asked(site, call(ATTN_F16, 0));
+	compared(site, &args, 0.0016, 0.0016);
+	assert_int_equal(site->passed, 1);
+	site = fresh(2);
+	args = call(ATTN_BF16, SCORES);
+	args.spec.round_s = asked(site, args);
+	compared(site, &args, 0.0016, 0.0016);
+	assert_int_equal(site->passed, 1);
+	worst = 0;
+}
+
 /* Next to nothing may move what lies before scores whose last bit counts. */
 static void test_large(void **state)
 {
@@ -207,7 +236,7 @@ static void test_fickle(void **state)
 	core_begin();
 	site = fresh(0);
 	args.spec.round_s = asked(site, args);
-	worst = 0.1;
+	worst = 0.005;
 	compared(site, &args, 0.001, 0.001);
 	worst = 0.5;
 	compared(fresh(1), &args, 0.01, 0.1);
@@ -284,8 +313,9 @@ int main(void)
 		cmocka_unit_test(test_first),  cmocka_unit_test(test_more),
 		cmocka_unit_test(test_anew),   cmocka_unit_test(test_no_kernel),
 		cmocka_unit_test(test_luck), /* before what keeps all of fp32 still */
-		cmocka_unit_test(test_steep),  cmocka_unit_test(test_large),
-		cmocka_unit_test(test_fickle), cmocka_unit_test(test_picked),
+		cmocka_unit_test(test_steep),  cmocka_unit_test(test_single),
+		cmocka_unit_test(test_large),  cmocka_unit_test(test_fickle),
+		cmocka_unit_test(test_picked),
 	};
 
 	return CORE_MAIN("roundings", tests);
