@@ -419,7 +419,6 @@ static const struct kernel_case sweep_features[] = {
 	{LENGTHS(FULL), NO_KEY(MEAN), .down = 1},
 	{LENGTHS(BATCH), SINKS(HEAD, F16), .causal = 1, NO_KEY(NAN)},
 	{MASK(SQUARE, NOISE), .mask_fill = FILL_1E4, ADD(HEAD, F16), .late = 2},
-	{MASK(BATCH, TRIANGLE), .mask_drops = 1, .mask_fill = FILL_LOWEST, ADD(HEAD, F32), NO_KEY(AGAIN)},
 };
 /* clang-format on */
 
