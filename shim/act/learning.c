@@ -27,7 +27,6 @@
 #include "shim/act/replace.h"
 #include "shim/act/roundings.h"
 #include "shim/log/decline.h"
-#include "shim/rules/shadow.h"
 #include "shim/site/opener.h"
 #include "shim/site/site.h"
 #include "shim/gpu/made_bias.h"
@@ -350,11 +349,6 @@ enum flow learning_close(struct chain *chain, const struct sight *sight)
 	if (reason == REASON_NOT_SOFTMAX && strcmp(detail, "log_softmax") != 0)
 		return learning_pass_over(chain, detail);
 	opener_result(&chain->steps[0].gemm, true);
-	if (reason == REASON_SCALARS_ON_DEVICE && shadow_expecting()) { /* the next will have it */
-		log_decline(reason, detail);
-		held_drop(chain);
-		return FLOW_PASS;
-	}
 	fresh = !site_known(chain);
 	if (!affordable_to_learn(chain, fresh, by_data))
 		return put_off(chain, NULL);

@@ -9,7 +9,6 @@
 
 #include "shim/ask/addresses.h"
 #include "shim/ask/first_look.h"
-#include "shim/ask/number.h"
 #include "shim/ask/extent.h"
 #include "shim/base/message.h"
 #include "shim/gpu/ahead.h"
@@ -91,7 +90,6 @@ void settle_teardown(const struct op *op)
 		holes_forget_context(context);
 		addresses_forget_context(context);
 		first_look_forget(context);
-		number_forget(context);
 
 		compare_forget(context);
 		scratch_forget(context);

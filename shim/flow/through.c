@@ -17,7 +17,6 @@
 #include "shim/act/replace.h"
 #include "shim/ask/addresses.h"
 #include "shim/ask/first_look.h"
-#include "shim/ask/number.h"
 #include "shim/ask/reach.h"
 #include "shim/base/config.h"
 #include "shim/chain/digest.h"
@@ -344,8 +343,6 @@ static enum flow ask_all(struct op *op)
 	reach_note(op);
 	age_chains();
 	copies_guard(sight);
-	if (op->kind == OP_LAUNCH && !capture_under_way() && !late_pending())
-		number_ask(sight);
 	if (delivers) {
 		held_guard(sight, NULL, true);
 		late_guard(op_queue(op), sight->list);

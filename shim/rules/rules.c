@@ -148,26 +148,6 @@ void rules_settle_constant(struct meaning *meaning)
 	}
 }
 
-bool rules_number_missing(const struct meaning *meaning, uint64_t *address, uint64_t *size)
-{
-	struct meaning known;
-
-	if (meaning->role != ROLE_WHERE && meaning->role != ROLE_MAXIMUM)
-		return false;
-	known = *meaning;
-	rules_settle_constant(&known);
-	for (int i = 1; i < meaning->view_count && known.constant < 0; i++) {
-		const struct view *view = &meaning->views[i];
-
-		if (!one_element(meaning, view) || view->dtype < 0 || view->dtype > ATTN_F32)
-			continue;
-		*address = view->base;
-		*size = (uint64_t)view->element;
-		return true;
-	}
-	return false;
-}
-
 const char *rules_role_name(enum rule_role role)
 {
 	static const char *const names[] = {

@@ -106,10 +106,6 @@ void rules_settle_constant(struct meaning *meaning);
 void rules_put_addresses(const struct function *function, const struct op_launch *launch,
 			 const unsigned char *params);
 
-/* Does a step fill in a number from device memory, where(mask, x, number) or max(x, number), that
- * nobody knows? Where it is; bytes. */
-bool rules_number_missing(const struct meaning *meaning, uint64_t *address, uint64_t *size);
-
 /* The number that two or four bytes are in a dtype. */
 double rules_number(const unsigned char *bytes, int dtype);
 

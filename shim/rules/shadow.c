@@ -22,7 +22,6 @@
 
 static struct piece {
 	uint64_t begin, size; /* 0: empty */
-	bool expected;	      /* what they are is not known yet */
 } pieces[PIECES];
 static unsigned char content[PIECES][PIECE_BYTES]; /* apart: every op goes through the ranges */
 static unsigned next;
@@ -64,53 +63,10 @@ void shadow_put(uint64_t begin, const void *bytes, uint64_t size)
 
 	if (size > PIECE_BYTES)
 		return;
-	pieces[at] = (struct piece){.begin = begin, .size = size};
+	pieces[at] = (struct piece){begin, size};
 	memcpy(content[at], bytes, size);
 	if (size)
 		range_widen(&around, begin, begin + size);
-}
-
-static struct piece *expected(uint64_t address)
-{
-	for (int i = 0; i < PIECES; i++)
-		if (pieces[i].size && pieces[i].expected && pieces[i].begin == address)
-			return &pieces[i];
-	return NULL;
-}
-
-void shadow_expect(uint64_t address, uint64_t size)
-{
-	static const unsigned char nothing[8];
-	const unsigned at = next % PIECES;
-
-	wanted = true;
-	if (size > sizeof(nothing))
-		return;
-	shadow_put(address, nothing, size);
-	pieces[at].expected = true;
-}
-
-bool shadow_expects(uint64_t address)
-{
-	return expected(address) != NULL;
-}
-
-void shadow_arrived(uint64_t address, const void *bytes, uint64_t size)
-{
-	struct piece *piece = expected(address);
-
-	if (!piece || piece->size != size)
-		return;
-	memcpy(content[piece - pieces], bytes, size);
-	piece->expected = false;
-}
-
-bool shadow_expecting(void)
-{
-	for (int i = 0; i < PIECES && around.end; i++)
-		if (pieces[i].size && pieces[i].expected)
-			return true;
-	return false;
 }
 
 /* May the host's bytes be read now? A copy from pinned memory that nobody waits for reads them
@@ -269,8 +225,7 @@ bool shadow_get(uint64_t address, void *bytes, size_t size)
 	for (int i = 0; i < PIECES; i++) {
 		const struct piece *piece = &pieces[i];
 
-		if (piece->expected || address < piece->begin ||
-		    address - piece->begin >= piece->size ||
+		if (address < piece->begin || address - piece->begin >= piece->size ||
 		    size > piece->size - (address - piece->begin) ||
 		    !memory_watchable(memory_lookup(address)))
 			continue;

@@ -25,15 +25,6 @@ void shadow_touch_host(struct op *op);
 /* The bytes that a launch is known to write. More than 16 KiB are not kept. */
 void shadow_put(uint64_t address, const void *bytes, uint64_t size);
 
-/* Bytes that were asked for and are still to come, eight at most; and what they are, if nothing may
- * have been written there since. From then on ops must be looked at. */
-void shadow_expect(uint64_t address, uint64_t size);
-bool shadow_expects(uint64_t address);
-void shadow_arrived(uint64_t address, const void *bytes, uint64_t size);
-
-/* Is anything to come? */
-bool shadow_expecting(void);
-
 /* Copies `size` bytes at a device address; false: not known. */
 bool shadow_get(uint64_t address, void *bytes, size_t size);
 
@@ -47,8 +38,7 @@ bool shadow_number(uint64_t address, int dtype, double *number);
  * known and so spaced; it stays what it is otherwise. */
 void shadow_resolve_arrays(struct op_gemm *gemm);
 
-/* Has the program shown that it uses arrays, or was a number asked for? Then its ops must be looked
- * at from now on. */
+/* Has the program shown that it uses arrays? Then its ops must be looked at from now on. */
 bool shadow_wanted(void);
 
 /* Ops may pass unseen. */

@@ -79,19 +79,6 @@ extern "C" __global__ void ATEN_MASKED_FILL(int n, struct aten_filled l)
 }
 NAMED_KERNEL(ATEN_MASKED_FILL)
 
-/* out = mask ? in : other, each with strides of its own */
-extern "C" __global__ void ATEN_WHERE(int n, struct aten_chosen l)
-{
-	long long i = INDEX;
-
-	if (i < n)
-		*(__half *)(l.at[0] + offset_of(&l.calculator, l.strides, 4, 0, i)) =
-			*(__half *)(l.at[1][offset_of(&l.calculator, l.strides, 4, 1, i)]
-					    ? l.at[2] + offset_of(&l.calculator, l.strides, 4, 2, i)
-					    : l.at[3] + offset_of(&l.calculator, l.strides, 4, 3, i));
-}
-NAMED_KERNEL(ATEN_WHERE)
-
 /* out = in, each with strides of its own: what contiguous() launches */
 extern "C" __global__ void ATEN_COPY_STRIDED(int n, struct aten_strided2 l)
 {

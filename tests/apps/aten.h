@@ -26,8 +26,6 @@
 	_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_22gpu_kernel_impl_nocastIZZZNS0_23direct_copy_kernel_cudaERNS_18TensorIteratorBaseEENKUlvE1_clEvENKUlvE8_clEvEUlN3c104HalfEE_EEvS4_RKT_EUliE_EEviT1_
 #define ATEN_MASKED_FILL                                                                           \
 	_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_22gpu_kernel_impl_nocastIZZZNS0_44_GLOBAL__N__50c743a2_11_Indexing_cu_89862edb18masked_fill_kernelERNS_14TensorIteratorERKN3c106ScalarEENKUlvE_clEvENKUlvE9_clEvEUlNS6_4HalfEbE_EEvRNS_18TensorIteratorBaseERKT_EUliE_EEviT1_
-#define ATEN_WHERE                                                                                 \
-	_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_22gpu_kernel_impl_nocastIZZZNS0_62_GLOBAL__N__df9c2f1f_27_TensorCompare_cu_6c1c4ed7_1117where_kernel_implERNS_14TensorIteratorEENKUlvE_clEvENKUlvE8_clEvEUlbN3c104HalfESA_E_EEvRNS_18TensorIteratorBaseERKT_EUliE_EEviT1_
 #define ATEN_SOFTMAX                                                                               \
 	_ZN2at6native12_GLOBAL__N_120softmax_warp_forwardIN3c104HalfES4_fLi7ELb0ELb0EEEvPT0_PKT_iiiPKbib
 #define ATEN_SOFTMAX_SPATIAL                                                                       \
@@ -98,13 +96,6 @@ struct aten_filled { /* out, in, mask */
 	char *at[3];
 	unsigned short value; /* fp16 */
 	unsigned char nothing[6];
-};
-
-struct aten_chosen { /* out, mask, in, what is elsewhere */
-	struct aten_calculator calculator;
-	unsigned strides[100];
-	char *at[4];
-	unsigned char nothing[8];
 };
 
 #endif

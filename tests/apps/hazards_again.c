@@ -62,8 +62,7 @@ CASE(hidden_again_lowest, hidden_again(-65504))
 CASE(hidden_again_infinite, hidden_again(-INFINITY))
 CASE(hidden_again_low, hidden_again(-5))
 
-/* ---- a number of the model's own ---------------------------------------------------------------
- */
+/* ---- scores in another order ----------------------------------------------------------------- */
 
 static CUfunction kernel(struct app *app, const char *name)
 {
@@ -72,85 +71,6 @@ static CUfunction kernel(struct app *app, const char *name)
 	CHECK(cuModuleGetFunction(&f, app->module, name));
 	return f;
 }
-
-/* X = mask ? X : number, of [heads,rows,columns]. */
-static void choose(struct bench *b, CUdeviceptr mask, CUdeviceptr number)
-{
-	const unsigned period = (unsigned)(b->shape.rows * b->shape.columns);
-	const unsigned strides[8] = {2, 1, 2, 0, 2 * period, 0, 2 * period, 0};
-	int n = (int)b->scores;
-	struct aten_chosen l;
-
-	aten_unset(&l, sizeof(l));
-	l.calculator.dims = 0;
-	aten_dimension(&l.calculator, period);
-	aten_dimension(&l.calculator, (unsigned)b->shape.heads);
-	memcpy(l.strides, strides, sizeof(strides));
-	l.at[0] = l.at[2] = aten_pointer(b->t.x);
-	l.at[1] = aten_pointer(mask);
-	l.at[3] = aten_pointer(number);
-	app_launch(&b->app, kernel(&b->app, TEXT(ATEN_WHERE)), ((unsigned)n + 127) / 128, 128,
-		   (void *[]){&n, &l});
-}
-
-static void copy_over(struct bench *b, CUdeviceptr number, CUdeviceptr other)
-{
-	CHECK(cuMemcpyDtoDAsync(number, other, 2, b->app.stream));
-}
-
-static void fill_over(struct bench *b, CUdeviceptr number, CUdeviceptr other)
-{
-	(void)other;
-	app_fill(&b->app, number, -1, 1);
-}
-
-/* The model's number is there before anybody looks; `change` makes another one of it before some
- * steps that fill it in, or (behind) once they have. */
-static void with_number(void (*change)(struct bench *b, CUdeviceptr number, CUdeviceptr other),
-			bool behind)
-{
-	static const uint16_t low[2] = {0xc500, 0xc000}; /* -5, -2 */
-	unsigned char keeps[MOST];
-	CUdeviceptr mask, number, other;
-	struct bench b;
-
-	bench_open(&b, TOGETHER);
-	const struct app_shape z = b.shape;
-
-	assert(z.rows * z.columns <= MOST);
-	mask = app_alloc(sizeof(keeps));
-	number = app_alloc(256);
-	other = app_alloc(256);
-	for (int n = 0; n < MOST; n++)
-		keeps[n] = n % 7 != 3;
-	CHECK(cuMemcpyHtoD(mask, keeps, sizeof(keeps)));
-	CHECK(cuMemcpyHtoD(number, &low[0], 2));
-	CHECK(cuMemcpyHtoD(other, &low[1], 2));
-	for (int r = 0; r < 2 * REPETITIONS; r++) {
-		bench_inputs(&b, r);
-		chain_open(&b, &b.t);
-		app_scale(&b.app, b.t.x, b.t.s, 0.25f, b.scores);
-		if (change && !behind && r > REPETITIONS && late(r % REPETITIONS))
-			change(&b, number, other);
-		choose(&b, mask, number);
-		if (change && behind && r > REPETITIONS && late(r % REPETITIONS))
-			change(&b, number, other);
-		app_softmax(&b.app, b.t.p, b.t.x, (size_t)z.heads * z.rows, z.columns);
-		chain_close(&b, &b.t);
-		observe_o(&b, &b.t, r);
-		if (r % 5 == 4)
-			observe_p(&b, &b.t, r);
-	}
-	bench_close(&b);
-}
-
-CASE(number_kept, with_number(NULL, false))
-CASE(number_copied_over, with_number(copy_over, false))
-CASE(number_copied_behind, with_number(copy_over, true))
-CASE(number_filled_over, with_number(fill_over, false))
-CASE(number_filled_behind, with_number(fill_over, true))
-
-/* ---- scores in another order ----------------------------------------------------------------- */
 
 static void copied(struct app *app, CUdeviceptr out, CUdeviceptr in, const unsigned size[3],
 		   const unsigned from[3])
@@ -241,11 +161,6 @@ const struct hazard hazards_again[] = {
 	     "a bias, a mask of the lowest number, and P masked again by zeros"),
 	ONCE(hidden_again_infinite, "the same of -inf"),
 	ONCE(hidden_again_low, "the same of a number that scores are near to"),
-	ONCE(number_kept, "a number that the model keeps is filled in where a mask says so"),
-	ONCE(number_copied_over, "… over which another is copied"),
-	ONCE(number_copied_behind, "… once it was read"),
-	ONCE(number_filled_over, "… which a kernel changes"),
-	ONCE(number_filled_behind, "… once it was read"),
 	ONCE(scores_aside, "scores are laid out with heads innermost, and masked there"),
 	ONCE(scores_aside_each, "… by a mask of each head"),
 	ONCE(scores_aside_edited, "… and some of them are set there"),

@@ -440,35 +440,6 @@ static void test_chain_of_shared_heads(void **state)
 	assert_int_equal(below.args.o.stride[1], core.Sq * core.D);
 }
 
-/* A number that was asked for is known once it came, unless something was written there first. */
-static void test_expected(void **state)
-{
-	static const uint16_t eight = 0x4800;
-
-	core_begin();
-	core_send(core_scores()); /* somebody must be looking */
-	shadow_expect(SCALAR, 2);
-	assert_false(known());
-	assert_true(shadow_expects(SCALAR) && shadow_expecting());
-	assert_false(shadow_expects(SCALAR + 2));
-	shadow_arrived(SCALAR + 2, &eight, 2);
-	shadow_arrived(SCALAR, &eight, 4);
-	assert_false(known());
-	shadow_arrived(SCALAR, &eight, 2);
-	assert_true(known() && !shadow_expecting());
-	core_send(core_memset(SCALAR, 1));
-	assert_false(known());
-	shadow_expect(SCALAR, 2);
-	core_send(core_kernel_copy(SCALAR, core.q, 1));
-	assert_false(shadow_expects(SCALAR) || shadow_expecting());
-	shadow_arrived(SCALAR, &eight, 2);
-	assert_false(known());
-	shadow_expect(SCALAR, 2);
-	shadow_clear();
-	shadow_arrived(SCALAR, &eight, 2);
-	assert_false(known());
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -476,7 +447,6 @@ int main(void)
 		cmocka_unit_test(test_unknown_divisor),
 		cmocka_unit_test(test_where),
 		cmocka_unit_test(test_cast_number),
-		cmocka_unit_test(test_expected),
 		cmocka_unit_test(test_forgotten),
 		cmocka_unit_test(test_written_unseen),
 		cmocka_unit_test(test_arrays),
