@@ -132,8 +132,12 @@ static void aside(void (*edit)(struct bench *b), bool each)
 		app_scale(&b.app, b.t.s, b.t.s, 0.25f, b.scores);
 		copied(&b.app, b.t.x, b.t.s, (unsigned[]){heads, columns, rows},
 		       (unsigned[]){entry, 1, columns});
-		filled_aside(&b.app, b.t.x, mask, (unsigned[]){rows, columns, heads},
-			     each ? (unsigned[]){0, heads, 1} : (unsigned[]){columns, 1, 0});
+		if (each)
+			filled_aside(&b.app, b.t.x, mask, (unsigned[]){rows, columns, heads},
+				     (unsigned[]){0, heads, 1});
+		else /* two dimensions that follow one another are one */
+			filled_aside(&b.app, b.t.x, mask, (unsigned[]){1, entry, heads},
+				     (unsigned[]){0, 1, 0});
 		if (edit && late(r))
 			edit(&b);
 		softmax_aside(&b.app, b.spare, b.t.x, &z);

@@ -163,6 +163,7 @@ void aten_add_mask(CUstream s, CUdeviceptr to, CUdeviceptr from, CUdeviceptr mas
 		   size_t period);
 /* n numbers to every other place from `to` on. */
 void aten_interleave(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t n);
+CUfunction aten(const char *name);
 void aten_softmax(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t rows, int columns);
 /* to [a,b,depth] from where b and a lie so many bytes apart */
 void aten_permute(CUstream s, CUdeviceptr to, CUdeviceptr from, int a, int b, int depth,
@@ -214,6 +215,10 @@ struct site {
 	CUdeviceptr mask, fixed[TENSORS], table; /* table: addresses of these; or 0 */
 	struct mapping *mapping;		 /* that these lie in; or NULL */
 	size_t mask_bytes;
+	CUdeviceptr hidden; /* bytes [rows,columns], of what softmax is not to see; or 0 */
+	float hides;	    /* the number in its place */
+	bool hides_again;   /* and its P is made 0 */
+	bool aside;	    /* scores lie [rows,columns,heads] for softmax */
 	int occurrences;
 };
 
@@ -240,6 +245,10 @@ struct chain {
 	int disturbed[3], disturbances; /* before which steps */
 	struct chain *partner;
 };
+
+/* hides.c: what of the scores is hidden, and how they lie; softmax, in between. */
+void hides_make(struct site *z, CUstream s);
+void hides_softmax(struct chain *c, CUdeviceptr to, CUdeviceptr from);
 
 void site_make(struct site *z, struct lane *l, int number, struct rng *r);
 void site_mask(const struct site *z, CUstream s, struct rng *r);

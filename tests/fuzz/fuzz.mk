@@ -6,7 +6,7 @@
 FUZZ       := $(O)/tests/fuzz
 FUZZ_APP   := $(O)/apps/sim/fuzz
 FUZZ_PARTS := fuzz memory launch product site chain middle graph special event reads writes orders \
-              addresses refusals factors mapped
+              addresses refusals factors mapped hides
 
 $(FUZZ_APP).kernels: $(PLAIN)/simgpu/cu/tests/fuzz/fuzz.o $(PLAIN)/simgpu/cuda_host.o
 	@mkdir -p $(@D)

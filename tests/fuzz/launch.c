@@ -131,7 +131,7 @@ void repeat_heads(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t size, int
 
 /* ---- ATen's ---------------------------------------------------------------------------------- */
 
-static CUfunction aten(const char *name)
+CUfunction aten(const char *name)
 {
 	CUfunction f;
 

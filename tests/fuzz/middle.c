@@ -95,7 +95,7 @@ void middle_softmax(struct chain *c, enum tensor from)
 	if (z->masked == LOWER && z->placing != APART)
 		set_bytes(c->stream, c->t[to], 0, bytes);
 	if (z->aten) {
-		aten_softmax(c->stream, c->t[P], in, rows, c->columns);
+		hides_softmax(c, c->t[P], in);
 		return;
 	}
 	trace("softmax %d %llx <- %llx rows=%zu columns=%d by %g", z->masked, c->t[to], in, rows,

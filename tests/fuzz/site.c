@@ -198,6 +198,7 @@ void site_make(struct site *z, struct lane *l, int number, struct rng *r)
 			chance(r, 50) ? arena_take(r, z->mask_bytes, -1) : allocate(z->mask_bytes);
 		site_mask(z, l->stream, r);
 	}
+	hides_make(z, l->stream);
 	if (z->placing == APART)
 		place(z, r);
 }
