@@ -105,7 +105,7 @@ static void test_by_a_third(void **state)
 
 	assert_int_equal(OF_SIX(copied(third, core.s, 4, (unsigned[]){H, keys(), queries(), B},
 				       (unsigned[]){entry, 1, keys(), H * entry}),
-				copied(core.x, third, 3, (unsigned[]){H * entry, B},
+				copied(core.x, third, 2, (unsigned[]){H * entry, B},
 				       (unsigned[]){1, H * entry}),
 				softmax_over(core.m, core.x, B * queries(), keys(), H),
 				copied(core.p, core.m, 3, (unsigned[]){entry, H, B},
