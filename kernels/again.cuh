@@ -10,7 +10,8 @@
 
 #include "kernels/device.cuh"
 
-/* A weight of less than so many powers of two below the row's sum is nothing. */
+/* A weight of less than so many powers of two is nothing beside P of about 1, with fp32's 2^-149 and
+ * any number of keys. */
 #define AGAIN_NOTHING -300.0f
 
 static __device__ __forceinline__ int keys_hidden(const struct attn_args &a, int b, int h, int i)

@@ -154,11 +154,16 @@ static int takes_scales(const struct attn_variant *v, const struct attn_spec *s)
 	}
 }
 
-/* again.cuh: by those that know at the end of a row what its weights are relative to. */
+/* again.cuh: by those that know at the end of a row what its weights are relative to, and where
+ * nothing but the mask leaves keys out, or counts beside them. */
 static int takes_again(const struct attn_variant *v, const struct attn_spec *s)
 {
-	return s->empty_row != ATTN_EMPTY_AGAIN || v->family == ATTN_MMA ||
-	       v->family == ATTN_F32_ANY || v->family == ATTN_F32_SM90;
+	if (s->empty_row != ATTN_EMPTY_AGAIN)
+		return 1;
+	return (v->family == ATTN_MMA || v->family == ATTN_F32_ANY || v->family == ATTN_F32_SM90) &&
+	       s->mask.base && s->mask_value == -INFINITY && !s->late_biases && !s->lengths.base &&
+	       !s->sinks.base && s->window_left == ATTN_NO_WINDOW &&
+	       s->window_right == ATTN_NO_WINDOW;
 }
 
 int attn_is_plain(const struct attn_spec *s)

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "kernels/launch.h"
+
 #define FEWEST	64  /* queries: with fewer, V is read about once anyway */
 #define MANY	256 /* with fewer, the copies cost what they save where the kernel stays */
 #define ALIGNED 256
@@ -42,15 +44,12 @@ static bool lies_across(const struct attn_args *args, const struct attn_tensor *
 	       t->stride[2] == 1 && t->stride[3] > 1;
 }
 
-/* Does it start on 16 bytes with each matrix, and there with each row, or each column? */
+/* Does it start on 16 bytes with each row, or each column? */
 static bool in_pieces(const struct attn_args *args, const struct attn_tensor *t)
 {
 	const struct matrices m = matrices_of(args, t);
-	const int64_t line = t->stride[3] == 1 ? t->stride[2] : t->stride[3];
 
-	return t->base % 16 == 0 && line % PIECE == 0 && (t->stride[3] == 1 || t->stride[2] == 1) &&
-	       (m.heads == 1 || t->stride[1] % PIECE == 0) &&
-	       (m.batches == 1 || t->stride[0] % PIECE == 0);
+	return attn_in_map(args, t, 0, (int)m.rows) || attn_in_map(args, t, 1, (int)m.columns);
 }
 
 static bool is_scattered(const struct attn_args *args, const struct attn_tensor *t)

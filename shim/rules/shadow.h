@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Device memory whose bytes the host knows for certain: the program copied them there from its own
- * memory, filled them with a constant or by a kernel that computes addresses, and nothing was
+ * memory, filled them with a constant or by a kernel that computes addresses, or cast one such
+ * number, and nothing was
  * allowed to touch them since. Arrays of addresses for batched GEMMs, and scalars that a program
  * keeps in device memory, are told this way. Nothing is read back but arrays that were there before
  * anybody looked (ask/first_look.h), and nothing is remembered across an op that nobody looked at.

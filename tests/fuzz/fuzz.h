@@ -163,6 +163,7 @@ void aten_add_mask(CUstream s, CUdeviceptr to, CUdeviceptr from, CUdeviceptr mas
 		   size_t period);
 /* n numbers to every other place from `to` on. */
 void aten_interleave(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t n);
+/* A kernel of ATen's, by its whole name. */
 CUfunction aten(const char *name);
 void aten_softmax(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t rows, int columns);
 /* to [a,b,depth] from where b and a lie so many bytes apart */

@@ -354,13 +354,9 @@ struct op core_softmax(uint64_t out, uint64_t in)
 
 struct op core_spatial_softmax(uint64_t out, uint64_t in)
 {
-	static const char name[] =
-		"_ZN2at6native43_GLOBAL__N__b6de9c8c_10_SoftMax_cu_9f978f6326cunn_"
-		"SpatialSoftMaxForwardIN3c104HalfEfS4_iNS1_22SoftMaxForwardEpilogueEEEvPT1_PKT_"
-		"T2_S9_S9_";
 	const int outer = (int)core.H, columns = (int)core.Sk, inner = (int)core.Sq;
 
-	return core_launch(name, 5, (size_t[]){8, 8, 4, 4, 4},
+	return core_launch(TEXT(ATEN_SOFTMAX_SPATIAL), 5, (size_t[]){8, 8, 4, 4, 4},
 			   (const void *[]){&out, &in, &outer, &columns, &inner});
 }
 

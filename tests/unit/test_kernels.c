@@ -215,21 +215,7 @@ static void test_hidden_again(void **state)
 	for (size_t n = 0; n < COUNT(hides); n++)
 		for (int low = 0; low < 3; low++) {
 			init(&p, low % 2 ? ATTN_F16 : ATTN_BF16, 2, 1, 50, 90, 40, 72);
-			p.args.spec.empty_row = ATTN_EMPTY_AGAIN;
-			p.args.spec.hidden_value = hides[n];
-			problem_mask(&p, n % 2, -INFINITY, NULL, 0.5);
-			problem_bias(&p, 0, ATTN_F32, NULL, 1);
-			for (int i = 0; i < 50; i++)
-				for (int j = 0; j < 90; j++) {
-					char *mask = element_at(&p.args.spec.mask, 1, 1, 0, i, j);
-
-					if (i % 3 == 0)
-						*mask = !(n % 2);
-					if (i % 3 == 1 && (*mask != 0) == n % 2)
-						number_store(element_at(&p.args.spec.bias[0], 1, 1,
-									0, i, j),
-							     ATTN_F32, low ? hides[low] : hides[n]);
-				}
+			problem_again(&p, n % 2, hides[n], low ? hides[low] : hides[n]);
 			problem_check_all(&p, "rows hidden again");
 		}
 }

@@ -344,6 +344,26 @@ void problem_mask(struct problem *p, bool keeps, float value, const struct layou
 	p->args.spec.mask_value = value;
 }
 
+void problem_again(struct problem *p, bool keeps, float value, float low)
+{
+	const struct attn_args *a = &p->args;
+
+	problem_mask(p, keeps, -INFINITY, NULL, 0.5);
+	problem_bias(p, 0, ATTN_F32, NULL, 1);
+	p->args.spec.empty_row = ATTN_EMPTY_AGAIN;
+	p->args.spec.hidden_value = value;
+	for (int i = 0; i < a->Sq; i++)
+		for (int j = 0; j < a->Sk; j++) {
+			char *mask = element_at(&a->spec.mask, a->H, 1, 0, i, j);
+
+			if (i % 3 == 0)
+				*mask = !keeps;
+			if (i % 3 == 1 && (*mask != 0) == keeps)
+				number_store(element_at(&a->spec.bias[0], a->H, 1, 0, i, j),
+					     ATTN_F32, low);
+		}
+}
+
 void problem_lengths(struct problem *p, const struct layout *layout, int least, int most)
 {
 	struct attn_tensor *t = &p->args.spec.lengths;

@@ -99,6 +99,9 @@ void problem_bias(struct problem *p, int n, int dtype, const struct layout *layo
 void problem_scales(struct problem *p, int dtype, const struct layout *layout, double size);
 void problem_mask(struct problem *p, bool keeps, float value, const struct layout *layout,
 		  double share);
+/* Adds a mask that hides by `value`, and P once more, and a bias; in batch 1, head 0, every third
+ * row is hidden in all, and the bias makes all that the mask leaves of the next one `low`. */
+void problem_again(struct problem *p, bool keeps, float value, float low);
 /* Adds lengths, uniform from `least` to `most`, or sinks, normal times `size`. */
 void problem_lengths(struct problem *p, const struct layout *layout, int least, int most);
 void problem_sinks(struct problem *p, int dtype, const struct layout *layout, double size);

@@ -363,6 +363,39 @@ static void test_select_twice(void **state)
 	free(available);
 }
 
+/* Keys that are hidden before softmax and after it: by few families, and beside nothing else that
+ * leaves keys out or counts as one. */
+static void test_again(void **state)
+{
+	const struct attn_args whole = call_of(0, ATTN_F16, 2, 512, 512, 64, 0, 0);
+
+	(void)state;
+#define TAKEN(taken, ...)                                                                          \
+	do {                                                                                       \
+		struct attn_args a = whole;                                                        \
+		a.spec.empty_row = ATTN_EMPTY_AGAIN;                                               \
+		a.spec.mask_value = -INFINITY;                                                     \
+		a.spec.mask = (struct attn_tensor){                                                \
+			.base = 4096, .stride = {0, 0, 512, 1}, .dtype = ATTN_BOOL};               \
+		__VA_ARGS__;                                                                       \
+		const struct attn_variant *v = attn_select_from(&a, 90, NULL, NULL);               \
+		assert_int_equal(v != NULL, taken);                                                \
+		assert_true(!taken || v->family == ATTN_MMA);                                      \
+	} while (0)
+	TAKEN(1, );
+	TAKEN(0, a.spec.mask.base = 0);
+	TAKEN(0, a.spec.mask_value = -65504);
+	TAKEN(0, a.spec.window_right = 0);
+	TAKEN(0, a.spec.window_left = 10);
+	TAKEN(0, a.spec.bias[0] = a.spec.mask; a.spec.bias[0].dtype = ATTN_F16;
+	      a.spec.late_biases = ATTN_MAX_BIAS);
+	TAKEN(0, a.spec.sinks = ((struct attn_tensor){
+			 .base = 4096, .stride = {0, 1, 0, 0}, .dtype = ATTN_F16}));
+	TAKEN(0, a.spec.lengths = ((struct attn_tensor){
+			 .base = 4096, .stride = {1, 0, 0, 0}, .dtype = ATTN_I32}));
+#undef TAKEN
+}
+
 /* Two biases in 16 bits, as BLOOM has slopes and a mask, at whichever width and however K lies. */
 static void test_select_two(void **state)
 {
@@ -529,7 +562,7 @@ int main(void)
 		cmocka_unit_test(test_select_rounded),	cmocka_unit_test(test_select_scores),
 		cmocka_unit_test(test_select_twice),	cmocka_unit_test(test_select_two),
 		cmocka_unit_test(test_each_is_chosen),	cmocka_unit_test(test_select_split),
-		cmocka_unit_test(test_select_portable),
+		cmocka_unit_test(test_select_portable), cmocka_unit_test(test_again),
 	};
 
 	return cmocka_run_group_tests(tests, kernels_open, NULL);
