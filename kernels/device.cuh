@@ -233,6 +233,30 @@ static __device__ __forceinline__ char *in_global(char *at)
 	return at;
 }
 
+/* attn_place() of many n, with one division for all of them. */
+struct places {
+	uint32_t size, part; /* part: of 2^32, rounded down */
+	bool turns;	     /* n % size, else n / size */
+};
+
+static __device__ __forceinline__ struct places places_by(int32_t of)
+{
+	const uint32_t size = (uint32_t)(of < 0 ? -of : of);
+
+	return {size, UINT32_MAX / size, of > 0};
+}
+
+static __device__ __forceinline__ int32_t place_of(const struct places &p, uint32_t n)
+{
+	uint32_t turn = __umulhi(n, p.part), rest = n - turn * p.size; /* one turn short at most */
+
+	if (rest >= p.size) {
+		rest -= p.size;
+		turn++;
+	}
+	return (int32_t)(p.turns ? rest : turn);
+}
+
 /* Where [b,h,0,0] of Q, K, V or O lies. */
 static __device__ __forceinline__ char *matrix_at(const struct attn_tensor &t, int b, int h, int H)
 {

@@ -27,9 +27,10 @@ with_elements(struct work<BLOCKS, WIDTH, KEYS> &u, const struct attn_args &a,
 	const E *const first = (const E *)in_global(own.at), *const base = first + j * t.stride[3];
 
 	if (rows == FOLDED) {
+		const struct places places = places_by(t.columns);
 #pragma unroll
 		for (int k = 0; k < KEYS / 4; k++) {
-			const int64_t at = attn_place(j + key_of(k), t.columns) * t.stride[3];
+			const int64_t at = place_of(places, j + key_of(k)) * t.stride[3];
 			if (key_of(k) < left)
 #pragma unroll
 				for (int r = 0; r < 2 * BLOCKS; r++)

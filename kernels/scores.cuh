@@ -223,12 +223,12 @@ each_element(float (&x)[N], const struct attn_args &a, const struct view &w,
 {
 	const char *const row =
 		tensor_at(t, w.b, w.h, a.H) + i * t.stride[2] * attn_dtype_size(t.dtype);
+	const struct places places = places_by(t.columns);
 #pragma unroll
 	for (int k = 0; k < N; k++)
 		if (j + key_of(k) < a.Sk)
-			what(x[k],
-			     load_float(row, attn_place(j + key_of(k), t.columns) * t.stride[3],
-					t.dtype));
+			what(x[k], load_float(row, place_of(places, j + key_of(k)) * t.stride[3],
+					      t.dtype));
 }
 
 /* From scaled and capped scores to x for keys j, j+1, j+8, ... of row i: all but the window and the

@@ -438,6 +438,7 @@ template <typename To, typename From> static inline To sim_bits(From from)
 #define rsqrtf(x)		(1.0f / sqrtf(x))
 #define __fmaf_rn(a, b, c)	fmaf(a, b, c)
 #define __popc(x)		__builtin_popcount(x)
+#define __umulhi(a, b)		((uint32_t)(((uint64_t)(uint32_t)(a) * (uint32_t)(b)) >> 32))
 #define __ffs(x)		__builtin_ffs(x)
 static inline int __clz(int x)
 {
