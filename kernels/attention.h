@@ -326,7 +326,8 @@ enum attn_needs {
 	ATTN_NEEDS_SCORES = 256, /* room in memory for x, which a kernel before leaves there */
 	ATTN_NEEDS_ROWS = 512,	 /* Q, K, V without by_array, rows on 16 bytes */
 	ATTN_NEEDS_SHORT = 1024, /* few keys, and x in 16 bits: rounded_variants.h */
-	ATTN_NEEDS_TWO = 2048	 /* no mask, but two biases, 16-bit, in rows of 16 bytes */
+	ATTN_NEEDS_TWO = 2048,	 /* no mask, but two biases, 16-bit, in rows of 16 bytes */
+	ATTN_NEEDS_IMAGE = 4096	 /* a bias with a number for several keys; else as USUAL has it */
 };
 
 /* First attn_variant_count variants that need nothing, then the others. */

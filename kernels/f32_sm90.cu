@@ -54,6 +54,9 @@
  * first takes as long as if 32 clusters of four did not fit the GPU at once; three blocks each were
  * not tried.
  *
+ * Biases of an image's rows and columns (any_d64_image, any_d128_image), us on an H200 beside f32.cu:
+ * B2 H12 S1024 D64 399, 464; B2 H16 S1024 D80 455, 856; B300 S196 D64 265, 391.
+ *
  * To try next: at D 128 the group that copies is what the others wait for (tiles of 96 columns took
  * as long as those of 128), so two of them, or loads of half a tile ahead; S of the next tile
  * started before P V of this one is waited for (costs 32 registers); bias read ahead; no rescaling
@@ -87,12 +90,12 @@ namespace f32
 #define P_MORE 512.0f
 
 /* What a variant is: f32_variants.h has the words. */
-template <int WIDTH_, int KEYS_, int GROUPS_, int STAGES_, int RAWS_, bool PLAIN_, bool AHEAD_,
+template <int WIDTH_, int KEYS_, int GROUPS_, int STAGES_, int RAWS_, int KIND_, bool AHEAD_,
 	  int PARTS_>
 struct shape {
 	static constexpr int WIDTH = WIDTH_, KEYS = KEYS_, GROUPS = GROUPS_, STAGES = STAGES_;
 	static constexpr int RAWS = RAWS_, PARTS = PARTS_, ROWS = 64 * GROUPS;
-	static constexpr bool PLAIN = PLAIN_, AHEAD = AHEAD_;
+	static constexpr bool PLAIN = KIND_ == F32_PLAIN, IMAGE = KIND_ == F32_IMAGE, AHEAD = AHEAD_;
 	static constexpr int SLABS = (WIDTH + 63) / 64;
 	static constexpr int TILE = KEYS * SLABS * 128;	  /* bytes of one part of K, or of V */
 	static constexpr int Q_PART = ROWS * SLABS * 128; /* and of Q */
@@ -396,7 +399,7 @@ compute_tiles(const struct attn_args &a, const struct view &w, unsigned char *q_
 		if (!plain)
 #pragma unroll
 			for (int r = 0; r < 2; r++)
-				modify<false, float>(x[r], a, w, i + 8 * r, j0 + 2 * t);
+				modify<S::IMAGE, float>(x[r], a, w, i + 8 * r, j0 + 2 * t);
 		limit<KEYS, false>(x, a, w, first, j0);
 		softmax(x, row_max, row_sum, factor, exponent);
 		barrier_wait(barriers + 16 * V_THERE + 8 * stage, parity);
@@ -507,13 +510,13 @@ static __device__ __forceinline__ void attention_sm90(const struct attn_args &a)
 
 } // namespace f32
 
-#define F32_SM90_KERNEL(name, width, keys, groups, stages, raws, parts, per_sm, plain, ahead, few, \
+#define F32_SM90_KERNEL(name, width, keys, groups, stages, raws, parts, per_sm, kind, ahead, few,  \
 			many, start, tile)                                                         \
 	extern "C" __global__ void CLUSTER_OF(parts) __launch_bounds__(128 * (groups + 1), per_sm) \
 		fashim_sm90_f32_##name(const __grid_constant__ struct attn_args args)              \
 	{                                                                                          \
 		f32::attention_sm90<                                                               \
-			f32::shape<width, keys, groups, stages, raws, plain, ahead, parts>, few,   \
+			f32::shape<width, keys, groups, stages, raws, kind, ahead, parts>, few,    \
 			many, 65536 / (128 * (groups + 1) * per_sm) / 8 * 8>(args);                \
 	}                                                                                          \
 	SIM_KERNEL(fashim_sm90_f32_##name)

@@ -369,7 +369,7 @@ struct f32_cost {
 };
 #define F32_COST(width, keys, warps, per_sm, start, tile)                                          \
 	{"fashim_f32_d" #width, keys, per_sm, start, tile},
-#define F32_SM90_COST(name, width, keys, groups, stages, raws, parts, per_sm, plain, ahead, few,   \
+#define F32_SM90_COST(name, width, keys, groups, stages, raws, parts, per_sm, kind, ahead, few,    \
 		      many, start, tile)                                                           \
 	{"fashim_sm90_f32_" #name, keys, per_sm, start, tile},
 static const struct f32_cost f32_costs[] = {F32_VARIANTS(F32_COST)

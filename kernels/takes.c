@@ -115,10 +115,16 @@ static int is_x_narrow(const struct attn_args *args)
 		 (s->scale / s->alpha > 0.0f && !finite && !s->sinks.base)));
 }
 
-int attn_is_usual(const struct attn_spec *s)
+/* But for numbers that stand for several keys. */
+static int is_usual_beside(const struct attn_spec *s)
 {
 	return !s->sinks.base && !s->lengths.base && !(s->mask.base && s->late_biases) &&
-	       !attn_scales_each(s) && !is_folded(s) && !(s->round_s & ATTN_ROUND_CAPPED);
+	       !attn_scales_each(s) && !(s->round_s & ATTN_ROUND_CAPPED);
+}
+
+int attn_is_usual(const struct attn_spec *s)
+{
+	return is_usual_beside(s) && !is_folded(s);
 }
 
 /* Does anything that belongs to the scores come again after some batches? */
@@ -283,6 +289,9 @@ int attn_takes(const struct attn_variant *v, const struct attn_call *call)
 		return call->arch >= v->min_arch && call->available && call->available[index] &&
 		       fits_ladder(v, args);
 	if (v->needs & ATTN_NEEDS_USUAL && !attn_is_usual(&args->spec))
+		return 0;
+	if (v->needs & ATTN_NEEDS_IMAGE &&
+	    !(is_usual_beside(&args->spec) && is_folded(&args->spec)))
 		return 0;
 	/* sm90.cu has no register for it */
 	if (v->family == ATTN_SM90 && args->spec.round_x == ATTN_F16_FLOORED)

@@ -119,11 +119,12 @@
 #define SM90_F16(...)  SM90_ROW("f16", ATTN_F16, __VA_ARGS__)
 #define SM90_BF16(...) SM90_ROW("bf16", ATTN_BF16, __VA_ARGS__)
 
-#define F32_SM90_ROW(name, width, keys, groups, stages, raws, parts, per_sm, plain, ahead, few,    \
+#define F32_SM90_ROW(name, width, keys, groups, stages, raws, parts, per_sm, kind, ahead, few,     \
 		     many, start, tile)                                                            \
 	ROW("sm90_f32_" #name, HOPPER, ATTN_F32, ATTN_F32_SM90, width, 64 * (groups),              \
 	    128 * (groups) + 128, F32_SM90_SHARED(width, keys, groups, stages, raws), parts,       \
-	    ATTN_NEEDS_ARCH | ATTN_NEEDS_USUAL | (plain)*ATTN_NEEDS_PLAIN |                        \
+	    ATTN_NEEDS_ARCH | ((kind) == F32_PLAIN) * ATTN_NEEDS_PLAIN |                           \
+		    ((kind) == F32_IMAGE ? ATTN_NEEDS_IMAGE : ATTN_NEEDS_USUAL) |                  \
 		    !(raws)*ATTN_NEEDS_ROWS,                                                       \
 	    0)
 
