@@ -129,6 +129,26 @@ void relayout_copy(struct relayout *to, const struct relayout *from)
 	memcpy((char *)to + behind, (const char *)from + behind, sizeof(*from) - behind);
 }
 
+void relayout_gather(struct relayout *copy, const struct attn_tensor *from, uint64_t out, int dims,
+		     const int64_t *size, const int64_t *stride)
+{
+	int64_t to = 1;
+
+	memset(copy, 0, sizeof(*copy));
+	copy->dtype = copy->source = from->dtype;
+	copy->in_begin = from->base;
+	copy->out_begin = out;
+	for (int d = 0; d < dims; d++) {
+		if (size[d] == 1)
+			continue;
+		copy->dim[copy->dims].size = size[d];
+		copy->dim[copy->dims].to = to;
+		copy->dim[copy->dims++].from = stride[d];
+		to *= size[d];
+	}
+	copy->out_end = out + (uint64_t)(to * attn_dtype_size(copy->dtype));
+}
+
 bool relayout_casts(const struct relayout *r)
 {
 	return r->dtype != r->source;

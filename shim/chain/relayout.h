@@ -42,6 +42,11 @@ bool relayout_read(struct relayout *r, const struct sight *sight);
 /* As an assignment, without room for parameters that the kernel does not have. */
 void relayout_copy(struct relayout *to, const struct relayout *from);
 
+/* Elements of `from`, at these strides, one behind another from `out` on, the first dimension the
+ * fastest, of from's type. Only described: its step cannot be launched. */
+void relayout_gather(struct relayout *copy, const struct attn_tensor *from, uint64_t out, int dims,
+		     const int64_t *size, const int64_t *stride);
+
 /* Does it make other numbers than it reads? */
 bool relayout_casts(const struct relayout *r);
 

@@ -10,6 +10,7 @@
 #include "shim/base/config.h"
 #include "shim/base/cost.h"
 #include "kernels/launch.h"
+#include "shim/gpu/image_rows.h"
 #include "shim/gpu/looks.h"
 #include "shim/gpu/prepared.h"
 #include "shim/chain/relayout.h"
@@ -77,12 +78,26 @@ static const struct attn_variant *choose_for_rows(const struct loaded *slot,
 	return found;
 }
 
+/* The same where biases of images are laid out first. */
+static const struct attn_variant *choose_laid(const struct loaded *slot,
+					      const struct attn_args *args, const char **by)
+{
+	struct relayout copies[ATTN_MAX_BIAS];
+	struct attn_args laid;
+
+	if (image_rows_help(args)) {
+		image_rows_lay(&laid, copies, args, SOMEWHERE);
+		args = &laid;
+	}
+	return choose_for_rows(slot, args, choose(slot, args, by), by);
+}
+
 const struct attn_variant *fused_select(CUcontext context, const struct attn_args *args)
 {
 	const struct loaded *slot = fused_of(context);
 	const char *by;
 
-	return slot ? choose_for_rows(slot, args, choose(slot, args, &by), &by) : NULL;
+	return slot ? choose_laid(slot, args, &by) : NULL;
 }
 
 const char *fused_chosen_by(CUcontext context, const struct attn_args *args)
@@ -91,7 +106,7 @@ const char *fused_chosen_by(CUcontext context, const struct attn_args *args)
 	const char *by = "built_in";
 
 	if (slot)
-		choose_for_rows(slot, args, choose(slot, args, &by), &by);
+		choose_laid(slot, args, &by);
 	return by;
 }
 
@@ -136,12 +151,17 @@ static struct {
 	uint64_t next;	/* for the call that is being made */
 } lent;
 
+static uint64_t whole(uint64_t bytes)
+{
+	return (bytes + SOMEWHERE - 1) / SOMEWHERE * SOMEWHERE;
+}
+
 static uint64_t take_lent(uint64_t bytes)
 {
 	const uint64_t address = lent.next;
 
 	if (address)
-		lent.next += (bytes + SOMEWHERE - 1) / SOMEWHERE * SOMEWHERE;
+		lent.next += whole(bytes);
 	return address;
 }
 
@@ -263,51 +283,98 @@ static enum operand_rows rows_for(const struct loaded *slot, const struct attn_v
 	return takes(slot, variant, &laid) ? ROWS_QUERY_VALUE : ROWS_ALL;
 }
 
+/* Of a call whose biases are laid out, if they are to be. */
+static uint64_t rows_scratch(const struct loaded *slot, const struct attn_variant *variant,
+			     const struct attn_args *args)
+{
+	const enum operand_rows which = rows_for(slot, variant, args);
+	struct relayout copies[OPERAND_ROWS];
+	struct attn_args laid;
+
+	operand_rows_lay(&laid, copies, args, which, SOMEWHERE);
+	return whole(operand_rows_bytes(args, which)) +
+	       attn_launch_scratch(variant, &laid, &slot->device);
+}
+
 uint64_t fused_scratch(CUcontext context, const struct attn_variant *variant,
 		       const struct attn_args *args)
 {
 	const struct loaded *slot = fused_of(context);
-	struct relayout copies[OPERAND_ROWS];
-	struct attn_args laid = *args;
-	enum operand_rows which;
-	uint64_t bytes;
+	struct relayout copies[ATTN_MAX_BIAS];
+	struct attn_args laid;
 
 	if (!slot)
 		return 0;
-	which = rows_for(slot, variant, args);
-	operand_rows_lay(&laid, copies, args, which, SOMEWHERE);
-	bytes = (operand_rows_bytes(args, which) + SOMEWHERE - 1) / SOMEWHERE * SOMEWHERE;
-	return bytes + attn_launch_scratch(variant, &laid, &slot->device);
+	if (!image_rows_help(args))
+		return rows_scratch(slot, variant, args);
+	image_rows_lay(&laid, copies, args, SOMEWHERE);
+	return whole(image_rows_bytes(args)) + rows_scratch(slot, variant, &laid);
+}
+
+/* Memory for copies of operands, until their call is enqueued. */
+static uint64_t take_room(CUcontext context, CUstream stream, uint64_t bytes)
+{
+	return driver_may_capture(stream) ? take_lent(bytes)
+					  : scratch_get(context, stream, bytes, false);
+}
+
+static void give_room(CUstream stream, uint64_t room)
+{
+	if (room < lent.begin || room >= lent.next)
+		scratch_put(room, stream);
+}
+
+static int lay_out(CUcontext context, CUstream stream, const struct relayout *copies, int count)
+{
+	int error = 0;
+
+	for (int n = 0; n < count && !error; n++)
+		error = fused_lay_out(context, stream, &copies[n]);
+	return error;
+}
+
+static int launch_in_rows(CUcontext context, CUstream stream, const struct attn_variant *variant,
+			  const struct attn_args *args)
+{
+	const enum operand_rows which = rows_for(fused_of(context), variant, args);
+	struct relayout copies[OPERAND_ROWS];
+	struct attn_args laid;
+	uint64_t room;
+	int count, error;
+
+	if (which == ROWS_NONE)
+		return launch_attention(context, stream, variant, args);
+	room = take_room(context, stream, operand_rows_bytes(args, which));
+	if (!room)
+		return -EIO;
+	count = operand_rows_lay(&laid, copies, args, which, room);
+	error = lay_out(context, stream, copies, count);
+	if (!error)
+		error = launch_attention(context, stream, variant, &laid);
+	give_room(stream, room);
+	return error;
 }
 
 int fused_attention(CUcontext context, CUstream stream, const struct attn_variant *variant,
 		    const struct attn_args *args)
 {
-	struct loaded *slot = fused_of(context);
-	struct relayout copies[OPERAND_ROWS];
-	struct attn_args laid;
-	enum operand_rows which;
-	bool captured;
-	uint64_t rows;
 	int count, error = args->spec.mask_also.base ? -EINVAL : fused_load(context, variant);
+	struct relayout copies[ATTN_MAX_BIAS];
+	struct attn_args laid;
+	uint64_t room;
 
 	if (error)
 		return error;
 	lent.next = lent.begin;
-	which = rows_for(slot, variant, args);
-	if (which == ROWS_NONE)
-		return launch_attention(context, stream, variant, args);
-	captured = driver_may_capture(stream);
-	rows = captured ? take_lent(operand_rows_bytes(args, which))
-			: scratch_get(context, stream, operand_rows_bytes(args, which), false);
-	if (!rows)
+	if (!image_rows_help(args))
+		return launch_in_rows(context, stream, variant, args);
+	room = take_room(context, stream, image_rows_bytes(args));
+	if (!room)
 		return -EIO;
-	count = operand_rows_lay(&laid, copies, args, which, rows);
-	for (int n = 0; n < count && !error; n++)
-		error = fused_lay_out(context, stream, &copies[n]);
+	count = image_rows_lay(&laid, copies, args, room);
+	error = lay_out(context, stream, copies, count);
 	if (!error)
-		error = launch_attention(context, stream, variant, &laid);
-	if (!captured)
-		scratch_put(rows, stream);
+		error = launch_in_rows(context, stream, variant, &laid);
+	give_room(stream, room);
 	return error;
 }

@@ -105,33 +105,16 @@ uint64_t operand_rows_bytes(const struct attn_args *args, enum operand_rows whic
 	       bytes_of(args, &args->v, which);
 }
 
-static void add(struct relayout *copy, int64_t size, int64_t *to, int64_t from)
-{
-	if (size == 1)
-		return;
-	copy->dim[copy->dims].size = size;
-	copy->dim[copy->dims].to = *to;
-	copy->dim[copy->dims++].from = from;
-	*to *= size;
-}
-
 static void lay(struct attn_tensor *laid, struct relayout *copy, const struct attn_args *args,
 		const struct attn_tensor *t, uint64_t at)
 {
 	const struct matrices m = matrices_of(args, t);
-	int64_t to = 1;
+	struct attn_tensor from = *t;
 
-	memset(copy, 0, sizeof(*copy));
-	copy->dtype = args->q.dtype;
+	from.dtype = args->q.dtype;
+	relayout_gather(copy, &from, at, 4, (int64_t[]){m.columns, m.rows, m.heads, m.batches},
+			(int64_t[]){t->stride[3], t->stride[2], t->stride[1], t->stride[0]});
 	copy->source = t->dtype;
-	copy->in_begin = t->base;
-	copy->out_begin = at;
-	copy->out_end = at + (uint64_t)(m.batches * m.heads * m.rows * m.columns) *
-				     (uint64_t)attn_dtype_size(args->q.dtype);
-	add(copy, m.columns, &to, t->stride[3]);
-	add(copy, m.rows, &to, t->stride[2]);
-	add(copy, m.heads, &to, t->stride[1]);
-	add(copy, m.batches, &to, t->stride[0]);
 	laid->base = at;
 	laid->dtype = args->q.dtype;
 	laid->stride[0] = t->stride[0] ? m.rows * m.columns * m.heads : 0;

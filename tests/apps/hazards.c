@@ -132,7 +132,8 @@ int main(int argc, char **argv)
 		hazards_graphs,	    hazards_graph_life,	 hazards_graph_threads,
 		hazards_graph_hand, hazards_graph_nodes, hazards_graph_branches,
 		hazards_memory,	    hazards_refused,	 hazards_parts,
-		hazards_digests,    hazards_holes,	 hazards_again};
+		hazards_digests,    hazards_holes,	 hazards_again,
+		hazards_image};
 
 	for (unsigned g = 0; argc == 2 && g < sizeof(groups) / sizeof(*groups); g++)
 		for (const struct hazard *h = groups[g]; h->name; h++) {

@@ -92,6 +92,7 @@ extern const struct hazard hazards_alias[], hazards_observe[], hazards_order[], 
 	hazards_masks[], hazards_library[], hazards_dense[], hazards_values[], hazards_casts[],
 	hazards_engines[], hazards_graphs[], hazards_graph_life[], hazards_graph_threads[],
 	hazards_graph_hand[], hazards_graph_nodes[], hazards_graph_branches[], hazards_memory[],
-	hazards_refused[], hazards_parts[], hazards_digests[], hazards_holes[], hazards_again[];
+	hazards_refused[], hazards_parts[], hazards_digests[], hazards_holes[], hazards_again[],
+	hazards_image[];
 
 #endif
