@@ -184,6 +184,8 @@ struct site *site_of_chain(const struct chain *chain)
 			if (sites[i].watches < WATCHES)
 				sites[i].watches = WATCHES;
 			sites[i].latest = moment;
+			sites[i].apart = sites[i].openers;
+			sites[i].openers = 0;
 			return &sites[i];
 		}
 	site = place_for(by_rule);
@@ -271,14 +273,15 @@ bool site_pauses(const struct op_gemm *opener)
 bool site_wants_watch(const struct op_gemm *gemm)
 {
 	const uint64_t signature = opener_signature(gemm);
+	struct site *wants = NULL;
 
 	for (int i = 0; i < site_count; i++)
-		if (sites[i].state == SITE_LEARNING && sites[i].watches &&
-		    sites[i].opener == signature) {
-			sites[i].watches--;
-			return true;
-		}
-	return false;
+		if (sites[i].state == SITE_LEARNING && sites[i].opener == signature &&
+		    ++sites[i].openers >= sites[i].apart && sites[i].watches && !wants)
+			wants = &sites[i];
+	if (wants)
+		wants->watches--;
+	return wants != NULL;
 }
 
 /* Holding back what mostly turns out to be another site's chain costs more than it gains: then only

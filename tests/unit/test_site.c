@@ -288,6 +288,22 @@ static void test_states(void **state)
 	assert_int_equal(site->live->seen, 5);
 }
 
+/* A layer in six does something else, behind the same product: of a model whose other layers see a
+ * window, say. It is waited for when it comes, not in what comes right behind it. */
+static void test_seldom(void **state)
+{
+	core_begin();
+	core_learn();
+	const float usual = core.scale;
+	for (int n = 0; n < 36; n++) {
+		core.scale = n % 6 == 5 ? 2 * usual : usual;
+		assert_int_equal(landed(), n % 6 == 5);
+	}
+	assert_int_equal(sites[1].state, SITE_VERIFIED);
+	assert_true(log_live()->sites[1].replaced >= 1);
+	assert_true(log_live()->sites[0].compared <= 6);
+}
+
 static void test_no_kernel(void **state)
 {
 	core_begin();
@@ -477,7 +493,7 @@ int main(void)
 		cmocka_unit_test(test_unknown_elsewhere),
 		cmocka_unit_test(test_unknown_counts),
 		cmocka_unit_test(test_states),
-		cmocka_unit_test(test_no_kernel),
+		cmocka_unit_test(test_seldom), cmocka_unit_test(test_no_kernel),
 		cmocka_unit_test(test_candidates),
 		cmocka_unit_test(test_table_full),
 		cmocka_unit_test(test_table_full_of_use),
