@@ -223,6 +223,7 @@ enum call_kind {
 	KIND_BIAS,
 	KIND_BIASES,
 	KIND_WIDE_BIASES, /* of fp32 */
+	KIND_IMAGE,	  /* two, of which a number stands for several keys */
 	KIND_MASK,
 	KIND_SINKS,
 	KIND_ROUNDED,
@@ -240,6 +241,7 @@ static struct attn_args call_of(enum call_kind kind, int dtype, int heads, int q
 	static const int biases[KIND_COUNT] = {[KIND_BIAS] = 1,
 					       [KIND_BIASES] = 2,
 					       [KIND_WIDE_BIASES] = 2,
+					       [KIND_IMAGE] = 2,
 					       [KIND_ROUNDED_BIASES] = 2};
 	const int64_t line = D + odd;
 
@@ -262,6 +264,10 @@ static struct attn_args call_of(enum call_kind kind, int dtype, int heads, int q
 			(struct attn_tensor){.base = 4096,
 					     .stride = {0, 0, keys, 1},
 					     .dtype = kind == KIND_WIDE_BIASES ? ATTN_F32 : dtype};
+	if (kind == KIND_IMAGE) {
+		a.spec.bias[0].columns = -14;
+		a.spec.bias[1].columns = 14;
+	}
 	if (kind == KIND_MASK)
 		a.spec.mask = (struct attn_tensor){
 			.base = 4096, .stride = {0, 0, keys, 1}, .dtype = ATTN_BOOL};
