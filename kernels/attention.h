@@ -14,6 +14,7 @@
  *     x          = mask_value          where a boolean mask says so; before the late biases
  *     x          = window_value        where j lies outside the window of row i
  *     x          = -inf                where j >= lengths[b,h,i]
+ *     x and sink = round_6( that - the largest of x[b,h,i,:] and sinks[b,h,i] )
  *     P[b,h,i,:] = softmax(x[b,h,i,:] and sinks[b,h,i], as one more score)
  *     O[b,h,i,:] = out_scale * sum_j round_p(P[b,h,i,j]) V[b,h,j,:]
  *
@@ -24,6 +25,7 @@
  * divided by its sum and rounded to `round_p`: where `round_s` has ATTN_ROUND_WEIGHTS it is, else
  * kernels round what is not divided yet. round_3 to round_5 are what a program does that divides by
  * the softcap, takes the tanh and multiplies in place: to the dtype of Q with ATTN_ROUND_CAPPED.
+ * round_6 is what one does that takes the largest off before softmax, in place: ATTN_ROUND_LESS.
  *
  * The sink's own weight meets no V: it only makes the others smaller. Rows where all scores, the
  * sink's too, are -inf: `empty_row`.
@@ -129,8 +131,10 @@ enum attn_round_s {
 	ATTN_ROUND_BIASED = 4,	/* after each bias, as `round_x` has it (which is then the dtype of
 				   Q), where the bias is 0 too */
 	ATTN_ROUND_WEIGHTS = 8, /* P, once it is divided by its sum: to `round_p`, not wider */
-	ATTN_ROUND_CAPPED = 16	/* x / softcap, its tanh, and softcap times that; where there is a
+	ATTN_ROUND_CAPPED = 16, /* x / softcap, its tanh, and softcap times that; where there is a
 				   softcap, and with ATTN_ROUND_WEIGHTS */
+	ATTN_ROUND_LESS = 32	/* x less the largest of its row, and a sink less that: to the dtype
+				   of Q; with ATTN_ROUND_WEIGHTS, by rounded.cu */
 };
 
 #define ATTN_MAX_BIAS  2

@@ -116,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(REFERENCE_THREADS)
 	double *out = (double *)args.out + (int64_t)blockIdx.x * a.Dv;
 	const int me = threadIdx.x;
 
-	const double sink = a.spec.sinks.base ? row_number(a.spec.sinks, a, b, h, i) : -INFINITY;
+	double sink = a.spec.sinks.base ? row_number(a.spec.sinks, a, b, h, i) : -INFINITY;
 	const bool again = a.spec.empty_row == ATTN_EMPTY_AGAIN;
 	double most = sink;
 	for (int j = me; j < a.Sk; j += REFERENCE_THREADS) {
@@ -137,6 +137,12 @@ extern "C" __global__ void __launch_bounds__(REFERENCE_THREADS)
 		atomicMax((unsigned long long *)args.largest,
 			  (unsigned long long)__double_as_longlong(most));
 
+	if (a.spec.round_s & ATTN_ROUND_LESS && most != -INFINITY) {
+		for (int j = me; j < a.Sk; j += REFERENCE_THREADS)
+			x[j] = round_to((float)(x[j] - most), a.q.dtype);
+		sink = round_to((float)(sink - most), a.q.dtype);
+		most = 0.0;
+	}
 	double sum = me == 0 && sink != -INFINITY ? exp(sink - most) : 0.0;
 	for (int j = me; j < a.Sk; j += REFERENCE_THREADS) {
 		x[j] = x[j] == -INFINITY ? 0.0 : exp(x[j] - most);

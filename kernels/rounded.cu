@@ -35,7 +35,9 @@
  *   6. A mask that comes as a bias is looked at once for all heads (prepare.cu): tiles of keys that it
  *      hides are left out, and where it is 0, or what the rows' spans say, it is not read, only the
  *      rounding of x + 0 is done. Llama-1B's four layers of 4096 keys: 13.6 to 7.6 ms in all.
- *   7. What is the same for a block waits in shared memory: two blocks of 256 threads leave 128
+ *   7. A program that takes the largest off its scores and stores that, too (gpt-oss, beside sinks),
+ *      has one more walk before the first, for the largest alone: the same loop, run twice.
+ *   8. What is the same for a block waits in shared memory: two blocks of 256 threads leave 128
  *      registers, and all that is live between the walks counts.
  *
  * Tried and dropped: O of one tile under way while the next is scored: ptxas serialises all matrix
@@ -224,14 +226,15 @@ static __device__ __forceinline__ void attention(const struct attn_mapped &m)
 		kept.there[1] = lane / 4 + 8 < rows;
 	}
 
-	/* step n of the group: what it reads, to be there when the group meets next but AHEAD - 1
-	 */
-	const int steps = count * (keeps ? 2 : 3);
+	/* step n of the group: what it reads, to be there when the group meets next but AHEAD - 1;
+	 * before the first walk there may be one more for the maxima alone */
+	const bool less = ANY && KEPT <= 0 && common.how.less;
+	const int early = less ? count : 0, steps = early + count * (keeps ? 2 : 3);
 	auto load = [&](int n) {
-		const int second = n - count, which = keeps ? second : second / 2;
+		const int second = n - early - count, which = keeps ? second : second / 2;
 		const bool value = second >= 0 && (keeps || second % 2);
 		unsigned char *const to = tiles + n % STAGES * TILE;
-		const int j0 = tile_of(second < 0 ? n : which) * KEYS;
+		const int j0 = tile_of(second >= 0 ? which : n < early ? n : n - early) * KEYS;
 
 		if (n < steps)
 			load_slabs<T, KEYS, WIDTH, THREADS>(to, (const T *)common.operand[value],
@@ -264,7 +267,7 @@ static __device__ __forceinline__ void attention(const struct attn_mapped &m)
 
 	struct counts counts;
 	float s[KEYS / 2], o[WIDTH / 2], x[2][KEYS / 4];
-	counts.init();
+	float largest[2] = {0.0f, 0.0f};
 #pragma unroll
 	for (int n = 0; n < WIDTH / 2; n++)
 		o[n] = 0.0f;
@@ -279,26 +282,15 @@ static __device__ __forceinline__ void attention(const struct attn_mapped &m)
 					  common.spanned ? spans + 16 * row_warp : nullptr);
 	};
 
-	/* the first walk */
-#pragma unroll 1
-	for (int n = 0; n < count; n++) {
-		const unsigned char *const keys = meet(n);
-
-		if (is_seen(n)) {
-			score(n, keys);
-			if (keeps)
-				kept.put(n, x);
-			counts.add(x, exponent);
-		}
-	}
-
-	/* what all have found */
-	counts.over_lanes(exponent);
-	if (WORKERS > 1) {
+	/* the rows' maxima and sums, of what all have found; waits: until the others run */
+	auto gather = [&](bool waits) {
+		counts.over_lanes(exponent);
+		if (WORKERS == 1)
+			return;
 		const int row = 16 * row_warp + lane / 4;
 
-		if (SHARES > 1)
-			cluster_wait(); /* until the others run */
+		if (SHARES > 1 && waits)
+			cluster_wait();
 		if (lane % 4 < SHARES)
 #pragma unroll
 			for (int to = lane % 4; to < SHARES; to += 4)
@@ -322,13 +314,43 @@ static __device__ __forceinline__ void attention(const struct attn_mapped &m)
 				const float2 two = notes[other * ROWS + row + 8 * r];
 				counts.join(r, two.x, two.y, exponent);
 			}
+	};
+
+	/* the first walk; with one before it, whose sums nobody needs */
+#pragma unroll 1
+	for (int walk = less ? 0 : 1; walk < 2; walk++) {
+		counts.init();
+#pragma unroll 1
+		for (int n = 0; n < count; n++) {
+			const unsigned char *const keys = meet(walk * early + n);
+
+			if (is_seen(n)) {
+				score(n, keys);
+				if (less && walk)
+					take_off<T>(x, largest);
+				if (keeps)
+					kept.put(n, x);
+				counts.add(x, exponent);
+			}
+		}
+		gather(!less || !walk);
+		if (walk)
+			break;
+#pragma unroll
+		for (int r = 0; r < 2; r++)
+			largest[r] = fmaxf(counts.most[r],
+					   sink_of(a, w.b, w.h, first + 8 * r + lane / 4));
+		if (WORKERS > 1)
+			meet_all<SHARES>(); /* all have read the notes */
 	}
 	float share[2]; /* what a row's weights are multiplied by; below 0: it has no key */
 #pragma unroll
 	for (int r = 0; r < 2; r++) {
-		share[r] = !ANY ? 1.0f
-				: count_sink(counts.sum[r], counts.most[r], a, w.b, w.h,
-					     first + 8 * r + lane / 4, 1.0f);
+		float sink = ANY ? sink_of(a, w.b, w.h, first + 8 * r + lane / 4) : -INFINITY;
+
+		if (less)
+			sink = round_to(sink - base_of(largest[r]), a.q.dtype);
+		share[r] = count_score(counts.sum[r], counts.most[r], sink, 1.0f);
 		/* 0 is what is left beside a sink that lies far above */
 		share[r] = counts.sum[r] == 0.0f ? -1.0f : share[r] / counts.sum[r];
 	}
@@ -352,17 +374,20 @@ static __device__ __forceinline__ void attention(const struct attn_mapped &m)
 #pragma unroll 1
 		for (int n = 0; n < count; n++) {
 			uint32_t p[KEYS / 16][4];
-			const unsigned char *const keys = keeps ? nullptr : meet(count + 2 * n);
+			const unsigned char *const keys =
+				keeps ? nullptr : meet(early + count + 2 * n);
 
 			if (is_seen(n)) {
 				if (keeps)
 					kept.get(n, x);
 				else
 					score(n, keys);
+				if (less && !keeps)
+					take_off<T>(x, largest);
 				x_to_weights<T, KEYS>(p, x, counts.most, share, exponent);
 			}
 			const unsigned char *const values =
-				meet(keeps ? count + n : count + 2 * n + 1);
+				meet(early + count + (keeps ? n : 2 * n + 1));
 
 			if (is_seen(n))
 				products.values(o, p, values);

@@ -15,6 +15,7 @@ namespace rounded
 struct rounding {
 	bool product, scaled; /* is S rounded, and S times `after`? */
 	bool stored;	      /* is x what was rounded last, before any bias? */
+	bool less;	      /* is x less the row's largest rounded, too? */
 	float alpha, after;
 	float cap;  /* softcap; 0: none */
 	float unit; /* what is left to multiply x by: its exponential does */
@@ -33,7 +34,8 @@ static __device__ __forceinline__ struct rounding rounding_of(const struct attn_
 	r.after = r.alpha == scale ? 1.0f : scale / r.alpha;
 	r.cap = s.softcap;
 	r.unit = 1.0f;
-	if (!r.scaled && r.cap == 0.0f && !s.bias[0].base && !s.bias[1].base && !s.scales.base &&
+	r.less = s.round_s & ATTN_ROUND_LESS;
+	if (!r.less && !r.scaled && r.cap == 0.0f && !s.bias[0].base && !s.bias[1].base && !s.scales.base &&
 	    r.after > 0.0f && (!s.mask.base || s.mask_value == -INFINITY) &&
 	    s.window_value == -INFINITY && !s.sinks.base) {
 		r.unit = r.after;
@@ -152,6 +154,18 @@ scores_to_x(float (&x)[2][KEYS / 4], const float (&s)[KEYS / 2], const struct ro
 static __device__ __forceinline__ float base_of(float most)
 {
 	return most == -INFINITY ? 0.0f : most;
+}
+
+/* x of a tile, less the rows' largest, as that is stored. */
+template <typename T, int N>
+static __device__ __forceinline__ void take_off(float (&x)[2][N], const float (&most)[2])
+{
+#pragma unroll
+	for (int r = 0; r < 2; r++)
+#pragma unroll
+		for (int n = 0; n < N; n++)
+			x[r][n] -= base_of(most[r]);
+	round_all<T>(x);
 }
 
 /* Exponentials are relative to the maximum times `exponent`, as rounded, where that is moderate: by

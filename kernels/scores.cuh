@@ -368,19 +368,20 @@ static __device__ __forceinline__ void key_tiles(const struct attn_args &a, int 
 	*end = high < low ? *begin : high / keys + 1;
 }
 
-/* Counts the sink of row i into the sum under the maximum `row_max`, both in the units of x (no
- * call with sinks is plain), `one` being what the maximum itself counted. Returns what the row's O
- * is to be multiplied by for it. T: as exp_of has it. */
-template <typename T = __half, typename S>
-static __device__ __forceinline__ float count_sink(S &sum, float row_max, const struct attn_args &a,
-						   int b, int h, int i, float one)
+/* The sink of row i, in the units of x (no call with sinks is plain); -INFINITY: there is none. */
+static __device__ __forceinline__ float sink_of(const struct attn_args &a, int b, int h, int i)
 {
 	const struct attn_tensor &t = a.spec.sinks;
 
-	if (!t.base)
-		return 1.0f;
-	const float sink =
-		load_float(tensor_at(t, b, h, a.H), min(i, a.Sq - 1) * t.stride[2], t.dtype);
+	return t.base ? load_float(tensor_at(t, b, h, a.H), min(i, a.Sq - 1) * t.stride[2], t.dtype)
+		      : -INFINITY;
+}
+
+/* Counts a sink into the sum under the maximum `row_max`, `one` being what the maximum itself
+ * counted. Returns what the row's O is to be multiplied by for it. T: as exp_of has it. */
+template <typename T = __half, typename S>
+static __device__ __forceinline__ float count_score(S &sum, float row_max, float sink, float one)
+{
 	if (sink == -INFINITY)
 		return 1.0f;
 	const float common =
@@ -388,6 +389,14 @@ static __device__ __forceinline__ float count_sink(S &sum, float row_max, const 
 	const float factor = row_max == -INFINITY ? 1.0f : exp_of<T>(row_max, common);
 	sum = sum * factor + one * exp_of<T>(sink, common);
 	return factor;
+}
+
+/* The same of row i's own. */
+template <typename T = __half, typename S>
+static __device__ __forceinline__ float count_sink(S &sum, float row_max, const struct attn_args &a,
+						   int b, int h, int i, float one)
+{
+	return count_score<T>(sum, row_max, sink_of(a, b, h, i), one);
 }
 
 /* Where the largest score of a row is moderate, exponent * (x - max) is one multiply-add with

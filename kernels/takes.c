@@ -65,6 +65,7 @@ int attn_possible(const struct attn_args *args)
 	    (args->q.dtype == ATTN_F32 || args->spec.alpha == 0.0f ||
 	     (args->spec.softcap != 0.0f) != !!(args->spec.round_s & ATTN_ROUND_CAPPED) ||
 	     (args->spec.softcap != 0.0f && !(args->spec.round_s & ATTN_ROUND_WEIGHTS)) ||
+	     (args->spec.round_s & ATTN_ROUND_LESS && !(args->spec.round_s & ATTN_ROUND_WEIGHTS)) ||
 	     (args->spec.round_s & ATTN_ROUND_BIASED && !rounds_to(&args->spec, args->q.dtype))))
 		return 0;
 	return !args->spec.mask.base || args->spec.mask.dtype == ATTN_BOOL;
@@ -77,6 +78,10 @@ static int rounds_scores(const struct attn_variant *v, int32_t round_s)
 	const int divides = v->family == ATTN_ROUNDED || v->family == ATTN_ROUNDED_DECODE ||
 			    v->family == ATTN_TWICE;
 
+	/* which takes one more walk over the keys, and registers */
+	if (round_s & ATTN_ROUND_LESS &&
+	    (v->family != ATTN_ROUNDED || v->needs & (ATTN_NEEDS_SHORT | ATTN_NEEDS_USUAL)))
+		return 0;
 	if (divides || round_s & ATTN_ROUND_WEIGHTS)
 		return divides && round_s & ATTN_ROUND_WEIGHTS;
 	return !round_s || !(v->needs & ATTN_NEEDS_PLAIN);

@@ -21,7 +21,7 @@ static int32_t first_of(const struct site *site, CUcontext context, struct attn_
 	if (args->q.dtype != ATTN_BF16)
 		return 0;
 	return isinf(comparison_wanted(ATTN_BF16))
-		       ? possible(context, args, all & ~ATTN_ROUND_WEIGHTS)
+		       ? possible(context, args, all & ~(ATTN_ROUND_WEIGHTS | ATTN_ROUND_LESS))
 		       : site->rounds;
 }
 

@@ -112,6 +112,28 @@ static bool before_softmax(const struct meaning *meaning, int dtype, bool each, 
 	}
 }
 
+/* Is it the step that takes the largest off each row? Behind that nothing is added any more. */
+static bool takes_off(const struct walk *walk, int at)
+{
+	const struct chain *chain = walk->chain;
+
+	if (!walk->shifted || chain->steps[at].meaning.role != ROLE_ADD_SCALED)
+		return false;
+	for (int i = at + 1; i < chain->step_count; i++)
+		if (chain->steps[i].meaning.role == ROLE_ADD_SCALED)
+			return false;
+	return true;
+}
+
+/* May that which comes behind it come before softmax, as far as numbers are concerned? */
+static bool behind_largest(const struct meaning *meaning, int dtype)
+{
+	return meaning->role == ROLE_SOFTMAX
+		       ? exact_factor(meaning->factor)
+		       : (meaning->role == ROLE_SCALE && exact_factor(meaning->scalar)) ||
+				 (meaning->role == ROLE_COPY && !is_narrow(dtype));
+}
+
 int32_t spec_rounding(const struct walk *walk)
 {
 	const struct chain *chain = walk->chain;
@@ -119,10 +141,10 @@ int32_t spec_rounding(const struct walk *walk)
 	const int narrow = walk->args->v.dtype;
 	const int product = dtype_of_cuda(opener->ctype);
 	int32_t round_s = 0;
-	bool softmax = false;
+	bool softmax = false, less = false;
 	int sums = 0;
 
-	if (walk->unknown || walk->shifted || !is_narrow(narrow) || opener->alpha == 0)
+	if (walk->unknown || !is_narrow(narrow) || opener->alpha == 0)
 		return 0;
 	/* cuBLAS 13 rounds alpha q.k before it adds beta C, and then the sum (H100, fp16 and bf16:
 	 * 6e-5 of the scores are another number, 0.1 of them where it were rounded once). */
@@ -136,6 +158,22 @@ int32_t spec_rounding(const struct walk *walk)
 
 		if (is_narrow(dtype) && dtype != narrow)
 			return 0;
+		/* what lies beside the scores, or what is found of them: no number changes */
+		if (!softmax && (meaning->role == ROLE_CAT || meaning->role == ROLE_ROW_MAX))
+			continue;
+		if (!softmax && takes_off(walk, i)) {
+			if (is_narrow(dtype) && sums)
+				return 0;
+			round_s |= is_narrow(dtype) ? ATTN_ROUND_LESS : 0;
+			less = true;
+			continue;
+		}
+		if (!softmax && less) {
+			if (!behind_largest(meaning, dtype))
+				return 0;
+			softmax = meaning->role == ROLE_SOFTMAX;
+			continue;
+		}
 		if (!softmax && is_softcap(chain, i + 1, narrow)) {
 			round_s |= ATTN_ROUND_CAPPED;
 			i += 2;

@@ -147,6 +147,29 @@ static double weight_step(double x, int dtype)
 	return x * (dtype == ATTN_F16 ? 0x1p-10 : 0x1p-7);
 }
 
+/* Each score of a row, and the sink, less the largest, as a program stores that (ATTN_ROUND_LESS).
+ * Where another order of a sum makes another number of one of them, or of the largest, by as much
+ * as `loose` says, it may be another number here. */
+static void answer_less(double *x, double *loose, int count, double *sink, double most, int dtype)
+{
+	double other = 0;
+
+	for (int j = 0; j < count; j++)
+		if (x[j] + loose[j] >= most)
+			other = fmax(other, loose[j]);
+	for (int j = 0; j < count; j++) {
+		const double apart = other + loose[j] + 0x1p-20 * fabs(x[j]);
+		const double less = number_round(x[j] - most, dtype);
+
+		if (x[j] == -INFINITY)
+			continue;
+		loose[j] = fmax(fabs(number_round(x[j] - most - apart, dtype) - less),
+				fabs(number_round(fmin(x[j] - most + apart, 0), dtype) - less));
+		x[j] = less;
+	}
+	*sink = number_round(*sink - most, dtype);
+}
+
 double problem_row_loose(const struct problem *p, int b, int h, int i, bool rounded, double *out)
 {
 	const struct attn_args *a = &p->args;
@@ -171,6 +194,10 @@ double problem_row_loose(const struct problem *p, int b, int h, int i, bool roun
 			empty = false;
 		if (x[j] > most)
 			most = x[j];
+	}
+	if (a->spec.round_s & ATTN_ROUND_LESS && !empty) {
+		answer_less(x, loose, a->Sk, &sink, most, a->q.dtype);
+		most = 0;
 	}
 	if (sink != -INFINITY)
 		sum = exp(sink - most);

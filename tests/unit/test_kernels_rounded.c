@@ -194,6 +194,132 @@ static void test_scores(void **state)
 	}
 }
 
+/* The largest of each row is taken off, and that stored: of scores so large, beside a sink or not,
+ * that it shows. All tiles of keys but one may lie with another group, or block. */
+static void test_largest_off(void **state)
+{
+	static const int queries[] = {1, 15, 40, 130}, keys[] = {1, 33, 200, 560};
+	enum { PLAIN, BIAS, SINKS, BOTH, CAUSAL, KINDS };
+	struct problem p;
+	char what[64];
+
+	(void)state;
+	for (int n = 0; n < KINDS * 16; n++) {
+		const int kind = n / 16, dtype = (n + kind) % 2;
+		const bool biased = kind == BIAS || kind == BOTH;
+		struct attn_spec *s = &p.args.spec;
+
+		init(&p, dtype, queries[n % 4], keys[n / 4 % 4],
+		     n % 3   ? 64
+		     : n % 2 ? 128
+			     : 200,
+		     WEIGHTS | ATTN_ROUND_LESS | (n % 5 ? PRODUCT : 0) | (biased ? BIASED : 0),
+		     NULL);
+		s->scale = s->alpha = dtype == ATTN_F16 ? 6 : 3;
+		p.row_step = 5;
+		if (biased)
+			problem_bias(&p, 0, dtype, NULL, 5);
+		if (kind == SINKS || kind == BOTH)
+			problem_sinks(&p, dtype, NULL, 40);
+		if (kind == CAUSAL)
+			s->window_right = 0;
+		snprintf(what, sizeof(what), "largest off, %d", n);
+		check(&p, what);
+	}
+}
+
+enum { ALONE = 60 }; /* keys, each of which is one column of V */
+
+/* Scores that fp32 holds, and V by which O is P. */
+static void show_weights(struct problem *p)
+{
+	struct attn_args *a = &p->args;
+
+	for (int n = 0; n < a->H * ALONE * 64; n++) {
+		const int h = n / ALONE / 64, j = n / 64 % ALONE, d = n % 64;
+
+		number_store(element_at(&a->k, a->H, 0, h, j, d), a->q.dtype,
+			     rint(32 * number_normal()) / 16);
+		number_store(element_at(&a->v, a->H, 0, h, j, d), a->q.dtype, j == d);
+	}
+	for (int n = 0; n < a->H * a->Sq * 64; n++)
+		number_store(element_at(&a->q, a->H, 0, n / 64 / a->Sq, n / 64 % a->Sq, n % 64),
+			     a->q.dtype, rint(32 * number_normal()) / 16);
+}
+
+/* P[h,i,:] of a program that stores all in the type of Q, scores less their largest only if
+ * `less`. */
+static void weights_of(const struct attn_args *a, int h, int i, bool less, double p[ALONE])
+{
+	const int dtype = a->q.dtype;
+	double most = -INFINITY, sum = 0, sink = -INFINITY;
+
+	for (int j = 0; j < ALONE; j++) {
+		p[j] = 0;
+		for (int d = 0; d < 64; d++)
+			p[j] += number_load(element_at(&a->q, a->H, 0, h, i, d), dtype) *
+				number_load(element_at(&a->k, a->H, 0, h, j, d), dtype);
+		p[j] = number_round(a->spec.alpha * p[j], dtype);
+		most = fmax(most, p[j]);
+	}
+	if (a->spec.sinks.base)
+		sink = number_load(element_at(&a->spec.sinks, a->H, 0, h, i, 0), dtype);
+	most = fmax(most, sink);
+	for (int j = 0; j < ALONE; j++) {
+		p[j] = exp(less ? number_round(p[j] - most, dtype) : p[j] - most);
+		sum += p[j];
+	}
+	sum += exp(less ? number_round(sink - most, dtype) : sink - most);
+	for (int j = 0; j < ALONE; j++)
+		p[j] = number_round(p[j] / sum, dtype);
+}
+
+/* Weight by weight, where the scores leave no choice: with the largest off as it is stored, not as
+ * fp32 would have it. */
+static void test_weights(void **state)
+{
+	struct problem p;
+
+	(void)state;
+	for (int n = 0; n < 12; n++) {
+		int runs = 0, apart = 0;
+
+		init(&p, n % 2, (int[]){1, 15, 130}[n % 3], ALONE, 64,
+		     PRODUCT | WEIGHTS | ATTN_ROUND_LESS, NULL);
+		p.args.spec.scale = p.args.spec.alpha = 0.125f;
+		if (n >= 6)
+			problem_sinks(&p, n % 2, NULL, 8);
+		show_weights(&p);
+		for (int m = 0; m < attn_variant_count; m++) {
+			const struct attn_variant *v = &attn_variants[m];
+			double want[ALONE], otherwise[ALONE];
+
+			if (v->max_d > 64 || attn_select(&p.args, 90, v->name) != v)
+				continue;
+			problem_run(&p, v);
+			runs++;
+			for (int k = 0; k < p.args.H * p.args.Sq * ALONE; k++) {
+				const int h = k / ALONE / p.args.Sq, i = k / ALONE % p.args.Sq,
+					  j = k % ALONE;
+				const double step = n % 2 ? 0x1p-7 : 0x1p-10;
+				const double o = number_load(
+					element_at(&p.args.o, p.args.H, 0, h, i, j), n % 2);
+
+				if (j == 0) {
+					weights_of(&p.args, h, i, true, want);
+					weights_of(&p.args, h, i, false, otherwise);
+				}
+				if (want[j] < 0x1p-12)
+					continue;
+				assert_true(fabs(o - want[j]) <= step * want[j]);
+				apart += fabs(o - otherwise[j]) > step * want[j];
+			}
+		}
+		assert_true(runs >= 1 && apart > 0);
+		problem_free(&p);
+	}
+}
+
 /* A look at the bias, as prepare.cu takes it; where the kernel is told that it need not read it, it
  * finds NaN. */
 enum { CAUSAL, PADDED, BAND, PARTLY, LOOKS };
@@ -435,6 +561,7 @@ static void test_choice(void **state)
 #define TESTS                                                                                      \
 	cmocka_unit_test(test_lengths), cmocka_unit_test(test_head_dims),                          \
 		cmocka_unit_test(test_layouts), cmocka_unit_test(test_scores),                     \
+		cmocka_unit_test(test_largest_off), cmocka_unit_test(test_weights),                \
 		cmocka_unit_test(test_floor), cmocka_unit_test(test_looks),                        \
 		cmocka_unit_test(test_windows), cmocka_unit_test(test_extremes)
 

@@ -194,6 +194,55 @@ static struct op keep_columns(uint64_t out, uint64_t in, unsigned kept, unsigned
 			    (uint64_t[]){out, in}, "", 1);
 }
 
+/* What is rounded on the way: the scores less their largest, too, where that is stored in 16 bits.
+ */
+static void test_rounded(void **state)
+{
+	const int all = ATTN_ROUND_PRODUCT | ATTN_ROUND_BIASED | ATTN_ROUND_WEIGHTS;
+
+	for (int n = 0; n < 4; n++) {
+		const bool sinks = n / 2, less = n % 2;
+		struct chain *chain;
+		uint64_t last = core.m;
+
+		core_begin();
+		chain = begin();
+		join(chain, core_scale(core.x, core.s, 0.25f));
+		join(chain, core_add_mask(core.m, core.x, core.mask));
+		last = core.m;
+		if (sinks)
+			join(chain, put_behind(last = BOTH, core.m, SINKS, 0));
+		const unsigned width = sinks ? columns() : (unsigned)core.Sk;
+		if (less) {
+			join(chain, largest(LARGEST, last, width));
+			join(chain, take_off(LESS, last, LARGEST, width));
+			last = LESS;
+		}
+		join(chain, sinks ? softmax_of_both(last) : core_softmax(core.p, last));
+		assert_int_equal(sinks ? end_sliced(chain) : end(chain), REASON_NONE);
+		assert_int_equal(args.spec.round_s, less ? all | ATTN_ROUND_LESS : all);
+		assert_non_null(attn_select(&args, 90, NULL));
+		args.spec.round_s &= ~ATTN_ROUND_WEIGHTS;
+		assert_int_equal(attn_select(&args, 90, NULL) != NULL, !less);
+	}
+	/* a factor behind that is rounded once more, unless it is a power of two */
+	for (int n = 0; n < 2; n++) {
+		assert_int_equal(FINISHED(largest(LARGEST, core.s, (unsigned)core.Sk),
+					  take_off(LESS, core.s, LARGEST, (unsigned)core.Sk),
+					  core_scale(core.x, LESS, n ? 3 : 4)),
+				 REASON_NONE);
+		assert_int_equal(args.spec.round_s,
+				 n ? 0 : ATTN_ROUND_PRODUCT | ATTN_ROUND_LESS | ATTN_ROUND_WEIGHTS);
+	}
+	/* nor is softmax that is spelt out as one that is not */
+	assert_int_equal(ENDED(largest(LARGEST, core.s, (unsigned)core.Sk),
+			       take_off(core.p, core.s, LARGEST, (unsigned)core.Sk),
+			       raised(core.p, core.p), summed(SUM, core.p),
+			       divided(core.p, core.p, SUM, false)),
+			 REASON_NONE);
+	assert_int_equal(args.spec.round_s, 0);
+}
+
 /* P is copied without the sink's column: P V has no more of it. */
 static void test_sink_left_out(void **state)
 {
@@ -526,11 +575,17 @@ static void test_floor(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sinks),	   cmocka_unit_test(test_sink_left_out),
-		cmocka_unit_test(test_each_alone), cmocka_unit_test(test_distances_scaled),
-		cmocka_unit_test(test_denied),	   cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_turned),	   cmocka_unit_test(test_largest_instead),
-		cmocka_unit_test(test_spelt_out),  cmocka_unit_test(test_misspelt),
+		cmocka_unit_test(test_sinks),
+		cmocka_unit_test(test_rounded),
+		cmocka_unit_test(test_sink_left_out),
+		cmocka_unit_test(test_each_alone),
+		cmocka_unit_test(test_distances_scaled),
+		cmocka_unit_test(test_denied),
+		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_turned),
+		cmocka_unit_test(test_largest_instead),
+		cmocka_unit_test(test_spelt_out),
+		cmocka_unit_test(test_misspelt),
 		cmocka_unit_test(test_floor),
 	};
 
