@@ -223,6 +223,7 @@ static struct attn_args arguments(const struct shape *s)
 		a.spec.bias[0].base = random_array((size_t)s->H * (size_t)s->Sq * (size_t)s->Sk,
 						   (enum data)s->data);
 		a.spec.bias[0].dtype = ATTN_F32;
+		a.spec.bias[0].columns = -s->image;
 		memcpy(a.spec.bias[0].stride, stride, sizeof(stride));
 		a.spec.bias_scale[0] = 1.0f;
 		if (s->data >= TAIL)

@@ -33,9 +33,9 @@ extern "C" __global__ void fashim_f32_chain(const __grid_constant__ struct refer
 		for (int n = 0; n < ATTN_MAX_BIAS; n++)
 			if (a.spec.bias[n].base) {
 				const struct attn_tensor &t = a.spec.bias[n];
+				const float *const at = (const float *)tensor_at(t, b, h, a.H);
 				s += a.spec.bias_scale[n] *
-				     ((const float *)tensor_at(
-					     t, b, h, a.H))[i * t.stride[2] + j * t.stride[3]];
+				     at[i * t.stride[2] + attn_place(j, t.columns) * t.stride[3]];
 			}
 		if (j > last_key(a.spec, i) || j < first_key(a.spec, i))
 			s = a.spec.window_value;

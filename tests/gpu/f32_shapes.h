@@ -16,6 +16,7 @@ struct shape {
 	int causal; /* 1: aligned to the first key, 2: to the last */
 	int left;   /* window to the left, 0: none */
 	int bias;   /* [1,H,Sq,Sk], and scale 1 */
+	int image;  /* so many keys share one of a row's numbers of bias; 0: none do */
 	int bshd;   /* storage of Q, K, V and O */
 	int pad;    /* longer rows */
 	int down;   /* K is stored [D,Sk]; 2: V too */
@@ -42,6 +43,8 @@ static const struct shape shapes[] = {
 	{"window d64", SHAPE(2, 3, 500, 500, 64), .causal = 1, .left = 100},
 	{"bias d64", SHAPE(2, 3, 256, 320, 64), .bias = 1},
 	{"bias odd d128", SHAPE(2, 3, 197, 203, 128), .bias = 1},
+	{"bias of an image d64", SHAPE(2, 3, 196, 196, 64), .bias = 1, .image = 14},
+	{"bias of an image d80", SHAPE(2, 3, 100, 333, 80), .bias = 1, .image = 7, .pad = 1},
 	{"outliers d64", SHAPE(1, 4, 512, 1024, 64), .data = OUTLIERS},
 	{"outliers d128", SHAPE(1, 4, 512, 1024, 128), .data = OUTLIERS},
 	{"steep d64", SHAPE(1, 4, 512, 1024, 64), .data = STEEP},
