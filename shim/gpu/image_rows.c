@@ -4,8 +4,6 @@
  */
 #include "shim/gpu/image_rows.h"
 
-#include <string.h>
-
 #define FEWEST	64 /* queries, and keys: with fewer, copies cost what they save */
 #define ALIGNED 256
 

@@ -4,8 +4,6 @@
  */
 #include "shim/gpu/operand_rows.h"
 
-#include <string.h>
-
 #include "kernels/launch.h"
 
 #define FEWEST	64  /* queries: with fewer, V is read about once anyway */

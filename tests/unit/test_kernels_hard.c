@@ -86,6 +86,10 @@ static void check(const struct attn_variant *v, int kind, int hiding)
 	fill(&p, kind, 'k');
 	fill(&p, kind, 'v');
 	hide(&p, hiding);
+	if (v->needs & ATTN_NEEDS_IMAGE) { /* of zeros */
+		problem_bias(&p, 1, v->dtype, &(struct layout){.same = "bhr"}, 0.0);
+		p.args.spec.bias[1].columns = 7;
+	}
 	p.args.spec.overflow = hard_limit(kind, v->dtype);
 	p.spoil = hard_is_hidden_kind(kind) ? spoil : NULL;
 	p.kind = kind;
