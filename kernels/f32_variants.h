@@ -22,8 +22,7 @@
  *   start, tile  what a block takes when per_sm of them share a multiprocessor of Hopper, in ns:
  *             to begin and end, and for each tile of keys; fitted to the times of f32_check. By
  *             them the fastest variant was chosen in 26 of its 27 calls, and one within 5 %; those
- *             of any_d256_p4 to the three calls that f32_sm90.cu has. Of _image: an estimate, by
- * which they come before f32.cu
+ *             of any_d256_p4 to the three calls that f32_sm90.cu has. Those of _image are guessed
  */
 #ifndef FASHIM_F32_VARIANTS_H
 #define FASHIM_F32_VARIANTS_H

@@ -184,8 +184,10 @@ struct site *site_of_chain(const struct chain *chain)
 			if (sites[i].watches < WATCHES)
 				sites[i].watches = WATCHES;
 			sites[i].latest = moment;
-			sites[i].apart = sites[i].openers;
+			sites[i].apart[1] = sites[i].apart[0];
+			sites[i].apart[0] = sites[i].openers;
 			sites[i].openers = 0;
+			sites[i].patient = !sites[i].patient;
 			return &sites[i];
 		}
 	site = place_for(by_rule);
@@ -270,15 +272,26 @@ bool site_pauses(const struct op_gemm *opener)
 	return all;
 }
 
+/* Is it time to look for the site, so many products after it came? */
+static bool is_awaited(const struct site *site)
+{
+	const unsigned *apart = site->apart;
+
+	return !site->patient || site->openers >= (apart[0] < apart[1] ? apart[0] : apart[1]);
+}
+
 bool site_wants_watch(const struct op_gemm *gemm)
 {
 	const uint64_t signature = opener_signature(gemm);
 	struct site *wants = NULL;
 
-	for (int i = 0; i < site_count; i++)
-		if (sites[i].state == SITE_LEARNING && sites[i].opener == signature &&
-		    ++sites[i].openers >= sites[i].apart && sites[i].watches && !wants)
+	for (int i = 0; i < site_count; i++) {
+		if (sites[i].state != SITE_LEARNING || sites[i].opener != signature)
+			continue;
+		sites[i].openers++;
+		if (!wants && sites[i].watches && is_awaited(&sites[i]))
 			wants = &sites[i];
+	}
 	if (wants)
 		wants->watches--;
 	return wants != NULL;

@@ -52,8 +52,10 @@ struct site {
 	int dtype;
 	unsigned round;		  /* site_round_over()s before it was new */
 	unsigned watches;	  /* undeferred occurrences it may still ask for */
-	unsigned openers, apart;  /* while it is learned: products that could be its opening one,
-				     since it came; of these from one time to the next, 0: unknown */
+	unsigned openers;	  /* while it is learned: products that could be its opening one,
+				     since it came … */
+	unsigned apart[2];	  /* … from one time to the next, latest first; 0: not known */
+	bool patient;		  /* it asks for none sooner than that; every other time */
 	unsigned passed, pending; /* comparisons that agreed; under way */
 	unsigned met;		  /* occurrences whose scores would have been made real … */
 	unsigned perhaps_met;	  /* … besides, those of which it is not settled yet … */
@@ -115,8 +117,8 @@ void site_pause(struct site *site);
 bool site_pauses(const struct op_gemm *opener);
 
 /* Is a site with this opening GEMM still to be learned, so that the occurrence should run
- * undeferred? Each site asks for this a limited number of times, and not sooner than it came the
- * last time: what comes in between is of others that begin alike. */
+ * undeferred? Each site asks for this a limited number of times; every other time not sooner than
+ * it came lately, since what comes in between is of others that begin alike. */
 bool site_wants_watch(const struct op_gemm *gemm);
 
 /* The program waits for the device, or for what that computed: what it does again and again, a
