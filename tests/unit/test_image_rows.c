@@ -6,6 +6,7 @@
 #include <string.h>
 #include "tests/cmocka.h"
 #include "shim/gpu/image_rows.h"
+#include "tests/unit/laid_out.h"
 
 enum { B = 4, SIDE = 9, S = SIDE * SIDE, D = 8, AT = 0x80000, ROOM = 16 * B * S * SIDE };
 
@@ -29,24 +30,6 @@ static struct attn_args call(void)
 					  .dtype = ATTN_F16,
 					  .columns = SIDE};
 	return args;
-}
-
-/* As kernels/lay_out.cu does it. */
-static void lay_out(int *to, const struct relayout *copy)
-{
-	int64_t total = 1;
-
-	for (int d = 0; d < copy->dims; d++)
-		total *= copy->dim[d].size;
-	for (int64_t n = 0; n < total; n++) {
-		int64_t left = n, at = 0;
-
-		for (int d = 0; d < copy->dims; d++) {
-			at += left % copy->dim[d].size * copy->dim[d].from;
-			left /= copy->dim[d].size;
-		}
-		to[n] = (int)at;
-	}
 }
 
 /* Where the element of the bias for a score lies, from its base on. */
@@ -83,7 +66,7 @@ static void check(const struct attn_args *args, bool folded)
 		assert_int_equal(copy->in_begin, from->base);
 		assert_int_equal(copy->dtype, from->dtype);
 		assert_int_equal(copy->source, from->dtype);
-		lay_out(to, copy);
+		laid_out(to, copy);
 		for (int b = 0; b < args->B; b++)
 			for (int h = 0; h < args->H; h++)
 				for (int at_score = 0; at_score < args->Sq * args->Sk; at_score++) {

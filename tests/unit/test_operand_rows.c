@@ -6,6 +6,7 @@
 #include <string.h>
 #include "tests/cmocka.h"
 #include "shim/gpu/operand_rows.h"
+#include "tests/unit/laid_out.h"
 
 enum { B = 2, H = 3, SK = 70, DV = 8, SQ = 64, ROOM = 2 * B * H * SK * DV };
 
@@ -21,24 +22,6 @@ static struct attn_args call(int64_t b, int64_t h)
 	return args;
 }
 
-/* As kernels/lay_out.cu does it. */
-static void lay_out(int *to, const int *from, const struct relayout *copy)
-{
-	int64_t total = 1;
-
-	for (int d = 0; d < copy->dims; d++)
-		total *= copy->dim[d].size;
-	for (int64_t n = 0; n < total; n++) {
-		int64_t left = n, at = 0;
-
-		for (int d = 0; d < copy->dims; d++) {
-			at += left % copy->dim[d].size * copy->dim[d].from;
-			left /= copy->dim[d].size;
-		}
-		to[n] = from[at];
-	}
-}
-
 static uint64_t aligned(uint64_t bytes)
 {
 	return (bytes + 255) / 256 * 256;
@@ -48,18 +31,16 @@ static uint64_t aligned(uint64_t bytes)
 static void check_copy(const struct attn_args *args, const struct attn_tensor *t,
 		       const struct attn_tensor *laid, int rows, const struct relayout *copy)
 {
-	static int from[ROOM], to[ROOM];
+	static int to[ROOM];
 	const int64_t *x = t->stride, *y = laid->stride;
 
-	for (int n = 0; n < ROOM; n++)
-		from[n] = n;
 	assert_int_equal(copy->in_begin, t->base);
 	assert_int_equal(copy->out_begin, laid->base);
 	assert_int_equal(copy->out_end - copy->out_begin,
 			 (t->stride[0] ? B : 1) * (t->stride[1] ? H : 1) * rows * DV *
 				 attn_dtype_size(args->q.dtype));
 	assert_int_equal(laid->stride[3], 1);
-	lay_out(to, from, copy);
+	laid_out(to, copy);
 	for (int b = 0; b < B; b++)
 		for (int h = 0; h < H; h++)
 			for (int j = 0; j < rows; j++)
