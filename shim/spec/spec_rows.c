@@ -259,7 +259,7 @@ enum reason rows_apply_cat(struct walk *walk, const struct step *step)
 	const struct ref *scores = ref_of(step, meaning->views[1].where);
 	const struct ref *sinks = ref_of(step, column.where);
 
-	if (walk->softmax || walk->chain->transposed || walk->columns != keys ||
+	if (walk->softmax || walk->shifted || walk->chain->transposed || walk->columns != keys ||
 	    meaning->softmax_cols != keys + 1 ||
 	    meaning->elements != walk->Z * walk->args->Sq * (keys + 1) || !scores ||
 	    scores->kind != REF_VALUE || scores->index != walk->from || !sinks ||

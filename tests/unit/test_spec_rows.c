@@ -401,6 +401,13 @@ static void test_denied(void **state)
 	join(chain, core_softmax(core.m, core.s));
 	join(chain, put_behind(core.p, core.m, SINKS, 0));
 	assert_int_equal(end_sliced(chain), REASON_MASK_FORM);
+	core_begin(); /* a sink beside scores that stand relative to their largest */
+	chain = begin();
+	join(chain, largest(LARGEST, core.s, (unsigned)core.Sk));
+	join(chain, take_off(LESS, core.s, LARGEST, (unsigned)core.Sk));
+	join(chain, put_behind(BOTH, LESS, SINKS, 0));
+	join(chain, softmax_of_both(BOTH));
+	assert_int_equal(end_sliced(chain), REASON_MASK_FORM);
 	core_begin(); /* scores with a sink, scaled */
 	chain = begin();
 	join(chain, put_behind(BOTH, core.s, SINKS, 0));
