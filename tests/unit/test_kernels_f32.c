@@ -175,6 +175,34 @@ static void test_hidden_again(void **state)
 		}
 }
 
+/* Biases of an image's rows and columns, as they lie in memory and with queries side by side; and
+ * one beside keys that are hidden again. */
+static void test_image(void **state)
+{
+	static const int widths[] = {1, 7, 14, 90};
+	struct problem p;
+
+	for (int n = 0; n < 2; n++) {
+		init(&p, 50, 90, 64, 64, NULL);
+		problem_again(&p, n, n ? -INFINITY : -30, -30);
+		problem_bias(&p, 1, ATTN_F32, NULL, 1);
+		p.args.spec.bias[1].columns = n ? 9 : -9;
+		check(&p, "rows hidden again, and an image's bias");
+	}
+
+	for (int n = 0; n < 8; n++) {
+		init(&p, 70, 90, n % 3 ? 64 : 80, 64, NULL);
+		for (int k = 0; k < ATTN_MAX_BIAS; k++) {
+			problem_bias(&p, k, ATTN_F32,
+				     &(struct layout){.order = n / 4 ? "bhcr" : NULL}, 1);
+			p.args.spec.bias[k].columns = k ? widths[n % 4] : -widths[n % 4];
+		}
+		if (n == 5)
+			problem_mask(&p, true, -INFINITY, NULL, 0.9);
+		check(&p, "an image's biases");
+	}
+}
+
 /* Multiplies each element of an operand of 64 columns by a number that its row decides. */
 static void magnify(struct attn_tensor *t, int rows, float (*by)(int row))
 {
@@ -308,9 +336,13 @@ int main(void)
 		cmocka_unit_test(test_magnitudes), cmocka_unit_test(test_nan),
 		cmocka_unit_test(test_infinities),
 	};
+	/* behind them: all draw from one sequence of numbers */
+	const struct CMUnitTest images[] = {cmocka_unit_test(test_image)};
 	const struct CMUnitTest choice[] = {cmocka_unit_test(test_choice)};
 	int failed = cmocka_run_group_tests_name("portable", tests, open_portable, NULL);
 
 	failed += cmocka_run_group_tests_name("Hopper", tests, open_hopper, NULL);
+	failed += cmocka_run_group_tests_name("images, portable", images, open_portable, NULL);
+	failed += cmocka_run_group_tests_name("images, Hopper", images, open_hopper, NULL);
 	return failed + cmocka_run_group_tests_name("choice", choice, NULL, NULL);
 }

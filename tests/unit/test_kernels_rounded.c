@@ -194,8 +194,9 @@ static void test_scores(void **state)
 	}
 }
 
-/* The largest of each row is taken off, and that stored: of scores so large, beside a sink or not,
- * that it shows. All tiles of keys but one may lie with another group, or block. */
+/* The largest of each row is taken off, beside a sink or not, whichever group or block has it: that
+ * each walk has all keys and what all have found. Whether what is left is rounded does not show
+ * here, but in test_weights(). */
 static void test_largest_off(void **state)
 {
 	static const int queries[] = {1, 15, 40, 130}, keys[] = {1, 33, 200, 560};

@@ -113,6 +113,12 @@ static void test_no_kernel(void **state)
 	assert_true(roundings_more(site));
 	assert_int_equal(asked(site, args), ALL | ATTN_ROUND_CAPPED);
 
+	args = call(ATTN_BF16, ALL | ATTN_ROUND_LESS); /* what all kernels round is asked of them */
+	site = fresh(0);
+	assert_int_equal(asked(site, args), SCORES);
+	assert_true(roundings_more(site));
+	assert_int_equal(asked(site, args), ALL | ATTN_ROUND_LESS);
+
 	args = call(ATTN_BF16, ALL);
 	args.spec.scales =
 		(struct attn_tensor){.base = 0x9000000, .stride = {0, 0, 0, 1}, .dtype = ATTN_BF16};
