@@ -8,11 +8,11 @@ UNIT_TESTS += $(addprefix $(O)/tests/unit/,$(KERNEL_TESTS))
 CHECKS     += check-ptxas
 
 T := $(O)/tests/unit
-kernel_case := $(T)/test_kernels_case.o $(T)/test_kernels_answer.o
+kernel_case := $(T)/test_kernels_case.o $(T)/test_kernels_answer.o $(T)/test_kernels_compare.o
 kernel_test_libs := -DSIM_KERNELS='"$(abspath $(O))/simgpu/libsimkernels.so"' \
     -DHOST_KERNELS='"$(abspath $(O))/simgpu/libhostkernels.so"' \
     -DHOPPER_KERNELS='"$(abspath $(O))/simgpu/libhopperkernels.so"'
-$(T)/test_kernels_case.o: CPPFLAGS += $(kernel_test_libs)
+$(T)/test_kernels_compare.o: CPPFLAGS += $(kernel_test_libs)
 
 $(O)/simgpu/libhostkernels.so: $(PLAIN)/simgpu/cu/tests/unit/cuda_host_kernels.o \
     $(PLAIN)/simgpu/cu/tests/unit/test_kernels_weights.o $(PLAIN)/simgpu/cuda_host.o

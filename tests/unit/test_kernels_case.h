@@ -26,6 +26,8 @@ struct layout {
 	bool by_array;
 };
 
+#define OPERAND_POISON 0xff /* every byte: NaN in each format */
+
 /* In which biases and masks lie. */
 #define BIAS_LAYOUTS 10
 extern const struct layout bias_layouts[BIAS_LAYOUTS];
