@@ -15,6 +15,7 @@
 #include "shim/act/compare.h"
 #include "shim/act/graph_copy.h"
 #include "shim/act/recording.h"
+#include "shim/base/clock.h"
 #include "shim/base/config.h"
 #include "shim/flow/assembly.h"
 #include "shim/flow/capture.h"
@@ -57,9 +58,15 @@ bool flow_watching(void)
 	return atomic_load_explicit(&watching, memory_order_relaxed) > 0 || config()->record[0];
 }
 
-void flow_waits(void)
+uint64_t flow_waits(void)
 {
 	site_round_over();
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+void flow_waited(uint64_t since_ns)
+{
+	rest_waited(clock_ns(CLOCK_MONOTONIC) - since_ns);
 }
 
 bool flow_watching_graphs(void)

@@ -24,8 +24,10 @@ bool flow_watching(void);
 /* The same for the launch of a graph. */
 bool flow_watching_graphs(void);
 
-/* The program waits for the device, or for what it copies from there. Cheap, without the lock. */
-void flow_waits(void);
+/* The program waits for the device, or for what it copies from there, until it has waited: since
+ * the moment that flow_waits() gave. Cheap, without the lock. */
+uint64_t flow_waits(void);
+void flow_waited(uint64_t since_ns);
 
 /* A product comes: need nobody see it? Asked before its struct op is filled in. */
 bool flow_rests(void);

@@ -44,6 +44,7 @@ static struct {
 	uint64_t began, host, saved; /* at the beginning of the window, or of the rest */
 	uint64_t came;		     /* the product before */
 	uint64_t spent;		     /* since the beginning, without pauses */
+	uint64_t waited;	     /* of it for the device */
 	unsigned products, asked, idle;
 	uint64_t learned;    /* occurrences of sites being learned */
 	unsigned windows;    /* so far */
@@ -63,7 +64,8 @@ static struct {
 enum { AWAKE, FALLING, TRIED, ASLEEP };
 static atomic_int phase;
 static atomic_uint unseen;
-static unsigned alternating; /* a test wants to rest after, and for, so many products */
+static _Atomic uint64_t waited; /* by all threads, since the product before */
+static unsigned alternating;	/* a test wants to rest after, and for, so many products */
 
 /* ---- windows -------------------------------------------------------------------------------- */
 
@@ -105,20 +107,25 @@ static uint64_t learned(void)
 static void begin_window(uint64_t now)
 {
 	state.began = state.came = now;
-	state.spent = 0;
+	state.spent = state.waited = 0;
+	atomic_store_explicit(&waited, 0, memory_order_relaxed);
 	state.host = cost_host_ns();
 	state.saved = ledger_saved_ns();
 	state.products = state.asked = state.idle = 0;
 	state.learned = learned();
 }
 
-/* One more product has come. What lies between two of them is at most a pause: it is the time of
- * its models that a program has the shim for, however long it then looks at what came out. */
+/* One more product has come. What lies between two of them, but for waiting for the device, is at
+ * most a pause: it is the time of its models that a program has the shim for, however long it then
+ * looks at what came out. */
 static void spend(uint64_t now)
 {
 	const uint64_t passed = now - state.came;
+	uint64_t awaited = atomic_exchange_explicit(&waited, 0, memory_order_relaxed);
 
-	state.spent += passed < PAUSE_NS ? passed : PAUSE_NS;
+	awaited = awaited < passed ? awaited : passed;
+	state.waited += awaited;
+	state.spent += awaited + (passed - awaited < PAUSE_NS ? passed - awaited : PAUSE_NS);
 	state.came = now;
 }
 
@@ -128,6 +135,7 @@ static bool decide(uint64_t now)
 	const struct rest_window window = {
 		.wall = only_watches() ? now - state.began : state.spent,
 		.host = cost_host_ns() - state.host,
+		.waited = state.waited,
 		.saved = ledger_saved_ns() - state.saved,
 		.asked = state.asked,
 		.idle = state.idle,
@@ -135,10 +143,10 @@ static bool decide(uint64_t now)
 	const bool learning = learned() != state.learned;
 
 	state.windows++;
-	message_debug("%u products in %" PRIu64 " us, %" PRIu64 " of them ours; %" PRIu64
-		      " us of the GPU's saved, %u of %u found it idle%s",
-		      state.products, window.wall / 1000, window.host / 1000, window.saved / 1000,
-		      window.idle, window.asked, learning ? "; learning" : "");
+	message_debug("%u products in %" PRIu64 " us, %" PRIu64 " of them ours, %" PRIu64
+		      " waiting; %" PRIu64 " us of the GPU's saved, %u of %u found it idle%s",
+		      state.products, window.wall / 1000, window.host / 1000, window.waited / 1000,
+		      window.saved / 1000, window.idle, window.asked, learning ? "; learning" : "");
 	if (only_watches()) {
 		const uint64_t length = rest_from_watching(&window, ledger_percent());
 
@@ -288,6 +296,11 @@ enum rest rest_turn(const struct op *op, bool quiet)
 	default:
 		return asleep(op, now);
 	}
+}
+
+void rest_waited(uint64_t ns)
+{
+	atomic_fetch_add_explicit(&waited, ns, memory_order_relaxed);
 }
 
 bool rest_begun(void)

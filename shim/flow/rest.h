@@ -12,7 +12,8 @@
  * Whether it pays is a comparison of two times, both of the latest products: what they took, and
  * what they would have taken without the shim, which is whatever is longer of the host's time less
  * what the shim took of it, and the GPU's with what was saved put back. How busy the GPU is tells a
- * sample of products that find their stream empty. FASHIM_BUDGET=0: never; nor on the CPU stand-in.
+ * sample of products that find their stream empty; while the program waits for it, it is.
+ * FASHIM_BUDGET=0: never; nor on the CPU stand-in.
  *
  * Flow lock held, except where it says otherwise.
  */
@@ -28,6 +29,7 @@
 
 struct rest_window {
 	uint64_t wall, host;  /* passed, without pauses; of it the shim's on the host */
+	uint64_t waited;      /* … and the program's waiting for the device */
 	uint64_t saved;	      /* of the GPU's time */
 	unsigned asked, idle; /* products asked for their stream, and found it empty */
 };
@@ -37,11 +39,13 @@ struct rest_window {
 static inline bool rest_pays(const struct rest_window *window, double percent)
 {
 	const double wall = (double)window->wall, host = (double)window->host;
+	const double waited = (double)window->waited;
 	double busy;
 
 	if (!window->asked || percent <= 0 || host >= wall)
 		return false;
-	busy = wall * (double)(window->asked - window->idle) / (double)window->asked;
+	busy = waited +
+	       (wall - waited) * (double)(window->asked - window->idle) / (double)window->asked;
 	return host > wall * percent / 200 && busy + (double)window->saved < wall - host;
 }
 
@@ -72,6 +76,9 @@ enum rest rest_turn(const struct op *op, bool quiet);
 
 /* Most products need not even ask; any thread, without the lock. */
 bool rest_passes(void);
+
+/* The program has waited so long for the device; any thread, without the lock. */
+void rest_waited(uint64_t ns);
 
 /* Is nothing begun any more? */
 bool rest_begun(void);

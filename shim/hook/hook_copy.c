@@ -51,9 +51,8 @@ static void copy_any(struct op *op, CUstream stream, CUdeviceptr target, CUdevic
 			(target, host, bytes, stream), copy_to_device,                             \
 			hook_stream(stream, per_thread), target, host, bytes)
 #define COPY_DTOH(function, per_thread, ...)                                                       \
-	DRIVER_HOOK(function, (void *host, CUdeviceptr source, size_t bytes),                      \
-		    (host, source, bytes), WAITS,                                                  \
-		    copy_from_device(&op, hook_stream(NULL, per_thread), source, bytes))
+	WAIT_HOOK(function, (void *host, CUdeviceptr source, size_t bytes), (host, source, bytes), \
+		  copy_from_device(&op, hook_stream(NULL, per_thread), source, bytes))
 #define COPY_DTOH_ASYNC(function, per_thread, ...)                                                 \
 	COPY_HOOK_ASYNC(function, (void *host, CUdeviceptr source, size_t bytes, CUstream stream), \
 			(host, source, bytes, stream), copy_from_device,                           \

@@ -38,14 +38,15 @@
 	if (unlikely(!real))                                                                       \
 	return CUDA_ERROR_NOT_INITIALIZED
 
-#define DRIVER_HOOK_BODY(function, arguments, wanted, ...)                                         \
+/* `call` is how it calls `real`. */
+#define DRIVER_HOOK_BODY(function, call, wanted, ...)                                              \
 	do {                                                                                       \
 		struct op op;                                                                      \
 		CUresult result;                                                                   \
                                                                                                    \
 		FIND_REAL(function);                                                               \
 		if (likely(hook_depth > 0 || !(wanted)))                                           \
-			return real arguments;                                                     \
+			return call;                                                               \
 		op = (struct op){.name = #function, .context = hook_context()};                    \
 		__VA_ARGS__;                                                                       \
 		switch (flow_before(&op)) {                                                        \
@@ -56,7 +57,7 @@
 		case FLOW_PASS:                                                                    \
 			break;                                                                     \
 		}                                                                                  \
-		result = real arguments;                                                           \
+		result = call;                                                                     \
 		if (result == CUDA_SUCCESS)                                                        \
 			flow_after(&op);                                                           \
 		else                                                                               \
@@ -67,16 +68,30 @@
 #define DRIVER_HOOK(function, parameters, arguments, wanted, ...)                                  \
 	EXPORT CUresult function parameters                                                        \
 	{                                                                                          \
-		DRIVER_HOOK_BODY(function, arguments, wanted, __VA_ARGS__);                        \
+		DRIVER_HOOK_BODY(function, real arguments, wanted, __VA_ARGS__);                   \
 	}
+
+/* A call in which the program waits for the device: how long is told also while nothing is
+ * watched. */
+#define WAIT_HOOK(function, parameters, arguments, ...)                                            \
+	EXPORT CUresult function parameters                                                        \
+	{                                                                                          \
+		DRIVER_HOOK_BODY(function, AWAITED(real arguments), flow_watching(), __VA_ARGS__); \
+	}
+#define AWAITED(call)                                                                              \
+	({                                                                                         \
+		const bool ours_ = hook_depth > 0;                                                 \
+		const uint64_t since_ = ours_ ? 0 : flow_waits();                                  \
+		const CUresult result_ = call;                                                     \
+                                                                                                   \
+		if (!ours_)                                                                        \
+			flow_waited(since_);                                                       \
+		result_;                                                                           \
+	})
 
 /* hook(function, per_thread, …) for both meanings of stream 0. */
 #define BOTH(hook, function, suffix, ...)                                                          \
 	hook(function, LEGACY, __VA_ARGS__) hook(function##_##suffix, PER_THREAD, __VA_ARGS__)
-
-/* `wanted` of a call in which the program waits for the device: that is told also while nothing is
- * watched. */
-#define WAITS (flow_waits(), flow_watching())
 
 /* No op: something is noted before the real function is called, or once it has succeeded. */
 #define NOTED_BEFORE(function, parameters, arguments, ...)                                         \

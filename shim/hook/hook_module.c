@@ -74,7 +74,7 @@ LOAD(cuKernelGetFunction, (CUfunction * function, CUkernel kernel), (function, k
 	{                                                                                          \
 		if (flow_active())                                                                 \
 			kernel_code_unloaded(handle);                                              \
-		DRIVER_HOOK_BODY(function, (handle), flow_active(), op.kind = OP_TEARDOWN;         \
+		DRIVER_HOOK_BODY(function, real(handle), flow_active(), op.kind = OP_TEARDOWN;     \
 				 op.stream = CU_STREAM_LEGACY; op.handle = handle);                \
 	}
 UNLOAD(cuModuleUnload, CUmodule)

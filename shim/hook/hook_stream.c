@@ -62,9 +62,10 @@ BOTH(GRAPH_LAUNCH, cuGraphLaunch, ptsz)
 #define SYNC(function, parameters, arguments, wanted, on)                                          \
 	DRIVER_HOOK(function, parameters, arguments, wanted, stream_op(&op, OP_SYNC, on))
 #define STREAM_WAIT(function, per_thread, parameters, arguments)                                   \
-	SYNC(function, parameters, arguments, WAITS, hook_stream(stream, per_thread))
+	WAIT_HOOK(function, parameters, arguments,                                                 \
+		  stream_op(&op, OP_SYNC, hook_stream(stream, per_thread)))
 #define DEVICE_WAIT(function, parameters, arguments)                                               \
-	SYNC(function, parameters, arguments, WAITS, CU_STREAM_LEGACY)
+	WAIT_HOOK(function, parameters, arguments, stream_op(&op, OP_SYNC, CU_STREAM_LEGACY))
 
 BOTH(STREAM_WAIT, cuStreamSynchronize, ptsz, (CUstream stream), (stream))
 DEVICE_WAIT(cuCtxSynchronize, (void), ())

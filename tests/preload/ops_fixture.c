@@ -9,9 +9,12 @@ CUdeviceptr device;
 
 int begin(void **state)
 {
+	void (*const within)(int) = seen->within;
+
 	(void)state;
 	memset(seen, 0, sizeof(*seen));
 	seen->active = seen->watching = true;
+	seen->within = within;
 	return 0;
 }
 

@@ -26,6 +26,8 @@ struct probe {
 	bool active, watching; /* what flow_active() and flow_watching() say */
 	bool rests;	       /* what flow_rests() says … */
 	unsigned asked;	       /* … so often */
+	unsigned waits;	       /* flow_waits() so far, each giving the next number … */
+	uint64_t waited;       /* … and the one flow_waited() was told last */
 	enum flow answer;      /* what flow_before() says */
 	bool (*bypassed)(const char **why);
 	unsigned count; /* events so far; those beyond PROBE_EVENTS are counted only */

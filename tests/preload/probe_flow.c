@@ -70,8 +70,14 @@ enum flow flow_before(struct op *op)
 	return probe.answer;
 }
 
-void flow_waits(void)
+uint64_t flow_waits(void)
 {
+	return ++probe.waits;
+}
+
+void flow_waited(uint64_t since_ns)
+{
+	probe.waited = since_ns;
 }
 
 void flow_refused(struct op *op)

@@ -219,10 +219,28 @@ static void capture_is_told_before_and_after(void **state)
 	begin(state);
 	assert_int_equal(CALL(cuStreamSynchronize)(stream), 0);
 	the_op(OP_SYNC, "cuStreamSynchronize", 2);
+	assert_int_equal(seen->waits, 1);
+	assert_int_equal(seen->waited, 1);
 	begin(state);
 	assert_int_equal(CALL(cuStreamDestroy_v2)(stream), 0);
 	assert_ptr_equal(the_op(OP_TEARDOWN, "cuStreamDestroy_v2", 2)->handle, stream);
 	assert_int_equal(EVENT(0)->when, PROBE_BEFORE);
+}
+
+/* How long the program waits is told, whether anything is watched or not; not how long we do. */
+static void waits_are_timed(void **state)
+{
+	begin(state);
+	seen->watching = false;
+	assert_int_equal(CALL(cuCtxSynchronize)(), 0);
+	assert_int_equal(CALL(cuMemcpyDtoH_v2)(host, device, 8), 0);
+	assert_int_equal(seen->waits, 2);
+	assert_int_equal(seen->waited, 2);
+	assert_int_equal(seen->count, 0);
+	seen->within(1);
+	assert_int_equal(CALL(cuCtxSynchronize)(), 0);
+	seen->within(-1);
+	assert_int_equal(seen->waits, 2);
 }
 
 /* Whoever ends a context by another name is told to end that context. */
@@ -407,6 +425,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(nothing_is_told_while_nobody_watches, begin),
 		cmocka_unit_test_setup(memory_comes_and_goes, begin),
 		cmocka_unit_test_setup(capture_is_told_before_and_after, begin),
+		cmocka_unit_test_setup(waits_are_timed, begin),
 		cmocka_unit_test_setup(contexts_end_by_other_names, begin),
 		cmocka_unit_test_setup(launches_may_be_peculiar, begin),
 		cmocka_unit_test_setup(launches_carry_their_attributes, begin),

@@ -141,6 +141,61 @@ static void a_busy_gpu_is_worked_for(void **state)
 	assert_int_equal(awake_for(1000, 150, 1, 0), 0);
 }
 
+/* A forward of 25 products in 3.75 ms, then 8 ms for the GPU that was given them. */
+static int awake_forwards(int most, uint64_t saved)
+{
+	for (int n = 1; n <= most; n++) {
+		for (int i = 0; i < 25; i++)
+			if (product(150, 20) == REST_BEGINS)
+				return n;
+		now += 8 * MS;
+		rest_waited(8 * MS);
+		ledger_saved(saved);
+	}
+	return 0;
+}
+
+static void waiting_for_the_gpu_is_no_pause(void **state)
+{
+	(void)state;
+	/* What is saved would be waited for, … */
+	assert_int_equal(awake_forwards(100, 5 * MS), 0);
+	/* … where it is more than the shim took. */
+	assert_in_range(awake_forwards(100, 0), 3, 20);
+	wake_up();
+}
+
+/* It takes less of the host, and the GPU longer. */
+static void a_rest_in_which_the_gpu_is_waited_for_ends(void **state)
+{
+	int n;
+
+	(void)state;
+	assert_true(awake_for(128 * 64, 150, 20, 0) > 0);
+	for (n = 1; n < 1100; n++) {
+		if (n % 25 == 0) {
+			now += 10 * MS;
+			rest_waited(10 * MS);
+		}
+		if (product(120, 0) == REST_NOT)
+			break;
+	}
+	assert_int_equal(n, 1024);
+	assert_false(rest_begun());
+}
+
+/* Several threads wait at once. */
+static void no_more_is_waited_than_passed(void **state)
+{
+	(void)state;
+	for (int n = 0; n < 300 * 64; n++) { /* for most of them a rest before was slower */
+		rest_waited(MS);
+		assert_int_equal(product(150, 20), REST_NOT);
+	}
+	assert_int_equal(awake_for(10 * 64, 150, 20, 0), 3 * 64);
+	wake_up();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -148,6 +203,9 @@ int main(void)
 		cmocka_unit_test(what_else_it_does_is_not_counted),
 		cmocka_unit_test(a_rest_that_is_slower_ends),
 		cmocka_unit_test(a_busy_gpu_is_worked_for),
+		cmocka_unit_test(waiting_for_the_gpu_is_no_pause),
+		cmocka_unit_test(a_rest_in_which_the_gpu_is_waited_for_ends),
+		cmocka_unit_test(no_more_is_waited_than_passed),
 	};
 
 	setenv("FASHIM_BUDGET", "5", 1);

@@ -43,7 +43,7 @@ static void play(struct op *op, void *unused)
 	note_memory(op);
 	feed.ops++;
 	if (waits(op))
-		flow_waits();
+		flow_waited(flow_waits());
 	flow = flow_before(op);
 	if (flow != FLOW_TAKEN)
 		flow_after(op);
