@@ -28,7 +28,10 @@
  *      31.3 instead of 64.5 (H200; twice.cu, where it can be had, 29.9, 40.7, 23.6).
  *   4. Few queries, where rounded_decode.cu does not take them: 16 rows, a warp a tile, x in shared
  *      memory as far as it fits; blocks of a cluster share the keys (_p4), whose maxima, sums and O
- *      they tell each other.
+ *      they tell each other. Few tiles of 64 rows, many keys: the same (_p8). Each block adds up its
+ *      share of the columns of O, for the first one: when all sent all of O to that, one number at a
+ *      time, [2,512,512,64] took 28.7 us instead of 25.8 (_p8; _p4 21.1 and 19.7), and three of
+ *      four parts of eight had no room. A step of 64 keys takes 1.15 us, two groups at a time.
  *   5. The exponent is one multiply-add: the maximum times log2(e) is rounded once for a row, and
  *      what that is off by is in its sum and its weights alike (rounded_scores.cuh). A warp that
  *      did so for one row and not for another gave weights of 1.001.
@@ -130,8 +133,10 @@ static __device__ __forceinline__ void attention(const struct attn_mapped &m)
 	constexpr int TILE = KEYS * WIDTH * 2, OWN = 16 * (WIDTH + PAD);
 	constexpr bool GROUPED = ROUNDED_HOPPER && ROW_WARPS % 4 == 0;
 	constexpr int SHARES = FASHIM_CLUSTERS ? PARTS : 1, WORKERS = GROUPS * SHARES;
-	static_assert(ROWS * (WIDTH + PAD) * 2 + (GROUPS + PARTS - 2) * GROUP_NUMBERS<1, WIDTH, 0> *
-							 THREADS * 4 <=
+	/* O's of other groups, or of the cluster, then a share of each block's */
+	constexpr int OTHERS = GROUPS > 1 || PARTS == 1 ? GROUPS - 1 : 1;
+	static_assert(ROWS * (WIDTH + PAD) * 2 + (OTHERS + (PARTS > 1)) *
+							 GROUP_NUMBERS<1, WIDTH, 0> * THREADS * 4 <=
 			      ROWS * WIDTH * 2 + ROUNDED_TILES(WIDTH, KEYS, GROUPS, STAGES),
 		      "O and what others have of it fit where Q, K and V were");
 
@@ -308,12 +313,17 @@ static __device__ __forceinline__ void attention(const struct attn_mapped &m)
 		meet_all<SHARES>();
 		counts.init();
 #pragma unroll
-		for (int other = 0; other < WORKERS; other++)
+		for (int r = 0; r < 2; r++) {
+			const float2 *const note = notes + row + 8 * r;
+
 #pragma unroll
-			for (int r = 0; r < 2; r++) {
-				const float2 two = notes[other * ROWS + row + 8 * r];
-				counts.join(r, two.x, two.y, exponent);
-			}
+			for (int other = 0; other < WORKERS; other++)
+				counts.most[r] = fmaxf(counts.most[r], note[other * ROWS].x);
+#pragma unroll
+			for (int other = 0; other < WORKERS; other++)
+				counts.sum[r] += note[other * ROWS].y * share(note[other * ROWS].x,
+									      counts.most[r], exponent);
+		}
 	};
 
 	/* the first walk; with one before it, whose sums nobody needs */
@@ -409,18 +419,45 @@ static __device__ __forceinline__ void attention(const struct attn_mapped &m)
 		if (group == 0)
 			add_others<GROUPS - 1, THREADS>(o, room);
 	}
-	if (SHARES > 1) {
-		float *const theirs = room + (GROUPS - 1) * NUMBERS;
+	if (SHARES > 1) { /* each block adds up its share of O, for the first */
+		constexpr int FOURS = WIDTH / 8, SHARE = FOURS / SHARES;
+		float4 *const whole = (float4 *)(shared + ROWS * (WIDTH + PAD) * 2) + thread;
+		float4 *const theirs = whole + OTHERS * FOURS * THREADS;
 
-		if (group == 0 && part > 0)
+		if (group == 0)
 #pragma unroll
-			for (int n = 0; n < WIDTH / 2; n++)
-				store_in_block(theirs + (part - 1) * NUMBERS + n * THREADS, 0,
-					       o[n]);
+			for (int n = 0; n < FOURS; n++)
+				store_in_block(theirs + (part * SHARE + n % SHARE) * THREADS,
+					       n / SHARE,
+					       make_float4(o[4 * n], o[4 * n + 1], o[4 * n + 2],
+							   o[4 * n + 3]));
+		meet_all<SHARES>();
+		if (group == 0)
+#pragma unroll
+			for (int n = 0; n < SHARE; n++) {
+				float4 sum = theirs[n * THREADS];
+
+#pragma unroll
+				for (int other = 1; other < SHARES; other++) {
+					const float4 x = theirs[(other * SHARE + n) * THREADS];
+
+					sum = make_float4(sum.x + x.x, sum.y + x.y, sum.z + x.z,
+							  sum.w + x.w);
+				}
+				store_in_block(whole + (part * SHARE + n) * THREADS, 0, sum);
+			}
 		meet_all<SHARES>();
 		if (group > 0 || part > 0)
 			return;
-		add_others<SHARES - 1, THREADS>(o, theirs);
+#pragma unroll
+		for (int n = 0; n < FOURS; n++) {
+			const float4 x = whole[n * THREADS];
+
+			o[4 * n] = x.x;
+			o[4 * n + 1] = x.y;
+			o[4 * n + 2] = x.z;
+			o[4 * n + 3] = x.w;
+		}
 	}
 	if (first >= a.Sq)
 		return;

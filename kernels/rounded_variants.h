@@ -3,7 +3,8 @@
  * The compiled shapes of rounded.cu, once for the kernels themselves and once for select.c's table.
  *
  *   rows    query rows per block: a warp for 16 of them, in each group
- *   kind    _split, for grids that are small: groups share the keys; _short: x stays in registers,
+ *   kind    _split, for grids that are small: groups share the keys; _p4, _p8: blocks of a cluster,
+ *           too; _short: x stays in registers,
  *           of 512 keys, _k256: of 256, _k128: of 128; _window: of one tile of keys. The fewer, the
  *           fewer groups, and the more blocks a multiprocessor has at a time
  *   width   largest D and Dv
@@ -31,11 +32,13 @@
 	V(64, _k256, 64, 64, 2, 2, 2, 0, 1, 1, 2)                                                  \
 	V(64, _short, 64, 64, 4, 2, 2, 0, 1, 1, 1)                                                 \
 	V(64, _split, 64, 64, 2, 4, 0, 1, 1, 1, 1)                                                 \
+	V(64, _p8, 64, 64, 2, 4, 0, 1, 8, 1, 1)                                                    \
 	V(128, , 64, 64, 1, 4, 0, 0, 1, 0, 2)                                                      \
 	V(16, , 128, 16, 4, 4, -1, 1, 1, 1, 2)                                                     \
 	V(16, _p4, 128, 16, 4, 4, -1, 1, 4, 1, 2)                                                  \
 	V(64, _short, 128, 64, 2, 2, 4, 0, 1, 1, 1)                                                \
 	V(64, _split, 128, 64, 2, 2, 0, 1, 1, 1, 1)                                                \
+	V(64, _p8, 128, 64, 2, 3, 0, 1, 8, 1, 1)                                                   \
 	V(128, , 128, 64, 1, 4, 0, 1, 1, 1, 1)                                                     \
 	V(16, , 256, 16, 4, 2, -1, 0, 1, 1, 2)                                                     \
 	V(64, , 256, 32, 1, 4, 0, 0, 1, 1, 1)
@@ -54,8 +57,7 @@
 /* The most keys that a variant which keeps x in registers has room for. */
 #define ROUNDED_SHORT_KEYS 512
 
-/* Rows of the variants for few queries, and from how many keys on blocks may share them. */
-#define ROUNDED_FEW_ROWS    16
-#define ROUNDED_PARTED_KEYS 256
+/* Rows of the variants for few queries. */
+#define ROUNDED_FEW_ROWS 16
 
 #endif

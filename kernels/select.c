@@ -326,18 +326,67 @@ static const struct attn_variant *choose_twice(const struct attn_call *call)
 		       : NULL;
 }
 
-/* Is the variant, of rounded.cu, for so many queries, or for so few blocks? */
+/* What rounded.cu takes where blocks of a cluster share the keys: so many clusters run at once, in
+ * rounds of microseconds to begin and end, and for 1024 keys, which are to be multiplied where
+ * elements of a bias or mask are read. And what it and twice.cu take in blocks by themselves, of 64
+ * rows. Measured, bf16, H200, us by _r16_p4, _r64_p8, twice.cu (tests/gpu/rounded.py):
+ * [2,256,4096,128] 49, 31, 129; [1,256,8192,64] 47, 39, 189; [8,100,1024,32] 14, 27, 33;
+ * [6,32,1500,64] 14, 18, 40; [4,384,2048,64] with a bias of keys 81, 40, 67; [2,512,512,64] 20, 26,
+ * 17; [2,1024,1024,128], causal, 38, 49, 37. */
+static const struct parted_cost {
+	int rows, width, at_once;
+	double start, keys, read;
+} parted_costs[] = {{16, 64, 59, 6.3, 5.0, 2.8},
+		    {16, 128, 59, 6.3, 10.8, 2.8},
+		    {64, 64, 15, 11.0, 3.5, 1.3},
+		    {64, 128, 15, 11.0, 5.0, 1.3}};
+#define ALONE_START	  4.0
+#define ALONE_KEYS(width) ((width) > 64 ? 34.8 : 27.6)
+#define PARTED_GAIN	  0.9 /* of what blocks by themselves take, at most */
+
+static double parted_cost(const struct attn_variant *v, const struct attn_args *args)
+{
+	const struct attn_spec *s = &args->spec;
+	const int reads = s->bias[0].base || s->bias[1].base || s->mask.base;
+	const struct parted_cost *c = parted_costs;
+
+	while (c->rows != v->rows_per_block || c->width != v->max_d)
+		c++;
+	return (double)((blocks_of(v, args) + c->at_once - 1) / c->at_once) *
+	       (c->start + args->Sk / 1024.0 * c->keys * (reads ? c->read : 1.0));
+}
+
+static const struct attn_variant *choose_parted(const struct attn_call *call)
+{
+	const struct attn_args *args = call->args;
+	const int64_t tiles = (int64_t)(args->Sq + 63) / 64 * args->B * args->H;
+	const struct attn_variant *first = NULL, *best = NULL, *v;
+	double least = 0.0;
+
+	for (int n = 0; (v = next_of(ATTN_ROUNDED, call, &n));) {
+		if (first && first->max_d != v->max_d)
+			break;
+		if (!first)
+			least = PARTED_GAIN * (double)((tiles + FILL - 1) / FILL) *
+				(ALONE_START + args->Sk / 1024.0 * ALONE_KEYS(v->max_d));
+		first = v;
+		if (v->grid_x_factor == 1 || parted_cost(v, args) >= least)
+			continue;
+		best = v;
+		least = parted_cost(v, args);
+	}
+	return best;
+}
+
+/* Is the variant, of rounded.cu, whose blocks share nothing, for so many queries, or so few blocks?
+ */
 static int suits_rounded(const struct attn_variant *v, const struct attn_args *args)
 {
-	const int few = args->Sq <= ROUNDED_FEW_ROWS;
-
-	if (v->rows_per_block == ROUNDED_FEW_ROWS) {
-		const int64_t blocks = blocks_of(v, args);
-
-		return v->grid_x_factor == 1 ||
-		       (few && blocks < FILL && args->Sk >= ROUNDED_PARTED_KEYS);
-	}
-	return !few && blocks_of(v, args) >= (v->rows_per_block > 64 ? FILL * 3 / 4 : FILL / 4);
+	if (v->grid_x_factor > 1)
+		return 0;
+	return v->rows_per_block == ROUNDED_FEW_ROWS ||
+	       (args->Sq > ROUNDED_FEW_ROWS &&
+		blocks_of(v, args) >= (v->rows_per_block > 64 ? FILL * 3 / 4 : FILL / 4));
 }
 
 /* Of the narrowest width, rows rising: the last that suits the call, but what walks over few keys
@@ -423,9 +472,9 @@ const struct attn_variant *attn_select_from(const struct attn_args *args, int ar
 					    const char *forced, const uint8_t *available)
 {
 	static const struct attn_variant *(*const families[])(const struct attn_call *) = {
-		choose_few,   choose_decode,  choose_split, choose_tma,
-		choose_sm90,  choose_mma,     choose_wmma,  choose_rounded_decode,
-		choose_twice, choose_rounded, choose_f32};
+		choose_few,    choose_decode, choose_split,   choose_tma,
+		choose_sm90,   choose_mma,    choose_wmma,    choose_rounded_decode,
+		choose_parted, choose_twice,  choose_rounded, choose_f32};
 	const struct attn_call call = {args, arch, available};
 	const struct attn_variant *v = NULL;
 

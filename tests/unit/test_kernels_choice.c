@@ -114,6 +114,15 @@ static struct attn_args packed_call(int heads, int length)
 	return a;
 }
 
+/* Every variant is there. Free it. */
+static uint8_t *all_available(void)
+{
+	uint8_t *available = malloc((size_t)attn_variant_total);
+
+	assert_non_null(available);
+	return memset(available, 1, (size_t)attn_variant_total);
+}
+
 /* How many rows Hopper's kernels take at a time, with a bias that rows share or do not. */
 static void test_select_rows(void **state)
 {
@@ -124,9 +133,8 @@ static void test_select_rows(void **state)
 		{32, 4096, 0, 1, 0, 192}, {64, 1024, 0, 1, 0, 128}, {128, 512, 0, 1, 0, 128},
 		{128, 512, 0, 1, 1, 192}, {128, 512, 0, 0, 0, 192},
 	};
-	uint8_t *available = malloc((size_t)attn_variant_total);
+	uint8_t *available = all_available();
 
-	memset(available, 1, (size_t)attn_variant_total);
 	for (size_t n = 0; n < sizeof(calls) / sizeof(calls[0]); n++) {
 		struct attn_args a = packed_call(calls[n].heads, calls[n].length);
 		const struct attn_variant *v;
@@ -300,10 +308,9 @@ static void test_select_scores(void **state)
 		{KIND_BIAS, 32, 16, 4096, 64, ATTN_FEW},
 		{KIND_PLAIN, 16, 2048, 2048, 256, ATTN_TMA},
 	};
-	uint8_t *available = malloc((size_t)attn_variant_total);
+	uint8_t *available = all_available();
 
 	(void)state;
-	memset(available, 1, (size_t)attn_variant_total);
 	for (size_t n = 0; n < sizeof(calls) / sizeof(calls[0]); n++)
 		for (int arch = 80; arch <= 90; arch += 10) {
 			struct attn_args a =
@@ -327,11 +334,10 @@ static void test_select_scores(void **state)
 /* Where twice.cu takes a call whose P is rounded, and what it leaves to rounded.cu. */
 static void test_select_twice(void **state)
 {
-	uint8_t *available = malloc((size_t)attn_variant_total);
+	uint8_t *available = all_available();
 	const struct attn_args whole = call_of(KIND_ROUNDED, ATTN_BF16, 32, 2048, 2048, 128, 0, 0);
 
 	(void)state;
-	memset(available, 1, (size_t)attn_variant_total);
 #define FAMILY(family_, ...)                                                                       \
 	do {                                                                                       \
 		struct attn_args a = whole;                                                        \
@@ -366,6 +372,36 @@ static void test_select_twice(void **state)
 				     .base = 4096, .stride = {0, 1, 0, 0}, .dtype = ATTN_BF16}));
 	FAMILY(ATTN_ROUNDED, memset(available, 0, (size_t)attn_variant_total));
 #undef FAMILY
+	free(available);
+}
+
+/* Where P is rounded, tiles of rows are few, and keys many, clusters share these. */
+static void test_select_parted(void **state)
+{
+	static const struct {
+		int heads, queries, keys, D;
+		const char *name[2]; /* with biases, too */
+	} calls[] = {
+		{2, 256, 4096, 128, {"rounded_bf16_d128_r64_p8", "rounded_bf16_d128_r64_p8"}},
+		{8, 100, 1024, 32, {"rounded_bf16_d64_r16_p4", "rounded_bf16_d64_r16_p4"}},
+		{6, 32, 1500, 64, {"rounded_bf16_d64_r16_p4", "rounded_bf16_d64_r64_p8"}},
+		{2, 512, 512, 64, {"twice_bf16_d64", "twice_bf16_d64_two"}},
+		{32, 2048, 2048, 64, {"twice_bf16_d64", "twice_bf16_d64_two"}},
+		{2, 256, 4096, 192, {"rounded_bf16_d256_r16", "rounded_bf16_d256_r16"}},
+	};
+	uint8_t *available = all_available();
+
+	(void)state;
+	for (size_t n = 0; n < 2 * sizeof(calls) / sizeof(calls[0]); n++) {
+		const enum call_kind kind = n % 2 ? KIND_ROUNDED_BIASES : KIND_ROUNDED;
+		const struct attn_args a =
+			call_of(kind, ATTN_BF16, calls[n / 2].heads, calls[n / 2].queries,
+				calls[n / 2].keys, calls[n / 2].D, 0, 0);
+
+		assert_string_equal(attn_select_from(&a, 90, NULL, available)->name,
+				    calls[n / 2].name[n % 2]);
+		assert_int_equal(attn_select(&a, 80, NULL)->grid_x_factor, 1);
+	}
 	free(available);
 }
 
@@ -405,10 +441,9 @@ static void test_again(void **state)
 /* Two biases in 16 bits, as BLOOM has slopes and a mask, at whichever width and however K lies. */
 static void test_select_two(void **state)
 {
-	uint8_t *available = malloc((size_t)attn_variant_total);
+	uint8_t *available = all_available();
 
 	(void)state;
-	memset(available, 1, (size_t)attn_variant_total);
 	for (int n = 0; n < 6; n++) {
 		const int D = 64 + n / 2 * 32, down = n % 2;
 		struct attn_args a = call_of(KIND_BIASES, ATTN_F16, 32, 1024, 1024, D, down, 0);
@@ -563,12 +598,13 @@ static void test_select_portable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_variants),	cmocka_unit_test(test_select),
-		cmocka_unit_test(test_select_rows),	cmocka_unit_test(test_select_windows),
-		cmocka_unit_test(test_select_rounded),	cmocka_unit_test(test_select_scores),
-		cmocka_unit_test(test_select_twice),	cmocka_unit_test(test_select_two),
-		cmocka_unit_test(test_each_is_chosen),	cmocka_unit_test(test_select_split),
-		cmocka_unit_test(test_select_portable), cmocka_unit_test(test_again),
+		cmocka_unit_test(test_variants),       cmocka_unit_test(test_select),
+		cmocka_unit_test(test_select_rows),    cmocka_unit_test(test_select_windows),
+		cmocka_unit_test(test_select_rounded), cmocka_unit_test(test_select_scores),
+		cmocka_unit_test(test_select_parted),  cmocka_unit_test(test_select_twice),
+		cmocka_unit_test(test_select_two),     cmocka_unit_test(test_each_is_chosen),
+		cmocka_unit_test(test_select_split),   cmocka_unit_test(test_select_portable),
+		cmocka_unit_test(test_again),
 	};
 
 	return cmocka_run_group_tests(tests, kernels_open, NULL);
