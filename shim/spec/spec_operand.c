@@ -212,14 +212,14 @@ void spec_settle_heads(struct attn_tensor *tensor, int64_t H)
 		tensor->stride[0] = tensor->stride[1] * H;
 }
 
-/* Rows of Q and O (or of a preloaded bias) are heads and queries folded. */
-static void unfold(struct attn_tensor *tensor, const struct walk *walk)
+/* Rows of Q and O (or of a preloaded bias) are heads and queries folded, so many of the inner. */
+static void unfold(struct attn_tensor *tensor, int64_t count, bool inner_heads)
 {
-	const int64_t inner = tensor->stride[2], outer = inner * walk->fold;
+	const int64_t inner = tensor->stride[2], outer = inner * count;
 
 	tensor->stride[0] = tensor->stride[1];
-	tensor->stride[1] = walk->inner_heads ? inner : outer;
-	tensor->stride[2] = walk->inner_heads ? outer : inner;
+	tensor->stride[1] = inner_heads ? inner : outer;
+	tensor->stride[2] = inner_heads ? outer : inner;
 }
 
 enum reason spec_set_folded(struct walk *walk)
@@ -232,11 +232,21 @@ enum reason spec_set_folded(struct walk *walk)
 	spec_set_operands(args, walk->chain, 1);
 	args->H = (int32_t)(walk->inner_heads ? walk->fold : outer);
 	args->Sq = (int32_t)(walk->inner_heads ? outer : walk->fold);
-	unfold(&args->q, walk);
-	unfold(&args->o, walk);
+	unfold(&args->q, walk->fold, walk->inner_heads);
+	unfold(&args->o, walk->outer_o ? outer : walk->fold, walk->inner_heads && !walk->outer_o);
 	args->k.stride[1] = args->v.stride[1] = 0;
 	if (walk->chain->preload >= 0)
-		unfold(&args->spec.bias[0], walk);
+		unfold(&args->spec.bias[0], walk->fold, walk->inner_heads);
+	return REASON_NONE;
+}
+
+enum reason spec_fold_turned(struct walk *walk, int64_t heads)
+{
+	if (!heads || walk->unknown || walk->turned || walk->chain->transposed || walk->H ||
+	    (walk->fold && (!walk->inner_heads || walk->fold != heads)))
+		return stop(walk, REASON_LAYOUT, "entries in another order");
+	walk->fold = heads;
+	walk->inner_heads = walk->outer_o = true;
 	return REASON_NONE;
 }
 

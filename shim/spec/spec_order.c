@@ -71,6 +71,21 @@ bool order_is_own(const struct walk *walk)
 	return walk->order.count <= 1;
 }
 
+int64_t order_rows_turned(const struct walk *walk)
+{
+	const struct order *order = &walk->order;
+	const struct order_piece *keys = &order->piece[0], *outer = &order->piece[1],
+				 *inner = &order->piece[2], *entries = &order->piece[3];
+	const int64_t Sq = walk->args->Sq, Sk = walk->columns;
+
+	return order->count >= 3 && order->count <= 4 && keys->apart == 1 && keys->size == Sk &&
+			       inner->apart == Sk && outer->apart == inner->size * Sk &&
+			       inner->size * outer->size == Sq &&
+			       (order->count == 3 || entries->apart == Sq * Sk)
+		       ? inner->size
+		       : 0;
+}
+
 bool order_copy(struct walk *walk, const struct step *step)
 {
 	const struct meaning *meaning = &step->meaning;

@@ -42,6 +42,7 @@ struct walk {
 	int64_t H;	  /* 0: not settled by any broadcast operand */
 	int64_t fold;	  /* the queries are heads times queries, this many of the inner; 0: not */
 	bool inner_heads; /* and the inner are the heads */
+	bool outer_o;	  /* which are the outer of O's rows */
 	bool again;	  /* that was found on the way: begin anew */
 	int64_t columns;  /* scores in a row: keys, and perhaps a sink */
 	int value;	  /* the version the walk is at, or ANY_VALUE */
@@ -107,6 +108,9 @@ enum reason spec_settle_runs(struct walk *walk);
 /* Operands of B = Z batches, with as many heads as were found among the rows. */
 enum reason spec_set_folded(struct walk *walk);
 
+/* Heads are what was the inner part of S's rows, `heads` of them, and are the outer one of P's. */
+enum reason spec_fold_turned(struct walk *walk, int64_t heads);
+
 /* Heads are what was the inner part of S's entries, and V and O count them as P does: before the
  * operands are laid, and behind that. */
 enum reason spec_settle_turned(struct walk *walk);
@@ -154,6 +158,10 @@ bool rows_turned(const struct walk *walk, const struct step *step, int64_t *oute
 
 /* Are the scores in the order of [Z][Sq][Sk]? */
 bool order_is_own(const struct walk *walk);
+
+/* Are they but for the two parts of a row's number, of which the inner one came first? Its size;
+ * 0: they are not. */
+int64_t order_rows_turned(const struct walk *walk);
 
 /* A copy of all scores, in any order: the one that they are in then. False: it is not such. */
 bool order_copy(struct walk *walk, const struct step *step);

@@ -72,14 +72,18 @@ static CUfunction kernel(struct app *app, const char *name)
 	return f;
 }
 
-static void copied(struct app *app, CUdeviceptr out, CUdeviceptr in, const unsigned size[3],
-		   const unsigned from[3])
+static void copied(struct app *app, CUdeviceptr out, CUdeviceptr in, int dims, const unsigned *size,
+		   const unsigned *from)
 {
-	const unsigned a = 2 * size[0], all = a * size[1];
-	struct aten_strided2 l = aten_copied(
-		out, in, 3, size, (unsigned[]){2, 2 * from[0], a, 2 * from[1], all, 2 * from[2]});
-	int count = (int)(size[0] * size[1] * size[2]);
+	struct aten_strided2 l;
+	unsigned strides[8];
+	int count = 1;
 
+	for (int d = 0; d < dims; count *= (int)size[d++]) {
+		strides[2 * d] = 2 * (unsigned)count;
+		strides[2 * d + 1] = 2 * from[d];
+	}
+	l = aten_copied(out, in, dims, size, strides);
 	app_launch(app, kernel(app, TEXT(ATEN_COPY_STRIDED)), ((unsigned)count + 127) / 128, 128,
 		   (void *[]){&count, &l});
 }
@@ -130,7 +134,7 @@ static void aside(void (*edit)(struct bench *b), bool each)
 			CHECK(cuMemcpyHtoD(mask, hides, sizeof(hides)));
 		chain_open(&b, &b.t);
 		app_scale(&b.app, b.t.s, b.t.s, 0.25f, b.scores);
-		copied(&b.app, b.t.x, b.t.s, (unsigned[]){heads, columns, rows},
+		copied(&b.app, b.t.x, b.t.s, 3, (unsigned[]){heads, columns, rows},
 		       (unsigned[]){entry, 1, columns});
 		if (each)
 			filled_aside(&b.app, b.t.x, mask, (unsigned[]){rows, columns, heads},
@@ -141,8 +145,8 @@ static void aside(void (*edit)(struct bench *b), bool each)
 		if (edit && late(r))
 			edit(&b);
 		softmax_aside(&b.app, b.spare, b.t.x, &z);
-		copied(&b.app, b.t.p, b.spare, (unsigned[]){entry, heads, 1},
-		       (unsigned[]){heads, 1, 0});
+		copied(&b.app, b.t.p, b.spare, 2, (unsigned[]){entry, heads},
+		       (unsigned[]){heads, 1});
 		chain_close(&b, &b.t);
 		observe_o(&b, &b.t, r);
 		if (late(r))
@@ -156,6 +160,48 @@ static void clear_some(struct bench *b)
 	CHECK(cuMemsetD16Async(b->t.x + b->scores, 0, b->scores / 8, b->app.stream));
 }
 
+enum { GROUP = 4 };
+
+/* Groups of heads share K: S has rows of [queries,GROUP], P such of [GROUP,queries]. A mask hides
+ * keys from each query of a group (masked), from the eighth repetition on others. */
+static void within_rows(bool masked)
+{
+	unsigned char hides[MOST];
+	CUdeviceptr mask;
+	struct bench b;
+
+	bench_open(&b, TOGETHER);
+	const struct app_shape z = b.shape;
+	const unsigned heads = (unsigned)z.heads, columns = (unsigned)z.columns,
+		       queries = (unsigned)z.rows / GROUP;
+
+	assert(heads * queries * columns <= MOST && z.rows % GROUP == 0);
+	mask = app_alloc(sizeof(hides));
+	for (int r = 0; r < REPETITIONS; r++) {
+		bench_inputs(&b, r);
+		for (int n = 0; n < MOST; n++)
+			hides[n] = (n + n / z.columns) % 5 == 1 + r / 8;
+		if (r % 8 == 0)
+			CHECK(cuMemcpyHtoD(mask, hides, sizeof(hides)));
+		chain_open(&b, &b.t);
+		app_scale(&b.app, b.t.s, b.t.s, 0.25f, b.scores);
+		if (masked)
+			filled_aside(&b.app, b.t.s, mask,
+				     (unsigned[]){heads * queries, GROUP, columns},
+				     (unsigned[]){columns, 0, 1});
+		app_softmax(&b.app, b.spare, b.t.s, (size_t)z.heads * z.rows, z.columns);
+		copied(&b.app, b.t.p, b.spare, 4, (unsigned[]){columns, queries, GROUP, heads},
+		       (unsigned[]){1, GROUP * columns, columns, (unsigned)z.rows * columns});
+		chain_close(&b, &b.t);
+		observe_o(&b, &b.t, r);
+		if (late(r))
+			observe_p(&b, &b.t, r);
+	}
+	bench_close(&b);
+}
+
+CASE(heads_within_rows, within_rows(false))
+CASE(heads_within_rows_masked, within_rows(true))
 CASE(scores_aside, aside(NULL, false))
 CASE(scores_aside_each, aside(NULL, true))
 CASE(scores_aside_edited, aside(clear_some, false))
@@ -165,6 +211,8 @@ const struct hazard hazards_again[] = {
 	     "a bias, a mask of the lowest number, and P masked again by zeros"),
 	ONCE(hidden_again_infinite, "the same of -inf"),
 	ONCE(hidden_again_low, "the same of a number that scores are near to"),
+	ONCE(heads_within_rows, "P's rows are counted by heads first, those of S by queries"),
+	ONCE(heads_within_rows_masked, "… and a mask hides keys from queries"),
 	ONCE(scores_aside, "scores are laid out with heads innermost, and masked there"),
 	ONCE(scores_aside_each, "… by a mask of each head"),
 	ONCE(scores_aside_edited, "… and some of them are set there"),

@@ -148,13 +148,70 @@ static void test_mask_before(void **state)
 	assert_stride(&args.spec.mask, 0, 0, core.Sk, 1);
 }
 
+enum { GROUP = 4 };
+
+/* [Z,Sq,GROUP,Sk] becomes [Z,GROUP,Sq,Sk], as einsum has it where heads of a group share K. */
+static struct op turned(uint64_t out, uint64_t in)
+{
+	return copied(out, in, 4, (unsigned[]){keys(), queries() / GROUP, GROUP, B * H},
+		      (unsigned[]){1, GROUP * keys(), keys(), entry()});
+}
+
+/* By a mask of queries and keys: it repeats every `inner` rows, or stays for so many. */
+static struct op hidden_rows(uint64_t out, uint64_t in, unsigned inner, bool repeats)
+{
+	const unsigned outer = queries() / inner, apart = inner * keys();
+	const unsigned strides[4][3] = {{2, 2, 1},
+					{2 * keys(), 2 * keys(), repeats ? keys() : 0},
+					{2 * apart, 2 * apart, repeats ? 0 : keys()},
+					{2 * entry(), 2 * entry(), 0}};
+	const uint16_t lowest = 0xfc00;
+
+	return core_strided(TEXT(ATEN_MASKED_FILL), 3, 4, (unsigned[]){keys(), inner, outer, B * H},
+			    &strides[0][0], (uint64_t[]){out, in, core.mask}, &lowest, 2);
+}
+
+static void test_heads_within_rows(void **state)
+{
+	int64_t row;
+
+	assert_int_equal(OF_SIX(core_softmax(core.m, core.s), turned(core.p, core.m)), REASON_NONE);
+	row = args.o.stride[2];
+	assert_true(args.B == B * H && args.H == GROUP && args.Sq == core.Sq / GROUP);
+	assert_stride(&args.q, args.q.stride[0], core.D, GROUP * core.D, 1);
+	assert_stride(&args.o, core.Sq * row, core.Sq / GROUP * row, row, 1);
+	assert_true(args.k.stride[1] == 0 && args.v.stride[1] == 0);
+	/* a mask of all rows is of heads and queries then */
+	assert_int_equal(OF_SIX(core_masked_fill(core.s, core.s, core.mask, 0xfc00),
+				core_softmax(core.m, core.s), turned(core.p, core.m)),
+			 REASON_NONE);
+	assert_stride(&args.spec.mask, 0, core.Sk, GROUP * core.Sk, 1);
+	assert_int_equal(OF_SIX(hidden_rows(core.s, core.s, GROUP, false),
+				core_softmax(core.m, core.s), turned(core.p, core.m)),
+			 REASON_NONE);
+	assert_stride(&args.spec.mask, 0, 0, core.Sk, 1);
+	/* one that says that others are the heads */
+	assert_int_equal(OF_SIX(hidden_rows(core.s, core.s, 2 * GROUP, false),
+				core_softmax(core.m, core.s), turned(core.p, core.m)),
+			 REASON_LAYOUT);
+	assert_int_equal(OF_SIX(hidden_rows(core.s, core.s, GROUP, true),
+				core_softmax(core.m, core.s), turned(core.p, core.m)),
+			 REASON_LAYOUT);
+	/* rows in three parts, of which the inner two change places */
+	assert_int_equal(
+		OF_SIX(core_softmax(core.m, core.s),
+		       copied(core.p, core.m, 4,
+			      (unsigned[]){keys(), GROUP, 2, queries() / GROUP / 2 * B * H},
+			      (unsigned[]){1, 2 * keys(), keys(), 2 * GROUP * keys()})),
+		REASON_LAYOUT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_there_and_back),
-		cmocka_unit_test(test_by_a_third),
-		cmocka_unit_test(test_not_told),
-		cmocka_unit_test(test_mask_before),
+		cmocka_unit_test(test_there_and_back),	  cmocka_unit_test(test_by_a_third),
+		cmocka_unit_test(test_not_told),	  cmocka_unit_test(test_mask_before),
+		cmocka_unit_test(test_heads_within_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
