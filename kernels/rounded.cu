@@ -140,6 +140,8 @@ static __device__ __forceinline__ void attention(const struct attn_mapped &m)
 			      ROWS * WIDTH * 2 + ROUNDED_TILES(WIDTH, KEYS, GROUPS, STAGES),
 		      "O and what others have of it fit where Q, K and V were");
 
+	static_assert(PARTS == 1 || GROUPS > 1, "blocks meet before one stores where another's K was");
+
 	SLABS_SHARED(shared);
 	const int group = GROUPS > 1 ? threadIdx.x / THREADS : 0;
 	const int thread = threadIdx.x - group * THREADS;
