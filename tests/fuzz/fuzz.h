@@ -219,6 +219,7 @@ struct site {
 	CUdeviceptr hidden; /* bytes [rows,columns], of what softmax is not to see; or 0 */
 	float hides;	    /* the number in its place */
 	bool hides_again;   /* and its P is made 0 */
+	int group;	    /* heads within S's rows, which P has outside of them; 0: none */
 	bool aside;	    /* scores lie [rows,columns,heads] for softmax */
 	int occurrences;
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Scores that a mask of bytes hides before softmax, and perhaps P of them after it; and scores that
- * lie [rows,columns,heads] meanwhile. By ATen's kernels, in fp16.
+ * lie [rows,columns,heads] meanwhile, or whose rows are a group of heads in each query, and P's the
+ * other way round. By ATen's kernels, in fp16.
  */
 #include "fuzz.h"
 
@@ -18,12 +19,18 @@ enum { LONGER = 32 }; /* columns that a site may grow by, and more */
 void hides_make(struct site *z, CUstream s)
 {
 	static const float numbers[] = {-INFINITY, -65504, -5};
-	struct rng r = rng_of((uint64_t)z->number, 779);
+	struct rng r = rng_of((uint64_t)z->number, 779), grouped = rng_of((uint64_t)z->number, 780);
 	const size_t bytes = (size_t)z->rows * (size_t)(z->columns + LONGER);
 	char *host;
 	bool whole;
 
-	if (!z->aten || z->large || !chance(&r, 50))
+	if (!z->aten || z->large)
+		return;
+	if (z->rows % 2 == 0 && chance(&grouped, 25)) {
+		z->group = z->rows % 4 || chance(&grouped, 50) ? 2 : 4;
+		trace("site %d has heads within rows: %d", z->number, z->group);
+	}
+	if (!chance(&r, 50))
 		return;
 	z->aside = chance(&r, 40);
 	if (z->aside && chance(&r, 20))
@@ -68,16 +75,19 @@ static void fill(struct chain *c, CUdeviceptr scores, float value)
 	       (void *[]){&count, &l});
 }
 
-static void copied(struct chain *c, CUdeviceptr to, CUdeviceptr from, const unsigned size[3],
-		   const unsigned apart[3])
+static void copied(struct chain *c, CUdeviceptr to, CUdeviceptr from, int dims,
+		   const unsigned *size, const unsigned *apart)
 {
-	const unsigned inner = 2 * size[0], all = inner * size[1];
-	struct aten_strided2 l =
-		aten_copied(to, from, 3, size,
-			    (unsigned[]){2, 2 * apart[0], inner, 2 * apart[1], all, 2 * apart[2]});
 	const size_t n = scores_of(c);
+	struct aten_strided2 l;
+	unsigned strides[8], all = 2;
 	int count = (int)n;
 
+	for (int d = 0; d < dims; all *= size[d++]) {
+		strides[2 * d] = all;
+		strides[2 * d + 1] = 2 * apart[d];
+	}
+	l = aten_copied(to, from, dims, size, strides);
 	trace("aten order %llx <- %llx n=%zu", to, from, n);
 	launch(c->stream, aten(TEXT(ATEN_COPY_STRIDED)), blocks_of(n, 128), 128, 1,
 	       (void *[]){&count, &l});
@@ -89,11 +99,14 @@ void hides_softmax(struct chain *c, CUdeviceptr to, CUdeviceptr from)
 	const struct site *z = c->site;
 	unsigned heads = (unsigned)z->heads, rows = (unsigned)c->rows;
 	unsigned columns = (unsigned)c->columns, entry = rows * columns;
+	const unsigned group = z->aside ? 0 : (unsigned)z->group;
 	CUdeviceptr at = from, out = to;
 
+	if (z->aside || group)
+		out = chain_place(c, W, scores_of(c) * width);
 	if (z->aside) {
-		at = out = chain_place(c, W, scores_of(c) * width);
-		copied(c, at, from, (unsigned[]){heads, columns, rows},
+		at = out;
+		copied(c, at, from, 3, (unsigned[]){heads, columns, rows},
 		       (unsigned[]){entry, 1, columns});
 	}
 	if (z->hidden)
@@ -103,12 +116,16 @@ void hides_softmax(struct chain *c, CUdeviceptr to, CUdeviceptr from)
 		launch(c->stream, aten(TEXT(ATEN_SOFTMAX_SPATIAL)), rows, 128, 1,
 		       (void *[]){&out, &at, &rows, &columns, &heads});
 	} else {
-		aten_softmax(c->stream, to, at, (size_t)heads * rows, c->columns);
+		aten_softmax(c->stream, out, at, (size_t)heads * rows, c->columns);
 	}
 	if (z->hidden && z->hides_again)
 		fill(c, out, 0);
-	if (!z->aside)
+	if (z->aside)
+		copied(c, to, out, 2, (unsigned[]){entry, heads}, (unsigned[]){heads, 1});
+	else if (group)
+		copied(c, to, out, 4, (unsigned[]){columns, rows / group, group, heads},
+		       (unsigned[]){1, group * columns, columns, entry});
+	else
 		return;
-	copied(c, to, at, (unsigned[]){entry, heads, 1}, (unsigned[]){heads, 1, 0});
 	chain_give(c, W);
 }
