@@ -84,15 +84,9 @@ beside graphs env $second python3 "$here/graphs_replayed.py" --lib "$build/libfa
 	--rounds 1 --deadline 240 --replaced compiled compiled_masked alone
 beside memcheck env $second sh "$here/sanitize.sh" "$build/libfashim.so" "$out/sanitize"
 beside "fp32 kernels" env $second "$build/gpu/f32_check" -q "$build/gpu/f32_check.fatbin"
-if [ -z "$first" ]; then
-	beside kernels "$build/gpu/kernel_check" -q
-	wait
-fi
+beside kernels env $second "$build/gpu/kernel_check" -q
+[ -n "$first" ] || wait
 beside programs env $first python3 "$here/run.py" --lib "$build/libfashim.so" --out "$out" "$@"
-if [ -n "$first" ]; then # behind them
-	until ! wanted programs || [ -e "$out/beside.$number.status" ]; do sleep 1; done
-	beside kernels env $first "$build/gpu/kernel_check" -q
-fi
 wait
 number=0
 while read -r name; do

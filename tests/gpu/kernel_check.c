@@ -539,6 +539,7 @@ int main(int argc, char **argv)
 	CUcontext context;
 	CUdevice device;
 
+	setvbuf(stdout, NULL, _IOLBF, 0); /* what was wrong is told when it has to stop, too */
 	while ((option = getopt(argc, argv, "ci:k:qr:stv")) != -1) {
 		switch (option) {
 		case 'c':
