@@ -64,6 +64,11 @@ uint64_t flow_waits(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+void flow_fetches(void)
+{
+	site_round_fetched();
+}
+
 void flow_waited(uint64_t since_ns)
 {
 	rest_waited(clock_ns(CLOCK_MONOTONIC) - since_ns);

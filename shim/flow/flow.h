@@ -29,6 +29,9 @@ bool flow_watching_graphs(void);
 uint64_t flow_waits(void);
 void flow_waited(uint64_t since_ns);
 
+/* It has something copied to the host without waiting for it. */
+void flow_fetches(void);
+
 /* A product comes: need nobody see it? Asked before its struct op is filled in. */
 bool flow_rests(void);
 

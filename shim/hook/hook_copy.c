@@ -54,9 +54,10 @@ static void copy_any(struct op *op, CUstream stream, CUdeviceptr target, CUdevic
 	WAIT_HOOK(function, (void *host, CUdeviceptr source, size_t bytes), (host, source, bytes), \
 		  copy_from_device(&op, hook_stream(NULL, per_thread), source, bytes))
 #define COPY_DTOH_ASYNC(function, per_thread, ...)                                                 \
-	COPY_HOOK_ASYNC(function, (void *host, CUdeviceptr source, size_t bytes, CUstream stream), \
-			(host, source, bytes, stream), copy_from_device,                           \
-			hook_stream(stream, per_thread), source, bytes)
+	DRIVER_HOOK(function, (void *host, CUdeviceptr source, size_t bytes, CUstream stream),     \
+		    (host, source, bytes, stream), (flow_fetches(), flow_watching()),              \
+		    copy_from_device(&op, hook_stream(stream, per_thread), source, bytes);         \
+		    op.copy.later = true)
 #define COPY(function, per_thread, ...)                                                            \
 	COPY_HOOK(function, (CUdeviceptr target, CUdeviceptr source, size_t bytes),                \
 		  (target, source, bytes), copy_any, hook_stream(NULL, per_thread), target,        \

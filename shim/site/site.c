@@ -21,8 +21,9 @@ int site_count;
 
 #define WATCHES 3 /* undeferred occurrences that a site may ask for at a time */
 
-static uint64_t moment;	   /* occurrences of all sites */
-static atomic_uint rounds; /* of the program */
+static uint64_t moment;	    /* occurrences of all sites */
+static atomic_uint rounds;  /* of the program */
+static atomic_bool fetched; /* what it computed, since the latest occurrence */
 
 /* While sites come up, others may follow; with the last of so many occurrences none is new. */
 #define YOUNG 64
@@ -167,6 +168,12 @@ bool site_openers_wait(const struct op_gemm *opener)
 	return any;
 }
 
+static uint64_t next_moment(void)
+{
+	atomic_store_explicit(&fetched, false, memory_order_relaxed);
+	return ++moment;
+}
+
 struct site *site_of_chain(const struct chain *chain)
 {
 	const bool by_rule = all_by_rule(chain);
@@ -178,7 +185,7 @@ struct site *site_of_chain(const struct chain *chain)
 	struct live_site *live;
 	struct site *site;
 
-	moment++;
+	next_moment();
 	for (int i = 0; i < site_count; i++)
 		if (sites[i].key == key) {
 			if (sites[i].watches < WATCHES)
@@ -207,7 +214,7 @@ struct site *site_of_chain(const struct chain *chain)
 		.batch = gemm_part(gemm),
 		.measured = chain->measured,
 		.triangle = chain->triangle,
-		.round = atomic_load_explicit(&rounds, memory_order_relaxed),
+		.round = site_rounds(),
 		.watches = WATCHES,
 		.interval = config()->sample,
 		.live = live,
@@ -344,9 +351,26 @@ static bool holds_for(const struct site *site, const struct op_gemm *opener)
 				  (site->keys[1] || site->keys[0] == opener->m));
 }
 
+/* Several copies, and the wait for them, are the end of one. */
+static void end_round(bool by_copy)
+{
+	if (!atomic_exchange_explicit(&fetched, by_copy, memory_order_relaxed))
+		atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
+}
+
+unsigned site_rounds(void)
+{
+	return atomic_load_explicit(&rounds, memory_order_relaxed);
+}
+
 void site_round_over(void)
 {
-	atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
+	end_round(false);
+}
+
+void site_round_fetched(void)
+{
+	end_round(true);
 }
 
 /* A program may never wait, and a site may come once, or be too dear to compare. */
@@ -355,7 +379,7 @@ void site_round_over(void)
 
 bool site_early(const struct op_gemm *opener)
 {
-	const unsigned now = atomic_load_explicit(&rounds, memory_order_relaxed);
+	const unsigned now = site_rounds();
 
 	for (int i = 0; i < site_count && opener->atype == CUDA_R_32F; i++) {
 		const struct site *site = &sites[i];
@@ -430,7 +454,7 @@ struct site *site_match_close(const struct site_set *set, const struct chain *ch
 		    sites[i].step_count == chain->step_count && sites[i].closer == closer &&
 		    (sites[i].state == SITE_VERIFIED ||
 		     (chain->recorded && sites[i].state == SITE_LEARNING))) {
-			sites[i].latest = ++moment;
+			sites[i].latest = next_moment();
 			return &sites[i];
 		}
 	return NULL;

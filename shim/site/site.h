@@ -125,6 +125,12 @@ bool site_wants_watch(const struct op_gemm *gemm);
  * model's forward, was done once. Any thread, without the lock. */
 void site_round_over(void);
 
+/* The same where it only has that copied to the host: JAX is told when it is there. */
+void site_round_fetched(void);
+
+/* How often so far. */
+unsigned site_rounds(void);
+
 /* Is it too early to replace anything in fp32? Some site's scores may be so large that next to
  * nothing may move what lies before it (comparison_wanted()), and that of one in its first round
  * is not known, nor of those behind it, nor of one that was not compared yet. */

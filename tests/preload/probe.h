@@ -26,6 +26,7 @@ struct probe {
 	bool active, watching; /* what flow_active() and flow_watching() say */
 	bool rests;	       /* what flow_rests() says … */
 	unsigned asked;	       /* … so often */
+	unsigned fetches;      /* flow_fetches() so far */
 	unsigned waits;	       /* flow_waits() so far, each giving the next number … */
 	uint64_t waited;       /* … and the one flow_waited() was told last */
 	enum flow answer;      /* what flow_before() says */

@@ -80,6 +80,11 @@ void flow_waited(uint64_t since_ns)
 	probe.waited = since_ns;
 }
 
+void flow_fetches(void)
+{
+	probe.fetches++;
+}
+
 void flow_refused(struct op *op)
 {
 	(void)op;

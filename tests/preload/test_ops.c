@@ -237,10 +237,15 @@ static void waits_are_timed(void **state)
 	assert_int_equal(seen->waits, 2);
 	assert_int_equal(seen->waited, 2);
 	assert_int_equal(seen->count, 0);
+	assert_int_equal(CALL(cuMemcpyDtoHAsync_v2)(host, device, 8, NULL), 0);
+	assert_int_equal(seen->fetches, 1);
 	seen->within(1);
 	assert_int_equal(CALL(cuCtxSynchronize)(), 0);
+	assert_int_equal(CALL(cuMemcpyDtoHAsync_v2)(host, device, 8, NULL), 0);
 	seen->within(-1);
 	assert_int_equal(seen->waits, 2);
+	assert_int_equal(seen->fetches, 1);
+	assert_int_equal(seen->count, 0);
 }
 
 /* Whoever ends a context by another name is told to end that context. */

@@ -254,7 +254,7 @@ static void test_other_type(void **state)
 /* All of it in fp32, though Q and K were cast: 16-bit kernels would round P. It is learned with the
  * third, and replaced once the program has waited: until then a site might follow of which it is
  * not known what may move its operands. */
-static void test_all_fp32(void **state)
+static void all_fp32(void (*ends)(void))
 {
 	begin(false, CORE_HALF);
 	for (int i = 0; i < 6; i++) {
@@ -262,7 +262,7 @@ static void test_all_fp32(void **state)
 		assert_int_equal(core_chain(), 0);
 	}
 	assert_int_equal(sites[0].state, SITE_VERIFIED);
-	flow_waits();
+	ends();
 	for (int i = 0; i < 4; i++) {
 		below_reset();
 		casts();
@@ -271,6 +271,41 @@ static void test_all_fp32(void **state)
 		assert_int_equal(below.args.q.dtype, ATTN_F32);
 		assert_int_equal(below.args.q.base, core.q);
 	}
+}
+
+static void wait(void)
+{
+	flow_waits();
+}
+
+static void test_all_fp32(void **state)
+{
+	all_fp32(wait);
+}
+
+/* It is told when what it has copied to the host is there. */
+static void test_all_fp32_fetched(void **state)
+{
+	all_fp32(flow_fetches);
+}
+
+/* Copies of results, and the wait for them, end one round; without an occurrence since, too. */
+static void test_rounds(void **state)
+{
+	unsigned before;
+
+	all_fp32(wait);
+	before = site_rounds();
+	flow_fetches();
+	flow_fetches();
+	flow_waits();
+	assert_int_equal(site_rounds(), before + 1);
+	flow_waits();
+	assert_int_equal(site_rounds(), before + 2);
+	flow_fetches();
+	core_chain();
+	flow_fetches();
+	assert_int_equal(site_rounds(), before + 4);
 }
 
 int main(void)
@@ -284,6 +319,8 @@ int main(void)
 		cmocka_unit_test(test_never_cast_kernels_later),
 		cmocka_unit_test(test_other_type),
 		cmocka_unit_test(test_all_fp32),
+		cmocka_unit_test(test_all_fp32_fetched),
+		cmocka_unit_test(test_rounds),
 	};
 
 	return CORE_MAIN("casts", tests);

@@ -44,6 +44,8 @@ static void play(struct op *op, void *unused)
 	feed.ops++;
 	if (waits(op))
 		flow_waited(flow_waits());
+	else if (op->kind == OP_COPY && op->copy.to_host)
+		flow_fetches();
 	flow = flow_before(op);
 	if (flow != FLOW_TAKEN)
 		flow_after(op);
