@@ -340,6 +340,7 @@ static const struct parted_cost {
 		    {16, 128, 59, 6.3, 10.8, 2.8},
 		    {64, 64, 15, 11.0, 3.5, 1.3},
 		    {64, 128, 15, 11.0, 5.0, 1.3}};
+#define ALONE_TILES	  (2 * FILL) /* of 64 rows, or fewer, at once */
 #define ALONE_START	  4.0
 #define ALONE_KEYS(width) ((width) > 64 ? 34.8 : 27.6)
 #define PARTED_GAIN	  0.9 /* of what blocks by themselves take, at most */
@@ -367,7 +368,7 @@ static const struct attn_variant *choose_parted(const struct attn_call *call)
 		if (first && first->max_d != v->max_d)
 			break;
 		if (!first)
-			least = PARTED_GAIN * (double)((tiles + FILL - 1) / FILL) *
+			least = PARTED_GAIN * (double)((tiles + ALONE_TILES - 1) / ALONE_TILES) *
 				(ALONE_START + args->Sk / 1024.0 * ALONE_KEYS(v->max_d));
 		first = v;
 		if (v->grid_x_factor == 1 || parted_cost(v, args) >= least)
