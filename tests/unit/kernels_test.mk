@@ -3,7 +3,7 @@
 # said of registers and spills.
 #   UNIT_TESTS: programs that `make test` runs; CHECKS: targets it needs.
 
-KERNEL_TESTS := test_cuda_host test_ladder test_kernels $(addprefix test_kernels_,checks choice decode f32 hard images made moves overflow parts rounded rows scores weights)
+KERNEL_TESTS := test_cuda_host test_ladder test_kernels $(addprefix test_kernels_,checks choice choice_rounded decode f32 hard images made moves overflow parts rounded rows scores weights)
 UNIT_TESTS += $(addprefix $(O)/tests/unit/,$(KERNEL_TESTS))
 CHECKS     += check-ptxas
 

@@ -2,9 +2,8 @@
  *
  * Which variant is chosen for a call.
  */
-#include "kernels/attention.h"
-#include "kernels/takes.h"
 #include "tests/simgpu/sim_kernel.h"
+#include "tests/unit/test_kernels_calls.h"
 #include "tests/unit/test_kernels_case.h"
 
 #include <dlfcn.h>
@@ -13,15 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/cmocka.h"
-
-static struct attn_args call(int dtype, int batch, int heads, int queries, int D, int Dv)
-{
-	struct attn_args a = {
-		.B = batch, .H = heads, .Sq = queries, .Sk = queries, .D = D, .Dv = Dv};
-
-	a.q.dtype = a.k.dtype = a.v.dtype = a.o.dtype = dtype;
-	return a;
-}
 
 static void test_variants(void **state)
 {
@@ -98,31 +88,6 @@ static void test_select(void **state)
 	assert_null(attn_select(&a, 90, NULL));
 }
 
-/* The call with its operands packed, scaled as usual and without a window. */
-static struct attn_args packed_call(int heads, int length)
-{
-	struct attn_args a = call(ATTN_F16, 1, heads, length, 64, 64);
-	struct attn_tensor *const t[] = {&a.q, &a.k, &a.v, &a.o};
-
-	for (int n = 0; n < 4; n++)
-		*t[n] = (struct attn_tensor){
-			.base = 4096, .stride = {0, length * 64, 64, 1}, .dtype = ATTN_F16};
-	a.spec.scale = 0.125f;
-	a.spec.round_x = ATTN_F32;
-	a.spec.window_left = a.spec.window_right = ATTN_NO_WINDOW;
-	a.spec.window_value = -INFINITY;
-	return a;
-}
-
-/* Every variant is there. Free it. */
-static uint8_t *all_available(void)
-{
-	uint8_t *available = malloc((size_t)attn_variant_total);
-
-	assert_non_null(available);
-	return memset(available, 1, (size_t)attn_variant_total);
-}
-
 /* How many rows Hopper's kernels take at a time, with a bias that rows share or do not. */
 static void test_select_rows(void **state)
 {
@@ -192,217 +157,6 @@ static void test_select_windows(void **state)
 			.base = 4096, .stride = {0, 0, length, 1}, .dtype = ATTN_F16};
 		assert_string_equal(attn_select(&a, 80, NULL)->name, calls[n].biased);
 	}
-}
-
-/* Is a variant of rounded.cu chosen that keeps x, where there is any? */
-static bool keeps_x(const struct attn_args *a)
-{
-	const struct attn_variant *v = attn_select(a, 90, NULL);
-
-	assert_non_null(v);
-	assert_int_equal(v->family, ATTN_ROUNDED);
-	return v->needs & ATTN_NEEDS_SHORT;
-}
-
-/* What rounded.cu would not compute as it is asked for. */
-static void test_select_rounded(void **state)
-{
-	struct attn_args a = packed_call(64, 512);
-
-	(void)state;
-	a.spec.round_s = ATTN_ROUND_PRODUCT | ATTN_ROUND_WEIGHTS;
-	a.spec.round_p = ATTN_F16;
-	a.spec.alpha = 1;
-	assert_true(keeps_x(&a)); /* in 16 bits, but for a factor */
-	a.spec.mask =
-		(struct attn_tensor){.base = 4096, .stride = {0, 0, a.Sk, 1}, .dtype = ATTN_BOOL};
-	a.spec.mask_value = -INFINITY;
-	assert_true(keeps_x(&a));
-	a.spec.mask_value = INFINITY; /* the factor is no longer left to the exponential */
-	assert_false(keeps_x(&a));
-	a.spec.mask_value = -65504.0f;
-	assert_false(keeps_x(&a));
-}
-
-/* What calls differ in that a choice looks at, but for sizes. */
-enum call_kind {
-	KIND_PLAIN,
-	KIND_CAUSAL,
-	KIND_BIAS,
-	KIND_BIASES,
-	KIND_WIDE_BIASES, /* of fp32 */
-	KIND_IMAGE,	  /* two, of which a number stands for several keys */
-	KIND_MASK,
-	KIND_SINKS,
-	KIND_ROUNDED,
-	KIND_ROUNDED_BIASES,
-	KIND_ROUNDED_SINKS,
-	KIND_COUNT
-};
-
-/* A call of a kind; down: K lies across; odd: rows start anywhere. */
-static struct attn_args call_of(enum call_kind kind, int dtype, int heads, int queries, int keys,
-				int D, int down, int odd)
-{
-	struct attn_args a = call(dtype, 1, heads, queries, D, D);
-	struct attn_tensor *const t[] = {&a.q, &a.k, &a.v, &a.o};
-	static const int biases[KIND_COUNT] = {[KIND_BIAS] = 1,
-					       [KIND_BIASES] = 2,
-					       [KIND_WIDE_BIASES] = 2,
-					       [KIND_IMAGE] = 2,
-					       [KIND_ROUNDED_BIASES] = 2};
-	const int64_t line = D + odd;
-
-	a.Sk = keys;
-	for (int n = 0; n < 4; n++)
-		*t[n] = (struct attn_tensor){
-			.base = 4096, .stride = {0, 8192 * line, line, 1}, .dtype = dtype};
-	if (down) {
-		a.k.stride[2] = 1;
-		a.k.stride[3] = (keys + 7) / 8 * 8 + odd;
-	}
-	a.spec.scale = a.spec.alpha = 0.125f;
-	a.spec.round_x = ATTN_F32;
-	a.spec.window_left = a.spec.window_right = ATTN_NO_WINDOW;
-	a.spec.window_value = -INFINITY;
-	if (kind == KIND_CAUSAL)
-		a.spec.window_right = 0;
-	for (int n = 0; n < biases[kind]; n++)
-		a.spec.bias[n] =
-			(struct attn_tensor){.base = 4096,
-					     .stride = {0, 0, keys, 1},
-					     .dtype = kind == KIND_WIDE_BIASES ? ATTN_F32 : dtype};
-	if (kind == KIND_IMAGE) {
-		a.spec.bias[0].columns = -14;
-		a.spec.bias[1].columns = 14;
-	}
-	if (kind == KIND_MASK)
-		a.spec.mask = (struct attn_tensor){
-			.base = 4096, .stride = {0, 0, keys, 1}, .dtype = ATTN_BOOL};
-	if (kind == KIND_SINKS || kind == KIND_ROUNDED_SINKS)
-		a.spec.sinks =
-			(struct attn_tensor){.base = 4096, .stride = {0, 1, 0, 0}, .dtype = dtype};
-	if (kind >= KIND_ROUNDED)
-		a.spec.round_s = ATTN_ROUND_PRODUCT | ATTN_ROUND_WEIGHTS;
-	a.spec.round_p = dtype;
-	return a;
-}
-
-/* Scores rounded alone: the same families as for other calls, of these never what is for plain ones
- * nor what rounds P as well. */
-static void test_select_scores(void **state)
-{
-	static const struct {
-		enum call_kind kind;
-		int heads, queries, keys, D, family;
-	} calls[] = {
-		{KIND_PLAIN, 16, 2048, 2048, 64, ATTN_TMA},
-		{KIND_CAUSAL, 32, 2048, 2048, 128, ATTN_TMA},
-		{KIND_BIAS, 16, 2048, 2048, 64, ATTN_TMA},
-		{KIND_MASK, 16, 2048, 2048, 128, ATTN_TMA},
-		{KIND_BIASES, 16, 2048, 2048, 64, ATTN_TMA},
-		{KIND_WIDE_BIASES, 16, 2048, 2048, 64, ATTN_SM90},
-		{KIND_SINKS, 64, 2048, 2048, 64, ATTN_SM90},
-		{KIND_PLAIN, 8, 256, 512, 64, ATTN_SPLIT},
-		{KIND_PLAIN, 32, 1, 4096, 128, ATTN_DECODE},
-		{KIND_BIAS, 32, 16, 4096, 64, ATTN_FEW},
-		{KIND_PLAIN, 16, 2048, 2048, 256, ATTN_TMA},
-	};
-	uint8_t *available = all_available();
-
-	(void)state;
-	for (size_t n = 0; n < sizeof(calls) / sizeof(calls[0]); n++)
-		for (int arch = 80; arch <= 90; arch += 10) {
-			struct attn_args a =
-				call_of(calls[n].kind, ATTN_BF16, calls[n].heads, calls[n].queries,
-					calls[n].keys, calls[n].D, 0, 0);
-			const struct attn_variant *v;
-
-			a.spec.round_s = ATTN_ROUND_PRODUCT;
-			v = attn_select_from(&a, arch, NULL, arch == 90 ? available : NULL);
-			assert_non_null(v);
-			assert_false(v->needs & ATTN_NEEDS_PLAIN);
-			assert_int_not_equal(v->family, ATTN_ROUNDED);
-			assert_int_not_equal(v->family, ATTN_ROUNDED_DECODE);
-			assert_int_not_equal(v->family, ATTN_TWICE);
-			if (arch == 90)
-				assert_int_equal(v->family, calls[n].family);
-		}
-	free(available);
-}
-
-/* Where twice.cu takes a call whose P is rounded, and what it leaves to rounded.cu. */
-static void test_select_twice(void **state)
-{
-	uint8_t *available = all_available();
-	const struct attn_args whole = call_of(KIND_ROUNDED, ATTN_BF16, 32, 2048, 2048, 128, 0, 0);
-
-	(void)state;
-#define FAMILY(family_, ...)                                                                       \
-	do {                                                                                       \
-		struct attn_args a = whole;                                                        \
-		__VA_ARGS__;                                                                       \
-		const struct attn_variant *v = attn_select_from(&a, 90, NULL, available);          \
-		assert_non_null(v);                                                                \
-		assert_int_equal(v->family, family_);                                              \
-	} while (0)
-	FAMILY(ATTN_TWICE, );
-	FAMILY(ATTN_TWICE, a.spec.window_right = 0);
-	FAMILY(ATTN_TWICE, a.spec.bias[0] = ((struct attn_tensor){
-				   .base = 4096, .stride = {0, 0, 2048, 1}, .dtype = ATTN_BF16}));
-	FAMILY(ATTN_TWICE, a.spec.bias[0] = ((struct attn_tensor){
-				   .base = 4096, .stride = {0, 2048, 0, 1}, .dtype = ATTN_BF16});
-	       a.spec.bias[1] = a.spec.bias[0]);
-	FAMILY(ATTN_TMA, a.spec.round_s = ATTN_ROUND_PRODUCT);
-	FAMILY(ATTN_ROUNDED, a.Sq = 64);
-	FAMILY(ATTN_TWICE, a.Sk = 65);
-	FAMILY(ATTN_ROUNDED, a.Sk = 64);
-	FAMILY(ATTN_ROUNDED, a.H = 4; a.Sk = 511); /* too few blocks */
-	FAMILY(ATTN_TWICE, a.H = 4; a.Sk = 512);
-	FAMILY(ATTN_ROUNDED, a.D = a.Dv = 136);
-	FAMILY(ATTN_ROUNDED, a.q.stride[2] = a.q.stride[2] + 1);
-	FAMILY(ATTN_ROUNDED, a.spec.window_right = 0; a.spec.window_value = -65504.0f);
-	FAMILY(ATTN_ROUNDED, a.spec.window_right = 0; a.spec.empty_row = ATTN_EMPTY_MEAN);
-	FAMILY(ATTN_ROUNDED, a.spec.softcap = 50.0f; a.spec.round_s |= ATTN_ROUND_CAPPED);
-	FAMILY(ATTN_ROUNDED, a.spec.bias[0] = ((struct attn_tensor){
-				     .base = 4096, .stride = {0, 0, 2048, 1}, .dtype = ATTN_F32}));
-	FAMILY(ATTN_ROUNDED, a.spec.mask = ((struct attn_tensor){
-				     .base = 4096, .stride = {0, 0, 2048, 1}, .dtype = ATTN_BOOL}));
-	FAMILY(ATTN_ROUNDED, a.spec.sinks = ((struct attn_tensor){
-				     .base = 4096, .stride = {0, 1, 0, 0}, .dtype = ATTN_BF16}));
-	FAMILY(ATTN_ROUNDED, memset(available, 0, (size_t)attn_variant_total));
-#undef FAMILY
-	free(available);
-}
-
-/* Where P is rounded, tiles of rows are few, and keys many, clusters share these. */
-static void test_select_parted(void **state)
-{
-	static const struct {
-		int heads, queries, keys, D;
-		const char *name[2]; /* with biases, too */
-	} calls[] = {
-		{2, 256, 4096, 128, {"rounded_bf16_d128_r64_p8", "rounded_bf16_d128_r64_p8"}},
-		{8, 100, 1024, 32, {"rounded_bf16_d64_r16_p4", "rounded_bf16_d64_r16_p4"}},
-		{6, 32, 1500, 64, {"rounded_bf16_d64_r16_p4", "rounded_bf16_d64_r64_p8"}},
-		{2, 512, 512, 64, {"twice_bf16_d64", "twice_bf16_d64_two"}},
-		{32, 2048, 2048, 64, {"twice_bf16_d64", "twice_bf16_d64_two"}},
-		{2, 256, 4096, 192, {"rounded_bf16_d256_r16", "rounded_bf16_d256_r16"}},
-	};
-	uint8_t *available = all_available();
-
-	(void)state;
-	for (size_t n = 0; n < 2 * sizeof(calls) / sizeof(calls[0]); n++) {
-		const enum call_kind kind = n % 2 ? KIND_ROUNDED_BIASES : KIND_ROUNDED;
-		const struct attn_args a =
-			call_of(kind, ATTN_BF16, calls[n / 2].heads, calls[n / 2].queries,
-				calls[n / 2].keys, calls[n / 2].D, 0, 0);
-
-		assert_string_equal(attn_select_from(&a, 90, NULL, available)->name,
-				    calls[n / 2].name[n % 2]);
-		assert_int_equal(attn_select(&a, 80, NULL)->grid_x_factor, 1);
-	}
-	free(available);
 }
 
 /* Keys that are hidden before softmax and after it: by few families, and beside nothing else that
@@ -598,12 +352,10 @@ static void test_select_portable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_variants),       cmocka_unit_test(test_select),
-		cmocka_unit_test(test_select_rows),    cmocka_unit_test(test_select_windows),
-		cmocka_unit_test(test_select_rounded), cmocka_unit_test(test_select_scores),
-		cmocka_unit_test(test_select_parted),  cmocka_unit_test(test_select_twice),
-		cmocka_unit_test(test_select_two),     cmocka_unit_test(test_each_is_chosen),
-		cmocka_unit_test(test_select_split),   cmocka_unit_test(test_select_portable),
+		cmocka_unit_test(test_variants),     cmocka_unit_test(test_select),
+		cmocka_unit_test(test_select_rows),  cmocka_unit_test(test_select_windows),
+		cmocka_unit_test(test_select_two),   cmocka_unit_test(test_each_is_chosen),
+		cmocka_unit_test(test_select_split), cmocka_unit_test(test_select_portable),
 		cmocka_unit_test(test_again),
 	};
 
