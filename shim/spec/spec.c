@@ -475,11 +475,6 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 		reason = walk_steps(&walk);
 	if (walk.again)
 		reason = walk_steps(&walk);
-	if (reason == REASON_NONE && !order_is_own(&walk)) {
-		reason = spec_fold_turned(&walk, order_rows_turned(&walk));
-		if (reason == REASON_NONE) /* operands over rows are of heads, too */
-			reason = walk_steps(&walk);
-	}
 	if (reason != REASON_NONE)
 		return reason;
 	if (walk.value != ANY_VALUE && walk.value != chain->p_value)
@@ -490,6 +485,13 @@ enum reason spec_of_chain(struct attn_args *args, const struct chain *chain,
 		return stop(&walk, REASON_LAYOUT, walk.astray);
 	if (walk.reordered && (walk.unknown || walk.turned))
 		return stop(&walk, REASON_LAYOUT, "entries in another order");
+	if (!order_is_own(&walk)) {
+		reason = spec_fold_turned(&walk, order_rows_turned(&walk));
+		if (reason == REASON_NONE) /* operands over rows are of heads, too */
+			reason = walk_steps(&walk);
+		if (reason != REASON_NONE)
+			return reason;
+	}
 	reason = check_gemms(&walk);
 	if (reason != REASON_NONE)
 		return reason;

@@ -242,7 +242,7 @@ enum reason spec_set_folded(struct walk *walk)
 
 enum reason spec_fold_turned(struct walk *walk, int64_t heads)
 {
-	if (!heads || walk->unknown || walk->turned || walk->chain->transposed || walk->H ||
+	if (!heads || walk->chain->transposed || walk->H ||
 	    (walk->fold && (!walk->inner_heads || walk->fold != heads)))
 		return stop(walk, REASON_LAYOUT, "entries in another order");
 	walk->fold = heads;
