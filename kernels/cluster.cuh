@@ -84,7 +84,7 @@ static __device__ __forceinline__ void store_in_block(float *at, int block, floa
 #endif
 }
 
-/* The same of four at a time, which takes no longer than one. */
+/* The same of four at a time. */
 static __device__ __forceinline__ void store_in_block(float4 *at, int block, float4 x)
 {
 #if FASHIM_CLUSTERS

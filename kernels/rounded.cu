@@ -29,9 +29,9 @@
  *   4. Few queries, where rounded_decode.cu does not take them: 16 rows, a warp a tile, x in shared
  *      memory as far as it fits; blocks of a cluster share the keys (_p4), whose maxima, sums and O
  *      they tell each other. Few tiles of 64 rows, many keys: the same (_p8). Each block adds up its
- *      share of the columns of O, for the first one: when all sent all of O to that, one number at a
- *      time, [2,512,512,64] took 28.7 us instead of 25.8 (_p8; _p4 21.1 and 19.7), and three of
- *      four parts of eight had no room. A step of 64 keys takes 1.15 us, two groups at a time.
+ *      share of the columns of O, for the first one, which has no room for what all others have of
+ *      it. Four numbers a store, and the maxima of all before the sums, [2,512,512,64] took 25.8 us
+ *      instead of 28.7 (_p8; _p4 19.7 and 21.1; bf16, H200).
  *   5. The exponent is one multiply-add: the maximum times log2(e) is rounded once for a row, and
  *      what that is off by is in its sum and its weights alike (rounded_scores.cuh). A warp that
  *      did so for one row and not for another gave weights of 1.001.

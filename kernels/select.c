@@ -362,7 +362,7 @@ static const struct attn_variant *choose_parted(const struct attn_call *call)
 	const struct attn_args *args = call->args;
 	const int64_t tiles = (int64_t)(args->Sq + 63) / 64 * args->B * args->H;
 	const struct attn_variant *first = NULL, *best = NULL, *v;
-	double least = 0.0;
+	double least = 0.0, cost;
 
 	for (int n = 0; (v = next_of(ATTN_ROUNDED, call, &n));) {
 		if (first && first->max_d != v->max_d)
@@ -371,10 +371,11 @@ static const struct attn_variant *choose_parted(const struct attn_call *call)
 			least = PARTED_GAIN * (double)((tiles + ALONE_TILES - 1) / ALONE_TILES) *
 				(ALONE_START + args->Sk / 1024.0 * ALONE_KEYS(v->max_d));
 		first = v;
-		if (v->grid_x_factor == 1 || parted_cost(v, args) >= least)
-			continue;
-		best = v;
-		least = parted_cost(v, args);
+		cost = v->grid_x_factor > 1 ? parted_cost(v, args) : least;
+		if (cost < least) {
+			best = v;
+			least = cost;
+		}
 	}
 	return best;
 }
