@@ -125,7 +125,8 @@ bool site_wants_watch(const struct op_gemm *gemm);
  * model's forward, was done once. Any thread, without the lock. */
 void site_round_over(void);
 
-/* The same where it only has that copied to the host: JAX is told when it is there. */
+/* The same where it only has that copied to the host: JAX does so behind each forward, and waits
+ * for none (tests/traces/jax_unnamed_kernels). */
 void site_round_fetched(void);
 
 /* How often so far. */
